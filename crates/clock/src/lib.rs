@@ -1,0 +1,70 @@
+//! Time on the path: raw ticks of one counter for the whole host, converted once at the end.
+//!
+//! ```text
+//!   invariant TSC ──> HostClock::ticks() ──> stamps in frames ──> differences in ticks ──> nanoseconds, once
+//!                          │
+//!                     Calibration: one a host, in shared memory, copied into each log's header
+//! ```
+//!
+//! Two processes that calibrate for themselves drift apart by milliseconds an hour; so the first process of a boot
+//! measures the rate and all others read it. Where the processor has no invariant counter the clock is the operating
+//! system's, one tick a nanosecond, and [`Source`] says so.
+//!
+//! This crate is the only one that may read time, sleep, or ask the scheduler for anything.
+
+mod calibration;
+mod counter;
+mod pace;
+mod schedule;
+mod wait;
+
+pub use calibration::{Calibration, CalibrationError, HostClock, Source, utc_ns};
+pub use pace::{Lateness, Pacer};
+pub use schedule::{ParsePriorityError, Priority, ScheduleError, cpus, pin_to_cpu, set_priority};
+pub use wait::{ParseWaitError, Wait, relax, sleep_ns, yield_now};
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Something that counts ticks. Code that needs time takes one of these, so that tests can hold the time still.
+pub trait Clock: Clone + Send + 'static {
+    /// The counter now, in ticks. Everything that the program did before is done when it is read.
+    fn ticks(&self) -> u64;
+
+    /// How ticks relate to nanoseconds and to UTC.
+    fn calibration(&self) -> &Calibration;
+
+    /// Nanoseconds from one tick count to a later one; negative if it is earlier.
+    fn ns_between(&self, from: u64, to: u64) -> i64 {
+        self.calibration().ns_between(from, to)
+    }
+}
+
+/// A clock that a test sets by hand. Clones share the time; one tick is one nanosecond.
+#[derive(Debug, Clone)]
+pub struct SimulatedClock {
+    ticks: Arc<AtomicU64>,
+    calibration: Calibration,
+}
+
+impl SimulatedClock {
+    /// A clock that stands at `ticks`.
+    pub fn at(ticks: u64) -> Self {
+        Self { ticks: Arc::new(AtomicU64::new(ticks)), calibration: Calibration::nanoseconds() }
+    }
+
+    /// Moves the time on by `ns` nanoseconds.
+    pub fn advance(&self, ns: u64) {
+        self.ticks.fetch_add(ns, Ordering::SeqCst);
+    }
+}
+
+impl Clock for SimulatedClock {
+    fn ticks(&self) -> u64 {
+        self.ticks.load(Ordering::SeqCst)
+    }
+
+    fn calibration(&self) -> &Calibration {
+        &self.calibration
+    }
+}

@@ -1,0 +1,70 @@
+//! Sending at intended times, and knowing how late one was.
+
+use crate::{Clock, Wait, relax, sleep_ns, yield_now};
+
+/// How long before an intended time a pacer stops giving the processor away: longer than a yield takes to come back
+/// on a shared core.
+const SPIN_NS: u64 = 20_000;
+
+/// How long before an intended time a blocking pacer stops sleeping: longer than a timer wakes late.
+const SLEEP_MARGIN_NS: u64 = 200_000;
+
+/// Waits until intended times.
+#[derive(Debug, Clone)]
+pub struct Pacer<C> {
+    clock: C,
+    wait: Wait,
+    spin: u64,
+    margin: u64,
+}
+
+impl<C: Clock> Pacer<C> {
+    /// A pacer that waits in this way: `busy` spins, `yield` gives the core to others until shortly before the time,
+    /// `block` sleeps until shortly before the time.
+    pub fn new(clock: C, wait: Wait) -> Self {
+        let spin = clock.calibration().ticks_of_ns(SPIN_NS);
+        let margin = clock.calibration().ticks_of_ns(SLEEP_MARGIN_NS);
+        Self { clock, wait, spin, margin }
+    }
+
+    /// Returns at `intended` (ticks), or at once if that has passed, with the ticks then.
+    #[inline]
+    pub fn until(&self, intended: u64) -> u64 {
+        loop {
+            let now = self.clock.ticks();
+            let left = intended.wrapping_sub(now) as i64;
+            if left <= 0 {
+                return now;
+            }
+            match self.wait {
+                Wait::Block if left as u64 > self.margin => {
+                    sleep_ns(self.clock.calibration().ns(left - self.margin as i64) as u64);
+                }
+                Wait::Yield | Wait::Block if left as u64 > self.spin => yield_now(),
+                _ => relax(),
+            }
+        }
+    }
+}
+
+/// What a generator knows about its own punctuality.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Lateness {
+    /// Sends so far.
+    pub sends: u64,
+    /// Sends that came later than the allowance.
+    pub late: u64,
+}
+
+impl Lateness {
+    /// Counts a send that came `late_ns` after its time, with `allowance_ns` of grace.
+    pub fn count(&mut self, late_ns: u64, allowance_ns: u64) {
+        self.sends += 1;
+        self.late += u64::from(late_ns > allowance_ns);
+    }
+
+    /// Late sends among all, 0 to 1.
+    pub fn share(&self) -> f64 {
+        if self.sends == 0 { 0.0 } else { self.late as f64 / self.sends as f64 }
+    }
+}

@@ -1,0 +1,147 @@
+//! Which core a thread runs on, and before whom.
+
+use std::fmt;
+use std::io;
+use std::str::FromStr;
+
+/// Why the scheduler did not do what was asked.
+#[derive(Debug, thiserror::Error)]
+pub enum ScheduleError {
+    /// No such processor, or not for this process.
+    #[error("CPU {cpu} is not available to this process; available: {available:?}")]
+    NoSuchCpu {
+        /// The number asked for.
+        cpu: usize,
+        /// The numbers that can be had.
+        available: Vec<usize>,
+    },
+    /// The right to real-time priority is missing.
+    #[error(
+        "no right to real-time priority {0}; run: sudo setcap cap_sys_nice=eip $(command -v tickpath)   \
+         (or give the user an rtprio limit in /etc/security/limits.conf)"
+    )]
+    NoPriorityRight(Priority),
+    /// Anything else that the kernel says.
+    #[error("the scheduler refused {what}: {reason}")]
+    Refused {
+        /// What was asked for.
+        what: String,
+        /// What the operating system says.
+        reason: io::Error,
+    },
+}
+
+/// A scheduling priority.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Priority {
+    /// The scheduler's usual fair share.
+    #[default]
+    Normal,
+    /// Real time, first in first out, 1 to 99.
+    Fifo(u8),
+}
+
+impl fmt::Display for Priority {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Normal => f.write_str("normal"),
+            Self::Fifo(level) => write!(f, "fifo:{level}"),
+        }
+    }
+}
+
+/// A text that is no priority.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("'{0}' is no priority; use normal or fifo:1 to fifo:99")]
+pub struct ParsePriorityError(String);
+
+impl FromStr for Priority {
+    type Err = ParsePriorityError;
+
+    fn from_str(text: &str) -> Result<Self, ParsePriorityError> {
+        if text == "normal" {
+            return Ok(Self::Normal);
+        }
+        let level =
+            text.strip_prefix("fifo:").and_then(|level| level.parse().ok()).filter(|level| (1..=99).contains(level));
+        level.map(Self::Fifo).ok_or_else(|| ParsePriorityError(text.to_owned()))
+    }
+}
+
+/// The processors that this process may use, in ascending order.
+pub fn cpus() -> Vec<usize> {
+    // SAFETY: a CPU set is plain bits, for which all zeros is the empty set.
+    let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
+    // SAFETY: the set is a valid place of the given size; 0 is the calling thread. The main thread's own mask is asked
+    // for by the process id, so that a pinned thread still sees what the process may use.
+    let result = unsafe { libc::sched_getaffinity(libc::getpid(), size_of::<libc::cpu_set_t>(), &mut set) };
+    if result != 0 {
+        return vec![0];
+    }
+    // SAFETY: the index is below the number of bits in a set.
+    (0..libc::CPU_SETSIZE as usize).filter(|&cpu| unsafe { libc::CPU_ISSET(cpu, &set) }).collect()
+}
+
+/// Pins the calling thread to one processor.
+pub fn pin_to_cpu(cpu: usize) -> Result<(), ScheduleError> {
+    if cpu >= libc::CPU_SETSIZE as usize {
+        return Err(ScheduleError::NoSuchCpu { cpu, available: cpus() });
+    }
+    // SAFETY: a CPU set is plain bits; the index was checked; 0 is the calling thread.
+    let result = unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        libc::CPU_SET(cpu, &mut set);
+        libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &set)
+    };
+    match result {
+        0 => Ok(()),
+        _ => match io::Error::last_os_error() {
+            e if e.raw_os_error() == Some(libc::EINVAL) => Err(ScheduleError::NoSuchCpu { cpu, available: cpus() }),
+            reason => Err(ScheduleError::Refused { what: format!("CPU {cpu}"), reason }),
+        },
+    }
+}
+
+/// Gives the calling thread a priority.
+pub fn set_priority(priority: Priority) -> Result<(), ScheduleError> {
+    let (policy, level) = match priority {
+        Priority::Normal => (libc::SCHED_OTHER, 0),
+        Priority::Fifo(level) => (libc::SCHED_FIFO, i32::from(level)),
+    };
+    let parameters = libc::sched_param { sched_priority: level };
+    // SAFETY: the parameters are a valid struct; 0 is the calling thread.
+    match unsafe { libc::sched_setscheduler(0, policy, &parameters) } {
+        0 => Ok(()),
+        _ => match io::Error::last_os_error() {
+            e if e.raw_os_error() == Some(libc::EPERM) => Err(ScheduleError::NoPriorityRight(priority)),
+            reason => Err(ScheduleError::Refused { what: priority.to_string(), reason }),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_missing_cpu_names_those_there_are() {
+        let error = pin_to_cpu(1_000_000).unwrap_err().to_string();
+        assert!(error.contains("available: [0"), "{error}");
+    }
+
+    #[test]
+    fn pinning_to_each_cpu_works() {
+        for cpu in cpus() {
+            std::thread::spawn(move || pin_to_cpu(cpu).unwrap()).join().unwrap();
+        }
+    }
+
+    #[test]
+    fn priorities_are_read() {
+        assert_eq!("fifo:90".parse(), Ok(Priority::Fifo(90)));
+        assert_eq!("normal".parse(), Ok(Priority::Normal));
+        for bad in ["fifo:0", "fifo:100", "fifo", "rr:1", ""] {
+            assert!(bad.parse::<Priority>().is_err(), "{bad}");
+        }
+    }
+}

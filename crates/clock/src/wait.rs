@@ -1,0 +1,78 @@
+//! How a thread passes the time until something comes.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// A wait strategy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Wait {
+    /// Polls without a pause: the shortest latency, a whole core.
+    #[default]
+    Busy,
+    /// Polls and gives the core to others in between: for threads that share one.
+    Yield,
+    /// Sleeps until it is woken: no core, some microseconds.
+    Block,
+}
+
+impl Wait {
+    /// What one turn without work does. Blocking needs something to be woken by, which the log brings; without it a
+    /// blocked thread yields.
+    #[inline]
+    pub fn idle(self) {
+        match self {
+            Self::Busy => relax(),
+            Self::Yield | Self::Block => yield_now(),
+        }
+    }
+
+    /// The word on the command line.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Busy => "busy",
+            Self::Yield => "yield",
+            Self::Block => "block",
+        }
+    }
+}
+
+impl fmt::Display for Wait {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// A word that is no wait strategy.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("'{0}' is no wait strategy; use busy, yield or block")]
+pub struct ParseWaitError(String);
+
+impl FromStr for Wait {
+    type Err = ParseWaitError;
+
+    fn from_str(text: &str) -> Result<Self, ParseWaitError> {
+        match text {
+            "busy" => Ok(Self::Busy),
+            "yield" => Ok(Self::Yield),
+            "block" => Ok(Self::Block),
+            other => Err(ParseWaitError(other.to_owned())),
+        }
+    }
+}
+
+/// Tells the processor that this is a spinning loop.
+#[inline(always)]
+pub fn relax() {
+    std::hint::spin_loop();
+}
+
+/// Gives the core to another thread that wants it.
+#[inline]
+pub fn yield_now() {
+    std::thread::yield_now();
+}
+
+/// Sleeps for at least this long. Never a way to wait for another thread: those have a condition to wait on.
+pub fn sleep_ns(ns: u64) {
+    std::thread::sleep(std::time::Duration::from_nanos(ns));
+}

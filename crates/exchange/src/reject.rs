@@ -1,0 +1,55 @@
+//! Why a request is refused.
+
+/// The reason of a `Rejected` or `CancelRejected` report.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
+#[repr(u16)]
+pub enum Reject {
+    /// A new order's id is zero.
+    #[error("the order's id is zero, which means none; number orders from 1")]
+    NoId = 1,
+    /// A new order's id was used before.
+    #[error("an order with this id was here before; take an id that was never used")]
+    DuplicateId = 2,
+    /// A side, order type, time in force or position effect is none that exists.
+    #[error("a code field holds no known code; is the sender of another version?")]
+    UnknownCode = 3,
+    /// The instrument does not exist here.
+    #[error("the venue has no such symbol; use an id below its number of symbols")]
+    UnknownSymbol = 4,
+    /// The quantity is not above zero.
+    #[error("the quantity is not above zero; to take an order back, cancel it")]
+    Quantity = 5,
+    /// A limit price is not above zero, or a market order has a price.
+    #[error("the price does not fit the order type; a limit is above zero, a market order's price is zero")]
+    Price = 6,
+    /// No order ever had the id that a cancel or replace names.
+    #[error("no order has this id; name the order by the id of its new-order request")]
+    UnknownOrder = 7,
+    /// The order that a cancel or replace names is done.
+    #[error("the order is filled, canceled, expired or rejected already; there is nothing left to change")]
+    TooLate = 8,
+}
+
+impl Reject {
+    /// All reasons, in the order of their codes.
+    pub const ALL: [Self; 8] = [
+        Self::NoId,
+        Self::DuplicateId,
+        Self::UnknownCode,
+        Self::UnknownSymbol,
+        Self::Quantity,
+        Self::Price,
+        Self::UnknownOrder,
+        Self::TooLate,
+    ];
+
+    /// The code in a report's `reason`.
+    pub const fn code(self) -> u16 {
+        self as u16
+    }
+
+    /// The reason with this code, if there is one.
+    pub fn from_code(code: u16) -> Option<Self> {
+        Self::ALL.into_iter().find(|reject| reject.code() == code)
+    }
+}

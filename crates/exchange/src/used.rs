@@ -1,0 +1,64 @@
+//! Which order ids were used, in one bit each; and the hash for tables keyed by ids.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+
+use tickpath_market::OrderId;
+
+/// A table keyed by ids. Nothing may depend on its order of iteration.
+pub(crate) type IdMap<K, V> = HashMap<K, V, BuildHasherDefault<Fold>>;
+
+/// The set of used ids, in blocks of 512 neighbours: ids that mostly count up take little more than a bit each, and an
+/// id far from all others takes about 80 bytes.
+#[derive(Debug)]
+pub(crate) struct Used {
+    blocks: IdMap<u64, [u64; 8]>,
+}
+
+/// Multiplies and folds. Ids come from an order management system and not from strangers, so the hash need not
+/// resist ids that were chosen to collide; it is several times faster than one that does.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Fold(u64);
+
+impl Used {
+    /// With room for so many orders before it has to grow, if about one id in eight is an order.
+    pub fn with_capacity(orders: usize) -> Self {
+        Self { blocks: IdMap::with_capacity_and_hasher(orders / 64 + 1, BuildHasherDefault::default()) }
+    }
+
+    /// Adds an id; false if it was there already.
+    pub fn insert(&mut self, id: OrderId) -> bool {
+        let (block, word, bit) = split(id);
+        let word = &mut self.blocks.entry(block).or_default()[word];
+        let fresh = *word & bit == 0;
+        *word |= bit;
+        fresh
+    }
+
+    pub fn contains(&self, id: OrderId) -> bool {
+        let (block, word, bit) = split(id);
+        self.blocks.get(&block).is_some_and(|words| words[word] & bit != 0)
+    }
+}
+
+impl Hasher for Fold {
+    fn write(&mut self, bytes: &[u8]) {
+        for &byte in bytes {
+            self.write_u64(u64::from(byte));
+        }
+    }
+
+    fn write_u64(&mut self, number: u64) {
+        let product = u128::from(self.0 ^ number) * 0x9E37_79B9_7F4A_7C15;
+        self.0 = (product >> 64) as u64 ^ product as u64;
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
+
+/// The block, the word in it, and the bit in the word.
+fn split(id: OrderId) -> (u64, usize, u64) {
+    (id.0 >> 9, ((id.0 >> 6) & 7) as usize, 1 << (id.0 & 63))
+}

@@ -1,0 +1,164 @@
+//! What must hold after every command, whatever the rules in detail. It is checked from outside: from the reports, the
+//! depth and the ticks alone.
+
+use std::collections::BTreeMap;
+
+use tickpath_exchange::{Config, Venue};
+use tickpath_market::{ExecType, ExecutionReport, Price, Quantity, Side, SymbolId, TopOfBook, VenueId};
+
+use crate::commands::{Command, Commands, SYMBOLS, seed};
+
+#[test]
+fn books_stay_uncrossed_and_quantities_are_conserved_by_priority() {
+    let first = seed();
+    for seed in first..first.saturating_add(8) {
+        let mut venue = Venue::new(Config { venue: VenueId(1), symbols: SYMBOLS, expected_orders: 64 });
+        let mut witness = Witness { seed, ..Witness::default() };
+        for (number, command) in (1..=5_000_u64).zip(Commands::new(seed, false)) {
+            witness.number = number;
+            if let Command::Tick(tick) = &command {
+                witness.expect_quotes(tick);
+            }
+            for report in command.apply(&mut venue, number) {
+                witness.report(&report);
+            }
+            witness.settle();
+            witness.compare(&venue);
+        }
+    }
+}
+
+/// What an outsider knows.
+#[derive(Default)]
+struct Witness {
+    seed: u64,
+    /// Of the command.
+    number: u64,
+    orders: BTreeMap<u64, Known>,
+    /// What is left of the maker's quotes, by symbol and side.
+    quotes: BTreeMap<(SymbolId, Side), i64>,
+    /// Bought less sold by clients in this command, by symbol.
+    bought: BTreeMap<SymbolId, i64>,
+    executions: u64,
+    /// Grows with every order that goes to the end of a queue.
+    turn: u64,
+}
+
+#[derive(Clone, Copy)]
+struct Known {
+    symbol: SymbolId,
+    side: u8,
+    price: Price,
+    total: i64,
+    filled: i64,
+    events: u64,
+    turn: u64,
+}
+
+impl Witness {
+    fn expect_quotes(&mut self, tick: &TopOfBook) {
+        let has = |price: Price, quantity: Quantity| price > Price::ZERO && quantity > Quantity::ZERO;
+        let (bid, ask) = (has(tick.bid, tick.bid_quantity), has(tick.ask, tick.ask_quantity));
+        let market = !(bid && ask && tick.bid >= tick.ask);
+        self.quotes.insert((tick.symbol, Side::Buy), if bid && market { tick.bid_quantity.0 } else { 0 });
+        self.quotes.insert((tick.symbol, Side::Sell), if ask && market { tick.ask_quantity.0 } else { 0 });
+    }
+
+    /// Follows an order through its reports.
+    fn report(&mut self, report: &ExecutionReport) {
+        let id = report.order_id.0;
+        if report.exec_type == ExecType::New.code() {
+            self.turn += 1;
+            let known = Known {
+                symbol: report.symbol,
+                side: report.side,
+                price: report.price,
+                total: report.leaves_quantity.0,
+                filled: 0,
+                events: 0,
+                turn: self.turn,
+            };
+            assert!(self.orders.insert(id, known).is_none(), "{}: {id} is accepted twice", self.place());
+        }
+        if report.venue_sequence == 0 || report.exec_type == ExecType::Rejected.code() {
+            return;
+        }
+        let Some(mut known) = self.orders.get(&id).copied() else {
+            panic!("{}: {id} is done already: {report:?}", self.place());
+        };
+        known.events += 1;
+        assert_eq!(report.venue_sequence, known.events, "{}: {report:?}", self.place());
+        self.update(&mut known, report);
+        assert_eq!(report.cumulative_quantity.0, known.filled, "{}: {report:?}", self.place());
+        if report.leaves_quantity.0 == 0 {
+            self.orders.remove(&id);
+        } else {
+            assert_eq!(report.leaves_quantity.0, known.total - known.filled, "{}: {report:?}", self.place());
+            self.orders.insert(id, known);
+        }
+    }
+
+    fn update(&mut self, known: &mut Known, report: &ExecutionReport) {
+        if report.exec_type == ExecType::Trade.code() {
+            if report.client_order_id.0 == 0 {
+                self.check_priority(known, report);
+            }
+            self.executions += 1;
+            assert_eq!(report.exec_id.0, self.executions, "{}: {report:?}", self.place());
+            assert!(report.last_quantity.0 > 0, "{}: {report:?}", self.place());
+            known.filled += report.last_quantity.0;
+            let sign = if known.side == Side::Buy.code() { 1 } else { -1 };
+            *self.bought.entry(known.symbol).or_default() += sign * report.last_quantity.0;
+        }
+        if report.exec_type == ExecType::Replaced.code() {
+            let total = report.cumulative_quantity.0 + report.leaves_quantity.0;
+            if report.price != known.price || total > known.total {
+                self.turn += 1;
+                known.turn = self.turn;
+            }
+            (known.price, known.total) = (report.price, total);
+        }
+    }
+
+    /// No order that waits on this side is better, or as good and earlier.
+    fn check_priority(&self, known: &Known, report: &ExecutionReport) {
+        let buys = known.side == Side::Buy.code();
+        for (id, other) in self.orders.iter().filter(|(_, o)| o.symbol == known.symbol && o.side == known.side) {
+            let better = if buys { other.price > known.price } else { other.price < known.price };
+            let earlier = other.price == known.price && other.turn < known.turn;
+            assert!(!better && !earlier, "{}: {id} was passed over: {report:?}", self.place());
+        }
+    }
+
+    /// What clients trade among themselves is level; the maker has the difference, and no more than it quoted.
+    fn settle(&mut self) {
+        for (symbol, bought) in std::mem::take(&mut self.bought) {
+            let side = if bought > 0 { Side::Sell } else { Side::Buy };
+            let quote = self.quotes.entry((symbol, side)).or_default();
+            *quote -= bought.abs();
+            let left = *quote;
+            assert!(left >= 0, "{}: the maker's {side:?} traded {} too much", self.place(), -left);
+        }
+    }
+
+    fn compare(&self, venue: &Venue) {
+        assert_eq!(venue.working(), self.orders.len(), "{}", self.place());
+        for symbol in (0..SYMBOLS).map(SymbolId) {
+            for side in [Side::Buy, Side::Sell] {
+                let depth: i64 = venue.depth(symbol, side).map(|(_, quantity)| quantity.0).sum();
+                let orders = self.orders.values().filter(|o| o.symbol == symbol && o.side == side.code());
+                let open: i64 = orders.map(|o| o.total - o.filled).sum();
+                let quote = self.quotes.get(&(symbol, side)).copied().unwrap_or(0);
+                assert_eq!(depth, open + quote, "{}: {symbol} {side:?}", self.place());
+            }
+            let best = |side| venue.depth(symbol, side).next().map(|(price, _)| price);
+            if let (Some(bid), Some(ask)) = (best(Side::Buy), best(Side::Sell)) {
+                assert!(bid < ask, "{}: {symbol} is crossed at {bid} and {ask}", self.place());
+            }
+        }
+    }
+
+    fn place(&self) -> String {
+        format!("seed {}, command {}", self.seed, self.number)
+    }
+}

@@ -1,0 +1,211 @@
+//! The path of a message, station by station, with p50 and p99 between the stations: as text and as a picture.
+//!
+//! A way between two neighbouring stations is a hop or, where the contract has no hop for it, the stage named
+//! `FROM_to_TO`. Longer ways span several stations and stand below. What was not measured is drawn broken, never
+//! subtracted: a difference of percentiles is no percentile.
+
+use super::markup::escaped;
+use super::quantity::{NONE, duration, duration_or_none};
+use crate::result::{Hop, Run};
+
+/// The stations in the order of the path, each with the name of its stamp.
+const STATIONS: [(&str, &str); 9] = [
+    ("tick", ""),
+    ("seen", ""),
+    ("sent", "T0"),
+    ("received", "T1"),
+    ("released", "T2"),
+    ("arrived", ""),
+    ("reported", ""),
+    ("acked", ""),
+    ("accepted", ""),
+];
+
+/// Hops between neighbouring stations: the hop, and the station it starts from.
+const LINKS: [(&str, usize); 3] = [("one_way", 0), ("t0_t1", 2), ("t1_t2", 3)];
+
+/// Hops over several stations: the hop, from which station and to which.
+const SPANS: [(&str, usize, usize); 5] = [
+    ("tick_to_order", 0, 4),
+    ("tick_to_venue", 0, 5),
+    ("t0_t2", 2, 4),
+    ("order_ack", 2, 7),
+    ("order_round_trip", 2, 8),
+];
+
+/// The path of a run for a terminal of `width` columns; empty if the run measured nothing on it.
+pub fn path_picture(run: &Run, width: usize) -> String {
+    let Some(path) = Path::of(run) else { return String::new() };
+    let stations: Vec<usize> = (path.first..=path.last).collect();
+    let a_row = (width / (BOX + ARROW)).max(1);
+    let mut text: String = stations.chunks(a_row).map(|row| path.text_row(row)).collect();
+    for span in &path.spans {
+        let ends = format!("{} → {}", STATIONS[span.from].0, STATIONS[span.to].0);
+        let line = format!("{:<17} {:<22} p50 {:<9} p99 {}", span.name, ends, span.time.p50, span.time.p99);
+        text += &format!("{}\n", line.trim_end());
+    }
+    text
+}
+
+/// The path of a run as a drawing for a page; none if the run measured nothing on it.
+pub(super) fn path_drawing(run: &Run) -> Option<String> {
+    let path = Path::of(run)?;
+    let width = MARGIN * 2.0 + STEP * (path.last - path.first) as f64;
+    let height = SPANS_TOP + SPAN_STEP * path.spans.len() as f64;
+    let links: String = (path.first..path.last).map(|from| path.drawn_link(from)).collect();
+    let stations: String = (path.first..=path.last).map(|station| path.drawn_station(station)).collect();
+    let spans: String = path.spans.iter().enumerate().map(|(row, span)| path.drawn_span(row, span)).collect();
+    Some(format!(
+        "<svg class=\"path\" viewBox=\"0 0 {width:.0} {height:.0}\" style=\"min-width:{:.0}px\" role=\"img\" \
+         aria-label=\"The path, station by station\">\n{links}{stations}{spans}</svg>\n",
+        width * 0.75
+    ))
+}
+
+/// Columns of a station's box and of the arrow between two.
+const BOX: usize = 12;
+const ARROW: usize = 13;
+
+/// The drawing's measures, in its own units.
+const MARGIN: f64 = 80.0;
+const STEP: f64 = 132.0;
+const LINE: f64 = 72.0;
+const SPANS_TOP: f64 = 136.0;
+const SPAN_STEP: f64 = 44.0;
+
+/// The measured part of the path.
+struct Path {
+    first: usize,
+    last: usize,
+    /// The time from each station to the next.
+    links: [Option<Time>; STATIONS.len() - 1],
+    spans: Vec<Span>,
+}
+
+struct Span {
+    name: &'static str,
+    from: usize,
+    to: usize,
+    time: Time,
+}
+
+/// A time as it is shown, and its median in nanoseconds for the width of its line.
+struct Time {
+    p50: String,
+    p99: String,
+    p50_ns: f64,
+}
+
+impl Path {
+    fn of(run: &Run) -> Option<Self> {
+        let links: [Option<Time>; STATIONS.len() - 1] = std::array::from_fn(|from| link_time(run, from));
+        let spans: Vec<Span> = SPANS
+            .into_iter()
+            .filter_map(|(name, from, to)| Some(Span { name, from, to, time: Time::of(run.hops.get(name)?) }))
+            .collect();
+        let linked = links.iter().enumerate().filter(|(_, time)| time.is_some()).map(|(from, _)| (from, from + 1));
+        let ends: Vec<(usize, usize)> = linked.chain(spans.iter().map(|span| (span.from, span.to))).collect();
+        let first = ends.iter().map(|(from, _)| *from).min()?;
+        let last = ends.iter().map(|(_, to)| *to).max()?;
+        Some(Self { first, last, links, spans })
+    }
+
+    /// One row of boxes; a station that is not the first has the way to it on its left.
+    fn text_row(&self, row: &[usize]) -> String {
+        let mut lines = [String::new(), String::new(), String::new()];
+        for &station in row {
+            if station > self.first {
+                let (above, line, below) = match &self.links[station - 1] {
+                    Some(time) => (format!("p50 {}", time.p50), "─".repeat(ARROW - 2), format!("p99 {}", time.p99)),
+                    None => (String::new(), "╌".repeat(ARROW - 2), String::new()),
+                };
+                lines[0] += &format!(" {above:<width$}", width = ARROW - 1);
+                lines[1] += &format!(" {line}→");
+                lines[2] += &format!(" {below:<width$}", width = ARROW - 1);
+            }
+            let (name, stamp) = STATIONS[station];
+            lines[0] += &format!("┌{stamp:─^width$}┐", width = BOX - 2);
+            lines[1] += &format!("│{name:^width$}│", width = BOX - 2);
+            lines[2] += &format!("└{:─^width$}┘", "", width = BOX - 2);
+        }
+        lines.map(|line| format!("{}\n", line.trim_end())).concat()
+    }
+
+    fn x(&self, station: usize) -> f64 {
+        MARGIN + STEP * (station - self.first) as f64
+    }
+
+    fn drawn_link(&self, from: usize) -> String {
+        let (left, right) = (self.x(from) + 13.0, self.x(from + 1) - 13.0);
+        let middle = (left + right) / 2.0;
+        match &self.links[from] {
+            Some(time) => format!(
+                "<line class=\"way\" x1=\"{left:.1}\" y1=\"{LINE}\" x2=\"{right:.1}\" y2=\"{LINE}\" \
+                 style=\"stroke-width:{:.1}\"/>\n<text class=\"p50\" x=\"{middle:.1}\" y=\"{:.1}\">{}</text>\n\
+                 <text class=\"p99\" x=\"{middle:.1}\" y=\"{:.1}\">p99 {}</text>\n",
+                self.thickness(time),
+                LINE - 32.0,
+                escaped(&time.p50),
+                LINE - 15.0,
+                escaped(&time.p99)
+            ),
+            None => format!(
+                "<line class=\"unknown way\" x1=\"{left:.1}\" y1=\"{LINE}\" x2=\"{right:.1}\" y2=\"{LINE}\"/>\n"
+            ),
+        }
+    }
+
+    /// The slowest way is the thickest, so that the eye finds it first.
+    fn thickness(&self, time: &Time) -> f64 {
+        let slowest = self.links.iter().flatten().map(|link| link.p50_ns).fold(0.0, f64::max);
+        if slowest > 0.0 { 3.0 + 9.0 * time.p50_ns / slowest } else { 3.0 }
+    }
+
+    fn drawn_station(&self, station: usize) -> String {
+        let x = self.x(station);
+        let (name, stamp) = STATIONS[station];
+        format!(
+            "<circle class=\"station\" cx=\"{x:.1}\" cy=\"{LINE}\" r=\"13\"/>\n\
+             <text class=\"stamp\" x=\"{x:.1}\" y=\"{:.1}\">{stamp}</text>\n\
+             <text class=\"name\" x=\"{x:.1}\" y=\"{:.1}\">{name}</text>\n",
+            LINE + 4.0,
+            LINE + 34.0
+        )
+    }
+
+    fn drawn_span(&self, row: usize, span: &Span) -> String {
+        let y = SPANS_TOP + SPAN_STEP * row as f64;
+        let (left, right) = (self.x(span.from), self.x(span.to));
+        format!(
+            "<path class=\"span\" d=\"M{left:.1} {:.1} V{y:.1} H{right:.1} V{:.1}\"/>\n\
+             <text class=\"total\" x=\"{:.1}\" y=\"{:.1}\">{} <tspan class=\"p50\">{}</tspan> · p99 {}</text>\n",
+            y - 8.0,
+            y - 8.0,
+            (left + right) / 2.0,
+            y + 17.0,
+            span.name,
+            escaped(&span.time.p50),
+            escaped(&span.time.p99)
+        )
+    }
+}
+
+impl Time {
+    fn of(hop: &Hop) -> Self {
+        Self {
+            p50: duration_or_none(hop.p50_ns),
+            p99: duration_or_none(hop.p99_ns),
+            p50_ns: hop.p50_ns.map_or(0.0, |ns| ns as f64),
+        }
+    }
+}
+
+fn link_time(run: &Run, from: usize) -> Option<Time> {
+    let hop = LINKS.into_iter().find(|(_, start)| *start == from).and_then(|(name, _)| run.hops.get(name));
+    if let Some(hop) = hop {
+        return Some(Time::of(hop));
+    }
+    let name = format!("{}_to_{}", STATIONS[from].0, STATIONS[from + 1].0);
+    let p50_ns = run.stages.iter().find(|stage| stage.name == name)?.p50_ns?;
+    Some(Time { p50: duration(p50_ns), p99: NONE.to_owned(), p50_ns: p50_ns.max(0.0) })
+}

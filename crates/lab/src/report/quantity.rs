@@ -1,0 +1,94 @@
+//! Numbers with units that a person cannot misread: three digits, the unit always there.
+
+/// What stands where there is no number.
+pub(super) const NONE: &str = "–";
+
+/// Splits digits into groups of three: narrow, and no line breaks there.
+const THIN: char = '\u{202f}';
+
+/// A time: `187 ns`, `6.02 µs`, `13.5 ms`, `1.2 s`.
+pub fn duration(ns: f64) -> String {
+    if !ns.is_finite() {
+        return NONE.to_owned();
+    }
+    let sign = if ns < 0.0 { "−" } else { "" };
+    let mut value = three_digits(ns.abs());
+    for unit in ["ns", "µs", "ms"] {
+        if value < 1_000.0 {
+            return format!("{sign}{value} {unit}");
+        }
+        value = three_digits(value / 1_000.0);
+    }
+    format!("{sign}{value} s")
+}
+
+/// A whole number in groups of three digits: `100 000`.
+pub fn count(number: u64) -> String {
+    let digits = number.to_string();
+    let mut grouped = String::with_capacity(digits.len() * 2);
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            grouped.push(THIN);
+        }
+        grouped.push(digit);
+    }
+    grouped
+}
+
+/// An amount of memory in decimal units: `563 B`, `1.6 MB`.
+pub fn bytes(number: f64) -> String {
+    if !number.is_finite() {
+        return NONE.to_owned();
+    }
+    let sign = if number < 0.0 { "−" } else { "" };
+    let mut value = three_digits(number.abs());
+    for unit in ["B", "kB", "MB", "GB"] {
+        if value < 1_000.0 {
+            return format!("{sign}{value} {unit}");
+        }
+        value = three_digits(value / 1_000.0);
+    }
+    format!("{sign}{value} TB")
+}
+
+/// A figure with the unit that its name ends in.
+pub fn figure(name: &str, value: f64) -> String {
+    if name.ends_with("_ns") {
+        duration(value)
+    } else if name.ends_with("_bytes") || name.ends_with("bytes_per_order") {
+        bytes(value)
+    } else if name.ends_with("_per_s") {
+        format!("{}/s", number(value))
+    } else if name.ends_with("_percent") {
+        format!("{} %", number(value))
+    } else if name.ends_with("_ratio") {
+        multiple(value)
+    } else {
+        number(value)
+    }
+}
+
+/// How many times: `31.2×`.
+pub(super) fn multiple(ratio: f64) -> String {
+    format!("{}×", number(ratio))
+}
+
+/// A number without a unit: whole from one hundred on, three digits below.
+pub(super) fn number(value: f64) -> String {
+    if !value.is_finite() {
+        return NONE.to_owned();
+    }
+    let sign = if value < 0.0 { "−" } else { "" };
+    let size = value.abs();
+    if size < 100.0 { format!("{sign}{}", three_digits(size)) } else { format!("{sign}{}", count(size.round() as u64)) }
+}
+
+/// A time in whole nanoseconds that may not be there.
+pub(super) fn duration_or_none(ns: Option<u64>) -> String {
+    ns.map_or_else(|| NONE.to_owned(), |ns| duration(ns as f64))
+}
+
+/// Rounded to three significant digits.
+fn three_digits(value: f64) -> f64 {
+    format!("{value:.2e}").parse().unwrap_or(value)
+}

@@ -1,0 +1,198 @@
+//! Text for a terminal: headlines first, then each run, comparisons, and what the marks mean.
+
+use super::group;
+use super::markup::plain;
+use super::quantity::{count, duration_or_none};
+use super::sentence::{Titles, comparison, facts, footnote, headlines, hop_remark, host, samples_needed};
+use crate::result::{Hop, PERCENTILES, ResultFile, Run};
+
+/// The least columns that a table can be read in.
+const NARROWEST: usize = 60;
+
+/// Columns of a hop's name, of its count, and of a time.
+const NAME: usize = 20;
+const COUNT: usize = 12;
+const TIME: usize = 10;
+
+/// The percentiles that a narrow terminal goes without, the first to go first; the file has them all.
+const DISPENSABLE: [usize; 3] = [1, 2, 4];
+
+/// The result for a terminal of `width` columns; orders come in blocks, as the order systems of exchanges print them.
+pub fn terminal(result: &ResultFile, width: usize, colour: bool) -> String {
+    let (ink, width, titles) = (Ink { colour }, width.max(NARROWEST), Titles::of(result));
+    let mut text = head(result, width, ink);
+    for run in &result.runs {
+        text += "\n";
+        text += &match group::name(run) {
+            Some(name) => group::block(run, &name, width, ink),
+            None => run_block(run, &titles.numbered(run), width, ink),
+        };
+        text += &notes(run, width, ink);
+    }
+    text += &comparisons(result, width, ink);
+    text + &foot(result, width, ink)
+}
+
+/// Colours, or none of them.
+#[derive(Clone, Copy)]
+pub(super) struct Ink {
+    colour: bool,
+}
+
+impl Ink {
+    pub(super) fn strong(self, text: &str) -> String {
+        self.painted("1", text)
+    }
+
+    pub(super) fn faint(self, text: &str) -> String {
+        self.painted("2", text)
+    }
+
+    fn accent(self, text: &str) -> String {
+        self.painted("1;36", text)
+    }
+
+    fn alarm(self, text: &str) -> String {
+        self.painted("1;31", text)
+    }
+
+    fn painted(self, code: &str, text: &str) -> String {
+        if self.colour { format!("\u{1b}[{code}m{text}\u{1b}[0m") } else { text.to_owned() }
+    }
+}
+
+/// Breaks a text into lines of `width` columns, the second and later ones indented; a longer word is cut.
+pub(super) fn wrapped(text: &str, width: usize, indent: usize) -> Vec<String> {
+    let mut lines = Lines { width, indent, done: Vec::new(), line: String::new(), used: 0 };
+    for (index, word) in plain(text).split(' ').enumerate() {
+        let letters: Vec<char> = word.chars().collect();
+        if index > 0 {
+            lines.space_before(letters.len().min(width - indent));
+        }
+        letters.chunks(width - indent).for_each(|piece| lines.push(piece));
+    }
+    lines.done.push(lines.line);
+    lines.done
+}
+
+/// Lines that are being filled, widths in columns.
+struct Lines {
+    width: usize,
+    indent: usize,
+    done: Vec<String>,
+    line: String,
+    used: usize,
+}
+
+impl Lines {
+    fn space_before(&mut self, letters: usize) {
+        if self.used + 1 + letters > self.width {
+            self.break_line();
+        } else {
+            self.push(&[' ']);
+        }
+    }
+
+    fn push(&mut self, letters: &[char]) {
+        if self.used + letters.len() > self.width {
+            self.break_line();
+        }
+        self.line.extend(letters);
+        self.used += letters.len();
+    }
+
+    fn break_line(&mut self) {
+        self.done.push(std::mem::replace(&mut self.line, " ".repeat(self.indent)));
+        self.used = self.indent;
+    }
+}
+
+fn head(result: &ResultFile, width: usize, ink: Ink) -> String {
+    let title = format!("{}, {}", result.workload, result.started_at);
+    let mut text = paragraph(&title, width, 2, |line| ink.accent(line));
+    let machine: Vec<String> = host(result).into_iter().map(|(label, value)| format!("{label} {value}")).collect();
+    text += &paragraph(&machine.join(" · "), width, 0, |line| ink.faint(line));
+    text += &paragraph(&result.command, width, 4, |line| ink.faint(line));
+    text += "\n";
+    for sentence in headlines(result) {
+        text += &paragraph(&sentence, width, 2, |line| ink.strong(line));
+    }
+    text
+}
+
+fn run_block(run: &Run, title: &str, width: usize, ink: Ink) -> String {
+    let mut text = paragraph(title, width, 2, |line| ink.accent(line));
+    let shown = shown_percentiles(width);
+    if !run.hops.is_empty() {
+        let labels = shown.iter().map(|index| format!("{:>TIME$}", PERCENTILES[*index].label)).collect::<String>();
+        let header = format!("  {:<NAME$}{:>COUNT$}{labels}{:>TIME$}", "hop", "count", "max");
+        text += &format!("{}\n", ink.faint(&header));
+    }
+    for (name, hop) in run.hops_in_path_order() {
+        text += &hop_rows(name, hop, &shown, width, ink);
+    }
+    for (label, value) in facts(run) {
+        text += &paragraph(&format!("  {label}: {value}"), width, 4, str::to_owned);
+    }
+    text
+}
+
+fn hop_rows(name: &str, hop: &Hop, shown: &[usize], width: usize, ink: Ink) -> String {
+    let mut text = format!("{}\n", row(name, hop.count, hop.percentiles(), hop.max_ns, shown));
+    if let Some(rest) = &hop.unstalled {
+        let line = row("  unstalled", rest.count, rest.percentiles(), rest.max_ns, shown);
+        text += &format!("{}\n", ink.faint(&line));
+    }
+    if let Some(remark) = hop_remark(hop) {
+        text += &paragraph(&format!("    {remark}"), width, 4, |line| ink.faint(line));
+    }
+    text
+}
+
+fn row(name: &str, samples: u64, percentiles: [Option<u64>; 6], max_ns: Option<u64>, shown: &[usize]) -> String {
+    let name: String = plain(name).chars().take(NAME).collect();
+    let times = shown.iter().map(|index| percentiles[*index]).chain([max_ns]);
+    let times: String = times.map(|ns| format!("{:>TIME$}", duration_or_none(ns))).collect();
+    format!("  {name:<NAME$}{:>COUNT$}{times}", count(samples))
+}
+
+fn shown_percentiles(width: usize) -> Vec<usize> {
+    let mut shown: Vec<usize> = (0..PERCENTILES.len()).collect();
+    for dispensable in DISPENSABLE {
+        if 2 + NAME + COUNT + TIME * (shown.len() + 1) > width {
+            shown.retain(|index| *index != dispensable);
+        }
+    }
+    shown
+}
+
+fn notes(run: &Run, width: usize, ink: Ink) -> String {
+    let verdict = (!run.valid).then(|| paragraph("  not valid", width, 4, |line| ink.alarm(line)));
+    let notes = run.notes.iter().map(|note| paragraph(&format!("  {note}"), width, 4, str::to_owned));
+    verdict.into_iter().chain(notes).collect()
+}
+
+fn comparisons(result: &ResultFile, width: usize, ink: Ink) -> String {
+    if result.comparisons.is_empty() {
+        return String::new();
+    }
+    let lines = result.comparisons.iter().map(|one| format!("  {}", comparison(one)));
+    let text: String = lines.map(|line| paragraph(&line, width, 4, str::to_owned)).collect();
+    format!("\n{}\n{text}", ink.accent("comparisons"))
+}
+
+/// What the marks mean, where one was printed: a block of orders marks the nearest rank, a table leaves a gap.
+fn foot(result: &ResultFile, width: usize, ink: Ink) -> String {
+    let lacking = |run: &&Run| run.hops.values().any(|hop| hop.percentiles().contains(&None));
+    let gaps = result.runs.iter().filter(lacking).any(|run| group::name(run).is_none());
+    let missing = footnote(result).filter(|_| gaps);
+    let starred = result.runs.iter().filter(|run| group::name(run).is_some()).any(group::has_nearest_rank);
+    let nearest = starred.then(|| format!("* too few samples, so the nearest rank: {}.", samples_needed()));
+    let notes = missing.into_iter().chain(nearest);
+    let text: String = notes.map(|note| paragraph(&note, width, 2, |line| ink.faint(line))).collect();
+    if text.is_empty() { text } else { format!("\n{text}") }
+}
+
+fn paragraph(text: &str, width: usize, indent: usize, paint: impl Fn(&str) -> String) -> String {
+    wrapped(text, width, indent).iter().map(|line| format!("{}\n", paint(line))).collect()
+}

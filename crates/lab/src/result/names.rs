@@ -1,0 +1,193 @@
+//! The names that a result may use, each with its sentence, and the check that refuses others.
+//!
+//! `docs/results.md` shows these tables to the reader; a test holds the two together.
+
+use super::{PERCENTILES, ResultFile, Run, SCHEMA, Series};
+
+/// Every hop, in the order of the path: its name, and from where to where it goes.
+pub const HOPS: &[(&str, &str)] = &[
+    ("tick_to_order", "From the tick's intended publish time until the order is released (T2)."),
+    ("tick_to_venue", "From the tick's intended publish time until the venue has the order."),
+    ("t0_t1", "From the first attempt to send (T0) until a thread of the OMS sees the frame (T1)."),
+    ("t1_t2", "From the OMS seeing the frame (T1) until it is released: risk, journal and venue send (T2)."),
+    ("t0_t2", "From the first attempt to send (T0) until release (T2); compare this one in bursts."),
+    ("t0_gap", "Between the sends (T0) of neighbouring orders."),
+    ("t1_gap", "Between the receipts (T1) of neighbouring orders."),
+    ("t2_gap", "Between the releases (T2) of neighbouring orders."),
+    ("order_ack", "From the first attempt to send (T0) until the client has the OMS's first report."),
+    ("order_round_trip", "From the first attempt to send (T0) until the client has the venue's first report."),
+    ("one_way", "From the intended publish time until the reader has copied the payload."),
+    ("service", "From the actual send until the reader has copied the payload."),
+    ("publish", "The publish call itself."),
+    ("round_trip", "From a message's send until its answer is there."),
+    ("push", "The push call itself."),
+    ("pop", "The pop call itself."),
+    ("in_queue", "From the return of push until the return of the pop that took the message."),
+    ("spin_gap", "Between two readings of a loop that only reads the clock: what the host takes away."),
+];
+
+/// Every figure: what is neither a hop nor a count.
+pub const FIGURES: &[(&str, &str)] = &[
+    ("bytes_per_order", "Memory of the OMS an order: after minus before, divided by the orders."),
+    ("journal_bytes_per_order", "Bytes that the journal grew by, divided by the orders."),
+    ("first_t0_to_last_t2_ns", "From the first order's send (T0) until the last order's release (T2)."),
+    ("last_t2_to_last_report_ns", "From the last order's release (T2) until the client has the last report."),
+    ("last_order_t0_ns", "When the last order was sent (T0), from the first order's T0."),
+    ("last_order_t1_ns", "When the OMS saw the last order (T1), from the first order's T0."),
+    ("last_order_t2_ns", "When the last order was released (T2), from the first order's T0."),
+    ("orders_sending", "Orders that ended as sent to the venue."),
+    ("orders_queued", "Orders that ended waiting for a line to the venue."),
+    ("orders_rejected", "Orders that ended refused."),
+    ("replay_inputs_per_s", "Journal inputs that a restart replays a second."),
+    ("writer_cost_ns", "What one publish costs the writer: elapsed time divided by the messages."),
+    ("record_cost_ns", "What recording one sample costs the generator."),
+    ("syscalls_per_command", "System calls of the server, divided by the commands."),
+    ("context_switches_per_command", "Context switches of the server, divided by the commands."),
+    ("clock_cost_ns", "The cost of one stamp."),
+    ("spin_average_ns", "One turn of a loop that only reads the clock, on average."),
+    ("spin_worst_ns", "The longest turn of that loop."),
+    ("spin_worst_times_average_ratio", "The longest turn of that loop divided by the average one."),
+    ("spin_loops", "Turns of that loop."),
+    ("cache_line_transfer_ns", "One cache line between two processes: the median of half a round trip."),
+    ("one_way_over_transfer_ratio", "The median of one_way divided by cache_line_transfer_ns of the same run."),
+    ("lateness_p50_ns", "How late the generator sent, against its own plan: the median."),
+    ("lateness_p99_ns", "How late the generator sent, against its own plan: the 99th percentile."),
+    ("tcp_connect_ns", "Opening one TCP connection to the target."),
+    ("publish_one_process_ns", "One publish from a new process, its lazy connection included."),
+    ("loopback_round_trip_ns", "A round trip of one message over a loopback socket: the median."),
+    ("steal_percent", "The share of time that the hypervisor gave to others during the run."),
+];
+
+/// Every count: what became of the messages.
+pub const COUNTS: &[(&str, &str)] = &[
+    ("sent", "Handed to the transport."),
+    ("received", "Taken by the receiver."),
+    ("lost", "Sent and never received."),
+    ("duplicated", "Received more than once."),
+    ("reordered", "Received after a later one."),
+    ("left", "Still waiting when the run ended."),
+    ("errors", "Calls that failed."),
+];
+
+/// Every unit: how a key ends, and what its number means. A figure with another ending is a bare count.
+pub const UNITS: &[(&str, &str)] = &[
+    ("_ns", "nanoseconds"),
+    ("_per_s", "a second"),
+    ("_bytes", "bytes"),
+    ("_per_order", "an order"),
+    ("_per_command", "a command"),
+    ("_percent", "percent: 0 to 100"),
+    ("_ratio", "one divided by the other, without a unit"),
+];
+
+/// Why a result does not keep the contract.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum CheckError {
+    /// The file names another schema.
+    #[error("the schema is '{0}'; write tickpath.result/1")]
+    Schema(String),
+    /// A hop that the contract does not know.
+    #[error("the run of {target} has the hop '{name}', which is not listed; use one of docs/results.md or add it")]
+    Hop {
+        /// Which run.
+        target: String,
+        /// The name found.
+        name: String,
+    },
+    /// A figure that the contract does not know.
+    #[error("the run of {target} has the figure '{name}', which is not listed; use one of docs/results.md or add it")]
+    Figure {
+        /// Which run.
+        target: String,
+        /// The name found.
+        name: String,
+    },
+    /// A figure that JSON cannot hold.
+    #[error("the figure '{name}' of the run of {target} is infinite or no number; leave it out")]
+    NotFinite {
+        /// Which run.
+        target: String,
+        /// The figure.
+        name: String,
+    },
+    /// A percentile that too few samples carry.
+    #[error("{key} of the hop '{hop}' of the run of {target} stands on {count} samples; write null below {needed}")]
+    TooFewSamples {
+        /// Which run.
+        target: String,
+        /// Which hop.
+        hop: String,
+        /// Which percentile.
+        key: &'static str,
+        /// The samples there are.
+        count: u64,
+        /// The samples there must be.
+        needed: u64,
+    },
+    /// A series whose times and values do not pair, or whose values JSON cannot hold.
+    #[error("the series '{name}' of the run of {target} needs one finite value a time")]
+    Series {
+        /// Which run.
+        target: String,
+        /// The series.
+        name: String,
+    },
+}
+
+impl ResultFile {
+    /// Whether the file keeps the contract: its schema, its names, and percentiles with enough samples only.
+    pub fn check(&self) -> Result<(), CheckError> {
+        if self.schema != SCHEMA {
+            return Err(CheckError::Schema(self.schema.clone()));
+        }
+        self.runs.iter().try_for_each(|run| {
+            check_hops(run)?;
+            check_figures(run)?;
+            run.series.iter().try_for_each(|series| check_series(run, series))
+        })
+    }
+}
+
+fn check_hops(run: &Run) -> Result<(), CheckError> {
+    for (name, hop) in &run.hops {
+        if !is_listed(HOPS, name) {
+            return Err(CheckError::Hop { target: run.target.clone(), name: name.clone() });
+        }
+        for (percentile, value) in PERCENTILES.iter().zip(hop.percentiles()) {
+            if value.is_some() && hop.count < percentile.samples {
+                return Err(CheckError::TooFewSamples {
+                    target: run.target.clone(),
+                    hop: name.clone(),
+                    key: percentile.key,
+                    count: hop.count,
+                    needed: percentile.samples,
+                });
+            }
+        }
+    }
+    Ok(())
+}
+
+fn check_figures(run: &Run) -> Result<(), CheckError> {
+    for (name, value) in &run.figures {
+        if !is_listed(FIGURES, name) {
+            return Err(CheckError::Figure { target: run.target.clone(), name: name.clone() });
+        }
+        if !value.is_finite() {
+            return Err(CheckError::NotFinite { target: run.target.clone(), name: name.clone() });
+        }
+    }
+    Ok(())
+}
+
+fn check_series(run: &Run, series: &Series) -> Result<(), CheckError> {
+    let paired = series.t_ns.len() == series.value.len();
+    if paired && series.value.iter().all(|value| value.is_finite()) {
+        return Ok(());
+    }
+    Err(CheckError::Series { target: run.target.clone(), name: series.name.clone() })
+}
+
+fn is_listed(table: &[(&str, &str)], name: &str) -> bool {
+    table.iter().any(|(listed, _)| *listed == name)
+}

@@ -1,0 +1,353 @@
+//! The writing half of the protocol: no files, no processes, only words in their order.
+
+use std::collections::VecDeque;
+
+use crate::PublishError;
+use crate::control::Control;
+use crate::layout::{
+    BASE_SEQUENCE, Commit, FRAME_HEADER_BYTES, FrameShape, GENERATION, KIND_END, SEGMENT_HEADER_BYTES, changing,
+    holding,
+};
+use crate::region::Region;
+use crate::segments::Segments;
+use crate::sync::{Ordering, fence};
+
+/// How many cache lines of the next frame a writer asks for ahead: a kilobyte and its header.
+const LINES_AHEAD: usize = 17;
+
+/// Appends frames to segments.
+pub(crate) struct Appender {
+    pub segments: Segments,
+    pub control: Control,
+    frame: FrameShape,
+    segment_bytes: usize,
+    /// Readers gate the writer.
+    gated: bool,
+    region: Region,
+    index: u64,
+    offset: usize,
+    sequence: u64,
+    /// The calibration, as every segment's header carries it.
+    calibration: Vec<u8>,
+    /// Index and first sequence number of each segment that is still there, oldest first; empty if the log grows.
+    bases: VecDeque<(u64, u64)>,
+    /// No cursor was below this when they were last looked at.
+    slowest: u64,
+}
+
+/// Why a new segment cannot be entered.
+pub(crate) enum Blocked {
+    /// This reader's cursor is in the segment that would be recycled.
+    By(usize),
+    /// It cannot be made.
+    Io(std::io::Error),
+}
+
+impl Appender {
+    /// An appender on fresh segments.
+    pub fn fresh(
+        mut segments: Segments,
+        control: Control,
+        frame: FrameShape,
+        segment_bytes: usize,
+        gated: bool,
+        calibration: &[u8],
+    ) -> std::io::Result<Self> {
+        let region = segments.make(0)?;
+        let mut appender = Self {
+            segments,
+            control,
+            frame,
+            segment_bytes,
+            gated,
+            region,
+            index: 0,
+            offset: SEGMENT_HEADER_BYTES,
+            sequence: 0,
+            calibration: calibration.to_vec(),
+            bases: VecDeque::new(),
+            slowest: 0,
+        };
+        let region = appender.region.clone();
+        appender.open_segment(&region, 0);
+        Ok(appender)
+    }
+
+    /// The sequence number of the next frame.
+    pub fn sequence(&self) -> u64 {
+        self.sequence
+    }
+
+    /// The segment that is being filled.
+    pub fn index(&self) -> u64 {
+        self.index
+    }
+
+    /// Appends one frame and makes it visible. Wakes nobody.
+    #[inline(always)]
+    pub fn append(&mut self, stamp: u64, kind: u8, payload: &[u8]) -> Result<(), AppendError> {
+        let bytes = self.frame.bytes(payload.len());
+        if self.offset + bytes > self.segment_bytes {
+            self.next_segment(bytes, payload.len())?;
+        }
+        let (at, next) = (self.offset, self.offset + bytes);
+        let region = &self.region;
+        if next < self.segment_bytes {
+            region.word(next).store(0, Ordering::Relaxed);
+        }
+        let commit = Commit::new(payload.len(), kind, self.sequence);
+        region.word(at + 8).store(stamp, Ordering::Relaxed);
+        region.copy_in(at + FRAME_HEADER_BYTES, payload);
+        if self.frame.crc {
+            let sum = frame_crc(commit, stamp, payload);
+            region.word(at + self.frame.crc_at(payload.len())).store(u64::from(sum), Ordering::Relaxed);
+        }
+        // Pairs with the reader's acquire of the same word: whoever sees it sees the payload, and sees the next commit
+        // word as zero or as ours.
+        region.word(at).store(commit.0, Ordering::Release);
+        self.offset = next;
+        self.sequence += 1;
+        Ok(())
+    }
+
+    /// Asks for the lines of the next frame, guessing that it is as long as the last one. Readers hold copies of them
+    /// from the last lap; taking those back now is cheaper than when the message is there.
+    #[inline(always)]
+    pub fn expect_next(&self, payload: usize) {
+        let bytes = self.frame.bytes(payload);
+        for line in 1..(bytes / 64 + 1).min(LINES_AHEAD + 1) {
+            self.region.expect_write(self.offset + line * 64);
+        }
+    }
+
+    #[cold]
+    fn next_segment(&mut self, bytes: usize, payload: usize) -> Result<(), AppendError> {
+        if SEGMENT_HEADER_BYTES + bytes > self.segment_bytes {
+            return Err(AppendError::TooLarge(payload));
+        }
+        self.roll().map_err(AppendError::Blocked)
+    }
+
+    /// Ends this segment and opens the next.
+    pub fn roll(&mut self) -> Result<(), Blocked> {
+        let next = self.index + 1;
+        let region = self.segments.make(next).map_err(Blocked::Io)?;
+        self.gate(&region, next)?;
+        self.index = next;
+        self.open_segment(&region, next);
+        self.end_segment();
+        self.region = region;
+        self.offset = SEGMENT_HEADER_BYTES;
+        Ok(())
+    }
+
+    /// Makes sure that no registered reader still needs what the new segment replaces.
+    fn gate(&mut self, region: &Region, next: u64) -> Result<(), Blocked> {
+        let Some(ring) = self.segments.ring_len().filter(|_| self.gated) else { return Ok(()) };
+        if next < ring {
+            return Ok(());
+        }
+        let still_needed_below =
+            self.bases.iter().find(|(index, _)| index + ring > next).map_or(self.sequence, |b| b.1);
+        if self.slowest >= still_needed_below {
+            return Ok(());
+        }
+        // A reader that comes now publishes its cursor and then looks at the generation; we change the generation and
+        // then look at the cursors. With a full fence on both sides one of us sees the other.
+        let generation = region.word(GENERATION);
+        let before = generation.load(Ordering::Relaxed);
+        generation.store(changing(next), Ordering::SeqCst);
+        fence(Ordering::SeqCst);
+        let slowest = self.control.registered().min_by_key(|reader| reader.cursor);
+        self.slowest = slowest.map_or(self.sequence, |reader| reader.cursor);
+        match slowest {
+            Some(reader) if reader.cursor < still_needed_below => {
+                generation.store(before, Ordering::Release);
+                Err(Blocked::By(reader.slot))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Takes a segment over for `index`: odd generation, nothing in it, even generation.
+    fn open_segment(&mut self, region: &Region, index: u64) {
+        region.word(GENERATION).store(changing(index), Ordering::Relaxed);
+        // Pairs with the acquire fence of a reader between its copy and its second look at the generation: if it
+        // copied a byte that we change from here on, it sees at least this generation.
+        fence(Ordering::Release);
+        region.word(SEGMENT_HEADER_BYTES).store(0, Ordering::Relaxed);
+        region.word(BASE_SEQUENCE).store(self.sequence, Ordering::Relaxed);
+        region.copy_in(crate::layout::SEGMENT_CALIBRATION, &self.calibration);
+        // Pairs with the acquire of a reader that enters: it sees an empty segment with this base.
+        region.word(GENERATION).store(holding(index), Ordering::Release);
+        if let Some(ring) = self.segments.ring_len() {
+            self.bases.push_back((index, self.sequence));
+            while self.bases.len() as u64 > ring {
+                self.bases.pop_front();
+            }
+        }
+    }
+
+    /// Marks the rest of the current segment as unused.
+    fn end_segment(&self) {
+        if self.offset < self.segment_bytes {
+            let end = Commit::new(0, KIND_END, self.sequence);
+            self.region.word(self.offset).store(end.0, Ordering::Release);
+        }
+    }
+}
+
+/// Why a frame was not appended.
+pub(crate) enum AppendError {
+    TooLarge(usize),
+    Blocked(Blocked),
+}
+
+impl From<AppendError> for PublishError {
+    fn from(error: AppendError) -> Self {
+        match error {
+            AppendError::TooLarge(bytes) => Self::TooLarge { bytes, limit: 0 },
+            AppendError::Blocked(Blocked::By(_)) => Self::Full,
+            AppendError::Blocked(Blocked::Io(e)) => Self::Grow(e),
+        }
+    }
+}
+
+/// The checksum of a frame: everything that a reader will believe.
+pub(crate) fn frame_crc(commit: Commit, stamp: u64, payload: &[u8]) -> u32 {
+    let mut head = [0; 16];
+    head[..8].copy_from_slice(&commit.0.to_le_bytes());
+    head[8..].copy_from_slice(&stamp.to_le_bytes());
+    crc32c::crc32c_append(crc32c::crc32c(&head), payload)
+}
+
+/// Takes up a log where its last writer stopped, however it stopped.
+pub(crate) mod recover {
+    use super::*;
+    use crate::follow::{Follower, Step};
+
+    /// What is there.
+    struct Found {
+        index: u64,
+        base: u64,
+        bases: VecDeque<(u64, u64)>,
+    }
+
+    impl Appender {
+        /// An appender that goes on at the tail of what is there; `frame` and `segment_bytes` are the log's.
+        pub fn resume(
+            mut segments: Segments,
+            control: Control,
+            frame: FrameShape,
+            segment_bytes: usize,
+            gated: bool,
+            calibration: &[u8],
+        ) -> Result<Self, ResumeError> {
+            let Some(found) = find(&mut segments)? else {
+                return Ok(Self::fresh(segments, control, frame, segment_bytes, gated, calibration)?);
+            };
+            if found.index > 0 {
+                end_previous(&mut segments, &found, frame, segment_bytes)?;
+            }
+            let region = segments.make(found.index)?;
+            let mut follower = Follower::new(region.clone(), frame, segment_bytes, found.index, found.base, false);
+            let (offset, sequence) = tail(&mut follower)?;
+            if offset < segment_bytes {
+                region.word(offset).store(0, Ordering::Relaxed);
+            }
+            Ok(Self {
+                segments,
+                control,
+                frame,
+                segment_bytes,
+                gated,
+                region,
+                index: found.index,
+                offset,
+                sequence,
+                calibration: calibration.to_vec(),
+                bases: found.bases,
+                slowest: 0,
+            })
+        }
+
+        /// True if the segment that is being filled was stamped by this clock.
+        pub fn is_stamped_by(&self, calibration: &[u8]) -> bool {
+            let mut there = vec![0; calibration.len()];
+            self.region.copy_out(crate::layout::SEGMENT_CALIBRATION, &mut there);
+            there == calibration
+        }
+    }
+
+    /// The newest segment that was opened whole, and all that are still there.
+    fn find(segments: &mut Segments) -> Result<Option<Found>, ResumeError> {
+        let mut bases = Vec::new();
+        let mut slot = 0;
+        while let Some(region) = segments.get(slot).transpose().filter(|_| segments.ring_len().is_none_or(|n| slot < n))
+        {
+            let region = region?;
+            let generation = region.word(GENERATION).load(Ordering::Acquire);
+            if generation != 0 && generation.is_multiple_of(2) {
+                bases.push((generation / 2 - 1, region.word(BASE_SEQUENCE).load(Ordering::Relaxed)));
+            } else if segments.ring_len().is_none() {
+                break;
+            }
+            slot += 1;
+        }
+        bases.sort_unstable();
+        let Some(&(index, base)) = bases.last() else { return Ok(None) };
+        let bases = if segments.ring_len().is_some() { bases.into() } else { VecDeque::new() };
+        Ok(Some(Found { index, base, bases }))
+    }
+
+    /// A writer that dies between opening a segment and ending the one before leaves readers at a zero commit word
+    /// there for ever: end it for them.
+    fn end_previous(
+        segments: &mut Segments,
+        found: &Found,
+        frame: FrameShape,
+        segment_bytes: usize,
+    ) -> Result<(), ResumeError> {
+        let index = found.index - 1;
+        let Some(region) = segments.get(index)? else { return Ok(()) };
+        if region.word(GENERATION).load(Ordering::Acquire) != holding(index) {
+            return Ok(());
+        }
+        let base = region.word(BASE_SEQUENCE).load(Ordering::Relaxed);
+        let mut follower = Follower::new(region.clone(), frame, segment_bytes, index, base, false);
+        let (offset, sequence) = tail(&mut follower)?;
+        if offset < segment_bytes {
+            region.word(offset).store(Commit::new(0, KIND_END, sequence).0, Ordering::Release);
+        }
+        Ok(())
+    }
+
+    /// Offset and sequence number behind the last whole frame.
+    fn tail(follower: &mut Follower) -> Result<(usize, u64), ResumeError> {
+        let mut buffer = Vec::new();
+        loop {
+            match follower.step(&mut buffer) {
+                Ok(Step::Frame(_)) => {}
+                Ok(Step::Empty | Step::End | Step::Lapped) => return Ok((follower.offset(), follower.sequence())),
+                // A torn last frame was never acknowledged; anything behind it means that the damage lies in the middle.
+                Err(damage) if follower.rest_is_empty() => {
+                    let _ = damage;
+                    return Ok((follower.offset(), follower.sequence()));
+                }
+                Err(damage) => return Err(ResumeError::Damaged(damage)),
+            }
+        }
+    }
+
+    /// Why a log cannot be taken up.
+    pub enum ResumeError {
+        Damaged(crate::ReadError),
+        Io(std::io::Error),
+    }
+
+    impl From<std::io::Error> for ResumeError {
+        fn from(error: std::io::Error) -> Self {
+            Self::Io(error)
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! What a log is made like.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::layout::HEADER_BYTES;
+use crate::{OpenError, Place};
+
+/// What a full log does. Chosen by name, never silent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Policy {
+    /// The writer never waits; a reader that is lapped learns exactly how many messages it missed.
+    Overwrite,
+    /// The writer is told when a registered reader is a whole ring behind, and when there is none.
+    Fail,
+    /// Everything stays; the log grows.
+    Keep,
+}
+
+impl Policy {
+    pub(crate) fn code(self) -> u32 {
+        match self {
+            Self::Overwrite => 1,
+            Self::Fail => 2,
+            Self::Keep => 3,
+        }
+    }
+
+    pub(crate) fn from_code(code: u32) -> Option<Self> {
+        match code {
+            1 => Some(Self::Overwrite),
+            2 => Some(Self::Fail),
+            3 => Some(Self::Keep),
+            _ => None,
+        }
+    }
+
+    /// The word on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Overwrite => "overwrite",
+            Self::Fail => "fail",
+            Self::Keep => "keep",
+        }
+    }
+}
+
+impl fmt::Display for Policy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// A word that is no policy.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("'{0}' is no full policy; use overwrite, fail or keep")]
+pub struct ParsePolicyError(String);
+
+impl FromStr for Policy {
+    type Err = ParsePolicyError;
+
+    fn from_str(text: &str) -> Result<Self, ParsePolicyError> {
+        match text {
+            "overwrite" => Ok(Self::Overwrite),
+            "fail" => Ok(Self::Fail),
+            "keep" => Ok(Self::Keep),
+            other => Err(ParsePolicyError(other.to_owned())),
+        }
+    }
+}
+
+/// How a writer makes its log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Config {
+    /// Where.
+    pub place: Place,
+    /// What a full log does.
+    pub policy: Policy,
+    /// Bytes of a segment, a multiple of 4,096. The longest message is a little shorter.
+    pub segment_bytes: usize,
+    /// Segments in the ring, at least 2; a log that grows ignores it.
+    pub segments: usize,
+    /// Bytes that a growing log allocates and faults in when it is opened.
+    pub reserve_bytes: u64,
+    /// Permissions of its files.
+    pub mode: u32,
+}
+
+impl Config {
+    /// A bus topic: eight segments of 128 KiB, which stay in a core's second-level cache.
+    pub fn topic(place: Place, policy: Policy) -> Self {
+        Self { place, policy, segment_bytes: 128 << 10, segments: 8, reserve_bytes: 0, mode: 0o600 }
+    }
+
+    /// A journal: keeps everything, in segments of 16 MiB.
+    pub fn journal(place: Place) -> Self {
+        Self { place, policy: Policy::Keep, segment_bytes: 16 << 20, segments: 0, reserve_bytes: 0, mode: 0o600 }
+    }
+
+    pub(crate) fn check(&self) -> Result<(), OpenError> {
+        let bytes = self.segment_bytes;
+        if bytes == 0 || !bytes.is_multiple_of(HEADER_BYTES) || bytes > 1 << 30 {
+            return Err(OpenError::Config(format!(
+                "a segment of {bytes} bytes is not possible; use a multiple of 4096 up to 1 GiB"
+            )));
+        }
+        if self.policy != Policy::Keep && !(2..=4096).contains(&self.segments) {
+            return Err(OpenError::Config(format!(
+                "a ring of {} segments is not possible; use 2 to 4096",
+                self.segments
+            )));
+        }
+        Ok(())
+    }
+}

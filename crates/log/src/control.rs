@@ -1,0 +1,107 @@
+//! The control file: what readers write. Apart from the data, so that readers can map the data read-only.
+//!
+//! ```text
+//!   0    magic and format version
+//!   64   sleepers: 1 while somebody sleeps (a futex) · 72 readers: registered ones · 80 barrier: how fences are made
+//!   4096 cursors, 64 bytes each: state, sequence number to be read next, process id
+//! ```
+//! The line at 64 is the only one that a writer looks at for each message; it changes when a reader comes, goes or
+//! sleeps, and otherwise stays in the writer's cache, however many readers there are.
+
+use crate::region::Region;
+use crate::sync::{AtomicU64, Ordering};
+
+pub(crate) const CONTROL_BYTES: usize = 4096 + MAX_READERS * CURSOR_BYTES;
+
+/// Registered readers that one log can have.
+pub const MAX_READERS: usize = 256;
+
+pub(crate) const SLEEPERS: usize = 64;
+const READERS: usize = 72;
+const BARRIER: usize = 80;
+const CURSORS: usize = 4096;
+const CURSOR_BYTES: usize = 64;
+
+const FREE: u64 = 0;
+const ACTIVE: u64 = 1;
+
+/// The words of a control file.
+#[derive(Clone)]
+pub(crate) struct Control {
+    region: Region,
+}
+
+/// A registered reader, as others see it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ReaderInfo {
+    /// Its place among the cursors.
+    pub slot: usize,
+    /// The sequence number that it will read next.
+    pub cursor: u64,
+    /// Its process.
+    pub pid: u32,
+}
+
+impl Control {
+    pub fn new(region: Region) -> Self {
+        Self { region }
+    }
+
+    /// The word with the magic number, at the start of the file.
+    pub fn magic(&self) -> &AtomicU64 {
+        self.region.word(0)
+    }
+
+    pub fn barrier(&self) -> &AtomicU64 {
+        self.region.word(BARRIER)
+    }
+
+    #[cfg(not(loom))]
+    pub fn sleepers(&self) -> &std::sync::atomic::AtomicU32 {
+        self.region.half_word(SLEEPERS)
+    }
+
+    /// How many readers are registered.
+    #[inline(always)]
+    pub fn readers(&self) -> u64 {
+        self.region.word(READERS).load(Ordering::Relaxed)
+    }
+
+    /// Takes a cursor that starts at `sequence`. Whoever calls this holds the slot's record lock, or is alone.
+    pub fn activate(&self, slot: usize, sequence: u64, pid: u32) {
+        self.cursor(slot).store(sequence, Ordering::Relaxed);
+        self.word(slot, 16).store(u64::from(pid), Ordering::Relaxed);
+        // A slot that its dead owner left active is counted already.
+        if self.word(slot, 0).swap(ACTIVE, Ordering::SeqCst) == FREE {
+            self.region.word(READERS).fetch_add(1, Ordering::SeqCst);
+        }
+    }
+
+    /// Gives a cursor back. Same rule.
+    pub fn release(&self, slot: usize) {
+        if self.word(slot, 0).swap(FREE, Ordering::SeqCst) == ACTIVE {
+            self.region.word(READERS).fetch_sub(1, Ordering::SeqCst);
+        }
+    }
+
+    /// The word that holds the sequence number to be read next.
+    #[inline(always)]
+    pub fn cursor(&self, slot: usize) -> &AtomicU64 {
+        self.word(slot, 8)
+    }
+
+    /// Who is registered now.
+    pub fn registered(&self) -> impl Iterator<Item = ReaderInfo> + '_ {
+        (0..MAX_READERS).filter(|&slot| self.word(slot, 0).load(Ordering::SeqCst) == ACTIVE).map(|slot| ReaderInfo {
+            slot,
+            // Pairs with the reader's release: what lies before the cursor it has read, or copied, already.
+            cursor: self.cursor(slot).load(Ordering::Acquire),
+            pid: self.word(slot, 16).load(Ordering::Relaxed) as u32,
+        })
+    }
+
+    #[inline(always)]
+    fn word(&self, slot: usize, offset: usize) -> &AtomicU64 {
+        self.region.word(CURSORS + slot * CURSOR_BYTES + offset)
+    }
+}

@@ -1,0 +1,176 @@
+//! What can go wrong, each with its remedy.
+
+use std::io;
+
+use crate::{Place, PlaceError};
+
+/// Why a log could not be opened for writing or reading.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The name is no name.
+    #[error(transparent)]
+    Place(#[from] PlaceError),
+    /// No writer has made it yet.
+    #[error("{0} does not exist; no writer has made it yet. Start the writer, or check the name")]
+    NotFound(Place),
+    /// The one writer is somebody else.
+    #[error(
+        "{place} already has a writer, process {pid}; a log has one writer. Stop that one, or write to a log of your own"
+    )]
+    HasWriter {
+        /// Which log.
+        place: Place,
+        /// The process that writes it.
+        pid: u32,
+    },
+    /// Another format.
+    #[error(
+        "{place} has format version {found}, this program reads version {expected}; read it with the program that wrote it, or remove it"
+    )]
+    Version {
+        /// Which log.
+        place: Place,
+        /// The version in its header.
+        found: u32,
+        /// The version of this code.
+        expected: u32,
+    },
+    /// No log at all, or a damaged one.
+    #[error("{place} is damaged or no log: {what}. Restore it, or remove it to start anew")]
+    Damaged {
+        /// Which log.
+        place: Place,
+        /// What is wrong with it.
+        what: String,
+    },
+    /// It exists with other parameters.
+    #[error("{place} exists with {found}, but {wanted} was asked for; use the same, or remove it first")]
+    Differs {
+        /// Which log.
+        place: Place,
+        /// What it has.
+        found: String,
+        /// What was asked for.
+        wanted: String,
+    },
+    /// Its stamps come from a counter that is not ours.
+    #[error(
+        "{place} is stamped by another clock ({found}); stamps of different boots or counters cannot be subtracted. Remove it to start anew"
+    )]
+    Clock {
+        /// Which log.
+        place: Place,
+        /// The source in its header.
+        found: String,
+    },
+    /// Parameters that make no log.
+    #[error("{0}")]
+    Config(String),
+    /// A sequence number that is not there yet.
+    #[error("{place} ends before sequence number {tail}; {asked} has not been written yet. Start from 'now' instead")]
+    Future {
+        /// Which log.
+        place: Place,
+        /// The number asked for.
+        asked: u64,
+        /// The next number to be written.
+        tail: u64,
+    },
+    /// All cursors are taken.
+    #[error("{0} has 256 registered readers already; stop one, or read an 'overwrite' topic without registering")]
+    TooManyReaders(Place),
+    /// Not allowed.
+    #[error("no permission for {place} ({reason}); its owner decides with the mode it makes it with")]
+    Permission {
+        /// Which log.
+        place: Place,
+        /// What the operating system says.
+        reason: io::Error,
+    },
+    /// No space.
+    #[error("no space for {bytes} bytes of {place} ({reason}); free some, or ask for smaller segments")]
+    NoSpace {
+        /// Which log.
+        place: Place,
+        /// Bytes that were needed.
+        bytes: u64,
+        /// What the operating system says.
+        reason: io::Error,
+    },
+    /// Anything else.
+    #[error("cannot use {place}: {reason}")]
+    Io {
+        /// Which log.
+        place: Place,
+        /// What the operating system says.
+        reason: io::Error,
+    },
+}
+
+impl OpenError {
+    /// The variant for an error of the operating system.
+    pub(crate) fn from_io(place: &Place, bytes: u64, reason: io::Error) -> Self {
+        let place = place.clone();
+        match reason.raw_os_error() {
+            Some(libc::ENOSPC | libc::EDQUOT) => Self::NoSpace { place, bytes, reason },
+            Some(libc::EACCES | libc::EPERM | libc::EROFS) => Self::Permission { place, reason },
+            Some(libc::ENOENT) => Self::NotFound(place),
+            _ if reason.kind() == io::ErrorKind::UnexpectedEof => {
+                Self::Damaged { place, what: format!("cut short, {reason}") }
+            }
+            _ => Self::Io { place, reason },
+        }
+    }
+}
+
+/// Why a message was not published. It is still the caller's: nothing of it is in the log.
+#[derive(Debug, thiserror::Error)]
+pub enum PublishError {
+    /// A registered reader of a `fail` topic is a whole ring behind.
+    #[error("a registered reader is a whole ring behind; publish again when it has caught up, or stop it")]
+    Full,
+    /// A `fail` topic without a reader.
+    #[error("no reader is registered on this 'fail' topic; start one, or use 'overwrite'")]
+    NoReader,
+    /// Longer than a segment.
+    #[error("a message of {bytes} bytes does not fit; this log takes up to {limit}. Ask for larger segments")]
+    TooLarge {
+        /// The message.
+        bytes: usize,
+        /// The most that fits.
+        limit: usize,
+    },
+    /// Kinds below 16 mark the log's own frames.
+    #[error("message kind {0} is reserved for the log itself; use 16 to 255")]
+    Kind(u8),
+    /// The disk is full, or worse.
+    #[error("the log cannot grow: {0}; free space on its disk. What was published before is kept")]
+    Grow(#[source] io::Error),
+}
+
+/// Why a log cannot be read on.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadError {
+    /// A frame is not what its commit word says.
+    #[error(
+        "damaged at sequence {sequence}, segment {segment}, byte {offset}: {what}; what lies before is good. Restore it from a copy"
+    )]
+    Damaged {
+        /// The sequence number that should be there.
+        sequence: u64,
+        /// The segment.
+        segment: u64,
+        /// The byte in the segment.
+        offset: usize,
+        /// What is wrong.
+        what: &'static str,
+    },
+    /// A segment cannot be mapped.
+    #[error("cannot read segment {segment}: {reason}")]
+    Io {
+        /// The segment.
+        segment: u64,
+        /// What the operating system says.
+        reason: io::Error,
+    },
+}

@@ -1,0 +1,203 @@
+//! Making and opening a log's files.
+
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::Path;
+
+use tickpath_clock::Calibration;
+use zerocopy::{FromZeros, IntoBytes};
+
+use crate::control::{CONTROL_BYTES, Control};
+use crate::layout::{FORMAT_VERSION, FrameShape, HEADER_BYTES, Header, MAGIC, SEGMENT_HEADER_BYTES};
+use crate::mapping::{Access, Mapping, allocate};
+use crate::region::Region;
+use crate::segments::Segments;
+use crate::sync::Ordering;
+use crate::{Config, OpenError, Place, Policy};
+
+const CONTROL_MAGIC: u64 = u64::from_le_bytes(*b"TICKCTL1");
+
+/// What a log's header tells, checked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Shape {
+    pub policy: Policy,
+    pub segment_bytes: usize,
+    pub segments: usize,
+    pub frame: FrameShape,
+    pub calibration: Calibration,
+}
+
+impl Shape {
+    /// What this configuration asks for.
+    pub fn of(config: &Config, calibration: &Calibration) -> Result<Self, OpenError> {
+        config.check()?;
+        let growing = config.policy == Policy::Keep;
+        Ok(Self {
+            policy: config.policy,
+            segment_bytes: config.segment_bytes,
+            segments: if growing { 0 } else { config.segments },
+            frame: FrameShape { align: if growing { 16 } else { 64 }, crc: !config.place.is_shared_memory() },
+            calibration: *calibration,
+        })
+    }
+
+    fn header(&self) -> Header {
+        let mut header = Header {
+            magic: MAGIC,
+            version: FORMAT_VERSION,
+            policy: self.policy.code(),
+            segment_bytes: self.segment_bytes as u32,
+            segments: self.segments as u32,
+            frame_align: self.frame.align as u32,
+            crc: u32::from(self.frame.crc),
+            calibration: self.calibration,
+            checksum: 0,
+            reserved: 0,
+        };
+        header.checksum = header.sum();
+        header
+    }
+
+    /// Reads and checks the first page of a log.
+    pub fn read(place: &Place, file: &mut File) -> Result<Self, OpenError> {
+        let damaged = |what: &str| OpenError::Damaged { place: place.clone(), what: what.to_owned() };
+        let mut header = Header::new_zeroed();
+        file.read_exact(header.as_mut_bytes()).map_err(|_| damaged("its header is cut short"))?;
+        if header.magic != MAGIC {
+            return Err(damaged("it does not start like a Tickpath log"));
+        }
+        if header.version != FORMAT_VERSION {
+            return Err(OpenError::Version { place: place.clone(), found: header.version, expected: FORMAT_VERSION });
+        }
+        if header.checksum != header.sum() {
+            return Err(damaged("its header's checksum is wrong"));
+        }
+        let policy = Policy::from_code(header.policy).ok_or_else(|| damaged("its policy is unknown"))?;
+        let segment_bytes = header.segment_bytes as usize;
+        let ring = (policy != Policy::Keep) == (header.segments >= 2);
+        let align = header.frame_align as usize;
+        if !ring || !(align == 16 || align == 64) || !segment_bytes.is_multiple_of(HEADER_BYTES) || segment_bytes == 0 {
+            return Err(damaged("its geometry is impossible"));
+        }
+        if !header.calibration.is_sound() {
+            return Err(damaged("its calibration is impossible"));
+        }
+        Ok(Self {
+            policy,
+            segment_bytes,
+            segments: header.segments as usize,
+            frame: FrameShape { align, crc: header.crc == 1 },
+            calibration: header.calibration,
+        })
+    }
+
+    /// The longest payload of one frame.
+    pub fn max_payload(&self) -> usize {
+        let room = self.segment_bytes - SEGMENT_HEADER_BYTES - self.frame.bytes(0);
+        (room / 8 * 8).min(crate::layout::MAX_PAYLOAD_BYTES)
+    }
+
+    /// Maps the segments.
+    pub fn segments(&self, file: File, access: Access) -> io::Result<Segments> {
+        match self.policy {
+            Policy::Keep => Ok(Segments::growing(file, self.segment_bytes, access)),
+            Policy::Overwrite | Policy::Fail => Segments::ring(&file, self.segment_bytes, self.segments, access),
+        }
+    }
+}
+
+/// Opens the data file for reading, or for writing as well.
+pub(crate) fn open_data(place: &Place, access: Access) -> Result<(File, Shape), OpenError> {
+    let opened = OpenOptions::new().read(true).write(access == Access::Write).open(place.data());
+    let mut file = opened.map_err(|e| OpenError::from_io(place, 0, e))?;
+    let shape = Shape::read(place, &mut file)?;
+    Ok((file, shape))
+}
+
+/// Makes the folder and both files. The data file appears under its name only when it is whole.
+pub(crate) fn create(config: &Config, shape: &Shape) -> Result<(File, Control), OpenError> {
+    let place = &config.place;
+    let bytes = (HEADER_BYTES + shape.segment_bytes * shape.segments) as u64;
+    let fail = |e| OpenError::from_io(place, bytes, e);
+    let control = create_control(place, config.mode).map_err(fail)?;
+    let file = create_data(place, shape, bytes, config.mode).inspect_err(|_| discard(place)).map_err(fail)?;
+    Ok((file, control))
+}
+
+/// Makes the folder of a log, open to those who may use the log.
+pub(crate) fn create_folder(config: &Config) -> Result<(), OpenError> {
+    let search = (config.mode & 0o444) >> 2;
+    DirBuilder::new()
+        .recursive(true)
+        .mode(config.mode | search)
+        .create(config.place.dir())
+        .map_err(|e| OpenError::from_io(&config.place, 0, e))
+}
+
+fn create_data(place: &Place, shape: &Shape, bytes: u64, mode: u32) -> io::Result<File> {
+    let draft = place.dir().join("data.new");
+    let mut file = open_new(&draft, mode)?;
+    allocate(&file, 0, bytes)?;
+    file.write_all(shape.header().as_bytes())?;
+    if !place.is_shared_memory() {
+        file.sync_all()?;
+    }
+    fs::rename(&draft, place.data())?;
+    if !place.is_shared_memory() {
+        sync_folder(place.dir())?;
+        place.dir().parent().map_or(Ok(()), sync_folder)?;
+    }
+    Ok(file)
+}
+
+/// A rename is durable only when its folder is.
+fn sync_folder(dir: &Path) -> io::Result<()> {
+    File::open(dir)?.sync_all()
+}
+
+/// Takes away what a failed creation made.
+fn discard(place: &Place) {
+    let _ = fs::remove_file(place.dir().join("data.new"));
+    let _ = place.remove();
+}
+
+fn open_new(path: &Path, mode: u32) -> io::Result<File> {
+    OpenOptions::new().read(true).write(true).create(true).truncate(true).mode(mode).open(path)
+}
+
+fn create_control(place: &Place, mode: u32) -> io::Result<Control> {
+    let draft = place.dir().join("control.new");
+    let file = open_new(&draft, mode)?;
+    allocate(&file, 0, CONTROL_BYTES as u64)?;
+    let control = map_control(&file)?;
+    control.magic().store(CONTROL_MAGIC, Ordering::SeqCst);
+    fs::rename(&draft, place.control())?;
+    Ok(control)
+}
+
+/// Maps the control file of a log that exists; the writer makes it anew if it was lost.
+pub(crate) fn open_control(place: &Place) -> Result<Control, OpenError> {
+    let fail = |e| OpenError::from_io(place, CONTROL_BYTES as u64, e);
+    let file = OpenOptions::new().read(true).write(true).open(place.control()).map_err(fail)?;
+    let control = map_control(&file).map_err(fail)?;
+    if control.magic().load(Ordering::SeqCst) != CONTROL_MAGIC {
+        return Err(OpenError::Damaged { place: place.clone(), what: "its control file is none".to_owned() });
+    }
+    Ok(control)
+}
+
+/// Opens the control file, or makes it if it was lost.
+pub(crate) fn open_or_create_control(config: &Config) -> Result<Control, OpenError> {
+    match open_control(&config.place) {
+        Err(OpenError::NotFound(_)) => create_control(&config.place, config.mode)
+            .map_err(|e| OpenError::from_io(&config.place, CONTROL_BYTES as u64, e)),
+        other => other,
+    }
+}
+
+fn map_control(file: &File) -> io::Result<Control> {
+    let mapping = Mapping::new(file, 0, CONTROL_BYTES, Access::Write)?;
+    mapping.populate(Access::Write);
+    Ok(Control::new(Region::mapped(mapping)))
+}

@@ -1,0 +1,169 @@
+//! The reading half of the protocol, inside one segment: no files, no processes.
+
+use crate::ReadError;
+use crate::append::frame_crc;
+use crate::layout::{Commit, FRAME_HEADER_BYTES, FrameShape, GENERATION, KIND_END, SEGMENT_HEADER_BYTES, holding};
+use crate::region::Region;
+use crate::sync::{Ordering, fence};
+
+/// Follows the frames of one segment.
+pub(crate) struct Follower {
+    region: Region,
+    frame: FrameShape,
+    segment_bytes: usize,
+    index: u64,
+    offset: usize,
+    sequence: u64,
+    /// Frames are pinned: lent where they lie instead of copied.
+    lend: bool,
+}
+
+/// What lies at the cursor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// A frame; the cursor is behind it now.
+    Frame(FrameAt),
+    /// Nothing yet.
+    Empty,
+    /// The segment is over; the next index follows.
+    End,
+    /// The segment was recycled under the cursor.
+    Lapped,
+}
+
+/// A frame that was read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct FrameAt {
+    pub sequence: u64,
+    pub stamp: u64,
+    pub kind: u8,
+    pub length: usize,
+    /// Where its payload lies in the segment.
+    pub offset: usize,
+}
+
+impl Follower {
+    /// A cursor at the first frame of a segment.
+    pub fn new(region: Region, frame: FrameShape, segment_bytes: usize, index: u64, base: u64, lend: bool) -> Self {
+        Self { region, frame, segment_bytes, index, offset: SEGMENT_HEADER_BYTES, sequence: base, lend }
+    }
+
+    pub fn index(&self) -> u64 {
+        self.index
+    }
+
+    pub fn offset(&self) -> usize {
+        self.offset
+    }
+
+    /// The sequence number of the next frame.
+    #[inline(always)]
+    pub fn sequence(&self) -> u64 {
+        self.sequence
+    }
+
+    pub fn region(&self) -> &Region {
+        &self.region
+    }
+
+    /// True if frames stay where they are until the cursor moves, so that they need not be copied.
+    pub fn lends(&self) -> bool {
+        self.lend
+    }
+
+    /// From here on frames are pinned by a registered cursor.
+    pub fn set_lending(&mut self, lend: bool) {
+        self.lend = lend;
+    }
+
+    /// Looks at the cursor without moving it: true if there is anything to be told.
+    #[inline(always)]
+    pub fn has_news(&self) -> bool {
+        self.offset >= self.segment_bytes
+            || self.region.word(self.offset).load(Ordering::Acquire) != 0
+            || self.is_lapped()
+    }
+
+    /// Reads the frame at the cursor. Its payload is copied into `buffer`, unless frames are lent.
+    #[inline(always)]
+    pub fn step(&mut self, buffer: &mut Vec<u8>) -> Result<Step, ReadError> {
+        if self.offset >= self.segment_bytes {
+            return Ok(if self.is_lapped() { Step::Lapped } else { Step::End });
+        }
+        // Pairs with the release of the writer's commit.
+        let commit = Commit(self.region.word(self.offset).load(Ordering::Acquire));
+        if commit.0 == 0 {
+            return Ok(if self.is_lapped() { Step::Lapped } else { Step::Empty });
+        }
+        let length = commit.length();
+        let bytes = self.frame.bytes(length);
+        if !commit.is_of(self.sequence) || self.offset + bytes > self.segment_bytes || commit.kind() == 0 {
+            return self.lapped_or_damaged("the commit word does not fit the sequence");
+        }
+        if commit.kind() == KIND_END {
+            return Ok(if self.is_lapped() { Step::Lapped } else { Step::End });
+        }
+        let stamp = self.region.word(self.offset + 8).load(Ordering::Relaxed);
+        let at = self.offset + FRAME_HEADER_BYTES;
+        if !self.lend {
+            if buffer.len() < length {
+                buffer.resize(length, 0);
+            }
+            self.region.copy_out(at, &mut buffer[..length]);
+            // Pairs with the release fence of a writer that takes the segment over: if we copied one of its bytes, we
+            // see its generation.
+            fence(Ordering::Acquire);
+            if self.is_lapped() {
+                return Ok(Step::Lapped);
+            }
+        }
+        if self.frame.crc && !self.crc_is_good(commit, stamp, at, length, buffer) {
+            return self.lapped_or_damaged("the checksum is wrong");
+        }
+        let frame = FrameAt { sequence: self.sequence, stamp, kind: commit.kind(), length, offset: at };
+        self.offset += bytes;
+        self.sequence += 1;
+        Ok(Step::Frame(frame))
+    }
+
+    /// True if the segment does not hold this index any more.
+    #[inline(always)]
+    pub fn is_lapped(&self) -> bool {
+        !self.lend && self.region.word(GENERATION).load(Ordering::Relaxed) != holding(self.index)
+    }
+
+    /// True if there is not one bit behind the frame at the cursor, as after a torn last write.
+    pub fn rest_is_empty(&self) -> bool {
+        let length = Commit(self.region.word(self.offset).load(Ordering::Acquire)).length();
+        let next = self.offset.saturating_add(self.frame.bytes(length));
+        (next..self.segment_bytes).step_by(8).all(|at| self.region.word(at).load(Ordering::Relaxed) == 0)
+    }
+
+    fn crc_is_good(&self, commit: Commit, stamp: u64, at: usize, length: usize, copied: &[u8]) -> bool {
+        let crc_at = self.offset + self.frame.crc_at(length);
+        let stored = self.region.word(crc_at).load(Ordering::Relaxed);
+        stored == u64::from(frame_crc(commit, stamp, self.payload(at, length, copied)))
+    }
+
+    /// The payload: where it lies, or where it was copied to.
+    #[inline(always)]
+    pub fn payload<'a>(&'a self, at: usize, length: usize, copied: &'a [u8]) -> &'a [u8] {
+        #[cfg(not(loom))]
+        if self.lend {
+            // SAFETY: the frame is committed, and pinned: the log grows, or the registered cursor is at or before it.
+            return unsafe { self.region.view(at, length) };
+        }
+        #[cfg(loom)]
+        let _ = at;
+        &copied[..length]
+    }
+
+    #[cold]
+    fn lapped_or_damaged(&self, what: &'static str) -> Result<Step, ReadError> {
+        fence(Ordering::Acquire);
+        if self.is_lapped() {
+            return Ok(Step::Lapped);
+        }
+        Err(ReadError::Damaged { sequence: self.sequence, segment: self.index, offset: self.offset, what })
+    }
+}

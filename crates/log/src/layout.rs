@@ -1,0 +1,150 @@
+//! Where everything lies. `docs/log-format.md` draws it; a test holds the drawing against these constants.
+//!
+//! ```text
+//! data     ┌──────────────┬───────────┬───────────┬─ ─ ─
+//!          │ header, 4 KiB│ segment 0 │ segment 1 │        a ring of them, or as many as there are
+//!          └──────────────┴───────────┴───────────┴─ ─ ─
+//! segment  ┌─────────────────────┬───────┬───────┬─ ─ ─┬─────┐
+//!          │ segment header 128 B│ frame │ frame │      │ end │
+//!          └─────────────────────┴───────┴───────┴─ ─ ─┴─────┘
+//! frame    ┌───────────────┬──────────┬───────────────────┬─────────┐
+//!          │ commit word 8 │ stamp 8  │ payload, to 8     │ crc 8 ? │   aligned to 64 (topics) or 16 (journals)
+//!          └───────────────┴──────────┴───────────────────┴─────────┘
+//! commit    bits 0..24 payload length, 24..32 kind (never 0), 32..64 low half of the sequence number
+//! ```
+
+use tickpath_clock::Calibration;
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+
+/// The format that this code writes and reads.
+pub const FORMAT_VERSION: u32 = 1;
+
+/// Bytes before the first segment: one page.
+pub const HEADER_BYTES: usize = 4096;
+
+/// Bytes before the first frame of a segment.
+pub const SEGMENT_HEADER_BYTES: usize = 128;
+
+/// Bytes before a frame's payload.
+pub const FRAME_HEADER_BYTES: usize = 16;
+
+/// The longest payload that a commit word can tell.
+pub const MAX_PAYLOAD_BYTES: usize = (1 << 24) - 1;
+
+pub(crate) const MAGIC: [u8; 8] = *b"TICKLOG\0";
+
+/// Offsets in a segment's header.
+pub(crate) const GENERATION: usize = 0;
+pub(crate) const BASE_SEQUENCE: usize = 8;
+pub(crate) const SEGMENT_CALIBRATION: usize = 16;
+
+/// The kind of the frame that ends a segment before its last byte.
+pub(crate) const KIND_END: u8 = 1;
+
+/// What is in the first page of a log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub(crate) struct Header {
+    pub magic: [u8; 8],
+    pub version: u32,
+    pub policy: u32,
+    pub segment_bytes: u32,
+    /// Segments in the ring; zero if the log grows.
+    pub segments: u32,
+    pub frame_align: u32,
+    /// 1 if every frame carries a CRC32C.
+    pub crc: u32,
+    pub calibration: Calibration,
+    /// CRC32C of everything before.
+    pub checksum: u32,
+    pub reserved: u32,
+}
+
+impl Header {
+    /// The checksum that these bytes should carry.
+    pub fn sum(&self) -> u32 {
+        crc32c::crc32c(&self.as_bytes()[..core::mem::offset_of!(Header, checksum)])
+    }
+}
+
+/// The word that makes a frame visible.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Commit(pub u64);
+
+impl Commit {
+    #[inline(always)]
+    pub fn new(length: usize, kind: u8, sequence: u64) -> Self {
+        Self(length as u64 | u64::from(kind) << 24 | sequence << 32)
+    }
+
+    #[inline(always)]
+    pub fn length(self) -> usize {
+        self.0 as usize & MAX_PAYLOAD_BYTES
+    }
+
+    #[inline(always)]
+    pub fn kind(self) -> u8 {
+        (self.0 >> 24) as u8
+    }
+
+    #[inline(always)]
+    pub fn is_of(self, sequence: u64) -> bool {
+        (self.0 >> 32) as u32 == sequence as u32
+    }
+}
+
+/// The generation of a segment while its bytes change: odd.
+#[inline(always)]
+pub(crate) fn changing(index: u64) -> u64 {
+    2 * index + 1
+}
+
+/// The generation of a segment that holds this index's frames: even, never zero.
+#[inline(always)]
+pub(crate) fn holding(index: u64) -> u64 {
+    2 * index + 2
+}
+
+/// How frames are laid out in one log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct FrameShape {
+    pub align: usize,
+    pub crc: bool,
+}
+
+impl FrameShape {
+    /// Bytes that a frame with this payload takes.
+    #[inline(always)]
+    pub fn bytes(self, payload: usize) -> usize {
+        let crc = if self.crc { 8 } else { 0 };
+        (FRAME_HEADER_BYTES + payload.next_multiple_of(8) + crc).next_multiple_of(self.align)
+    }
+
+    /// Offset of the checksum in a frame.
+    #[inline(always)]
+    pub fn crc_at(self, payload: usize) -> usize {
+        FRAME_HEADER_BYTES + payload.next_multiple_of(8)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_commit_word_holds_its_parts() {
+        let commit = Commit::new(1024, 48, 0x1_2345_6789);
+        assert_eq!((commit.length(), commit.kind()), (1024, 48));
+        assert!(commit.is_of(0x1_2345_6789) && commit.is_of(0x2345_6789) && !commit.is_of(7));
+        assert_ne!(Commit::new(0, KIND_END, 0).0, 0);
+        assert_eq!(Commit::new(MAX_PAYLOAD_BYTES, 255, 0).length(), MAX_PAYLOAD_BYTES);
+    }
+
+    #[test]
+    fn frames_keep_their_alignment() {
+        let topic = FrameShape { align: 64, crc: false };
+        assert_eq!([32, 48, 49, 64, 1024].map(|n| topic.bytes(n)), [64, 64, 128, 128, 1088]);
+        let journal = FrameShape { align: 16, crc: true };
+        assert_eq!([88, 104].map(|n| journal.bytes(n)), [112, 128]);
+    }
+}

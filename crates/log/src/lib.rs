@@ -1,0 +1,71 @@
+//! A log: a single-writer, many-reader sequence of frames in shared memory or on a disk.
+//!
+//! ```text
+//!             publish                                  next, drain
+//!   Writer ───────────> │seg│seg│seg│ <─────────────── Reader … Reader
+//!      ▲                   data                          │
+//!      └── gate, wake ── control: cursors, sleepers <────┘
+//! ```
+//!
+//! * [`Writer`] publishes stamped frames; it is the only one, and the kernel says when it has died.
+//! * [`Reader`] starts now, at the oldest or at a sequence number, and learns exactly how much it missed.
+//! * [`Policy`] says what a full log does: `overwrite`, `fail` or `keep`.
+//! * [`Place`] says where it lies: `shm://name` or `file:///path`.
+//!
+//! The bytes are drawn in `docs/log-format.md`. Writing order, and what each reader's fence pairs with, is in
+//! `append.rs` and `follow.rs`; those two hold the whole protocol and know neither files nor processes.
+//!
+//! ```
+//! use tickpath_log::{Config, Next, Place, Policy, Reader, Registration, Start, Writer};
+//! use tickpath_clock::{Clock, HostClock};
+//!
+//! let clock = HostClock::get()?;
+//! let place = Place::shared_memory(&format!("doc-{}", std::process::id()))?;
+//! let config = Config::topic(place.clone(), Policy::Overwrite);
+//! let mut writer = Writer::open(&config, clock.calibration())?;
+//! let mut reader = Reader::open(&place, Start::Now, Registration::Registered)?;
+//! writer.publish(clock.ticks(), 16, b"a tick")?;
+//! let Next::Message(message) = reader.next()? else { panic!("it was published") };
+//! assert_eq!(message.payload, b"a tick");
+//! writer.remove()?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod append;
+mod control;
+mod error;
+mod follow;
+mod layout;
+mod region;
+mod segments;
+mod sync;
+
+#[cfg(not(loom))]
+mod config;
+#[cfg(not(loom))]
+mod files;
+#[cfg(not(loom))]
+mod lock;
+#[cfg(not(loom))]
+mod mapping;
+#[cfg(not(loom))]
+mod place;
+#[cfg(not(loom))]
+mod reader;
+#[cfg(not(loom))]
+mod wake;
+#[cfg(not(loom))]
+mod writer;
+
+pub use control::{MAX_READERS, ReaderInfo};
+pub use error::{PublishError, ReadError};
+pub use layout::{FORMAT_VERSION, FRAME_HEADER_BYTES, HEADER_BYTES, MAX_PAYLOAD_BYTES, SEGMENT_HEADER_BYTES};
+
+#[cfg(not(loom))]
+pub use {
+    config::{Config, ParsePolicyError, Policy},
+    error::OpenError,
+    place::{Place, PlaceError},
+    reader::{Message, Next, Reader, Registration, Start},
+    writer::{Batch, FIRST_KIND, Writer},
+};

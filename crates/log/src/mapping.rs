@@ -1,0 +1,95 @@
+//! Files as memory.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::ptr::NonNull;
+
+/// May the mapped memory be written?
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Access {
+    Read,
+    Write,
+}
+
+/// A shared mapping of a part of a file; unmapped when dropped.
+pub(crate) struct Mapping {
+    base: NonNull<u8>,
+    bytes: usize,
+}
+
+// SAFETY: the mapping is plain memory of the process; it belongs to no thread.
+unsafe impl Send for Mapping {}
+// SAFETY: it has no state of its own beside the address.
+unsafe impl Sync for Mapping {}
+
+impl Mapping {
+    /// Maps `bytes` from `offset`, which must be a multiple of the page size and inside the file: a file that is
+    /// shorter is an error here, not a SIGBUS later.
+    pub fn new(file: &File, offset: u64, bytes: usize, access: Access) -> io::Result<Self> {
+        let have = file.metadata()?.len();
+        if offset + bytes as u64 > have {
+            let what = format!("the file ends at byte {have}, before byte {}", offset + bytes as u64);
+            return Err(io::Error::new(io::ErrorKind::UnexpectedEof, what));
+        }
+        let protection = match access {
+            Access::Read => libc::PROT_READ,
+            Access::Write => libc::PROT_READ | libc::PROT_WRITE,
+        };
+        // SAFETY: a new mapping at an address of the kernel's choice touches no memory of ours.
+        let address = unsafe {
+            libc::mmap(
+                std::ptr::null_mut(),
+                bytes,
+                protection,
+                libc::MAP_SHARED,
+                file.as_raw_fd(),
+                offset as libc::off_t,
+            )
+        };
+        if address == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        let base = NonNull::new(address.cast()).expect("mmap never gives the zero page");
+        Ok(Self { base, bytes })
+    }
+
+    pub fn base(&self) -> NonNull<u8> {
+        self.base
+    }
+
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Takes the page faults now. Best effort: an old kernel takes them on first use instead.
+    pub fn populate(&self, access: Access) {
+        let advice = match access {
+            Access::Read => libc::MADV_POPULATE_READ,
+            Access::Write => libc::MADV_POPULATE_WRITE,
+        };
+        // SAFETY: the range is exactly this mapping, and populating changes no byte.
+        unsafe { libc::madvise(self.base.as_ptr().cast(), self.bytes, advice) };
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: the range is exactly this mapping, and every user of it holds an owner that keeps it from dropping.
+        unsafe { libc::munmap(self.base.as_ptr().cast(), self.bytes) };
+    }
+}
+
+/// Allocates a range of a file for real: a full disk or tmpfs is an error here, not a SIGBUS later.
+pub(crate) fn allocate(file: &File, offset: u64, bytes: u64) -> io::Result<()> {
+    loop {
+        // SAFETY: the descriptor is open; the call touches no memory of ours.
+        if unsafe { libc::fallocate(file.as_raw_fd(), 0, offset as libc::off_t, bytes as libc::off_t) } == 0 {
+            return Ok(());
+        }
+        match io::Error::last_os_error() {
+            e if e.kind() == io::ErrorKind::Interrupted => {}
+            e => return Err(e),
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! Where a log lies: a folder in shared memory or on a disk.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+/// The folder of shared memory.
+const SHARED_MEMORY: &str = "/dev/shm";
+
+/// The longest name of a topic, in bytes.
+const MAX_NAME_BYTES: usize = 128;
+
+/// Where a log lies.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Place {
+    dir: PathBuf,
+    shared_memory: bool,
+}
+
+/// A text that names no place.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum PlaceError {
+    /// Not a name.
+    #[error(
+        "'{0}' is no topic name; use 1 to {MAX_NAME_BYTES} letters, digits, '.', '_', '-' or ':', not starting with a point"
+    )]
+    Name(String),
+    /// Not an absolute path.
+    #[error("'{0}' is no absolute path; write file:///var/lib/tickpath/topic")]
+    Path(String),
+    /// Neither scheme.
+    #[error("'{0}' is neither shm://NAME nor file:///PATH")]
+    Scheme(String),
+}
+
+impl Place {
+    /// A topic in shared memory, by name.
+    pub fn shared_memory(name: &str) -> Result<Self, PlaceError> {
+        let good = |b: u8| b.is_ascii_alphanumeric() || b"._-:".contains(&b);
+        if name.is_empty() || name.len() > MAX_NAME_BYTES || name.starts_with('.') || !name.bytes().all(good) {
+            return Err(PlaceError::Name(name.to_owned()));
+        }
+        Ok(Self { dir: Path::new(SHARED_MEMORY).join(format!("tickpath.{name}")), shared_memory: true })
+    }
+
+    /// A log on a disk, in a folder of its own.
+    pub fn folder(dir: impl Into<PathBuf>) -> Self {
+        Self { dir: dir.into(), shared_memory: false }
+    }
+
+    /// The topics that lie in shared memory now, by name.
+    pub fn all_in_shared_memory() -> std::io::Result<Vec<String>> {
+        let mut names = Vec::new();
+        for entry in std::fs::read_dir(SHARED_MEMORY)? {
+            let name = entry?.file_name();
+            if let Some(topic) = name.to_str().and_then(|name| name.strip_prefix("tickpath.")) {
+                names.push(topic.to_owned());
+            }
+        }
+        names.sort();
+        Ok(names)
+    }
+
+    /// The folder that holds the log's files.
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// True if the log lies in shared memory and dies with the host.
+    pub fn is_shared_memory(&self) -> bool {
+        self.shared_memory
+    }
+
+    /// True if a log is there.
+    pub fn exists(&self) -> bool {
+        self.data().exists()
+    }
+
+    /// Removes the log's files. Processes that have it open keep what they have.
+    pub fn remove(&self) -> std::io::Result<()> {
+        for file in [self.data(), self.control(), self.writer_lock(), self.reader_locks()] {
+            match std::fs::remove_file(&file) {
+                Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(e),
+                _ => {}
+            }
+        }
+        std::fs::remove_dir(&self.dir)
+    }
+
+    pub(crate) fn data(&self) -> PathBuf {
+        self.dir.join("data")
+    }
+
+    pub(crate) fn control(&self) -> PathBuf {
+        self.dir.join("control")
+    }
+
+    pub(crate) fn writer_lock(&self) -> PathBuf {
+        self.dir.join("writer.lock")
+    }
+
+    pub(crate) fn reader_locks(&self) -> PathBuf {
+        self.dir.join("readers.lock")
+    }
+}
+
+impl FromStr for Place {
+    type Err = PlaceError;
+
+    fn from_str(url: &str) -> Result<Self, PlaceError> {
+        if let Some(name) = url.strip_prefix("shm://") {
+            return Self::shared_memory(name);
+        }
+        match url.strip_prefix("file://") {
+            Some(path) if path.starts_with('/') && path.len() > 1 => Ok(Self::folder(path)),
+            Some(path) => Err(PlaceError::Path(path.to_owned())),
+            None => Err(PlaceError::Scheme(url.to_owned())),
+        }
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let dir = self.dir.display();
+        match self.dir.file_name().and_then(|n| n.to_str()?.strip_prefix("tickpath.")).filter(|_| self.shared_memory) {
+            Some(name) => write!(f, "shm://{name}"),
+            None => write!(f, "file://{dir}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn urls_name_places() {
+        for (url, dir) in [
+            ("shm://ticks", "/dev/shm/tickpath.ticks"),
+            ("shm://tickpath:r1:BTC-USDT_1.a", "/dev/shm/tickpath.tickpath:r1:BTC-USDT_1.a"),
+            ("file:///tmp/journal", "/tmp/journal"),
+        ] {
+            let place: Place = url.parse().unwrap();
+            assert_eq!((place.dir().to_str().unwrap(), place.to_string().as_str()), (dir, url));
+        }
+    }
+
+    #[test]
+    fn bad_names_are_refused() {
+        let long = format!("shm://{}", "x".repeat(129));
+        for bad in
+            ["shm://", "shm://a/b", "shm://..", "shm://a b", "shm://é", "file://relative", "file:///", "tcp://x", &long]
+        {
+            assert!(bad.parse::<Place>().is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,393 @@
+//! A reader of a log.
+
+use tickpath_clock::{Calibration, Wait, relax, yield_now};
+use zerocopy::FromBytes;
+
+use crate::control::{Control, MAX_READERS, ReaderInfo};
+use crate::files::{self, Shape};
+use crate::follow::{Follower, FrameAt, Step};
+use crate::layout::{BASE_SEQUENCE, GENERATION, SEGMENT_CALIBRATION, holding};
+use crate::lock::{self, RecordLock, TryLock};
+use crate::mapping::Access;
+use crate::region::Region;
+use crate::segments::Segments;
+use crate::sync::{Ordering, fence};
+use crate::wake::{Barrier, sleep_while_set};
+use crate::{OpenError, Place, Policy, ReadError};
+
+/// Where a reader begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Start {
+    /// With the next message to be published.
+    Now,
+    /// With the oldest that is still there.
+    Oldest,
+    /// With this sequence number. What is gone already is told as a gap.
+    Sequence(u64),
+}
+
+/// Does the log know of a reader?
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Registration {
+    /// It has a cursor in the control file: it gates a `fail` topic, may sleep, and shows in listings.
+    Registered,
+    /// It only looks: for files of other boots and of other users, and for more than 256 readers of one topic.
+    Unregistered,
+}
+
+/// What a reader finds.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Next<'a> {
+    /// A message.
+    Message(Message<'a>),
+    /// The writer was faster: exactly so many messages are gone.
+    Gap(u64),
+    /// Nothing new.
+    Empty,
+}
+
+/// A message in a log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Message<'a> {
+    /// Its number, from 0, without holes.
+    pub sequence: u64,
+    /// When it was stamped, in ticks of the log's clock.
+    pub stamp: u64,
+    /// What it is.
+    pub kind: u8,
+    /// Its bytes.
+    pub payload: &'a [u8],
+}
+
+/// Reads a log from its place on.
+pub struct Reader {
+    follower: Follower,
+    segments: Segments,
+    shape: Shape,
+    place: Place,
+    control: Option<Control>,
+    slot: Option<Slot>,
+    buffer: Vec<u8>,
+    missed: u64,
+}
+
+/// A cursor that is ours.
+struct Slot {
+    number: usize,
+    _lock: RecordLock,
+}
+
+impl Reader {
+    /// Opens a log that a writer has made.
+    pub fn open(place: &Place, start: Start, registration: Registration) -> Result<Self, OpenError> {
+        let (file, shape) = files::open_data(place, Access::Read)?;
+        let io = |e| OpenError::from_io(place, 0, e);
+        let mut segments = shape.segments(file, Access::Read).map_err(io)?;
+        let oldest = oldest(&mut segments, &shape).map_err(io)?;
+        let Some(follower) = oldest else {
+            return Err(OpenError::NotFound(place.clone()));
+        };
+        let mut reader = Self {
+            follower,
+            segments,
+            shape,
+            place: place.clone(),
+            control: None,
+            slot: None,
+            buffer: Vec::new(),
+            missed: 0,
+        };
+        if registration == Registration::Registered {
+            reader.register()?;
+        }
+        reader.go_to(start)?;
+        Ok(reader)
+    }
+
+    /// The next message, a gap, or nothing. A message that was lent is given back by the next call.
+    #[inline(always)]
+    pub fn next(&mut self) -> Result<Next<'_>, ReadError> {
+        self.publish_cursor();
+        match self.advance()? {
+            Found::Frame(at) => Ok(Next::Message(self.message(at))),
+            Found::Gap(missed) => Ok(Next::Gap(missed)),
+            Found::Nothing => Ok(Next::Empty),
+        }
+    }
+
+    /// Hands over up to `limit` messages and gaps; gives how many. The cursor moves once, at the end.
+    #[inline(always)]
+    pub fn drain(&mut self, limit: usize, mut hand_over: impl FnMut(Next<'_>)) -> Result<usize, ReadError> {
+        let mut count = 0;
+        while count < limit {
+            match self.advance()? {
+                Found::Frame(at) => hand_over(Next::Message(self.message(at))),
+                Found::Gap(missed) => hand_over(Next::Gap(missed)),
+                Found::Nothing => break,
+            }
+            count += 1;
+        }
+        self.publish_cursor();
+        Ok(count)
+    }
+
+    /// Passes the time until there is something, or `timeout_ns` is over for one that sleeps; the caller looks again.
+    pub fn wait(&mut self, wait: Wait, timeout_ns: u64) {
+        match wait {
+            Wait::Busy => relax(),
+            Wait::Yield => yield_now(),
+            Wait::Block => self.sleep(timeout_ns),
+        }
+    }
+
+    /// The sequence number of the next message.
+    pub fn sequence(&self) -> u64 {
+        self.follower.sequence()
+    }
+
+    /// The process that writes the log now, if one does.
+    pub fn writer(&self) -> Option<u32> {
+        lock::holder(&self.place.writer_lock(), 0).ok().flatten()
+    }
+
+    /// Where the log lies.
+    pub fn place(&self) -> &Place {
+        &self.place
+    }
+
+    /// What happens when the ring is full.
+    pub fn policy(&self) -> Policy {
+        self.shape.policy
+    }
+
+    /// The clock of the stamps where the reader stands.
+    pub fn calibration(&self) -> Calibration {
+        let mut bytes = [0; size_of::<Calibration>()];
+        self.follower.region().copy_out(SEGMENT_CALIBRATION, &mut bytes);
+        Calibration::read_from_bytes(&bytes).ok().filter(Calibration::is_sound).unwrap_or(self.shape.calibration)
+    }
+
+    /// Bytes from the start of the current segment to the cursor, and which segment that is.
+    pub fn position(&self) -> (u64, usize) {
+        (self.follower.index(), self.follower.offset())
+    }
+
+    /// Who is registered.
+    pub fn readers(&self) -> Vec<ReaderInfo> {
+        self.control.as_ref().map(|control| control.registered().collect()).unwrap_or_default()
+    }
+
+    #[inline(always)]
+    fn message(&self, at: FrameAt) -> Message<'_> {
+        let payload = self.follower.payload(at.offset, at.length, &self.buffer);
+        Message { sequence: at.sequence, stamp: at.stamp, kind: at.kind, payload }
+    }
+
+    #[inline(always)]
+    fn publish_cursor(&self) {
+        if let (Some(slot), Some(control)) = (&self.slot, &self.control) {
+            // Pairs with the writer's acquire when it gates: all that we read before is read.
+            control.cursor(slot.number).store(self.follower.sequence(), Ordering::Release);
+        }
+    }
+
+    #[inline(always)]
+    fn advance(&mut self) -> Result<Found, ReadError> {
+        if self.missed > 0 {
+            return Ok(Found::Gap(std::mem::take(&mut self.missed)));
+        }
+        match self.follower.step(&mut self.buffer)? {
+            Step::Frame(at) => Ok(Found::Frame(at)),
+            Step::Empty => Ok(Found::Nothing),
+            step => self.leave_segment(step),
+        }
+    }
+
+    /// Goes on in the next segment, or where there is one if this one was recycled.
+    #[cold]
+    fn leave_segment(&mut self, step: Step) -> Result<Found, ReadError> {
+        let next = self.follower.index() + 1;
+        let io = |reason| ReadError::Io { segment: next, reason };
+        if step == Step::End {
+            let Some(region) = self.segments.get(next).map_err(io)? else { return Ok(Found::Nothing) };
+            match enter(region, &self.shape, next) {
+                Some(mut follower) => {
+                    follower.set_lending(self.follower.lends());
+                    self.missed = follower.sequence().saturating_sub(self.follower.sequence());
+                    self.follower = follower;
+                    return self.advance();
+                }
+                // Not opened yet, or recycled already: then it holds a later index.
+                None if !self.is_past(next) => return Ok(Found::Nothing),
+                None => {}
+            }
+        }
+        self.catch_up().map_err(io)?;
+        self.advance()
+    }
+
+    /// True if the ring has gone beyond this index.
+    fn is_past(&mut self, index: u64) -> bool {
+        let region = self.segments.get(index).ok().flatten();
+        region.is_some_and(|region| region.word(GENERATION).load(Ordering::Acquire) > holding(index))
+    }
+
+    /// After a lap: goes on in the middle of what is still there, so that the next lap is half a ring away.
+    fn catch_up(&mut self) -> std::io::Result<()> {
+        let before = self.follower.sequence();
+        loop {
+            let mut there = held(&mut self.segments, &self.shape)?;
+            there.retain(|follower| follower.sequence() >= before);
+            if there.is_empty() {
+                relax();
+                continue;
+            }
+            self.follower = there.swap_remove(there.len() / 2);
+            self.missed = self.follower.sequence() - before;
+            return Ok(());
+        }
+    }
+
+    fn register(&mut self) -> Result<(), OpenError> {
+        let control = files::open_control(&self.place)?;
+        let path = self.place.reader_locks();
+        let io = |e| OpenError::from_io(&self.place, 0, e);
+        for number in 0..MAX_READERS {
+            if let TryLock::Ours(lock) = lock::try_lock(&path, number as u32, 0o600).map_err(io)? {
+                control.activate(number, self.follower.sequence(), std::process::id());
+                self.slot = Some(Slot { number, _lock: lock });
+                self.control = Some(control);
+                return Ok(());
+            }
+        }
+        Err(OpenError::TooManyReaders(self.place.clone()))
+    }
+
+    /// Moves to the start that was asked for; on a gated log with the cursor in front, so that it is pinned.
+    fn go_to(&mut self, start: Start) -> Result<(), OpenError> {
+        loop {
+            let io = |e| OpenError::from_io(&self.place, 0, e);
+            let mut there = held(&mut self.segments, &self.shape).map_err(io)?;
+            let found = match start {
+                Start::Oldest => 0,
+                Start::Now => there.len().saturating_sub(1),
+                Start::Sequence(wanted) => there.partition_point(|f| f.sequence() <= wanted).saturating_sub(1),
+            };
+            if there.is_empty() {
+                relax();
+                continue;
+            }
+            self.follower = there.swap_remove(found);
+            self.pin();
+            if self.follower.is_lapped() {
+                continue;
+            }
+            self.follower.set_lending(self.pins());
+            if self.skip_to(start)? {
+                self.publish_cursor();
+                return Ok(());
+            }
+        }
+    }
+
+    /// Publishes the cursor so that a gated writer must see it, before the generation is looked at again.
+    fn pin(&self) {
+        self.publish_cursor();
+        fence(Ordering::SeqCst);
+    }
+
+    /// True if frames stay until our cursor moves.
+    fn pins(&self) -> bool {
+        match self.shape.policy {
+            Policy::Keep => true,
+            Policy::Fail => self.slot.is_some(),
+            Policy::Overwrite => false,
+        }
+    }
+
+    /// Steps over messages before the start. False if it was lapped meanwhile.
+    fn skip_to(&mut self, start: Start) -> Result<bool, OpenError> {
+        let wanted = match start {
+            Start::Oldest => return Ok(true),
+            Start::Now => u64::MAX,
+            Start::Sequence(wanted) => wanted,
+        };
+        self.missed = self.follower.sequence().saturating_sub(wanted);
+        while self.follower.sequence() < wanted {
+            let damaged = |e: ReadError| OpenError::Damaged { place: self.place.clone(), what: e.to_string() };
+            match self.follower.step(&mut self.buffer).map_err(damaged)? {
+                Step::Frame(_) => {}
+                Step::Lapped => return Ok(false),
+                // The newest segment ends here only if a writer is just opening the next one.
+                Step::Empty | Step::End if start == Start::Now => return Ok(true),
+                Step::Empty | Step::End => {
+                    let tail = self.follower.sequence();
+                    return Err(OpenError::Future { place: self.place.clone(), asked: wanted, tail });
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    /// Sleeps until a writer wakes us. Without a registration, or where the kernel cannot order us against the
+    /// writer, this gives the core away instead.
+    fn sleep(&mut self, timeout_ns: u64) {
+        let Some(control) = &self.control else { return yield_now() };
+        let sleepers = control.sleepers();
+        sleepers.store(1, Ordering::SeqCst);
+        let barrier = Barrier::from_code(control.barrier().load(Ordering::Relaxed));
+        if !barrier.heavy() {
+            return yield_now();
+        }
+        if !self.follower.has_news() {
+            sleep_while_set(control.sleepers(), timeout_ns);
+        }
+    }
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        if let (Some(slot), Some(control)) = (&self.slot, &self.control) {
+            control.release(slot.number);
+        }
+    }
+}
+
+enum Found {
+    Frame(FrameAt),
+    Gap(u64),
+    Nothing,
+}
+
+/// A cursor at the start of this segment, if it holds this index.
+fn enter(region: Region, shape: &Shape, index: u64) -> Option<Follower> {
+    // Pairs with the writer's release when it opens the segment.
+    if region.word(GENERATION).load(Ordering::Acquire) != holding(index) {
+        return None;
+    }
+    let base = region.word(BASE_SEQUENCE).load(Ordering::Relaxed);
+    fence(Ordering::Acquire);
+    let still = region.word(GENERATION).load(Ordering::Relaxed) == holding(index);
+    still.then(|| Follower::new(region, shape.frame, shape.segment_bytes, index, base, false))
+}
+
+/// Cursors at the start of each segment that is there, oldest first.
+fn held(segments: &mut Segments, shape: &Shape) -> std::io::Result<Vec<Follower>> {
+    let mut there = Vec::new();
+    for slot in 0..segments.ring_len().unwrap_or(u64::MAX) {
+        let Some(region) = segments.get(slot)? else { break };
+        let generation = region.word(GENERATION).load(Ordering::Acquire);
+        if generation == 0 && segments.ring_len().is_none() {
+            break;
+        }
+        if generation != 0 && generation.is_multiple_of(2) {
+            there.extend(enter(region, shape, generation / 2 - 1));
+        }
+    }
+    there.sort_by_key(Follower::index);
+    Ok(there)
+}
+
+fn oldest(segments: &mut Segments, shape: &Shape) -> std::io::Result<Option<Follower>> {
+    Ok(held(segments, shape)?.into_iter().next())
+}

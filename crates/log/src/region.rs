@@ -1,0 +1,233 @@
+//! Memory that other processes change while we look: words are atomics, copies race by design.
+
+use crate::sync::{Arc, AtomicU64, Ordering};
+
+#[cfg(not(loom))]
+pub(crate) use mapped::Region;
+#[cfg(loom)]
+pub(crate) use modelled::Region;
+
+/// Payloads up to here are copied word by word, longer ones by vector instructions.
+const WORDWISE: usize = 64;
+
+#[cfg(not(loom))]
+mod mapped {
+    use super::*;
+    use crate::mapping::Mapping;
+    use std::ptr::NonNull;
+
+    /// A range of shared words. Cheap to clone; the memory lives as long as any clone.
+    #[derive(Clone)]
+    pub(crate) struct Region {
+        base: NonNull<u8>,
+        bytes: usize,
+        _owner: Arc<Owner>,
+    }
+
+    enum Owner {
+        Mapped(#[allow(dead_code, reason = "held for its drop")] Mapping),
+        Heap(#[allow(dead_code, reason = "held for its drop")] Box<[AtomicU64]>),
+    }
+
+    // SAFETY: all access goes through atomics, or through copies and views whose rules are on their functions.
+    unsafe impl Send for Region {}
+    // SAFETY: as above; a shared region has no state of its own.
+    unsafe impl Sync for Region {}
+
+    impl Region {
+        /// Zeroed words on the heap, for tests and models.
+        pub fn heap(bytes: usize) -> Self {
+            let words: Box<[AtomicU64]> = (0..bytes.div_ceil(8)).map(|_| AtomicU64::new(0)).collect();
+            let base = NonNull::from(&words[..]).cast();
+            Self { base, bytes: words.len() * 8, _owner: Arc::new(Owner::Heap(words)) }
+        }
+
+        /// All of a mapping.
+        pub fn mapped(mapping: Mapping) -> Self {
+            let (base, bytes) = (mapping.base(), mapping.bytes());
+            Self { base, bytes, _owner: Arc::new(Owner::Mapped(mapping)) }
+        }
+
+        /// A part of this region.
+        pub fn part(&self, offset: usize, bytes: usize) -> Self {
+            assert!(offset.is_multiple_of(8) && offset + bytes <= self.bytes, "a part lies inside its region");
+            // SAFETY: the offset is inside the memory that the owner holds.
+            let base = unsafe { self.base.add(offset) };
+            Self { base, bytes, _owner: self._owner.clone() }
+        }
+
+        /// The word at a byte offset.
+        #[inline(always)]
+        pub fn word(&self, offset: usize) -> &AtomicU64 {
+            assert!(offset.is_multiple_of(8) && offset + 8 <= self.bytes, "a word lies inside its region");
+            // SAFETY: aligned (mappings start on a page, heap words on 8) and inside the memory, which lives as long
+            // as `self`. Every access to it by us is atomic or a racing copy of this module.
+            unsafe { self.base.add(offset).cast::<AtomicU64>().as_ref() }
+        }
+
+        /// The half word at a byte offset: a futex is 32 bits.
+        pub fn half_word(&self, offset: usize) -> &std::sync::atomic::AtomicU32 {
+            let word: *const AtomicU64 = self.word(offset);
+            // SAFETY: the first half of a valid word, on a little-endian machine its low one; only ever used as halves.
+            unsafe { &*word.cast() }
+        }
+
+        /// Writes bytes at an offset of whole words, and zeros up to the next whole word. Readers may look at any
+        /// moment: each word is a relaxed store, or an instruction that the compiler cannot see into.
+        #[inline(always)]
+        pub fn copy_in(&self, offset: usize, from: &[u8]) {
+            let end = offset + from.len().next_multiple_of(8);
+            assert!(offset.is_multiple_of(8) && end <= self.bytes, "a copy lies inside its region");
+            let wide = if from.len() > WORDWISE && VECTORS { from.len() / 64 * 64 } else { 0 };
+            if wide > 0 {
+                // SAFETY: both ranges are `wide` bytes inside their memory, and do not overlap: `from` is ours.
+                unsafe { copy_vectors(self.base.as_ptr().add(offset), from.as_ptr(), wide) };
+            }
+            let words = from[wide..].chunks_exact(8);
+            let (mut at, rest) = (offset + wide, words.remainder());
+            for word in words {
+                self.word(at).store(u64::from_le_bytes(word.try_into().expect("eight bytes")), Ordering::Relaxed);
+                at += 8;
+            }
+            if !rest.is_empty() {
+                let mut word = [0; 8];
+                word[..rest.len()].copy_from_slice(rest);
+                self.word(at).store(u64::from_le_bytes(word), Ordering::Relaxed);
+            }
+        }
+
+        /// Reads bytes from an offset of whole words, while a writer may be changing them: the caller must check
+        /// afterwards, behind an acquire fence, that it did not.
+        #[inline(always)]
+        pub fn copy_out(&self, offset: usize, to: &mut [u8]) {
+            let end = offset + to.len().next_multiple_of(8);
+            assert!(offset.is_multiple_of(8) && end <= self.bytes, "a copy lies inside its region");
+            let wide = if to.len() > WORDWISE && VECTORS { to.len() / 64 * 64 } else { 0 };
+            if wide > 0 {
+                // SAFETY: both ranges are `wide` bytes inside their memory, and do not overlap: `to` is ours.
+                unsafe { copy_vectors(to.as_mut_ptr(), self.base.as_ptr().add(offset), wide) };
+            }
+            let mut words = to[wide..].chunks_exact_mut(8);
+            let mut at = offset + wide;
+            for word in &mut words {
+                word.copy_from_slice(&self.word(at).load(Ordering::Relaxed).to_le_bytes());
+                at += 8;
+            }
+            let rest = words.into_remainder();
+            if !rest.is_empty() {
+                let word = self.word(at).load(Ordering::Relaxed).to_le_bytes();
+                rest.copy_from_slice(&word[..rest.len()]);
+            }
+        }
+
+        /// A view of bytes that nobody changes while it lives.
+        ///
+        /// # Safety
+        /// The frame must be committed and pinned: in a log that grows, or behind the reader's own cursor.
+        #[inline(always)]
+        pub unsafe fn view(&self, offset: usize, bytes: usize) -> &[u8] {
+            assert!(offset + bytes <= self.bytes, "a view lies inside its region");
+            // SAFETY: inside the memory, initialised, and unchanged while the view lives, as the caller promises.
+            unsafe { std::slice::from_raw_parts(self.base.as_ptr().add(offset), bytes) }
+        }
+
+        /// Asks for a line to be brought here for writing, before it is needed.
+        #[inline(always)]
+        pub fn expect_write(&self, offset: usize) {
+            #[cfg(all(target_arch = "x86_64", not(miri)))]
+            if offset < self.bytes {
+                // SAFETY: a hint without effect on memory; `prefetchw` is a no-op where it is not implemented.
+                unsafe {
+                    std::arch::asm!("prefetchw [{}]", in(reg) self.base.as_ptr().add(offset), options(nostack, preserves_flags));
+                }
+            }
+            #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+            let _ = offset;
+        }
+    }
+
+    /// True where [`copy_vectors`] exists; an interpreter and other processors copy word by word.
+    const VECTORS: bool = cfg!(all(target_arch = "x86_64", not(miri)));
+
+    /// Copies `bytes` (a multiple of 64) in 16-byte pieces. The compiler cannot see the accesses, so a race with
+    /// another process is what the machine makes of it: each aligned word is old or new, never a mixture, which is
+    /// what relaxed atomic words would give, at a quarter of the instructions.
+    ///
+    /// # Safety
+    /// Both ranges must be valid for `bytes` bytes and must not overlap.
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    #[inline(always)]
+    unsafe fn copy_vectors(to: *mut u8, from: *const u8, bytes: usize) {
+        // SAFETY: the loop touches exactly the two ranges; SSE2 is part of x86-64.
+        unsafe {
+            std::arch::asm!(
+                "2:",
+                "movups {a}, [{from} + {i}]",
+                "movups {b}, [{from} + {i} + 16]",
+                "movups {c}, [{from} + {i} + 32]",
+                "movups {d}, [{from} + {i} + 48]",
+                "movups [{to} + {i}], {a}",
+                "movups [{to} + {i} + 16], {b}",
+                "movups [{to} + {i} + 32], {c}",
+                "movups [{to} + {i} + 48], {d}",
+                "add {i}, 64",
+                "jnz 2b",
+                from = in(reg) from.add(bytes),
+                to = in(reg) to.add(bytes),
+                i = inout(reg) (bytes as isize).wrapping_neg() => _,
+                a = out(xmm_reg) _,
+                b = out(xmm_reg) _,
+                c = out(xmm_reg) _,
+                d = out(xmm_reg) _,
+                options(nostack),
+            );
+        }
+    }
+
+    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+    unsafe fn copy_vectors(_: *mut u8, _: *const u8, _: usize) {
+        unreachable!("VECTORS is false here")
+    }
+}
+
+/// The same interface over the model checker's atomics.
+#[cfg(loom)]
+mod modelled {
+    use super::*;
+
+    #[derive(Clone)]
+    pub(crate) struct Region {
+        words: Arc<Vec<AtomicU64>>,
+        first: usize,
+        len: usize,
+    }
+
+    impl Region {
+        pub fn heap(bytes: usize) -> Self {
+            let len = bytes.div_ceil(8);
+            Self { words: Arc::new((0..len).map(|_| AtomicU64::new(0)).collect()), first: 0, len }
+        }
+
+        pub fn word(&self, offset: usize) -> &AtomicU64 {
+            assert!(offset % 8 == 0 && offset / 8 < self.len);
+            &self.words[self.first + offset / 8]
+        }
+
+        pub fn copy_in(&self, offset: usize, from: &[u8]) {
+            for (i, chunk) in from.chunks(8).enumerate() {
+                let mut bytes = [0; 8];
+                bytes[..chunk.len()].copy_from_slice(chunk);
+                self.word(offset + i * 8).store(u64::from_le_bytes(bytes), Ordering::Relaxed);
+            }
+        }
+
+        pub fn copy_out(&self, offset: usize, to: &mut [u8]) {
+            for (i, chunk) in to.chunks_mut(8).enumerate() {
+                let word = self.word(offset + i * 8).load(Ordering::Relaxed);
+                chunk.copy_from_slice(&word.to_le_bytes()[..chunk.len()]);
+            }
+        }
+
+        pub fn expect_write(&self, _offset: usize) {}
+    }
+}

@@ -1,0 +1,166 @@
+//! The segments of a log: a ring that is mapped once, or a file that grows.
+
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+
+use crate::layout::HEADER_BYTES;
+use crate::mapping::{Access, Mapping, allocate};
+use crate::region::Region;
+
+/// Where segments come from.
+pub(crate) enum Segments {
+    Ring(Vec<Region>),
+    Growing(Growing),
+}
+
+/// A file with as many segments as were needed.
+pub(crate) struct Growing {
+    file: File,
+    segment_bytes: usize,
+    access: Access,
+    /// Segments that are mapped and faulted in before they are needed, in order.
+    ready: VecDeque<(u64, Region)>,
+    /// Makes the one after those.
+    ahead: Option<Ahead>,
+}
+
+/// A thread that makes the next segment while the writer fills this one.
+struct Ahead {
+    asked: SyncSender<u64>,
+    made: Receiver<(u64, io::Result<Region>)>,
+    pending: Option<u64>,
+}
+
+impl Segments {
+    /// Maps a ring of `count` segments.
+    pub fn ring(file: &File, segment_bytes: usize, count: usize, access: Access) -> io::Result<Self> {
+        let mapping = Mapping::new(file, HEADER_BYTES as u64, segment_bytes * count, access)?;
+        mapping.populate(access);
+        let all = Region::mapped(mapping);
+        Ok(Self::Ring((0..count).map(|i| all.part(i * segment_bytes, segment_bytes)).collect()))
+    }
+
+    /// Maps segments of a growing file one by one.
+    pub fn growing(file: File, segment_bytes: usize, access: Access) -> Self {
+        Self::Growing(Growing { file, segment_bytes, access, ready: VecDeque::new(), ahead: None })
+    }
+
+    /// How many the ring has; none if the log grows.
+    pub fn ring_len(&self) -> Option<u64> {
+        match self {
+            Self::Ring(regions) => Some(regions.len() as u64),
+            Self::Growing(_) => None,
+        }
+    }
+
+    /// The segment that would hold this index; none if the file does not reach so far yet.
+    pub fn get(&mut self, index: u64) -> io::Result<Option<Region>> {
+        match self {
+            Self::Ring(regions) => Ok(Some(regions[(index % regions.len() as u64) as usize].clone())),
+            Self::Growing(growing) if index < growing.len()? => growing.map(index).map(Some),
+            Self::Growing(_) => Ok(None),
+        }
+    }
+
+    /// The segment for this index, made if it is not there.
+    pub fn make(&mut self, index: u64) -> io::Result<Region> {
+        match self {
+            Self::Ring(_) => Ok(self.get(index)?.expect("a ring has every index")),
+            Self::Growing(growing) => growing.make(index),
+        }
+    }
+
+    /// Maps and faults in `count` segments from `first` on, and has a thread make more as they are used.
+    pub fn prepare(&mut self, first: u64, count: u64) -> io::Result<()> {
+        let Self::Growing(growing) = self else { return Ok(()) };
+        for index in first..first + count {
+            let region = make_segment(&growing.file, index, growing.segment_bytes)?;
+            growing.ready.push_back((index, region));
+        }
+        growing.ahead = Some(Ahead::start(growing.file.try_clone()?, growing.segment_bytes));
+        Ok(())
+    }
+
+    /// Makes the written pages durable.
+    pub fn sync(&self) -> io::Result<()> {
+        match self {
+            Self::Ring(_) => Ok(()),
+            Self::Growing(growing) => growing.file.sync_data(),
+        }
+    }
+}
+
+impl Growing {
+    fn len(&self) -> io::Result<u64> {
+        let bytes = self.file.metadata()?.len().saturating_sub(HEADER_BYTES as u64);
+        Ok(bytes / self.segment_bytes as u64)
+    }
+
+    fn map(&self, index: u64) -> io::Result<Region> {
+        let offset = HEADER_BYTES as u64 + index * self.segment_bytes as u64;
+        Mapping::new(&self.file, offset, self.segment_bytes, self.access).map(Region::mapped)
+    }
+
+    fn make(&mut self, index: u64) -> io::Result<Region> {
+        let region = match self.take_ready(index) {
+            Some(region) => region?,
+            None => make_segment(&self.file, index, self.segment_bytes)?,
+        };
+        if self.ready.is_empty()
+            && let Some(ahead) = &mut self.ahead
+        {
+            ahead.ask(index + 1);
+        }
+        Ok(region)
+    }
+
+    fn take_ready(&mut self, index: u64) -> Option<io::Result<Region>> {
+        while let Some((ready, region)) = self.ready.pop_front() {
+            if ready == index {
+                return Some(Ok(region));
+            }
+        }
+        self.ahead.as_mut()?.take(index)
+    }
+}
+
+impl Ahead {
+    fn start(file: File, segment_bytes: usize) -> Self {
+        let (asked, orders) = sync_channel::<u64>(1);
+        let (done, made) = sync_channel(1);
+        let work = move || {
+            for index in orders {
+                if done.send((index, make_segment(&file, index, segment_bytes))).is_err() {
+                    return;
+                }
+            }
+        };
+        // Without the thread the writer makes its segments itself: slower at each boundary, but right.
+        let _ = std::thread::Builder::new().name("log-ahead".into()).spawn(work);
+        Self { asked, made, pending: None }
+    }
+
+    fn ask(&mut self, index: u64) {
+        if self.pending.is_none() && self.asked.try_send(index).is_ok() {
+            self.pending = Some(index);
+        }
+    }
+
+    /// The segment that was asked for, waited for if it is on its way.
+    fn take(&mut self, index: u64) -> Option<io::Result<Region>> {
+        self.pending.take()?;
+        let (made, region) = self.made.recv().ok()?;
+        (made == index).then_some(region)
+    }
+}
+
+/// Allocates, maps and faults in one segment.
+fn make_segment(file: &File, index: u64, segment_bytes: usize) -> io::Result<Region> {
+    let offset = HEADER_BYTES as u64 + index * segment_bytes as u64;
+    allocate(file, offset, segment_bytes as u64)?;
+    let mapping = Mapping::new(file, offset, segment_bytes, Access::Write)?;
+    mapping.populate(Access::Write);
+    Ok(Region::mapped(mapping))
+}

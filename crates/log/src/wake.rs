@@ -1,0 +1,92 @@
+//! Sleeping until a writer has something, and waking sleepers, for nearly nothing while nobody sleeps.
+//!
+//! ```text
+//!   sleeper                          writer
+//!   flag := 1                        commit word := …            (release)
+//!   heavy barrier                    light barrier
+//!   look again; found? stay up       flag = 0? done              (a load of a line that nobody writes)
+//!   futex wait while flag = 1        flag := 0, futex wake all
+//! ```
+//!
+//! The two barriers are one half each of a store-load fence: without it both could miss each other. The sleeper's
+//! half is `membarrier`, which makes every running thread of the host that asked for it take a full fence; so the
+//! writer's half is free, and a writer does not stall for the reader's cache line after each message. Where the kernel
+//! has no `membarrier`, both halves are a full fence; the log's creator writes down which.
+
+use std::sync::OnceLock;
+use std::sync::atomic::AtomicU32;
+#[cfg(not(loom))]
+use std::sync::atomic::{Ordering, compiler_fence, fence};
+
+/// `membarrier` commands, from the kernel's interface; libc does not name all of them.
+const REGISTER_GLOBAL_EXPEDITED: libc::c_int = 1 << 2;
+const GLOBAL_EXPEDITED: libc::c_int = 1 << 1;
+
+/// How the two halves of the fence are made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Barrier {
+    /// The sleeper pays.
+    Membarrier,
+    /// Both pay.
+    Fence,
+}
+
+impl Barrier {
+    /// The cheaper one that this process can take part in.
+    pub fn of_this_process() -> Self {
+        static REGISTERED: OnceLock<bool> = OnceLock::new();
+        let registered = *REGISTERED.get_or_init(|| membarrier(REGISTER_GLOBAL_EXPEDITED));
+        if registered { Self::Membarrier } else { Self::Fence }
+    }
+
+    pub fn code(self) -> u64 {
+        match self {
+            Self::Membarrier => 1,
+            Self::Fence => 2,
+        }
+    }
+
+    pub fn from_code(code: u64) -> Self {
+        if code == 1 { Self::Membarrier } else { Self::Fence }
+    }
+
+    /// Between the commit and the look at the flag.
+    #[inline(always)]
+    pub fn light(self) {
+        match self {
+            Self::Membarrier => compiler_fence(Ordering::SeqCst),
+            Self::Fence => fence(Ordering::SeqCst),
+        }
+    }
+
+    /// Between the flag and the last look. False if this process cannot make its half.
+    pub fn heavy(self) -> bool {
+        fence(Ordering::SeqCst);
+        match self {
+            Self::Membarrier => membarrier(GLOBAL_EXPEDITED),
+            Self::Fence => true,
+        }
+    }
+}
+
+fn membarrier(command: libc::c_int) -> bool {
+    // SAFETY: the call takes three numbers and touches no memory of ours.
+    unsafe { libc::syscall(libc::SYS_membarrier, command, 0, 0) == 0 }
+}
+
+/// Sleeps while the flag is 1, until somebody wakes it or the time is over.
+pub(crate) fn sleep_while_set(flag: &AtomicU32, timeout_ns: u64) {
+    let timeout =
+        libc::timespec { tv_sec: (timeout_ns / 1_000_000_000) as i64, tv_nsec: (timeout_ns % 1_000_000_000) as i64 };
+    // SAFETY: the flag is a valid word for the call's length and the timeout a valid struct. All returns (woken, value
+    // differed, interrupted, timed out) mean the same to the caller: look again.
+    unsafe { libc::syscall(libc::SYS_futex, flag.as_ptr(), libc::FUTEX_WAIT, 1, &timeout) };
+}
+
+/// Wakes all who sleep on the flag.
+#[cold]
+pub(crate) fn wake_all(flag: &AtomicU32) {
+    flag.store(0, Ordering::SeqCst);
+    // SAFETY: the flag is a valid word for the call's length.
+    unsafe { libc::syscall(libc::SYS_futex, flag.as_ptr(), libc::FUTEX_WAKE, i32::MAX) };
+}

@@ -1,0 +1,241 @@
+//! The one writer of a log.
+
+use tickpath_clock::Calibration;
+use zerocopy::IntoBytes;
+
+use crate::append::recover::ResumeError;
+use crate::append::{AppendError, Appender, Blocked};
+use crate::control::Control;
+use crate::files::{self, Shape};
+use crate::lock::{self, RecordLock, TryLock};
+use crate::mapping::Access;
+use crate::segments::Segments;
+use crate::sync::Ordering;
+use crate::wake::{Barrier, wake_all};
+use crate::{Config, OpenError, Place, Policy, PublishError, ReadError};
+
+/// Kinds below this mark the log's own frames.
+pub const FIRST_KIND: u8 = 16;
+
+/// Publishes frames to a log that nobody else writes.
+pub struct Writer {
+    appender: Appender,
+    place: Place,
+    shape: Shape,
+    barrier: Barrier,
+    _lock: RecordLock,
+}
+
+impl Writer {
+    /// Makes a log, or takes up one that is there at its tail. Stamps must come from the clock of this calibration.
+    pub fn open(config: &Config, calibration: &Calibration) -> Result<Self, OpenError> {
+        let wanted = Shape::of(config, calibration)?;
+        let place = config.place.clone();
+        files::create_folder(config)?;
+        let lock = take_lock(config)?;
+        let barrier = Barrier::of_this_process();
+        let (shape, appender) = match files::open_data(&place, Access::Write) {
+            Err(OpenError::NotFound(_)) => create(config, &wanted)?,
+            Err(e) => return Err(e),
+            Ok((file, shape)) => {
+                let control = files::open_or_create_control(config)?;
+                (shape, resume(config, &wanted, shape, file, control)?)
+            }
+        };
+        appender.control.barrier().store(barrier.code(), Ordering::SeqCst);
+        Ok(Self { appender, place, shape, barrier, _lock: lock })
+    }
+
+    /// Publishes one message, stamped `stamp` (ticks), and wakes who sleeps. Gives its sequence number.
+    #[inline(always)]
+    pub fn publish(&mut self, stamp: u64, kind: u8, payload: &[u8]) -> Result<u64, PublishError> {
+        let sequence = self.append(stamp, kind, payload)?;
+        self.wake();
+        self.appender.expect_next(payload.len());
+        Ok(sequence)
+    }
+
+    /// Starts a batch: its messages are visible one by one, and share one look for sleepers at its end.
+    pub fn batch(&mut self) -> Batch<'_> {
+        Batch { writer: self }
+    }
+
+    /// The sequence number of the next message.
+    pub fn sequence(&self) -> u64 {
+        self.appender.sequence()
+    }
+
+    /// Where the log lies.
+    pub fn place(&self) -> &Place {
+        &self.place
+    }
+
+    /// What happens when the ring is full.
+    pub fn policy(&self) -> Policy {
+        self.shape.policy
+    }
+
+    /// The longest message, in bytes.
+    pub fn max_payload(&self) -> usize {
+        self.shape.max_payload()
+    }
+
+    /// Registered readers now.
+    pub fn readers(&self) -> usize {
+        self.appender.control.readers() as usize
+    }
+
+    /// Returns when all that was published would survive a loss of power.
+    pub fn sync(&self) -> std::io::Result<()> {
+        self.appender.segments.sync()
+    }
+
+    /// Removes the log. Readers that have it open keep what they have.
+    pub fn remove(self) -> std::io::Result<()> {
+        self.place.remove()
+    }
+
+    #[inline(always)]
+    fn append(&mut self, stamp: u64, kind: u8, payload: &[u8]) -> Result<u64, PublishError> {
+        if kind < FIRST_KIND {
+            return Err(PublishError::Kind(kind));
+        }
+        if self.shape.policy == Policy::Fail && self.appender.control.readers() == 0 {
+            return Err(PublishError::NoReader);
+        }
+        let sequence = self.appender.sequence();
+        match self.appender.append(stamp, kind, payload) {
+            Ok(()) => Ok(sequence),
+            Err(e) => self.append_again(e, stamp, kind, payload),
+        }
+    }
+
+    /// A reader in the way may be dead; its record lock tells.
+    #[cold]
+    fn append_again(&mut self, e: AppendError, stamp: u64, kind: u8, payload: &[u8]) -> Result<u64, PublishError> {
+        match e {
+            AppendError::TooLarge(bytes) => Err(PublishError::TooLarge { bytes, limit: self.max_payload() }),
+            AppendError::Blocked(Blocked::By(slot)) if self.bury(slot) => self.append(stamp, kind, payload),
+            e => Err(e.into()),
+        }
+    }
+
+    /// Frees the cursor of a reader whose process has ended. False if it lives.
+    fn bury(&mut self, slot: usize) -> bool {
+        match lock::try_lock(&self.place.reader_locks(), slot as u32, 0o600) {
+            Ok(TryLock::Ours(_lock)) => {
+                self.appender.control.release(slot);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    #[inline(always)]
+    fn wake(&self) {
+        self.barrier.light();
+        let sleepers = self.appender.control.sleepers();
+        if sleepers.load(Ordering::Relaxed) != 0 {
+            wake_all(sleepers);
+        }
+    }
+}
+
+/// Messages that share one look for sleepers. Ends when dropped.
+pub struct Batch<'a> {
+    writer: &'a mut Writer,
+}
+
+impl Batch<'_> {
+    /// Publishes one message of the batch.
+    #[inline(always)]
+    pub fn push(&mut self, stamp: u64, kind: u8, payload: &[u8]) -> Result<u64, PublishError> {
+        self.writer.append(stamp, kind, payload)
+    }
+}
+
+impl Drop for Batch<'_> {
+    fn drop(&mut self) {
+        self.writer.wake();
+    }
+}
+
+fn take_lock(config: &Config) -> Result<RecordLock, OpenError> {
+    let place = &config.place;
+    match lock::try_lock(&place.writer_lock(), 0, config.mode) {
+        Ok(TryLock::Ours(lock)) => Ok(lock),
+        Ok(TryLock::Taken(pid)) => Err(OpenError::HasWriter { place: place.clone(), pid }),
+        Err(e) => Err(OpenError::from_io(place, 0, e)),
+    }
+}
+
+fn create(config: &Config, shape: &Shape) -> Result<(Shape, Appender), OpenError> {
+    let fail = |e| OpenError::from_io(&config.place, shape.segment_bytes as u64, e);
+    let (file, control) = files::create(config, shape)?;
+    let mut segments = shape.segments(file, Access::Write).map_err(fail)?;
+    reserve(config, shape, &mut segments, 0).map_err(fail)?;
+    let gated = shape.policy == Policy::Fail;
+    let calibration = shape.calibration.as_bytes();
+    let appender =
+        Appender::fresh(segments, control, shape.frame, shape.segment_bytes, gated, calibration).map_err(fail)?;
+    Ok((*shape, appender))
+}
+
+fn resume(
+    config: &Config,
+    wanted: &Shape,
+    found: Shape,
+    file: std::fs::File,
+    control: Control,
+) -> Result<Appender, OpenError> {
+    let place = &config.place;
+    let io = |e| OpenError::from_io(place, found.segment_bytes as u64, e);
+    let same = |s: &Shape| (s.policy, s.segment_bytes, s.segments);
+    if same(wanted) != same(&found) {
+        return Err(OpenError::Differs { place: place.clone(), found: describe(&found), wanted: describe(wanted) });
+    }
+    if place.is_shared_memory() && !wanted.calibration.agrees_with(&found.calibration) {
+        return Err(OpenError::Clock { place: place.clone(), found: clock_name(&found.calibration) });
+    }
+    let calibration = wanted.calibration.as_bytes();
+    let segments = found.segments(file, Access::Write).map_err(io)?;
+    let gated = found.policy == Policy::Fail;
+    let resumed = Appender::resume(segments, control, found.frame, found.segment_bytes, gated, calibration);
+    let mut appender = resumed.map_err(|e| match e {
+        ResumeError::Io(e) => io(e),
+        ResumeError::Damaged(what) => damaged(place, &what),
+    })?;
+    let next = appender.index() + 1;
+    reserve(config, &found, &mut appender.segments, next).map_err(io)?;
+    if !appender.is_stamped_by(calibration) {
+        // Another boot: its stamps belong into a segment that says so.
+        appender.roll().map_err(|_| OpenError::Differs {
+            place: place.clone(),
+            found: "readers of another boot".to_owned(),
+            wanted: "a new segment".to_owned(),
+        })?;
+    }
+    Ok(appender)
+}
+
+fn reserve(config: &Config, shape: &Shape, segments: &mut Segments, first: u64) -> std::io::Result<()> {
+    let count = config.reserve_bytes.div_ceil(shape.segment_bytes as u64);
+    segments.prepare(first, count)
+}
+
+fn damaged(place: &Place, what: &ReadError) -> OpenError {
+    OpenError::Damaged { place: place.clone(), what: what.to_string() }
+}
+
+fn describe(shape: &Shape) -> String {
+    let Shape { policy, segment_bytes, segments, .. } = shape;
+    match policy {
+        Policy::Keep => format!("policy {policy}, segments of {segment_bytes} bytes"),
+        _ => format!("policy {policy}, {segments} segments of {segment_bytes} bytes"),
+    }
+}
+
+fn clock_name(calibration: &Calibration) -> String {
+    let source = calibration.source().map_or("unknown", |source| source.name());
+    format!("{source}, {} ticks a second, boot {:02x?}", calibration.ticks_per_second, &calibration.boot_id[..4])
+}

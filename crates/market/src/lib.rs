@@ -1,0 +1,27 @@
+//! What is traded and what is said about it: prices, quantities, ids, ticks, order requests and execution reports.
+//!
+//! Every message is a flat little-endian struct without padding. The same bytes lie in the log, on the wire and in
+//! the journal; `schema/tickpath.xml` describes them in SBE and a test holds the two together.
+//!
+//! | message            | kind | bytes | who says it                   |
+//! |--------------------|------|-------|-------------------------------|
+//! | [`TopOfBook`]      | 16   | 48    | a market data feed            |
+//! | [`Trade`]          | 17   | 40    | a market data feed            |
+//! | [`NewOrder`]       | 32   | 48    | a client, and the OMS to a venue |
+//! | [`CancelOrder`]    | 33   | 40    | a client, and the OMS to a venue |
+//! | [`ReplaceOrder`]   | 34   | 56    | a client, and the OMS to a venue |
+//! | [`ExecutionReport`]| 48   | 104   | a venue, and the OMS to a client |
+//! | [`OrderDenied`]    | 49   | 56    | the OMS to a client           |
+
+mod message;
+mod number;
+pub mod replay;
+
+pub use message::{
+    CancelOrder, ExecType, ExecutionReport, Kind, MessageError, NewOrder, OrdStatus, OrderDenied, OrderType,
+    PositionEffect, ReplaceOrder, Request, Side, TimeInForce, TopOfBook, Trade,
+};
+pub use number::{
+    AccountId, ClientOrderId, DecimalError, ExecId, Notional, OrderId, Price, Quantity, SCALE, Symbol, SymbolId,
+    VenueId, VenueOrderId,
+};

@@ -1,0 +1,279 @@
+//! Numbers with their units: fixed-point decimals and ids that cannot be mixed up.
+
+use std::fmt;
+use std::str::FromStr;
+
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+
+/// Units in one whole price or quantity: eight decimals.
+pub const SCALE: i64 = 100_000_000;
+
+/// Why a text is not a price or a quantity.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum DecimalError {
+    /// The text has other characters than digits, one sign and one point, or no digit at all.
+    #[error("not a decimal number; write it like 61800.25")]
+    NotANumber,
+    /// More than eight digits stand behind the point.
+    #[error("more than eight decimals; round it to eight")]
+    TooPrecise,
+    /// The number does not fit 64 bits at eight decimals.
+    #[error("larger than 92 233 720 368; it does not fit 64 bits at eight decimals")]
+    TooLarge,
+}
+
+/// Reads a decimal text into units of 10⁻⁸.
+fn parse_units(text: &str) -> Result<i64, DecimalError> {
+    if !text.is_ascii() {
+        return Err(DecimalError::NotANumber);
+    }
+    let (negative, digits) = match text.strip_prefix('-') {
+        Some(rest) => (true, rest),
+        None => (false, text),
+    };
+    let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
+    if whole.is_empty() && fraction.is_empty() {
+        return Err(DecimalError::NotANumber);
+    }
+    if fraction.len() > 8 && fraction[8..].bytes().any(|b| b != b'0') {
+        return Err(if fraction.bytes().all(|b| b.is_ascii_digit()) {
+            DecimalError::TooPrecise
+        } else {
+            DecimalError::NotANumber
+        });
+    }
+    let mut units: i64 = 0;
+    let padding = std::iter::repeat_n(b'0', 8usize.saturating_sub(fraction.len()));
+    for byte in whole.bytes().chain(fraction.bytes().take(8)).chain(padding) {
+        if !byte.is_ascii_digit() {
+            return Err(DecimalError::NotANumber);
+        }
+        units =
+            units.checked_mul(10).and_then(|u| u.checked_add(i64::from(byte - b'0'))).ok_or(DecimalError::TooLarge)?;
+    }
+    Ok(if negative { -units } else { units })
+}
+
+fn write_units(units: i128, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let scale = i128::from(SCALE);
+    let magnitude = units.unsigned_abs();
+    let (whole, fraction) = (magnitude / scale as u128, magnitude % scale as u128);
+    let sign = if units < 0 { "-" } else { "" };
+    if fraction == 0 {
+        return write!(f, "{sign}{whole}");
+    }
+    let digits = format!("{fraction:08}");
+    write!(f, "{sign}{whole}.{}", digits.trim_end_matches('0'))
+}
+
+macro_rules! decimal {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+        #[derive(FromBytes, IntoBytes, Immutable, KnownLayout)]
+        #[repr(transparent)]
+        pub struct $name(
+            /// Units of 10⁻⁸.
+            pub i64,
+        );
+
+        impl $name {
+            /// Nothing.
+            pub const ZERO: Self = Self(0);
+
+            /// A whole number of units, for constants: `from_whole(8000)` is 8000.00000000.
+            pub const fn from_whole(whole: i64) -> Self {
+                Self(whole * SCALE)
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = DecimalError;
+
+            fn from_str(text: &str) -> Result<Self, DecimalError> {
+                parse_units(text).map(Self)
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write_units(i128::from(self.0), f)
+            }
+        }
+    };
+}
+
+decimal! {
+    /// A price a unit of the instrument, in units of 10⁻⁸ of its currency.
+    Price
+}
+decimal! {
+    /// An amount of the instrument, in units of 10⁻⁸.
+    Quantity
+}
+
+/// Price times quantity, in units of 10⁻¹⁶ of the currency.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Notional(
+    /// Units of 10⁻¹⁶.
+    pub i128,
+);
+
+impl Notional {
+    /// The value of `quantity` at `price`. Cannot overflow: two 64-bit numbers fit 128 bits.
+    pub fn of(price: Price, quantity: Quantity) -> Self {
+        Self(i128::from(price.0) * i128::from(quantity.0))
+    }
+
+    /// A whole amount of currency.
+    pub const fn from_whole(whole: i64) -> Self {
+        Self(whole as i128 * SCALE as i128 * SCALE as i128)
+    }
+}
+
+impl fmt::Display for Notional {
+    /// To eight decimals, the rest cut off.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write_units(self.0 / i128::from(SCALE), f)
+    }
+}
+
+macro_rules! id {
+    ($(#[$doc:meta])* $name:ident($inner:ty)) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+        #[derive(FromBytes, IntoBytes, Immutable, KnownLayout)]
+        #[repr(transparent)]
+        pub struct $name(
+            /// The bare number.
+            pub $inner,
+        );
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.0.fmt(f)
+            }
+        }
+    };
+}
+
+id! {
+    /// An instrument's number in the OMS's table; the table and its [`Symbol`]s are journaled.
+    SymbolId(u32)
+}
+id! {
+    /// An account's number in the OMS's table.
+    AccountId(u32)
+}
+id! {
+    /// A venue's number in the OMS's table.
+    VenueId(u16)
+}
+id! {
+    /// The client's own id of a request, unique per session and day. Zero is none.
+    ClientOrderId(u64)
+}
+id! {
+    /// The OMS's id of an order: the journal sequence of its `NewOrder`. Zero is none.
+    OrderId(u64)
+}
+id! {
+    /// The venue's id of an order. Zero is none.
+    VenueOrderId(u64)
+}
+id! {
+    /// The venue's id of one execution; fills are told apart by (venue, execution id). Zero is none.
+    ExecId(u64)
+}
+
+/// An instrument's name: up to 16 bytes of ASCII, padded with zeros.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(transparent)]
+pub struct Symbol(
+    /// The bytes of the name, then zeros.
+    pub [u8; 16],
+);
+
+impl Symbol {
+    /// The name as text, without the padding.
+    pub fn as_str(&self) -> &str {
+        let end = self.0.iter().position(|&b| b == 0).unwrap_or(16);
+        std::str::from_utf8(&self.0[..end]).unwrap_or("?")
+    }
+}
+
+/// A name that is empty, longer than 16 bytes or not printable ASCII.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("'{0}' is no symbol; use 1 to 16 printable ASCII characters")]
+pub struct SymbolError(String);
+
+impl FromStr for Symbol {
+    type Err = SymbolError;
+
+    fn from_str(text: &str) -> Result<Self, SymbolError> {
+        if text.is_empty() || text.len() > 16 || !text.bytes().all(|b| b.is_ascii_graphic()) {
+            return Err(SymbolError(text.to_owned()));
+        }
+        let mut bytes = [0; 16];
+        bytes[..text.len()].copy_from_slice(text.as_bytes());
+        Ok(Self(bytes))
+    }
+}
+
+impl fmt::Display for Symbol {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+impl fmt::Debug for Symbol {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Symbol({})", self.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn decimals_read_and_print() {
+        for (text, units, printed) in [
+            ("61800.20", 6_180_020_000_000, "61800.2"),
+            ("0.00000001", 1, "0.00000001"),
+            ("-2.5", -250_000_000, "-2.5"),
+            ("8000", 800_000_000_000, "8000"),
+            (".5", 50_000_000, "0.5"),
+            ("1.000000000", 100_000_000, "1"),
+        ] {
+            let price: Price = text.parse().unwrap();
+            assert_eq!((price.0, price.to_string().as_str()), (units, printed), "{text}");
+        }
+    }
+
+    #[test]
+    fn bad_decimals_are_refused() {
+        for (text, why) in [
+            ("", DecimalError::NotANumber),
+            (".", DecimalError::NotANumber),
+            ("1e5", DecimalError::NotANumber),
+            ("--1", DecimalError::NotANumber),
+            ("1.2.3", DecimalError::NotANumber),
+            ("0.000000001", DecimalError::TooPrecise),
+            ("0.00000000x", DecimalError::NotANumber),
+            ("0.0000000é", DecimalError::NotANumber),
+            ("92233720369", DecimalError::TooLarge),
+        ] {
+            assert_eq!(text.parse::<Price>(), Err(why), "{text}");
+        }
+    }
+
+    #[test]
+    fn symbols_are_fixed_text() {
+        let symbol: Symbol = "BTCUSDT".parse().unwrap();
+        assert_eq!(symbol.as_str(), "BTCUSDT");
+        for bad in ["", "SEVENTEEN-LETTERS", "a b", "é"] {
+            assert!(bad.parse::<Symbol>().is_err(), "{bad}");
+        }
+    }
+}

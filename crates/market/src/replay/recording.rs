@@ -1,0 +1,195 @@
+//! A recording as a file: lines to ticks, and ticks to lines.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
+use std::path::{Path, PathBuf};
+
+use flate2::read::MultiGzDecoder;
+
+use super::feed::{self, Content};
+use super::{Event, Recorded, Recording, Tally};
+use crate::{Symbol, SymbolId};
+
+/// The longest line that is read, without its end. Longer ones are bad lines, so that memory stays bounded.
+const LINE_LIMIT_BYTES: u64 = 16 << 20;
+/// How many bad lines are named; all are counted.
+const NAMED_BAD_LINES: usize = 10;
+/// How much is kept of what is wrong with a line: a parser may quote the line.
+const REASON_LIMIT_CHARS: usize = 160;
+/// Every gzip stream starts with these bytes, and no receive time does.
+const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
+
+/// Why a recording cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum RecordingError {
+    /// The file cannot be opened.
+    #[error("cannot open {}: {source}; give the path of a recording that this user may read", .path.display())]
+    Open {
+        /// The file.
+        path: PathBuf,
+        /// What the operating system said.
+        source: io::Error,
+    },
+    /// Reading failed on the way.
+    #[error("cannot read {name} at line {line}: {source}; if it is a gzip file, test it with `gzip -t`, fetch it anew")]
+    Read {
+        /// The file, or `the input`.
+        name: String,
+        /// The line that could not be read, from 1.
+        line: u64,
+        /// What the operating system or the decompressor said.
+        source: io::Error,
+    },
+    /// Nothing in it can be replayed.
+    #[error("{name} has no bookTicker or trade line ({tally}); record one of these streams as `LOCAL_NS JSON` lines")]
+    NoTick {
+        /// The file, or `the input`.
+        name: String,
+        /// What the lines were instead.
+        tally: Tally,
+    },
+}
+
+impl Recording {
+    /// Reads a recording from a file, plain or gzip.
+    pub fn open(path: &Path) -> Result<Self, RecordingError> {
+        let file = File::open(path).map_err(|source| RecordingError::Open { path: path.to_owned(), source })?;
+        read(file, &path.display().to_string())
+    }
+
+    /// Reads a recording, plain or gzip, to the end of the input.
+    pub fn read(input: impl Read) -> Result<Self, RecordingError> {
+        read(input, "the input")
+    }
+
+    /// Writes the ticks in the form that [`Recording::read`] reads, plain.
+    ///
+    /// Exchange times are written in milliseconds, as the exchange writes them; what they hold beyond is cut off.
+    pub fn write(&self, out: impl Write) -> io::Result<()> {
+        let mut out = BufWriter::new(out);
+        for Recorded { at_ns, event } in &self.events {
+            let id = match event {
+                Event::Top(top) => top.symbol,
+                Event::Trade(trade) => trade.symbol,
+            };
+            feed::write(&mut out, *at_ns, self.name_of(id)?, event)?;
+        }
+        out.flush()
+    }
+
+    fn name_of(&self, id: SymbolId) -> io::Result<&str> {
+        let nameless = || format!("a tick has the symbol id {id}, but `symbols` has no name at this index; add it");
+        let name = self.symbols.get(id.0 as usize).map(Symbol::as_str);
+        name.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, nameless()))
+    }
+}
+
+fn read(mut input: impl Read, name: &str) -> Result<Recording, RecordingError> {
+    let failed = |line, source| RecordingError::Read { name: name.to_owned(), line, source };
+    let mut head = Vec::new();
+    input.by_ref().take(GZIP_MAGIC.len() as u64).read_to_end(&mut head).map_err(|source| failed(1, source))?;
+    let compressed = head == GZIP_MAGIC;
+    let whole = io::Cursor::new(head).chain(input);
+
+    let mut collector = Collector::default();
+    let collected = if compressed {
+        collector.collect(BufReader::new(MultiGzDecoder::new(whole)))
+    } else {
+        collector.collect(BufReader::new(whole))
+    };
+    let Recording { events, tally, .. } = &collector.recording;
+    collected.map_err(|source| failed(tally.lines + 1, source))?;
+    if events.is_empty() {
+        return Err(RecordingError::NoTick { name: name.to_owned(), tally: tally.clone() });
+    }
+    Ok(collector.recording)
+}
+
+/// Puts lines together to a recording.
+#[derive(Default)]
+struct Collector {
+    recording: Recording,
+    ids: HashMap<Symbol, SymbolId>,
+}
+
+impl Collector {
+    fn collect(&mut self, mut input: impl BufRead) -> io::Result<()> {
+        let mut line = Vec::new();
+        loop {
+            match next_line(&mut input, &mut line) {
+                Ok(Line::Whole) => self.add(feed::parse(&line)),
+                Ok(Line::TooLong) => self.add(Err(format!("longer than {} MiB", LINE_LIMIT_BYTES >> 20))),
+                Ok(Line::End) => return Ok(()),
+                Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
+                    self.recording.tally.truncated = true;
+                    if !line.is_empty() {
+                        self.add(feed::parse(&line));
+                    }
+                    return Ok(());
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    fn add(&mut self, content: Result<Content, String>) {
+        let tally = &mut self.recording.tally;
+        tally.lines += 1;
+        match content {
+            Ok(Content::Tick(at_ns, symbol, event)) => self.add_tick(at_ns, symbol, event),
+            Ok(Content::Depth) => tally.skipped_depth += 1,
+            Ok(Content::Other) => tally.skipped_other += 1,
+            Err(why) => {
+                tally.bad += 1;
+                if tally.bad_lines.len() < NAMED_BAD_LINES {
+                    tally.bad_lines.push((tally.lines, why.chars().take(REASON_LIMIT_CHARS).collect()));
+                }
+            }
+        }
+    }
+
+    fn add_tick(&mut self, at_ns: u64, symbol: Symbol, mut event: Event) {
+        let Recording { events, symbols, tally } = &mut self.recording;
+        let id = *self.ids.entry(symbol).or_insert_with(|| {
+            symbols.push(symbol);
+            SymbolId(symbols.len() as u32 - 1)
+        });
+        match &mut event {
+            Event::Top(top) => {
+                top.symbol = id;
+                tally.tops += 1;
+            }
+            Event::Trade(trade) => {
+                trade.symbol = id;
+                tally.trades += 1;
+            }
+        }
+        let latest_ns = events.last().map_or(0, |recorded| recorded.at_ns);
+        tally.backwards += u64::from(at_ns < latest_ns);
+        events.push(Recorded { at_ns: at_ns.max(latest_ns), event });
+    }
+}
+
+/// What the input gave next.
+enum Line {
+    Whole,
+    TooLong,
+    End,
+}
+
+/// Reads the next line, without its end. On an error `line` holds what came before it.
+fn next_line(input: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<Line> {
+    line.clear();
+    input.by_ref().take(LINE_LIMIT_BYTES + 1).read_until(b'\n', line)?;
+    if line.is_empty() {
+        return Ok(Line::End);
+    }
+    if line.ends_with(b"\n") {
+        line.pop();
+    } else if line.len() as u64 > LINE_LIMIT_BYTES {
+        input.skip_until(b'\n')?;
+        return Ok(Line::TooLong);
+    }
+    Ok(Line::Whole)
+}

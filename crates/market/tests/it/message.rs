@@ -1,0 +1,134 @@
+//! What comes from outside is checked before it is a message.
+
+use proptest::prelude::*;
+use tickpath_market::{
+    CancelOrder, ClientOrderId, ExecType, ExecutionReport, Kind, MessageError, NewOrder, OrdStatus, OrderType,
+    PositionEffect, Price, Quantity, ReplaceOrder, Request, Side, TimeInForce,
+};
+use zerocopy::IntoBytes;
+
+fn new_order() -> NewOrder {
+    NewOrder {
+        client_order_id: ClientOrderId(7),
+        price: Price::from_whole(61_800),
+        quantity: Quantity::from_whole(2),
+        cause: 99,
+        side: Side::Sell.code(),
+        order_type: OrderType::Limit.code(),
+        time_in_force: TimeInForce::Day.code(),
+        position_effect: PositionEffect::Default.code(),
+        ..NewOrder::default()
+    }
+}
+
+fn report() -> ExecutionReport {
+    ExecutionReport {
+        exec_type: ExecType::Trade.code(),
+        status: OrdStatus::Filled.code(),
+        side: Side::Buy.code(),
+        ..ExecutionReport::default()
+    }
+}
+
+#[test]
+fn requests_read_as_they_were_written() {
+    let cancel = CancelOrder { client_order_id: ClientOrderId(8), cause: 5, ..CancelOrder::default() };
+    let replace = ReplaceOrder { client_order_id: ClientOrderId(9), cause: 6, ..ReplaceOrder::default() };
+    for (request, kind, id, cause) in [
+        (Request::New(new_order()), Kind::NewOrder, 7, 99),
+        (Request::Cancel(cancel), Kind::CancelOrder, 8, 5),
+        (Request::Replace(replace), Kind::ReplaceOrder, 9, 6),
+    ] {
+        assert_eq!(Request::read(kind.code(), request.as_bytes()), Ok(request));
+        assert_eq!((request.kind(), request.client_order_id().0, request.cause()), (kind, id, cause));
+    }
+}
+
+#[test]
+fn a_request_of_another_length_is_refused() {
+    let bytes = [1; 256];
+    for (kind, right) in [
+        (Kind::NewOrder, size_of::<NewOrder>()),
+        (Kind::CancelOrder, size_of::<CancelOrder>()),
+        (Kind::ReplaceOrder, size_of::<ReplaceOrder>()),
+    ] {
+        for length in (0..=bytes.len()).filter(|&length| length != right) {
+            let refused = MessageError::Length { kind: kind.code(), length };
+            assert_eq!(Request::read(kind.code(), &bytes[..length]), Err(refused), "{kind:?}");
+        }
+    }
+}
+
+#[test]
+fn a_kind_that_is_no_request_is_refused() {
+    let requests = [Kind::NewOrder, Kind::CancelOrder, Kind::ReplaceOrder].map(Kind::code);
+    for kind in (0..=u8::MAX).filter(|kind| !requests.contains(kind)) {
+        assert_eq!(Request::read(kind, new_order().as_bytes()), Err(MessageError::Kind(kind)));
+    }
+    for kind in (0..=u8::MAX).filter(|&kind| kind != Kind::ExecutionReport.code()) {
+        assert_eq!(ExecutionReport::read(kind, report().as_bytes()), Err(MessageError::Kind(kind)));
+    }
+}
+
+#[test]
+fn unknown_codes_of_an_order_are_refused() {
+    check_order("side", |order, code| order.side = code, |code| Side::from_code(code).is_some());
+    check_order("order_type", |order, code| order.order_type = code, |code| OrderType::from_code(code).is_some());
+    check_order(
+        "time_in_force",
+        |order, code| order.time_in_force = code,
+        |code| TimeInForce::from_code(code).is_some(),
+    );
+    check_order(
+        "position_effect",
+        |order, code| order.position_effect = code,
+        |code| PositionEffect::from_code(code).is_some(),
+    );
+}
+
+#[test]
+fn unknown_codes_of_a_report_are_refused() {
+    check_report("exec_type", |report, code| report.exec_type = code, |code| ExecType::from_code(code).is_some());
+    check_report("status", |report, code| report.status = code, |code| OrdStatus::from_code(code).is_some());
+}
+
+proptest! {
+    #[test]
+    fn random_bytes_are_a_whole_message_or_an_error(
+        kind in prop_oneof![any::<u8>(), Just(32_u8), Just(33_u8), Just(34_u8), Just(48_u8)],
+        bytes in prop_oneof![
+            prop::collection::vec(any::<u8>(), 0..128),
+            prop::collection::vec(0_u8..5, 40..=56),
+            prop::collection::vec(0_u8..5, 104),
+        ],
+    ) {
+        if let Ok(request) = Request::read(kind, &bytes) {
+            prop_assert_eq!(request.kind().code(), kind);
+            prop_assert_eq!(request.as_bytes(), &bytes[..]);
+        }
+        if let Ok(report) = ExecutionReport::read(kind, &bytes) {
+            prop_assert_eq!(kind, Kind::ExecutionReport.code());
+            prop_assert_eq!(report.as_bytes(), &bytes[..]);
+        }
+    }
+}
+
+fn check_order(field: &'static str, set: fn(&mut NewOrder, u8), is_known: fn(u8) -> bool) {
+    for code in 0..=u8::MAX {
+        let mut order = new_order();
+        set(&mut order, code);
+        let unknown = MessageError::Code { field, code };
+        let expected = if is_known(code) { Ok(Request::New(order)) } else { Err(unknown) };
+        assert_eq!(Request::read(Kind::NewOrder.code(), order.as_bytes()), expected);
+    }
+}
+
+fn check_report(field: &'static str, set: fn(&mut ExecutionReport, u8), is_known: fn(u8) -> bool) {
+    for code in 0..=u8::MAX {
+        let mut report = report();
+        set(&mut report, code);
+        let unknown = MessageError::Code { field, code };
+        let expected = if is_known(code) { Ok(report) } else { Err(unknown) };
+        assert_eq!(ExecutionReport::read(Kind::ExecutionReport.code(), report.as_bytes()), expected);
+    }
+}

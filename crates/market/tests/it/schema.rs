@@ -1,0 +1,251 @@
+//! The published SBE schema says what the structs are, to the byte and to the code.
+
+use std::any::type_name;
+use std::collections::BTreeSet;
+use std::fmt::Debug;
+use std::mem::offset_of;
+
+use roxmltree::{Document, Node};
+use tickpath_market::{
+    CancelOrder, ExecType, ExecutionReport, Kind, NewOrder, OrdStatus, OrderDenied, OrderType, PositionEffect,
+    ReplaceOrder, SCALE, Side, TimeInForce, TopOfBook, Trade,
+};
+
+const SCHEMA: &str = include_str!("../../../../schema/tickpath.xml");
+
+#[test]
+fn the_schema_is_little_endian_sbe() {
+    let document = Document::parse(SCHEMA).unwrap();
+    let root = document.root_element();
+    assert_eq!(root.tag_name().name(), "messageSchema");
+    assert_eq!(root.tag_name().namespace(), Some("http://fixprotocol.io/2016/sbe"));
+    assert_eq!(root.attribute("byteOrder"), Some("littleEndian"));
+    assert_eq!(root.attribute("package"), Some("tickpath"));
+    assert!(number(root, "id") > 0);
+    assert_eq!(number(root, "version"), 0);
+    assert_eq!(type_size(root, "messageHeader"), 8);
+}
+
+#[test]
+fn every_message_is_described_and_no_other() {
+    let document = Document::parse(SCHEMA).unwrap();
+    let described: Vec<_> = elements(document.root_element(), "message").map(|node| number(node, "id")).collect();
+    let sent: Vec<_> = Kind::ALL.iter().map(|kind| usize::from(kind.code())).collect();
+    assert_eq!(described, sent);
+}
+
+#[test]
+fn every_field_lies_where_the_schema_says() {
+    let document = Document::parse(SCHEMA).unwrap();
+    let root = document.root_element();
+    for &kind in Kind::ALL {
+        let layout = layout(kind);
+        let described = elements(root, "message").find(|node| number(*node, "id") == usize::from(kind.code()));
+        let message = described.unwrap_or_else(|| panic!("{kind:?} is missing"));
+        assert_eq!(message.attribute("name"), Some(layout.name));
+        assert_eq!(number(message, "blockLength"), layout.size, "{kind:?}");
+        assert_eq!(elements(message, "field").count(), layout.fields.len(), "{kind:?}");
+
+        let mut end = 0;
+        for (node, field) in elements(message, "field").zip(&layout.fields) {
+            let place = format!("{}.{}", layout.name, field.name);
+            let described_type = node.attribute("type").unwrap();
+            assert_eq!(node.attribute("name"), Some(field.name), "{place}");
+            assert_eq!(number(node, "offset"), field.offset, "{place}");
+            assert_eq!(type_size(root, described_type), field.size, "{place}");
+            assert_eq!(field.offset, end, "{place} leaves a gap");
+            check_type(root, described_type, field, &place);
+            end = field.offset + field.size;
+        }
+        assert_eq!(end, layout.size, "{kind:?} has padding at its end");
+        let ids: BTreeSet<_> = elements(message, "field").map(|node| number(node, "id")).collect();
+        assert_eq!(ids.len(), layout.fields.len(), "{kind:?} has a field id twice");
+    }
+}
+
+#[test]
+fn every_code_is_described() {
+    let document = Document::parse(SCHEMA).unwrap();
+    let root = document.root_element();
+    check_codes(root, "Side", Side::ALL, Side::code, Side::from_code);
+    check_codes(root, "OrderType", OrderType::ALL, OrderType::code, OrderType::from_code);
+    check_codes(root, "TimeInForce", TimeInForce::ALL, TimeInForce::code, TimeInForce::from_code);
+    check_codes(root, "PositionEffect", PositionEffect::ALL, PositionEffect::code, PositionEffect::from_code);
+    check_codes(root, "ExecType", ExecType::ALL, ExecType::code, ExecType::from_code);
+    check_codes(root, "OrdStatus", OrdStatus::ALL, OrdStatus::code, OrdStatus::from_code);
+    assert_eq!(types(root).filter(|node| node.tag_name().name() == "enum").count(), 6, "an enum that no test knows");
+}
+
+#[test]
+fn decimals_have_the_scale_of_the_crate() {
+    let document = Document::parse(SCHEMA).unwrap();
+    let root = document.root_element();
+    for decimal in ["Price", "Quantity"] {
+        let composite = type_named(root, decimal);
+        let exponent = elements(composite, "type").find(|node| node.attribute("name") == Some("exponent")).unwrap();
+        let exponent: i32 = exponent.text().unwrap().trim().parse().unwrap();
+        assert_eq!(10_i64.pow(exponent.unsigned_abs()), SCALE, "{decimal}");
+        assert!(exponent < 0, "{decimal}");
+    }
+}
+
+/// A message as the compiler lays it out.
+struct Layout {
+    name: &'static str,
+    size: usize,
+    fields: Vec<Field>,
+}
+
+struct Field {
+    name: &'static str,
+    offset: usize,
+    size: usize,
+    /// The last part of the type's path: `Price`, `u64`, `[u8; 3]`.
+    type_name: &'static str,
+}
+
+macro_rules! layout {
+    ($message:ident { $($field:ident),+ $(,)? }) => {{
+        // The pattern must name every field, so a new one does not compile until it stands here.
+        let $message { $($field: _),+ } = $message::default();
+        Layout {
+            name: stringify!($message),
+            size: size_of::<$message>(),
+            fields: vec![$(field(stringify!($field), offset_of!($message, $field), |m: &$message| &m.$field)),+],
+        }
+    }};
+}
+
+/// The match has no wildcard, so a new message does not compile until it stands here.
+fn layout(kind: Kind) -> Layout {
+    match kind {
+        Kind::TopOfBook => {
+            layout!(TopOfBook { bid, bid_quantity, ask, ask_quantity, event_ns, symbol, reserved })
+        }
+        Kind::Trade => layout!(Trade { price, quantity, trade_id, event_ns, symbol, aggressor, reserved }),
+        Kind::NewOrder => layout!(NewOrder {
+            client_order_id,
+            price,
+            quantity,
+            cause,
+            symbol,
+            account,
+            side,
+            order_type,
+            time_in_force,
+            position_effect,
+            reserved,
+        }),
+        Kind::CancelOrder => layout!(CancelOrder { client_order_id, original, cause, symbol, account, reserved }),
+        Kind::ReplaceOrder => {
+            layout!(ReplaceOrder { client_order_id, original, price, quantity, cause, symbol, account, reserved })
+        }
+        Kind::ExecutionReport => layout!(ExecutionReport {
+            order_id,
+            client_order_id,
+            venue_order_id,
+            exec_id,
+            venue_sequence,
+            last_price,
+            last_quantity,
+            cumulative_quantity,
+            leaves_quantity,
+            price,
+            venue_stamp,
+            symbol,
+            account,
+            reason,
+            venue,
+            exec_type,
+            status,
+            side,
+            reserved,
+        }),
+        Kind::OrderDenied => {
+            layout!(OrderDenied { order_id, client_order_id, limit, value, account, code, reserved })
+        }
+    }
+}
+
+fn field<M, F>(name: &'static str, offset: usize, _of: impl Fn(&M) -> &F) -> Field {
+    let path = type_name::<F>();
+    Field { name, offset, size: size_of::<F>(), type_name: path.rsplit("::").next().unwrap_or(path) }
+}
+
+/// A newtype has its own name in the schema, and a code is an enum there.
+fn check_type(root: Node<'_, '_>, described: &str, field: &Field, place: &str) {
+    if field.name == "reserved" {
+        assert!(described.starts_with("Reserved"), "{place}");
+    } else if field.type_name == "u8" {
+        assert_eq!(type_named(root, described).tag_name().name(), "enum", "{place}");
+    } else if field.type_name.starts_with(char::is_uppercase) {
+        assert_eq!(described, field.type_name, "{place}");
+    }
+}
+
+fn check_codes<T: Copy + Debug>(
+    root: Node<'_, '_>,
+    name: &str,
+    all: &[T],
+    code: fn(T) -> u8,
+    from_code: fn(u8) -> Option<T>,
+) {
+    let values = elements(type_named(root, name), "validValue");
+    let described: Vec<(String, u8)> = values
+        .map(|node| (node.attribute("name").unwrap().to_owned(), node.text().unwrap().trim().parse::<u8>().unwrap()))
+        .collect();
+    let known: Vec<_> = all.iter().map(|&value| (format!("{value:?}"), code(value))).collect();
+    assert_eq!(described, known, "{name}");
+    for byte in 0..=u8::MAX {
+        let is_described = described.iter().any(|(_, code)| *code == byte);
+        assert_eq!(from_code(byte).is_some(), is_described, "{name} {byte}");
+    }
+}
+
+fn type_size(root: Node<'_, '_>, name: &str) -> usize {
+    let node = type_named(root, name);
+    match node.tag_name().name() {
+        "type" => simple_size(node),
+        "enum" => primitive_size(node.attribute("encodingType").unwrap()),
+        "composite" => elements(node, "type").map(simple_size).sum(),
+        other => panic!("{name} is a <{other}>; the schema uses type, enum and composite only"),
+    }
+}
+
+fn simple_size(node: Node<'_, '_>) -> usize {
+    if node.attribute("presence") == Some("constant") {
+        return 0;
+    }
+    let length: usize = node.attribute("length").map_or(1, |length| length.parse().unwrap());
+    length * primitive_size(node.attribute("primitiveType").unwrap())
+}
+
+fn primitive_size(name: &str) -> usize {
+    match name {
+        "int8" | "uint8" => 1,
+        "uint16" => 2,
+        "uint32" => 4,
+        "int64" | "uint64" => 8,
+        other => panic!("the schema uses the primitive type {other}, which no message has"),
+    }
+}
+
+fn type_named<'a, 'i>(root: Node<'a, 'i>, name: &str) -> Node<'a, 'i> {
+    let mut found = types(root).filter(|node| node.attribute("name") == Some(name));
+    let node = found.next().unwrap_or_else(|| panic!("the schema has no type {name}"));
+    assert!(found.next().is_none(), "the schema has the type {name} twice");
+    node
+}
+
+fn types<'a, 'i>(root: Node<'a, 'i>) -> impl Iterator<Item = Node<'a, 'i>> {
+    elements(root, "types").flat_map(|types| types.children()).filter(|node| node.is_element())
+}
+
+fn elements<'a, 'i>(parent: Node<'a, 'i>, tag: &'static str) -> impl Iterator<Item = Node<'a, 'i>> {
+    parent.children().filter(move |node| node.is_element() && node.tag_name().name() == tag)
+}
+
+fn number(node: Node<'_, '_>, attribute: &str) -> usize {
+    let text = node.attribute(attribute).unwrap_or_else(|| panic!("{node:?} has no {attribute}"));
+    text.parse().unwrap_or_else(|_| panic!("{node:?} has a strange {attribute}"))
+}

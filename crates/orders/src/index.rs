@@ -1,0 +1,200 @@
+//! Linear hashing: from the tag of an id to a slot. One bucket is split at a time, so no insert stalls.
+//!
+//! ```text
+//!   bucket, 64 bytes, one cache line
+//!   0        8        16                        56     60     64
+//!   │ slot,tag │ slot,tag │  … seven entries …  │ next │ len  │
+//! ```
+//!
+//! A bucket's home is the low bits of the tag, so a split moves entries without a look at what they stand for.
+//! Buckets lie in pages that never move. At five entries a bucket an entry costs about 14 bytes.
+
+use crate::page::{BUCKETS, Pages};
+
+/// Entries in one bucket.
+const ENTRIES: usize = 7;
+/// Mean entries a bucket; above it the next bucket is split.
+const LOAD: u64 = 5;
+/// No bucket.
+const NONE: u32 = u32::MAX;
+
+/// An index from tags to slots. Tags may be equal: the caller tells whether a slot is the one meant.
+///
+/// ```
+/// use tickpath_orders::{Index, tag};
+///
+/// let names = ["ask", "bid"];
+/// let mut index = Index::new();
+/// index.insert(tag(1, 7), 0);
+/// index.insert(tag(1, 8), 1);
+/// assert_eq!(index.find(tag(1, 8), |slot| names[slot as usize] == "bid"), Some(1));
+/// assert_eq!(index.find(tag(1, 8), |_| false), None);
+/// ```
+pub struct Index {
+    homes: Pages<Bucket, BUCKETS>,
+    spill: Pages<Bucket, BUCKETS>,
+    free: u32,
+    entries: u64,
+}
+
+/// The tag of a two-part id: 32 well mixed bits, the same in every run.
+pub fn tag(group: u64, id: u64) -> u32 {
+    let mixed = mix(mix(id ^ 0xa076_1d64_78bd_642f, 0xe703_7ed1_a0b4_28db) ^ group, 0x8ebc_6af0_9c88_c6e3);
+    (mixed ^ (mixed >> 32)) as u32
+}
+
+impl Index {
+    /// An empty index.
+    pub fn new() -> Self {
+        Self::with_expected(0)
+    }
+
+    /// An empty index whose table of pages has room for so many entries.
+    pub(crate) fn with_expected(entries: usize) -> Self {
+        let mut homes = Pages::new(Bucket::EMPTY, entries / LOAD as usize);
+        homes.push(Bucket::EMPTY);
+        Self { homes, spill: Pages::new(Bucket::EMPTY, 0), free: NONE, entries: 0 }
+    }
+
+    /// The slot under this tag that is the one meant.
+    pub fn find(&self, tag: u32, mut meant: impl FnMut(u32) -> bool) -> Option<u32> {
+        let mut bucket = self.homes.get(self.home(tag));
+        loop {
+            for entry in bucket.used() {
+                if entry.tag == tag && meant(entry.slot) {
+                    return Some(entry.slot);
+                }
+            }
+            if bucket.next == NONE {
+                return None;
+            }
+            bucket = self.spill.get(bucket.next);
+        }
+    }
+
+    /// Adds a slot under this tag, whether or not there are others.
+    pub fn insert(&mut self, tag: u32, slot: u32) {
+        self.entries += 1;
+        if self.entries > LOAD * u64::from(self.homes.len()) {
+            self.split();
+        }
+        self.append(self.home(tag), Entry { slot, tag });
+    }
+
+    /// How many entries there are.
+    pub fn len(&self) -> u64 {
+        self.entries
+    }
+
+    /// Whether there is no entry.
+    pub fn is_empty(&self) -> bool {
+        self.entries == 0
+    }
+
+    pub(crate) fn give_page(&mut self, page: Box<[Bucket]>) {
+        self.homes.give_page(page);
+    }
+
+    fn home(&self, tag: u32) -> u32 {
+        let count = self.homes.len();
+        let mask = count.next_power_of_two() - 1;
+        let home = tag & mask;
+        if home < count { home } else { home & (mask >> 1) }
+    }
+
+    /// Adds one bucket and moves into it what belongs there from the one bucket that it halves.
+    fn split(&mut self) {
+        let fresh = self.homes.push(Bucket::EMPTY);
+        let mask = self.homes.len().next_power_of_two() - 1;
+        let halved = fresh & (mask >> 1);
+        let mut bucket = std::mem::replace(self.homes.get_mut(halved), Bucket::EMPTY);
+        loop {
+            for &entry in bucket.used() {
+                let home = if entry.tag & mask == fresh { fresh } else { halved };
+                self.append(home, entry);
+            }
+            let next = bucket.next;
+            if next == NONE {
+                return;
+            }
+            bucket = *self.spill.get(next);
+            self.release(next);
+        }
+    }
+
+    /// Only a home and the first bucket behind it have room, so a long chain costs an insert nothing.
+    fn append(&mut self, home: u32, entry: Entry) {
+        let bucket = self.homes.get_mut(home);
+        if bucket.push(entry) {
+            return;
+        }
+        let behind = bucket.next;
+        if behind != NONE && self.spill.get_mut(behind).push(entry) {
+            return;
+        }
+        let mut fresh = Bucket { next: behind, ..Bucket::EMPTY };
+        fresh.push(entry);
+        let place = self.acquire(fresh);
+        self.homes.get_mut(home).next = place;
+    }
+
+    fn acquire(&mut self, bucket: Bucket) -> u32 {
+        if self.free == NONE {
+            return self.spill.push(bucket);
+        }
+        let place = self.free;
+        self.free = self.spill.get(place).next;
+        *self.spill.get_mut(place) = bucket;
+        place
+    }
+
+    fn release(&mut self, place: u32) {
+        *self.spill.get_mut(place) = Bucket { next: self.free, ..Bucket::EMPTY };
+        self.free = place;
+    }
+}
+
+impl Default for Index {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+struct Entry {
+    slot: u32,
+    tag: u32,
+}
+
+/// One cache line of an index.
+#[derive(Debug, Clone, Copy)]
+#[repr(C, align(64))]
+pub(crate) struct Bucket {
+    entries: [Entry; ENTRIES],
+    next: u32,
+    len: u32,
+}
+
+const _: () = assert!(size_of::<Bucket>() == 64);
+
+impl Bucket {
+    pub(crate) const EMPTY: Self = Self { entries: [Entry { slot: NONE, tag: NONE }; ENTRIES], next: NONE, len: 0 };
+
+    fn used(&self) -> &[Entry] {
+        &self.entries[..self.len as usize]
+    }
+
+    /// Adds an entry; false if there is no room.
+    fn push(&mut self, entry: Entry) -> bool {
+        let Some(place) = self.entries.get_mut(self.len as usize) else { return false };
+        *place = entry;
+        self.len += 1;
+        true
+    }
+}
+
+fn mix(a: u64, b: u64) -> u64 {
+    let product = u128::from(a) * u128::from(b);
+    (product as u64) ^ ((product >> 64) as u64)
+}

@@ -1,0 +1,93 @@
+//! Memory in pages of fixed size: growth costs the same at the first order and at the five millionth.
+
+use crate::index::Bucket;
+use crate::order::{Fill, Order};
+
+/// Orders, and fills, in one page.
+pub(crate) const ORDERS: usize = 4096;
+/// Buckets of an index in one page.
+pub(crate) const BUCKETS: usize = 512;
+/// What the indexes together need while [`ORDERS`] orders come in, each with a fill.
+const BUCKET_PAGES: usize = 6;
+/// Pages held ready; more than that is given back to the allocator.
+const SPARE: usize = 3;
+
+/// Memory for the next 4096 orders with all its bytes touched, to be built on another thread than the core's.
+pub struct Page {
+    pub(crate) orders: Box<[Order]>,
+    pub(crate) fills: Box<[Fill]>,
+    pub(crate) buckets: Vec<Box<[Bucket]>>,
+}
+
+impl Page {
+    /// Builds a page.
+    pub fn new() -> Self {
+        Self {
+            orders: blank(Order::EMPTY, ORDERS),
+            fills: blank(Fill::EMPTY, ORDERS),
+            buckets: (0..BUCKET_PAGES).map(|_| blank(Bucket::EMPTY, BUCKETS)).collect(),
+        }
+    }
+}
+
+impl Default for Page {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// A list in pages of `N`. Its items have slots that never move.
+pub(crate) struct Pages<T, const N: usize> {
+    pages: Vec<Box<[T]>>,
+    spare: Vec<Box<[T]>>,
+    len: u32,
+    empty: T,
+}
+
+impl<T: Copy, const N: usize> Pages<T, N> {
+    /// A list without pages; the table of pages has room for the expected number of items.
+    pub(crate) fn new(empty: T, expected: usize) -> Self {
+        Self { pages: Vec::with_capacity(expected / N + 1), spare: Vec::with_capacity(SPARE), len: 0, empty }
+    }
+
+    /// Appends an item and tells its slot.
+    pub(crate) fn push(&mut self, item: T) -> u32 {
+        let slot = self.len;
+        if slot as usize / N == self.pages.len() {
+            let empty = self.empty;
+            self.pages.push(self.spare.pop().unwrap_or_else(|| blank(empty, N)));
+        }
+        self.len += 1;
+        *self.get_mut(slot) = item;
+        slot
+    }
+
+    pub(crate) fn get(&self, slot: u32) -> &T {
+        &self.pages[slot as usize / N][slot as usize % N]
+    }
+
+    pub(crate) fn get_mut(&mut self, slot: u32) -> &mut T {
+        &mut self.pages[slot as usize / N][slot as usize % N]
+    }
+
+    pub(crate) fn len(&self) -> u32 {
+        self.len
+    }
+
+    /// Whether the next page would have to be built in place.
+    pub(crate) fn wants_page(&self) -> bool {
+        self.spare.is_empty()
+    }
+
+    /// Holds a page ready.
+    pub(crate) fn give_page(&mut self, page: Box<[T]>) {
+        if self.spare.len() < SPARE {
+            self.spare.push(page);
+        }
+    }
+}
+
+/// An empty item has bits that are not zero, so building a page writes to all of it.
+fn blank<T: Copy>(empty: T, count: usize) -> Box<[T]> {
+    vec![empty; count].into_boxed_slice()
+}

@@ -1,0 +1,139 @@
+//! The table of (phase, event), and the status that follows from a phase and the quantities.
+
+use tickpath_market::OrdStatus;
+
+use crate::Denial;
+
+/// Where an order stands, apart from its quantities and from its requests on their way. Filled is no phase: it
+/// follows from the quantities, so that an execution that is taken back needs no way out of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Phase {
+    /// Refused by the core; no venue has heard of it.
+    Denied,
+    /// On its way to the venue.
+    Sent,
+    /// On its way, and nobody can tell whether it arrived.
+    Lost,
+    /// The venue has it.
+    Open,
+    /// The venue has or had it; what became of it cannot be told.
+    Unknown,
+    /// Expired at the venue.
+    Expired,
+    /// Canceled at the venue.
+    Canceled,
+    /// Refused by the venue.
+    Rejected,
+}
+
+/// What can happen to an order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Event {
+    /// The client asks for a cancel.
+    Cancel,
+    /// The client asks for a replace.
+    Replace,
+    /// An acceptance, a fill, a replaced: the venue has the order.
+    Working,
+    /// The same with the highest venue sequence so far: it is the last word.
+    Confirmed,
+    /// A cancel or a replace was refused.
+    Refused,
+    /// The order expired.
+    Expired,
+    /// The order was canceled, on request or not.
+    Canceled,
+    /// The order was refused.
+    Rejected,
+    /// The gateway cannot know whether its last message arrived.
+    Lost,
+    /// The report contradicts what is known, and no sequence tells which came first.
+    Conflict,
+}
+
+/// The phase after the event, or why the request is denied. An ended order stays ended, and of two ends the one
+/// further down wins, so that the order of arrival does not matter.
+pub(crate) const fn step(phase: Phase, event: Event) -> Result<Phase, Denial> {
+    use Event as E;
+    use Phase as P;
+    match (phase, event) {
+        (P::Sent | P::Lost | P::Open | P::Unknown, E::Cancel) => Ok(phase),
+        (P::Sent | P::Open, E::Replace) => Ok(phase),
+        (P::Lost | P::Unknown, E::Replace) => Err(Denial::StateUnknown),
+        (P::Expired | P::Canceled | P::Rejected, E::Cancel | E::Replace) => Err(Denial::TooLate),
+        (P::Denied, E::Cancel | E::Replace) => Err(Denial::UnknownOrder),
+
+        (P::Sent | P::Lost | P::Open, E::Working | E::Confirmed) => Ok(P::Open),
+        (P::Unknown, E::Working) => Ok(P::Unknown),
+        (P::Unknown, E::Confirmed) => Ok(P::Open),
+        (P::Expired | P::Canceled | P::Rejected, E::Working | E::Confirmed) => Ok(phase),
+
+        (P::Sent | P::Lost | P::Open | P::Unknown | P::Expired | P::Canceled | P::Rejected, E::Refused) => Ok(phase),
+
+        (P::Sent | P::Lost | P::Open | P::Unknown | P::Expired, E::Expired) => Ok(P::Expired),
+        (P::Canceled | P::Rejected, E::Expired) => Ok(phase),
+        (P::Sent | P::Lost | P::Open | P::Unknown | P::Expired | P::Canceled, E::Canceled) => Ok(P::Canceled),
+        (P::Rejected, E::Canceled) => Ok(P::Rejected),
+        (P::Sent | P::Lost | P::Open | P::Unknown | P::Expired | P::Canceled | P::Rejected, E::Rejected) => {
+            Ok(P::Rejected)
+        }
+
+        (P::Sent | P::Lost, E::Lost) => Ok(P::Lost),
+        (P::Open | P::Unknown, E::Lost) => Ok(P::Unknown),
+        (P::Expired | P::Canceled | P::Rejected, E::Lost) => Ok(phase),
+        (P::Sent | P::Lost | P::Open | P::Unknown | P::Expired | P::Canceled | P::Rejected, E::Conflict) => {
+            Ok(P::Unknown)
+        }
+
+        (P::Denied, E::Working | E::Confirmed | E::Refused | E::Expired | E::Canceled | E::Rejected) => Ok(P::Denied),
+        (P::Denied, E::Lost | E::Conflict) => Ok(P::Denied),
+    }
+}
+
+/// Which request of an order is on its way to the venue; a cancel hides a replace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Pending {
+    /// None.
+    Nothing,
+    /// A cancel.
+    Cancel,
+    /// A replace.
+    Replace,
+}
+
+/// The status by FIX precedence. Unknown stands above all: nothing may hide it.
+pub(crate) const fn status(phase: Phase, pending: Pending, filled: i64, quantity: i64) -> OrdStatus {
+    let complete = filled > 0 && filled >= quantity;
+    match (phase, pending) {
+        (Phase::Denied, _) => OrdStatus::Rejected,
+        (Phase::Lost | Phase::Unknown, _) => OrdStatus::Unknown,
+        (Phase::Sent | Phase::Open, Pending::Cancel) => OrdStatus::PendingCancel,
+        (Phase::Sent | Phase::Open, Pending::Replace) => OrdStatus::PendingReplace,
+        (Phase::Sent, Pending::Nothing) => OrdStatus::PendingNew,
+        (Phase::Open | Phase::Expired | Phase::Canceled | Phase::Rejected, _) if complete => OrdStatus::Filled,
+        (Phase::Canceled, _) => OrdStatus::Canceled,
+        (Phase::Expired, _) => OrdStatus::Expired,
+        (Phase::Open, Pending::Nothing) if filled > 0 => OrdStatus::PartiallyFilled,
+        (Phase::Open, Pending::Nothing) => OrdStatus::New,
+        (Phase::Rejected, _) => OrdStatus::Rejected,
+    }
+}
+
+impl Phase {
+    /// Whether the order may still be filled: what is open of it is exposure.
+    pub(crate) const fn is_live(self) -> bool {
+        match self {
+            Self::Sent | Self::Lost | Self::Open | Self::Unknown => true,
+            Self::Denied | Self::Expired | Self::Canceled | Self::Rejected => false,
+        }
+    }
+
+    /// Whether it cannot be told where the order stands.
+    pub(crate) const fn is_unknown(self) -> bool {
+        match self {
+            Self::Lost | Self::Unknown => true,
+            Self::Denied | Self::Sent | Self::Open | Self::Expired | Self::Canceled | Self::Rejected => false,
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! The index against a map of the standard library.
+
+use std::collections::HashMap;
+
+use proptest::prelude::*;
+use tickpath_orders::{Index, tag};
+
+use crate::dice::{Dice, seed};
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Few distinct tags make long chains; the whole range makes short ones.
+    #[test]
+    fn finds_what_was_put_in(keys in prop::collection::vec(any::<u64>(), 1..3000), spread in 1_u32..33) {
+        check(&keys, |key| tag(0, key) >> (32 - spread));
+    }
+}
+
+#[test]
+fn grows_far_beyond_one_page() {
+    let mut dice = Dice::new(seed());
+    let keys: Vec<u64> = (0..200_000).map(|_| dice.draw()).collect();
+    check(&keys, |key| tag(3, key));
+}
+
+#[test]
+fn tags_of_neighbours_differ() {
+    let distinct: std::collections::HashSet<u32> =
+        (0..100).flat_map(|group| (0..100).map(move |id| tag(group, id))).collect();
+    assert!(distinct.len() > 9990, "{} of 10000", distinct.len());
+}
+
+fn check(keys: &[u64], tag: impl Fn(u64) -> u32) {
+    let mut naive = HashMap::new();
+    let mut index = Index::new();
+    assert!(index.is_empty());
+    for (slot, &key) in keys.iter().enumerate() {
+        let slot = slot as u32;
+        let found = index.find(tag(key), |slot| keys[slot as usize] == key);
+        assert_eq!(found, naive.get(&key).copied(), "key {key}");
+        if found.is_none() {
+            index.insert(tag(key), slot);
+            naive.insert(key, slot);
+        }
+    }
+    assert_eq!(index.len(), naive.len() as u64);
+    for (&key, &slot) in &naive {
+        assert_eq!(index.find(tag(key), |slot| keys[slot as usize] == key), Some(slot), "key {key}");
+    }
+}

@@ -1,0 +1,13 @@
+//! What the core promises, seen from outside.
+
+mod converge;
+mod dice;
+mod hostile;
+mod index;
+mod limits;
+mod model;
+mod naive;
+mod record;
+mod replay;
+mod scene;
+mod states;
