@@ -43,6 +43,7 @@
 //! one bit in the set of used ids.
 
 mod book;
+mod line;
 mod order;
 mod queue;
 mod reject;
@@ -50,6 +51,7 @@ mod report;
 mod used;
 mod venue;
 
+pub use line::{Line, LineError};
 pub use book::Book;
 pub use order::Order;
 pub use queue::Slot;

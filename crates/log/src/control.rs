@@ -11,15 +11,15 @@
 use crate::region::Region;
 use crate::sync::{AtomicU64, Ordering};
 
-pub(crate) const CONTROL_BYTES: usize = 4096 + MAX_READERS * CURSOR_BYTES;
+pub(crate) const CONTROL_BYTES: usize = CURSORS + MAX_READERS * CURSOR_BYTES;
 
-/// Registered readers that one log can have.
-pub const MAX_READERS: usize = 256;
+/// Registered readers that one log can have; few for a model, which looks at each.
+pub const MAX_READERS: usize = if cfg!(loom) { 2 } else { 256 };
 
 pub(crate) const SLEEPERS: usize = 64;
 const READERS: usize = 72;
 const BARRIER: usize = 80;
-const CURSORS: usize = 4096;
+const CURSORS: usize = if cfg!(loom) { 128 } else { 4096 };
 const CURSOR_BYTES: usize = 64;
 
 const FREE: u64 = 0;

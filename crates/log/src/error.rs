@@ -2,9 +2,11 @@
 
 use std::io;
 
+#[cfg(not(loom))]
 use crate::{Place, PlaceError};
 
 /// Why a log could not be opened for writing or reading.
+#[cfg(not(loom))]
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     /// The name is no name.
@@ -107,6 +109,7 @@ pub enum OpenError {
     },
 }
 
+#[cfg(not(loom))]
 impl OpenError {
     /// The variant for an error of the operating system.
     pub(crate) fn from_io(place: &Place, bytes: u64, reason: io::Error) -> Self {

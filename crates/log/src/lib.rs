@@ -31,6 +31,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+#![cfg_attr(loom, allow(dead_code, unused_imports, reason = "models use the protocol, not the files"))]
+
 mod append;
 mod control;
 mod error;
@@ -44,6 +46,8 @@ mod sync;
 mod config;
 #[cfg(not(loom))]
 mod files;
+#[cfg(not(loom))]
+mod line;
 #[cfg(not(loom))]
 mod lock;
 #[cfg(not(loom))]
@@ -65,7 +69,8 @@ pub use layout::{FORMAT_VERSION, FRAME_HEADER_BYTES, HEADER_BYTES, MAX_PAYLOAD_B
 pub use {
     config::{Config, ParsePolicyError, Policy},
     error::OpenError,
+    line::SharedWords,
     place::{Place, PlaceError},
-    reader::{Message, Next, Reader, Registration, Start},
+    reader::{Message, Next, Reader, Registration, Start, sleep_until_any},
     writer::{Batch, FIRST_KIND, Writer},
 };

@@ -52,7 +52,11 @@ impl Place {
     pub fn all_in_shared_memory() -> std::io::Result<Vec<String>> {
         let mut names = Vec::new();
         for entry in std::fs::read_dir(SHARED_MEMORY)? {
-            let name = entry?.file_name();
+            let entry = entry?;
+            let name = entry.file_name();
+            if !entry.path().join("data").exists() {
+                continue;
+            }
             if let Some(topic) = name.to_str().and_then(|name| name.strip_prefix("tickpath.")) {
                 names.push(topic.to_owned());
             }

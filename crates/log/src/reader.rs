@@ -12,7 +12,7 @@ use crate::mapping::Access;
 use crate::region::Region;
 use crate::segments::Segments;
 use crate::sync::{Ordering, fence};
-use crate::wake::{Barrier, sleep_while_set};
+use crate::wake::{Barrier, MOST_FLAGS, sleep_while_all_set, sleep_while_set};
 use crate::{OpenError, Place, Policy, ReadError};
 
 /// Where a reader begins.
@@ -331,17 +331,38 @@ impl Reader {
 
     /// Sleeps until a writer wakes us. Without a registration, or where the kernel cannot order us against the
     /// writer, this gives the core away instead.
-    fn sleep(&mut self, timeout_ns: u64) {
+    fn sleep(&self, timeout_ns: u64) {
         let Some(control) = &self.control else { return yield_now() };
-        let sleepers = control.sleepers();
-        sleepers.store(1, Ordering::SeqCst);
-        let barrier = Barrier::from_code(control.barrier().load(Ordering::Relaxed));
-        if !barrier.heavy() {
+        if !self.announce_sleep(control) {
             return yield_now();
         }
         if !self.follower.has_news() {
             sleep_while_set(control.sleepers(), timeout_ns);
         }
+    }
+
+    /// Sets the flag and makes the sleeper's half of the fence; after it, news must be looked for once more.
+    fn announce_sleep(&self, control: &Control) -> bool {
+        control.sleepers().store(1, Ordering::SeqCst);
+        Barrier::from_code(control.barrier().load(Ordering::Relaxed)).heavy()
+    }
+}
+
+/// Sleeps until one of the readers may have something, or `timeout_ns` is over. They must be registered; more than 128
+/// cannot be slept on, and then this gives the core away instead.
+pub fn sleep_until_any(readers: &[&Reader], timeout_ns: u64) {
+    let controls: Vec<_> = readers.iter().filter_map(|reader| Some((*reader, reader.control.as_ref()?))).collect();
+    if controls.len() < readers.len() || controls.is_empty() || controls.len() > MOST_FLAGS {
+        return yield_now();
+    }
+    for (reader, control) in &controls {
+        if !reader.announce_sleep(control) {
+            return yield_now();
+        }
+    }
+    if !controls.iter().any(|(reader, _)| reader.follower.has_news()) {
+        let flags: Vec<_> = controls.iter().map(|(_, control)| control.sleepers()).collect();
+        sleep_while_all_set(&flags, timeout_ns);
     }
 }
 

@@ -1,21 +1,29 @@
 //! The segments of a log: a ring that is mapped once, or a file that grows.
 
-use std::collections::VecDeque;
-use std::fs::File;
 use std::io;
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+#[cfg(not(loom))]
+use std::{
+    collections::VecDeque,
+    fs::File,
+    sync::mpsc::{Receiver, SyncSender, sync_channel},
+};
 
-use crate::layout::HEADER_BYTES;
-use crate::mapping::{Access, Mapping, allocate};
 use crate::region::Region;
+#[cfg(not(loom))]
+use crate::{
+    layout::HEADER_BYTES,
+    mapping::{Access, Mapping, allocate},
+};
 
 /// Where segments come from.
 pub(crate) enum Segments {
     Ring(Vec<Region>),
+    #[cfg(not(loom))]
     Growing(Growing),
 }
 
 /// A file with as many segments as were needed.
+#[cfg(not(loom))]
 pub(crate) struct Growing {
     file: File,
     segment_bytes: usize,
@@ -27,6 +35,7 @@ pub(crate) struct Growing {
 }
 
 /// A thread that makes the next segment while the writer fills this one.
+#[cfg(not(loom))]
 struct Ahead {
     asked: SyncSender<u64>,
     made: Receiver<(u64, io::Result<Region>)>,
@@ -35,6 +44,7 @@ struct Ahead {
 
 impl Segments {
     /// Maps a ring of `count` segments.
+    #[cfg(not(loom))]
     pub fn ring(file: &File, segment_bytes: usize, count: usize, access: Access) -> io::Result<Self> {
         let mapping = Mapping::new(file, HEADER_BYTES as u64, segment_bytes * count, access)?;
         mapping.populate(access);
@@ -43,6 +53,7 @@ impl Segments {
     }
 
     /// Maps segments of a growing file one by one.
+    #[cfg(not(loom))]
     pub fn growing(file: File, segment_bytes: usize, access: Access) -> Self {
         Self::Growing(Growing { file, segment_bytes, access, ready: VecDeque::new(), ahead: None })
     }
@@ -51,6 +62,7 @@ impl Segments {
     pub fn ring_len(&self) -> Option<u64> {
         match self {
             Self::Ring(regions) => Some(regions.len() as u64),
+            #[cfg(not(loom))]
             Self::Growing(_) => None,
         }
     }
@@ -59,7 +71,9 @@ impl Segments {
     pub fn get(&mut self, index: u64) -> io::Result<Option<Region>> {
         match self {
             Self::Ring(regions) => Ok(Some(regions[(index % regions.len() as u64) as usize].clone())),
+            #[cfg(not(loom))]
             Self::Growing(growing) if index < growing.len()? => growing.map(index).map(Some),
+            #[cfg(not(loom))]
             Self::Growing(_) => Ok(None),
         }
     }
@@ -68,11 +82,13 @@ impl Segments {
     pub fn make(&mut self, index: u64) -> io::Result<Region> {
         match self {
             Self::Ring(_) => Ok(self.get(index)?.expect("a ring has every index")),
+            #[cfg(not(loom))]
             Self::Growing(growing) => growing.make(index),
         }
     }
 
     /// Maps and faults in `count` segments from `first` on, and has a thread make more as they are used.
+    #[cfg(not(loom))]
     pub fn prepare(&mut self, first: u64, count: u64) -> io::Result<()> {
         let Self::Growing(growing) = self else { return Ok(()) };
         for index in first..first + count {
@@ -84,6 +100,7 @@ impl Segments {
     }
 
     /// Makes the written pages durable.
+    #[cfg(not(loom))]
     pub fn sync(&self) -> io::Result<()> {
         match self {
             Self::Ring(_) => Ok(()),
@@ -92,6 +109,7 @@ impl Segments {
     }
 }
 
+#[cfg(not(loom))]
 impl Growing {
     fn len(&self) -> io::Result<u64> {
         let bytes = self.file.metadata()?.len().saturating_sub(HEADER_BYTES as u64);
@@ -126,6 +144,7 @@ impl Growing {
     }
 }
 
+#[cfg(not(loom))]
 impl Ahead {
     fn start(file: File, segment_bytes: usize) -> Self {
         let (asked, orders) = sync_channel::<u64>(1);
@@ -157,6 +176,7 @@ impl Ahead {
 }
 
 /// Allocates, maps and faults in one segment.
+#[cfg(not(loom))]
 fn make_segment(file: &File, index: u64, segment_bytes: usize) -> io::Result<Region> {
     let offset = HEADER_BYTES as u64 + index * segment_bytes as u64;
     allocate(file, offset, segment_bytes as u64)?;

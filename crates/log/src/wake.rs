@@ -83,6 +83,41 @@ pub(crate) fn sleep_while_set(flag: &AtomicU32, timeout_ns: u64) {
     unsafe { libc::syscall(libc::SYS_futex, flag.as_ptr(), libc::FUTEX_WAIT, 1, &timeout) };
 }
 
+/// A word to sleep on, as the kernel reads it (`struct futex_waitv`).
+#[derive(Clone, Copy)]
+#[repr(C)]
+struct Waiter {
+    value: u64,
+    address: u64,
+    flags: u32,
+    reserved: u32,
+}
+
+const FUTEX2_SIZE_U32: u32 = 2;
+
+/// Most flags that one thread can sleep on.
+pub(crate) const MOST_FLAGS: usize = 128;
+
+/// Sleeps while all flags are 1, until somebody wakes one of them or the time is over.
+pub(crate) fn sleep_while_all_set(flags: &[&AtomicU32], timeout_ns: u64) {
+    let mut waiters = [Waiter { value: 0, address: 0, flags: 0, reserved: 0 }; MOST_FLAGS];
+    for (waiter, flag) in waiters.iter_mut().zip(flags) {
+        *waiter = Waiter { value: 1, address: flag.as_ptr() as u64, flags: FUTEX2_SIZE_U32, reserved: 0 };
+    }
+    // The call takes a moment of CLOCK_MONOTONIC, not a length of time.
+    let mut until = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `until` is a valid place for the result.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut until) };
+    let ns = until.tv_nsec as u64 + timeout_ns;
+    until.tv_sec += (ns / 1_000_000_000) as i64;
+    until.tv_nsec = (ns % 1_000_000_000) as i64;
+    let count = flags.len().min(MOST_FLAGS);
+    // SAFETY: the waiters are valid structs that name valid words for the call's length; see `sleep_while_set`.
+    unsafe {
+        libc::syscall(libc::SYS_futex_waitv, waiters.as_ptr(), count, 0, &until, libc::CLOCK_MONOTONIC);
+    }
+}
+
 /// Wakes all who sleep on the flag.
 #[cold]
 pub(crate) fn wake_all(flag: &AtomicU32) {

@@ -54,6 +54,8 @@ pub const FIGURES: &[(&str, &str)] = &[
     ("lateness_p99_ns", "How late the generator sent, against its own plan: the 99th percentile."),
     ("tcp_connect_ns", "Opening one TCP connection to the target."),
     ("publish_one_process_ns", "One publish from a new process, its lazy connection included."),
+    ("message_one_process_ns", "One message from such a process, until a subscriber that spins has it."),
+    ("path_share_percent", "The path's share of the way from tick to venue, half a TCP connect being the network's."),
     ("loopback_round_trip_ns", "A round trip of one message over a loopback socket: the median."),
     ("steal_percent", "The share of time that the hypervisor gave to others during the run."),
 ];

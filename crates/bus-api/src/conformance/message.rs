@@ -1,0 +1,188 @@
+//! Messages that show if they are torn, and the tally of what came.
+
+use std::ops::Range;
+
+use tickpath_clock::{Clock, HostClock};
+
+use crate::{Capabilities, Event, Gap, PublishError, Publisher, Subscriber};
+
+/// The kind of numbered messages.
+pub(super) const KIND: u8 = 16;
+
+/// The kind of the last one.
+pub(super) const LAST: u8 = 255;
+
+/// The longest numbered message, in bytes.
+const MAX_BYTES: u64 = 4096;
+
+/// How long anything may take before it counts as hanging.
+const PATIENCE_NS: i64 = 60_000_000_000;
+
+/// The payload of a number, 0 to 4,096 bytes. The number itself is the stamp.
+pub(super) fn payload(number: u64) -> Vec<u8> {
+    let bytes = (mix(number) % (MAX_BYTES + 1)) as usize;
+    let words = (0..bytes.div_ceil(8) as u64).flat_map(|word| mix(number ^ word << 40).to_le_bytes());
+    words.take(bytes).collect()
+}
+
+/// A number that looks like a random one (the finaliser of SplitMix64).
+pub(super) fn mix(number: u64) -> u64 {
+    let x = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let x = (x ^ x >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let x = (x ^ x >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    x ^ x >> 31
+}
+
+/// Publishes these numbers.
+pub(super) fn publish(publisher: &mut dyn Publisher, numbers: Range<u64>) {
+    for number in numbers {
+        let published = publisher.publish(number, KIND, &payload(number));
+        published.unwrap_or_else(|e| panic!("message {number} is not published: {e}"));
+    }
+}
+
+/// Publishes from this number on until the topic is full; gives the number that did not fit.
+pub(super) fn publish_until_full(publisher: &mut dyn Publisher, first: u64) -> u64 {
+    for number in first..first + 100_000 {
+        match publisher.publish(number, KIND, &payload(number)) {
+            Ok(()) => {}
+            Err(PublishError::Full) => return number,
+            Err(e) => panic!("message {number} is not published: {e}"),
+        }
+    }
+    panic!("a topic that was asked for a mebibyte is not full after 100,000 messages");
+}
+
+/// Polls until this is so.
+pub(super) fn receive(
+    subscriber: &mut dyn Subscriber,
+    tally: &mut Tally,
+    what: &str,
+    mut is_done: impl FnMut(&Tally) -> bool,
+) {
+    let deadline = Deadline::new();
+    while !is_done(&*tally) {
+        let polled = subscriber.poll(64, &mut |event| tally.event(event));
+        if polled.unwrap_or_else(|e| panic!("{what}: {e}")) == 0 {
+            subscriber.wait(1_000_000);
+        }
+        deadline.check(what);
+    }
+}
+
+/// Stamp, kind and payload of the next event, which must be a message.
+pub(super) fn next(subscriber: &mut dyn Subscriber, what: &str) -> (u64, u8, Vec<u8>) {
+    let deadline = Deadline::new();
+    let mut found = None;
+    while found.is_none() {
+        let polled = subscriber.poll(1, &mut |event| match event {
+            Event::Message(message) => found = Some((message.stamp, message.kind, message.payload.to_vec())),
+            Event::Gap(gap) => panic!("{what}: a gap where none can be: {gap:?}"),
+        });
+        if polled.unwrap_or_else(|e| panic!("{what}: {e}")) == 0 {
+            subscriber.wait(1_000_000);
+        }
+        deadline.check(what);
+    }
+    found.expect("found")
+}
+
+/// Checks that nothing comes.
+pub(super) fn stays_quiet(subscriber: &mut dyn Subscriber) {
+    for _ in 0..10 {
+        let polled = subscriber.poll(8, &mut |event| panic!("something came where nothing was published: {event:?}"));
+        assert_eq!(polled.expect("polled"), 0);
+        subscriber.wait(1_000_000);
+    }
+}
+
+/// Ends what hangs.
+pub(super) struct Deadline {
+    clock: HostClock,
+    start: u64,
+}
+
+impl Deadline {
+    /// A minute from now.
+    pub fn new() -> Self {
+        let clock = HostClock::get().expect("the host has a clock");
+        Self { clock, start: clock.ticks() }
+    }
+
+    pub fn is_over(&self) -> bool {
+        self.clock.ns_between(self.start, self.clock.ticks()) > PATIENCE_NS
+    }
+
+    pub fn check(&self, what: &str) {
+        assert!(!self.is_over(), "{what}: still waiting after {} s", PATIENCE_NS / 1_000_000_000);
+    }
+}
+
+/// What a subscriber got, checked message by message: whole, in order, each once, and nothing lost without being told.
+#[derive(Debug)]
+pub(super) struct Tally {
+    /// Messages that came.
+    pub received: u64,
+    /// Messages that were told as missed.
+    pub missed: u64,
+    /// The message of kind [`LAST`] has come.
+    pub is_last: bool,
+    /// Where in the topic the next message lies: its sequence number, or its own number where there is none.
+    next: Option<u64>,
+    /// The transport counts.
+    sequences: bool,
+    /// Publishers come and go, and each begins with the number 0.
+    restarts: bool,
+}
+
+impl Tally {
+    /// For one publisher, whose next message has this number.
+    pub fn from(first: u64, capabilities: &Capabilities) -> Self {
+        Self {
+            received: 0,
+            missed: 0,
+            is_last: false,
+            next: Some(first),
+            sequences: capabilities.sequences,
+            restarts: false,
+        }
+    }
+
+    /// For publishers that each begin at 0, from somewhere in the middle on.
+    pub fn of_many(capabilities: &Capabilities) -> Self {
+        Self { next: None, restarts: true, ..Self::from(0, capabilities) }
+    }
+
+    /// The number or sequence number that comes next.
+    pub fn next(&self) -> u64 {
+        self.next.unwrap_or(0)
+    }
+
+    /// Takes in one event.
+    pub fn event(&mut self, event: Event<'_>) {
+        match event {
+            Event::Gap(Gap::Missed(missed)) => {
+                assert!(
+                    self.sequences && missed > 0,
+                    "a count of {missed} from a transport that counts: {}",
+                    self.sequences
+                );
+                self.missed += missed;
+                self.next = self.next.map(|next| next + missed);
+            }
+            Event::Gap(Gap::Reconnected) => panic!("the connection was lost, though nobody cut it"),
+            Event::Message(message) => {
+                let number = message.stamp;
+                assert!(message.payload == payload(number), "message {number} is torn: {self:?}");
+                assert_eq!(message.sequence.is_some(), self.sequences, "message {number}");
+                let place = message.sequence.unwrap_or(number);
+                let is_restart = self.restarts && !self.sequences && number == 0;
+                assert!(is_restart || self.next.is_none_or(|next| next == place), "{place} came: {self:?}");
+                assert!(self.restarts || place == number, "message {number} has the sequence number {place}");
+                self.next = Some(place + 1);
+                self.received += 1;
+                self.is_last |= message.kind == LAST;
+            }
+        }
+    }
+}

@@ -1,0 +1,237 @@
+//! What only a log can show: its files.
+
+use std::fs::{self, File, OpenOptions, Permissions};
+use std::os::unix::fs::{FileExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use tempfile::TempDir;
+use tickpath_bus_api::conformance::Role;
+use tickpath_bus_api::{
+    ConnectError, Connection, Event, Policy, Publisher, PublisherState, Start, Subscriber, TopicConfig,
+};
+use tickpath_bus_log::LogBus;
+use tickpath_clock::{Clock, HostClock, Wait, sleep_ns};
+
+use crate::spawn;
+
+const TOPIC: &str = "ticks";
+const KIND: u8 = 16;
+
+#[test]
+fn another_format_version_is_refused() {
+    let place = Place::with_a_topic();
+    let data = OpenOptions::new().write(true).open(place.file("data")).unwrap();
+    data.write_all_at(&99u32.to_le_bytes(), 8).unwrap();
+    place.check_refusals(&["format version 99", "remove it"]);
+}
+
+#[test]
+fn what_is_no_log_is_refused() {
+    for bytes in [&b""[..], b"TICKLOG", &[0; 8192], b"a text file that lies where a log should lie\n"] {
+        let place = Place::with_a_topic();
+        fs::write(place.file("data"), bytes).unwrap();
+        place.check_refusals(&["damaged or no log", "remove it"]);
+    }
+}
+
+#[test]
+fn a_truncated_log_is_refused() {
+    for bytes in [100, 4096, 8192, 500_000] {
+        let place = Place::with_a_topic();
+        OpenOptions::new().write(true).open(place.file("data")).unwrap().set_len(bytes).unwrap();
+        place.check_refusals(&["cut short", "remove it"]);
+    }
+}
+
+#[test]
+fn a_changed_header_is_refused() {
+    for at in [12, 16, 20, 24, 28, 40, 60] {
+        let place = Place::with_a_topic();
+        let data = OpenOptions::new().read(true).write(true).open(place.file("data")).unwrap();
+        let mut byte = [0];
+        data.read_exact_at(&mut byte, at).unwrap();
+        data.write_all_at(&[byte[0] ^ 0x55], at).unwrap();
+        place.check_refusals(&["damaged or no log", "remove it"]);
+    }
+}
+
+#[test]
+fn another_geometry_is_refused() {
+    let place = Place::with_a_topic();
+    let config = TopicConfig::new(Policy::Overwrite);
+    for other in [
+        TopicConfig { capacity_bytes: 2 << 20, ..config },
+        TopicConfig { policy: Policy::Fail, ..config },
+        TopicConfig { policy: Policy::Keep, ..config },
+    ] {
+        let error = place.bus.publisher(TOPIC, &other).err().expect("it exists with other parameters").to_string();
+        assert!(error.contains("exists with policy overwrite, 8 segments of 131072 bytes"), "{error}");
+        assert!(error.contains("use the same, or remove it first"), "{error}");
+    }
+    place.publisher();
+}
+
+#[test]
+fn files_are_for_their_owner_unless_told_otherwise() {
+    for mode in [0o600, 0o640] {
+        let place = Place::empty();
+        let config = TopicConfig { mode, ..TopicConfig::new(Policy::Overwrite) };
+        let _publisher = place.bus.publisher(TOPIC, &config).unwrap();
+        for file in ["data", "control", "writer.lock"] {
+            let found = fs::metadata(place.file(file)).unwrap().permissions().mode() & 0o777;
+            assert_eq!(found & !mode, 0, "{file} has {found:o}, which is more than {mode:o}");
+            assert_eq!(found & 0o600, 0o600, "{file} has {found:o}");
+        }
+    }
+}
+
+#[test]
+fn no_permission_is_said_so() {
+    let place = Place::with_a_topic();
+    let data = place.file("data");
+    fs::set_permissions(&data, Permissions::from_mode(0)).unwrap();
+    if File::open(&data).is_ok() {
+        // The superuser may read what nobody may: there is no refusal to see, only the bits.
+        assert_eq!(fs::metadata(&data).unwrap().permissions().mode() & 0o777, 0);
+        return;
+    }
+    place.check_refusals(&["no permission for", "its owner decides"]);
+}
+
+#[test]
+fn a_second_writer_is_told_the_process_of_the_first() {
+    let place = Place::empty();
+    let mut child = spawn(Role::Publisher, &place.url, TOPIC);
+    let mut subscriber = place.subscriber().unwrap_or_else(|e| panic!("{e}"));
+    // Trying to publish before the child does would make ours the first.
+    wait_until("a child that publishes", || {
+        subscriber.poll(1000, &mut |_| {}).unwrap();
+        subscriber.publisher() == PublisherState::Alive(child.id())
+    });
+    let refusal = place.bus.publisher(TOPIC, &TopicConfig::new(Policy::Overwrite)).err();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let Some(ConnectError::HasPublisher(sentence)) = refusal else { panic!("not refused: {refusal:?}") };
+    assert!(sentence.contains(&format!("process {};", child.id())), "{sentence}");
+    place.publisher();
+}
+
+#[test]
+fn what_a_killed_publisher_had_published_stays_and_its_files_do_not_multiply() {
+    let seed = HostClock::get().unwrap().ticks();
+    println!("seed {seed}");
+    let place = Place::empty();
+    for round in 0..50u64 {
+        let mut child = spawn(Role::Publisher, &place.url, TOPIC);
+        sleep_ns((seed ^ round.wrapping_mul(0x9e37_79b9_7f4a_7c15)) % 20_000_000);
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let mut publisher = place.publisher();
+        publisher.publish(round, KIND, b"the next publisher").unwrap();
+        let (count, last) = place.read_all();
+        assert!(count > 0, "round {round}");
+        assert_eq!(last, (round, b"the next publisher".to_vec()), "round {round}");
+        drop(publisher);
+        let mut files: Vec<_> = fs::read_dir(place.dir.path().join(TOPIC)).unwrap().collect::<Result<_, _>>().unwrap();
+        files.sort_by_key(fs::DirEntry::file_name);
+        let names: Vec<_> = files.iter().map(|file| file.file_name().into_string().unwrap()).collect();
+        assert_eq!(names, ["control", "data", "readers.lock", "writer.lock"], "round {round}");
+    }
+}
+
+#[test]
+fn a_topic_lies_where_its_url_says() {
+    for (url, topic, dir) in [
+        ("shm://", "ticks", "/dev/shm/tickpath.ticks"),
+        ("shm://lab", "ticks", "/dev/shm/tickpath.lab.ticks"),
+        ("file:///var/lib/x", "ticks", "/var/lib/x/ticks"),
+    ] {
+        let place = LogBus::connect(url).unwrap().place(topic).unwrap();
+        assert_eq!(place.dir(), Path::new(dir), "{url}");
+    }
+}
+
+#[test]
+fn bad_urls_are_refused() {
+    for (url, words) in [
+        ("shm://a b", "is no topic name"),
+        ("shm://../x", "is no topic name"),
+        ("file://relative", "is no absolute path"),
+        ("file:///", "is no absolute path"),
+        ("tcp://host", "is neither shm://NAME nor file:///PATH"),
+    ] {
+        let error = LogBus::connect(url).err().unwrap_or_else(|| panic!("{url} is taken")).to_string();
+        assert!(error.contains(words), "{url}: {error}");
+    }
+}
+
+/// A folder with at most one topic.
+struct Place {
+    dir: TempDir,
+    url: String,
+    bus: LogBus,
+}
+
+impl Place {
+    fn empty() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let url = format!("file://{}", dir.path().display());
+        let bus = LogBus::connect(&url).unwrap();
+        Self { dir, url, bus }
+    }
+
+    fn with_a_topic() -> Self {
+        let place = Self::empty();
+        place.publisher().publish(1, KIND, b"a message").unwrap();
+        place
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.dir.path().join(TOPIC).join(name)
+    }
+
+    fn publisher(&self) -> Box<dyn Publisher> {
+        self.bus.publisher(TOPIC, &TopicConfig::new(Policy::Overwrite)).unwrap_or_else(|e| panic!("{e}"))
+    }
+
+    fn subscriber(&self) -> Result<Box<dyn Subscriber>, ConnectError> {
+        self.bus.subscriber(TOPIC, Start::Oldest, Wait::Yield)
+    }
+
+    /// How many messages there are, and stamp and payload of the last.
+    fn read_all(&self) -> (u64, (u64, Vec<u8>)) {
+        let mut subscriber = self.subscriber().unwrap_or_else(|e| panic!("{e}"));
+        let (mut count, mut last) = (0, (0, Vec::new()));
+        let mut keep = |event: Event<'_>| match event {
+            Event::Message(message) => {
+                count += 1;
+                last = (message.stamp, message.payload.to_vec());
+            }
+            Event::Gap(gap) => panic!("nobody publishes, and yet there is a gap: {gap:?}"),
+        };
+        while subscriber.poll(1000, &mut keep).unwrap() > 0 {}
+        (count, last)
+    }
+
+    /// Neither publisher nor subscriber gets in, and both are told these words.
+    fn check_refusals(&self, words: &[&str]) {
+        let publisher = self.bus.publisher(TOPIC, &TopicConfig::new(Policy::Overwrite)).err();
+        for refusal in [publisher, self.subscriber().err()] {
+            let sentence = refusal.expect("refused").to_string();
+            for word in words {
+                assert!(sentence.contains(word), "'{word}' is not in: {sentence}");
+            }
+        }
+    }
+}
+
+/// Waits until this is so, for about a minute.
+fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
+    for _ in 0..6000 {
+        if is_so() {
+            return;
+        }
+        sleep_ns(10_000_000);
+    }
+    panic!("{what}: still waiting after a minute");
+}

@@ -1,0 +1,79 @@
+//! A Redis server for tests: on loopback, empty, in a folder of its own, gone with the test.
+
+use std::net::{TcpListener, TcpStream};
+use std::process::{Child, Command, Stdio};
+
+use tempfile::TempDir;
+use tickpath_clock::sleep_ns;
+
+/// A running server.
+pub struct RedisServer {
+    process: Child,
+    port: u16,
+    settings: Vec<String>,
+    dir: TempDir,
+}
+
+impl RedisServer {
+    /// Starts one on a free port, with further settings as on its command line.
+    pub fn start(settings: &[&str]) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let settings: Vec<String> = settings.iter().map(|&setting| setting.to_owned()).collect();
+        let port = free_port();
+        let process = launch(port, &settings, &dir);
+        Self { process, port, settings, dir }
+    }
+
+    /// Its URL without a password.
+    pub fn url(&self) -> String {
+        format!("redis://127.0.0.1:{}", self.port)
+    }
+
+    /// Its URL with this in front of the host.
+    pub fn url_with(&self, login: &str) -> String {
+        format!("redis://{login}@127.0.0.1:{}", self.port)
+    }
+
+    /// Kills it and waits until it is gone.
+    pub fn kill(&mut self) {
+        self.process.kill().unwrap();
+        self.process.wait().unwrap();
+    }
+
+    /// Starts it again, on the same port.
+    pub fn restart(&mut self) {
+        self.process = launch(self.port, &self.settings, &self.dir);
+    }
+}
+
+impl Drop for RedisServer {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// A port on loopback that nobody listens on.
+pub fn free_port() -> u16 {
+    TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port()
+}
+
+fn launch(port: u16, settings: &[String], dir: &TempDir) -> Child {
+    let mut command = Command::new("redis-server");
+    command.args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"]);
+    command.arg("--dir").arg(dir.path()).args(settings).stdout(Stdio::null()).stderr(Stdio::null());
+    let mut process =
+        command.spawn().unwrap_or_else(|e| panic!("install redis-server (apt-get install redis-server): {e}"));
+    for _ in 0..6000 {
+        if TcpStream::connect(("127.0.0.1", port)).is_ok() {
+            return process;
+        }
+        if let Some(status) = process.try_wait().unwrap() {
+            panic!("redis-server ended with {status}; run it by hand with {settings:?} to see why");
+        }
+        sleep_ns(10_000_000);
+    }
+    let _ = process.kill();
+    let _ = process.wait();
+    panic!("redis-server does not listen after a minute");
+}

@@ -1,0 +1,199 @@
+//! What only a server can do: refuse, hang, die and come back, and serve others on the same channel.
+
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+
+use tickpath_bus_api::{Connection, Event, Gap, Policy, Publisher, Start, Subscriber, TopicConfig};
+use tickpath_bus_redis::RedisBus;
+use tickpath_clock::{Wait, sleep_ns};
+
+use crate::redis_server::{RedisServer, free_port};
+
+const TOPIC: &str = "tickpath:test:ticks";
+const KIND: u8 = 16;
+
+#[test]
+fn a_killed_server_is_come_back_to() {
+    for wait in [Wait::Yield, Wait::Block] {
+        let mut server = RedisServer::start(&[]);
+        let bus = RedisBus::connect(&server.url()).unwrap();
+        let mut subscriber = subscriber(&bus, wait);
+        let mut publisher = publisher(&bus);
+        publisher.publish(1, KIND, b"before").unwrap();
+        assert_eq!(next(&mut *subscriber), Seen::message(1, b"before"));
+
+        server.kill();
+        let error = publisher.publish(2, KIND, b"lost").unwrap_err().to_string();
+        let remedy = format!("{} refused the connection; start redis-server, or check host and port", server.url());
+        assert_eq!(error, remedy);
+        for _ in 0..20 {
+            assert_eq!(subscriber.poll(8, &mut |event| panic!("{event:?} from a dead server")).unwrap(), 0);
+            subscriber.wait(1_000_000);
+        }
+
+        server.restart();
+        assert_eq!(next(&mut *subscriber), Seen::Gap(Gap::Reconnected));
+        publisher.publish(3, KIND, b"after").unwrap();
+        assert_eq!(next(&mut *subscriber), Seen::message(3, b"after"));
+    }
+}
+
+#[test]
+fn a_publisher_reconnects_by_itself_if_the_server_is_back() {
+    let mut server = RedisServer::start(&[]);
+    let bus = RedisBus::connect(&server.url()).unwrap();
+    let mut publisher = publisher(&bus);
+    publisher.publish(1, KIND, b"before").unwrap();
+    server.kill();
+    server.restart();
+    let mut subscriber = subscriber(&bus, Wait::Block);
+    publisher.publish_batch(2, KIND, &[b"one", b"two"]).unwrap();
+    assert_eq!(next(&mut *subscriber), Seen::message(2, b"one"));
+    assert_eq!(next(&mut *subscriber), Seen::message(2, b"two"));
+}
+
+#[test]
+fn a_subscriber_that_the_server_throws_out_says_so() {
+    let server = RedisServer::start(&[]);
+    let bus = RedisBus::connect(&server.url()).unwrap();
+    let mut subscriber = subscriber(&bus, Wait::Block);
+    let mut client = client(&server.url());
+    let killed = redis::cmd("CLIENT").arg("KILL").arg("TYPE").arg("pubsub").query::<i64>(&mut client).unwrap();
+    assert_eq!(killed, 1);
+    assert_eq!(next(&mut *subscriber), Seen::Gap(Gap::Reconnected));
+    publisher(&bus).publish(5, KIND, b"again").unwrap();
+    assert_eq!(next(&mut *subscriber), Seen::message(5, b"again"));
+}
+
+#[test]
+fn foreign_messages_are_skipped() {
+    let server = RedisServer::start(&[]);
+    let bus = RedisBus::connect(&server.url()).unwrap();
+    let mut subscriber = subscriber(&bus, Wait::Block);
+    let mut client = client(&server.url());
+    for foreign in ["", "hello", "{\"price\": 64000.25}", "0123456789abcdef0123456789abcdef"] {
+        let received = redis::cmd("PUBLISH").arg(TOPIC).arg(foreign).query::<i64>(&mut client).unwrap();
+        assert_eq!(received, 1);
+    }
+    publisher(&bus).publish(6, KIND, b"ours").unwrap();
+    assert_eq!(next(&mut *subscriber), Seen::message(6, b"ours"));
+}
+
+#[test]
+fn the_password_decides() {
+    let server = RedisServer::start(&["--requirepass", "s@cret"]);
+    check(&server.url(), &["wants a password", "redis://:PASSWORD@HOST:PORT"]);
+    check(&server.url_with(":wrong"), &["refused the user name or the password", "in the URL"]);
+    check(&server.url_with("nobody:s%40cret"), &["refused the user name or the password"]);
+    for login in [":s%40cret", "default:s%40cret"] {
+        let bus = RedisBus::connect(&server.url_with(login)).unwrap();
+        let mut subscriber = subscriber(&bus, Wait::Block);
+        publisher(&bus).publish(7, KIND, b"let in").unwrap();
+        assert_eq!(next(&mut *subscriber), Seen::message(7, b"let in"));
+    }
+}
+
+#[test]
+fn the_database_is_chosen_and_channels_are_the_same_in_all() {
+    let server = RedisServer::start(&[]);
+    let third = RedisBus::connect(&format!("{}/3", server.url())).unwrap();
+    let mut subscriber = subscriber(&third, Wait::Block);
+    publisher(&RedisBus::connect(&server.url()).unwrap()).publish(8, KIND, b"from 0").unwrap();
+    assert_eq!(next(&mut *subscriber), Seen::message(8, b"from 0"));
+    check(&format!("{}/9999", server.url()), &["out of range"]);
+}
+
+#[test]
+fn nobody_there_is_said_so() {
+    check(&format!("redis://127.0.0.1:{}", free_port()), &["refused the connection", "start redis-server"]);
+    check("redis://no-such-host.invalid:6379", &["cannot be resolved", "check the host"]);
+}
+
+#[test]
+fn somebody_else_there_is_said_so() {
+    let cases: [(fn(TcpStream), &[&str]); 4] = [
+        (
+            |mut stream| answer(&mut stream, b"HTTP/1.1 400 Bad Request\r\n\r\n"),
+            &["not as Redis does", "check the port"],
+        ),
+        (|mut stream| answer(&mut stream, b"+OK POP3 ready\r\n"), &["not as Redis does", "check the port"]),
+        (drop, &["connection", "try again"]),
+        (|stream| hold(&stream), &["did not answer within 5 s", "check host, port and firewall"]),
+    ];
+    for (behave, words) in cases {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+        let url = format!("redis://{}", listener.local_addr().unwrap());
+        let server = std::thread::spawn(move || behave(listener.accept().unwrap().0));
+        check(&url, words);
+        server.join().unwrap();
+    }
+}
+
+/// Answers once, then waits until the other side has gone.
+fn answer(stream: &mut TcpStream, bytes: &[u8]) {
+    let mut question = [0; 64];
+    let _ = stream.read(&mut question);
+    let _ = stream.write_all(bytes);
+    hold(stream);
+}
+
+/// Reads until the other side has gone, and says nothing.
+fn hold(mut stream: &TcpStream) {
+    let mut bytes = [0; 64];
+    while stream.read(&mut bytes).is_ok_and(|read| read > 0) {}
+}
+
+/// Connecting fails, with the server's name and these words.
+fn check(url: &str, words: &[&str]) {
+    let error = RedisBus::connect(url).err().unwrap_or_else(|| panic!("{url} is connected to")).to_string();
+    for word in words {
+        assert!(error.contains(word), "'{word}' is not in: {error}");
+    }
+    assert!(error.starts_with("redis://") && !error.contains("cret"), "{error}");
+}
+
+/// An event that stays.
+#[derive(Debug, PartialEq)]
+enum Seen {
+    Message { stamp: u64, payload: Vec<u8> },
+    Gap(Gap),
+}
+
+impl Seen {
+    fn message(stamp: u64, payload: &[u8]) -> Self {
+        Self::Message { stamp, payload: payload.to_vec() }
+    }
+}
+
+/// The next event, waited for up to a minute or so.
+fn next(subscriber: &mut dyn Subscriber) -> Seen {
+    let mut seen = None;
+    for _ in 0..60_000 {
+        let polled = subscriber.poll(1, &mut |event| {
+            seen = Some(match event {
+                Event::Message(message) => Seen::message(message.stamp, message.payload),
+                Event::Gap(gap) => Seen::Gap(gap),
+            });
+        });
+        polled.unwrap();
+        if let Some(seen) = seen {
+            return seen;
+        }
+        subscriber.wait(1_000_000);
+        sleep_ns(1_000_000);
+    }
+    panic!("nothing came");
+}
+
+fn publisher(bus: &RedisBus) -> Box<dyn Publisher> {
+    bus.publisher(TOPIC, &TopicConfig::new(Policy::Overwrite)).unwrap_or_else(|e| panic!("{e}"))
+}
+
+fn subscriber(bus: &RedisBus, wait: Wait) -> Box<dyn Subscriber> {
+    bus.subscriber(TOPIC, Start::Now, wait).unwrap_or_else(|e| panic!("{e}"))
+}
+
+/// Somebody else's connection.
+fn client(url: &str) -> redis::Connection {
+    redis::Client::open(url).unwrap().get_connection().unwrap()
+}

@@ -1,0 +1,338 @@
+//! The command line. Help comes from here.
+
+use std::path::PathBuf;
+
+use clap::{Args as ClapArgs, Parser, Subcommand};
+use tickpath_bus::Policy;
+use tickpath_clock::{Priority, Wait};
+use tickpath_lab::orders::OrderSpec;
+use tickpath_oms::Layout;
+
+/// A mistake in how the command was called: exit code 2.
+#[derive(Debug)]
+pub struct Usage(pub String);
+
+impl std::fmt::Display for Usage {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Usage {}
+
+/// Carries a market tick to an order at a venue, and shows where each nanosecond went.
+#[derive(Debug, Parser)]
+#[command(version, propagate_version = true, max_term_width = 100)]
+pub struct Args {
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// The path on this machine, with and without a broker, and where the time goes
+    Demo(Demo),
+    /// Measure a workload
+    Bench(Bench),
+    /// Render result files again
+    Report(Report),
+    /// Look into logs and journals
+    Log(Log),
+    /// A process of a bench
+    #[command(hide = true)]
+    Child {
+        /// Its role, as JSON
+        role: String,
+    },
+}
+
+#[derive(Debug, ClapArgs)]
+pub struct Demo {
+    /// A recording of LOCAL_NS JSON lines, gzip or plain; ticks are made up without one
+    #[arg(long, value_name = "FILE")]
+    pub ticks: Option<PathBuf>,
+    /// Measure the TCP connect time to a venue too, and what share of the way each path is
+    #[arg(long, value_name = "HOST:PORT")]
+    pub venue: Option<String>,
+    /// What made-up ticks depend on
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+    #[command(flatten)]
+    pub cpus: Cpus,
+    #[command(flatten)]
+    pub output: Output,
+}
+
+#[derive(Debug, ClapArgs)]
+pub struct Bench {
+    #[command(subcommand)]
+    pub workload: Workload,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Workload {
+    /// The floor: clock, cache line, loopback, and what the host steals from a spinning thread
+    Host(HostArgs),
+    /// Messages from one process to another
+    Pubsub(PubsubArgs),
+    /// From a tick to an order at a venue, every hop
+    Path(PathArgs),
+    /// Batches of orders through an OMS, in the form of the f9omstw benchmark
+    Orders(OrdersArgs),
+}
+
+#[derive(Debug, ClapArgs)]
+pub struct HostArgs {
+    /// How long to spin, in seconds
+    #[arg(long, value_name = "S", default_value_t = 5.0, value_parser = seconds)]
+    pub duration: f64,
+    #[command(flatten)]
+    pub cpus: Cpus,
+    #[command(flatten)]
+    pub output: Output,
+}
+
+#[derive(Debug, ClapArgs)]
+pub struct PubsubArgs {
+    /// What carries the messages: shm://, file:///FOLDER; may be repeated
+    #[arg(long, value_name = "URL", default_value = "shm://")]
+    pub target: Vec<String>,
+    /// Bytes of a message, 16 to 16777216; may be a list
+    #[arg(long, value_name = "BYTES", value_delimiter = ',', default_value = "32,64,1024", value_parser = size)]
+    pub size: Vec<usize>,
+    /// Messages a second, or max
+    #[arg(long, value_name = "R|max", default_value = "100000", value_parser = rate)]
+    pub rate: Rate,
+    /// Messages of a run; as many as the rate sends in two seconds if not given, 20 million at max
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
+    pub count: Option<u64>,
+    /// Messages that share a stamp at --rate max; may be a list
+    #[arg(long, value_name = "N", value_delimiter = ',', default_value = "32,1", value_parser = clap::value_parser!(u32).range(1..=65536))]
+    pub batch: Vec<u32>,
+    /// What a full topic does: overwrite, fail, keep. At --rate max fail, else overwrite
+    #[arg(long, value_name = "POLICY", value_parser = policy)]
+    pub policy: Option<Policy>,
+    /// Subscriptions, which take turns on the receiver's CPU; may be a list
+    #[arg(long, value_name = "N", value_delimiter = ',', default_value = "1", value_parser = clap::value_parser!(u32).range(1..=256))]
+    pub readers: Vec<u32>,
+    /// How the subscriber waits
+    #[arg(long, value_name = "busy|yield|block", default_value = "busy")]
+    pub wait: Wait,
+    /// Scheduling priority: normal, or fifo:1 to fifo:99
+    #[arg(long, value_name = "fifo:N", default_value = "normal")]
+    pub priority: Priority,
+    /// How often to run everything, in turn
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub repeat: u32,
+    #[command(flatten)]
+    pub cpus: Cpus,
+    #[command(flatten)]
+    pub output: Output,
+}
+
+#[derive(Debug, ClapArgs)]
+pub struct PathArgs {
+    /// What carries the ticks: shm://, file:///FOLDER, redis://HOST:PORT; may be repeated, and then they take turns
+    #[arg(long, value_name = "URL", default_value = "shm://")]
+    pub target: Vec<String>,
+    /// A recording of LOCAL_NS JSON lines, gzip or plain; ticks are made up without one
+    #[arg(long, value_name = "FILE")]
+    pub ticks: Option<PathBuf>,
+    /// Ticks a second; the recording's own times if not given and there is one
+    #[arg(long, value_name = "R", value_parser = positive)]
+    pub rate: Option<f64>,
+    /// How much faster than the recording's own times
+    #[arg(long, value_name = "X", default_value_t = 1.0, value_parser = positive)]
+    pub speed: f64,
+    /// Ticks of a run; the recording is looped for as many
+    #[arg(long, value_name = "N", default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(1..=100_000_000))]
+    pub count: u64,
+    /// Which thread does what
+    #[arg(long, value_name = "inline|split|mutex", value_delimiter = ',', default_value = "inline")]
+    pub layout: Vec<Layout>,
+    /// How the strategy waits for ticks
+    #[arg(long, value_name = "busy|yield|block", value_delimiter = ',', default_value = "busy")]
+    pub wait: Vec<Wait>,
+    /// Scheduling priority: normal, or fifo:1 to fifo:99
+    #[arg(long, value_name = "fifo:N", default_value = "normal")]
+    pub priority: Priority,
+    /// What made-up ticks depend on
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+    /// How often to run everything, in turn
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub repeat: u32,
+    #[command(flatten)]
+    pub cpus: Cpus,
+    #[command(flatten)]
+    pub output: Output,
+}
+
+#[derive(Debug, ClapArgs)]
+pub struct OrdersArgs {
+    /// One group alone, of so many orders
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=50_000_000))]
+    pub count: Option<u64>,
+    /// Orders a second of that group; as fast as they go if not given
+    #[arg(long, value_name = "R", value_parser = positive, requires = "count")]
+    pub rate: Option<f64>,
+    /// 60 orders in the slow runs, and memory up to 5,000,000 orders
+    #[arg(long)]
+    pub full: bool,
+    /// The order: symbol=…,side=buy|sell,qty=…,price=…,tif=rod|gtc|ioc|fok,position=open|close|default,account=…
+    #[arg(long, value_name = "FIELDS", default_value_t = OrderSpec::default())]
+    pub order: OrderSpec,
+    /// Which thread does what; may be a list
+    #[arg(long, value_name = "inline|split|mutex", value_delimiter = ',', default_value = "inline")]
+    pub layout: Vec<Layout>,
+    /// How the core's thread waits; may be a list
+    #[arg(long, value_name = "busy|yield|block", value_delimiter = ',', default_value = "busy")]
+    pub wait: Vec<Wait>,
+    /// Scheduling priority: normal, or fifo:1 to fifo:99
+    #[arg(long, value_name = "fifo:N", default_value = "normal")]
+    pub priority: Priority,
+    /// Keep the journal in this folder, which must not exist yet
+    #[arg(long, value_name = "DIR")]
+    pub journal: Option<PathBuf>,
+    /// How often to run everything, in turn
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub repeat: u32,
+    #[command(flatten)]
+    pub cpus: Cpus,
+    #[command(flatten)]
+    pub output: Output,
+}
+
+/// Where results go.
+#[derive(Debug, ClapArgs)]
+pub struct Output {
+    /// Write the result file
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+    /// Write a page that needs no network
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
+    /// Say nothing on standard error
+    #[arg(long)]
+    pub quiet: bool,
+}
+
+/// Which processors a run uses.
+#[derive(Debug, ClapArgs)]
+pub struct Cpus {
+    /// CPUs of generator and system (receiver); the first two if not given
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    pub cpus: Vec<usize>,
+}
+
+#[derive(Debug, ClapArgs)]
+pub struct Report {
+    /// Result files
+    #[arg(required = true, value_name = "FILE")]
+    pub files: Vec<PathBuf>,
+    /// Write a page that needs no network
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
+    /// Write a row for each run and hop
+    #[arg(long, value_name = "FILE")]
+    pub csv: Option<PathBuf>,
+    /// Write Markdown tables
+    #[arg(long, value_name = "FILE")]
+    pub markdown: Option<PathBuf>,
+    /// Write percentile curves
+    #[arg(long, value_name = "FILE")]
+    pub svg: Option<PathBuf>,
+    /// Write the result file again, in order
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+}
+
+#[derive(Debug, ClapArgs)]
+pub struct Log {
+    #[command(subcommand)]
+    pub command: LogCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum LogCommand {
+    /// The topics in shared memory, or one log: policy, sizes, writer, readers and how far they are
+    Ls {
+        /// shm://NAME, file:///PATH or a folder
+        log: Option<String>,
+    },
+    /// Print messages
+    Cat {
+        /// shm://NAME, file:///PATH or a folder
+        log: String,
+        /// Begin with this sequence number instead of the oldest
+        #[arg(long, value_name = "N")]
+        from: Option<u64>,
+        /// Print so many at most
+        #[arg(long, value_name = "N")]
+        count: Option<u64>,
+        /// Go on waiting for more
+        #[arg(long)]
+        follow: bool,
+    },
+    /// Read everything and check it: frames, checksums, and, in a journal, that a replay comes to the same digests
+    Verify {
+        /// shm://NAME, file:///PATH or a folder
+        log: String,
+    },
+    /// The latency tables of an order journal, from the journal alone
+    Analyse {
+        /// The journal's folder
+        dir: PathBuf,
+        #[command(flatten)]
+        output: Output,
+    },
+}
+
+/// Messages a second, or as fast as it goes.
+#[derive(Debug, Clone, Copy)]
+pub enum Rate {
+    Max,
+    PerSecond(f64),
+}
+
+fn rate(text: &str) -> Result<Rate, String> {
+    if text == "max" { Ok(Rate::Max) } else { positive(text).map(Rate::PerSecond) }
+}
+
+fn positive(text: &str) -> Result<f64, String> {
+    let number: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
+    if number > 0.0 && number <= 1e8 { Ok(number) } else { Err("use a number above 0, up to 100000000".to_owned()) }
+}
+
+fn seconds(text: &str) -> Result<f64, String> {
+    let number: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
+    if (0.1..=86_400.0).contains(&number) { Ok(number) } else { Err("use 0.1 to 86400 seconds".to_owned()) }
+}
+
+fn size(text: &str) -> Result<usize, String> {
+    let number: usize = text.parse().map_err(|_| "not a whole number".to_owned())?;
+    if (16..=16 << 20).contains(&number) { Ok(number) } else { Err("use 16 to 16777216 bytes".to_owned()) }
+}
+
+fn policy(text: &str) -> Result<Policy, String> {
+    let found = Policy::ALL.into_iter().find(|policy| policy.name() == text);
+    found.ok_or_else(|| "use overwrite, fail or keep".to_owned())
+}
+
+impl Cpus {
+    /// Generator and system, checked against what this process may use.
+    pub fn two(&self) -> Result<[usize; 2], Usage> {
+        let available = tickpath_clock::cpus();
+        if let Some(missing) = self.cpus.iter().find(|cpu| !available.contains(cpu)) {
+            return Err(Usage(format!("--cpus: CPU {missing} is not available; available: {available:?}")));
+        }
+        let last = available.last().copied().unwrap_or(0);
+        let first = available.first().copied().unwrap_or(0);
+        let second = available.get(1).copied().unwrap_or(last);
+        match self.cpus[..] {
+            [] => Ok([first, second]),
+            [one] => Ok([one, one]),
+            [generator, system, ..] => Ok([generator, system]),
+        }
+    }
+}

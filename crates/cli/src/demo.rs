@@ -1,0 +1,170 @@
+//! `tickpath demo`: the path as a picture, what the trade asks for, and what a broker makes of it.
+
+use std::path::PathBuf;
+
+use anyhow::Context;
+use tickpath_lab::demo::{self, Found, Settings};
+use tickpath_lab::report::{duration, path_picture};
+use tickpath_lab::result::{ResultFile, Run};
+
+use crate::Outcome;
+use crate::args::{Demo, Usage};
+use crate::bench::{lab, new_result, verdict};
+use crate::progress::Bar;
+
+/// What the trade asks for, from tick to order.
+const TRADE_ASKS_NS: f64 = 5_000.0;
+
+/// Columns of the picture.
+const WIDTH: usize = 110;
+
+pub fn run(args: &Demo) -> anyhow::Result<Outcome> {
+    if let Some(file) = args.ticks.as_ref().filter(|file| !file.is_file()) {
+        return Err(Usage(format!("--ticks {}: no such file", file.display())).into());
+    }
+    let settings = Settings {
+        file: args.ticks.clone(),
+        seed: args.seed,
+        cpus: args.cpus.two()?,
+        venue: args.venue.clone(),
+    };
+    let bar = Bar::new(args.output.quiet);
+    let mut result = new_result("path");
+    let found = {
+        let lab = lab(&bar)?;
+        demo::run(&lab, &settings, &mut result)?
+    };
+    drop(bar);
+    result.check().context("this is a defect of Tickpath")?;
+    let page = args.output.html.clone().unwrap_or_else(|| PathBuf::from("tickpath-demo.html"));
+    std::fs::write(&page, tickpath_lab::report::html(&result)).with_context(|| format!("cannot write {}", page.display()))?;
+    if let Some(file) = &args.output.json {
+        result.save(file)?;
+    }
+    print!("{}", text(&result, &found));
+    println!("\nreport: {}", page.display());
+    Ok(verdict(&result))
+}
+
+/// What the demo says on standard output.
+fn text(result: &ResultFile, found: &Found) -> String {
+    let mut out = String::new();
+    let ours = result.runs.iter().find(|run| run.hops.contains_key("tick_to_order"));
+    if let Some(run) = ours {
+        out.push_str("\nFrom a tick to an order at a venue, two processes and a journal, on this machine\n\n");
+        out.push_str(&path_picture(run, WIDTH));
+        out.push_str(&hops(run));
+        out.push_str(&against_the_trade(run));
+        out.push_str(&host_share(run));
+    }
+    out.push_str(&redis(result, found));
+    out.push_str(&venue(result));
+    out.push_str("\nOutside of this measurement: the network card, the network, and a real venue's own time.\n");
+    for missing in &found.missing {
+        out.push_str(&format!("Not run: {missing}\n"));
+    }
+    out
+}
+
+/// A row for each hop, p50 to p99.99.
+fn hops(run: &Run) -> String {
+    let mut out = format!(
+        "\n{:<18}{:>10}{:>10}{:>10}{:>10}{:>10}{:>11}\n",
+        "", "50%", "90%", "99%", "99.9%", "99.99%", "worst"
+    );
+    for (name, hop) in run.hops_in_path_order() {
+        if name.ends_with("_gap") {
+            continue;
+        }
+        let [p50, _, p90, p99, p999, p9999] = hop.percentiles();
+        let cell = |ns: Option<u64>| ns.map_or("–".to_owned(), |ns| duration(ns as f64));
+        out.push_str(&format!(
+            "{:<18}{:>10}{:>10}{:>10}{:>10}{:>10}{:>11}\n",
+            name,
+            cell(p50),
+            cell(p90),
+            cell(p99),
+            cell(p999),
+            cell(p9999),
+            cell(hop.max_ns)
+        ));
+    }
+    out
+}
+
+fn against_the_trade(run: &Run) -> String {
+    let Some(hop) = run.hops.get("tick_to_order") else { return String::new() };
+    let [Some(p50), _, _, Some(p99), ..] = hop.percentiles() else { return String::new() };
+    let verdict = |ns: u64| if (ns as f64) <= TRADE_ASKS_NS { "within" } else { "above" };
+    format!(
+        "\nThe trade asks for {} from tick to order. Here: {} at the median ({}), {} at 99 % ({}).\n",
+        duration(TRADE_ASKS_NS),
+        duration(p50 as f64),
+        verdict(p50),
+        duration(p99 as f64),
+        verdict(p99),
+    )
+}
+
+/// What the host took of the tail.
+fn host_share(run: &Run) -> String {
+    let Some(hop) = run.hops.get("tick_to_order") else { return String::new() };
+    let (Some(share), Some(calm)) = (hop.host_stall_share_p999, &hop.unstalled) else {
+        return "What the host took of the tail cannot be told for this run; see the notes in the report.\n".to_owned();
+    };
+    let [.., raw, _] = hop.percentiles();
+    let [.., without, _] = calm.percentiles();
+    let told = |ns: Option<u64>| ns.map_or("–".to_owned(), |ns| duration(ns as f64));
+    format!(
+        "The host took {:.0} % of the slowest thousandth: 99.9 % is {} as measured, {} without the orders that it stalled.\n",
+        100.0 * share,
+        told(raw),
+        told(without)
+    )
+}
+
+fn redis(result: &ResultFile, found: &Found) -> String {
+    let mut out = String::new();
+    for comparison in &result.comparisons {
+        let (Some(a), Some(b), Some(ratio)) = (comparison.a, comparison.b, comparison.ratio) else { continue };
+        let how = match (&found.redis_best, comparison.name.ends_with("_block")) {
+            (Some(best), false) => format!("each at the wait that suits it best (Redis: {best})"),
+            _ => "both blocking".to_owned(),
+        };
+        out.push_str(&format!(
+            "\nThe same path with Redis between tick and strategy, {how}:\n  tick_to_order p50 {} over Redis, {} over the log: {:.0} times",
+            duration(a),
+            duration(b),
+            ratio
+        ));
+        if let (Some(low), Some(high)) = (comparison.low, comparison.high) {
+            out.push_str(&format!(" ({low:.0} to {high:.0})"));
+        }
+        out.push('\n');
+    }
+    if let Some(python) = result.runs.iter().find(|run| run.client == "redis-py") {
+        let figure = |name: &str| python.figures.get(name).map_or("–".to_owned(), |ns| duration(*ns));
+        out.push_str(&format!(
+            "\nOne publish a process from Python, as scripts do it: the publish call {}, the message {}.\n",
+            figure("publish_one_process_ns"),
+            figure("message_one_process_ns")
+        ));
+    }
+    out
+}
+
+fn venue(result: &ResultFile) -> String {
+    let mut out = String::new();
+    for run in &result.runs {
+        let (Some(connect), Some(share)) = (run.figures.get("tcp_connect_ns"), run.figures.get("path_share_percent")) else {
+            continue;
+        };
+        let wait = run.params.text("wait").unwrap_or_default();
+        out.push_str(&format!(
+            "To the venue: TCP connect {}; over {} ({wait}) our path is {share:.2} % of the way from tick to venue.\n",
+            duration(*connect),
+            run.target
+        ));
+    }
+    out
+}

@@ -1,0 +1,48 @@
+//! The binary `tickpath`.
+//!
+//! `args` is the command line; each command is a module. Errors come here: a sentence on standard error, and the exit
+//! code of the contract: 0 good, 1 the run failed, 2 bad usage, 3 measured but invalid.
+
+mod args;
+mod bench;
+mod demo;
+mod log;
+mod progress;
+mod report;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use args::{Args, Command};
+
+/// How a command ended.
+pub enum Outcome {
+    /// It did what it was asked.
+    Good,
+    /// It measured, and the run broke a rule of honest measuring.
+    Invalid,
+}
+
+fn main() -> ExitCode {
+    let args = Args::parse();
+    match run(args.command) {
+        Ok(Outcome::Good) => ExitCode::SUCCESS,
+        Ok(Outcome::Invalid) => ExitCode::from(3),
+        Err(error) => {
+            eprintln!("tickpath: {error:#}");
+            ExitCode::from(if error.is::<args::Usage>() { 2 } else { 1 })
+        }
+    }
+}
+
+fn run(command: Command) -> anyhow::Result<Outcome> {
+    match command {
+        Command::Demo(args) => demo::run(&args),
+        Command::Bench(args) => bench::run(&args.workload),
+        Command::Report(args) => report::run(&args),
+        Command::Log(args) => log::run(&args.command),
+        // Its error is told to the parent, who prints it.
+        Command::Child { role } => Ok(tickpath_lab::role::run(&role).map_or(Outcome::Invalid, |()| Outcome::Good)),
+    }
+}

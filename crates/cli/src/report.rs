@@ -1,0 +1,53 @@
+//! `tickpath report`: renders result files again.
+
+use std::io::IsTerminal;
+use std::path::Path;
+
+use anyhow::Context;
+use tickpath_lab::report;
+use tickpath_lab::result::ResultFile;
+
+use crate::Outcome;
+use crate::args::Report;
+
+/// Columns of a terminal whose width is not known.
+const WIDTH: usize = 120;
+
+pub fn run(args: &Report) -> anyhow::Result<Outcome> {
+    let mut files = args.files.iter();
+    let mut result = ResultFile::load(files.next().context("no file was named")?)?;
+    for file in files {
+        let more = ResultFile::load(file)?;
+        result.runs.extend(more.runs);
+        result.comparisons.extend(more.comparisons);
+    }
+    let rendered: [(&Option<std::path::PathBuf>, fn(&ResultFile) -> String); 5] = [
+        (&args.html, report::html),
+        (&args.csv, report::csv),
+        (&args.markdown, report::markdown),
+        (&args.svg, report::svg),
+        (&args.json, report::json),
+    ];
+    let mut written = false;
+    for (file, render) in rendered {
+        if let Some(file) = file {
+            write(file, &render(&result))?;
+            written = true;
+        }
+    }
+    if !written {
+        print!("{}", terminal(&result));
+    }
+    Ok(Outcome::Good)
+}
+
+/// The result for this terminal.
+pub fn terminal(result: &ResultFile) -> String {
+    let colour = std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
+    let width = std::env::var("COLUMNS").ok().and_then(|c| c.parse().ok()).unwrap_or(WIDTH);
+    report::terminal(result, width, colour)
+}
+
+fn write(file: &Path, text: &str) -> anyhow::Result<()> {
+    std::fs::write(file, text).with_context(|| format!("cannot write {}", file.display()))
+}

@@ -1,0 +1,3 @@
+//! What the binary does, and the rules of the house.
+
+mod tidy;

@@ -1,0 +1,254 @@
+//! The tables of an order journal, from the journal alone.
+//!
+//! A request's record holds T0 and the stamp of the tick that caused it; its own stamp is T1; the next request's record
+//! holds its T2. A venue's report holds when the venue had the order; its stamp is when the OMS had the report. Orders
+//! belong to the group that the high half of their client order id tells.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
+
+use tickpath_clock::Calibration;
+use tickpath_log::{Next, Place, Reader, Registration, Start};
+use tickpath_market::Request;
+use tickpath_oms::{Gap, OmsError};
+use tickpath_orders::{Input, RecordKind, Stop};
+use zerocopy::FromBytes;
+
+use crate::LabError;
+use crate::result::{Counts, Run};
+use crate::samples::Samples;
+
+/// One request's stamps, in ticks; zero if it has none.
+#[derive(Debug, Clone, Copy, Default)]
+struct Stamps {
+    cause: u64,
+    sent: u64,
+    received: u64,
+    released: u64,
+    arrived: u64,
+    reported: u64,
+    rejected: bool,
+}
+
+/// The requests of one group, in the order in which they were journaled.
+#[derive(Debug, Default)]
+pub struct Group {
+    stamps: Vec<Stamps>,
+    /// Bytes of its requests and of the reports that answer them.
+    pub bytes: u64,
+}
+
+/// What a journal tells.
+#[derive(Debug)]
+pub struct Journal {
+    /// Requests by group.
+    pub groups: BTreeMap<u32, Group>,
+    /// The clock of the stamps.
+    pub calibration: Calibration,
+    /// Bytes of all frames.
+    pub bytes: u64,
+    /// New orders in it.
+    pub orders: u64,
+    /// Requests and reports in it.
+    pub inputs: u64,
+}
+
+/// Reads a journal from record `from` on. Gives what it tells, and the record that would come next.
+pub fn read(dir: &Path, from: u64) -> Result<(Journal, u64), LabError> {
+    let place = Place::folder(dir);
+    let start = if from == 0 { Start::Oldest } else { Start::Sequence(from) };
+    let mut log = Reader::open(&place, start, Registration::Unregistered)?;
+    let calibration = log.calibration();
+    let mut reading = Reading::new(calibration);
+    let start = position(&log);
+    let mut before = start;
+    loop {
+        match log.next().map_err(OmsError::from)? {
+            Next::Message(record) => {
+                let sequence = record.sequence;
+                let wrong = |reason| OmsError::Record { sequence, reason };
+                match Input::read(record.kind, record.payload).map_err(wrong)? {
+                    Some(input) => {
+                        let group = reading.input(sequence, record.stamp, &input);
+                        let now = position(&log);
+                        if let Some(group) = group.and_then(|number| reading.journal.groups.get_mut(&number)) {
+                            group.bytes += now - before;
+                        }
+                    }
+                    None if sequence == 0 && record.kind != RecordKind::Start.code() => {
+                        return Err(OmsError::NoJournal.into());
+                    }
+                    None => reading.note(record.kind, record.payload),
+                }
+                before = position(&log);
+            }
+            Next::Gap(_) => {}
+            Next::Empty => break,
+        }
+    }
+    let mut journal = reading.journal;
+    journal.bytes = position(&log) - start;
+    Ok((journal, log.sequence()))
+}
+
+/// Where a reader stands, in bytes of the whole journal.
+fn position(log: &Reader) -> u64 {
+    let (segment, offset) = log.position();
+    segment * (16 << 20) + offset as u64
+}
+
+struct Reading {
+    journal: Journal,
+    /// Where the stamps of a request lie, by the OMS's id of the request.
+    places: HashMap<u64, (u32, usize)>,
+    last: Option<(u32, usize)>,
+}
+
+impl Reading {
+    fn new(calibration: Calibration) -> Self {
+        let journal = Journal { groups: BTreeMap::new(), calibration, bytes: 0, orders: 0, inputs: 0 };
+        Self { journal, places: HashMap::new(), last: None }
+    }
+
+    /// Takes an input; gives the group that it belongs to.
+    fn input(&mut self, sequence: u64, stamp: u64, input: &Input) -> Option<u32> {
+        match input {
+            Input::Request { envelope, request } => {
+                self.released(envelope.released_before);
+                self.journal.inputs += 1;
+                self.journal.orders += u64::from(matches!(request, Request::New(_)));
+                let group = (request.client_order_id().0 >> 32) as u32;
+                let stamps = &mut self.journal.groups.entry(group).or_default().stamps;
+                stamps.push(Stamps { cause: request.cause(), sent: envelope.sent, received: stamp, ..Stamps::default() });
+                let place = (group, stamps.len() - 1);
+                self.places.insert(sequence, place);
+                self.last = Some(place);
+                Some(group)
+            }
+            Input::Report(report) => {
+                self.journal.inputs += 1;
+                // The first report that answers a request tells when the venue had it.
+                let place = self.places.remove(&report.client_order_id.0)?;
+                let stamps = self.at(place)?;
+                stamps.arrived = report.venue_stamp;
+                stamps.reported = stamp;
+                stamps.rejected = report.reason != 0;
+                Some(place.0)
+            }
+            Input::Instrument(_) | Input::Account(_) | Input::Kill(_) => None,
+        }
+    }
+
+    fn note(&mut self, kind: u8, payload: &[u8]) {
+        if kind == RecordKind::Stop.code()
+            && let Ok(stop) = Stop::read_from_bytes(payload)
+        {
+            self.released(stop.released_before);
+        }
+    }
+
+    fn released(&mut self, at: u64) {
+        if let Some(stamps) = self.last.take().and_then(|place| self.at(place)) {
+            stamps.released = at;
+        }
+    }
+
+    fn at(&mut self, (group, index): (u32, usize)) -> Option<&mut Stamps> {
+        self.journal.groups.get_mut(&group)?.stamps.get_mut(index)
+    }
+}
+
+impl Group {
+    /// Requests in it.
+    pub fn len(&self) -> usize {
+        self.stamps.len()
+    }
+
+    /// True if there is none.
+    pub fn is_empty(&self) -> bool {
+        self.stamps.is_empty()
+    }
+
+    /// Stamps of T2, for what comes after the last one.
+    pub fn last_released(&self) -> u64 {
+        self.stamps.iter().map(|s| s.released).max().unwrap_or(0)
+    }
+
+    /// From the release to the venue, and from the venue to the OMS.
+    pub(crate) fn venue_stages(&self) -> [Samples; 2] {
+        let answered = || self.stamps.iter().filter(|s| s.released != 0 && s.arrived != 0);
+        [
+            Samples(answered().map(|s| (s.released, s.arrived)).collect()),
+            Samples(answered().map(|s| (s.arrived, s.reported)).collect()),
+        ]
+    }
+
+    /// A run with the group's hops, figures and counts.
+    pub fn run(&self, calibration: &Calibration, gaps: &[Gap]) -> Run {
+        let mut run = Run { client: "rust".to_owned(), repeat: 1, valid: true, ..Run::default() };
+        let hop = |pairs: Samples| pairs.hop(calibration, gaps);
+        let pairs = |from: fn(&Stamps) -> u64, to: fn(&Stamps) -> u64| {
+            let both = self.stamps.iter().map(|s| (from(s), to(s)));
+            Samples(both.filter(|&(from, to)| from != 0 && to != 0).collect())
+        };
+        let neighbours = |of: fn(&Stamps) -> u64| {
+            Samples(self.stamps.windows(2).map(|w| (of(&w[0]), of(&w[1]))).filter(|p| p.0 != 0 && p.1 != 0).collect())
+        };
+        let hops = [
+            ("t0_t1", pairs(|s| s.sent, |s| s.received)),
+            ("t1_t2", pairs(|s| s.received, |s| s.released)),
+            ("t0_t2", pairs(|s| s.sent, |s| s.released)),
+            ("tick_to_order", pairs(|s| s.cause, |s| s.released)),
+            ("tick_to_venue", pairs(|s| s.cause, |s| s.arrived)),
+            ("t0_gap", neighbours(|s| s.sent)),
+            ("t1_gap", neighbours(|s| s.received)),
+            ("t2_gap", neighbours(|s| s.released)),
+        ];
+        run.hops = hops.into_iter().filter(|(_, p)| !p.0.is_empty()).map(|(n, p)| (n.to_owned(), hop(p))).collect();
+        self.figures(&mut run, calibration);
+        run
+    }
+
+    fn figures(&self, run: &mut Run, calibration: &Calibration) {
+        let (Some(first), Some(last)) = (self.stamps.first(), self.stamps.last()) else { return };
+        let since = |to: u64| calibration.ns_between(first.sent, to) as f64;
+        let rejected = self.stamps.iter().filter(|s| s.rejected).count();
+        // Without a venue's answer an order is still on its way, or waits for the line.
+        let open = self.stamps.iter().filter(|s| s.reported == 0).count();
+        let figures = [
+            ("first_t0_to_last_t2_ns", since(self.last_released())),
+            ("last_order_t0_ns", since(last.sent)),
+            ("last_order_t1_ns", since(last.received)),
+            ("last_order_t2_ns", since(last.released)),
+            ("orders_sending", (self.len() - rejected) as f64),
+            ("orders_rejected", rejected as f64),
+        ];
+        run.figures.extend(figures.map(|(name, value)| (name.to_owned(), value)));
+        run.elapsed_ns = Some(since(self.last_released()).max(0.0) as u64);
+        let sent = self.len() as u64;
+        run.counts = Counts { sent, received: sent - open as u64, left: open as u64, ..Counts::default() };
+    }
+}
+
+/// Runs of all groups of a journal, as `log analyse` shows them.
+pub fn runs(dir: &Path) -> Result<(Vec<Run>, Calibration), LabError> {
+    let (journal, _) = read(dir, 0)?;
+    if journal.groups.is_empty() {
+        return Err(LabError::Setting(format!(
+            "{} holds no order; it was written before the first one came",
+            dir.display()
+        )));
+    }
+    let calibration = journal.calibration;
+    let per_order = journal.bytes as f64 / journal.orders.max(1) as f64;
+    let mut runs = Vec::new();
+    for (number, group) in &journal.groups {
+        let mut run = group.run(&calibration, &[]);
+        run.target = format!("file://{}", dir.display());
+        run.params.set("group", crate::orders::group_name(*number));
+        run.params.set("orders", group.len() as u64);
+        run.figures.insert("journal_bytes_per_order".to_owned(), per_order);
+        runs.push(run);
+    }
+    Ok((runs, calibration))
+}

@@ -1,0 +1,212 @@
+//! `demo`: the path on this machine, with and without a broker, in half a minute.
+
+use std::net::{TcpStream, ToSocketAddrs};
+
+use tickpath_clock::{Clock, Priority, Wait};
+use tickpath_oms::Layout;
+
+use crate::path::{self, Settings as PathSettings};
+use crate::redis::{Server, median, one_publish_per_process};
+use crate::result::{Comparison, ResultFile, Run};
+use crate::role::Ticks;
+use crate::{Lab, LabError, host};
+
+/// Ticks a second of the path alone, and enough of them for the 99.99th percentile.
+const PATH_RATE: f64 = 20_000.0;
+const PATH_TICKS: u64 = 100_000;
+
+/// Ticks a second that a broker keeps up with too; both sides of a comparison get the same.
+const COMPARED_RATE: f64 = 2_000.0;
+const COMPARED_TICKS: u64 = 2_000;
+const REPEATS: u32 = 3;
+
+/// What the demo is told.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// A recording; made-up ticks if there is none.
+    pub file: Option<std::path::PathBuf>,
+    /// What made-up ticks depend on.
+    pub seed: u64,
+    /// Generator's and system's CPU.
+    pub cpus: [usize; 2],
+    /// `HOST:PORT` of a venue to connect to.
+    pub venue: Option<String>,
+}
+
+/// What the demo found beside the result.
+#[derive(Debug, Clone, Default)]
+pub struct Found {
+    /// How to get what was not there.
+    pub missing: Vec<String>,
+    /// The wait and placement that suited Redis best.
+    pub redis_best: Option<String>,
+}
+
+/// Runs the demo into a result file.
+pub fn run(lab: &Lab<'_>, settings: &Settings, result: &mut ResultFile) -> Result<Found, LabError> {
+    let mut found = Found::default();
+    let (host, floor) = host::run(lab, &host::Settings { seconds: 1.0, cpus: settings.cpus })?;
+    result.host = host;
+    result.runs.push(floor);
+    let ours = path_settings(settings, "shm://", Wait::Busy, PATH_RATE, PATH_TICKS);
+    result.runs.push(path::run(lab, &ours)?);
+    compare_with_redis(lab, settings, result, &mut found)?;
+    if let Some(venue) = &settings.venue {
+        connect_to_venue(lab, venue, result)?;
+    }
+    Ok(found)
+}
+
+fn path_settings(settings: &Settings, target: &str, wait: Wait, rate: f64, count: u64) -> PathSettings {
+    PathSettings {
+        target: target.to_owned(),
+        layout: Layout::Inline,
+        wait,
+        cpus: settings.cpus,
+        priority: Priority::Normal,
+        ticks: Ticks { file: settings.file.clone(), seed: settings.seed, rate: Some(rate), speed: 1.0, count },
+        repeat: 1,
+    }
+}
+
+/// One way to run Redis: how the strategy waits, and the server's CPU.
+#[derive(Debug, Clone, Copy)]
+struct Way {
+    wait: Wait,
+    cpu: Option<usize>,
+}
+
+fn compare_with_redis(
+    lab: &Lab<'_>,
+    settings: &Settings,
+    result: &mut ResultFile,
+    found: &mut Found,
+) -> Result<(), LabError> {
+    let [generator, system] = settings.cpus;
+    let ways = [
+        Way { wait: Wait::Busy, cpu: Some(generator) },
+        Way { wait: Wait::Yield, cpu: Some(generator) },
+        Way { wait: Wait::Block, cpu: Some(generator) },
+        Way { wait: Wait::Block, cpu: Some(system) },
+        Way { wait: Wait::Block, cpu: None },
+    ];
+    let mut best: Option<(Way, f64)> = None;
+    for way in ways {
+        let Some(server) = Server::start(lab.folder(), way.cpu, &lab.clock)? else {
+            found.missing.push(
+                "redis-server is not installed: with it the same path is run over Redis too. Install it with: \
+                 apt-get install redis-server"
+                    .to_owned(),
+            );
+            return Ok(());
+        };
+        let run = path::run(lab, &path_settings(settings, &server.url(), way.wait, COMPARED_RATE, 1_000))?;
+        let p50 = tick_to_order_p50(&run).unwrap_or(f64::INFINITY);
+        if best.is_none_or(|(_, so_far)| p50 < so_far) {
+            best = Some((way, p50));
+        }
+    }
+    let Some((best, _)) = best else { return Ok(()) };
+    let place = best.cpu.map_or("on any CPU".to_owned(), |cpu| format!("on CPU {cpu}"));
+    found.redis_best = Some(format!("{}, the server {place}", best.wait));
+    interleave(lab, settings, result, best)?;
+    let server = Server::start(lab.folder(), None, &lab.clock)?;
+    lab.progress.step("python3 with redis-py, one publish a process", 3.0);
+    match server.as_ref().and_then(|server| one_publish_per_process(server, 5)) {
+        Some((publish, message)) => push_python(result, publish, message),
+        None => found.missing.push(
+            "python3 with redis-py is not installed: with it the case of one publish a process is run too. Install it \
+             with: pip install redis"
+                .to_owned(),
+        ),
+    }
+    Ok(())
+}
+
+/// Log and Redis in turn, each at the wait that suits it, then both blocking.
+fn interleave(lab: &Lab<'_>, settings: &Settings, result: &mut ResultFile, best: Way) -> Result<(), LabError> {
+    let mut pairs: [Vec<(f64, f64)>; 2] = Default::default();
+    for repeat in 1..=REPEATS {
+        let blocking = Way { wait: Wait::Block, ..best };
+        for (ways, pairs) in [(Wait::Busy, best), (Wait::Block, blocking)].into_iter().zip(&mut pairs) {
+            let (ours, theirs) = ways;
+            let mut p50 = Vec::new();
+            for (target, wait) in [(None, ours), (Some(theirs.cpu), theirs.wait)] {
+                let server = match target {
+                    Some(cpu) => Server::start(lab.folder(), cpu, &lab.clock)?,
+                    None => None,
+                };
+                let url = server.as_ref().map_or("shm://".to_owned(), Server::url);
+                let mut run = path::run(
+                    lab,
+                    &PathSettings { repeat, ..path_settings(settings, &url, wait, COMPARED_RATE, COMPARED_TICKS) },
+                )?;
+                if let Some(server) = &server {
+                    run.target = "redis://".to_owned();
+                    run.software.server = Some("redis-server".to_owned());
+                    run.software.server_version = Some(server.version.clone());
+                    run.params.set("server_cpu", theirs.cpu.map_or("any".to_owned(), |cpu| cpu.to_string()));
+                }
+                p50.push(tick_to_order_p50(&run).unwrap_or(f64::NAN));
+                result.runs.push(run);
+            }
+            pairs.push((p50[1], p50[0]));
+        }
+    }
+    let [best, block] = pairs;
+    result.comparisons.extend(comparison("redis_to_log_tick_to_order", &best));
+    result.comparisons.extend(comparison("redis_to_log_tick_to_order_block", &block));
+    Ok(())
+}
+
+fn tick_to_order_p50(run: &Run) -> Option<f64> {
+    run.hops.get("tick_to_order")?.percentiles()[0].map(|ns| ns as f64)
+}
+
+/// The ratio of medians, between the smallest and the largest ratio of a pair.
+fn comparison(name: &str, pairs: &[(f64, f64)]) -> Option<Comparison> {
+    let ratios: Vec<f64> = pairs.iter().map(|(a, b)| a / b).filter(|ratio| ratio.is_finite()).collect();
+    let low = ratios.iter().copied().min_by(f64::total_cmp)?;
+    let high = ratios.iter().copied().max_by(f64::total_cmp)?;
+    let a = median(pairs.iter().map(|pair| pair.0).collect())?;
+    let b = median(pairs.iter().map(|pair| pair.1).collect())?;
+    Some(Comparison::new(name, "tick_to_order.p50_ns", a, b, Some((low, high))))
+}
+
+fn push_python(result: &mut ResultFile, publish: f64, message: f64) {
+    let mut run = Run {
+        target: "redis://".to_owned(),
+        client: "redis-py".to_owned(),
+        repeat: 1,
+        phase: crate::result::Phase::Cold,
+        valid: true,
+        notes: vec!["one publish a process through a lazy connection, to a subscriber that spins on get_message()".to_owned()],
+        ..Run::default()
+    };
+    run.figures.insert("publish_one_process_ns".to_owned(), publish);
+    run.figures.insert("message_one_process_ns".to_owned(), message);
+    result.runs.push(run);
+}
+
+/// The venue's distance, and each path's share of the way there.
+fn connect_to_venue(lab: &Lab<'_>, venue: &str, result: &mut ResultFile) -> Result<(), LabError> {
+    lab.progress.step("connecting to the venue", 1.0);
+    let failed = |what: String| LabError::Setting(format!("--venue {venue}: {what}; write HOST:PORT of a server that listens"));
+    let address = venue.to_socket_addrs().map_err(|e| failed(e.to_string()))?.next();
+    let address = address.ok_or_else(|| failed("no address".to_owned()))?;
+    let mut times = Vec::new();
+    for _ in 0..5 {
+        let from = lab.clock.ticks();
+        let limit = std::time::Duration::from_secs(5);
+        TcpStream::connect_timeout(&address, limit).map_err(|e| failed(e.to_string()))?;
+        times.push(lab.clock.ns_between(from, lab.clock.ticks()) as f64);
+    }
+    let connect = median(times).unwrap_or(f64::NAN);
+    for run in &mut result.runs {
+        let Some(path) = run.hops.get("tick_to_venue").and_then(|hop| hop.percentiles()[0]) else { continue };
+        run.figures.insert("tcp_connect_ns".to_owned(), connect);
+        let share = 100.0 * path as f64 / (path as f64 + connect / 2.0);
+        run.figures.insert("path_share_percent".to_owned(), share);
+    }
+    Ok(())
+}

@@ -1,0 +1,28 @@
+//! What a process holds.
+
+use crate::result::Memory;
+
+/// Bytes of a process, from the kernel.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Resident {
+    /// Private memory and shared memory: what orders cost.
+    pub orders_bytes: u64,
+    /// The most that was ever resident, files included.
+    pub peak_bytes: u64,
+}
+
+/// Reads a process's memory; zero if it is gone.
+pub(crate) fn of(pid: u32) -> Resident {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let field = |name: &str| -> u64 {
+        let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+        let kib = line.and_then(|rest| rest.split_whitespace().next()?.parse::<u64>().ok());
+        kib.unwrap_or(0) * 1024
+    };
+    Resident { orders_bytes: field("RssAnon") + field("RssShmem"), peak_bytes: field("VmHWM") }
+}
+
+/// Two readings as the result file has them.
+pub(crate) fn between(before: Resident, after: Resident) -> Memory {
+    Memory { before_bytes: before.orders_bytes, after_bytes: after.orders_bytes, peak_bytes: after.peak_bytes }
+}

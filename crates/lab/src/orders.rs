@@ -1,0 +1,598 @@
+//! `orders`: batches of orders through an OMS to a venue, in the form of the f9omstw benchmark.
+//!
+//! ```text
+//!   client process ──lane──> OMS process ──lane──> venue process
+//!   T0 before the send       T1 seen  T2 released
+//!   generator's CPU          system's CPU          shares the generator's
+//! ```
+//! Groups g1 … g6 are 1 to 100,000 new orders as fast as they go, d1 … d6 as many cancels, s1 … s3 new orders 1 s, 0.5 s
+//! and 0.1 s apart, and e1 … e3 the same with the system's caches walked full before each. Valid only if the OMS has a
+//! CPU of its own.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+use tickpath_clock::{Clock, HostClock, Priority, Wait, relax, yield_now};
+use tickpath_log::{Next, PublishError, Reader, Registration, Start, Writer};
+use tickpath_market::{
+    CancelOrder, ClientOrderId, ExecType, ExecutionReport, Kind, NewOrder, OrderDenied, Price, Quantity, Request,
+    TopOfBook,
+};
+use tickpath_oms::Layout;
+use zerocopy::{FromBytes, IntoBytes};
+
+use crate::analyse;
+use crate::child::{Child, Parent};
+use crate::result::Run;
+use crate::role::{ClientRole, EvictorRole, ExchangeRole, OmsRole, Role, Thread};
+use crate::samples::{Samples, load, load_gaps, save};
+pub use crate::trade::OrderSpec;
+use crate::trade::{SYMBOL, lanes, market_config};
+use crate::{Lab, LabError, memory};
+
+/// Sizes of the groups g1 … g6 and d1 … d6.
+const SIZES: [u64; 6] = [1, 10, 100, 1_000, 10_000, 100_000];
+
+/// Pauses of the slow runs, in nanoseconds.
+const PAUSES: [u64; 3] = [1_000_000_000, 500_000_000, 100_000_000];
+
+/// Orders of a memory step.
+const STEP: u64 = 1_000_000;
+
+/// Bytes of an order in the journal, at most; for reserving.
+const JOURNAL_BYTES: u64 = 256;
+
+/// Lanes hold a whole burst, so that they are never what is measured.
+const REQUEST_BYTES: usize = 16 << 20;
+const REPORT_BYTES: usize = 64 << 20;
+
+/// How `orders` is run.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// Which thread does what.
+    pub layout: Layout,
+    /// How the core's thread waits.
+    pub wait: Wait,
+    /// Generator's and system's CPU.
+    pub cpus: [usize; 2],
+    /// Of the OMS's threads.
+    pub priority: Priority,
+    /// The order.
+    pub order: OrderSpec,
+    /// One group alone, of so many orders.
+    pub count: Option<u64>,
+    /// Orders a second of that group; as fast as they go if there is none.
+    pub rate: Option<f64>,
+    /// 60 orders in slow runs and five memory steps.
+    pub full: bool,
+    /// The journal's folder; one of the run if there is none.
+    pub journal: Option<PathBuf>,
+    /// Which repetition this is.
+    pub repeat: u32,
+}
+
+/// One group of requests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Batch {
+    /// Its number: the high half of its client order ids.
+    number: u32,
+    count: u64,
+    /// Nanoseconds between two.
+    interval_ns: Option<u64>,
+    /// Cancels the orders of this group instead of sending new ones.
+    cancels: Option<u32>,
+    /// The system's caches are walked full before each request.
+    evict: bool,
+    /// Number of the first request in its group.
+    first: u64,
+}
+
+/// What the client tells of one batch.
+#[derive(Debug, Default, Clone, Serialize, Deserialize)]
+struct Answered {
+    denied: u64,
+    missed: u64,
+    unanswered: u64,
+    last_report: u64,
+}
+
+/// The name of a group by its number.
+pub fn group_name(number: u32) -> String {
+    match number {
+        1..=6 => format!("g{number}"),
+        11..=16 => format!("d{}", number - 10),
+        21..=23 => format!("s{}", number - 20),
+        31..=33 => format!("e{}", number - 30),
+        40 => "paced".to_owned(),
+        51..=55 => format!("m{}", number - 50),
+        60 => "path".to_owned(),
+        other => other.to_string(),
+    }
+}
+
+impl Batch {
+    fn burst(number: u32, count: u64) -> Self {
+        Self { number, count, interval_ns: None, cancels: None, evict: false, first: 0 }
+    }
+
+    fn seconds(&self) -> f64 {
+        self.interval_ns.map_or(self.count as f64 * 2e-6, |ns| self.count as f64 * ns as f64 / 1e9)
+    }
+}
+
+/// The groups that these settings ask for.
+fn plan(settings: &Settings) -> Vec<Batch> {
+    if let Some(count) = settings.count {
+        let alone = match settings.rate {
+            Some(rate) => Batch { interval_ns: Some((1e9 / rate) as u64), ..Batch::burst(40, count) },
+            None => Batch::burst(SIZES.iter().position(|&size| size == count).map_or(6, |i| i as u32 + 1), count),
+        };
+        return vec![alone];
+    }
+    let mut plan: Vec<Batch> = (1..).zip(SIZES).map(|(number, count)| Batch::burst(number, count)).collect();
+    plan.extend((1..).zip(SIZES).map(|(g, count)| Batch { cancels: Some(g), ..Batch::burst(10 + g, count) }));
+    let slow = if settings.full { 60 } else { 10 };
+    for (base, evict) in [(20u32, false), (30, true)] {
+        let run = |(i, ns): (u32, u64)| Batch { interval_ns: Some(ns), evict, ..Batch::burst(base + i, slow) };
+        plan.extend((1..).zip(PAUSES).map(run));
+    }
+    plan.extend((1..=if settings.full { 5 } else { 1 }).map(|step| Batch::burst(50 + step, STEP)));
+    plan
+}
+
+/// Runs all groups with one layout and one way to wait.
+pub fn run(lab: &Lab<'_>, settings: &Settings) -> Result<Vec<Run>, LabError> {
+    check(settings)?;
+    let plan = plan(settings);
+    let seconds: f64 = plan.iter().map(Batch::seconds).sum();
+    let what = format!("orders {} {}", settings.layout, settings.wait);
+    lab.progress.step(&what, seconds + 3.0);
+    let idle = crate::host::idle_gaps(&lab.clock, settings.cpus[1], 200_000_000, 2_000)?;
+    let mut system = System::start(lab, settings, &plan)?;
+    let mut measured = Vec::new();
+    for batch in &plan {
+        let before = memory::of(system.oms.id());
+        let answered = system.batch(batch)?;
+        measured.push((answered, before, memory::of(system.oms.id())));
+    }
+    let journal = system.journal.clone();
+    system.stop()?;
+    let gaps = load_gaps(&lab.folder().join("oms.gaps"))?;
+    let (told, _) = analyse::read(&journal, 0)?;
+    let mut runs = Vec::new();
+    for (batch, (answered, before, after)) in plan.iter().zip(measured) {
+        let Some(group) = told.groups.get(&batch.number) else {
+            return Err(LabError::Setting(format!("the journal holds nothing of {}", group_name(batch.number))));
+        };
+        let mut run = group.run(&told.calibration, &gaps);
+        describe(&mut run, settings, batch);
+        run.memory = Some(memory::between(before, after));
+        let growth = after.orders_bytes.saturating_sub(before.orders_bytes) as f64;
+        if batch.cancels.is_none() {
+            run.figures.insert("bytes_per_order".to_owned(), growth / batch.count as f64);
+        }
+        run.figures.insert("journal_bytes_per_order".to_owned(), group.bytes as f64 / group.len() as f64);
+        client_hops(&mut run, lab, batch, &answered, group.last_released(), &gaps)?;
+        crate::pubsub::void_attribution(&mut run, &idle, &gaps, seconds + 1.0);
+        runs.push(run);
+    }
+    if let Some(last) = runs.last_mut() {
+        let rate = replay_rate(lab, &journal, total(&plan))?;
+        last.figures.insert("replay_inputs_per_s".to_owned(), rate);
+    }
+    if settings.journal.is_none() {
+        let _ = std::fs::remove_dir_all(&journal);
+    }
+    Ok(runs)
+}
+
+fn check(settings: &Settings) -> Result<(), LabError> {
+    let wrong = |what: &str| Err(LabError::Setting(what.to_owned()));
+    if settings.count == Some(0) || settings.count.is_some_and(|count| count > 50_000_000) {
+        return wrong("--count takes 1 to 50000000 orders");
+    }
+    if settings.rate.is_some() && settings.count.is_none() {
+        return wrong("--rate paces one group; say how many orders with --count");
+    }
+    if settings.cpus[0] == settings.cpus[1] && settings.wait == Wait::Busy {
+        return wrong("client and core would both spin on one CPU; name two with --cpus, or use --wait block");
+    }
+    settings.order.order().map(|_| ()).map_err(LabError::Setting)
+}
+
+fn describe(run: &mut Run, settings: &Settings, batch: &Batch) {
+    run.target = "shm://".to_owned();
+    run.repeat = settings.repeat;
+    run.layout = Some(settings.layout.to_string());
+    run.params.set("group", group_name(batch.number));
+    run.params.set("orders", batch.count);
+    run.params.set("wait", settings.wait.name());
+    run.params.set("cpus", settings.cpus.to_vec());
+    run.params.set("priority", settings.priority.to_string());
+    run.params.set("order", settings.order.to_string());
+    run.params.set("caches", if batch.evict { "evicted" } else { "warm" });
+    if let Some(ns) = batch.interval_ns {
+        run.params.set("interval_ns", ns);
+        run.params.set("rate_per_s", 1e9 / ns as f64);
+    }
+}
+
+fn client_hops(
+    run: &mut Run,
+    lab: &Lab<'_>,
+    batch: &Batch,
+    answered: &Answered,
+    last_released: u64,
+    gaps: &[tickpath_oms::Gap],
+) -> Result<(), LabError> {
+    let calibration = lab.clock.calibration();
+    let rows = load::<3>(&rows_of(lab, batch.number))?;
+    for (name, column) in [("order_ack", 1), ("order_round_trip", 2)] {
+        let samples = Samples(rows.iter().filter(|row| row[column] != 0).map(|row| (row[0], row[column])).collect());
+        if !samples.0.is_empty() {
+            run.hops.insert(name.to_owned(), samples.hop(calibration, gaps));
+        }
+    }
+    let after = calibration.ns_between(last_released, answered.last_report).max(0);
+    run.figures.insert("last_t2_to_last_report_ns".to_owned(), after as f64);
+    run.figures.insert("orders_queued".to_owned(), answered.unanswered as f64);
+    run.counts.lost = answered.missed;
+    if answered.denied > 0 {
+        run.figures.insert("orders_rejected".to_owned(), answered.denied as f64);
+        run.notes.push(format!("{} orders were denied by the risk checks", answered.denied));
+    }
+    if answered.unanswered > 0 {
+        run.valid = false;
+        run.notes.push(format!("{} orders had no answer of the venue in time", answered.unanswered));
+    }
+    Ok(())
+}
+
+fn rows_of(lab: &Lab<'_>, number: u32) -> PathBuf {
+    lab.folder().join(format!("client.{number}"))
+}
+
+/// How fast a restart replays this journal.
+fn replay_rate(lab: &Lab<'_>, journal: &std::path::Path, expected: usize) -> Result<f64, LabError> {
+    let place = tickpath_log::Place::folder(journal);
+    let mut core = tickpath_orders::Core::new(tickpath_orders::Config { expected_orders: expected });
+    let from = lab.clock.ticks();
+    let replayed = tickpath_oms::journal::replay(&place, &mut core, |_, _| {})?;
+    let ns = lab.clock.ns_between(from, lab.clock.ticks());
+    Ok(replayed.inputs as f64 * 1e9 / ns as f64)
+}
+
+/// Orders and cancels of all groups.
+fn total(plan: &[Batch]) -> usize {
+    plan.iter().map(|batch| batch.count as usize).sum()
+}
+
+/// The processes of a run.
+struct System {
+    oms: Child,
+    exchange: Child,
+    client: Child,
+    evictor: Option<Child>,
+    journal: PathBuf,
+    folder: PathBuf,
+}
+
+impl System {
+    fn start(lab: &Lab<'_>, settings: &Settings, plan: &[Batch]) -> Result<Self, LabError> {
+        let Settings { layout, wait, cpus, priority, order, .. } = settings.clone();
+        let expected = total(plan);
+        let name = format!("{}.{}.{}.{}", lab.name, layout, wait, settings.repeat);
+        let journal = settings.journal.clone().unwrap_or_else(|| lab.folder().join("journal"));
+        let shared = if wait == Wait::Block { Wait::Block } else { Wait::Yield };
+        let market = format!("{name}.market");
+        let oms = OmsRole {
+            lanes: name.clone(),
+            request_bytes: REQUEST_BYTES,
+            report_bytes: REPORT_BYTES,
+            journal: journal.clone(),
+            reserve_bytes: expected as u64 * JOURNAL_BYTES,
+            symbol: order.symbol.clone(),
+            account: order.account,
+            expected_orders: expected,
+            layout: layout.to_string(),
+            thread: Thread::new(cpus[1], wait, priority),
+            other_cpu: Some(cpus[0]),
+            market: Some(market.clone()),
+            out: lab.folder().join("oms.gaps"),
+        };
+        let exchange = ExchangeRole {
+            lanes: name.clone(),
+            request_bytes: REQUEST_BYTES,
+            report_bytes: REPORT_BYTES,
+            market: None,
+            expected_orders: expected,
+            thread: Thread::new(cpus[0], shared, Priority::Normal),
+        };
+        let client = ClientRole {
+            lanes: name,
+            request_bytes: REQUEST_BYTES,
+            report_bytes: REPORT_BYTES,
+            market,
+            order,
+            thread: Thread::new(cpus[0], shared, Priority::Normal),
+            out: lab.folder().join("client"),
+        };
+        let oms = lab.spawn(&Role::Oms(oms))?;
+        let exchange = lab.spawn(&Role::Exchange(exchange))?;
+        let client = lab.spawn(&Role::Client(client))?;
+        let evicts = plan.iter().any(|batch| batch.evict);
+        let evictor = evicts.then(|| lab.spawn(&Role::Evictor(EvictorRole { cpu: cpus[1] }))).transpose()?;
+        Ok(Self { oms, exchange, client, evictor, journal, folder: lab.folder().to_owned() })
+    }
+
+    fn batch(&mut self, batch: &Batch) -> Result<Answered, LabError> {
+        let Some(evictor) = self.evictor.as_mut().filter(|_| batch.evict) else {
+            return self.send(batch);
+        };
+        // One request at a time: walk the caches full, then wait out the rest of the pause in the client.
+        let (mut all, mut rows) = (Answered::default(), Vec::new());
+        for first in 0..batch.count {
+            evictor.tell("evict")?;
+            evictor.result::<()>(5.0)?;
+            let one = Batch { first, count: 1, ..*batch };
+            self.client.tell(&serde_json::to_string(&one).expect("plain data"))?;
+            let answered: Answered = self.client.result(batch.seconds() + 30.0)?;
+            all.denied += answered.denied;
+            all.missed += answered.missed;
+            all.unanswered += answered.unanswered;
+            all.last_report = answered.last_report;
+            rows.extend(load::<3>(&self.folder.join(format!("client.{}", batch.number)))?);
+        }
+        save(&self.folder.join(format!("client.{}", batch.number)), &rows)?;
+        Ok(all)
+    }
+
+    fn send(&mut self, batch: &Batch) -> Result<Answered, LabError> {
+        self.client.tell(&serde_json::to_string(batch).expect("plain data"))?;
+        self.client.result(batch.seconds() * 3.0 + 30.0)
+    }
+
+    fn stop(self) -> Result<(), LabError> {
+        self.client.stop::<()>()?;
+        self.oms.stop::<()>()?;
+        self.exchange.stop::<()>()
+    }
+}
+
+// --- the client process ----------------------------------------------------------------------------------------------
+
+struct Client {
+    clock: HostClock,
+    requests: Writer,
+    reports: Reader,
+    order: NewOrder,
+    wait: Wait,
+    number: u32,
+    /// T0, first report, first report of the venue.
+    rows: Vec<[u64; 3]>,
+    first: u64,
+    open: u64,
+    answered: Answered,
+}
+
+/// The client's life: batches until its parent has no more.
+pub(crate) fn client(role: &ClientRole, parent: &Parent) -> Result<(), LabError> {
+    let clock = HostClock::get()?;
+    let lanes = lanes(&role.lanes, role.request_bytes, role.report_bytes);
+    let requests = Writer::open(&lanes.requests(0)?, clock.calibration())?;
+    let reports = Reader::open(&lanes.reports(0)?.place, Start::Now, Registration::Registered)?;
+    let order = role.order.order().map_err(LabError::Setting)?;
+    let mut market = Writer::open(&market_config(&role.market)?, clock.calibration())?;
+    role.thread.settle()?;
+    publish_reference(&mut market, &clock, order.price)?;
+    let wait = role.thread.wait()?;
+    let mut client = Client {
+        clock,
+        requests,
+        reports,
+        order,
+        wait,
+        number: 0,
+        rows: Vec::new(),
+        first: 0,
+        open: 0,
+        answered: Answered::default(),
+    };
+    // The reference must be seen before the first order: a missing one denies.
+    tickpath_clock::sleep_ns(50_000_000);
+    parent.ready();
+    while let Some(line) = parent.hear() {
+        let batch: Batch = serde_json::from_str(&line).map_err(|e| LabError::Setting(format!("no batch: {e}")))?;
+        let answered = client.run(&batch)?;
+        save(&role.out.with_extension(batch.number.to_string()), &client.rows)?;
+        parent.result(&answered);
+    }
+    parent.result(&());
+    Ok(())
+}
+
+/// A market whose middle is the order's price, so that the price collar is checked and passes.
+fn publish_reference(market: &mut Writer, clock: &HostClock, price: Price) -> Result<(), LabError> {
+    let one = Quantity::from_whole(1);
+    let (bid, ask) = (Price(price.0 - 1), Price(price.0 + 1));
+    let tick = TopOfBook { bid, bid_quantity: one, ask, ask_quantity: one, symbol: SYMBOL, ..TopOfBook::default() };
+    let published = market.publish(clock.ticks(), Kind::TopOfBook.code(), tick.as_bytes());
+    published.map(|_| ()).map_err(|e| LabError::Setting(format!("the reference price: {e}")))
+}
+
+impl Client {
+    /// Sends a batch and waits for the venue's answers.
+    fn run(&mut self, batch: &Batch) -> Result<Answered, LabError> {
+        self.number = batch.number;
+        self.first = batch.first;
+        self.rows = vec![[0; 3]; batch.count as usize];
+        self.open = batch.count;
+        self.answered = Answered::default();
+        let ticks = |ns: u64| self.clock.calibration().ticks_of_ns(ns);
+        let pause = batch.interval_ns.map(ticks);
+        let start = self.clock.ticks() + pause.unwrap_or(0);
+        for i in 0..batch.count {
+            if let Some(pause) = pause {
+                self.until(start + i * pause)?;
+            }
+            let request = self.request(batch, i);
+            self.send(i, &request)?;
+            if pause.is_none() && i % 32 == 31 {
+                self.hear(64)?;
+            }
+        }
+        self.hear_all()?;
+        self.answered.unanswered = self.open;
+        Ok(self.answered.clone())
+    }
+
+    fn request(&self, batch: &Batch, i: u64) -> Request {
+        let id = ClientOrderId(u64::from(batch.number) << 32 | (batch.first + i));
+        match batch.cancels {
+            None => Request::New(NewOrder { client_order_id: id, ..self.order }),
+            Some(group) => Request::Cancel(CancelOrder {
+                client_order_id: id,
+                original: ClientOrderId(u64::from(group) << 32 | i),
+                symbol: SYMBOL,
+                account: self.order.account,
+                ..CancelOrder::default()
+            }),
+        }
+    }
+
+    /// Passes the time until a moment, hearing reports meanwhile, and spinning for the last microseconds.
+    fn until(&mut self, intended: u64) -> Result<(), LabError> {
+        let spin = self.clock.calibration().ticks_of_ns(20_000);
+        loop {
+            let left = intended.wrapping_sub(self.clock.ticks()) as i64;
+            if left <= 0 {
+                return Ok(());
+            }
+            if self.hear(16)? == 0 {
+                match left as u64 > spin {
+                    true => yield_now(),
+                    false => relax(),
+                }
+            }
+        }
+    }
+
+    /// Sends one request; T0 is before the first attempt.
+    fn send(&mut self, i: u64, request: &Request) -> Result<(), LabError> {
+        let sent = self.clock.ticks();
+        self.rows[i as usize][0] = sent;
+        loop {
+            match self.requests.publish(sent, request.kind().code(), request.as_bytes()) {
+                Ok(_) => return Ok(()),
+                Err(PublishError::Full) => {
+                    if self.hear(64)? == 0 {
+                        yield_now();
+                    }
+                }
+                Err(e) => return Err(LabError::Setting(format!("the OMS's lane: {e}"))),
+            }
+        }
+    }
+
+    /// Hears reports until every request is answered by the venue, or nothing comes for seconds.
+    fn hear_all(&mut self) -> Result<(), LabError> {
+        const PATIENCE_NS: i64 = 5_000_000_000;
+        let mut last = self.clock.ticks();
+        while self.open > 0 {
+            if self.hear(256)? > 0 {
+                last = self.clock.ticks();
+            } else if self.clock.ns_between(last, self.clock.ticks()) > PATIENCE_NS {
+                return Ok(());
+            } else {
+                self.reports.wait(self.wait, 10_000_000);
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes up to `limit` reports.
+    fn hear(&mut self, limit: usize) -> Result<usize, LabError> {
+        let Self { reports, clock, rows, answered, open, number, first, .. } = self;
+        let mut take = |id: ClientOrderId, of_venue: bool| {
+            let now = clock.ticks();
+            let row = (id.0 as u32 as u64).checked_sub(*first).and_then(|i| rows.get_mut(i as usize));
+            let Some(row) = row.filter(|_| (id.0 >> 32) as u32 == *number) else { return };
+            if row[1] == 0 {
+                row[1] = now;
+            }
+            if of_venue && row[2] == 0 {
+                row[2] = now;
+                *open -= 1;
+                answered.last_report = now;
+            }
+        };
+        let (mut denied, mut missed) = (0, 0);
+        let heard = reports.drain(limit, |next| match next {
+            Next::Message(message) if message.kind == Kind::OrderDenied.code() => {
+                if let Ok(report) = OrderDenied::read_from_bytes(message.payload) {
+                    denied += 1;
+                    take(report.client_order_id, true);
+                }
+            }
+            Next::Message(message) => {
+                if let Ok(report) = ExecutionReport::read(message.kind, message.payload) {
+                    take(report.client_order_id, is_of_venue(&report));
+                }
+            }
+            Next::Gap(gone) => missed += gone,
+            Next::Empty => {}
+        });
+        self.answered.denied += denied;
+        self.answered.missed += missed;
+        heard.map_err(|e| LabError::Setting(format!("the report log: {e}")))
+    }
+}
+
+/// True if a report tells what the venue did; the OMS's own say that something is on its way.
+pub(crate) fn is_of_venue(report: &ExecutionReport) -> bool {
+    match ExecType::from_code(report.exec_type) {
+        Some(ExecType::PendingNew | ExecType::PendingCancel | ExecType::PendingReplace) | None => false,
+        Some(_) => true,
+    }
+}
+
+/// The evictor's life: walks more memory than the caches hold, whenever it is told to.
+pub(crate) fn evictor(role: &EvictorRole, parent: &Parent) -> Result<(), LabError> {
+    /// More than any last-level cache share of a core.
+    const WORDS: usize = (128 << 20) / 8;
+    tickpath_clock::pin_to_cpu(role.cpu)?;
+    let mut memory = vec![1u64; WORDS];
+    parent.ready();
+    while parent.hear().is_some() {
+        for line in memory.chunks_mut(8) {
+            line[0] = line[0].wrapping_mul(3);
+        }
+        std::hint::black_box(&memory);
+        parent.result(&());
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_planned_group_has_a_name_of_its_own() {
+        let settings = Settings {
+            layout: Layout::Inline,
+            wait: Wait::Busy,
+            cpus: [0, 1],
+            priority: Priority::Normal,
+            order: OrderSpec::default(),
+            count: None,
+            rate: None,
+            full: true,
+            journal: None,
+            repeat: 1,
+        };
+        let names: std::collections::BTreeSet<_> = plan(&settings).iter().map(|b| group_name(b.number)).collect();
+        assert_eq!(names.len(), plan(&settings).len());
+        assert!(["g1", "g6", "d1", "d6", "s1", "s3", "e1", "m5"].iter().all(|name| names.contains(*name)));
+    }
+}

@@ -1,0 +1,273 @@
+//! What the trading workloads share: the order, the desk, and the OMS and venue processes.
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::atomic::Ordering;
+
+use serde::{Deserialize, Serialize};
+use tickpath_clock::{Clock, HostClock, Wait};
+use tickpath_exchange::{Line, Venue};
+use tickpath_log::{Config as LogConfig, Place, Reader, Registration, Start, Writer};
+use tickpath_market::{
+    AccountId, ClientOrderId, NewOrder, OrderType, PositionEffect, Price, Quantity, Side, Symbol, SymbolId, TimeInForce,
+    VenueId,
+};
+use tickpath_oms::{Config, Desk, LanesConfig};
+use tickpath_orders::{AccountLimits, Instrument};
+
+use crate::LabError;
+use crate::child::Parent;
+use crate::role::{ExchangeRole, OmsRole};
+use crate::samples::save_gaps;
+
+/// The instrument of a run.
+pub(crate) const SYMBOL: SymbolId = SymbolId(0);
+
+/// The venue of a run.
+pub(crate) const VENUE: VenueId = VenueId(1);
+
+/// One order, as it is written on a command line: `symbol=XJFL9,side=buy,qty=33,price=8000,tif=rod,position=open,account=1`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OrderSpec {
+    /// The instrument's name.
+    pub symbol: String,
+    /// `buy` or `sell`.
+    pub side: String,
+    /// How much.
+    pub qty: String,
+    /// The limit.
+    pub price: String,
+    /// `rod` (the day), `gtc`, `ioc` or `fok`.
+    pub tif: String,
+    /// `open`, `close` or `default`.
+    pub position: String,
+    /// The account's number.
+    pub account: u32,
+}
+
+impl Default for OrderSpec {
+    /// The order of the f9omstw benchmark.
+    fn default() -> Self {
+        let text = "symbol=XJFL9,side=buy,qty=33,price=8000,tif=rod,position=open,account=1";
+        text.parse().expect("a complete order")
+    }
+}
+
+impl FromStr for OrderSpec {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let mut spec = Self {
+            symbol: "XJFL9".to_owned(),
+            side: "buy".to_owned(),
+            qty: "33".to_owned(),
+            price: "8000".to_owned(),
+            tif: "rod".to_owned(),
+            position: "open".to_owned(),
+            account: 1,
+        };
+        for part in text.split(',').filter(|part| !part.is_empty()) {
+            let (key, value) = part.split_once('=').ok_or_else(|| format!("'{part}' is no KEY=VALUE"))?;
+            let value = value.trim().to_owned();
+            match key.trim() {
+                "symbol" => spec.symbol = value,
+                "side" => spec.side = value,
+                "qty" => spec.qty = value,
+                "price" => spec.price = value,
+                "tif" => spec.tif = value,
+                "position" => spec.position = value,
+                "account" => {
+                    spec.account = value.parse().map_err(|_| format!("'{value}' is no account number; use 0 to 65535"))?;
+                }
+                other => {
+                    return Err(format!("'{other}' is no field of an order; use symbol, side, qty, price, tif, position, account"));
+                }
+            }
+        }
+        spec.order().map(|_| spec)
+    }
+}
+
+impl fmt::Display for OrderSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { symbol, side, qty, price, tif, position, account } = self;
+        write!(f, "symbol={symbol},side={side},qty={qty},price={price},tif={tif},position={position},account={account}")
+    }
+}
+
+impl OrderSpec {
+    /// The order as a message, without an id.
+    pub fn order(&self) -> Result<NewOrder, String> {
+        self.symbol()?;
+        let positive = |name: &str, text: &str| -> Result<i64, String> {
+            let number: Price = text.parse().map_err(|e| format!("{name} '{text}': {e}"))?;
+            if number.0 <= 0 { Err(format!("{name} '{text}' is not above zero")) } else { Ok(number.0) }
+        };
+        let unknown = |name: &str, text: &str, words: &str| format!("'{text}' is no {name}; use {words}");
+        let side = match self.side.as_str() {
+            "buy" => Side::Buy,
+            "sell" => Side::Sell,
+            other => return Err(unknown("side", other, "buy or sell")),
+        };
+        let tif = match self.tif.as_str() {
+            "rod" | "day" => TimeInForce::Day,
+            "gtc" => TimeInForce::GoodTillCancel,
+            "ioc" => TimeInForce::ImmediateOrCancel,
+            "fok" => TimeInForce::FillOrKill,
+            other => return Err(unknown("time in force", other, "rod, gtc, ioc or fok")),
+        };
+        let position = match self.position.as_str() {
+            "default" => PositionEffect::Default,
+            "open" => PositionEffect::Open,
+            "close" => PositionEffect::Close,
+            other => return Err(unknown("position effect", other, "open, close or default")),
+        };
+        if self.account >= 1 << 16 {
+            return Err(format!("account {} is too large; use 0 to 65535", self.account));
+        }
+        Ok(NewOrder {
+            client_order_id: ClientOrderId(0),
+            price: Price(positive("price", &self.price)?),
+            quantity: Quantity(positive("qty", &self.qty)?),
+            symbol: SYMBOL,
+            account: AccountId(self.account),
+            side: side.code(),
+            order_type: OrderType::Limit.code(),
+            time_in_force: tif.code(),
+            position_effect: position.code(),
+            ..NewOrder::default()
+        })
+    }
+
+    /// The instrument's name.
+    pub fn symbol(&self) -> Result<Symbol, String> {
+        self.symbol.parse().map_err(|e: tickpath_market::SymbolError| e.to_string())
+    }
+}
+
+/// The lanes of a run.
+pub(crate) fn lanes(name: &str, request_bytes: usize, report_bytes: usize) -> LanesConfig {
+    LanesConfig { request_bytes, report_bytes, ..LanesConfig::new(name, 1) }
+}
+
+/// One instrument and one account whose limits no benchmark's order breaks, but every check runs.
+fn desk(role: &OmsRole, ticks_per_second: u64) -> Result<Desk, LabError> {
+    let name: Symbol = role.symbol.parse().map_err(|e: tickpath_market::SymbolError| LabError::Setting(e.to_string()))?;
+    let instrument = Instrument { symbol: SYMBOL, venue: VENUE, reserved: 0, name, multiplier: 1 };
+    let account = AccountLimits {
+        account: AccountId(role.account),
+        rate_limit: u32::MAX,
+        rate_window: ticks_per_second,
+        max_order_quantity: Quantity::from_whole(1_000_000),
+        max_notional: tickpath_market::Notional::from_whole(1_000_000_000_000).0.to_le_bytes(),
+        collar: 1_000,
+        reserved: 0,
+        max_reference_age: 3_600 * ticks_per_second,
+        max_position: Quantity(i64::MAX),
+    };
+    Ok(Desk { instruments: vec![instrument], accounts: vec![account] })
+}
+
+/// The OMS that a role describes.
+pub(crate) fn oms_config(role: &OmsRole, clock: &HostClock) -> Result<Config, LabError> {
+    let journal = LogConfig { reserve_bytes: role.reserve_bytes, ..LogConfig::journal(Place::folder(&role.journal)) };
+    let layout = role.layout.parse().map_err(|e: tickpath_oms::ParseLayoutError| LabError::Setting(e.to_string()))?;
+    Ok(Config {
+        lanes: lanes(&role.lanes, role.request_bytes, role.report_bytes),
+        journal,
+        desk: desk(role, clock.calibration().ticks_per_second)?,
+        expected_orders: role.expected_orders,
+        layout,
+        wait: role.thread.wait()?,
+        cpu: role.thread.cpu,
+        other_cpu: role.other_cpu,
+        priority: role.thread.priority()?,
+    })
+}
+
+/// A registered reader of a tick topic that its feed makes, or will.
+pub(crate) fn market(name: &Option<String>, clock: &HostClock) -> Result<Option<Reader>, LabError> {
+    let Some(name) = name else { return Ok(None) };
+    let config = market_config(name)?;
+    if !config.place.exists() {
+        drop(Writer::open(&config, clock.calibration()));
+    }
+    Ok(Some(Reader::open(&config.place, Start::Oldest, Registration::Registered)?))
+}
+
+/// How a tick topic in shared memory is made: as the bus makes it.
+pub(crate) fn market_config(name: &str) -> Result<LogConfig, LabError> {
+    let place = Place::shared_memory(name).map_err(tickpath_log::OpenError::from)?;
+    Ok(LogConfig::topic(place, tickpath_log::Policy::Overwrite))
+}
+
+/// The OMS process's life.
+pub(crate) fn oms(role: &OmsRole, parent: &Parent) -> Result<(), LabError> {
+    let clock = HostClock::get()?;
+    let config = oms_config(role, &clock)?;
+    let ticks = market(&role.market, &clock)?;
+    let stop = parent.stop_flag();
+    let gaps = tickpath_oms::layout::run(clock, &config, ticks, &stop, || parent.ready())?;
+    save_gaps(&role.out, &gaps)?;
+    parent.result(&());
+    Ok(())
+}
+
+/// The venue process's life.
+pub(crate) fn exchange(role: &ExchangeRole, parent: &Parent) -> Result<(), LabError> {
+    let clock = HostClock::get()?;
+    let lanes = lanes(&role.lanes, role.request_bytes, role.report_bytes);
+    let requests = tickpath_oms::attach(&lanes.venue_requests()?, clock.calibration())?;
+    let reports = Writer::open(&lanes.venue_reports()?, clock.calibration())?;
+    let venue = Venue::new(tickpath_exchange::Config {
+        venue: VENUE,
+        symbols: 1,
+        expected_orders: role.expected_orders.max(1024),
+    });
+    let mut line = Line::new(clock, venue, requests, reports, market(&role.market, &clock)?);
+    role.thread.settle()?;
+    let wait = role.thread.wait()?;
+    let stop = parent.stop_flag();
+    parent.ready();
+    let failed = |e: tickpath_exchange::LineError| LabError::Setting(format!("the venue stopped: {e}"));
+    while !stop.load(Ordering::Relaxed) {
+        if line.poll().map_err(failed)? > 0 {
+            continue;
+        }
+        match wait {
+            Wait::Block => line.sleep(10_000_000),
+            wait => wait.idle(),
+        }
+    }
+    parent.result(&());
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn orders_are_read_and_told_again() {
+        let spec = OrderSpec::default();
+        assert_eq!(spec.to_string().parse(), Ok(spec.clone()));
+        assert_eq!(spec.order().unwrap().quantity, Quantity::from_whole(33));
+    }
+
+    #[test]
+    fn bad_orders_say_what_is_wrong() {
+        for (text, word) in [
+            ("side=up", "buy or sell"),
+            ("qty=0", "above zero"),
+            ("price=-1", "above zero"),
+            ("tif=never", "rod, gtc"),
+            ("colour=red", "no field"),
+            ("symbol=", "symbol"),
+            ("account=70000", "65535"),
+            ("qty", "KEY=VALUE"),
+        ] {
+            let error = text.parse::<OrderSpec>().unwrap_err();
+            assert!(error.contains(word), "{text}: {error}");
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! The protocol over plain memory, in threads: small enough for an interpreter that checks every access.
+
+use std::hint::spin_loop;
+use std::thread;
+
+use crate::append::{AppendError, Appender, Blocked};
+use crate::control::{CONTROL_BYTES, Control};
+use crate::follow::{Follower, FrameAt, Step};
+use crate::layout::{BASE_SEQUENCE, FrameShape, GENERATION, SEGMENT_HEADER_BYTES, holding};
+use crate::region::Region;
+use crate::segments::Segments;
+use crate::sync::{Ordering, fence};
+
+const MESSAGES: u64 = if cfg!(miri) { 150 } else { 50_000 };
+const FRAME: FrameShape = FrameShape { align: 64, crc: false };
+/// How often a writer tries again while a reader is in its way.
+const PATIENCE: u64 = 1 << 24;
+/// Five lines of frames: the frames of one and two lines do not always fill them.
+const SEGMENT_BYTES: usize = SEGMENT_HEADER_BYTES + 5 * 64;
+
+#[test]
+fn lapped_readers_miss_whole_messages() {
+    let (mut appender, regions, _) = ring(2, false);
+    let followers = [enter(&regions, 0), enter(&regions, 0)].map(|follower| follower.expect("it was just opened"));
+    thread::scope(|scope| {
+        for follower in followers {
+            scope.spawn(|| follow(follower, &regions, |_| ()));
+        }
+        scope.spawn(move || (0..MESSAGES).for_each(|sequence| assert!(append(&mut appender, sequence))));
+    });
+}
+
+#[test]
+fn lent_frames_stay_while_the_cursor_holds_them() {
+    let (mut appender, regions, control) = ring(2, true);
+    control.activate(0, 0, 1);
+    let mut follower = enter(&regions, 0).expect("it was just opened");
+    follower.set_lending(true);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let missed = follow(follower, &regions, |next| control.cursor(0).store(next, Ordering::Release));
+            assert_eq!(missed, 0, "a cursor holds the writer");
+        });
+        scope.spawn(move || {
+            for sequence in 0..MESSAGES {
+                let accepted = (0..PATIENCE).any(|_| append(&mut appender, sequence));
+                assert!(accepted, "the reader has stopped before {sequence}");
+            }
+        });
+    });
+}
+
+/// The writer remembers how far the slowest cursor was; a later one that begins further back counts too.
+#[test]
+fn a_late_cursor_holds_the_writer() {
+    for segments in [2, 3, 4] {
+        let (mut appender, regions, control) = ring(segments, true);
+        while appender.index() < 7 {
+            let sequence = appender.sequence();
+            assert!(append(&mut appender, sequence));
+        }
+        let oldest = enter(&regions, 8 - segments as u64).expect("it is there still");
+        control.activate(0, oldest.sequence(), 1);
+        let tail = appender.sequence();
+        let refused = (tail..tail + 100).find(|&sequence| !append(&mut appender, sequence));
+        assert!(refused.is_some(), "a hundred messages do not fit into {segments} segments");
+        assert!(!oldest.is_lapped());
+        control.release(0);
+        assert!(append(&mut appender, refused.expect("as above")));
+    }
+}
+
+/// Reads to the last message; tells each cursor before it moves on. Gives how many were missed.
+fn follow(mut follower: Follower, regions: &[Region], mut publish: impl FnMut(u64)) -> u64 {
+    let (mut buffer, mut received, mut missed) = (Vec::new(), 0, 0);
+    let lends = follower.lends();
+    while follower.sequence() < MESSAGES {
+        let expected = follower.sequence();
+        publish(expected);
+        match follower.step(&mut buffer).expect("nothing is damaged") {
+            Step::Frame(FrameAt { sequence, stamp, kind, length, offset }) => {
+                assert_eq!((sequence, stamp, kind), (expected, expected * 3, 16));
+                assert_eq!(follower.payload(offset, length, &buffer), message(sequence));
+                received += 1;
+            }
+            Step::Empty => spin_loop(),
+            Step::End | Step::Lapped => match following(regions, &follower) {
+                Some(mut next) => {
+                    next.set_lending(lends);
+                    missed += next.sequence() - expected;
+                    follower = next;
+                }
+                None => spin_loop(),
+            },
+        }
+    }
+    assert_eq!(received + missed, MESSAGES);
+    missed
+}
+
+/// The next segment that is there.
+fn following(regions: &[Region], follower: &Follower) -> Option<Follower> {
+    let indices = regions.iter().filter_map(|region| {
+        let generation = region.word(GENERATION).load(Ordering::Acquire);
+        (generation.is_multiple_of(2) && generation > holding(follower.index())).then(|| generation / 2 - 1)
+    });
+    indices.min().and_then(|index| enter(regions, index))
+}
+
+fn enter(regions: &[Region], index: u64) -> Option<Follower> {
+    let region = &regions[(index % regions.len() as u64) as usize];
+    let held = || region.word(GENERATION).load(Ordering::Acquire) == holding(index);
+    if !held() {
+        return None;
+    }
+    let base = region.word(BASE_SEQUENCE).load(Ordering::Relaxed);
+    fence(Ordering::Acquire);
+    held().then(|| Follower::new(region.clone(), FRAME, SEGMENT_BYTES, index, base, false))
+}
+
+fn ring(segments: usize, gated: bool) -> (Appender, Vec<Region>, Control) {
+    let regions: Vec<_> = (0..segments).map(|_| Region::heap(SEGMENT_BYTES)).collect();
+    let control = Control::new(Region::heap(CONTROL_BYTES));
+    let made = Appender::fresh(Segments::Ring(regions.clone()), control.clone(), FRAME, SEGMENT_BYTES, gated, &[]);
+    (made.expect("memory cannot fail"), regions, control)
+}
+
+/// False if a cursor is in the way.
+fn append(appender: &mut Appender, sequence: u64) -> bool {
+    match appender.append(sequence * 3, 16, &message(sequence)) {
+        Ok(()) => true,
+        Err(AppendError::Blocked(Blocked::By(_))) => false,
+        Err(AppendError::Blocked(Blocked::Io(e))) => panic!("{e}"),
+        Err(AppendError::TooLarge(bytes)) => panic!("{bytes} bytes are too many"),
+    }
+}
+
+/// One or two lines with their header.
+fn message(sequence: u64) -> Vec<u8> {
+    vec![sequence as u8; (sequence * 7 % 100) as usize]
+}

@@ -1,0 +1,44 @@
+//! Two bare words in shared memory, a cache line each: the floor under everything that a log does.
+
+use std::fs::OpenOptions;
+use std::io;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::PathBuf;
+use std::sync::atomic::AtomicU64;
+
+use crate::mapping::{Access, Mapping, allocate};
+use crate::place::Place;
+use crate::region::Region;
+
+/// Words that processes share, 128 bytes apart so that no two are fetched together.
+pub struct SharedWords {
+    region: Region,
+}
+
+const APART: usize = 128;
+const BYTES: usize = 4096;
+
+impl SharedWords {
+    /// Makes 32 words of zero, or maps those that are there.
+    pub fn open(name: &str) -> io::Result<Self> {
+        let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path(name)?)?;
+        allocate(&file, 0, BYTES as u64)?;
+        let mapping = Mapping::new(&file, 0, BYTES, Access::Write)?;
+        Ok(Self { region: Region::mapped(mapping) })
+    }
+
+    /// One word.
+    pub fn word(&self, number: usize) -> &AtomicU64 {
+        self.region.word(number * APART)
+    }
+
+    /// Removes them. Processes that have them mapped keep what they have.
+    pub fn remove(name: &str) -> io::Result<()> {
+        std::fs::remove_file(path(name)?)
+    }
+}
+
+fn path(name: &str) -> io::Result<PathBuf> {
+    let place = Place::shared_memory(&format!("{name}.words")).map_err(io::Error::other)?;
+    Ok(place.dir().to_owned())
+}

@@ -1,0 +1,223 @@
+//! Models of the protocol: every order of two threads' steps, and every value that the memory model lets them see.
+//! Run with `RUSTFLAGS="--cfg loom" LOOM_MAX_PREEMPTIONS=3 cargo test -p tickpath-log --lib --release loom`.
+
+use ::loom::model;
+use ::loom::sync::{Arc, Condvar, Mutex};
+use ::loom::thread;
+
+use crate::append::{AppendError, Appender, Blocked};
+use crate::control::{CONTROL_BYTES, Control};
+use crate::follow::{Follower, Step};
+use crate::layout::{BASE_SEQUENCE, FRAME_HEADER_BYTES, FrameShape, GENERATION, SEGMENT_HEADER_BYTES, holding};
+use crate::region::Region;
+use crate::segments::Segments;
+use crate::sync::{AtomicU64, Ordering, fence};
+
+const FRAME: FrameShape = FrameShape { align: 64, crc: false };
+
+#[test]
+fn a_frame_is_seen_whole_and_in_order() {
+    model(|| {
+        let mut ring = Ring::new(2, 2, false);
+        let mut follower = ring.enter(0).expect("it was just opened");
+        let reader = thread::spawn(move || {
+            let mut seen = 0;
+            for _ in 0..3 {
+                match step(&mut follower) {
+                    Step::Frame(_) => seen += 1,
+                    Step::Empty | Step::End => {}
+                    Step::Lapped => panic!("nothing is recycled"),
+                }
+            }
+            assert!(seen <= 2);
+        });
+        assert!(ring.append(0));
+        assert!(ring.append(1));
+        reader.join().expect("the reader's checks hold");
+    });
+}
+
+#[test]
+fn a_reader_goes_on_in_the_next_segment() {
+    model(|| {
+        let mut ring = Ring::new(2, 1, false);
+        let mut follower = ring.enter(0).expect("it was just opened");
+        assert!(ring.append(0));
+        let regions = ring.regions.clone();
+        let reader = thread::spawn(move || {
+            assert!(matches!(step(&mut follower), Step::Frame(_)));
+            assert_eq!(step(&mut follower), Step::End);
+            if let Some(mut next) = enter(&regions, 1, 1) {
+                assert_eq!(next.sequence(), 1);
+                assert!(matches!(step(&mut next), Step::Frame(_) | Step::Empty));
+            }
+        });
+        assert!(ring.append(1));
+        reader.join().expect("the reader's checks hold");
+    });
+}
+
+#[test]
+fn a_recycled_frame_is_read_whole_or_not_at_all() {
+    model(|| {
+        let mut ring = Ring::new(2, 1, false);
+        assert!(ring.append(0) && ring.append(1));
+        let mut follower = ring.enter(0).expect("it is there still");
+        let regions = ring.regions.clone();
+        let reader = thread::spawn(move || match step(&mut follower) {
+            Step::Frame(at) => assert_eq!(at.sequence, 0),
+            Step::Lapped => {
+                if let Some(mut next) = enter(&regions, 2, 1) {
+                    assert_eq!(next.sequence(), 2);
+                    assert!(matches!(step(&mut next), Step::Frame(_) | Step::Empty));
+                }
+            }
+            other => panic!("{other:?} where a frame is, or was"),
+        });
+        assert!(ring.append(2));
+        reader.join().expect("the reader's checks hold");
+    });
+}
+
+/// A writer that recycles and a reader that pins: of the two, one sees the other. With a frame more before, the writer
+/// has looked at the cursors already, and found none.
+#[test]
+fn a_writer_never_recycles_what_a_reader_has_pinned() {
+    for frames_before in [0, 1] {
+        model(move || {
+            let mut ring = Ring::new(3, 1, true);
+            (0..3 + frames_before).for_each(|sequence| assert!(ring.append(sequence)));
+            let (regions, control, oldest) = (ring.regions.clone(), ring.control.clone(), frames_before);
+            let reader = thread::spawn(move || {
+                let region = &regions[(oldest % 3) as usize];
+                control.activate(0, oldest, 1);
+                fence(Ordering::SeqCst);
+                if region.word(GENERATION).load(Ordering::Relaxed) == holding(oldest) {
+                    let mut lent = [0; 16];
+                    region.copy_out(SEGMENT_HEADER_BYTES + FRAME_HEADER_BYTES, &mut lent);
+                    assert_eq!(lent, message(oldest), "a pinned frame has changed");
+                }
+                control.release(0);
+            });
+            ring.append(3 + frames_before);
+            reader.join().expect("the reader's checks hold");
+        });
+    }
+}
+
+/// The flags of `wake.rs` with full fences on both sides, over a futex made of a lock and a condition. A wake-up that
+/// is lost leaves the sleeper asleep, which the model reports as a deadlock.
+#[test]
+fn a_sleeper_is_woken() {
+    model(|| {
+        let (commit, flag) = (Arc::new(AtomicU64::new(0)), Arc::new(Futex::default()));
+        let (committed, sleeping) = (commit.clone(), flag.clone());
+        let sleeper = thread::spawn(move || {
+            while committed.load(Ordering::Acquire) == 0 {
+                sleeping.word.store(1, Ordering::SeqCst);
+                fence(Ordering::SeqCst);
+                if committed.load(Ordering::Acquire) == 0 {
+                    sleeping.sleep_while_set();
+                }
+            }
+        });
+        commit.store(1, Ordering::Release);
+        fence(Ordering::SeqCst);
+        if flag.word.load(Ordering::Relaxed) != 0 {
+            flag.wake_all();
+        }
+        sleeper.join().expect("the sleeper ends");
+    });
+}
+
+/// Some segments, and the one who writes them.
+struct Ring {
+    appender: Appender,
+    regions: Vec<Region>,
+    control: Control,
+    frames: usize,
+}
+
+impl Ring {
+    /// So many segments of so many frames.
+    fn new(segments: usize, frames: usize, gated: bool) -> Self {
+        let bytes = segment_bytes(frames);
+        let regions: Vec<_> = (0..segments).map(|_| Region::heap(bytes)).collect();
+        let control = Control::new(Region::heap(CONTROL_BYTES));
+        let made = Appender::fresh(Segments::Ring(regions.clone()), control.clone(), FRAME, bytes, gated, &[]);
+        Self { appender: made.expect("memory cannot fail"), regions, control, frames }
+    }
+
+    /// False if a cursor is in the way.
+    fn append(&mut self, sequence: u64) -> bool {
+        match self.appender.append(sequence * 3, 16, &message(sequence)) {
+            Ok(()) => true,
+            Err(AppendError::Blocked(Blocked::By(_))) => false,
+            Err(_) => panic!("a small frame fits into memory"),
+        }
+    }
+
+    fn enter(&self, index: u64) -> Option<Follower> {
+        enter(&self.regions, index, self.frames)
+    }
+}
+
+/// A cursor at the start of this segment, if it holds this index; as a reader enters.
+fn enter(regions: &[Region], index: u64, frames: usize) -> Option<Follower> {
+    let region = &regions[(index % regions.len() as u64) as usize];
+    if region.word(GENERATION).load(Ordering::Acquire) != holding(index) {
+        return None;
+    }
+    let base = region.word(BASE_SEQUENCE).load(Ordering::Relaxed);
+    fence(Ordering::Acquire);
+    let still = region.word(GENERATION).load(Ordering::Relaxed) == holding(index);
+    still.then(|| Follower::new(region.clone(), FRAME, segment_bytes(frames), index, base, false))
+}
+
+/// One step; a frame must be whole, and the expected one.
+fn step(follower: &mut Follower) -> Step {
+    let (expected, mut buffer) = (follower.sequence(), Vec::new());
+    let step = follower.step(&mut buffer).expect("nothing is damaged");
+    if let Step::Frame(at) = step {
+        assert_eq!((at.sequence, at.stamp, at.length), (expected, expected * 3, 16));
+        assert_eq!(buffer[..16], message(expected));
+    }
+    step
+}
+
+fn segment_bytes(frames: usize) -> usize {
+    SEGMENT_HEADER_BYTES + frames * 64
+}
+
+/// Two words that differ from those of every other message.
+fn message(sequence: u64) -> [u8; 16] {
+    [sequence as u8 + 1; 16]
+}
+
+/// A word that a thread sleeps on.
+struct Futex {
+    word: AtomicU64,
+    asleep: Mutex<()>,
+    woken: Condvar,
+}
+
+impl Default for Futex {
+    fn default() -> Self {
+        Self { word: AtomicU64::new(0), asleep: Mutex::new(()), woken: Condvar::new() }
+    }
+}
+
+impl Futex {
+    fn sleep_while_set(&self) {
+        let asleep = self.asleep.lock().expect("nobody panics with it");
+        if self.word.load(Ordering::SeqCst) == 1 {
+            drop(self.woken.wait(asleep).expect("nobody panics with it"));
+        }
+    }
+
+    fn wake_all(&self) {
+        self.word.store(0, Ordering::SeqCst);
+        drop(self.asleep.lock().expect("nobody panics with it"));
+        self.woken.notify_all();
+    }
+}

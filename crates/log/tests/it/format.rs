@@ -1,0 +1,150 @@
+//! The bytes on the disk against the table in `docs/log-format.md`.
+
+use std::collections::BTreeMap;
+use std::fs;
+
+use tickpath_clock::Calibration;
+use tickpath_log::{
+    FORMAT_VERSION, FRAME_HEADER_BYTES, HEADER_BYTES, MAX_PAYLOAD_BYTES, MAX_READERS, Policy, SEGMENT_HEADER_BYTES,
+    Start,
+};
+use zerocopy::IntoBytes;
+
+use crate::{Scratch, payload};
+
+const PAGE: &str = include_str!("../../../../docs/log-format.md");
+
+/// Offset and length of each field.
+type Fields = BTreeMap<&'static str, (usize, usize)>;
+
+#[test]
+fn the_page_names_every_byte_of_the_header() {
+    let fields = fields();
+    let mut header: Vec<_> = fields.iter().filter(|(name, _)| name.starts_with("header.")).map(|(_, &at)| at).collect();
+    header.sort_unstable();
+    let end = header.iter().fold(0, |end, &(offset, bytes)| {
+        assert_eq!(offset, end, "a hole, or an overlap");
+        offset + bytes
+    });
+    assert_eq!(end, 104);
+    assert!(end <= HEADER_BYTES);
+}
+
+#[test]
+fn files_are_as_the_page_says() {
+    let fields = fields();
+    for (policy, code, align, segments) in
+        [(Policy::Overwrite, 1, 64, 3), (Policy::Fail, 2, 64, 3), (Policy::Keep, 3, 16, 0_u32)]
+    {
+        for (scratch, crc) in [(Scratch::on_disk(policy, 3), 1), (Scratch::shared(policy, 3), 0)] {
+            let mut writer = scratch.writer();
+            let mut reader = scratch.reader(Start::Now);
+            for (sequence, length) in [(0, 5), (1, 48)] {
+                writer.publish(77 + sequence, 33, &payload(sequence, length)).expect("there is room");
+                reader.next().expect("the log is sound");
+            }
+            let data = fs::read(scratch.data()).expect("it can be read");
+            let file = File { bytes: &data, fields: &fields };
+            file.header(code, segments, align, crc);
+            file.segment(align as usize, crc == 1);
+            let control = fs::read(scratch.place().dir().join("control")).expect("it can be read");
+            File { bytes: &control, fields: &fields }.control();
+        }
+    }
+}
+
+#[test]
+fn public_constants_are_as_the_page_says() {
+    let fields = fields();
+    assert_eq!(FORMAT_VERSION, 1);
+    assert!(PAGE.contains(&format!("│ header, {HEADER_BYTES} │")) && PAGE.contains("format version 1"));
+    assert!(PAGE.contains(&format!("calibration │ … {SEGMENT_HEADER_BYTES} │")));
+    assert_eq!(fields["frame.payload"].0, FRAME_HEADER_BYTES);
+    assert!(PAGE.contains(&format!("{MAX_READERS} of them")));
+    assert_eq!(MAX_PAYLOAD_BYTES, (1 << 24) - 1);
+}
+
+struct File<'a> {
+    bytes: &'a [u8],
+    fields: &'a Fields,
+}
+
+impl File<'_> {
+    fn header(&self, policy: u32, segments: u32, align: u32, crc: u32) {
+        assert_eq!(self.field(0, "header.magic"), b"TICKLOG\0");
+        for (name, expected) in [
+            ("header.version", FORMAT_VERSION),
+            ("header.policy", policy),
+            ("header.segment_bytes", 4096),
+            ("header.segments", segments),
+            ("header.frame_align", align),
+            ("header.crc", crc),
+            ("header.checksum", crc32c::crc32c(&self.bytes[..self.fields["header.checksum"].0])),
+            ("header.reserved", 0),
+        ] {
+            assert_eq!(self.field(0, name), expected.to_le_bytes(), "{name}");
+        }
+        assert_eq!(self.field(0, "header.calibration"), Calibration::nanoseconds().as_bytes());
+    }
+
+    /// The first segment, with messages of 5 and 48 bytes.
+    fn segment(&self, align: usize, crc: bool) {
+        let start = HEADER_BYTES;
+        assert_eq!(self.word(start, "segment.generation"), 2);
+        assert_eq!(self.word(start, "segment.base_sequence"), 0);
+        assert_eq!(self.field(start, "segment.calibration"), Calibration::nanoseconds().as_bytes());
+        let mut at = start + SEGMENT_HEADER_BYTES;
+        for (sequence, length) in [(0, 5), (1, 48)] {
+            let commit = sequence << 32 | 33 << 24 | length as u64;
+            assert_eq!(self.word(at, "frame.commit"), commit);
+            assert_eq!(self.word(at, "frame.stamp"), 77 + sequence);
+            let payload_at = at + self.fields["frame.payload"].0;
+            let mut padded = payload(sequence, length);
+            padded.resize(length.next_multiple_of(8), 0);
+            let behind = payload_at + padded.len();
+            assert_eq!(self.bytes[payload_at..behind], padded);
+            if crc {
+                let summed = [&self.bytes[at..payload_at], &padded[..length]].concat();
+                let sum = u64::from(crc32c::crc32c(&summed));
+                assert_eq!(self.bytes[behind..behind + 8], sum.to_le_bytes());
+            }
+            at += (behind - at + if crc { 8 } else { 0 }).next_multiple_of(align);
+        }
+        assert_eq!(self.word(at, "frame.commit"), 0, "behind the last frame lies a zero");
+    }
+
+    /// With one registered reader, ours, that has read the first message and holds the second.
+    fn control(&self) {
+        assert_eq!(self.field(0, "control.magic"), b"TICKCTL1");
+        assert_eq!(self.field(0, "control.sleepers"), [0; 4]);
+        assert_eq!(self.word(0, "control.readers"), 1);
+        assert!([1, 2].contains(&self.word(0, "control.barrier")));
+        let (cursors, cursor_bytes) = self.fields["control.cursors"];
+        assert_eq!(self.bytes.len(), cursors + MAX_READERS * cursor_bytes);
+        assert_eq!(self.word(cursors, "cursor.state"), 1);
+        assert_eq!(self.word(cursors, "cursor.sequence"), 1);
+        assert_eq!(self.word(cursors, "cursor.pid"), u64::from(std::process::id()));
+        assert_eq!(self.word(cursors + cursor_bytes, "cursor.state"), 0);
+    }
+
+    fn field(&self, from: usize, name: &str) -> &[u8] {
+        let (offset, bytes) = self.fields[name];
+        &self.bytes[from + offset..from + offset + bytes]
+    }
+
+    fn word(&self, from: usize, name: &str) -> u64 {
+        u64::from_le_bytes(self.field(from, name).try_into().expect("a field of eight bytes"))
+    }
+}
+
+/// The rows between the marks of the page.
+fn fields() -> Fields {
+    let (_, table) = PAGE.split_once("<!-- offsets -->").expect("the table has a start");
+    let (table, _) = table.split_once("<!-- /offsets -->").expect("the table has an end");
+    let rows = table.trim().lines().skip(2).map(|row| {
+        let cells: Vec<_> = row.split('|').map(str::trim).collect();
+        let number = |cell: usize| cells[cell].parse::<usize>().expect("offset and length are numbers");
+        (cells[1], (number(2), number(3)))
+    });
+    rows.collect()
+}

@@ -1,0 +1,237 @@
+//! Processes that are killed: the writer in the middle of its work, a reader that holds a writer, a sleeper.
+
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, ChildStdout, Command, Stdio};
+
+use tickpath_clock::{Calibration, Wait};
+use tickpath_log::{Next, Place, Policy, PublishError, Reader, Registration, Start, Writer};
+
+use crate::{ALL_POLICIES, Dice, Scratch, payload, read_on, seed, tiny};
+
+const ROLE: &str = "TICKPATH_TEST_ROLE";
+const PLACE: &str = "TICKPATH_TEST_PLACE";
+const POLICY: &str = "TICKPATH_TEST_POLICY";
+
+/// What a child does before it is killed, or at most.
+const TURNS: u64 = 1_000_000;
+
+#[test]
+fn nothing_acknowledged_is_lost() {
+    let mut dice = Dice::new(seed());
+    for scratch in [Scratch::shared(Policy::Keep, 0), Scratch::on_disk(Policy::Keep, 0)] {
+        let (mut end, mut read) = (0, 0);
+        for _ in 0..15 {
+            let mut child = Process::start("writer", scratch.place(), Policy::Keep);
+            let first = child.lines.next_number().expect("the child writes");
+            assert_eq!(first, end, "a new writer goes on where the last one was killed");
+            let mut acknowledged = child.lines.skip(dice.below(3000));
+            child.kill();
+            acknowledged = child.lines.rest().or(acknowledged).or(Some(first));
+            let writer = scratch.writer();
+            let last = acknowledged.expect("at least one is acknowledged");
+            // One may be in the log whose acknowledgement was never written.
+            assert!((last + 1..=last + 2).contains(&writer.sequence()), "{last} acknowledged, {}", writer.sequence());
+            end = writer.sequence();
+            let mut reader = scratch.looker(Start::Sequence(read));
+            read = read_on(&mut reader, read);
+            assert_eq!(read, end);
+        }
+        assert_eq!(read_on(&mut scratch.looker(Start::Oldest), 0), end);
+    }
+}
+
+#[test]
+fn a_ring_goes_on_after_its_writer() {
+    let mut dice = Dice::new(seed());
+    let scratch = Scratch::shared(Policy::Overwrite, 2);
+    let mut before = None;
+    for _ in 0..10 {
+        let mut child = Process::start("writer", scratch.place(), Policy::Overwrite);
+        let first = child.lines.next_number();
+        assert!(first >= before, "{first:?} after {before:?}");
+        child.lines.skip(dice.below(3000));
+        child.kill();
+        let last = child.lines.rest().or(first).expect("at least one is acknowledged");
+        let mut writer = scratch.writer();
+        assert!(writer.sequence() > last);
+        let mut reader = scratch.reader(Start::Oldest);
+        let from = reader.sequence();
+        assert_eq!(read_on(&mut reader, from), writer.sequence());
+        let next = writer.sequence();
+        writer.publish(0, 16, &payload(next, 40)).expect("an overwrite log takes all");
+        assert_eq!(read_on(&mut reader, next), next + 1);
+        before = Some(next + 1);
+    }
+}
+
+#[test]
+fn a_killed_reader_holds_nobody() {
+    let scratch = Scratch::shared(Policy::Fail, 2);
+    let mut writer = scratch.writer();
+    let mut ours = scratch.reader(Start::Now);
+    let mut child = Process::start("reader", scratch.place(), Policy::Fail);
+    assert_eq!(child.lines.next_number(), Some(0));
+    let mut at = 0;
+    let refused = loop {
+        match writer.publish(0, 16, &payload(at, 100)) {
+            Ok(_) => at = read_on(&mut ours, at),
+            Err(e) => break e,
+        }
+        assert!(at < 1000, "the child must hold the writer");
+    };
+    assert!(matches!(refused, PublishError::Full), "{refused}");
+    assert!(matches!(writer.publish(0, 16, b"again"), Err(PublishError::Full)), "the child still lives");
+    child.kill();
+    for _ in 0..1000 {
+        writer.publish(0, 16, &payload(at, 100)).expect("the dead are buried");
+        at = read_on(&mut ours, at);
+    }
+    assert_eq!(writer.readers(), 1);
+    drop(ours);
+    assert!(matches!(writer.publish(0, 16, b"x"), Err(PublishError::NoReader)));
+}
+
+#[test]
+fn the_last_reader_killed_leaves_none() {
+    let scratch = Scratch::shared(Policy::Fail, 2);
+    let mut writer = scratch.writer();
+    let mut child = Process::start("reader", scratch.place(), Policy::Fail);
+    assert_eq!(child.lines.next_number(), Some(0));
+    child.kill();
+    let refused = (0..1000).find_map(|at| writer.publish(0, 16, &payload(at, 100)).err());
+    assert!(matches!(refused, Some(PublishError::NoReader)), "{refused:?}");
+    let mut reader = scratch.reader(Start::Now);
+    let next = writer.sequence();
+    writer.publish(0, 16, &payload(next, 100)).expect("there is a reader again");
+    assert_eq!(read_on(&mut reader, next), next + 1);
+}
+
+#[test]
+fn a_killed_sleeper_leaves_nothing() {
+    for policy in ALL_POLICIES {
+        let scratch = Scratch::shared(policy, 2);
+        let mut writer = scratch.writer();
+        for round in 0..3 {
+            let mut child = Process::start("sleeper", scratch.place(), policy);
+            assert_eq!(child.lines.next_number(), Some(round));
+            child.kill();
+            let mut reader = scratch.reader(Start::Now);
+            let registered = reader.readers();
+            assert_eq!(registered.len(), 1, "its cursor is taken over: {registered:?}");
+            assert_eq!(registered[0].pid, std::process::id());
+            writer.publish(0, 16, &payload(round, 100)).expect("there is room");
+            reader.wait(Wait::Block, 1);
+            assert_eq!(read_on(&mut reader, round), round + 1);
+        }
+    }
+}
+
+/// The work of a child, if this process is one.
+pub fn child() {
+    let Ok(role) = std::env::var(ROLE) else { return };
+    let variable = |name| std::env::var(name).expect("the parent has set it");
+    let place: Place = variable(PLACE).parse().expect("the parent names a place");
+    let policy: Policy = variable(POLICY).parse().expect("the parent names a policy");
+    match role.as_str() {
+        "writer" => publish_for_ever(&place, policy),
+        "reader" => hold(&place, Wait::Yield),
+        "sleeper" => hold(&place, Wait::Block),
+        other => panic!("'{other}' is no role"),
+    }
+}
+
+fn publish_for_ever(place: &Place, policy: Policy) {
+    let config = tiny(place.clone(), policy, 2);
+    let mut writer = Writer::open(&config, &Calibration::nanoseconds()).expect("the last writer is dead");
+    for _ in 0..TURNS {
+        let sequence = writer.sequence();
+        let bytes = payload(sequence, (sequence * 13 % 300) as usize);
+        writer.publish(0, 16, &bytes).expect("neither a ring that overwrites nor one that grows is full");
+        say(sequence);
+    }
+}
+
+/// Registers, says where, and reads nothing but its own emptiness until it is killed.
+fn hold(place: &Place, wait: Wait) {
+    let mut reader = Reader::open(place, Start::Now, Registration::Registered).expect("the parent writes");
+    say(reader.sequence());
+    for _ in 0..TURNS {
+        if wait == Wait::Block {
+            assert_eq!(reader.next().expect("the log is sound"), Next::Empty);
+        }
+        reader.wait(wait, 1_000_000_000);
+        if wait == Wait::Yield {
+            tickpath_clock::sleep_ns(1_000_000);
+        }
+    }
+}
+
+/// Tells the parent a number, on a line of its own whatever the test harness has written before.
+fn say(number: u64) {
+    let mut out = std::io::stdout().lock();
+    let told = write!(out, "\nack {number}\n").and_then(|()| out.flush());
+    told.expect("the parent listens");
+}
+
+/// A child that can be killed.
+struct Process {
+    child: Child,
+    lines: Lines,
+}
+
+impl Process {
+    fn start(role: &str, place: &Place, policy: Policy) -> Self {
+        let mut child = Command::new(std::env::current_exe().expect("this program has a path"))
+            .args(["child_main", "--exact", "--nocapture"])
+            .env(ROLE, role)
+            .env(PLACE, place.to_string())
+            .env(POLICY, policy.name())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("this program can be started again");
+        let lines = Lines(BufReader::new(child.stdout.take().expect("it is a pipe")));
+        Self { child, lines }
+    }
+
+    /// SIGKILL, and waits for the end.
+    fn kill(&mut self) {
+        self.child.kill().expect("it runs");
+        self.child.wait().expect("it ends");
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // It may be dead already; if the test failed before, it is not.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The numbers that a child says.
+struct Lines(BufReader<ChildStdout>);
+
+impl Lines {
+    /// The next number; none at the end. A line that was cut off by the kill does not count.
+    fn next_number(&mut self) -> Option<u64> {
+        loop {
+            let mut line = String::new();
+            if self.0.read_line(&mut line).expect("the pipe can be read") == 0 {
+                return None;
+            }
+            if let Some(number) = line.strip_suffix('\n').and_then(|line| line.strip_prefix("ack ")) {
+                return Some(number.parse().expect("a number"));
+            }
+        }
+    }
+
+    /// Reads so many numbers; gives the last.
+    fn skip(&mut self, count: u64) -> Option<u64> {
+        (0..count).map_while(|_| self.next_number()).last()
+    }
+
+    /// Reads to the end; gives the last number.
+    fn rest(&mut self) -> Option<u64> {
+        std::iter::from_fn(|| self.next_number()).last()
+    }
+}

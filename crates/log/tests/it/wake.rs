@@ -1,0 +1,117 @@
+//! Sleepers wake when there is something.
+
+use std::sync::mpsc::{Sender, channel};
+use std::thread;
+use std::time::Duration;
+
+use tickpath_clock::Wait;
+use tickpath_log::{Next, Policy, PublishError, Reader, Start, Writer};
+
+use crate::{Scratch, payload, read_on};
+
+const ROUNDS: u64 = 10_000;
+
+/// Far longer than the test runs: a wake-up that is lost shows as a test that does not end.
+const ASLEEP_NS: u64 = 3_600_000_000_000;
+
+/// How long the test may hang before it fails.
+const PATIENCE: Duration = Duration::from_secs(300);
+
+#[test]
+fn two_sleepers_play_ping_pong() {
+    for policy in [Policy::Overwrite, Policy::Fail] {
+        let (there, back) = (Scratch::shared(policy, 2), Scratch::shared(policy, 2));
+        let (first, second) = (there.writer(), back.writer());
+        let (hears_first, hears_second) = (there.reader(Start::Now), back.reader(Start::Now));
+        let (done, ended) = channel();
+        spawn(done.clone(), move || play(first, hears_second, true));
+        spawn(done, move || play(second, hears_first, false));
+        for _ in 0..2 {
+            ended.recv_timeout(PATIENCE).expect("both players end; one of them sleeps for ever or has failed");
+        }
+    }
+}
+
+#[test]
+fn one_publication_wakes_all_sleepers() {
+    let scratch = Scratch::shared(Policy::Fail, 2);
+    let mut writer = scratch.writer();
+    let (done, ended) = channel();
+    for _ in 0..4 {
+        let mut reader = scratch.reader(Start::Now);
+        spawn(done.clone(), move || {
+            for sequence in 0..ROUNDS / 10 {
+                assert_eq!(receive(&mut reader), sequence);
+            }
+            // Gives the last message back, so that the writer is not held up by it.
+            assert_eq!(reader.next().expect("the log is sound"), Next::Empty);
+        });
+    }
+    for sequence in 0..ROUNDS / 10 {
+        while let Err(e) = writer.publish(0, 16, &payload(sequence, 176)) {
+            assert!(matches!(e, PublishError::Full), "{e}");
+            tickpath_clock::yield_now();
+        }
+    }
+    for _ in 0..4 {
+        ended.recv_timeout(PATIENCE).expect("all sleepers end");
+    }
+}
+
+#[test]
+fn a_batch_wakes_at_its_end() {
+    let scratch = Scratch::shared(Policy::Keep, 0);
+    let mut writer = scratch.writer();
+    let mut reader = scratch.reader(Start::Now);
+    let (done, ended) = channel();
+    spawn(done, move || {
+        let mut at = 0;
+        while at < 1000 {
+            at = read_on(&mut reader, at);
+            if at < 1000 {
+                reader.wait(Wait::Block, ASLEEP_NS);
+            }
+        }
+    });
+    for first in (0..1000).step_by(10) {
+        let mut batch = writer.batch();
+        for sequence in first..first + 10 {
+            batch.push(0, 16, &payload(sequence, 20)).expect("a log that grows takes all");
+        }
+    }
+    ended.recv_timeout(PATIENCE).expect("the sleeper ends");
+}
+
+/// Runs one player; says when it has ended well. A player that fails drops its sender.
+fn spawn(done: Sender<()>, player: impl FnOnce() + Send + 'static) {
+    thread::spawn(move || {
+        player();
+        done.send(()).expect("the test waits");
+    });
+}
+
+fn play(mut writer: Writer, mut reader: Reader, serves: bool) {
+    for round in 0..ROUNDS {
+        if !serves {
+            assert_eq!(receive(&mut reader), round);
+        }
+        writer.publish(0, 16, &payload(round, 176)).expect("the other has read what was before");
+        if serves {
+            assert_eq!(receive(&mut reader), round);
+        }
+    }
+}
+
+fn receive(reader: &mut Reader) -> u64 {
+    loop {
+        match reader.next().expect("the log is sound") {
+            Next::Message(message) => {
+                assert_eq!(message.payload, payload(message.sequence, 176));
+                return message.sequence;
+            }
+            Next::Gap(missed) => panic!("nobody is lapped here, but {missed} are missing"),
+            Next::Empty => {}
+        }
+        reader.wait(Wait::Block, ASLEEP_NS);
+    }
+}

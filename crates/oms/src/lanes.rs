@@ -1,0 +1,103 @@
+//! The logs between clients, OMS and venue.
+
+use tickpath_clock::Calibration;
+use tickpath_log::{Config, OpenError, Place, Policy, Reader, Registration, Start, Writer};
+
+/// Where the lanes of one OMS lie, and how large they are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LanesConfig {
+    /// What the lanes' names begin with.
+    pub name: String,
+    /// Client sessions, from 0.
+    pub sessions: u16,
+    /// Bytes of each request lane.
+    pub request_bytes: usize,
+    /// Bytes of each report log: a client that lags by more than this learns how many reports it missed.
+    pub report_bytes: usize,
+}
+
+impl LanesConfig {
+    /// Lanes of a mebibyte, which stay in a core's second-level cache.
+    pub fn new(name: &str, sessions: u16) -> Self {
+        Self { name: name.to_owned(), sessions, request_bytes: 1 << 20, report_bytes: 1 << 20 }
+    }
+
+    /// Requests of a client session: written by the client.
+    pub fn requests(&self, session: u16) -> Result<Config, OpenError> {
+        self.lane(&format!("s{session}.requests"), Policy::Fail, self.request_bytes)
+    }
+
+    /// Reports to a client session: written by the OMS. A slow client never stops it.
+    pub fn reports(&self, session: u16) -> Result<Config, OpenError> {
+        self.lane(&format!("s{session}.reports"), Policy::Overwrite, self.report_bytes)
+    }
+
+    /// Requests to the venue: written by the OMS.
+    pub fn venue_requests(&self) -> Result<Config, OpenError> {
+        self.lane("venue.requests", Policy::Fail, self.request_bytes)
+    }
+
+    /// Reports of the venue: written by the venue, which waits for the OMS.
+    pub fn venue_reports(&self) -> Result<Config, OpenError> {
+        self.lane("venue.reports", Policy::Fail, self.report_bytes)
+    }
+
+    fn lane(&self, what: &str, policy: Policy, bytes: usize) -> Result<Config, OpenError> {
+        let place = Place::shared_memory(&format!("{}.{what}", self.name))?;
+        let topic = Config::topic(place, policy);
+        let segment_bytes = (bytes / topic.segments).next_multiple_of(4096).max(4096);
+        Ok(Config { segment_bytes, ..topic })
+    }
+
+    /// Removes all lanes. Processes that have them open keep what they have.
+    pub fn remove(&self) -> Result<(), OpenError> {
+        let mut lanes = vec![self.venue_requests()?, self.venue_reports()?];
+        for session in 0..self.sessions {
+            lanes.push(self.requests(session)?);
+            lanes.push(self.reports(session)?);
+        }
+        for lane in lanes.iter().filter(|lane| lane.place.exists()) {
+            lane.place.remove().map_err(|reason| OpenError::Io { place: lane.place.clone(), reason })?;
+        }
+        Ok(())
+    }
+}
+
+/// The OMS's ends of all lanes. Those that others write are made here too, so that it does not matter who starts first.
+pub struct Lanes {
+    /// Requests of each session.
+    pub requests: Vec<Reader>,
+    /// Reports to each session.
+    pub reports: Vec<Writer>,
+    /// Requests to the venue.
+    pub to_venue: Writer,
+    /// Reports of the venue.
+    pub from_venue: Reader,
+}
+
+impl Lanes {
+    /// Opens or makes all lanes.
+    pub fn open(config: &LanesConfig, calibration: &Calibration) -> Result<Self, OpenError> {
+        let mut requests = Vec::new();
+        let mut reports = Vec::new();
+        for session in 0..config.sessions {
+            requests.push(attach(&config.requests(session)?, calibration)?);
+            reports.push(Writer::open(&config.reports(session)?, calibration)?);
+        }
+        let to_venue = Writer::open(&config.venue_requests()?, calibration)?;
+        let from_venue = attach(&config.venue_reports()?, calibration)?;
+        Ok(Self { requests, reports, to_venue, from_venue })
+    }
+}
+
+/// A registered reader of a lane that somebody else writes, or will.
+pub fn attach(lane: &Config, calibration: &Calibration) -> Result<Reader, OpenError> {
+    if !lane.place.exists() {
+        match Writer::open(lane, calibration) {
+            // Its writer came first after all.
+            Ok(_) | Err(OpenError::HasWriter { .. }) => {}
+            Err(e) => return Err(e),
+        }
+    }
+    Reader::open(&lane.place, Start::Oldest, Registration::Registered)
+}

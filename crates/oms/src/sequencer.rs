@@ -1,0 +1,355 @@
+//! The single writer: journal, core, and what the core says, in that order.
+
+use std::collections::VecDeque;
+
+use tickpath_clock::Clock;
+use tickpath_log::{Message, PublishError, Writer};
+use tickpath_market::{
+    ExecType, ExecutionReport, Kind, OrdStatus, OrderId, Price, Request, SymbolId, TopOfBook,
+};
+use tickpath_orders::{AccountLimits, At, Core, Counts, Envelope, Input, Instrument, Output, Outputs};
+use zerocopy::IntoBytes;
+
+use crate::OmsError;
+use crate::journal::{self, Journal};
+use crate::layout::Config;
+use crate::pages::PageMaker;
+
+/// What a new journal begins with.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Desk {
+    /// What can be traded.
+    pub instruments: Vec<Instrument>,
+    /// Who may trade, and how much.
+    pub accounts: Vec<AccountLimits>,
+}
+
+/// The last price of a symbol, and when it was seen.
+#[derive(Debug, Clone, Copy, Default)]
+struct Reference {
+    price: Price,
+    stamp: u64,
+}
+
+/// Journals inputs, applies the core, and sends what it says.
+pub struct Sequencer<C> {
+    clock: C,
+    core: Core,
+    journal: Journal,
+    outputs: Outputs,
+    to_venue: Writer,
+    /// Requests that wait for the venue's lane.
+    queued: VecDeque<Request>,
+    reports: Vec<Writer>,
+    references: Vec<Reference>,
+    /// T2 of the last request.
+    released: u64,
+    /// Messages that no client or venue may send.
+    refused: u64,
+    pages: PageMaker,
+}
+
+impl<C: Clock> Sequencer<C> {
+    /// Replays the journal, brings lanes and logs up to where it ends, and is ready for the next input.
+    pub fn open(clock: C, config: &Config, to_venue: Writer, reports: Vec<Writer>) -> Result<Self, OmsError> {
+        let mut core = Core::new(tickpath_orders::Config { expected_orders: config.expected_orders });
+        let mut said = Said::above(to_venue.sequence(), reports.iter().map(Writer::sequence).collect());
+        journal::replay(&config.journal.place, &mut core, |input, outputs| said.take(input, outputs))?;
+        let journal = Journal::open(&config.journal, clock.calibration())?;
+        let pages = PageMaker::start().map_err(OmsError::Thread)?;
+        let mut sequencer = Self {
+            clock,
+            core,
+            journal,
+            outputs: Outputs::new(),
+            to_venue,
+            queued: VecDeque::new(),
+            reports,
+            references: Vec::new(),
+            released: 0,
+            refused: 0,
+            pages,
+        };
+        let known = std::mem::take(&mut said.definitions);
+        sequencer.catch_up(said)?;
+        sequencer.define(&config.desk, &known)?;
+        Ok(sequencer)
+    }
+
+    /// Takes a request of a client, as its lane holds it: T0 is the frame's stamp, `received` is T1.
+    #[inline]
+    pub fn request(&mut self, session: u16, received: u64, message: &Message<'_>) -> Result<(), OmsError> {
+        match Request::read(message.kind, message.payload) {
+            Ok(request) => self.accept(session, message.stamp, received, request),
+            Err(_) => {
+                self.refused += 1;
+                Ok(())
+            }
+        }
+    }
+
+    /// Takes a request that was read already.
+    #[inline]
+    pub fn accept(&mut self, session: u16, sent: u64, received: u64, request: Request) -> Result<(), OmsError> {
+        let reference = self.reference_of(symbol_of(&request));
+        let envelope = Envelope {
+            sent,
+            released_before: self.released,
+            reference_price: reference.price,
+            reference_age: if reference.stamp == 0 { u64::MAX } else { received.saturating_sub(reference.stamp) },
+            session,
+            reserved: [0; 6],
+        };
+        self.apply(received, &Input::Request { envelope, request })?;
+        self.send_to_venue()?;
+        self.released = self.clock.ticks();
+        self.tell_clients()?;
+        self.after_input()
+    }
+
+    /// Takes a report of the venue, received at `received`.
+    #[inline]
+    pub fn report(&mut self, received: u64, message: &Message<'_>) -> Result<(), OmsError> {
+        match ExecutionReport::read(message.kind, message.payload) {
+            Ok(report) => self.apply(received, &Input::Report(report))?,
+            Err(_) => {
+                self.refused += 1;
+                return Ok(());
+            }
+        }
+        self.send_to_venue()?;
+        self.tell_clients()?;
+        self.after_input()
+    }
+
+    /// Takes the market's price of a symbol, for checks: the middle of the top of book, stamped when it was sent.
+    #[inline]
+    pub fn tick(&mut self, stamp: u64, tick: &TopOfBook) {
+        /// Larger ids are unknown to the core.
+        const MOST: usize = 1 << 16;
+        let index = tick.symbol.0 as usize;
+        if index >= self.references.len() {
+            self.references.resize((index + 1).min(MOST), Reference::default());
+        }
+        if let Some(reference) = self.references.get_mut(index) {
+            let price = match (tick.bid.0, tick.ask.0) {
+                (0, one) | (one, 0) => one,
+                (bid, ask) => bid / 2 + ask / 2,
+            };
+            *reference = Reference { price: Price(price), stamp };
+        }
+    }
+
+    /// Sends what waits for the venue's lane. Says how many went.
+    pub fn flush(&mut self) -> Result<usize, OmsError> {
+        let mut sent = 0;
+        while let Some(request) = self.queued.front() {
+            match self.to_venue.publish(self.clock.ticks(), request.kind().code(), request.as_bytes()) {
+                Ok(_) => {
+                    self.queued.pop_front();
+                    sent += 1;
+                }
+                Err(PublishError::Full | PublishError::NoReader) => break,
+                Err(e) => return Err(OmsError::Lane(e)),
+            }
+        }
+        Ok(sent)
+    }
+
+    /// Journals that the OMS stops in order, and where the core stands.
+    pub fn stop(&mut self) -> Result<(), OmsError> {
+        let now = self.clock.ticks();
+        self.journal.digest(now, &self.core.digest())?;
+        self.journal.stop(now, self.released)
+    }
+
+    /// Orders by where they stand, and alarms.
+    pub fn counts(&self) -> Counts {
+        self.core.counts()
+    }
+
+    /// Requests that wait for the venue's lane.
+    pub fn queued(&self) -> usize {
+        self.queued.len()
+    }
+
+    /// Messages on the lanes that were none: dropped, counted, never journaled.
+    pub fn refused(&self) -> u64 {
+        self.refused
+    }
+
+    /// The core, for questions.
+    pub fn core(&self) -> &Core {
+        &self.core
+    }
+
+    #[inline]
+    fn apply(&mut self, stamp: u64, input: &Input) -> Result<(), OmsError> {
+        let sequence = self.journal.append(stamp, input)?;
+        self.core.apply(At { sequence, stamp }, input, &mut self.outputs);
+        Ok(())
+    }
+
+    #[inline]
+    fn send_to_venue(&mut self) -> Result<(), OmsError> {
+        for output in self.outputs.iter() {
+            let Output::Venue(request) = output else { continue };
+            // What waits goes first, or the venue would see a cancel before its order.
+            if !self.queued.is_empty() {
+                self.queued.push_back(*request);
+                continue;
+            }
+            match self.to_venue.publish(self.clock.ticks(), request.kind().code(), request.as_bytes()) {
+                Ok(_) => {}
+                Err(PublishError::Full | PublishError::NoReader) => self.queued.push_back(*request),
+                Err(e) => return Err(OmsError::Lane(e)),
+            }
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn tell_clients(&mut self) -> Result<(), OmsError> {
+        for output in self.outputs.iter() {
+            tell(&mut self.reports, self.clock.ticks(), output)?;
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn after_input(&mut self) -> Result<(), OmsError> {
+        if self.journal.wants_digest() {
+            self.journal.digest(self.clock.ticks(), &self.core.digest())?;
+        }
+        if self.core.wants_page()
+            && let Some(page) = self.pages.take()
+        {
+            self.core.give_page(page);
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn reference_of(&self, symbol: SymbolId) -> Reference {
+        self.references.get(symbol.0 as usize).copied().unwrap_or_default()
+    }
+
+    /// Journals what the desk has that the journal does not say yet.
+    fn define(&mut self, desk: &Desk, known: &[Input]) -> Result<(), OmsError> {
+        let instruments = desk.instruments.iter().map(|i| Input::Instrument(*i));
+        let accounts = desk.accounts.iter().map(|a| Input::Account(*a));
+        for input in instruments.chain(accounts) {
+            if !known.contains(&input) {
+                self.apply(self.clock.ticks(), &input)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Emits what was said before the restart and had not left yet: what lies above the tail of each log.
+    fn catch_up(&mut self, said: Said) -> Result<(), OmsError> {
+        if self.to_venue.sequence() == 0 && !said.to_venue.is_empty() {
+            // The lane was lost with the host. What it held may have reached the venue or not.
+            return self.doubt(&said.to_venue);
+        }
+        self.queued = said.to_venue.into();
+        self.flush()?;
+        for output in &said.to_clients {
+            tell(&mut self.reports, self.clock.ticks(), output)?;
+        }
+        Ok(())
+    }
+
+    /// Makes orders `Unknown` whose request cannot be proved to have arrived: they are asked for, never sent again.
+    fn doubt(&mut self, requests: &[Request]) -> Result<(), OmsError> {
+        for request in requests {
+            let Request::New(order) = request else { continue };
+            let id = OrderId(order.client_order_id.0);
+            if self.core.order(id).is_none_or(|view| view.status != OrdStatus::PendingNew) {
+                continue;
+            }
+            let report = ExecutionReport {
+                order_id: id,
+                symbol: order.symbol,
+                account: order.account,
+                exec_type: ExecType::PendingNew.code(),
+                status: OrdStatus::Unknown.code(),
+                side: order.side,
+                ..ExecutionReport::default()
+            };
+            self.apply(self.clock.ticks(), &Input::Report(report))?;
+            self.tell_clients()?;
+        }
+        Ok(())
+    }
+}
+
+/// What a replay said beyond the tails of the logs, and the definitions that hold at its end.
+struct Said {
+    to_venue: Vec<Request>,
+    to_clients: Vec<Output>,
+    definitions: Vec<Input>,
+    /// Outputs that the venue's lane, and each session's log, hold already.
+    venue_tail: u64,
+    client_tails: Vec<u64>,
+}
+
+impl Said {
+    fn above(venue_tail: u64, client_tails: Vec<u64>) -> Self {
+        Self { to_venue: Vec::new(), to_clients: Vec::new(), definitions: Vec::new(), venue_tail, client_tails }
+    }
+
+    fn take(&mut self, input: &Input, outputs: &[Output]) {
+        match input {
+            Input::Instrument(new) => {
+                self.definitions.retain(|d| !matches!(d, Input::Instrument(old) if old.symbol == new.symbol));
+                self.definitions.push(*input);
+            }
+            Input::Account(new) => {
+                self.definitions.retain(|d| !matches!(d, Input::Account(old) if old.account == new.account));
+                self.definitions.push(*input);
+            }
+            Input::Kill(_) | Input::Request { .. } | Input::Report(_) => {}
+        }
+        for output in outputs {
+            match output {
+                Output::Venue(request) if is_above(&mut self.venue_tail) => self.to_venue.push(*request),
+                Output::Venue(_) => {}
+                Output::Report { session, .. } | Output::Denied { session, .. } => {
+                    if self.client_tails.get_mut(usize::from(*session)).is_some_and(is_above) {
+                        self.to_clients.push(*output);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Counts one output against what a log holds; true if the log does not hold it.
+fn is_above(tail: &mut u64) -> bool {
+    let above = *tail == 0;
+    *tail = tail.saturating_sub(1);
+    above
+}
+
+/// Publishes an output on its session's report log. A session that is gone hears nothing.
+#[inline]
+fn tell(reports: &mut [Writer], stamp: u64, output: &Output) -> Result<(), OmsError> {
+    let (session, kind, bytes) = match output {
+        Output::Venue(_) => return Ok(()),
+        Output::Report { session, report } => (session, Kind::ExecutionReport, report.as_bytes()),
+        Output::Denied { session, denied } => (session, Kind::OrderDenied, denied.as_bytes()),
+    };
+    match reports.get_mut(usize::from(*session)) {
+        Some(log) => log.publish(stamp, kind.code(), bytes).map(|_| ()).map_err(OmsError::Lane),
+        None => Ok(()),
+    }
+}
+
+fn symbol_of(request: &Request) -> SymbolId {
+    match request {
+        Request::New(m) => m.symbol,
+        Request::Cancel(m) => m.symbol,
+        Request::Replace(m) => m.symbol,
+    }
+}
