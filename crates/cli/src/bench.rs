@@ -65,7 +65,8 @@ pub fn finish(result: &ResultFile, output: &Output) -> anyhow::Result<()> {
         result.save(file)?;
     }
     if let Some(file) = &output.html {
-        std::fs::write(file, tickpath_lab::report::html(result)).with_context(|| format!("cannot write {}", file.display()))?;
+        std::fs::write(file, tickpath_lab::report::html(result))
+            .with_context(|| format!("cannot write {}", file.display()))?;
     }
     Ok(())
 }
@@ -164,7 +165,9 @@ fn bench_orders(lab: &Lab<'_>, args: &OrdersArgs, result: &mut ResultFile) -> an
     for repeat in 1..=args.repeat {
         for &layout in &args.layout {
             for &wait in &args.wait {
-                let folder = |dir: &std::path::PathBuf| if several { dir.join(format!("{layout}-{wait}-{repeat}")) } else { dir.clone() };
+                let folder = |dir: &std::path::PathBuf| {
+                    if several { dir.join(format!("{layout}-{wait}-{repeat}")) } else { dir.clone() }
+                };
                 let settings = orders::Settings {
                     layout,
                     wait,

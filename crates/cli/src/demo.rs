@@ -22,12 +22,8 @@ pub fn run(args: &Demo) -> anyhow::Result<Outcome> {
     if let Some(file) = args.ticks.as_ref().filter(|file| !file.is_file()) {
         return Err(Usage(format!("--ticks {}: no such file", file.display())).into());
     }
-    let settings = Settings {
-        file: args.ticks.clone(),
-        seed: args.seed,
-        cpus: args.cpus.two()?,
-        venue: args.venue.clone(),
-    };
+    let settings =
+        Settings { file: args.ticks.clone(), seed: args.seed, cpus: args.cpus.two()?, venue: args.venue.clone() };
     let bar = Bar::new(args.output.quiet);
     let mut result = new_result("path");
     let found = {
@@ -37,7 +33,8 @@ pub fn run(args: &Demo) -> anyhow::Result<Outcome> {
     drop(bar);
     result.check().context("this is a defect of Tickpath")?;
     let page = args.output.html.clone().unwrap_or_else(|| PathBuf::from("tickpath-demo.html"));
-    std::fs::write(&page, tickpath_lab::report::html(&result)).with_context(|| format!("cannot write {}", page.display()))?;
+    std::fs::write(&page, tickpath_lab::report::html(&result))
+        .with_context(|| format!("cannot write {}", page.display()))?;
     if let Some(file) = &args.output.json {
         result.save(file)?;
     }
@@ -68,10 +65,8 @@ fn text(result: &ResultFile, found: &Found) -> String {
 
 /// A row for each hop, p50 to p99.99.
 fn hops(run: &Run) -> String {
-    let mut out = format!(
-        "\n{:<18}{:>10}{:>10}{:>10}{:>10}{:>10}{:>11}\n",
-        "", "50%", "90%", "99%", "99.9%", "99.99%", "worst"
-    );
+    let mut out =
+        format!("\n{:<18}{:>10}{:>10}{:>10}{:>10}{:>10}{:>11}\n", "", "50%", "90%", "99%", "99.9%", "99.99%", "worst");
     for (name, hop) in run.hops_in_path_order() {
         if name.ends_with("_gap") {
             continue;
@@ -156,7 +151,8 @@ fn redis(result: &ResultFile, found: &Found) -> String {
 fn venue(result: &ResultFile) -> String {
     let mut out = String::new();
     for run in &result.runs {
-        let (Some(connect), Some(share)) = (run.figures.get("tcp_connect_ns"), run.figures.get("path_share_percent")) else {
+        let (Some(connect), Some(share)) = (run.figures.get("tcp_connect_ns"), run.figures.get("path_share_percent"))
+        else {
             continue;
         };
         let wait = run.params.text("wait").unwrap_or_default();

@@ -51,8 +51,8 @@ mod report;
 mod used;
 mod venue;
 
-pub use line::{Line, LineError};
 pub use book::Book;
+pub use line::{Line, LineError};
 pub use order::Order;
 pub use queue::Slot;
 pub use reject::Reject;

@@ -119,7 +119,12 @@ impl Reading {
                 self.journal.orders += u64::from(matches!(request, Request::New(_)));
                 let group = (request.client_order_id().0 >> 32) as u32;
                 let stamps = &mut self.journal.groups.entry(group).or_default().stamps;
-                stamps.push(Stamps { cause: request.cause(), sent: envelope.sent, received: stamp, ..Stamps::default() });
+                stamps.push(Stamps {
+                    cause: request.cause(),
+                    sent: envelope.sent,
+                    received: stamp,
+                    ..Stamps::default()
+                });
                 let place = (group, stamps.len() - 1);
                 self.places.insert(sequence, place);
                 self.last = Some(place);

@@ -180,7 +180,9 @@ fn push_python(result: &mut ResultFile, publish: f64, message: f64) {
         repeat: 1,
         phase: crate::result::Phase::Cold,
         valid: true,
-        notes: vec!["one publish a process through a lazy connection, to a subscriber that spins on get_message()".to_owned()],
+        notes: vec![
+            "one publish a process through a lazy connection, to a subscriber that spins on get_message()".to_owned(),
+        ],
         ..Run::default()
     };
     run.figures.insert("publish_one_process_ns".to_owned(), publish);
@@ -191,7 +193,8 @@ fn push_python(result: &mut ResultFile, publish: f64, message: f64) {
 /// The venue's distance, and each path's share of the way there.
 fn connect_to_venue(lab: &Lab<'_>, venue: &str, result: &mut ResultFile) -> Result<(), LabError> {
     lab.progress.step("connecting to the venue", 1.0);
-    let failed = |what: String| LabError::Setting(format!("--venue {venue}: {what}; write HOST:PORT of a server that listens"));
+    let failed =
+        |what: String| LabError::Setting(format!("--venue {venue}: {what}; write HOST:PORT of a server that listens"));
     let address = venue.to_socket_addrs().map_err(|e| failed(e.to_string()))?.next();
     let address = address.ok_or_else(|| failed("no address".to_owned()))?;
     let mut times = Vec::new();

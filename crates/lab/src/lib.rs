@@ -47,7 +47,9 @@ pub enum LabError {
     #[error("{0}")]
     Setting(String),
     /// A process did not answer in time.
-    #[error("the {role} process did not answer within {seconds} s; is the machine overloaded, or a CPU shared by two busy threads?")]
+    #[error(
+        "the {role} process did not answer within {seconds} s; is the machine overloaded, or a CPU shared by two busy threads?"
+    )]
     Silent {
         /// What it was for.
         role: String,

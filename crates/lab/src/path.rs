@@ -124,7 +124,9 @@ fn check(settings: &Settings) -> Result<(), LabError> {
         return wrong(format!("--speed {speed} is not possible; use a number above zero"));
     }
     if settings.cpus[0] == settings.cpus[1] && settings.wait == Wait::Busy {
-        return wrong("feed and trader would both spin on one CPU; name two with --cpus, or use --wait block".to_owned());
+        return wrong(
+            "feed and trader would both spin on one CPU; name two with --cpus, or use --wait block".to_owned(),
+        );
     }
     Ok(())
 }
@@ -395,11 +397,7 @@ struct Seen {
 
 /// Takes one tick off the topic, if there is one.
 #[inline(always)]
-fn take_tick(
-    topic: &mut dyn Subscriber,
-    clock: &HostClock,
-    traded: &mut Traded,
-) -> Result<Option<Seen>, LabError> {
+fn take_tick(topic: &mut dyn Subscriber, clock: &HostClock, traded: &mut Traded) -> Result<Option<Seen>, LabError> {
     let mut found = None;
     let polled = topic.poll(1, &mut |event| match event {
         BusEvent::Message(message) => {

@@ -254,12 +254,14 @@ fn judge(run: &mut Run, settings: &Settings, published: &Published, idle: &[Gap]
     let took = calibration.ns_between(published.first, published.last) as f64 / 1e9;
     if took > 0.0 && planned / took < 0.99 && settings.count > 1 {
         run.valid = false;
-        run.notes.push(format!("the generator reached {:.1} % of its rate; use a lower --rate", 100.0 * planned / took));
+        run.notes
+            .push(format!("the generator reached {:.1} % of its rate; use a lower --rate", 100.0 * planned / took));
     }
     if published.late_share > 0.01 {
         run.valid = false;
         let share = 100.0 * published.late_share;
-        run.notes.push(format!("{share:.1} % of sends came late by more than the interval or 10 µs; use a lower --rate"));
+        run.notes
+            .push(format!("{share:.1} % of sends came late by more than the interval or 10 µs; use a lower --rate"));
     }
     void_attribution(run, idle, gaps, took);
 }

@@ -9,8 +9,8 @@ use tickpath_clock::{Clock, HostClock, Wait};
 use tickpath_exchange::{Line, Venue};
 use tickpath_log::{Config as LogConfig, Place, Reader, Registration, Start, Writer};
 use tickpath_market::{
-    AccountId, ClientOrderId, NewOrder, OrderType, PositionEffect, Price, Quantity, Side, Symbol, SymbolId, TimeInForce,
-    VenueId,
+    AccountId, ClientOrderId, NewOrder, OrderType, PositionEffect, Price, Quantity, Side, Symbol, SymbolId,
+    TimeInForce, VenueId,
 };
 use tickpath_oms::{Config, Desk, LanesConfig};
 use tickpath_orders::{AccountLimits, Instrument};
@@ -77,10 +77,13 @@ impl FromStr for OrderSpec {
                 "tif" => spec.tif = value,
                 "position" => spec.position = value,
                 "account" => {
-                    spec.account = value.parse().map_err(|_| format!("'{value}' is no account number; use 0 to 65535"))?;
+                    spec.account =
+                        value.parse().map_err(|_| format!("'{value}' is no account number; use 0 to 65535"))?;
                 }
                 other => {
-                    return Err(format!("'{other}' is no field of an order; use symbol, side, qty, price, tif, position, account"));
+                    return Err(format!(
+                        "'{other}' is no field of an order; use symbol, side, qty, price, tif, position, account"
+                    ));
                 }
             }
         }
@@ -152,7 +155,8 @@ pub(crate) fn lanes(name: &str, request_bytes: usize, report_bytes: usize) -> La
 
 /// One instrument and one account whose limits no benchmark's order breaks, but every check runs.
 fn desk(role: &OmsRole, ticks_per_second: u64) -> Result<Desk, LabError> {
-    let name: Symbol = role.symbol.parse().map_err(|e: tickpath_market::SymbolError| LabError::Setting(e.to_string()))?;
+    let name: Symbol =
+        role.symbol.parse().map_err(|e: tickpath_market::SymbolError| LabError::Setting(e.to_string()))?;
     let instrument = Instrument { symbol: SYMBOL, venue: VENUE, reserved: 0, name, multiplier: 1 };
     let account = AccountLimits {
         account: AccountId(role.account),

@@ -5,8 +5,8 @@ use std::collections::VecDeque;
 use crate::PublishError;
 use crate::control::Control;
 use crate::layout::{
-    BASE_SEQUENCE, Commit, FRAME_HEADER_BYTES, FrameShape, GENERATION, KIND_END, SEGMENT_HEADER_BYTES, changing,
-    holding,
+    BASE_SEQUENCE, Commit, FRAME_HEADER_BYTES, FrameShape, GENERATION, KIND_END, MAX_PAYLOAD_BYTES,
+    SEGMENT_HEADER_BYTES, changing, holding,
 };
 use crate::region::Region;
 use crate::segments::Segments;
@@ -31,8 +31,9 @@ pub(crate) struct Appender {
     calibration: Vec<u8>,
     /// Index and first sequence number of each segment that is still there, oldest first; empty if the log grows.
     bases: VecDeque<(u64, u64)>,
-    /// No cursor was below this when they were last looked at.
+    /// No cursor was below this when they were last looked at, and so many readers had joined by then.
     slowest: u64,
+    joined: u64,
 }
 
 /// Why a new segment cannot be entered.
@@ -67,6 +68,7 @@ impl Appender {
             calibration: calibration.to_vec(),
             bases: VecDeque::new(),
             slowest: 0,
+            joined: 0,
         };
         let region = appender.region.clone();
         appender.open_segment(&region, 0);
@@ -87,7 +89,7 @@ impl Appender {
     #[inline(always)]
     pub fn append(&mut self, stamp: u64, kind: u8, payload: &[u8]) -> Result<(), AppendError> {
         let bytes = self.frame.bytes(payload.len());
-        if self.offset + bytes > self.segment_bytes {
+        if self.offset + bytes > self.segment_bytes || payload.len() > MAX_PAYLOAD_BYTES {
             self.next_segment(bytes, payload.len())?;
         }
         let (at, next) = (self.offset, self.offset + bytes);
@@ -122,7 +124,7 @@ impl Appender {
 
     #[cold]
     fn next_segment(&mut self, bytes: usize, payload: usize) -> Result<(), AppendError> {
-        if SEGMENT_HEADER_BYTES + bytes > self.segment_bytes {
+        if SEGMENT_HEADER_BYTES + bytes > self.segment_bytes || payload > MAX_PAYLOAD_BYTES {
             return Err(AppendError::TooLarge(payload));
         }
         self.roll().map_err(AppendError::Blocked)
@@ -149,19 +151,22 @@ impl Appender {
         }
         let still_needed_below =
             self.bases.iter().find(|(index, _)| index + ring > next).map_or(self.sequence, |b| b.1);
-        if self.slowest >= still_needed_below {
-            return Ok(());
-        }
         // A reader that comes now publishes its cursor and then looks at the generation; we change the generation and
         // then look at the cursors. With a full fence on both sides one of us sees the other.
         let generation = region.word(GENERATION);
         let before = generation.load(Ordering::Relaxed);
         generation.store(changing(next), Ordering::SeqCst);
         fence(Ordering::SeqCst);
+        let joined = self.control.joined();
+        if joined == self.joined && self.slowest > still_needed_below {
+            return Ok(());
+        }
+        self.joined = joined;
         let slowest = self.control.registered().min_by_key(|reader| reader.cursor);
-        self.slowest = slowest.map_or(self.sequence, |reader| reader.cursor);
+        self.slowest = slowest.map_or(u64::MAX, |reader| reader.cursor);
         match slowest {
-            Some(reader) if reader.cursor < still_needed_below => {
+            // A cursor at the first frame behind the segment may still stand at its end mark.
+            Some(reader) if reader.cursor <= still_needed_below => {
                 generation.store(before, Ordering::Release);
                 Err(Blocked::By(reader.slot))
             }
@@ -225,6 +230,7 @@ pub(crate) fn frame_crc(commit: Commit, stamp: u64, payload: &[u8]) -> u32 {
 pub(crate) mod recover {
     use super::*;
     use crate::follow::{Follower, Step};
+    use crate::layout::index_held;
 
     /// What is there.
     struct Found {
@@ -243,17 +249,20 @@ pub(crate) mod recover {
             gated: bool,
             calibration: &[u8],
         ) -> Result<Self, ResumeError> {
-            let Some(found) = find(&mut segments)? else {
+            let Some(found) = find(&segments)? else {
                 return Ok(Self::fresh(segments, control, frame, segment_bytes, gated, calibration)?);
             };
             if found.index > 0 {
-                end_previous(&mut segments, &found, frame, segment_bytes)?;
+                end_previous(&segments, &found, frame, segment_bytes)?;
             }
             let region = segments.make(found.index)?;
             let mut follower = Follower::new(region.clone(), frame, segment_bytes, found.index, found.base, false);
             let (offset, sequence) = tail(&mut follower)?;
-            if offset < segment_bytes {
-                region.word(offset).store(0, Ordering::Relaxed);
+            // What a torn write left must never be taken for a frame again, not after a second loss of power either.
+            for at in (offset..segment_bytes).step_by(8) {
+                if region.word(at).load(Ordering::Relaxed) != 0 {
+                    region.word(at).store(0, Ordering::Relaxed);
+                }
             }
             Ok(Self {
                 segments,
@@ -268,6 +277,7 @@ pub(crate) mod recover {
                 calibration: calibration.to_vec(),
                 bases: found.bases,
                 slowest: 0,
+                joined: 0,
             })
         }
 
@@ -280,15 +290,15 @@ pub(crate) mod recover {
     }
 
     /// The newest segment that was opened whole, and all that are still there.
-    fn find(segments: &mut Segments) -> Result<Option<Found>, ResumeError> {
+    fn find(segments: &Segments) -> Result<Option<Found>, ResumeError> {
         let mut bases = Vec::new();
         let mut slot = 0;
         while let Some(region) = segments.get(slot).transpose().filter(|_| segments.ring_len().is_none_or(|n| slot < n))
         {
             let region = region?;
             let generation = region.word(GENERATION).load(Ordering::Acquire);
-            if generation != 0 && generation.is_multiple_of(2) {
-                bases.push((generation / 2 - 1, region.word(BASE_SEQUENCE).load(Ordering::Relaxed)));
+            if let Some(index) = index_held(generation, slot, segments.ring_len()) {
+                bases.push((index, region.word(BASE_SEQUENCE).load(Ordering::Relaxed)));
             } else if segments.ring_len().is_none() {
                 break;
             }
@@ -303,7 +313,7 @@ pub(crate) mod recover {
     /// A writer that dies between opening a segment and ending the one before leaves readers at a zero commit word
     /// there for ever: end it for them.
     fn end_previous(
-        segments: &mut Segments,
+        segments: &Segments,
         found: &Found,
         frame: FrameShape,
         segment_bytes: usize,
@@ -316,6 +326,10 @@ pub(crate) mod recover {
         let base = region.word(BASE_SEQUENCE).load(Ordering::Relaxed);
         let mut follower = Follower::new(region.clone(), frame, segment_bytes, index, base, false);
         let (offset, sequence) = tail(&mut follower)?;
+        if sequence != found.base {
+            let what = "it ends before the next segment begins";
+            return Err(ResumeError::Damaged(crate::ReadError::Damaged { sequence, segment: index, offset, what }));
+        }
         if offset < segment_bytes {
             region.word(offset).store(Commit::new(0, KIND_END, sequence).0, Ordering::Release);
         }
@@ -330,10 +344,7 @@ pub(crate) mod recover {
                 Ok(Step::Frame(_)) => {}
                 Ok(Step::Empty | Step::End | Step::Lapped) => return Ok((follower.offset(), follower.sequence())),
                 // A torn last frame was never acknowledged; anything behind it means that the damage lies in the middle.
-                Err(damage) if follower.rest_is_empty() => {
-                    let _ = damage;
-                    return Ok((follower.offset(), follower.sequence()));
-                }
+                Err(_) if follower.is_torn_tail() => return Ok((follower.offset(), follower.sequence())),
                 Err(damage) => return Err(ResumeError::Damaged(damage)),
             }
         }

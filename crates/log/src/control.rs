@@ -2,7 +2,8 @@
 //!
 //! ```text
 //!   0    magic and format version
-//!   64   sleepers: 1 while somebody sleeps (a futex) · 72 readers: registered ones · 80 barrier: how fences are made
+//!   64   sleepers: 1 while somebody sleeps (a futex) · 72 readers: registered ones · 80 barrier: how fences are made ·
+//!        88 joined: readers that ever registered
 //!   4096 cursors, 64 bytes each: state, sequence number to be read next, process id
 //! ```
 //! The line at 64 is the only one that a writer looks at for each message; it changes when a reader comes, goes or
@@ -19,6 +20,7 @@ pub const MAX_READERS: usize = if cfg!(loom) { 2 } else { 256 };
 pub(crate) const SLEEPERS: usize = 64;
 const READERS: usize = 72;
 const BARRIER: usize = 80;
+const JOINED: usize = 88;
 const CURSORS: usize = if cfg!(loom) { 128 } else { 4096 };
 const CURSOR_BYTES: usize = 64;
 
@@ -75,6 +77,12 @@ impl Control {
         if self.word(slot, 0).swap(ACTIVE, Ordering::SeqCst) == FREE {
             self.region.word(READERS).fetch_add(1, Ordering::SeqCst);
         }
+        self.region.word(JOINED).fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// How many readers ever registered: a change tells a writer to look at all cursors again.
+    pub fn joined(&self) -> u64 {
+        self.region.word(JOINED).load(Ordering::SeqCst)
     }
 
     /// Gives a cursor back. Same rule.

@@ -9,7 +9,9 @@ use tickpath_clock::Calibration;
 use zerocopy::{FromZeros, IntoBytes};
 
 use crate::control::{CONTROL_BYTES, Control};
-use crate::layout::{FORMAT_VERSION, FrameShape, HEADER_BYTES, Header, MAGIC, SEGMENT_HEADER_BYTES};
+use crate::layout::{
+    FORMAT_VERSION, FRAME_HEADER_BYTES, FrameShape, HEADER_BYTES, Header, MAGIC, SEGMENT_HEADER_BYTES,
+};
 use crate::mapping::{Access, Mapping, allocate};
 use crate::region::Region;
 use crate::segments::Segments;
@@ -94,8 +96,9 @@ impl Shape {
 
     /// The longest payload of one frame.
     pub fn max_payload(&self) -> usize {
-        let room = self.segment_bytes - SEGMENT_HEADER_BYTES - self.frame.bytes(0);
-        (room / 8 * 8).min(crate::layout::MAX_PAYLOAD_BYTES)
+        let crc = if self.frame.crc { 8 } else { 0 };
+        let room = self.segment_bytes - SEGMENT_HEADER_BYTES - FRAME_HEADER_BYTES - crc;
+        room.min(crate::layout::MAX_PAYLOAD_BYTES)
     }
 
     /// Maps the segments.

@@ -76,12 +76,22 @@ impl Follower {
         self.lend = lend;
     }
 
-    /// Looks at the cursor without moving it: true if there is anything to be told.
+    /// Looks at the cursor without moving it: none if the segment is full and the next one must be asked.
     #[inline(always)]
-    pub fn has_news(&self) -> bool {
-        self.offset >= self.segment_bytes
-            || self.region.word(self.offset).load(Ordering::Acquire) != 0
-            || self.is_lapped()
+    pub fn has_news(&self) -> Option<bool> {
+        let full = self.offset >= self.segment_bytes;
+        let is_end = || {
+            let commit = Commit(self.region.word(self.offset).load(Ordering::Acquire));
+            (commit == Commit::new(0, KIND_END, self.sequence), commit.0 != 0)
+        };
+        match (self.is_lapped(), full) {
+            (true, _) => Some(true),
+            (false, true) => None,
+            (false, false) => match is_end() {
+                (true, _) => None,
+                (false, news) => Some(news),
+            },
+        }
     }
 
     /// Reads the frame at the cursor. Its payload is copied into `buffer`, unless frames are lent.
@@ -95,13 +105,13 @@ impl Follower {
         if commit.0 == 0 {
             return Ok(if self.is_lapped() { Step::Lapped } else { Step::Empty });
         }
+        if commit == Commit::new(0, KIND_END, self.sequence) {
+            return Ok(if self.is_lapped() { Step::Lapped } else { Step::End });
+        }
         let length = commit.length();
         let bytes = self.frame.bytes(length);
-        if !commit.is_of(self.sequence) || self.offset + bytes > self.segment_bytes || commit.kind() == 0 {
+        if !commit.is_of(self.sequence) || self.offset + bytes > self.segment_bytes || commit.kind() <= KIND_END {
             return self.lapped_or_damaged("the commit word does not fit the sequence");
-        }
-        if commit.kind() == KIND_END {
-            return Ok(if self.is_lapped() { Step::Lapped } else { Step::End });
         }
         let stamp = self.region.word(self.offset + 8).load(Ordering::Relaxed);
         let at = self.offset + FRAME_HEADER_BYTES;
@@ -132,11 +142,37 @@ impl Follower {
         !self.lend && self.region.word(GENERATION).load(Ordering::Relaxed) != holding(self.index)
     }
 
-    /// True if there is not one bit behind the frame at the cursor, as after a torn last write.
-    pub fn rest_is_empty(&self) -> bool {
-        let length = Commit(self.region.word(self.offset).load(Ordering::Acquire)).length();
-        let next = self.offset.saturating_add(self.frame.bytes(length));
-        (next..self.segment_bytes).step_by(8).all(|at| self.region.word(at).load(Ordering::Relaxed) == 0)
+    /// True if what lies at the cursor is the torn last write of a writer that died with its host: it claims to be the
+    /// next frame, and no later frame is there. Anything else is damage in the middle, which must not be cut.
+    pub fn is_torn_tail(&self) -> bool {
+        let commit = Commit(self.region.word(self.offset).load(Ordering::Acquire));
+        let bytes = self.frame.bytes(commit.length());
+        let claims = commit.is_of(self.sequence) && commit.kind() > KIND_END && self.frame.crc;
+        claims && self.offset + bytes <= self.segment_bytes && !self.has_later_frame()
+    }
+
+    /// Looks for the frame after the next one, or the end mark in its place, wherever the one at the cursor ends.
+    fn has_later_frame(&self) -> bool {
+        let later = self.sequence + 1;
+        (self.offset..self.segment_bytes).step_by(self.frame.align).skip(1).any(|at| {
+            let commit = Commit(self.region.word(at).load(Ordering::Relaxed));
+            if commit == Commit::new(0, KIND_END, later) {
+                return true;
+            }
+            let length = commit.length();
+            let fits =
+                commit.is_of(later) && commit.kind() > KIND_END && at + self.frame.bytes(length) <= self.segment_bytes;
+            fits && self.is_whole(at, commit)
+        })
+    }
+
+    /// True if the frame at this offset carries the right checksum.
+    fn is_whole(&self, at: usize, commit: Commit) -> bool {
+        let mut payload = vec![0; commit.length()];
+        self.region.copy_out(at + FRAME_HEADER_BYTES, &mut payload);
+        let stamp = self.region.word(at + 8).load(Ordering::Relaxed);
+        let stored = self.region.word(at + self.frame.crc_at(payload.len())).load(Ordering::Relaxed);
+        stored == u64::from(frame_crc(commit, stamp, &payload))
     }
 
     fn crc_is_good(&self, commit: Commit, stamp: u64, at: usize, length: usize, copied: &[u8]) -> bool {

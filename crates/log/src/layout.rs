@@ -105,6 +105,16 @@ pub(crate) fn holding(index: u64) -> u64 {
     2 * index + 2
 }
 
+/// The index that a place in the ring (`ring` of them), or in a growing file, holds by its generation; none if it holds
+/// none, or one that cannot lie there.
+pub(crate) fn index_held(generation: u64, place: u64, ring: Option<u64>) -> Option<u64> {
+    /// Beyond this only damage leads.
+    const MOST: u64 = 1 << 62;
+    let index = (generation / 2).checked_sub(1).filter(|index| generation.is_multiple_of(2) && *index < MOST)?;
+    let lies_at = ring.map_or(index, |ring| index % ring);
+    (lies_at == place).then_some(index)
+}
+
 /// How frames are laid out in one log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct FrameShape {

@@ -42,6 +42,11 @@ mod region;
 mod segments;
 mod sync;
 
+#[cfg(all(test, not(loom)))]
+mod heap_tests;
+#[cfg(all(loom, test))]
+mod loom;
+
 #[cfg(not(loom))]
 mod config;
 #[cfg(not(loom))]

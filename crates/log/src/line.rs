@@ -21,7 +21,8 @@ const BYTES: usize = 4096;
 impl SharedWords {
     /// Makes 32 words of zero, or maps those that are there.
     pub fn open(name: &str) -> io::Result<Self> {
-        let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path(name)?)?;
+        let file =
+            OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path(name)?)?;
         allocate(&file, 0, BYTES as u64)?;
         let mapping = Mapping::new(&file, 0, BYTES, Access::Write)?;
         Ok(Self { region: Region::mapped(mapping) })

@@ -45,6 +45,21 @@ pub(crate) enum TryLock {
 
 /// Locks one byte of the file at `path`, which is made with this mode if it is not there.
 pub(crate) fn try_lock(path: &Path, byte: u32, mode: u32) -> io::Result<TryLock> {
+    loop {
+        let tried = try_lock_once(path, byte, mode)?;
+        match &tried {
+            // Somebody removed the file between our opening and locking it: that lock excludes nobody.
+            TryLock::Ours(lock) if file_id(path) != Some(lock.id) => continue,
+            _ => return Ok(tried),
+        }
+    }
+}
+
+fn file_id(path: &Path) -> Option<FileId> {
+    std::fs::metadata(path).map(|m| (m.dev(), m.ino())).ok()
+}
+
+fn try_lock_once(path: &Path, byte: u32, mode: u32) -> io::Result<TryLock> {
     with_file(path, mode, |id, entry| {
         if entry.bytes.contains(&byte) {
             return Ok(TryLock::Taken(std::process::id()));
@@ -97,7 +112,7 @@ fn with_file<T>(path: &Path, mode: u32, work: impl FnOnce(FileId, &mut LockFile)
         *held = Some(Held { pid, files: HashMap::new() });
     }
     let files = &mut held.as_mut().expect("just set").files;
-    let known = std::fs::metadata(path).map(|m| (m.dev(), m.ino())).ok().filter(|id| files.contains_key(id));
+    let known = file_id(path).filter(|id| files.contains_key(id));
     let id = match known {
         Some(id) => id,
         None => {

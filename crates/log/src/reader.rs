@@ -6,7 +6,7 @@ use zerocopy::FromBytes;
 use crate::control::{Control, MAX_READERS, ReaderInfo};
 use crate::files::{self, Shape};
 use crate::follow::{Follower, FrameAt, Step};
-use crate::layout::{BASE_SEQUENCE, GENERATION, SEGMENT_CALIBRATION, holding};
+use crate::layout::{BASE_SEQUENCE, GENERATION, SEGMENT_CALIBRATION, holding, index_held};
 use crate::lock::{self, RecordLock, TryLock};
 use crate::mapping::Access;
 use crate::region::Region;
@@ -14,6 +14,10 @@ use crate::segments::Segments;
 use crate::sync::{Ordering, fence};
 use crate::wake::{Barrier, MOST_FLAGS, sleep_while_all_set, sleep_while_set};
 use crate::{OpenError, Place, Policy, ReadError};
+
+/// How often a reader looks again while a writer recycles under it. A writer passes by in microseconds; who is not done
+/// by then looks at damage.
+const TRIES: u32 = 100_000;
 
 /// Where a reader begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,6 +78,7 @@ pub struct Reader {
 /// A cursor that is ours.
 struct Slot {
     number: usize,
+    pid: u32,
     _lock: RecordLock,
 }
 
@@ -82,11 +87,8 @@ impl Reader {
     pub fn open(place: &Place, start: Start, registration: Registration) -> Result<Self, OpenError> {
         let (file, shape) = files::open_data(place, Access::Read)?;
         let io = |e| OpenError::from_io(place, 0, e);
-        let mut segments = shape.segments(file, Access::Read).map_err(io)?;
-        let oldest = oldest(&mut segments, &shape).map_err(io)?;
-        let Some(follower) = oldest else {
-            return Err(OpenError::NotFound(place.clone()));
-        };
+        let segments = shape.segments(file, Access::Read).map_err(io)?;
+        let follower = oldest(place, &segments, &shape)?;
         let mut reader = Self {
             follower,
             segments,
@@ -222,22 +224,23 @@ impl Reader {
                 None => {}
             }
         }
-        self.catch_up().map_err(io)?;
+        self.catch_up()?;
         self.advance()
     }
 
     /// True if the ring has gone beyond this index.
-    fn is_past(&mut self, index: u64) -> bool {
+    fn is_past(&self, index: u64) -> bool {
         let region = self.segments.get(index).ok().flatten();
         region.is_some_and(|region| region.word(GENERATION).load(Ordering::Acquire) > holding(index))
     }
 
     /// After a lap: goes on in the middle of what is still there, so that the next lap is half a ring away.
-    fn catch_up(&mut self) -> std::io::Result<()> {
-        let before = self.follower.sequence();
-        loop {
-            let mut there = held(&mut self.segments, &self.shape)?;
-            there.retain(|follower| follower.sequence() >= before);
+    fn catch_up(&mut self) -> Result<(), ReadError> {
+        let (before, index) = (self.follower.sequence(), self.follower.index());
+        for _ in 0..TRIES {
+            let mut there =
+                held(&self.segments, &self.shape).map_err(|reason| ReadError::Io { segment: index, reason })?;
+            there.retain(|follower| follower.index() > index && follower.sequence() >= before);
             if there.is_empty() {
                 relax();
                 continue;
@@ -246,6 +249,8 @@ impl Reader {
             self.missed = self.follower.sequence() - before;
             return Ok(());
         }
+        let what = "the ring went on, but no later segment is there";
+        Err(ReadError::Damaged { sequence: before, segment: index, offset: self.follower.offset(), what })
     }
 
     fn register(&mut self) -> Result<(), OpenError> {
@@ -255,7 +260,7 @@ impl Reader {
         for number in 0..MAX_READERS {
             if let TryLock::Ours(lock) = lock::try_lock(&path, number as u32, 0o600).map_err(io)? {
                 control.activate(number, self.follower.sequence(), std::process::id());
-                self.slot = Some(Slot { number, _lock: lock });
+                self.slot = Some(Slot { number, pid: std::process::id(), _lock: lock });
                 self.control = Some(control);
                 return Ok(());
             }
@@ -265,9 +270,9 @@ impl Reader {
 
     /// Moves to the start that was asked for; on a gated log with the cursor in front, so that it is pinned.
     fn go_to(&mut self, start: Start) -> Result<(), OpenError> {
-        loop {
+        for _ in 0..TRIES {
             let io = |e| OpenError::from_io(&self.place, 0, e);
-            let mut there = held(&mut self.segments, &self.shape).map_err(io)?;
+            let mut there = held(&self.segments, &self.shape).map_err(io)?;
             let found = match start {
                 Start::Oldest => 0,
                 Start::Now => there.len().saturating_sub(1),
@@ -288,6 +293,7 @@ impl Reader {
                 return Ok(());
             }
         }
+        Err(OpenError::Damaged { place: self.place.clone(), what: "no segment stays long enough to enter".to_owned() })
     }
 
     /// Publishes the cursor so that a gated writer must see it, before the generation is looked at again.
@@ -336,15 +342,27 @@ impl Reader {
         if !self.announce_sleep(control) {
             return yield_now();
         }
-        if !self.follower.has_news() {
+        if !self.has_news() {
             sleep_while_set(control.sleepers(), timeout_ns);
         }
+    }
+
+    /// True if the next look would find something.
+    fn has_news(&self) -> bool {
+        if self.missed > 0 {
+            return true;
+        }
+        self.follower.has_news().unwrap_or_else(|| {
+            let next = self.follower.index() + 1;
+            let region = self.segments.get(next).ok().flatten();
+            region.is_some_and(|region| region.word(GENERATION).load(Ordering::Acquire) >= holding(next))
+        })
     }
 
     /// Sets the flag and makes the sleeper's half of the fence; after it, news must be looked for once more.
     fn announce_sleep(&self, control: &Control) -> bool {
         control.sleepers().store(1, Ordering::SeqCst);
-        Barrier::from_code(control.barrier().load(Ordering::Relaxed)).heavy()
+        Barrier::from_code(control.barrier().load(Ordering::SeqCst)).heavy()
     }
 }
 
@@ -360,7 +378,7 @@ pub fn sleep_until_any(readers: &[&Reader], timeout_ns: u64) {
             return yield_now();
         }
     }
-    if !controls.iter().any(|(reader, _)| reader.follower.has_news()) {
+    if !controls.iter().any(|(reader, _)| reader.has_news()) {
         let flags: Vec<_> = controls.iter().map(|(_, control)| control.sleepers()).collect();
         sleep_while_all_set(&flags, timeout_ns);
     }
@@ -368,7 +386,10 @@ pub fn sleep_until_any(readers: &[&Reader], timeout_ns: u64) {
 
 impl Drop for Reader {
     fn drop(&mut self) {
-        if let (Some(slot), Some(control)) = (&self.slot, &self.control) {
+        if let (Some(slot), Some(control)) = (&self.slot, &self.control)
+            // A forked child's copy is not the reader.
+            && slot.pid == std::process::id()
+        {
             control.release(slot.number);
         }
     }
@@ -393,7 +414,7 @@ fn enter(region: Region, shape: &Shape, index: u64) -> Option<Follower> {
 }
 
 /// Cursors at the start of each segment that is there, oldest first.
-fn held(segments: &mut Segments, shape: &Shape) -> std::io::Result<Vec<Follower>> {
+fn held(segments: &Segments, shape: &Shape) -> std::io::Result<Vec<Follower>> {
     let mut there = Vec::new();
     for slot in 0..segments.ring_len().unwrap_or(u64::MAX) {
         let Some(region) = segments.get(slot)? else { break };
@@ -401,14 +422,26 @@ fn held(segments: &mut Segments, shape: &Shape) -> std::io::Result<Vec<Follower>
         if generation == 0 && segments.ring_len().is_none() {
             break;
         }
-        if generation != 0 && generation.is_multiple_of(2) {
-            there.extend(enter(region, shape, generation / 2 - 1));
+        if let Some(index) = index_held(generation, slot, segments.ring_len()) {
+            there.extend(enter(region, shape, index));
         }
     }
     there.sort_by_key(Follower::index);
     Ok(there)
 }
 
-fn oldest(segments: &mut Segments, shape: &Shape) -> std::io::Result<Option<Follower>> {
-    Ok(held(segments, shape)?.into_iter().next())
+/// The oldest segment that is there. None is there for a moment while a short ring recycles, and before the first one
+/// is opened.
+fn oldest(place: &Place, segments: &Segments, shape: &Shape) -> Result<Follower, OpenError> {
+    for _ in 0..TRIES {
+        let held = held(segments, shape).map_err(|e| OpenError::from_io(place, 0, e))?;
+        if let Some(oldest) = held.into_iter().next() {
+            return Ok(oldest);
+        }
+        if segments.get(0).ok().flatten().is_none_or(|first| first.word(GENERATION).load(Ordering::Acquire) == 0) {
+            return Err(OpenError::NotFound(place.clone()));
+        }
+        relax();
+    }
+    Err(OpenError::Damaged { place: place.clone(), what: "no segment is whole".to_owned() })
 }

@@ -26,7 +26,8 @@ mod mapped {
 
     enum Owner {
         Mapped(#[allow(dead_code, reason = "held for its drop")] Mapping),
-        Heap(#[allow(dead_code, reason = "held for its drop")] Box<[AtomicU64]>),
+        #[cfg(test)]
+        Heap(#[allow(dead_code, reason = "held for its drop")] Vec<AtomicU64>),
     }
 
     // SAFETY: all access goes through atomics, or through copies and views whose rules are on their functions.
@@ -36,9 +37,10 @@ mod mapped {
 
     impl Region {
         /// Zeroed words on the heap, for tests and models.
+        #[cfg(test)]
         pub fn heap(bytes: usize) -> Self {
-            let words: Box<[AtomicU64]> = (0..bytes.div_ceil(8)).map(|_| AtomicU64::new(0)).collect();
-            let base = NonNull::from(&words[..]).cast();
+            let words: Vec<AtomicU64> = (0..bytes.div_ceil(8)).map(|_| AtomicU64::new(0)).collect();
+            let base = NonNull::new(words.as_ptr().cast_mut().cast()).expect("a vector has an address");
             Self { base, bytes: words.len() * 8, _owner: Arc::new(Owner::Heap(words)) }
         }
 

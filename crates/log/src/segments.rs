@@ -68,7 +68,7 @@ impl Segments {
     }
 
     /// The segment that would hold this index; none if the file does not reach so far yet.
-    pub fn get(&mut self, index: u64) -> io::Result<Option<Region>> {
+    pub fn get(&self, index: u64) -> io::Result<Option<Region>> {
         match self {
             Self::Ring(regions) => Ok(Some(regions[(index % regions.len() as u64) as usize].clone())),
             #[cfg(not(loom))]

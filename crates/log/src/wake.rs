@@ -76,12 +76,16 @@ fn membarrier(command: libc::c_int) -> bool {
 
 /// Sleeps while the flag is 1, until somebody wakes it or the time is over.
 pub(crate) fn sleep_while_set(flag: &AtomicU32, timeout_ns: u64) {
+    let timeout_ns = timeout_ns.min(LONGEST_NS);
     let timeout =
         libc::timespec { tv_sec: (timeout_ns / 1_000_000_000) as i64, tv_nsec: (timeout_ns % 1_000_000_000) as i64 };
     // SAFETY: the flag is a valid word for the call's length and the timeout a valid struct. All returns (woken, value
     // differed, interrupted, timed out) mean the same to the caller: look again.
     unsafe { libc::syscall(libc::SYS_futex, flag.as_ptr(), libc::FUTEX_WAIT, 1, &timeout) };
 }
+
+/// The longest sleep, a day: what is longer would not fit the kernel's seconds.
+const LONGEST_NS: u64 = 86_400_000_000_000;
 
 /// A word to sleep on, as the kernel reads it (`struct futex_waitv`).
 #[derive(Clone, Copy)]
@@ -108,13 +112,16 @@ pub(crate) fn sleep_while_all_set(flags: &[&AtomicU32], timeout_ns: u64) {
     let mut until = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `until` is a valid place for the result.
     unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut until) };
-    let ns = until.tv_nsec as u64 + timeout_ns;
+    let ns = (until.tv_nsec as u64).saturating_add(timeout_ns.min(LONGEST_NS));
     until.tv_sec += (ns / 1_000_000_000) as i64;
     until.tv_nsec = (ns % 1_000_000_000) as i64;
     let count = flags.len().min(MOST_FLAGS);
     // SAFETY: the waiters are valid structs that name valid words for the call's length; see `sleep_while_set`.
-    unsafe {
-        libc::syscall(libc::SYS_futex_waitv, waiters.as_ptr(), count, 0, &until, libc::CLOCK_MONOTONIC);
+    let result =
+        unsafe { libc::syscall(libc::SYS_futex_waitv, waiters.as_ptr(), count, 0, &until, libc::CLOCK_MONOTONIC) };
+    if result == -1 && std::io::Error::last_os_error().raw_os_error() == Some(libc::ENOSYS) {
+        // Before Linux 5.16 one thread cannot sleep on several words.
+        tickpath_clock::yield_now();
     }
 }
 

@@ -150,7 +150,8 @@ impl Batch<'_> {
     /// Publishes one message of the batch.
     #[inline(always)]
     pub fn push(&mut self, stamp: u64, kind: u8, payload: &[u8]) -> Result<u64, PublishError> {
-        self.writer.append(stamp, kind, payload)
+        // Whoever is in the way may be asleep.
+        self.writer.append(stamp, kind, payload).inspect_err(|_| self.writer.wake())
     }
 }
 
@@ -207,6 +208,7 @@ fn resume(
     })?;
     let next = appender.index() + 1;
     reserve(config, &found, &mut appender.segments, next).map_err(io)?;
+    bury_dead(place, &appender);
     if !appender.is_stamped_by(calibration) {
         // Another boot: its stamps belong into a segment that says so.
         appender.roll().map_err(|_| OpenError::Differs {
@@ -216,6 +218,16 @@ fn resume(
         })?;
     }
     Ok(appender)
+}
+
+/// Frees the cursors of readers whose processes have ended.
+fn bury_dead(place: &Place, appender: &Appender) {
+    let registered: Vec<_> = appender.control.registered().collect();
+    for reader in registered {
+        if let Ok(TryLock::Ours(_lock)) = lock::try_lock(&place.reader_locks(), reader.slot as u32, 0o600) {
+            appender.control.release(reader.slot);
+        }
+    }
 }
 
 fn reserve(config: &Config, shape: &Shape, segments: &mut Segments, first: u64) -> std::io::Result<()> {

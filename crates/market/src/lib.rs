@@ -22,6 +22,6 @@ pub use message::{
     PositionEffect, ReplaceOrder, Request, Side, TimeInForce, TopOfBook, Trade,
 };
 pub use number::{
-    AccountId, ClientOrderId, DecimalError, ExecId, Notional, OrderId, Price, Quantity, SCALE, Symbol, SymbolError, SymbolId,
-    VenueId, VenueOrderId,
+    AccountId, ClientOrderId, DecimalError, ExecId, Notional, OrderId, Price, Quantity, SCALE, Symbol, SymbolError,
+    SymbolId, VenueId, VenueOrderId,
 };

@@ -23,10 +23,10 @@ use tickpath_log::{Config as LogConfig, Message, Next, PublishError, Reader, Wri
 use tickpath_market::{Kind, Request, TopOfBook};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
+use crate::OmsError;
 use crate::agent::{self, Agent, Gap, Gaps};
 use crate::lanes::{Lanes, LanesConfig};
 use crate::sequencer::{Desk, Sequencer};
-use crate::OmsError;
 
 /// Gaps of a spinning thread from here on count as the host's.
 const HOST_GAP_NS: u64 = 2_000;
@@ -249,7 +249,8 @@ impl<C: Clock> Agent for Mover<C> {
                 if !*wrap {
                     return hand_over(to, received, message.kind, message.payload);
                 }
-                let mut wrapped = HandOver { sent: message.stamp, session: session as u64, length: 0, request: [0; 56] };
+                let mut wrapped =
+                    HandOver { sent: message.stamp, session: session as u64, length: 0, request: [0; 56] };
                 let length = message.payload.len().min(wrapped.request.len());
                 wrapped.length = length as u64;
                 wrapped.request[..length].copy_from_slice(&message.payload[..length]);

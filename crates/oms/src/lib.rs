@@ -66,7 +66,9 @@ pub enum OmsError {
     #[error("this log is no order journal: it does not begin with a start record")]
     NoJournal,
     /// A replay came to another state.
-    #[error("replay differs from the journal's digest at record {sequence}; the journal or the core is damaged. Restore it from a copy")]
+    #[error(
+        "replay differs from the journal's digest at record {sequence}; the journal or the core is damaged. Restore it from a copy"
+    )]
     Digest {
         /// Which record.
         sequence: u64,

@@ -4,9 +4,7 @@ use std::collections::VecDeque;
 
 use tickpath_clock::Clock;
 use tickpath_log::{Message, PublishError, Writer};
-use tickpath_market::{
-    ExecType, ExecutionReport, Kind, OrdStatus, OrderId, Price, Request, SymbolId, TopOfBook,
-};
+use tickpath_market::{ExecType, ExecutionReport, Kind, OrdStatus, OrderId, Price, Request, SymbolId, TopOfBook};
 use tickpath_orders::{AccountLimits, At, Core, Counts, Envelope, Input, Instrument, Output, Outputs};
 use zerocopy::IntoBytes;
 

@@ -6,17 +6,8 @@ use super::quantity::{NONE, bytes, count, duration, duration_or_none, figure, mu
 use crate::result::{Comparison, Counts, Hop, PERCENTILES, ResultFile, Run, Software};
 
 /// The hops worth a headline, the one that people ask for first.
-const LEADING_HOPS: [&str; 9] = [
-    "tick_to_order",
-    "order_round_trip",
-    "t0_t2",
-    "one_way",
-    "round_trip",
-    "in_queue",
-    "publish",
-    "push",
-    "spin_gap",
-];
+const LEADING_HOPS: [&str; 9] =
+    ["tick_to_order", "order_round_trip", "t0_t2", "one_way", "round_trip", "in_queue", "publish", "push", "spin_gap"];
 
 /// The most systems that the headlines name; the tables have all.
 const HEADLINE_RUNS: usize = 6;
@@ -111,11 +102,14 @@ pub(super) fn facts(run: &Run) -> Vec<(String, String)> {
     let mut add = |label: &str, text: Option<String>| facts.extend(text.map(|text| (label.to_owned(), text)));
     add("throughput", run.throughput_per_s.map(|rate| figure("throughput_per_s", rate)));
     add("elapsed", run.elapsed_ns.map(|ns| duration(ns as f64)));
-    add("memory", run.memory.map(|memory| {
-        let [before, after, peak] =
-            [memory.before_bytes, memory.after_bytes, memory.peak_bytes].map(|size| bytes(size as f64));
-        format!("before {before}, after {after}, peak {peak}")
-    }));
+    add(
+        "memory",
+        run.memory.map(|memory| {
+            let [before, after, peak] =
+                [memory.before_bytes, memory.after_bytes, memory.peak_bytes].map(|size| bytes(size as f64));
+            format!("before {before}, after {after}, peak {peak}")
+        }),
+    );
     for (name, value) in &run.figures {
         add(name, Some(figure(name, *value)));
     }
