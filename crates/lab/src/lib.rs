@@ -28,6 +28,7 @@ pub mod report;
 pub mod result;
 pub mod role;
 mod samples;
+mod strategy;
 mod trade;
 
 pub use child::{Lab, Progress};

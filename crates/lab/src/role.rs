@@ -252,7 +252,7 @@ fn live(role: &Role, parent: &Parent) -> Result<(), LabError> {
         Role::Publisher(role) => pubsub::publisher(role, parent),
         Role::Subscriber(role) => pubsub::subscriber(role, parent),
         Role::Feed(role) => path::feed(role, parent),
-        Role::Trader(role) => path::trader(role, parent),
+        Role::Trader(role) => crate::strategy::trader(role, parent),
         Role::Exchange(role) => crate::trade::exchange(role, parent),
         Role::Oms(role) => crate::trade::oms(role, parent),
         Role::Client(role) => orders::client(role, parent),

@@ -99,9 +99,9 @@ impl<C: Clock> Sequencer<C> {
             reserved: [0; 6],
         };
         self.apply(received, &Input::Request { envelope, request })?;
-        self.send_to_venue()?;
+        self.send_to_venue(received)?;
         self.released = self.clock.ticks();
-        self.tell_clients()?;
+        self.tell_clients(self.released)?;
         self.after_input()
     }
 
@@ -115,8 +115,8 @@ impl<C: Clock> Sequencer<C> {
                 return Ok(());
             }
         }
-        self.send_to_venue()?;
-        self.tell_clients()?;
+        self.send_to_venue(received)?;
+        self.tell_clients(received)?;
         self.after_input()
     }
 
@@ -188,8 +188,9 @@ impl<C: Clock> Sequencer<C> {
         Ok(())
     }
 
+    /// Sends the core's requests on. A stamp costs as much as a check, so the frames carry T1.
     #[inline]
-    fn send_to_venue(&mut self) -> Result<(), OmsError> {
+    fn send_to_venue(&mut self, stamp: u64) -> Result<(), OmsError> {
         for output in self.outputs.iter() {
             let Output::Venue(request) = output else { continue };
             // What waits goes first, or the venue would see a cancel before its order.
@@ -197,7 +198,7 @@ impl<C: Clock> Sequencer<C> {
                 self.queued.push_back(*request);
                 continue;
             }
-            match self.to_venue.publish(self.clock.ticks(), request.kind().code(), request.as_bytes()) {
+            match self.to_venue.publish(stamp, request.kind().code(), request.as_bytes()) {
                 Ok(_) => {}
                 Err(PublishError::Full | PublishError::NoReader) => self.queued.push_back(*request),
                 Err(e) => return Err(OmsError::Lane(e)),
@@ -207,9 +208,9 @@ impl<C: Clock> Sequencer<C> {
     }
 
     #[inline]
-    fn tell_clients(&mut self) -> Result<(), OmsError> {
+    fn tell_clients(&mut self, stamp: u64) -> Result<(), OmsError> {
         for output in self.outputs.iter() {
-            tell(&mut self.reports, self.clock.ticks(), output)?;
+            tell(&mut self.reports, stamp, output)?;
         }
         Ok(())
     }
@@ -275,8 +276,9 @@ impl<C: Clock> Sequencer<C> {
                 side: order.side,
                 ..ExecutionReport::default()
             };
-            self.apply(self.clock.ticks(), &Input::Report(report))?;
-            self.tell_clients()?;
+            let now = self.clock.ticks();
+            self.apply(now, &Input::Report(report))?;
+            self.tell_clients(now)?;
         }
         Ok(())
     }

@@ -37,10 +37,14 @@ pub struct Index {
     entries: u64,
 }
 
-/// The tag of a two-part id: 32 well mixed bits, the same in every run.
+/// The tag of a two-part id, the same in every run. Ids follow each other, so 64 of them are scattered as one block and
+/// lie side by side in it, two a bucket: the next order finds its cache line here already. (Scattered one by one, an
+/// order every 50 µs paid for four lines from memory.) Ids far apart are mixed as well as ever.
 pub fn tag(group: u64, id: u64) -> u32 {
-    let mixed = mix(mix(id ^ 0xa076_1d64_78bd_642f, 0xe703_7ed1_a0b4_28db) ^ group, 0x8ebc_6af0_9c88_c6e3);
-    (mixed ^ (mixed >> 32)) as u32
+    let mixed = mix(mix((id >> 6) ^ 0xa076_1d64_78bd_642f, 0xe703_7ed1_a0b4_28db) ^ group, 0x8ebc_6af0_9c88_c6e3);
+    let block = (mixed ^ (mixed >> 32)) as u32;
+    let pair = (id >> 1) as u32 & 31;
+    block.wrapping_add(pair) ^ (id as u32) << 31
 }
 
 impl Index {

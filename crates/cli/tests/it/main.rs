@@ -1,3 +1,7 @@
 //! What the binary does, and the rules of the house.
 
+mod logs;
+mod program;
+mod reports;
 mod tidy;
+mod usage;

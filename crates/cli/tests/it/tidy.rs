@@ -51,12 +51,18 @@ fn dependencies_point_down() {
             wrong.push(format!("crates/{name} stands in no row; give it one here, and a reason in ARCHITECTURE.md"));
             continue;
         };
-        for used in uses(&manifest) {
+        for used in uses(&manifest, &["dependencies", "build-dependencies"]) {
             if row_of(&used).is_none_or(|other| other <= row) {
                 wrong.push(format!("{name} uses {used}, which does not stand below it"));
             }
             let banned = NEVER.iter().filter(|(user, never, _)| *user == name && never.contains(&used.as_str()));
             wrong.extend(banned.map(|(_, _, why)| format!("{name} uses {used}, but {why}")));
+        }
+        // A test may set a crate against a real counterpart beside it, never above it.
+        for used in uses(&manifest, &["dev-dependencies"]) {
+            if row_of(&used).is_none_or(|other| other < row) {
+                wrong.push(format!("the tests of {name} use {used}, which stands above it"));
+            }
         }
     }
     check(wrong);
@@ -183,8 +189,7 @@ fn crates() -> Vec<(String, Table)> {
 }
 
 /// The crates of this workspace that a manifest names, in whatever table of dependencies.
-fn uses(manifest: &Table) -> BTreeSet<String> {
-    let kinds = ["dependencies", "dev-dependencies", "build-dependencies"];
+fn uses(manifest: &Table, kinds: &[&str]) -> BTreeSet<String> {
     let mut tables = vec![manifest];
     if let Some(targets) = manifest.get("target").and_then(Value::as_table) {
         tables.extend(targets.iter().filter_map(|(_, target)| target.as_table()));

@@ -1,0 +1,54 @@
+//! The binary as a user calls it, with a bound on how long it may take.
+
+use std::io::Read;
+use std::process::{Child, Command, Stdio};
+use std::thread::JoinHandle;
+
+use tickpath_clock::sleep_ns;
+
+/// The longest that one call may take: looks at its end, and the pause between two.
+const LOOKS: u64 = 6_000;
+const PAUSE_NS: u64 = 20_000_000;
+
+/// What one call came to.
+pub struct Ran {
+    /// Its exit code; none if it was killed.
+    pub code: Option<i32>,
+    /// What it said on standard output.
+    pub out: String,
+    /// What it said on standard error.
+    pub err: String,
+}
+
+/// Calls the binary with the words of a line, which are separated by single spaces.
+pub fn tickpath(line: &str) -> Ran {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tickpath"));
+    command.args(line.split(' ')).env_remove("COLUMNS").env("NO_COLOR", "1");
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().expect("the binary starts");
+    let out = listen(child.stdout.take().expect("it is a pipe"));
+    let err = listen(child.stderr.take().expect("it is a pipe"));
+    let code = end(&mut child);
+    let text = |said: JoinHandle<String>| said.join().expect("a listener does not panic");
+    Ran { code, out: text(out), err: text(err) }
+}
+
+/// Waits for the end, and kills what does not come to one.
+fn end(child: &mut Child) -> Option<i32> {
+    for _ in 0..LOOKS {
+        if let Some(status) = child.try_wait().expect("the child is ours") {
+            return status.code();
+        }
+        sleep_ns(PAUSE_NS);
+    }
+    child.kill().expect("the child is ours");
+    child.wait().expect("the child is ours").code()
+}
+
+fn listen(mut pipe: impl Read + Send + 'static) -> JoinHandle<String> {
+    std::thread::spawn(move || {
+        let mut said = Vec::new();
+        pipe.read_to_end(&mut said).expect("the pipe can be read");
+        String::from_utf8_lossy(&said).into_owned()
+    })
+}

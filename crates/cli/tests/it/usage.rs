@@ -1,0 +1,191 @@
+//! Bad calls and bad files: each ends with its exit code and one sentence that says what was wrong.
+
+use std::fs;
+use std::path::Path;
+
+use tempfile::tempdir;
+use tickpath_clock::Calibration;
+use tickpath_log::{Config, FORMAT_VERSION, Place, Writer};
+use tickpath_orders::{CORE_VERSION, Digest, RecordKind, Start};
+use zerocopy::IntoBytes;
+
+use crate::program::tickpath;
+
+/// Where a log's header tells its format version.
+const VERSION_AT: usize = 8;
+
+/// A record that a test damages, and the one that shows that it was not the last.
+const MARK: &[u8] = b"a record that will be damaged";
+const BEHIND: &[u8] = b"and one behind it";
+
+#[test]
+fn a_call_that_makes_no_sense_is_bad_usage() {
+    for (line, word) in [
+        ("bench", "Usage"),
+        ("fly", "fly"),
+        ("bench host --loud", "--loud"),
+        ("bench host --duration 0", "0.1 to 86400"),
+        ("bench host --duration nan", "0.1 to 86400"),
+        ("bench pubsub --size 0", "16 to 16777216"),
+        ("bench pubsub --size 8", "16 to 16777216"),
+        ("bench pubsub --size 16777217", "16 to 16777216"),
+        ("bench pubsub --size big", "whole number"),
+        ("bench pubsub --rate 0", "above 0"),
+        ("bench pubsub --rate=-1", "above 0"),
+        ("bench pubsub --rate -1", "error"),
+        ("bench pubsub --rate nan", "above 0"),
+        ("bench pubsub --rate fast", "not a number"),
+        ("bench pubsub --count 0", "not in 1.."),
+        ("bench pubsub --policy drop", "overwrite, fail or keep"),
+        ("bench pubsub --readers 257", "257"),
+        ("bench pubsub --wait x", "busy, yield or block"),
+        ("bench pubsub --priority fifo:0", "fifo"),
+        ("bench host --cpus 99999 --duration 0.1", "available"),
+        ("bench pubsub --cpus 0,99999 --count 1", "99999"),
+        ("bench path --cpus 99999 --count 1", "available"),
+        ("bench orders --cpus 99999 --count 1", "available"),
+        ("bench orders --cpus first --count 1", "first"),
+        ("bench path --speed 0", "above 0"),
+        ("bench path --layout x", "inline, split or mutex"),
+        ("bench path --wait x", "busy, yield or block"),
+        ("bench path --count 0", "not in 1.."),
+        ("bench orders --layout x", "inline, split or mutex"),
+        ("bench orders --rate 10", "--count"),
+        ("bench orders --count 0", "not in 1.."),
+        ("bench orders --order side=up", "buy or sell"),
+        ("bench orders --order colour=red", "no field"),
+        ("bench orders --order qty=0", "above zero"),
+        ("report", "FILE"),
+        ("log cat", "LOG"),
+        ("log cat shm://x --count few", "few"),
+    ] {
+        check(line, 2, word);
+    }
+}
+
+#[test]
+fn a_recording_that_is_not_there_is_named() {
+    check("bench path --ticks /nonexistent --count 1 --wait block --quiet", 1, "/nonexistent");
+}
+
+#[test]
+fn a_journal_is_never_written_over() {
+    let folder = tempdir().expect("a temporary folder can be made");
+    let journal = text(folder.path());
+    check(&format!("bench orders --count 1 --wait block --quiet --journal {journal}"), 2, "it exists");
+    assert_eq!(fs::read_dir(folder.path()).expect("it is still there").count(), 0);
+}
+
+#[test]
+fn a_file_that_is_no_result_is_refused() {
+    let folder = tempdir().expect("a temporary folder can be made");
+    let missing = folder.path().join("missing.json");
+    check(&format!("report {}", text(&missing)), 1, "cannot read");
+    for (content, word) in [
+        ("", "cut short"),
+        (r#"{"schema": "tickpath.result/1", "runs": ["#, "cut short"),
+        ("latency: low", "not JSON"),
+        ("[1, 2]", "schema"),
+        (r#"{"schema": "tickpath.result/2"}"#, "tickpath.result/2"),
+        (r#"{"schema": "tickpath.result/1", "runs": 7}"#, "result.schema.json"),
+    ] {
+        let file = folder.path().join("result.json");
+        fs::write(&file, content).expect("the folder is ours");
+        check(&format!("report {}", text(&file)), 1, word);
+    }
+}
+
+#[test]
+fn a_log_that_cannot_be_read_says_why() {
+    let folder = tempdir().expect("a temporary folder can be made");
+    let at = |name: &str| folder.path().join(name);
+    let missing = format!("shm://usage-missing-{}", std::process::id());
+    for command in ["cat", "verify", "ls"] {
+        check(&format!("log {command} {missing}"), 1, "does not exist");
+        check(&format!("log {command} {}", text(&at("missing"))), 1, "does not exist");
+    }
+    no_log(&at("zeros"), &[0; 8192]);
+    no_log(&at("short"), b"TICKLOG");
+    for name in ["zeros", "short"] {
+        check(&format!("log cat {}", text(&at(name))), 1, "damaged or no log");
+    }
+    let other = at("other");
+    journal(&other, &[(RecordKind::Start.code(), start().as_bytes())]);
+    change(&other, |data| {
+        let version = (FORMAT_VERSION + 1).to_le_bytes();
+        data[VERSION_AT..VERSION_AT + version.len()].copy_from_slice(&version);
+    });
+    check(&format!("log cat {}", text(&other)), 1, "format version");
+}
+
+#[test]
+fn a_journal_that_is_not_right_is_told_from_a_good_one() {
+    let folder = tempdir().expect("a temporary folder can be made");
+    let at = |name: &str| folder.path().join(name);
+    let first = (RecordKind::Start.code(), start());
+    let good = at("good");
+    journal(&good, &[(first.0, first.1.as_bytes())]);
+    assert_eq!(tickpath(&format!("log verify {}", text(&good))).code, Some(0), "a journal of nothing is whole");
+    check(&format!("log analyse {}", text(&good)), 1, "holds no order");
+    let empty = at("empty");
+    fs::create_dir(&empty).expect("the folder is ours");
+    check(&format!("log analyse {}", text(&empty)), 1, "does not exist");
+    check(&format!("log analyse {}", text(&at("missing"))), 1, "does not exist");
+
+    let damaged = at("damaged");
+    journal(&damaged, &[(first.0, first.1.as_bytes()), (200, MARK), (200, BEHIND)]);
+    change(&damaged, |data| {
+        let found = data.windows(MARK.len()).position(|bytes| bytes == MARK).expect("it was written");
+        data[found] ^= 1;
+    });
+    check(&format!("log verify {}", text(&damaged)), 1, "damaged at sequence 1");
+
+    let wrong = at("wrong");
+    let digest = Digest { inputs: 1, outputs: 1, digest: 1 };
+    journal(&wrong, &[(first.0, first.1.as_bytes()), (RecordKind::Digest.code(), digest.as_bytes())]);
+    check(&format!("log verify {}", text(&wrong)), 1, "digest");
+
+    let later = at("later");
+    let start = Start { core_version: CORE_VERSION + 1, ..start() };
+    journal(&later, &[(RecordKind::Start.code(), start.as_bytes())]);
+    check(&format!("log verify {}", text(&later)), 1, "core version");
+}
+
+/// Calls the binary, and holds its exit code and its sentence against what is wanted.
+fn check(line: &str, code: i32, word: &str) {
+    let ran = tickpath(line);
+    let sentence = ran.err.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert_eq!(ran.code, Some(code), "tickpath {line}: {sentence}");
+    assert!(sentence.contains(word), "tickpath {line}: no word of '{word}' in: {sentence}");
+    assert!(!sentence.contains("panicked") && !sentence.contains('{'), "tickpath {line}: {sentence}");
+}
+
+fn start() -> Start {
+    Start { core_version: CORE_VERSION, reserved: 0, ticks_per_second: Calibration::nanoseconds().ticks_per_second }
+}
+
+/// A log on the disk with these records, each by its kind and its bytes.
+fn journal(dir: &Path, records: &[(u8, &[u8])]) {
+    let config = Config { segment_bytes: 4096, ..Config::journal(Place::folder(dir)) };
+    let mut log = Writer::open(&config, &Calibration::nanoseconds()).expect("the folder is ours");
+    for (kind, bytes) in records {
+        log.publish(1, *kind, bytes).expect("a journal takes all");
+    }
+}
+
+/// A folder with a data file that no writer made.
+fn no_log(dir: &Path, data: &[u8]) {
+    fs::create_dir(dir).expect("the folder is ours");
+    fs::write(dir.join("data"), data).expect("the folder is ours");
+}
+
+fn change(dir: &Path, change: impl FnOnce(&mut [u8])) {
+    let file = dir.join("data");
+    let mut data = fs::read(&file).expect("the log is there");
+    change(&mut data);
+    fs::write(&file, data).expect("the log is ours");
+}
+
+fn text(path: &Path) -> &str {
+    path.to_str().expect("a temporary path is plain text")
+}

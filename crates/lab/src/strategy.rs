@@ -1,0 +1,300 @@
+//! The trader process of `path`: a strategy, and the OMS that takes its orders.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use serde::{Deserialize, Serialize};
+use tickpath_bus::{Event as BusEvent, Gap as Loss, Start, Subscriber, connect};
+use tickpath_clock::{Clock, HostClock, Wait, relax, yield_now};
+use tickpath_log::{Next, PublishError, Reader, Registration, Start as From, Writer};
+use tickpath_market::{
+    AccountId, ClientOrderId, ExecutionReport, Kind, NewOrder, OrderDenied, OrderType, Price, Quantity, Side,
+    TimeInForce, TopOfBook,
+};
+use tickpath_oms::layout::Inline;
+use tickpath_oms::{Agent, Gap, Gaps, Layout};
+use zerocopy::{FromBytes, IntoBytes};
+
+use crate::LabError;
+use crate::child::Parent;
+use crate::orders::is_of_venue;
+use crate::path::{GROUP, HOST_GAP_NS};
+use crate::role::TraderRole;
+use crate::samples::{save, save_gaps};
+use crate::trade::{SYMBOL, lanes, oms_config};
+
+/// Each order's quantity: small beside what stands at the touch.
+const QUANTITY: Quantity = Quantity(100_000);
+
+/// What the trader tells at its end.
+#[derive(Debug, Default, Clone, Serialize, Deserialize)]
+pub(crate) struct Traded {
+    pub seen: u64,
+    pub missed: u64,
+    pub orders: u64,
+    pub denied: u64,
+    pub last_report: u64,
+}
+
+/// The trader's life.
+pub(crate) fn trader(role: &TraderRole, parent: &Parent) -> Result<(), LabError> {
+    let clock = HostClock::get()?;
+    let config = oms_config(&role.oms, &clock)?;
+    let wait = role.thread.wait()?;
+    let topic = connect(&role.target)?.subscriber(&role.topic, Start::Now, wait)?;
+    let stop = parent.stop_flag();
+    let (strategy, gaps) = match config.layout {
+        Layout::Inline => {
+            role.thread.settle()?;
+            let mut oms = Inline::open(clock, &config, None)?;
+            let mut strategy = Strategy::new(role, &clock)?;
+            parent.ready();
+            let gaps = trade_inline(&mut oms, &mut strategy, topic, wait, &stop)?;
+            oms.sequencer().stop()?;
+            (strategy, gaps)
+        }
+        Layout::Split | Layout::Mutex => trade_beside(role, &clock, &config, topic, wait, &stop, parent)?,
+    };
+    save(&role.out, &strategy.rows)?;
+    save_gaps(&role.out.with_extension("gaps"), &gaps)?;
+    parent.result(&strategy.traded);
+    Ok(())
+}
+
+/// A tick that was just seen.
+struct Seen {
+    stamp: u64,
+    seen: u64,
+    top: Option<TopOfBook>,
+}
+
+/// Takes one tick off the topic, if there is one.
+#[inline(always)]
+fn take_tick(topic: &mut dyn Subscriber, clock: &HostClock, traded: &mut Traded) -> Result<Option<Seen>, LabError> {
+    let mut found = None;
+    let polled = topic.poll(1, &mut |event| match event {
+        BusEvent::Message(message) => {
+            let seen = clock.ticks();
+            traded.seen += 1;
+            let is_top = message.kind == Kind::TopOfBook.code();
+            let top = if is_top { TopOfBook::read_from_bytes(message.payload).ok() } else { None };
+            found = Some(Seen { stamp: message.stamp, seen, top });
+        }
+        BusEvent::Gap(Loss::Missed(missed)) => traded.missed += missed,
+        BusEvent::Gap(Loss::Reconnected) => {}
+    });
+    polled.map_err(|e| LabError::Setting(format!("receiving ticks failed: {e}")))?;
+    Ok(found)
+}
+
+/// Strategy and OMS as one thread.
+fn trade_inline(
+    oms: &mut Inline<HostClock>,
+    strategy: &mut Strategy,
+    mut topic: Box<dyn Subscriber>,
+    wait: Wait,
+    stop: &AtomicBool,
+) -> Result<Vec<Gap>, LabError> {
+    let mut gaps = Gaps::new(strategy.clock, HOST_GAP_NS);
+    let mut quiet = Quiet::new(strategy.clock);
+    loop {
+        let clock = strategy.clock;
+        if let Some(seen) = take_tick(topic.as_mut(), &clock, &mut strategy.traded)? {
+            if let Some(top) = &seen.top {
+                oms.sequencer().tick(seen.stamp, top);
+            }
+            strategy.on_tick(&seen)?;
+            oms.poll()?;
+            gaps.busy_turn();
+            quiet.news();
+            continue;
+        }
+        if oms.poll()? + strategy.hear()? > 0 {
+            gaps.busy_turn();
+            quiet.news();
+            continue;
+        }
+        if stop.load(Ordering::Relaxed) && quiet.is_long() {
+            return Ok(gaps.into_found());
+        }
+        match wait {
+            Wait::Busy => gaps.empty_turn(),
+            Wait::Yield => yield_now(),
+            // A report of the venue does not wake a thread that sleeps for ticks: look after a millisecond.
+            Wait::Block => topic.wait(1_000_000),
+        }
+    }
+}
+
+/// The strategy beside an OMS that has threads of its own.
+fn trade_beside(
+    role: &TraderRole,
+    clock: &HostClock,
+    config: &tickpath_oms::Config,
+    mut topic: Box<dyn Subscriber>,
+    wait: Wait,
+    stop: &AtomicBool,
+    parent: &Parent,
+) -> Result<(Strategy, Vec<Gap>), LabError> {
+    let ticks = crate::trade::market(&role.oms.market, clock)?;
+    let end = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let (ready, is_ready) = std::sync::mpsc::channel();
+        let end = &end;
+        let oms = scope.spawn(move || {
+            tickpath_oms::layout::run(*clock, config, ticks, end, || {
+                let _ = ready.send(());
+            })
+        });
+        // If the OMS ends instead, its error is below.
+        let opened = is_ready.recv().is_ok();
+        let traded = if opened { beside(role, clock, topic.as_mut(), wait, stop, parent) } else { Ok(None) };
+        end.store(true, Ordering::Relaxed);
+        let gaps = oms.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+        let strategy = traded?.ok_or_else(|| LabError::Setting("the OMS ended at once".to_owned()))?;
+        Ok((strategy, gaps))
+    })
+}
+
+fn beside(
+    role: &TraderRole,
+    clock: &HostClock,
+    topic: &mut dyn Subscriber,
+    wait: Wait,
+    stop: &AtomicBool,
+    parent: &Parent,
+) -> Result<Option<Strategy>, LabError> {
+    role.thread.settle()?;
+    let mut strategy = Strategy::new(role, clock)?;
+    let mut quiet = Quiet::new(*clock);
+    parent.ready();
+    loop {
+        match take_tick(topic, clock, &mut strategy.traded)? {
+            Some(seen) => {
+                strategy.on_tick(&seen)?;
+                quiet.news();
+            }
+            None if strategy.hear()? > 0 => quiet.news(),
+            None if stop.load(Ordering::Relaxed) && quiet.is_long() => return Ok(Some(strategy)),
+            None if wait == Wait::Busy => relax(),
+            None => topic.wait(1_000_000),
+        }
+    }
+}
+
+/// Knows whether nothing has happened for a while: what was on its way is there.
+struct Quiet {
+    clock: HostClock,
+    since: Option<u64>,
+}
+
+impl Quiet {
+    fn new(clock: HostClock) -> Self {
+        Self { clock, since: None }
+    }
+
+    #[inline(always)]
+    fn news(&mut self) {
+        self.since = None;
+    }
+
+    fn is_long(&mut self) -> bool {
+        const LONG_NS: i64 = 100_000_000;
+        let now = self.clock.ticks();
+        self.clock.ns_between(*self.since.get_or_insert(now), now) > LONG_NS
+    }
+}
+
+/// Sends an order at the touch for every tick.
+struct Strategy {
+    clock: HostClock,
+    requests: Writer,
+    reports: Reader,
+    top: TopOfBook,
+    account: AccountId,
+    /// Tick, seen, sent, first report, first report of the venue; one for each order.
+    rows: Vec<[u64; 5]>,
+    traded: Traded,
+}
+
+impl Strategy {
+    fn new(role: &TraderRole, clock: &HostClock) -> Result<Self, LabError> {
+        let lanes = lanes(&role.oms.lanes, role.oms.request_bytes, role.oms.report_bytes);
+        Ok(Self {
+            clock: *clock,
+            requests: Writer::open(&lanes.requests(0)?, clock.calibration())?,
+            reports: Reader::open(&lanes.reports(0)?.place, From::Now, Registration::Registered)?,
+            top: TopOfBook::default(),
+            account: AccountId(role.oms.account),
+            rows: Vec::with_capacity(role.count as usize),
+            traded: Traded::default(),
+        })
+    }
+
+    /// The decision, and the order.
+    #[inline(always)]
+    fn on_tick(&mut self, seen: &Seen) -> Result<(), LabError> {
+        if let Some(top) = seen.top {
+            self.top = top;
+        }
+        let number = self.rows.len() as u64;
+        let (side, price) =
+            if number.is_multiple_of(2) { (Side::Buy, self.top.ask) } else { (Side::Sell, self.top.bid) };
+        // Before the first quote there is no touch.
+        if price == Price::ZERO {
+            return Ok(());
+        }
+        let order = NewOrder {
+            client_order_id: ClientOrderId(u64::from(GROUP) << 32 | number),
+            price,
+            quantity: QUANTITY,
+            cause: seen.stamp,
+            symbol: SYMBOL,
+            account: self.account,
+            side: side.code(),
+            order_type: OrderType::Limit.code(),
+            time_in_force: TimeInForce::ImmediateOrCancel.code(),
+            ..NewOrder::default()
+        };
+        let sent = self.clock.ticks();
+        self.rows.push([seen.stamp, seen.seen, sent, 0, 0]);
+        self.traded.orders += 1;
+        loop {
+            match self.requests.publish(sent, Kind::NewOrder.code(), order.as_bytes()) {
+                Ok(_) => return Ok(()),
+                Err(PublishError::Full) => yield_now(),
+                Err(e) => return Err(LabError::Setting(format!("the OMS's lane: {e}"))),
+            }
+        }
+    }
+
+    /// Takes what the OMS says.
+    #[inline(always)]
+    fn hear(&mut self) -> Result<usize, LabError> {
+        let Self { reports, clock, rows, traded, .. } = self;
+        let mut take = |id: ClientOrderId, of_venue: bool| {
+            let Some(row) = rows.get_mut(id.0 as u32 as usize) else { return };
+            let now = clock.ticks();
+            if row[3] == 0 {
+                row[3] = now;
+            }
+            if of_venue && row[4] == 0 {
+                row[4] = now;
+                traded.last_report = now;
+            }
+        };
+        let mut denied = 0;
+        let heard = reports.drain(8, |next| {
+            let Next::Message(message) = next else { return };
+            if message.kind == Kind::OrderDenied.code() {
+                if let Ok(report) = OrderDenied::read_from_bytes(message.payload) {
+                    denied += 1;
+                    take(report.client_order_id, true);
+                }
+            } else if let Ok(report) = ExecutionReport::read(message.kind, message.payload) {
+                take(report.client_order_id, is_of_venue(&report));
+            }
+        });
+        self.traded.denied += denied;
+        heard.map_err(|e| LabError::Setting(format!("the report log: {e}")))
+    }
+}
