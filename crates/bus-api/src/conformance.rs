@@ -27,8 +27,11 @@ pub struct Fixture<'a> {
     pub spawn: &'a dyn Fn(Role, &str) -> std::process::Child,
 }
 
+/// One promise, run against a transport; panics with a sentence where it is broken.
+pub type Case = fn(&Fixture<'_>);
+
 /// The cases by name.
-pub const CASES: &[(&str, fn(&Fixture<'_>))] = &[
+pub const CASES: &[(&str, Case)] = &[
     ("order", order),
     ("batch", batch),
     ("concurrent", concurrent),

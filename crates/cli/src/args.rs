@@ -86,6 +86,9 @@ pub struct HostArgs {
     /// How long to spin, in seconds
     #[arg(long, value_name = "S", default_value_t = 5.0, value_parser = seconds)]
     pub duration: f64,
+    /// How often to measure
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub repeat: u32,
     #[command(flatten)]
     pub cpus: Cpus,
     #[command(flatten)]
@@ -103,7 +106,10 @@ pub struct PubsubArgs {
     /// Messages a second, or max
     #[arg(long, value_name = "R|max", default_value = "100000", value_parser = rate)]
     pub rate: Rate,
-    /// Messages of a run; as many as the rate sends in two seconds if not given, 20 million at max
+    /// How long a run sends at its rate, in seconds
+    #[arg(long, value_name = "S", default_value_t = 2.0, value_parser = seconds, conflicts_with = "count")]
+    pub duration: f64,
+    /// Messages of a run; at max 20 million if not given, or 8 GiB
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
     pub count: Option<u64>,
     /// Messages that share a stamp at --rate max; may be a list
@@ -144,6 +150,9 @@ pub struct PathArgs {
     /// How much faster than the recording's own times
     #[arg(long, value_name = "X", default_value_t = 1.0, value_parser = positive)]
     pub speed: f64,
+    /// How long a run publishes at its rate, in seconds
+    #[arg(long, value_name = "S", value_parser = seconds, conflicts_with = "count", requires = "rate")]
+    pub duration: Option<f64>,
     /// Ticks of a run; the recording is looped for as many
     #[arg(long, value_name = "N", default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(1..=100_000_000))]
     pub count: u64,
@@ -220,7 +229,7 @@ pub struct Output {
 /// Which processors a run uses.
 #[derive(Debug, ClapArgs)]
 pub struct Cpus {
-    /// CPUs of generator and system (receiver); the first two if not given
+    /// CPUs of generator, system (receiver) and venue; the first two if not given, the venue beside the generator
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub cpus: Vec<usize>,
 }
@@ -320,6 +329,11 @@ fn policy(text: &str) -> Result<Policy, String> {
 }
 
 impl Cpus {
+    /// The venue's, if one is named.
+    pub fn third(&self) -> Option<usize> {
+        self.cpus.get(2).copied()
+    }
+
     /// Generator and system, checked against what this process may use.
     pub fn two(&self) -> Result<[usize; 2], Usage> {
         let available = tickpath_clock::cpus();

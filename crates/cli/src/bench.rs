@@ -1,5 +1,7 @@
 //! `tickpath bench`.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use anyhow::Context;
 use tickpath_bus::Policy;
 use tickpath_lab::result::{Comparison, ResultFile, Run};
@@ -28,7 +30,6 @@ fn measure(
     let bar = Bar::new(output.quiet);
     let lab = lab(&bar)?;
     let mut result = new_result(workload);
-    result.host = host::facts(&lab.clock);
     let done = bench(&lab, &mut result);
     drop(lab);
     drop(bar);
@@ -73,11 +74,17 @@ pub fn finish(result: &ResultFile, output: &Output) -> anyhow::Result<()> {
 
 /// Whether every run kept the rules.
 pub fn verdict(result: &ResultFile) -> Outcome {
+    // Only a topic that overwrites may lose; an order never.
+    let keeps = |run: &Run| run.params.text("policy").is_none_or(|policy| policy != "overwrite");
+    let promised = result.workload != "path";
+    if promised && result.runs.iter().any(|run| keeps(run) && run.counts.lost > 0) {
+        return Outcome::Lost;
+    }
     if result.runs.iter().all(|run| run.valid) { Outcome::Good } else { Outcome::Invalid }
 }
 
 /// A setting that makes no run is bad usage.
-fn usage(error: LabError) -> anyhow::Error {
+pub fn usage(error: LabError) -> anyhow::Error {
     match error {
         LabError::Setting(what) => Usage(what).into(),
         other => other.into(),
@@ -86,30 +93,34 @@ fn usage(error: LabError) -> anyhow::Error {
 
 fn bench_host(lab: &Lab<'_>, args: &HostArgs, result: &mut ResultFile) -> anyhow::Result<()> {
     let settings = host::Settings { seconds: args.duration, cpus: args.cpus.two()? };
-    let (host, run) = host::run(lab, &settings)?;
-    result.host = host;
-    result.runs.push(run);
+    for repeat in 1..=args.repeat {
+        let (host, mut run) = host::run(lab, &settings)?;
+        result.host = host;
+        run.repeat = repeat;
+        result.runs.push(run);
+    }
     Ok(())
 }
 
 fn bench_pubsub(lab: &Lab<'_>, args: &PubsubArgs, result: &mut ResultFile) -> anyhow::Result<()> {
     let cpus = args.cpus.two()?;
+    result.host = host::floor(lab, cpus)?;
     let (rate, batches) = match args.rate {
         Rate::Max => (None, args.batch.clone()),
         Rate::PerSecond(rate) => (Some(rate), vec![1]),
     };
     let policy = args.policy.unwrap_or(if rate.is_some() { Policy::Overwrite } else { Policy::Fail });
-    let count = args.count.unwrap_or(rate.map_or(20_000_000, |rate| (2.0 * rate).max(1.0) as u64));
     for repeat in 1..=args.repeat {
-        for target in &args.target {
-            for &size in &args.size {
-                for &batch in &batches {
-                    for &readers in &args.readers {
+        for &size in &args.size {
+            for &batch in &batches {
+                for &readers in &args.readers {
+                    // Innermost, so that targets take turns.
+                    for target in &args.target {
                         let settings = pubsub::Settings {
                             target: target.clone(),
                             size,
                             rate,
-                            count,
+                            count: messages(args, rate, size),
                             batch: batch as usize,
                             policy,
                             readers: readers as usize,
@@ -128,21 +139,30 @@ fn bench_pubsub(lab: &Lab<'_>, args: &PubsubArgs, result: &mut ResultFile) -> an
     Ok(())
 }
 
+/// Messages of a run: as told, or as the time allows, or, as fast as it goes, 20 million but no more than 8 GiB.
+fn messages(args: &PubsubArgs, rate: Option<f64>, size: usize) -> u64 {
+    let timed = rate.map(|rate| (args.duration * rate).max(1.0) as u64);
+    args.count.or(timed).unwrap_or((8 << 30) / size as u64).min(if rate.is_none() { 20_000_000 } else { u64::MAX })
+}
+
 fn bench_path(lab: &Lab<'_>, args: &PathArgs, result: &mut ResultFile) -> anyhow::Result<()> {
     let cpus = args.cpus.two()?;
+    result.host = host::floor(lab, cpus)?;
     // Made-up ticks have no times worth keeping.
     let rate = args.rate.or(args.ticks.is_none().then_some(20_000.0));
+    let timed = args.duration.zip(rate).map(|(seconds, rate)| (seconds * rate).max(1.0) as u64);
+    let count = timed.unwrap_or(args.count);
     for repeat in 1..=args.repeat {
         for &layout in &args.layout {
             for &wait in &args.wait {
                 for target in &args.target {
-                    let ticks =
-                        Ticks { file: args.ticks.clone(), seed: args.seed, rate, speed: args.speed, count: args.count };
+                    let ticks = Ticks { file: args.ticks.clone(), seed: args.seed, rate, speed: args.speed, count };
                     let settings = path::Settings {
                         target: target.clone(),
                         layout,
                         wait,
                         cpus,
+                        venue_cpu: args.cpus.third(),
                         priority: args.priority,
                         ticks,
                         repeat,
@@ -158,6 +178,7 @@ fn bench_path(lab: &Lab<'_>, args: &PathArgs, result: &mut ResultFile) -> anyhow
 
 fn bench_orders(lab: &Lab<'_>, args: &OrdersArgs, result: &mut ResultFile) -> anyhow::Result<()> {
     let cpus = args.cpus.two()?;
+    result.host = host::floor(lab, cpus)?;
     if let Some(journal) = args.journal.as_ref().filter(|journal| journal.exists()) {
         return Err(Usage(format!("--journal {}: it exists; name a new folder", journal.display())).into());
     }
@@ -172,6 +193,7 @@ fn bench_orders(lab: &Lab<'_>, args: &OrdersArgs, result: &mut ResultFile) -> an
                     layout,
                     wait,
                     cpus,
+                    venue_cpu: args.cpus.third(),
                     priority: args.priority,
                     order: args.order.clone(),
                     count: args.count,
@@ -187,29 +209,40 @@ fn bench_orders(lab: &Lab<'_>, args: &OrdersArgs, result: &mut ResultFile) -> an
     Ok(())
 }
 
-/// Where several targets took turns, the ratio of each to the first: medians over the repeats.
+/// Where several targets took turns, the ratio of each to the first, for each way in which they ran: medians over the
+/// repeats, between the smallest and the largest ratio of a repeat.
 fn compare_targets(result: &mut ResultFile, hop: &str) {
-    let p50 = |run: &Run| run.hops.get(hop).and_then(|hop| hop.percentiles()[0]).map(|ns| ns as f64);
-    let Some(first) = result.runs.first().map(|run| run.target.clone()) else { return };
-    let median_of = |target: &str| {
-        let mut values: Vec<f64> = result.runs.iter().filter(|run| run.target == target).filter_map(p50).collect();
-        values.sort_by(f64::total_cmp);
-        values.get(values.len() / 2).copied()
-    };
-    let mut others: Vec<String> = result.runs.iter().map(|run| run.target.clone()).filter(|t| *t != first).collect();
-    others.sort();
-    others.dedup();
-    let scheme = |url: &str| match url.split("://").next() {
-        Some("shm" | "file") => "log".to_owned(),
+    let Some(first) = result.runs.first().map(|run| scheme(&run.target)) else { return };
+    let mut ways: BTreeMap<(String, String), BTreeMap<u32, f64>> = BTreeMap::new();
+    for run in result.runs.iter().filter(|run| run.valid) {
+        let p50 = run.hops.get(hop).and_then(|hop| hop.percentiles()[0]);
+        if let Some(p50) = p50 {
+            ways.entry((way(run), scheme(&run.target))).or_default().insert(run.repeat, p50 as f64);
+        }
+    }
+    let several = ways.keys().map(|(way, _)| way).collect::<BTreeSet<_>>().len() > 1;
+    let mut found = Vec::new();
+    for ((way, other), theirs) in ways.iter().filter(|((_, scheme), _)| *scheme != first) {
+        let Some(ours) = ways.get(&(way.clone(), first.clone())) else { continue };
+        let pairs: Vec<(f64, f64)> = theirs.iter().filter_map(|(repeat, a)| Some((*a, *ours.get(repeat)?))).collect();
+        let name = format!("{other}_to_{first}_{hop}");
+        let name = if several { format!("{name} {way}") } else { name };
+        found.extend(Comparison::of_pairs(&name, &format!("{hop}.p50_ns"), &pairs));
+    }
+    result.comparisons.extend(found);
+}
+
+/// How a run ran, but for its target and repetition.
+fn way(run: &Run) -> String {
+    let told = ["size_bytes", "readers", "wait"].into_iter().filter_map(|name| run.params.text(name));
+    run.layout.iter().cloned().chain(told).chain(run.batch_text()).collect::<Vec<_>>().join(" ")
+}
+
+/// What a target is called in a ratio.
+fn scheme(url: &str) -> String {
+    match url.split("://").next() {
+        Some("shm") => "log".to_owned(),
         Some(other) => other.to_owned(),
         None => url.to_owned(),
-    };
-    let found: Vec<Comparison> = others
-        .iter()
-        .filter_map(|other| {
-            let name = format!("{}_to_{}_{hop}", scheme(other), scheme(&first));
-            Some(Comparison::new(&name, &format!("{hop}.p50_ns"), median_of(other)?, median_of(&first)?, None))
-        })
-        .collect();
-    result.comparisons.extend(found);
+    }
 }

@@ -9,7 +9,7 @@ use tickpath_lab::result::{ResultFile, Run};
 
 use crate::Outcome;
 use crate::args::{Demo, Usage};
-use crate::bench::{lab, new_result, verdict};
+use crate::bench::{lab, new_result, usage, verdict};
 use crate::progress::Bar;
 
 /// What the trade asks for, from tick to order.
@@ -28,7 +28,7 @@ pub fn run(args: &Demo) -> anyhow::Result<Outcome> {
     let mut result = new_result("path");
     let found = {
         let lab = lab(&bar)?;
-        demo::run(&lab, &settings, &mut result)?
+        demo::run(&lab, &settings, &mut result).map_err(usage)?
     };
     drop(bar);
     result.check().context("this is a defect of Tickpath")?;
@@ -48,7 +48,7 @@ fn text(result: &ResultFile, found: &Found) -> String {
     let mut out = String::new();
     let ours = result.runs.iter().find(|run| run.hops.contains_key("tick_to_order"));
     if let Some(run) = ours {
-        out.push_str("\nFrom a tick to an order at a venue, two processes and a journal, on this machine\n\n");
+        out.push_str("\nFrom a tick to an order at a venue on this machine: a feed, a strategy with its OMS and journal, a venue\n\n");
         out.push_str(&path_picture(run, WIDTH));
         out.push_str(&hops(run));
         out.push_str(&against_the_trade(run));

@@ -22,6 +22,8 @@ pub enum Outcome {
     Good,
     /// It measured, and the run broke a rule of honest measuring.
     Invalid,
+    /// It measured, and the run lost what it promised to keep.
+    Lost,
 }
 
 fn main() -> ExitCode {
@@ -29,6 +31,7 @@ fn main() -> ExitCode {
     match run(args.command) {
         Ok(Outcome::Good) => ExitCode::SUCCESS,
         Ok(Outcome::Invalid) => ExitCode::from(3),
+        Ok(Outcome::Lost) => ExitCode::FAILURE,
         Err(error) => {
             eprintln!("tickpath: {error:#}");
             ExitCode::from(if error.is::<args::Usage>() { 2 } else { 1 })

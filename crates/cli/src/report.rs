@@ -1,7 +1,7 @@
 //! `tickpath report`: renders result files again.
 
 use std::io::IsTerminal;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use tickpath_lab::report;
@@ -21,7 +21,8 @@ pub fn run(args: &Report) -> anyhow::Result<Outcome> {
         result.runs.extend(more.runs);
         result.comparisons.extend(more.comparisons);
     }
-    let rendered: [(&Option<std::path::PathBuf>, fn(&ResultFile) -> String); 5] = [
+    type Render = fn(&ResultFile) -> String;
+    let rendered: [(&Option<PathBuf>, Render); 5] = [
         (&args.html, report::html),
         (&args.csv, report::csv),
         (&args.markdown, report::markdown),

@@ -11,7 +11,7 @@ use tickpath_clock::Calibration;
 use tickpath_log::{Next, Place, Reader, Registration, Start};
 use tickpath_market::Request;
 use tickpath_oms::{Gap, OmsError};
-use tickpath_orders::{Input, RecordKind, Stop};
+use tickpath_orders::{At, Config, Core, Input, Output, Outputs, RecordKind, Stop};
 use zerocopy::FromBytes;
 
 use crate::LabError;
@@ -27,7 +27,11 @@ struct Stamps {
     released: u64,
     arrived: u64,
     reported: u64,
+    /// By the venue, or by the risk checks.
     rejected: bool,
+    /// It had to wait for the venue's lane.
+    queued: bool,
+    answered: bool,
 }
 
 /// The requests of one group, in the order in which they were journaled.
@@ -102,24 +106,32 @@ struct Reading {
     /// Where the stamps of a request lie, by the OMS's id of the request.
     places: HashMap<u64, (u32, usize)>,
     last: Option<(u32, usize)>,
+    /// Says again what it said then: denials are outputs, which no journal holds.
+    core: Core,
+    outputs: Outputs,
 }
 
 impl Reading {
     fn new(calibration: Calibration) -> Self {
         let journal = Journal { groups: BTreeMap::new(), calibration, bytes: 0, orders: 0, inputs: 0 };
-        Self { journal, places: HashMap::new(), last: None }
+        let core = Core::new(Config { expected_orders: 0 });
+        Self { journal, places: HashMap::new(), last: None, core, outputs: Outputs::new() }
     }
 
     /// Takes an input; gives the group that it belongs to.
     fn input(&mut self, sequence: u64, stamp: u64, input: &Input) -> Option<u32> {
+        self.core.apply(At { sequence, stamp }, input, &mut self.outputs);
         match input {
             Input::Request { envelope, request } => {
-                self.released(envelope.released_before);
+                self.released(envelope.released_before, envelope.queued_before != 0);
                 self.journal.inputs += 1;
                 self.journal.orders += u64::from(matches!(request, Request::New(_)));
                 let group = (request.client_order_id().0 >> 32) as u32;
                 let stamps = &mut self.journal.groups.entry(group).or_default().stamps;
+                let denied = self.outputs.iter().any(|output| matches!(output, Output::Denied { .. }));
                 stamps.push(Stamps {
+                    rejected: denied,
+                    answered: denied,
                     cause: request.cause(),
                     sent: envelope.sent,
                     received: stamp,
@@ -138,6 +150,7 @@ impl Reading {
                 stamps.arrived = report.venue_stamp;
                 stamps.reported = stamp;
                 stamps.rejected = report.reason != 0;
+                stamps.answered = true;
                 Some(place.0)
             }
             Input::Instrument(_) | Input::Account(_) | Input::Kill(_) => None,
@@ -148,13 +161,14 @@ impl Reading {
         if kind == RecordKind::Stop.code()
             && let Ok(stop) = Stop::read_from_bytes(payload)
         {
-            self.released(stop.released_before);
+            self.released(stop.released_before, stop.queued_before != 0);
         }
     }
 
-    fn released(&mut self, at: u64) {
+    fn released(&mut self, at: u64, queued: bool) {
         if let Some(stamps) = self.last.take().and_then(|place| self.at(place)) {
             stamps.released = at;
+            stamps.queued = queued;
         }
     }
 
@@ -172,6 +186,11 @@ impl Group {
     /// True if there is none.
     pub fn is_empty(&self) -> bool {
         self.stamps.is_empty()
+    }
+
+    /// The first T0.
+    pub fn first_sent(&self) -> u64 {
+        self.stamps.first().map_or(0, |s| s.sent)
     }
 
     /// Stamps of T2, for what comes after the last one.
@@ -216,22 +235,24 @@ impl Group {
 
     fn figures(&self, run: &mut Run, calibration: &Calibration) {
         let (Some(first), Some(last)) = (self.stamps.first(), self.stamps.last()) else { return };
-        let since = |to: u64| calibration.ns_between(first.sent, to) as f64;
-        let rejected = self.stamps.iter().filter(|s| s.rejected).count();
-        // Without a venue's answer an order is still on its way, or waits for the line.
-        let open = self.stamps.iter().filter(|s| s.reported == 0).count();
+        let since = |to: u64| (to != 0).then(|| calibration.ns_between(first.sent, to) as f64);
+        let count = |of: fn(&Stamps) -> bool| self.stamps.iter().filter(|s| of(s)).count() as f64;
+        let (queued, rejected) = (count(|s| s.queued && !s.rejected), count(|s| s.rejected));
         let figures = [
             ("first_t0_to_last_t2_ns", since(self.last_released())),
             ("last_order_t0_ns", since(last.sent)),
             ("last_order_t1_ns", since(last.received)),
             ("last_order_t2_ns", since(last.released)),
-            ("orders_sending", (self.len() - rejected) as f64),
-            ("orders_rejected", rejected as f64),
+            ("orders_sending", Some(self.len() as f64 - queued - rejected)),
+            ("orders_queued", Some(queued)),
+            ("orders_rejected", Some(rejected)),
         ];
-        run.figures.extend(figures.map(|(name, value)| (name.to_owned(), value)));
-        run.elapsed_ns = Some(since(self.last_released()).max(0.0) as u64);
+        run.figures.extend(figures.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))));
+        run.elapsed_ns = since(self.last_released()).map(|ns| ns.max(0.0) as u64);
         let sent = self.len() as u64;
-        run.counts = Counts { sent, received: sent - open as u64, left: open as u64, ..Counts::default() };
+        // Without an answer an order is still on its way, or waits for the line.
+        let left = count(|s| !s.answered) as u64;
+        run.counts = Counts { sent, received: sent, left, ..Counts::default() };
     }
 }
 
@@ -239,7 +260,7 @@ impl Group {
 pub fn runs(dir: &Path) -> Result<(Vec<Run>, Calibration), LabError> {
     let (journal, _) = read(dir, 0)?;
     if journal.groups.is_empty() {
-        return Err(LabError::Setting(format!(
+        return Err(LabError::Failed(format!(
             "{} holds no order; it was written before the first one came",
             dir.display()
         )));
@@ -250,7 +271,7 @@ pub fn runs(dir: &Path) -> Result<(Vec<Run>, Calibration), LabError> {
     for (number, group) in &journal.groups {
         let mut run = group.run(&calibration, &[]);
         run.target = format!("file://{}", dir.display());
-        run.params.set("group", crate::orders::group_name(*number));
+        run.batch = Some(crate::orders::group_name(*number).into());
         run.params.set("orders", group.len() as u64);
         run.figures.insert("journal_bytes_per_order".to_owned(), per_order);
         runs.push(run);

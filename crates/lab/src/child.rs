@@ -45,10 +45,11 @@ pub struct Lab<'a> {
 impl<'a> Lab<'a> {
     /// A lab that spawns `program` for its roles.
     pub fn new(program: PathBuf, progress: &'a dyn Progress) -> Result<Self, LabError> {
-        let folder = tempfile::Builder::new().prefix("tickpath-").tempdir();
+        sweep();
+        let prefix = format!("tickpath-{}-", std::process::id());
+        let folder = tempfile::Builder::new().prefix(&prefix).tempdir();
         let folder = folder.map_err(|e| LabError::file(&std::env::temp_dir(), e))?;
         let name = format!("lab-{}", std::process::id());
-        sweep();
         Ok(Self { program, clock: HostClock::get()?, folder, name, progress })
     }
 
@@ -69,12 +70,23 @@ impl Drop for Lab<'_> {
     }
 }
 
-/// Removes what benches left in shared memory that were killed: their names hold a process id that is gone.
+/// Removes what killed benches left in shared memory and in the temporary folder: their names hold a process id that is
+/// gone.
 fn sweep() {
-    remove_topics(|name| {
-        let pid = name.strip_prefix("lab-").and_then(|rest| rest.split('.').next()).and_then(|p| p.parse::<u32>().ok());
-        pid.is_some_and(|pid| !Path::new(&format!("/proc/{pid}")).exists())
-    });
+    remove_topics(|name| name.strip_prefix("lab-").is_some_and(|rest| is_of_the_dead(rest, '.')));
+    let Ok(entries) = std::fs::read_dir(std::env::temp_dir()) else { return };
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        let rest = name.to_str().and_then(|name| name.strip_prefix("tickpath-"));
+        if rest.is_some_and(|rest| is_of_the_dead(rest, '-')) {
+            let _ = std::fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
+fn is_of_the_dead(rest: &str, end: char) -> bool {
+    let pid = rest.split(end).next().and_then(|pid| pid.parse::<u32>().ok());
+    pid.is_some_and(|pid| !Path::new(&format!("/proc/{pid}")).exists())
 }
 
 fn remove_topics(which: impl Fn(&str) -> bool) {

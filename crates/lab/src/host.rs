@@ -32,6 +32,9 @@ pub struct Settings {
 /// Round trips of one timing: the counter's own steps of some nanoseconds vanish in their sum.
 const TRIPS: u64 = 16;
 
+/// Looks for an answer before the other process is given up: some seconds, beyond any stall of the host.
+const MOST_TURNS: u32 = 1 << 28;
+
 /// Timings of the cache line.
 const TIMINGS: usize = 20_000;
 
@@ -52,7 +55,7 @@ pub fn run(lab: &Lab<'_>, settings: &Settings) -> Result<(Host, Run), LabError> 
     let clock_cost = on_cpu(cpu, move || clock_cost_ns(&clock))?;
     let record_cost = on_cpu(cpu, move || record_cost_ns(&clock))?;
     host.clock_cost_ns = Some(clock_cost);
-    host.cache_line_transfer_ns = Some(transfer);
+    host.cache_line_transfer_ns = transfer;
     host.steal_percent = steal_percent(before, cpu_times());
     let mut run = spin.into_run(&clock);
     host.spin_gap_p9999_ns = run.hops.get("spin_gap").and_then(|hop| hop.percentiles()[5]).map(|ns| ns as f64);
@@ -61,12 +64,18 @@ pub fn run(lab: &Lab<'_>, settings: &Settings) -> Result<(Host, Run), LabError> 
     let figures = [
         ("clock_cost_ns", clock_cost),
         ("record_cost_ns", record_cost),
-        ("cache_line_transfer_ns", transfer),
         ("loopback_round_trip_ns", loopback.p50_ns(clock.calibration())),
-        ("steal_percent", host.steal_percent.unwrap_or(0.0)),
     ];
     run.figures.extend(figures.map(|(name, value)| (name.to_owned(), value)));
+    let measured = [("cache_line_transfer_ns", transfer), ("steal_percent", host.steal_percent)];
+    run.figures.extend(measured.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))));
     Ok((host, run))
+}
+
+/// The floor of another workload's run: as [`run`], but short, and without a run of its own.
+pub fn floor(lab: &Lab<'_>, cpus: [usize; 2]) -> Result<Host, LabError> {
+    const SECONDS: f64 = 0.3;
+    run(lab, &Settings { seconds: SECONDS, cpus }).map(|(host, _)| host)
 }
 
 /// What can be read off the machine without measuring.
@@ -89,8 +98,11 @@ pub fn facts(clock: &HostClock) -> Host {
     }
 }
 
-/// The bare transfer of one cache line between two processes: the median of half a round trip.
-pub fn transfer_ns(lab: &Lab<'_>, cpus: [usize; 2]) -> Result<f64, LabError> {
+/// The bare transfer of one cache line between two processes: the median of half a round trip. None on one CPU.
+pub fn transfer_ns(lab: &Lab<'_>, cpus: [usize; 2]) -> Result<Option<f64>, LabError> {
+    if cpus[0] == cpus[1] {
+        return Ok(None);
+    }
     let name = format!("{}.transfer", lab.name);
     let echo = Role::Echo(EchoRole { words: Some(name.clone()), cpu: cpus[1] });
     let words = SharedWords::open(&name).map_err(|e| LabError::file("/dev/shm".as_ref(), e))?;
@@ -104,20 +116,26 @@ pub fn transfer_ns(lab: &Lab<'_>, cpus: [usize; 2]) -> Result<f64, LabError> {
             for _ in 0..TRIPS {
                 turn += 1;
                 words.word(0).store(turn, Ordering::Release);
+                let mut turns = 0u32;
                 while words.word(1).load(Ordering::Acquire) != turn {
                     relax();
+                    turns += 1;
+                    if turns == MOST_TURNS {
+                        return None;
+                    }
                 }
             }
             timings.push(clock.ns_between(from, clock.ticks()));
         }
         words.word(0).store(u64::MAX, Ordering::Release);
-        timings
+        Some(timings)
     });
     let _ = SharedWords::remove(&name);
-    let mut timings = timings?;
+    let silent = || LabError::Silent { role: "echo".to_owned(), seconds: 1 };
+    let mut timings = timings?.ok_or_else(silent)?;
     child.result::<()>(1.0)?;
     let middle = timings.len() / 2;
-    Ok(*timings.select_nth_unstable(middle).1 as f64 / (2 * TRIPS) as f64)
+    Ok(Some(*timings.select_nth_unstable(middle).1 as f64 / (2 * TRIPS) as f64))
 }
 
 /// Round trips over a loopback socket, each end on its CPU.
@@ -139,7 +157,7 @@ fn loopback(lab: &Lab<'_>, cpus: [usize; 2]) -> Result<Samples, LabError> {
         }
         Ok(samples)
     };
-    on_cpu(cpus[0], work)?.map_err(|e| LabError::Setting(format!("the loopback socket failed: {e}")))
+    on_cpu(cpus[0], work)?.map_err(|e| LabError::Failed(format!("the loopback socket failed: {e}")))
 }
 
 /// The echo process: answers each turn of the shared word, or each eight bytes of a connection.
@@ -166,7 +184,7 @@ pub(crate) fn echo(role: &EchoRole, parent: &crate::child::Parent) -> Result<(),
 }
 
 fn echo_socket(parent: &crate::child::Parent) -> Result<(), LabError> {
-    let failed = |e: std::io::Error| LabError::Setting(format!("the loopback socket failed: {e}"));
+    let failed = |e: std::io::Error| LabError::Failed(format!("the loopback socket failed: {e}"));
     let listener = std::net::TcpListener::bind("127.0.0.1:0").map_err(failed)?;
     parent.ready();
     parent.result(&listener.local_addr().map_err(failed)?.port());

@@ -47,6 +47,9 @@ pub enum LabError {
     /// A setting that makes no run.
     #[error("{0}")]
     Setting(String),
+    /// The run failed.
+    #[error("{0}")]
+    Failed(String),
     /// A process did not answer in time.
     #[error(
         "the {role} process did not answer within {seconds} s; is the machine overloaded, or a CPU shared by two busy threads?"

@@ -23,9 +23,9 @@ use zerocopy::{FromBytes, IntoBytes};
 
 use crate::analyse;
 use crate::child::{Child, Parent};
-use crate::result::Run;
+use crate::result::{Counts, Phase, Run};
 use crate::role::{ClientRole, EvictorRole, ExchangeRole, OmsRole, Role, Thread};
-use crate::samples::{Samples, load, load_gaps, save};
+use crate::samples::{Samples, load, load_gaps, save, touched_rows};
 pub use crate::trade::OrderSpec;
 use crate::trade::{SYMBOL, lanes, market_config};
 use crate::{Lab, LabError, memory};
@@ -42,6 +42,9 @@ const STEP: u64 = 1_000_000;
 /// Bytes of an order in the journal, at most; for reserving.
 const JOURNAL_BYTES: u64 = 256;
 
+/// A paced request that goes out later than this is late.
+const LATE_NS: i64 = 10_000;
+
 /// Lanes hold a whole burst, so that they are never what is measured.
 const REQUEST_BYTES: usize = 16 << 20;
 const REPORT_BYTES: usize = 64 << 20;
@@ -55,7 +58,9 @@ pub struct Settings {
     pub wait: Wait,
     /// Generator's and system's CPU.
     pub cpus: [usize; 2],
-    /// Of the OMS's threads.
+    /// The venue's CPU; it shares the generator's if there is none.
+    pub venue_cpu: Option<usize>,
+    /// Of the core's thread.
     pub priority: Priority,
     /// The order.
     pub order: OrderSpec,
@@ -94,6 +99,8 @@ struct Answered {
     missed: u64,
     unanswered: u64,
     last_report: u64,
+    /// Requests of a paced batch that went out late.
+    late: u64,
 }
 
 /// The name of a group by its number.
@@ -104,6 +111,7 @@ pub fn group_name(number: u32) -> String {
         21..=23 => format!("s{}", number - 20),
         31..=33 => format!("e{}", number - 30),
         40 => "paced".to_owned(),
+        41 => "burst".to_owned(),
         51..=55 => format!("m{}", number - 50),
         60 => "path".to_owned(),
         other => other.to_string(),
@@ -113,6 +121,19 @@ pub fn group_name(number: u32) -> String {
 impl Batch {
     fn burst(number: u32, count: u64) -> Self {
         Self { number, count, interval_ns: None, cancels: None, evict: false, first: 0 }
+    }
+
+    fn name(&self) -> String {
+        group_name(self.number)
+    }
+
+    /// The first order of a new system, orders one by one, or orders in a row.
+    fn phase(&self) -> Phase {
+        match self.number {
+            1 => Phase::Cold,
+            21..=33 => Phase::Idle,
+            _ => Phase::Steady,
+        }
     }
 
     fn seconds(&self) -> f64 {
@@ -125,7 +146,7 @@ fn plan(settings: &Settings) -> Vec<Batch> {
     if let Some(count) = settings.count {
         let alone = match settings.rate {
             Some(rate) => Batch { interval_ns: Some((1e9 / rate) as u64), ..Batch::burst(40, count) },
-            None => Batch::burst(SIZES.iter().position(|&size| size == count).map_or(6, |i| i as u32 + 1), count),
+            None => Batch::burst(SIZES.iter().position(|&size| size == count).map_or(41, |i| i as u32 + 1), count),
         };
         return vec![alone];
     }
@@ -162,9 +183,11 @@ pub fn run(lab: &Lab<'_>, settings: &Settings) -> Result<Vec<Run>, LabError> {
     let mut runs = Vec::new();
     for (batch, (answered, before, after)) in plan.iter().zip(measured) {
         let Some(group) = told.groups.get(&batch.number) else {
-            return Err(LabError::Setting(format!("the journal holds nothing of {}", group_name(batch.number))));
+            return Err(LabError::Failed(format!("the journal holds nothing of {}", group_name(batch.number))));
         };
-        let mut run = group.run(&told.calibration, &gaps);
+        let window = (group.first_sent(), answered.last_report.max(group.last_released()));
+        let own: Vec<_> = gaps.iter().filter(|g| g.to >= window.0 && g.from <= window.1).copied().collect();
+        let mut run = group.run(&told.calibration, &own);
         describe(&mut run, settings, batch);
         run.memory = Some(memory::between(before, after));
         let growth = after.orders_bytes.saturating_sub(before.orders_bytes) as f64;
@@ -172,8 +195,13 @@ pub fn run(lab: &Lab<'_>, settings: &Settings) -> Result<Vec<Run>, LabError> {
             run.figures.insert("bytes_per_order".to_owned(), growth / batch.count as f64);
         }
         run.figures.insert("journal_bytes_per_order".to_owned(), group.bytes as f64 / group.len() as f64);
-        client_hops(&mut run, lab, batch, &answered, group.last_released(), &gaps)?;
-        crate::pubsub::void_attribution(&mut run, &idle, &gaps, seconds + 1.0);
+        client_hops(&mut run, lab, batch, &answered, group.last_released(), &own)?;
+        let lasted = lab.clock.ns_between(window.0, window.1) as f64 / 1e9;
+        match batch.evict {
+            // The evictor's walks would pass for the host's gaps.
+            true => crate::pubsub::drop_attribution(&mut run),
+            false => crate::pubsub::void_attribution(&mut run, &idle, &own, lasted),
+        }
         runs.push(run);
     }
     if let Some(last) = runs.last_mut() {
@@ -204,7 +232,8 @@ fn describe(run: &mut Run, settings: &Settings, batch: &Batch) {
     run.target = "shm://".to_owned();
     run.repeat = settings.repeat;
     run.layout = Some(settings.layout.to_string());
-    run.params.set("group", group_name(batch.number));
+    run.batch = Some(batch.name().into());
+    run.phase = batch.phase();
     run.params.set("orders", batch.count);
     run.params.set("wait", settings.wait.name());
     run.params.set("cpus", settings.cpus.to_vec());
@@ -213,7 +242,10 @@ fn describe(run: &mut Run, settings: &Settings, batch: &Batch) {
     run.params.set("caches", if batch.evict { "evicted" } else { "warm" });
     if let Some(ns) = batch.interval_ns {
         run.params.set("interval_ns", ns);
-        run.params.set("rate_per_s", 1e9 / ns as f64);
+        // Walking the caches full comes on top of the pause.
+        if !batch.evict {
+            run.params.set("rate_per_s", 1e9 / ns as f64);
+        }
     }
 }
 
@@ -228,17 +260,28 @@ fn client_hops(
     let calibration = lab.clock.calibration();
     let rows = load::<3>(&rows_of(lab, batch.number))?;
     for (name, column) in [("order_ack", 1), ("order_round_trip", 2)] {
-        let samples = Samples(rows.iter().filter(|row| row[column] != 0).map(|row| (row[0], row[column])).collect());
+        let samples = Samples(
+            rows.iter()
+                .filter(|row| row[0] != 0 && row[column] != 0 && row[column] != DENIED)
+                .map(|row| (row[0], row[column]))
+                .collect(),
+        );
         if !samples.0.is_empty() {
             run.hops.insert(name.to_owned(), samples.hop(calibration, gaps));
         }
     }
     let after = calibration.ns_between(last_released, answered.last_report).max(0);
     run.figures.insert("last_t2_to_last_report_ns".to_owned(), after as f64);
-    run.figures.insert("orders_queued".to_owned(), answered.unanswered as f64);
-    run.counts.lost = answered.missed;
+    let received = run.counts.received;
+    run.counts = Counts { sent: batch.count, lost: batch.count.saturating_sub(received), ..run.counts };
+    if answered.missed > 0 {
+        run.notes.push(format!("the client was lapped and missed {} reports", answered.missed));
+    }
+    if batch.interval_ns.is_some() && answered.late * 100 > batch.count {
+        run.valid = false;
+        run.notes.push(format!("{} of {} orders went out more than 10 µs late", answered.late, batch.count));
+    }
     if answered.denied > 0 {
-        run.figures.insert("orders_rejected".to_owned(), answered.denied as f64);
         run.notes.push(format!("{} orders were denied by the risk checks", answered.denied));
     }
     if answered.unanswered > 0 {
@@ -306,7 +349,7 @@ impl System {
             report_bytes: REPORT_BYTES,
             market: None,
             expected_orders: expected,
-            thread: Thread::new(cpus[0], shared, Priority::Normal),
+            thread: Thread::new(settings.venue_cpu.unwrap_or(cpus[0]), shared, Priority::Normal),
         };
         let client = ClientRole {
             lanes: name,
@@ -340,6 +383,7 @@ impl System {
             all.denied += answered.denied;
             all.missed += answered.missed;
             all.unanswered += answered.unanswered;
+            all.late += answered.late;
             all.last_report = answered.last_report;
             rows.extend(load::<3>(&self.folder.join(format!("client.{}", batch.number)))?);
         }
@@ -417,7 +461,7 @@ fn publish_reference(market: &mut Writer, clock: &HostClock, price: Price) -> Re
     let (bid, ask) = (Price(price.0 - 1), Price(price.0 + 1));
     let tick = TopOfBook { bid, bid_quantity: one, ask, ask_quantity: one, symbol: SYMBOL, ..TopOfBook::default() };
     let published = market.publish(clock.ticks(), Kind::TopOfBook.code(), tick.as_bytes());
-    published.map(|_| ()).map_err(|e| LabError::Setting(format!("the reference price: {e}")))
+    published.map(|_| ()).map_err(|e| LabError::Failed(format!("the reference price: {e}")))
 }
 
 impl Client {
@@ -425,17 +469,21 @@ impl Client {
     fn run(&mut self, batch: &Batch) -> Result<Answered, LabError> {
         self.number = batch.number;
         self.first = batch.first;
-        self.rows = vec![[0; 3]; batch.count as usize];
+        self.rows = touched_rows(batch.count as usize);
+        self.rows.resize(batch.count as usize, [0; 3]);
         self.open = batch.count;
         self.answered = Answered::default();
         let ticks = |ns: u64| self.clock.calibration().ticks_of_ns(ns);
         let pause = batch.interval_ns.map(ticks);
         let start = self.clock.ticks() + pause.unwrap_or(0);
         for i in 0..batch.count {
-            if let Some(pause) = pause {
-                self.until(start + i * pause)?;
+            let intended = pause.map_or(0, |pause| start + i * pause);
+            if intended > 0 {
+                self.until(intended)?;
+                let late_ns = self.clock.ns_between(intended, self.clock.ticks());
+                self.answered.late += u64::from(late_ns > LATE_NS);
             }
-            let request = self.request(batch, i);
+            let request = self.request(batch, i, intended);
             self.send(i, &request)?;
             if pause.is_none() && i % 32 == 31 {
                 self.hear(64)?;
@@ -446,15 +494,17 @@ impl Client {
         Ok(self.answered.clone())
     }
 
-    fn request(&self, batch: &Batch, i: u64) -> Request {
+    /// Request number `i`; its cause is the moment at which it was meant to go.
+    fn request(&self, batch: &Batch, i: u64, cause: u64) -> Request {
         let id = ClientOrderId(u64::from(batch.number) << 32 | (batch.first + i));
         match batch.cancels {
-            None => Request::New(NewOrder { client_order_id: id, ..self.order }),
+            None => Request::New(NewOrder { client_order_id: id, cause, ..self.order }),
             Some(group) => Request::Cancel(CancelOrder {
                 client_order_id: id,
                 original: ClientOrderId(u64::from(group) << 32 | i),
                 symbol: SYMBOL,
                 account: self.order.account,
+                cause,
                 ..CancelOrder::default()
             }),
         }
@@ -480,16 +530,18 @@ impl Client {
     /// Sends one request; T0 is before the first attempt.
     fn send(&mut self, i: u64, request: &Request) -> Result<(), LabError> {
         let sent = self.clock.ticks();
-        self.rows[i as usize][0] = sent;
         loop {
             match self.requests.publish(sent, request.kind().code(), request.as_bytes()) {
-                Ok(_) => return Ok(()),
+                Ok(_) => {
+                    self.rows[i as usize][0] = sent;
+                    return Ok(());
+                }
                 Err(PublishError::Full) => {
                     if self.hear(64)? == 0 {
                         yield_now();
                     }
                 }
-                Err(e) => return Err(LabError::Setting(format!("the OMS's lane: {e}"))),
+                Err(e) => return Err(LabError::Failed(format!("the OMS's lane: {e}"))),
             }
         }
     }
@@ -513,30 +565,33 @@ impl Client {
     /// Takes up to `limit` reports.
     fn hear(&mut self, limit: usize) -> Result<usize, LabError> {
         let Self { reports, clock, rows, answered, open, number, first, .. } = self;
-        let mut take = |id: ClientOrderId, of_venue: bool| {
+        let mut take = |id: ClientOrderId, told: Told| {
             let now = clock.ticks();
             let row = (id.0 as u32 as u64).checked_sub(*first).and_then(|i| rows.get_mut(i as usize));
             let Some(row) = row.filter(|_| (id.0 >> 32) as u32 == *number) else { return };
             if row[1] == 0 {
                 row[1] = now;
             }
-            if of_venue && row[2] == 0 {
-                row[2] = now;
-                *open -= 1;
-                answered.last_report = now;
+            if told == Told::OnItsWay || row[2] != 0 {
+                return;
             }
+            // A denial closes the request, and is no answer of the venue.
+            row[2] = if told == Told::ByVenue { now } else { DENIED };
+            *open -= 1;
+            answered.last_report = now;
         };
         let (mut denied, mut missed) = (0, 0);
         let heard = reports.drain(limit, |next| match next {
             Next::Message(message) if message.kind == Kind::OrderDenied.code() => {
                 if let Ok(report) = OrderDenied::read_from_bytes(message.payload) {
                     denied += 1;
-                    take(report.client_order_id, true);
+                    take(report.client_order_id, Told::Denied);
                 }
             }
             Next::Message(message) => {
                 if let Ok(report) = ExecutionReport::read(message.kind, message.payload) {
-                    take(report.client_order_id, is_of_venue(&report));
+                    let told = if is_of_venue(&report) { Told::ByVenue } else { Told::OnItsWay };
+                    take(report.client_order_id, told);
                 }
             }
             Next::Gap(gone) => missed += gone,
@@ -544,9 +599,20 @@ impl Client {
         });
         self.answered.denied += denied;
         self.answered.missed += missed;
-        heard.map_err(|e| LabError::Setting(format!("the report log: {e}")))
+        heard.map_err(|e| LabError::Failed(format!("the report log: {e}")))
     }
 }
+
+/// What a report tells its client.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Told {
+    OnItsWay,
+    ByVenue,
+    Denied,
+}
+
+/// Marks a row whose request the OMS denied.
+const DENIED: u64 = u64::MAX;
 
 /// True if a report tells what the venue did; the OMS's own say that something is on its way.
 pub(crate) fn is_of_venue(report: &ExecutionReport) -> bool {
@@ -583,6 +649,7 @@ mod tests {
             layout: Layout::Inline,
             wait: Wait::Busy,
             cpus: [0, 1],
+            venue_cpu: None,
             priority: Priority::Normal,
             order: OrderSpec::default(),
             count: None,

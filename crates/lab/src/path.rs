@@ -23,7 +23,7 @@ use crate::analyse;
 use crate::child::Parent;
 use crate::result::{Counts, Run, Stage, StageKind};
 use crate::role::{ExchangeRole, FeedRole, OmsRole, Role, Thread, Ticks, TraderRole};
-use crate::samples::{Samples, load, load_gaps, save};
+use crate::samples::{Samples, load, load_gaps, save, touched_rows};
 use crate::strategy::Traded;
 use crate::{Lab, LabError};
 
@@ -47,7 +47,9 @@ pub struct Settings {
     pub wait: Wait,
     /// Generator's and system's CPU.
     pub cpus: [usize; 2],
-    /// Of the strategy's and the OMS's threads.
+    /// The venue's CPU; it shares the generator's if there is none.
+    pub venue_cpu: Option<usize>,
+    /// Of the core's thread.
     pub priority: Priority,
     /// The ticks.
     pub ticks: Ticks,
@@ -78,15 +80,16 @@ pub fn run(lab: &Lab<'_>, settings: &Settings) -> Result<Run, LabError> {
     let exchange = lab.spawn(&Role::Exchange(roles.exchange))?;
     let trader = lab.spawn(&Role::Trader(roles.trader))?;
     let mut feed = lab.spawn(&Role::Feed(roles.feed))?;
+    let planned_ns: u64 = feed.result(600.0)?;
     feed.tell("go")?;
-    let fed: Fed = feed.result(seconds * 20.0 + 600.0)?;
+    let fed: Fed = feed.result(planned_ns as f64 / 1e9 * 2.0)?;
     let traded: Traded = trader.stop()?;
     exchange.stop::<()>()?;
     let run = assemble(lab, settings, &roles.journal, &fed, &traded, &idle);
     let _ = std::fs::remove_dir_all(&roles.journal);
-    if !settings.target.starts_with("redis") {
-        let _ = connect(&settings.target)?.remove(&roles.topic);
-    }
+    let _ = connect(&settings.target)?.remove(&roles.topic);
+    let _ = connect("shm://")?.remove(&roles.market);
+    roles.lanes.remove()?;
     run
 }
 
@@ -117,6 +120,8 @@ struct Roles {
     feed: FeedRole,
     journal: PathBuf,
     topic: String,
+    market: String,
+    lanes: tickpath_oms::LanesConfig,
 }
 
 impl Roles {
@@ -151,29 +156,34 @@ impl Roles {
         let trader = TraderRole {
             target: target.clone(),
             topic: topic.clone(),
-            market: market.clone(),
             oms,
             count: ticks.count,
-            thread: Thread::new(strategy_cpu, strategy_wait, priority),
+            // Beside the feed it must give way.
+            thread: Thread::new(
+                strategy_cpu,
+                strategy_wait,
+                if strategy_cpu == cpus[1] { priority } else { Priority::Normal },
+            ),
             out: lab.folder().join("trader"),
         };
+        let lanes = crate::trade::lanes(&name, request_bytes, report_bytes);
         let exchange = ExchangeRole {
             lanes: name,
             request_bytes,
             report_bytes,
             market: Some(market.clone()),
             expected_orders: ticks.count as usize,
-            thread: Thread::new(cpus[0], shared, Priority::Normal),
+            thread: Thread::new(settings.venue_cpu.unwrap_or(cpus[0]), shared, Priority::Normal),
         };
         let feed = FeedRole {
             target,
             topic: topic.clone(),
-            mirror: (!in_shared_memory).then_some(market),
+            mirror: (!in_shared_memory).then(|| market.clone()),
             ticks,
             thread: Thread::new(cpus[0], shared, Priority::Normal),
             out: lab.folder().join("feed"),
         };
-        Self { exchange, trader, feed, journal, topic }
+        Self { exchange, trader, feed, journal, topic, market, lanes }
     }
 }
 
@@ -186,11 +196,10 @@ fn assemble(
     idle: &[Gap],
 ) -> Result<Run, LabError> {
     let calibration = lab.clock.calibration();
-    let mut gaps = load_gaps(&lab.folder().join("trader.gaps"))?;
-    gaps.extend(load_gaps(&lab.folder().join("oms.gaps")).unwrap_or_default());
+    let gaps = load_gaps(&lab.folder().join("trader.gaps"))?;
     let (told, _) = analyse::read(journal, 0)?;
     let Some(group) = told.groups.get(&GROUP) else {
-        return Err(LabError::Setting("no tick came to an order; is a quote in the recording?".to_owned()));
+        return Err(LabError::Failed("no tick came to an order; is a quote in the recording?".to_owned()));
     };
     let mut run = group.run(&told.calibration, &gaps);
     describe(&mut run, settings, fed);
@@ -221,7 +230,7 @@ fn assemble(
     run.counts = Counts {
         sent: fed.sent,
         received: traded.seen,
-        lost: fed.sent.saturating_sub(traded.seen),
+        lost: fed.sent.saturating_sub(traded.seen) + traded.orders.saturating_sub(group.len() as u64),
         left: run.counts.left,
         ..Counts::default()
     };
@@ -237,6 +246,13 @@ fn describe(run: &mut Run, settings: &Settings, fed: &Fed) {
     run.params.set("wait", settings.wait.name());
     run.params.set("cpus", settings.cpus.to_vec());
     run.params.set("count", *count);
+    run.params.set("priority", settings.priority.to_string());
+    if settings.wait == Wait::Block {
+        run.notes.push(
+            "a venue's report does not wake a strategy that sleeps for ticks: order_round_trip holds up to 1 ms of that sleep"
+                .to_owned(),
+        );
+    }
     match file {
         Some(file) => run.params.set("ticks", file.display().to_string()),
         None => run.params.set("ticks", format!("made up from seed {seed}")),
@@ -267,8 +283,10 @@ fn judge(run: &mut Run, fed: &Fed, traded: &Traded, lab: &Lab<'_>, idle: &[Gap],
     if traded.missed > 0 {
         run.notes.push(format!("the strategy was lapped and missed {} ticks", traded.missed));
     }
+    if traded.lapped > 0 {
+        run.notes.push(format!("the strategy was lapped and missed {} reports", traded.lapped));
+    }
     if traded.denied > 0 {
-        run.figures.insert("orders_rejected".to_owned(), traded.denied as f64);
         run.notes.push(format!("{} orders were denied by the risk checks", traded.denied));
     }
     crate::pubsub::void_attribution(run, idle, gaps, took / 1e9);
@@ -292,15 +310,22 @@ pub(crate) fn feed(role: &FeedRole, parent: &Parent) -> Result<(), LabError> {
     };
     role.thread.settle()?;
     parent.ready();
-    parent.hear();
+    parent.result(&plan.last().map_or(0, |(offset, _)| *offset));
+    if parent.hear().is_none() {
+        return Ok(());
+    }
+    let stop = parent.stop_flag();
     let pacer = Pacer::new(clock, role.thread.wait()?);
     let start = clock.ticks() + clock.calibration().ticks_of_ns(5_000_000);
-    let mut rows = Vec::with_capacity(plan.len());
+    let mut rows = touched_rows(plan.len());
     let mut lateness = Lateness::default();
     let mut before = 0;
     for (offset_ns, event) in &plan {
         let intended = start + clock.calibration().ticks_of_ns(*offset_ns);
         let actual = pacer.until(intended);
+        if stop.load(Ordering::Relaxed) {
+            return Err(LabError::Failed("the bench was stopped".to_owned()));
+        }
         publish(topic.as_mut(), intended, event)?;
         if let Some(mirror) = &mut mirror {
             publish(mirror.as_mut(), intended, event)?;
@@ -337,5 +362,5 @@ fn plan(recording: &Recording, ticks: &Ticks) -> Result<Vec<(u64, Event)>, LabEr
 
 fn publish(topic: &mut dyn Publisher, stamp: u64, event: &Event) -> Result<(), LabError> {
     let published = topic.publish(stamp, event.kind().code(), event.as_bytes());
-    published.map_err(|e| LabError::Setting(format!("publishing a tick failed: {e}")))
+    published.map_err(|e| LabError::Failed(format!("publishing a tick failed: {e}")))
 }

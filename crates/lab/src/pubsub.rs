@@ -12,13 +12,15 @@
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
+use std::sync::atomic::{AtomicBool, Ordering};
 use tickpath_bus::{Event, Gap as Loss, Policy, PublishError, Start, Subscriber, TopicConfig, connect};
+
 use tickpath_clock::{Clock, HostClock, Lateness, Pacer, Priority, Wait, relax};
 use tickpath_oms::{Gap, Gaps};
 
 use crate::result::{Counts, Run};
 use crate::role::{PublisherRole, Role, SubscriberRole, Thread};
-use crate::samples::{Samples, load, load_gaps, save, save_gaps};
+use crate::samples::{Samples, load, load_gaps, save, save_gaps, touched_rows};
 use crate::{Lab, LabError, host};
 
 /// The kind of a benchmark's messages.
@@ -77,7 +79,6 @@ struct Published {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct Received {
     received: u64,
-    missed: u64,
     reordered: u64,
     duplicated: u64,
     last: u64,
@@ -89,20 +90,30 @@ pub fn run(lab: &Lab<'_>, settings: &Settings) -> Result<Run, LabError> {
     let seconds = settings.rate.map_or(2.0, |rate| settings.count as f64 / rate);
     let what = format!("pubsub {} {} B", settings.target, settings.size);
     lab.progress.step(&what, seconds + 1.0);
-    let transfer = host::transfer_ns(lab, settings.cpus)?;
+    let transfer = host::transfer_ns(lab, settings.cpus)?.unwrap_or(0.0);
     let idle = host::idle_gaps(&lab.clock, settings.cpus[1], 200_000_000, HOST_GAP_NS)?;
-    let topic = format!("{}.pubsub", lab.name);
+    let topic = topic_name(lab, &settings.target);
     let (publisher, subscriber) = roles(lab, settings, &topic);
     // The publisher makes the topic, so that a `fail` topic has its reader before the first message.
     let mut publisher = lab.spawn(&Role::Publisher(publisher))?;
     let mut subscriber = lab.spawn(&Role::Subscriber(subscriber))?;
     publisher.tell("go")?;
-    let published: Published = publisher.result(seconds * 3.0 + 60.0)?;
+    // As slowly as a message of this size can reasonably go.
+    let slowest = settings.count as f64 * (1e-5 + settings.size as f64 * 1e-8);
+    let published: Published = publisher.result(seconds * 3.0 + slowest)?;
     // It may have everything already, and be gone.
     let _ = subscriber.tell("ended");
     let received: Received = subscriber.result(10.0)?;
     let _ = connect(&settings.target)?.remove(&topic);
     assemble(lab, settings, transfer, &idle, &published, &received)
+}
+
+/// On somebody's server a name says whose it is.
+fn topic_name(lab: &Lab<'_>, target: &str) -> String {
+    match target.split("://").next() {
+        Some("shm" | "file") => format!("{}.pubsub", lab.name),
+        _ => format!("tickpath:{}:pubsub", lab.name),
+    }
 }
 
 fn check(settings: &Settings) -> Result<(), LabError> {
@@ -112,6 +123,9 @@ fn check(settings: &Settings) -> Result<(), LabError> {
     }
     if settings.count == 0 || settings.batch == 0 || settings.readers == 0 || settings.readers > 256 {
         return wrong("counts, batches and readers start at 1; readers end at 256".to_owned());
+    }
+    if settings.rate.is_some_and(|rate| !(rate > 0.0 && rate <= 1e8)) {
+        return wrong("--rate takes a number above 0, up to 100000000, or max".to_owned());
     }
     if settings.cpus[0] == settings.cpus[1] && settings.wait == Wait::Busy {
         return wrong(format!(
@@ -164,22 +178,24 @@ fn assemble(
         client: "rust".to_owned(),
         repeat: settings.repeat,
         valid: true,
-        batch: Some(settings.batch as u64),
+        batch: Some((settings.batch as u64).into()),
         counts: counts(settings, published, received),
         elapsed_ns: Some(elapsed),
         throughput_per_s: (elapsed > 0).then(|| received.received as f64 * 1e9 / elapsed as f64),
         ..Run::default()
     };
     parameters(&mut run, settings);
-    run.figures.insert("cache_line_transfer_ns".to_owned(), transfer);
-    let mut gaps = load_gaps(&lab.folder().join("publisher.gaps"))?;
-    gaps.extend(load_gaps(&lab.folder().join("subscriber.gaps"))?);
+    if transfer > 0.0 {
+        run.figures.insert("cache_line_transfer_ns".to_owned(), transfer);
+    }
+    let gaps = load_gaps(&lab.folder().join("subscriber.gaps"))?;
     publish_hop(&mut run, &lab.folder().join("publisher"), lab, &gaps)?;
     if settings.rate.is_some() {
         latency_hops(&mut run, &lab.folder().join("subscriber"), lab, &gaps, transfer)?;
         judge(&mut run, settings, published, idle, &gaps, lab);
-    } else {
-        run.figures.insert("writer_cost_ns".to_owned(), writer_cost(calibration, published));
+    }
+    if published.refused > 0 {
+        run.notes.push(format!("the topic was full {} times; the publisher tried again", published.refused));
     }
     if run.counts.lost > 0 && settings.policy != Policy::Overwrite {
         run.valid = false;
@@ -197,7 +213,7 @@ fn counts(settings: &Settings, published: &Published, received: &Received) -> Co
         duplicated: received.duplicated,
         reordered: received.reordered,
         left: 0,
-        errors: published.refused,
+        errors: 0,
     }
 }
 
@@ -212,10 +228,6 @@ fn parameters(run: &mut Run, settings: &Settings) {
         Some(rate) => run.params.set("rate_per_s", rate),
         None => run.params.set("rate_per_s", "max"),
     }
-}
-
-fn writer_cost(calibration: &tickpath_clock::Calibration, published: &Published) -> f64 {
-    calibration.ns_between(published.first, published.last) as f64 / published.sent.max(1) as f64
 }
 
 fn publish_hop(run: &mut Run, out: &Path, lab: &Lab<'_>, gaps: &[Gap]) -> Result<(), LabError> {
@@ -268,22 +280,26 @@ fn judge(run: &mut Run, settings: &Settings, published: &Published, idle: &[Gap]
 
 /// The host's share of the tail is told only if the host behaved as it does when idle.
 pub(crate) fn void_attribution(run: &mut Run, idle: &[Gap], gaps: &[Gap], seconds: f64) {
-    /// How long the idle floor was watched, and on how many threads a run is.
+    /// How long the idle floor was watched; a run watches one thread too.
     const IDLE_SECONDS: f64 = 0.2;
-    const THREADS: f64 = 2.0;
     /// Fewer gaps than this make no rate.
     const LEAST: usize = 20;
-    let floor = (idle.len().max(1)) as f64 / IDLE_SECONDS * THREADS;
+    let floor = (idle.len().max(1)) as f64 / IDLE_SECONDS;
     let rate = gaps.len() as f64 / seconds.max(1e-3);
     if gaps.len() > LEAST && rate > 2.0 * floor {
-        for hop in run.hops.values_mut() {
-            hop.unstalled = None;
-            hop.host_stall_share_p999 = None;
-        }
+        drop_attribution(run);
         run.notes.push(format!(
             "host gaps came {rate:.0} times a second, more than twice the idle floor of {floor:.0}: what the host took of \
              the tail cannot be told, raw figures stand"
         ));
+    }
+}
+
+/// Raw figures alone.
+pub(crate) fn drop_attribution(run: &mut Run) {
+    for hop in run.hops.values_mut() {
+        hop.unstalled = None;
+        hop.host_stall_share_p999 = None;
     }
 }
 
@@ -303,16 +319,16 @@ pub(crate) fn publisher(role: &PublisherRole, parent: &crate::child::Parent) -> 
     };
     let mut topic = connection.publisher(&role.topic, &config)?;
     role.thread.settle()?;
-    let mut rows = Vec::with_capacity(if role.rate.is_some() { role.count as usize } else { 0 });
-    let mut gaps = Gaps::new(clock, HOST_GAP_NS);
+    let mut rows = touched_rows(if role.rate.is_some() { role.count as usize } else { 0 });
     parent.ready();
-    parent.hear();
+    if parent.hear().is_none() {
+        return Ok(());
+    }
     let published = match role.rate {
-        Some(rate) => paced(role, rate, &clock, topic.as_mut(), &mut rows)?,
-        None => flood(role, &clock, topic.as_mut(), &mut gaps)?,
+        Some(rate) => paced(role, rate, &clock, topic.as_mut(), &mut rows, &parent.stop_flag())?,
+        None => flood(role, &clock, topic.as_mut(), &parent.stop_flag())?,
     };
     save(&role.out, &rows)?;
-    save_gaps(&role.out.with_extension("gaps"), &gaps.into_found())?;
     parent.result(&published);
     Ok(())
 }
@@ -324,6 +340,7 @@ fn paced(
     clock: &HostClock,
     topic: &mut dyn tickpath_bus::Publisher,
     rows: &mut Vec<[u64; 3]>,
+    stop: &AtomicBool,
 ) -> Result<Published, LabError> {
     let calibration = clock.calibration();
     let pacer = Pacer::new(*clock, role.thread.wait()?);
@@ -337,7 +354,7 @@ fn paced(
         let actual = pacer.until(intended);
         payload[..8].copy_from_slice(&actual.to_le_bytes());
         payload[8..16].copy_from_slice(&number.to_le_bytes());
-        refused += send(topic, intended, &payload)?;
+        refused += send(topic, intended, &payload, stop)?;
         rows.push([intended, actual, clock.ticks()]);
         lateness.count(clock.ns_between(intended, actual).max(0) as u64, allowance_ns);
     }
@@ -350,7 +367,7 @@ fn flood(
     role: &PublisherRole,
     clock: &HostClock,
     topic: &mut dyn tickpath_bus::Publisher,
-    gaps: &mut Gaps<HostClock>,
+    stop: &AtomicBool,
 ) -> Result<Published, LabError> {
     let mut payloads = vec![vec![0; role.size]; role.batch];
     let first = clock.ticks();
@@ -363,33 +380,43 @@ fn flood(
             payload[8..16].copy_from_slice(&number.to_le_bytes());
         }
         if batch == 1 {
-            refused += send(topic, stamp, &payloads[0])?;
+            refused += send(topic, stamp, &payloads[0], stop)?;
         } else {
             let slices: Vec<&[u8]> = payloads[..batch].iter().map(Vec::as_slice).collect();
-            refused += send_batch(topic, stamp, &slices)?;
+            refused += send_batch(topic, stamp, &slices, stop)?;
         }
-        gaps.busy_turn();
         sent += batch as u64;
     }
     Ok(Published { sent, refused, first, last: clock.ticks(), late_share: 0.0 })
 }
 
 /// Publishes one message, again and again while the topic is full; gives how often it was.
-fn send(topic: &mut dyn tickpath_bus::Publisher, stamp: u64, payload: &[u8]) -> Result<u64, LabError> {
+fn send(
+    topic: &mut dyn tickpath_bus::Publisher,
+    stamp: u64,
+    payload: &[u8],
+    stop: &AtomicBool,
+) -> Result<u64, LabError> {
     let mut refused = 0;
     loop {
         match topic.publish(stamp, KIND, payload) {
             Ok(()) => return Ok(refused),
             Err(PublishError::Full) => {
                 refused += 1;
+                give_up_if(stop)?;
                 relax();
             }
-            Err(e) => return Err(LabError::Setting(format!("publishing failed: {e}"))),
+            Err(e) => return Err(LabError::Failed(format!("publishing failed: {e}"))),
         }
     }
 }
 
-fn send_batch(topic: &mut dyn tickpath_bus::Publisher, stamp: u64, payloads: &[&[u8]]) -> Result<u64, LabError> {
+fn send_batch(
+    topic: &mut dyn tickpath_bus::Publisher,
+    stamp: u64,
+    payloads: &[&[u8]],
+    stop: &AtomicBool,
+) -> Result<u64, LabError> {
     let (mut done, mut refused) = (0, 0);
     loop {
         match topic.publish_batch(stamp, KIND, &payloads[done..]) {
@@ -398,11 +425,20 @@ fn send_batch(topic: &mut dyn tickpath_bus::Publisher, stamp: u64, payloads: &[&
                 done += e.done;
                 match e.error {
                     PublishError::Full => refused += 1,
-                    error => return Err(LabError::Setting(format!("publishing failed: {error}"))),
+                    error => return Err(LabError::Failed(format!("publishing failed: {error}"))),
                 }
+                give_up_if(stop)?;
                 relax();
             }
         }
+    }
+}
+
+/// A publisher whose parent is gone has nobody to publish for.
+fn give_up_if(stop: &AtomicBool) -> Result<(), LabError> {
+    match stop.load(Ordering::Relaxed) {
+        true => Err(LabError::Failed("the bench was stopped".to_owned())),
+        false => Ok(()),
     }
 }
 
@@ -410,24 +446,32 @@ fn send_batch(topic: &mut dyn tickpath_bus::Publisher, stamp: u64, payloads: &[&
 #[derive(Default)]
 struct Seen {
     received: u64,
-    missed: u64,
     reordered: u64,
     duplicated: u64,
     next: u64,
+    /// A bit for each number that came, to tell a message that comes again from one that comes late.
+    came: Vec<u64>,
 }
 
 impl Seen {
+    fn of(count: u64) -> Self {
+        Self { came: vec![0; count as usize / 64 + 1], ..Self::default() }
+    }
+
     #[inline(always)]
     fn message(&mut self, number: u64) {
         self.received += 1;
-        if number == self.next {
-            self.next += 1;
-        } else if number < self.next {
-            // A topic's messages are numbered in order: a lower number came before, or was passed over.
-            self.reordered += 1;
-        } else {
-            self.next = number + 1;
+        let bit = 1 << (number % 64);
+        if let Some(word) = self.came.get_mut(number as usize / 64) {
+            let again = *word & bit != 0;
+            *word |= bit;
+            if again {
+                self.duplicated += 1;
+            } else if number < self.next {
+                self.reordered += 1;
+            }
         }
+        self.next = self.next.max(number + 1);
     }
 }
 
@@ -439,21 +483,20 @@ pub(crate) fn subscriber(role: &SubscriberRole, parent: &crate::child::Parent) -
     let subscribe = |_| connection.subscriber(&role.topic, Start::Now, wait);
     let mut topics = (0..role.readers).map(subscribe).collect::<Result<Vec<_>, _>>()?;
     role.thread.settle()?;
-    let mut rows: Vec<[u64; 3]> = Vec::with_capacity(if role.stamps { role.count as usize } else { 0 });
+    let mut rows = touched_rows(if role.stamps { role.count as usize * role.readers } else { 0 });
     let mut gaps = Gaps::new(clock, HOST_GAP_NS);
     parent.ready();
-    let (mut seen, last) = receive(role, &clock, wait, &mut topics, &mut rows, &mut gaps, parent)?;
+    let (seen, last) = receive(role, &clock, wait, &mut topics, &mut rows, &mut gaps, parent)?;
     save(&role.out, &rows)?;
     save_gaps(&role.out.with_extension("gaps"), &gaps.into_found())?;
-    let total = seen.iter_mut().fold(Seen::default(), |a, b| Seen {
-        received: a.received + b.received,
-        missed: a.missed + b.missed,
-        reordered: a.reordered + b.reordered,
-        duplicated: a.duplicated + b.duplicated,
-        next: 0,
-    });
-    let Seen { received, missed, reordered, duplicated, .. } = total;
-    parent.result(&Received { received, missed, reordered, duplicated, last });
+    let sum = |of: fn(&Seen) -> u64| seen.iter().map(of).sum();
+    let received = Received {
+        received: sum(|seen| seen.received),
+        reordered: sum(|seen| seen.reordered),
+        duplicated: sum(|seen| seen.duplicated),
+        last,
+    };
+    parent.result(&received);
     Ok(())
 }
 
@@ -468,7 +511,7 @@ fn receive(
     gaps: &mut Gaps<HostClock>,
     parent: &crate::child::Parent,
 ) -> Result<(Vec<Seen>, u64), LabError> {
-    let mut seen: Vec<Seen> = topics.iter().map(|_| Seen::default()).collect();
+    let mut seen: Vec<Seen> = topics.iter().map(|_| Seen::of(role.count)).collect();
     let expected = role.count * topics.len() as u64;
     let mut copy = vec![0; 16 << 20];
     let mut end = End::new(clock);
@@ -481,19 +524,16 @@ fn receive(
                 Event::Message(message) => {
                     let bytes = message.payload.len();
                     copy[..bytes].copy_from_slice(message.payload);
-                    if role.stamps && rows.len() < rows.capacity() {
+                    if role.stamps {
                         rows.push([message.stamp, word(&copy, 0), clock.ticks()]);
                     }
                     seen.message(word(&copy, 8));
                     done += 1;
                 }
-                Event::Gap(Loss::Missed(missed)) => {
-                    seen.missed += missed;
-                    done += missed;
-                }
+                Event::Gap(Loss::Missed(missed)) => done += missed,
                 Event::Gap(Loss::Reconnected) => {}
             });
-            found += polled.map_err(|e| LabError::Setting(format!("receiving failed: {e}")))?;
+            found += polled.map_err(|e| LabError::Failed(format!("receiving failed: {e}")))?;
         }
         if found > 0 {
             gaps.busy_turn();
@@ -509,7 +549,7 @@ fn receive(
             break;
         }
     }
-    Ok((seen, clock.ticks()))
+    Ok((seen, end.last_news))
 }
 
 /// When to stop waiting: a while after the publisher has ended and the last message came.
@@ -517,16 +557,18 @@ struct End<'a> {
     clock: &'a HostClock,
     publisher_ended: bool,
     quiet_since: u64,
+    last_news: u64,
 }
 
 impl<'a> End<'a> {
     fn new(clock: &'a HostClock) -> Self {
-        Self { clock, publisher_ended: false, quiet_since: 0 }
+        Self { clock, publisher_ended: false, quiet_since: 0, last_news: 0 }
     }
 
     #[inline(always)]
     fn news(&mut self) {
         self.quiet_since = 0;
+        self.last_news = self.clock.ticks();
     }
 
     #[cold]

@@ -7,10 +7,11 @@ use std::process::{Child, Command, Stdio};
 use tickpath_clock::{Clock, HostClock, sleep_ns};
 
 use crate::LabError;
+use crate::result::median;
 
 /// A scratch server on a free loopback port, without persistence; it ends with this value.
 pub struct Server {
-    process: Child,
+    process: Ended,
     /// Where it listens.
     pub port: u16,
     /// What it says it is.
@@ -24,28 +25,30 @@ impl Server {
     /// Starts one, on a CPU if one is named; none if `redis-server` is not installed.
     pub fn start(folder: &Path, cpu: Option<usize>, clock: &HostClock) -> Result<Option<Self>, LabError> {
         let Some(version) = version() else { return Ok(None) };
-        let failed = |e: std::io::Error| LabError::Setting(format!("redis-server does not start: {e}"));
-        let port = TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).map_err(failed)?.port();
-        let mut command = match cpu {
-            // The server's own affinity settings cover its main thread only from version 6 on; this one all.
-            Some(cpu) => {
-                let mut pinned = Command::new("taskset");
-                pinned.args(["-c", &cpu.to_string(), "redis-server"]);
-                pinned
-            }
-            None => Command::new("redis-server"),
+        let failed = |e: std::io::Error| {
+            LabError::Failed(format!(
+                "redis-server does not start ({e}); it is run by setpriv and taskset, which every Linux has"
+            ))
         };
+        let port = TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).map_err(failed)?.port();
+        // The server ends with this process, however that ends.
+        let mut command = Command::new("setpriv");
+        command.args(["--pdeathsig", "KILL"]);
+        if let Some(cpu) = cpu {
+            command.args(["taskset", "-c", &cpu.to_string()]);
+        }
+        command.arg("redis-server");
         command.args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir"]);
         command.arg(folder).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        let process = command.spawn().map_err(failed)?;
+        let process = Ended(command.spawn().map_err(failed)?);
         let mut server = Self { process, port, version };
         let from = clock.ticks();
         while TcpStream::connect(("127.0.0.1", port)).is_err() {
-            if let Ok(Some(status)) = server.process.try_wait() {
-                return Err(LabError::Setting(format!("redis-server ended at once ({status})")));
+            if let Ok(Some(status)) = server.process.0.try_wait() {
+                return Err(LabError::Failed(format!("redis-server ended at once ({status})")));
             }
             if clock.ns_between(from, clock.ticks()) > START_NS {
-                return Err(LabError::Setting("redis-server does not listen within 10 s".to_owned()));
+                return Err(LabError::Failed("redis-server does not listen within 10 s".to_owned()));
             }
             sleep_ns(1_000_000);
         }
@@ -58,10 +61,13 @@ impl Server {
     }
 }
 
-impl Drop for Server {
+/// A process that ends with this value.
+struct Ended(Child);
+
+impl Drop for Ended {
     fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
+        let _ = self.0.kill();
+        let _ = self.0.wait();
     }
 }
 
@@ -79,7 +85,8 @@ s = redis.Redis(port=int(sys.argv[1])).pubsub()
 s.subscribe('tickpath:one')
 print('ready', flush=True)
 left = int(sys.argv[2])
-while left:
+end = time.time() + 20
+while left and time.time() < end:
     m = s.get_message()
     if m and m['type'] == 'message':
         print(time.time_ns() - int(m['data']), flush=True)
@@ -103,12 +110,10 @@ pub fn one_publish_per_process(server: &Server, times: usize) -> Option<(f64, f6
         return None;
     }
     let port = server.port.to_string();
-    let mut subscriber = Command::new("python3")
-        .args(["-c", SUBSCRIBER, &port, &times.to_string()])
-        .stdout(Stdio::piped())
-        .spawn()
-        .ok()?;
-    let mut lines = std::io::BufRead::lines(std::io::BufReader::new(subscriber.stdout.take()?));
+    let mut command = Command::new("python3");
+    command.args(["-c", SUBSCRIBER, &port, &times.to_string()]).stdout(Stdio::piped());
+    let mut subscriber = Ended(command.spawn().ok()?);
+    let mut lines = std::io::BufRead::lines(std::io::BufReader::new(subscriber.0.stdout.take()?));
     let _ready = lines.next()?;
     let mut publishes = Vec::new();
     for _ in 0..times {
@@ -116,16 +121,5 @@ pub fn one_publish_per_process(server: &Server, times: usize) -> Option<(f64, f6
         publishes.push(String::from_utf8_lossy(&output.stdout).trim().parse::<f64>().ok()?);
     }
     let messages: Vec<f64> = lines.map_while(|line| line.ok()?.trim().parse().ok()).collect();
-    let _ = subscriber.kill();
-    let _ = subscriber.wait();
     Some((median(publishes)?, median(messages)?))
-}
-
-/// The middle one.
-pub(crate) fn median(mut values: Vec<f64>) -> Option<f64> {
-    if values.is_empty() {
-        return None;
-    }
-    values.sort_by(f64::total_cmp);
-    Some(values[values.len() / 2])
 }

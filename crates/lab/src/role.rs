@@ -132,8 +132,6 @@ pub struct TraderRole {
     pub target: String,
     /// The topic.
     pub topic: String,
-    /// Ticks in shared memory, for the reference prices of layouts with threads.
-    pub market: String,
     /// The OMS.
     pub oms: OmsRole,
     /// Orders expected.

@@ -19,7 +19,7 @@ use crate::child::Parent;
 use crate::orders::is_of_venue;
 use crate::path::{GROUP, HOST_GAP_NS};
 use crate::role::TraderRole;
-use crate::samples::{save, save_gaps};
+use crate::samples::{save, save_gaps, touched_rows};
 use crate::trade::{SYMBOL, lanes, oms_config};
 
 /// Each order's quantity: small beside what stands at the touch.
@@ -32,7 +32,8 @@ pub(crate) struct Traded {
     pub missed: u64,
     pub orders: u64,
     pub denied: u64,
-    pub last_report: u64,
+    /// Reports that it missed.
+    pub lapped: u64,
 }
 
 /// The trader's life.
@@ -44,9 +45,9 @@ pub(crate) fn trader(role: &TraderRole, parent: &Parent) -> Result<(), LabError>
     let stop = parent.stop_flag();
     let (strategy, gaps) = match config.layout {
         Layout::Inline => {
-            role.thread.settle()?;
             let mut oms = Inline::open(clock, &config, None)?;
             let mut strategy = Strategy::new(role, &clock)?;
+            role.thread.settle()?;
             parent.ready();
             let gaps = trade_inline(&mut oms, &mut strategy, topic, wait, &stop)?;
             oms.sequencer().stop()?;
@@ -82,7 +83,7 @@ fn take_tick(topic: &mut dyn Subscriber, clock: &HostClock, traded: &mut Traded)
         BusEvent::Gap(Loss::Missed(missed)) => traded.missed += missed,
         BusEvent::Gap(Loss::Reconnected) => {}
     });
-    polled.map_err(|e| LabError::Setting(format!("receiving ticks failed: {e}")))?;
+    polled.map_err(|e| LabError::Failed(format!("receiving ticks failed: {e}")))?;
     Ok(found)
 }
 
@@ -95,9 +96,9 @@ fn trade_inline(
     stop: &AtomicBool,
 ) -> Result<Vec<Gap>, LabError> {
     let mut gaps = Gaps::new(strategy.clock, HOST_GAP_NS);
-    let mut quiet = Quiet::new(strategy.clock);
+    let clock = strategy.clock;
+    let mut quiet = Quiet::new(clock);
     loop {
-        let clock = strategy.clock;
         if let Some(seen) = take_tick(topic.as_mut(), &clock, &mut strategy.traded)? {
             if let Some(top) = &seen.top {
                 oms.sequencer().tick(seen.stamp, top);
@@ -150,7 +151,7 @@ fn trade_beside(
         let traded = if opened { beside(role, clock, topic.as_mut(), wait, stop, parent) } else { Ok(None) };
         end.store(true, Ordering::Relaxed);
         let gaps = oms.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
-        let strategy = traded?.ok_or_else(|| LabError::Setting("the OMS ended at once".to_owned()))?;
+        let strategy = traded?.ok_or_else(|| LabError::Failed("the OMS ended at once".to_owned()))?;
         Ok((strategy, gaps))
     })
 }
@@ -225,7 +226,7 @@ impl Strategy {
             reports: Reader::open(&lanes.reports(0)?.place, From::Now, Registration::Registered)?,
             top: TopOfBook::default(),
             account: AccountId(role.oms.account),
-            rows: Vec::with_capacity(role.count as usize),
+            rows: touched_rows(role.count as usize),
             traded: Traded::default(),
         })
     }
@@ -233,7 +234,8 @@ impl Strategy {
     /// The decision, and the order.
     #[inline(always)]
     fn on_tick(&mut self, seen: &Seen) -> Result<(), LabError> {
-        if let Some(top) = seen.top {
+        // A recording of several instruments is traded in its first.
+        if let Some(top) = seen.top.filter(|top| top.symbol == SYMBOL) {
             self.top = top;
         }
         let number = self.rows.len() as u64;
@@ -256,13 +258,15 @@ impl Strategy {
             ..NewOrder::default()
         };
         let sent = self.clock.ticks();
-        self.rows.push([seen.stamp, seen.seen, sent, 0, 0]);
-        self.traded.orders += 1;
         loop {
             match self.requests.publish(sent, Kind::NewOrder.code(), order.as_bytes()) {
-                Ok(_) => return Ok(()),
+                Ok(_) => {
+                    self.rows.push([seen.stamp, seen.seen, sent, 0, 0]);
+                    self.traded.orders += 1;
+                    return Ok(());
+                }
                 Err(PublishError::Full) => yield_now(),
-                Err(e) => return Err(LabError::Setting(format!("the OMS's lane: {e}"))),
+                Err(e) => return Err(LabError::Failed(format!("the OMS's lane: {e}"))),
             }
         }
     }
@@ -270,7 +274,7 @@ impl Strategy {
     /// Takes what the OMS says.
     #[inline(always)]
     fn hear(&mut self) -> Result<usize, LabError> {
-        let Self { reports, clock, rows, traded, .. } = self;
+        let Self { reports, clock, rows, .. } = self;
         let mut take = |id: ClientOrderId, of_venue: bool| {
             let Some(row) = rows.get_mut(id.0 as u32 as usize) else { return };
             let now = clock.ticks();
@@ -279,22 +283,26 @@ impl Strategy {
             }
             if of_venue && row[4] == 0 {
                 row[4] = now;
-                traded.last_report = now;
             }
         };
-        let mut denied = 0;
+        let (mut denied, mut lapped) = (0, 0);
         let heard = reports.drain(8, |next| {
-            let Next::Message(message) = next else { return };
+            let message = match next {
+                Next::Message(message) => message,
+                Next::Gap(missed) => return lapped += missed,
+                Next::Empty => return,
+            };
             if message.kind == Kind::OrderDenied.code() {
                 if let Ok(report) = OrderDenied::read_from_bytes(message.payload) {
                     denied += 1;
-                    take(report.client_order_id, true);
+                    take(report.client_order_id, false);
                 }
             } else if let Ok(report) = ExecutionReport::read(message.kind, message.payload) {
                 take(report.client_order_id, is_of_venue(&report));
             }
         });
         self.traded.denied += denied;
-        heard.map_err(|e| LabError::Setting(format!("the report log: {e}")))
+        self.traded.lapped += lapped;
+        heard.map_err(|e| LabError::Failed(format!("the report log: {e}")))
     }
 }

@@ -233,7 +233,7 @@ pub(crate) fn exchange(role: &ExchangeRole, parent: &Parent) -> Result<(), LabEr
     let wait = role.thread.wait()?;
     let stop = parent.stop_flag();
     parent.ready();
-    let failed = |e: tickpath_exchange::LineError| LabError::Setting(format!("the venue stopped: {e}"));
+    let failed = |e: tickpath_exchange::LineError| LabError::Failed(format!("the venue stopped: {e}"));
     while !stop.load(Ordering::Relaxed) {
         if line.poll().map_err(failed)? > 0 {
             continue;

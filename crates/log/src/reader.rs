@@ -108,6 +108,7 @@ impl Reader {
 
     /// The next message, a gap, or nothing. A message that was lent is given back by the next call.
     #[inline(always)]
+    #[allow(clippy::should_implement_trait, reason = "it lends, which an Iterator cannot")]
     pub fn next(&mut self) -> Result<Next<'_>, ReadError> {
         self.publish_cursor();
         match self.advance()? {

@@ -65,9 +65,9 @@ impl Journal {
         Ok(())
     }
 
-    /// Writes that the OMS stops in order, with the last T2.
-    pub fn stop(&mut self, stamp: u64, released: u64) -> Result<(), OmsError> {
-        let stop = Stop { released_before: released, reserved: 0 };
+    /// Writes that the OMS stops in order, with the last T2 and whether that request had to wait for its line.
+    pub fn stop(&mut self, stamp: u64, released: u64, queued: bool) -> Result<(), OmsError> {
+        let stop = Stop { released_before: released, queued_before: u64::from(queued) };
         self.log.publish(stamp, RecordKind::Stop.code(), stop.as_bytes()).map_err(OmsError::Journal)?;
         Ok(())
     }

@@ -98,7 +98,7 @@ pub struct Config {
     pub cpu: Option<usize>,
     /// The processor of the other threads, where a layout has some. They share it, and yield.
     pub other_cpu: Option<usize>,
-    /// The priority of all threads.
+    /// The priority of the core's thread.
     pub priority: Priority,
 }
 
@@ -186,8 +186,9 @@ pub fn run<C: Clock + Sync>(
 ) -> Result<Vec<Gap>, OmsError> {
     match config.layout {
         Layout::Inline => {
-            settle(config.cpu, config.priority)?;
+            // Opened first: its side threads must not share the core's CPU.
             let mut agent = Inline::open(clock.clone(), config, ticks)?;
+            settle(config.cpu, config.priority)?;
             ready();
             let mut gaps = Gaps::new(clock, HOST_GAP_NS);
             agent::run(&mut agent, config.wait, stop, &mut gaps)?;
@@ -324,7 +325,6 @@ fn run_split<C: Clock + Sync>(
     let Lanes { requests, reports, to_venue, from_venue } = Lanes::open(&config.lanes, &calibration)?;
     let (request_writer, request_reader) = inner_lane(config, "core.requests", &calibration)?;
     let (report_writer, report_reader) = inner_lane(config, "core.reports", &calibration)?;
-    settle(config.cpu, config.priority)?;
     let sequencer = Sequencer::open(clock.clone(), config, to_venue, reports)?;
     let mut core =
         CoreAgent { clock: clock.clone(), sequencer, requests: request_reader, reports: report_reader, ticks };
@@ -333,9 +333,10 @@ fn run_split<C: Clock + Sync>(
     let gaps = thread::scope(|scope| {
         let receiver = spawn(scope, "oms-receiver", config, &clock, receiver, stop);
         let line = spawn(scope, "oms-line", config, &clock, line, stop);
-        ready();
         let mut gaps = Gaps::new(core.clock.clone(), HOST_GAP_NS);
-        let result = agent::run(&mut core, config.wait, stop, &mut gaps);
+        let settled = settle(config.cpu, config.priority);
+        ready();
+        let result = settled.and_then(|()| agent::run(&mut core, config.wait, stop, &mut gaps));
         stop.store(true, std::sync::atomic::Ordering::Relaxed);
         result.and(join(receiver)).and(join(line)).map(|()| gaps.into_found())
     })?;
@@ -383,7 +384,8 @@ fn spawn<'scope, 'env, C: Clock>(
 ) -> thread::ScopedJoinHandle<'scope, Ended> {
     let clock = clock.clone();
     let work = move || {
-        settle(config.other_cpu, config.priority)?;
+        // They yield to whoever shares their CPU, and real-time threads never yield to normal ones.
+        settle(config.other_cpu, Priority::Normal)?;
         let mut gaps = Gaps::new(clock, HOST_GAP_NS);
         agent::run(&mut agent, shared_wait(config.wait), stop, &mut gaps)
     };
@@ -454,15 +456,15 @@ fn run_mutex<C: Clock + Sync>(
     ready: impl FnOnce(),
 ) -> Result<Vec<Gap>, OmsError> {
     let Lanes { requests, reports, to_venue, from_venue } = Lanes::open(&config.lanes, clock.calibration())?;
-    settle(config.cpu, config.priority)?;
     let core = Mutex::new(Sequencer::open(clock.clone(), config, to_venue, reports)?);
     let mut receiver = Sharer { clock: clock.clone(), core: &core, from: requests, ticks, reports: false };
     let line = Sharer { clock: clock.clone(), core: &core, from: vec![from_venue], ticks: None, reports: true };
     let gaps = thread::scope(|scope| {
         let line = spawn(scope, "oms-line", config, &clock, line, stop);
-        ready();
         let mut gaps = Gaps::new(receiver.clock.clone(), HOST_GAP_NS);
-        let result = agent::run(&mut receiver, config.wait, stop, &mut gaps);
+        let settled = settle(config.cpu, config.priority);
+        ready();
+        let result = settled.and_then(|()| agent::run(&mut receiver, config.wait, stop, &mut gaps));
         stop.store(true, std::sync::atomic::Ordering::Relaxed);
         result.and(join(line)).map(|()| gaps.into_found())
     })?;

@@ -40,8 +40,9 @@ pub struct Sequencer<C> {
     queued: VecDeque<Request>,
     reports: Vec<Writer>,
     references: Vec<Reference>,
-    /// T2 of the last request.
+    /// T2 of the last request, and whether it had to wait for the venue's lane.
     released: u64,
+    waited: bool,
     /// Messages that no client or venue may send.
     refused: u64,
     pages: PageMaker,
@@ -65,6 +66,7 @@ impl<C: Clock> Sequencer<C> {
             reports,
             references: Vec::new(),
             released: 0,
+            waited: false,
             refused: 0,
             pages,
         };
@@ -96,10 +98,13 @@ impl<C: Clock> Sequencer<C> {
             reference_price: reference.price,
             reference_age: if reference.stamp == 0 { u64::MAX } else { received.saturating_sub(reference.stamp) },
             session,
-            reserved: [0; 6],
+            queued_before: u8::from(self.waited),
+            reserved: [0; 5],
         };
         self.apply(received, &Input::Request { envelope, request })?;
+        let waiting = self.queued.len();
         self.send_to_venue(received)?;
+        self.waited = self.queued.len() > waiting;
         self.released = self.clock.ticks();
         self.tell_clients(self.released)?;
         self.after_input()
@@ -158,7 +163,7 @@ impl<C: Clock> Sequencer<C> {
     pub fn stop(&mut self) -> Result<(), OmsError> {
         let now = self.clock.ticks();
         self.journal.digest(now, &self.core.digest())?;
-        self.journal.stop(now, self.released)
+        self.journal.stop(now, self.released, self.waited)
     }
 
     /// Orders by where they stand, and alarms.

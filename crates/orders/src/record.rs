@@ -158,8 +158,10 @@ pub struct Envelope {
     pub reference_age: u64,
     /// The client's session.
     pub session: u16,
+    /// 1 if the previous request in the journal had to wait for its venue's lane.
+    pub queued_before: u8,
     /// Zero.
-    pub reserved: [u8; 6],
+    pub reserved: [u8; 5],
 }
 
 /// A new order in the journal.
@@ -218,8 +220,8 @@ pub struct Digest {
 pub struct Stop {
     /// T2 of the last request in the journal, in ticks; zero if there is none.
     pub released_before: u64,
-    /// Zero.
-    pub reserved: u64,
+    /// 1 if the last request in the journal had to wait for its venue's lane.
+    pub queued_before: u64,
 }
 
 impl Input {

@@ -58,7 +58,8 @@ fn a_topic_is_listed_with_its_writer_and_its_reader() {
 fn messages_are_printed_one_a_line() {
     let topic = Topic::new("cli-cat");
     let cat = |rest: &str| tickpath(&format!("log cat {}{rest}", topic.place));
-    for (rest, first, lines) in [("", "0 7 TopOfBook", 2), (" --count 1", "0 7 TopOfBook", 1), (" --from 1", "1 9 kind 200", 1)]
+    for (rest, first, lines) in
+        [("", "0 7 TopOfBook", 2), (" --count 1", "0 7 TopOfBook", 1), (" --from 1", "1 9 kind 200", 1)]
     {
         let ran = cat(rest);
         assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""), "log cat{rest}");

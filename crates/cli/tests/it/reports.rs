@@ -29,7 +29,8 @@ fn host(folder: &Path) {
     for hop in ["spin_gap", "round_trip"] {
         assert!(number(&run["hops"][hop]["count"]) > 0.0, "{hop}");
     }
-    for figure in ["clock_cost_ns", "record_cost_ns", "cache_line_transfer_ns", "loopback_round_trip_ns", "spin_loops"] {
+    for figure in ["clock_cost_ns", "record_cost_ns", "cache_line_transfer_ns", "loopback_round_trip_ns", "spin_loops"]
+    {
         assert!(number(&run["figures"][figure]) >= 0.0, "{figure}");
     }
     assert_eq!(run["valid"], true, "a look at the host breaks no rule");

@@ -37,7 +37,7 @@ fn row(result: &ResultFile, run: &Run, params: &BTreeSet<&str>, name: &str, hop:
         run.repeat.to_string(),
         run.phase.name().to_owned(),
         run.layout.clone().unwrap_or_default(),
-        cell(run.batch),
+        cell(run.batch_text()),
         run.valid.to_string(),
     ];
     cells.extend(params.iter().map(|param| run.params.text(param).unwrap_or_default()));

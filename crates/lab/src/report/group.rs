@@ -21,7 +21,7 @@ const TIME: usize = 10;
 
 /// The group of a run of orders: `g6` are 100,000 new orders, `d6` their cancels, `s1` orders one by one.
 pub(super) fn name(run: &Run) -> Option<String> {
-    run.params.text("group")
+    run.batch.as_ref()?.as_str().map(str::to_owned)
 }
 
 /// The block of one group.

@@ -36,7 +36,7 @@ impl Titles {
     pub(super) fn title(&self, run: &Run) -> String {
         let mut parts = vec![run.target.clone(), run.client.clone(), run.phase.name().to_owned()];
         parts.extend(run.layout.clone());
-        parts.extend(run.batch.map(|batch| format!("batch {}", count(batch))));
+        parts.extend(run.batch_text().map(|batch| format!("batch {batch}")));
         for name in &self.varying {
             parts.extend(run.params.text(name).map(|value| format!("{name} {value}")));
         }

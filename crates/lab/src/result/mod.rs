@@ -97,9 +97,9 @@ pub struct Run {
     /// How the parts were put on threads: `inline`, `split`, `mutex`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub layout: Option<String>,
-    /// Messages or commands sent together.
+    /// Messages or commands sent together; for orders the group's name: `g6`, `d6`, `paced`, …
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub batch: Option<u64>,
+    pub batch: Option<Value>,
     /// Whether the run kept the rules of honest measuring; `notes` says why not.
     pub valid: bool,
     /// Sentences for the reader: why a run is invalid, what is special about it.
@@ -297,6 +297,14 @@ impl ResultFile {
 }
 
 impl Run {
+    /// What was sent together, as text.
+    pub fn batch_text(&self) -> Option<String> {
+        match self.batch.as_ref()? {
+            Value::String(name) => Some(name.clone()),
+            number => Some(number.to_string()),
+        }
+    }
+
     /// The hops in the order of the path; names that [`HOPS`] does not know come last.
     pub fn hops_in_path_order(&self) -> Vec<(&str, &Hop)> {
         let mut hops: Vec<_> = self.hops.iter().map(|(name, hop)| (name.as_str(), hop)).collect();
@@ -352,6 +360,18 @@ impl Params {
 }
 
 impl Comparison {
+    /// The ratio of the medians of pairs that ran in turn, between the smallest and the largest ratio of a pair. None
+    /// if no pair has one.
+    pub fn of_pairs(name: &str, figure: &str, pairs: &[(f64, f64)]) -> Option<Self> {
+        let good: Vec<_> = pairs.iter().copied().filter(|(a, b)| (a / b).is_finite()).collect();
+        let ratios = || good.iter().map(|(a, b)| a / b);
+        let low = ratios().min_by(f64::total_cmp)?;
+        let high = ratios().max_by(f64::total_cmp)?;
+        let a = median(good.iter().map(|pair| pair.0).collect())?;
+        let b = median(good.iter().map(|pair| pair.1).collect())?;
+        Some(Self::new(name, figure, a, b, Some((low, high))))
+    }
+
     /// Divides `a` by `b`; `interval` is the low and high end of the ratio over the repeats.
     pub fn new(name: &str, figure: &str, a: f64, b: f64, interval: Option<(f64, f64)>) -> Self {
         Self {
@@ -364,6 +384,12 @@ impl Comparison {
             high: interval.map(|(_, high)| high),
         }
     }
+}
+
+/// The middle one; none of none.
+pub fn median(mut values: Vec<f64>) -> Option<f64> {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied()
 }
 
 /// A moment, nanoseconds since the Unix epoch, as RFC 3339 in UTC.

@@ -34,7 +34,7 @@ pub fn minimal() -> ResultFile {
     hostile.actors = vec![Actor { name: HOSTILE.to_owned(), role: HOSTILE.to_owned(), ..Actor::default() }];
     hostile.stages = vec![Stage { name: HOSTILE.to_owned(), p50_ns: Some(5.0), kind: StageKind::Bounded }];
     let mut empty = hostile.clone();
-    empty.params.set("group", HOSTILE);
+    empty.batch = Some(HOSTILE.into());
     empty.hops.insert("t0_t1".to_owned(), Hop::default());
     empty.hops.insert(HOSTILE.to_owned(), hop(30, 100, 5));
     result.runs = vec![Run { repeat: 1, ..Run::default() }, hostile, empty];
@@ -128,7 +128,7 @@ fn redis_run() -> Run {
         ..Software::default()
     };
     run.software.server_settings.set("appendonly", "no");
-    run.batch = Some(5);
+    run.batch = Some(5.into());
     run.counts = Counts { sent: 19, received: 19, ..Counts::default() };
     run.params.set("size_bytes", 1_024);
     run.hops.insert("one_way".to_owned(), Hop { negative: 2, ..hop(19, 6_000_000, 7) });
@@ -140,7 +140,7 @@ fn group_run(group: &str, orders: u64) -> Run {
     let mut run = Run { target: "shm://".to_owned(), repeat: 1, valid: true, ..Run::default() };
     run.client = "rust".to_owned();
     run.layout = Some("split".to_owned());
-    run.params.set("group", group);
+    run.batch = Some(group.into());
     run.params.set("wait", "busy");
     run.counts = Counts { sent: orders, received: orders, ..Counts::default() };
     run.memory = Some(Memory { before_bytes: 5_000_000, after_bytes: 25_000_000, peak_bytes: 26_000_000 });

@@ -321,10 +321,7 @@ fn the_check_refuses_what_the_contract_does_not_know() {
     }
     assert_eq!(example().check(), Ok(()));
     check(|r| r.schema.push('0'), |e| matches!(e, CheckError::Schema(_)));
-    check(
-        |r| _ = r.runs[0].hops.insert("t9_t0".into(), Hop::default()),
-        |e| matches!(e, CheckError::Hop { .. }),
-    );
+    check(|r| _ = r.runs[0].hops.insert("t9_t0".into(), Hop::default()), |e| matches!(e, CheckError::Hop { .. }));
     check(|r| _ = r.runs[0].figures.insert("speed".into(), 1.0), |e| matches!(e, CheckError::Figure { .. }));
     check(
         |r| _ = r.runs[0].figures.insert("steal_percent".into(), f64::NAN),

@@ -1,0 +1,377 @@
+//! The OMS between its clients and a venue, through its public interface: the path of an order, restarts at every
+//! point, layouts on threads, and hostile neighbours.
+
+mod hostile;
+mod layouts;
+mod path;
+mod recover;
+mod refuse;
+
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use tempfile::TempDir;
+use tickpath_clock::{Clock, Priority, SimulatedClock, Wait};
+use tickpath_exchange::{Config as VenueConfig, Line, Venue};
+use tickpath_log::{Config as LogConfig, Next, Place, Policy, PublishError, Reader, Registration, Start, Writer};
+use tickpath_market::{
+    AccountId, CancelOrder, ClientOrderId, ExecType, ExecutionReport, Kind, NewOrder, Notional, OrdStatus, OrderDenied,
+    OrderType, Price, Quantity, ReplaceOrder, Request, Side, SymbolId, TopOfBook, VenueId,
+};
+use tickpath_oms::layout::Inline;
+use tickpath_oms::{Agent, Config, Desk, LanesConfig, Layout, OmsError, attach, journal};
+use tickpath_orders::{AccountLimits, Core, Input, Instrument, Output};
+use zerocopy::{FromBytes, IntoBytes};
+
+/// An account that no test brings to its limits.
+const WIDE: AccountId = AccountId(1);
+/// An account with a limit for every check.
+const TIGHT: AccountId = AccountId(2);
+/// An account that may send one message a second.
+const SLOW: AccountId = AccountId(3);
+
+/// The time at which every test begins, in ticks of a nanosecond.
+const MORNING: u64 = 1_000;
+const SECOND: u64 = 1_000_000_000;
+
+/// Turns after which a path that is not quiet never will be.
+const MOST_TURNS: usize = 100_000;
+
+/// Does nothing, unless a test started this program anew to have a process to kill.
+#[test]
+fn child_main() {
+    recover::child();
+}
+
+/// Lanes, market and journal of one test, gone at its end.
+struct Scene {
+    config: Config,
+    clock: SimulatedClock,
+    market: LogConfig,
+    feed: Writer,
+    _folder: TempDir,
+}
+
+impl Scene {
+    fn new() -> Self {
+        static SCENES: AtomicU64 = AtomicU64::new(0);
+        let name = format!("oms-test-{}-{}", std::process::id(), SCENES.fetch_add(1, Ordering::Relaxed));
+        let folder = tempfile::tempdir().expect("a temporary folder can be made");
+        let clock = SimulatedClock::at(MORNING);
+        let place = Place::shared_memory(&format!("{name}.market")).expect("the name is good");
+        let market = LogConfig::topic(place, Policy::Overwrite);
+        let feed = Writer::open(&market, clock.calibration()).expect("the topic is new");
+        Self { config: config(&name, folder.path()), clock, market, feed, _folder: folder }
+    }
+
+    /// The OMS on this thread; prices come from the market.
+    fn oms(&self) -> Inline<SimulatedClock> {
+        self.try_oms().unwrap_or_else(|e| panic!("the OMS does not open: {e}"))
+    }
+
+    fn try_oms(&self) -> Result<Inline<SimulatedClock>, OmsError> {
+        Inline::open(self.clock.clone(), &self.config, Some(self.ticks()))
+    }
+
+    fn ticks(&self) -> Reader {
+        Reader::open(&self.market.place, Start::Oldest, Registration::Registered).expect("the topic is there")
+    }
+
+    /// A venue that makes its market from the same ticks.
+    fn venue(&self) -> Line<SimulatedClock> {
+        let lanes = &self.config.lanes;
+        let calibration = self.clock.calibration();
+        let requests = attach(&lanes.venue_requests().expect("a good name"), calibration).expect("the lane opens");
+        let reports = Writer::open(&lanes.venue_reports().expect("a good name"), calibration).expect("it is ours");
+        let venue = Venue::new(VenueConfig { venue: VenueId(1), symbols: 2, expected_orders: 4_096 });
+        Line::new(self.clock.clone(), venue, requests, reports, Some(self.ticks()))
+    }
+
+    /// A client of a session; the OMS must have been there before.
+    fn client(&self, session: u16) -> Client {
+        let lanes = &self.config.lanes;
+        let requests = lanes.requests(session).expect("a good name");
+        let reports = lanes.reports(session).expect("a good name");
+        Client {
+            clock: self.clock.clone(),
+            requests: Writer::open(&requests, self.clock.calibration()).expect("the session is ours"),
+            reports: Reader::open(&reports.place, Start::Oldest, Registration::Registered).expect("the OMS made it"),
+        }
+    }
+
+    /// Moves the market of the first symbol: ten at each side.
+    fn tick(&mut self, bid: i64, ask: i64) {
+        let tick = top(bid, ask);
+        let published = self.feed.publish(self.clock.ticks(), Kind::TopOfBook.code(), tick.as_bytes());
+        published.expect("an overwrite topic takes all");
+    }
+
+    /// All frames of the lane to the venue: kind and bytes.
+    fn to_venue(&self) -> Vec<(u8, Vec<u8>)> {
+        frames(&self.config.lanes.venue_requests().expect("a good name"))
+    }
+
+    /// All frames of a session's report log: kind and bytes.
+    fn to_client(&self, session: u16) -> Vec<(u8, Vec<u8>)> {
+        frames(&self.config.lanes.reports(session).expect("a good name"))
+    }
+
+    /// What a replay of the journal comes to: the core, its inputs, and all it said.
+    fn replay(&self) -> (Core, Vec<Input>, Vec<Output>) {
+        let mut core = Core::new(tickpath_orders::Config { expected_orders: 0 });
+        let (mut inputs, mut said) = (Vec::new(), Vec::new());
+        let replayed = journal::replay(&self.config.journal.place, &mut core, |input, outputs| {
+            inputs.push(*input);
+            said.extend_from_slice(outputs);
+        });
+        replayed.unwrap_or_else(|e| panic!("the journal does not replay: {e}"));
+        (core, inputs, said)
+    }
+}
+
+impl Drop for Scene {
+    fn drop(&mut self) {
+        // A test that failed may have left less than all of it.
+        let _ = self.config.lanes.remove();
+        let _ = self.market.place.remove();
+    }
+}
+
+/// One session's ends of its lanes.
+struct Client {
+    clock: SimulatedClock,
+    requests: Writer,
+    reports: Reader,
+}
+
+/// What a client is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Heard {
+    Report(ExecutionReport),
+    Denied(OrderDenied),
+}
+
+impl Client {
+    fn send(&mut self, request: impl Into<Asked>) {
+        self.try_send(request).expect("the OMS reads this lane, and it has room");
+    }
+
+    fn try_send(&mut self, request: impl Into<Asked>) -> Result<u64, PublishError> {
+        let Asked(request) = request.into();
+        self.requests.publish(self.clock.ticks(), request.kind().code(), request.as_bytes())
+    }
+
+    /// All that was said since the last call.
+    fn hear(&mut self) -> Vec<Heard> {
+        let mut heard = Vec::new();
+        let drained = self.reports.drain(usize::MAX, |next| match next {
+            Next::Message(message) => heard.push(Heard::read(message.kind, message.payload)),
+            other => panic!("a client that keeps up finds {other:?}"),
+        });
+        drained.expect("the report log is sound");
+        heard
+    }
+
+    /// The same, where nothing is denied: request, what is told, and the order's status.
+    fn told(&mut self) -> Vec<(u64, ExecType, OrdStatus)> {
+        self.hear().iter().map(Heard::word).collect()
+    }
+}
+
+impl Heard {
+    fn read(kind: u8, payload: &[u8]) -> Self {
+        if kind == Kind::OrderDenied.code() {
+            return Self::Denied(OrderDenied::read_from_bytes(payload).ok().expect("a whole denial"));
+        }
+        Self::Report(ExecutionReport::read(kind, payload).expect("a sound report"))
+    }
+
+    fn word(&self) -> (u64, ExecType, OrdStatus) {
+        let Self::Report(report) = self else { panic!("a report was expected: {self:?}") };
+        let exec_type = ExecType::from_code(report.exec_type).expect("a known code");
+        (report.client_order_id.0, exec_type, OrdStatus::from_code(report.status).expect("a known code"))
+    }
+}
+
+/// A request, or an order that becomes one.
+struct Asked(Request);
+
+impl From<Request> for Asked {
+    fn from(request: Request) -> Self {
+        Self(request)
+    }
+}
+
+impl From<NewOrder> for Asked {
+    fn from(order: NewOrder) -> Self {
+        Self(Request::New(order))
+    }
+}
+
+/// An OMS with two sessions, on one thread.
+fn config(name: &str, folder: &Path) -> Config {
+    let journal = LogConfig::journal(Place::folder(folder.join("journal")));
+    Config {
+        lanes: LanesConfig { report_bytes: 4 << 20, ..LanesConfig::new(name, 2) },
+        journal: LogConfig { segment_bytes: 1 << 16, ..journal },
+        desk: desk(),
+        expected_orders: 1_024,
+        layout: Layout::Inline,
+        wait: Wait::Yield,
+        cpu: None,
+        other_cpu: None,
+        priority: Priority::Normal,
+    }
+}
+
+/// Two instruments, of which only the first has a market, and the three accounts.
+fn desk() -> Desk {
+    let instrument = |symbol: u32, name: &str| Instrument {
+        symbol: SymbolId(symbol),
+        venue: VenueId(1),
+        reserved: 0,
+        name: name.parse().expect("a good name"),
+        multiplier: 1,
+    };
+    let wide = AccountLimits {
+        account: WIDE,
+        rate_limit: 0,
+        rate_window: SECOND,
+        max_order_quantity: Quantity::from_whole(1_000_000),
+        max_notional: Notional::from_whole(1_000_000_000).0.to_le_bytes(),
+        collar: 2_000,
+        reserved: 0,
+        max_reference_age: 60 * SECOND,
+        max_position: Quantity(i64::MAX),
+    };
+    let tight = AccountLimits {
+        account: TIGHT,
+        max_order_quantity: Quantity::from_whole(1_000),
+        max_notional: Notional::from_whole(50_000).0.to_le_bytes(),
+        max_position: Quantity::from_whole(700),
+        ..wide
+    };
+    let slow = AccountLimits { account: SLOW, rate_limit: 1, ..wide };
+    Desk { instruments: vec![instrument(0, "FIRST"), instrument(1, "SECOND")], accounts: vec![wide, tight, slow] }
+}
+
+fn top(bid: i64, ask: i64) -> TopOfBook {
+    TopOfBook {
+        bid: Price::from_whole(bid),
+        bid_quantity: Quantity::from_whole(10),
+        ask: Price::from_whole(ask),
+        ask_quantity: Quantity::from_whole(10),
+        ..TopOfBook::default()
+    }
+}
+
+/// A limit order of the wide account for the day.
+fn limit(side: Side, id: u64, price: i64, quantity: i64) -> NewOrder {
+    NewOrder {
+        client_order_id: ClientOrderId(id),
+        price: Price::from_whole(price),
+        quantity: Quantity::from_whole(quantity),
+        account: WIDE,
+        side: side.code(),
+        order_type: OrderType::Limit.code(),
+        ..NewOrder::default()
+    }
+}
+
+fn cancel(id: u64, original: u64) -> Request {
+    Request::Cancel(CancelOrder {
+        client_order_id: ClientOrderId(id),
+        original: ClientOrderId(original),
+        account: WIDE,
+        ..CancelOrder::default()
+    })
+}
+
+fn replace(id: u64, original: u64, price: i64, quantity: i64) -> Request {
+    Request::Replace(ReplaceOrder {
+        client_order_id: ClientOrderId(id),
+        original: ClientOrderId(original),
+        price: Price::from_whole(price),
+        quantity: Quantity::from_whole(quantity),
+        account: WIDE,
+        ..ReplaceOrder::default()
+    })
+}
+
+/// Polls both until neither has anything to do.
+fn settle(oms: &mut Inline<SimulatedClock>, venue: &mut Line<SimulatedClock>) {
+    for _ in 0..MOST_TURNS {
+        if poll(oms) + venue.poll().expect("the venue's lanes are sound") == 0 {
+            return;
+        }
+    }
+    panic!("the path does not come to rest");
+}
+
+fn poll(oms: &mut Inline<SimulatedClock>) -> usize {
+    oms.poll().unwrap_or_else(|e| panic!("the OMS stopped: {e}"))
+}
+
+/// All frames of a log that were never overwritten: kind and bytes.
+fn frames(config: &LogConfig) -> Vec<(u8, Vec<u8>)> {
+    let mut log = Reader::open(&config.place, Start::Oldest, Registration::Unregistered).expect("the log is there");
+    let mut frames = Vec::new();
+    loop {
+        match log.next().expect("the log is sound") {
+            Next::Message(message) => frames.push((message.kind, message.payload.to_vec())),
+            Next::Gap(missed) => panic!("{missed} frames of {} are gone", config.place),
+            Next::Empty => return frames,
+        }
+    }
+}
+
+/// What a core said to the venue, as frames.
+fn venue_frames(said: &[Output]) -> Vec<(u8, Vec<u8>)> {
+    let of = |output: &Output| match output {
+        Output::Venue(request) => Some((request.kind().code(), request.as_bytes().to_vec())),
+        Output::Report { .. } | Output::Denied { .. } => None,
+    };
+    said.iter().filter_map(of).collect()
+}
+
+/// What a core said to one session, as frames.
+fn client_frames(said: &[Output], to: u16) -> Vec<(u8, Vec<u8>)> {
+    let of = |output: &Output| match output {
+        Output::Report { session, report } if *session == to => {
+            Some((Kind::ExecutionReport.code(), report.as_bytes().to_vec()))
+        }
+        Output::Denied { session, denied } if *session == to => {
+            Some((Kind::OrderDenied.code(), denied.as_bytes().to_vec()))
+        }
+        Output::Venue(_) | Output::Report { .. } | Output::Denied { .. } => None,
+    };
+    said.iter().filter_map(of).collect()
+}
+
+/// A xorshift generator: the same seed gives the same script.
+struct Dice(u64);
+
+impl Dice {
+    fn new(seed: u64) -> Self {
+        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
+    }
+
+    fn draw(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 16
+    }
+
+    /// A number below `limit`.
+    fn below(&mut self, limit: u64) -> u64 {
+        self.draw() % limit
+    }
+}
+
+/// The seed of this run, printed for a failure; `TICKPATH_SEED` repeats it.
+fn seed() -> u64 {
+    let seed = std::env::var("TICKPATH_SEED").map_or(1, |text| text.parse().expect("TICKPATH_SEED is a number"));
+    eprintln!("TICKPATH_SEED={seed}");
+    seed
+}

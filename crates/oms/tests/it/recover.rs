@@ -1,0 +1,358 @@
+//! Restarts: between any two turns, with any part of the outputs gone already, by SIGKILL, and after lanes were lost.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+
+use tickpath_clock::{SimulatedClock, sleep_ns};
+use tickpath_log::Writer;
+use tickpath_market::{ExecType, NewOrder, OrdStatus, Request, Side};
+use tickpath_oms::attach;
+use tickpath_oms::layout::Inline;
+use tickpath_orders::{Digest, Input};
+
+use crate::{
+    Agent, Asked, Clock, Dice, Heard, MORNING, Scene, cancel, client_frames, config, limit, poll, replace, seed, settle,
+    top, venue_frames,
+};
+
+const NAME: &str = "TICKPATH_TEST_NAME";
+const FOLDER: &str = "TICKPATH_TEST_FOLDER";
+
+/// Turns of a killed OMS at most, so that it ends even if nobody kills it.
+const LIFE: u64 = 50_000_000;
+
+/// One thing that happens on a scripted day.
+enum Act {
+    Send(u16, Asked),
+    Oms,
+    Venue,
+}
+
+/// Everything that can come to an order: fills of both sides, a cancel, a replace, denials, a queue.
+fn day() -> Vec<Act> {
+    let send = |session: u16, asked: Asked| Act::Send(session, asked);
+    vec![
+        send(0, limit(Side::Buy, 1, 95, 5).into()),
+        Act::Oms,
+        send(1, limit(Side::Sell, 1, 105, 3).into()),
+        send(1, limit(Side::Sell, 0, 105, 3).into()),
+        Act::Oms,
+        Act::Venue,
+        send(0, replace(2, 1, 100, 6).into()),
+        Act::Oms,
+        Act::Oms,
+        Act::Venue,
+        send(1, limit(Side::Sell, 2, 100, 2).into()),
+        send(0, limit(Side::Buy, 1, 95, 5).into()),
+        Act::Oms,
+        Act::Venue,
+        Act::Oms,
+        send(0, cancel(3, 1).into()),
+        send(1, cancel(3, 1).into()),
+        Act::Oms,
+        send(1, cancel(4, 1).into()),
+        Act::Oms,
+        Act::Venue,
+        Act::Oms,
+        send(0, limit(Side::Buy, 4, 300, 1).into()),
+        send(0, limit(Side::Buy, 5, 99, 1).into()),
+        Act::Oms,
+        Act::Venue,
+        Act::Oms,
+    ]
+}
+
+/// All that is left of a day.
+#[derive(Debug, PartialEq, Eq)]
+struct Traces {
+    venue: Vec<(u8, Vec<u8>)>,
+    clients: [Vec<(u8, Vec<u8>)>; 2],
+    digest: Digest,
+}
+
+impl Scene {
+    /// An OMS that knows the market already, as it would after a look at its ticks.
+    fn informed(&self) -> Inline<SimulatedClock> {
+        let mut oms = Inline::open(self.clock.clone(), &self.config, None).expect("the OMS opens");
+        oms.sequencer().tick(self.clock.ticks(), &top(99, 101));
+        oms
+    }
+
+    fn traces(&self, digest: Digest) -> Traces {
+        Traces { venue: self.to_venue(), clients: [self.to_client(0), self.to_client(1)], digest }
+    }
+
+    /// Lives a day, and starts the OMS anew after each of its turns that is asked for.
+    fn live(&self, is_restarted: impl Fn(usize) -> bool) -> Traces {
+        let (mut oms, mut venue) = (self.informed(), self.venue());
+        let mut clients = [self.client(0), self.client(1)];
+        let mut turns = 0;
+        for act in day() {
+            self.clock.advance(1);
+            match act {
+                Act::Send(session, asked) => clients[usize::from(session)].send(asked.0),
+                Act::Venue => _ = venue.poll().expect("the venue's lanes are sound"),
+                Act::Oms => {
+                    poll(&mut oms);
+                    turns += 1;
+                    if is_restarted(turns) {
+                        drop(oms);
+                        oms = self.informed();
+                    }
+                }
+            }
+        }
+        settle(&mut oms, &mut venue);
+        self.traces(oms.sequencer().core().digest())
+    }
+}
+
+#[test]
+fn a_restart_between_two_turns_changes_nothing() {
+    let whole = Scene::new().live(|_| false);
+    assert!(whole.venue.len() > 6 && whole.clients.iter().all(|log| log.len() > 6), "a full day");
+    let turns = day().iter().filter(|act| matches!(act, Act::Oms)).count();
+    for restarted in 1..=turns {
+        assert!(Scene::new().live(|turn| turn == restarted) == whole, "a restart after turn {restarted} is seen");
+    }
+    assert!(Scene::new().live(|_| true) == whole, "a restart after every turn is seen");
+}
+
+#[test]
+fn what_had_not_left_leaves_after_a_restart() {
+    let first = Scene::new();
+    let whole = first.live(|_| false);
+    let journal = fs::read(first.config.journal.place.dir().join("data")).expect("the journal is there");
+    // The venue's lane is never found empty: that would be a lost one.
+    for cut in 1..=whole.venue.len() {
+        let scene = Scene::new();
+        let dir = scene.config.journal.place.dir();
+        fs::create_dir_all(dir).expect("the folder is ours");
+        fs::write(dir.join("data"), &journal).expect("the folder is ours");
+        let part = |log: &[(u8, Vec<u8>)]| log[..log.len() * cut / whole.venue.len()].to_vec();
+        let lanes = &scene.config.lanes;
+        let calibration = scene.clock.calibration();
+        let to_venue = lanes.venue_requests().expect("a good name");
+        let _venue = attach(&to_venue, calibration).expect("the lane opens");
+        let mut logs = vec![(to_venue, part(&whole.venue))];
+        for (session, log) in (0..).zip(&whole.clients) {
+            logs.push((lanes.reports(session).expect("a good name"), part(log)));
+        }
+        for (lane, frames) in logs {
+            let mut writer = Writer::open(&lane, calibration).expect("the lane is ours");
+            for (kind, bytes) in frames {
+                writer.publish(MORNING, kind, &bytes).expect("the lane has room");
+            }
+        }
+        let mut oms = scene.informed();
+        let digest = oms.sequencer().core().digest();
+        assert!(scene.traces(digest) == whole, "{cut} of {} requests had left", whole.venue.len());
+        assert_eq!(oms.sequencer().queued(), 0);
+    }
+}
+
+#[test]
+fn what_waits_for_the_venue_waits_on_after_a_restart() {
+    let scene = Scene::new();
+    let mut oms = scene.informed();
+    let mut client = scene.client(0);
+    for id in 1..=3 {
+        client.send(limit(Side::Buy, id, 90, 5));
+    }
+    client.send(cancel(4, 2));
+    poll(&mut oms);
+    assert_eq!(client.told().len(), 4);
+    drop(oms);
+    let mut oms = scene.informed();
+    assert_eq!(oms.sequencer().queued(), 4, "the lane was not lost: nobody was there to read it");
+    let mut venue = scene.venue();
+    settle(&mut oms, &mut venue);
+    assert_eq!(venue.venue().working(), 2);
+    let answers: Vec<_> = client.told().into_iter().map(|(id, exec_type, _)| (id, exec_type)).collect();
+    assert_eq!(answers, [(1, ExecType::New), (2, ExecType::New), (3, ExecType::New), (4, ExecType::Canceled)]);
+}
+
+#[test]
+fn lost_lanes_make_orders_unknown_and_nothing_goes_again() {
+    let scene = Scene::new();
+    let (mut oms, venue) = (scene.informed(), scene.venue());
+    let mut client = scene.client(0);
+    client.send(limit(Side::Buy, 1, 90, 5));
+    client.send(limit(Side::Buy, 2, 90, 5));
+    client.send(cancel(3, 2));
+    poll(&mut oms);
+    assert_eq!(scene.to_venue().len(), 3);
+    drop((oms, venue, client));
+    scene.config.lanes.remove().expect("the lanes are ours");
+
+    let mut oms = scene.informed();
+    let venue = scene.venue();
+    poll(&mut oms);
+    assert!(scene.to_venue().is_empty(), "what may have arrived is never sent again");
+    assert_eq!(oms.sequencer().counts().unknown, 2);
+    let mut client = scene.client(0);
+    let told: Vec<_> = client.told().into_iter().map(|(id, _, status)| (id, status)).collect();
+    assert_eq!(told, [(1, OrdStatus::Unknown), (2, OrdStatus::Unknown)]);
+
+    // What is sent from here on is in the new lanes, and the next restart knows it from what was lost.
+    client.send(limit(Side::Buy, 4, 90, 5));
+    client.send(cancel(5, 2));
+    poll(&mut oms);
+    let sent = scene.to_venue();
+    assert_eq!(sent.len(), 2, "an order that is unknown can be canceled");
+    let heard = scene.to_client(0);
+    for restart in 1..=3 {
+        drop(oms);
+        oms = scene.informed();
+        poll(&mut oms);
+        assert!(scene.to_venue() == sent, "restart {restart} sends again");
+        assert!(scene.to_client(0) == heard, "restart {restart} tells again");
+        assert_eq!(oms.sequencer().counts().unknown, 2);
+    }
+    drop(venue);
+}
+
+#[test]
+fn a_clean_stop_is_checked_by_the_next_start() {
+    let scene = Scene::new();
+    let (mut oms, mut venue) = (scene.informed(), scene.venue());
+    let mut client = scene.client(0);
+    client.send(limit(Side::Buy, 1, 90, 5));
+    settle(&mut oms, &mut venue);
+    let digest = oms.sequencer().core().digest();
+    oms.sequencer().stop().expect("the journal takes it");
+    drop(oms);
+    assert_eq!(scene.informed().sequencer().core().digest(), digest);
+    assert_eq!(scene.replay().0.digest(), digest);
+}
+
+#[test]
+fn a_changed_desk_is_journaled_and_an_unchanged_one_is_not() {
+    let mut scene = Scene::new();
+    drop(scene.informed());
+    let defined = scene.replay().1.len();
+    drop(scene.informed());
+    assert_eq!(scene.replay().1.len(), defined);
+    scene.config.desk.accounts[0].collar += 1;
+    drop(scene.informed());
+    drop(scene.informed());
+    let (_, inputs, _) = scene.replay();
+    assert_eq!(inputs[defined..], [Input::Account(scene.config.desk.accounts[0])]);
+}
+
+#[test]
+fn nothing_acknowledged_is_lost_and_nothing_goes_twice_when_it_is_killed() {
+    const KILLS: u64 = 10;
+    /// Orders sent in one life of the OMS, at most.
+    const ORDERS: u64 = 150;
+    const TURNS: u64 = 400_000;
+    const PAUSE_NS: u64 = 50_000;
+    let mut dice = Dice::new(seed());
+    let scene = Scene::new();
+    drop(scene.informed());
+    let (mut venue, mut client) = (scene.venue(), scene.client(0));
+    let (mut acknowledged, mut denied) = (BTreeSet::new(), Vec::new());
+    let (mut id, mut turns) = (0, 0);
+    for life in 1..=KILLS {
+        let mut oms = Process::start(&scene);
+        let (until_killed, mut heard_now) = (1 + dice.below(2 * ORDERS), 0);
+        let last = id + ORDERS;
+        while heard_now < until_killed {
+            turns += 1;
+            assert!(turns < TURNS, "life {life}: {heard_now} of {until_killed} reports came");
+            if id < last && client.try_send(limit(Side::Buy, id + 1, 90, 1)).is_ok() {
+                id += 1;
+            }
+            venue.poll().expect("the venue's lanes are sound");
+            let heard = client.hear();
+            if heard.is_empty() {
+                sleep_ns(PAUSE_NS);
+            }
+            heard_now += heard.len() as u64;
+            note(&heard, &mut acknowledged, &mut denied);
+        }
+        oms.kill();
+    }
+    let mut oms = scene.informed();
+    settle(&mut oms, &mut venue);
+    note(&client.hear(), &mut acknowledged, &mut denied);
+    let digest = oms.sequencer().core().digest();
+    drop(oms);
+
+    let (core, inputs, said) = scene.replay();
+    assert_eq!(core.digest(), digest, "a replay comes to the same state");
+    let journaled: Vec<u64> = inputs.iter().filter_map(new_order).map(|order| order.client_order_id.0).collect();
+    assert!(acknowledged.iter().all(|id| journaled.contains(id)), "what is acknowledged is in the journal");
+    assert!(scene.to_venue() == venue_frames(&said), "the venue has what the journal says, once");
+    assert!(scene.to_client(0) == client_frames(&said, 0), "the client was told what the journal says, once");
+    assert_eq!(denied, Vec::<u64>::new(), "no request is taken twice from its lane");
+    assert_eq!(journaled, (1..=id).collect::<Vec<_>>(), "what is in the lane is taken by the next life, in order");
+    assert_eq!(venue.venue().working() as u64, id);
+}
+
+/// The OMS of a killed process, if this process is one.
+pub fn child() {
+    let Ok(name) = std::env::var(NAME) else { return };
+    let folder = PathBuf::from(std::env::var(FOLDER).expect("the parent has set it"));
+    let clock = SimulatedClock::at(MORNING);
+    let mut oms = Inline::open(clock.clone(), &config(&name, &folder), None).expect("the one before is dead");
+    oms.sequencer().tick(clock.ticks(), &top(99, 101));
+    for _ in 0..LIFE {
+        if oms.poll().expect("the lanes are sound") == 0 {
+            tickpath_clock::yield_now();
+        }
+    }
+}
+
+/// An OMS that can be killed.
+struct Process(Child);
+
+impl Process {
+    fn start(scene: &Scene) -> Self {
+        let folder = scene.config.journal.place.dir().parent().expect("the journal lies in the test's folder");
+        let child = Command::new(std::env::current_exe().expect("this program has a path"))
+            .args(["child_main", "--exact", "--nocapture"])
+            .env(NAME, &scene.config.lanes.name)
+            .env(FOLDER, folder)
+            .stdout(Stdio::null())
+            .spawn()
+            .expect("this program can be started again");
+        Self(child)
+    }
+
+    /// SIGKILL, and waits for the end.
+    fn kill(&mut self) {
+        self.0.kill().expect("it runs");
+        self.0.wait().expect("it ends");
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // It may be dead already; if the test failed before, it is not.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn note(heard: &[Heard], acknowledged: &mut BTreeSet<u64>, denied: &mut Vec<u64>) {
+    for heard in heard {
+        match heard {
+            Heard::Report(report) if report.exec_type == ExecType::PendingNew.code() => {
+                let is_first = acknowledged.insert(report.client_order_id.0);
+                assert!(is_first, "order {} is acknowledged twice", report.client_order_id);
+            }
+            Heard::Report(_) => {}
+            Heard::Denied(request) => denied.push(request.client_order_id.0),
+        }
+    }
+}
+
+fn new_order(input: &Input) -> Option<&NewOrder> {
+    match input {
+        Input::Request { request: Request::New(order), .. } => Some(order),
+        _ => None,
+    }
+}
