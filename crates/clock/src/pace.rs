@@ -6,6 +6,9 @@ use crate::{Clock, Wait, relax, sleep_ns, yield_now};
 /// on a shared core.
 const SPIN_NS: u64 = 20_000;
 
+/// How long before an intended time a spinning pacer makes no pauses any more.
+const NEAR_NS: u64 = 500;
+
 /// How long before an intended time a blocking pacer stops sleeping: longer than a timer wakes late.
 const SLEEP_MARGIN_NS: u64 = 200_000;
 
@@ -16,6 +19,7 @@ pub struct Pacer<C> {
     wait: Wait,
     spin: u64,
     margin: u64,
+    near: u64,
 }
 
 impl<C: Clock> Pacer<C> {
@@ -24,7 +28,8 @@ impl<C: Clock> Pacer<C> {
     pub fn new(clock: C, wait: Wait) -> Self {
         let spin = clock.calibration().ticks_of_ns(SPIN_NS);
         let margin = clock.calibration().ticks_of_ns(SLEEP_MARGIN_NS);
-        Self { clock, wait, spin, margin }
+        let near = clock.calibration().ticks_of_ns(NEAR_NS);
+        Self { clock, wait, spin, margin, near }
     }
 
     /// Returns at `intended` (ticks), or at once if that has passed, with the ticks then.
@@ -41,7 +46,9 @@ impl<C: Clock> Pacer<C> {
                     sleep_ns(self.clock.calibration().ns(left - self.margin as i64) as u64);
                 }
                 Wait::Yield | Wait::Block if left as u64 > self.spin => yield_now(),
-                _ => relax(),
+                _ if left as u64 > self.near => relax(),
+                // The last stretch without a pause: one takes as long as a message's whole way.
+                _ => {}
             }
         }
     }

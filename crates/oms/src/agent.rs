@@ -9,6 +9,9 @@ use crate::OmsError;
 /// The longest that a sleeping agent goes without looking whether it should stop.
 const SLEEP_NS: u64 = 10_000_000;
 
+/// Empty turns between two looks at the clock: some hundred nanoseconds.
+const LOOK_EVERY: u32 = 16;
+
 /// Work that is done in turns.
 pub trait Agent {
     /// Does what there is to do now; says how much that was.
@@ -34,6 +37,8 @@ pub struct Gaps<C> {
     clock: C,
     threshold: u64,
     last_empty: Option<u64>,
+    /// Empty turns since the last look at the clock.
+    turns: u32,
     found: Vec<Gap>,
 }
 
@@ -41,12 +46,21 @@ impl<C: Clock> Gaps<C> {
     /// Gaps from `threshold_ns` on.
     pub fn new(clock: C, threshold_ns: u64) -> Self {
         let threshold = clock.calibration().ticks_of_ns(threshold_ns);
-        Self { clock, threshold, last_empty: None, found: Vec::with_capacity(1 << 16) }
+        Self { clock, threshold, last_empty: None, turns: 0, found: Vec::with_capacity(1 << 16) }
     }
 
-    /// Notes a turn that found no work.
+    /// Notes a turn that found no work. Only some turns look at the clock: that costs as much as a turn, and a message
+    /// that comes meanwhile would wait for it.
     #[inline(always)]
     pub fn empty_turn(&mut self) {
+        self.turns += 1;
+        if self.turns.is_multiple_of(LOOK_EVERY) {
+            self.look();
+        }
+    }
+
+    #[inline(never)]
+    fn look(&mut self) {
         let now = self.clock.ticks();
         if let Some(from) = self.last_empty
             && now - from > self.threshold
@@ -60,6 +74,7 @@ impl<C: Clock> Gaps<C> {
     #[inline(always)]
     pub fn busy_turn(&mut self) {
         self.last_empty = None;
+        self.turns = 0;
     }
 
     /// What was found.
