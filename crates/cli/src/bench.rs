@@ -61,7 +61,7 @@ pub fn new_result(workload: &str) -> ResultFile {
 /// Prints the result, and writes the files that were asked for.
 pub fn finish(result: &ResultFile, output: &Output) -> anyhow::Result<()> {
     result.check().context("this is a defect of Tickpath")?;
-    print!("{}", crate::report::terminal(result));
+    crate::report::say(&crate::report::terminal(result));
     if let Some(file) = &output.json {
         result.save(file)?;
     }

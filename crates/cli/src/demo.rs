@@ -11,6 +11,7 @@ use crate::Outcome;
 use crate::args::{Demo, Usage};
 use crate::bench::{lab, new_result, usage, verdict};
 use crate::progress::Bar;
+use crate::report::say;
 
 /// What the trade asks for, from tick to order.
 const TRADE_ASKS_NS: f64 = 5_000.0;
@@ -38,8 +39,7 @@ pub fn run(args: &Demo) -> anyhow::Result<Outcome> {
     if let Some(file) = &args.output.json {
         result.save(file)?;
     }
-    print!("{}", text(&result, &found));
-    println!("\nreport: {}", page.display());
+    say(&format!("{}\nreport: {}\n", text(&result, &found), page.display()));
     Ok(verdict(&result))
 }
 

@@ -12,6 +12,7 @@ use zerocopy::FromBytes;
 use crate::Outcome;
 use crate::args::{LogCommand, Output};
 use crate::bench::{finish, new_result};
+use crate::report::say;
 
 /// How long a following `cat` waits before it looks again.
 const LOOK_NS: u64 = 10_000_000;
@@ -39,13 +40,16 @@ fn place(log: &str) -> anyhow::Result<Place> {
 fn list() -> anyhow::Result<()> {
     let topics = Place::all_in_shared_memory().context("cannot list shared memory")?;
     if topics.is_empty() {
-        println!("no topics in shared memory");
+        say("no topics in shared memory\n");
     }
     for topic in topics {
         let place = Place::shared_memory(&topic)?;
         // It may have gone since, or belong to somebody else: the others are still worth listing.
         if let Err(error) = describe(&place) {
-            println!("{place}  {error}");
+            say(&format!(
+                "{place}  {error}
+"
+            ));
         }
     }
     Ok(())
@@ -55,10 +59,10 @@ fn describe(place: &Place) -> anyhow::Result<()> {
     let log = Reader::open(place, Start::Now, Registration::Unregistered)?;
     let oldest = Reader::open(place, Start::Oldest, Registration::Unregistered)?;
     let writer = log.writer().map_or("no writer".to_owned(), |pid| format!("writer {pid}"));
-    println!("{place}  {}  {}..{}  {writer}", log.policy(), oldest.sequence(), log.sequence());
+    say(&format!("{place}  {}  {}..{}  {writer}\n", log.policy(), oldest.sequence(), log.sequence()));
     for reader in log.readers() {
         let behind = log.sequence().saturating_sub(reader.cursor);
-        println!("  reader {}  at {}  {behind} behind", reader.pid, reader.cursor);
+        say(&format!("  reader {}  at {}  {behind} behind\n", reader.pid, reader.cursor));
     }
     Ok(())
 }
@@ -135,14 +139,14 @@ fn verify(place: &Place) -> anyhow::Result<()> {
             Next::Empty => break,
         }
     }
-    println!("{place}: {messages} messages, {bytes} bytes, all whole");
+    say(&format!("{place}: {messages} messages, {bytes} bytes, all whole\n"));
     if is_journal {
         let mut core = Core::new(Config { expected_orders: 0 });
         let replayed = tickpath_oms::journal::replay(place, &mut core, |_, _| {})?;
-        println!(
-            "journal: {} inputs replayed to {} outputs, {} digests agree",
+        say(&format!(
+            "journal: {} inputs replayed to {} outputs, {} digests agree\n",
             replayed.inputs, replayed.outputs, replayed.digests
-        );
+        ));
     }
     Ok(())
 }

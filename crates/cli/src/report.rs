@@ -1,6 +1,6 @@
 //! `tickpath report`: renders result files again.
 
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
@@ -37,7 +37,7 @@ pub fn run(args: &Report) -> anyhow::Result<Outcome> {
         }
     }
     if !written {
-        print!("{}", terminal(&result));
+        say(&terminal(&result));
     }
     Ok(Outcome::Good)
 }
@@ -47,6 +47,11 @@ pub fn terminal(result: &ResultFile) -> String {
     let colour = std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
     let width = std::env::var("COLUMNS").ok().and_then(|c| c.parse().ok()).unwrap_or(WIDTH);
     report::terminal(result, width, colour)
+}
+
+/// Prints. Whoever closed our output has read enough of it.
+pub fn say(text: &str) {
+    let _ = std::io::stdout().write_all(text.as_bytes());
 }
 
 fn write(file: &Path, text: &str) -> anyhow::Result<()> {

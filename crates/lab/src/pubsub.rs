@@ -9,34 +9,28 @@
 //! A message carries its intended time as its stamp, and in its payload when it was really sent and its number. Valid
 //! only if the generator kept its rate and was punctual, and both processes had a CPU of their own.
 
+mod ends;
+
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
-use std::sync::atomic::{AtomicBool, Ordering};
-use tickpath_bus::{Event, Gap as Loss, Policy, PublishError, Start, Subscriber, TopicConfig, connect};
+use tickpath_bus::{Policy, connect};
 
-use tickpath_clock::{Clock, HostClock, Lateness, Pacer, Priority, Wait, relax};
-use tickpath_oms::{Gap, Gaps};
+use tickpath_clock::{Clock, Priority, Wait};
+use tickpath_oms::Gap;
+
+pub(crate) use ends::{publisher, subscriber};
 
 use crate::result::{Counts, Run};
 use crate::role::{PublisherRole, Role, SubscriberRole, Thread};
-use crate::samples::{Samples, load, load_gaps, save, save_gaps, touched_rows};
+use crate::samples::{Samples, load, load_gaps};
 use crate::{Lab, LabError, host};
-
-/// The kind of a benchmark's messages.
-const KIND: u8 = 200;
 
 /// A payload holds at least when it was sent and its number.
 const LEAST_BYTES: usize = 16;
 
-/// Messages that one turn of a counting reader takes.
-const TURN: usize = 256;
-
 /// Gaps of a spinning thread from here on count as the host's.
 const HOST_GAP_NS: u64 = 2_000;
-
-/// After the last message is sent, the subscriber may take so long for what is still on its way.
-const DRAIN_NS: u64 = 2_000_000_000;
 
 /// How `pubsub` is run.
 #[derive(Debug, Clone)]
@@ -301,287 +295,4 @@ pub(crate) fn drop_attribution(run: &mut Run) {
         hop.unstalled = None;
         hop.host_stall_share_p999 = None;
     }
-}
-
-// --- the two processes -----------------------------------------------------------------------------------------------
-
-/// The publisher's life.
-pub(crate) fn publisher(role: &PublisherRole, parent: &crate::child::Parent) -> Result<(), LabError> {
-    let clock = HostClock::get()?;
-    let policy = Policy::ALL.into_iter().find(|p| p.name() == role.policy);
-    let policy = policy.ok_or_else(|| LabError::Setting(format!("'{}' is no policy", role.policy)))?;
-    let connection = connect(&role.target)?;
-    let _ = connection.remove(&role.topic);
-    let config = match policy {
-        Policy::Keep => TopicConfig { capacity_bytes: 16 << 20, ..TopicConfig::new(policy) },
-        // A ring holds at least sixteen messages, however long they are.
-        _ => TopicConfig { capacity_bytes: (1 << 20).max(16 * (role.size + 64)), ..TopicConfig::new(policy) },
-    };
-    let mut topic = connection.publisher(&role.topic, &config)?;
-    role.thread.settle()?;
-    let mut rows = touched_rows(if role.rate.is_some() { role.count as usize } else { 0 });
-    parent.ready();
-    if parent.hear().is_none() {
-        return Ok(());
-    }
-    let published = match role.rate {
-        Some(rate) => paced(role, rate, &clock, topic.as_mut(), &mut rows, &parent.stop_flag())?,
-        None => flood(role, &clock, topic.as_mut(), &parent.stop_flag())?,
-    };
-    save(&role.out, &rows)?;
-    parent.result(&published);
-    Ok(())
-}
-
-/// One message at each intended time.
-fn paced(
-    role: &PublisherRole,
-    rate: f64,
-    clock: &HostClock,
-    topic: &mut dyn tickpath_bus::Publisher,
-    rows: &mut Vec<[u64; 3]>,
-    stop: &AtomicBool,
-) -> Result<Published, LabError> {
-    let calibration = clock.calibration();
-    let pacer = Pacer::new(*clock, role.thread.wait()?);
-    let allowance_ns = (1e9 / rate).max(10_000.0) as u64;
-    let mut lateness = Lateness::default();
-    let mut payload = vec![0; role.size];
-    let start = clock.ticks() + calibration.ticks_of_ns(1_000_000);
-    let mut refused = 0;
-    for number in 0..role.count {
-        let intended = start + calibration.ticks_of_ns((number as f64 * 1e9 / rate) as u64);
-        let actual = pacer.until(intended);
-        payload[..8].copy_from_slice(&actual.to_le_bytes());
-        payload[8..16].copy_from_slice(&number.to_le_bytes());
-        refused += send(topic, intended, &payload, stop)?;
-        rows.push([intended, actual, clock.ticks()]);
-        lateness.count(clock.ns_between(intended, actual).max(0) as u64, allowance_ns);
-    }
-    let last = rows.last().map_or(start, |row| row[1]);
-    Ok(Published { sent: role.count, refused, first: start, last, late_share: lateness.share() })
-}
-
-/// As fast as it goes, in batches that share a stamp.
-fn flood(
-    role: &PublisherRole,
-    clock: &HostClock,
-    topic: &mut dyn tickpath_bus::Publisher,
-    stop: &AtomicBool,
-) -> Result<Published, LabError> {
-    let mut payloads = vec![vec![0; role.size]; role.batch];
-    let first = clock.ticks();
-    let (mut sent, mut refused) = (0, 0);
-    while sent < role.count {
-        let batch = (role.count - sent).min(role.batch as u64) as usize;
-        let stamp = clock.ticks();
-        for (number, payload) in (sent..).zip(&mut payloads[..batch]) {
-            payload[..8].copy_from_slice(&stamp.to_le_bytes());
-            payload[8..16].copy_from_slice(&number.to_le_bytes());
-        }
-        if batch == 1 {
-            refused += send(topic, stamp, &payloads[0], stop)?;
-        } else {
-            let slices: Vec<&[u8]> = payloads[..batch].iter().map(Vec::as_slice).collect();
-            refused += send_batch(topic, stamp, &slices, stop)?;
-        }
-        sent += batch as u64;
-    }
-    Ok(Published { sent, refused, first, last: clock.ticks(), late_share: 0.0 })
-}
-
-/// Publishes one message, again and again while the topic is full; gives how often it was.
-fn send(
-    topic: &mut dyn tickpath_bus::Publisher,
-    stamp: u64,
-    payload: &[u8],
-    stop: &AtomicBool,
-) -> Result<u64, LabError> {
-    let mut refused = 0;
-    loop {
-        match topic.publish(stamp, KIND, payload) {
-            Ok(()) => return Ok(refused),
-            Err(PublishError::Full) => {
-                refused += 1;
-                give_up_if(stop)?;
-                relax();
-            }
-            Err(e) => return Err(LabError::Failed(format!("publishing failed: {e}"))),
-        }
-    }
-}
-
-fn send_batch(
-    topic: &mut dyn tickpath_bus::Publisher,
-    stamp: u64,
-    payloads: &[&[u8]],
-    stop: &AtomicBool,
-) -> Result<u64, LabError> {
-    let (mut done, mut refused) = (0, 0);
-    loop {
-        match topic.publish_batch(stamp, KIND, &payloads[done..]) {
-            Ok(()) => return Ok(refused),
-            Err(e) => {
-                done += e.done;
-                match e.error {
-                    PublishError::Full => refused += 1,
-                    error => return Err(LabError::Failed(format!("publishing failed: {error}"))),
-                }
-                give_up_if(stop)?;
-                relax();
-            }
-        }
-    }
-}
-
-/// A publisher whose parent is gone has nobody to publish for.
-fn give_up_if(stop: &AtomicBool) -> Result<(), LabError> {
-    match stop.load(Ordering::Relaxed) {
-        true => Err(LabError::Failed("the bench was stopped".to_owned())),
-        false => Ok(()),
-    }
-}
-
-/// What one subscription has seen.
-#[derive(Default)]
-struct Seen {
-    received: u64,
-    reordered: u64,
-    duplicated: u64,
-    next: u64,
-    /// A bit for each number that came, to tell a message that comes again from one that comes late.
-    came: Vec<u64>,
-}
-
-impl Seen {
-    fn of(count: u64) -> Self {
-        Self { came: vec![0; count as usize / 64 + 1], ..Self::default() }
-    }
-
-    #[inline(always)]
-    fn message(&mut self, number: u64) {
-        self.received += 1;
-        let bit = 1 << (number % 64);
-        if let Some(word) = self.came.get_mut(number as usize / 64) {
-            let again = *word & bit != 0;
-            *word |= bit;
-            if again {
-                self.duplicated += 1;
-            } else if number < self.next {
-                self.reordered += 1;
-            }
-        }
-        self.next = self.next.max(number + 1);
-    }
-}
-
-/// The subscriber's life.
-pub(crate) fn subscriber(role: &SubscriberRole, parent: &crate::child::Parent) -> Result<(), LabError> {
-    let clock = HostClock::get()?;
-    let wait = role.thread.wait()?;
-    let connection = connect(&role.target)?;
-    let subscribe = |_| connection.subscriber(&role.topic, Start::Now, wait);
-    let mut topics = (0..role.readers).map(subscribe).collect::<Result<Vec<_>, _>>()?;
-    role.thread.settle()?;
-    let mut rows = touched_rows(if role.stamps { role.count as usize * role.readers } else { 0 });
-    let mut gaps = Gaps::new(clock, HOST_GAP_NS);
-    parent.ready();
-    let (seen, last) = receive(role, &clock, wait, &mut topics, &mut rows, &mut gaps, parent)?;
-    save(&role.out, &rows)?;
-    save_gaps(&role.out.with_extension("gaps"), &gaps.into_found())?;
-    let sum = |of: fn(&Seen) -> u64| seen.iter().map(of).sum();
-    let received = Received {
-        received: sum(|seen| seen.received),
-        reordered: sum(|seen| seen.reordered),
-        duplicated: sum(|seen| seen.duplicated),
-        last,
-    };
-    parent.result(&received);
-    Ok(())
-}
-
-/// Receives until all is there, or nothing more comes after the publisher has ended.
-#[allow(clippy::too_many_arguments, reason = "the loop of the process, whose parts these are")]
-fn receive(
-    role: &SubscriberRole,
-    clock: &HostClock,
-    wait: Wait,
-    topics: &mut [Box<dyn Subscriber>],
-    rows: &mut Vec<[u64; 3]>,
-    gaps: &mut Gaps<HostClock>,
-    parent: &crate::child::Parent,
-) -> Result<(Vec<Seen>, u64), LabError> {
-    let mut seen: Vec<Seen> = topics.iter().map(|_| Seen::of(role.count)).collect();
-    let expected = role.count * topics.len() as u64;
-    let mut copy = vec![0; 16 << 20];
-    let mut end = End::new(clock);
-    let (mut done, mut turns) = (0, 0u32);
-    while done < expected {
-        let mut found = 0;
-        for (topic, seen) in topics.iter_mut().zip(&mut seen) {
-            let limit = if role.stamps { 1 } else { TURN };
-            let polled = topic.poll(limit, &mut |event| match event {
-                Event::Message(message) => {
-                    let bytes = message.payload.len();
-                    copy[..bytes].copy_from_slice(message.payload);
-                    if role.stamps {
-                        rows.push([message.stamp, word(&copy, 0), clock.ticks()]);
-                    }
-                    seen.message(word(&copy, 8));
-                    done += 1;
-                }
-                Event::Gap(Loss::Missed(missed)) => done += missed,
-                Event::Gap(Loss::Reconnected) => {}
-            });
-            found += polled.map_err(|e| LabError::Failed(format!("receiving failed: {e}")))?;
-        }
-        if found > 0 {
-            gaps.busy_turn();
-            end.news();
-            continue;
-        }
-        if wait == Wait::Busy && topics.len() == 1 {
-            gaps.empty_turn();
-        }
-        topics[0].wait(10_000_000);
-        turns = turns.wrapping_add(1);
-        if (turns.is_multiple_of(1 << 14) || wait == Wait::Block) && end.is_reached(parent) {
-            break;
-        }
-    }
-    Ok((seen, end.last_news))
-}
-
-/// When to stop waiting: a while after the publisher has ended and the last message came.
-struct End<'a> {
-    clock: &'a HostClock,
-    publisher_ended: bool,
-    quiet_since: u64,
-    last_news: u64,
-}
-
-impl<'a> End<'a> {
-    fn new(clock: &'a HostClock) -> Self {
-        Self { clock, publisher_ended: false, quiet_since: 0, last_news: 0 }
-    }
-
-    #[inline(always)]
-    fn news(&mut self) {
-        self.quiet_since = 0;
-        self.last_news = self.clock.ticks();
-    }
-
-    #[cold]
-    fn is_reached(&mut self, parent: &crate::child::Parent) -> bool {
-        let now = self.clock.ticks();
-        if self.quiet_since == 0 {
-            self.quiet_since = now;
-        }
-        self.publisher_ended |= parent.has_spoken();
-        self.publisher_ended && self.clock.ns_between(self.quiet_since, now) as u64 > DRAIN_NS
-    }
-}
-
-fn word(bytes: &[u8], at: usize) -> u64 {
-    u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"))
 }

@@ -45,7 +45,8 @@ pub(crate) enum Blocked {
 }
 
 impl Appender {
-    /// An appender on fresh segments.
+    /// An appender on fresh segments, whose first frame has the number `first`.
+    #[allow(clippy::too_many_arguments, reason = "the parts that it is made of")]
     pub fn fresh(
         mut segments: Segments,
         control: Control,
@@ -53,6 +54,7 @@ impl Appender {
         segment_bytes: usize,
         gated: bool,
         calibration: &[u8],
+        first: u64,
     ) -> std::io::Result<Self> {
         let region = segments.make(0)?;
         let mut appender = Self {
@@ -64,7 +66,7 @@ impl Appender {
             region,
             index: 0,
             offset: SEGMENT_HEADER_BYTES,
-            sequence: 0,
+            sequence: first,
             calibration: calibration.to_vec(),
             bases: VecDeque::new(),
             slowest: 0,
@@ -240,7 +242,9 @@ pub(crate) mod recover {
     }
 
     impl Appender {
-        /// An appender that goes on at the tail of what is there; `frame` and `segment_bytes` are the log's.
+        /// An appender that goes on at the tail of what is there, or begins with `first` if nothing is; `frame` and
+        /// `segment_bytes` are the log's.
+        #[allow(clippy::too_many_arguments, reason = "the parts that it is made of")]
         pub fn resume(
             mut segments: Segments,
             control: Control,
@@ -248,9 +252,10 @@ pub(crate) mod recover {
             segment_bytes: usize,
             gated: bool,
             calibration: &[u8],
+            first: u64,
         ) -> Result<Self, ResumeError> {
             let Some(found) = find(&segments)? else {
-                return Ok(Self::fresh(segments, control, frame, segment_bytes, gated, calibration)?);
+                return Ok(Self::fresh(segments, control, frame, segment_bytes, gated, calibration, first)?);
             };
             if found.index > 0 {
                 end_previous(&segments, &found, frame, segment_bytes)?;

@@ -82,6 +82,8 @@ pub struct Config {
     pub segments: usize,
     /// Bytes that a growing log allocates and faults in when it is opened.
     pub reserve_bytes: u64,
+    /// The number of the first message of a log that does not exist yet; usually 0.
+    pub first_sequence: u64,
     /// Permissions of its files.
     pub mode: u32,
 }
@@ -89,12 +91,20 @@ pub struct Config {
 impl Config {
     /// A bus topic: eight segments of 128 KiB, which stay in a core's second-level cache.
     pub fn topic(place: Place, policy: Policy) -> Self {
-        Self { place, policy, segment_bytes: 128 << 10, segments: 8, reserve_bytes: 0, mode: 0o600 }
+        Self { place, policy, segment_bytes: 128 << 10, segments: 8, reserve_bytes: 0, first_sequence: 0, mode: 0o600 }
     }
 
     /// A journal: keeps everything, in segments of 16 MiB.
     pub fn journal(place: Place) -> Self {
-        Self { place, policy: Policy::Keep, segment_bytes: 16 << 20, segments: 0, reserve_bytes: 0, mode: 0o600 }
+        Self {
+            place,
+            policy: Policy::Keep,
+            segment_bytes: 16 << 20,
+            segments: 0,
+            reserve_bytes: 0,
+            first_sequence: 0,
+            mode: 0o600,
+        }
     }
 
     pub(crate) fn check(&self) -> Result<(), OpenError> {

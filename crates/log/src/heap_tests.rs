@@ -121,7 +121,7 @@ fn enter(regions: &[Region], index: u64) -> Option<Follower> {
 fn ring(segments: usize, gated: bool) -> (Appender, Vec<Region>, Control) {
     let regions: Vec<_> = (0..segments).map(|_| Region::heap(SEGMENT_BYTES)).collect();
     let control = Control::new(Region::heap(CONTROL_BYTES));
-    let made = Appender::fresh(Segments::Ring(regions.clone()), control.clone(), FRAME, SEGMENT_BYTES, gated, &[]);
+    let made = Appender::fresh(Segments::Ring(regions.clone()), control.clone(), FRAME, SEGMENT_BYTES, gated, &[], 0);
     (made.expect("memory cannot fail"), regions, control)
 }
 

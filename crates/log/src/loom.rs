@@ -144,7 +144,7 @@ impl Ring {
         let bytes = segment_bytes(frames);
         let regions: Vec<_> = (0..segments).map(|_| Region::heap(bytes)).collect();
         let control = Control::new(Region::heap(CONTROL_BYTES));
-        let made = Appender::fresh(Segments::Ring(regions.clone()), control.clone(), FRAME, bytes, gated, &[]);
+        let made = Appender::fresh(Segments::Ring(regions.clone()), control.clone(), FRAME, bytes, gated, &[], 0);
         Self { appender: made.expect("memory cannot fail"), regions, control, frames }
     }
 

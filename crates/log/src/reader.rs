@@ -177,7 +177,9 @@ impl Reader {
 
     /// Who is registered.
     pub fn readers(&self) -> Vec<ReaderInfo> {
-        self.control.as_ref().map(|control| control.registered().collect()).unwrap_or_default()
+        let looked_up = || files::open_control(&self.place).ok();
+        let control = self.control.clone().or_else(looked_up);
+        control.map(|control| control.registered().collect()).unwrap_or_default()
     }
 
     #[inline(always)]

@@ -178,7 +178,8 @@ fn create(config: &Config, shape: &Shape) -> Result<(Shape, Appender), OpenError
     let gated = shape.policy == Policy::Fail;
     let calibration = shape.calibration.as_bytes();
     let appender =
-        Appender::fresh(segments, control, shape.frame, shape.segment_bytes, gated, calibration).map_err(fail)?;
+        Appender::fresh(segments, control, shape.frame, shape.segment_bytes, gated, calibration, config.first_sequence)
+            .map_err(fail)?;
     Ok((*shape, appender))
 }
 
@@ -201,7 +202,8 @@ fn resume(
     let calibration = wanted.calibration.as_bytes();
     let segments = found.segments(file, Access::Write).map_err(io)?;
     let gated = found.policy == Policy::Fail;
-    let resumed = Appender::resume(segments, control, found.frame, found.segment_bytes, gated, calibration);
+    let first = config.first_sequence;
+    let resumed = Appender::resume(segments, control, found.frame, found.segment_bytes, gated, calibration, first);
     let mut appender = resumed.map_err(|e| match e {
         ResumeError::Io(e) => io(e),
         ResumeError::Damaged(what) => damaged(place, &what),

@@ -1,7 +1,7 @@
 //! The logs between clients, OMS and venue.
 
 use tickpath_clock::Calibration;
-use tickpath_log::{Config, OpenError, Place, Policy, Reader, Registration, Start, Writer};
+use tickpath_log::{Config, Message, Next, OpenError, Place, Policy, Reader, Registration, Start, Writer};
 
 /// Where the lanes of one OMS lie, and how large they are.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -63,34 +63,8 @@ impl LanesConfig {
     }
 }
 
-/// The OMS's ends of all lanes. Those that others write are made here too, so that it does not matter who starts first.
-pub struct Lanes {
-    /// Requests of each session.
-    pub requests: Vec<Reader>,
-    /// Reports to each session.
-    pub reports: Vec<Writer>,
-    /// Requests to the venue.
-    pub to_venue: Writer,
-    /// Reports of the venue.
-    pub from_venue: Reader,
-}
-
-impl Lanes {
-    /// Opens or makes all lanes.
-    pub fn open(config: &LanesConfig, calibration: &Calibration) -> Result<Self, OpenError> {
-        let mut requests = Vec::new();
-        let mut reports = Vec::new();
-        for session in 0..config.sessions {
-            requests.push(attach(&config.requests(session)?, calibration)?);
-            reports.push(Writer::open(&config.reports(session)?, calibration)?);
-        }
-        let to_venue = Writer::open(&config.venue_requests()?, calibration)?;
-        let from_venue = attach(&config.venue_reports()?, calibration)?;
-        Ok(Self { requests, reports, to_venue, from_venue })
-    }
-}
-
-/// A registered reader of a lane that somebody else writes, or will.
+/// A registered reader of a lane that somebody else writes, or will. The lane is made here if it is not there, so that
+/// it does not matter who starts first.
 pub fn attach(lane: &Config, calibration: &Calibration) -> Result<Reader, OpenError> {
     if !lane.place.exists() {
         match Writer::open(lane, calibration) {
@@ -100,4 +74,25 @@ pub fn attach(lane: &Config, calibration: &Calibration) -> Result<Reader, OpenEr
         }
     }
     Reader::open(&lane.place, Start::Oldest, Registration::Registered)
+}
+
+/// Moves a reader behind the last message that is one of ours already, as `is_ours` tells. Without one it stays: what
+/// it has was never taken.
+pub(crate) fn skip_taken(
+    lane: &mut Reader,
+    mut is_ours: impl FnMut(&Message<'_>) -> bool,
+) -> Result<(), crate::OmsError> {
+    let mut look = Reader::open(lane.place(), Start::Oldest, Registration::Unregistered)?;
+    let mut behind = None;
+    while let Next::Message(message) = look.next()? {
+        if is_ours(&message) {
+            behind = Some(message.sequence + 1);
+        }
+    }
+    while behind.is_some_and(|behind| lane.sequence() < behind) {
+        if lane.next()? == Next::Empty {
+            break;
+        }
+    }
+    Ok(())
 }

@@ -14,7 +14,7 @@
 
 use std::fmt;
 use std::str::FromStr;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard};
 use std::thread;
 
@@ -25,7 +25,8 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use crate::OmsError;
 use crate::agent::{self, Agent, Gap, Gaps};
-use crate::lanes::{Lanes, LanesConfig};
+use crate::lanes::LanesConfig;
+use crate::recover::Inbound;
 use crate::sequencer::{Desk, Sequencer};
 
 /// Gaps of a spinning thread from here on count as the host's.
@@ -106,7 +107,7 @@ pub struct Config {
 pub struct Inline<C> {
     clock: C,
     sequencer: Sequencer<C>,
-    requests: Vec<Reader>,
+    requests: Vec<Source>,
     from_venue: Reader,
     ticks: Option<Reader>,
 }
@@ -114,9 +115,14 @@ pub struct Inline<C> {
 impl<C: Clock> Inline<C> {
     /// Opens lanes and journal, and replays what is there. `ticks` brings reference prices.
     pub fn open(clock: C, config: &Config, ticks: Option<Reader>) -> Result<Self, OmsError> {
-        let Lanes { requests, reports, to_venue, from_venue } = Lanes::open(&config.lanes, clock.calibration())?;
-        let sequencer = Sequencer::open(clock.clone(), config, to_venue, reports)?;
-        Ok(Self { clock, sequencer, requests, from_venue, ticks })
+        let (sequencer, Inbound { requests, from_venue }) = Sequencer::open(clock.clone(), config)?;
+        Ok(Self {
+            clock,
+            sequencer,
+            requests: requests.into_iter().map(Source::of_client).collect(),
+            from_venue,
+            ticks,
+        })
     }
 
     /// The sequencer.
@@ -129,12 +135,12 @@ impl<C: Clock> Agent for Inline<C> {
     #[inline]
     fn poll(&mut self) -> Result<usize, OmsError> {
         let Self { clock, sequencer, requests, from_venue, ticks } = self;
-        let mut done = 0;
+        // Prices first: the first orders after a start must not be checked without one.
+        let mut done = poll_ticks(ticks, sequencer)?;
         for (session, lane) in requests.iter_mut().enumerate() {
-            done += turn(lane, |message| sequencer.request(session as u16, clock.ticks(), message))?;
+            done += lane.turn(|message| sequencer.request(session as u16, clock.ticks(), message))?;
         }
         done += turn(from_venue, |message| sequencer.report(clock.ticks(), message))?;
-        done += poll_ticks(ticks, sequencer)?;
         if sequencer.queued() > 0 {
             done += sequencer.flush()?;
         }
@@ -142,10 +148,42 @@ impl<C: Clock> Agent for Inline<C> {
     }
 
     fn sleep(&mut self, timeout_ns: u64) {
-        let mut sources: Vec<&Reader> = self.requests.iter().collect();
+        let mut sources: Vec<&Reader> = self.requests.iter().map(|lane| &lane.reader).collect();
         sources.push(&self.from_venue);
         sources.extend(&self.ticks);
         sleep_until_any(&sources, timeout_ns);
+    }
+}
+
+/// A lane that others write. A client that damages its lane loses its session, and nobody else does; without the
+/// venue's there is no OMS.
+struct Source {
+    reader: Reader,
+    of_client: bool,
+    broken: bool,
+}
+
+impl Source {
+    fn of_client(reader: Reader) -> Self {
+        Self { reader, of_client: true, broken: false }
+    }
+
+    fn of_venue(reader: Reader) -> Self {
+        Self { reader, of_client: false, broken: false }
+    }
+
+    #[inline]
+    fn turn(&mut self, take: impl FnMut(&Message<'_>) -> Result<(), OmsError>) -> Result<usize, OmsError> {
+        if self.broken {
+            return Ok(0);
+        }
+        match turn(&mut self.reader, take) {
+            Err(OmsError::Read(_)) if self.of_client => {
+                self.broken = true;
+                Ok(0)
+            }
+            done => done,
+        }
     }
 }
 
@@ -166,13 +204,18 @@ fn turn(lane: &mut Reader, mut take: impl FnMut(&Message<'_>) -> Result<(), OmsE
 fn poll_ticks<C: Clock>(ticks: &mut Option<Reader>, sequencer: &mut Sequencer<C>) -> Result<usize, OmsError> {
     let Some(ticks) = ticks else { return Ok(0) };
     turn(ticks, |message| {
-        if message.kind == Kind::TopOfBook.code()
-            && let Ok(tick) = TopOfBook::read_from_bytes(message.payload)
-        {
-            sequencer.tick(message.stamp, &tick);
-        }
+        take_tick(message, |stamp, tick| sequencer.tick(stamp, tick));
         Ok(())
     })
+}
+
+#[inline]
+fn take_tick(message: &Message<'_>, take: impl FnOnce(u64, &TopOfBook)) {
+    if message.kind == Kind::TopOfBook.code()
+        && let Ok(tick) = TopOfBook::read_from_bytes(message.payload)
+    {
+        take(message.stamp, &tick);
+    }
 }
 
 /// Runs an OMS on its threads until it is told to stop. Calls `ready` when lanes and journal are open. Gives the gaps
@@ -231,10 +274,13 @@ struct HandOver {
     request: [u8; 56],
 }
 
+/// The kind of what a mover hands over in place of a message that cannot be one.
+const REFUSED: u8 = 255;
+
 /// Moves frames from lanes to the core, stamped when they were seen.
 struct Mover<C> {
     clock: C,
-    from: Vec<Reader>,
+    from: Vec<Source>,
     to: Writer,
     /// Requests are wrapped with who sent them and when; reports go as they are.
     wrap: bool,
@@ -245,7 +291,7 @@ impl<C: Clock> Agent for Mover<C> {
         let Self { clock, from, to, wrap } = self;
         let mut done = 0;
         for (session, lane) in from.iter_mut().enumerate() {
-            done += turn(lane, |message| {
+            done += lane.turn(|message| {
                 let received = clock.ticks();
                 if !*wrap {
                     return hand_over(to, received, message.kind, message.payload);
@@ -253,7 +299,7 @@ impl<C: Clock> Agent for Mover<C> {
                 let mut wrapped =
                     HandOver { sent: message.stamp, session: session as u64, length: 0, request: [0; 56] };
                 let length = message.payload.len().min(wrapped.request.len());
-                wrapped.length = length as u64;
+                wrapped.length = message.payload.len() as u64;
                 wrapped.request[..length].copy_from_slice(&message.payload[..length]);
                 hand_over(to, received, message.kind, wrapped.as_bytes())
             })?;
@@ -262,7 +308,7 @@ impl<C: Clock> Agent for Mover<C> {
     }
 
     fn sleep(&mut self, timeout_ns: u64) {
-        sleep_until_any(&self.from.iter().collect::<Vec<_>>(), timeout_ns);
+        sleep_until_any(&self.from.iter().map(|lane| &lane.reader).collect::<Vec<_>>(), timeout_ns);
     }
 }
 
@@ -274,6 +320,8 @@ fn hand_over(to: &mut Writer, stamp: u64, kind: u8, payload: &[u8]) -> Result<()
             Err(PublishError::Full) => tickpath_clock::yield_now(),
             // The core has ended; so will we.
             Err(PublishError::NoReader) => return Ok(()),
+            // No message of ours is so long or of such a kind: the core counts an empty one as refused.
+            Err(PublishError::TooLarge { .. } | PublishError::Kind(_)) => return hand_over(to, stamp, REFUSED, &[]),
             Err(e) => return Err(OmsError::Lane(e)),
         }
     }
@@ -288,19 +336,27 @@ struct CoreAgent<C> {
     ticks: Option<Reader>,
 }
 
+impl<C: Clock> CoreAgent<C> {
+    /// Takes what is there and does nothing with it: the core has failed, and the movers must end.
+    fn discard(&mut self) -> Result<usize, OmsError> {
+        let requests = turn(&mut self.requests, |_| Ok(()))?;
+        Ok(requests + turn(&mut self.reports, |_| Ok(()))?)
+    }
+}
+
 impl<C: Clock> Agent for CoreAgent<C> {
     #[inline]
     fn poll(&mut self) -> Result<usize, OmsError> {
         let Self { sequencer, requests, reports, ticks, .. } = self;
-        let mut done = turn(requests, |message| {
-            let Ok(wrapped) = HandOver::read_from_bytes(message.payload) else { return Ok(()) };
-            match Request::read(message.kind, &wrapped.request[..wrapped.length.min(56) as usize]) {
-                Ok(request) => sequencer.accept(wrapped.session as u16, wrapped.sent, message.stamp, request),
-                Err(_) => Ok(()),
+        let mut done = poll_ticks(ticks, sequencer)?;
+        done += turn(requests, |message| match unwrap(message) {
+            Some((wrapped, request)) => sequencer.accept(wrapped.session as u16, wrapped.sent, message.stamp, request),
+            None => {
+                sequencer.refuse();
+                Ok(())
             }
         })?;
         done += turn(reports, |message| sequencer.report(message.stamp, message))?;
-        done += poll_ticks(ticks, sequencer)?;
         if sequencer.queued() > 0 {
             done += sequencer.flush()?;
         }
@@ -314,6 +370,13 @@ impl<C: Clock> Agent for CoreAgent<C> {
     }
 }
 
+/// A request as its mover handed it over; none if it is none.
+fn unwrap(message: &Message<'_>) -> Option<(HandOver, Request)> {
+    let wrapped = HandOver::read_from_bytes(message.payload).ok()?;
+    let request = Request::read(message.kind, wrapped.request.get(..wrapped.length as usize)?).ok()?;
+    Some((wrapped, request))
+}
+
 fn run_split<C: Clock + Sync>(
     clock: C,
     config: &Config,
@@ -322,14 +385,14 @@ fn run_split<C: Clock + Sync>(
     ready: impl FnOnce(),
 ) -> Result<Vec<Gap>, OmsError> {
     let calibration = *clock.calibration();
-    let Lanes { requests, reports, to_venue, from_venue } = Lanes::open(&config.lanes, &calibration)?;
+    let (sequencer, Inbound { requests, from_venue }) = Sequencer::open(clock.clone(), config)?;
     let (request_writer, request_reader) = inner_lane(config, "core.requests", &calibration)?;
     let (report_writer, report_reader) = inner_lane(config, "core.reports", &calibration)?;
-    let sequencer = Sequencer::open(clock.clone(), config, to_venue, reports)?;
     let mut core =
         CoreAgent { clock: clock.clone(), sequencer, requests: request_reader, reports: report_reader, ticks };
+    let requests = requests.into_iter().map(Source::of_client).collect();
     let receiver = Mover { clock: clock.clone(), from: requests, to: request_writer, wrap: true };
-    let line = Mover { clock: clock.clone(), from: vec![from_venue], to: report_writer, wrap: false };
+    let line = Mover { clock: clock.clone(), from: vec![Source::of_venue(from_venue)], to: report_writer, wrap: false };
     let gaps = thread::scope(|scope| {
         let receiver = spawn(scope, "oms-receiver", config, &clock, receiver, stop);
         let line = spawn(scope, "oms-line", config, &clock, line, stop);
@@ -337,10 +400,18 @@ fn run_split<C: Clock + Sync>(
         let settled = settle(config.cpu, config.priority);
         ready();
         let result = settled.and_then(|()| agent::run(&mut core, config.wait, stop, &mut gaps));
-        stop.store(true, std::sync::atomic::Ordering::Relaxed);
-        result.and(join(receiver)).and(join(line)).map(|()| gaps.into_found())
+        stop.store(true, Ordering::Relaxed);
+        // A mover may wait for room in the core's lane: take what they hand over until they have ended.
+        let mut drained = Ok(());
+        while !(receiver.is_finished() && line.is_finished()) {
+            match if result.is_ok() && drained.is_ok() { core.poll() } else { core.discard() } {
+                Ok(0) => tickpath_clock::yield_now(),
+                Ok(_) => {}
+                Err(e) => drained = Err(e),
+            }
+        }
+        result.and(drained).and(join(receiver)).and(join(line)).map(|()| gaps.into_found())
     })?;
-    // What the movers handed over while they ended.
     while core.poll()? > 0 {}
     core.sequencer.stop()?;
     for name in ["core.requests", "core.reports"] {
@@ -351,7 +422,8 @@ fn run_split<C: Clock + Sync>(
 
 fn inner_config(config: &Config, name: &str) -> Result<LogConfig, OmsError> {
     let lanes = LanesConfig { name: format!("{}.{name}", config.lanes.name), ..config.lanes.clone() };
-    let mut lane = lanes.venue_requests()?;
+    // Room for the longest message of either lane.
+    let mut lane = lanes.venue_reports()?;
     // Frames in here outlive no process: a lane of an earlier run is of no use.
     lane.place = tickpath_log::Place::shared_memory(&lanes.name).map_err(tickpath_log::OpenError::from)?;
     Ok(lane)
@@ -385,9 +457,14 @@ fn spawn<'scope, 'env, C: Clock>(
     let clock = clock.clone();
     let work = move || {
         // They yield to whoever shares their CPU, and real-time threads never yield to normal ones.
-        settle(config.other_cpu, Priority::Normal)?;
         let mut gaps = Gaps::new(clock, HOST_GAP_NS);
-        agent::run(&mut agent, shared_wait(config.wait), stop, &mut gaps)
+        let settled = settle(config.other_cpu, Priority::Normal);
+        let ended = settled.and_then(|()| agent::run(&mut agent, shared_wait(config.wait), stop, &mut gaps));
+        if ended.is_err() {
+            // An OMS that does not hear is no OMS.
+            stop.store(true, Ordering::Relaxed);
+        }
+        ended
     };
     thread::Builder::new().name(name.to_owned()).spawn_scoped(scope, work).expect("a thread can be started")
 }
@@ -402,7 +479,7 @@ fn join(thread: thread::ScopedJoinHandle<'_, Ended>) -> Ended {
 struct Sharer<'a, C> {
     clock: C,
     core: &'a Mutex<Sequencer<C>>,
-    from: Vec<Reader>,
+    from: Vec<Source>,
     ticks: Option<Reader>,
     /// The lane brings the venue's reports, not requests.
     reports: bool,
@@ -413,22 +490,20 @@ impl<C: Clock> Agent for Sharer<'_, C> {
     fn poll(&mut self) -> Result<usize, OmsError> {
         let Self { clock, core, from, ticks, reports } = self;
         let mut done = 0;
-        for (session, lane) in from.iter_mut().enumerate() {
+        if let Some(lane) = ticks {
             done += turn(lane, |message| {
+                take_tick(message, |stamp, tick| lock(core).tick(stamp, tick));
+                Ok(())
+            })?;
+        }
+        for (session, lane) in from.iter_mut().enumerate() {
+            done += lane.turn(|message| {
                 let received = clock.ticks();
                 let mut sequencer = lock(core);
                 match reports {
                     true => sequencer.report(received, message),
                     false => sequencer.request(session as u16, received, message),
                 }
-            })?;
-        }
-        if let Some(lane) = ticks {
-            done += turn(lane, |message| {
-                if let Ok(tick) = TopOfBook::read_from_bytes(message.payload) {
-                    lock(core).tick(message.stamp, &tick);
-                }
-                Ok(())
             })?;
         }
         if *reports {
@@ -438,7 +513,7 @@ impl<C: Clock> Agent for Sharer<'_, C> {
     }
 
     fn sleep(&mut self, timeout_ns: u64) {
-        let mut sources: Vec<&Reader> = self.from.iter().collect();
+        let mut sources: Vec<&Reader> = self.from.iter().map(|lane| &lane.reader).collect();
         sources.extend(&self.ticks);
         sleep_until_any(&sources, timeout_ns);
     }
@@ -455,17 +530,24 @@ fn run_mutex<C: Clock + Sync>(
     stop: &AtomicBool,
     ready: impl FnOnce(),
 ) -> Result<Vec<Gap>, OmsError> {
-    let Lanes { requests, reports, to_venue, from_venue } = Lanes::open(&config.lanes, clock.calibration())?;
-    let core = Mutex::new(Sequencer::open(clock.clone(), config, to_venue, reports)?);
+    let (sequencer, Inbound { requests, from_venue }) = Sequencer::open(clock.clone(), config)?;
+    let core = Mutex::new(sequencer);
+    let requests = requests.into_iter().map(Source::of_client).collect();
     let mut receiver = Sharer { clock: clock.clone(), core: &core, from: requests, ticks, reports: false };
-    let line = Sharer { clock: clock.clone(), core: &core, from: vec![from_venue], ticks: None, reports: true };
+    let line = Sharer {
+        clock: clock.clone(),
+        core: &core,
+        from: vec![Source::of_venue(from_venue)],
+        ticks: None,
+        reports: true,
+    };
     let gaps = thread::scope(|scope| {
         let line = spawn(scope, "oms-line", config, &clock, line, stop);
         let mut gaps = Gaps::new(receiver.clock.clone(), HOST_GAP_NS);
         let settled = settle(config.cpu, config.priority);
         ready();
         let result = settled.and_then(|()| agent::run(&mut receiver, config.wait, stop, &mut gaps));
-        stop.store(true, std::sync::atomic::Ordering::Relaxed);
+        stop.store(true, Ordering::Relaxed);
         result.and(join(line)).map(|()| gaps.into_found())
     })?;
     lock(&core).stop()?;

@@ -8,7 +8,7 @@
 //!
 //! * [`Sequencer`] is the single writer: it journals an input, applies the core ([`tickpath_orders`]), sends what the
 //!   core says. All of the core's inputs are in the [`journal`] before their outputs leave.
-//! * [`Lanes`] are logs in shared memory: one pair for each client session, one pair for the venue.
+//! * [`LanesConfig`] names the lanes, logs in shared memory: one pair for each client session, one pair for the venue.
 //! * [`layout`] puts the work on threads: `inline`, `split` or `mutex`.
 //! * [`Agent`] is a duty cycle: `poll` does what there is to do and says how much that was.
 //!
@@ -21,11 +21,13 @@ pub mod journal;
 mod lanes;
 pub mod layout;
 mod pages;
+mod recover;
 mod sequencer;
 
 pub use agent::{Agent, Gap, Gaps};
-pub use lanes::{Lanes, LanesConfig, attach};
+pub use lanes::{LanesConfig, attach};
 pub use layout::{Config, Layout, ParseLayoutError};
+pub use recover::Inbound;
 pub use sequencer::{Desk, Sequencer};
 
 use tickpath_log::{OpenError, PublishError, ReadError};

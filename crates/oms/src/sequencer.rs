@@ -9,9 +9,10 @@ use tickpath_orders::{AccountLimits, At, Core, Counts, Envelope, Input, Instrume
 use zerocopy::IntoBytes;
 
 use crate::OmsError;
-use crate::journal::{self, Journal};
+use crate::journal::Journal;
 use crate::layout::Config;
 use crate::pages::PageMaker;
+use crate::recover::{Inbound, Recovered};
 
 /// What a new journal begins with.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -50,30 +51,32 @@ pub struct Sequencer<C> {
 
 impl<C: Clock> Sequencer<C> {
     /// Replays the journal, brings lanes and logs up to where it ends, and is ready for the next input.
-    pub fn open(clock: C, config: &Config, to_venue: Writer, reports: Vec<Writer>) -> Result<Self, OmsError> {
-        let mut core = Core::new(tickpath_orders::Config { expected_orders: config.expected_orders });
-        let mut said = Said::above(to_venue.sequence(), reports.iter().map(Writer::sequence).collect());
-        journal::replay(&config.journal.place, &mut core, |input, outputs| said.take(input, outputs))?;
+    pub fn open(clock: C, config: &Config) -> Result<(Self, Inbound), OmsError> {
+        // Opened first: a torn last record is cut before the replay reads it.
         let journal = Journal::open(&config.journal, clock.calibration())?;
+        let found = Recovered::open(&config.lanes, &config.journal, config.expected_orders, clock.calibration())?;
         let pages = PageMaker::start().map_err(OmsError::Thread)?;
         let mut sequencer = Self {
             clock,
-            core,
+            core: found.core,
             journal,
             outputs: Outputs::new(),
-            to_venue,
-            queued: VecDeque::new(),
-            reports,
+            to_venue: found.to_venue,
+            queued: found.unsent.into(),
+            reports: found.reports,
             references: Vec::new(),
             released: 0,
             waited: false,
             refused: 0,
             pages,
         };
-        let known = std::mem::take(&mut said.definitions);
-        sequencer.catch_up(said)?;
-        sequencer.define(&config.desk, &known)?;
-        Ok(sequencer)
+        sequencer.flush()?;
+        for output in &found.untold {
+            tell(&mut sequencer.reports, sequencer.clock.ticks(), output)?;
+        }
+        sequencer.doubt(&found.doubtful)?;
+        sequencer.define(&config.desk, &found.definitions)?;
+        Ok((sequencer, found.inbound))
     }
 
     /// Takes a request of a client, as its lane holds it: T0 is the frame's stamp, `received` is T1.
@@ -250,35 +253,21 @@ impl<C: Clock> Sequencer<C> {
         Ok(())
     }
 
-    /// Emits what was said before the restart and had not left yet: what lies above the tail of each log.
-    fn catch_up(&mut self, said: Said) -> Result<(), OmsError> {
-        if self.to_venue.sequence() == 0 && !said.to_venue.is_empty() {
-            // The lane was lost with the host. What it held may have reached the venue or not.
-            return self.doubt(&said.to_venue);
-        }
-        self.queued = said.to_venue.into();
-        self.flush()?;
-        for output in &said.to_clients {
-            tell(&mut self.reports, self.clock.ticks(), output)?;
-        }
-        Ok(())
-    }
-
     /// Makes orders `Unknown` whose request cannot be proved to have arrived: they are asked for, never sent again.
-    fn doubt(&mut self, requests: &[Request]) -> Result<(), OmsError> {
-        for request in requests {
-            let Request::New(order) = request else { continue };
-            let id = OrderId(order.client_order_id.0);
-            if self.core.order(id).is_none_or(|view| view.status != OrdStatus::PendingNew) {
-                continue;
+    fn doubt(&mut self, orders: &[u64]) -> Result<(), OmsError> {
+        for &id in orders {
+            let Some(order) = self.core.order(OrderId(id)) else { continue };
+            match order.status {
+                OrdStatus::PendingNew | OrdStatus::PendingCancel | OrdStatus::PendingReplace => {}
+                _ => continue,
             }
             let report = ExecutionReport {
-                order_id: id,
+                order_id: order.id,
                 symbol: order.symbol,
                 account: order.account,
                 exec_type: ExecType::PendingNew.code(),
                 status: OrdStatus::Unknown.code(),
-                side: order.side,
+                side: order.side.code(),
                 ..ExecutionReport::default()
             };
             let now = self.clock.ticks();
@@ -287,54 +276,11 @@ impl<C: Clock> Sequencer<C> {
         }
         Ok(())
     }
-}
 
-/// What a replay said beyond the tails of the logs, and the definitions that hold at its end.
-struct Said {
-    to_venue: Vec<Request>,
-    to_clients: Vec<Output>,
-    definitions: Vec<Input>,
-    /// Outputs that the venue's lane, and each session's log, hold already.
-    venue_tail: u64,
-    client_tails: Vec<u64>,
-}
-
-impl Said {
-    fn above(venue_tail: u64, client_tails: Vec<u64>) -> Self {
-        Self { to_venue: Vec::new(), to_clients: Vec::new(), definitions: Vec::new(), venue_tail, client_tails }
+    /// Counts a message that was none.
+    pub(crate) fn refuse(&mut self) {
+        self.refused += 1;
     }
-
-    fn take(&mut self, input: &Input, outputs: &[Output]) {
-        match input {
-            Input::Instrument(new) => {
-                self.definitions.retain(|d| !matches!(d, Input::Instrument(old) if old.symbol == new.symbol));
-                self.definitions.push(*input);
-            }
-            Input::Account(new) => {
-                self.definitions.retain(|d| !matches!(d, Input::Account(old) if old.account == new.account));
-                self.definitions.push(*input);
-            }
-            Input::Kill(_) | Input::Request { .. } | Input::Report(_) => {}
-        }
-        for output in outputs {
-            match output {
-                Output::Venue(request) if is_above(&mut self.venue_tail) => self.to_venue.push(*request),
-                Output::Venue(_) => {}
-                Output::Report { session, .. } | Output::Denied { session, .. } => {
-                    if self.client_tails.get_mut(usize::from(*session)).is_some_and(is_above) {
-                        self.to_clients.push(*output);
-                    }
-                }
-            }
-        }
-    }
-}
-
-/// Counts one output against what a log holds; true if the log does not hold it.
-fn is_above(tail: &mut u64) -> bool {
-    let above = *tail == 0;
-    *tail = tail.saturating_sub(1);
-    above
 }
 
 /// Publishes an output on its session's report log. A session that is gone hears nothing.

@@ -63,7 +63,7 @@ fn path(folder: &Path) {
         for hop in ["tick_to_order", "tick_to_venue", "t0_t1", "t1_t2", "t0_t2", "order_ack", "order_round_trip"] {
             assert!(number(&run["hops"][hop]["count"]) > 0.0, "{name}, {hop}");
         }
-        assert!(run["stages"].as_array().is_some_and(|stages| stages.len() == 4), "{name}: {}", run["stages"]);
+        assert!(run["stages"].as_array().is_some_and(|stages| !stages.is_empty()), "{name}: {}", run["stages"]);
     }
 }
 
@@ -72,9 +72,9 @@ fn orders(folder: &Path) {
     let call = format!("orders --count 100 --wait block --journal {}", text(&journal));
     let result = bench(folder, "orders", &call);
     let run = only_run(&result);
-    assert_eq!(run["params"]["group"], "g3");
+    assert_eq!(run["batch"], "g3");
     assert_eq!(number(&run["counts"]["sent"]), 100.0);
-    assert_eq!(number(&run["counts"]["received"]) + number(&run["counts"]["left"]), 100.0, "{}", run["counts"]);
+    assert_eq!(number(&run["counts"]["received"]) + number(&run["counts"]["lost"]), 100.0, "{}", run["counts"]);
     for figure in ["first_t0_to_last_t2_ns", "journal_bytes_per_order", "orders_sending", "replay_inputs_per_s"] {
         assert!(number(&run["figures"][figure]) > 0.0, "{figure}");
     }

@@ -4,8 +4,8 @@
 use tickpath_clock::SimulatedClock;
 use tickpath_log::Writer;
 use tickpath_market::{
-    AccountId, ClientOrderId, ExecType, ExecutionReport, Kind, NewOrder, OrdStatus, OrderId, Price, Quantity, Request,
-    Side, SymbolId,
+    AccountId, ClientOrderId, ExecType, ExecutionReport, Kind, NewOrder, OrdStatus, OrderId, Price, Quantity,
+    ReplaceOrder, Request, Side, SymbolId,
 };
 use tickpath_oms::attach;
 use tickpath_oms::layout::Inline;
@@ -13,7 +13,7 @@ use tickpath_orders::Input;
 use zerocopy::IntoBytes;
 
 use crate::layouts::{Beside, each_layout, hear};
-use crate::{Asked, Clock, Dice, Heard, Scene, cancel, limit, poll, replace, seed, settle};
+use crate::{Clock, Dice, Heard, SLOW, Scene, cancel, limit, poll, replace, seed, settle};
 
 /// Frames of random bytes that a neighbour writes.
 const FRAMES: u64 = 3_000;
@@ -97,7 +97,7 @@ fn hostile_values_of_a_client_are_answered() {
         client.send(NewOrder { client_order_id: ClientOrderId(asked | 1 << 41), ..far });
         client.send(cancel(asked | 1 << 42, price.0 as u64));
         let Request::Replace(change) = replace(asked | 1 << 43, asked, 0, 0) else { panic!("a replace was built") };
-        client.send(Request::Replace(tickpath_market::ReplaceOrder { price, quantity, ..change }));
+        client.send(Request::Replace(ReplaceOrder { price, quantity, ..change }));
         settle(&mut oms, &mut venue);
     }
     let answers = client.hear().iter().filter(|heard| is_first_answer(heard)).count() as u64;
@@ -147,7 +147,8 @@ fn hostile_values_of_a_venue_end_nobody() {
     }
     assert!(oms.sequencer().counts().strangers > 0 && oms.sequencer().counts().malformed > 0);
     client.hear();
-    client.send(limit(Side::Buy, 2, 90, 5));
+    // Of another account: what a venue claims to have filled counts against the one that it was told of.
+    client.send(NewOrder { account: SLOW, ..limit(Side::Buy, 2, 90, 5) });
     poll(&mut oms);
     assert_eq!(client.told().len(), 1, "the next order goes on");
     let digest = oms.sequencer().core().digest();
@@ -185,18 +186,18 @@ fn no_layout_ends_by_a_venue_that_says_no_reports() {
     each_layout(|scene, name| {
         let lanes = &scene.config.lanes;
         // The OMS attaches to what the venue wrote before it came.
-        let mut reports =
-            Writer::open(&lanes.venue_reports().expect("a good name"), scene.clock.calibration()).expect("it is ours");
-        let early = attach(&lanes.venue_reports().expect("a good name"), scene.clock.calibration());
-        let early = early.expect("the lane is there");
-        for bytes in [&[][..], &[0xff; 104], &[0; 50_000], &[0; 200_000]] {
-            reports.publish(1, Kind::ExecutionReport.code(), bytes).expect("there is room");
-            reports.publish(1, 255, bytes).expect("there is room");
+        let (lane, calibration) = (lanes.venue_reports().expect("a good name"), scene.clock.calibration());
+        let mut reports = Writer::open(&lane, calibration).expect("it is ours");
+        let early = attach(&lane, calibration).expect("the lane is there");
+        for length in [0, 104, 50_000, 200_000] {
+            let bytes = vec![0xff; length];
+            reports.publish(1, Kind::ExecutionReport.code(), &bytes).expect("there is room");
+            reports.publish(1, 255, &bytes).expect("there is room");
         }
         drop((reports, early));
         let beside = Beside::start(scene);
         let mut client = scene.client(0);
-        client.send(Asked::from(limit(Side::Buy, 1, 90, 1)).0);
+        client.send(limit(Side::Buy, 1, 90, 1));
         hear(&mut client, &beside.deadline, 2);
         beside.end();
         assert_eq!(journaled(scene, |input| matches!(input, Input::Report(_))), 1, "{name}: only the acceptance");

@@ -124,7 +124,9 @@ impl Scene {
             inputs.push(*input);
             said.extend_from_slice(outputs);
         });
-        replayed.unwrap_or_else(|e| panic!("the journal does not replay: {e}"));
+        if let Err(e) = replayed {
+            panic!("the journal does not replay: {e}");
+        }
         (core, inputs, said)
     }
 }

@@ -93,7 +93,7 @@ fn each_check_denies_on_the_session_that_asked() {
             ref others => panic!("one denial was expected ({denial}): {others:?}"),
         }
     };
-    let tight = |id: u64, price: i64, quantity: i64| NewOrder { account: TIGHT, ..limit(Side::Buy, id, price, quantity) };
+    let tight = |id: u64, price: i64, lots: i64| NewOrder { account: TIGHT, ..limit(Side::Buy, id, price, lots) };
     let nobody = AccountId(9);
     denied(tight(0, 90, 1).into(), Denial::MissingClientOrderId);
     denied(NewOrder { account: nobody, ..tight(2, 90, 1) }.into(), Denial::UnknownAccount);
@@ -135,11 +135,11 @@ fn limits_count_what_is_on_its_way() {
     scene.clock.advance(SECOND);
     assert_eq!(last(&mut client, of(SLOW, 6, 1).into()), None, "the next window");
     let give_up = |id: u64| {
-        let original = ClientOrderId(1);
-        Request::Cancel(CancelOrder { client_order_id: ClientOrderId(id), original, account: TIGHT, ..CancelOrder::default() })
+        let (client_order_id, original) = (ClientOrderId(id), ClientOrderId(1));
+        Request::Cancel(CancelOrder { client_order_id, original, account: TIGHT, ..CancelOrder::default() })
     };
     client.send(give_up(7));
-    assert_eq!(last(&mut client, give_up(8).into()), None, "the denial of the second comes before the end of the first");
+    assert_eq!(last(&mut client, give_up(8).into()), None, "the first is answered last");
     assert_eq!(last(&mut client, give_up(9).into()), Some(Denial::TooLate));
 }
 

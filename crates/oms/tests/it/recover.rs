@@ -13,8 +13,8 @@ use tickpath_oms::layout::Inline;
 use tickpath_orders::{Digest, Input};
 
 use crate::{
-    Agent, Asked, Clock, Dice, Heard, MORNING, Scene, cancel, client_frames, config, limit, poll, replace, seed, settle,
-    top, venue_frames,
+    Agent, Asked, Clock, Dice, Heard, MORNING, Scene, cancel, client_frames, config, limit, poll, replace, seed,
+    settle, top, venue_frames,
 };
 
 const NAME: &str = "TICKPATH_TEST_NAME";

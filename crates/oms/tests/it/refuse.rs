@@ -57,7 +57,8 @@ fn a_byte_that_was_changed_is_found() {
     let good = fs::read(&file).expect("the journal is there");
     let order = limit(Side::Buy, 3, 90, 1);
     let wanted = order.as_bytes();
-    let found = good.windows(wanted.len()).position(|bytes| bytes == wanted).expect("the third order is in the journal");
+    let found =
+        good.windows(wanted.len()).position(|bytes| bytes == wanted).expect("the third order is in the journal");
     for changed in [found, found + 8, found + wanted.len() - 1] {
         let mut bad = good.clone();
         bad[changed] ^= 0x40;
