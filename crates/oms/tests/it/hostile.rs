@@ -161,7 +161,7 @@ fn no_layout_takes_what_is_no_message() {
     each_layout(|scene, name| {
         let beside = Beside::start(scene);
         let (mut hostile, mut honest) = (scene.client(0), scene.client(1));
-        let long = [&replace(7, 1, 90, 1).as_bytes()[..], &[0; 8]].concat();
+        let long = [replace(7, 1, 90, 1).as_bytes(), &[0; 8]].concat();
         let mut write = |kind: u8, bytes: &[u8]| {
             hostile.requests.publish(1, kind, bytes).expect("there is room");
         };

@@ -183,7 +183,7 @@ impl Client {
 impl Heard {
     fn read(kind: u8, payload: &[u8]) -> Self {
         if kind == Kind::OrderDenied.code() {
-            return Self::Denied(OrderDenied::read_from_bytes(payload).ok().expect("a whole denial"));
+            return Self::Denied(OrderDenied::read_from_bytes(payload).expect("a whole denial"));
         }
         Self::Report(ExecutionReport::read(kind, payload).expect("a sound report"))
     }
