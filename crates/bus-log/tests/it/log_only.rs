@@ -89,7 +89,7 @@ fn files_are_for_their_owner_unless_told_otherwise() {
 fn no_permission_is_said_so() {
     let place = Place::with_a_topic();
     let data = place.file("data");
-    fs::set_permissions(&data, Permissions::from_mode(0)).unwrap();
+    fs::set_permissions(&data, Permissions::from_mode(0o000)).unwrap();
     if File::open(&data).is_ok() {
         // The superuser may read what nobody may: there is no refusal to see, only the bits.
         assert_eq!(fs::metadata(&data).unwrap().permissions().mode() & 0o777, 0);

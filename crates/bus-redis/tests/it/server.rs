@@ -111,7 +111,8 @@ fn nobody_there_is_said_so() {
 
 #[test]
 fn somebody_else_there_is_said_so() {
-    let cases: [(fn(TcpStream), &[&str]); 4] = [
+    type Answer = fn(TcpStream);
+    let cases: [(Answer, &[&str]); 4] = [
         (
             |mut stream| answer(&mut stream, b"HTTP/1.1 400 Bad Request\r\n\r\n"),
             &["not as Redis does", "check the port"],
