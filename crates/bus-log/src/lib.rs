@@ -90,9 +90,9 @@ impl Connection for LogBus {
         let mut subscriber = LogSubscriber { place: self.place(topic)?, start, wait, reader: None };
         match subscriber.attach() {
             Err(OpenError::NotFound(_)) => {
-                // Whatever comes first is "from now on".
-                if start == Start::Now {
-                    subscriber.start = Start::Oldest;
+                // Whatever comes first is "from now on"; what is gone before we see the topic is told as a gap.
+                if matches!(start, Start::Now | Start::Oldest) {
+                    subscriber.start = Start::Sequence(0);
                 }
                 Ok(Box::new(subscriber))
             }

@@ -108,7 +108,9 @@ pub fn set_priority(priority: Priority) -> Result<(), ScheduleError> {
         Priority::Normal => (libc::SCHED_OTHER, 0),
         Priority::Fifo(level) => (libc::SCHED_FIFO, i32::from(level)),
     };
-    let parameters = libc::sched_param { sched_priority: level };
+    // SAFETY: the parameters are plain numbers, more of them in some C libraries, for which zero is valid.
+    let mut parameters: libc::sched_param = unsafe { std::mem::zeroed() };
+    parameters.sched_priority = level;
     // SAFETY: the parameters are a valid struct; 0 is the calling thread.
     match unsafe { libc::sched_setscheduler(0, policy, &parameters) } {
         0 => Ok(()),

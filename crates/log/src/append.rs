@@ -164,7 +164,9 @@ impl Appender {
             return Ok(());
         }
         self.joined = joined;
-        let slowest = self.control.registered().min_by_key(|reader| reader.cursor);
+        // Whoever is not counted yet looks at the generation after it is, and sees it odd.
+        let readers = self.control.readers() as usize;
+        let slowest = self.control.registered().take(readers).min_by_key(|reader| reader.cursor);
         self.slowest = slowest.map_or(u64::MAX, |reader| reader.cursor);
         match slowest {
             // A cursor at the first frame behind the segment may still stand at its end mark.

@@ -22,7 +22,8 @@ impl Titles {
     pub(super) fn of(result: &ResultFile) -> Self {
         let names: BTreeSet<&String> = result.runs.iter().flat_map(|run| run.params.0.keys()).collect();
         let differs = |name: &str| {
-            let mut values = result.runs.iter().map(|run| run.params.0.get(name));
+            // A run that has no such setting does not make it one that differs.
+            let mut values = result.runs.iter().filter_map(|run| run.params.0.get(name));
             let first = values.next();
             values.any(|value| Some(value) != first)
         };
