@@ -17,17 +17,12 @@ use crate::{Config, OpenError, Place, Policy, PublishError, ReadError};
 /// Kinds below this mark the log's own frames.
 pub const FIRST_KIND: u8 = 16;
 
-/// A message's first refusal, and every so many after it, ask whether the reader in the way lives.
-const ASK_EVERY: u32 = 32;
-
 /// Publishes frames to a log that nobody else writes.
 pub struct Writer {
     appender: Appender,
     place: Place,
     shape: Shape,
     barrier: Barrier,
-    /// The message that was refused last, and how often in a row.
-    refused: (u64, u32),
     _lock: RecordLock,
 }
 
@@ -48,7 +43,7 @@ impl Writer {
             }
         };
         appender.control.barrier().store(barrier.code(), Ordering::SeqCst);
-        Ok(Self { appender, place, shape, barrier, refused: (u64::MAX, 0), _lock: lock })
+        Ok(Self { appender, place, shape, barrier, _lock: lock })
     }
 
     /// Publishes one message, stamped `stamp` (ticks), and wakes who sleeps. Gives its sequence number.
@@ -115,21 +110,12 @@ impl Writer {
         }
     }
 
-    /// A reader in the way may be dead. Its record lock tells, for some microseconds of system calls; a live one is
-    /// mostly out of the way before that.
+    /// A reader in the way may be dead; its record lock tells.
     #[cold]
     fn append_again(&mut self, e: AppendError, stamp: u64, kind: u8, payload: &[u8]) -> Result<u64, PublishError> {
         match e {
             AppendError::TooLarge(bytes) => Err(PublishError::TooLarge { bytes, limit: self.max_payload() }),
-            AppendError::Blocked(Blocked::By(slot)) => {
-                let (message, times) = self.refused;
-                let times = if message == self.sequence() { times + 1 } else { 0 };
-                self.refused = (self.sequence(), times);
-                match times.is_multiple_of(ASK_EVERY) && self.bury(slot) {
-                    true => self.append(stamp, kind, payload),
-                    false => Err(PublishError::Full),
-                }
-            }
+            AppendError::Blocked(Blocked::By(slot)) if self.bury(slot) => self.append(stamp, kind, payload),
             e => Err(e.into()),
         }
     }
