@@ -86,20 +86,20 @@ fn flood(
     topic: &mut dyn Publisher,
     stop: &AtomicBool,
 ) -> Result<Published, LabError> {
-    let mut payloads = vec![vec![0; role.size]; role.batch];
+    let mut payloads = vec![0; role.size * role.batch];
     let first = clock.ticks();
     let (mut sent, mut refused) = (0, 0);
     while sent < role.count {
         let batch = (role.count - sent).min(role.batch as u64) as usize;
         let stamp = clock.ticks();
-        for (number, payload) in (sent..).zip(&mut payloads[..batch]) {
+        for (number, payload) in (sent..).zip(payloads.chunks_exact_mut(role.size)) {
             payload[..8].copy_from_slice(&stamp.to_le_bytes());
             payload[8..16].copy_from_slice(&number.to_le_bytes());
         }
         if batch == 1 {
-            refused += send(topic, stamp, &payloads[0], stop)?;
+            refused += send(topic, stamp, &payloads[..role.size], stop)?;
         } else {
-            let slices: Vec<&[u8]> = payloads[..batch].iter().map(Vec::as_slice).collect();
+            let slices: Vec<&[u8]> = payloads.chunks_exact(role.size).take(batch).collect();
             refused += send_batch(topic, stamp, &slices, stop)?;
         }
         sent += batch as u64;
