@@ -304,6 +304,14 @@ pub enum Rate {
     PerSecond(f64),
 }
 
+/// Refuses a recording that is not there, before anything is measured.
+pub fn is_file(ticks: &Option<PathBuf>) -> Result<(), Usage> {
+    match ticks.as_ref().filter(|file| !file.is_file()) {
+        Some(file) => Err(Usage(format!("--ticks {}: no such file; give the path of a recording", file.display()))),
+        None => Ok(()),
+    }
+}
+
 fn rate(text: &str) -> Result<Rate, String> {
     if text == "max" { Ok(Rate::Max) } else { positive(text).map(Rate::PerSecond) }
 }

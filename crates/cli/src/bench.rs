@@ -9,7 +9,7 @@ use tickpath_lab::role::Ticks;
 use tickpath_lab::{Lab, LabError, host, orders, path, pubsub};
 
 use crate::Outcome;
-use crate::args::{HostArgs, OrdersArgs, Output, PathArgs, PubsubArgs, Rate, Usage, Workload};
+use crate::args::{HostArgs, OrdersArgs, Output, PathArgs, PubsubArgs, Rate, Usage, Workload, is_file};
 use crate::progress::Bar;
 
 pub fn run(workload: &Workload) -> anyhow::Result<Outcome> {
@@ -148,6 +148,7 @@ fn messages(args: &PubsubArgs, rate: Option<f64>, size: usize) -> u64 {
 fn bench_path(lab: &Lab<'_>, args: &PathArgs, result: &mut ResultFile) -> anyhow::Result<()> {
     let cpus = args.cpus.two()?;
     result.host = host::floor(lab, cpus)?;
+    is_file(&args.ticks)?;
     // Made-up ticks have no times worth keeping.
     let rate = args.rate.or(args.ticks.is_none().then_some(20_000.0));
     let timed = args.duration.zip(rate).map(|(seconds, rate)| (seconds * rate).max(1.0) as u64);

@@ -8,7 +8,7 @@ use tickpath_lab::report::{duration, path_picture};
 use tickpath_lab::result::{ResultFile, Run};
 
 use crate::Outcome;
-use crate::args::{Demo, Usage};
+use crate::args::{Demo, is_file};
 use crate::bench::{lab, new_result, usage, verdict};
 use crate::progress::Bar;
 use crate::report::say;
@@ -20,9 +20,7 @@ const TRADE_ASKS_NS: f64 = 5_000.0;
 const WIDTH: usize = 110;
 
 pub fn run(args: &Demo) -> anyhow::Result<Outcome> {
-    if let Some(file) = args.ticks.as_ref().filter(|file| !file.is_file()) {
-        return Err(Usage(format!("--ticks {}: no such file", file.display())).into());
-    }
+    is_file(&args.ticks)?;
     let settings =
         Settings { file: args.ticks.clone(), seed: args.seed, cpus: args.cpus.two()?, venue: args.venue.clone() };
     let bar = Bar::new(args.output.quiet);
