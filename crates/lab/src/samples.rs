@@ -59,6 +59,15 @@ impl Samples {
         Hop::from_histogram(&all, Some(&unstalled), negative, worst)
     }
 
+    /// The mean of the faster nine tenths, in nanoseconds: finer than the counter's own steps of some nanoseconds, and
+    /// without the host's stalls.
+    pub fn fast_mean_ns(&self, calibration: &Calibration) -> f64 {
+        let mut ns: Vec<i64> = self.0.iter().map(|&(from, to)| calibration.ns_between(from, to)).collect();
+        ns.sort_unstable();
+        let fast = &ns[..ns.len() - ns.len() / 10];
+        fast.iter().sum::<i64>() as f64 / fast.len().max(1) as f64
+    }
+
     /// The median, in nanoseconds.
     pub fn p50_ns(&self, calibration: &Calibration) -> f64 {
         let mut ns: Vec<i64> = self.0.iter().map(|&(from, to)| calibration.ns_between(from, to)).collect();

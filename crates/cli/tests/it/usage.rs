@@ -65,7 +65,7 @@ fn a_call_that_makes_no_sense_is_bad_usage() {
 
 #[test]
 fn a_recording_that_is_not_there_is_named() {
-    check("bench path --ticks /nonexistent --count 1 --wait block --quiet", 1, "/nonexistent");
+    check("bench path --ticks /nonexistent --count 1 --wait block --quiet", 2, "/nonexistent");
 }
 
 #[test]
