@@ -22,7 +22,7 @@ impl std::error::Error for Usage {}
 
 /// Carries a market tick to an order at a venue, and shows where each nanosecond went.
 #[derive(Debug, Parser)]
-#[command(version, propagate_version = true, max_term_width = 100)]
+#[command(name = "tickpath", version, propagate_version = true, max_term_width = 100)]
 pub struct Args {
     #[command(subcommand)]
     pub command: Command,
@@ -41,6 +41,8 @@ pub enum Command {
     /// A process of a bench
     #[command(hide = true)]
     Child {
+        /// The process to end with
+        parent: u32,
         /// Its role, as JSON
         role: String,
     },
@@ -148,7 +150,7 @@ pub struct PathArgs {
     #[arg(long, value_name = "R", value_parser = positive)]
     pub rate: Option<f64>,
     /// How much faster than the recording's own times
-    #[arg(long, value_name = "X", default_value_t = 1.0, value_parser = positive)]
+    #[arg(long, value_name = "X", default_value_t = 1.0, value_parser = positive, requires = "ticks", conflicts_with = "rate")]
     pub speed: f64,
     /// How long a run publishes at its rate, in seconds
     #[arg(long, value_name = "S", value_parser = seconds, conflicts_with = "count", requires = "rate")]
@@ -224,6 +226,19 @@ pub struct Output {
     /// Say nothing on standard error
     #[arg(long)]
     pub quiet: bool,
+}
+
+impl Output {
+    /// Refuses files that cannot be written, before anything is measured.
+    pub fn check(&self) -> Result<(), Usage> {
+        for file in self.json.iter().chain(&self.html) {
+            let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
+            if file.is_dir() || folder.is_some_and(|folder| !folder.is_dir()) {
+                return Err(Usage(format!("cannot write {}: name a file in a folder that exists", file.display())));
+            }
+        }
+        Ok(())
+    }
 }
 
 /// Which processors a run uses.
@@ -304,10 +319,18 @@ pub enum Rate {
     PerSecond(f64),
 }
 
+/// Refuses a URL that names no transport, before anything is measured.
+pub fn are_targets(urls: &[String]) -> Result<(), Usage> {
+    let wrong = urls.iter().find_map(|url| tickpath_bus::connect(url).err());
+    wrong.map_or(Ok(()), |error| Err(Usage(format!("--target: {error}"))))
+}
+
 /// Refuses a recording that is not there, before anything is measured.
 pub fn is_file(ticks: &Option<PathBuf>) -> Result<(), Usage> {
     match ticks.as_ref().filter(|file| !file.is_file()) {
-        Some(file) => Err(Usage(format!("--ticks {}: no such file; give the path of a recording", file.display()))),
+        Some(file) => {
+            Err(Usage(format!("--ticks {}: no such file, or no file; give the path of a recording", file.display())))
+        }
         None => Ok(()),
     }
 }

@@ -9,7 +9,7 @@ use tickpath_lab::role::Ticks;
 use tickpath_lab::{Lab, LabError, host, orders, path, pubsub};
 
 use crate::Outcome;
-use crate::args::{HostArgs, OrdersArgs, Output, PathArgs, PubsubArgs, Rate, Usage, Workload, is_file};
+use crate::args::{HostArgs, OrdersArgs, Output, PathArgs, PubsubArgs, Rate, Usage, Workload, are_targets, is_file};
 use crate::progress::Bar;
 
 pub fn run(workload: &Workload) -> anyhow::Result<Outcome> {
@@ -27,6 +27,7 @@ fn measure(
     output: &Output,
     bench: impl FnOnce(&Lab<'_>, &mut ResultFile) -> anyhow::Result<()>,
 ) -> anyhow::Result<Outcome> {
+    output.check()?;
     let bar = Bar::new(output.quiet);
     let lab = lab(&bar)?;
     let mut result = new_result(workload);
@@ -104,6 +105,7 @@ fn bench_host(lab: &Lab<'_>, args: &HostArgs, result: &mut ResultFile) -> anyhow
 
 fn bench_pubsub(lab: &Lab<'_>, args: &PubsubArgs, result: &mut ResultFile) -> anyhow::Result<()> {
     let cpus = args.cpus.two()?;
+    are_targets(&args.target)?;
     result.host = host::floor(lab, cpus)?;
     let (rate, batches) = match args.rate {
         Rate::Max => (None, args.batch.clone()),
@@ -147,8 +149,9 @@ fn messages(args: &PubsubArgs, rate: Option<f64>, size: usize) -> u64 {
 
 fn bench_path(lab: &Lab<'_>, args: &PathArgs, result: &mut ResultFile) -> anyhow::Result<()> {
     let cpus = args.cpus.two()?;
-    result.host = host::floor(lab, cpus)?;
     is_file(&args.ticks)?;
+    are_targets(&args.target)?;
+    result.host = host::floor(lab, cpus)?;
     // Made-up ticks have no times worth keeping.
     let rate = args.rate.or(args.ticks.is_none().then_some(20_000.0));
     let timed = args.duration.zip(rate).map(|(seconds, rate)| (seconds * rate).max(1.0) as u64);

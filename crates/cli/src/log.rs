@@ -139,6 +139,7 @@ fn verify(place: &Place) -> anyhow::Result<()> {
             Next::Empty => break,
         }
     }
+    log.check_end()?;
     say(&format!("{place}: {messages} messages, {bytes} bytes, all whole\n"));
     if is_journal {
         let mut core = Core::new(Config { expected_orders: 0 });

@@ -46,6 +46,9 @@ fn run(command: Command) -> anyhow::Result<Outcome> {
         Command::Report(args) => report::run(&args),
         Command::Log(args) => log::run(&args.command),
         // Its error is told to the parent, who prints it.
-        Command::Child { role } => Ok(tickpath_lab::role::run(&role).map_or(Outcome::Invalid, |()| Outcome::Good)),
+        Command::Child { parent, role } if tickpath_clock::end_with_parent(parent) => {
+            Ok(tickpath_lab::role::run(&role).map_or(Outcome::Invalid, |()| Outcome::Good))
+        }
+        Command::Child { .. } => Ok(Outcome::Invalid),
     }
 }

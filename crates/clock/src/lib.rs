@@ -20,7 +20,7 @@ mod wait;
 
 pub use calibration::{Calibration, CalibrationError, HostClock, Source, utc_ns};
 pub use pace::{Lateness, Pacer};
-pub use schedule::{ParsePriorityError, Priority, ScheduleError, cpus, pin_to_cpu, set_priority};
+pub use schedule::{ParsePriorityError, Priority, ScheduleError, cpus, end_with_parent, pin_to_cpu, set_priority};
 pub use wait::{ParseWaitError, Wait, relax, sleep_ns, yield_now};
 
 use std::sync::Arc;

@@ -1,10 +1,15 @@
 //! Sending at intended times, and knowing how late one was.
 
+use std::cell::Cell;
+
 use crate::{Clock, Wait, relax, sleep_ns, yield_now};
 
 /// How long before an intended time a pacer stops giving the processor away: longer than a yield takes to come back
 /// on a shared core.
 const SPIN_NS: u64 = 20_000;
+
+/// A spinning loop that stands still for longer than this was stopped by the host.
+const HOST_GAP_NS: u64 = 2_000;
 
 /// How long before an intended time a spinning pacer makes no pauses any more.
 const NEAR_NS: u64 = 500;
@@ -20,6 +25,9 @@ pub struct Pacer<C> {
     spin: u64,
     margin: u64,
     near: u64,
+    gap: u64,
+    /// End of the last gap that the host made while we only spun.
+    last_gap_end: Cell<u64>,
 }
 
 impl<C: Clock> Pacer<C> {
@@ -29,28 +37,47 @@ impl<C: Clock> Pacer<C> {
         let spin = clock.calibration().ticks_of_ns(SPIN_NS);
         let margin = clock.calibration().ticks_of_ns(SLEEP_MARGIN_NS);
         let near = clock.calibration().ticks_of_ns(NEAR_NS);
-        Self { clock, wait, spin, margin, near }
+        let gap = clock.calibration().ticks_of_ns(HOST_GAP_NS);
+        Self { clock, wait, spin, margin, near, gap, last_gap_end: Cell::new(0) }
     }
 
     /// Returns at `intended` (ticks), or at once if that has passed, with the ticks then.
     #[inline]
     pub fn until(&self, intended: u64) -> u64 {
+        // The last reading, if nothing but spinning lies between it and the next.
+        let mut spun_since = None;
         loop {
             let now = self.clock.ticks();
+            if spun_since.is_some_and(|before| now - before > self.gap) {
+                self.last_gap_end.set(now);
+            }
+            spun_since = Some(now);
             let left = intended.wrapping_sub(now) as i64;
             if left <= 0 {
                 return now;
             }
             match self.wait {
                 Wait::Block if left as u64 > self.margin => {
+                    spun_since = None;
                     sleep_ns(self.clock.calibration().ns(left - self.margin as i64) as u64);
                 }
-                Wait::Yield | Wait::Block if left as u64 > self.spin => yield_now(),
+                Wait::Yield | Wait::Block if left as u64 > self.spin => {
+                    spun_since = None;
+                    yield_now();
+                }
                 _ if left as u64 > self.near => relax(),
                 // The last stretch without a pause: one takes as long as a message's whole way.
                 _ => {}
             }
         }
+    }
+}
+
+impl<C> Pacer<C> {
+    /// True if the host held the generator up at this intended time: then being late is not the generator's doing.
+    #[inline]
+    pub fn was_held_up(&self, intended: u64) -> bool {
+        intended <= self.last_gap_end.get()
     }
 }
 

@@ -102,6 +102,15 @@ pub fn pin_to_cpu(cpu: usize) -> Result<(), ScheduleError> {
     }
 }
 
+/// Has the kernel end this process when its parent ends, however that ends. False if the parent is gone already.
+pub fn end_with_parent(parent: u32) -> bool {
+    // SAFETY: both calls take numbers and touch no memory of ours.
+    unsafe {
+        libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+        libc::getppid() as u32 == parent
+    }
+}
+
 /// Gives the calling thread a priority.
 pub fn set_priority(priority: Priority) -> Result<(), ScheduleError> {
     let (policy, level) = match priority {

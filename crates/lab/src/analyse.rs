@@ -90,6 +90,7 @@ pub fn read(dir: &Path, from: u64) -> Result<(Journal, u64), LabError> {
             Next::Empty => break,
         }
     }
+    log.check_end().map_err(OmsError::from)?;
     let mut journal = reading.journal;
     journal.bytes = position(&log) - start;
     Ok((journal, log.sequence()))

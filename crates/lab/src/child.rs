@@ -120,7 +120,13 @@ impl Child {
         let name = role.name();
         let json = serde_json::to_string(role).expect("roles are plain data");
         let mut command = Command::new(program);
-        command.arg("child").arg(json).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::inherit());
+        command
+            .arg("child")
+            .arg(std::process::id().to_string())
+            .arg(json)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::inherit());
         let mut process = command.spawn().map_err(|e| LabError::file(program, e))?;
         let stdin = process.stdin.take();
         let stdout = BufReader::new(process.stdout.take().expect("piped"));

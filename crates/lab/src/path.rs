@@ -68,6 +68,7 @@ struct Fed {
     skipped: u64,
     bad: u64,
     bad_lines: Vec<(u64, String)>,
+    truncated: bool,
 }
 
 /// Runs once.
@@ -264,6 +265,10 @@ fn describe(run: &mut Run, settings: &Settings, fed: &Fed) {
     if fed.skipped > 0 {
         run.notes.push(format!("{} depth updates and other messages of the recording were skipped", fed.skipped));
     }
+    if fed.truncated {
+        run.notes
+            .push("the recording is cut off before the end of its gzip stream; what came before was used".to_owned());
+    }
     if fed.bad > 0 {
         let first: Vec<String> = fed.bad_lines.iter().map(|(line, why)| format!("line {line}: {why}")).collect();
         run.notes.push(format!("{} lines of the recording are no messages ({})", fed.bad, first.join("; ")));
@@ -333,10 +338,11 @@ pub(crate) fn feed(role: &FeedRole, parent: &Parent) -> Result<(), LabError> {
         rows.push([intended, actual]);
         let allowance_ns = (offset_ns - before).max(10_000);
         before = *offset_ns;
-        lateness.count(clock.ns_between(intended, actual).max(0) as u64, allowance_ns);
+        let late_ns = if pacer.was_held_up(intended) { 0 } else { clock.ns_between(intended, actual).max(0) as u64 };
+        lateness.count(late_ns, allowance_ns);
     }
     save(&role.out, &rows)?;
-    let Tally { skipped_depth, skipped_other, bad, bad_lines, .. } = recording.tally;
+    let Tally { skipped_depth, skipped_other, bad, bad_lines, truncated, .. } = recording.tally;
     parent.result(&Fed {
         sent: plan.len() as u64,
         first: start,
@@ -346,6 +352,7 @@ pub(crate) fn feed(role: &FeedRole, parent: &Parent) -> Result<(), LabError> {
         skipped: skipped_depth + skipped_other,
         bad,
         bad_lines,
+        truncated,
     });
     Ok(())
 }

@@ -349,6 +349,7 @@ pub(crate) mod recover {
         loop {
             match follower.step(&mut buffer) {
                 Ok(Step::Frame(_)) => {}
+                Ok(Step::Empty) if follower.has_later_frame() => return Err(ResumeError::Damaged(follower.hole())),
                 Ok(Step::Empty | Step::End | Step::Lapped) => return Ok((follower.offset(), follower.sequence())),
                 // A torn last frame was never acknowledged; anything behind it means that the damage lies in the middle.
                 Err(_) if follower.is_torn_tail() => return Ok((follower.offset(), follower.sequence())),

@@ -69,7 +69,9 @@ pub enum OpenError {
     #[error("{0}")]
     Config(String),
     /// A sequence number that is not there yet.
-    #[error("{place} ends before sequence number {tail}; {asked} has not been written yet. Start from 'now' instead")]
+    #[error(
+        "{place} ends before sequence number {tail}; {asked} has not been written yet. Name a number up to that, or none"
+    )]
     Future {
         /// Which log.
         place: Place,
@@ -156,7 +158,7 @@ pub enum PublishError {
 pub enum ReadError {
     /// A frame is not what its commit word says.
     #[error(
-        "damaged at sequence {sequence}, segment {segment}, byte {offset}: {what}; what lies before is good. Restore it from a copy"
+        "damaged at sequence {sequence}, byte {offset} of segment {segment}: {what}; what lies before is good. Restore it from a copy"
     )]
     Damaged {
         /// The sequence number that should be there.

@@ -151,19 +151,23 @@ impl Follower {
         claims && self.offset + bytes <= self.segment_bytes && !self.has_later_frame()
     }
 
-    /// Looks for the frame after the next one, or the end mark in its place, wherever the one at the cursor ends.
-    fn has_later_frame(&self) -> bool {
-        let later = self.sequence + 1;
+    /// Looks for any whole frame of a later number behind the cursor: then what is missing at it was there.
+    pub fn has_later_frame(&self) -> bool {
         (self.offset..self.segment_bytes).step_by(self.frame.align).skip(1).any(|at| {
             let commit = Commit(self.region.word(at).load(Ordering::Relaxed));
-            if commit == Commit::new(0, KIND_END, later) {
-                return true;
-            }
-            let length = commit.length();
-            let fits =
-                commit.is_of(later) && commit.kind() > KIND_END && at + self.frame.bytes(length) <= self.segment_bytes;
-            fits && self.is_whole(at, commit)
+            let ahead = (commit.0 >> 32) as u32;
+            let later = ahead.wrapping_sub(self.sequence as u32).wrapping_sub(1) < u32::MAX / 2;
+            let fits = at + self.frame.bytes(commit.length()) <= self.segment_bytes;
+            let is_end = commit.length() == 0 && commit.kind() == KIND_END;
+            let is_frame = || commit.kind() > KIND_END && fits && self.is_whole(at, commit);
+            self.frame.crc && later && (is_end || is_frame())
         })
+    }
+
+    /// What is wrong if frames lie behind a cursor that finds nothing.
+    pub fn hole(&self) -> ReadError {
+        let what = "nothing is there, but later frames are";
+        ReadError::Damaged { sequence: self.sequence, segment: self.index, offset: self.offset, what }
     }
 
     /// True if the frame at this offset carries the right checksum.

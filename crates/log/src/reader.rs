@@ -143,6 +143,21 @@ impl Reader {
         }
     }
 
+    /// Checks, where the reader finds nothing more, that nothing lies behind: a hole in a log on a disk, as a lost page
+    /// makes it, would pass for its end.
+    pub fn check_end(&self) -> Result<(), ReadError> {
+        // Only a growing log, and only where its segment goes on but no frame does.
+        if self.shape.policy != Policy::Keep || self.follower.has_news() != Some(false) {
+            return Ok(());
+        }
+        let index = self.follower.index() + 1;
+        let next = self.segments.get(index).map_err(|reason| ReadError::Io { segment: index, reason })?;
+        let next_is_open = next.is_some_and(|next| next.word(GENERATION).load(Ordering::Acquire) == holding(index));
+        let hole = next_is_open || self.follower.has_later_frame();
+        // A writer may have gone on meanwhile.
+        if hole && self.follower.has_news() == Some(false) { Err(self.follower.hole()) } else { Ok(()) }
+    }
+
     /// The sequence number of the next message.
     pub fn sequence(&self) -> u64 {
         self.follower.sequence()
@@ -440,6 +455,9 @@ fn oldest(place: &Place, segments: &Segments, shape: &Shape) -> Result<Follower,
         let held = held(segments, shape).map_err(|e| OpenError::from_io(place, 0, e))?;
         if let Some(oldest) = held.into_iter().next() {
             return Ok(oldest);
+        }
+        if segments.is_cut_short() {
+            return Err(OpenError::Damaged { place: place.clone(), what: "its data file is cut short".to_owned() });
         }
         if segments.get(0).ok().flatten().is_none_or(|first| first.word(GENERATION).load(Ordering::Acquire) == 0) {
             return Err(OpenError::NotFound(place.clone()));

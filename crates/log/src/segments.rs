@@ -78,6 +78,15 @@ impl Segments {
         }
     }
 
+    /// True if the file ends inside its first segment: files grow by whole ones.
+    #[cfg(not(loom))]
+    pub fn is_cut_short(&self) -> bool {
+        match self {
+            Self::Ring(_) => false,
+            Self::Growing(growing) => growing.is_cut_short(),
+        }
+    }
+
     /// The segment for this index, made if it is not there.
     pub fn make(&mut self, index: u64) -> io::Result<Region> {
         match self {
@@ -114,6 +123,11 @@ impl Growing {
     fn len(&self) -> io::Result<u64> {
         let bytes = self.file.metadata()?.len().saturating_sub(HEADER_BYTES as u64);
         Ok(bytes / self.segment_bytes as u64)
+    }
+
+    fn is_cut_short(&self) -> bool {
+        let bytes = self.file.metadata().map_or(0, |m| m.len());
+        bytes > HEADER_BYTES as u64 && bytes < (HEADER_BYTES + self.segment_bytes) as u64
     }
 
     fn map(&self, index: u64) -> io::Result<Region> {

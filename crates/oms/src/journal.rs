@@ -97,6 +97,7 @@ pub fn replay(place: &Place, core: &mut Core, mut emit: impl FnMut(&Input, &[Out
             None => note(&mut done, core, sequence, record.kind, record.payload)?,
         }
     }
+    log.check_end()?;
     Ok(done)
 }
 

@@ -102,6 +102,7 @@ fn outcome(run: &Run) -> Vec<String> {
         number("bytes_per_order").map(|size| format!("{} an order", bytes(size))),
         number("journal_bytes_per_order").map(|size| format!("{} of journal an order", bytes(size))),
         memory,
+        number("replay_inputs_per_s").map(|rate| format!("a restart replays {} inputs a second", count(rate as u64))),
         Some(format!("lost {}", count(run.counts.lost))),
     ]
     .into_iter()

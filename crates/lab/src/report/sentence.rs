@@ -54,7 +54,10 @@ impl Titles {
     /// The first run of each title, in the order of the file.
     pub(super) fn first_runs<'a>(&self, result: &'a ResultFile) -> Vec<&'a Run> {
         let mut seen = BTreeSet::new();
-        result.runs.iter().filter(|run| seen.insert(self.title(run))).collect()
+        let firsts = result.runs.iter().filter(|run| seen.insert(self.title(run)));
+        // A run that broke a rule is not quoted where one of the same kind kept it.
+        let kept = |first: &'a Run| result.runs.iter().find(|run| run.valid && self.title(run) == self.title(first));
+        firsts.map(|first| kept(first).unwrap_or(first)).collect()
     }
 }
 
