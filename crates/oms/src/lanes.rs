@@ -76,7 +76,7 @@ pub fn attach(lane: &Config, calibration: &Calibration) -> Result<Reader, OpenEr
     Reader::open(&lane.place, Start::Oldest, Registration::Registered)
 }
 
-/// Moves a reader behind the last message that is one of ours already, as `is_ours` tells. Without one it stays: what
+/// Moves a reader behind the message that the journal took last, as `is_ours` tells. Without one it stays: what
 /// it has was never taken.
 pub(crate) fn skip_taken(
     lane: &mut Reader,
@@ -84,10 +84,9 @@ pub(crate) fn skip_taken(
 ) -> Result<(), crate::OmsError> {
     let mut look = Reader::open(lane.place(), Start::Oldest, Registration::Unregistered)?;
     let mut behind = None;
-    while let Next::Message(message) = look.next()? {
-        if is_ours(&message) {
-            behind = Some(message.sequence + 1);
-        }
+    // The first that matches: a message that came twice is taken twice rather than what lies between lost.
+    while let (None, Next::Message(message)) = (behind, look.next()?) {
+        behind = is_ours(&message).then_some(message.sequence + 1);
     }
     while behind.is_some_and(|behind| lane.sequence() < behind) {
         if lane.next()? == Next::Empty {

@@ -85,6 +85,27 @@ fn damage_in_the_middle_is_refused() {
     }
 }
 
+/// A page of zeros, as a loss of power can leave one, is no end: it hides what lies behind it.
+#[test]
+fn a_hole_is_not_taken_for_the_end() {
+    for (first, frames) in [(0, 1), (2, 1), (2, 4), (7, 1)] {
+        let scratch = journal(9);
+        let mut bytes = fs::read(scratch.data()).expect("the file can be read");
+        let hole = FIRST_FRAME + first * FRAME_BYTES;
+        bytes[hole..hole + frames * FRAME_BYTES].fill(0);
+        fs::write(scratch.data(), bytes).expect("the file can be written");
+        let mut reader = scratch.looker(Start::Oldest);
+        assert_eq!(read_on(&mut reader, 0), first as u64);
+        let error = reader.check_end().expect_err("frames lie behind the hole");
+        assert!(matches!(error, ReadError::Damaged { sequence, .. } if sequence == first as u64), "{error}");
+        assert!(matches!(open(&scratch), Err(OpenError::Damaged { .. })), "a writer would write over them");
+    }
+    let scratch = journal(9);
+    let mut whole = scratch.looker(Start::Oldest);
+    assert_eq!(read_on(&mut whole, 0), 9);
+    whole.check_end().expect("nothing is missing");
+}
+
 /// The segment before the newest is whole, or the log is not taken up.
 #[test]
 fn damage_at_the_end_of_an_earlier_segment_is_refused() {
