@@ -32,7 +32,7 @@ pub(crate) enum Step {
 }
 
 /// A frame that was read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct FrameAt {
     pub sequence: u64,
     pub stamp: u64,

@@ -15,6 +15,9 @@ use crate::sync::{Ordering, fence};
 use crate::wake::{Barrier, MOST_FLAGS, sleep_while_all_set, sleep_while_set};
 use crate::{OpenError, Place, Policy, ReadError};
 
+/// Frames that are handed over together.
+const GATHER: usize = 32;
+
 /// How often a reader looks again while a writer recycles under it. A writer passes by in microseconds; who is not done
 /// by then looks at damage.
 const TRIES: u32 = 100_000;
@@ -123,6 +126,17 @@ impl Reader {
     pub fn drain(&mut self, limit: usize, mut hand_over: impl FnMut(Next<'_>)) -> Result<usize, ReadError> {
         let mut count = 0;
         while count < limit {
+            // Frames that stay where they are need not be handed over one by one: found together, they are handed over
+            // together, and the next one's place does not wait for what is done with this one.
+            if self.follower.lends() {
+                let mut frames = [FrameAt::default(); GATHER];
+                let gathered = self.gather(&mut frames[..GATHER.min(limit - count)]);
+                frames[..gathered].iter().for_each(|&at| hand_over(Next::Message(self.message(at))));
+                count += gathered;
+                if gathered > 0 {
+                    continue;
+                }
+            }
             match self.advance()? {
                 Found::Frame(at) => hand_over(Next::Message(self.message(at))),
                 Found::Gap(missed) => hand_over(Next::Gap(missed)),
@@ -195,6 +209,21 @@ impl Reader {
         let looked_up = || files::open_control(&self.place).ok();
         let control = self.control.clone().or_else(looked_up);
         control.map(|control| control.registered().collect()).unwrap_or_default()
+    }
+
+    /// Steps over frames until there is something else, which is left for [`Self::advance`]; gives how many.
+    #[inline(always)]
+    fn gather(&mut self, frames: &mut [FrameAt]) -> usize {
+        if self.missed > 0 {
+            return 0;
+        }
+        for (count, frame) in frames.iter_mut().enumerate() {
+            match self.follower.step(&mut self.buffer) {
+                Ok(Step::Frame(at)) => *frame = at,
+                _ => return count,
+            }
+        }
+        frames.len()
     }
 
     #[inline(always)]
