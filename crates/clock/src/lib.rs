@@ -19,8 +19,10 @@ mod schedule;
 mod wait;
 
 pub use calibration::{Calibration, CalibrationError, HostClock, Source, utc_ns};
-pub use pace::{Lateness, Pacer};
-pub use schedule::{ParsePriorityError, Priority, ScheduleError, cpus, end_with_parent, pin_to_cpu, set_priority};
+pub use pace::{HOST_GAP_NS, Lateness, Pacer};
+pub use schedule::{
+    ParsePriorityError, Priority, ScheduleError, cpus, end_with_parent, pin_to_cpu, set_priority, settle,
+};
 pub use wait::{ParseWaitError, Wait, relax, sleep_ns, yield_now};
 
 use std::sync::Arc;

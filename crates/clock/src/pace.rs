@@ -9,7 +9,7 @@ use crate::{Clock, Wait, relax, sleep_ns, yield_now};
 const SPIN_NS: u64 = 20_000;
 
 /// A spinning loop that stands still for longer than this was stopped by the host.
-const HOST_GAP_NS: u64 = 2_000;
+pub const HOST_GAP_NS: u64 = 2_000;
 
 /// How long before an intended time a spinning pacer makes no pauses any more.
 const NEAR_NS: u64 = 500;

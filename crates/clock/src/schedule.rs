@@ -102,6 +102,17 @@ pub fn pin_to_cpu(cpu: usize) -> Result<(), ScheduleError> {
     }
 }
 
+/// Pins the calling thread, if a processor is named, and gives it a priority, if it is not the usual one.
+pub fn settle(cpu: Option<usize>, priority: Priority) -> Result<(), ScheduleError> {
+    if let Some(cpu) = cpu {
+        pin_to_cpu(cpu)?;
+    }
+    if priority != Priority::Normal {
+        set_priority(priority)?;
+    }
+    Ok(())
+}
+
 /// Has the kernel end this process when its parent ends, however that ends. False if the parent is gone already.
 pub fn end_with_parent(parent: u32) -> bool {
     // SAFETY: both calls take numbers and touch no memory of ours.

@@ -64,7 +64,7 @@ pub fn read(dir: &Path, from: u64) -> Result<(Journal, u64), LabError> {
     let mut log = Reader::open(&place, start, Registration::Unregistered)?;
     let calibration = log.calibration();
     let mut reading = Reading::new(calibration);
-    let start = position(&log);
+    let start = log.position();
     let mut before = start;
     loop {
         match log.next().map_err(OmsError::from)? {
@@ -74,7 +74,7 @@ pub fn read(dir: &Path, from: u64) -> Result<(Journal, u64), LabError> {
                 match Input::read(record.kind, record.payload).map_err(wrong)? {
                     Some(input) => {
                         let group = reading.input(sequence, record.stamp, &input);
-                        let now = position(&log);
+                        let now = log.position();
                         if let Some(group) = group.and_then(|number| reading.journal.groups.get_mut(&number)) {
                             group.bytes += now - before;
                         }
@@ -84,7 +84,7 @@ pub fn read(dir: &Path, from: u64) -> Result<(Journal, u64), LabError> {
                     }
                     None => reading.note(record.kind, record.payload),
                 }
-                before = position(&log);
+                before = log.position();
             }
             Next::Gap(_) => {}
             Next::Empty => break,
@@ -92,14 +92,8 @@ pub fn read(dir: &Path, from: u64) -> Result<(Journal, u64), LabError> {
     }
     log.check_end().map_err(OmsError::from)?;
     let mut journal = reading.journal;
-    journal.bytes = position(&log) - start;
+    journal.bytes = log.position() - start;
     Ok((journal, log.sequence()))
-}
-
-/// Where a reader stands, in bytes of the whole journal.
-fn position(log: &Reader) -> u64 {
-    let (segment, offset) = log.position();
-    segment * (16 << 20) + offset as u64
 }
 
 struct Reading {

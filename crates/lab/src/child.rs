@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use tickpath_clock::{HostClock, Priority};
+use tickpath_clock::HostClock;
 
 use crate::LabError;
 use crate::role::Role;
@@ -252,15 +252,4 @@ fn say<T: Serialize>(said: &Said<T>) {
     let mut out = std::io::stdout().lock();
     // A parent that is gone needs no answer.
     let _ = writeln!(out, "{line}").and_then(|()| out.flush());
-}
-
-/// Pins and prioritises the calling thread, as a role asks.
-pub(crate) fn settle(cpu: Option<usize>, priority: Priority) -> Result<(), LabError> {
-    if let Some(cpu) = cpu {
-        tickpath_clock::pin_to_cpu(cpu)?;
-    }
-    if priority != Priority::Normal {
-        tickpath_clock::set_priority(priority)?;
-    }
-    Ok(())
 }

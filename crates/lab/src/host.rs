@@ -297,10 +297,10 @@ impl Spin {
 }
 
 /// Gaps of an idle spinning thread, for as long as asked: the floor against which a run's own gaps are judged.
-pub(crate) fn idle_gaps(clock: &HostClock, cpu: usize, ns: u64, threshold_ns: u64) -> Result<Vec<Gap>, LabError> {
+pub(crate) fn idle_gaps(clock: &HostClock, cpu: usize, ns: u64) -> Result<Vec<Gap>, LabError> {
     let clock = *clock;
     on_cpu(cpu, move || {
-        let mut gaps = tickpath_oms::Gaps::new(clock, threshold_ns);
+        let mut gaps = tickpath_oms::Gaps::new(clock);
         let end = clock.ticks() + clock.calibration().ticks_of_ns(ns);
         while clock.ticks() < end {
             gaps.empty_turn();

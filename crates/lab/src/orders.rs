@@ -165,7 +165,7 @@ pub fn run(lab: &Lab<'_>, settings: &Settings) -> Result<Vec<Run>, LabError> {
     let seconds: f64 = plan.iter().map(Batch::seconds).sum();
     let what = format!("orders {} {}", settings.layout, settings.wait);
     lab.progress.step(&what, seconds + 3.0);
-    let idle = crate::host::idle_gaps(&lab.clock, settings.cpus[1], 200_000_000, 2_000)?;
+    let idle = crate::host::idle_gaps(&lab.clock, settings.cpus[1], 200_000_000)?;
     let mut system = System::start(lab, settings, &plan)?;
     let mut measured = Vec::new();
     for batch in &plan {

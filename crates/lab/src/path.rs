@@ -30,9 +30,6 @@ use crate::{Lab, LabError};
 /// The group of the strategy's orders.
 pub(crate) const GROUP: u32 = 60;
 
-/// Gaps of a spinning thread from here on count as the host's.
-pub(crate) const HOST_GAP_NS: u64 = 2_000;
-
 /// Ticks that are made up where no recording is given.
 const SYNTHETIC: usize = 20_000;
 
@@ -76,7 +73,7 @@ pub fn run(lab: &Lab<'_>, settings: &Settings) -> Result<Run, LabError> {
     check(settings)?;
     let seconds = settings.ticks.rate.map_or(10.0, |rate| settings.ticks.count as f64 / rate);
     lab.progress.step(&format!("path {} {}", settings.target, settings.wait), seconds + 1.5);
-    let idle = crate::host::idle_gaps(&lab.clock, settings.cpus[1], 200_000_000, HOST_GAP_NS)?;
+    let idle = crate::host::idle_gaps(&lab.clock, settings.cpus[1], 200_000_000)?;
     let roles = Roles::of(lab, settings);
     let exchange = lab.spawn(&Role::Exchange(roles.exchange))?;
     let trader = lab.spawn(&Role::Trader(roles.trader))?;

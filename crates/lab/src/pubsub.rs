@@ -29,9 +29,6 @@ use crate::{Lab, LabError, host};
 /// A payload holds at least when it was sent and its number.
 const LEAST_BYTES: usize = 16;
 
-/// Gaps of a spinning thread from here on count as the host's.
-const HOST_GAP_NS: u64 = 2_000;
-
 /// How `pubsub` is run.
 #[derive(Debug, Clone)]
 pub struct Settings {
@@ -85,7 +82,7 @@ pub fn run(lab: &Lab<'_>, settings: &Settings) -> Result<Run, LabError> {
     let what = format!("pubsub {} {} B", settings.target, settings.size);
     lab.progress.step(&what, seconds + 1.0);
     let transfer = host::transfer_ns(lab, settings.cpus)?.unwrap_or(0.0);
-    let idle = host::idle_gaps(&lab.clock, settings.cpus[1], 200_000_000, HOST_GAP_NS)?;
+    let idle = host::idle_gaps(&lab.clock, settings.cpus[1], 200_000_000)?;
     let topic = topic_name(lab, &settings.target);
     let (publisher, subscriber) = roles(lab, settings, &topic);
     // The publisher makes the topic, so that a `fail` topic has its reader before the first message.

@@ -271,7 +271,7 @@ impl Thread {
 
     /// Pins and prioritises the calling thread.
     pub(crate) fn settle(&self) -> Result<(), LabError> {
-        crate::child::settle(self.cpu, self.priority()?)
+        Ok(tickpath_clock::settle(self.cpu, self.priority()?)?)
     }
 
     /// The priority.

@@ -17,7 +17,7 @@ use zerocopy::{FromBytes, IntoBytes};
 use crate::LabError;
 use crate::child::Parent;
 use crate::orders::is_of_venue;
-use crate::path::{GROUP, HOST_GAP_NS};
+use crate::path::GROUP;
 use crate::role::TraderRole;
 use crate::samples::{save, save_gaps, touched_rows};
 use crate::trade::{SYMBOL, lanes, oms_config};
@@ -95,7 +95,7 @@ fn trade_inline(
     wait: Wait,
     stop: &AtomicBool,
 ) -> Result<Vec<Gap>, LabError> {
-    let mut gaps = Gaps::new(strategy.clock, HOST_GAP_NS);
+    let mut gaps = Gaps::new(strategy.clock);
     let clock = strategy.clock;
     let mut quiet = Quiet::new(clock);
     loop {

@@ -199,9 +199,9 @@ impl Reader {
         Calibration::read_from_bytes(&bytes).ok().filter(Calibration::is_sound).unwrap_or(self.shape.calibration)
     }
 
-    /// Bytes from the start of the current segment to the cursor, and which segment that is.
-    pub fn position(&self) -> (u64, usize) {
-        (self.follower.index(), self.follower.offset())
+    /// Bytes from the first segment's start to the cursor, as if no segment had ever been recycled.
+    pub fn position(&self) -> u64 {
+        self.follower.index() * self.shape.segment_bytes as u64 + self.follower.offset() as u64
     }
 
     /// Who is registered.

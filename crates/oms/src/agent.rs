@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use tickpath_clock::{Clock, Wait};
+use tickpath_clock::{Clock, HOST_GAP_NS, Wait};
 
 use crate::OmsError;
 
@@ -43,9 +43,9 @@ pub struct Gaps<C> {
 }
 
 impl<C: Clock> Gaps<C> {
-    /// Gaps from `threshold_ns` on.
-    pub fn new(clock: C, threshold_ns: u64) -> Self {
-        let threshold = clock.calibration().ticks_of_ns(threshold_ns);
+    /// Gaps from [`HOST_GAP_NS`] on.
+    pub fn new(clock: C) -> Self {
+        let threshold = clock.calibration().ticks_of_ns(HOST_GAP_NS);
         Self { clock, threshold, last_empty: None, turns: 0, found: Vec::with_capacity(1 << 16) }
     }
 

@@ -22,7 +22,7 @@ use std::str::FromStr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use tickpath_clock::{Clock, Priority, Wait, pin_to_cpu, set_priority};
+use tickpath_clock::{Clock, Priority, Wait, settle};
 use tickpath_log::{Config as LogConfig, Reader};
 
 use crate::OmsError;
@@ -31,9 +31,6 @@ use crate::lanes::LanesConfig;
 use crate::sequencer::Desk;
 
 pub use inline::Inline;
-
-/// Gaps of a spinning thread from here on count as the host's.
-const HOST_GAP_NS: u64 = 2_000;
 
 /// How the work is put on threads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -118,7 +115,7 @@ pub fn run<C: Clock + Sync>(
             let mut agent = Inline::open(clock.clone(), config, ticks)?;
             settle(config.cpu, config.priority)?;
             ready();
-            let mut gaps = Gaps::new(clock, HOST_GAP_NS);
+            let mut gaps = Gaps::new(clock);
             agent::run(&mut agent, config.wait, stop, &mut gaps)?;
             agent.sequencer().stop()?;
             Ok(gaps.into_found())
@@ -126,17 +123,6 @@ pub fn run<C: Clock + Sync>(
         Layout::Split => split::run(clock, config, ticks, stop, ready),
         Layout::Mutex => mutex::run(clock, config, ticks, stop, ready),
     }
-}
-
-/// Pins and prioritises the calling thread.
-fn settle(cpu: Option<usize>, priority: Priority) -> Result<(), OmsError> {
-    if let Some(cpu) = cpu {
-        pin_to_cpu(cpu)?;
-    }
-    if priority != Priority::Normal {
-        set_priority(priority)?;
-    }
-    Ok(())
 }
 
 /// Threads that share a processor must give it to each other.
@@ -161,8 +147,8 @@ fn spawn<'scope, 'env, C: Clock>(
     let clock = clock.clone();
     let work = move || {
         // They yield to whoever shares their CPU, and real-time threads never yield to normal ones.
-        let mut gaps = Gaps::new(clock, HOST_GAP_NS);
-        let settled = settle(config.other_cpu, Priority::Normal);
+        let mut gaps = Gaps::new(clock);
+        let settled = settle(config.other_cpu, Priority::Normal).map_err(OmsError::from);
         let ended = settled.and_then(|()| agent::run(&mut agent, shared_wait(config.wait), stop, &mut gaps));
         if ended.is_err() {
             // An OMS that does not hear is no OMS.

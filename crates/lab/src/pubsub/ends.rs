@@ -7,7 +7,7 @@ use tickpath_bus::{Event, Gap as Loss, Policy, PublishError, Publisher, Start, S
 use tickpath_clock::{Clock, HostClock, Lateness, Pacer, Wait, relax};
 use tickpath_oms::Gaps;
 
-use super::{HOST_GAP_NS, Published, Received};
+use super::{Published, Received};
 use crate::LabError;
 use crate::child::Parent;
 use crate::role::{PublisherRole, SubscriberRole};
@@ -199,7 +199,7 @@ pub(crate) fn subscriber(role: &SubscriberRole, parent: &Parent) -> Result<(), L
     let mut topics = (0..role.readers).map(subscribe).collect::<Result<Vec<_>, _>>()?;
     role.thread.settle()?;
     let mut rows = touched_rows(if role.stamps { role.count as usize * role.readers } else { 0 });
-    let mut gaps = Gaps::new(clock, HOST_GAP_NS);
+    let mut gaps = Gaps::new(clock);
     parent.ready();
     let (seen, last) = receive(role, &clock, wait, &mut topics, &mut rows, &mut gaps, parent)?;
     save(&role.out, &rows)?;

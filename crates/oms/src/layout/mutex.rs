@@ -4,11 +4,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard};
 use std::thread;
 
-use tickpath_clock::Clock;
+use tickpath_clock::{Clock, settle};
 use tickpath_log::{Reader, sleep_until_any};
 
 use super::source::{Source, take_tick, turn};
-use super::{Config, HOST_GAP_NS, join, settle, spawn};
+use super::{Config, join, spawn};
 use crate::OmsError;
 use crate::agent::{self, Agent, Gap, Gaps};
 use crate::recover::Inbound;
@@ -83,8 +83,8 @@ pub(super) fn run<C: Clock + Sync>(
     };
     let gaps = thread::scope(|scope| {
         let line = spawn(scope, "oms-line", config, &clock, line, stop);
-        let mut gaps = Gaps::new(receiver.clock.clone(), HOST_GAP_NS);
-        let settled = settle(config.cpu, config.priority);
+        let mut gaps = Gaps::new(receiver.clock.clone());
+        let settled = settle(config.cpu, config.priority).map_err(OmsError::from);
         ready();
         let result = settled.and_then(|()| agent::run(&mut receiver, config.wait, stop, &mut gaps));
         stop.store(true, Ordering::Relaxed);

@@ -3,13 +3,13 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use tickpath_clock::Clock;
+use tickpath_clock::{Clock, settle};
 use tickpath_log::{Config as LogConfig, Message, PublishError, Reader, Writer, sleep_until_any};
 use tickpath_market::Request;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use super::source::{Source, poll_ticks, turn};
-use super::{Config, HOST_GAP_NS, join, settle, spawn};
+use super::{Config, join, spawn};
 use crate::OmsError;
 use crate::agent::{self, Agent, Gap, Gaps};
 use crate::lanes::LanesConfig;
@@ -149,8 +149,8 @@ pub(super) fn run<C: Clock + Sync>(
     let gaps = thread::scope(|scope| {
         let receiver = spawn(scope, "oms-receiver", config, &clock, receiver, stop);
         let line = spawn(scope, "oms-line", config, &clock, line, stop);
-        let mut gaps = Gaps::new(core.clock.clone(), HOST_GAP_NS);
-        let settled = settle(config.cpu, config.priority);
+        let mut gaps = Gaps::new(core.clock.clone());
+        let settled = settle(config.cpu, config.priority).map_err(OmsError::from);
         ready();
         let result = settled.and_then(|()| agent::run(&mut core, config.wait, stop, &mut gaps));
         stop.store(true, Ordering::Relaxed);
