@@ -1,27 +1,28 @@
 //! The suite that holds every transport to the promises of this crate.
 //!
-//! A transport's tests run all [`CASES`] with a [`Fixture`] of its own. A case looks at [`Capabilities`] for what the
-//! transport says it can do; what it says it cannot, it must refuse in words. A case that fails panics and says why.
+//! A transport's tests run all [`CASES`] and all [`QUEUE_CASES`] with a [`Fixture`] of its own. A case looks at
+//! [`Capabilities`](crate::Capabilities) or [`QueueCapabilities`](crate::QueueCapabilities) for what the transport says
+//! it can do; what it says it cannot, it must refuse in words. A case that fails panics and says why.
 
+mod child;
 mod message;
 mod process;
+mod pull;
+mod queue;
+mod queue_process;
+mod topic;
 
-use std::sync::mpsc::sync_channel;
+pub use child::{Role, run_child};
+pub use queue::QUEUE_CASES;
+pub use topic::CASES;
 
-pub use process::{Role, run_child};
-use tickpath_clock::Wait;
-
-use crate::{
-    Capabilities, ConnectError, Connection, Policy, PublishError, Publisher, PublisherState, Start, Subscriber,
-    TopicConfig,
-};
-use message::{Deadline, KIND, LAST, Tally, payload, publish, receive, stays_quiet};
+use crate::{ConnectError, Connection};
 
 /// What a case needs of a transport's tests.
 pub struct Fixture<'a> {
     /// Connects anew.
     pub connect: &'a dyn Fn() -> Box<dyn Connection>,
-    /// A topic that nobody uses; cases append to it.
+    /// A name that no topic and no queue has; cases append to it.
     pub topic: String,
     /// Starts a process, with its standard output piped, that connects to the same place and calls [`run_child`].
     pub spawn: &'a dyn Fn(Role, &str) -> std::process::Child,
@@ -30,393 +31,20 @@ pub struct Fixture<'a> {
 /// One promise, run against a transport; panics with a sentence where it is broken.
 pub type Case = fn(&Fixture<'_>);
 
-/// The cases by name.
-pub const CASES: &[(&str, Case)] = &[
-    ("order", order),
-    ("batch", batch),
-    ("concurrent", concurrent),
-    ("slow_subscriber", slow_subscriber),
-    ("fan_out", fan_out),
-    ("late_join", late_join),
-    ("start_order", start_order),
-    ("no_publisher", no_publisher),
-    ("second_publisher", second_publisher),
-    ("policy_fail", policy_fail),
-    ("policy_keep", policy_keep),
-    ("sizes", sizes),
-    ("kinds", kinds),
-    ("names", names),
-    ("waiting", waiting),
-    ("removal", removal),
-    ("publisher_killed", process::publisher_killed),
-    ("subscriber_killed", process::subscriber_killed),
-    ("sleeper_killed", process::sleeper_killed),
-    ("killed_anywhere", process::killed_anywhere),
-];
+/// Ends of names that every transport can carry.
+const GOOD_NAMES: [&str; 3] = ["A.z", "0-9_", "r1:BTC-USDT"];
 
-/// A subscriber that keeps up sees every message once, whole, in the order of publishing.
-fn order(fixture: &Fixture<'_>) {
-    let topic = fixture.topic("order");
-    let mut subscriber = topic.subscriber(Start::Now, Wait::Yield);
-    let mut publisher = topic.publisher(Policy::Overwrite);
-    let mut tally = Tally::from(0, &topic.capabilities());
-    for first in (0..3000).step_by(30) {
-        publish(&mut *publisher, first..first + 30);
-        receive(&mut *subscriber, &mut tally, "order", |tally| tally.next() == first + 30);
-    }
-    assert_eq!((tally.received, tally.missed), (3000, 0));
+/// Names that could leave the place, or that some transport could not carry.
+fn bad_names() -> Vec<String> {
+    let short = ["", ".", "..", ".hidden", "a/b", "/a", "../a", "a b", "é", "a\0b", "a\n", "*"];
+    short.into_iter().map(str::to_owned).chain(["x".repeat(129)]).collect()
 }
 
-/// A batch is its messages; where one does not fit, those before it are published and counted.
-fn batch(fixture: &Fixture<'_>) {
-    let topic = fixture.topic("batch");
-    let mut subscriber = topic.subscriber(Start::Now, Wait::Yield);
-    let mut publisher = topic.publisher(Policy::Overwrite);
-    let mut seen = Vec::new();
-    let too_large = vec![0; 1 << 25];
-    let short: Vec<Vec<u8>> = (0u8..100).map(|n| vec![n; usize::from(n)]).collect();
-    let mut payloads: Vec<&[u8]> = short.iter().map(Vec::as_slice).collect();
-    publisher.publish_batch(7, KIND, &payloads).expect("the batch is published");
-    publisher.publish_batch(7, KIND, &[]).expect("nothing is published");
-    payloads[50] = &too_large;
-    let error = publisher.publish_batch(7, KIND, &payloads).expect_err("the message in the middle is too large");
-    assert_eq!(error.done, 50, "{error}");
-    assert!(matches!(error.error, PublishError::TooLarge { .. }), "{error}");
-    let deadline = Deadline::new();
-    while seen.len() < 150 {
-        let polled = subscriber.poll(64, &mut |event| match event {
-            crate::Event::Message(message) => seen.push((message.stamp, message.payload.to_vec())),
-            crate::Event::Gap(gap) => panic!("a gap in a batch: {gap:?}"),
-        });
-        polled.expect("polled");
-        subscriber.wait(1_000_000);
-        deadline.check("batch");
-    }
-    let expected: Vec<_> = short.iter().chain(&short[..50]).map(|payload| (7u64, payload.clone())).collect();
-    assert_eq!(seen, expected);
-}
-
-/// With a publisher at full speed no message is torn, and each one is received or told as missed, exactly.
-fn concurrent(fixture: &Fixture<'_>) {
-    const COUNT: u64 = 10_000;
-    let topic = fixture.topic("concurrent");
-    let mut subscriber = topic.subscriber(Start::Now, Wait::Yield);
-    let mut publisher = topic.publisher(Policy::Overwrite);
-    let mut tally = Tally::from(0, &topic.capabilities());
-    std::thread::scope(|scope| {
-        scope.spawn(move || {
-            publish(&mut *publisher, 0..COUNT);
-            publisher.publish(COUNT, LAST, &payload(COUNT)).expect("the last message is published");
-        });
-        receive(&mut *subscriber, &mut tally, "concurrent", |tally| tally.is_last);
-    });
-    assert_eq!(tally.received + tally.missed, COUNT + 1);
-}
-
-/// A subscriber that does not look for four topics' worth learns exactly how much it missed, if anything.
-fn slow_subscriber(fixture: &Fixture<'_>) {
-    const COUNT: u64 = 2_000;
-    let topic = fixture.topic("slow");
-    let mut subscriber = topic.subscriber(Start::Now, Wait::Yield);
-    let mut publisher = topic.publisher(Policy::Overwrite);
-    let mut tally = Tally::from(0, &topic.capabilities());
-    publish(&mut *publisher, 0..10);
-    receive(&mut *subscriber, &mut tally, "attached", |tally| tally.next() == 10);
-    publish(&mut *publisher, 10..COUNT);
-    receive(&mut *subscriber, &mut tally, "slow subscriber", |tally| tally.next() == COUNT);
-    assert_eq!(tally.received + tally.missed, COUNT);
-    stays_quiet(&mut *subscriber);
-}
-
-/// Subscribers do not disturb each other: each gets everything.
-fn fan_out(fixture: &Fixture<'_>) {
-    let topic = fixture.topic("fan-out");
-    let capabilities = topic.capabilities();
-    let mut subscribers: Vec<_> =
-        (0..5).map(|_| (topic.subscriber(Start::Now, Wait::Yield), Tally::from(0, &capabilities))).collect();
-    let mut publisher = topic.publisher(Policy::Overwrite);
-    for first in (0..500).step_by(50) {
-        publish(&mut *publisher, first..first + 50);
-        for (subscriber, tally) in &mut subscribers {
-            receive(&mut **subscriber, tally, "fan-out", |tally| tally.next() == first + 50);
-        }
-    }
-    assert!(subscribers.iter().all(|(_, tally)| (tally.received, tally.missed) == (500, 0)));
-}
-
-/// Who comes late starts where it asked to: now, at the oldest, or at a sequence number, with the exact gap.
-fn late_join(fixture: &Fixture<'_>) {
-    let topic = fixture.topic("late");
-    let capabilities = topic.capabilities();
-    let mut publisher = topic.publisher(Policy::Overwrite);
-    publish(&mut *publisher, 0..100);
-    let mut now = topic.subscriber(Start::Now, Wait::Yield);
-    publish(&mut *publisher, 100..110);
-    let mut tally = Tally::from(100, &capabilities);
-    receive(&mut *now, &mut tally, "from now", |tally| tally.next() == 110);
-    let open = |start| topic.connection.subscriber(&topic.name, start, Wait::Yield);
-    if !capabilities.history {
-        refused(open(Start::Oldest), "oldest");
-        refused(open(Start::Sequence(40)), "40");
-        return;
-    }
-    for (start, first) in [(Start::Oldest, 0), (Start::Sequence(0), 0), (Start::Sequence(40), 40)] {
-        let mut tally = Tally::from(first, &capabilities);
-        receive(&mut *topic.subscriber(start, Wait::Yield), &mut tally, "from the past", |tally| tally.next() == 110);
-        assert_eq!((tally.received, tally.missed), (110 - first, 0), "{start:?}");
-    }
-    publish(&mut *publisher, 110..3000);
-    let mut tally = Tally::from(0, &capabilities);
-    let mut gone = topic.subscriber(Start::Sequence(0), Wait::Yield);
-    receive(&mut *gone, &mut tally, "from what is gone", |tally| tally.next() == 3000);
-    assert!(tally.missed > 0 && tally.received + tally.missed == 3000, "{tally:?}");
-    let future = open(Start::Sequence(1_000_000)).err().expect("what is not written yet cannot be subscribed to");
-    assert!(future.to_string().contains("1000000"), "{future}");
-}
-
-/// A subscriber that starts first gets everything from the first message on, and sees the publisher come and go.
-fn start_order(fixture: &Fixture<'_>) {
-    let topic = fixture.topic("start");
-    let capabilities = topic.capabilities();
-    let here = PublisherState::Alive(std::process::id());
-    let state = |known| if capabilities.publisher_liveness { known } else { PublisherState::Unknown };
-    let mut subscriber = topic.subscriber(Start::Now, Wait::Yield);
-    stays_quiet(&mut *subscriber);
-    assert_eq!(subscriber.publisher(), state(PublisherState::Absent));
-    let mut publisher = topic.publisher(Policy::Overwrite);
-    publish(&mut *publisher, 0..10);
-    let mut tally = Tally::from(0, &capabilities);
-    receive(&mut *subscriber, &mut tally, "the first messages", |tally| tally.next() == 10);
-    assert_eq!(subscriber.publisher(), state(here));
-    drop(publisher);
-    assert_eq!(subscriber.publisher(), state(PublisherState::Absent));
-    let mut publisher = topic.publisher(Policy::Overwrite);
-    publish(&mut *publisher, 10..20);
-    receive(&mut *subscriber, &mut tally, "after the publisher's restart", |tally| tally.next() == 20);
-    assert_eq!((tally.received, tally.missed), (20, 0));
-}
-
-/// A topic without a publisher is no error, and says so to who asks; waiting for it ends.
-fn no_publisher(fixture: &Fixture<'_>) {
-    let topic = fixture.topic("nobody");
-    for wait in [Wait::Busy, Wait::Yield, Wait::Block] {
-        let mut subscriber = topic.subscriber(Start::Now, wait);
-        stays_quiet(&mut *subscriber);
-        let known = topic.capabilities().publisher_liveness;
-        assert_eq!(subscriber.publisher(), if known { PublisherState::Absent } else { PublisherState::Unknown });
-    }
-}
-
-/// A topic has one publisher where the transport says so, and the second is told who the first one is.
-fn second_publisher(fixture: &Fixture<'_>) {
-    let topic = fixture.topic("second");
-    let mut first = topic.publisher(Policy::Overwrite);
-    let second = topic.connection.publisher(&topic.name, &TopicConfig::new(Policy::Overwrite));
-    if topic.capabilities().single_publisher {
-        let error = second.err().expect("a second publisher is refused");
-        assert!(matches!(error, ConnectError::HasPublisher(_)), "{error}");
-        assert!(error.to_string().contains(&std::process::id().to_string()), "{error}");
-        drop(first);
-        topic.publisher(Policy::Overwrite);
-        return;
-    }
-    let mut second = second.expect("a second publisher is welcome");
-    let mut subscriber = topic.subscriber(Start::Now, Wait::Yield);
-    let mut tally = Tally::from(0, &topic.capabilities());
-    publish(&mut *first, 0..1);
-    receive(&mut *subscriber, &mut tally, "the first publisher", |tally| tally.next() == 1);
-    publish(&mut *second, 1..2);
-    receive(&mut *subscriber, &mut tally, "the second publisher", |tally| tally.next() == 2);
-}
-
-/// With the policy `fail` the publisher is told that nobody listens or that the topic is full, and nothing is lost.
-fn policy_fail(fixture: &Fixture<'_>) {
-    let topic = fixture.topic("fail");
-    let Some(mut publisher) = topic.publisher_if_supported(Policy::Fail) else { return };
-    let alone = publisher.publish(0, KIND, &payload(0)).expect_err("nobody is subscribed");
-    assert!(matches!(alone, PublishError::NoSubscriber), "{alone}");
-    let mut subscriber = topic.subscriber(Start::Now, Wait::Yield);
-    let mut tally = Tally::from(0, &topic.capabilities());
-    let mut next = 0;
-    for _round in 0..3 {
-        next = message::publish_until_full(&mut *publisher, next);
-        let again = publisher.publish(next, KIND, &payload(next)).expect_err("it is still full");
-        assert!(matches!(again, PublishError::Full), "{again}");
-        receive(&mut *subscriber, &mut tally, "a full topic", |tally| tally.next() == next);
-        stays_quiet(&mut *subscriber);
-    }
-    publish(&mut *publisher, next..next + 1);
-    receive(&mut *subscriber, &mut tally, "the message that did not fit", |tally| tally.next() == next + 1);
-    assert_eq!((tally.received, tally.missed), (next + 1, 0));
-    drop(subscriber);
-    let alone = publisher.publish(0, KIND, &payload(0)).expect_err("the subscriber has gone");
-    assert!(matches!(alone, PublishError::NoSubscriber), "{alone}");
-}
-
-/// With the policy `keep` everything stays, for whoever comes, also when the publisher has gone.
-fn policy_keep(fixture: &Fixture<'_>) {
-    const COUNT: u64 = 2_000;
-    let topic = fixture.topic("keep");
-    let Some(mut publisher) = topic.publisher_if_supported(Policy::Keep) else { return };
-    publish(&mut *publisher, 0..COUNT / 2);
-    drop(publisher);
-    publish(&mut *topic.publisher(Policy::Keep), COUNT / 2..COUNT);
-    for start in [0, COUNT / 2 + 1] {
-        let mut tally = Tally::from(start, &topic.capabilities());
-        let mut subscriber = topic.subscriber(Start::Sequence(start), Wait::Yield);
-        receive(&mut *subscriber, &mut tally, "what was kept", |tally| tally.next() == COUNT);
-        assert_eq!((tally.received, tally.missed), (COUNT - start, 0));
-    }
-}
-
-/// The empty payload passes, and the longest; a longer one is refused with the limit, and the limit is true.
-fn sizes(fixture: &Fixture<'_>) {
-    const FAR_TOO_LARGE: usize = 1 << 25;
-    let topic = fixture.topic("sizes");
-    let mut subscriber = topic.subscriber(Start::Now, Wait::Yield);
-    let mut publisher = topic.publisher(Policy::Overwrite);
-    let error = publisher.publish(0, KIND, &vec![0; FAR_TOO_LARGE]).expect_err("far too large");
-    let PublishError::TooLarge { bytes: FAR_TOO_LARGE, limit } = error else { panic!("{error}") };
-    let most = topic.capabilities().max_payload;
-    assert!(limit >= most, "{limit} passes, but {most} is promised");
-    let larger = publisher.publish(0, KIND, &vec![0; limit + 1]).expect_err("one more than the limit");
-    assert!(matches!(larger, PublishError::TooLarge { .. }), "{larger}");
-    for bytes in [0, 1, 7, 8, 9, 63, 64, 65, 4096, most - 1, most, limit] {
-        let sent: Vec<u8> = (0..bytes).map(|at| (at % 251) as u8).collect();
-        publisher.publish(bytes as u64, KIND, &sent).expect("it fits");
-        let message = message::next(&mut *subscriber, "sizes");
-        assert!(message == (bytes as u64, KIND, sent), "{bytes} bytes came as {} bytes", message.2.len());
-    }
-}
-
-/// Kinds from 16 on are the user's and come as they were sent; lower ones are refused.
-fn kinds(fixture: &Fixture<'_>) {
-    let topic = fixture.topic("kinds");
-    let mut subscriber = topic.subscriber(Start::Now, Wait::Yield);
-    let mut publisher = topic.publisher(Policy::Overwrite);
-    for kind in 0..=u8::MAX {
-        let published = publisher.publish(u64::from(kind), kind, &[kind]);
-        if kind < 16 {
-            let error = published.expect_err("reserved kinds are refused");
-            assert!(error.to_string().contains("use 16 to 255"), "{error}");
-        } else {
-            published.expect("published");
-            assert_eq!(message::next(&mut *subscriber, "kinds"), (u64::from(kind), kind, vec![kind]));
-        }
-    }
-    stays_quiet(&mut *subscriber);
-}
-
-/// Names that could leave the place, or that another transport could not carry, are refused everywhere, in words.
-fn names(fixture: &Fixture<'_>) {
-    let connection = (fixture.connect)();
-    let long = "x".repeat(129);
-    for bad in ["", ".", "..", ".hidden", "a/b", "/a", "../a", "a b", "é", "a\0b", "a\n", "*", &long] {
-        let refusals = [
-            connection.publisher(bad, &TopicConfig::new(Policy::Overwrite)).err(),
-            connection.subscriber(bad, Start::Now, Wait::Yield).err(),
-            connection.remove(bad).err(),
-        ];
-        for refusal in refusals {
-            let error = refusal.unwrap_or_else(|| panic!("{bad:?} is taken for a name"));
-            assert!(matches!(error, ConnectError::Name(_)), "{bad:?}: {error}");
-            assert!(error.to_string().contains("is no topic name; use 1 to"), "{bad:?}: {error}");
-        }
-    }
-    for good in ["A.z", "0-9_", "r1:BTC-USDT"] {
-        let topic = fixture.topic(good);
-        publish(&mut *topic.publisher(Policy::Overwrite), 0..1);
-    }
-}
-
-/// However a subscriber waits, each message ends its waiting.
-fn waiting(fixture: &Fixture<'_>) {
-    const COUNT: u64 = 300;
-    const LONG_NS: u64 = 120_000_000_000;
-    for wait in [Wait::Busy, Wait::Yield, Wait::Block] {
-        let topic = fixture.topic(wait.name());
-        let mut publisher = topic.publisher(Policy::Overwrite);
-        let mut subscriber = topic.subscriber(Start::Now, wait);
-        let mut tally = Tally::from(0, &topic.capabilities());
-        let deadline = Deadline::new();
-        std::thread::scope(|scope| {
-            let (ask, asked) = sync_channel(1);
-            scope.spawn(move || {
-                for number in asked {
-                    publish(&mut *publisher, number..number + 1);
-                }
-            });
-            for number in 0..COUNT {
-                ask.send(number).expect("the publisher lives");
-                while tally.next() == number {
-                    subscriber.wait(LONG_NS);
-                    subscriber.poll(8, &mut |event| tally.event(event)).expect("polled");
-                    // One that is not woken sleeps beyond this.
-                    deadline.check(wait.name());
-                }
-            }
-        });
-        assert_eq!((tally.received, tally.missed), (COUNT, 0));
-    }
-}
-
-/// A topic can be removed, also twice, also if it never was; its name is free then.
-fn removal(fixture: &Fixture<'_>) {
-    let topic = fixture.topic("removal");
-    topic.connection.remove(&topic.name).expect("what is not there is no error");
-    for _ in 0..2 {
-        let mut publisher = topic.publisher(Policy::Overwrite);
-        let mut subscriber = topic.subscriber(Start::Now, Wait::Yield);
-        publish(&mut *publisher, 0..10);
-        let mut tally = Tally::from(0, &topic.capabilities());
-        receive(&mut *subscriber, &mut tally, "a topic anew", |tally| tally.next() == 10);
-        drop((publisher, subscriber));
-        topic.connection.remove(&topic.name).expect("removed");
-    }
-    topic.connection.remove(&topic.name).expect("it is gone");
-}
-
-/// A topic of one case, removed at its end.
-struct Topic {
-    connection: Box<dyn Connection>,
-    name: String,
-}
-
-impl Fixture<'_> {
-    fn topic(&self, suffix: &str) -> Topic {
-        Topic { connection: (self.connect)(), name: format!("{}.{suffix}", self.topic) }
-    }
-}
-
-impl Topic {
-    fn capabilities(&self) -> Capabilities {
-        self.connection.capabilities()
-    }
-
-    fn publisher(&self, policy: Policy) -> Box<dyn Publisher> {
-        let opened = self.connection.publisher(&self.name, &TopicConfig::new(policy));
-        opened.unwrap_or_else(|e| panic!("no publisher of {}: {e}", self.name))
-    }
-
-    /// None where the transport has no such policy, after it has refused it in words.
-    fn publisher_if_supported(&self, policy: Policy) -> Option<Box<dyn Publisher>> {
-        if self.capabilities().policies.contains(&policy) {
-            return Some(self.publisher(policy));
-        }
-        refused(self.connection.publisher(&self.name, &TopicConfig::new(policy)), policy.name());
-        None
-    }
-
-    fn subscriber(&self, start: Start, wait: Wait) -> Box<dyn Subscriber> {
-        let opened = self.connection.subscriber(&self.name, start, wait);
-        opened.unwrap_or_else(|e| panic!("no subscriber of {}: {e}", self.name))
-    }
-}
-
-impl Drop for Topic {
-    fn drop(&mut self) {
-        let _ = self.connection.remove(&self.name);
-    }
+/// Checks that a name was refused in words; `what` is `topic` or `queue`.
+fn refused_name(refusal: Option<ConnectError>, what: &str, name: &str) {
+    let error = refusal.unwrap_or_else(|| panic!("{name:?} is taken for the name of a {what}"));
+    assert!(matches!(error, ConnectError::Name(_)), "{name:?}: {error}");
+    assert!(error.to_string().contains(&format!("is no {what} name; use 1 to")), "{name:?}: {error}");
 }
 
 /// Checks that something was refused as impossible, in a sentence that names it and says what to do instead.

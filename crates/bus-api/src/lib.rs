@@ -14,13 +14,21 @@
 //!   can ask meanwhile whether anybody publishes ([`Subscriber::publisher`]).
 //! * **Nothing is left behind**: killing a publisher or a subscriber at any moment stops nobody's next start.
 //!
+//! A [queue](Pusher) gives each message to one of its pullers, once or at least once, by name.
+//!
 //! What a transport truly cannot do it declares in [`Capabilities`]; the suite then checks that it refuses, in words.
 
 pub mod conformance;
+mod mailbox;
+mod queue;
+pub mod wire;
 
 use std::fmt;
 
 use tickpath_clock::Wait;
+
+pub use mailbox::Mailbox;
+pub use queue::{Delivery, Pulled, Puller, Pusher, QueueCapabilities, QueueConfig};
 
 /// Where a subscription begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -100,13 +108,13 @@ pub enum Gap {
 pub struct Capabilities {
     /// Messages have sequence numbers, and losses are counted exactly.
     pub sequences: bool,
-    /// A subscription can start at the oldest message or at a sequence number.
+    /// A subscription can start at the oldest message, and, where there are sequence numbers, at one of them.
     pub history: bool,
     /// A topic has one publisher, and a second one is refused.
     pub single_publisher: bool,
     /// A subscriber can tell whether somebody publishes.
     pub publisher_liveness: bool,
-    /// The full policies that exist here.
+    /// The full policies that exist here; the usual one first.
     pub policies: &'static [Policy],
     /// The longest payload that is sure to pass, in bytes, with the default sizes.
     pub max_payload: usize,
@@ -143,6 +151,22 @@ pub trait Connection: Send {
 
     /// Removes what a topic has left, where it leaves anything. A topic that does not exist is no error.
     fn remove(&self, topic: &str) -> Result<(), ConnectError>;
+
+    /// What queues can do here.
+    fn queue_capabilities(&self) -> QueueCapabilities;
+
+    /// Opens a queue for pushing, and makes it if it is not there.
+    fn pusher(&self, queue: &str, config: &QueueConfig) -> Result<Box<dyn Pusher>, ConnectError>;
+
+    /// Opens a queue for pulling, whether or not somebody has pushed yet. With `Wait::Block` the puller may sleep.
+    fn puller(&self, queue: &str, config: &QueueConfig, wait: Wait) -> Result<Box<dyn Puller>, ConnectError>;
+
+    /// How many messages wait in a queue that nobody has taken; none where the transport cannot tell. A queue that does
+    /// not exist holds none.
+    fn waiting(&self, queue: &str) -> Result<Option<u64>, ConnectError>;
+
+    /// Removes a queue with all that is in it. A queue that does not exist is no error.
+    fn remove_queue(&self, queue: &str) -> Result<(), ConnectError>;
 }
 
 /// Publishes to one topic.

@@ -2,18 +2,35 @@
 //!
 //! A topic is one log: `shm://` and the topic `ticks` make the log `shm://ticks`, `shm://lab` makes `shm://lab.ticks`,
 //! `file:///var/lib/x` makes `file:///var/lib/x/ticks`. A topic that is kept has segments of its capacity.
+//!
+//! A queue is one log too, with `.queue` behind its name: the queue `orders` of `shm://lab` is the log
+//! `shm://lab.orders.queue`. So a topic and a queue of one name do not meet, and no topic's name ends like that.
+
+mod queue;
 
 use std::path::PathBuf;
 
 use tickpath_bus_api::{
     BatchError, Capabilities, ConnectError, Connection, Event, Gap, Message, Policy, PublishError, Publisher,
-    PublisherState, ReceiveError, Start, Subscriber, TopicConfig,
+    PublisherState, Puller, Pusher, QueueCapabilities, QueueConfig, ReceiveError, Start, Subscriber, TopicConfig,
 };
 use tickpath_clock::{Clock, HostClock, Wait};
-use tickpath_log::{Config, Next, OpenError, Place, Reader, Registration, Writer};
+use tickpath_log::{Config, Next, OpenError, Place, PlaceError, Reader, Registration, Writer};
 
-/// Segments in the ring of a topic.
+/// Segments in the ring of a topic, and of a queue.
 const SEGMENTS: usize = 8;
+
+/// The longest payload that is sure to pass with the default sizes, in bytes.
+const MAX_PAYLOAD_BYTES: usize = 64 << 10;
+
+/// What the name of a queue's log ends with.
+const QUEUE_SUFFIX: &str = ".queue";
+
+/// The longest name of a queue, in bytes: its log has a name like a topic's, of at most 128.
+const MAX_QUEUE_NAME_BYTES: usize = 128 - QUEUE_SUFFIX.len();
+
+/// How often who may sleep looks whether its topic or queue exists by now.
+const LOOK_FOR_LOG_NS: u64 = 1_000_000;
 
 /// Where the topics of one connection lie.
 #[derive(Debug, Clone)]
@@ -34,11 +51,11 @@ impl LogBus {
         let clock = HostClock::get().map_err(|e| ConnectError::Other(Box::new(e)))?;
         let root = if let Some(prefix) = url.strip_prefix("shm://") {
             if !prefix.is_empty() {
-                Place::shared_memory(prefix).map_err(|e| ConnectError::Name(e.to_string()))?;
+                Place::shared_memory(prefix).map_err(name_error)?;
             }
             Root::SharedMemory(prefix.to_owned())
         } else {
-            let place: Place = url.parse().map_err(|e: tickpath_log::PlaceError| ConnectError::Url(e.to_string()))?;
+            let place: Place = url.parse().map_err(|e: PlaceError| ConnectError::Url(e.to_string()))?;
             Root::Folder(place.dir().to_owned())
         };
         Ok(Self { root, clock })
@@ -46,13 +63,32 @@ impl LogBus {
 
     /// The log of a topic.
     pub fn place(&self, topic: &str) -> Result<Place, ConnectError> {
-        let name = |e: tickpath_log::PlaceError| ConnectError::Name(e.to_string());
+        if let Some(queue) = topic.strip_suffix(QUEUE_SUFFIX) {
+            let what = format!("'{topic}' is the log of the queue '{queue}', no topic; use another name");
+            return Err(ConnectError::Name(what));
+        }
+        self.log(topic)
+    }
+
+    /// The log of a queue.
+    pub fn queue_place(&self, queue: &str) -> Result<Place, ConnectError> {
+        let log = || self.log(&format!("{queue}{QUEUE_SUFFIX}"));
+        let place = Place::shared_memory(queue).map_err(name_error).and_then(|_| log());
+        place.map_err(|_| {
+            ConnectError::Name(format!(
+                "'{queue}' is no queue name; use 1 to {MAX_QUEUE_NAME_BYTES} letters, digits, '.', '_', '-' or ':', not \
+                 starting with a point"
+            ))
+        })
+    }
+
+    fn log(&self, name: &str) -> Result<Place, ConnectError> {
         // The rules for names are the same in a folder, so that a topic can move.
-        let alone = Place::shared_memory(topic).map_err(name)?;
+        let alone = Place::shared_memory(name).map_err(name_error)?;
         match &self.root {
             Root::SharedMemory(prefix) if prefix.is_empty() => Ok(alone),
-            Root::SharedMemory(prefix) => Place::shared_memory(&format!("{prefix}.{topic}")).map_err(name),
-            Root::Folder(dir) => Ok(Place::folder(dir.join(topic))),
+            Root::SharedMemory(prefix) => Place::shared_memory(&format!("{prefix}.{name}")).map_err(name_error),
+            Root::Folder(dir) => Ok(Place::folder(dir.join(name))),
         }
     }
 }
@@ -65,18 +101,17 @@ impl Connection for LogBus {
             single_publisher: true,
             publisher_liveness: true,
             policies: &Policy::ALL,
-            max_payload: 64 << 10,
+            max_payload: MAX_PAYLOAD_BYTES,
         }
     }
 
     fn publisher(&self, topic: &str, config: &TopicConfig) -> Result<Box<dyn Publisher>, ConnectError> {
         let place = self.place(topic)?;
-        let segment = (config.capacity_bytes / SEGMENTS).next_multiple_of(4096).max(4096);
         let config = Config {
             segment_bytes: if config.policy == Policy::Keep {
                 config.capacity_bytes.next_multiple_of(4096)
             } else {
-                segment
+                segment_bytes(config.capacity_bytes)
             },
             segments: SEGMENTS,
             mode: config.mode,
@@ -102,11 +137,27 @@ impl Connection for LogBus {
     }
 
     fn remove(&self, topic: &str) -> Result<(), ConnectError> {
-        let place = self.place(topic)?;
-        if !place.exists() {
-            return Ok(());
-        }
-        place.remove().map_err(|e| ConnectError::Other(Box::new(e)))
+        remove(&self.place(topic)?)
+    }
+
+    fn queue_capabilities(&self) -> QueueCapabilities {
+        queue::CAPABILITIES
+    }
+
+    fn pusher(&self, queue: &str, config: &QueueConfig) -> Result<Box<dyn Pusher>, ConnectError> {
+        queue::pusher(self.queue_place(queue)?, config, &self.clock)
+    }
+
+    fn puller(&self, queue: &str, config: &QueueConfig, wait: Wait) -> Result<Box<dyn Puller>, ConnectError> {
+        queue::puller(self.queue_place(queue)?, config.delivery, wait)
+    }
+
+    fn waiting(&self, queue: &str) -> Result<Option<u64>, ConnectError> {
+        queue::waiting(&self.queue_place(queue)?).map(Some)
+    }
+
+    fn remove_queue(&self, queue: &str) -> Result<(), ConnectError> {
+        remove(&self.queue_place(queue)?)
     }
 }
 
@@ -121,13 +172,7 @@ impl Publisher for LogPublisher {
     }
 
     fn publish_batch(&mut self, stamp: u64, kind: u8, payloads: &[&[u8]]) -> Result<(), BatchError> {
-        let mut batch = self.writer.batch();
-        for (done, payload) in payloads.iter().enumerate() {
-            if let Err(e) = batch.push(stamp, kind, payload) {
-                return Err(BatchError { done, error: publish_error(e) });
-            }
-        }
-        Ok(())
+        publish_batch(&mut self.writer, stamp, kind, payloads)
     }
 }
 
@@ -176,11 +221,9 @@ impl Subscriber for LogSubscriber {
     }
 
     fn wait(&mut self, timeout_ns: u64) {
-        /// How often a subscriber that may sleep looks whether its topic exists by now.
-        const LOOK_FOR_TOPIC_NS: u64 = 1_000_000;
         match (&mut self.reader, self.wait) {
             (Some(reader), wait) => reader.wait(wait, timeout_ns),
-            (None, Wait::Block) => tickpath_clock::sleep_ns(timeout_ns.min(LOOK_FOR_TOPIC_NS)),
+            (None, Wait::Block) => tickpath_clock::sleep_ns(timeout_ns.min(LOOK_FOR_LOG_NS)),
             (None, wait) => wait.idle(),
         }
     }
@@ -191,6 +234,29 @@ impl Subscriber for LogSubscriber {
             None => PublisherState::Absent,
         }
     }
+}
+
+fn publish_batch(writer: &mut Writer, stamp: u64, kind: u8, payloads: &[&[u8]]) -> Result<(), BatchError> {
+    let mut batch = writer.batch();
+    for (done, payload) in payloads.iter().enumerate() {
+        if let Err(e) = batch.push(stamp, kind, payload) {
+            return Err(BatchError { done, error: publish_error(e) });
+        }
+    }
+    Ok(())
+}
+
+/// Bytes of a segment of a ring of this capacity.
+fn segment_bytes(capacity_bytes: usize) -> usize {
+    (capacity_bytes / SEGMENTS).next_multiple_of(4096).max(4096)
+}
+
+/// What is not there is no error.
+fn remove(place: &Place) -> Result<(), ConnectError> {
+    if !place.exists() {
+        return Ok(());
+    }
+    place.remove().map_err(|e| ConnectError::Other(Box::new(e)))
 }
 
 fn log_start(start: Start) -> tickpath_log::Start {
@@ -209,9 +275,13 @@ fn log_policy(policy: Policy) -> tickpath_log::Policy {
     }
 }
 
+fn name_error(error: PlaceError) -> ConnectError {
+    ConnectError::Name(error.to_string())
+}
+
 fn connect_error(error: OpenError) -> ConnectError {
     match error {
-        OpenError::Place(e) => ConnectError::Name(e.to_string()),
+        OpenError::Place(e) => name_error(e),
         OpenError::HasWriter { .. } => ConnectError::HasPublisher(error.to_string()),
         e => ConnectError::Other(Box::new(e)),
     }

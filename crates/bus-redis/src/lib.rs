@@ -1,44 +1,79 @@
-//! The bus over Redis publish and subscribe: `redis://[USER:PASSWORD@]HOST:PORT[/DATABASE]`.
+//! The bus over Redis.
 //!
-//! A topic is the channel of the same name. Redis keeps nothing: who is not subscribed misses a message, and nobody
-//! counts. So there is neither history nor a sequence number, and only the policy `overwrite`.
+//! | URL                                                      | topics                | queues               |
+//! |----------------------------------------------------------|-----------------------|----------------------|
+//! | `redis://[USER:PASSWORD@]HOST:PORT[/DATABASE]`           | publish and subscribe | lists                |
+//! | `redis://[USER:PASSWORD@]HOST:PORT[/DATABASE]?streams`   | streams               | streams, with groups |
+//! | `redis+unix:///PATH/TO/SOCKET`                           | publish and subscribe | lists                |
+//! | `redis+unix:///PATH/TO/SOCKET?streams`                   | streams               | streams, with groups |
 //!
-//! * Publishing goes over a connection that is made when the topic is opened, and waits for the server's reply, as
-//!   programs usually do; a batch is one pipeline. If the server has closed the connection meanwhile, it is made again
-//!   once and what has no reply yet is sent again: should the server have delivered that in its last moment,
-//!   subscribers that kept their connection see it twice.
-//! * A subscriber owns its socket, so that it can look without waiting and sleep in the kernel. When its connection is
-//!   lost, a thread makes it again, and [`Gap::Reconnected`](tickpath_bus_api::Gap) says so.
-//! * What others publish on the channel, without our header, is skipped.
+//! The server must be of version 6.2 at least for queues.
+//!
+//! **Publish and subscribe.** A topic is the channel of the same name. Redis keeps nothing: who is not subscribed
+//! misses a message, and nobody counts. So there is neither history nor a sequence number, and only the policy
+//! `overwrite`. When a subscriber's connection was lost and made again, [`Gap::Reconnected`](tickpath_bus_api::Gap)
+//! says so.
+//!
+//! **Streams.** A topic is the stream of the same name, and keeps everything: only the policy `keep`. A subscription
+//! can start at the oldest message; ids of entries are times, so that there are no sequence numbers. After a lost
+//! connection a subscriber goes on behind the last entry that it has, and misses nothing. If the server has lost the
+//! stream meanwhile, or the subscriber had no entry yet by which to know it, it says `Gap::Reconnected` and begins with
+//! the oldest that there is.
+//!
+//! **Queues** are the list, or the stream, of the same name; on streams a topic and a queue cannot share a name. At
+//! least once, a message stays on the server, with its puller, until it is acknowledged; of a puller that is dropped it
+//! comes to others at once, of one that is silent for too long after that time. A puller that sleeps looks four times a
+//! second for what came back. At most once, a message on its way when the connection breaks is lost, and what a dropped
+//! puller had fetched and not handed over goes back: to the front of a list, to the end of a stream.
+//! Next to a list lie the keys `QUEUE/again`, `QUEUE/pullers`, `QUEUE/taken/ID` and `QUEUE/alive/ID`.
+//!
+//! * Sending waits for the server's reply, as programs usually do; a batch is one pipeline. If the server has closed
+//!   the connection meanwhile, it is made again once and what has no reply yet is sent again: should the server have
+//!   taken that in its last moment, it comes twice.
+//! * Everybody owns a socket, so that looking never waits, and waiting is sleeping in the kernel. When a connection is
+//!   lost, a thread makes it again.
+//! * What others publish or push, without our header, is skipped.
 
 mod link;
-mod publisher;
+mod list_at_least_once;
+mod list_at_most_once;
+mod puller;
 mod reconnect;
 mod resp;
+mod sender;
 mod server;
+mod socket;
+mod stream;
+mod stream_at_least_once;
+mod stream_at_most_once;
+mod stream_group;
+mod stream_subscriber;
 mod subscriber;
-mod wire;
 
 use std::sync::Arc;
 
-use tickpath_bus_api::{Capabilities, ConnectError, Connection, Policy, Publisher, Start, Subscriber, TopicConfig};
-use tickpath_clock::Wait;
+use tickpath_bus_api::wire::check_name;
+use tickpath_bus_api::{
+    Capabilities, ConnectError, Connection, Delivery, Policy, Publisher, Puller, Pusher, QueueCapabilities,
+    QueueConfig, Start, Subscriber, TopicConfig,
+};
+use tickpath_clock::{HostClock, Wait};
 
 use crate::link::Link;
-use crate::publisher::RedisPublisher;
-use crate::server::Server;
+use crate::list_at_least_once::ListAtLeastOnce;
+use crate::list_at_most_once::ListAtMostOnce;
+use crate::puller::{Queue, RedisPuller};
+use crate::sender::Sender;
+use crate::server::{Server, ServerError, Way};
+use crate::stream_at_least_once::StreamAtLeastOnce;
+use crate::stream_at_most_once::StreamAtMostOnce;
+use crate::stream_subscriber::StreamSubscriber;
 use crate::subscriber::RedisSubscriber;
 
 /// The longest payload, in bytes: half of what a server with default settings buffers before it drops a subscriber.
 pub const MAX_PAYLOAD_BYTES: usize = 16 << 20;
 
-/// How this transport is called in errors.
-const TRANSPORT: &str = "Redis publish and subscribe";
-
-/// The longest name of a topic, in bytes; the same as in the log, so that a topic can move.
-const MAX_NAME_BYTES: usize = 128;
-
-/// Topics on one Redis server.
+/// Topics and queues on one Redis server.
 #[derive(Debug, Clone)]
 pub struct RedisBus {
     server: Arc<Server>,
@@ -47,59 +82,165 @@ pub struct RedisBus {
 impl RedisBus {
     /// Reads the URL, and asks the server for a sign of life.
     pub fn connect(url: &str) -> Result<Self, ConnectError> {
-        let server = Server::parse(url)?;
-        Link::open(&server).and_then(|mut link| link.ping()).map_err(|e| server.error(&e))?;
-        Ok(Self { server: Arc::new(server) })
+        let bus = Self { server: Arc::new(Server::parse(url)?) };
+        bus.ask(|link| link.ping())?;
+        Ok(bus)
+    }
+
+    fn ask<T>(&self, question: impl FnOnce(&mut Link) -> Result<T, ServerError>) -> Result<T, ConnectError> {
+        let answer = Link::open(&self.server).and_then(|mut link| question(&mut link));
+        answer.map_err(|e| self.server.error(&e))
+    }
+
+    fn sender(&self, command: &[&str]) -> Result<Sender, ConnectError> {
+        Sender::open(self.server.clone(), command)
+    }
+
+    fn open_puller(&self, queue: impl Queue + 'static, wait: Wait) -> Result<Box<dyn Puller>, ConnectError> {
+        Ok(Box::new(RedisPuller::open(self.server.clone(), queue, wait)?))
+    }
+
+    /// How this transport is called in errors.
+    fn transport(&self) -> &'static str {
+        match self.server.way() {
+            Way::Plain => "Redis publish and subscribe",
+            Way::Streams => "Redis streams",
+        }
+    }
+
+    fn check_policy(&self, policy: Policy) -> Result<(), ConnectError> {
+        if self.capabilities().policies.contains(&policy) {
+            return Ok(());
+        }
+        let remedy = match self.server.way() {
+            Way::Plain => "use 'overwrite', or a topic on shm:// or file://",
+            Way::Streams => {
+                "trimming a stream would lose messages silently: use 'keep', or a topic on shm:// or file://"
+            }
+        };
+        let what = format!("hold a topic by the policy '{policy}'");
+        Err(ConnectError::Unsupported { transport: self.transport(), what, remedy })
+    }
+
+    fn check_start(&self, start: Start) -> Result<(), ConnectError> {
+        let (what, remedy) = match (self.server.way(), start) {
+            (_, Start::Now) | (Way::Streams, Start::Oldest) => return Ok(()),
+            (Way::Plain, Start::Oldest) => {
+                let remedy = "it keeps no messages: start 'now', or use ?streams in the URL, shm:// or file://";
+                ("start at the oldest message".to_owned(), remedy)
+            }
+            (way, Start::Sequence(sequence)) => {
+                let remedy = match way {
+                    Way::Plain => "it keeps no messages: start 'now', or use shm:// or file://",
+                    Way::Streams => {
+                        "ids of its entries are times: start at the oldest message, or use shm:// or file://"
+                    }
+                };
+                (format!("start at the sequence number {sequence}"), remedy)
+            }
+        };
+        Err(ConnectError::Unsupported { transport: self.transport(), what, remedy })
     }
 }
 
 impl Connection for RedisBus {
     fn capabilities(&self) -> Capabilities {
+        let (history, policies): (bool, &[Policy]) = match self.server.way() {
+            Way::Plain => (false, &[Policy::Overwrite]),
+            Way::Streams => (true, &[Policy::Keep]),
+        };
         Capabilities {
             sequences: false,
-            history: false,
+            history,
             single_publisher: false,
             publisher_liveness: false,
-            policies: &[Policy::Overwrite],
+            policies,
             max_payload: MAX_PAYLOAD_BYTES,
         }
     }
 
     fn publisher(&self, topic: &str, config: &TopicConfig) -> Result<Box<dyn Publisher>, ConnectError> {
-        check_name(topic)?;
-        if config.policy != Policy::Overwrite {
-            return Err(ConnectError::Unsupported {
-                transport: TRANSPORT,
-                what: format!("hold a topic by the policy '{}'", config.policy),
-                remedy: "use 'overwrite', or a topic on shm:// or file://",
-            });
-        }
-        Ok(Box::new(RedisPublisher::open(self.server.clone(), topic)?))
+        check_name("topic", topic)?;
+        self.check_policy(config.policy)?;
+        Ok(Box::new(match self.server.way() {
+            Way::Plain => self.sender(&["PUBLISH", topic])?,
+            Way::Streams => self.sender(&["XADD", topic, "*", stream::FIELD])?,
+        }))
     }
 
     fn subscriber(&self, topic: &str, start: Start, wait: Wait) -> Result<Box<dyn Subscriber>, ConnectError> {
-        check_name(topic)?;
-        let from = match start {
-            Start::Now => return Ok(Box::new(RedisSubscriber::open(self.server.clone(), topic, wait)?)),
-            Start::Oldest => "start at the oldest message".to_owned(),
-            Start::Sequence(sequence) => format!("start at the sequence number {sequence}"),
-        };
-        let remedy = "it keeps no messages: start 'now', or use a topic on shm:// or file://";
-        Err(ConnectError::Unsupported { transport: TRANSPORT, what: from, remedy })
+        check_name("topic", topic)?;
+        self.check_start(start)?;
+        let server = self.server.clone();
+        Ok(match server.way() {
+            Way::Plain => Box::new(RedisSubscriber::open(server, topic, wait)?),
+            Way::Streams => Box::new(StreamSubscriber::open(server, topic, start, wait)?),
+        })
     }
 
     fn remove(&self, topic: &str) -> Result<(), ConnectError> {
-        check_name(topic)
+        check_name("topic", topic)?;
+        match self.server.way() {
+            Way::Plain => Ok(()),
+            Way::Streams => self.ask(|link| stream::remove(link, topic)),
+        }
     }
-}
 
-fn check_name(topic: &str) -> Result<(), ConnectError> {
-    let good = |b: u8| b.is_ascii_alphanumeric() || b"._-:".contains(&b);
-    if topic.is_empty() || topic.len() > MAX_NAME_BYTES || topic.starts_with('.') || !topic.bytes().all(good) {
-        return Err(ConnectError::Name(format!(
-            "'{topic}' is no topic name; use 1 to {MAX_NAME_BYTES} letters, digits, '.', '_', '-' or ':', \
-             not starting with a point"
-        )));
+    fn queue_capabilities(&self) -> QueueCapabilities {
+        QueueCapabilities {
+            deliveries: match self.server.way() {
+                Way::Plain => &[Delivery::AtMostOnce, Delivery::AtLeastOnce],
+                Way::Streams => &[Delivery::AtLeastOnce, Delivery::AtMostOnce],
+            },
+            ordered: true,
+            single_pusher: false,
+            keeps_without_puller: true,
+            sees_death: false,
+            counts_waiting: true,
+            max_payload: MAX_PAYLOAD_BYTES,
+        }
     }
-    Ok(())
+
+    fn pusher(&self, queue: &str, _config: &QueueConfig) -> Result<Box<dyn Pusher>, ConnectError> {
+        check_name("queue", queue)?;
+        Ok(Box::new(match self.server.way() {
+            Way::Plain => self.sender(&["LPUSH", queue])?,
+            Way::Streams => self.sender(&["XADD", queue, "*", stream::FIELD])?,
+        }))
+    }
+
+    fn puller(&self, queue: &str, config: &QueueConfig, wait: Wait) -> Result<Box<dyn Puller>, ConnectError> {
+        check_name("queue", queue)?;
+        let clock = HostClock::get().map_err(|e| ConnectError::Other(Box::new(e)))?;
+        let silence_ns = config.silence_ns;
+        match (self.server.way(), config.delivery) {
+            (Way::Plain, Delivery::AtMostOnce) => self.open_puller(ListAtMostOnce::new(queue), wait),
+            (Way::Plain, Delivery::AtLeastOnce) => {
+                self.open_puller(ListAtLeastOnce::new(queue, silence_ns, clock), wait)
+            }
+            (Way::Streams, Delivery::AtMostOnce) => {
+                self.open_puller(StreamAtMostOnce::new(queue, silence_ns, clock), wait)
+            }
+            (Way::Streams, Delivery::AtLeastOnce) => {
+                self.open_puller(StreamAtLeastOnce::new(queue, silence_ns, clock), wait)
+            }
+        }
+    }
+
+    fn waiting(&self, queue: &str) -> Result<Option<u64>, ConnectError> {
+        check_name("queue", queue)?;
+        let count = match self.server.way() {
+            Way::Plain => self.ask(|link| list_at_least_once::count_waiting(link, queue)),
+            Way::Streams => self.ask(|link| stream_group::count_waiting(link, queue)),
+        };
+        count.map(Some)
+    }
+
+    fn remove_queue(&self, queue: &str) -> Result<(), ConnectError> {
+        check_name("queue", queue)?;
+        match self.server.way() {
+            Way::Plain => self.ask(|link| list_at_least_once::remove(link, queue)),
+            Way::Streams => self.ask(|link| stream::remove(link, queue)),
+        }
+    }
 }

@@ -1,11 +1,11 @@
-//! A subscriber's own connection: a socket that can be looked at without waiting, and slept on in the kernel.
+//! A connection: a socket that can be looked at without waiting, and slept on in the kernel.
 
 use std::io::{self, Read, Write};
-use std::net::{TcpStream, ToSocketAddrs};
 use std::time::Duration;
 
-use crate::resp::{self, Item, Reply};
+use crate::resp::{self, Item, Items, Malformed, UNEXPECTED};
 use crate::server::{Server, ServerError, TIMEOUT};
+use crate::socket::Socket;
 
 /// Room for incoming bytes at the start; it grows with the messages.
 const BUFFER_BYTES: usize = 64 << 10;
@@ -16,12 +16,14 @@ const READ_BYTES: usize = 16 << 10;
 /// A connection, logged in.
 #[derive(Debug)]
 pub(crate) struct Link {
-    stream: TcpStream,
+    socket: Socket,
     /// Bytes that have come and are not consumed lie at `start..end`.
     buffer: Vec<u8>,
     start: usize,
     end: usize,
     mode: Mode,
+    /// How many replies are to come that nobody wants to see.
+    unwanted: usize,
 }
 
 /// What the socket does when there is nothing.
@@ -34,11 +36,9 @@ enum Mode {
 impl Link {
     /// Connects and logs in.
     pub fn open(server: &Server) -> Result<Self, ServerError> {
-        let stream = connect(server.address())?;
-        stream.set_nodelay(true)?;
-        stream.set_write_timeout(Some(TIMEOUT))?;
-        stream.set_read_timeout(Some(TIMEOUT))?;
-        let mut link = Self { stream, buffer: vec![0; BUFFER_BYTES], start: 0, end: 0, mode: Mode::Sleeps(TIMEOUT) };
+        let socket = Socket::connect(server.address())?;
+        let mode = Mode::Sleeps(TIMEOUT);
+        let mut link = Self { socket, buffer: vec![0; BUFFER_BYTES], start: 0, end: 0, mode, unwanted: 0 };
         match server.login() {
             Some((Some(user), password)) => link.ask(&["AUTH", user, password], is_status)?,
             Some((None, password)) => link.ask(&["AUTH", password], is_status)?,
@@ -52,18 +52,111 @@ impl Link {
 
     /// Asks for a sign of life.
     pub fn ping(&mut self) -> Result<(), ServerError> {
-        self.ask(&["PING"], |items| items == [Item::Status(b"PONG")])
+        self.ask(&["PING"], |items| if items.status()? == b"PONG" { Ok(()) } else { Err(UNEXPECTED) })
     }
 
     /// Subscribes; returns when the server has confirmed, so that nothing that is published later is missed.
     pub fn subscribe(&mut self, channel: &str) -> Result<(), ServerError> {
-        self.ask(&["SUBSCRIBE", channel], |items| items.first() == Some(&Item::Bulk(b"subscribe")))
+        self.ask(&["SUBSCRIBE", channel], |items| {
+            let is_confirmed = items.array()? == 3 && items.bulk()? == b"subscribe";
+            if is_confirmed { Ok(()) } else { Err(UNEXPECTED) }
+        })
     }
 
-    /// The oldest whole reply that has come, and its length for [`Self::consume`].
+    /// Sends a command and waits for its reply.
+    pub fn ask<T>(
+        &mut self,
+        parts: &[&str],
+        read: impl FnOnce(&mut Items<'_>) -> Result<T, Malformed>,
+    ) -> Result<T, ServerError> {
+        let mut command = Vec::new();
+        resp::command(&mut command, parts);
+        self.send(&command)?;
+        self.answer(TIMEOUT, read)
+    }
+
+    /// Sends a command, and does not want to see its reply.
+    pub fn tell(&mut self, command: &[u8]) -> Result<(), ServerError> {
+        self.send(command)?;
+        self.unwanted += 1;
+        Ok(())
+    }
+
+    /// Sends commands.
+    pub fn send(&mut self, commands: &[u8]) -> Result<(), ServerError> {
+        let mut left = commands;
+        while !left.is_empty() {
+            match self.socket.write(left) {
+                Ok(0) => return Err(ServerError::Closed),
+                Ok(bytes) => left = &left[bytes..],
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock && self.mode == Mode::Returns => {
+                    self.set_mode(Mode::Sleeps(TIMEOUT))?;
+                }
+                Err(e) => return Err(e.into()),
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits for the next reply, up to so long, and reads it.
+    pub fn answer<T>(
+        &mut self,
+        timeout: Duration,
+        read: impl FnOnce(&mut Items<'_>) -> Result<T, Malformed>,
+    ) -> Result<T, ServerError> {
+        let length = loop {
+            match self.length()? {
+                Some(length) if self.unwanted > 0 => {
+                    self.unwanted -= 1;
+                    self.consume(length);
+                }
+                Some(length) => break length,
+                None => {
+                    if !self.receive_within(timeout)? {
+                        return Err(ServerError::Timeout);
+                    }
+                }
+            }
+        };
+        let mut items = Items::of(self.reply(length));
+        let outcome = match items.clone().item()? {
+            Some(Item::Error(line)) => Err(ServerError::from_line(line)),
+            _ => read(&mut items).map_err(ServerError::from),
+        };
+        self.consume(length);
+        outcome
+    }
+
+    /// How many bytes the oldest reply, or the next value in it, has; none if it is not whole yet.
     #[inline]
-    pub fn reply(&self) -> Result<Option<(Reply<'_>, usize)>, ServerError> {
-        Ok(resp::parse(&self.buffer[self.start..self.end])?)
+    pub fn length(&self) -> Result<Option<usize>, ServerError> {
+        Ok(resp::length(self.unread())?)
+    }
+
+    /// The oldest bytes.
+    #[inline]
+    pub fn reply(&self, length: usize) -> &[u8] {
+        &self.unread()[..length]
+    }
+
+    /// How many entries of one stream follow in a reply that may have come in part, and the bytes in front of them.
+    pub fn entries(&self) -> Result<Option<(usize, usize)>, ServerError> {
+        let mut items = Items::of(self.unread());
+        match items.item()? {
+            Some(Item::Array(1)) => {}
+            Some(Item::Null) => return Ok(Some((0, items.at()))),
+            Some(Item::Error(line)) => return Err(ServerError::from_line(line)),
+            Some(_) => return Err(UNEXPECTED.into()),
+            None => return Ok(None),
+        }
+        match (items.item()?, items.item()?, items.item()?) {
+            (Some(Item::Array(2)), Some(Item::Bulk(_key)), Some(Item::Array(entries))) => {
+                Ok(Some((entries, items.at())))
+            }
+            (_, _, Some(_)) => Err(UNEXPECTED.into()),
+            (_, _, None) => Ok(None),
+        }
     }
 
     /// Forgets the oldest bytes.
@@ -84,28 +177,14 @@ impl Link {
         self.read()
     }
 
-    /// Sends a command and waits for its reply, which `good` must know.
-    fn ask(&mut self, parts: &[&str], good: fn(&[Item<'_>]) -> bool) -> Result<(), ServerError> {
-        let parts: Vec<&[u8]> = parts.iter().map(|part| part.as_bytes()).collect();
-        let mut command = Vec::new();
-        resp::command(&mut command, &parts);
-        self.stream.write_all(&command)?;
-        loop {
-            let answer = self.reply()?.map(|(reply, length)| (judge(&reply, good), length));
-            if let Some((judgement, length)) = answer {
-                self.consume(length);
-                return judgement;
-            }
-            if !self.receive_within(TIMEOUT)? {
-                return Err(ServerError::Timeout);
-            }
-        }
+    fn unread(&self) -> &[u8] {
+        &self.buffer[self.start..self.end]
     }
 
     fn read(&mut self) -> Result<bool, ServerError> {
         self.make_room();
         loop {
-            match self.stream.read(&mut self.buffer[self.end..]) {
+            match self.socket.read(&mut self.buffer[self.end..]) {
                 Ok(0) => return Err(ServerError::Closed),
                 Ok(bytes) => {
                     self.end += bytes;
@@ -137,36 +216,16 @@ impl Link {
             return Ok(());
         }
         if (self.mode == Mode::Returns) != (mode == Mode::Returns) {
-            self.stream.set_nonblocking(mode == Mode::Returns)?;
+            self.socket.set_nonblocking(mode == Mode::Returns)?;
         }
         if let Mode::Sleeps(timeout) = mode {
-            self.stream.set_read_timeout(Some(timeout))?;
+            self.socket.set_read_timeout(timeout)?;
         }
         self.mode = mode;
         Ok(())
     }
 }
 
-fn connect((host, port): (&str, u16)) -> Result<TcpStream, ServerError> {
-    let addresses = (host, port).to_socket_addrs().map_err(ServerError::Unresolved)?;
-    let mut last = ServerError::Unresolved(io::Error::from(io::ErrorKind::NotFound));
-    for address in addresses {
-        match TcpStream::connect_timeout(&address, TIMEOUT) {
-            Ok(stream) => return Ok(stream),
-            Err(e) => last = e.into(),
-        }
-    }
-    Err(last)
-}
-
-fn judge(reply: &Reply<'_>, good: fn(&[Item<'_>]) -> bool) -> Result<(), ServerError> {
-    match reply.items() {
-        [Item::Error(line)] => Err(ServerError::from_line(line)),
-        items if good(items) => Ok(()),
-        _ => Err(ServerError::NotRedis("an unexpected reply".to_owned())),
-    }
-}
-
-fn is_status(items: &[Item<'_>]) -> bool {
-    matches!(items, [Item::Status(_)])
+fn is_status(items: &mut Items<'_>) -> Result<(), Malformed> {
+    items.status().map(|_| ())
 }

@@ -1,4 +1,4 @@
-//! Making a lost connection again, beside the subscriber: connecting can take seconds, and looking must not wait.
+//! Making a lost connection again, beside who receives: connecting can take seconds, and looking must not wait.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TryRecvError, sync_channel};
 use std::sync::{Arc, Weak};
@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use tickpath_clock::sleep_ns;
 
-use crate::link::Link;
 use crate::server::{Server, ServerError};
 
 /// The pause after the first failure; each further one doubles it.
@@ -15,36 +14,53 @@ const FIRST_PAUSE_NS: u64 = 100_000_000;
 /// The longest pause.
 const LAST_PAUSE_NS: u64 = 5_000_000_000;
 
-/// A thread that tries until it has a subscribed connection, or an error that does not pass by itself.
-#[derive(Debug)]
-pub(crate) struct Reconnect {
-    outcome: Receiver<Outcome>,
-    ready: Option<Outcome>,
+/// How a connection is made and brought to where it was.
+pub(crate) type Open<T> = Box<dyn Fn(&Server) -> Result<T, ServerError> + Send>;
+
+/// A connection that outlives its losses.
+pub(crate) enum State<T> {
+    Connected(T),
+    Lost(Reconnect<T>),
+}
+
+impl<T: Send + 'static> State<T> {
+    /// Gives the connection up, and lets a thread make it again.
+    pub fn renew(&mut self, server: &Arc<Server>, open: Open<T>) {
+        *self = Self::Lost(Reconnect::start(server.clone(), open));
+    }
+
+    /// What came of a lost connection, at the one moment when it is known. Without an error it is there again.
+    pub fn outcome(&mut self) -> Option<Result<(), ServerError>> {
+        let Self::Lost(reconnect) = self else { return None };
+        match reconnect.outcome()? {
+            Ok(connection) => {
+                *self = Self::Connected(connection);
+                Some(Ok(()))
+            }
+            Err(e) => Some(Err(e)),
+        }
+    }
+}
+
+/// A thread that tries until it has a connection, or an error that does not pass by itself.
+pub(crate) struct Reconnect<T> {
+    outcome: Receiver<Outcome<T>>,
+    ready: Option<Outcome<T>>,
     /// The thread ends when this is gone.
     _wanted: Arc<()>,
 }
 
-type Outcome = Result<Link, ServerError>;
+type Outcome<T> = Result<T, ServerError>;
 
-impl Reconnect {
-    /// Starts trying.
-    pub fn start(server: Arc<Server>, channel: String) -> Self {
+impl<T: Send + 'static> Reconnect<T> {
+    fn start(server: Arc<Server>, open: Open<T>) -> Self {
         let (sender, outcome) = sync_channel(1);
         let wanted = Arc::new(());
         let still = Arc::downgrade(&wanted);
         let thread = std::thread::Builder::new().name("redis-reconnect".to_owned());
-        let started = thread.spawn(move || try_until_done(&server, &channel, &still, &sender));
+        let started = thread.spawn(move || try_until_done(&server, &open, &still, &sender));
         let ready = started.err().map(|e| Err(ServerError::Lost(e)));
         Self { outcome, ready, _wanted: wanted }
-    }
-
-    /// What came of it, if it is over.
-    pub fn outcome(&mut self) -> Option<Outcome> {
-        self.ready.take().or_else(|| match self.outcome.try_recv() {
-            Ok(outcome) => Some(outcome),
-            Err(TryRecvError::Empty) => None,
-            Err(TryRecvError::Disconnected) => Some(Err(ServerError::Closed)),
-        })
     }
 
     /// Sleeps until it is over, or for so long.
@@ -57,12 +73,21 @@ impl Reconnect {
             };
         }
     }
+
+    /// What came of it, if it is over.
+    fn outcome(&mut self) -> Option<Outcome<T>> {
+        self.ready.take().or_else(|| match self.outcome.try_recv() {
+            Ok(outcome) => Some(outcome),
+            Err(TryRecvError::Empty) => None,
+            Err(TryRecvError::Disconnected) => Some(Err(ServerError::Closed)),
+        })
+    }
 }
 
-fn try_until_done(server: &Server, channel: &str, still_wanted: &Weak<()>, outcome: &SyncSender<Outcome>) {
+fn try_until_done<T>(server: &Server, open: &Open<T>, still_wanted: &Weak<()>, outcome: &SyncSender<Outcome<T>>) {
     let mut pause_ns = FIRST_PAUSE_NS;
     while still_wanted.strong_count() > 0 {
-        match subscribe(server, channel) {
+        match open(server) {
             Err(e) if e.may_pass() => sleep_ns(pause_ns),
             done => {
                 // Who wanted it may have gone meanwhile.
@@ -72,11 +97,4 @@ fn try_until_done(server: &Server, channel: &str, still_wanted: &Weak<()>, outco
         }
         pause_ns = (pause_ns * 2).min(LAST_PAUSE_NS);
     }
-}
-
-/// A connection that is subscribed.
-pub(crate) fn subscribe(server: &Server, channel: &str) -> Outcome {
-    let mut link = Link::open(server)?;
-    link.subscribe(channel)?;
-    Ok(link)
 }

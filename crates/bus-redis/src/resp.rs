@@ -1,6 +1,7 @@
-//! The little of the Redis protocol (RESP2) that a subscriber needs: commands out, flat replies and pushes in.
+//! The Redis protocol (RESP2): commands out, replies in.
 //!
-//! Parsing starts anew when more bytes have come, which costs nothing: it hops from length to length. All lengths are
+//! A reply is a tree. It is read as its items in their order, each array as its length in front of what it holds.
+//! Reading starts anew when more bytes have come, which costs nothing: it hops from length to length. All lengths are
 //! bounded before they are believed, and nothing is allocated for them.
 
 use std::io::Write;
@@ -11,17 +12,13 @@ pub(crate) const MAX_BULK_BYTES: usize = 64 << 20;
 /// The longest status or error line, in bytes.
 const MAX_LINE_BYTES: usize = 8 << 10;
 
-/// The most items in a reply: a message by pattern has four.
-const MAX_ITEMS: usize = 4;
+/// The most items of one array.
+const MAX_ITEMS: usize = 1 << 20;
 
-/// A reply of the server, or what it pushes: one item, or a flat array of some.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Reply<'a> {
-    items: [Item<'a>; MAX_ITEMS],
-    length: usize,
-}
+/// What is no Redis server's reply, or not the reply to what was asked.
+pub(crate) const UNEXPECTED: Malformed = Malformed("an unexpected reply");
 
-/// One item.
+/// One item of a reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Item<'a> {
     /// `+OK`
@@ -32,7 +29,9 @@ pub(crate) enum Item<'a> {
     Integer(i64),
     /// `$5` and five bytes
     Bulk(&'a [u8]),
-    /// `$-1`
+    /// `*3`, and three values follow
+    Array(usize),
+    /// `$-1` or `*-1`
     Null,
 }
 
@@ -41,51 +40,45 @@ pub(crate) enum Item<'a> {
 #[error("{0}")]
 pub(crate) struct Malformed(&'static str);
 
-impl<'a> Reply<'a> {
-    /// The items in their order.
-    pub fn items(&self) -> &[Item<'a>] {
-        &self.items[..self.length]
-    }
-
-    /// The payload, if this is a message on a channel.
-    pub fn message(&self) -> Option<&'a [u8]> {
-        match self.items() {
-            [Item::Bulk(kind), Item::Bulk(_channel), Item::Bulk(payload)] if *kind == b"message" => Some(*payload),
-            _ => None,
-        }
-    }
-
-    fn one(item: Item<'a>) -> Self {
-        let mut items = [Item::Null; MAX_ITEMS];
-        items[0] = item;
-        Self { items, length: 1 }
-    }
+/// Reads items, one after the other.
+#[derive(Debug, Clone)]
+pub(crate) struct Items<'a> {
+    bytes: &'a [u8],
+    at: usize,
 }
 
-/// The first reply in these bytes and its length in bytes; none if it is not whole yet.
-pub(crate) fn parse(bytes: &[u8]) -> Result<Option<(Reply<'_>, usize)>, Malformed> {
-    let mut cursor = Cursor { bytes, at: 0 };
-    let reply = cursor.reply()?;
-    Ok(reply.map(|reply| (reply, cursor.at)))
+/// How many bytes the first reply in these has; none if it is not whole yet.
+pub(crate) fn length(bytes: &[u8]) -> Result<Option<usize>, Malformed> {
+    let mut items = Items::of(bytes);
+    Ok(items.skip()?.then_some(items.at))
+}
+
+/// The payload, if this whole reply is a message on a channel.
+pub(crate) fn message(reply: &[u8]) -> Option<&[u8]> {
+    let mut items = Items::of(reply);
+    let is_message = items.array() == Ok(3) && items.bulk() == Ok(&b"message"[..]);
+    let _channel = is_message.then(|| items.bulk().ok()).flatten()?;
+    items.bulk().ok()
 }
 
 /// Appends a command.
-pub(crate) fn command(out: &mut Vec<u8>, parts: &[&[u8]]) {
+pub(crate) fn command(out: &mut Vec<u8>, parts: &[&str]) {
     count(out, b'*', parts.len());
     for part in parts {
-        bulk(out, &[part]);
+        bulk(out, &[part.as_bytes()]);
     }
 }
 
-/// Appends the command that publishes `header` and `payload` as one message.
-pub(crate) fn publish(out: &mut Vec<u8>, channel: &[u8], header: &[u8], payload: &[u8]) {
-    count(out, b'*', 3);
-    bulk(out, &[b"PUBLISH"]);
-    bulk(out, &[channel]);
-    bulk(out, &[header, payload]);
+/// Appends a command up to its last part, which follows by [`bulk`].
+pub(crate) fn head(out: &mut Vec<u8>, parts: &[&str]) {
+    count(out, b'*', parts.len() + 1);
+    for part in parts {
+        bulk(out, &[part.as_bytes()]);
+    }
 }
 
-fn bulk(out: &mut Vec<u8>, pieces: &[&[u8]]) {
+/// Appends one part of a command, or a payload, from its pieces.
+pub(crate) fn bulk(out: &mut Vec<u8>, pieces: &[&[u8]]) {
     count(out, b'$', pieces.iter().map(|piece| piece.len()).sum());
     for piece in pieces {
         out.extend_from_slice(piece);
@@ -93,45 +86,93 @@ fn bulk(out: &mut Vec<u8>, pieces: &[&[u8]]) {
     out.extend_from_slice(b"\r\n");
 }
 
-fn count(out: &mut Vec<u8>, mark: u8, number: usize) {
-    out.push(mark);
-    write!(out, "{number}\r\n").expect("a vector takes every byte");
-}
-
-struct Cursor<'a> {
-    bytes: &'a [u8],
-    at: usize,
-}
-
-impl<'a> Cursor<'a> {
-    fn reply(&mut self) -> Result<Option<Reply<'a>>, Malformed> {
-        if self.bytes.first() != Some(&b'*') {
-            return Ok(self.item()?.map(Reply::one));
-        }
-        self.at = 1;
-        let Some(length) = self.length(MAX_ITEMS)? else { return Ok(None) };
-        let length = length.ok_or(Malformed("an array is null"))?;
-        let mut reply = Reply { items: [Item::Null; MAX_ITEMS], length };
-        for item in &mut reply.items[..length] {
-            let Some(found) = self.item()? else { return Ok(None) };
-            *item = found;
-        }
-        Ok(Some(reply))
+impl<'a> Items<'a> {
+    /// The items of these bytes, from the first one on.
+    pub fn of(bytes: &'a [u8]) -> Self {
+        Self { bytes, at: 0 }
     }
 
-    fn item(&mut self) -> Result<Option<Item<'a>>, Malformed> {
+    /// How many bytes are read.
+    pub fn at(&self) -> usize {
+        self.at
+    }
+
+    /// The next item; none if it is not whole yet, and then the same again.
+    pub fn item(&mut self) -> Result<Option<Item<'a>>, Malformed> {
+        let start = self.at;
+        let item = self.read()?;
+        if item.is_none() {
+            self.at = start;
+        }
+        Ok(item)
+    }
+
+    /// Passes over one value with all that it holds; false if it is not whole yet.
+    pub fn skip(&mut self) -> Result<bool, Malformed> {
+        let mut left = 1;
+        while left > 0 {
+            let Some(item) = self.item()? else { return Ok(false) };
+            left -= 1;
+            if let Item::Array(length) = item {
+                left += length;
+            }
+        }
+        Ok(true)
+    }
+
+    /// The length of the array that must come next; 0 if it is null.
+    pub fn array(&mut self) -> Result<usize, Malformed> {
+        match self.item()? {
+            Some(Item::Array(length)) => Ok(length),
+            Some(Item::Null) => Ok(0),
+            _ => Err(UNEXPECTED),
+        }
+    }
+
+    /// The payload that must come next.
+    pub fn bulk(&mut self) -> Result<&'a [u8], Malformed> {
+        self.bulk_or_null()?.ok_or(UNEXPECTED)
+    }
+
+    /// The payload or the null that must come next.
+    pub fn bulk_or_null(&mut self) -> Result<Option<&'a [u8]>, Malformed> {
+        match self.item()? {
+            Some(Item::Bulk(payload)) => Ok(Some(payload)),
+            Some(Item::Null) => Ok(None),
+            _ => Err(UNEXPECTED),
+        }
+    }
+
+    /// The number that must come next.
+    pub fn integer(&mut self) -> Result<i64, Malformed> {
+        match self.item()? {
+            Some(Item::Integer(number)) => Ok(number),
+            _ => Err(UNEXPECTED),
+        }
+    }
+
+    /// The status that must come next.
+    pub fn status(&mut self) -> Result<&'a [u8], Malformed> {
+        match self.item()? {
+            Some(Item::Status(line)) => Ok(line),
+            _ => Err(UNEXPECTED),
+        }
+    }
+
+    fn read(&mut self) -> Result<Option<Item<'a>>, Malformed> {
         let Some(&mark) = self.bytes.get(self.at) else { return Ok(None) };
         self.at += 1;
         match mark {
             b'+' => Ok(self.line()?.map(Item::Status)),
             b'-' => Ok(self.line()?.map(Item::Error)),
             b':' => Ok(self.number()?.map(Item::Integer)),
-            b'$' => self.bulk(),
-            _ => Err(Malformed("an item starts with none of + - : $")),
+            b'$' => self.payload(),
+            b'*' => Ok(self.length(MAX_ITEMS)?.map(|length| length.map_or(Item::Null, Item::Array))),
+            _ => Err(Malformed("an item starts with none of + - : $ *")),
         }
     }
 
-    fn bulk(&mut self) -> Result<Option<Item<'a>>, Malformed> {
+    fn payload(&mut self) -> Result<Option<Item<'a>>, Malformed> {
         let Some(length) = self.length(MAX_BULK_BYTES)? else { return Ok(None) };
         let Some(length) = length else { return Ok(Some(Item::Null)) };
         let bytes = self.bytes;
@@ -176,14 +217,63 @@ impl<'a> Cursor<'a> {
     }
 }
 
+fn count(out: &mut Vec<u8>, mark: u8, number: usize) {
+    out.push(mark);
+    write!(out, "{number}\r\n").expect("a vector takes every byte");
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    /// A reply as a server means it.
+    #[derive(Debug, Clone)]
+    enum Tree {
+        Integer(i64),
+        Bulk(Vec<u8>),
+        Null,
+        Array(Vec<Tree>),
+    }
+
+    fn trees() -> impl Strategy<Value = Tree> {
+        let leaf = prop_oneof![
+            any::<i64>().prop_map(Tree::Integer),
+            prop::collection::vec(any::<u8>(), 0..40).prop_map(Tree::Bulk),
+            Just(Tree::Null),
+        ];
+        leaf.prop_recursive(4, 40, 6, |inner| prop::collection::vec(inner, 0..6).prop_map(Tree::Array))
+    }
+
+    fn encode(tree: &Tree, out: &mut Vec<u8>) {
+        match tree {
+            Tree::Integer(number) => write!(out, ":{number}\r\n").unwrap(),
+            Tree::Bulk(payload) => bulk(out, &[payload]),
+            Tree::Null => out.extend_from_slice(b"$-1\r\n"),
+            Tree::Array(trees) => {
+                count(out, b'*', trees.len());
+                trees.iter().for_each(|tree| encode(tree, out));
+            }
+        }
+    }
+
+    fn flatten<'a>(tree: &'a Tree, items: &mut Vec<Item<'a>>) {
+        match tree {
+            Tree::Integer(number) => items.push(Item::Integer(*number)),
+            Tree::Bulk(payload) => items.push(Item::Bulk(payload)),
+            Tree::Null => items.push(Item::Null),
+            Tree::Array(trees) => {
+                items.push(Item::Array(trees.len()));
+                trees.iter().for_each(|tree| flatten(tree, items));
+            }
+        }
+    }
+
+    /// A message on a channel.
     fn push(payload: &[u8]) -> Vec<u8> {
         let mut bytes = Vec::new();
-        command(&mut bytes, &[b"message", b"ticks", payload]);
+        head(&mut bytes, &["message", "ticks"]);
+        bulk(&mut bytes, &[payload]);
         bytes
     }
 
@@ -192,8 +282,8 @@ mod tests {
         let (mut found, mut start, mut end) = (Vec::new(), 0, 0);
         for piece in pieces.iter().cycle() {
             end = (end + piece).min(stream.len());
-            while let Some((reply, length)) = parse(&stream[start..end])? {
-                found.extend(reply.message().map(<[u8]>::to_vec));
+            while let Some(length) = length(&stream[start..end])? {
+                found.extend(message(&stream[start..start + length]).map(<[u8]>::to_vec));
                 start += length;
             }
             if end == stream.len() {
@@ -204,6 +294,27 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn a_tree_is_read_as_its_items(
+            tree in trees(),
+            behind in prop::collection::vec(any::<u8>(), 0..20),
+        ) {
+            let (mut bytes, mut expected) = (Vec::new(), Vec::new());
+            encode(&tree, &mut bytes);
+            flatten(&tree, &mut expected);
+            let whole = bytes.len();
+            for cut in 0..whole {
+                prop_assert_eq!(length(&bytes[..cut]), Ok(None), "{} bytes", cut);
+            }
+            bytes.extend(behind);
+            prop_assert_eq!(length(&bytes), Ok(Some(whole)));
+            let mut items = Items::of(&bytes[..whole]);
+            for item in expected {
+                prop_assert_eq!(items.item(), Ok(Some(item)));
+            }
+            prop_assert_eq!((items.at(), items.item()), (whole, Ok(None)));
+        }
+
         #[test]
         fn a_stream_means_the_same_however_it_is_cut(
             sent in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..300), 0..20),
@@ -235,18 +346,20 @@ mod tests {
     }
 
     #[test]
-    fn replies_are_told_apart() {
+    fn items_are_told_apart() {
         for (bytes, item) in [
             (&b"+PONG\r\n"[..], Item::Status(b"PONG")),
             (b"-NOAUTH Authentication required.\r\n", Item::Error(b"NOAUTH Authentication required.")),
             (b":-12\r\n", Item::Integer(-12)),
             (b"$3\r\na\r\n\r\n", Item::Bulk(b"a\r\n")),
             (b"$-1\r\n", Item::Null),
+            (b"*-1\r\n", Item::Null),
+            (b"*0\r\n", Item::Array(0)),
         ] {
-            let (reply, length) = parse(bytes).unwrap().unwrap();
-            assert_eq!((reply.items(), length), (&[item][..], bytes.len()));
+            assert_eq!(Items::of(bytes).item(), Ok(Some(item)));
+            assert_eq!(length(bytes), Ok(Some(bytes.len())), "{item:?}");
             for cut in 0..bytes.len() {
-                assert_eq!(parse(&bytes[..cut]), Ok(None), "{cut} bytes of {item:?}");
+                assert_eq!(Items::of(&bytes[..cut]).item(), Ok(None), "{cut} bytes of {item:?}");
             }
         }
     }
@@ -258,21 +371,22 @@ mod tests {
             b"$9223372036854775807\r\n",
             b"$99999999999999999999\r\n",
             b"$-2\r\n",
-            b"*5\r\n",
-            b"*-1\r\n",
-            b"*1\r\n*1\r\n",
+            b"*1048577\r\n",
+            b"*-2\r\n",
+            b"*1\r\n*9223372036854775807\r\n",
             b"HTTP/1.1 400 Bad Request\r\n",
             &[b'+'; MAX_LINE_BYTES + 1],
         ] {
-            assert!(parse(bytes).is_err(), "{:?}", String::from_utf8_lossy(&bytes[..bytes.len().min(40)]));
+            assert!(length(bytes).is_err(), "{:?}", String::from_utf8_lossy(&bytes[..bytes.len().min(40)]));
         }
     }
 
     #[test]
-    fn publishing_is_a_command_of_three_parts() {
+    fn a_head_and_its_message_are_a_command() {
         let (mut whole, mut pieces) = (Vec::new(), Vec::new());
-        command(&mut whole, &[b"PUBLISH", b"ticks", b"headerpayload"]);
-        publish(&mut pieces, b"ticks", b"header", b"payload");
+        command(&mut whole, &["PUBLISH", "ticks", "headerpayload"]);
+        head(&mut pieces, &["PUBLISH", "ticks"]);
+        bulk(&mut pieces, &[b"header", b"payload"]);
         assert_eq!(whole, pieces);
     }
 }

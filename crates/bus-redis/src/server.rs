@@ -2,22 +2,45 @@
 
 use std::fmt;
 use std::io;
+use std::path::PathBuf;
 use std::time::Duration;
 
-use redis::io::tcp::TcpSettings;
-use redis::{ConnectionAddr, ConnectionInfo, ErrorKind, IntoConnectionInfo, RedisError};
-use tickpath_bus_api::ConnectError;
+use redis::{ConnectionAddr, ConnectionInfo, IntoConnectionInfo};
+use tickpath_bus_api::{ConnectError, ReceiveError};
 
 use crate::resp::Malformed;
 
 /// How long a server may take to accept, and to answer.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// A server, and how to log in to it.
+/// What a URL of this transport looks like.
+const FORM: &str =
+    "use redis://[USER:PASSWORD@]HOST:PORT[/DATABASE][?streams] or redis+unix:///PATH/TO/SOCKET[?streams]";
+
+/// The longest path that a Unix socket can have, in bytes.
+const MAX_PATH_BYTES: usize = 107;
+
+/// A server, how to log in to it, and what to use there.
 pub(crate) struct Server {
     info: ConnectionInfo,
-    host: String,
-    port: u16,
+    address: Address,
+    way: Way,
+}
+
+/// Where a server listens.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Address {
+    Tcp { host: String, port: u16 },
+    Unix(PathBuf),
+}
+
+/// What carries topics and queues.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Way {
+    /// Publish and subscribe, and lists.
+    Plain,
+    /// Streams for both.
+    Streams,
 }
 
 /// Why a server cannot be used. Reads on after the server's name.
@@ -29,6 +52,12 @@ pub(crate) enum ServerError {
     /// Nobody listens.
     #[error("refused the connection; start redis-server, or check host and port")]
     NobodyListens,
+    /// No such Unix socket.
+    #[error("has no socket there; start redis-server with 'unixsocket PATH', or check the path")]
+    NoSocket,
+    /// Somebody else's Unix socket.
+    #[error("does not let this user open its socket; set 'unixsocketperm' of redis-server, or run as its user")]
+    Forbidden,
     /// Nobody answers.
     #[error("did not answer within 5 s; check host, port and firewall, or whether the server hangs")]
     Timeout,
@@ -44,6 +73,9 @@ pub(crate) enum ServerError {
     /// It starts.
     #[error("is still loading its data; try again when it has finished")]
     Loading,
+    /// Somebody removed the queue under a puller.
+    #[error("has the queue no more ({0}); pull again, and it is made anew")]
+    NoQueue(String),
     /// Anything else that it says.
     #[error("refused: {0}; change the server's settings, or the URL")]
     Refused(String),
@@ -58,25 +90,45 @@ pub(crate) enum ServerError {
 impl Server {
     /// Reads a URL. The URL itself is not in errors, because it may hold a password.
     pub fn parse(url: &str) -> Result<Self, ConnectError> {
-        const FORM: &str = "use redis://[USER:PASSWORD@]HOST:PORT[/DATABASE]";
-        let info = url.into_connection_info().map_err(|e| ConnectError::Url(format!("no Redis URL: {e}; {FORM}")))?;
-        let ConnectionAddr::Tcp(host, port) = info.addr() else {
-            return Err(ConnectError::Url(format!("only plain TCP is spoken to Redis here; {FORM}")));
+        let refused = |what: &str| ConnectError::Url(format!("{what}; {FORM}"));
+        let (place, way) = match url.split_once('?') {
+            None => (url, Way::Plain),
+            Some((place, "streams")) => (place, Way::Streams),
+            // What stands there is not repeated: it may be a password that has a '?'.
+            Some(_) => return Err(refused("behind '?' a Redis URL has only 'streams' (in a password, write %3F)")),
         };
-        let (host, port) = (host.clone(), *port);
-        let info = info.set_tcp_settings(TcpSettings::default().set_nodelay(true));
-        Ok(Self { info, host, port })
+        let info = place.into_connection_info().map_err(|e| refused(&format!("no Redis URL: {e}")))?;
+        let address = match info.addr() {
+            ConnectionAddr::Tcp(host, port) => Address::Tcp { host: host.clone(), port: *port },
+            ConnectionAddr::Unix(path) if path.file_name().is_none() => {
+                return Err(refused("no path to a Unix socket"));
+            }
+            ConnectionAddr::Unix(path) if path.as_os_str().len() > MAX_PATH_BYTES => {
+                return Err(refused(&format!("the path of a Unix socket has {MAX_PATH_BYTES} bytes at most")));
+            }
+            ConnectionAddr::Unix(path) => Address::Unix(path.clone()),
+            _ => return Err(refused("only plain TCP and Unix sockets are spoken to Redis here")),
+        };
+        Ok(Self { info, address, way })
     }
 
     /// Its name for people, without a password.
     pub fn name(&self) -> String {
-        let Self { host, port, .. } = self;
-        if host.contains(':') { format!("redis://[{host}]:{port}") } else { format!("redis://{host}:{port}") }
+        match &self.address {
+            Address::Tcp { host, port } if host.contains(':') => format!("redis://[{host}]:{port}"),
+            Address::Tcp { host, port } => format!("redis://{host}:{port}"),
+            Address::Unix(path) => format!("redis+unix://{}", path.display()),
+        }
     }
 
-    /// Host and port.
-    pub fn address(&self) -> (&str, u16) {
-        (&self.host, self.port)
+    /// Where it listens.
+    pub fn address(&self) -> &Address {
+        &self.address
+    }
+
+    /// What carries topics and queues there.
+    pub fn way(&self) -> Way {
+        self.way
     }
 
     /// User name, if any, and password.
@@ -90,18 +142,14 @@ impl Server {
         self.info.redis_settings().db()
     }
 
-    /// A connection of the client library, logged in, whose calls end after [`TIMEOUT`].
-    pub fn dial(&self) -> Result<redis::Connection, ServerError> {
-        let client = redis::Client::open(self.info.clone()).map_err(ServerError::from)?;
-        let connection = client.get_connection_with_timeout(TIMEOUT)?;
-        connection.set_read_timeout(Some(TIMEOUT))?;
-        connection.set_write_timeout(Some(TIMEOUT))?;
-        Ok(connection)
-    }
-
     /// An error for who wanted to connect.
     pub fn error(&self, error: &ServerError) -> ConnectError {
         ConnectError::Server { server: self.name(), what: error.to_string() }
+    }
+
+    /// An error for who receives or pulls.
+    pub fn receive_error(&self, error: &ServerError) -> ReceiveError {
+        ReceiveError::Other(format!("{} {error}", self.name()).into())
     }
 }
 
@@ -120,6 +168,7 @@ impl ServerError {
             Some("WRONGPASS") => Self::Login,
             Some("NOAUTH") => Self::NoLogin,
             Some("LOADING") => Self::Loading,
+            Some("NOGROUP" | "UNBLOCKED") => Self::NoQueue(line.into_owned()),
             // What servers before version 6 say to a wrong password, and all to one that they do not want.
             Some("ERR") if line.contains("invalid password") || line.contains("AUTH") => Self::Login,
             _ => Self::Refused(line.into_owned()),
@@ -131,11 +180,13 @@ impl ServerError {
         match self {
             Self::Unresolved(_)
             | Self::NobodyListens
+            | Self::NoSocket
             | Self::Timeout
             | Self::Loading
+            | Self::NoQueue(_)
             | Self::Closed
             | Self::Lost(_) => true,
-            Self::NotRedis(_) | Self::Login | Self::NoLogin | Self::Refused(_) => false,
+            Self::Forbidden | Self::NotRedis(_) | Self::Login | Self::NoLogin | Self::Refused(_) => false,
         }
     }
 }
@@ -144,6 +195,8 @@ impl From<io::Error> for ServerError {
     fn from(error: io::Error) -> Self {
         match error.kind() {
             io::ErrorKind::ConnectionRefused => Self::NobodyListens,
+            io::ErrorKind::NotFound => Self::NoSocket,
+            io::ErrorKind::PermissionDenied => Self::Forbidden,
             io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock => Self::Timeout,
             io::ErrorKind::UnexpectedEof => Self::Closed,
             _ => Self::Lost(error),
@@ -154,22 +207,6 @@ impl From<io::Error> for ServerError {
 impl From<Malformed> for ServerError {
     fn from(error: Malformed) -> Self {
         Self::NotRedis(error.to_string())
-    }
-}
-
-impl From<RedisError> for ServerError {
-    fn from(error: RedisError) -> Self {
-        if error.is_connection_refusal() {
-            Self::NobodyListens
-        } else if error.is_timeout() {
-            Self::Timeout
-        } else if error.is_io_error() {
-            Self::Lost(io::Error::other(error.to_string()))
-        } else if error.kind() == ErrorKind::AuthenticationFailed {
-            Self::Login
-        } else {
-            Self::Refused(error.to_string())
-        }
     }
 }
 
@@ -185,18 +222,40 @@ mod tests {
             ("redis://[::1]:7000/3", "redis://[::1]:7000", None, 3),
             ("redis://:secret@host:1", "redis://host:1", Some((None, "secret")), 0),
             ("redis://ann:s%40cret@host:1/2", "redis://host:1", Some((Some("ann"), "s@cret")), 2),
+            ("redis://:s%3Fcret@host:1", "redis://host:1", Some((None, "s?cret")), 0),
+            ("redis+unix:///run/redis.sock", "redis+unix:///run/redis.sock", None, 0),
+            ("redis+unix:///a%20b/redis.sock", "redis+unix:///a b/redis.sock", None, 0),
         ] {
-            let server = Server::parse(url).unwrap();
-            assert_eq!((server.name().as_str(), server.login(), server.database()), (name, login, database), "{url}");
+            for (end, way) in [("", Way::Plain), ("?streams", Way::Streams)] {
+                let server = Server::parse(&format!("{url}{end}")).unwrap();
+                assert_eq!(server.name(), name, "{url}{end}");
+                assert_eq!((server.login(), server.database(), server.way()), (login, database, way), "{url}{end}");
+            }
         }
     }
 
     #[test]
     fn a_bad_url_is_refused_without_telling_the_password() {
-        for bad in ["redis://", "rediss://:secret@host:1", "redis://:secret@host:1/x", "redis://:secret@host:99999"] {
+        let long = format!("redis+unix:///{}", "x".repeat(MAX_PATH_BYTES));
+        for bad in [
+            "redis://",
+            "rediss://:secret@host:1",
+            "redis://:secret@host:1/x",
+            "redis://:secret@host:99999",
+            "redis://:what?secret@host:1",
+            "redis://:secret@host:1?stream",
+            "redis://:secret@host:1?streams&db=1",
+            "redis://:secret@host:1?",
+            "redis+unix://",
+            "redis+unix:///",
+            "redis+unix://relative/redis.sock",
+            "redis+unix:///run/redis.sock?lists",
+            long.as_str(),
+        ] {
             let error = Server::parse(bad).unwrap_err();
             assert!(matches!(error, ConnectError::Url(_)), "{bad}: {error}");
-            assert!(!error.to_string().contains("secret"), "{error}");
+            let sentence = error.to_string();
+            assert!(sentence.contains("?streams") && !sentence.contains("secret"), "{sentence}");
         }
     }
 
@@ -207,6 +266,7 @@ mod tests {
             ("ERR invalid password", "refused the user name"),
             ("NOAUTH Authentication required.", "wants a password"),
             ("LOADING Redis is loading the dataset in memory", "loading"),
+            ("NOGROUP No such key 'x' or consumer group 'tickpath'", "pull again"),
             ("NOPERM this user has no permissions to access the 'x' channel", "NOPERM"),
         ] {
             let sentence = ServerError::from_line(line.as_bytes()).to_string();

@@ -3,25 +3,20 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tickpath_bus_api::{ConnectError, Event, Gap, PublisherState, ReceiveError, Subscriber};
+use tickpath_bus_api::{ConnectError, Event, Gap, PublisherState, ReceiveError, Subscriber, wire};
 use tickpath_clock::Wait;
 
 use crate::link::Link;
-use crate::reconnect::{Reconnect, subscribe};
+use crate::reconnect::State;
+use crate::resp;
 use crate::server::{Server, ServerError};
-use crate::wire;
 
 /// A subscription, which outlives its connections.
 pub(crate) struct RedisSubscriber {
     server: Arc<Server>,
     topic: String,
     wait: Wait,
-    state: State,
-}
-
-enum State {
-    Connected(Link),
-    Lost(Reconnect),
+    state: State<Link>,
 }
 
 impl RedisSubscriber {
@@ -32,22 +27,19 @@ impl RedisSubscriber {
     }
 
     fn reconnect(&mut self) {
-        self.state = State::Lost(Reconnect::start(self.server.clone(), self.topic.clone()));
+        let topic = self.topic.clone();
+        self.state.renew(&self.server, Box::new(move |server: &Server| subscribe(server, &topic)));
     }
 
     /// True if the connection is there again by now.
     #[cold]
     fn is_reconnected(&mut self) -> Result<bool, ReceiveError> {
-        let State::Lost(reconnect) = &mut self.state else { return Ok(true) };
-        match reconnect.outcome() {
+        match self.state.outcome() {
             None => Ok(false),
-            Some(Ok(link)) => {
-                self.state = State::Connected(link);
-                Ok(true)
-            }
+            Some(Ok(())) => Ok(true),
             Some(Err(e)) => {
                 self.reconnect();
-                Err(ReceiveError::Other(format!("{} {e}", self.server.name()).into()))
+                Err(self.server.receive_error(&e))
             }
         }
     }
@@ -101,16 +93,25 @@ impl Subscriber for RedisSubscriber {
     }
 }
 
+/// A connection that is subscribed.
+fn subscribe(server: &Server, channel: &str) -> Result<Link, ServerError> {
+    let mut link = Link::open(server)?;
+    link.subscribe(channel)?;
+    Ok(link)
+}
+
 /// Hands over what has come. Looks at no more than `limit` replies, also where they are none of ours.
 fn drain(link: &mut Link, limit: usize, handler: &mut dyn FnMut(Event<'_>)) -> Result<(), ServerError> {
     for _ in 0..limit {
-        while link.reply()?.is_none() {
+        let length = loop {
+            if let Some(length) = link.length()? {
+                break length;
+            }
             if !link.receive()? {
                 return Ok(());
             }
-        }
-        let Some((reply, length)) = link.reply()? else { return Ok(()) };
-        if let Some(message) = reply.message().and_then(wire::decode) {
+        };
+        if let Some(message) = resp::message(link.reply(length)).and_then(wire::decode) {
             handler(Event::Message(message));
         }
         link.consume(length);
@@ -120,7 +121,7 @@ fn drain(link: &mut Link, limit: usize, handler: &mut dyn FnMut(Event<'_>)) -> R
 
 /// Sleeps until bytes come, unless a whole reply is here already.
 fn sleep(link: &mut Link, timeout: Duration) -> Result<(), ServerError> {
-    if link.reply()?.is_none() && !timeout.is_zero() {
+    if link.length()?.is_none() && !timeout.is_zero() {
         link.receive_within(timeout)?;
     }
     Ok(())

@@ -1,23 +1,37 @@
 //! `connect(url)`: the transport that a URL names, and nothing else.
 //!
-//! | URL                     | transport                           |
-//! |-------------------------|-------------------------------------|
-//! | `shm://`, `shm://PREFIX`| the log in shared memory            |
-//! | `file:///FOLDER`        | the log on a disk                   |
-//! | `redis://HOST:PORT`     | Redis publish and subscribe         |
+//! | URL                                      | topics                  | queues               |
+//! |------------------------------------------|-------------------------|----------------------|
+//! | `shm://`, `shm://PREFIX`                 | logs in shared memory   | the same             |
+//! | `file:///FOLDER`                         | logs on a disk          | the same             |
+//! | `redis://HOST:PORT`, `redis+unix:///PATH`| publish and subscribe   | lists                |
+//! | … `?streams`                             | streams                 | streams, with groups |
+//! | `nats://HOST:PORT`                       | core subjects           | queue groups         |
+//! | … `?jetstream`                           | JetStream               | JetStream            |
+//! | `amqp://HOST:PORT[/VHOST]`               | RabbitMQ exchanges      | RabbitMQ queues      |
+//! | `kafka://HOST:PORT`                      | Kafka, one partition    | consumer groups      |
 
 pub use tickpath_bus_api::*;
 
+use tickpath_bus_amqp::AmqpBus;
+use tickpath_bus_kafka::KafkaBus;
 use tickpath_bus_log::LogBus;
+use tickpath_bus_nats::NatsBus;
 use tickpath_bus_redis::RedisBus;
 
-/// Connects to where topics live.
+/// Connects to where topics and queues live.
 pub fn connect(url: &str) -> Result<Box<dyn Connection>, ConnectError> {
-    match url.split_once("://").map(|(scheme, _)| scheme) {
-        Some("shm" | "file") => Ok(Box::new(LogBus::connect(url)?)),
-        Some("redis") => Ok(Box::new(RedisBus::connect(url)?)),
-        _ => Err(ConnectError::Url(format!(
-            "'{url}' names no transport; use shm://, shm://PREFIX, file:///FOLDER or redis://HOST:PORT"
-        ))),
-    }
+    Ok(match url.split_once("://").map(|(scheme, _)| scheme) {
+        Some("shm" | "file") => Box::new(LogBus::connect(url)?),
+        Some("redis" | "redis+unix") => Box::new(RedisBus::connect(url)?),
+        Some("nats") => Box::new(NatsBus::connect(url)?),
+        Some("amqp") => Box::new(AmqpBus::connect(url)?),
+        Some("kafka") => Box::new(KafkaBus::connect(url)?),
+        _ => {
+            return Err(ConnectError::Url(format!(
+                "'{url}' names no transport; use shm://, shm://PREFIX, file:///FOLDER, redis://HOST:PORT[?streams], \
+                 nats://HOST:PORT[?jetstream], amqp://HOST:PORT or kafka://HOST:PORT"
+            )));
+        }
+    })
 }

@@ -34,12 +34,16 @@ pub(crate) struct Appender {
     /// No cursor was below this when they were last looked at, and so many readers had joined by then.
     slowest: u64,
     joined: u64,
+    /// The group's cursor was here when it was last looked at; all ones if the log is no queue.
+    done_below: u64,
 }
 
 /// Why a new segment cannot be entered.
 pub(crate) enum Blocked {
     /// This reader's cursor is in the segment that would be recycled.
     By(usize),
+    /// A message of a queue in the segment that would be recycled is not done.
+    ByGroup,
     /// It cannot be made.
     Io(std::io::Error),
 }
@@ -71,6 +75,7 @@ impl Appender {
             bases: VecDeque::new(),
             slowest: 0,
             joined: 0,
+            done_below: 0,
         };
         let region = appender.region.clone();
         appender.open_segment(&region, 0);
@@ -80,6 +85,16 @@ impl Appender {
     /// The sequence number of the next frame.
     pub fn sequence(&self) -> u64 {
         self.sequence
+    }
+
+    /// The sequence number of the oldest frame that is there.
+    pub fn oldest(&self) -> u64 {
+        self.bases.front().map_or(self.sequence, |&(_, base)| base)
+    }
+
+    /// Looks at all cursors again before the next segment is recycled.
+    pub fn forget_cursors(&mut self) {
+        (self.slowest, self.done_below) = (0, 0);
     }
 
     /// The segment that is being filled.
@@ -145,7 +160,7 @@ impl Appender {
         Ok(())
     }
 
-    /// Makes sure that no registered reader still needs what the new segment replaces.
+    /// Makes sure that no registered reader and no group still needs what the new segment replaces.
     fn gate(&mut self, region: &Region, next: u64) -> Result<(), Blocked> {
         let Some(ring) = self.segments.ring_len().filter(|_| self.gated) else { return Ok(()) };
         if next < ring {
@@ -153,6 +168,14 @@ impl Appender {
         }
         let still_needed_below =
             self.bases.iter().find(|(index, _)| index + ring > next).map_or(self.sequence, |b| b.1);
+        // The group comes first: its cursor never goes back, so it needs no fence, and its pullers may take an odd
+        // generation for a sign that all messages of the segment are done.
+        if self.done_below < still_needed_below {
+            self.done_below = self.control.group().unwrap_or(u64::MAX);
+            if self.done_below < still_needed_below {
+                return Err(Blocked::ByGroup);
+            }
+        }
         // A reader that comes now publishes its cursor and then looks at the generation; we change the generation and
         // then look at the cursors. With a full fence on both sides one of us sees the other.
         let generation = region.word(GENERATION);
@@ -216,7 +239,7 @@ impl From<AppendError> for PublishError {
     fn from(error: AppendError) -> Self {
         match error {
             AppendError::TooLarge(bytes) => Self::TooLarge { bytes, limit: 0 },
-            AppendError::Blocked(Blocked::By(_)) => Self::Full,
+            AppendError::Blocked(Blocked::By(_) | Blocked::ByGroup) => Self::Full,
             AppendError::Blocked(Blocked::Io(e)) => Self::Grow(e),
         }
     }
@@ -285,6 +308,7 @@ pub(crate) mod recover {
                 bases: found.bases,
                 slowest: 0,
                 joined: 0,
+                done_below: 0,
             })
         }
 

@@ -11,7 +11,8 @@ use crate::{OpenError, Place};
 pub enum Policy {
     /// The writer never waits; a reader that is lapped learns exactly how many messages it missed.
     Overwrite,
-    /// The writer is told when a registered reader is a whole ring behind, and when there is none.
+    /// The writer is told when a registered reader is a whole ring behind, and when there is none. If the log is a
+    /// queue, it is told when the oldest message that is not done is a whole ring behind.
     Fail,
     /// Everything stays; the log grows.
     Keep,
@@ -92,6 +93,11 @@ impl Config {
     /// A bus topic: eight segments of 128 KiB, which stay in a core's second-level cache.
     pub fn topic(place: Place, policy: Policy) -> Self {
         Self { place, policy, segment_bytes: 128 << 10, segments: 8, reserve_bytes: 0, first_sequence: 0, mode: 0o600 }
+    }
+
+    /// A queue: eight segments of 2 MiB, whose messages stay until they are done.
+    pub fn queue(place: Place) -> Self {
+        Self { segment_bytes: 2 << 20, ..Self::topic(place, Policy::Fail) }
     }
 
     /// A journal: keeps everything, in segments of 16 MiB.

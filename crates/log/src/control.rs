@@ -4,6 +4,7 @@
 //!   0    magic and format version
 //!   64   sleepers: 1 while somebody sleeps (a futex) · 72 readers: registered ones · 80 barrier: how fences are made ·
 //!        88 joined: readers that ever registered
+//!   128  group: the oldest message of a queue that is not done, plus one; zero if the log is no queue
 //!   4096 cursors, 64 bytes each: state, sequence number to be read next, process id
 //! ```
 //! The line at 64 is the only one that a writer looks at for each message; it changes when a reader comes, goes or
@@ -21,6 +22,8 @@ pub(crate) const SLEEPERS: usize = 64;
 const READERS: usize = 72;
 const BARRIER: usize = 80;
 const JOINED: usize = 88;
+/// Not on the writer's line: pullers move it after each batch, and the writer looks at it once a segment.
+const GROUP: usize = if cfg!(loom) { 96 } else { 128 };
 const CURSORS: usize = if cfg!(loom) { 128 } else { 4096 };
 const CURSOR_BYTES: usize = 64;
 
@@ -90,6 +93,24 @@ impl Control {
         if self.word(slot, 0).swap(FREE, Ordering::SeqCst) == ACTIVE {
             self.region.word(READERS).fetch_sub(1, Ordering::SeqCst);
         }
+    }
+
+    /// The oldest message that is not done, if the log is a queue.
+    #[inline(always)]
+    pub fn group(&self) -> Option<u64> {
+        // Pairs with the release of who moved it: what lies before is done, and nobody looks at it any more.
+        self.region.word(GROUP).load(Ordering::Acquire).checked_sub(1)
+    }
+
+    /// Moves the group's cursor on, never back; gives where it is.
+    pub fn advance_group(&self, to: u64) -> u64 {
+        self.region.word(GROUP).fetch_max(to + 1, Ordering::AcqRel).max(to + 1) - 1
+    }
+
+    /// Makes the log a queue whose oldest message is this one. Whoever calls this is the log's writer.
+    pub fn set_group(&self, oldest: u64) {
+        // Pairs with the acquire of a puller that opens the queue: its words are in line.
+        self.region.word(GROUP).store(oldest + 1, Ordering::Release);
     }
 
     /// The word that holds the sequence number to be read next.

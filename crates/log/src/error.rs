@@ -3,6 +3,9 @@
 use std::io;
 
 #[cfg(not(loom))]
+use tickpath_clock::CalibrationError;
+
+#[cfg(not(loom))]
 use crate::{Place, PlaceError};
 
 /// Why a log could not be opened for writing or reading.
@@ -80,6 +83,18 @@ pub enum OpenError {
         /// The next number to be written.
         tail: u64,
     },
+    /// A log that nobody has made a queue.
+    #[error("{0} is no queue; start who pushes to it, or check the name")]
+    NoQueue(Place),
+    /// A queue on a disk is full of messages that are stamped by another boot's clock.
+    #[error("{0} is full of messages from before this boot; pull some of them first, or remove it to start anew")]
+    OtherBoot(Place),
+    /// All slots of a queue are taken.
+    #[error("{0} has 64 pullers already; stop one")]
+    TooManyPullers(Place),
+    /// There is no clock to look after other pullers by.
+    #[error(transparent)]
+    NoClock(#[from] CalibrationError),
     /// All cursors are taken.
     #[error("{0} has 256 registered readers already; stop one, or read an 'overwrite' topic without registering")]
     TooManyReaders(Place),
@@ -131,8 +146,10 @@ impl OpenError {
 /// Why a message was not published. It is still the caller's: nothing of it is in the log.
 #[derive(Debug, thiserror::Error)]
 pub enum PublishError {
-    /// A registered reader of a `fail` topic is a whole ring behind.
-    #[error("a registered reader is a whole ring behind; publish again when it has caught up, or stop it")]
+    /// A registered reader of a `fail` topic, or a queue's oldest message, is a whole ring behind.
+    #[error(
+        "the log is full: a registered reader, or a queue's oldest message, is a whole ring behind; publish again when it has caught up, or stop that reader"
+    )]
     Full,
     /// A `fail` topic without a reader.
     #[error("no reader is registered on this 'fail' topic; start one, or use 'overwrite'")]

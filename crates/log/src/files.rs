@@ -165,7 +165,7 @@ fn discard(place: &Place) {
     let _ = place.remove();
 }
 
-fn open_new(path: &Path, mode: u32) -> io::Result<File> {
+pub(crate) fn open_new(path: &Path, mode: u32) -> io::Result<File> {
     OpenOptions::new().read(true).write(true).create(true).truncate(true).mode(mode).open(path)
 }
 

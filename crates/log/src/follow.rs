@@ -31,6 +31,13 @@ pub(crate) enum Step {
     Lapped,
 }
 
+/// What lies at the cursor, by its commit word alone.
+enum Here {
+    /// A frame, and the bytes that it takes.
+    Frame(Commit, usize),
+    Other(Step),
+}
+
 /// A frame that was read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct FrameAt {
@@ -97,22 +104,11 @@ impl Follower {
     /// Reads the frame at the cursor. Its payload is copied into `buffer`, unless frames are lent.
     #[inline(always)]
     pub fn step(&mut self, buffer: &mut Vec<u8>) -> Result<Step, ReadError> {
-        if self.offset >= self.segment_bytes {
-            return Ok(if self.is_lapped() { Step::Lapped } else { Step::End });
-        }
-        // Pairs with the release of the writer's commit.
-        let commit = Commit(self.region.word(self.offset).load(Ordering::Acquire));
-        if commit.0 == 0 {
-            return Ok(if self.is_lapped() { Step::Lapped } else { Step::Empty });
-        }
-        if commit == Commit::new(0, KIND_END, self.sequence) {
-            return Ok(if self.is_lapped() { Step::Lapped } else { Step::End });
-        }
+        let (commit, bytes) = match self.here()? {
+            Here::Frame(commit, bytes) => (commit, bytes),
+            Here::Other(step) => return Ok(step),
+        };
         let length = commit.length();
-        let bytes = self.frame.bytes(length);
-        if !commit.is_of(self.sequence) || self.offset + bytes > self.segment_bytes || commit.kind() <= KIND_END {
-            return self.lapped_or_damaged("the commit word does not fit the sequence");
-        }
         let stamp = self.region.word(self.offset + 8).load(Ordering::Relaxed);
         let at = self.offset + FRAME_HEADER_BYTES;
         if !self.lend {
@@ -130,10 +126,43 @@ impl Follower {
         if self.frame.crc && !self.crc_is_good(commit, stamp, at, length, buffer) {
             return self.lapped_or_damaged("the checksum is wrong");
         }
-        let frame = FrameAt { sequence: self.sequence, stamp, kind: commit.kind(), length, offset: at };
-        self.offset += bytes;
-        self.sequence += 1;
-        Ok(Step::Frame(frame))
+        Ok(Step::Frame(self.pass_over(commit, stamp, bytes)))
+    }
+
+    /// Steps over the frame at the cursor without its payload, which may be recycled while we look.
+    #[inline(always)]
+    pub fn pass(&mut self) -> Result<Step, ReadError> {
+        let (commit, bytes) = match self.here()? {
+            Here::Frame(commit, bytes) => (commit, bytes),
+            Here::Other(step) => return Ok(step),
+        };
+        let stamp = self.region.word(self.offset + 8).load(Ordering::Relaxed);
+        // As in `step`: the words that we read are the frame's only if the segment still holds it.
+        fence(Ordering::Acquire);
+        if self.is_lapped() {
+            return Ok(Step::Lapped);
+        }
+        Ok(Step::Frame(self.pass_over(commit, stamp, bytes)))
+    }
+
+    /// The payload of a frame of this segment that a puller has passed, then claimed, and not finished yet.
+    #[cfg(not(loom))]
+    #[inline(always)]
+    pub fn claimed(&self, at: FrameAt) -> Result<&[u8], ReadError> {
+        // SAFETY: the frame is committed, and pinned: the group's cursor stays at or before a message that is claimed,
+        // and the writer recycles only what lies before the cursor. The caller has claimed it and not finished it, and
+        // gives the view back before it does.
+        let payload = unsafe { self.region.view(at.offset, at.length) };
+        if self.frame.crc {
+            let start = at.offset - FRAME_HEADER_BYTES;
+            let stored = self.region.word(start + self.frame.crc_at(at.length)).load(Ordering::Relaxed);
+            let commit = Commit::new(at.length, at.kind, at.sequence);
+            if stored != u64::from(frame_crc(commit, at.stamp, payload)) {
+                let what = "the checksum is wrong";
+                return Err(ReadError::Damaged { sequence: at.sequence, segment: self.index, offset: start, what });
+            }
+        }
+        Ok(payload)
     }
 
     /// True if the segment does not hold this index any more.
@@ -196,6 +225,37 @@ impl Follower {
         #[cfg(loom)]
         let _ = at;
         &copied[..length]
+    }
+
+    /// What the commit word at the cursor says, checked before its length is used.
+    #[inline(always)]
+    fn here(&self) -> Result<Here, ReadError> {
+        if self.offset >= self.segment_bytes {
+            return Ok(Here::Other(if self.is_lapped() { Step::Lapped } else { Step::End }));
+        }
+        // Pairs with the release of the writer's commit.
+        let commit = Commit(self.region.word(self.offset).load(Ordering::Acquire));
+        if commit.0 == 0 {
+            return Ok(Here::Other(if self.is_lapped() { Step::Lapped } else { Step::Empty }));
+        }
+        if commit == Commit::new(0, KIND_END, self.sequence) {
+            return Ok(Here::Other(if self.is_lapped() { Step::Lapped } else { Step::End }));
+        }
+        let bytes = self.frame.bytes(commit.length());
+        if !commit.is_of(self.sequence) || self.offset + bytes > self.segment_bytes || commit.kind() <= KIND_END {
+            return self.lapped_or_damaged("the commit word does not fit the sequence").map(Here::Other);
+        }
+        Ok(Here::Frame(commit, bytes))
+    }
+
+    /// Moves the cursor behind the frame at it.
+    #[inline(always)]
+    fn pass_over(&mut self, commit: Commit, stamp: u64, bytes: usize) -> FrameAt {
+        let offset = self.offset + FRAME_HEADER_BYTES;
+        let at = FrameAt { sequence: self.sequence, stamp, kind: commit.kind(), length: commit.length(), offset };
+        self.offset += bytes;
+        self.sequence += 1;
+        at
     }
 
     #[cold]

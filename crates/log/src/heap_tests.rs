@@ -129,7 +129,7 @@ fn ring(segments: usize, gated: bool) -> (Appender, Vec<Region>, Control) {
 fn append(appender: &mut Appender, sequence: u64) -> bool {
     match appender.append(sequence * 3, 16, &message(sequence)) {
         Ok(()) => true,
-        Err(AppendError::Blocked(Blocked::By(_))) => false,
+        Err(AppendError::Blocked(Blocked::By(_) | Blocked::ByGroup)) => false,
         Err(AppendError::Blocked(Blocked::Io(e))) => panic!("{e}"),
         Err(AppendError::TooLarge(bytes)) => panic!("{bytes} bytes are too many"),
     }

@@ -11,9 +11,11 @@
 //! * [`Reader`] starts now, at the oldest or at a sequence number, and learns exactly how much it missed.
 //! * [`Policy`] says what a full log does: `overwrite`, `fail` or `keep`.
 //! * [`Place`] says where it lies: `shm://name` or `file:///path`.
+//! * [`Writer::open_queue`] makes it a queue, whose messages [`Puller`]s share: each goes to one of them.
 //!
 //! The bytes are drawn in `docs/log-format.md`. Writing order, and what each reader's fence pairs with, is in
-//! `append.rs` and `follow.rs`; those two hold the whole protocol and know neither files nor processes.
+//! `append.rs` and `follow.rs`, and who has a queue's message in `claim.rs`; those three hold the whole protocol and
+//! know neither files nor processes.
 //!
 //! ```
 //! use tickpath_log::{Config, Next, Place, Policy, Reader, Registration, Start, Writer};
@@ -34,6 +36,7 @@
 #![cfg_attr(loom, allow(dead_code, unused_imports, reason = "models use the protocol, not the files"))]
 
 mod append;
+mod claim;
 mod control;
 mod error;
 mod follow;
@@ -60,12 +63,17 @@ mod mapping;
 #[cfg(not(loom))]
 mod place;
 #[cfg(not(loom))]
+mod puller;
+#[cfg(not(loom))]
+mod queue;
+#[cfg(not(loom))]
 mod reader;
 #[cfg(not(loom))]
 mod wake;
 #[cfg(not(loom))]
 mod writer;
 
+pub use claim::{Delivery, MAX_PULLERS};
 pub use control::{MAX_READERS, ReaderInfo};
 pub use error::{PublishError, ReadError};
 pub use layout::{FORMAT_VERSION, FRAME_HEADER_BYTES, HEADER_BYTES, MAX_PAYLOAD_BYTES, SEGMENT_HEADER_BYTES};
@@ -76,6 +84,8 @@ pub use {
     error::OpenError,
     line::SharedWords,
     place::{Place, PlaceError},
+    puller::{Pulled, Puller},
+    queue::waiting,
     reader::{Message, Next, Reader, Registration, Start, sleep_until_any},
     writer::{Batch, FIRST_KIND, Writer},
 };

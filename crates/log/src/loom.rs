@@ -1,6 +1,8 @@
 //! Models of the protocol: every order of two threads' steps, and every value that the memory model lets them see.
 //! Run with `RUSTFLAGS="--cfg loom" LOOM_MAX_PREEMPTIONS=3 cargo test -p tickpath-log --lib --release loom`.
 
+mod queue;
+
 use ::loom::model;
 use ::loom::sync::{Arc, Condvar, Mutex};
 use ::loom::thread;
@@ -148,11 +150,11 @@ impl Ring {
         Self { appender: made.expect("memory cannot fail"), regions, control, frames }
     }
 
-    /// False if a cursor is in the way.
+    /// False if a cursor, or what a group has not done, is in the way.
     fn append(&mut self, sequence: u64) -> bool {
         match self.appender.append(sequence * 3, 16, &message(sequence)) {
             Ok(()) => true,
-            Err(AppendError::Blocked(Blocked::By(_))) => false,
+            Err(AppendError::Blocked(Blocked::By(_) | Blocked::ByGroup)) => false,
             Err(_) => panic!("a small frame fits into memory"),
         }
     }

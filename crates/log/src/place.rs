@@ -82,8 +82,11 @@ impl Place {
 
     /// Removes the log's files. Processes that have it open keep what they have.
     pub fn remove(&self) -> std::io::Result<()> {
-        for file in [self.data(), self.control(), self.writer_lock(), self.reader_locks()] {
-            match std::fs::remove_file(&file) {
+        let files = [self.data(), self.control(), self.queue(), self.writer_lock(), self.reader_locks()];
+        // Who was killed while making the log has left one of these.
+        let drafts = ["data.new", "control.new", "queue.new"].map(|draft| self.dir.join(draft));
+        for file in files.iter().chain(&drafts) {
+            match std::fs::remove_file(file) {
                 Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(e),
                 _ => {}
             }
@@ -97,6 +100,10 @@ impl Place {
 
     pub(crate) fn control(&self) -> PathBuf {
         self.dir.join("control")
+    }
+
+    pub(crate) fn queue(&self) -> PathBuf {
+        self.dir.join("queue")
     }
 
     pub(crate) fn writer_lock(&self) -> PathBuf {

@@ -1,5 +1,7 @@
 //! A reader of a log.
 
+mod walk;
+
 use tickpath_clock::{Calibration, Wait, relax, yield_now};
 use zerocopy::FromBytes;
 
@@ -14,6 +16,8 @@ use crate::segments::Segments;
 use crate::sync::{Ordering, fence};
 use crate::wake::{Barrier, MOST_FLAGS, sleep_while_all_set, sleep_while_set};
 use crate::{OpenError, Place, Policy, ReadError};
+
+pub(crate) use walk::Walked;
 
 /// Frames that are handed over together.
 const GATHER: usize = 32;
@@ -382,14 +386,19 @@ impl Reader {
         Ok(true)
     }
 
-    /// Sleeps until a writer wakes us. Without a registration, or where the kernel cannot order us against the
-    /// writer, this gives the core away instead.
+    /// Sleeps until a writer wakes us.
     fn sleep(&self, timeout_ns: u64) {
+        self.sleep_unless(timeout_ns, || false);
+    }
+
+    /// Sleeps until somebody wakes us, unless `is_told` is true when all can see that we fall asleep. Without a
+    /// registration, or where the kernel cannot order us against the writer, this gives the core away instead.
+    pub(crate) fn sleep_unless(&self, timeout_ns: u64, is_told: impl Fn() -> bool) {
         let Some(control) = &self.control else { return yield_now() };
         if !self.announce_sleep(control) {
             return yield_now();
         }
-        if !self.has_news() {
+        if !self.has_news() && !is_told() {
             sleep_while_set(control.sleepers(), timeout_ns);
         }
     }

@@ -23,6 +23,8 @@ pub struct Writer {
     place: Place,
     shape: Shape,
     barrier: Barrier,
+    /// A message that no reader would see is refused.
+    needs_reader: bool,
     _lock: RecordLock,
 }
 
@@ -43,7 +45,8 @@ impl Writer {
             }
         };
         appender.control.barrier().store(barrier.code(), Ordering::SeqCst);
-        Ok(Self { appender, place, shape, barrier, _lock: lock })
+        let needs_reader = shape.policy == Policy::Fail && appender.control.group().is_none();
+        Ok(Self { appender, place, shape, barrier, needs_reader, _lock: lock })
     }
 
     /// Publishes one message, stamped `stamp` (ticks), and wakes who sleeps. Gives its sequence number.
@@ -95,12 +98,31 @@ impl Writer {
         self.place.remove()
     }
 
+    pub(crate) fn shape(&self) -> &Shape {
+        &self.shape
+    }
+
+    pub(crate) fn control(&self) -> &Control {
+        &self.appender.control
+    }
+
+    /// The sequence number of the oldest message that is there.
+    pub(crate) fn oldest(&self) -> u64 {
+        self.appender.oldest()
+    }
+
+    /// From here on the oldest message of a group that is not done holds this writer, and it needs no reader.
+    pub(crate) fn gate_by_group(&mut self) {
+        self.needs_reader = false;
+        self.appender.forget_cursors();
+    }
+
     #[inline(always)]
     fn append(&mut self, stamp: u64, kind: u8, payload: &[u8]) -> Result<u64, PublishError> {
         if kind < FIRST_KIND {
             return Err(PublishError::Kind(kind));
         }
-        if self.shape.policy == Policy::Fail && self.appender.control.readers() == 0 {
+        if self.needs_reader && self.appender.control.readers() == 0 {
             return Err(PublishError::NoReader);
         }
         let sequence = self.appender.sequence();
@@ -213,10 +235,13 @@ fn resume(
     bury_dead(place, &appender);
     if !appender.is_stamped_by(calibration) {
         // Another boot: its stamps belong into a segment that says so.
-        appender.roll().map_err(|_| OpenError::Differs {
-            place: place.clone(),
-            found: "readers of another boot".to_owned(),
-            wanted: "a new segment".to_owned(),
+        appender.roll().map_err(|blocked| match blocked {
+            Blocked::ByGroup => OpenError::OtherBoot(place.clone()),
+            _ => OpenError::Differs {
+                place: place.clone(),
+                found: "readers of another boot".to_owned(),
+                wanted: "a new segment".to_owned(),
+            },
         })?;
     }
     Ok(appender)

@@ -1,6 +1,6 @@
-//! The suite, in shared memory and on a disk.
+//! The suites for topics and queues, in shared memory and on a disk.
 
-use tickpath_bus_api::conformance::{CASES, Fixture};
+use tickpath_bus_api::conformance::{CASES, Fixture, QUEUE_CASES};
 use tickpath_bus_log::LogBus;
 
 use crate::spawn;
@@ -22,7 +22,7 @@ fn a_folder_keeps_the_promises() {
 }
 
 fn check(url: &str) {
-    for (name, case) in CASES {
+    for (name, case) in CASES.iter().chain(QUEUE_CASES) {
         println!("{url}: {name}");
         case(&Fixture {
             connect: &|| Box::new(LogBus::connect(url).expect("connected")),

@@ -2,6 +2,7 @@
 
 mod conformance;
 mod log_only;
+mod queue;
 
 use std::process::{Child, Command, Stdio};
 

@@ -1,8 +1,11 @@
 //! The bus over Redis, seen from outside, against a server of the tests' own.
 
 mod conformance;
+mod queues;
 mod redis_server;
+mod seen;
 mod server;
+mod streams;
 
 use std::process::{Child, Command, Stdio};
 

@@ -1,6 +1,8 @@
 //! A Redis server for tests: on loopback, empty, in a folder of its own, gone with the test.
 
 use std::net::{TcpListener, TcpStream};
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
 use tempfile::TempDir;
@@ -34,6 +36,26 @@ impl RedisServer {
         format!("redis://{login}@127.0.0.1:{}", self.port)
     }
 
+    /// Its URL by the Unix socket.
+    pub fn unix_url(&self) -> String {
+        format!("redis+unix://{}", socket(&self.dir).display())
+    }
+
+    /// Somebody else's connection to it.
+    pub fn client(&self) -> redis::Connection {
+        redis::Client::open(self.url()).unwrap().get_connection().unwrap()
+    }
+
+    /// Cuts the connections of all but those that are subscribed to channels; gives how many.
+    pub fn cut_connections(&self) -> i64 {
+        redis::cmd("CLIENT").arg("KILL").arg("TYPE").arg("normal").query(&mut self.client()).unwrap()
+    }
+
+    /// How many keys it has.
+    pub fn keys(&self) -> i64 {
+        redis::cmd("DBSIZE").query(&mut self.client()).unwrap()
+    }
+
     /// Kills it and waits until it is gone.
     pub fn kill(&mut self) {
         self.process.kill().unwrap();
@@ -53,6 +75,11 @@ impl Drop for RedisServer {
     }
 }
 
+/// Where its Unix socket lies.
+fn socket(dir: &TempDir) -> PathBuf {
+    dir.path().join("redis.sock")
+}
+
 /// A port on loopback that nobody listens on.
 pub fn free_port() -> u16 {
     TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port()
@@ -61,11 +88,18 @@ pub fn free_port() -> u16 {
 fn launch(port: u16, settings: &[String], dir: &TempDir) -> Child {
     let mut command = Command::new("redis-server");
     command.args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"]);
-    command.arg("--dir").arg(dir.path()).args(settings).stdout(Stdio::null()).stderr(Stdio::null());
+    command
+        .arg("--dir")
+        .arg(dir.path())
+        .arg("--unixsocket")
+        .arg(socket(dir))
+        .args(settings)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
     let mut process =
         command.spawn().unwrap_or_else(|e| panic!("install redis-server (apt-get install redis-server): {e}"));
     for _ in 0..6000 {
-        if TcpStream::connect(("127.0.0.1", port)).is_ok() {
+        if TcpStream::connect(("127.0.0.1", port)).is_ok() && UnixStream::connect(socket(dir)).is_ok() {
             return process;
         }
         if let Some(status) = process.try_wait().unwrap() {

@@ -3,11 +3,12 @@
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 
-use tickpath_bus_api::{Connection, Event, Gap, Policy, Publisher, Start, Subscriber, TopicConfig};
+use tickpath_bus_api::{ConnectError, Connection, Gap, Policy, Publisher, Start, Subscriber, TopicConfig};
 use tickpath_bus_redis::RedisBus;
-use tickpath_clock::{Wait, sleep_ns};
+use tickpath_clock::Wait;
 
 use crate::redis_server::{RedisServer, free_port};
+use crate::seen::{Seen, next};
 
 const TOPIC: &str = "tickpath:test:ticks";
 const KIND: u8 = 16;
@@ -57,7 +58,7 @@ fn a_subscriber_that_the_server_throws_out_says_so() {
     let server = RedisServer::start(&[]);
     let bus = RedisBus::connect(&server.url()).unwrap();
     let mut subscriber = subscriber(&bus, Wait::Block);
-    let mut client = client(&server.url());
+    let mut client = server.client();
     let killed = redis::cmd("CLIENT").arg("KILL").arg("TYPE").arg("pubsub").query::<i64>(&mut client).unwrap();
     assert_eq!(killed, 1);
     assert_eq!(next(&mut *subscriber), Seen::Gap(Gap::Reconnected));
@@ -70,7 +71,7 @@ fn foreign_messages_are_skipped() {
     let server = RedisServer::start(&[]);
     let bus = RedisBus::connect(&server.url()).unwrap();
     let mut subscriber = subscriber(&bus, Wait::Block);
-    let mut client = client(&server.url());
+    let mut client = server.client();
     for foreign in ["", "hello", "{\"price\": 64000.25}", "0123456789abcdef0123456789abcdef"] {
         let received = redis::cmd("PUBLISH").arg(TOPIC).arg(foreign).query::<i64>(&mut client).unwrap();
         assert_eq!(received, 1);
@@ -107,6 +108,35 @@ fn the_database_is_chosen_and_channels_are_the_same_in_all() {
 fn nobody_there_is_said_so() {
     check(&format!("redis://127.0.0.1:{}", free_port()), &["refused the connection", "start redis-server"]);
     check("redis://no-such-host.invalid:6379", &["cannot be resolved", "check the host"]);
+    check(
+        "redis+unix:///no/such/redis.sock",
+        &["redis+unix:///no/such/redis.sock", "has no socket there", "unixsocket"],
+    );
+}
+
+#[test]
+fn a_unix_socket_of_a_dead_server_is_said_so() {
+    let mut server = RedisServer::start(&[]);
+    let bus = RedisBus::connect(&server.unix_url()).unwrap();
+    let mut subscriber = subscriber(&bus, Wait::Block);
+    server.kill();
+    check(&server.unix_url(), &["refused the connection", "start redis-server"]);
+    server.restart();
+    assert_eq!(next(&mut *subscriber), Seen::Gap(Gap::Reconnected));
+    publisher(&bus).publish(9, KIND, b"again").unwrap();
+    assert_eq!(next(&mut *subscriber), Seen::message(9, b"again"));
+}
+
+#[test]
+fn other_words_in_a_url_are_refused() {
+    let server = RedisServer::start(&[]);
+    for url in [server.url(), server.unix_url()] {
+        for words in ["?", "?stream", "?streams=1", "?streams&lists", "?protocol=resp3"] {
+            let error = RedisBus::connect(&format!("{url}{words}")).err().expect("other words are refused");
+            assert!(matches!(error, ConnectError::Url(_)), "{error}");
+            assert!(error.to_string().contains("?streams"), "{error}");
+        }
+    }
 }
 
 #[test]
@@ -150,40 +180,7 @@ fn check(url: &str, words: &[&str]) {
     for word in words {
         assert!(error.contains(word), "'{word}' is not in: {error}");
     }
-    assert!(error.starts_with("redis://") && !error.contains("cret"), "{error}");
-}
-
-/// An event that stays.
-#[derive(Debug, PartialEq)]
-enum Seen {
-    Message { stamp: u64, payload: Vec<u8> },
-    Gap(Gap),
-}
-
-impl Seen {
-    fn message(stamp: u64, payload: &[u8]) -> Self {
-        Self::Message { stamp, payload: payload.to_vec() }
-    }
-}
-
-/// The next event, waited for up to a minute or so.
-fn next(subscriber: &mut dyn Subscriber) -> Seen {
-    let mut seen = None;
-    for _ in 0..60_000 {
-        let polled = subscriber.poll(1, &mut |event| {
-            seen = Some(match event {
-                Event::Message(message) => Seen::message(message.stamp, message.payload),
-                Event::Gap(gap) => Seen::Gap(gap),
-            });
-        });
-        polled.unwrap();
-        if let Some(seen) = seen {
-            return seen;
-        }
-        subscriber.wait(1_000_000);
-        sleep_ns(1_000_000);
-    }
-    panic!("nothing came");
+    assert!(error.starts_with("redis") && !error.contains("cret"), "{error}");
 }
 
 fn publisher(bus: &RedisBus) -> Box<dyn Publisher> {
@@ -192,9 +189,4 @@ fn publisher(bus: &RedisBus) -> Box<dyn Publisher> {
 
 fn subscriber(bus: &RedisBus, wait: Wait) -> Box<dyn Subscriber> {
     bus.subscriber(TOPIC, Start::Now, wait).unwrap_or_else(|e| panic!("{e}"))
-}
-
-/// Somebody else's connection.
-fn client(url: &str) -> redis::Connection {
-    redis::Client::open(url).unwrap().get_connection().unwrap()
 }

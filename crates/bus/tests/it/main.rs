@@ -1,20 +1,38 @@
 //! Which transport a URL names.
 
-use tickpath_bus::{Policy, connect};
+use tickpath_bus::{Connection, Delivery, Policy, connect};
 
 #[test]
 fn a_url_names_its_transport() {
     let dir = std::env::temp_dir();
     for url in ["shm://", "shm://bus-test", &format!("file://{}", dir.display())] {
-        let connection = connect(url).unwrap_or_else(|e| panic!("{url}: {e}"));
-        assert_eq!(connection.capabilities().policies, Policy::ALL, "{url}");
+        assert_eq!(open(url).capabilities().policies, Policy::ALL, "{url}");
     }
+    for (variable, way, policy, delivery) in [
+        ("TICKPATH_REDIS", "", Policy::Overwrite, Delivery::AtMostOnce),
+        ("TICKPATH_REDIS", "?streams", Policy::Keep, Delivery::AtLeastOnce),
+        ("TICKPATH_REDIS_UNIX", "", Policy::Overwrite, Delivery::AtMostOnce),
+        ("TICKPATH_NATS", "", Policy::Overwrite, Delivery::AtMostOnce),
+        ("TICKPATH_NATS", "?jetstream", Policy::Overwrite, Delivery::AtLeastOnce),
+        ("TICKPATH_AMQP", "", Policy::Overwrite, Delivery::AtLeastOnce),
+        ("TICKPATH_KAFKA", "", Policy::Keep, Delivery::AtLeastOnce),
+    ] {
+        let server = std::env::var(variable)
+            .unwrap_or_else(|_| panic!("{variable} is not set; start the brokers: scripts/brokers run -- cargo test"));
+        let connection = open(&format!("{server}{way}"));
+        assert_eq!(connection.capabilities().policies[0], policy, "{variable}{way}");
+        assert_eq!(connection.queue_capabilities().deliveries[0], delivery, "{variable}{way}");
+    }
+}
+
+fn open(url: &str) -> Box<dyn Connection> {
+    connect(url).unwrap_or_else(|e| panic!("{url}: {e}"))
 }
 
 #[test]
 fn a_url_that_names_none_is_refused_with_what_to_write_instead() {
     for (url, words) in [
-        ("", "names no transport; use shm://, shm://PREFIX, file:///FOLDER or redis://HOST:PORT"),
+        ("", "names no transport; use shm://, shm://PREFIX, file:///FOLDER, redis://HOST:PORT[?streams], nats://"),
         ("ticks", "'ticks' names no transport"),
         ("://", "names no transport"),
         ("shm:/ticks", "names no transport"),
@@ -27,10 +45,18 @@ fn a_url_that_names_none_is_refused_with_what_to_write_instead() {
         ("redis://", "use redis://[USER:PASSWORD@]HOST:PORT[/DATABASE]"),
         ("redis://host:port", "use redis://[USER:PASSWORD@]HOST:PORT[/DATABASE]"),
         ("redis://host/database", "use redis://[USER:PASSWORD@]HOST:PORT[/DATABASE]"),
+        ("redis://127.0.0.1:1?lists", "?streams"),
+        ("nats://127.0.0.1:1?streams", "?jetstream"),
+        ("nats://", "nats://"),
+        ("amqp://", "amqp://"),
+        ("kafka://", "kafka://"),
         (
             "redis://127.0.0.1:1",
             "redis://127.0.0.1:1: refused the connection; start redis-server, or check host and port",
         ),
+        ("nats://127.0.0.1:1", "refused the connection; start nats-server"),
+        ("amqp://127.0.0.1:1", "refused the connection; start rabbitmq-server"),
+        ("kafka://127.0.0.1:1", "refused the connection to 127.0.0.1:1; start Kafka"),
     ] {
         let error = connect(url).err().unwrap_or_else(|| panic!("{url} is taken")).to_string();
         assert!(error.contains(words), "{url}: {error}");

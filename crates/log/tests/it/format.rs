@@ -5,12 +5,12 @@ use std::fs;
 
 use tickpath_clock::Calibration;
 use tickpath_log::{
-    FORMAT_VERSION, FRAME_HEADER_BYTES, HEADER_BYTES, MAX_PAYLOAD_BYTES, MAX_READERS, Policy, SEGMENT_HEADER_BYTES,
-    Start,
+    Delivery, FORMAT_VERSION, FRAME_HEADER_BYTES, HEADER_BYTES, MAX_PAYLOAD_BYTES, MAX_PULLERS, MAX_READERS, Policy,
+    SEGMENT_HEADER_BYTES, Start,
 };
 use zerocopy::IntoBytes;
 
-use crate::{Scratch, payload};
+use crate::{Scratch, payload, pull};
 
 const PAGE: &str = include_str!("../../../../docs/log-format.md");
 
@@ -53,6 +53,33 @@ fn files_are_as_the_page_says() {
     }
 }
 
+/// Four messages, of which the first puller holds number 0, and the second one has taken number 1.
+#[test]
+fn the_files_of_a_queue_are_as_the_page_says() {
+    let fields = fields();
+    let scratch = Scratch::shared(Policy::Fail, 3);
+    let read = |file: &str| fs::read(scratch.place().dir().join(file)).expect("it can be read");
+    let group = || File { bytes: &read("control"), fields: &fields }.word(0, "control.group");
+    drop(scratch.writer());
+    assert_eq!(group(), 0, "it is no queue yet");
+    let mut writer = scratch.queue();
+    assert_eq!(group(), 1);
+    (0..4).for_each(|sequence| assert_eq!(writer.publish(0, 16, &payload(sequence, 9)).expect("room"), sequence));
+    let [mut first, mut second] = [Delivery::AtLeastOnce, Delivery::AtMostOnce].map(|d| scratch.puller(d));
+    assert_eq!(pull(&mut first, 1), [(0, false)]);
+    let (claimed, taken) = (1 | 1 << 24, 2 | 1 << 2 | 1 << 24);
+    let pulled = second.pull(1, |_| {
+        let (file, fields) = (read("queue"), &fields);
+        File { bytes: &file, fields }.queue([claimed, taken, 0, 0], [5, 5, 0], 0);
+    });
+    assert_eq!(pulled.expect("the queue is sound"), 1);
+    assert_eq!(group(), 1, "number 0 is not done");
+    first.acknowledge();
+    assert_eq!(group(), 3);
+    drop(second);
+    File { bytes: &read("queue"), fields: &fields }.queue([4, 4, 0, 0], [5, 4, 0], 1);
+}
+
 #[test]
 fn public_constants_are_as_the_page_says() {
     let fields = fields();
@@ -60,7 +87,7 @@ fn public_constants_are_as_the_page_says() {
     assert!(PAGE.contains(&format!("│ header, {HEADER_BYTES} │")) && PAGE.contains("format version 1"));
     assert!(PAGE.contains(&format!("calibration │ … {SEGMENT_HEADER_BYTES} │")));
     assert_eq!(fields["frame.payload"].0, FRAME_HEADER_BYTES);
-    assert!(PAGE.contains(&format!("{MAX_READERS} of them")));
+    assert!(PAGE.contains(&format!("{MAX_READERS} of them")) && PAGE.contains(&format!("{MAX_PULLERS} of them")));
     assert_eq!(MAX_PAYLOAD_BYTES, (1 << 24) - 1);
 }
 
@@ -125,6 +152,20 @@ impl File<'_> {
         assert_eq!(self.word(cursors, "cursor.sequence"), 1);
         assert_eq!(self.word(cursors, "cursor.pid"), u64::from(std::process::id()));
         assert_eq!(self.word(cursors + cursor_bytes, "cursor.state"), 0);
+    }
+
+    /// Of a ring of three segments of a page, which holds up to 186 frames: the first owner words, the first slots, and
+    /// how many have fallen.
+    fn queue(&self, owners: [u64; 4], slots: [u64; 3], fallen: u64) {
+        assert_eq!(self.field(0, "queue.magic"), b"TICKQUE1");
+        assert_eq!(self.word(0, "queue.capacity"), 256);
+        assert_eq!(self.word(0, "queue.fallen"), fallen);
+        let (slots_at, slot_bytes) = self.fields["queue.slots"];
+        let (owners_at, owner_bytes) = self.fields["queue.owners"];
+        assert_eq!(owners_at, slots_at + MAX_PULLERS * slot_bytes);
+        assert_eq!(self.bytes.len(), owners_at + 256 * owner_bytes);
+        assert_eq!([0, 1, 2].map(|n| self.word(slots_at + n * slot_bytes, "slot.epoch")), slots);
+        assert_eq!([0, 1, 2, 3].map(|n| self.word(n * owner_bytes, "queue.owners")), owners);
     }
 
     fn field(&self, from: usize, name: &str) -> &[u8] {

@@ -6,7 +6,7 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use tickpath_clock::{Calibration, Wait};
 use tickpath_log::{Next, Place, Policy, PublishError, Reader, Registration, Start, Writer};
 
-use crate::{ALL_POLICIES, Dice, Scratch, payload, read_on, seed, tiny};
+use crate::{ALL_POLICIES, Dice, Scratch, payload, queue_kill, read_on, seed, tiny};
 
 const ROLE: &str = "TICKPATH_TEST_ROLE";
 const PLACE: &str = "TICKPATH_TEST_PLACE";
@@ -136,7 +136,7 @@ pub fn child() {
         "writer" => publish_for_ever(&place, policy),
         "reader" => hold(&place, Wait::Yield),
         "sleeper" => hold(&place, Wait::Block),
-        other => panic!("'{other}' is no role"),
+        role => queue_kill::child(role, &place),
     }
 }
 
@@ -167,20 +167,22 @@ fn hold(place: &Place, wait: Wait) {
 }
 
 /// Tells the parent a number, on a line of its own whatever the test harness has written before.
-fn say(number: u64) {
+pub fn say(number: u64) {
     let mut out = std::io::stdout().lock();
     let told = write!(out, "\nack {number}\n").and_then(|()| out.flush());
     told.expect("the parent listens");
 }
 
 /// A child that can be killed.
-struct Process {
+pub struct Process {
     child: Child,
-    lines: Lines,
+    /// What it says.
+    pub lines: Lines,
 }
 
 impl Process {
-    fn start(role: &str, place: &Place, policy: Policy) -> Self {
+    /// Starts this program anew, for one role on one log.
+    pub fn start(role: &str, place: &Place, policy: Policy) -> Self {
         let mut child = Command::new(std::env::current_exe().expect("this program has a path"))
             .args(["child_main", "--exact", "--nocapture"])
             .env(ROLE, role)
@@ -194,7 +196,7 @@ impl Process {
     }
 
     /// SIGKILL, and waits for the end.
-    fn kill(&mut self) {
+    pub fn kill(&mut self) {
         self.child.kill().expect("it runs");
         self.child.wait().expect("it ends");
     }
@@ -209,11 +211,11 @@ impl Drop for Process {
 }
 
 /// The numbers that a child says.
-struct Lines(BufReader<ChildStdout>);
+pub struct Lines(BufReader<ChildStdout>);
 
 impl Lines {
     /// The next number; none at the end. A line that was cut off by the kill does not count.
-    fn next_number(&mut self) -> Option<u64> {
+    pub fn next_number(&mut self) -> Option<u64> {
         loop {
             let mut line = String::new();
             if self.0.read_line(&mut line).expect("the pipe can be read") == 0 {
@@ -226,12 +228,12 @@ impl Lines {
     }
 
     /// Reads so many numbers; gives the last.
-    fn skip(&mut self, count: u64) -> Option<u64> {
+    pub fn skip(&mut self, count: u64) -> Option<u64> {
         (0..count).map_while(|_| self.next_number()).last()
     }
 
     /// Reads to the end; gives the last number.
-    fn rest(&mut self) -> Option<u64> {
+    pub fn rest(&mut self) -> Option<u64> {
         std::iter::from_fn(|| self.next_number()).last()
     }
 }

@@ -1,10 +1,14 @@
-//! The log through its public interface: a naive model, laps, gates, kills, recovery, sleep and the documented bytes.
+//! The log through its public interface: a naive model, laps, gates, kills, recovery, sleep and the documented bytes; and
+//! queues on it.
 
 mod format;
 mod gate;
 mod kill;
 mod lap;
 mod model;
+mod queue;
+mod queue_kill;
+mod queue_model;
 mod recover;
 mod wake;
 
@@ -12,7 +16,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use tempfile::TempDir;
 use tickpath_clock::Calibration;
-use tickpath_log::{Config, Next, Place, Policy, Reader, Registration, Start, Writer};
+use tickpath_log::{Config, Delivery, Next, Place, Policy, Pulled, Puller, Reader, Registration, Start, Writer};
 
 const ALL_POLICIES: [Policy; 3] = [Policy::Overwrite, Policy::Fail, Policy::Keep];
 
@@ -50,6 +54,14 @@ impl Scratch {
 
     fn writer(&self) -> Writer {
         Writer::open(&self.config, &Calibration::nanoseconds()).expect("the log can be written")
+    }
+
+    fn queue(&self) -> Writer {
+        Writer::open_queue(&self.config, &Calibration::nanoseconds()).expect("the queue can be pushed to")
+    }
+
+    fn puller(&self, delivery: Delivery) -> Puller {
+        Puller::open(self.place(), delivery).expect("the queue can be pulled from")
     }
 
     fn reader(&self, start: Start) -> Reader {
@@ -95,6 +107,18 @@ fn read_on(reader: &mut Reader, from: u64) -> u64 {
     });
     drained.expect("the log is sound");
     at
+}
+
+/// What a puller gets: numbers, and whether they are marked as redelivered. Each message must be what `payload` makes of
+/// its length.
+fn pull(puller: &mut Puller, limit: usize) -> Vec<(u64, bool)> {
+    let mut pulled = Vec::new();
+    let count = puller.pull(limit, |Pulled { message, redelivered }| {
+        assert_eq!(message.payload, payload(message.sequence, message.payload.len()), "message {}", message.sequence);
+        pulled.push((message.sequence, redelivered));
+    });
+    assert_eq!(count.expect("the queue is sound"), pulled.len());
+    pulled
 }
 
 /// A xorshift generator: the same seed gives the same script.

@@ -1,0 +1,118 @@
+//! What comes in, over one connection after the other.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use lapin::message::Delivery;
+use tickpath_bus_api::{ConnectError, ReceiveError};
+use tickpath_clock::Wait;
+
+use crate::error::ServerError;
+use crate::intake::Intake;
+use crate::place::Place;
+use crate::reconnect::Reconnect;
+use crate::server::Server;
+
+/// A topic or a queue that is received from, which outlives its connections.
+pub(crate) struct Inlet {
+    server: Arc<Server>,
+    place: Place,
+    wait: Wait,
+    /// None while it is made anew.
+    intake: Option<Intake>,
+    /// Some while the intake is made anew.
+    reconnect: Option<Reconnect>,
+}
+
+impl Inlet {
+    /// Connects.
+    pub fn open(server: Arc<Server>, place: Place, wait: Wait) -> Result<Self, ConnectError> {
+        let intake = Intake::open(&server, &place).map_err(|e| server.error(&e))?;
+        Ok(Self { server, place, wait, intake: Some(intake), reconnect: None })
+    }
+
+    /// True once after the connection was lost and made anew.
+    #[inline]
+    pub fn is_anew(&mut self) -> Result<bool, ReceiveError> {
+        if self.reconnect.is_some() { self.come_back() } else { Ok(false) }
+    }
+
+    /// The next message that is here.
+    #[inline]
+    pub fn take(&mut self) -> Option<Delivery> {
+        match self.intake.as_mut()?.take() {
+            Ok(delivery) => delivery,
+            Err(_lost) => {
+                self.lose();
+                None
+            }
+        }
+    }
+
+    /// Passes the time until something may be here.
+    pub fn wait(&mut self, timeout_ns: u64) {
+        if self.wait != Wait::Block {
+            self.wait.idle();
+            return;
+        }
+        let timeout = Duration::from_nanos(timeout_ns);
+        if let Some(intake) = &self.intake {
+            intake.wait(timeout);
+        } else if let Some(reconnect) = &mut self.reconnect {
+            reconnect.wait(timeout);
+        }
+    }
+
+    /// Remembers that a message is handed over.
+    pub fn hold(&mut self, delivery: &Delivery) {
+        if let Some(intake) = &mut self.intake {
+            intake.hold(delivery.delivery_tag);
+        }
+    }
+
+    /// How many messages of this connection are handed over and not acknowledged.
+    pub fn held(&self) -> usize {
+        self.intake.as_ref().map_or(0, Intake::held)
+    }
+
+    /// Acknowledges all that is handed over. False if the connection it came by is lost: then it comes again.
+    pub fn acknowledge(&mut self) -> bool {
+        self.settle(Intake::acknowledge)
+    }
+
+    /// Removes a message that is none of ours.
+    pub fn reject(&mut self, delivery: &Delivery) {
+        self.settle(|intake| intake.reject(delivery.delivery_tag));
+    }
+
+    fn settle(&mut self, how: impl FnOnce(&mut Intake) -> Result<(), ServerError>) -> bool {
+        let Some(intake) = &mut self.intake else { return false };
+        let is_settled = how(intake).is_ok();
+        if !is_settled {
+            self.lose();
+        }
+        is_settled
+    }
+
+    #[cold]
+    fn lose(&mut self) {
+        let lost = self.intake.take();
+        self.reconnect = Some(Reconnect::start(self.server.clone(), self.place.clone(), lost));
+    }
+
+    #[cold]
+    fn come_back(&mut self) -> Result<bool, ReceiveError> {
+        match self.reconnect.as_mut().and_then(Reconnect::outcome) {
+            None => Ok(false),
+            Some(Ok(intake)) => {
+                self.intake = Some(intake);
+                self.reconnect = None;
+                Ok(true)
+            }
+            Some(Err(e)) => {
+                self.lose();
+                Err(ReceiveError::Other(format!("{} {e}", self.server.name()).into()))
+            }
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! A connection to the broker, and the thread that waits for its socket.
+
+use std::io;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use lapin::protocol::constants::REPLY_SUCCESS;
+use lapin::{AsyncTcpStream, Channel, Connection, ConnectionProperties};
+use tokio::runtime::{Builder, Handle};
+use tokio::sync::oneshot;
+
+use crate::error::ServerError;
+use crate::server::Server;
+use crate::signal::complete;
+
+/// How long a server may take to accept, and to answer.
+const TIMEOUT: Duration = Duration::from_secs(5);
+
+/// How long it may take to say goodbye; then it is left without.
+const GOODBYE: Duration = Duration::from_secs(1);
+
+/// How the broker lists our connections.
+const CLIENT_NAME: &str = "tickpath";
+
+/// A connection, logged in. Its threads end with it.
+#[derive(Debug)]
+pub(crate) struct Link {
+    connection: Connection,
+    /// Last, so that it still runs while the connection is dropped.
+    _driver: Driver,
+}
+
+impl Link {
+    /// Connects and logs in.
+    pub fn open(server: &Server) -> Result<Self, ServerError> {
+        let addresses = server.addresses()?;
+        let driver = Driver::start().map_err(ServerError::Here)?;
+        let runtime = {
+            let _entered = driver.handle.enter();
+            lapin::runtime::default_runtime()?
+        };
+        let connecting = Connection::connector(
+            server.uri(),
+            runtime,
+            async move |_, runtime| {
+                let connected = AsyncTcpStream::connect(&runtime, addresses.clone()).await;
+                connected.map_err(lapin::Error::from)
+            },
+            ConnectionProperties::default().with_connection_name(CLIENT_NAME.into()),
+        );
+        let connected = complete(connecting, TIMEOUT).ok_or(ServerError::Timeout)?;
+        let connection = connected.map_err(|e| ServerError::from_handshake(e, server.has_login()))?;
+        Ok(Self { connection, _driver: driver })
+    }
+
+    /// Opens a channel. A refusal ends the channel on which it was asked for, and no other.
+    pub fn channel(&self) -> Result<Channel, ServerError> {
+        self.answer(self.connection.create_channel())
+    }
+
+    /// Asks, and waits for the answer.
+    pub fn answer<T>(&self, asked: impl Future<Output = lapin::Result<T>>) -> Result<T, ServerError> {
+        match complete(asked, TIMEOUT) {
+            Some(answer) => answer.map_err(ServerError::from),
+            None if self.connection.status().blocked() => Err(ServerError::Blocked),
+            None => Err(ServerError::Timeout),
+        }
+    }
+}
+
+impl Drop for Link {
+    fn drop(&mut self) {
+        // When it answers, what hung on the connection is removed, and what was not acknowledged is in its queue again.
+        // Else it finds the socket closed, and does the same then.
+        let _answered = complete(self.connection.close(REPLY_SUCCESS, "OK".into()), GOODBYE);
+    }
+}
+
+/// A thread that waits for sockets and timers on behalf of the client library.
+#[derive(Debug)]
+struct Driver {
+    handle: Handle,
+    /// Dropping it ends the thread.
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Driver {
+    fn start() -> io::Result<Self> {
+        let runtime = Builder::new_current_thread().enable_all().build()?;
+        let handle = runtime.handle().clone();
+        let (stop, stopped) = oneshot::channel();
+        let thread = std::thread::Builder::new().name("amqp".to_owned());
+        let thread = thread.spawn(move || {
+            let _dropped = runtime.block_on(stopped);
+            // Its sockets fail from here on, which ends the library's own thread.
+            runtime.shutdown_background();
+        })?;
+        Ok(Self { handle, stop: Some(stop), thread: Some(thread) })
+    }
+}
+
+impl Drop for Driver {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        if let Some(thread) = self.thread.take() {
+            // It panicked if this fails, and has ended all the same.
+            let _ended = thread.join();
+        }
+    }
+}

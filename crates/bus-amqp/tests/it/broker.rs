@@ -1,0 +1,111 @@
+//! The broker that the tests run against, and what somebody else sends to it.
+
+use std::net::TcpListener;
+
+use lapin::options::{BasicPublishOptions, ConfirmSelectOptions};
+use lapin::{BasicProperties, Connection as Client, ConnectionProperties};
+use tickpath_bus_amqp::AmqpBus;
+use tickpath_bus_api::Connection;
+use tickpath_clock::sleep_ns;
+
+/// Where the broker is.
+pub struct Broker {
+    /// `USER:PASSWORD@`, or nothing.
+    login: String,
+    /// `HOST:PORT`.
+    pub address: String,
+    /// `/VHOST`, or nothing.
+    path: String,
+}
+
+impl Broker {
+    /// The one that the environment names.
+    pub fn get() -> Self {
+        const START: &str = "start the brokers: scripts/brokers run -- cargo test";
+        let url = std::env::var("TICKPATH_AMQP").unwrap_or_else(|_| panic!("{START}"));
+        let rest = url.strip_prefix("amqp://").unwrap_or_else(|| panic!("TICKPATH_AMQP is no AMQP URL; {START}"));
+        let (authority, path) = match rest.find('/') {
+            Some(at) => rest.split_at(at),
+            None => (rest, ""),
+        };
+        let (login, address) = authority.split_at(authority.rfind('@').map_or(0, |at| at + 1));
+        Self { login: login.to_owned(), address: address.to_owned(), path: path.to_owned() }
+    }
+
+    /// Its URL.
+    pub fn url(&self) -> String {
+        self.url_at(&self.address)
+    }
+
+    /// The URL of the same broker behind this address.
+    pub fn url_at(&self, address: &str) -> String {
+        format!("amqp://{}{address}{}", self.login, self.path)
+    }
+
+    /// Its URL with this instead of the login.
+    pub fn url_with_login(&self, login: &str) -> String {
+        format!("amqp://{login}@{}{}", self.address, self.path)
+    }
+
+    /// Its URL with this instead of the virtual host.
+    pub fn url_with_path(&self, path: &str) -> String {
+        format!("amqp://{}{}{path}", self.login, self.address)
+    }
+}
+
+/// A name for a topic and a queue of one test, both removed at its end.
+pub struct Scratch {
+    pub bus: AmqpBus,
+    pub name: String,
+}
+
+impl Scratch {
+    /// On the broker itself.
+    pub fn new(suffix: &str) -> Self {
+        let bus = AmqpBus::connect(&Broker::get().url()).unwrap_or_else(|e| panic!("{e}"));
+        Self { bus, name: format!("tickpath:test-{}.{suffix}", std::process::id()) }
+    }
+
+    /// Checks that so many messages wait in the queue. The broker may count a moment later.
+    pub fn until_waiting(&self, count: u64) {
+        let mut waiting = None;
+        for _ in 0..6000 {
+            waiting = self.bus.waiting(&self.name).unwrap_or_else(|e| panic!("{e}"));
+            if waiting == Some(count) {
+                return;
+            }
+            sleep_ns(10_000_000);
+        }
+        panic!("{waiting:?} messages wait, and not {count}");
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = self.bus.remove(&self.name);
+        let _ = self.bus.remove_queue(&self.name);
+    }
+}
+
+/// Publishes these as somebody else, and sees them confirmed.
+pub fn publish_foreign(exchange: &str, key: &str, bodies: &[&str]) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let client = Client::connect(&Broker::get().url(), ConnectionProperties::default()).await.unwrap();
+        let channel = client.create_channel().await.unwrap();
+        channel.confirm_select(ConfirmSelectOptions::default()).await.unwrap();
+        for body in bodies {
+            let options = BasicPublishOptions { mandatory: true, immediate: false };
+            let properties = BasicProperties::default();
+            let publishing = channel.basic_publish(exchange.into(), key.into(), options, body.as_bytes(), properties);
+            let confirmation = publishing.await.unwrap().await.unwrap();
+            assert!(confirmation.is_ack() && confirmation.take_message().is_none(), "'{body}' came nowhere");
+        }
+        client.close(200, "OK".into()).await.unwrap();
+    });
+}
+
+/// A port on loopback that nobody listens on.
+pub fn free_port() -> u16 {
+    TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port()
+}

@@ -1,0 +1,119 @@
+//! A relay between client and broker, which can cut, stall and refuse connections as a bad network does.
+
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+
+use tickpath_clock::sleep_ns;
+
+/// What it does with connections and bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    /// Copies.
+    Open,
+    /// Accepts, and keeps the bytes to itself.
+    Stalled,
+    /// Closes new connections at once.
+    Refusing,
+    /// Ends.
+    Over,
+}
+
+/// A running relay.
+pub struct Relay {
+    port: u16,
+    state: Arc<State>,
+    accepting: Option<JoinHandle<()>>,
+}
+
+struct State {
+    broker: String,
+    mode: Mutex<Mode>,
+    streams: Mutex<Vec<TcpStream>>,
+}
+
+impl Relay {
+    /// Starts one to the broker at this address.
+    pub fn start(broker: &str) -> Self {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let state = State { broker: broker.to_owned(), mode: Mutex::new(Mode::Open), streams: Mutex::default() };
+        let state = Arc::new(state);
+        let accepting = std::thread::spawn({
+            let state = state.clone();
+            move || accept(&listener, &state)
+        });
+        Self { port, state, accepting: Some(accepting) }
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> String {
+        format!("127.0.0.1:{}", self.port)
+    }
+
+    /// From now on it does this.
+    pub fn set(&self, mode: Mode) {
+        *self.state.mode.lock().unwrap() = mode;
+    }
+
+    /// Cuts all connections.
+    pub fn cut(&self) {
+        for stream in self.state.streams.lock().unwrap().drain(..) {
+            // The other end may have gone already.
+            let _ = stream.shutdown(Shutdown::Both);
+        }
+    }
+}
+
+impl Drop for Relay {
+    fn drop(&mut self) {
+        self.set(Mode::Over);
+        self.cut();
+        let _ = TcpStream::connect(self.address());
+        let _ = self.accepting.take().map(JoinHandle::join);
+    }
+}
+
+impl State {
+    fn mode(&self) -> Mode {
+        *self.mode.lock().unwrap()
+    }
+}
+
+fn accept(listener: &TcpListener, state: &Arc<State>) {
+    for client in listener.incoming() {
+        match state.mode() {
+            Mode::Over => return,
+            Mode::Refusing => continue,
+            Mode::Open | Mode::Stalled => {}
+        }
+        let client = client.expect("a connection is accepted");
+        let broker = TcpStream::connect(&state.broker).expect("the broker answers");
+        for (from, to) in [(&client, &broker), (&broker, &client)] {
+            to.set_nodelay(true).unwrap();
+            state.streams.lock().unwrap().push(to.try_clone().unwrap());
+            let (from, to) = (from.try_clone().unwrap(), to.try_clone().unwrap());
+            let state = state.clone();
+            std::thread::spawn(move || copy(from, to, &state));
+        }
+    }
+}
+
+/// Copies until one side has gone, then tells the other one.
+fn copy(mut from: TcpStream, mut to: TcpStream, state: &State) {
+    let mut bytes = vec![0; 64 << 10];
+    while let Ok(read) = from.read(&mut bytes) {
+        if read == 0 {
+            break;
+        }
+        while state.mode() == Mode::Stalled {
+            sleep_ns(1_000_000);
+        }
+        if to.write_all(&bytes[..read]).is_err() {
+            break;
+        }
+    }
+    let _ = to.shutdown(Shutdown::Both);
+    let _ = from.shutdown(Shutdown::Both);
+}

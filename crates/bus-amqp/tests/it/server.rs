@@ -1,0 +1,330 @@
+//! What only a server can do: refuse, hang, hang up and come back, and serve others at the same place.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::time::Duration;
+
+use tickpath_bus_amqp::{AmqpBus, MAX_UNACKNOWLEDGED};
+use tickpath_bus_api::{
+    Connection, Delivery, Event, Gap, Policy, Publisher, Puller, Pusher, QueueConfig, Start, Subscriber, TopicConfig,
+};
+use tickpath_clock::{Wait, sleep_ns};
+
+use crate::broker::{Broker, Scratch, free_port, publish_foreign};
+use crate::relay::{Mode, Relay};
+
+const KIND: u8 = 16;
+
+/// What somebody else may send.
+const FOREIGN: [&str; 4] = ["", "hello", "{\"price\": 64000.25}", "0123456789abcdef0123456789abcdef"];
+
+#[test]
+fn a_subscriber_comes_back_and_says_so() {
+    for wait in [Wait::Yield, Wait::Block] {
+        let scratch = Scratch::new(&format!("subscriber-{wait}"));
+        let (relay, bus) = relayed();
+        let mut subscriber = subscriber(&bus, &scratch.name, wait);
+        let mut publisher = publisher(&scratch.bus, &scratch.name);
+        publisher.publish(1, KIND, b"before").unwrap();
+        assert_eq!(next(&mut *subscriber), Seen::message(1, b"before"));
+
+        relay.set(Mode::Refusing);
+        relay.cut();
+        for _ in 0..20 {
+            assert_eq!(subscriber.poll(8, &mut |event| panic!("{event:?} from nowhere")).unwrap(), 0);
+            subscriber.wait(10_000_000);
+        }
+        publisher.publish(2, KIND, b"missed").unwrap();
+
+        relay.set(Mode::Open);
+        assert_eq!(next(&mut *subscriber), Seen::Gap(Gap::Reconnected));
+        publisher.publish(3, KIND, b"after").unwrap();
+        assert_eq!(next(&mut *subscriber), Seen::message(3, b"after"));
+    }
+}
+
+#[test]
+fn a_publisher_comes_back_within_a_call() {
+    let scratch = Scratch::new("publisher");
+    let (relay, bus) = relayed();
+    let mut subscriber = subscriber(&scratch.bus, &scratch.name, Wait::Block);
+    let mut publisher = publisher(&bus, &scratch.name);
+    publisher.publish(1, KIND, b"before").unwrap();
+    assert_eq!(next(&mut *subscriber), Seen::message(1, b"before"));
+
+    relay.cut();
+    publisher.publish_batch(2, KIND, &[b"one", b"two"]).unwrap();
+    assert_eq!(next(&mut *subscriber), Seen::message(2, b"one"));
+    assert_eq!(next(&mut *subscriber), Seen::message(2, b"two"));
+
+    relay.set(Mode::Refusing);
+    relay.cut();
+    let error = publisher.publish(3, KIND, b"lost").unwrap_err().to_string();
+    assert!(error.starts_with(&format!("amqp://{} ", relay.address())) && error.contains("try again"), "{error}");
+    relay.set(Mode::Open);
+    publisher.publish(4, KIND, b"after").unwrap();
+    assert_eq!(next(&mut *subscriber), Seen::message(4, b"after"));
+}
+
+#[test]
+fn a_broker_that_hangs_is_not_waited_for_for_ever() {
+    let scratch = Scratch::new("hangs");
+    let (relay, bus) = relayed();
+    let mut publisher = publisher(&bus, &scratch.name);
+    publisher.publish(1, KIND, b"before").unwrap();
+    relay.set(Mode::Stalled);
+    let error = publisher.publish(2, KIND, b"stuck").unwrap_err().to_string();
+    assert!(error.contains("did not answer within 5 s"), "{error}");
+    relay.set(Mode::Open);
+    publisher.publish(3, KIND, b"after").unwrap();
+}
+
+#[test]
+fn what_a_cut_off_puller_has_not_acknowledged_comes_again() {
+    let scratch = Scratch::new("puller");
+    let (relay, bus) = relayed();
+    let mut puller = puller(&bus, &scratch.name, Delivery::AtLeastOnce);
+    let mut pusher = pusher(&scratch.bus, &scratch.name);
+    for number in 0..10 {
+        pusher.push(number, KIND, b"message").unwrap();
+    }
+    assert_eq!(pull(&mut *puller, 2), [(0, false), (1, false)]);
+    puller.acknowledge().unwrap();
+    assert_eq!(pull(&mut *puller, 2), [(2, false), (3, false)]);
+    relay.cut();
+    // Whether this finds the connection lost or loses it, the broker may not have it.
+    puller.acknowledge().unwrap();
+    let again = pull(&mut *puller, 8);
+    assert_eq!(again.iter().map(|(number, _)| *number).collect::<Vec<_>>(), (2..10).collect::<Vec<_>>());
+    assert!(again[0].1 && again[1].1, "{again:?}");
+    puller.acknowledge().unwrap();
+    drop(puller);
+    scratch.until_waiting(0);
+}
+
+#[test]
+fn what_a_dropped_puller_was_sent_ahead_waits_again() {
+    let scratch = Scratch::new("ahead");
+    for delivery in Delivery::ALL {
+        let mut puller = puller(&scratch.bus, &scratch.name, delivery);
+        pusher(&scratch.bus, &scratch.name).push_batch(1, KIND, &[&b"message"[..]; 20]).unwrap();
+        assert_eq!(pull(&mut *puller, 5).len(), 5);
+        puller.acknowledge().unwrap();
+        drop(puller);
+        scratch.until_waiting(15);
+        scratch.bus.remove_queue(&scratch.name).unwrap();
+    }
+}
+
+#[test]
+fn a_puller_that_holds_too_much_is_told() {
+    let most = usize::from(MAX_UNACKNOWLEDGED);
+    let scratch = Scratch::new("holds");
+    let mut puller = puller(&scratch.bus, &scratch.name, Delivery::AtLeastOnce);
+    let payloads = vec![&b"message"[..]; most + 100];
+    pusher(&scratch.bus, &scratch.name).push_batch(1, KIND, &payloads).unwrap();
+    assert_eq!(pull(&mut *puller, most).len(), most);
+    let error = puller.pull(1, &mut |pulled| panic!("{pulled:?}")).unwrap_err().to_string();
+    assert!(error.contains("acknowledge them"), "{error}");
+    puller.acknowledge().unwrap();
+    assert_eq!(pull(&mut *puller, 100).len(), 100);
+}
+
+#[test]
+fn a_queue_or_topic_that_somebody_removes_is_told_or_made_anew() {
+    let scratch = Scratch::new("removed");
+    let mut pusher = pusher(&scratch.bus, &scratch.name);
+    pusher.push(1, KIND, b"before").unwrap();
+    scratch.bus.remove_queue(&scratch.name).unwrap();
+    let error = pusher.push(2, KIND, b"nowhere").unwrap_err().to_string();
+    assert!(error.contains("no such queue") && error.contains("push again"), "{error}");
+    pusher.push(3, KIND, b"after").unwrap();
+    scratch.until_waiting(1);
+
+    let mut publisher = publisher(&scratch.bus, &scratch.name);
+    scratch.bus.remove(&scratch.name).unwrap();
+    publisher.publish(4, KIND, b"nobody listens").unwrap();
+}
+
+#[test]
+fn foreign_messages_on_a_topic_are_skipped() {
+    let scratch = Scratch::new("foreign-topic");
+    let mut subscriber = subscriber(&scratch.bus, &scratch.name, Wait::Block);
+    publish_foreign(&scratch.name, "any key", &FOREIGN);
+    publisher(&scratch.bus, &scratch.name).publish(6, KIND, b"ours").unwrap();
+    assert_eq!(next(&mut *subscriber), Seen::message(6, b"ours"));
+}
+
+#[test]
+fn foreign_messages_in_a_queue_are_skipped_and_removed() {
+    let scratch = Scratch::new("foreign-queue");
+    for delivery in Delivery::ALL {
+        let mut pusher = pusher(&scratch.bus, &scratch.name);
+        publish_foreign("", &scratch.name, &FOREIGN);
+        pusher.push(6, KIND, b"ours").unwrap();
+        publish_foreign("", &scratch.name, &FOREIGN);
+        pusher.push(7, KIND, b"ours").unwrap();
+        let mut puller = puller(&scratch.bus, &scratch.name, delivery);
+        assert_eq!(pull(&mut *puller, 2), [(6, false), (7, false)], "{delivery}");
+        puller.acknowledge().unwrap();
+        drop(puller);
+        scratch.until_waiting(0);
+    }
+}
+
+#[test]
+fn names_that_the_broker_reserves_are_carried() {
+    let mut scratch = Scratch::new("amq");
+    scratch.name = format!("amq.{}", scratch.name);
+    let mut subscriber = subscriber(&scratch.bus, &scratch.name, Wait::Block);
+    publisher(&scratch.bus, &scratch.name).publish(8, KIND, b"reserved").unwrap();
+    assert_eq!(next(&mut *subscriber), Seen::message(8, b"reserved"));
+    pusher(&scratch.bus, &scratch.name).push(9, KIND, b"reserved").unwrap();
+    assert_eq!(pull(&mut *puller(&scratch.bus, &scratch.name, Delivery::AtMostOnce), 1), [(9, false)]);
+}
+
+#[test]
+fn the_login_decides() {
+    let broker = Broker::get();
+    let words = ["refused the user name or the password", "check USER:PASSWORD@ in the URL"];
+    check(&broker.url_with_login("guest:wr0ng-s%40cret"), &words);
+    check(&broker.url_with_login("nobody:wr0ng-s%40cret"), &words);
+}
+
+#[test]
+fn the_virtual_host_decides() {
+    let broker = Broker::get();
+    AmqpBus::connect(&broker.url_with_path("/%2F")).unwrap_or_else(|e| panic!("{e}"));
+    check(&broker.url_with_path("/no-such-host-of-tickpath"), &["virtual host", "check /VHOST"]);
+}
+
+#[test]
+fn nobody_there_is_said_so() {
+    check(&format!("amqp://127.0.0.1:{}", free_port()), &["refused the connection", "start rabbitmq-server"]);
+    check("amqp://no-such-host.invalid", &["cannot be resolved", "check the host"]);
+}
+
+#[test]
+fn somebody_else_there_is_said_so() {
+    type Answer = fn(TcpStream);
+    let cases: [(Answer, &[&str]); 5] = [
+        (
+            |mut stream| answer(&mut stream, b"HTTP/1.1 400 Bad Request\r\n\r\n"),
+            &["not as RabbitMQ does", "check the port"],
+        ),
+        (|mut stream| answer(&mut stream, b"+OK POP3 ready\r\n"), &["not as RabbitMQ does", "check the port"]),
+        (|mut stream| answer(&mut stream, b"AMQP\x00\x01\x00\x00"), &["not as RabbitMQ does", "check the port"]),
+        (drop, &["connection", "try again"]),
+        (|stream| hold(&stream), &["did not answer within 5 s", "check host, port and firewall"]),
+    ];
+    for (behave, words) in cases {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+        let url = format!("amqp://ann:s%40cret@{}", listener.local_addr().unwrap());
+        let server = std::thread::spawn(move || behave(listener.accept().unwrap().0));
+        check(&url, words);
+        // It ends when the client's socket is closed, also after a silence.
+        server.join().unwrap();
+    }
+}
+
+/// Answers once, then waits until the other side has gone.
+fn answer(stream: &mut TcpStream, bytes: &[u8]) {
+    let mut question = [0; 64];
+    let _ = stream.read(&mut question);
+    let _ = stream.write_all(bytes);
+    hold(stream);
+}
+
+/// Reads until the other side has gone, and says nothing.
+fn hold(mut stream: &TcpStream) {
+    stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    let mut bytes = [0; 64];
+    loop {
+        match stream.read(&mut bytes) {
+            Ok(1..) => {}
+            Err(e) if e.kind() == ErrorKind::WouldBlock => panic!("a client that gave up keeps its socket"),
+            Ok(0) | Err(_) => return,
+        }
+    }
+}
+
+/// Connecting fails, with the server's name and these words.
+fn check(url: &str, words: &[&str]) {
+    let error = AmqpBus::connect(url).err().unwrap_or_else(|| panic!("{url} is connected to")).to_string();
+    for word in words {
+        assert!(error.contains(word), "'{word}' is not in: {error}");
+    }
+    assert!(error.starts_with("amqp://") && !error.contains("cret"), "{error}");
+}
+
+/// An event that stays.
+#[derive(Debug, PartialEq)]
+enum Seen {
+    Message { stamp: u64, payload: Vec<u8> },
+    Gap(Gap),
+}
+
+impl Seen {
+    fn message(stamp: u64, payload: &[u8]) -> Self {
+        Self::Message { stamp, payload: payload.to_vec() }
+    }
+}
+
+/// The next event, waited for up to a minute or so.
+fn next(subscriber: &mut dyn Subscriber) -> Seen {
+    let mut seen = None;
+    for _ in 0..60_000 {
+        let polled = subscriber.poll(1, &mut |event| {
+            seen = Some(match event {
+                Event::Message(message) => Seen::message(message.stamp, message.payload),
+                Event::Gap(gap) => Seen::Gap(gap),
+            });
+        });
+        polled.unwrap();
+        if let Some(seen) = seen {
+            return seen;
+        }
+        subscriber.wait(1_000_000);
+        sleep_ns(1_000_000);
+    }
+    panic!("nothing came");
+}
+
+/// Stamps of the next so many messages, and whether they are marked as redelivered; none is acknowledged.
+fn pull(puller: &mut dyn Puller, count: usize) -> Vec<(u64, bool)> {
+    let mut came = Vec::new();
+    for _ in 0..60_000 {
+        let missing = count - came.len();
+        let pulled = puller.pull(missing, &mut |pulled| came.push((pulled.message.stamp, pulled.redelivered)));
+        pulled.unwrap();
+        if came.len() == count {
+            return came;
+        }
+        puller.wait(1_000_000);
+    }
+    panic!("only {} of {count} messages came: {came:?}", came.len());
+}
+
+/// A bus behind a relay.
+fn relayed() -> (Relay, AmqpBus) {
+    let broker = Broker::get();
+    let relay = Relay::start(&broker.address);
+    let bus = AmqpBus::connect(&broker.url_at(&relay.address())).unwrap_or_else(|e| panic!("{e}"));
+    (relay, bus)
+}
+
+fn publisher(bus: &AmqpBus, topic: &str) -> Box<dyn Publisher> {
+    bus.publisher(topic, &TopicConfig::new(Policy::Overwrite)).unwrap_or_else(|e| panic!("{e}"))
+}
+
+fn subscriber(bus: &AmqpBus, topic: &str, wait: Wait) -> Box<dyn Subscriber> {
+    bus.subscriber(topic, Start::Now, wait).unwrap_or_else(|e| panic!("{e}"))
+}
+
+fn pusher(bus: &AmqpBus, queue: &str) -> Box<dyn Pusher> {
+    bus.pusher(queue, &QueueConfig::new(Delivery::AtLeastOnce)).unwrap_or_else(|e| panic!("{e}"))
+}
+
+fn puller(bus: &AmqpBus, queue: &str, delivery: Delivery) -> Box<dyn Puller> {
+    bus.puller(queue, &QueueConfig::new(delivery), Wait::Block).unwrap_or_else(|e| panic!("{e}"))
+}

@@ -1,0 +1,221 @@
+//! The processes that a case starts, and kills.
+
+use std::io::{BufRead, BufReader};
+use std::process::Child;
+use std::sync::mpsc::{Receiver, sync_channel};
+use std::time::Duration;
+
+use tickpath_clock::{Wait, sleep_ns};
+
+use super::Fixture;
+use super::message::{Deadline, publish};
+use super::pull::{Taken, hold, pull, try_push};
+use super::queue::{config, surest_delivery};
+use super::topic::usual;
+use crate::{Connection, Delivery, Puller, Start};
+
+/// What a child writes to its standard output when it is at work; what it has to say stands behind it.
+const READY: &str = "tickpath-child-is-ready";
+
+/// How many messages a child that holds messages holds.
+pub(super) const HELD: usize = 10;
+
+/// What a child process does until it is killed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// Publishes as fast as it can.
+    Publisher,
+    /// Receives as fast as it can.
+    Subscriber,
+    /// Subscribes, and never looks.
+    Stuck,
+    /// Sleeps until something comes.
+    Sleeper,
+    /// Pushes as fast as it can.
+    Pusher,
+    /// Pulls and acknowledges a few messages at a time.
+    Puller,
+    /// Pulls ten messages at least once, says which, and never acknowledges them.
+    Holder,
+    /// Pulls ten messages at most once, and says which.
+    Taker,
+}
+
+impl Role {
+    /// All roles.
+    pub const ALL: [Self; 8] = [
+        Self::Publisher,
+        Self::Subscriber,
+        Self::Stuck,
+        Self::Sleeper,
+        Self::Pusher,
+        Self::Puller,
+        Self::Holder,
+        Self::Taker,
+    ];
+
+    /// Those that publish or subscribe.
+    pub(super) const OF_TOPICS: [Self; 4] = [Self::Publisher, Self::Subscriber, Self::Stuck, Self::Sleeper];
+
+    /// A word that a command line can carry.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Publisher => "publisher",
+            Self::Subscriber => "subscriber",
+            Self::Stuck => "stuck",
+            Self::Sleeper => "sleeper",
+            Self::Pusher => "pusher",
+            Self::Puller => "puller",
+            Self::Holder => "holder",
+            Self::Taker => "taker",
+        }
+    }
+
+    /// The role with this name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|role| role.name() == name)
+    }
+}
+
+/// What a child process does with the topic or queue of this name. It ends by itself after a minute, should nobody
+/// kill it.
+pub fn run_child(connection: &dyn Connection, role: Role, name: &str) {
+    match role {
+        Role::Publisher => run_publisher(connection, name),
+        Role::Subscriber | Role::Stuck | Role::Sleeper => run_subscriber(connection, role, name),
+        Role::Pusher => run_pusher(connection, name),
+        Role::Puller => run_puller(connection, name),
+        Role::Holder => run_holder(connection, Delivery::AtLeastOnce, name),
+        Role::Taker => run_holder(connection, Delivery::AtMostOnce, name),
+    }
+}
+
+/// A child that does not outlive its case.
+pub(super) struct Running {
+    role: Role,
+    process: Child,
+    /// What it wrote behind [`READY`].
+    ready: Receiver<String>,
+}
+
+impl Running {
+    /// Starts a child.
+    pub fn spawn(fixture: &Fixture<'_>, role: Role, name: &str) -> Self {
+        let mut process = (fixture.spawn)(role, name);
+        let output = process.stdout.take().expect("the child's standard output is piped");
+        let (sender, ready) = sync_channel(1);
+        std::thread::spawn(move || {
+            // Read to the end, so that the child never waits for us.
+            for line in BufReader::new(output).lines().map_while(Result::ok) {
+                if let Some((_, said)) = line.split_once(READY) {
+                    let _ = sender.send(said.to_owned());
+                }
+            }
+        });
+        Self { role, process, ready }
+    }
+
+    /// Starts a child and waits until it is at work.
+    pub fn start(fixture: &Fixture<'_>, role: Role, name: &str) -> Self {
+        let running = Self::spawn(fixture, role, name);
+        running.until_ready();
+        running
+    }
+
+    /// Waits until it is at work; gives what it said then.
+    pub fn until_ready(&self) -> String {
+        let waited = self.ready.recv_timeout(Duration::from_secs(60));
+        waited.unwrap_or_else(|e| panic!("the {} child did not get to work: {e}", self.role.name()))
+    }
+
+    /// Its process.
+    pub fn pid(&self) -> u32 {
+        self.process.id()
+    }
+
+    /// Kills it with a signal that it cannot catch, and waits until it is gone.
+    pub fn kill(&mut self) {
+        self.process.kill().expect("killed");
+        self.process.wait().expect("gone");
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+fn run_publisher(connection: &dyn Connection, topic: &str) {
+    let deadline = Deadline::new();
+    let opened = connection.publisher(topic, &usual(connection));
+    let mut publisher = opened.unwrap_or_else(|e| panic!("no publisher: {e}"));
+    publish(&mut *publisher, 0..1);
+    println!("\n{READY}");
+    let mut number = 1;
+    while !deadline.is_over() {
+        publish(&mut *publisher, number..number + 1);
+        number += 1;
+    }
+}
+
+fn run_subscriber(connection: &dyn Connection, role: Role, topic: &str) {
+    let wait = if role == Role::Sleeper { Wait::Block } else { Wait::Yield };
+    let deadline = Deadline::new();
+    let opened = connection.subscriber(topic, Start::Now, wait);
+    let mut subscriber = opened.unwrap_or_else(|e| panic!("no subscriber: {e}"));
+    println!("\n{READY}");
+    while !deadline.is_over() {
+        if role == Role::Stuck {
+            sleep_ns(10_000_000);
+            continue;
+        }
+        subscriber.poll(64, &mut |_| {}).expect("polled");
+        subscriber.wait(1_000_000_000);
+    }
+}
+
+fn run_pusher(connection: &dyn Connection, queue: &str) {
+    let deadline = Deadline::new();
+    let opened = connection.pusher(queue, &config(surest_delivery(connection)));
+    let mut pusher = opened.unwrap_or_else(|e| panic!("no pusher: {e}"));
+    let mut number = 0;
+    while !deadline.is_over() {
+        if !try_push(&mut *pusher, number) {
+            sleep_ns(1_000_000);
+            continue;
+        }
+        number += 1;
+        if number == 1 {
+            println!("\n{READY}");
+        }
+    }
+}
+
+fn run_puller(connection: &dyn Connection, queue: &str) {
+    let deadline = Deadline::new();
+    let mut puller = open_puller(connection, surest_delivery(connection), queue);
+    println!("\n{READY}");
+    while !deadline.is_over() {
+        // Nobody can ask a killed process what it got: the case looks at what is left for the next one.
+        pull(&mut *puller, &mut Taken::default(), 7, "a child");
+    }
+}
+
+fn run_holder(connection: &dyn Connection, delivery: Delivery, queue: &str) {
+    let deadline = Deadline::new();
+    let mut puller = open_puller(connection, delivery, queue);
+    let mut taken = Taken::default();
+    hold(&mut *puller, &mut taken, HELD, "a child");
+    let numbers: Vec<String> = taken.all().iter().map(u64::to_string).collect();
+    println!("\n{READY} {}", numbers.join(" "));
+    while !deadline.is_over() {
+        sleep_ns(10_000_000);
+    }
+}
+
+fn open_puller(connection: &dyn Connection, delivery: Delivery, queue: &str) -> Box<dyn Puller> {
+    let opened = connection.puller(queue, &config(delivery), Wait::Block);
+    opened.unwrap_or_else(|e| panic!("no puller: {e}"))
+}

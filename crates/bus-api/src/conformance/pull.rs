@@ -1,0 +1,155 @@
+//! Pushing and pulling numbered messages, and what came of them.
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+
+use tickpath_clock::sleep_ns;
+
+use super::message::{Deadline, KIND, payload};
+use crate::{PublishError, Pulled, Puller, Pusher};
+
+/// How long a puller that sleeps waits at a time.
+const PAUSE_NS: u64 = 10_000_000;
+
+/// What pullers got of numbered messages; each message is checked to be whole.
+#[derive(Debug, Default)]
+pub(super) struct Taken {
+    /// Numbers in the order of coming, without the messages that were marked as redelivered.
+    pub fresh: Vec<u64>,
+    /// Numbers of messages that were marked.
+    pub again: Vec<u64>,
+    /// Sequence numbers in the order of coming, where the transport gives them.
+    pub sequences: Vec<u64>,
+}
+
+impl Taken {
+    /// Takes in one message.
+    pub fn take(&mut self, pulled: Pulled<'_>) {
+        let message = pulled.message;
+        let number = message.stamp;
+        assert!(message.kind == KIND && message.payload == payload(number), "message {number} is torn");
+        self.sequences.extend(message.sequence);
+        if pulled.redelivered { self.again.push(number) } else { self.fresh.push(number) }
+    }
+
+    /// Messages that came.
+    pub fn count(&self) -> usize {
+        self.fresh.len() + self.again.len()
+    }
+
+    /// All numbers, the marked ones last.
+    pub fn all(&self) -> Vec<u64> {
+        [&self.fresh[..], &self.again[..]].concat()
+    }
+}
+
+/// Pushes these numbers; where the queue is full, waits for whoever pulls.
+pub(super) fn push(pusher: &mut dyn Pusher, numbers: Range<u64>) {
+    let deadline = Deadline::new();
+    for number in numbers {
+        while !try_push(pusher, number) {
+            sleep_ns(1_000_000);
+            deadline.check("a full queue");
+        }
+    }
+}
+
+/// Pushes a number; false where the queue is full.
+pub(super) fn try_push(pusher: &mut dyn Pusher, number: u64) -> bool {
+    match pusher.push(number, KIND, &payload(number)) {
+        Ok(()) => true,
+        Err(PublishError::Full) => false,
+        Err(e) => panic!("message {number} is not pushed: {e}"),
+    }
+}
+
+/// Pulls once, and acknowledges what came; where nothing came, waits a moment. Gives how many came.
+pub(super) fn pull(puller: &mut dyn Puller, taken: &mut Taken, limit: usize, what: &str) -> usize {
+    let pulled = look(puller, taken, limit, what);
+    if pulled > 0 {
+        puller.acknowledge().unwrap_or_else(|e| panic!("{what}: {e}"));
+    }
+    pulled
+}
+
+/// Pulls and acknowledges until this is so.
+pub(super) fn pull_until(
+    puller: &mut dyn Puller,
+    taken: &mut Taken,
+    what: &str,
+    mut is_done: impl FnMut(&Taken) -> bool,
+) {
+    let deadline = Deadline::new();
+    while !is_done(&*taken) {
+        pull(puller, taken, 64, what);
+        deadline.check(what);
+    }
+}
+
+/// Pulls exactly so many, and acknowledges none.
+pub(super) fn hold(puller: &mut dyn Puller, taken: &mut Taken, count: usize, what: &str) {
+    let deadline = Deadline::new();
+    let mut missing = count;
+    while missing > 0 {
+        missing -= look(puller, taken, missing, what);
+        deadline.check(what);
+    }
+}
+
+/// Stamp, kind and payload of the next message, which is acknowledged.
+pub(super) fn next(puller: &mut dyn Puller, what: &str) -> (u64, u8, Vec<u8>) {
+    let deadline = Deadline::new();
+    let mut found = None;
+    while found.is_none() {
+        let pulled = puller.pull(1, &mut |pulled| {
+            let message = pulled.message;
+            found = Some((message.stamp, message.kind, message.payload.to_vec()));
+        });
+        if pulled.unwrap_or_else(|e| panic!("{what}: {e}")) == 0 {
+            puller.wait(PAUSE_NS);
+        }
+        deadline.check(what);
+    }
+    puller.acknowledge().unwrap_or_else(|e| panic!("{what}: {e}"));
+    found.expect("found")
+}
+
+/// Checks that nothing comes.
+pub(super) fn stays_empty(puller: &mut dyn Puller) {
+    for _ in 0..10 {
+        let pulled = puller.pull(8, &mut |pulled| panic!("something came where nothing can be: {pulled:?}"));
+        assert_eq!(pulled.expect("pulled"), 0);
+        puller.wait(1_000_000);
+    }
+}
+
+/// Checks that these numbers came, each once, in whatever order.
+pub(super) fn each_once(came: &[u64], expected: impl IntoIterator<Item = u64>, what: &str) {
+    none_twice(came, what);
+    let came: BTreeSet<u64> = came.iter().copied().collect();
+    let expected: BTreeSet<u64> = expected.into_iter().collect();
+    let lost: Vec<_> = expected.difference(&came).collect();
+    let wrong: Vec<_> = came.difference(&expected).collect();
+    assert!(lost.is_empty() && wrong.is_empty(), "{what}: lost {lost:?}, and got what is not to come: {wrong:?}");
+}
+
+/// Checks that no number came twice.
+pub(super) fn none_twice(came: &[u64], what: &str) {
+    let mut sorted = came.to_vec();
+    sorted.sort_unstable();
+    let twice: Vec<u64> = sorted.windows(2).filter(|pair| pair[0] == pair[1]).map(|pair| pair[0]).collect();
+    assert!(twice.is_empty(), "{what}: came more than once: {twice:?}");
+}
+
+/// Pulls once; where nothing came, waits a moment. Gives how many came.
+fn look(puller: &mut dyn Puller, taken: &mut Taken, limit: usize, what: &str) -> usize {
+    let before = taken.count();
+    let pulled = puller.pull(limit, &mut |pulled| taken.take(pulled));
+    let pulled = pulled.unwrap_or_else(|e| panic!("{what}: {e}"));
+    assert_eq!(pulled, taken.count() - before, "{what}: it says how many it handed over");
+    assert!(pulled <= limit, "{what}: {pulled} messages came, where {limit} were asked for");
+    if pulled == 0 {
+        puller.wait(PAUSE_NS);
+    }
+    pulled
+}

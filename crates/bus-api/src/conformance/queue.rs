@@ -1,0 +1,420 @@
+//! Cases of pushing and pulling.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::sync_channel;
+
+use tickpath_clock::{Wait, sleep_ns};
+
+use super::message::{Deadline, KIND};
+use super::pull::{Taken, each_once, hold, next, pull, pull_until, push, stays_empty};
+use super::{Case, Fixture, GOOD_NAMES, bad_names, queue_process, refused, refused_name};
+use crate::{ConnectError, Connection, Delivery, PublishError, Puller, Pusher, QueueCapabilities, QueueConfig};
+
+/// The cases of queues, by name.
+pub const QUEUE_CASES: &[(&str, Case)] = &[
+    ("order", order),
+    ("batch", batch),
+    ("shared", shared),
+    ("kept", kept),
+    ("acknowledge", acknowledge),
+    ("at_most_once", at_most_once),
+    ("unsupported", unsupported),
+    ("second_pusher", second_pusher),
+    ("count", count),
+    ("sizes", sizes),
+    ("kinds", kinds),
+    ("names", names),
+    ("waiting", waiting),
+    ("removal", removal),
+    ("puller_killed", queue_process::puller_killed),
+    ("pusher_killed", queue_process::pusher_killed),
+    ("killed_anywhere", queue_process::killed_anywhere),
+];
+
+/// One puller gets every message once, whole, unmarked, and in the order of pushing where that is promised.
+fn order(fixture: &Fixture<'_>) {
+    const COUNT: u64 = 600;
+    for queue in fixture.queues("order") {
+        let mut puller = queue.puller(Wait::Yield);
+        let mut pusher = queue.pusher();
+        let mut taken = Taken::default();
+        for last in (30..=COUNT).step_by(30) {
+            push(&mut *pusher, last - 30..last);
+            pull_until(&mut *puller, &mut taken, "order", |taken| taken.count() as u64 >= last);
+        }
+        stays_empty(&mut *puller);
+        assert!(taken.again.is_empty(), "marked, though nobody else pulls: {:?}", taken.again);
+        each_once(&taken.fresh, 0..COUNT, "order");
+        let numbered = taken.sequences.len() as u64;
+        assert!(numbered == 0 || numbered == COUNT, "{numbered} of {COUNT} messages have sequence numbers");
+        if queue.capabilities().ordered {
+            check_rising(&taken.fresh);
+        } else {
+            taken.sequences.sort_unstable();
+        }
+        check_rising(&taken.sequences);
+        queue.until_waiting(0);
+    }
+}
+
+/// A batch is its messages; where one does not fit, those before it are pushed and counted.
+fn batch(fixture: &Fixture<'_>) {
+    let queue = fixture.queue("batch");
+    let mut puller = queue.puller(Wait::Yield);
+    let mut pusher = queue.pusher();
+    let too_large = vec![0; 1 << 25];
+    let short: Vec<Vec<u8>> = (0u8..100).map(|n| vec![n; usize::from(n)]).collect();
+    let mut payloads: Vec<&[u8]> = short.iter().map(Vec::as_slice).collect();
+    pusher.push_batch(7, KIND, &payloads).expect("the batch is pushed");
+    pusher.push_batch(7, KIND, &[]).expect("nothing is pushed");
+    payloads[50] = &too_large;
+    let error = pusher.push_batch(7, KIND, &payloads).expect_err("the message in the middle is too large");
+    assert_eq!(error.done, 50, "{error}");
+    assert!(matches!(error.error, PublishError::TooLarge { .. }), "{error}");
+    let mut came: Vec<_> = (0..150).map(|_| next(&mut *puller, "batch")).collect();
+    stays_empty(&mut *puller);
+    let mut expected: Vec<_> = short.iter().chain(&short[..50]).map(|sent| (7u64, KIND, sent.clone())).collect();
+    if !queue.capabilities().ordered {
+        came.sort_unstable();
+        expected.sort_unstable();
+    }
+    assert!(came == expected, "the batches came with other messages, or in another order");
+}
+
+/// Pullers share the messages: each message comes to one of them, once.
+fn shared(fixture: &Fixture<'_>) {
+    const COUNT: u64 = 3_000;
+    for queue in fixture.queues("shared") {
+        let pullers: Vec<_> = (0..3).map(|_| queue.puller(Wait::Block)).collect();
+        let mut pusher = queue.pusher();
+        let together = &AtomicU64::new(0);
+        let came: Vec<u64> = std::thread::scope(|scope| {
+            let start = |puller| scope.spawn(move || pull_together(puller, together, COUNT));
+            let pulling: Vec<_> = pullers.into_iter().map(start).collect();
+            push(&mut *pusher, 0..COUNT);
+            pulling.into_iter().flat_map(|thread| thread.join().expect("pulled").all()).collect()
+        });
+        each_once(&came, 0..COUNT, "shared");
+    }
+}
+
+/// What is pushed before anybody pulls is there for who comes, where that is promised.
+fn kept(fixture: &Fixture<'_>) {
+    for queue in fixture.queues("kept") {
+        if !queue.capabilities().keeps_without_puller {
+            return;
+        }
+        push(&mut *queue.pusher(), 0..100);
+        let mut puller = queue.puller(Wait::Block);
+        let mut taken = Taken::default();
+        pull_until(&mut *puller, &mut taken, "kept", |taken| taken.count() >= 100);
+        stays_empty(&mut *puller);
+        each_once(&taken.all(), 0..100, "kept");
+    }
+}
+
+/// At least once: what was acknowledged never comes again. What a puller held when it was dropped does, marked.
+fn acknowledge(fixture: &Fixture<'_>) {
+    let Some(queue) = fixture.queue_if_supported("acknowledge", Delivery::AtLeastOnce) else { return };
+    let [mut done, mut held, mut rest] = <[Taken; 3]>::default();
+    let mut first = queue.puller(Wait::Block);
+    push(&mut *queue.pusher(), 0..50);
+    hold(&mut *first, &mut done, 10, "to be acknowledged");
+    first.acknowledge().expect("acknowledged");
+    hold(&mut *first, &mut held, 10, "to be held");
+    drop(first);
+    let mut second = queue.puller(Wait::Block);
+    pull_until(&mut *second, &mut rest, "after a dropped puller", |rest| rest.count() >= 40);
+    stays_empty(&mut *second);
+    let done = done.all();
+    each_once(&rest.all(), (0..50).filter(|number| !done.contains(number)), "after a dropped puller");
+    check_marked(&rest, &held.all());
+    if queue.capabilities().ordered {
+        check_rising(&rest.fresh);
+    }
+}
+
+/// At most once: what was handed over never comes again, also if nobody acknowledged it; the rest is kept.
+fn at_most_once(fixture: &Fixture<'_>) {
+    let Some(queue) = fixture.queue_if_supported("taken", Delivery::AtMostOnce) else { return };
+    if !queue.capabilities().keeps_without_puller {
+        return;
+    }
+    let [mut gone, mut rest] = <[Taken; 2]>::default();
+    let mut first = queue.puller(Wait::Block);
+    push(&mut *queue.pusher(), 0..50);
+    hold(&mut *first, &mut gone, 10, "at most once");
+    drop(first);
+    let mut second = queue.puller(Wait::Block);
+    pull_until(&mut *second, &mut rest, "after a dropped puller", |rest| rest.count() >= 40);
+    stays_empty(&mut *second);
+    let gone = gone.all();
+    each_once(&rest.all(), (0..50).filter(|number| !gone.contains(number)), "after a dropped puller");
+}
+
+/// A delivery that does not exist here is refused in words.
+fn unsupported(fixture: &Fixture<'_>) {
+    for delivery in Delivery::ALL {
+        let queue = fixture.queue_by("unsupported", delivery);
+        if !queue.capabilities().deliveries.contains(&delivery) {
+            refused(queue.connection.pusher(&queue.name, &queue.config), delivery.name());
+            refused(queue.connection.puller(&queue.name, &queue.config, Wait::Yield), delivery.name());
+        }
+    }
+}
+
+/// A queue has one pusher where the transport says so, and the second is told who the first one is.
+fn second_pusher(fixture: &Fixture<'_>) {
+    let queue = fixture.queue("second");
+    let mut puller = queue.puller(Wait::Block);
+    let mut first = queue.pusher();
+    let second = queue.connection.pusher(&queue.name, &queue.config);
+    let mut second = if queue.capabilities().single_pusher {
+        let error = second.err().expect("a second pusher is refused");
+        assert!(matches!(error, ConnectError::HasPublisher(_)), "{error}");
+        assert!(error.to_string().contains(&std::process::id().to_string()), "{error}");
+        push(&mut *first, 0..1);
+        drop(first);
+        queue.pusher()
+    } else {
+        push(&mut *first, 0..1);
+        second.expect("a second pusher is welcome")
+    };
+    push(&mut *second, 1..2);
+    let mut taken = Taken::default();
+    pull_until(&mut *puller, &mut taken, "two pushers", |taken| taken.count() >= 2);
+    each_once(&taken.all(), 0..2, "two pushers");
+}
+
+/// How many messages wait is told where the transport can; in a queue that is not there none do.
+fn count(fixture: &Fixture<'_>) {
+    for queue in fixture.queues("count") {
+        queue.until_waiting(0);
+        if !queue.capabilities().keeps_without_puller {
+            return;
+        }
+        // Nobody pulls yet: what a puller has fetched ahead may not count.
+        push(&mut *queue.pusher(), 0..25);
+        queue.until_waiting(25);
+        let mut puller = queue.puller(Wait::Block);
+        let mut taken = Taken::default();
+        pull_until(&mut *puller, &mut taken, "count", |taken| taken.count() >= 25);
+        queue.until_waiting(0);
+    }
+}
+
+/// The empty payload passes, and the longest; a longer one is refused with the limit, and the limit is true.
+fn sizes(fixture: &Fixture<'_>) {
+    const FAR_TOO_LARGE: usize = 1 << 25;
+    let queue = fixture.queue("sizes");
+    let mut puller = queue.puller(Wait::Yield);
+    let mut pusher = queue.pusher();
+    let error = pusher.push(0, KIND, &vec![0; FAR_TOO_LARGE]).expect_err("far too large");
+    let PublishError::TooLarge { bytes: FAR_TOO_LARGE, limit } = error else { panic!("{error}") };
+    let most = queue.capabilities().max_payload;
+    assert!(limit >= most, "{limit} passes, but {most} is promised");
+    let larger = pusher.push(0, KIND, &vec![0; limit + 1]).expect_err("one more than the limit");
+    assert!(matches!(larger, PublishError::TooLarge { .. }), "{larger}");
+    for bytes in [0, 1, 7, 8, 9, 63, 64, 65, 4096, most - 1, most, limit] {
+        let sent: Vec<u8> = (0..bytes).map(|at| (at % 251) as u8).collect();
+        pusher.push(bytes as u64, KIND, &sent).expect("it fits");
+        let message = next(&mut *puller, "sizes");
+        assert!(message == (bytes as u64, KIND, sent), "{bytes} bytes came as {} bytes", message.2.len());
+    }
+}
+
+/// Kinds from 16 on are the user's and come as they were sent, with their stamps; lower ones are refused.
+fn kinds(fixture: &Fixture<'_>) {
+    let queue = fixture.queue("kinds");
+    let mut puller = queue.puller(Wait::Yield);
+    let mut pusher = queue.pusher();
+    for kind in 0..=u8::MAX {
+        let stamp = u64::MAX - u64::from(kind);
+        let pushed = pusher.push(stamp, kind, &[kind]);
+        if kind < 16 {
+            let error = pushed.expect_err("reserved kinds are refused");
+            assert!(error.to_string().contains("use 16 to 255"), "{error}");
+        } else {
+            pushed.expect("pushed");
+            assert_eq!(next(&mut *puller, "kinds"), (stamp, kind, vec![kind]));
+        }
+    }
+    stays_empty(&mut *puller);
+}
+
+/// Names that could leave the place, or that another transport could not carry, are refused everywhere, in words.
+fn names(fixture: &Fixture<'_>) {
+    let connection = (fixture.connect)();
+    let config = config(surest_delivery(&*connection));
+    for bad in &bad_names() {
+        refused_name(connection.pusher(bad, &config).err(), "queue", bad);
+        refused_name(connection.puller(bad, &config, Wait::Yield).err(), "queue", bad);
+        refused_name(connection.waiting(bad).err(), "queue", bad);
+        refused_name(connection.remove_queue(bad).err(), "queue", bad);
+    }
+    for good in GOOD_NAMES {
+        let queue = fixture.queue(good);
+        let mut puller = queue.puller(Wait::Block);
+        push(&mut *queue.pusher(), 0..1);
+        assert_eq!(next(&mut *puller, good).0, 0);
+    }
+}
+
+/// However a puller waits, each message ends its waiting.
+fn waiting(fixture: &Fixture<'_>) {
+    const COUNT: u64 = 100;
+    const LONG_NS: u64 = 120_000_000_000;
+    for wait in [Wait::Busy, Wait::Yield, Wait::Block] {
+        let queue = fixture.queue(wait.name());
+        let mut puller = queue.puller(wait);
+        let mut pusher = queue.pusher();
+        let mut taken = Taken::default();
+        let deadline = Deadline::new();
+        std::thread::scope(|scope| {
+            let (ask, asked) = sync_channel(1);
+            scope.spawn(move || {
+                for number in asked {
+                    push(&mut *pusher, number..number + 1);
+                }
+            });
+            for number in 0..COUNT {
+                ask.send(number).expect("the pusher lives");
+                while taken.count() as u64 <= number {
+                    puller.wait(LONG_NS);
+                    puller.pull(8, &mut |pulled| taken.take(pulled)).expect("pulled");
+                    // One that is not woken sleeps beyond this.
+                    deadline.check(wait.name());
+                }
+                puller.acknowledge().expect("acknowledged");
+            }
+        });
+        each_once(&taken.all(), 0..COUNT, wait.name());
+    }
+}
+
+/// A queue can be removed, also twice, also if it never was: what was in it is gone, and its name is free.
+fn removal(fixture: &Fixture<'_>) {
+    for queue in fixture.queues("removal") {
+        queue.remove();
+        for first in [0, 100] {
+            let mut puller = queue.puller(Wait::Block);
+            stays_empty(&mut *puller);
+            push(&mut *queue.pusher(), first..first + 10);
+            let mut taken = Taken::default();
+            hold(&mut *puller, &mut taken, 5, "a queue anew");
+            puller.acknowledge().expect("acknowledged");
+            assert!(taken.all().iter().all(|&number| number >= first), "from a removed queue: {taken:?}");
+            drop(puller);
+            queue.remove();
+            queue.until_waiting(0);
+        }
+        queue.remove();
+    }
+}
+
+/// A queue of one case, removed at its end.
+pub(super) struct Queue {
+    pub connection: Box<dyn Connection>,
+    pub name: String,
+    pub config: QueueConfig,
+}
+
+impl Fixture<'_> {
+    /// By the surest delivery.
+    pub(super) fn queue(&self, suffix: &str) -> Queue {
+        self.queue_by(suffix, surest_delivery(&*(self.connect)()))
+    }
+
+    /// One for each delivery.
+    pub(super) fn queues(&self, suffix: &str) -> impl Iterator<Item = Queue> {
+        let deliveries = (self.connect)().queue_capabilities().deliveries;
+        deliveries.iter().map(move |&delivery| self.queue_by(suffix, delivery))
+    }
+
+    fn queue_if_supported(&self, suffix: &str, delivery: Delivery) -> Option<Queue> {
+        let queue = self.queue_by(suffix, delivery);
+        queue.capabilities().deliveries.contains(&delivery).then_some(queue)
+    }
+
+    fn queue_by(&self, suffix: &str, delivery: Delivery) -> Queue {
+        let name = format!("{}.{suffix}.{delivery}", self.topic);
+        Queue { connection: (self.connect)(), name, config: config(delivery) }
+    }
+}
+
+impl Queue {
+    pub fn capabilities(&self) -> QueueCapabilities {
+        self.connection.queue_capabilities()
+    }
+
+    pub fn pusher(&self) -> Box<dyn Pusher> {
+        let opened = self.connection.pusher(&self.name, &self.config);
+        opened.unwrap_or_else(|e| panic!("no pusher of {}: {e}", self.name))
+    }
+
+    pub fn puller(&self, wait: Wait) -> Box<dyn Puller> {
+        let opened = self.connection.puller(&self.name, &self.config, wait);
+        opened.unwrap_or_else(|e| panic!("no puller of {}: {e}", self.name))
+    }
+
+    pub fn waiting(&self) -> Option<u64> {
+        self.connection.waiting(&self.name).unwrap_or_else(|e| panic!("no count of {}: {e}", self.name))
+    }
+
+    /// Checks that so many messages wait, where that can be told. A server may count a moment later.
+    pub fn until_waiting(&self, count: u64) {
+        let expected = self.capabilities().counts_waiting.then_some(count);
+        let deadline = Deadline::new();
+        loop {
+            let waiting = self.waiting();
+            if waiting == expected {
+                return;
+            }
+            assert!(!deadline.is_over(), "{waiting:?} messages wait in {}, not {expected:?}", self.name);
+            sleep_ns(1_000_000);
+        }
+    }
+
+    fn remove(&self) {
+        self.connection.remove_queue(&self.name).unwrap_or_else(|e| panic!("{} is not removed: {e}", self.name));
+    }
+}
+
+impl Drop for Queue {
+    fn drop(&mut self) {
+        let _ = self.connection.remove_queue(&self.name);
+    }
+}
+
+/// How all cases and their processes open a queue: a death that shows only in silence is to show within seconds.
+pub(super) fn config(delivery: Delivery) -> QueueConfig {
+    QueueConfig { silence_ns: 2_000_000_000, ..QueueConfig::new(delivery) }
+}
+
+/// At least once, where that exists.
+pub(super) fn surest_delivery(connection: &dyn Connection) -> Delivery {
+    let deliveries = connection.queue_capabilities().deliveries;
+    if deliveries.contains(&Delivery::AtLeastOnce) { Delivery::AtLeastOnce } else { deliveries[0] }
+}
+
+/// What was held and not acknowledged came again, marked.
+pub(super) fn check_marked(taken: &Taken, held: &[u64]) {
+    let unmarked: Vec<_> = held.iter().filter(|number| !taken.again.contains(number)).collect();
+    assert!(unmarked.is_empty(), "these were held by another puller, and are not marked as redelivered: {unmarked:?}");
+}
+
+fn check_rising(numbers: &[u64]) {
+    assert!(numbers.is_sorted_by(|a, b| a < b), "not in the order of pushing: {numbers:?}");
+}
+
+/// Pulls until all who pull together have so many.
+fn pull_together(mut puller: Box<dyn Puller>, together: &AtomicU64, count: u64) -> Taken {
+    let mut taken = Taken::default();
+    let deadline = Deadline::new();
+    while together.load(Ordering::Relaxed) < count {
+        let pulled = pull(&mut *puller, &mut taken, 16, "shared");
+        together.fetch_add(pulled as u64, Ordering::Relaxed);
+        deadline.check("shared");
+    }
+    taken
+}

@@ -1,0 +1,126 @@
+//! Cases in which processes that push or pull are killed.
+
+use std::ops::Range;
+
+use tickpath_clock::{Clock, HostClock, Wait, sleep_ns};
+
+use super::Fixture;
+use super::child::{HELD, Role, Running};
+use super::message::{Deadline, mix};
+use super::pull::{Taken, each_once, none_twice, pull, pull_until, push, stays_empty};
+use super::queue::check_marked;
+use crate::{Delivery, Puller, Pusher};
+
+/// What a killed puller held comes to the next one, marked, and nothing is lost; at most once, what it took is gone.
+pub(super) fn puller_killed(fixture: &Fixture<'_>) {
+    const COUNT: u64 = 1_000;
+    for queue in fixture.queues("puller-killed") {
+        if !queue.capabilities().keeps_without_puller {
+            return;
+        }
+        let (role, comes_again) = match queue.config.delivery {
+            Delivery::AtLeastOnce => (Role::Holder, true),
+            Delivery::AtMostOnce => (Role::Taker, false),
+        };
+        push(&mut *queue.pusher(), 0..COUNT);
+        let mut child = Running::spawn(fixture, role, &queue.name);
+        let held: Vec<u64> = child.until_ready().split_whitespace().map(|n| n.parse().expect("a number")).collect();
+        assert_eq!(held.len(), HELD, "{held:?}");
+        child.kill();
+        let mut expected: Vec<u64> = (0..COUNT).collect();
+        expected.retain(|number| comes_again || !held.contains(number));
+        let mut puller = queue.puller(Wait::Block);
+        let mut taken = Taken::default();
+        pull_until(&mut *puller, &mut taken, "after a killed puller", |taken| taken.count() >= expected.len());
+        stays_empty(&mut *puller);
+        each_once(&taken.all(), expected, "after a killed puller");
+        if comes_again {
+            check_marked(&taken, &held);
+        }
+    }
+}
+
+/// What a killed pusher had pushed is there without a hole, each message once; the next pusher goes on.
+pub(super) fn pusher_killed(fixture: &Fixture<'_>) {
+    /// The number that the next pusher begins with.
+    const NEXT: u64 = 1 << 40;
+    for round in 0..3 {
+        let queue = fixture.queue(&format!("pusher-killed-{round}"));
+        let mut puller = queue.puller(Wait::Block);
+        let mut taken = Taken::default();
+        let mut child = Running::start(fixture, Role::Pusher, &queue.name);
+        pull_until(&mut *puller, &mut taken, "from a child", |taken| taken.count() >= 200);
+        child.kill();
+        let mut pusher = queue.pusher();
+        std::thread::scope(|scope| {
+            // Beside the pulling: the child may have left the queue full.
+            scope.spawn(move || push(&mut *pusher, NEXT..NEXT + 10));
+            pull_until(&mut *puller, &mut taken, "after a killed pusher", |taken| {
+                let (old, new): (Vec<u64>, Vec<u64>) = taken.all().into_iter().partition(|&number| number < NEXT);
+                new.len() >= 10 && old.iter().all(|&number| number < old.len() as u64)
+            });
+        });
+        let came = taken.all();
+        let old = came.iter().filter(|&&number| number < NEXT).count() as u64;
+        each_once(&came, (0..old).chain(NEXT..NEXT + 10), "after a killed pusher");
+    }
+}
+
+/// Whatever pullers were doing when they were killed, the next one gets no message twice unless it is marked, the queue
+/// comes to be empty, and what is pushed then comes through.
+pub(super) fn killed_anywhere(fixture: &Fixture<'_>) {
+    const ROUNDS: u64 = 10;
+    const COUNT: u64 = 200;
+    let queue = fixture.queue("killed-anywhere");
+    let is_kept = queue.capabilities().keeps_without_puller;
+    let seed = HostClock::get().expect("the host has a clock").ticks();
+    println!("seed {seed}");
+    // Where nothing is kept without a puller, one is there from the start.
+    let early = (!is_kept).then(|| queue.puller(Wait::Block));
+    let mut pusher = queue.pusher();
+    for round in 0..ROUNDS {
+        let child = Running::spawn(fixture, Role::Puller, &queue.name);
+        if round.is_multiple_of(2) {
+            child.until_ready();
+        }
+        push_and_kill(&mut *pusher, round * COUNT..(round + 1) * COUNT, child, mix(seed ^ round) % COUNT);
+    }
+    let mut puller = early.unwrap_or_else(|| queue.puller(Wait::Block));
+    let mut taken = Taken::default();
+    let fresh = ROUNDS * COUNT;
+    let end = push_until_one_comes(&mut *pusher, &mut *puller, &mut taken, fresh);
+    pull_until(&mut *puller, &mut taken, "what is left", |taken| {
+        let came = taken.all();
+        (!is_kept || (fresh..end).all(|number| came.contains(&number))) && matches!(queue.waiting(), None | Some(0))
+    });
+    none_twice(&taken.fresh, "messages that are not marked as redelivered");
+}
+
+/// Pushes these numbers, and kills the child after so many of them.
+fn push_and_kill(pusher: &mut dyn Pusher, numbers: Range<u64>, mut child: Running, after: u64) {
+    let last = numbers.start + after;
+    for number in numbers {
+        push(pusher, number..number + 1);
+        if number == last {
+            child.kill();
+        }
+        // Else all would be pushed before a child is at work.
+        sleep_ns(200_000);
+    }
+}
+
+/// Pushes from this number on until something of it comes: what is not kept, a server may give to a puller that it does
+/// not know to be dead yet. Gives the number after the last.
+fn push_until_one_comes(pusher: &mut dyn Pusher, puller: &mut dyn Puller, taken: &mut Taken, first: u64) -> u64 {
+    let deadline = Deadline::new();
+    let mut next = first;
+    while taken.all().iter().all(|&number| number < first) {
+        push(pusher, next..next + 1);
+        next += 1;
+        for _ in 0..10 {
+            pull(puller, taken, 64, "after killed pullers");
+        }
+        deadline.check("after killed pullers");
+    }
+    next
+}

@@ -1,0 +1,106 @@
+//! Where an adapter whose client library has threads of its own leaves what came, for the thread that polls.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// A queue between a client library's thread and the one that polls. Clones are the same mailbox.
+#[derive(Debug)]
+pub struct Mailbox<T> {
+    inner: Arc<Inner<T>>,
+}
+
+#[derive(Debug)]
+struct Inner<T> {
+    items: Mutex<VecDeque<T>>,
+    /// How many there are, so that an empty poll takes no lock.
+    length: AtomicUsize,
+    came: Condvar,
+}
+
+impl<T> Mailbox<T> {
+    /// An empty one.
+    pub fn new() -> Self {
+        let items = Mutex::new(VecDeque::new());
+        Self { inner: Arc::new(Inner { items, length: AtomicUsize::new(0), came: Condvar::new() }) }
+    }
+
+    /// Leaves something, and wakes who waits.
+    pub fn put(&self, item: T) {
+        let mut items = self.items();
+        items.push_back(item);
+        self.inner.length.store(items.len(), Ordering::Release);
+        drop(items);
+        self.inner.came.notify_one();
+    }
+
+    /// Takes the oldest, if there is one. Never waits for one.
+    pub fn take(&self) -> Option<T> {
+        if self.is_empty() {
+            return None;
+        }
+        let mut items = self.items();
+        let item = items.pop_front();
+        self.inner.length.store(items.len(), Ordering::Release);
+        item
+    }
+
+    /// How many are there.
+    pub fn len(&self) -> usize {
+        self.inner.length.load(Ordering::Acquire)
+    }
+
+    /// Whether nothing is there.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Sleeps until something is there, or for so long.
+    pub fn wait(&self, timeout_ns: u64) {
+        let items = self.items();
+        let timeout = Duration::from_nanos(timeout_ns);
+        let _slept = self.inner.came.wait_timeout_while(items, timeout, |items| items.is_empty());
+    }
+
+    /// What a panic of another thread left is whole: each change is one call of the queue.
+    fn items(&self) -> MutexGuard<'_, VecDeque<T>> {
+        self.inner.items.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<T> Default for Mailbox<T> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<T> Clone for Mailbox<T> {
+    fn clone(&self) -> Self {
+        Self { inner: self.inner.clone() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_put_is_taken_in_order_and_wakes_who_sleeps() {
+        const COUNT: u32 = 10_000;
+        let mailbox = Mailbox::new();
+        let other = mailbox.clone();
+        let putting = std::thread::spawn(move || (0..COUNT).for_each(|item| other.put(item)));
+        let mut next = 0;
+        while next < COUNT {
+            mailbox.wait(60_000_000_000);
+            while let Some(item) = mailbox.take() {
+                assert_eq!(item, next);
+                next += 1;
+            }
+        }
+        putting.join().unwrap();
+        assert!(mailbox.is_empty() && mailbox.take().is_none());
+        mailbox.wait(1_000);
+    }
+}

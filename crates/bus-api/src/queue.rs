@@ -1,0 +1,123 @@
+//! Queues: each message goes to one of the pullers.
+//!
+//! ```text
+//!   Connection ──pusher(queue)──> Pusher ── push(stamp, kind, payload)
+//!        └───────puller(queue)──> Puller ── pull(handler) ─> Pulled … acknowledge()
+//! ```
+//!
+//! * **Once, or at least once, by name**: with [`Delivery::AtMostOnce`] a message that was handed over is gone, also if
+//!   its puller dies that moment. With [`Delivery::AtLeastOnce`] it is gone when it was acknowledged; of a puller that
+//!   dies first, or is dropped, another one gets it again, marked as redelivered.
+//! * **A pushed message is kept**: when `push` returns, the queue has it, whether or not anybody pulls, where
+//!   [`QueueCapabilities::keeps_without_puller`] says so.
+//! * **Order** is that of pushing where [`QueueCapabilities::ordered`] says so, for messages that are not redelivered,
+//!   as long as one puller pulls.
+
+use std::fmt;
+
+use crate::{BatchError, Message, PublishError, ReceiveError};
+
+/// What becomes of a message whose puller dies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Delivery {
+    /// It is gone.
+    AtMostOnce,
+    /// Another puller gets it, marked as redelivered.
+    AtLeastOnce,
+}
+
+impl Delivery {
+    /// Both.
+    pub const ALL: [Self; 2] = [Self::AtMostOnce, Self::AtLeastOnce];
+
+    /// The word on the command line.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::AtMostOnce => "at-most-once",
+            Self::AtLeastOnce => "at-least-once",
+        }
+    }
+}
+
+impl fmt::Display for Delivery {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// What a transport's queues can do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct QueueCapabilities {
+    /// The kinds of delivery that exist here; the usual one first.
+    pub deliveries: &'static [Delivery],
+    /// One puller alone gets messages in the order of pushing.
+    pub ordered: bool,
+    /// A queue has one pusher, and a second one is refused.
+    pub single_pusher: bool,
+    /// A message stays until somebody pulls it, also if nobody does yet.
+    pub keeps_without_puller: bool,
+    /// A puller's death is seen at once; else its messages come again after [`QueueConfig::silence_ns`].
+    pub sees_death: bool,
+    /// How many messages wait can be asked for.
+    pub counts_waiting: bool,
+    /// The longest payload that is sure to pass, in bytes.
+    pub max_payload: usize,
+}
+
+/// How a queue is opened. Pushers and pullers of one queue must agree.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct QueueConfig {
+    /// What becomes of a message whose puller dies.
+    pub delivery: Delivery,
+    /// Bytes that the queue holds before it is full, about, where it has a bound; the transport rounds.
+    pub capacity_bytes: usize,
+    /// Where a transport cannot see that a puller has died: after so long without a sign of life, what it has not
+    /// acknowledged comes again. A puller that is merely slow loses it then, too.
+    pub silence_ns: u64,
+    /// Permissions of what the queue is made of, where it is made of files.
+    pub mode: u32,
+}
+
+impl QueueConfig {
+    /// A queue of 16 MiB, for its owner only, whose pullers may be silent for 30 s.
+    pub const fn new(delivery: Delivery) -> Self {
+        Self { delivery, capacity_bytes: 16 << 20, silence_ns: 30_000_000_000, mode: 0o600 }
+    }
+}
+
+/// A message as a puller gets it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pulled<'a> {
+    /// The message.
+    pub message: Message<'a>,
+    /// Another puller may have had it already.
+    pub redelivered: bool,
+}
+
+/// Pushes to one queue.
+pub trait Pusher: Send {
+    /// Pushes one message; returns when the queue has it. On an error nothing of it is pushed.
+    fn push(&mut self, stamp: u64, kind: u8, payload: &[u8]) -> Result<(), PublishError>;
+
+    /// Pushes messages that share a stamp, as cheaply as the transport can: in one pipeline, confirmed together. On an
+    /// error the first `done` are pushed.
+    fn push_batch(&mut self, stamp: u64, kind: u8, payloads: &[&[u8]]) -> Result<(), BatchError> {
+        for (done, payload) in payloads.iter().enumerate() {
+            self.push(stamp, kind, payload).map_err(|error| BatchError { done, error })?;
+        }
+        Ok(())
+    }
+}
+
+/// Pulls from one queue.
+pub trait Puller: Send {
+    /// Takes up to `limit` messages that are there, and hands them over; gives how many. Never waits for one to come.
+    fn pull(&mut self, limit: usize, handler: &mut dyn FnMut(Pulled<'_>)) -> Result<usize, ReceiveError>;
+
+    /// Everything that was handed over so far is done with, and never comes again. At most once, it does nothing.
+    fn acknowledge(&mut self) -> Result<(), ReceiveError>;
+
+    /// Passes the time as the puller was opened to: until something may be there, or, where it sleeps, until
+    /// `timeout_ns` is over. The caller pulls again.
+    fn wait(&mut self, timeout_ns: u64);
+}

@@ -1,0 +1,340 @@
+//! What is asked of a cluster as a whole: whether it is there, its topics, and how far a queue has come.
+
+use std::fmt;
+use std::pin::pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::{self, Thread};
+use std::time::Duration;
+
+use rdkafka::admin::{AdminClient, AdminOptions, NewTopic, TopicReplication, TopicResult};
+use rdkafka::client::{Client, ClientContext};
+use rdkafka::consumer::{BaseConsumer, Consumer, ConsumerContext};
+use rdkafka::error::{KafkaError, KafkaResult, RDKafkaErrorCode as Code};
+use rdkafka::{Offset, TopicPartitionList};
+use tickpath_bus_api::ConnectError;
+use tickpath_clock::{HostClock, sleep_ns};
+
+use crate::deadline::{Deadline, PAUSE_NS, TIMEOUT};
+use crate::reasons::Reasons;
+use crate::server::{Server, ServerError};
+
+/// A topic that is asked for to see whether the cluster answers; it need not be there.
+const PROBE: &str = "tickpath";
+
+/// How long a server may take before it is asked whether it is there at all. Within it each of a name's addresses is
+/// tried.
+const FIRST_LOOK: Duration = Duration::from_secs(1);
+
+/// How long a server may take to make or remove a topic; shorter than [`TIMEOUT`], so that it is the one that says so.
+const WORK: Duration = Duration::from_secs(4);
+
+/// What every topic of ours is made with: everything stays, and what fits here fits there.
+const TOPIC_SETTINGS: [(&str, &str); 4] = [
+    ("cleanup.policy", "delete"),
+    ("retention.ms", "-1"),
+    ("retention.bytes", "-1"),
+    // What a server has if nobody changed it.
+    ("max.message.bytes", "1048588"),
+];
+
+/// A cluster that has answered.
+pub(crate) struct Cluster {
+    server: Server,
+    clock: HostClock,
+    /// Looks, and changes nothing.
+    lookup: BaseConsumer<Reasons>,
+    admin: AdminClient<Reasons>,
+    /// The member of no group that was last asked how far a group has come.
+    counter: Mutex<Option<Counter>>,
+}
+
+struct Counter {
+    group: String,
+    consumer: BaseConsumer<Reasons>,
+}
+
+/// What a look at a topic finds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Found {
+    Nothing,
+    /// It is being made: a partition has no leader yet.
+    Forming,
+    /// So many partitions.
+    Topic(i32),
+}
+
+impl Cluster {
+    /// Connects, and waits for an answer.
+    pub fn open(server: Server) -> Result<Self, ConnectError> {
+        let clock = HostClock::get().map_err(|e| ConnectError::Other(e.into()))?;
+        let said = |error: ServerError| server.error(&error);
+        let lookup: BaseConsumer<Reasons> = made(server.config(&[]).create_with_context(Reasons::default()), said)?;
+        ping(&lookup).map_err(said)?;
+        let admin = made(server.config(&[]).create_with_context(Reasons::default()), said)?;
+        Ok(Self { clock, lookup, admin, counter: Mutex::new(None), server })
+    }
+
+    /// Which one.
+    pub fn server(&self) -> &Server {
+        &self.server
+    }
+
+    /// An error for who wanted to connect.
+    pub fn error(&self, error: &ServerError) -> ConnectError {
+        self.server.error(error)
+    }
+
+    /// The end of a call that begins now.
+    pub fn deadline(&self) -> Deadline {
+        Deadline::new(self.clock)
+    }
+
+    /// Makes a topic unless it is there, and waits until it can be used; gives how many partitions it has.
+    pub fn ensure(&self, topic: &str, partitions: i32) -> Result<i32, ServerError> {
+        if self.look(topic)? == Found::Nothing {
+            self.create(topic, partitions)?;
+        }
+        let deadline = self.deadline();
+        loop {
+            if let Found::Topic(partitions) = self.look(topic)? {
+                return Ok(partitions);
+            }
+            pause(&deadline)?;
+        }
+    }
+
+    /// Removes a topic, and waits until its name is free.
+    pub fn remove(&self, topic: &str) -> Result<(), ServerError> {
+        match outcome(finish(self.admin.delete_topics(&[topic], &topic_options()))) {
+            Ok(()) => {}
+            Err(KafkaError::AdminOp(Code::UnknownTopicOrPartition)) => return Ok(()),
+            Err(error) => return Err((&error).into()),
+        }
+        let deadline = self.deadline();
+        while self.look(topic)? != Found::Nothing {
+            pause(&deadline)?;
+        }
+        Ok(())
+    }
+
+    /// Removes what a group has left, whose topic is gone: else the next queue of this name would begin where it stood.
+    /// The server drops that with the topic, so that a member that died in silence does not matter.
+    pub fn remove_group(&self, group: &str, partitions: i32) -> Result<(), ServerError> {
+        let deadline = self.deadline();
+        loop {
+            match outcome(finish(self.admin.delete_groups(&[group], &options()))) {
+                Ok(()) | Err(KafkaError::AdminOp(Code::GroupIdNotFound)) => return Ok(()),
+                Err(KafkaError::AdminOp(Code::NonEmptyGroup)) => {
+                    let places = self.places(group, partitions)?;
+                    if places.elements().iter().all(|place| place.offset() == Offset::Invalid) {
+                        return Ok(());
+                    }
+                    pause(&deadline).map_err(|_| ServerError::Pulled)?;
+                }
+                Err(error) if passes(&error) => pause(&deadline)?,
+                Err(error) => return Err((&error).into()),
+            }
+        }
+    }
+
+    /// Messages of a queue that no puller is done with.
+    pub fn waiting(&self, queue: &str) -> Result<u64, ServerError> {
+        let Found::Topic(partitions) = self.look(queue)? else { return Ok(0) };
+        let mut waiting = 0;
+        for place in self.places(queue, partitions)?.elements() {
+            let marks = self.watermarks(self.lookup.client(), queue, place.partition());
+            let (low, high) = marks.map_err(|e| self.explain(&e))?;
+            let done = match place.offset() {
+                Offset::Offset(offset) => offset.max(low),
+                _ => low,
+            };
+            waiting += (high - done).max(0) as u64;
+        }
+        Ok(waiting)
+    }
+
+    /// The oldest offset of a partition and the next one, asked for by a client that is to have its connection then.
+    pub fn watermarks<C: ClientContext>(
+        &self,
+        client: &Client<C>,
+        topic: &str,
+        partition: i32,
+    ) -> KafkaResult<(i64, i64)> {
+        self.patiently(|left| client.fetch_watermarks(topic, partition, left))
+    }
+
+    /// Lets the server forget what lies before these places. It only frees disk: a failure changes nothing else.
+    pub fn free(&self, places: &TopicPartitionList) {
+        let _freed = finish(self.admin.delete_records(places, &options()));
+    }
+
+    fn create(&self, topic: &str, partitions: i32) -> Result<(), ServerError> {
+        // As many copies as the server's owner wants.
+        let mut new = NewTopic::new(topic, partitions, TopicReplication::Fixed(-1));
+        for (key, value) in TOPIC_SETTINGS {
+            new = new.set(key, value);
+        }
+        match outcome(finish(self.admin.create_topics([&new], &topic_options()))) {
+            Ok(()) | Err(KafkaError::AdminOp(Code::TopicAlreadyExists)) => Ok(()),
+            Err(error) => Err((&error).into()),
+        }
+    }
+
+    fn look(&self, topic: &str) -> Result<Found, ServerError> {
+        let metadata = self.lookup.fetch_metadata(Some(topic), TIMEOUT).map_err(|e| self.explain(&e))?;
+        let Some(found) = metadata.topics().iter().find(|found| found.name() == topic) else {
+            return Ok(Found::Nothing);
+        };
+        match found.error().map(Code::from) {
+            None if found.partitions().iter().all(|partition| partition.leader() >= 0) => {
+                Ok(Found::Topic(found.partitions().len() as i32))
+            }
+            None | Some(Code::LeaderNotAvailable) => Ok(Found::Forming),
+            Some(Code::UnknownTopicOrPartition | Code::UnknownTopic) => Ok(Found::Nothing),
+            Some(code) => Err((&KafkaError::MetadataFetch(code)).into()),
+        }
+    }
+
+    /// How far a group has come in each partition of the topic of the same name.
+    fn places(&self, group: &str, partitions: i32) -> Result<TopicPartitionList, ServerError> {
+        let mut counter = self.counter.lock().unwrap_or_else(PoisonError::into_inner);
+        let consumer = match counter.take() {
+            Some(counter) if counter.group == group => counter.consumer,
+            _ => {
+                let settings = [("group.id", group), ("enable.auto.commit", "false")];
+                let created = self.server.config(&settings).create_with_context(Reasons::default());
+                created.map_err(|e| ServerError::from(&e))?
+            }
+        };
+        let mut all = TopicPartitionList::new();
+        all.add_partition_range(group, 0, partitions - 1);
+        let places = self.patiently(|left| consumer.committed_offsets(all.clone(), left));
+        drain(&consumer);
+        let places = places.map_err(|e| consumer.context().explain(&e));
+        *counter = Some(Counter { group: group.to_owned(), consumer });
+        places
+    }
+
+    /// Asks again, as long as the answer is that something is not ready yet.
+    fn patiently<T>(&self, mut ask: impl FnMut(Duration) -> KafkaResult<T>) -> KafkaResult<T> {
+        let deadline = self.deadline();
+        loop {
+            match ask(deadline.left()) {
+                Err(error) if passes(&error) && !deadline.is_over() => sleep_ns(PAUSE_NS),
+                answer => return answer,
+            }
+        }
+    }
+
+    fn explain(&self, error: &KafkaError) -> ServerError {
+        drain(&self.lookup);
+        self.lookup.context().explain(error)
+    }
+}
+
+impl fmt::Debug for Cluster {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.server.fmt(f)
+    }
+}
+
+/// Lets the client library hand over what it has to say on the side.
+pub(crate) fn drain<C: ConsumerContext>(consumer: &BaseConsumer<C>) {
+    const ENOUGH: usize = 100;
+    for _ in 0..ENOUGH {
+        if consumer.poll(Duration::ZERO).is_none() {
+            return;
+        }
+    }
+}
+
+/// Whether the cluster answers. Where every server refuses, that is not waited for any longer.
+fn ping(lookup: &BaseConsumer<Reasons>) -> Result<(), ServerError> {
+    let mut last = ServerError::Timeout;
+    for patience in [FIRST_LOOK, TIMEOUT.saturating_sub(FIRST_LOOK)] {
+        let Err(error) = lookup.fetch_metadata(Some(PROBE), patience) else {
+            // One of a name's addresses may have refused before another one answered.
+            drain(lookup);
+            lookup.context().forget();
+            return Ok(());
+        };
+        drain(lookup);
+        if let Some(reason) = lookup.context().outage() {
+            return Err(reason);
+        }
+        last = lookup.context().explain(&error);
+    }
+    Err(last)
+}
+
+fn made<T>(client: KafkaResult<T>, said: impl Fn(ServerError) -> ConnectError) -> Result<T, ConnectError> {
+    client.map_err(|e| said((&e).into()))
+}
+
+fn options() -> AdminOptions {
+    AdminOptions::new().request_timeout(Some(TIMEOUT))
+}
+
+fn topic_options() -> AdminOptions {
+    options().operation_timeout(Some(WORK))
+}
+
+/// What came of a request about one thing.
+fn outcome(results: KafkaResult<Vec<TopicResult>>) -> KafkaResult<()> {
+    match results?.into_iter().next() {
+        Some(Err((_name, code))) => Err(KafkaError::AdminOp(code)),
+        Some(Ok(_)) | None => Ok(()),
+    }
+}
+
+/// Whether an answer means: not ready yet.
+fn passes(error: &KafkaError) -> bool {
+    let code = match error {
+        KafkaError::AdminOp(code) => Some(*code),
+        other => other.rdkafka_error_code(),
+    };
+    matches!(
+        code,
+        Some(
+            Code::UnknownTopicOrPartition
+                | Code::UnknownPartition
+                | Code::LeaderNotAvailable
+                | Code::NotLeaderForPartition
+                | Code::ReplicaNotAvailable
+                | Code::OffsetNotAvailable
+                | Code::CoordinatorLoadInProgress
+                | Code::CoordinatorNotAvailable
+                | Code::NotCoordinator
+        )
+    )
+}
+
+fn pause(deadline: &Deadline) -> Result<(), ServerError> {
+    if deadline.is_over() {
+        return Err(ServerError::Timeout);
+    }
+    sleep_ns(PAUSE_NS);
+    Ok(())
+}
+
+/// Sleeps until the client library's own thread has finished it, which every request has an end for.
+fn finish<F: Future>(future: F) -> F::Output {
+    let mut future = pin!(future);
+    let waker = Waker::from(Arc::new(Unpark(thread::current())));
+    let mut context = Context::from_waker(&waker);
+    loop {
+        match future.as_mut().poll(&mut context) {
+            Poll::Ready(output) => return output,
+            Poll::Pending => thread::park(),
+        }
+    }
+}
+
+struct Unpark(Thread);
+
+impl Wake for Unpark {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
+}

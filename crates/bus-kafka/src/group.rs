@@ -1,0 +1,384 @@
+//! A puller's share of a queue: the partitions that its group has given it, and how far it has come in each.
+//!
+//! ```text
+//!   offsets of a partition   │ done with │ handed over │ fetched │ …
+//!                            0      committed     handed_over  fetched
+//! ```
+//! The place `committed` is kept by the server, with a note that says what the next puller of the partition must know:
+//!
+//! | note | who has the partition next marks as redelivered |
+//! |---|---|
+//! | none, and no place | nothing: nobody has ever pulled from it |
+//! | a number | what lies below this offset: so far its last puller had come, which then gave it away in order |
+//! | `open`, or anything else | all that was pushed before it got the partition: its last puller may have had it |
+//!
+//! `open` stands there before the first message of a partition is handed over.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use rdkafka::config::RDKafkaLogLevel;
+use rdkafka::consumer::{BaseConsumer, CommitMode, Consumer, ConsumerContext, Rebalance};
+use rdkafka::error::KafkaError;
+use rdkafka::message::BorrowedMessage;
+use rdkafka::util::Timeout;
+use rdkafka::{ClientContext, Message as _, Offset, TopicPartitionList};
+use tickpath_bus_api::Delivery;
+
+use crate::cluster::Cluster;
+use crate::deadline::Deadline;
+use crate::reasons::Reasons;
+
+/// The note while somebody pulls.
+const OPEN: &str = "open";
+
+/// What a puller knows, and its consumer tells it.
+pub(crate) struct Group {
+    /// Why there is no server, should there be none.
+    pub reasons: Reasons,
+    cluster: Arc<Cluster>,
+    /// The queue's topic, as it is called on the server.
+    topic: String,
+    delivery: Delivery,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// By partition.
+    shares: BTreeMap<i32, Share>,
+    /// Fetched, and not handed over yet.
+    records: VecDeque<Record>,
+    /// Messages that are done with and still take disk.
+    done: u64,
+}
+
+/// A message as it lies in its partition.
+pub(crate) struct Record {
+    partition: i32,
+    offset: i64,
+    /// Its bytes.
+    pub value: Vec<u8>,
+    /// Another puller may have had it.
+    pub redelivered: bool,
+}
+
+/// How far this puller has come in a partition. Each is the offset that comes next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Share {
+    committed: i64,
+    handed_over: i64,
+    fetched: i64,
+    /// What lies below may have been handed over by another puller.
+    redelivered: i64,
+    /// The note `open` stands at the server.
+    is_open: bool,
+}
+
+/// A place in a partition that the server is to keep.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Place {
+    partition: i32,
+    offset: i64,
+    note: String,
+}
+
+impl Group {
+    /// A puller's that has no partition yet.
+    pub fn new(cluster: Arc<Cluster>, topic: &str, delivery: Delivery) -> Self {
+        let (reasons, state) = (Reasons::default(), Mutex::default());
+        Self { reasons, cluster, topic: topic.to_owned(), delivery, state }
+    }
+
+    /// How many records are fetched and not handed over.
+    pub fn fetched(&self) -> usize {
+        self.state().records.len()
+    }
+
+    /// Keeps a record that has been fetched.
+    pub fn keep(&self, message: &BorrowedMessage<'_>) {
+        let value = message.payload().unwrap_or_default();
+        self.state().keep(message.partition(), message.offset(), value);
+    }
+
+    /// What the server must know before the next records, up to so many, are handed over.
+    pub fn places_before(&self, limit: usize) -> Vec<Place> {
+        self.state().places_before(limit, self.delivery)
+    }
+
+    /// What the server must know when all that was handed over is done with.
+    pub fn places_done(&self) -> Vec<Place> {
+        self.state().places_done()
+    }
+
+    /// The server knows these places now.
+    pub fn committed(&self, places: &[Place]) {
+        self.reasons.forget();
+        self.state().committed(places);
+    }
+
+    /// The next records, up to so many, which are handed over now.
+    pub fn hand_over(&self, limit: usize) -> Vec<Record> {
+        self.state().hand_over(limit)
+    }
+
+    /// Where this puller's partitions can be freed up to, if so many messages are done with.
+    pub fn to_free(&self, least: u64) -> Option<TopicPartitionList> {
+        let mut state = self.state();
+        if state.done < least || state.shares.is_empty() {
+            return None;
+        }
+        state.done = 0;
+        let place =
+            |(&partition, share): (&i32, &Share)| (self.topic.clone(), partition, Offset::Offset(share.committed));
+        Some(state.shares.iter().map(place).collect())
+    }
+
+    /// Places as the client library wants them.
+    pub fn list(&self, places: &[Place]) -> TopicPartitionList {
+        let mut list = TopicPartitionList::new();
+        for place in places {
+            let mut entry = list.add_partition(&self.topic, place.partition);
+            entry.set_offset(Offset::Offset(place.offset)).expect("offsets are not negative");
+            entry.set_metadata(&place.note);
+        }
+        list
+    }
+
+    /// Takes partitions in. Where the server does not say what to mark in time, all is marked.
+    fn assigned(&self, consumer: &BaseConsumer<Self>, partitions: &TopicPartitionList) {
+        if partitions.count() == 0 {
+            return;
+        }
+        let unknown = match self.delivery {
+            Delivery::AtMostOnce => 0,
+            Delivery::AtLeastOnce => i64::MAX,
+        };
+        let deadline = self.cluster.deadline();
+        let kept = consumer.committed_offsets(partitions.clone(), deadline.left());
+        let kept = kept.as_ref().ok();
+        for entry in partitions.elements() {
+            let partition = entry.partition();
+            let kept = kept.and_then(|kept| kept.find_partition(&self.topic, partition));
+            let share = match kept.filter(|kept| kept.error().is_ok()) {
+                None => Share::at(0, unknown, false),
+                Some(kept) => match kept.offset() {
+                    Offset::Offset(committed) => {
+                        let redelivered = self.redelivered(consumer, partition, kept.metadata(), &deadline);
+                        Share::at(committed, redelivered, kept.metadata() == OPEN)
+                    }
+                    _ => Share::at(0, 0, false),
+                },
+            };
+            self.state().shares.insert(partition, share);
+        }
+    }
+
+    /// The offset below which messages are marked.
+    fn redelivered(&self, consumer: &BaseConsumer<Self>, partition: i32, note: &str, deadline: &Deadline) -> i64 {
+        match (self.delivery, note.parse::<i64>()) {
+            (Delivery::AtMostOnce, _) => 0,
+            (Delivery::AtLeastOnce, Ok(below)) => below,
+            (Delivery::AtLeastOnce, Err(_)) => {
+                let marks = consumer.fetch_watermarks(&self.topic, partition, deadline.left());
+                marks.map_or(i64::MAX, |(_low, high)| high)
+            }
+        }
+    }
+
+    /// Gives partitions away, with a note for who gets them. Without it, that one marks more.
+    fn revoked(&self, consumer: &BaseConsumer<Self>, partitions: &TopicPartitionList) {
+        let partitions: Vec<i32> = partitions.elements().iter().map(|entry| entry.partition()).collect();
+        let places = self.state().give_away(&partitions);
+        let is_ours = !consumer.assignment_lost() && self.reasons.outage().is_none();
+        if self.delivery == Delivery::AtLeastOnce && is_ours && !places.is_empty() {
+            // It leaves before the partitions do, over the same connection.
+            let _sent = consumer.commit(&self.list(&places), CommitMode::Async);
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl ClientContext for Group {
+    fn log(&self, _level: RDKafkaLogLevel, _facility: &str, _line: &str) {}
+
+    fn error(&self, error: KafkaError, reason: &str) {
+        self.reasons.note(&error, reason);
+    }
+}
+
+impl ConsumerContext for Group {
+    fn pre_rebalance(&self, consumer: &BaseConsumer<Self>, rebalance: &Rebalance<'_>) {
+        match rebalance {
+            Rebalance::Assign(partitions) => self.assigned(consumer, partitions),
+            Rebalance::Revoke(partitions) => self.revoked(consumer, partitions),
+            Rebalance::Error(_) => {}
+        }
+    }
+
+    /// One queue holds all: no other needs a look in between.
+    fn main_queue_min_poll_interval(&self) -> Timeout {
+        Timeout::Never
+    }
+}
+
+impl State {
+    /// Drops what is not of our partitions any more, and what the client library brings twice around a rebalance.
+    fn keep(&mut self, partition: i32, offset: i64, value: &[u8]) {
+        let Some(share) = self.shares.get_mut(&partition).filter(|share| share.fetched <= offset) else { return };
+        if share.fetched == share.committed {
+            // What lies between is not there any more.
+            (share.committed, share.handed_over) = (offset, offset);
+        }
+        share.fetched = offset + 1;
+        let redelivered = offset < share.redelivered;
+        self.records.push_back(Record { partition, offset, value: value.to_vec(), redelivered });
+    }
+
+    fn places_before(&self, limit: usize, delivery: Delivery) -> Vec<Place> {
+        let next = self.records.iter().take(limit);
+        let mut places = BTreeMap::new();
+        for record in next {
+            let Some(share) = self.shares.get(&record.partition) else { continue };
+            match delivery {
+                Delivery::AtMostOnce => places.insert(record.partition, record.offset + 1),
+                Delivery::AtLeastOnce if share.is_open => None,
+                Delivery::AtLeastOnce => places.insert(record.partition, share.committed),
+            };
+        }
+        places.into_iter().map(|(partition, offset)| Place { partition, offset, note: OPEN.to_owned() }).collect()
+    }
+
+    fn places_done(&self) -> Vec<Place> {
+        let handed_over = self.shares.iter().filter(|(_, share)| share.committed < share.handed_over);
+        handed_over
+            .map(|(&partition, share)| Place { partition, offset: share.handed_over, note: OPEN.to_owned() })
+            .collect()
+    }
+
+    fn committed(&mut self, places: &[Place]) {
+        for place in places {
+            let Some(share) = self.shares.get_mut(&place.partition) else { continue };
+            self.done += (place.offset - share.committed).max(0) as u64;
+            share.committed = place.offset;
+            share.is_open = true;
+        }
+    }
+
+    fn hand_over(&mut self, limit: usize) -> Vec<Record> {
+        let count = limit.min(self.records.len());
+        let records: Vec<Record> = self.records.drain(..count).collect();
+        for record in &records {
+            if let Some(share) = self.shares.get_mut(&record.partition) {
+                share.handed_over = record.offset + 1;
+            }
+        }
+        records
+    }
+
+    /// Forgets partitions; gives what their next puller must know.
+    fn give_away(&mut self, partitions: &[i32]) -> Vec<Place> {
+        self.records.retain(|record| !partitions.contains(&record.partition));
+        let shares = partitions.iter().filter_map(|&partition| Some((partition, self.shares.remove(&partition)?)));
+        let open = shares.filter(|(_, share)| share.is_open);
+        open.map(|(partition, share)| Place { partition, offset: share.committed, note: share.note() }).collect()
+    }
+}
+
+impl Share {
+    fn at(offset: i64, redelivered: i64, is_open: bool) -> Self {
+        Self { committed: offset, handed_over: offset, fetched: offset, redelivered, is_open }
+    }
+
+    fn note(&self) -> String {
+        match self.redelivered.max(self.handed_over) {
+            i64::MAX => OPEN.to_owned(),
+            below => below.to_string(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ALL: usize = usize::MAX;
+
+    /// A puller that has one partition, which begins at this offset.
+    fn state(offset: i64, redelivered: i64) -> State {
+        let shares = BTreeMap::from([(3, Share::at(offset, redelivered, false))]);
+        State { shares, ..State::default() }
+    }
+
+    fn fetch(state: &mut State, offsets: impl IntoIterator<Item = i64>) {
+        offsets.into_iter().for_each(|offset| state.keep(3, offset, b"value"));
+    }
+
+    fn handed_over(state: &mut State, limit: usize) -> Vec<(i64, bool)> {
+        state.hand_over(limit).into_iter().map(|record| (record.offset, record.redelivered)).collect()
+    }
+
+    fn place(offset: i64, note: &str) -> Vec<Place> {
+        vec![Place { partition: 3, offset, note: note.to_owned() }]
+    }
+
+    #[test]
+    fn at_least_once_the_server_learns_of_a_puller_before_its_first_message() {
+        let mut state = state(5, 7);
+        fetch(&mut state, 5..15);
+        assert_eq!(state.places_before(ALL, Delivery::AtLeastOnce), place(5, OPEN));
+        state.committed(&place(5, OPEN));
+        assert!(state.places_before(ALL, Delivery::AtLeastOnce).is_empty());
+        assert_eq!(handed_over(&mut state, 4), [(5, true), (6, true), (7, false), (8, false)]);
+        assert_eq!(state.places_done(), place(9, OPEN));
+        state.committed(&place(9, OPEN));
+        assert_eq!((state.places_done(), state.done), (Vec::new(), 4));
+        assert_eq!(handed_over(&mut state, 1), [(9, false)]);
+        assert_eq!(state.give_away(&[3]), place(9, "10"));
+        assert!(state.records.is_empty() && state.places_done().is_empty());
+    }
+
+    #[test]
+    fn at_most_once_the_server_learns_what_is_handed_over_next() {
+        let mut state = state(0, 0);
+        fetch(&mut state, 0..10);
+        assert_eq!(state.places_before(4, Delivery::AtMostOnce), place(4, OPEN));
+        state.committed(&place(4, OPEN));
+        assert_eq!(handed_over(&mut state, 4).len(), 4);
+        assert_eq!(state.places_before(ALL, Delivery::AtMostOnce), place(10, OPEN));
+    }
+
+    #[test]
+    fn a_note_never_falls_below_what_earlier_pullers_may_have_had() {
+        for (redelivered, note) in [(100, "100"), (0, "2"), (i64::MAX, OPEN)] {
+            let mut state = state(0, redelivered);
+            fetch(&mut state, 0..2);
+            state.committed(&place(0, OPEN));
+            state.hand_over(ALL);
+            assert_eq!(state.give_away(&[3]), place(0, note));
+        }
+    }
+
+    #[test]
+    fn what_nobody_pulled_from_gets_no_note() {
+        let mut state = state(0, 0);
+        fetch(&mut state, 0..2);
+        assert!(state.give_away(&[3, 4]).is_empty());
+    }
+
+    #[test]
+    fn records_come_once_and_of_own_partitions_only() {
+        let mut state = state(20, 0);
+        state.keep(4, 0, b"of another partition");
+        fetch(&mut state, [22, 23, 22, 23, 24]);
+        state.committed(&place(22, OPEN));
+        assert_eq!(handed_over(&mut state, ALL), [(22, false), (23, false), (24, false)]);
+        assert_eq!(state.places_done(), place(25, OPEN));
+        fetch(&mut state, [24, 30]);
+        assert_eq!(handed_over(&mut state, ALL), [(30, false)]);
+        assert_eq!(state.places_done(), place(31, OPEN));
+    }
+}

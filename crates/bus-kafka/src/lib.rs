@@ -1,0 +1,169 @@
+//! The bus over Kafka: `kafka://HOST:PORT[,HOST:PORT]`, plain TCP without a login.
+//!
+//! **A topic** is a Kafka topic of one partition that keeps all: `retention.ms` and `retention.bytes` are -1. Its
+//! offsets are the sequence numbers. Whoever comes first makes the topic.
+//!
+//! * Publishing returns when the server has acknowledged. What is sent again after a lost connection still arrives once
+//!   and in order. A message that was given up after 5 s may have arrived all the same; so may some behind the failure
+//!   of a batch that fails in the middle.
+//! * A subscriber reads at places of its own. After a lost connection it goes on where it was, and nothing is told,
+//!   because nothing is missed. What the server has forgotten is told as `Missed`, with the exact number, in which the
+//!   marks that transactions of others leave are counted as well. If the topic is removed and made anew under a
+//!   subscriber, [`Gap::Reconnected`](tickpath_bus_api::Gap) says so.
+//! * What others publish on the topic, without our header, is skipped, and takes a sequence number.
+//! * A name is the same there, unless it holds a `:`. Then there is a point in front, `:` is `-.` and `-` is `--`. Of
+//!   names that differ only in `.` and `_` Kafka refuses the second one.
+//!
+//! **A queue** is a Kafka topic of six partitions and a consumer group, both called as a topic with a `:` is, and
+//! `-queue` behind. So many pullers share it at a time, each with partitions of its own; one more waits. Pushing goes
+//! round the partitions, so that not even a puller alone gets all messages in the order of pushing.
+//!
+//! * At least once, acknowledging moves the group's place. At most once, the place moves before messages are handed
+//!   over. Acknowledging waits for a lost server as long as `silence_ns`: the messages are still this puller's then.
+//! * The client library shows life in the background, but a puller must also pull or wait within `silence_ns`. Who is
+//!   silent for longer loses its partitions, and so does who dies; who is dropped gives them away at once. Ask for two
+//!   seconds or more: the library shows life no more than twice a second.
+//! * Partitions move when pullers come and go, while a puller pulls or waits. What it was handed before and has not
+//!   acknowledged comes again at another one, marked: so acknowledge before the next pull.
+//! * Nothing that another puller had is handed over without the mark. Who was dropped or gave a partition away leaves
+//!   word how far it had come, and the marks are exact; after a death all that was pushed until then is marked. But a
+//!   puller that the server has given up, and that does not know it yet, may hand over what another one gets as new.
+//! * `waiting` counts what is not acknowledged, also what was handed over.
+//! * What is acknowledged is freed on the server's disk now and then. The server forgets a group's place when nobody
+//!   has pulled for seven days (`offsets.retention.minutes`): then what is not freed yet comes again.
+//! * Drop all pullers before a queue is removed.
+//!
+//! Connecting makes Kafka's own topic `__consumer_offsets`, as any client does. Nothing else on the server is touched.
+
+mod cluster;
+mod deadline;
+mod group;
+mod names;
+mod publisher;
+mod puller;
+mod reasons;
+mod reports;
+mod server;
+mod subscriber;
+
+use std::sync::Arc;
+
+use tickpath_bus_api::{
+    Capabilities, ConnectError, Connection, Delivery, Policy, Publisher, Puller, Pusher, QueueCapabilities,
+    QueueConfig, Start, Subscriber, TopicConfig,
+};
+use tickpath_clock::Wait;
+
+use crate::cluster::Cluster;
+use crate::publisher::KafkaPublisher;
+use crate::puller::KafkaPuller;
+use crate::server::Server;
+use crate::subscriber::KafkaSubscriber;
+
+/// The longest payload, in bytes: with everything around it less than what a server with default settings takes.
+pub const MAX_PAYLOAD_BYTES: usize = 1_000_000;
+
+/// How many pullers can share a queue.
+pub const QUEUE_PARTITIONS: i32 = 6;
+
+/// How this transport is called in errors.
+const TRANSPORT: &str = "Kafka";
+
+/// Topics and queues on one Kafka cluster.
+#[derive(Debug, Clone)]
+pub struct KafkaBus {
+    cluster: Arc<Cluster>,
+}
+
+impl KafkaBus {
+    /// Reads the URL, and asks the cluster for a sign of life.
+    pub fn connect(url: &str) -> Result<Self, ConnectError> {
+        let cluster = Cluster::open(Server::parse(url)?)?;
+        Ok(Self { cluster: Arc::new(cluster) })
+    }
+
+    /// Makes a topic of one partition unless it is there.
+    fn ensure_topic(&self, topic: &str, there: &str) -> Result<(), ConnectError> {
+        match self.cluster.ensure(there, 1).map_err(|e| self.cluster.error(&e))? {
+            1 => Ok(()),
+            partitions => Err(ConnectError::Unsupported {
+                transport: TRANSPORT,
+                what: format!("number the messages of the topic '{topic}', which has {partitions} partitions"),
+                remedy: "use a topic of one partition, or a name that is free: it is made as it should be",
+            }),
+        }
+    }
+}
+
+impl Connection for KafkaBus {
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            sequences: true,
+            history: true,
+            single_publisher: false,
+            publisher_liveness: false,
+            policies: &[Policy::Keep],
+            max_payload: MAX_PAYLOAD_BYTES,
+        }
+    }
+
+    fn publisher(&self, topic: &str, config: &TopicConfig) -> Result<Box<dyn Publisher>, ConnectError> {
+        let there = names::topic(topic)?;
+        if config.policy != Policy::Keep {
+            return Err(ConnectError::Unsupported {
+                transport: TRANSPORT,
+                what: format!("hold a topic by the policy '{}'", config.policy),
+                remedy: "it drops old messages by the segment, whoever has read them or not: use 'keep', \
+                         or a topic on shm:// or file://",
+            });
+        }
+        self.ensure_topic(topic, &there)?;
+        Ok(Box::new(KafkaPublisher::open(self.cluster.clone(), there, 1)?))
+    }
+
+    fn subscriber(&self, topic: &str, start: Start, wait: Wait) -> Result<Box<dyn Subscriber>, ConnectError> {
+        let there = names::topic(topic)?;
+        self.ensure_topic(topic, &there)?;
+        Ok(Box::new(KafkaSubscriber::open(self.cluster.clone(), &there, start, wait)?))
+    }
+
+    fn remove(&self, topic: &str) -> Result<(), ConnectError> {
+        let there = names::topic(topic)?;
+        self.cluster.remove(&there).map_err(|e| self.cluster.error(&e))
+    }
+
+    fn queue_capabilities(&self) -> QueueCapabilities {
+        QueueCapabilities {
+            deliveries: &[Delivery::AtLeastOnce, Delivery::AtMostOnce],
+            ordered: false,
+            single_pusher: false,
+            keeps_without_puller: true,
+            sees_death: false,
+            counts_waiting: true,
+            max_payload: MAX_PAYLOAD_BYTES,
+        }
+    }
+
+    fn pusher(&self, queue: &str, _config: &QueueConfig) -> Result<Box<dyn Pusher>, ConnectError> {
+        let there = names::queue(queue)?;
+        let partitions = self.cluster.ensure(&there, QUEUE_PARTITIONS).map_err(|e| self.cluster.error(&e))?;
+        Ok(Box::new(KafkaPublisher::open(self.cluster.clone(), there, partitions)?))
+    }
+
+    fn puller(&self, queue: &str, config: &QueueConfig, wait: Wait) -> Result<Box<dyn Puller>, ConnectError> {
+        let there = names::queue(queue)?;
+        self.cluster.ensure(&there, QUEUE_PARTITIONS).map_err(|e| self.cluster.error(&e))?;
+        Ok(Box::new(KafkaPuller::open(self.cluster.clone(), &there, config, wait)?))
+    }
+
+    fn waiting(&self, queue: &str) -> Result<Option<u64>, ConnectError> {
+        let there = names::queue(queue)?;
+        self.cluster.waiting(&there).map(Some).map_err(|e| self.cluster.error(&e))
+    }
+
+    fn remove_queue(&self, queue: &str) -> Result<(), ConnectError> {
+        let there = names::queue(queue)?;
+        let removed = self.cluster.remove(&there).and_then(|()| self.cluster.remove_group(&there, QUEUE_PARTITIONS));
+        removed.map_err(|e| self.cluster.error(&e))
+    }
+}

@@ -1,0 +1,93 @@
+//! How topics and queues are called on a Kafka server, one to one.
+//!
+//! | here | there |
+//! |---|---|
+//! | topic `ticks.BTC-USDT` | `ticks.BTC-USDT`, as it stands |
+//! | topic `md:BTC-USDT` | `.md-.BTC--USDT`: a point in front, `:` as `-.` and `-` as `--` |
+//! | queue `orders` | `.orders-queue`: the same, and `-queue` behind |
+//!
+//! A name here never begins with a point, so that what has one there has only one meaning; and a single `-` in front of
+//! a letter is nothing but the end of a queue. Kafka takes names that differ only in `.` and `_` for the same, and
+//! refuses the second one.
+
+use tickpath_bus_api::{ConnectError, wire};
+
+/// The longest name of a topic on a server, in bytes.
+const MAX_BYTES: usize = 249;
+
+/// What a topic is called on the server.
+pub(crate) fn topic(name: &str) -> Result<String, ConnectError> {
+    wire::check_name("topic", name)?;
+    if name.starts_with("__") {
+        return Err(ConnectError::Name(format!(
+            "'{name}' is a name of Kafka's own; use one that does not begin with two underscores"
+        )));
+    }
+    if name.contains(':') { fitting(name, format!(".{}", escape(name))) } else { Ok(name.to_owned()) }
+}
+
+/// What the topic of a queue, and the group of its pullers, are called on the server.
+pub(crate) fn queue(name: &str) -> Result<String, ConnectError> {
+    wire::check_name("queue", name)?;
+    fitting(name, format!(".{}-queue", escape(name)))
+}
+
+fn escape(name: &str) -> String {
+    name.replace('-', "--").replace(':', "-.")
+}
+
+fn fitting(name: &str, there: String) -> Result<String, ConnectError> {
+    if there.len() <= MAX_BYTES {
+        return Ok(there);
+    }
+    Err(ConnectError::Name(format!(
+        "'{name}' is too long for Kafka, where each '-' and ':' of it takes two bytes of {MAX_BYTES}; \
+         use fewer of them"
+    )))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    #[test]
+    fn names_stay_apart_and_are_names_there() {
+        let pieces = ["", "a", "-", ":", ".", "_", "queue"];
+        let mut taken = BTreeMap::new();
+        let mut take = |there: String, here: String| {
+            let good = |b: u8| b.is_ascii_alphanumeric() || b"._-".contains(&b);
+            assert!(there.bytes().all(good) && there != "." && there != "..", "{here} is {there}");
+            let other = taken.entry(there.clone()).or_insert_with(|| here.clone());
+            assert_eq!(*other, here, "both are {there}");
+        };
+        for number in 0..7usize.pow(4) {
+            let name: String = (0..4).map(|place| pieces[number / 7usize.pow(place) % 7]).collect();
+            if let Ok(there) = topic(&name) {
+                take(there, format!("topic {name}"));
+            }
+            if let Ok(there) = queue(&name) {
+                take(there, format!("queue {name}"));
+            }
+        }
+        assert!(taken.len() > 1_000, "{} names", taken.len());
+    }
+
+    #[test]
+    fn plain_topics_keep_their_names() {
+        for (name, there) in [("ticks.BTC-USDT", "ticks.BTC-USDT"), ("md:BTC-USDT", ".md-.BTC--USDT"), ("_a", "_a")] {
+            assert_eq!(topic(name).unwrap(), there);
+        }
+        assert_eq!(queue("orders").unwrap(), ".orders-queue");
+    }
+
+    #[test]
+    fn what_kafka_cannot_carry_is_refused() {
+        for bad in ["__consumer_offsets", "", ".hidden", "a/b", &":".repeat(128)] {
+            assert!(matches!(topic(bad), Err(ConnectError::Name(_))), "{bad}");
+        }
+        assert!(matches!(queue(&"-".repeat(128)), Err(ConnectError::Name(_))));
+        assert!(topic(&"x".repeat(128)).is_ok() && queue(&"x".repeat(128)).is_ok());
+    }
+}

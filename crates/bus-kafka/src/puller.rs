@@ -1,0 +1,224 @@
+//! Pulls from one queue, as a member of the group of its pullers.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use rdkafka::consumer::{BaseConsumer, CommitMode, Consumer};
+use rdkafka::error::{KafkaError, RDKafkaErrorCode as Code};
+use tickpath_bus_api::{ConnectError, Delivery, Pulled, Puller, QueueConfig, ReceiveError, wire};
+use tickpath_clock::{Wait, sleep_ns};
+
+use crate::TRANSPORT;
+use crate::cluster::{Cluster, drain};
+use crate::deadline::{PAUSE_NS, whole_ms};
+use crate::group::{Group, Place};
+use crate::server::ServerError;
+
+/// A partition that is moved stops for nobody but its own puller.
+const SETTINGS: [(&str, &str); 9] = [
+    ("enable.auto.commit", "false"),
+    ("enable.auto.offset.store", "false"),
+    ("auto.offset.reset", "earliest"),
+    ("partition.assignment.strategy", "cooperative-sticky"),
+    // A server that has something answers at once.
+    ("fetch.min.bytes", "1"),
+    ("fetch.wait.max.ms", "500"),
+    ("fetch.error.backoff.ms", "20"),
+    ("fetch.queue.backoff.ms", "10"),
+    ("enable.partition.eof", "false"),
+];
+
+/// How often a puller is to show that it lives, at least, in milliseconds; only then does it hear of others that come
+/// or go. The client library may take twice as long.
+const MOST_BETWEEN_SIGNS_MS: u64 = 250;
+
+/// The longest silence that can be asked for, in milliseconds.
+const MOST_SILENCE_MS: u64 = 3_600_000;
+
+/// After so many messages that are done with, the server is told to free their disk.
+const FREE_AFTER: u64 = 100_000;
+
+/// A member of a queue's group.
+pub(crate) struct KafkaPuller {
+    cluster: Arc<Cluster>,
+    consumer: BaseConsumer<Group>,
+    delivery: Delivery,
+    silence_ms: u64,
+    wait: Wait,
+    /// An error that is not told yet.
+    error: Option<ServerError>,
+}
+
+/// What came of telling the server places.
+enum Commit {
+    Done,
+    /// The group is being formed anew, or its server is away.
+    NotNow(ServerError),
+    /// The group goes on without this puller, which has not noticed yet.
+    Lost,
+}
+
+impl KafkaPuller {
+    /// Joins the group; it is given partitions while it pulls. The topic is there.
+    pub fn open(cluster: Arc<Cluster>, topic: &str, config: &QueueConfig, wait: Wait) -> Result<Self, ConnectError> {
+        let silence_ms = config.silence_ns.div_ceil(1_000_000).max(1);
+        if silence_ms > MOST_SILENCE_MS {
+            return Err(ConnectError::Unsupported {
+                transport: TRANSPORT,
+                what: format!("wait {silence_ms} ms for a silent puller"),
+                remedy: "use a silence of an hour at most",
+            });
+        }
+        let silence = silence_ms.to_string();
+        let mut settings = cluster.server().config(&SETTINGS);
+        settings.set("group.id", topic);
+        settings.set("session.timeout.ms", silence.as_str());
+        settings.set("max.poll.interval.ms", silence.as_str());
+        settings.set("heartbeat.interval.ms", (silence_ms / 3).clamp(1, MOST_BETWEEN_SIGNS_MS).to_string());
+        let group = Group::new(cluster.clone(), topic, config.delivery);
+        let consumer: BaseConsumer<Group> =
+            settings.create_with_context(group).map_err(|e| cluster.error(&(&e).into()))?;
+        let subscribed = cluster.watermarks(consumer.client(), topic, 0).and_then(|_| consumer.subscribe(&[topic]));
+        subscribed.map_err(|e| {
+            drain(&consumer);
+            cluster.error(&consumer.context().reasons.explain(&e))
+        })?;
+        Ok(Self { cluster, consumer, delivery: config.delivery, silence_ms, wait, error: None })
+    }
+
+    /// Fetches until so many records are here, or no more are there. Rebalances happen in here, and only while nothing
+    /// of this call is handed over.
+    fn fetch(&mut self, limit: usize) {
+        while self.error.is_none() && self.consumer.context().fetched() < limit {
+            match self.consumer.poll(Duration::ZERO) {
+                None => return,
+                Some(Ok(message)) => self.consumer.context().keep(&message),
+                Some(Err(e)) => self.error = self.lasting(&e),
+            }
+        }
+    }
+
+    /// Tells the server places, and waits for its answer.
+    fn commit(&self, places: &[Place]) -> Result<Commit, ReceiveError> {
+        let group = self.consumer.context();
+        let Err(error) = self.consumer.commit(&group.list(places), CommitMode::Sync) else {
+            group.committed(places);
+            return Ok(Commit::Done);
+        };
+        if let Some(error) = self.lasting(&error) {
+            return Err(self.failure(&error));
+        }
+        match error.rdkafka_error_code() {
+            Some(Code::UnknownMemberId | Code::AssignmentLost) => Ok(Commit::Lost),
+            Some(Code::IllegalGeneration) if self.consumer.assignment_lost() => Ok(Commit::Lost),
+            _ => Ok(Commit::NotNow(group.reasons.explain(&error))),
+        }
+    }
+
+    /// True when the server knows what it must before the next records are handed over.
+    fn is_ready(&self, limit: usize) -> Result<bool, ReceiveError> {
+        let places = self.consumer.context().places_before(limit);
+        Ok(places.is_empty() || matches!(self.commit(&places)?, Commit::Done))
+    }
+
+    fn free(&self, least: u64) {
+        if let Some(places) = self.consumer.context().to_free(least) {
+            self.cluster.free(&places);
+        }
+    }
+
+    /// What a puller cannot get over by waiting.
+    fn lasting(&self, error: &KafkaError) -> Option<ServerError> {
+        match error.rdkafka_error_code() {
+            Some(Code::InvalidSessionTimeout) => Some(ServerError::Refused(format!(
+                "a silence of {} ms lies outside its group.min.session.timeout.ms and group.max.session.timeout.ms, \
+                 which are 6 s and 30 min if nobody changed them",
+                self.silence_ms
+            ))),
+            Some(
+                Code::GroupAuthorizationFailed
+                | Code::InvalidGroupId
+                | Code::InconsistentGroupProtocol
+                | Code::GroupMaxSizeReached,
+            ) => Some(error.into()),
+            _ => ServerError::lasting(error),
+        }
+    }
+
+    fn failure(&self, error: &ServerError) -> ReceiveError {
+        ReceiveError::Other(self.cluster.server().sentence(error).into())
+    }
+}
+
+impl Puller for KafkaPuller {
+    fn pull(&mut self, limit: usize, handler: &mut dyn FnMut(Pulled<'_>)) -> Result<usize, ReceiveError> {
+        self.fetch(limit);
+        if let Some(error) = self.error.take() {
+            return Err(self.failure(&error));
+        }
+        if !self.is_ready(limit)? {
+            return Ok(0);
+        }
+        let mut handed_over = 0;
+        for record in self.consumer.context().hand_over(limit) {
+            // What others have put into the topic is skipped.
+            if let Some(message) = wire::decode(&record.value) {
+                handed_over += 1;
+                handler(Pulled { message, redelivered: record.redelivered });
+            }
+        }
+        Ok(handed_over)
+    }
+
+    fn acknowledge(&mut self) -> Result<(), ReceiveError> {
+        if self.delivery == Delivery::AtMostOnce {
+            return Ok(());
+        }
+        let places = self.consumer.context().places_done();
+        if places.is_empty() {
+            return Ok(());
+        }
+        let deadline = self.cluster.deadline();
+        loop {
+            match self.commit(&places)? {
+                Commit::Done => break,
+                Commit::NotNow(error) if deadline.is_over() => return Err(self.failure(&error)),
+                Commit::NotNow(_) => sleep_ns(PAUSE_NS),
+                Commit::Lost => {
+                    let sentence = format!(
+                        "{}: this puller was silent for more than {} ms; what it did not acknowledge comes again: \
+                         pull on, and look for what is marked, or ask for a longer silence",
+                        self.cluster.server().name(),
+                        self.silence_ms
+                    );
+                    return Err(ReceiveError::Other(sentence.into()));
+                }
+            }
+        }
+        self.free(FREE_AFTER);
+        Ok(())
+    }
+
+    fn wait(&mut self, timeout_ns: u64) {
+        if self.wait != Wait::Block {
+            return self.wait.idle();
+        }
+        if self.error.is_some() || self.consumer.context().fetched() > 0 {
+            return;
+        }
+        match self.consumer.poll(whole_ms(timeout_ns)) {
+            None => {}
+            Some(Ok(message)) => self.consumer.context().keep(&message),
+            Some(Err(e)) => self.error = self.lasting(&e),
+        }
+    }
+}
+
+impl Drop for KafkaPuller {
+    /// The consumer then leaves the group in order, and its partitions go to others at once.
+    fn drop(&mut self) {
+        if self.consumer.context().reasons.outage().is_none() {
+            self.free(1);
+        }
+    }
+}

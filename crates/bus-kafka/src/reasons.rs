@@ -1,0 +1,108 @@
+//! Why a client cannot reach its server. The client library connects in the background, and says on the side what went
+//! wrong; a call that then fails knows only that nobody answered.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use rdkafka::ClientContext;
+use rdkafka::config::RDKafkaLogLevel;
+use rdkafka::consumer::ConsumerContext;
+use rdkafka::error::{KafkaError, RDKafkaErrorCode};
+use rdkafka::util::Timeout;
+
+use crate::server::ServerError;
+
+/// What the client library said on the side.
+#[derive(Debug, Default)]
+pub(crate) struct Reasons {
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    last: Option<ServerError>,
+    /// It has tried every server it knows, and reached none.
+    is_outage: bool,
+}
+
+impl Reasons {
+    /// Takes in what was said.
+    pub fn note(&self, error: &KafkaError, text: &str) {
+        let Some(code) = error.rdkafka_error_code() else { return };
+        let mut state = self.state();
+        if code == RDKafkaErrorCode::AllBrokersDown {
+            state.is_outage = true;
+        } else if let Some(reason) = ServerError::of_connection(code, text) {
+            state.last = Some(reason);
+        }
+    }
+
+    /// Why no server at all can be reached, if that is so.
+    pub fn outage(&self) -> Option<ServerError> {
+        let state = self.state();
+        state.is_outage.then(|| state.last.clone().unwrap_or(ServerError::Closed))
+    }
+
+    /// What an error means; where it means that nobody answered, the reason for that.
+    pub fn explain(&self, error: &KafkaError) -> ServerError {
+        match ServerError::from(error) {
+            ServerError::Timeout => {
+                let last = self.state().last.clone();
+                last.or_else(|| self.outage()).unwrap_or(ServerError::Timeout)
+            }
+            clear => clear,
+        }
+    }
+
+    /// Forgets all: the server has answered.
+    pub fn forget(&self) {
+        *self.state() = State::default();
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl ClientContext for Reasons {
+    fn log(&self, _level: RDKafkaLogLevel, _facility: &str, _line: &str) {}
+
+    fn error(&self, error: KafkaError, reason: &str) {
+        self.note(&error, reason);
+    }
+}
+
+impl ConsumerContext for Reasons {
+    /// One queue holds all: no other needs a look in between.
+    fn main_queue_min_poll_interval(&self) -> Timeout {
+        Timeout::Never
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reason_stands_for_silence_and_for_nothing_else() {
+        let reasons = Reasons::default();
+        let silence = KafkaError::MetadataFetch(RDKafkaErrorCode::OperationTimedOut);
+        assert_eq!((reasons.explain(&silence), reasons.outage()), (ServerError::Timeout, None));
+        let refused = KafkaError::Global(RDKafkaErrorCode::BrokerTransportFailure);
+        reasons.note(&refused, "a:1/bootstrap: Connection refused");
+        let reason = ServerError::NobodyListens("a:1".to_owned());
+        assert_eq!((reasons.explain(&silence), reasons.outage()), (reason.clone(), None));
+        reasons.note(&KafkaError::Global(RDKafkaErrorCode::AllBrokersDown), "1/1 brokers are down");
+        assert_eq!(reasons.outage(), Some(reason));
+        let gone = KafkaError::MetadataFetch(RDKafkaErrorCode::UnknownTopicOrPartition);
+        assert_eq!(reasons.explain(&gone), ServerError::Gone);
+        reasons.forget();
+        assert_eq!((reasons.explain(&silence), reasons.outage()), (ServerError::Timeout, None));
+    }
+
+    #[test]
+    fn a_server_that_hangs_up_gives_no_other_reason() {
+        let reasons = Reasons::default();
+        reasons.note(&KafkaError::Global(RDKafkaErrorCode::AllBrokersDown), "1/1 brokers are down");
+        assert_eq!(reasons.outage(), Some(ServerError::Closed));
+    }
+}

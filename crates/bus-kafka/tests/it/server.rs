@@ -1,0 +1,323 @@
+//! What only a server can do: refuse, hang, forget, and serve others on the same topic.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use rdkafka::admin::{AdminClient, AdminOptions, NewTopic, TopicReplication};
+use rdkafka::client::DefaultClientContext;
+use rdkafka::consumer::{BaseConsumer, Consumer};
+use rdkafka::producer::{BaseProducer, BaseRecord, Producer};
+use rdkafka::{ClientConfig, Offset, TopicPartitionList};
+use tickpath_bus_api::{
+    ConnectError, Connection, Delivery, Event, Gap, Policy, Puller, QueueConfig, Start, Subscriber, TopicConfig,
+};
+use tickpath_bus_kafka::{KafkaBus, QUEUE_PARTITIONS};
+use tickpath_clock::{Wait, sleep_ns};
+
+use crate::url;
+
+const KIND: u8 = 16;
+const PATIENCE: Duration = Duration::from_secs(10);
+
+#[test]
+fn foreign_messages_are_skipped_and_take_numbers() {
+    let topic = Named::topic("foreign");
+    let mut subscriber = topic.subscriber(Start::Now);
+    let others: BaseProducer = client().create().unwrap();
+    let foreign: [&[u8]; 4] = [b"", b"hello", b"{\"price\": 64000.25}", b"0123456789abcdef0123456789abcdef"];
+    for value in foreign {
+        let record = BaseRecord::<(), [u8]>::to(&topic.name).partition(0).payload(value);
+        others.send(record).map_err(|(e, _)| e).unwrap();
+    }
+    others.flush(PATIENCE).unwrap();
+    topic.publish(6..7);
+    assert_eq!(next(&mut *subscriber), Seen::Message { sequence: Some(4), stamp: 6 });
+}
+
+#[test]
+fn what_the_server_has_forgotten_is_missed() {
+    let topic = Named::topic("forgotten");
+    topic.publish(0..10);
+    let mut places = TopicPartitionList::new();
+    places.add_partition_offset(&topic.name, 0, Offset::Offset(4)).unwrap();
+    let admin = admin();
+    drop(admin.delete_records(&places, &AdminOptions::new()));
+    let lookup: BaseConsumer = client().create().unwrap();
+    until(|| lookup.fetch_watermarks(&topic.name, 0, PATIENCE).unwrap().0 == 4);
+    for (start, missed) in [(Start::Oldest, None), (Start::Sequence(4), None), (Start::Sequence(1), Some(3))] {
+        let mut subscriber = topic.subscriber(start);
+        if let Some(missed) = missed {
+            assert_eq!(next(&mut *subscriber), Seen::Gap(Gap::Missed(missed)), "{start:?}");
+        }
+        assert_eq!(next(&mut *subscriber), Seen::Message { sequence: Some(4), stamp: 4 }, "{start:?}");
+    }
+}
+
+#[test]
+fn a_topic_of_several_partitions_is_refused() {
+    let topic = Named::topic("several");
+    let admin = admin();
+    let new = NewTopic::new(&topic.name, 3, TopicReplication::Fixed(1));
+    drop(admin.create_topics([&new], &AdminOptions::new()));
+    let lookup: BaseConsumer = client().create().unwrap();
+    until(|| {
+        let metadata = lookup.fetch_metadata(Some(&topic.name), PATIENCE).unwrap();
+        metadata.topics().iter().any(|found| found.error().is_none() && found.partitions().len() == 3)
+    });
+    let publisher = topic.bus.publisher(&topic.name, &TopicConfig::new(Policy::Keep)).err();
+    let subscriber = topic.bus.subscriber(&topic.name, Start::Now, Wait::Yield).err();
+    for refusal in [publisher, subscriber] {
+        let sentence = refusal.expect("refused").to_string();
+        assert!(sentence.contains("3 partitions") && sentence.contains("use a topic of one"), "{sentence}");
+    }
+}
+
+#[test]
+fn names_that_kafka_confuses_or_owns_are_refused() {
+    let (point, line) = (Named::topic("alike.a"), Named::topic("alike_a"));
+    point.subscriber(Start::Now);
+    let alike = line.bus.subscriber(&line.name, Start::Now, Wait::Yield).err().expect("refused").to_string();
+    assert!(alike.contains("differ only in '.' and '_'"), "{alike}");
+    let owned = line.bus.remove("__consumer_offsets").expect_err("refused");
+    assert!(matches!(owned, ConnectError::Name(_)), "{owned}");
+}
+
+#[test]
+fn exactly_what_a_dropped_puller_held_is_marked() {
+    let queue = Named::queue("marked");
+    queue.push(0..30);
+    let mut first = queue.puller();
+    let done = pull(&mut *first, 5);
+    first.acknowledge().unwrap();
+    let held = pull(&mut *first, 7);
+    assert!(done.iter().chain(&held).all(|(_, marked)| !marked), "marked without another puller");
+    drop(first);
+    let rest = pull(&mut *queue.puller(), 25);
+    let mut marked: Vec<u64> = rest.iter().filter(|(_, marked)| *marked).map(|(number, _)| *number).collect();
+    let mut held: Vec<u64> = held.iter().map(|(number, _)| *number).collect();
+    marked.sort_unstable();
+    held.sort_unstable();
+    assert_eq!(marked, held);
+}
+
+#[test]
+fn what_is_acknowledged_is_freed() {
+    let queue = Named::queue("freed");
+    queue.push(0..60);
+    let mut puller = queue.puller();
+    pull(&mut *puller, 60);
+    puller.acknowledge().unwrap();
+    drop(puller);
+    let lookup: BaseConsumer = client().create().unwrap();
+    let there = format!(".{}-queue", queue.name);
+    let oldest = |partition| lookup.fetch_watermarks(&there, partition, PATIENCE).unwrap().0;
+    assert_eq!((0..QUEUE_PARTITIONS).map(oldest).sum::<i64>(), 60);
+    assert_eq!(queue.bus.waiting(&queue.name).unwrap(), Some(0));
+}
+
+#[test]
+fn a_silence_that_the_server_does_not_allow_is_said_so() {
+    let queue = Named::queue("silence");
+    let config = QueueConfig { silence_ns: 100_000_000, ..QueueConfig::new(Delivery::AtLeastOnce) };
+    let mut puller = queue.bus.puller(&queue.name, &config, Wait::Yield).unwrap_or_else(|e| panic!("{e}"));
+    let mut sentence = String::new();
+    until(|| {
+        let pulled = puller.pull(1, &mut |pulled| panic!("{pulled:?} in an empty queue"));
+        sentence = pulled.err().map(|e| e.to_string()).unwrap_or_default();
+        !sentence.is_empty()
+    });
+    assert!(sentence.contains("100 ms") && sentence.contains("group.min.session.timeout.ms"), "{sentence}");
+    let endless = QueueConfig { silence_ns: u64::MAX, ..config };
+    let refusal = queue.bus.puller(&queue.name, &endless, Wait::Yield).err().expect("refused");
+    assert!(matches!(refusal, ConnectError::Unsupported { .. }), "{refusal}");
+}
+
+#[test]
+fn nobody_there_is_said_so() {
+    let free_port = TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port();
+    check(&format!("kafka://127.0.0.1:{free_port}"), &["refused the connection", "start Kafka"]);
+    check("kafka://no-such-host.invalid:9092", &["cannot be resolved", "check the host"]);
+}
+
+#[test]
+fn somebody_else_there_is_said_so() {
+    let cases: [(fn(TcpStream), &[&str]); 4] = [
+        (|stream| answer(stream, b"HTTP/1.1 400 Bad Request\r\n\r\n"), &["not as Kafka does", "check the port"]),
+        (|stream| answer(stream, b"+OK POP3 ready\r\n"), &["not as Kafka does", "check the port"]),
+        (drop, &["connection", "try again"]),
+        (hold, &["did not answer within 5 s", "check host, port and firewall"]),
+    ];
+    for (behave, words) in cases {
+        let impostor = Impostor::start(behave);
+        check(&format!("kafka://{}", impostor.address), words);
+    }
+}
+
+/// Connecting fails, with the server's name and these words.
+fn check(url: &str, words: &[&str]) {
+    let error = KafkaBus::connect(url).err().unwrap_or_else(|| panic!("{url} is connected to")).to_string();
+    for word in words {
+        assert!(error.contains(word), "'{word}' is not in: {error}");
+    }
+    assert!(error.starts_with(url), "{error}");
+}
+
+/// Answers once, then waits until the other side has gone.
+fn answer(mut stream: TcpStream, bytes: &[u8]) {
+    let mut question = [0; 64];
+    let _ = stream.read(&mut question);
+    let _ = stream.write_all(bytes);
+    hold(stream);
+}
+
+/// Reads until the other side has gone, and says nothing.
+fn hold(mut stream: TcpStream) {
+    let mut bytes = [0; 64];
+    while stream.read(&mut bytes).is_ok_and(|read| read > 0) {}
+}
+
+/// A server of another kind, for as many connections as come.
+struct Impostor {
+    address: SocketAddr,
+    is_over: Arc<AtomicBool>,
+    accepting: Option<JoinHandle<()>>,
+}
+
+impl Impostor {
+    fn start(behave: fn(TcpStream)) -> Self {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+        let address = listener.local_addr().unwrap();
+        let is_over = Arc::new(AtomicBool::new(false));
+        let is_told = is_over.clone();
+        let accepting = std::thread::spawn(move || {
+            while let Ok((stream, _)) = listener.accept() {
+                if is_told.load(Ordering::SeqCst) {
+                    return;
+                }
+                std::thread::spawn(move || behave(stream));
+            }
+        });
+        Self { address, is_over, accepting: Some(accepting) }
+    }
+}
+
+impl Drop for Impostor {
+    fn drop(&mut self) {
+        self.is_over.store(true, Ordering::SeqCst);
+        // Wakes it, so that it looks.
+        let _woken = TcpStream::connect(self.address);
+        if let Some(accepting) = self.accepting.take() {
+            let _ = accepting.join();
+        }
+    }
+}
+
+/// A topic or queue of one test, removed at its end. Its name is the same on the server, but for a queue's ends.
+struct Named {
+    bus: KafkaBus,
+    name: String,
+    is_queue: bool,
+}
+
+impl Named {
+    fn topic(name: &str) -> Self {
+        Self::open(name, false)
+    }
+
+    fn queue(name: &str) -> Self {
+        Self::open(name, true)
+    }
+
+    fn open(name: &str, is_queue: bool) -> Self {
+        let bus = KafkaBus::connect(&url()).unwrap_or_else(|e| panic!("{e}"));
+        Self { bus, name: format!("tickpath.test.{}.{name}", std::process::id()), is_queue }
+    }
+
+    /// Publishes messages whose stamps are these.
+    fn publish(&self, stamps: std::ops::Range<u64>) {
+        let opened = self.bus.publisher(&self.name, &TopicConfig::new(Policy::Keep));
+        let mut publisher = opened.unwrap_or_else(|e| panic!("{e}"));
+        stamps.for_each(|stamp| publisher.publish(stamp, KIND, b"ours").unwrap());
+    }
+
+    fn subscriber(&self, start: Start) -> Box<dyn Subscriber> {
+        self.bus.subscriber(&self.name, start, Wait::Block).unwrap_or_else(|e| panic!("{e}"))
+    }
+
+    /// Pushes messages whose stamps are these.
+    fn push(&self, stamps: std::ops::Range<u64>) {
+        let opened = self.bus.pusher(&self.name, &QueueConfig::new(Delivery::AtLeastOnce));
+        let mut pusher = opened.unwrap_or_else(|e| panic!("{e}"));
+        stamps.for_each(|stamp| pusher.push(stamp, KIND, b"ours").unwrap());
+    }
+
+    fn puller(&self) -> Box<dyn Puller> {
+        let config = QueueConfig::new(Delivery::AtLeastOnce);
+        self.bus.puller(&self.name, &config, Wait::Block).unwrap_or_else(|e| panic!("{e}"))
+    }
+}
+
+impl Drop for Named {
+    fn drop(&mut self) {
+        let _ = if self.is_queue { self.bus.remove_queue(&self.name) } else { self.bus.remove(&self.name) };
+    }
+}
+
+/// An event that stays.
+#[derive(Debug, PartialEq)]
+enum Seen {
+    Message { sequence: Option<u64>, stamp: u64 },
+    Gap(Gap),
+}
+
+/// The next event.
+fn next(subscriber: &mut dyn Subscriber) -> Seen {
+    let mut seen = None;
+    until(|| {
+        let polled = subscriber.poll(1, &mut |event| {
+            seen = Some(match event {
+                Event::Message(message) => Seen::Message { sequence: message.sequence, stamp: message.stamp },
+                Event::Gap(gap) => Seen::Gap(gap),
+            });
+        });
+        polled.unwrap() > 0
+    });
+    seen.expect("seen")
+}
+
+/// The stamps of so many messages, and whether each is marked as redelivered.
+fn pull(puller: &mut dyn Puller, count: usize) -> Vec<(u64, bool)> {
+    let mut pulled = Vec::new();
+    until(|| {
+        let missing = count - pulled.len();
+        puller.pull(missing, &mut |one| pulled.push((one.message.stamp, one.redelivered))).unwrap();
+        pulled.len() == count
+    });
+    pulled
+}
+
+/// Looks every millisecond or so whether this is so, for a minute or so.
+fn until(mut is_so: impl FnMut() -> bool) {
+    for _ in 0..60_000 {
+        if is_so() {
+            return;
+        }
+        sleep_ns(1_000_000);
+    }
+    panic!("it never came to be so");
+}
+
+/// Somebody else's settings.
+fn client() -> ClientConfig {
+    let mut config = ClientConfig::new();
+    config.set("bootstrap.servers", url().trim_start_matches("kafka://"));
+    config
+}
+
+fn admin() -> AdminClient<DefaultClientContext> {
+    client().create().unwrap()
+}

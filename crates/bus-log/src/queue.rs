@@ -1,0 +1,119 @@
+//! Queues over the log.
+
+use tickpath_bus_api::{
+    BatchError, ConnectError, Delivery, Message, PublishError, Pulled, Puller, Pusher, QueueCapabilities, QueueConfig,
+    ReceiveError,
+};
+use tickpath_clock::{Clock, HostClock, Wait};
+use tickpath_log::{Config, OpenError, Place, Writer};
+
+use crate::{LOOK_FOR_LOG_NS, MAX_PAYLOAD_BYTES, SEGMENTS, connect_error, publish_error, segment_bytes};
+
+pub(crate) const CAPABILITIES: QueueCapabilities = QueueCapabilities {
+    deliveries: &[Delivery::AtLeastOnce, Delivery::AtMostOnce],
+    ordered: true,
+    single_pusher: true,
+    keeps_without_puller: true,
+    sees_death: true,
+    counts_waiting: true,
+    max_payload: MAX_PAYLOAD_BYTES,
+};
+
+/// Opens the log of a queue for pushing.
+pub(crate) fn pusher(place: Place, config: &QueueConfig, clock: &HostClock) -> Result<Box<dyn Pusher>, ConnectError> {
+    let config = Config {
+        segment_bytes: segment_bytes(config.capacity_bytes),
+        segments: SEGMENTS,
+        mode: config.mode,
+        ..Config::queue(place)
+    };
+    let writer = Writer::open_queue(&config, clock.calibration()).map_err(connect_error)?;
+    Ok(Box::new(LogPusher { writer }))
+}
+
+/// Opens the log of a queue for pulling, whether or not it exists yet.
+pub(crate) fn puller(place: Place, delivery: Delivery, wait: Wait) -> Result<Box<dyn Puller>, ConnectError> {
+    let mut puller = LogPuller { place, delivery: log_delivery(delivery), wait, puller: None };
+    puller.try_attach().map_err(connect_error)?;
+    Ok(Box::new(puller))
+}
+
+/// How many messages of a queue nobody has taken.
+pub(crate) fn waiting(place: &Place) -> Result<u64, ConnectError> {
+    match tickpath_log::waiting(place) {
+        Err(OpenError::NotFound(_) | OpenError::NoQueue(_)) => Ok(0),
+        counted => counted.map_err(connect_error),
+    }
+}
+
+struct LogPusher {
+    writer: Writer,
+}
+
+impl Pusher for LogPusher {
+    #[inline]
+    fn push(&mut self, stamp: u64, kind: u8, payload: &[u8]) -> Result<(), PublishError> {
+        self.writer.publish(stamp, kind, payload).map(|_| ()).map_err(publish_error)
+    }
+
+    fn push_batch(&mut self, stamp: u64, kind: u8, payloads: &[&[u8]]) -> Result<(), BatchError> {
+        crate::publish_batch(&mut self.writer, stamp, kind, payloads)
+    }
+}
+
+struct LogPuller {
+    place: Place,
+    delivery: tickpath_log::Delivery,
+    wait: Wait,
+    puller: Option<tickpath_log::Puller>,
+}
+
+impl LogPuller {
+    /// Looks whether a pusher has made the queue by now.
+    #[cold]
+    fn try_attach(&mut self) -> Result<(), OpenError> {
+        match tickpath_log::Puller::open(&self.place, self.delivery) {
+            Ok(puller) => self.puller = Some(puller),
+            Err(OpenError::NotFound(_) | OpenError::NoQueue(_)) => {}
+            Err(e) => return Err(e),
+        }
+        Ok(())
+    }
+}
+
+impl Puller for LogPuller {
+    #[inline]
+    fn pull(&mut self, limit: usize, handler: &mut dyn FnMut(Pulled<'_>)) -> Result<usize, ReceiveError> {
+        if self.puller.is_none() {
+            self.try_attach().map_err(|e| ReceiveError::Other(Box::new(e)))?;
+        }
+        let Some(puller) = &mut self.puller else { return Ok(0) };
+        let pulled = puller.pull(limit, |tickpath_log::Pulled { message, redelivered }| {
+            let tickpath_log::Message { sequence, stamp, kind, payload } = message;
+            handler(Pulled { message: Message { sequence: Some(sequence), stamp, kind, payload }, redelivered });
+        });
+        pulled.map_err(|e| ReceiveError::Damaged(e.to_string()))
+    }
+
+    fn acknowledge(&mut self) -> Result<(), ReceiveError> {
+        if let Some(puller) = &mut self.puller {
+            puller.acknowledge();
+        }
+        Ok(())
+    }
+
+    fn wait(&mut self, timeout_ns: u64) {
+        match (&mut self.puller, self.wait) {
+            (Some(puller), wait) => puller.wait(wait, timeout_ns),
+            (None, Wait::Block) => tickpath_clock::sleep_ns(timeout_ns.min(LOOK_FOR_LOG_NS)),
+            (None, wait) => wait.idle(),
+        }
+    }
+}
+
+fn log_delivery(delivery: Delivery) -> tickpath_log::Delivery {
+    match delivery {
+        Delivery::AtMostOnce => tickpath_log::Delivery::AtMostOnce,
+        Delivery::AtLeastOnce => tickpath_log::Delivery::AtLeastOnce,
+    }
+}

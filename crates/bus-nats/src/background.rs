@@ -1,0 +1,171 @@
+//! A thread that lives on one connection after another, for a caller who must never wait for the server.
+
+use std::convert::Infallible;
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::thread::{Builder, JoinHandle};
+use std::time::Duration;
+
+use futures_util::future::{Either, select};
+use tickpath_clock::sleep_ns;
+use tokio::sync::oneshot;
+use tokio::task::coop::unconstrained;
+use tokio::time::sleep;
+
+use crate::connected::Connected;
+use crate::error::ServerError;
+use crate::link::Engine;
+use crate::server::Server;
+
+/// The pause before a lost connection is made again; each failure doubles it.
+const FIRST_PAUSE: Duration = Duration::from_millis(100);
+
+/// The longest pause.
+const LAST_PAUSE: Duration = Duration::from_secs(5);
+
+/// What such a thread does.
+pub(crate) trait Feed: Send + 'static {
+    /// Subscribes; returns when the server has confirmed it. Happens on each new connection.
+    async fn attach(&mut self, connected: &Connected) -> Result<(), ServerError>;
+
+    /// Leaves what comes where the caller finds it, until the connection is lost.
+    async fn run(&mut self, connected: &Connected) -> Result<Infallible, ServerError>;
+
+    /// Gives back what nobody wants any more.
+    async fn detach(&mut self, connected: &Connected) -> Result<(), ServerError>;
+
+    /// Tells the caller what does not pass by itself.
+    fn tell(&self, sentence: String);
+}
+
+/// The thread. It ends with this.
+pub(crate) struct Background {
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Background {
+    /// Starts it; returns when the feed is attached for the first time.
+    pub fn start<F: Feed>(server: Arc<Server>, feed: F) -> Result<Self, ServerError> {
+        let (stop, stopped) = oneshot::channel();
+        let (opened, outcome) = sync_channel(1);
+        let life = Life { server, feed, opened: Some(opened), pause: Duration::ZERO };
+        let thread = Builder::new().name("nats".to_owned()).spawn(move || life.live(stopped));
+        let background = Self { stop: Some(stop), thread: Some(thread.map_err(ServerError::NoThread)?) };
+        outcome.recv().unwrap_or(Err(ServerError::Closed))?;
+        Ok(background)
+    }
+}
+
+impl Drop for Background {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        if let Some(thread) = self.thread.take() {
+            // A panic of the thread has said what there is to say.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// The thread's side.
+struct Life<F> {
+    server: Arc<Server>,
+    feed: F,
+    /// Who waits for the first connection, until it is there.
+    opened: Option<SyncSender<Result<(), ServerError>>>,
+    /// Before the next connection.
+    pause: Duration,
+}
+
+/// How a connection ended.
+enum End {
+    /// Nobody wants it any more.
+    Stopped,
+    /// It was never of use.
+    Failed(ServerError),
+    /// It was lost.
+    Lost(ServerError),
+}
+
+impl<F: Feed> Life<F> {
+    fn live(mut self, mut stop: oneshot::Receiver<()>) {
+        loop {
+            let error = match self.next_connection(&mut stop) {
+                End::Stopped => return,
+                End::Lost(error) => {
+                    self.pause = FIRST_PAUSE;
+                    error
+                }
+                End::Failed(error) => {
+                    self.pause = (self.pause * 2).clamp(FIRST_PAUSE, LAST_PAUSE);
+                    error
+                }
+            };
+            if let Some(opened) = self.opened.take() {
+                let _ = opened.send(Err(error));
+                return;
+            }
+            if !error.may_pass() {
+                self.feed.tell(format!("{} {error}", self.server.name()));
+            }
+        }
+    }
+
+    /// Each connection has a runtime of its own, so that nothing of it outlives it.
+    fn next_connection(&mut self, stop: &mut oneshot::Receiver<()>) -> End {
+        match Engine::start() {
+            Ok(engine) => engine.run(self.connection(stop)),
+            Err(e) => {
+                sleep_ns(self.pause.as_nanos() as u64);
+                if stop.try_recv() == Err(oneshot::error::TryRecvError::Empty) { End::Failed(e) } else { End::Stopped }
+            }
+        }
+    }
+
+    async fn connection(&mut self, stop: &mut oneshot::Receiver<()>) -> End {
+        let Self { server, feed, opened, pause } = self;
+        let opening = async {
+            if !pause.is_zero() {
+                sleep(*pause).await;
+            }
+            let connected = Connected::open(server).await?;
+            connected.bounded(feed.attach(&connected)).await?;
+            Ok::<_, ServerError>(connected)
+        };
+        let connected = match unless(stop, opening).await {
+            None => return End::Stopped,
+            Some(Err(e)) => return End::Failed(e),
+            Some(Ok(connected)) => connected,
+        };
+        if let Some(opened) = opened.take() {
+            let _ = opened.send(Ok(()));
+        }
+        match unless(stop, until_lost(feed, &connected)).await {
+            Some(e) => End::Lost(e),
+            None => {
+                // What cannot be given back now comes back by itself, later.
+                let _ = connected.bounded(feed.detach(&connected)).await;
+                End::Stopped
+            }
+        }
+    }
+}
+
+/// Runs the feed; what has come by the time of the loss is still handed on.
+async fn until_lost<F: Feed>(feed: &mut F, connected: &Connected) -> ServerError {
+    // The library's task and the feed take turns; the feed's turn ends when nothing is left.
+    let running = pin!(unconstrained(feed.run(connected)));
+    match select(running, pin!(connected.failed())).await {
+        Either::Left((ended, _)) => ended.err().unwrap_or(ServerError::Closed),
+        Either::Right((error, _)) => error,
+    }
+}
+
+/// What comes of it; none if it is stopped before.
+async fn unless<T>(stop: &mut oneshot::Receiver<()>, work: impl Future<Output = T>) -> Option<T> {
+    match select(pin!(work), stop).await {
+        Either::Left((done, _)) => Some(done),
+        Either::Right(_) => None,
+    }
+}

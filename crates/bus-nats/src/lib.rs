@@ -1,0 +1,236 @@
+//! The bus over NATS: `nats://[USER:PASSWORD@]HOST:PORT`, or `nats://TOKEN@HOST:PORT`; and over its JetStream, with
+//! `?jetstream` behind the port.
+//!
+//! | | NATS core | JetStream |
+//! |---|---|---|
+//! | a topic | a subject | a stream in the server's memory |
+//! | a message is published | when it is written to the socket: nobody confirms | when the server confirms |
+//! | history and sequence numbers | none | the stream's, from 0 |
+//! | a full topic | does not exist | `overwrite`: of that many bytes; `keep`: no bound |
+//! | a queue | a queue group: at most once, and only to who pulls now | a stream: at least once, or at most once |
+//!
+//! What topics and queues are called on the server is in `name.rs`; usual names are their own subjects.
+//!
+//! * Publishing and pushing run on the caller's thread, which itself waits for the socket, or for the confirmation: no
+//!   other thread comes in between. So they are for threads that may wait, not for asynchronous code. While no call
+//!   is under way nobody answers the server's questions: one that is idle for some minutes is disconnected, and the
+//!   next call connects anew.
+//! * If a connection was lost, a call makes it again once, and sends again what is not confirmed: what the server got
+//!   in its last moment comes twice. After an error nothing is sent later, but what was under way may have arrived.
+//!   What core NATS refuses by the user's rights shows in the next call, because nothing is confirmed.
+//! * Subscribers and pullers have a thread each. A lost connection is made again beside them. With core NATS that is
+//!   told as [`Gap::Reconnected`](tickpath_bus_api::Gap); with JetStream reading goes on at the next sequence number,
+//!   and what is overwritten is counted. `Reconnected` says there that the topic was removed or lost, and begins anew
+//!   at 0: a stream in memory does not survive its server.
+//! * A subscriber to JetStream asks for at most 1,024 messages ahead. A puller asks when nothing lies here, and then
+//!   for as many as its caller is about to take: nothing more is kept from other pullers.
+//! * The death of a puller shows in its silence only. A puller that is dropped in order gives back what it holds at
+//!   once; what lay here unread may be marked as redelivered, too. An acknowledgement is on its way when the call
+//!   returns, and not confirmed: what the server did not get comes again. At most once, it is confirmed before anything
+//!   is handed over; what the connection loses in between is gone, or comes again if the server knows nothing of it.
+//! * A queue of JetStream has no bound but the server's own memory. How many wait does not count what was given back.
+//! * A user whose rights are restricted must be allowed to publish and to subscribe to `_INBOX.>`, by which the
+//!   server's answers come; with JetStream, to publish to `$JS.>`, too.
+//! * What others publish, without our header, is skipped; in a topic of JetStream it has a sequence number all the
+//!   same.
+
+mod arrivals;
+mod background;
+mod connected;
+mod core_feed;
+mod demand;
+mod error;
+mod inbox;
+mod link;
+mod name;
+mod publisher;
+mod puller;
+mod queue_feed;
+mod receipt;
+mod server;
+mod stream;
+mod subscriber;
+mod topic_feed;
+
+use std::sync::Arc;
+
+use tickpath_bus_api::{
+    Capabilities, ConnectError, Connection, Delivery, Policy, Publisher, Puller, Pusher, QueueCapabilities,
+    QueueConfig, Start, Subscriber, TopicConfig, wire,
+};
+use tickpath_clock::{HostClock, Wait};
+
+use crate::connected::Connected;
+use crate::error::ServerError;
+use crate::link::Link;
+use crate::publisher::{NatsPublisher, Target};
+use crate::puller::{CorePuller, StreamPuller};
+use crate::server::Server;
+use crate::subscriber::NatsSubscriber;
+
+/// The longest payload, in bytes, also where a server takes longer ones. Servers usually take 1 MiB with the header.
+pub const MAX_PAYLOAD_BYTES: usize = 16 << 20;
+
+/// Topics and queues on one NATS server.
+#[derive(Debug, Clone)]
+pub struct NatsBus {
+    server: Arc<Server>,
+    /// The longest message that the server takes, in bytes.
+    server_bytes: usize,
+}
+
+impl NatsBus {
+    /// Reads the URL, and asks the server for a sign of life; with `?jetstream`, its JetStream.
+    pub fn connect(url: &str) -> Result<Self, ConnectError> {
+        let server = Server::parse(url)?;
+        let server_bytes = greet(&server).map_err(|e| server.error(&e))?;
+        Ok(Self { server: Arc::new(server), server_bytes })
+    }
+
+    /// Does this on a connection of its own.
+    fn ask<T>(&self, work: impl AsyncFnOnce(&Connected) -> Result<T, ServerError>) -> Result<T, ConnectError> {
+        let asked = Link::open(&self.server).and_then(|link| link.run(work(link.connected())));
+        asked.map_err(|e| self.server.error(&e))
+    }
+
+    fn open_publisher(&self, target: Target) -> Result<NatsPublisher, ConnectError> {
+        NatsPublisher::open(self.server.clone(), target).map_err(|e| self.server.error(&e))
+    }
+
+    fn check_policy(&self, policy: Policy) -> Result<(), ConnectError> {
+        if self.capabilities().policies.contains(&policy) {
+            return Ok(());
+        }
+        let remedy = if self.server.is_jetstream() {
+            "use 'overwrite' or 'keep', or a topic on shm:// or file://"
+        } else {
+            "use 'overwrite', or ?jetstream in the URL"
+        };
+        Err(self.unsupported(format!("hold a topic by the policy '{policy}'"), remedy))
+    }
+
+    fn check_delivery(&self, delivery: Delivery) -> Result<(), ConnectError> {
+        if self.queue_capabilities().deliveries.contains(&delivery) {
+            return Ok(());
+        }
+        Err(self.unsupported(format!("deliver '{delivery}'"), "use 'at-most-once', or ?jetstream in the URL"))
+    }
+
+    fn unsupported(&self, what: String, remedy: &'static str) -> ConnectError {
+        let transport = if self.server.is_jetstream() { "JetStream" } else { "NATS core" };
+        ConnectError::Unsupported { transport, what, remedy }
+    }
+}
+
+impl Connection for NatsBus {
+    fn capabilities(&self) -> Capabilities {
+        let is_jetstream = self.server.is_jetstream();
+        let usual_bytes = TopicConfig::new(Policy::Overwrite).capacity_bytes as i64;
+        Capabilities {
+            sequences: is_jetstream,
+            history: is_jetstream,
+            single_publisher: false,
+            publisher_liveness: false,
+            policies: if is_jetstream { &[Policy::Overwrite, Policy::Keep] } else { &[Policy::Overwrite] },
+            max_payload: stream::longest_payload(self.server_bytes, is_jetstream.then_some(usual_bytes)),
+        }
+    }
+
+    fn publisher(&self, topic: &str, config: &TopicConfig) -> Result<Box<dyn Publisher>, ConnectError> {
+        wire::check_name("topic", topic)?;
+        self.check_policy(config.policy)?;
+        let stream = self.server.is_jetstream().then(|| stream::of_topic(topic, config));
+        let subject = name::topic_subject(topic).into();
+        Ok(Box::new(self.open_publisher(Target { subject, stream })?))
+    }
+
+    fn subscriber(&self, topic: &str, start: Start, wait: Wait) -> Result<Box<dyn Subscriber>, ConnectError> {
+        wire::check_name("topic", topic)?;
+        let server = self.server.clone();
+        let opened = if server.is_jetstream() {
+            NatsSubscriber::of_stream(server, topic, start, wait)
+        } else {
+            let from = match start {
+                Start::Now => None,
+                Start::Oldest => Some("start at the oldest message".to_owned()),
+                Start::Sequence(sequence) => Some(format!("start at the sequence number {sequence}")),
+            };
+            if let Some(from) = from {
+                let remedy = "it keeps no messages: start 'now', or use ?jetstream in the URL";
+                return Err(self.unsupported(from, remedy));
+            }
+            NatsSubscriber::to_subject(server, topic, wait)
+        };
+        Ok(Box::new(opened.map_err(|e| self.server.error(&e))?))
+    }
+
+    fn remove(&self, topic: &str) -> Result<(), ConnectError> {
+        wire::check_name("topic", topic)?;
+        if !self.server.is_jetstream() {
+            return Ok(());
+        }
+        self.ask(async |connected: &Connected| stream::remove(connected, &name::topic_stream(topic)).await)
+    }
+
+    fn queue_capabilities(&self) -> QueueCapabilities {
+        let is_jetstream = self.server.is_jetstream();
+        QueueCapabilities {
+            deliveries: if is_jetstream {
+                &[Delivery::AtLeastOnce, Delivery::AtMostOnce]
+            } else {
+                &[Delivery::AtMostOnce]
+            },
+            ordered: true,
+            single_pusher: false,
+            keeps_without_puller: is_jetstream,
+            sees_death: false,
+            counts_waiting: is_jetstream,
+            max_payload: stream::longest_payload(self.server_bytes, None),
+        }
+    }
+
+    fn pusher(&self, queue: &str, config: &QueueConfig) -> Result<Box<dyn Pusher>, ConnectError> {
+        wire::check_name("queue", queue)?;
+        self.check_delivery(config.delivery)?;
+        let stream = self.server.is_jetstream().then(|| stream::of_queue(queue));
+        let subject = name::queue_subject(queue).into();
+        Ok(Box::new(self.open_publisher(Target { subject, stream })?))
+    }
+
+    fn puller(&self, queue: &str, config: &QueueConfig, wait: Wait) -> Result<Box<dyn Puller>, ConnectError> {
+        wire::check_name("queue", queue)?;
+        self.check_delivery(config.delivery)?;
+        let server = self.server.clone();
+        let error = |e: ServerError| self.server.error(&e);
+        if !server.is_jetstream() {
+            return Ok(Box::new(CorePuller::open(server, queue, wait).map_err(error)?));
+        }
+        let clock = HostClock::get().map_err(|e| ConnectError::Other(Box::new(e)))?;
+        Ok(Box::new(StreamPuller::open(server, queue, config, wait, clock).map_err(error)?))
+    }
+
+    fn waiting(&self, queue: &str) -> Result<Option<u64>, ConnectError> {
+        wire::check_name("queue", queue)?;
+        if !self.server.is_jetstream() {
+            return Ok(None);
+        }
+        self.ask(async |connected: &Connected| stream::waiting(connected, &name::queue_stream(queue)).await).map(Some)
+    }
+
+    fn remove_queue(&self, queue: &str) -> Result<(), ConnectError> {
+        wire::check_name("queue", queue)?;
+        if !self.server.is_jetstream() {
+            return Ok(());
+        }
+        self.ask(async |connected: &Connected| stream::remove(connected, &name::queue_stream(queue)).await)
+    }
+}
+
+/// Asks for a sign of life; gives the longest message that the server takes, in bytes.
+fn greet(server: &Server) -> Result<usize, ServerError> {
+    let link = Link::open(server)?;
+    if server.is_jetstream() {
+        link.run(stream::find(link.connected(), "tickpath"))?;
+    }
+    Ok(link.connected().client.max_payload())
+}

@@ -1,0 +1,114 @@
+//! The JetStream streams that keep topics and queues: in the server's memory, one subject each.
+
+use async_nats::jetstream::ErrorCode;
+use async_nats::jetstream::context::{ConsumerInfoErrorKind, CreateStreamErrorKind};
+use async_nats::jetstream::stream::{Config, DiscardPolicy, RetentionPolicy, StorageType, Stream};
+use tickpath_bus_api::wire::HEADER_BYTES;
+use tickpath_bus_api::{Policy, TopicConfig};
+
+use crate::connected::Connected;
+use crate::error::ServerError;
+use crate::{MAX_PAYLOAD_BYTES, name};
+
+/// The consumer that a queue's pullers share.
+pub(crate) const QUEUE_CONSUMER: &str = "tickpath";
+
+/// Room for a message's subject and the server's notes about it, of at most 16 bytes.
+const NOTES_BYTES: usize = 256;
+
+/// The smallest topic, in bytes.
+const LEAST_BYTES: usize = 4096;
+
+/// The server's word for no limit.
+const UNLIMITED: i64 = -1;
+
+/// How a topic is kept.
+pub(crate) fn of_topic(topic: &str, config: &TopicConfig) -> Config {
+    let max_bytes = match config.policy {
+        Policy::Keep => UNLIMITED,
+        Policy::Overwrite | Policy::Fail => config.capacity_bytes.max(LEAST_BYTES) as i64,
+    };
+    Config { max_bytes, ..kept(name::topic_stream(topic), name::topic_subject(topic), RetentionPolicy::Limits) }
+}
+
+/// How a queue is kept: what was acknowledged is gone.
+pub(crate) fn of_queue(queue: &str) -> Config {
+    kept(name::queue_stream(queue), name::queue_subject(queue), RetentionPolicy::WorkQueue)
+}
+
+/// Makes the stream if it is not there. One that is there is taken with its capacity, but not with another policy.
+pub(crate) async fn ensure(connected: &Connected, wanted: &Config) -> Result<Stream, ServerError> {
+    let error = match connected.context.create_stream(wanted).await {
+        Ok(stream) => return Ok(stream),
+        Err(error) => error,
+    };
+    let is_there = match error.kind() {
+        CreateStreamErrorKind::JetStream(said) => said.error_code() == ErrorCode::STREAM_NAME_EXIST,
+        _ => false,
+    };
+    if !is_there {
+        return Err(error.into());
+    }
+    let stream = find(connected, &wanted.name).await?.ok_or(ServerError::StreamGone)?;
+    let there = policy(&stream.cached_info().config);
+    if there != policy(wanted) {
+        return Err(ServerError::OtherPolicy { topic: wanted.subjects.concat(), there: there.name() });
+    }
+    Ok(stream)
+}
+
+/// The stream of this name, if it is there.
+pub(crate) async fn find(connected: &Connected, name: &str) -> Result<Option<Stream>, ServerError> {
+    match connected.context.get_stream(name).await.map_err(ServerError::from) {
+        Ok(stream) => Ok(Some(stream)),
+        Err(ServerError::StreamGone) => Ok(None),
+        Err(e) => Err(e),
+    }
+}
+
+/// Removes the stream of this name, if it is there.
+pub(crate) async fn remove(connected: &Connected, name: &str) -> Result<(), ServerError> {
+    match connected.context.delete_stream(name).await.map_err(ServerError::from) {
+        Ok(_) | Err(ServerError::StreamGone) => Ok(()),
+        Err(e) => Err(e),
+    }
+}
+
+/// Messages of a queue that no puller has asked for yet.
+pub(crate) async fn waiting(connected: &Connected, name: &str) -> Result<u64, ServerError> {
+    let Some(stream) = find(connected, name).await? else { return Ok(0) };
+    match stream.consumer_info(QUEUE_CONSUMER).await {
+        Ok(consumer) => Ok(consumer.num_pending),
+        // Nobody has pulled yet.
+        Err(e) if e.kind() == ConsumerInfoErrorKind::NotFound => Ok(stream.cached_info().state.messages),
+        Err(e) => match ServerError::from(e) {
+            ServerError::StreamGone => Ok(0),
+            e => Err(e),
+        },
+    }
+}
+
+/// The longest payload, in bytes: of what the server takes in a message, and of what a topic of so many bytes holds.
+pub(crate) fn longest_payload(server_bytes: usize, topic_bytes: Option<i64>) -> usize {
+    let bounded = topic_bytes.and_then(|bytes| usize::try_from(bytes).ok()).filter(|&bytes| bytes > 0);
+    let topic_bytes = bounded.map_or(usize::MAX, |bytes| bytes.saturating_sub(NOTES_BYTES));
+    server_bytes.min(topic_bytes).saturating_sub(HEADER_BYTES).min(MAX_PAYLOAD_BYTES)
+}
+
+fn kept(name: String, subject: String, retention: RetentionPolicy) -> Config {
+    Config {
+        name,
+        subjects: vec![subject],
+        retention,
+        max_bytes: UNLIMITED,
+        max_messages: UNLIMITED,
+        discard: DiscardPolicy::Old,
+        storage: StorageType::Memory,
+        num_replicas: 1,
+        ..Config::default()
+    }
+}
+
+fn policy(config: &Config) -> Policy {
+    if config.max_bytes > 0 { Policy::Overwrite } else { Policy::Keep }
+}

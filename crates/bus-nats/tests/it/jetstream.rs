@@ -1,0 +1,153 @@
+//! What only JetStream can do: keep a topic or a queue beyond a connection, and lose it with the server.
+
+use tickpath_bus_api::{ConnectError, Connection, Delivery, Gap, Policy, Start, TopicConfig};
+use tickpath_bus_nats::NatsBus;
+use tickpath_clock::Wait;
+
+use crate::nats_server::NatsServer;
+use crate::relay::Relay;
+use crate::seen::{KIND, QUEUE, Seen, TOPIC, bus, next, publisher, pull, puller, pusher, subscriber};
+use crate::server::publish_foreign;
+
+#[test]
+fn nothing_is_missed_while_the_line_is_cut() {
+    let server = NatsServer::start(&[]);
+    let relay = Relay::to(server.port());
+    let mut publisher = publisher(&jetstream(&server.url()));
+    let mut subscriber = subscriber(&jetstream(&relay.url()), Wait::Block);
+    for round in 0..5 {
+        publisher.publish(2 * round, KIND, b"before").unwrap();
+        assert_eq!(next(&mut *subscriber), Seen::at(2 * round, 2 * round, b"before"));
+        relay.cut();
+        publisher.publish(2 * round + 1, KIND, b"meanwhile").unwrap();
+        relay.heal();
+        assert_eq!(next(&mut *subscriber), Seen::at(2 * round + 1, 2 * round + 1, b"meanwhile"));
+    }
+}
+
+#[test]
+fn what_is_overwritten_while_the_line_is_cut_is_counted() {
+    const COUNT: u64 = 100;
+    let server = NatsServer::start(&[]);
+    let relay = Relay::to(server.port());
+    let small = TopicConfig { capacity_bytes: 64 << 10, ..TopicConfig::new(Policy::Overwrite) };
+    let mut publisher = jetstream(&server.url()).publisher(TOPIC, &small).unwrap_or_else(|e| panic!("{e}"));
+    let mut subscriber = subscriber(&jetstream(&relay.url()), Wait::Yield);
+    relay.cut();
+    for stamp in 0..COUNT {
+        publisher.publish(stamp, KIND, &[7; 4096]).unwrap();
+    }
+    relay.heal();
+    let Seen::Gap(Gap::Missed(missed)) = next(&mut *subscriber) else { panic!("no gap, though the topic is small") };
+    assert!(0 < missed && missed < COUNT, "{missed} of {COUNT} missed");
+    for stamp in missed..COUNT {
+        assert_eq!(next(&mut *subscriber), Seen::at(stamp, stamp, &[7; 4096]));
+    }
+}
+
+#[test]
+fn a_topic_that_its_server_lost_begins_anew_and_says_so() {
+    let mut server = NatsServer::start(&[]);
+    let bus = jetstream(&server.url());
+    let mut subscriber = subscriber(&bus, Wait::Block);
+    let mut publisher = publisher(&bus);
+    publisher.publish_batch(1, KIND, &[b"one", b"two"]).unwrap();
+    assert_eq!(next(&mut *subscriber), Seen::at(0, 1, b"one"));
+    assert_eq!(next(&mut *subscriber), Seen::at(1, 1, b"two"));
+    server.kill();
+    server.restart();
+    publisher.publish(2, KIND, b"anew").unwrap();
+    assert_eq!(next(&mut *subscriber), Seen::Gap(Gap::Reconnected));
+    assert_eq!(next(&mut *subscriber), Seen::at(0, 2, b"anew"));
+}
+
+#[test]
+fn a_topic_that_was_removed_is_made_anew_by_its_publisher() {
+    let server = NatsServer::start(&[]);
+    let bus = jetstream(&server.url());
+    let mut subscriber = subscriber(&bus, Wait::Block);
+    let mut publisher = publisher(&bus);
+    publisher.publish(1, KIND, b"before").unwrap();
+    assert_eq!(next(&mut *subscriber), Seen::at(0, 1, b"before"));
+    bus.remove(TOPIC).unwrap();
+    publisher.publish(2, KIND, b"after").unwrap();
+    assert_eq!(next(&mut *subscriber), Seen::Gap(Gap::Reconnected));
+    assert_eq!(next(&mut *subscriber), Seen::at(0, 2, b"after"));
+}
+
+#[test]
+fn a_topic_has_one_policy() {
+    let server = NatsServer::start(&[]);
+    let bus = jetstream(&server.url());
+    let open = |policy| bus.publisher(TOPIC, &TopicConfig::new(policy));
+    open(Policy::Keep).unwrap_or_else(|e| panic!("{e}"));
+    let error = open(Policy::Overwrite).err().expect("it is there by another policy");
+    assert!(matches!(error, ConnectError::Server { .. }), "{error}");
+    assert!(error.to_string().contains("by the policy 'keep'; open it by that one, or remove it first"), "{error}");
+    bus.remove(TOPIC).unwrap();
+    open(Policy::Overwrite).unwrap_or_else(|e| panic!("{e}"));
+}
+
+#[test]
+fn foreign_messages_have_a_place_and_are_skipped() {
+    let server = NatsServer::start(&[]);
+    let bus = jetstream(&server.url());
+    let mut publisher = publisher(&bus);
+    publish_foreign(server.port(), TOPIC, &["hello", "{\"price\": 64000.25}"]);
+    publisher.publish(1, KIND, b"ours").unwrap();
+    for (start, wait) in [(Start::Oldest, Wait::Yield), (Start::Sequence(1), Wait::Block)] {
+        let mut subscriber = bus.subscriber(TOPIC, start, wait).unwrap_or_else(|e| panic!("{e}"));
+        assert_eq!(next(&mut *subscriber), Seen::at(2, 1, b"ours"), "{start:?}");
+    }
+    let mut pusher = pusher(&bus, Delivery::AtLeastOnce);
+    publish_foreign(server.port(), &format!("queue/{QUEUE}"), &["hello", "{\"price\": 64000.25}"]);
+    pusher.push(2, KIND, b"ours").unwrap();
+    assert_eq!(pull(&mut *puller(&bus, Delivery::AtLeastOnce)), (2, false));
+}
+
+#[test]
+fn a_puller_acknowledges_after_a_cut_what_it_got_before() {
+    let server = NatsServer::start(&[]);
+    let relay = Relay::to(server.port());
+    let (near, far) = (jetstream(&relay.url()), jetstream(&server.url()));
+    let mut pusher = pusher(&far, Delivery::AtLeastOnce);
+    let mut first = puller(&near, Delivery::AtLeastOnce);
+    for stamp in 0..4 {
+        pusher.push(stamp, KIND, b"job").unwrap();
+    }
+    assert_eq!((pull(&mut *first), pull(&mut *first)), ((0, false), (1, false)));
+    relay.cut();
+    relay.heal();
+    first.acknowledge().unwrap();
+    assert_eq!(pull(&mut *first), (2, false));
+    drop(first);
+    // What was held comes again at once, what was acknowledged does not.
+    let mut second = puller(&far, Delivery::AtLeastOnce);
+    assert_eq!((pull(&mut *second), pull(&mut *second)), ((2, true), (3, false)));
+    second.acknowledge().unwrap();
+    assert_eq!(far.waiting(QUEUE).unwrap(), Some(0));
+}
+
+#[test]
+fn pushed_messages_stay_until_they_are_taken() {
+    let server = NatsServer::start(&[]);
+    let bus = jetstream(&server.url());
+    assert_eq!(bus.waiting(QUEUE).unwrap(), Some(0));
+    let payloads = vec![&b"job"[..]; 3000];
+    pusher(&bus, Delivery::AtMostOnce).push_batch(1, KIND, &payloads).unwrap();
+    assert_eq!(bus.waiting(QUEUE).unwrap(), Some(3000));
+    bus.remove_queue(QUEUE).unwrap();
+    assert_eq!(bus.waiting(QUEUE).unwrap(), Some(0));
+}
+
+#[test]
+fn a_server_without_jetstream_is_said_so() {
+    let server = NatsServer::start_plain();
+    let error = NatsBus::connect(&format!("{}?jetstream", server.url())).err().expect("it keeps nothing");
+    let remedy = "has no JetStream; start nats-server with -js, or leave ?jetstream away";
+    assert_eq!(error.to_string(), format!("{}: {remedy}", server.url()));
+}
+
+fn jetstream(url: &str) -> NatsBus {
+    bus(&format!("{url}?jetstream"))
+}

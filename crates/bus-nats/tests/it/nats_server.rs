@@ -1,0 +1,97 @@
+//! A NATS server for tests: on loopback, empty, in a folder of its own, gone with the test.
+
+use std::net::{TcpListener, TcpStream};
+use std::process::{Child, Command, Stdio};
+
+use tempfile::TempDir;
+use tickpath_clock::sleep_ns;
+
+/// A running server.
+pub struct NatsServer {
+    process: Child,
+    port: u16,
+    settings: Vec<String>,
+    /// Goes after the server.
+    _dir: TempDir,
+}
+
+impl NatsServer {
+    /// Starts one with JetStream on a free port, with further settings as on its command line.
+    pub fn start(settings: &[&str]) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let with_jetstream = ["-js", "-sd", dir.path().to_str().unwrap()];
+        let settings = with_jetstream.iter().chain(settings).map(|&setting| setting.to_owned()).collect();
+        Self::open(settings, dir)
+    }
+
+    /// Starts one without JetStream.
+    pub fn start_plain() -> Self {
+        Self::open(Vec::new(), tempfile::tempdir().unwrap())
+    }
+
+    /// Its URL without a password.
+    pub fn url(&self) -> String {
+        format!("nats://127.0.0.1:{}", self.port)
+    }
+
+    /// Its URL with this in front of the host.
+    pub fn url_with(&self, login: &str) -> String {
+        format!("nats://{login}@127.0.0.1:{}", self.port)
+    }
+
+    /// Its port.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// Kills it and waits until it is gone.
+    pub fn kill(&mut self) {
+        self.process.kill().unwrap();
+        self.process.wait().unwrap();
+    }
+
+    /// Starts it again, on the same port.
+    pub fn restart(&mut self) {
+        self.process = launch(self.port, &self.settings);
+    }
+
+    fn open(settings: Vec<String>, dir: TempDir) -> Self {
+        let port = free_port();
+        let process = launch(port, &settings);
+        Self { process, port, settings, _dir: dir }
+    }
+}
+
+impl Drop for NatsServer {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// A port on loopback that nobody listens on.
+pub fn free_port() -> u16 {
+    TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port()
+}
+
+fn launch(port: u16, settings: &[String]) -> Child {
+    let mut command = Command::new("nats-server");
+    // Debian puts servers where only root looks.
+    command.env("PATH", format!("{}:/usr/local/sbin:/usr/sbin:/sbin", std::env::var("PATH").unwrap_or_default()));
+    command.args(["-a", "127.0.0.1", "-p", &port.to_string()]).args(settings);
+    command.stdout(Stdio::null()).stderr(Stdio::null());
+    let mut process =
+        command.spawn().unwrap_or_else(|e| panic!("install nats-server (apt-get install nats-server): {e}"));
+    for _ in 0..6000 {
+        if TcpStream::connect(("127.0.0.1", port)).is_ok() {
+            return process;
+        }
+        if let Some(status) = process.try_wait().unwrap() {
+            panic!("nats-server ended with {status}; run it by hand with {settings:?} to see why");
+        }
+        sleep_ns(10_000_000);
+    }
+    let _ = process.kill();
+    let _ = process.wait();
+    panic!("nats-server does not listen after a minute");
+}

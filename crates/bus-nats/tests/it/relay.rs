@@ -1,0 +1,100 @@
+//! A piece of network between a client and a server, which can be cut.
+
+use std::io;
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, AtomicU16, Ordering};
+use std::sync::{Arc, Mutex};
+
+/// A port that leads to a server's. It is gone with the test.
+pub struct Relay {
+    port: u16,
+    line: Arc<Line>,
+}
+
+struct Line {
+    server_port: AtomicU16,
+    is_cut: AtomicBool,
+    is_over: AtomicBool,
+    /// Both sides of each connection.
+    sockets: Mutex<Vec<TcpStream>>,
+}
+
+impl Relay {
+    /// A relay to this port of loopback.
+    pub fn to(server_port: u16) -> Self {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let is = || AtomicBool::new(false);
+        let server_port = AtomicU16::new(server_port);
+        let line = Arc::new(Line { server_port, is_cut: is(), is_over: is(), sockets: Mutex::default() });
+        let accepting = line.clone();
+        std::thread::spawn(move || accepting.accept(&listener));
+        Self { port, line }
+    }
+
+    /// The URL of the near end.
+    pub fn url(&self) -> String {
+        format!("nats://127.0.0.1:{}", self.port)
+    }
+
+    /// Leads new connections to another port.
+    pub fn lead_to(&self, server_port: u16) {
+        self.line.server_port.store(server_port, Ordering::SeqCst);
+    }
+
+    /// Cuts all connections, and every new one at once.
+    pub fn cut(&self) {
+        self.line.is_cut.store(true, Ordering::SeqCst);
+        self.line.close_all();
+    }
+
+    /// Lets new connections pass.
+    pub fn heal(&self) {
+        self.line.is_cut.store(false, Ordering::SeqCst);
+    }
+}
+
+impl Drop for Relay {
+    fn drop(&mut self) {
+        self.line.is_over.store(true, Ordering::SeqCst);
+        self.line.close_all();
+        // Wakes the thread that accepts.
+        let _ = TcpStream::connect(("127.0.0.1", self.port));
+    }
+}
+
+impl Line {
+    fn accept(self: Arc<Self>, listener: &TcpListener) {
+        for near in listener.incoming() {
+            if self.is_over.load(Ordering::SeqCst) {
+                return;
+            }
+            let Ok(near) = near else { continue };
+            if let Ok(far) = TcpStream::connect(("127.0.0.1", self.server_port.load(Ordering::SeqCst))) {
+                self.join(near, far);
+            }
+        }
+    }
+
+    fn join(&self, near: TcpStream, far: TcpStream) {
+        // Under the lock: one that passes before a cut is closed by it.
+        let mut sockets = self.sockets.lock().unwrap();
+        if self.is_cut.load(Ordering::SeqCst) {
+            return;
+        }
+        for (from, to) in [(&near, &far), (&far, &near)] {
+            let (mut from, mut to) = (from.try_clone().unwrap(), to.try_clone().unwrap());
+            std::thread::spawn(move || {
+                let _ = io::copy(&mut from, &mut to);
+                let _ = to.shutdown(Shutdown::Both);
+            });
+        }
+        sockets.extend([near, far]);
+    }
+
+    fn close_all(&self) {
+        for socket in self.sockets.lock().unwrap().drain(..) {
+            let _ = socket.shutdown(Shutdown::Both);
+        }
+    }
+}

@@ -1,0 +1,231 @@
+//! What only a server can do: refuse, hang, die and come back, and serve others on the same subject.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::time::Duration;
+
+use tickpath_bus_api::{Connection, Delivery, Gap, Policy, Start, TopicConfig};
+use tickpath_bus_nats::NatsBus;
+use tickpath_clock::Wait;
+
+use crate::nats_server::{NatsServer, free_port};
+use crate::relay::Relay;
+use crate::seen::{KIND, QUEUE, Seen, TOPIC, bus, next, publisher, pull, puller, pusher, subscriber};
+
+#[test]
+fn a_killed_server_is_come_back_to() {
+    for wait in [Wait::Yield, Wait::Block] {
+        let mut server = NatsServer::start(&[]);
+        let bus = bus(&server.url());
+        let mut subscriber = subscriber(&bus, wait);
+        let mut publisher = publisher(&bus);
+        publisher.publish(1, KIND, b"before").unwrap();
+        assert_eq!(next(&mut *subscriber), Seen::message(1, b"before"));
+
+        server.kill();
+        let error = publisher.publish(2, KIND, b"lost").unwrap_err().to_string();
+        let remedy = format!("{} refused the connection; start nats-server, or check host and port", server.url());
+        assert_eq!(error, remedy);
+        for _ in 0..20 {
+            assert_eq!(subscriber.poll(8, &mut |event| panic!("{event:?} from a dead server")).unwrap(), 0);
+            subscriber.wait(1_000_000);
+        }
+
+        server.restart();
+        assert_eq!(next(&mut *subscriber), Seen::Gap(Gap::Reconnected));
+        publisher.publish(3, KIND, b"after").unwrap();
+        assert_eq!(next(&mut *subscriber), Seen::message(3, b"after"));
+    }
+}
+
+#[test]
+fn a_publisher_reconnects_by_itself_if_the_server_is_back() {
+    let mut server = NatsServer::start(&[]);
+    let bus = bus(&server.url());
+    let mut publisher = publisher(&bus);
+    publisher.publish(1, KIND, b"before").unwrap();
+    server.kill();
+    server.restart();
+    let mut subscriber = subscriber(&bus, Wait::Block);
+    publisher.publish_batch(2, KIND, &[b"one", b"two"]).unwrap();
+    assert_eq!(next(&mut *subscriber), Seen::message(2, b"one"));
+    assert_eq!(next(&mut *subscriber), Seen::message(2, b"two"));
+}
+
+#[test]
+fn a_subscriber_whose_line_was_cut_says_so() {
+    let server = NatsServer::start(&[]);
+    let relay = Relay::to(server.port());
+    let mut subscriber = subscriber(&bus(&relay.url()), Wait::Block);
+    let mut publisher = publisher(&bus(&server.url()));
+    for round in 0..3 {
+        relay.cut();
+        publisher.publish(round, KIND, b"missed").unwrap();
+        relay.heal();
+        assert_eq!(next(&mut *subscriber), Seen::Gap(Gap::Reconnected));
+        publisher.publish(round, KIND, b"after").unwrap();
+        assert_eq!(next(&mut *subscriber), Seen::message(round, b"after"));
+    }
+}
+
+#[test]
+fn a_puller_of_a_group_goes_on_after_a_cut() {
+    let server = NatsServer::start(&[]);
+    let relay = Relay::to(server.port());
+    let near = bus(&relay.url());
+    let mut puller = puller(&near, Delivery::AtMostOnce);
+    let mut pusher = pusher(&near, Delivery::AtMostOnce);
+    pusher.push(1, KIND, b"before").unwrap();
+    assert_eq!(pull(&mut *puller), (1, false));
+    relay.cut();
+    relay.heal();
+    // A group keeps nothing: push until the puller is back.
+    for stamp in 2..60_000 {
+        pusher.push(stamp, KIND, b"after").unwrap();
+        let mut came = 0;
+        puller.wait(1_000_000);
+        puller.pull(1, &mut |pulled| came = pulled.message.stamp).unwrap();
+        if came > 1 {
+            return;
+        }
+    }
+    panic!("the puller did not come back");
+}
+
+#[test]
+fn foreign_messages_are_skipped() {
+    let server = NatsServer::start(&[]);
+    let bus = bus(&server.url());
+    let mut subscriber = subscriber(&bus, Wait::Block);
+    let mut puller = puller(&bus, Delivery::AtMostOnce);
+    let foreign = ["", "hello", "{\"price\": 64000.25}", "0123456789abcdef0123456789abcdef"];
+    publish_foreign(server.port(), TOPIC, &foreign);
+    publish_foreign(server.port(), &format!("queue/{QUEUE}"), &foreign);
+    publisher(&bus).publish(6, KIND, b"ours").unwrap();
+    assert_eq!(next(&mut *subscriber), Seen::message(6, b"ours"));
+    pusher(&bus, Delivery::AtMostOnce).push(7, KIND, b"ours").unwrap();
+    assert_eq!(pull(&mut *puller), (7, false));
+}
+
+#[test]
+fn names_that_subjects_cannot_hold_are_carried_apart() {
+    let server = NatsServer::start(&[]);
+    for query in ["", "?jetstream"] {
+        let bus = bus(&format!("{}{query}", server.url()));
+        let names = ["a.b", "a..b", "a...b", "a.b.", "a.b..", "queue", "queue..a", "a:b", "a-b"];
+        let mut subscribers = Vec::new();
+        for name in names {
+            let opened = bus.subscriber(name, Start::Now, Wait::Block);
+            subscribers.push(opened.unwrap_or_else(|e| panic!("{name}: {e}")));
+        }
+        for (stamp, name) in (0..).zip(names) {
+            let opened = bus.publisher(name, &TopicConfig::new(Policy::Overwrite));
+            opened.unwrap_or_else(|e| panic!("{name}: {e}")).publish(stamp, KIND, name.as_bytes()).unwrap();
+        }
+        for (stamp, (name, subscriber)) in (0..).zip(names.into_iter().zip(&mut subscribers)) {
+            let Seen::Message { stamp: came, payload, .. } = next(&mut **subscriber) else { panic!("a gap in {name}") };
+            assert_eq!((came, payload.as_slice()), (stamp, name.as_bytes()));
+            assert_eq!(subscriber.poll(8, &mut |event| panic!("{event:?} came to {name}")).unwrap(), 0);
+        }
+        drop(subscribers);
+        names.into_iter().for_each(|name| bus.remove(name).unwrap());
+    }
+}
+
+#[test]
+fn the_password_decides() {
+    let server = NatsServer::start(&["--user", "ann", "--pass", "s@cret"]);
+    check(&server.url(), &["wants a password", "nats://USER:PASSWORD@HOST:PORT"]);
+    check(&server.url_with("ann:wrong"), &["refused the user name or the password", "in the URL"]);
+    check(&server.url_with("nobody:s%40cret"), &["refused the user name or the password"]);
+    check_let_in(&server.url_with("ann:s%40cret"));
+}
+
+#[test]
+fn the_token_decides() {
+    let server = NatsServer::start(&["--auth", "s@cret"]);
+    check(&server.url(), &["wants a password", "nats://TOKEN@HOST:PORT"]);
+    check(&server.url_with("wrong"), &["refused the user name or the password", "TOKEN@"]);
+    check_let_in(&server.url_with("s%40cret"));
+}
+
+#[test]
+fn nobody_there_is_said_so() {
+    check(&format!("nats://127.0.0.1:{}", free_port()), &["refused the connection", "start nats-server"]);
+    check("nats://no-such-host.invalid:4222", &["cannot be resolved", "check the host"]);
+}
+
+#[test]
+fn somebody_else_there_is_said_so() {
+    type Answer = fn(TcpStream);
+    let cases: [(Answer, &[&str]); 4] = [
+        (|stream| answer(&stream, b"HTTP/1.1 400 Bad Request\r\n\r\n"), &["not as NATS does", "check the port"]),
+        (|stream| answer(&stream, b"+OK POP3 ready\r\n"), &["not as NATS does", "check the port"]),
+        (drop, &["connection", "try again"]),
+        (|stream| hold(&stream), &["did not answer within 5 s", "check host, port and firewall"]),
+    ];
+    for (behave, words) in cases {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+        let url = format!("nats://{}", listener.local_addr().unwrap());
+        let server = std::thread::spawn(move || behave(listener.accept().unwrap().0));
+        check(&url, words);
+        server.join().unwrap();
+    }
+}
+
+#[test]
+fn a_server_that_falls_silent_is_an_error_and_no_hang() {
+    let server = NatsServer::start(&[]);
+    let relay = Relay::to(server.port());
+    let mut publisher = publisher(&bus(&format!("{}?jetstream", relay.url())));
+    publisher.publish(1, KIND, b"before").unwrap();
+    let silent = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    relay.lead_to(silent.local_addr().unwrap().port());
+    relay.cut();
+    relay.heal();
+    let error = publisher.publish(2, KIND, b"lost").unwrap_err().to_string();
+    assert!(error.contains("did not answer within 5 s"), "{error}");
+    relay.lead_to(server.port());
+    publisher.publish(3, KIND, b"after").unwrap();
+}
+
+/// Says something, then waits until the other side has gone.
+fn answer(mut stream: &TcpStream, bytes: &[u8]) {
+    let _ = stream.write_all(bytes);
+    hold(stream);
+}
+
+/// Reads until the other side has gone, and says nothing.
+fn hold(mut stream: &TcpStream) {
+    let mut bytes = [0; 64];
+    while stream.read(&mut bytes).is_ok_and(|read| read > 0) {}
+}
+
+/// Connecting fails, with the server's name and these words.
+fn check(url: &str, words: &[&str]) {
+    let error = NatsBus::connect(url).err().unwrap_or_else(|| panic!("{url} is connected to")).to_string();
+    for word in words {
+        assert!(error.contains(word), "'{word}' is not in: {error}");
+    }
+    assert!(error.starts_with("nats://") && !error.contains("cret"), "{error}");
+}
+
+fn check_let_in(url: &str) {
+    let bus = bus(url);
+    let mut subscriber = subscriber(&bus, Wait::Block);
+    publisher(&bus).publish(7, KIND, b"let in").unwrap();
+    assert_eq!(next(&mut *subscriber), Seen::message(7, b"let in"));
+}
+
+/// Publishes as somebody else; returns when the server has all of it.
+pub fn publish_foreign(port: u16, subject: &str, payloads: &[&str]) {
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    stream.write_all(b"CONNECT {\"verbose\":false}\r\n").unwrap();
+    for payload in payloads {
+        write!(stream, "PUB {subject} {}\r\n{payload}\r\n", payload.len()).unwrap();
+    }
+    stream.write_all(b"PING\r\n").unwrap();
+    let mut lines = BufReader::new(stream).lines().map_while(Result::ok);
+    assert!(lines.any(|line| line.starts_with("PONG")), "the server has not answered");
+}

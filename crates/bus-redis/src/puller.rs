@@ -1,0 +1,204 @@
+//! Pulls from one queue, whatever the queue is made of.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tickpath_bus_api::{ConnectError, Pulled, Puller, ReceiveError, wire};
+use tickpath_clock::{Clock, HostClock, Wait, utc_ns};
+
+use crate::link::Link;
+use crate::reconnect::State;
+use crate::server::{Server, ServerError, TIMEOUT};
+
+/// The most messages that are asked for at once.
+const MOST_MESSAGES: usize = 1024;
+
+/// A puller that sleeps asks anew after so long: what another one gave back wakes nobody.
+const LONGEST_SLEEP: Duration = Duration::from_millis(250);
+
+/// The shortest sleep that the server can be asked for; it takes 0 for no end.
+pub(crate) const SHORTEST_SLEEP: Duration = Duration::from_millis(1);
+
+/// A queue on the server, as one puller uses it.
+pub(crate) trait Queue: Send {
+    /// Brings a new connection to where this puller is, at the start and after each loss.
+    fn resume(&mut self, link: &mut Link) -> Result<(), ServerError>;
+
+    /// Takes up to `limit` messages that are there, and hands them over.
+    fn take(&mut self, link: &mut Link, limit: usize, handler: &mut dyn FnMut(Pulled<'_>)) -> Result<(), ServerError>;
+
+    /// Sleeps until there is a message, which is kept for the next [`Self::take`], or for so long. The server looks at
+    /// its own clock ten times a second, so that it may be a tenth longer.
+    fn sleep(&mut self, link: &mut Link, timeout: Duration) -> Result<(), ServerError>;
+
+    /// True if something was handed over that is not acknowledged.
+    fn is_holding(&self) -> bool;
+
+    /// Tells the server that what was handed over is done with.
+    fn acknowledge(&mut self, link: &mut Link) -> Result<(), ServerError>;
+
+    /// Gives back what is not done with.
+    fn leave(&mut self, link: &mut Link) -> Result<(), ServerError>;
+}
+
+/// A puller, which outlives its connections.
+pub(crate) struct RedisPuller<Q: Queue> {
+    server: Arc<Server>,
+    queue: Q,
+    wait: Wait,
+    state: State<Link>,
+}
+
+/// A moment, and how long ago it was.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Moment {
+    clock: HostClock,
+    ticks: u64,
+}
+
+impl<Q: Queue> RedisPuller<Q> {
+    /// Connects.
+    pub fn open(server: Arc<Server>, mut queue: Q, wait: Wait) -> Result<Self, ConnectError> {
+        let resumed = connect(&server).and_then(|mut link| queue.resume(&mut link).map(|()| link));
+        let link = resumed.map_err(|e| server.error(&e))?;
+        Ok(Self { server, queue, wait, state: State::Connected(link) })
+    }
+
+    fn reconnect(&mut self) {
+        self.state.renew(&self.server, Box::new(connect));
+    }
+
+    /// Goes on with a connection that was made again. Fails if it cannot be, or if it does not last.
+    fn look_for_connection(&mut self) -> Result<(), ServerError> {
+        let Some(outcome) = self.state.outcome() else { return Ok(()) };
+        let resumed = match &mut self.state {
+            State::Connected(link) => outcome.and_then(|()| self.queue.resume(link)),
+            State::Lost(_) => outcome,
+        };
+        if resumed.is_err() {
+            self.reconnect();
+        }
+        resumed
+    }
+
+    fn take(&mut self, limit: usize, handler: &mut dyn FnMut(Pulled<'_>)) -> Result<(), ServerError> {
+        self.look_for_connection()?;
+        let State::Connected(link) = &mut self.state else { return Ok(()) };
+        let taken = self.queue.take(link, limit, handler);
+        if taken.is_err() {
+            self.reconnect();
+        }
+        taken
+    }
+
+    fn try_to_acknowledge(&mut self) -> Result<(), ServerError> {
+        if let State::Lost(reconnect) = &mut self.state {
+            reconnect.wait(TIMEOUT);
+        }
+        self.look_for_connection()?;
+        let State::Connected(link) = &mut self.state else { return Err(ServerError::Timeout) };
+        let acknowledged = self.queue.acknowledge(link);
+        if acknowledged.is_err() {
+            self.reconnect();
+        }
+        acknowledged
+    }
+}
+
+impl<Q: Queue> Puller for RedisPuller<Q> {
+    fn pull(&mut self, limit: usize, handler: &mut dyn FnMut(Pulled<'_>)) -> Result<usize, ReceiveError> {
+        if limit == 0 {
+            return Ok(0);
+        }
+        let mut handed_over = 0;
+        let taken = self.take(limit.min(MOST_MESSAGES), &mut |pulled| {
+            handed_over += 1;
+            handler(pulled);
+        });
+        match taken {
+            // What does not pass by itself would come again and again, and nobody would know.
+            Err(e) if !e.may_pass() && handed_over == 0 => Err(self.server.receive_error(&e)),
+            _ => Ok(handed_over),
+        }
+    }
+
+    fn acknowledge(&mut self) -> Result<(), ReceiveError> {
+        if !self.queue.is_holding() {
+            return Ok(());
+        }
+        let acknowledged = match self.try_to_acknowledge() {
+            Err(e) if e.may_pass() => self.try_to_acknowledge(),
+            known => known,
+        };
+        acknowledged.map_err(|e| self.server.receive_error(&e))
+    }
+
+    fn wait(&mut self, timeout_ns: u64) {
+        if self.wait != Wait::Block {
+            return self.wait.idle();
+        }
+        let timeout = Duration::from_nanos(timeout_ns);
+        let slept = match &mut self.state {
+            State::Lost(reconnect) => {
+                reconnect.wait(timeout);
+                Ok(())
+            }
+            State::Connected(_) if timeout.is_zero() => Ok(()),
+            State::Connected(link) => self.queue.sleep(link, timeout.clamp(SHORTEST_SLEEP, LONGEST_SLEEP)),
+        };
+        if slept.is_err() {
+            self.reconnect();
+        }
+    }
+}
+
+impl<Q: Queue> Drop for RedisPuller<Q> {
+    fn drop(&mut self) {
+        if let State::Connected(link) = &mut self.state {
+            // What cannot be given back any more comes again when this puller has been silent for long enough.
+            let _ = self.queue.leave(link);
+        }
+    }
+}
+
+impl Moment {
+    /// Now.
+    pub fn now(clock: HostClock) -> Self {
+        Self { clock, ticks: clock.ticks() }
+    }
+
+    /// Its clock's now.
+    pub fn restarted(&self) -> Self {
+        Self::now(self.clock)
+    }
+
+    /// True if it was at least so long ago.
+    pub fn is_past(&self, ns: u64) -> bool {
+        let past_ns = self.clock.ns_between(self.ticks, self.clock.ticks());
+        u64::try_from(past_ns).is_ok_and(|past_ns| past_ns >= ns)
+    }
+}
+
+/// A connection on which the server answers.
+fn connect(server: &Server) -> Result<Link, ServerError> {
+    let mut link = Link::open(server)?;
+    link.ping()?;
+    Ok(link)
+}
+
+/// A name for a puller that no other one has.
+pub(crate) fn unique_id(clock: HostClock) -> String {
+    format!("{:x}-{:x}-{:x}", utc_ns(), std::process::id(), clock.ticks())
+}
+
+/// Hands a message over; what has no header of ours is none.
+pub(crate) fn hand_over(bytes: &[u8], redelivered: bool, handler: &mut dyn FnMut(Pulled<'_>)) {
+    if let Some(message) = wire::decode(bytes) {
+        handler(Pulled { message, redelivered });
+    }
+}
+
+/// A time as the server wants it, in whole milliseconds, of which it takes no fewer than one.
+pub(crate) fn milliseconds(ns: u64) -> String {
+    (ns / 1_000_000).max(1).to_string()
+}

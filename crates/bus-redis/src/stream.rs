@@ -1,0 +1,175 @@
+//! Streams of the server: ids, entries, and where a stream begins and ends.
+//!
+//! An entry has one field, [`FIELD`], whose value is a message with its header.
+
+use std::fmt;
+
+use crate::link::Link;
+use crate::resp::{Item, Items, Malformed, UNEXPECTED};
+use crate::server::ServerError;
+
+/// The field that holds the message.
+pub(crate) const FIELD: &str = "m";
+
+/// Removes a stream, and nothing else. Key: stream.
+const REMOVE: &str = "
+local kind = redis.call('TYPE', KEYS[1]).ok
+if kind ~= 'none' and kind ~= 'stream' then return redis.error_reply('WRONGTYPE it is no stream but a ' .. kind) end
+return redis.call('DEL', KEYS[1])";
+
+/// What the server calls an entry: the millisecond of its coming, and its number in that millisecond.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Id {
+    ms: u64,
+    number: u64,
+}
+
+/// One entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Entry<'a> {
+    /// What the server calls it.
+    pub id: Id,
+    /// What its field holds; empty, and so no message, if it has no such field.
+    pub bytes: &'a [u8],
+}
+
+/// Where a stream begins and ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Extent {
+    /// Its oldest entry; none if it has no entry.
+    pub first: Option<Id>,
+    /// The last entry that it ever had, also if that is deleted.
+    pub last: Id,
+}
+
+impl Id {
+    /// Lies before every entry.
+    pub const START: Self = Self { ms: 0, number: 0 };
+
+    fn parse(text: &[u8]) -> Result<Self, Malformed> {
+        let (ms, number) = std::str::from_utf8(text).ok().and_then(|text| text.split_once('-')).ok_or(UNEXPECTED)?;
+        let parse = |digits: &str| digits.parse::<u64>().map_err(|_| UNEXPECTED);
+        Ok(Self { ms: parse(ms)?, number: parse(number)? })
+    }
+
+    /// Reads the id that must come next.
+    pub fn read(items: &mut Items<'_>) -> Result<Self, Malformed> {
+        Self::parse(items.bulk()?)
+    }
+}
+
+impl fmt::Display for Id {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}-{}", self.ms, self.number)
+    }
+}
+
+impl<'a> Entry<'a> {
+    /// Reads the entry that must come next; none if it is null.
+    pub fn read(items: &mut Items<'a>) -> Result<Option<Self>, Malformed> {
+        match items.item()? {
+            Some(Item::Array(2)) => {}
+            Some(Item::Null) => return Ok(None),
+            _ => return Err(UNEXPECTED),
+        }
+        let mut entry = Self { id: Id::read(items)?, bytes: &[] };
+        for _ in 0..items.array()? / 2 {
+            let (field, value) = (items.bulk()?, items.bulk()?);
+            if field == FIELD.as_bytes() {
+                entry.bytes = value;
+            }
+        }
+        Ok(Some(entry))
+    }
+}
+
+/// Reads the reply of a command that reads one stream; it is null if there is nothing.
+pub(crate) fn read_reply(items: &mut Items<'_>, each: &mut dyn FnMut(Entry<'_>)) -> Result<(), Malformed> {
+    if items.array()? == 0 {
+        return Ok(());
+    }
+    if items.array()? != 2 {
+        return Err(UNEXPECTED);
+    }
+    let _key = items.bulk()?;
+    read_entries(items, each)
+}
+
+/// Reads an array of entries.
+pub(crate) fn read_entries(items: &mut Items<'_>, each: &mut dyn FnMut(Entry<'_>)) -> Result<(), Malformed> {
+    for _ in 0..items.array()? {
+        if let Some(entry) = Entry::read(items)? {
+            each(entry);
+        }
+    }
+    Ok(())
+}
+
+/// Where a stream begins and ends; none if it is not there.
+pub(crate) fn extent(link: &mut Link, key: &str) -> Result<Option<Extent>, ServerError> {
+    match link.ask(&["XINFO", "STREAM", key], read_extent) {
+        Err(ServerError::Refused(line)) if line.contains("no such key") => Ok(None),
+        known => known.map(Some),
+    }
+}
+
+/// Removes a stream with all that is in it.
+pub(crate) fn remove(link: &mut Link, key: &str) -> Result<(), ServerError> {
+    link.ask(&["EVAL", REMOVE, "1", key], |items| items.integer()).map(|_| ())
+}
+
+fn read_extent(items: &mut Items<'_>) -> Result<Extent, Malformed> {
+    let (mut first, mut last) = (None, None);
+    for _ in 0..items.array()? / 2 {
+        match items.bulk()? {
+            b"last-generated-id" => last = Some(Id::read(items)?),
+            b"first-entry" => first = Entry::read(items)?.map(|entry| entry.id),
+            _ => {
+                items.skip()?;
+            }
+        }
+    }
+    Ok(Extent { first, last: last.ok_or(UNEXPECTED)? })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn ids_are_read_as_they_are_written_and_ordered_as_they_come(
+            a: (u64, u64),
+            b: (u64, u64),
+        ) {
+            let [first, second] = [a, b].map(|(ms, number)| Id { ms, number });
+            prop_assert_eq!(Id::parse(first.to_string().as_bytes()), Ok(first));
+            prop_assert_eq!(first.cmp(&second), a.cmp(&b));
+            prop_assert!(Id::START <= first);
+        }
+    }
+
+    #[test]
+    fn what_is_no_id_is_refused() {
+        for text in [&b""[..], b"1", b"-", b"1-", b"-1", b"1-x", b"1-2-3", b"18446744073709551616-0", b"\xff-1"] {
+            assert_eq!(Id::parse(text), Err(UNEXPECTED), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn entries_are_read_with_and_without_our_field() {
+        let reply = b"*1\r\n*2\r\n$1\r\nk\r\n*4\r\n\
+            *2\r\n$3\r\n7-0\r\n*2\r\n$1\r\nm\r\n$2\r\nhi\r\n\
+            *2\r\n$3\r\n7-1\r\n*4\r\n$1\r\nx\r\n$1\r\ny\r\n$1\r\nm\r\n$1\r\n!\r\n\
+            *2\r\n$3\r\n8-0\r\n*2\r\n$1\r\nx\r\n$1\r\ny\r\n\
+            $-1\r\n";
+        let mut found = Vec::new();
+        let mut note = |entry: Entry<'_>| found.push(format!("{} {}", entry.id, entry.bytes.escape_ascii()));
+        read_reply(&mut Items::of(reply), &mut note).unwrap();
+        assert_eq!(found, ["7-0 hi", "7-1 !", "8-0 "]);
+        for nothing in [&b"*-1\r\n"[..], b"*0\r\n"] {
+            read_reply(&mut Items::of(nothing), &mut |entry| panic!("{entry:?} from nothing")).unwrap();
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! Topics on streams: what a lost connection and a lost stream mean, and what else can lie there.
+
+use tickpath_bus_api::{Connection, Gap, Policy, Publisher, Start, Subscriber, TopicConfig};
+use tickpath_bus_redis::RedisBus;
+use tickpath_clock::Wait;
+
+use crate::redis_server::RedisServer;
+use crate::seen::{Seen, next};
+
+const TOPIC: &str = "tickpath:test:ticks";
+const KIND: u8 = 16;
+
+/// Settings with which a killed server still has everything when it is started again.
+const DURABLE: [&str; 4] = ["--appendonly", "yes", "--appendfsync", "always"];
+
+#[test]
+fn a_lost_connection_is_gone_on_from_without_a_gap() {
+    for wait in [Wait::Yield, Wait::Block] {
+        let server = RedisServer::start(&[]);
+        let bus = streams(&server);
+        let mut publisher = publisher(&bus);
+        publisher.publish(0, KIND, b"").unwrap();
+        let mut subscriber = subscriber(&bus, Start::Oldest, wait);
+        for stamp in 0..40 {
+            assert_eq!(next(&mut *subscriber), Seen::message(stamp, b""));
+            if stamp % 10 == 5 {
+                assert!(server.cut_connections() >= 2, "a publisher and a subscriber");
+            }
+            publisher.publish(stamp + 1, KIND, b"").unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_stream_that_the_server_lost_is_told_and_begun_anew() {
+    for wait in [Wait::Yield, Wait::Block] {
+        let mut server = RedisServer::start(&[]);
+        let bus = streams(&server);
+        let mut publisher = publisher(&bus);
+        let mut subscriber = subscriber(&bus, Start::Now, wait);
+        publisher.publish(1, KIND, b"before").unwrap();
+        assert_eq!(next(&mut *subscriber), Seen::message(1, b"before"));
+        server.kill();
+        server.restart();
+        publisher.publish_batch(2, KIND, &[b"after", b"that"]).unwrap();
+        assert_eq!(next(&mut *subscriber), Seen::Gap(Gap::Reconnected));
+        assert_eq!(next(&mut *subscriber), Seen::message(2, b"after"));
+        assert_eq!(next(&mut *subscriber), Seen::message(2, b"that"));
+    }
+}
+
+#[test]
+fn a_stream_that_the_server_still_has_is_gone_on_from_without_a_gap() {
+    let mut server = RedisServer::start(&DURABLE);
+    let bus = streams(&server);
+    let mut publisher = publisher(&bus);
+    let mut subscriber = subscriber(&bus, Start::Now, Wait::Block);
+    publisher.publish(1, KIND, b"before").unwrap();
+    assert_eq!(next(&mut *subscriber), Seen::message(1, b"before"));
+    server.kill();
+    let error = publisher.publish(2, KIND, b"lost").unwrap_err().to_string();
+    assert!(error.contains("refused the connection; start redis-server"), "{error}");
+    for _ in 0..20 {
+        assert_eq!(subscriber.poll(8, &mut |event| panic!("{event:?} from a dead server")).unwrap(), 0);
+        subscriber.wait(1_000_000);
+    }
+    server.restart();
+    publisher.publish(3, KIND, b"after").unwrap();
+    assert_eq!(next(&mut *subscriber), Seen::message(3, b"after"));
+}
+
+#[test]
+fn who_has_no_entry_to_know_the_stream_by_says_so() {
+    let server = RedisServer::start(&[]);
+    let bus = streams(&server);
+    let mut subscriber = subscriber(&bus, Start::Now, Wait::Block);
+    assert!(server.cut_connections() >= 1, "a subscriber");
+    assert_eq!(next(&mut *subscriber), Seen::Gap(Gap::Reconnected));
+    publisher(&bus).publish(1, KIND, b"first").unwrap();
+    assert_eq!(next(&mut *subscriber), Seen::message(1, b"first"));
+}
+
+#[test]
+fn foreign_entries_are_skipped() {
+    let server = RedisServer::start(&[]);
+    let bus = streams(&server);
+    let mut subscriber = subscriber(&bus, Start::Now, Wait::Block);
+    let mut client = server.client();
+    for fields in [&["price", "64000.25"][..], &["m", "hello"], &["m", ""], &["a", "1", "m", "2", "b", "3"]] {
+        redis::cmd("XADD").arg(TOPIC).arg("*").arg(fields).query::<String>(&mut client).unwrap();
+    }
+    publisher(&bus).publish(4, KIND, b"ours").unwrap();
+    assert_eq!(next(&mut *subscriber), Seen::message(4, b"ours"));
+}
+
+#[test]
+fn what_is_no_stream_is_left_alone() {
+    let server = RedisServer::start(&[]);
+    let bus = streams(&server);
+    let mut client = server.client();
+    redis::cmd("SET").arg(TOPIC).arg("mine").exec(&mut client).unwrap();
+    let refusals = [
+        bus.subscriber(TOPIC, Start::Now, Wait::Block).err().expect("a string is no stream").to_string(),
+        publisher(&bus).publish(5, KIND, b"").unwrap_err().to_string(),
+        bus.remove(TOPIC).unwrap_err().to_string(),
+    ];
+    for refusal in refusals {
+        assert!(refusal.starts_with(&server.url()) && refusal.contains("WRONGTYPE"), "{refusal}");
+    }
+    assert_eq!(redis::cmd("GET").arg(TOPIC).query::<String>(&mut client).unwrap(), "mine");
+}
+
+fn streams(server: &RedisServer) -> RedisBus {
+    RedisBus::connect(&format!("{}?streams", server.url())).unwrap()
+}
+
+fn publisher(bus: &RedisBus) -> Box<dyn Publisher> {
+    bus.publisher(TOPIC, &TopicConfig::new(Policy::Keep)).unwrap_or_else(|e| panic!("{e}"))
+}
+
+fn subscriber(bus: &RedisBus, start: Start, wait: Wait) -> Box<dyn Subscriber> {
+    bus.subscriber(TOPIC, start, wait).unwrap_or_else(|e| panic!("{e}"))
+}

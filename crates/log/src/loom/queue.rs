@@ -1,0 +1,201 @@
+//! Models of the claim protocol: pullers that share, one that falls, and the writer behind them. Three threads take too
+//! many orders to try them all: at most two of their switches are forced, unless `LOOM_MAX_PREEMPTIONS` says otherwise.
+
+use ::loom::model::Builder;
+use ::loom::sync::Arc;
+use ::loom::thread;
+
+use super::{Ring, enter, message};
+use crate::claim::{Claim, Claims, Delivery, Owner};
+use crate::control::{CONTROL_BYTES, Control};
+use crate::follow::Step;
+use crate::layout::{FRAME_HEADER_BYTES, SEGMENT_HEADER_BYTES};
+use crate::region::Region;
+use crate::sync::{AtomicU64, Ordering, fence};
+
+const MESSAGES: u64 = 2;
+
+/// The record lock of the puller that falls.
+const HELD: u64 = 0;
+const FALLEN: u64 = 1;
+
+#[test]
+fn each_message_goes_to_one_puller_and_the_cursor_follows() {
+    bounded(|| {
+        let claims = group(Control::new(Region::heap(CONTROL_BYTES)));
+        let theirs = claims.clone();
+        let other = thread::spawn(move || {
+            let owner = theirs.join(1, Delivery::AtLeastOnce);
+            claim_and_finish(&theirs, owner)
+        });
+        let owner = claims.join(0, Delivery::AtMostOnce);
+        let mut all = claim_and_finish(&claims, owner);
+        all.extend(other.join().expect("the other puller ends"));
+        all.sort_unstable();
+        assert_eq!((all, claims.cursor()), (vec![0, 1], MESSAGES));
+    });
+}
+
+/// One puller claims what it can, finishes some of it and falls at any moment; the other gets the rest, each message
+/// once, and knows which of them were had before.
+#[test]
+fn what_a_fallen_puller_leaves_comes_again() {
+    for finishes in 0..=2 {
+        bounded(move || {
+            let claims = group(Control::new(Region::heap(CONTROL_BYTES)));
+            let lock = Arc::new(AtomicU64::new(HELD));
+            let (theirs, held) = (claims.clone(), lock.clone());
+            let falling = thread::spawn(move || fall(&theirs, &held, Delivery::AtLeastOnce, finishes));
+            let owner = claims.join(0, Delivery::AtLeastOnce);
+            let mut ours = Vec::new();
+            take(&claims, owner, &mut ours);
+            if bury_fallen(&claims, &lock) {
+                take(&claims, owner, &mut ours);
+            }
+            let claimed = falling.join().expect("the falling puller ends");
+            claims.leave(1);
+            take(&claims, owner, &mut ours);
+            check_shares(&claimed, finishes, &ours);
+            ours.iter().for_each(|&(sequence, _)| claims.finish(sequence));
+            claims.advance();
+            assert_eq!(claims.cursor(), MESSAGES);
+        });
+    }
+}
+
+/// What was handed over for good never comes again, and holds nobody.
+#[test]
+fn what_a_fallen_puller_has_taken_is_done() {
+    bounded(|| {
+        let claims = group(Control::new(Region::heap(CONTROL_BYTES)));
+        let lock = Arc::new(AtomicU64::new(HELD));
+        let (theirs, held) = (claims.clone(), lock.clone());
+        let falling = thread::spawn(move || fall(&theirs, &held, Delivery::AtMostOnce, 0));
+        let owner = claims.join(0, Delivery::AtLeastOnce);
+        let mut all = claim_and_finish(&claims, owner);
+        if bury_fallen(&claims, &lock) {
+            all.extend(claim_and_finish(&claims, owner));
+        }
+        all.extend(falling.join().expect("the falling puller ends"));
+        claims.leave(1);
+        all.extend(claim_and_finish(&claims, owner));
+        all.sort_unstable();
+        assert_eq!((all, claims.cursor()), (vec![0, 1], MESSAGES));
+    });
+}
+
+/// The writer wants the segment of the first message while one puller falls with it and the other takes it over: it
+/// stays as it is until it is done, and then makes room.
+#[test]
+fn the_writer_recycles_only_what_is_done() {
+    bounded(|| {
+        let mut ring = Ring::new(2, 1, true);
+        assert!(ring.append(0) && ring.append(1));
+        let (claims, regions) = (group(ring.control.clone()), ring.regions.clone());
+        let lock = Arc::new(AtomicU64::new(HELD));
+        let (theirs, held) = (claims.clone(), lock.clone());
+        let falling = thread::spawn(move || fall(&theirs, &held, Delivery::AtLeastOnce, 1));
+        let writer = thread::spawn(move || {
+            let recycled = ring.append(2);
+            (ring, recycled)
+        });
+        let owner = claims.join(0, Delivery::AtLeastOnce);
+        let mut ours = read_and_finish(&regions, &claims, owner);
+        if bury_fallen(&claims, &lock) {
+            ours.extend(read_and_finish(&regions, &claims, owner));
+        }
+        let claimed = falling.join().expect("the falling puller ends");
+        let (mut ring, recycled) = writer.join().expect("the writer ends");
+        claims.leave(1);
+        ours.extend(read_and_finish(&regions, &claims, owner));
+        check_shares(&claimed, 1, &ours);
+        assert_eq!(claims.cursor(), MESSAGES);
+        assert!(recycled || ring.append(2), "all is done, and yet there is no room");
+    });
+}
+
+fn bounded(model: impl Fn() + Sync + Send + 'static) {
+    let mut builder = Builder::new();
+    builder.preemption_bound = builder.preemption_bound.or(Some(2));
+    // A whole ring takes more steps than the default allows.
+    builder.max_branches = builder.max_branches.max(10_000);
+    builder.check(model);
+}
+
+/// The words of a queue of two messages, which are there.
+fn group(control: Control) -> Claims {
+    let claims = Claims::new(Region::heap(Claims::bytes(MESSAGES)), control, MESSAGES);
+    claims.restore(0, MESSAGES);
+    claims
+}
+
+/// Claims what it can, finishes the first `finishes` of that, and drops its lock with its last breath.
+fn fall(claims: &Claims, lock: &AtomicU64, delivery: Delivery, finishes: usize) -> Vec<u64> {
+    let owner = claims.join(1, delivery);
+    let claimed: Vec<u64> = (0..MESSAGES).filter(|&sequence| claims.claim(sequence, owner).is_some()).collect();
+    claimed.iter().take(finishes).for_each(|&sequence| claims.finish(sequence));
+    lock.store(FALLEN, Ordering::Release);
+    claimed
+}
+
+/// True if the lock had fallen.
+fn bury_fallen(claims: &Claims, lock: &AtomicU64) -> bool {
+    let has_fallen = lock.load(Ordering::Acquire) == FALLEN;
+    if has_fallen {
+        let before = claims.fallen();
+        claims.leave(1);
+        assert_ne!(claims.fallen(), before, "nobody would walk again");
+    }
+    has_fallen
+}
+
+/// Claims what it can.
+fn take(claims: &Claims, owner: Owner, taken: &mut Vec<(u64, Claim)>) {
+    taken.extend((0..MESSAGES).filter_map(|sequence| Some((sequence, claims.claim(sequence, owner)?))));
+}
+
+fn claim_and_finish(claims: &Claims, owner: Owner) -> Vec<u64> {
+    let mut taken = Vec::new();
+    take(claims, owner, &mut taken);
+    taken.iter().for_each(|&(sequence, _)| claims.finish(sequence));
+    claims.advance();
+    taken.into_iter().map(|(sequence, _)| sequence).collect()
+}
+
+/// Reads each message where it lies, after it was claimed, as pullers do.
+fn read_and_finish(regions: &[Region], claims: &Claims, owner: Owner) -> Vec<(u64, Claim)> {
+    let mut taken = Vec::new();
+    for sequence in 0..MESSAGES {
+        let Some(mut follower) = enter(regions, sequence, 1) else {
+            // Pairs with the writer's release of the generation, which it changes after its look at the cursor.
+            fence(Ordering::Acquire);
+            assert!(claims.cursor() > sequence, "message {sequence} is gone, and was not done");
+            continue;
+        };
+        if !matches!(follower.pass().expect("nothing is damaged"), Step::Frame(_)) {
+            continue;
+        }
+        let Some(claim) = claims.claim(sequence, owner) else { continue };
+        let mut lent = [0; 16];
+        regions[sequence as usize].copy_out(SEGMENT_HEADER_BYTES + FRAME_HEADER_BYTES, &mut lent);
+        assert_eq!(lent, message(sequence), "a claimed message has changed");
+        claims.finish(sequence);
+        taken.push((sequence, claim));
+    }
+    claims.advance();
+    taken
+}
+
+/// Each message was finished by the fallen puller, or is ours, once, and marked if the fallen one had it.
+fn check_shares(claimed: &[u64], finishes: usize, ours: &[(u64, Claim)]) {
+    let (finished, left) = claimed.split_at(finishes.min(claimed.len()));
+    for sequence in 0..MESSAGES {
+        let shares: Vec<Claim> = ours.iter().filter(|(s, _)| *s == sequence).map(|&(_, claim)| claim).collect();
+        let expected: &[Claim] = match (finished.contains(&sequence), left.contains(&sequence)) {
+            (true, _) => &[],
+            (false, true) => &[Claim::Again],
+            (false, false) => &[Claim::First],
+        };
+        assert_eq!(shares, expected, "message {sequence}, claimed {claimed:?}, finished {finishes}");
+    }
+}

@@ -1,0 +1,213 @@
+//! A puller of a queue.
+
+use tickpath_clock::{Clock, HostClock, Wait};
+
+use crate::claim::{Claim, Claims, Delivery, MAX_PULLERS, Owner};
+use crate::lock::{self, RecordLock, TryLock};
+use crate::queue::{find_claims, lock_byte};
+use crate::reader::Walked;
+use crate::sync::{Ordering, fence};
+use crate::wake::wake_all;
+use crate::{Message, OpenError, Place, ReadError, Reader};
+
+/// How often, at most, a puller that sleeps looks whether others, who hold messages, have fallen.
+const LOOK_NS: u64 = 100_000_000;
+
+/// Shares the messages of a queue with other pullers, in whatever processes.
+///
+/// ```
+/// use tickpath_log::{Config, Delivery, Place, Puller, Writer, waiting};
+/// use tickpath_clock::{Clock, HostClock};
+///
+/// let clock = HostClock::get()?;
+/// let place = Place::shared_memory(&format!("doc-queue-{}", std::process::id()))?;
+/// let mut writer = Writer::open_queue(&Config::queue(place.clone()), clock.calibration())?;
+/// for order in [b"first", b"other"] {
+///     writer.publish(clock.ticks(), 16, order)?;
+/// }
+/// let mut puller = Puller::open(&place, Delivery::AtLeastOnce)?;
+/// let pulled = puller.pull(1, |pulled| {
+///     assert_eq!((pulled.message.payload, pulled.redelivered), (&b"first"[..], false));
+/// })?;
+/// puller.acknowledge();
+/// assert_eq!((pulled, waiting(&place)?), (1, 1));
+/// writer.remove()?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct Puller {
+    reader: Reader,
+    claims: Claims,
+    owner: Owner,
+    delivery: Delivery,
+    /// Sequence numbers of what was handed over and is not finished.
+    held: Vec<u64>,
+    /// So many had fallen when we last began at the group's cursor.
+    fallen: u64,
+    clock: HostClock,
+    /// When we last looked for the fallen, and how long that lasts; ticks.
+    looked: u64,
+    lasts: u64,
+    place: Place,
+    pid: u32,
+    _lock: RecordLock,
+}
+
+/// A message as a puller gets it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pulled<'a> {
+    /// The message.
+    pub message: Message<'a>,
+    /// A puller that has gone may have had it already.
+    pub redelivered: bool,
+}
+
+impl Puller {
+    /// Joins the pullers of a queue that a writer has made. All of them should ask for the same delivery.
+    pub fn open(place: &Place, delivery: Delivery) -> Result<Self, OpenError> {
+        let clock = HostClock::get()?;
+        let reader = Reader::walking(place)?;
+        let claims = find_claims(place)?;
+        let (slot, lock) = take_slot(place)?;
+        let owner = claims.join(slot, delivery);
+        let lasts = clock.calibration().ticks_of_ns(LOOK_NS / 2);
+        let mut puller = Self {
+            reader,
+            claims,
+            owner,
+            delivery,
+            held: Vec::new(),
+            fallen: 0,
+            clock,
+            looked: 0,
+            lasts,
+            place: place.clone(),
+            pid: std::process::id(),
+            _lock: lock,
+        };
+        puller.bury_fallen();
+        let damaged = |e: ReadError| OpenError::Damaged { place: place.clone(), what: e.to_string() };
+        puller.begin_again().map_err(damaged)?;
+        Ok(puller)
+    }
+
+    /// Claims up to `limit` messages that are there, and hands each over as soon as it is claimed; gives how many. At
+    /// most once, they are done when this returns. A payload stays where it lies only while it is handed over.
+    #[inline]
+    pub fn pull(&mut self, limit: usize, mut hand_over: impl FnMut(Pulled<'_>)) -> Result<usize, ReadError> {
+        if self.others_hold() && self.clock.ticks().wrapping_sub(self.looked) >= self.lasts {
+            self.bury_fallen();
+        }
+        if self.claims.fallen() != self.fallen {
+            self.begin_again()?;
+        }
+        let mut count = 0;
+        // However fast others push and pull, this comes to an end: it walks past a whole log at most.
+        for _ in 0..self.claims.capacity() {
+            if count == limit {
+                break;
+            }
+            match self.reader.walk()? {
+                Walked::Frame(at) => {
+                    let Some(claim) = self.claims.claim(at.sequence, self.owner) else { continue };
+                    // One that is damaged stays claimed, and is not acknowledged with the others.
+                    let message = self.reader.claimed(at)?;
+                    self.held.push(at.sequence);
+                    hand_over(Pulled { message, redelivered: claim == Claim::Again });
+                    count += 1;
+                }
+                // Others have done all that was there.
+                Walked::Lapped => self.reader.seek(self.claims.cursor())?,
+                Walked::Nothing => break,
+            }
+        }
+        if self.delivery == Delivery::AtMostOnce {
+            self.acknowledge();
+        }
+        Ok(count)
+    }
+
+    /// Everything that was handed over so far is done, and never comes again.
+    #[inline]
+    pub fn acknowledge(&mut self) {
+        if self.held.is_empty() {
+            return;
+        }
+        self.held.iter().for_each(|&sequence| self.claims.finish(sequence));
+        self.held.clear();
+        self.claims.advance();
+    }
+
+    /// Passes the time until there may be something, or `timeout_ns` is over for one that sleeps; the caller pulls
+    /// again. While others hold messages this returns now and then, so that somebody sees when they fall.
+    pub fn wait(&mut self, wait: Wait, timeout_ns: u64) {
+        if wait != Wait::Block {
+            return self.reader.wait(wait, timeout_ns);
+        }
+        let longest = if self.others_hold() { LOOK_NS } else { u64::MAX };
+        self.reader.sleep_unless(timeout_ns.min(longest), || self.claims.fallen() != self.fallen);
+    }
+
+    /// Where the queue lies.
+    pub fn place(&self) -> &Place {
+        &self.place
+    }
+
+    /// True if a message that we have walked past is neither done nor ours.
+    #[inline(always)]
+    fn others_hold(&self) -> bool {
+        self.claims.cursor() + (self.held.len() as u64) < self.reader.sequence()
+    }
+
+    /// Ends the slots of pullers whose processes have ended.
+    #[cold]
+    fn bury_fallen(&mut self) {
+        let locks = self.place.reader_locks();
+        for slot in self.claims.slots().filter(|&slot| slot != self.owner.slot) {
+            if let Ok(TryLock::Ours(_lock)) = lock::try_lock(&locks, lock_byte(slot), 0o600) {
+                self.claims.leave(slot);
+            }
+        }
+        // One may have fallen between its last acknowledgement and the cursor.
+        self.claims.advance();
+        self.looked = self.clock.ticks();
+    }
+
+    /// Walks from the group's cursor on once more, for what those who have gone have left.
+    #[cold]
+    fn begin_again(&mut self) -> Result<(), ReadError> {
+        let fallen = self.claims.fallen();
+        self.claims.advance();
+        self.reader.seek(self.claims.cursor())?;
+        self.fallen = fallen;
+        Ok(())
+    }
+}
+
+impl Drop for Puller {
+    fn drop(&mut self) {
+        // A forked child's copy is not the puller.
+        if self.pid != std::process::id() {
+            return;
+        }
+        self.claims.leave(self.owner.slot);
+        if self.held.is_empty() {
+            return;
+        }
+        // Pairs with the fence of a sleeper between its flag and its last look: of the two, one sees the other.
+        fence(Ordering::SeqCst);
+        let sleepers = self.claims.control().sleepers();
+        if sleepers.load(Ordering::Relaxed) != 0 {
+            wake_all(sleepers);
+        }
+    }
+}
+
+fn take_slot(place: &Place) -> Result<(usize, RecordLock), OpenError> {
+    for slot in 0..MAX_PULLERS {
+        let tried = lock::try_lock(&place.reader_locks(), lock_byte(slot), 0o600);
+        if let TryLock::Ours(lock) = tried.map_err(|e| OpenError::from_io(place, 0, e))? {
+            return Ok((slot, lock));
+        }
+    }
+    Err(OpenError::TooManyPullers(place.clone()))
+}

@@ -1,0 +1,109 @@
+//! Queues: logs whose messages are shared out among pullers.
+//!
+//! ```text
+//!             publish                               pull, acknowledge
+//!   Writer ───────────> │seg│seg│seg│ <───────────── Puller … Puller
+//!      ▲                    data                        │
+//!      └── gate, wake ── control: group, sleepers <─────┤
+//!                         queue: slots, owner words <───┘
+//! ```
+//!
+//! A queue is a log with the policy `fail`, of which the oldest message that is not done holds the writer, whether or
+//! not anybody pulls. Who has which message is in a file of its own; `claim.rs` says how that is shared.
+
+use std::fs::{self, OpenOptions};
+use std::io;
+
+use tickpath_clock::Calibration;
+
+use crate::claim::Claims;
+use crate::control::{Control, MAX_READERS};
+use crate::files::{self, Shape};
+use crate::layout::SEGMENT_HEADER_BYTES;
+use crate::lock;
+use crate::mapping::{Access, Mapping, allocate};
+use crate::region::Region;
+use crate::{Config, OpenError, Place, Policy, Reader, Registration, Start, Writer};
+
+impl Writer {
+    /// Makes a queue, or takes up one that is there at its tail, as [`Writer::open`] does with a log. What is published
+    /// goes to one of its [`Puller`](crate::Puller)s; without one it is kept until the queue is full.
+    pub fn open_queue(config: &Config, calibration: &Calibration) -> Result<Self, OpenError> {
+        if config.policy != Policy::Fail {
+            let policy = config.policy;
+            return Err(OpenError::Config(format!("a queue cannot have the policy '{policy}'; use 'fail'")));
+        }
+        let mut writer = Self::open(config, calibration)?;
+        let control = writer.control().clone();
+        let claims = match open_claims(&config.place, writer.shape(), control.clone()) {
+            Err(OpenError::NotFound(_)) => create_claims(config, writer.shape(), control)?,
+            other => other?,
+        };
+        claims.restore(writer.oldest(), writer.sequence());
+        writer.gate_by_group();
+        Ok(writer)
+    }
+}
+
+/// How many messages of a queue neither a puller has nor anybody has acknowledged.
+pub fn waiting(place: &Place) -> Result<u64, OpenError> {
+    let tail = Reader::open(place, Start::Now, Registration::Unregistered)?.sequence();
+    let claims = find_claims(place)?;
+    let is_gone = |slot: &usize| matches!(lock::holder(&place.reader_locks(), lock_byte(*slot)), Ok(None));
+    let gone = claims.slots().filter(is_gone).fold(0_u64, |gone, slot| gone | 1_u64 << slot);
+    Ok(claims.waiting(tail, gone))
+}
+
+/// The words of a queue that a writer has made.
+pub(crate) fn find_claims(place: &Place) -> Result<Claims, OpenError> {
+    let (_, shape) = files::open_data(place, Access::Read)?;
+    let control = files::open_control(place)?;
+    if control.group().is_none() {
+        return Err(OpenError::NoQueue(place.clone()));
+    }
+    open_claims(place, &shape, control)
+}
+
+/// The byte of the readers' lock file that a puller with this slot holds.
+pub(crate) fn lock_byte(slot: usize) -> u32 {
+    (MAX_READERS + slot) as u32
+}
+
+fn open_claims(place: &Place, shape: &Shape, control: Control) -> Result<Claims, OpenError> {
+    let (capacity, bytes) = size(shape);
+    let fail = |e| OpenError::from_io(place, bytes as u64, e);
+    let file = OpenOptions::new().read(true).write(true).open(place.queue()).map_err(fail)?;
+    let claims = map(&file, control, capacity).map_err(fail)?;
+    if !claims.is_marked() {
+        let what = "its queue file is none, or of another size".to_owned();
+        return Err(OpenError::Damaged { place: place.clone(), what });
+    }
+    Ok(claims)
+}
+
+/// Makes the queue file; it appears under its name only when it is whole.
+fn create_claims(config: &Config, shape: &Shape, control: Control) -> Result<Claims, OpenError> {
+    let place = &config.place;
+    let (capacity, bytes) = size(shape);
+    let fail = |e| OpenError::from_io(place, bytes as u64, e);
+    let draft = place.dir().join("queue.new");
+    let file = files::open_new(&draft, config.mode).map_err(fail)?;
+    allocate(&file, 0, bytes as u64).map_err(fail)?;
+    let claims = map(&file, control, capacity).map_err(fail)?;
+    claims.mark();
+    fs::rename(&draft, place.queue()).map_err(fail)?;
+    Ok(claims)
+}
+
+fn map(file: &fs::File, control: Control, capacity: u64) -> io::Result<Claims> {
+    let mapping = Mapping::new(file, 0, Claims::bytes(capacity), Access::Write)?;
+    mapping.populate(Access::Write);
+    Ok(Claims::new(Region::mapped(mapping), control, capacity))
+}
+
+/// Owner words, as many as the smallest frames that fit the ring or more, and the bytes of their file.
+fn size(shape: &Shape) -> (u64, usize) {
+    let frames = (shape.segment_bytes - SEGMENT_HEADER_BYTES) / shape.frame.bytes(0);
+    let capacity = (frames * shape.segments).next_power_of_two() as u64;
+    (capacity, Claims::bytes(capacity))
+}

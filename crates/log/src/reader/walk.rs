@@ -1,0 +1,99 @@
+//! How a puller of a queue goes through its log: with no cursor that holds the writer, past what others have claimed,
+//! and without copying anything.
+
+use tickpath_clock::relax;
+
+use super::{Message, Reader, Registration, Start, TRIES, enter, held};
+use crate::follow::{FrameAt, Step};
+use crate::{OpenError, Place, ReadError, files};
+
+/// What lies where a puller stands.
+pub(crate) enum Walked {
+    /// A frame; the puller is behind it now. It is pinned only from when it is claimed.
+    Frame(FrameAt),
+    /// Nothing yet.
+    Nothing,
+    /// The segment was recycled, so all its messages are done.
+    Lapped,
+}
+
+impl Reader {
+    /// A reader that holds no writer, and may sleep all the same.
+    pub(crate) fn walking(place: &Place) -> Result<Self, OpenError> {
+        let mut reader = Self::open(place, Start::Oldest, Registration::Unregistered)?;
+        reader.control = Some(files::open_control(place)?);
+        Ok(reader)
+    }
+
+    /// Steps over the next frame, whoever it belongs to.
+    #[inline(always)]
+    pub(crate) fn walk(&mut self) -> Result<Walked, ReadError> {
+        loop {
+            match self.follower.pass()? {
+                Step::Frame(at) => return Ok(Walked::Frame(at)),
+                Step::Empty => return Ok(Walked::Nothing),
+                Step::Lapped => return Ok(Walked::Lapped),
+                Step::End => {}
+            }
+            if let Some(found) = self.walk_on()? {
+                return Ok(found);
+            }
+        }
+    }
+
+    /// A frame of this segment that the caller has walked over and then claimed.
+    #[inline(always)]
+    pub(crate) fn claimed(&self, at: FrameAt) -> Result<Message<'_>, ReadError> {
+        let payload = self.follower.claimed(at)?;
+        Ok(Message { sequence: at.sequence, stamp: at.stamp, kind: at.kind, payload })
+    }
+
+    /// Goes to this sequence number, or to the oldest that is there if it has gone.
+    #[cold]
+    pub(crate) fn seek(&mut self, wanted: u64) -> Result<(), ReadError> {
+        let segment = self.follower.index();
+        for _ in 0..TRIES {
+            let there = held(&self.segments, &self.shape).map_err(|reason| ReadError::Io { segment, reason })?;
+            let found = there.partition_point(|f| f.sequence() <= wanted).saturating_sub(1);
+            let Some(follower) = there.into_iter().nth(found) else {
+                relax();
+                continue;
+            };
+            self.follower = follower;
+            if self.walk_to(wanted)? {
+                return Ok(());
+            }
+        }
+        let what = "no segment stays long enough to enter";
+        Err(ReadError::Damaged { sequence: wanted, segment, offset: self.follower.offset(), what })
+    }
+
+    /// Steps over the frames of this segment before the wanted one. False if it was lapped meanwhile.
+    fn walk_to(&mut self, wanted: u64) -> Result<bool, ReadError> {
+        while self.follower.sequence() < wanted {
+            match self.follower.pass()? {
+                Step::Frame(_) => {}
+                Step::Lapped => return Ok(false),
+                // It begins the next segment, or is still to be pushed.
+                Step::Empty | Step::End => break,
+            }
+        }
+        Ok(true)
+    }
+
+    /// Enters the next segment, or says what is there instead.
+    #[cold]
+    fn walk_on(&mut self) -> Result<Option<Walked>, ReadError> {
+        let segment = self.follower.index() + 1;
+        let region = self.segments.get(segment).map_err(|reason| ReadError::Io { segment, reason })?;
+        match region.and_then(|region| enter(region, &self.shape, segment)) {
+            Some(follower) => {
+                self.follower = follower;
+                Ok(None)
+            }
+            // Not opened yet, or recycled already: then it holds a later index.
+            None if self.is_past(segment) => Ok(Some(Walked::Lapped)),
+            None => Ok(Some(Walked::Nothing)),
+        }
+    }
+}

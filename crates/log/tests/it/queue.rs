@@ -1,0 +1,303 @@
+//! Queues: each message goes to one puller, and stays until it is done.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::channel;
+use std::thread;
+use std::time::Duration;
+
+use tickpath_clock::{Calibration, Wait, sleep_ns, yield_now};
+use tickpath_log::{Config, Delivery, MAX_PULLERS, OpenError, Policy, PublishError, Pulled, Puller, Writer, waiting};
+
+use crate::{ALL_POLICIES, Dice, Scratch, payload, pull, seed};
+
+/// How often something is tried that others must make possible.
+const TRIES: u64 = 20_000_000;
+
+/// Far longer than a test runs: a wake-up that is lost shows as a test that does not end.
+const ASLEEP_NS: u64 = 3_600_000_000_000;
+
+/// How long a test may hang before it fails.
+const PATIENCE: Duration = Duration::from_secs(300);
+
+#[test]
+fn it_keeps_without_a_puller_until_it_is_full() {
+    for segments in [2, 3, 8] {
+        for scratch in [Scratch::shared(Policy::Fail, segments), Scratch::on_disk(Policy::Fail, segments)] {
+            let mut writer = scratch.queue();
+            for lap in 0..3 {
+                let (first, end) = fill(&mut writer);
+                // Frames of 128 bytes: 31 a segment.
+                let room = 31 * (segments as u64 - 1)..=31 * segments as u64;
+                assert!(room.contains(&(end - first)), "lap {lap}: {} messages fit {segments} segments", end - first);
+                assert_eq!(waiting(scratch.place()).expect("the queue is there"), end - first);
+                let mut puller = scratch.puller(Delivery::AtLeastOnce);
+                assert_eq!(pull(&mut puller, usize::MAX), fresh(first..end));
+                assert!(matches!(publish(&mut writer), Err(PublishError::Full)), "nothing is acknowledged yet");
+                puller.acknowledge();
+            }
+        }
+    }
+}
+
+/// What is handed over stays where it lies while it is looked at, however full the queue is pushed meanwhile.
+#[test]
+fn a_message_stays_while_it_is_handed_over() {
+    for delivery in [Delivery::AtMostOnce, Delivery::AtLeastOnce] {
+        let scratch = Scratch::shared(Policy::Fail, 2);
+        let mut writer = scratch.queue();
+        let mut puller = scratch.puller(delivery);
+        for _ in 0..200 {
+            fill(&mut writer);
+            let pulled = puller.pull(20, |Pulled { message, .. }| {
+                fill(&mut writer);
+                assert_eq!(message.payload, payload(message.sequence, 100), "message {}", message.sequence);
+            });
+            assert_eq!(pulled.expect("the queue is sound"), 20);
+            puller.acknowledge();
+        }
+    }
+}
+
+/// Others go on for laps; who slept meanwhile goes on with them, and hears of no gap.
+#[test]
+fn a_puller_that_was_lapped_goes_on() {
+    let scratch = Scratch::shared(Policy::Fail, 2);
+    let mut writer = scratch.queue();
+    let [mut quick, mut slow] = [(); 2].map(|()| scratch.puller(Delivery::AtLeastOnce));
+    for round in 0..50 {
+        for _ in 0..round * 7 {
+            let number = publish(&mut writer).expect("all before it are done");
+            assert_eq!(pull(&mut quick, 1), [(number, false)]);
+            quick.acknowledge();
+        }
+        let number = publish(&mut writer).expect("all before it are done");
+        assert_eq!(pull(&mut slow, 2), [(number, false)]);
+        slow.acknowledge();
+    }
+}
+
+/// Pullers that acknowledge, or go and come again, while the ring is recycled: all messages are acknowledged, once.
+#[test]
+fn pullers_come_and_go_while_the_writer_recycles() {
+    const MESSAGES: u64 = 50_000;
+    let scratch = Scratch::shared(Policy::Fail, 3);
+    let mut writer = scratch.queue();
+    let (done, seed) = (AtomicU64::new(0), seed());
+    let shares: Vec<Share> = thread::scope(|scope| {
+        let (scratch, done) = (&scratch, &done);
+        scope.spawn(move || (0..MESSAGES).for_each(|_| publish_patiently(&mut writer)));
+        let pullers = [1, 2, 3].map(|n| scope.spawn(move || share(scratch, done, MESSAGES, Dice::new(seed + n))));
+        pullers.into_iter().map(|puller| puller.join().expect("the puller's checks hold")).collect()
+    });
+    let mut acknowledged: Vec<u64> = shares.iter().flat_map(|share| share.acknowledged.clone()).collect();
+    acknowledged.sort_unstable();
+    assert!(acknowledged.into_iter().eq(0..MESSAGES), "some are lost, or done twice");
+    let mut first: Vec<u64> = shares.iter().flat_map(|share| share.first.clone()).collect();
+    first.sort_unstable();
+    assert!(first.into_iter().eq(0..MESSAGES), "each comes once without a mark");
+    assert_eq!(waiting(scratch.place()).expect("the queue is there"), 0);
+}
+
+#[test]
+fn each_message_wakes_a_sleeper() {
+    const MESSAGES: u64 = 5_000;
+    let scratch = Scratch::shared(Policy::Fail, 2);
+    let mut writer = scratch.queue();
+    let mut puller = scratch.puller(Delivery::AtLeastOnce);
+    let (done, ended) = channel();
+    thread::spawn(move || {
+        for number in 0..MESSAGES {
+            while pull(&mut puller, 1) != [(number, false)] {
+                puller.wait(Wait::Block, ASLEEP_NS);
+            }
+            puller.acknowledge();
+            done.send(number).expect("the test waits");
+        }
+    });
+    for number in 0..MESSAGES {
+        publish(&mut writer).expect("all before it are done");
+        assert_eq!(ended.recv_timeout(PATIENCE), Ok(number), "it sleeps for ever, or has failed");
+    }
+}
+
+#[test]
+fn a_sleeper_gets_what_another_gives_back() {
+    let scratch = Scratch::shared(Policy::Fail, 2);
+    let mut writer = scratch.queue();
+    let [mut leaving, mut puller] = [(); 2].map(|()| scratch.puller(Delivery::AtLeastOnce));
+    publish(&mut writer).expect("there is room");
+    assert_eq!(pull(&mut leaving, 1), [(0, false)]);
+    let (done, ended) = channel();
+    thread::spawn(move || {
+        while pull(&mut puller, 1) != [(0, true)] {
+            puller.wait(Wait::Block, ASLEEP_NS);
+        }
+        done.send(()).expect("the test waits");
+    });
+    // Time to fall asleep; if it has not, the test sees less.
+    sleep_ns(20_000_000);
+    drop(leaving);
+    ended.recv_timeout(PATIENCE).expect("it sleeps for ever, or has failed");
+}
+
+/// As a loss of power on the way to a disk may leave them: of three files one is as it was before, or gone.
+#[test]
+fn what_is_not_acknowledged_outlives_its_files() {
+    for (file, is_gone) in [("data", false), ("control", false), ("control", true), ("queue", false), ("queue", true)] {
+        eprintln!("{file}, gone: {is_gone}");
+        check_loss(file, is_gone);
+    }
+}
+
+/// Another boot needs a new segment for its stamps.
+#[test]
+fn a_full_queue_of_another_boot_is_emptied_first() {
+    let mut later = Calibration::nanoseconds();
+    (later.boot_id, later.ticks) = ([7; 16], 5);
+    let scratch = Scratch::on_disk(Policy::Fail, 2);
+    let (first, end) = fill(&mut scratch.queue());
+    let refused = Writer::open_queue(&scratch.config, &later).err().expect("there is no room for another segment");
+    assert!(matches!(refused, OpenError::OtherBoot(_)), "{refused}");
+    let mut puller = scratch.puller(Delivery::AtLeastOnce);
+    assert_eq!(pull(&mut puller, usize::MAX), fresh(first..end));
+    puller.acknowledge();
+    let mut writer = Writer::open_queue(&scratch.config, &later).expect("there is room");
+    assert_eq!(publish(&mut writer).expect("there is room"), end);
+    assert_eq!(pull(&mut puller, 2), [(end, false)]);
+}
+
+#[test]
+fn who_cannot_push_or_pull_is_told_why() {
+    let scratch = Scratch::shared(Policy::Fail, 2);
+    let open = || Puller::open(scratch.place(), Delivery::AtLeastOnce).err();
+    let pushes = |config: &Config| Writer::open_queue(config, &Calibration::nanoseconds()).err();
+    assert!(matches!(open(), Some(OpenError::NotFound(_))));
+    assert!(matches!(waiting(scratch.place()), Err(OpenError::NotFound(_))));
+    drop(scratch.writer());
+    assert!(matches!(open(), Some(OpenError::NoQueue(_))), "it is a topic");
+    assert!(matches!(waiting(scratch.place()), Err(OpenError::NoQueue(_))));
+    for policy in ALL_POLICIES.into_iter().filter(|policy| *policy != Policy::Fail) {
+        let refused = pushes(&Config { policy, ..scratch.config.clone() }).expect("a queue has one policy");
+        assert!(refused.to_string().contains("use 'fail'"), "{refused}");
+    }
+    let writer = scratch.queue();
+    assert!(matches!(pushes(&scratch.config), Some(OpenError::HasWriter { .. })));
+    drop(writer);
+    let pullers: Vec<_> = (0..MAX_PULLERS).map(|_| scratch.puller(Delivery::AtLeastOnce)).collect();
+    assert!(matches!(open(), Some(OpenError::TooManyPullers(_))));
+    drop(pullers);
+    assert!(open().is_none());
+}
+
+/// What one puller got: what came without a mark, and what it acknowledged.
+struct Share {
+    first: Vec<u64>,
+    acknowledged: Vec<u64>,
+}
+
+/// Pulls until so many are done over all; now and then it goes without a word, and comes again.
+fn share(scratch: &Scratch, done: &AtomicU64, messages: u64, mut dice: Dice) -> Share {
+    let mut puller = scratch.puller(Delivery::AtLeastOnce);
+    let (mut share, mut held) = (Share { first: Vec::new(), acknowledged: Vec::new() }, Vec::new());
+    for _ in 0..TRIES {
+        if done.load(Ordering::Acquire) == messages {
+            break;
+        }
+        let pulled = pull(&mut puller, 1 + dice.below(50) as usize);
+        share.first.extend(pulled.iter().filter(|(_, again)| !again).map(|(number, _)| number));
+        held.extend(pulled.iter().map(|(number, _)| *number));
+        match dice.below(20) {
+            0 => {
+                held.clear();
+                puller = scratch.puller(Delivery::AtLeastOnce);
+            }
+            1..12 => {
+                puller.acknowledge();
+                done.fetch_add(held.len() as u64, Ordering::AcqRel);
+                share.acknowledged.append(&mut held);
+            }
+            _ => {}
+        }
+        if pulled.is_empty() {
+            yield_now();
+        }
+    }
+    share
+}
+
+fn check_loss(file: &str, is_gone: bool) {
+    let scratch = Scratch::on_disk(Policy::Fail, 3);
+    let path = scratch.place().dir().join(file);
+    let mut writer = scratch.queue();
+    let mut puller = scratch.puller(Delivery::AtLeastOnce);
+    pass_through(&mut writer, &mut puller, 300);
+    let before = fs::read(&path).expect("the file can be read");
+    pass_through(&mut writer, &mut puller, 100);
+    for _ in 0..20 {
+        publish(&mut writer).expect("there is room");
+    }
+    let left: BTreeSet<u64> = (400..420).collect();
+    assert_eq!(pull(&mut puller, 10), fresh(400..410));
+    drop((writer, puller));
+    if is_gone {
+        fs::remove_file(&path).expect("the file is there");
+    } else {
+        fs::write(&path, before).expect("the file can be written");
+    }
+    let mut writer = scratch.queue();
+    let tail = writer.sequence();
+    assert_eq!(tail, if file == "data" { 300 } else { 420 });
+    let mut puller = scratch.puller(Delivery::AtLeastOnce);
+    let came: BTreeSet<u64> = pull(&mut puller, usize::MAX).into_iter().map(|(number, _)| number).collect();
+    let lost: Vec<_> = left.iter().filter(|number| **number < tail && !came.contains(number)).collect();
+    assert!(lost.is_empty(), "{lost:?} are in the log and never come");
+    puller.acknowledge();
+    pass_through(&mut writer, &mut puller, 600);
+}
+
+/// Each message comes at once, the first time.
+fn pass_through(writer: &mut Writer, puller: &mut Puller, messages: u64) {
+    for _ in 0..messages {
+        let number = publish(writer).expect("all before it are done");
+        assert_eq!(pull(puller, 2), [(number, false)]);
+        puller.acknowledge();
+    }
+}
+
+/// Publishes until the queue is full; gives the first number and the one that was refused.
+fn fill(writer: &mut Writer) -> (u64, u64) {
+    let first = writer.sequence();
+    for _ in 0..10_000 {
+        match publish(writer) {
+            Ok(_) => {}
+            Err(PublishError::Full) => return (first, writer.sequence()),
+            Err(e) => panic!("{e}"),
+        }
+    }
+    panic!("a ring of some pages is never full");
+}
+
+fn publish_patiently(writer: &mut Writer) {
+    let published = (0..TRIES).any(|_| match publish(writer) {
+        Ok(_) => true,
+        Err(PublishError::Full) => {
+            yield_now();
+            false
+        }
+        Err(e) => panic!("{e}"),
+    });
+    assert!(published, "message {} finds no room: a puller has stopped", writer.sequence());
+}
+
+/// A message of 100 bytes.
+fn publish(writer: &mut Writer) -> Result<u64, PublishError> {
+    let number = writer.sequence();
+    writer.publish(0, 16, &payload(number, 100))
+}
+
+/// These numbers, none marked as redelivered.
+fn fresh(numbers: std::ops::Range<u64>) -> Vec<(u64, bool)> {
+    numbers.map(|number| (number, false)).collect()
+}

@@ -1,0 +1,262 @@
+//! Pullers and pushers that are killed in the middle of their work: nothing is lost, and what comes again is marked.
+
+use std::collections::BTreeSet;
+use std::sync::mpsc::channel;
+use std::thread;
+use std::time::Duration;
+
+use tickpath_clock::{Calibration, Wait, sleep_ns, yield_now};
+use tickpath_log::{Delivery, Place, Policy, PublishError, Pulled, Puller, Writer, waiting};
+
+use crate::kill::{Process, say};
+use crate::{Dice, Scratch, payload, pull, seed, tiny};
+
+const SEGMENTS: usize = 8;
+
+/// The payload of all messages; 62 of their frames fill a segment.
+const LENGTH: usize = 40;
+
+/// What a child does before it is killed, or at most: a hundred seconds.
+const TURNS: u64 = 10_000;
+const TURN_NS: u64 = 10_000_000;
+
+/// How often something is tried that others must make possible.
+const TRIES: u64 = 20_000_000;
+
+/// Far longer than a test runs.
+const ASLEEP_NS: u64 = 3_600_000_000_000;
+
+/// How long a test may hang before it fails.
+const PATIENCE: Duration = Duration::from_secs(300);
+
+/// What a child says when it is at work; then what happens to a message, as its number times four and one of these.
+const READY: u64 = u64::MAX;
+const FIRST: u64 = 0;
+const AGAIN: u64 = 1;
+const ACKNOWLEDGED: u64 = 2;
+
+#[test]
+fn killed_pullers_lose_nothing() {
+    let mut dice = Dice::new(seed());
+    let scratch = Scratch::shared(Policy::Fail, SEGMENTS);
+    let mut writer = scratch.queue();
+    let mut story = Story::default();
+    for _ in 0..12 {
+        let mut children = ["puller"; 2].map(|role| start(role, &scratch));
+        for _ in 0..dice.below(400) {
+            let number = writer.sequence();
+            match writer.publish(0, 16, &payload(number, LENGTH)) {
+                Ok(_) | Err(PublishError::Full) => {}
+                Err(e) => panic!("{e}"),
+            }
+        }
+        sleep_ns(dice.below(20_000_000));
+        for child in &mut children {
+            child.kill();
+            while let Some(said) = child.lines.next_number() {
+                story.hear(said);
+            }
+        }
+    }
+    let mut puller = scratch.puller(Delivery::AtLeastOnce);
+    let rest = pull(&mut puller, usize::MAX);
+    rest.iter().for_each(|&(number, again)| story.hear(number * 4 + u64::from(again)));
+    puller.acknowledge();
+    rest.iter().for_each(|&(number, _)| story.hear(number * 4 + ACKNOWLEDGED));
+    assert_eq!(waiting(scratch.place()).expect("the queue is there"), 0);
+    story.end(writer.sequence());
+}
+
+#[test]
+fn a_killed_pusher_is_followed_by_the_next() {
+    let mut dice = Dice::new(seed());
+    let scratch = Scratch::shared(Policy::Fail, SEGMENTS);
+    drop(scratch.queue());
+    let mut puller = scratch.puller(Delivery::AtLeastOnce);
+    let mut next = 0;
+    for _ in 0..12 {
+        let mut child = start("pusher", &scratch);
+        // Room for as many is there: all that was before is done.
+        let said = child.lines.skip(dice.below(300));
+        child.kill();
+        let last = child.lines.rest().or(said);
+        let pulled = pull(&mut puller, usize::MAX);
+        let expected: Vec<_> = (next..next + pulled.len() as u64).map(|number| (number, false)).collect();
+        assert_eq!(pulled, expected, "each message once, in order");
+        next += pulled.len() as u64;
+        assert!(last.is_none_or(|last| last < next), "message {last:?} was pushed, but the next one pulled is {next}");
+        puller.acknowledge();
+    }
+    assert_eq!(scratch.queue().sequence(), next);
+}
+
+/// Handed over at most once: a puller that dies while it looks at its message has had it, and holds the queue no longer
+/// than it lives.
+#[test]
+fn what_was_taken_is_gone_with_its_puller() {
+    let scratch = Scratch::shared(Policy::Fail, 2);
+    let mut writer = scratch.queue();
+    publish(&mut writer, 10);
+    let mut child = start("taker", &scratch);
+    assert_eq!(child.lines.next_number(), Some(FIRST), "the child takes message 0");
+    let mut puller = scratch.puller(Delivery::AtMostOnce);
+    assert_eq!(pull(&mut puller, 100), (1..10).map(|number| (number, false)).collect::<Vec<_>>());
+    let full = (0..1000).any(|_| {
+        let number = writer.sequence();
+        let refused = writer.publish(0, 16, &payload(number, LENGTH)).is_err();
+        assert!(refused || pull(&mut puller, 1) == [(number, false)]);
+        refused
+    });
+    assert!(full, "the child still looks at message 0");
+    child.kill();
+    for _ in 0..1000 {
+        let number = writer.sequence();
+        let pushed = (0..TRIES).any(|_| {
+            let pushed = writer.publish(0, 16, &payload(number, LENGTH)).is_ok();
+            // Whoever pulls sees that the child has fallen.
+            assert_eq!(pull(&mut puller, 1), if pushed { vec![(number, false)] } else { vec![] });
+            yield_now();
+            pushed
+        });
+        assert!(pushed, "message {number} finds no room, though all before it are gone");
+    }
+}
+
+#[test]
+fn a_sleeper_gets_what_a_killed_puller_held() {
+    let scratch = Scratch::shared(Policy::Fail, 2);
+    let mut writer = scratch.queue();
+    publish(&mut writer, 10);
+    let mut child = start("holder", &scratch);
+    for number in 0..5 {
+        assert_eq!(child.lines.next_number(), Some(number * 4 + FIRST));
+    }
+    let (done, ended) = channel();
+    let mut puller = scratch.puller(Delivery::AtLeastOnce);
+    thread::spawn(move || {
+        let mut all = Vec::new();
+        while all.len() < 10 {
+            all.extend(pull(&mut puller, 100));
+            puller.acknowledge();
+            if all.len() < 10 {
+                puller.wait(Wait::Block, ASLEEP_NS);
+            }
+        }
+        done.send(all).expect("the test waits");
+    });
+    // Time to fall asleep; if it has not, the test sees less.
+    sleep_ns(20_000_000);
+    child.kill();
+    let all = ended.recv_timeout(PATIENCE).expect("the sleeper ends; it sleeps for ever or has failed");
+    let expected = (5..10).map(|number| (number, false)).chain((0..5).map(|number| (number, true)));
+    assert_eq!(all, expected.collect::<Vec<_>>());
+}
+
+/// The work of a child.
+pub fn child(role: &str, place: &Place) {
+    match role {
+        "puller" => pull_for_ever(place),
+        "taker" => take_one_and_stop(place),
+        "holder" => hold_five(place),
+        "pusher" => push_for_ever(place),
+        other => panic!("'{other}' is no role"),
+    }
+}
+
+fn pull_for_ever(place: &Place) {
+    let mut puller = open(place, Delivery::AtLeastOnce);
+    for _ in 0..TURNS {
+        let mut numbers = Vec::new();
+        let pulled = puller.pull(5, |pulled| {
+            tell(&pulled);
+            numbers.push(pulled.message.sequence);
+        });
+        pulled.expect("the queue is sound");
+        puller.acknowledge();
+        numbers.iter().for_each(|number| say(number * 4 + ACKNOWLEDGED));
+        puller.wait(Wait::Block, TURN_NS);
+    }
+}
+
+fn take_one_and_stop(place: &Place) {
+    let pulled = open(place, Delivery::AtMostOnce).pull(1, |pulled| {
+        tell(&pulled);
+        (0..TURNS).for_each(|_| sleep_ns(TURN_NS));
+    });
+    pulled.expect("the queue is sound");
+}
+
+fn hold_five(place: &Place) {
+    let mut puller = open(place, Delivery::AtLeastOnce);
+    puller.pull(5, |pulled| tell(&pulled)).expect("the queue is sound");
+    (0..TURNS).for_each(|_| sleep_ns(TURN_NS));
+}
+
+fn push_for_ever(place: &Place) {
+    let config = tiny(place.clone(), Policy::Fail, SEGMENTS);
+    let mut writer = Writer::open_queue(&config, &Calibration::nanoseconds()).expect("the last pusher is dead");
+    say(READY);
+    for _ in 0..TURNS {
+        let number = writer.sequence();
+        match writer.publish(0, 16, &payload(number, LENGTH)) {
+            Ok(_) => say(number),
+            Err(PublishError::Full) => sleep_ns(TURN_NS),
+            Err(e) => panic!("{e}"),
+        }
+    }
+}
+
+fn open(place: &Place, delivery: Delivery) -> Puller {
+    let puller = Puller::open(place, delivery).expect("the parent has made the queue");
+    say(READY);
+    puller
+}
+
+/// Tells the parent of a message that was handed over.
+fn tell(pulled: &Pulled<'_>) {
+    say(pulled.message.sequence * 4 + if pulled.redelivered { AGAIN } else { FIRST });
+}
+
+/// A child that is at work.
+fn start(role: &str, scratch: &Scratch) -> Process {
+    let mut child = Process::start(role, scratch.place(), Policy::Fail);
+    assert_eq!(child.lines.next_number(), Some(READY), "the {role} gets to work");
+    child
+}
+
+fn publish(writer: &mut Writer, count: u64) {
+    for _ in 0..count {
+        let number = writer.sequence();
+        writer.publish(0, 16, &payload(number, LENGTH)).expect("there is room");
+    }
+}
+
+/// What was heard of all messages.
+#[derive(Default)]
+struct Story {
+    first: BTreeSet<u64>,
+    again: BTreeSet<u64>,
+    acknowledged: BTreeSet<u64>,
+}
+
+impl Story {
+    fn hear(&mut self, said: u64) {
+        let number = said / 4;
+        match said % 4 {
+            FIRST => assert!(self.first.insert(number), "message {number} comes again without a mark"),
+            AGAIN => {
+                self.again.insert(number);
+            }
+            ACKNOWLEDGED => assert!(self.acknowledged.insert(number), "message {number} is acknowledged twice"),
+            other => panic!("{other} is nothing that a child says"),
+        }
+    }
+
+    /// Each message was handed over: who is killed before it can say so has not acknowledged it.
+    fn end(&self, pushed: u64) {
+        let lost: Vec<_> = (0..pushed).filter(|n| !self.first.contains(n) && !self.again.contains(n)).collect();
+        assert_eq!(lost, [0_u64; 0], "of {pushed} messages");
+        let strange = self.first.union(&self.again).find(|number| **number >= pushed);
+        assert_eq!(strange, None, "only {pushed} were pushed");
+    }
+}

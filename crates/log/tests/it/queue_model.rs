@@ -1,0 +1,170 @@
+//! A queue against a naive model: a list of messages, and who has each.
+
+use proptest::prelude::*;
+use tickpath_log::{Delivery, Policy, PublishError, Puller, Writer, waiting};
+
+use crate::{Scratch, payload, pull};
+
+/// Pullers that come and go, by place.
+const PLACES: usize = 4;
+
+/// The longest payload: its frame takes 256 bytes, so that a segment of a page holds at least 15.
+const LONGEST: usize = 240;
+const FRAMES: usize = 15;
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn scripts(segments in 2_usize..6, steps in prop::collection::vec(step(), 1..500)) {
+        check(segments, &steps);
+    }
+}
+
+#[derive(Debug, Clone)]
+enum Step {
+    /// So many bytes.
+    Push(usize),
+    /// By which puller, and how many at most.
+    Pull(usize, usize),
+    Acknowledge(usize),
+    Join(usize, Delivery),
+    Leave(usize),
+    /// Another pusher takes over.
+    Restart,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let delivery = prop_oneof![3 => Just(Delivery::AtLeastOnce), 1 => Just(Delivery::AtMostOnce)];
+    prop_oneof![
+        24 => (0..=LONGEST).prop_map(Step::Push),
+        8 => (0..PLACES, 0_usize..50).prop_map(|(place, limit)| Step::Pull(place, limit)),
+        6 => (0..PLACES).prop_map(Step::Acknowledge),
+        3 => (0..PLACES, delivery).prop_map(|(place, delivery)| Step::Join(place, delivery)),
+        1 => (0..PLACES).prop_map(Step::Leave),
+        1 => Just(Step::Restart),
+    ]
+}
+
+fn check(segments: usize, steps: &[Step]) {
+    let mut scene = Scene::new(segments);
+    for step in steps {
+        scene.step(step);
+        assert_eq!(waiting(scene.scratch.place()).expect("the queue is there"), scene.waiting(usize::MAX).len() as u64);
+    }
+    scene.end();
+}
+
+/// What becomes of a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    Waits {
+        redelivered: bool,
+    },
+    /// At this place.
+    Held(usize),
+    Done,
+}
+
+/// A queue, and what is known of it.
+struct Scene {
+    scratch: Scratch,
+    segments: usize,
+    writer: Option<Writer>,
+    pullers: [Option<(Puller, Delivery)>; PLACES],
+    messages: Vec<State>,
+}
+
+impl Scene {
+    fn new(segments: usize) -> Self {
+        let scratch = Scratch::shared(Policy::Fail, segments);
+        let writer = Some(scratch.queue());
+        Self { scratch, segments, writer, pullers: [const { None }; PLACES], messages: Vec::new() }
+    }
+
+    fn step(&mut self, step: &Step) {
+        match *step {
+            Step::Push(length) => self.push(length),
+            Step::Pull(place, limit) => self.pull(place, limit),
+            Step::Acknowledge(place) => self.acknowledge(place),
+            Step::Join(place, delivery) => {
+                self.leave(place);
+                self.pullers[place] = Some((self.scratch.puller(delivery), delivery));
+            }
+            Step::Leave(place) => self.leave(place),
+            Step::Restart => {
+                self.writer = None;
+                let writer = self.scratch.queue();
+                assert_eq!(writer.sequence(), self.messages.len() as u64);
+                self.writer = Some(writer);
+            }
+        }
+    }
+
+    fn push(&mut self, length: usize) {
+        let number = self.messages.len() as u64;
+        let writer = self.writer.as_mut().expect("there is always a pusher");
+        match writer.publish(number + 7, 16, &payload(number, length)) {
+            Ok(published) => {
+                assert_eq!(published, number);
+                self.messages.push(State::Waits { redelivered: false });
+            }
+            Err(PublishError::Full) => {
+                let oldest = self.messages.iter().position(|state| *state != State::Done);
+                let there = self.messages.len() - oldest.expect("what is done holds nobody");
+                assert!(there > FRAMES * (self.segments - 1), "full, and only {there} messages are to be kept");
+            }
+            Err(e) => panic!("{e}"),
+        }
+    }
+
+    /// It gets the oldest that wait, in order.
+    fn pull(&mut self, place: usize, limit: usize) {
+        let expected = self.waiting(limit);
+        let Some((puller, delivery)) = &mut self.pullers[place] else { return };
+        let pulled = pull(puller, limit);
+        assert_eq!(pulled, expected, "at place {place}");
+        let after = match delivery {
+            Delivery::AtLeastOnce => State::Held(place),
+            Delivery::AtMostOnce => State::Done,
+        };
+        pulled.iter().for_each(|&(number, _)| self.messages[number as usize] = after);
+    }
+
+    fn acknowledge(&mut self, place: usize) {
+        if let Some((puller, _)) = &mut self.pullers[place] {
+            puller.acknowledge();
+            self.turn(State::Held(place), State::Done);
+        }
+    }
+
+    fn leave(&mut self, place: usize) {
+        self.pullers[place] = None;
+        self.turn(State::Held(place), State::Waits { redelivered: true });
+    }
+
+    fn turn(&mut self, from: State, to: State) {
+        self.messages.iter_mut().filter(|state| **state == from).for_each(|state| *state = to);
+    }
+
+    /// Numbers and marks of the first messages that wait.
+    fn waiting(&self, limit: usize) -> Vec<(u64, bool)> {
+        let mark = |(number, state): (u64, &State)| match state {
+            State::Waits { redelivered } => Some((number, *redelivered)),
+            State::Held(_) | State::Done => None,
+        };
+        (0..).zip(&self.messages).filter_map(mark).take(limit).collect()
+    }
+
+    /// When all have gone, one gets what is left, and the queue goes on.
+    fn end(mut self) {
+        (0..PLACES).for_each(|place| self.leave(place));
+        self.step(&Step::Join(0, Delivery::AtLeastOnce));
+        for _ in 0..FRAMES * self.segments * 2 {
+            self.pull(0, usize::MAX);
+            self.acknowledge(0);
+            self.push(LONGEST);
+            assert_eq!(self.messages.last(), Some(&State::Waits { redelivered: false }), "nothing holds the pusher");
+        }
+    }
+}
