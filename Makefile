@@ -2,7 +2,13 @@
 SHELL := /bin/bash
 export PATH := $(PATH):$(or $(CARGO_HOME),$(HOME)/.cargo)/bin
 
-WORKLOADS := host pubsub path orders
+WORKLOADS := host pubsub path orders queue pipeline clients
+# Of these, what is measured over brokers too.
+BROKERED := pubsub queue
+# Redis, NATS, RabbitMQ and Kafka for one command, which finds them by TICKPATH_REDIS and so on.
+BROKERS := scripts/brokers run --
+# Kafka's client is C, and its own build makes its C++ wrapper along with it.
+BUILD := cargo cc c++
 FUZZ_TARGETS := log_reader recording journal_record
 FUZZ_SECONDS := 20
 STATIC := $(shell uname -m)-unknown-linux-musl
@@ -15,31 +21,33 @@ help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## /make \1\t/p' Makefile | expand -t 14
 
 demo: ## the path on this machine, with and without a broker, and where the time goes
-	@scripts/needs cargo cc
+	@scripts/needs $(BUILD)
 	@scripts/needs redis-server || echo 'The demo goes on without the broker.'
 	cargo run --release -p tickpath-cli -- demo
 
 bench: $(addprefix bench-,$(WORKLOADS)) ## measure this machine: results/WORKLOAD.json and .html
 
 bench-%:
-	@scripts/needs cargo cc
+	@scripts/needs $(BUILD)
 	@mkdir -p results
-	cargo run --release -p tickpath-cli -- bench $* --json results/$*.json --html results/$*.html
+	cargo build --release -p tickpath-cli
+	$(if $(filter $*,$(BROKERED)),$(BROKERS)) cargo run --release -p tickpath-cli -- \
+	    bench $* --json results/$*.json --html results/$*.html
 
 test: ## all tests, then the models of the lock-free parts
-	@scripts/needs cargo cc redis-server
-	cargo test --workspace --no-fail-fast
+	@scripts/needs $(BUILD)
+	$(BROKERS) cargo test --workspace --no-fail-fast
 	RUSTFLAGS='--cfg loom' cargo test -p tickpath-log --lib --release --target-dir target/loom loom
 
 lint: ## format, clippy and documentation, warnings being errors
-	@scripts/needs cargo cc
+	@scripts/needs $(BUILD)
 	cargo fmt --check
 	cargo clippy --workspace --all-targets -- -D warnings
 	RUSTDOCFLAGS='-D warnings' cargo doc --workspace --no-deps
 
 soak: ## all tests, optimised, with the long searches
-	@scripts/needs cargo cc redis-server
-	TICKPATH_SOAK=1 cargo test --workspace --release --no-fail-fast
+	@scripts/needs $(BUILD)
+	TICKPATH_SOAK=1 $(BROKERS) cargo test --workspace --release --no-fail-fast
 
 miri: ## the log's protocol, run by an interpreter that knows the memory model (nightly)
 	@scripts/nightly miri
@@ -49,10 +57,13 @@ fuzz: ## hostile bytes to every reader, FUZZ_SECONDS each (nightly)
 	@scripts/nightly fuzz
 	for target in $(FUZZ_TARGETS); do cargo +nightly fuzz run $$target -- -max_total_time=$(FUZZ_SECONDS) || exit; done
 
+# CC compiles the C that goes into the binary, HOST_CC what runs during the build. Kafka's client heeds nothing but CC;
+# compiled for the system's own C library, it would ask for functions that musl does not have.
 dist: ## one static binary and its checksum in dist/
-	@scripts/needs cargo cc strip
+	@scripts/needs $(BUILD) strip musl-gcc
 	rustup target add $(STATIC)
-	cargo build --release --target $(STATIC) --target-dir target -p tickpath-cli
+	CC=musl-gcc HOST_CC=cc LIBZ_SYS_STATIC=1 \
+	    cargo build --release --target $(STATIC) --target-dir target -p tickpath-cli
 	@mkdir -p dist
 	strip -o dist/tickpath target/$(STATIC)/release/tickpath
 	@if readelf -d dist/tickpath | grep NEEDED; then echo 'dist/tickpath is not static' >&2; exit 1; fi
