@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, Parser, Subcommand};
-use tickpath_bus::Policy;
 use tickpath_clock::{Priority, Wait};
 use tickpath_lab::orders::OrderSpec;
 use tickpath_oms::Layout;
@@ -38,6 +37,8 @@ pub enum Command {
     Report(Report),
     /// Look into logs and journals
     Log(Log),
+    /// What of this host and its brokers costs latency or safety, and the remedy of each
+    Doctor(crate::doctor::Doctor),
     /// A process of a bench
     #[command(hide = true)]
     Child {
@@ -76,7 +77,11 @@ pub enum Workload {
     /// The floor: clock, cache line, loopback, and what the host steals from a spinning thread
     Host(HostArgs),
     /// Messages from one process to another
-    Pubsub(PubsubArgs),
+    Pubsub(crate::bench::pubsub::PubsubArgs),
+    /// Messages from one pusher to pullers that share the work
+    Queue(crate::bench::queue::QueueArgs),
+    /// Set a key, get it again: what each client library gets out of a Redis server, near and far
+    Clients(crate::bench::clients::ClientsArgs),
     /// From a tick to an order at a venue, every hop
     Path(PathArgs),
     /// Batches of orders through an OMS, in the form of the f9omstw benchmark
@@ -89,47 +94,6 @@ pub struct HostArgs {
     #[arg(long, value_name = "S", default_value_t = 5.0, value_parser = seconds)]
     pub duration: f64,
     /// How often to measure
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
-    pub repeat: u32,
-    #[command(flatten)]
-    pub cpus: Cpus,
-    #[command(flatten)]
-    pub output: Output,
-}
-
-#[derive(Debug, ClapArgs)]
-pub struct PubsubArgs {
-    /// What carries the messages: shm://, file:///FOLDER; may be repeated
-    #[arg(long, value_name = "URL", default_value = "shm://")]
-    pub target: Vec<String>,
-    /// Bytes of a message, 16 to 16777216; may be a list
-    #[arg(long, value_name = "BYTES", value_delimiter = ',', default_value = "32,64,1024", value_parser = size)]
-    pub size: Vec<usize>,
-    /// Messages a second, or max
-    #[arg(long, value_name = "R|max", default_value = "100000", value_parser = rate)]
-    pub rate: Rate,
-    /// How long a run sends at its rate, in seconds
-    #[arg(long, value_name = "S", default_value_t = 2.0, value_parser = seconds, conflicts_with = "count")]
-    pub duration: f64,
-    /// Messages of a run; at max 20 million if not given, or 8 GiB
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
-    pub count: Option<u64>,
-    /// Messages that share a stamp at --rate max; may be a list
-    #[arg(long, value_name = "N", value_delimiter = ',', default_value = "32,1", value_parser = clap::value_parser!(u32).range(1..=65536))]
-    pub batch: Vec<u32>,
-    /// What a full topic does: overwrite, fail, keep. At --rate max fail, else overwrite
-    #[arg(long, value_name = "POLICY", value_parser = policy)]
-    pub policy: Option<Policy>,
-    /// Subscriptions, which take turns on the receiver's CPU; may be a list
-    #[arg(long, value_name = "N", value_delimiter = ',', default_value = "1", value_parser = clap::value_parser!(u32).range(1..=256))]
-    pub readers: Vec<u32>,
-    /// How the subscriber waits
-    #[arg(long, value_name = "busy|yield|block", default_value = "busy")]
-    pub wait: Wait,
-    /// Scheduling priority: normal, or fifo:1 to fifo:99
-    #[arg(long, value_name = "fifo:N", default_value = "normal")]
-    pub priority: Priority,
-    /// How often to run everything, in turn
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub repeat: u32,
     #[command(flatten)]
@@ -190,6 +154,9 @@ pub struct OrdersArgs {
     /// 60 orders in the slow runs, and memory up to 5,000,000 orders
     #[arg(long)]
     pub full: bool,
+    /// Set everything as a published experiment did: f9omstw (all groups in full, split, blocking and busy)
+    #[arg(long, value_name = "NAME", value_parser = ["f9omstw"], conflicts_with_all = ["count", "rate", "full", "layout", "wait"])]
+    pub preset: Option<String>,
     /// The order: symbol=…,side=buy|sell,qty=…,price=…,tif=rod|gtc|ioc|fok,position=open|close|default,account=…
     #[arg(long, value_name = "FIELDS", default_value_t = OrderSpec::default())]
     pub order: OrderSpec,
@@ -215,7 +182,7 @@ pub struct OrdersArgs {
 }
 
 /// Where results go.
-#[derive(Debug, ClapArgs)]
+#[derive(Debug, Clone, ClapArgs)]
 pub struct Output {
     /// Write the result file
     #[arg(long, value_name = "FILE")]
@@ -242,7 +209,7 @@ impl Output {
 }
 
 /// Which processors a run uses.
-#[derive(Debug, ClapArgs)]
+#[derive(Debug, Clone, ClapArgs)]
 pub struct Cpus {
     /// CPUs of generator, system (receiver) and venue; the first two if not given, the venue beside the generator
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
@@ -335,28 +302,23 @@ pub fn is_file(ticks: &Option<PathBuf>) -> Result<(), Usage> {
     }
 }
 
-fn rate(text: &str) -> Result<Rate, String> {
+pub fn rate(text: &str) -> Result<Rate, String> {
     if text == "max" { Ok(Rate::Max) } else { positive(text).map(Rate::PerSecond) }
 }
 
-fn positive(text: &str) -> Result<f64, String> {
+pub fn positive(text: &str) -> Result<f64, String> {
     let number: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
     if number > 0.0 && number <= 1e8 { Ok(number) } else { Err("use a number above 0, up to 100000000".to_owned()) }
 }
 
-fn seconds(text: &str) -> Result<f64, String> {
+pub fn seconds(text: &str) -> Result<f64, String> {
     let number: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
     if (0.1..=86_400.0).contains(&number) { Ok(number) } else { Err("use 0.1 to 86400 seconds".to_owned()) }
 }
 
-fn size(text: &str) -> Result<usize, String> {
+pub fn size(text: &str) -> Result<usize, String> {
     let number: usize = text.parse().map_err(|_| "not a whole number".to_owned())?;
     if (16..=16 << 20).contains(&number) { Ok(number) } else { Err("use 16 to 16777216 bytes".to_owned()) }
-}
-
-fn policy(text: &str) -> Result<Policy, String> {
-    let found = Policy::ALL.into_iter().find(|policy| policy.name() == text);
-    found.ok_or_else(|| "use overwrite, fail or keep".to_owned())
 }
 
 impl Cpus {

@@ -155,6 +155,16 @@ fn redis(result: &ResultFile, found: &Found) -> String {
     let mut out = String::new();
     for comparison in &result.comparisons {
         let (Some(a), Some(b), Some(ratio)) = (comparison.a, comparison.b, comparison.ratio) else { continue };
+        if comparison.name.starts_with("python") {
+            out.push_str(&format!(
+                "\nIn Python, with JSON over Redis on both sides of the strategy and a blocking listen:\n  tick_to_order p50 \
+                 {} in Python, {} over the shared-memory log: {} times\n",
+                duration(a),
+                duration(b),
+                times(ratio)
+            ));
+            continue;
+        }
         let how = match (&found.redis_best, comparison.name.ends_with("_block")) {
             (Some(best), false) => format!("each at the wait that suits it best (log: busy; Redis: {best})"),
             _ => "both blocking".to_owned(),
@@ -173,7 +183,7 @@ fn redis(result: &ResultFile, found: &Found) -> String {
         }
         out.push('\n');
     }
-    if let Some(python) = result.runs.iter().find(|run| run.client == "redis-py") {
+    if let Some(python) = result.runs.iter().find(|run| run.figures.contains_key("publish_one_process_ns")) {
         let figure = |name: &str| python.figures.get(name).map_or("–".to_owned(), |ns| duration(*ns));
         out.push_str(&format!(
             "\nOne publish a process from Python, as scripts do it: the publish call {} with its connection, \

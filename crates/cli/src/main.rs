@@ -6,6 +6,7 @@
 mod args;
 mod bench;
 mod demo;
+mod doctor;
 mod log;
 mod progress;
 mod report;
@@ -45,6 +46,7 @@ fn run(command: Command) -> anyhow::Result<Outcome> {
         Command::Bench(args) => bench::run(&args.workload),
         Command::Report(args) => report::run(&args),
         Command::Log(args) => log::run(&args.command),
+        Command::Doctor(args) => doctor::run(&args),
         // Its error is told to the parent, who prints it.
         Command::Child { parent, role } if tickpath_clock::end_with_parent(parent) => {
             Ok(tickpath_lab::role::run(&role).map_or(Outcome::Invalid, |()| Outcome::Good))

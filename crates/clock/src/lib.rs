@@ -21,7 +21,8 @@ mod wait;
 pub use calibration::{Calibration, CalibrationError, HostClock, Source, utc_ns};
 pub use pace::{HOST_GAP_NS, Lateness, Pacer};
 pub use schedule::{
-    ParsePriorityError, Priority, ScheduleError, cpus, end_with_parent, pin_to_cpu, set_priority, settle,
+    ParsePriorityError, Priority, ScheduleError, cpus, end_with_parent, pin_to_cpu, set_priority, set_timer_slack,
+    settle,
 };
 pub use wait::{ParseWaitError, Wait, relax, sleep_ns, yield_now};
 

@@ -117,22 +117,22 @@ enum Said<T> {
 
 impl Child {
     fn spawn(program: &Path, role: &Role) -> Result<Self, LabError> {
-        let name = role.name();
         let json = serde_json::to_string(role).expect("roles are plain data");
         let mut command = Command::new(program);
-        command
-            .arg("child")
-            .arg(std::process::id().to_string())
-            .arg(json)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::inherit());
-        let mut process = command.spawn().map_err(|e| LabError::file(program, e))?;
+        command.arg("child").arg(std::process::id().to_string()).arg(json).stderr(Stdio::inherit());
+        Self::of(command, role.name())
+    }
+
+    /// Spawns any program that speaks as our own children do; `role` is what it is called in errors.
+    pub(crate) fn of(mut command: Command, role: &'static str) -> Result<Self, LabError> {
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let program = Path::new(command.get_program()).to_owned();
+        let mut process = command.spawn().map_err(|e| LabError::file(&program, e))?;
         let stdin = process.stdin.take();
         let stdout = BufReader::new(process.stdout.take().expect("piped"));
         let (said, lines) = channel();
         std::thread::spawn(move || stdout.lines().map_while(Result::ok).try_for_each(|line| said.send(line)));
-        let mut child = Self { process, stdin, lines, role: name };
+        let mut child = Self { process, stdin, lines, role };
         match child.hear::<()>(ANSWER_SECONDS)? {
             Said::Ready => Ok(child),
             Said::Result(()) => Err(child.failed("it gave a result before it was ready".to_owned())),

@@ -6,7 +6,9 @@ use tickpath_clock::{Clock, Priority, Wait};
 use tickpath_oms::Layout;
 
 use crate::path::{self, Settings as PathSettings};
-use crate::redis::{Server, one_publish_per_process};
+use crate::python::Python;
+use crate::python_path;
+use crate::redis::{Server, ServerSettings, one_publish_per_process};
 use crate::result::{Comparison, ResultFile, Run, median};
 use crate::role::Ticks;
 use crate::{Lab, LabError, host};
@@ -99,7 +101,7 @@ fn compare_with_redis(
     ];
     let mut tried: Vec<(Way, f64)> = Vec::new();
     for way in ways {
-        let Some(server) = Server::start(lab.folder(), way.cpu, &lab.clock)? else {
+        let Some(server) = start(lab, way.cpu)? else {
             found.missing.push(
                 "redis-server is not installed: with it the same path is run over Redis too. Install it with: \
                  apt-get install redis-server"
@@ -116,29 +118,40 @@ fn compare_with_redis(
     let Some(&(blocking, _)) = tried.iter().find(|(way, _)| way.wait == Wait::Block) else { return Ok(()) };
     let place = best.cpu.map_or("on any CPU".to_owned(), |cpu| format!("on CPU {cpu}"));
     found.redis_best = Some(format!("{}, the server {place}", best.wait));
-    interleave(lab, settings, result, [best, blocking])?;
-    let server = Server::start(lab.folder(), None, &lab.clock)?;
-    lab.progress.step("python3 with redis-py, one publish a process", 3.0);
-    match server.as_ref().and_then(|server| one_publish_per_process(server, 5)) {
-        Some((publish, message)) => push_python(result, publish, message),
-        None => found.missing.push(
-            "python3 with redis-py is not installed: with it the case of one publish a process is run too. Install it \
-             with: pip install redis"
-                .to_owned(),
-        ),
+    let python = Python::prepare(lab.progress);
+    interleave(lab, settings, result, [best, blocking], python.as_ref().ok())?;
+    match (python, start(lab, None)?) {
+        (Ok(python), Some(server)) => {
+            lab.progress.step("python3 with redis-py, one publish a process", 3.0);
+            let (publish, message) = one_publish_per_process(&server, &python.program, 5)?;
+            push_python(result, publish, message);
+        }
+        (Err(why), _) => found.missing.push(format!("the same in Python: {why}")),
+        (_, None) => {}
     }
     Ok(())
 }
 
-/// Log and Redis in turn, each at the wait that suits it, then both blocking.
-fn interleave(lab: &Lab<'_>, settings: &Settings, result: &mut ResultFile, ways: [Way; 2]) -> Result<(), LabError> {
+fn start(lab: &Lab<'_>, cpu: Option<usize>) -> Result<Option<Server>, LabError> {
+    Server::start(lab.folder(), &ServerSettings { cpu, ..ServerSettings::default() }, &lab.clock)
+}
+
+/// Log and Redis in turn, each at the wait that suits it, then both blocking, then Python over Redis.
+fn interleave(
+    lab: &Lab<'_>,
+    settings: &Settings,
+    result: &mut ResultFile,
+    ways: [Way; 2],
+    python: Option<&Python>,
+) -> Result<(), LabError> {
     let mut pairs: [Vec<(f64, f64)>; 2] = Default::default();
+    let mut python_pairs = Vec::new();
     for repeat in 1..=REPEATS {
         for ((ours, theirs), pairs) in [Wait::Busy, Wait::Block].into_iter().zip(ways).zip(&mut pairs) {
             let mut p50 = Vec::new();
             for (target, wait) in [(None, ours), (Some(theirs.cpu), theirs.wait)] {
                 let server = match target {
-                    Some(cpu) => Server::start(lab.folder(), cpu, &lab.clock)?,
+                    Some(cpu) => start(lab, cpu)?,
                     None => None,
                 };
                 let url = server.as_ref().map_or("shm://".to_owned(), Server::url);
@@ -158,10 +171,18 @@ fn interleave(lab: &Lab<'_>, settings: &Settings, result: &mut ResultFile, ways:
             }
             pairs.push((p50[1], p50[0]));
         }
+        if let (Some(python), Some(server)) = (python, start(lab, None)?) {
+            let run = python_path::run(lab, python, &server, COMPARED_RATE as u64, COMPARED_TICKS, repeat)?;
+            let log = pairs[0].last().map_or(f64::NAN, |(_, log)| *log);
+            python_pairs.push((tick_to_order_p50(&run).unwrap_or(f64::NAN), log));
+            result.runs.push(run);
+        }
     }
     let [best, block] = pairs;
     result.comparisons.extend(Comparison::of_pairs("redis_to_log_tick_to_order", FIGURE, &best));
     result.comparisons.extend(Comparison::of_pairs("redis_to_log_tick_to_order_block", FIGURE, &block));
+    let name = "python_redis_to_log_tick_to_order";
+    result.comparisons.extend(Comparison::of_pairs(name, FIGURE, &python_pairs));
     Ok(())
 }
 

@@ -17,18 +17,25 @@
 
 pub mod analyse;
 pub mod child;
+pub mod clients;
 pub mod demo;
+pub mod doctor;
 pub mod host;
 mod memory;
 pub mod orders;
 pub mod path;
+pub mod proxy;
 pub mod pubsub;
+pub mod python;
+mod python_path;
+pub mod queue;
 pub mod redis;
 pub mod report;
 pub mod result;
 pub mod role;
 mod samples;
 mod strategy;
+pub mod targets;
 mod trade;
 
 pub use child::{Lab, Progress};

@@ -8,8 +8,14 @@
 //! ```
 //! A message carries its intended time as its stamp, and in its payload when it was really sent and its number. Valid
 //! only if the generator kept its rate and was punctual, and both processes had a CPU of their own.
+//!
+//! Three phases, three results: [`run`] is a steady stream, or, at a low rate, the first message after an idle;
+//! [`cold`] is the first message of a new process, connecting included; [`round_trip`] waits for each answer.
 
+mod cold;
 mod ends;
+mod plan;
+mod round_trip;
 
 use std::path::Path;
 
@@ -19,9 +25,13 @@ use tickpath_bus::{Policy, connect};
 use tickpath_clock::{Clock, Priority, Wait};
 use tickpath_oms::Gap;
 
+pub use cold::cold;
 pub(crate) use ends::{publisher, subscriber};
+pub use plan::{Plan, plan};
+pub use round_trip::round_trip;
+pub(crate) use round_trip::{PingRole, ping, pong};
 
-use crate::result::{Counts, Run};
+use crate::result::{Counts, Phase, Run};
 use crate::role::{PublisherRole, Role, SubscriberRole, Thread};
 use crate::samples::{Samples, load, load_gaps};
 use crate::{Lab, LabError, host};
@@ -42,11 +52,13 @@ pub struct Settings {
     pub count: u64,
     /// Messages that share a stamp.
     pub batch: usize,
-    /// What a full topic does.
-    pub policy: Policy,
+    /// What a full topic does; the transport's usual way if there is none.
+    pub policy: Option<Policy>,
+    /// Whether each message is the first after an idle, or one of a stream.
+    pub phase: Phase,
     /// Subscriptions; they take turns on the receiver's CPU.
     pub readers: usize,
-    /// How the subscriber waits.
+    /// How the subscriber waits, and, at a rate, the publisher for the next message's time.
     pub wait: Wait,
     /// The generator's and the receiver's CPU.
     pub cpus: [usize; 2],
@@ -81,9 +93,12 @@ pub fn run(lab: &Lab<'_>, settings: &Settings) -> Result<Run, LabError> {
     let seconds = settings.rate.map_or(2.0, |rate| settings.count as f64 / rate);
     let what = format!("pubsub {} {} B", settings.target, settings.size);
     lab.progress.step(&what, seconds + 1.0);
-    let transfer = host::transfer_ns(lab, settings.cpus)?.unwrap_or(0.0);
+    let settings = &Settings { policy: Some(policy(settings)?), ..settings.clone() };
+    // The floor of the log; a broker's path holds a thousand of them.
+    let transfer = if is_log(&settings.target) { host::transfer_ns(lab, settings.cpus)?.unwrap_or(0.0) } else { 0.0 };
     let idle = host::idle_gaps(&lab.clock, settings.cpus[1], 200_000_000)?;
     let topic = topic_name(lab, &settings.target);
+    let _removed = Removed { target: &settings.target, topic: &topic };
     let (publisher, subscriber) = roles(lab, settings, &topic);
     // The publisher makes the topic, so that a `fail` topic has its reader before the first message.
     let mut publisher = lab.spawn(&Role::Publisher(publisher))?;
@@ -95,16 +110,43 @@ pub fn run(lab: &Lab<'_>, settings: &Settings) -> Result<Run, LabError> {
     // It may have everything already, and be gone.
     let _ = subscriber.tell("ended");
     let received: Received = subscriber.result(10.0)?;
-    let _ = connect(&settings.target)?.remove(&topic);
     assemble(lab, settings, transfer, &idle, &published, &received)
+}
+
+/// Whether a target is a log, in memory or on a disk.
+pub fn is_log(target: &str) -> bool {
+    matches!(target.split("://").next(), Some("shm" | "file"))
 }
 
 /// On somebody's server a name says whose it is.
 fn topic_name(lab: &Lab<'_>, target: &str) -> String {
-    match target.split("://").next() {
-        Some("shm" | "file") => format!("{}.pubsub", lab.name),
-        _ => format!("tickpath:{}:pubsub", lab.name),
+    match is_log(target) {
+        true => format!("{}.pubsub", lab.name),
+        false => format!("tickpath:{}:pubsub", lab.name),
     }
+}
+
+/// Removes a topic at the end, however the run ends.
+struct Removed<'a> {
+    target: &'a str,
+    topic: &'a str,
+}
+
+impl Drop for Removed<'_> {
+    fn drop(&mut self) {
+        // A server that has gone keeps what it has; the run's own error says so.
+        let _ = connect(self.target).map(|connection| connection.remove(self.topic));
+    }
+}
+
+/// As told, or the transport's usual one; at full speed the publisher is told when a subscriber is too slow, if it can be.
+fn policy(settings: &Settings) -> Result<Policy, LabError> {
+    if let Some(policy) = settings.policy {
+        return Ok(policy);
+    }
+    let policies = connect(&settings.target)?.capabilities().policies;
+    let told = policies.contains(&Policy::Fail) && settings.rate.is_none();
+    Ok(if told { Policy::Fail } else { policies[0] })
 }
 
 fn check(settings: &Settings) -> Result<(), LabError> {
@@ -130,15 +172,16 @@ fn check(settings: &Settings) -> Result<(), LabError> {
 fn roles(lab: &Lab<'_>, settings: &Settings, topic: &str) -> (PublisherRole, SubscriberRole) {
     let Settings { target, size, rate, count, batch, policy, readers, wait, cpus, priority, .. } = settings.clone();
     // Readers that share the publisher's core need it to give way.
-    let pace = if cpus[0] == cpus[1] { Wait::Yield } else { Wait::Busy };
+    let pace = if cpus[0] == cpus[1] && wait == Wait::Busy { Wait::Yield } else { wait };
     let publisher = PublisherRole {
         target: target.clone(),
         topic: topic.to_owned(),
-        policy: policy.to_string(),
+        policy: policy.expect("resolved").to_string(),
         size,
         count,
         rate,
         batch,
+        cold: false,
         thread: Thread::new(cpus[0], pace, priority),
         out: lab.folder().join("publisher"),
     };
@@ -168,6 +211,7 @@ fn assemble(
         target: settings.target.clone(),
         client: "rust".to_owned(),
         repeat: settings.repeat,
+        phase: settings.phase,
         valid: true,
         batch: Some((settings.batch as u64).into()),
         counts: counts(settings, published, received),
@@ -188,7 +232,7 @@ fn assemble(
     if published.refused > 0 {
         run.notes.push(format!("the topic was full {} times; the publisher tried again", published.refused));
     }
-    if run.counts.lost > 0 && settings.policy != Policy::Overwrite {
+    if run.counts.lost > 0 && settings.policy != Some(Policy::Overwrite) {
         run.valid = false;
         run.notes.push(format!("{} messages were lost on a topic that promises to keep them", run.counts.lost));
     }
@@ -211,7 +255,12 @@ fn counts(settings: &Settings, published: &Published, received: &Received) -> Co
 fn parameters(run: &mut Run, settings: &Settings) {
     run.params.set("size_bytes", settings.size as u64);
     run.params.set("wait", settings.wait.name());
-    run.params.set("policy", settings.policy.name());
+    if let Some(policy) = settings.policy {
+        run.params.set("policy", policy.name());
+    }
+    if let (Phase::Idle, Some(rate)) = (settings.phase, settings.rate) {
+        run.params.set("idle_ns", (1e9 / rate) as u64);
+    }
     run.params.set("readers", settings.readers as u64);
     run.params.set("cpus", settings.cpus.to_vec());
     run.params.set("count", settings.count);

@@ -29,6 +29,18 @@ pub enum Role {
     Client(ClientRole),
     /// Walks a CPU's caches full.
     Evictor(EvictorRole),
+    /// Sends a message and waits for its answer.
+    Ping(pubsub::PingRole),
+    /// Answers.
+    Pong(pubsub::PingRole),
+    /// Delays what goes through it.
+    Proxy(crate::proxy::ProxyRole),
+    /// Pushes to queues.
+    QueuePusher(crate::queue::QueuePusherRole),
+    /// Pulls from a queue.
+    QueuePuller(crate::queue::QueuePullerRole),
+    /// Sets keys and gets them again.
+    SetGet(crate::clients::SetGetRole),
 }
 
 /// Where a thread runs and how it waits.
@@ -68,6 +80,8 @@ pub struct PublisherRole {
     pub rate: Option<f64>,
     /// Messages that share a stamp.
     pub batch: usize,
+    /// Whether connecting is a part of the first message's time, and the topic somebody else's to make.
+    pub cold: bool,
     /// Where it runs.
     pub thread: Thread,
     /// Where its samples go.
@@ -229,6 +243,12 @@ impl Role {
             Self::Oms(_) => "OMS",
             Self::Client(_) => "client",
             Self::Evictor(_) => "evictor",
+            Self::Ping(_) => "ping",
+            Self::Pong(_) => "pong",
+            Self::Proxy(_) => "proxy",
+            Self::QueuePusher(_) => "pusher",
+            Self::QueuePuller(_) => "puller",
+            Self::SetGet(_) => "client",
         }
     }
 }
@@ -255,6 +275,12 @@ fn live(role: &Role, parent: &Parent) -> Result<(), LabError> {
         Role::Oms(role) => crate::trade::oms(role, parent),
         Role::Client(role) => orders::client(role, parent),
         Role::Evictor(role) => orders::evictor(role, parent),
+        Role::Ping(role) => pubsub::ping(role, parent),
+        Role::Pong(role) => pubsub::pong(role, parent),
+        Role::Proxy(role) => crate::proxy::proxy(role, parent),
+        Role::QueuePusher(role) => crate::queue::pusher(role, parent),
+        Role::QueuePuller(role) => crate::queue::puller(role, parent),
+        Role::SetGet(role) => crate::clients::set_get(role, parent),
     }
 }
 

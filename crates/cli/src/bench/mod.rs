@@ -1,21 +1,29 @@
 //! `tickpath bench`.
 
+pub mod clients;
+pub mod pubsub;
+pub mod queue;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::Context;
-use tickpath_bus::Policy;
-use tickpath_lab::result::{Comparison, ResultFile, Run};
+use tickpath_clock::Wait;
+use tickpath_lab::result::{Comparison, Phase, ResultFile, Run};
 use tickpath_lab::role::Ticks;
-use tickpath_lab::{Lab, LabError, host, orders, path, pubsub};
+use tickpath_lab::targets::short_name;
+use tickpath_lab::{Lab, LabError, host, orders, path};
+use tickpath_oms::Layout;
 
 use crate::Outcome;
-use crate::args::{HostArgs, OrdersArgs, Output, PathArgs, PubsubArgs, Rate, Usage, Workload, are_targets, is_file};
+use crate::args::{HostArgs, OrdersArgs, Output, PathArgs, Usage, Workload, are_targets, is_file};
 use crate::progress::Bar;
 
 pub fn run(workload: &Workload) -> anyhow::Result<Outcome> {
     match workload {
         Workload::Host(args) => measure("host", &args.output, |lab, result| bench_host(lab, args, result)),
-        Workload::Pubsub(args) => measure("pubsub", &args.output, |lab, result| bench_pubsub(lab, args, result)),
+        Workload::Pubsub(args) => measure("pubsub", &args.output, |lab, result| pubsub::run(lab, args, result)),
+        Workload::Queue(args) => measure("queue", &args.output, |lab, result| queue::run(lab, args, result)),
+        Workload::Clients(args) => measure("clients", &args.output, |lab, result| clients::run(lab, args, result)),
         Workload::Path(args) => measure("path", &args.output, |lab, result| bench_path(lab, args, result)),
         Workload::Orders(args) => measure("orders", &args.output, |lab, result| bench_orders(lab, args, result)),
     }
@@ -103,50 +111,6 @@ fn bench_host(lab: &Lab<'_>, args: &HostArgs, result: &mut ResultFile) -> anyhow
     Ok(())
 }
 
-fn bench_pubsub(lab: &Lab<'_>, args: &PubsubArgs, result: &mut ResultFile) -> anyhow::Result<()> {
-    let cpus = args.cpus.two()?;
-    are_targets(&args.target)?;
-    result.host = host::floor(lab, cpus)?;
-    let (rate, batches) = match args.rate {
-        Rate::Max => (None, args.batch.clone()),
-        Rate::PerSecond(rate) => (Some(rate), vec![1]),
-    };
-    let policy = args.policy.unwrap_or(if rate.is_some() { Policy::Overwrite } else { Policy::Fail });
-    for repeat in 1..=args.repeat {
-        for &size in &args.size {
-            for &batch in &batches {
-                for &readers in &args.readers {
-                    // Innermost, so that targets take turns.
-                    for target in &args.target {
-                        let settings = pubsub::Settings {
-                            target: target.clone(),
-                            size,
-                            rate,
-                            count: messages(args, rate, size),
-                            batch: batch as usize,
-                            policy,
-                            readers: readers as usize,
-                            wait: args.wait,
-                            cpus,
-                            priority: args.priority,
-                            repeat,
-                        };
-                        result.runs.push(pubsub::run(lab, &settings).map_err(usage)?);
-                    }
-                }
-            }
-        }
-    }
-    compare_targets(result, "one_way");
-    Ok(())
-}
-
-/// Messages of a run: as told, or as the time allows, or, as fast as it goes, 20 million but no more than 8 GiB.
-fn messages(args: &PubsubArgs, rate: Option<f64>, size: usize) -> u64 {
-    let timed = rate.map(|rate| (args.duration * rate).max(1.0) as u64);
-    args.count.or(timed).unwrap_or((8 << 30) / size as u64).min(if rate.is_none() { 20_000_000 } else { u64::MAX })
-}
-
 fn bench_path(lab: &Lab<'_>, args: &PathArgs, result: &mut ResultFile) -> anyhow::Result<()> {
     let cpus = args.cpus.two()?;
     is_file(&args.ticks)?;
@@ -186,10 +150,13 @@ fn bench_orders(lab: &Lab<'_>, args: &OrdersArgs, result: &mut ResultFile) -> an
     if let Some(journal) = args.journal.as_ref().filter(|journal| journal.exists()) {
         return Err(Usage(format!("--journal {}: it exists; name a new folder", journal.display())).into());
     }
-    let several = args.layout.len() * args.wait.len() * args.repeat as usize > 1;
+    let published = args.preset.is_some();
+    let layouts = if published { &vec![Layout::Split] } else { &args.layout };
+    let waits = if published { &vec![Wait::Block, Wait::Busy] } else { &args.wait };
+    let several = layouts.len() * waits.len() * args.repeat as usize > 1;
     for repeat in 1..=args.repeat {
-        for &layout in &args.layout {
-            for &wait in &args.wait {
+        for &layout in layouts {
+            for &wait in waits {
                 let folder = |dir: &std::path::PathBuf| {
                     if several { dir.join(format!("{layout}-{wait}-{repeat}")) } else { dir.clone() }
                 };
@@ -202,11 +169,15 @@ fn bench_orders(lab: &Lab<'_>, args: &OrdersArgs, result: &mut ResultFile) -> an
                     order: args.order.clone(),
                     count: args.count,
                     rate: args.rate,
-                    full: args.full,
+                    full: args.full || published,
                     journal: args.journal.as_ref().map(folder),
                     repeat,
                 };
-                result.runs.extend(orders::run(lab, &settings).map_err(usage)?);
+                let mut runs = orders::run(lab, &settings).map_err(usage)?;
+                if let Some(name) = &args.preset {
+                    runs.iter_mut().for_each(|run| run.params.set("preset", name.as_str()));
+                }
+                result.runs.extend(runs);
             }
         }
     }
@@ -216,17 +187,17 @@ fn bench_orders(lab: &Lab<'_>, args: &OrdersArgs, result: &mut ResultFile) -> an
 /// Where several targets took turns, the ratio of each to the first, for each way in which they ran: medians over the
 /// repeats, between the smallest and the largest ratio of a repeat.
 fn compare_targets(result: &mut ResultFile, hop: &str) {
-    let Some(first) = result.runs.first().map(|run| scheme(&run.target)) else { return };
+    let Some(first) = result.runs.first().map(|run| short_name(&run.target)) else { return };
     let mut ways: BTreeMap<(String, String), BTreeMap<u32, f64>> = BTreeMap::new();
     for run in result.runs.iter().filter(|run| run.valid) {
         let p50 = run.hops.get(hop).and_then(|hop| hop.percentiles()[0]);
         if let Some(p50) = p50 {
-            ways.entry((way(run), scheme(&run.target))).or_default().insert(run.repeat, p50 as f64);
+            ways.entry((way(run), short_name(&run.target))).or_default().insert(run.repeat, p50 as f64);
         }
     }
     let several = ways.keys().map(|(way, _)| way).collect::<BTreeSet<_>>().len() > 1;
     let mut found = Vec::new();
-    for ((way, other), theirs) in ways.iter().filter(|((_, scheme), _)| *scheme != first) {
+    for ((way, other), theirs) in ways.iter().filter(|((_, name), _)| *name != first) {
         let Some(ours) = ways.get(&(way.clone(), first.clone())) else { continue };
         let pairs: Vec<(f64, f64)> = theirs.iter().filter_map(|(repeat, a)| Some((*a, *ours.get(repeat)?))).collect();
         let name = format!("{other}_to_{first}_{hop}");
@@ -238,15 +209,7 @@ fn compare_targets(result: &mut ResultFile, hop: &str) {
 
 /// How a run ran, but for its target and repetition.
 fn way(run: &Run) -> String {
-    let told = ["size_bytes", "readers", "wait"].into_iter().filter_map(|name| run.params.text(name));
-    run.layout.iter().cloned().chain(told).chain(run.batch_text()).collect::<Vec<_>>().join(" ")
-}
-
-/// What a target is called in a ratio.
-fn scheme(url: &str) -> String {
-    match url.split("://").next() {
-        Some("shm") => "log".to_owned(),
-        Some(other) => other.to_owned(),
-        None => url.to_owned(),
-    }
+    let told = ["size_bytes", "readers", "wait", "idle_ns"].into_iter().filter_map(|name| run.params.text(name));
+    let phase = (run.phase != Phase::Steady).then(|| run.phase.name().to_owned());
+    run.layout.iter().cloned().chain(phase).chain(told).chain(run.batch_text()).collect::<Vec<_>>().join(" ")
 }

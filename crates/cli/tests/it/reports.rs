@@ -38,7 +38,7 @@ fn host(folder: &Path) {
 
 fn pubsub(folder: &Path) {
     for policy in ["overwrite", "fail", "keep"] {
-        let call = format!("pubsub --count 1000 --size 64 --rate 10000 --wait block --policy {policy}");
+        let call = format!("pubsub --target shm:// --count 1000 --size 64 --rate 10000 --wait block --policy {policy}");
         let result = bench(folder, &format!("pubsub-{policy}"), &call);
         let run = only_run(&result);
         let counts = &run["counts"];

@@ -14,7 +14,7 @@ use crate::role::{PublisherRole, SubscriberRole};
 use crate::samples::{save, save_gaps, touched_rows};
 
 /// The kind of a benchmark's messages.
-const KIND: u8 = 200;
+pub(super) const KIND: u8 = 200;
 
 /// Messages that one turn of a counting reader takes.
 const TURN: usize = 256;
@@ -25,16 +25,12 @@ const DRAIN_NS: u64 = 2_000_000_000;
 /// The publisher's life.
 pub(crate) fn publisher(role: &PublisherRole, parent: &Parent) -> Result<(), LabError> {
     let clock = HostClock::get()?;
-    let policy = Policy::ALL.into_iter().find(|p| p.name() == role.policy);
-    let policy = policy.ok_or_else(|| LabError::Setting(format!("'{}' is no policy", role.policy)))?;
+    if role.cold {
+        return super::cold::publisher(role, &clock, parent);
+    }
     let connection = connect(&role.target)?;
     let _ = connection.remove(&role.topic);
-    let config = match policy {
-        Policy::Keep => TopicConfig { capacity_bytes: 16 << 20, ..TopicConfig::new(policy) },
-        // A ring holds at least sixteen messages, however long they are.
-        _ => TopicConfig { capacity_bytes: (1 << 20).max(16 * (role.size + 64)), ..TopicConfig::new(policy) },
-    };
-    let mut topic = connection.publisher(&role.topic, &config)?;
+    let mut topic = connection.publisher(&role.topic, &topic_config(role)?)?;
     role.thread.settle()?;
     let mut rows = touched_rows(if role.rate.is_some() { role.count as usize } else { 0 });
     parent.ready();
@@ -48,6 +44,17 @@ pub(crate) fn publisher(role: &PublisherRole, parent: &Parent) -> Result<(), Lab
     save(&role.out, &rows)?;
     parent.result(&published);
     Ok(())
+}
+
+/// How the topic is made.
+pub(super) fn topic_config(role: &PublisherRole) -> Result<TopicConfig, LabError> {
+    let policy = Policy::ALL.into_iter().find(|p| p.name() == role.policy);
+    let policy = policy.ok_or_else(|| LabError::Setting(format!("'{}' is no policy", role.policy)))?;
+    Ok(match policy {
+        Policy::Keep => TopicConfig { capacity_bytes: 16 << 20, ..TopicConfig::new(policy) },
+        // A ring holds at least sixteen messages, however long they are.
+        _ => TopicConfig { capacity_bytes: (1 << 20).max(16 * (role.size + 64)), ..TopicConfig::new(policy) },
+    })
 }
 
 /// One message at each intended time.
@@ -302,6 +309,6 @@ impl<'a> End<'a> {
     }
 }
 
-fn word(bytes: &[u8], at: usize) -> u64 {
+pub(super) fn word(bytes: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"))
 }

@@ -52,11 +52,25 @@ pub const FIGURES: &[(&str, &str)] = &[
     ("one_way_over_transfer_ratio", "The median of one_way divided by cache_line_transfer_ns of the same run."),
     ("lateness_p50_ns", "How late the generator sent, against its own plan: the median."),
     ("lateness_p99_ns", "How late the generator sent, against its own plan: the 99th percentile."),
+    (
+        "connect_ns",
+        "Connecting: until a topic is open in a new process (the median), or, for clients, until each connection has answered a PING.",
+    ),
     ("tcp_connect_ns", "Opening one TCP connection to the target."),
     ("publish_one_process_ns", "One publish from a new process, its lazy connection included."),
     ("message_one_process_ns", "One message from such a process, until a subscriber that spins has it."),
     ("path_share_percent", "The path's share of the way from tick to venue, half a TCP connect being the network's."),
     ("loopback_round_trip_ns", "A round trip of one message over a loopback socket: the median."),
+    ("throughput_with_connect_per_s", "Pairs a second, the time to connect among it."),
+    ("proxy_cost_ns", "What the delaying proxy adds to a round trip beside its delay."),
+    ("push_rate_per_s", "Messages pushed a second, from the first push called to the last one returned."),
+    (
+        "pull_rate_per_s",
+        "Messages pulled a second by all pullers, from the first push called to the last pop returned.",
+    ),
+    ("kept_up_percent", "Messages already pulled when the last push returned, of all pushed."),
+    ("drain_ns", "From the last push returned until the last pop returned."),
+    ("full_pushes", "Pushes that found the queue full and waited for room; only there if there were any."),
     ("steal_percent", "The share of time that the hypervisor gave to others during the run."),
 ];
 

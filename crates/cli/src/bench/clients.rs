@@ -1,0 +1,80 @@
+//! `tickpath bench clients`: the same keys set and got through every client, near and far.
+
+use clap::{Args, value_parser};
+use tickpath_lab::clients::{self, Client, Settings};
+use tickpath_lab::proxy::MOST_RTT_MS;
+use tickpath_lab::result::ResultFile;
+use tickpath_lab::{Lab, host};
+
+use super::usage;
+use crate::args::{Cpus, Output, are_targets, seconds};
+
+/// Those of the published experiment.
+const PUBLISHED_CLIENTS: [Client; 4] =
+    [Client::RedisPy, Client::RedisPyPipeline, Client::RedisPyAsyncio, Client::RedisPyUvloop];
+
+#[derive(Debug, Clone, Args)]
+#[command(
+    after_help = "Without options: 9 clients (asyncio and uvloop with 1, 10 and 100 workers) over TCP and over a Unix \
+                  socket to a redis-server of its own, five times 20,000 pairs each: about 5 minutes on two processors."
+)]
+pub struct ClientsArgs {
+    /// The server: redis://[USER:PASSWORD@]HOST:PORT[/DATABASE] or redis+unix:///SOCKET; one of our own if not given
+    #[arg(long, value_name = "URL")]
+    pub target: Option<String>,
+    /// Who takes part: redis-py, redis-py-pipeline, redis-py-pure, redis-py-pipeline-pure, redis-py-asyncio,
+    /// redis-py-uvloop, rust-blocking, rust-pipeline, rust-async; may be a list. All if not given
+    #[arg(long, value_name = "CLIENT", value_delimiter = ',')]
+    pub client: Vec<Client>,
+    /// Milliseconds of round trip to put between by a delaying proxy, 0 to 2000; may be a list. TCP alone then
+    #[arg(long, value_name = "MS", value_delimiter = ',', value_parser = rtt)]
+    pub rtt: Vec<f64>,
+    /// Pairs of a repetition: a key set, got and compared
+    #[arg(long, value_name = "N", default_value_t = 20_000, value_parser = value_parser!(u64).range(1..=10_000_000))]
+    pub count: u64,
+    /// How long a repetition waits for a far server at most, in seconds; it has fewer pairs for that
+    #[arg(long, value_name = "S", default_value_t = 5.0, value_parser = seconds)]
+    pub duration: f64,
+    /// Set everything as a published experiment did: set-get-20k (20,000 pairs, five times, near and 0.25 ms away)
+    #[arg(long, value_name = "NAME", value_parser = ["set-get-20k"], conflicts_with_all = ["client", "rtt", "count", "repeat"])]
+    pub preset: Option<String>,
+    /// How often to run everything, in turn
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = value_parser!(u32).range(1..=1000))]
+    pub repeat: u32,
+    #[command(flatten)]
+    pub cpus: Cpus,
+    #[command(flatten)]
+    pub output: Output,
+}
+
+pub fn run(lab: &Lab<'_>, args: &ClientsArgs, result: &mut ResultFile) -> anyhow::Result<()> {
+    let cpus = args.cpus.two()?;
+    let clients = if args.client.is_empty() { Client::ALL.to_vec() } else { args.client.clone() };
+    let published = args.preset.is_some();
+    let settings = Settings {
+        target: args.target.clone(),
+        clients: if published { PUBLISHED_CLIENTS.to_vec() } else { clients },
+        rtts_ms: if published { vec![0.0, 0.25] } else { args.rtt.clone() },
+        count: args.count,
+        repeat: args.repeat,
+        seconds: args.duration,
+        cpus,
+        proxy_cpu: args.cpus.third(),
+    };
+    settings.check().map_err(usage)?;
+    are_targets(args.target.as_slice())?;
+    result.host = host::floor(lab, cpus)?;
+    let done = clients::run(lab, &settings, result).map_err(usage);
+    if let Some(name) = &args.preset {
+        result.runs.iter_mut().for_each(|run| run.params.set("preset", name.as_str()));
+    }
+    done
+}
+
+fn rtt(text: &str) -> Result<f64, String> {
+    let number: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
+    match (0.0..=MOST_RTT_MS).contains(&number) {
+        true => Ok(number),
+        false => Err(format!("use 0 to {MOST_RTT_MS} milliseconds")),
+    }
+}

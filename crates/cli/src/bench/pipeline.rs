@@ -1,0 +1,345 @@
+//! `tickpath bench pipeline`: Redis commands one by one and in pipelines, and what a round trip saved is worth.
+
+use anyhow::Context;
+use clap::Args;
+use tickpath_lab::pipeline::{
+    self, BATCH, Client, Command, Part, Settings, Target, against_redis_benchmark, long, why_depth_one_is_slow,
+};
+use tickpath_lab::proxy::{MOST_RTT_MS, Proxy};
+use tickpath_lab::python::Python;
+use tickpath_lab::redis::{Server, ServerSettings};
+use tickpath_lab::result::ResultFile;
+use tickpath_lab::{Lab, host};
+
+use super::usage;
+use crate::args::{Cpus, Output, Rate, Usage, rate, seconds};
+
+/// How long a run lasts if nothing is said, in seconds; and one beside redis-benchmark.
+const SECONDS: f64 = 0.5;
+const AGAINST_SECONDS: f64 = 1.0;
+
+/// How often everything is run if nothing is said; and beside redis-benchmark.
+const REPEATS: u32 = 3;
+const AGAINST_REPEATS: u32 = 5;
+
+/// The depth of the script in a pipeline.
+const SCRIPT_DEPTH: u64 = 100;
+
+/// The published round trips: loopback, and 250 ms.
+const PRESET_RTTS: [f64; 2] = [0.0, 250.0];
+
+/// How long the published PINGs may take one by one, in milliseconds; they are 10,000, as in a batch, if that suffices.
+const PRESET_MS: f64 = 10_000.0;
+
+/// And how many they are at least.
+const PRESET_LEAST: u64 = 4;
+
+#[derive(Debug, Clone, Args)]
+pub struct PipelineArgs {
+    /// A Redis server: redis://[USER:PASSWORD@]HOST:PORT[/DATABASE] or redis+unix:///PATH; a scratch one on the
+    /// system's CPU if not given
+    #[arg(long, value_name = "URL")]
+    pub target: Option<String>,
+    /// Reach the scratch server by a Unix socket
+    #[arg(long, conflicts_with_all = ["target", "rtt"])]
+    pub unix: bool,
+    /// What sends: rust, raw (PING as text, answers not looked at), redis-py; may be a list; all if not given
+    #[arg(long, value_name = "CLIENT", value_delimiter = ',')]
+    pub client: Vec<Client>,
+    /// PING, SET, GET, INCR; may be a list. The long pipeline is of the last one that is no INCR
+    #[arg(long, value_name = "COMMAND", value_delimiter = ',', default_value = "PING,SET,GET,INCR")]
+    pub command: Vec<Command>,
+    /// Commands that are sent together; may be a list
+    #[arg(long, value_name = "N", value_delimiter = ',', default_value = "1,10,100,1000,10000", value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
+    pub depth: Vec<u64>,
+    /// Connections that send at the same time
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=900))]
+    pub connections: u32,
+    /// Commands a second, at intended times; or max: each connection sends when it has all replies
+    #[arg(long, value_name = "R|max", default_value = "max", value_parser = rate)]
+    pub rate: Rate,
+    /// How long a run lasts, in seconds; longer for 10,000 commands; 0.5 if not given, 1 beside redis-benchmark
+    #[arg(long, value_name = "S", value_parser = seconds, conflicts_with = "count")]
+    pub duration: Option<f64>,
+    /// Commands of a run, instead of its duration
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
+    pub count: Option<u64>,
+    /// What to measure: sweep (each command at each depth), scripts (read, compute and write by round trips and by
+    /// scripts), long (a million commands in one pipeline); may be a list. All if not given; sweep alone if --rtt,
+    /// --rate, --count or several connections are
+    #[arg(long, value_name = "PART", value_delimiter = ',', value_parser = ["sweep", "scripts", "long"])]
+    pub part: Vec<String>,
+    /// Put the server so many milliseconds away, there and back, by a proxy on loopback; 0 is without one; may be a list
+    #[arg(long, value_name = "MS", value_delimiter = ',', value_parser = round_trip)]
+    pub rtt: Vec<f64>,
+    /// Measure beside redis-benchmark, in turn: PING, SET and GET at depths 1, 10, 100 over 1 and 50 connections; four
+    /// minutes
+    #[arg(long, value_name = "PROGRAM", value_parser = ["redis-benchmark"], conflicts_with_all = ["client", "command", "depth", "connections", "rate", "count", "part", "rtt", "preset"])]
+    pub against: Option<String>,
+    /// Set everything as a published experiment did: ping-10k (10,000 PINGs one by one and in one pipeline, at a round
+    /// trip of nothing and of 250 ms)
+    #[arg(long, value_name = "NAME", value_parser = ["ping-10k"], conflicts_with_all = ["command", "depth", "connections", "rate", "duration", "count", "part"])]
+    pub preset: Option<String>,
+    /// How often to run everything, in turn; 3 if not given, 5 beside redis-benchmark
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub repeat: Option<u32>,
+    #[command(flatten)]
+    pub cpus: Cpus,
+    #[command(flatten)]
+    pub output: Output,
+}
+
+/// What all runs of the command share.
+struct Plan<'a> {
+    args: &'a PipelineArgs,
+    clients: Vec<Client>,
+    /// The server at every distance.
+    targets: Vec<Target>,
+    base: Settings,
+    repeats: u32,
+}
+
+pub fn run(lab: &Lab<'_>, args: &PipelineArgs, result: &mut ResultFile) -> anyhow::Result<()> {
+    let cpus = args.cpus.two()?;
+    let (clients, python) = clients(lab, args)?;
+    // Both end with this function.
+    let (_server, near) = open(lab, args, cpus[1])?;
+    let (_proxies, targets) = distances(lab, args, &near)?;
+    let against = args.against.is_some();
+    let base = Settings {
+        target: near,
+        client: Client::Rust,
+        command: Command::Ping,
+        depth: 1,
+        connections: args.connections as usize,
+        rate: rate_of(args),
+        seconds: args.duration.unwrap_or(if against { AGAINST_SECONDS } else { SECONDS }),
+        count: args.count,
+        cpus,
+        repeat: 1,
+        part: Part::Sweep,
+        python,
+    };
+    let repeats = args.repeat.unwrap_or(if against { AGAINST_REPEATS } else { REPEATS });
+    let plan = Plan { args, clients, targets, base, repeats };
+    result.host = host::floor(lab, cpus)?;
+    if against {
+        let compared = against_redis_benchmark(lab, &plan.base, repeats, &mut result.runs).map_err(usage)?;
+        result.comparisons.extend(compared);
+        return Ok(());
+    }
+    let done = match &args.preset {
+        Some(name) => preset(lab, &plan, name, result),
+        None => measure(lab, &plan, result),
+    };
+    // Of what there is, also if the rest failed.
+    conclude(args, result);
+    done
+}
+
+/// All parts in turn, the depths innermost.
+fn measure(lab: &Lab<'_>, plan: &Plan<'_>, result: &mut ResultFile) -> anyhow::Result<()> {
+    if !plan.args.output.quiet {
+        eprintln!("tickpath: about {:.0} s", estimate(plan));
+    }
+    for repeat in 1..=plan.repeats {
+        for target in &plan.targets {
+            let base = Settings { target: target.clone(), repeat, ..plan.base.clone() };
+            if wants(plan.args, Part::Sweep) {
+                sweep(lab, plan, &base, result)?;
+            }
+            if wants(plan.args, Part::Scripts) {
+                scripts(lab, &base, result)?;
+            }
+            if wants(plan.args, Part::Long) {
+                let last = plan.args.command.iter().rev().find(|command| !command.is_counting());
+                let command = last.copied().unwrap_or(Command::Ping);
+                long(lab, &Settings { command, ..base }, &mut result.runs).map_err(usage)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Each client, command and depth that go together.
+fn sweep(lab: &Lab<'_>, plan: &Plan<'_>, base: &Settings, result: &mut ResultFile) -> anyhow::Result<()> {
+    for &client in &plan.clients {
+        for &command in &plan.args.command {
+            if !client.can(command, base.connections, base.rate) {
+                continue;
+            }
+            for &depth in &plan.args.depth {
+                let settings = Settings { client, command, depth, ..base.clone() };
+                pipeline::run(lab, &settings, &mut result.runs).map_err(usage)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Ways to read, compute and write.
+fn scripts(lab: &Lab<'_>, base: &Settings, result: &mut ResultFile) -> anyhow::Result<()> {
+    for command in Command::COMPUTING {
+        let depth = if command == Command::EvalShaPipeline { SCRIPT_DEPTH } else { 1 };
+        let settings = Settings { command, depth, connections: 1, rate: None, part: Part::Scripts, ..base.clone() };
+        pipeline::run(lab, &settings, &mut result.runs).map_err(usage)?;
+    }
+    Ok(())
+}
+
+/// 10,000 PINGs one by one, and in one pipeline; fewer one by one where that would take too long.
+fn preset(lab: &Lab<'_>, plan: &Plan<'_>, name: &str, result: &mut ResultFile) -> anyhow::Result<()> {
+    let rtts = rtts(plan.args);
+    for repeat in 1..=plan.repeats {
+        for (target, rtt_ms) in plan.targets.iter().zip(&rtts) {
+            for &client in &plan.clients {
+                let possible = if *rtt_ms > 0.0 { (PRESET_MS / rtt_ms) as u64 } else { BATCH };
+                let one_by_one = possible.clamp(PRESET_LEAST, BATCH);
+                for (depth, count) in [(1, one_by_one), (BATCH, BATCH)] {
+                    let target = target.clone();
+                    let base = plan.base.clone();
+                    let settings = Settings { target, client, depth, count: Some(count), repeat, ..base };
+                    let done = pipeline::run(lab, &settings, &mut result.runs);
+                    let Some(run) = result.runs.last_mut().filter(|run| run.repeat == repeat) else {
+                        return done.map_err(usage);
+                    };
+                    run.params.set("preset", name);
+                    if count < BATCH {
+                        let minutes = BATCH as f64 * rtt_ms / 60_000.0;
+                        run.notes.push(format!(
+                            "{count} PINGs instead of {BATCH}: one by one at a round trip of {rtt_ms} ms those would \
+                             take {minutes:.1} minutes"
+                        ));
+                    }
+                    done.map_err(usage)?;
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// What the runs say together.
+fn conclude(args: &PipelineArgs, result: &mut ResultFile) {
+    if args.preset.is_none() {
+        pipeline::place_knees(&mut result.runs);
+    }
+    result.comparisons.extend(pipeline::compare(&result.runs));
+    // SET is the command that people wonder about.
+    let is_set = |name: Option<String>| name.as_deref() == Some(Command::Set.name());
+    let told = result.runs.iter_mut().filter(|run| run.client == Client::Rust.name());
+    let mut explained = told.filter(|run| is_set(run.params.text("command")));
+    if let Some((run, why)) = explained.find_map(|run| why_depth_one_is_slow(run).map(|why| (run, why))) {
+        run.notes.push(why);
+    }
+}
+
+/// The clients that can do something of what was asked for, and what redis-py runs in.
+fn clients(lab: &Lab<'_>, args: &PipelineArgs) -> anyhow::Result<(Vec<Client>, Option<Python>)> {
+    let can = |client: &Client| {
+        let commands = if args.preset.is_some() { &vec![Command::Ping] } else { &args.command };
+        commands.iter().any(|command| client.can(*command, args.connections as usize, rate_of(args)))
+    };
+    if let Some(client) = args.client.iter().find(|client| !can(client)) {
+        let what = "none of the commands in this way; leave --rate and --connections out, or add --command PING";
+        return Err(Usage(format!("--client {}: it sends {what}", client.name())).into());
+    }
+    let named = !args.client.is_empty();
+    let mut clients = if named { args.client.clone() } else { Client::ALL.into_iter().filter(can).collect() };
+    let needed = args.against.is_none() && (args.preset.is_some() || wants(args, Part::Sweep));
+    if !needed || !clients.contains(&Client::RedisPy) {
+        return Ok((clients, None));
+    }
+    match Python::prepare(lab.progress) {
+        Ok(python) => Ok((clients, Some(python))),
+        Err(error) if named => Err(error.into()),
+        Err(error) => {
+            eprintln!("tickpath: redis-py is not measured: {error}");
+            clients.retain(|client| *client != Client::RedisPy);
+            Ok((clients, None))
+        }
+    }
+}
+
+/// The server that was named, or a scratch one.
+fn open(lab: &Lab<'_>, args: &PipelineArgs, cpu: usize) -> anyhow::Result<(Option<Server>, Target)> {
+    if let Some(url) = &args.target {
+        return Ok((None, Target::at(url).map_err(usage)?));
+    }
+    let settings = ServerSettings { cpu: Some(cpu), unix_socket: args.unix, ..ServerSettings::default() };
+    let server = Server::start(lab.folder(), &settings, &lab.clock)?;
+    let server = server.context(
+        "redis-server is not installed; install it with: apt-get install redis-server   (or name a server with \
+         --target redis://HOST:PORT)",
+    )?;
+    let target = Target::scratch(&server)?;
+    Ok((Some(server), target))
+}
+
+/// The server at every distance that was asked for.
+fn distances(lab: &Lab<'_>, args: &PipelineArgs, near: &Target) -> anyhow::Result<(Vec<Proxy>, Vec<Target>)> {
+    let (mut proxies, mut targets) = (Vec::new(), Vec::new());
+    for rtt_ms in rtts(args) {
+        if rtt_ms == 0.0 {
+            targets.push(near.clone());
+            continue;
+        }
+        let endpoint = near.endpoint().ok_or_else(|| {
+            Usage("--rtt: a server is put far away by TCP only; name it as redis://HOST:PORT".to_owned())
+        })?;
+        let proxy = Proxy::start(lab, &endpoint, rtt_ms).map_err(usage)?;
+        targets.push(near.through(&proxy));
+        proxies.push(proxy);
+    }
+    Ok((proxies, targets))
+}
+
+fn rtts(args: &PipelineArgs) -> Vec<f64> {
+    match (&args.rtt[..], &args.preset) {
+        ([], Some(_)) if args.unix => vec![0.0],
+        ([], Some(_)) => PRESET_RTTS.to_vec(),
+        ([], None) => vec![0.0],
+        (rtts, _) => rtts.to_vec(),
+    }
+}
+
+fn rate_of(args: &PipelineArgs) -> Option<f64> {
+    match args.rate {
+        Rate::Max => None,
+        Rate::PerSecond(rate) => Some(rate),
+    }
+}
+
+fn wants(args: &PipelineArgs, part: Part) -> bool {
+    if !args.part.is_empty() {
+        return args.part.iter().any(|wanted| wanted == part.name());
+    }
+    let special =
+        !args.rtt.is_empty() || rate_of(args).is_some() || args.count.is_some() || args.connections > 1;
+    part == Part::Sweep || !special
+}
+
+/// Seconds that all of it takes, about.
+fn estimate(plan: &Plan<'_>) -> f64 {
+    /// Starting and ending the process of a run; the long pipelines of one repetition.
+    const AROUND: f64 = 0.3;
+    const LONG: f64 = 6.0;
+    let one = plan.base.seconds + AROUND;
+    let can = |client: Client| {
+        let commands = plan.args.command.iter();
+        commands.filter(|command| client.can(**command, plan.base.connections, plan.base.rate)).count()
+    };
+    let ways: usize = plan.clients.iter().map(|client| can(*client)).sum();
+    let parts = [
+        (Part::Sweep, (ways * plan.args.depth.len()) as f64 * one),
+        (Part::Scripts, Command::COMPUTING.len() as f64 * one),
+        (Part::Long, LONG),
+    ];
+    let wanted: f64 = parts.iter().filter(|(part, _)| wants(plan.args, *part)).map(|(_, seconds)| seconds).sum();
+    wanted * plan.targets.len() as f64 * f64::from(plan.repeats)
+}
+
+fn round_trip(text: &str) -> Result<f64, String> {
+    let number: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
+    if (0.0..=MOST_RTT_MS).contains(&number) { Ok(number) } else { Err(format!("use 0 to {MOST_RTT_MS} milliseconds")) }
+}

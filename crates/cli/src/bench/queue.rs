@@ -1,0 +1,334 @@
+//! `tickpath bench queue`: every target in one interleaved run, one by one, pipelined, and by the hundred; or one side
+//! alone, for containers.
+
+use std::collections::BTreeMap;
+
+use anyhow::ensure;
+use clap::Args;
+use tickpath_bus::{Delivery, connect};
+use tickpath_clock::Wait;
+use tickpath_lab::queue::{
+    self, Alone, Client, Keys, LEAST_BYTES, Plan, PullVariant, PushVariant, RedisPy, Settings, is_list, pull_alone,
+    push_alone,
+};
+use tickpath_lab::redis::{Server, ServerSettings};
+use tickpath_lab::result::{Comparison, ResultFile, Run};
+use tickpath_lab::targets::short_name;
+use tickpath_lab::{Lab, host, targets};
+
+use super::usage;
+use crate::args::{Cpus, Output, Rate, Usage, are_targets, rate, seconds};
+use crate::report::say;
+
+/// Messages pushed and pulled at a time: one by one, as published in a pipeline that one puller cannot follow, and so
+/// that it can.
+const PAIRS: [(usize, usize); 3] = [(1, 1), (5, 1), (100, 100)];
+
+/// The most messages of a run, if not told.
+const COUNT: u64 = 200_000;
+
+#[derive(Debug, Clone, Args)]
+pub struct QueueArgs {
+    /// What carries the messages: shm://, file:///FOLDER, redis://HOST:PORT[?streams], nats://HOST:PORT[?jetstream],
+    /// amqp://HOST:PORT, kafka://HOST:PORT; may be repeated. If not given, shm:// and the brokers that
+    /// scripts/brokers has started, or a scratch redis-server
+    #[arg(long, value_name = "URL")]
+    pub target: Vec<String>,
+    /// Whose code pushes and pulls; redis-py over Redis lists only
+    #[arg(long, value_name = "rust|redis-py", default_value = "rust", value_parser = ["rust", "redis-py"])]
+    pub client: String,
+    /// Messages of a run; 200000 if not given, or what a slower target takes in --duration
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=20_000_000))]
+    pub count: Option<u64>,
+    /// About how long a run takes on a slow target, or at a rate, in seconds
+    #[arg(long, value_name = "S", default_value_t = 4.0, value_parser = seconds, conflicts_with = "count")]
+    pub duration: f64,
+    /// Bytes of a message, 108 to 16777216: a JSON record
+    #[arg(long, value_name = "BYTES", default_value_t = 200, value_parser = record_size)]
+    pub size: usize,
+    /// Pullers, each a process; may be a list
+    #[arg(long, value_name = "N", value_delimiter = ',', default_value = "1", value_parser = clap::value_parser!(u32).range(1..=256))]
+    pub pullers: Vec<u32>,
+    /// Messages that are pushed together; may be a list. If neither this nor --pull is given: 1 with 1, 5 with 1, 100
+    /// with 100
+    #[arg(long, value_name = "N", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=65536))]
+    pub pipeline: Vec<u32>,
+    /// Messages that a puller asks for at once; may be a list
+    #[arg(long, value_name = "N", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=65536))]
+    pub pull: Vec<u32>,
+    /// Whether each puller has a queue, which the pusher goes round, or all share one
+    #[arg(long, value_name = "each|shared", default_value = "each", value_parser = keys)]
+    pub keys: Keys,
+    /// What becomes of a message whose puller dies: at-most-once, at-least-once. The transport's usual way if not given
+    #[arg(long, value_name = "DELIVERY", value_parser = delivery)]
+    pub delivery: Option<Delivery>,
+    /// Messages a second, or max
+    #[arg(long, value_name = "R|max", default_value = "max", value_parser = rate)]
+    pub rate: Rate,
+    /// How pullers wait for messages, and the pusher for a message's time or for room
+    #[arg(long, value_name = "busy|yield|block", default_value = "block")]
+    pub wait: Wait,
+    /// What a push of redis-py is: push (LPUSH), push-ltrim (LPUSH and LTRIM)
+    #[arg(long, value_name = "VARIANT", value_parser = push_variant)]
+    pub push_variant: Option<PushVariant>,
+    /// What a pull of redis-py is: published (BRPOP and GET), brpop, count (RPOP of many); may be a list. If not given
+    /// published where one is pulled at a time, and else count
+    #[arg(long, value_name = "VARIANT", value_delimiter = ',', value_parser = pull_variant)]
+    pub pull_variant: Vec<PullVariant>,
+    /// Make redis-py's pipelines transactions, as it does unless told not to
+    #[arg(long)]
+    pub transaction: bool,
+    /// What the made-up records depend on
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+    /// How often to run everything, in turn
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub repeat: u32,
+    /// One side alone on one target, which prints its rate each second; a pusher for another process's puller, or back
+    #[arg(long, value_name = "pusher|puller", value_parser = ["pusher", "puller"], requires = "queue")]
+    pub role: Option<String>,
+    /// The queue of that side; it stays
+    #[arg(long, value_name = "NAME", requires = "role")]
+    pub queue: Option<String>,
+    #[command(flatten)]
+    pub cpus: Cpus,
+    #[command(flatten)]
+    pub output: Output,
+}
+
+pub fn run(lab: &Lab<'_>, args: &QueueArgs, result: &mut ResultFile) -> anyhow::Result<()> {
+    let of_python = args.push_variant.is_some() || !args.pull_variant.is_empty() || args.transaction;
+    if of_python && args.client != "redis-py" {
+        let what = "--push-variant, --pull-variant and --transaction need --client redis-py; add it, or leave them out";
+        return Err(Usage(what.to_owned()).into());
+    }
+    match (args.role.as_deref(), args.queue.as_deref()) {
+        (Some(role), Some(queue)) => alone(args, role, queue),
+        _ => measure(lab, args, result),
+    }
+}
+
+/// One side, for another process's other side.
+fn alone(args: &QueueArgs, role: &str, queue: &str) -> anyhow::Result<()> {
+    let [target] = &args.target[..] else {
+        return Err(Usage("--role works on one target; name it with --target URL".to_owned()).into());
+    };
+    if args.client != "rust" {
+        return Err(Usage("--role runs our own client; leave --client out".to_owned()).into());
+    }
+    are_targets(&args.target)?;
+    let first = |list: &[u32]| list.first().map_or(1, |number| *number as usize);
+    let alone = Alone {
+        target: target.clone(),
+        queue: queue.to_owned(),
+        count: args.count.unwrap_or(COUNT),
+        size: args.size,
+        pipeline: first(&args.pipeline),
+        pull: first(&args.pull),
+        delivery: args.delivery,
+        wait: args.wait,
+        seed: args.seed,
+    };
+    let side = if role == "pusher" { push_alone } else { pull_alone };
+    side(&alone, &mut |line| say(&format!("{line}\n"))).map_err(usage)
+}
+
+/// All that was asked for, targets innermost, so that they take turns.
+fn measure(lab: &Lab<'_>, args: &QueueArgs, result: &mut ResultFile) -> anyhow::Result<()> {
+    let cpus = cpus(&args.cpus)?;
+    are_targets(&args.target)?;
+    let (targets, server) = targets_of(lab, args)?;
+    let mut ways = ways(args, &targets, &cpus)?;
+    result.host = host::floor(lab, [cpus[0], cpus[1]])?;
+    for repeat in 1..=args.repeat {
+        for way in &mut ways {
+            let plan = match way.plan.take() {
+                Some(plan) => plan,
+                None => queue::plan(lab, &way.settings, args.duration).map_err(usage)?,
+            };
+            let settings = Settings { repeat, count: plan.count, ..way.settings.clone() };
+            let before = result.runs.len();
+            let done = queue::run(lab, &settings, &mut result.runs);
+            for run in &mut result.runs[before..] {
+                run.notes.extend(plan.note.clone());
+                name_server(run, server.as_ref());
+            }
+            done.map_err(usage)?;
+            way.plan = Some(plan);
+        }
+    }
+    for figure in ["push_rate_per_s", "pull_rate_per_s"] {
+        compare(result, figure);
+    }
+    Ok(())
+}
+
+/// One way to run, and how many messages fit it once that is known.
+struct Way {
+    settings: Settings,
+    plan: Option<Plan>,
+}
+
+/// The product of all lists.
+fn ways(args: &QueueArgs, targets: &[String], cpus: &[usize]) -> Result<Vec<Way>, Usage> {
+    let mut ways = Vec::new();
+    for &pullers in &args.pullers {
+        for (pipeline, pull) in pairs(args) {
+            for client in clients(args, pull) {
+                for target in targets {
+                    let settings = Settings {
+                        target: target.clone(),
+                        client,
+                        count: args.count.unwrap_or(COUNT),
+                        size: args.size,
+                        pullers: pullers as usize,
+                        pipeline,
+                        pull,
+                        keys: args.keys,
+                        delivery: args.delivery,
+                        rate: match args.rate {
+                            Rate::Max => None,
+                            Rate::PerSecond(rate) => Some(rate),
+                        },
+                        wait: args.wait,
+                        seed: args.seed,
+                        cpus: cpus.to_vec(),
+                        repeat: 1,
+                    };
+                    ways.push(Way { settings, plan: args.count.map(|count| Plan { count, note: None }) });
+                }
+            }
+        }
+    }
+    if ways.is_empty() {
+        let what = "published and brpop pull one at a time; use --pull 1, or --pull-variant count";
+        return Err(Usage(format!("--pull-variant: {what}")));
+    }
+    Ok(ways)
+}
+
+fn pairs(args: &QueueArgs) -> Vec<(usize, usize)> {
+    if args.pipeline.is_empty() && args.pull.is_empty() {
+        return PAIRS.to_vec();
+    }
+    let or_one = |list: &[u32]| if list.is_empty() { vec![1] } else { list.to_vec() };
+    let pulls = or_one(&args.pull);
+    let with_each = |pushed: u32| pulls.iter().map(move |&pulled| (pushed as usize, pulled as usize));
+    or_one(&args.pipeline).into_iter().flat_map(with_each).collect()
+}
+
+/// The clients that can pull so many at a time.
+fn clients(args: &QueueArgs, pull: usize) -> Vec<Client> {
+    if args.client == "rust" {
+        return vec![Client::Rust];
+    }
+    let usual = if pull == 1 { PullVariant::Published } else { PullVariant::Count };
+    let variants = if args.pull_variant.is_empty() { vec![usual] } else { args.pull_variant.clone() };
+    let push = args.push_variant.unwrap_or(PushVariant::Push);
+    let client = |variant| Client::RedisPy(RedisPy { push, pull: variant, transaction: args.transaction });
+    variants.into_iter().filter(|variant| variant.takes(pull)).map(client).collect()
+}
+
+/// As told; or the log and the brokers of the environment, and a scratch Redis if that is not among them.
+fn targets_of(lab: &Lab<'_>, args: &QueueArgs) -> anyhow::Result<(Vec<String>, Option<Server>)> {
+    if !args.target.is_empty() {
+        return Ok((args.target.clone(), None));
+    }
+    let mut all = targets::all();
+    let has_list = all.iter().any(|target| is_list(target));
+    let server = match has_list {
+        true => None,
+        false => Server::start(lab.folder(), &ServerSettings::default(), &lab.clock)?,
+    };
+    // Behind the log, which the others are compared with.
+    if let Some(server) = &server {
+        all.insert(1, server.url());
+    }
+    if !args.output.quiet {
+        let missing = targets::missing().filter(|_| server.is_none());
+        let scratch = server.as_ref().map(|server| {
+            let version = &server.version;
+            format!("a scratch redis-server {version} takes part; for other brokers: scripts/brokers run -- COMMAND")
+        });
+        missing.iter().chain(&scratch).for_each(|what| eprintln!("tickpath: {what}"));
+    }
+    if args.client == "redis-py" {
+        all.retain(|target| is_list(target));
+    }
+    if let Some(wanted) = args.delivery {
+        all.retain(|target| connect(target).is_ok_and(|c| c.queue_capabilities().deliveries.contains(&wanted)));
+    }
+    ensure!(
+        !all.is_empty(),
+        "no target can do this; name one with --target, or install a server with: apt-get install redis-server"
+    );
+    Ok((all, server))
+}
+
+/// The pusher's CPU and the pullers': as told, or all that there are.
+fn cpus(cpus: &Cpus) -> Result<Vec<usize>, Usage> {
+    let two = cpus.two()?;
+    let all = if cpus.cpus.is_empty() { tickpath_clock::cpus() } else { cpus.cpus.clone() };
+    Ok(if all.len() > 2 { all } else { two.to_vec() })
+}
+
+/// What a scratch server is is known.
+fn name_server(run: &mut Run, server: Option<&Server>) {
+    if let Some(server) = server.filter(|server| server.url() == run.target) {
+        run.software.server = Some("redis".to_owned());
+        run.software.server_version = Some(server.version.clone());
+    }
+}
+
+/// Where several targets took turns: how many times the rate of each other one the first one has, for each way in which
+/// they ran: medians over the repeats, between the smallest and the largest ratio of a repeat.
+fn compare(result: &mut ResultFile, figure: &str) {
+    let Some(first) = result.runs.first().map(|run| short_name(&run.target)) else { return };
+    let mut ways: BTreeMap<(String, String), BTreeMap<u32, f64>> = BTreeMap::new();
+    for run in result.runs.iter().filter(|run| run.valid) {
+        if let Some(rate) = run.figures.get(figure) {
+            ways.entry((way(run), short_name(&run.target))).or_default().insert(run.repeat, *rate);
+        }
+    }
+    let mut found = Vec::new();
+    for ((way, other), theirs) in ways.iter().filter(|((_, name), _)| *name != first) {
+        let Some(ours) = ways.get(&(way.clone(), first.clone())) else { continue };
+        let pairs: Vec<(f64, f64)> = theirs.iter().filter_map(|(repeat, b)| Some((*ours.get(repeat)?, *b))).collect();
+        let name = format!("{first}_to_{other}_{} {way}", figure.trim_end_matches("_per_s"));
+        found.extend(Comparison::of_pairs(&name, figure, &pairs));
+    }
+    result.comparisons.extend(found);
+}
+
+/// How a run ran, but for its target and repetition.
+fn way(run: &Run) -> String {
+    let told = ["pull_variant", "pull", "pullers"].into_iter();
+    let told = told.filter_map(|name| Some(format!("{name} {}", run.params.text(name)?)));
+    run.batch_text().map(|batch| format!("push {batch}")).into_iter().chain(told).collect::<Vec<_>>().join(", ")
+}
+
+fn record_size(text: &str) -> Result<usize, String> {
+    let number: usize = text.parse().map_err(|_| "not a whole number".to_owned())?;
+    let possible = LEAST_BYTES..=16 << 20;
+    if possible.contains(&number) { Ok(number) } else { Err(format!("use {LEAST_BYTES} to 16777216 bytes")) }
+}
+
+fn keys(text: &str) -> Result<Keys, String> {
+    let found = Keys::ALL.into_iter().find(|keys| keys.name() == text);
+    found.ok_or_else(|| "use each or shared".to_owned())
+}
+
+fn delivery(text: &str) -> Result<Delivery, String> {
+    let found = Delivery::ALL.into_iter().find(|delivery| delivery.name() == text);
+    found.ok_or_else(|| "use at-most-once or at-least-once".to_owned())
+}
+
+fn push_variant(text: &str) -> Result<PushVariant, String> {
+    let found = PushVariant::ALL.into_iter().find(|variant| variant.name() == text);
+    found.ok_or_else(|| "use push or push-ltrim".to_owned())
+}
+
+fn pull_variant(text: &str) -> Result<PullVariant, String> {
+    let found = PullVariant::ALL.into_iter().find(|variant| variant.name() == text);
+    found.ok_or_else(|| "use published, brpop or count".to_owned())
+}

@@ -1,0 +1,82 @@
+//! `tickpath doctor`: what costs latency or safety here, what it costs, and how to mend it.
+
+use std::path::PathBuf;
+
+use anyhow::Context;
+use clap::Args;
+use tickpath_lab::doctor::{Finding, Host, State, broker, host, script};
+
+use crate::Outcome;
+use crate::report::say;
+
+#[derive(Debug, Args)]
+pub struct Doctor {
+    /// Brokers to look at: redis://, nats://, amqp://, kafka://HOST:PORT; those that scripts/brokers has started if none
+    /// is named
+    #[arg(value_name = "URL")]
+    pub brokers: Vec<String>,
+    /// Print the remedies as a script, with the GRUB line and a systemd unit for this machine; nothing is changed
+    #[arg(long, conflicts_with_all = ["brokers", "json"])]
+    pub script: bool,
+    /// Write the findings
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+}
+
+pub fn run(args: &Doctor) -> anyhow::Result<Outcome> {
+    let here = Host::here();
+    if args.script {
+        say(&script(&here));
+        return Ok(Outcome::Good);
+    }
+    let mut found = host(&here);
+    let known = ["TICKPATH_REDIS", "TICKPATH_NATS", "TICKPATH_AMQP", "TICKPATH_KAFKA"];
+    let brokers = match args.brokers.is_empty() {
+        true => known.iter().filter_map(|name| std::env::var(name).ok()).collect(),
+        false => args.brokers.clone(),
+    };
+    found.extend(brokers.iter().flat_map(|url| broker(url)));
+    if let Some(file) = &args.json {
+        let text = serde_json::to_string_pretty(&found).context("this is a defect of Tickpath")?;
+        std::fs::write(file, text + "\n").with_context(|| format!("cannot write {}", file.display()))?;
+    }
+    say(&text(&found));
+    Ok(Outcome::Good)
+}
+
+/// What costs something first, then what is good, then what is not known.
+fn text(found: &[Finding]) -> String {
+    let mut out = String::new();
+    for state in [State::RisksSafety, State::CostsLatency, State::Good, State::Unknown] {
+        let of_state: Vec<&Finding> = found.iter().filter(|finding| finding.state == state).collect();
+        if of_state.is_empty() {
+            continue;
+        }
+        out += &format!("\n{} ({})\n", state.name(), of_state.len());
+        for finding in of_state {
+            out += &format!("  {:<34}{}\n", finding.name, finding.value);
+            out += &paragraph("    why: ", &finding.why);
+            out += &paragraph("    do:  ", &finding.remedy);
+        }
+    }
+    out += "\nNothing was changed. tickpath doctor --script prints the remedies as a script.\n";
+    out
+}
+
+/// A text in lines of up to 100 columns, the first behind a label; nothing for no text.
+fn paragraph(label: &str, text: &str) -> String {
+    const WIDTH: usize = 100;
+    if text.is_empty() {
+        return String::new();
+    }
+    let mut lines = vec![label.to_owned()];
+    for word in text.split(' ') {
+        let line = lines.last_mut().expect("one line");
+        if line.chars().count() + word.chars().count() + 1 > WIDTH {
+            lines.push(format!("{}{word} ", " ".repeat(label.len())));
+        } else {
+            *line += &format!("{word} ");
+        }
+    }
+    lines.iter().map(|line| format!("{}\n", line.trim_end())).collect()
+}

@@ -1,0 +1,282 @@
+//! The brokers: what of their settings costs time or loses messages. Read only.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpStream, ToSocketAddrs};
+use std::time::Duration;
+
+use super::Finding;
+
+/// How long a broker may take to accept and to answer.
+const TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Looks at the broker of a URL.
+pub fn broker(url: &str) -> Vec<Finding> {
+    let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
+    let rest = rest.split(['?', '/']).next().unwrap_or(rest);
+    let (login, address) = rest.rsplit_once('@').map_or((None, rest), |(login, address)| (Some(login), address));
+    let looked = match scheme {
+        "redis" => redis(address, login),
+        "nats" => nats(address),
+        "amqp" => rabbitmq(address),
+        "kafka" => kafka(address),
+        _ => Err(format!("'{url}' is no broker's URL; use redis://, nats://, amqp:// or kafka://HOST:PORT")),
+    };
+    looked.unwrap_or_else(|why| vec![Finding::unknown("broker", format!("{scheme}://{address}: {why}"))])
+}
+
+fn connect(address: &str) -> Result<TcpStream, String> {
+    let found = address.to_socket_addrs().map_err(|e| format!("{e}; write HOST:PORT"))?.next();
+    let found = found.ok_or_else(|| "no such host".to_owned())?;
+    let stream = TcpStream::connect_timeout(&found, TIMEOUT).map_err(|e| format!("{e}; is the server up?"))?;
+    let set = stream.set_read_timeout(Some(TIMEOUT)).and_then(|()| stream.set_write_timeout(Some(TIMEOUT)));
+    set.map_err(|e| e.to_string()).map(|()| stream)
+}
+
+/// Settings and statistics of a Redis server.
+struct Redis {
+    stream: BufReader<TcpStream>,
+}
+
+impl Redis {
+    fn open(address: &str, login: Option<&str>) -> Result<Self, String> {
+        let mut redis = Self { stream: BufReader::new(connect(address)?) };
+        if let Some(login) = login {
+            let (user, password) = login.split_once(':').unwrap_or(("", login));
+            let words: Vec<&str> = ["AUTH", user, password].into_iter().filter(|word| !word.is_empty()).collect();
+            redis.ask(&words)?;
+        }
+        Ok(redis)
+    }
+
+    /// All texts of a reply, in a row.
+    fn ask(&mut self, words: &[&str]) -> Result<Vec<String>, String> {
+        let mut command = format!("*{}\r\n", words.len());
+        words.iter().for_each(|word| command += &format!("${}\r\n{word}\r\n", word.len()));
+        self.stream.get_mut().write_all(command.as_bytes()).map_err(|e| e.to_string())?;
+        let mut texts = Vec::new();
+        self.reply(&mut texts)?;
+        Ok(texts)
+    }
+
+    fn reply(&mut self, texts: &mut Vec<String>) -> Result<(), String> {
+        let line = self.line()?;
+        let (kind, rest) = line.split_at_checked(1).ok_or("it does not answer as Redis does")?;
+        let count = || rest.parse::<i64>().map_err(|_| "it does not answer as Redis does".to_owned());
+        match kind {
+            "+" | ":" => texts.push(rest.to_owned()),
+            "-" => return Err(rest.to_owned()),
+            "$" => {
+                let mut bytes = vec![0; count()?.clamp(-2, 1 << 20).unsigned_abs() as usize + 2];
+                self.stream.read_exact(&mut bytes).map_err(|e| e.to_string())?;
+                texts.push(String::from_utf8_lossy(&bytes[..bytes.len() - 2]).into_owned());
+            }
+            "*" => (0..count()?).try_for_each(|_| self.reply(texts))?,
+            _ => return Err("it does not answer as Redis does".to_owned()),
+        }
+        Ok(())
+    }
+
+    fn line(&mut self) -> Result<String, String> {
+        let mut line = String::new();
+        let read = self.stream.read_line(&mut line).map_err(|e| format!("{e}; does the server hang?"))?;
+        if read == 0 { Err("it closed the connection".to_owned()) } else { Ok(line.trim_end().to_owned()) }
+    }
+
+    /// A setting.
+    fn setting(&mut self, name: &str) -> Result<String, String> {
+        let reply = self.ask(&["CONFIG", "GET", name])?;
+        reply.into_iter().nth(1).ok_or_else(|| format!("it has no setting '{name}'"))
+    }
+
+    /// A line of INFO.
+    fn info(&mut self, name: &str) -> Result<String, String> {
+        let text = self.ask(&["INFO"])?.concat();
+        let found = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':').map(str::to_owned));
+        found.ok_or_else(|| format!("INFO has no line '{name}'"))
+    }
+}
+
+fn redis(address: &str, login: Option<&str>) -> Result<Vec<Finding>, String> {
+    let mut redis = Redis::open(address, login)?;
+    let mut found = vec![Finding::good("Redis", format!("{} at {address}", redis.info("redis_version")?))];
+    let checks: [fn(&mut Redis) -> Result<Finding, String>; 6] =
+        [redis_snapshots, redis_append_only, redis_subscribers, redis_memory, redis_clients, redis_slow_commands];
+    for check in checks {
+        found.push(check(&mut redis).unwrap_or_else(|why| Finding::unknown("Redis setting", why)));
+    }
+    Ok(found)
+}
+
+fn redis_snapshots(redis: &mut Redis) -> Result<Finding, String> {
+    let save = redis.setting("save")?;
+    if save.is_empty() {
+        return Ok(Finding::good("Redis snapshots", "off"));
+    }
+    Ok(Finding::latency(
+        "Redis snapshots",
+        save,
+        "a save forks: the server stands still for about 10 ms a gigabyte, and each page written meanwhile is copied. \
+         PUBLISH stores no key: a server that only publishes never saves",
+        "CONFIG SET save \"\" on a server that only carries messages",
+    ))
+}
+
+fn redis_append_only(redis: &mut Redis) -> Result<Finding, String> {
+    let (is_on, sync) = (redis.setting("appendonly")? == "yes", redis.setting("appendfsync")?);
+    Ok(match (is_on, sync.as_str()) {
+        (false, _) => Finding::safety(
+            "Redis append-only file",
+            "off",
+            "lists and streams are gone after a crash, back to the last snapshot",
+            "appendonly yes, or treat the server as a fan-out and keep a journal of your own",
+        ),
+        (true, "always") => Finding::latency(
+            "Redis append-only file",
+            "synchronised before each reply",
+            "each write waits for the disk: 0.1 to 10 ms",
+            "appendfsync everysec, if a second of messages may be lost in a power cut",
+        ),
+        (true, other) => Finding::safety(
+            "Redis append-only file",
+            format!("synchronised: {other}"),
+            "a power cut loses up to a second of acknowledged writes, or more if the disk is slow",
+            "appendfsync always where that must not be, at the price of the disk's time a write",
+        ),
+    })
+}
+
+fn redis_subscribers(redis: &mut Redis) -> Result<Finding, String> {
+    let limits = redis.setting("client-output-buffer-limit")?;
+    let words: Vec<&str> = limits.split_whitespace().collect();
+    let pubsub = words.iter().position(|&word| word == "pubsub").and_then(|at| words.get(at + 1..at + 4));
+    let Some(&[hard, soft, seconds]) = pubsub else { return Err("no limit for subscribers is told".to_owned()) };
+    if hard == "0" && soft == "0" {
+        return Ok(Finding::good("Redis buffer of a subscriber", "without limit"));
+    }
+    Ok(Finding::safety(
+        "Redis buffer of a subscriber",
+        format!("{hard} bytes, or {soft} for {seconds} s"),
+        "a subscriber that falls behind so far is disconnected, and what it had not read is gone without a count",
+        "read faster, watch for reconnects, or raise client-output-buffer-limit pubsub",
+    ))
+}
+
+fn redis_memory(redis: &mut Redis) -> Result<Finding, String> {
+    let (limit, policy) = (redis.setting("maxmemory")?, redis.setting("maxmemory-policy")?);
+    Ok(match (limit.as_str(), policy.as_str()) {
+        ("0", _) => Finding::safety(
+            "Redis memory",
+            "without limit",
+            "a queue that nobody empties takes all memory, and the kernel ends the server",
+            "maxmemory, with maxmemory-policy noeviction",
+        ),
+        (limit, "noeviction") => Finding::good("Redis memory", format!("{limit} bytes, nothing evicted")),
+        (limit, policy) => Finding::safety(
+            "Redis memory",
+            format!("{limit} bytes, {policy}"),
+            "a full server deletes keys, queues and streams among them, without telling anybody",
+            "maxmemory-policy noeviction",
+        ),
+    })
+}
+
+fn redis_clients(redis: &mut Redis) -> Result<Finding, String> {
+    let others = redis.info("connected_clients")?.parse::<u64>().unwrap_or(1).saturating_sub(1);
+    if others == 0 {
+        return Ok(Finding::good("Redis clients", "none but this one"));
+    }
+    Ok(Finding::latency(
+        "Redis clients",
+        format!("{others} others"),
+        "it serves others: one thread runs all commands, so that a long one of theirs delays yours, and a benchmark \
+         disturbs them",
+        "a server of its own for messages of the path",
+    ))
+}
+
+fn redis_slow_commands(redis: &mut Redis) -> Result<Finding, String> {
+    let slow = redis.ask(&["SLOWLOG", "LEN"])?.concat().parse::<u64>().unwrap_or(0);
+    if slow == 0 {
+        return Ok(Finding::good("Redis slow commands", "none are noted"));
+    }
+    let limit = redis.setting("slowlog-log-slower-than")?;
+    Ok(Finding::latency(
+        "Redis slow commands",
+        format!("{slow} noted, slower than {limit} µs"),
+        "everybody waits while one runs",
+        "SLOWLOG GET tells which; split them, or move them to another server",
+    ))
+}
+
+fn nats(address: &str) -> Result<Vec<Finding>, String> {
+    let mut line = String::new();
+    BufReader::new(connect(address)?).read_line(&mut line).map_err(|e| format!("{e}; does the server hang?"))?;
+    let info = line.strip_prefix("INFO ").ok_or("it does not answer as NATS does; check the port")?;
+    let info: serde_json::Value = serde_json::from_str(info).map_err(|e| format!("its INFO cannot be read ({e})"))?;
+    let text = |name: &str| info[name].as_str().map_or_else(|| info[name].to_string(), str::to_owned);
+    let mut found = vec![
+        Finding::good("NATS", format!("{} at {address}", text("version"))),
+        Finding::good("NATS longest message", format!("{} bytes", text("max_payload"))),
+    ];
+    if info["jetstream"].as_bool() == Some(true) {
+        found.push(Finding::safety(
+            "NATS sync_interval",
+            "not told over the client port; 2 minutes unless the server's file says otherwise",
+            "JetStream acknowledges before the disk has the message: a power cut loses up to that much (nats-server issues \
+             7545, 7549, 7567)",
+            "sync_interval: always in the jetstream block, at the price of the disk's time a message, or three replicas",
+        ));
+    }
+    Ok(found)
+}
+
+fn rabbitmq(address: &str) -> Result<Vec<Finding>, String> {
+    let mut stream = connect(address)?;
+    stream.write_all(b"AMQP\0\0\x09\x01").map_err(|e| e.to_string())?;
+    let mut frame = vec![0; 4096];
+    let read = stream.read(&mut frame).map_err(|e| format!("{e}; does the server hang?"))?;
+    let text = String::from_utf8_lossy(&frame[..read]).into_owned();
+    if read < 8 || !text.contains("product") {
+        return Err("it does not answer as RabbitMQ does; check the port".to_owned());
+    }
+    // A table's text: its name, the letter S, its length in four bytes, its bytes.
+    let version = text.split_once("versionS").map(|(_, rest)| {
+        let digits = rest.chars().skip(4);
+        digits.take_while(|c| c.is_ascii_digit() || *c == '.').collect::<String>()
+    });
+    Ok(vec![
+        Finding::good("RabbitMQ", format!("{} at {address}", version.unwrap_or_else(|| "no version told".to_owned()))),
+        Finding::safety(
+            "RabbitMQ publisher confirms",
+            "each client's own choice",
+            "a publish without confirms is a hope: what the server had not taken when it fell is gone, and nobody knows",
+            "confirm.select on each publishing channel, as tickpath's amqp:// does; a confirm costs a round trip of 0.2 to 1 ms",
+        ),
+        Finding::safety(
+            "RabbitMQ queues",
+            "classic unless declared otherwise",
+            "a classic queue lives on one node: its messages are gone with that node's disk",
+            "x-queue-type: quorum for what must survive; it costs a write to the disks of a majority a message",
+        ),
+    ])
+}
+
+fn kafka(address: &str) -> Result<Vec<Finding>, String> {
+    let first = address.split(',').next().unwrap_or(address);
+    let _stream = connect(first)?;
+    Ok(vec![
+        Finding::good("Kafka", format!("something listens at {first}")),
+        Finding::safety(
+            "Kafka flush",
+            "log.flush.interval.messages is not told; unlimited unless the server's file says otherwise",
+            "an acknowledged message is in the page caches of the replicas, on no disk: one node alone loses it in a power cut",
+            "three replicas with min.insync.replicas=2 and acks=all; a flush a message costs the disk's time",
+        ),
+        Finding::latency(
+            "Kafka linger.ms",
+            "each producer's own choice; 5 ms in new Java clients",
+            "a message waits so long for company",
+            "linger.ms=0, as tickpath's kafka:// does",
+        ),
+    ])
+}

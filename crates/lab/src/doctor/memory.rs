@@ -1,0 +1,107 @@
+//! Memory: pages, what may be locked, and where logs lie.
+
+use super::{Finding, Host};
+
+/// What the logs and journals of a path want to lock, in bytes.
+const WANTED_LOCKED_BYTES: u64 = 1 << 30;
+
+/// What the topics of a path want of shared memory, in bytes.
+const WANTED_SHARED_BYTES: u64 = 1 << 30;
+
+pub(super) fn transparent_huge_pages(host: &Host) -> Finding {
+    const NAME: &str = "transparent huge pages";
+    let Some(text) = host.read("/sys/kernel/mm/transparent_hugepage/enabled") else {
+        return Finding::unknown(NAME, "the kernel has none, or does not tell");
+    };
+    let chosen = text.split(['[', ']']).nth(1).unwrap_or("?").to_owned();
+    if chosen != "always" {
+        return Finding::good(NAME, chosen);
+    }
+    Finding::latency(
+        NAME,
+        chosen,
+        "a server that forks to save (Redis) copies 2 MiB for each page it touches, and stalls for milliseconds; \
+         compaction stalls others",
+        "echo madvise > /sys/kernel/mm/transparent_hugepage/enabled",
+    )
+}
+
+pub(super) fn huge_pages(host: &Host) -> Finding {
+    const NAME: &str = "huge pages set aside";
+    match host.field("/proc/meminfo", "HugePages_Total") {
+        Some(0) => Finding::good(NAME, "none; the logs here fit the caches, and do without"),
+        Some(pages) => Finding::good(NAME, pages.to_string()),
+        None => Finding::unknown(NAME, "/proc/meminfo does not tell"),
+    }
+}
+
+pub(super) fn swap(host: &Host) -> Finding {
+    const NAME: &str = "swap";
+    let total = host.field("/proc/meminfo", "SwapTotal");
+    let free = host.field("/proc/meminfo", "SwapFree");
+    let (Some(total), Some(free)) = (total, free) else {
+        return Finding::unknown(NAME, "/proc/meminfo does not tell");
+    };
+    if total == 0 {
+        return Finding::good(NAME, "none");
+    }
+    let value = format!("{} MiB, {} MiB in use", total >> 10, (total - free) >> 10);
+    let why = "a page that was swapped out comes back in 0.1 to 10 ms, in the middle of a message";
+    Finding::latency(NAME, value, why, "swapoff -a, or vm.swappiness=0 and locked memory")
+}
+
+pub(super) fn locked_memory(host: &Host) -> Finding {
+    const NAME: &str = "memory that may be locked";
+    let Some(limits) = host.read("/proc/self/limits") else {
+        return Finding::unknown(NAME, "/proc/self/limits cannot be read");
+    };
+    let soft = limits.lines().find_map(|line| line.strip_prefix("Max locked memory")?.split_whitespace().next());
+    match soft {
+        Some("unlimited") => Finding::good(NAME, "unlimited"),
+        Some(text) => match text.parse::<u64>() {
+            Ok(bytes) if bytes >= WANTED_LOCKED_BYTES => Finding::good(NAME, format!("{} MiB", bytes >> 20)),
+            Ok(bytes) => Finding::latency(
+                NAME,
+                format!("{} KiB", bytes >> 10),
+                "what is not locked may be paged out: a fault of 0.1 to 10 ms on the path",
+                "LimitMEMLOCK=infinity in the systemd unit, or memlock in /etc/security/limits.d",
+            ),
+            Err(_) => Finding::unknown(NAME, format!("'{text}' is no number")),
+        },
+        None => Finding::unknown(NAME, "/proc/self/limits does not tell"),
+    }
+}
+
+pub(super) fn shared_memory(host: &Host) -> Finding {
+    const NAME: &str = "/dev/shm";
+    let mounts = host.read("/proc/self/mounts").unwrap_or_default();
+    let Some(mount) = mounts.lines().find(|line| line.split(' ').nth(1) == Some("/dev/shm")) else {
+        return Finding::safety(
+            NAME,
+            "not mounted",
+            "topics in shared memory have nowhere to lie",
+            "mount -t tmpfs -o size=2g tmpfs /dev/shm",
+        );
+    };
+    let size = mount.split([' ', ',']).find_map(|option| option.strip_prefix("size="));
+    let bytes = size.and_then(|size| {
+        let digits = size.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+        let unit = match size.chars().last() {
+            Some('k' | 'K') => 1 << 10,
+            Some('m' | 'M') => 1 << 20,
+            Some('g' | 'G') => 1 << 30,
+            _ => 1,
+        };
+        Some(digits.parse::<u64>().ok()? * unit)
+    });
+    match bytes {
+        Some(bytes) if bytes < WANTED_SHARED_BYTES => Finding::safety(
+            NAME,
+            format!("{} MiB", bytes >> 20),
+            "a topic that does not fit is refused when it is opened; in containers 64 MiB is the usual size",
+            "mount -o remount,size=2g /dev/shm, or --shm-size=2g for a container",
+        ),
+        Some(bytes) => Finding::good(NAME, format!("{} MiB", bytes >> 20)),
+        None => Finding::good(NAME, "half of the memory"),
+    }
+}

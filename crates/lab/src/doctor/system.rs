@@ -1,0 +1,150 @@
+//! What the host takes away from a busy thread, and what a process may ask for.
+
+use tickpath_clock::sleep_ns;
+
+use super::{Finding, Host};
+
+/// How long the host is watched, in nanoseconds.
+const WATCH_NS: u64 = 500_000_000;
+
+pub(super) fn steal(host: &Host) -> Finding {
+    const NAME: &str = "time taken by the hypervisor";
+    let Some((before, all_before)) = stolen(host) else {
+        return Finding::unknown(NAME, "/proc/stat does not tell");
+    };
+    sleep_ns(WATCH_NS);
+    let Some((after, all_after)) = stolen(host) else { return Finding::unknown(NAME, "/proc/stat does not tell") };
+    let percent = 100.0 * (after - before) as f64 / (all_after - all_before).max(1) as f64;
+    let value = format!("{percent:.1} % within half a second");
+    if percent < 1.0 {
+        return Finding::good(NAME, value);
+    }
+    let why = "whole milliseconds are missing from the path, at moments that nobody chooses";
+    Finding::latency(NAME, value, why, "a dedicated host, or an instance type with its own cores")
+}
+
+/// Ticks stolen, and all ticks.
+fn stolen(host: &Host) -> Option<(u64, u64)> {
+    let text = host.read("/proc/stat")?;
+    let line = text.lines().find(|line| line.starts_with("cpu "))?;
+    let ticks: Vec<u64> = line.split_whitespace().skip(1).filter_map(|ticks| ticks.parse().ok()).collect();
+    Some((*ticks.get(7)?, ticks.iter().take(8).sum()))
+}
+
+pub(super) fn hypervisor(host: &Host) -> Finding {
+    const NAME: &str = "hypervisor";
+    let is_guest = host.read("/proc/cpuinfo").is_some_and(|text| text.split_whitespace().any(|f| f == "hypervisor"));
+    if !is_guest {
+        return Finding::good(NAME, "none");
+    }
+    Finding::latency(
+        NAME,
+        "this is a virtual machine",
+        "interrupts and idle states leave to the host and come back: 2 to 50 µs each, and its stalls of milliseconds are \
+         in every tail; tickpath bench host shows them",
+        "bare metal for the trading path",
+    )
+}
+
+pub(super) fn real_time(host: &Host) -> Finding {
+    const NAME: &str = "real-time priority";
+    let is_root = host.read("/proc/self/status").is_some_and(|text| {
+        text.lines().any(|line| line.strip_prefix("Uid:").is_some_and(|ids| ids.split_whitespace().nth(1) == Some("0")))
+    });
+    if is_root {
+        return Finding::good(NAME, "allowed (root)");
+    }
+    let limits = host.read("/proc/self/limits").unwrap_or_default();
+    let soft = limits.lines().find_map(|line| line.strip_prefix("Max realtime priority")?.split_whitespace().next());
+    match soft {
+        Some("0") | None => Finding::latency(
+            NAME,
+            "not allowed",
+            "any other thread of the same core may run for 3 to 4 ms before a busy one goes on",
+            "LimitRTPRIO=90 in the systemd unit, or rtprio in /etc/security/limits.d; then --priority fifo:80",
+        ),
+        Some(level) => Finding::good(NAME, format!("up to {level}")),
+    }
+}
+
+pub(super) fn real_time_share(host: &Host) -> Finding {
+    const NAME: &str = "share of real-time threads";
+    match host.read("/proc/sys/kernel/sched_rt_runtime_us").and_then(|text| text.parse::<i64>().ok()) {
+        Some(-1) => Finding::good(NAME, "not limited"),
+        Some(us) => Finding::latency(
+            NAME,
+            format!("{us} µs of each second's millions"),
+            "a spinning real-time thread is stopped for up to 50 ms of every second",
+            "sysctl kernel.sched_rt_runtime_us=-1 (only with isolated CPUs: a spinning thread then owns its core)",
+        ),
+        None => Finding::unknown(NAME, "the kernel does not tell"),
+    }
+}
+
+pub(super) fn interrupt_balancing(host: &Host) -> Finding {
+    const NAME: &str = "irqbalance";
+    let is_number = |name: &&String| name.bytes().all(|b| b.is_ascii_digit());
+    let processes = host.names("/proc");
+    let is_running = processes
+        .iter()
+        .filter(is_number)
+        .any(|pid| host.read(&format!("/proc/{pid}/comm")).as_deref() == Some("irqbalance"));
+    if !is_running {
+        return Finding::good(NAME, "not running");
+    }
+    Finding::latency(
+        NAME,
+        "running",
+        "it moves interrupts of the network card to whichever core looks idle, a spinning one too",
+        "systemctl disable --now irqbalance, then set /proc/irq/*/smp_affinity_list",
+    )
+}
+
+pub(super) fn network_interrupts(host: &Host) -> Finding {
+    const NAME: &str = "CPUs that take device interrupts";
+    let Some(text) = host.read("/proc/interrupts") else {
+        return Finding::unknown(NAME, "/proc/interrupts is not there");
+    };
+    let cpus = text.lines().next().map_or(0, |line| line.split_whitespace().count());
+    let mut took = vec![0u64; cpus];
+    for line in text.lines().skip(1) {
+        let mut words = line.split_whitespace();
+        // Numbered ones are devices'; names are the processor's own.
+        let Some(true) = words.next().map(|name| name.trim_end_matches(':').bytes().all(|b| b.is_ascii_digit())) else {
+            continue;
+        };
+        for (total, count) in took.iter_mut().zip(words.map_while(|word| word.parse::<u64>().ok())) {
+            *total += count;
+        }
+    }
+    let taking: Vec<String> =
+        (0..cpus).filter(|&cpu| took.get(cpu).is_some_and(|&n| n > 0)).map(|cpu| cpu.to_string()).collect();
+    if cpus == 0 || taking.is_empty() {
+        return Finding::unknown(NAME, "/proc/interrupts names no device");
+    }
+    if taking.len() < cpus {
+        return Finding::good(NAME, format!("{} of {cpus}", taking.join(", ")));
+    }
+    Finding::latency(
+        NAME,
+        format!("all {cpus}"),
+        "each interrupt takes 2 to 20 µs of whatever runs there",
+        "echo LIST > /proc/irq/N/smp_affinity_list, with CPUs that carry no busy thread",
+    )
+}
+
+pub(super) fn open_files(host: &Host) -> Finding {
+    const NAME: &str = "open files";
+    let limits = host.read("/proc/self/limits").unwrap_or_default();
+    let soft = limits.lines().find_map(|line| line.strip_prefix("Max open files")?.split_whitespace().next());
+    match soft.and_then(|text| text.parse::<u64>().ok()) {
+        Some(files) if files < 4096 => Finding::safety(
+            NAME,
+            files.to_string(),
+            "a gateway with many sessions and logs is refused its next file",
+            "LimitNOFILE=65536 in the systemd unit",
+        ),
+        Some(files) => Finding::good(NAME, files.to_string()),
+        None => Finding::unknown(NAME, "/proc/self/limits does not tell"),
+    }
+}

@@ -1,0 +1,113 @@
+//! The first message of a new process: the connection is made inside the time that counts.
+//!
+//! ```text
+//!   new process ── go ── connect, open the topic ── publish ── topic ── payload copied     (again, and again)
+//!                  │                                │                       │
+//!                  ├────────── connect ─────────────┤                       │
+//!                  └───────────────────── one_way ──────────────────────────┘
+//! ```
+//! The subscriber stays; each message comes from a process of its own. Loading the program is not in the figure: a
+//! script's interpreter costs more than any connection, and is told apart by `tickpath explain`.
+
+use serde::{Deserialize, Serialize};
+use tickpath_bus::connect;
+use tickpath_clock::{Clock, HostClock};
+
+use super::ends::{KIND, topic_config};
+use super::{Received, Removed, Settings, parameters, policy, roles, topic_name};
+use crate::child::Parent;
+use crate::result::{Counts, Phase, Run};
+use crate::role::{PublisherRole, Role};
+use crate::samples::{Samples, load, load_gaps};
+use crate::{Lab, LabError};
+
+/// What one process tells at its end, in ticks.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+struct First {
+    go: u64,
+    connected: u64,
+    published: u64,
+}
+
+/// So many processes, one message each.
+pub fn cold(lab: &Lab<'_>, settings: &Settings, times: u64) -> Result<Run, LabError> {
+    lab.progress.step(&format!("pubsub {} cold", settings.target), times as f64 * 0.1);
+    let settings = &Settings {
+        policy: Some(policy(settings)?),
+        phase: Phase::Cold,
+        count: times,
+        rate: Some(1.0),
+        readers: 1,
+        batch: 1,
+        ..settings.clone()
+    };
+    let topic = topic_name(lab, &settings.target);
+    let _removed = Removed { target: &settings.target, topic: &topic };
+    let _ = connect(&settings.target)?.remove(&topic);
+    let (publisher, subscriber) = roles(lab, settings, &topic);
+    let mut subscriber = lab.spawn(&Role::Subscriber(subscriber))?;
+    let mut firsts: Vec<First> = Vec::new();
+    for number in 0..times {
+        let role = PublisherRole { cold: true, count: number, ..publisher.clone() };
+        let mut process = lab.spawn(&Role::Publisher(role))?;
+        process.tell("go")?;
+        firsts.push(process.result(10.0)?);
+    }
+    let _ = subscriber.tell("ended");
+    let received: Received = subscriber.result(10.0)?;
+    assemble(lab, settings, &firsts, &received)
+}
+
+/// The life of a publisher that connects when it is told to send. Its count is the number of its one message.
+pub(super) fn publisher(role: &PublisherRole, clock: &HostClock, parent: &Parent) -> Result<(), LabError> {
+    role.thread.settle()?;
+    let config = topic_config(role)?;
+    let mut payload = vec![0; role.size];
+    payload[8..16].copy_from_slice(&role.count.to_le_bytes());
+    parent.ready();
+    if parent.hear().is_none() {
+        return Ok(());
+    }
+    let go = clock.ticks();
+    let connection = connect(&role.target)?;
+    let mut topic = connection.publisher(&role.topic, &config)?;
+    let connected = clock.ticks();
+    payload[..8].copy_from_slice(&connected.to_le_bytes());
+    let published = topic.publish(go, KIND, &payload);
+    published.map_err(|e| LabError::Failed(format!("publishing failed: {e}")))?;
+    parent.result(&First { go, connected, published: clock.ticks() });
+    Ok(())
+}
+
+fn assemble(lab: &Lab<'_>, settings: &Settings, firsts: &[First], received: &Received) -> Result<Run, LabError> {
+    let calibration = lab.clock.calibration();
+    let out = lab.folder().join("subscriber");
+    let gaps = load_gaps(&out.with_extension("gaps"))?;
+    let rows = load::<3>(&out)?;
+    let mut run = Run {
+        target: settings.target.clone(),
+        client: "rust".to_owned(),
+        repeat: settings.repeat,
+        phase: Phase::Cold,
+        valid: true,
+        counts: Counts {
+            sent: firsts.len() as u64,
+            received: received.received,
+            lost: (firsts.len() as u64).saturating_sub(received.received),
+            duplicated: received.duplicated,
+            reordered: received.reordered,
+            ..Counts::default()
+        },
+        notes: vec!["a new process for each message, connecting included".to_owned()],
+        ..Run::default()
+    };
+    parameters(&mut run, settings);
+    run.params.0.remove("rate_per_s");
+    let hop = |samples: Vec<(u64, u64)>| Samples(samples).hop(calibration, &gaps);
+    run.hops.insert("one_way".to_owned(), hop(rows.iter().map(|&[go, _, copied]| (go, copied)).collect()));
+    run.hops.insert("service".to_owned(), hop(rows.iter().map(|&[_, sent, copied]| (sent, copied)).collect()));
+    run.hops.insert("publish".to_owned(), hop(firsts.iter().map(|f| (f.connected, f.published)).collect()));
+    let connects = Samples(firsts.iter().map(|f| (f.go, f.connected)).collect());
+    run.figures.insert("connect_ns".to_owned(), connects.p50_ns(calibration));
+    Ok(run)
+}

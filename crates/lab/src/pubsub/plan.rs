@@ -1,0 +1,85 @@
+//! What a target can keep up with, found before it is measured.
+
+use super::{Settings, is_log, run};
+use crate::{Lab, LabError};
+
+/// Messages that tell how fast a target is.
+const PROBE: u64 = 500;
+
+/// The share of its full speed at which a target is measured if it cannot keep up with the rate asked for: above it
+/// messages wait for each other, and the figure is the queue's.
+const CALM: f64 = 0.5;
+
+/// What a broker may be given to hold in one run, in bytes.
+const MOST_BYTES: u64 = 256 << 20;
+
+/// The rate and the number of messages for one run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Plan {
+    /// Messages a second.
+    pub rate: f64,
+    /// Messages.
+    pub count: u64,
+    /// Why it is not what was asked for.
+    pub note: Option<String>,
+}
+
+/// The rate asked for, or half of what the target reaches at full speed if that is less; and as many messages as fit
+/// the time.
+pub fn plan(lab: &Lab<'_>, settings: &Settings, rate: f64, seconds: f64) -> Result<Plan, LabError> {
+    let count = |rate: f64| ((rate * seconds) as u64).max(1);
+    if is_log(&settings.target) {
+        return Ok(Plan { rate, count: count(rate), note: None });
+    }
+    let probe = run(lab, &Settings { rate: None, count: PROBE, batch: 1, readers: 1, ..settings.clone() })?;
+    let reached = probe.throughput_per_s.unwrap_or(rate / CALM);
+    Ok(fit(rate, reached, seconds, settings.size as u64))
+}
+
+fn fit(asked: f64, reached: f64, seconds: f64, size: u64) -> Plan {
+    let rate = if reached * CALM < asked { round_down(reached * CALM) } else { asked };
+    let timed = ((rate * seconds) as u64).max(1);
+    let count = timed.min((MOST_BYTES / size).max(1));
+    let mut notes = Vec::new();
+    if rate < asked {
+        notes.push(format!(
+            "{rate} messages a second instead of {asked}: one after the other this target takes {reached:.0}"
+        ));
+    }
+    if count < timed {
+        notes.push(format!("{count} messages instead of {timed}, for the server to hold 256 MiB at most"));
+    }
+    Plan { rate, count, note: (!notes.is_empty()).then(|| notes.join("; ")) }
+}
+
+/// One significant digit, and no less than one a second.
+fn round_down(rate: f64) -> f64 {
+    let step = 10f64.powf(rate.log10().floor());
+    ((rate / step).floor() * step).max(1.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_target_that_keeps_up_gets_the_rate_asked_for() {
+        let plan = fit(10_000.0, 20_001.0, 10.0, 1024);
+        assert_eq!(plan, Plan { rate: 10_000.0, count: 100_000, note: None });
+    }
+
+    #[test]
+    fn a_slow_target_gets_less_and_the_run_says_so() {
+        let plan = fit(10_000.0, 3_900.0, 2.0, 1024);
+        assert_eq!((plan.rate, plan.count), (1_000.0, 2_000));
+        assert!(plan.note.unwrap().contains("3900"));
+        assert_eq!(fit(10_000.0, 0.3, 2.0, 1024).rate, 1.0);
+    }
+
+    #[test]
+    fn a_broker_is_not_filled() {
+        let plan = fit(10_000.0, 1e9, 10.0, 64 << 10);
+        assert_eq!(plan.count, 4096);
+        assert!(plan.note.unwrap().contains("256 MiB"));
+    }
+}

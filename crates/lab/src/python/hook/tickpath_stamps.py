@@ -1,0 +1,319 @@
+"""The methods of redis-py that a message passes, and the stamps around them.
+
+publisher    Redis.execute_command ( connect ( _connect, send ×n ), send_command ( send_packed_command ), read_response )
+subscriber   PubSub.get_message or listen ( read_response ( the socket's recv ), handle_message )
+
+The blocking methods and those of asyncio have the same names and get the same stamps.
+"""
+
+import os
+import socket
+import sys
+from contextvars import ContextVar
+from time import monotonic_ns
+
+from tickpath_rows import add, key_of, number_of, write
+
+# Marks a function that gives way: CO_COROUTINE of the module inspect, which takes long to import.
+COROUTINE = 0x80
+
+# The publish call and the connecting that the current thread or task is in.
+publishing: ContextVar = ContextVar("publishing", default=None)
+connecting: ContextVar = ContextVar("connecting", default=None)
+
+# Whether this process has published before.
+has_published = False
+
+# When each socket was last read from, by its descriptor.
+read_at: dict[int, int] = {}
+
+
+def stamp(name: str) -> None:
+    """Stamps the methods of `redis`, or of `redis.asyncio`."""
+    client, connection = sys.modules[f"{name}.client"], sys.modules[f"{name}.connection"]
+    base = getattr(connection, "AbstractConnection", connection.Connection)
+    connect = "connect_check_health" if hasattr(base, "connect_check_health") else "connect"
+    around(client.Redis, "execute_command", publish_begins, publish_ends)
+    around(base, connect, connect_begins, connect_ends)
+    around(base, "send_command", encode_begins, None)
+    around(base, "send_packed_command", send_begins, send_ends)
+    around(base, "read_response", None, read_ends)
+    around(client.PubSub, "execute_command", subscribe_begins, None)
+    around(client.PubSub, "get_message", None, get_message_ends)
+    around(client.PubSub, "handle_message", None, hand_over_ends)
+    for kind in (connection.Connection, connection.UnixDomainSocketConnection):
+        around(kind, "_connect", None, open_ends if name == "redis" else open_ends_asyncio)
+    if name == "redis":
+        socket.getaddrinfo = timed_lookup(socket.getaddrinfo)
+
+
+def around(kind: type, name: str, begins, ends) -> None:
+    """Has a method of a class call `begins(self, args)` before it, and `ends(self, args, begun, result)` after it: with
+    None if it fails. Versions of redis-py differ; a class without the method stays as it is."""
+    method = kind.__dict__.get(name)
+    if method is None:
+        return
+    if method.__code__.co_flags & COROUTINE:
+
+        async def stamped(self, *args, **options):
+            begun = begins(self, args) if begins is not None else None
+            result = None
+            try:
+                result = await method(self, *args, **options)
+            finally:
+                if ends is not None:
+                    ends(self, args, begun, result)
+            return result
+
+    else:
+
+        def stamped(self, *args, **options):
+            begun = begins(self, args) if begins is not None else None
+            result = None
+            try:
+                result = method(self, *args, **options)
+            finally:
+                if ends is not None:
+                    ends(self, args, begun, result)
+            return result
+
+    stamped.__name__, stamped.__qualname__, stamped.__doc__ = name, method.__qualname__, method.__doc__
+    setattr(kind, name, stamped)
+
+
+class Publishing:
+    """The stamps of one publish call."""
+
+    __slots__ = ("called", "connect", "encode", "send", "sent", "delays", "token")
+
+    def __init__(self, called: int):
+        self.called = called
+        self.connect = None
+        self.encode = self.send = self.sent = 0
+        # Until the call, connecting, the connection, the end of that, and the send: in a process's first call alone,
+        # for a reading takes as long as a stage of a later one.
+        self.delays = RunDelay() if not has_published else None
+        self.token = publishing.set(self)
+
+    def delayed(self) -> None:
+        if self.delays is not None:
+            self.delays.read()
+
+
+class RunDelay:
+    """How long the current thread has waited for a processor, in nanoseconds, as the kernel counts it."""
+
+    def __init__(self):
+        self.found: list[int] = []
+        try:
+            self.file = os.open("/proc/thread-self/schedstat", os.O_RDONLY)
+        except OSError:
+            self.file = None
+        self.read()
+
+    def read(self) -> None:
+        if self.file is not None:
+            self.found.append(int(os.pread(self.file, 64, 0).split()[1]))
+
+    def close(self) -> list[int]:
+        """What of the call it was: in opening the connection, in setting it up, and elsewhere."""
+        if self.file is not None:
+            os.close(self.file)
+        match self.found:
+            case [called, began, tcp, connected, sent]:
+                return [tcp - began, connected - tcp, sent - connected + began - called]
+            case [called, sent]:
+                return [0, 0, sent - called]
+        return [0, 0, 0]
+
+
+class Connecting:
+    """The stamps of one connection."""
+
+    __slots__ = ("began", "tcp", "ended", "lookup", "commands", "token")
+
+    def __init__(self):
+        self.began = monotonic_ns()
+        self.tcp = self.ended = self.lookup = self.commands = 0
+        self.token = connecting.set(self)
+
+
+def is_publish(args: tuple) -> bool:
+    return len(args) == 3 and args[0] in ("PUBLISH", b"PUBLISH")
+
+
+def publish_begins(_client, args: tuple) -> Publishing | None:
+    return Publishing(monotonic_ns()) if is_publish(args) else None
+
+
+def publish_ends(_client, args: tuple, call: Publishing | None, _result) -> None:
+    global has_published
+    if call is None:
+        return
+    returned = monotonic_ns()
+    publishing.reset(call.token)
+    delays = call.delays.close() if call.delays is not None else [0, 0, 0]
+    if not call.sent:
+        return
+    has_published = True
+    made = call.connect
+    connect = [made.began, made.tcp, made.ended, made.lookup, made.commands] if made is not None else [0] * 5
+    stamps = [call.encode, call.send, call.sent, returned]
+    add("sent", [key_of(args[1], args[2]), number_of(args[2]), call.called, *connect, *stamps, *delays])
+
+
+def connect_begins(connection, _args: tuple) -> Connecting | None:
+    # What is connected already returns at once.
+    if getattr(connection, "_sock", None) is not None or getattr(connection, "_writer", None) is not None:
+        return None
+    delayed()
+    return Connecting()
+
+
+def connect_ends(_connection, _args: tuple, made: Connecting | None, _result) -> None:
+    if made is None:
+        return
+    made.ended = monotonic_ns()
+    delayed()
+    connecting.reset(made.token)
+    add("connected", [made.began, made.tcp, made.ended, made.lookup, made.commands])
+    call = publishing.get()
+    if call is not None:
+        call.connect = made
+
+
+def open_ends(_connection, _args: tuple, _begun, sock) -> None:
+    made = connecting.get()
+    if made is not None:
+        made.tcp = monotonic_ns()
+        delayed()
+    # Any other kind of socket stays as it is; then reading counts until the end of parsing.
+    if type(sock) is socket.socket:
+        sock.__class__ = StampedSocket
+
+
+def open_ends_asyncio(connection, _args: tuple, _begun, _result) -> None:
+    made = connecting.get()
+    if made is not None:
+        made.tcp = monotonic_ns()
+        delayed()
+    connection._tickpath_read = connection._tickpath_resumed = 0
+    stream = getattr(connection, "_reader", None)
+    if stream is None:
+        return
+    feed = stream.feed_data
+
+    def feed_data(data):
+        connection._tickpath_read = monotonic_ns()
+        feed(data)
+
+    stream.feed_data = feed_data
+    for name in ("read", "readline", "readexactly"):
+        setattr(stream, name, resumed(connection, getattr(stream, name)))
+
+
+def resumed(connection, read):
+    async def stamped(*args):
+        data = await read(*args)
+        if connection._tickpath_resumed < connection._tickpath_read:
+            connection._tickpath_resumed = monotonic_ns()
+        return data
+
+    return stamped
+
+
+class StampedSocket(socket.socket):
+    """A socket that tells when it was read from."""
+
+    __slots__ = ()
+
+    def recv_into(self, *args):
+        count = super().recv_into(*args)
+        read_at[self.fileno()] = monotonic_ns()
+        return count
+
+    def recv(self, *args):
+        data = super().recv(*args)
+        read_at[self.fileno()] = monotonic_ns()
+        return data
+
+
+def timed_lookup(resolve):
+    def getaddrinfo(*args, **options):
+        began = monotonic_ns()
+        try:
+            return resolve(*args, **options)
+        finally:
+            made = connecting.get()
+            if made is not None:
+                made.lookup += monotonic_ns() - began
+
+    return getaddrinfo
+
+
+def encode_begins(_connection, args: tuple) -> None:
+    call = publishing.get()
+    if call is not None and is_publish(args):
+        call.encode = monotonic_ns()
+
+
+def send_begins(_connection, _args: tuple) -> Publishing | None:
+    made, call = connecting.get(), publishing.get()
+    if made is not None:
+        made.commands += 1
+        return None
+    if call is None or not call.encode:
+        return None
+    call.send = monotonic_ns()
+    return call
+
+
+def send_ends(_connection, _args: tuple, call: Publishing | None, _result) -> None:
+    if call is not None:
+        call.sent = monotonic_ns()
+        call.delayed()
+
+
+def delayed() -> None:
+    """Within a publish call."""
+    call = publishing.get()
+    if call is not None:
+        call.delayed()
+
+
+def read_ends(connection, _args: tuple, _begun, _response) -> None:
+    parsed = monotonic_ns()
+    sock = getattr(connection, "_sock", None)
+    if sock is not None:
+        connection._tickpath = (read_at.get(sock.fileno(), parsed), 0, parsed)
+    else:
+        read = getattr(connection, "_tickpath_read", parsed)
+        connection._tickpath = (read, getattr(connection, "_tickpath_resumed", 0), parsed)
+
+
+def subscribe_begins(pubsub, _args: tuple) -> None:
+    pubsub._tickpath_called = monotonic_ns()
+
+
+def get_message_ends(pubsub, _args: tuple, _begun, message) -> None:
+    if message is None:
+        pubsub._tickpath_empty = getattr(pubsub, "_tickpath_empty", 0) + 1
+
+
+def hand_over_ends(pubsub, args: tuple, _begun, message) -> None:
+    handed, response = monotonic_ns(), args[0] if args else None
+    if not isinstance(response, list) or len(response) < 3:
+        return
+    kind = response[0] if isinstance(response[0], str) else response[0].decode()
+    if kind in ("message", "pmessage", "smessage"):
+        read, turn, parsed = getattr(pubsub.connection, "_tickpath", (handed, 0, handed))
+        # A handler of the script has run by now; the message was its own when it was parsed.
+        handed = parsed if message is None else handed
+        empty = getattr(pubsub, "_tickpath_empty", 0)
+        pubsub._tickpath_empty = 0
+        add("received", [key_of(response[-2], response[-1]), read, turn, parsed, handed, empty])
+    elif kind in ("subscribe", "psubscribe", "ssubscribe"):
+        pubsub._tickpath_empty = 0
+        add("subscribed", [getattr(pubsub, "_tickpath_called", 0), handed])
+        # Whoever waits for this process sees that it is ready.
+        write()

@@ -1,0 +1,92 @@
+//! The path as people write it in Python: feed, strategy and venue over Redis, JSON both ways, redis-py throughout.
+//!
+//! ```text
+//!   feed ─publish→ Redis ─listen→ strategy ─publish→ Redis ─listen→ venue
+//!   intended                     seen   released                    arrived
+//!     ├────────── one_way ────────┤         │                          │
+//!     ├─────────────── tick_to_order ───────┤                          │
+//!     └─────────────────────── tick_to_venue ──────────────────────────┘
+//! ```
+//! No risk check and no journal: the order is only published. That is less work than our own path does.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use tickpath_clock::Calibration;
+
+use crate::python::Python;
+use crate::redis::Server;
+use crate::result::{Counts, Run};
+use crate::samples::{Samples, load};
+use crate::{Lab, LabError};
+
+/// What a process of the path is told.
+#[derive(Debug, Serialize)]
+struct Part<'a> {
+    role: &'a str,
+    port: u16,
+    name: &'a str,
+    count: u64,
+    rate: u64,
+    out: std::path::PathBuf,
+}
+
+/// So many ticks, at so many a second.
+pub fn run(
+    lab: &Lab<'_>,
+    python: &Python,
+    server: &Server,
+    rate: u64,
+    count: u64,
+    repeat: u32,
+) -> Result<Run, LabError> {
+    let seconds = count as f64 / rate as f64;
+    lab.progress.step("the path in Python over Redis", seconds + 1.0);
+    let name = format!("tickpath:{}:path", lab.name);
+    let out = |role: &str| lab.folder().join(format!("python-{role}"));
+    let spawn = |role: &'static str| {
+        let part = Part { role, port: server.port, name: &name, count, rate, out: out(role) };
+        python.spawn(role, include_str!("python/path.py"), &part)
+    };
+    let mut venue = spawn("venue")?;
+    let mut strategy = spawn("strategy")?;
+    let mut feed = spawn("feed")?;
+    feed.tell("go")?;
+    for part in [&mut feed, &mut strategy, &mut venue] {
+        let _rows: u64 = part.result(seconds * 3.0)?;
+    }
+    let arrived: BTreeMap<u64, u64> = load::<2>(&out("venue"))?.into_iter().map(|[number, at]| (number, at)).collect();
+    let ticks = load::<4>(&out("strategy"))?;
+    let mut run = Run {
+        target: "redis://".to_owned(),
+        client: "redis-py".to_owned(),
+        repeat,
+        valid: true,
+        counts: Counts {
+            sent: count,
+            received: ticks.len() as u64,
+            lost: count.saturating_sub(ticks.len() as u64),
+            ..Counts::default()
+        },
+        notes: vec!["Python on both sides of Redis: JSON, a blocking listen, no risk check and no journal".to_owned()],
+        ..Run::default()
+    };
+    run.params.set("rate_per_s", rate);
+    run.params.set("wait", "block");
+    run.software.server = Some("redis-server".to_owned());
+    run.software.server_version = Some(server.version.clone());
+    run.software.client = Some("redis-py".to_owned());
+    run.software.client_version = python.version_of("redis").map(str::to_owned);
+    run.software.runtime = Some(python.runtime.clone());
+    // All stamps are Python's, in nanoseconds.
+    let ns = Calibration::nanoseconds();
+    let hop = |samples: Vec<(u64, u64)>| Samples(samples).hop(&ns, &[]);
+    let to_venue = ticks.iter().filter_map(|&[number, intended, ..]| Some((intended, *arrived.get(&number)?)));
+    run.hops.insert("tick_to_venue".to_owned(), hop(to_venue.collect()));
+    run.hops.insert("one_way".to_owned(), hop(ticks.iter().map(|&[_, intended, seen, _]| (intended, seen)).collect()));
+    run.hops.insert(
+        "tick_to_order".to_owned(),
+        hop(ticks.iter().map(|&[_, from, _, released]| (from, released)).collect()),
+    );
+    Ok(run)
+}

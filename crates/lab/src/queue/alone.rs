@@ -1,0 +1,173 @@
+//! One side of a queue alone, for pushers and pullers in containers of their own: what it does is told in lines.
+
+use tickpath_bus::{BatchError, Connection, Delivery, PublishError, QueueConfig, ReceiveError, connect};
+use tickpath_clock::{Clock, HostClock, Wait};
+
+use super::puller::SLEEP_NS;
+use super::pusher::FULL_NS;
+use super::record::Records;
+use super::settings::check_batch;
+use super::{KIND, LEAST_BYTES, QUIET_NS, config, refuse_waiting};
+use crate::LabError;
+use crate::report::{count, figure};
+
+/// A puller ends after so long at the latest.
+const MOST_NS: i64 = 600_000_000_000;
+
+const SECOND_NS: i64 = 1_000_000_000;
+
+/// How one side alone is run.
+#[derive(Debug, Clone)]
+pub struct Alone {
+    /// The transport's URL.
+    pub target: String,
+    /// The queue, which stays.
+    pub queue: String,
+    /// Messages to push.
+    pub count: u64,
+    /// Bytes of a message.
+    pub size: usize,
+    /// Messages that are pushed together.
+    pub pipeline: usize,
+    /// Messages that are asked for at once.
+    pub pull: usize,
+    /// What becomes of a message whose puller dies; the transport's usual way if there is none.
+    pub delivery: Option<Delivery>,
+    /// How a puller waits for messages, and a pusher for room.
+    pub wait: Wait,
+    /// What the made-up records depend on.
+    pub seed: u64,
+}
+
+/// Pushes all messages; says its rate each second, and its total. Refused if messages wait in the queue already.
+pub fn push_alone(alone: &Alone, say: &mut dyn FnMut(&str)) -> Result<(), LabError> {
+    let clock = HostClock::get()?;
+    let connection = connect(&alone.target)?;
+    let config = alone.config(&*connection)?;
+    refuse_waiting(&*connection, &alone.target, &alone.queue)?;
+    let mut queue = connection.pusher(&alone.queue, &config)?;
+    let mut records = Records::new(alone.size, alone.pipeline, alone.seed);
+    let mut meter = Meter::new(clock, "pushed", say);
+    while meter.total < alone.count {
+        let batch = (alone.count - meter.total).min(alone.pipeline as u64) as usize;
+        let payloads = records.numbered(meter.total, batch);
+        match queue.push_batch(clock.ticks(), KIND, &payloads) {
+            Ok(()) => meter.count(batch as u64),
+            Err(BatchError { done, error: PublishError::Full }) => {
+                meter.count(done as u64);
+                if meter.silent_ns() > FULL_NS {
+                    let what = format!("the queue {} was full for 30 s; does a puller pull from it?", alone.queue);
+                    return Err(LabError::Failed(what));
+                }
+                alone.wait.idle();
+            }
+            Err(BatchError { done, error }) => {
+                meter.count(done as u64);
+                meter.end();
+                return Err(LabError::Failed(format!("pushing to {} failed: {error}", alone.queue)));
+            }
+        }
+    }
+    meter.end();
+    Ok(())
+}
+
+/// Pulls until nothing has come for a second after something came, ten minutes at the most; says its rate each second,
+/// and its total.
+pub fn pull_alone(alone: &Alone, say: &mut dyn FnMut(&str)) -> Result<(), LabError> {
+    let clock = HostClock::get()?;
+    let connection = connect(&alone.target)?;
+    let config = alone.config(&*connection)?;
+    let mut queue = connection.puller(&alone.queue, &config, alone.wait)?;
+    let failed = |error: ReceiveError| LabError::Failed(format!("pulling from {} failed: {error}", alone.queue));
+    let mut meter = Meter::new(clock, "pulled", say);
+    let began = clock.ticks();
+    loop {
+        let pulled = queue.pull(alone.pull, &mut |_| {}).map_err(failed)?;
+        meter.count(pulled as u64);
+        match pulled {
+            0 if meter.total > 0 && meter.silent_ns() > QUIET_NS => break,
+            0 => queue.wait(SLEEP_NS),
+            _ => queue.acknowledge().map_err(failed)?,
+        }
+        if clock.ns_between(began, clock.ticks()) > MOST_NS {
+            break;
+        }
+    }
+    if meter.total == 0 {
+        return Err(LabError::Failed(format!(
+            "nothing came in ten minutes; start a pusher with --queue {} on {}",
+            alone.queue, alone.target
+        )));
+    }
+    meter.end();
+    Ok(())
+}
+
+impl Alone {
+    fn config(&self, connection: &dyn Connection) -> Result<QueueConfig, LabError> {
+        let capabilities = connection.queue_capabilities();
+        let most = capabilities.max_payload;
+        if !(LEAST_BYTES..=most).contains(&self.size) || self.pipeline == 0 || self.pull == 0 {
+            return Err(LabError::Setting(format!(
+                "{} bytes, {} pushed and {} pulled at a time are not possible; use {LEAST_BYTES} to {most} bytes, and \
+                 at least one message",
+                self.size, self.pipeline, self.pull
+            )));
+        }
+        check_batch(self.pipeline, self.size)?;
+        config(self.delivery.unwrap_or(capabilities.deliveries[0]).name(), self.size)
+    }
+}
+
+/// Counts messages, and says how many there were: each second, and at the end.
+struct Meter<'a> {
+    clock: HostClock,
+    /// `pushed` or `pulled`.
+    done: &'static str,
+    say: &'a mut dyn FnMut(&str),
+    total: u64,
+    /// When the first messages came, and the last ones; none before.
+    ends: Option<(u64, u64)>,
+    /// Since when there was no line, and how many messages there were then.
+    line: (u64, u64),
+    started: u64,
+}
+
+impl<'a> Meter<'a> {
+    fn new(clock: HostClock, done: &'static str, say: &'a mut dyn FnMut(&str)) -> Self {
+        let now = clock.ticks();
+        Self { clock, done, say, total: 0, ends: None, line: (now, 0), started: now }
+    }
+
+    fn count(&mut self, messages: u64) {
+        let now = self.clock.ticks();
+        if messages > 0 {
+            let (first, _) = *self.ends.get_or_insert((now, now));
+            self.ends = Some((first, now));
+            self.total += messages;
+        }
+        let ns = self.clock.ns_between(self.line.0, now);
+        if ns >= SECOND_NS {
+            let new = self.total - self.line.1;
+            if new > 0 {
+                (self.say)(&format!("{} {}", self.done, figure("rate_per_s", new as f64 * 1e9 / ns as f64)));
+            }
+            self.line = (now, self.total);
+        }
+    }
+
+    /// How long there was none.
+    fn silent_ns(&self) -> i64 {
+        let last = self.ends.map_or(self.started, |(_, last)| last);
+        self.clock.ns_between(last, self.clock.ticks())
+    }
+
+    /// The total, at the rate from the first message to the last one.
+    fn end(&mut self) {
+        let ns = self.ends.map_or(0, |(first, last)| self.clock.ns_between(first, last));
+        let rate = (ns > 0).then(|| format!(", {}", figure("rate_per_s", self.total as f64 * 1e9 / ns as f64)));
+        let (total, seconds) = (count(self.total), ns as f64 / 1e9);
+        (self.say)(&format!("{} {total} messages in {seconds:.3} s{}", self.done, rate.unwrap_or_default()));
+    }
+}

@@ -1,0 +1,254 @@
+//! From what the processes wrote down to a run: the two sides of each message joined by its number.
+
+use tickpath_clock::{Calibration, Clock};
+
+use super::pusher::intended;
+use super::{Client, Settings, Told, numbers_file, puller_file, pusher_file, series, verdict};
+use crate::pubsub::drop_attribution;
+use crate::result::{Actor, Counts, Phase, Run};
+use crate::samples::{Samples, load};
+use crate::{Lab, LabError};
+
+/// What the processes wrote down, in ticks of one clock.
+pub(super) struct Rows {
+    /// Of each push: called, returned.
+    pub pushes: Vec<[u64; 2]>,
+    pub pullers: Vec<PullerRows>,
+    /// Messages of a push; the last one may have fewer.
+    pub batch: u64,
+    /// Messages of all pushes.
+    pub sent: u64,
+}
+
+/// What one puller wrote down.
+pub(super) struct PullerRows {
+    /// Of each pull that gave something: called, returned, messages.
+    pub pulls: Vec<[u64; 3]>,
+    /// The messages' numbers, in the order in which they came.
+    pub numbers: Vec<[u64; 1]>,
+}
+
+/// The run that all of it makes.
+pub(super) fn assemble(lab: &Lab<'_>, settings: &Settings, told: &Told) -> Result<Run, LabError> {
+    let calibration = &match settings.client {
+        Client::Rust => *lab.clock.calibration(),
+        // Python's stamps are nanoseconds already.
+        Client::RedisPy(_) => Calibration::nanoseconds(),
+    };
+    let rows = Rows::load(lab, settings, told.pushed.sent)?;
+    let mut joined = Joined::of(&rows, settings, told.pushed.start, calibration);
+    let mut run = Run {
+        target: settings.target.clone(),
+        client: settings.client.name().to_owned(),
+        repeat: settings.repeat,
+        phase: Phase::Steady,
+        valid: true,
+        batch: Some((settings.pipeline as u64).into()),
+        software: told.software.clone(),
+        counts: joined.counts(told),
+        ..Run::default()
+    };
+    settings.describe(&mut run.params);
+    let pushes = Samples(rows.pushes.iter().map(|&[called, returned]| (called, returned)).collect());
+    let pulls = rows.pullers.iter().flat_map(|puller| &puller.pulls);
+    let pulls = Samples(pulls.map(|&[called, returned, _]| (called, returned)).collect());
+    let mut hops = vec![("push", pushes), ("pop", pulls), ("in_queue", std::mem::take(&mut joined.in_queue))];
+    if settings.rate.is_some() {
+        hops.push(("one_way", std::mem::take(&mut joined.one_way)));
+    }
+    run.hops = hops.iter().map(|(name, samples)| ((*name).to_owned(), samples.hop(calibration, &[]))).collect();
+    // Nobody watched for the host's gaps: what it took of the tail is not known.
+    drop_attribution(&mut run);
+    figures(&mut run, &rows, calibration);
+    if told.pushed.full > 0 {
+        run.figures.insert("full_pushes".to_owned(), told.pushed.full as f64);
+    }
+    if let Some(rate) = settings.rate {
+        lateness(&mut run, &rows, told.pushed.start, rate, calibration);
+    }
+    run.actors = actors(&rows, calibration);
+    run.series = series::series(&rows, calibration);
+    verdict::judge(&mut run, settings, told, rows.last_call(), calibration);
+    Ok(run)
+}
+
+impl Rows {
+    fn load(lab: &Lab<'_>, settings: &Settings, sent: u64) -> Result<Self, LabError> {
+        let puller = |index: usize| -> Result<PullerRows, LabError> {
+            let file = puller_file(lab, index);
+            Ok(PullerRows { pulls: load::<3>(&file)?, numbers: load::<1>(&numbers_file(&file))? })
+        };
+        Ok(Self {
+            pushes: load::<2>(&pusher_file(lab))?,
+            pullers: (0..settings.pullers).map(puller).collect::<Result<Vec<_>, _>>()?,
+            batch: settings.pipeline as u64,
+            sent,
+        })
+    }
+
+    /// From the first push called to the last one returned; none if nothing was pushed.
+    pub fn pushing(&self) -> Option<(u64, u64)> {
+        Some((self.pushes.first()?[0], self.pushes.last()?[1]))
+    }
+
+    /// When the last push was called.
+    fn last_call(&self) -> Option<u64> {
+        self.pushes.last().map(|push| push[0])
+    }
+
+    /// When the last message was there; none if none came.
+    pub fn last_pop(&self) -> Option<u64> {
+        self.pullers.iter().filter_map(|puller| puller.pulls.last()).map(|pull| pull[1]).max()
+    }
+
+    /// When each push returned, and its messages.
+    pub fn pushed(&self) -> impl Iterator<Item = (u64, u64)> {
+        let messages = move |first: u64| self.batch.min(self.sent.saturating_sub(first));
+        (0..).zip(&self.pushes).map(move |(index, push)| (push[1], messages(index * self.batch)))
+    }
+
+    /// Messages that were there at a moment.
+    fn pulled_until(&self, moment: u64) -> u64 {
+        let pulls = self.pullers.iter().flat_map(|puller| &puller.pulls);
+        pulls.filter(|pull| pull[1] <= moment).map(|pull| pull[2]).sum()
+    }
+}
+
+impl PullerRows {
+    /// When each pull returned, and its messages.
+    pub fn pulled(&self) -> impl Iterator<Item = (u64, u64)> {
+        self.pulls.iter().map(|pull| (pull[1], pull[2]))
+    }
+}
+
+/// The messages, each with both of its ends.
+struct Joined {
+    in_queue: Samples,
+    one_way: Samples,
+    /// Messages that came at all.
+    distinct: u64,
+    duplicated: u64,
+    reordered: u64,
+    /// Messages that are none of this run.
+    foreign: u64,
+}
+
+impl Joined {
+    fn of(rows: &Rows, settings: &Settings, start: u64, calibration: &Calibration) -> Self {
+        let room = rows.sent as usize;
+        let mut joined = Self {
+            in_queue: Samples::with_capacity(room),
+            one_way: Samples::default(),
+            distinct: 0,
+            duplicated: 0,
+            reordered: 0,
+            foreign: 0,
+        };
+        let mut seen = vec![false; settings.count as usize];
+        for puller in &rows.pullers {
+            let mut numbers = puller.numbers.iter();
+            // One more than the highest number so far.
+            let mut next = 0;
+            for &[_, returned, messages] in &puller.pulls {
+                for &[number] in numbers.by_ref().take(messages as usize) {
+                    if !joined.first_time(number, &mut seen) {
+                        continue;
+                    }
+                    joined.reordered += u64::from(number < next);
+                    next = next.max(number + 1);
+                    if let Some(push) = rows.pushes.get((number / rows.batch) as usize) {
+                        joined.in_queue.push(push[1], returned);
+                    }
+                    if let Some(rate) = settings.rate {
+                        joined.one_way.push(intended(calibration, start, number, rate), returned);
+                    }
+                }
+            }
+        }
+        joined
+    }
+
+    #[inline]
+    fn first_time(&mut self, number: u64, seen: &mut [bool]) -> bool {
+        match seen.get_mut(number as usize) {
+            Some(seen) if !*seen => {
+                *seen = true;
+                self.distinct += 1;
+                true
+            }
+            Some(_) => {
+                self.duplicated += 1;
+                false
+            }
+            None => {
+                self.foreign += 1;
+                false
+            }
+        }
+    }
+
+    fn counts(&self, told: &Told) -> Counts {
+        Counts {
+            sent: told.pushed.sent,
+            received: self.distinct + self.duplicated,
+            lost: told.pushed.sent.saturating_sub(self.distinct + told.left),
+            duplicated: self.duplicated,
+            reordered: self.reordered,
+            left: told.left,
+            errors: self.foreign,
+        }
+    }
+}
+
+/// Rates, whether the pullers kept up, and how long they needed after the last push.
+fn figures(run: &mut Run, rows: &Rows, calibration: &Calibration) {
+    let Some((first, last_push)) = rows.pushing() else { return };
+    let mut figures = vec![("push_rate_per_s", rate_per_s(rows.sent, first, last_push, calibration))];
+    if rows.sent > 0 {
+        let pulled = rows.pulled_until(last_push).min(rows.sent);
+        figures.push(("kept_up_percent", Some(100.0 * pulled as f64 / rows.sent as f64)));
+    }
+    if let Some(last_pop) = rows.last_pop() {
+        run.throughput_per_s = rate_per_s(run.counts.received, first, last_pop, calibration);
+        run.elapsed_ns = Some(calibration.ns_between(first, last_pop).max(0) as u64);
+        figures.push(("pull_rate_per_s", run.throughput_per_s));
+        // A pull may return before the push that it answers.
+        figures.push(("drain_ns", Some(calibration.ns_between(last_push, last_pop).max(0) as f64)));
+    }
+    run.figures.extend(figures.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))));
+}
+
+/// How late the pushes were called, against the time of their last message.
+fn lateness(run: &mut Run, rows: &Rows, start: u64, rate: f64, calibration: &Calibration) {
+    let due = |index: u64| intended(calibration, start, ((index + 1) * rows.batch).min(rows.sent).max(1) - 1, rate);
+    let late = Samples((0..).zip(&rows.pushes).map(|(index, push)| (due(index), push[0])).collect());
+    let late = late.hop(calibration, &[]);
+    let figures = [("lateness_p50_ns", late.percentiles()[0]), ("lateness_p99_ns", late.percentiles()[3])];
+    run.figures.extend(figures.into_iter().filter_map(|(name, ns)| Some((name.to_owned(), ns? as f64))));
+}
+
+/// Each process, from its own first message to its last one.
+fn actors(rows: &Rows, calibration: &Calibration) -> Vec<Actor> {
+    let Some((first, last)) = rows.pushing() else { return Vec::new() };
+    let actor = |role: &str, number: usize, count: u64, rate_per_s: Option<f64>| Actor {
+        name: number.to_string(),
+        role: role.to_owned(),
+        count,
+        rate_per_s,
+    };
+    let pusher = actor("pusher", 1, rows.sent, rate_per_s(rows.sent, first, last, calibration));
+    let puller = |(number, puller): (usize, &PullerRows)| {
+        let count = puller.numbers.len() as u64;
+        let ends = puller.pulls.first().zip(puller.pulls.last());
+        // A call that waited for the first push began before it.
+        let rate = ends.and_then(|(from, to)| rate_per_s(count, from[0].max(first), to[1], calibration));
+        actor("puller", number, count, rate)
+    };
+    std::iter::once(pusher).chain((1..).zip(&rows.pullers).map(puller)).collect()
+}
+
+/// None over no time at all.
+fn rate_per_s(count: u64, from: u64, to: u64, calibration: &Calibration) -> Option<f64> {
+    let ns = calibration.ns_between(from, to);
+    (ns > 0).then(|| count as f64 * 1e9 / ns as f64)
+}

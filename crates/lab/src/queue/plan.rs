@@ -1,0 +1,69 @@
+//! How many messages fit the time, found before they are measured.
+
+use super::{Client, Settings, is_list, run};
+use crate::pubsub::is_log;
+use crate::{Lab, LabError};
+
+/// Messages that tell how fast a target is.
+const PROBE: u64 = 500;
+
+/// The number of messages for one run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Plan {
+    /// Messages.
+    pub count: u64,
+    /// Why it is not what was asked for.
+    pub note: Option<String>,
+}
+
+/// The messages of `settings`, or as many as the target takes in so many seconds if that is less. At a rate the time
+/// alone decides. Logs, and lists of Redis with our client, are known to be fast enough.
+pub fn plan(lab: &Lab<'_>, settings: &Settings, seconds: f64) -> Result<Plan, LabError> {
+    if let Some(rate) = settings.rate {
+        let timed = (rate * seconds) as u64;
+        return Ok(Plan { count: timed.clamp(1, settings.count.max(1)), note: None });
+    }
+    if is_log(&settings.target) || (settings.client == Client::Rust && is_list(&settings.target)) {
+        return Ok(Plan { count: settings.count, note: None });
+    }
+    let mut probe = Vec::new();
+    run(lab, &Settings { count: PROBE.min(settings.count), ..settings.clone() }, &mut probe)?;
+    let reached = probe.first().and_then(|run| run.throughput_per_s);
+    Ok(fit(settings.count, reached.unwrap_or(f64::INFINITY), seconds))
+}
+
+fn fit(asked: u64, reached: f64, seconds: f64) -> Plan {
+    let count = round_down(reached * seconds).max(PROBE).min(asked);
+    let note = (count < asked).then(|| {
+        format!("{count} messages instead of {asked}, for about {seconds} s: this target takes {reached:.0} a second")
+    });
+    Plan { count, note }
+}
+
+/// Two significant digits.
+fn round_down(count: f64) -> u64 {
+    let step = 10f64.powf(count.log10().floor() - 1.0).max(1.0);
+    // An infinite count is as many as there are.
+    if count.is_finite() { ((count / step).floor() * step) as u64 } else { u64::MAX }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fast_target_gets_all_and_a_slow_one_less_with_a_note() {
+        for (reached, count) in [
+            (1e6, 200_000),
+            (50_000.0, 200_000),
+            (12_345.0, 49_000),
+            (200.0, 800),
+            (1.0, 500),
+            (f64::INFINITY, 200_000),
+        ] {
+            let plan = fit(200_000, reached, 4.0);
+            assert_eq!((plan.count, plan.note.is_some()), (count, count < 200_000), "{reached} a second");
+        }
+        assert_eq!(fit(100, 1.0, 4.0).count, 100);
+    }
+}

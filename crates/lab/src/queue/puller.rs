@@ -1,0 +1,154 @@
+//! A puller's process.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+use tickpath_bus::{Puller, ReceiveError, connect};
+use tickpath_clock::{Clock, HostClock, Wait};
+
+use super::{PATIENCE_NS, Pulled, QUIET_NS, config, numbers_file, record};
+use crate::LabError;
+use crate::child::Parent;
+use crate::role::Thread;
+use crate::samples::{save, touched_rows};
+
+/// How long a puller sleeps that is not woken.
+pub(super) const SLEEP_NS: u64 = 10_000_000;
+
+/// See [`crate::role::Role::QueuePuller`].
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct QueuePullerRole {
+    /// The transport's URL.
+    pub target: String,
+    /// The queue.
+    pub queue: String,
+    /// `at-most-once` or `at-least-once`.
+    pub delivery: String,
+    /// Bytes of a message.
+    pub size: usize,
+    /// Messages that it asks for at once.
+    pub limit: usize,
+    /// Messages that will come to it; none if others may get them.
+    pub share: Option<u64>,
+    /// Messages to have room for; there may be more.
+    pub expected: u64,
+    /// Where it runs.
+    pub thread: Thread,
+    /// Where its calls go: of each that gave something when it began and returned, and how many messages it gave.
+    /// Their numbers go beside it.
+    pub out: PathBuf,
+}
+
+/// A puller's life. Its queue stays open until the parent wants it to stop.
+pub(crate) fn puller(role: &QueuePullerRole, parent: &Parent) -> Result<(), LabError> {
+    let clock = HostClock::get()?;
+    let wait = role.thread.wait()?;
+    let connection = connect(&role.target)?;
+    let mut queue = connection.puller(&role.queue, &config(&role.delivery, role.size)?, wait)?;
+    role.thread.settle()?;
+    let mut pulling = Pulling {
+        calls: touched_rows(role.expected.div_ceil(role.limit as u64) as usize),
+        numbers: touched_rows(role.expected as usize),
+        redelivered: 0,
+    };
+    parent.ready();
+    if parent.hear().is_none() {
+        return Ok(());
+    }
+    let failed = pulling.all(role, &clock, wait, queue.as_mut(), parent).err().map(|error| error.to_string());
+    save(&role.out, &pulling.calls)?;
+    save(&numbers_file(&role.out), &pulling.numbers)?;
+    parent.result(&Pulled { redelivered: pulling.redelivered, failed });
+    while parent.hear().is_some() {}
+    drop(queue);
+    parent.result(&());
+    Ok(())
+}
+
+/// What a puller writes down.
+struct Pulling {
+    /// Of each pull that gave something: called, returned, messages.
+    calls: Vec<[u64; 3]>,
+    numbers: Vec<[u64; 1]>,
+    redelivered: u64,
+}
+
+impl Pulling {
+    /// Pulls until its share is there, or nothing more comes after the pusher has ended.
+    fn all(
+        &mut self,
+        role: &QueuePullerRole,
+        clock: &HostClock,
+        wait: Wait,
+        queue: &mut dyn Puller,
+        parent: &Parent,
+    ) -> Result<(), LabError> {
+        let share = role.share.unwrap_or(u64::MAX);
+        let mut quiet = Quiet::new(clock, if role.share.is_some() { PATIENCE_NS } else { QUIET_NS });
+        let mut turns = 0u32;
+        while self.fresh() < share {
+            let called = clock.ticks();
+            let messages = self.pull(queue, role.limit)?;
+            if messages > 0 {
+                self.calls.push([called, clock.ticks(), messages as u64]);
+                queue.acknowledge().map_err(|error| failed("acknowledging", &error))?;
+                quiet.ends();
+                continue;
+            }
+            queue.wait(SLEEP_NS);
+            turns = turns.wrapping_add(1);
+            if (turns.is_multiple_of(1 << 14) || wait == Wait::Block) && quiet.is_over(parent) {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn pull(&mut self, queue: &mut dyn Puller, limit: usize) -> Result<usize, LabError> {
+        let Self { numbers, redelivered, .. } = self;
+        let pulled = queue.pull(limit, &mut |pulled| {
+            numbers.push([record::number(pulled.message.payload)]);
+            *redelivered += u64::from(pulled.redelivered);
+        });
+        pulled.map_err(|error| failed("pulling", &error))
+    }
+
+    /// Messages that came for the first time, as far as they are marked.
+    fn fresh(&self) -> u64 {
+        self.numbers.len() as u64 - self.redelivered
+    }
+}
+
+/// When to stop waiting: a while after the pusher has ended and the last message came.
+struct Quiet<'a> {
+    clock: &'a HostClock,
+    patience_ns: i64,
+    pusher_ended: bool,
+    since: Option<u64>,
+}
+
+impl<'a> Quiet<'a> {
+    fn new(clock: &'a HostClock, patience_ns: i64) -> Self {
+        Self { clock, patience_ns, pusher_ended: false, since: None }
+    }
+
+    #[inline]
+    fn ends(&mut self) {
+        self.since = None;
+    }
+
+    #[cold]
+    fn is_over(&mut self, parent: &Parent) -> bool {
+        let now = self.clock.ticks();
+        self.pusher_ended |= parent.has_spoken();
+        if !self.pusher_ended {
+            return false;
+        }
+        self.clock.ns_between(*self.since.get_or_insert(now), now) > self.patience_ns
+    }
+}
+
+fn failed(what: &str, error: &ReceiveError) -> LabError {
+    LabError::Failed(format!("{what} failed: {error}"))
+}

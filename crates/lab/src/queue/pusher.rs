@@ -1,0 +1,177 @@
+//! The pusher's process.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use serde::{Deserialize, Serialize};
+use tickpath_bus::{BatchError, PublishError, Pusher, connect};
+use tickpath_clock::{Calibration, Clock, HostClock, Lateness, Pacer, Wait};
+
+use super::record::Records;
+use super::{KIND, Pushed, config};
+use crate::LabError;
+use crate::child::Parent;
+use crate::role::Thread;
+use crate::samples::{save, touched_rows};
+
+/// Between the word to go and the first message's time.
+const RUN_UP_NS: u64 = 1_000_000;
+
+/// How long a queue may stay full.
+pub(super) const FULL_NS: i64 = 30_000_000_000;
+
+/// See [`crate::role::Role::QueuePusher`].
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct QueuePusherRole {
+    /// The transport's URL.
+    pub target: String,
+    /// The queues; each push goes to the next one.
+    pub queues: Vec<String>,
+    /// `at-most-once` or `at-least-once`.
+    pub delivery: String,
+    /// Bytes of a message.
+    pub size: usize,
+    /// Messages.
+    pub count: u64,
+    /// Messages a second; as fast as it goes if there is none.
+    pub rate: Option<f64>,
+    /// Messages that are pushed together.
+    pub batch: usize,
+    /// What the made-up records depend on.
+    pub seed: u64,
+    /// Where it runs.
+    pub thread: Thread,
+    /// Where its calls go: when each began and returned.
+    pub out: PathBuf,
+}
+
+/// The pusher's life. Its queues stay open until the parent wants it to stop.
+pub(crate) fn pusher(role: &QueuePusherRole, parent: &Parent) -> Result<(), LabError> {
+    let clock = HostClock::get()?;
+    let connection = connect(&role.target)?;
+    let config = config(&role.delivery, role.size)?;
+    let open = |queue: &String| connection.pusher(queue, &config);
+    let mut queues = role.queues.iter().map(open).collect::<Result<Vec<_>, _>>()?;
+    role.thread.settle()?;
+    let mut pushing = Pushing {
+        role,
+        clock,
+        wait: role.thread.wait()?,
+        stop: parent.stop_flag(),
+        calls: touched_rows(role.count.div_ceil(role.batch as u64) as usize),
+        start: 0,
+        sent: 0,
+        full: 0,
+        lateness: Lateness::default(),
+    };
+    parent.ready();
+    if parent.hear().is_none() {
+        return Ok(());
+    }
+    pushing.start = clock.ticks() + clock.calibration().ticks_of_ns(RUN_UP_NS);
+    let failed = pushing.all(&mut queues).err().map(|error| error.to_string());
+    save(&role.out, &pushing.calls)?;
+    parent.result(&pushing.told(failed));
+    while parent.hear().is_some() {}
+    drop(queues);
+    parent.result(&());
+    Ok(())
+}
+
+/// When a message is to be pushed, in ticks.
+pub(super) fn intended(calibration: &Calibration, start: u64, number: u64, rate: f64) -> u64 {
+    start + calibration.ticks_of_ns((number as f64 * 1e9 / rate) as u64)
+}
+
+struct Pushing<'a> {
+    role: &'a QueuePusherRole,
+    clock: HostClock,
+    wait: Wait,
+    stop: Arc<AtomicBool>,
+    /// Of each push: called, returned.
+    calls: Vec<[u64; 2]>,
+    /// The intended time of message 0.
+    start: u64,
+    sent: u64,
+    full: u64,
+    lateness: Lateness,
+}
+
+impl Pushing<'_> {
+    fn all(&mut self, queues: &mut [Box<dyn Pusher>]) -> Result<(), LabError> {
+        let role = self.role;
+        let mut records = Records::new(role.size, role.batch, role.seed);
+        let pacer = Pacer::new(self.clock, self.wait);
+        let mut turns = (0..queues.len()).cycle();
+        while self.sent < role.count {
+            let batch = (role.count - self.sent).min(role.batch as u64);
+            let payloads = records.numbered(self.sent, batch as usize);
+            if let Some(rate) = role.rate {
+                self.keep_time(&pacer, rate, batch);
+            }
+            let turn = turns.next().expect("a pusher has a queue");
+            let called = self.clock.ticks();
+            self.push(queues[turn].as_mut(), called, &payloads)?;
+            self.calls.push([called, self.clock.ticks()]);
+        }
+        Ok(())
+    }
+
+    /// Waits for the time of the batch's last message: until then it is not all there.
+    fn keep_time(&mut self, pacer: &Pacer<HostClock>, rate: f64, batch: u64) {
+        let due = intended(self.clock.calibration(), self.start, self.sent + batch - 1, rate);
+        let actual = pacer.until(due);
+        let late_ns = if pacer.was_held_up(due) { 0 } else { self.clock.ns_between(due, actual).max(0) as u64 };
+        let interval_ns = batch as f64 * 1e9 / rate;
+        self.lateness.count(late_ns, interval_ns.max(10_000.0) as u64);
+    }
+
+    /// Pushes some messages, the rest of them again while the queue is full.
+    fn push(&mut self, queue: &mut dyn Pusher, stamp: u64, payloads: &[&[u8]]) -> Result<(), LabError> {
+        let mut rest = payloads;
+        let mut full_since = None;
+        loop {
+            let pushed = match rest {
+                [one] => queue.push(stamp, KIND, one).map_err(|error| BatchError { done: 0, error }),
+                several => queue.push_batch(stamp, KIND, several),
+            };
+            let done = pushed.as_ref().map_or_else(|error| error.done, |_| rest.len());
+            self.sent += done as u64;
+            rest = &rest[done..];
+            match pushed {
+                Ok(()) => return Ok(()),
+                Err(BatchError { error: PublishError::Full, .. }) => self.wait_for_room(&mut full_since)?,
+                Err(BatchError { error, .. }) => return Err(LabError::Failed(format!("pushing failed: {error}"))),
+            }
+        }
+    }
+
+    fn wait_for_room(&mut self, since: &mut Option<u64>) -> Result<(), LabError> {
+        let now = self.clock.ticks();
+        if since.is_none() {
+            self.full += 1;
+        }
+        if self.clock.ns_between(*since.get_or_insert(now), now) > FULL_NS {
+            return Err(LabError::Failed(
+                "the queue was full for 30 s; look whether its pullers still pull".to_owned(),
+            ));
+        }
+        if self.stop.load(Ordering::Relaxed) {
+            return Err(LabError::Failed("the bench was stopped".to_owned()));
+        }
+        self.wait.idle();
+        Ok(())
+    }
+
+    fn told(&self, failed: Option<String>) -> Pushed {
+        Pushed {
+            sent: self.sent,
+            full: self.full,
+            start: self.start,
+            late_share: self.lateness.share(),
+            failed,
+            server_version: None,
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! The same two processes with redis-py: scripts as people write them, and as the published experiment has them.
+
+use std::path::Path;
+
+use serde::Serialize;
+
+use super::{Ends, PATIENCE_NS, QUIET_NS, RedisPy, Settings, numbers_file, puller_file, pusher_file};
+use crate::python::Python;
+use crate::result::Software;
+use crate::{Lab, LabError};
+
+const PUSHER: &str = include_str!("../python/queue_pusher.py");
+const PULLER: &str = include_str!("../python/queue_puller.py");
+
+/// What the pusher's script is told.
+#[derive(Serialize)]
+struct PusherSettings<'a> {
+    url: &'a str,
+    queues: &'a [String],
+    size: usize,
+    count: u64,
+    rate: Option<f64>,
+    batch: usize,
+    variant: &'static str,
+    transaction: bool,
+    seed: u64,
+    cpu: usize,
+    out: &'a Path,
+}
+
+/// What a puller's script is told.
+#[derive(Serialize)]
+struct PullerSettings<'a> {
+    url: &'a str,
+    queue: &'a str,
+    limit: usize,
+    variant: &'static str,
+    share: Option<u64>,
+    patience_ns: i64,
+    cpu: usize,
+    out: &'a Path,
+    numbers: &'a Path,
+}
+
+/// Starts both.
+pub(super) fn spawn(
+    lab: &Lab<'_>,
+    settings: &Settings,
+    variants: RedisPy,
+    queues: &[String],
+) -> Result<Ends, LabError> {
+    let python = Python::prepare(lab.progress)?;
+    let url = url(&settings.target);
+    let out = pusher_file(lab);
+    let pusher = PusherSettings {
+        url: &url,
+        queues,
+        size: settings.size,
+        count: settings.count,
+        rate: settings.rate,
+        batch: settings.pipeline,
+        variant: variants.push.name(),
+        transaction: variants.transaction,
+        seed: settings.seed,
+        cpu: settings.cpus[0],
+        out: &out,
+    };
+    let puller = |index: usize| {
+        let out = puller_file(lab, index);
+        let numbers = numbers_file(&out);
+        let share = settings.share(index);
+        let told = PullerSettings {
+            url: &url,
+            queue: &queues[settings.queue_of(index)],
+            limit: settings.pull,
+            variant: variants.pull.name(),
+            share,
+            patience_ns: if share.is_some() { PATIENCE_NS } else { QUIET_NS },
+            cpu: settings.cpu_of(index),
+            out: &out,
+            numbers: &numbers,
+        };
+        python.spawn("puller", PULLER, &told)
+    };
+    let software = Software {
+        server: Some("redis".to_owned()),
+        client: Some("redis-py".to_owned()),
+        client_version: python.version_of("redis").map(str::to_owned),
+        runtime: Some(python.runtime.clone()),
+        ..Software::default()
+    };
+    let pusher = python.spawn("pusher", PUSHER, &pusher)?;
+    let pullers = (0..settings.pullers).map(puller).collect::<Result<Vec<_>, _>>()?;
+    Ok(Ends { pusher, pullers, software })
+}
+
+/// A target as redis-py names it.
+fn url(target: &str) -> String {
+    match target.strip_prefix("redis+unix://") {
+        Some(path) => format!("unix://{path}"),
+        None => target.to_owned(),
+    }
+}

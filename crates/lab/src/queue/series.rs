@@ -1,0 +1,110 @@
+//! Rates of each process and the backlog, over the time of the run.
+
+use tickpath_clock::Calibration;
+
+use super::join::Rows;
+use crate::result::Series;
+
+/// From one value to the next.
+const STEP_NS: u64 = 100_000_000;
+
+/// A value for each tenth of a second from the first push to the last pop: the rate of each process within it, and the
+/// messages in the queues at its end.
+pub(super) fn series(rows: &Rows, calibration: &Calibration) -> Vec<Series> {
+    let Some((first, last_push)) = rows.pushing() else { return Vec::new() };
+    let end = rows.last_pop().map_or(last_push, |pop| pop.max(last_push));
+    let Some(steps) = Steps::new(first, end, calibration) else { return Vec::new() };
+    let pushed = steps.counts(rows.pushed());
+    let pulled: Vec<Vec<u64>> = rows.pullers.iter().map(|puller| steps.counts(puller.pulled())).collect();
+    let mut series = vec![steps.series("pusher_rate_per_s".to_owned(), steps.rates(&pushed))];
+    for (number, pulled) in (1..).zip(&pulled) {
+        series.push(steps.series(format!("puller{number}_rate_per_s"), steps.rates(pulled)));
+    }
+    series.push(steps.series("backlog".to_owned(), backlog(&pushed, &pulled)));
+    series
+}
+
+/// The run cut into steps. The last one takes the rest, so that it is neither shorter than half a step nor longer than
+/// one and a half, unless the whole run is.
+struct Steps<'a> {
+    calibration: &'a Calibration,
+    /// In ticks.
+    first: u64,
+    /// When each ends, from the first.
+    ends_ns: Vec<u64>,
+}
+
+impl<'a> Steps<'a> {
+    /// None if the run took no time.
+    fn new(first: u64, end: u64, calibration: &'a Calibration) -> Option<Self> {
+        let elapsed_ns = u64::try_from(calibration.ns_between(first, end)).ok().filter(|ns| *ns > 0)?;
+        let count = ((elapsed_ns + STEP_NS / 2) / STEP_NS).max(1);
+        let mut ends_ns: Vec<u64> = (1..=count).map(|step| step * STEP_NS).collect();
+        ends_ns[count as usize - 1] = elapsed_ns;
+        Some(Self { calibration, first, ends_ns })
+    }
+
+    /// The messages of each step.
+    fn counts(&self, messages: impl Iterator<Item = (u64, u64)>) -> Vec<u64> {
+        let mut counts = vec![0; self.ends_ns.len()];
+        let last = counts.len() - 1;
+        for (moment, count) in messages {
+            let step = self.calibration.ns_between(self.first, moment).max(0) as u64 / STEP_NS;
+            counts[(step as usize).min(last)] += count;
+        }
+        counts
+    }
+
+    /// Messages a second.
+    fn rates(&self, counts: &[u64]) -> Vec<f64> {
+        let begins = std::iter::once(&0).chain(&self.ends_ns);
+        let lengths = begins.zip(&self.ends_ns).map(|(begin, end)| end - begin);
+        counts.iter().zip(lengths).map(|(count, ns)| *count as f64 * 1e9 / ns as f64).collect()
+    }
+
+    fn series(&self, name: String, value: Vec<f64>) -> Series {
+        Series { name, t_ns: self.ends_ns.clone(), value }
+    }
+}
+
+/// What was pushed and not pulled yet, at the end of each step.
+fn backlog(pushed: &[u64], pulled: &[Vec<u64>]) -> Vec<f64> {
+    let (mut came, mut went) = (0u64, 0u64);
+    let step = |(index, count): (usize, &u64)| {
+        came += count;
+        went += pulled.iter().map(|puller| puller[index]).sum::<u64>();
+        came.saturating_sub(went) as f64
+    };
+    pushed.iter().enumerate().map(step).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::queue::join::PullerRows;
+
+    /// So many messages a millisecond pushed one by one, each pulled after a while; one tick is a nanosecond.
+    fn rows(count: u64, after_ns: u64) -> Rows {
+        let pushes: Vec<[u64; 2]> = (0..count).map(|n| [n * 1_000_000, n * 1_000_000 + 500]).collect();
+        let pulls = pushes.iter().map(|push| [push[1], push[1] + after_ns, 1]).collect();
+        let numbers = (0..count).map(|number| [number]).collect();
+        Rows { pushes, pullers: vec![PullerRows { pulls, numbers }], batch: 1, sent: count }
+    }
+
+    /// Every message is in one step, whatever the length of the run, and none is left at the end.
+    #[test]
+    fn series_hold_every_message() {
+        for (count, after_ns) in [(1, 1), (10, 100), (149, 1), (151, 1), (1_000, 1), (1_000, 450_000_000)] {
+            let series = series(&rows(count, after_ns), &Calibration::nanoseconds());
+            let names: Vec<&str> = series.iter().map(|series| series.name.as_str()).collect();
+            assert_eq!(names, ["pusher_rate_per_s", "puller1_rate_per_s", "backlog"]);
+            for rates in &series[..2] {
+                let begins = std::iter::once(&0).chain(&rates.t_ns);
+                let lengths = begins.zip(&rates.t_ns).map(|(begin, end)| (end - begin) as f64 / 1e9);
+                let messages: f64 = rates.value.iter().zip(lengths).map(|(rate, seconds)| rate * seconds).sum();
+                assert_eq!(messages.round() as u64, count, "{} of {count} messages", rates.name);
+            }
+            assert_eq!(series[2].value.last(), Some(&0.0), "{count} messages, {after_ns} ns");
+        }
+    }
+}

@@ -1,0 +1,372 @@
+//! How `queue` is run, and which settings make no run.
+
+use tickpath_bus::{Connection, Delivery};
+use tickpath_clock::Wait;
+
+use super::LEAST_BYTES;
+use crate::LabError;
+use crate::pubsub::is_log;
+use crate::result::Params;
+use crate::targets::short_name;
+
+/// What is pushed together may take so much memory.
+const MOST_BATCH_BYTES: usize = 256 << 20;
+
+/// How `queue` is run.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// The transport's URL.
+    pub target: String,
+    /// Whose code pushes and pulls.
+    pub client: Client,
+    /// Messages.
+    pub count: u64,
+    /// Bytes of a message.
+    pub size: usize,
+    /// Pullers, each a process.
+    pub pullers: usize,
+    /// Messages that are pushed together.
+    pub pipeline: usize,
+    /// Messages that a puller asks for at once.
+    pub pull: usize,
+    /// Whether the pullers share a queue.
+    pub keys: Keys,
+    /// What becomes of a message whose puller dies; the transport's usual way if there is none.
+    pub delivery: Option<Delivery>,
+    /// Messages a second; as fast as it goes if there is none.
+    pub rate: Option<f64>,
+    /// How pullers wait for messages, and the pusher for a message's time or for room.
+    pub wait: Wait,
+    /// What the made-up records depend on.
+    pub seed: u64,
+    /// The pusher's CPU, then those that the pullers share.
+    pub cpus: Vec<usize>,
+    /// Which repetition this is.
+    pub repeat: u32,
+}
+
+/// Whether pullers share a queue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Keys {
+    /// A queue each; the pusher goes round them.
+    Each,
+    /// One for all.
+    Shared,
+}
+
+/// Whose code pushes and pulls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Client {
+    /// Ours, over the bus.
+    Rust,
+    /// Python's redis-py, over Redis lists.
+    RedisPy(RedisPy),
+}
+
+/// How redis-py is used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RedisPy {
+    /// What a push is.
+    pub push: PushVariant,
+    /// What a pull is.
+    pub pull: PullVariant,
+    /// Whether a pipeline is a transaction, as redis-py makes it unless it is told not to.
+    pub transaction: bool,
+}
+
+/// What a push of redis-py is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PushVariant {
+    /// LPUSH.
+    Push,
+    /// LPUSH, then LTRIM to a length that loses nothing.
+    PushLtrim,
+}
+
+/// What a pull of redis-py is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PullVariant {
+    /// BRPOP, then a GET: two round trips for each message.
+    Published,
+    /// BRPOP.
+    Brpop,
+    /// RPOP with a count, and BRPOP where there is nothing.
+    Count,
+}
+
+impl Keys {
+    /// Both.
+    pub const ALL: [Self; 2] = [Self::Each, Self::Shared];
+
+    /// The word on the command line.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Each => "each",
+            Self::Shared => "shared",
+        }
+    }
+}
+
+impl Client {
+    /// The word on the command line and in results.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Rust => "rust",
+            Self::RedisPy(_) => "redis-py",
+        }
+    }
+}
+
+impl PushVariant {
+    /// Both.
+    pub const ALL: [Self; 2] = [Self::Push, Self::PushLtrim];
+
+    /// The word on the command line.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Push => "push",
+            Self::PushLtrim => "push-ltrim",
+        }
+    }
+}
+
+impl PullVariant {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Published, Self::Brpop, Self::Count];
+
+    /// The word on the command line.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Published => "published",
+            Self::Brpop => "brpop",
+            Self::Count => "count",
+        }
+    }
+
+    /// Whether it can pull so many at once.
+    pub const fn takes(self, limit: usize) -> bool {
+        limit == 1 || matches!(self, Self::Count)
+    }
+}
+
+/// Whether a target's queues are Redis lists.
+pub fn is_list(target: &str) -> bool {
+    matches!(short_name(target).as_str(), "redis" | "redis-unix")
+}
+
+impl Settings {
+    /// With the transport's usual delivery where none is named; refused if they make no run.
+    pub(super) fn resolved(&self, connection: &dyn Connection) -> Result<Self, LabError> {
+        let capabilities = connection.queue_capabilities();
+        self.check_numbers(capabilities.max_payload)?;
+        self.check_cpus()?;
+        let possible: &[Delivery] = match self.client {
+            Client::Rust => capabilities.deliveries,
+            Client::RedisPy(variants) => {
+                self.check_python(variants)?;
+                // Its pops take a message out of the list.
+                &[Delivery::AtMostOnce]
+            }
+        };
+        let delivery = self.delivery.unwrap_or(possible[0]);
+        if !possible.contains(&delivery) {
+            return Err(LabError::Setting(format!(
+                "{} over {} cannot deliver {delivery}; use --delivery {}, or leave it out",
+                self.client.name(),
+                self.target,
+                possible[0]
+            )));
+        }
+        Ok(Self { delivery: Some(delivery), ..self.clone() })
+    }
+
+    /// The delivery of settings that are resolved.
+    pub(super) fn usual_delivery(&self) -> Delivery {
+        self.delivery.expect("resolved")
+    }
+
+    /// How many queues there are.
+    pub(super) fn queues(&self) -> usize {
+        match self.keys {
+            Keys::Each => self.pullers,
+            Keys::Shared => 1,
+        }
+    }
+
+    /// Which of them a puller pulls from.
+    pub(super) fn queue_of(&self, puller: usize) -> usize {
+        puller % self.queues()
+    }
+
+    /// The CPU of a puller.
+    pub(super) fn cpu_of(&self, puller: usize) -> usize {
+        self.cpus[1 + puller % (self.cpus.len() - 1)]
+    }
+
+    /// How many messages a puller is to get; none if that is decided while it runs.
+    pub(super) fn share(&self, puller: usize) -> Option<u64> {
+        if self.pullers == 1 {
+            return Some(self.count);
+        }
+        if self.keys == Keys::Shared {
+            return None;
+        }
+        // Our pusher goes round the queues with each batch, redis-py's with each message of a pipeline.
+        let together = match self.client {
+            Client::Rust => self.pipeline as u64,
+            Client::RedisPy(_) => 1,
+        };
+        let (puller, pullers) = (puller as u64, self.pullers as u64);
+        let (batches, rest) = (self.count / together, self.count % together);
+        let full = batches / pullers + u64::from(puller < batches % pullers);
+        Some(full * together + if puller == batches % pullers { rest } else { 0 })
+    }
+
+    /// About how many messages a puller gets.
+    pub(super) fn expected(&self, puller: usize) -> u64 {
+        self.share(puller).unwrap_or(self.count.div_ceil(self.pullers as u64))
+    }
+
+    /// About how long a run takes, for those who look on.
+    pub(super) fn guess_seconds(&self) -> f64 {
+        let fastest = if is_log(&self.target) { 1.0 } else { 5.0 };
+        self.rate.map_or(fastest, |rate| self.count as f64 / rate)
+    }
+
+    /// After so long something hangs that should have given up by itself.
+    pub(super) fn bound_seconds(&self) -> f64 {
+        let message = if is_log(&self.target) { 1e-5 } else { 1e-2 };
+        let paced = self.rate.map_or(0.0, |rate| self.count as f64 / rate);
+        2.0 * paced + self.count as f64 * (message + self.size as f64 * 1e-8)
+    }
+
+    /// As a result has them.
+    pub(super) fn describe(&self, params: &mut Params) {
+        params.set("size_bytes", self.size as u64);
+        params.set("count", self.count);
+        params.set("pullers", self.pullers as u64);
+        params.set("pull", self.pull as u64);
+        params.set("keys", self.keys.name());
+        params.set("delivery", self.usual_delivery().name());
+        params.set("seed", self.seed);
+        let used = self.cpus.len().min(1 + self.pullers);
+        params.set("cpus", self.cpus[..used].to_vec());
+        match self.rate {
+            Some(rate) => params.set("rate_per_s", rate),
+            None => params.set("rate_per_s", "max"),
+        }
+        match self.client {
+            Client::Rust => {
+                params.set("wait", self.wait.name());
+                params.set("encoding", "JSON, made before; the number is put in before the push begins");
+            }
+            Client::RedisPy(variants) => {
+                params.set("push_variant", variants.push.name());
+                params.set("pull_variant", variants.pull.name());
+                params.set("transaction", variants.transaction);
+                params.set("encoding", "JSON, made within the push");
+            }
+        }
+    }
+
+    fn check_numbers(&self, max_payload: usize) -> Result<(), LabError> {
+        let wrong = |what: String| Err(LabError::Setting(what));
+        if !(LEAST_BYTES..=max_payload).contains(&self.size) {
+            return wrong(format!(
+                "a size of {} bytes is not possible over {}; use {LEAST_BYTES} to {max_payload}",
+                self.size, self.target
+            ));
+        }
+        let counts = [self.count, self.pullers as u64, self.pipeline as u64, self.pull as u64];
+        if counts.contains(&0) || self.pullers > 256 {
+            return wrong("counts, pullers, pipelines and pulls start at 1; pullers end at 256".to_owned());
+        }
+        check_batch(self.pipeline, self.size)?;
+        if self.rate.is_some_and(|rate| !(rate > 0.0 && rate <= 1e8)) {
+            return wrong("--rate takes a number above 0, up to 100000000, or max".to_owned());
+        }
+        Ok(())
+    }
+
+    fn check_cpus(&self) -> Result<(), LabError> {
+        if self.cpus.len() < 2 {
+            return Err(LabError::Setting("a queue needs two CPUs, which may be the same: --cpus 0,0".to_owned()));
+        }
+        let mut used = vec![self.cpus[0]];
+        for cpu in (0..self.pullers).map(|puller| self.cpu_of(puller)) {
+            if self.wait == Wait::Busy && used.contains(&cpu) {
+                return Err(LabError::Setting(format!(
+                    "two processes would both spin on CPU {cpu}; name more with --cpus, or use --wait yield or block"
+                )));
+            }
+            used.push(cpu);
+        }
+        Ok(())
+    }
+
+    fn check_python(&self, variants: RedisPy) -> Result<(), LabError> {
+        if !is_list(&self.target) {
+            return Err(LabError::Setting(format!(
+                "{} has no Redis lists, which redis-py needs here; use --target redis://HOST:PORT, or --client rust",
+                self.target
+            )));
+        }
+        if !variants.pull.takes(self.pull) {
+            return Err(LabError::Setting(format!(
+                "--pull-variant {} pulls one at a time; use --pull 1, or --pull-variant count",
+                variants.pull.name()
+            )));
+        }
+        Ok(())
+    }
+}
+
+/// Refuses batches that would fill the memory.
+pub(super) fn check_batch(messages: usize, size: usize) -> Result<(), LabError> {
+    match messages.checked_mul(size) {
+        Some(bytes) if bytes <= MOST_BATCH_BYTES => Ok(()),
+        _ => Err(LabError::Setting(format!(
+            "{messages} messages of {size} bytes at a time are too many; use at most {} of this size",
+            MOST_BATCH_BYTES / size
+        ))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Deals messages as the pushers do, and holds each puller's share against it.
+    fn check(client: Client, together: u64) {
+        for (count, pullers, pipeline) in [(1, 2, 1), (7, 3, 1), (100, 5, 7), (1_000, 5, 100), (999, 4, 1_000)] {
+            let settings = Settings {
+                target: String::new(),
+                client,
+                count,
+                size: LEAST_BYTES,
+                pullers,
+                pipeline,
+                pull: 1,
+                keys: Keys::Each,
+                delivery: None,
+                rate: None,
+                wait: Wait::Block,
+                seed: 1,
+                cpus: vec![0, 1],
+                repeat: 1,
+            };
+            let together = if together == 0 { pipeline as u64 } else { together };
+            let mut dealt = vec![0u64; pullers];
+            (0..count).for_each(|number| dealt[(number / together) as usize % pullers] += 1);
+            let shares: Vec<u64> = (0..pullers).filter_map(|puller| settings.share(puller)).collect();
+            assert_eq!(shares, dealt, "{count} messages, {pullers} pullers, {pipeline} together");
+        }
+    }
+
+    #[test]
+    fn each_puller_knows_its_share() {
+        check(Client::Rust, 0);
+        let variants = RedisPy { push: PushVariant::Push, pull: PullVariant::Brpop, transaction: false };
+        check(Client::RedisPy(variants), 1);
+    }
+}

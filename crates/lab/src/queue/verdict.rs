@@ -1,0 +1,123 @@
+//! Whether a run kept the rules, and whether its pullers kept up.
+
+use tickpath_bus::Delivery;
+use tickpath_clock::Calibration;
+
+use super::{Client, PullVariant, Settings, Told};
+use crate::report::{count, figure};
+use crate::result::Run;
+
+/// Pullers keep up that have pulled so much of what is pushed by the end of the pushing.
+const KEPT_UP: f64 = 0.95;
+
+/// What one pull of many is asked for.
+const MANY: u64 = 100;
+
+/// Whether the pullers of a run kept up with the pusher, in a sentence with the remedy; none of other runs.
+pub fn keeps_up(run: &Run) -> Option<String> {
+    let pushed = *run.figures.get("push_rate_per_s")?;
+    let share = run.figures.get("kept_up_percent")? / 100.0;
+    let number = |name: &str| run.params.0.get(name)?.as_u64();
+    let (pullers, pull) = (number("pullers")?, number("pull")?);
+    let (who, keep, fall, it) = match pullers {
+        1 => ("one puller".to_owned(), "keeps", "falls", "it"),
+        many => (format!("{many} pullers"), "keep", "fall", "they"),
+    };
+    if share >= KEPT_UP {
+        let held_up = run.figures.get("full_pushes").map(|pushes| {
+            format!(", and the pusher was held up: {} pushes found the queue full", count(*pushes as u64))
+        });
+        return Some(format!("{who} {keep} up: {share:.2} of the pushed rate{}", held_up.unwrap_or_default()));
+    }
+    let rate = |value: f64| figure("rate_per_s", value);
+    let by_count = if run.params.0.contains_key("pull_variant") { "--pull-variant count " } else { "" };
+    let remedy = match pull < MANY {
+        true => format!("pull {MANY} at a time: {by_count}--pull {MANY}"),
+        false => format!("use more pullers: --pullers {}", pullers + 1),
+    };
+    Some(format!("{who} {fall} behind: {it} pulled {} of {} pushed; {remedy}", rate(share * pushed), rate(pushed)))
+}
+
+/// The run's own rules: each message came, once where that is promised; and the rate was kept.
+pub(super) fn judge(
+    run: &mut Run,
+    settings: &Settings,
+    told: &Told,
+    last_call: Option<u64>,
+    calibration: &Calibration,
+) {
+    let (counts, delivery) = (run.counts, settings.usual_delivery());
+    let mut wrong = Vec::new();
+    wrong.extend(told.failed.as_ref().map(|what| format!("the run broke off: {what}")));
+    if counts.lost > 0 && told.keeps {
+        wrong.push(format!("{} messages were lost in a queue that promises to keep them", counts.lost));
+    }
+    if counts.left > 0 {
+        wrong.push(format!(
+            "{} messages were left: none came any more, or pulling failed; look at the server, and run again",
+            counts.left
+        ));
+    }
+    if counts.duplicated > 0 && delivery == Delivery::AtMostOnce {
+        wrong.push(format!("{} messages came more than once, where once is promised", counts.duplicated));
+    }
+    if counts.errors > 0 {
+        wrong.push(format!("{} messages were not of this run; does somebody else use its queue?", counts.errors));
+    }
+    if let (Some(rate), Some(last), None) = (settings.rate, last_call, &told.failed) {
+        wrong.extend(unpunctual(settings, told, rate, last, calibration));
+    }
+    if !told.keeps {
+        // So it is with a topic that overwrites.
+        run.params.set("policy", "overwrite");
+    }
+    run.valid = wrong.is_empty();
+    run.notes.extend(wrong);
+    run.notes.extend(remarks(settings, told));
+}
+
+/// How the generator failed its own plan, if it did.
+fn unpunctual(
+    settings: &Settings,
+    told: &Told,
+    rate: f64,
+    last_call: u64,
+    calibration: &Calibration,
+) -> Option<String> {
+    let planned = settings.count.saturating_sub(1) as f64 / rate;
+    let took = calibration.ns_between(told.pushed.start, last_call) as f64 / 1e9;
+    if took > 0.0 && settings.count > 1 && planned / took < 0.99 {
+        return Some(format!("the pusher reached {:.1} % of its rate; use a lower --rate", 100.0 * planned / took));
+    }
+    let share = 100.0 * told.pushed.late_share;
+    let late = || format!("{share:.1} % of pushes came late by more than the interval or 10 µs; use a lower --rate");
+    (share > 1.0).then(late)
+}
+
+/// What is special about the run.
+fn remarks(settings: &Settings, told: &Told) -> Vec<String> {
+    let mut remarks = Vec::new();
+    if settings.rate.is_none() {
+        remarks.push("closed loop: each push begins when the one before is confirmed".to_owned());
+    }
+    if let Client::RedisPy(variants) = settings.client {
+        let what = match variants.pull {
+            PullVariant::Published => "pop is a BRPOP, with its wait for a message, and a GET",
+            PullVariant::Brpop => "pop is a BRPOP, with its wait for a message",
+            PullVariant::Count => "pop is an RPOP of many, and where the list is empty a BRPOP, with its wait",
+        };
+        remarks.push(what.to_owned());
+    }
+    if !told.keeps {
+        remarks.push("this transport keeps nothing for a puller that is too slow".to_owned());
+    }
+    if told.pushed.full > 0 {
+        let full = told.pushed.full;
+        remarks.push(format!("the queue was full at {full} pushes; the pusher waited for room, and lost nothing"));
+    }
+    let redelivered: u64 = told.pulled.iter().map(|pulled| pulled.redelivered).sum();
+    if redelivered > 0 {
+        remarks.push(format!("{redelivered} messages came marked as redelivered"));
+    }
+    remarks
+}
