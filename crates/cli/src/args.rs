@@ -28,6 +28,7 @@ pub struct Args {
 }
 
 #[derive(Debug, Subcommand)]
+#[allow(clippy::large_enum_variant, reason = "one value a process")]
 pub enum Command {
     /// The path on this machine, with and without a broker, and where the time goes
     Demo(Demo),
@@ -35,6 +36,8 @@ pub enum Command {
     Bench(Bench),
     /// Render result files again
     Report(Report),
+    /// Two builds side by side: what changed, by how much, and what is only noise
+    Compare(crate::compare::Compare),
     /// Look into logs and journals
     Log(Log),
     /// What of this host and its brokers costs latency or safety, and the remedy of each
@@ -73,6 +76,7 @@ pub struct Bench {
 }
 
 #[derive(Debug, Subcommand)]
+#[allow(clippy::large_enum_variant, reason = "one value a process")]
 pub enum Workload {
     /// The floor: clock, cache line, loopback, and what the host steals from a spinning thread
     Host(HostArgs),
@@ -80,6 +84,8 @@ pub enum Workload {
     Pubsub(crate::bench::pubsub::PubsubArgs),
     /// Messages from one pusher to pullers that share the work
     Queue(crate::bench::queue::QueueArgs),
+    /// Commands in pipelines of 1 to 1,000,000 to a Redis server: throughput, memory, system calls, the knee
+    Pipeline(crate::bench::pipeline::PipelineArgs),
     /// Set a key, get it again: what each client library gets out of a Redis server, near and far
     Clients(crate::bench::clients::ClientsArgs),
     /// From a tick to an order at a venue, every hop
@@ -251,20 +257,8 @@ pub enum LogCommand {
         /// shm://NAME, file:///PATH or a folder
         log: Option<String>,
     },
-    /// Print messages
-    Cat {
-        /// shm://NAME, file:///PATH or a folder
-        log: String,
-        /// Begin with this sequence number instead of the oldest
-        #[arg(long, value_name = "N")]
-        from: Option<u64>,
-        /// Print so many at most
-        #[arg(long, value_name = "N")]
-        count: Option<u64>,
-        /// Go on waiting for more
-        #[arg(long)]
-        follow: bool,
-    },
+    /// Print messages, one a line
+    Cat(crate::log::cat::CatArgs),
     /// Read everything and check it: frames, checksums, and, in a journal, that a replay comes to the same digests
     Verify {
         /// shm://NAME, file:///PATH or a folder
@@ -277,6 +271,12 @@ pub enum LogCommand {
         #[command(flatten)]
         output: Output,
     },
+    /// Write a topic's messages to a folder as they come, losses included
+    Record(crate::log::record::RecordArgs),
+    /// Publish a recording again, at its own times or others
+    Replay(crate::log::replay::ReplayArgs),
+    /// Carry topics from one bus to another, until Ctrl-C
+    Bridge(crate::log::bridge::BridgeArgs),
 }
 
 /// Messages a second, or as fast as it goes.

@@ -1,10 +1,11 @@
 //! The binary `tickpath`.
 //!
 //! `args` is the command line; each command is a module. Errors come here: a sentence on standard error, and the exit
-//! code of the contract: 0 good, 1 the run failed, 2 bad usage, 3 measured but invalid.
+//! code of the contract: 0 good, 1 the run failed, 2 bad usage, 3 measured but invalid, 4 a --fail-if limit was passed.
 
 mod args;
 mod bench;
+mod compare;
 mod demo;
 mod doctor;
 mod log;
@@ -23,6 +24,8 @@ pub enum Outcome {
     Good,
     /// It measured, and the run broke a rule of honest measuring.
     Invalid,
+    /// A --fail-if limit was passed.
+    LimitPassed,
     /// It measured, and the run lost what it promised to keep.
     Lost,
 }
@@ -33,6 +36,7 @@ fn main() -> ExitCode {
         Ok(Outcome::Good) => ExitCode::SUCCESS,
         Ok(Outcome::Invalid) => ExitCode::from(3),
         Ok(Outcome::Lost) => ExitCode::FAILURE,
+        Ok(Outcome::LimitPassed) => ExitCode::from(4),
         Err(error) => {
             eprintln!("tickpath: {error:#}");
             ExitCode::from(if error.is::<args::Usage>() { 2 } else { 1 })
@@ -45,6 +49,7 @@ fn run(command: Command) -> anyhow::Result<Outcome> {
         Command::Demo(args) => demo::run(&args),
         Command::Bench(args) => bench::run(&args.workload),
         Command::Report(args) => report::run(&args),
+        Command::Compare(args) => compare::run(&args),
         Command::Log(args) => log::run(&args.command),
         Command::Doctor(args) => doctor::run(&args),
         // Its error is told to the parent, who prints it.

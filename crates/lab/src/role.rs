@@ -35,6 +35,8 @@ pub enum Role {
     Pong(pubsub::PingRole),
     /// Delays what goes through it.
     Proxy(crate::proxy::ProxyRole),
+    /// Sends commands to a Redis server and counts the replies.
+    Pipeline(crate::pipeline::PipelineRole),
     /// Pushes to queues.
     QueuePusher(crate::queue::QueuePusherRole),
     /// Pulls from a queue.
@@ -246,6 +248,7 @@ impl Role {
             Self::Ping(_) => "ping",
             Self::Pong(_) => "pong",
             Self::Proxy(_) => "proxy",
+            Self::Pipeline(_) => "generator",
             Self::QueuePusher(_) => "pusher",
             Self::QueuePuller(_) => "puller",
             Self::SetGet(_) => "client",
@@ -278,6 +281,7 @@ fn live(role: &Role, parent: &Parent) -> Result<(), LabError> {
         Role::Ping(role) => pubsub::ping(role, parent),
         Role::Pong(role) => pubsub::pong(role, parent),
         Role::Proxy(role) => crate::proxy::proxy(role, parent),
+        Role::Pipeline(role) => crate::pipeline::generator(role, parent),
         Role::QueuePusher(role) => crate::queue::pusher(role, parent),
         Role::QueuePuller(role) => crate::queue::puller(role, parent),
         Role::SetGet(role) => crate::clients::set_get(role, parent),

@@ -13,14 +13,16 @@
 //! writer's half is free, and a writer does not stall for the reader's cache line after each message. Where the kernel
 //! has no `membarrier`, both halves are a full fence; the log's creator writes down which.
 
-use std::sync::OnceLock;
-use std::sync::atomic::AtomicU32;
-#[cfg(not(loom))]
-use std::sync::atomic::{Ordering, compiler_fence, fence};
+use std::sync::Once;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering, compiler_fence, fence};
 
 /// `membarrier` commands, from the kernel's interface; libc does not name all of them.
+const QUERY: libc::c_int = 0;
 const REGISTER_GLOBAL_EXPEDITED: libc::c_int = 1 << 2;
 const GLOBAL_EXPEDITED: libc::c_int = 1 << 1;
+
+/// Whether the kernel has said that this process takes part: from then on `membarrier` reaches its threads.
+static TAKES_PART: AtomicBool = AtomicBool::new(false);
 
 /// How the two halves of the fence are made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,11 +34,26 @@ pub(crate) enum Barrier {
 }
 
 impl Barrier {
-    /// The cheaper one that this process can take part in.
-    pub fn of_this_process() -> Self {
-        static REGISTERED: OnceLock<bool> = OnceLock::new();
-        let registered = *REGISTERED.get_or_init(|| membarrier(REGISTER_GLOBAL_EXPEDITED));
-        if registered { Self::Membarrier } else { Self::Fence }
+    /// The cheaper one that this host has.
+    ///
+    /// To take part, a process has to ask the kernel, which takes it some 10 ms as soon as it has two threads: a thread
+    /// asks, and until the answer is there this process's writers make a full fence, which is right for either kind.
+    pub fn of_this_host() -> Self {
+        static ASKED: Once = Once::new();
+        let offered = membarrier(QUERY).unwrap_or(0);
+        let wanted = i64::from(GLOBAL_EXPEDITED | REGISTER_GLOBAL_EXPEDITED);
+        if offered & wanted != wanted {
+            return Self::Fence;
+        }
+        ASKED.call_once(|| {
+            let ask = || {
+                let answer = membarrier(REGISTER_GLOBAL_EXPEDITED);
+                TAKES_PART.store(answer.is_some(), Ordering::Release);
+            };
+            // Without the thread it stays at fences, which cost some nanoseconds a message.
+            let _ = std::thread::Builder::new().name("membarrier".to_owned()).spawn(ask);
+        });
+        Self::Membarrier
     }
 
     pub fn code(self) -> u64 {
@@ -54,8 +71,8 @@ impl Barrier {
     #[inline(always)]
     pub fn light(self) {
         match self {
-            Self::Membarrier => compiler_fence(Ordering::SeqCst),
-            Self::Fence => fence(Ordering::SeqCst),
+            Self::Membarrier if TAKES_PART.load(Ordering::Acquire) => compiler_fence(Ordering::SeqCst),
+            Self::Membarrier | Self::Fence => fence(Ordering::SeqCst),
         }
     }
 
@@ -63,15 +80,17 @@ impl Barrier {
     pub fn heavy(self) -> bool {
         fence(Ordering::SeqCst);
         match self {
-            Self::Membarrier => membarrier(GLOBAL_EXPEDITED),
+            Self::Membarrier => membarrier(GLOBAL_EXPEDITED).is_some(),
             Self::Fence => true,
         }
     }
 }
 
-fn membarrier(command: libc::c_int) -> bool {
+/// What the kernel says; none if it refuses.
+fn membarrier(command: libc::c_int) -> Option<i64> {
     // SAFETY: the call takes three numbers and touches no memory of ours.
-    unsafe { libc::syscall(libc::SYS_membarrier, command, 0, 0) == 0 }
+    let answer = unsafe { libc::syscall(libc::SYS_membarrier, command, 0, 0) };
+    (answer >= 0).then_some(answer)
 }
 
 /// Sleeps while the flag is 1, until somebody wakes it or the time is over.

@@ -35,7 +35,7 @@ impl Writer {
         let place = config.place.clone();
         files::create_folder(config)?;
         let lock = take_lock(config)?;
-        let barrier = Barrier::of_this_process();
+        let barrier = Barrier::of_this_host();
         let (shape, appender) = match files::open_data(&place, Access::Write) {
             Err(OpenError::NotFound(_)) => create(config, &wanted)?,
             Err(e) => return Err(e),

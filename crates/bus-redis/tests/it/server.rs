@@ -132,7 +132,7 @@ fn other_words_in_a_url_are_refused() {
     let server = RedisServer::start(&[]);
     for url in [server.url(), server.unix_url()] {
         for words in ["?", "?stream", "?streams=1", "?streams&lists", "?protocol=resp3"] {
-            let error = RedisBus::connect(&format!("{url}{words}")).err().expect("other words are refused");
+            let error = RedisBus::connect(&format!("{url}{words}")).expect_err("other words are refused");
             assert!(matches!(error, ConnectError::Url(_)), "{error}");
             assert!(error.to_string().contains("?streams"), "{error}");
         }

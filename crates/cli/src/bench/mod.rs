@@ -1,6 +1,7 @@
 //! `tickpath bench`.
 
 pub mod clients;
+pub mod pipeline;
 pub mod pubsub;
 pub mod queue;
 
@@ -23,6 +24,7 @@ pub fn run(workload: &Workload) -> anyhow::Result<Outcome> {
         Workload::Host(args) => measure("host", &args.output, |lab, result| bench_host(lab, args, result)),
         Workload::Pubsub(args) => measure("pubsub", &args.output, |lab, result| pubsub::run(lab, args, result)),
         Workload::Queue(args) => measure("queue", &args.output, |lab, result| queue::run(lab, args, result)),
+        Workload::Pipeline(args) => measure("pipeline", &args.output, |lab, result| pipeline::run(lab, args, result)),
         Workload::Clients(args) => measure("clients", &args.output, |lab, result| clients::run(lab, args, result)),
         Workload::Path(args) => measure("path", &args.output, |lab, result| bench_path(lab, args, result)),
         Workload::Orders(args) => measure("orders", &args.output, |lab, result| bench_orders(lab, args, result)),

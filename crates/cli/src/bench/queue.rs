@@ -78,6 +78,10 @@ pub struct QueueArgs {
     /// Make redis-py's pipelines transactions, as it does unless told not to
     #[arg(long)]
     pub transaction: bool,
+    /// Set everything as a published experiment did, and then so that one puller keeps up: queue-200k (redis-py, 200,000
+    /// messages and 500,000)
+    #[arg(long, value_name = "NAME", value_parser = ["queue-200k"], conflicts_with_all = ["client", "count", "pullers", "pipeline", "pull", "keys", "rate", "push_variant", "pull_variant", "transaction", "role"])]
+    pub preset: Option<String>,
     /// What the made-up records depend on
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
@@ -138,7 +142,7 @@ fn measure(lab: &Lab<'_>, args: &QueueArgs, result: &mut ResultFile) -> anyhow::
     let cpus = cpus(&args.cpus)?;
     are_targets(&args.target)?;
     let (targets, server) = targets_of(lab, args)?;
-    let mut ways = ways(args, &targets, &cpus)?;
+    let mut ways = if args.preset.is_some() { published(args, &targets, &cpus) } else { ways(args, &targets, &cpus)? };
     result.host = host::floor(lab, [cpus[0], cpus[1]])?;
     for repeat in 1..=args.repeat {
         for way in &mut ways {
@@ -152,6 +156,7 @@ fn measure(lab: &Lab<'_>, args: &QueueArgs, result: &mut ResultFile) -> anyhow::
             for run in &mut result.runs[before..] {
                 run.notes.extend(plan.note.clone());
                 name_server(run, server.as_ref());
+                args.preset.iter().for_each(|name| run.params.set("preset", name.as_str()));
             }
             done.map_err(usage)?;
             way.plan = Some(plan);
@@ -167,6 +172,43 @@ fn measure(lab: &Lab<'_>, args: &QueueArgs, result: &mut ResultFile) -> anyhow::
 struct Way {
     settings: Settings,
     plan: Option<Plan>,
+}
+
+/// The runs of the published experiment, in its order, and one more in which one puller keeps up: it asks for a hundred
+/// messages at a time.
+fn published(args: &QueueArgs, targets: &[String], cpus: &[usize]) -> Vec<Way> {
+    use PullVariant::{Count, Published};
+    use PushVariant::{Push, PushLtrim};
+    let runs = [
+        (PushLtrim, 1, false, Published, 1, 1, 200_000),
+        (Push, 1, false, Published, 1, 1, 200_000),
+        (Push, 1, false, Published, 1, 5, 200_000),
+        (Push, 5, false, Published, 1, 1, 200_000),
+        (Push, 2_000, true, Published, 1, 1, 200_000),
+        (Push, 2_000, true, Published, 1, 5, 500_000),
+        (Push, 5, false, Count, 100, 1, 200_000),
+        (Push, 2_000, true, Count, 100, 1, 200_000),
+    ];
+    let way = |(push, pipeline, transaction, variant, pull, pullers, count)| {
+        let settings = Settings {
+            target: targets.iter().find(|target| is_list(target)).unwrap_or(&targets[0]).clone(),
+            client: Client::RedisPy(RedisPy { push, pull: variant, transaction }),
+            count,
+            size: args.size,
+            pullers,
+            pipeline,
+            pull,
+            keys: Keys::Each,
+            delivery: args.delivery,
+            rate: None,
+            wait: args.wait,
+            seed: args.seed,
+            cpus: cpus.to_vec(),
+            repeat: 1,
+        };
+        Way { settings, plan: Some(Plan { count, note: None }) }
+    };
+    runs.into_iter().map(way).collect()
 }
 
 /// The product of all lists.
@@ -252,7 +294,7 @@ fn targets_of(lab: &Lab<'_>, args: &QueueArgs) -> anyhow::Result<(Vec<String>, O
         });
         missing.iter().chain(&scratch).for_each(|what| eprintln!("tickpath: {what}"));
     }
-    if args.client == "redis-py" {
+    if args.client == "redis-py" || args.preset.is_some() {
         all.retain(|target| is_list(target));
     }
     if let Some(wanted) = args.delivery {

@@ -1,8 +1,13 @@
-//! What `log` shows of a topic in shared memory while its writer and its reader live.
+//! What `log` shows of a topic in shared memory while its writer and its reader live; and, below, what it carries.
 
+mod relay;
+mod running;
+mod server;
+
+use serde_json::{Value, json};
 use tickpath_clock::Calibration;
 use tickpath_log::{Config, Place, Policy, Reader, Registration, Start, Writer};
-use tickpath_market::{Kind, Price, TopOfBook};
+use tickpath_market::{Kind, NewOrder, Price, Quantity, Side, TopOfBook};
 use zerocopy::IntoBytes;
 
 use crate::program::tickpath;
@@ -10,7 +15,7 @@ use crate::program::tickpath;
 /// A topic with two messages, the first of which its reader has taken.
 struct Topic {
     place: Place,
-    _writer: Writer,
+    writer: Writer,
     _reader: Reader,
 }
 
@@ -24,7 +29,11 @@ impl Topic {
         writer.publish(7, Kind::TopOfBook.code(), tick.as_bytes()).expect("an overwrite topic takes all");
         writer.publish(9, 200, b"hello").expect("an overwrite topic takes all");
         assert_eq!(reader.drain(1, |_| {}).expect("the topic is sound"), 1);
-        Self { place, _writer: writer, _reader: reader }
+        Self { place, writer, _reader: reader }
+    }
+
+    fn publish(&mut self, kind: u8, payload: &[u8]) {
+        self.writer.publish(11, kind, payload).expect("an overwrite topic takes all");
     }
 }
 
@@ -58,17 +67,63 @@ fn a_topic_is_listed_with_its_writer_and_its_reader() {
 fn messages_are_printed_one_a_line() {
     let topic = Topic::new("cli-cat");
     let cat = |rest: &str| tickpath(&format!("log cat {}{rest}", topic.place));
-    for (rest, first, lines) in
-        [("", "0 7 TopOfBook", 2), (" --count 1", "0 7 TopOfBook", 1), (" --from 1", "1 9 kind 200", 1)]
-    {
+    let tick =
+        "0 1970-01-01T00:00:00.000000007Z tick symbol=0 bid=61800 bid_quantity=0 ask=0 ask_quantity=0 event_ns=0\n";
+    let hello = "1 1970-01-01T00:00:00.000000009Z kind_200 68656c6c6f |hello| 5 bytes\n";
+    for (rest, wanted) in [
+        ("", format!("{tick}{hello}")),
+        (" --count 1", tick.to_owned()),
+        (" --from 1", hello.to_owned()),
+        // The tail is no message, and no mistake.
+        (" --from 2", String::new()),
+        (" --count 0", String::new()),
+    ] {
         let ran = cat(rest);
-        assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""), "log cat{rest}");
-        assert_eq!(ran.out.lines().count(), lines, "log cat{rest}: {}", ran.out);
-        assert!(ran.out.starts_with(first), "log cat{rest}: {}", ran.out);
+        assert_eq!((ran.code, ran.err.as_str(), ran.out), (Some(0), "", wanted), "log cat{rest}");
     }
-    assert!(cat(" --from 1").out.contains("5 bytes: 68656c6c6f"));
-    assert_eq!(cat(" --from 2").out, "", "the tail is no message, and no mistake");
-    assert_eq!(cat(" --count 0").out, "");
+}
+
+#[test]
+fn fields_are_told_by_their_names_and_as_json() {
+    let mut topic = Topic::new("cli-fields");
+    let order = NewOrder {
+        client_order_id: tickpath_market::ClientOrderId(u64::MAX),
+        price: "61800.20".parse().expect("a price"),
+        quantity: Quantity(1),
+        side: Side::Sell.code(),
+        order_type: 9,
+        time_in_force: 1,
+        ..NewOrder::default()
+    };
+    topic.publish(Kind::NewOrder.code(), order.as_bytes());
+    topic.publish(Kind::NewOrder.code(), b"short");
+    let long: Vec<u8> = (0..=255).collect();
+    topic.publish(200, &long);
+    topic.publish(200, b"");
+    let text = tickpath(&format!("log cat {} --from 2", topic.place)).out;
+    let lines: Vec<&str> = text.lines().collect();
+    for (line, words) in [
+        (0, &["new_order", "price=61800.2", "quantity=0.00000001", "side=sell", "order_type=9"][..]),
+        (0, &["client_order_id=18446744073709551615", "time_in_force=good_till_cancel"]),
+        (1, &["kind_32 73686f7274 |short| 5 bytes"]),
+        (2, &["kind_200 000102", "3e3f… |", "256 bytes"]),
+        (3, &["kind_200 0 bytes"]),
+    ] {
+        let line = lines.get(line).unwrap_or_else(|| panic!("line {line} of: {text}"));
+        words.iter().for_each(|word| assert!(line.contains(word), "no '{word}' in: {line}"));
+    }
+    let objects = objects(&tickpath(&format!("log cat {} --json --from 2", topic.place)).out);
+    assert_eq!(objects.len(), 4);
+    assert_eq!(
+        (&objects[0]["sequence"], &objects[0]["kind"], &objects[0]["name"]),
+        (&json!(2), &json!(32), &json!("new_order"))
+    );
+    assert_eq!(objects[0]["fields"]["price"], json!("61800.2"));
+    assert_eq!(objects[0]["fields"]["client_order_id"], json!(u64::MAX));
+    assert_eq!(objects[0]["time"], json!("1970-01-01T00:00:00.000000011Z"));
+    assert_eq!(objects[0]["stamp_ticks"], json!(11));
+    assert_eq!(objects[2]["payload_hex"].as_str().map(str::len), Some(512), "a payload comes whole");
+    assert_eq!(objects[3]["payload_hex"], json!(""));
 }
 
 #[test]
@@ -85,4 +140,9 @@ fn a_sound_topic_verifies() {
     let ran = tickpath(&format!("log verify {}", topic.place));
     assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""));
     assert!(ran.out.contains("2 messages, 53 bytes, all whole") && !ran.out.contains("journal"), "{}", ran.out);
+}
+
+/// One JSON object a line.
+fn objects(text: &str) -> Vec<Value> {
+    text.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|e| panic!("{e} in: {line}"))).collect()
 }

@@ -96,10 +96,13 @@ impl Redis {
     }
 }
 
+/// One look at a server.
+type Look = fn(&mut Redis) -> Result<Finding, String>;
+
 fn redis(address: &str, login: Option<&str>) -> Result<Vec<Finding>, String> {
     let mut redis = Redis::open(address, login)?;
     let mut found = vec![Finding::good("Redis", format!("{} at {address}", redis.info("redis_version")?))];
-    let checks: [fn(&mut Redis) -> Result<Finding, String>; 6] =
+    let checks: [Look; 6] =
         [redis_snapshots, redis_append_only, redis_subscribers, redis_memory, redis_clients, redis_slow_commands];
     for check in checks {
         found.push(check(&mut redis).unwrap_or_else(|why| Finding::unknown("Redis setting", why)));

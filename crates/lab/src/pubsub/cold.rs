@@ -32,15 +32,8 @@ struct First {
 /// So many processes, one message each.
 pub fn cold(lab: &Lab<'_>, settings: &Settings, times: u64) -> Result<Run, LabError> {
     lab.progress.step(&format!("pubsub {} cold", settings.target), times as f64 * 0.1);
-    let settings = &Settings {
-        policy: Some(policy(settings)?),
-        phase: Phase::Cold,
-        count: times,
-        rate: Some(1.0),
-        readers: 1,
-        batch: 1,
-        ..settings.clone()
-    };
+    let one = Settings { phase: Phase::Cold, count: times, rate: Some(1.0), readers: 1, batch: 1, ..settings.clone() };
+    let settings = &Settings { policy: Some(policy(&one)?), ..one };
     let topic = topic_name(lab, &settings.target);
     let _removed = Removed { target: &settings.target, topic: &topic };
     let _ = connect(&settings.target)?.remove(&topic);

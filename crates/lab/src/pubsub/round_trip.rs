@@ -126,8 +126,11 @@ pub(crate) fn pong(role: &PingRole, parent: &Parent) -> Result<(), LabError> {
     Ok(())
 }
 
+/// Where one publishes, and where one listens.
+type Ends = (Box<dyn Publisher>, Box<dyn Subscriber>);
+
 /// Both topics: the one to publish, and a subscription to the other.
-fn open(role: &PingRole) -> Result<(Box<dyn Publisher>, Box<dyn Subscriber>), LabError> {
+fn open(role: &PingRole) -> Result<Ends, LabError> {
     let policy = tickpath_bus::Policy::ALL.into_iter().find(|p| p.name() == role.policy);
     let policy = policy.ok_or_else(|| LabError::Setting(format!("'{}' is no policy", role.policy)))?;
     let connection = connect(&role.target)?;

@@ -44,7 +44,7 @@ def main() -> None:
 class Launcher:
     def __init__(self, order: dict):
         self.command: list[str] = order["command"]
-        self.companion: list[str] = shlex.split(order["companion"] or "")
+        self.companion: str = order["companion"] or ""
         self.repeat: int = order["repeat"]
         # So many further runs without the hook, between those with it.
         self.plain: int = order["plain"]
@@ -62,7 +62,7 @@ class Launcher:
         subscribed = False
         try:
             if self.companion:
-                self.beside = self.spawn(self.companion, hooked=True, what="--with")
+                self.beside = self.spawn(self.companion_words(), hooked=True, what="--with")
                 subscribed = self.subscription()
             for number in range(self.repeat):
                 self.run_once(number, hooked=True)
@@ -75,6 +75,12 @@ class Launcher:
         finally:
             self.stop_beside()
         return {"runs": self.runs, "problem": problem, "subscribed": subscribed, "hook_ns": hook_cost_ns(self.hook)}
+
+    def companion_words(self) -> list[str]:
+        try:
+            return shlex.split(self.companion)
+        except ValueError as error:
+            raise Problem(f"--with '{self.companion}' is no command ({error}); write it as in a shell") from None
 
     def run_once(self, number: int, hooked: bool) -> None:
         process = self.spawn(self.command, hooked, what="the command")
@@ -137,7 +143,7 @@ class Launcher:
     def look_beside(self) -> None:
         if self.beside is not None and self.beside.poll() is not None:
             raise Problem(
-                f"--with '{shlex.join(self.companion)}' {ending(self.beside.returncode)} before it was told to; give a "
+                f"--with '{self.companion}' {ending(self.beside.returncode)} before it was told to; give a "
                 "command that runs until it is stopped"
             )
 

@@ -1,123 +1,108 @@
-//! Comparisons as bars with intervals, on a logarithmic axis of ratios; stages as shares of their sum.
+//! Comparisons as bars with intervals, on one logarithmic axis of ratios; the table is the chart.
 
+use super::axis::Axis;
 use super::markup::escaped;
-use super::quantity::{duration, multiple};
+use super::page::{Section, table};
+use super::quantity::{NONE, figure, multiple};
 use super::sentence::interval;
-use crate::result::{Comparison, Stage};
+use crate::result::{Comparison, ResultFile};
 
-/// The drawing of all comparisons that have a ratio; none if none has.
-pub(super) fn comparison_bars(comparisons: &[Comparison]) -> Option<String> {
-    let bars: Vec<Bar> = comparisons.iter().filter_map(Bar::of).collect();
-    let axis = Axis::around(&bars)?;
-    let height = ROW * bars.len() as f64 + 8.0;
-    let drawn: String = bars.iter().enumerate().map(|(row, bar)| axis.drawn(row, bar)).collect();
-    let one = axis.x(1.0);
-    Some(format!(
-        "<svg class=\"bars\" viewBox=\"0 0 {WIDTH:.0} {height:.0}\" role=\"img\" aria-label=\"Comparisons\">\n{drawn}\
-         <line class=\"one\" x1=\"{one:.1}\" y1=\"0\" x2=\"{one:.1}\" y2=\"{height:.0}\"/>\n</svg>\n"
-    ))
+/// A row a comparison.
+pub(super) fn section(result: &ResultFile) -> Option<Section> {
+    let scale = Scale::of(&result.comparisons);
+    let rows: Vec<Vec<String>> = result.comparisons.iter().map(|one| row(one, scale.as_ref())).collect();
+    if rows.is_empty() {
+        return None;
+    }
+    let axis = scale.map(|scale| scale.header()).unwrap_or_default();
+    let header = ["", axis.as_str(), "ratio", "interval", "figure", "a", "b"];
+    let lead = "How many times the first is the second: a divided by b. The line over a bar is the interval over the \
+                repeats; where it holds 1×, there is no difference to see.";
+    Section::new("Comparisons", lead, &table("ratios", &header, &rows))
 }
 
-/// The drawing of where the time of a message goes; none if no stage has a time.
-pub(super) fn stage_bars(stages: &[Stage]) -> Option<String> {
-    let known: Vec<(&Stage, f64)> =
-        stages.iter().filter_map(|stage| Some((stage, stage.p50_ns.filter(|ns| *ns > 0.0)?))).collect();
-    let longest = known.iter().map(|(_, ns)| *ns).reduce(f64::max)?;
-    let height = ROW * known.len() as f64;
-    let rows = known.iter().enumerate();
-    let drawn: String = rows.map(|(row, (stage, ns))| stage_bar(row, stage, *ns, longest)).collect();
-    Some(format!(
-        "<svg class=\"bars\" viewBox=\"0 0 {WIDTH:.0} {height:.0}\" role=\"img\" \
-         aria-label=\"Where the time goes\">\n{drawn}</svg>\n"
-    ))
+/// Names of marks, at most.
+const MOST_MARKS: usize = 4;
+
+/// The axis of all bars. Places are percent of a cell's width.
+struct Scale {
+    axis: Axis,
+    marks: Vec<f64>,
 }
 
-const WIDTH: f64 = 760.0;
-const ROW: f64 = 52.0;
-const THICKNESS: f64 = 16.0;
+impl Scale {
+    /// Around all ratios, their intervals, and 1; none without a ratio.
+    fn of(comparisons: &[Comparison]) -> Option<Self> {
+        let ratios = comparisons.iter().flat_map(|one| [one.ratio, one.low, one.high]).flatten();
+        let mut ratios = ratios.peekable();
+        ratios.peek()?;
+        let axis = Axis::logarithmic(ratios.chain([1.0]))?;
+        let mut marks = axis.marks().to_vec();
+        while marks.len() > MOST_MARKS {
+            marks = marks.into_iter().step_by(2).collect();
+        }
+        if !marks.iter().any(|mark| is_one(*mark)) {
+            marks.push(1.0);
+        }
+        Some(Self { axis, marks })
+    }
 
-/// One comparison with every part of it positive, for a logarithm needs that.
-struct Bar {
-    label: String,
-    value: String,
-    ratio: f64,
-    ends: Option<(f64, f64)>,
-}
+    fn place(&self, ratio: f64) -> f64 {
+        2.0 + 96.0 * self.axis.share(ratio)
+    }
 
-/// The logarithms of the ratios at both ends of the drawing.
-struct Axis {
-    low: f64,
-    high: f64,
-}
-
-impl Bar {
-    fn of(comparison: &Comparison) -> Option<Self> {
-        let drawable = |value: &f64| value.is_finite() && *value > 0.0;
-        let ratio = comparison.ratio.filter(drawable)?;
-        let ends = comparison.low.filter(drawable).zip(comparison.high.filter(drawable));
-        let value = match interval(comparison) {
-            Some(interval) => format!("{} ({interval})", multiple(ratio)),
-            None => multiple(ratio),
+    fn header(&self) -> String {
+        let name = |mark: &f64| {
+            let place = self.place(*mark);
+            let last = if place > 92.0 { " last" } else { "" };
+            let side = if place < 8.0 { " first" } else { last };
+            format!("<text class=\"tick{side}\" x=\"{place:.2}%\" y=\"12\">{}</text>", escaped(&multiple(*mark)))
         };
-        Some(Self { label: comparison.name.clone(), value, ratio, ends })
-    }
-}
-
-impl Axis {
-    fn around(bars: &[Bar]) -> Option<Self> {
-        let (mut low, mut high): (f64, f64) = (0.0, 0.0);
-        for bar in bars {
-            let (from, to) = bar.ends.unwrap_or((bar.ratio, bar.ratio));
-            low = low.min(from.min(bar.ratio).ln());
-            high = high.max(to.max(bar.ratio).ln());
-        }
-        let room = if high > low { 0.0 } else { 1.0 };
-        (!bars.is_empty()).then_some(Self { low, high: high + room })
+        let names: String = self.marks.iter().map(name).collect();
+        format!("<svg class=\"cell\" height=\"16\">{names}</svg>")
     }
 
-    fn x(&self, ratio: f64) -> f64 {
-        4.0 + (ratio.ln() - self.low) / (self.high - self.low) * (WIDTH - 8.0)
-    }
-
-    fn drawn(&self, row: usize, bar: &Bar) -> String {
-        let y = ROW * row as f64;
-        let (one, end) = (self.x(1.0), self.x(bar.ratio));
-        let (x, width) = (one.min(end), (one - end).abs().max(1.0));
-        let mut drawn = labels(y, &bar.label, &bar.value);
-        drawn += &format!(
-            "<rect class=\"bar\" x=\"{x:.1}\" y=\"{:.1}\" width=\"{width:.1}\" height=\"{THICKNESS}\"/>\n",
-            y + 24.0
-        );
-        if let Some((low, high)) = bar.ends {
-            let (left, right, middle) = (self.x(low), self.x(high), y + 24.0 + THICKNESS / 2.0);
-            let (top, bottom) = (middle - 6.0, middle + 6.0);
-            drawn += &format!(
-                "<path class=\"interval\" d=\"M{left:.1} {top:.1} V{bottom:.1} M{left:.1} {middle:.1} H{right:.1} \
-                 M{right:.1} {top:.1} V{bottom:.1}\"/>\n"
-            );
-        }
-        drawn
-    }
-}
-
-fn stage_bar(row: usize, stage: &Stage, ns: f64, longest: f64) -> String {
-    let y = ROW * row as f64;
-    let width = ((WIDTH - 8.0) * ns / longest).max(1.0);
-    let value = format!("{} ({})", duration(ns), stage.kind.name());
-    let kind = stage.kind.name();
-    labels(y, &stage.name, &value)
-        + &format!(
-            "<rect class=\"bar {kind}\" x=\"4\" y=\"{:.1}\" width=\"{width:.1}\" height=\"{THICKNESS}\"/>\n",
-            y + 24.0
+    fn bar(&self, ratio: f64, ends: Option<(f64, f64)>) -> String {
+        let grid: String = self.marks.iter().map(|mark| self.mark(*mark)).collect();
+        let (one, end) = (self.place(1.0), self.place(ratio));
+        let (x, width) = (one.min(end), (one - end).abs().max(0.4));
+        let interval = ends.map(|(low, high)| whisker(self.place(low), self.place(high))).unwrap_or_default();
+        format!(
+            "<svg class=\"cell\" height=\"22\" aria-hidden=\"true\">{grid}<rect class=\"bar\" x=\"{x:.2}%\" y=\"7\" \
+             width=\"{width:.2}%\" height=\"8\"/>{interval}</svg>"
         )
+    }
+
+    fn mark(&self, ratio: f64) -> String {
+        let (class, x) = (if is_one(ratio) { "one" } else { "grid" }, self.place(ratio));
+        format!("<line class=\"{class}\" x1=\"{x:.2}%\" y1=\"0\" x2=\"{x:.2}%\" y2=\"22\"/>")
+    }
 }
 
-fn labels(y: f64, left: &str, right: &str) -> String {
-    let (baseline, end) = (y + 17.0, WIDTH - 4.0);
-    format!(
-        "<text class=\"label\" x=\"4\" y=\"{baseline:.1}\">{}</text>\n\
-         <text class=\"value\" x=\"{end}\" y=\"{baseline:.1}\">{}</text>\n",
-        escaped(left),
-        escaped(right)
-    )
+/// A line between two places, and a stop at both.
+fn whisker(low: f64, high: f64) -> String {
+    let line = |x1: f64, y1: u32, x2: f64, y2: u32| {
+        format!("<line class=\"interval\" x1=\"{x1:.2}%\" y1=\"{y1}\" x2=\"{x2:.2}%\" y2=\"{y2}\"/>")
+    };
+    line(low, 11, high, 11) + &line(low, 6, low, 16) + &line(high, 6, high, 16)
+}
+
+fn row(one: &Comparison, scale: Option<&Scale>) -> Vec<String> {
+    let drawable = |ratio: &f64| ratio.is_finite() && *ratio > 0.0;
+    let ends = one.low.filter(drawable).zip(one.high.filter(drawable));
+    let bar = scale.zip(one.ratio.filter(drawable)).map(|(scale, ratio)| scale.bar(ratio, ends));
+    let value = |number: Option<f64>| escaped(&number.map_or_else(|| NONE.to_owned(), |n| figure(&one.figure, n)));
+    vec![
+        escaped(&one.name.replace('_', " ")),
+        bar.unwrap_or_else(|| NONE.to_owned()),
+        format!("<b>{}</b>", one.ratio.map_or_else(|| NONE.to_owned(), multiple)),
+        interval(one).unwrap_or_else(|| NONE.to_owned()),
+        escaped(&one.figure),
+        value(one.a),
+        value(one.b),
+    ]
+}
+
+fn is_one(ratio: f64) -> bool {
+    (ratio - 1.0).abs() < 1e-9
 }

@@ -1,16 +1,21 @@
 //! Tables for an issue or a page.
 
 use super::markup::plain;
+use super::names::Titles;
+use super::overview::overviews;
 use super::quantity::{count, duration_or_none, figure, multiple};
-use super::sentence::{Titles, facts, footnote, headlines, hop_remark, host, interval};
+use super::sentence::{facts, footnote, headlines, hop_remark, host, interval};
 use crate::result::{Comparison, Hop, PERCENTILES, ResultFile, Run};
 
-/// The result as Markdown: headlines, a table a run, comparisons, the machine and the command.
+/// The result as Markdown: headlines, what many runs came to, a table a run, comparisons, the machine and the command.
 pub fn markdown(result: &ResultFile) -> String {
     let titles = Titles::of(result);
     let mut text = format!("# {}\n\n", safe(&result.workload));
     for sentence in headlines(result) {
         text += &format!("- {}\n", safe(&sentence));
+    }
+    for overview in overviews(result) {
+        text += &format!("\n## {}\n\n{}", overview.title, table(&overview.header, &overview.rows));
     }
     for run in &result.runs {
         text += &format!("\n## {}\n\n{}", safe(&titles.numbered(run)), run_section(run));
@@ -79,7 +84,7 @@ fn comparisons(result: &ResultFile) -> String {
 }
 
 /// The first column reads from the left, numbers line up on the right.
-fn table(header: &[&str], rows: &[Vec<String>]) -> String {
+pub(crate) fn table(header: &[&str], rows: &[Vec<String>]) -> String {
     let marks: String = (0..header.len()).map(|column| if column == 0 { "---|" } else { "--:|" }).collect();
     let mut text = format!("| {} |\n|{marks}\n", header.join(" | "));
     for row in rows {
@@ -90,7 +95,7 @@ fn table(header: &[&str], rows: &[Vec<String>]) -> String {
 }
 
 /// Text that stays text: no markup, no cell border, no link.
-fn safe(text: &str) -> String {
+pub(crate) fn safe(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for character in plain(text).chars() {
         match character {

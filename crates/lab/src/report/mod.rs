@@ -10,34 +10,66 @@
 //! | `svg.rs`      | percentile curves as one picture                                     |
 //! | `html.rs`     | one page that needs nothing beside itself, with `report.css`         |
 //!
-//! | file          | what those share                                                     |
-//! |---------------|----------------------------------------------------------------------|
-//! | `path.rs`     | the path of a message, station by station, as text and as a picture  |
-//! | `curve.rs`    | percentile curves and their axes                                     |
-//! | `bars.rs`     | comparisons as bars with intervals, stages as shares                 |
-//! | `sentence.rs` | titles, headlines, facts and footnotes                               |
-//! | `quantity.rs` | numbers with units that a person cannot misread                      |
-//! | `markup.rs`   | escaping for SVG and HTML                                            |
+//! | file           | a section of the page                                               |
+//! |----------------|---------------------------------------------------------------------|
+//! | `waterfall.rs` | where the time of a message goes, part after part                   |
+//! | `phases.rs`    | publish and subscribe: cold, idle, steady, and there and back       |
+//! | `over_time.rs` | rates and what was waiting, over the time of a run                  |
+//! | `depth.rs`     | throughput over the depth of a pipeline                             |
+//! | `clients.rs`   | what each client library reaches, near and far                      |
+//! | `bars.rs`      | comparisons as bars with intervals                                  |
+//! | `spread.rs`    | percentile curves                                                   |
+//! | `published.rs` | what was published, and ours                                        |
+//! | `runs.rs`      | every run, as measured                                              |
+//!
+//! | file           | what those share                                                    |
+//! |----------------|---------------------------------------------------------------------|
+//! | `page.rs`      | sections, tables, figures, folds                                    |
+//! | `chart.rs`     | line charts: the frame, lines, the words beside them                |
+//! | `axis.rs`      | from a value to its place, and where a mark goes                    |
+//! | `curve.rs`     | the points of percentile curves                                     |
+//! | `path.rs`      | the path of a message, station by station, as text and as a picture |
+//! | `overview.rs`  | what many runs came to, as plain tables                             |
+//! | `names.rs`     | titles of runs within a file, labels within a chart                 |
+//! | `sentence.rs`  | headlines, facts and footnotes                                      |
+//! | `quantity.rs`  | numbers with units that a person cannot misread                     |
+//! | `markup.rs`    | escaping for SVG and HTML                                           |
 
+mod axis;
 mod bars;
+mod chart;
+mod clients;
 mod csv;
 mod curve;
+mod depth;
 mod group;
 mod html;
 mod json;
 mod markdown;
 mod markup;
+mod names;
+mod over_time;
+mod overview;
+mod page;
 mod path;
+mod phases;
+mod published;
 mod quantity;
+mod runs;
 mod sentence;
+mod spread;
 mod svg;
 mod terminal;
+mod waterfall;
 
 pub use csv::csv;
 pub use html::html;
 pub use json::json;
 pub use markdown::markdown;
+pub(crate) use markdown::{safe, table};
+pub(crate) use markup::plain;
 pub use path::path_picture;
+pub(crate) use quantity::NONE;
 pub use quantity::{bytes, count, duration, figure};
 pub use svg::svg;
 pub use terminal::terminal;

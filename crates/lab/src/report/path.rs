@@ -47,19 +47,44 @@ pub fn path_picture(run: &Run, width: usize) -> String {
     text
 }
 
-/// The path of a run as a drawing for a page; none if the run measured nothing on it.
+/// The path of a run as a drawing for a page; none if the run measured no more of it than one way.
 pub(super) fn path_drawing(run: &Run) -> Option<String> {
-    let path = Path::of(run)?;
+    let path = Path::of(run).filter(|path| !path.spans.is_empty() || path.links.iter().flatten().count() > 1)?;
     let width = MARGIN * 2.0 + STEP * (path.last - path.first) as f64;
     let height = SPANS_TOP + SPAN_STEP * path.spans.len() as f64;
     let links: String = (path.first..path.last).map(|from| path.drawn_link(from)).collect();
     let stations: String = (path.first..=path.last).map(|station| path.drawn_station(station)).collect();
     let spans: String = path.spans.iter().enumerate().map(|(row, span)| path.drawn_span(row, span)).collect();
     Some(format!(
-        "<svg class=\"path\" viewBox=\"0 0 {width:.0} {height:.0}\" style=\"min-width:{:.0}px\" role=\"img\" \
-         aria-label=\"The path, station by station\">\n{links}{stations}{spans}</svg>\n",
-        width * 0.75
+        "<svg class=\"path\" viewBox=\"0 0 {width:.0} {height:.0}\" style=\"min-width:{:.0}px;max-width:{width:.0}px\" \
+         role=\"img\"><title>The path, station by station</title><desc>The median of each way, and under it the 99th \
+         percentile; a thicker line is a slower way, a dotted one was not measured.</desc>\n{links}{stations}{spans}\
+         </svg>\n",
+        width * 0.8
     ))
+}
+
+/// The ways between neighbouring stations that were measured, each as `FROM_to_TO` with its median in nanoseconds; none
+/// if it is only one, which makes no path.
+pub(super) fn ways(run: &Run) -> Vec<(String, f64)> {
+    let way = |from: usize| {
+        let time = link_time(run, from).filter(|time| time.p50_ns > 0.0)?;
+        Some((link_name(from), time.p50_ns))
+    };
+    let ways: Vec<(String, f64)> = (0..STATIONS.len() - 1).filter_map(way).collect();
+    if ways.len() > 1 { ways } else { Vec::new() }
+}
+
+/// The hops over several stations that begin where a way begins: their names and medians in nanoseconds.
+pub(super) fn spans_from(run: &Run, way: &str) -> Vec<(&'static str, f64)> {
+    let begins = |start: usize| start < STATIONS.len() - 1 && link_name(start) == way;
+    let spans = SPANS.into_iter().filter(|(_, start, _)| begins(*start));
+    spans.filter_map(|(name, _, _)| Some((name, run.hops.get(name)?.p50_ns? as f64))).collect()
+}
+
+/// Whether a stage lies between two neighbouring stations.
+pub(super) fn is_way(stage: &str) -> bool {
+    (0..STATIONS.len() - 1).any(|from| link_name(from) == stage)
 }
 
 /// Columns of a station's box and of the arrow between two.
@@ -141,13 +166,11 @@ impl Path {
         match &self.links[from] {
             Some(time) => format!(
                 "<line class=\"way\" x1=\"{left:.1}\" y1=\"{LINE}\" x2=\"{right:.1}\" y2=\"{LINE}\" \
-                 style=\"stroke-width:{:.1}\"/>\n<text class=\"p50\" x=\"{middle:.1}\" y=\"{:.1}\">{}</text>\n\
-                 <text class=\"p99\" x=\"{middle:.1}\" y=\"{:.1}\">p99 {}</text>\n",
+                 style=\"stroke-width:{:.1}\"/>\n<text class=\"p50\" x=\"{middle:.1}\" y=\"{:.1}\">{}</text>\n{}",
                 self.thickness(time),
                 LINE - 32.0,
                 escaped(&time.p50),
-                LINE - 15.0,
-                escaped(&time.p99)
+                time.drawn_p99(middle)
             ),
             None => format!(
                 "<line class=\"unknown way\" x1=\"{left:.1}\" y1=\"{LINE}\" x2=\"{right:.1}\" y2=\"{LINE}\"/>\n"
@@ -158,7 +181,7 @@ impl Path {
     /// The slowest way is the thickest, so that the eye finds it first.
     fn thickness(&self, time: &Time) -> f64 {
         let slowest = self.links.iter().flatten().map(|link| link.p50_ns).fold(0.0, f64::max);
-        if slowest > 0.0 { 3.0 + 9.0 * time.p50_ns / slowest } else { 3.0 }
+        if slowest > 0.0 { 2.0 + 8.0 * time.p50_ns / slowest } else { 2.0 }
     }
 
     fn drawn_station(&self, station: usize) -> String {
@@ -198,6 +221,15 @@ impl Time {
             p50_ns: hop.p50_ns.map_or(0.0, |ns| ns as f64),
         }
     }
+
+    /// Nothing where it is not known.
+    fn drawn_p99(&self, middle: f64) -> String {
+        if self.p99 == NONE {
+            return String::new();
+        }
+        let y = LINE - 15.0;
+        format!("<text class=\"p99\" x=\"{middle:.1}\" y=\"{y:.1}\">p99 {}</text>\n", escaped(&self.p99))
+    }
 }
 
 fn link_time(run: &Run, from: usize) -> Option<Time> {
@@ -205,7 +237,12 @@ fn link_time(run: &Run, from: usize) -> Option<Time> {
     if let Some(hop) = hop {
         return Some(Time::of(hop));
     }
-    let name = format!("{}_to_{}", STATIONS[from].0, STATIONS[from + 1].0);
+    let name = link_name(from);
     let p50_ns = run.stages.iter().find(|stage| stage.name == name)?.p50_ns?;
     Some(Time { p50: duration(p50_ns), p99: NONE.to_owned(), p50_ns: p50_ns.max(0.0) })
+}
+
+/// The name of the stage between a station and the next.
+fn link_name(from: usize) -> String {
+    format!("{}_to_{}", STATIONS[from].0, STATIONS[from + 1].0)
 }

@@ -1,7 +1,7 @@
 //! Numbers with units that a person cannot misread: three digits, the unit always there.
 
 /// What stands where there is no number.
-pub(super) const NONE: &str = "–";
+pub(crate) const NONE: &str = "–";
 
 /// Splits digits into groups of three: narrow, and no line breaks there.
 const THIN: char = '\u{202f}';
@@ -51,6 +51,16 @@ pub fn bytes(number: f64) -> String {
     format!("{sign}{value} TB")
 }
 
+/// The size of a message, exactly: `200 B`, `64 KiB`.
+pub(super) fn size(bytes: f64) -> String {
+    let whole = bytes.max(0.0).round() as u64;
+    let units = [(1 << 20, "MiB"), (1 << 10, "KiB")];
+    match units.into_iter().find(|(unit, _)| whole >= *unit && whole.is_multiple_of(*unit)) {
+        Some((unit, name)) => format!("{} {name}", count(whole / unit)),
+        None => format!("{} B", count(whole)),
+    }
+}
+
 /// A figure with the unit that its name ends in.
 pub fn figure(name: &str, value: f64) -> String {
     if name.ends_with("_ns") {
@@ -81,6 +91,36 @@ pub(super) fn number(value: f64) -> String {
     let sign = if value < 0.0 { "−" } else { "" };
     let size = value.abs();
     if size < 100.0 { format!("{sign}{}", three_digits(size)) } else { format!("{sign}{}", count(size.round() as u64)) }
+}
+
+/// A number for the mark of an axis: `500`, `20 k`, `1.5 M`.
+pub(super) fn short(value: f64) -> String {
+    if !value.is_finite() {
+        return NONE.to_owned();
+    }
+    let sign = if value < 0.0 { "−" } else { "" };
+    let mut value = three_digits(value.abs());
+    for unit in ["", "k", "M", "G"] {
+        if value < 1_000.0 {
+            let space = if unit.is_empty() { String::new() } else { THIN.to_string() };
+            return format!("{sign}{value}{space}{unit}");
+        }
+        value = three_digits(value / 1_000.0);
+    }
+    format!("{sign}{value}{THIN}T")
+}
+
+/// A part of a whole in percent: `49 %`, `1.6 %`, `<0.1 %`.
+pub(super) fn share(percent: f64) -> String {
+    if !percent.is_finite() {
+        NONE.to_owned()
+    } else if percent.abs() < 0.05 {
+        if percent == 0.0 { "0 %".to_owned() } else { "<0.1 %".to_owned() }
+    } else if percent.abs() < 9.95 {
+        format!("{percent:.1} %")
+    } else {
+        format!("{percent:.0} %")
+    }
 }
 
 /// A time in whole nanoseconds that may not be there.

@@ -1,65 +1,17 @@
-//! What every rendering says in the same words: titles, headlines, facts and footnotes.
+//! What every rendering says in the same words: headlines, facts and footnotes.
 
-use std::collections::BTreeSet;
-
-use super::quantity::{NONE, bytes, count, duration, duration_or_none, figure, multiple};
+use super::names::Titles;
+use super::quantity::{NONE, bytes, count, duration, figure, multiple};
+use crate::queue::keeps_up;
 use crate::result::{Comparison, Counts, Hop, PERCENTILES, ResultFile, Run, Software};
 
 /// The hops worth a headline, the one that people ask for first.
-const LEADING_HOPS: [&str; 9] =
+pub(super) const LEADING_HOPS: [&str; 9] =
     ["tick_to_order", "order_round_trip", "t0_t2", "one_way", "round_trip", "in_queue", "publish", "push", "spin_gap"];
 
-/// The most systems that the headlines name; the tables have all.
-const HEADLINE_RUNS: usize = 6;
-
-/// Titles that tell the runs of one file apart, and say no more than that needs.
-pub(super) struct Titles {
-    varying: Vec<String>,
-    repeated: bool,
-}
-
-impl Titles {
-    pub(super) fn of(result: &ResultFile) -> Self {
-        let names: BTreeSet<&String> = result.runs.iter().flat_map(|run| run.params.0.keys()).collect();
-        let differs = |name: &str| {
-            // A run that has no such setting does not make it one that differs.
-            let mut values = result.runs.iter().filter_map(|run| run.params.0.get(name));
-            let first = values.next();
-            values.any(|value| Some(value) != first)
-        };
-        Self {
-            varying: names.into_iter().filter(|name| differs(name)).cloned().collect(),
-            repeated: result.runs.iter().any(|run| run.repeat > 1),
-        }
-    }
-
-    /// The title of a run; repeats of the same thing have the same.
-    pub(super) fn title(&self, run: &Run) -> String {
-        let mut parts = vec![run.target.clone(), run.client.clone(), run.phase.name().to_owned()];
-        parts.extend(run.layout.clone());
-        parts.extend(run.batch_text().map(|batch| format!("batch {batch}")));
-        for name in &self.varying {
-            parts.extend(run.params.text(name).map(|value| format!("{name} {value}")));
-        }
-        parts.retain(|part| !part.is_empty());
-        parts.join(" · ")
-    }
-
-    /// The title of a run with its repetition, where there are any.
-    pub(super) fn numbered(&self, run: &Run) -> String {
-        let title = self.title(run);
-        if self.repeated { format!("{title} · #{}", run.repeat) } else { title }
-    }
-
-    /// The first run of each title, in the order of the file.
-    pub(super) fn first_runs<'a>(&self, result: &'a ResultFile) -> Vec<&'a Run> {
-        let mut seen = BTreeSet::new();
-        let firsts = result.runs.iter().filter(|run| seen.insert(self.title(run)));
-        // A run that broke a rule is not quoted where one of the same kind kept it.
-        let kept = |first: &'a Run| result.runs.iter().find(|run| run.valid && self.title(run) == self.title(first));
-        firsts.map(|first| kept(first).unwrap_or(first)).collect()
-    }
-}
+/// The most systems and the most comparisons that the headlines name; the tables have all.
+const HEADLINE_RUNS: usize = 5;
+const HEADLINE_COMPARISONS: usize = 5;
 
 /// The sentences that a reader should know first.
 pub(super) fn headlines(result: &ResultFile) -> Vec<String> {
@@ -69,11 +21,10 @@ pub(super) fn headlines(result: &ResultFile) -> Vec<String> {
     if invalid > 0 {
         sentences.push(format!("{invalid} of {} runs are not valid; their notes say why.", result.runs.len()));
     }
-    sentences.extend(result.comparisons.iter().map(comparison));
-    if let Some(leading) = leading_hop(result) {
-        let told = titles.first_runs(result).into_iter().filter(|run| run.hops.contains_key(leading));
-        sentences.extend(told.take(HEADLINE_RUNS).map(|run| headline(&titles.title(run), leading, &run.hops[leading])));
-    }
+    sentences.extend(compared(&result.comparisons));
+    let leading = leading_hop(result);
+    let told = titles.first_runs(result).into_iter().filter_map(|run| headline(run, leading));
+    sentences.extend(told.take(HEADLINE_RUNS).map(|(run, said)| format!("{}: {said}.", titles.title(run))));
     let lost: u64 = result.runs.iter().map(|run| run.counts.lost).fold(0, u64::saturating_add);
     if lost > 0 {
         sentences.push(format!("{} messages were lost.", count(lost)));
@@ -161,6 +112,18 @@ pub(super) fn hop_remark(hop: &Hop) -> Option<String> {
     (!remarks.is_empty()).then(|| remarks.join(", "))
 }
 
+/// A median in nanoseconds, and `*` if it is the nearest rank, for too few samples carry a median.
+pub(super) struct Middle {
+    pub ns: f64,
+    pub mark: &'static str,
+}
+
+/// The median of a hop, or its nearest rank; none without a histogram or a sample.
+pub(super) fn middle(hop: &Hop) -> Option<Middle> {
+    let known = hop.p50_ns.map(|ns| Middle { ns: ns as f64, mark: "" });
+    known.or_else(|| Some(Middle { ns: hop.nearest_ranks()?[0] as f64, mark: "*" }))
+}
+
 /// The footnote that a missing percentile needs; none if all are there.
 pub(super) fn footnote(result: &ResultFile) -> Option<String> {
     let lacking = |hop: &Hop| hop.percentiles().contains(&None);
@@ -190,12 +153,28 @@ fn counts(counts: &Counts) -> String {
     text
 }
 
-fn headline(title: &str, name: &str, hop: &Hop) -> String {
-    let [p50, p99] = [hop.p50_ns, hop.p99_ns].map(duration_or_none);
-    format!("{title}: {} takes {p50} at the median, {p99} at 99%.", name.replace('_', " "))
+/// The comparisons that came first, and how many there are beside them.
+fn compared(comparisons: &[Comparison]) -> Vec<String> {
+    let named = if comparisons.len() <= HEADLINE_COMPARISONS + 1 { comparisons.len() } else { HEADLINE_COMPARISONS };
+    let (first, others) = comparisons.split_at(named);
+    let more = (!others.is_empty()).then(|| format!("{} more comparisons stand below.", others.len()));
+    first.iter().map(comparison).chain(more).collect()
 }
 
-fn leading_hop(result: &ResultFile) -> Option<&'static str> {
+/// What a run is known for: whether its pullers kept up, or its leading hop.
+fn headline<'a>(run: &'a Run, leading: Option<&str>) -> Option<(&'a Run, String)> {
+    if let Some(said) = keeps_up(run) {
+        return Some((run, said));
+    }
+    let leading = leading?;
+    let hop = run.hops.get(leading)?;
+    let p99 = hop.p99_ns.map(|ns| format!(", {} at 99%", duration(ns as f64))).unwrap_or_default();
+    let p50 = duration(hop.p50_ns? as f64);
+    Some((run, format!("{} takes {p50} at the median{p99}", leading.replace('_', " "))))
+}
+
+/// The first of the leading hops that a run has.
+pub(super) fn leading_hop(result: &ResultFile) -> Option<&'static str> {
     LEADING_HOPS.into_iter().find(|name| result.runs.iter().any(|run| run.hops.contains_key(*name)))
 }
 

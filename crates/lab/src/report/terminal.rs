@@ -1,9 +1,11 @@
-//! Text for a terminal: headlines first, then each run, comparisons, and what the marks mean.
+//! Text for a terminal: headlines first, then what many runs came to, each run, comparisons, and what the marks mean.
 
 use super::group;
 use super::markup::plain;
+use super::names::Titles;
+use super::overview::{Overview, overviews};
 use super::quantity::{count, duration_or_none};
-use super::sentence::{Titles, comparison, facts, footnote, headlines, hop_remark, host, samples_needed};
+use super::sentence::{comparison, facts, footnote, headlines, hop_remark, host, samples_needed};
 use crate::result::{Hop, PERCENTILES, ResultFile, Run};
 
 /// The least columns that a table can be read in.
@@ -21,6 +23,9 @@ const DISPENSABLE: [usize; 3] = [1, 2, 4];
 pub fn terminal(result: &ResultFile, width: usize, colour: bool) -> String {
     let (ink, width, titles) = (Ink { colour }, width.max(NARROWEST), Titles::of(result));
     let mut text = head(result, width, ink);
+    for table in overviews(result) {
+        text += &overview(&table, width, ink);
+    }
     for run in &result.runs {
         text += "\n";
         text += &match group::name(run) {
@@ -116,6 +121,33 @@ fn head(result: &ResultFile, width: usize, ink: Ink) -> String {
     text += "\n";
     for sentence in headlines(result) {
         text += &paragraph(&sentence, width, 2, |line| ink.strong(line));
+    }
+    text
+}
+
+/// A table of as many columns as fit, the name on the left.
+fn overview(table: &Overview, width: usize, ink: Ink) -> String {
+    let header: Vec<String> = table.header.iter().map(|name| (*name).to_owned()).collect();
+    let longest = |column: usize| {
+        let cells = std::iter::once(&header).chain(&table.rows).map(|row| row[column].chars().count());
+        cells.max().unwrap_or(0) + 2
+    };
+    let widths: Vec<usize> = (0..header.len()).map(longest).collect();
+    let name = widths[0].min(width / 2);
+    let mut used = name;
+    let fits = |column: &usize| {
+        used += widths[*column];
+        used <= width
+    };
+    let columns: Vec<usize> = (1..widths.len()).take_while(fits).collect();
+    let line = |row: &[String]| {
+        let first: String = plain(&row[0]).chars().take(name - 2).collect();
+        let cells = columns.iter().map(|column| format!("{:>wide$}", plain(&row[*column]), wide = widths[*column]));
+        format!("  {first:<wide$}{}", cells.collect::<String>(), wide = name - 2)
+    };
+    let mut text = format!("\n{}\n{}\n", ink.accent(table.title), ink.faint(&line(&header)));
+    for row in &table.rows {
+        text += &format!("{}\n", line(row));
     }
     text
 }

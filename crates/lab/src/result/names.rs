@@ -41,7 +41,7 @@ pub const FIGURES: &[(&str, &str)] = &[
     ("replay_inputs_per_s", "Journal inputs that a restart replays a second."),
     ("writer_cost_ns", "What one publish costs the writer: the mean of the faster nine tenths of the calls."),
     ("record_cost_ns", "What recording one sample costs the generator."),
-    ("syscalls_per_command", "System calls of the server, divided by the commands."),
+    ("syscalls_per_command", "Reads and writes of the server, divided by the commands; its waits are not counted."),
     ("context_switches_per_command", "Context switches of the server, divided by the commands."),
     ("clock_cost_ns", "The cost of one stamp."),
     ("spin_average_ns", "One turn of a loop that only reads the clock, on average."),
@@ -71,6 +71,14 @@ pub const FIGURES: &[(&str, &str)] = &[
     ("kept_up_percent", "Messages already pulled when the last push returned, of all pushed."),
     ("drain_ns", "From the last push returned until the last pop returned."),
     ("full_pushes", "Pushes that found the queue full and waited for room; only there if there were any."),
+    ("latency_per_command_ns", "A batch's round trip (median), divided by its commands."),
+    ("server_cpu_per_command_ns", "Processor time of the server, divided by the commands."),
+    ("client_cpu_per_command_ns", "Processor time of the client, divided by the commands."),
+    ("client_context_switches_per_command", "Context switches of the client, divided by the commands."),
+    ("client_syscalls_per_command", "System calls of the client (reads, writes, waits), divided by the commands."),
+    ("reply_memory_bytes", "The most that the server held of replies for a client that had not read."),
+    ("clients_memory_bytes", "What the server's memory for its clients grew by meanwhile."),
+    ("knee_depth", "The smallest depth with nine tenths of the best throughput."),
     ("steal_percent", "The share of time that the hypervisor gave to others during the run."),
 ];
 

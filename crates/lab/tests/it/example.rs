@@ -1,6 +1,8 @@
-//! Results to render: one with everything in it, and one that is as small and as hostile as the contract allows.
+//! Results to render: one with every key of the contract, one with a run of each workload, and one that is as small and
+//! as hostile as the contract allows.
 
 use hdrhistogram::Histogram;
+use serde_json::Value;
 use tickpath_lab::result::{
     Actor, Comparison, Counts, Hop, Host, Memory, Phase, ResultFile, Run, Series, Software, Stage, StageKind,
 };
@@ -19,6 +21,24 @@ pub fn example() -> ResultFile {
         Comparison::new("redis_to_log_tick_to_order", "p50_ns", 93_000.0, 3_000.0, Some((29.8, 32.6))),
         Comparison::new("mutex_to_split_t0_t2", "p99_ns", 900.0, 1_800.0, None),
         Comparison::new("nothing_to_nothing", "throughput_per_s", 1.0, 0.0, None),
+    ];
+    result
+}
+
+/// A result with runs of every workload that has a section of its own, in two repeats.
+pub fn workloads() -> ResultFile {
+    let mut result = ResultFile::new("every workload", "tickpath report A B", "2026-01-02T03:04:05Z");
+    result.host = host();
+    for repeat in [1, 2] {
+        result.runs.extend(pubsub_runs(repeat));
+        result.runs.extend(queue_runs(repeat));
+        result.runs.extend(pipeline_runs(repeat));
+        result.runs.extend(clients_runs(repeat));
+        result.runs.extend(explain_runs(repeat));
+    }
+    result.comparisons = vec![
+        Comparison::new("redis_to_log_one_way", "one_way.p50_ns", 50_000.0, 400.0, Some((120.0, 130.0))),
+        Comparison::new("gain_hiredis", "one_way.p50_ns", 200_000.0, 160_000.0, Some((0.8, 1.5))),
     ];
     result
 }
@@ -162,4 +182,132 @@ fn group_run(group: &str, orders: u64) -> Run {
         run.figures.insert(name.to_owned(), value);
     }
     run
+}
+
+fn run(target: &str, client: &str, repeat: u32, params: &[(&str, Value)]) -> Run {
+    let mut run = Run { target: target.to_owned(), repeat, valid: true, ..Run::default() };
+    run.client = client.to_owned();
+    run.counts = Counts { sent: 20_000, received: 20_000, ..Counts::default() };
+    params.iter().for_each(|(name, value)| run.params.set(name, value.clone()));
+    run
+}
+
+/// Both targets cold, after two idles, steady, and there and back.
+fn pubsub_runs(repeat: u32) -> Vec<Run> {
+    let mut runs = Vec::new();
+    for (target, middle) in [("shm://", 400), ("redis://127.0.0.1:6379", 50_000)] {
+        let phases = [
+            (Phase::Cold, None, 20),
+            (Phase::Idle, Some(1_000_000), 100),
+            (Phase::Idle, Some(1_000_000_000), 4),
+            (Phase::Steady, None, 20_000),
+        ];
+        let base = |phase| Run { phase, ..run(target, "rust", repeat, &pubsub_params()) };
+        for (phase, idle_ns, samples) in phases {
+            let mut run = base(phase);
+            idle_ns.into_iter().for_each(|ns| run.params.set("idle_ns", ns));
+            run.hops.insert("one_way".to_owned(), hop(samples, middle, u64::from(repeat)));
+            run.hops.insert("publish".to_owned(), hop(samples, middle / 2, u64::from(repeat)));
+            runs.push(run);
+        }
+        let mut round_trip = base(Phase::Steady);
+        round_trip.hops.insert("round_trip".to_owned(), hop(2_000, 2 * middle, u64::from(repeat)));
+        runs.push(round_trip);
+    }
+    runs
+}
+
+fn pubsub_params() -> [(&'static str, Value); 3] {
+    [("size_bytes", 1_024.into()), ("readers", 1.into()), ("wait", "block".into())]
+}
+
+/// A puller that falls behind, and two that keep up.
+fn queue_runs(repeat: u32) -> Vec<Run> {
+    let mut runs = Vec::new();
+    for (pullers, rate) in [(1u64, 2_000.0), (2, 5_000.0)] {
+        let params: [(&str, Value); 3] = [("pullers", pullers.into()), ("pull", 1.into()), ("size_bytes", 200.into())];
+        let mut run = run("redis://127.0.0.1:6379", "redis-py", repeat, &params);
+        run.hops.insert("in_queue".to_owned(), hop(20_000, 3_000_000, pullers));
+        run.figures.insert("push_rate_per_s".to_owned(), 10_000.0);
+        run.figures.insert("kept_up_percent".to_owned(), 100.0 * rate * pullers as f64 / 10_000.0);
+        let names = (1..=pullers).map(|number| (format!("puller{number}"), "puller", rate));
+        for (name, role, rate) in std::iter::once(("pusher".to_owned(), "pusher", 10_000.0)).chain(names) {
+            run.series.push(series(&format!("{name}_rate_per_s"), |step| if step < 15.0 { rate } else { 0.0 }));
+            run.actors.push(Actor { name, role: role.to_owned(), count: 20_000, rate_per_s: Some(rate) });
+        }
+        run.series.push(series("backlog", |step| 800.0 * step.min(20.0 - step)));
+        runs.push(run);
+    }
+    runs
+}
+
+/// Twenty values, a tenth of a second apart.
+fn series(name: &str, value: impl Fn(f64) -> f64) -> Series {
+    let steps = || (1..=20u32).map(f64::from);
+    let t_ns = steps().map(|step| (step * 1e8) as u64).collect();
+    Series { name: name.to_owned(), t_ns, value: steps().map(value).collect() }
+}
+
+/// Two commands over two clients at four depths, and one that ran at one depth only.
+fn pipeline_runs(repeat: u32) -> Vec<Run> {
+    let mut runs = Vec::new();
+    for (command, client, one) in
+        [("PING", "rust", 20e3), ("PING", "redis-py", 9e3), ("SET", "rust", 18e3), ("SET", "redis-py", 8e3)]
+    {
+        for (depth, gain) in [(1u64, 1.0), (10, 8.0), (100, 30.0), (1_000, 32.0)] {
+            let mut run = pipeline_run(command, client, repeat, depth, one * gain);
+            run.figures.insert("knee_depth".to_owned(), 100.0);
+            run.figures.insert("syscalls_per_command".to_owned(), 2.0 / depth as f64);
+            run.figures.insert("reply_memory_bytes".to_owned(), 7.0 * depth as f64);
+            runs.push(run);
+        }
+    }
+    runs.push(pipeline_run("evalsha", "rust", repeat, 1, 16_000.0));
+    runs
+}
+
+fn pipeline_run(command: &str, client: &str, repeat: u32, depth: u64, per_s: f64) -> Run {
+    let params: [(&str, Value); 3] =
+        [("command", command.into()), ("depth", depth.into()), ("connections", 1.into())];
+    let mut run = run("redis://127.0.0.1:6379", client, repeat, &params);
+    run.throughput_per_s = Some(per_s);
+    run.hops.insert("round_trip".to_owned(), hop(1_000, (1e9 / per_s) as u64 * depth, depth));
+    run
+}
+
+/// Two clients over two ways.
+fn clients_runs(repeat: u32) -> Vec<Run> {
+    let mut runs = Vec::new();
+    for (client, workers, rate) in [("redis-py", 1u64, 7_000.0), ("redis-py-asyncio", 100, 13_000.0)] {
+        for (transport, rtt_ms) in [("tcp", 0.0), ("tcp", 0.25), ("unix", 0.0)] {
+            let params: [(&str, Value); 3] =
+                [("transport", transport.into()), ("rtt_ms", rtt_ms.into()), ("workers", workers.into())];
+            let mut run = run("redis://", client, repeat, &params);
+            let rate = rate / (1.0 + rtt_ms) + 100.0 * f64::from(repeat);
+            run.throughput_per_s = Some(rate);
+            run.figures.insert("connect_ns".to_owned(), 3e6);
+            run.figures.insert("throughput_with_connect_per_s".to_owned(), rate - 100.0);
+            run.hops.insert("round_trip".to_owned(), hop(2_000, 140_000, workers));
+            runs.push(run);
+        }
+    }
+    runs
+}
+
+/// Stages of all three kinds, cold with the process's start before the call.
+fn explain_runs(repeat: u32) -> Vec<Run> {
+    use StageKind::{Bounded, Measured, Unexplained};
+    let cold = [("import_redis", 6e7, Measured), ("connect_tcp", 4.7e6, Measured), ("send", 1.8e5, Measured)];
+    let steady =
+        [("encode", 1.1e4, Measured), ("kernel_and_wake_up", 9.1e4, Bounded), ("unexplained", 5e3, Unexplained)];
+    let phases = [(Phase::Cold, 19, 5_900_000, cold), (Phase::Steady, 5_000, 110_000, steady)];
+    let explained = |(phase, samples, middle, stages): (Phase, u64, u64, [(&str, f64, StageKind); 3])| {
+        let base = run("redis://127.0.0.1:6379", "redis-py", repeat, &[("size_bytes", 17.into())]);
+        let mut run = Run { phase, ..base };
+        run.hops.insert("one_way".to_owned(), hop(samples, middle, u64::from(repeat)));
+        let stage = |(name, ns, kind): (&str, f64, StageKind)| Stage { name: name.to_owned(), p50_ns: Some(ns), kind };
+        run.stages = stages.map(stage).to_vec();
+        run
+    };
+    phases.map(explained).to_vec()
 }

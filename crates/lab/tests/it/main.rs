@@ -1,5 +1,6 @@
 //! The result file and its renderings.
 
+mod compare;
 mod doctor;
 mod example;
 mod proxy;

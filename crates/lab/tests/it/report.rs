@@ -9,7 +9,7 @@ use tickpath_lab::result::{
     COUNTS, CheckError, FIGURES, HOPS, Hop, PERCENTILES, Percentile, ResultFile, Run, Series, UNITS,
 };
 
-use crate::example::{HOSTILE, example, histograms, hop, minimal};
+use crate::example::{HOSTILE, example, histograms, hop, minimal, workloads};
 
 const DOCS: &str = include_str!("../../../../docs/results.md");
 const SCHEMA: &str = include_str!("../../../../docs/result.schema.json");
@@ -26,8 +26,9 @@ const RENDERINGS: [(&str, Rendering); 7] = [
     ("html", report::html),
 ];
 
-fn results() -> [(&'static str, ResultFile); 3] {
-    [("example", example()), ("minimal", minimal()), ("empty", ResultFile::new("host", "", ""))]
+fn results() -> [(&'static str, ResultFile); 4] {
+    let empty = ResultFile::new("host", "", "");
+    [("example", example()), ("workloads", workloads()), ("minimal", minimal()), ("empty", empty)]
 }
 
 fn hops(result: &ResultFile) -> Vec<&Hop> {
@@ -125,9 +126,84 @@ fn the_page_needs_nothing_beside_itself() {
     for needed in ["width=device-width", "prefers-color-scheme: dark", "@media print", "overflow-x: auto"] {
         assert!(page.contains(needed), "the page lacks {needed}");
     }
-    let headings = ["The path", "Where the time goes", "Runs", "The spread", "Comparisons", "The machine"];
-    for heading in headings.into_iter().chain(["How to read it", "The command"]) {
-        assert!(page.contains(&format!("<h2>{heading}</h2>")), "the page lacks the section {heading}");
+}
+
+#[test]
+fn the_page_has_the_sections_that_the_file_has_something_for() {
+    let always = ["The machine", "How to read it", "The command"];
+    let of_runs = ["Where the time goes", "Over time", "Comparisons", "The spread", "Every run"];
+    let of_workloads = ["Cold, idle, steady", "Pipeline depth", "Clients"];
+    for (name, result, held) in [
+        ("empty", ResultFile::new("host", "", ""), vec![]),
+        ("example", example(), of_runs.to_vec()),
+        ("workloads", workloads(), [of_runs.as_slice(), of_workloads.as_slice()].concat()),
+    ] {
+        let page = report::html(&result);
+        for heading in always.into_iter().chain(of_runs).chain(of_workloads) {
+            let is_there = page.contains(&format!("<h2>{heading}</h2>"));
+            let is_held = always.contains(&heading) || held.contains(&heading);
+            assert_eq!(is_there, is_held, "{name}: {heading}");
+        }
+        for piece in page.split("href=\"#").skip(1) {
+            let place = piece.split('"').next().expect("a link ends");
+            assert!(page.contains(&format!("<section id=\"{place}\">")), "{name}: nothing is at {place}");
+        }
+    }
+}
+
+#[test]
+fn charts_show_all_that_the_file_holds() {
+    let result = workloads();
+    let page = report::html(&result);
+    let check = |mark: &str, expected: usize| assert_eq!(page.matches(mark).count(), expected, "{mark}");
+    // Repeats of one run have one waterfall: a row for each of three stages, the sum, the whole, and the heading.
+    check("<table class=\"waterfall\">", 2);
+    check("class=\"flow\"", 2 * (3 + 2 + 1));
+    check("class=\"bar bounded\"", 1);
+    check("class=\"bar unexplained\"", 1);
+    // Two targets, cold, after two idles, and steady; there and back has no publish call.
+    check("<line class=\"mark\"", 2 * (4 + 1) + 2 * 4);
+    let queues = result.runs.iter().filter(|run| run.series.iter().any(|series| series.name == "backlog")).count();
+    let actors: usize = result.runs.iter().map(|run| run.actors.len()).sum();
+    check("<path class=\"area\"", queues);
+    check("<td>pusher</td>", queues);
+    check("<td>puller</td>", actors - queues);
+    // Two commands over two clients, and two clients over three ways.
+    check("<circle class=\"knee", 4);
+    check("<div class=\"beside\">", 6);
+    check("<line class=\"interval\"", 3 * result.comparisons.len());
+    let runs = result.runs.len();
+    assert!(page.matches("<details").count() >= runs, "each of {runs} runs has its fold");
+}
+
+#[test]
+fn drawings_have_words_for_those_who_do_not_see_them() {
+    for (name, result) in results() {
+        let page = report::html(&result);
+        for drawing in page.split("<svg").skip(1) {
+            let head = drawing.split('>').next().unwrap_or_default();
+            let is_picture = head.contains("role=\"img\"");
+            let is_told = drawing.contains("<title>") && drawing.contains("<desc>");
+            assert!(!is_picture || is_told, "{name}: <svg{head}> has no words");
+            // Anything else stands in a cell or a legend, beside its figure.
+            let is_small = head.contains("class=\"cell\"") || head.contains("class=\"key\"");
+            assert!(is_picture || is_small, "{name}: <svg{head}> is neither a picture nor small");
+            let inside = drawing.split("</svg>").next().unwrap_or_default();
+            let is_placed = !["\"NaN", " NaN", ",NaN", "\"inf", "\"-inf"].iter().any(|bad| inside.contains(bad));
+            assert!(is_placed, "{name}: something stands nowhere in <svg{head}>");
+        }
+    }
+}
+
+#[test]
+fn many_runs_are_summed_up_where_there_are_no_charts() {
+    for (name, render) in RENDERINGS.into_iter().filter(|(name, _)| ["terminal", "markdown"].contains(name)) {
+        let text = unfolded(&render(&workloads()));
+        for piece in ["cold, idle, steady", "pipeline depth", "clients", "redis-py-asyncio ×100 tcp 250 µs"] {
+            assert!(text.contains(piece), "{name} lacks '{piece}'");
+        }
+        let other = unfolded(&render(&example()));
+        assert!(!other.contains("pipeline depth"), "{name} sums up what is not there");
     }
 }
 
@@ -284,7 +360,7 @@ fn saved_is_loaded_again() {
             assert_eq!(ResultFile::load(&path).unwrap(), result, "{name}");
         }
     }
-    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 3, "nothing else is left behind");
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), results().len(), "nothing else is left behind");
     let nowhere = folder.path().join("none/result.json");
     assert!(example().save(&nowhere).unwrap_err().to_string().contains("none/result.json"));
 }

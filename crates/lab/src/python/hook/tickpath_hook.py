@@ -3,6 +3,8 @@
 The script that is watched stays as it is. `tickpath_stamps` has the methods, `tickpath_rows` what is written of them.
 """
 
+from __future__ import annotations
+
 import os
 import sys
 import threading

@@ -11,11 +11,14 @@ cpu         now, processor time until now
 
 `key` is the same number for the same message on both sides. `value` is a payload that is a number. `lookup` is how long
 the resolution of the server's name took, `commands` what connecting sent beside. `resumed` is when asyncio gave the
-reader its turn. `delayed` is how long a process's first call waited for a processor. `empty` are calls of get_message since the last message that returned nothing.
+reader its turn. `delayed` is how long a process's first call waited for a processor. `empty` are calls of get_message
+since the last message that returned nothing.
 
 Rows are written when a subscription is confirmed, when so many have come together, and at the end; or when they are
 asked for, where there is no such folder.
 """
+
+from __future__ import annotations
 
 import math
 import os

@@ -6,13 +6,15 @@ subscriber   PubSub.get_message or listen ( read_response ( the socket's recv ),
 The blocking methods and those of asyncio have the same names and get the same stamps.
 """
 
+from __future__ import annotations
+
 import os
 import socket
 import sys
 from contextvars import ContextVar
 from time import monotonic_ns
 
-from tickpath_rows import add, key_of, number_of, write
+from tickpath_rows import add, facts, key_of, number_of, write
 
 # Marks a function that gives way: CO_COROUTINE of the module inspect, which takes long to import.
 COROUTINE = 0x80
@@ -119,11 +121,12 @@ class RunDelay:
         """What of the call it was: in opening the connection, in setting it up, and elsewhere."""
         if self.file is not None:
             os.close(self.file)
-        match self.found:
-            case [called, began, tcp, connected, sent]:
-                return [tcp - began, connected - tcp, sent - connected + began - called]
-            case [called, sent]:
-                return [0, 0, sent - called]
+        if len(self.found) == 5:
+            called, began, tcp, connected, sent = self.found
+            return [tcp - began, connected - tcp, sent - connected + began - called]
+        if len(self.found) == 2:
+            called, sent = self.found
+            return [0, 0, sent - called]
         return [0, 0, 0]
 
 
@@ -170,16 +173,27 @@ def connect_begins(connection, _args: tuple) -> Connecting | None:
     return Connecting()
 
 
-def connect_ends(_connection, _args: tuple, made: Connecting | None, _result) -> None:
+def connect_ends(connection, _args: tuple, made: Connecting | None, _result) -> None:
     if made is None:
         return
     made.ended = monotonic_ns()
     delayed()
     connecting.reset(made.token)
+    facts["server"] = url_of(connection)
     add("connected", [made.began, made.tcp, made.ended, made.lookup, made.commands])
     call = publishing.get()
     if call is not None:
         call.connect = made
+
+
+def url_of(connection) -> str | None:
+    """Where a connection goes, without a password; none of one that is encrypted."""
+    path, host = getattr(connection, "path", None), getattr(connection, "host", None)
+    if path:
+        return f"redis+unix://{path}"
+    if host is None or type(connection).__name__ != "Connection":
+        return None
+    return f"redis://[{host}]:{connection.port}" if ":" in host else f"redis://{host}:{connection.port}"
 
 
 def open_ends(_connection, _args: tuple, _begun, sock) -> None:

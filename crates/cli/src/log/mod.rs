@@ -1,29 +1,55 @@
-//! `tickpath log`: looks into logs and journals.
+//! `tickpath log`: looks into logs and journals, records topics, replays recordings, and carries topics between buses.
 
-use std::io::Write;
+pub mod bridge;
+pub mod cat;
+mod fields;
+pub mod record;
+pub mod replay;
+mod watch;
+
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use tickpath_log::{Message, Next, OpenError, Place, Reader, Registration, Start};
-use tickpath_market::{CancelOrder, ExecutionReport, Kind, NewOrder, OrderDenied, ReplaceOrder, TopOfBook, Trade};
-use tickpath_orders::{Config, Core, Input, RecordKind};
-use zerocopy::FromBytes;
+use clap::Args;
+use tickpath_bus::Policy;
+use tickpath_lab::relay::{Opening, RelayError};
+use tickpath_lab::result::rfc3339;
+use tickpath_log::{Next, OpenError, Place, PlaceError, Reader, Registration, Start};
+use tickpath_orders::{Config, Core, RecordKind};
 
 use crate::Outcome;
-use crate::args::{LogCommand, Output};
+use crate::args::{LogCommand, Output, Usage};
 use crate::bench::{finish, new_result};
 use crate::report::say;
 
-/// How long a following `cat` waits before it looks again.
-const LOOK_NS: u64 = 10_000_000;
+/// How the topic is opened that a command publishes.
+#[derive(Debug, Clone, Args)]
+pub struct OpeningArgs {
+    /// What a full topic does: overwrite, fail, keep. The transport's usual way if not given
+    #[arg(long, value_name = "POLICY", value_parser = policy)]
+    pub policy: Option<Policy>,
+    /// Bytes that a topic on shm:// or file:// holds; a message can have an eighth of it, all of it with 'keep'
+    #[arg(long, value_name = "BYTES", default_value_t = 1 << 20)]
+    #[arg(value_parser = clap::value_parser!(u64).range(32_768..=1 << 30))]
+    pub capacity: u64,
+}
+
+impl OpeningArgs {
+    fn opening(&self) -> Opening {
+        Opening { policy: self.policy, capacity_bytes: self.capacity as usize }
+    }
+}
 
 pub fn run(command: &LogCommand) -> anyhow::Result<Outcome> {
     match command {
         LogCommand::Ls { log: None } => list(),
         LogCommand::Ls { log: Some(log) } => describe(&place(log)?),
-        LogCommand::Cat { log, from, count, follow } => cat(&place(log)?, *from, *count, *follow),
+        LogCommand::Cat(args) => cat::run(args),
         LogCommand::Verify { log } => verify(&place(log)?),
         LogCommand::Analyse { dir, output } => analyse(dir, output),
+        LogCommand::Record(args) => record::run(args),
+        LogCommand::Replay(args) => replay::run(args),
+        LogCommand::Bridge(args) => bridge::run(args),
     }?;
     Ok(Outcome::Good)
 }
@@ -31,10 +57,38 @@ pub fn run(command: &LogCommand) -> anyhow::Result<Outcome> {
 /// A log by its URL, or by its folder.
 fn place(log: &str) -> anyhow::Result<Place> {
     if log.contains("://") {
-        return Ok(log.parse()?);
+        return Ok(log.parse().map_err(|error: PlaceError| Usage(error.to_string()))?);
     }
     let dir = std::path::absolute(log).with_context(|| format!("'{log}' is no path"))?;
     Ok(Place::folder(dir))
+}
+
+/// A moment, nanoseconds since the Unix epoch, as people read it and to the last digit.
+fn moment(utc_ns: u64) -> String {
+    let seconds = rfc3339(utc_ns);
+    format!("{}.{:09}Z", seconds.trim_end_matches('Z'), utc_ns % 1_000_000_000)
+}
+
+/// With which message a subscription begins.
+fn start(text: &str) -> Result<tickpath_bus::Start, String> {
+    match text {
+        "now" => Ok(tickpath_bus::Start::Now),
+        "oldest" => Ok(tickpath_bus::Start::Oldest),
+        number => match number.parse() {
+            Ok(sequence) => Ok(tickpath_bus::Start::Sequence(sequence)),
+            Err(_) => Err("use now, oldest or a sequence number".to_owned()),
+        },
+    }
+}
+
+fn policy(text: &str) -> Result<Policy, String> {
+    let found = Policy::ALL.into_iter().find(|policy| policy.name() == text);
+    found.ok_or_else(|| "use overwrite, fail or keep".to_owned())
+}
+
+/// A call that makes no sense is bad usage.
+fn refused(error: RelayError) -> anyhow::Error {
+    if error.is_usage() { Usage(error.to_string()).into() } else { error.into() }
 }
 
 fn list() -> anyhow::Result<()> {
@@ -46,10 +100,7 @@ fn list() -> anyhow::Result<()> {
         let place = Place::shared_memory(&topic)?;
         // It may have gone since, or belong to somebody else: the others are still worth listing.
         if let Err(error) = describe(&place) {
-            say(&format!(
-                "{place}  {error}
-"
-            ));
+            say(&format!("{place}  {error}\n"));
         }
     }
     Ok(())
@@ -65,64 +116,6 @@ fn describe(place: &Place) -> anyhow::Result<()> {
         say(&format!("  reader {}  at {}  {behind} behind\n", reader.pid, reader.cursor));
     }
     Ok(())
-}
-
-fn cat(place: &Place, from: Option<u64>, count: Option<u64>, follow: bool) -> anyhow::Result<()> {
-    let start = from.map_or(Start::Oldest, Start::Sequence);
-    let mut log = Reader::open(place, start, Registration::Unregistered)?;
-    let mut out = std::io::BufWriter::new(std::io::stdout().lock());
-    let mut left = count.unwrap_or(u64::MAX);
-    while left > 0 {
-        match log.next()? {
-            Next::Message(message) => {
-                left -= 1;
-                if writeln!(out, "{}", line(&message)).is_err() {
-                    // The reader of our output has seen enough.
-                    return Ok(());
-                }
-            }
-            Next::Gap(missed) => writeln!(out, "-- {missed} messages missed")?,
-            Next::Empty if follow => {
-                out.flush()?;
-                tickpath_clock::sleep_ns(LOOK_NS);
-            }
-            Next::Empty => break,
-        }
-    }
-    Ok(out.flush()?)
-}
-
-/// One message as one line.
-fn line(message: &Message<'_>) -> String {
-    let Message { sequence, stamp, kind, payload } = *message;
-    format!("{sequence} {stamp} {}", content(kind, payload))
-}
-
-fn content(kind: u8, payload: &[u8]) -> String {
-    fn flat<T: FromBytes + std::fmt::Debug>(payload: &[u8]) -> Option<String> {
-        T::read_from_bytes(payload).ok().map(|message| format!("{message:?}"))
-    }
-    let known = match Kind::from_code(kind) {
-        Some(Kind::TopOfBook) => flat::<TopOfBook>(payload),
-        Some(Kind::Trade) => flat::<Trade>(payload),
-        Some(Kind::NewOrder) => flat::<NewOrder>(payload),
-        Some(Kind::CancelOrder) => flat::<CancelOrder>(payload),
-        Some(Kind::ReplaceOrder) => flat::<ReplaceOrder>(payload),
-        Some(Kind::ExecutionReport) => flat::<ExecutionReport>(payload),
-        Some(Kind::OrderDenied) => flat::<OrderDenied>(payload),
-        None => match Input::read(kind, payload) {
-            Ok(Some(input)) => Some(format!("{input:?}")),
-            Ok(None) => RecordKind::from_code(kind).map(|kind| format!("{kind:?} {}", hex(payload))),
-            Err(_) => None,
-        },
-    };
-    known.unwrap_or_else(|| format!("kind {kind}, {} bytes: {}", payload.len(), hex(payload)))
-}
-
-fn hex(bytes: &[u8]) -> String {
-    const MOST: usize = 64;
-    let shown: String = bytes.iter().take(MOST).map(|byte| format!("{byte:02x}")).collect();
-    if bytes.len() > MOST { format!("{shown}…") } else { shown }
 }
 
 fn verify(place: &Place) -> anyhow::Result<()> {

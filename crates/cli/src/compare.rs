@@ -1,0 +1,371 @@
+//! `tickpath compare`: two builds side by side. Result files are read; programs are called in turn.
+
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStderr, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use clap::Args;
+use tickpath_clock::{Clock, sleep_ns};
+use tickpath_lab::compare::{
+    CompareError, FalsePositives, Judgement, Limit, Measured, NotMeasured, Pair, Ruling, Side, judge, markdown,
+    result_file, text,
+};
+use tickpath_lab::result::ResultFile;
+use tickpath_lab::{Lab, Progress};
+
+use crate::Outcome;
+use crate::args::{Output, Usage};
+use crate::bench::new_result;
+use crate::report::say;
+
+/// Pairs of calls, if nobody says how many: six are the fewest that tell a change from noise, and one may be invalid.
+const PAIRS: u32 = 7;
+
+/// The longest that one call may take.
+const CALL_SECONDS: u64 = 30 * 60;
+
+/// How often, and how long apart, a call is looked at that has closed its standard error and not ended.
+const LOOKS: u32 = 500;
+const LOOK_NS: u64 = 20_000_000;
+
+/// The most that is kept of what a call says on standard error.
+const SAID_BYTES: u64 = 64 << 10;
+
+/// Where the rates go if no file is named.
+const FALSE_POSITIVES: &str = "tickpath-false-positives.json";
+
+const NOISE: &str = "\
+Ratios are NEW divided by OLD, each with an interval of 95 %. A metric is called changed if its interval excludes 1, \
+its median moved by more than its noise floor (2 % in turn, 5 % between files, or what the host's own floor moved by), \
+and the movement stands out among all metrics of the table: of identical builds at most 5 % of the tables call \
+anything changed. That takes 6 pairs of calls in turn, or 4 repeats in each file; below it every verdict is 'unknown'. \
+Files drift apart in ways that their repeats do not show, so prefer programs in turn: A B, B A, A B, …
+
+A limit of --fail-if is passed if the whole interval lies beyond it; from one run each the plain ratio decides. \
+Exit codes: 4 a limit was passed, 3 nothing valid was left to compare, 2 bad usage, 1 a call failed.
+
+  tickpath compare old.json new.json --fail-if 'tick_to_order.p99 > +10%'
+  tickpath compare old/tickpath new/tickpath --repeat 7 -- bench path --count 20000";
+
+#[derive(Debug, Args)]
+#[command(after_help = NOISE)]
+pub struct Compare {
+    /// A result file; or a program, and behind -- the bench to call it with
+    #[arg(value_name = "OLD")]
+    pub old: PathBuf,
+    /// What it is compared with, of the same kind
+    #[arg(value_name = "NEW")]
+    pub new: PathBuf,
+    /// A limit such as 'tick_to_order.p99 > +10%' or 'throughput_per_s < -5%'; may be repeated
+    #[arg(long, value_name = "EXPR")]
+    pub fail_if: Vec<Limit>,
+    /// Write both results and every ratio
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+    /// Write the table and what is said about it, for a comment
+    #[arg(long, value_name = "FILE")]
+    pub markdown: Option<PathBuf>,
+    /// Pairs of calls; 7 if not given
+    #[arg(long, value_name = "N", requires = "bench", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub repeat: Option<u32>,
+    /// Compare a program with itself so many times: how often is it called different?
+    #[arg(long, value_name = "N", requires = "bench", conflicts_with = "markdown",
+          value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub false_positives: Option<u32>,
+    /// Say nothing on standard error
+    #[arg(long)]
+    pub quiet: bool,
+    /// The bench to call both programs with: bench WORKLOAD and its settings
+    #[arg(last = true, value_name = "BENCH")]
+    pub bench: Vec<String>,
+}
+
+pub fn run(args: &Compare) -> anyhow::Result<Outcome> {
+    // Both are refused before anything is measured.
+    Output { json: args.json.clone(), html: args.markdown.clone(), quiet: args.quiet }.check()?;
+    if args.bench.is_empty() {
+        return files(args);
+    }
+    let steps = Steps { quiet: args.quiet };
+    let lab = Lab::new(std::env::current_exe().context("cannot find this program's own file")?, &steps)?;
+    let calls = Calls::of(args, &lab)?;
+    match args.false_positives {
+        Some(comparisons) => false_positives(args, &calls, comparisons),
+        None => in_turn(args, &calls),
+    }
+}
+
+fn files(args: &Compare) -> anyhow::Result<Outcome> {
+    if let Some(program) = [&args.old, &args.new].into_iter().find(|file| is_program(file)) {
+        let how = format!("tickpath compare {} {} -- bench path", args.old.display(), args.new.display());
+        return Err(Usage(format!("{} is a program; say what to measure with both: {how}", program.display())).into());
+    }
+    let head = new_result("");
+    let pair = Pair { old: ResultFile::load(&args.old)?, new: ResultFile::load(&args.new)? };
+    finish(args, &Measured::Apart(Box::new(pair)), &head)
+}
+
+/// What was measured is shown and written in part too, if a call failed.
+fn in_turn(args: &Compare, calls: &Calls<'_>) -> anyhow::Result<Outcome> {
+    let head = new_result("");
+    let mut pairs = Vec::new();
+    let done = calls.pairs("", &args.fail_if, &mut pairs);
+    if pairs.is_empty() {
+        done?;
+        return Ok(Outcome::Good);
+    }
+    let outcome = finish(args, &Measured::InTurn(pairs), &head);
+    done?;
+    outcome
+}
+
+/// Compares a program with itself, and keeps the rates after each comparison.
+fn false_positives(args: &Compare, calls: &Calls<'_>, comparisons: u32) -> anyhow::Result<Outcome> {
+    let [old, new] = &calls.programs;
+    if old != new && read(old)? != read(new)? {
+        let why = "--false-positives compares a program with itself; name the same one twice";
+        return Err(Usage(why.to_owned()).into());
+    }
+    let file = args.json.clone().unwrap_or_else(|| PathBuf::from(FALSE_POSITIVES));
+    let head = new_result("");
+    let mut found = FalsePositives::new(&head.command, &head.started_at, calls.count, &args.fail_if);
+    for number in 1..=comparisons {
+        let mut pairs = Vec::new();
+        calls.pairs(&format!("comparison {number} of {comparisons}, "), &args.fail_if, &mut pairs)?;
+        match judge(&Measured::InTurn(pairs)) {
+            Ok(judgement) => found.add(&judgement, &args.fail_if),
+            Err(CompareError::NothingValid { .. }) => found.skip(),
+            Err(error) => return Err(usage(&error)),
+        }
+        let json = serde_json::to_string_pretty(&found).context("this is a defect of Tickpath")?;
+        replace(&file, &(json + "\n")).with_context(|| format!("cannot write {}", file.display()))?;
+    }
+    say(&format!("{}Kept in {}.\n", found.text(), file.display()));
+    Ok(Outcome::Good)
+}
+
+/// Judges what was measured and keeps it; then prints, and holds the limits against it.
+fn finish(args: &Compare, measured: &Measured, head: &ResultFile) -> anyhow::Result<Outcome> {
+    let judged = judge(measured);
+    let changes = match &judged {
+        Ok(judgement) => judgement.changes.as_slice(),
+        Err(CompareError::NothingValid { .. }) => &[],
+        Err(error) => return Err(usage(error)),
+    };
+    if let Some(file) = &args.json {
+        result_file(measured, changes, &head.command, &head.started_at).save(file)?;
+    }
+    match judged {
+        Ok(judgement) => tell(args, &judgement),
+        Err(error) => {
+            eprintln!("tickpath: {error}");
+            Ok(Outcome::Invalid)
+        }
+    }
+}
+
+fn tell(args: &Compare, judgement: &Judgement) -> anyhow::Result<Outcome> {
+    let rulings = rulings(judgement, &args.fail_if);
+    let told = rulings.as_deref().unwrap_or_default();
+    say(&text(judgement, told));
+    if let Some(file) = &args.markdown {
+        fs::write(file, markdown(judgement, told)).with_context(|| format!("cannot write {}", file.display()))?;
+    }
+    let rulings = rulings.map_err(|error| usage(&error))?;
+    Ok(if rulings.iter().any(|ruling| ruling.passed) { Outcome::LimitPassed } else { Outcome::Good })
+}
+
+/// Two programs that run the same bench in turn.
+struct Calls<'a> {
+    /// Old, then new.
+    programs: [PathBuf; 2],
+    bench: &'a [String],
+    count: u32,
+    lab: &'a Lab<'a>,
+}
+
+impl<'a> Calls<'a> {
+    fn of(args: &'a Compare, lab: &'a Lab<'a>) -> anyhow::Result<Self> {
+        let bench = args.bench.as_slice();
+        if bench.first().is_none_or(|word| word != "bench") {
+            return Err(Usage("behind -- comes what to measure: -- bench path --count 20000".to_owned()).into());
+        }
+        if let Some(word) = bench.iter().find(|word| *word == "--json" || word.starts_with("--json=")) {
+            let why = "compare reads the bench's own result, so name a file before --";
+            return Err(Usage(format!("{word} behind --: {why}")).into());
+        }
+        let programs = [program(&args.old)?, program(&args.new)?];
+        Ok(Self { programs, bench, count: args.repeat.unwrap_or(PAIRS), lab })
+    }
+
+    /// Pairs in the order A B, B A, A B, …: what drifts, and what the first call finds that the second does not, meets
+    /// both sides alike. A limit on what nobody measures is refused after the first pair.
+    fn pairs(&self, label: &str, limits: &[Limit], into: &mut Vec<Pair>) -> anyhow::Result<()> {
+        let mut seconds = 0.0;
+        for place in 0..self.count {
+            let mut call = |nth: u32, side: Side| {
+                let what = format!("{label}call {} of {}: {}", 2 * place + nth, 2 * self.count, side.name());
+                self.lab.progress.step(&what, seconds);
+                let begun = self.lab.clock.ticks();
+                let result = self.call(side);
+                seconds = self.lab.clock.ns_between(begun, self.lab.clock.ticks()) as f64 / 1e9;
+                result
+            };
+            let (old, new) = if place.is_multiple_of(2) {
+                let old = call(1, Side::Old)?;
+                (old, call(2, Side::New)?)
+            } else {
+                let new = call(1, Side::New)?;
+                (call(2, Side::Old)?, new)
+            };
+            into.push(Pair { old, new });
+            if place == 0 {
+                first_look(&into[0], limits)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs the bench with one program. A run that measured something invalid is in the result, which says so.
+    fn call(&self, side: Side) -> anyhow::Result<ResultFile> {
+        let program = match side {
+            Side::Old => &self.programs[0],
+            Side::New => &self.programs[1],
+        };
+        let file = self.lab.folder().join("call.json");
+        // What an earlier call left must not be taken for this one's.
+        let _ = fs::remove_file(&file);
+        let mut command = Command::new(program);
+        command.args(self.bench).arg("--json").arg(&file);
+        if !self.bench.iter().any(|word| word == "--quiet") {
+            command.arg("--quiet");
+        }
+        let what = format!("{} {}", program.display(), self.bench.join(" "));
+        let (said, status) = run_bounded(&mut command).with_context(|| what.clone())?;
+        match status.code() {
+            Some(0 | 3) => ResultFile::load(&file).with_context(|| format!("{what} wrote no result that can be read")),
+            Some(2) => Err(Usage(format!("{what} refuses: {said}")).into()),
+            _ => bail!("{what} failed ({status}): {said}"),
+        }
+    }
+}
+
+/// Says on standard error which call runs. Nothing is drawn meanwhile: that would take time from what is measured.
+struct Steps {
+    quiet: bool,
+}
+
+impl Progress for Steps {
+    fn step(&self, what: &str, seconds: f64) {
+        if !self.quiet {
+            let about = if seconds > 0.0 { format!(", about {seconds:.0} s") } else { String::new() };
+            eprintln!("{what}{about}");
+        }
+    }
+}
+
+/// Whether the first pair can be compared, and has what the limits ask for; a pair with invalid runs does not tell.
+fn first_look(pair: &Pair, limits: &[Limit]) -> anyhow::Result<()> {
+    if pair.old.runs.iter().chain(&pair.new.runs).any(|run| !run.valid) {
+        return Ok(());
+    }
+    let judgement = judge(&Measured::InTurn(vec![pair.clone()])).map_err(|error| usage(&error))?;
+    rulings(&judgement, limits).map_err(|error| usage(&error))?;
+    Ok(())
+}
+
+fn rulings(judgement: &Judgement, limits: &[Limit]) -> Result<Vec<Ruling>, NotMeasured> {
+    let mut rulings = Vec::new();
+    for limit in limits {
+        rulings.extend(limit.judge(judgement)?);
+    }
+    Ok(rulings)
+}
+
+/// Runs a command to its end, or ends it: what it said on standard error, and how it ended.
+///
+/// Nothing of this process runs meanwhile. The end of the child's standard error is the sign of its end.
+fn run_bounded(command: &mut Command) -> anyhow::Result<(String, ExitStatus)> {
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut child = command.spawn().context("it does not start")?;
+    let heard = listen(child.stderr.take().expect("it is piped"));
+    let said = heard.recv_timeout(Duration::from_secs(CALL_SECONDS)).ok();
+    let status = if said.is_some() { ended(&mut child)? } else { None };
+    match (said, status) {
+        (Some(said), Some(status)) => Ok((said, status)),
+        _ => {
+            child.kill().context("it cannot be ended")?;
+            child.wait().context("it cannot be waited for")?;
+            bail!("it took longer than {} minutes and was ended; measure less in one call", CALL_SECONDS / 60)
+        }
+    }
+}
+
+/// Everything that a child says, once it has said all.
+fn listen(mut stderr: ChildStderr) -> Receiver<String> {
+    let (said, heard) = channel();
+    std::thread::spawn(move || {
+        let mut bytes = Vec::new();
+        // What cannot be read any more is not missed: the exit code decides.
+        let _ = (&mut stderr).take(SAID_BYTES).read_to_end(&mut bytes);
+        let _ = io::copy(&mut stderr, &mut io::sink());
+        let _ = said.send(String::from_utf8_lossy(&bytes).trim().to_owned());
+    });
+    heard
+}
+
+/// How a child ended that has said all; none if it goes on all the same.
+fn ended(child: &mut Child) -> io::Result<Option<ExitStatus>> {
+    for _ in 0..LOOKS {
+        if let Some(status) = child.try_wait()? {
+            return Ok(Some(status));
+        }
+        sleep_ns(LOOK_NS);
+    }
+    Ok(None)
+}
+
+/// A program by its whole path, for a bare name would be searched for elsewhere.
+fn program(file: &Path) -> Result<PathBuf, Usage> {
+    if !is_program(file) {
+        let why = "behind -- comes a bench, so OLD and NEW have to be programs; name executable files";
+        return Err(Usage(format!("{} is no program: {why}", file.display())));
+    }
+    file.canonicalize().map_err(|reason| Usage(format!("{}: {reason}", file.display())))
+}
+
+/// Whether it is an executable file, and no JSON that somebody made executable.
+fn is_program(file: &Path) -> bool {
+    let executable = |found: fs::Metadata| found.is_file() && found.permissions().mode() & 0o111 != 0;
+    let mut beginning = Vec::new();
+    let read = File::open(file).and_then(|file| file.take(64).read_to_end(&mut beginning));
+    let is_json = read.is_ok() && beginning.trim_ascii_start().starts_with(b"{");
+    fs::metadata(file).is_ok_and(executable) && !is_json
+}
+
+fn read(file: &Path) -> anyhow::Result<Vec<u8>> {
+    fs::read(file).with_context(|| format!("cannot read {}", file.display()))
+}
+
+/// Writes beside the file first, so that an interrupted call leaves the last one whole.
+fn replace(file: &Path, content: &str) -> io::Result<()> {
+    // A new name would replace a pipe or a terminal.
+    if fs::metadata(file).is_ok_and(|found| !found.is_file()) {
+        return fs::write(file, content);
+    }
+    let place = file.canonicalize().unwrap_or_else(|_| file.to_owned());
+    let mut part = place.as_os_str().to_owned();
+    part.push(".part");
+    fs::write(&part, content)?;
+    fs::rename(&part, &place)
+}
+
+/// Results that cannot be compared, and limits on what nobody measured, are bad usage.
+fn usage(error: &dyn std::error::Error) -> anyhow::Error {
+    Usage(error.to_string()).into()
+}

@@ -1,0 +1,167 @@
+//! `tickpath explain`: where one message's time goes for this broker and client, and what each change would gain.
+
+use anyhow::Context;
+use clap::Args;
+use tickpath_lab::explain::{self, Client, GAINS, Gain, Settings, Subject};
+use tickpath_lab::result::ResultFile;
+
+use crate::Outcome;
+use crate::args::{Cpus, Output, Usage, seconds};
+use crate::bench::{lab, new_result, usage, verdict};
+use crate::progress::Bar;
+use crate::report::say;
+
+/// Columns of a terminal whose width is not known.
+const WIDTH: usize = 120;
+
+#[derive(Debug, Args)]
+pub struct ExplainArgs {
+    /// A Redis server: redis://[USER:PASSWORD@]HOST:PORT[/DATABASE] or redis+unix:///SOCKET; nothing of it is changed
+    #[arg(value_name = "URL")]
+    pub url: Option<String>,
+    /// The client whose message is explained
+    #[arg(long, value_name = "redis-py|redis-py-asyncio|rust", default_value_t = Client::RedisPy, conflicts_with_all = ["command", "case"])]
+    pub client: Client,
+    /// Run the command so often, one after the other; then up to five times without the stamps, for what they cost
+    #[arg(long, value_name = "N", default_value_t = 19, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub repeat: u32,
+    /// What runs beside the command, from before its first run until after its last: the subscriber's command line
+    #[arg(long = "with", value_name = "CMD", requires = "command")]
+    pub companion: Option<String>,
+    /// How long one run of the command may take, in seconds
+    #[arg(long, value_name = "S", default_value_t = 60.0, value_parser = seconds)]
+    pub timeout: f64,
+    /// Explain a published case instead: one publish a process from Python, to a subscriber that spins, on a scratch
+    /// server
+    #[arg(long, value_name = "NAME", value_parser = ["one-publish-per-process"], conflicts_with_all = ["url", "command"])]
+    pub case: Option<String>,
+    /// Messages of the steady run, 1,000 a second
+    #[arg(long, value_name = "N", default_value_t = 2_000, value_parser = clap::value_parser!(u64).range(20..=1_000_000))]
+    pub count: u64,
+    /// About how long all of it may take, in seconds; less time, fewer messages
+    #[arg(long, value_name = "S", default_value_t = 100.0, value_parser = seconds)]
+    pub seconds: f64,
+    /// The changes to try: all that are possible here, none, or of warm-connection, listen, no-sleep, hiredis, uvloop,
+    /// unix-socket, no-persistence, aof-everysec, aof-always, one-core, cores-apart, rust, nats, log
+    #[arg(long, value_name = "all|none|LIST", default_value = "all", value_parser = gains)]
+    pub gains: Gains,
+    #[command(flatten)]
+    pub cpus: Cpus,
+    #[command(flatten)]
+    pub output: Output,
+    /// A command that publishes with redis-py and ends; its scripts stay as they are
+    #[arg(last = true, value_name = "CMD")]
+    pub command: Vec<String>,
+}
+
+/// The changes to try.
+#[derive(Debug, Clone)]
+pub struct Gains(Vec<Gain>);
+
+pub fn run(args: &ExplainArgs) -> anyhow::Result<Outcome> {
+    args.output.check()?;
+    let settings = settings(args)?;
+    settings.check().map_err(usage)?;
+    let bar = Bar::new(args.output.quiet);
+    let mut result = new_result("explain");
+    result.command = without_password(&result.command);
+    let done = {
+        let lab = lab(&bar)?;
+        explain::run(&lab, &settings, &mut result).map_err(usage)
+    };
+    drop(bar);
+    if !result.runs.is_empty() {
+        show(&result, &args.output)?;
+    }
+    done?;
+    Ok(verdict(&result))
+}
+
+fn settings(args: &ExplainArgs) -> anyhow::Result<Settings> {
+    let subject = match (&args.case, args.command.is_empty(), &args.url) {
+        (Some(_), ..) => Subject::OnePublishPerProcess,
+        (None, false, _) => Subject::Scripts { command: args.command.clone(), companion: args.companion.clone() },
+        (None, true, Some(_)) => Subject::Client(args.client),
+        (None, true, None) => {
+            return Err(Usage(
+                "there is nothing to explain; name a server (redis://HOST:PORT), a command behind --, or \
+                 --case one-publish-per-process"
+                    .to_owned(),
+            )
+            .into());
+        }
+    };
+    Ok(Settings {
+        url: args.url.clone(),
+        subject,
+        repeat: args.repeat,
+        count: args.count,
+        seconds: args.seconds,
+        timeout_s: args.timeout,
+        gains: args.gains.0.clone(),
+        cpus: args.cpus.two()?,
+    })
+}
+
+/// Prints the result, and writes the files that were asked for.
+fn show(result: &ResultFile, output: &Output) -> anyhow::Result<()> {
+    result.check().context("this is a defect of Tickpath")?;
+    let width = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok()).unwrap_or(WIDTH);
+    say(&explain::text(result, width));
+    if let Some(file) = &output.json {
+        result.save(file)?;
+    }
+    if let Some(file) = &output.html {
+        std::fs::write(file, tickpath_lab::report::html(result))
+            .with_context(|| format!("cannot write {}", file.display()))?;
+    }
+    Ok(())
+}
+
+/// A command line whose URLs name no user and no password.
+fn without_password(command: &str) -> String {
+    let words = command.split(' ').map(|word| match word.split_once("://") {
+        Some((scheme, rest)) => {
+            let place = rest.rsplit_once('@').map_or(rest, |(_, place)| place);
+            format!("{scheme}://{place}")
+        }
+        None => word.to_owned(),
+    });
+    words.collect::<Vec<_>>().join(" ")
+}
+
+fn gains(text: &str) -> Result<Gains, String> {
+    match text {
+        "all" => Ok(Gains(GAINS.map(|(gain, _)| gain).to_vec())),
+        "none" => Ok(Gains(Vec::new())),
+        list => list
+            .split(',')
+            .map(|name| name.parse::<Gain>().map_err(|e| e.to_string()))
+            .collect::<Result<_, _>>()
+            .map(Gains),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_line_is_told_without_passwords() {
+        for (command, told) in [
+            ("tickpath explain redis://ann:se@cret@host:1/2 --quiet", "tickpath explain redis://host:1/2 --quiet"),
+            ("tickpath explain redis://host:1 -- python3 p.py", "tickpath explain redis://host:1 -- python3 p.py"),
+        ] {
+            assert_eq!(without_password(command), told);
+        }
+    }
+
+    #[test]
+    fn changes_are_all_none_or_a_list() {
+        for (text, count) in
+            [("all", Some(GAINS.len())), ("none", Some(0)), ("hiredis,unix-socket", Some(2)), ("x", None)]
+        {
+            assert_eq!(gains(text).ok().map(|gains| gains.0.len()), count, "{text}");
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! `tickpath log bridge`: from one bus to another.
+
+use std::sync::Arc;
+
+use clap::Args;
+use tickpath_bus::Start;
+use tickpath_clock::Wait;
+use tickpath_lab::relay::bridge::{Route, Settings, run as bridge};
+use tickpath_lab::relay::{Meter, Totals};
+
+use super::watch::{Watch, carried, delays, span};
+use super::{OpeningArgs, refused, start};
+use crate::report::say;
+
+#[derive(Debug, Clone, Args)]
+pub struct BridgeArgs {
+    /// The bus to receive from: shm://, file:///FOLDER, redis://HOST:PORT[?streams], nats://HOST:PORT[?jetstream],
+    /// amqp://HOST:PORT, kafka://HOST:PORT
+    #[arg(value_name = "FROM_URL")]
+    pub from: String,
+    /// The bus to publish on
+    #[arg(value_name = "TO_URL")]
+    pub to: String,
+    /// A topic, and its name on the other bus if that is another one; may be repeated
+    #[arg(long, value_name = "NAME[=NAME2]", required = true, value_parser = route)]
+    pub topic: Vec<Route>,
+    /// Begin with the next message, with the oldest that is there, or with a sequence number
+    #[arg(long, value_name = "now|oldest|SEQ", default_value = "now", value_parser = start)]
+    pub start: Start,
+    /// How to wait for messages, and for room in a full topic
+    #[arg(long, value_name = "busy|yield|block", default_value = "block")]
+    pub wait: Wait,
+    #[command(flatten)]
+    pub opening: OpeningArgs,
+}
+
+pub fn run(args: &BridgeArgs) -> anyhow::Result<()> {
+    let settings = Settings {
+        from: args.from.clone(),
+        to: args.to.clone(),
+        routes: args.topic.clone(),
+        start: args.start,
+        wait: args.wait,
+        opening: args.opening.opening(),
+    };
+    let meters: Arc<Vec<Meter>> = Arc::new(args.topic.iter().map(|_| Meter::default()).collect());
+    let (shown, routes) = (meters.clone(), args.topic.clone());
+    let watch = Watch::begin(move || status(&routes, &shown))?;
+    let ended = watch.run(|outside| bridge(&settings, &meters, outside))?;
+    drop(watch);
+    let all: Vec<Totals> = meters.iter().map(Meter::totals).collect();
+    if ended.is_ok() || all.iter().any(|totals| totals.messages > 0) {
+        for (route, totals) in args.topic.iter().zip(&all) {
+            say(&format!("{}{}\n", bridged(route, totals), span(totals)));
+        }
+    }
+    ended.map_err(refused)
+}
+
+fn status(routes: &[Route], meters: &[Meter]) -> String {
+    let lines = routes.iter().zip(meters).map(|(route, meter)| bridged(route, &meter.totals()));
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+fn bridged(route: &Route, totals: &Totals) -> String {
+    let Route { from, to } = route;
+    let Totals { refused, left, .. } = totals;
+    let had = delays("added latency", totals);
+    format!("{from} -> {to}: {}, {refused} refused at first, {left} not published, {had}", carried(totals))
+}
+
+fn route(text: &str) -> Result<Route, String> {
+    let (from, to) = text.split_once('=').unwrap_or((text, text));
+    if from.is_empty() || to.is_empty() {
+        return Err("use NAME, or NAME=NAME2 where the other bus has another name for it".to_owned());
+    }
+    Ok(Route { from: from.to_owned(), to: to.to_owned() })
+}

@@ -1,0 +1,244 @@
+//! What is in a message of a known kind: its name, and its fields with theirs.
+//!
+//! Names are those of the structs. Prices and quantities are decimals as they are written, codes are words, times and
+//! ids are numbers. Records of an order journal are messages too, with what the sequencer wrote in front.
+
+use std::fmt;
+
+use tickpath_market::{
+    CancelOrder, ExecType, ExecutionReport, Kind, NewOrder, OrdStatus, OrderDenied, OrderType, PositionEffect,
+    ReplaceOrder, Request, Side, TimeInForce, TopOfBook, Trade,
+};
+use tickpath_orders::{
+    AccountLimits, Denial, Digest, Envelope, Input, Instrument, KILL_ACCOUNT, KILL_ALL, KILL_SYMBOL, Kill, RecordKind,
+    Start, Stop,
+};
+use zerocopy::FromBytes;
+
+/// A field's name, and what it holds.
+pub type Field = (&'static str, Value);
+
+/// What a field holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Value {
+    Number(i128),
+    /// A word, or a decimal: a floating point number could not hold every price.
+    Text(String),
+}
+
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Number(number) => number.fmt(f),
+            Self::Text(text) => text.fmt(f),
+        }
+    }
+}
+
+/// The message that these bytes are; none if their kind or their length is not known.
+pub fn read(kind: u8, payload: &[u8]) -> Option<(&'static str, Vec<Field>)> {
+    Some(match Kind::from_code(kind) {
+        Some(Kind::TopOfBook) => ("tick", top_of_book(&flat(payload)?)),
+        Some(Kind::Trade) => ("trade", trade(&flat(payload)?)),
+        Some(Kind::NewOrder) => ("new_order", new_order(&flat(payload)?)),
+        Some(Kind::CancelOrder) => ("cancel_order", cancel_order(&flat(payload)?)),
+        Some(Kind::ReplaceOrder) => ("replace_order", replace_order(&flat(payload)?)),
+        Some(Kind::ExecutionReport) => ("execution_report", execution_report(&flat(payload)?)),
+        Some(Kind::OrderDenied) => ("order_denied", order_denied(&flat(payload)?)),
+        None => return record(kind, payload),
+    })
+}
+
+/// A record of an order journal.
+fn record(kind: u8, payload: &[u8]) -> Option<(&'static str, Vec<Field>)> {
+    Some(match Input::read(kind, payload).ok()? {
+        Some(Input::Instrument(found)) => ("instrument", instrument(&found)),
+        Some(Input::Account(found)) => ("account_limits", account_limits(&found)),
+        Some(Input::Kill(found)) => ("kill", kill(&found)),
+        Some(Input::Report(found)) => ("journal_execution_report", execution_report(&found)),
+        Some(Input::Request { envelope: around, request }) => {
+            let (name, fields) = match request {
+                Request::New(order) => ("journal_new_order", new_order(&order)),
+                Request::Cancel(order) => ("journal_cancel_order", cancel_order(&order)),
+                Request::Replace(order) => ("journal_replace_order", replace_order(&order)),
+            };
+            (name, [envelope(&around), fields].concat())
+        }
+        None if kind == RecordKind::Start.code() => ("journal_start", start(&flat(payload)?)),
+        None if kind == RecordKind::Stop.code() => ("journal_stop", stop(&flat(payload)?)),
+        None => ("digest", digest(&flat(payload)?)),
+    })
+}
+
+fn top_of_book(m: &TopOfBook) -> Vec<Field> {
+    vec![
+        number("symbol", m.symbol.0),
+        text("bid", m.bid),
+        text("bid_quantity", m.bid_quantity),
+        text("ask", m.ask),
+        text("ask_quantity", m.ask_quantity),
+        number("event_ns", m.event_ns),
+    ]
+}
+
+fn trade(m: &Trade) -> Vec<Field> {
+    vec![
+        number("symbol", m.symbol.0),
+        text("price", m.price),
+        text("quantity", m.quantity),
+        code("aggressor", Side::from_code(m.aggressor), m.aggressor),
+        number("trade_id", m.trade_id),
+        number("event_ns", m.event_ns),
+    ]
+}
+
+fn new_order(m: &NewOrder) -> Vec<Field> {
+    vec![
+        number("client_order_id", m.client_order_id.0),
+        number("symbol", m.symbol.0),
+        number("account", m.account.0),
+        code("side", Side::from_code(m.side), m.side),
+        text("quantity", m.quantity),
+        text("price", m.price),
+        code("order_type", OrderType::from_code(m.order_type), m.order_type),
+        code("time_in_force", TimeInForce::from_code(m.time_in_force), m.time_in_force),
+        code("position_effect", PositionEffect::from_code(m.position_effect), m.position_effect),
+        number("cause", m.cause),
+    ]
+}
+
+fn cancel_order(m: &CancelOrder) -> Vec<Field> {
+    vec![
+        number("client_order_id", m.client_order_id.0),
+        number("original", m.original.0),
+        number("symbol", m.symbol.0),
+        number("account", m.account.0),
+        number("cause", m.cause),
+    ]
+}
+
+fn replace_order(m: &ReplaceOrder) -> Vec<Field> {
+    vec![
+        number("client_order_id", m.client_order_id.0),
+        number("original", m.original.0),
+        number("symbol", m.symbol.0),
+        number("account", m.account.0),
+        text("quantity", m.quantity),
+        text("price", m.price),
+        number("cause", m.cause),
+    ]
+}
+
+fn execution_report(m: &ExecutionReport) -> Vec<Field> {
+    vec![
+        number("order_id", m.order_id.0),
+        number("client_order_id", m.client_order_id.0),
+        code("exec_type", ExecType::from_code(m.exec_type), m.exec_type),
+        code("status", OrdStatus::from_code(m.status), m.status),
+        number("symbol", m.symbol.0),
+        number("account", m.account.0),
+        code("side", Side::from_code(m.side), m.side),
+        text("last_quantity", m.last_quantity),
+        text("last_price", m.last_price),
+        text("cumulative_quantity", m.cumulative_quantity),
+        text("leaves_quantity", m.leaves_quantity),
+        text("price", m.price),
+        number("reason", m.reason),
+        number("venue", m.venue.0),
+        number("venue_order_id", m.venue_order_id.0),
+        number("exec_id", m.exec_id.0),
+        number("venue_sequence", m.venue_sequence),
+        number("venue_stamp", m.venue_stamp),
+    ]
+}
+
+fn order_denied(m: &OrderDenied) -> Vec<Field> {
+    vec![
+        number("order_id", m.order_id.0),
+        number("client_order_id", m.client_order_id.0),
+        number("account", m.account.0),
+        code("code", Denial::from_code(m.code), m.code),
+        number("limit", i128::from_le_bytes(m.limit)),
+        number("value", i128::from_le_bytes(m.value)),
+    ]
+}
+
+fn envelope(m: &Envelope) -> Vec<Field> {
+    vec![
+        number("session", m.session),
+        number("sent", m.sent),
+        text("reference_price", m.reference_price),
+        number("reference_age", m.reference_age),
+        number("released_before", m.released_before),
+        number("queued_before", m.queued_before),
+    ]
+}
+
+fn instrument(m: &Instrument) -> Vec<Field> {
+    vec![
+        number("symbol", m.symbol.0),
+        number("venue", m.venue.0),
+        text("name", m.name),
+        number("multiplier", m.multiplier),
+    ]
+}
+
+fn account_limits(m: &AccountLimits) -> Vec<Field> {
+    vec![
+        number("account", m.account.0),
+        number("rate_limit", m.rate_limit),
+        number("rate_window", m.rate_window),
+        text("max_order_quantity", m.max_order_quantity),
+        number("max_notional", m.max_notional()),
+        number("collar", m.collar),
+        number("max_reference_age", m.max_reference_age),
+        text("max_position", m.max_position),
+    ]
+}
+
+fn kill(m: &Kill) -> Vec<Field> {
+    let scope = match m.scope {
+        KILL_ALL => text("scope", "all"),
+        KILL_ACCOUNT => text("scope", "account"),
+        KILL_SYMBOL => text("scope", "symbol"),
+        other => number("scope", other),
+    };
+    vec![scope, number("on", m.on), number("target", m.target)]
+}
+
+fn start(m: &Start) -> Vec<Field> {
+    vec![number("core_version", m.core_version), number("ticks_per_second", m.ticks_per_second)]
+}
+
+fn stop(m: &Stop) -> Vec<Field> {
+    vec![number("released_before", m.released_before), number("queued_before", m.queued_before)]
+}
+
+fn digest(m: &Digest) -> Vec<Field> {
+    vec![number("inputs", m.inputs), number("outputs", m.outputs), number("digest", m.digest)]
+}
+
+fn flat<T: FromBytes>(payload: &[u8]) -> Option<T> {
+    T::read_from_bytes(payload).ok()
+}
+
+fn number(name: &'static str, value: impl Into<i128>) -> Field {
+    (name, Value::Number(value.into()))
+}
+
+fn text(name: &'static str, value: impl fmt::Display) -> Field {
+    (name, Value::Text(value.to_string()))
+}
+
+/// A code as a word: `GoodTillCancel` is `good_till_cancel`. One that is not known stays a number.
+fn code(name: &'static str, known: Option<impl fmt::Debug>, code: impl Into<i128>) -> Field {
+    let Some(known) = known else { return number(name, code) };
+    let mut word = String::new();
+    for letter in format!("{known:?}").chars() {
+        if letter.is_ascii_uppercase() && !word.is_empty() {
+            word.push('_');
+        }
+        word.push(letter.to_ascii_lowercase());
+    }
+    (name, Value::Text(word))
+}

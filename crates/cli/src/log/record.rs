@@ -1,0 +1,64 @@
+//! `tickpath log record`: from a bus into a recording.
+
+use std::sync::Arc;
+
+use clap::Args;
+use tickpath_bus::Start;
+use tickpath_clock::Wait;
+use tickpath_lab::relay::Meter;
+use tickpath_lab::relay::record::{Settings, run as record};
+
+use super::watch::{Watch, carried, span};
+use super::{place, refused, start};
+use crate::args::seconds;
+use crate::report::say;
+
+#[derive(Debug, Clone, Args)]
+pub struct RecordArgs {
+    /// The bus: shm://, file:///FOLDER, redis://HOST:PORT[?streams], nats://HOST:PORT[?jetstream], amqp://HOST:PORT,
+    /// kafka://HOST:PORT
+    pub url: String,
+    /// The topic
+    pub topic: String,
+    /// Where the recording goes: file:///FOLDER or a folder, which holds nothing yet
+    #[arg(value_name = "FOLDER")]
+    pub recording: String,
+    /// End after so many messages
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub count: Option<u64>,
+    /// End after so many seconds
+    #[arg(long, value_name = "S", value_parser = seconds)]
+    pub duration: Option<f64>,
+    /// Begin with the next message, with the oldest that is there, or with a sequence number
+    #[arg(long, value_name = "now|oldest|SEQ", default_value = "now", value_parser = start)]
+    pub start: Start,
+    /// How to wait for messages
+    #[arg(long, value_name = "busy|yield|block", default_value = "block")]
+    pub wait: Wait,
+    /// Add to a recording that is there
+    #[arg(long)]
+    pub append: bool,
+}
+
+pub fn run(args: &RecordArgs) -> anyhow::Result<()> {
+    let settings = Settings {
+        url: args.url.clone(),
+        topic: args.topic.clone(),
+        start: args.start,
+        wait: args.wait,
+        place: place(&args.recording)?,
+        append: args.append,
+        count: args.count,
+        duration_ns: args.duration.map(|seconds| (seconds * 1e9) as u64),
+    };
+    let meter = Arc::new(Meter::default());
+    let shown = meter.clone();
+    let watch = Watch::begin(move || format!("recording: {}", carried(&shown.totals())))?;
+    let ended = watch.run(|outside| record(&settings, &meter, outside))?;
+    drop(watch);
+    let totals = meter.totals();
+    if ended.is_ok() || totals.messages > 0 {
+        say(&format!("recorded: {}{}\n", carried(&totals), span(&totals)));
+    }
+    ended.map_err(refused)
+}

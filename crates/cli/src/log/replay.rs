@@ -1,0 +1,88 @@
+//! `tickpath log replay`: from a recording onto a bus.
+
+use std::sync::Arc;
+
+use clap::Args;
+use tickpath_clock::Wait;
+use tickpath_lab::relay::replay::{Settings, run as replay};
+use tickpath_lab::relay::{Meter, Totals};
+use tickpath_market::replay::Pace;
+
+use super::watch::{Watch, carried, delays};
+use super::{OpeningArgs, place, refused};
+use crate::args::{Rate, positive, rate};
+use crate::report::say;
+
+#[derive(Debug, Clone, Args)]
+pub struct ReplayArgs {
+    /// The recording: file:///FOLDER or a folder; any log that keeps everything
+    #[arg(value_name = "FOLDER")]
+    pub recording: String,
+    /// The bus: shm://, file:///FOLDER, redis://HOST:PORT[?streams], nats://HOST:PORT[?jetstream], amqp://HOST:PORT,
+    /// kafka://HOST:PORT
+    pub url: String,
+    /// The topic
+    pub topic: String,
+    /// How much faster than the recording's own times; max is as fast as it goes
+    #[arg(long, value_name = "X|max", default_value = "1", value_parser = rate, conflicts_with = "rate")]
+    pub speed: Rate,
+    /// Messages a second, evenly, instead of the recording's own times
+    #[arg(long, value_name = "R", value_parser = positive)]
+    pub rate: Option<f64>,
+    /// Begin with this sequence number of the recording
+    #[arg(long, value_name = "SEQ")]
+    pub start: Option<u64>,
+    /// End after so many messages
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub count: Option<u64>,
+    /// Begin again at the end
+    #[arg(long = "loop")]
+    pub looped: bool,
+    /// Leave the stamps as they were recorded; if not given, they are the intended times of this replay
+    #[arg(long)]
+    pub keep_stamps: bool,
+    /// How to wait for intended times, and for room in a full topic
+    #[arg(long, value_name = "busy|yield|block", default_value = "block")]
+    pub wait: Wait,
+    #[command(flatten)]
+    pub opening: OpeningArgs,
+}
+
+pub fn run(args: &ReplayArgs) -> anyhow::Result<()> {
+    let settings = Settings {
+        place: place(&args.recording)?,
+        url: args.url.clone(),
+        topic: args.topic.clone(),
+        opening: args.opening.opening(),
+        pace: pace(args),
+        start: args.start,
+        count: args.count,
+        looped: args.looped,
+        keep_stamps: args.keep_stamps,
+        wait: args.wait,
+    };
+    let meter = Arc::new(Meter::default());
+    let shown = meter.clone();
+    let watch = Watch::begin(move || format!("replaying: {}", replayed(&shown.totals())))?;
+    let ended = watch.run(|outside| replay(&settings, &meter, outside))?;
+    drop(watch);
+    let totals = meter.totals();
+    if ended.is_ok() || totals.messages > 0 {
+        say(&format!("replayed: {}\n", replayed(&totals)));
+    }
+    ended.map_err(refused)
+}
+
+fn pace(args: &ReplayArgs) -> Option<Pace> {
+    match (args.rate, args.speed) {
+        (Some(per_second), _) => Some(Pace::Fixed { per_second }),
+        (None, Rate::PerSecond(speed)) => Some(Pace::Scaled(speed)),
+        (None, Rate::Max) => None,
+    }
+}
+
+fn replayed(totals: &Totals) -> String {
+    let Totals { refused, left, .. } = totals;
+    let late = delays("lateness", totals);
+    format!("{} in the recording, {refused} refused at first, {left} not published, {late}", carried(totals))
+}

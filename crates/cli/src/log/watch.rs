@@ -1,0 +1,98 @@
+//! What a command says while it runs: a status line on a terminal, losses at once; and its end on Ctrl-C.
+
+use std::fmt;
+use std::io::Write;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use anyhow::Context;
+use indicatif::{ProgressBar, ProgressState, ProgressStyle};
+use signal_hook::consts::signal::{SIGINT, SIGTERM};
+use signal_hook::flag;
+use tickpath_clock::{HostClock, utc_ns};
+use tickpath_lab::relay::{Outside, Totals};
+use tickpath_lab::report::duration;
+
+use super::moment;
+
+/// The exit code of a command that was stopped a second time before it was done.
+const CUT_SHORT: i32 = 1;
+
+/// Watches over a command, from its start to its end.
+pub struct Watch {
+    bar: ProgressBar,
+    stop: Arc<AtomicBool>,
+}
+
+impl Watch {
+    /// Begins. `status` is asked once a second, if standard error is a terminal.
+    pub fn begin(status: impl Fn() -> String + Clone + Send + Sync + 'static) -> anyhow::Result<Self> {
+        let stop = stop_on_signals().context("cannot listen for Ctrl-C")?;
+        let line = move |_: &ProgressState, out: &mut dyn fmt::Write| {
+            // A line that cannot be drawn costs nobody a message.
+            let _ = out.write_str(&status());
+        };
+        let bar = ProgressBar::new_spinner();
+        bar.set_style(ProgressStyle::with_template("{line}").expect("a valid template").with_key("line", line));
+        bar.enable_steady_tick(Duration::from_secs(1));
+        Ok(Self { bar, stop })
+    }
+
+    /// Runs a carrier with the host's clock, and what it tells on standard error.
+    pub fn run<T>(&self, carry: impl FnOnce(&Outside<'_>) -> T) -> anyhow::Result<T> {
+        let tell = |sentence: &str| self.tell(sentence);
+        Ok(carry(&Outside { clock: HostClock::get()?, stop: &self.stop, tell: &tell }))
+    }
+
+    /// Prints a sentence with the time. Whoever closed our standard error does not want to know.
+    fn tell(&self, sentence: &str) {
+        self.bar.suspend(|| {
+            let _ = writeln!(std::io::stderr(), "{} {sentence}", moment(utc_ns()));
+        });
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+/// What was carried, in words.
+pub fn carried(totals: &Totals) -> String {
+    let lost = match (totals.gaps, totals.missed, totals.uncounted) {
+        (0, ..) => String::new(),
+        (_, 0, _) => " (nobody knows of how many messages)".to_owned(),
+        (_, missed, 0) => format!(" ({} missed)", counted(missed, "message")),
+        (_, missed, _) => format!(" ({} missed, and nobody knows how many more)", counted(missed, "message")),
+    };
+    let (messages, gaps) = (counted(totals.messages, "message"), counted(totals.gaps, "gap"));
+    format!("{messages}, {} bytes, {gaps}{lost}", totals.bytes)
+}
+
+/// The first time and the last, in words; nothing if there is none.
+pub fn span(totals: &Totals) -> String {
+    let span = totals.span_utc_ns.map(|(first, last)| format!(", from {} to {}", moment(first), moment(last)));
+    span.unwrap_or_default()
+}
+
+/// Delays in words: of what, then the median and the 99th percentile.
+pub fn delays(what: &str, totals: &Totals) -> String {
+    let text = |ns: Option<u64>| duration(ns.map_or(f64::NAN, |ns| ns as f64));
+    format!("{what} p50 {}, p99 {}", text(totals.delay_p50_ns()), text(totals.delay_p99_ns()))
+}
+
+fn counted(number: u64, noun: &str) -> String {
+    format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
+}
+
+/// A flag that the first signal to end sets. The second ends the process: what lies on a disk is whole at any moment.
+fn stop_on_signals() -> std::io::Result<Arc<AtomicBool>> {
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM] {
+        flag::register_conditional_shutdown(signal, CUT_SHORT, stop.clone())?;
+        flag::register(signal, stop.clone())?;
+    }
+    Ok(stop)
+}

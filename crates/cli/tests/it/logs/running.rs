@@ -1,0 +1,100 @@
+//! The binary while it runs: what it says on standard error can be waited for, and Ctrl-C ends it.
+
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+
+use tickpath_clock::sleep_ns;
+
+use crate::program::Ran;
+
+/// The longest wait for anything: looks, and the pause between two.
+const LOOKS: u64 = 6_000;
+const PAUSE_NS: u64 = 10_000_000;
+
+/// A call that goes on; killed when it is dropped.
+pub struct Running {
+    child: Child,
+    err: Arc<Mutex<String>>,
+    listener: Option<JoinHandle<()>>,
+}
+
+impl Running {
+    /// Calls the binary with the words of a line, which are separated by single spaces.
+    pub fn start(line: &str) -> Self {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tickpath"));
+        command.args(line.split(' ')).env("NO_COLOR", "1");
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().expect("the binary starts");
+        let err = Arc::new(Mutex::new(String::new()));
+        let heard = err.clone();
+        let pipe = BufReader::new(child.stderr.take().expect("it is a pipe"));
+        let listener = std::thread::spawn(move || {
+            for line in pipe.lines().map_while(Result::ok) {
+                let mut heard = heard.lock().expect("nobody panics with it");
+                heard.push_str(&line);
+                heard.push('\n');
+            }
+        });
+        Self { child, err, listener: Some(listener) }
+    }
+
+    /// What it has said on standard error so far.
+    pub fn err(&self) -> String {
+        self.err.lock().expect("nobody panics with it").clone()
+    }
+
+    /// Waits until it has said this on standard error.
+    pub fn await_words(&self, words: &str) {
+        until(|| self.err().contains(words), || format!("'{words}' on standard error, which says: {}", self.err()));
+    }
+
+    /// Presses Ctrl-C, and waits for its end.
+    pub fn interrupt(self) -> Ran {
+        let pid = self.child.id().to_string();
+        let status = Command::new("kill").args(["-INT", &pid]).status().expect("install kill (apt-get install procps)");
+        assert!(status.success(), "the process was there");
+        self.end()
+    }
+
+    /// Waits for its end.
+    pub fn end(mut self) -> Ran {
+        let mut status = None;
+        until(
+            || {
+                status = self.child.try_wait().expect("the child is ours");
+                status.is_some()
+            },
+            || "the end of the call".to_owned(),
+        );
+        let out = self.child.stdout.take().map(read).unwrap_or_default();
+        self.listener.take().expect("it listens").join().expect("a listener does not panic");
+        Ran { code: status.and_then(|status| status.code()), out, err: self.err() }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Looks again and again, for a minute at most.
+pub fn until(mut is_so: impl FnMut() -> bool, what: impl Fn() -> String) {
+    for _ in 0..LOOKS {
+        if is_so() {
+            return;
+        }
+        sleep_ns(PAUSE_NS);
+    }
+    panic!("a minute was not enough for {}", what());
+}
+
+/// Standard output holds a line or two, which a pipe keeps until the end.
+fn read(mut pipe: ChildStdout) -> String {
+    let mut said = String::new();
+    pipe.read_to_string(&mut said).expect("it is text");
+    said
+}

@@ -1,0 +1,71 @@
+//! Two builds side by side: what changed, by how much, and what is only noise.
+//!
+//! ```text
+//!   two result files ──┐
+//!                      ├──> Measured ──judge──> Judgement ──> text, markdown, result_file
+//!   calls in turn ─────┘                            └───────> Limit: was it passed?
+//! ```
+//!
+//! Runs of the same setting are compared, and their repeats are the samples. The noise model:
+//!
+//! * Calls in turn (A B, B A, A B, …) see the same drift of the host, so each pair gives one ratio. The interval holds
+//!   the median of the ratios in at least 95 % of cases, by their order alone; that takes six pairs.
+//! * Two files lie apart in time. Their interval is the bootstrap of both medians, worked out exactly, and widened by
+//!   the drift that repeats inside one file do not show: 5 %, or what the host's own floor moved by, if that is more.
+//!   It takes four repeats in each.
+//! * A change counts only if its interval excludes 1, its median moved by more than the noise floor of the metric, and
+//!   the movement stands out in the whole table: labels are swapped as chance could have done it, pair by pair or
+//!   repeat by repeat, and it has to exceed the largest movement of any metric in all but 4 % of the swaps.
+//! * So a table of a hundred metrics is one question. At most [`LEVEL`] of the comparisons of identical builds call
+//!   anything changed; [`FalsePositives`] measures it.
+//! * A [`Limit`] stands alone: it is passed if the whole interval lies beyond it.
+//!
+//! | file                 | what it holds                                                    |
+//! |----------------------|------------------------------------------------------------------|
+//! | `sample.rs`          | which runs belong together, and the samples of each metric       |
+//! | `noise.rs`           | intervals, and the chance of a movement in a whole table         |
+//! | `judge.rs`           | the verdict of each metric                                       |
+//! | `limit.rs`           | limits: read, and held against a judgement                       |
+//! | `false_positives.rs` | how often identical builds are called different                  |
+//! | `render.rs`          | a judgement as text, as Markdown and as a result file            |
+
+mod false_positives;
+mod judge;
+mod limit;
+mod noise;
+mod render;
+mod sample;
+
+pub use false_positives::{FalsePositives, Tally};
+pub use judge::{Change, Judgement, Verdict, judge};
+pub use limit::{Limit, NotMeasured, ParseLimitError, Ruling};
+pub use noise::{Design, Interval, LEVEL};
+pub use render::{markdown, result_file, text};
+pub use sample::{Measured, Pair, Side};
+
+/// Why two results cannot be compared.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum CompareError {
+    /// They are results of two benches.
+    #[error("OLD measured the workload '{old}', NEW '{new}'; compare results of the same bench")]
+    Workloads {
+        /// The one of OLD.
+        old: String,
+        /// The one of NEW.
+        new: String,
+    },
+    /// No run of the one is of a setting that the other ran.
+    #[error("nothing in common: OLD ran {old}, NEW ran {new}; run the same bench with both")]
+    NothingInCommon {
+        /// A setting of OLD.
+        old: String,
+        /// A setting of NEW.
+        new: String,
+    },
+    /// What they have in common was not valid on both sides.
+    #[error("nothing that is valid on both sides can be compared ({why}); measure again on a calmer machine")]
+    NothingValid {
+        /// How much was left out.
+        why: String,
+    },
+}

@@ -1,0 +1,242 @@
+//! The verdict of each metric.
+
+use super::CompareError;
+use super::noise::{CONFIDENCE, Contrast, Design, Interval, JUDGED_AT, Logs, chances};
+use super::sample::{Measured, Pair, Row, samples};
+use crate::result::median;
+
+/// What counts as a movement at all, as a share: builds of the same source differ by so much through the places at
+/// which their code happens to lie.
+const LEAST_IN_TURN: f64 = 0.02;
+
+/// The same for files: from one hour to the next a host drifts by so much, and repeats inside one file do not show it.
+const LEAST_APART: f64 = 0.05;
+
+/// A metric is called the same if a change beyond this share can be ruled out.
+pub(super) const SAME_WITHIN: f64 = 0.1;
+
+/// What a comparison came to.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Judgement {
+    /// The workload of both sides.
+    pub workload: String,
+    /// How the samples of the two sides lie in time.
+    pub design: Design,
+    /// Samples of each side, the old first.
+    pub samples: [usize; 2],
+    /// A change for each metric of each setting, in the order of the runs.
+    pub changes: Vec<Change>,
+    /// What the reader should know: what was left out, and what makes the two sides differ.
+    pub notes: Vec<String>,
+}
+
+/// One metric of one setting on both sides.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Change {
+    /// The setting: as much as tells it from the others.
+    pub what: String,
+    /// The metric as a result names it: `one_way.p99_ns`, `throughput_per_s`, a figure.
+    pub metric: String,
+    /// The median of the old samples, in the unit that the metric ends in.
+    pub old: f64,
+    /// The median of the new samples.
+    pub new: f64,
+    /// New divided by old; none if a sample is not above zero.
+    pub ratio: Option<f64>,
+    /// The interval of the ratio; none from a single sample a side.
+    pub interval: Option<Interval>,
+    /// Movements up to this share do not count.
+    pub floor: f64,
+    /// The share of swaps in which any metric of the table moves as far as this one did; none with too few samples.
+    pub chance: Option<f64>,
+    /// What that means.
+    pub verdict: Verdict,
+}
+
+/// What became of a metric.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// A time grew, or a rate fell.
+    Slower,
+    /// A time fell, or a rate grew.
+    Faster,
+    /// Something that is neither a time nor a rate grew.
+    More,
+    /// Something that is neither a time nor a rate fell.
+    Less,
+    /// A change beyond ten percent can be ruled out, and none was found.
+    Same,
+    /// The samples do not tell.
+    Unknown,
+}
+
+/// Compares all that both sides measured.
+pub fn judge(measured: &Measured) -> Result<Judgement, CompareError> {
+    let samples = samples(measured)?;
+    let design = measured.design();
+    let host = host_movement(measured);
+    let least = match design {
+        Design::InTurn => LEAST_IN_TURN,
+        Design::Apart => host.max(LEAST_APART),
+    };
+    let logs: Vec<Option<Logs>> = samples.rows.iter().map(|row| Logs::of(&row.sides, design)).collect();
+    let weighed = samples.rows.iter().zip(&logs).map(|(row, logs)| {
+        let what = samples.titles[row.setting].clone();
+        weigh(what, row, logs.as_ref(), least, design)
+    });
+    let mut changes: Vec<Change> = weighed.collect();
+    let tellable = changes.iter_mut().zip(&logs).filter(|(change, _)| change.is_tellable());
+    let contrasts = tellable.filter_map(|(change, logs)| {
+        let contrast = Contrast::of(logs.as_ref()?, change.floor.ln_1p());
+        Some((change, contrast))
+    });
+    let (tellable, contrasts): (Vec<&mut Change>, Vec<Contrast>) = contrasts.unzip();
+    let chances = chances(&contrasts, design, samples.units);
+    tellable.into_iter().zip(chances).for_each(|(change, chance)| change.chance = Some(chance));
+    changes.iter_mut().for_each(|change| change.verdict = verdict(change));
+    let mut notes = samples.notes;
+    notes.extend(differences(measured, host));
+    notes.extend(too_few(design, samples.units, &changes));
+    let workload = measured.pairs().first().map_or(String::new(), |pair| pair.new.workload.clone());
+    Ok(Judgement { workload, design, samples: samples.units, changes, notes })
+}
+
+impl Change {
+    /// Whether it is a change, and not noise.
+    pub fn is_real(&self) -> bool {
+        match self.verdict {
+            Verdict::Slower | Verdict::Faster | Verdict::More | Verdict::Less => true,
+            Verdict::Same | Verdict::Unknown => false,
+        }
+    }
+
+    /// Whether the medians lie further apart than the noise floor.
+    pub fn moved(&self) -> bool {
+        match self.ratio {
+            Some(ratio) => ratio.ln().abs() > self.floor.ln_1p(),
+            None => self.old != self.new,
+        }
+    }
+
+    /// The metric as people write it: `one_way.p99`, `throughput_per_s`, a figure.
+    pub fn name(&self) -> &str {
+        match self.metric.contains('.') {
+            true => self.metric.trim_end_matches("_ns"),
+            false => &self.metric,
+        }
+    }
+
+    /// Whether it has enough samples for a verdict.
+    fn is_tellable(&self) -> bool {
+        self.interval.is_some_and(|interval| interval.level >= CONFIDENCE)
+    }
+}
+
+impl Verdict {
+    /// The word in a table.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Slower => "slower",
+            Self::Faster => "faster",
+            Self::More => "more",
+            Self::Less => "less",
+            Self::Same => "same",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
+/// Everything about a row but its chance and its verdict, which the whole table decides.
+fn weigh(what: String, row: &Row, logs: Option<&Logs>, least: f64, design: Design) -> Change {
+    let medians = row.sides.each_ref().map(|side| median(side.iter().flatten().copied().collect()));
+    let [old, new] = medians.map(|median| median.expect("a row has samples on both sides"));
+    let ratio = logs.map(|_| new / old);
+    let drift = match design {
+        Design::InTurn => 0.0,
+        Design::Apart => least.ln_1p(),
+    };
+    // The ratio of the medians is not the median of the ratios; it belongs into its interval all the same.
+    let interval = ratio.zip(logs.and_then(|logs| logs.interval(drift))).map(|(ratio, interval)| Interval {
+        low: interval.low.min(ratio),
+        high: interval.high.max(ratio),
+        ..interval
+    });
+    // Times are whole nanoseconds.
+    let last_digit = if row.metric.ends_with("_ns") { 1.0 / old.min(new).max(1.0) } else { 0.0 };
+    let floor = least.max(last_digit);
+    let metric = row.metric.clone();
+    Change { what, metric, old, new, ratio, interval, floor, chance: None, verdict: Verdict::Unknown }
+}
+
+fn verdict(change: &Change) -> Verdict {
+    let (Some(ratio), Some(interval)) = (change.ratio, change.interval) else {
+        let equal = change.ratio.is_none() && change.old == change.new;
+        return if equal { Verdict::Same } else { Verdict::Unknown };
+    };
+    let Some(chance) = change.chance else { return Verdict::Unknown };
+    let excludes_one = interval.low > 1.0 || interval.high < 1.0;
+    if excludes_one && change.moved() && chance <= JUDGED_AT {
+        return direction(&change.metric, ratio);
+    }
+    let most = 1.0 + SAME_WITHIN;
+    if interval.low > 1.0 / most && interval.high < most { Verdict::Same } else { Verdict::Unknown }
+}
+
+fn direction(metric: &str, ratio: f64) -> Verdict {
+    let grew = ratio > 1.0;
+    match (metric.ends_with("_ns"), metric.ends_with("_per_s")) {
+        (true, _) if grew => Verdict::Slower,
+        (true, _) => Verdict::Faster,
+        (_, true) if grew => Verdict::Faster,
+        (_, true) => Verdict::Slower,
+        _ if grew => Verdict::More,
+        _ => Verdict::Less,
+    }
+}
+
+/// How far the host's own floor lies apart in two files, as a share. Calls in turn share their host.
+fn host_movement(measured: &Measured) -> f64 {
+    let Measured::Apart(pair) = measured else { return 0.0 };
+    let [old, new] = [&pair.old.host, &pair.new.host];
+    let floors = [(old.cache_line_transfer_ns, new.cache_line_transfer_ns), (old.clock_cost_ns, new.clock_cost_ns)];
+    let moved = floors.into_iter().filter_map(|(old, new)| Some((new? / old?).ln().abs()));
+    moved.filter(|moved| moved.is_finite()).fold(0.0, f64::max).exp_m1()
+}
+
+/// What makes two files differ beside the builds.
+fn differences(measured: &Measured, host: f64) -> Vec<String> {
+    let Measured::Apart(pair) = measured else { return Vec::new() };
+    let Pair { old, new } = pair.as_ref();
+    let mut notes = Vec::new();
+    for (name, old, new) in
+        [("processor", &old.host.cpu, &new.host.cpu), ("kernel", &old.host.kernel, &new.host.kernel)]
+    {
+        if old != new {
+            notes.push(format!("another {name}: OLD was measured on '{old}', NEW on '{new}'"));
+        }
+    }
+    if host > LEAST_APART {
+        notes.push(format!(
+            "the host's own floor (one cache line, one stamp) moved by {:.0} % between the files; no change up to that \
+             counts, so compare the programs in turn",
+            host * 100.0
+        ));
+    }
+    notes
+}
+
+/// That the samples are too few for any verdict, and the remedy; none if one metric has enough.
+fn too_few(design: Design, samples: [usize; 2], changes: &[Change]) -> Option<String> {
+    if changes.iter().any(Change::is_tellable) {
+        return None;
+    }
+    let found = match samples {
+        [1, 1] => "one run each: no noise is known",
+        _ => "too few repeats to tell a change from noise",
+    };
+    let remedy = match design {
+        Design::InTurn => "it takes six valid pairs, so use --repeat 7 or more",
+        Design::Apart => "it takes four valid repeats in each file, so measure with --repeat 5 or more",
+    };
+    Some(format!("{found}; {remedy}"))
+}

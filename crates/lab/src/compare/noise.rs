@@ -1,0 +1,322 @@
+//! The noise model: an interval for each ratio, and the chance of a movement in a whole table.
+//!
+//! All is done with logarithms, in which a doubling and a halving are equally far.
+
+use crate::result::median;
+
+/// The stated level: of the comparisons of identical builds at most this share calls anything changed.
+pub const LEVEL: f64 = 0.05;
+
+/// The share of swaps at which a movement stands out. It is below the stated level, which is to hold although the two
+/// calls of a pair are not quite exchangeable: the first finds other caches than the second.
+pub(super) const JUDGED_AT: f64 = 0.04;
+
+/// How often an interval holds the true ratio, at least.
+pub(super) const CONFIDENCE: f64 = 0.95;
+
+/// Up to so many samples every way to swap labels is tried.
+const EXHAUSTED: usize = 12;
+/// Above it so many are drawn.
+const DRAWN: usize = 999;
+/// What those depend on: the same results always give the same verdicts.
+const SEED: u64 = 1;
+
+/// How the samples of the two sides lie in time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Design {
+    /// One side, then the other.
+    Apart,
+    /// In pairs.
+    InTurn,
+}
+
+/// Between which ratios the true one lies.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Interval {
+    /// The lower end.
+    pub low: f64,
+    /// The upper end.
+    pub high: f64,
+    /// How often such an interval holds the true ratio: 0 to 1.
+    pub level: f64,
+}
+
+/// The logarithms of one metric, a place for each sample.
+#[derive(Debug)]
+pub(super) enum Logs {
+    /// New minus old of each pair.
+    Pairs(Vec<Option<f64>>),
+    /// Those of old, those of new.
+    Sides([Vec<Option<f64>>; 2]),
+}
+
+impl Logs {
+    /// None if a value is not above zero: it has no logarithm, and no ratio.
+    pub fn of(sides: &[Vec<Option<f64>>; 2], design: Design) -> Option<Self> {
+        let mut known = sides.iter().flatten().flatten();
+        if !known.all(|value| value.is_finite() && *value > 0.0) {
+            return None;
+        }
+        let [old, new] = sides.each_ref().map(|of| of.iter().map(|value| value.map(f64::ln)).collect::<Vec<_>>());
+        Some(match design {
+            Design::Apart => Self::Sides([old, new]),
+            Design::InTurn => Self::Pairs(old.iter().zip(&new).map(|(old, new)| Some((*new)? - (*old)?)).collect()),
+        })
+    }
+
+    /// The interval of the ratio, wider at both ends by `drift`, a logarithm; none from a single sample.
+    pub fn interval(&self, drift: f64) -> Option<Interval> {
+        let (low, high, level) = match self {
+            Self::Pairs(ratios) => of_pairs(&sorted(ratios))?,
+            Self::Sides([old, new]) => of_sides(&sorted(old), &sorted(new))?,
+        };
+        Some(Interval { low: (low - drift).exp(), high: (high + drift).exp(), level })
+    }
+}
+
+/// What of a metric is compared under swapped labels: its movement, measured by what it moves anyway.
+pub(super) struct Contrast {
+    /// What each sample adds to its side, or each pair to the movement.
+    values: Vec<Option<f64>>,
+    /// What it moves anyway. No swap changes it.
+    scale: f64,
+    design: Design,
+}
+
+impl Contrast {
+    /// A stall moves a sample by no more than twice what is usual; what moves by less than the `floor`, a logarithm,
+    /// never stands out.
+    pub fn of(logs: &Logs, floor: f64) -> Self {
+        match logs {
+            Logs::Pairs(ratios) => {
+                let values = tamed(ratios);
+                let scale = values.iter().flatten().map(|value| value * value + floor * floor).sum::<f64>().sqrt();
+                Self { values, scale, design: Design::InTurn }
+            }
+            Logs::Sides(sides) => {
+                let values = centred(&tamed(&centred(&sides.concat(), |known| median(known.to_vec()))), mean);
+                let squares: Vec<f64> = values.iter().flatten().map(|value| value * value + floor * floor).collect();
+                Self { values, scale: mean(&squares).map_or(floor, f64::sqrt), design: Design::Apart }
+            }
+        }
+    }
+
+    /// How far the metric moves with these labels: true is new, or a pair that came the other way round.
+    fn size(&self, labels: &[bool]) -> f64 {
+        let (mut sums, mut counts) = ([0.0; 2], [0.0; 2]);
+        for (value, label) in self.values.iter().zip(labels) {
+            if let Some(value) = value {
+                sums[usize::from(*label)] += value;
+                counts[usize::from(*label)] += 1.0;
+            }
+        }
+        let [old, new] = counts;
+        match self.design {
+            Design::InTurn => (sums[0] - sums[1]).abs() / self.scale,
+            Design::Apart if old > 0.0 && new > 0.0 => {
+                (sums[1] / new - sums[0] / old).abs() * (old * new / (old + new)).sqrt() / self.scale
+            }
+            Design::Apart => 0.0,
+        }
+    }
+}
+
+/// For each metric the share of swaps in which any metric of the table moves as far as this one was found to.
+///
+/// If the sides do not differ, every swap could as well have been what was found, whatever the metrics have to do with
+/// each other. `units` are the samples of each side.
+pub(super) fn chances(contrasts: &[Contrast], design: Design, units: [usize; 2]) -> Vec<f64> {
+    let found = match design {
+        Design::InTurn => vec![false; units[0]],
+        Design::Apart => [vec![false; units[0]], vec![true; units[1]]].concat(),
+    };
+    let largest = |labels: &Vec<bool>| contrasts.iter().map(|contrast| contrast.size(labels)).fold(0.0, f64::max);
+    let largest: Vec<f64> = swaps(&found, design).iter().map(largest).collect();
+    let chance = |contrast: &Contrast| {
+        // Sums in another order differ in their last digits.
+        let size = contrast.size(&found) - 1e-9;
+        largest.iter().filter(|other| **other >= size).count() as f64 / largest.len() as f64
+    };
+    contrasts.iter().map(chance).collect()
+}
+
+/// Ways in which the labels could as well have fallen, the found one among them.
+fn swaps(found: &[bool], design: Design) -> Vec<Vec<bool>> {
+    let samples = found.len();
+    if samples > EXHAUSTED {
+        let mut dice = Dice(SEED);
+        let drawn = (0..DRAWN).map(|_| dice.swap(found, design));
+        return std::iter::once(found.to_vec()).chain(drawn).collect();
+    }
+    let all = (0..1u32 << samples).map(|mask| (0..samples).map(|bit| (mask >> bit) & 1 == 1).collect::<Vec<bool>>());
+    let news = |labels: &[bool]| labels.iter().filter(|label| **label).count();
+    match design {
+        // A swap of all pairs moves everything as far as none does.
+        Design::InTurn => all.filter(|labels| labels.last() != Some(&true)).collect(),
+        Design::Apart => all.filter(|labels| news(labels) == news(found)).collect(),
+    }
+}
+
+/// SplitMix64.
+struct Dice(u64);
+
+impl Dice {
+    fn draw(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// Pairs turn round one by one; labels of sides keep their numbers.
+    fn swap(&mut self, found: &[bool], design: Design) -> Vec<bool> {
+        let mut labels = found.to_vec();
+        for place in (0..labels.len()).rev() {
+            match design {
+                Design::InTurn => labels[place] = self.draw() & 1 == 1,
+                Design::Apart => labels.swap(place, (self.draw() % (place as u64 + 1)) as usize),
+            }
+        }
+        labels
+    }
+}
+
+/// The ends and the level of the interval of the median of paired ratios: as few are left out at each end as the
+/// confidence allows. With n pairs the smallest and the largest hold it in 1 − 2^(1−n) of cases.
+fn of_pairs(ratios: &[f64]) -> Option<(f64, f64, f64)> {
+    let n = ratios.len();
+    let level = |dropped: usize| 1.0 - 2.0 * at_most(dropped, n, 0.5);
+    let dropped = (1..n / 2).take_while(|dropped| level(*dropped) >= CONFIDENCE).last().unwrap_or(0);
+    (n > 1).then(|| (ratios[dropped], ratios[n - 1 - dropped], level(dropped)))
+}
+
+/// The ends and the level of the interval of the ratio of two medians: the bootstrap of both. Where there are too few
+/// for the confidence, all that lies between the extremes, and how often that holds.
+fn of_sides(old: &[f64], new: &[f64]) -> Option<(f64, f64, f64)> {
+    let (low, high) = (new.first()? - old.last()?, new.last()? - old.first()?);
+    // The chance that one side lies wholly beyond the other.
+    let level = 1.0 - 2.0 / ways(old.len(), new.len());
+    if level < CONFIDENCE {
+        return (level > 0.0).then_some((low, high, level));
+    }
+    let news: Vec<(f64, f64)> = new.iter().copied().zip(median_weights(new.len())).collect();
+    let mut ratios = Vec::with_capacity(old.len() * new.len());
+    for (old, old_weight) in old.iter().zip(median_weights(old.len())) {
+        ratios.extend(news.iter().map(|(new, new_weight)| (new - old, new_weight * old_weight)));
+    }
+    ratios.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let tail = (1.0 - CONFIDENCE) / 2.0;
+    Some((quantile(&ratios, tail), quantile(&ratios, 1.0 - tail), CONFIDENCE))
+}
+
+/// How likely each of `n` sorted samples is the median of as many draws from them.
+fn median_weights(n: usize) -> Vec<f64> {
+    // The median is one of the smallest `some` if more than half of the draws are.
+    let within = |some: usize| 1.0 - at_most(n / 2, n, some as f64 / n as f64);
+    (0..n).map(|rank| within(rank + 1) - within(rank)).collect()
+}
+
+/// The first of sorted values up to which this share of the weights lies.
+fn quantile(weighted: &[(f64, f64)], share: f64) -> f64 {
+    let mut sum = 0.0;
+    let reached = weighted.iter().find(|(_, weight)| {
+        sum += weight;
+        sum >= share
+    });
+    reached.or(weighted.last()).map_or(f64::NAN, |(value, _)| *value)
+}
+
+/// The chance of at most `most` hits in `n` draws that each hit with the chance `p`.
+fn at_most(most: usize, n: usize, p: f64) -> f64 {
+    if p <= 0.0 || most >= n {
+        return 1.0;
+    }
+    if p >= 1.0 {
+        return 0.0;
+    }
+    let (mut sum, mut ln_ways) = (0.0, 0.0);
+    for hits in 0..=most {
+        sum += (ln_ways + hits as f64 * p.ln() + (n - hits) as f64 * (1.0 - p).ln()).exp();
+        ln_ways += ((n - hits) as f64 / (hits + 1) as f64).ln();
+    }
+    sum
+}
+
+/// In how many ways `a + b` things fall into a group of `a` and one of `b`.
+fn ways(a: usize, b: usize) -> f64 {
+    (1..=a).map(|one| (b + one) as f64 / one as f64).product()
+}
+
+fn sorted(values: &[Option<f64>]) -> Vec<f64> {
+    let mut known: Vec<f64> = values.iter().flatten().copied().collect();
+    known.sort_by(f64::total_cmp);
+    known
+}
+
+/// No further from zero than twice the median distance of those that are not zero.
+fn tamed(values: &[Option<f64>]) -> Vec<Option<f64>> {
+    let sizes = values.iter().flatten().map(|value| value.abs()).filter(|size| *size > 0.0).collect();
+    let most = 2.0 * median(sizes).unwrap_or(0.0);
+    values.iter().map(|value| value.map(|value| value.clamp(-most, most))).collect()
+}
+
+fn centred(values: &[Option<f64>], centre: impl Fn(&[f64]) -> Option<f64>) -> Vec<Option<f64>> {
+    let known: Vec<f64> = values.iter().flatten().copied().collect();
+    let centre = centre(&known).unwrap_or(0.0);
+    values.iter().map(|value| value.map(|value| value - centre)).collect()
+}
+
+fn mean(values: &[f64]) -> Option<f64> {
+    (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_chances_of_draws_are_those_of_the_textbook() {
+        for (most, n, p, chance) in [
+            (0, 7, 0.5, 1.0 / 128.0),
+            (1, 7, 0.5, 8.0 / 128.0),
+            (2, 4, 0.5, 11.0 / 16.0),
+            (4, 4, 0.5, 1.0),
+            (1, 2, 0.25, 15.0 / 16.0),
+            (0, 3, 0.0, 1.0),
+            (2, 3, 1.0, 0.0),
+        ] {
+            assert!((at_most(most, n, p) - chance).abs() < 1e-12, "{most} of {n} at {p}");
+        }
+        assert!((ways(4, 4) - 70.0).abs() < 1e-9 && (ways(1, 1) - 2.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn the_weights_of_a_median_are_those_of_all_draws_counted() {
+        for n in 1..=6usize {
+            let mut counts = vec![0u32; n];
+            for draw in 0..n.pow(n as u32) {
+                let mut ranks: Vec<usize> = (0..n).map(|place| draw / n.pow(place as u32) % n).collect();
+                ranks.sort_unstable();
+                counts[ranks[n / 2]] += 1;
+            }
+            let all = n.pow(n as u32) as f64;
+            for (weight, count) in median_weights(n).iter().zip(counts) {
+                assert!((weight - f64::from(count) / all).abs() < 1e-9, "{n}: {weight}, counted {count} of {all}");
+            }
+        }
+    }
+
+    #[test]
+    fn swaps_are_all_there_are_and_keep_the_numbers() {
+        assert_eq!(swaps(&[false; 7], Design::InTurn).len(), 64);
+        let sides = [vec![false; 4], vec![true; 4]].concat();
+        assert_eq!(swaps(&sides, Design::Apart).len(), 70);
+        let many = [vec![false; 9], vec![true; 5]].concat();
+        let drawn = swaps(&many, Design::Apart);
+        assert_eq!(drawn.len(), DRAWN + 1);
+        assert!(drawn.iter().all(|labels| labels.iter().filter(|label| **label).count() == 5));
+        assert!(
+            swaps(&[false; 20], Design::InTurn).iter().any(|labels| labels[..5] == [true, false, true, true, false])
+        );
+    }
+}

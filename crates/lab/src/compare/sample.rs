@@ -1,0 +1,309 @@
+//! Which runs belong together, and the samples of each metric.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::CompareError;
+use super::noise::Design;
+use crate::result::{PERCENTILES, ResultFile, Run, median};
+
+/// What was measured, and how its two sides lie in time.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Measured {
+    /// Two result files: what drifted between them does not show in their repeats.
+    Apart(Box<Pair>),
+    /// Calls that took turns; the two of a pair ran one right after the other.
+    InTurn(Vec<Pair>),
+}
+
+/// A result of each side.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Pair {
+    /// What it was.
+    pub old: ResultFile,
+    /// What it is.
+    pub new: ResultFile,
+}
+
+/// One of the two that are compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Side {
+    /// What it was.
+    Old,
+    /// What it is.
+    New,
+}
+
+/// Everything that both sides measured.
+pub(super) struct Samples {
+    /// A row for each metric of each setting, in the order of the runs.
+    pub rows: Vec<Row>,
+    /// What each setting is called: no more than tells it from the others.
+    pub titles: Vec<String>,
+    /// Samples of each side, the old first.
+    pub units: [usize; 2],
+    /// What the reader should know.
+    pub notes: Vec<String>,
+}
+
+/// One metric of one setting.
+pub(super) struct Row {
+    /// Which setting, as a place in the titles.
+    pub setting: usize,
+    /// The name that a result gives it: `one_way.p99_ns`, `throughput_per_s`, a figure.
+    pub metric: String,
+    /// A place for each sample of each side, the old first; empty where a sample lacks the metric.
+    pub sides: [Vec<Option<f64>>; 2],
+}
+
+/// Pairs up what both sides measured; runs that are not valid are left out, and told.
+pub(super) fn samples(measured: &Measured) -> Result<Samples, CompareError> {
+    let strays = measured.pairs().iter().find(|pair| pair.old.workload != pair.new.workload);
+    if let Some(Pair { old, new }) = strays {
+        return Err(CompareError::Workloads { old: old.workload.clone(), new: new.workload.clone() });
+    }
+    let telling = telling_params(measured);
+    let mut settings = Vec::new();
+    let placed = Side::BOTH.map(|side| place(measured, side, &telling, &mut settings));
+    let titles = titles(&settings);
+    let known = placed.each_ref().map(|runs| runs.iter().map(|one| one.setting).collect::<BTreeSet<_>>());
+    if known[0].is_disjoint(&known[1]) {
+        let [old, new] = known.map(|of| of.first().map_or("nothing".to_owned(), |setting| titles[*setting].clone()));
+        return Err(CompareError::NothingInCommon { old, new });
+    }
+    let left_out: Vec<String> =
+        Side::BOTH.iter().zip(&placed).filter_map(|(side, runs)| left_out(*side, runs)).collect();
+    let units = placed.each_ref().map(|runs| units(measured, runs));
+    let rows = rows(&placed, &units, measured.design());
+    if rows.is_empty() {
+        let why = if left_out.is_empty() { "no metric is common to both".to_owned() } else { left_out.join("; ") };
+        return Err(CompareError::NothingValid { why });
+    }
+    let mut notes = left_out;
+    notes.extend(only_in(Side::Old, known[0].difference(&known[1]), &titles));
+    notes.extend(only_in(Side::New, known[1].difference(&known[0]), &titles));
+    Ok(Samples { rows, titles, units: units.map(|of| of.len()), notes })
+}
+
+impl Side {
+    /// Old, then new.
+    pub const BOTH: [Self; 2] = [Self::Old, Self::New];
+
+    /// The word on the command line.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Old => "OLD",
+            Self::New => "NEW",
+        }
+    }
+}
+
+impl Pair {
+    /// The result of one side.
+    pub fn of(&self, side: Side) -> &ResultFile {
+        match side {
+            Side::Old => &self.old,
+            Side::New => &self.new,
+        }
+    }
+}
+
+impl Measured {
+    /// The pairs in the order in which they ran; two files are one.
+    pub fn pairs(&self) -> &[Pair] {
+        match self {
+            Self::Apart(pair) => std::slice::from_ref(pair.as_ref()),
+            Self::InTurn(pairs) => pairs,
+        }
+    }
+
+    pub(super) fn design(&self) -> Design {
+        match self {
+            Self::Apart(_) => Design::Apart,
+            Self::InTurn(_) => Design::InTurn,
+        }
+    }
+
+    /// The runs of one side, each with the place of its pair.
+    fn runs(&self, side: Side) -> impl Iterator<Item = (usize, &Run)> {
+        let pairs = self.pairs().iter().enumerate();
+        pairs.flat_map(move |(place, pair)| pair.of(side).runs.iter().map(move |run| (place, run)))
+    }
+}
+
+/// What was run, as names and values, in the order in which people say them.
+#[derive(Debug, PartialEq, Eq)]
+struct Setting(Vec<(String, String)>);
+
+/// A run, its setting as a place in the list of them, and the sample that it belongs to.
+struct Placed<'a> {
+    run: &'a Run,
+    setting: usize,
+    unit: Unit,
+}
+
+/// A sample: of calls in turn the place of the call; of a file how often its setting came with this repeat already,
+/// for files that were put together may have several, and the repeat.
+type Unit = (usize, u32);
+
+/// The settings that tell runs apart: what was measured does not, and neither does what one version alone writes down
+/// and always with the same value.
+fn telling_params(measured: &Measured) -> BTreeSet<String> {
+    let all = Side::BOTH.into_iter().flat_map(|side| measured.runs(side));
+    let names: BTreeSet<&String> = all.flat_map(|(_, run)| run.params.0.keys()).collect();
+    let tells = |name: &String| {
+        let values = |side| measured.runs(side).map(|(_, run)| run.params.text(name)).collect::<BTreeSet<_>>();
+        let (old, new) = (values(Side::Old), values(Side::New));
+        let unknown = BTreeSet::from([None]);
+        let is_news = (old == unknown && new.len() == 1) || (new == unknown && old.len() == 1);
+        !name.starts_with("measured_") && !is_news
+    };
+    names.into_iter().filter(|name| tells(name)).cloned().collect()
+}
+
+fn place<'a>(
+    measured: &'a Measured,
+    side: Side,
+    telling: &BTreeSet<String>,
+    settings: &mut Vec<Setting>,
+) -> Vec<Placed<'a>> {
+    let mut came: BTreeMap<(usize, u32), usize> = BTreeMap::new();
+    let mut placed = Vec::new();
+    for (call, run) in measured.runs(side) {
+        let of_run = Setting::of(run, telling);
+        let setting = settings.iter().position(|known| *known == of_run).unwrap_or_else(|| {
+            settings.push(of_run);
+            settings.len() - 1
+        });
+        let before = came.entry((setting, run.repeat)).or_default();
+        let unit = match measured.design() {
+            Design::InTurn => (call, 0),
+            Design::Apart => (*before, run.repeat),
+        };
+        *before += 1;
+        placed.push(Placed { run, setting, unit });
+    }
+    placed
+}
+
+/// The samples of one side in their order. A pair keeps its place even if one of its calls was not valid.
+fn units(measured: &Measured, placed: &[Placed<'_>]) -> Vec<Unit> {
+    match measured {
+        Measured::InTurn(pairs) => (0..pairs.len()).map(|call| (call, 0)).collect(),
+        Measured::Apart(_) => {
+            let valid = placed.iter().filter(|one| one.run.valid);
+            valid.map(|one| one.unit).collect::<BTreeSet<_>>().into_iter().collect()
+        }
+    }
+}
+
+/// A setting's index, a metric, and its values: of each side, of each sample.
+type Gathered = (usize, String, [Vec<Vec<f64>>; 2]);
+
+/// The rows that have samples on both sides. Repeats within one call are one sample: their median.
+fn rows(placed: &[Vec<Placed<'_>>; 2], units: &[Vec<Unit>; 2], design: Design) -> Vec<Row> {
+    let mut index: BTreeMap<(usize, String), usize> = BTreeMap::new();
+    let mut gathered: Vec<Gathered> = Vec::new();
+    for (side, runs) in placed.iter().enumerate() {
+        for Placed { run, setting, unit } in runs.iter().filter(|one| one.run.valid) {
+            let unit = units[side].binary_search(unit).expect("every valid run has its sample");
+            for (metric, value) in values(run) {
+                let place = *index.entry((*setting, metric.clone())).or_insert_with(|| {
+                    let empty = units.each_ref().map(|of| vec![Vec::new(); of.len()]);
+                    gathered.push((*setting, metric, empty));
+                    gathered.len() - 1
+                });
+                gathered[place].2[side][unit].push(value);
+            }
+        }
+    }
+    let rows = gathered.into_iter().map(|(setting, metric, sides)| {
+        let sides = sides.map(|of| of.into_iter().map(median).collect());
+        Row { setting, metric, sides: if design == Design::InTurn { whole_pairs(sides) } else { sides } }
+    });
+    rows.filter(|row| row.sides.iter().all(|side| side.iter().any(Option::is_some))).collect()
+}
+
+/// A pair of which one half is missing gives no ratio.
+fn whole_pairs(sides: [Vec<Option<f64>>; 2]) -> [Vec<Option<f64>>; 2] {
+    let [old, new] = sides;
+    let whole = old
+        .into_iter()
+        .zip(new)
+        .map(|(old, new)| if old.is_some() && new.is_some() { (old, new) } else { (None, None) });
+    let (old, new) = whole.unzip();
+    [old, new]
+}
+
+/// What a run measured, in the order of the path: the percentiles of its hops, its throughput, its figures.
+fn values(run: &Run) -> Vec<(String, f64)> {
+    let mut values = Vec::new();
+    for (name, hop) in run.hops_in_path_order() {
+        let known = PERCENTILES.iter().zip(hop.percentiles());
+        values.extend(known.filter_map(|(percentile, ns)| Some((format!("{name}.{}", percentile.key), ns? as f64))));
+    }
+    values.extend(run.throughput_per_s.map(|rate| ("throughput_per_s".to_owned(), rate)));
+    values.extend(run.figures.iter().map(|(name, value)| (name.clone(), *value)));
+    values
+}
+
+impl Setting {
+    fn of(run: &Run, telling: &BTreeSet<String>) -> Self {
+        let mut parts = vec![
+            ("target".to_owned(), whereabouts(&run.target)),
+            ("client".to_owned(), run.client.clone()),
+            ("phase".to_owned(), run.phase.name().to_owned()),
+        ];
+        parts.extend(run.layout.clone().map(|layout| ("layout".to_owned(), layout)));
+        parts.extend(run.batch_text().map(|batch| ("batch".to_owned(), batch)));
+        parts.extend(telling.iter().filter_map(|name| Some((name.clone(), run.params.text(name)?))));
+        Self(parts)
+    }
+
+    fn value(&self, name: &str) -> Option<&str> {
+        self.0.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+    }
+}
+
+/// A target without user and port, and a socket without its path: those are others for each scratch server.
+fn whereabouts(target: &str) -> String {
+    let Some((scheme, rest)) = target.split_once("://") else { return target.to_owned() };
+    if scheme.ends_with("unix") {
+        let way = rest.split_once('?').map_or(String::new(), |(_, way)| format!("?{way}"));
+        return format!("{scheme}://{way}");
+    }
+    let (hosts, path) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
+    let hosts = hosts.rsplit_once('@').map_or(hosts, |(_, hosts)| hosts);
+    let without_port = |host: &str| match host.rsplit_once(':') {
+        Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name.to_owned(),
+        _ => host.to_owned(),
+    };
+    let hosts: Vec<String> = hosts.split(',').map(without_port).collect();
+    format!("{scheme}://{}{path}", hosts.join(","))
+}
+
+/// The target of each setting, and of the rest what is not the same for all.
+fn titles(settings: &[Setting]) -> Vec<String> {
+    let varies = |name: &str| settings.iter().map(|one| one.value(name)).collect::<BTreeSet<_>>().len() > 1;
+    let title = |setting: &Setting| {
+        let told = setting.0.iter().filter(|(name, value)| !value.is_empty() && (name == "target" || varies(name)));
+        let told = told.map(|(name, value)| match name.as_str() {
+            "target" | "client" | "phase" | "layout" => value.clone(),
+            _ => format!("{name} {value}"),
+        });
+        told.collect::<Vec<_>>().join(" · ")
+    };
+    settings.iter().map(title).collect()
+}
+
+/// What became of the runs of one side that were not valid; none if all were.
+fn left_out(side: Side, placed: &[Placed<'_>]) -> Option<String> {
+    let invalid: Vec<&Run> = placed.iter().map(|one| one.run).filter(|run| !run.valid).collect();
+    let note = invalid.first()?.notes.last().map_or("no reason was noted", String::as_str);
+    let (side, some, all) = (side.name(), invalid.len(), placed.len());
+    Some(format!("{some} of {all} runs of {side} are not valid and left out, for example: {note}"))
+}
+
+fn only_in<'a>(side: Side, settings: impl Iterator<Item = &'a usize>, titles: &[String]) -> Option<String> {
+    let names: Vec<&str> = settings.map(|setting| titles[*setting].as_str()).collect();
+    (!names.is_empty()).then(|| format!("only in {}, and so not compared: {}", side.name(), names.join("; ")))
+}

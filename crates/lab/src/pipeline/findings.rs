@@ -1,0 +1,254 @@
+//! What the runs say together.
+
+use std::collections::BTreeMap;
+
+use super::{BATCH, Command, LONG, Part};
+use crate::report::duration;
+use crate::result::{Comparison, Run, median};
+
+/// The share of the best throughput at which deepening a pipeline further is no gain worth its memory.
+const KNEE: f64 = 0.9;
+
+/// What the ratios are of.
+const THROUGHPUT: &str = "throughput_per_s";
+
+/// Every ratio between the runs, over their repeats: each depth to one command at a time (`pipeline_to_one`), one long
+/// pipeline to batches (`long_to_batches`), and each way to read, compute and write to two round trips.
+pub fn compare(runs: &[Run]) -> Vec<Comparison> {
+    let mut found = Vec::new();
+    for (way, runs) in ways(runs, Part::Sweep) {
+        for depth in depths(&runs).into_iter().filter(|depth| *depth > 1) {
+            let pairs = pairs(&runs, throughput, |run| depth_of(run) == Some(depth), |run| depth_of(run) == Some(1));
+            let name = format!("pipeline_to_one {}", way.title(Some(depth)));
+            found.extend(Comparison::of_pairs(&name, THROUGHPUT, &pairs));
+        }
+    }
+    for (way, runs) in ways(runs, Part::Long) {
+        for (figure, of) in [(THROUGHPUT, throughput as Figure), ("reply_memory_bytes", reply_memory as Figure)] {
+            let pairs = pairs(&runs, of, |run| depth_of(run) == Some(LONG), |run| depth_of(run) == Some(BATCH));
+            found.extend(Comparison::of_pairs(&format!("long_to_batches {}", way.title(None)), figure, &pairs));
+        }
+    }
+    let [by_round_trips, others @ ..] = Command::COMPUTING;
+    for (way, runs) in grouped(runs, Part::Scripts, |run| Way { command: String::new(), ..Way::of(run) }) {
+        for command in others {
+            let pairs = pairs(&runs, throughput, |run| is_with(run, command), |run| is_with(run, by_round_trips));
+            let name = format!("{}_to_get_set {}", command.name().replace('-', "_"), way.title(None));
+            found.extend(Comparison::of_pairs(name.trim_end(), THROUGHPUT, &pairs));
+        }
+    }
+    found
+}
+
+/// The smallest depth that reaches nine tenths of the best throughput, medians over the repeats; none of one depth.
+pub fn knee(runs: &[&Run]) -> Option<u64> {
+    let mut reached: BTreeMap<u64, Vec<f64>> = BTreeMap::new();
+    for run in runs.iter().filter(|run| run.valid) {
+        if let (Some(depth), Some(throughput)) = (depth_of(run), run.throughput_per_s) {
+            reached.entry(depth).or_default().push(throughput);
+        }
+    }
+    let medians: Vec<(u64, f64)> =
+        reached.into_iter().filter_map(|(depth, throughputs)| Some((depth, median(throughputs)?))).collect();
+    let best = medians.iter().map(|(_, throughput)| *throughput).fold(0.0, f64::max);
+    let first = medians.iter().find(|(_, throughput)| *throughput >= KNEE * best);
+    first.filter(|_| medians.len() > 1).map(|(depth, _)| *depth)
+}
+
+/// Gives each run of a sweep the knee of its command.
+pub fn place_knees(runs: &mut [Run]) {
+    let knees: Vec<(Way, Option<u64>)> =
+        ways(runs, Part::Sweep).into_iter().map(|(way, runs)| (way, knee(&runs))).collect();
+    for run in runs.iter_mut().filter(|run| is_of(run, Part::Sweep)) {
+        let way = Way::of(run);
+        let found = knees.iter().find(|(known, _)| *known == way).and_then(|(_, knee)| *knee);
+        run.figures.extend(found.map(|depth| ("knee_depth".to_owned(), depth as f64)));
+    }
+}
+
+/// Why a program that sends one command after the other is slow although nothing is far away; of a run at depth 1 over
+/// one connection that knows what both processes took.
+pub fn why_depth_one_is_slow(run: &Run) -> Option<String> {
+    let alone = depth_of(run) == Some(1) && run.params.text("connections").as_deref() == Some("1");
+    let command = run.params.text("command").filter(|_| alone && !run.params.0.contains_key("rtt_ms"))?;
+    let figure = |name: &str| run.figures.get(name).copied();
+    let round_trip = figure("latency_per_command_ns")?;
+    let [server_ns, client_ns] = [figure("server_cpu_per_command_ns")?, figure("client_cpu_per_command_ns")?];
+    let server = figure("context_switches_per_command")?;
+    let client = figure("client_context_switches_per_command")?;
+    Some(format!(
+        "One {command} takes {}, of which the server works {} and the client {}. For each command the scheduler stops \
+         the server {server:.1} times and the client {client:.1} times, and has to wake them again: each sleeps while \
+         the other one works. A pipeline pays that once for all its commands.",
+        duration(round_trip),
+        duration(server_ns),
+        duration(client_ns),
+    ))
+}
+
+/// What tells groups of runs apart, beside depth and repetition.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Way {
+    command: String,
+    client: String,
+    target: String,
+    connections: Option<String>,
+    rtt_ms: Option<String>,
+}
+
+impl Way {
+    fn of(run: &Run) -> Self {
+        Self {
+            command: run.params.text("command").unwrap_or_default(),
+            client: run.client.clone(),
+            target: run.target.clone(),
+            connections: run.params.text("connections"),
+            rtt_ms: run.params.text("rtt_ms"),
+        }
+    }
+
+    /// The command and the depth, then what is not as usual.
+    fn title(&self, depth: Option<u64>) -> String {
+        let words = [
+            Some(self.command.clone()).filter(|command| !command.is_empty()),
+            depth.map(|depth| depth.to_string()),
+            Some(self.client.clone()).filter(|client| client != "rust"),
+            self.connections.clone().filter(|number| number != "1").map(|number| format!("{number} connections")),
+            self.rtt_ms.clone().map(|ms| format!("rtt {ms} ms")),
+        ];
+        words.into_iter().flatten().collect::<Vec<_>>().join(" ")
+    }
+}
+
+/// A figure of a run.
+type Figure = fn(&Run) -> Option<f64>;
+
+/// The runs of a part, by what tells them apart.
+fn ways(runs: &[Run], part: Part) -> BTreeMap<Way, Vec<&Run>> {
+    grouped(runs, part, Way::of)
+}
+
+fn grouped(runs: &[Run], part: Part, way: impl Fn(&Run) -> Way) -> BTreeMap<Way, Vec<&Run>> {
+    let mut found: BTreeMap<Way, Vec<&Run>> = BTreeMap::new();
+    for run in runs.iter().filter(|run| is_of(run, part)) {
+        found.entry(way(run)).or_default().push(run);
+    }
+    found
+}
+
+fn depths(runs: &[&Run]) -> Vec<u64> {
+    let mut depths: Vec<u64> = runs.iter().filter_map(|run| depth_of(run)).collect();
+    depths.sort_unstable();
+    depths.dedup();
+    depths
+}
+
+/// Two figures of each repetition. A run that broke a rule proves nothing.
+fn pairs(runs: &[&Run], figure: Figure, a: impl Fn(&Run) -> bool, b: impl Fn(&Run) -> bool) -> Vec<(f64, f64)> {
+    let of = |repeat: u32, is: &dyn Fn(&Run) -> bool| {
+        let run = runs.iter().find(|run| run.valid && run.repeat == repeat && is(run))?;
+        figure(run)
+    };
+    let repeats = runs.iter().filter(|run| a(run)).map(|run| run.repeat);
+    repeats.filter_map(|repeat| Some((of(repeat, &a)?, of(repeat, &b)?))).collect()
+}
+
+fn is_of(run: &Run, part: Part) -> bool {
+    run.params.text("part").as_deref() == Some(part.name())
+}
+
+fn is_with(run: &Run, command: Command) -> bool {
+    run.params.text("command").as_deref() == Some(command.name())
+}
+
+fn depth_of(run: &Run) -> Option<u64> {
+    run.params.0.get("depth")?.as_u64()
+}
+
+fn throughput(run: &Run) -> Option<f64> {
+    run.throughput_per_s
+}
+
+fn reply_memory(run: &Run) -> Option<f64> {
+    run.figures.get("reply_memory_bytes").copied()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run_of(command: &str, depth: u64, repeat: u32, throughput: f64) -> Run {
+        let mut run = Run {
+            client: "rust".to_owned(),
+            repeat,
+            valid: true,
+            throughput_per_s: Some(throughput),
+            ..Run::default()
+        };
+        run.params.set("part", "sweep");
+        run.params.set("command", command);
+        run.params.set("connections", 1);
+        run.params.set("depth", depth);
+        run
+    }
+
+    fn runs_of(command: &str, throughputs: &[(u64, f64)]) -> Vec<Run> {
+        throughputs.iter().map(|(depth, throughput)| run_of(command, *depth, 1, *throughput)).collect()
+    }
+
+    #[test]
+    fn the_knee_is_where_deeper_gains_no_more() {
+        for (throughputs, expected) in [
+            (vec![(1, 20.0), (10, 150.0), (100, 480.0), (1000, 500.0), (10_000, 490.0)], Some(100)),
+            (vec![(1, 20.0), (10, 19.0)], Some(1)),
+            (vec![(1, 20.0), (10, 200.0)], Some(10)),
+            (vec![(1, 20.0)], None),
+            (vec![], None),
+        ] {
+            let runs = runs_of("PING", &throughputs);
+            assert_eq!(knee(&runs.iter().collect::<Vec<_>>()), expected, "{throughputs:?}");
+        }
+    }
+
+    #[test]
+    fn each_command_has_a_knee_of_its_own() {
+        let mut runs = runs_of("PING", &[(1, 10.0), (10, 100.0)]);
+        runs.extend(runs_of("SET", &[(1, 10.0), (10, 10.0)]));
+        place_knees(&mut runs);
+        let knees: Vec<f64> = runs.iter().map(|run| run.figures["knee_depth"]).collect();
+        assert_eq!(knees, [10.0, 10.0, 1.0, 1.0]);
+    }
+
+    #[test]
+    fn depths_are_compared_within_a_repetition() {
+        let mut runs = Vec::new();
+        for (repeat, slow, fast) in [(1, 10.0, 80.0), (2, 20.0, 220.0), (3, 30.0, 300.0)] {
+            runs.push(run_of("GET", 1, repeat, slow));
+            runs.push(run_of("GET", 100, repeat, fast));
+        }
+        runs[5].valid = false;
+        let found = compare(&runs);
+        let [comparison] = &found[..] else { panic!("{found:?}") };
+        assert_eq!(comparison.name, "pipeline_to_one GET 100");
+        assert_eq!((comparison.low, comparison.high), (Some(8.0), Some(11.0)));
+    }
+
+    #[test]
+    fn one_by_one_is_explained_where_both_ends_are_known() {
+        let mut run = run_of("SET", 1, 1, 40_000.0);
+        assert_eq!(why_depth_one_is_slow(&run), None);
+        for (name, value) in [
+            ("latency_per_command_ns", 25_000.0),
+            ("server_cpu_per_command_ns", 9_000.0),
+            ("client_cpu_per_command_ns", 8_000.0),
+            ("context_switches_per_command", 1.0),
+            ("client_context_switches_per_command", 1.0),
+        ] {
+            run.figures.insert(name.to_owned(), value);
+        }
+        let sentence = why_depth_one_is_slow(&run).expect("all is known");
+        assert!(sentence.contains("SET") && sentence.contains("25 µs"), "{sentence}");
+        run.params.set("depth", 10);
+        assert_eq!(why_depth_one_is_slow(&run), None);
+    }
+}

@@ -1,0 +1,264 @@
+//! The replies as they come: counted and looked at, never kept.
+
+use std::io;
+
+/// The longest payload that is believed, in bytes: what a server lets a value have.
+const MOST_PAYLOAD_BYTES: i64 = 512 << 20;
+
+/// How much of the first error is kept, in bytes.
+const ERROR_BYTES: usize = 200;
+
+/// What takes the replies in.
+#[derive(Debug)]
+pub(super) enum Intake {
+    /// As what they are.
+    Replies(Replies),
+    /// As so many bytes each, whatever they say.
+    Bytes { of_reply: u64, seen: u64 },
+}
+
+/// Reads replies that come in pieces of any size. A piece is looked at once, byte by byte, and nothing is allocated.
+#[derive(Debug, Default)]
+pub(super) struct Replies {
+    state: State,
+    /// The number of the line that is being read.
+    digits: i64,
+    is_negative: bool,
+    /// The number that the next reply must be.
+    next: Option<i64>,
+    received: u64,
+    errors: u64,
+    disordered: u64,
+    first_error: Vec<u8>,
+}
+
+/// Where in a reply the last piece ended.
+#[derive(Debug, Clone, Copy, Default)]
+enum State {
+    /// Before its first byte.
+    #[default]
+    Mark,
+    /// In the line that begins with this byte.
+    Line(u8),
+    /// So many bytes before its end.
+    Payload(usize),
+}
+
+/// Bytes that are no reply.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("an unexpected reply")]
+pub(super) struct NotRedis;
+
+impl From<NotRedis> for io::Error {
+    fn from(error: NotRedis) -> Self {
+        Self::new(io::ErrorKind::InvalidData, error)
+    }
+}
+
+impl Intake {
+    /// Takes what has come.
+    #[inline]
+    pub fn take(&mut self, bytes: &[u8]) -> Result<(), NotRedis> {
+        match self {
+            Self::Replies(replies) => replies.take(bytes),
+            Self::Bytes { seen, .. } => {
+                *seen += bytes.len() as u64;
+                Ok(())
+            }
+        }
+    }
+
+    /// Whole replies so far.
+    #[inline]
+    pub fn received(&self) -> u64 {
+        match self {
+            Self::Replies(replies) => replies.received,
+            Self::Bytes { of_reply, seen } => seen / of_reply,
+        }
+    }
+
+    /// Replies that were errors, or null.
+    pub fn errors(&self) -> u64 {
+        match self {
+            Self::Replies(replies) => replies.errors,
+            // Errors have another length: then the bytes are no multiple.
+            Self::Bytes { of_reply, seen } => u64::from(seen % of_reply != 0),
+        }
+    }
+
+    /// Numbers that were not the one before and one.
+    pub fn disordered(&self) -> u64 {
+        match self {
+            Self::Replies(replies) => replies.disordered,
+            Self::Bytes { .. } => 0,
+        }
+    }
+
+    /// What the first error said.
+    pub fn first_error(&self) -> Option<String> {
+        match self {
+            Self::Replies(replies) if !replies.first_error.is_empty() => {
+                Some(String::from_utf8_lossy(&replies.first_error).trim_end().to_owned())
+            }
+            _ => None,
+        }
+    }
+
+    /// Counts a reply that was read elsewhere.
+    pub fn count(&mut self, is_good: bool) {
+        if let Self::Replies(replies) = self {
+            replies.received += 1;
+            replies.errors += u64::from(!is_good);
+        }
+    }
+}
+
+impl Replies {
+    /// Replies of any kind, or numbers that go up by one from `first`.
+    pub fn new(first: Option<i64>) -> Self {
+        Self { next: first, ..Self::default() }
+    }
+
+    fn take(&mut self, mut bytes: &[u8]) -> Result<(), NotRedis> {
+        while let Some((&first, rest)) = bytes.split_first() {
+            bytes = match self.state {
+                State::Mark => {
+                    self.begin(first)?;
+                    rest
+                }
+                State::Line(mark) => self.line(mark, bytes)?,
+                State::Payload(left) => {
+                    let passed = left.min(bytes.len());
+                    self.state = State::Payload(left - passed);
+                    if passed == left {
+                        self.end();
+                    }
+                    &bytes[passed..]
+                }
+            };
+        }
+        Ok(())
+    }
+
+    fn begin(&mut self, mark: u8) -> Result<(), NotRedis> {
+        if !b"+-:$".contains(&mark) {
+            return Err(NotRedis);
+        }
+        (self.digits, self.is_negative) = (0, false);
+        self.state = State::Line(mark);
+        Ok(())
+    }
+
+    /// Reads on in a line, and gives what lies behind it.
+    fn line<'a>(&mut self, mark: u8, bytes: &'a [u8]) -> Result<&'a [u8], NotRedis> {
+        let end = bytes.iter().position(|byte| *byte == b'\n');
+        let (text, rest) = match end {
+            Some(end) => (&bytes[..end], &bytes[end + 1..]),
+            None => (bytes, &bytes[bytes.len()..]),
+        };
+        match mark {
+            b':' | b'$' => self.number(text)?,
+            b'-' if self.errors == 0 => {
+                let room = ERROR_BYTES.saturating_sub(self.first_error.len());
+                self.first_error.extend(text.iter().take(room));
+            }
+            _ => {}
+        }
+        if end.is_some() {
+            self.end_of_line(mark)?;
+        }
+        Ok(rest)
+    }
+
+    fn number(&mut self, text: &[u8]) -> Result<(), NotRedis> {
+        for byte in text {
+            match byte {
+                b'0'..=b'9' => {
+                    self.digits = self.digits.wrapping_mul(10).wrapping_add(i64::from(byte - b'0'));
+                }
+                b'-' => self.is_negative = true,
+                b'\r' => {}
+                _ => return Err(NotRedis),
+            }
+        }
+        Ok(())
+    }
+
+    fn end_of_line(&mut self, mark: u8) -> Result<(), NotRedis> {
+        match mark {
+            b'$' if !self.is_negative => {
+                if !(0..=MOST_PAYLOAD_BYTES).contains(&self.digits) {
+                    return Err(NotRedis);
+                }
+                self.state = State::Payload(self.digits as usize + 2);
+                return Ok(());
+            }
+            b':' => {
+                let number = if self.is_negative { -self.digits } else { self.digits };
+                if let Some(next) = self.next {
+                    self.disordered += u64::from(number != next);
+                    self.next = Some(number.wrapping_add(1));
+                }
+            }
+            // An error; or a null, and we ask for nothing that is not there.
+            b'-' | b'$' => self.errors += 1,
+            _ => {}
+        }
+        self.end();
+        Ok(())
+    }
+
+    fn end(&mut self) {
+        self.received += 1;
+        self.state = State::Mark;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn replies_are_counted_however_they_are_cut() {
+        for (stream, received, errors, disordered) in [
+            ("", 0, 0, 0),
+            ("+PONG\r\n+PONG\r\n", 2, 0, 0),
+            ("+OK\r\n-ERR no\r\n+OK\r\n", 3, 1, 0),
+            ("$3\r\nxxx\r\n$0\r\n\r\n$-1\r\n", 3, 1, 0),
+            ("$12\r\n+\r\n-\r\n$3\r\n:1\r\n+O", 1, 0, 0),
+            (":7\r\n:8\r\n:9\r\n", 3, 0, 0),
+            (":7\r\n:9\r\n:10\r\n:10\r\n", 4, 0, 2),
+            (":7\r\n:8\r", 1, 0, 0),
+        ] {
+            check(stream, received, errors, disordered);
+        }
+    }
+
+    #[test]
+    fn what_no_server_says_is_an_error() {
+        for stream in ["PONG\r\n", "*1\r\n", ":x\r\n", "$99999999999\r\n", "$x\r\n", "+OK\r\n\r\n"] {
+            assert_eq!(Replies::new(None).take(stream.as_bytes()), Err(NotRedis), "{stream:?}");
+        }
+    }
+
+    #[test]
+    fn the_first_error_is_told() {
+        let mut intake = Intake::Replies(Replies::new(None));
+        for piece in ["+OK\r\n-NOPE", "RM no\r", "\n-ERR other\r\n"] {
+            assert_eq!(intake.take(piece.as_bytes()), Ok(()));
+        }
+        assert_eq!((intake.errors(), intake.first_error()), (2, Some("NOPERM no".to_owned())));
+    }
+
+    /// Feeds a stream in pieces of each size.
+    fn check(stream: &str, received: u64, errors: u64, disordered: u64) {
+        for size in 1..=stream.len().max(1) {
+            let mut intake = Intake::Replies(Replies::new(Some(7)));
+            for piece in stream.as_bytes().chunks(size) {
+                intake.take(piece).unwrap();
+            }
+            let found = (intake.received(), intake.errors(), intake.disordered());
+            assert_eq!(found, (received, errors, disordered), "{stream:?} in pieces of {size}");
+        }
+    }
+}

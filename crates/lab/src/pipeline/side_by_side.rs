@@ -1,0 +1,257 @@
+//! Many connections on one thread, or one that reads while it writes; in a circle, or at intended times.
+//!
+//! ```text
+//!   wait for events ──> read what has come ──> a batch is whole: write the next one ──> wait for events
+//! ```
+//! The kernel tells of news once (edge-triggered). A connection in a circle has no news between its last reply and its
+//! next batch, so that a batch costs a write and a read, and a share of a wait.
+
+use std::collections::VecDeque;
+use std::io::{self, Read, Write};
+use std::os::fd::AsRawFd;
+use std::time::Duration;
+
+use mio::unix::SourceFd;
+use mio::{Events, Interest, Poll, Token};
+use tickpath_clock::Clock;
+
+use super::address::PATIENCE;
+use super::generator::{BUFFER_BYTES, Block, Link, PipelineRole, Tally, closed};
+
+/// A wait for events ends at a whole millisecond: this long before an intended time it is polled instead.
+const POLLED_NS: i64 = 2_000_000;
+
+/// The first intended time lies so far ahead.
+const LEAD_NS: u64 = 1_000_000;
+
+/// A batch may be this late, or one interval, before it counts as late.
+const ALLOWANCE_NS: f64 = 10_000.0;
+
+/// Batches over all links.
+pub(super) fn run(role: &PipelineRole, block: &Block, links: &mut [Link], tally: &mut Tally) -> io::Result<()> {
+    let poll = Poll::new()?;
+    let mut senders = Vec::with_capacity(links.len());
+    for (number, link) in links.iter_mut().enumerate() {
+        link.stream().set_nonblocking(true)?;
+        let socket = link.stream().as_raw_fd();
+        poll.registry().register(&mut SourceFd(&socket), Token(number), Interest::READABLE)?;
+        senders.push(Sender::new(link));
+    }
+    let (buffer, news) = (vec![0; BUFFER_BYTES], tally.first);
+    let events = Events::with_capacity(senders.len().max(16));
+    let mut many = Many { block, tally, poll, senders, buffer, unanswered: 0, news };
+    match role.rate {
+        Some(rate) => many.at_times(events, role.depth as f64 * 1e9 / rate),
+        None => many.in_a_circle(events),
+    }
+}
+
+/// All connections of the generator.
+struct Many<'a> {
+    block: &'a Block,
+    tally: &'a mut Tally,
+    poll: Poll,
+    senders: Vec<Sender<'a>>,
+    buffer: Vec<u8>,
+    /// Batches on their way.
+    unanswered: u64,
+    /// When something came last, in ticks.
+    news: u64,
+}
+
+impl Many<'_> {
+    /// Each connection sends its next batch when the one before is answered.
+    fn in_a_circle(&mut self, mut events: Events) -> io::Result<()> {
+        let now = self.tally.first;
+        for number in 0..self.senders.len() {
+            self.begin(number, now, now)?;
+            self.watch(number)?;
+        }
+        while self.unanswered > 0 {
+            self.wait(&mut events, PATIENCE)?;
+            for event in &events {
+                let number = event.token().0;
+                let now = self.turn(number, event.is_writable(), event.is_read_closed())?;
+                if self.senders[number].waiting.is_empty() {
+                    self.begin(number, now, now)?;
+                }
+                self.watch(number)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A batch at each intended time, the connections in turn, whatever is still unanswered.
+    fn at_times(&mut self, mut events: Events, interval_ns: f64) -> io::Result<()> {
+        let (clock, mut number, mut more) = (self.tally.clock, 0u64, true);
+        let start = self.tally.first + clock.calibration().ticks_of_ns(LEAD_NS);
+        let allowance_ns = interval_ns.max(ALLOWANCE_NS) as u64;
+        loop {
+            let intended = start + clock.calibration().ticks_of_ns((number as f64 * interval_ns) as u64);
+            let now = clock.ticks();
+            let left_ns = clock.ns_between(now, intended);
+            if more && left_ns <= 0 {
+                let sender = (number % self.senders.len() as u64) as usize;
+                more = self.begin(sender, intended, now)?;
+                if more {
+                    self.tally.lateness.count(left_ns.unsigned_abs(), allowance_ns);
+                    self.watch(sender)?;
+                    number += 1;
+                }
+            }
+            if !more && self.unanswered == 0 {
+                break;
+            }
+            // What has come is looked at after every batch, however late the batches are.
+            let timeout = match left_ns {
+                _ if !more => PATIENCE,
+                POLLED_NS.. => Duration::from_nanos((left_ns - POLLED_NS / 2) as u64),
+                _ => Duration::ZERO,
+            };
+            self.wait(&mut events, timeout)?;
+            for event in &events {
+                let sender = event.token().0;
+                self.turn(sender, event.is_writable(), event.is_read_closed())?;
+                self.watch(sender)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Begins a batch, if there is a next one.
+    fn begin(&mut self, number: usize, intended: u64, now: u64) -> io::Result<bool> {
+        let Some(commands) = self.tally.next(now) else { return Ok(false) };
+        if self.unanswered == 0 {
+            // Silence counts from the first question.
+            self.news = now;
+        }
+        self.tally.sent += commands;
+        self.unanswered += 1;
+        let sender = &mut self.senders[number];
+        sender.expected += commands;
+        sender.waiting.push_back(Batch { intended, sent: now, last: sender.expected });
+        sender.left += self.block.length(commands);
+        sender.write(self.block, &mut self.tally.calls)?;
+        Ok(true)
+    }
+
+    /// Writes and reads as far as it goes now, and gives the time after that.
+    fn turn(&mut self, number: usize, has_room: bool, has_ended: bool) -> io::Result<u64> {
+        let sender = &mut self.senders[number];
+        if has_room {
+            sender.write(self.block, &mut self.tally.calls)?;
+        }
+        sender.read(&mut self.buffer, has_ended, &mut self.tally.calls)?;
+        let now = self.tally.clock.ticks();
+        self.news = now;
+        while let Some(batch) = sender.answered() {
+            self.tally.row(batch.intended, batch.sent, now);
+            self.unanswered -= 1;
+        }
+        Ok(now)
+    }
+
+    /// Asks for room to be told of only while something is left to write: room comes with every reply.
+    fn watch(&mut self, number: usize) -> io::Result<()> {
+        let sender = &mut self.senders[number];
+        let wants_room = sender.left > 0;
+        if wants_room == sender.watches_room {
+            return Ok(());
+        }
+        sender.watches_room = wants_room;
+        self.tally.calls += 1;
+        let interest = if wants_room { Interest::READABLE | Interest::WRITABLE } else { Interest::READABLE };
+        let socket = sender.link.stream().as_raw_fd();
+        self.poll.registry().reregister(&mut SourceFd(&socket), Token(number), interest)
+    }
+
+    fn wait(&mut self, events: &mut Events, timeout: Duration) -> io::Result<()> {
+        self.tally.calls += 1;
+        if let Err(e) = self.poll.poll(events, Some(timeout))
+            && e.kind() != io::ErrorKind::Interrupted
+        {
+            return Err(e);
+        }
+        if events.is_empty() && self.unanswered > 0 {
+            let clock = &self.tally.clock;
+            let silence = Duration::from_nanos(clock.ns_between(self.news, clock.ticks()).max(0) as u64);
+            if silence >= PATIENCE {
+                return Err(io::ErrorKind::TimedOut.into());
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A batch that is on its way.
+struct Batch {
+    intended: u64,
+    sent: u64,
+    /// How many replies the connection has had when this one is answered.
+    last: u64,
+}
+
+/// One connection of many.
+struct Sender<'a> {
+    link: &'a mut Link,
+    waiting: VecDeque<Batch>,
+    /// Replies that were asked for.
+    expected: u64,
+    /// Bytes still to write, and where in the block they begin.
+    left: u64,
+    at: usize,
+    /// Whether the kernel tells when there is room to write.
+    watches_room: bool,
+}
+
+impl<'a> Sender<'a> {
+    fn new(link: &'a mut Link) -> Self {
+        Self { link, waiting: VecDeque::new(), expected: 0, left: 0, at: 0, watches_room: false }
+    }
+
+    /// Writes until nothing is left, or no room.
+    fn write(&mut self, block: &Block, calls: &mut u64) -> io::Result<()> {
+        while self.left > 0 {
+            let rest = &block.bytes[self.at..];
+            let bytes = rest.len().min(usize::try_from(self.left).unwrap_or(usize::MAX));
+            *calls += 1;
+            match self.link.stream().write(&rest[..bytes]) {
+                Ok(written) => {
+                    self.left -= written as u64;
+                    self.at = (self.at + written) % block.bytes.len();
+                }
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) => return Err(e),
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads until nothing is there; to the end if the server has closed the connection.
+    fn read(&mut self, buffer: &mut [u8], has_ended: bool, calls: &mut u64) -> io::Result<()> {
+        loop {
+            *calls += 1;
+            match self.link.stream().read(buffer) {
+                Ok(0) => return Err(closed()),
+                Ok(bytes) => {
+                    self.link.intake.take(&buffer[..bytes])?;
+                    // A read that leaves room in the buffer has emptied the socket: what comes later is news again.
+                    if bytes < buffer.len() && !has_ended {
+                        return Ok(());
+                    }
+                }
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) => return Err(e),
+            }
+        }
+    }
+
+    /// The oldest batch, if its last reply is there.
+    fn answered(&mut self) -> Option<Batch> {
+        let received = self.link.intake.received();
+        let is_answered = self.waiting.front().is_some_and(|batch| batch.last <= received);
+        if is_answered { self.waiting.pop_front() } else { None }
+    }
+}

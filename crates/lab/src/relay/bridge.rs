@@ -1,0 +1,173 @@
+//! From one bus to another.
+//!
+//! ```text
+//!   broker ──one connection a topic──> bridge ──log in shared memory──> any number of local readers
+//!   local publisher ──log──> bridge ──one connection a topic──> broker
+//! ```
+//! Each topic has a thread. A loss on the way here is told and counted: a bus has no way to publish it. A broker that
+//! takes nothing is tried again until it does, which a message that it took in its last moment may survive twice.
+//!
+//! Messages that go in a circle through two bridges are not recognised as such.
+
+use std::sync::atomic::Ordering;
+
+use tickpath_bus::{Event, Gap, Message, PublishError, Start, Subscriber, connect};
+use tickpath_clock::{Clock, Wait, sleep_ns};
+
+use super::{Handed, LOOK_NS, Meter, Opening, Outlet, Outside, RelayError, TURN, address, gap_words, without_login};
+
+/// How long after a failure the broker is tried again.
+const RETRY_NS: u64 = 100_000_000;
+
+/// What is carried where.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// The bus to receive from.
+    pub from: String,
+    /// The bus to publish on.
+    pub to: String,
+    /// The topics.
+    pub routes: Vec<Route>,
+    /// With which message to begin.
+    pub start: Start,
+    /// How to wait for messages, and for room in a full topic.
+    pub wait: Wait,
+    /// How the topics are opened that are published.
+    pub opening: Opening,
+}
+
+/// A topic here and there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Route {
+    /// Its name where it is received.
+    pub from: String,
+    /// Its name where it is published.
+    pub to: String,
+}
+
+/// Carries until it is stopped. There is a meter for each route.
+pub fn run(settings: &Settings, meters: &[Meter], outside: &Outside<'_>) -> Result<(), RelayError> {
+    assert_eq!(settings.routes.len(), meters.len(), "each route has a meter");
+    check_circle(settings)?;
+    let lines = open(settings, meters, outside)?;
+    let (from, to) = (without_login(&settings.from), without_login(&settings.to));
+    for route in &settings.routes {
+        (outside.tell)(&format!("carrying '{}' of {from} to '{}' of {to}", route.from, route.to));
+    }
+    std::thread::scope(|scope| {
+        let carriers: Vec<_> = lines.into_iter().map(|line| scope.spawn(move || line.carry())).collect();
+        carriers.into_iter().try_for_each(|carrier| carrier.join().expect("a carrier does not panic"))
+    })
+}
+
+/// Refuses topics that would be received and published.
+fn check_circle(settings: &Settings) -> Result<(), RelayError> {
+    let received: Vec<String> = settings.routes.iter().map(|route| address(&settings.from, &route.from)).collect();
+    let mut published = settings.routes.iter().map(|route| address(&settings.to, &route.to));
+    published.find(|address| received.contains(address)).map_or(Ok(()), |address| Err(RelayError::Circle(address)))
+}
+
+/// Opens everything before anything is carried.
+fn open<'a>(settings: &Settings, meters: &'a [Meter], outside: &'a Outside<'a>) -> Result<Vec<Line<'a>>, RelayError> {
+    let (from, to) = (connect(&settings.from)?, connect(&settings.to)?);
+    let mut lines = Vec::new();
+    for (route, meter) in settings.routes.iter().zip(meters) {
+        let outlet = Outlet::open(to.as_ref(), &route.to, &settings.opening, settings.wait)?;
+        let subscriber = from.subscriber(&route.from, settings.start, settings.wait)?;
+        let onward = Onward { topic: route.from.clone(), outlet, meter, outside, is_out: false };
+        lines.push(Line { subscriber, onward });
+    }
+    Ok(lines)
+}
+
+/// One topic on its way.
+struct Line<'a> {
+    subscriber: Box<dyn Subscriber>,
+    onward: Onward<'a>,
+}
+
+/// The way on from here.
+struct Onward<'a> {
+    /// The topic's name where it is received.
+    topic: String,
+    outlet: Outlet,
+    meter: &'a Meter,
+    outside: &'a Outside<'a>,
+    /// The broker takes nothing, and that was told.
+    is_out: bool,
+}
+
+impl Line<'_> {
+    /// Carries until it is stopped. What cannot be carried on stops the others too.
+    fn carry(self) -> Result<(), RelayError> {
+        let Self { mut subscriber, mut onward } = self;
+        let outside = onward.outside;
+        while !outside.is_stopped() {
+            let looked = outside.clock.ticks();
+            let polled = subscriber.poll(TURN, &mut |event| match event {
+                Event::Message(message) => onward.pass(&message, looked),
+                Event::Gap(gap) => onward.tell_gap(gap),
+            });
+            match polled {
+                Ok(0) => subscriber.wait(LOOK_NS),
+                Ok(_) => {}
+                Err(reason) => {
+                    outside.stop.store(true, Ordering::Relaxed);
+                    return Err(RelayError::Receive { topic: onward.topic, reason });
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Onward<'_> {
+    /// Publishes a message, however long it takes. `looked` is when it was looked for, in ticks.
+    fn pass(&mut self, message: &Message<'_>, looked: u64) {
+        // Who has to end does not wait for a broker with each of the messages that have come.
+        while !(self.is_out && self.outside.is_stopped()) {
+            match self.outlet.hand_over(message.stamp, message.kind, message.payload, self.outside) {
+                Ok(Handed::Over { refused, .. }) => return self.count(message, looked, refused),
+                Ok(Handed::Stopped) => break,
+                Err(PublishError::TooLarge { bytes, limit }) => return self.drop_too_large(bytes, limit),
+                Err(reason) => self.tell_outage(&reason),
+            }
+            sleep_ns(RETRY_NS);
+        }
+        self.meter.update(|totals| totals.left += 1);
+    }
+
+    fn count(&mut self, message: &Message<'_>, looked: u64, refused: bool) {
+        let had_ns = self.outside.clock.ns_between(looked, self.outside.clock.ticks());
+        let utc_ns = self.outside.utc_ns_of(message.stamp);
+        self.meter.update(|totals| {
+            totals.message(message.payload.len(), utc_ns);
+            totals.refused += u64::from(refused);
+            totals.delay(had_ns);
+        });
+        if self.is_out {
+            self.is_out = false;
+            (self.outside.tell)(&format!("'{}' takes messages again; none was dropped", self.outlet.topic));
+        }
+    }
+
+    fn tell_gap(&self, gap: Gap) {
+        self.meter.update(|totals| totals.gap(gap));
+        (self.outside.tell)(&format!("'{}': {}", self.topic, gap_words(gap)));
+    }
+
+    fn drop_too_large(&self, bytes: usize, limit: usize) {
+        self.meter.update(|totals| totals.gap(Gap::Missed(1)));
+        (self.outside.tell)(&format!(
+            "a message of {bytes} bytes was dropped: '{}' takes up to {limit}; bridge it with a larger --capacity",
+            self.outlet.topic
+        ));
+    }
+
+    fn tell_outage(&mut self, reason: &PublishError) {
+        if !self.is_out {
+            self.is_out = true;
+            (self.outside.tell)(&format!("'{}' takes nothing now, trying again: {reason}", self.outlet.topic));
+        }
+    }
+}

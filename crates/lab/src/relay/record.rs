@@ -1,0 +1,137 @@
+//! From a bus into a recording.
+//!
+//! A recorder is a subscriber like any other: a topic that overwrites may lap it, and on a `fail` topic it holds the
+//! publisher while the disk is slow.
+
+use tickpath_bus::{Event, Start, Subscriber, connect};
+use tickpath_clock::{Clock, Wait};
+use tickpath_log::{Config, HEADER_BYTES, MAX_PAYLOAD_BYTES, OpenError, Place, SEGMENT_HEADER_BYTES, Writer};
+
+use super::{
+    GAP_KIND, LOOK_NS, Meter, Outside, RelayError, TURN, address, gap_record, gap_words, place_address, without_login,
+};
+
+/// A segment takes the longest message that a log can hold, with all that is around it. No journal has segments of this
+/// size, so that none is ever taken for a recording.
+const SEGMENT_BYTES: usize = (SEGMENT_HEADER_BYTES + MAX_PAYLOAD_BYTES + 64).next_multiple_of(HEADER_BYTES);
+
+/// What is recorded, where to, and until when.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// The bus.
+    pub url: String,
+    /// The topic.
+    pub topic: String,
+    /// With which message to begin.
+    pub start: Start,
+    /// How to wait for messages.
+    pub wait: Wait,
+    /// The recording.
+    pub place: Place,
+    /// Whether to add to a recording that is there.
+    pub append: bool,
+    /// Messages after which to end.
+    pub count: Option<u64>,
+    /// How long to record, in nanoseconds.
+    pub duration_ns: Option<u64>,
+}
+
+/// Records until it is stopped, or has all that was asked for.
+pub fn run(settings: &Settings, meter: &Meter, outside: &Outside<'_>) -> Result<(), RelayError> {
+    let Settings { url, topic, place, .. } = settings;
+    check_place(place, settings.append)?;
+    if address(url, topic) == place_address(place) {
+        return Err(RelayError::Circle(place.to_string()));
+    }
+    let subscriber = connect(url)?.subscriber(topic, settings.start, settings.wait)?;
+    let config = Config { segment_bytes: SEGMENT_BYTES, ..Config::journal(place.clone()) };
+    let writer = Writer::open(&config, outside.clock.calibration()).map_err(open_error)?;
+    (outside.tell)(&format!("recording '{topic}' of {} to {place}", without_login(url)));
+    let mut recorder = Recorder { settings, meter, outside, writer, messages: 0 };
+    let ended = recorder.follow(subscriber);
+    // Also after an error: what was recorded before it is worth as much.
+    let synced = recorder.writer.sync().map_err(|reason| RelayError::Sync { place: place.clone(), reason });
+    ended.and(synced)
+}
+
+struct Recorder<'a> {
+    settings: &'a Settings,
+    meter: &'a Meter,
+    outside: &'a Outside<'a>,
+    writer: Writer,
+    messages: u64,
+}
+
+impl Recorder<'_> {
+    fn follow(&mut self, mut subscriber: Box<dyn Subscriber>) -> Result<(), RelayError> {
+        let clock = self.outside.clock;
+        let end = self.settings.duration_ns.map(|ns| clock.ticks() + clock.calibration().ticks_of_ns(ns));
+        while !self.outside.is_stopped() {
+            let left = self.settings.count.map_or(TURN, |count| (count - self.messages).min(TURN as u64) as usize);
+            let until_end = |end| clock.ns_between(clock.ticks(), end).max(0) as u64;
+            let ns_left = end.map_or(LOOK_NS, until_end).min(LOOK_NS);
+            if left == 0 || ns_left == 0 {
+                break;
+            }
+            let mut failed = None;
+            let polled = subscriber.poll(left, &mut |event| {
+                if failed.is_none() {
+                    failed = self.keep(event).err();
+                }
+            });
+            if let Some(error) = failed {
+                return Err(error);
+            }
+            let topic = &self.settings.topic;
+            if polled.map_err(|reason| RelayError::Receive { topic: topic.clone(), reason })? == 0 {
+                subscriber.wait(ns_left);
+            }
+        }
+        Ok(())
+    }
+
+    fn keep(&mut self, event: Event<'_>) -> Result<(), RelayError> {
+        match event {
+            Event::Message(message) => {
+                self.writer.publish(message.stamp, message.kind, message.payload).map_err(RelayError::Record)?;
+                self.messages += 1;
+                let utc_ns = self.outside.utc_ns_of(message.stamp);
+                self.meter.update(|totals| totals.message(message.payload.len(), utc_ns));
+            }
+            Event::Gap(gap) => {
+                let now = self.outside.clock.ticks();
+                self.writer.publish(now, GAP_KIND, &gap_record(gap)).map_err(RelayError::Record)?;
+                self.meter.update(|totals| totals.gap(gap));
+                (self.outside.tell)(&format!("'{}': {}", self.settings.topic, gap_words(gap)));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Refuses a place that is no place for a recording, before anything is made there.
+fn check_place(place: &Place, append: bool) -> Result<(), RelayError> {
+    if place.is_shared_memory() {
+        return Err(RelayError::NoDisk(place.clone()));
+    }
+    if place.exists() {
+        return if append { Ok(()) } else { Err(RelayError::Taken(place.clone())) };
+    }
+    match std::fs::read_dir(place.dir()) {
+        Ok(mut files) => match files.next() {
+            Some(_) => Err(RelayError::OtherFiles(place.clone())),
+            None => Ok(()),
+        },
+        Err(reason) if reason.kind() != std::io::ErrorKind::NotFound => {
+            Err(RelayError::Folder { place: place.clone(), reason })
+        }
+        _ => Ok(()),
+    }
+}
+
+fn open_error(error: OpenError) -> RelayError {
+    match error {
+        OpenError::Differs { place, found, .. } => RelayError::NoRecording { place, found },
+        other => other.into(),
+    }
+}

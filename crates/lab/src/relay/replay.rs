@@ -1,0 +1,248 @@
+//! From a recording onto a bus.
+//!
+//! ```text
+//!   recording   │0 ms   │3 ms │5 ms        its own distances, from the stamps and the clock that each segment names
+//!   published   │t      │t+3  │t+5         intended times; at speed 2: t, t+1.5, t+2.5
+//! ```
+//! A message carries its intended time as its stamp, so that who receives it can measure. Losses in the recording are
+//! told and counted; nothing is published for them.
+
+use tickpath_bus::{Gap, connect};
+use tickpath_clock::{Clock, HostClock, Pacer, Wait};
+use tickpath_log::{Next, Place, Policy, Reader, Registration, Start};
+use tickpath_market::replay::{Pace, PaceError};
+
+use super::{
+    GAP_KIND, Handed, LOOK_NS, Meter, Opening, Outlet, Outside, RelayError, address, gap_words, place_address,
+    read_gap, without_login,
+};
+
+/// How long before the first message's time the replay begins, so that the first is not late.
+const LEAD_NS: u64 = 1_000_000;
+
+/// What is replayed, where to, and how fast.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// The recording: any log that keeps everything.
+    pub place: Place,
+    /// The bus.
+    pub url: String,
+    /// The topic.
+    pub topic: String,
+    /// How the topic is opened.
+    pub opening: Opening,
+    /// How fast; as fast as it goes if none is given.
+    pub pace: Option<Pace>,
+    /// The recording's sequence number to begin with; its oldest if none is given.
+    pub start: Option<u64>,
+    /// Messages after which to end.
+    pub count: Option<u64>,
+    /// Whether to begin again at the end. Between two rounds lies the mean distance.
+    pub looped: bool,
+    /// Whether messages carry the stamps that they were recorded with.
+    pub keep_stamps: bool,
+    /// How to wait for intended times, and for room in a full topic.
+    pub wait: Wait,
+}
+
+/// Replays until the end, or until it is stopped.
+pub fn run(settings: &Settings, meter: &Meter, outside: &Outside<'_>) -> Result<(), RelayError> {
+    let Settings { place, url, topic, .. } = settings;
+    let first_ns = first_moment(settings)?;
+    if address(url, topic) == place_address(place) {
+        return Err(RelayError::Circle(place.to_string()));
+    }
+    let outlet = Outlet::open(connect(url)?.as_ref(), topic, &settings.opening, settings.wait)?;
+    (outside.tell)(&format!("replaying {place} to '{topic}' of {}", without_login(url)));
+    let mut player = Player::new(settings, meter, outside, outlet, first_ns);
+    while player.round(&mut Tape::open(settings)?)? && settings.looped {}
+    Ok(())
+}
+
+struct Player<'a> {
+    settings: &'a Settings,
+    meter: &'a Meter,
+    outside: &'a Outside<'a>,
+    outlet: Outlet,
+    pacer: Pacer<HostClock>,
+    /// The longest wait without a look whether to stop, in ticks.
+    look: u64,
+    /// The intended time of the first message, in ticks.
+    begin: u64,
+    /// When the first message was recorded, UTC.
+    first_ns: u64,
+    /// Rounds before this one.
+    rounds: u64,
+    /// How long they took, at the recording's own times.
+    rounds_ns: u64,
+    /// Messages published in all rounds.
+    published: u64,
+}
+
+impl<'a> Player<'a> {
+    fn new(settings: &'a Settings, meter: &'a Meter, outside: &'a Outside<'a>, outlet: Outlet, first_ns: u64) -> Self {
+        let clock = outside.clock;
+        Self {
+            settings,
+            meter,
+            outside,
+            outlet,
+            pacer: Pacer::new(clock, settings.wait),
+            look: clock.calibration().ticks_of_ns(LOOK_NS),
+            begin: clock.ticks() + clock.calibration().ticks_of_ns(LEAD_NS),
+            first_ns,
+            rounds: 0,
+            rounds_ns: 0,
+            published: 0,
+        }
+    }
+
+    /// Publishes the recording once. False if that was all that is to be published, or if it was stopped.
+    fn round(&mut self, tape: &mut Tape) -> Result<bool, RelayError> {
+        let (mut own_ns, mut messages) = (0u64, 0u64);
+        while let Some(record) = tape.read()? {
+            if let Some(gap) = record.gap {
+                self.gap(&record, gap);
+                continue;
+            }
+            // A stamp that goes back, as of another publisher, keeps its place and gets the time before it.
+            own_ns = own_ns.max(record.utc_ns.saturating_sub(self.first_ns));
+            let is_done = self.settings.count == Some(self.published);
+            if is_done || !self.publish(&record, &tape.payload, own_ns)? {
+                return Ok(false);
+            }
+            messages += 1;
+        }
+        let is_timed = matches!(self.settings.pace, Some(Pace::Recorded | Pace::Scaled(_)));
+        if self.settings.looped && is_timed && own_ns == 0 {
+            return Err(PaceError::NoSpan.into());
+        }
+        let mean_ns = own_ns.div_ceil(messages.saturating_sub(1).max(1));
+        self.rounds_ns = self.rounds_ns.saturating_add(own_ns).saturating_add(mean_ns);
+        self.rounds += 1;
+        Ok(true)
+    }
+
+    /// Publishes one message at its time. False if it was stopped before.
+    fn publish(&mut self, record: &Record, payload: &[u8], own_ns: u64) -> Result<bool, RelayError> {
+        let intended = self.intended(self.rounds_ns.saturating_add(own_ns));
+        let Some(now) = self.until(intended) else { return Ok(false) };
+        let stamp = if self.settings.keep_stamps { record.stamp } else { intended.unwrap_or(now) };
+        let handed = self.outlet.hand_over(stamp, record.kind, payload, self.outside);
+        let (topic, sequence) = (&self.settings.topic, record.sequence);
+        match handed.map_err(|reason| RelayError::Publish { topic: topic.clone(), sequence, reason })? {
+            Handed::Stopped => {
+                self.meter.update(|totals| totals.left += 1);
+                Ok(false)
+            }
+            Handed::Over { at, refused } => {
+                let late_ns = intended.map(|intended| self.outside.clock.ns_between(intended, at));
+                self.meter.update(|totals| {
+                    totals.message(payload.len(), record.utc_ns);
+                    totals.refused += u64::from(refused);
+                    if let Some(ns) = late_ns {
+                        totals.delay(ns);
+                    }
+                });
+                self.published += 1;
+                Ok(true)
+            }
+        }
+    }
+
+    /// When the next message is to be published, in ticks. Counted from the beginning: rounding does not add up.
+    fn intended(&self, own_ns: u64) -> Option<u64> {
+        let offset_ns = match self.settings.pace? {
+            Pace::Recorded => own_ns,
+            Pace::Scaled(speed) => (own_ns as f64 / speed) as u64,
+            Pace::Fixed { per_second } => (self.published as f64 * 1e9 / per_second) as u64,
+        };
+        Some(self.begin.saturating_add(self.outside.clock.calibration().ticks_of_ns(offset_ns)))
+    }
+
+    /// Waits for a time, where there is one; gives the ticks then, or none if it was stopped before.
+    fn until(&self, intended: Option<u64>) -> Option<u64> {
+        loop {
+            if self.outside.is_stopped() {
+                return None;
+            }
+            let now = self.outside.clock.ticks();
+            match intended {
+                None => return Some(now),
+                Some(intended) if intended <= now + self.look => return Some(self.pacer.until(intended)),
+                Some(_) => self.pacer.until(now + self.look),
+            };
+        }
+    }
+
+    /// Counts a loss that is in the recording, and tells of it in the first round.
+    fn gap(&self, record: &Record, gap: Gap) {
+        self.meter.update(|totals| totals.gap(gap));
+        if self.rounds == 0 {
+            let words = gap_words(gap);
+            (self.outside.tell)(&format!("the recording has a gap at sequence number {}: {words}", record.sequence));
+        }
+    }
+}
+
+/// A recording that is read from its start to its end.
+struct Tape {
+    reader: Reader,
+    /// Of the last record.
+    payload: Vec<u8>,
+}
+
+/// What lies in a recording, without its payload.
+struct Record {
+    sequence: u64,
+    stamp: u64,
+    /// The stamp by the clock that it came from: recordings of other boots, and of several, have others than ours.
+    utc_ns: u64,
+    kind: u8,
+    /// The loss that it stands for, if it is no message.
+    gap: Option<Gap>,
+}
+
+impl Tape {
+    fn open(settings: &Settings) -> Result<Self, RelayError> {
+        let start = settings.start.map_or(Start::Oldest, Start::Sequence);
+        let reader = Reader::open(&settings.place, start, Registration::Unregistered)?;
+        match reader.policy() {
+            Policy::Keep => Ok(Self { reader, payload: Vec::new() }),
+            policy => Err(RelayError::Forgets { place: settings.place.clone(), policy }),
+        }
+    }
+
+    /// The next record; none at the end.
+    fn read(&mut self) -> Result<Option<Record>, RelayError> {
+        let (sequence, stamp, kind) = match self.reader.next()? {
+            Next::Message(message) => {
+                self.payload.clear();
+                self.payload.extend_from_slice(message.payload);
+                (message.sequence, message.stamp, message.kind)
+            }
+            Next::Gap(missed) => {
+                let (sequence, gap) = (self.reader.sequence(), Some(Gap::Missed(missed)));
+                return Ok(Some(Record { sequence, stamp: 0, utc_ns: 0, kind: GAP_KIND, gap }));
+            }
+            Next::Empty => {
+                self.reader.check_end()?;
+                return Ok(None);
+            }
+        };
+        let utc_ns = self.reader.calibration().utc_ns_of(stamp);
+        let gap = read_gap(kind, &self.payload);
+        Ok(Some(Record { sequence, stamp, utc_ns, kind, gap }))
+    }
+}
+
+/// When the first message was recorded, UTC.
+fn first_moment(settings: &Settings) -> Result<u64, RelayError> {
+    let mut tape = Tape::open(settings)?;
+    while let Some(record) = tape.read()? {
+        if record.gap.is_none() {
+            return Ok(record.utc_ns);
+        }
+    }
+    Err(RelayError::Empty { place: settings.place.clone(), from: settings.start.unwrap_or(0) })
+}

@@ -1,0 +1,207 @@
+//! What line charts share: the frame with its axes, lines that are told apart without colour too, labels at their ends.
+//!
+//! All measures are units of the drawing's own `viewBox`; a page scales it to its column.
+
+use super::axis::Axis;
+use super::markup::escaped;
+
+/// The width of every chart.
+pub(super) const WIDTH: f64 = 520.0;
+
+/// The room for the marks of the upright axis, and for those of the one along and its name.
+pub(super) const LEFT: f64 = 58.0;
+pub(super) const BELOW: f64 = 40.0;
+
+/// Colours, and ways to dash a line, that `report.css` defines. Together they tell forty lines apart.
+pub(super) const COLOURS: usize = 8;
+const DASHES: usize = 5;
+
+/// The classes of a line, by its number.
+pub(super) fn look(number: usize) -> String {
+    format!("c{} d{}", number % COLOURS, number % DASHES)
+}
+
+/// The place of a chart's lines within its drawing.
+pub(super) struct Frame {
+    pub right: f64,
+    pub top: f64,
+    pub bottom: f64,
+    pub along: Axis,
+    pub up: Axis,
+}
+
+impl Frame {
+    pub(super) fn x(&self, value: f64) -> f64 {
+        LEFT + self.along.share(value) * (self.right - LEFT)
+    }
+
+    pub(super) fn y(&self, value: f64) -> f64 {
+        self.bottom - self.up.share(value) * (self.bottom - self.top)
+    }
+
+    /// The marks of the upright axis, and over them what they are.
+    pub(super) fn rows(&self, print: fn(f64) -> String, name: &str) -> String {
+        let (left, right) = (LEFT, self.right);
+        let mut drawn = String::new();
+        for mark in self.up.marks() {
+            let (y, label) = (self.y(*mark), escaped(&print(*mark)));
+            drawn += &format!("<line class=\"grid\" x1=\"{left}\" y1=\"{y:.1}\" x2=\"{right:.1}\" y2=\"{y:.1}\"/>\n");
+            drawn += &format!("<text class=\"tick up\" x=\"{}\" y=\"{:.1}\">{label}</text>\n", left - 7.0, y + 4.0);
+        }
+        drawn + &named("unit", 0.0, self.top - 15.0, name)
+    }
+
+    /// The marks of the axis along, and under them what they are.
+    pub(super) fn columns(&self, print: impl Fn(f64) -> String, name: &str) -> String {
+        let (top, bottom) = (self.top, self.bottom);
+        let mut drawn = String::new();
+        for mark in self.along.marks() {
+            let (x, label) = (self.x(*mark), escaped(&print(*mark)));
+            drawn += &format!("<line class=\"grid\" x1=\"{x:.1}\" y1=\"{top}\" x2=\"{x:.1}\" y2=\"{bottom}\"/>\n");
+            drawn += &format!("<text class=\"tick along\" x=\"{x:.1}\" y=\"{:.1}\">{label}</text>\n", bottom + 17.0);
+        }
+        drawn + &named("unit end", self.right, bottom + 34.0, name)
+    }
+
+    /// A line through points, with the words that a pointer over it shows, if there are any.
+    pub(super) fn line(&self, points: &[(f64, f64)], classes: &str, words: &str) -> String {
+        let points: Vec<String> =
+            points.iter().map(|(along, up)| format!("{:.1},{:.1}", self.x(*along), self.y(*up))).collect();
+        let points = points.join(" ");
+        let title = if words.is_empty() { String::new() } else { format!("<title>{}</title>", escaped(words)) };
+        format!("<polyline class=\"line {classes}\" points=\"{points}\">{title}</polyline>\n")
+    }
+}
+
+/// The end of a line.
+pub(super) struct End {
+    /// The line's number.
+    pub number: usize,
+    /// Where the line ends; none if its word stands at the height of the whole line.
+    pub x: Option<f64>,
+    pub y: f64,
+}
+
+/// What the lines of a chart are called, in the order of their numbers: beside the lines where that fits, else in a
+/// legend.
+pub(super) struct Words(Vec<String>);
+
+impl Words {
+    pub(super) const fn new(labels: Vec<String>) -> Self {
+        Self(labels)
+    }
+
+    /// Where the lines end, so that the words have room.
+    pub(super) fn right(&self) -> f64 {
+        WIDTH - if self.fit() { 16.0 + LETTER * self.longest() as f64 } else { 26.0 }
+    }
+
+    /// All words in a sentence.
+    pub(super) fn listed(&self) -> String {
+        self.0.join(", ")
+    }
+
+    /// The words beside the lines, apart from each other; a word that stands elsewhere than its line ends has a thread
+    /// to it. Nothing if they are in the legend.
+    pub(super) fn beside(&self, frame: &Frame, ends: &[End]) -> String {
+        if !self.fit() {
+            return String::new();
+        }
+        let wanted: Vec<f64> = ends.iter().map(|end| end.y).collect();
+        let right = frame.right;
+        let mut drawn = String::new();
+        for (end, y) in ends.iter().zip(apart(&wanted, frame.top + 4.0, frame.bottom)) {
+            let look = look(end.number);
+            if let Some(x) = end.x.filter(|x| right - x > 3.0 || (y - end.y).abs() > 6.0) {
+                let path = format!("M{x:.1} {:.1} L{:.1} {y:.1} h4", end.y, right + 2.0);
+                drawn += &format!("<path class=\"thread {look}\" d=\"{path}\"/>\n");
+            }
+            let (x, y, word) = (right + 8.0, y + 4.0, escaped(&self.0[end.number]));
+            drawn += &format!("<text class=\"word {look}\" x=\"{x:.1}\" y=\"{y:.1}\">{word}</text>\n");
+        }
+        drawn
+    }
+
+    /// The legend of a chart whose words do not fit beside the lines.
+    pub(super) fn legend(&self) -> String {
+        if self.fit() {
+            return String::new();
+        }
+        let item = |(number, word): (usize, &String)| {
+            let look = look(number);
+            format!(
+                "<li><svg class=\"key\" viewBox=\"0 0 30 8\" aria-hidden=\"true\"><line class=\"line {look}\" \
+                 x1=\"0\" y1=\"4\" x2=\"30\" y2=\"4\"/></svg>{}</li>\n",
+                escaped(word)
+            )
+        };
+        format!("<ul class=\"legend\">\n{}</ul>\n", self.0.iter().enumerate().map(item).collect::<String>())
+    }
+
+    fn fit(&self) -> bool {
+        self.0.len() <= MOST_WORDS && self.longest() <= LONGEST_WORD
+    }
+
+    fn longest(&self) -> usize {
+        self.0.iter().map(|word| word.chars().count()).max().unwrap_or(0)
+    }
+}
+
+/// The drawing around a chart, with what somebody who cannot see it is told.
+pub(super) fn drawing(height: f64, title: &str, description: &str, body: &str) -> String {
+    format!(
+        "<svg class=\"chart\" viewBox=\"0 0 {WIDTH} {height}\" role=\"img\"><title>{}</title><desc>{}</desc>\n\
+         {body}</svg>\n",
+        escaped(title),
+        escaped(description)
+    )
+}
+
+/// Words beside the lines of one chart, and letters of one word, at most; the width of a letter, generously.
+const MOST_WORDS: usize = 10;
+const LONGEST_WORD: usize = 18;
+const LETTER: f64 = 9.4;
+
+/// From one word to the next.
+const WORD_STEP: f64 = 16.0;
+
+fn named(class: &str, x: f64, y: f64, name: &str) -> String {
+    if name.is_empty() {
+        return String::new();
+    }
+    format!("<text class=\"{class}\" x=\"{x:.1}\" y=\"{y:.1}\">{}</text>\n", escaped(name))
+}
+
+/// Heights as near to the wanted ones as the distance between words allows: down first, then up from the lowest.
+fn apart(wanted: &[f64], top: f64, bottom: f64) -> Vec<f64> {
+    let mut order: Vec<usize> = (0..wanted.len()).collect();
+    order.sort_by(|a, b| wanted[*a].total_cmp(&wanted[*b]));
+    let mut heights = wanted.to_vec();
+    let mut least = top;
+    for place in &order {
+        heights[*place] = heights[*place].max(least);
+        least = heights[*place] + WORD_STEP;
+    }
+    let mut most = bottom;
+    for place in order.iter().rev() {
+        heights[*place] = heights[*place].min(most);
+        most = heights[*place] - WORD_STEP;
+    }
+    heights
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_keep_apart() {
+        for wanted in [vec![], vec![50.0], vec![200.0; 9], vec![0.0, 300.0, 150.0, 151.0, 149.0], vec![f64::NAN, 10.0]]
+        {
+            let mut heights = apart(&wanted, 20.0, 240.0);
+            heights.sort_by(f64::total_cmp);
+            assert!(heights.windows(2).all(|pair| pair[1] - pair[0] > WORD_STEP - 1e-9), "{wanted:?}: {heights:?}");
+            assert!(heights.iter().all(|height| (20.0..=240.0).contains(height)), "{wanted:?}: {heights:?}");
+        }
+    }
+}

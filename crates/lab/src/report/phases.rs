@@ -1,0 +1,233 @@
+//! Messages from one process to another, as a table: a row a target, a column a phase, so that cold, idle and steady
+//! stand side by side and are never one figure.
+
+use std::collections::BTreeSet;
+
+use super::axis::Axis;
+use super::markup::escaped;
+use super::names::grouped;
+use super::overview::Overview;
+use super::page::{Section, table};
+use super::quantity::{NONE, duration, duration_or_none, size};
+use super::sentence::middle;
+use crate::result::{Hop, Phase, ResultFile, Run};
+use crate::targets::short_name;
+
+/// A table for `one_way` and `round_trip`, and one for the publish call.
+pub(super) fn section(result: &ResultFile) -> Option<Section> {
+    let matrix = Matrix::of(result)?;
+    let mut body = matrix.html("one_way, and round_trip for there and back", Column::way);
+    body += &matrix.html("publish, the call itself", |column| (column.kind != Kind::ThereAndBack).then_some("publish"));
+    let lead = "For each target and phase the median, a bar from there to the 99th percentile, and that. Phases are \
+                different results, and never averaged.";
+    Section::new("Cold, idle, steady", lead, &body)
+}
+
+/// The same as text, a row a target and phase.
+pub(super) fn overview(result: &ResultFile) -> Option<Overview> {
+    let matrix = Matrix::of(result)?;
+    let mut rows = Vec::new();
+    for target in &matrix.targets {
+        for column in &matrix.columns {
+            let cell = |hop: Option<&'static str>| Some(matrix.cell(target, column, hop?)?.hop);
+            let way = cell(column.way());
+            let publish = cell(Some("publish"));
+            if way.is_none() && publish.is_none() {
+                continue;
+            }
+            let words = |hop: &Option<Hop>| hop.as_ref().map_or_else(|| NONE.to_owned(), told);
+            let name = format!("{} {}", short_name(target), column.words(&matrix.columns));
+            let p99 = duration_or_none(way.as_ref().and_then(|hop| hop.p99_ns));
+            let kind = column.way().unwrap_or("publish").to_owned();
+            rows.push(vec![name, kind, words(&way), p99, words(&publish)]);
+        }
+    }
+    let header = vec!["target and phase", "hop", "50%", "99%", "publish, 50%"];
+    (!rows.is_empty()).then_some(Overview { title: "cold, idle, steady", header, rows })
+}
+
+/// The bar's places in a cell, in percent of its width.
+const FIRST: f64 = 2.0;
+const LAST: f64 = 98.0;
+
+/// What a column is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Kind {
+    Cold,
+    Idle,
+    Steady,
+    ThereAndBack,
+}
+
+/// What tells columns apart, in the order in which they stand.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Column {
+    kind: Kind,
+    idle_ns: u64,
+    size_bytes: u64,
+    readers: u64,
+    wait: String,
+}
+
+impl Column {
+    /// The column of a run of the workload `pubsub` that has a pace; none of others.
+    fn of(run: &Run) -> Option<Self> {
+        let number = |name: &str| run.params.0.get(name)?.as_u64();
+        let (size_bytes, readers) = (number("size_bytes")?, number("readers")?);
+        let is_stalled = run.params.0.contains_key("stall_ns");
+        let kind = match (run.phase, run.hops.contains_key("one_way"), run.hops.contains_key("round_trip")) {
+            _ if is_stalled => return None,
+            (Phase::Cold, true, _) => Kind::Cold,
+            (Phase::Idle, true, _) => Kind::Idle,
+            (Phase::Steady, true, _) => Kind::Steady,
+            (Phase::Steady, false, true) => Kind::ThereAndBack,
+            (Phase::Cold | Phase::Idle, false, _) | (Phase::Steady, false, false) => return None,
+        };
+        let idle_ns = if kind == Kind::Idle { number("idle_ns").unwrap_or(0) } else { 0 };
+        Some(Self { kind, idle_ns, size_bytes, readers, wait: run.params.text("wait").unwrap_or_default() })
+    }
+
+    /// The hop that holds the whole way of a message.
+    fn way(&self) -> Option<&'static str> {
+        Some(if self.kind == Kind::ThereAndBack { "round_trip" } else { "one_way" })
+    }
+
+    fn name(&self) -> String {
+        match self.kind {
+            Kind::Cold => "cold".to_owned(),
+            Kind::Idle => format!("idle {}", duration(self.idle_ns as f64)),
+            Kind::Steady => "steady".to_owned(),
+            Kind::ThereAndBack => "there and back".to_owned(),
+        }
+    }
+
+    /// What else tells it apart from the others.
+    fn details(&self, all: &[Self]) -> String {
+        let details = [
+            (all.iter().any(|other| other.size_bytes != self.size_bytes), size(self.size_bytes as f64)),
+            (all.iter().any(|other| other.readers != self.readers), format!("{} readers", self.readers)),
+            (all.iter().any(|other| other.wait != self.wait), self.wait.clone()),
+        ];
+        details.into_iter().filter(|(differs, _)| *differs).map(|(_, words)| words).collect::<Vec<_>>().join(", ")
+    }
+
+    fn words(&self, all: &[Self]) -> String {
+        format!("{} {}", self.name(), self.details(all)).trim_end().to_owned()
+    }
+}
+
+/// The runs by target and column.
+struct Matrix<'a> {
+    targets: Vec<String>,
+    columns: Vec<Column>,
+    cells: Vec<((String, Column), Vec<&'a Run>)>,
+}
+
+/// What the repeats of one target in one phase came to.
+struct Cell {
+    hop: Hop,
+    valid: bool,
+}
+
+impl<'a> Matrix<'a> {
+    /// None of fewer than two cells: a single figure needs no table.
+    fn of(result: &'a ResultFile) -> Option<Self> {
+        let placed: Vec<&Run> = result.runs.iter().filter(|run| Column::of(run).is_some()).collect();
+        let columns: BTreeSet<Column> = placed.iter().filter_map(|run| Column::of(run)).collect();
+        let key = |run: &&Run| Some((run.target.clone(), Column::of(run)?));
+        let cells: Vec<_> =
+            grouped(placed.iter().copied(), key).into_iter().filter_map(|(key, runs)| Some((key?, runs))).collect();
+        let targets = grouped(placed, |run| run.target.clone()).into_iter().map(|(target, _)| target).collect();
+        (cells.len() > 1).then(|| Self { targets, columns: columns.into_iter().collect(), cells })
+    }
+
+    /// The valid repeats as one distribution, or all if none is.
+    fn cell(&self, target: &str, column: &Column, hop: &str) -> Option<Cell> {
+        let (_, runs) = self.cells.iter().find(|((known, of), _)| known == target && of == column)?;
+        let valid = runs.iter().any(|run| run.valid);
+        let counted = runs.iter().filter(|run| run.valid == valid);
+        let hops: Vec<&Hop> = counted.filter_map(|run| run.hops.get(hop)).collect();
+        Some(Cell { hop: merged(&hops)?, valid })
+    }
+
+    /// A table of the hop that each column is about; nothing if no run has one.
+    fn html(&self, title: &str, hop_of: fn(&Column) -> Option<&'static str>) -> String {
+        let cell = |target: &String, column: &Column| self.cell(target, column, hop_of(column)?);
+        let has_cell = |column: &&Column| self.targets.iter().any(|target| cell(target, column).is_some());
+        let columns: Vec<&Column> = self.columns.iter().filter(has_cell).collect();
+        let cells: Vec<Vec<Option<Cell>>> =
+            self.targets.iter().map(|target| columns.iter().map(|column| cell(target, column)).collect()).collect();
+        let hops = || cells.iter().flatten().flatten().map(|cell| &cell.hop);
+        let middles = hops().filter_map(|hop| Some(middle(hop)?.ns));
+        let tails = hops().filter_map(|hop| hop.p99_ns).map(|ns| ns as f64);
+        let Some(axis) = Axis::logarithmic(middles.chain(tails)) else { return String::new() };
+        let heads = columns.iter().map(|column| self.head(column));
+        let header: Vec<String> = std::iter::once(String::new()).chain(heads).collect();
+        let named = self.targets.iter().zip(&cells);
+        let rows: Vec<Vec<String>> = named.map(|(name, row)| line(name, row, &axis)).collect();
+        let (low, high) = axis.ends();
+        format!(
+            "<h3>{title}</h3>\n<p class=\"scale\">The bars go from {} to {}, logarithmic.</p>\n{}",
+            duration(low),
+            duration(high),
+            table("matrix", &header, &rows)
+        )
+    }
+
+    fn head(&self, column: &Column) -> String {
+        let details = column.details(&self.columns);
+        let details = if details.is_empty() { details } else { format!("<small>{}</small>", escaped(&details)) };
+        format!("{}{details}", column.name())
+    }
+}
+
+/// A row of cells, behind the target's name.
+fn line(target: &str, cells: &[Option<Cell>], axis: &Axis) -> Vec<String> {
+    let name = escaped(&short_name(target));
+    let cells = cells.iter().map(|cell| cell.as_ref().map_or_else(|| NONE.to_owned(), |cell| cell.html(axis)));
+    std::iter::once(name).chain(cells).collect()
+}
+
+impl Cell {
+    fn html(&self, axis: &Axis) -> String {
+        let Some(middle) = middle(&self.hop) else { return NONE.to_owned() };
+        let place = |ns: f64| FIRST + (LAST - FIRST) * axis.share(ns);
+        let from = place(middle.ns);
+        let range = self.hop.p99_ns.map(|ns| {
+            let to = place(ns as f64);
+            format!("<line class=\"range\" x1=\"{from:.1}%\" y1=\"5\" x2=\"{to:.1}%\" y2=\"5\"/>")
+        });
+        let alarm = if self.valid { "" } else { "<abbr class=\"invalid\" title=\"not valid: see the run\">!</abbr>" };
+        format!(
+            "<b>{}</b>{alarm}<svg class=\"cell\" height=\"10\" aria-hidden=\"true\"><line class=\"rail\" x1=\"0\" \
+             y1=\"5\" x2=\"100%\" y2=\"5\"/>{}<line class=\"mark\" x1=\"{from:.1}%\" y1=\"0\" x2=\"{from:.1}%\" \
+             y2=\"10\"/></svg><small>{}</small>",
+            told(&self.hop),
+            range.unwrap_or_default(),
+            duration_or_none(self.hop.p99_ns)
+        )
+    }
+}
+
+/// The median in words.
+fn told(hop: &Hop) -> String {
+    middle(hop).map_or_else(|| NONE.to_owned(), |middle| format!("{}{}", duration(middle.ns), middle.mark))
+}
+
+/// Repeats as one distribution, for percentiles are never averaged; the first alone where the file has no histograms.
+fn merged(hops: &[&Hop]) -> Option<Hop> {
+    let [first, others @ ..] = hops else { return None };
+    let add_up = || {
+        let mut sum = first.histogram().ok()?;
+        sum.auto(true);
+        for hop in others {
+            sum.add(&hop.histogram().ok()?).ok()?;
+        }
+        Some(sum)
+    };
+    let Some(sum) = (!others.is_empty()).then(add_up).flatten() else { return Some((*first).clone()) };
+    let mut worst: Vec<u64> = hops.iter().flat_map(|hop| hop.worst_ns).collect();
+    worst.sort_unstable_by(|a, b| b.cmp(a));
+    let negative: u64 = hops.iter().map(|hop| hop.negative).sum();
+    Some(Hop::from_histogram(&sum, None, negative, [worst[0], worst[1], worst[2]]))
+}

@@ -1,0 +1,149 @@
+//! Where the time goes: the parts of one message's time as bars, each beginning where the one before ended, and under
+//! their sum what was measured as a whole.
+
+use super::markup::escaped;
+use super::names::Titles;
+use super::page::{Section, folded, verdict};
+use super::path::{is_way, path_drawing, spans_from, ways};
+use super::quantity::{duration, share};
+use super::sentence::middle;
+use crate::result::{ResultFile, Run, StageKind};
+
+/// The path and the parts of each kind of run.
+pub(super) fn section(result: &ResultFile, titles: &Titles) -> Option<Section> {
+    let figures: Vec<String> =
+        titles.first_runs(result).into_iter().filter_map(|run| figure(run, &titles.title(run))).collect();
+    let lead = "What each part of one message’s time takes, beginning where the one before ended. Solid: measured \
+                between two stamps. Hatched: at most this. Dashed outline: what remains unexplained. Medians do not \
+                add up exactly: what was measured as a whole stands below their sum.";
+    Section::new("Where the time goes", lead, &folded(&figures, OPEN, "runs"))
+}
+
+/// Figures that are not folded.
+const OPEN: usize = 4;
+
+/// Stages of a process before its call: what is measured as a whole begins after them.
+const BEFORE_THE_CALL: [&str; 3] = ["interpreter_start", "import_redis", "script_until_call"];
+
+/// Hops that hold a whole message, the one that stages are parts of first.
+const WHOLES: [&str; 3] = ["one_way", "round_trip", "publish"];
+
+/// A part of one message's time.
+struct Part {
+    name: String,
+    ns: f64,
+    kind: StageKind,
+}
+
+/// The parts of a run, and what it measured as a whole.
+struct Waterfall {
+    parts: Vec<Part>,
+    wholes: Vec<(&'static str, f64)>,
+    /// The parts before the call, and those from it on.
+    before_ns: f64,
+    sum_ns: f64,
+}
+
+impl Waterfall {
+    /// None of fewer than two parts.
+    fn of(run: &Run) -> Option<Self> {
+        let parts = parts(run);
+        if parts.len() < 2 {
+            return None;
+        }
+        let is_before = |part: &&Part| BEFORE_THE_CALL.contains(&part.name.as_str());
+        let before_ns: f64 = parts.iter().filter(is_before).map(|part| part.ns).sum();
+        let sum_ns = parts.iter().map(|part| part.ns).sum::<f64>() - before_ns;
+        let wholes = wholes(run, &parts[0].name);
+        Some(Self { parts, wholes, before_ns, sum_ns })
+    }
+
+    /// What the width of a row stands for.
+    fn most_ns(&self) -> f64 {
+        let longest = self.wholes.iter().map(|(_, ns)| *ns).fold(self.sum_ns, f64::max);
+        (self.before_ns + longest).max(1.0)
+    }
+
+    fn table(&self) -> String {
+        let mut from_ns = 0.0;
+        let mut body = String::new();
+        for part in &self.parts {
+            body += &self.row(&part.name, part.kind.name(), part.kind.name(), from_ns, part.ns);
+            from_ns += part.ns;
+        }
+        let mut foot = self.row("sum of the parts", "sum", "", self.before_ns, self.sum_ns);
+        for (name, ns) in &self.wholes {
+            foot += &self.row(&format!("{name}, whole"), "whole", "measured", self.before_ns, *ns);
+        }
+        format!(
+            "<div class=\"scroll\"><table class=\"waterfall\">\n<thead><tr><th>part</th><th class=\"flow\">one after \
+             the other</th><th>share</th><th class=\"kind\">known as</th></tr></thead>\n<tbody>\n{body}</tbody>\n\
+             <tfoot>\n{foot}</tfoot>\n</table></div>\n"
+        )
+    }
+
+    fn row(&self, name: &str, look: &str, known: &str, from_ns: f64, ns: f64) -> String {
+        let percent = |ns: f64| 100.0 * ns / self.most_ns();
+        let part = escaped(&share(100.0 * ns / self.sum_ns.max(1.0)));
+        format!(
+            "<tr><th>{}</th><td class=\"flow\">{}</td><td>{part}</td><td class=\"kind\">{known}</td></tr>\n",
+            escaped(&name.replace('_', " ")),
+            bar(percent(from_ns), percent(ns), look, &escaped(&duration(ns)))
+        )
+    }
+}
+
+fn figure(run: &Run, title: &str) -> Option<String> {
+    let path = path_drawing(run).map(|drawing| format!("<div class=\"scroll\">{drawing}</div>\n"));
+    let parts: Vec<String> = path.into_iter().chain(Waterfall::of(run).map(|waterfall| waterfall.table())).collect();
+    let caption = format!("<figcaption>{}{}</figcaption>", escaped(title), verdict(run));
+    (!parts.is_empty()).then(|| format!("<figure>\n{caption}\n{}</figure>\n", parts.concat()))
+}
+
+/// The ways of the path, hops among them, then the stages that lie on none.
+fn parts(run: &Run) -> Vec<Part> {
+    let ways = ways(run);
+    let is_told = |name: &str| !ways.is_empty() && is_way(name);
+    let stages = run.stages.iter().filter(|stage| !is_told(&stage.name));
+    let stages = stages.filter_map(|stage| {
+        let ns = stage.p50_ns.filter(|ns| ns.is_finite() && *ns > 0.0)?;
+        Some(Part { name: stage.name.clone(), ns, kind: stage.kind })
+    });
+    let stages: Vec<Part> = stages.collect();
+    let kind = StageKind::Measured;
+    ways.into_iter().map(|(name, ns)| Part { name, ns, kind }).chain(stages).collect()
+}
+
+/// Every hop over several stations from where the path begins; of other stages the hop that they are parts of.
+fn wholes(run: &Run, first: &str) -> Vec<(&'static str, f64)> {
+    if is_way(first) {
+        return spans_from(run, first);
+    }
+    let whole = WHOLES.into_iter().find_map(|name| Some((name, middle(run.hops.get(name)?)?.ns)));
+    whole.into_iter().collect()
+}
+
+/// A bar in a cell, with its time beside it where there is room, else in it. Places are percent of the cell's width.
+fn bar(from: f64, width: f64, look: &str, time: &str) -> String {
+    let (end, width) = (from + width, width.max(LEAST));
+    let drawn = format!("<rect class=\"bar {look}\" x=\"{from:.2}%\" y=\"3\" width=\"{width:.2}%\" height=\"14\"/>");
+    let to = from + width;
+    let hatched = match look {
+        "bounded" => format!("<line class=\"hatch\" x1=\"{from:.2}%\" y1=\"10\" x2=\"{to:.2}%\" y2=\"10\"/>"),
+        _ => String::new(),
+    };
+    let (class, x, dx) = if end < 74.0 {
+        ("time", end, 6)
+    } else if from > 26.0 {
+        ("time before", from, -6)
+    } else {
+        ("time before inside", end, -6)
+    };
+    format!(
+        "<svg class=\"cell\" height=\"20\">{hatched}{drawn}<text class=\"{class} {look}\" x=\"{x:.2}%\" dx=\"{dx}\" \
+         y=\"14\">{time}</text></svg>"
+    )
+}
+
+/// The narrowest bar that is still seen, in percent.
+const LEAST: f64 = 0.35;
