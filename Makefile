@@ -9,6 +9,7 @@ BROKERED := pubsub queue
 BROKERS := scripts/brokers run --
 # Kafka's client is C, and its own build makes its C++ wrapper along with it.
 BUILD := cargo cc c++
+TEST := $(BUILD) redis-benchmark python3 chromium
 FUZZ_TARGETS := log_reader recording journal_record
 FUZZ_SECONDS := 20
 STATIC := $(shell uname -m)-unknown-linux-musl
@@ -35,7 +36,7 @@ bench-%:
 	    bench $* --json results/$*.json --html results/$*.html
 
 test: ## all tests, then the models of the lock-free parts
-	@scripts/needs $(BUILD)
+	@scripts/needs $(TEST)
 	$(BROKERS) cargo test --workspace --no-fail-fast
 	RUSTFLAGS='--cfg loom' cargo test -p tickpath-log --lib --release --target-dir target/loom loom
 
@@ -46,7 +47,7 @@ lint: ## format, clippy and documentation, warnings being errors
 	RUSTDOCFLAGS='-D warnings' cargo doc --workspace --no-deps
 
 soak: ## all tests, optimised, with the long searches
-	@scripts/needs $(BUILD)
+	@scripts/needs $(TEST)
 	TICKPATH_SOAK=1 $(BROKERS) cargo test --workspace --release --no-fail-fast
 
 miri: ## the log's protocol, run by an interpreter that knows the memory model (nightly)

@@ -36,6 +36,8 @@ pub enum Command {
     Bench(Bench),
     /// Render result files again
     Report(Report),
+    /// Where the time goes for this broker and client, and what each change would gain
+    Explain(crate::explain::ExplainArgs),
     /// Two builds side by side: what changed, by how much, and what is only noise
     Compare(crate::compare::Compare),
     /// Look into logs and journals

@@ -8,6 +8,7 @@ mod bench;
 mod compare;
 mod demo;
 mod doctor;
+mod explain;
 mod log;
 mod progress;
 mod report;
@@ -49,6 +50,7 @@ fn run(command: Command) -> anyhow::Result<Outcome> {
         Command::Demo(args) => demo::run(&args),
         Command::Bench(args) => bench::run(&args.workload),
         Command::Report(args) => report::run(&args),
+        Command::Explain(args) => explain::run(&args),
         Command::Compare(args) => compare::run(&args),
         Command::Log(args) => log::run(&args.command),
         Command::Doctor(args) => doctor::run(&args),

@@ -21,6 +21,7 @@ pub mod clients;
 pub mod compare;
 pub mod demo;
 pub mod doctor;
+pub mod explain;
 pub mod host;
 mod memory;
 pub mod orders;

@@ -145,7 +145,8 @@ fn nobody_there_is_said_so() {
 
 #[test]
 fn somebody_else_there_is_said_so() {
-    let cases: [(fn(TcpStream), &[&str]); 4] = [
+    type Answer = fn(TcpStream);
+    let cases: [(Answer, &[&str]); 4] = [
         (|stream| answer(stream, b"HTTP/1.1 400 Bad Request\r\n\r\n"), &["not as Kafka does", "check the port"]),
         (|stream| answer(stream, b"+OK POP3 ready\r\n"), &["not as Kafka does", "check the port"]),
         (drop, &["connection", "try again"]),

@@ -28,7 +28,7 @@ fn a_queue_lies_where_its_url_says() {
 #[test]
 fn the_longest_name_is_what_the_refusal_says() {
     let bus = LogBus::connect("shm://").unwrap();
-    let refused = bus.queue_place(&"q".repeat(123)).err().expect("refused").to_string();
+    let refused = bus.queue_place(&"q".repeat(123)).expect_err("refused").to_string();
     assert!(refused.contains("is no queue name; use 1 to 122 letters"), "{refused}");
     assert!(bus.queue_place(&"q".repeat(122)).is_ok());
 }

@@ -143,7 +143,7 @@ fn pushed_messages_stay_until_they_are_taken() {
 #[test]
 fn a_server_without_jetstream_is_said_so() {
     let server = NatsServer::start_plain();
-    let error = NatsBus::connect(&format!("{}?jetstream", server.url())).err().expect("it keeps nothing");
+    let error = NatsBus::connect(&format!("{}?jetstream", server.url())).expect_err("it keeps nothing");
     let remedy = "has no JetStream; start nats-server with -js, or leave ?jetstream away";
     assert_eq!(error.to_string(), format!("{}: {remedy}", server.url()));
 }

@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::Context;
 use tickpath_clock::Wait;
+use tickpath_lab::report::{bytes, duration};
 use tickpath_lab::result::{Comparison, Phase, ResultFile, Run};
 use tickpath_lab::role::Ticks;
 use tickpath_lab::targets::short_name;
@@ -211,7 +212,12 @@ fn compare_targets(result: &mut ResultFile, hop: &str) {
 
 /// How a run ran, but for its target and repetition.
 fn way(run: &Run) -> String {
-    let told = ["size_bytes", "readers", "wait", "idle_ns"].into_iter().filter_map(|name| run.params.text(name));
-    let phase = (run.phase != Phase::Steady).then(|| run.phase.name().to_owned());
-    run.layout.iter().cloned().chain(phase).chain(told).chain(run.batch_text()).collect::<Vec<_>>().join(" ")
+    let number = |name: &str| run.params.0.get(name).and_then(serde_json::Value::as_f64);
+    let idle = number("idle_ns").map(|ns| format!("after {}", duration(ns)));
+    let phase = (run.phase == Phase::Cold).then(|| "cold".to_owned());
+    let size = number("size_bytes").map(bytes);
+    let readers = number("readers").filter(|readers| *readers > 1.0).map(|readers| format!("{readers} readers"));
+    let batch = run.batch_text().filter(|batch| batch != "1").map(|batch| format!("by {batch}"));
+    let told = [run.layout.clone(), phase, idle, size, readers, run.params.text("wait"), batch];
+    told.into_iter().flatten().collect::<Vec<_>>().join(" ")
 }

@@ -1,5 +1,6 @@
 //! What the binary does, and the rules of the house.
 
+mod browser;
 mod logs;
 mod program;
 mod reports;

@@ -50,7 +50,8 @@ async def main() -> None:
         for line in sys.stdin:
             tell({"result": await work(**json.loads(line))})
     except (redis.RedisError, OSError) as error:
-        tell({"error": f"{type(error).__name__}: {error}".rstrip(".")})
+        what = f"{type(error).__name__}: {error}".rstrip(".")
+        tell({"error": f"{what}; look whether the server is still there, and try again"})
         sys.exit(1)
     except Silence:
         silence = f"{settings['silence_s']:.0f}"

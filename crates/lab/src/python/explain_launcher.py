@@ -155,7 +155,7 @@ class Launcher:
             end_group(self.beside)
 
     def wait(self, process: subprocess.Popen, seconds: float) -> int | None:
-        """When it had ended; none if it does not within so many seconds. Stops everything if nobody listens any more."""
+        """When it had ended; none if it does not within so many seconds. If nobody listens any more, all is over."""
         end = time.monotonic() + seconds
         while process.poll() is None:
             left = end - time.monotonic()

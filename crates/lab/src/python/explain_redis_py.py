@@ -54,7 +54,8 @@ def main() -> None:
         for order in orders():
             tell({"result": work(**order)})
     except (redis.RedisError, OSError) as error:
-        tell({"error": f"{type(error).__name__}: {error}".rstrip(".")})
+        what = f"{type(error).__name__}: {error}".rstrip(".")
+        tell({"error": f"{what}; look whether the server is still there, and try again"})
         sys.exit(1)
 
 

@@ -9,7 +9,7 @@ use super::markup::escaped;
 pub(super) const WIDTH: f64 = 520.0;
 
 /// The room for the marks of the upright axis, and for those of the one along and its name.
-pub(super) const LEFT: f64 = 58.0;
+pub(super) const LEFT: f64 = 66.0;
 pub(super) const BELOW: f64 = 40.0;
 
 /// Colours, and ways to dash a line, that `report.css` defines. Together they tell forty lines apart.
@@ -93,7 +93,7 @@ impl Words {
 
     /// Where the lines end, so that the words have room.
     pub(super) fn right(&self) -> f64 {
-        WIDTH - if self.fit() { 16.0 + LETTER * self.longest() as f64 } else { 26.0 }
+        WIDTH - if self.fit() { 16.0 + LETTER * self.longest() as f64 } else { 36.0 }
     }
 
     /// All words in a sentence.

@@ -56,10 +56,10 @@ impl Titles {
 /// does.
 pub(super) fn labels(runs: &[&Run]) -> Vec<String> {
     let settings = settings_of(runs);
-    told_apart(runs, runs.iter().map(|run| row(run, &settings)).collect())
+    told_apart(runs, runs.iter().map(|run| row(run, &settings)).collect(), TARGET)
 }
 
-/// The same, where only target, client and these settings count.
+/// The same, where only target, client and these settings count; the client if nothing differs.
 pub(super) fn labels_by(runs: &[&Run], settings: &[&str]) -> Vec<String> {
     let settings: Vec<String> = settings.iter().map(|name| (*name).to_owned()).collect();
     let counted = |run: &&Run| {
@@ -67,7 +67,7 @@ pub(super) fn labels_by(runs: &[&Run], settings: &[&str]) -> Vec<String> {
         row[BATCH] = None;
         row
     };
-    told_apart(runs, runs.iter().map(counted).collect())
+    told_apart(runs, runs.iter().map(counted).collect(), CLIENT)
 }
 
 /// Things that have the same key, in the order in which each key first came.
@@ -118,6 +118,7 @@ type Row = Vec<Option<String>>;
 /// Target, client, phase and layout stand in every title.
 const ALWAYS: usize = 4;
 const TARGET: usize = 0;
+const CLIENT: usize = 1;
 const BATCH: usize = 4;
 
 /// The setting that belongs to the phase.
@@ -173,7 +174,8 @@ fn kinds(rows: &[Row], columns: &[usize]) -> usize {
     rows.iter().map(words).collect::<BTreeSet<Row>>().len()
 }
 
-fn told_apart(runs: &[&Run], mut rows: Vec<Row>) -> Vec<String> {
+/// Labels of what differs; of the column `alone` if nothing does.
+fn told_apart(runs: &[&Run], mut rows: Vec<Row>, alone: usize) -> Vec<String> {
     let urls: BTreeSet<&str> = runs.iter().map(|run| run.target.as_str()).collect();
     let names: BTreeSet<String> = urls.iter().map(|url| short_name(url)).collect();
     if names.len() == urls.len() {
@@ -183,9 +185,9 @@ fn told_apart(runs: &[&Run], mut rows: Vec<Row>) -> Vec<String> {
     }
     let mut columns = telling(&rows, 0);
     if columns.is_empty() {
-        columns.push(TARGET);
+        columns.push(alone);
     }
-    let label = |row: &Row| Some(said(row, &columns, " ")).filter(|label| !label.trim().is_empty());
+    let label = |row: &Row| Some(said(row, &columns, ", ")).filter(|label| !label.trim().is_empty());
     rows.iter().map(|row| label(row).unwrap_or_else(|| "run".to_owned())).collect()
 }
 

@@ -47,9 +47,9 @@ pub fn path_picture(run: &Run, width: usize) -> String {
     text
 }
 
-/// The path of a run as a drawing for a page; none if the run measured no more of it than one way.
+/// The path of a run as a drawing for a page; none if the run knows no more of it than one time.
 pub(super) fn path_drawing(run: &Run) -> Option<String> {
-    let path = Path::of(run).filter(|path| !path.spans.is_empty() || path.links.iter().flatten().count() > 1)?;
+    let path = Path::of(run).filter(|path| path.known_times() > 1)?;
     let width = MARGIN * 2.0 + STEP * (path.last - path.first) as f64;
     let height = SPANS_TOP + SPAN_STEP * path.spans.len() as f64;
     let links: String = (path.first..path.last).map(|from| path.drawn_link(from)).collect();
@@ -75,16 +75,17 @@ pub(super) fn ways(run: &Run) -> Vec<(String, f64)> {
     if ways.len() > 1 { ways } else { Vec::new() }
 }
 
-/// The hops over several stations that begin where a way begins: their names and medians in nanoseconds.
-pub(super) fn spans_from(run: &Run, way: &str) -> Vec<(&'static str, f64)> {
-    let begins = |start: usize| start < STATIONS.len() - 1 && link_name(start) == way;
-    let spans = SPANS.into_iter().filter(|(_, start, _)| begins(*start));
+/// The hops over several stations that begin where the first way begins and end no later than the last: their names and
+/// medians in nanoseconds.
+pub(super) fn spans_within(run: &Run, first: &str, last: &str) -> Vec<(&'static str, f64)> {
+    let Some((begin, end)) = start_of(first).zip(start_of(last)) else { return Vec::new() };
+    let spans = SPANS.into_iter().filter(|(_, from, to)| *from == begin && *to <= end + 1);
     spans.filter_map(|(name, _, _)| Some((name, run.hops.get(name)?.p50_ns? as f64))).collect()
 }
 
 /// Whether a stage lies between two neighbouring stations.
 pub(super) fn is_way(stage: &str) -> bool {
-    (0..STATIONS.len() - 1).any(|from| link_name(from) == stage)
+    start_of(stage).is_some()
 }
 
 /// Columns of a station's box and of the arrow between two.
@@ -154,6 +155,12 @@ impl Path {
             lines[2] += &format!("└{:─^width$}┘", "", width = BOX - 2);
         }
         lines.map(|line| format!("{}\n", line.trim_end())).concat()
+    }
+
+    /// Ways and spans whose median is known.
+    fn known_times(&self) -> usize {
+        let times = self.links.iter().flatten().chain(self.spans.iter().map(|span| &span.time));
+        times.filter(|time| time.p50_ns > 0.0).count()
     }
 
     fn x(&self, station: usize) -> f64 {
@@ -240,6 +247,11 @@ fn link_time(run: &Run, from: usize) -> Option<Time> {
     let name = link_name(from);
     let p50_ns = run.stages.iter().find(|stage| stage.name == name)?.p50_ns?;
     Some(Time { p50: duration(p50_ns), p99: NONE.to_owned(), p50_ns: p50_ns.max(0.0) })
+}
+
+/// The station that a way begins at.
+fn start_of(way: &str) -> Option<usize> {
+    (0..STATIONS.len() - 1).find(|from| link_name(*from) == way)
 }
 
 /// The name of the stage between a station and the next.

@@ -49,7 +49,7 @@ pub fn svg(result: &ResultFile) -> String {
 }
 
 fn drawn(lines: &[(usize, &str, Points)]) -> String {
-    let Some(frame) = curve::frame(lines.iter().map(|(_, _, points)| points), WIDTH - 30.0) else {
+    let Some(frame) = curve::frame(lines.iter().map(|(_, _, points)| points), WIDTH - 36.0) else {
         let (x, y) = (WIDTH / 2.0, HEIGHT / 2.0);
         return format!("<text class=\"empty\" x=\"{x}\" y=\"{y}\">too few samples for a curve</text>\n");
     };

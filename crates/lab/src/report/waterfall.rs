@@ -4,7 +4,7 @@
 use super::markup::escaped;
 use super::names::Titles;
 use super::page::{Section, folded, verdict};
-use super::path::{is_way, path_drawing, spans_from, ways};
+use super::path::{is_way, path_drawing, spans_within, ways};
 use super::quantity::{duration, share};
 use super::sentence::middle;
 use crate::result::{ResultFile, Run, StageKind};
@@ -54,7 +54,7 @@ impl Waterfall {
         let is_before = |part: &&Part| BEFORE_THE_CALL.contains(&part.name.as_str());
         let before_ns: f64 = parts.iter().filter(is_before).map(|part| part.ns).sum();
         let sum_ns = parts.iter().map(|part| part.ns).sum::<f64>() - before_ns;
-        let wholes = wholes(run, &parts[0].name);
+        let wholes = wholes(run, &parts);
         Some(Self { parts, wholes, before_ns, sum_ns })
     }
 
@@ -114,10 +114,12 @@ fn parts(run: &Run) -> Vec<Part> {
     ways.into_iter().map(|(name, ns)| Part { name, ns, kind }).chain(stages).collect()
 }
 
-/// Every hop over several stations from where the path begins; of other stages the hop that they are parts of.
-fn wholes(run: &Run, first: &str) -> Vec<(&'static str, f64)> {
-    if is_way(first) {
-        return spans_from(run, first);
+/// Every hop over several stations from where the path begins to where it ends at the latest; of other stages the hop
+/// that they are parts of.
+fn wholes(run: &Run, parts: &[Part]) -> Vec<(&'static str, f64)> {
+    let mut ways = parts.iter().filter(|part| is_way(&part.name));
+    if let Some(first) = ways.next() {
+        return spans_within(run, &first.name, &ways.next_back().unwrap_or(first).name);
     }
     let whole = WHOLES.into_iter().find_map(|name| Some((name, middle(run.hops.get(name)?)?.ns)));
     whole.into_iter().collect()

@@ -79,6 +79,26 @@ pub const FIGURES: &[(&str, &str)] = &[
     ("reply_memory_bytes", "The most that the server held of replies for a client that had not read."),
     ("clients_memory_bytes", "What the server's memory for its clients grew by meanwhile."),
     ("knee_depth", "The smallest depth with nine tenths of the best throughput."),
+    (
+        "message_ns",
+        "From the publish call until the script has the message, or until the reply if no subscriber is watched; from the intended time on our own bus: the median.",
+    ),
+    ("stages_sum_percent", "What is measured or bounded of a message, as a share of message_ns."),
+    ("server_publish_ns", "What the server says one PUBLISH takes: the mean."),
+    (
+        "socket_one_way_ns",
+        "The same message over bare sockets, from the return of the write to the return of the read.",
+    ),
+    ("socket_round_trip_ns", "PUBLISH and its reply over bare sockets."),
+    ("spin_turn_ns", "One turn of a subscriber that spins."),
+    ("empty_polls_per_message", "Calls of get_message that returned nothing, for each message."),
+    ("subscriber_cpu_percent", "Processor time of the subscriber; 100 is one processor."),
+    ("connect_commands", "Commands that connecting sent before the first PUBLISH."),
+    ("subscribe_ns", "From the subscribe call until its confirmation."),
+    ("payload_clock_step_ns", "The step of a clock whose times are the payloads."),
+    ("message_by_payload_clock_ns", "The same message by that clock, as the script sees it."),
+    ("hook_cost_per_message_ns", "What the stamps of one message cost."),
+    ("hook_cost_per_process_ns", "What the stamps cost a process; may come out negative."),
     ("steal_percent", "The share of time that the hypervisor gave to others during the run."),
 ];
 
@@ -100,6 +120,7 @@ pub const UNITS: &[(&str, &str)] = &[
     ("_bytes", "bytes"),
     ("_per_order", "an order"),
     ("_per_command", "a command"),
+    ("_per_message", "a message"),
     ("_percent", "percent: 0 to 100"),
     ("_ratio", "one divided by the other, without a unit"),
 ];

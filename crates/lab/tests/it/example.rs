@@ -267,8 +267,7 @@ fn pipeline_runs(repeat: u32) -> Vec<Run> {
 }
 
 fn pipeline_run(command: &str, client: &str, repeat: u32, depth: u64, per_s: f64) -> Run {
-    let params: [(&str, Value); 3] =
-        [("command", command.into()), ("depth", depth.into()), ("connections", 1.into())];
+    let params: [(&str, Value); 3] = [("command", command.into()), ("depth", depth.into()), ("connections", 1.into())];
     let mut run = run("redis://127.0.0.1:6379", client, repeat, &params);
     run.throughput_per_s = Some(per_s);
     run.hops.insert("round_trip".to_owned(), hop(1_000, (1e9 / per_s) as u64 * depth, depth));

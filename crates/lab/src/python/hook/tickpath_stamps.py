@@ -1,6 +1,6 @@
 """The methods of redis-py that a message passes, and the stamps around them.
 
-publisher    Redis.execute_command ( connect ( _connect, send ×n ), send_command ( send_packed_command ), read_response )
+publisher    Redis.execute_command ( connect ( _connect, send ×n ), send_command ( send_packed_command ) )
 subscriber   PubSub.get_message or listen ( read_response ( the socket's recv ), handle_message )
 
 The blocking methods and those of asyncio have the same names and get the same stamps.

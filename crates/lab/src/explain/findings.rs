@@ -1,0 +1,382 @@
+//! The result in plain sentences: a pure function of the file.
+
+use super::gains::FIGURE;
+use super::stages::{Group, part};
+use crate::report::duration;
+use crate::result::{Comparison, Phase, ResultFile, Run, StageKind};
+
+/// The share of the whole from which a part is worth a sentence.
+const WORTH: f64 = 0.1;
+
+/// A connection that takes this share is what the time is about.
+const MOSTLY: f64 = 0.3;
+
+/// A gain that is worth a sentence.
+const CLEAR_GAIN: f64 = 1.2;
+
+/// A clock that steps coarser than this share of a message hides what is measured with it.
+const COARSE: f64 = 0.05;
+
+/// What the result says, the most telling first.
+pub fn findings(result: &ResultFile) -> Vec<String> {
+    let cold = explained(result, Phase::Cold);
+    let steady = explained(result, Phase::Steady);
+    let Some(leading) = cold.or(steady) else { return Vec::new() };
+    let mut told = Vec::new();
+    told.extend(cold.iter().flat_map(|run| connect(run)));
+    told.extend(python(leading));
+    told.extend(waiting(leading));
+    told.extend(before(leading));
+    told.extend(cold.zip(steady).and_then(|(cold, steady)| warm(cold, steady)));
+    told.extend(steady.filter(|_| cold.is_some()).into_iter().flat_map(python));
+    told.extend(pause(result, steady));
+    told.extend(spinning(result, leading));
+    told.extend(clock(leading));
+    told.extend(persistence(result));
+    told.extend(gains(result));
+    told.extend(remainder(leading));
+    told.extend(hook(leading));
+    told
+}
+
+/// A smaller share than this is nothing that anybody would change a path for, however sure it is.
+const LEAST_GAIN: f64 = 0.05;
+
+/// A change's gain in words: how many times faster, with the interval of the rounds.
+pub(super) fn gain(comparison: &Comparison) -> Option<String> {
+    let ratio = comparison.ratio?;
+    let (low, high) = (comparison.low?, comparison.high?);
+    Some(if (low..=high).contains(&1.0) || (ratio - 1.0).abs() < LEAST_GAIN {
+        format!("no gain seen ({} to {})", times(low), times(high))
+    } else if ratio >= 1.0 {
+        format!("{} times faster ({} to {})", times(ratio), times(low), times(high))
+    } else {
+        format!("{} times slower ({} to {})", times(1.0 / ratio), times(1.0 / high), times(1.0 / low))
+    })
+}
+
+/// The change that a comparison is about.
+pub(super) fn change(comparison: &Comparison) -> Option<&str> {
+    comparison.name.strip_prefix("gain_").filter(|_| comparison.figure == FIGURE)
+}
+
+/// The first run of a phase that has stages.
+fn explained(result: &ResultFile, phase: Phase) -> Option<&Run> {
+    result.runs.iter().find(|run| run.phase == phase && !run.stages.is_empty())
+}
+
+/// What one message takes.
+fn whole(run: &Run) -> Option<f64> {
+    run.figures.get("message_ns").copied().filter(|ns| *ns > 0.0)
+}
+
+/// The sum of some stages, by name and group.
+fn sum(run: &Run, wanted: impl Fn(&str, Group) -> bool) -> f64 {
+    let parts = run.stages.iter().filter_map(|stage| Some((part(&stage.name)?, stage.p50_ns?)));
+    parts.filter(|(part, _)| wanted(part.name, part.group)).map(|(_, ns)| ns).sum()
+}
+
+fn one(run: &Run, name: &str) -> f64 {
+    sum(run, |found, _| found == name)
+}
+
+/// Making the connection inside the call.
+fn connect(run: &Run) -> Vec<String> {
+    let Some(whole) = whole(run) else { return Vec::new() };
+    let connect = sum(run, |_, group| group == Group::Connect);
+    if connect < MOSTLY * whole {
+        return Vec::new();
+    }
+    let mut told = vec![format!("Of {}, {} is the connect, not the publish.", duration(whole), duration(connect))];
+    let lookup = one(run, "connect_lookup");
+    if lookup >= WORTH * whole {
+        told.push(format!(
+            "{} of the connect is the resolution of the server's name: on its first use Python loads modules for that.",
+            duration(lookup)
+        ));
+    }
+    if let Some(commands) = run.figures.get("connect_commands").filter(|commands| **commands >= 1.0) {
+        told.push(format!(
+            "The handshake of this redis-py is {commands:.0} commands, each a round trip, before the first PUBLISH."
+        ));
+    }
+    told
+}
+
+/// The interpreter's part.
+fn python(run: &Run) -> Option<String> {
+    let whole = whole(run)?;
+    let python = sum(run, |name, group| group == Group::Python || name == "connect_client");
+    let server = one(run, "server");
+    let is_python = run.client.starts_with("redis-py");
+    (is_python && python > 0.0).then(|| {
+        let phase = match run.phase {
+            Phase::Cold => "a cold message",
+            Phase::Idle => "a message after a pause",
+            Phase::Steady => "a message of a stream",
+        };
+        let server = match server > 0.0 {
+            true => format!("; the server's own work is {}", share(server, whole)),
+            false => String::new(),
+        };
+        format!("Python is {} of {phase}{server}.", share(python, whole))
+    })
+}
+
+/// A publisher that could not run.
+fn waiting(run: &Run) -> Option<String> {
+    let (whole, waited) = (whole(run)?, one(run, "waiting_for_a_cpu"));
+    let spins = run.figures.contains_key("empty_polls_per_message");
+    let why = if spins { ": the subscriber that spins has one" } else { "" };
+    (waited >= WORTH * whole)
+        .then(|| format!("For {} the publisher only waited for a processor{why}.", duration(waited)))
+}
+
+/// What a process costs before it does anything.
+fn before(run: &Run) -> Option<String> {
+    let before = sum(run, |_, group| group == Group::Before);
+    let import = one(run, "import_redis");
+    (before > 0.0).then(|| {
+        format!(
+            "Before its call each process took {}, {} of them to import redis: a process that stays pays that once.",
+            duration(before),
+            duration(import)
+        )
+    })
+}
+
+/// The same message over a connection that is there.
+fn warm(cold: &Run, steady: &Run) -> Option<String> {
+    let (cold, steady) = (whole(cold)?, whole(steady)?);
+    (cold > steady).then(|| {
+        format!(
+            "The same message over a connection that is there takes {}: {} times less.",
+            duration(steady),
+            times(cold / steady)
+        )
+    })
+}
+
+/// The first message after the longest pause.
+fn pause(result: &ResultFile, steady: Option<&Run>) -> Option<String> {
+    let idle_ns = |run: &Run| run.params.0.get("idle_ns").and_then(serde_json::Value::as_u64);
+    let idle = result.runs.iter().filter(|run| run.phase == Phase::Idle && !run.stages.is_empty());
+    let longest = idle.max_by_key(|run| idle_ns(run))?;
+    let (slow, fast) = (whole(longest)?, whole(steady?)?);
+    (slow > CLEAR_GAIN * fast).then(|| {
+        format!(
+            "The first message after {} of silence takes {}, {} times as long as one of a stream: caches, clocks and \
+             threads have gone to sleep.",
+            duration(idle_ns(longest).unwrap_or_default() as f64),
+            duration(slow),
+            times(slow / fast)
+        )
+    })
+}
+
+/// A subscriber that asks again and again.
+fn spinning(result: &ResultFile, run: &Run) -> Option<String> {
+    let polls = run.figures.get("empty_polls_per_message").filter(|polls| **polls >= 1.0)?;
+    let cpu = run.figures.get("subscriber_cpu_percent");
+    let cpu = cpu.map_or(String::new(), |percent| format!(" and {percent:.0} % of a processor"));
+    let listen = result.comparisons.iter().find(|found| change(found) == Some("listen"));
+    let instead = listen
+        .and_then(|found| found.ratio)
+        .filter(|ratio| *ratio > 0.0)
+        .map(|ratio| format!("; a blocking listen takes {} times as long, and no processor", times(1.0 / ratio)));
+    Some(format!(
+        "The subscriber spins: {polls:.0} empty get_message calls a message{cpu}{}.",
+        instead.unwrap_or_default()
+    ))
+}
+
+/// What the script measures with.
+fn clock(run: &Run) -> Option<String> {
+    let step = run.figures.get("payload_clock_step_ns")?;
+    let whole = whole(run)?;
+    (*step >= COARSE * whole).then(|| {
+        let own = run.figures.get("message_by_payload_clock_ns");
+        let own = own.map_or(String::new(), |ns| format!(" ({} by that clock)", duration(*ns)));
+        format!("Your clock ticks in {}: it cannot tell what takes {}{own}.", duration(*step), duration(whole))
+    })
+}
+
+/// The question that people ask first.
+fn persistence(result: &ResultFile) -> Option<String> {
+    let found = result.comparisons.iter().find(|found| change(found) == Some("no_persistence"))?;
+    let (low, high) = (found.low?, found.high?);
+    Some(match (low..=high).contains(&1.0) {
+        true => "Persistence changes nothing here: PUBLISH writes no key.".to_owned(),
+        false => format!("Without persistence: {}; PUBLISH itself writes no key.", gain(found)?),
+    })
+}
+
+/// The clear gains, the largest first.
+fn gains(result: &ResultFile) -> Option<String> {
+    let clear = |found: &&Comparison| change(found).is_some() && found.low.is_some_and(|low| low >= CLEAR_GAIN);
+    let mut found: Vec<&Comparison> = result.comparisons.iter().filter(clear).collect();
+    found.sort_by(|a, b| b.ratio.unwrap_or(0.0).total_cmp(&a.ratio.unwrap_or(0.0)));
+    let told: Vec<String> = found
+        .into_iter()
+        .filter_map(|found| Some(format!("{} ({} times)", change(found)?.replace('_', " "), times(found.ratio?))))
+        .collect();
+    (!told.is_empty()).then(|| format!("What gains most: {}.", told.join(", ")))
+}
+
+/// What is left of the whole.
+fn remainder(run: &Run) -> Option<String> {
+    let whole = whole(run)?;
+    let left = run.stages.iter().find(|stage| stage.kind == StageKind::Unexplained).and_then(|stage| stage.p50_ns);
+    Some(format!("What remains unexplained: {}.", share(left.unwrap_or(0.0), whole)))
+}
+
+/// What the stamps cost.
+fn hook(run: &Run) -> Option<String> {
+    let message = run.figures.get("hook_cost_per_message_ns")?;
+    let process = run.figures.get("hook_cost_per_process_ns").filter(|ns| **ns > 0.0);
+    let process = process.map_or(String::new(), |ns| format!(", and {} a process", duration(*ns)));
+    Some(format!("The stamps themselves cost {} a message{process}.", duration(*message)))
+}
+
+/// A part of the whole in percent.
+fn share(part: f64, whole: f64) -> String {
+    let percent = 100.0 * part / whole;
+    if percent < 1.0 { format!("{percent:.1} %") } else { format!("{percent:.0} %") }
+}
+
+/// Two digits of a ratio.
+fn times(ratio: f64) -> String {
+    if ratio < 0.95 {
+        format!("{ratio:.2}")
+    } else if ratio < 9.95 {
+        format!("{ratio:.1}")
+    } else {
+        format!("{ratio:.0}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::stages::stage;
+    use super::*;
+
+    fn run(phase: Phase, stages: &[(&str, f64)], figures: &[(&str, f64)]) -> Run {
+        let is_within = |name: &str| part(name).unwrap().group != Group::Before;
+        let whole: f64 = stages.iter().filter(|(name, _)| is_within(name)).map(|(_, ns)| ns).sum();
+        let kind = |name: &str| if name == "unexplained" { StageKind::Unexplained } else { StageKind::Measured };
+        let mut run = Run { phase, client: "redis-py".to_owned(), valid: true, ..Run::default() };
+        run.stages = stages.iter().map(|(name, ns)| stage(name, *ns, kind(name))).collect();
+        run.figures = figures.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect();
+        run.figures.insert("message_ns".to_owned(), whole);
+        run
+    }
+
+    fn cold() -> Run {
+        run(
+            Phase::Cold,
+            &[
+                ("interpreter_start", 30e6),
+                ("import_redis", 120e6),
+                ("connect_lookup", 1e6),
+                ("connect_round_trips", 1.7e6),
+                ("connect_client", 2e6),
+                ("waiting_for_a_cpu", 0.6e6),
+                ("client", 0.4e6),
+                ("server", 6e3),
+                ("unexplained", 0.194e6),
+            ],
+            &[
+                ("connect_commands", 4.0),
+                ("empty_polls_per_message", 1_900.0),
+                ("subscriber_cpu_percent", 97.0),
+                ("payload_clock_step_ns", 1e6),
+                ("hook_cost_per_message_ns", 8_000.0),
+            ],
+        )
+    }
+
+    fn file(runs: Vec<Run>, gains: &[(&str, f64, f64, f64)]) -> ResultFile {
+        let mut result = ResultFile::new("explain", "tickpath explain", "2026-01-01T00:00:00Z");
+        result.runs = runs;
+        let comparison = |(name, ratio, low, high): &(&str, f64, f64, f64)| {
+            Comparison::new(&format!("gain_{name}"), FIGURE, *ratio, 1.0, Some((*low, *high)))
+        };
+        result.comparisons = gains.iter().map(comparison).collect();
+        result
+    }
+
+    /// Holds the sentences of a result against words that must be there, and must not.
+    fn check(result: &ResultFile, there: &[&str], absent: &[&str]) {
+        let told = findings(result).join("\n");
+        for words in there {
+            assert!(told.contains(words), "'{words}' is missing in:\n{told}");
+        }
+        for words in absent {
+            assert!(!told.contains(words), "'{words}' is in:\n{told}");
+        }
+    }
+
+    #[test]
+    fn the_published_questions_are_answered() {
+        let result = file(vec![cold()], &[("no_persistence", 1.02, 0.9, 1.1), ("listen", 1.11, 1.05, 1.2)]);
+        check(
+            &result,
+            &[
+                "Of 5.9 ms, 4.7 ms is the connect, not the publish.",
+                "1 ms of the connect is the resolution",
+                "4 commands, each a round trip",
+                "Python is 41 % of a cold message; the server's own work is 0.1 %.",
+                "For 600 µs the publisher only waited",
+                "each process took 150 ms, 120 ms of them to import redis",
+                "Persistence changes nothing here: PUBLISH writes no key.",
+                "1900 empty get_message calls a message and 97 % of a processor",
+                "a blocking listen takes 0.90 times as long, and no processor.",
+                "Your clock ticks in 1 ms",
+                "What remains unexplained: 3 %.",
+                "The stamps themselves cost 8 µs a message.",
+            ],
+            &["What gains most"],
+        );
+    }
+
+    #[test]
+    fn what_is_not_in_the_file_is_not_told() {
+        check(&file(vec![], &[]), &[], &["unexplained"]);
+        let steady = run(Phase::Steady, &[("client", 30e3), ("parse", 20e3), ("kernel_and_wake_up", 50e3)], &[]);
+        check(
+            &file(vec![steady], &[]),
+            &["Python is 50 % of a message of a stream.", "unexplained: 0.0 %"],
+            &["connect", "spins", "clock", "Persistence", "stamps", "import"],
+        );
+    }
+
+    #[test]
+    fn phases_are_set_against_each_other() {
+        let steady = run(Phase::Steady, &[("client", 100e3)], &[]);
+        let mut idle = run(Phase::Idle, &[("client", 320e3)], &[]);
+        idle.params.set("idle_ns", 1_000_000_000u64);
+        let result = file(vec![cold(), idle, steady], &[("warm_connection", 59.0, 50.0, 70.0)]);
+        check(
+            &result,
+            &[
+                "over a connection that is there takes 100 µs: 59 times less",
+                "after 1 s of silence takes 320 µs, 3.2 times as long",
+                "What gains most: warm connection (59 times).",
+            ],
+            &[],
+        );
+    }
+
+    #[test]
+    fn a_gain_is_told_only_if_every_round_had_it() {
+        for (ratio, low, high, words) in [
+            (1.5, 1.2, 1.8, "1.5 times faster (1.2 to 1.8)"),
+            (1.1, 0.9, 1.2, "no gain seen (0.90 to 1.2)"),
+            (0.5, 0.4, 0.7, "2.0 times slower (1.4 to 2.5)"),
+        ] {
+            let result = file(vec![], &[("hiredis", ratio, low, high)]);
+            assert_eq!(gain(&result.comparisons[0]).as_deref(), Some(words));
+            assert_eq!(change(&result.comparisons[0]), Some("hiredis"));
+        }
+    }
+}

@@ -1,0 +1,226 @@
+//! The same message over bare sockets: no client between the system and the server. What that needs of kernel, server
+//! and wake-ups, no client can go below.
+//!
+//! ```text
+//!   publisher ── write PUBLISH ─┐                      ┌─ read returns ── subscriber (a thread of its own)
+//!        │          returned ───┼────── wire ──────────┤
+//!        └── read reply         server ────────────────┘
+//! ```
+
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{TcpStream, ToSocketAddrs};
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
+
+use redis::{ConnectionAddr, ConnectionInfo};
+use tickpath_clock::{Clock, HostClock, relax, sleep_ns};
+
+use crate::LabError;
+use crate::result::median;
+
+/// How long the server may take to answer.
+const PATIENCE: Duration = Duration::from_secs(5);
+const PATIENCE_NS: i64 = 5_000_000_000;
+
+/// Messages of a measurement, and the pause before each: the rate of a steady run.
+const MESSAGES: usize = 200;
+const PAUSE_NS: u64 = 1_000_000;
+
+/// Bytes of a payload, as the clients send them.
+const PAYLOAD: &[u8; 32] = b"000000000000....................";
+
+/// What bare sockets need; medians, in nanoseconds.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Floor {
+    /// From the return of the publisher's write until the return of the subscriber's read.
+    pub wire_ns: f64,
+    /// The publisher's write.
+    pub write_ns: f64,
+    /// From the write until the reply is there.
+    pub round_trip_ns: f64,
+}
+
+/// Measures it; the subscriber looks at its socket again and again if `spins`, and else sleeps in the kernel.
+pub(super) fn measure(info: &ConnectionInfo, channel: &str, spins: bool, clock: HostClock) -> Result<Floor, LabError> {
+    let failed = |e: io::Error| {
+        let server = info.addr();
+        LabError::Failed(format!("a bare socket to {server} failed ({e}); look whether the server is still there"))
+    };
+    let mut publisher = Socket::connect(info).map_err(failed)?;
+    let mut subscriber = Socket::connect(info).map_err(failed)?;
+    subscriber.ask(&[b"SUBSCRIBE", channel.as_bytes()]).map_err(failed)?;
+    let (sends, reads) = std::thread::scope(|scope| {
+        let receiving = scope.spawn(move || subscriber.receive(message_bytes(channel), spins, clock));
+        let sends = publisher.publish(channel, clock);
+        let reads = receiving.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        (sends, reads)
+    });
+    let (sends, reads) = (sends.map_err(failed)?, reads.map_err(failed)?);
+    Ok(Floor::of(&sends, &reads, clock))
+}
+
+/// The stamps of one message on the publisher's side, in ticks.
+#[derive(Debug, Clone, Copy)]
+struct Stamps {
+    began: u64,
+    written: u64,
+    replied: u64,
+}
+
+impl Floor {
+    fn of(sends: &[Stamps], reads: &[u64], clock: HostClock) -> Self {
+        let ns = |from: u64, to: u64| clock.ns_between(from, to).max(0) as f64;
+        let middle = |times: Vec<f64>| median(times).unwrap_or(0.0);
+        let pairs = || sends.iter().zip(reads);
+        Self {
+            wire_ns: middle(pairs().map(|(send, &read)| ns(send.written, read)).collect()),
+            // As in the clients' stages: on another processor the reader may be faster than the write.
+            write_ns: middle(pairs().map(|(send, &read)| ns(send.began, send.written.min(read))).collect()),
+            round_trip_ns: middle(sends.iter().map(|send| ns(send.began, send.replied)).collect()),
+        }
+    }
+}
+
+/// A socket to the server, logged in.
+enum Socket {
+    Tcp(TcpStream),
+    Unix(UnixStream),
+}
+
+impl Socket {
+    fn connect(info: &ConnectionInfo) -> io::Result<Self> {
+        let mut socket = Self::open(info.addr())?;
+        let login = info.redis_settings();
+        match (login.username(), login.password()) {
+            (Some(user), Some(password)) => socket.ask(&[b"AUTH", user.as_bytes(), password.as_bytes()])?,
+            (None, Some(password)) => socket.ask(&[b"AUTH", password.as_bytes()])?,
+            (_, None) => {}
+        }
+        Ok(socket)
+    }
+
+    fn open(address: &ConnectionAddr) -> io::Result<Self> {
+        match address {
+            ConnectionAddr::Tcp(host, port) => {
+                let found = (host.as_str(), *port).to_socket_addrs()?.next();
+                let found = found.ok_or_else(|| io::Error::other("the host has no address"))?;
+                let stream = TcpStream::connect_timeout(&found, PATIENCE)?;
+                stream.set_nodelay(true)?;
+                stream.set_read_timeout(Some(PATIENCE))?;
+                stream.set_write_timeout(Some(PATIENCE))?;
+                Ok(Self::Tcp(stream))
+            }
+            ConnectionAddr::Unix(path) => {
+                let stream = UnixStream::connect(path)?;
+                stream.set_read_timeout(Some(PATIENCE))?;
+                stream.set_write_timeout(Some(PATIENCE))?;
+                Ok(Self::Unix(stream))
+            }
+            _ => Err(io::Error::other("it is neither TCP nor a Unix socket")),
+        }
+    }
+
+    fn set_nonblocking(&self) -> io::Result<()> {
+        match self {
+            Self::Tcp(stream) => stream.set_nonblocking(true),
+            Self::Unix(stream) => stream.set_nonblocking(true),
+        }
+    }
+
+    fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
+        match self {
+            Self::Tcp(stream) => stream.write_all(bytes),
+            Self::Unix(stream) => stream.write_all(bytes),
+        }
+    }
+
+    /// What has come, or comes; an end is an error.
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        let read = match self {
+            Self::Tcp(stream) => stream.read(bytes)?,
+            Self::Unix(stream) => stream.read(bytes)?,
+        };
+        if read == 0 { Err(io::Error::other("it was closed")) } else { Ok(read) }
+    }
+
+    /// Sends a command and takes in a reply that is no error.
+    fn ask(&mut self, words: &[&[u8]]) -> io::Result<()> {
+        self.write_all(&command(words))?;
+        let mut reply = [0; 4096];
+        let read = self.read(&mut reply)?;
+        match &reply[..read] {
+            [b'-', line @ ..] => Err(io::Error::other(String::from_utf8_lossy(line).trim().to_owned())),
+            _ => Ok(()),
+        }
+    }
+
+    /// One message after each pause.
+    fn publish(&mut self, channel: &str, clock: HostClock) -> io::Result<Vec<Stamps>> {
+        let publish = command(&[b"PUBLISH", channel.as_bytes(), PAYLOAD]);
+        let mut sends = Vec::with_capacity(MESSAGES);
+        let mut reply = [0; 64];
+        for _ in 0..MESSAGES {
+            sleep_ns(PAUSE_NS);
+            let began = clock.ticks();
+            self.write_all(&publish)?;
+            let written = clock.ticks();
+            self.read(&mut reply)?;
+            sends.push(Stamps { began, written, replied: clock.ticks() });
+        }
+        Ok(sends)
+    }
+
+    /// When each message was there, in ticks.
+    fn receive(&mut self, message_bytes: usize, spins: bool, clock: HostClock) -> io::Result<Vec<u64>> {
+        if spins {
+            self.set_nonblocking()?;
+        }
+        let mut buffer = [0; 16 << 10];
+        let (mut stamps, mut taken) = (Vec::with_capacity(MESSAGES), 0);
+        let mut last = clock.ticks();
+        while stamps.len() < MESSAGES {
+            match self.read(&mut buffer) {
+                Ok(read) => {
+                    last = clock.ticks();
+                    taken += read;
+                    stamps.resize(taken / message_bytes, last);
+                }
+                Err(e) if e.kind() == ErrorKind::WouldBlock && spins => {
+                    if clock.ns_between(last, clock.ticks()) > PATIENCE_NS {
+                        return Err(ErrorKind::TimedOut.into());
+                    }
+                    relax();
+                }
+                Err(e) => return Err(e),
+            }
+        }
+        Ok(stamps)
+    }
+}
+
+/// A command as the server reads it.
+fn command(words: &[&[u8]]) -> Vec<u8> {
+    let mut bytes = format!("*{}\r\n", words.len()).into_bytes();
+    for word in words {
+        bytes.extend(format!("${}\r\n", word.len()).bytes());
+        bytes.extend_from_slice(word);
+        bytes.extend_from_slice(b"\r\n");
+    }
+    bytes
+}
+
+/// How long a message is when it comes out.
+fn message_bytes(channel: &str) -> usize {
+    command(&[b"message", channel.as_bytes(), PAYLOAD]).len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_are_written_as_the_server_reads_them() {
+        assert_eq!(command(&[b"PUBLISH", b"a", b""]), b"*3\r\n$7\r\nPUBLISH\r\n$1\r\na\r\n$0\r\n\r\n");
+        assert_eq!(message_bytes("ch"), "*3\r\n$7\r\nmessage\r\n$2\r\nch\r\n$32\r\n".len() + 32 + 2);
+    }
+}

@@ -1,0 +1,239 @@
+//! The Redis server under test, somebody's or a scratch one: where it is, what it is, and what it says of itself.
+//! Nothing of it is changed; a channel leaves nothing behind.
+
+use std::time::Duration;
+
+use redis::{Connection, ConnectionAddr, ConnectionInfo, ErrorKind, IntoConnectionInfo, RedisError, RedisResult};
+
+use crate::redis::{Server, ServerSettings};
+use crate::result::Software;
+use crate::{Lab, LabError};
+
+/// How long the server may take to answer.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// A server, and a connection to it that is not measured.
+pub(super) struct Target {
+    connection: Connection,
+    info: ConnectionInfo,
+    /// Its URL for our own transports.
+    pub url: String,
+    /// What people may read of that: no password.
+    pub name: String,
+    /// What it is.
+    pub software: Software,
+    /// What a reader of the figures must know about it.
+    pub notes: Vec<String>,
+    /// Ends with this value; none if the server is somebody's.
+    scratch: Option<Server>,
+}
+
+/// What a server counts of one command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Executed {
+    pub calls: u64,
+    pub microseconds: u64,
+}
+
+impl Target {
+    /// The server of a URL.
+    pub fn named(url: &str) -> Result<Self, LabError> {
+        Self::open(url.to_owned(), None)
+    }
+
+    /// A server of our own.
+    pub fn scratch(lab: &Lab<'_>, settings: &ServerSettings) -> Result<Self, LabError> {
+        let server = Server::start(lab.folder(), settings, &lab.clock)?.ok_or_else(|| {
+            LabError::Failed(
+                "redis-server is not installed; install it with: apt-get install redis-server   (or name a server: \
+                 tickpath explain redis://HOST:PORT)"
+                    .to_owned(),
+            )
+        })?;
+        Self::open(server.url(), Some(server))
+    }
+
+    fn open(url: String, scratch: Option<Server>) -> Result<Self, LabError> {
+        let info = parsed(&url).ok_or_else(|| wrong_url(&url))?;
+        let name = name(&info);
+        let mut connection = dial(info.clone()).map_err(|e| no_answer(&name, &e))?;
+        let about: String = redis::cmd("INFO").query(&mut connection).map_err(|e| no_answer(&name, &e))?;
+        let software = software(&about, &mut connection);
+        let notes = others(&about).filter(|_| scratch.is_none()).into_iter().collect();
+        Ok(Self { connection, info, url, name, software, notes, scratch })
+    }
+
+    /// Its URL as redis-py writes it.
+    pub fn python_url(&self) -> String {
+        match self.url.strip_prefix("redis+") {
+            Some(rest) => rest.to_owned(),
+            None => self.url.clone(),
+        }
+    }
+
+    /// The URL of a scratch server's Unix socket, as redis-py writes it.
+    pub fn python_unix_url(&self) -> Option<String> {
+        let path = self.scratch.as_ref()?.unix_path()?;
+        Some(format!("unix://{}", path.display()))
+    }
+
+    /// Where it listens, and how to log in.
+    pub fn info(&self) -> &ConnectionInfo {
+        &self.info
+    }
+
+    /// What its PUBLISH commands took until now; none if it does not tell.
+    pub fn executed(&mut self) -> Option<Executed> {
+        let about: String = redis::cmd("INFO").arg("commandstats").query(&mut self.connection).ok()?;
+        // A server that has executed none has no line for it.
+        Some(executed(&about).unwrap_or(Executed { calls: 0, microseconds: 0 }))
+    }
+}
+
+impl Executed {
+    /// What one took since then: the mean, in nanoseconds. None if there was none.
+    pub fn since(self, before: Self) -> Option<f64> {
+        let calls = self.calls.checked_sub(before.calls).filter(|calls| *calls > 0)?;
+        Some(1_000.0 * self.microseconds.checked_sub(before.microseconds)? as f64 / calls as f64)
+    }
+}
+
+/// Whether a URL names a Redis server that every client here knows.
+pub(super) fn check(url: &str) -> Result<(), LabError> {
+    parsed(url).map(|_| ()).ok_or_else(|| wrong_url(url))
+}
+
+fn parsed(url: &str) -> Option<ConnectionInfo> {
+    let is_known = ["redis://", "redis+unix://"].iter().any(|scheme| url.starts_with(scheme));
+    if !is_known || url.contains('?') {
+        return None;
+    }
+    let info = url.into_connection_info().ok()?;
+    matches!(info.addr(), ConnectionAddr::Tcp(..) | ConnectionAddr::Unix(_)).then_some(info)
+}
+
+/// What people may read of a URL.
+fn name(info: &ConnectionInfo) -> String {
+    match info.addr() {
+        ConnectionAddr::Tcp(host, port) if host.contains(':') => format!("redis://[{host}]:{port}"),
+        ConnectionAddr::Unix(path) => format!("redis+unix://{}", path.display()),
+        other => format!("redis://{other}"),
+    }
+}
+
+/// The URL itself is not told, for it may hold a password.
+fn wrong_url(url: &str) -> LabError {
+    let scheme = url.split_once("://").map_or("", |(scheme, _)| scheme);
+    let instead = match scheme {
+        "nats" | "amqp" | "kafka" | "shm" | "file" => {
+            format!("; for {scheme}:// use: tickpath bench pubsub --target {scheme}://…")
+        }
+        _ => String::new(),
+    };
+    LabError::Setting(format!(
+        "explain takes a Redis server: redis://[USER:PASSWORD@]HOST:PORT[/DATABASE] or redis+unix:///SOCKET, and \
+         nothing behind{instead}"
+    ))
+}
+
+fn no_answer(server: &str, error: &RedisError) -> LabError {
+    let remedy = if error.kind() == ErrorKind::AuthenticationFailed || error.code() == Some("NOAUTH") {
+        "check USER:PASSWORD@ in the URL"
+    } else {
+        "check host and port, and whether the server runs"
+    };
+    LabError::Failed(format!("{server} does not do what it is asked ({error}); {remedy}"))
+}
+
+fn dial(info: ConnectionInfo) -> RedisResult<Connection> {
+    let connection = redis::Client::open(info)?.get_connection_with_timeout(PATIENCE)?;
+    connection.set_read_timeout(Some(PATIENCE))?;
+    connection.set_write_timeout(Some(PATIENCE))?;
+    Ok(connection)
+}
+
+/// The server's name and version, and the settings that decide what reaches a disk.
+fn software(about: &str, connection: &mut Connection) -> Software {
+    let valkey = field(about, "valkey_version");
+    let mut software = Software {
+        server: Some(if valkey.is_some() { "valkey-server" } else { "redis-server" }.to_owned()),
+        server_version: valkey.or_else(|| field(about, "redis_version")).map(str::to_owned),
+        ..Software::default()
+    };
+    for setting in ["save", "appendonly"] {
+        // Not every server tells everybody.
+        let told: RedisResult<Vec<String>> = redis::cmd("CONFIG").arg("GET").arg(setting).query(connection);
+        if let Some(value) = told.ok().and_then(|pair| pair.into_iter().nth(1)) {
+            software.server_settings.set(setting, value);
+        }
+    }
+    software
+}
+
+/// A sentence about those who use the server beside us, if there are any.
+fn others(about: &str) -> Option<String> {
+    let others = field(about, "connected_clients")?.parse::<u64>().ok()?.saturating_sub(1);
+    (others > 0)
+        .then(|| format!("the server had {others} other clients at the beginning; their load is in these figures"))
+}
+
+fn field<'a>(about: &'a str, name: &str) -> Option<&'a str> {
+    about.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(str::trim)
+}
+
+/// `cmdstat_publish:calls=10,usec=42,usec_per_call=4.20,…`
+fn executed(about: &str) -> Option<Executed> {
+    let line = field(about, "cmdstat_publish")?;
+    let number = |name: &str| {
+        let value = line.split(',').find_map(|pair| pair.strip_prefix(name)?.strip_prefix('='))?;
+        value.parse().ok()
+    };
+    Some(Executed { calls: number("calls")?, microseconds: number("usec")? })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn urls_of_redis_are_taken_and_others_told_where_to_go() {
+        for (url, word) in [
+            ("redis://127.0.0.1:6379", None),
+            ("redis://ann:secret@host:1/2", None),
+            ("redis+unix:///run/redis.sock", None),
+            ("redis://host:1?streams", Some("nothing behind")),
+            ("nats://host:1", Some("bench pubsub --target nats://")),
+            ("host:1", Some("redis://")),
+            ("rediss://ann:secret@host:1", Some("redis://")),
+        ] {
+            let error = check(url).err().map(|e| e.to_string());
+            assert_eq!(error.is_some(), word.is_some(), "{url}: {error:?}");
+            let error = error.unwrap_or_default();
+            assert!(error.contains(word.unwrap_or_default()) && !error.contains("secret"), "{url}: {error}");
+        }
+    }
+
+    #[test]
+    fn names_hold_no_password() {
+        for (url, shown) in [
+            ("redis://ann:s%40cret@host:1/2", "redis://host:1"),
+            ("redis://[::1]:7000", "redis://[::1]:7000"),
+            ("redis+unix:///run/redis.sock", "redis+unix:///run/redis.sock"),
+        ] {
+            assert_eq!(name(&parsed(url).unwrap()), shown, "{url}");
+        }
+    }
+
+    #[test]
+    fn what_a_publish_takes_is_a_mean_of_what_came_since() {
+        let about = |calls: u64, microseconds: u64| {
+            let publish = format!("cmdstat_publish:calls={calls},usec={microseconds},usec_per_call=1.00");
+            format!("# Commandstats\r\ncmdstat_ping:calls=9,usec=9\r\n{publish}\r\n")
+        };
+        let [before, after] = [about(10, 30), about(30, 100)].map(|text| executed(&text).unwrap());
+        assert_eq!(after.since(before), Some(3_500.0));
+        assert_eq!(before.since(before), None);
+        assert_eq!(before.since(after), None);
+        assert_eq!(executed("cmdstat_ping:calls=9,usec=9"), None);
+    }
+}

@@ -1,0 +1,425 @@
+//! Where the time of one message goes: the stamps of both sides as stages that add up.
+//!
+//! ```text
+//!   called ─ client ─ [connect: lookup, tcp, handshake] ─ encode ─ send ─┐ publisher
+//!                                        server, kernel_and_wake_up ─────┤ wire
+//!            handed ─ hand_over ─ parse ─ [event_loop] ─ [spin_turn] ────┘ subscriber
+//! ```
+//! A stage is the mean over the middle half of the messages: medians of stages do not add up to the median of the
+//! whole, these do. What lies between the send and the read has no stamps: the server's own time is the mean that it
+//! tells, kernel and wake-up cannot be less than bare sockets need for the same message, and the rest is unexplained.
+
+use super::records::{Journey, Process, Received};
+use crate::result::{Stage, StageKind, median};
+
+/// What a stage is for a reader.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Part {
+    /// Its name in the file.
+    pub name: &'static str,
+    /// What happens in it.
+    pub label: &'static str,
+    /// To what it is counted.
+    pub group: Group,
+}
+
+/// To what a stage is counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Group {
+    /// Once a process, before the publish call.
+    Before,
+    /// Making the connection.
+    Connect,
+    /// The interpreter and redis-py.
+    Python,
+    /// Neither.
+    Other,
+}
+
+/// Every stage, in the order of the message's way.
+pub(super) const PARTS: [Part; 21] = [
+    Part { name: "interpreter_start", label: "the interpreter starts", group: Group::Before },
+    Part { name: "import_redis", label: "import redis", group: Group::Before },
+    Part { name: "script_until_call", label: "the script, until the call", group: Group::Before },
+    Part { name: "generator_late", label: "the generator is late", group: Group::Other },
+    Part { name: "connect_bus", label: "connect, and open the topic", group: Group::Connect },
+    Part { name: "connect_lookup", label: "connect: resolve the server's name", group: Group::Connect },
+    Part { name: "connect_tcp", label: "connect: open the socket", group: Group::Connect },
+    Part { name: "connect_round_trips", label: "connect: round trips of the handshake", group: Group::Connect },
+    Part { name: "connect_client", label: "connect: redis-py's part of that", group: Group::Connect },
+    Part { name: "waiting_for_a_cpu", label: "the publisher waits for a processor", group: Group::Other },
+    Part { name: "client", label: "redis-py around the command", group: Group::Python },
+    Part { name: "encode", label: "encode the command", group: Group::Python },
+    Part { name: "send", label: "write to the socket", group: Group::Other },
+    Part { name: "server", label: "the server executes PUBLISH", group: Group::Other },
+    Part { name: "kernel_and_wake_up", label: "kernel, and waking server and reader", group: Group::Other },
+    Part { name: "spin_turn", label: "half a turn of the reader's spin", group: Group::Python },
+    Part { name: "event_loop", label: "the event loop comes to the reader", group: Group::Python },
+    Part { name: "parse", label: "parse the reply", group: Group::Python },
+    Part { name: "hand_over", label: "hand over to the script", group: Group::Python },
+    Part { name: "reply", label: "until the reply is there", group: Group::Other },
+    Part { name: "unexplained", label: "unexplained", group: Group::Other },
+];
+
+/// The part of a name.
+pub(super) fn part(name: &str) -> Option<Part> {
+    PARTS.into_iter().find(|part| part.name == name)
+}
+
+/// What is known of the way between the two processes.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Between {
+    /// What the server says that one PUBLISH takes: the mean.
+    pub server_ns: Option<f64>,
+    /// The same message over bare sockets: from the return of the write until the return of the read.
+    pub wire_ns: Option<f64>,
+    /// A command and its reply over bare sockets.
+    pub round_trip_ns: Option<f64>,
+    /// One turn of a subscriber that spins.
+    pub spin_turn_ns: Option<f64>,
+}
+
+/// The stages of a message, and how they stand to the whole.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct Breakdown {
+    pub stages: Vec<Stage>,
+    /// From the call until the script has the message: the median.
+    pub whole_ns: f64,
+    /// What is measured or bounded, as a share of the whole.
+    pub sum_percent: f64,
+}
+
+/// The stages of messages that arrived; none of no message.
+pub(super) fn breakdown(journeys: &[Journey], between: &Between) -> Option<Breakdown> {
+    let spans: Vec<Spans> = journeys.iter().map(Spans::of).collect();
+    let (middle, whole_ns) = Spans::middle(&spans)?;
+    let mut list = List::default();
+    list.connect(&middle, between);
+    list.publisher(&middle);
+    list.wire(&middle, between);
+    list.measured("event_loop", middle.event_loop);
+    list.measured("parse", middle.parse);
+    list.measured("hand_over", middle.hand_over);
+    Some(list.against(whole_ns))
+}
+
+/// The stages of publish calls whose messages nobody who was watched has received: until the reply.
+pub(super) fn breakdown_of_calls(journeys: &[Journey], between: &Between) -> Option<Breakdown> {
+    let spans: Vec<Spans> = journeys.iter().map(Spans::of_call).collect();
+    let (middle, whole_ns) = Spans::middle(&spans)?;
+    let mut list = List::default();
+    list.connect(&middle, between);
+    list.publisher(&middle);
+    list.measured("reply", middle.wire);
+    Some(list.against(whole_ns))
+}
+
+/// What processes did before their first call, which came at the moment beside them: medians.
+pub(super) fn before(firsts: &[(&Process, u64)]) -> Vec<Stage> {
+    let median_of = |of: fn(&Process, u64) -> Option<u64>| {
+        let found = firsts.iter().filter_map(|&(process, called)| of(process, called));
+        median(found.map(|ns| ns as f64).collect())
+    };
+    let found = [
+        ("interpreter_start", median_of(|process, _| passed(process.spawned, process.started))),
+        ("import_redis", median_of(|process, _| passed(process.import_began, process.import_ended))),
+        ("script_until_call", median_of(|process, called| passed(process.import_ended, called))),
+    ];
+    found.into_iter().filter_map(|(name, ns)| Some(stage(name, ns?, StageKind::Measured))).collect()
+}
+
+/// The turn of a subscriber that spins: the median over its messages. None of one that waits.
+pub(super) fn spin_turn_ns(received: &[Received]) -> Option<f64> {
+    let turns = received.windows(2).filter(|pair| pair[1].empty > 0);
+    median(turns.map(|pair| span(pair[0].handed, pair[1].read) / pair[1].empty as f64).collect())
+}
+
+/// One message's time, in pieces that add up to it; nanoseconds.
+#[derive(Debug, Clone, Copy, Default)]
+struct Spans {
+    whole: f64,
+    lookup: f64,
+    tcp: f64,
+    handshake: f64,
+    /// Commands of the handshake.
+    commands: f64,
+    delayed: f64,
+    client: f64,
+    encode: f64,
+    send: f64,
+    wire: f64,
+    event_loop: f64,
+    parse: f64,
+    hand_over: f64,
+}
+
+impl Spans {
+    fn of(journey: &Journey) -> Self {
+        let Journey { sent, received } = journey;
+        // On another processor the reader may have it before the write has returned.
+        let left = sent.sent.min(received.read).max(sent.send);
+        let turn = received.resumed.max(received.read);
+        Self {
+            whole: span(sent.called, received.handed),
+            send: span(sent.send, left),
+            wire: span(left, received.read),
+            event_loop: span(received.read, turn),
+            parse: span(turn, received.parsed),
+            hand_over: span(received.parsed, received.handed),
+            ..Self::of_publisher(journey)
+        }
+    }
+
+    fn of_call(journey: &Journey) -> Self {
+        let sent = &journey.sent;
+        Self {
+            whole: span(sent.called, sent.returned),
+            send: span(sent.send, sent.sent),
+            wire: span(sent.sent, sent.returned),
+            ..Self::of_publisher(journey)
+        }
+    }
+
+    /// Until the write; what waited for a processor is taken from where it was.
+    fn of_publisher(journey: &Journey) -> Self {
+        let sent = &journey.sent;
+        let is_made = sent.connected > 0;
+        let of_connect = |from: u64, to: u64| if is_made { span(from, to) } else { 0.0 };
+        let (opening, handshake) = (of_connect(sent.connect, sent.tcp), of_connect(sent.tcp, sent.connected));
+        let client = span(sent.called, sent.encode) - opening - handshake;
+        let take = |from: f64, delay: u64| (delay as f64).min(from.max(0.0));
+        let delays =
+            [take(opening, sent.delayed_tcp), take(handshake, sent.delayed_handshake), take(client, sent.delayed_else)];
+        // The kernel does not tell whether it was before or after the name was resolved.
+        let running = if opening > 0.0 { (opening - delays[0]) / opening } else { 0.0 };
+        let lookup = (sent.lookup as f64).min(opening) * running;
+        Self {
+            lookup,
+            tcp: opening * running - lookup,
+            handshake: handshake - delays[1],
+            commands: sent.commands as f64,
+            delayed: delays.iter().sum(),
+            client: client - delays[2],
+            encode: span(sent.encode, sent.send),
+            ..Self::default()
+        }
+    }
+
+    /// The mean of those around the median, and the median of the whole.
+    fn middle(all: &[Self]) -> Option<(Self, f64)> {
+        let mut sorted = all.to_vec();
+        sorted.sort_by(|a, b| a.whole.total_cmp(&b.whole));
+        let aside = sorted.len() / 4;
+        let middle = &sorted[aside..sorted.len() - aside];
+        let whole_ns = median(sorted.iter().map(|spans| spans.whole).collect())?;
+        let mean = |of: fn(&Self) -> f64| middle.iter().map(of).sum::<f64>() / middle.len().max(1) as f64;
+        let spans = Self {
+            whole: mean(|s| s.whole),
+            lookup: mean(|s| s.lookup),
+            tcp: mean(|s| s.tcp),
+            handshake: mean(|s| s.handshake),
+            commands: mean(|s| s.commands),
+            delayed: mean(|s| s.delayed),
+            client: mean(|s| s.client),
+            encode: mean(|s| s.encode),
+            send: mean(|s| s.send),
+            wire: mean(|s| s.wire),
+            event_loop: mean(|s| s.event_loop),
+            parse: mean(|s| s.parse),
+            hand_over: mean(|s| s.hand_over),
+        };
+        Some((spans, whole_ns))
+    }
+}
+
+/// Stages in the order of the way.
+#[derive(Default)]
+struct List(Vec<Stage>);
+
+impl List {
+    fn measured(&mut self, name: &str, ns: f64) {
+        self.add(name, ns, StageKind::Measured);
+    }
+
+    fn bounded(&mut self, name: &str, ns: f64) {
+        self.add(name, ns, StageKind::Bounded);
+    }
+
+    /// A stage that is not there has no time.
+    fn add(&mut self, name: &str, ns: f64, kind: StageKind) {
+        if ns > 0.0 {
+            self.0.push(stage(name, ns, kind));
+        }
+    }
+
+    /// Of the handshake, round trips take what bare sockets need for as many.
+    fn connect(&mut self, spans: &Spans, between: &Between) {
+        self.measured("connect_lookup", spans.lookup);
+        self.measured("connect_tcp", spans.tcp);
+        let trips = between.round_trip_ns.map_or(0.0, |ns| ns * spans.commands).min(spans.handshake);
+        self.bounded("connect_round_trips", trips);
+        let rest = spans.handshake - trips;
+        let kind = if trips > 0.0 { StageKind::Bounded } else { StageKind::Measured };
+        self.add("connect_client", rest, kind);
+    }
+
+    fn publisher(&mut self, spans: &Spans) {
+        self.measured("waiting_for_a_cpu", spans.delayed);
+        self.measured("client", spans.client);
+        self.measured("encode", spans.encode);
+        self.measured("send", spans.send);
+    }
+
+    /// What lies between the write and the read, as far as something is known of it.
+    fn wire(&mut self, spans: &Spans, between: &Between) {
+        let server = between.server_ns.unwrap_or(0.0).min(spans.wire);
+        self.measured("server", server);
+        let floor = between.wire_ns.map_or(0.0, |ns| ns - between.server_ns.unwrap_or(0.0)).max(0.0);
+        let kernel = floor.min(spans.wire - server);
+        self.bounded("kernel_and_wake_up", kernel);
+        // A message comes on average in the middle of a turn.
+        let half_a_turn = between.spin_turn_ns.map_or(0.0, |ns| ns / 2.0);
+        self.bounded("spin_turn", half_a_turn.min(spans.wire - server - kernel));
+    }
+
+    /// What the stages are of the whole, and what remains of it.
+    fn against(mut self, whole_ns: f64) -> Breakdown {
+        let known: f64 = self.0.iter().filter_map(|stage| stage.p50_ns).sum();
+        self.add("unexplained", whole_ns - known, StageKind::Unexplained);
+        let sum_percent = if whole_ns > 0.0 { 100.0 * known / whole_ns } else { 0.0 };
+        Breakdown { stages: self.0, whole_ns, sum_percent }
+    }
+}
+
+pub(super) fn stage(name: &str, ns: f64, kind: StageKind) -> Stage {
+    Stage { name: name.to_owned(), p50_ns: Some(ns.round()), kind }
+}
+
+/// From one stamp to a later one; none if one of them was not taken.
+fn passed(from: u64, to: u64) -> Option<u64> {
+    if from > 0 { to.checked_sub(from) } else { None }
+}
+
+/// From one stamp to a later one; zero if it is not later.
+fn span(from: u64, to: u64) -> f64 {
+    to.saturating_sub(from) as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::records::Sent;
+    use super::*;
+
+    /// A message over a connection that is there: it takes 100 µs.
+    fn warm() -> Journey {
+        let sent = Sent { called: 0, encode: 20_000, send: 25_000, sent: 45_000, returned: 120_000, ..Sent::default() };
+        let received = Received { read: 75_000, parsed: 95_000, handed: 100_000, ..Received::default() };
+        Journey { sent, received }
+    }
+
+    /// The same with a connection of 4 ms made inside.
+    fn cold() -> Journey {
+        let Journey { sent, received } = warm();
+        let later = |at: u64| at + 4_000_000;
+        let sent = Sent {
+            connect: 10_000,
+            tcp: 1_510_000,
+            connected: 4_010_000,
+            lookup: 1_000_000,
+            commands: 4,
+            encode: later(sent.encode),
+            send: later(sent.send),
+            sent: later(sent.sent),
+            returned: later(sent.returned),
+            delayed_handshake: 500_000,
+            ..sent
+        };
+        let received = Received {
+            read: later(received.read),
+            parsed: later(received.parsed),
+            handed: later(received.handed),
+            ..received
+        };
+        Journey { sent, received }
+    }
+
+    fn times(breakdown: &Breakdown) -> Vec<(&str, f64)> {
+        breakdown.stages.iter().map(|stage| (stage.name.as_str(), stage.p50_ns.unwrap())).collect()
+    }
+
+    #[test]
+    fn every_stage_is_listed_and_in_the_order_of_the_way() {
+        let between = Between {
+            server_ns: Some(5_000.0),
+            wire_ns: Some(20_000.0),
+            round_trip_ns: Some(50_000.0),
+            spin_turn_ns: Some(4_000.0),
+        };
+        for journey in [warm(), cold()] {
+            let found = breakdown(&[journey], &between).unwrap();
+            let places: Vec<usize> = found
+                .stages
+                .iter()
+                .map(|stage| PARTS.iter().position(|part| part.name == stage.name).expect("a listed stage"))
+                .collect();
+            assert!(places.is_sorted(), "{:?}", found.stages);
+        }
+    }
+
+    #[test]
+    fn stages_and_what_remains_add_up_to_the_whole() {
+        let bounds = [None, Some(1_000.0), Some(25_000.0), Some(1e9)];
+        for journey in [warm(), cold()] {
+            for server_ns in bounds {
+                for wire_ns in bounds {
+                    for spin_turn_ns in bounds {
+                        let between = Between { server_ns, wire_ns, round_trip_ns: wire_ns, spin_turn_ns };
+                        let found = breakdown(&[journey; 5], &between).unwrap();
+                        let sum: f64 = times(&found).iter().map(|(_, ns)| ns).sum();
+                        assert!((sum - found.whole_ns).abs() < 1.0, "{between:?}: {sum} of {}", found.whole_ns);
+                        assert!(found.sum_percent <= 100.0 + 1e-9);
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_cold_message_is_split_into_its_connection_and_the_rest() {
+        let between = Between { round_trip_ns: Some(100_000.0), ..Between::default() };
+        let found = breakdown(&[cold()], &between).unwrap();
+        assert_eq!(
+            times(&found),
+            [
+                ("connect_lookup", 1_000_000.0),
+                ("connect_tcp", 500_000.0),
+                ("connect_round_trips", 400_000.0),
+                ("connect_client", 1_600_000.0),
+                ("waiting_for_a_cpu", 500_000.0),
+                ("client", 20_000.0),
+                ("encode", 5_000.0),
+                ("send", 20_000.0),
+                ("parse", 20_000.0),
+                ("hand_over", 5_000.0),
+                ("unexplained", 30_000.0),
+            ]
+        );
+    }
+
+    #[test]
+    fn a_reader_that_is_faster_than_the_write_leaves_no_wire() {
+        let mut journey = warm();
+        journey.received.read = 30_000;
+        let found = breakdown(&[journey], &Between::default()).unwrap();
+        assert!(found.stages.iter().all(|stage| stage.name != "unexplained"), "{:?}", found.stages);
+        assert_eq!(found.sum_percent, 100.0);
+    }
+
+    #[test]
+    fn a_call_without_a_watched_subscriber_ends_with_its_reply() {
+        let found = breakdown_of_calls(&[warm()], &Between::default()).unwrap();
+        assert_eq!(found.whole_ns, 120_000.0);
+        assert_eq!(times(&found).last(), Some(&("reply", 75_000.0)));
+        assert_eq!(breakdown(&[], &Between::default()), None);
+    }
+}

@@ -1,0 +1,265 @@
+//! The result for a terminal: the stages of a message one under the other, what each change gains, and the findings.
+
+use super::findings::{change, findings, gain};
+use super::stages::{Group, part};
+use crate::report::{duration, figure};
+use crate::result::{Comparison, Phase, ResultFile, Run, Stage, StageKind};
+
+/// The least columns that this can be read in.
+const NARROWEST: usize = 72;
+
+/// Columns of a stage's label, its time, its share, and the mark of how it is known.
+const LABEL: usize = 40;
+const TIME: usize = 10;
+const SHARE: usize = 6;
+const MARK: usize = 3;
+
+/// Figures worth a line below the stages, with their words.
+const FIGURES: [(&str, &str); 8] = [
+    ("stages_sum_percent", "stages, measured and bounded, of the whole"),
+    ("connect_commands", "commands of the handshake"),
+    ("subscribe_ns", "subscribe call until its confirmation"),
+    ("empty_polls_per_message", "empty get_message calls a message"),
+    ("subscriber_cpu_percent", "processor of the subscriber"),
+    ("message_by_payload_clock_ns", "by the clock in the payload"),
+    ("hook_cost_per_message_ns", "cost of the stamps a message"),
+    ("hook_cost_per_process_ns", "cost of the stamps a process"),
+];
+
+/// The result for a terminal of so many columns.
+pub fn text(result: &ResultFile, width: usize) -> String {
+    let width = width.max(NARROWEST);
+    let mut out = section("", &[result.command.clone(), machine(result)], width);
+    let explained: Vec<&Run> = result.runs.iter().filter(|run| !run.stages.is_empty()).collect();
+    for run in &explained {
+        out += &section("\n", &[title(run)], width);
+        out += &waterfall(run, width);
+        out += &figures(run);
+    }
+    if !explained.is_empty() {
+        out += &section("\n", &LEGEND.map(str::to_owned), width);
+    }
+    out += &gains(result, width);
+    out += &section("\nFindings\n", &findings(result), width);
+    out + &section("\nNotes\n", &notes(result), width)
+}
+
+/// What the marks mean.
+const LEGEND: [&str; 2] =
+    ["≤ is bounded: it was not stamped by itself, and cannot be more.", "? is what remains of the whole."];
+
+fn machine(result: &ResultFile) -> String {
+    let host = &result.host;
+    let software = result.runs.iter().map(|run| &run.software).find(|software| !software.is_unknown());
+    let pair = |name: &Option<String>, version: &Option<String>| {
+        let known: Vec<&str> = [name, version].into_iter().flatten().map(String::as_str).collect();
+        (!known.is_empty()).then(|| known.join(" "))
+    };
+    let mut parts = vec![format!("{}, {} processors, {}", host.cpu, host.cores, result.started_at)];
+    if let Some(software) = software {
+        parts.extend(pair(&software.server, &software.server_version));
+        parts.extend(pair(&software.client, &software.client_version));
+        parts.extend(software.runtime.clone());
+    }
+    parts.join(" · ")
+}
+
+fn title(run: &Run) -> String {
+    let phase = match run.phase {
+        Phase::Cold => "cold: the first message of a process".to_owned(),
+        Phase::Idle => {
+            let pause = run.params.0.get("idle_ns").and_then(serde_json::Value::as_u64);
+            format!("idle: the first message after {}", pause.map_or("a pause".to_owned(), |ns| duration(ns as f64)))
+        }
+        Phase::Steady => match run.params.text("rate_per_s") {
+            Some(rate) => format!("steady: {rate} messages a second"),
+            None => "steady: the further messages of a process".to_owned(),
+        },
+    };
+    let invalid = if run.valid { "" } else { "  NOT VALID, see the notes" };
+    let receive = run.params.text("receive").map_or(String::new(), |how| format!(", {how}"));
+    format!("{} {}{receive}, {phase} ({} messages){invalid}", run.target, run.client, run.counts.received)
+}
+
+/// A row a stage, each beginning where the one before has ended.
+fn waterfall(run: &Run, width: usize) -> String {
+    let is_before = |stage: &&Stage| part(&stage.name).is_some_and(|part| part.group == Group::Before);
+    let (before, within): (Vec<&Stage>, Vec<&Stage>) = run.stages.iter().partition(is_before);
+    let whole = run.figures.get("message_ns").copied().unwrap_or(0.0);
+    let columns = width - 2 - LABEL - TIME - SHARE - MARK;
+    let mut out = String::new();
+    for stage in &before {
+        out += &row(label(stage), stage.p50_ns.unwrap_or(0.0), String::new(), " ", "");
+    }
+    let mut from = 0.0;
+    for stage in within {
+        let ns = stage.p50_ns.unwrap_or(0.0);
+        let mark = match stage.kind {
+            StageKind::Measured => " ",
+            StageKind::Bounded => "≤",
+            StageKind::Unexplained => "?",
+        };
+        out += &row(label(stage), ns, percent(ns, whole), mark, &bar(from, from + ns, whole, columns));
+        from += ns;
+    }
+    let line = if before.is_empty() { "one message" } else { "one message, from its publish call" };
+    out + &row(line, whole, percent(whole, whole), "=", "")
+}
+
+fn row(label: &str, ns: f64, share: String, mark: &str, bar: &str) -> String {
+    let line = format!("  {label:<LABEL$}{:>TIME$}{share:>SHARE$} {mark} {bar}", duration(ns));
+    format!("{}\n", line.trim_end())
+}
+
+fn label(stage: &Stage) -> &str {
+    part(&stage.name).map_or(stage.name.as_str(), |part| part.label)
+}
+
+/// From one time to another on a line of so many columns; at least one mark.
+fn bar(from: f64, to: f64, whole: f64, columns: usize) -> String {
+    if whole <= 0.0 {
+        return String::new();
+    }
+    let at = |ns: f64| ((ns / whole).clamp(0.0, 1.0) * columns as f64).round() as usize;
+    let (first, last) = (at(from).min(columns.saturating_sub(1)), at(to));
+    let length = last.saturating_sub(first).max(1);
+    format!("{}{}", " ".repeat(first), "█".repeat(length))
+}
+
+fn percent(part: f64, whole: f64) -> String {
+    if whole > 0.0 { format!("{:.0} %", 100.0 * part / whole) } else { String::new() }
+}
+
+fn figures(run: &Run) -> String {
+    let known = FIGURES.into_iter().filter_map(|(name, words)| Some((words, figure(name, *run.figures.get(name)?))));
+    known.map(|(words, value)| format!("    {words}: {value}\n")).collect()
+}
+
+/// A row a change, with what there is and what it becomes.
+fn gains(result: &ResultFile, width: usize) -> String {
+    let found: Vec<(&Comparison, &str)> =
+        result.comparisons.iter().filter_map(|found| Some((found, change(found)?))).collect();
+    if found.is_empty() {
+        return String::new();
+    }
+    let mut out = format!("\nWhat each change gains\n  {:<16}{:>TIME$}{:>TIME$}\n", "", "now", "then");
+    for (comparison, name) in found {
+        let time = |ns: Option<f64>| ns.map_or("–".to_owned(), duration);
+        let words = gain(comparison).unwrap_or_else(|| "not measured".to_owned());
+        out += &format!(
+            "  {:<16}{:>TIME$}{:>TIME$}   {words}\n",
+            name.replace('_', " "),
+            time(comparison.a),
+            time(comparison.b)
+        );
+        out += &section("", &about(result, name), width);
+    }
+    out
+}
+
+/// What was compared with what.
+fn about(result: &ResultFile, name: &str) -> Vec<String> {
+    let run = result.runs.iter().find(|run| run.params.text("gain").as_deref() == Some(name));
+    let told = run.and_then(|run| Some(format!("{} → {}", run.params.text("base")?, run.params.text("change")?)));
+    told.into_iter().collect()
+}
+
+/// Every note once.
+fn notes(result: &ResultFile) -> Vec<String> {
+    let mut told: Vec<String> = Vec::new();
+    for note in result.runs.iter().flat_map(|run| &run.notes) {
+        if !told.contains(note) {
+            told.push(note.clone());
+        }
+    }
+    told
+}
+
+/// Sentences below a heading, broken into lines; nothing without sentences.
+fn section(heading: &str, sentences: &[String], width: usize) -> String {
+    if sentences.is_empty() {
+        return String::new();
+    }
+    let lines: String = sentences.iter().map(|sentence| wrapped(sentence, width)).collect();
+    format!("{heading}{lines}")
+}
+
+/// A sentence in lines of at most so many columns, all but the first one indented further.
+fn wrapped(sentence: &str, width: usize) -> String {
+    let mut out = String::new();
+    let mut line = "  ".to_owned();
+    for word in sentence.split_whitespace() {
+        if line.chars().count() + 1 + word.chars().count() > width && !line.trim().is_empty() {
+            out += line.trim_end();
+            out += "\n";
+            line = "    ".to_owned();
+        }
+        line += word;
+        line += " ";
+    }
+    out + line.trim_end() + "\n"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::stages::stage;
+    use super::*;
+
+    fn result() -> ResultFile {
+        let mut run = Run {
+            target: "redis://127.0.0.1:6379".to_owned(),
+            client: "redis-py".to_owned(),
+            phase: Phase::Cold,
+            valid: true,
+            notes: vec!["a note that is long enough to be broken into lines on a narrow terminal".to_owned(); 2],
+            stages: vec![
+                stage("import_redis", 120e6, StageKind::Measured),
+                stage("connect_tcp", 3e6, StageKind::Measured),
+                stage("kernel_and_wake_up", 0.5e6, StageKind::Bounded),
+                stage("unexplained", 0.5e6, StageKind::Unexplained),
+            ],
+            ..Run::default()
+        };
+        run.figures.insert("message_ns".to_owned(), 4e6);
+        run.figures.insert("stages_sum_percent".to_owned(), 87.5);
+        let mut result = ResultFile::new("explain", "tickpath explain", "2026-01-01T00:00:00Z");
+        result.runs.push(run);
+        result.comparisons.push(Comparison::new("gain_hiredis", "one_way.p50_ns", 120e3, 100e3, Some((1.1, 1.3))));
+        result
+    }
+
+    #[test]
+    fn stages_lie_one_after_the_other_and_end_with_the_whole() {
+        let told = text(&result(), 100);
+        let bars: Vec<(usize, usize)> = told
+            .lines()
+            .filter(|line| line.contains('█'))
+            .map(|line| {
+                let first = line.chars().position(|c| c == '█').unwrap();
+                (first, line.chars().filter(|c| *c == '█').count())
+            })
+            .collect();
+        assert_eq!(bars.len(), 3, "{told}");
+        assert!(bars.windows(2).all(|pair| pair[1].0 == pair[0].0 + pair[0].1), "{bars:?}\n{told}");
+        let there = ["import redis", "75 %", "4 ms", "≤", "?", "1.2 times faster (1.1 to 1.3)", "Of 4 ms, 3 ms is"];
+        for words in there {
+            assert!(told.contains(words), "'{words}' is missing in:\n{told}");
+        }
+    }
+
+    #[test]
+    fn no_line_is_wider_than_the_terminal_and_no_note_comes_twice() {
+        for width in [0, NARROWEST, 90, 160] {
+            let told = text(&result(), width);
+            let widest = told.lines().map(|line| line.chars().count()).max().unwrap();
+            assert!(widest <= width.max(NARROWEST), "{widest} columns of {width}:\n{told}");
+            assert_eq!(told.matches("a note that is").count(), 1);
+        }
+    }
+
+    #[test]
+    fn a_result_without_stages_has_no_legend() {
+        let told = text(&ResultFile::new("explain", "tickpath explain", ""), 80);
+        assert!(!told.contains("bounded") && !told.contains("Findings"), "{told}");
+    }
+}
