@@ -86,14 +86,17 @@ impl KafkaPuller {
         Ok(Self { cluster, consumer, delivery: config.delivery, silence_ms, wait, error: None })
     }
 
-    /// Fetches until so many records are here, or no more are there. Rebalances happen in here, and only while nothing
-    /// of this call is handed over.
+    /// Fetches until so many records are here, or no more are there, and looks once in any case. Rebalances happen in
+    /// here, and only while nothing of this call is handed over: who does not look never learns that it was given up.
     fn fetch(&mut self, limit: usize) {
-        while self.error.is_none() && self.consumer.context().fetched() < limit {
+        while self.error.is_none() {
             match self.consumer.poll(Duration::ZERO) {
                 None => return,
                 Some(Ok(message)) => self.consumer.context().keep(&message),
                 Some(Err(e)) => self.error = self.lasting(&e),
+            }
+            if self.consumer.context().fetched() >= limit {
+                return;
             }
         }
     }
@@ -166,6 +169,9 @@ impl Puller for KafkaPuller {
                 handed_over += 1;
                 handler(Pulled { message, redelivered: record.redelivered });
             }
+        }
+        if self.delivery == Delivery::AtMostOnce {
+            self.free(FREE_AFTER);
         }
         Ok(handed_over)
     }

@@ -11,6 +11,9 @@ use crate::background::Feed;
 use crate::connected::Connected;
 use crate::error::ServerError;
 
+/// The most messages that lie here unread. Who is further behind is cut off, as the server does it, and told of a gap.
+const MOST_UNREAD: usize = 1 << 18;
+
 /// A subject, alone or with a group that shares its messages.
 pub(crate) struct CoreFeed {
     subject: Subject,
@@ -44,6 +47,9 @@ impl Feed for CoreFeed {
     async fn run(&mut self, _connected: &Connected) -> Result<Infallible, ServerError> {
         let subscription = self.subscription.as_mut().ok_or(ServerError::Closed)?;
         while let Some(message) = subscription.next().await {
+            if self.group.is_none() && self.mailbox.len() >= MOST_UNREAD {
+                return Err(ServerError::Closed);
+            }
             if wire::decode(&message.payload).is_some() {
                 self.mailbox.put(Ok(Arrival::Message { sequence: None, message }));
             }

@@ -109,7 +109,8 @@ fn read_rest(address: ServerAddr) -> Result<bool, ConnectError> {
     match url.query() {
         None => Ok(false),
         Some("jetstream") => Ok(true),
-        Some(query) => Err(wrong(&format!("'?{query}' is unknown; a NATS URL has ?jetstream or no query"))),
+        // What stands there is not repeated: it may be a password that has a '?'.
+        Some(_) => Err(wrong("behind '?' a NATS URL has only 'jetstream' (in a password, write %3F)")),
     }
 }
 

@@ -109,6 +109,9 @@ impl Server {
             ConnectionAddr::Unix(path) => Address::Unix(path.clone()),
             _ => return Err(refused("only plain TCP and Unix sockets are spoken to Redis here")),
         };
+        if info.redis_settings().username().is_some() && info.redis_settings().password().is_none() {
+            return Err(refused("there is a user name without a password (one without any is written USER:@)"));
+        }
         Ok(Self { info, address, way })
     }
 

@@ -5,7 +5,13 @@ use std::net::{TcpStream, ToSocketAddrs};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
+use socket2::{SockRef, TcpKeepalive};
+
 use crate::server::{Address, ServerError, TIMEOUT};
+
+/// A server that is gone without a word is noticed within a minute, also by who only listens.
+const KEEPALIVE: TcpKeepalive =
+    TcpKeepalive::new().with_time(Duration::from_secs(10)).with_interval(Duration::from_secs(5));
 
 /// An open socket.
 #[derive(Debug)]
@@ -80,6 +86,7 @@ fn connect_tcp(host: &str, port: u16) -> Result<TcpStream, ServerError> {
         match TcpStream::connect_timeout(&address, TIMEOUT) {
             Ok(stream) => {
                 stream.set_nodelay(true)?;
+                SockRef::from(&stream).set_tcp_keepalive(&KEEPALIVE)?;
                 return Ok(stream);
             }
             Err(e) => last = e.into(),

@@ -105,6 +105,13 @@ impl Queue for StreamAtLeastOnce {
         }
         self.renew(link)?;
         let before = self.held.len();
+        // Also where there is always something fresh: what the fallen had must not wait for an empty stream.
+        if self.looked.is_past(self.silence_ns) {
+            self.take_again(link, limit, handler)?;
+            if self.held.len() > before {
+                return Ok(());
+            }
+        }
         self.take_fresh(link, limit, handler)?;
         let is_empty = self.held.len() == before;
         let is_due = self.next != Id::START || self.looked.is_past(LOOK_NS.min(self.silence_ns / 2));

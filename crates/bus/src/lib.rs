@@ -28,8 +28,16 @@ pub fn connect(url: &str) -> Result<Box<dyn Connection>, ConnectError> {
         Some("amqp") => Box::new(AmqpBus::connect(url)?),
         Some("kafka") => Box::new(KafkaBus::connect(url)?),
         _ => {
+            // What stands before the host may be a password.
+            let shown = match url.rsplit_once('@') {
+                Some((login, place)) => match login.split_once("://") {
+                    Some((scheme, _)) => format!("{scheme}://{place}"),
+                    None => place.to_owned(),
+                },
+                None => url.to_owned(),
+            };
             return Err(ConnectError::Url(format!(
-                "'{url}' names no transport; use shm://, shm://PREFIX, file:///FOLDER, redis://HOST:PORT[?streams], \
+                "'{shown}' names no transport; use shm://, shm://PREFIX, file:///FOLDER, redis://HOST:PORT[?streams], \
                  nats://HOST:PORT[?jetstream], amqp://HOST:PORT or kafka://HOST:PORT"
             )));
         }

@@ -49,8 +49,6 @@ pub enum Command {
     Child {
         /// The process to end with
         parent: u32,
-        /// Its role, as JSON
-        role: String,
     },
 }
 

@@ -7,6 +7,7 @@ use clap::Args;
 use tickpath_lab::doctor::{Finding, Host, State, broker, host, script};
 
 use crate::Outcome;
+use crate::args::Usage;
 use crate::report::say;
 
 #[derive(Debug, Args)]
@@ -24,6 +25,11 @@ pub struct Doctor {
 }
 
 pub fn run(args: &Doctor) -> anyhow::Result<Outcome> {
+    let schemes = ["redis://", "nats://", "amqp://", "kafka://"];
+    if !args.brokers.iter().all(|url| schemes.iter().any(|scheme| url.starts_with(scheme))) {
+        let what = "a broker's URL begins with redis://, nats://, amqp:// or kafka://";
+        return Err(Usage(what.to_owned()).into());
+    }
     let here = Host::here();
     if args.script {
         say(&script(&here));

@@ -64,7 +64,6 @@ pub fn run(args: &ExplainArgs) -> anyhow::Result<Outcome> {
     settings.check().map_err(usage)?;
     let bar = Bar::new(args.output.quiet);
     let mut result = new_result("explain");
-    result.command = without_password(&result.command);
     let done = {
         let lab = lab(&bar)?;
         explain::run(&lab, &settings, &mut result).map_err(usage)
@@ -118,18 +117,6 @@ fn show(result: &ResultFile, output: &Output) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A command line whose URLs name no user and no password.
-fn without_password(command: &str) -> String {
-    let words = command.split(' ').map(|word| match word.split_once("://") {
-        Some((scheme, rest)) => {
-            let place = rest.rsplit_once('@').map_or(rest, |(_, place)| place);
-            format!("{scheme}://{place}")
-        }
-        None => word.to_owned(),
-    });
-    words.collect::<Vec<_>>().join(" ")
-}
-
 fn gains(text: &str) -> Result<Gains, String> {
     match text {
         "all" => Ok(Gains(GAINS.map(|(gain, _)| gain).to_vec())),
@@ -145,16 +132,6 @@ fn gains(text: &str) -> Result<Gains, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_command_line_is_told_without_passwords() {
-        for (command, told) in [
-            ("tickpath explain redis://ann:se@cret@host:1/2 --quiet", "tickpath explain redis://host:1/2 --quiet"),
-            ("tickpath explain redis://host:1 -- python3 p.py", "tickpath explain redis://host:1 -- python3 p.py"),
-        ] {
-            assert_eq!(without_password(command), told);
-        }
-    }
 
     #[test]
     fn changes_are_all_none_or_a_list() {

@@ -55,8 +55,8 @@ fn run(command: Command) -> anyhow::Result<Outcome> {
         Command::Log(args) => log::run(&args.command),
         Command::Doctor(args) => doctor::run(&args),
         // Its error is told to the parent, who prints it.
-        Command::Child { parent, role } if tickpath_clock::end_with_parent(parent) => {
-            Ok(tickpath_lab::role::run(&role).map_or(Outcome::Invalid, |()| Outcome::Good))
+        Command::Child { parent } if tickpath_clock::end_with_parent(parent) => {
+            Ok(tickpath_lab::role::run().map_or(Outcome::Invalid, |()| Outcome::Good))
         }
         Command::Child { .. } => Ok(Outcome::Invalid),
     }

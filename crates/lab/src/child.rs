@@ -1,6 +1,6 @@
 //! The processes of a run: spawned, told to go, asked for their result, ended with the run.
 //!
-//! A child is this same program with the hidden command `child` and its role as JSON. It says one line of JSON when it
+//! A child is this same program with the hidden command `child`, and its role as JSON in the environment. It says one line of JSON when it
 //! is ready and one for each result; it is told `go`, `stop` or more by lines on its standard input, and stops when
 //! that closes, so that nothing outlives a killed bench.
 
@@ -21,6 +21,9 @@ use crate::role::Role;
 
 /// How long a child may take to get ready, or to end after it was told to.
 const ANSWER_SECONDS: u64 = 60;
+
+/// Where a child finds its role. Not an argument: those everybody can read, and a URL may hold a password.
+pub(crate) const ROLE: &str = "TICKPATH_ROLE";
 
 /// Where a bench says how far it is.
 pub trait Progress {
@@ -49,7 +52,9 @@ impl<'a> Lab<'a> {
         let prefix = format!("tickpath-{}-", std::process::id());
         let folder = tempfile::Builder::new().prefix(&prefix).tempdir();
         let folder = folder.map_err(|e| LabError::file(&std::env::temp_dir(), e))?;
-        let name = format!("lab-{}", std::process::id());
+        // Two hosts, or two containers, may have the same process id and bench one server.
+        let own = folder.path().file_name().and_then(|name| name.to_str()?.rsplit('-').next()).unwrap_or_default();
+        let name = format!("lab-{}.{own}", std::process::id());
         Ok(Self { program, clock: HostClock::get()?, folder, name, progress })
     }
 
@@ -119,7 +124,7 @@ impl Child {
     fn spawn(program: &Path, role: &Role) -> Result<Self, LabError> {
         let json = serde_json::to_string(role).expect("roles are plain data");
         let mut command = Command::new(program);
-        command.arg("child").arg(std::process::id().to_string()).arg(json).stderr(Stdio::inherit());
+        command.arg("child").arg(std::process::id().to_string()).env(ROLE, json).stderr(Stdio::inherit());
         Self::of(command, role.name())
     }
 

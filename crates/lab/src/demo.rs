@@ -49,8 +49,7 @@ pub struct Found {
 }
 
 /// Runs the demo into a result file.
-pub fn run(lab: &Lab<'_>, settings: &Settings, result: &mut ResultFile) -> Result<Found, LabError> {
-    let mut found = Found::default();
+pub fn run(lab: &Lab<'_>, settings: &Settings, result: &mut ResultFile, found: &mut Found) -> Result<(), LabError> {
     // First, so that a wrong address costs nothing.
     let connect = settings.venue.as_ref().map(|venue| connect_ns(lab, venue)).transpose()?;
     let (host, floor) = host::run(lab, &host::Settings { seconds: 1.0, cpus: settings.cpus })?;
@@ -58,11 +57,11 @@ pub fn run(lab: &Lab<'_>, settings: &Settings, result: &mut ResultFile) -> Resul
     result.runs.push(floor);
     let ours = path_settings(settings, "shm://", Wait::Busy, PATH_RATE, PATH_TICKS);
     result.runs.push(path::run(lab, &ours)?);
-    compare_with_redis(lab, settings, result, &mut found)?;
+    compare_with_redis(lab, settings, result, found)?;
     if let Some(connect) = connect {
         share_the_way(connect, result);
     }
-    Ok(found)
+    Ok(())
 }
 
 fn path_settings(settings: &Settings, target: &str, wait: Wait, rate: f64, count: u64) -> PathSettings {
@@ -174,7 +173,7 @@ fn interleave(
         if let (Some(python), Some(server)) = (python, start(lab, None)?) {
             let run = python_path::run(lab, python, &server, COMPARED_RATE as u64, COMPARED_TICKS, repeat)?;
             let log = pairs[0].last().map_or(f64::NAN, |(_, log)| *log);
-            python_pairs.push((tick_to_order_p50(&run).unwrap_or(f64::NAN), log));
+            python_pairs.push((tick_to_order_p50(&run).filter(|_| run.valid).unwrap_or(f64::NAN), log));
             result.runs.push(run);
         }
     }

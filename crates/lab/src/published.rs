@@ -42,8 +42,7 @@ pub fn rows(result: &ResultFile) -> Vec<Row> {
     ];
     let mut rows = Vec::new();
     for (experiment, find) in experiments {
-        let runs: Vec<&Run> =
-            result.runs.iter().filter(|run| run.params.text("preset").as_deref() == Some(experiment)).collect();
+        let runs: Vec<&Run> = result.runs.iter().filter(|run| is(run, "preset", experiment) && run.valid).collect();
         let machine = machine(experiment);
         rows.extend(find(&runs).into_iter().map(|found| Row {
             experiment,
@@ -341,7 +340,7 @@ mod tests {
         let found = rows(&result);
         let [row] = &found[..] else { panic!("one row: {found:?}") };
         assert_eq!((row.experiment, row.ratio), ("set-get-20k", Some(2.0)));
-        assert_eq!((row.published.as_str(), row.ours.as_str()), ("8 655/s", "17 310/s"));
+        assert_eq!((row.published.as_str(), row.ours.as_str()), ("8\u{202f}655/s", "17\u{202f}310/s"));
         result.runs[0].params.set("preset", "another");
         assert!(rows(&result).is_empty());
     }

@@ -168,7 +168,9 @@ impl Python {
         if self.ours {
             command.arg("-I");
         }
-        command.args(["-c", source]).arg(json);
+        // Not an argument: those everybody can read, and a URL may hold a password.
+        let source = format!("import os, sys\nsys.argv.append(os.environ.pop('TICKPATH_SETTINGS'))\n{source}");
+        command.args(["-c", &source]).env("TICKPATH_SETTINGS", json);
         // A file redis.py in the working folder is not the package.
         command.env("PYTHONSAFEPATH", "1").stderr(Stdio::inherit());
         Child::of(command, role)

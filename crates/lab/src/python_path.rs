@@ -88,5 +88,17 @@ pub fn run(
         "tick_to_order".to_owned(),
         hop(ticks.iter().map(|&[_, from, _, released]| (from, released)).collect()),
     );
+    crate::pubsub::drop_attribution(&mut run);
+    let allowed_ns = (1_000_000_000 / rate).max(10_000);
+    let sends = load::<2>(&out("feed"))?;
+    let late = sends.iter().filter(|[intended, called]| called.saturating_sub(*intended) > allowed_ns).count();
+    if 100 * late > sends.len() {
+        run.valid = false;
+        run.notes.push(format!("{late} of {} ticks left late by more than the interval", sends.len()));
+    }
+    if run.counts.lost > 0 || arrived.len() < ticks.len() {
+        run.valid = false;
+        run.notes.push(format!("{} ticks and {} orders were lost", run.counts.lost, ticks.len() - arrived.len()));
+    }
     Ok(run)
 }

@@ -55,6 +55,7 @@ use crate::child::Child;
 use crate::pubsub::is_log;
 use crate::result::{Run, Software};
 use crate::role::{Role, Thread};
+use crate::targets::without_login;
 use crate::{Lab, LabError};
 
 /// The kind of a benchmark's messages.
@@ -75,8 +76,12 @@ const LOOK_NS: u64 = 50_000_000;
 pub fn run(lab: &Lab<'_>, settings: &Settings, runs: &mut Vec<Run>) -> Result<(), LabError> {
     let connection = connect(&settings.target)?;
     let settings = &settings.resolved(&*connection)?;
-    let what =
-        format!("queue {}, {} pushed and {} pulled at a time", settings.target, settings.pipeline, settings.pull);
+    let what = format!(
+        "queue {}, {} pushed and {} pulled at a time",
+        without_login(&settings.target),
+        settings.pipeline,
+        settings.pull
+    );
     lab.progress.step(&what, settings.guess_seconds());
     let queues = Queues::fresh(lab, connection, settings)?;
     let ends = match settings.client {
@@ -273,7 +278,8 @@ fn name(lab: &Lab<'_>, target: &str) -> String {
 fn refuse_waiting(connection: &dyn Connection, target: &str, queue: &str) -> Result<(), LabError> {
     match connection.waiting(queue)? {
         Some(waiting @ 1..) => Err(LabError::Failed(format!(
-            "the queue {queue} of {target} holds {waiting} messages already; pull or remove them, or use another queue"
+            "the queue {queue} of {} holds {waiting} messages already; pull or remove them, or use another queue",
+            without_login(target)
         ))),
         _ => Ok(()),
     }

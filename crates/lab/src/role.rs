@@ -256,10 +256,11 @@ impl Role {
     }
 }
 
-/// Runs a role, given as JSON, as this whole process.
-pub fn run(json: &str) -> Result<(), LabError> {
+/// Runs the role that the environment holds as JSON, as this whole process.
+pub fn run() -> Result<(), LabError> {
     let parent = Parent::listen();
-    let role = serde_json::from_str(json).map_err(|e| LabError::Setting(format!("no role: {e}")));
+    let json = std::env::var(crate::child::ROLE).unwrap_or_default();
+    let role = serde_json::from_str(&json).map_err(|e| LabError::Setting(format!("no role: {e}")));
     let done = role.and_then(|role| live(&role, &parent));
     if let Err(error) = &done {
         parent.error(&error.to_string());

@@ -29,6 +29,18 @@ pub fn short_name(url: &str) -> String {
     }
 }
 
+/// A text whose URLs name no user and no password.
+pub fn without_login(text: &str) -> String {
+    let words = text.split(' ').map(|word| match word.split_once("://") {
+        Some((scheme, rest)) => {
+            let place = rest.rsplit_once('@').map_or(rest, |(_, place)| place);
+            format!("{scheme}://{place}")
+        }
+        None => word.to_owned(),
+    });
+    words.collect::<Vec<_>>().join(" ")
+}
+
 /// What is missing for all brokers to take part; none if nothing is.
 pub fn missing() -> Option<String> {
     let gone: Vec<&str> = VARIABLES.iter().map(|(name, _)| *name).filter(|name| std::env::var(name).is_err()).collect();
@@ -44,6 +56,17 @@ pub fn missing() -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_login_is_not_told() {
+        for (text, told) in [
+            ("bench queue --target redis://ann:s@cret@h:1?streams -q", "bench queue --target redis://h:1?streams -q"),
+            ("--target=amqp://:secret@h:1/v", "--target=amqp://h:1/v"),
+            ("bench host --json a@b", "bench host --json a@b"),
+        ] {
+            assert_eq!(without_login(text), told);
+        }
+    }
 
     #[test]
     fn targets_have_short_names() {

@@ -176,6 +176,14 @@ impl Appender {
                 return Err(Blocked::ByGroup);
             }
         }
+        // Who plainly stands there is told of before the generation changes: a writer that is killed while it is odd
+        // leaves the segment to nobody, unread.
+        if self.slowest <= still_needed_below || self.control.joined() != self.joined {
+            let slowest = self.control.registered().min_by_key(|reader| reader.cursor);
+            if let Some(reader) = slowest.filter(|reader| reader.cursor <= still_needed_below) {
+                return Err(Blocked::By(reader.slot));
+            }
+        }
         // A reader that comes now publishes its cursor and then looks at the generation; we change the generation and
         // then look at the cursors. With a full fence on both sides one of us sees the other.
         let generation = region.word(GENERATION);
@@ -187,9 +195,8 @@ impl Appender {
             return Ok(());
         }
         self.joined = joined;
-        // Whoever is not counted yet looks at the generation after it is, and sees it odd.
-        let readers = self.control.readers() as usize;
-        let slowest = self.control.registered().take(readers).min_by_key(|reader| reader.cursor);
+        // All slots: who is just coming, or was killed as it came or went, is not counted right.
+        let slowest = self.control.registered().min_by_key(|reader| reader.cursor);
         self.slowest = slowest.map_or(u64::MAX, |reader| reader.cursor);
         match slowest {
             // A cursor at the first frame behind the segment may still stand at its end mark.

@@ -90,8 +90,11 @@ impl Control {
 
     /// Gives a cursor back. Same rule.
     pub fn release(&self, slot: usize) {
-        if self.word(slot, 0).swap(FREE, Ordering::SeqCst) == ACTIVE {
-            self.region.word(READERS).fetch_sub(1, Ordering::SeqCst);
+        if self.word(slot, 0).load(Ordering::SeqCst) == ACTIVE {
+            // Counted out before it is free: who is killed in between is counted too seldom, never too often.
+            let counted = self.region.word(READERS);
+            let _ = counted.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |readers| readers.checked_sub(1));
+            self.word(slot, 0).store(FREE, Ordering::SeqCst);
         }
     }
 

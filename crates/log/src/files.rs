@@ -175,6 +175,10 @@ fn create_control(place: &Place, mode: u32) -> io::Result<Control> {
     allocate(&file, 0, CONTROL_BYTES as u64)?;
     let control = map_control(&file)?;
     control.magic().store(CONTROL_MAGIC, Ordering::SeqCst);
+    // Data that survives a loss of power is of no use behind a control file that did not.
+    if !place.is_shared_memory() {
+        file.sync_all()?;
+    }
     fs::rename(&draft, place.control())?;
     Ok(control)
 }

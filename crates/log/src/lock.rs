@@ -65,9 +65,15 @@ fn try_lock_once(path: &Path, byte: u32, mode: u32) -> io::Result<TryLock> {
             return Ok(TryLock::Taken(std::process::id()));
         }
         let mut request = whole_byte(byte, libc::F_WRLCK);
-        if control(&entry.file, libc::F_SETLK, &mut request).is_ok() {
-            entry.bytes.push(byte);
-            return Ok(TryLock::Ours(RecordLock { id, byte }));
+        match control(&entry.file, libc::F_SETLK, &mut request) {
+            Ok(()) => {
+                entry.bytes.push(byte);
+                return Ok(TryLock::Ours(RecordLock { id, byte }));
+            }
+            Err(e) if matches!(e.raw_os_error(), Some(libc::EAGAIN | libc::EACCES)) => {}
+            // Open for reading only: its owner lets us no further.
+            Err(e) if e.raw_os_error() == Some(libc::EBADF) => return Err(io::Error::from_raw_os_error(libc::EACCES)),
+            Err(e) => return Err(e),
         }
         let mut holder = whole_byte(byte, libc::F_WRLCK);
         control(&entry.file, libc::F_GETLK, &mut holder)?;

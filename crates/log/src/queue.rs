@@ -91,6 +91,9 @@ fn create_claims(config: &Config, shape: &Shape, control: Control) -> Result<Cla
     allocate(&file, 0, bytes as u64).map_err(fail)?;
     let claims = map(&file, control, capacity).map_err(fail)?;
     claims.mark();
+    if !place.is_shared_memory() {
+        file.sync_all().map_err(fail)?;
+    }
     fs::rename(&draft, place.queue()).map_err(fail)?;
     Ok(claims)
 }

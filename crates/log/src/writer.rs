@@ -85,11 +85,15 @@ impl Writer {
 
     /// Registered readers now.
     pub fn readers(&self) -> usize {
-        self.appender.control.readers() as usize
+        self.appender.control.registered().count()
     }
 
     /// Returns when all that was published would survive a loss of power.
     pub fn sync(&self) -> std::io::Result<()> {
+        if self.shape.policy != Policy::Keep && !self.place.is_shared_memory() {
+            // Any descriptor of the file does: mapped pages belong to it, too.
+            return std::fs::File::open(self.place.data())?.sync_all();
+        }
         self.appender.segments.sync()
     }
 
@@ -122,7 +126,8 @@ impl Writer {
         if kind < FIRST_KIND {
             return Err(PublishError::Kind(kind));
         }
-        if self.needs_reader && self.appender.control.readers() == 0 {
+        let control = &self.appender.control;
+        if self.needs_reader && control.readers() == 0 && control.registered().next().is_none() {
             return Err(PublishError::NoReader);
         }
         let sequence = self.appender.sequence();
@@ -195,6 +200,9 @@ fn take_lock(config: &Config) -> Result<RecordLock, OpenError> {
 fn create(config: &Config, shape: &Shape) -> Result<(Shape, Appender), OpenError> {
     let fail = |e| OpenError::from_io(&config.place, shape.segment_bytes as u64, e);
     let (file, control) = files::create(config, shape)?;
+    // Made here, with the log's mode: made by the first reader it would be that reader's alone.
+    let locks = lock::try_lock(&config.place.reader_locks(), 0, config.mode);
+    drop(locks.map_err(|e| OpenError::from_io(&config.place, 0, e))?);
     let mut segments = shape.segments(file, Access::Write).map_err(fail)?;
     reserve(config, shape, &mut segments, 0).map_err(fail)?;
     let gated = shape.policy == Policy::Fail;
@@ -233,11 +241,16 @@ fn resume(
     let next = appender.index() + 1;
     reserve(config, &found, &mut appender.segments, next).map_err(io)?;
     bury_dead(place, &appender);
+    if appender.control.group().is_none() && place.queue().exists() {
+        // A queue that has lost its control file: nothing of it counts as done until its owner words say so.
+        appender.control.set_group(appender.oldest());
+    }
     if !appender.is_stamped_by(calibration) {
         // Another boot: its stamps belong into a segment that says so.
         appender.roll().map_err(|blocked| match blocked {
             Blocked::ByGroup => OpenError::OtherBoot(place.clone()),
-            _ => OpenError::Differs {
+            Blocked::Io(e) => io(e),
+            Blocked::By(_) => OpenError::Differs {
                 place: place.clone(),
                 found: "readers of another boot".to_owned(),
                 wanted: "a new segment".to_owned(),

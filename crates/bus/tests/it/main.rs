@@ -47,9 +47,10 @@ fn a_url_that_names_none_is_refused_with_what_to_write_instead() {
         ("redis://host/database", "use redis://[USER:PASSWORD@]HOST:PORT[/DATABASE]"),
         ("redis://127.0.0.1:1?lists", "?streams"),
         ("nats://127.0.0.1:1?streams", "?jetstream"),
-        ("nats://", "nats://"),
-        ("amqp://", "amqp://"),
-        ("kafka://", "kafka://"),
+        ("rediss://:secret@host:1", "'rediss://host:1' names no transport"),
+        ("nats://", "use nats://[USER:PASSWORD@]HOST:PORT[?jetstream]"),
+        ("amqp://", "use amqp://[USER:PASSWORD@]HOST[:PORT][/VHOST]"),
+        ("kafka://", "use kafka://HOST:PORT[,HOST:PORT]"),
         (
             "redis://127.0.0.1:1",
             "redis://127.0.0.1:1: refused the connection; start redis-server, or check host and port",

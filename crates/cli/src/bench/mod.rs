@@ -12,7 +12,7 @@ use tickpath_clock::Wait;
 use tickpath_lab::report::{bytes, duration};
 use tickpath_lab::result::{Comparison, Phase, ResultFile, Run};
 use tickpath_lab::role::Ticks;
-use tickpath_lab::targets::short_name;
+use tickpath_lab::targets::{short_name, without_login};
 use tickpath_lab::{Lab, LabError, host, orders, path};
 use tickpath_oms::Layout;
 
@@ -42,6 +42,7 @@ fn measure(
     let bar = Bar::new(output.quiet);
     let lab = lab(&bar)?;
     let mut result = new_result(workload);
+    outlive_ctrl_c().context("cannot listen for Ctrl-C")?;
     let done = bench(&lab, &mut result);
     drop(lab);
     drop(bar);
@@ -49,9 +50,36 @@ fn measure(
         done?;
         return Ok(Outcome::Good);
     }
+    if let Err(error) = &done {
+        mark(&mut result, &format!("{error:#}"));
+    }
+    // A result is shown to others.
+    for run in &mut result.runs {
+        run.target = without_login(&run.target);
+        run.notes.iter_mut().for_each(|note| *note = without_login(note));
+    }
     finish(&result, output)?;
     done?;
     Ok(verdict(&result))
+}
+
+/// Says in the result that the bench broke off, and why, unless a run says so already.
+fn mark(result: &mut ResultFile, why: &str) {
+    let is_told = result.runs.iter().flat_map(|run| &run.notes).any(|note| note.contains(why));
+    if let Some(last) = result.runs.last().filter(|_| !is_told) {
+        let (target, client, repeat) = (last.target.clone(), last.client.clone(), last.repeat);
+        let notes = vec![format!("the bench broke off after the run before: {why}")];
+        result.runs.push(Run { target, client, repeat, notes, ..Run::default() });
+    }
+}
+
+/// The first Ctrl-C ends the run's processes, whom the terminal tells too; this one then removes what it made on servers
+/// and saves what there is. The second one ends it at once.
+fn outlive_ctrl_c() -> std::io::Result<()> {
+    use signal_hook::{consts::signal::SIGINT, flag};
+    let stop = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
+    flag::register_conditional_shutdown(SIGINT, 130, stop.clone())?;
+    flag::register(SIGINT, stop).map(|_| ())
 }
 
 /// A lab that spawns this very program.
@@ -67,7 +95,7 @@ pub fn new_result(workload: &str) -> ResultFile {
     if let Some(rest) = command.split_once(' ').map(|(_, rest)| rest.to_owned()) {
         command = format!("tickpath {rest}");
     }
-    ResultFile::new(workload, &command, &tickpath_lab::result::rfc3339(tickpath_clock::utc_ns()))
+    ResultFile::new(workload, &without_login(&command), &tickpath_lab::result::rfc3339(tickpath_clock::utc_ns()))
 }
 
 /// Prints the result, and writes the files that were asked for.

@@ -174,6 +174,10 @@ fn sweep(lab: &Lab<'_>, plan: &Plan<'_>, base: &Settings, result: &mut ResultFil
                 continue;
             }
             for &depth in &plan.args.depth {
+                // It writes a pipeline before it reads: deeper ones would block.
+                if client == Client::RedisPy && depth > BATCH {
+                    continue;
+                }
                 let settings = Settings { client, command, depth, ..base.clone() };
                 pipeline::run(lab, &settings, &mut result.runs).map_err(usage)?;
             }
@@ -248,6 +252,11 @@ fn clients(lab: &Lab<'_>, args: &PipelineArgs) -> anyhow::Result<(Vec<Client>, O
     if let Some(client) = args.client.iter().find(|client| !can(client)) {
         let what = "none of the commands in this way; leave --rate and --connections out, or add --command PING";
         return Err(Usage(format!("--client {}: it sends {what}", client.name())).into());
+    }
+    let too_deep = args.depth.iter().any(|depth| *depth > BATCH);
+    if too_deep && args.client.contains(&Client::RedisPy) {
+        let what = format!("--client redis-py: it writes a pipeline before it reads; use a --depth of at most {BATCH}");
+        return Err(Usage(what).into());
     }
     let named = !args.client.is_empty();
     let mut clients = if named { args.client.clone() } else { Client::ALL.into_iter().filter(can).collect() };

@@ -6,8 +6,8 @@ use tickpath_bus::Policy;
 use tickpath_clock::{Priority, Wait};
 use tickpath_lab::pubsub::{Settings, cold, is_log, plan, round_trip, run as steady};
 use tickpath_lab::redis::{Server, ServerSettings, Stalling};
-use tickpath_lab::result::{Phase, ResultFile};
-use tickpath_lab::{Lab, host, targets};
+use tickpath_lab::result::{Phase, ResultFile, Run};
+use tickpath_lab::{Lab, LabError, explain, host, targets};
 
 use super::{compare_targets, usage};
 use crate::args::{Cpus, Output, Rate, Usage, are_targets, positive, rate, seconds, size};
@@ -24,6 +24,12 @@ const ROUND_TRIP_SECONDS: f64 = 1.0;
 
 /// Messages a second to a server that stands still at times.
 const STALLED_RATE: f64 = 1_000.0;
+
+/// Messages that the 99.99th percentile needs.
+const P9999_SAMPLES: u64 = 100_000;
+
+/// Processes of the published experiment.
+const PUBLISHED_PROCESSES: u32 = 19;
 
 /// Processes of a cold run.
 const COLD_TIMES: u64 = 20;
@@ -61,10 +67,11 @@ pub struct PubsubArgs {
     pub idle: Vec<f64>,
     /// Stand a scratch redis-server still for so many milliseconds of every second, at 1,000 messages a second: one_way
     /// shows it, service hides it
-    #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u64).range(1..=900), conflicts_with_all = ["target", "phase", "preset"])]
+    #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u64).range(1..=900), conflicts_with_all = ["target", "phase", "preset", "rate", "wait", "readers", "repeat", "idle", "batch"])]
     pub stall: Option<u64>,
-    /// Set everything as a published experiment did: brokers-1k (1 KB, p99.99, all brokers)
-    #[arg(long, value_name = "NAME", value_parser = ["brokers-1k"], conflicts_with_all = ["size", "rate", "phase", "count"])]
+    /// Set everything as a published experiment did: brokers-1k (1 KB, p99.99, all brokers), pubsub-19 (redis-py, one
+    /// publish a process, 19 times)
+    #[arg(long, value_name = "NAME", value_parser = ["brokers-1k", "pubsub-19"], conflicts_with_all = ["size", "rate", "phase", "count"])]
     pub preset: Option<String>,
     /// Messages that share a stamp at --rate max; may be a list
     #[arg(long, value_name = "N", value_delimiter = ',', default_value = "32,1", value_parser = clap::value_parser!(u32).range(1..=65536))]
@@ -100,10 +107,25 @@ pub fn run(lab: &Lab<'_>, args: &PubsubArgs, result: &mut ResultFile) -> anyhow:
     }
 }
 
-/// 1 KB at 10,000 messages a second, steady, until the 99.99th percentile stands.
+/// As published: brokers with 1 KB, steady, until the 99.99th percentile stands; or Python with one publish a process.
 fn preset(lab: &Lab<'_>, args: &PubsubArgs, name: &str, result: &mut ResultFile) -> anyhow::Result<()> {
-    let args = PubsubArgs { size: vec![HEADLINE], phase: vec!["steady".to_owned()], ..args.clone() };
-    let done = measure(lab, &args, result);
+    let done = if name == "pubsub-19" {
+        let settings = explain::Settings {
+            url: None,
+            subject: explain::Subject::OnePublishPerProcess,
+            repeat: PUBLISHED_PROCESSES,
+            count: 20,
+            seconds: 60.0,
+            timeout_s: 60.0,
+            gains: Vec::new(),
+            cpus: args.cpus.two()?,
+        };
+        explain::run(lab, &settings, result).map_err(usage)
+    } else {
+        let (size, phase) = (vec![HEADLINE], vec!["steady".to_owned()]);
+        let args = PubsubArgs { size, phase, count: Some(P9999_SAMPLES), ..args.clone() };
+        measure(lab, &args, result)
+    };
     result.runs.iter_mut().for_each(|run| run.params.set("preset", name));
     done
 }
@@ -136,7 +158,7 @@ fn stalled(lab: &Lab<'_>, args: &PubsubArgs, ms: u64, result: &mut ResultFile) -
 fn base(args: &PubsubArgs, wait: Wait, cpus: [usize; 2], repeat: u32) -> Settings {
     Settings {
         target: String::new(),
-        size: HEADLINE,
+        size: args.size[0],
         rate: None,
         count: 0,
         batch: 1,
@@ -194,11 +216,16 @@ fn flood(
         for &batch in &args.batch {
             for &readers in &args.readers {
                 for target in all {
-                    let most = if is_log(target) { 8 << 30 } else { 256 << 20 };
-                    let count = args.count.unwrap_or((most / size as u64).clamp(1, 20_000_000));
                     let (batch, readers) = (batch as usize, readers as usize);
-                    let settings = Settings { target: target.clone(), size, count, batch, readers, ..base.clone() };
-                    result.runs.push(steady(lab, &settings).map_err(usage)?);
+                    let settings = Settings { target: target.clone(), size, batch, readers, ..base.clone() };
+                    let count = match args.count {
+                        Some(count) => Ok(count),
+                        None if is_log(target) => Ok(((8u64 << 30) / size as u64).clamp(1, 20_000_000)),
+                        // As many as a broker takes in some seconds.
+                        None => plan(lab, &settings, 1e8, 4.0).map(|plan| plan.count),
+                    };
+                    let run = count.and_then(|count| steady(lab, &Settings { count, ..settings }));
+                    keep(result, target, base.repeat, run)?;
                 }
             }
         }
@@ -224,7 +251,7 @@ fn phases(
                 let count = (IDLE_SECONDS * 1e3 / idle).clamp(IDLE_LEAST, IDLE_MOST) as u64;
                 let rate = Some(1e3 / idle);
                 let settings = Settings { target: target.clone(), count, rate, phase: Phase::Idle, ..base.clone() };
-                result.runs.push(steady(lab, &settings).map_err(usage)?);
+                keep(result, target, base.repeat, steady(lab, &settings))?;
             }
         }
     }
@@ -232,13 +259,13 @@ fn phases(
         for target in all {
             let count = args.count.unwrap_or(1_000_000);
             let settings = Settings { target: target.clone(), count, ..base.clone() };
-            result.runs.push(round_trip(lab, &settings, ROUND_TRIP_SECONDS).map_err(usage)?);
+            keep(result, target, base.repeat, round_trip(lab, &settings, ROUND_TRIP_SECONDS))?;
         }
     }
     if wants(args, "cold") {
         for target in all {
             let settings = Settings { target: target.clone(), ..base.clone() };
-            result.runs.push(cold(lab, &settings, COLD_TIMES).map_err(usage)?);
+            keep(result, target, base.repeat, cold(lab, &settings, COLD_TIMES))?;
         }
     }
     Ok(())
@@ -257,13 +284,34 @@ fn streams(
         for &readers in &args.readers {
             for target in all {
                 let settings = Settings { target: target.clone(), size, readers: readers as usize, ..base.clone() };
-                let planned = plan(lab, &settings, rate, duration(args, size)).map_err(usage)?;
+                let planned = match plan(lab, &settings, rate, duration(args, size)) {
+                    Ok(planned) => planned,
+                    Err(error) => return keep(result, target, base.repeat, Err(error)),
+                };
                 let count = args.count.unwrap_or(planned.count);
                 let run = steady(lab, &Settings { rate: Some(planned.rate), count, ..settings });
-                let mut run = run.map_err(usage)?;
-                run.notes.extend(planned.note);
-                result.runs.push(run);
+                keep(result, target, base.repeat, run)?;
+                result.runs.iter_mut().last().into_iter().for_each(|run| run.notes.extend(planned.note.clone()));
             }
+        }
+    }
+    Ok(())
+}
+
+/// Keeps a run; of one that broke off, that it did, so that what was measured before it stands with the reason.
+fn keep(result: &mut ResultFile, target: &str, repeat: u32, run: Result<Run, LabError>) -> anyhow::Result<()> {
+    match run {
+        Ok(run) => result.runs.push(run),
+        Err(error @ LabError::Setting(_)) => return Err(usage(error)),
+        Err(error) => {
+            result.runs.push(Run {
+                target: target.to_owned(),
+                client: "rust".to_owned(),
+                repeat,
+                notes: vec![format!("it broke off: {error}")],
+                ..Run::default()
+            });
+            return Err(error.into());
         }
     }
     Ok(())

@@ -89,7 +89,7 @@ pub struct QueueArgs {
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub repeat: u32,
     /// One side alone on one target, which prints its rate each second; a pusher for another process's puller, or back
-    #[arg(long, value_name = "pusher|puller", value_parser = ["pusher", "puller"], requires = "queue")]
+    #[arg(long, value_name = "pusher|puller", value_parser = ["pusher", "puller"], requires = "queue", conflicts_with_all = ["rate", "pullers", "keys", "duration", "repeat", "cpus", "json", "html"])]
     pub role: Option<String>,
     /// The queue of that side; it stays
     #[arg(long, value_name = "NAME", requires = "role")]

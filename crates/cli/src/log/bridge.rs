@@ -10,6 +10,7 @@ use tickpath_lab::relay::{Meter, Totals};
 
 use super::watch::{Watch, carried, delays, span};
 use super::{OpeningArgs, refused, start};
+use crate::Outcome;
 use crate::report::say;
 
 #[derive(Debug, Clone, Args)]
@@ -34,7 +35,7 @@ pub struct BridgeArgs {
     pub opening: OpeningArgs,
 }
 
-pub fn run(args: &BridgeArgs) -> anyhow::Result<()> {
+pub fn run(args: &BridgeArgs) -> anyhow::Result<Outcome> {
     let settings = Settings {
         from: args.from.clone(),
         to: args.to.clone(),
@@ -54,7 +55,8 @@ pub fn run(args: &BridgeArgs) -> anyhow::Result<()> {
             say(&format!("{}{}\n", bridged(route, totals), span(totals)));
         }
     }
-    ended.map_err(refused)
+    ended.map_err(refused)?;
+    Ok(if all.iter().any(|totals| totals.left > 0) { Outcome::Lost } else { Outcome::Good })
 }
 
 fn status(routes: &[Route], meters: &[Meter]) -> String {

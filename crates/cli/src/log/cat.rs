@@ -60,21 +60,30 @@ pub fn run(args: &CatArgs) -> anyhow::Result<()> {
             Next::Gap(missed) if args.json => gap_json(Gap::Missed(missed)),
             Next::Gap(missed) => format!("-- {}", gap_words(Gap::Missed(missed))),
             Next::Empty if args.follow => {
-                // Who closed our output has read enough of it.
-                if out.flush().is_err() {
-                    return Ok(());
+                if let Err(error) = out.flush() {
+                    return closed(error);
                 }
                 tickpath_clock::sleep_ns(LOOK_NS);
                 continue;
             }
-            Next::Empty => break,
+            Next::Empty => {
+                log.check_end()?;
+                break;
+            }
         };
-        if writeln!(out, "{line}").is_err() {
-            return Ok(());
+        if let Err(error) = writeln!(out, "{line}") {
+            return closed(error);
         }
     }
-    let _ = out.flush();
-    Ok(())
+    out.flush().or_else(closed)
+}
+
+/// Who closed our output has read enough of it; a full disk has not.
+fn closed(error: std::io::Error) -> anyhow::Result<()> {
+    if error.kind() == std::io::ErrorKind::BrokenPipe {
+        return Ok(());
+    }
+    Err(anyhow::Error::new(error).context("cannot write all messages; make room where the output goes, and call again"))
 }
 
 /// A message with its moment.

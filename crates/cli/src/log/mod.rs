@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use clap::Args;
 use tickpath_bus::Policy;
-use tickpath_lab::relay::{Opening, RelayError};
+use tickpath_lab::relay::{Opening, RelayError, read_gap};
 use tickpath_lab::result::rfc3339;
 use tickpath_log::{Next, OpenError, Place, PlaceError, Reader, Registration, Start};
 use tickpath_orders::{Config, Core, RecordKind};
@@ -49,7 +49,7 @@ pub fn run(command: &LogCommand) -> anyhow::Result<Outcome> {
         LogCommand::Analyse { dir, output } => analyse(dir, output),
         LogCommand::Record(args) => record::run(args),
         LogCommand::Replay(args) => replay::run(args),
-        LogCommand::Bridge(args) => bridge::run(args),
+        LogCommand::Bridge(args) => return bridge::run(args),
     }?;
     Ok(Outcome::Good)
 }
@@ -120,20 +120,25 @@ fn describe(place: &Place) -> anyhow::Result<()> {
 
 fn verify(place: &Place) -> anyhow::Result<()> {
     let mut log = Reader::open(place, Start::Oldest, Registration::Unregistered)?;
-    let (mut messages, mut bytes, mut is_journal) = (0u64, 0u64, false);
+    let (mut messages, mut bytes, mut gaps, mut is_journal) = (0u64, 0u64, 0u64, false);
     loop {
         match log.next()? {
+            Next::Message(message) if read_gap(message.kind, message.payload).is_some() => gaps += 1,
             Next::Message(message) => {
                 is_journal |= message.sequence == 0 && message.kind == RecordKind::Start.code();
                 messages += 1;
                 bytes += message.payload.len() as u64;
             }
-            Next::Gap(_) => {}
+            Next::Gap(_) => gaps += 1,
             Next::Empty => break,
         }
     }
     log.check_end()?;
-    say(&format!("{place}: {messages} messages, {bytes} bytes, all whole\n"));
+    let lost = match gaps {
+        0 => String::new(),
+        gaps => format!(", {gaps} gaps in which messages were lost: see tickpath log cat"),
+    };
+    say(&format!("{place}: {messages} messages, {bytes} bytes, all whole{lost}\n"));
     if is_journal {
         let mut core = Core::new(Config { expected_orders: 0 });
         let replayed = tickpath_oms::journal::replay(place, &mut core, |_, _| {})?;

@@ -1,5 +1,7 @@
 //! What the binary does, and the rules of the house.
 
+mod broken;
+mod brokers;
 mod browser;
 mod logs;
 mod program;

@@ -28,6 +28,8 @@ pub struct Judgement {
     pub changes: Vec<Change>,
     /// What the reader should know: what was left out, and what makes the two sides differ.
     pub notes: Vec<String>,
+    /// Settings that could not be judged.
+    pub unjudged: Vec<String>,
 }
 
 /// One metric of one setting on both sides.
@@ -94,11 +96,12 @@ pub fn judge(measured: &Measured) -> Result<Judgement, CompareError> {
     let chances = chances(&contrasts, design, samples.units);
     tellable.into_iter().zip(chances).for_each(|(change, chance)| change.chance = Some(chance));
     changes.iter_mut().for_each(|change| change.verdict = verdict(change));
+    let unjudged = samples.unjudged;
     let mut notes = samples.notes;
     notes.extend(differences(measured, host));
     notes.extend(too_few(design, samples.units, &changes));
     let workload = measured.pairs().first().map_or(String::new(), |pair| pair.new.workload.clone());
-    Ok(Judgement { workload, design, samples: samples.units, changes, notes })
+    Ok(Judgement { workload, design, samples: samples.units, changes, notes, unjudged })
 }
 
 impl Change {

@@ -43,6 +43,8 @@ pub(super) struct Samples {
     pub units: [usize; 2],
     /// What the reader should know.
     pub notes: Vec<String>,
+    /// Settings of both sides that no valid run of both is of.
+    pub unjudged: Vec<String>,
 }
 
 /// One metric of one setting.
@@ -78,10 +80,17 @@ pub(super) fn samples(measured: &Measured) -> Result<Samples, CompareError> {
         let why = if left_out.is_empty() { "no metric is common to both".to_owned() } else { left_out.join("; ") };
         return Err(CompareError::NothingValid { why });
     }
+    let judged: BTreeSet<usize> = rows.iter().map(|row| row.setting).collect();
+    let both = known[0].intersection(&known[1]).filter(|setting| !judged.contains(*setting));
+    let unjudged: Vec<String> = both.map(|setting| titles[*setting].clone()).collect();
     let mut notes = left_out;
     notes.extend(only_in(Side::Old, known[0].difference(&known[1]), &titles));
     notes.extend(only_in(Side::New, known[1].difference(&known[0]), &titles));
-    Ok(Samples { rows, titles, units: units.map(|of| of.len()), notes })
+    notes.extend(
+        (!unjudged.is_empty())
+            .then(|| format!("not judged, for no run of it is valid on both sides: {}", unjudged.join("; "))),
+    );
+    Ok(Samples { rows, titles, units: units.map(|of| of.len()), notes, unjudged })
 }
 
 impl Side {

@@ -12,22 +12,23 @@ const TIMEOUT: Duration = Duration::from_secs(2);
 /// Looks at the broker of a URL.
 pub fn broker(url: &str) -> Vec<Finding> {
     let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
-    let rest = rest.split(['?', '/']).next().unwrap_or(rest);
-    let (login, address) = rest.rsplit_once('@').map_or((None, rest), |(login, address)| (Some(login), address));
+    let rest = rest.rsplit_once('@').map_or(rest, |(_, place)| place);
+    let address = rest.split(['?', '/']).next().unwrap_or(rest);
     let looked = match scheme {
-        "redis" => redis(address, login),
+        "redis" => redis(address, url),
         "nats" => nats(address),
         "amqp" => rabbitmq(address),
         "kafka" => kafka(address),
-        _ => Err(format!("'{url}' is no broker's URL; use redis://, nats://, amqp:// or kafka://HOST:PORT")),
+        _ => Err("this is no broker's URL; use redis://, nats://, amqp:// or kafka://HOST:PORT".to_owned()),
     };
     looked.unwrap_or_else(|why| vec![Finding::unknown("broker", format!("{scheme}://{address}: {why}"))])
 }
 
 fn connect(address: &str) -> Result<TcpStream, String> {
-    let found = address.to_socket_addrs().map_err(|e| format!("{e}; write HOST:PORT"))?.next();
-    let found = found.ok_or_else(|| "no such host".to_owned())?;
-    let stream = TcpStream::connect_timeout(&found, TIMEOUT).map_err(|e| format!("{e}; is the server up?"))?;
+    let found = address.to_socket_addrs().map_err(|e| format!("{e}; write HOST:PORT"))?;
+    let mut tried = found.map(|found| TcpStream::connect_timeout(&found, TIMEOUT));
+    let first = tried.next().ok_or_else(|| "no such host".to_owned())?;
+    let stream = tried.fold(first, Result::or).map_err(|e| format!("{e}; is the server up?"))?;
     let set = stream.set_read_timeout(Some(TIMEOUT)).and_then(|()| stream.set_write_timeout(Some(TIMEOUT)));
     set.map_err(|e| e.to_string()).map(|()| stream)
 }
@@ -38,12 +39,14 @@ struct Redis {
 }
 
 impl Redis {
-    fn open(address: &str, login: Option<&str>) -> Result<Self, String> {
+    fn open(address: &str, url: &str) -> Result<Self, String> {
         let mut redis = Self { stream: BufReader::new(connect(address)?) };
-        if let Some(login) = login {
-            let (user, password) = login.split_once(':').unwrap_or(("", login));
-            let words: Vec<&str> = ["AUTH", user, password].into_iter().filter(|word| !word.is_empty()).collect();
-            redis.ask(&words)?;
+        let url = url.split('?').next().unwrap_or(url);
+        let info = ::redis::IntoConnectionInfo::into_connection_info(url).map_err(|_| "its URL cannot be read")?;
+        let login = info.redis_settings();
+        if let Some(password) = login.password() {
+            let words = ["AUTH", login.username().unwrap_or_default(), password];
+            redis.ask(&words.into_iter().filter(|word| !word.is_empty()).collect::<Vec<_>>())?;
         }
         Ok(redis)
     }
@@ -99,8 +102,8 @@ impl Redis {
 /// One look at a server.
 type Look = fn(&mut Redis) -> Result<Finding, String>;
 
-fn redis(address: &str, login: Option<&str>) -> Result<Vec<Finding>, String> {
-    let mut redis = Redis::open(address, login)?;
+fn redis(address: &str, url: &str) -> Result<Vec<Finding>, String> {
+    let mut redis = Redis::open(address, url)?;
     let mut found = vec![Finding::good("Redis", format!("{} at {address}", redis.info("redis_version")?))];
     let checks: [Look; 6] =
         [redis_snapshots, redis_append_only, redis_subscribers, redis_memory, redis_clients, redis_slow_commands];

@@ -35,7 +35,8 @@ fn now() -> String {
         ),
         (
             "Room for topics in shared memory. Undo: mount -o remount,size=50% /dev/shm.",
-            "mount -o remount,size=2g /dev/shm",
+            "if [ \"$(df -Pk /dev/shm | awk 'END {print $2}')\" -lt 2097152 ]; then\n    \
+             mount -o remount,size=2g /dev/shm\nfi",
         ),
     ];
     steps.iter().map(|(why, what)| format!("\n# {why}\n{what}\n")).collect()

@@ -102,13 +102,19 @@ impl Socket {
     fn open(address: &ConnectionAddr) -> io::Result<Self> {
         match address {
             ConnectionAddr::Tcp(host, port) => {
-                let found = (host.as_str(), *port).to_socket_addrs()?.next();
-                let found = found.ok_or_else(|| io::Error::other("the host has no address"))?;
-                let stream = TcpStream::connect_timeout(&found, PATIENCE)?;
-                stream.set_nodelay(true)?;
-                stream.set_read_timeout(Some(PATIENCE))?;
-                stream.set_write_timeout(Some(PATIENCE))?;
-                Ok(Self::Tcp(stream))
+                let mut failed = io::Error::other("the host has no address");
+                for found in (host.as_str(), *port).to_socket_addrs()? {
+                    match TcpStream::connect_timeout(&found, PATIENCE) {
+                        Ok(stream) => {
+                            stream.set_nodelay(true)?;
+                            stream.set_read_timeout(Some(PATIENCE))?;
+                            stream.set_write_timeout(Some(PATIENCE))?;
+                            return Ok(Self::Tcp(stream));
+                        }
+                        Err(error) => failed = error,
+                    }
+                }
+                Err(failed)
             }
             ConnectionAddr::Unix(path) => {
                 let stream = UnixStream::connect(path)?;

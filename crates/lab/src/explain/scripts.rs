@@ -3,7 +3,7 @@
 //! The first call of a process is cold, its connection made inside; what a process publishes after that is steady.
 //! There are no intended times: a script publishes when it does, so latency counts from the call.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use super::account::{fill_connect, fill_payload_clock, fill_stages, fill_waiting, set};
 use super::command::{self, Outcome, Scripts};
@@ -14,6 +14,7 @@ use super::stages::{Between, before, breakdown, breakdown_of_calls, spin_turn_ns
 use super::{Bench, Client};
 use crate::LabError;
 use crate::result::{Counts, Phase, ResultFile, Run, Software, median};
+use crate::targets::without_login;
 
 /// Runs of a command without the hook, at most.
 const MOST_PLAIN: u32 = 5;
@@ -42,7 +43,8 @@ pub(super) fn users(
         repeat: settings.repeat,
         plain: settings.repeat.min(MOST_PLAIN),
         timeout_s: settings.timeout_s,
-        environment: BTreeMap::new(),
+        // Python's launcher has one of its own, which is not the scripts'.
+        environment: std::env::var("PYTHONSAFEPATH").map(|v| ("PYTHONSAFEPATH".to_owned(), v)).into_iter().collect(),
         show: true,
     };
     let mut sight = watch(bench, &scripts)?;
@@ -50,9 +52,9 @@ pub(super) fn users(
         sight.adopt_server(bench);
     }
     let about = |run: &mut Run| {
-        run.params.set("command", command.join(" "));
+        run.params.set("command", without_login(&command.join(" ")));
         if let Some(companion) = companion {
-            run.params.set("companion", companion);
+            run.params.set("companion", without_login(companion));
         }
     };
     sight.tell(bench, &scripts, about, result)
@@ -177,11 +179,15 @@ impl Sight {
         }
         let story = Story::of(&outcome);
         let spin_turn = story.subscriber.and_then(|subscriber| spin_turn_ns(&subscriber.received));
-        let between = Between { server_ns, spin_turn_ns: spin_turn, ..bench.between(spin_turn.is_some())? };
+        // Without the floor more stays unexplained; the runs that are there are worth more.
+        let floor = bench.between(spin_turn.is_some());
+        let why = floor.as_ref().err().map(ToString::to_string);
+        let between = Between { server_ns, spin_turn_ns: spin_turn, ..floor.unwrap_or_default() };
         let runs = [Some(story.cold(&between, &outcome)), story.steady(&between)];
         for run in runs.into_iter().flatten() {
             let mut run = bench.describe(run);
             about(&mut run);
+            run.notes.extend(why.clone());
             judge(&mut run, &outcome, scripts);
             result.runs.push(run);
         }
@@ -310,6 +316,9 @@ fn judge(run: &mut Run, outcome: &Outcome, scripts: &Scripts) {
     if let Some(problem) = &outcome.problem {
         run.valid = false;
         run.notes.push(problem.clone());
+    }
+    if outcome.subscribed && run.counts.received == 0 {
+        run.counts.lost = run.counts.sent;
     }
     if run.counts.lost > 0 {
         run.valid = false;

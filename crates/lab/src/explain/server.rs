@@ -137,6 +137,10 @@ fn wrong_url(url: &str) -> LabError {
 }
 
 fn no_answer(server: &str, error: &RedisError) -> LabError {
+    if error.is_timeout() {
+        let seconds = PATIENCE.as_secs();
+        return LabError::Failed(format!("{server} did not answer within {seconds} s; look whether the server hangs"));
+    }
     let remedy = if error.kind() == ErrorKind::AuthenticationFailed || error.code() == Some("NOAUTH") {
         "check USER:PASSWORD@ in the URL"
     } else {

@@ -31,8 +31,9 @@ struct First {
 
 /// So many processes, one message each.
 pub fn cold(lab: &Lab<'_>, settings: &Settings, times: u64) -> Result<Run, LabError> {
-    lab.progress.step(&format!("pubsub {} cold", settings.target), times as f64 * 0.1);
+    lab.progress.step(&format!("pubsub {} cold", crate::targets::without_login(&settings.target)), times as f64 * 0.1);
     let one = Settings { phase: Phase::Cold, count: times, rate: Some(1.0), readers: 1, batch: 1, ..settings.clone() };
+    super::check(&one)?;
     let settings = &Settings { policy: Some(policy(&one)?), ..one };
     let topic = topic_name(lab, &settings.target);
     let _removed = Removed { target: &settings.target, topic: &topic };
@@ -86,7 +87,7 @@ fn assemble(lab: &Lab<'_>, settings: &Settings, firsts: &[First], received: &Rec
         counts: Counts {
             sent: firsts.len() as u64,
             received: received.received,
-            lost: (firsts.len() as u64).saturating_sub(received.received),
+            lost: (firsts.len() as u64).saturating_sub(received.received - received.duplicated),
             duplicated: received.duplicated,
             reordered: received.reordered,
             ..Counts::default()
@@ -102,5 +103,8 @@ fn assemble(lab: &Lab<'_>, settings: &Settings, firsts: &[First], received: &Rec
     run.hops.insert("publish".to_owned(), hop(firsts.iter().map(|f| (f.connected, f.published)).collect()));
     let connects = Samples(firsts.iter().map(|f| (f.go, f.connected)).collect());
     run.figures.insert("connect_ns".to_owned(), connects.p50_ns(calibration));
+    if settings.wait != tickpath_clock::Wait::Busy {
+        super::drop_attribution(&mut run);
+    }
     Ok(run)
 }

@@ -47,7 +47,8 @@ pub struct PingRole {
 
 /// Messages and answers for so many seconds, or until the count is reached.
 pub fn round_trip(lab: &Lab<'_>, settings: &Settings, seconds: f64) -> Result<Run, LabError> {
-    lab.progress.step(&format!("pubsub {} round trips", settings.target), seconds);
+    lab.progress.step(&format!("pubsub {} round trips", crate::targets::without_login(&settings.target)), seconds);
+    super::check(settings)?;
     let settings = &Settings { rate: Some(1.0), readers: 1, batch: 1, ..settings.clone() };
     let settings = &Settings { policy: Some(policy(settings)?), ..settings.clone() };
     let to = topic_name(lab, &settings.target);
@@ -185,5 +186,6 @@ fn assemble(lab: &Lab<'_>, settings: &Settings, sent: u64) -> Result<Run, LabErr
     run.params.0.remove("rate_per_s");
     let round_trips = Samples(rows.iter().map(|&[start, answered]| (start, answered)).collect());
     run.hops.insert("round_trip".to_owned(), round_trips.hop(calibration, &[]));
+    super::drop_attribution(&mut run);
     Ok(run)
 }

@@ -51,7 +51,9 @@ class Launcher:
         self.timeout_s: float = order["timeout_s"]
         self.hook: str = order["hook"]
         self.records: str = order["records"]
-        self.environment: dict[str, str] = os.environ | order["environment"]
+        # Ours alone: without it the user's scripts find the modules beside them.
+        ours = {"PYTHONSAFEPATH"}
+        self.environment: dict[str, str] = {k: v for k, v in os.environ.items() if k not in ours} | order["environment"]
         self.output = sys.stderr if order["show"] else subprocess.DEVNULL
         self.beside: subprocess.Popen | None = None
         self.runs: list[dict] = []
@@ -148,11 +150,13 @@ class Launcher:
             )
 
     def stop_beside(self) -> None:
-        if self.beside is None or self.beside.poll() is not None:
+        if self.beside is None:
             return
-        os.killpg(self.beside.pid, signal.SIGTERM)
-        if self.wait(self.beside, END_S) is None:
-            end_group(self.beside)
+        if self.beside.poll() is None:
+            os.killpg(self.beside.pid, signal.SIGTERM)
+            self.wait(self.beside, END_S)
+        # What it has started ends with it.
+        end_group(self.beside)
 
     def wait(self, process: subprocess.Popen, seconds: float) -> int | None:
         """When it had ended; none if it does not within so many seconds. If nobody listens any more, all is over."""

@@ -47,8 +47,9 @@ def feed(client: redis.Redis) -> None:
             time.sleep((left - SPIN_NS) / 1e9)
         while time.monotonic_ns() < intended:
             pass
+        called = time.monotonic_ns()
         client.publish(TICKS, json.dumps({"number": number, "intended": intended, "bid": 64_000.5, "ask": 64_000.6}))
-        rows.extend((number, intended))
+        rows.extend((intended, called))
     save(rows)
 
 

@@ -10,6 +10,7 @@ use super::settings::check_batch;
 use super::{KIND, LEAST_BYTES, QUIET_NS, config, refuse_waiting};
 use crate::LabError;
 use crate::report::{count, figure};
+use crate::targets::without_login;
 
 /// A puller ends after so long at the latest.
 const MOST_NS: i64 = 600_000_000_000;
@@ -97,7 +98,8 @@ pub fn pull_alone(alone: &Alone, say: &mut dyn FnMut(&str)) -> Result<(), LabErr
     if meter.total == 0 {
         return Err(LabError::Failed(format!(
             "nothing came in ten minutes; start a pusher with --queue {} on {}",
-            alone.queue, alone.target
+            alone.queue,
+            without_login(&alone.target)
         )));
     }
     meter.end();

@@ -8,6 +8,7 @@ use crate::LabError;
 use crate::pubsub::is_log;
 use crate::result::Params;
 use crate::targets::short_name;
+use crate::targets::without_login;
 
 /// What is pushed together may take so much memory.
 const MOST_BATCH_BYTES: usize = 256 << 20;
@@ -173,7 +174,7 @@ impl Settings {
             return Err(LabError::Setting(format!(
                 "{} over {} cannot deliver {delivery}; use --delivery {}, or leave it out",
                 self.client.name(),
-                self.target,
+                without_login(&self.target),
                 possible[0]
             )));
         }
@@ -274,7 +275,8 @@ impl Settings {
         if !(LEAST_BYTES..=max_payload).contains(&self.size) {
             return wrong(format!(
                 "a size of {} bytes is not possible over {}; use {LEAST_BYTES} to {max_payload}",
-                self.size, self.target
+                self.size,
+                without_login(&self.target)
             ));
         }
         let counts = [self.count, self.pullers as u64, self.pipeline as u64, self.pull as u64];
@@ -308,7 +310,7 @@ impl Settings {
         if !is_list(&self.target) {
             return Err(LabError::Setting(format!(
                 "{} has no Redis lists, which redis-py needs here; use --target redis://HOST:PORT, or --client rust",
-                self.target
+                without_login(&self.target)
             )));
         }
         if !variants.pull.takes(self.pull) {

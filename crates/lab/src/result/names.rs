@@ -99,6 +99,10 @@ pub const FIGURES: &[(&str, &str)] = &[
     ("message_by_payload_clock_ns", "The same message by that clock, as the script sees it."),
     ("hook_cost_per_message_ns", "What the stamps of one message cost."),
     ("hook_cost_per_process_ns", "What the stamps cost a process; may come out negative."),
+    (
+        "lateness_own_p99_ns",
+        "How late the generator sent for no other reason than itself: outside gaps of the host, and not while the call before was still out: the 99th percentile.",
+    ),
     ("steal_percent", "The share of time that the hypervisor gave to others during the run."),
 ];
 

@@ -1,0 +1,176 @@
+//! Servers that fail, and files that are not what they should be: one clear sentence each, and nothing lost.
+
+use std::fs;
+use std::net::{TcpListener, TcpStream};
+use std::process::{Child, Command, Stdio};
+
+use serde_json::Value;
+use tempfile::{TempDir, tempdir};
+use tickpath_clock::sleep_ns;
+
+use crate::program::tickpath;
+use crate::reports::{load, text};
+
+#[test]
+fn a_server_that_is_killed_in_the_middle_leaves_what_was_measured_and_says_so() {
+    let folder = tempdir().unwrap();
+    for (name, call) in [
+        ("pubsub", "pubsub --phase steady --size 64,128 --rate 500 --duration 4"),
+        ("queue", "queue --count 1000000 --pipeline 1 --pull 1"),
+        ("clients", "clients --client redis-py --count 1000000 --repeat 1"),
+        ("pipeline", "pipeline --command PING --client rust --depth 1 --duration 8 --part sweep"),
+    ] {
+        let mut server = Server::start();
+        let file = folder.path().join(format!("{name}.json"));
+        let line = format!("bench {call} --target {} --quiet --json {}", server.url(), text(&file));
+        let ran = std::thread::scope(|scope| {
+            let running = scope.spawn(|| tickpath(&line));
+            // Enough for the run to have begun; a run that has not is refused the connection, which the sentence says.
+            sleep_ns(3_000_000_000);
+            server.kill();
+            running.join().expect("the program ran")
+        });
+        assert_eq!(ran.code, Some(1), "{name}: {} {}", ran.out, ran.err);
+        assert_eq!(
+            ran.err.trim().lines().filter(|line| line.starts_with("tickpath:")).count(),
+            1,
+            "{name}: {}",
+            ran.err
+        );
+        let result = load(&file);
+        let broken: Vec<&Value> = runs(&result).iter().filter(|run| run["valid"] == false).collect();
+        assert!(!broken.is_empty(), "{name}: {result}");
+    }
+}
+
+#[test]
+fn a_server_that_never_answers_is_not_waited_for_for_ever() {
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = silent.local_addr().unwrap().port();
+    for (call, scheme) in [
+        ("bench pubsub --count 10", "redis"),
+        ("bench pubsub --count 10", "nats"),
+        ("bench queue --count 10", "amqp"),
+        ("bench clients --count 10", "redis"),
+        ("bench pipeline --count 10", "redis"),
+    ] {
+        let ran = tickpath(&format!("{call} --quiet --target {scheme}://127.0.0.1:{port}"));
+        assert!(matches!(ran.code, Some(1 | 2)), "{call}: {:?}", ran.code);
+        assert!(ran.err.contains("answer"), "{call} {scheme}: {}", ran.err);
+    }
+    let ran = tickpath(&format!("explain redis://127.0.0.1:{port} --quiet --gains none"));
+    assert!(ran.code == Some(1) && ran.err.contains("answer"), "{:?} {}", ran.code, ran.err);
+}
+
+#[test]
+fn a_password_is_asked_for_and_never_told() {
+    let server = Server::with(&["--requirepass", "sesame"]);
+    let address = format!("127.0.0.1:{}", server.port);
+    for (login, word) in [("", "wants a password"), (":wr0ng@", "refused the user name or the password")] {
+        let ran = tickpath(&format!("bench pubsub --count 10 --quiet --target redis://{login}{address}"));
+        assert!(ran.code == Some(2) && ran.err.contains(word), "{:?} {}", ran.code, ran.err);
+        assert!(!ran.err.contains("wr0ng"), "{}", ran.err);
+    }
+    let folder = tempdir().unwrap();
+    let file = folder.path().join("result.json");
+    let call = "bench pubsub --size 64 --count 50 --rate 500 --wait block --quiet";
+    let ran = tickpath(&format!("{call} --target redis://:sesame@{address} --json {}", text(&file)));
+    assert!(matches!(ran.code, Some(0 | 3)), "{}", ran.err);
+    let told = format!("{}{}{}", fs::read_to_string(&file).unwrap(), ran.out, ran.err);
+    assert!(!told.contains("sesame"), "the password is told: {told}");
+}
+
+#[test]
+fn results_that_cannot_be_compared_are_refused_with_the_reason() {
+    let folder = tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    for (name, call) in [("a", "host --duration 0.1"), ("b", "pubsub --target shm:// --count 500 --size 64")] {
+        let ran = tickpath(&format!("bench {call} --quiet --json {}", text(&path(name))));
+        assert!(matches!(ran.code, Some(0 | 3)), "{}", ran.err);
+    }
+    let whole = fs::read_to_string(path("a")).unwrap();
+    fs::write(path("cut"), &whole[..whole.len() / 2]).unwrap();
+    fs::write(path("other"), whole.replace("tickpath.result/1", "tickpath.result/9")).unwrap();
+    fs::write(path("empty"), "").unwrap();
+    for (old, new, code, word) in [
+        ("a", "b", 2, "pubsub"),
+        ("a", "cut", 1, "cut"),
+        ("a", "other", 1, "tickpath.result/9"),
+        ("a", "empty", 1, "empty"),
+        ("a", "missing", 1, "missing"),
+    ] {
+        let ran = tickpath(&format!("compare {} {}", text(&path(old)), text(&path(new))));
+        assert!(ran.err.contains(word) && ran.err.lines().count() == 1, "{old} {new}: {:?} '{}'", ran.code, ran.err);
+        assert!(
+            ran.code == Some(code) || (code == 1 && ran.code == Some(2)),
+            "{old} {new}: {:?} {}",
+            ran.code,
+            ran.err
+        );
+    }
+    let same = tickpath(&format!("compare {} {}", text(&path("b")), text(&path("b"))));
+    assert_eq!(same.code, Some(0), "{}", same.err);
+    let limit = tickpath(&format!("compare {0} {0} --fail-if colour>+1%", text(&path("b"))));
+    assert_eq!(limit.code, Some(2), "{}", limit.err);
+}
+
+#[test]
+fn a_python_that_is_not_there_is_named_with_the_remedy() {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tickpath"));
+    command.args(["bench", "clients", "--client", "redis-py", "--count", "10", "--quiet"]);
+    let ran = command.env("TICKPATH_PYTHON", "/no/such/python").output().unwrap();
+    let said = String::from_utf8_lossy(&ran.stderr);
+    assert!(!ran.status.success() && said.contains("/no/such/python"), "{said}");
+    assert_eq!(said.lines().count(), 1, "{said}");
+}
+
+/// A server that a test can kill.
+struct Server {
+    process: Child,
+    port: u16,
+    _folder: TempDir,
+}
+
+impl Server {
+    fn start() -> Self {
+        Self::with(&[])
+    }
+
+    fn with(settings: &[&str]) -> Self {
+        let folder = tempdir().unwrap();
+        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let mut command = Command::new("redis-server");
+        command.args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--save", "", "--dir"]);
+        command.arg(folder.path()).args(settings).stdout(Stdio::null()).stderr(Stdio::null());
+        let process =
+            command.spawn().unwrap_or_else(|e| panic!("install redis-server (apt-get install redis-server): {e}"));
+        let server = Self { process, port, _folder: folder };
+        for _ in 0..3_000 {
+            if TcpStream::connect(("127.0.0.1", port)).is_ok() {
+                return server;
+            }
+            sleep_ns(10_000_000);
+        }
+        panic!("redis-server does not listen within 30 s");
+    }
+
+    fn url(&self) -> String {
+        format!("redis://127.0.0.1:{}", self.port)
+    }
+
+    fn kill(&mut self) {
+        self.process.kill().unwrap();
+        self.process.wait().unwrap();
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+fn runs(result: &Value) -> &[Value] {
+    result["runs"].as_array().expect("runs is a list")
+}

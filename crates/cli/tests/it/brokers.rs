@@ -1,0 +1,187 @@
+//! Benches and explanations over real brokers: short ones, whose results keep the contract, lose nothing and render in
+//! every form. No test here looks at a time.
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::Value;
+use tempfile::tempdir;
+
+use crate::program::tickpath;
+use crate::reports::{bench, load, number, text};
+
+/// Every way to carry a message.
+const WAYS: [(&str, &str); 6] = [
+    ("TICKPATH_REDIS", ""),
+    ("TICKPATH_REDIS", "?streams"),
+    ("TICKPATH_NATS", ""),
+    ("TICKPATH_NATS", "?jetstream"),
+    ("TICKPATH_AMQP", ""),
+    ("TICKPATH_KAFKA", ""),
+];
+
+#[test]
+fn every_broker_carries_every_phase() {
+    let folder = tempdir().unwrap();
+    let call =
+        format!("pubsub {} --phase steady,idle,round-trip --size 64 --rate 200 --duration 0.5 --idle 5", targets());
+    let result = bench(folder.path(), "pubsub", &call);
+    let runs = runs(&result);
+    assert_eq!(runs.len(), 3 * (WAYS.len() + 1), "{}", result["runs"]);
+    for run in runs {
+        assert_eq!(number(&run["counts"]["lost"]), 0.0, "{run}");
+        assert!(number(&run["counts"]["received"]) > 0.0, "{run}");
+        let hops = run["hops"].as_object().expect("hops");
+        assert!(hops.contains_key("one_way") || hops.contains_key("round_trip"), "{run}");
+    }
+}
+
+#[test]
+fn a_new_process_for_each_message_is_a_phase_of_its_own() {
+    let folder = tempdir().unwrap();
+    let redis = server("TICKPATH_REDIS");
+    let result =
+        bench(folder.path(), "cold", &format!("pubsub --target shm:// --target {redis} --phase cold --wait block"));
+    for run in runs(&result) {
+        assert_eq!(run["phase"], "cold");
+        assert_eq!(number(&run["counts"]["received"]), 20.0, "{run}");
+        assert!(number(&run["figures"]["connect_ns"]) > 0.0, "{run}");
+    }
+}
+
+#[test]
+fn every_queue_gives_each_message_once() {
+    let folder = tempdir().unwrap();
+    let result =
+        bench(folder.path(), "queue", &format!("queue {} --count 600 --pipeline 20 --pull 20 --pullers 2", targets()));
+    let runs = runs(&result);
+    assert_eq!(runs.len(), WAYS.len() + 1);
+    for run in runs {
+        let counts = &run["counts"];
+        assert_eq!(number(&counts["sent"]), 600.0, "{run}");
+        for none in ["lost", "left"] {
+            assert_eq!(number(&counts[none]), 0.0, "{none}: {run}");
+        }
+        assert_eq!(number(&counts["received"]) - number(&counts["duplicated"]), 600.0, "{run}");
+        let actors = run["actors"].as_array().expect("actors");
+        assert_eq!(actors.len(), 3, "{run}");
+        assert!(run["series"].as_array().is_some_and(|series| !series.is_empty()), "{run}");
+    }
+}
+
+#[test]
+fn python_pushes_and_pulls_as_published() {
+    let folder = tempdir().unwrap();
+    let redis = server("TICKPATH_REDIS");
+    for variant in ["published", "brpop"] {
+        let call =
+            format!("queue --target {redis} --client redis-py --count 300 --pipeline 5 --pull-variant {variant}");
+        let result = bench(folder.path(), variant, &call);
+        let [run] = runs(&result) else { panic!("one run: {result}") };
+        assert_eq!((number(&run["counts"]["received"]), number(&run["counts"]["lost"])), (300.0, 0.0), "{run}");
+        assert_eq!(run["params"]["pull_variant"], variant);
+    }
+}
+
+#[test]
+fn pipelines_of_every_client_count_their_replies() {
+    let folder = tempdir().unwrap();
+    let result = bench(folder.path(), "pipeline", "pipeline --depth 1,100 --command PING,INCR --count 500 --repeat 1");
+    for run in runs(&result) {
+        assert_eq!(number(&run["counts"]["errors"]), 0.0, "{run}");
+        assert_eq!(number(&run["counts"]["sent"]), number(&run["counts"]["received"]), "{run}");
+    }
+    assert!(result["comparisons"].as_array().is_some_and(|found| !found.is_empty()), "{result}");
+}
+
+#[test]
+fn clients_get_what_they_set_near_and_far() {
+    let folder = tempdir().unwrap();
+    let call = "clients --count 60 --repeat 2 --client redis-py,redis-py-asyncio,rust-async --rtt 0,1";
+    let result = bench(folder.path(), "clients", call);
+    for run in runs(&result) {
+        assert_eq!(number(&run["counts"]["errors"]), 0.0, "{run}");
+        assert!(number(&run["figures"]["throughput_with_connect_per_s"]) > 0.0, "{run}");
+    }
+    let far: Vec<&Value> = runs(&result).iter().filter(|run| run["params"]["rtt_ms"] == 1.0).collect();
+    assert!(!far.is_empty());
+    for run in far {
+        // A lower bound: the proxy has to delay each pair's round trips.
+        assert!(number(&run["params"]["measured_rtt_ns"]) >= 1e6, "{run}");
+    }
+}
+
+#[test]
+fn an_explanation_adds_up_and_says_what_it_found() {
+    let folder = tempdir().unwrap();
+    let file = folder.path().join("explain.json");
+    let ran = tickpath(&format!(
+        "explain --case one-publish-per-process --repeat 3 --count 20 --gains none --quiet --json {}",
+        text(&file)
+    ));
+    assert!(matches!(ran.code, Some(0 | 3)), "{:?} {}", ran.code, ran.err);
+    for word in ["connect", "import redis", "Python is", "The subscriber spins"] {
+        assert!(ran.out.contains(word), "'{word}' is not in: {}", ran.out);
+    }
+    let result = load(&file);
+    let run = runs(&result).iter().find(|run| run["stages"].as_array().is_some_and(|stages| stages.len() > 3));
+    let run = run.unwrap_or_else(|| panic!("no run has stages: {result}"));
+    assert_eq!(run["phase"], "cold");
+    assert!(number(&run["figures"]["stages_sum_percent"]) > 50.0, "{run}");
+}
+
+#[test]
+fn scripts_of_the_user_are_explained_unchanged() {
+    let folder = tempdir().unwrap();
+    let redis = server("TICKPATH_REDIS");
+    let port = redis.rsplit(':').next().expect("a port").to_owned();
+    let publish = format!(
+        "import redis, time\nr = redis.Redis(port={port})\nr.publish('tickpath-test-explain', str(time.time()))\n"
+    );
+    let listen = format!(
+        "import redis\np = redis.Redis(port={port}).pubsub()\np.subscribe('tickpath-test-explain')\nfor m in p.listen():\n    pass\n"
+    );
+    let (publisher, subscriber) = (folder.path().join("publish.py"), folder.path().join("listen.py"));
+    fs::write(&publisher, &publish).unwrap();
+    fs::write(&subscriber, &listen).unwrap();
+    let python = python();
+    let file = folder.path().join("explain.json");
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_tickpath"));
+    command.args(["explain", &redis, "--repeat", "3", "--gains", "none", "--quiet", "--json", text(&file), "--with"]);
+    command.args([&format!("{python} {}", text(&subscriber)), "--", &python, text(&publisher)]);
+    let ran = command.output().unwrap();
+    let (out, err) = (String::from_utf8_lossy(&ran.stdout), String::from_utf8_lossy(&ran.stderr));
+    assert!(matches!(ran.status.code(), Some(0 | 3)), "{:?} {err}", ran.status);
+    assert!(out.contains("connect"), "{out}");
+    assert_eq!(fs::read_to_string(&publisher).unwrap(), publish);
+    assert!(runs(&load(&file)).iter().any(|run| number(&run["counts"]["received"]) >= 3.0), "{out}");
+}
+
+/// An interpreter with redis-py: the lab's own environment, which a bench makes.
+fn python() -> String {
+    let folder = tempdir().unwrap();
+    let redis = server("TICKPATH_REDIS");
+    bench(folder.path(), "environment", &format!("clients --target {redis} --count 8 --repeat 1 --client redis-py"));
+    let cache = std::env::var_os("XDG_CACHE_HOME").map(std::path::PathBuf::from);
+    let home = std::env::var_os("HOME").map(|home| Path::new(&home).join(".cache"));
+    let root = cache.or(home).expect("a home").join("tickpath");
+    let mut found: Vec<_> =
+        fs::read_dir(&root).unwrap().flatten().map(|entry| entry.path().join("bin/python3")).collect();
+    found.retain(|program| program.exists());
+    text(found.first().expect("the environment is there")).to_owned()
+}
+
+fn targets() -> String {
+    let mut all = vec!["--target shm://".to_owned()];
+    all.extend(WAYS.iter().map(|(variable, way)| format!("--target {}{way}", server(variable))));
+    all.join(" ")
+}
+
+fn server(variable: &str) -> String {
+    std::env::var(variable)
+        .unwrap_or_else(|_| panic!("{variable} is not set; start the brokers: scripts/brokers run -- cargo test"))
+}
+
+fn runs(result: &Value) -> &[Value] {
+    result["runs"].as_array().expect("runs is a list")
+}
