@@ -186,10 +186,9 @@ fn redis(result: &ResultFile, found: &Found) -> String {
             times(ratio)
         ));
         if let (Some(low), Some(high)) = (comparison.low, comparison.high) {
-            match low < high {
-                true => out.push_str(&format!(" ({} to {})", times(low), times(high))),
-                false => out.push_str(" (one valid pair, no spread)"),
-            }
+            out.push_str(&format!(" ({} to {})", times(low), times(high)));
+        } else {
+            out.push_str(" (one valid pair, no spread)");
         }
         out.push('\n');
     }

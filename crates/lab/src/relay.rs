@@ -16,6 +16,7 @@ pub mod bridge;
 pub mod record;
 pub mod replay;
 
+use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -381,7 +382,22 @@ fn address(url: &str, topic: &str) -> String {
         Some(("shm", "")) => format!("shm://{topic}"),
         Some(("shm", prefix)) => format!("shm://{prefix}.{topic}"),
         Some(("file", folder)) => folder_address(&Path::new(folder).join(topic)),
-        _ => format!("{}/{topic}", without_login(url).trim_end_matches('/')),
+        _ => format!("{}/{topic}", one_name(without_login(url).trim_end_matches('/'))),
+    }
+}
+
+/// A server's URL by the address that its name stands for: one server has many names.
+fn one_name(url: &str) -> String {
+    let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
+    let end = rest.find(['/', '?']).unwrap_or(rest.len());
+    let (host, behind) = rest.split_at(end);
+    let found: Vec<SocketAddr> = host.to_socket_addrs().map(Iterator::collect).unwrap_or_default();
+    match found.first() {
+        Some(first) if found.iter().any(|found| found.ip().is_loopback()) => {
+            format!("{scheme}://localhost:{}{behind}", first.port())
+        }
+        Some(first) => format!("{scheme}://{first}{behind}"),
+        None => url.to_owned(),
     }
 }
 

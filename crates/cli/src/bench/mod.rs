@@ -178,7 +178,8 @@ fn bench_path(lab: &Lab<'_>, args: &PathArgs, result: &mut ResultFile) -> anyhow
 fn bench_orders(lab: &Lab<'_>, args: &OrdersArgs, result: &mut ResultFile) -> anyhow::Result<()> {
     let cpus = args.cpus.two()?;
     result.host = host::floor(lab, cpus)?;
-    if let Some(journal) = args.journal.as_ref().filter(|journal| journal.exists()) {
+    let journal = args.journal.as_ref().map(std::path::absolute).transpose().context("--journal names no path")?;
+    if let Some(journal) = journal.as_ref().filter(|journal| journal.exists()) {
         return Err(Usage(format!("--journal {}: it exists; name a new folder", journal.display())).into());
     }
     let published = args.preset.is_some();
@@ -201,7 +202,7 @@ fn bench_orders(lab: &Lab<'_>, args: &OrdersArgs, result: &mut ResultFile) -> an
                     count: args.count,
                     rate: args.rate,
                     full: args.full || published,
-                    journal: args.journal.as_ref().map(folder),
+                    journal: journal.as_ref().map(folder),
                     repeat,
                 };
                 let mut runs = orders::run(lab, &settings).map_err(usage)?;

@@ -14,6 +14,10 @@ use crate::args::seconds;
 use crate::report::say;
 
 #[derive(Debug, Clone, Args)]
+#[command(
+    after_help = "Messages of Tickpath's publishers are recorded: they begin with a stamp and a kind. What other programs \
+                  publish without them is skipped."
+)]
 pub struct RecordArgs {
     /// The bus: shm://, file:///FOLDER, redis://HOST:PORT[?streams], nats://HOST:PORT[?jetstream], amqp://HOST:PORT,
     /// kafka://HOST:PORT

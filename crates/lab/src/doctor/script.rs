@@ -68,8 +68,7 @@ fn unit(processors: usize) -> String {
          Description=Tickpath order system\n\
          \n\
          [Service]\n\
-         # Name your program here.\n\
-         ExecStart=/usr/local/bin/tickpath bench path\n\
+         ExecStart=/usr/local/bin/YOUR-PROGRAM\n\
          CPUAffinity={list}\n\
          CPUSchedulingPolicy=fifo\n\
          CPUSchedulingPriority=80\n\

@@ -57,6 +57,12 @@ pub(super) fn assemble(lab: &Lab<'_>, settings: &Settings, told: &Told) -> Resul
         hops.push(("one_way", std::mem::take(&mut joined.one_way)));
     }
     run.hops = hops.iter().map(|(name, samples)| ((*name).to_owned(), samples.hop(calibration, &[]))).collect();
+    let early = run.hops.get("in_queue").map_or(0, |hop| hop.negative);
+    if 100 * early > run.counts.received {
+        run.notes.push(format!(
+            "{early} messages were popped before the call that pushed them returned: in_queue is of the others"
+        ));
+    }
     // Nobody watched for the host's gaps: what it took of the tail is not known.
     drop_attribution(&mut run);
     figures(&mut run, &rows, calibration);

@@ -35,7 +35,11 @@ pub fn keeps_up(run: &Run) -> Option<String> {
         true => format!("pull {MANY} at a time: {by_count}--pull {MANY}"),
         false => format!("use more pullers: --pullers {}", pullers + 1),
     };
-    Some(format!("{who} {fall} behind: {it} pulled {} of {} pushed; {remedy}", rate(share * pushed), rate(pushed)))
+    Some(format!(
+        "{who} {fall} behind: while {} were pushed {it} pulled {}; {remedy}",
+        rate(pushed),
+        rate(share * pushed)
+    ))
 }
 
 /// The run's own rules: each message came, once where that is promised; and the rate was kept.

@@ -360,8 +360,8 @@ impl Params {
 }
 
 impl Comparison {
-    /// The ratio of the medians of pairs that ran in turn, between the smallest and the largest ratio of a pair. None
-    /// if no pair has one.
+    /// The ratio of the medians of pairs that ran in turn, between the smallest and the largest ratio of a pair, if there
+    /// are several. None if no pair has one.
     pub fn of_pairs(name: &str, figure: &str, pairs: &[(f64, f64)]) -> Option<Self> {
         let good: Vec<_> = pairs.iter().copied().filter(|(a, b)| (a / b).is_finite()).collect();
         let ratios = || good.iter().map(|(a, b)| a / b);
@@ -369,7 +369,8 @@ impl Comparison {
         let high = ratios().max_by(f64::total_cmp)?;
         let a = median(good.iter().map(|pair| pair.0).collect())?;
         let b = median(good.iter().map(|pair| pair.1).collect())?;
-        Some(Self::new(name, figure, a, b, Some((low, high))))
+        // One pair has no spread.
+        Some(Self::new(name, figure, a, b, (good.len() > 1).then_some((low, high))))
     }
 
     /// Divides `a` by `b`; `interval` is the low and high end of the ratio over the repeats.
