@@ -84,7 +84,9 @@ fn a_password_is_asked_for_and_never_told() {
 fn results_that_cannot_be_compared_are_refused_with_the_reason() {
     let folder = tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);
-    for (name, call) in [("a", "host --duration 0.1"), ("b", "pubsub --target shm:// --count 50 --rate 500 --wait block --size 64")] {
+    for (name, call) in
+        [("a", "host --duration 0.1"), ("b", "pubsub --target shm:// --count 50 --rate 500 --wait block --size 64")]
+    {
         let ran = tickpath(&format!("bench {call} --quiet --json {}", text(&path(name))));
         assert!(matches!(ran.code, Some(0 | 3)), "{}", ran.err);
     }
