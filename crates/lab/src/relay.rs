@@ -29,6 +29,7 @@ use tickpath_market::replay::PaceError;
 
 use crate::result::{PERCENTILES, Percentile};
 use crate::samples::histogram;
+use crate::targets::without_login;
 
 /// The kind of a record in a recording that stands for messages which were lost before it.
 pub const GAP_KIND: u8 = 255;
@@ -398,16 +399,6 @@ fn one_name(url: &str) -> String {
         }
         Some(first) => format!("{scheme}://{first}{behind}"),
         None => url.to_owned(),
-    }
-}
-
-/// A broker's URL as it may be shown: what stands before the host may be a password.
-fn without_login(url: &str) -> String {
-    match url.split_once("://") {
-        Some((scheme, rest)) if !["shm", "file"].contains(&scheme) => {
-            format!("{scheme}://{}", rest.rsplit_once('@').map_or(rest, |(_, host)| host))
-        }
-        _ => url.to_owned(),
     }
 }
 
