@@ -7,7 +7,7 @@ use tickpath_lab::result::ResultFile;
 
 use crate::Outcome;
 use crate::args::{Cpus, Output, Usage, seconds};
-use crate::bench::{lab, new_result, usage, verdict};
+use crate::bench::{lab, new_result, usage, verdict, write};
 use crate::progress::Bar;
 use crate::report::say;
 
@@ -107,14 +107,7 @@ fn show(result: &ResultFile, output: &Output) -> anyhow::Result<()> {
     result.check().context("this is a defect of Tickpath")?;
     let width = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok()).unwrap_or(WIDTH);
     say(&explain::text(result, width));
-    if let Some(file) = &output.json {
-        result.save(file)?;
-    }
-    if let Some(file) = &output.html {
-        std::fs::write(file, tickpath_lab::report::html(result))
-            .with_context(|| format!("cannot write {}", file.display()))?;
-    }
-    Ok(())
+    write(result, output)
 }
 
 fn gains(text: &str) -> Result<Gains, String> {

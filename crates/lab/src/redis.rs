@@ -1,5 +1,7 @@
 //! A Redis server of our own, and the case of one publish a process.
 
+pub(crate) mod about;
+
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};

@@ -102,6 +102,11 @@ pub fn new_result(workload: &str) -> ResultFile {
 pub fn finish(result: &ResultFile, output: &Output) -> anyhow::Result<()> {
     result.check().context("this is a defect of Tickpath")?;
     crate::report::say(&crate::report::terminal(result));
+    write(result, output)
+}
+
+/// Writes the files that were asked for.
+pub fn write(result: &ResultFile, output: &Output) -> anyhow::Result<()> {
     if let Some(file) = &output.json {
         result.save(file)?;
     }

@@ -3,17 +3,14 @@
 use std::io;
 use std::ops::Range;
 use std::os::unix::net::UnixStream;
-use std::time::Duration;
 
-use redis::{Connection, ConnectionAddr, ErrorKind, IntoConnectionInfo, RedisError, RedisResult};
+use redis::{Connection, ConnectionAddr, IntoConnectionInfo, RedisResult};
 
 use super::Settings;
+use crate::redis::about::{PATIENCE, dial, no_answer, others, software};
 use crate::redis::{Server, ServerSettings};
 use crate::result::{Software, median};
 use crate::{Lab, LabError, host, proxy};
-
-/// How long the server may take to answer.
-const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Keys that one command names.
 const BATCH: u64 = 1_000;
@@ -49,7 +46,7 @@ impl Target {
             }
         };
         let url = tcp.as_ref().or(unix.as_ref()).ok_or_else(wrong_url)?;
-        let mut connection = dial(url).map_err(|e| no_answer(&name(url), &e))?;
+        let mut connection = dial(url.as_str()).map_err(|e| no_answer(&name(url), &e))?;
         let about: String = redis::cmd("INFO").query(&mut connection).map_err(|e| no_answer(&name(url), &e))?;
         let software = software(&about, &mut connection);
         let notes = others(&about).filter(|_| scratch.is_none()).into_iter().collect();
@@ -203,51 +200,6 @@ fn wrong_url() -> LabError {
     )
 }
 
-fn no_answer(server: &str, error: &RedisError) -> LabError {
-    let remedy = if error.kind() == ErrorKind::AuthenticationFailed || error.code() == Some("NOAUTH") {
-        "check USER:PASSWORD@ in the URL"
-    } else {
-        "check host and port, and whether the server runs"
-    };
-    LabError::Failed(format!("{server} does not do what it is asked ({error}); {remedy}"))
-}
-
-fn dial(url: &str) -> RedisResult<Connection> {
-    let connection = redis::Client::open(url)?.get_connection_with_timeout(PATIENCE)?;
-    connection.set_read_timeout(Some(PATIENCE))?;
-    connection.set_write_timeout(Some(PATIENCE))?;
-    Ok(connection)
-}
-
-/// The server's name and version, and the settings that decide whether a SET reaches a disk.
-fn software(about: &str, connection: &mut Connection) -> Software {
-    let valkey = field(about, "valkey_version");
-    let mut software = Software {
-        server: Some(if valkey.is_some() { "valkey-server" } else { "redis-server" }.to_owned()),
-        server_version: valkey.or_else(|| field(about, "redis_version")).map(str::to_owned),
-        ..Software::default()
-    };
-    for name in ["save", "appendonly"] {
-        // Not every server tells everybody.
-        let told: RedisResult<Vec<String>> = redis::cmd("CONFIG").arg("GET").arg(name).query(connection);
-        if let Some(value) = told.ok().and_then(|pair| pair.into_iter().nth(1)) {
-            software.server_settings.set(name, value);
-        }
-    }
-    software
-}
-
-/// A sentence about those who use the server beside us, if there are any.
-fn others(about: &str) -> Option<String> {
-    let others = field(about, "connected_clients")?.parse::<u64>().ok()?.saturating_sub(1);
-    let note = format!("the server had {others} other clients when the bench began; their load is in these figures");
-    (others > 0).then_some(note)
-}
-
-fn field<'a>(about: &'a str, name: &str) -> Option<&'a str> {
-    about.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(str::trim)
-}
-
 fn batches(count: u64) -> impl Iterator<Item = Range<u64>> {
     (0..count).step_by(BATCH as usize).map(move |first| first..count.min(first + BATCH))
 }
@@ -255,6 +207,7 @@ fn batches(count: u64) -> impl Iterator<Item = Range<u64>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::redis::about::field;
 
     #[test]
     fn urls_that_every_client_knows() {

@@ -1,16 +1,12 @@
 //! The Redis server under test, somebody's or a scratch one: where it is, what it is, and what it says of itself.
 //! Nothing of it is changed; a channel leaves nothing behind.
 
-use std::time::Duration;
+use redis::{Connection, ConnectionAddr, ConnectionInfo, IntoConnectionInfo};
 
-use redis::{Connection, ConnectionAddr, ConnectionInfo, ErrorKind, IntoConnectionInfo, RedisError, RedisResult};
-
+use crate::redis::about::{dial, field, no_answer, others, software};
 use crate::redis::{Server, ServerSettings};
 use crate::result::Software;
 use crate::{Lab, LabError};
-
-/// How long the server may take to answer.
-const PATIENCE: Duration = Duration::from_secs(5);
 
 /// A server, and a connection to it that is not measured.
 pub(super) struct Target {
@@ -134,55 +130,6 @@ fn wrong_url(url: &str) -> LabError {
         "explain takes a Redis server: redis://[USER:PASSWORD@]HOST:PORT[/DATABASE] or redis+unix:///SOCKET, and \
          nothing behind{instead}"
     ))
-}
-
-fn no_answer(server: &str, error: &RedisError) -> LabError {
-    if error.is_timeout() {
-        let seconds = PATIENCE.as_secs();
-        return LabError::Failed(format!("{server} did not answer within {seconds} s; look whether the server hangs"));
-    }
-    let remedy = if error.kind() == ErrorKind::AuthenticationFailed || error.code() == Some("NOAUTH") {
-        "check USER:PASSWORD@ in the URL"
-    } else {
-        "check host and port, and whether the server runs"
-    };
-    LabError::Failed(format!("{server} does not do what it is asked ({error}); {remedy}"))
-}
-
-fn dial(info: ConnectionInfo) -> RedisResult<Connection> {
-    let connection = redis::Client::open(info)?.get_connection_with_timeout(PATIENCE)?;
-    connection.set_read_timeout(Some(PATIENCE))?;
-    connection.set_write_timeout(Some(PATIENCE))?;
-    Ok(connection)
-}
-
-/// The server's name and version, and the settings that decide what reaches a disk.
-fn software(about: &str, connection: &mut Connection) -> Software {
-    let valkey = field(about, "valkey_version");
-    let mut software = Software {
-        server: Some(if valkey.is_some() { "valkey-server" } else { "redis-server" }.to_owned()),
-        server_version: valkey.or_else(|| field(about, "redis_version")).map(str::to_owned),
-        ..Software::default()
-    };
-    for setting in ["save", "appendonly"] {
-        // Not every server tells everybody.
-        let told: RedisResult<Vec<String>> = redis::cmd("CONFIG").arg("GET").arg(setting).query(connection);
-        if let Some(value) = told.ok().and_then(|pair| pair.into_iter().nth(1)) {
-            software.server_settings.set(setting, value);
-        }
-    }
-    software
-}
-
-/// A sentence about those who use the server beside us, if there are any.
-fn others(about: &str) -> Option<String> {
-    let others = field(about, "connected_clients")?.parse::<u64>().ok()?.saturating_sub(1);
-    (others > 0)
-        .then(|| format!("the server had {others} other clients at the beginning; their load is in these figures"))
-}
-
-fn field<'a>(about: &'a str, name: &str) -> Option<&'a str> {
-    about.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(str::trim)
 }
 
 /// `cmdstat_publish:calls=10,usec=42,usec_per_call=4.20,…`
