@@ -5,6 +5,7 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
@@ -230,7 +231,7 @@ fn host_calibration(path: &Path) -> Result<Calibration, CalibrationError> {
         match read_calibration(path) {
             Ok(Some(found)) if found.boot_id == boot_id && found.is_sound() => return Ok(found),
             // Left by an earlier boot or by something else: only its owner may replace it.
-            Ok(_) => fs::remove_file(path).map_err(|_| CalibrationError::Foreign { path: path.to_owned() })?,
+            Ok(_) => remove_stale(path).map_err(|_| CalibrationError::Foreign { path: path.to_owned() })?,
             Err(e) if e.kind() == io::ErrorKind::NotFound => {}
             Err(e) => return Err(fail(e)),
         }
@@ -254,16 +255,32 @@ fn read_calibration(path: &Path) -> io::Result<Option<Calibration>> {
     Ok((owner == 0 || owner == me || found.is_sound()).then_some(found))
 }
 
+/// Removes the file only while nobody else does: of several that found it stale, a later one would remove the new one.
+fn remove_stale(path: &Path) -> io::Result<()> {
+    let remove = || {
+        let found = File::open(path)?;
+        found.lock()?;
+        if fs::metadata(path)?.ino() == found.metadata()?.ino() { fs::remove_file(path) } else { Ok(()) }
+    };
+    unless(io::ErrorKind::NotFound, remove())
+}
+
 fn publish(path: &Path, calibration: &Calibration) -> io::Result<()> {
-    let draft = path.with_extension(format!("{}", std::process::id()));
-    let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o644).open(&draft)?;
+    static DRAFTS: AtomicU64 = AtomicU64::new(0);
+    let number = DRAFTS.fetch_add(1, Ordering::Relaxed);
+    let draft = path.with_extension(format!("{}-{number}", std::process::id()));
+    // Of a killed process with this id; it may be linked already, so nothing is written into it.
+    unless(io::ErrorKind::NotFound, fs::remove_file(&draft))?;
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o644).open(&draft)?;
     file.write_all(calibration.as_bytes())?;
     let linked = fs::hard_link(&draft, path);
     fs::remove_file(&draft)?;
-    match linked {
-        Err(e) if e.kind() != io::ErrorKind::AlreadyExists => Err(e),
-        _ => Ok(()),
-    }
+    unless(io::ErrorKind::AlreadyExists, linked)
+}
+
+/// Takes a failure of one kind for a success.
+fn unless(kind: io::ErrorKind, outcome: io::Result<()>) -> io::Result<()> {
+    outcome.or_else(|e| if e.kind() == kind { Ok(()) } else { Err(e) })
 }
 
 fn boot_id() -> io::Result<[u8; 16]> {
@@ -277,6 +294,7 @@ fn boot_id() -> io::Result<[u8; 16]> {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use std::sync::Barrier;
 
     fn at_rate(ticks_per_second: u64) -> Calibration {
         Calibration { ticks_per_second, ..Calibration::nanoseconds() }
@@ -306,10 +324,26 @@ mod tests {
         let again = host_calibration(&path).unwrap();
         assert_eq!(first, again);
         assert!(first.is_sound());
-        fs::write(&path, b"something else").unwrap();
-        let replaced = host_calibration(&path).unwrap();
-        assert!(replaced.is_sound());
         fs::remove_file(&path).unwrap();
+    }
+
+    #[test]
+    fn all_who_come_first_get_one_calibration() {
+        let path = std::env::temp_dir().join(format!("tickpath-clock-race-{}", std::process::id()));
+        for stale in [None, Some(b"something else")] {
+            stale.inspect(|bytes| fs::write(&path, bytes).unwrap());
+            let start = Barrier::new(8);
+            let come = || {
+                start.wait();
+                host_calibration(&path).unwrap()
+            };
+            let found: Vec<_> = std::thread::scope(|scope| {
+                let comers: Vec<_> = (0..8).map(|_| scope.spawn(come)).collect();
+                comers.into_iter().map(|comer| comer.join().unwrap()).collect()
+            });
+            assert!(found[0].is_sound() && found.iter().all(|each| *each == found[0]), "{found:?}");
+            fs::remove_file(&path).unwrap();
+        }
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Servers that fail, and files that are not what they should be: one clear sentence each, and nothing lost.
 
 use std::fs;
+use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
 
@@ -8,25 +9,24 @@ use serde_json::Value;
 use tempfile::{TempDir, tempdir};
 use tickpath_clock::sleep_ns;
 
-use crate::program::tickpath;
+use crate::program::{LOOKS, PAUSE_NS, tickpath};
 use crate::reports::{load, text};
 
 #[test]
 fn a_server_that_is_killed_in_the_middle_leaves_what_was_measured_and_says_so() {
     let folder = tempdir().unwrap();
-    for (name, call) in [
-        ("pubsub", "pubsub --phase steady --size 64,128 --rate 500 --duration 4"),
-        ("queue", "queue --count 1000000 --pipeline 1 --pull 1"),
-        ("clients", "clients --client redis-py --count 1000000 --repeat 1"),
-        ("pipeline", "pipeline --command PING --client rust --depth 1 --duration 8 --part sweep"),
+    for (name, command, call) in [
+        ("pubsub", "publish", "pubsub --phase steady --size 64,128 --rate 500 --duration 4"),
+        ("queue", "lpush", "queue --count 1000000 --pipeline 1 --pull 1"),
+        ("clients", "set", "clients --client redis-py --count 1000000 --repeat 1"),
+        ("pipeline", "incr", "pipeline --command INCR --client rust --depth 1 --duration 8 --part sweep"),
     ] {
         let mut server = Server::start();
         let file = folder.path().join(format!("{name}.json"));
         let line = format!("bench {call} --target {} --quiet --json {}", server.url(), text(&file));
         let ran = std::thread::scope(|scope| {
             let running = scope.spawn(|| tickpath(&line));
-            // Enough for the run to have begun; a run that has not is refused the connection, which the sentence says.
-            sleep_ns(3_000_000_000);
+            server.await_calls(command, 1_000);
             server.kill();
             running.join().expect("the program ran")
         });
@@ -37,6 +37,7 @@ fn a_server_that_is_killed_in_the_middle_leaves_what_was_measured_and_says_so() 
             "{name}: {}",
             ran.err
         );
+        assert!(file.exists(), "{name}: what was measured is lost: {}", ran.err);
         let result = load(&file);
         let broken: Vec<&Value> = runs(&result).iter().filter(|run| run["valid"] == false).collect();
         assert!(!broken.is_empty(), "{name}: {result}");
@@ -147,17 +148,39 @@ impl Server {
         let process =
             command.spawn().unwrap_or_else(|e| panic!("install redis-server (apt-get install redis-server): {e}"));
         let server = Self { process, port, _folder: folder };
-        for _ in 0..3_000 {
+        for _ in 0..LOOKS {
             if TcpStream::connect(("127.0.0.1", port)).is_ok() {
                 return server;
             }
-            sleep_ns(10_000_000);
+            sleep_ns(PAUSE_NS);
         }
-        panic!("redis-server does not listen within 30 s");
+        panic!("redis-server does not listen");
     }
 
     fn url(&self) -> String {
         format!("redis://127.0.0.1:{}", self.port)
+    }
+
+    /// Waits until the server has obeyed a command so often: only then a run is in its middle, for what comes before it
+    /// can take seconds or, where Python's packages have to be fetched, a minute.
+    fn await_calls(&self, command: &str, count: u64) {
+        for _ in 0..LOOKS {
+            if self.calls(command) >= count {
+                return;
+            }
+            sleep_ns(PAUSE_NS);
+        }
+        panic!("the server has got {} of {count} {command}", self.calls(command));
+    }
+
+    fn calls(&self, command: &str) -> u64 {
+        let mut stream = TcpStream::connect(("127.0.0.1", self.port)).expect("the server listens");
+        stream.write_all(b"INFO commandstats\r\nQUIT\r\n").expect("the server reads");
+        let mut said = String::new();
+        stream.read_to_string(&mut said).expect("the server answers");
+        let field = format!("cmdstat_{command}:calls=");
+        let count = said.lines().find_map(|line| line.strip_prefix(&field)?.split(',').next());
+        count.map_or(0, |count| count.parse().expect("a count is a number"))
     }
 
     fn kill(&mut self) {
