@@ -1,6 +1,7 @@
 //! `tickpath doctor`: what costs latency or safety here, what it costs, and how to mend it.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use anyhow::Context;
 use clap::Args;
@@ -9,6 +10,9 @@ use tickpath_lab::doctor::{Finding, Host, State, broker, host, script};
 use crate::Outcome;
 use crate::args::Usage;
 use crate::report::say;
+
+/// How long a broker may take to accept and to answer.
+const BROKER_PATIENCE: Duration = Duration::from_secs(2);
 
 #[derive(Debug, Args)]
 pub struct Doctor {
@@ -41,7 +45,7 @@ pub fn run(args: &Doctor) -> anyhow::Result<Outcome> {
         true => known.iter().filter_map(|name| std::env::var(name).ok()).collect(),
         false => args.brokers.clone(),
     };
-    found.extend(brokers.iter().flat_map(|url| broker(url)));
+    found.extend(brokers.iter().flat_map(|url| broker(url, BROKER_PATIENCE)));
     if let Some(file) = &args.json {
         let text = serde_json::to_string_pretty(&found).context("this is a defect of Tickpath")?;
         std::fs::write(file, text + "\n").with_context(|| format!("cannot write {}", file.display()))?;

@@ -32,8 +32,11 @@ pub struct Settings {
 /// Round trips of one timing: the counter's own steps of some nanoseconds vanish in their sum.
 const TRIPS: u64 = 16;
 
-/// Looks for an answer before the other process is given up: some seconds, beyond any stall of the host.
-const MOST_TURNS: u32 = 1 << 28;
+/// How long an answer may take before the other process is given up: beyond any stall of the host.
+const SILENCE_S: u64 = 30;
+
+/// Looks for an answer between two looks at the clock.
+const LOOKS: u32 = 1 << 20;
 
 /// Timings of the cache line.
 const TIMINGS: usize = 20_000;
@@ -119,8 +122,9 @@ pub fn transfer_ns(lab: &Lab<'_>, cpus: [usize; 2]) -> Result<Option<f64>, LabEr
                 let mut turns = 0u32;
                 while words.word(1).load(Ordering::Acquire) != turn {
                     relax();
-                    turns += 1;
-                    if turns == MOST_TURNS {
+                    turns = turns.wrapping_add(1);
+                    let silent_ns = || clock.ns_between(from, clock.ticks());
+                    if turns.is_multiple_of(LOOKS) && silent_ns() / 1_000_000_000 > SILENCE_S as i64 {
                         return None;
                     }
                 }
@@ -131,7 +135,7 @@ pub fn transfer_ns(lab: &Lab<'_>, cpus: [usize; 2]) -> Result<Option<f64>, LabEr
         Some(timings)
     });
     let _ = SharedWords::remove(&name);
-    let silent = || LabError::Silent { role: "echo".to_owned(), seconds: 1 };
+    let silent = || LabError::Silent { role: "echo".to_owned(), seconds: SILENCE_S };
     let mut timings = timings?.ok_or_else(silent)?;
     child.result::<()>(1.0)?;
     let middle = timings.len() / 2;

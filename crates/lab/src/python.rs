@@ -32,7 +32,7 @@ const UNFINISHED: &str = "making-";
 
 /// How long an interpreter may take to say what it is, to make an environment, and to fetch packages into it.
 const ASK_SECONDS: u32 = 30;
-const MAKE_SECONDS: u32 = 60;
+const MAKE_SECONDS: u32 = 120;
 const FETCH_SECONDS: u32 = 240;
 
 /// An interpreter with the packages.
@@ -282,7 +282,7 @@ fn make(base: &Facts, home: &Path) -> Result<(), PythonError> {
     let venv = [OsStr::new("-m"), OsStr::new("venv"), made.path().as_os_str()];
     run(MAKE_SECONDS, &base.executable, &venv).map_err(|trouble| trouble.of_making(MAKE_SECONDS))?;
     let options = ["-I", "-m", "pip", "install", "--disable-pip-version-check", "--no-input", "--quiet"];
-    let limits = ["--only-binary=:all:", "--timeout=15", "--retries=1"];
+    let limits = ["--only-binary=:all:", "--timeout=15", "--retries=3"];
     let pinned = PACKAGES.map(|(package, version)| format!("{package}=={version}"));
     let told = options.iter().chain(&limits).map(OsStr::new);
     let fetch: Vec<&OsStr> = told.chain(pinned.iter().map(OsStr::new)).collect();

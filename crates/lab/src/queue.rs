@@ -66,7 +66,7 @@ const CAPACITY_BYTES: usize = 16 << 20;
 const CAPACITY_MESSAGES: usize = 64;
 
 /// Once the pusher has ended: how long a puller waits for what is still to come, and how long if it cannot know.
-const PATIENCE_NS: i64 = 10_000_000_000;
+const PATIENCE_NS: i64 = 30_000_000_000;
 const QUIET_NS: i64 = 1_000_000_000;
 
 /// Between two looks at how many messages wait.

@@ -91,11 +91,13 @@ pub fn run<C: Clock>(
     gaps: &mut Gaps<C>,
 ) -> Result<(), OmsError> {
     loop {
+        // Looked at first: what was published before the stop is still taken.
+        let is_told = stop.load(Ordering::Acquire);
         if agent.poll()? > 0 {
             gaps.busy_turn();
             continue;
         }
-        if stop.load(Ordering::Relaxed) {
+        if is_told {
             return Ok(());
         }
         match wait {

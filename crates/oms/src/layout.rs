@@ -152,7 +152,7 @@ fn spawn<'scope, 'env, C: Clock>(
         let ended = settled.and_then(|()| agent::run(&mut agent, shared_wait(config.wait), stop, &mut gaps));
         if ended.is_err() {
             // An OMS that does not hear is no OMS.
-            stop.store(true, Ordering::Relaxed);
+            stop.store(true, Ordering::Release);
         }
         ended
     };

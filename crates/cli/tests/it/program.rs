@@ -6,9 +6,9 @@ use std::thread::JoinHandle;
 
 use tickpath_clock::sleep_ns;
 
-/// The longest that one call may take: looks at its end, and the pause between two. Nothing else is awaited longer. The
-/// first call that needs Python's packages fetches them, for which the program itself allows 5 minutes.
-pub const LOOKS: u64 = 18_000;
+/// The longest that one call may take, ten minutes: looks at its end, and the pause between two. Nothing else is awaited
+/// longer. The first call that needs Python's packages fetches them, for which the program itself allows six.
+pub const LOOKS: u64 = 30_000;
 pub const PAUSE_NS: u64 = 20_000_000;
 
 /// What one call came to.

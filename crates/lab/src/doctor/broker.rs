@@ -6,30 +6,27 @@ use std::time::Duration;
 
 use super::Finding;
 
-/// How long a broker may take to accept and to answer.
-const TIMEOUT: Duration = Duration::from_secs(2);
-
-/// Looks at the broker of a URL.
-pub fn broker(url: &str) -> Vec<Finding> {
+/// Looks at the broker of a URL, which may take so long to accept and to answer.
+pub fn broker(url: &str, patience: Duration) -> Vec<Finding> {
     let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
     let rest = rest.rsplit_once('@').map_or(rest, |(_, place)| place);
     let address = rest.split(['?', '/']).next().unwrap_or(rest);
     let looked = match scheme {
-        "redis" => redis(address, url),
-        "nats" => nats(address),
-        "amqp" => rabbitmq(address),
-        "kafka" => kafka(address),
+        "redis" => redis(address, url, patience),
+        "nats" => nats(address, patience),
+        "amqp" => rabbitmq(address, patience),
+        "kafka" => kafka(address, patience),
         _ => Err("this is no broker's URL; use redis://, nats://, amqp:// or kafka://HOST:PORT".to_owned()),
     };
     looked.unwrap_or_else(|why| vec![Finding::unknown("broker", format!("{scheme}://{address}: {why}"))])
 }
 
-fn connect(address: &str) -> Result<TcpStream, String> {
+fn connect(address: &str, patience: Duration) -> Result<TcpStream, String> {
     let found = address.to_socket_addrs().map_err(|e| format!("{e}; write HOST:PORT"))?;
-    let mut tried = found.map(|found| TcpStream::connect_timeout(&found, TIMEOUT));
+    let mut tried = found.map(|found| TcpStream::connect_timeout(&found, patience));
     let first = tried.next().ok_or_else(|| "no such host".to_owned())?;
     let stream = tried.fold(first, Result::or).map_err(|e| format!("{e}; is the server up?"))?;
-    let set = stream.set_read_timeout(Some(TIMEOUT)).and_then(|()| stream.set_write_timeout(Some(TIMEOUT)));
+    let set = stream.set_read_timeout(Some(patience)).and_then(|()| stream.set_write_timeout(Some(patience)));
     set.map_err(|e| e.to_string()).map(|()| stream)
 }
 
@@ -39,8 +36,8 @@ struct Redis {
 }
 
 impl Redis {
-    fn open(address: &str, url: &str) -> Result<Self, String> {
-        let mut redis = Self { stream: BufReader::new(connect(address)?) };
+    fn open(address: &str, url: &str, patience: Duration) -> Result<Self, String> {
+        let mut redis = Self { stream: BufReader::new(connect(address, patience)?) };
         let url = url.split('?').next().unwrap_or(url);
         let info = ::redis::IntoConnectionInfo::into_connection_info(url).map_err(|_| "its URL cannot be read")?;
         let login = info.redis_settings();
@@ -102,8 +99,8 @@ impl Redis {
 /// One look at a server.
 type Look = fn(&mut Redis) -> Result<Finding, String>;
 
-fn redis(address: &str, url: &str) -> Result<Vec<Finding>, String> {
-    let mut redis = Redis::open(address, url)?;
+fn redis(address: &str, url: &str, patience: Duration) -> Result<Vec<Finding>, String> {
+    let mut redis = Redis::open(address, url, patience)?;
     let mut found = vec![Finding::good("Redis", format!("{} at {address}", redis.info("redis_version")?))];
     let checks: [Look; 6] =
         [redis_snapshots, redis_append_only, redis_subscribers, redis_memory, redis_clients, redis_slow_commands];
@@ -214,9 +211,11 @@ fn redis_slow_commands(redis: &mut Redis) -> Result<Finding, String> {
     ))
 }
 
-fn nats(address: &str) -> Result<Vec<Finding>, String> {
+fn nats(address: &str, patience: Duration) -> Result<Vec<Finding>, String> {
     let mut line = String::new();
-    BufReader::new(connect(address)?).read_line(&mut line).map_err(|e| format!("{e}; does the server hang?"))?;
+    BufReader::new(connect(address, patience)?)
+        .read_line(&mut line)
+        .map_err(|e| format!("{e}; does the server hang?"))?;
     let info = line.strip_prefix("INFO ").ok_or("it does not answer as NATS does; check the port")?;
     let info: serde_json::Value = serde_json::from_str(info).map_err(|e| format!("its INFO cannot be read ({e})"))?;
     let text = |name: &str| info[name].as_str().map_or_else(|| info[name].to_string(), str::to_owned);
@@ -236,8 +235,8 @@ fn nats(address: &str) -> Result<Vec<Finding>, String> {
     Ok(found)
 }
 
-fn rabbitmq(address: &str) -> Result<Vec<Finding>, String> {
-    let mut stream = connect(address)?;
+fn rabbitmq(address: &str, patience: Duration) -> Result<Vec<Finding>, String> {
+    let mut stream = connect(address, patience)?;
     stream.write_all(b"AMQP\0\0\x09\x01").map_err(|e| e.to_string())?;
     let mut frame = vec![0; 4096];
     let read = stream.read(&mut frame).map_err(|e| format!("{e}; does the server hang?"))?;
@@ -267,9 +266,9 @@ fn rabbitmq(address: &str) -> Result<Vec<Finding>, String> {
     ])
 }
 
-fn kafka(address: &str) -> Result<Vec<Finding>, String> {
+fn kafka(address: &str, patience: Duration) -> Result<Vec<Finding>, String> {
     let first = address.split(',').next().unwrap_or(address);
-    let _stream = connect(first)?;
+    let _stream = connect(first, patience)?;
     Ok(vec![
         Finding::good("Kafka", format!("something listens at {first}")),
         Finding::safety(

@@ -14,7 +14,7 @@ pub(super) fn steal(host: &Host) -> Finding {
     };
     sleep_ns(WATCH_NS);
     let Some((after, all_after)) = stolen(host) else { return Finding::unknown(NAME, "/proc/stat does not tell") };
-    let percent = 100.0 * (after - before) as f64 / (all_after - all_before).max(1) as f64;
+    let percent = 100.0 * after.saturating_sub(before) as f64 / all_after.saturating_sub(all_before).max(1) as f64;
     let value = format!("{percent:.1} % within half a second");
     if percent < 1.0 {
         return Finding::good(NAME, value);

@@ -19,8 +19,9 @@ pub(super) const KIND: u8 = 200;
 /// Messages that one turn of a counting reader takes.
 const TURN: usize = 256;
 
-/// After the last message is sent, the subscriber may take so long for what is still on its way.
-const DRAIN_NS: u64 = 2_000_000_000;
+/// After the last message is sent, the broker and the subscriber may take so long for what is still on its way: beyond
+/// any stall of the host. Whoever has everything does not wait.
+const DRAIN_NS: u64 = 10_000_000_000;
 
 /// The publisher's life.
 pub(crate) fn publisher(role: &PublisherRole, parent: &Parent) -> Result<(), LabError> {
@@ -300,22 +301,25 @@ fn receive(
     Ok((seen, end.last_news))
 }
 
-/// When to stop waiting: a while after the publisher has ended and the last message came.
+/// When to stop waiting: a while after the publisher has ended and the last message came, and one more empty look
+/// later. A thread that was held up for the whole while has not looked in it.
 struct End<'a> {
     clock: &'a HostClock,
     publisher_ended: bool,
     quiet_since: u64,
+    was_over: bool,
     last_news: u64,
 }
 
 impl<'a> End<'a> {
     fn new(clock: &'a HostClock) -> Self {
-        Self { clock, publisher_ended: false, quiet_since: 0, last_news: 0 }
+        Self { clock, publisher_ended: false, quiet_since: 0, was_over: false, last_news: 0 }
     }
 
     #[inline(always)]
     fn news(&mut self) {
         self.quiet_since = 0;
+        self.was_over = false;
         self.last_news = self.clock.ticks();
     }
 
@@ -329,7 +333,8 @@ impl<'a> End<'a> {
         if self.quiet_since == 0 {
             self.quiet_since = now;
         }
-        self.clock.ns_between(self.quiet_since, now) as u64 > DRAIN_NS
+        let is_over = self.clock.ns_between(self.quiet_since, now) as u64 > DRAIN_NS;
+        std::mem::replace(&mut self.was_over, is_over) && is_over
     }
 }
 

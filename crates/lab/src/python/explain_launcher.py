@@ -17,11 +17,11 @@ import time
 import types
 
 # How long a companion may take to subscribe, and to end.
-SUBSCRIBE_S = 5.0
-END_S = 2.0
+SUBSCRIBE_S = 15.0
+END_S = 10.0
 
 # After the last run, for what is still on its way.
-DRAIN_S = 0.3
+DRAIN_S = 1.0
 
 # Calls that tell what the hook costs.
 CALLS = 20_000

@@ -81,7 +81,8 @@ def pull_all(client: redis.Redis, pusher_ended: threading.Event, calls: array, h
             quiet_since = None
         elif pusher_ended.is_set():
             quiet_since = quiet_since or called
-            if returned - quiet_since > PATIENCE_NS:
+            # A pull that began when it was over already: one that was held up has not looked in all that time.
+            if called - quiet_since > PATIENCE_NS:
                 break
 
 

@@ -120,22 +120,25 @@ impl Pulling {
     }
 }
 
-/// When to stop waiting: a while after the pusher has ended and the last message came.
+/// When to stop waiting: a while after the pusher has ended and the last message came, and one more empty pull later. A
+/// thread that was held up for the whole while has not pulled in it.
 struct Quiet<'a> {
     clock: &'a HostClock,
     patience_ns: i64,
     pusher_ended: bool,
     since: Option<u64>,
+    was_over: bool,
 }
 
 impl<'a> Quiet<'a> {
     fn new(clock: &'a HostClock, patience_ns: i64) -> Self {
-        Self { clock, patience_ns, pusher_ended: false, since: None }
+        Self { clock, patience_ns, pusher_ended: false, since: None, was_over: false }
     }
 
     #[inline]
     fn ends(&mut self) {
         self.since = None;
+        self.was_over = false;
     }
 
     #[cold]
@@ -145,7 +148,8 @@ impl<'a> Quiet<'a> {
         if !self.pusher_ended {
             return false;
         }
-        self.clock.ns_between(*self.since.get_or_insert(now), now) > self.patience_ns
+        let is_over = self.clock.ns_between(*self.since.get_or_insert(now), now) > self.patience_ns;
+        std::mem::replace(&mut self.was_over, is_over) && is_over
     }
 }
 

@@ -4,6 +4,7 @@ use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::process::Command;
+use std::time::Duration;
 
 use tempfile::tempdir;
 use tickpath_lab::doctor::{Finding, Host, State, broker, host, script};
@@ -96,19 +97,22 @@ fn the_script_is_one_that_a_shell_can_read() {
 
 #[test]
 fn a_broker_that_cannot_be_asked_is_a_finding_with_the_reason() {
+    /// For one that never answers, and for one that does.
+    const SHORT: Duration = Duration::from_millis(50);
+    const LONG: Duration = Duration::from_secs(60);
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let (silent, port) = (format!("127.0.0.1:{}", silent.local_addr().unwrap().port()), silent);
     let other = answering(b"HTTP/1.1 400 Bad Request\r\n\r\n");
     for scheme in ["redis", "nats", "amqp"] {
-        unknown(&broker(&format!("{scheme}://{silent}")), &silent);
-        unknown(&broker(&format!("{scheme}://{other}")), "does not answer as");
-        unknown(&broker(&format!("{scheme}://127.0.0.1:1")), "is the server up?");
+        unknown(&broker(&format!("{scheme}://{silent}"), SHORT), &silent);
+        unknown(&broker(&format!("{scheme}://{other}"), LONG), "does not answer as");
+        unknown(&broker(&format!("{scheme}://127.0.0.1:1"), LONG), "is the server up?");
     }
     drop(port);
-    unknown(&broker("kafka://127.0.0.1:1"), "is the server up?");
-    unknown(&broker("http://127.0.0.1:1"), "is no broker's URL");
-    unknown(&broker("redis://:secret@127.0.0.1:1"), "is the server up?");
-    assert!(!format!("{:?}", broker("redis://:secret@127.0.0.1:1")).contains("secret"));
+    unknown(&broker("kafka://127.0.0.1:1", LONG), "is the server up?");
+    unknown(&broker("http://127.0.0.1:1", LONG), "is no broker's URL");
+    unknown(&broker("redis://:secret@127.0.0.1:1", LONG), "is the server up?");
+    assert!(!format!("{:?}", broker("redis://:secret@127.0.0.1:1", LONG)).contains("secret"));
 }
 
 /// A server that says this to everybody, whatever it is asked, until the test ends.

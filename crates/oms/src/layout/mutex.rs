@@ -87,7 +87,7 @@ pub(super) fn run<C: Clock + Sync>(
         let settled = settle(config.cpu, config.priority).map_err(OmsError::from);
         ready();
         let result = settled.and_then(|()| agent::run(&mut receiver, config.wait, stop, &mut gaps));
-        stop.store(true, Ordering::Relaxed);
+        stop.store(true, Ordering::Release);
         result.and(join(line)).map(|()| gaps.into_found())
     })?;
     lock(&core).stop()?;

@@ -153,7 +153,7 @@ pub(super) fn run<C: Clock + Sync>(
         let settled = settle(config.cpu, config.priority).map_err(OmsError::from);
         ready();
         let result = settled.and_then(|()| agent::run(&mut core, config.wait, stop, &mut gaps));
-        stop.store(true, Ordering::Relaxed);
+        stop.store(true, Ordering::Release);
         // A mover may wait for room in the core's lane: take what they hand over until they have ended.
         let mut drained = Ok(());
         while !(receiver.is_finished() && line.is_finished()) {

@@ -247,17 +247,18 @@ fn nothing_acknowledged_is_lost_and_nothing_goes_twice_when_it_is_killed() {
     const KILLS: u64 = 10;
     /// Orders sent in one life of the OMS, at most.
     const ORDERS: u64 = 150;
-    const TURNS: u64 = 400_000;
+    /// Of each life: minutes, beyond any stall of the host.
+    const TURNS: u64 = 1_600_000;
     const PAUSE_NS: u64 = 50_000;
     let mut dice = Dice::new(seed());
     let scene = Scene::new();
     drop(scene.informed());
     let (mut venue, mut client) = (scene.venue(), scene.client(0));
     let (mut acknowledged, mut denied) = (BTreeSet::new(), Vec::new());
-    let (mut id, mut turns) = (0, 0);
+    let mut id = 0;
     for life in 1..=KILLS {
         let mut oms = Process::start(&scene);
-        let (until_killed, mut heard_now) = (1 + dice.below(2 * ORDERS), 0);
+        let (until_killed, mut heard_now, mut turns) = (1 + dice.below(2 * ORDERS), 0, 0);
         let last = id + ORDERS;
         while heard_now < until_killed {
             turns += 1;
