@@ -56,7 +56,7 @@ miri: ## the log's protocol, run by an interpreter that knows the memory model (
 
 fuzz: ## hostile bytes to every reader, FUZZ_SECONDS each (nightly)
 	@scripts/nightly fuzz
-	for target in $(FUZZ_TARGETS); do cargo +nightly fuzz run $$target -- -verbosity=0 -max_total_time=$(FUZZ_SECONDS) || exit; done
+	for target in $(FUZZ_TARGETS); do cargo +nightly fuzz run $$target -- -verbosity=0 -print_funcs=0 -max_total_time=$(FUZZ_SECONDS) || exit; done
 
 # CC compiles the C that goes into the binary, HOST_CC what runs during the build. Kafka's client heeds nothing but CC;
 # compiled for the system's own C library, it would ask for functions that musl does not have.

@@ -33,10 +33,8 @@ impl Subscriber for AmqpSubscriber {
         let mut handed_over = 0;
         for _ in 0..limit {
             let Some(delivery) = self.inlet.take() else { break };
-            if let Some(message) = wire::decode(&delivery.data) {
-                handler(Event::Message(message));
-                handed_over += 1;
-            }
+            handler(wire::event(None, &delivery.data));
+            handed_over += 1;
         }
         Ok(handed_over)
     }

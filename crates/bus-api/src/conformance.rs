@@ -16,6 +16,9 @@ pub use child::{Role, run_child};
 pub use queue::QUEUE_CASES;
 pub use topic::CASES;
 
+use std::net::TcpListener;
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use crate::{ConnectError, Connection};
 
 /// What a case needs of a transport's tests.
@@ -30,6 +33,19 @@ pub struct Fixture<'a> {
 
 /// One promise, run against a transport; panics with a sentence where it is broken.
 pub type Case = fn(&Fixture<'_>);
+
+/// A port on loopback that nobody listens on, for a server that a test starts: another one with each call, and none of
+/// those that the system hands out by itself.
+pub fn free_port() -> u16 {
+    static CALLS: AtomicU64 = AtomicU64::new(0);
+    loop {
+        let call = CALLS.fetch_add(1, Ordering::Relaxed);
+        let port = 10_000 + ((u64::from(std::process::id()) * 97 + call) % 20_000) as u16;
+        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            return port;
+        }
+    }
+}
 
 /// Ends of names that every transport can carry.
 const GOOD_NAMES: [&str; 3] = ["A.z", "0-9_", "r1:BTC-USDT"];

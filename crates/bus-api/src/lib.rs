@@ -85,11 +85,22 @@ pub struct Message<'a> {
     pub payload: &'a [u8],
 }
 
+/// What another program published on a topic, without [our header](wire).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Foreign<'a> {
+    /// The topic's count of messages, from 0, where the transport keeps one.
+    pub sequence: Option<u64>,
+    /// Its bytes.
+    pub bytes: &'a [u8],
+}
+
 /// What a subscriber finds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Event<'a> {
     /// A message.
     Message(Message<'a>),
+    /// What is no message of ours: nobody stamped it, and it has no kind.
+    Foreign(Foreign<'a>),
     /// Messages that this subscriber will never see.
     Gap(Gap),
 }

@@ -5,9 +5,9 @@
 //!   │ stamp  │ kind │ 7 zeros  │ payload …
 //! ```
 //! The stamp is little-endian, in ticks of the publisher's host. What others publish, without this header, is no
-//! message of ours: adapters skip it.
+//! message of ours: a subscriber gets it as [`Event::Foreign`], and a puller skips it.
 
-use crate::{ConnectError, Message, PublishError};
+use crate::{ConnectError, Event, Foreign, Message, PublishError};
 
 /// Bytes before the payload.
 pub const HEADER_BYTES: usize = 16;
@@ -40,6 +40,14 @@ pub fn decode(bytes: &[u8]) -> Option<Message<'_>> {
     let (stamp, rest) = header.split_first_chunk::<8>()?;
     let ours = rest[0] >= FIRST_KIND && rest[1..] == [0; 7];
     ours.then(|| Message { sequence: None, stamp: u64::from_le_bytes(*stamp), kind: rest[0], payload })
+}
+
+/// What these bytes are to a subscriber, with their place in the topic where that is counted.
+pub fn event(sequence: Option<u64>, bytes: &[u8]) -> Event<'_> {
+    match decode(bytes) {
+        Some(message) => Event::Message(Message { sequence, ..message }),
+        None => Event::Foreign(Foreign { sequence, bytes }),
+    }
 }
 
 /// Refuses a reserved kind, and a payload above the limit.

@@ -19,7 +19,9 @@ const SETTINGS: [(&str, &str); 10] = [
     ("enable.metrics.push", "false"),
     ("allow.auto.create.topics", "false"),
     ("socket.timeout.ms", "5000"),
-    ("socket.connection.setup.timeout.ms", "5000"),
+    // Longer than any call of ours, which then says itself that nobody answers: where this ends a connection, the
+    // library gives no reason, as if the server had hung up.
+    ("socket.connection.setup.timeout.ms", "30000"),
     ("socket.nagle.disable", "true"),
     ("reconnect.backoff.ms", "100"),
     ("reconnect.backoff.max.ms", "5000"),

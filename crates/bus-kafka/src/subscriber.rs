@@ -7,7 +7,7 @@ use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::error::{KafkaError, KafkaResult};
 use rdkafka::message::BorrowedMessage;
 use rdkafka::{Message as _, Offset, TopicPartitionList};
-use tickpath_bus_api::{ConnectError, Event, Gap, Message, PublisherState, ReceiveError, Start, Subscriber, wire};
+use tickpath_bus_api::{ConnectError, Event, Gap, PublisherState, ReceiveError, Start, Subscriber, wire};
 use tickpath_clock::Wait;
 
 use crate::cluster::{Cluster, drain};
@@ -85,7 +85,6 @@ impl Subscriber for KafkaSubscriber {
             handed_over += 1;
             handler(event);
         };
-        // Looks at no more than `limit` records, also where they are none of ours.
         for _ in 0..limit {
             if let Some(gap) = self.gap.take() {
                 hand_over(Event::Gap(gap));
@@ -137,7 +136,7 @@ impl Record {
     }
 }
 
-/// Hands a record over, or gives what is missing before it. A record of others counts, and is skipped.
+/// Hands a record over, or gives what is missing before it.
 fn take(next: &mut i64, offset: i64, value: &[u8], hand_over: &mut dyn FnMut(Event<'_>)) -> Option<Gap> {
     let expected = std::mem::replace(next, offset);
     if offset > expected {
@@ -148,9 +147,7 @@ fn take(next: &mut i64, offset: i64, value: &[u8], hand_over: &mut dyn FnMut(Eve
         return Some(Gap::Reconnected);
     }
     *next += 1;
-    if let Some(message) = wire::decode(value) {
-        hand_over(Event::Message(Message { sequence: Some(offset as u64), ..message }));
-    }
+    hand_over(wire::event(Some(offset as u64), value));
     None
 }
 
@@ -184,17 +181,18 @@ mod tests {
         // The offset expected, that of the record, its value, the gap, the messages, the offset expected then.
         for (expected, offset, value, gap, messages, then) in [
             (5, 5, &ours[..], None, 1, 6),
-            (5, 5, &b"of others"[..], None, 0, 6),
+            (5, 5, &b"of others"[..], None, 1, 6),
             (5, 9, &ours[..], Some(Gap::Missed(4)), 0, 9),
             (5, 0, &ours[..], Some(Gap::Reconnected), 0, 0),
         ] {
             let (mut next, mut seen) = (expected, Vec::new());
             let told = take(&mut next, offset, value, &mut |event| match event {
-                Event::Message(message) => seen.push((message.sequence, message.stamp)),
+                Event::Message(message) => seen.push((message.sequence, ours.clone())),
+                Event::Foreign(foreign) => seen.push((foreign.sequence, foreign.bytes.to_vec())),
                 Event::Gap(gap) => panic!("{gap:?}"),
             });
             assert_eq!((told, seen.len(), next), (gap, messages, then), "{offset} after {expected}");
-            assert!(seen.iter().all(|seen| *seen == (Some(offset as u64), 7)));
+            assert!(seen.iter().all(|seen| *seen == (Some(offset as u64), value.to_vec())));
         }
     }
 

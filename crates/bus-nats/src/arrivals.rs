@@ -8,7 +8,7 @@ pub(crate) type Arrived<T> = Mailbox<Result<T, String>>;
 
 /// What comes to a topic's subscriber.
 pub(crate) enum Arrival {
-    /// A message of ours, with its place in the topic where that is counted.
+    /// A message, with its place in the topic where that is counted.
     Message {
         /// Its place in the topic.
         sequence: Option<u64>,

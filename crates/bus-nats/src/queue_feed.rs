@@ -14,6 +14,7 @@ use futures_util::future::{Either, select};
 use tickpath_bus_api::wire;
 use tickpath_clock::{Clock, HostClock};
 use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::task::yield_now;
 
 use crate::arrivals::Arrived;
 use crate::background::Feed;
@@ -105,7 +106,7 @@ impl Feed for QueueFeed {
                 }
             };
             match next {
-                Either::Left(Some(settlement)) => settle(connected, settlement).await,
+                Either::Left(Some(settlement)) => settle(connected, settlement).await?,
                 Either::Left(None) => return Err(ServerError::Closed),
                 Either::Right(message) => self.hand_on(connected, message?).await?,
             }
@@ -131,9 +132,12 @@ impl Feed for QueueFeed {
     }
 }
 
-async fn settle(connected: &Connected, settlement: Settlement) {
+/// Fails where the connection is lost: who says it once more says it on the next one.
+async fn settle(connected: &Connected, settlement: Settlement) -> Result<(), ServerError> {
     let Settlement { replies, kind, is_confirmed, done } = settlement;
     let settled = connected.bounded(async {
+        // What the server has said is heard first: it may have hung up.
+        yield_now().await;
         match replies.split_last() {
             // One answer is enough: the server takes one after the other.
             Some((last, before)) if is_confirmed => {
@@ -144,8 +148,11 @@ async fn settle(connected: &Connected, settlement: Settlement) {
             _ => say(connected, &replies, kind).await,
         }
     });
+    let settled = settled.await;
+    let is_lost = settled.as_ref().is_err_and(ServerError::is_loss);
     // Who waited may have given up.
-    let _ = done.send(settled.await);
+    let _ = done.send(settled);
+    if is_lost { Err(ServerError::Closed) } else { Ok(()) }
 }
 
 /// Returns when the words are on their way.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tickpath_bus_api::{Event, Mailbox, Message, PublisherState, ReceiveError, Start, Subscriber, wire};
+use tickpath_bus_api::{Event, Mailbox, PublisherState, ReceiveError, Start, Subscriber, wire};
 use tickpath_clock::Wait;
 
 use crate::arrivals::{Arrival, Arrivals};
@@ -49,11 +49,7 @@ impl Subscriber for NatsSubscriber {
         }
         self.arrivals.take(limit, |arrival| match arrival {
             Arrival::Gap(gap) => handler(Event::Gap(gap)),
-            Arrival::Message { sequence, message } => {
-                if let Some(found) = wire::decode(&message.payload) {
-                    handler(Event::Message(Message { sequence, ..found }));
-                }
-            }
+            Arrival::Message { sequence, message } => handler(wire::event(sequence, &message.payload)),
         })
     }
 

@@ -8,7 +8,7 @@ use async_nats::datetime::DateTime;
 use async_nats::jetstream::consumer::pull;
 use async_nats::jetstream::consumer::{AckPolicy, DeliverPolicy};
 use async_nats::jetstream::stream::{State, Stream};
-use tickpath_bus_api::{Gap, Start, wire};
+use tickpath_bus_api::{Gap, Start};
 use tokio::time::sleep;
 
 use crate::arrivals::{Arrival, Arrived};
@@ -77,10 +77,8 @@ impl TopicFeed {
             self.mailbox.put(Ok(Arrival::Gap(Gap::Missed(receipt.sequence - next))));
         }
         self.next = Some(receipt.sequence + 1);
-        if wire::decode(&message.payload).is_some() {
-            self.mailbox.put(Ok(Arrival::Message { sequence: Some(receipt.sequence), message }));
-            self.demand.meet();
-        }
+        self.mailbox.put(Ok(Arrival::Message { sequence: Some(receipt.sequence), message }));
+        self.demand.meet();
         Ok(())
     }
 }

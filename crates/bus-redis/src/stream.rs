@@ -1,7 +1,8 @@
 //! Streams of the server: ids, entries, and where a stream begins and ends.
 //!
-//! An entry has one field, [`FIELD`], whose value is a message with its header.
+//! An entry of ours has one field, [`FIELD`], whose value is a message with its header.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use crate::link::Link;
@@ -25,12 +26,14 @@ pub(crate) struct Id {
 }
 
 /// One entry.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Entry<'a> {
     /// What the server calls it.
     pub id: Id,
     /// What its field holds; empty, and so no message, if it has no such field.
     pub bytes: &'a [u8],
+    /// All its fields.
+    fields: Items<'a>,
 }
 
 /// Where a stream begins and ends.
@@ -72,7 +75,7 @@ impl<'a> Entry<'a> {
             Some(Item::Null) => return Ok(None),
             _ => return Err(UNEXPECTED),
         }
-        let mut entry = Self { id: Id::read(items)?, bytes: &[] };
+        let mut entry = Self { id: Id::read(items)?, bytes: &[], fields: items.clone() };
         for _ in 0..items.array()? / 2 {
             let (field, value) = (items.bulk()?, items.bulk()?);
             if field == FIELD.as_bytes() {
@@ -80,6 +83,22 @@ impl<'a> Entry<'a> {
             }
         }
         Ok(Some(entry))
+    }
+
+    /// What others put there: the value of an only field, or an object of all fields in JSON.
+    pub fn foreign(&self) -> Result<Cow<'a, [u8]>, Malformed> {
+        let mut items = self.fields.clone();
+        let fields = items.array()? / 2;
+        if fields == 1 {
+            let _name = items.bulk()?;
+            return items.bulk().map(Cow::Borrowed);
+        }
+        let mut object = serde_json::Map::new();
+        for _ in 0..fields {
+            let [name, value] = [items.bulk()?, items.bulk()?].map(|bytes| String::from_utf8_lossy(bytes).into_owned());
+            object.insert(name, value.into());
+        }
+        Ok(Cow::Owned(serde_json::Value::Object(object).to_string().into_bytes()))
     }
 }
 
@@ -165,9 +184,12 @@ mod tests {
             *2\r\n$3\r\n8-0\r\n*2\r\n$1\r\nx\r\n$1\r\ny\r\n\
             $-1\r\n";
         let mut found = Vec::new();
-        let mut note = |entry: Entry<'_>| found.push(format!("{} {}", entry.id, entry.bytes.escape_ascii()));
+        let mut note = |entry: Entry<'_>| {
+            let foreign = String::from_utf8(entry.foreign().unwrap().into_owned()).unwrap();
+            found.push(format!("{} {} {foreign}", entry.id, entry.bytes.escape_ascii()));
+        };
         read_reply(&mut Items::of(reply), &mut note).unwrap();
-        assert_eq!(found, ["7-0 hi", "7-1 !", "8-0 "]);
+        assert_eq!(found, ["7-0 hi hi", r#"7-1 ! {"m":"!","x":"y"}"#, "8-0  y"]);
         for nothing in [&b"*-1\r\n"[..], b"*0\r\n"] {
             read_reply(&mut Items::of(nothing), &mut |entry| panic!("{entry:?} from nothing")).unwrap();
         }

@@ -11,7 +11,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tickpath_bus_api::{ConnectError, Event, Gap, PublisherState, ReceiveError, Start, Subscriber, wire};
+use tickpath_bus_api::{ConnectError, Event, Foreign, Gap, PublisherState, ReceiveError, Start, Subscriber, wire};
 use tickpath_clock::Wait;
 
 use crate::link::Link;
@@ -156,7 +156,7 @@ impl Feed {
         self.link.send(&command)
     }
 
-    /// Hands over what has come. Looks at no more than `limit` entries, also where they are none of ours.
+    /// Hands over what has come. Looks at no more than `limit` entries, also where they are null.
     fn drain(&mut self, topic: &str, limit: usize, handler: &mut dyn FnMut(Event<'_>)) -> Result<(), ServerError> {
         for _ in 0..limit {
             if !self.has_answer(topic)? {
@@ -165,8 +165,9 @@ impl Feed {
             let Some(length) = self.entry_length()? else { return Ok(()) };
             if let Some(entry) = Entry::read(&mut Items::of(self.link.reply(length)))? {
                 self.place = entry.id;
-                if let Some(message) = wire::decode(entry.bytes) {
-                    handler(Event::Message(message));
+                match wire::decode(entry.bytes) {
+                    Some(message) => handler(Event::Message(message)),
+                    None => handler(Event::Foreign(Foreign { sequence: None, bytes: &entry.foreign()? })),
                 }
             }
             self.link.consume(length);

@@ -100,7 +100,7 @@ fn subscribe(server: &Server, channel: &str) -> Result<Link, ServerError> {
     Ok(link)
 }
 
-/// Hands over what has come. Looks at no more than `limit` replies, also where they are none of ours.
+/// Hands over what has come. Looks at no more than `limit` replies, also where they are no messages.
 fn drain(link: &mut Link, limit: usize, handler: &mut dyn FnMut(Event<'_>)) -> Result<(), ServerError> {
     for _ in 0..limit {
         let length = loop {
@@ -111,8 +111,8 @@ fn drain(link: &mut Link, limit: usize, handler: &mut dyn FnMut(Event<'_>)) -> R
                 return Ok(());
             }
         };
-        if let Some(message) = resp::message(link.reply(length)).and_then(wire::decode) {
-            handler(Event::Message(message));
+        if let Some(bytes) = resp::message(link.reply(length)) {
+            handler(wire::event(None, bytes));
         }
         link.consume(length);
     }

@@ -9,10 +9,7 @@ use crate::Outcome;
 use crate::args::{Cpus, Output, Usage, seconds};
 use crate::bench::{lab, new_result, usage, verdict, write};
 use crate::progress::Bar;
-use crate::report::say;
-
-/// Columns of a terminal whose width is not known.
-const WIDTH: usize = 120;
+use crate::report::{say, terminal};
 
 #[derive(Debug, Args)]
 pub struct ExplainArgs {
@@ -63,7 +60,7 @@ pub fn run(args: &ExplainArgs) -> anyhow::Result<Outcome> {
     let settings = settings(args)?;
     settings.check().map_err(usage)?;
     let bar = Bar::new(args.output.quiet);
-    let mut result = new_result("explain");
+    let mut result = new_result(explain::WORKLOAD);
     let done = {
         let lab = lab(&bar)?;
         explain::run(&lab, &settings, &mut result).map_err(usage)
@@ -105,8 +102,7 @@ fn settings(args: &ExplainArgs) -> anyhow::Result<Settings> {
 /// Prints the result, and writes the files that were asked for.
 fn show(result: &ResultFile, output: &Output) -> anyhow::Result<()> {
     result.check().context("this is a defect of Tickpath")?;
-    let width = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok()).unwrap_or(WIDTH);
-    say(&explain::text(result, width));
+    say(&terminal(result));
     write(result, output)
 }
 

@@ -60,6 +60,9 @@ use crate::redis::{Persistence, ServerSettings};
 use crate::result::{ResultFile, Run};
 use crate::{Lab, LabError, host};
 
+/// The workload that its results name.
+pub const WORKLOAD: &str = "explain";
+
 /// The client whose message is explained.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Client {

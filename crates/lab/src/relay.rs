@@ -5,7 +5,8 @@
 //!   bus ──────────────bridge────────────> bus
 //! ```
 //!
-//! Kind and payload are carried as they are, and so is the stamp, unless a replay gives it a new one. A bus has no way
+//! Kind and payload are carried as they are, and so is the stamp, unless a replay gives it a new one. What other programs
+//! publish has neither kind nor stamp: it gets the kind that was asked for, and the time at which it came. A bus has no way
 //! to publish a loss: what was missed on the way here is told at once and counted, and in a recording it stays as a
 //! record of the kind [`GAP_KIND`].
 //!
@@ -22,7 +23,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use hdrhistogram::Histogram;
-use tickpath_bus::{ConnectError, Connection, Gap, Policy, PublishError, Publisher, ReceiveError, TopicConfig};
+use tickpath_bus::{
+    ConnectError, Connection, Foreign, Gap, Message, Policy, PublishError, Publisher, ReceiveError, TopicConfig,
+};
 use tickpath_clock::{Clock, HostClock, Wait, sleep_ns};
 use tickpath_log::{OpenError, Place, ReadError};
 use tickpath_market::replay::PaceError;
@@ -78,6 +81,8 @@ pub struct Meter(Mutex<Totals>);
 pub struct Totals {
     /// Messages.
     pub messages: u64,
+    /// Messages that came from other programs, without our header.
+    pub foreign: u64,
     /// Bytes of their payloads.
     pub bytes: u64,
     /// Losses that were told, each of one message or more.
@@ -251,6 +256,7 @@ impl Default for Totals {
     fn default() -> Self {
         Self {
             messages: 0,
+            foreign: 0,
             bytes: 0,
             gaps: 0,
             missed: 0,
@@ -301,6 +307,22 @@ impl Totals {
 impl Outside<'_> {
     fn is_stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
+    }
+
+    /// What another program published, as a message of ours; the first one is told.
+    fn adopt<'f>(&self, foreign: Foreign<'f>, kind: u8, topic: &str, meter: &Meter) -> Message<'f> {
+        let mut is_first = false;
+        meter.update(|totals| {
+            is_first = totals.foreign == 0;
+            totals.foreign += 1;
+        });
+        if is_first {
+            (self.tell)(&format!(
+                "'{topic}' has messages of other programs: they are carried whole, as kind {kind}, with the time at \
+                 which they came"
+            ));
+        }
+        Message { sequence: foreign.sequence, stamp: self.clock.ticks(), kind, payload: foreign.bytes }
     }
 
     fn utc_ns_of(&self, stamp: u64) -> u64 {

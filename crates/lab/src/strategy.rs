@@ -81,7 +81,8 @@ fn take_tick(topic: &mut dyn Subscriber, clock: &HostClock, traded: &mut Traded)
             found = Some(Seen { stamp: message.stamp, seen, top });
         }
         BusEvent::Gap(Loss::Missed(missed)) => traded.missed += missed,
-        BusEvent::Gap(Loss::Reconnected) => {}
+        // What is no tick of ours is nothing to trade on.
+        BusEvent::Gap(Loss::Reconnected) | BusEvent::Foreign(_) => {}
     });
     polled.map_err(|e| LabError::Failed(format!("receiving ticks failed: {e}")))?;
     Ok(found)

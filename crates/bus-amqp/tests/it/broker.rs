@@ -1,7 +1,5 @@
 //! The broker that the tests run against, and what somebody else sends to it.
 
-use std::net::TcpListener;
-
 use lapin::options::{BasicPublishOptions, ConfirmSelectOptions};
 use lapin::{BasicProperties, Connection as Client, ConnectionProperties};
 use tickpath_bus_amqp::AmqpBus;
@@ -103,9 +101,4 @@ pub fn publish_foreign(exchange: &str, key: &str, bodies: &[&str]) {
         }
         client.close(200, "OK".into()).await.unwrap();
     });
-}
-
-/// A port on loopback that nobody listens on.
-pub fn free_port() -> u16 {
-    TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port()
 }

@@ -10,12 +10,15 @@ use tickpath_clock::{Wait, sleep_ns};
 use super::Fixture;
 use super::message::{Deadline, publish};
 use super::pull::{Taken, hold, pull, try_push};
-use super::queue::{config, surest_delivery};
+use super::queue::{config, mortal_config, surest_delivery};
 use super::topic::usual;
 use crate::{Connection, Delivery, Puller, Start};
 
 /// What a child writes to its standard output when it is at work; what it has to say stands behind it.
 const READY: &str = "tickpath-child-is-ready";
+
+/// Messages that a publisher publishes as fast as it can.
+const FREELY: u64 = 5_000;
 
 /// How many messages a child that holds messages holds.
 pub(super) const HELD: usize = 10;
@@ -157,6 +160,10 @@ fn run_publisher(connection: &dyn Connection, topic: &str) {
     while !deadline.is_over() {
         publish(&mut *publisher, number..number + 1);
         number += 1;
+        // A server cuts off a subscriber that it has too much for.
+        if number > FREELY {
+            sleep_ns(10_000_000);
+        }
     }
 }
 
@@ -216,6 +223,6 @@ fn run_holder(connection: &dyn Connection, delivery: Delivery, queue: &str) {
 }
 
 fn open_puller(connection: &dyn Connection, delivery: Delivery, queue: &str) -> Box<dyn Puller> {
-    let opened = connection.puller(queue, &config(delivery), Wait::Block);
+    let opened = connection.puller(queue, &mortal_config(delivery), Wait::Block);
     opened.unwrap_or_else(|e| panic!("no puller: {e}"))
 }

@@ -45,8 +45,8 @@ impl Taken {
 
 /// Pushes these numbers; where the queue is full, waits for whoever pulls.
 pub(super) fn push(pusher: &mut dyn Pusher, numbers: Range<u64>) {
-    let deadline = Deadline::new();
     for number in numbers {
+        let deadline = Deadline::new();
         while !try_push(pusher, number) {
             sleep_ns(1_000_000);
             deadline.check("a full queue");
@@ -79,9 +79,11 @@ pub(super) fn pull_until(
     what: &str,
     mut is_done: impl FnMut(&Taken) -> bool,
 ) {
-    let deadline = Deadline::new();
+    let mut deadline = Deadline::new();
     while !is_done(&*taken) {
-        pull(puller, taken, 64, what);
+        if pull(puller, taken, 64, what) > 0 {
+            deadline = Deadline::new();
+        }
         deadline.check(what);
     }
 }

@@ -8,13 +8,13 @@ use super::Fixture;
 use super::child::{HELD, Role, Running};
 use super::message::{Deadline, mix};
 use super::pull::{Taken, each_once, none_twice, pull, pull_until, push, stays_empty};
-use super::queue::check_marked;
+use super::queue::{Queue, check_marked};
 use crate::{Delivery, Puller, Pusher};
 
 /// What a killed puller held comes to the next one, marked, and nothing is lost; at most once, what it took is gone.
 pub(super) fn puller_killed(fixture: &Fixture<'_>) {
     const COUNT: u64 = 1_000;
-    for queue in fixture.queues("puller-killed") {
+    for queue in fixture.queues("puller-killed").map(Queue::mortal) {
         if !queue.capabilities().keeps_without_puller {
             return;
         }
@@ -71,7 +71,7 @@ pub(super) fn pusher_killed(fixture: &Fixture<'_>) {
 pub(super) fn killed_anywhere(fixture: &Fixture<'_>) {
     const ROUNDS: u64 = 10;
     const COUNT: u64 = 200;
-    let queue = fixture.queue("killed-anywhere");
+    let queue = fixture.queue("killed-anywhere").mortal();
     let is_kept = queue.capabilities().keeps_without_puller;
     let seed = HostClock::get().expect("the host has a clock").ticks();
     println!("seed {seed}");

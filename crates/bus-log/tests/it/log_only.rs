@@ -207,7 +207,7 @@ impl Place {
                 count += 1;
                 last = (message.stamp, message.payload.to_vec());
             }
-            Event::Gap(gap) => panic!("nobody publishes, and yet there is a gap: {gap:?}"),
+            other => panic!("nobody publishes, and yet there is: {other:?}"),
         };
         while subscriber.poll(1000, &mut keep).unwrap() > 0 {}
         (count, last)

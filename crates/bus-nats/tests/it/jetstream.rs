@@ -89,7 +89,7 @@ fn a_topic_has_one_policy() {
 }
 
 #[test]
-fn foreign_messages_have_a_place_and_are_skipped() {
+fn foreign_messages_have_a_place_and_no_queue_takes_them() {
     let server = NatsServer::start(&[]);
     let bus = jetstream(&server.url());
     let mut publisher = publisher(&bus);
@@ -97,6 +97,10 @@ fn foreign_messages_have_a_place_and_are_skipped() {
     publisher.publish(1, KIND, b"ours").unwrap();
     for (start, wait) in [(Start::Oldest, Wait::Yield), (Start::Sequence(1), Wait::Block)] {
         let mut subscriber = bus.subscriber(TOPIC, start, wait).unwrap_or_else(|e| panic!("{e}"));
+        if start == Start::Oldest {
+            assert_eq!(next(&mut *subscriber), Seen::foreign(Some(0), "hello"));
+        }
+        assert_eq!(next(&mut *subscriber), Seen::foreign(Some(1), "{\"price\": 64000.25}"), "{start:?}");
         assert_eq!(next(&mut *subscriber), Seen::at(2, 1, b"ours"), "{start:?}");
     }
     let mut pusher = pusher(&bus, Delivery::AtLeastOnce);

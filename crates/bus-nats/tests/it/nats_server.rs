@@ -1,9 +1,10 @@
 //! A NATS server for tests: on loopback, empty, in a folder of its own, gone with the test.
 
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
 
 use tempfile::TempDir;
+use tickpath_bus_api::conformance::free_port;
 use tickpath_clock::sleep_ns;
 
 /// A running server.
@@ -69,11 +70,6 @@ impl Drop for NatsServer {
     }
 }
 
-/// A port on loopback that nobody listens on.
-pub fn free_port() -> u16 {
-    TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port()
-}
-
 fn launch(port: u16, settings: &[String]) -> Child {
     let mut command = Command::new("nats-server");
     // Debian puts servers where only root looks.
@@ -83,11 +79,13 @@ fn launch(port: u16, settings: &[String]) -> Child {
     let mut process =
         command.spawn().unwrap_or_else(|e| panic!("install nats-server (apt-get install nats-server): {e}"));
     for _ in 0..6000 {
-        if TcpStream::connect(("127.0.0.1", port)).is_ok() {
-            return process;
-        }
+        let answers = TcpStream::connect(("127.0.0.1", port)).is_ok();
+        // Looked at after that: somebody else may answer.
         if let Some(status) = process.try_wait().unwrap() {
             panic!("nats-server ended with {status}; run it by hand with {settings:?} to see why");
+        }
+        if answers {
+            return process;
         }
         sleep_ns(10_000_000);
     }

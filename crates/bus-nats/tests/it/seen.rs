@@ -14,6 +14,7 @@ pub const KIND: u8 = 16;
 #[derive(Debug, PartialEq)]
 pub enum Seen {
     Message { sequence: Option<u64>, stamp: u64, payload: Vec<u8> },
+    Foreign { sequence: Option<u64>, bytes: Vec<u8> },
     Gap(Gap),
 }
 
@@ -26,6 +27,11 @@ impl Seen {
     /// A message of JetStream, with its place in the topic.
     pub fn at(sequence: u64, stamp: u64, payload: &[u8]) -> Self {
         Self::Message { sequence: Some(sequence), stamp, payload: payload.to_vec() }
+    }
+
+    /// What others publish, with its place where that is counted.
+    pub fn foreign(sequence: Option<u64>, text: &str) -> Self {
+        Self::Foreign { sequence, bytes: text.into() }
     }
 }
 
@@ -40,6 +46,7 @@ pub fn next(subscriber: &mut dyn Subscriber) -> Seen {
                     stamp: message.stamp,
                     payload: message.payload.to_vec(),
                 },
+                Event::Foreign(foreign) => Seen::Foreign { sequence: foreign.sequence, bytes: foreign.bytes.to_vec() },
                 Event::Gap(gap) => Seen::Gap(gap),
             });
         });

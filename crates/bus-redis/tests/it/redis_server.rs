@@ -1,11 +1,12 @@
 //! A Redis server for tests: on loopback, empty, in a folder of its own, gone with the test.
 
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
 use tempfile::TempDir;
+use tickpath_bus_api::conformance::free_port;
 use tickpath_clock::sleep_ns;
 
 /// A running server.
@@ -78,11 +79,6 @@ impl Drop for RedisServer {
 /// Where its Unix socket lies.
 fn socket(dir: &TempDir) -> PathBuf {
     dir.path().join("redis.sock")
-}
-
-/// A port on loopback that nobody listens on.
-pub fn free_port() -> u16 {
-    TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port()
 }
 
 fn launch(port: u16, settings: &[String], dir: &TempDir) -> Child {

@@ -7,6 +7,7 @@ use tickpath_clock::sleep_ns;
 #[derive(Debug, PartialEq)]
 pub enum Seen {
     Message { stamp: u64, payload: Vec<u8> },
+    Foreign(Vec<u8>),
     Gap(Gap),
 }
 
@@ -14,6 +15,11 @@ impl Seen {
     /// A message that is to come.
     pub fn message(stamp: u64, payload: &[u8]) -> Self {
         Self::Message { stamp, payload: payload.to_vec() }
+    }
+
+    /// What others publish.
+    pub fn foreign(text: &str) -> Self {
+        Self::Foreign(text.into())
     }
 }
 
@@ -24,6 +30,7 @@ pub fn next(subscriber: &mut dyn Subscriber) -> Seen {
         let polled = subscriber.poll(1, &mut |event| {
             seen = Some(match event {
                 Event::Message(message) => Seen::message(message.stamp, message.payload),
+                Event::Foreign(foreign) => Seen::Foreign(foreign.bytes.to_vec()),
                 Event::Gap(gap) => Seen::Gap(gap),
             });
         });

@@ -81,13 +81,21 @@ fn who_has_no_entry_to_know_the_stream_by_says_so() {
 }
 
 #[test]
-fn foreign_entries_are_skipped() {
+fn foreign_entries_come_as_what_they_are() {
     let server = RedisServer::start(&[]);
     let bus = streams(&server);
     let mut subscriber = subscriber(&bus, Start::Now, Wait::Block);
     let mut client = server.client();
-    for fields in [&["price", "64000.25"][..], &["m", "hello"], &["m", ""], &["a", "1", "m", "2", "b", "3"]] {
+    let several = &["symbol", "BTC\"USDT", "price", "64000.25"];
+    for (fields, told) in [
+        (&["price", "64000.25"][..], "64000.25"),
+        (&["m", "hello"], "hello"),
+        (&["m", ""], ""),
+        (several, r#"{"price":"64000.25","symbol":"BTC\"USDT"}"#),
+        (&["a", "1", "m", "2"], r#"{"a":"1","m":"2"}"#),
+    ] {
         redis::cmd("XADD").arg(TOPIC).arg("*").arg(fields).query::<String>(&mut client).unwrap();
+        assert_eq!(next(&mut *subscriber), Seen::foreign(told));
     }
     publisher(&bus).publish(4, KIND, b"ours").unwrap();
     assert_eq!(next(&mut *subscriber), Seen::message(4, b"ours"));

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use clap::Args;
 use tickpath_bus::Start;
+use tickpath_bus::wire::FIRST_KIND;
 use tickpath_clock::Wait;
 use tickpath_lab::relay::bridge::{Route, Settings, run as bridge};
 use tickpath_lab::relay::{Meter, Totals};
@@ -15,8 +16,9 @@ use crate::report::say;
 
 #[derive(Debug, Clone, Args)]
 #[command(
-    after_help = "Messages of Tickpath's publishers are carried on: they begin with a stamp and a kind. What other programs \
-                  publish without them is skipped."
+    after_help = "Messages of Tickpath's publishers keep their stamp and kind. What other programs publish is carried \
+                  whole: as --foreign-kind, with the time at which it came; an entry of a Redis stream with several \
+                  fields as a JSON object."
 )]
 pub struct BridgeArgs {
     /// The bus to receive from: shm://, file:///FOLDER, redis://HOST:PORT[?streams], nats://HOST:PORT[?jetstream],
@@ -32,6 +34,9 @@ pub struct BridgeArgs {
     /// Begin with the next message, with the oldest that is there, or with a sequence number
     #[arg(long, value_name = "now|oldest|SEQ", default_value = "now", value_parser = start)]
     pub start: Start,
+    /// The kind that messages of other programs get, which have neither kind nor stamp: 16 to 255
+    #[arg(long, value_name = "KIND", default_value_t = FIRST_KIND, value_parser = clap::value_parser!(u8).range(i64::from(FIRST_KIND)..))]
+    pub foreign_kind: u8,
     /// How to wait for messages, and for room in a full topic
     #[arg(long, value_name = "busy|yield|block", default_value = "block")]
     pub wait: Wait,
@@ -45,6 +50,7 @@ pub fn run(args: &BridgeArgs) -> anyhow::Result<Outcome> {
         to: args.to.clone(),
         routes: args.topic.clone(),
         start: args.start,
+        foreign_kind: args.foreign_kind,
         wait: args.wait,
         opening: args.opening.opening(),
     };

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use clap::Args;
 use tickpath_bus::Start;
+use tickpath_bus::wire::FIRST_KIND;
 use tickpath_clock::Wait;
 use tickpath_lab::relay::Meter;
 use tickpath_lab::relay::record::{Settings, run as record};
@@ -15,8 +16,9 @@ use crate::report::say;
 
 #[derive(Debug, Clone, Args)]
 #[command(
-    after_help = "Messages of Tickpath's publishers are recorded: they begin with a stamp and a kind. What other programs \
-                  publish without them is skipped."
+    after_help = "Messages of Tickpath's publishers keep their stamp and kind. What other programs publish is recorded \
+                  whole: as --foreign-kind, with the time at which it came; an entry of a Redis stream with several \
+                  fields as a JSON object."
 )]
 pub struct RecordArgs {
     /// The bus: shm://, file:///FOLDER, redis://HOST:PORT[?streams], nats://HOST:PORT[?jetstream], amqp://HOST:PORT,
@@ -36,6 +38,9 @@ pub struct RecordArgs {
     /// Begin with the next message, with the oldest that is there, or with a sequence number
     #[arg(long, value_name = "now|oldest|SEQ", default_value = "now", value_parser = start)]
     pub start: Start,
+    /// The kind that messages of other programs get, which have neither kind nor stamp: 16 to 255
+    #[arg(long, value_name = "KIND", default_value_t = FIRST_KIND, value_parser = clap::value_parser!(u8).range(i64::from(FIRST_KIND)..))]
+    pub foreign_kind: u8,
     /// How to wait for messages
     #[arg(long, value_name = "busy|yield|block", default_value = "block")]
     pub wait: Wait,
@@ -49,6 +54,7 @@ pub fn run(args: &RecordArgs) -> anyhow::Result<()> {
         url: args.url.clone(),
         topic: args.topic.clone(),
         start: args.start,
+        foreign_kind: args.foreign_kind,
         wait: args.wait,
         place: place(&args.recording)?,
         append: args.append,

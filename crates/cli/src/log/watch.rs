@@ -68,7 +68,11 @@ pub fn carried(totals: &Totals) -> String {
         (_, missed, _) => format!(" ({} missed, and nobody knows how many more)", counted(missed, "message")),
     };
     let (messages, gaps) = (counted(totals.messages, "message"), counted(totals.gaps, "gap"));
-    format!("{messages}, {} bytes, {gaps}{lost}", totals.bytes)
+    let foreign = match totals.foreign {
+        0 => String::new(),
+        foreign => format!(" ({foreign} of other programs)"),
+    };
+    format!("{messages}{foreign}, {} bytes, {gaps}{lost}", totals.bytes)
 }
 
 /// The first time and the last, in words; nothing if there is none.

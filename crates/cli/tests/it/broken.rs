@@ -1,16 +1,16 @@
 //! Servers that fail, and files that are not what they should be: one clear sentence each, and nothing lost.
 
 use std::fs;
-use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
-use std::process::{Child, Command, Stdio};
+use std::net::TcpListener;
+use std::process::Command;
 
 use serde_json::Value;
-use tempfile::{TempDir, tempdir};
+use tempfile::tempdir;
 use tickpath_clock::sleep_ns;
 
-use crate::program::{LOOKS, PAUSE_NS, tickpath};
+use crate::program::{PAUSE_NS, tickpath};
 use crate::reports::{load, text};
+use crate::server::RedisServer;
 
 #[test]
 fn a_server_that_is_killed_in_the_middle_leaves_what_was_measured_and_says_so() {
@@ -21,7 +21,7 @@ fn a_server_that_is_killed_in_the_middle_leaves_what_was_measured_and_says_so() 
         ("clients", "set", "clients --client redis-py --count 1000000 --repeat 1"),
         ("pipeline", "incr", "pipeline --command INCR --client rust --depth 1 --duration 60 --part sweep"),
     ] {
-        let mut server = Server::start();
+        let mut server = RedisServer::start();
         let file = folder.path().join(format!("{name}.json"));
         let line = format!("bench {call} --target {} --quiet --json {}", server.url(), text(&file));
         let ran = std::thread::scope(|scope| {
@@ -31,7 +31,7 @@ fn a_server_that_is_killed_in_the_middle_leaves_what_was_measured_and_says_so() 
             while server.calls(command) < 1_000 && !running.is_finished() {
                 sleep_ns(PAUSE_NS);
             }
-            server.kill();
+            server.stop();
             running.join().expect("the program ran")
         });
         assert_eq!(ran.code, Some(1), "{name}: {} {}", ran.out, ran.err);
@@ -69,17 +69,16 @@ fn a_server_that_never_answers_is_not_waited_for_for_ever() {
 
 #[test]
 fn a_password_is_asked_for_and_never_told() {
-    let server = Server::with(&["--requirepass", "sesame"]);
-    let address = format!("127.0.0.1:{}", server.port);
+    let server = RedisServer::with(&["--requirepass", "sesame"]);
     for (login, word) in [("", "wants a password"), (":wr0ng@", "refused the user name or the password")] {
-        let ran = tickpath(&format!("bench pubsub --count 10 --quiet --target redis://{login}{address}"));
+        let ran = tickpath(&format!("bench pubsub --count 10 --quiet --target {}", server.url_with(login)));
         assert!(ran.code == Some(2) && ran.err.contains(word), "{:?} {}", ran.code, ran.err);
         assert!(!ran.err.contains("wr0ng"), "{}", ran.err);
     }
     let folder = tempdir().unwrap();
     let file = folder.path().join("result.json");
     let call = "bench pubsub --size 64 --count 50 --rate 500 --wait block --quiet";
-    let ran = tickpath(&format!("{call} --target redis://:sesame@{address} --json {}", text(&file)));
+    let ran = tickpath(&format!("{call} --target {} --json {}", server.url_with(":sesame@"), text(&file)));
     assert!(matches!(ran.code, Some(0 | 3)), "{}", ran.err);
     let told = format!("{}{}{}", fs::read_to_string(&file).unwrap(), ran.out, ran.err);
     assert!(!told.contains("sesame"), "the password is told: {told}");
@@ -129,64 +128,6 @@ fn a_python_that_is_not_there_is_named_with_the_remedy() {
     let said = String::from_utf8_lossy(&ran.stderr);
     assert!(!ran.status.success() && said.contains("/no/such/python"), "{said}");
     assert_eq!(said.lines().count(), 1, "{said}");
-}
-
-/// A server that a test can kill.
-struct Server {
-    process: Child,
-    port: u16,
-    _folder: TempDir,
-}
-
-impl Server {
-    fn start() -> Self {
-        Self::with(&[])
-    }
-
-    fn with(settings: &[&str]) -> Self {
-        let folder = tempdir().unwrap();
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        let mut command = Command::new("redis-server");
-        command.args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--save", "", "--dir"]);
-        command.arg(folder.path()).args(settings).stdout(Stdio::null()).stderr(Stdio::null());
-        let process =
-            command.spawn().unwrap_or_else(|e| panic!("install redis-server (apt-get install redis-server): {e}"));
-        let server = Self { process, port, _folder: folder };
-        for _ in 0..LOOKS {
-            if TcpStream::connect(("127.0.0.1", port)).is_ok() {
-                return server;
-            }
-            sleep_ns(PAUSE_NS);
-        }
-        panic!("redis-server does not listen");
-    }
-
-    fn url(&self) -> String {
-        format!("redis://127.0.0.1:{}", self.port)
-    }
-
-    /// How often the server has obeyed a command.
-    fn calls(&self, command: &str) -> u64 {
-        let mut stream = TcpStream::connect(("127.0.0.1", self.port)).expect("the server listens");
-        stream.write_all(b"INFO commandstats\r\nQUIT\r\n").expect("the server reads");
-        let mut said = String::new();
-        stream.read_to_string(&mut said).expect("the server answers");
-        let field = format!("cmdstat_{command}:calls=");
-        let count = said.lines().find_map(|line| line.strip_prefix(&field)?.split(',').next());
-        count.map_or(0, |count| count.parse().expect("a count is a number"))
-    }
-
-    fn kill(&mut self) {
-        self.process.kill().unwrap();
-        self.process.wait().unwrap();
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
 }
 
 fn runs(result: &Value) -> &[Value] {

@@ -2,7 +2,6 @@
 
 mod relay;
 mod running;
-mod server;
 
 use serde_json::{Value, json};
 use tickpath_clock::Calibration;
@@ -11,6 +10,7 @@ use tickpath_market::{Kind, NewOrder, Price, Quantity, Side, TopOfBook};
 use zerocopy::IntoBytes;
 
 use crate::program::tickpath;
+pub use running::until;
 
 /// A topic with two messages, the first of which its reader has taken.
 struct Topic {

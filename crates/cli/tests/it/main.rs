@@ -6,5 +6,6 @@ mod browser;
 mod logs;
 mod program;
 mod reports;
+mod server;
 mod tidy;
 mod usage;

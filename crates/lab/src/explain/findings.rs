@@ -1,5 +1,6 @@
 //! The result in plain sentences: a pure function of the file.
 
+use super::WORKLOAD;
 use super::gains::FIGURE;
 use super::stages::{Group, part};
 use crate::report::duration;
@@ -19,6 +20,9 @@ const COARSE: f64 = 0.05;
 
 /// What the result says, the most telling first.
 pub fn findings(result: &ResultFile) -> Vec<String> {
+    if result.workload != WORKLOAD {
+        return Vec::new();
+    }
     let cold = explained(result, Phase::Cold);
     let steady = explained(result, Phase::Steady);
     let Some(leading) = cold.or(steady) else { return Vec::new() };

@@ -275,7 +275,8 @@ fn receive(
                     seen.gap(missed);
                     done += missed;
                 }
-                Event::Gap(Loss::Reconnected) => {}
+                // Nothing of this run.
+                Event::Gap(Loss::Reconnected) | Event::Foreign(_) => {}
             });
             found += polled.map_err(|e| LabError::Failed(format!("receiving failed: {e}")))?;
         }

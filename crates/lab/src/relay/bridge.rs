@@ -30,6 +30,8 @@ pub struct Settings {
     pub routes: Vec<Route>,
     /// With which message to begin.
     pub start: Start,
+    /// The kind that messages of other programs get.
+    pub foreign_kind: u8,
     /// How to wait for messages, and for room in a full topic.
     pub wait: Wait,
     /// How the topics are opened that are published.
@@ -74,7 +76,8 @@ fn open<'a>(settings: &Settings, meters: &'a [Meter], outside: &'a Outside<'a>) 
     for (route, meter) in settings.routes.iter().zip(meters) {
         let outlet = Outlet::open(to.as_ref(), &route.to, &settings.opening, settings.wait)?;
         let subscriber = from.subscriber(&route.from, settings.start, settings.wait)?;
-        let onward = Onward { topic: route.from.clone(), outlet, meter, outside, is_out: false };
+        let foreign_kind = settings.foreign_kind;
+        let onward = Onward { topic: route.from.clone(), outlet, meter, outside, foreign_kind, is_out: false };
         lines.push(Line { subscriber, onward });
     }
     Ok(lines)
@@ -93,6 +96,7 @@ struct Onward<'a> {
     outlet: Outlet,
     meter: &'a Meter,
     outside: &'a Outside<'a>,
+    foreign_kind: u8,
     /// The broker takes nothing, and that was told.
     is_out: bool,
 }
@@ -106,6 +110,10 @@ impl Line<'_> {
             let looked = outside.clock.ticks();
             let polled = subscriber.poll(TURN, &mut |event| match event {
                 Event::Message(message) => onward.pass(&message, looked),
+                Event::Foreign(foreign) => {
+                    let message = outside.adopt(foreign, onward.foreign_kind, &onward.topic, onward.meter);
+                    onward.pass(&message, looked);
+                }
                 Event::Gap(gap) => onward.tell_gap(gap),
             });
             match polled {

@@ -3,7 +3,7 @@
 //! A recorder is a subscriber like any other: a topic that overwrites may lap it, and on a `fail` topic it holds the
 //! publisher while the disk is slow.
 
-use tickpath_bus::{Event, Start, Subscriber, connect};
+use tickpath_bus::{Event, Message, Start, Subscriber, connect};
 use tickpath_clock::{Clock, Wait};
 use tickpath_log::{Config, HEADER_BYTES, MAX_PAYLOAD_BYTES, OpenError, Place, SEGMENT_HEADER_BYTES, Writer};
 
@@ -24,6 +24,8 @@ pub struct Settings {
     pub topic: String,
     /// With which message to begin.
     pub start: Start,
+    /// The kind that messages of other programs get.
+    pub foreign_kind: u8,
     /// How to wait for messages.
     pub wait: Wait,
     /// The recording.
@@ -92,11 +94,10 @@ impl Recorder<'_> {
 
     fn keep(&mut self, event: Event<'_>) -> Result<(), RelayError> {
         match event {
-            Event::Message(message) => {
-                self.writer.publish(message.stamp, message.kind, message.payload).map_err(RelayError::Record)?;
-                self.messages += 1;
-                let utc_ns = self.outside.utc_ns_of(message.stamp);
-                self.meter.update(|totals| totals.message(message.payload.len(), utc_ns));
+            Event::Message(message) => self.keep_message(&message)?,
+            Event::Foreign(foreign) => {
+                let Settings { topic, foreign_kind, .. } = self.settings;
+                self.keep_message(&self.outside.adopt(foreign, *foreign_kind, topic, self.meter))?;
             }
             Event::Gap(gap) => {
                 let now = self.outside.clock.ticks();
@@ -105,6 +106,14 @@ impl Recorder<'_> {
                 (self.outside.tell)(&format!("'{}': {}", self.settings.topic, gap_words(gap)));
             }
         }
+        Ok(())
+    }
+
+    fn keep_message(&mut self, message: &Message<'_>) -> Result<(), RelayError> {
+        self.writer.publish(message.stamp, message.kind, message.payload).map_err(RelayError::Record)?;
+        self.messages += 1;
+        let utc_ns = self.outside.utc_ns_of(message.stamp);
+        self.meter.update(|totals| totals.message(message.payload.len(), utc_ns));
         Ok(())
     }
 }

@@ -2,6 +2,7 @@
 
 use super::names::Titles;
 use super::quantity::{NONE, bytes, count, duration, figure, multiple};
+use crate::explain;
 use crate::queue::keeps_up;
 use crate::result::{Comparison, Counts, Hop, PERCENTILES, ResultFile, Run, Software};
 
@@ -20,6 +21,11 @@ pub(super) fn headlines(result: &ResultFile) -> Vec<String> {
     let invalid = result.runs.iter().filter(|run| !run.valid).count();
     if invalid > 0 {
         sentences.push(format!("{invalid} of {} runs are not valid; their notes say why.", result.runs.len()));
+    }
+    let findings = explain::findings(result);
+    if !findings.is_empty() {
+        sentences.extend(findings);
+        return sentences;
     }
     sentences.extend(compared(&result.comparisons));
     let leading = leading_hop(result);

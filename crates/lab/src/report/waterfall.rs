@@ -42,6 +42,8 @@ struct Waterfall {
     /// The parts before the call, and those from it on.
     before_ns: f64,
     sum_ns: f64,
+    /// What the shares are parts of: the message as it was measured, or else the sum.
+    shared_ns: f64,
 }
 
 impl Waterfall {
@@ -54,8 +56,9 @@ impl Waterfall {
         let is_before = |part: &&Part| BEFORE_THE_CALL.contains(&part.name.as_str());
         let before_ns: f64 = parts.iter().filter(is_before).map(|part| part.ns).sum();
         let sum_ns = parts.iter().map(|part| part.ns).sum::<f64>() - before_ns;
-        let wholes = wholes(run, &parts);
-        Some(Self { parts, wholes, before_ns, sum_ns })
+        let message_ns = run.figures.get("message_ns").copied().filter(|ns| *ns > 0.0);
+        let wholes = message_ns.map_or_else(|| wholes(run, &parts), |ns| vec![("one message", ns)]);
+        Some(Self { parts, wholes, before_ns, sum_ns, shared_ns: message_ns.unwrap_or(sum_ns).max(1.0) })
     }
 
     /// What the width of a row stands for.
@@ -84,7 +87,8 @@ impl Waterfall {
 
     fn row(&self, name: &str, look: &str, known: &str, from_ns: f64, ns: f64) -> String {
         let percent = |ns: f64| 100.0 * ns / self.most_ns();
-        let part = escaped(&share(100.0 * ns / self.sum_ns.max(1.0)));
+        let is_part = from_ns >= self.before_ns;
+        let part = if is_part { escaped(&share(100.0 * ns / self.shared_ns)) } else { String::new() };
         format!(
             "<tr><th>{}</th><td class=\"flow\">{}</td><td>{part}</td><td class=\"kind\">{known}</td></tr>\n",
             escaped(&name.replace('_', " ")),

@@ -12,8 +12,8 @@ use tickpath_log::{Config, Next, Place, Policy, Reader, Registration, Start, Wri
 
 use super::objects;
 use super::running::{Running, until};
-use super::server::RedisServer;
 use crate::program::{Ran, tickpath};
+use crate::server::RedisServer;
 
 /// A message as it is compared: stamp, kind, payload.
 type Carried = (u64, u8, Vec<u8>);
@@ -207,6 +207,39 @@ fn a_bridge_carries_both_ways_and_tells_a_lost_connection() {
 }
 
 #[test]
+fn what_other_programs_publish_is_carried_and_recorded_whole() {
+    let server = RedisServer::start();
+    let topic = Shared::new("foreign");
+    let folder = tempdir().expect("a temporary folder can be made");
+    let recording = folder.path().join("recording");
+    let redis = server.url();
+    let bridge = Running::start(&format!("log bridge {redis} {} --topic ticks", topic.url));
+    let record = Running::start(&format!("log record {redis} ticks {} --foreign-kind 77", text(&recording)));
+    bridge.await_words("carrying 'ticks'");
+    record.await_words("recording 'ticks'");
+    let clock = HostClock::get().expect("the host has a clock");
+    let began = clock.ticks();
+    server.obey("PUBLISH ticks first\r\nPUBLISH ticks 64000.25");
+    publish(publisher(&redis, "ticks").as_mut(), &[(5, 40, b"ours".to_vec())]);
+    let mut here = subscriber(&topic.url, "ticks", bus::Start::Oldest);
+    let carried = receive(here.as_mut(), 3);
+    let ended = clock.ticks();
+    until(|| held(&recording).len() == 3, || "three messages in the recording".to_owned());
+    for (messages, kind) in [(carried, 16), (held(&recording), 77)] {
+        let told: Vec<(u8, &[u8])> = messages.iter().map(|(_, kind, payload)| (*kind, payload.as_slice())).collect();
+        assert_eq!(told, [(kind, &b"first"[..]), (kind, b"64000.25"), (40, b"ours")]);
+        assert!(
+            messages[..2].iter().all(|(stamp, ..)| (began..=ended).contains(stamp)),
+            "{began} {ended} {messages:?}"
+        );
+        assert_eq!(messages[2].0, 5, "what has a stamp keeps it");
+    }
+    let told = "'ticks' has messages of other programs: they are carried whole, as kind";
+    check(&bridge.interrupt(), 0, "ticks -> ticks: 3 messages (2 of other programs), 17 bytes, 0 gaps", told);
+    check(&record.interrupt(), 0, "recorded: 3 messages (2 of other programs), 17 bytes, 0 gaps", told);
+}
+
+#[test]
 fn a_bridge_waits_for_a_broker_that_takes_nothing() {
     let mut server = RedisServer::start();
     let topic = Shared::new("outage");
@@ -345,7 +378,7 @@ fn receive(subscriber: &mut dyn Subscriber, count: usize) -> Vec<Carried> {
     let mut look = || {
         let polled = subscriber.poll(count - messages.len(), &mut |event| match event {
             Event::Message(message) => messages.push((message.stamp, message.kind, message.payload.to_vec())),
-            Event::Gap(gap) => panic!("a loss: {gap:?}"),
+            other => panic!("a loss, or somebody else: {other:?}"),
         });
         polled.expect("it can be received");
         messages.len() == count

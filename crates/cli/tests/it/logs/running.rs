@@ -7,11 +7,7 @@ use std::thread::JoinHandle;
 
 use tickpath_clock::sleep_ns;
 
-use crate::program::Ran;
-
-/// The longest wait for anything: looks, and the pause between two.
-const LOOKS: u64 = 6_000;
-const PAUSE_NS: u64 = 10_000_000;
+use crate::program::{LOOKS, PAUSE_NS, Ran};
 
 /// A call that goes on; killed when it is dropped.
 pub struct Running {
@@ -81,7 +77,7 @@ impl Drop for Running {
     }
 }
 
-/// Looks again and again, for a minute at most.
+/// Looks again and again, as long as a call may take.
 pub fn until(mut is_so: impl FnMut() -> bool, what: impl Fn() -> String) {
     for _ in 0..LOOKS {
         if is_so() {
@@ -89,7 +85,7 @@ pub fn until(mut is_so: impl FnMut() -> bool, what: impl Fn() -> String) {
         }
         sleep_ns(PAUSE_NS);
     }
-    panic!("a minute was not enough for {}", what());
+    panic!("it never came to {}", what());
 }
 
 /// Standard output holds a line or two, which a pipe keeps until the end.
