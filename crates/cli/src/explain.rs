@@ -2,7 +2,7 @@
 
 use anyhow::Context;
 use clap::Args;
-use tickpath_lab::explain::{self, Client, GAINS, Gain, Settings, Subject};
+use tickpath_lab::explain::{self, Client, GAINS, Gain, Settings, Subject, is_redis};
 use tickpath_lab::result::ResultFile;
 
 use crate::Outcome;
@@ -13,12 +13,13 @@ use crate::report::{say, terminal};
 
 #[derive(Debug, Args)]
 pub struct ExplainArgs {
-    /// A Redis server: redis://[USER:PASSWORD@]HOST:PORT[/DATABASE] or redis+unix:///SOCKET; nothing of it is changed
+    /// The server: redis://[USER:PASSWORD@]HOST:PORT[/DATABASE] or redis+unix:///SOCKET for every client; for our own bus
+    /// also redis://…?streams, nats://, amqp:// and kafka://, or shm://. Nothing of it is changed
     #[arg(value_name = "URL")]
     pub url: Option<String>,
-    /// The client whose message is explained
-    #[arg(long, value_name = "redis-py|redis-py-asyncio|rust", default_value_t = Client::RedisPy, conflicts_with_all = ["command", "case"])]
-    pub client: Client,
+    /// The client whose message is explained: redis-py on redis://, elsewhere rust, our own bus, if not given
+    #[arg(long, value_name = "redis-py|redis-py-asyncio|rust", conflicts_with_all = ["command", "case"])]
+    pub client: Option<Client>,
     /// Run the command so often, one after the other; then up to five times without the stamps, for what they cost
     #[arg(long, value_name = "N", default_value_t = 19, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub repeat: u32,
@@ -39,7 +40,7 @@ pub struct ExplainArgs {
     #[arg(long, value_name = "S", default_value_t = 100.0, value_parser = seconds)]
     pub seconds: f64,
     /// The changes to try: all that are possible here, none, or of warm-connection, listen, no-sleep, hiredis, uvloop,
-    /// unix-socket, no-persistence, aof-everysec, aof-always, one-core, cores-apart, rust, nats, log
+    /// unix-socket, no-persistence, aof-everysec, aof-always, one-core, cores-apart, busy-reader, rust, nats, log
     #[arg(long, value_name = "all|none|LIST", default_value = "all", value_parser = gains)]
     pub gains: Gains,
     #[command(flatten)]
@@ -77,10 +78,16 @@ fn settings(args: &ExplainArgs) -> anyhow::Result<Settings> {
     let subject = match (&args.case, args.command.is_empty(), &args.url) {
         (Some(_), ..) => Subject::OnePublishPerProcess,
         (None, false, _) => Subject::Scripts { command: args.command.clone(), companion: args.companion.clone() },
-        (None, true, Some(_)) => Subject::Client(args.client),
+        (None, true, Some(url)) => match args.client {
+            None | Some(Client::Rust) if !is_redis(url) => {
+                tickpath_bus::connect(url).map_err(|error| Usage(error.to_string()))?;
+                Subject::Bus(url.clone())
+            }
+            client => Subject::Client(client.unwrap_or(Client::RedisPy)),
+        },
         (None, true, None) => {
             return Err(Usage(
-                "there is nothing to explain; name a server (redis://HOST:PORT), a command behind --, or \
+                "there is nothing to explain; name a server (redis://HOST:PORT, nats://HOST:PORT, …), a command behind --, or \
                  --case one-publish-per-process"
                     .to_owned(),
             )

@@ -4,20 +4,22 @@
 //! is ready and one for each result; it is told `go`, `stop` or more by lines on its standard input, and stops when
 //! that closes, so that nothing outlives a killed bench.
 
+use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{ChildStdin, Command, Stdio};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use tickpath_clock::HostClock;
 
-use crate::LabError;
+use crate::result::Software;
 use crate::role::Role;
+use crate::{LabError, servers};
 
 /// How long a child may take to get ready, or to end after it was told to.
 const ANSWER_SECONDS: u64 = 60;
@@ -43,6 +45,8 @@ pub struct Lab<'a> {
     pub name: String,
     /// How far it is.
     pub progress: &'a dyn Progress,
+    /// What the servers are that were asked already, by URL.
+    servers: Mutex<BTreeMap<String, Software>>,
 }
 
 impl<'a> Lab<'a> {
@@ -55,12 +59,20 @@ impl<'a> Lab<'a> {
         // Two hosts, or two containers, may have the same process id and bench one server.
         let own = folder.path().file_name().and_then(|name| name.to_str()?.rsplit('-').next()).unwrap_or_default();
         let name = format!("lab-{}.{own}", std::process::id());
-        Ok(Self { program, clock: HostClock::get()?, folder, name, progress })
+        Ok(Self { program, clock: HostClock::get()?, folder, name, progress, servers: Mutex::default() })
     }
 
     /// The run's folder.
     pub fn folder(&self) -> &Path {
         self.folder.path()
+    }
+
+    /// The server of a URL, asked once, and our own bus before it.
+    pub(crate) fn software(&self, url: &str) -> Software {
+        let mut servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
+        let server = servers.entry(url.to_owned()).or_insert_with(|| servers::software(url)).clone();
+        let version = env!("CARGO_PKG_VERSION").to_owned();
+        Software { client: Some("tickpath".to_owned()), client_version: Some(version), ..server }
     }
 
     /// Spawns a process for a role.

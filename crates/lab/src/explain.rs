@@ -13,7 +13,7 @@
 //! |---------------|-------------------------------------------------------------------------|
 //! | `phases.rs`   | our own clients: cold, first after a pause, steady                      |
 //! | `scripts.rs`  | the user's scripts, and the published case of one publish a process     |
-//! | `rust.rs`     | our own bus over the same server                                        |
+//! | `rust.rs`     | our own bus over the same server, over any other, and over the log      |
 //! | `gains.rs`    | what each change would gain, in turns with what there is                |
 //! | `trial.rs`    | for each change the way there is, and the way that it becomes           |
 //! | `field.rs`    | what takes turns, opened: servers, pairs, one batch of each             |
@@ -49,9 +49,11 @@ use std::str::FromStr;
 
 pub use findings::findings;
 pub use gains::{GAINS, Gain, ParseGainError};
+pub use server::is_redis;
+pub(crate) use stages::label;
 pub use text::text;
 
-use floor::Floor;
+use floor::{Floor, Sides};
 use server::Target;
 use stages::Between;
 
@@ -64,10 +66,9 @@ use crate::{Lab, LabError, host};
 pub const WORKLOAD: &str = "explain";
 
 /// The client whose message is explained.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Client {
     /// redis-py, blocking.
-    #[default]
     RedisPy,
     /// redis-py on asyncio.
     RedisPyAsyncio,
@@ -83,8 +84,10 @@ pub struct ParseClientError(String);
 /// What is explained.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Subject {
-    /// Our own copy of a publisher and a subscriber.
+    /// Our own copy of a publisher and a subscriber, over Redis.
     Client(Client),
+    /// The same with our own bus over the server of this URL, which is not Redis, or over the log.
+    Bus(String),
     /// The user's scripts.
     Scripts {
         /// The command that publishes, and ends.
@@ -123,7 +126,7 @@ pub fn run(lab: &Lab<'_>, settings: &Settings, result: &mut ResultFile) -> Resul
     let mut bench = Bench::open(lab, settings)?;
     result.host = host::floor(lab, settings.cpus)?;
     match &settings.subject {
-        Subject::Client(Client::Rust) => rust::run(&mut bench, result)?,
+        Subject::Client(Client::Rust) | Subject::Bus(_) => rust::run(&mut bench, result)?,
         Subject::Client(client) => phases::run(&mut bench, *client, result)?,
         Subject::Scripts { command, companion } => scripts::users(&mut bench, command, companion.as_deref(), result)?,
         Subject::OnePublishPerProcess => scripts::published(&mut bench, result)?,
@@ -135,8 +138,9 @@ impl Settings {
     /// Refuses what makes no run, before anything is measured.
     pub fn check(&self) -> Result<(), LabError> {
         let wrong = |what: &str| Err(LabError::Setting(what.to_owned()));
-        if let Some(url) = &self.url {
-            server::check(url)?;
+        match (&self.subject, &self.url) {
+            (Subject::Bus(_), _) | (_, None) => {}
+            (_, Some(url)) => server::check(url)?,
         }
         if matches!(&self.subject, Subject::Scripts { command, .. } if command.is_empty()) {
             return wrong("there is no command; write it behind --: tickpath explain --repeat 19 -- python3 p.py p");
@@ -162,7 +166,7 @@ struct Bench<'a> {
     python: Option<Python>,
     /// The hook's folder.
     hook: PathBuf,
-    /// The server that is named, or a scratch one; none if scripts bring their own.
+    /// The Redis server that is named, or a scratch one; none if scripts bring their own, or the bus goes elsewhere.
     target: Option<Target>,
     /// What bare sockets need, of a subscriber that sleeps and of one that spins.
     floors: [Option<Floor>; 2],
@@ -170,20 +174,27 @@ struct Bench<'a> {
 
 impl<'a> Bench<'a> {
     fn open(lab: &'a Lab<'a>, settings: &'a Settings) -> Result<Self, LabError> {
-        let is_scripts = matches!(settings.subject, Subject::Scripts { .. });
-        let target = match &settings.url {
-            Some(url) => Some(Target::named(url)?),
-            None if is_scripts => None,
+        let target = match (&settings.subject, &settings.url) {
+            (Subject::Bus(_), _) | (Subject::Scripts { .. }, None) => None,
+            (_, Some(url)) => Some(Target::named(url)?),
             // As a server is that nobody has set up otherwise.
-            None => Some(scratch(lab, Persistence::Rdb, None)?),
+            (_, None) => Some(scratch(lab, Persistence::Rdb, None)?),
         };
-        let needs_python = settings.subject != Subject::Client(Client::Rust);
+        let needs_python = !matches!(settings.subject, Subject::Client(Client::Rust) | Subject::Bus(_));
         let python = needs_python.then(|| Python::prepare(lab.progress)).transpose()?;
         Ok(Self { lab, settings, python, hook: command::hook(lab)?, target, floors: [None; 2] })
     }
 
     fn python(&self) -> &Python {
         self.python.as_ref().expect("prepared for every subject but our own bus")
+    }
+
+    /// The server's URL for our own bus.
+    fn url(&self) -> String {
+        match (&self.settings.subject, &self.target) {
+            (Subject::Bus(url), _) => url.clone(),
+            (_, target) => target.as_ref().map(|target| target.url.clone()).unwrap_or_default(),
+        }
     }
 
     /// A channel of ours, which nobody else has.
@@ -198,7 +209,7 @@ impl<'a> Bench<'a> {
             Some(known) => known,
             None => {
                 self.lab.progress.step("explain: the same message over bare sockets", 0.5);
-                floor::measure(target.info(), &self.channel("floor"), spins, self.lab.clock)?
+                floor::measure(target.info(), &self.channel("floor"), Sides { spins, cpus: None }, self.lab.clock)?
             }
         };
         self.floors[usize::from(spins)] = Some(known);

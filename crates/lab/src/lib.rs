@@ -39,6 +39,7 @@ pub mod report;
 pub mod result;
 pub mod role;
 mod samples;
+mod servers;
 mod strategy;
 pub mod targets;
 mod trade;

@@ -213,6 +213,7 @@ fn assemble(
     let mut run = Run {
         target: settings.target.clone(),
         client: "rust".to_owned(),
+        software: lab.software(&settings.target),
         repeat: settings.repeat,
         phase: settings.phase,
         valid: true,

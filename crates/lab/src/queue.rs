@@ -163,11 +163,7 @@ impl Ends {
                 out: puller_file(lab, index),
             }))
         };
-        let software = Software {
-            client: Some("tickpath".to_owned()),
-            client_version: Some(env!("CARGO_PKG_VERSION").to_owned()),
-            ..Software::default()
-        };
+        let software = lab.software(&settings.target);
         let pusher = lab.spawn(&Role::QueuePusher(pusher))?;
         let pullers = (0..settings.pullers).map(puller).collect::<Result<Vec<_>, _>>()?;
         Ok(Self { pusher, pullers, software })
@@ -203,7 +199,8 @@ impl Ends {
             // All of them leave in order only now: where members of a group are told of each other, leaving disturbs.
             let _left = child.stop::<()>();
         }
-        let software = Software { server_version: pushed.server_version.clone(), ..self.software };
+        let told = pushed.server_version.clone().or(self.software.server_version.clone());
+        let software = Software { server_version: told, ..self.software };
         Ok(Told { pushed, pulled, software, left, keeps: queues.keep(), failed })
     }
 }

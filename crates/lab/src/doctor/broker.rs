@@ -1,10 +1,11 @@
 //! The brokers: what of their settings costs time or loses messages. Read only.
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{TcpStream, ToSocketAddrs};
+use std::net::TcpStream;
 use std::time::Duration;
 
 use super::Finding;
+use crate::servers::{self, connect};
 
 /// Looks at the broker of a URL, which may take so long to accept and to answer.
 pub fn broker(url: &str, patience: Duration) -> Vec<Finding> {
@@ -19,15 +20,6 @@ pub fn broker(url: &str, patience: Duration) -> Vec<Finding> {
         _ => Err("this is no broker's URL; use redis://, nats://, amqp:// or kafka://HOST:PORT".to_owned()),
     };
     looked.unwrap_or_else(|why| vec![Finding::unknown("broker", format!("{scheme}://{address}: {why}"))])
-}
-
-fn connect(address: &str, patience: Duration) -> Result<TcpStream, String> {
-    let found = address.to_socket_addrs().map_err(|e| format!("{e}; write HOST:PORT"))?;
-    let mut tried = found.map(|found| TcpStream::connect_timeout(&found, patience));
-    let first = tried.next().ok_or_else(|| "no such host".to_owned())?;
-    let stream = tried.fold(first, Result::or).map_err(|e| format!("{e}; is the server up?"))?;
-    let set = stream.set_read_timeout(Some(patience)).and_then(|()| stream.set_write_timeout(Some(patience)));
-    set.map_err(|e| e.to_string()).map(|()| stream)
 }
 
 /// Settings and statistics of a Redis server.
@@ -212,13 +204,8 @@ fn redis_slow_commands(redis: &mut Redis) -> Result<Finding, String> {
 }
 
 fn nats(address: &str, patience: Duration) -> Result<Vec<Finding>, String> {
-    let mut line = String::new();
-    BufReader::new(connect(address, patience)?)
-        .read_line(&mut line)
-        .map_err(|e| format!("{e}; does the server hang?"))?;
-    let info = line.strip_prefix("INFO ").ok_or("it does not answer as NATS does; check the port")?;
-    let info: serde_json::Value = serde_json::from_str(info).map_err(|e| format!("its INFO cannot be read ({e})"))?;
-    let text = |name: &str| info[name].as_str().map_or_else(|| info[name].to_string(), str::to_owned);
+    let info = servers::nats(address, patience)?;
+    let text = |name: &str| servers::text(&info, name).unwrap_or_else(|| "unknown".to_owned());
     let mut found = vec![
         Finding::good("NATS", format!("{} at {address}", text("version"))),
         Finding::good("NATS longest message", format!("{} bytes", text("max_payload"))),
@@ -236,19 +223,7 @@ fn nats(address: &str, patience: Duration) -> Result<Vec<Finding>, String> {
 }
 
 fn rabbitmq(address: &str, patience: Duration) -> Result<Vec<Finding>, String> {
-    let mut stream = connect(address, patience)?;
-    stream.write_all(b"AMQP\0\0\x09\x01").map_err(|e| e.to_string())?;
-    let mut frame = vec![0; 4096];
-    let read = stream.read(&mut frame).map_err(|e| format!("{e}; does the server hang?"))?;
-    let text = String::from_utf8_lossy(&frame[..read]).into_owned();
-    if read < 8 || !text.contains("product") {
-        return Err("it does not answer as RabbitMQ does; check the port".to_owned());
-    }
-    // A table's text: its name, the letter S, its length in four bytes, its bytes.
-    let version = text.split_once("versionS").map(|(_, rest)| {
-        let digits = rest.chars().skip(4);
-        digits.take_while(|c| c.is_ascii_digit() || *c == '.').collect::<String>()
-    });
+    let version = servers::rabbitmq(address, patience)?;
     Ok(vec![
         Finding::good("RabbitMQ", format!("{} at {address}", version.unwrap_or_else(|| "no version told".to_owned()))),
         Finding::safety(

@@ -1,5 +1,7 @@
 //! What takes turns, opened: scratch servers, pairs that stay connected, and one batch of each.
 
+use tickpath_clock::Wait;
+
 use super::gains::RATE;
 use super::pair::{Order, Pair, Receive, Way};
 use super::server::Target;
@@ -34,7 +36,7 @@ impl Field {
             match side {
                 Side::Pair(setup) => self.open_pair(bench, *setup)?,
                 Side::Bus(place) => self.open_server(bench, *place)?,
-                Side::Other(url) => {
+                Side::Other(url, _) => {
                     tickpath_bus::connect(url)?;
                 }
                 Side::Cold(_) => {}
@@ -103,14 +105,14 @@ impl Field {
                 let url = self.url(bench, *place, |server| server.url.clone());
                 // The bus writes a socket's URL with the name of what is spoken there.
                 let url = url.strip_prefix("unix:").map_or(url.clone(), |rest| format!("redis+unix:{rest}"));
-                self.bus(bench, &url, counts)
+                self.bus(bench, &url, Wait::Block, counts)
             }
-            Side::Other(url) => self.bus(bench, url, counts),
+            Side::Other(url, wait) => self.bus(bench, url, *wait, counts),
         }
     }
 
-    fn bus(&self, bench: &Bench<'_>, url: &str, counts: &mut Counts) -> Result<f64, LabError> {
-        let settings = rust::settings(url, bench.settings.cpus, Phase::Steady, RATE, self.batch.count);
+    fn bus(&self, bench: &Bench<'_>, url: &str, wait: Wait, counts: &mut Counts) -> Result<f64, LabError> {
+        let settings = rust::settings(url, bench.settings.cpus, Phase::Steady, RATE, self.batch.count, wait);
         let run = pubsub::run(bench.lab, &settings)?;
         add(counts, &run.counts);
         let p50 = run.hops.get("one_way").and_then(|hop| hop.percentiles()[0]).map(|ns| ns as f64);

@@ -3,7 +3,7 @@
 use super::WORKLOAD;
 use super::gains::FIGURE;
 use super::stages::{Group, part};
-use crate::report::duration;
+use crate::report::{count, duration};
 use crate::result::{Comparison, Phase, ResultFile, Run, StageKind};
 
 /// The share of the whole from which a part is worth a sentence.
@@ -29,6 +29,7 @@ pub fn findings(result: &ResultFile) -> Vec<String> {
     let mut told = Vec::new();
     told.extend(cold.iter().flat_map(|run| connect(run)));
     told.extend(python(leading));
+    told.extend(server(leading));
     told.extend(waiting(leading));
     told.extend(before(leading));
     told.extend(cold.zip(steady).and_then(|(cold, steady)| warm(cold, steady)));
@@ -127,6 +128,24 @@ fn python(run: &Run) -> Option<String> {
     })
 }
 
+/// What no client can go below, and what is above it.
+fn server(run: &Run) -> Option<String> {
+    let whole = whole(run)?;
+    let [sockets, network] = [one(run, "send") + one(run, "kernel_and_wake_up"), one(run, "network")];
+    let above = one(run, "server_and_clients");
+    let far = if network > 0.0 { format!(", and {} the network", duration(network)) } else { String::new() };
+    (above > 0.0).then(|| {
+        format!(
+            "Of {}, {} is what bare sockets need through a process that only copies{far}; {} ({}) is the server and \
+             both clients.",
+            duration(whole),
+            duration(sockets),
+            duration(above),
+            share(above, whole)
+        )
+    })
+}
+
 /// A publisher that could not run.
 fn waiting(run: &Run) -> Option<String> {
     let (whole, waited) = (whole(run)?, one(run, "waiting_for_a_cpu"));
@@ -189,7 +208,8 @@ fn spinning(result: &ResultFile, run: &Run) -> Option<String> {
         .filter(|ratio| *ratio > 0.0)
         .map(|ratio| format!("; a blocking listen takes {} times as long, and no processor", times(1.0 / ratio)));
     Some(format!(
-        "The subscriber spins: {polls:.0} empty get_message calls a message{cpu}{}.",
+        "The subscriber spins: {} empty get_message calls a message{cpu}{}.",
+        count(*polls as u64),
         instead.unwrap_or_default()
     ))
 }
@@ -333,7 +353,7 @@ mod tests {
                 "For 600 µs the publisher only waited",
                 "each process took 150 ms, 120 ms of them to import redis",
                 "Persistence changes nothing here: PUBLISH writes no key.",
-                "1900 empty get_message calls a message and 97 % of a processor",
+                "1\u{202f}900 empty get_message calls a message and 97 % of a processor",
                 "a blocking listen takes 0.90 times as long, and no processor.",
                 "Your clock ticks in 1 ms",
                 "What remains unexplained: 3 %.",
@@ -352,6 +372,18 @@ mod tests {
             &["Python is 50 % of a message of a stream.", "unexplained: 0.0 %"],
             &["connect", "spins", "clock", "Persistence", "stamps", "import"],
         );
+    }
+
+    #[test]
+    fn what_a_server_adds_to_bare_sockets_is_told() {
+        let parts = [("send", 10e3), ("kernel_and_wake_up", 30e3), ("network", 250e3), ("server_and_clients", 60e3)];
+        let rust = |parts| Run { client: "rust".to_owned(), ..run(Phase::Steady, parts, &[]) };
+        check(
+            &file(vec![rust(&parts)], &[]),
+            &["Of 350 µs, 40 µs is what bare sockets need", ", and 250 µs the network; 60 µs (17 %) is the server"],
+            &["Python"],
+        );
+        check(&file(vec![rust(&parts[..2])], &[]), &[], &["bare sockets"]);
     }
 
     #[test]

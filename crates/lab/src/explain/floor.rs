@@ -8,15 +8,16 @@
 //! ```
 
 use std::io::{self, ErrorKind, Read, Write};
-use std::net::{TcpStream, ToSocketAddrs};
+use std::net::{SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 use redis::{ConnectionAddr, ConnectionInfo};
-use tickpath_clock::{Clock, HostClock, relax, sleep_ns};
+use tickpath_clock::{Clock, HostClock, pin_to_cpu, relax, sleep_ns};
 
 use crate::LabError;
 use crate::result::median;
+use crate::servers::address;
 
 /// How long the server may take to answer.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -40,23 +41,96 @@ pub(super) struct Floor {
     pub round_trip_ns: f64,
 }
 
-/// Measures it; the subscriber looks at its socket again and again if `spins`, and else sleeps in the kernel.
-pub(super) fn measure(info: &ConnectionInfo, channel: &str, spins: bool, clock: HostClock) -> Result<Floor, LabError> {
+/// How both sides are run.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Sides {
+    /// The subscriber looks at its socket again and again, and else sleeps in the kernel.
+    pub spins: bool,
+    /// The CPUs of publisher and subscriber; any if there are none.
+    pub cpus: Option<[usize; 2]>,
+}
+
+/// Measures it over a Redis server.
+pub(super) fn measure(info: &ConnectionInfo, channel: &str, sides: Sides, clock: HostClock) -> Result<Floor, LabError> {
     let failed = |e: io::Error| {
         let server = info.addr();
         LabError::Failed(format!("a bare socket to {server} failed ({e}); look whether the server is still there"))
     };
-    let mut publisher = Socket::connect(info).map_err(failed)?;
+    let publisher = Socket::connect(info).map_err(failed)?;
     let mut subscriber = Socket::connect(info).map_err(failed)?;
     subscriber.ask(&[b"SUBSCRIBE", channel.as_bytes()]).map_err(failed)?;
+    let publish = command(&[b"PUBLISH", channel.as_bytes(), PAYLOAD]);
+    exchange(publisher, subscriber, &publish, message_bytes(channel), sides, clock).map_err(failed)
+}
+
+/// The same through a server that only copies: a thread of ours, which sends on what comes, and then a reply.
+pub(super) fn through_a_copy(sides: Sides, clock: HostClock) -> Result<Floor, LabError> {
+    let measure = || -> io::Result<Floor> {
+        let listener = TcpListener::bind("127.0.0.1:0")?;
+        let address = listener.local_addr()?;
+        std::thread::scope(|scope| {
+            let copying = scope.spawn(move || copy(&listener));
+            let [publisher, subscriber] = [Socket::tcp(&address)?, Socket::tcp(&address)?];
+            let floor = exchange(publisher, subscriber, PAYLOAD, PAYLOAD.len(), sides, clock);
+            copying.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+            floor
+        })
+    };
+    measure().map_err(|e| LabError::Failed(format!("bare sockets over loopback failed ({e}); look at the firewall")))
+}
+
+/// Copies from the first that connects to the second, until the first one ends.
+fn copy(listener: &TcpListener) -> io::Result<()> {
+    let ((mut from, _), (mut to, _)) = (listener.accept()?, listener.accept()?);
+    from.set_nodelay(true)?;
+    to.set_nodelay(true)?;
+    let mut bytes = [0; 4096];
+    loop {
+        let read = from.read(&mut bytes)?;
+        if read == 0 {
+            return Ok(());
+        }
+        to.write_all(&bytes[..read])?;
+        from.write_all(b"+OK\r\n")?;
+    }
+}
+
+/// A message from one socket to the other, again and again.
+fn exchange(
+    mut publisher: Socket,
+    mut subscriber: Socket,
+    publish: &[u8],
+    message_bytes: usize,
+    sides: Sides,
+    clock: HostClock,
+) -> io::Result<Floor> {
+    let pin = move |side: usize| match sides.cpus {
+        Some(cpus) => pin_to_cpu(cpus[side]).map_err(io::Error::other),
+        None => Ok(()),
+    };
     let (sends, reads) = std::thread::scope(|scope| {
-        let receiving = scope.spawn(move || subscriber.receive(message_bytes(channel), spins, clock));
-        let sends = publisher.publish(channel, clock);
-        let reads = receiving.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-        (sends, reads)
+        let publishing = scope.spawn(move || pin(0).and_then(|()| publisher.publish(publish, clock)));
+        let receiving =
+            scope.spawn(move || pin(1).and_then(|()| subscriber.receive(message_bytes, sides.spins, clock)));
+        let sends = publishing.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        (sends, receiving.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
     });
-    let (sends, reads) = (sends.map_err(failed)?, reads.map_err(failed)?);
-    Ok(Floor::of(&sends, &reads, clock))
+    Ok(Floor::of(&sends?, &reads?, clock))
+}
+
+/// The network's way to the server of a URL and back, which each message goes once: how long a connection takes to open.
+/// Nothing on this host, nor where no server listens.
+pub(super) fn network_ns(url: &str, clock: HostClock) -> f64 {
+    const TIMES: usize = 7;
+    let Some(address) = address(url).filter(|address| !address.ip().is_loopback()) else { return 0.0 };
+    let times = (0..TIMES).filter_map(|_| {
+        let began = clock.ticks();
+        let stream = TcpStream::connect_timeout(&address, PATIENCE).ok()?;
+        let ns = clock.ns_between(began, clock.ticks());
+        drop(stream);
+        Some(ns as f64)
+    });
+    median(times.collect()).unwrap_or(0.0)
 }
 
 /// The stamps of one message on the publisher's side, in ticks.
@@ -104,13 +178,8 @@ impl Socket {
             ConnectionAddr::Tcp(host, port) => {
                 let mut failed = io::Error::other("the host has no address");
                 for found in (host.as_str(), *port).to_socket_addrs()? {
-                    match TcpStream::connect_timeout(&found, PATIENCE) {
-                        Ok(stream) => {
-                            stream.set_nodelay(true)?;
-                            stream.set_read_timeout(Some(PATIENCE))?;
-                            stream.set_write_timeout(Some(PATIENCE))?;
-                            return Ok(Self::Tcp(stream));
-                        }
+                    match Self::tcp(&found) {
+                        Ok(socket) => return Ok(socket),
                         Err(error) => failed = error,
                     }
                 }
@@ -124,6 +193,14 @@ impl Socket {
             }
             _ => Err(io::Error::other("it is neither TCP nor a Unix socket")),
         }
+    }
+
+    fn tcp(address: &SocketAddr) -> io::Result<Self> {
+        let stream = TcpStream::connect_timeout(address, PATIENCE)?;
+        stream.set_nodelay(true)?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        stream.set_write_timeout(Some(PATIENCE))?;
+        Ok(Self::Tcp(stream))
     }
 
     fn set_nonblocking(&self) -> io::Result<()> {
@@ -161,14 +238,13 @@ impl Socket {
     }
 
     /// One message after each pause.
-    fn publish(&mut self, channel: &str, clock: HostClock) -> io::Result<Vec<Stamps>> {
-        let publish = command(&[b"PUBLISH", channel.as_bytes(), PAYLOAD]);
+    fn publish(&mut self, message: &[u8], clock: HostClock) -> io::Result<Vec<Stamps>> {
         let mut sends = Vec::with_capacity(MESSAGES);
         let mut reply = [0; 64];
         for _ in 0..MESSAGES {
             sleep_ns(PAUSE_NS);
             let began = clock.ticks();
-            self.write_all(&publish)?;
+            self.write_all(message)?;
             let written = clock.ticks();
             self.read(&mut reply)?;
             sends.push(Stamps { began, written, replied: clock.ticks() });
@@ -223,6 +299,12 @@ fn message_bytes(channel: &str) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_message_comes_through_the_copy() {
+        let floor = through_a_copy(Sides { spins: false, cpus: None }, HostClock::get().unwrap()).unwrap();
+        assert!(floor.wire_ns > 0.0 && floor.write_ns > 0.0 && floor.round_trip_ns > floor.write_ns, "{floor:?}");
+    }
 
     #[test]
     fn commands_are_written_as_the_server_reads_them() {

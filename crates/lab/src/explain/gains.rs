@@ -16,6 +16,7 @@ use super::{Bench, Client, Subject, scratch};
 use crate::LabError;
 use crate::redis::Persistence;
 use crate::result::{Comparison, Counts, Phase, ResultFile, Run, Series};
+use crate::targets::without_login;
 
 /// A change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,6 +43,8 @@ pub enum Gain {
     OneCore,
     /// Publisher and subscriber each on a core.
     CoresApart,
+    /// A reader that looks again and again, instead of one that sleeps.
+    BusyReader,
     /// Our own bus over the same server.
     Rust,
     /// Our own bus over NATS.
@@ -51,7 +54,7 @@ pub enum Gain {
 }
 
 /// Every change with its name, in the order in which they are tried.
-pub const GAINS: [(Gain, &str); 14] = [
+pub const GAINS: [(Gain, &str); 15] = [
     (Gain::WarmConnection, "warm_connection"),
     (Gain::Listen, "listen"),
     (Gain::NoSleep, "no_sleep"),
@@ -63,6 +66,7 @@ pub const GAINS: [(Gain, &str); 14] = [
     (Gain::AofAlways, "aof_always"),
     (Gain::OneCore, "one_core"),
     (Gain::CoresApart, "cores_apart"),
+    (Gain::BusyReader, "busy_reader"),
     (Gain::Rust, "rust"),
     (Gain::Nats, "nats"),
     (Gain::Log, "log"),
@@ -102,7 +106,8 @@ pub(super) fn run(bench: &mut Bench<'_>, result: &mut ResultFile) -> Result<(), 
             Err(why) => missing.extend(why.map(|why| format!("not tried: {gain}: {why}"))),
         }
     }
-    if bench.target.is_none() && !trials.is_empty() {
+    let is_bus = matches!(bench.settings.subject, Subject::Bus(_));
+    if bench.target.is_none() && !is_bus && !trials.is_empty() {
         match scratch(bench.lab, Persistence::Rdb, None) {
             Ok(server) => bench.target = Some(server),
             Err(why) => {
@@ -171,8 +176,12 @@ fn take_turns(
     run.series = series.into();
     run.notes.extend(failed.as_ref().map(ToString::to_string));
     run.valid = failed.is_none();
+    let comparison = Comparison::of_pairs(&name, FIGURE, &times);
+    if comparison.is_none() && failed.is_none() {
+        run.notes.push(format!("not judged: {}: in no round were both sides measured and valid", trial.gain));
+    }
     result.runs.push(run);
-    result.comparisons.extend(Comparison::of_pairs(&name, FIGURE, &times));
+    result.comparisons.extend(comparison);
     failed.map_or(Ok(()), Err)
 }
 
@@ -187,8 +196,12 @@ fn one_turn(
 }
 
 fn describe(trial: &Trial, bench: &Bench<'_>, field: &Field) -> Run {
-    let client = if bench.settings.subject == Subject::Client(Client::Rust) { "rust" } else { "redis-py" };
-    let mut run = bench.describe(Run { client: client.to_owned(), phase: Phase::Steady, ..Run::default() });
+    let (client, target) = match &bench.settings.subject {
+        Subject::Client(Client::Rust) => ("rust", String::new()),
+        Subject::Bus(url) => ("rust", without_login(url)),
+        _ => ("redis-py", String::new()),
+    };
+    let mut run = bench.describe(Run { client: client.to_owned(), target, phase: Phase::Steady, ..Run::default() });
     // The server's notes stand with the runs that are about it.
     run.notes.clear();
     run.params.set("gain", trial.gain.name());

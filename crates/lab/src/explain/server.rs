@@ -94,7 +94,13 @@ impl Executed {
     }
 }
 
-/// Whether a URL names a Redis server that every client here knows.
+/// Whether a URL names a Redis server and its channels, whose clients can be explained; else it is our own bus that can.
+pub fn is_redis(url: &str) -> bool {
+    let scheme = url.split("://").next().unwrap_or(url);
+    matches!(scheme, "redis" | "redis+unix") && !url.contains('?')
+}
+
+/// Refuses a URL that names no Redis server which every client here knows.
 pub(super) fn check(url: &str) -> Result<(), LabError> {
     parsed(url).map(|_| ()).ok_or_else(|| wrong_url(url))
 }
@@ -121,14 +127,12 @@ fn name(info: &ConnectionInfo) -> String {
 fn wrong_url(url: &str) -> LabError {
     let scheme = url.split_once("://").map_or("", |(scheme, _)| scheme);
     let instead = match scheme {
-        "nats" | "amqp" | "kafka" | "shm" | "file" => {
-            format!("; for {scheme}:// use: tickpath bench pubsub --target {scheme}://…")
-        }
-        _ => String::new(),
+        "nats" | "amqp" | "kafka" | "shm" | "file" | "redis" => "; on other ways it explains --client rust",
+        _ => "",
     };
     LabError::Setting(format!(
-        "explain takes a Redis server: redis://[USER:PASSWORD@]HOST:PORT[/DATABASE] or redis+unix:///SOCKET, and \
-         nothing behind{instead}"
+        "redis-py is explained on a Redis server: redis://[USER:PASSWORD@]HOST:PORT[/DATABASE] or \
+         redis+unix:///SOCKET, and nothing behind{instead}"
     ))
 }
 
@@ -153,7 +157,7 @@ mod tests {
             ("redis://ann:secret@host:1/2", None),
             ("redis+unix:///run/redis.sock", None),
             ("redis://host:1?streams", Some("nothing behind")),
-            ("nats://host:1", Some("bench pubsub --target nats://")),
+            ("nats://host:1", Some("--client rust")),
             ("host:1", Some("redis://")),
             ("rediss://ann:secret@host:1", Some("redis://")),
         ] {

@@ -37,7 +37,7 @@ pub(super) enum Group {
 }
 
 /// Every stage, in the order of the message's way.
-pub(super) const PARTS: [Part; 21] = [
+pub(super) const PARTS: [Part; 25] = [
     Part { name: "interpreter_start", label: "the interpreter starts", group: Group::Before },
     Part { name: "import_redis", label: "import redis", group: Group::Before },
     Part { name: "script_until_call", label: "the script, until the call", group: Group::Before },
@@ -53,6 +53,10 @@ pub(super) const PARTS: [Part; 21] = [
     Part { name: "send", label: "write to the socket", group: Group::Other },
     Part { name: "server", label: "the server executes PUBLISH", group: Group::Other },
     Part { name: "kernel_and_wake_up", label: "kernel, and waking server and reader", group: Group::Other },
+    Part { name: "network", label: "the network, to the server and back", group: Group::Other },
+    Part { name: "cache_line", label: "a cache line to the other core", group: Group::Other },
+    Part { name: "server_and_clients", label: "the server, and both clients", group: Group::Other },
+    Part { name: "log_and_wake_up", label: "the log, and waking the reader", group: Group::Other },
     Part { name: "spin_turn", label: "half a turn of the reader's spin", group: Group::Python },
     Part { name: "event_loop", label: "the event loop comes to the reader", group: Group::Python },
     Part { name: "parse", label: "parse the reply", group: Group::Python },
@@ -64,6 +68,11 @@ pub(super) const PARTS: [Part; 21] = [
 /// The part of a name.
 pub(super) fn part(name: &str) -> Option<Part> {
     PARTS.into_iter().find(|part| part.name == name)
+}
+
+/// What happens in the stage of a name.
+pub(crate) fn label(name: &str) -> Option<&'static str> {
+    part(name).map(|part| part.label)
 }
 
 /// What is known of the way between the two processes.

@@ -45,8 +45,10 @@ pub fn text(result: &ResultFile, width: usize) -> String {
 }
 
 /// What the marks mean.
-const LEGEND: [&str; 2] =
-    ["≤ is bounded: it was not stamped by itself, and cannot be more.", "? is what remains of the whole."];
+const LEGEND: [&str; 2] = [
+    "≤ is bounded: it has no stamps of its own; it is what bare sockets need for the same message, or what they leave.",
+    "? is what remains of the whole.",
+];
 
 fn machine(result: &ResultFile) -> String {
     let host = &result.host;

@@ -1,5 +1,7 @@
 //! What is set against what: for each change the way there is, and the way that it becomes.
 
+use tickpath_clock::Wait;
+
 use super::gains::Gain;
 use super::pair::{Flavour, Receive};
 use super::{Client, Subject};
@@ -26,8 +28,8 @@ pub(super) enum Side {
     Pair(Setup),
     /// Our own bus over Redis.
     Bus(Place),
-    /// Our own bus over the server of this URL, or the log.
-    Other(String),
+    /// Our own bus over the server of this URL, or the log, with a reader that waits so.
+    Other(String, Wait),
 }
 
 /// How redis-py is used, and where.
@@ -64,6 +66,7 @@ pub(super) enum Cores {
 /// What a change and its base are. Without a sentence where the change is nothing to this client.
 pub(super) fn trial(gain: Gain, subject: &Subject) -> Result<Trial, Option<String>> {
     let flavour = match subject {
+        Subject::Bus(url) => return trial_of_url(gain, url),
         Subject::Client(Client::Rust) => return trial_of_bus(gain),
         Subject::Client(Client::RedisPyAsyncio) => Flavour::Asyncio,
         _ => Flavour::Blocking,
@@ -92,8 +95,21 @@ pub(super) fn trial(gain: Gain, subject: &Subject) -> Result<Trial, Option<Strin
         Gain::CoresApart => (Side::Pair(scratch), Side::Pair(Setup { cores: Cores::Apart, ..scratch })),
         // Our own processes are pinned: so is what they are compared with.
         Gain::Rust => (apart, Side::Bus(Place::Target)),
-        Gain::Nats => (apart, Side::Other(nats()?)),
-        Gain::Log => (apart, Side::Other("shm://".to_owned())),
+        Gain::Nats => (apart, nats()?),
+        Gain::Log => (apart, log()),
+        Gain::BusyReader => return Err(None),
+    };
+    Ok(Trial { gain, base, change })
+}
+
+/// Of our own bus over another server, or over the log.
+fn trial_of_url(gain: Gain, url: &str) -> Result<Trial, Option<String>> {
+    let base = Side::Other(url.to_owned(), Wait::Block);
+    let change = match gain {
+        Gain::BusyReader => Side::Other(url.to_owned(), Wait::Busy),
+        Gain::Nats if short_name(url) != "nats" => nats()?,
+        Gain::Log if short_name(url) != "log" => log(),
+        _ => return Err(None),
     };
     Ok(Trial { gain, base, change })
 }
@@ -106,8 +122,8 @@ fn trial_of_bus(gain: Gain) -> Result<Trial, Option<String>> {
         Gain::NoPersistence => (scratch, stored(Persistence::None)),
         Gain::AofEverySecond => (scratch, stored(Persistence::AofEverySecond)),
         Gain::AofAlways => (scratch, stored(Persistence::AofAlways)),
-        Gain::Nats => (Side::Bus(Place::Target), Side::Other(nats()?)),
-        Gain::Log => (Side::Bus(Place::Target), Side::Other("shm://".to_owned())),
+        Gain::Nats => (Side::Bus(Place::Target), nats()?),
+        Gain::Log => (Side::Bus(Place::Target), log()),
         Gain::WarmConnection
         | Gain::Listen
         | Gain::NoSleep
@@ -115,15 +131,21 @@ fn trial_of_bus(gain: Gain) -> Result<Trial, Option<String>> {
         | Gain::Uvloop
         | Gain::OneCore
         | Gain::CoresApart
+        | Gain::BusyReader
         | Gain::Rust => return Err(None),
     };
     Ok(Trial { gain, base, change })
 }
 
-fn nats() -> Result<String, Option<String>> {
-    std::env::var(NATS).map_err(|_| {
+fn log() -> Side {
+    Side::Other("shm://".to_owned(), Wait::Block)
+}
+
+fn nats() -> Result<Side, Option<String>> {
+    let url = std::env::var(NATS).map_err(|_| {
         Some(format!("{NATS} is not set; start a server with `scripts/brokers run -- COMMAND`, or name one in it"))
-    })
+    })?;
+    Ok(Side::Other(url, Wait::Block))
 }
 
 impl Side {
@@ -133,7 +155,8 @@ impl Side {
             Self::Cold(flavour) => format!("a new process a message, {}", flavour.text()),
             Self::Pair(setup) => setup.text(),
             Self::Bus(place) => format!("tickpath bus, blocking, {}", place.text()),
-            Self::Other(url) => format!("tickpath bus, blocking, {}", short_name(url)),
+            Self::Other(url, Wait::Block) => format!("tickpath bus, blocking, {}", short_name(url)),
+            Self::Other(url, wait) => format!("tickpath bus, a {wait} reader, {}", short_name(url)),
         }
     }
 }
@@ -183,7 +206,8 @@ mod tests {
     #[test]
     fn a_change_differs_from_its_base() {
         let subjects = [Client::RedisPy, Client::RedisPyAsyncio, Client::Rust].map(Subject::Client);
-        for subject in subjects.iter().chain([&Subject::OnePublishPerProcess]) {
+        let buses = ["shm://", "nats://h:1", "nats://h:1?jetstream"].map(|url| Subject::Bus(url.to_owned()));
+        for subject in subjects.iter().chain(&buses).chain([&Subject::OnePublishPerProcess]) {
             for (gain, _) in GAINS {
                 if let Ok(trial) = trial(gain, subject) {
                     assert_ne!(trial.base, trial.change, "{gain} of {subject:?}");

@@ -81,6 +81,7 @@ fn assemble(lab: &Lab<'_>, settings: &Settings, firsts: &[First], received: &Rec
     let mut run = Run {
         target: settings.target.clone(),
         client: "rust".to_owned(),
+        software: lab.software(&settings.target),
         repeat: settings.repeat,
         phase: Phase::Cold,
         valid: true,

@@ -176,6 +176,7 @@ fn assemble(lab: &Lab<'_>, settings: &Settings, sent: u64) -> Result<Run, LabErr
     let mut run = Run {
         target: settings.target.clone(),
         client: "rust".to_owned(),
+        software: lab.software(&settings.target),
         repeat: settings.repeat,
         valid: true,
         counts: Counts { sent, received: answers, lost: sent.saturating_sub(answers), ..Counts::default() },

@@ -7,6 +7,7 @@ use super::page::{Section, folded, verdict};
 use super::path::{is_way, path_drawing, spans_within, ways};
 use super::quantity::{duration, share};
 use super::sentence::middle;
+use crate::explain;
 use crate::result::{ResultFile, Run, StageKind};
 
 /// The path and the parts of each kind of run.
@@ -14,7 +15,8 @@ pub(super) fn section(result: &ResultFile, titles: &Titles) -> Option<Section> {
     let figures: Vec<String> =
         titles.first_runs(result).into_iter().filter_map(|run| figure(run, &titles.title(run))).collect();
     let lead = "What each part of one message’s time takes, beginning where the one before ended. Solid: measured \
-                between two stamps. Hatched: at most this. Dashed outline: what remains unexplained. Medians do not \
+                between two stamps. Hatched: bounded, by what \
+                bare sockets need or leave. Dashed outline: what remains unexplained. Medians do not \
                 add up exactly: what was measured as a whole stands below their sum.";
     Section::new("Where the time goes", lead, &folded(&figures, OPEN, "runs"))
 }
@@ -39,8 +41,7 @@ struct Part {
 struct Waterfall {
     parts: Vec<Part>,
     wholes: Vec<(&'static str, f64)>,
-    /// The parts before the call, and those from it on.
-    before_ns: f64,
+    /// The parts from the call on.
     sum_ns: f64,
     /// What the shares are parts of: the message as it was measured, or else the sum.
     shared_ns: f64,
@@ -53,30 +54,34 @@ impl Waterfall {
         if parts.len() < 2 {
             return None;
         }
-        let is_before = |part: &&Part| BEFORE_THE_CALL.contains(&part.name.as_str());
-        let before_ns: f64 = parts.iter().filter(is_before).map(|part| part.ns).sum();
-        let sum_ns = parts.iter().map(|part| part.ns).sum::<f64>() - before_ns;
+        let sum_ns = parts.iter().filter(|part| !is_before(&part.name)).map(|part| part.ns).sum::<f64>();
         let message_ns = run.figures.get("message_ns").copied().filter(|ns| *ns > 0.0);
         let wholes = message_ns.map_or_else(|| wholes(run, &parts), |ns| vec![("one message", ns)]);
-        Some(Self { parts, wholes, before_ns, sum_ns, shared_ns: message_ns.unwrap_or(sum_ns).max(1.0) })
+        Some(Self { parts, wholes, sum_ns, shared_ns: message_ns.unwrap_or(sum_ns).max(1.0) })
     }
 
     /// What the width of a row stands for.
     fn most_ns(&self) -> f64 {
-        let longest = self.wholes.iter().map(|(_, ns)| *ns).fold(self.sum_ns, f64::max);
-        (self.before_ns + longest).max(1.0)
+        self.wholes.iter().map(|(_, ns)| *ns).fold(self.sum_ns, f64::max).max(1.0)
     }
 
     fn table(&self) -> String {
         let mut from_ns = 0.0;
         let mut body = String::new();
-        for part in &self.parts {
-            body += &self.row(&part.name, part.kind.name(), part.kind.name(), from_ns, part.ns);
-            from_ns += part.ns;
+        for Part { name, ns, kind } in &self.parts {
+            let (label, known) =
+                (explain::label(name).map_or_else(|| name.replace('_', " "), str::to_owned), kind.name());
+            // A process pays that once: beside it no part of a message could be seen.
+            if is_before(name) {
+                body += &row(&label, &escaped(&duration(*ns)), "", known);
+                continue;
+            }
+            body += &self.row(&label, known, known, from_ns, *ns);
+            from_ns += ns;
         }
-        let mut foot = self.row("sum of the parts", "sum", "", self.before_ns, self.sum_ns);
+        let mut foot = self.row("sum of the parts", "sum", "", 0.0, self.sum_ns);
         for (name, ns) in &self.wholes {
-            foot += &self.row(&format!("{name}, whole"), "whole", "measured", self.before_ns, *ns);
+            foot += &self.row(&format!("{}, whole", name.replace('_', " ")), "whole", "measured", 0.0, *ns);
         }
         format!(
             "<div class=\"scroll\"><table class=\"waterfall\">\n<thead><tr><th>part</th><th class=\"flow\">one after \
@@ -87,14 +92,20 @@ impl Waterfall {
 
     fn row(&self, name: &str, look: &str, known: &str, from_ns: f64, ns: f64) -> String {
         let percent = |ns: f64| 100.0 * ns / self.most_ns();
-        let is_part = from_ns >= self.before_ns;
-        let part = if is_part { escaped(&share(100.0 * ns / self.shared_ns)) } else { String::new() };
-        format!(
-            "<tr><th>{}</th><td class=\"flow\">{}</td><td>{part}</td><td class=\"kind\">{known}</td></tr>\n",
-            escaped(&name.replace('_', " ")),
-            bar(percent(from_ns), percent(ns), look, &escaped(&duration(ns)))
-        )
+        let bar = bar(percent(from_ns), percent(ns), look, &escaped(&duration(ns)));
+        row(name, &bar, &escaped(&share(100.0 * ns / self.shared_ns)), known)
     }
+}
+
+fn row(name: &str, flow: &str, share: &str, known: &str) -> String {
+    format!(
+        "<tr><th>{}</th><td class=\"flow\">{flow}</td><td>{share}</td><td class=\"kind\">{known}</td></tr>\n",
+        escaped(name)
+    )
+}
+
+fn is_before(name: &str) -> bool {
+    BEFORE_THE_CALL.contains(&name)
 }
 
 fn figure(run: &Run, title: &str) -> Option<String> {
