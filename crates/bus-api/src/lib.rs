@@ -253,6 +253,13 @@ pub enum ConnectError {
     Other(#[from] Box<dyn std::error::Error + Send + Sync>),
 }
 
+impl ConnectError {
+    /// True if the call was wrong, and no server was asked.
+    pub fn is_usage(&self) -> bool {
+        matches!(self, Self::Url(_) | Self::Name(_) | Self::Unsupported { .. })
+    }
+}
+
 /// Why a message was not published.
 #[derive(Debug, thiserror::Error)]
 pub enum PublishError {

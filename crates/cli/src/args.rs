@@ -287,9 +287,17 @@ pub enum Rate {
 }
 
 /// Refuses a URL that names no transport, before anything is measured.
-pub fn are_targets(urls: &[String]) -> Result<(), Usage> {
-    let wrong = urls.iter().find_map(|url| tickpath_bus::connect(url).err());
-    wrong.map_or(Ok(()), |error| Err(Usage(format!("--target: {error}"))))
+pub fn are_targets(urls: &[String]) -> anyhow::Result<()> {
+    urls.iter().try_for_each(|url| is_target(url))
+}
+
+/// Refuses a target that is not there, or that no transport takes.
+pub fn is_target(url: &str) -> anyhow::Result<()> {
+    match tickpath_bus::connect(url) {
+        Ok(_) => Ok(()),
+        Err(error) if error.is_usage() => Err(Usage(error.to_string()).into()),
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// Refuses a recording that is not there, before anything is measured.

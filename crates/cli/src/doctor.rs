@@ -45,12 +45,15 @@ pub fn run(args: &Doctor) -> anyhow::Result<Outcome> {
         true => known.iter().filter_map(|name| std::env::var(name).ok()).collect(),
         false => args.brokers.clone(),
     };
-    found.extend(brokers.iter().flat_map(|url| broker(url, BROKER_PATIENCE)));
+    let told: Vec<Vec<Finding>> = brokers.iter().map(|url| broker(url, BROKER_PATIENCE)).collect();
+    let silent = told.iter().filter(|found| found.iter().all(|finding| finding.state == State::Unknown)).count();
+    found.extend(told.into_iter().flatten());
     if let Some(file) = &args.json {
         let text = serde_json::to_string_pretty(&found).context("this is a defect of Tickpath")?;
         std::fs::write(file, text + "\n").with_context(|| format!("cannot write {}", file.display()))?;
     }
     say(&text(&found));
+    anyhow::ensure!(silent == 0, "{silent} of {} brokers could not be asked; above stands why", brokers.len());
     Ok(Outcome::Good)
 }
 

@@ -6,7 +6,7 @@ use tickpath_lab::explain::{self, Client, GAINS, Gain, Settings, Subject, is_red
 use tickpath_lab::result::ResultFile;
 
 use crate::Outcome;
-use crate::args::{Cpus, Output, Usage, seconds};
+use crate::args::{Cpus, Output, Usage, is_target, seconds};
 use crate::bench::{lab, new_result, usage, verdict, write};
 use crate::progress::Bar;
 use crate::report::{say, terminal};
@@ -80,7 +80,7 @@ fn settings(args: &ExplainArgs) -> anyhow::Result<Settings> {
         (None, false, _) => Subject::Scripts { command: args.command.clone(), companion: args.companion.clone() },
         (None, true, Some(url)) => match args.client {
             None | Some(Client::Rust) if !is_redis(url) => {
-                tickpath_bus::connect(url).map_err(|error| Usage(error.to_string()))?;
+                is_target(url)?;
                 Subject::Bus(url.clone())
             }
             client => Subject::Client(client.unwrap_or(Client::RedisPy)),

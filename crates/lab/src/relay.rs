@@ -201,9 +201,7 @@ impl RelayError {
         match self {
             Self::Taken(_) | Self::OtherFiles(_) | Self::NoDisk(_) | Self::NoRecording { .. } => true,
             Self::Forgets { .. } | Self::Circle(_) => true,
-            Self::Connect(error) => {
-                matches!(error, ConnectError::Url(_) | ConnectError::Name(_) | ConnectError::Unsupported { .. })
-            }
+            Self::Connect(error) => error.is_usage(),
             _ => false,
         }
     }

@@ -133,6 +133,31 @@ fn an_explanation_adds_up_and_says_what_it_found() {
 }
 
 #[test]
+fn our_own_message_is_explained_on_every_way() {
+    let folder = tempdir().unwrap();
+    let brokers = WAYS.iter().map(|(variable, way)| format!("{}{way}", server(variable)));
+    for (number, url) in brokers.chain(["shm://".to_owned()]).enumerate() {
+        let file = folder.path().join(format!("{number}.json"));
+        let (gains, tried) = if url.starts_with("nats://") { ("log,busy-reader", 2) } else { ("none", 0) };
+        let call = format!("explain {url} --client rust --count 20 --seconds 5 --gains {gains} --quiet");
+        let ran = tickpath(&format!("{call} --json {}", text(&file)));
+        assert!(matches!(ran.code, Some(0 | 3)), "{url}: {:?} {}", ran.code, ran.err);
+        let result = load(&file);
+        let phases: Vec<&str> = runs(&result).iter().filter_map(|run| run["phase"].as_str()).collect();
+        assert!(phases.contains(&"cold") && phases.contains(&"steady"), "{url}: {phases:?}");
+        let (gained, explained): (Vec<&Value>, Vec<&Value>) =
+            runs(&result).iter().partition(|run| run["params"].get("gain").is_some());
+        assert_eq!(gained.len(), tried, "{url}: {gained:?}");
+        for run in explained {
+            adds_up(run);
+            assert_eq!(run["software"].get("server").is_some(), url != "shm://", "{run}");
+        }
+        // The text that was printed can be printed again, from the file alone.
+        assert_eq!(tickpath(&format!("report {}", text(&file))).out, ran.out, "{url}");
+    }
+}
+
+#[test]
 fn scripts_of_the_user_are_explained_unchanged() {
     let folder = tempdir().unwrap();
     let redis = server("TICKPATH_REDIS");

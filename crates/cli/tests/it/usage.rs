@@ -59,7 +59,8 @@ fn a_call_that_makes_no_sense_is_bad_usage() {
         ("log cat", "LOG"),
         ("compare a", "NEW"),
         ("explain", "nothing to explain"),
-        ("explain nats://h:1", "bench pubsub"),
+        ("explain nats://h:1 --client redis-py", "--client rust"),
+        ("explain http://x", "names no transport"),
         ("explain redis://h:1 --gains x", "no change"),
         ("explain --with a", "error"),
         ("compare a b --fail-if x", "METRIC > +10%"),
@@ -68,7 +69,6 @@ fn a_call_that_makes_no_sense_is_bad_usage() {
         ("bench queue --transaction", "redis-py"),
         ("bench queue --role pusher", "--queue"),
         ("bench queue --pipeline 0", "1.."),
-        ("bench queue --target redis://127.0.0.1:1", "refused the connection"),
         ("bench pubsub --target http://x", "names no transport"),
         ("bench pubsub --stall 0", "not in 1.."),
         ("bench pubsub --phase warm", "steady, idle, cold, round-trip"),
@@ -83,6 +83,15 @@ fn a_call_that_makes_no_sense_is_bad_usage() {
     ] {
         check(line, 2, word);
     }
+}
+
+#[test]
+fn a_server_that_is_not_there_is_named_with_the_remedy() {
+    for call in ["bench queue --target", "bench pubsub --target", "bench pipeline --target", "explain"] {
+        check(&format!("{call} redis://127.0.0.1:1"), 1, "refused the connection; start redis-server");
+    }
+    check("explain nats://127.0.0.1:1", 1, "refused the connection; start nats-server");
+    check("doctor nats://127.0.0.1:1", 1, "1 of 1 brokers could not be asked");
 }
 
 #[test]

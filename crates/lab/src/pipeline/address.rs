@@ -128,6 +128,9 @@ impl Address {
                 "{name} did not answer within {} s; look whether it hangs, and whether the network is there",
                 PATIENCE.as_secs()
             ),
+            io::ErrorKind::ConnectionRefused => {
+                format!("{name} refused the connection; start redis-server, or check host and port")
+            }
             io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => {
                 format!("{name} closed the connection; look into its log whether it was ended, and try again")
             }

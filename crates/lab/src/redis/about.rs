@@ -16,6 +16,10 @@ pub(crate) fn no_answer(server: &str, error: &RedisError) -> LabError {
         let seconds = PATIENCE.as_secs();
         return LabError::Failed(format!("{server} did not answer within {seconds} s; look whether the server hangs"));
     }
+    if error.is_connection_refusal() {
+        let sentence = format!("{server} refused the connection; start redis-server, or check host and port");
+        return LabError::Failed(sentence);
+    }
     let remedy = if error.kind() == ErrorKind::AuthenticationFailed || error.code() == Some("NOAUTH") {
         "check USER:PASSWORD@ in the URL"
     } else {
