@@ -1,6 +1,6 @@
 //! The suite that holds every transport to the promises of this crate.
 //!
-//! A transport's tests run all [`CASES`] and all [`QUEUE_CASES`] with a [`Fixture`] of its own. A case looks at
+//! A transport's tests run all [`CASES`] and all [`QUEUE_CASES`] by [`check`]. A case looks at
 //! [`Capabilities`](crate::Capabilities) or [`QueueCapabilities`](crate::QueueCapabilities) for what the transport says
 //! it can do; what it says it cannot, it must refuse in words. A case that fails panics and says why.
 
@@ -10,10 +10,12 @@ mod process;
 mod pull;
 mod queue;
 mod queue_process;
+mod seen;
 mod topic;
 
-pub use child::{Role, run_child};
+pub use child::{Connect, Role, run_child, spawn};
 pub use queue::QUEUE_CASES;
+pub use seen::{Seen, next_seen, pull_stamps};
 pub use topic::CASES;
 
 use std::net::TcpListener;
@@ -27,12 +29,24 @@ pub struct Fixture<'a> {
     pub connect: &'a dyn Fn() -> Box<dyn Connection>,
     /// A name that no topic and no queue has; cases append to it.
     pub topic: String,
-    /// Starts a process, with its standard output piped, that connects to the same place and calls [`run_child`].
+    /// Starts a process that connects to the same place and takes a role there.
     pub spawn: &'a dyn Fn(Role, &str) -> std::process::Child,
 }
 
 /// One promise, run against a transport; panics with a sentence where it is broken.
 pub type Case = fn(&Fixture<'_>);
+
+/// Runs cases against the transport at a URL; `what` tells their names from those of other calls of this process.
+pub fn check(url: &str, what: &str, cases: &[(&str, Case)], connect: Connect) {
+    for (name, case) in cases {
+        println!("{url}: {what} {name}");
+        case(&Fixture {
+            connect: &|| connect(url).unwrap_or_else(|e| panic!("{url}: {e}")),
+            topic: format!("tickpath:test-{}-{what}-{name}", std::process::id()),
+            spawn: &|role, name| spawn(role, url, name),
+        });
+    }
+}
 
 /// A port on loopback that nobody listens on, for a server that a test starts: another one with each call, and none of
 /// those that the system hands out by itself.

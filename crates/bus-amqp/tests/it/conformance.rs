@@ -1,29 +1,16 @@
 //! The suite.
 
-use tickpath_bus_amqp::AmqpBus;
-use tickpath_bus_api::conformance::{CASES, Case, Fixture, QUEUE_CASES};
+use tickpath_bus_api::conformance::{CASES, QUEUE_CASES, check};
 
 use crate::broker::Broker;
-use crate::spawn;
+use crate::connect;
 
 #[test]
 fn rabbitmq_keeps_the_promises_of_topics() {
-    check(CASES);
+    check(&Broker::get().url(), "topic", CASES, connect);
 }
 
 #[test]
 fn rabbitmq_keeps_the_promises_of_queues() {
-    check(QUEUE_CASES);
-}
-
-fn check(cases: &[(&str, Case)]) {
-    let url = Broker::get().url();
-    for (name, case) in cases {
-        println!("{name}");
-        case(&Fixture {
-            connect: &|| Box::new(AmqpBus::connect(&url).unwrap_or_else(|e| panic!("{e}"))),
-            topic: format!("tickpath:test-{}-{name}", std::process::id()),
-            spawn: &|role, name| spawn(role, &url, name),
-        });
-    }
+    check(&Broker::get().url(), "queue", QUEUE_CASES, connect);
 }

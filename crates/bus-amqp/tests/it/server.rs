@@ -5,11 +5,11 @@ use std::net::{TcpListener, TcpStream};
 use std::time::Duration;
 
 use tickpath_bus_amqp::{AmqpBus, MAX_UNACKNOWLEDGED};
-use tickpath_bus_api::conformance::free_port;
+use tickpath_bus_api::conformance::{Seen, free_port, next_seen, pull_stamps};
 use tickpath_bus_api::{
-    Connection, Delivery, Event, Gap, Policy, Publisher, Puller, Pusher, QueueConfig, Start, Subscriber, TopicConfig,
+    Connection, Delivery, Gap, Policy, Publisher, Puller, Pusher, QueueConfig, Start, Subscriber, TopicConfig,
 };
-use tickpath_clock::{Wait, sleep_ns};
+use tickpath_clock::Wait;
 
 use crate::broker::{Broker, Scratch, publish_foreign};
 use crate::relay::{Mode, Relay};
@@ -27,7 +27,7 @@ fn a_subscriber_comes_back_and_says_so() {
         let mut subscriber = subscriber(&bus, &scratch.name, wait);
         let mut publisher = publisher(&scratch.bus, &scratch.name);
         publisher.publish(1, KIND, b"before").unwrap();
-        assert_eq!(next(&mut *subscriber), Seen::message(1, b"before"));
+        assert_eq!(next_seen(&mut *subscriber), Seen::message(1, b"before"));
 
         relay.set(Mode::Refusing);
         relay.cut();
@@ -38,9 +38,9 @@ fn a_subscriber_comes_back_and_says_so() {
         publisher.publish(2, KIND, b"missed").unwrap();
 
         relay.set(Mode::Open);
-        assert_eq!(next(&mut *subscriber), Seen::Gap(Gap::Reconnected));
+        assert_eq!(next_seen(&mut *subscriber), Seen::Gap(Gap::Reconnected));
         publisher.publish(3, KIND, b"after").unwrap();
-        assert_eq!(next(&mut *subscriber), Seen::message(3, b"after"));
+        assert_eq!(next_seen(&mut *subscriber), Seen::message(3, b"after"));
     }
 }
 
@@ -51,12 +51,12 @@ fn a_publisher_comes_back_within_a_call() {
     let mut subscriber = subscriber(&scratch.bus, &scratch.name, Wait::Block);
     let mut publisher = publisher(&bus, &scratch.name);
     publisher.publish(1, KIND, b"before").unwrap();
-    assert_eq!(next(&mut *subscriber), Seen::message(1, b"before"));
+    assert_eq!(next_seen(&mut *subscriber), Seen::message(1, b"before"));
 
     relay.cut();
     publisher.publish_batch(2, KIND, &[b"one", b"two"]).unwrap();
-    assert_eq!(next(&mut *subscriber), Seen::message(2, b"one"));
-    assert_eq!(next(&mut *subscriber), Seen::message(2, b"two"));
+    assert_eq!(next_seen(&mut *subscriber), Seen::message(2, b"one"));
+    assert_eq!(next_seen(&mut *subscriber), Seen::message(2, b"two"));
 
     relay.set(Mode::Refusing);
     relay.cut();
@@ -64,7 +64,7 @@ fn a_publisher_comes_back_within_a_call() {
     assert!(error.starts_with(&format!("amqp://{} ", relay.address())) && error.contains("try again"), "{error}");
     relay.set(Mode::Open);
     publisher.publish(4, KIND, b"after").unwrap();
-    assert_eq!(next(&mut *subscriber), Seen::message(4, b"after"));
+    assert_eq!(next_seen(&mut *subscriber), Seen::message(4, b"after"));
 }
 
 #[test]
@@ -89,13 +89,13 @@ fn what_a_cut_off_puller_has_not_acknowledged_comes_again() {
     for number in 0..10 {
         pusher.push(number, KIND, b"message").unwrap();
     }
-    assert_eq!(pull(&mut *puller, 2), [(0, false), (1, false)]);
+    assert_eq!(pull_stamps(&mut *puller, 2), [(0, false), (1, false)]);
     puller.acknowledge().unwrap();
-    assert_eq!(pull(&mut *puller, 2), [(2, false), (3, false)]);
+    assert_eq!(pull_stamps(&mut *puller, 2), [(2, false), (3, false)]);
     relay.cut();
     // Whether this finds the connection lost or loses it, the broker may not have it.
     puller.acknowledge().unwrap();
-    let again = pull(&mut *puller, 8);
+    let again = pull_stamps(&mut *puller, 8);
     assert_eq!(again.iter().map(|(number, _)| *number).collect::<Vec<_>>(), (2..10).collect::<Vec<_>>());
     assert!(again[0].1 && again[1].1, "{again:?}");
     puller.acknowledge().unwrap();
@@ -109,7 +109,7 @@ fn what_a_dropped_puller_was_sent_ahead_waits_again() {
     for delivery in Delivery::ALL {
         let mut puller = puller(&scratch.bus, &scratch.name, delivery);
         pusher(&scratch.bus, &scratch.name).push_batch(1, KIND, &[&b"message"[..]; 20]).unwrap();
-        assert_eq!(pull(&mut *puller, 5).len(), 5);
+        assert_eq!(pull_stamps(&mut *puller, 5).len(), 5);
         puller.acknowledge().unwrap();
         drop(puller);
         scratch.until_waiting(15);
@@ -124,11 +124,11 @@ fn a_puller_that_holds_too_much_is_told() {
     let mut puller = puller(&scratch.bus, &scratch.name, Delivery::AtLeastOnce);
     let payloads = vec![&b"message"[..]; most + 100];
     pusher(&scratch.bus, &scratch.name).push_batch(1, KIND, &payloads).unwrap();
-    assert_eq!(pull(&mut *puller, most).len(), most);
+    assert_eq!(pull_stamps(&mut *puller, most).len(), most);
     let error = puller.pull(1, &mut |pulled| panic!("{pulled:?}")).unwrap_err().to_string();
     assert!(error.contains("acknowledge them"), "{error}");
     puller.acknowledge().unwrap();
-    assert_eq!(pull(&mut *puller, 100).len(), 100);
+    assert_eq!(pull_stamps(&mut *puller, 100).len(), 100);
 }
 
 #[test]
@@ -153,10 +153,10 @@ fn foreign_messages_on_a_topic_come_as_what_they_are() {
     let mut subscriber = subscriber(&scratch.bus, &scratch.name, Wait::Block);
     publish_foreign(&scratch.name, "any key", &FOREIGN);
     for text in FOREIGN {
-        assert_eq!(next(&mut *subscriber), Seen::Foreign(text.into()));
+        assert_eq!(next_seen(&mut *subscriber), Seen::foreign(None, text));
     }
     publisher(&scratch.bus, &scratch.name).publish(6, KIND, b"ours").unwrap();
-    assert_eq!(next(&mut *subscriber), Seen::message(6, b"ours"));
+    assert_eq!(next_seen(&mut *subscriber), Seen::message(6, b"ours"));
 }
 
 #[test]
@@ -169,7 +169,7 @@ fn foreign_messages_in_a_queue_are_skipped_and_removed() {
         publish_foreign("", &scratch.name, &FOREIGN);
         pusher.push(7, KIND, b"ours").unwrap();
         let mut puller = puller(&scratch.bus, &scratch.name, delivery);
-        assert_eq!(pull(&mut *puller, 2), [(6, false), (7, false)], "{delivery}");
+        assert_eq!(pull_stamps(&mut *puller, 2), [(6, false), (7, false)], "{delivery}");
         puller.acknowledge().unwrap();
         drop(puller);
         scratch.until_waiting(0);
@@ -182,9 +182,9 @@ fn names_that_the_broker_reserves_are_carried() {
     scratch.name = format!("amq.{}", scratch.name);
     let mut subscriber = subscriber(&scratch.bus, &scratch.name, Wait::Block);
     publisher(&scratch.bus, &scratch.name).publish(8, KIND, b"reserved").unwrap();
-    assert_eq!(next(&mut *subscriber), Seen::message(8, b"reserved"));
+    assert_eq!(next_seen(&mut *subscriber), Seen::message(8, b"reserved"));
     pusher(&scratch.bus, &scratch.name).push(9, KIND, b"reserved").unwrap();
-    assert_eq!(pull(&mut *puller(&scratch.bus, &scratch.name, Delivery::AtMostOnce), 1), [(9, false)]);
+    assert_eq!(pull_stamps(&mut *puller(&scratch.bus, &scratch.name, Delivery::AtMostOnce), 1), [(9, false)]);
 }
 
 #[test]
@@ -260,56 +260,6 @@ fn check(url: &str, words: &[&str]) {
         assert!(error.contains(word), "'{word}' is not in: {error}");
     }
     assert!(error.starts_with("amqp://") && !error.contains("cret"), "{error}");
-}
-
-/// An event that stays.
-#[derive(Debug, PartialEq)]
-enum Seen {
-    Message { stamp: u64, payload: Vec<u8> },
-    Foreign(Vec<u8>),
-    Gap(Gap),
-}
-
-impl Seen {
-    fn message(stamp: u64, payload: &[u8]) -> Self {
-        Self::Message { stamp, payload: payload.to_vec() }
-    }
-}
-
-/// The next event, waited for up to a minute or so.
-fn next(subscriber: &mut dyn Subscriber) -> Seen {
-    let mut seen = None;
-    for _ in 0..60_000 {
-        let polled = subscriber.poll(1, &mut |event| {
-            seen = Some(match event {
-                Event::Message(message) => Seen::message(message.stamp, message.payload),
-                Event::Foreign(foreign) => Seen::Foreign(foreign.bytes.to_vec()),
-                Event::Gap(gap) => Seen::Gap(gap),
-            });
-        });
-        polled.unwrap();
-        if let Some(seen) = seen {
-            return seen;
-        }
-        subscriber.wait(1_000_000);
-        sleep_ns(1_000_000);
-    }
-    panic!("nothing came");
-}
-
-/// Stamps of the next so many messages, and whether they are marked as redelivered; none is acknowledged.
-fn pull(puller: &mut dyn Puller, count: usize) -> Vec<(u64, bool)> {
-    let mut came = Vec::new();
-    for _ in 0..60_000 {
-        let missing = count - came.len();
-        let pulled = puller.pull(missing, &mut |pulled| came.push((pulled.message.stamp, pulled.redelivered)));
-        pulled.unwrap();
-        if came.len() == count {
-            return came;
-        }
-        puller.wait(1_000_000);
-    }
-    panic!("only {} of {count} messages came: {came:?}", came.len());
 }
 
 /// A bus behind a relay.

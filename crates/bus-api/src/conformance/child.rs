@@ -1,7 +1,7 @@
 //! The processes that a case starts, and kills.
 
 use std::io::{BufRead, BufReader};
-use std::process::Child;
+use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use super::message::{Deadline, publish};
 use super::pull::{Taken, hold, pull, try_push};
 use super::queue::{config, mortal_config, surest_delivery};
 use super::topic::usual;
-use crate::{Connection, Delivery, Puller, Start};
+use crate::{ConnectError, Connection, Delivery, Puller, Start};
 
 /// What a child writes to its standard output when it is at work; what it has to say stands behind it.
 const READY: &str = "tickpath-child-is-ready";
@@ -80,9 +80,30 @@ impl Role {
     }
 }
 
+/// How a transport's tests connect to a URL.
+pub type Connect = fn(&str) -> Result<Box<dyn Connection>, ConnectError>;
+
+/// Role, URL and name for a process that is to be a child.
+const CHILD: &str = "TICKPATH_TEST_CHILD";
+
+/// Starts a process of this test binary that runs its test `child_main` and nothing else: that calls [`run_child`].
+pub fn spawn(role: Role, url: &str, name: &str) -> Child {
+    let mut command = Command::new(std::env::current_exe().expect("this binary has a path"));
+    command.args(["child_main", "--exact", "--nocapture"]).env(CHILD, format!("{} {url} {name}", role.name()));
+    command.stdout(Stdio::piped()).spawn().expect("a child is started")
+}
+
+/// What a child does. In a process that is none it does nothing.
+pub fn run_child(connect: Connect) {
+    let Ok(order) = std::env::var(CHILD) else { return };
+    let [role, url, name] = order.split(' ').collect::<Vec<_>>()[..] else { panic!("no order: '{order}'") };
+    let connection = connect(url).unwrap_or_else(|e| panic!("{url}: {e}"));
+    take_role(&*connection, Role::from_name(role).expect("a role"), name);
+}
+
 /// What a child process does with the topic or queue of this name. It ends by itself after a minute, should nobody
 /// kill it.
-pub fn run_child(connection: &dyn Connection, role: Role, name: &str) {
+fn take_role(connection: &dyn Connection, role: Role, name: &str) {
     match role {
         Role::Publisher => run_publisher(connection, name),
         Role::Subscriber | Role::Stuck | Role::Sleeper => run_subscriber(connection, role, name),

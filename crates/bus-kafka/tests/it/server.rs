@@ -12,9 +12,9 @@ use rdkafka::client::DefaultClientContext;
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::producer::{BaseProducer, BaseRecord, Producer};
 use rdkafka::{ClientConfig, Offset, TopicPartitionList};
-use tickpath_bus_api::conformance::free_port;
+use tickpath_bus_api::conformance::{Seen, free_port, next_seen, pull_stamps};
 use tickpath_bus_api::{
-    ConnectError, Connection, Delivery, Event, Gap, Policy, Puller, QueueConfig, Start, Subscriber, TopicConfig,
+    ConnectError, Connection, Delivery, Gap, Policy, Puller, QueueConfig, Start, Subscriber, TopicConfig,
 };
 use tickpath_bus_kafka::{KafkaBus, QUEUE_PARTITIONS};
 use tickpath_clock::{Wait, sleep_ns};
@@ -37,9 +37,9 @@ fn foreign_messages_come_as_what_they_are_and_take_numbers() {
     others.flush(PATIENCE).unwrap();
     topic.publish(6..7);
     for (sequence, value) in (0..).zip(foreign) {
-        assert_eq!(next(&mut *subscriber), Seen::Foreign { sequence: Some(sequence), bytes: value.to_vec() });
+        assert_eq!(next_seen(&mut *subscriber), Seen::foreign(Some(sequence), value));
     }
-    assert_eq!(next(&mut *subscriber), Seen::Message { sequence: Some(4), stamp: 6 });
+    assert_eq!(next_seen(&mut *subscriber), Seen::at(4, 6, b"ours"));
 }
 
 #[test]
@@ -55,9 +55,9 @@ fn what_the_server_has_forgotten_is_missed() {
     for (start, missed) in [(Start::Oldest, None), (Start::Sequence(4), None), (Start::Sequence(1), Some(3))] {
         let mut subscriber = topic.subscriber(start);
         if let Some(missed) = missed {
-            assert_eq!(next(&mut *subscriber), Seen::Gap(Gap::Missed(missed)), "{start:?}");
+            assert_eq!(next_seen(&mut *subscriber), Seen::Gap(Gap::Missed(missed)), "{start:?}");
         }
-        assert_eq!(next(&mut *subscriber), Seen::Message { sequence: Some(4), stamp: 4 }, "{start:?}");
+        assert_eq!(next_seen(&mut *subscriber), Seen::at(4, 4, b"ours"), "{start:?}");
     }
 }
 
@@ -95,12 +95,12 @@ fn exactly_what_a_dropped_puller_held_is_marked() {
     let queue = Named::queue("marked");
     queue.push(0..30);
     let mut first = queue.puller();
-    let done = pull(&mut *first, 5);
+    let done = pull_stamps(&mut *first, 5);
     first.acknowledge().unwrap();
-    let held = pull(&mut *first, 7);
+    let held = pull_stamps(&mut *first, 7);
     assert!(done.iter().chain(&held).all(|(_, marked)| !marked), "marked without another puller");
     drop(first);
-    let rest = pull(&mut *queue.puller(), 25);
+    let rest = pull_stamps(&mut *queue.puller(), 25);
     let mut marked: Vec<u64> = rest.iter().filter(|(_, marked)| *marked).map(|(number, _)| *number).collect();
     let mut held: Vec<u64> = held.iter().map(|(number, _)| *number).collect();
     marked.sort_unstable();
@@ -113,7 +113,7 @@ fn what_is_acknowledged_is_freed() {
     let queue = Named::queue("freed");
     queue.push(0..60);
     let mut puller = queue.puller();
-    pull(&mut *puller, 60);
+    pull_stamps(&mut *puller, 60);
     puller.acknowledge().unwrap();
     drop(puller);
     let lookup: BaseConsumer = client().create().unwrap();
@@ -270,41 +270,6 @@ impl Drop for Named {
     fn drop(&mut self) {
         let _ = if self.is_queue { self.bus.remove_queue(&self.name) } else { self.bus.remove(&self.name) };
     }
-}
-
-/// An event that stays.
-#[derive(Debug, PartialEq)]
-enum Seen {
-    Message { sequence: Option<u64>, stamp: u64 },
-    Foreign { sequence: Option<u64>, bytes: Vec<u8> },
-    Gap(Gap),
-}
-
-/// The next event.
-fn next(subscriber: &mut dyn Subscriber) -> Seen {
-    let mut seen = None;
-    until(|| {
-        let polled = subscriber.poll(1, &mut |event| {
-            seen = Some(match event {
-                Event::Message(message) => Seen::Message { sequence: message.sequence, stamp: message.stamp },
-                Event::Foreign(foreign) => Seen::Foreign { sequence: foreign.sequence, bytes: foreign.bytes.to_vec() },
-                Event::Gap(gap) => Seen::Gap(gap),
-            });
-        });
-        polled.unwrap() > 0
-    });
-    seen.expect("seen")
-}
-
-/// The stamps of so many messages, and whether each is marked as redelivered.
-fn pull(puller: &mut dyn Puller, count: usize) -> Vec<(u64, bool)> {
-    let mut pulled = Vec::new();
-    until(|| {
-        let missing = count - pulled.len();
-        puller.pull(missing, &mut |one| pulled.push((one.message.stamp, one.redelivered))).unwrap();
-        pulled.len() == count
-    });
-    pulled
 }
 
 /// Looks every millisecond or so whether this is so, for a minute or so.

@@ -1,33 +1,25 @@
 //! The suites for topics and queues, in shared memory and on a disk.
 
-use tickpath_bus_api::conformance::{CASES, Fixture, QUEUE_CASES};
-use tickpath_bus_log::LogBus;
+use tickpath_bus_api::conformance::{CASES, QUEUE_CASES, check};
 
-use crate::spawn;
+use crate::connect;
 
 #[test]
 fn shared_memory_keeps_the_promises() {
-    check("shm://");
+    check_all("shm://");
 }
 
 #[test]
 fn a_prefix_keeps_the_promises() {
-    check("shm://conformance");
+    check_all("shm://conformance");
 }
 
 #[test]
 fn a_folder_keeps_the_promises() {
     let dir = tempfile::tempdir().unwrap();
-    check(&format!("file://{}", dir.path().display()));
+    check_all(&format!("file://{}", dir.path().display()));
 }
-
-fn check(url: &str) {
-    for (name, case) in CASES.iter().chain(QUEUE_CASES) {
-        println!("{url}: {name}");
-        case(&Fixture {
-            connect: &|| Box::new(LogBus::connect(url).expect("connected")),
-            topic: format!("test-{}-{name}", std::process::id()),
-            spawn: &|role, topic| spawn(role, url, topic),
-        });
-    }
+fn check_all(url: &str) {
+    check(url, "topic", CASES, connect);
+    check(url, "queue", QUEUE_CASES, connect);
 }

@@ -5,14 +5,12 @@ use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
-use tickpath_bus_api::conformance::Role;
+use tickpath_bus_api::conformance::{Role, spawn};
 use tickpath_bus_api::{
     ConnectError, Connection, Event, Policy, Publisher, PublisherState, Start, Subscriber, TopicConfig,
 };
 use tickpath_bus_log::LogBus;
 use tickpath_clock::{Clock, HostClock, Wait, sleep_ns};
-
-use crate::spawn;
 
 const TOPIC: &str = "ticks";
 const KIND: u8 = 16;

@@ -1,32 +1,23 @@
 //! The suite, with core NATS and with JetStream.
 
-use tickpath_bus_api::conformance::{CASES, Case, Fixture, QUEUE_CASES};
-use tickpath_bus_nats::NatsBus;
+use tickpath_bus_api::conformance::{CASES, QUEUE_CASES, check};
 
-use crate::spawn;
+use crate::connect;
 
 #[test]
 fn core_nats_keeps_the_promises() {
-    check("core", "", CASES);
-    check("core-queue", "", QUEUE_CASES);
+    check(&url(""), "core", CASES, connect);
+    check(&url(""), "core-queue", QUEUE_CASES, connect);
 }
 
 #[test]
 fn jetstream_keeps_the_promises() {
-    check("stream", "?jetstream", CASES);
-    check("stream-queue", "?jetstream", QUEUE_CASES);
+    check(&url("?jetstream"), "stream", CASES, connect);
+    check(&url("?jetstream"), "stream-queue", QUEUE_CASES, connect);
 }
-
-fn check(what: &str, query: &str, cases: &[(&str, Case)]) {
+/// The server's URL with a way to use it.
+fn url(query: &str) -> String {
     let server = std::env::var("TICKPATH_NATS");
     let server = server.unwrap_or_else(|_| panic!("start the brokers: scripts/brokers run -- cargo test"));
-    let url = format!("{server}{query}");
-    for (name, case) in cases {
-        println!("{url}: {name}");
-        case(&Fixture {
-            connect: &|| Box::new(NatsBus::connect(&url).expect("connected")),
-            topic: format!("tickpath:test-{}-{what}-{name}", std::process::id()),
-            spawn: &|role, name| spawn(role, &url, name),
-        });
-    }
+    format!("{server}{query}")
 }

@@ -1,8 +1,9 @@
 //! Queues on lists and on streams: lost connections, lost queues, and what else can lie there.
 
+use tickpath_bus_api::conformance::pull_stamps;
 use tickpath_bus_api::{Connection, Delivery, Puller, Pusher, QueueConfig};
 use tickpath_bus_redis::RedisBus;
-use tickpath_clock::{Wait, sleep_ns};
+use tickpath_clock::Wait;
 
 use crate::redis_server::RedisServer;
 
@@ -14,14 +15,14 @@ fn what_is_held_survives_a_lost_connection_and_what_is_acknowledged_never_comes_
     for bench in Bench::all() {
         let (mut pusher, mut puller) = (bench.pusher(), bench.puller(Wait::Yield));
         push(&mut *pusher, 0..10);
-        let held = pull(&mut *puller, 4);
+        let held = pull_stamps(&mut *puller, 4);
         assert!(bench.server.cut_connections() >= 2, "{bench}: a pusher and a puller");
         puller.acknowledge().unwrap_or_else(|e| panic!("{bench}: {e}"));
         bench.server.cut_connections();
-        let rest = pull(&mut *puller, 6);
-        let came: Vec<u64> = held.iter().chain(&rest).map(|came| came.stamp).collect();
+        let rest = pull_stamps(&mut *puller, 6);
+        let came: Vec<u64> = held.iter().chain(&rest).map(|came| came.0).collect();
         assert_eq!(came, (0..10).collect::<Vec<u64>>(), "{bench}");
-        assert!(held.iter().chain(&rest).all(|came| !came.redelivered), "{bench}: {held:?}, {rest:?}");
+        assert!(held.iter().chain(&rest).all(|came| !came.1), "{bench}: {held:?}, {rest:?}");
         puller.acknowledge().unwrap_or_else(|e| panic!("{bench}: {e}"));
         stays_empty(&mut *puller);
         assert_eq!(bench.bus.waiting(QUEUE).unwrap(), Some(0), "{bench}");
@@ -36,8 +37,8 @@ fn what_came_while_sleeping_and_was_not_pulled_goes_back() {
         first.wait(60_000_000_000);
         drop(first);
         assert_eq!(bench.bus.waiting(QUEUE).unwrap(), Some(1), "{bench}");
-        let came = pull(&mut *bench.puller(Wait::Block), 1);
-        assert_eq!(came[0].stamp, 0, "{bench}");
+        let came = pull_stamps(&mut *bench.puller(Wait::Block), 1);
+        assert_eq!(came[0].0, 0, "{bench}");
     }
 }
 
@@ -46,10 +47,10 @@ fn a_queue_that_is_lost_or_removed_is_made_anew() {
     for mut bench in Bench::all() {
         let (mut pusher, mut puller) = (bench.pusher(), bench.puller(Wait::Block));
         push(&mut *pusher, 0..3);
-        assert_eq!(pull(&mut *puller, 2).len(), 2, "{bench}");
+        assert_eq!(pull_stamps(&mut *puller, 2).len(), 2, "{bench}");
         bench.bus.remove_queue(QUEUE).unwrap();
         push(&mut *pusher, 10..11);
-        assert_eq!(pull(&mut *puller, 1)[0].stamp, 10, "{bench}");
+        assert_eq!(pull_stamps(&mut *puller, 1)[0].0, 10, "{bench}");
         puller.acknowledge().unwrap_or_else(|e| panic!("{bench}: {e}"));
         bench.server.kill();
         let error = pusher.push(11, KIND, b"").unwrap_err().to_string();
@@ -57,7 +58,7 @@ fn a_queue_that_is_lost_or_removed_is_made_anew() {
         assert_eq!(puller.pull(8, &mut |pulled| panic!("{pulled:?} from a dead server")).unwrap(), 0, "{bench}");
         bench.server.restart();
         push(&mut *pusher, 20..21);
-        assert_eq!(pull(&mut *puller, 1)[0].stamp, 20, "{bench}");
+        assert_eq!(pull_stamps(&mut *puller, 1)[0].0, 20, "{bench}");
     }
 }
 
@@ -66,9 +67,9 @@ fn removal_leaves_no_key() {
     for bench in Bench::all() {
         let (mut pusher, mut puller) = (bench.pusher(), bench.puller(Wait::Block));
         push(&mut *pusher, 0..20);
-        pull(&mut *puller, 5);
+        pull_stamps(&mut *puller, 5);
         let mut dropped = bench.puller(Wait::Block);
-        pull(&mut *dropped, 5);
+        pull_stamps(&mut *dropped, 5);
         drop(dropped);
         bench.bus.remove_queue(QUEUE).unwrap();
         assert_eq!(bench.server.keys(), 0, "{bench}");
@@ -82,7 +83,7 @@ fn a_list_that_is_empty_and_has_no_pullers_leaves_no_key() {
     for bench in Bench::all().into_iter().filter(|bench| bench.way.is_empty()) {
         let (mut pusher, mut puller) = (bench.pusher(), bench.puller(Wait::Block));
         push(&mut *pusher, 0..20);
-        pull(&mut *puller, 20);
+        pull_stamps(&mut *puller, 20);
         puller.acknowledge().unwrap_or_else(|e| panic!("{bench}: {e}"));
         drop(puller);
         assert_eq!(bench.server.keys(), 0, "{bench}");
@@ -102,7 +103,7 @@ fn foreign_messages_are_skipped() {
         }
         let (mut pusher, mut puller) = (bench.pusher(), bench.puller(Wait::Block));
         push(&mut *pusher, 7..8);
-        assert_eq!(pull(&mut *puller, 1)[0].stamp, 7, "{bench}");
+        assert_eq!(pull_stamps(&mut *puller, 1)[0].0, 7, "{bench}");
         puller.acknowledge().unwrap_or_else(|e| panic!("{bench}: {e}"));
         stays_empty(&mut *puller);
         assert_eq!(bench.bus.waiting(QUEUE).unwrap(), Some(0), "{bench}");
@@ -165,34 +166,10 @@ impl Bench {
     }
 }
 
-/// A message that came.
-#[derive(Debug)]
-struct Came {
-    stamp: u64,
-    redelivered: bool,
-}
-
 fn push(pusher: &mut dyn Pusher, stamps: std::ops::Range<u64>) {
     for stamp in stamps {
         pusher.push(stamp, KIND, b"payload").unwrap_or_else(|e| panic!("{stamp} is not pushed: {e}"));
     }
-}
-
-/// Pulls exactly so many, for up to a minute or so.
-fn pull(puller: &mut dyn Puller, count: usize) -> Vec<Came> {
-    let mut came = Vec::new();
-    for _ in 0..60_000 {
-        let pulled = puller.pull(count - came.len(), &mut |pulled| {
-            came.push(Came { stamp: pulled.message.stamp, redelivered: pulled.redelivered });
-        });
-        pulled.unwrap();
-        if came.len() == count {
-            return came;
-        }
-        puller.wait(1_000_000);
-        sleep_ns(1_000_000);
-    }
-    panic!("{count} were to come, and not {came:?}");
 }
 
 fn stays_empty(puller: &mut dyn Puller) {
