@@ -24,8 +24,8 @@
 //!
 //! For both: a publisher or pusher whose connection was lost makes it again, once a call, and sends again what is not
 //! confirmed; should the broker have taken that in its last moment, it comes twice. A broker that does not confirm
-//! within 5 s may have the message all the same. What others send, without our header, is skipped, and removed from a
-//! queue. The broker reserves names with `amq.` in front; these go there with a `~` before them, which no name of ours
+//! within 5 s may have the message all the same. What others send, without our header, comes to a subscriber as an event
+//! of its own; a puller skips it and takes it away. The broker reserves names with `amq.` in front; these go there with a `~` before them, which no name of ours
 //! can have.
 //!
 //! # Threads

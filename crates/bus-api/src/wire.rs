@@ -5,7 +5,8 @@
 //!   │ stamp  │ kind │ 7 zeros  │ payload …
 //! ```
 //! The stamp is little-endian, in ticks of the publisher's host. What others publish, without this header, is no
-//! message of ours: a subscriber gets it as [`Event::Foreign`], and a puller skips it.
+//! message of ours: a subscriber gets it as [`Event::Foreign`], and a puller skips it and takes it
+//! away.
 
 use crate::{ConnectError, Event, Foreign, Message, PublishError};
 

@@ -10,7 +10,8 @@
 //!   because nothing is missed. What the server has forgotten is told as `Missed`, with the exact number, in which the
 //!   marks that transactions of others leave are counted as well. If the topic is removed and made anew under a
 //!   subscriber, [`Gap::Reconnected`](tickpath_bus_api::Gap) says so.
-//! * What others publish on the topic, without our header, is skipped, and takes a sequence number.
+//! * What others publish on the topic, without our header, comes as an event of its own, with a sequence number; a puller
+//!   skips it.
 //! * A name is the same there, unless it holds a `:`. Then there is a point in front, `:` is `-.` and `-` is `--`. Of
 //!   names that differ only in `.` and `_` Kafka refuses the second one.
 //!

@@ -31,8 +31,8 @@
 //! * A queue of JetStream has no bound but the server's own memory. How many wait does not count what was given back.
 //! * A user whose rights are restricted must be allowed to publish and to subscribe to `_INBOX.>`, by which the
 //!   server's answers come; with JetStream, to publish to `$JS.>`, too.
-//! * What others publish, without our header, is skipped; in a topic of JetStream it has a sequence number all the
-//!   same.
+//! * What others publish, without our header, comes to a subscriber as an event of its own, with a sequence number in a
+//!   topic of JetStream; what they push, a puller skips and takes away.
 
 mod arrivals;
 mod background;

@@ -1,15 +1,11 @@
 //! `tickpath explain`: where one message's time goes for this broker and client, and what each change would gain.
 
-use anyhow::Context;
 use clap::Args;
 use tickpath_lab::explain::{self, Client, GAINS, Gain, Settings, Subject, is_redis};
-use tickpath_lab::result::ResultFile;
 
 use crate::Outcome;
 use crate::args::{Cpus, Output, Usage, is_target, seconds};
-use crate::bench::{lab, new_result, usage, verdict, write};
-use crate::progress::Bar;
-use crate::report::{say, terminal};
+use crate::bench::{measure, usage};
 
 #[derive(Debug, Args)]
 pub struct ExplainArgs {
@@ -57,21 +53,9 @@ pub struct ExplainArgs {
 pub struct Gains(Vec<Gain>);
 
 pub fn run(args: &ExplainArgs) -> anyhow::Result<Outcome> {
-    args.output.check()?;
     let settings = settings(args)?;
     settings.check().map_err(usage)?;
-    let bar = Bar::new(args.output.quiet);
-    let mut result = new_result(explain::WORKLOAD);
-    let done = {
-        let lab = lab(&bar)?;
-        explain::run(&lab, &settings, &mut result).map_err(usage)
-    };
-    drop(bar);
-    if !result.runs.is_empty() {
-        show(&result, &args.output)?;
-    }
-    done?;
-    Ok(verdict(&result))
+    measure(explain::WORKLOAD, &args.output, |lab, result| explain::run(lab, &settings, result).map_err(usage))
 }
 
 fn settings(args: &ExplainArgs) -> anyhow::Result<Settings> {
@@ -104,13 +88,6 @@ fn settings(args: &ExplainArgs) -> anyhow::Result<Settings> {
         gains: args.gains.0.clone(),
         cpus: args.cpus.two()?,
     })
-}
-
-/// Prints the result, and writes the files that were asked for.
-fn show(result: &ResultFile, output: &Output) -> anyhow::Result<()> {
-    result.check().context("this is a defect of Tickpath")?;
-    say(&terminal(result));
-    write(result, output)
 }
 
 fn gains(text: &str) -> Result<Gains, String> {

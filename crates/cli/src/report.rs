@@ -4,6 +4,7 @@ use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use tickpath_lab::explain::WORKLOAD;
 use tickpath_lab::report;
 use tickpath_lab::result::ResultFile;
 
@@ -18,6 +19,10 @@ pub fn run(args: &Report) -> anyhow::Result<Outcome> {
     let mut result = ResultFile::load(files.next().context("no file was named")?)?;
     for file in files {
         let more = ResultFile::load(file)?;
+        // The form of an explanation is for explanations alone.
+        if result.workload == WORKLOAD {
+            result.workload = more.workload;
+        }
         result.runs.extend(more.runs);
         result.comparisons.extend(more.comparisons);
     }

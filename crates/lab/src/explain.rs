@@ -86,7 +86,7 @@ pub struct ParseClientError(String);
 pub enum Subject {
     /// Our own copy of a publisher and a subscriber, over Redis.
     Client(Client),
-    /// The same with our own bus over the server of this URL, which is not Redis, or over the log.
+    /// The same with our own bus over the server of this URL, on which redis-py is not explained, or over the log.
     Bus(String),
     /// The user's scripts.
     Scripts {
@@ -219,8 +219,10 @@ impl<'a> Bench<'a> {
     /// A run that says what it ran on.
     fn describe(&self, run: Run) -> Run {
         let mut run = Run { repeat: 1, valid: true, ..run };
-        // Whoever is not subscribed misses a message: Redis promises no more.
-        run.params.set("policy", "overwrite");
+        // Whoever is not subscribed misses a message: Redis promises no more. Our own bus has said what it promises.
+        if run.params.text("policy").is_none() {
+            run.params.set("policy", "overwrite");
+        }
         let Some(target) = &self.target else { return run };
         run.target = target.name.clone();
         let told = (run.software.client.take(), run.software.client_version.take(), run.software.runtime.take());

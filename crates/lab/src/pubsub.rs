@@ -59,8 +59,10 @@ pub struct Settings {
     pub phase: Phase,
     /// Subscriptions; they take turns on the receiver's CPU.
     pub readers: usize,
-    /// How the subscriber waits, and, at a rate, the publisher for the next message's time.
+    /// How the subscriber waits.
     pub wait: Wait,
+    /// How the publisher waits for the next message's time; as the subscriber if there is none.
+    pub pace: Option<Wait>,
     /// The generator's and the receiver's CPU.
     pub cpus: [usize; 2],
     /// Of both processes.
@@ -173,9 +175,10 @@ fn check(settings: &Settings) -> Result<(), LabError> {
 }
 
 fn roles(lab: &Lab<'_>, settings: &Settings, topic: &str) -> (PublisherRole, SubscriberRole) {
-    let Settings { target, size, rate, count, batch, policy, readers, wait, cpus, priority, .. } = settings.clone();
+    let Settings { target, size, rate, count, batch, policy, readers, wait, pace, cpus, priority, .. } =
+        settings.clone();
     // Readers that share the publisher's core need it to give way.
-    let pace = if cpus[0] == cpus[1] && wait == Wait::Busy { Wait::Yield } else { wait };
+    let pace = pace.unwrap_or(if cpus[0] == cpus[1] && wait == Wait::Busy { Wait::Yield } else { wait });
     let publisher = PublisherRole {
         target: target.clone(),
         topic: topic.to_owned(),

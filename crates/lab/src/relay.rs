@@ -37,6 +37,9 @@ use crate::targets::without_login;
 /// The kind of a record in a recording that stands for messages which were lost before it.
 pub const GAP_KIND: u8 = 255;
 
+/// The kind that messages of other programs get unless another one is asked for: no message of ours has it.
+pub const FOREIGN_KIND: u8 = 128;
+
 /// What such a record begins with, because messages of others may have its kind.
 const GAP_MAGIC: [u8; 8] = *b"TICKGAP1";
 

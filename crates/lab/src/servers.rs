@@ -1,7 +1,7 @@
 //! What servers say of themselves to whoever connects: name and version, beside what is measured. Read only.
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
+use std::net::{TcpStream, ToSocketAddrs};
 use std::time::Duration;
 
 use serde_json::Value;
@@ -10,13 +10,14 @@ use crate::redis::about;
 use crate::result::Software;
 use crate::targets::without_login;
 
-/// How long a server may take to say what it is; a result goes without that rather than wait.
+/// How long a server may take to say what it is; a result goes without that rather than wait. Redis may take as long as
+/// anywhere.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// What answers at a URL; nothing of a log, and no version where the server does not tell.
 pub(crate) fn software(url: &str) -> Software {
     let scheme = url.split("://").next().unwrap_or(url);
-    let address = address(url).map(|address| address.to_string());
+    let address = address(url);
     let version =
         |ask: fn(&str, Duration) -> Result<Option<String>, String>| ask(address.as_deref()?, PATIENCE).ok()?;
     let (name, version) = match scheme {
@@ -38,8 +39,8 @@ fn redis(url: &str) -> Software {
     asked.unwrap_or_else(|_| Software { server: Some("redis-server".to_owned()), ..Software::default() })
 }
 
-/// Where the first server of a URL listens.
-pub(crate) fn address(url: &str) -> Option<SocketAddr> {
+/// Where the first server of a URL listens: `HOST:PORT`.
+pub(crate) fn address(url: &str) -> Option<String> {
     let url = without_login(url);
     let (scheme, rest) = url.split_once("://")?;
     let port = match scheme {
@@ -50,8 +51,8 @@ pub(crate) fn address(url: &str) -> Option<SocketAddr> {
         _ => return None,
     };
     let host = rest.split([',', '/', '?']).next()?;
-    let found = host.to_socket_addrs().or_else(|_| (host, port).to_socket_addrs());
-    found.ok()?.next()
+    let has_port = host.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok());
+    Some(if has_port && !host.ends_with(']') { host.to_owned() } else { format!("{host}:{port}") })
 }
 
 /// A connection whose calls end.
@@ -107,9 +108,11 @@ mod tests {
             ("kafka://127.0.0.1:19092,127.0.0.1:2", Some("127.0.0.1:19092")),
             ("amqp://127.0.0.1:5/vhost", Some("127.0.0.1:5")),
             ("redis://127.0.0.1?streams", Some("127.0.0.1:6379")),
+            ("nats://[::1]", Some("[::1]:4222")),
+            ("nats://[::1]:5", Some("[::1]:5")),
             ("redis+unix:///run/redis.sock", None),
         ] {
-            assert_eq!(address(url), found.map(|found| found.parse().unwrap()), "{url}");
+            assert_eq!(address(url).as_deref(), found, "{url}");
         }
     }
 

@@ -33,7 +33,7 @@ pub fn run(workload: &Workload) -> anyhow::Result<Outcome> {
 }
 
 /// Makes a lab and a result, runs, and shows and writes what came of it, in part too if it failed.
-fn measure(
+pub fn measure(
     workload: &str,
     output: &Output,
     bench: impl FnOnce(&Lab<'_>, &mut ResultFile) -> anyhow::Result<()>,

@@ -166,6 +166,7 @@ fn base(args: &PubsubArgs, wait: Wait, cpus: [usize; 2], repeat: u32) -> Setting
         phase: Phase::Steady,
         readers: 1,
         wait,
+        pace: None,
         cpus,
         priority: args.priority,
         repeat,

@@ -7,7 +7,7 @@ use tickpath_bus::Start;
 use tickpath_bus::wire::FIRST_KIND;
 use tickpath_clock::Wait;
 use tickpath_lab::relay::bridge::{Route, Settings, run as bridge};
-use tickpath_lab::relay::{Meter, Totals};
+use tickpath_lab::relay::{FOREIGN_KIND, Meter, Totals};
 
 use super::watch::{Watch, carried, delays, span};
 use super::{OpeningArgs, refused, start};
@@ -35,7 +35,7 @@ pub struct BridgeArgs {
     #[arg(long, value_name = "now|oldest|SEQ", default_value = "now", value_parser = start)]
     pub start: Start,
     /// The kind that messages of other programs get, which have neither kind nor stamp: 16 to 255
-    #[arg(long, value_name = "KIND", default_value_t = FIRST_KIND, value_parser = clap::value_parser!(u8).range(i64::from(FIRST_KIND)..))]
+    #[arg(long, value_name = "KIND", default_value_t = FOREIGN_KIND, value_parser = clap::value_parser!(u8).range(i64::from(FIRST_KIND)..))]
     pub foreign_kind: u8,
     /// How to wait for messages, and for room in a full topic
     #[arg(long, value_name = "busy|yield|block", default_value = "block")]

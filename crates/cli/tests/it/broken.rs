@@ -27,8 +27,8 @@ fn a_server_that_is_killed_in_the_middle_leaves_what_was_measured_and_says_so() 
         let ran = std::thread::scope(|scope| {
             let running = scope.spawn(|| tickpath(&line));
             // Only then the run is in its middle: what comes before can take seconds or, where Python's packages have to
-            // be fetched, a minute.
-            while server.calls(command) < 1_000 && !running.is_finished() {
+            // be fetched, a minute, and a target's probe alone is 1,000 messages.
+            while server.calls(command) < 2_000 && !running.is_finished() {
                 sleep_ns(PAUSE_NS);
             }
             server.stop();
@@ -77,11 +77,19 @@ fn a_password_is_asked_for_and_never_told() {
     }
     let folder = tempdir().unwrap();
     let file = folder.path().join("result.json");
-    let call = "bench pubsub --size 64 --count 50 --rate 500 --wait block --quiet";
-    let ran = tickpath(&format!("{call} --target {} --json {}", server.url_with(":sesame@"), text(&file)));
-    assert!(matches!(ran.code, Some(0 | 3)), "{}", ran.err);
-    let told = format!("{}{}{}", fs::read_to_string(&file).unwrap(), ran.out, ran.err);
-    assert!(!told.contains("sesame"), "the password is told: {told}");
+    let url = server.url_with(":sesame@");
+    for call in [
+        format!("bench pubsub --size 64 --count 50 --rate 500 --wait block --target {url}"),
+        format!("explain {url} --client rust --count 20 --seconds 5 --gains none"),
+        format!("explain {url}?streams --count 20 --seconds 5 --gains none"),
+    ] {
+        let ran = tickpath(&format!("{call} --quiet --json {}", text(&file)));
+        assert!(matches!(ran.code, Some(0 | 3)), "{call}: {}", ran.err);
+        let told = format!("{}{}{}", fs::read_to_string(&file).unwrap(), ran.out, ran.err);
+        assert!(!told.contains("sesame"), "{call}: the password is told: {told}");
+    }
+    // A channel leaves nothing behind, and a stream is removed.
+    assert!(server.obey("AUTH sesame\r\nDBSIZE").contains(":0\r\n"), "{}", server.obey("AUTH sesame\r\nKEYS *"));
 }
 
 #[test]

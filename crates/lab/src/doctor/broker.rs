@@ -9,9 +9,8 @@ use crate::servers::{self, connect};
 
 /// Looks at the broker of a URL, which may take so long to accept and to answer.
 pub fn broker(url: &str, patience: Duration) -> Vec<Finding> {
-    let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
-    let rest = rest.rsplit_once('@').map_or(rest, |(_, place)| place);
-    let address = rest.split(['?', '/']).next().unwrap_or(rest);
+    let scheme = url.split("://").next().unwrap_or(url);
+    let address = &servers::address(url).unwrap_or_default();
     let looked = match scheme {
         "redis" => redis(address, url, patience),
         "nats" => nats(address, patience),
@@ -242,10 +241,9 @@ fn rabbitmq(address: &str, patience: Duration) -> Result<Vec<Finding>, String> {
 }
 
 fn kafka(address: &str, patience: Duration) -> Result<Vec<Finding>, String> {
-    let first = address.split(',').next().unwrap_or(address);
-    let _stream = connect(first, patience)?;
+    let _stream = connect(address, patience)?;
     Ok(vec![
-        Finding::good("Kafka", format!("something listens at {first}")),
+        Finding::good("Kafka", format!("something listens at {address}")),
         Finding::safety(
             "Kafka flush",
             "log.flush.interval.messages is not told; unlimited unless the server's file says otherwise",

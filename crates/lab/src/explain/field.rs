@@ -2,7 +2,6 @@
 
 use tickpath_clock::Wait;
 
-use super::gains::RATE;
 use super::pair::{Order, Pair, Receive, Way};
 use super::server::Target;
 use super::trial::{Cores, Place, Setup, Side, Trial};
@@ -36,7 +35,12 @@ impl Field {
             match side {
                 Side::Pair(setup) => self.open_pair(bench, *setup)?,
                 Side::Bus(place) => self.open_server(bench, *place)?,
-                Side::Other(url, _) => {
+                Side::Other(url, wait) => {
+                    let [first, second] = bench.settings.cpus;
+                    if *wait == Wait::Busy && first == second {
+                        let why = "a reader that spins needs a CPU of its own; name two with --cpus";
+                        return Err(LabError::Setting(why.to_owned()));
+                    }
                     tickpath_bus::connect(url)?;
                 }
                 Side::Cold(_) => {}
@@ -112,7 +116,8 @@ impl Field {
     }
 
     fn bus(&self, bench: &Bench<'_>, url: &str, wait: Wait, counts: &mut Counts) -> Result<f64, LabError> {
-        let settings = rust::settings(url, bench.settings.cpus, Phase::Steady, RATE, self.batch.count, wait);
+        let settings =
+            rust::settings(url, bench.settings.cpus, Phase::Steady, self.batch.rate(), self.batch.count, wait);
         let run = pubsub::run(bench.lab, &settings)?;
         add(counts, &run.counts);
         let p50 = run.hops.get("one_way").and_then(|hop| hop.percentiles()[0]).map(|ns| ns as f64);

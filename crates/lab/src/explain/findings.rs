@@ -136,7 +136,7 @@ fn server(run: &Run) -> Option<String> {
     let far = if network > 0.0 { format!(", and {} the network", duration(network)) } else { String::new() };
     (above > 0.0).then(|| {
         format!(
-            "Of {}, {} is what bare sockets need through a process that only copies{far}; {} ({}) is the server and \
+            "Of {}, {} is what bare sockets need through a thread that only copies{far}; {} ({}) is the server and \
              both clients.",
             duration(whole),
             duration(sockets),

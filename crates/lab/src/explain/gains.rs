@@ -89,7 +89,8 @@ pub(super) const FIGURE: &str = "one_way.p50_ns";
 const ROUNDS: u32 = 5;
 const MESSAGES: u64 = 200;
 const LEAST_MESSAGES: u64 = 40;
-pub(super) const RATE: f64 = 500.0;
+const RATE: f64 = 500.0;
+const LEAST_RATE: f64 = 50.0;
 
 /// The share of all time that gains may take, and what a batch takes beside its messages.
 const SHARE: f64 = 0.6;
@@ -116,7 +117,10 @@ pub(super) fn run(bench: &mut Bench<'_>, result: &mut ResultFile) -> Result<(), 
             }
         }
     }
-    let batch = batch(bench.settings.seconds, trials.len());
+    // As slow as the steady run had to be: what cannot keep up makes no valid batch. Slower, and nobody would wait for it.
+    let steady = result.runs.iter().filter(|run| run.phase == Phase::Steady);
+    let rate = steady.filter_map(|run| run.params.0.get("rate_per_s")?.as_f64()).fold(RATE, f64::min).max(LEAST_RATE);
+    let batch = batch(bench.settings.seconds, trials.len(), rate);
     let mut field = Field::new(batch);
     for trial in trials {
         match field.prepare(bench, &trial) {
@@ -132,11 +136,11 @@ pub(super) fn run(bench: &mut Bench<'_>, result: &mut ResultFile) -> Result<(), 
 }
 
 /// Messages of a batch, so that all fit into their share of the time.
-fn batch(seconds: f64, trials: usize) -> Order {
+fn batch(seconds: f64, trials: usize, rate: f64) -> Order {
     let batches = f64::from(trials.max(1) as u32 * 2 * ROUNDS);
-    let possible = (seconds * SHARE / batches - AROUND_S) * RATE;
+    let possible = (seconds * SHARE / batches - AROUND_S) * rate;
     let count = (possible.max(0.0) as u64).clamp(LEAST_MESSAGES, MESSAGES);
-    Order { count, every_ns: (1e9 / RATE) as u64, pause_ns: 0 }
+    Order { count, every_ns: (1e9 / rate) as u64, pause_ns: 0 }
 }
 
 /// Both sides take turns; what came of it goes into the result, in part too if it failed.
@@ -207,7 +211,7 @@ fn describe(trial: &Trial, bench: &Bench<'_>, field: &Field) -> Run {
     run.params.set("gain", trial.gain.name());
     run.params.set("base", trial.base.text());
     run.params.set("change", trial.change.text());
-    run.params.set("rate_per_s", RATE);
+    run.params.set("rate_per_s", field.batch.rate());
     run.params.set("count", field.batch.count);
     run
 }
@@ -257,7 +261,7 @@ mod tests {
             (70.0, 14, 95, 105),
             (1.0, 14, LEAST_MESSAGES, LEAST_MESSAGES),
         ] {
-            let count = batch(seconds, trials).count;
+            let count = batch(seconds, trials, RATE).count;
             assert!((least..=most).contains(&count), "{count} for {trials} in {seconds} s");
         }
     }

@@ -76,6 +76,11 @@ pub(super) struct Order {
 }
 
 impl Order {
+    /// Messages a second.
+    pub fn rate(&self) -> f64 {
+        1e9 / self.every_ns as f64
+    }
+
     /// About how long it takes.
     pub fn seconds(&self) -> f64 {
         self.count as f64 * self.every_ns.max(self.pause_ns) as f64 / 1e9

@@ -36,7 +36,10 @@ pub(super) fn run(bench: &mut Bench<'_>, result: &mut ResultFile) -> Result<(), 
     // A target that cannot keep up shows its queue, not a message.
     let planned = plan(lab, &settings(&url, cpus, Phase::Steady, rate, count, Wait::Block), rate, count as f64 / rate)?;
     let idle = pauses.iter().map(|order| (Phase::Idle, 1e9 / order.pause_ns as f64, order.count));
-    let idle: Vec<_> = idle.filter(|(_, rate, _)| *rate <= planned.rate).collect();
+    let (idle, too_fast): (Vec<_>, Vec<_>) = idle.partition(|(_, rate, _)| *rate <= planned.rate);
+    let too_fast = (!too_fast.is_empty()).then(|| {
+        format!("pauses of less than {:.0} ms are left out: this target does not keep up with them", 1e3 / planned.rate)
+    });
     let steady = (Phase::Steady, planned.rate, planned.count.clamp(LEAST_MESSAGES, count));
     for (phase, rate, count) in [(Phase::Cold, 1.0, COLD_TIMES)].into_iter().chain(idle).chain([steady]) {
         let told = settings(&url, cpus, phase, rate, count, Wait::Block);
@@ -49,7 +52,7 @@ pub(super) fn run(bench: &mut Bench<'_>, result: &mut ResultFile) -> Result<(), 
         let server_ns = began.zip(ended).and_then(|(began, ended)| ended.since(began));
         explain(&mut run, server_ns, &below);
         if phase == Phase::Steady {
-            run.notes.extend(planned.note.iter().chain(&left_out).cloned());
+            run.notes.extend(planned.note.iter().chain(&too_fast).chain(&left_out).cloned());
         }
         result.runs.push(named(bench, run));
     }
@@ -84,6 +87,8 @@ pub(super) fn settings(url: &str, cpus: [usize; 2], phase: Phase, rate: f64, cou
         phase,
         readers: 1,
         wait,
+        // A publisher that spins takes a CPU from the server.
+        pace: Some(Wait::Block),
         cpus,
         priority: Priority::Normal,
         repeat: 1,

@@ -46,7 +46,8 @@ pub fn text(result: &ResultFile, width: usize) -> String {
 
 /// What the marks mean.
 const LEGEND: [&str; 2] = [
-    "≤ is bounded: it has no stamps of its own; it is what bare sockets need for the same message, or what they leave.",
+    "≤ is bounded: it has no stamps of its own; it is what bare sockets, or on a log a cache line, need for the same \
+     message, or what they leave.",
     "? is what remains of the whole.",
 ];
 

@@ -16,7 +16,7 @@ pub(super) fn section(result: &ResultFile, titles: &Titles) -> Option<Section> {
         titles.first_runs(result).into_iter().filter_map(|run| figure(run, &titles.title(run))).collect();
     let lead = "What each part of one message’s time takes, beginning where the one before ended. Solid: measured \
                 between two stamps. Hatched: bounded, by what \
-                bare sockets need or leave. Dashed outline: what remains unexplained. Medians do not \
+                bare sockets, or on a log a cache line, need or leave. Dashed outline: what remains unexplained. Medians do not \
                 add up exactly: what was measured as a whole stands below their sum.";
     Section::new("Where the time goes", lead, &folded(&figures, OPEN, "runs"))
 }
