@@ -48,17 +48,17 @@ pub fn check(url: &str, what: &str, cases: &[(&str, Case)], connect: Connect) {
     }
 }
 
-/// A port on loopback that nobody listens on, for a server that a test starts: another one with each call, and none of
-/// those that the system hands out by itself.
+/// A port on loopback that nobody listens on, for a server that a test starts: another one with each call, and, unless
+/// somebody changed `ip_local_port_range`, none of those that the system hands out by itself.
 pub fn free_port() -> u16 {
     static CALLS: AtomicU64 = AtomicU64::new(0);
-    loop {
+    const PORTS: u64 = 20_000;
+    let next = || {
         let call = CALLS.fetch_add(1, Ordering::Relaxed);
-        let port = 10_000 + ((u64::from(std::process::id()) * 97 + call) % 20_000) as u16;
-        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
-            return port;
-        }
-    }
+        10_000 + ((u64::from(std::process::id()) * 97 + call) % PORTS) as u16
+    };
+    let found = (0..PORTS).map(|_| next()).find(|&port| TcpListener::bind(("127.0.0.1", port)).is_ok());
+    found.expect("loopback has a free port between 10,000 and 30,000")
 }
 
 /// Ends of names that every transport can carry.

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   connect(url) ──> Connection ──publisher(topic)──>  Publisher ── publish(stamp, kind, payload)
-//!                        └────────subscriber(topic)──> Subscriber ─ poll(handler) ─> Message | Gap
+//!                        └────────subscriber(topic)──> Subscriber ─ poll(handler) ─> Message | Foreign | Gap
 //! ```
 //!
 //! The promises, which [`conformance`] runs against each transport:
@@ -90,7 +90,7 @@ pub struct Message<'a> {
 pub struct Foreign<'a> {
     /// The topic's count of messages, from 0, where the transport keeps one.
     pub sequence: Option<u64>,
-    /// Its bytes.
+    /// Its bytes; of an entry with several fields (streams of Redis), those as an object in JSON.
     pub bytes: &'a [u8],
 }
 

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   0        8      9          16
-//!   │ stamp  │ kind │ 7 zeros  │ payload …
+//!   │ stamp  │ kind │ tickpt1  │ payload …
 //! ```
 //! The stamp is little-endian, in ticks of the publisher's host. What others publish, without this header, is no
 //! message of ours: a subscriber gets it as [`Event::Foreign`], and a puller skips it and takes it
@@ -12,6 +12,9 @@ use crate::{ConnectError, Event, Foreign, Message, PublishError};
 
 /// Bytes before the payload.
 pub const HEADER_BYTES: usize = 16;
+
+/// Tells a message of ours from what else has so many bytes; its last letter is the format's version.
+const MARK: [u8; 7] = *b"tickpt1";
 
 /// Kinds below this are reserved, on every transport.
 pub const FIRST_KIND: u8 = 16;
@@ -24,6 +27,7 @@ pub fn header(stamp: u64, kind: u8) -> [u8; HEADER_BYTES] {
     let mut bytes = [0; HEADER_BYTES];
     bytes[..8].copy_from_slice(&stamp.to_le_bytes());
     bytes[8] = kind;
+    bytes[9..].copy_from_slice(&MARK);
     bytes
 }
 
@@ -39,7 +43,7 @@ pub fn encode(stamp: u64, kind: u8, payload: &[u8]) -> Vec<u8> {
 pub fn decode(bytes: &[u8]) -> Option<Message<'_>> {
     let (header, payload) = bytes.split_first_chunk::<HEADER_BYTES>()?;
     let (stamp, rest) = header.split_first_chunk::<8>()?;
-    let ours = rest[0] >= FIRST_KIND && rest[1..] == [0; 7];
+    let ours = rest[0] >= FIRST_KIND && rest[1..] == MARK;
     ours.then(|| Message { sequence: None, stamp: u64::from_le_bytes(*stamp), kind: rest[0], payload })
 }
 
@@ -91,7 +95,11 @@ mod tests {
     fn foreign_messages_are_not_ours() {
         let mut padded = header(1, 16);
         padded[12] = 1;
-        for foreign in [&b""[..], b"hello", &[0; 16], b"{\"price\": 64000.5, \"size\": 1}", &padded, &header(1, 15)] {
+        // A time and a size, as others write them.
+        let counted = [7, 0, 0, 0, 0, 0, 0, 0, 100, 0, 0, 0, 0, 0, 0, 0, 1, 2];
+        for foreign in
+            [&b""[..], b"hello", &[0; 16], b"{\"price\": 64000.5, \"size\": 1}", &counted, &padded, &header(1, 15)]
+        {
             assert_eq!(decode(foreign), None, "{foreign:?}");
         }
     }

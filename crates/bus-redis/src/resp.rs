@@ -41,7 +41,7 @@ pub(crate) enum Item<'a> {
 pub(crate) struct Malformed(&'static str);
 
 /// Reads items, one after the other.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub(crate) struct Items<'a> {
     bytes: &'a [u8],
     at: usize,

@@ -233,7 +233,7 @@ fn host_calibration(path: &Path) -> Result<Calibration, CalibrationError> {
         match read_calibration(path) {
             Ok(Some(found)) if found.boot_id == boot_id && found.is_sound() => return Ok(found),
             // Left by an earlier boot or by something else: only its owner may replace it.
-            Ok(_) => remove_stale(path).map_err(|_| CalibrationError::Foreign { path: path.to_owned() })?,
+            Ok(_) => remove_stale(path, boot_id).map_err(|_| CalibrationError::Foreign { path: path.to_owned() })?,
             Err(e) if e.kind() == io::ErrorKind::NotFound => {}
             Err(e) => return Err(fail(e)),
         }
@@ -257,12 +257,14 @@ fn read_calibration(path: &Path) -> io::Result<Option<Calibration>> {
     Ok((owner == 0 || owner == me || found.is_sound()).then_some(found))
 }
 
-/// Removes the file only while nobody else does: of several that found it stale, a later one would remove the new one.
-fn remove_stale(path: &Path) -> io::Result<()> {
+/// Removes the file only while nobody else does, and only if it is stale still: somebody may have put a new one there.
+fn remove_stale(path: &Path, boot_id: [u8; 16]) -> io::Result<()> {
     let remove = || {
         let found = File::open(path)?;
         found.lock()?;
-        if fs::metadata(path)?.ino() == found.metadata()?.ino() { fs::remove_file(path) } else { Ok(()) }
+        let is_there = fs::metadata(path)?.ino() == found.metadata()?.ino();
+        let is_new = read_calibration(path)?.is_some_and(|now| now.boot_id == boot_id && now.is_sound());
+        if is_there && !is_new { fs::remove_file(path) } else { Ok(()) }
     };
     unless(io::ErrorKind::NotFound, remove())
 }
@@ -270,9 +272,9 @@ fn remove_stale(path: &Path) -> io::Result<()> {
 fn publish(path: &Path, calibration: &Calibration) -> io::Result<()> {
     static DRAFTS: AtomicU64 = AtomicU64::new(0);
     let number = DRAFTS.fetch_add(1, Ordering::Relaxed);
-    let draft = path.with_extension(format!("{}-{number}", std::process::id()));
-    // Of a killed process with this id; it may be linked already, so nothing is written into it.
-    unless(io::ErrorKind::NotFound, fs::remove_file(&draft))?;
+    // A process in another container may have this id, too.
+    let moment = counter::monotonic_ns();
+    let draft = path.with_extension(format!("{}-{number}-{moment}", std::process::id()));
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o644).open(&draft)?;
     file.write_all(calibration.as_bytes())?;
     let linked = fs::hard_link(&draft, path);
@@ -326,6 +328,8 @@ mod tests {
         let again = host_calibration(&path).unwrap();
         assert_eq!(first, again);
         assert!(first.is_sound());
+        remove_stale(&path, first.boot_id).unwrap();
+        assert_eq!(host_calibration(&path).unwrap(), first, "a good file is not removed");
         fs::remove_file(&path).unwrap();
     }
 

@@ -228,7 +228,7 @@ impl Parent {
                     break;
                 }
             }
-            ended.store(true, Ordering::Relaxed);
+            ended.store(true, Ordering::Release);
         });
         Self { lines, stop }
     }

@@ -150,7 +150,7 @@ fn trade_beside(
         // If the OMS ends instead, its error is below.
         let opened = is_ready.recv().is_ok();
         let traded = if opened { beside(role, clock, topic.as_mut(), wait, stop, parent) } else { Ok(None) };
-        end.store(true, Ordering::Relaxed);
+        end.store(true, Ordering::Release);
         let gaps = oms.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
         let strategy = traded?.ok_or_else(|| LabError::Failed("the OMS ended at once".to_owned()))?;
         Ok((strategy, gaps))

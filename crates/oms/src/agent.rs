@@ -91,7 +91,7 @@ pub fn run<C: Clock>(
     gaps: &mut Gaps<C>,
 ) -> Result<(), OmsError> {
     loop {
-        // Looked at first: what was published before the stop is still taken.
+        // Looked at first: what was published before the stop is still taken. Pairs with the Release of who says it.
         let is_told = stop.load(Ordering::Acquire);
         if agent.poll()? > 0 {
             gaps.busy_turn();

@@ -100,7 +100,8 @@ pub struct Config {
     pub priority: Priority,
 }
 
-/// Runs an OMS on its threads until it is told to stop. Calls `ready` when lanes and journal are open. Gives the gaps
+/// Runs an OMS on its threads until it is told to stop; what was published before `stop` was set, by a Release, is still
+/// taken. Calls `ready` when lanes and journal are open. Gives the gaps
 /// that the host made on the core's thread.
 pub fn run<C: Clock + Sync>(
     clock: C,

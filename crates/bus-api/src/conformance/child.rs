@@ -26,7 +26,7 @@ pub(super) const HELD: usize = 10;
 /// What a child process does until it is killed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
-    /// Publishes as fast as it can.
+    /// Publishes, the first 5,000 messages as fast as it can.
     Publisher,
     /// Receives as fast as it can.
     Subscriber,

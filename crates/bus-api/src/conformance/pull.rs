@@ -81,7 +81,10 @@ pub(super) fn pull_until(
 ) {
     let mut deadline = Deadline::new();
     while !is_done(&*taken) {
-        if pull(puller, taken, 64, what) > 0 {
+        let fresh = taken.fresh.len();
+        pull(puller, taken, 64, what);
+        // What comes again and again is no progress.
+        if taken.fresh.len() > fresh {
             deadline = Deadline::new();
         }
         deadline.check(what);

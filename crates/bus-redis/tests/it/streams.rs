@@ -91,7 +91,8 @@ fn foreign_entries_come_as_what_they_are() {
         (&["price", "64000.25"][..], "64000.25"),
         (&["m", "hello"], "hello"),
         (&["m", ""], ""),
-        (several, r#"{"price":"64000.25","symbol":"BTC\"USDT"}"#),
+        (several, r#"{"symbol":"BTC\"USDT","price":"64000.25"}"#),
+        (&["bid", "1", "bid", "2"], r#"{"bid":"1","bid":"2"}"#),
         (&["a", "1", "m", "2"], r#"{"a":"1","m":"2"}"#),
     ] {
         redis::cmd("XADD").arg(TOPIC).arg("*").arg(fields).query::<String>(&mut client).unwrap();
