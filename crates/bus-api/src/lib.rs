@@ -90,7 +90,7 @@ pub struct Message<'a> {
 pub struct Foreign<'a> {
     /// The topic's count of messages, from 0, where the transport keeps one.
     pub sequence: Option<u64>,
-    /// Its bytes; of an entry with several fields (streams of Redis), those as an object in JSON.
+    /// Its bytes; of an entry of a Redis stream, its fields as an object in JSON.
     pub bytes: &'a [u8],
 }
 

@@ -32,8 +32,8 @@
 //!   taken that in its last moment, it comes twice.
 //! * Everybody owns a socket, so that looking never waits, and waiting is sleeping in the kernel. When a connection is
 //!   lost, a thread makes it again.
-//! * What others publish, without our header, comes to a subscriber as an event of its own, an entry of a stream with
-//!   several fields as a JSON object; what they push, a puller skips and takes away.
+//! * What others publish, without our header, comes to a subscriber as an event of its own, an entry of a stream as
+//!   an object of its fields in JSON; what they push, a puller skips and takes away.
 
 mod link;
 mod list_at_least_once;

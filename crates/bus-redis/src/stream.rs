@@ -87,15 +87,16 @@ impl<'a> Entry<'a> {
         Ok(Some(entry))
     }
 
-    /// What others put there: the value of an only field, or all fields in their order as an object in JSON, where bytes
-    /// that are no UTF-8 become U+FFFD.
+    /// What others put there: all fields in their order as an object in JSON, where bytes that are no UTF-8 become U+FFFD;
+    /// of a field that is called as ours and is the only one, the value.
     pub fn foreign(&self) -> Result<Cow<'a, [u8]>, Malformed> {
         let mut items = self.fields.clone();
         let fields = items.array()? / 2;
-        if fields == 1 {
-            let _name = items.bulk()?;
+        if fields == 1 && items.bulk()? == FIELD.as_bytes() {
             return items.bulk().map(Cow::Borrowed);
         }
+        let mut items = self.fields.clone();
+        let _fields = items.array()?;
         // As text: a map would lose their order, and a name that comes twice.
         let mut object = String::from("{");
         for _ in 0..fields {
@@ -195,7 +196,7 @@ mod tests {
             found.push(format!("{} {} {foreign}", entry.id, entry.bytes.escape_ascii()));
         };
         read_reply(&mut Items::of(reply), &mut note).unwrap();
-        assert_eq!(found, ["7-0 hi hi", r#"7-1 ! {"x":"y","m":"!"}"#, "8-0  y"]);
+        assert_eq!(found, ["7-0 hi hi", r#"7-1 ! {"x":"y","m":"!"}"#, r#"8-0  {"x":"y"}"#]);
         for nothing in [&b"*-1\r\n"[..], b"*0\r\n"] {
             read_reply(&mut Items::of(nothing), &mut |entry| panic!("{entry:?} from nothing")).unwrap();
         }

@@ -32,7 +32,8 @@ pub struct ExplainArgs {
     /// Messages of the steady run, 1,000 a second
     #[arg(long, value_name = "N", default_value_t = 2_000, value_parser = clap::value_parser!(u64).range(20..=1_000_000))]
     pub count: u64,
-    /// About how long all of it may take, in seconds; less time, fewer messages
+    /// About how long the messages of all of it may take, in seconds; less time, fewer messages. Starting processes and
+    /// servers comes on top
     #[arg(long, value_name = "S", default_value_t = 100.0, value_parser = seconds)]
     pub seconds: f64,
     /// The changes to try: all that are possible here, none, or of warm-connection, listen, no-sleep, hiredis, uvloop,

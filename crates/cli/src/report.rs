@@ -60,5 +60,6 @@ pub fn say(text: &str) {
 }
 
 fn write(file: &Path, text: &str) -> anyhow::Result<()> {
-    std::fs::write(file, text).with_context(|| format!("cannot write {}", file.display()))
+    std::fs::write(file, text)
+        .with_context(|| format!("cannot write {}; name a file that may be written", file.display()))
 }

@@ -43,6 +43,7 @@ mod stages;
 mod text;
 mod trial;
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -168,8 +169,8 @@ struct Bench<'a> {
     hook: PathBuf,
     /// The Redis server that is named, or a scratch one; none if scripts bring their own, or the bus goes elsewhere.
     target: Option<Target>,
-    /// What bare sockets need, of a subscriber that sleeps and of one that spins.
-    floors: [Option<Floor>; 2],
+    /// What bare sockets need, by whether the subscriber spins, and by the pause before each message.
+    floors: BTreeMap<(bool, u64), Floor>,
 }
 
 impl<'a> Bench<'a> {
@@ -182,7 +183,7 @@ impl<'a> Bench<'a> {
         };
         let needs_python = !matches!(settings.subject, Subject::Client(Client::Rust) | Subject::Bus(_));
         let python = needs_python.then(|| Python::prepare(lab.progress)).transpose()?;
-        Ok(Self { lab, settings, python, hook: command::hook(lab)?, target, floors: [None; 2] })
+        Ok(Self { lab, settings, python, hook: command::hook(lab)?, target, floors: BTreeMap::new() })
     }
 
     fn python(&self) -> &Python {
@@ -203,16 +204,17 @@ impl<'a> Bench<'a> {
     }
 
     /// What is known of the way between publisher and subscriber, but for the server's own time.
-    fn between(&mut self, spins: bool) -> Result<Between, LabError> {
+    fn between(&mut self, spins: bool, pause_ns: u64) -> Result<Between, LabError> {
         let Some(target) = &self.target else { return Ok(Between::default()) };
-        let known = match self.floors[usize::from(spins)] {
-            Some(known) => known,
+        let known = match self.floors.get(&(spins, pause_ns)) {
+            Some(known) => *known,
             None => {
                 self.lab.progress.step("explain: the same message over bare sockets", 0.5);
-                floor::measure(target.info(), &self.channel("floor"), Sides { spins, cpus: None }, self.lab.clock)?
+                let sides = Sides { spins, cpus: None, pause_ns };
+                floor::measure(target.info(), &self.channel("floor"), sides, self.lab.clock)?
             }
         };
-        self.floors[usize::from(spins)] = Some(known);
+        self.floors.insert((spins, pause_ns), known);
         Ok(Between { wire_ns: Some(known.wire_ns), round_trip_ns: Some(known.round_trip_ns), ..Between::default() })
     }
 

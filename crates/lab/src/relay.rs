@@ -32,6 +32,7 @@ use tickpath_market::replay::PaceError;
 
 use crate::result::{PERCENTILES, Percentile};
 use crate::samples::histogram;
+use crate::servers;
 use crate::targets::without_login;
 
 /// The kind of a record in a recording that stands for messages which were lost before it.
@@ -84,8 +85,10 @@ pub struct Meter(Mutex<Totals>);
 pub struct Totals {
     /// Messages.
     pub messages: u64,
-    /// Messages that came from other programs, without our header.
+    /// Of them, those that came from other programs, without our header.
     pub foreign: u64,
+    /// Messages that were longer than the topic takes.
+    pub too_long: u64,
     /// Bytes of their payloads.
     pub bytes: u64,
     /// Losses that were told, each of one message or more.
@@ -153,6 +156,9 @@ pub enum RelayError {
     /// A carrier would receive what it publishes.
     #[error("{0} would be read and written by the same call, which would never end; name another topic to write")]
     Circle(String),
+    /// Two topics would go into one.
+    #[error("two topics would be published as '{0}'; give one of them another name: --topic NAME=NAME2")]
+    Twice(String),
     /// The recording takes no more.
     #[error("the recording has to end here, and what it holds is kept: {0}")]
     Record(tickpath_log::PublishError),
@@ -203,7 +209,7 @@ impl RelayError {
     pub fn is_usage(&self) -> bool {
         match self {
             Self::Taken(_) | Self::OtherFiles(_) | Self::NoDisk(_) | Self::NoRecording { .. } => true,
-            Self::Forgets { .. } | Self::Circle(_) => true,
+            Self::Forgets { .. } | Self::Circle(_) | Self::Twice(_) => true,
             Self::Connect(error) => error.is_usage(),
             _ => false,
         }
@@ -258,6 +264,7 @@ impl Default for Totals {
         Self {
             messages: 0,
             foreign: 0,
+            too_long: 0,
             bytes: 0,
             gaps: 0,
             missed: 0,
@@ -311,13 +318,8 @@ impl Outside<'_> {
     }
 
     /// What another program published, as a message of ours; the first one is told.
-    fn adopt<'f>(&self, foreign: Foreign<'f>, kind: u8, topic: &str, meter: &Meter) -> Message<'f> {
-        let mut is_first = false;
-        meter.update(|totals| {
-            is_first = totals.foreign == 0;
-            totals.foreign += 1;
-        });
-        if is_first {
+    fn adopt<'f>(&self, foreign: Foreign<'f>, kind: u8, topic: &str, is_told: &mut bool) -> Message<'f> {
+        if !std::mem::replace(is_told, true) {
             (self.tell)(&format!(
                 "'{topic}' has messages of other programs: they are carried whole, as kind {kind}, with the time at \
                  which they came"
@@ -406,7 +408,10 @@ fn address(url: &str, topic: &str) -> String {
         Some(("shm", "")) => format!("shm://{topic}"),
         Some(("shm", prefix)) => format!("shm://{prefix}.{topic}"),
         Some(("file", folder)) => folder_address(&Path::new(folder).join(topic)),
-        _ => format!("{}/{topic}", one_name(without_login(url).trim_end_matches('/'))),
+        _ => match servers::identity(url) {
+            Some(server) => format!("{server}/{topic}"),
+            None => format!("{}/{topic}", one_name(without_login(url).trim_end_matches('/'))),
+        },
     }
 }
 

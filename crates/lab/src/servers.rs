@@ -1,6 +1,6 @@
 //! What servers say of themselves to whoever connects: name and version, beside what is measured. Read only.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
 use std::time::Duration;
 
@@ -28,6 +28,26 @@ pub(crate) fn software(url: &str) -> Software {
         _ => return Software::default(),
     };
     Software { server: Some(name.to_owned()), server_version: version, ..Software::default() }
+}
+
+/// What names the place of a URL's topics, however the URL is written: the server's own identity, and what of the URL
+/// keeps topics of one name apart. None where the server tells none.
+pub(crate) fn identity(url: &str) -> Option<String> {
+    let (bare, way) = url.split_once('?').unwrap_or((url, ""));
+    match url.split("://").next()? {
+        "redis" | "redis+unix" => {
+            let mut connection = about::dial(bare).ok()?;
+            let told: String = redis::cmd("INFO").arg("server").query(&mut connection).ok()?;
+            let server = about::field(&told, "run_id")?;
+            // A channel is the same in all databases, a stream is not.
+            let info = redis::IntoConnectionInfo::into_connection_info(bare).ok()?;
+            let place = if way.is_empty() { String::new() } else { format!("{}?{way}", info.redis_settings().db()) };
+            Some(format!("redis {server} {place}"))
+        }
+        // A stream of JetStream has the subject that core NATS has.
+        "nats" => text(&nats(&address(url)?, PATIENCE).ok()?, "server_id").map(|server| format!("nats {server}")),
+        _ => None,
+    }
 }
 
 fn redis(url: &str) -> Software {
@@ -65,11 +85,21 @@ pub(crate) fn connect(address: &str, patience: Duration) -> Result<TcpStream, St
     set.map_err(|e| e.to_string()).map(|()| stream)
 }
 
+/// Why nothing was read.
+pub(crate) fn silence(error: &std::io::Error, patience: Duration) -> String {
+    match error.kind() {
+        ErrorKind::WouldBlock | ErrorKind::TimedOut => {
+            format!("it did not answer within {} s; look whether it hangs", patience.as_secs_f64())
+        }
+        _ => format!("{error}; look into its log"),
+    }
+}
+
 /// What a NATS server says first.
 pub(crate) fn nats(address: &str, patience: Duration) -> Result<Value, String> {
     let mut line = String::new();
     let mut stream = BufReader::new(connect(address, patience)?);
-    stream.read_line(&mut line).map_err(|e| format!("{e}; does the server hang?"))?;
+    stream.read_line(&mut line).map_err(|e| silence(&e, patience))?;
     let info = line.strip_prefix("INFO ").ok_or("it does not answer as NATS does; check the port")?;
     serde_json::from_str(info).map_err(|e| format!("its INFO cannot be read ({e})"))
 }
@@ -85,7 +115,7 @@ pub(crate) fn rabbitmq(address: &str, patience: Duration) -> Result<Option<Strin
     let mut stream = connect(address, patience)?;
     stream.write_all(b"AMQP\0\0\x09\x01").map_err(|e| e.to_string())?;
     let mut frame = vec![0; 4096];
-    let read = stream.read(&mut frame).map_err(|e| format!("{e}; does the server hang?"))?;
+    let read = stream.read(&mut frame).map_err(|e| silence(&e, patience))?;
     let text = String::from_utf8_lossy(&frame[..read]).into_owned();
     if read < 8 || !text.contains("product") {
         return Err("it does not answer as RabbitMQ does; check the port".to_owned());

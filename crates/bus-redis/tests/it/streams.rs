@@ -88,7 +88,7 @@ fn foreign_entries_come_as_what_they_are() {
     let mut client = server.client();
     let several = &["symbol", "BTC\"USDT", "price", "64000.25"];
     for (fields, told) in [
-        (&["price", "64000.25"][..], "64000.25"),
+        (&["price", "64000.25"][..], r#"{"price":"64000.25"}"#),
         (&["m", "hello"], "hello"),
         (&["m", ""], ""),
         (several, r#"{"symbol":"BTC\"USDT","price":"64000.25"}"#),

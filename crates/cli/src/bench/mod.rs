@@ -90,12 +90,21 @@ pub fn lab(bar: &Bar) -> anyhow::Result<Lab<'_>> {
 
 /// An empty result that says what made it, when.
 pub fn new_result(workload: &str) -> ResultFile {
-    let command: Vec<String> = std::env::args().collect();
+    let command: Vec<String> = std::env::args().map(|word| quoted(&word)).collect();
     let mut command = command.join(" ");
     if let Some(rest) = command.split_once(' ').map(|(_, rest)| rest.to_owned()) {
         command = format!("tickpath {rest}");
     }
     ResultFile::new(workload, &without_login(&command), &tickpath_lab::result::rfc3339(tickpath_clock::utc_ns()))
+}
+
+/// A word as a shell takes it.
+fn quoted(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_@%+=:,./-".contains(c);
+    match !word.is_empty() && word.chars().all(is_plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', r"'\''")),
+    }
 }
 
 /// Prints the result, and writes the files that were asked for.

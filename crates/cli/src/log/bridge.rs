@@ -17,8 +17,9 @@ use crate::report::say;
 #[derive(Debug, Clone, Args)]
 #[command(
     after_help = "Messages of Tickpath's publishers keep their stamp and kind. What other programs publish is carried \
-                  whole: as --foreign-kind, with the time at which it came; an entry of a Redis stream with several \
-                  fields as a JSON object."
+                  whole: as --foreign-kind, with the time at which it came; an entry of a Redis stream as a JSON \
+                  object of its fields, text; of NATS without headers. On ?jetstream a topic NAME is the stream \
+                  tickpath-topic-NAME, which its first publisher makes."
 )]
 pub struct BridgeArgs {
     /// The bus to receive from: shm://, file:///FOLDER, redis://HOST:PORT[?streams], nats://HOST:PORT[?jetstream],
@@ -66,7 +67,7 @@ pub fn run(args: &BridgeArgs) -> anyhow::Result<Outcome> {
         }
     }
     ended.map_err(refused)?;
-    Ok(if all.iter().any(|totals| totals.left > 0) { Outcome::Lost } else { Outcome::Good })
+    Ok(if all.iter().any(|totals| totals.left + totals.too_long > 0) { Outcome::Lost } else { Outcome::Good })
 }
 
 fn status(routes: &[Route], meters: &[Meter]) -> String {
@@ -76,9 +77,10 @@ fn status(routes: &[Route], meters: &[Meter]) -> String {
 
 fn bridged(route: &Route, totals: &Totals) -> String {
     let Route { from, to } = route;
-    let Totals { refused, left, .. } = totals;
+    let Totals { refused, left, too_long, .. } = totals;
+    let too_long = if *too_long > 0 { format!("{too_long} dropped as too long, ") } else { String::new() };
     let had = delays("added latency", totals);
-    format!("{from} -> {to}: {}, {refused} refused at first, {left} not published, {had}", carried(totals))
+    format!("{from} -> {to}: {}, {refused} refused at first, {too_long}{left} not published, {had}", carried(totals))
 }
 
 fn route(text: &str) -> Result<Route, String> {

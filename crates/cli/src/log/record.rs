@@ -17,8 +17,9 @@ use crate::report::say;
 #[derive(Debug, Clone, Args)]
 #[command(
     after_help = "Messages of Tickpath's publishers keep their stamp and kind. What other programs publish is recorded \
-                  whole: as --foreign-kind, with the time at which it came; an entry of a Redis stream with several \
-                  fields as a JSON object."
+                  whole: as --foreign-kind, with the time at which it came; an entry of a Redis stream as a JSON \
+                  object of its fields, text; of NATS without headers. On ?jetstream a topic NAME is the stream \
+                  tickpath-topic-NAME, which its first publisher makes."
 )]
 pub struct RecordArgs {
     /// The bus: shm://, file:///FOLDER, redis://HOST:PORT[?streams], nats://HOST:PORT[?jetstream], amqp://HOST:PORT,

@@ -177,8 +177,9 @@ fn place<'a>(
 ) -> Vec<Placed<'a>> {
     let mut came: BTreeMap<(usize, u32), usize> = BTreeMap::new();
     let mut placed = Vec::new();
+    let servers = servers(measured.runs(side).map(|(_, run)| run.target.as_str()));
     for (call, run) in measured.runs(side) {
-        let of_run = Setting::of(run, telling);
+        let of_run = Setting::of(run, servers.get(run.target.as_str()).copied(), telling);
         let setting = settings.iter().position(|known| *known == of_run).unwrap_or_else(|| {
             settings.push(of_run);
             settings.len() - 1
@@ -192,6 +193,33 @@ fn place<'a>(
         placed.push(Placed { run, setting, unit });
     }
     placed
+}
+
+/// The targets that took turns with others which only their ports tell apart, each with its number: files that were put
+/// together name one server after the other, and those are repeats.
+fn servers<'a>(targets: impl Iterator<Item = &'a str>) -> BTreeMap<&'a str, usize> {
+    let mut came: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+    let mut turns = BTreeSet::new();
+    for target in targets {
+        let name = whereabouts(target);
+        let known = came.entry(name.clone()).or_default();
+        match known.last() {
+            Some(last) if *last == target => {}
+            // It comes back after another one.
+            _ if known.contains(&target) => {
+                turns.insert(name);
+                known.push(target);
+            }
+            _ => known.push(target),
+        }
+    }
+    let mut numbers = BTreeMap::new();
+    for (_, known) in came.into_iter().filter(|(name, _)| turns.contains(name)) {
+        let mut distinct: Vec<&str> = Vec::new();
+        distinct.extend(known.iter().enumerate().filter(|(at, one)| !known[..*at].contains(one)).map(|(_, one)| *one));
+        numbers.extend(distinct.into_iter().zip(1..));
+    }
+    numbers
 }
 
 /// The samples of one side in their order. A pair keeps its place even if one of its calls was not valid.
@@ -256,12 +284,13 @@ fn values(run: &Run) -> Vec<(String, f64)> {
 }
 
 impl Setting {
-    fn of(run: &Run, telling: &BTreeSet<String>) -> Self {
+    fn of(run: &Run, server: Option<usize>, telling: &BTreeSet<String>) -> Self {
         let mut parts = vec![
             ("target".to_owned(), whereabouts(&run.target)),
             ("client".to_owned(), run.client.clone()),
             ("phase".to_owned(), run.phase.name().to_owned()),
         ];
+        parts.extend(server.map(|number| ("server".to_owned(), number.to_string())));
         parts.extend(run.layout.clone().map(|layout| ("layout".to_owned(), layout)));
         parts.extend(run.batch_text().map(|batch| ("batch".to_owned(), batch)));
         parts.extend(telling.iter().filter_map(|name| Some((name.clone(), run.params.text(name)?))));

@@ -5,7 +5,7 @@ use std::net::TcpStream;
 use std::time::Duration;
 
 use super::Finding;
-use crate::servers::{self, connect};
+use crate::servers::{self, connect, silence};
 
 /// Looks at the broker of a URL, which may take so long to accept and to answer.
 pub fn broker(url: &str, patience: Duration) -> Vec<Finding> {
@@ -24,11 +24,12 @@ pub fn broker(url: &str, patience: Duration) -> Vec<Finding> {
 /// Settings and statistics of a Redis server.
 struct Redis {
     stream: BufReader<TcpStream>,
+    patience: Duration,
 }
 
 impl Redis {
     fn open(address: &str, url: &str, patience: Duration) -> Result<Self, String> {
-        let mut redis = Self { stream: BufReader::new(connect(address, patience)?) };
+        let mut redis = Self { stream: BufReader::new(connect(address, patience)?), patience };
         let url = url.split('?').next().unwrap_or(url);
         let info = ::redis::IntoConnectionInfo::into_connection_info(url).map_err(|_| "its URL cannot be read")?;
         let login = info.redis_settings();
@@ -69,7 +70,7 @@ impl Redis {
 
     fn line(&mut self) -> Result<String, String> {
         let mut line = String::new();
-        let read = self.stream.read_line(&mut line).map_err(|e| format!("{e}; does the server hang?"))?;
+        let read = self.stream.read_line(&mut line).map_err(|e| silence(&e, self.patience))?;
         if read == 0 { Err("it closed the connection".to_owned()) } else { Ok(line.trim_end().to_owned()) }
     }
 

@@ -73,7 +73,7 @@ pub(super) fn real_time_share(host: &Host) -> Finding {
         Some(-1) => Finding::good(NAME, "not limited"),
         Some(us) => Finding::latency(
             NAME,
-            format!("{us} µs of each second's millions"),
+            format!("{us} of each 1000000 µs"),
             "a spinning real-time thread is stopped for up to 50 ms of every second",
             "sysctl kernel.sched_rt_runtime_us=-1 (only with isolated CPUs: a spinning thread then owns its core)",
         ),

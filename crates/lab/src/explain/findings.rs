@@ -38,7 +38,7 @@ pub fn findings(result: &ResultFile) -> Vec<String> {
     told.extend(spinning(result, leading));
     told.extend(clock(leading));
     told.extend(persistence(result));
-    told.extend(gains(result));
+    told.extend(gains(result, leading));
     told.extend(remainder(leading));
     told.extend(hook(leading));
     told
@@ -67,7 +67,7 @@ pub(super) fn change(comparison: &Comparison) -> Option<&str> {
 
 /// The first run of a phase that has stages.
 fn explained(result: &ResultFile, phase: Phase) -> Option<&Run> {
-    result.runs.iter().find(|run| run.phase == phase && !run.stages.is_empty())
+    result.runs.iter().find(|run| run.valid && run.phase == phase && !run.stages.is_empty())
 }
 
 /// What one message takes.
@@ -108,6 +108,15 @@ fn connect(run: &Run) -> Vec<String> {
     told
 }
 
+/// What a run's messages are called.
+fn message(run: &Run) -> &'static str {
+    match run.phase {
+        Phase::Cold => "a cold message",
+        Phase::Idle => "a message after a pause",
+        Phase::Steady => "a message of a stream",
+    }
+}
+
 /// The interpreter's part.
 fn python(run: &Run) -> Option<String> {
     let whole = whole(run)?;
@@ -115,11 +124,7 @@ fn python(run: &Run) -> Option<String> {
     let server = one(run, "server");
     let is_python = run.client.starts_with("redis-py");
     (is_python && python > 0.0).then(|| {
-        let phase = match run.phase {
-            Phase::Cold => "a cold message",
-            Phase::Idle => "a message after a pause",
-            Phase::Steady => "a message of a stream",
-        };
+        let phase = message(run);
         let server = match server > 0.0 {
             true => format!("; the server's own work is {}", share(server, whole)),
             false => String::new(),
@@ -183,7 +188,7 @@ fn warm(cold: &Run, steady: &Run) -> Option<String> {
 /// The first message after the longest pause.
 fn pause(result: &ResultFile, steady: Option<&Run>) -> Option<String> {
     let idle_ns = |run: &Run| run.params.0.get("idle_ns").and_then(serde_json::Value::as_u64);
-    let idle = result.runs.iter().filter(|run| run.phase == Phase::Idle && !run.stages.is_empty());
+    let idle = result.runs.iter().filter(|run| run.valid && run.phase == Phase::Idle && !run.stages.is_empty());
     let longest = idle.max_by_key(|run| idle_ns(run))?;
     let (slow, fast) = (whole(longest)?, whole(steady?)?);
     (slow > CLEAR_GAIN * fast).then(|| {
@@ -235,9 +240,17 @@ fn persistence(result: &ResultFile) -> Option<String> {
     })
 }
 
-/// The clear gains, the largest first.
-fn gains(result: &ResultFile) -> Option<String> {
-    let clear = |found: &&Comparison| change(found).is_some() && found.low.is_some_and(|low| low >= CLEAR_GAIN);
+/// The clear gains, the largest first; without what is there already, and without what was never done.
+fn gains(result: &ResultFile, run: &Run) -> Option<String> {
+    let has_hiredis = run.software.client_version.as_ref().is_some_and(|version| version.contains("with hiredis"));
+    let spins = run.figures.contains_key("empty_polls_per_message");
+    let is_news = |name: &str| match name {
+        "hiredis" => !has_hiredis,
+        "listen" | "no_sleep" => spins,
+        _ => true,
+    };
+    let clear =
+        |found: &&Comparison| change(found).is_some_and(is_news) && found.low.is_some_and(|low| low >= CLEAR_GAIN);
     let mut found: Vec<&Comparison> = result.comparisons.iter().filter(clear).collect();
     found.sort_by(|a, b| b.ratio.unwrap_or(0.0).total_cmp(&a.ratio.unwrap_or(0.0)));
     let told: Vec<String> = found
@@ -251,7 +264,7 @@ fn gains(result: &ResultFile) -> Option<String> {
 fn remainder(run: &Run) -> Option<String> {
     let whole = whole(run)?;
     let left = run.stages.iter().find(|stage| stage.kind == StageKind::Unexplained).and_then(|stage| stage.p50_ns);
-    Some(format!("What remains unexplained: {}.", share(left.unwrap_or(0.0), whole)))
+    Some(format!("What remains unexplained of {}: {}.", message(run), share(left.unwrap_or(0.0), whole)))
 }
 
 /// What the stamps cost.
@@ -270,7 +283,8 @@ fn share(part: f64, whole: f64) -> String {
 
 /// Two digits of a ratio.
 fn times(ratio: f64) -> String {
-    if ratio < 0.95 {
+    // Near one the second decimal decides.
+    if ratio < 0.95 || (ratio - 1.0).abs() < 0.1 {
         format!("{ratio:.2}")
     } else if ratio < 9.95 {
         format!("{ratio:.1}")
@@ -356,7 +370,7 @@ mod tests {
                 "1\u{202f}900 empty get_message calls a message and 97 % of a processor",
                 "a blocking listen takes 0.90 times as long, and no processor.",
                 "Your clock ticks in 1 ms",
-                "What remains unexplained: 3 %.",
+                "What remains unexplained of a cold message: 3 %.",
                 "The stamps themselves cost 8 µs a message.",
             ],
             &["What gains most"],
@@ -369,9 +383,24 @@ mod tests {
         let steady = run(Phase::Steady, &[("client", 30e3), ("parse", 20e3), ("kernel_and_wake_up", 50e3)], &[]);
         check(
             &file(vec![steady], &[]),
-            &["Python is 50 % of a message of a stream.", "unexplained: 0.0 %"],
+            &["Python is 50 % of a message of a stream.", "unexplained of a message of a stream: 0.0 %"],
             &["connect", "spins", "clock", "Persistence", "stamps", "import"],
         );
+    }
+
+    #[test]
+    fn what_is_there_already_gains_nothing_and_what_is_not_valid_tells_nothing() {
+        let gains = [("hiredis", 2.0, 1.9, 2.1), ("no_sleep", 4.0, 3.0, 5.0), ("log", 9.0, 8.0, 9.9)];
+        let mut steady = run(Phase::Steady, &[("client", 100e3)], &[]);
+        check(
+            &file(vec![steady.clone()], &gains),
+            &["What gains most: log (9.0 times), hiredis (2.0 times)."],
+            &["sleep"],
+        );
+        steady.software.client_version = Some("8.1.0 with hiredis 3.5.0".to_owned());
+        check(&file(vec![steady.clone()], &gains), &["What gains most: log (9.0 times)."], &["hiredis"]);
+        steady.valid = false;
+        check(&file(vec![steady], &gains), &[], &["Python", "unexplained"]);
     }
 
     #[test]

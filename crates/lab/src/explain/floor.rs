@@ -23,9 +23,10 @@ use crate::servers::address;
 const PATIENCE: Duration = Duration::from_secs(5);
 const PATIENCE_NS: i64 = 5_000_000_000;
 
-/// Messages of a measurement, and the pause before each: the rate of a steady run.
-const MESSAGES: usize = 200;
-const PAUSE_NS: u64 = 1_000_000;
+/// Messages of a measurement: as many as fit into so long, but not too few for a median.
+const AT_LEAST_NS: u64 = 400_000_000;
+const LEAST_MESSAGES: usize = 5;
+const MOST_MESSAGES: usize = 200;
 
 /// Bytes of a payload, as the clients send them.
 const PAYLOAD: &[u8; 32] = b"000000000000....................";
@@ -48,6 +49,15 @@ pub(super) struct Sides {
     pub spins: bool,
     /// The CPUs of publisher and subscriber; any if there are none.
     pub cpus: Option<[usize; 2]>,
+    /// Before each message, in nanoseconds: who sleeps for longer wakes up more slowly.
+    pub pause_ns: u64,
+}
+
+impl Sides {
+    /// Messages of a measurement.
+    fn messages(&self) -> usize {
+        ((AT_LEAST_NS / self.pause_ns.max(1)) as usize).clamp(LEAST_MESSAGES, MOST_MESSAGES)
+    }
 }
 
 /// Measures it over a Redis server.
@@ -110,9 +120,8 @@ fn exchange(
         None => Ok(()),
     };
     let (sends, reads) = std::thread::scope(|scope| {
-        let publishing = scope.spawn(move || pin(0).and_then(|()| publisher.publish(publish, clock)));
-        let receiving =
-            scope.spawn(move || pin(1).and_then(|()| subscriber.receive(message_bytes, sides.spins, clock)));
+        let publishing = scope.spawn(move || pin(0).and_then(|()| publisher.publish(publish, &sides, clock)));
+        let receiving = scope.spawn(move || pin(1).and_then(|()| subscriber.receive(message_bytes, &sides, clock)));
         let sends = publishing.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         (sends, receiving.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
     });
@@ -245,11 +254,11 @@ impl Socket {
     }
 
     /// One message after each pause.
-    fn publish(&mut self, message: &[u8], clock: HostClock) -> io::Result<Vec<Stamps>> {
-        let mut sends = Vec::with_capacity(MESSAGES);
+    fn publish(&mut self, message: &[u8], sides: &Sides, clock: HostClock) -> io::Result<Vec<Stamps>> {
+        let mut sends = Vec::with_capacity(sides.messages());
         let mut reply = [0; 64];
-        for _ in 0..MESSAGES {
-            sleep_ns(PAUSE_NS);
+        for _ in 0..sides.messages() {
+            sleep_ns(sides.pause_ns);
             let began = clock.ticks();
             self.write_all(message)?;
             let written = clock.ticks();
@@ -260,14 +269,15 @@ impl Socket {
     }
 
     /// When each message was there, in ticks.
-    fn receive(&mut self, message_bytes: usize, spins: bool, clock: HostClock) -> io::Result<Vec<u64>> {
+    fn receive(&mut self, message_bytes: usize, sides: &Sides, clock: HostClock) -> io::Result<Vec<u64>> {
+        let (messages, spins) = (sides.messages(), sides.spins);
         if spins {
             self.set_nonblocking()?;
         }
         let mut buffer = [0; 16 << 10];
-        let (mut stamps, mut taken) = (Vec::with_capacity(MESSAGES), 0);
+        let (mut stamps, mut taken) = (Vec::with_capacity(messages), 0);
         let mut last = clock.ticks();
-        while stamps.len() < MESSAGES {
+        while stamps.len() < messages {
             match self.read(&mut buffer) {
                 Ok(read) => {
                     last = clock.ticks();
@@ -309,7 +319,8 @@ mod tests {
 
     #[test]
     fn every_message_comes_through_the_copy() {
-        let floor = through_a_copy(Sides { spins: false, cpus: None }, HostClock::get().unwrap()).unwrap();
+        let floor =
+            through_a_copy(Sides { spins: false, cpus: None, pause_ns: 1_000_000 }, HostClock::get().unwrap()).unwrap();
         assert!(floor.wire_ns > 0.0 && floor.write_ns > 0.0 && floor.round_trip_ns > floor.write_ns, "{floor:?}");
     }
 

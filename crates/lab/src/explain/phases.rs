@@ -39,7 +39,6 @@ pub(super) fn run(bench: &mut Bench<'_>, client: Client, result: &mut ResultFile
         hiredis: false,
         cpus: None,
     };
-    let between = bench.between(false)?;
     let mut pair = Pair::open(bench.lab, bench.python(), &way, &bench.channel("stages"), Some(&bench.hook))?;
     let (pauses, left_out) = pauses(bench.settings.seconds);
     let steady = Order { count: bench.settings.count, every_ns: EVERY_NS, pause_ns: 0 };
@@ -47,6 +46,7 @@ pub(super) fn run(bench: &mut Bench<'_>, client: Client, result: &mut ResultFile
     for (phase, order) in orders {
         let mut run = describe(bench, client, &way, phase, &order);
         bench.lab.progress.step(&format!("explain: {} {}", client.name(), phase.name()), order.seconds() + 0.2);
+        let between = bench.between(false, order.every_ns.max(order.pause_ns))?;
         let done = measure(bench, &mut pair, order, between, &mut run);
         if let Err(error) = &done {
             run.valid = false;

@@ -14,8 +14,9 @@ use crate::LabError;
 use crate::pubsub::{self, Settings, plan};
 use crate::result::{Phase, ResultFile, Run, Stage, StageKind};
 
-/// Processes of the cold run.
+/// Processes of the cold run, and about how long the reader waits from one to the next.
 const COLD_TIMES: u64 = 20;
+const COLD_PAUSE_NS: u64 = 10_000_000;
 
 /// What no client can go below on the way to a server, or through a log.
 enum Below {
@@ -30,7 +31,6 @@ enum Below {
 /// All phases, one after the other.
 pub(super) fn run(bench: &mut Bench<'_>, result: &mut ResultFile) -> Result<(), LabError> {
     let (lab, cpus, url) = (bench.lab, bench.settings.cpus, bench.url());
-    let below = Below::measure(bench, &url, result.host.cache_line_transfer_ns)?;
     let (pauses, left_out) = pauses(bench.settings.seconds);
     let (rate, count) = (1e9 / EVERY_NS as f64, bench.settings.count);
     // A target that cannot keep up shows its queue, not a message.
@@ -43,6 +43,8 @@ pub(super) fn run(bench: &mut Bench<'_>, result: &mut ResultFile) -> Result<(), 
     let steady = (Phase::Steady, planned.rate, planned.count.clamp(LEAST_MESSAGES, count));
     for (phase, rate, count) in [(Phase::Cold, 1.0, COLD_TIMES)].into_iter().chain(idle).chain([steady]) {
         let told = settings(&url, cpus, phase, rate, count, Wait::Block);
+        let pause_ns = if phase == Phase::Cold { COLD_PAUSE_NS } else { (1e9 / rate) as u64 };
+        let below = Below::measure(bench, &url, pause_ns, result.host.cache_line_transfer_ns)?;
         let began = bench.target.as_mut().and_then(Target::executed);
         let mut run = match phase {
             Phase::Cold => pubsub::cold(lab, &told, count)?,
@@ -60,12 +62,12 @@ pub(super) fn run(bench: &mut Bench<'_>, result: &mut ResultFile) -> Result<(), 
 }
 
 impl Below {
-    fn measure(bench: &Bench<'_>, url: &str, transfer_ns: Option<f64>) -> Result<Self, LabError> {
+    fn measure(bench: &Bench<'_>, url: &str, pause_ns: u64, transfer_ns: Option<f64>) -> Result<Self, LabError> {
         if pubsub::is_log(url) {
             return Ok(Self::Log { transfer_ns: transfer_ns.unwrap_or(0.0) });
         }
         bench.lab.progress.step("explain: the same message over bare sockets", 0.5);
-        let (clock, sides) = (bench.lab.clock, Sides { spins: false, cpus: Some(bench.settings.cpus) });
+        let (clock, sides) = (bench.lab.clock, Sides { spins: false, cpus: Some(bench.settings.cpus), pause_ns });
         Ok(match &bench.target {
             Some(target) => Self::Redis(floor::measure(target.info(), &bench.channel("floor"), sides, clock)?),
             None => {
@@ -100,6 +102,8 @@ fn named(bench: &Bench<'_>, run: Run) -> Run {
     let valid = run.valid;
     let mut run = bench.describe(run);
     run.valid = valid;
+    // What the bench advises is no flag here.
+    run.notes.iter_mut().for_each(|note| *note = note.replace("; use a lower --rate", ""));
     run
 }
 

@@ -25,6 +25,9 @@ const PUBLISHED_RUNS: u32 = 19;
 /// About how long one run takes, for estimates alone.
 const RUN_S: f64 = 0.25;
 
+/// About how long a subscriber waits between two of them.
+const BETWEEN_RUNS_NS: u64 = 100_000_000;
+
 /// Our copies of the published scripts.
 const PUBLISHER: (&str, &str) = ("publish.py", include_str!("../python/explain_one_publish.py"));
 const SUBSCRIBER: (&str, &str) = ("subscribe.py", include_str!("../python/explain_subscribe.py"));
@@ -180,7 +183,7 @@ impl Sight {
         let story = Story::of(&outcome);
         let spin_turn = story.subscriber.and_then(|subscriber| spin_turn_ns(&subscriber.received));
         // Without the floor more stays unexplained; the runs that are there are worth more.
-        let floor = bench.between(spin_turn.is_some());
+        let floor = bench.between(spin_turn.is_some(), BETWEEN_RUNS_NS);
         let why = floor.as_ref().err().map(ToString::to_string);
         let between = Between { server_ns, spin_turn_ns: spin_turn, ..floor.unwrap_or_default() };
         let runs = [Some(story.cold(&between, &outcome)), story.steady(&between)];

@@ -2,7 +2,7 @@
 
 use super::findings::{change, findings, gain};
 use super::stages::{Group, part};
-use crate::report::{duration, figure};
+use crate::report::{duration, figure, invalid};
 use crate::result::{Comparison, Phase, ResultFile, Run, Stage, StageKind};
 
 /// The least columns that this can be read in.
@@ -40,7 +40,8 @@ pub fn text(result: &ResultFile, width: usize) -> String {
         out += &section("\n", &LEGEND.map(str::to_owned), width);
     }
     out += &gains(result, width);
-    out += &section("\nFindings\n", &findings(result), width);
+    let told: Vec<String> = invalid(result).into_iter().chain(findings(result)).collect();
+    out += &section("\nFindings\n", &told, width);
     out + &section("\nNotes\n", &notes(result), width)
 }
 
@@ -105,7 +106,7 @@ fn waterfall(run: &Run, width: usize) -> String {
         out += &row(label(stage), ns, percent(ns, whole), mark, &bar(from, from + ns, whole, columns));
         from += ns;
     }
-    let line = if before.is_empty() { "one message" } else { "one message, from its publish call" };
+    let line = if run.client == "rust" { "one message, from its intended time" } else { "one message, from its call" };
     out + &row(line, whole, percent(whole, whole), "=", "")
 }
 

@@ -83,7 +83,7 @@ pub(super) fn spawn(
         python.spawn("puller", PULLER, &told)
     };
     let software = Software {
-        server: Some("redis".to_owned()),
+        server: Some("redis-server".to_owned()),
         client: Some("redis-py".to_owned()),
         client_version: python.version_of("redis").map(str::to_owned),
         runtime: Some(python.runtime.clone()),

@@ -13,8 +13,14 @@ const KEPT_UP: f64 = 0.95;
 /// What one pull of many is asked for.
 const MANY: u64 = 100;
 
+/// A run that is over sooner tells nothing about who keeps up.
+const LEAST_NS: u64 = 50_000_000;
+
 /// Whether the pullers of a run kept up with the pusher, in a sentence with the remedy; none of other runs.
 pub fn keeps_up(run: &Run) -> Option<String> {
+    if run.elapsed_ns.is_some_and(|ns| ns < LEAST_NS) {
+        return None;
+    }
     let pushed = *run.figures.get("push_rate_per_s")?;
     let share = run.figures.get("kept_up_percent")? / 100.0;
     let number = |name: &str| run.params.0.get(name)?.as_u64();

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use redis::{Connection, ErrorKind, IntoConnectionInfo, RedisError, RedisResult};
+use redis::{Connection, ErrorKind, IntoConnectionInfo, RedisError, RedisResult, ServerErrorKind};
 
 use crate::LabError;
 use crate::result::Software;
@@ -20,7 +20,12 @@ pub(crate) fn no_answer(server: &str, error: &RedisError) -> LabError {
         let sentence = format!("{server} refused the connection; start redis-server, or check host and port");
         return LabError::Failed(sentence);
     }
-    let remedy = if error.kind() == ErrorKind::AuthenticationFailed || error.code() == Some("NOAUTH") {
+    if error.kind() == ErrorKind::Parse {
+        return LabError::Failed(format!("{server} answers, but not as Redis does; check the port"));
+    }
+    let remedy = if error.kind() == ErrorKind::Server(ServerErrorKind::ResponseError) {
+        "check the database and the login in the URL"
+    } else if error.kind() == ErrorKind::AuthenticationFailed || error.code() == Some("NOAUTH") {
         "check USER:PASSWORD@ in the URL"
     } else {
         "check host and port, and whether the server runs"

@@ -9,6 +9,7 @@
 //!
 //! Messages that go in a circle through two bridges are not recognised as such.
 
+use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
 
 use tickpath_bus::{Event, Gap, Message, PublishError, Start, Subscriber, connect};
@@ -64,6 +65,12 @@ pub fn run(settings: &Settings, meters: &[Meter], outside: &Outside<'_>) -> Resu
 
 /// Refuses topics that would be received and published.
 fn check_circle(settings: &Settings) -> Result<(), RelayError> {
+    let names: BTreeSet<&str> = settings.routes.iter().map(|route| route.to.as_str()).collect();
+    if names.len() < settings.routes.len() {
+        let twice =
+            settings.routes.iter().find(|route| settings.routes.iter().filter(|r| r.to == route.to).count() > 1);
+        return Err(RelayError::Twice(twice.map(|route| route.to.clone()).unwrap_or_default()));
+    }
     let received: Vec<String> = settings.routes.iter().map(|route| address(&settings.from, &route.from)).collect();
     let mut published = settings.routes.iter().map(|route| address(&settings.to, &route.to));
     published.find(|address| received.contains(address)).map_or(Ok(()), |address| Err(RelayError::Circle(address)))
@@ -77,7 +84,8 @@ fn open<'a>(settings: &Settings, meters: &'a [Meter], outside: &'a Outside<'a>) 
         let outlet = Outlet::open(to.as_ref(), &route.to, &settings.opening, settings.wait)?;
         let subscriber = from.subscriber(&route.from, settings.start, settings.wait)?;
         let foreign_kind = settings.foreign_kind;
-        let onward = Onward { topic: route.from.clone(), outlet, meter, outside, foreign_kind, is_out: false };
+        let onward =
+            Onward { topic: route.from.clone(), outlet, meter, outside, foreign_kind, is_told: false, is_out: false };
         lines.push(Line { subscriber, onward });
     }
     Ok(lines)
@@ -97,6 +105,8 @@ struct Onward<'a> {
     meter: &'a Meter,
     outside: &'a Outside<'a>,
     foreign_kind: u8,
+    /// That there are messages of other programs was told.
+    is_told: bool,
     /// The broker takes nothing, and that was told.
     is_out: bool,
 }
@@ -109,10 +119,11 @@ impl Line<'_> {
         while !outside.is_stopped() {
             let looked = outside.clock.ticks();
             let polled = subscriber.poll(TURN, &mut |event| match event {
-                Event::Message(message) => onward.pass(&message, looked),
+                Event::Message(message) => onward.pass(&message, looked, false),
                 Event::Foreign(foreign) => {
-                    let message = outside.adopt(foreign, onward.foreign_kind, &onward.topic, onward.meter);
-                    onward.pass(&message, looked);
+                    let Onward { topic, foreign_kind, is_told, .. } = &mut onward;
+                    let message = outside.adopt(foreign, *foreign_kind, topic, is_told);
+                    onward.pass(&message, looked, true);
                 }
                 Event::Gap(gap) => onward.tell_gap(gap),
             });
@@ -131,11 +142,14 @@ impl Line<'_> {
 
 impl Onward<'_> {
     /// Publishes a message, however long it takes. `looked` is when it was looked for, in ticks.
-    fn pass(&mut self, message: &Message<'_>, looked: u64) {
+    fn pass(&mut self, message: &Message<'_>, looked: u64, is_foreign: bool) {
         // Who has to end does not wait for a broker with each of the messages that have come.
         while !(self.is_out && self.outside.is_stopped()) {
             match self.outlet.hand_over(message.stamp, message.kind, message.payload, self.outside) {
-                Ok(Handed::Over { refused, .. }) => return self.count(message, looked, refused),
+                Ok(Handed::Over { refused, .. }) => {
+                    self.meter.update(|totals| totals.foreign += u64::from(is_foreign));
+                    return self.count(message, looked, refused);
+                }
                 Ok(Handed::Stopped) => break,
                 Err(PublishError::TooLarge { bytes, limit }) => return self.drop_too_large(bytes, limit),
                 Err(reason) => self.tell_outage(&reason),
@@ -165,7 +179,7 @@ impl Onward<'_> {
     }
 
     fn drop_too_large(&self, bytes: usize, limit: usize) {
-        self.meter.update(|totals| totals.gap(Gap::Missed(1)));
+        self.meter.update(|totals| totals.too_long += 1);
         (self.outside.tell)(&format!(
             "a message of {bytes} bytes was dropped: '{}' takes up to {limit}; bridge it with a larger --capacity",
             self.outlet.topic

@@ -49,7 +49,7 @@ pub fn run(settings: &Settings, meter: &Meter, outside: &Outside<'_>) -> Result<
     let config = Config { segment_bytes: SEGMENT_BYTES, ..Config::journal(place.clone()) };
     let writer = Writer::open(&config, outside.clock.calibration()).map_err(open_error)?;
     (outside.tell)(&format!("recording '{topic}' of {} to {place}", without_login(url)));
-    let mut recorder = Recorder { settings, meter, outside, writer, messages: 0 };
+    let mut recorder = Recorder { settings, meter, outside, writer, messages: 0, is_told: false };
     let ended = recorder.follow(subscriber);
     // Also after an error: what was recorded before it is worth as much.
     let synced = recorder.writer.sync().map_err(|reason| RelayError::Sync { place: place.clone(), reason });
@@ -62,6 +62,8 @@ struct Recorder<'a> {
     outside: &'a Outside<'a>,
     writer: Writer,
     messages: u64,
+    /// That there are messages of other programs was told.
+    is_told: bool,
 }
 
 impl Recorder<'_> {
@@ -97,7 +99,9 @@ impl Recorder<'_> {
             Event::Message(message) => self.keep_message(&message)?,
             Event::Foreign(foreign) => {
                 let Settings { topic, foreign_kind, .. } = self.settings;
-                self.keep_message(&self.outside.adopt(foreign, *foreign_kind, topic, self.meter))?;
+                let message = self.outside.adopt(foreign, *foreign_kind, topic, &mut self.is_told);
+                self.keep_message(&message)?;
+                self.meter.update(|totals| totals.foreign += 1);
             }
             Event::Gap(gap) => {
                 let now = self.outside.clock.ticks();

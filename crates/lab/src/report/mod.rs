@@ -71,5 +71,6 @@ pub(crate) use markup::plain;
 pub use path::path_picture;
 pub(crate) use quantity::NONE;
 pub use quantity::{bytes, count, duration, figure};
+pub(crate) use sentence::invalid;
 pub use svg::svg;
 pub use terminal::terminal;

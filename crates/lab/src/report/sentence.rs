@@ -18,10 +18,7 @@ const HEADLINE_COMPARISONS: usize = 5;
 pub(super) fn headlines(result: &ResultFile) -> Vec<String> {
     let titles = Titles::of(result);
     let mut sentences = Vec::new();
-    let invalid = result.runs.iter().filter(|run| !run.valid).count();
-    if invalid > 0 {
-        sentences.push(format!("{invalid} of {} runs are not valid; their notes say why.", result.runs.len()));
-    }
+    sentences.extend(invalid(result));
     let findings = explain::findings(result);
     if !findings.is_empty() {
         sentences.extend(findings);
@@ -39,6 +36,16 @@ pub(super) fn headlines(result: &ResultFile) -> Vec<String> {
         sentences.push(format!("{} runs, and no latency among them.", result.runs.len()));
     }
     sentences
+}
+
+/// How many runs are not valid; none if all are.
+pub(crate) fn invalid(result: &ResultFile) -> Option<String> {
+    let all = result.runs.len();
+    match result.runs.iter().filter(|run| !run.valid).count() {
+        0 => None,
+        1 => Some(format!("1 of {all} runs is not valid; its notes say why.")),
+        invalid => Some(format!("{invalid} of {all} runs are not valid; their notes say why.")),
+    }
 }
 
 /// A comparison in a sentence, with its interval where there is one.
@@ -191,7 +198,7 @@ fn software(software: &Software) -> Option<String> {
     };
     let settings = software.server_settings.0.keys().filter_map(|name| {
         let value = software.server_settings.text(name)?;
-        Some(format!("{name} {value}"))
+        Some(if value.is_empty() { format!("{name} \"\"") } else { format!("{name} {value}") })
     });
     let parts: Vec<String> = pair(&software.server, &software.server_version)
         .into_iter()

@@ -161,6 +161,22 @@ fn runs_are_paired_by_what_was_run() {
 }
 
 #[test]
+fn two_servers_of_one_host_are_two_and_one_that_moved_is_one() {
+    let run = |(port, repeat): (u16, u32)| Run { target: format!("redis://h:{port}"), ..steady_run(repeat, 1.0) };
+    for (order, units, servers) in [
+        // In turns, as a bench runs them.
+        ([(1, 1), (2, 1), (1, 2), (2, 2)], 2, 2),
+        // One after the other, as files that were put together have them.
+        ([(1, 1), (1, 2), (2, 1), (2, 2)], 4, 1),
+    ] {
+        let side = || file(order.map(run).to_vec());
+        let judgement = judge(&Measured::Apart(Box::new(Pair { old: side(), new: side() }))).expect("the same twice");
+        let told = judgement.changes.iter().filter(|change| change.name() == "t0_t2.p50");
+        assert_eq!((judgement.samples, told.count()), ([units, units], servers), "{order:?}");
+    }
+}
+
+#[test]
 fn invalid_runs_are_left_out_and_told() {
     let mut measured = steady(Design::InTurn, &[1.3, 1.3, 1.3, 1.3, 1.3, 1.3, 9.0, 1.3]);
     let Measured::InTurn(pairs) = &mut measured else { panic!("these are calls in turn") };

@@ -267,6 +267,9 @@ fn a_call_that_would_go_wrong_is_refused() {
     keep(&folder.path().join("recording"), &[(1, 40, b"one".to_vec())]);
     drop(Writer::open(&small_keep(&folder.path().join("empty")), &Calibration::nanoseconds()).expect("it is new"));
     let (shm, own) = (&topic.url, topic.place("ticks"));
+    let server = RedisServer::start();
+    let redis = server.url();
+    let named = redis.replace("127.0.0.1", "localhost");
     for (line, code, word) in [
         (format!("log record {shm} ticks shm://recording"), 2, "shared memory"),
         (format!("log record tcp://x ticks {dir}/new"), 2, "names no transport"),
@@ -288,6 +291,10 @@ fn a_call_that_would_go_wrong_is_refused() {
         (format!("log bridge {shm} {shm} --topic ticks"), 2, "would never end"),
         (format!("log bridge {shm} {shm} --topic a=b --topic b=a"), 2, "would never end"),
         (format!("log bridge {shm} tcp://x --topic ticks"), 2, "names no transport"),
+        (format!("log bridge {shm} {redis} --topic a=z --topic b=z"), 2, "two topics would be published as 'z'"),
+        // One server has many names, and a channel of Redis is the same in all databases.
+        (format!("log bridge {redis} {redis}/3 --topic ticks"), 2, "would never end"),
+        (format!("log bridge {redis} {named} --topic ticks"), 2, "would never end"),
     ] {
         let ran = tickpath(&line);
         let sentence = ran.err.split_whitespace().collect::<Vec<_>>().join(" ");
