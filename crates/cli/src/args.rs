@@ -252,7 +252,8 @@ pub struct Log {
 
 #[derive(Debug, Subcommand)]
 pub enum LogCommand {
-    /// The topics in shared memory, or one log: policy, sizes, writer, readers and how far they are
+    /// The topics in shared memory, or one log: policy, sizes, writer, readers and how far they are. One that nobody uses
+    /// any more goes with its folder, /dev/shm/tickpath.NAME
     Ls {
         /// shm://NAME, file:///PATH or a folder
         log: Option<String>,
