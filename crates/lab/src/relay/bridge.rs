@@ -63,17 +63,15 @@ pub fn run(settings: &Settings, meters: &[Meter], outside: &Outside<'_>) -> Resu
     })
 }
 
-/// Refuses topics that would be received and published.
+/// Refuses topics that would be received and published, and two that would go into one.
 fn check_circle(settings: &Settings) -> Result<(), RelayError> {
-    let names: BTreeSet<&str> = settings.routes.iter().map(|route| route.to.as_str()).collect();
-    if names.len() < settings.routes.len() {
-        let twice =
-            settings.routes.iter().find(|route| settings.routes.iter().filter(|r| r.to == route.to).count() > 1);
-        return Err(RelayError::Twice(twice.map(|route| route.to.clone()).unwrap_or_default()));
+    let mut names = BTreeSet::new();
+    if let Some(route) = settings.routes.iter().find(|route| !names.insert(&route.to)) {
+        return Err(RelayError::Twice(route.to.clone()));
     }
     let received: Vec<String> = settings.routes.iter().map(|route| address(&settings.from, &route.from)).collect();
-    let mut published = settings.routes.iter().map(|route| address(&settings.to, &route.to));
-    published.find(|address| received.contains(address)).map_or(Ok(()), |address| Err(RelayError::Circle(address)))
+    let circle = settings.routes.iter().find(|route| received.contains(&address(&settings.to, &route.to)));
+    circle.map_or(Ok(()), |route| Err(RelayError::Circle(format!("'{}' of {}", route.to, without_login(&settings.to)))))
 }
 
 /// Opens everything before anything is carried.
