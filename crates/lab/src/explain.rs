@@ -52,6 +52,7 @@ pub use findings::findings;
 pub use gains::{GAINS, Gain, ParseGainError};
 pub use server::is_redis;
 pub(crate) use stages::label;
+pub(crate) use text::from_when;
 pub use text::text;
 
 use floor::{Floor, Sides};

@@ -33,6 +33,7 @@ pub mod pubsub;
 pub mod python;
 mod python_path;
 pub mod queue;
+mod quiet;
 pub mod redis;
 pub mod relay;
 pub mod report;

@@ -91,13 +91,13 @@ pub fn run<C: Clock>(
     gaps: &mut Gaps<C>,
 ) -> Result<(), OmsError> {
     loop {
-        // Looked at first: what was published before the stop is still taken. Pairs with the Release of who says it.
-        let is_told = stop.load(Ordering::Acquire);
         if agent.poll()? > 0 {
             gaps.busy_turn();
             continue;
         }
-        if is_told {
+        // Pairs with the Release of who says it: what was published before the stop is seen, and still taken.
+        if stop.load(Ordering::Acquire) {
+            while agent.poll()? > 0 {}
             return Ok(());
         }
         match wait {

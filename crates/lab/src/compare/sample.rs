@@ -198,28 +198,19 @@ fn place<'a>(
 /// The targets that took turns with others which only their ports tell apart, each with its number: files that were put
 /// together name one server after the other, and those are repeats.
 fn servers<'a>(targets: impl Iterator<Item = &'a str>) -> BTreeMap<&'a str, usize> {
-    let mut came: BTreeMap<String, Vec<&str>> = BTreeMap::new();
-    let mut turns = BTreeSet::new();
+    // Of each name the targets in the order of coming, the last one, and whether one came back after another.
+    let mut came: BTreeMap<String, (Vec<&str>, &str, bool)> = BTreeMap::new();
     for target in targets {
-        let name = whereabouts(target);
-        let known = came.entry(name.clone()).or_default();
-        match known.last() {
-            Some(last) if *last == target => {}
-            // It comes back after another one.
-            _ if known.contains(&target) => {
-                turns.insert(name);
-                known.push(target);
-            }
-            _ => known.push(target),
+        let (known, last, takes_turns) = came.entry(whereabouts(target)).or_default();
+        if !known.contains(&target) {
+            known.push(target);
+        } else if *last != target {
+            *takes_turns = true;
         }
+        *last = target;
     }
-    let mut numbers = BTreeMap::new();
-    for (_, known) in came.into_iter().filter(|(name, _)| turns.contains(name)) {
-        let mut distinct: Vec<&str> = Vec::new();
-        distinct.extend(known.iter().enumerate().filter(|(at, one)| !known[..*at].contains(one)).map(|(_, one)| *one));
-        numbers.extend(distinct.into_iter().zip(1..));
-    }
-    numbers
+    let in_turns = came.into_values().filter(|(_, _, takes_turns)| *takes_turns);
+    in_turns.flat_map(|(known, ..)| known.into_iter().zip(1..)).collect()
 }
 
 /// The samples of one side in their order. A pair keeps its place even if one of its calls was not valid.

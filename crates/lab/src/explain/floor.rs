@@ -24,7 +24,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const PATIENCE_NS: i64 = 5_000_000_000;
 
 /// Messages of a measurement: as many as fit into so long, but not too few for a median.
-const AT_LEAST_NS: u64 = 400_000_000;
+const MEASURE_NS: u64 = 400_000_000;
 const LEAST_MESSAGES: usize = 5;
 const MOST_MESSAGES: usize = 200;
 
@@ -56,7 +56,7 @@ pub(super) struct Sides {
 impl Sides {
     /// Messages of a measurement.
     fn messages(&self) -> usize {
-        ((AT_LEAST_NS / self.pause_ns.max(1)) as usize).clamp(LEAST_MESSAGES, MOST_MESSAGES)
+        ((MEASURE_NS / self.pause_ns.max(1)) as usize).clamp(LEAST_MESSAGES, MOST_MESSAGES)
     }
 }
 

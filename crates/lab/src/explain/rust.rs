@@ -31,6 +31,8 @@ enum Below {
 /// All phases, one after the other.
 pub(super) fn run(bench: &mut Bench<'_>, result: &mut ResultFile) -> Result<(), LabError> {
     let (lab, cpus, url) = (bench.lab, bench.settings.cpus, bench.url());
+    // Only where the server is no Redis server: that one's own floor holds the network.
+    let network_ns = if bench.target.is_none() { floor::network_ns(&url, lab.clock) } else { 0.0 };
     let (pauses, left_out) = pauses(bench.settings.seconds);
     let (rate, count) = (1e9 / EVERY_NS as f64, bench.settings.count);
     // A target that cannot keep up shows its queue, not a message.
@@ -44,7 +46,7 @@ pub(super) fn run(bench: &mut Bench<'_>, result: &mut ResultFile) -> Result<(), 
     for (phase, rate, count) in [(Phase::Cold, 1.0, COLD_TIMES)].into_iter().chain(idle).chain([steady]) {
         let told = settings(&url, cpus, phase, rate, count, Wait::Block);
         let pause_ns = if phase == Phase::Cold { COLD_PAUSE_NS } else { (1e9 / rate) as u64 };
-        let below = Below::measure(bench, &url, pause_ns, result.host.cache_line_transfer_ns)?;
+        let below = Below::measure(bench, &url, pause_ns, network_ns, result.host.cache_line_transfer_ns)?;
         let began = bench.target.as_mut().and_then(Target::executed);
         let mut run = match phase {
             Phase::Cold => pubsub::cold(lab, &told, count)?,
@@ -62,7 +64,13 @@ pub(super) fn run(bench: &mut Bench<'_>, result: &mut ResultFile) -> Result<(), 
 }
 
 impl Below {
-    fn measure(bench: &Bench<'_>, url: &str, pause_ns: u64, transfer_ns: Option<f64>) -> Result<Self, LabError> {
+    fn measure(
+        bench: &Bench<'_>,
+        url: &str,
+        pause_ns: u64,
+        network_ns: f64,
+        transfer_ns: Option<f64>,
+    ) -> Result<Self, LabError> {
         if pubsub::is_log(url) {
             return Ok(Self::Log { transfer_ns: transfer_ns.unwrap_or(0.0) });
         }
@@ -70,9 +78,7 @@ impl Below {
         let (clock, sides) = (bench.lab.clock, Sides { spins: false, cpus: Some(bench.settings.cpus), pause_ns });
         Ok(match &bench.target {
             Some(target) => Self::Redis(floor::measure(target.info(), &bench.channel("floor"), sides, clock)?),
-            None => {
-                Self::Server { floor: floor::through_a_copy(sides, clock)?, network_ns: floor::network_ns(url, clock) }
-            }
+            None => Self::Server { floor: floor::through_a_copy(sides, clock)?, network_ns },
         })
     }
 }
@@ -137,33 +143,33 @@ fn stages(whole: f64, service: f64, first: (&str, f64), server_ns: Option<f64>, 
         left -= taken;
         taken
     };
-    let known = match below {
-        Below::Redis(floor) => vec![
-            ("send", take(floor.write_ns), StageKind::Bounded),
-            ("server", take(server_ns.unwrap_or(0.0)), StageKind::Measured),
-            ("kernel_and_wake_up", take(floor.wire_ns - server_ns.unwrap_or(0.0)), StageKind::Bounded),
-        ],
-        Below::Server { floor, network_ns } => vec![
-            ("send", take(floor.write_ns), StageKind::Bounded),
-            ("kernel_and_wake_up", take(floor.wire_ns), StageKind::Bounded),
-            ("network", take(*network_ns), StageKind::Bounded),
-        ],
-        Below::Log { transfer_ns } => vec![("cache_line", take(*transfer_ns), StageKind::Bounded)],
+    // What is above that is the rest: of Redis ours alone, for the server tells its own.
+    let (known, rest) = match below {
+        Below::Redis(floor) => (
+            vec![
+                ("send", take(floor.write_ns), StageKind::Bounded),
+                ("server", take(server_ns.unwrap_or(0.0)), StageKind::Measured),
+                ("kernel_and_wake_up", take(floor.wire_ns - server_ns.unwrap_or(0.0)), StageKind::Bounded),
+            ],
+            "hand_over",
+        ),
+        Below::Server { floor, network_ns } => (
+            vec![
+                ("send", take(floor.write_ns), StageKind::Bounded),
+                ("kernel_and_wake_up", take(floor.wire_ns), StageKind::Bounded),
+                ("network", take(*network_ns), StageKind::Bounded),
+            ],
+            "server_and_clients",
+        ),
+        Below::Log { transfer_ns } => (vec![("cache_line", take(*transfer_ns), StageKind::Bounded)], "log_and_wake_up"),
     };
-    // What is above that: of Redis ours alone, for the server tells its own.
-    let rest = match below {
-        Below::Redis(_) => "hand_over",
-        Below::Server { .. } => "server_and_clients",
-        Below::Log { .. } => "log_and_wake_up",
-    };
-    let around = [
-        (first.0, first.1, StageKind::Measured),
-        (rest, left, StageKind::Bounded),
-        ("unexplained", whole - first.1 - service, StageKind::Unexplained),
+    let unexplained = whole - first.1 - service;
+    let found = [
+        vec![(first.0, first.1, StageKind::Measured)],
+        known,
+        vec![(rest, left, StageKind::Bounded), ("unexplained", unexplained, StageKind::Unexplained)],
     ];
-    let [first, rest, unexplained] = around;
-    let found = [first].into_iter().chain(known).chain([rest, unexplained]);
-    found.filter(|(_, ns, _)| *ns > 0.0).map(|(name, ns, kind)| stage(name, ns, kind)).collect()
+    found.into_iter().flatten().filter(|(_, ns, _)| *ns > 0.0).map(|(name, ns, kind)| stage(name, ns, kind)).collect()
 }
 
 #[cfg(test)]

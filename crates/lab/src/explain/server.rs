@@ -96,8 +96,7 @@ impl Executed {
 
 /// Whether a URL names a Redis server and its channels, whose clients can be explained; else it is our own bus that can.
 pub fn is_redis(url: &str) -> bool {
-    let scheme = url.split("://").next().unwrap_or(url);
-    matches!(scheme, "redis" | "redis+unix") && !url.contains('?')
+    ["redis://", "redis+unix://"].iter().any(|scheme| url.starts_with(scheme)) && !url.contains('?')
 }
 
 /// Refuses a URL that names no Redis server which every client here knows.
@@ -106,8 +105,7 @@ pub(super) fn check(url: &str) -> Result<(), LabError> {
 }
 
 fn parsed(url: &str) -> Option<ConnectionInfo> {
-    let is_known = ["redis://", "redis+unix://"].iter().any(|scheme| url.starts_with(scheme));
-    if !is_known || url.contains('?') {
+    if !is_redis(url) {
         return None;
     }
     let info = url.into_connection_info().ok()?;

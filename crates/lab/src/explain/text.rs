@@ -85,6 +85,11 @@ fn title(run: &Run) -> String {
     format!("{} {}{receive}, {phase} ({} messages){invalid}", run.target, run.client, run.counts.received)
 }
 
+/// From when on a run's message is timed.
+pub(crate) fn from_when(run: &Run) -> &'static str {
+    if run.client == "rust" { "from its intended time" } else { "from its call" }
+}
+
 /// A row a stage, each beginning where the one before has ended.
 fn waterfall(run: &Run, width: usize) -> String {
     let is_before = |stage: &&Stage| part(&stage.name).is_some_and(|part| part.group == Group::Before);
@@ -106,8 +111,7 @@ fn waterfall(run: &Run, width: usize) -> String {
         out += &row(label(stage), ns, percent(ns, whole), mark, &bar(from, from + ns, whole, columns));
         from += ns;
     }
-    let line = if run.client == "rust" { "one message, from its intended time" } else { "one message, from its call" };
-    out + &row(line, whole, percent(whole, whole), "=", "")
+    out + &row(&format!("one message, {}", from_when(run)), whole, percent(whole, whole), "=", "")
 }
 
 fn row(label: &str, ns: f64, share: String, mark: &str, bar: &str) -> String {

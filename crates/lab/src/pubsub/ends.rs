@@ -10,6 +10,7 @@ use tickpath_oms::Gaps;
 use super::{Published, Received};
 use crate::LabError;
 use crate::child::Parent;
+use crate::quiet::Quiet;
 use crate::role::{PublisherRole, SubscriberRole};
 use crate::samples::{save, save_gaps, touched_rows};
 
@@ -21,7 +22,7 @@ const TURN: usize = 256;
 
 /// After the last message is sent, the broker and the subscriber may take so long for what is still on its way: beyond
 /// any stall of the host. Whoever has everything does not wait.
-const DRAIN_NS: u64 = 10_000_000_000;
+const DRAIN_NS: i64 = 10_000_000_000;
 
 /// The publisher's life.
 pub(crate) fn publisher(role: &PublisherRole, parent: &Parent) -> Result<(), LabError> {
@@ -255,7 +256,7 @@ fn receive(
     let mut seen: Vec<Seen> = topics.iter().map(|_| Seen::default()).collect();
     let expected = role.count * topics.len() as u64;
     let mut copy = vec![0; 16 << 20];
-    let mut end = End::new(clock);
+    let (mut quiet, mut last_news) = (Quiet::new(clock, DRAIN_NS), 0);
     let (mut done, mut turns) = (0, 0u32);
     while done < expected {
         let mut found = 0;
@@ -282,7 +283,8 @@ fn receive(
         }
         if found > 0 {
             gaps.busy_turn();
-            end.news();
+            quiet.ends();
+            last_news = clock.ticks();
             continue;
         }
         if wait == Wait::Busy && topics.len() == 1 {
@@ -295,48 +297,11 @@ fn receive(
             Wait::Yield.idle();
         }
         turns = turns.wrapping_add(1);
-        if (turns.is_multiple_of(1 << 14) || wait == Wait::Block) && end.is_reached(parent) {
+        if (turns.is_multiple_of(1 << 14) || wait == Wait::Block) && quiet.is_over(parent) {
             break;
         }
     }
-    Ok((seen, end.last_news))
-}
-
-/// When to stop waiting: a while after the publisher has ended and the last message came, and one more empty look
-/// later. A thread that was held up for the whole while has not looked in it.
-struct End<'a> {
-    clock: &'a HostClock,
-    publisher_ended: bool,
-    quiet_since: u64,
-    was_over: bool,
-    last_news: u64,
-}
-
-impl<'a> End<'a> {
-    fn new(clock: &'a HostClock) -> Self {
-        Self { clock, publisher_ended: false, quiet_since: 0, was_over: false, last_news: 0 }
-    }
-
-    #[inline(always)]
-    fn news(&mut self) {
-        self.quiet_since = 0;
-        self.was_over = false;
-        self.last_news = self.clock.ticks();
-    }
-
-    #[cold]
-    fn is_reached(&mut self, parent: &Parent) -> bool {
-        let now = self.clock.ticks();
-        self.publisher_ended |= parent.has_spoken();
-        if !self.publisher_ended {
-            return false;
-        }
-        if self.quiet_since == 0 {
-            self.quiet_since = now;
-        }
-        let is_over = self.clock.ns_between(self.quiet_since, now) as u64 > DRAIN_NS;
-        std::mem::replace(&mut self.was_over, is_over) && is_over
-    }
+    Ok((seen, last_news))
 }
 
 pub(super) fn word(bytes: &[u8], at: usize) -> u64 {

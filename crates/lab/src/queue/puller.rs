@@ -9,6 +9,7 @@ use tickpath_clock::{Clock, HostClock, Wait};
 use super::{PATIENCE_NS, Pulled, QUIET_NS, config, numbers_file, record};
 use crate::LabError;
 use crate::child::Parent;
+use crate::quiet::Quiet;
 use crate::role::Thread;
 use crate::samples::{save, touched_rows};
 
@@ -117,39 +118,6 @@ impl Pulling {
     /// Messages that came for the first time, as far as they are marked.
     fn fresh(&self) -> u64 {
         self.numbers.len() as u64 - self.redelivered
-    }
-}
-
-/// When to stop waiting: a while after the pusher has ended and the last message came, and one more empty pull later. A
-/// thread that was held up for the whole while has not pulled in it.
-struct Quiet<'a> {
-    clock: &'a HostClock,
-    patience_ns: i64,
-    pusher_ended: bool,
-    since: Option<u64>,
-    was_over: bool,
-}
-
-impl<'a> Quiet<'a> {
-    fn new(clock: &'a HostClock, patience_ns: i64) -> Self {
-        Self { clock, patience_ns, pusher_ended: false, since: None, was_over: false }
-    }
-
-    #[inline]
-    fn ends(&mut self) {
-        self.since = None;
-        self.was_over = false;
-    }
-
-    #[cold]
-    fn is_over(&mut self, parent: &Parent) -> bool {
-        let now = self.clock.ticks();
-        self.pusher_ended |= parent.has_spoken();
-        if !self.pusher_ended {
-            return false;
-        }
-        let is_over = self.clock.ns_between(*self.since.get_or_insert(now), now) > self.patience_ns;
-        std::mem::replace(&mut self.was_over, is_over) && is_over
     }
 }
 

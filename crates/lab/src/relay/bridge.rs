@@ -144,10 +144,7 @@ impl Onward<'_> {
         // Who has to end does not wait for a broker with each of the messages that have come.
         while !(self.is_out && self.outside.is_stopped()) {
             match self.outlet.hand_over(message.stamp, message.kind, message.payload, self.outside) {
-                Ok(Handed::Over { refused, .. }) => {
-                    self.meter.update(|totals| totals.foreign += u64::from(is_foreign));
-                    return self.count(message, looked, refused);
-                }
+                Ok(Handed::Over { refused, .. }) => return self.count(message, looked, refused, is_foreign),
                 Ok(Handed::Stopped) => break,
                 Err(PublishError::TooLarge { bytes, limit }) => return self.drop_too_large(bytes, limit),
                 Err(reason) => self.tell_outage(&reason),
@@ -157,11 +154,12 @@ impl Onward<'_> {
         self.meter.update(|totals| totals.left += 1);
     }
 
-    fn count(&mut self, message: &Message<'_>, looked: u64, refused: bool) {
+    fn count(&mut self, message: &Message<'_>, looked: u64, refused: bool, is_foreign: bool) {
         let had_ns = self.outside.clock.ns_between(looked, self.outside.clock.ticks());
         let utc_ns = self.outside.utc_ns_of(message.stamp);
         self.meter.update(|totals| {
             totals.message(message.payload.len(), utc_ns);
+            totals.foreign += u64::from(is_foreign);
             totals.refused += u64::from(refused);
             totals.delay(had_ns);
         });

@@ -96,12 +96,11 @@ impl Recorder<'_> {
 
     fn keep(&mut self, event: Event<'_>) -> Result<(), RelayError> {
         match event {
-            Event::Message(message) => self.keep_message(&message)?,
+            Event::Message(message) => self.keep_message(&message, false)?,
             Event::Foreign(foreign) => {
                 let Settings { topic, foreign_kind, .. } = self.settings;
                 let message = self.outside.adopt(foreign, *foreign_kind, topic, &mut self.is_told);
-                self.keep_message(&message)?;
-                self.meter.update(|totals| totals.foreign += 1);
+                self.keep_message(&message, true)?;
             }
             Event::Gap(gap) => {
                 let now = self.outside.clock.ticks();
@@ -113,11 +112,14 @@ impl Recorder<'_> {
         Ok(())
     }
 
-    fn keep_message(&mut self, message: &Message<'_>) -> Result<(), RelayError> {
+    fn keep_message(&mut self, message: &Message<'_>, is_foreign: bool) -> Result<(), RelayError> {
         self.writer.publish(message.stamp, message.kind, message.payload).map_err(RelayError::Record)?;
         self.messages += 1;
         let utc_ns = self.outside.utc_ns_of(message.stamp);
-        self.meter.update(|totals| totals.message(message.payload.len(), utc_ns));
+        self.meter.update(|totals| {
+            totals.message(message.payload.len(), utc_ns);
+            totals.foreign += u64::from(is_foreign);
+        });
         Ok(())
     }
 }

@@ -56,10 +56,7 @@ impl Waterfall {
         }
         let sum_ns = parts.iter().filter(|part| !is_before(&part.name)).map(|part| part.ns).sum::<f64>();
         let message_ns = run.figures.get("message_ns").copied().filter(|ns| *ns > 0.0);
-        let wholes = message_ns.map_or_else(
-            || wholes(run, &parts),
-            |ns| vec![(if run.client == "rust" { "from its intended time" } else { "from its call" }, ns)],
-        );
+        let wholes = message_ns.map_or_else(|| wholes(run, &parts), |ns| vec![(explain::from_when(run), ns)]);
         Some(Self { parts, wholes, sum_ns, shared_ns: message_ns.unwrap_or(sum_ns).max(1.0) })
     }
 
