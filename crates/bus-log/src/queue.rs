@@ -92,6 +92,7 @@ impl Puller for LogPuller {
             let tickpath_log::Message { sequence, stamp, kind, payload } = message;
             handler(Pulled { message: Message { sequence: Some(sequence), stamp, kind, payload }, redelivered });
         });
+        // One message that is damaged is told here once, with its number; the next pull goes on behind it.
         pulled.map_err(|e| ReceiveError::Damaged(e.to_string()))
     }
 

@@ -13,7 +13,7 @@ use tokio::sync::oneshot;
 use tokio::task::coop::unconstrained;
 use tokio::time::sleep;
 
-use crate::connected::Connected;
+use crate::connected::{Connected, patiently};
 use crate::error::ServerError;
 use crate::link::Engine;
 use crate::server::Server;
@@ -130,7 +130,7 @@ impl<F: Feed> Life<F> {
                 sleep(*pause).await;
             }
             let connected = Connected::open(server).await?;
-            connected.bounded(feed.attach(&connected)).await?;
+            connected.bounded(patiently(async || feed.attach(&connected).await)).await?;
             Ok::<_, ServerError>(connected)
         };
         let connected = match unless(stop, opening).await {

@@ -13,13 +13,19 @@ use async_nats::{Client, Event, RequestErrorKind, ServerError as Complaint, jets
 use futures_util::future::{Either, select};
 use tokio::net::lookup_host;
 use tokio::sync::watch;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 use crate::error::ServerError;
 use crate::server::Server;
 
 /// How long a server may take to accept, and to answer.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(5);
+
+/// How long a cluster may take to have a leader; shorter than [`TIMEOUT`], so that the server is the one that says so.
+const ELECTION: Duration = Duration::from_secs(4);
+
+/// The pause between two questions for a leader.
+const LOOK: Duration = Duration::from_millis(50);
 
 /// Messages that a subscription may hold before the library throws some away. It never holds so many: the library reads
 /// at most 8 MiB in one go, which are 280,000 of the shortest messages, and after at most 61 goes all are taken out.
@@ -93,6 +99,20 @@ impl Connected {
             Ok(_) => Ok(()),
             Err(e) if e.kind() == RequestErrorKind::NoResponders => Ok(()),
             Err(e) => Err(e.into()),
+        }
+    }
+}
+
+/// Asks, and asks again as long as the answer is that there is no leader.
+pub(crate) async fn patiently<T>(mut ask: impl AsyncFnMut() -> Result<T, ServerError>) -> Result<T, ServerError> {
+    let mut election = pin!(sleep(ELECTION));
+    loop {
+        match ask().await {
+            Err(ServerError::NoLeader) => {}
+            answer => return answer,
+        }
+        if let Either::Right(_) = select(pin!(sleep(LOOK)), &mut election).await {
+            return Err(ServerError::NoLeader);
         }
     }
 }

@@ -38,6 +38,11 @@ pub(crate) enum ServerError {
     /// It keeps nothing.
     #[error("has no JetStream; start nats-server with -js, or leave ?jetstream away")]
     NoJetStream,
+    /// It is one of a cluster that has no leader, or none yet.
+    #[error(
+        "has no JetStream now, because its cluster has no leader; try again in a moment, or start its other servers"
+    )]
+    NoLeader,
     /// Somebody has removed what the topic or queue is kept in.
     #[error("has lost the topic or queue; try again, or look who has removed it")]
     StreamGone,
@@ -99,6 +104,7 @@ impl ServerError {
             Self::Unresolved(_)
             | Self::NobodyListens
             | Self::Timeout
+            | Self::NoLeader
             | Self::StreamGone
             | Self::Closed
             | Self::Lost(_)
@@ -123,7 +129,8 @@ impl ServerError {
         let text = cause(error);
         let Some(io) = error.source().and_then(|source| source.downcast_ref::<io::Error>()) else {
             return match text.as_str() {
-                "expected INFO, got nothing" | "broken pipe" => Self::Closed,
+                // The last is for who was too slow to log in: on a busy host nobody's fault.
+                "expected INFO, got nothing" | "broken pipe" | "nats: Authentication Timeout" => Self::Closed,
                 other if other.starts_with("expected INFO, got") && !other.contains("Error(") => Self::NotNats(text),
                 _ => Self::Refused(text),
             };
@@ -141,6 +148,7 @@ impl ServerError {
     fn of_jetstream(error: &jetstream::Error) -> Self {
         match error.error_code() {
             ErrorCode::JETSTREAM_NOT_ENABLED | ErrorCode::JETSTREAM_NOT_ENABLED_FOR_ACCOUNT => Self::NoJetStream,
+            ErrorCode::CLUSTER_NOT_AVAILABLE | ErrorCode::CLUSTER_NOT_LEADER => Self::NoLeader,
             ErrorCode::STREAM_NOT_FOUND => Self::StreamGone,
             _ => Self::Refused(error.to_string()),
         }

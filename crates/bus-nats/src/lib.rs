@@ -22,6 +22,8 @@
 //!   told as [`Gap::Reconnected`](tickpath_bus_api::Gap); with JetStream reading goes on at the next sequence number,
 //!   and what is overwritten is counted. `Reconnected` says there that the topic was removed or lost, and begins anew
 //!   at 0: a stream in memory does not survive its server.
+//! * A cluster that has no leader, as while it starts, is waited for up to 4 s by who opens, asks or sends on a new
+//!   connection, and by who receives until it has one.
 //! * A subscriber to JetStream asks for at most 1,024 messages ahead. A puller asks when nothing lies here, and then
 //!   for as many as its caller is about to take: nothing more is kept from other pullers.
 //! * The death of a puller shows in its silence only. A puller that is dropped in order gives back what it holds at
@@ -60,7 +62,7 @@ use tickpath_bus_api::{
 };
 use tickpath_clock::{HostClock, Wait};
 
-use crate::connected::Connected;
+use crate::connected::{Connected, patiently};
 use crate::error::ServerError;
 use crate::link::Link;
 use crate::publisher::{NatsPublisher, Target};
@@ -88,8 +90,9 @@ impl NatsBus {
     }
 
     /// Does this on a connection of its own.
-    fn ask<T>(&self, work: impl AsyncFnOnce(&Connected) -> Result<T, ServerError>) -> Result<T, ConnectError> {
-        let asked = Link::open(&self.server).and_then(|link| link.run(work(link.connected())));
+    fn ask<T>(&self, work: impl AsyncFn(&Connected) -> Result<T, ServerError>) -> Result<T, ConnectError> {
+        let asked =
+            Link::open(&self.server).and_then(|link| link.run(patiently(async || work(link.connected()).await)));
         asked.map_err(|e| self.server.error(&e))
     }
 
@@ -230,7 +233,7 @@ impl Connection for NatsBus {
 fn greet(server: &Server) -> Result<usize, ServerError> {
     let link = Link::open(server)?;
     if server.is_jetstream() {
-        link.run(stream::find(link.connected(), "tickpath"))?;
+        link.run(patiently(async || stream::find(link.connected(), "tickpath").await))?;
     }
     Ok(link.connected().client.max_payload())
 }

@@ -7,7 +7,7 @@ use async_nats::jetstream::stream::Config;
 use tickpath_bus_api::{BatchError, PublishError, Publisher, Pusher, wire};
 use tokio::runtime::Handle;
 
-use crate::connected::Connected;
+use crate::connected::{Connected, patiently};
 use crate::error::ServerError;
 use crate::link::Link;
 use crate::server::Server;
@@ -46,7 +46,7 @@ impl NatsPublisher {
         let link = Link::open(&self.server)?;
         let topic_bytes = match &self.target.stream {
             Some(wanted) => {
-                let stream = link.run(stream::ensure(link.connected(), wanted))?;
+                let stream = link.run(patiently(async || stream::ensure(link.connected(), wanted).await))?;
                 Some(stream.cached_info().config.max_bytes)
             }
             None => None,

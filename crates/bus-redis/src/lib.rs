@@ -30,6 +30,8 @@
 //! * Sending waits for the server's reply, as programs usually do; a batch is one pipeline. If the server has closed
 //!   the connection meanwhile, it is made again once and what has no reply yet is sent again: should the server have
 //!   taken that in its last moment, it comes twice.
+//! * A server that has come back and is not ready yet, because it loads its data, is waited for up to 5 s by who sends,
+//!   opens or asks, and by who receives until it is ready. Publishing and subscribing need not wait: it does both.
 //! * Everybody owns a socket, so that looking never waits, and waiting is sleeping in the kernel. When a connection is
 //!   lost, a thread makes it again.
 //! * What others publish, without our header, comes to a subscriber as an event of its own, an entry of a stream as
@@ -38,6 +40,7 @@
 mod link;
 mod list_at_least_once;
 mod list_at_most_once;
+mod moment;
 mod puller;
 mod reconnect;
 mod resp;
@@ -58,13 +61,13 @@ use tickpath_bus_api::{
     Capabilities, ConnectError, Connection, Delivery, Policy, Publisher, Puller, Pusher, QueueCapabilities,
     QueueConfig, Start, Subscriber, TopicConfig,
 };
-use tickpath_clock::{HostClock, Wait};
+use tickpath_clock::Wait;
 
 use crate::link::Link;
 use crate::list_at_least_once::ListAtLeastOnce;
 use crate::list_at_most_once::ListAtMostOnce;
 use crate::puller::{Queue, RedisPuller};
-use crate::sender::Sender;
+use crate::sender::{Connect, Sender};
 use crate::server::{Server, ServerError, Way};
 use crate::stream_at_least_once::StreamAtLeastOnce;
 use crate::stream_at_most_once::StreamAtMostOnce;
@@ -84,17 +87,17 @@ impl RedisBus {
     /// Reads the URL, and asks the server for a sign of life.
     pub fn connect(url: &str) -> Result<Self, ConnectError> {
         let bus = Self { server: Arc::new(Server::parse(url)?) };
-        bus.ask(|link| link.ping())?;
+        bus.ask(|_ready| Ok(()))?;
         Ok(bus)
     }
 
     fn ask<T>(&self, question: impl FnOnce(&mut Link) -> Result<T, ServerError>) -> Result<T, ConnectError> {
-        let answer = Link::open(&self.server).and_then(|mut link| question(&mut link));
+        let answer = Link::open_ready(&self.server).and_then(|mut link| question(&mut link));
         answer.map_err(|e| self.server.error(&e))
     }
 
-    fn sender(&self, command: &[&str]) -> Result<Sender, ConnectError> {
-        Sender::open(self.server.clone(), command)
+    fn sender(&self, connect: Connect, command: &[&str]) -> Result<Sender, ConnectError> {
+        Sender::open(self.server.clone(), connect, command)
     }
 
     fn open_puller(&self, queue: impl Queue + 'static, wait: Wait) -> Result<Box<dyn Puller>, ConnectError> {
@@ -164,8 +167,9 @@ impl Connection for RedisBus {
         check_name("topic", topic)?;
         self.check_policy(config.policy)?;
         Ok(Box::new(match self.server.way() {
-            Way::Plain => self.sender(&["PUBLISH", topic])?,
-            Way::Streams => self.sender(&["XADD", topic, "*", stream::FIELD])?,
+            // A server that loads its data publishes, and does nothing else.
+            Way::Plain => self.sender(Link::open, &["PUBLISH", topic])?,
+            Way::Streams => self.sender(Link::open_ready, &["XADD", topic, "*", stream::FIELD])?,
         }))
     }
 
@@ -205,14 +209,14 @@ impl Connection for RedisBus {
     fn pusher(&self, queue: &str, _config: &QueueConfig) -> Result<Box<dyn Pusher>, ConnectError> {
         check_name("queue", queue)?;
         Ok(Box::new(match self.server.way() {
-            Way::Plain => self.sender(&["LPUSH", queue])?,
-            Way::Streams => self.sender(&["XADD", queue, "*", stream::FIELD])?,
+            Way::Plain => self.sender(Link::open_ready, &["LPUSH", queue])?,
+            Way::Streams => self.sender(Link::open_ready, &["XADD", queue, "*", stream::FIELD])?,
         }))
     }
 
     fn puller(&self, queue: &str, config: &QueueConfig, wait: Wait) -> Result<Box<dyn Puller>, ConnectError> {
         check_name("queue", queue)?;
-        let clock = HostClock::get().map_err(|e| ConnectError::Other(Box::new(e)))?;
+        let clock = self.server.clock();
         let silence_ns = config.silence_ns;
         match (self.server.way(), config.delivery) {
             (Way::Plain, Delivery::AtMostOnce) => self.open_puller(ListAtMostOnce::new(queue), wait),

@@ -3,12 +3,18 @@
 use std::io::{self, Read, Write};
 use std::time::Duration;
 
+use tickpath_clock::sleep_ns;
+
+use crate::moment::Moment;
 use crate::resp::{self, Item, Items, Malformed, UNEXPECTED};
 use crate::server::{Server, ServerError, TIMEOUT};
 use crate::socket::Socket;
 
 /// Room for incoming bytes at the start; it grows with the messages.
 const BUFFER_BYTES: usize = 64 << 10;
+
+/// The pause between two looks at a server that is not ready yet.
+const LOOK_NS: u64 = 20_000_000;
 
 /// A read is not worth its system call with less room than this.
 const READ_BYTES: usize = 16 << 10;
@@ -34,7 +40,20 @@ enum Mode {
 }
 
 impl Link {
-    /// Connects and logs in.
+    /// Connects to a server that is ready. One that is not ready yet has not answered: it is waited for as long as an
+    /// answer may take.
+    pub fn open_ready(server: &Server) -> Result<Self, ServerError> {
+        let mut link = Self::open(server)?;
+        let start = Moment::now(server.clock());
+        loop {
+            match link.ping() {
+                Err(e) if e.is_not_ready() && !start.is_past(TIMEOUT.as_nanos() as u64) => sleep_ns(LOOK_NS),
+                answer => return answer.map(|()| link),
+            }
+        }
+    }
+
+    /// Connects and logs in, which a server that loads its data lets through as well.
     pub fn open(server: &Server) -> Result<Self, ServerError> {
         let socket = Socket::connect(server.address())?;
         let mode = Mode::Sleeps(TIMEOUT);
@@ -51,7 +70,7 @@ impl Link {
     }
 
     /// Asks for a sign of life.
-    pub fn ping(&mut self) -> Result<(), ServerError> {
+    fn ping(&mut self) -> Result<(), ServerError> {
         self.ask(&["PING"], |items| if items.status()? == b"PONG" { Ok(()) } else { Err(UNEXPECTED) })
     }
 

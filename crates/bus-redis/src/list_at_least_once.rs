@@ -17,7 +17,8 @@ use tickpath_clock::HostClock;
 
 use crate::link::Link;
 use crate::list_at_most_once::seconds;
-use crate::puller::{Moment, Queue, SHORTEST_SLEEP, hand_over, milliseconds, unique_id};
+use crate::moment::Moment;
+use crate::puller::{Queue, SHORTEST_SLEEP, hand_over, milliseconds, unique_id};
 use crate::resp::{self, UNEXPECTED};
 use crate::server::{ServerError, TIMEOUT};
 

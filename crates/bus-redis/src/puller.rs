@@ -49,23 +49,16 @@ pub(crate) struct RedisPuller<Q: Queue> {
     state: State<Link>,
 }
 
-/// A moment, and how long ago it was.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Moment {
-    clock: HostClock,
-    ticks: u64,
-}
-
 impl<Q: Queue> RedisPuller<Q> {
     /// Connects.
     pub fn open(server: Arc<Server>, mut queue: Q, wait: Wait) -> Result<Self, ConnectError> {
-        let resumed = connect(&server).and_then(|mut link| queue.resume(&mut link).map(|()| link));
+        let resumed = Link::open_ready(&server).and_then(|mut link| queue.resume(&mut link).map(|()| link));
         let link = resumed.map_err(|e| server.error(&e))?;
         Ok(Self { server, queue, wait, state: State::Connected(link) })
     }
 
     fn reconnect(&mut self) {
-        self.state.renew(&self.server, Box::new(connect));
+        self.state.renew(&self.server, Box::new(Link::open_ready));
     }
 
     /// Goes on with a connection that was made again. Fails if it cannot be, or if it does not last.
@@ -159,31 +152,6 @@ impl<Q: Queue> Drop for RedisPuller<Q> {
             let _ = self.queue.leave(link);
         }
     }
-}
-
-impl Moment {
-    /// Now.
-    pub fn now(clock: HostClock) -> Self {
-        Self { clock, ticks: clock.ticks() }
-    }
-
-    /// Its clock's now.
-    pub fn restarted(&self) -> Self {
-        Self::now(self.clock)
-    }
-
-    /// True if it was at least so long ago.
-    pub fn is_past(&self, ns: u64) -> bool {
-        let past_ns = self.clock.ns_between(self.ticks, self.clock.ticks());
-        u64::try_from(past_ns).is_ok_and(|past_ns| past_ns >= ns)
-    }
-}
-
-/// A connection on which the server answers.
-fn connect(server: &Server) -> Result<Link, ServerError> {
-    let mut link = Link::open(server)?;
-    link.ping()?;
-    Ok(link)
 }
 
 /// A name for a puller that no other one has.

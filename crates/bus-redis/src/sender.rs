@@ -10,9 +10,13 @@ use crate::link::Link;
 use crate::resp::{self, Item, Items, Malformed, UNEXPECTED};
 use crate::server::{Server, ServerError, TIMEOUT};
 
+/// How a sender connects.
+pub(crate) type Connect = fn(&Server) -> Result<Link, ServerError>;
+
 /// A publisher or a pusher, with its own connection.
 pub(crate) struct Sender {
     server: Arc<Server>,
+    connect: Connect,
     /// The command up to the message.
     head: Vec<u8>,
     /// None after an error, when replies may be left in it.
@@ -23,11 +27,11 @@ pub(crate) struct Sender {
 
 impl Sender {
     /// Connects now, so that the first message does not pay for it. The message is the last part of the command.
-    pub fn open(server: Arc<Server>, command: &[&str]) -> Result<Self, ConnectError> {
-        let link = Link::open(&server).map_err(|e| server.error(&e))?;
+    pub fn open(server: Arc<Server>, connect: Connect, command: &[&str]) -> Result<Self, ConnectError> {
+        let link = connect(&server).map_err(|e| server.error(&e))?;
         let mut head = Vec::new();
         resp::head(&mut head, command);
-        Ok(Self { server, head, link: Some(link), packed: Vec::new() })
+        Ok(Self { server, connect, head, link: Some(link), packed: Vec::new() })
     }
 
     fn send(&mut self, stamp: u64, kind: u8, payload: &[u8]) -> Result<(), PublishError> {
@@ -61,7 +65,7 @@ impl Sender {
     fn attempt(&mut self, stamp: u64, kind: u8, payloads: &[&[u8]], done: &mut usize) -> Result<(), ServerError> {
         let mut link = match self.link.take() {
             Some(link) => link,
-            None => Link::open(&self.server)?,
+            None => (self.connect)(&self.server)?,
         };
         self.packed.clear();
         let header = header(stamp, kind);

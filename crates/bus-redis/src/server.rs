@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use redis::{ConnectionAddr, ConnectionInfo, IntoConnectionInfo};
 use tickpath_bus_api::{ConnectError, ReceiveError};
+use tickpath_clock::HostClock;
 
 use crate::resp::Malformed;
 
@@ -25,6 +26,7 @@ pub(crate) struct Server {
     info: ConnectionInfo,
     address: Address,
     way: Way,
+    clock: HostClock,
 }
 
 /// Where a server listens.
@@ -73,6 +75,12 @@ pub(crate) enum ServerError {
     /// It starts.
     #[error("is still loading its data; try again when it has finished")]
     Loading,
+    /// It is a replica, set to answer nothing meanwhile.
+    #[error("has lost its master, and answers nothing without it; try again when it is back, or use the master")]
+    MasterDown,
+    /// Somebody's script runs, and nobody else's command until it ends.
+    #[error("is busy with a script; try again when it has ended, or end it by SCRIPT KILL")]
+    Busy,
     /// Somebody removed the queue under a puller.
     #[error("has the queue no more ({0}); pull again, and it is made anew")]
     NoQueue(String),
@@ -112,7 +120,8 @@ impl Server {
         if info.redis_settings().username().is_some() && info.redis_settings().password().is_none() {
             return Err(refused("there is a user name without a password (one without any is written USER:@)"));
         }
-        Ok(Self { info, address, way })
+        let clock = HostClock::get().map_err(|e| ConnectError::Other(Box::new(e)))?;
+        Ok(Self { info, address, way, clock })
     }
 
     /// Its name for people, without a password.
@@ -132,6 +141,11 @@ impl Server {
     /// What carries topics and queues there.
     pub fn way(&self) -> Way {
         self.way
+    }
+
+    /// What waiting for it goes by.
+    pub fn clock(&self) -> HostClock {
+        self.clock
     }
 
     /// User name, if any, and password.
@@ -171,11 +185,18 @@ impl ServerError {
             Some("WRONGPASS") => Self::Login,
             Some("NOAUTH") => Self::NoLogin,
             Some("LOADING") => Self::Loading,
+            Some("MASTERDOWN") => Self::MasterDown,
+            Some("BUSY") => Self::Busy,
             Some("NOGROUP" | "UNBLOCKED") => Self::NoQueue(line.into_owned()),
             // What servers before version 6 say to a wrong password, and all to one that they do not want.
             Some("ERR") if line.contains("invalid password") || line.contains("AUTH") => Self::Login,
             _ => Self::Refused(line.into_owned()),
         }
+    }
+
+    /// True if the server answers everything so, and something else when it is ready.
+    pub fn is_not_ready(&self) -> bool {
+        matches!(self, Self::Loading | Self::MasterDown | Self::Busy)
     }
 
     /// True if it can pass by itself.
@@ -186,6 +207,8 @@ impl ServerError {
             | Self::NoSocket
             | Self::Timeout
             | Self::Loading
+            | Self::MasterDown
+            | Self::Busy
             | Self::NoQueue(_)
             | Self::Closed
             | Self::Lost(_) => true,
@@ -269,6 +292,9 @@ mod tests {
             ("ERR invalid password", "refused the user name"),
             ("NOAUTH Authentication required.", "wants a password"),
             ("LOADING Redis is loading the dataset in memory", "loading"),
+            ("MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.", "lost its master"),
+            ("BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.", "SCRIPT KILL"),
+            ("READONLY You can't write against a read only replica.", "refused: READONLY"),
             ("NOGROUP No such key 'x' or consumer group 'tickpath'", "pull again"),
             ("NOPERM this user has no permissions to access the 'x' channel", "NOPERM"),
         ] {

@@ -9,7 +9,8 @@ use tickpath_bus_api::Pulled;
 use tickpath_clock::HostClock;
 
 use crate::link::Link;
-use crate::puller::{Moment, Queue, SHORTEST_SLEEP, hand_over};
+use crate::moment::Moment;
+use crate::puller::{Queue, SHORTEST_SLEEP, hand_over};
 use crate::server::{ServerError, TIMEOUT};
 use crate::stream::{Id, read_reply};
 use crate::stream_group::Consumer;

@@ -124,7 +124,7 @@ impl Subscriber for StreamSubscriber {
 impl Feed {
     /// Connects; what is published when this returns is not missed.
     fn begin(server: &Server, topic: &str, start: Start) -> Result<Self, ServerError> {
-        let mut link = Link::open(server)?;
+        let mut link = Link::open_ready(server)?;
         let extent = extent(&mut link, topic)?;
         let place = match start {
             Start::Now => extent.map_or(Id::START, |extent| extent.last),
@@ -136,7 +136,7 @@ impl Feed {
     /// Connects again. The stream is the one that was there before if it still holds something up to this place, and
     /// reaches up to it; else it is begun anew.
     fn resume(server: &Server, topic: &str, place: Id) -> Result<Self, ServerError> {
-        let mut link = Link::open(server)?;
+        let mut link = Link::open_ready(server)?;
         let extent = extent(&mut link, topic)?;
         let first = extent.and_then(|extent| extent.first);
         let is_same = first.is_some_and(|first| first <= place) && extent.is_some_and(|extent| place <= extent.last);

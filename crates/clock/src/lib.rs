@@ -56,6 +56,14 @@ impl SimulatedClock {
         Self { ticks: Arc::new(AtomicU64::new(ticks)), calibration: Calibration::nanoseconds() }
     }
 
+    /// The clock of the host's next boot: it counts from `ticks`, and its stamps cannot be compared with this one's.
+    pub fn after_reboot(&self, ticks: u64) -> Self {
+        let mut next = Self::at(ticks);
+        let boot = u128::from_le_bytes(self.calibration.boot_id).wrapping_add(1);
+        next.calibration.boot_id = boot.to_le_bytes();
+        next
+    }
+
     /// Moves the time on by `ns` nanoseconds.
     pub fn advance(&self, ns: u64) {
         self.ticks.fetch_add(ns, Ordering::SeqCst);

@@ -126,9 +126,15 @@ impl Book {
         self.orders.get(slot)
     }
 
-    /// A resting order, to count its events. Its side, price and quantities are the book's.
+    /// A resting order, to count its events and what fills come to. Its side, price and open quantity are the book's.
     pub(crate) fn order_mut(&mut self, slot: Slot) -> &mut Order {
         self.orders.get_mut(slot)
+    }
+
+    /// All that rests, the quotes too: bids before offers, the best first, at one price the oldest first.
+    pub fn orders(&self) -> impl Iterator<Item = (Slot, &Order)> {
+        let levels = self.sides.iter().flat_map(|levels| levels.iter().rev());
+        levels.flat_map(|level| self.orders.iter(&level.queue))
     }
 
     /// The open quantity at each price of a side, best first. A sum beyond 64 bits is given as the largest quantity.

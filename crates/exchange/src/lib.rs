@@ -2,21 +2,23 @@
 //! execution reports. It makes its market from the recorded top of book, so that orders fill against real prices.
 //!
 //! ```text
-//!     requests ──> Venue ──┬── used ids                 was this id here before?
-//!                          ├── order id -> place        where does it rest?
+//!     requests ──> Venue ──┬── used ids                 was this id ever here?
+//!                          ├── known orders             where does it rest, or how did it end today?
+//!                          ├── fills of the day         which order had it, and what holds of it?
 //!     ticks ─────> maker ──┴── Book, one a symbol ──┐
-//!                                                   ├── levels, best last ── queue ── order, order, quote, order
+//!     operator                                      ├── levels, best last ── queue ── order, order, quote, order
 //!     reports <── one for each event of an order <──┘
 //! ```
 //!
-//! Everything here is pure: no I/O and no clock. The stamp of arrival is a parameter, and the same calls give the same
-//! reports. The venue knows nothing of its client but ids.
+//! A [`Venue`] is pure: no I/O and no clock. The stamp of arrival is a parameter, and the same calls give the same
+//! reports. It knows nothing of its client but ids. A [`Line`] is a venue on its lanes, with a journal if it is to
+//! come back after it was killed.
 //!
 //! # Rules
 //!
 //! * **Ids.** A [`Venue`] has one space of order ids. An id is used up by its first `NewOrder`, even a rejected one;
-//!   zero is none. A cancel or replace names its order by that id alone: its symbol and account are not compared,
-//!   and its own id is only handed back.
+//!   zero is none. A cancel, replace or status request names its order by that id alone: its symbol and account are not
+//!   compared, and its own id is only handed back.
 //! * **New order.** `New` comes first, then a `Trade` for each fill. The rest of an IOC or a market order is `Expired`.
 //!   A FOK that cannot fill whole is `New`, then `Expired`, and trades nothing. A limit price must be above zero, the
 //!   price field of a market order must be zero.
@@ -25,35 +27,74 @@
 //! * **Replace.** The same price with the same or a lower total keeps its place. Anything else goes to the end of its
 //!   queue, and may trade at once: `Replaced`, then its trades. A total at or below what is filled is cut to what is
 //!   filled: `Replaced`, with the status `Filled` and nothing left. The order id stays that of the `NewOrder`.
+//! * **Status.** `OrderStatus` is the order as it stands, or as it ended today, with the count of its events so far; it
+//!   is no event itself. For an id that never was here the status is `Rejected`, for an order that was done on an earlier
+//!   day it is `Unknown`; both have a [`Reject`] and nothing else but what the request named.
+//! * **Mass cancel.** What rests of the account (and symbol) is `Canceled`, the oldest order first, each with the id of
+//!   the request. Where nothing rests nothing is said. An unknown type is a `CancelRejected` of order zero.
 //! * **Market maker.** A tick withdraws both quotes of its symbol; then the new ones enter like orders, the bid first,
 //!   each behind what rests at its price. Client orders that a quote crosses fill at their own price, as far as its
 //!   quantity goes, and client fills use the quote up until the next tick. A price or quantity that is not above zero
 //!   is no quote on that side. A tick whose bid is at or above its offer is no market: it leaves no quotes at all.
+//! * **Busts and corrections** are the operator's, of fills of the day, by execution id; the two sides of a trade are two
+//!   fills. `TradeCancel` carries the fill as it held until then, `TradeCorrect` as it holds now, and what is filled
+//!   changes by the difference. What is open never does: an order that rests goes on with what is open and a total that
+//!   is the sum of both, an order that is done stays done with the status that it ended with.
+//! * **End of day.** Day orders expire, the oldest first. Orders that are good till canceled and the maker's quotes keep
+//!   their places. What is done is forgotten, and the fills with it. Ids stay used.
 //! * **Reports.** `client_order_id` is the request for what that request did, trades included, and zero for the fill of
-//!   a resting order. `venue_sequence` counts the events of an order from 1. `exec_id` is the venue's count of fill
-//!   reports, and zero in all other reports.
+//!   a resting order and for what the operator did. `venue_sequence` counts the events of an order from 1. `exec_id` is
+//!   the venue's count of fills, that of the fill for what changes one, and zero in all other reports.
 //! * **Refusals.** The reason is a [`Reject`]. A rejection is event 1 of its order id, unless the id is zero or a
 //!   duplicate: then the sequence is zero, because the report is no event of the order that had the id first. A
 //!   refused cancel or replace of an order that rests is an event of it, and the order goes on. One of an order that
-//!   does not rest here has sequence and quantities zero and, as in FIX, the status `Rejected`.
+//!   does not rest here has sequence and quantities zero and, as in FIX, the status `Rejected`. All reports but these and
+//!   the status of what is not known carry symbol, account and side of the order.
+//!
+//! # Journal
+//!
+//! A line with a journal ([`Line::open`]) writes each input down before it applies it: requests with their place in
+//! their lane, ticks that moved its market, what the operator did. A restart replays them to the same books, ids and
+//! counts, reads each lane on behind what the journal holds, and sends what the report lane does not hold.
+//!
+//! * A report's identity is its place in its lane: the venue counts what it has said since it met the lane, and the lane
+//!   counts what it holds. A lane that holds more than was said is not this venue's, or the journal has lost its end.
+//! * A lane of another owner (of another journal, or of another life of it) is another lane. The journal says where the
+//!   venue met it: requests are read from its beginning, and reports are those that the venue says from then on. What
+//!   was said before and never read is gone; who misses it asks for the status of its orders.
+//! * A lane without an owner counts as the same lane, unless it ends before the place that the journal knows.
+//! * A journal is of one venue number, one count of symbols and one [`RULES_VERSION`].
+//!
+//! The journal survives the end of any process. That it survives a loss of power is not waited for.
 //!
 //! # Memory
 //!
-//! A resting order takes 64 bytes, and 40 to 80 in the index, which is kept half empty. An order that is done leaves
-//! one bit in the set of used ids.
+//! A resting order takes 64 bytes, and as every order of the day 48 in the table of known orders, which doubles its
+//! blocks of 64 ids as they fill. A fill takes 24 until the day ends. An order of an earlier day leaves one bit in the
+//! set of used ids, and a journal is as long as all its days.
 
+mod ask;
 mod book;
+mod fills;
+mod journal;
+mod known;
 mod line;
+mod operator;
 mod order;
 mod queue;
+mod recover;
 mod reject;
 mod report;
+mod terms;
 mod used;
 mod venue;
 
 pub use book::Book;
-pub use line::{Line, LineError};
+pub use fills::FillError;
+pub use journal::RULES_VERSION;
+pub use line::{Line, LineConfig, LineError, OperatorError};
 pub use order::Order;
 pub use queue::Slot;
+pub use recover::RecoverError;
 pub use reject::Reject;
 pub use venue::{Config, Venue};

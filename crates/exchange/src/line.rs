@@ -1,16 +1,36 @@
 //! The venue on its lanes.
+//!
+//! ```text
+//!     requests ──┐                                   ┌──> reports
+//!     ticks ─────┼──> journal ──> venue ──> waiting ─┘
+//!     operator ──┘
+//! ```
+//!
+//! With a journal ([`Line::open`]) a venue that was killed comes back as it was; without one ([`Line::new`]) it begins
+//! with empty books.
 
 use std::collections::VecDeque;
 
 use tickpath_clock::Clock;
-use tickpath_log::{Next, PublishError, ReadError, Reader, Writer, sleep_until_any};
-use tickpath_market::{ExecutionReport, Kind, Request, TopOfBook};
+use tickpath_log::{Config as LogConfig, Next, PublishError, ReadError, Reader, Writer, sleep_until_any};
+use tickpath_market::{ExecId, ExecutionReport, Kind, Price, Quantity, Request, TopOfBook};
 use zerocopy::{FromBytes, IntoBytes};
 
-use crate::Venue;
+use crate::journal::{Input, Journal, Record};
+use crate::recover::{RecoverError, Recovered};
+use crate::{Config, FillError, Venue};
 
 /// Messages that one turn takes from one lane before it looks at the other.
 const TURN: usize = 16;
+
+/// What a line with a journal is opened with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LineConfig {
+    /// The venue. A journal that is there must be of the same number with the same symbols.
+    pub venue: Config,
+    /// Where its journal lies: a log that keeps everything.
+    pub journal: LogConfig,
+}
 
 /// Why the venue's line ended.
 #[derive(Debug, thiserror::Error)]
@@ -21,6 +41,20 @@ pub enum LineError {
     /// A report cannot be sent.
     #[error("the report lane takes no more: {0}")]
     Publish(#[source] PublishError),
+    /// An input cannot be written down, and was not applied.
+    #[error("the venue's journal takes no more: {0}; then open the line again")]
+    Journal(#[source] PublishError),
+}
+
+/// Why the operator's wish was not done.
+#[derive(Debug, thiserror::Error)]
+pub enum OperatorError {
+    /// The fill cannot be changed; the line goes on.
+    #[error(transparent)]
+    Fill(#[from] FillError),
+    /// The line has ended.
+    #[error(transparent)]
+    Line(#[from] LineError),
 }
 
 /// A venue that takes requests from one lane, sends reports on another, and makes its market from a tick topic.
@@ -30,33 +64,74 @@ pub struct Line<C> {
     requests: Reader,
     reports: Writer,
     market: Option<Reader>,
+    journal: Option<Journal>,
     /// Reports that wait until the lane has room: none is ever dropped.
     waiting: VecDeque<ExecutionReport>,
     made: Vec<ExecutionReport>,
     refused: u64,
+    missed: u64,
+    /// An input was taken and not written down: to go on would lose it.
+    ended: bool,
 }
 
 impl<C: Clock> Line<C> {
-    /// A venue on these lanes.
+    /// A venue on these lanes, without a journal.
     pub fn new(clock: C, venue: Venue, requests: Reader, reports: Writer, market: Option<Reader>) -> Self {
-        let (waiting, made) = (VecDeque::new(), Vec::with_capacity(64));
-        Self { clock, venue, requests, reports, market, waiting, made, refused: 0 }
+        Self {
+            clock,
+            venue,
+            requests,
+            reports,
+            market,
+            journal: None,
+            waiting: VecDeque::new(),
+            made: Vec::with_capacity(64),
+            refused: 0,
+            missed: 0,
+            ended: false,
+        }
+    }
+
+    /// The venue as its journal tells it, or a new one with a new journal, on these lanes. The readers may stand at the
+    /// oldest message or at their cursor: what is in the journal is not applied twice. What becomes of a lane that is
+    /// another than before stands at the top of the [crate].
+    pub fn open(
+        clock: C,
+        config: &LineConfig,
+        mut requests: Reader,
+        reports: Writer,
+        mut market: Option<Reader>,
+    ) -> Result<Self, RecoverError> {
+        let log = Writer::open(&config.journal, clock.calibration())?;
+        let recovered = Recovered::open(clock.ticks(), config, log, &mut requests, &reports, market.as_mut())?;
+        Ok(Self {
+            journal: Some(recovered.journal),
+            waiting: recovered.unsent,
+            missed: recovered.missed,
+            ..Self::new(clock, recovered.venue, requests, reports, market)
+        })
     }
 
     /// One turn: moves the market, takes requests, sends reports. Says how much there was to do.
     pub fn poll(&mut self) -> Result<usize, LineError> {
-        let mut done = self.send_waiting()?;
-        done += self.move_market()?;
-        for _ in 0..TURN {
-            let Next::Message(message) = self.requests.next()? else { break };
-            match Request::read(message.kind, message.payload) {
-                Ok(request) => self.venue.request(self.clock.ticks(), &request, &mut self.made),
-                Err(_) => self.refused += 1,
-            }
-            done += 1;
-            self.send()?;
-        }
-        Ok(done)
+        let sent = self.send_waiting()?;
+        let moved = self.move_market()?;
+        Ok(sent + moved + self.take_requests()?)
+    }
+
+    /// Takes a fill of this day back, as [`Venue::bust`] does.
+    pub fn bust(&mut self, exec_id: ExecId) -> Result<(), OperatorError> {
+        self.operate(Input::Bust(exec_id))
+    }
+
+    /// Corrects a fill of this day, as [`Venue::correct`] does.
+    pub fn correct(&mut self, exec_id: ExecId, price: Price, quantity: Quantity) -> Result<(), OperatorError> {
+        self.operate(Input::Correct(exec_id, price, quantity))
+    }
+
+    /// Ends the day, as [`Venue::end_of_day`] does.
+    pub fn end_of_day(&mut self) -> Result<(), LineError> {
+        self.take(self.clock.ticks(), Input::EndOfDay)
     }
 
     /// Sleeps until there may be work, or `timeout_ns` is over.
@@ -71,31 +146,75 @@ impl<C: Clock> Line<C> {
         &self.venue
     }
 
-    /// Messages on the lane that were no requests: dropped and counted.
+    /// Messages on the lane that were no requests, since this line is open: dropped and counted.
     pub fn refused(&self) -> u64 {
         self.refused
     }
 
-    fn move_market(&mut self) -> Result<usize, LineError> {
-        let Some(market) = &mut self.market else { return Ok(0) };
+    /// Requests that the lane had given up before they were read, since this line is open. A lane that names the venue
+    /// as its reader gives none up.
+    pub fn missed(&self) -> u64 {
+        self.missed
+    }
+
+    fn take_requests(&mut self) -> Result<usize, LineError> {
         let mut done = 0;
         while done < TURN {
-            let Next::Message(message) = market.next()? else { break };
+            let message = match self.requests.next()? {
+                Next::Empty => break,
+                Next::Gap(missed) => {
+                    self.missed += missed;
+                    continue;
+                }
+                Next::Message(message) => message,
+            };
             done += 1;
-            if message.kind == Kind::TopOfBook.code()
-                && let Ok(tick) = TopOfBook::read_from_bytes(message.payload)
-            {
-                self.venue.top_of_book(message.stamp, &tick, &mut self.made);
+            let sequence = message.sequence;
+            match Request::read(message.kind, message.payload) {
+                Ok(request) => self.take(self.clock.ticks(), Input::Request(sequence, request))?,
+                Err(_) => self.refused += 1,
             }
         }
-        self.send()?;
         Ok(done)
     }
 
-    /// Sends what the venue just said, behind what waits already.
-    fn send(&mut self) -> Result<(), LineError> {
+    fn move_market(&mut self) -> Result<usize, LineError> {
+        let mut done = 0;
+        while done < TURN {
+            let Some(Next::Message(message)) = self.market.as_mut().map(Reader::next).transpose()? else { break };
+            done += 1;
+            let (sequence, stamp) = (message.sequence, message.stamp);
+            if message.kind == Kind::TopOfBook.code()
+                && let Ok(tick) = TopOfBook::read_from_bytes(message.payload)
+                && self.venue.has(tick.symbol)
+            {
+                self.take(stamp, Input::Tick(sequence, tick))?;
+            }
+        }
+        Ok(done)
+    }
+
+    fn operate(&mut self, input: Input) -> Result<(), OperatorError> {
+        Ok(self.apply(self.clock.ticks(), input)??)
+    }
+
+    fn take(&mut self, stamp: u64, input: Input) -> Result<(), LineError> {
+        self.apply(stamp, input)?.expect("only a change of a fill can be refused");
+        Ok(())
+    }
+
+    /// Writes an input down, applies it, and sends what the venue says, behind what waits already.
+    fn apply(&mut self, stamp: u64, input: Input) -> Result<Result<(), FillError>, LineError> {
+        if let Some(journal) = &mut self.journal {
+            assert!(!self.ended, "a line that has ended is opened again, not used");
+            self.ended = true;
+            journal.append(stamp, &Record::Input(input)).map_err(LineError::Journal)?;
+            self.ended = false;
+        }
+        let done = input.apply(&mut self.venue, stamp, &mut self.made);
         self.waiting.extend(self.made.drain(..));
-        self.send_waiting().map(|_| ())
+        self.send_waiting()?;
+        Ok(done)
     }
 
     fn send_waiting(&mut self) -> Result<usize, LineError> {

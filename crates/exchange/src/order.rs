@@ -1,6 +1,6 @@
 //! An order as the venue keeps it.
 
-use tickpath_market::{AccountId, OrderId, Price, Quantity, Side, VenueOrderId};
+use tickpath_market::{AccountId, OrderId, Price, Quantity, Side, TimeInForce, VenueOrderId};
 
 /// An accepted order of a client, or a quote of the market maker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -11,7 +11,7 @@ pub struct Order {
     pub venue_order_id: VenueOrderId,
     /// The limit; zero for any price. Only an order with a limit can rest.
     pub price: Price,
-    /// The total, what is filled already included. Above zero.
+    /// The total: what is filled and what is open. A fill that is taken back leaves it, and nothing comes to the book.
     pub quantity: Quantity,
     /// Filled so far, from zero to `quantity`.
     pub filled: Quantity,
@@ -21,6 +21,8 @@ pub struct Order {
     pub account: AccountId,
     /// Buys or sells.
     pub side: Side,
+    /// How long it works.
+    pub time_in_force: TimeInForce,
 }
 
 impl Order {
@@ -50,6 +52,7 @@ impl Order {
             events: 0,
             account: AccountId(0),
             side,
+            time_in_force: TimeInForce::Day,
         })
     }
 }

@@ -63,6 +63,17 @@ impl Slab {
         &mut self.nodes[slot.0 as usize].order
     }
 
+    /// The orders of a queue, by time.
+    pub fn iter(&self, queue: &Queue) -> impl Iterator<Item = (Slot, &Order)> {
+        let mut at = queue.head;
+        std::iter::from_fn(move || {
+            let slot = (at != NONE).then_some(Slot(at))?;
+            let node = &self.nodes[at as usize];
+            at = node.next;
+            Some((slot, &node.order))
+        })
+    }
+
     /// Puts an order at the end of a queue.
     pub fn push(&mut self, queue: &mut Queue, order: Order) -> Slot {
         let at = self.place(Node { order, previous: queue.tail, next: NONE });

@@ -1,6 +1,6 @@
 //! Why a request is refused.
 
-/// The reason of a `Rejected` or `CancelRejected` report.
+/// The reason of a `Rejected` or `CancelRejected` report, and of a status that is none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
 #[repr(u16)]
 pub enum Reject {
@@ -10,7 +10,7 @@ pub enum Reject {
     /// A new order's id was used before.
     #[error("an order with this id was here before; take an id that was never used")]
     DuplicateId = 2,
-    /// A side, order type, time in force or position effect is none that exists.
+    /// A side, order type, time in force, position effect or kind of mass cancel is none that exists.
     #[error("a code field holds no known code; is the sender of another version?")]
     UnknownCode = 3,
     /// The instrument does not exist here.
@@ -22,17 +22,20 @@ pub enum Reject {
     /// A limit price is not above zero, or a market order has a price.
     #[error("the price does not fit the order type; a limit is above zero, a market order's price is zero")]
     Price = 6,
-    /// No order ever had the id that a cancel or replace names.
+    /// No order ever had the id that a cancel, replace or status request names.
     #[error("no order has this id; name the order by the id of its new-order request")]
     UnknownOrder = 7,
     /// The order that a cancel or replace names is done.
     #[error("the order is filled, canceled, expired or rejected already; there is nothing left to change")]
     TooLate = 8,
+    /// The order that a status request names was done on an earlier day.
+    #[error("the order was done on an earlier day, of which the venue keeps nothing; look into that day's reports")]
+    Forgotten = 9,
 }
 
 impl Reject {
     /// All reasons, in the order of their codes.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::NoId,
         Self::DuplicateId,
         Self::UnknownCode,
@@ -41,6 +44,7 @@ impl Reject {
         Self::Price,
         Self::UnknownOrder,
         Self::TooLate,
+        Self::Forgotten,
     ];
 
     /// The code in a report's `reason`.

@@ -1,10 +1,12 @@
-//! Writes the execution reports. Each report of an accepted order is one event of that order.
+//! Writes the execution reports. Each report of an accepted order but its status is one event of that order.
 
 use tickpath_market::{
-    AccountId, ClientOrderId, ExecId, ExecType, ExecutionReport, NewOrder, OrdStatus, OrderId, Price, Quantity,
-    SymbolId, VenueId,
+    AccountId, ClientOrderId, ExecType, ExecutionReport, NewOrder, OrdStatus, OrderId, Price, Quantity, SymbolId,
+    VenueId,
 };
 
+use crate::fills::Fills;
+use crate::known::Ended;
 use crate::{Order, Reject};
 
 /// What the reports of one call have in common, and where they go.
@@ -13,8 +15,7 @@ pub(crate) struct Scribe<'a> {
     pub symbol: SymbolId,
     /// When the cause of the reports arrived, in ticks.
     pub stamp: u64,
-    /// Fills reported so far: the last execution id.
-    pub executions: &'a mut u64,
+    pub fills: &'a mut Fills,
     pub reports: &'a mut Vec<ExecutionReport>,
 }
 
@@ -30,9 +31,8 @@ impl Scribe<'_> {
         if order.is_quote() {
             return;
         }
-        *self.executions += 1;
         let report = ExecutionReport {
-            exec_id: ExecId(*self.executions),
+            exec_id: self.fills.push(order.id, price, quantity),
             last_price: price,
             last_quantity: quantity,
             ..self.event(order, request, ExecType::Trade)
@@ -46,14 +46,15 @@ impl Scribe<'_> {
         self.reports.push(report);
     }
 
-    /// The order has left on request.
-    pub fn canceled(&mut self, order: &mut Order, request: ClientOrderId) {
-        self.ended(order, request, ExecType::Canceled, OrdStatus::Canceled);
-    }
-
-    /// What could not be filled at once has left.
-    pub fn expired(&mut self, order: &mut Order, request: ClientOrderId) {
-        self.ended(order, request, ExecType::Expired, OrdStatus::Expired);
+    /// The order has left, on request or because its time is over.
+    pub fn ended(&mut self, order: &mut Order, request: ClientOrderId, how: (ExecType, OrdStatus)) {
+        let (exec_type, status) = how;
+        let report = ExecutionReport {
+            leaves_quantity: Quantity::ZERO,
+            status: status.code(),
+            ..self.event(order, request, exec_type)
+        };
+        self.reports.push(report);
     }
 
     /// A replace was refused; the order goes on.
@@ -97,35 +98,49 @@ impl Scribe<'_> {
         });
     }
 
-    fn ended(&mut self, order: &mut Order, request: ClientOrderId, exec_type: ExecType, status: OrdStatus) {
-        let report = ExecutionReport {
-            leaves_quantity: Quantity::ZERO,
-            status: status.code(),
-            ..self.event(order, request, exec_type)
-        };
-        self.reports.push(report);
-    }
-
     /// The next event of an order, with the order as it stands.
     fn event(&self, order: &mut Order, request: ClientOrderId, exec_type: ExecType) -> ExecutionReport {
         order.events += 1;
-        ExecutionReport {
-            order_id: order.id,
-            client_order_id: request,
-            venue_order_id: order.venue_order_id,
-            venue_sequence: order.events,
-            cumulative_quantity: order.filled,
-            leaves_quantity: order.open(),
-            price: order.price,
-            venue_stamp: self.stamp,
-            symbol: self.symbol,
-            account: order.account,
-            venue: self.venue,
-            exec_type: exec_type.code(),
-            status: standing(order).code(),
-            side: order.side.code(),
-            ..ExecutionReport::default()
-        }
+        let stands = stands(self.venue, self.symbol, self.stamp, order);
+        ExecutionReport { client_order_id: request, exec_type: exec_type.code(), ..stands }
+    }
+}
+
+/// A resting order as it stands: what all its reports say.
+pub(crate) fn stands(venue: VenueId, symbol: SymbolId, stamp: u64, order: &Order) -> ExecutionReport {
+    ExecutionReport {
+        order_id: order.id,
+        venue_order_id: order.venue_order_id,
+        venue_sequence: order.events,
+        cumulative_quantity: order.filled,
+        leaves_quantity: order.open(),
+        price: order.price,
+        venue_stamp: stamp,
+        symbol,
+        account: order.account,
+        venue,
+        status: standing(order).code(),
+        side: order.side.code(),
+        ..ExecutionReport::default()
+    }
+}
+
+/// An order as it ended: what all later reports of it say.
+pub(crate) fn stood(venue: VenueId, stamp: u64, id: OrderId, ended: &Ended) -> ExecutionReport {
+    ExecutionReport {
+        order_id: id,
+        venue_order_id: ended.venue_order_id,
+        venue_sequence: ended.events,
+        cumulative_quantity: ended.filled,
+        price: ended.price,
+        venue_stamp: stamp,
+        symbol: ended.symbol,
+        account: ended.account,
+        reason: ended.reason,
+        venue,
+        status: ended.status.code(),
+        side: ended.side,
+        ..ExecutionReport::default()
     }
 }
 

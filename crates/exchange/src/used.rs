@@ -1,4 +1,7 @@
-//! Which order ids were used, in one bit each; and the hash for tables keyed by ids.
+//! Which order ids were ever used, in one bit each, whatever day it was; and the hash for tables keyed by ids.
+//!
+//! An OMS whose ids begin with the epoch of its start never sends an old one again. The venue does not know how its
+//! clients make ids, so it keeps all of them.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};

@@ -1,15 +1,16 @@
 //! The venue: takes requests and ticks, keeps the books, and says what became of each order.
 
-use std::hash::BuildHasherDefault;
-
 use tickpath_market::{
-    CancelOrder, ClientOrderId, ExecutionReport, NewOrder, OrderId, OrderType, Price, Quantity, ReplaceOrder, Request,
-    Side, SymbolId, TimeInForce, TopOfBook, VenueId, VenueOrderId,
+    CancelOrder, ClientOrderId, ExecType, ExecutionReport, NewOrder, OrdStatus, OrderId, Price, Quantity, ReplaceOrder,
+    Request, Side, SymbolId, TopOfBook, VenueId, VenueOrderId,
 };
 
+use crate::fills::Fills;
+use crate::known::{Ended, KnownOrders, Place};
 use crate::report::Scribe;
-use crate::used::{IdMap, Used};
-use crate::{Book, Order, Reject, Slot};
+use crate::terms::{Rest, limit_and_quantity, terms};
+use crate::used::Used;
+use crate::{Book, Order, Reject};
 
 /// What a venue is made with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,53 +58,32 @@ pub struct Config {
 /// ```
 #[derive(Debug)]
 pub struct Venue {
-    venue: VenueId,
+    pub(crate) venue: VenueId,
     /// By symbol id.
-    books: Vec<Book>,
-    /// Where each working order of a client rests.
-    resting: IdMap<OrderId, Place>,
-    used: Used,
+    pub(crate) books: Vec<Book>,
+    /// What rests, and what was done today.
+    pub(crate) known: KnownOrders,
+    pub(crate) used: Used,
     /// Orders accepted so far: the last venue order id.
     accepted: u64,
-    /// Fills reported so far: the last execution id.
-    executions: u64,
-}
-
-#[derive(Debug, Clone, Copy)]
-struct Place {
-    symbol: SymbolId,
-    slot: Slot,
-}
-
-/// What a new order's codes ask for.
-struct Terms {
-    side: Side,
-    rest: Rest,
-}
-
-/// What happens to the part of an order that does not fill at once.
-#[derive(PartialEq, Eq)]
-enum Rest {
-    Works,
-    Expires,
-    /// And without a whole fill there is none at all.
-    ExpiresWhole,
+    pub(crate) fills: Fills,
+    /// Orders that a new book has room for.
+    pub(crate) book_room: usize,
 }
 
 impl Venue {
     /// A venue with empty books.
     pub fn new(config: Config) -> Self {
         let Config { venue, symbols, expected_orders } = config;
-        let share = expected_orders / symbols.max(1) as usize + 1;
-        // At half load removals leave hardly a tombstone, so the table need not be cleaned up in the middle of a day.
-        let room = expected_orders.saturating_mul(2);
+        let book_room = expected_orders / symbols.max(1) as usize + 1;
         Self {
             venue,
-            books: (0..symbols).map(|_| Book::new(share)).collect(),
-            resting: IdMap::with_capacity_and_hasher(room, BuildHasherDefault::default()),
+            books: (0..symbols).map(|_| Book::new(book_room)).collect(),
+            known: KnownOrders::with_capacity(expected_orders),
             used: Used::with_capacity(expected_orders),
             accepted: 0,
-            executions: 0,
+            fills: Fills::with_capacity(expected_orders),
+            book_room,
         }
     }
 
@@ -114,6 +94,8 @@ impl Venue {
             Request::New(new) => self.enter(stamp, new, reports),
             Request::Cancel(cancel) => self.cancel(stamp, cancel, reports),
             Request::Replace(replace) => self.replace(stamp, replace, reports),
+            Request::Status(status) => self.status(stamp, status, reports),
+            Request::MassCancel(all) => self.cancel_all(stamp, all, reports),
         }
     }
 
@@ -122,10 +104,10 @@ impl Venue {
     pub fn top_of_book(&mut self, stamp: u64, tick: &TopOfBook, reports: &mut Vec<ExecutionReport>) {
         let symbol = tick.symbol;
         let Some(book) = self.books.get_mut(symbol.0 as usize) else { return };
-        let mut scribe = Scribe { venue: self.venue, symbol, stamp, executions: &mut self.executions, reports };
+        let mut scribe = Scribe { venue: self.venue, symbol, stamp, fills: &mut self.fills, reports };
         book.withdraw();
         for mut quote in quotes(tick).into_iter().flatten() {
-            trade(book, &mut self.resting, &mut quote, ClientOrderId(0), &mut scribe);
+            trade(book, &mut self.known, &mut quote, ClientOrderId(0), &mut scribe);
             if !quote.is_filled() {
                 book.rest(quote);
             }
@@ -134,7 +116,12 @@ impl Venue {
 
     /// How many orders of clients rest in the books.
     pub fn working(&self) -> usize {
-        self.resting.len()
+        self.known.resting()
+    }
+
+    /// Whether this instrument exists here.
+    pub fn has(&self, symbol: SymbolId) -> bool {
+        (symbol.0 as usize) < self.books.len()
     }
 
     /// The open quantity at each price of one side, best first, the maker's included. A sum beyond 64 bits is given as
@@ -145,7 +132,7 @@ impl Venue {
 
     fn enter(&mut self, stamp: u64, new: &NewOrder, reports: &mut Vec<ExecutionReport>) {
         let (symbol, request, id) = (new.symbol, new.client_order_id, OrderId(new.client_order_id.0));
-        let mut scribe = Scribe { venue: self.venue, symbol, stamp, executions: &mut self.executions, reports };
+        let mut scribe = Scribe { venue: self.venue, symbol, stamp, fills: &mut self.fills, reports };
         if id == OrderId(0) {
             return scribe.rejected(new, 0, Reject::NoId);
         }
@@ -154,44 +141,38 @@ impl Venue {
         }
         let terms = match terms(new, self.books.len()) {
             Ok(terms) => terms,
-            Err(reject) => return scribe.rejected(new, 1, reject),
+            Err(reject) => {
+                self.known.end(id, Ended::refused(new, reject));
+                return scribe.rejected(new, 1, reject);
+            }
         };
         self.accepted += 1;
         let book = &mut self.books[symbol.0 as usize];
-        let mut order = Order {
-            id,
-            venue_order_id: VenueOrderId(self.accepted),
-            price: new.price,
-            quantity: new.quantity,
-            filled: Quantity::ZERO,
-            events: 0,
-            account: new.account,
-            side: terms.side,
-        };
+        let mut order = terms.order(new, VenueOrderId(self.accepted));
         scribe.accepted(&mut order, request);
         if terms.rest != Rest::ExpiresWhole || book.can_fill(&order) {
-            trade(book, &mut self.resting, &mut order, request, &mut scribe);
+            trade(book, &mut self.known, &mut order, request, &mut scribe);
         }
         if order.is_filled() {
-            return;
+            return self.known.end(id, Ended::of(&order, symbol, OrdStatus::Filled));
         }
-        match terms.rest {
-            Rest::Works => {
-                self.resting.insert(id, Place { symbol, slot: book.rest(order) });
-            }
-            Rest::Expires | Rest::ExpiresWhole => scribe.expired(&mut order, request),
+        if terms.rest == Rest::Works {
+            return self.known.rest(id, Place { symbol, slot: book.rest(order) });
         }
+        scribe.ended(&mut order, request, (ExecType::Expired, OrdStatus::Expired));
+        self.known.end(id, Ended::of(&order, symbol, OrdStatus::Expired));
     }
 
     fn cancel(&mut self, stamp: u64, cancel: &CancelOrder, reports: &mut Vec<ExecutionReport>) {
         let (request, id) = (cancel.client_order_id, OrderId(cancel.original.0));
-        let place = self.resting.remove(&id);
+        let place = self.known.place(id);
         let symbol = place.map_or(cancel.symbol, |place| place.symbol);
-        let mut scribe = Scribe { venue: self.venue, symbol, stamp, executions: &mut self.executions, reports };
+        let mut scribe = Scribe { venue: self.venue, symbol, stamp, fills: &mut self.fills, reports };
         match place {
             Some(Place { symbol, slot }) => {
                 let mut order = self.books[symbol.0 as usize].remove(slot);
-                scribe.canceled(&mut order, request);
+                scribe.ended(&mut order, request, (ExecType::Canceled, OrdStatus::Canceled));
+                self.known.end(id, Ended::of(&order, symbol, OrdStatus::Canceled));
             }
             None => scribe.absent(id, request, cancel.account, absence(&self.used, id)),
         }
@@ -199,9 +180,9 @@ impl Venue {
 
     fn replace(&mut self, stamp: u64, replace: &ReplaceOrder, reports: &mut Vec<ExecutionReport>) {
         let (request, id) = (replace.client_order_id, OrderId(replace.original.0));
-        let place = self.resting.get(&id).copied();
+        let place = self.known.place(id);
         let symbol = place.map_or(replace.symbol, |place| place.symbol);
-        let mut scribe = Scribe { venue: self.venue, symbol, stamp, executions: &mut self.executions, reports };
+        let mut scribe = Scribe { venue: self.venue, symbol, stamp, fills: &mut self.fills, reports };
         let Some(Place { slot, .. }) = place else {
             return scribe.absent(id, request, replace.account, absence(&self.used, id));
         };
@@ -218,64 +199,25 @@ impl Venue {
         order.price = replace.price;
         order.quantity = replace.quantity.max(order.filled);
         scribe.replaced(&mut order, request);
-        trade(book, &mut self.resting, &mut order, request, &mut scribe);
+        trade(book, &mut self.known, &mut order, request, &mut scribe);
         if order.is_filled() {
-            self.resting.remove(&id);
+            self.known.end(id, Ended::of(&order, symbol, OrdStatus::Filled));
         } else {
-            self.resting.insert(id, Place { symbol, slot: book.rest(order) });
+            self.known.rest(id, Place { symbol, slot: book.rest(order) });
         }
     }
 }
 
-/// Matches a taker, reports each match to both, and forgets the places of resting orders that are filled.
-fn trade(
-    book: &mut Book,
-    resting: &mut IdMap<OrderId, Place>,
-    taker: &mut Order,
-    request: ClientOrderId,
-    scribe: &mut Scribe<'_>,
-) {
+/// Matches a taker, reports each match to both, and notes which resting orders are filled.
+fn trade(book: &mut Book, known: &mut KnownOrders, taker: &mut Order, request: ClientOrderId, scribe: &mut Scribe<'_>) {
     book.take(taker, |taker, other, quantity| {
         let price = other.price;
         scribe.traded(taker, request, price, quantity);
         scribe.traded(other, ClientOrderId(0), price, quantity);
         if other.is_filled() && !other.is_quote() {
-            resting.remove(&other.id);
+            known.end(other.id, Ended::of(other, scribe.symbol, OrdStatus::Filled));
         }
     });
-}
-
-/// What a new order asks for, if it can be had at a venue with so many symbols.
-fn terms(new: &NewOrder, symbols: usize) -> Result<Terms, Reject> {
-    new.check().map_err(|_| Reject::UnknownCode)?;
-    let side = Side::from_code(new.side).ok_or(Reject::UnknownCode)?;
-    let order_type = OrderType::from_code(new.order_type).ok_or(Reject::UnknownCode)?;
-    let time_in_force = TimeInForce::from_code(new.time_in_force).ok_or(Reject::UnknownCode)?;
-    if new.symbol.0 as usize >= symbols {
-        return Err(Reject::UnknownSymbol);
-    }
-    match order_type {
-        OrderType::Limit => limit_and_quantity(new.price, new.quantity)?,
-        OrderType::Market if new.quantity <= Quantity::ZERO => return Err(Reject::Quantity),
-        OrderType::Market if new.price != Price::ZERO => return Err(Reject::Price),
-        OrderType::Market => {}
-    }
-    let rest = match (time_in_force, order_type) {
-        (TimeInForce::FillOrKill, _) => Rest::ExpiresWhole,
-        (TimeInForce::ImmediateOrCancel, _) | (_, OrderType::Market) => Rest::Expires,
-        (TimeInForce::Day | TimeInForce::GoodTillCancel, OrderType::Limit) => Rest::Works,
-    };
-    Ok(Terms { side, rest })
-}
-
-fn limit_and_quantity(price: Price, quantity: Quantity) -> Result<(), Reject> {
-    if quantity <= Quantity::ZERO {
-        return Err(Reject::Quantity);
-    }
-    if price <= Price::ZERO {
-        return Err(Reject::Price);
-    }
-    Ok(())
 }
 
 /// Why an order that does not rest cannot be changed.

@@ -9,7 +9,7 @@ use std::path::Path;
 
 use tickpath_clock::Calibration;
 use tickpath_log::{Next, Place, Reader, Registration, Start};
-use tickpath_market::Request;
+use tickpath_market::{OrderId, Request};
 use tickpath_oms::{Gap, OmsError};
 use tickpath_orders::{At, Config, Core, Input, Output, Outputs, RecordKind, Stop};
 use zerocopy::FromBytes;
@@ -109,7 +109,7 @@ struct Reading {
 impl Reading {
     fn new(calibration: Calibration) -> Self {
         let journal = Journal { groups: BTreeMap::new(), calibration, bytes: 0, orders: 0, inputs: 0 };
-        let core = Core::new(Config { expected_orders: 0 });
+        let core = Core::new(Config { expected_orders: 0, key: 0 });
         Self { journal, places: HashMap::new(), last: None, core, outputs: Outputs::new() }
     }
 
@@ -133,11 +133,12 @@ impl Reading {
                     ..Stamps::default()
                 });
                 let place = (group, stamps.len() - 1);
-                self.places.insert(sequence, place);
+                self.places.insert(OrderId::new(self.core.epoch(), sequence).0, place);
                 self.last = Some(place);
                 Some(group)
             }
-            Input::Report(report) => {
+            Input::Report(record) => {
+                let report = &record.report;
                 self.journal.inputs += 1;
                 // The first report that answers a request tells when the venue had it.
                 let place = self.places.remove(&report.client_order_id.0)?;
@@ -148,7 +149,7 @@ impl Reading {
                 stamps.answered = true;
                 Some(place.0)
             }
-            Input::Instrument(_) | Input::Account(_) | Input::Kill(_) => None,
+            _ => None,
         }
     }
 

@@ -296,7 +296,7 @@ fn rows_of(lab: &Lab<'_>, number: u32) -> PathBuf {
 /// How fast a restart replays this journal.
 fn replay_rate(lab: &Lab<'_>, journal: &std::path::Path, expected: usize) -> Result<f64, LabError> {
     let place = tickpath_log::Place::folder(journal);
-    let mut core = tickpath_orders::Core::new(tickpath_orders::Config { expected_orders: expected });
+    let mut core = tickpath_orders::Core::new(tickpath_orders::Config { expected_orders: expected, key: 0 });
     let from = lab.clock.ticks();
     let replayed = tickpath_oms::journal::replay(&place, &mut core, |_, _| {})?;
     let ns = lab.clock.ns_between(from, lab.clock.ticks());

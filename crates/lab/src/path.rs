@@ -75,8 +75,9 @@ pub fn run(lab: &Lab<'_>, settings: &Settings) -> Result<Run, LabError> {
     lab.progress.step(&format!("path {} {}", settings.target, settings.wait), seconds + 1.5);
     let idle = crate::host::idle_gaps(&lab.clock, settings.cpus[1], 200_000_000)?;
     let roles = Roles::of(lab, settings);
-    let exchange = lab.spawn(&Role::Exchange(roles.exchange))?;
+    // The OMS in the trader makes the lanes.
     let trader = lab.spawn(&Role::Trader(roles.trader))?;
+    let exchange = lab.spawn(&Role::Exchange(roles.exchange))?;
     let mut feed = lab.spawn(&Role::Feed(roles.feed))?;
     let planned_ns: u64 = feed.result(600.0)?;
     feed.tell("go")?;

@@ -5,13 +5,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use serde::{Deserialize, Serialize};
 use tickpath_bus::{Event as BusEvent, Gap as Loss, Start, Subscriber, connect};
 use tickpath_clock::{Clock, HostClock, Wait, relax, yield_now};
-use tickpath_log::{Next, PublishError, Reader, Registration, Start as From, Writer};
+use tickpath_log::{Next, PublishError, Reader, Writer};
 use tickpath_market::{
     AccountId, ClientOrderId, ExecutionReport, Kind, NewOrder, OrderDenied, OrderType, Price, Quantity, Side,
     TimeInForce, TopOfBook,
 };
 use tickpath_oms::layout::Inline;
-use tickpath_oms::{Agent, Gap, Gaps, Layout};
+use tickpath_oms::{Agent, Gap, Gaps, Layout, SessionLanes};
 use zerocopy::{FromBytes, IntoBytes};
 
 use crate::LabError;
@@ -39,7 +39,7 @@ pub(crate) struct Traded {
 /// The trader's life.
 pub(crate) fn trader(role: &TraderRole, parent: &Parent) -> Result<(), LabError> {
     let clock = HostClock::get()?;
-    let config = oms_config(&role.oms, &clock)?;
+    let config = oms_config(&role.oms)?;
     let wait = role.thread.wait()?;
     let topic = connect(&role.target)?.subscriber(&role.topic, Start::Now, wait)?;
     let stop = parent.stop_flag();
@@ -221,10 +221,11 @@ struct Strategy {
 impl Strategy {
     fn new(role: &TraderRole, clock: &HostClock) -> Result<Self, LabError> {
         let lanes = lanes(&role.oms.lanes, role.oms.request_bytes, role.oms.report_bytes);
+        let SessionLanes { requests, reports } = lanes.join_session(0, clock.calibration())?;
         Ok(Self {
             clock: *clock,
-            requests: Writer::open(&lanes.requests(0)?, clock.calibration())?,
-            reports: Reader::open(&lanes.reports(0)?.place, From::Now, Registration::Registered)?,
+            requests,
+            reports,
             top: TopOfBook::default(),
             account: AccountId(role.oms.account),
             rows: touched_rows(role.count as usize),

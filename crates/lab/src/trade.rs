@@ -12,8 +12,8 @@ use tickpath_market::{
     AccountId, ClientOrderId, NewOrder, OrderType, PositionEffect, Price, Quantity, Side, Symbol, SymbolId,
     TimeInForce, VenueId,
 };
-use tickpath_oms::{Config, Desk, LanesConfig};
-use tickpath_orders::{AccountLimits, Instrument};
+use tickpath_oms::{AckLevel, Config, Desk, LanesConfig, Rate, SessionConfig, VenueLanes};
+use tickpath_orders::{AccountLimits, Instrument, VenueRules};
 
 use crate::LabError;
 use crate::child::Parent;
@@ -150,42 +150,55 @@ impl OrderSpec {
 
 /// The lanes of a run.
 pub(crate) fn lanes(name: &str, request_bytes: usize, report_bytes: usize) -> LanesConfig {
-    LanesConfig { request_bytes, report_bytes, ..LanesConfig::new(name, 1) }
+    LanesConfig { request_bytes, report_bytes, ..LanesConfig::new(name, 1, &[VENUE]) }
 }
 
 /// One instrument and one account whose limits no benchmark's order breaks, but every check runs.
-fn desk(role: &OmsRole, ticks_per_second: u64) -> Result<Desk, LabError> {
+fn desk(role: &OmsRole) -> Result<Desk, LabError> {
+    const SECOND_NS: u64 = 1_000_000_000;
     let name: Symbol =
         role.symbol.parse().map_err(|e: tickpath_market::SymbolError| LabError::Setting(e.to_string()))?;
     let instrument = Instrument { symbol: SYMBOL, venue: VENUE, reserved: 0, name, multiplier: 1 };
     let account = AccountLimits {
         account: AccountId(role.account),
         rate_limit: u32::MAX,
-        rate_window: ticks_per_second,
+        rate_window_ns: SECOND_NS,
         max_order_quantity: Quantity::from_whole(1_000_000),
         max_notional: tickpath_market::Notional::from_whole(1_000_000_000_000).0.to_le_bytes(),
+        credit: (i128::MAX >> 1).to_le_bytes(),
         collar: 1_000,
-        reserved: 0,
-        max_reference_age: 3_600 * ticks_per_second,
+        max_open_orders: u32::MAX,
+        max_reference_age_ns: 3_600 * SECOND_NS,
+        max_request_age_ns: 60 * SECOND_NS,
         max_position: Quantity(i64::MAX),
     };
-    Ok(Desk { instruments: vec![instrument], accounts: vec![account] })
+    // The client sends as fast as it is asked to; what waits longest for the venue is part of the measurement.
+    let session = SessionConfig {
+        session: 0,
+        level: AckLevel::Os,
+        cancel_on_disconnect: false,
+        accounts: vec![account.account],
+        rate: Rate::UNLIMITED,
+    };
+    let venue = VenueRules { max_queued: u32::MAX, ..VenueRules::of(VENUE) };
+    Ok(Desk { instruments: vec![instrument], accounts: vec![account], venues: vec![venue], sessions: vec![session] })
 }
 
 /// The OMS that a role describes.
-pub(crate) fn oms_config(role: &OmsRole, clock: &HostClock) -> Result<Config, LabError> {
+pub(crate) fn oms_config(role: &OmsRole) -> Result<Config, LabError> {
     let journal = LogConfig { reserve_bytes: role.reserve_bytes, ..LogConfig::journal(Place::folder(&role.journal)) };
     let layout = role.layout.parse().map_err(|e: tickpath_oms::ParseLayoutError| LabError::Setting(e.to_string()))?;
     Ok(Config {
         lanes: lanes(&role.lanes, role.request_bytes, role.report_bytes),
         journal,
-        desk: desk(role, clock.calibration().ticks_per_second)?,
+        desk: desk(role)?,
         expected_orders: role.expected_orders,
         layout,
         wait: role.thread.wait()?,
         cpu: role.thread.cpu,
         other_cpu: role.other_cpu,
         priority: role.thread.priority()?,
+        seed: None,
     })
 }
 
@@ -208,7 +221,7 @@ pub(crate) fn market_config(name: &str) -> Result<LogConfig, LabError> {
 /// The OMS process's life.
 pub(crate) fn oms(role: &OmsRole, parent: &Parent) -> Result<(), LabError> {
     let clock = HostClock::get()?;
-    let config = oms_config(role, &clock)?;
+    let config = oms_config(role)?;
     let ticks = market(&role.market, &clock)?;
     let stop = parent.stop_flag();
     let gaps = tickpath_oms::layout::run(clock, &config, ticks, &stop, || parent.ready())?;
@@ -217,12 +230,11 @@ pub(crate) fn oms(role: &OmsRole, parent: &Parent) -> Result<(), LabError> {
     Ok(())
 }
 
-/// The venue process's life.
+/// The venue process's life. The OMS has made the lanes.
 pub(crate) fn exchange(role: &ExchangeRole, parent: &Parent) -> Result<(), LabError> {
     let clock = HostClock::get()?;
     let lanes = lanes(&role.lanes, role.request_bytes, role.report_bytes);
-    let requests = tickpath_oms::attach(&lanes.venue_requests()?, clock.calibration())?;
-    let reports = Writer::open(&lanes.venue_reports()?, clock.calibration())?;
+    let VenueLanes { requests, reports } = lanes.join_venue(VENUE, clock.calibration())?;
     let venue = Venue::new(tickpath_exchange::Config {
         venue: VENUE,
         symbols: 1,

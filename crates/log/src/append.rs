@@ -2,15 +2,15 @@
 
 use std::collections::VecDeque;
 
-use crate::PublishError;
 use crate::control::Control;
 use crate::layout::{
     BASE_SEQUENCE, Commit, FRAME_HEADER_BYTES, FrameShape, GENERATION, KIND_END, MAX_PAYLOAD_BYTES,
-    SEGMENT_HEADER_BYTES, changing, holding,
+    SEGMENT_CALIBRATION, SEGMENT_HEADER_BYTES, changing, holding,
 };
 use crate::region::Region;
 use crate::segments::Segments;
 use crate::sync::{Ordering, fence};
+use crate::{PublishError, Tail};
 
 /// How many cache lines of the next frame a writer asks for ahead: a kilobyte and its header.
 const LINES_AHEAD: usize = 17;
@@ -48,38 +48,48 @@ pub(crate) enum Blocked {
     Io(std::io::Error),
 }
 
+/// What a log is written with.
+pub(crate) struct Parts<'a> {
+    pub segments: Segments,
+    pub control: Control,
+    pub frame: FrameShape,
+    pub segment_bytes: usize,
+    /// Readers gate the writer.
+    pub gated: bool,
+    /// As every segment's header carries it.
+    pub calibration: &'a [u8],
+}
+
 impl Appender {
     /// An appender on fresh segments, whose first frame has the number `first`.
-    #[allow(clippy::too_many_arguments, reason = "the parts that it is made of")]
-    pub fn fresh(
-        mut segments: Segments,
-        control: Control,
-        frame: FrameShape,
-        segment_bytes: usize,
-        gated: bool,
-        calibration: &[u8],
-        first: u64,
-    ) -> std::io::Result<Self> {
-        let region = segments.make(0)?;
-        let mut appender = Self {
+    pub fn fresh(mut parts: Parts, first: u64) -> std::io::Result<Self> {
+        let region = parts.segments.make(0)?;
+        let tail = Tail { sequence: first, segment: 0, offset: SEGMENT_HEADER_BYTES as u64 };
+        let mut appender = Self::at(parts, region.clone(), tail, VecDeque::new());
+        appender.open_segment(&region, 0);
+        Ok(appender)
+    }
+
+    /// An appender that goes on behind `tail`, in the region of its segment; with the bases of all that are there if they
+    /// are a ring.
+    pub fn at(parts: Parts, region: Region, tail: Tail, bases: VecDeque<(u64, u64)>) -> Self {
+        let Parts { segments, control, frame, segment_bytes, gated, calibration } = parts;
+        Self {
             segments,
             control,
             frame,
             segment_bytes,
             gated,
             region,
-            index: 0,
-            offset: SEGMENT_HEADER_BYTES,
-            sequence: first,
+            index: tail.segment,
+            offset: tail.offset as usize,
+            sequence: tail.sequence,
             calibration: calibration.to_vec(),
-            bases: VecDeque::new(),
+            bases,
             slowest: 0,
             joined: 0,
             done_below: 0,
-        };
-        let region = appender.region.clone();
-        appender.open_segment(&region, 0);
-        Ok(appender)
+        }
     }
 
     /// The sequence number of the next frame.
@@ -92,6 +102,19 @@ impl Appender {
         self.bases.front().map_or(self.sequence, |&(_, base)| base)
     }
 
+    /// Where the log ends.
+    #[inline]
+    pub fn tail(&self) -> Tail {
+        Tail { sequence: self.sequence, segment: self.index, offset: self.offset as u64 }
+    }
+
+    /// True if the segment that is being filled was stamped by this clock.
+    pub fn is_stamped_by(&self, calibration: &[u8]) -> bool {
+        let mut there = vec![0; calibration.len()];
+        self.region.copy_out(SEGMENT_CALIBRATION, &mut there);
+        there == calibration
+    }
+
     /// Looks at all cursors again before the next segment is recycled.
     pub fn forget_cursors(&mut self) {
         (self.slowest, self.done_below) = (0, 0);
@@ -100,6 +123,18 @@ impl Appender {
     /// The segment that is being filled.
     pub fn index(&self) -> u64 {
         self.index
+    }
+
+    /// Its memory.
+    pub fn region(&self) -> &Region {
+        &self.region
+    }
+
+    /// From here on a file that is cut short ends nobody.
+    #[cfg(not(loom))]
+    pub fn guard(&mut self) -> std::io::Result<()> {
+        self.region.guard()?;
+        self.segments.guard()
     }
 
     /// Appends one frame and makes it visible. Wakes nobody.
@@ -145,6 +180,15 @@ impl Appender {
             return Err(AppendError::TooLarge(payload));
         }
         self.roll().map_err(AppendError::Blocked)
+    }
+
+    /// Makes sure that a frame with such a payload has its place.
+    pub fn make_room(&mut self, payload: usize) -> Result<(), AppendError> {
+        let bytes = self.frame.bytes(payload);
+        if self.offset + bytes > self.segment_bytes || payload > MAX_PAYLOAD_BYTES {
+            self.next_segment(bytes, payload)?;
+        }
+        Ok(())
     }
 
     /// Ends this segment and opens the next.
@@ -216,9 +260,10 @@ impl Appender {
         fence(Ordering::Release);
         region.word(SEGMENT_HEADER_BYTES).store(0, Ordering::Relaxed);
         region.word(BASE_SEQUENCE).store(self.sequence, Ordering::Relaxed);
-        region.copy_in(crate::layout::SEGMENT_CALIBRATION, &self.calibration);
+        region.copy_in(SEGMENT_CALIBRATION, &self.calibration);
         // Pairs with the acquire of a reader that enters: it sees an empty segment with this base.
         region.word(GENERATION).store(holding(index), Ordering::Release);
+        self.segments.note_opened(index);
         if let Some(ring) = self.segments.ring_len() {
             self.bases.push_back((index, self.sequence));
             while self.bases.len() as u64 > ring {
@@ -258,146 +303,4 @@ pub(crate) fn frame_crc(commit: Commit, stamp: u64, payload: &[u8]) -> u32 {
     head[..8].copy_from_slice(&commit.0.to_le_bytes());
     head[8..].copy_from_slice(&stamp.to_le_bytes());
     crc32c::crc32c_append(crc32c::crc32c(&head), payload)
-}
-
-/// Takes up a log where its last writer stopped, however it stopped.
-pub(crate) mod recover {
-    use super::*;
-    use crate::follow::{Follower, Step};
-    use crate::layout::index_held;
-
-    /// What is there.
-    struct Found {
-        index: u64,
-        base: u64,
-        bases: VecDeque<(u64, u64)>,
-    }
-
-    impl Appender {
-        /// An appender that goes on at the tail of what is there, or begins with `first` if nothing is; `frame` and
-        /// `segment_bytes` are the log's.
-        #[allow(clippy::too_many_arguments, reason = "the parts that it is made of")]
-        pub fn resume(
-            mut segments: Segments,
-            control: Control,
-            frame: FrameShape,
-            segment_bytes: usize,
-            gated: bool,
-            calibration: &[u8],
-            first: u64,
-        ) -> Result<Self, ResumeError> {
-            let Some(found) = find(&segments)? else {
-                return Ok(Self::fresh(segments, control, frame, segment_bytes, gated, calibration, first)?);
-            };
-            if found.index > 0 {
-                end_previous(&segments, &found, frame, segment_bytes)?;
-            }
-            let region = segments.make(found.index)?;
-            let mut follower = Follower::new(region.clone(), frame, segment_bytes, found.index, found.base, false);
-            let (offset, sequence) = tail(&mut follower)?;
-            // What a torn write left must never be taken for a frame again, not after a second loss of power either.
-            for at in (offset..segment_bytes).step_by(8) {
-                if region.word(at).load(Ordering::Relaxed) != 0 {
-                    region.word(at).store(0, Ordering::Relaxed);
-                }
-            }
-            Ok(Self {
-                segments,
-                control,
-                frame,
-                segment_bytes,
-                gated,
-                region,
-                index: found.index,
-                offset,
-                sequence,
-                calibration: calibration.to_vec(),
-                bases: found.bases,
-                slowest: 0,
-                joined: 0,
-                done_below: 0,
-            })
-        }
-
-        /// True if the segment that is being filled was stamped by this clock.
-        pub fn is_stamped_by(&self, calibration: &[u8]) -> bool {
-            let mut there = vec![0; calibration.len()];
-            self.region.copy_out(crate::layout::SEGMENT_CALIBRATION, &mut there);
-            there == calibration
-        }
-    }
-
-    /// The newest segment that was opened whole, and all that are still there.
-    fn find(segments: &Segments) -> Result<Option<Found>, ResumeError> {
-        let mut bases = Vec::new();
-        let mut slot = 0;
-        while let Some(region) = segments.get(slot).transpose().filter(|_| segments.ring_len().is_none_or(|n| slot < n))
-        {
-            let region = region?;
-            let generation = region.word(GENERATION).load(Ordering::Acquire);
-            if let Some(index) = index_held(generation, slot, segments.ring_len()) {
-                bases.push((index, region.word(BASE_SEQUENCE).load(Ordering::Relaxed)));
-            } else if segments.ring_len().is_none() {
-                break;
-            }
-            slot += 1;
-        }
-        bases.sort_unstable();
-        let Some(&(index, base)) = bases.last() else { return Ok(None) };
-        let bases = if segments.ring_len().is_some() { bases.into() } else { VecDeque::new() };
-        Ok(Some(Found { index, base, bases }))
-    }
-
-    /// A writer that dies between opening a segment and ending the one before leaves readers at a zero commit word
-    /// there for ever: end it for them.
-    fn end_previous(
-        segments: &Segments,
-        found: &Found,
-        frame: FrameShape,
-        segment_bytes: usize,
-    ) -> Result<(), ResumeError> {
-        let index = found.index - 1;
-        let Some(region) = segments.get(index)? else { return Ok(()) };
-        if region.word(GENERATION).load(Ordering::Acquire) != holding(index) {
-            return Ok(());
-        }
-        let base = region.word(BASE_SEQUENCE).load(Ordering::Relaxed);
-        let mut follower = Follower::new(region.clone(), frame, segment_bytes, index, base, false);
-        let (offset, sequence) = tail(&mut follower)?;
-        if sequence != found.base {
-            let what = "it ends before the next segment begins";
-            return Err(ResumeError::Damaged(crate::ReadError::Damaged { sequence, segment: index, offset, what }));
-        }
-        if offset < segment_bytes {
-            region.word(offset).store(Commit::new(0, KIND_END, sequence).0, Ordering::Release);
-        }
-        Ok(())
-    }
-
-    /// Offset and sequence number behind the last whole frame.
-    fn tail(follower: &mut Follower) -> Result<(usize, u64), ResumeError> {
-        let mut buffer = Vec::new();
-        loop {
-            match follower.step(&mut buffer) {
-                Ok(Step::Frame(_)) => {}
-                Ok(Step::Empty) if follower.has_later_frame() => return Err(ResumeError::Damaged(follower.hole())),
-                Ok(Step::Empty | Step::End | Step::Lapped) => return Ok((follower.offset(), follower.sequence())),
-                // A torn last frame was never acknowledged; anything behind it means that the damage lies in the middle.
-                Err(_) if follower.is_torn_tail() => return Ok((follower.offset(), follower.sequence())),
-                Err(damage) => return Err(ResumeError::Damaged(damage)),
-            }
-        }
-    }
-
-    /// Why a log cannot be taken up.
-    pub enum ResumeError {
-        Damaged(crate::ReadError),
-        Io(std::io::Error),
-    }
-
-    impl From<std::io::Error> for ResumeError {
-        fn from(error: std::io::Error) -> Self {
-            Self::Io(error)
-        }
-    }
 }

@@ -90,7 +90,7 @@ pub(crate) struct Claims {
 
 /// A puller, as owner words name it.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Owner {
+pub(crate) struct Claimant {
     pub slot: usize,
     epoch: u64,
     state: u64,
@@ -152,7 +152,7 @@ impl Claims {
     }
 
     /// Takes a slot. Whoever calls this holds the slot's record lock.
-    pub fn join(&self, slot: usize, delivery: Delivery) -> Owner {
+    pub fn join(&self, slot: usize, delivery: Delivery) -> Claimant {
         self.leave(slot);
         let epoch = (self.slot(slot).load(Ordering::Relaxed) >> STATE_BITS) + 1;
         self.slot(slot).store(epoch << STATE_BITS | ACTIVE, Ordering::Release);
@@ -160,7 +160,7 @@ impl Claims {
             Delivery::AtMostOnce => TAKEN,
             Delivery::AtLeastOnce => CLAIMED,
         };
-        Owner { slot, epoch: epoch & EPOCH_MASK, state }
+        Claimant { slot, epoch: epoch & EPOCH_MASK, state }
     }
 
     /// Ends who has the slot, if somebody does: what it has claimed is nobody's from here on. Same rule.
@@ -183,7 +183,7 @@ impl Claims {
 
     /// Claims a message that can be read, if it is free or its puller is gone.
     #[inline(always)]
-    pub fn claim(&self, sequence: u64, owner: Owner) -> Option<Claim> {
+    pub fn claim(&self, sequence: u64, owner: Claimant) -> Option<Claim> {
         let word = self.word(sequence);
         // Pairs with the release below: who sees a claim sees its puller's slot, and the cursor that it saw.
         let found = word.load(Ordering::Acquire);

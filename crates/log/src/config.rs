@@ -4,7 +4,11 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::layout::HEADER_BYTES;
-use crate::{OpenError, Place};
+use crate::{OpenError, Owner, Place};
+
+/// The largest segments, and the most of them in a ring.
+pub(crate) const MAX_SEGMENT_BYTES: usize = 1 << 30;
+pub(crate) const MAX_SEGMENTS: usize = 4096;
 
 /// What a full log does. Chosen by name, never silent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -87,12 +91,27 @@ pub struct Config {
     pub first_sequence: u64,
     /// Permissions of its files.
     pub mode: u32,
+    /// Whose a log is that does not exist yet; usually nobody's.
+    pub owner: Owner,
+    /// A `fail` log that does not exist yet names one reader without which nothing of it is read: its cursor holds the
+    /// writer whether or not it lives, and the writer is told when it is away.
+    pub mandatory: bool,
 }
 
 impl Config {
     /// A bus topic: eight segments of 128 KiB, which stay in a core's second-level cache.
     pub fn topic(place: Place, policy: Policy) -> Self {
-        Self { place, policy, segment_bytes: 128 << 10, segments: 8, reserve_bytes: 0, first_sequence: 0, mode: 0o600 }
+        Self {
+            place,
+            policy,
+            segment_bytes: 128 << 10,
+            segments: 8,
+            reserve_bytes: 0,
+            first_sequence: 0,
+            mode: 0o600,
+            owner: Owner::default(),
+            mandatory: false,
+        }
     }
 
     /// A queue: eight segments of 2 MiB, whose messages stay until they are done.
@@ -102,28 +121,26 @@ impl Config {
 
     /// A journal: keeps everything, in segments of 16 MiB.
     pub fn journal(place: Place) -> Self {
-        Self {
-            place,
-            policy: Policy::Keep,
-            segment_bytes: 16 << 20,
-            segments: 0,
-            reserve_bytes: 0,
-            first_sequence: 0,
-            mode: 0o600,
-        }
+        Self { segment_bytes: 16 << 20, segments: 0, ..Self::topic(place, Policy::Keep) }
     }
 
     pub(crate) fn check(&self) -> Result<(), OpenError> {
         let bytes = self.segment_bytes;
-        if bytes == 0 || !bytes.is_multiple_of(HEADER_BYTES) || bytes > 1 << 30 {
+        if bytes == 0 || !bytes.is_multiple_of(HEADER_BYTES) || bytes > MAX_SEGMENT_BYTES {
             return Err(OpenError::Config(format!(
                 "a segment of {bytes} bytes is not possible; use a multiple of 4096 up to 1 GiB"
             )));
         }
-        if self.policy != Policy::Keep && !(2..=4096).contains(&self.segments) {
+        if self.policy != Policy::Keep && !(2..=MAX_SEGMENTS).contains(&self.segments) {
             return Err(OpenError::Config(format!(
                 "a ring of {} segments is not possible; use 2 to 4096",
                 self.segments
+            )));
+        }
+        if self.mandatory && self.policy != Policy::Fail {
+            let policy = self.policy;
+            return Err(OpenError::Config(format!(
+                "a log with the policy '{policy}' waits for no reader, so none can be mandatory; use 'fail'"
             )));
         }
         Ok(())

@@ -3,12 +3,16 @@
 //! ```text
 //!   0    magic and format version
 //!   64   sleepers: 1 while somebody sleeps (a futex) · 72 readers: registered ones · 80 barrier: how fences are made ·
-//!        88 joined: readers that ever registered
+//!        88 joined: how often a cursor came, or went back · 96 mandatory: 1 if cursor 0 is the mandatory reader's
 //!   128  group: the oldest message of a queue that is not done, plus one; zero if the log is no queue
 //!   4096 cursors, 64 bytes each: state, sequence number to be read next, process id
 //! ```
 //! The line at 64 is the only one that a writer looks at for each message; it changes when a reader comes, goes or
 //! sleeps, and otherwise stays in the writer's cache, however many readers there are.
+//!
+//! A log may name a mandatory reader: without it nothing is read. Cursor 0 is its own, and stays when it goes (`AWAY`), so
+//! that nothing which it has not read is recycled. In such a log only this reader is counted: a recorder does not make
+//! the log one that is read, and does not hide that the one who matters is dead.
 
 use crate::region::Region;
 use crate::sync::{AtomicU64, Ordering};
@@ -22,13 +26,18 @@ pub(crate) const SLEEPERS: usize = 64;
 const READERS: usize = 72;
 const BARRIER: usize = 80;
 const JOINED: usize = 88;
+const NAMED: usize = 96;
 /// Not on the writer's line: pullers move it after each batch, and the writer looks at it once a segment.
-const GROUP: usize = if cfg!(loom) { 96 } else { 128 };
+const GROUP: usize = if cfg!(loom) { 104 } else { 128 };
 const CURSORS: usize = if cfg!(loom) { 128 } else { 4096 };
 const CURSOR_BYTES: usize = 64;
 
 const FREE: u64 = 0;
 const ACTIVE: u64 = 1;
+const AWAY: u64 = 2;
+
+/// The slot of the mandatory reader, where a log names one.
+pub(crate) const MANDATORY: usize = 0;
 
 /// The words of a control file.
 #[derive(Clone)]
@@ -43,13 +52,20 @@ pub struct ReaderInfo {
     pub slot: usize,
     /// The sequence number that it will read next.
     pub cursor: u64,
-    /// Its process.
+    /// Its process; 0 if it is away.
     pub pid: u32,
+    /// It is the mandatory reader, and not there: its cursor holds the writer all the same.
+    pub away: bool,
 }
 
 impl Control {
     pub fn new(region: Region) -> Self {
         Self { region }
+    }
+
+    /// The memory that the words lie in.
+    pub fn region(&self) -> &Region {
+        &self.region
     }
 
     /// The word with the magic number, at the start of the file.
@@ -66,10 +82,39 @@ impl Control {
         self.region.half_word(SLEEPERS)
     }
 
-    /// How many readers are registered.
+    /// How many readers count: the registered ones, or only the mandatory one where the log names it.
     #[inline(always)]
     pub fn readers(&self) -> u64 {
         self.region.word(READERS).load(Ordering::Relaxed)
+    }
+
+    /// Names the mandatory reader, who is away and needs all from `sequence` on. Whoever calls this is the log's writer.
+    pub fn name_mandatory(&self, sequence: u64) {
+        self.cursor(MANDATORY).store(sequence, Ordering::Relaxed);
+        self.word(MANDATORY, 0).store(AWAY, Ordering::SeqCst);
+        self.region.word(READERS).store(0, Ordering::SeqCst);
+        self.region.word(NAMED).store(1, Ordering::SeqCst);
+    }
+
+    /// True if the log names a mandatory reader.
+    pub fn names_mandatory(&self) -> bool {
+        self.region.word(NAMED).load(Ordering::SeqCst) != 0
+    }
+
+    /// The mandatory reader is here; its cursor stays where it is. Whoever calls this holds the slot's record lock.
+    pub fn welcome_mandatory(&self, pid: u32) {
+        self.word(MANDATORY, 16).store(u64::from(pid), Ordering::Relaxed);
+        self.word(MANDATORY, 0).store(ACTIVE, Ordering::SeqCst);
+        // Counted last, and counted out first: who is killed in between is away.
+        self.region.word(READERS).store(1, Ordering::SeqCst);
+        self.ask_for_a_look();
+    }
+
+    /// The mandatory reader has gone; its cursor stays. Same rule.
+    pub fn dismiss_mandatory(&self) {
+        self.region.word(READERS).store(0, Ordering::SeqCst);
+        self.word(MANDATORY, 16).store(0, Ordering::Relaxed);
+        self.word(MANDATORY, 0).store(AWAY, Ordering::SeqCst);
     }
 
     /// Takes a cursor that starts at `sequence`. Whoever calls this holds the slot's record lock, or is alone.
@@ -77,9 +122,14 @@ impl Control {
         self.cursor(slot).store(sequence, Ordering::Relaxed);
         self.word(slot, 16).store(u64::from(pid), Ordering::Relaxed);
         // A slot that its dead owner left active is counted already.
-        if self.word(slot, 0).swap(ACTIVE, Ordering::SeqCst) == FREE {
+        if self.word(slot, 0).swap(ACTIVE, Ordering::SeqCst) == FREE && !self.names_mandatory() {
             self.region.word(READERS).fetch_add(1, Ordering::SeqCst);
         }
+        self.ask_for_a_look();
+    }
+
+    /// Has the writer look at all cursors again: one has come, or has gone back.
+    pub fn ask_for_a_look(&self) {
         self.region.word(JOINED).fetch_add(1, Ordering::SeqCst);
     }
 
@@ -88,14 +138,18 @@ impl Control {
         self.region.word(JOINED).load(Ordering::SeqCst)
     }
 
-    /// Gives a cursor back. Same rule.
+    /// Gives a cursor back; that of the mandatory reader stays. Same rule.
     pub fn release(&self, slot: usize) {
-        if self.word(slot, 0).load(Ordering::SeqCst) == ACTIVE {
+        let names = self.names_mandatory();
+        if names && slot == MANDATORY {
+            return self.dismiss_mandatory();
+        }
+        if !names && self.word(slot, 0).load(Ordering::SeqCst) == ACTIVE {
             // Counted out before it is free: who is killed in between is counted too seldom, never too often.
             let counted = self.region.word(READERS);
             let _ = counted.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |readers| readers.checked_sub(1));
-            self.word(slot, 0).store(FREE, Ordering::SeqCst);
         }
+        self.word(slot, 0).store(FREE, Ordering::SeqCst);
     }
 
     /// The oldest message that is not done, if the log is a queue.
@@ -122,13 +176,17 @@ impl Control {
         self.word(slot, 8)
     }
 
-    /// Who is registered now.
+    /// Whose cursors hold the writer: who is registered now, and the mandatory reader also while it is away.
     pub fn registered(&self) -> impl Iterator<Item = ReaderInfo> + '_ {
-        (0..MAX_READERS).filter(|&slot| self.word(slot, 0).load(Ordering::SeqCst) == ACTIVE).map(|slot| ReaderInfo {
-            slot,
-            // Pairs with the reader's release: what lies before the cursor it has read, or copied, already.
-            cursor: self.cursor(slot).load(Ordering::Acquire),
-            pid: self.word(slot, 16).load(Ordering::Relaxed) as u32,
+        (0..MAX_READERS).filter_map(|slot| {
+            let state = self.word(slot, 0).load(Ordering::SeqCst);
+            matches!(state, ACTIVE | AWAY).then(|| ReaderInfo {
+                slot,
+                // Pairs with the reader's release: what lies before the cursor it has read, or copied, already.
+                cursor: self.cursor(slot).load(Ordering::Acquire),
+                pid: self.word(slot, 16).load(Ordering::Relaxed) as u32,
+                away: state == AWAY,
+            })
         })
     }
 

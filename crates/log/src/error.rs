@@ -28,6 +28,17 @@ pub enum OpenError {
         /// The process that writes it.
         pid: u32,
     },
+    /// The mandatory reader is somebody else.
+    #[error("{place} is read by its one mandatory reader already, process {pid}; stop that one first")]
+    HasReader {
+        /// Which log.
+        place: Place,
+        /// The process that reads it.
+        pid: u32,
+    },
+    /// A log that was made without one.
+    #[error("{0} names no mandatory reader; register as any other reader does, or make the log with one")]
+    NoMandatory(Place),
     /// Another format.
     #[error(
         "{place} has format version {found}, this program reads version {expected}; read it with the program that wrote it, or remove it"
@@ -151,9 +162,14 @@ pub enum PublishError {
         "the log is full: a registered reader, or a queue's oldest message, is a whole ring behind; publish again when it has caught up, or stop that reader"
     )]
     Full,
-    /// A `fail` topic without a reader.
-    #[error("no reader is registered on this 'fail' topic; start one, or use 'overwrite'")]
+    /// A `fail` topic without a reader, or without the one that it names.
+    #[error(
+        "no reader is registered on this 'fail' topic, or the one that must read it is away; start it, or use 'overwrite'"
+    )]
     NoReader,
+    /// The writer belongs to the process that opened it.
+    #[error("this process is a fork of the one that writes the log; a log has one writer. Open a log of your own here")]
+    Forked,
     /// Longer than a segment.
     #[error("a message of {bytes} bytes does not fit; this log takes up to {limit}. Ask for larger segments")]
     TooLarge {
@@ -187,6 +203,30 @@ pub enum ReadError {
         /// What is wrong.
         what: &'static str,
     },
+    /// One message of a queue.
+    #[error(
+        "message {sequence} of the queue is damaged, byte {offset} of segment {segment}: {what}; it was set aside and does not come again. Pull on for the next one, and push it once more if it is still needed"
+    )]
+    SetAside {
+        /// Its number.
+        sequence: u64,
+        /// The segment.
+        segment: u64,
+        /// The byte in the segment.
+        offset: usize,
+        /// What is wrong.
+        what: &'static str,
+    },
+    /// Somebody has truncated its files.
+    #[error(
+        "the log's files were cut short while it was open, and nothing more can be read of it; have its writer make it anew"
+    )]
+    Cut,
+    /// The reader belongs to the process that opened it.
+    #[error(
+        "this process is a fork of the one that reads the log, and shares its cursor; open a reader of your own here"
+    )]
+    Forked,
     /// A segment cannot be mapped.
     #[error("cannot read segment {segment}: {reason}")]
     Io {

@@ -2,21 +2,26 @@
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
 use tickpath_clock::Calibration;
 use zerocopy::{FromZeros, IntoBytes};
 
+use crate::config::{MAX_SEGMENT_BYTES, MAX_SEGMENTS};
 use crate::control::{CONTROL_BYTES, Control};
+use crate::follow::{Follower, Step};
+use crate::guard::Others;
 use crate::layout::{
-    FORMAT_VERSION, FRAME_HEADER_BYTES, FrameShape, HEADER_BYTES, Header, MAGIC, SEGMENT_HEADER_BYTES,
+    BASE_SEQUENCE, FORMAT_VERSION, FRAME_HEADER_BYTES, FrameShape, GENERATION, HEADER_BYTES, Header, MAGIC, MAX_BASE,
+    SEGMENT_HEADER_BYTES,
 };
 use crate::mapping::{Access, Mapping, allocate};
+use crate::progress::Missing;
 use crate::region::Region;
 use crate::segments::Segments;
 use crate::sync::Ordering;
-use crate::{Config, OpenError, Place, Policy};
+use crate::{Config, OpenError, Owner, Place, Policy, ReadError};
 
 const CONTROL_MAGIC: u64 = u64::from_le_bytes(*b"TICKCTL1");
 
@@ -28,6 +33,9 @@ pub(crate) struct Shape {
     pub segments: usize,
     pub frame: FrameShape,
     pub calibration: Calibration,
+    pub owner: Owner,
+    pub first_sequence: u64,
+    pub mandatory: bool,
 }
 
 impl Shape {
@@ -41,6 +49,9 @@ impl Shape {
             segments: if growing { 0 } else { config.segments },
             frame: FrameShape { align: if growing { 16 } else { 64 }, crc: !config.place.is_shared_memory() },
             calibration: *calibration,
+            owner: config.owner,
+            first_sequence: config.first_sequence,
+            mandatory: config.mandatory,
         })
     }
 
@@ -54,8 +65,10 @@ impl Shape {
             frame_align: self.frame.align as u32,
             crc: u32::from(self.frame.crc),
             calibration: self.calibration,
+            owner: self.owner,
+            first_sequence: self.first_sequence,
+            mandatory: u32::from(self.mandatory),
             checksum: 0,
-            reserved: 0,
         };
         header.checksum = header.sum();
         header
@@ -78,8 +91,12 @@ impl Shape {
         let policy = Policy::from_code(header.policy).ok_or_else(|| damaged("its policy is unknown"))?;
         let segment_bytes = header.segment_bytes as usize;
         let ring = (policy != Policy::Keep) == (header.segments >= 2);
+        if header.mandatory > u32::from(policy == Policy::Fail) {
+            return Err(damaged("its mandatory reader is impossible"));
+        }
         let align = header.frame_align as usize;
-        if !ring || !(align == 16 || align == 64) || !segment_bytes.is_multiple_of(HEADER_BYTES) || segment_bytes == 0 {
+        let fits = segment_bytes.is_multiple_of(HEADER_BYTES) && (1..=MAX_SEGMENT_BYTES).contains(&segment_bytes);
+        if !ring || header.segments as usize > MAX_SEGMENTS || !(align == 16 || align == 64) || !fits {
             return Err(damaged("its geometry is impossible"));
         }
         if !header.calibration.is_sound() {
@@ -91,6 +108,9 @@ impl Shape {
             segments: header.segments as usize,
             frame: FrameShape { align, crc: header.crc == 1 },
             calibration: header.calibration,
+            owner: header.owner,
+            first_sequence: header.first_sequence,
+            mandatory: header.mandatory == 1,
         })
     }
 
@@ -102,12 +122,25 @@ impl Shape {
     }
 
     /// Maps the segments.
-    pub fn segments(&self, file: File, access: Access) -> io::Result<Segments> {
+    pub fn segments(&self, file: File, access: Access, others: Others) -> io::Result<Segments> {
         match self.policy {
-            Policy::Keep => Ok(Segments::growing(file, self.segment_bytes, access)),
-            Policy::Overwrite | Policy::Fail => Segments::ring(&file, self.segment_bytes, self.segments, access),
+            Policy::Keep => Ok(Segments::growing(file, self.segment_bytes, access, others)),
+            Policy::Overwrite | Policy::Fail => {
+                Segments::ring(&file, self.segment_bytes, self.segments, access, others)
+            }
         }
     }
+
+    /// Bytes that the data file has at least when the segment of this index is there.
+    pub fn data_bytes(&self, index: u64) -> u64 {
+        let segments = if self.policy == Policy::Keep { index.saturating_add(1) } else { self.segments as u64 };
+        segments.saturating_mul(self.segment_bytes as u64).saturating_add(HEADER_BYTES as u64)
+    }
+}
+
+/// Whose a log is, by its header alone.
+pub fn owner(place: &Place) -> Result<Owner, OpenError> {
+    open_data(place, Access::Read).map(|(_, shape)| shape.owner)
 }
 
 /// Opens the data file for reading, or for writing as well.
@@ -124,8 +157,31 @@ pub(crate) fn create(config: &Config, shape: &Shape) -> Result<(File, Control), 
     let bytes = (HEADER_BYTES + shape.segment_bytes * shape.segments) as u64;
     let fail = |e| OpenError::from_io(place, bytes, e);
     let control = create_control(place, config.mode).map_err(fail)?;
+    if shape.mandatory {
+        control.name_mandatory(shape.first_sequence);
+    }
     let file = create_data(place, shape, bytes, config.mode).inspect_err(|_| discard(place)).map_err(fail)?;
     Ok((file, control))
+}
+
+/// Refuses a log whose maker has not come, or was killed before it, to the first segment.
+pub(crate) fn look_for_segment(place: &Place) -> Result<(), OpenError> {
+    let (file, shape) = open_data(place, Access::Read)?;
+    let segments = shape.segments(file, Access::Read, Others::Trusted).map_err(|e| OpenError::from_io(place, 0, e))?;
+    // A ring that was opened stays open; only the first lap begins with zeros.
+    let first = segments.get(0).map_err(|e| OpenError::from_io(place, 0, e))?;
+    let is_open = first.is_some_and(|first| first.word(GENERATION).load(Ordering::Acquire) != 0);
+    if is_open { Ok(()) } else { Err(OpenError::NotFound(place.clone())) }
+}
+
+/// Refuses a file of shared memory that has not all of its pages: looking at what is missing would take the memory that
+/// its maker saved.
+pub(crate) fn refuse_holes(place: &Place, file: &File) -> Result<(), OpenError> {
+    let metadata = file.metadata().map_err(|e| OpenError::from_io(place, 0, e))?;
+    if place.is_shared_memory() && metadata.blocks().saturating_mul(512) < metadata.len() {
+        return Err(OpenError::Damaged { place: place.clone(), what: "its data file has holes".to_owned() });
+    }
+    Ok(())
 }
 
 /// Makes the folder of a log, open to those who may use the log.
@@ -173,7 +229,7 @@ fn create_control(place: &Place, mode: u32) -> io::Result<Control> {
     let draft = place.dir().join("control.new");
     let file = open_new(&draft, mode)?;
     allocate(&file, 0, CONTROL_BYTES as u64)?;
-    let control = map_control(&file)?;
+    let control = map_control(&file, Others::Trusted)?;
     control.magic().store(CONTROL_MAGIC, Ordering::SeqCst);
     // Data that survives a loss of power is of no use behind a control file that did not.
     if !place.is_shared_memory() {
@@ -184,27 +240,45 @@ fn create_control(place: &Place, mode: u32) -> io::Result<Control> {
 }
 
 /// Maps the control file of a log that exists; the writer makes it anew if it was lost.
-pub(crate) fn open_control(place: &Place) -> Result<Control, OpenError> {
+pub(crate) fn open_control(place: &Place, others: Others) -> Result<Control, OpenError> {
     let fail = |e| OpenError::from_io(place, CONTROL_BYTES as u64, e);
     let file = OpenOptions::new().read(true).write(true).open(place.control()).map_err(fail)?;
-    let control = map_control(&file).map_err(fail)?;
+    let control = map_control(&file, others).map_err(fail)?;
     if control.magic().load(Ordering::SeqCst) != CONTROL_MAGIC {
         return Err(OpenError::Damaged { place: place.clone(), what: "its control file is none".to_owned() });
     }
     Ok(control)
 }
 
+impl Missing {
+    /// The same, with the number that should be there.
+    pub fn damage(&self, segments: &Segments, shape: &Shape) -> ReadError {
+        let &Self { segment, offset, what } = self;
+        let before = segment.checked_sub(1).and_then(|before| Some((before, segments.get(before).ok()??)));
+        let sequence = before.map_or(shape.first_sequence, |(index, region)| {
+            let base = region.word(BASE_SEQUENCE).load(Ordering::Relaxed).min(MAX_BASE);
+            let mut follower = Follower::new(region, shape.frame, shape.segment_bytes, index, base, false);
+            while let Ok(Step::Frame(_)) = follower.pass() {}
+            follower.sequence()
+        });
+        ReadError::Damaged { sequence, segment, offset, what }
+    }
+}
+
 /// Opens the control file, or makes it if it was lost.
-pub(crate) fn open_or_create_control(config: &Config) -> Result<Control, OpenError> {
-    match open_control(&config.place) {
+pub(crate) fn open_or_create_control(config: &Config, others: Others) -> Result<Control, OpenError> {
+    match open_control(&config.place, others) {
         Err(OpenError::NotFound(_)) => create_control(&config.place, config.mode)
             .map_err(|e| OpenError::from_io(&config.place, CONTROL_BYTES as u64, e)),
         other => other,
     }
 }
 
-fn map_control(file: &File) -> io::Result<Control> {
+fn map_control(file: &File, others: Others) -> io::Result<Control> {
     let mapping = Mapping::new(file, 0, CONTROL_BYTES, Access::Write)?;
+    if others == Others::Untrusted {
+        mapping.guard()?;
+    }
     mapping.populate(Access::Write);
     Ok(Control::new(Region::mapped(mapping)))
 }

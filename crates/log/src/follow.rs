@@ -6,6 +6,11 @@ use crate::layout::{Commit, FRAME_HEADER_BYTES, FrameShape, GENERATION, KIND_END
 use crate::region::Region;
 use crate::sync::{Ordering, fence};
 
+/// What can be wrong where a frame should be.
+pub(crate) const WRONG: &str = "the checksum is wrong";
+pub(crate) const MISFIT: &str = "the commit word does not fit the sequence";
+pub(crate) const HOLE: &str = "nothing is there, but later frames are";
+
 /// Follows the frames of one segment.
 pub(crate) struct Follower {
     region: Region,
@@ -124,7 +129,7 @@ impl Follower {
             }
         }
         if self.frame.crc && !self.crc_is_good(commit, stamp, at, length, buffer) {
-            return self.lapped_or_damaged("the checksum is wrong");
+            return self.lapped_or_damaged(WRONG);
         }
         Ok(Step::Frame(self.pass_over(commit, stamp, bytes)))
     }
@@ -158,8 +163,8 @@ impl Follower {
             let stored = self.region.word(start + self.frame.crc_at(at.length)).load(Ordering::Relaxed);
             let commit = Commit::new(at.length, at.kind, at.sequence);
             if stored != u64::from(frame_crc(commit, at.stamp, payload)) {
-                let what = "the checksum is wrong";
-                return Err(ReadError::Damaged { sequence: at.sequence, segment: self.index, offset: start, what });
+                let (sequence, segment) = (at.sequence, self.index);
+                return Err(ReadError::SetAside { sequence, segment, offset: start, what: WRONG });
             }
         }
         Ok(payload)
@@ -171,13 +176,13 @@ impl Follower {
         !self.lend && self.region.word(GENERATION).load(Ordering::Relaxed) != holding(self.index)
     }
 
-    /// True if what lies at the cursor is the torn last write of a writer that died with its host: it claims to be the
-    /// next frame, and no later frame is there. Anything else is damage in the middle, which must not be cut.
-    pub fn is_torn_tail(&self) -> bool {
+    /// True if what lies at the cursor claims to be the next frame, as the torn last write of a writer does that died with
+    /// its host.
+    pub fn claims_next(&self) -> bool {
         let commit = Commit(self.region.word(self.offset).load(Ordering::Acquire));
         let bytes = self.frame.bytes(commit.length());
         let claims = commit.is_of(self.sequence) && commit.kind() > KIND_END && self.frame.crc;
-        claims && self.offset + bytes <= self.segment_bytes && !self.has_later_frame()
+        claims && self.offset + bytes <= self.segment_bytes
     }
 
     /// Looks for any whole frame of a later number behind the cursor: then what is missing at it was there.
@@ -195,7 +200,11 @@ impl Follower {
 
     /// What is wrong if frames lie behind a cursor that finds nothing.
     pub fn hole(&self) -> ReadError {
-        let what = "nothing is there, but later frames are";
+        self.damage(HOLE)
+    }
+
+    /// That the log is damaged where the cursor is.
+    pub fn damage(&self, what: &'static str) -> ReadError {
         ReadError::Damaged { sequence: self.sequence, segment: self.index, offset: self.offset, what }
     }
 
@@ -243,7 +252,7 @@ impl Follower {
         }
         let bytes = self.frame.bytes(commit.length());
         if !commit.is_of(self.sequence) || self.offset + bytes > self.segment_bytes || commit.kind() <= KIND_END {
-            return self.lapped_or_damaged("the commit word does not fit the sequence").map(Here::Other);
+            return self.lapped_or_damaged(MISFIT).map(Here::Other);
         }
         Ok(Here::Frame(commit, bytes))
     }
@@ -264,6 +273,6 @@ impl Follower {
         if self.is_lapped() {
             return Ok(Step::Lapped);
         }
-        Err(ReadError::Damaged { sequence: self.sequence, segment: self.index, offset: self.offset, what })
+        Err(self.damage(what))
     }
 }

@@ -3,7 +3,7 @@
 use std::hint::spin_loop;
 use std::thread;
 
-use crate::append::{AppendError, Appender, Blocked};
+use crate::append::{AppendError, Appender, Blocked, Parts};
 use crate::control::{CONTROL_BYTES, Control};
 use crate::follow::{Follower, FrameAt, Step};
 use crate::layout::{BASE_SEQUENCE, FrameShape, GENERATION, SEGMENT_HEADER_BYTES, holding};
@@ -67,6 +67,38 @@ fn a_late_cursor_holds_the_writer() {
     }
 }
 
+/// Whatever a stranger stores, wherever: a step is a frame inside its segment, an end, or damage.
+#[test]
+fn a_stranger_rewrites_what_is_read() {
+    let (mut appender, regions, _) = ring(2, false);
+    (0..2).for_each(|sequence| assert!(append(&mut appender, sequence)));
+    let region = &regions[0];
+    thread::scope(|scope| {
+        let stranger = scope.spawn(|| {
+            let mut dice = 88172645463325252_u64;
+            for turn in 0..MESSAGES {
+                dice ^= dice << 13;
+                dice ^= dice >> 7;
+                dice ^= dice << 17;
+                let at = (dice >> 32) as usize % (SEGMENT_BYTES / 8) * 8;
+                // Sound commit words too, of any length: they lead furthest.
+                let word = if turn % 2 == 0 { dice } else { (dice % 700) | (16 << 24) | (turn % 3) << 32 };
+                region.word(at).store(word, Ordering::Release);
+                region.word(GENERATION).store(holding(0), Ordering::Release);
+            }
+        });
+        let mut buffer = Vec::new();
+        while !stranger.is_finished() {
+            let mut follower = Follower::new(region.clone(), FRAME, SEGMENT_BYTES, 0, 0, false);
+            while let Ok(Step::Frame(at)) = follower.step(&mut buffer) {
+                assert_eq!(follower.payload(at.offset, at.length, &buffer).len(), at.length);
+                assert!(follower.offset() <= SEGMENT_BYTES);
+            }
+            let _ = (follower.has_news(), follower.has_later_frame());
+        }
+    });
+}
+
 /// Reads to the last message; tells each cursor before it moves on. Gives how many were missed.
 fn follow(mut follower: Follower, regions: &[Region], mut publish: impl FnMut(u64)) -> u64 {
     let (mut buffer, mut received, mut missed) = (Vec::new(), 0, 0);
@@ -118,7 +150,15 @@ fn enter(regions: &[Region], index: u64) -> Option<Follower> {
 fn ring(segments: usize, gated: bool) -> (Appender, Vec<Region>, Control) {
     let regions: Vec<_> = (0..segments).map(|_| Region::heap(SEGMENT_BYTES)).collect();
     let control = Control::new(Region::heap(CONTROL_BYTES));
-    let made = Appender::fresh(Segments::Ring(regions.clone()), control.clone(), FRAME, SEGMENT_BYTES, gated, &[], 0);
+    let parts = Parts {
+        segments: Segments::Ring(regions.clone()),
+        control: control.clone(),
+        frame: FRAME,
+        segment_bytes: SEGMENT_BYTES,
+        gated,
+        calibration: &[],
+    };
+    let made = Appender::fresh(parts, 0);
     (made.expect("memory cannot fail"), regions, control)
 }
 

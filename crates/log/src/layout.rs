@@ -17,7 +17,7 @@ use tickpath_clock::Calibration;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 /// The format that this code writes and reads.
-pub const FORMAT_VERSION: u32 = 1;
+pub const FORMAT_VERSION: u32 = 2;
 
 /// Bytes before the first segment: one page.
 pub const HEADER_BYTES: usize = 4096;
@@ -38,6 +38,9 @@ pub(crate) const GENERATION: usize = 0;
 pub(crate) const BASE_SEQUENCE: usize = 8;
 pub(crate) const SEGMENT_CALIBRATION: usize = 16;
 
+/// Only damage leads beyond this number: counting on from here never wraps around.
+pub(crate) const MAX_BASE: u64 = 1 << 62;
+
 /// The kind of the frame that ends a segment before its last byte.
 pub(crate) const KIND_END: u8 = 1;
 
@@ -55,9 +58,26 @@ pub(crate) struct Header {
     /// 1 if every frame carries a CRC32C.
     pub crc: u32,
     pub calibration: Calibration,
+    pub owner: Owner,
+    /// The number of the first message that the log was made for.
+    pub first_sequence: u64,
+    /// 1 if the log names a mandatory reader.
+    pub mandatory: u32,
     /// CRC32C of everything before.
     pub checksum: u32,
-    pub reserved: u32,
+}
+
+/// Whose a log is: of which journal, in which life of it, and where it takes up. Written when the log is made, and
+/// compared by nobody here; all zeros are nobody's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub struct Owner {
+    /// The journal that the log belongs to, by a number of its own.
+    pub journal: u64,
+    /// Which life of that journal's program made the log.
+    pub incarnation: u64,
+    /// What the log's first message is to its owner.
+    pub base: u64,
 }
 
 impl Header {

@@ -41,6 +41,7 @@ mod control;
 mod error;
 mod follow;
 mod layout;
+mod progress;
 mod region;
 mod segments;
 mod sync;
@@ -53,7 +54,13 @@ mod loom;
 #[cfg(not(loom))]
 mod config;
 #[cfg(not(loom))]
+mod cut;
+#[cfg(not(loom))]
 mod files;
+#[cfg(not(loom))]
+mod fork;
+#[cfg(not(loom))]
+mod guard;
 #[cfg(not(loom))]
 mod line;
 #[cfg(not(loom))]
@@ -69,6 +76,12 @@ mod queue;
 #[cfg(not(loom))]
 mod reader;
 #[cfg(not(loom))]
+mod recover;
+#[cfg(not(loom))]
+mod retire;
+#[cfg(not(loom))]
+mod syncer;
+#[cfg(not(loom))]
 mod wake;
 #[cfg(not(loom))]
 mod writer;
@@ -76,16 +89,23 @@ mod writer;
 pub use claim::{Delivery, MAX_PULLERS};
 pub use control::{MAX_READERS, ReaderInfo};
 pub use error::{PublishError, ReadError};
-pub use layout::{FORMAT_VERSION, FRAME_HEADER_BYTES, HEADER_BYTES, MAX_PAYLOAD_BYTES, SEGMENT_HEADER_BYTES};
+pub use layout::{FORMAT_VERSION, FRAME_HEADER_BYTES, HEADER_BYTES, MAX_PAYLOAD_BYTES, Owner, SEGMENT_HEADER_BYTES};
+
+pub use progress::Tail;
 
 #[cfg(not(loom))]
 pub use {
     config::{Config, ParsePolicyError, Policy},
     error::OpenError,
+    files::owner,
+    guard::faults,
     line::SharedWords,
     place::{Place, PlaceError},
     puller::{Pulled, Puller},
     queue::waiting,
     reader::{Message, Next, Reader, Registration, Start, sleep_until_any},
+    recover::Cut,
+    retire::retire,
+    syncer::Syncer,
     writer::{Batch, FIRST_KIND, Writer},
 };

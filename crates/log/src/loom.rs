@@ -7,8 +7,8 @@ use ::loom::model;
 use ::loom::sync::{Arc, Condvar, Mutex};
 use ::loom::thread;
 
-use crate::append::{AppendError, Appender, Blocked};
-use crate::control::{CONTROL_BYTES, Control};
+use crate::append::{AppendError, Appender, Blocked, Parts};
+use crate::control::{CONTROL_BYTES, Control, MANDATORY};
 use crate::follow::{Follower, Step};
 use crate::layout::{BASE_SEQUENCE, FRAME_HEADER_BYTES, FrameShape, GENERATION, SEGMENT_HEADER_BYTES, holding};
 use crate::region::Region;
@@ -107,6 +107,34 @@ fn a_writer_never_recycles_what_a_reader_has_pinned() {
     }
 }
 
+/// The mandatory reader comes back, and begins behind where its cursor stood: of it and a writer that recycles, one sees
+/// the other. The writer has looked at the cursors already, and found that one further on.
+#[test]
+fn a_mandatory_reader_that_goes_back_holds_the_writer() {
+    model(|| {
+        let mut ring = Ring::new(3, 1, true);
+        ring.control.name_mandatory(3);
+        (0..4).for_each(|sequence| assert!(ring.append(sequence)));
+        let (regions, control) = (ring.regions.clone(), ring.control.clone());
+        let reader = thread::spawn(move || {
+            control.welcome_mandatory(1);
+            control.cursor(MANDATORY).store(1, Ordering::Release);
+            control.ask_for_a_look();
+            fence(Ordering::SeqCst);
+            let region = &regions[1];
+            if region.word(GENERATION).load(Ordering::Relaxed) == holding(1) {
+                let mut lent = [0; 16];
+                region.copy_out(SEGMENT_HEADER_BYTES + FRAME_HEADER_BYTES, &mut lent);
+                assert_eq!(lent, message(1), "a pinned frame has changed");
+            }
+            control.release(MANDATORY);
+        });
+        ring.append(4);
+        reader.join().expect("the reader's checks hold");
+        assert!(!ring.append(5), "its cursor holds the writer also when it has gone");
+    });
+}
+
 /// The flags of `wake.rs` with full fences on both sides, over a futex made of a lock and a condition. A wake-up that
 /// is lost leaves the sleeper asleep, which the model reports as a deadlock.
 #[test]
@@ -146,7 +174,15 @@ impl Ring {
         let bytes = segment_bytes(frames);
         let regions: Vec<_> = (0..segments).map(|_| Region::heap(bytes)).collect();
         let control = Control::new(Region::heap(CONTROL_BYTES));
-        let made = Appender::fresh(Segments::Ring(regions.clone()), control.clone(), FRAME, bytes, gated, &[], 0);
+        let parts = Parts {
+            segments: Segments::Ring(regions.clone()),
+            control: control.clone(),
+            frame: FRAME,
+            segment_bytes: bytes,
+            gated,
+            calibration: &[],
+        };
+        let made = Appender::fresh(parts, 0);
         Self { appender: made.expect("memory cannot fail"), regions, control, frames }
     }
 

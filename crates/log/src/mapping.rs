@@ -4,6 +4,9 @@ use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
 use std::ptr::NonNull;
+use std::sync::OnceLock;
+
+use crate::guard::Guard;
 
 /// May the mapped memory be written?
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,6 +19,7 @@ pub(crate) enum Access {
 pub(crate) struct Mapping {
     base: NonNull<u8>,
     bytes: usize,
+    guard: OnceLock<Guard>,
 }
 
 // SAFETY: the mapping is plain memory of the process; it belongs to no thread.
@@ -51,7 +55,7 @@ impl Mapping {
             return Err(io::Error::last_os_error());
         }
         let base = NonNull::new(address.cast()).expect("mmap never gives the zero page");
-        Ok(Self { base, bytes })
+        Ok(Self { base, bytes, guard: OnceLock::new() })
     }
 
     pub fn base(&self) -> NonNull<u8> {
@@ -60,6 +64,20 @@ impl Mapping {
 
     pub fn bytes(&self) -> usize {
         self.bytes
+    }
+
+    /// From here on a file that is cut short under the mapping ends nobody.
+    pub fn guard(&self) -> io::Result<()> {
+        if self.guard.get().is_none() {
+            // Should another thread have been faster, ours goes again.
+            let _ = self.guard.set(Guard::new(self.base, self.bytes)?);
+        }
+        Ok(())
+    }
+
+    /// The guard, if the mapping has one.
+    pub fn guarded(&self) -> Option<&Guard> {
+        self.guard.get()
     }
 
     /// Takes the page faults now. Best effort: an old kernel takes them on first use instead.
@@ -75,6 +93,8 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
+        // First, so that the handler never puts zeros over what comes to lie here next.
+        drop(self.guard.take());
         // SAFETY: the range is exactly this mapping, and every user of it holds an owner that keeps it from dropping.
         unsafe { libc::munmap(self.base.as_ptr().cast(), self.bytes) };
     }

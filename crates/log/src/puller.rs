@@ -2,7 +2,8 @@
 
 use tickpath_clock::{Clock, HostClock, Wait};
 
-use crate::claim::{Claim, Claims, Delivery, MAX_PULLERS, Owner};
+use crate::claim::{Claim, Claimant, Claims, Delivery, MAX_PULLERS};
+use crate::fork::Birthplace;
 use crate::lock::{self, RecordLock, TryLock};
 use crate::queue::{find_claims, lock_byte};
 use crate::reader::Walked;
@@ -37,10 +38,13 @@ const LOOK_NS: u64 = 100_000_000;
 pub struct Puller {
     reader: Reader,
     claims: Claims,
-    owner: Owner,
+    owner: Claimant,
     delivery: Delivery,
     /// Sequence numbers of what was handed over and is not finished.
     held: Vec<u64>,
+    /// How many damaged messages we have set aside, and the last of them until it is told.
+    set_aside: u64,
+    untold: Option<ReadError>,
     /// So many had fallen when we last began at the group's cursor.
     fallen: u64,
     clock: HostClock,
@@ -48,7 +52,7 @@ pub struct Puller {
     looked: u64,
     lasts: u64,
     place: Place,
-    pid: u32,
+    born: Birthplace,
     _lock: RecordLock,
 }
 
@@ -76,12 +80,14 @@ impl Puller {
             owner,
             delivery,
             held: Vec::new(),
+            set_aside: 0,
+            untold: None,
             fallen: 0,
             clock,
             looked: 0,
             lasts,
             place: place.clone(),
-            pid: std::process::id(),
+            born: Birthplace::here(),
             _lock: lock,
         };
         puller.bury_fallen();
@@ -92,8 +98,17 @@ impl Puller {
 
     /// Claims up to `limit` messages that are there, and hands each over as soon as it is claimed; gives how many. At
     /// most once, they are done when this returns. A payload stays where it lies only while it is handed over.
+    ///
+    /// A message whose checksum is wrong is set aside, so that it holds up no other, and told as an error once: by this
+    /// pull, or by the next if this one has handed over others.
     #[inline]
     pub fn pull(&mut self, limit: usize, mut hand_over: impl FnMut(Pulled<'_>)) -> Result<usize, ReadError> {
+        if self.born.is_elsewhere() {
+            return Err(ReadError::Forked);
+        }
+        if let Some(damage) = self.untold.take() {
+            return Err(damage);
+        }
         if self.others_hold() && self.clock.ticks().wrapping_sub(self.looked) >= self.lasts {
             self.bury_fallen();
         }
@@ -109,8 +124,14 @@ impl Puller {
             match self.reader.walk()? {
                 Walked::Frame(at) => {
                     let Some(claim) = self.claims.claim(at.sequence, self.owner) else { continue };
-                    // One that is damaged stays claimed, and is not acknowledged with the others.
-                    let message = self.reader.claimed(at)?;
+                    let message = match self.reader.claimed(at) {
+                        Ok(message) => message,
+                        Err(damage) => {
+                            self.untold = Some(damage);
+                            self.put_aside(at.sequence);
+                            break;
+                        }
+                    };
                     self.held.push(at.sequence);
                     hand_over(Pulled { message, redelivered: claim == Claim::Again });
                     count += 1;
@@ -123,13 +144,21 @@ impl Puller {
         if self.delivery == Delivery::AtMostOnce {
             self.acknowledge();
         }
-        Ok(count)
+        match self.untold.take_if(|_| count == 0) {
+            Some(damage) => Err(damage),
+            None => Ok(count),
+        }
+    }
+
+    /// How many messages this puller has set aside: they were damaged, and nobody gets them.
+    pub fn set_aside(&self) -> u64 {
+        self.set_aside
     }
 
     /// Everything that was handed over so far is done, and never comes again.
     #[inline]
     pub fn acknowledge(&mut self) {
-        if self.held.is_empty() {
+        if self.held.is_empty() || self.born.is_elsewhere() {
             return;
         }
         self.held.iter().for_each(|&sequence| self.claims.finish(sequence));
@@ -150,6 +179,14 @@ impl Puller {
     /// Where the queue lies.
     pub fn place(&self) -> &Place {
         &self.place
+    }
+
+    /// Finishes a message that cannot be handed over.
+    #[cold]
+    fn put_aside(&mut self, sequence: u64) {
+        self.set_aside += 1;
+        self.claims.finish(sequence);
+        self.claims.advance();
     }
 
     /// True if a message that we have walked past is neither done nor ours.
@@ -186,7 +223,7 @@ impl Puller {
 impl Drop for Puller {
     fn drop(&mut self) {
         // A forked child's copy is not the puller.
-        if self.pid != std::process::id() {
+        if self.born.is_elsewhere() {
             return;
         }
         self.claims.leave(self.owner.slot);

@@ -19,11 +19,12 @@ use tickpath_clock::Calibration;
 use crate::claim::Claims;
 use crate::control::{Control, MAX_READERS};
 use crate::files::{self, Shape};
+use crate::guard::Others;
 use crate::layout::SEGMENT_HEADER_BYTES;
 use crate::lock;
 use crate::mapping::{Access, Mapping, allocate};
 use crate::region::Region;
-use crate::{Config, OpenError, Place, Policy, Reader, Registration, Start, Writer};
+use crate::{Config, OpenError, Place, Policy, ReadError, Reader, Writer};
 
 impl Writer {
     /// Makes a queue, or takes up one that is there at its tail, as [`Writer::open`] does with a log. What is published
@@ -32,6 +33,10 @@ impl Writer {
         if config.policy != Policy::Fail {
             let policy = config.policy;
             return Err(OpenError::Config(format!("a queue cannot have the policy '{policy}'; use 'fail'")));
+        }
+        if config.mandatory {
+            let what = "a queue is held by what its pullers have not done, and can have no mandatory reader";
+            return Err(OpenError::Config(what.to_owned()));
         }
         let mut writer = Self::open(config, calibration)?;
         let control = writer.control().clone();
@@ -47,7 +52,11 @@ impl Writer {
 
 /// How many messages of a queue neither a puller has nor anybody has acknowledged.
 pub fn waiting(place: &Place) -> Result<u64, OpenError> {
-    let tail = Reader::open(place, Start::Now, Registration::Unregistered)?.sequence();
+    let mut reader = Reader::walking(place)?;
+    // Past damaged messages, too: pullers set them aside.
+    let damaged = |e: ReadError| OpenError::Damaged { place: place.clone(), what: e.to_string() };
+    reader.seek(u64::MAX).map_err(damaged)?;
+    let tail = reader.sequence();
     let claims = find_claims(place)?;
     let is_gone = |slot: &usize| matches!(lock::holder(&place.reader_locks(), lock_byte(*slot)), Ok(None));
     let gone = claims.slots().filter(is_gone).fold(0_u64, |gone, slot| gone | 1_u64 << slot);
@@ -57,7 +66,7 @@ pub fn waiting(place: &Place) -> Result<u64, OpenError> {
 /// The words of a queue that a writer has made.
 pub(crate) fn find_claims(place: &Place) -> Result<Claims, OpenError> {
     let (_, shape) = files::open_data(place, Access::Read)?;
-    let control = files::open_control(place)?;
+    let control = files::open_control(place, Others::Trusted)?;
     if control.group().is_none() {
         return Err(OpenError::NoQueue(place.clone()));
     }

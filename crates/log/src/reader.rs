@@ -1,22 +1,29 @@
 //! A reader of a log.
 
+mod cursor;
 mod walk;
+
+use std::fs::File;
 
 use tickpath_clock::{Calibration, Wait, relax, yield_now};
 use zerocopy::FromBytes;
 
-use crate::control::{Control, MAX_READERS, ReaderInfo};
+use crate::control::{Control, ReaderInfo};
+use crate::cut;
 use crate::files::{self, Shape};
 use crate::follow::{Follower, FrameAt, Step};
-use crate::layout::{BASE_SEQUENCE, GENERATION, SEGMENT_CALIBRATION, holding, index_held};
-use crate::lock::{self, RecordLock, TryLock};
+use crate::guard::Others;
+use crate::layout::{BASE_SEQUENCE, GENERATION, MAX_BASE, SEGMENT_CALIBRATION, holding, index_held};
+use crate::lock;
 use crate::mapping::Access;
+use crate::progress::this_boot;
 use crate::region::Region;
 use crate::segments::Segments;
 use crate::sync::{Ordering, fence};
 use crate::wake::{Barrier, MOST_FLAGS, sleep_while_all_set, sleep_while_set};
-use crate::{OpenError, Place, Policy, ReadError};
+use crate::{OpenError, Owner, Place, Policy, ReadError};
 
+use cursor::Slot;
 pub(crate) use walk::Walked;
 
 /// Frames that are handed over together.
@@ -35,6 +42,8 @@ pub enum Start {
     Oldest,
     /// With this sequence number. What is gone already is told as a gap.
     Sequence(u64),
+    /// Where the mandatory reader's cursor stands; for others, with the oldest.
+    Cursor,
 }
 
 /// Does the log know of a reader?
@@ -42,6 +51,8 @@ pub enum Start {
 pub enum Registration {
     /// It has a cursor in the control file: it gates a `fail` topic, may sleep, and shows in listings.
     Registered,
+    /// It is the one that the log names: nothing that it has not read is recycled, also while it is away.
+    Mandatory,
     /// It only looks: for files of other boots and of other users, and for more than 256 readers of one topic.
     Unregistered,
 }
@@ -80,22 +91,41 @@ pub struct Reader {
     slot: Option<Slot>,
     buffer: Vec<u8>,
     missed: u64,
-}
-
-/// A cursor that is ours.
-struct Slot {
-    number: usize,
-    pid: u32,
-    _lock: RecordLock,
+    others: Others,
 }
 
 impl Reader {
     /// Opens a log that a writer has made.
     pub fn open(place: &Place, start: Start, registration: Registration) -> Result<Self, OpenError> {
         let (file, shape) = files::open_data(place, Access::Read)?;
+        Self::open_file(place, file, shape, start, registration, Others::Trusted)
+    }
+
+    /// Opens a log that a stranger writes, or can write to: as its mandatory reader if it names one, else registered.
+    /// Each message is copied before it is looked at, whatever becomes of it meanwhile, and files that are cut short end
+    /// nobody: see [`Self::is_cut`].
+    pub fn open_untrusted(place: &Place, start: Start) -> Result<Self, OpenError> {
+        let (file, shape) = files::open_data(place, Access::Read)?;
+        files::refuse_holes(place, &file)?;
+        let registration = if shape.mandatory { Registration::Mandatory } else { Registration::Registered };
+        Self::open_file(place, file, shape, start, registration, Others::Untrusted)
+    }
+
+    fn open_file(
+        place: &Place,
+        file: File,
+        shape: Shape,
+        start: Start,
+        registration: Registration,
+        others: Others,
+    ) -> Result<Self, OpenError> {
         let io = |e| OpenError::from_io(place, 0, e);
-        let segments = shape.segments(file, Access::Read).map_err(io)?;
-        let follower = oldest(place, &segments, &shape)?;
+        let segments = shape.segments(file, Access::Read, others).map_err(io)?;
+        if let Some(Err(missing)) = segments.survey(this_boot()).map_err(io)? {
+            let what = missing.damage(&segments, &shape).to_string();
+            return Err(OpenError::Damaged { place: place.clone(), what });
+        }
+        let follower = oldest(place, &segments, &shape, others)?;
         let mut reader = Self {
             follower,
             segments,
@@ -105,10 +135,9 @@ impl Reader {
             slot: None,
             buffer: Vec::new(),
             missed: 0,
+            others,
         };
-        if registration == Registration::Registered {
-            reader.register()?;
-        }
+        reader.register(registration)?;
         reader.go_to(start)?;
         Ok(reader)
     }
@@ -117,7 +146,7 @@ impl Reader {
     #[inline(always)]
     #[allow(clippy::should_implement_trait, reason = "it lends, which an Iterator cannot")]
     pub fn next(&mut self) -> Result<Next<'_>, ReadError> {
-        self.publish_cursor();
+        self.publish_cursor()?;
         match self.advance()? {
             Found::Frame(at) => Ok(Next::Message(self.message(at))),
             Found::Gap(missed) => Ok(Next::Gap(missed)),
@@ -128,6 +157,7 @@ impl Reader {
     /// Hands over up to `limit` messages and gaps; gives how many. The cursor moves once, at the end.
     #[inline(always)]
     pub fn drain(&mut self, limit: usize, mut hand_over: impl FnMut(Next<'_>)) -> Result<usize, ReadError> {
+        self.refuse_fork()?;
         let mut count = 0;
         while count < limit {
             // Frames that stay where they are need not be handed over one by one: found together, they are handed over
@@ -148,7 +178,7 @@ impl Reader {
             }
             count += 1;
         }
-        self.publish_cursor();
+        self.publish_cursor()?;
         Ok(count)
     }
 
@@ -164,16 +194,25 @@ impl Reader {
     /// Checks, where the reader finds nothing more, that nothing lies behind: a hole in a log on a disk, as a lost page
     /// makes it, would pass for its end.
     pub fn check_end(&self) -> Result<(), ReadError> {
-        // Only a growing log, and only where its segment goes on but no frame does.
-        if self.shape.policy != Policy::Keep || self.follower.has_news() != Some(false) {
+        if self.shape.policy != Policy::Keep || self.has_news() {
             return Ok(());
         }
-        let index = self.follower.index() + 1;
-        let next = self.segments.get(index).map_err(|reason| ReadError::Io { segment: index, reason })?;
-        let next_is_open = next.is_some_and(|next| next.word(GENERATION).load(Ordering::Acquire) == holding(index));
-        let hole = next_is_open || self.follower.has_later_frame();
+        let index = self.follower.index();
+        let io = |reason| ReadError::Io { segment: index, reason };
+        let Some(surveyed) = self.segments.survey(this_boot()).map_err(io)? else { return Ok(()) };
+        let extent = surveyed.map_err(|missing| missing.damage(&self.segments, &self.shape))?;
+        let is_hole = extent.found > index + 1
+            || self.follower.has_later_frame()
+            || self.follower.sequence() < extent.firm.sequence;
         // A writer may have gone on meanwhile.
-        if hole && self.follower.has_news() == Some(false) { Err(self.follower.hole()) } else { Ok(()) }
+        if is_hole && !self.has_news() { Err(self.follower.hole()) } else { Ok(()) }
+    }
+
+    /// True if the files of a log that was opened untrusted were cut short: from then on [`Self::next`] says so, too.
+    /// Asks the operating system; whether it is time to ask, [`faults`](crate::faults) tells for nothing.
+    pub fn is_cut(&self) -> bool {
+        let bytes = self.shape.data_bytes(self.follower.index());
+        cut::is_cut(self.follower.region(), self.control.as_ref(), &self.place, bytes)
     }
 
     /// The sequence number of the next message.
@@ -196,6 +235,11 @@ impl Reader {
         self.shape.policy
     }
 
+    /// Whose the log is.
+    pub fn owner(&self) -> Owner {
+        self.shape.owner
+    }
+
     /// The clock of the stamps where the reader stands.
     pub fn calibration(&self) -> Calibration {
         let mut bytes = [0; size_of::<Calibration>()];
@@ -205,12 +249,13 @@ impl Reader {
 
     /// Bytes from the first segment's start to the cursor, as if no segment had ever been recycled.
     pub fn position(&self) -> u64 {
-        self.follower.index() * self.shape.segment_bytes as u64 + self.follower.offset() as u64
+        let before = self.follower.index().saturating_mul(self.shape.segment_bytes as u64);
+        before.saturating_add(self.follower.offset() as u64)
     }
 
     /// Who is registered.
     pub fn readers(&self) -> Vec<ReaderInfo> {
-        let looked_up = || files::open_control(&self.place).ok();
+        let looked_up = || files::open_control(&self.place, self.others).ok();
         let control = self.control.clone().or_else(looked_up);
         control.map(|control| control.registered().collect()).unwrap_or_default()
     }
@@ -237,46 +282,62 @@ impl Reader {
     }
 
     #[inline(always)]
-    fn publish_cursor(&self) {
-        if let (Some(slot), Some(control)) = (&self.slot, &self.control) {
-            // Pairs with the writer's acquire when it gates: all that we read before is read.
-            control.cursor(slot.number).store(self.follower.sequence(), Ordering::Release);
-        }
-    }
-
-    #[inline(always)]
     fn advance(&mut self) -> Result<Found, ReadError> {
         if self.missed > 0 {
             return Ok(Found::Gap(std::mem::take(&mut self.missed)));
         }
         match self.follower.step(&mut self.buffer)? {
             Step::Frame(at) => Ok(Found::Frame(at)),
-            Step::Empty => Ok(Found::Nothing),
+            Step::Empty => self.rest(),
             step => self.leave_segment(step),
         }
     }
 
-    /// Goes on in the next segment, or where there is one if this one was recycled.
+    /// Nothing is there, unless the files are not there any more.
+    #[inline(always)]
+    fn rest(&self) -> Result<Found, ReadError> {
+        let is_cut = || cut::is_known_cut(self.follower.region(), self.control.as_ref());
+        if self.others == Others::Untrusted && is_cut() { Err(ReadError::Cut) } else { Ok(Found::Nothing) }
+    }
+
+    /// Goes on in the next segment, or where there is one if this one was recycled. However fast a writer ends its
+    /// segments, it has us go round the ring once at most.
     #[cold]
-    fn leave_segment(&mut self, step: Step) -> Result<Found, ReadError> {
-        let next = self.follower.index() + 1;
-        let io = |reason| ReadError::Io { segment: next, reason };
-        if step == Step::End {
-            let Some(region) = self.segments.get(next).map_err(io)? else { return Ok(Found::Nothing) };
-            match enter(region, &self.shape, next) {
-                Some(mut follower) => {
-                    follower.set_lending(self.follower.lends());
-                    self.missed = follower.sequence().saturating_sub(self.follower.sequence());
-                    self.follower = follower;
-                    return self.advance();
-                }
-                // Not opened yet, or recycled already: then it holds a later index.
-                None if !self.is_past(next) => return Ok(Found::Nothing),
-                None => {}
+    fn leave_segment(&mut self, mut step: Step) -> Result<Found, ReadError> {
+        for _ in 0..=self.segments.ring_len().unwrap_or(u64::MAX) {
+            let goes_on = if step == Step::End { self.enter_next()? } else { self.catch_up().map(|()| true)? };
+            if !goes_on {
+                return self.rest();
             }
+            if self.missed > 0 {
+                return Ok(Found::Gap(std::mem::take(&mut self.missed)));
+            }
+            step = match self.follower.step(&mut self.buffer)? {
+                Step::Frame(at) => return Ok(Found::Frame(at)),
+                Step::Empty => return self.rest(),
+                step => step,
+            };
         }
-        self.catch_up()?;
-        self.advance()
+        Ok(Found::Nothing)
+    }
+
+    /// Enters the next segment, or another if that is recycled already. False if it is not opened yet.
+    fn enter_next(&mut self) -> Result<bool, ReadError> {
+        let next = self.follower.index() + 1;
+        let region = self.segments.get(next).map_err(|reason| ReadError::Io { segment: next, reason })?;
+        let Some(region) = region else { return Ok(false) };
+        let Some(mut follower) = enter(region, &self.shape, next) else {
+            // It holds a later index, or what is there cannot be entered yet.
+            let is_past = self.is_past(next);
+            return if is_past { self.catch_up().map(|()| true) } else { Ok(false) };
+        };
+        if follower.sequence() != self.follower.sequence() {
+            let what = "the next segment begins with another number";
+            return Err(self.follower.damage(what));
+        }
+        follower.set_lending(self.follower.lends());
+        self.follower = follower;
+        Ok(true)
     }
 
     /// True if the ring has gone beyond this index.
@@ -287,8 +348,16 @@ impl Reader {
 
     /// After a lap: goes on in the middle of what is still there, so that the next lap is half a ring away.
     fn catch_up(&mut self) -> Result<(), ReadError> {
+        if self.others == Others::Untrusted {
+            if self.is_cut() {
+                return Err(ReadError::Cut);
+            }
+            if self.pins() {
+                return Err(self.follower.damage("the segment was recycled, though our cursor holds it"));
+            }
+        }
         let (before, index) = (self.follower.sequence(), self.follower.index());
-        for _ in 0..TRIES {
+        for _ in 0..tries(self.others) {
             let mut there =
                 held(&self.segments, &self.shape).map_err(|reason| ReadError::Io { segment: index, reason })?;
             there.retain(|follower| follower.index() > index && follower.sequence() >= before);
@@ -300,90 +369,7 @@ impl Reader {
             self.missed = self.follower.sequence() - before;
             return Ok(());
         }
-        let what = "the ring went on, but no later segment is there";
-        Err(ReadError::Damaged { sequence: before, segment: index, offset: self.follower.offset(), what })
-    }
-
-    fn register(&mut self) -> Result<(), OpenError> {
-        let control = files::open_control(&self.place)?;
-        let path = self.place.reader_locks();
-        let io = |e| OpenError::from_io(&self.place, 0, e);
-        for number in 0..MAX_READERS {
-            if let TryLock::Ours(lock) = lock::try_lock(&path, number as u32, 0o600).map_err(io)? {
-                control.activate(number, self.follower.sequence(), std::process::id());
-                self.slot = Some(Slot { number, pid: std::process::id(), _lock: lock });
-                self.control = Some(control);
-                return Ok(());
-            }
-        }
-        Err(OpenError::TooManyReaders(self.place.clone()))
-    }
-
-    /// Moves to the start that was asked for; on a gated log with the cursor in front, so that it is pinned.
-    fn go_to(&mut self, start: Start) -> Result<(), OpenError> {
-        for _ in 0..TRIES {
-            let io = |e| OpenError::from_io(&self.place, 0, e);
-            let mut there = held(&self.segments, &self.shape).map_err(io)?;
-            let found = match start {
-                Start::Oldest => 0,
-                Start::Now => there.len().saturating_sub(1),
-                Start::Sequence(wanted) => there.partition_point(|f| f.sequence() <= wanted).saturating_sub(1),
-            };
-            if there.is_empty() {
-                relax();
-                continue;
-            }
-            self.follower = there.swap_remove(found);
-            self.pin();
-            if self.follower.is_lapped() {
-                continue;
-            }
-            self.follower.set_lending(self.pins());
-            if self.skip_to(start)? {
-                self.publish_cursor();
-                return Ok(());
-            }
-        }
-        Err(OpenError::Damaged { place: self.place.clone(), what: "no segment stays long enough to enter".to_owned() })
-    }
-
-    /// Publishes the cursor so that a gated writer must see it, before the generation is looked at again.
-    fn pin(&self) {
-        self.publish_cursor();
-        fence(Ordering::SeqCst);
-    }
-
-    /// True if frames stay until our cursor moves.
-    fn pins(&self) -> bool {
-        match self.shape.policy {
-            Policy::Keep => true,
-            Policy::Fail => self.slot.is_some(),
-            Policy::Overwrite => false,
-        }
-    }
-
-    /// Steps over messages before the start. False if it was lapped meanwhile.
-    fn skip_to(&mut self, start: Start) -> Result<bool, OpenError> {
-        let wanted = match start {
-            Start::Oldest => return Ok(true),
-            Start::Now => u64::MAX,
-            Start::Sequence(wanted) => wanted,
-        };
-        self.missed = self.follower.sequence().saturating_sub(wanted);
-        while self.follower.sequence() < wanted {
-            let damaged = |e: ReadError| OpenError::Damaged { place: self.place.clone(), what: e.to_string() };
-            match self.follower.step(&mut self.buffer).map_err(damaged)? {
-                Step::Frame(_) => {}
-                Step::Lapped => return Ok(false),
-                // The newest segment ends here only if a writer is just opening the next one.
-                Step::Empty | Step::End if start == Start::Now => return Ok(true),
-                Step::Empty | Step::End => {
-                    let tail = self.follower.sequence();
-                    return Err(OpenError::Future { place: self.place.clone(), asked: wanted, tail });
-                }
-            }
-        }
-        Ok(true)
+        Err(self.follower.damage("the ring went on, but no later segment is there"))
     }
 
     /// Sleeps until a writer wakes us.
@@ -440,17 +426,6 @@ pub fn sleep_until_any(readers: &[&Reader], timeout_ns: u64) {
     }
 }
 
-impl Drop for Reader {
-    fn drop(&mut self) {
-        if let (Some(slot), Some(control)) = (&self.slot, &self.control)
-            // A forked child's copy is not the reader.
-            && slot.pid == std::process::id()
-        {
-            control.release(slot.number);
-        }
-    }
-}
-
 enum Found {
     Frame(FrameAt),
     Gap(u64),
@@ -466,7 +441,7 @@ fn enter(region: Region, shape: &Shape, index: u64) -> Option<Follower> {
     let base = region.word(BASE_SEQUENCE).load(Ordering::Relaxed);
     fence(Ordering::Acquire);
     let still = region.word(GENERATION).load(Ordering::Relaxed) == holding(index);
-    still.then(|| Follower::new(region, shape.frame, shape.segment_bytes, index, base, false))
+    (still && base <= MAX_BASE).then(|| Follower::new(region, shape.frame, shape.segment_bytes, index, base, false))
 }
 
 /// Cursors at the start of each segment that is there, oldest first.
@@ -486,16 +461,21 @@ fn held(segments: &Segments, shape: &Shape) -> std::io::Result<Vec<Follower>> {
     Ok(there)
 }
 
+/// How often to look again; a stranger is not given that much of our time.
+fn tries(others: Others) -> u32 {
+    match others {
+        Others::Trusted => TRIES,
+        Others::Untrusted => TRIES / 100,
+    }
+}
+
 /// The oldest segment that is there. None is there for a moment while a short ring recycles, and before the first one
 /// is opened.
-fn oldest(place: &Place, segments: &Segments, shape: &Shape) -> Result<Follower, OpenError> {
-    for _ in 0..TRIES {
+fn oldest(place: &Place, segments: &Segments, shape: &Shape, others: Others) -> Result<Follower, OpenError> {
+    for _ in 0..tries(others) {
         let held = held(segments, shape).map_err(|e| OpenError::from_io(place, 0, e))?;
         if let Some(oldest) = held.into_iter().next() {
             return Ok(oldest);
-        }
-        if segments.is_cut_short() {
-            return Err(OpenError::Damaged { place: place.clone(), what: "its data file is cut short".to_owned() });
         }
         if segments.get(0).ok().flatten().is_none_or(|first| first.word(GENERATION).load(Ordering::Acquire) == 0) {
             return Err(OpenError::NotFound(place.clone()));

@@ -13,6 +13,7 @@ const WORDWISE: usize = 64;
 #[cfg(not(loom))]
 mod mapped {
     use super::*;
+    use crate::guard::Guard;
     use crate::mapping::Mapping;
     use std::ptr::NonNull;
 
@@ -21,11 +22,11 @@ mod mapped {
     pub(crate) struct Region {
         base: NonNull<u8>,
         bytes: usize,
-        _owner: Arc<Owner>,
+        memory: Arc<Memory>,
     }
 
-    enum Owner {
-        Mapped(#[allow(dead_code, reason = "held for its drop")] Mapping),
+    enum Memory {
+        Mapped(Mapping),
         #[cfg(test)]
         Heap(#[allow(dead_code, reason = "held for its drop")] Vec<AtomicU64>),
     }
@@ -41,13 +42,13 @@ mod mapped {
         pub fn heap(bytes: usize) -> Self {
             let words: Vec<AtomicU64> = (0..bytes.div_ceil(8)).map(|_| AtomicU64::new(0)).collect();
             let base = NonNull::new(words.as_ptr().cast_mut().cast()).expect("a vector has an address");
-            Self { base, bytes: words.len() * 8, _owner: Arc::new(Owner::Heap(words)) }
+            Self { base, bytes: words.len() * 8, memory: Arc::new(Memory::Heap(words)) }
         }
 
         /// All of a mapping.
         pub fn mapped(mapping: Mapping) -> Self {
             let (base, bytes) = (mapping.base(), mapping.bytes());
-            Self { base, bytes, _owner: Arc::new(Owner::Mapped(mapping)) }
+            Self { base, bytes, memory: Arc::new(Memory::Mapped(mapping)) }
         }
 
         /// A part of this region.
@@ -55,7 +56,25 @@ mod mapped {
             assert!(offset.is_multiple_of(8) && offset + bytes <= self.bytes, "a part lies inside its region");
             // SAFETY: the offset is inside the memory that the owner holds.
             let base = unsafe { self.base.add(offset) };
-            Self { base, bytes, _owner: self._owner.clone() }
+            Self { base, bytes, memory: self.memory.clone() }
+        }
+
+        /// From here on a file that is cut short under the whole mapping, of which this may be a part, ends nobody.
+        pub fn guard(&self) -> std::io::Result<()> {
+            match &*self.memory {
+                Memory::Mapped(mapping) => mapping.guard(),
+                #[cfg(test)]
+                Memory::Heap(_) => Ok(()),
+            }
+        }
+
+        /// The guard of the whole mapping, if it has one.
+        pub fn guarded(&self) -> Option<&Guard> {
+            match &*self.memory {
+                Memory::Mapped(mapping) => mapping.guarded(),
+                #[cfg(test)]
+                Memory::Heap(_) => None,
+            }
         }
 
         /// The word at a byte offset.

@@ -11,8 +11,10 @@ use std::{
 use crate::region::Region;
 #[cfg(not(loom))]
 use crate::{
+    guard::Others,
     layout::HEADER_BYTES,
     mapping::{Access, Mapping, allocate},
+    progress::{self, Extent, Firm, Missing},
 };
 
 /// Where segments come from.
@@ -28,6 +30,10 @@ pub(crate) struct Growing {
     file: File,
     segment_bytes: usize,
     access: Access,
+    others: Others,
+    /// The boot of its writer, and how far it is on the disk.
+    boot_id: [u8; 16],
+    firm: Firm,
     /// Segments that are mapped and faulted in before they are needed, in order.
     ready: VecDeque<(u64, Region)>,
     /// Makes the one after those.
@@ -45,8 +51,11 @@ struct Ahead {
 impl Segments {
     /// Maps a ring of `count` segments.
     #[cfg(not(loom))]
-    pub fn ring(file: &File, segment_bytes: usize, count: usize, access: Access) -> io::Result<Self> {
+    pub fn ring(file: &File, segment_bytes: usize, count: usize, access: Access, others: Others) -> io::Result<Self> {
         let mapping = Mapping::new(file, HEADER_BYTES as u64, segment_bytes * count, access)?;
+        if others == Others::Untrusted {
+            mapping.guard()?;
+        }
         mapping.populate(access);
         let all = Region::mapped(mapping);
         Ok(Self::Ring((0..count).map(|i| all.part(i * segment_bytes, segment_bytes)).collect()))
@@ -54,8 +63,17 @@ impl Segments {
 
     /// Maps segments of a growing file one by one.
     #[cfg(not(loom))]
-    pub fn growing(file: File, segment_bytes: usize, access: Access) -> Self {
-        Self::Growing(Growing { file, segment_bytes, access, ready: VecDeque::new(), ahead: None })
+    pub fn growing(file: File, segment_bytes: usize, access: Access, others: Others) -> Self {
+        Self::Growing(Growing {
+            file,
+            segment_bytes,
+            access,
+            others,
+            boot_id: [0; 16],
+            firm: Firm::default(),
+            ready: VecDeque::new(),
+            ahead: None,
+        })
     }
 
     /// How many the ring has; none if the log grows.
@@ -78,12 +96,54 @@ impl Segments {
         }
     }
 
-    /// True if the file ends inside its first segment: files grow by whole ones.
+    /// From here on a file that is cut short ends nobody.
     #[cfg(not(loom))]
-    pub fn is_cut_short(&self) -> bool {
+    pub fn guard(&mut self) -> io::Result<()> {
         match self {
-            Self::Ring(_) => false,
-            Self::Growing(growing) => growing.is_cut_short(),
+            Self::Ring(regions) => regions.iter().try_for_each(Region::guard),
+            Self::Growing(growing) => {
+                growing.others = Others::Untrusted;
+                Ok(())
+            }
+        }
+    }
+
+    /// What of a growing log should be there, and is, seen from this boot; none of a ring.
+    #[cfg(not(loom))]
+    pub fn survey(&self, boot: Option<[u8; 16]>) -> io::Result<Option<Result<Extent, Missing>>> {
+        match self {
+            Self::Ring(_) => Ok(None),
+            Self::Growing(growing) => progress::survey(&growing.file, growing.segment_bytes, boot).map(Some),
+        }
+    }
+
+    /// The writer of a growing log lives in this boot.
+    #[cfg(not(loom))]
+    pub fn belong_to(&mut self, boot: [u8; 16]) {
+        if let Self::Growing(growing) = self {
+            growing.boot_id = boot;
+        }
+    }
+
+    /// Writes down that this segment was opened. Best effort: what is not written down is only not missed.
+    pub fn note_opened(&self, index: u64) {
+        match self {
+            Self::Ring(_) => {}
+            #[cfg(not(loom))]
+            Self::Growing(growing) => {
+                let _ = progress::note_opened(&growing.file, growing.boot_id, index + 1);
+            }
+        }
+        #[cfg(loom)]
+        let _ = index;
+    }
+
+    /// The file of a log that grows, and how far it is on the disk.
+    #[cfg(not(loom))]
+    pub fn growing_file(&self) -> Option<(&File, &Firm)> {
+        match self {
+            Self::Ring(_) => None,
+            Self::Growing(growing) => Some((&growing.file, &growing.firm)),
         }
     }
 
@@ -125,14 +185,15 @@ impl Growing {
         Ok(bytes / self.segment_bytes as u64)
     }
 
-    fn is_cut_short(&self) -> bool {
-        let bytes = self.file.metadata().map_or(0, |m| m.len());
-        bytes > HEADER_BYTES as u64 && bytes < (HEADER_BYTES + self.segment_bytes) as u64
-    }
-
     fn map(&self, index: u64) -> io::Result<Region> {
         let offset = HEADER_BYTES as u64 + index * self.segment_bytes as u64;
-        Mapping::new(&self.file, offset, self.segment_bytes, self.access).map(Region::mapped)
+        let region = Region::mapped(Mapping::new(&self.file, offset, self.segment_bytes, self.access)?);
+        self.guard(&region)?;
+        Ok(region)
+    }
+
+    fn guard(&self, region: &Region) -> io::Result<()> {
+        if self.others == Others::Untrusted { region.guard() } else { Ok(()) }
     }
 
     fn make(&mut self, index: u64) -> io::Result<Region> {
@@ -140,6 +201,8 @@ impl Growing {
             Some(region) => region?,
             None => make_segment(&self.file, index, self.segment_bytes)?,
         };
+        // What was made ahead has been touched by the kernel only, which is told of a short file and not killed by it.
+        self.guard(&region)?;
         if self.ready.is_empty()
             && let Some(ahead) = &mut self.ahead
         {

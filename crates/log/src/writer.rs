@@ -3,16 +3,18 @@
 use tickpath_clock::Calibration;
 use zerocopy::IntoBytes;
 
-use crate::append::recover::ResumeError;
-use crate::append::{AppendError, Appender, Blocked};
-use crate::control::Control;
+use crate::append::{AppendError, Appender, Blocked, Parts};
+use crate::control::{Control, MAX_READERS};
 use crate::files::{self, Shape};
+use crate::fork::Birthplace;
+use crate::guard::Others;
 use crate::lock::{self, RecordLock, TryLock};
 use crate::mapping::Access;
+use crate::recover::{Cut, Remains, ResumeError};
 use crate::segments::Segments;
 use crate::sync::Ordering;
 use crate::wake::{Barrier, wake_all};
-use crate::{Config, OpenError, Place, Policy, PublishError, ReadError};
+use crate::{Config, OpenError, Owner, Place, Policy, PublishError, ReadError};
 
 /// Kinds below this mark the log's own frames.
 pub const FIRST_KIND: u8 = 16;
@@ -25,28 +27,58 @@ pub struct Writer {
     barrier: Barrier,
     /// A message that no reader would see is refused.
     needs_reader: bool,
+    /// A forked child's copy is not the writer.
+    born: Birthplace,
+    cut: Option<Cut>,
     _lock: RecordLock,
 }
 
 impl Writer {
     /// Makes a log, or takes up one that is there at its tail. Stamps must come from the clock of this calibration.
     pub fn open(config: &Config, calibration: &Calibration) -> Result<Self, OpenError> {
+        files::create_folder(config)?;
+        Self::open_or(config, calibration, Others::Trusted, create)
+    }
+
+    /// As [`Self::open`], for a log whose files strangers can write to as well: guarded from the first look on, see
+    /// [`Self::guard`].
+    pub fn open_untrusted(config: &Config, calibration: &Calibration) -> Result<Self, OpenError> {
+        files::create_folder(config)?;
+        let mut writer = Self::open_or(config, calibration, Others::Untrusted, create)?;
+        writer.guard().map_err(|e| OpenError::from_io(&config.place, 0, e))?;
+        Ok(writer)
+    }
+
+    /// Takes up a log that is there, as [`Self::open`] does, and never makes one. One that nobody has finished making is
+    /// not there.
+    pub fn join(config: &Config, calibration: &Calibration) -> Result<Self, OpenError> {
+        files::look_for_segment(&config.place)?;
+        Self::open_or(config, calibration, Others::Trusted, |config, _| Err(OpenError::NotFound(config.place.clone())))
+    }
+
+    fn open_or(
+        config: &Config,
+        calibration: &Calibration,
+        others: Others,
+        make: impl FnOnce(&Config, &Shape) -> Result<(Shape, Appender), OpenError>,
+    ) -> Result<Self, OpenError> {
         let wanted = Shape::of(config, calibration)?;
         let place = config.place.clone();
-        files::create_folder(config)?;
         let lock = take_lock(config)?;
         let barrier = Barrier::of_this_host();
-        let (shape, appender) = match files::open_data(&place, Access::Write) {
-            Err(OpenError::NotFound(_)) => create(config, &wanted)?,
+        let (shape, (appender, cut)) = match files::open_data(&place, Access::Write) {
+            Err(OpenError::NotFound(_)) => make(config, &wanted).map(|(shape, appender)| (shape, (appender, None)))?,
             Err(e) => return Err(e),
             Ok((file, shape)) => {
-                let control = files::open_or_create_control(config)?;
-                (shape, resume(config, &wanted, shape, file, control)?)
+                let control = files::open_or_create_control(config, others)?;
+                let segments = shape.segments(file, Access::Write, others);
+                let segments = segments.map_err(|e| OpenError::from_io(&place, shape.segment_bytes as u64, e))?;
+                (shape, resume(config, &wanted, shape, segments, control)?)
             }
         };
         appender.control.barrier().store(barrier.code(), Ordering::SeqCst);
         let needs_reader = shape.policy == Policy::Fail && appender.control.group().is_none();
-        Ok(Self { appender, place, shape, barrier, needs_reader, _lock: lock })
+        Ok(Self { appender, place, shape, barrier, needs_reader, born: Birthplace::here(), cut, _lock: lock })
     }
 
     /// Publishes one message, stamped `stamp` (ticks), and wakes who sleeps. Gives its sequence number.
@@ -58,6 +90,20 @@ impl Writer {
         Ok(sequence)
     }
 
+    /// True if the next message with so many bytes would be published now; else why not. May go on to the next segment
+    /// for it.
+    #[cold]
+    pub fn room_for(&mut self, payload: usize) -> Result<(), PublishError> {
+        for _ in 0..=MAX_READERS {
+            self.refuse()?;
+            match self.appender.make_room(payload) {
+                Ok(()) => return Ok(()),
+                Err(e) => self.clear_the_way(e)?,
+            }
+        }
+        Err(PublishError::Full)
+    }
+
     /// Starts a batch: its messages are visible one by one, and share one look for sleepers at its end.
     pub fn batch(&mut self) -> Batch<'_> {
         Batch { writer: self }
@@ -66,6 +112,11 @@ impl Writer {
     /// The sequence number of the next message.
     pub fn sequence(&self) -> u64 {
         self.appender.sequence()
+    }
+
+    /// Whose the log is.
+    pub fn owner(&self) -> Owner {
+        self.shape.owner
     }
 
     /// Where the log lies.
@@ -85,21 +136,25 @@ impl Writer {
 
     /// Registered readers now.
     pub fn readers(&self) -> usize {
-        self.appender.control.registered().count()
+        self.appender.control.registered().filter(|reader| !reader.away).count()
     }
 
-    /// Returns when all that was published would survive a loss of power.
-    pub fn sync(&self) -> std::io::Result<()> {
-        if self.shape.policy != Policy::Keep && !self.place.is_shared_memory() {
-            // Any descriptor of the file does: mapped pages belong to it, too.
-            return std::fs::File::open(self.place.data())?.sync_all();
-        }
-        self.appender.segments.sync()
+    /// What was dropped when the log was opened, after a loss of power; none if nothing was.
+    pub fn cut(&self) -> Option<Cut> {
+        self.cut
     }
 
     /// Removes the log. Readers that have it open keep what they have.
     pub fn remove(self) -> std::io::Result<()> {
         self.place.remove()
+    }
+
+    pub(crate) fn appender(&self) -> &Appender {
+        &self.appender
+    }
+
+    pub(crate) fn appender_mut(&mut self) -> &mut Appender {
+        &mut self.appender
     }
 
     pub(crate) fn shape(&self) -> &Shape {
@@ -126,10 +181,7 @@ impl Writer {
         if kind < FIRST_KIND {
             return Err(PublishError::Kind(kind));
         }
-        let control = &self.appender.control;
-        if self.needs_reader && control.readers() == 0 && control.registered().next().is_none() {
-            return Err(PublishError::NoReader);
-        }
+        self.refuse()?;
         let sequence = self.appender.sequence();
         match self.appender.append(stamp, kind, payload) {
             Ok(()) => Ok(sequence),
@@ -137,12 +189,38 @@ impl Writer {
         }
     }
 
-    /// A reader in the way may be dead; its record lock tells.
+    /// Says why nothing at all can be published, if that is so.
+    #[inline(always)]
+    fn refuse(&self) -> Result<(), PublishError> {
+        if self.born.is_elsewhere() {
+            return Err(PublishError::Forked);
+        }
+        if self.needs_reader && self.appender.control.readers() == 0 && self.is_alone() {
+            return Err(PublishError::NoReader);
+        }
+        Ok(())
+    }
+
+    /// The count says that nobody reads. Of readers that come and go it may be wrong; of the mandatory one it is not.
+    #[cold]
+    fn is_alone(&self) -> bool {
+        self.shape.mandatory || self.appender.control.registered().next().is_none()
+    }
+
     #[cold]
     fn append_again(&mut self, e: AppendError, stamp: u64, kind: u8, payload: &[u8]) -> Result<u64, PublishError> {
+        self.clear_the_way(e)?;
+        self.room_for(payload.len())?;
+        let sequence = self.appender.sequence();
+        self.appender.append(stamp, kind, payload)?;
+        Ok(sequence)
+    }
+
+    /// A reader in the way may be dead; its record lock tells.
+    fn clear_the_way(&mut self, e: AppendError) -> Result<(), PublishError> {
         match e {
             AppendError::TooLarge(bytes) => Err(PublishError::TooLarge { bytes, limit: self.max_payload() }),
-            AppendError::Blocked(Blocked::By(slot)) if self.bury(slot) => self.append(stamp, kind, payload),
+            AppendError::Blocked(Blocked::By(slot)) if self.bury(slot) => Ok(()),
             e => Err(e.into()),
         }
     }
@@ -203,43 +281,54 @@ fn create(config: &Config, shape: &Shape) -> Result<(Shape, Appender), OpenError
     // Made here, with the log's mode: made by the first reader it would be that reader's alone.
     let locks = lock::try_lock(&config.place.reader_locks(), 0, config.mode);
     drop(locks.map_err(|e| OpenError::from_io(&config.place, 0, e))?);
-    let mut segments = shape.segments(file, Access::Write).map_err(fail)?;
+    let mut segments = shape.segments(file, Access::Write, Others::Trusted).map_err(fail)?;
+    segments.belong_to(shape.calibration.boot_id);
     reserve(config, shape, &mut segments, 0).map_err(fail)?;
-    let gated = shape.policy == Policy::Fail;
-    let calibration = shape.calibration.as_bytes();
-    let appender =
-        Appender::fresh(segments, control, shape.frame, shape.segment_bytes, gated, calibration, config.first_sequence)
-            .map_err(fail)?;
+    let parts = parts(shape, segments, control, shape.calibration.as_bytes());
+    let appender = Appender::fresh(parts, config.first_sequence).map_err(fail)?;
     Ok((*shape, appender))
+}
+
+fn parts<'a>(shape: &Shape, segments: Segments, control: Control, calibration: &'a [u8]) -> Parts<'a> {
+    let Shape { frame, segment_bytes, policy, .. } = *shape;
+    Parts { segments, control, frame, segment_bytes, gated: policy == Policy::Fail, calibration }
 }
 
 fn resume(
     config: &Config,
     wanted: &Shape,
     found: Shape,
-    file: std::fs::File,
+    mut segments: Segments,
     control: Control,
-) -> Result<Appender, OpenError> {
+) -> Result<(Appender, Option<Cut>), OpenError> {
     let place = &config.place;
     let io = |e| OpenError::from_io(place, found.segment_bytes as u64, e);
     let same = |s: &Shape| (s.policy, s.segment_bytes, s.segments);
-    if same(wanted) != same(&found) {
+    // Who asks for no mandatory reader takes the log as it is.
+    if same(wanted) != same(&found) || wanted.mandatory && !found.mandatory {
         return Err(OpenError::Differs { place: place.clone(), found: describe(&found), wanted: describe(wanted) });
     }
     if place.is_shared_memory() && !wanted.calibration.agrees_with(&found.calibration) {
         return Err(OpenError::Clock { place: place.clone(), found: clock_name(&found.calibration) });
     }
     let calibration = wanted.calibration.as_bytes();
-    let segments = found.segments(file, Access::Write).map_err(io)?;
-    let gated = found.policy == Policy::Fail;
-    let first = config.first_sequence;
-    let resumed = Appender::resume(segments, control, found.frame, found.segment_bytes, gated, calibration, first);
-    let mut appender = resumed.map_err(|e| match e {
+    // Not this configuration's: whoever made the log was killed before its first segment, and has told others this number.
+    let first = found.first_sequence;
+    let boot = wanted.calibration.boot_id;
+    let extent = segments.survey(Some(boot)).map_err(io)?.transpose();
+    let extent = extent.map_err(|missing| damaged(place, &missing.damage(&segments, &found)))?;
+    segments.belong_to(boot);
+    let remains = Remains { parts: parts(&found, segments, control, calibration), first, extent };
+    let (mut appender, cut) = remains.resume().map_err(|e| match e {
         ResumeError::Io(e) => io(e),
         ResumeError::Damaged(what) => damaged(place, &what),
     })?;
     let next = appender.index() + 1;
     reserve(config, &found, &mut appender.segments, next).map_err(io)?;
+    if found.mandatory && !appender.control.names_mandatory() {
+        // The control file was lost: nothing that is there counts as read.
+        appender.control.name_mandatory(appender.oldest());
+    }
     bury_dead(place, &appender);
     if appender.control.group().is_none() && place.queue().exists() {
         // A queue that has lost its control file: nothing of it counts as done until its owner words say so.
@@ -257,7 +346,7 @@ fn resume(
             },
         })?;
     }
-    Ok(appender)
+    Ok((appender, cut))
 }
 
 /// Frees the cursors of readers whose processes have ended.
@@ -283,6 +372,9 @@ fn describe(shape: &Shape) -> String {
     let Shape { policy, segment_bytes, segments, .. } = shape;
     match policy {
         Policy::Keep => format!("policy {policy}, segments of {segment_bytes} bytes"),
+        _ if shape.mandatory => {
+            format!("policy {policy}, a mandatory reader, {segments} segments of {segment_bytes} bytes")
+        }
         _ => format!("policy {policy}, {segments} segments of {segment_bytes} bytes"),
     }
 }

@@ -10,6 +10,8 @@
 //! | [`NewOrder`]       | 32   | 48    | a client, and the OMS to a venue |
 //! | [`CancelOrder`]    | 33   | 40    | a client, and the OMS to a venue |
 //! | [`ReplaceOrder`]   | 34   | 56    | a client, and the OMS to a venue |
+//! | [`StatusRequest`]  | 35   | 40    | a client, and the OMS to a venue |
+//! | [`MassCancel`]     | 36   | 32    | a client                      |
 //! | [`ExecutionReport`]| 48   | 104   | a venue, and the OMS to a client |
 //! | [`OrderDenied`]    | 49   | 56    | the OMS to a client           |
 
@@ -18,8 +20,8 @@ mod number;
 pub mod replay;
 
 pub use message::{
-    CancelOrder, ExecType, ExecutionReport, Kind, MessageError, NewOrder, OrdStatus, OrderDenied, OrderType,
-    PositionEffect, ReplaceOrder, Request, Side, TimeInForce, TopOfBook, Trade,
+    CancelOrder, ExecType, ExecutionReport, Kind, MassCancel, MassCancelType, MessageError, NewOrder, OrdStatus,
+    OrderDenied, OrderType, PositionEffect, ReplaceOrder, Request, Side, StatusRequest, TimeInForce, TopOfBook, Trade,
 };
 pub use number::{
     AccountId, ClientOrderId, DecimalError, ExecId, Notional, OrderId, Price, Quantity, SCALE, Symbol, SymbolError,

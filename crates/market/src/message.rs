@@ -1,6 +1,6 @@
 //! The messages: flat, little-endian, without padding, validated where they enter.
 
-use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, TryFromBytes};
 
 use crate::{AccountId, ClientOrderId, ExecId, OrderId, Price, Quantity, SymbolId, VenueId, VenueOrderId};
 
@@ -11,6 +11,7 @@ macro_rules! codes {
     ($(#[$doc:meta])* $name:ident { $($(#[$vdoc:meta])* $variant:ident = $code:literal,)+ }) => {
         $(#[$doc])*
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[derive(TryFromBytes, IntoBytes, Immutable, KnownLayout)]
         #[repr(u8)]
         pub enum $name {
             $($(#[$vdoc])* $variant = $code,)+
@@ -49,6 +50,10 @@ codes! {
         CancelOrder = 33,
         /// [`ReplaceOrder`]
         ReplaceOrder = 34,
+        /// [`StatusRequest`]
+        StatusRequest = 35,
+        /// [`MassCancel`]
+        MassCancel = 36,
         /// [`ExecutionReport`]
         ExecutionReport = 48,
         /// [`OrderDenied`]
@@ -98,6 +103,15 @@ codes! {
     }
 }
 codes! {
+    /// Which orders a mass cancel means (FIX 530).
+    MassCancelType {
+        /// Those of one instrument.
+        Symbol = 1,
+        /// All.
+        All = 7,
+    }
+}
+codes! {
     /// What an execution report tells (FIX 150).
     ExecType {
         /// The venue has the order.
@@ -118,6 +132,12 @@ codes! {
         PendingReplace = 14,
         /// A partial or full fill.
         Trade = 15,
+        /// A fill has another quantity or price than was told; the report carries what holds.
+        TradeCorrect = 16,
+        /// A fill is taken back.
+        TradeCancel = 17,
+        /// How the order stands, on request; no event of it.
+        OrderStatus = 18,
         /// A cancel or replace request was refused (FIX message 9); the order goes on.
         CancelRejected = 20,
     }
@@ -260,6 +280,42 @@ pub struct ReplaceOrder {
     pub reserved: [u8; 8],
 }
 
+/// Asks how an order stands. Changes nothing, and uses no id up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub struct StatusRequest {
+    /// The sender's own id of this request; its answer carries it.
+    pub client_order_id: ClientOrderId,
+    /// The sender's id of the order: that of its `NewOrder`.
+    pub original: ClientOrderId,
+    /// Zero.
+    pub cause: u64,
+    /// The instrument.
+    pub symbol: SymbolId,
+    /// For whom.
+    pub account: AccountId,
+    /// Zero.
+    pub reserved: [u8; 8],
+}
+
+/// Asks to cancel all orders of the sender's session and account. An OMS answers for each; venues get a cancel for each.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub struct MassCancel {
+    /// The sender's own id of this request.
+    pub client_order_id: ClientOrderId,
+    /// Stamp of the tick that caused the request; zero if none did.
+    pub cause: u64,
+    /// The instrument, if only its orders are meant.
+    pub symbol: SymbolId,
+    /// For whom.
+    pub account: AccountId,
+    /// [`MassCancelType`] as its code.
+    pub cancel_type: u8,
+    /// Zero.
+    pub reserved: [u8; 7],
+}
+
 /// What became of an order: from a venue to the OMS, and from the OMS to a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
@@ -333,6 +389,10 @@ pub enum Request {
     Cancel(CancelOrder),
     /// A replace.
     Replace(ReplaceOrder),
+    /// A question after an order.
+    Status(StatusRequest),
+    /// A cancel of all orders.
+    MassCancel(MassCancel),
 }
 
 /// Why bytes are not the message they claim to be.
@@ -371,6 +431,12 @@ impl Request {
             }
             Some(Kind::CancelOrder) => CancelOrder::read_from_bytes(bytes).map(Self::Cancel).map_err(|_| length),
             Some(Kind::ReplaceOrder) => ReplaceOrder::read_from_bytes(bytes).map(Self::Replace).map_err(|_| length),
+            Some(Kind::StatusRequest) => StatusRequest::read_from_bytes(bytes).map(Self::Status).map_err(|_| length),
+            Some(Kind::MassCancel) => {
+                let all = MassCancel::read_from_bytes(bytes).map_err(|_| length)?;
+                all.check()?;
+                Ok(Self::MassCancel(all))
+            }
             _ => Err(MessageError::Kind(kind)),
         }
     }
@@ -381,6 +447,8 @@ impl Request {
             Self::New(_) => Kind::NewOrder,
             Self::Cancel(_) => Kind::CancelOrder,
             Self::Replace(_) => Kind::ReplaceOrder,
+            Self::Status(_) => Kind::StatusRequest,
+            Self::MassCancel(_) => Kind::MassCancel,
         }
     }
 
@@ -390,6 +458,8 @@ impl Request {
             Self::New(m) => m.as_bytes(),
             Self::Cancel(m) => m.as_bytes(),
             Self::Replace(m) => m.as_bytes(),
+            Self::Status(m) => m.as_bytes(),
+            Self::MassCancel(m) => m.as_bytes(),
         }
     }
 
@@ -399,6 +469,8 @@ impl Request {
             Self::New(m) => m.client_order_id,
             Self::Cancel(m) => m.client_order_id,
             Self::Replace(m) => m.client_order_id,
+            Self::Status(m) => m.client_order_id,
+            Self::MassCancel(m) => m.client_order_id,
         }
     }
 
@@ -408,6 +480,28 @@ impl Request {
             Self::New(m) => m.account,
             Self::Cancel(m) => m.account,
             Self::Replace(m) => m.account,
+            Self::Status(m) => m.account,
+            Self::MassCancel(m) => m.account,
+        }
+    }
+
+    /// The instrument.
+    pub fn symbol(&self) -> SymbolId {
+        match self {
+            Self::New(m) => m.symbol,
+            Self::Cancel(m) => m.symbol,
+            Self::Replace(m) => m.symbol,
+            Self::Status(m) => m.symbol,
+            Self::MassCancel(m) => m.symbol,
+        }
+    }
+
+    /// Checks the code fields.
+    pub fn check(&self) -> Result<(), MessageError> {
+        match self {
+            Self::New(new) => new.check(),
+            Self::MassCancel(all) => all.check(),
+            Self::Cancel(_) | Self::Replace(_) | Self::Status(_) => Ok(()),
         }
     }
 
@@ -417,6 +511,8 @@ impl Request {
             Self::New(m) => m.cause,
             Self::Cancel(m) => m.cause,
             Self::Replace(m) => m.cause,
+            Self::Status(m) => m.cause,
+            Self::MassCancel(m) => m.cause,
         }
     }
 }
@@ -438,6 +534,16 @@ impl NewOrder {
             return unknown("position_effect", self.position_effect);
         }
         Ok(())
+    }
+}
+
+impl MassCancel {
+    /// Checks the code field.
+    pub fn check(&self) -> Result<(), MessageError> {
+        match MassCancelType::from_code(self.cancel_type) {
+            Some(_) => Ok(()),
+            None => Err(MessageError::Code { field: "cancel_type", code: self.cancel_type }),
+        }
     }
 }
 

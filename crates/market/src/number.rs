@@ -174,7 +174,8 @@ id! {
     ClientOrderId(u64)
 }
 id! {
-    /// The OMS's id of an order: the journal sequence of its `NewOrder`. Zero is none.
+    /// The OMS's id of an order: the epoch of the OMS's start in the upper 24 bits, the journal sequence of its
+    /// `NewOrder` in the lower 40. Zero is none.
     OrderId(u64)
 }
 id! {
@@ -184,6 +185,27 @@ id! {
 id! {
     /// The venue's id of one execution; fills are told apart by (venue, execution id). Zero is none.
     ExecId(u64)
+}
+
+impl OrderId {
+    /// Bits of the journal sequence.
+    pub const SEQUENCE_BITS: u32 = 40;
+
+    /// The id of what a start of the OMS with this epoch journaled at this sequence. An epoch is used by one start only,
+    /// so that an id is never used again, whatever a loss of power took from the journal's end.
+    pub const fn new(epoch: u64, sequence: u64) -> Self {
+        Self(epoch << Self::SEQUENCE_BITS | sequence & ((1 << Self::SEQUENCE_BITS) - 1))
+    }
+
+    /// The epoch of the start that gave the id.
+    pub const fn epoch(self) -> u64 {
+        self.0 >> Self::SEQUENCE_BITS
+    }
+
+    /// The journal sequence.
+    pub const fn sequence(self) -> u64 {
+        self.0 & ((1 << Self::SEQUENCE_BITS) - 1)
+    }
 }
 
 /// An instrument's name: up to 16 bytes of ASCII, padded with zeros.

@@ -1,11 +1,16 @@
 //! The journal: every input of the core, in the order in which it was applied.
 
+use std::hash::{BuildHasher, RandomState};
+
 use tickpath_clock::Calibration;
-use tickpath_log::{Config, Next, Place, Reader, Registration, Start as From, Writer};
-use tickpath_orders::{At, CORE_VERSION, Core, Digest, Input, Output, Outputs, RecordKind, Start, Stop};
+use tickpath_log::{Config, Cut, Next, Place, Reader, Registration, Start as From, Tail, Writer};
+use tickpath_orders::{
+    At, CORE_VERSION, Core, Digest, Input, Lane, Output, Outputs, RECORD_BYTES, RecordKind, Start, Stop,
+};
 use zerocopy::{FromBytes, IntoBytes};
 
 use crate::OmsError;
+use crate::ledger::Ledger;
 
 /// Inputs between two digests.
 const DIGEST_EVERY: u64 = 1 << 16;
@@ -14,6 +19,7 @@ const DIGEST_EVERY: u64 = 1 << 16;
 pub struct Journal {
     log: Writer,
     inputs: u64,
+    cut: Option<Cut>,
 }
 
 /// What a replay came to.
@@ -32,25 +38,32 @@ pub struct Replayed {
 }
 
 impl Journal {
-    /// Opens the journal, or begins one.
-    pub fn open(config: &Config, calibration: &Calibration) -> Result<Self, OmsError> {
+    /// Opens the journal, or begins one with this id.
+    pub fn open(config: &Config, calibration: &Calibration, id: u64) -> Result<Self, OmsError> {
         let mut log = Writer::open(config, calibration)?;
         if log.sequence() == 0 {
-            let start =
-                Start { core_version: CORE_VERSION, reserved: 0, ticks_per_second: calibration.ticks_per_second };
+            let ticks_per_second = calibration.ticks_per_second;
+            let start = Start { core_version: CORE_VERSION, reserved: 0, ticks_per_second, journal: id };
             log.publish(calibration.ticks, RecordKind::Start.code(), start.as_bytes()).map_err(OmsError::Journal)?;
         }
-        Ok(Self { log, inputs: 0 })
+        let cut = log.cut();
+        Ok(Self { log, inputs: 0, cut })
     }
 
     /// Writes one input; it survives the end of this process when this returns. Gives its sequence number.
     #[inline]
     pub fn append(&mut self, stamp: u64, input: &Input) -> Result<u64, OmsError> {
-        let mut buffer = [0; 128];
+        let mut buffer = [0; RECORD_BYTES];
         let kind = input.kind().code();
         let sequence = self.log.publish(stamp, kind, input.write(&mut buffer)).map_err(OmsError::Journal)?;
         self.inputs += 1;
         Ok(sequence)
+    }
+
+    /// Writes that a lane was made.
+    pub fn lane(&mut self, stamp: u64, lane: &Lane) -> Result<(), OmsError> {
+        self.log.publish(stamp, RecordKind::Lane.code(), lane.as_bytes()).map_err(OmsError::Journal)?;
+        Ok(())
     }
 
     /// True if a digest is due.
@@ -71,52 +84,136 @@ impl Journal {
         self.log.publish(stamp, RecordKind::Stop.code(), stop.as_bytes()).map_err(OmsError::Journal)?;
         Ok(())
     }
+
+    /// Returns when all that was written would survive a loss of power.
+    pub fn sync(&mut self) -> Result<(), OmsError> {
+        self.log.sync().map_err(OmsError::Disk)
+    }
+
+    /// Where the next record will lie.
+    #[inline]
+    pub fn tail(&self) -> Tail {
+        self.log.tail()
+    }
+
+    /// What a loss of power had left at the end that was of no use.
+    pub fn cut(&self) -> Option<Cut> {
+        self.cut
+    }
+
+    pub(crate) fn log(&self) -> &Writer {
+        &self.log
+    }
+}
+
+/// An id that no other journal has.
+pub(crate) fn fresh_id(seed: Option<u64>, stamp: u64) -> u64 {
+    let random = || RandomState::new().hash_one(stamp);
+    seed.unwrap_or_else(random).max(1)
+}
+
+/// Applies records to a core, one by one, for as long as there are some: a replay; and whoever goes on after the end
+/// follows a journal that grows.
+pub struct Replay {
+    log: Reader,
+    outputs: Outputs,
+    ledger: Ledger,
+    done: Replayed,
+}
+
+/// An input that was applied, and what the core said to it.
+pub struct Applied<'a> {
+    /// Where it lies in the journal.
+    pub at: At,
+    /// The input.
+    pub input: Input,
+    /// What was said.
+    pub outputs: &'a [Output],
+}
+
+impl Replay {
+    /// At the beginning of a journal.
+    pub fn open(place: &Place) -> Result<Self, OmsError> {
+        let log = Reader::open(place, From::Oldest, Registration::Unregistered)?;
+        Ok(Self { log, outputs: Outputs::new(), ledger: Ledger::default(), done: Replayed::default() })
+    }
+
+    /// Applies the next input; none where the journal ends now.
+    #[inline]
+    pub fn next(&mut self, core: &mut Core) -> Result<Option<Applied<'_>>, OmsError> {
+        loop {
+            let Next::Message(record) = self.log.next()? else { return Ok(None) };
+            let (sequence, stamp) = (record.sequence, record.stamp);
+            self.done.records += 1;
+            if sequence == 0 {
+                self.ledger.journal = check_start(record.kind, record.payload)?;
+            }
+            let input = Input::read(record.kind, record.payload);
+            let Some(input) = input.map_err(|reason| OmsError::Record { sequence, reason })? else {
+                note(&mut self.done, &mut self.ledger, core, sequence, record.kind, record.payload)?;
+                continue;
+            };
+            let at = At { sequence, stamp };
+            core.apply(at, &input, &mut self.outputs);
+            self.done.inputs += 1;
+            self.done.outputs += self.outputs.len() as u64;
+            self.ledger.note(&input, self.outputs.as_slice());
+            return Ok(Some(Applied { at, input, outputs: self.outputs.as_slice() }));
+        }
+    }
+
+    /// Checks, at the end, that it is one, and no hole.
+    pub fn check_end(&self) -> Result<(), OmsError> {
+        Ok(self.log.check_end()?)
+    }
+
+    /// How far it has come.
+    pub fn done(&self) -> Replayed {
+        self.done
+    }
+
+    /// What the journal says of the lanes.
+    pub fn ledger(&self) -> &Ledger {
+        &self.ledger
+    }
 }
 
 /// Applies a journal to a new core: the same state and, to the byte, the same outputs, which go to `emit`. A journal
 /// that does not exist yet is an empty one.
 pub fn replay(place: &Place, core: &mut Core, mut emit: impl FnMut(&Input, &[Output])) -> Result<Replayed, OmsError> {
-    let mut done = Replayed::default();
     if !place.exists() {
-        return Ok(done);
+        return Ok(Replayed::default());
     }
-    let mut log = Reader::open(place, From::Oldest, Registration::Unregistered)?;
-    let mut outputs = Outputs::new();
-    while let Next::Message(record) = log.next()? {
-        done.records += 1;
-        let sequence = record.sequence;
-        check_start(sequence, record.kind, record.payload)?;
-        let input = Input::read(record.kind, record.payload);
-        match input.map_err(|reason| OmsError::Record { sequence, reason })? {
-            Some(input) => {
-                core.apply(At { sequence, stamp: record.stamp }, &input, &mut outputs);
-                done.inputs += 1;
-                done.outputs += outputs.len() as u64;
-                emit(&input, outputs.as_slice());
-            }
-            None => note(&mut done, core, sequence, record.kind, record.payload)?,
-        }
+    let mut replay = Replay::open(place)?;
+    while let Some(applied) = replay.next(core)? {
+        emit(&applied.input, applied.outputs);
     }
-    log.check_end()?;
-    Ok(done)
+    replay.check_end()?;
+    Ok(replay.done())
 }
 
-fn check_start(sequence: u64, kind: u8, payload: &[u8]) -> Result<(), OmsError> {
-    if sequence > 0 {
-        return Ok(());
+/// Checks the first record and tells the journal's id.
+fn check_start(kind: u8, payload: &[u8]) -> Result<u64, OmsError> {
+    if kind != RecordKind::Start.code() {
+        return Err(OmsError::NoJournal);
     }
-    let start = Start::read_from_bytes(payload).ok().filter(|_| kind == RecordKind::Start.code());
-    match start {
-        None => Err(OmsError::NoJournal),
-        Some(start) if start.core_version != CORE_VERSION => {
-            Err(OmsError::CoreVersion { found: start.core_version, expected: CORE_VERSION })
-        }
-        Some(_) => Ok(()),
+    // Every version begins with its own number.
+    let found = payload.first_chunk().map(|bytes| u32::from_le_bytes(*bytes)).ok_or(OmsError::NoJournal)?;
+    match Start::read_from_bytes(payload) {
+        Ok(start) if found == CORE_VERSION => Ok(start.journal),
+        _ => Err(OmsError::CoreVersion { found, expected: CORE_VERSION }),
     }
 }
 
-/// Takes a record that is no input: a digest is compared, a stop tells the last T2.
-fn note(done: &mut Replayed, core: &Core, sequence: u64, kind: u8, payload: &[u8]) -> Result<(), OmsError> {
+/// Takes a record that is no input: a digest is compared, a stop tells the last T2, a lane was made.
+fn note(
+    done: &mut Replayed,
+    ledger: &mut Ledger,
+    core: &Core,
+    sequence: u64,
+    kind: u8,
+    payload: &[u8],
+) -> Result<(), OmsError> {
     match RecordKind::from_code(kind) {
         Some(RecordKind::Digest) => {
             if payload != core.digest().as_bytes() {
@@ -126,6 +223,11 @@ fn note(done: &mut Replayed, core: &Core, sequence: u64, kind: u8, payload: &[u8
         }
         Some(RecordKind::Stop) => {
             done.released = Stop::read_from_bytes(payload).map_or(0, |stop| stop.released_before);
+        }
+        Some(RecordKind::Lane) => {
+            if let Ok(lane) = Lane::read_from_bytes(payload) {
+                ledger.note_lane(&lane);
+            }
         }
         _ => {}
     }

@@ -1,7 +1,9 @@
-//! The logs between clients, OMS and venue.
+//! The logs between clients, OMS, venues and operators. The OMS makes them all, and each names the journal that it
+//! belongs to, the start that made it, and its one mandatory reader; the others join.
 
 use tickpath_clock::Calibration;
-use tickpath_log::{Config, Message, Next, OpenError, Place, Policy, Reader, Registration, Start, Writer};
+use tickpath_log::{Config, OpenError, Owner, Place, Policy, Reader, Registration, Start, Writer};
+use tickpath_market::VenueId;
 
 /// Where the lanes of one OMS lie, and how large they are.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -10,88 +12,143 @@ pub struct LanesConfig {
     pub name: String,
     /// Client sessions, from 0.
     pub sessions: u16,
+    /// Venues, each by its number.
+    pub venues: Vec<VenueId>,
     /// Bytes of each request lane.
     pub request_bytes: usize,
     /// Bytes of each report log: a client that lags by more than this learns how many reports it missed.
     pub report_bytes: usize,
 }
 
+/// What a lane carries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum LaneKind {
+    /// Requests of a client session: written by the client.
+    Requests(u16),
+    /// Reports to a client session: written by the OMS. A slow client never stops it.
+    Reports(u16),
+    /// Requests to a venue: written by the OMS, read by the venue.
+    VenueRequests(VenueId),
+    /// Reports of a venue: written by the venue, which waits for the OMS.
+    VenueReports(VenueId),
+    /// Words of the operator.
+    Control,
+}
+
+/// A client's ends of its lanes.
+pub struct SessionLanes {
+    /// To the OMS.
+    pub requests: Writer,
+    /// From the OMS.
+    pub reports: Reader,
+}
+
+/// A venue's ends of its lanes.
+pub struct VenueLanes {
+    /// From the OMS.
+    pub requests: Reader,
+    /// To the OMS.
+    pub reports: Writer,
+}
+
+impl LaneKind {
+    /// What it carries and for whom, as a journal record says it.
+    pub(crate) fn code(self) -> (u8, u16) {
+        match self {
+            Self::Requests(session) => (1, session),
+            Self::Reports(session) => (2, session),
+            Self::VenueRequests(venue) => (3, venue.0),
+            Self::VenueReports(venue) => (4, venue.0),
+            Self::Control => (5, 0),
+        }
+    }
+
+    /// True if the OMS writes it.
+    pub(crate) fn is_outbound(self) -> bool {
+        matches!(self, Self::Reports(_) | Self::VenueRequests(_))
+    }
+}
+
 impl LanesConfig {
     /// Lanes of a mebibyte, which stay in a core's second-level cache.
-    pub fn new(name: &str, sessions: u16) -> Self {
-        Self { name: name.to_owned(), sessions, request_bytes: 1 << 20, report_bytes: 1 << 20 }
+    pub fn new(name: &str, sessions: u16, venues: &[VenueId]) -> Self {
+        Self {
+            name: name.to_owned(),
+            sessions,
+            venues: venues.to_vec(),
+            request_bytes: 1 << 20,
+            report_bytes: 1 << 20,
+        }
     }
 
-    /// Requests of a client session: written by the client.
-    pub fn requests(&self, session: u16) -> Result<Config, OpenError> {
-        self.lane(&format!("s{session}.requests"), Policy::Fail, self.request_bytes)
+    /// All lanes.
+    pub fn kinds(&self) -> impl Iterator<Item = LaneKind> + '_ {
+        let sessions = (0..self.sessions).flat_map(|s| [LaneKind::Requests(s), LaneKind::Reports(s)]);
+        let venues = self.venues.iter().flat_map(|&v| [LaneKind::VenueRequests(v), LaneKind::VenueReports(v)]);
+        sessions.chain(venues).chain([LaneKind::Control])
     }
 
-    /// Reports to a client session: written by the OMS. A slow client never stops it.
-    pub fn reports(&self, session: u16) -> Result<Config, OpenError> {
-        self.lane(&format!("s{session}.reports"), Policy::Overwrite, self.report_bytes)
-    }
-
-    /// Requests to the venue: written by the OMS.
-    pub fn venue_requests(&self) -> Result<Config, OpenError> {
-        self.lane("venue.requests", Policy::Fail, self.request_bytes)
-    }
-
-    /// Reports of the venue: written by the venue, which waits for the OMS.
-    pub fn venue_reports(&self) -> Result<Config, OpenError> {
-        self.lane("venue.reports", Policy::Fail, self.report_bytes)
-    }
-
-    fn lane(&self, what: &str, policy: Policy, bytes: usize) -> Result<Config, OpenError> {
+    /// A lane as the OMS makes it, without its owner.
+    pub fn lane(&self, kind: LaneKind) -> Result<Config, OpenError> {
+        let (what, bytes) = match kind {
+            LaneKind::Requests(session) => (format!("s{session}.requests"), self.request_bytes),
+            LaneKind::Reports(session) => (format!("s{session}.reports"), self.report_bytes),
+            LaneKind::VenueRequests(venue) => (format!("v{venue}.requests"), self.request_bytes),
+            LaneKind::VenueReports(venue) => (format!("v{venue}.reports"), self.report_bytes),
+            LaneKind::Control => ("control".to_owned(), CONTROL_BYTES),
+        };
+        // A report log goes on without its reader; all others are of no use without theirs.
+        let mandatory = !matches!(kind, LaneKind::Reports(_));
+        let policy = if mandatory { Policy::Fail } else { Policy::Overwrite };
         let place = Place::shared_memory(&format!("{}.{what}", self.name))?;
         let topic = Config::topic(place, policy);
         let segment_bytes = (bytes / topic.segments).next_multiple_of(4096).max(4096);
-        Ok(Config { segment_bytes, ..topic })
+        Ok(Config { segment_bytes, mandatory, ..topic })
+    }
+
+    /// The client's ends of a session's lanes. They are not there before the OMS has made them.
+    pub fn join_session(&self, session: u16, calibration: &Calibration) -> Result<SessionLanes, OpenError> {
+        let requests = Writer::join(&self.lane(LaneKind::Requests(session))?, calibration)?;
+        let reports = self.lane(LaneKind::Reports(session))?;
+        let reports = Reader::open(&reports.place, Start::Oldest, Registration::Registered)?;
+        Ok(SessionLanes { requests, reports })
+    }
+
+    /// A venue's ends of its lanes. They are not there before the OMS has made them. It reads on where its last process
+    /// has stopped.
+    pub fn join_venue(&self, venue: VenueId, calibration: &Calibration) -> Result<VenueLanes, OpenError> {
+        let requests = self.lane(LaneKind::VenueRequests(venue))?;
+        let requests = Reader::open(&requests.place, Start::Cursor, Registration::Mandatory)?;
+        let reports = Writer::join(&self.lane(LaneKind::VenueReports(venue))?, calibration)?;
+        Ok(VenueLanes { requests, reports })
+    }
+
+    /// The operator's end of the control lane: kills, resolutions, questions, ends of days, each as the journal's record
+    /// of that kind.
+    pub fn join_control(&self, calibration: &Calibration) -> Result<Writer, OpenError> {
+        Writer::join(&self.lane(LaneKind::Control)?, calibration)
     }
 
     /// Removes all lanes. Processes that have them open keep what they have.
     pub fn remove(&self) -> Result<(), OpenError> {
-        let mut lanes = vec![self.venue_requests()?, self.venue_reports()?];
-        for session in 0..self.sessions {
-            lanes.push(self.requests(session)?);
-            lanes.push(self.reports(session)?);
-        }
-        for lane in lanes.iter().filter(|lane| lane.place.exists()) {
-            lane.place.remove().map_err(|reason| OpenError::Io { place: lane.place.clone(), reason })?;
+        for kind in self.kinds() {
+            let place = self.lane(kind)?.place;
+            if place.exists() {
+                place.remove().map_err(|reason| OpenError::Io { place: place.clone(), reason })?;
+            }
         }
         Ok(())
     }
 }
 
-/// A registered reader of a lane that somebody else writes, or will. The lane is made here if it is not there, so that
-/// it does not matter who starts first.
-pub fn attach(lane: &Config, calibration: &Calibration) -> Result<Reader, OpenError> {
-    if !lane.place.exists() {
-        match Writer::open(lane, calibration) {
-            // Its writer came first after all.
-            Ok(_) | Err(OpenError::HasWriter { .. }) => {}
-            Err(e) => return Err(e),
-        }
-    }
-    Reader::open(&lane.place, Start::Oldest, Registration::Registered)
-}
+/// Bytes of the control lane: an operator says little.
+const CONTROL_BYTES: usize = 64 << 10;
 
-/// Moves a reader behind the message that the journal took last, as `is_ours` tells. Without one it stays: what
-/// it has was never taken.
-pub(crate) fn skip_taken(
-    lane: &mut Reader,
-    mut is_ours: impl FnMut(&Message<'_>) -> bool,
-) -> Result<(), crate::OmsError> {
-    let mut look = Reader::open(lane.place(), Start::Oldest, Registration::Unregistered)?;
-    let mut behind = None;
-    // The first that matches: a message that came twice is taken twice rather than what lies between lost.
-    while let (None, Next::Message(message)) = (behind, look.next()?) {
-        behind = is_ours(&message).then_some(message.sequence + 1);
+/// Makes a lane for a journal, by the start with this epoch, beginning with this number.
+pub(crate) fn make(config: Config, owner: Owner, calibration: &Calibration) -> Result<Writer, OpenError> {
+    let config = Config { owner, first_sequence: owner.base, ..config };
+    match config.mandatory {
+        true => Writer::open(&config, calibration),
+        false => Writer::open_untrusted(&config, calibration),
     }
-    while behind.is_some_and(|behind| lane.sequence() < behind) {
-        if lane.next()? == Next::Empty {
-            break;
-        }
-    }
-    Ok(())
 }

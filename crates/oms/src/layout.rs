@@ -27,10 +27,11 @@ use tickpath_log::{Config as LogConfig, Reader};
 
 use crate::OmsError;
 use crate::agent::{self, Agent, Gap, Gaps};
-use crate::lanes::LanesConfig;
+use crate::lanes::{LaneKind, LanesConfig};
 use crate::sequencer::Desk;
 
 pub use inline::Inline;
+pub(crate) use source::{Event, Source};
 
 /// How the work is put on threads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -98,6 +99,8 @@ pub struct Config {
     pub other_cpu: Option<usize>,
     /// The priority of the core's thread.
     pub priority: Priority,
+    /// What is random otherwise, for tests that must come out the same: none.
+    pub seed: Option<u64>,
 }
 
 /// Runs an OMS on its threads until it is told to stop; what was published before `stop` was set, by a Release, is still
@@ -131,6 +134,28 @@ fn shared_wait(wait: Wait) -> Wait {
     match wait {
         Wait::Busy | Wait::Yield => Wait::Yield,
         Wait::Block => Wait::Block,
+    }
+}
+
+/// The lanes of clients and operators, and those of venues: each for a thread.
+fn split_sources<S: HasLane>(sources: impl IntoIterator<Item = S>) -> (Vec<S>, Vec<S>) {
+    sources.into_iter().partition(|source| !matches!(source.lane(), LaneKind::VenueReports(_)))
+}
+
+/// A source, or one with its place.
+trait HasLane {
+    fn lane(&self) -> LaneKind;
+}
+
+impl HasLane for Source {
+    fn lane(&self) -> LaneKind {
+        Source::lane(self)
+    }
+}
+
+impl HasLane for (usize, Source) {
+    fn lane(&self) -> LaneKind {
+        self.1.lane()
     }
 }
 

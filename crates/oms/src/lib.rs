@@ -1,36 +1,54 @@
 //! The order management system: a deterministic core in a thin shell.
 //!
 //! ```text
-//!  client ─ requests lane ─┐                                  ┌─ reports log ─> client
-//!  client ─ requests lane ─┼─> Sequencer: journal, core ──────┼─ reports log ─> client
-//!  venue ── reports lane ──┘        T1 ········· T2           └─ requests lane ─> venue
+//!  client ─ requests lane ─┐                                         ┌─ reports log ─> client
+//!  client ─ requests lane ─┼─> Sequencer: journal, core, hold ───────┼─ reports log ─> client
+//!  venue ── reports lane ──┤        T1 ···············  T2           ├─ requests lane ─> venue
+//!  operator ─ control ─────┘              │                          └─ requests lane ─> venue
+//!                                      commit: a thread that makes the journal durable
 //! ```
 //!
-//! * [`Sequencer`] is the single writer: it journals an input, applies the core ([`tickpath_orders`]), sends what the
-//!   core says. All of the core's inputs are in the [`journal`] before their outputs leave.
-//! * [`LanesConfig`] names the lanes, logs in shared memory: one pair for each client session, one pair for the venue.
+//! * [`Sequencer`] is the single writer: it journals an input, applies the core ([`tickpath_orders`]), and lets out what
+//!   the core says once the input is as durable as its session asks ([`AckLevel`]).
+//! * [`LanesConfig`] names the lanes, logs in shared memory: one pair for each client session, one pair for each venue,
+//!   one for the operator. The OMS makes them all.
 //! * [`layout`] puts the work on threads: `inline`, `split` or `mutex`.
 //! * [`Agent`] is a duty cycle: `poll` does what there is to do and says how much that was.
+//! * [`journal::Replay`] applies a journal, and follows one that grows.
 //!
-//! Invariant: an output's identity is its place in its log. The core says the same after a replay, so a restart emits
-//! exactly what lies above each log's tail, and nothing twice. If a lane was lost with the host, its orders become
-//! `Unknown` and are never sent again.
+//! Invariant: an input is in the journal before its outputs leave, and says where it came from; a source's cursor moves
+//! behind the journal.
+//! Invariant: an output's identity is its place in its lane. The core says the same after a replay, so a restart knows
+//! what lies above each lane's tail, and sends nothing twice. What was in a lane that is lost becomes `Unknown`, is
+//! asked for, and is never sent again.
+//! Invariant: a lane names its journal and the start that made it. What does not match is not that lane.
+//! Invariant: what waited is checked again before it leaves.
 
 pub mod agent;
+mod bucket;
+mod commit;
 pub mod journal;
 mod lanes;
 pub mod layout;
+mod ledger;
+mod notice;
+mod outbound;
 mod pages;
 mod recover;
 mod sequencer;
+mod start;
 
 pub use agent::{Agent, Gap, Gaps};
-pub use lanes::{LanesConfig, attach};
+pub use bucket::Rate;
+pub use commit::{AckLevel, CommitByHand};
+pub use lanes::{LaneKind, LanesConfig, SessionLanes, VenueLanes};
 pub use layout::{Config, Layout, ParseLayoutError};
-pub use recover::Inbound;
-pub use sequencer::{Desk, Sequencer};
+pub use ledger::Ledger;
+pub use notice::Notice;
+pub use sequencer::{Desk, Sequencer, SessionConfig};
+pub use start::Inbound;
 
-use tickpath_log::{OpenError, PublishError, ReadError};
+use tickpath_log::{OpenError, Place, PublishError, ReadError};
 use tickpath_orders::RecordError;
 
 /// Why the OMS stopped, or did not start.
@@ -42,6 +60,9 @@ pub enum OmsError {
     /// The journal cannot take an input. The input was not accepted.
     #[error("the journal takes no more ({0}); the request was not accepted")]
     Journal(#[source] PublishError),
+    /// The journal's disk does not take what is written.
+    #[error("the journal's disk does not take it ({0}); nothing was accepted. Start on a sound disk")]
+    Disk(#[source] std::io::Error),
     /// A lane refuses a message for good.
     #[error("a lane refuses a message: {0}")]
     Lane(#[source] PublishError),
@@ -75,6 +96,19 @@ pub enum OmsError {
         /// Which record.
         sequence: u64,
     },
+    /// The journal knows less than its lanes.
+    #[error(
+        "{lane} ({place}) holds what the journal does not know: the journal is a copy from before, or was cut. Restore the whole journal; or, to go on with this one, remove that lane: what the journal knows is asked for then, and what it does not know must be asked of the venue"
+    )]
+    JournalBehind {
+        /// Which lane.
+        lane: LaneKind,
+        /// Where it lies.
+        place: Place,
+    },
+    /// All epochs are used up.
+    #[error("this journal was started too often; begin a new one at the end of the day")]
+    Epochs,
     /// The host's scheduler refused.
     #[error(transparent)]
     Schedule(#[from] tickpath_clock::ScheduleError),

@@ -1,193 +1,157 @@
-//! What a restart finds: the journal replayed, and how far lanes and logs had come.
+//! What a restart finds: the journal replayed, and which of its lanes are still there.
 //!
-//! An output's identity is its place in its log, so what lies above a log's tail was never sent. A log that was lost
-//! with the host begins anew at the number that it would have now: identities stay, nothing is sent twice, and what it
-//! held is in doubt.
+//! A lane is ours if its header names our journal and the journal names it. An output's identity is its place in its
+//! lane, so what lies above a lane's tail was never sent: a request waits and is checked again, a report is told. What
+//! the journal does not know was never ours to take: a lane that is ahead of the journal shows that the journal is a copy
+//! from before, and the OMS refuses to start on it.
+//!
+//! Any other lane is lost. The order of what follows holds however often the OMS is killed in the middle of it: first
+//! the journal says what is in doubt, then the evidence is replaced by a new lane, then the journal names that lane, and
+//! only then is anything published on it. A lane that the journal does not name yet is lost once more.
+
+use std::collections::VecDeque;
 
 use tickpath_clock::Calibration;
-use tickpath_log::{Config as LogConfig, Reader, Writer};
-use tickpath_market::{ExecutionReport, Request};
-use tickpath_orders::{Core, Input, Output};
-use zerocopy::IntoBytes;
+use tickpath_log::{Config, OpenError, Owner, Writer, owner};
+use tickpath_market::Request;
+use tickpath_orders::{At, Core, Input, Output};
 
-use crate::lanes::{LanesConfig, attach, skip_taken};
-use crate::{OmsError, journal};
-
-/// What the OMS reads.
-pub struct Inbound {
-    /// Requests of each session.
-    pub requests: Vec<Reader>,
-    /// Reports of the venue.
-    pub from_venue: Reader,
-}
+use crate::OmsError;
+use crate::journal::Replay;
+use crate::lanes::{LaneKind, LanesConfig};
+use crate::ledger::Ledger;
 
 /// What is known after a replay.
 pub(crate) struct Recovered {
     pub core: Core,
-    pub to_venue: Writer,
-    pub reports: Vec<Writer>,
-    pub inbound: Inbound,
-    /// Requests that were said and not sent.
-    pub unsent: Vec<Request>,
-    /// Outputs that were said and not told.
-    pub untold: Vec<Output>,
-    /// Orders whose requests lay in a lane that is lost.
-    pub doubtful: Vec<u64>,
-    /// The definitions that hold.
-    pub definitions: Vec<Input>,
+    pub ledger: Ledger,
+    pub lanes: Vec<Found>,
+}
+
+/// A lane, and what became of it.
+pub(crate) struct Found {
+    pub kind: LaneKind,
+    pub config: Config,
+    pub state: State,
+}
+
+/// What became of a lane.
+pub(crate) enum State {
+    /// It is there and ours.
+    Ours,
+    /// It is there, ours, and we write it. What was said and does not lie in it, with the input that it was said to.
+    Written(Writer, VecDeque<(At, Output)>),
+    /// It never was, is gone, or is somebody else's.
+    Lost(String),
 }
 
 impl Recovered {
-    /// Opens lanes and logs, and replays the journal against them.
+    /// Replays the journal against the lanes that are there.
     pub fn open(
+        replay: &mut Replay,
+        mut core: Core,
         lanes: &LanesConfig,
-        journal: &LogConfig,
-        expected_orders: usize,
         calibration: &Calibration,
     ) -> Result<Self, OmsError> {
-        let mut to_venue = Tail::open(lanes.venue_requests()?, calibration)?;
-        let reports = (0..lanes.sessions).map(|session| Tail::open(lanes.reports(session)?, calibration));
-        let mut reports = reports.collect::<Result<Vec<_>, OmsError>>()?;
-        let mut core = Core::new(tickpath_orders::Config { expected_orders });
-        let mut said = Said::new(lanes.sessions);
-        journal::replay(&journal.place, &mut core, |input, outputs| {
-            said.input(input);
-            said.outputs(outputs, &mut to_venue, &mut reports);
-        })?;
-        let inbound = said.inbound(lanes, calibration)?;
-        // A lane that is new although nothing was ever said on it was not lost.
-        let doubtful = if to_venue.is_lost() { std::mem::take(&mut said.asked) } else { Vec::new() };
-        Ok(Self {
-            core,
-            to_venue: to_venue.into_writer(calibration)?,
-            reports: reports.into_iter().map(|tail| tail.into_writer(calibration)).collect::<Result<_, _>>()?,
-            inbound,
-            unsent: said.unsent,
-            untold: said.untold,
-            doubtful,
-            definitions: said.definitions,
-        })
+        let mut lanes_there = lanes.kinds().map(|kind| Candidate::open(kind, lanes, calibration)).collect::<Result<Vec<_>, _>>()?;
+        while let Some(applied) = replay.next(&mut core)? {
+            if let Input::Returned(returned) = &applied.input {
+                let lane = LaneKind::VenueRequests(returned.venue);
+                lanes_there.iter_mut().filter(|tail| tail.kind == lane).for_each(|tail| tail.take_back(returned.request()));
+            }
+            for output in applied.outputs {
+                let lane = lane_of(output);
+                if let Some(tail) = lanes_there.iter_mut().find(|tail| tail.kind == lane) {
+                    tail.say(applied.at, output);
+                }
+            }
+        }
+        replay.check_end()?;
+        let (ledger, epoch) = (replay.ledger().clone(), core.epoch());
+        let lanes = lanes_there.into_iter().map(|tail| tail.judge(&ledger, epoch)).collect::<Result<_, _>>()?;
+        Ok(Self { core, ledger, lanes })
     }
 }
 
-/// A log of outputs, and how many a replay has said for it.
-struct Tail {
-    config: LogConfig,
-    writer: Option<Writer>,
+/// A lane while the journal is replayed.
+struct Candidate {
+    kind: LaneKind,
+    config: Config,
+    owner: Result<Owner, OpenError>,
+    /// If we write it and it can be opened.
+    writer: Option<Result<Writer, OpenError>>,
     said: u64,
+    /// What the replay has said above the lane's tail.
+    above: VecDeque<(At, Output)>,
 }
 
-impl Tail {
-    fn open(config: LogConfig, calibration: &Calibration) -> Result<Self, OmsError> {
-        let exists = config.place.exists();
-        let writer = exists.then(|| Writer::open(&config, calibration)).transpose()?;
-        Ok(Self { config, writer, said: 0 })
+impl Candidate {
+    fn open(kind: LaneKind, lanes: &LanesConfig, calibration: &Calibration) -> Result<Self, OmsError> {
+        let config = lanes.lane(kind)?;
+        let owner = owner(&config.place);
+        let is_ours_to_open = kind.is_outbound() && owner.is_ok();
+        let writer = is_ours_to_open.then(|| match config.mandatory {
+            true => Writer::open(&config, calibration),
+            false => Writer::open_untrusted(&config, calibration),
+        });
+        // Whoever writes our lanes is another OMS, and it lives.
+        if let Some(Err(OpenError::HasWriter { place, pid })) = writer {
+            return Err(OpenError::HasWriter { place, pid }.into());
+        }
+        Ok(Self { kind, config, owner, writer, said: 0, above: VecDeque::new() })
     }
 
-    /// Counts one output; true if the log is there and does not hold it.
-    fn is_above(&mut self) -> bool {
+    #[inline]
+    fn say(&mut self, at: At, output: &Output) {
+        if let Some(Ok(writer)) = &self.writer
+            && self.said >= writer.sequence()
+        {
+            self.above.push_back((at, *output));
+        }
         self.said += 1;
-        self.writer.as_ref().is_some_and(|writer| self.said > writer.sequence())
     }
 
-    fn is_lost(&self) -> bool {
-        self.writer.is_none() && self.said > 0
-    }
-
-    fn into_writer(self, calibration: &Calibration) -> Result<Writer, OmsError> {
-        match self.writer {
-            Some(writer) => Ok(writer),
-            None => Ok(Writer::open(&LogConfig { first_sequence: self.said, ..self.config }, calibration)?),
+    /// What was said never left; it was journaled already.
+    fn take_back(&mut self, returned: Option<Request>) {
+        self.said = self.said.saturating_sub(1);
+        let is_it = |(_, output): &(At, Output)| matches!(output, Output::Venue { request, .. } if Some(*request) == returned);
+        if let Some(place) = self.above.iter().position(is_it) {
+            self.above.remove(place);
         }
+    }
+
+    fn judge(self, ledger: &Ledger, epoch: u64) -> Result<Found, OmsError> {
+        let Self { kind, config, owner, writer, above, .. } = self;
+        let lost = |why: &str| State::Lost(why.to_owned());
+        let made = ledger.made(kind).map(|made| made.incarnation);
+        let state = match (owner, writer) {
+            (Err(OpenError::NotFound(_)), _) => lost("it was not there"),
+            (Err(e), _) => lost(&e.to_string()),
+            (Ok(owner), _) if owner.journal != ledger.journal => lost("it belongs to another journal"),
+            (Ok(owner), _) if owner.incarnation > epoch => {
+                return Err(OmsError::JournalBehind { lane: kind, place: config.place });
+            }
+            (Ok(owner), _) if Some(owner.incarnation) != made => lost("the journal knows a later one"),
+            (Ok(_), None) => State::Ours,
+            (Ok(_), Some(Err(e @ OpenError::Differs { .. }))) => return Err(e.into()),
+            (Ok(_), Some(Err(e))) => lost(&e.to_string()),
+            (Ok(_), Some(Ok(writer))) if writer.sequence() > ledger.next(kind) => match kind {
+                LaneKind::VenueRequests(_) => {
+                    return Err(OmsError::JournalBehind { lane: kind, place: config.place });
+                }
+                // Its client can write it: no reason not to start.
+                _ => lost("it holds more than was said"),
+            },
+            (Ok(_), Some(Ok(writer))) => State::Written(writer, above),
+        };
+        Ok(Found { kind, config, state })
     }
 }
 
-/// What a replay tells, by where it belongs.
-struct Said {
-    unsent: Vec<Request>,
-    untold: Vec<Output>,
-    asked: Vec<u64>,
-    definitions: Vec<Input>,
-    /// The last request of each session in the journal, and when it was sent.
-    last_requests: Vec<Option<(u64, Request)>>,
-    last_report: Option<ExecutionReport>,
-}
-
-impl Said {
-    fn new(sessions: u16) -> Self {
-        Self {
-            unsent: Vec::new(),
-            untold: Vec::new(),
-            asked: Vec::new(),
-            definitions: Vec::new(),
-            last_requests: vec![None; usize::from(sessions)],
-            last_report: None,
-        }
-    }
-
-    fn input(&mut self, input: &Input) {
-        match input {
-            Input::Instrument(new) => {
-                self.definitions.retain(|d| !matches!(d, Input::Instrument(old) if old.symbol == new.symbol));
-                self.definitions.push(*input);
-            }
-            Input::Account(new) => {
-                self.definitions.retain(|d| !matches!(d, Input::Account(old) if old.account == new.account));
-                self.definitions.push(*input);
-            }
-            Input::Request { envelope, request } => {
-                if let Some(last) = self.last_requests.get_mut(usize::from(envelope.session)) {
-                    *last = Some((envelope.sent, *request));
-                }
-            }
-            Input::Report(report) => self.last_report = Some(*report),
-            Input::Kill(_) => {}
-        }
-    }
-
-    fn outputs(&mut self, outputs: &[Output], to_venue: &mut Tail, reports: &mut [Tail]) {
-        for output in outputs {
-            match output {
-                Output::Venue(request) => {
-                    if to_venue.is_above() {
-                        self.unsent.push(*request);
-                    }
-                    if to_venue.writer.is_none() {
-                        self.asked.push(order_of(request));
-                    }
-                }
-                Output::Report { session, .. } | Output::Denied { session, .. } => {
-                    if reports.get_mut(usize::from(*session)).is_some_and(Tail::is_above) {
-                        self.untold.push(*output);
-                    }
-                }
-            }
-        }
-    }
-
-    /// Readers of all inbound lanes, behind what the journal holds of them.
-    fn inbound(&self, lanes: &LanesConfig, calibration: &Calibration) -> Result<Inbound, OmsError> {
-        let mut requests = Vec::new();
-        for (session, last) in (0..lanes.sessions).zip(&self.last_requests) {
-            let mut lane = attach(&lanes.requests(session)?, calibration)?;
-            if let Some((sent, request)) = last {
-                skip_taken(&mut lane, |m| m.stamp == *sent && m.payload == request.as_bytes())?;
-            }
-            requests.push(lane);
-        }
-        let mut from_venue = attach(&lanes.venue_reports()?, calibration)?;
-        if let Some(report) = &self.last_report {
-            skip_taken(&mut from_venue, |m| m.payload == report.as_bytes())?;
-        }
-        Ok(Inbound { requests, from_venue })
-    }
-}
-
-/// The order that a request to the venue is about.
-fn order_of(request: &Request) -> u64 {
-    match request {
-        Request::New(m) => m.client_order_id.0,
-        Request::Cancel(m) => m.original.0,
-        Request::Replace(m) => m.original.0,
+/// The log that an output belongs on.
+pub(crate) fn lane_of(output: &Output) -> LaneKind {
+    match output {
+        Output::Venue { venue, .. } => LaneKind::VenueRequests(*venue),
+        Output::Report { session, .. } | Output::Denied { session, .. } => LaneKind::Reports(*session),
     }
 }

@@ -1,89 +1,97 @@
-//! The single writer: journal, core, and what the core says, in that order.
-
-use std::collections::VecDeque;
+//! The single writer: journal, core, hold, and what the core says, in that order.
 
 use tickpath_clock::Clock;
-use tickpath_log::{Message, PublishError, Writer};
-use tickpath_market::{ExecType, ExecutionReport, Kind, OrdStatus, OrderId, Price, Request, SymbolId, TopOfBook};
-use tickpath_orders::{AccountLimits, At, Core, Counts, Envelope, Input, Instrument, Output, Outputs};
-use zerocopy::IntoBytes;
+use tickpath_log::{Message, PublishError};
+use tickpath_market::{AccountId, ExecutionReport, Price, Request, SymbolId, TopOfBook, VenueId};
+use tickpath_orders::{
+    AccountLimits, At, Core, Counts, DayEnd, Doubt, Envelope, Input, Inquire, Instrument, KILL_DISK, Kill,
+    LOST_REPORTS, Line, Login, Output, Outputs, RecordKind, Release, ReportRecord, Resolve, Returned,
+    Timer, VenueRules,
+};
+use zerocopy::FromBytes;
 
 use crate::OmsError;
+use crate::bucket::Rate;
+use crate::commit::{AckLevel, Commit, CommitByHand};
 use crate::journal::Journal;
-use crate::layout::Config;
+use crate::lanes::LaneKind;
+use crate::layout::Event;
+use crate::notice::{Notice, Notices};
+use crate::outbound::{Held, Outbound};
 use crate::pages::PageMaker;
-use crate::recover::{Inbound, Recovered};
 
-/// What a new journal begins with.
+/// Busy turns between two looks at disk and venues.
+const LOOK_EVERY: u32 = 256;
+
+/// What can be traded, by whom, where. The journal takes what is new in it at every start, and ends what is gone.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Desk {
     /// What can be traded.
     pub instruments: Vec<Instrument>,
     /// Who may trade, and how much.
     pub accounts: Vec<AccountLimits>,
+    /// Where.
+    pub venues: Vec<VenueRules>,
+    /// Through which sessions.
+    pub sessions: Vec<SessionConfig>,
+}
+
+/// A session's rights.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SessionConfig {
+    /// Its number.
+    pub session: u16,
+    /// What must hold its requests before anything of them leaves.
+    pub level: AckLevel,
+    /// Whether its orders are canceled when it is lost.
+    pub cancel_on_disconnect: bool,
+    /// The accounts that it may trade for; [`tickpath_orders::ALL_ACCOUNTS`] for every one.
+    pub accounts: Vec<AccountId>,
+    /// How fast its requests are taken.
+    pub rate: Rate,
 }
 
 /// The last price of a symbol, and when it was seen.
 #[derive(Debug, Clone, Copy, Default)]
-struct Reference {
+pub(crate) struct Reference {
     price: Price,
     stamp: u64,
 }
 
-/// Journals inputs, applies the core, and sends what it says.
+/// Journals inputs, applies the core, and lets out what it says.
 pub struct Sequencer<C> {
-    clock: C,
-    core: Core,
-    journal: Journal,
-    outputs: Outputs,
-    to_venue: Writer,
-    /// Requests that wait for the venue's lane.
-    queued: VecDeque<Request>,
-    reports: Vec<Writer>,
-    references: Vec<Reference>,
-    /// T2 of the last request, and whether it had to wait for the venue's lane.
-    released: u64,
-    waited: bool,
-    /// Messages that no client or venue may send.
-    refused: u64,
-    pages: PageMaker,
+    pub(crate) clock: C,
+    pub(crate) core: Core,
+    pub(crate) journal: Journal,
+    pub(crate) outputs: Outputs,
+    /// By venue and by session.
+    pub(crate) venues: Vec<Option<Outbound>>,
+    pub(crate) sessions: Vec<Outbound>,
+    /// The level of each session, and whether any waits for the disk.
+    pub(crate) levels: Vec<AckLevel>,
+    pub(crate) commit: Option<Commit>,
+    /// Outputs that are held.
+    pub(crate) held: usize,
+    /// Requests that a lane did not take just now, when they were received, and whether somebody reads that lane.
+    pub(crate) returning: Vec<(VenueId, u64, Output, bool)>,
+    pub(crate) busy_turns: u32,
+    pub(crate) references: Vec<Reference>,
+    /// T2 of the last request, and whether it had to wait.
+    pub(crate) released: u64,
+    pub(crate) waited: bool,
+    /// Messages that no client, venue or operator may send.
+    pub(crate) refused: u64,
+    pub(crate) disk_failed: bool,
+    pub(crate) notices: Notices,
+    pub(crate) pages: Option<PageMaker>,
 }
 
 impl<C: Clock> Sequencer<C> {
-    /// Replays the journal, brings lanes and logs up to where it ends, and is ready for the next input.
-    pub fn open(clock: C, config: &Config) -> Result<(Self, Inbound), OmsError> {
-        // Opened first: a torn last record is cut before the replay reads it.
-        let journal = Journal::open(&config.journal, clock.calibration())?;
-        let found = Recovered::open(&config.lanes, &config.journal, config.expected_orders, clock.calibration())?;
-        let pages = PageMaker::start().map_err(OmsError::Thread)?;
-        let mut sequencer = Self {
-            clock,
-            core: found.core,
-            journal,
-            outputs: Outputs::new(),
-            to_venue: found.to_venue,
-            queued: found.unsent.into(),
-            reports: found.reports,
-            references: Vec::new(),
-            released: 0,
-            waited: false,
-            refused: 0,
-            pages,
-        };
-        sequencer.flush()?;
-        for output in &found.untold {
-            tell(&mut sequencer.reports, sequencer.clock.ticks(), output)?;
-        }
-        sequencer.doubt(&found.doubtful)?;
-        sequencer.define(&config.desk, &found.definitions)?;
-        Ok((sequencer, found.inbound))
-    }
-
     /// Takes a request of a client, as its lane holds it: T0 is the frame's stamp, `received` is T1.
     #[inline]
     pub fn request(&mut self, session: u16, received: u64, message: &Message<'_>) -> Result<(), OmsError> {
         match Request::read(message.kind, message.payload) {
-            Ok(request) => self.accept(session, message.stamp, received, request),
+            Ok(request) => self.accept(session, message.sequence, message.stamp, received, request),
             Err(_) => {
                 self.refused += 1;
                 Ok(())
@@ -91,41 +99,142 @@ impl<C: Clock> Sequencer<C> {
         }
     }
 
-    /// Takes a request that was read already.
+    /// Takes a request that was read already: the message of its session's lane with this number.
     #[inline]
-    pub fn accept(&mut self, session: u16, sent: u64, received: u64, request: Request) -> Result<(), OmsError> {
-        let reference = self.reference_of(symbol_of(&request));
+    pub fn accept(
+        &mut self,
+        session: u16,
+        lane_sequence: u64,
+        sent: u64,
+        received: u64,
+        request: Request,
+    ) -> Result<(), OmsError> {
+        // Whatever came this way: what is in the journal once is in every later start.
+        if request.check().is_err() {
+            self.refused += 1;
+            return Ok(());
+        }
+        let (reference_price, reference_age_ns) = self.reference(request.symbol(), received);
         let envelope = Envelope {
             sent,
             released_before: self.released,
-            reference_price: reference.price,
-            reference_age: if reference.stamp == 0 { u64::MAX } else { received.saturating_sub(reference.stamp) },
+            reference_price,
+            reference_age_ns,
             session,
             queued_before: u8::from(self.waited),
-            reserved: [0; 5],
+            reserved: 0,
+            lane_sequence: lane_sequence as u32,
         };
-        self.apply(received, &Input::Request { envelope, request })?;
-        let waiting = self.queued.len();
-        self.send_to_venue(received)?;
-        self.waited = self.queued.len() > waiting;
+        let sequence = self.apply(received, &Input::Request { envelope, request })?;
+        self.waited = false;
+        self.let_venues(sequence, received)?;
         self.released = self.clock.ticks();
-        self.tell_clients(self.released)?;
+        self.let_sessions(sequence, self.released)?;
         self.after_input()
     }
 
-    /// Takes a report of the venue, received at `received`.
+    /// Takes a report from a venue's lane, received at `received`.
     #[inline]
-    pub fn report(&mut self, received: u64, message: &Message<'_>) -> Result<(), OmsError> {
+    pub fn report(&mut self, venue: VenueId, received: u64, message: &Message<'_>) -> Result<(), OmsError> {
         match ExecutionReport::read(message.kind, message.payload) {
-            Ok(report) => self.apply(received, &Input::Report(report))?,
+            Ok(report) => self.accept_report(venue, message.sequence, received, report),
             Err(_) => {
                 self.refused += 1;
-                return Ok(());
+                Ok(())
             }
         }
-        self.send_to_venue(received)?;
-        self.tell_clients(received)?;
+    }
+
+    /// Takes a report that was read already.
+    #[inline]
+    pub fn accept_report(
+        &mut self,
+        venue: VenueId,
+        lane_sequence: u64,
+        received: u64,
+        report: ExecutionReport,
+    ) -> Result<(), OmsError> {
+        let record = ReportRecord { report, source: venue, reserved: 0, lane_sequence: lane_sequence as u32 };
+        self.take(received, &Input::Report(record))
+    }
+
+    /// Takes a message of the operator's lane.
+    pub fn control(&mut self, received: u64, message: &Message<'_>) -> Result<(), OmsError> {
+        match operators_word(message) {
+            Some(input) => self.take(received, &input),
+            None => {
+                self.refused += 1;
+                Ok(())
+            }
+        }
+    }
+
+    /// Takes an input and lets out what it says.
+    #[inline]
+    pub(crate) fn take(&mut self, stamp: u64, input: &Input) -> Result<(), OmsError> {
+        let sequence = self.apply(stamp, input)?;
+        self.let_venues(sequence, stamp)?;
+        self.let_sessions(sequence, stamp)?;
         self.after_input()
+    }
+
+    /// Takes what a lane brought, received at `received`.
+    #[inline]
+    pub(crate) fn event(&mut self, lane: LaneKind, received: u64, event: Event<'_>) -> Result<(), OmsError> {
+        match (event, lane) {
+            (Event::Message(message), LaneKind::Requests(session)) => self.request(session, received, message),
+            (Event::Message(message), LaneKind::VenueReports(venue)) => self.report(venue, received, message),
+            (Event::Message(message), LaneKind::Control) => self.control(received, message),
+            (Event::Missed(messages), lane) => self.missed(lane, messages),
+            (Event::Damaged(why), lane) => self.quarantine(lane, why),
+            (Event::Login(up), LaneKind::Requests(session)) => self.login(session, up),
+            (Event::Message(_) | Event::Login(_), _) => Ok(()),
+        }
+    }
+
+    /// Messages of a lane are gone before they were taken. Lost reports put the venue's orders in doubt.
+    #[cold]
+    pub fn missed(&mut self, lane: LaneKind, messages: u64) -> Result<(), OmsError> {
+        self.notices.add(Notice::Missed { lane, messages });
+        match lane {
+            LaneKind::VenueReports(venue) => self.doubt(venue, LOST_REPORTS, messages),
+            _ => Ok(()),
+        }
+    }
+
+    /// A lane is damaged: nothing more is taken from it. Without a venue's reports its orders are in doubt.
+    #[cold]
+    pub fn quarantine(&mut self, lane: LaneKind, why: String) -> Result<(), OmsError> {
+        self.notices.add(Notice::Quarantined { lane, why });
+        match lane {
+            LaneKind::VenueReports(venue) => {
+                self.line(venue, false)?;
+                self.doubt(venue, LOST_REPORTS, 0)
+            }
+            LaneKind::Requests(session) => self.login(session, false),
+            _ => Ok(()),
+        }
+    }
+
+    /// A session's client has come, or is gone.
+    #[cold]
+    pub fn login(&mut self, session: u16, up: bool) -> Result<(), OmsError> {
+        let login = Login { session, up: u8::from(up), reserved: [0; 5] };
+        self.take(self.clock.ticks(), &Input::Login(login))
+    }
+
+    pub(crate) fn doubt(&mut self, venue: VenueId, lost: u8, messages: u64) -> Result<(), OmsError> {
+        if !self.core.live().any(|order| order.venue == venue) {
+            return Ok(());
+        }
+        self.take(self.clock.ticks(), &Input::Doubt(Doubt { messages, venue, lost, reserved: [0; 5] }))?;
+        self.notices.add(Notice::Doubt { venue, unknown: self.core.counts().unknown });
+        Ok(())
+    }
+
+    fn line(&mut self, venue: VenueId, up: bool) -> Result<(), OmsError> {
+        self.notices.add(if up { Notice::VenueUp(venue) } else { Notice::VenueDown(venue) });
+        self.take(self.clock.ticks(), &Input::Line(Line { venue, up: u8::from(up), reserved: [0; 5] }))
     }
 
     /// Takes the market's price of a symbol, for checks: the middle of the top of book, stamped when it was sent.
@@ -146,27 +255,121 @@ impl<C: Clock> Sequencer<C> {
         }
     }
 
-    /// Sends what waits for the venue's lane. Says how many went.
-    pub fn flush(&mut self) -> Result<usize, OmsError> {
-        let mut sent = 0;
-        while let Some(request) = self.queued.front() {
-            match self.to_venue.publish(self.clock.ticks(), request.kind().code(), request.as_bytes()) {
-                Ok(_) => {
-                    self.queued.pop_front();
-                    sent += 1;
-                }
-                Err(PublishError::Full | PublishError::NoReader) => break,
-                Err(e) => return Err(OmsError::Lane(e)),
-            }
+    /// What there is to do beside inputs: lets out what has become durable, what may go to venues again, and looks
+    /// after disk and venues. Says how much that was. `is_idle` if there was nothing else to do: then there is time to
+    /// ask after a venue that was away.
+    #[inline]
+    pub fn chores(&mut self, is_idle: bool) -> Result<usize, OmsError> {
+        let mut done = 0;
+        if self.held > 0 {
+            done += self.let_held()?;
         }
-        Ok(sent)
+        self.busy_turns = self.busy_turns.wrapping_add(1);
+        if is_idle || self.busy_turns.is_multiple_of(LOOK_EVERY) {
+            done += self.idle_chores()?;
+        }
+        Ok(done)
     }
 
-    /// Journals that the OMS stops in order, and where the core stands.
+    fn idle_chores(&mut self) -> Result<usize, OmsError> {
+        if let Some(commit) = &self.commit
+            && commit.has_failed()
+            && !self.disk_failed
+        {
+            return self.fail_disk();
+        }
+        let mut done = 0;
+        if self.core.keeps_waiting() {
+            done += self.serve_venues()?;
+        }
+        if self.core.misses_events() && self.core.wants_timer(self.clock.ticks()) {
+            self.take(self.clock.ticks(), &Input::Timer(Timer::default()))?;
+            done += 1;
+        }
+        Ok(done)
+    }
+
+    /// Finds out which venues are back, and lets go what waits for them.
+    #[cold]
+    fn serve_venues(&mut self) -> Result<usize, OmsError> {
+        let mut done = 0;
+        for place in 0..self.venues.len() {
+            let venue = VenueId(place as u16);
+            let Some(outbound) = &mut self.venues[place] else { continue };
+            if !outbound.is_clear() || outbound.room().is_err() {
+                continue;
+            }
+            if !self.core.is_up(venue) {
+                self.line(venue, true)?;
+                done += 1;
+            }
+            while let Some((order, request)) = self.core.next_waiting(venue) {
+                if self.venues[place].as_mut().is_some_and(|outbound| outbound.room().is_err()) {
+                    break;
+                }
+                let now = self.clock.ticks();
+                let (reference_price, reference_age_ns) = self.reference(request.symbol(), now);
+                let (order, request) = (order.0, request.client_order_id().0);
+                let reserved = [0; 6];
+                let release = Release { order, request, reference_price, reference_age_ns, venue, reserved };
+                self.take(now, &Input::Release(release))?;
+                done += 1;
+            }
+        }
+        Ok(done)
+    }
+
+    /// Lets out what is durable by now.
+    #[cold]
+    fn let_held(&mut self) -> Result<usize, OmsError> {
+        let synced = self.commit.as_ref().map_or(u64::MAX, Commit::synced);
+        let before = self.held;
+        for place in 0..self.venues.len() {
+            while let Some(held) = self.venues[place].as_mut().and_then(|log| log.next(synced, false)) {
+                self.held -= 1;
+                self.send(VenueId(place as u16), held.stamp, held.output)?;
+            }
+        }
+        self.take_back()?;
+        for place in 0..self.sessions.len() {
+            while let Some(held) = self.sessions[place].next(synced, self.disk_failed) {
+                self.held -= 1;
+                self.sessions[place].publish(self.clock.ticks(), &held.output).map_err(OmsError::Lane)?;
+            }
+        }
+        Ok(before - self.held)
+    }
+
+    /// The disk has failed: new orders are denied from here on, what had not left comes back and is denied in its turn,
+    /// cancels pass, and clients are told.
+    #[cold]
+    fn fail_disk(&mut self) -> Result<usize, OmsError> {
+        self.disk_failed = true;
+        let why = self.commit.as_ref().map(Commit::error).unwrap_or_default();
+        self.notices.add(Notice::DiskFailed(why));
+        self.take(self.clock.ticks(), &Input::Kill(Kill { scope: KILL_DISK, on: 1, ..Kill::default() }))?;
+        for place in 0..self.venues.len() {
+            let held = self.venues[place].as_mut().map(Outbound::give_up).unwrap_or_default();
+            self.held -= held.len();
+            let venue = VenueId(place as u16);
+            self.returning.extend(held.into_iter().map(|Held { stamp, output, .. }| (venue, stamp, output, true)));
+        }
+        self.take_back()?;
+        Ok(1 + self.let_held()?)
+    }
+
+    /// Waits for the disk, lets out what was held for it, and journals that the OMS stops in order and where the core
+    /// stands.
     pub fn stop(&mut self) -> Result<(), OmsError> {
+        if !self.disk_failed {
+            self.journal.sync()?;
+            self.commit = None;
+            self.let_held()?;
+        }
         let now = self.clock.ticks();
         self.journal.digest(now, &self.core.digest())?;
-        self.journal.stop(now, self.released, self.waited)
+        self.journal.stop(now, self.released, self.waited)?;
+        if self.disk_failed { Ok(()) } else { self.journal.sync() }
     }
 
     /// Orders by where they stand, and alarms.
@@ -174,9 +377,14 @@ impl<C: Clock> Sequencer<C> {
         self.core.counts()
     }
 
-    /// Requests that wait for the venue's lane.
+    /// Requests that wait for a venue.
     pub fn queued(&self) -> usize {
-        self.queued.len()
+        self.venues.iter().enumerate().map(|(place, _)| self.core.waiting(VenueId(place as u16))).sum()
+    }
+
+    /// Outputs that wait for the disk.
+    pub fn held(&self) -> usize {
+        self.held
     }
 
     /// Messages on the lanes that were none: dropped, counted, never journaled.
@@ -184,123 +392,173 @@ impl<C: Clock> Sequencer<C> {
         self.refused
     }
 
+    /// The last things that an operator must hear.
+    pub fn notices(&self) -> impl Iterator<Item = &Notice> {
+        self.notices.iter()
+    }
+
+    /// How many there ever were.
+    pub fn notice_count(&self) -> u64 {
+        self.notices.count()
+    }
+
     /// The core, for questions.
     pub fn core(&self) -> &Core {
         &self.core
     }
 
+    /// Instead of a thread that commits, whoever holds this: for simulations. To be called before the first input.
+    pub fn commit_by_hand(&mut self) -> Result<CommitByHand, OmsError> {
+        let (commit, hand) = Commit::by_hand(self.journal.log()).map_err(OmsError::Disk)?;
+        self.commit = Some(commit);
+        Ok(hand)
+    }
+
+    /// The reference price of a symbol, and its age in nanoseconds.
     #[inline]
-    fn apply(&mut self, stamp: u64, input: &Input) -> Result<(), OmsError> {
+    fn reference(&self, symbol: SymbolId, now: u64) -> (Price, u64) {
+        let reference = self.references.get(symbol.0 as usize).copied().unwrap_or_default();
+        let age = match reference.stamp {
+            0 => u64::MAX,
+            stamp => self.core.ns(now.saturating_sub(stamp)),
+        };
+        (reference.price, age)
+    }
+
+    #[inline]
+    pub(crate) fn apply(&mut self, stamp: u64, input: &Input) -> Result<u64, OmsError> {
         let sequence = self.journal.append(stamp, input)?;
         self.core.apply(At { sequence, stamp }, input, &mut self.outputs);
+        Ok(sequence)
+    }
+
+    /// Lets the core's requests out. A stamp costs as much as a check, so the frames carry T1.
+    #[inline]
+    fn let_venues(&mut self, sequence: u64, stamp: u64) -> Result<(), OmsError> {
+        for index in 0..self.outputs.len() {
+            let output = self.outputs.as_slice()[index];
+            let Output::Venue { venue, session, .. } = output else { continue };
+            let for_disk = self.is_for_disk(session);
+            match self.venues.get_mut(usize::from(venue.0)) {
+                Some(Some(log)) if log.is_clear() && !for_disk => self.send(venue, stamp, output)?,
+                Some(Some(_)) => {
+                    self.waited = true;
+                    self.hold(sequence, stamp, for_disk, output);
+                }
+                // A venue without lanes is one that is never there.
+                _ => self.returning.push((venue, stamp, output, false)),
+            }
+        }
         Ok(())
     }
 
-    /// Sends the core's requests on. A stamp costs as much as a check, so the frames carry T1.
+    /// Publishes a request to its venue; if the lane does not take it, it comes back once this input is done with.
     #[inline]
-    fn send_to_venue(&mut self, stamp: u64) -> Result<(), OmsError> {
-        for output in self.outputs.iter() {
-            let Output::Venue(request) = output else { continue };
-            // What waits goes first, or the venue would see a cancel before its order.
-            if !self.queued.is_empty() {
-                self.queued.push_back(*request);
+    pub(crate) fn send(&mut self, venue: VenueId, stamp: u64, output: Output) -> Result<(), OmsError> {
+        // What comes behind a request that came back comes back, too: a venue must not see a cancel before its order.
+        let is_behind = !self.returning.is_empty() && self.returning.iter().any(|(to, ..)| *to == venue);
+        let Some(Some(log)) = self.venues.get_mut(usize::from(venue.0)) else { return Ok(()) };
+        let sent = if is_behind { Err(PublishError::Full) } else { log.publish(stamp, &output) };
+        match sent {
+            Ok(()) => Ok(()),
+            Err(e @ (PublishError::Full | PublishError::NoReader)) => {
+                self.waited = true;
+                self.returning.push((venue, stamp, output, matches!(e, PublishError::Full)));
+                Ok(())
+            }
+            Err(e) => Err(OmsError::Lane(e)),
+        }
+    }
+
+    /// Journals that requests did not leave, and that a venue which nobody reads for is down.
+    #[cold]
+    pub(crate) fn take_back(&mut self) -> Result<(), OmsError> {
+        for (venue, stamp, output, is_there) in std::mem::take(&mut self.returning) {
+            let Output::Venue { request, .. } = output else { continue };
+            let now = self.clock.ticks();
+            self.apply(now, &Input::Returned(Returned::new(venue, stamp, &request)))?;
+            if !is_there && self.core.is_up(venue) {
+                self.line(venue, false)?;
+            }
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn let_sessions(&mut self, sequence: u64, stamp: u64) -> Result<(), OmsError> {
+        for index in 0..self.outputs.len() {
+            let output = self.outputs.as_slice()[index];
+            let (Output::Report { session, .. } | Output::Denied { session, .. }) = output else { continue };
+            let for_disk = self.is_for_disk(session);
+            // A session that is gone hears nothing.
+            let Some(log) = self.sessions.get_mut(usize::from(session)) else { continue };
+            if log.is_clear() && !for_disk {
+                log.publish(stamp, &output).map_err(OmsError::Lane)?;
                 continue;
             }
-            match self.to_venue.publish(stamp, request.kind().code(), request.as_bytes()) {
-                Ok(_) => {}
-                Err(PublishError::Full | PublishError::NoReader) => self.queued.push_back(*request),
-                Err(e) => return Err(OmsError::Lane(e)),
-            }
+            self.hold(sequence, stamp, for_disk, output);
         }
         Ok(())
     }
 
     #[inline]
-    fn tell_clients(&mut self, stamp: u64) -> Result<(), OmsError> {
-        for output in self.outputs.iter() {
-            tell(&mut self.reports, stamp, output)?;
+    fn is_for_disk(&self, session: u16) -> bool {
+        self.commit.is_some()
+            && !self.disk_failed
+            && self.levels.get(usize::from(session)).is_some_and(|level| *level == AckLevel::Disk)
+    }
+
+    #[cold]
+    fn hold(&mut self, sequence: u64, stamp: u64, for_disk: bool, output: Output) {
+        let held = Held { sequence, stamp, for_disk, output };
+        let log = match output {
+            Output::Venue { venue, .. } => self.venues.get_mut(usize::from(venue.0)).and_then(Option::as_mut),
+            Output::Report { session, .. } | Output::Denied { session, .. } => {
+                self.sessions.get_mut(usize::from(session))
+            }
+        };
+        let Some(log) = log else { return };
+        log.hold(held);
+        self.held += 1;
+        if let Some(commit) = &self.commit {
+            commit.ask(self.journal.tail());
         }
-        Ok(())
     }
 
     #[inline]
     fn after_input(&mut self) -> Result<(), OmsError> {
+        if !self.returning.is_empty() {
+            self.take_back()?;
+        }
         if self.journal.wants_digest() {
             self.journal.digest(self.clock.ticks(), &self.core.digest())?;
         }
         if self.core.wants_page()
-            && let Some(page) = self.pages.take()
+            && let Some(page) = self.pages.as_ref().and_then(PageMaker::take)
         {
             self.core.give_page(page);
         }
         Ok(())
     }
-
-    #[inline]
-    fn reference_of(&self, symbol: SymbolId) -> Reference {
-        self.references.get(symbol.0 as usize).copied().unwrap_or_default()
-    }
-
-    /// Journals what the desk has that the journal does not say yet.
-    fn define(&mut self, desk: &Desk, known: &[Input]) -> Result<(), OmsError> {
-        let instruments = desk.instruments.iter().map(|i| Input::Instrument(*i));
-        let accounts = desk.accounts.iter().map(|a| Input::Account(*a));
-        for input in instruments.chain(accounts) {
-            if !known.contains(&input) {
-                self.apply(self.clock.ticks(), &input)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Makes orders `Unknown` whose request cannot be proved to have arrived: they are asked for, never sent again.
-    fn doubt(&mut self, orders: &[u64]) -> Result<(), OmsError> {
-        for &id in orders {
-            let Some(order) = self.core.order(OrderId(id)) else { continue };
-            match order.status {
-                OrdStatus::PendingNew | OrdStatus::PendingCancel | OrdStatus::PendingReplace => {}
-                _ => continue,
-            }
-            let report = ExecutionReport {
-                order_id: order.id,
-                symbol: order.symbol,
-                account: order.account,
-                exec_type: ExecType::PendingNew.code(),
-                status: OrdStatus::Unknown.code(),
-                side: order.side.code(),
-                ..ExecutionReport::default()
-            };
-            let now = self.clock.ticks();
-            self.apply(now, &Input::Report(report))?;
-            self.tell_clients(now)?;
-        }
-        Ok(())
-    }
-
-    /// Counts a message that was none.
-    pub(crate) fn refuse(&mut self) {
-        self.refused += 1;
-    }
 }
 
-/// Publishes an output on its session's report log. A session that is gone hears nothing.
-#[inline]
-fn tell(reports: &mut [Writer], stamp: u64, output: &Output) -> Result<(), OmsError> {
-    let (session, kind, bytes) = match output {
-        Output::Venue(_) => return Ok(()),
-        Output::Report { session, report } => (session, Kind::ExecutionReport, report.as_bytes()),
-        Output::Denied { session, denied } => (session, Kind::OrderDenied, denied.as_bytes()),
+/// What an operator may say, with its number in the operator's lane, counted from one.
+fn operators_word(message: &Message<'_>) -> Option<Input> {
+    let lane_sequence = (message.sequence as u32).wrapping_add(1);
+    let input = match RecordKind::from_code(message.kind)? {
+        RecordKind::Kill => {
+            let kill = Kill { lane_sequence, ..Kill::read_from_bytes(message.payload).ok()? };
+            // The disk's switch is the OMS's own.
+            (kill.scope != KILL_DISK).then_some(Input::Kill(kill))?
+        }
+        RecordKind::Resolve => {
+            Input::Resolve(Resolve { lane_sequence, ..Resolve::read_from_bytes(message.payload).ok()? })
+        }
+        RecordKind::Inquire => {
+            Input::Inquire(Inquire { lane_sequence, ..Inquire::read_from_bytes(message.payload).ok()? })
+        }
+        RecordKind::DayEnd => Input::DayEnd(DayEnd { lane_sequence, ..DayEnd::read_from_bytes(message.payload).ok()? }),
+        _ => return None,
     };
-    match reports.get_mut(usize::from(*session)) {
-        Some(log) => log.publish(stamp, kind.code(), bytes).map(|_| ()).map_err(OmsError::Lane),
-        None => Ok(()),
-    }
-}
-
-fn symbol_of(request: &Request) -> SymbolId {
-    match request {
-        Request::New(m) => m.symbol,
-        Request::Cancel(m) => m.symbol,
-        Request::Replace(m) => m.symbol,
-    }
+    Some(input)
 }

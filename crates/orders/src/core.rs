@@ -1,20 +1,23 @@
 //! The state, and the one way to change it.
 
-use tickpath_market::{AccountId, OrderId, Side, SymbolId};
+use tickpath_market::{AccountId, OrderId, Request, Side, SymbolId, VenueId};
 
 use crate::desk::Desk;
 use crate::digest::Tally;
 use crate::index::{Index, tag};
-use crate::order::{Ask, Fill, NONE, Order};
+use crate::live::Live;
+use crate::order::{Ask, DeniedId, Fill, GAPPED, NONE, Order};
 use crate::page::{ORDERS, Pages};
 use crate::position::Positions;
+use crate::route::{Routes, Waiting};
 use crate::state::Phase;
-use crate::{Digest, Input, OrderView, Outputs, Page, PositionView};
+use crate::{Digest, Input, OrderView, Output, Outputs, Page, PositionView};
 
-/// Cancels and replaces in one page.
+/// Cancels and replaces, and ids of denied requests, in one page.
 const ASKS: usize = 1024;
-/// In the index of client ids: the slot is that of a cancel or replace, not of an order.
+/// In the index of client ids: the slot is that of a cancel or replace, or of a denied request, not of an order.
 const ASK: u32 = 1 << 31;
+const DENIED: u32 = 1 << 30;
 /// Tables are laid out for at most so many orders ahead; more orders still find room.
 const MOST_EXPECTED: usize = 1 << 26;
 
@@ -23,12 +26,15 @@ const MOST_EXPECTED: usize = 1 << 26;
 pub struct Config {
     /// Orders expected before the next start.
     pub expected_orders: usize,
+    /// Mixed into the places of ids in the indices, so that who chooses ids cannot choose those that collide. Best a
+    /// number that nobody knows.
+    pub key: u64,
 }
 
 /// Where and when an input was written to the journal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct At {
-    /// The journal sequence, rising, from 1. A new order's is its id.
+    /// The journal sequence, rising, from 1. With the epoch it makes the id of a new order.
     pub sequence: u64,
     /// T1: when the input was seen, in ticks of the host's clock.
     pub stamp: u64,
@@ -37,6 +43,8 @@ pub struct At {
 /// Orders by where they stand, and what came in that is worth an alarm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counts {
+    /// Orders that wait here for their venue.
+    pub queued: u64,
     /// Orders on their way to the venue.
     pub sending: u64,
     /// Orders that the venue works.
@@ -45,8 +53,8 @@ pub struct Counts {
     pub done: u64,
     /// Orders that the venue refused.
     pub rejected: u64,
-    /// New orders that were denied here. Their client ids are used up.
-    pub denied: u64,
+    /// Orders that waited here and were denied before they could leave.
+    pub withdrawn: u64,
     /// Orders whose state cannot be known. Alarm.
     pub unknown: u64,
     /// Requests of any kind that were denied here.
@@ -55,9 +63,13 @@ pub struct Counts {
     pub duplicates: u64,
     /// Reports for orders that are not known here. Alarm.
     pub strangers: u64,
+    /// Reports that name an order of ours with another symbol, side, account or venue. Nothing of them is booked. Alarm.
+    pub mismatched: u64,
+    /// Reports that contradict what is known of their order: it became `Unknown`. Alarm.
+    pub contradictions: u64,
     /// Reports that cannot be true: unknown codes, negative quantities, fills without an id. Alarm.
     pub malformed: u64,
-    /// Definitions and switches that cannot be taken. Alarm.
+    /// Definitions, switches and operator's words that cannot be taken. Alarm.
     pub ignored: u64,
 }
 
@@ -67,7 +79,7 @@ pub struct Counts {
 /// use tickpath_market::{AccountId, ClientOrderId, NewOrder, Price, Quantity, Request, SymbolId};
 /// use tickpath_orders::{At, Config, Core, Denial, Envelope, Input, Output, Outputs};
 ///
-/// let mut core = Core::new(Config { expected_orders: 1000 });
+/// let mut core = Core::new(Config { expected_orders: 1000, key: 0 });
 /// let mut out = Outputs::new();
 /// let order = NewOrder {
 ///     client_order_id: ClientOrderId(1),
@@ -88,32 +100,66 @@ pub struct Core {
     pub(crate) orders: Pages<Order, ORDERS>,
     pub(crate) asks: Pages<Ask, ASKS>,
     pub(crate) fills: Pages<Fill, ORDERS>,
+    pub(crate) denied: Pages<DeniedId, ASKS>,
     pub(crate) by_id: Index,
     pub(crate) by_client: Index,
     pub(crate) by_exec: Index,
+    pub(crate) live: Live,
     pub(crate) desk: Desk,
+    pub(crate) routes: Routes,
     pub(crate) positions: Positions,
     pub(crate) counts: Counts,
+    /// Orders that miss a venue sequence, and since when, in ticks.
+    pub(crate) gapped: Vec<(u32, u64)>,
     /// The highest journal sequence of a request.
     pub(crate) last_request: u64,
-    tally: Tally,
+    pub(crate) epoch: u64,
+    pub(crate) boot_id: [u8; 16],
+    pub(crate) rate: Rate,
+    pub(crate) config: Config,
+    pub(crate) tally: Tally,
+}
+
+/// Nanoseconds of a tick, in units of 2⁻³²: a product and a shift instead of a division.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Rate(u64);
+
+impl Rate {
+    /// Of a clock of so many ticks a second.
+    pub(crate) fn of(ticks_per_second: u64) -> Self {
+        Self(((1_000_000_000_u128 << 32) / u128::from(ticks_per_second.max(1))).min(u64::MAX.into()) as u64)
+    }
+
+    #[inline]
+    pub(crate) fn ns(self, ticks: u64) -> u64 {
+        u64::try_from((u128::from(ticks) * u128::from(self.0)) >> 32).unwrap_or(u64::MAX)
+    }
 }
 
 impl Core {
-    /// A core that knows nothing: no instrument, no account, no order.
+    /// A core that knows nothing: no instrument, no account, no order. Until a boot says otherwise a tick is a
+    /// nanosecond.
     pub fn new(config: Config) -> Self {
         let expected = config.expected_orders.min(MOST_EXPECTED);
         Self {
             orders: Pages::new(Order::EMPTY, expected),
             asks: Pages::new(Ask::EMPTY, expected),
             fills: Pages::new(Fill::EMPTY, expected),
+            denied: Pages::new(DeniedId::EMPTY, 0),
             by_id: Index::with_expected(expected),
             by_client: Index::with_expected(expected),
             by_exec: Index::with_expected(expected),
+            live: Live::with_expected(expected),
             desk: Desk::default(),
+            routes: Routes::default(),
             positions: Positions::new(),
             counts: Counts::default(),
+            gapped: Vec::new(),
             last_request: 0,
+            epoch: 0,
+            boot_id: [0; 16],
+            rate: Rate::of(1_000_000_000),
+            config,
             tally: Tally::default(),
         }
     }
@@ -123,11 +169,9 @@ impl Core {
     pub fn apply(&mut self, at: At, input: &Input, out: &mut Outputs) {
         out.clear();
         match input {
-            Input::Instrument(instrument) => self.counts.ignored += u64::from(!self.desk.instrument(instrument)),
-            Input::Account(limits) => self.counts.ignored += u64::from(!self.desk.account(limits)),
-            Input::Kill(kill) => self.counts.ignored += u64::from(!self.desk.kill(kill)),
             Input::Request { envelope, request } => self.request(at, envelope, request, out),
-            Input::Report(report) => self.report(report, out),
+            Input::Report(record) => self.report(at, record, out),
+            other => self.operate(at, other, out),
         }
         self.tally.add(at.sequence, out.as_slice());
     }
@@ -137,9 +181,14 @@ impl Core {
         self.tally.digest()
     }
 
-    /// An order by the core's id; denied new orders too.
+    /// An order by the core's id. Of a denied request only its client's id is kept.
     pub fn order(&self, id: OrderId) -> Option<OrderView> {
         self.find_order(id.0).map(|slot| self.orders.get(slot).view())
+    }
+
+    /// The orders that are open, in no order that means anything.
+    pub fn live(&self) -> impl Iterator<Item = OrderView> + '_ {
+        self.live_slots().map(|slot| self.orders.get(slot).view())
     }
 
     /// The position of an account in a symbol; flat if it never traded.
@@ -150,6 +199,56 @@ impl Core {
     /// Orders by where they stand, and alarms.
     pub fn counts(&self) -> Counts {
         self.counts
+    }
+
+    /// The epoch of the last start; zero before the first.
+    pub fn epoch(&self) -> u64 {
+        self.epoch
+    }
+
+    /// Requests that wait here for a venue.
+    pub fn waiting(&self, venue: VenueId) -> usize {
+        self.routes.iter().nth(usize::from(venue.0)).map_or(0, |route| route.waiting.len())
+    }
+
+    /// Whether a venue can be reached, as far as the core was told.
+    pub fn is_up(&self, venue: VenueId) -> bool {
+        self.routes.iter().nth(usize::from(venue.0)).is_none_or(|route| route.is_up)
+    }
+
+    /// The request that would go next of those that wait for a venue that can be reached: its order's id, and itself.
+    pub fn next_waiting(&self, venue: VenueId) -> Option<(OrderId, Request)> {
+        let waiting = self.routes.front(venue)?;
+        Some((OrderId(self.orders.get(waiting.order).id), waiting.request))
+    }
+
+    /// Whether a [`Timer`](crate::Timer) at this moment would put an order in doubt.
+    #[inline]
+    pub fn wants_timer(&self, stamp: u64) -> bool {
+        !self.gapped.is_empty() && self.gapped.iter().any(|&gap| self.is_overdue(gap, stamp))
+    }
+
+    /// Whether a number is missing from the events of any order.
+    #[inline]
+    pub fn misses_events(&self) -> bool {
+        !self.gapped.is_empty()
+    }
+
+    /// Whether any venue cannot be reached, or has requests that wait for it.
+    #[inline]
+    pub fn keeps_waiting(&self) -> bool {
+        self.routes.iter().any(|route| !route.is_clear())
+    }
+
+    /// Nanoseconds of so many ticks, as the core counts them since the last boot.
+    #[inline]
+    pub fn ns(&self, ticks: u64) -> u64 {
+        self.rate.ns(ticks)
+    }
+
+    /// The level that a session asks for.
+    pub fn level(&self, session: u16) -> u8 {
+        self.desk.rules(session).level
     }
 
     /// Whether a [`Page`] should be given soon. Without one the core builds its own when it needs it.
@@ -170,64 +269,113 @@ impl Core {
         }
     }
 
+    pub(crate) fn tag(&self, group: u64, id: u64) -> u32 {
+        tag(self.config.key, group, id)
+    }
+
+    pub(crate) fn live_slots(&self) -> impl Iterator<Item = u32> + '_ {
+        let mut from = 0;
+        std::iter::from_fn(move || {
+            let slot = self.live.next(from)?;
+            from = slot + 1;
+            Some(slot)
+        })
+    }
+
     pub(crate) fn find_order(&self, id: u64) -> Option<u32> {
-        self.by_id.find(tag(0, id), |slot| self.orders.get(slot).id == id)
+        self.by_id.find(self.tag(0, id), |slot| self.orders.get(slot).id == id)
     }
 
     /// The order that a client names, if the id is that of a new order.
     pub(crate) fn find_original(&self, session: u16, client: u64) -> Option<u32> {
-        self.find_client(session, client).filter(|slot| slot & ASK == 0)
+        self.find_client(session, client).filter(|slot| slot & (ASK | DENIED) == 0)
     }
 
-    /// What used a client's id up: an order's slot, or a cancel's or replace's with a mark.
+    /// What used a client's id up: an order's slot, or another request's with a mark.
     pub(crate) fn find_client(&self, session: u16, client: u64) -> Option<u32> {
-        self.by_client.find(tag(session.into(), client), |slot| {
-            if slot & ASK == 0 {
-                let order = self.orders.get(slot);
-                order.client == client && order.session == session
-            } else {
+        self.by_client.find(self.tag(session.into(), client), |slot| {
+            let used = if slot & ASK != 0 {
                 let ask = self.asks.get(slot & !ASK);
-                ask.client == client && ask.session == session
-            }
+                (ask.client, ask.session)
+            } else if slot & DENIED != 0 {
+                let denied = self.denied.get(slot & !DENIED);
+                (denied.client, denied.session)
+            } else {
+                let order = self.orders.get(slot);
+                (order.client, order.session)
+            };
+            used == (client, session)
         })
     }
 
-    /// Keeps a new order, denied or sent.
-    pub(crate) fn keep_order(&mut self, order: Order) {
+    /// Keeps a new order that is sent or waits.
+    pub(crate) fn keep_order(&mut self, order: Order) -> u32 {
         let slot = self.orders.push(order);
-        self.by_id.insert(tag(0, order.id), slot);
-        self.by_client.insert(tag(order.session.into(), order.client), slot);
+        self.by_id.insert(self.tag(0, order.id), slot);
+        self.by_client.insert(self.tag(order.session.into(), order.client), slot);
         *self.counts.stand(&order) += 1;
-        if order.position != NONE {
-            self.positions.expose(order.position, order.side, 0, order.exposure(0));
-        }
-    }
-
-    /// Keeps a cancel or a replace, denied or sent.
-    pub(crate) fn keep_ask(&mut self, ask: Ask) -> u32 {
-        let slot = self.asks.push(ask);
-        self.by_client.insert(tag(ask.session.into(), ask.client), slot | ASK);
+        self.live.set(slot, true);
+        self.positions.expose(order.position, order.side, 0, order.exposure(0));
+        self.hold(None, Some((&order, 0, 0)));
         slot
     }
 
-    /// Puts an order's new state in place; position and counts follow.
+    /// Keeps a cancel or a replace that is sent or waits, and uses its client's id up.
+    pub(crate) fn keep_ask(&mut self, ask: Ask) -> u32 {
+        let slot = self.asks.push(ask);
+        self.by_client.insert(self.tag(ask.session.into(), ask.client), slot | ASK);
+        slot
+    }
+
+    /// Uses up the client's id of a request that was denied.
+    pub(crate) fn keep_denied(&mut self, session: u16, client: u64) {
+        let slot = self.denied.push(DeniedId { client, session, reserved: [0; 6] });
+        self.by_client.insert(self.tag(session.into(), client), slot | DENIED);
+    }
+
+    /// Puts an order's new state in place; position, open value and counts follow.
     pub(crate) fn settle(&mut self, slot: u32, next: Order) {
         let before = *self.orders.get(slot);
         *self.orders.get_mut(slot) = next;
-        let exposed = before.exposure(self.replacing(&before));
-        let exposes = next.exposure(self.replacing(&next));
-        self.positions.expose(next.position, next.side, exposed, exposes);
+        let ((held, held_at), (holds, holds_at)) = (self.replacing(&before), self.replacing(&next));
+        self.positions.expose(next.position, next.side, before.exposure(held), next.exposure(holds));
+        self.hold(Some((&before, held, held_at)), Some((&next, holds, holds_at)));
+        if before.is_open() != next.is_open() {
+            self.live.set(slot, next.is_open());
+        }
         *self.counts.stand(&before) -= 1;
         *self.counts.stand(&next) += 1;
     }
 
-    pub(crate) fn book(&mut self, order: &Order, quantity: i64) {
-        self.positions.fill(order.position, order.side, quantity);
+    /// Moves what the account has open from how the order stood to how it stands, each with the total and the price
+    /// that a replace on its way asks for.
+    pub(crate) fn hold(&mut self, before: Option<(&Order, i64, i64)>, after: Option<(&Order, i64, i64)>) {
+        let Some((order, ..)) = before.or(after) else { return };
+        let multiplier = self.multiplier(order.symbol);
+        let Some(open) = self.desk.open(order.account) else { return };
+        if let Some((order, quantity, price)) = before {
+            open.value -= order.value(quantity, price, multiplier);
+            open.orders -= u32::from(order.is_open());
+        }
+        if let Some((order, quantity, price)) = after {
+            open.value += order.value(quantity, price, multiplier);
+            open.orders += u32::from(order.is_open());
+        }
     }
 
-    /// The total that a replace on its way asks for; zero if there is none.
-    pub(crate) fn replacing(&self, order: &Order) -> i64 {
-        self.ask(order.replace).map_or(0, |ask| ask.quantity)
+    /// Books a fill, or takes some of one back.
+    pub(crate) fn book(&mut self, order: &Order, price: i64, quantity: i64) {
+        self.positions.fill(order.position, order.side, quantity);
+        let multiplier = self.multiplier(order.symbol);
+        if let Some(open) = self.desk.open(order.account) {
+            let value = i128::from(price.unsigned_abs()) * i128::from(quantity);
+            open.traded = open.traded.saturating_add(value.saturating_mul(multiplier.into()));
+        }
+    }
+
+    /// The total and the price that a replace on its way asks for; zeros if there is none.
+    pub(crate) fn replacing(&self, order: &Order) -> (i64, i64) {
+        self.ask(order.replace).map_or((0, 0), |ask| (ask.quantity, ask.price))
     }
 
     pub(crate) fn ask(&self, slot: u32) -> Option<&Ask> {
@@ -238,16 +386,59 @@ impl Core {
     pub(crate) fn reach(&self, position: u32, side: Side) -> i128 {
         self.positions.get(position).reach(side)
     }
+
+    /// Sends a request on to its venue, or lets it wait for it.
+    pub(crate) fn send(&mut self, waiting: Waiting, out: &mut Outputs) {
+        let (slot, session, request) = (waiting.order, waiting.session, waiting.request);
+        let venue = VenueId(self.orders.get(slot).route);
+        let route = self.routes.get(venue);
+        if route.is_clear() {
+            return out.push(Output::Venue { venue, session, request });
+        }
+        route.waiting.push_back(waiting);
+    }
+
+    /// Notes that an order misses a venue sequence, from now on.
+    pub(crate) fn note_gap(&mut self, slot: u32, stamp: u64) {
+        let order = self.orders.get_mut(slot);
+        if order.marks & GAPPED == 0 {
+            order.marks |= GAPPED;
+            self.gapped.push((slot, stamp));
+        }
+    }
+
+    pub(crate) fn is_overdue(&self, (slot, since): (u32, u64), stamp: u64) -> bool {
+        let venue = usize::from(self.orders.get(slot).route);
+        let most = self.routes.iter().nth(venue).map_or(0, |route| route.rules.max_gap_ns);
+        self.rate.ns(stamp.saturating_sub(since)) >= most
+    }
+
+    pub(crate) fn multiplier(&self, symbol: SymbolId) -> i64 {
+        self.desk.multiplier(symbol)
+    }
+}
+
+impl Order {
+    /// Whether it may still be filled, and is not filled yet.
+    pub(crate) fn is_open(&self) -> bool {
+        self.phase.is_live() && !self.is_filled()
+    }
+
+    /// One that a replace on its way may make larger is not filled yet.
+    fn is_filled(&self) -> bool {
+        self.phase == Phase::Open && self.filled >= self.quantity && self.replace == NONE
+    }
 }
 
 impl Counts {
     /// The count that an order belongs to.
-    fn stand(&mut self, order: &Order) -> &mut u64 {
+    pub(crate) fn stand(&mut self, order: &Order) -> &mut u64 {
         match order.phase {
-            Phase::Denied => &mut self.denied,
+            Phase::Denied => &mut self.withdrawn,
+            Phase::Queued => &mut self.queued,
             Phase::Sent => &mut self.sending,
             Phase::Lost | Phase::Unknown => &mut self.unknown,
-            Phase::Open if order.filled > 0 && order.filled >= order.quantity => &mut self.done,
+            Phase::Open if order.is_filled() => &mut self.done,
             Phase::Open => &mut self.working,
             Phase::Expired | Phase::Canceled => &mut self.done,
             Phase::Rejected => &mut self.rejected,

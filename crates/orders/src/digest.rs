@@ -32,12 +32,12 @@ impl Tally {
 
 /// Each message is folded on its own start, so that the processor works on several at once.
 fn message(index: u64, output: &Output) -> u64 {
-    let (kind, session, bytes) = match output {
-        Output::Venue(request) => (request.kind().code(), 0, request.as_bytes()),
+    let (kind, to, bytes) = match output {
+        Output::Venue { venue, request, .. } => (request.kind().code(), venue.0, request.as_bytes()),
         Output::Report { session, report } => (Kind::ExecutionReport.code(), *session, report.as_bytes()),
         Output::Denied { session, denied } => (Kind::OrderDenied.code(), *session, denied.as_bytes()),
     };
-    let mut state = index | (u64::from(kind) << 8) | (u64::from(session) << 16);
+    let mut state = index | (u64::from(kind) << 8) | (u64::from(to) << 16);
     let mut pairs = bytes.chunks_exact(16);
     for pair in &mut pairs {
         state = fold(state, word(&pair[..8]), word(&pair[8..]));

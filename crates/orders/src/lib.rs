@@ -2,41 +2,59 @@
 //!
 //! ```text
 //!             journal records                       identity (sequence, index)
-//!   requests ─────┐                                ┌──> Output::Venue    to the venue, always first
-//!   reports ──────┼──> Input ──> Core::apply ──────┼──> Output::Report   to the client
-//!   limits, kills ┘                │               └──> Output::Denied   to the client
-//!                                  └──> Digest: the same inputs give the same bytes
+//!   requests ──────┐                                ┌──> Output::Venue    to an order's venue, always first
+//!   reports ───────┼──> Input ──> Core::apply ──────┼──> Output::Report   to the client
+//!   starts, lines, ┘                │               └──> Output::Denied   to the client
+//!   limits, kills, operators        │
+//!                                   └──> Digest: the same inputs give the same bytes
 //! ```
 //!
 //! The core does no I/O and reads no clock: the time, the reference price and the order's id come with the input.
 //! Whoever replays the journal gets the same state, the same outputs and the same [`Digest`].
 //!
-//! | file          | what it answers                                                    |
-//! |---------------|--------------------------------------------------------------------|
-//! | `record.rs`   | what lies in the journal, and how it becomes an [`Input`]          |
-//! | `core.rs`     | the state, and the one way to change it: [`Core::apply`]           |
-//! | `requests.rs` | what happens to a new order, a cancel, a replace                   |
-//! | `reports.rs`  | what happens to a report, whatever the order in which reports come |
-//! | `state.rs`    | the table of (phase, event), and the status that follows           |
-//! | `risk.rs`     | the table of checks, and why a request is denied                   |
-//! | `desk.rs`     | accounts, instruments, kill switches                               |
-//! | `position.rs` | net and working quantity for each (account, symbol)                |
-//! | `order.rs`    | what is kept of an order                                           |
-//! | `output.rs`   | what the core says                                                 |
-//! | `index.rs`    | linear hashing, from ids to slots                                  |
-//! | `page.rs`     | memory in pages                                                    |
-//! | `digest.rs`   | the fold over every output                                         |
+//! | file            | what it answers                                                    |
+//! |-----------------|--------------------------------------------------------------------|
+//! | `record.rs`     | what lies in the journal, and how it becomes an [`Input`]          |
+//! | `definition.rs` | what can be traded, by whom, where, how much of it                 |
+//! | `control.rs`    | what happens to the OMS itself, as records                         |
+//! | `core.rs`       | the state, and the one way to change it: [`Core::apply`]           |
+//! | `requests.rs`   | what happens to a new order, a cancel, a replace                   |
+//! | `reports.rs`    | what happens to a report, whatever the order in which reports come |
+//! | `operate.rs`    | what happens at starts, lines, doubts, and by operators            |
+//! | `day.rs`        | the end of a day                                                   |
+//! | `state.rs`      | the table of (phase, event), and the status that follows           |
+//! | `risk.rs`       | the table of checks, and why a request is denied                   |
+//! | `desk.rs`       | accounts, instruments, sessions, kill switches                     |
+//! | `route.rs`      | venues, and what waits for them                                    |
+//! | `position.rs`   | net and working quantity for each (account, symbol)                |
+//! | `order.rs`      | what is kept of an order                                           |
+//! | `output.rs`     | what the core says                                                 |
+//! | `index.rs`      | linear hashing, from ids to slots                                  |
+//! | `live.rs`       | which orders are open                                              |
+//! | `page.rs`       | memory in pages                                                    |
+//! | `digest.rs`     | the fold over every output                                         |
 //!
 //! # Convergence
 //!
-//! Reports come twice and in any order. What the core keeps of them does not depend on it: fills are a set, the terms
-//! belong to the replace with the highest venue sequence, the cumulative quantity is the largest one told, and an
-//! ended order stays ended. Where the venue gives no sequence, a contradiction ends in `Unknown`, never in a guess.
+//! Reports come twice and in any order. What the core keeps of them does not depend on it: fills are a set, terms and
+//! cumulative quantity are those that the highest venue sequence tells, a fill is what its last amendment makes of it,
+//! and an ended order stays ended. Once no venue sequence is missing, the fills must add up. A contradiction ends in `Unknown`,
+//! never in a guess; so do messages that were lost. What is unknown keeps its exposure, and the venue is asked for it.
+//!
+//! # Identity
+//!
+//! An order's id is the epoch of the start that took it and its journal sequence. An epoch is used once, so a venue that
+//! still works an order which a loss of power took from the journal never finds its id given to another one.
 
+mod control;
 mod core;
+mod day;
+mod definition;
 mod desk;
 mod digest;
 mod index;
+mod live;
+mod operate;
 mod order;
 mod output;
 mod page;
@@ -45,19 +63,25 @@ mod record;
 mod reports;
 mod requests;
 mod risk;
+mod route;
 mod state;
 
+pub use self::control::{
+    Boot, DayEnd, Doubt, Inquire, KILL_ACCOUNT, KILL_ALL, KILL_DISK, KILL_SYMBOL, Kill, LOST_REPORTS, LOST_REQUESTS,
+    Line, Login, Release, Resolve, Returned, Timer,
+};
 pub use self::core::{At, Config, Core, Counts};
+pub use self::definition::{ALL_ACCOUNTS, AccountLimits, Ended, Grant, Instrument, SessionRules, VenueRules};
 pub use self::index::{Index, tag};
 pub use self::order::OrderView;
 pub use self::output::{Output, Outputs};
 pub use self::page::Page;
 pub use self::position::PositionView;
 pub use self::record::{
-    AccountLimits, CancelRecord, Digest, Envelope, Input, Instrument, KILL_ACCOUNT, KILL_ALL, KILL_SYMBOL, Kill,
-    NewRecord, RecordError, RecordKind, ReplaceRecord, ReportRecord, Start, Stop,
+    CancelRecord, Digest, Envelope, Input, Lane, MassCancelRecord, NewRecord, RECORD_BYTES, RecordError, RecordKind,
+    ReplaceRecord, ReportRecord, Start, StatusRecord, Stop,
 };
-pub use self::risk::Denial;
+pub use self::risk::{Denial, checks_table};
 
 /// The version of the transition rules. A journal of another version is not replayed with this core.
-pub const CORE_VERSION: u32 = 1;
+pub const CORE_VERSION: u32 = 2;

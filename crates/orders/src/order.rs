@@ -2,17 +2,19 @@
 //!
 //! ```text
 //!   quantity  the total asked for, as last replaced
-//!   reported  the largest cumulative quantity that the venue told
+//!   reported  the cumulative quantity that the venue told with its highest number; without numbers the largest one
 //!   filled    the sum of the fills that came in
 //!   leaves    quantity − max(filled, reported): what the venue still works
 //!   exposure  quantity − filled: what may still move the position; for an ended order reported − filled
 //! ```
 
 use tickpath_market::{
-    AccountId, ClientOrderId, OrdStatus, OrderId, OrderType, Price, Quantity, Side, SymbolId, VenueOrderId,
+    AccountId, ClientOrderId, OrdStatus, OrderId, OrderType, Price, Quantity, Side, SymbolId, TimeInForce, VenueId,
+    VenueOrderId,
 };
 
 use crate::state::{Pending, Phase, status};
+use zerocopy::{Immutable, IntoBytes, KnownLayout, TryFromBytes};
 
 /// No slot.
 pub(crate) const NONE: u32 = u32::MAX;
@@ -36,6 +38,10 @@ pub struct OrderView {
     pub side: Side,
     /// How it is priced.
     pub order_type: OrderType,
+    /// How long it works.
+    pub time_in_force: TimeInForce,
+    /// Where it was admitted for.
+    pub venue: VenueId,
     /// The limit price, as last replaced.
     pub price: Price,
     /// The total quantity, as last replaced.
@@ -50,13 +56,16 @@ pub struct OrderView {
     pub venue_sequence: u64,
 }
 
-/// An order: 104 bytes.
-#[derive(Debug, Clone, Copy)]
+/// An order: 120 bytes.
+#[derive(Debug, Clone, Copy, TryFromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
 pub(crate) struct Order {
     pub(crate) id: u64,
     pub(crate) client: u64,
     pub(crate) venue: u64,
     pub(crate) price: i64,
+    /// What one of it is valued at: the limit price; of a market order the reference at its admission.
+    pub(crate) valued: i64,
     pub(crate) quantity: i64,
     pub(crate) filled: i64,
     pub(crate) reported: i64,
@@ -64,6 +73,8 @@ pub(crate) struct Order {
     pub(crate) sequence: u64,
     /// The venue sequence of the replaced that price and quantity come from.
     pub(crate) terms_sequence: u64,
+    /// Which of the last 64 venue sequences were seen: bit n is the highest less n.
+    pub(crate) seen: u64,
     pub(crate) account: AccountId,
     pub(crate) symbol: SymbolId,
     /// Slot of its position.
@@ -72,32 +83,64 @@ pub(crate) struct Order {
     pub(crate) cancel: u32,
     /// Slot of the replace on its way.
     pub(crate) replace: u32,
+    /// Its venue's number, from its admission on.
+    pub(crate) route: u16,
     pub(crate) session: u16,
     pub(crate) side: Side,
     pub(crate) order_type: OrderType,
+    pub(crate) time_in_force: TimeInForce,
     pub(crate) phase: Phase,
+    /// [`HOLE`], [`GAPPED`], [`SOFT`].
+    pub(crate) marks: u8,
+    pub(crate) reserved: [u8; 3],
 }
 
-/// A cancel or a replace that was asked for; a denied one too, for its id is used up.
-#[derive(Debug, Clone, Copy)]
+/// [`Order::marks`]: a venue sequence was never seen, and is too old to be waited for.
+pub(crate) const HOLE: u8 = 1;
+/// [`Order::marks`]: it is in the list of orders that miss a venue sequence.
+pub(crate) const GAPPED: u8 = 2;
+/// [`Order::marks`]: it was ended by a word that has no venue sequence: any later life contradicts it.
+pub(crate) const SOFT: u8 = 4;
+
+/// A cancel or a replace that was sent, or waits to be.
+#[derive(Debug, Clone, Copy, TryFromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
 pub(crate) struct Ask {
     pub(crate) id: u64,
     pub(crate) client: u64,
     /// The total quantity that a replace asks for; zero in a cancel.
     pub(crate) quantity: i64,
+    /// The price that a replace asks for; zero in a cancel.
+    pub(crate) price: i64,
     pub(crate) session: u16,
+    /// 1 while it waits here for its venue.
+    pub(crate) waits: u8,
+    pub(crate) reserved: [u8; 5],
 }
 
-/// A fill that was counted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// The id of a request that was denied: all that is kept of it, for it is used up.
+#[derive(Debug, Clone, Copy, TryFromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub(crate) struct DeniedId {
+    pub(crate) client: u64,
+    pub(crate) session: u16,
+    pub(crate) reserved: [u8; 6],
+}
+
+/// A fill that was counted, or what was told instead of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, TryFromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
 pub(crate) struct Fill {
     pub(crate) exec: u64,
+    /// What holds of it: zero if it was taken back.
+    pub(crate) quantity: i64,
     /// Slot of its order.
     pub(crate) order: u32,
-    pub(crate) venue: u16,
+    /// The venue sequence of the amendment that holds, 1 if that has none; zero if nothing was amended.
+    pub(crate) changed: u32,
 }
 
-const _: () = assert!(size_of::<Order>() <= 104 && size_of::<Ask>() <= 32 && size_of::<Fill>() <= 16);
+const _: () = assert!(size_of::<Order>() == 120 && size_of::<Ask>() == 40 && size_of::<Fill>() == 24);
 
 impl Order {
     pub(crate) const EMPTY: Self = Self {
@@ -105,20 +148,26 @@ impl Order {
         client: 0,
         venue: 0,
         price: 0,
+        valued: 0,
         quantity: 0,
         filled: 0,
         reported: 0,
         sequence: 0,
         terms_sequence: 0,
+        seen: 0,
         account: AccountId(0),
         symbol: SymbolId(0),
         position: NONE,
         cancel: NONE,
         replace: NONE,
+        route: 0,
         session: 0,
         side: Side::Buy,
         order_type: OrderType::Limit,
+        time_in_force: TimeInForce::Day,
         phase: Phase::Denied,
+        marks: 0,
+        reserved: [0; 3],
     };
 
     pub(crate) fn leaves(&self) -> i64 {
@@ -129,6 +178,52 @@ impl Order {
     pub(crate) fn exposure(&self, replacing: i64) -> i64 {
         let most = if self.phase.is_live() { self.quantity.max(replacing) } else { self.reported };
         most.saturating_sub(self.filled).max(0)
+    }
+
+    /// What it may still trade at most, if a replace on its way asks for this total at this price: units of 10⁻¹⁶.
+    pub(crate) fn value(&self, replacing: i64, price: i64, multiplier: i64) -> i128 {
+        /// Sums of so many orders as slots can name stay within 128 bits.
+        const MOST: i128 = 1 << 94;
+        let each = i128::from(self.valued.unsigned_abs().max(price.unsigned_abs()));
+        (each * i128::from(self.exposure(replacing))).saturating_mul(multiplier.into()).min(MOST)
+    }
+
+    /// Notes a venue sequence; false if it was seen before. Numbers that are too old to be known count as new.
+    pub(crate) fn note_sequence(&mut self, sequence: u64) -> bool {
+        if sequence > self.sequence {
+            let by = sequence - self.sequence;
+            // What leaves the window unseen is never seen.
+            let known = self.sequence.min(64) as u32;
+            let kept = 64_u64.saturating_sub(by).min(u64::from(known)) as u32;
+            let leaving = if kept >= known { 0 } else { mask(known) & !mask(kept) };
+            if by > 64 || self.seen & leaving != leaving {
+                self.marks |= HOLE;
+            }
+            self.seen = if by >= 64 { 1 } else { self.seen << by | 1 };
+            self.sequence = sequence;
+            return true;
+        }
+        let behind = self.sequence - sequence;
+        if behind >= 64 {
+            return true;
+        }
+        let bit = 1 << behind;
+        let is_new = self.seen & bit == 0;
+        self.seen |= bit;
+        is_new
+    }
+
+    /// Whether every event up to the highest venue sequence was seen.
+    pub(crate) fn is_contiguous(&self) -> bool {
+        let known = mask(self.sequence.min(64) as u32);
+        self.marks & HOLE == 0 && self.seen & known == known
+    }
+
+    /// All events up to this one count as seen: the venue has told where they led.
+    pub(crate) fn skip_to(&mut self, sequence: u64) {
+        self.sequence = self.sequence.max(sequence);
+        self.seen = u64::MAX;
+        self.marks &= !HOLE;
     }
 
     /// The cumulative quantity by the fills or by the venue's word, whichever is ahead.
@@ -150,6 +245,8 @@ impl Order {
             symbol: self.symbol,
             side: self.side,
             order_type: self.order_type,
+            time_in_force: self.time_in_force,
+            venue: VenueId(self.route),
             price: Price(self.price),
             quantity: Quantity(self.quantity),
             cumulative: Quantity(self.filled),
@@ -172,9 +269,19 @@ impl Order {
 
 impl Ask {
     /// No bit pattern of zeros, so that a page of these is written when it is built.
-    pub(crate) const EMPTY: Self = Self { id: u64::MAX, client: 0, quantity: 0, session: 0 };
+    pub(crate) const EMPTY: Self =
+        Self { id: u64::MAX, client: 0, quantity: 0, price: 0, session: 0, waits: 0, reserved: [0; 5] };
+}
+
+impl DeniedId {
+    pub(crate) const EMPTY: Self = Self { client: u64::MAX, session: 0, reserved: [0; 6] };
 }
 
 impl Fill {
-    pub(crate) const EMPTY: Self = Self { exec: 0, order: NONE, venue: 0 };
+    pub(crate) const EMPTY: Self = Self { exec: 0, quantity: 0, order: NONE, changed: 0 };
+}
+
+/// So many low bits.
+fn mask(bits: u32) -> u64 {
+    if bits >= 64 { u64::MAX } else { (1 << bits) - 1 }
 }

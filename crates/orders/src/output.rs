@@ -1,15 +1,22 @@
 //! What the core says, in a buffer that is used again for every input.
 
-use tickpath_market::{ExecutionReport, OrderDenied, Request};
+use tickpath_market::{ExecutionReport, OrderDenied, Request, VenueId};
 
-/// Most outputs of one input.
-const MOST: usize = 2;
+/// Outputs of most inputs, at most; what concerns many orders says more.
+const MOST: usize = 4;
 
 /// One output. Its identity is the input's journal sequence and its index in [`Outputs`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Output {
-    /// A request to the venue of its symbol. Its `client_order_id` is the core's id of the request.
-    Venue(Request),
+    /// A request to a venue. Its `client_order_id` is the core's id of the request.
+    Venue {
+        /// Where it goes: the order's venue from its admission on.
+        venue: VenueId,
+        /// The session that its order belongs to.
+        session: u16,
+        /// The request.
+        request: Request,
+    },
     /// A report to a client.
     Report {
         /// The client's session.
@@ -26,14 +33,23 @@ pub enum Output {
     },
 }
 
-/// The outputs of one input: the venue's message first, then the client's.
+impl Output {
+    /// The session that it belongs to.
+    pub fn session(&self) -> u16 {
+        match self {
+            Self::Venue { session, .. } | Self::Report { session, .. } | Self::Denied { session, .. } => *session,
+        }
+    }
+}
+
+/// The outputs of one input: of each order the venue's message first, then the client's.
 #[derive(Debug, Clone)]
 pub struct Outputs {
     list: Vec<Output>,
 }
 
 impl Outputs {
-    /// An empty buffer with room for the outputs of any input.
+    /// An empty buffer with room for the outputs of most inputs.
     pub fn new() -> Self {
         Self { list: Vec::with_capacity(MOST) }
     }

@@ -36,7 +36,7 @@ impl Positions {
 
     /// The slot of a position, if it was ever needed.
     pub(crate) fn find(&self, account: AccountId, symbol: SymbolId) -> Option<u32> {
-        self.index.find(tag(account.0.into(), symbol.0.into()), |slot| {
+        self.index.find(tag(0, account.0.into(), symbol.0.into()), |slot| {
             let position = &self.list[slot as usize];
             position.account == account && position.symbol == symbol
         })
@@ -47,7 +47,7 @@ impl Positions {
         self.find(account, symbol).unwrap_or_else(|| {
             let slot = self.list.len() as u32;
             self.list.push(Position { account, symbol, view: PositionView::default() });
-            self.index.insert(tag(account.0.into(), symbol.0.into()), slot);
+            self.index.insert(tag(0, account.0.into(), symbol.0.into()), slot);
             slot
         })
     }

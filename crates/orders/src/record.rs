@@ -1,18 +1,33 @@
 //! What lies in the journal: flat little-endian structs, and the inputs that they become.
 
 use tickpath_market::{
-    AccountId, CancelOrder, ExecutionReport, Kind, MessageError, NewOrder, Price, Quantity, ReplaceOrder, Request,
-    Symbol, SymbolId, VenueId,
+    CancelOrder, ExecutionReport, MassCancel, NewOrder, Price, ReplaceOrder, Request, StatusRequest, VenueId,
 };
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+
+use crate::control::{Boot, DayEnd, Doubt, Inquire, Kill, Line, Login, Release, Resolve, Returned, Timer};
+use crate::definition::{AccountLimits, Ended, Grant, Instrument, SessionRules, VenueRules};
+
+/// Bytes of the longest record.
+pub const RECORD_BYTES: usize = 128;
 
 /// One input of the core.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Input {
+    /// A start of the OMS.
+    Boot(Boot),
     /// Defines an instrument, or defines it anew.
     Instrument(Instrument),
     /// Sets the limits of an account.
     Account(AccountLimits),
+    /// Says how a venue behaves.
+    Venue(VenueRules),
+    /// Says what a session asks for.
+    Session(SessionRules),
+    /// Lets a session trade for an account.
+    Grant(Grant),
+    /// Ends a definition.
+    Ended(Ended),
     /// Turns a kill switch on or off.
     Kill(Kill),
     /// A client's request.
@@ -22,14 +37,45 @@ pub enum Input {
         /// The request, as the client sent it.
         request: Request,
     },
-    /// A venue's report. With the status `Unknown` it is the gateway's: it cannot know what became of the order.
-    Report(ExecutionReport),
+    /// A venue's report.
+    Report(ReportRecord),
+    /// A venue can be reached, or not.
+    Line(Line),
+    /// A session has come, or was lost.
+    Login(Login),
+    /// A request never left.
+    Returned(Returned),
+    /// What waits may go.
+    Release(Release),
+    /// Messages may be lost.
+    Doubt(Doubt),
+    /// An operator says what became of an order.
+    Resolve(Resolve),
+    /// An operator asks after an order.
+    Inquire(Inquire),
+    /// Time has passed.
+    Timer(Timer),
+    /// The day has ended.
+    DayEnd(DayEnd),
 }
 
-/// The kind of a journal record: which struct its bytes are. Kinds below 64 are messages or belong to the log.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[repr(u8)]
-pub enum RecordKind {
+macro_rules! record_kinds {
+    ($($(#[$doc:meta])* $name:ident = $code:literal,)+) => {
+        /// The kind of a journal record: which struct its bytes are. Kinds below 64 are messages or belong to the log.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[repr(u8)]
+        pub enum RecordKind {
+            $($(#[$doc])* $name = $code,)+
+        }
+
+        impl RecordKind {
+            /// All kinds, in the order of their codes.
+            pub const ALL: &'static [Self] = &[$(Self::$name),+];
+        }
+    };
+}
+
+record_kinds! {
     /// [`Start`]
     Start = 64,
     /// [`Instrument`]
@@ -50,9 +96,44 @@ pub enum RecordKind {
     Replace = 72,
     /// [`ReportRecord`]
     Report = 73,
+    /// [`Boot`]
+    Boot = 74,
+    /// [`VenueRules`]
+    Venue = 75,
+    /// [`SessionRules`]
+    Session = 76,
+    /// [`Grant`]
+    Grant = 77,
+    /// [`Ended`]
+    Ended = 78,
+    /// [`Line`]
+    Line = 79,
+    /// [`Login`]
+    Login = 80,
+    /// [`Returned`]
+    Returned = 81,
+    /// [`Release`]
+    Release = 82,
+    /// [`Doubt`]
+    Doubt = 83,
+    /// [`Resolve`]
+    Resolve = 84,
+    /// [`Inquire`]
+    Inquire = 85,
+    /// [`Timer`]
+    Timer = 86,
+    /// [`DayEnd`]
+    DayEnd = 87,
+    /// [`StatusRecord`]
+    Status = 88,
+    /// [`MassCancelRecord`]
+    MassCancel = 89,
+    /// [`Lane`]
+    Lane = 90,
 }
 
-/// Why bytes are not the journal record they claim to be.
+/// Why bytes are not the journal record they claim to be. Codes inside a record are the core's to judge: what an older
+/// version took must never keep a later one from starting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum RecordError {
     /// The kind is not one of [`RecordKind`].
@@ -66,9 +147,6 @@ pub enum RecordError {
         /// The length found.
         length: usize,
     },
-    /// The message in the record has a field that nobody may write.
-    #[error("the message in a journal record is not valid: {0}")]
-    Message(#[from] MessageError),
 }
 
 /// The first record of a journal.
@@ -81,67 +159,8 @@ pub struct Start {
     pub reserved: u32,
     /// The rate of the host's clock, so that stamps can be read elsewhere.
     pub ticks_per_second: u64,
-}
-
-/// An instrument. Only ids below 65,536 and multipliers from 1 are taken; others are ignored and counted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
-#[repr(C)]
-pub struct Instrument {
-    /// Its number.
-    pub symbol: SymbolId,
-    /// Where it trades.
-    pub venue: VenueId,
-    /// Zero.
-    pub reserved: u16,
-    /// Its name.
-    pub name: Symbol,
-    /// Whole currency units a point: notional = price × quantity × multiplier.
-    pub multiplier: i64,
-}
-
-/// The limits of one account. Only ids below 65,536 are taken; others are ignored and counted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
-#[repr(C)]
-pub struct AccountLimits {
-    /// Whose limits.
-    pub account: AccountId,
-    /// Messages a window; zero turns the check off.
-    pub rate_limit: u32,
-    /// The window, in ticks of the host's clock. It opens with its first message.
-    pub rate_window: u64,
-    /// Largest quantity of one order.
-    pub max_order_quantity: Quantity,
-    /// Largest notional of one order, units of 10⁻¹⁶ of the currency, 128 bits little-endian.
-    pub max_notional: [u8; 16],
-    /// Farthest limit price from the reference, in basis points of the reference.
-    pub collar: u32,
-    /// Zero.
-    pub reserved: u32,
-    /// Oldest reference price, in ticks of the host's clock.
-    pub max_reference_age: u64,
-    /// Largest position in one symbol, long or short, working orders included.
-    pub max_position: Quantity,
-}
-
-/// [`Kill::scope`]: everything.
-pub const KILL_ALL: u8 = 1;
-/// [`Kill::scope`]: one account.
-pub const KILL_ACCOUNT: u8 = 2;
-/// [`Kill::scope`]: one symbol.
-pub const KILL_SYMBOL: u8 = 3;
-
-/// A kill switch: while it is on, new orders and replaces are denied and cancels pass.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
-#[repr(C)]
-pub struct Kill {
-    /// [`KILL_ALL`], [`KILL_ACCOUNT`] or [`KILL_SYMBOL`].
-    pub scope: u8,
-    /// Zero is off, all else is on.
-    pub on: u8,
-    /// Zero.
-    pub reserved: [u8; 2],
-    /// The account's or the symbol's id; not read when the scope is everything.
-    pub target: u32,
+    /// The journal's id, by which a lane names the journal that it belongs to. Never zero.
+    pub journal: u64,
 }
 
 /// What the sequencer writes beside a request.
@@ -154,14 +173,16 @@ pub struct Envelope {
     pub released_before: u64,
     /// The reference price of the symbol; zero if there is none.
     pub reference_price: Price,
-    /// The age of the reference price, in ticks.
-    pub reference_age: u64,
-    /// The client's session.
+    /// The age of the reference price, in nanoseconds.
+    pub reference_age_ns: u64,
+    /// The client's session: where the request came from.
     pub session: u16,
     /// 1 if the previous request in the journal had to wait for its venue's lane.
     pub queued_before: u8,
     /// Zero.
-    pub reserved: [u8; 5],
+    pub reserved: u8,
+    /// The low half of the request's number in its session's lane.
+    pub lane_sequence: u32,
 }
 
 /// A new order in the journal.
@@ -194,12 +215,54 @@ pub struct ReplaceRecord {
     pub order: ReplaceOrder,
 }
 
+/// A status request in the journal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub struct StatusRecord {
+    /// What the sequencer knows.
+    pub envelope: Envelope,
+    /// What the client sent.
+    pub order: StatusRequest,
+}
+
+/// A mass cancel in the journal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub struct MassCancelRecord {
+    /// What the sequencer knows.
+    pub envelope: Envelope,
+    /// What the client sent.
+    pub orders: MassCancel,
+}
+
 /// A venue's report in the journal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
-#[repr(transparent)]
+#[repr(C)]
 pub struct ReportRecord {
     /// What the venue sent.
     pub report: ExecutionReport,
+    /// The venue whose lane brought it, whatever the report says.
+    pub source: VenueId,
+    /// Zero.
+    pub reserved: u16,
+    /// The low half of the report's number in that lane.
+    pub lane_sequence: u32,
+}
+
+/// The OMS has made a lane. Not an input: the shell knows its lanes again by it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub struct Lane {
+    /// The epoch of the start that made it.
+    pub incarnation: u64,
+    /// The number of its first message.
+    pub base: u64,
+    /// Its session or venue.
+    pub index: u16,
+    /// The shell's number for what it carries.
+    pub carries: u8,
+    /// Zero.
+    pub reserved: [u8; 5],
 }
 
 /// Where the core stood when the record was written. A check, not an input.
@@ -225,32 +288,52 @@ pub struct Stop {
 }
 
 impl Input {
-    /// Copies an input out of a journal record and checks it; none for records that are no inputs.
+    /// Copies an input out of a journal record; none for records that are no inputs.
     pub fn read(kind: u8, bytes: &[u8]) -> Result<Option<Self>, RecordError> {
+        let request = |envelope, request| Self::Request { envelope, request };
         let input = match RecordKind::from_code(kind).ok_or(RecordError::Kind(kind))? {
             RecordKind::Start => return flat::<Start>(kind, bytes).map(|_| None),
             RecordKind::Digest => return flat::<Digest>(kind, bytes).map(|_| None),
             RecordKind::Stop => return flat::<Stop>(kind, bytes).map(|_| None),
-            RecordKind::Instrument => Self::Instrument(flat(kind, bytes)?),
-            RecordKind::Account => Self::Account(flat(kind, bytes)?),
-            RecordKind::Kill => Self::Kill(flat(kind, bytes)?),
+            RecordKind::Lane => return flat::<Lane>(kind, bytes).map(|_| None),
             RecordKind::New => {
                 let NewRecord { envelope, order } = flat(kind, bytes)?;
-                order.check()?;
-                Self::Request { envelope, request: Request::New(order) }
+                request(envelope, Request::New(order))
             }
             RecordKind::Cancel => {
                 let CancelRecord { envelope, order } = flat(kind, bytes)?;
-                Self::Request { envelope, request: Request::Cancel(order) }
+                request(envelope, Request::Cancel(order))
             }
             RecordKind::Replace => {
                 let ReplaceRecord { envelope, order } = flat(kind, bytes)?;
-                Self::Request { envelope, request: Request::Replace(order) }
+                request(envelope, Request::Replace(order))
             }
-            RecordKind::Report => {
-                flat::<ReportRecord>(kind, bytes)?;
-                Self::Report(ExecutionReport::read(Kind::ExecutionReport.code(), bytes)?)
+            RecordKind::Status => {
+                let StatusRecord { envelope, order } = flat(kind, bytes)?;
+                request(envelope, Request::Status(order))
             }
+            RecordKind::MassCancel => {
+                let MassCancelRecord { envelope, orders } = flat(kind, bytes)?;
+                request(envelope, Request::MassCancel(orders))
+            }
+            RecordKind::Report => Self::Report(flat(kind, bytes)?),
+            RecordKind::Boot => Self::Boot(flat(kind, bytes)?),
+            RecordKind::Instrument => Self::Instrument(flat(kind, bytes)?),
+            RecordKind::Account => Self::Account(flat(kind, bytes)?),
+            RecordKind::Venue => Self::Venue(flat(kind, bytes)?),
+            RecordKind::Session => Self::Session(flat(kind, bytes)?),
+            RecordKind::Grant => Self::Grant(flat(kind, bytes)?),
+            RecordKind::Ended => Self::Ended(flat(kind, bytes)?),
+            RecordKind::Kill => Self::Kill(flat(kind, bytes)?),
+            RecordKind::Line => Self::Line(flat(kind, bytes)?),
+            RecordKind::Login => Self::Login(flat(kind, bytes)?),
+            RecordKind::Returned => Self::Returned(flat(kind, bytes)?),
+            RecordKind::Release => Self::Release(flat(kind, bytes)?),
+            RecordKind::Doubt => Self::Doubt(flat(kind, bytes)?),
+            RecordKind::Resolve => Self::Resolve(flat(kind, bytes)?),
+            RecordKind::Inquire => Self::Inquire(flat(kind, bytes)?),
+            RecordKind::Timer => Self::Timer(flat(kind, bytes)?),
+            RecordKind::DayEnd => Self::DayEnd(flat(kind, bytes)?),
         };
         Ok(Some(input))
     }
@@ -258,22 +341,36 @@ impl Input {
     /// The kind of the record that holds this input.
     pub fn kind(&self) -> RecordKind {
         match self {
+            Self::Boot(_) => RecordKind::Boot,
             Self::Instrument(_) => RecordKind::Instrument,
             Self::Account(_) => RecordKind::Account,
+            Self::Venue(_) => RecordKind::Venue,
+            Self::Session(_) => RecordKind::Session,
+            Self::Grant(_) => RecordKind::Grant,
+            Self::Ended(_) => RecordKind::Ended,
             Self::Kill(_) => RecordKind::Kill,
             Self::Request { request: Request::New(_), .. } => RecordKind::New,
             Self::Request { request: Request::Cancel(_), .. } => RecordKind::Cancel,
             Self::Request { request: Request::Replace(_), .. } => RecordKind::Replace,
+            Self::Request { request: Request::Status(_), .. } => RecordKind::Status,
+            Self::Request { request: Request::MassCancel(_), .. } => RecordKind::MassCancel,
             Self::Report(_) => RecordKind::Report,
+            Self::Line(_) => RecordKind::Line,
+            Self::Login(_) => RecordKind::Login,
+            Self::Returned(_) => RecordKind::Returned,
+            Self::Release(_) => RecordKind::Release,
+            Self::Doubt(_) => RecordKind::Doubt,
+            Self::Resolve(_) => RecordKind::Resolve,
+            Self::Inquire(_) => RecordKind::Inquire,
+            Self::Timer(_) => RecordKind::Timer,
+            Self::DayEnd(_) => RecordKind::DayEnd,
         }
     }
 
     /// Writes the record's bytes to the front of the buffer and returns them.
-    pub fn write<'a>(&self, buffer: &'a mut [u8; 128]) -> &'a [u8] {
+    #[inline]
+    pub fn write<'a>(&self, buffer: &'a mut [u8; RECORD_BYTES]) -> &'a [u8] {
         match *self {
-            Self::Instrument(instrument) => put(&instrument, buffer),
-            Self::Account(limits) => put(&limits, buffer),
-            Self::Kill(kill) => put(&kill, buffer),
             Self::Request { envelope, request: Request::New(order) } => put(&NewRecord { envelope, order }, buffer),
             Self::Request { envelope, request: Request::Cancel(order) } => {
                 put(&CancelRecord { envelope, order }, buffer)
@@ -281,26 +378,35 @@ impl Input {
             Self::Request { envelope, request: Request::Replace(order) } => {
                 put(&ReplaceRecord { envelope, order }, buffer)
             }
-            Self::Report(report) => put(&report, buffer),
+            Self::Request { envelope, request: Request::Status(order) } => {
+                put(&StatusRecord { envelope, order }, buffer)
+            }
+            Self::Request { envelope, request: Request::MassCancel(orders) } => {
+                put(&MassCancelRecord { envelope, orders }, buffer)
+            }
+            Self::Report(record) => put(&record, buffer),
+            Self::Boot(record) => put(&record, buffer),
+            Self::Instrument(record) => put(&record, buffer),
+            Self::Account(record) => put(&record, buffer),
+            Self::Venue(record) => put(&record, buffer),
+            Self::Session(record) => put(&record, buffer),
+            Self::Grant(record) => put(&record, buffer),
+            Self::Ended(record) => put(&record, buffer),
+            Self::Kill(record) => put(&record, buffer),
+            Self::Line(record) => put(&record, buffer),
+            Self::Login(record) => put(&record, buffer),
+            Self::Returned(record) => put(&record, buffer),
+            Self::Release(record) => put(&record, buffer),
+            Self::Doubt(record) => put(&record, buffer),
+            Self::Resolve(record) => put(&record, buffer),
+            Self::Inquire(record) => put(&record, buffer),
+            Self::Timer(record) => put(&record, buffer),
+            Self::DayEnd(record) => put(&record, buffer),
         }
     }
 }
 
 impl RecordKind {
-    /// All kinds, in the order of their codes.
-    pub const ALL: &'static [Self] = &[
-        Self::Start,
-        Self::Instrument,
-        Self::Account,
-        Self::Kill,
-        Self::Digest,
-        Self::Stop,
-        Self::New,
-        Self::Cancel,
-        Self::Replace,
-        Self::Report,
-    ];
-
     /// The kind with this code, if there is one.
     pub fn from_code(code: u8) -> Option<Self> {
         Self::ALL.get(usize::from(code.checked_sub(Self::Start.code())?)).copied()
@@ -312,18 +418,11 @@ impl RecordKind {
     }
 }
 
-impl AccountLimits {
-    /// The largest notional of one order, in units of 10⁻¹⁶ of the currency.
-    pub fn max_notional(&self) -> i128 {
-        i128::from_le_bytes(self.max_notional)
-    }
-}
-
 fn flat<T: FromBytes>(kind: u8, bytes: &[u8]) -> Result<T, RecordError> {
     T::read_from_bytes(bytes).map_err(|_| RecordError::Length { kind, length: bytes.len() })
 }
 
-fn put<'a, T: IntoBytes + Immutable>(record: &T, buffer: &'a mut [u8; 128]) -> &'a [u8] {
+fn put<'a, T: IntoBytes + Immutable>(record: &T, buffer: &'a mut [u8; RECORD_BYTES]) -> &'a [u8] {
     let bytes = record.as_bytes();
     buffer[..bytes.len()].copy_from_slice(bytes);
     &buffer[..bytes.len()]

@@ -1,123 +1,182 @@
-//! What happens to a new order, a cancel, a replace.
+//! What happens to a new order, a cancel, a replace, and to the questions and mass cancels of clients.
 //!
-//! Each is admitted (its id must be usable), checked, kept, and answered. What is admitted uses its client id up even
-//! if a check denies it: a client that sends a denied request again under the same id is told so, and never finds
-//! one id both denied and working. What is not admitted leaves no trace but a count.
+//! Each is admitted (its session must be entitled, its id usable), checked, kept, and answered. What is admitted uses
+//! its client id up even if a check denies it: a client that sends a denied request again under the same id is told so,
+//! and never finds one id both denied and working. What is not admitted leaves no trace but a count.
 
 use tickpath_market::{
-    AccountId, CancelOrder, ClientOrderId, ExecType, ExecutionReport, NewOrder, OrderDenied, OrderId, OrderType, Price,
-    Quantity, ReplaceOrder, Request, Side, VenueId, VenueOrderId,
+    AccountId, CancelOrder, ClientOrderId, ExecType, ExecutionReport, MassCancel, MassCancelType, NewOrder,
+    OrderDenied, OrderId, OrderType, Price, Quantity, ReplaceOrder, Request, Side, StatusRequest, TimeInForce, VenueId,
+    VenueOrderId,
 };
 
 use crate::core::{At, Core};
 use crate::desk::Entry;
-use crate::order::{Ask, NONE, Order};
+use crate::order::{Ask, NONE, Order, SOFT};
 use crate::risk::{Facts, Refusal, check};
+use crate::route::Waiting;
 use crate::state::{Event, Phase, step};
 use crate::{Denial, Envelope, Output, Outputs};
 
 impl Core {
     /// Passes a request on to the venue, or denies it.
+    #[inline]
     pub(crate) fn request(&mut self, at: At, envelope: &Envelope, request: &Request, out: &mut Outputs) {
-        self.desk.count_message(request.account(), at.stamp);
-        let client = request.client_order_id();
-        let passed = match (self.admit(at, envelope.session, client), request) {
+        let passed = match (self.admit(at, envelope, request), request) {
             (Err(refusal), _) => Err(refusal),
             (Ok(()), Request::New(new)) => self.new_order(at, envelope, new, out),
             (Ok(()), Request::Cancel(cancel)) => self.cancel(at, envelope, cancel, out),
             (Ok(()), Request::Replace(replace)) => self.replace(at, envelope, replace, out),
+            (Ok(()), Request::Status(status)) => self.status(at, envelope, status, out),
+            (Ok(()), Request::MassCancel(all)) => self.mass_cancel(at, envelope, all, out),
         };
         if let Err(refusal) = passed {
             self.counts.denied_requests += 1;
-            let denied = OrderDenied {
-                order_id: OrderId(at.sequence),
-                client_order_id: client,
-                limit: refusal.limit.to_le_bytes(),
-                value: refusal.value.to_le_bytes(),
-                account: request.account(),
-                code: refusal.denial.code(),
-                reserved: 0,
-            };
-            out.push(Output::Denied { session: envelope.session, denied });
+            let client = request.client_order_id();
+            out.push(denied(self.id(at), envelope.session, client, request.account(), refusal));
         }
         self.last_request = self.last_request.max(at.sequence);
     }
 
-    fn admit(&self, at: At, session: u16, client: ClientOrderId) -> Result<(), Refusal> {
+    /// The id of what is journaled here.
+    #[inline]
+    pub(crate) fn id(&self, at: At) -> u64 {
+        OrderId::new(self.epoch, at.sequence).0
+    }
+
+    /// Whether the session may ask for this at all. Only then does it cost the account anything.
+    fn admit(&mut self, at: At, envelope: &Envelope, request: &Request) -> Result<(), Refusal> {
+        let (session, account, client) = (envelope.session, request.account(), request.client_order_id());
         if at.sequence <= self.last_request {
             return Err(Denial::Sequence.into());
+        }
+        let is_entitled = self.desk.is_entitled(session, account);
+        match request {
+            Request::New(_) | Request::Replace(_) if !self.desk.has_account(account) => {
+                return Err(Refusal { denial: Denial::UnknownAccount, limit: 0, value: account.0.into() });
+            }
+            Request::New(_) | Request::Replace(_) if !is_entitled => return Err(not_entitled(account)),
+            // Whatever right was taken away, a session may get rid of what is its own.
+            _ => {}
+        }
+        if is_entitled {
+            let rate = self.rate;
+            self.desk.count_message(account, at.stamp, |ticks| rate.ns(ticks));
         }
         if client.0 == 0 {
             return Err(Denial::MissingClientOrderId.into());
         }
-        match self.find_client(session, client.0) {
-            Some(_) => Err(Denial::DuplicateClientOrderId.into()),
-            None => Ok(()),
+        match request {
+            // A question changes nothing, so it may come twice.
+            Request::Status(_) => Ok(()),
+            _ if self.find_client(session, client.0).is_some() => Err(Denial::DuplicateClientOrderId.into()),
+            _ => Ok(()),
         }
     }
 
     fn new_order(&mut self, at: At, envelope: &Envelope, new: &NewOrder, out: &mut Outputs) -> Result<(), Refusal> {
-        let (Ok(()), Some(side), Some(order_type)) =
-            (new.check(), Side::from_code(new.side), OrderType::from_code(new.order_type))
-        else {
+        let (Ok(()), Some(side), Some(order_type), Some(time_in_force)) = (
+            new.check(),
+            Side::from_code(new.side),
+            OrderType::from_code(new.order_type),
+            TimeInForce::from_code(new.time_in_force),
+        ) else {
             return Err(Denial::Malformed.into());
         };
         let mut order = Order {
-            id: at.sequence,
+            id: self.id(at),
             client: new.client_order_id.0,
             price: new.price.0,
+            valued: match order_type {
+                OrderType::Limit => new.price.0,
+                OrderType::Market => envelope.reference_price.0,
+            },
             quantity: new.quantity.0,
             account: new.account,
             symbol: new.symbol,
             session: envelope.session,
             side,
             order_type,
+            time_in_force,
             ..Order::EMPTY
         };
-        match self.check_new(envelope, &order) {
-            Ok(position) => (order.position, order.phase) = (position, Phase::Sent),
-            Err(refusal) => {
-                self.keep_order(order);
-                return Err(refusal);
-            }
+        if let Err(refusal) = self.check_new(at, envelope, &mut order) {
+            self.keep_denied(order.session, order.client);
+            return Err(refusal);
         }
-        self.keep_order(order);
-        out.push(Output::Venue(Request::New(NewOrder { client_order_id: ClientOrderId(order.id), ..*new })));
-        out.push(self.answer(&order, ExecType::PendingNew, new.client_order_id));
+        let slot = self.keep_order(order);
+        let request = Request::New(NewOrder { client_order_id: ClientOrderId(order.id), ..*new });
+        self.send(Waiting { order: slot, session: order.session, request, sent: Some(envelope.sent) }, out);
+        out.push(answer(&order, ExecType::PendingNew, new.client_order_id));
         Ok(())
     }
 
-    /// Holds a new order against the checks and tells the slot of its position.
-    fn check_new(&mut self, envelope: &Envelope, order: &Order) -> Result<u32, Refusal> {
+    /// Holds a new order against the checks and gives it its position, its venue and its phase.
+    fn check_new(&mut self, at: At, envelope: &Envelope, order: &mut Order) -> Result<(), Refusal> {
         self.desk.entry(order.account, order.symbol).map_err(|denial| undefined(denial, order))?;
-        let position = self.positions.open(order.account, order.symbol);
+        order.position = self.positions.open(order.account, order.symbol);
         let entry = self.desk.entry(order.account, order.symbol)?;
+        order.route = entry.instrument.venue.0;
         check(&Facts {
             price: order.price,
             quantity: order.quantity,
             minimum: 1,
             increase: order.quantity.max(0),
-            reach: self.reach(position, order.side),
+            reach: self.reach(order.position, order.side),
+            request_age_ns: self.rate.ns(at.stamp.saturating_sub(envelope.sent)),
+            open_orders: entry.open.orders.saturating_add(1),
+            adds: order.quantity.max(0),
             ..facts(&entry, envelope, order)
         })?;
-        Ok(position)
+        let route = self.routes.get(VenueId(order.route));
+        order.phase = if route.is_clear() { Phase::Sent } else { Phase::Queued };
+        may_wait(route)
     }
 
     fn cancel(&mut self, at: At, envelope: &Envelope, cancel: &CancelOrder, out: &mut Outputs) -> Result<(), Refusal> {
-        let checked = self.check_cancel(envelope, cancel);
         let client = cancel.client_order_id;
-        let ask = self.keep_ask(Ask { id: at.sequence, client: client.0, quantity: 0, session: envelope.session });
-        let slot = checked?;
-        let order = Order { cancel: ask, ..*self.orders.get(slot) };
-        self.settle(slot, order);
-        out.push(Output::Venue(Request::Cancel(CancelOrder {
-            client_order_id: ClientOrderId(at.sequence),
-            original: ClientOrderId(order.id),
-            symbol: order.symbol,
-            ..*cancel
-        })));
-        out.push(self.answer(&order, ExecType::PendingCancel, client));
+        let slot = match self.check_cancel(envelope, cancel) {
+            Ok(slot) => slot,
+            Err(refusal) => {
+                self.keep_denied(envelope.session, client.0);
+                return Err(refusal);
+            }
+        };
+        let ask = self.keep_ask(Ask { id: self.id(at), client: client.0, session: envelope.session, ..Ask::EMPTY });
+        self.ask_cancel(at, slot, ask, cancel.cause, envelope.sent, out);
         Ok(())
+    }
+
+    /// Sends a cancel on, or takes back what never left.
+    pub(crate) fn ask_cancel(&mut self, at: At, slot: u32, ask: u32, cause: u64, sent: u64, out: &mut Outputs) {
+        let client = ClientOrderId(self.asks.get(ask).client);
+        let before = *self.orders.get(slot);
+        if before.phase == Phase::Queued {
+            return self.withdraw(slot, client, ExecType::Canceled, out);
+        }
+        let order = Order { cancel: ask, ..before };
+        self.settle(slot, order);
+        let request = Request::Cancel(CancelOrder {
+            client_order_id: ClientOrderId(self.id(at)),
+            original: ClientOrderId(order.id),
+            cause,
+            symbol: order.symbol,
+            account: order.account,
+            ..CancelOrder::default()
+        });
+        self.send_ask(ask, Waiting { order: slot, session: order.session, request, sent: Some(sent) }, out);
+        out.push(answer(&order, ExecType::PendingCancel, client));
+    }
+
+    /// Takes back an order that waits here: no venue has heard of it.
+    pub(crate) fn withdraw(&mut self, slot: u32, client: ClientOrderId, exec_type: ExecType, out: &mut Outputs) {
+        let before = *self.orders.get(slot);
+        let phase = step(before.phase, Event::Withdrawn).unwrap_or(before.phase);
+        // A venue that speaks of it after all contradicts that it never left.
+        let order = Order { phase, cancel: NONE, replace: NONE, marks: before.marks | SOFT, ..before };
+        self.settle(slot, order);
+        self.routes.get(VenueId(order.route)).waiting.retain(|waiting| waiting.order != slot);
+        out.push(answer(&order, exec_type, client));
     }
 
     /// A cancel passes whatever the limits and switches are.
@@ -125,9 +184,12 @@ impl Core {
         let slot = self.named(envelope, cancel.account, cancel.original)?;
         let order = self.orders.get(slot);
         step(order.phase, Event::Cancel)?;
+        // Of an unknown order a cancel may be lost, and is sent again; not one that still waits here.
+        let waits = self.ask(order.cancel).is_some_and(|ask| ask.waits != 0);
         match (order.phase.is_unknown(), order.cancel != NONE) {
             (false, _) if order.leaves() == 0 => Err(Denial::TooLate.into()),
             (false, true) => Err(Denial::AlreadyPending.into()),
+            (true, true) if waits => Err(Denial::AlreadyPending.into()),
             (true, _) | (false, false) => Ok(slot),
         }
     }
@@ -139,58 +201,186 @@ impl Core {
         replace: &ReplaceOrder,
         out: &mut Outputs,
     ) -> Result<(), Refusal> {
-        let checked = self.check_replace(envelope, replace);
-        let (client, quantity) = (replace.client_order_id, replace.quantity.0);
-        let ask = self.keep_ask(Ask { id: at.sequence, client: client.0, quantity, session: envelope.session });
-        let slot = checked?;
+        let client = replace.client_order_id;
+        let slot = match self.check_replace(at, envelope, replace) {
+            Ok(slot) => slot,
+            Err(refusal) => {
+                self.keep_denied(envelope.session, client.0);
+                return Err(refusal);
+            }
+        };
+        let ask = self.keep_ask(Ask {
+            id: self.id(at),
+            client: client.0,
+            quantity: replace.quantity.0,
+            price: replace.price.0,
+            session: envelope.session,
+            ..Ask::EMPTY
+        });
         let order = Order { replace: ask, ..*self.orders.get(slot) };
         self.settle(slot, order);
-        out.push(Output::Venue(Request::Replace(ReplaceOrder {
-            client_order_id: ClientOrderId(at.sequence),
+        let request = Request::Replace(ReplaceOrder {
+            client_order_id: ClientOrderId(self.id(at)),
             original: ClientOrderId(order.id),
             symbol: order.symbol,
             ..*replace
-        })));
-        out.push(self.answer(&order, ExecType::PendingReplace, client));
+        });
+        let waiting = Waiting { order: slot, session: order.session, request, sent: Some(envelope.sent) };
+        self.send_ask(ask, waiting, out);
+        out.push(answer(&order, ExecType::PendingReplace, client));
         Ok(())
     }
 
     /// Limits of the position hold for what a replace adds; all other limits for the order as it would be.
-    fn check_replace(&self, envelope: &Envelope, replace: &ReplaceOrder) -> Result<u32, Refusal> {
+    fn check_replace(&mut self, at: At, envelope: &Envelope, replace: &ReplaceOrder) -> Result<u32, Refusal> {
         let slot = self.named(envelope, replace.account, replace.original)?;
-        let order = self.orders.get(slot);
-        step(order.phase, Event::Replace)?;
-        if order.leaves() == 0 {
-            return Err(Denial::TooLate.into());
-        }
+        let order = *self.orders.get(slot);
+        may_change(&order)?;
         if order.cancel != NONE || order.replace != NONE {
             return Err(Denial::AlreadyPending.into());
         }
-        let entry = self.desk.entry(order.account, order.symbol).map_err(|denial| undefined(denial, order))?;
-        check(&Facts {
-            price: replace.price.0,
-            quantity: replace.quantity.0,
-            minimum: order.known().saturating_add(1),
-            increase: replace.quantity.0.saturating_sub(order.quantity).max(0),
-            reach: self.reach(order.position, order.side),
-            ..facts(&entry, envelope, order)
-        })?;
+        let request_age_ns = self.rate.ns(at.stamp.saturating_sub(envelope.sent));
+        let change = Change { price: replace.price.0, quantity: replace.quantity.0, request_age_ns, has_waited: false };
+        self.check_change(envelope, &order, &change)?;
+        may_wait(self.routes.get(VenueId(order.route)))?;
         Ok(slot)
     }
 
-    /// The order that a cancel or replace names, if it is the session's and the account's.
+    /// Holds an order as it would be after a replace against the checks. A replace that has waited counts in what the
+    /// account has open already; that is left out.
+    pub(crate) fn check_change(&self, envelope: &Envelope, order: &Order, change: &Change) -> Result<(), Refusal> {
+        let entry = self.desk.entry(order.account, order.symbol).map_err(|denial| undefined(denial, order))?;
+        let (asked, asked_at) = self.replacing(order);
+        let multiplier = entry.instrument.multiplier;
+        let holds = order.value(0, 0, multiplier);
+        let facts = facts(&entry, envelope, order);
+        check(&Facts {
+            price: change.price,
+            quantity: change.quantity,
+            minimum: order.known().saturating_add(1),
+            increase: change.quantity.saturating_sub(order.quantity).max(0),
+            reach: self.reach(order.position, order.side) - i128::from(order.exposure(asked))
+                + i128::from(order.exposure(0)),
+            request_age_ns: change.request_age_ns,
+            messages: if change.has_waited { 0 } else { facts.messages },
+            adds: change.quantity.saturating_sub(order.filled).max(0),
+            used: facts.used.saturating_sub(order.value(asked, asked_at, multiplier)).saturating_add(holds),
+            holds,
+            ..facts
+        })
+    }
+
+    /// Says how an order stands here, and asks the venue if that cannot be known.
+    fn status(
+        &mut self,
+        at: At,
+        envelope: &Envelope,
+        status: &StatusRequest,
+        out: &mut Outputs,
+    ) -> Result<(), Refusal> {
+        let slot = self.named(envelope, status.account, status.original)?;
+        if self.orders.get(slot).phase.is_unknown() {
+            self.inquire(at, slot, out);
+        }
+        out.push(answer(self.orders.get(slot), ExecType::OrderStatus, status.client_order_id));
+        Ok(())
+    }
+
+    /// Asks for the cancel of all that a session has working for an account.
+    fn mass_cancel(&mut self, at: At, envelope: &Envelope, all: &MassCancel, out: &mut Outputs) -> Result<(), Refusal> {
+        let by_symbol = match MassCancelType::from_code(all.cancel_type) {
+            Some(MassCancelType::All) => false,
+            Some(MassCancelType::Symbol) => true,
+            None => return Err(Denial::Malformed.into()),
+        };
+        let (session, client) = (envelope.session, all.client_order_id.0);
+        self.keep_denied(session, client);
+        self.cancel_all(at, Some((client, session)), out, |order| {
+            order.session == session && order.account == all.account && (!by_symbol || order.symbol == all.symbol)
+        });
+        Ok(())
+    }
+
+    /// Asks for the cancel of every open order that is meant and has no cancel on its way; their clients are told,
+    /// under the id of who asked or, if nobody did, of the order.
+    pub(crate) fn cancel_all(
+        &mut self,
+        at: At,
+        asked: Option<(u64, u16)>,
+        out: &mut Outputs,
+        is_meant: impl Fn(&Order) -> bool,
+    ) {
+        let mut from = 0;
+        while let Some(slot) = self.live.next(from) {
+            from = slot + 1;
+            let order = self.orders.get(slot);
+            if order.cancel != NONE || !is_meant(order) {
+                continue;
+            }
+            let (client, session) = asked.unwrap_or((order.client, order.session));
+            let ask = self.asks.push(Ask { id: self.id(at), client, session, ..Ask::EMPTY });
+            self.ask_cancel(at, slot, ask, 0, at.stamp, out);
+        }
+    }
+
+    /// The order that a request names, if it is the session's and the account's.
     fn named(&self, envelope: &Envelope, account: AccountId, original: ClientOrderId) -> Result<u32, Refusal> {
         self.find_original(envelope.session, original.0)
             .filter(|&slot| self.orders.get(slot).account == account)
             .ok_or(Denial::UnknownOrder.into())
     }
 
-    /// The first report on a request, before the venue has it.
-    fn answer(&self, order: &Order, exec_type: ExecType, client: ClientOrderId) -> Output {
-        let venue = self.desk.find(order.symbol).map_or(VenueId(0), |instrument| instrument.venue);
-        let report = ExecutionReport { exec_type: exec_type.code(), venue, ..told(order, client) };
-        Output::Report { session: order.session, report }
+    /// Sends a cancel or a replace, and notes if it has to wait.
+    fn send_ask(&mut self, ask: u32, waiting: Waiting, out: &mut Outputs) {
+        let before = out.len();
+        self.send(waiting, out);
+        self.asks.get_mut(ask).waits = u8::from(out.len() == before);
     }
+}
+
+/// What a replace asks for.
+pub(crate) struct Change {
+    pub(crate) price: i64,
+    pub(crate) quantity: i64,
+    pub(crate) request_age_ns: u64,
+    /// It waited here: the window of its message has passed.
+    pub(crate) has_waited: bool,
+}
+
+/// Whether an order can still be replaced.
+pub(crate) fn may_change(order: &Order) -> Result<(), Denial> {
+    step(order.phase, Event::Replace)?;
+    if order.leaves() == 0 { Err(Denial::TooLate) } else { Ok(()) }
+}
+
+/// Whether one more request may wait for a venue that takes nothing.
+fn may_wait(route: &crate::route::Route) -> Result<(), Refusal> {
+    if route.takes_more() {
+        return Ok(());
+    }
+    let value = route.waiting.len() as i128;
+    Err(Refusal { denial: Denial::VenueQueue, limit: route.rules.max_queued.into(), value })
+}
+
+/// What the core says of an order after its client's request, or unasked.
+pub(crate) fn answer(order: &Order, exec_type: ExecType, client: ClientOrderId) -> Output {
+    let venue = VenueId(order.route);
+    let report = ExecutionReport { exec_type: exec_type.code(), venue, ..told(order, client) };
+    Output::Report { session: order.session, report }
+}
+
+/// That a request is refused.
+pub(crate) fn denied(id: u64, session: u16, client: ClientOrderId, account: AccountId, refusal: Refusal) -> Output {
+    let denied = OrderDenied {
+        order_id: OrderId(id),
+        client_order_id: client,
+        limit: refusal.limit.to_le_bytes(),
+        value: refusal.value.to_le_bytes(),
+        account,
+        code: refusal.denial.code(),
+        reserved: 0,
+    };
+    Output::Denied { session, denied }
 }
 
 /// What any report to a client says of its order.
@@ -211,11 +401,12 @@ pub(crate) fn told(order: &Order, client: ClientOrderId) -> ExecutionReport {
 }
 
 /// The facts that do not depend on the kind of request.
-fn facts<'a>(entry: &Entry<'a>, envelope: &Envelope, order: &Order) -> Facts<'a> {
+pub(crate) fn facts<'a>(entry: &Entry<'a>, envelope: &Envelope, order: &Order) -> Facts<'a> {
     Facts {
         limits: entry.limits,
         multiplier: entry.instrument.multiplier,
         kills: entry.kills,
+        disk_failed: entry.disk_failed,
         messages: entry.messages,
         order_type: order.order_type,
         price: 0,
@@ -224,12 +415,22 @@ fn facts<'a>(entry: &Entry<'a>, envelope: &Envelope, order: &Order) -> Facts<'a>
         increase: 0,
         reach: 0,
         reference_price: envelope.reference_price.0,
-        reference_age: envelope.reference_age,
+        reference_age_ns: envelope.reference_age_ns,
+        request_age_ns: 0,
+        open_orders: 0,
+        used: entry.open.value.saturating_add(entry.open.traded),
+        adds: 0,
+        holds: 0,
     }
 }
 
+/// Tells for which account the session may not trade.
+pub(crate) fn not_entitled(account: AccountId) -> Refusal {
+    Refusal { denial: Denial::NotEntitled, limit: 0, value: account.0.into() }
+}
+
 /// Tells which id is not defined.
-fn undefined(denial: Denial, order: &Order) -> Refusal {
+pub(crate) fn undefined(denial: Denial, order: &Order) -> Refusal {
     let value = match denial {
         Denial::UnknownAccount => order.account.0.into(),
         _ => order.symbol.0.into(),

@@ -38,6 +38,18 @@ pub enum Denial {
     /// The state of the order cannot be known.
     #[error("the state of the order is unknown; cancel it or ask the venue")]
     StateUnknown = 10,
+    /// The session may not trade for the account.
+    #[error("the session may not trade for this account; have it granted, or name another account")]
+    NotEntitled = 11,
+    /// The order waits here for its venue.
+    #[error("the order still waits here for its venue; cancel it, or wait until it has left")]
+    StillQueued = 12,
+    /// Too many requests wait for the venue. Limit and value: requests.
+    #[error("the venue takes nothing, and enough requests wait for it already; send again when it is back")]
+    VenueQueue = 13,
+    /// The journal's disk has failed.
+    #[error("the journal's disk has failed; only cancels pass until the OMS is started on a sound one")]
+    DiskFailed = 19,
     /// A kill switch is on. Limit 0, value: switches on.
     #[error("a kill switch is on; only cancels pass until it is turned off")]
     KillSwitch = 20,
@@ -53,7 +65,7 @@ pub enum Denial {
     /// There is no reference price. Limit 1, value 0.
     #[error("there is no reference price; check the market data of the symbol")]
     NoReference = 24,
-    /// The reference price is too old. In ticks.
+    /// The reference price is too old. In nanoseconds.
     #[error("the reference price is too old; check the market data of the symbol")]
     StaleReference = 25,
     /// The limit price is too far from the reference. Distances in units of 10⁻⁸.
@@ -65,6 +77,17 @@ pub enum Denial {
     /// The position with all working orders would be too large. In units of 10⁻⁸.
     #[error("the position with working orders would pass the account's limit; cancel working orders or trade out")]
     Position = 28,
+    /// The request was sent too long ago. In nanoseconds.
+    #[error("the request is too old: it waited on its way, or here; send it again if it is still meant")]
+    RequestAge = 29,
+    /// Too many orders are open. Limit and value: orders.
+    #[error("the account has too many open orders; cancel some")]
+    OpenOrders = 30,
+    /// What the account has traded and has open would be worth too much. In units of 10⁻¹⁶.
+    #[error(
+        "the account's credit is used up by what it traded and has open; cancel working orders or raise the credit"
+    )]
+    Credit = 31,
 }
 
 /// Runs the checks in the order of the table; the first that breaks denies.
@@ -87,6 +110,9 @@ struct Check {
     denial: Denial,
     bound: Bound,
     measure: fn(&Facts<'_>) -> (i128, i128),
+    /// What its limit is called in the configuration, and what it measures; for the table of the checks.
+    limit: &'static str,
+    what: &'static str,
 }
 
 enum Bound {
@@ -94,17 +120,45 @@ enum Bound {
     AtLeast,
 }
 
-const CHECKS: [Check; 9] = [
-    at_most(Denial::KillSwitch, |f| (0, f.kills.into())),
-    at_most(Denial::MessageRate, |f| (f.rate_limit(), f.messages.into())),
-    at_least(Denial::MinimumQuantity, |f| (f.minimum.into(), f.quantity.into())),
-    at_most(Denial::MaximumQuantity, |f| (f.limits.max_order_quantity.0.into(), f.quantity.into())),
-    at_least(Denial::NoReference, |f| (1, (f.reference_price != 0).into())),
-    at_most(Denial::StaleReference, |f| (f.limits.max_reference_age.into(), f.reference_age.into())),
-    at_most(Denial::PriceCollar, |f| (f.collar(), f.distance())),
-    at_most(Denial::Notional, |f| (f.limits.max_notional(), f.notional())),
-    at_most(Denial::Position, |f| (f.limits.max_position.0.into(), f.reach())),
+#[rustfmt::skip]
+const CHECKS: [Check; 13] = [
+    at_most(Denial::DiskFailed, |f| (0, f.disk_failed.into()),
+        "", "the journal's disk has failed"),
+    at_most(Denial::KillSwitch, |f| (0, f.kills.into()),
+        "", "kill switches that cover the request: of all, of the account, of the symbol"),
+    at_most(Denial::MessageRate, |f| (f.rate_limit(), f.messages.into()),
+        "rate_limit", "messages of the account in a window of `rate_window_ns`"),
+    at_most(Denial::RequestAge, |f| (f.request_age_limit(), f.request_age_ns.into()),
+        "max_request_age_ns", "time since the client sent the request"),
+    at_least(Denial::MinimumQuantity, |f| (f.minimum.into(), f.quantity.into()),
+        "", "the quantity: above zero, and above what is filled"),
+    at_most(Denial::MaximumQuantity, |f| (f.limits.max_order_quantity.0.into(), f.quantity.into()),
+        "max_order_quantity", "the quantity of one order"),
+    at_least(Denial::NoReference, |f| (1, (f.reference_price != 0).into()),
+        "", "that the symbol has a reference price"),
+    at_most(Denial::StaleReference, |f| (f.limits.max_reference_age_ns.into(), f.reference_age_ns.into()),
+        "max_reference_age_ns", "age of the reference price"),
+    at_most(Denial::PriceCollar, |f| (f.collar(), f.distance()),
+        "collar", "distance of the limit price from the reference, in basis points of it"),
+    at_most(Denial::Notional, |f| (f.limits.max_notional(), f.notional()),
+        "max_notional", "price × quantity × multiplier of one order"),
+    at_most(Denial::Position, |f| (f.limits.max_position.0.into(), f.reach()),
+        "max_position", "the position in the symbol if all that works on the order's side is filled"),
+    at_most(Denial::OpenOrders, |f| (f.open_orders_limit(), f.open_orders.into()),
+        "max_open_orders", "live orders of the account, this one included"),
+    at_most(Denial::Credit, |f| (f.limits.credit().unwrap_or(i128::MAX), f.credit_used()),
+        "credit", "value of what the account traded since the day began and of what its open orders may still trade"),
 ];
+
+/// The checks in the order in which they are made, as rows of a Markdown table.
+pub fn checks_table() -> String {
+    let mut table = String::from("| code | denial | limit | what is measured |\n|---|---|---|---|\n");
+    for Check { denial, limit, what, .. } in &CHECKS {
+        let limit = if limit.is_empty() { String::new() } else { format!("`{limit}`") };
+        table.push_str(&format!("| {} | {denial:?} | {limit} | {what} |\n", denial.code()));
+    }
+    table
+}
 
 /// What the checks look at.
 pub(crate) struct Facts<'a> {
@@ -112,6 +166,7 @@ pub(crate) struct Facts<'a> {
     /// At least 1.
     pub(crate) multiplier: i64,
     pub(crate) kills: u8,
+    pub(crate) disk_failed: bool,
     /// In the open window, this one included.
     pub(crate) messages: u64,
     pub(crate) order_type: OrderType,
@@ -125,8 +180,15 @@ pub(crate) struct Facts<'a> {
     /// How far the position reaches on the order's side without the increase.
     pub(crate) reach: i128,
     pub(crate) reference_price: i64,
-    /// In ticks.
-    pub(crate) reference_age: u64,
+    pub(crate) reference_age_ns: u64,
+    pub(crate) request_age_ns: u64,
+    /// Live orders of the account with this one.
+    pub(crate) open_orders: u32,
+    /// What the account has traded and has open without the request.
+    pub(crate) used: i128,
+    /// What the order would add to that, and what it holds of it already.
+    pub(crate) adds: i64,
+    pub(crate) holds: i128,
 }
 
 /// A denial with the limit and the value that broke it; both are zero where there is no measure.
@@ -142,6 +204,30 @@ impl Facts<'_> {
         match self.limits.rate_limit {
             0 => i128::MAX,
             limit => limit.into(),
+        }
+    }
+
+    fn request_age_limit(&self) -> i128 {
+        match self.limits.max_request_age_ns {
+            0 => i128::MAX,
+            limit => limit.into(),
+        }
+    }
+
+    fn open_orders_limit(&self) -> i128 {
+        match self.limits.max_open_orders {
+            0 => i128::MAX,
+            limit => limit.into(),
+        }
+    }
+
+    /// With the order as it would be; one that takes no more than it holds passes, however the account stands.
+    fn credit_used(&self) -> i128 {
+        let each = self.limit_or_reference().saturating_abs();
+        let wanted = each.saturating_mul(self.adds.into()).saturating_mul(self.multiplier.into());
+        match wanted <= self.holds {
+            true => 0,
+            false => self.used.saturating_sub(self.holds).saturating_add(wanted),
         }
     }
 
@@ -194,6 +280,10 @@ impl Denial {
         Self::TooLate,
         Self::AlreadyPending,
         Self::StateUnknown,
+        Self::NotEntitled,
+        Self::StillQueued,
+        Self::VenueQueue,
+        Self::DiskFailed,
         Self::KillSwitch,
         Self::MessageRate,
         Self::MinimumQuantity,
@@ -203,6 +293,9 @@ impl Denial {
         Self::PriceCollar,
         Self::Notional,
         Self::Position,
+        Self::RequestAge,
+        Self::OpenOrders,
+        Self::Credit,
     ];
 
     /// The code in an [`OrderDenied`](tickpath_market::OrderDenied).
@@ -216,10 +309,20 @@ impl Denial {
     }
 }
 
-const fn at_most(denial: Denial, measure: fn(&Facts<'_>) -> (i128, i128)) -> Check {
-    Check { denial, bound: Bound::AtMost, measure }
+const fn at_most(
+    denial: Denial,
+    measure: fn(&Facts<'_>) -> (i128, i128),
+    limit: &'static str,
+    what: &'static str,
+) -> Check {
+    Check { denial, bound: Bound::AtMost, measure, limit, what }
 }
 
-const fn at_least(denial: Denial, measure: fn(&Facts<'_>) -> (i128, i128)) -> Check {
-    Check { denial, bound: Bound::AtLeast, measure }
+const fn at_least(
+    denial: Denial,
+    measure: fn(&Facts<'_>) -> (i128, i128),
+    limit: &'static str,
+    what: &'static str,
+) -> Check {
+    Check { denial, bound: Bound::AtLeast, measure, limit, what }
 }

@@ -1,16 +1,19 @@
 //! The table of (phase, event), and the status that follows from a phase and the quantities.
 
 use tickpath_market::OrdStatus;
+use zerocopy::{Immutable, IntoBytes, KnownLayout, TryFromBytes};
 
 use crate::Denial;
 
 /// Where an order stands, apart from its quantities and from its requests on their way. Filled is no phase: it
 /// follows from the quantities, so that an execution that is taken back needs no way out of it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, TryFromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(u8)]
 pub(crate) enum Phase {
-    /// Refused by the core; no venue has heard of it.
+    /// It waited here and was refused before it could leave; no venue has heard of it.
     Denied,
+    /// It waits here for its venue; no venue has heard of it.
+    Queued,
     /// On its way to the venue.
     Sent,
     /// On its way, and nobody can tell whether it arrived.
@@ -34,6 +37,14 @@ pub(crate) enum Event {
     Cancel,
     /// The client asks for a replace.
     Replace,
+    /// It never left, and waits here.
+    Returned,
+    /// What waited here leaves.
+    Released,
+    /// What waited here is refused.
+    Denied,
+    /// What waited here is taken back.
+    Withdrawn,
     /// An acceptance, a fill, a replaced: the venue has the order.
     Working,
     /// The same with the highest venue sequence so far: it is the last word.
@@ -46,7 +57,7 @@ pub(crate) enum Event {
     Canceled,
     /// The order was refused.
     Rejected,
-    /// The gateway cannot know whether its last message arrived.
+    /// Messages about it may be lost.
     Lost,
     /// The report contradicts what is known, and no sequence tells which came first.
     Conflict,
@@ -58,11 +69,26 @@ pub(crate) const fn step(phase: Phase, event: Event) -> Result<Phase, Denial> {
     use Event as E;
     use Phase as P;
     match (phase, event) {
-        (P::Sent | P::Lost | P::Open | P::Unknown, E::Cancel) => Ok(phase),
+        (P::Queued | P::Sent | P::Lost | P::Open | P::Unknown, E::Cancel) => Ok(phase),
         (P::Sent | P::Open, E::Replace) => Ok(phase),
+        (P::Queued, E::Replace) => Err(Denial::StillQueued),
         (P::Lost | P::Unknown, E::Replace) => Err(Denial::StateUnknown),
         (P::Expired | P::Canceled | P::Rejected, E::Cancel | E::Replace) => Err(Denial::TooLate),
         (P::Denied, E::Cancel | E::Replace) => Err(Denial::UnknownOrder),
+
+        (P::Sent, E::Returned) => Ok(P::Queued),
+        (P::Queued, E::Released) => Ok(P::Sent),
+        (P::Queued, E::Denied) => Ok(P::Denied),
+        (P::Queued, E::Withdrawn) => Ok(P::Canceled),
+        (P::Queued, E::Returned) => Ok(phase),
+        (
+            P::Denied | P::Sent | P::Lost | P::Open | P::Unknown | P::Expired | P::Canceled | P::Rejected,
+            E::Released | E::Denied | E::Withdrawn,
+        ) => Ok(phase),
+        (P::Denied | P::Lost | P::Open | P::Unknown | P::Expired | P::Canceled | P::Rejected, E::Returned) => Ok(phase),
+
+        // A venue that speaks of what never left.
+        (P::Queued, E::Working | E::Confirmed | E::Refused | E::Expired | E::Canceled | E::Rejected) => Ok(P::Unknown),
 
         (P::Sent | P::Lost | P::Open, E::Working | E::Confirmed) => Ok(P::Open),
         (P::Unknown, E::Working) => Ok(P::Unknown),
@@ -81,10 +107,11 @@ pub(crate) const fn step(phase: Phase, event: Event) -> Result<Phase, Denial> {
 
         (P::Sent | P::Lost, E::Lost) => Ok(P::Lost),
         (P::Open | P::Unknown, E::Lost) => Ok(P::Unknown),
-        (P::Expired | P::Canceled | P::Rejected, E::Lost) => Ok(phase),
-        (P::Sent | P::Lost | P::Open | P::Unknown | P::Expired | P::Canceled | P::Rejected, E::Conflict) => {
-            Ok(P::Unknown)
-        }
+        (P::Queued | P::Expired | P::Canceled | P::Rejected, E::Lost) => Ok(phase),
+        (
+            P::Queued | P::Sent | P::Lost | P::Open | P::Unknown | P::Expired | P::Canceled | P::Rejected,
+            E::Conflict,
+        ) => Ok(P::Unknown),
 
         (P::Denied, E::Working | E::Confirmed | E::Refused | E::Expired | E::Canceled | E::Rejected) => Ok(P::Denied),
         (P::Denied, E::Lost | E::Conflict) => Ok(P::Denied),
@@ -104,13 +131,14 @@ pub(crate) enum Pending {
 
 /// The status by FIX precedence. Unknown stands above all: nothing may hide it.
 pub(crate) const fn status(phase: Phase, pending: Pending, filled: i64, quantity: i64) -> OrdStatus {
-    let complete = filled > 0 && filled >= quantity;
+    // An order that all fills were taken back of, and that works no more, has a total of zero.
+    let complete = filled >= quantity;
     match (phase, pending) {
         (Phase::Denied, _) => OrdStatus::Rejected,
         (Phase::Lost | Phase::Unknown, _) => OrdStatus::Unknown,
-        (Phase::Sent | Phase::Open, Pending::Cancel) => OrdStatus::PendingCancel,
-        (Phase::Sent | Phase::Open, Pending::Replace) => OrdStatus::PendingReplace,
-        (Phase::Sent, Pending::Nothing) => OrdStatus::PendingNew,
+        (Phase::Queued | Phase::Sent | Phase::Open, Pending::Cancel) => OrdStatus::PendingCancel,
+        (Phase::Queued | Phase::Sent | Phase::Open, Pending::Replace) => OrdStatus::PendingReplace,
+        (Phase::Queued | Phase::Sent, Pending::Nothing) => OrdStatus::PendingNew,
         (Phase::Open | Phase::Expired | Phase::Canceled | Phase::Rejected, _) if complete => OrdStatus::Filled,
         (Phase::Canceled, _) => OrdStatus::Canceled,
         (Phase::Expired, _) => OrdStatus::Expired,
@@ -124,7 +152,7 @@ impl Phase {
     /// Whether the order may still be filled: what is open of it is exposure.
     pub(crate) const fn is_live(self) -> bool {
         match self {
-            Self::Sent | Self::Lost | Self::Open | Self::Unknown => true,
+            Self::Queued | Self::Sent | Self::Lost | Self::Open | Self::Unknown => true,
             Self::Denied | Self::Expired | Self::Canceled | Self::Rejected => false,
         }
     }
@@ -133,7 +161,9 @@ impl Phase {
     pub(crate) const fn is_unknown(self) -> bool {
         match self {
             Self::Lost | Self::Unknown => true,
-            Self::Denied | Self::Sent | Self::Open | Self::Expired | Self::Canceled | Self::Rejected => false,
+            Self::Denied | Self::Queued | Self::Sent | Self::Open | Self::Expired | Self::Canceled | Self::Rejected => {
+                false
+            }
         }
     }
 }

@@ -1,5 +1,7 @@
 //! What only a queue on a log can show: its place, its size, and that it is no topic.
 
+use std::fs::File;
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use tempfile::TempDir;
@@ -97,6 +99,31 @@ fn a_full_queue_is_told_and_loses_nothing() {
         puller.acknowledge().unwrap();
         assert_eq!(place.bus.waiting("orders").unwrap(), Some(0));
     }
+}
+
+/// A byte that has changed on the disk: the message is told of once, by its number, and the others come.
+#[test]
+fn a_damaged_message_holds_up_no_other() {
+    let place = Place::new();
+    let mut pusher = place.pusher();
+    for stamp in 0..5 {
+        pusher.push(stamp, KIND, &[7; 100]).unwrap();
+    }
+    let data = place.bus.queue_place("orders").unwrap().dir().join("data");
+    // Message 2, in a segment of frames of 128 bytes.
+    File::options().write(true).open(data).unwrap().write_all_at(&[8], 4096 + 128 + 2 * 128 + 50).unwrap();
+    let mut puller = place.puller();
+    let mut told = Vec::new();
+    let mut came = Vec::new();
+    for _ in 0..10 {
+        match puller.pull(10, &mut |it| came.push(it.message.stamp)) {
+            Ok(_) => puller.acknowledge().unwrap(),
+            Err(e) => told.push(e.to_string()),
+        }
+    }
+    assert_eq!(came, [0, 1, 3, 4]);
+    assert!(told.len() == 1 && told[0].contains("message 2 of the queue is damaged"), "{told:?}");
+    assert_eq!(place.bus.waiting("orders").unwrap(), Some(0));
 }
 
 #[test]

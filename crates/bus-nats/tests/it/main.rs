@@ -1,5 +1,6 @@
 //! The bus over NATS, seen from outside, against real servers.
 
+mod cluster;
 mod conformance;
 mod jetstream;
 mod nats_server;

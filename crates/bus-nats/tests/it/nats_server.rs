@@ -30,6 +30,24 @@ impl NatsServer {
         Self::open(Vec::new(), tempfile::tempdir().unwrap())
     }
 
+    /// Starts two with JetStream that are a cluster, and so have no leader without each other.
+    pub fn start_cluster() -> [Self; 2] {
+        let ports = [free_port(), free_port()];
+        [0, 1].map(|at| {
+            let [own, other] = [ports[at], ports[1 - at]].map(|port| format!("nats://127.0.0.1:{port}"));
+            Self::start(&[
+                "-n",
+                &format!("server-{at}"),
+                "--cluster_name",
+                "tickpath",
+                "--cluster",
+                &own,
+                "--routes",
+                &other,
+            ])
+        })
+    }
+
     /// Its URL without a password.
     pub fn url(&self) -> String {
         format!("nats://127.0.0.1:{}", self.port)

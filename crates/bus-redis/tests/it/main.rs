@@ -1,6 +1,7 @@
 //! The bus over Redis, seen from outside, against a server of the tests' own.
 
 mod conformance;
+mod not_ready;
 mod queues;
 mod redis_server;
 mod server;

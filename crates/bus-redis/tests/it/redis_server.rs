@@ -52,6 +52,20 @@ impl RedisServer {
         redis::cmd("CLIENT").arg("KILL").arg("TYPE").arg("normal").query(&mut self.client()).unwrap()
     }
 
+    /// What it answers to one command of somebody else, or the word that begins its refusal.
+    pub fn says(&self, command: &[&str]) -> Result<redis::Value, String> {
+        let (name, arguments) = command.split_first().unwrap();
+        let said = redis::cmd(name).arg(arguments).query(&mut self.client());
+        said.map_err(|e: redis::RedisError| e.code().unwrap_or_default().to_owned())
+    }
+
+    /// How often it has refused a command by this word.
+    pub fn refusals(&self, word: &str) -> u64 {
+        let said: String = redis::cmd("INFO").arg("errorstats").query(&mut self.client()).unwrap();
+        let field = format!("errorstat_{word}:count=");
+        said.lines().find_map(|line| line.strip_prefix(&field)).map_or(0, |count| count.trim().parse().unwrap())
+    }
+
     /// How many keys it has.
     pub fn keys(&self) -> i64 {
         redis::cmd("DBSIZE").query(&mut self.client()).unwrap()
@@ -95,11 +109,13 @@ fn launch(port: u16, settings: &[String], dir: &TempDir) -> Child {
     let mut process =
         command.spawn().unwrap_or_else(|e| panic!("install redis-server (apt-get install redis-server): {e}"));
     for _ in 0..6000 {
-        if TcpStream::connect(("127.0.0.1", port)).is_ok() && UnixStream::connect(socket(dir)).is_ok() {
-            return process;
-        }
+        let answers = TcpStream::connect(("127.0.0.1", port)).is_ok() && UnixStream::connect(socket(dir)).is_ok();
+        // Looked at after that: somebody else may answer.
         if let Some(status) = process.try_wait().unwrap() {
             panic!("redis-server ended with {status}; run it by hand with {settings:?} to see why");
+        }
+        if answers {
+            return process;
         }
         sleep_ns(10_000_000);
     }

@@ -6,12 +6,13 @@
 use std::fmt;
 
 use tickpath_market::{
-    CancelOrder, ExecType, ExecutionReport, Kind, NewOrder, OrdStatus, OrderDenied, OrderType, PositionEffect,
-    ReplaceOrder, Request, Side, TimeInForce, TopOfBook, Trade,
+    CancelOrder, ExecType, ExecutionReport, Kind, MassCancel, MassCancelType, NewOrder, OrdStatus, OrderDenied,
+    OrderId, OrderType, PositionEffect, ReplaceOrder, Request, Side, StatusRequest, TimeInForce, TopOfBook, Trade,
 };
 use tickpath_orders::{
-    AccountLimits, Denial, Digest, Envelope, Input, Instrument, KILL_ACCOUNT, KILL_ALL, KILL_SYMBOL, Kill, RecordKind,
-    Start, Stop,
+    AccountLimits, Boot, Denial, Digest, Doubt, Ended, Envelope, Input, Instrument, KILL_ACCOUNT, KILL_ALL, KILL_DISK,
+    KILL_SYMBOL, Kill, LOST_REPORTS, LOST_REQUESTS, Lane, RecordKind, Release, ReportRecord, Resolve, Returned,
+    SessionRules, Start, Stop, VenueRules,
 };
 use zerocopy::FromBytes;
 
@@ -43,6 +44,8 @@ pub fn read(kind: u8, payload: &[u8]) -> Option<(&'static str, Vec<Field>)> {
         Some(Kind::NewOrder) => ("new_order", new_order(&flat(payload)?)),
         Some(Kind::CancelOrder) => ("cancel_order", cancel_order(&flat(payload)?)),
         Some(Kind::ReplaceOrder) => ("replace_order", replace_order(&flat(payload)?)),
+        Some(Kind::StatusRequest) => ("status_request", status_request(&flat(payload)?)),
+        Some(Kind::MassCancel) => ("mass_cancel", mass_cancel(&flat(payload)?)),
         Some(Kind::ExecutionReport) => ("execution_report", execution_report(&flat(payload)?)),
         Some(Kind::OrderDenied) => ("order_denied", order_denied(&flat(payload)?)),
         None => return record(kind, payload),
@@ -55,15 +58,34 @@ fn record(kind: u8, payload: &[u8]) -> Option<(&'static str, Vec<Field>)> {
         Some(Input::Instrument(found)) => ("instrument", instrument(&found)),
         Some(Input::Account(found)) => ("account_limits", account_limits(&found)),
         Some(Input::Kill(found)) => ("kill", kill(&found)),
-        Some(Input::Report(found)) => ("journal_execution_report", execution_report(&found)),
+        Some(Input::Report(found)) => ("journal_execution_report", report_record(&found)),
         Some(Input::Request { envelope: around, request }) => {
             let (name, fields) = match request {
                 Request::New(order) => ("journal_new_order", new_order(&order)),
                 Request::Cancel(order) => ("journal_cancel_order", cancel_order(&order)),
                 Request::Replace(order) => ("journal_replace_order", replace_order(&order)),
+                Request::Status(order) => ("journal_status_request", status_request(&order)),
+                Request::MassCancel(orders) => ("journal_mass_cancel", mass_cancel(&orders)),
             };
             (name, [envelope(&around), fields].concat())
         }
+        Some(Input::Boot(found)) => ("boot", boot(&found)),
+        Some(Input::Venue(found)) => ("venue_rules", venue_rules(&found)),
+        Some(Input::Session(found)) => ("session_rules", session_rules(&found)),
+        Some(Input::Grant(found)) => {
+            ("grant", vec![number("session", found.session), number("account", found.account.0)])
+        }
+        Some(Input::Ended(found)) => ("ended", ended(&found)),
+        Some(Input::Line(found)) => ("line", vec![number("venue", found.venue.0), number("up", found.up)]),
+        Some(Input::Login(found)) => ("login", vec![number("session", found.session), number("up", found.up)]),
+        Some(Input::Returned(found)) => ("returned", returned(&found)),
+        Some(Input::Release(found)) => ("release", release(&found)),
+        Some(Input::Doubt(found)) => ("doubt", doubt(&found)),
+        Some(Input::Resolve(found)) => ("resolve", resolve(&found)),
+        Some(Input::Inquire(found)) => ("inquire", vec![order_id("order", found.order)]),
+        Some(Input::Timer(_)) => ("timer", Vec::new()),
+        Some(Input::DayEnd(found)) => ("day_end", vec![number("day", found.day)]),
+        None if kind == RecordKind::Lane.code() => ("lane", lane(&flat(payload)?)),
         None if kind == RecordKind::Start.code() => ("journal_start", start(&flat(payload)?)),
         None if kind == RecordKind::Stop.code() => ("journal_stop", stop(&flat(payload)?)),
         None => ("digest", digest(&flat(payload)?)),
@@ -129,6 +151,30 @@ fn replace_order(m: &ReplaceOrder) -> Vec<Field> {
     ]
 }
 
+fn status_request(m: &StatusRequest) -> Vec<Field> {
+    vec![
+        number("client_order_id", m.client_order_id.0),
+        number("original", m.original.0),
+        number("symbol", m.symbol.0),
+        number("account", m.account.0),
+    ]
+}
+
+fn mass_cancel(m: &MassCancel) -> Vec<Field> {
+    vec![
+        number("client_order_id", m.client_order_id.0),
+        number("account", m.account.0),
+        code("cancel_type", MassCancelType::from_code(m.cancel_type), m.cancel_type),
+        number("symbol", m.symbol.0),
+        number("cause", m.cause),
+    ]
+}
+
+fn report_record(m: &ReportRecord) -> Vec<Field> {
+    let lane = vec![number("source", m.source.0), number("lane_sequence", m.lane_sequence)];
+    [lane, execution_report(&m.report)].concat()
+}
+
 fn execution_report(m: &ExecutionReport) -> Vec<Field> {
     vec![
         number("order_id", m.order_id.0),
@@ -168,9 +214,10 @@ fn envelope(m: &Envelope) -> Vec<Field> {
         number("session", m.session),
         number("sent", m.sent),
         text("reference_price", m.reference_price),
-        number("reference_age", m.reference_age),
+        number("reference_age_ns", m.reference_age_ns),
         number("released_before", m.released_before),
         number("queued_before", m.queued_before),
+        number("lane_sequence", m.lane_sequence),
     ]
 }
 
@@ -187,11 +234,14 @@ fn account_limits(m: &AccountLimits) -> Vec<Field> {
     vec![
         number("account", m.account.0),
         number("rate_limit", m.rate_limit),
-        number("rate_window", m.rate_window),
+        number("rate_window_ns", m.rate_window_ns),
         text("max_order_quantity", m.max_order_quantity),
         number("max_notional", m.max_notional()),
+        number("credit", m.credit().unwrap_or(0)),
         number("collar", m.collar),
-        number("max_reference_age", m.max_reference_age),
+        number("max_open_orders", m.max_open_orders),
+        number("max_reference_age_ns", m.max_reference_age_ns),
+        number("max_request_age_ns", m.max_request_age_ns),
         text("max_position", m.max_position),
     ]
 }
@@ -201,9 +251,100 @@ fn kill(m: &Kill) -> Vec<Field> {
         KILL_ALL => text("scope", "all"),
         KILL_ACCOUNT => text("scope", "account"),
         KILL_SYMBOL => text("scope", "symbol"),
+        KILL_DISK => text("scope", "disk"),
         other => number("scope", other),
     };
-    vec![scope, number("on", m.on), number("target", m.target)]
+    vec![scope, number("on", m.on), number("cancel", m.cancel), number("target", m.target)]
+}
+
+fn boot(m: &Boot) -> Vec<Field> {
+    let boot_id: String = m.boot_id.iter().map(|byte| format!("{byte:02x}")).collect();
+    vec![
+        number("epoch", m.epoch),
+        text("boot_id", boot_id),
+        number("ticks_per_second", m.ticks_per_second),
+        number("utc_ns", m.utc_ns),
+    ]
+}
+
+fn venue_rules(m: &VenueRules) -> Vec<Field> {
+    vec![
+        number("venue", m.venue.0),
+        number("numbered", m.numbered),
+        number("answers_status", m.answers_status),
+        number("max_queued", m.max_queued),
+        number("max_gap_ns", m.max_gap_ns),
+    ]
+}
+
+fn session_rules(m: &SessionRules) -> Vec<Field> {
+    vec![
+        number("session", m.session),
+        number("level", m.level),
+        number("cancel_on_disconnect", m.cancel_on_disconnect),
+    ]
+}
+
+fn ended(m: &Ended) -> Vec<Field> {
+    let what = code("what", RecordKind::from_code(m.kind), m.kind);
+    vec![what, number("session", m.session), number("id", m.id)]
+}
+
+fn returned(m: &Returned) -> Vec<Field> {
+    let request = m.request();
+    vec![
+        number("venue", m.venue.0),
+        code("request", Kind::from_code(m.kind), m.kind),
+        order_id("request_id", request.map_or(0, |request| request.client_order_id().0)),
+        number("received", m.received),
+    ]
+}
+
+fn release(m: &Release) -> Vec<Field> {
+    vec![
+        number("venue", m.venue.0),
+        order_id("order", m.order),
+        order_id("request_id", m.request),
+        text("reference_price", m.reference_price),
+        number("reference_age_ns", m.reference_age_ns),
+    ]
+}
+
+fn doubt(m: &Doubt) -> Vec<Field> {
+    let lost = match m.lost {
+        LOST_REQUESTS => text("lost", "requests"),
+        LOST_REPORTS => text("lost", "reports"),
+        other => number("lost", other),
+    };
+    vec![number("venue", m.venue.0), lost, number("messages", m.messages)]
+}
+
+fn resolve(m: &Resolve) -> Vec<Field> {
+    let reason = m.reason.split(|&byte| byte == 0).next().unwrap_or_default();
+    vec![
+        order_id("order", m.order),
+        code("status", OrdStatus::from_code(m.status), m.status),
+        text("cumulative_quantity", m.cumulative_quantity),
+        text("reason", String::from_utf8_lossy(reason)),
+    ]
+}
+
+fn lane(m: &Lane) -> Vec<Field> {
+    let carries = match m.carries {
+        1 => text("carries", "requests"),
+        2 => text("carries", "reports"),
+        3 => text("carries", "venue_requests"),
+        4 => text("carries", "venue_reports"),
+        5 => text("carries", "control"),
+        other => number("carries", other),
+    };
+    vec![carries, number("index", m.index), number("incarnation", m.incarnation), number("base", m.base)]
+}
+
+/// An id as its epoch and its journal sequence.
+fn order_id(name: &'static str, id: u64) -> Field {
+    let id = OrderId(id);
+    text(name, format!("{}.{}", id.epoch(), id.sequence()))
 }
 
 fn start(m: &Start) -> Vec<Field> {

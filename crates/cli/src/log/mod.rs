@@ -140,7 +140,7 @@ fn verify(place: &Place) -> anyhow::Result<()> {
     };
     say(&format!("{place}: {messages} messages, {bytes} bytes, all whole{lost}\n"));
     if is_journal {
-        let mut core = Core::new(Config { expected_orders: 0 });
+        let mut core = Core::new(Config { expected_orders: 0, key: 0 });
         let replayed = tickpath_oms::journal::replay(place, &mut core, |_, _| {})?;
         say(&format!(
             "journal: {} inputs replayed to {} outputs, {} digests agree\n",

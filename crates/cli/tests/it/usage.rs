@@ -192,7 +192,8 @@ fn check(line: &str, code: i32, word: &str) {
 }
 
 fn start() -> Start {
-    Start { core_version: CORE_VERSION, reserved: 0, ticks_per_second: Calibration::nanoseconds().ticks_per_second }
+    let ticks_per_second = Calibration::nanoseconds().ticks_per_second;
+    Start { core_version: CORE_VERSION, reserved: 0, ticks_per_second, journal: 1 }
 }
 
 /// A log on the disk with these records, each by its kind and its bytes.

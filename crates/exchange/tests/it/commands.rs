@@ -1,9 +1,9 @@
 //! Random commands over few prices, so that much happens; and, if wanted, hostile ones.
 
-use tickpath_exchange::Venue;
+use tickpath_exchange::{FillError, Venue};
 use tickpath_market::{
-    AccountId, CancelOrder, ClientOrderId, ExecutionReport, NewOrder, Price, Quantity, ReplaceOrder, Request, SymbolId,
-    TopOfBook,
+    AccountId, CancelOrder, ClientOrderId, ExecId, ExecutionReport, MassCancel, NewOrder, Price, Quantity,
+    ReplaceOrder, Request, StatusRequest, SymbolId, TopOfBook,
 };
 
 /// How many symbols the commands use; hostile ones also name others.
@@ -14,13 +14,18 @@ pub const SYMBOLS: u32 = 2;
 pub enum Command {
     Request(Request),
     Tick(TopOfBook),
+    Bust(ExecId),
+    Correct(ExecId, Price, Quantity),
+    EndOfDay,
 }
 
-/// An endless sequence of commands, the same for the same seed.
+/// An endless sequence of commands, the same for the same seed and the same reports.
 pub struct Commands {
     state: u64,
     hostile: bool,
     last_id: u64,
+    /// The last fill that was seen.
+    last_fill: u64,
 }
 
 /// The seed from the environment, or a fixed one. It is printed, so that a failed run can be repeated.
@@ -32,33 +37,53 @@ pub fn seed() -> u64 {
 
 impl Command {
     /// Applies the command; the reports of this command alone.
-    pub fn apply(&self, venue: &mut Venue, stamp: u64) -> Vec<ExecutionReport> {
+    pub fn apply(&self, venue: &mut Venue, stamp: u64) -> Result<Vec<ExecutionReport>, FillError> {
         let mut reports = Vec::new();
-        match self {
-            Self::Request(request) => venue.request(stamp, request, &mut reports),
-            Self::Tick(tick) => venue.top_of_book(stamp, tick, &mut reports),
-        }
-        reports
-    }
-}
-
-impl Iterator for Commands {
-    type Item = Command;
-
-    fn next(&mut self) -> Option<Command> {
-        Some(match self.below(20) {
-            0..=9 => Command::Request(Request::New(self.new_order())),
-            10..=13 => Command::Request(Request::Cancel(self.cancel())),
-            14..=16 => Command::Request(Request::Replace(self.replace())),
-            _ => Command::Tick(self.tick()),
-        })
+        let done = match *self {
+            Self::Request(request) => {
+                venue.request(stamp, &request, &mut reports);
+                Ok(())
+            }
+            Self::Tick(tick) => {
+                venue.top_of_book(stamp, &tick, &mut reports);
+                Ok(())
+            }
+            Self::Bust(fill) => venue.bust(stamp, fill, &mut reports),
+            Self::Correct(fill, price, quantity) => venue.correct(stamp, fill, price, quantity, &mut reports),
+            Self::EndOfDay => {
+                venue.end_of_day(stamp, &mut reports);
+                Ok(())
+            }
+        };
+        assert!(done.is_ok() || reports.is_empty(), "refused, and told all the same: {self:?}");
+        done.map(|()| reports)
     }
 }
 
 impl Commands {
     pub fn new(seed: u64, hostile: bool) -> Self {
         // The generator must not start from zero, which it would never leave.
-        Self { state: seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1, hostile, last_id: 0 }
+        Self { state: seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1, hostile, last_id: 0, last_fill: 0 }
+    }
+
+    /// The next command.
+    pub fn draw(&mut self) -> Command {
+        match self.below(400) {
+            0..=189 => Command::Request(Request::New(self.new_order())),
+            190..=259 => Command::Request(Request::Cancel(self.cancel())),
+            260..=309 => Command::Request(Request::Replace(self.replace())),
+            310..=339 => Command::Request(Request::Status(self.status())),
+            340 => Command::Request(Request::MassCancel(self.mass_cancel())),
+            341..=346 => Command::Bust(self.fill()),
+            347..=353 => Command::Correct(self.fill(), self.price(), self.quantity()),
+            354 => Command::EndOfDay,
+            _ => Command::Tick(self.tick()),
+        }
+    }
+
+    /// Takes note of fills, so that later commands change some of them.
+    pub fn see(&mut self, reports: &[ExecutionReport]) {
+        self.last_fill = reports.iter().map(|report| report.exec_id.0).fold(self.last_fill, u64::max);
     }
 
     fn new_order(&mut self) -> NewOrder {
@@ -98,6 +123,31 @@ impl Commands {
             account: AccountId(self.below(3) as u32),
             ..ReplaceOrder::default()
         }
+    }
+
+    fn status(&mut self) -> StatusRequest {
+        StatusRequest {
+            client_order_id: self.fresh_id(),
+            original: self.recent_id(),
+            symbol: self.symbol(),
+            account: AccountId(self.below(3) as u32),
+            ..StatusRequest::default()
+        }
+    }
+
+    fn mass_cancel(&mut self) -> MassCancel {
+        MassCancel {
+            client_order_id: self.fresh_id(),
+            symbol: self.symbol(),
+            account: AccountId(self.below(3) as u32),
+            cancel_type: if self.hostile_one_in(10) { 3 } else { self.pick(&[1, 7]) },
+            ..MassCancel::default()
+        }
+    }
+
+    /// A fill not far back: one that holds, one that was taken back, one of yesterday, or none.
+    fn fill(&mut self) -> ExecId {
+        ExecId((self.last_fill + 1).saturating_sub(self.below(40)))
     }
 
     fn tick(&mut self) -> TopOfBook {

@@ -4,7 +4,9 @@
 use std::collections::BTreeMap;
 
 use tickpath_exchange::{Config, Venue};
-use tickpath_market::{ExecType, ExecutionReport, Price, Quantity, Side, SymbolId, TopOfBook, VenueId};
+use tickpath_market::{
+    ExecType, ExecutionReport, Price, Quantity, Request, Side, SymbolId, TimeInForce, TopOfBook, VenueId,
+};
 
 use crate::commands::{Command, Commands, SYMBOLS, seed};
 
@@ -14,16 +16,19 @@ fn books_stay_uncrossed_and_quantities_are_conserved_by_priority() {
     for seed in first..first.saturating_add(8) {
         let mut venue = Venue::new(Config { venue: VenueId(1), symbols: SYMBOLS, expected_orders: 64 });
         let mut witness = Witness { seed, ..Witness::default() };
-        for (number, command) in (1..=5_000_u64).zip(Commands::new(seed, false)) {
+        let mut commands = Commands::new(seed, false);
+        for number in 1..=5_000_u64 {
             witness.number = number;
-            if let Command::Tick(tick) = &command {
-                witness.expect_quotes(tick);
-            }
-            for report in command.apply(&mut venue, number) {
-                witness.report(&report);
-            }
+            let command = commands.draw();
+            witness.expect(&command);
+            let reports = command.apply(&mut venue, number).unwrap_or_default();
+            reports.iter().for_each(|report| witness.report(report));
             witness.settle();
+            if matches!(command, Command::EndOfDay) {
+                witness.end_day();
+            }
             witness.compare(&venue);
+            commands.see(&reports);
         }
     }
 }
@@ -34,7 +39,14 @@ struct Witness {
     seed: u64,
     /// Of the command.
     number: u64,
+    /// What works.
     orders: BTreeMap<u64, Known>,
+    /// What was done today.
+    done: BTreeMap<u64, Known>,
+    /// Whether an order ends with the day.
+    day_orders: BTreeMap<u64, bool>,
+    /// The quantity of each fill of today that holds.
+    fills: BTreeMap<u64, i64>,
     /// What is left of the maker's quotes, by symbol and side.
     quotes: BTreeMap<(SymbolId, Side), i64>,
     /// Bought less sold by clients in this command, by symbol.
@@ -44,7 +56,7 @@ struct Witness {
     turn: u64,
 }
 
-#[derive(Clone, Copy)]
+#[derive(Debug, Clone, Copy)]
 struct Known {
     symbol: SymbolId,
     side: u8,
@@ -55,7 +67,27 @@ struct Known {
     turn: u64,
 }
 
+impl Known {
+    /// What is filled changes; what is open does not.
+    fn change_fill(&mut self, difference: i64) {
+        self.filled += difference;
+        self.total += difference;
+    }
+}
+
 impl Witness {
+    fn expect(&mut self, command: &Command) {
+        match command {
+            Command::Tick(tick) => self.expect_quotes(tick),
+            Command::Request(Request::New(new)) => {
+                let day = new.time_in_force == TimeInForce::Day.code();
+                // A duplicate changes nothing of the order that had the id first.
+                self.day_orders.entry(new.client_order_id.0).or_insert(day);
+            }
+            _ => {}
+        }
+    }
+
     fn expect_quotes(&mut self, tick: &TopOfBook) {
         let has = |price: Price, quantity: Quantity| price > Price::ZERO && quantity > Quantity::ZERO;
         let (bid, ask) = (has(tick.bid, tick.bid_quantity), has(tick.ask, tick.ask_quantity));
@@ -83,19 +115,50 @@ impl Witness {
         if report.venue_sequence == 0 || report.exec_type == ExecType::Rejected.code() {
             return;
         }
-        let Some(mut known) = self.orders.get(&id).copied() else {
+        let known = self.orders.get(&id).or_else(|| self.done.get(&id)).copied();
+        if report.exec_type == ExecType::OrderStatus.code() {
+            known.iter().for_each(|known| self.check_status(known, report));
+            return;
+        }
+        let changes_a_fill = [ExecType::TradeCancel.code(), ExecType::TradeCorrect.code()].contains(&report.exec_type);
+        let Some(mut known) = known.filter(|_| changes_a_fill || self.orders.contains_key(&id)) else {
             panic!("{}: {id} is done already: {report:?}", self.place());
         };
         known.events += 1;
         assert_eq!(report.venue_sequence, known.events, "{}: {report:?}", self.place());
         self.update(&mut known, report);
-        assert_eq!(report.cumulative_quantity.0, known.filled, "{}: {report:?}", self.place());
+        self.check_standing(&known, report);
         if report.leaves_quantity.0 == 0 {
             self.orders.remove(&id);
+            self.done.insert(id, known);
         } else {
-            assert_eq!(report.leaves_quantity.0, known.total - known.filled, "{}: {report:?}", self.place());
             self.orders.insert(id, known);
         }
+    }
+
+    /// A status is what the events said.
+    fn check_status(&self, known: &Known, report: &ExecutionReport) {
+        assert_eq!(report.venue_sequence, known.events, "{}: {report:?}", self.place());
+        assert_eq!((report.exec_id.0, report.last_quantity.0), (0, 0), "{}: {report:?}", self.place());
+        let works = self.orders.contains_key(&report.order_id.0);
+        assert_eq!(works, report.leaves_quantity.0 > 0, "{}: {report:?}", self.place());
+        self.check_standing(known, report);
+    }
+
+    fn check_standing(&self, known: &Known, report: &ExecutionReport) {
+        let told = (report.symbol, report.side, report.price, report.cumulative_quantity.0);
+        assert_eq!(told, (known.symbol, known.side, known.price, known.filled), "{}: {report:?}", self.place());
+        let open = report.leaves_quantity.0;
+        assert!(open == 0 || open == known.total - known.filled, "{}: {known:?} {report:?}", self.place());
+    }
+
+    /// What rests is no order of the day that ended.
+    fn end_day(&mut self) {
+        for id in self.orders.keys() {
+            assert!(!self.day_orders[id], "{}: {id} is a day order, and rests", self.place());
+        }
+        self.done.clear();
+        self.fills.clear();
     }
 
     fn update(&mut self, known: &mut Known, report: &ExecutionReport) {
@@ -107,8 +170,19 @@ impl Witness {
             assert_eq!(report.exec_id.0, self.executions, "{}: {report:?}", self.place());
             assert!(report.last_quantity.0 > 0, "{}: {report:?}", self.place());
             known.filled += report.last_quantity.0;
+            self.fills.insert(report.exec_id.0, report.last_quantity.0);
             let sign = if known.side == Side::Buy.code() { 1 } else { -1 };
             *self.bought.entry(known.symbol).or_default() += sign * report.last_quantity.0;
+        }
+        if report.exec_type == ExecType::TradeCancel.code() {
+            let held = self.fills.remove(&report.exec_id.0);
+            assert_eq!(held, Some(report.last_quantity.0), "{}: {report:?}", self.place());
+            known.change_fill(-report.last_quantity.0);
+        }
+        if report.exec_type == ExecType::TradeCorrect.code() {
+            let held = self.fills.insert(report.exec_id.0, report.last_quantity.0);
+            let Some(held) = held else { panic!("{}: no such fill holds: {report:?}", self.place()) };
+            known.change_fill(report.last_quantity.0 - held);
         }
         if report.exec_type == ExecType::Replaced.code() {
             let total = report.cumulative_quantity.0 + report.leaves_quantity.0;

@@ -1,75 +1,50 @@
-//! The plainest venue that follows the rules, a list of orders that is scanned, compared with the real one.
+//! The plainest venue that follows the rules: a list of orders that is scanned. `compare.rs` sets it beside the real one.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tickpath_exchange::{Config, Reject, Venue};
+use tickpath_exchange::{FillError, Reject};
 use tickpath_market::{
-    AccountId, CancelOrder, ClientOrderId, ExecId, ExecutionReport, NewOrder, OrderId, Price, Quantity, ReplaceOrder,
-    Request, Side, SymbolId, TopOfBook, VenueId, VenueOrderId,
+    AccountId, CancelOrder, ClientOrderId, ExecId, ExecutionReport, MassCancel, NewOrder, OrderId, Price, Quantity,
+    ReplaceOrder, Request, Side, SymbolId, TopOfBook, VenueId, VenueOrderId,
 };
 
-use crate::commands::{Command, Commands, SYMBOLS, seed};
+use crate::commands::{Command, SYMBOLS};
 
-const VENUE: VenueId = VenueId(3);
+pub const VENUE: VenueId = VenueId(3);
 
 const BUY: u8 = 1;
 const MARKET: u8 = 1;
+const DAY: u8 = 0;
 const IOC: u8 = 3;
 const FOK: u8 = 4;
+const ONE_SYMBOL: u8 = 1;
+const ALL_SYMBOLS: u8 = 7;
 
 /// Codes of `ExecType` and `OrdStatus`, as FIX has them.
-const NEW: u8 = 0;
-const PARTIALLY_FILLED: u8 = 1;
-const FILLED: u8 = 2;
-const CANCELED: u8 = 4;
-const REPLACED: u8 = 5;
-const REJECTED: u8 = 8;
-const EXPIRED: u8 = 12;
-const TRADE: u8 = 15;
-const CANCEL_REJECTED: u8 = 20;
-
-#[test]
-fn the_venue_does_what_the_naive_one_does() {
-    let seed = seed();
-    let mut venue = Venue::new(Config { venue: VENUE, symbols: SYMBOLS, expected_orders: 16 });
-    let mut naive = Naive::default();
-    let mut seen: BTreeMap<u8, u32> = BTreeMap::new();
-    let mut reasons: BTreeSet<u16> = BTreeSet::new();
-    for (number, command) in (1..=100_000_u64).zip(Commands::new(seed, true)) {
-        let expected = naive.apply(number, &command);
-        let reports = command.apply(&mut venue, number);
-        assert_eq!(reports, expected, "seed {seed}, command {number}: {command:?}");
-        assert_eq!(venue.working(), naive.working(), "seed {seed}, command {number}: {command:?}");
-        for report in &reports {
-            *seen.entry(report.exec_type).or_default() += 1;
-            reasons.insert(report.reason);
-        }
-        if number % 64 == 0 {
-            compare_depth(&venue, &naive, seed, number);
-        }
-    }
-    for exec_type in [NEW, TRADE, CANCELED, REPLACED, EXPIRED, REJECTED, CANCEL_REJECTED] {
-        let count = seen.get(&exec_type).copied().unwrap_or(0);
-        assert!(count >= 100, "seed {seed}: only {count} reports of type {exec_type}, which compares little");
-    }
-    for reject in Reject::ALL {
-        assert!(reasons.contains(&reject.code()), "seed {seed}: nothing was refused because {reject}");
-    }
-}
-
-fn compare_depth(venue: &Venue, naive: &Naive, seed: u64, number: u64) {
-    for symbol in (0..SYMBOLS).map(SymbolId) {
-        for side in [Side::Buy, Side::Sell] {
-            let depth: Vec<(Price, Quantity)> = venue.depth(symbol, side).collect();
-            assert_eq!(depth, naive.depth(symbol, side), "seed {seed}, command {number}, {symbol} {side:?}");
-        }
-    }
-}
+pub const NEW: u8 = 0;
+pub const PARTIALLY_FILLED: u8 = 1;
+pub const FILLED: u8 = 2;
+pub const CANCELED: u8 = 4;
+pub const REPLACED: u8 = 5;
+pub const REJECTED: u8 = 8;
+pub const EXPIRED: u8 = 12;
+pub const TRADE: u8 = 15;
+pub const TRADE_CORRECT: u8 = 16;
+pub const TRADE_CANCEL: u8 = 17;
+pub const ORDER_STATUS: u8 = 18;
+pub const CANCEL_REJECTED: u8 = 20;
+pub const UNKNOWN: u8 = 21;
 
 #[derive(Default)]
-struct Naive {
+pub struct Naive {
     /// All that rests, in any order.
     live: Vec<Resting>,
+    /// The last report of each order that was done today.
+    past: BTreeMap<u64, ExecutionReport>,
+    /// The fills of today that hold: of which order, price and quantity.
+    fills: BTreeMap<u64, (u64, i64, i64)>,
+    /// Fills before today.
+    earlier: u64,
     used: BTreeSet<u64>,
     accepted: u64,
     executions: u64,
@@ -84,6 +59,7 @@ struct Resting {
     symbol: SymbolId,
     account: AccountId,
     side: u8,
+    time_in_force: u8,
     /// Zero for any.
     price: i64,
     total: i64,
@@ -100,27 +76,42 @@ struct Cause {
 }
 
 impl Naive {
-    fn apply(&mut self, stamp: u64, command: &Command) -> Vec<ExecutionReport> {
+    pub fn apply(&mut self, stamp: u64, command: &Command) -> Result<Vec<ExecutionReport>, FillError> {
         let mut out = Vec::new();
         match command {
-            Command::Request(request) => {
-                let cause = Cause { stamp, request: request.client_order_id().0 };
-                match request {
-                    Request::New(new) => self.enter(cause, new, &mut out),
-                    Request::Cancel(cancel) => self.cancel(cause, cancel, &mut out),
-                    Request::Replace(replace) => self.replace(cause, replace, &mut out),
-                }
-            }
+            Command::Request(request) => self.request(stamp, request, &mut out),
             Command::Tick(tick) => self.tick(stamp, tick, &mut out),
+            Command::Bust(fill) => out.push(self.change(stamp, *fill, None)?),
+            Command::Correct(fill, price, quantity) => {
+                out.push(self.change(stamp, *fill, Some((*price, *quantity)))?)
+            }
+            Command::EndOfDay => self.end_day(stamp, &mut out),
         }
-        out
+        for report in out.iter().filter(|report| report.venue_sequence > 0 && report.leaves_quantity.0 == 0) {
+            self.past.insert(report.order_id.0, *report);
+        }
+        if matches!(command, Command::EndOfDay) {
+            self.past.clear();
+        }
+        Ok(out)
     }
 
-    fn working(&self) -> usize {
+    fn request(&mut self, stamp: u64, request: &Request, out: &mut Vec<ExecutionReport>) {
+        let cause = Cause { stamp, request: request.client_order_id().0 };
+        match request {
+            Request::New(new) => self.enter(cause, new, out),
+            Request::Cancel(cancel) => self.cancel(cause, cancel, out),
+            Request::Replace(replace) => self.replace(cause, replace, out),
+            Request::Status(asked) => out.push(self.status(cause, asked.original.0, asked.symbol, asked.account)),
+            Request::MassCancel(all) => self.cancel_all(cause, all, out),
+        }
+    }
+
+    pub fn working(&self) -> usize {
         self.live.iter().filter(|order| order.id != 0).count()
     }
 
-    fn depth(&self, symbol: SymbolId, side: Side) -> Vec<(Price, Quantity)> {
+    pub fn depth(&self, symbol: SymbolId, side: Side) -> Vec<(Price, Quantity)> {
         let mut prices: BTreeMap<i64, i128> = BTreeMap::new();
         for order in self.live.iter().filter(|order| order.symbol == symbol && order.side == side.code()) {
             *prices.entry(order.price).or_default() += i128::from(order.open());
@@ -159,6 +150,7 @@ impl Naive {
             symbol: new.symbol,
             account: new.account,
             side: new.side,
+            time_in_force: new.time_in_force,
             price: new.price.0,
             total: new.quantity.0,
             filled: 0,
@@ -210,6 +202,102 @@ impl Naive {
         }
     }
 
+    fn cancel_all(&mut self, cause: Cause, all: &MassCancel, out: &mut Vec<ExecutionReport>) {
+        if ![ONE_SYMBOL, ALL_SYMBOLS].contains(&all.cancel_type) {
+            let refused = self.absent(cause, 0, all.symbol, all.account);
+            out.push(ExecutionReport { reason: Reject::UnknownCode.code(), ..refused });
+            return;
+        }
+        let meant = |order: &Resting| {
+            let symbol_fits = all.cancel_type == ALL_SYMBOLS || order.symbol == all.symbol;
+            order.id != 0 && order.account == all.account && symbol_fits
+        };
+        self.leave(cause, CANCELED, meant, out);
+    }
+
+    fn end_day(&mut self, stamp: u64, out: &mut Vec<ExecutionReport>) {
+        self.leave(Cause { stamp, request: 0 }, EXPIRED, |order| order.id != 0 && order.time_in_force == DAY, out);
+        self.fills.clear();
+        self.earlier = self.executions;
+    }
+
+    /// Takes out all orders that are meant, the oldest first.
+    fn leave(&mut self, cause: Cause, how: u8, meant: impl Fn(&Resting) -> bool, out: &mut Vec<ExecutionReport>) {
+        let (mut leaving, staying): (Vec<Resting>, Vec<Resting>) = self.live.iter().partition(|order| meant(order));
+        self.live = staying;
+        leaving.sort_by_key(|order| order.venue_id);
+        out.extend(leaving.iter_mut().map(|order| order.tell(cause, how)));
+    }
+
+    fn status(&self, cause: Cause, id: u64, symbol: SymbolId, account: AccountId) -> ExecutionReport {
+        if let Some(at) = self.find(id) {
+            let mut order = Resting { events: self.live[at].events - 1, ..self.live[at] };
+            return order.tell(cause, ORDER_STATUS);
+        }
+        let (last, forgotten) = (self.past.get(&id).copied(), self.used.contains(&id));
+        let known = last.unwrap_or(ExecutionReport {
+            reason: if forgotten { Reject::Forgotten.code() } else { Reject::UnknownOrder.code() },
+            status: if forgotten { UNKNOWN } else { REJECTED },
+            ..self.absent(cause, id, symbol, account)
+        });
+        ExecutionReport {
+            client_order_id: ClientOrderId(cause.request),
+            exec_id: ExecId(0),
+            last_price: Price(0),
+            last_quantity: Quantity(0),
+            venue_stamp: cause.stamp,
+            exec_type: ORDER_STATUS,
+            ..known
+        }
+    }
+
+    /// Changes a fill to another price and quantity, or to none.
+    fn change(
+        &mut self,
+        stamp: u64,
+        fill: ExecId,
+        to: Option<(Price, Quantity)>,
+    ) -> Result<ExecutionReport, FillError> {
+        if fill.0 <= self.earlier || fill.0 > self.executions {
+            return Err(FillError::Unknown(fill));
+        }
+        let (id, price, before) = *self.fills.get(&fill.0).ok_or(FillError::Busted(fill))?;
+        let after = to.map_or(0, |(_, quantity)| quantity.0);
+        if to.is_some_and(|(price, _)| price.0 <= 0) {
+            return Err(FillError::Price);
+        }
+        let (filled, open) = match self.find(id) {
+            Some(at) => (self.live[at].filled, self.live[at].open()),
+            None => (self.past[&id].cumulative_quantity.0, 0),
+        };
+        let sum = i128::from(filled) - i128::from(before) + i128::from(after);
+        if to.is_some() && after <= 0 || sum + i128::from(open) > i128::from(i64::MAX) {
+            return Err(FillError::Quantity);
+        }
+        let exec_type = if to.is_some() { TRADE_CORRECT } else { TRADE_CANCEL };
+        let changed = match self.find(id) {
+            Some(at) => {
+                let order = &mut self.live[at];
+                (order.filled, order.total) = (sum as i64, sum as i64 + open);
+                order.tell(Cause { stamp, request: 0 }, exec_type)
+            }
+            None => ExecutionReport {
+                client_order_id: ClientOrderId(0),
+                venue_sequence: self.past[&id].venue_sequence + 1,
+                cumulative_quantity: Quantity(sum as i64),
+                venue_stamp: stamp,
+                exec_type,
+                ..self.past[&id]
+            },
+        };
+        let (last_price, last_quantity) = to.unwrap_or((Price(price), Quantity(before)));
+        match to {
+            Some((price, quantity)) => self.fills.insert(fill.0, (id, price.0, quantity.0)),
+            None => self.fills.remove(&fill.0),
+        };
+        Ok(ExecutionReport { exec_id: fill, last_price, last_quantity, ..changed })
+    }
+
     fn replace(&mut self, cause: Cause, replace: &ReplaceOrder, out: &mut Vec<ExecutionReport>) {
         let Some(at) = self.find(replace.original.0) else {
             out.push(self.absent(cause, replace.original.0, replace.symbol, replace.account));
@@ -258,6 +346,7 @@ impl Naive {
                 symbol: tick.symbol,
                 account: AccountId(0),
                 side,
+                time_in_force: DAY,
                 price: price.0,
                 total: quantity.0,
                 filled: 0,
@@ -302,6 +391,7 @@ impl Naive {
             return;
         }
         self.executions += 1;
+        self.fills.insert(self.executions, (order.id, price, quantity));
         let trade = order.tell(cause, TRADE);
         out.push(ExecutionReport {
             exec_id: ExecId(self.executions),

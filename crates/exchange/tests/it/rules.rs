@@ -1,19 +1,12 @@
-//! The rules, a line a case.
-//!
-//! Commands are separated by `;`, and only the reports of what stands behind the `|` are compared:
-//! `b1 5@100` buys 5 at 100 as order 1 (`s` sells), then perhaps `ioc`, `fok`, `mkt`, `gtc`, `bad` (an unknown side) or
-//! `sym` (an unknown symbol); `c9 1` cancels order 1 as request 9; `r9 1 4@101` replaces it; `t 10@99 8@101` is a tick.
-//!
-//! A report is its type (New, Trade, Canceled, Replaced, X expired, J rejected, K cancel or replace rejected) and its
-//! order, then filled/open, `@` the price of a fill, `#` the reason of a refusal.
+//! The rules of matching, a line a case; `script.rs` says how a line is read.
 
-use tickpath_exchange::{Config, Reject, Venue};
+use tickpath_exchange::Reject;
 use tickpath_market::{
-    AccountId, CancelOrder, ClientOrderId, ExecId, ExecType, ExecutionReport, NewOrder, OrdStatus, OrderId, OrderType,
-    Price, Quantity, ReplaceOrder, Request, Side, SymbolId, TimeInForce, TopOfBook, VenueId, VenueOrderId,
+    AccountId, CancelOrder, ClientOrderId, ExecId, ExecType, ExecutionReport, OrdStatus, OrderId, Price, Quantity,
+    Request, Side, SymbolId, TopOfBook, VenueId, VenueOrderId,
 };
 
-use crate::commands::Command;
+use crate::script::{check, order, tick, venue};
 
 #[test]
 fn orders_match_by_price_then_time() {
@@ -217,104 +210,4 @@ fn reasons_have_codes_and_sentences() {
         assert!(reject.to_string().contains(' '), "{reject:?} has no sentence");
     }
     assert_eq!((Reject::from_code(0), Reject::from_code(u16::MAX)), (None, None));
-}
-
-fn check(script: &str, expected: &str) {
-    let (before, after) = script.split_once('|').expect("a script has a bar");
-    let mut venue = venue();
-    let mut stamp = 0;
-    let mut run = |commands: &str| {
-        let mut reports = Vec::new();
-        for text in commands.split(';').map(str::trim).filter(|text| !text.is_empty()) {
-            stamp += 1;
-            reports.extend(command(text).apply(&mut venue, stamp));
-        }
-        reports
-    };
-    run(before);
-    let told: Vec<String> = run(after).iter().map(show).collect();
-    assert_eq!(told.join("; "), expected, "{script}");
-}
-
-fn show(report: &ExecutionReport) -> String {
-    let letter = match ExecType::from_code(report.exec_type) {
-        Some(ExecType::New) => 'N',
-        Some(ExecType::Trade) => 'T',
-        Some(ExecType::Canceled) => 'C',
-        Some(ExecType::Replaced) => 'R',
-        Some(ExecType::Expired) => 'X',
-        Some(ExecType::Rejected) => 'J',
-        Some(ExecType::CancelRejected) => 'K',
-        _ => '?',
-    };
-    let (filled, open) = (report.cumulative_quantity.0, report.leaves_quantity.0);
-    let price = if letter == 'T' { format!("@{}", report.last_price.0) } else { String::new() };
-    let reason = if report.reason == 0 { String::new() } else { format!("#{}", report.reason) };
-    format!("{letter}{} {filled}/{open}{price}{reason}", report.order_id)
-}
-
-fn venue() -> Venue {
-    Venue::new(Config { venue: VenueId(9), symbols: 1, expected_orders: 16 })
-}
-
-fn command(text: &str) -> Command {
-    let words: Vec<&str> = text.split_whitespace().collect();
-    let id = ClientOrderId(words[0][1..].parse().unwrap_or(0));
-    match &text[..1] {
-        "c" => {
-            let original = ClientOrderId(words[1].parse().expect("an order id"));
-            Command::Request(Request::Cancel(CancelOrder { client_order_id: id, original, ..CancelOrder::default() }))
-        }
-        "r" => {
-            let original = ClientOrderId(words[1].parse().expect("an order id"));
-            let (quantity, price) = amount(words[2]);
-            let replace = ReplaceOrder { client_order_id: id, original, price, quantity, ..ReplaceOrder::default() };
-            Command::Request(Request::Replace(replace))
-        }
-        "t" => Command::Tick(tick(text)),
-        side => {
-            let side = if side == "b" { Side::Buy } else { Side::Sell };
-            let (quantity, price) = amount(words[1]);
-            let mut new = order(side, id.0, quantity.0, price.0);
-            words[2..].iter().for_each(|word| apply_word(&mut new, word));
-            Command::Request(Request::New(new))
-        }
-    }
-}
-
-fn apply_word(new: &mut NewOrder, word: &str) {
-    match word {
-        "ioc" => new.time_in_force = TimeInForce::ImmediateOrCancel.code(),
-        "fok" => new.time_in_force = TimeInForce::FillOrKill.code(),
-        "gtc" => new.time_in_force = TimeInForce::GoodTillCancel.code(),
-        "mkt" => new.order_type = OrderType::Market.code(),
-        "bad" => new.side = 9,
-        "sym" => new.symbol = SymbolId(1),
-        other => panic!("no such word: {other}"),
-    }
-}
-
-fn tick(text: &str) -> TopOfBook {
-    let words: Vec<&str> = text.split_whitespace().collect();
-    let ((bid_quantity, bid), (ask_quantity, ask)) = (amount(words[1]), amount(words[2]));
-    TopOfBook { bid, bid_quantity, ask, ask_quantity, ..TopOfBook::default() }
-}
-
-fn amount(text: &str) -> (Quantity, Price) {
-    let (quantity, price) = text.split_once('@').expect("quantity@price");
-    (Quantity(quantity.parse().expect("a quantity")), Price(price.parse().expect("a price")))
-}
-
-fn order(side: Side, id: u64, quantity: i64, price: i64) -> NewOrder {
-    NewOrder {
-        client_order_id: ClientOrderId(id),
-        price: Price(price),
-        quantity: Quantity(quantity),
-        symbol: SymbolId(0),
-        account: AccountId(4),
-        side: side.code(),
-        order_type: OrderType::Limit.code(),
-        time_in_force: TimeInForce::Day.code(),
-        ..NewOrder::default()
-    }
 }

@@ -1,11 +1,12 @@
 //! The client process of `orders`, and the one that walks caches full.
 
 use tickpath_clock::{Clock, HostClock, Wait, relax, yield_now};
-use tickpath_log::{Next, PublishError, Reader, Registration, Start, Writer};
+use tickpath_log::{Next, PublishError, Reader, Writer};
 use tickpath_market::{
     CancelOrder, ClientOrderId, ExecType, ExecutionReport, Kind, NewOrder, OrderDenied, Price, Quantity, Request,
     TopOfBook,
 };
+use tickpath_oms::SessionLanes;
 use zerocopy::{FromBytes, IntoBytes};
 
 use super::{Answered, Batch, DENIED};
@@ -36,8 +37,7 @@ struct Client {
 pub(crate) fn client(role: &ClientRole, parent: &Parent) -> Result<(), LabError> {
     let clock = HostClock::get()?;
     let lanes = lanes(&role.lanes, role.request_bytes, role.report_bytes);
-    let requests = Writer::open(&lanes.requests(0)?, clock.calibration())?;
-    let reports = Reader::open(&lanes.reports(0)?.place, Start::Now, Registration::Registered)?;
+    let SessionLanes { requests, reports } = lanes.join_session(0, clock.calibration())?;
     let order = role.order.order().map_err(LabError::Setting)?;
     let mut market = Writer::open(&market_config(&role.market)?, clock.calibration())?;
     role.thread.settle()?;

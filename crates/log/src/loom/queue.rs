@@ -6,7 +6,7 @@ use ::loom::sync::Arc;
 use ::loom::thread;
 
 use super::{Ring, enter, message};
-use crate::claim::{Claim, Claims, Delivery, Owner};
+use crate::claim::{Claim, Claimant, Claims, Delivery};
 use crate::control::{CONTROL_BYTES, Control};
 use crate::follow::Step;
 use crate::layout::{FRAME_HEADER_BYTES, SEGMENT_HEADER_BYTES};
@@ -150,11 +150,11 @@ fn bury_fallen(claims: &Claims, lock: &AtomicU64) -> bool {
 }
 
 /// Claims what it can.
-fn take(claims: &Claims, owner: Owner, taken: &mut Vec<(u64, Claim)>) {
+fn take(claims: &Claims, owner: Claimant, taken: &mut Vec<(u64, Claim)>) {
     taken.extend((0..MESSAGES).filter_map(|sequence| Some((sequence, claims.claim(sequence, owner)?))));
 }
 
-fn claim_and_finish(claims: &Claims, owner: Owner) -> Vec<u64> {
+fn claim_and_finish(claims: &Claims, owner: Claimant) -> Vec<u64> {
     let mut taken = Vec::new();
     take(claims, owner, &mut taken);
     taken.iter().for_each(|&(sequence, _)| claims.finish(sequence));
@@ -163,7 +163,7 @@ fn claim_and_finish(claims: &Claims, owner: Owner) -> Vec<u64> {
 }
 
 /// Reads each message where it lies, after it was claimed, as pullers do.
-fn read_and_finish(regions: &[Region], claims: &Claims, owner: Owner) -> Vec<(u64, Claim)> {
+fn read_and_finish(regions: &[Region], claims: &Claims, owner: Claimant) -> Vec<(u64, Claim)> {
     let mut taken = Vec::new();
     for sequence in 0..MESSAGES {
         let Some(mut follower) = enter(regions, sequence, 1) else {

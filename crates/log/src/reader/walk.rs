@@ -5,6 +5,7 @@ use tickpath_clock::relax;
 
 use super::{Message, Reader, Registration, Start, TRIES, enter, held};
 use crate::follow::{FrameAt, Step};
+use crate::guard::Others;
 use crate::{OpenError, Place, ReadError, files};
 
 /// What lies where a puller stands.
@@ -21,13 +22,15 @@ impl Reader {
     /// A reader that holds no writer, and may sleep all the same.
     pub(crate) fn walking(place: &Place) -> Result<Self, OpenError> {
         let mut reader = Self::open(place, Start::Oldest, Registration::Unregistered)?;
-        reader.control = Some(files::open_control(place)?);
+        reader.control = Some(files::open_control(place, Others::Trusted)?);
         Ok(reader)
     }
 
     /// Steps over the next frame, whoever it belongs to.
     #[inline(always)]
     pub(crate) fn walk(&mut self) -> Result<Walked, ReadError> {
+        // However fast a writer ends its segments, it has us go round the ring once at most.
+        let mut segments = self.segments.ring_len().unwrap_or(u64::MAX);
         loop {
             match self.follower.pass()? {
                 Step::Frame(at) => return Ok(Walked::Frame(at)),
@@ -37,6 +40,10 @@ impl Reader {
             }
             if let Some(found) = self.walk_on()? {
                 return Ok(found);
+            }
+            segments -= 1;
+            if segments == 0 {
+                return Ok(Walked::Nothing);
             }
         }
     }

@@ -5,8 +5,8 @@ use std::fs;
 
 use tickpath_clock::Calibration;
 use tickpath_log::{
-    Delivery, FORMAT_VERSION, FRAME_HEADER_BYTES, HEADER_BYTES, MAX_PAYLOAD_BYTES, MAX_PULLERS, MAX_READERS, Policy,
-    SEGMENT_HEADER_BYTES, Start,
+    Delivery, FORMAT_VERSION, FRAME_HEADER_BYTES, HEADER_BYTES, MAX_PAYLOAD_BYTES, MAX_PULLERS, MAX_READERS, Owner,
+    Policy, Reader, Registration, SEGMENT_HEADER_BYTES, Start,
 };
 use zerocopy::IntoBytes;
 
@@ -26,7 +26,7 @@ fn the_page_names_every_byte_of_the_header() {
         assert_eq!(offset, end, "a hole, or an overlap");
         offset + bytes
     });
-    assert_eq!(end, 104);
+    assert_eq!(end, 136);
     assert!(end <= HEADER_BYTES);
 }
 
@@ -37,19 +37,53 @@ fn files_are_as_the_page_says() {
         [(Policy::Overwrite, 1, 64, 3), (Policy::Fail, 2, 64, 3), (Policy::Keep, 3, 16, 0_u32)]
     {
         for (scratch, crc) in [(Scratch::on_disk(policy, 3), 1), (Scratch::shared(policy, 3), 0)] {
+            let scratch = owned(scratch);
             let mut writer = scratch.writer();
             let mut reader = scratch.reader(Start::Now);
             for (sequence, length) in [(0, 5), (1, 48)] {
                 writer.publish(77 + sequence, 33, &payload(sequence, length)).expect("there is room");
                 reader.next().expect("the log is sound");
             }
+            writer.sync().expect("the disk is there");
             let data = fs::read(scratch.data()).expect("it can be read");
             let file = File { bytes: &data, fields: &fields };
             file.header(code, segments, align, crc);
+            file.marks(policy == Policy::Keep);
             file.segment(align as usize, crc == 1);
             let control = fs::read(scratch.place().dir().join("control")).expect("it can be read");
             File { bytes: &control, fields: &fields }.control();
         }
+    }
+}
+
+fn owned(mut scratch: Scratch) -> Scratch {
+    scratch.config.owner = Owner { journal: 71, incarnation: 72, base: 73 };
+    scratch
+}
+
+/// Of a log that names a mandatory reader, made for the numbers from 5 on: while that reader is there, and away.
+#[test]
+fn a_mandatory_reader_is_as_the_page_says() {
+    let fields = fields();
+    let mut scratch = Scratch::shared(Policy::Fail, 3);
+    (scratch.config.mandatory, scratch.config.first_sequence) = (true, 5);
+    let read = |file: &str| fs::read(scratch.place().dir().join(file)).expect("it can be read");
+    let mut writer = scratch.writer();
+    let data = File { bytes: &read("data"), fields: &fields };
+    assert_eq!(data.field(0, "header.mandatory"), [1, 0, 0, 0]);
+    assert_eq!(data.word(0, "header.first_sequence"), 5);
+    for (state, readers) in [(2, 0), (1, 1), (2, 0)] {
+        let _reader = (state == 1).then(|| {
+            let reader = Reader::open(scratch.place(), Start::Cursor, Registration::Mandatory);
+            writer.publish(0, 16, b"x").expect("it is read");
+            reader.expect("it is there")
+        });
+        let control = File { bytes: &read("control"), fields: &fields };
+        let cursor = control.fields["control.cursors"].0;
+        let words = ["control.mandatory", "control.readers"].map(|name| control.word(0, name));
+        assert_eq!((words, control.word(cursor, "cursor.state")), ([1, readers], state));
+        assert_eq!(control.word(cursor, "cursor.sequence"), 5);
+        assert_eq!(control.word(cursor, "cursor.pid") != 0, state == 1);
     }
 }
 
@@ -83,8 +117,8 @@ fn the_files_of_a_queue_are_as_the_page_says() {
 #[test]
 fn public_constants_are_as_the_page_says() {
     let fields = fields();
-    assert_eq!(FORMAT_VERSION, 1);
-    assert!(PAGE.contains(&format!("│ header, {HEADER_BYTES} │")) && PAGE.contains("format version 1"));
+    assert_eq!(FORMAT_VERSION, 2);
+    assert!(PAGE.contains(&format!("│ header, {HEADER_BYTES} │")) && PAGE.contains("format version 2"));
     assert!(PAGE.contains(&format!("calibration │ … {SEGMENT_HEADER_BYTES} │")));
     assert_eq!(fields["frame.payload"].0, FRAME_HEADER_BYTES);
     assert!(PAGE.contains(&format!("{MAX_READERS} of them")) && PAGE.contains(&format!("{MAX_PULLERS} of them")));
@@ -107,11 +141,28 @@ impl File<'_> {
             ("header.frame_align", align),
             ("header.crc", crc),
             ("header.checksum", crc32c::crc32c(&self.bytes[..self.fields["header.checksum"].0])),
-            ("header.reserved", 0),
+            ("header.mandatory", 0),
         ] {
             assert_eq!(self.field(0, name), expected.to_le_bytes(), "{name}");
         }
         assert_eq!(self.field(0, "header.calibration"), Calibration::nanoseconds().as_bytes());
+        let [journal, incarnation, base] = ["journal", "incarnation", "base"].map(|name| format!("header.{name}"));
+        let owner = [journal, incarnation, base].map(|name| self.word(0, &name));
+        assert_eq!((owner, self.word(0, "header.first_sequence")), ([71, 72, 73], 0));
+    }
+
+    /// Of a log that grows: one segment was opened, and two messages are on the disk.
+    fn marks(&self, grows: bool) {
+        for (mark, bytes) in [("opened", 24), ("firm", 24)] {
+            let start = self.fields[if mark == "opened" { "opened.boot_id" } else { "firm.segment" }].0;
+            let sum = if grows { crc32c::crc32c(&self.bytes[start..start + bytes]) } else { 0 };
+            assert_eq!(self.field(0, &format!("{mark}.checksum")), sum.to_le_bytes(), "{mark}");
+        }
+        assert_eq!(self.field(0, "opened.boot_id"), [0; 16]);
+        assert_eq!(self.word(0, "opened.segments"), u64::from(grows));
+        let behind = if self.bytes[28] == 1 { 128 + 32 + 80 } else { 128 + 32 + 64 };
+        let firm = ["segment", "offset", "sequence"].map(|name| self.word(0, &format!("firm.{name}")));
+        assert_eq!(firm, if grows { [0, behind, 2] } else { [0; 3] });
     }
 
     /// The first segment, with messages of 5 and 48 bytes.
@@ -144,7 +195,7 @@ impl File<'_> {
     fn control(&self) {
         assert_eq!(self.field(0, "control.magic"), b"TICKCTL1");
         assert_eq!(self.field(0, "control.sleepers"), [0; 4]);
-        assert_eq!(self.word(0, "control.readers"), 1);
+        assert_eq!((self.word(0, "control.readers"), self.word(0, "control.mandatory")), (1, 0));
         assert!([1, 2].contains(&self.word(0, "control.barrier")));
         let (cursors, cursor_bytes) = self.fields["control.cursors"];
         assert_eq!(self.bytes.len(), cursors + MAX_READERS * cursor_bytes);

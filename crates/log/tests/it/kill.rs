@@ -6,7 +6,7 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use tickpath_clock::{Calibration, Wait};
 use tickpath_log::{Next, Place, Policy, PublishError, Reader, Registration, Start, Writer};
 
-use crate::{ALL_POLICIES, Dice, Scratch, payload, queue_kill, read_on, seed, tiny};
+use crate::{ALL_POLICIES, Dice, Scratch, hostile, payload, queue_kill, read_on, seed, tiny};
 
 const ROLE: &str = "TICKPATH_TEST_ROLE";
 const PLACE: &str = "TICKPATH_TEST_PLACE";
@@ -135,7 +135,9 @@ pub fn child() {
     match role.as_str() {
         "writer" => publish_for_ever(&place, policy),
         "reader" => hold(&place, Wait::Yield),
+        "mandatory" => read_for_ever(&place),
         "sleeper" => hold(&place, Wait::Block),
+        role @ ("unguarded" | "signalled") => hostile::child(role, &place),
         role => queue_kill::child(role, &place),
     }
 }
@@ -148,6 +150,19 @@ fn publish_for_ever(place: &Place, policy: Policy) {
         let bytes = payload(sequence, (sequence * 13 % 300) as usize);
         writer.publish(0, 16, &bytes).expect("neither a ring that overwrites nor one that grows is full");
         say(sequence);
+    }
+}
+
+/// Says how far it has read, until it is killed.
+fn read_for_ever(place: &Place) {
+    let mut reader = Reader::open(place, Start::Cursor, Registration::Mandatory).expect("the parent writes");
+    say(reader.sequence());
+    for _ in 0..TURNS {
+        if let Next::Message(message) = reader.next().expect("the log is sound") {
+            say(message.sequence + 1);
+        } else {
+            tickpath_clock::sleep_ns(1_000_000);
+        }
     }
 }
 
@@ -193,6 +208,11 @@ impl Process {
             .expect("this program can be started again");
         let lines = Lines(BufReader::new(child.stdout.take().expect("it is a pipe")));
         Self { child, lines }
+    }
+
+    /// Waits for an end that it comes to by itself.
+    pub fn end(&mut self) -> std::process::ExitStatus {
+        self.child.wait().expect("it ends")
     }
 
     /// SIGKILL, and waits for the end.

@@ -1,11 +1,16 @@
 //! The log through its public interface: a naive model, laps, gates, kills, recovery, sleep and the documented bytes; and
 //! queues on it.
 
+mod fork;
 mod format;
 mod gate;
+mod hostile;
 mod kill;
 mod lap;
+mod mandatory;
 mod model;
+mod owner;
+mod pieces;
 mod queue;
 mod queue_kill;
 mod queue_model;

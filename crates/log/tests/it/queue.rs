@@ -2,13 +2,16 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::channel;
 use std::thread;
 use std::time::Duration;
 
 use tickpath_clock::{Calibration, Wait, sleep_ns, yield_now};
-use tickpath_log::{Config, Delivery, MAX_PULLERS, OpenError, Policy, PublishError, Pulled, Puller, Writer, waiting};
+use tickpath_log::{
+    Config, Delivery, MAX_PULLERS, OpenError, Policy, PublishError, Pulled, Puller, ReadError, Writer, waiting,
+};
 
 use crate::{ALL_POLICIES, Dice, Scratch, payload, pull, seed};
 
@@ -148,6 +151,39 @@ fn what_is_not_acknowledged_outlives_its_files() {
     for (file, is_gone) in [("data", false), ("control", false), ("control", true), ("queue", false), ("queue", true)] {
         eprintln!("{file}, gone: {is_gone}");
         check_loss(file, is_gone);
+    }
+}
+
+/// A byte that has changed on the disk costs one message, and not the queue.
+#[test]
+fn a_damaged_message_is_set_aside_and_told_once() {
+    for delivery in [Delivery::AtMostOnce, Delivery::AtLeastOnce] {
+        for (bad, limit, is_reopened) in [(0, 10, false), (0, 1, true), (4, 10, true), (4, 1, false), (9, 10, false)] {
+            let scratch = Scratch::on_disk(Policy::Fail, 2);
+            let mut writer = scratch.queue();
+            (0..10).for_each(|_| assert!(publish(&mut writer).is_ok()));
+            let file = fs::OpenOptions::new().write(true).open(scratch.data()).expect("the file can be opened");
+            // Frames of 128 bytes, behind the headers of the log and of the segment.
+            file.write_all_at(&[0xa5; 3], 4096 + 128 + bad * 128 + 50).expect("the file can be written");
+            if is_reopened {
+                drop(writer);
+                writer = scratch.queue();
+                assert_eq!(writer.sequence(), 10, "those behind it are not cut with it");
+            }
+            let mut puller = scratch.puller(delivery);
+            let (mut came, mut told) = (Vec::new(), Vec::new());
+            for _ in 0..30 {
+                match puller.pull(limit, |pulled| came.push(pulled.message.sequence)) {
+                    Ok(_) => puller.acknowledge(),
+                    Err(e) => told.push(e),
+                }
+            }
+            assert!(came.into_iter().eq((0..10).filter(|number| *number != bad)), "{delivery:?}, {bad}, {limit}");
+            let [ReadError::SetAside { sequence, segment: 0, .. }] = told[..] else { panic!("{told:?}") };
+            assert_eq!((sequence, puller.set_aside()), (bad, 1));
+            assert_eq!(waiting(scratch.place()).expect("the queue is there"), 0);
+            pass_through(&mut writer, &mut puller, 200);
+        }
     }
 }
 

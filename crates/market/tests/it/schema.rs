@@ -7,8 +7,8 @@ use std::mem::offset_of;
 
 use roxmltree::{Document, Node};
 use tickpath_market::{
-    CancelOrder, ExecType, ExecutionReport, Kind, NewOrder, OrdStatus, OrderDenied, OrderType, PositionEffect,
-    ReplaceOrder, SCALE, Side, TimeInForce, TopOfBook, Trade,
+    CancelOrder, ExecType, ExecutionReport, Kind, MassCancel, MassCancelType, NewOrder, OrdStatus, OrderDenied, OrderType,
+    PositionEffect, ReplaceOrder, SCALE, Side, StatusRequest, TimeInForce, TopOfBook, Trade,
 };
 
 const SCHEMA: &str = include_str!("../../../../schema/tickpath.xml");
@@ -71,9 +71,10 @@ fn every_code_is_described() {
     check_codes(root, "OrderType", OrderType::ALL, OrderType::code, OrderType::from_code);
     check_codes(root, "TimeInForce", TimeInForce::ALL, TimeInForce::code, TimeInForce::from_code);
     check_codes(root, "PositionEffect", PositionEffect::ALL, PositionEffect::code, PositionEffect::from_code);
+    check_codes(root, "MassCancelType", MassCancelType::ALL, MassCancelType::code, MassCancelType::from_code);
     check_codes(root, "ExecType", ExecType::ALL, ExecType::code, ExecType::from_code);
     check_codes(root, "OrdStatus", OrdStatus::ALL, OrdStatus::code, OrdStatus::from_code);
-    assert_eq!(types(root).filter(|node| node.tag_name().name() == "enum").count(), 6, "an enum that no test knows");
+    assert_eq!(types(root).filter(|node| node.tag_name().name() == "enum").count(), 7, "an enum that no test knows");
 }
 
 #[test]
@@ -139,6 +140,10 @@ fn layout(kind: Kind) -> Layout {
         Kind::CancelOrder => layout!(CancelOrder { client_order_id, original, cause, symbol, account, reserved }),
         Kind::ReplaceOrder => {
             layout!(ReplaceOrder { client_order_id, original, price, quantity, cause, symbol, account, reserved })
+        }
+        Kind::StatusRequest => layout!(StatusRequest { client_order_id, original, cause, symbol, account, reserved }),
+        Kind::MassCancel => {
+            layout!(MassCancel { client_order_id, cause, symbol, account, cancel_type, reserved })
         }
         Kind::ExecutionReport => layout!(ExecutionReport {
             order_id,

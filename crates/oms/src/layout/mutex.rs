@@ -8,10 +8,9 @@ use tickpath_clock::{Clock, settle};
 use tickpath_log::{Reader, sleep_until_any};
 
 use super::source::{Source, take_tick, turn};
-use super::{Config, join, spawn};
+use super::{Config, join, spawn, split_sources};
 use crate::OmsError;
 use crate::agent::{self, Agent, Gap, Gaps};
-use crate::recover::Inbound;
 use crate::sequencer::Sequencer;
 
 /// A thread that takes the core's lock for each message.
@@ -20,14 +19,14 @@ struct Sharer<'a, C> {
     core: &'a Mutex<Sequencer<C>>,
     from: Vec<Source>,
     ticks: Option<Reader>,
-    /// The lane brings the venue's reports, not requests.
-    reports: bool,
+    /// It looks after what the core has to do beside messages.
+    does_chores: bool,
 }
 
 impl<C: Clock> Agent for Sharer<'_, C> {
     #[inline]
     fn poll(&mut self) -> Result<usize, OmsError> {
-        let Self { clock, core, from, ticks, reports } = self;
+        let Self { clock, core, from, ticks, does_chores } = self;
         let mut done = 0;
         if let Some(lane) = ticks {
             done += turn(lane, |message| {
@@ -35,28 +34,32 @@ impl<C: Clock> Agent for Sharer<'_, C> {
                 Ok(())
             })?;
         }
-        for (session, lane) in from.iter_mut().enumerate() {
-            done += lane.turn(|message| {
+        for source in from {
+            done += source.turn(clock, |lane, event| {
                 let received = clock.ticks();
-                let mut sequencer = lock(core);
-                match reports {
-                    true => sequencer.report(received, message),
-                    false => sequencer.request(session as u16, received, message),
-                }
+                lock(core).event(lane, received, event)
             })?;
         }
-        if *reports {
-            done += lock(core).flush()?;
+        if *does_chores {
+            done += lock(core).chores(done == 0)?;
         }
         Ok(done)
     }
 
     fn sleep(&mut self, timeout_ns: u64) {
-        let mut sources: Vec<&Reader> = self.from.iter().map(|lane| &lane.reader).collect();
+        if self.does_chores && lock(self.core).held() > 0 {
+            return tickpath_clock::yield_now();
+        }
+        let mut sources: Vec<&Reader> = self.from.iter().filter_map(Source::reader).collect();
         sources.extend(&self.ticks);
+        // What the other thread brings may leave something to do here, and does not wake this one.
+        let timeout_ns = if self.does_chores { timeout_ns.min(CHORES_NS) } else { timeout_ns };
         sleep_until_any(&sources, timeout_ns);
     }
 }
+
+/// The longest that a sleeping line goes without its chores.
+const CHORES_NS: u64 = 200_000;
 
 fn lock<C>(core: &Mutex<Sequencer<C>>) -> MutexGuard<'_, Sequencer<C>> {
     core.lock().expect("no thread panics with the core")
@@ -70,17 +73,11 @@ pub(super) fn run<C: Clock + Sync>(
     stop: &AtomicBool,
     ready: impl FnOnce(),
 ) -> Result<Vec<Gap>, OmsError> {
-    let (sequencer, Inbound { requests, from_venue }) = Sequencer::open(clock.clone(), config)?;
+    let (sequencer, inbound) = Sequencer::open(clock.clone(), config)?;
     let core = Mutex::new(sequencer);
-    let requests = requests.into_iter().map(Source::of_client).collect();
-    let mut receiver = Sharer { clock: clock.clone(), core: &core, from: requests, ticks, reports: false };
-    let line = Sharer {
-        clock: clock.clone(),
-        core: &core,
-        from: vec![Source::of_venue(from_venue)],
-        ticks: None,
-        reports: true,
-    };
+    let (clients, venues) = split_sources(inbound.sources);
+    let mut receiver = Sharer { clock: clock.clone(), core: &core, from: clients, ticks, does_chores: false };
+    let line = Sharer { clock: clock.clone(), core: &core, from: venues, ticks: None, does_chores: true };
     let gaps = thread::scope(|scope| {
         let line = spawn(scope, "oms-line", config, &clock, line, stop);
         let mut gaps = Gaps::new(receiver.clock.clone());

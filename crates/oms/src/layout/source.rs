@@ -1,57 +1,145 @@
 //! Where messages come from: a turn of each lane.
 
 use tickpath_clock::Clock;
-use tickpath_log::{Message, Next, Reader};
+use tickpath_log::{Message, Next, ReadError, Reader};
 use tickpath_market::{Kind, TopOfBook};
 use zerocopy::FromBytes;
 
 use crate::OmsError;
+use crate::bucket::Bucket;
+use crate::lanes::LaneKind;
 use crate::sequencer::Sequencer;
 
 /// Messages that one turn takes from one lane before it looks at the others.
 const TURN: usize = 16;
 
-/// A lane that others write. A client that damages its lane loses its session, and nobody else does; without the
-/// venue's there is no OMS.
-pub(super) struct Source {
-    pub reader: Reader,
-    of_client: bool,
-    broken: bool,
+/// Between two looks whether a client is still there.
+const WATCH_NS: u64 = 10_000_000;
+
+/// A lane that others write. Who damages it loses it, and nobody else does.
+pub(crate) struct Source {
+    lane: LaneKind,
+    /// None once it is set aside.
+    reader: Option<Reader>,
+    bucket: Bucket,
+    watch: Option<Watch>,
+}
+
+/// Whether a session's client is there.
+struct Watch {
+    is_up: bool,
+    looked: u64,
+}
+
+/// What a lane brings.
+pub(crate) enum Event<'a> {
+    Message(&'a Message<'a>),
+    /// So many messages are gone.
+    Missed(u64),
+    /// It is damaged: nothing more comes.
+    Damaged(String),
+    /// Its client has come, or is gone.
+    Login(bool),
 }
 
 impl Source {
-    pub fn of_client(reader: Reader) -> Self {
-        Self { reader, of_client: true, broken: false }
+    /// A lane that is read through a bucket; `watches` if it matters whether its writer is there.
+    pub fn new(lane: LaneKind, reader: Option<Reader>, bucket: Bucket, watches: bool) -> Self {
+        let watch = watches.then_some(Watch { is_up: false, looked: 0 });
+        Self { lane, reader, bucket, watch }
     }
 
-    pub fn of_venue(reader: Reader) -> Self {
-        Self { reader, of_client: false, broken: false }
+    pub fn lane(&self) -> LaneKind {
+        self.lane
     }
 
-    /// One turn; nothing, for ever, once a client has damaged it.
+    /// Who can be slept on: a lane that was set aside has news for ever.
+    pub fn reader(&self) -> Option<&Reader> {
+        self.reader.as_ref()
+    }
+
+    /// From here on the cursor moves only when it is told to.
+    pub fn hold_cursor(&mut self) {
+        if let Some(reader) = &mut self.reader {
+            reader.hold_cursor();
+        }
+    }
+
+    /// Everything below this number is in the journal.
     #[inline]
-    pub fn turn(&mut self, take: impl FnMut(&Message<'_>) -> Result<(), OmsError>) -> Result<usize, OmsError> {
-        if self.broken {
-            return Ok(0);
+    pub fn confirm(&self, sequence: u64) {
+        if let Some(reader) = &self.reader {
+            reader.confirm(sequence);
         }
-        match turn(&mut self.reader, take) {
-            Err(OmsError::Read(_)) if self.of_client => {
-                self.broken = true;
-                Ok(0)
+    }
+
+    /// One turn: takes messages until there are none, or enough, or the bucket is empty.
+    #[inline]
+    pub fn turn<C: Clock>(
+        &mut self,
+        clock: &C,
+        mut take: impl FnMut(LaneKind, Event<'_>) -> Result<(), OmsError>,
+    ) -> Result<usize, OmsError> {
+        let Some(reader) = &mut self.reader else { return Ok(0) };
+        for done in 0..TURN {
+            if !self.bucket.take(|| clock.ticks()) {
+                return Ok(done);
             }
-            done => done,
+            match reader.next() {
+                Ok(Next::Message(message)) => take(self.lane, Event::Message(&message))?,
+                Ok(Next::Gap(missed)) => take(self.lane, Event::Missed(missed))?,
+                Ok(Next::Empty) => {
+                    self.bucket.give_back();
+                    if self.watch.is_some() {
+                        self.look_after_client(clock, take)?;
+                    }
+                    return Ok(done);
+                }
+                Err(e) => return self.set_aside(&e, take).map(|()| done + 1),
+            }
         }
+        Ok(TURN)
+    }
+
+    #[cold]
+    fn set_aside(
+        &mut self,
+        why: &ReadError,
+        mut take: impl FnMut(LaneKind, Event<'_>) -> Result<(), OmsError>,
+    ) -> Result<(), OmsError> {
+        self.reader = None;
+        take(self.lane, Event::Damaged(why.to_string()))
+    }
+
+    /// Tells when the lane's writer has come, and, once all that it wrote is taken, when it is gone.
+    #[cold]
+    fn look_after_client<C: Clock>(
+        &mut self,
+        clock: &C,
+        mut take: impl FnMut(LaneKind, Event<'_>) -> Result<(), OmsError>,
+    ) -> Result<(), OmsError> {
+        let (Some(watch), Some(reader)) = (&mut self.watch, &self.reader) else { return Ok(()) };
+        let now = clock.ticks();
+        if now.wrapping_sub(watch.looked) < clock.calibration().ticks_of_ns(WATCH_NS) && watch.looked != 0 {
+            return Ok(());
+        }
+        watch.looked = now;
+        let is_up = reader.writer().is_some();
+        if std::mem::replace(&mut watch.is_up, is_up) != is_up {
+            take(self.lane, Event::Login(is_up))?;
+        }
+        Ok(())
     }
 }
 
-/// Takes up to a turn's messages from one lane.
+/// Takes up to a turn's messages from a log of our own.
 #[inline]
 pub(super) fn turn(
-    lane: &mut Reader,
+    log: &mut Reader,
     mut take: impl FnMut(&Message<'_>) -> Result<(), OmsError>,
 ) -> Result<usize, OmsError> {
     for done in 0..TURN {
-        match lane.next()? {
+        match log.next()? {
             Next::Message(message) => take(&message)?,
             Next::Gap(_) => {}
             Next::Empty => return Ok(done),

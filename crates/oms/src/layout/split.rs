@@ -1,79 +1,102 @@
 //! `split`: receiving, core and venue line have a thread each, and hand over by lanes.
+//!
+//! A lane's cursor moves behind the journal and not behind the hand-over: the core says how far it has come with each
+//! source, and the mover confirms that. So what lies in an inner lane when the process is killed is still in the outer
+//! one.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
 use tickpath_clock::{Clock, settle};
-use tickpath_log::{Config as LogConfig, Message, PublishError, Reader, Writer, sleep_until_any};
-use tickpath_market::Request;
+use tickpath_log::{Config as LogConfig, Message, Place, Policy, PublishError, Reader, Registration, Start, Writer, sleep_until_any};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-use super::source::{Source, poll_ticks, turn};
-use super::{Config, join, spawn};
+use super::source::{Event, Source, poll_ticks, turn};
+use super::{Config, join, spawn, split_sources};
 use crate::OmsError;
 use crate::agent::{self, Agent, Gap, Gaps};
-use crate::lanes::LanesConfig;
-use crate::recover::Inbound;
+use crate::lanes::LaneKind;
 use crate::sequencer::Sequencer;
 
-/// A request on its way from the receiver to the core: when it was sent, by whom; T1 is the frame's stamp.
+/// What goes before a payload that is handed over; T1 is the frame's stamp.
 #[derive(Debug, Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 struct HandOver {
+    /// The stamp in the outer lane: T0 of a request.
     sent: u64,
-    session: u64,
-    length: u64,
-    request: [u8; 56],
+    /// The number in the outer lane; of messages that are gone, how many.
+    number: u64,
+    /// Its place among the sources.
+    source: u16,
+    /// The kind in the outer lane.
+    kind: u8,
+    what: u8,
+    reserved: u32,
 }
 
-/// The kind of what a mover hands over in place of a message that cannot be one.
-const REFUSED: u8 = 255;
+/// Values of [`HandOver::what`].
+const MESSAGE: u8 = 1;
+const MISSED: u8 = 2;
+const DAMAGED: u8 = 3;
+const LOGIN: u8 = 4;
+const LOGOUT: u8 = 5;
+
+/// The kind of all frames of an inner lane.
+const KIND: u8 = 255;
+const HEAD: usize = size_of::<HandOver>();
+/// The longest payload that can be a message; longer ones are handed over cut, and refused.
+const LONGEST: usize = 112;
+
+/// How far the core has come with each source: the number of the next message.
+type Taken = Arc<[AtomicU64]>;
 
 /// Moves frames from lanes to the core, stamped when they were seen.
 struct Mover<C> {
     clock: C,
-    from: Vec<Source>,
+    /// Each with its place among all sources.
+    from: Vec<(usize, Source)>,
     to: Writer,
-    /// Requests are wrapped with who sent them and when; reports go as they are.
-    wrap: bool,
+    taken: Taken,
 }
 
 impl<C: Clock> Agent for Mover<C> {
     fn poll(&mut self) -> Result<usize, OmsError> {
-        let Self { clock, from, to, wrap } = self;
+        let Self { clock, from, to, taken } = self;
         let mut done = 0;
-        for (session, lane) in from.iter_mut().enumerate() {
-            done += lane.turn(|message| {
-                let received = clock.ticks();
-                if !*wrap {
-                    return hand_over(to, received, message.kind, message.payload);
-                }
-                let mut wrapped =
-                    HandOver { sent: message.stamp, session: session as u64, length: 0, request: [0; 56] };
-                let length = message.payload.len().min(wrapped.request.len());
-                wrapped.length = message.payload.len() as u64;
-                wrapped.request[..length].copy_from_slice(&message.payload[..length]);
-                hand_over(to, received, message.kind, wrapped.as_bytes())
-            })?;
+        for (place, source) in from {
+            // Pairs with the release of the core: what it has taken is in the journal.
+            source.confirm(taken[*place].load(Ordering::Acquire));
+            done += source.turn(clock, |_, event| hand_over(to, clock.ticks(), *place as u16, &event))?;
         }
         Ok(done)
     }
 
     fn sleep(&mut self, timeout_ns: u64) {
-        sleep_until_any(&self.from.iter().map(|lane| &lane.reader).collect::<Vec<_>>(), timeout_ns);
+        let readers: Vec<&Reader> = self.from.iter().filter_map(|(_, source)| source.reader()).collect();
+        sleep_until_any(&readers, timeout_ns);
     }
 }
 
 /// Publishes to the core's lane; the core always catches up, so a full lane is waited for.
-fn hand_over(to: &mut Writer, stamp: u64, kind: u8, payload: &[u8]) -> Result<(), OmsError> {
+fn hand_over(to: &mut Writer, stamp: u64, source: u16, event: &Event<'_>) -> Result<(), OmsError> {
+    let mut bytes = [0; HEAD + LONGEST];
+    let head = HandOver { sent: 0, number: 0, source, kind: 0, what: MESSAGE, reserved: 0 };
+    let (head, payload) = match event {
+        Event::Message(m) => (HandOver { sent: m.stamp, number: m.sequence, kind: m.kind, ..head }, m.payload),
+        Event::Missed(messages) => (HandOver { number: *messages, what: MISSED, ..head }, &[][..]),
+        Event::Damaged(why) => (HandOver { what: DAMAGED, ..head }, why.as_bytes()),
+        Event::Login(up) => (HandOver { what: if *up { LOGIN } else { LOGOUT }, ..head }, &[][..]),
+    };
+    let length = payload.len().min(LONGEST);
+    bytes[..HEAD].copy_from_slice(head.as_bytes());
+    bytes[HEAD..HEAD + length].copy_from_slice(&payload[..length]);
     loop {
-        match to.publish(stamp, kind, payload) {
+        match to.publish(stamp, KIND, &bytes[..HEAD + length]) {
             Ok(_) => return Ok(()),
             Err(PublishError::Full) => tickpath_clock::yield_now(),
             // The core has ended; so will we.
             Err(PublishError::NoReader) => return Ok(()),
-            // No message of ours is so long or of such a kind: the core counts an empty one as refused.
-            Err(PublishError::TooLarge { .. } | PublishError::Kind(_)) => return hand_over(to, stamp, REFUSED, &[]),
             Err(e) => return Err(OmsError::Lane(e)),
         }
     }
@@ -83,50 +106,66 @@ fn hand_over(to: &mut Writer, stamp: u64, kind: u8, payload: &[u8]) -> Result<()
 struct CoreAgent<C> {
     clock: C,
     sequencer: Sequencer<C>,
-    requests: Reader,
-    reports: Reader,
+    lanes: Vec<LaneKind>,
+    inner: [Reader; 2],
     ticks: Option<Reader>,
+    taken: Taken,
 }
 
 impl<C: Clock> CoreAgent<C> {
     /// Takes what is there and does nothing with it: the core has failed, and the movers must end.
     fn discard(&mut self) -> Result<usize, OmsError> {
-        let requests = turn(&mut self.requests, |_| Ok(()))?;
-        Ok(requests + turn(&mut self.reports, |_| Ok(()))?)
+        let [clients, venues] = &mut self.inner;
+        Ok(turn(clients, |_| Ok(()))? + turn(venues, |_| Ok(()))?)
     }
 }
 
 impl<C: Clock> Agent for CoreAgent<C> {
     #[inline]
     fn poll(&mut self) -> Result<usize, OmsError> {
-        let Self { sequencer, requests, reports, ticks, .. } = self;
+        let Self { sequencer, lanes, inner, ticks, taken, .. } = self;
         let mut done = poll_ticks(ticks, sequencer)?;
-        done += turn(requests, |message| match unwrap(message) {
-            Some((wrapped, request)) => sequencer.accept(wrapped.session as u16, wrapped.sent, message.stamp, request),
-            None => {
-                sequencer.refuse();
-                Ok(())
-            }
-        })?;
-        done += turn(reports, |message| sequencer.report(message.stamp, message))?;
-        if sequencer.queued() > 0 {
-            done += sequencer.flush()?;
+        for lane in inner {
+            done += turn(lane, |message| take(sequencer, lanes, taken, message))?;
         }
+        done += sequencer.chores(done == 0)?;
         Ok(done)
     }
 
     fn sleep(&mut self, timeout_ns: u64) {
-        let mut sources = vec![&self.requests, &self.reports];
+        if self.sequencer.held() > 0 {
+            return tickpath_clock::yield_now();
+        }
+        let mut sources: Vec<&Reader> = self.inner.iter().collect();
         sources.extend(&self.ticks);
         sleep_until_any(&sources, timeout_ns);
     }
 }
 
-/// A request as its mover handed it over; none if it is none.
-fn unwrap(message: &Message<'_>) -> Option<(HandOver, Request)> {
-    let wrapped = HandOver::read_from_bytes(message.payload).ok()?;
-    let request = Request::read(message.kind, wrapped.request.get(..wrapped.length as usize)?).ok()?;
-    Some((wrapped, request))
+/// Takes what a mover handed over, and says so once it is in the journal.
+#[inline]
+fn take<C: Clock>(
+    sequencer: &mut Sequencer<C>,
+    lanes: &[LaneKind],
+    taken: &Taken,
+    message: &Message<'_>,
+) -> Result<(), OmsError> {
+    let Ok((head, payload)) = HandOver::read_from_prefix(message.payload) else { return Ok(()) };
+    let source = usize::from(head.source);
+    let lane = lanes[source];
+    let inner = Message { sequence: head.number, stamp: head.sent, kind: head.kind, payload };
+    let event = match head.what {
+        MISSED => Event::Missed(head.number),
+        DAMAGED => Event::Damaged(String::from_utf8_lossy(payload).into_owned()),
+        LOGIN | LOGOUT => Event::Login(head.what == LOGIN),
+        _ => Event::Message(&inner),
+    };
+    let is_message = matches!(event, Event::Message(_));
+    sequencer.event(lane, message.stamp, event)?;
+    if is_message {
+        taken[source].store(head.number + 1, Ordering::Release);
+    }
+    Ok(())
 }
 
 /// Runs receiver, core and venue line until they are told to stop.
@@ -138,14 +177,17 @@ pub(super) fn run<C: Clock + Sync>(
     ready: impl FnOnce(),
 ) -> Result<Vec<Gap>, OmsError> {
     let calibration = *clock.calibration();
-    let (sequencer, Inbound { requests, from_venue }) = Sequencer::open(clock.clone(), config)?;
-    let (request_writer, request_reader) = inner_lane(config, "core.requests", &calibration)?;
-    let (report_writer, report_reader) = inner_lane(config, "core.reports", &calibration)?;
-    let mut core =
-        CoreAgent { clock: clock.clone(), sequencer, requests: request_reader, reports: report_reader, ticks };
-    let requests = requests.into_iter().map(Source::of_client).collect();
-    let receiver = Mover { clock: clock.clone(), from: requests, to: request_writer, wrap: true };
-    let line = Mover { clock: clock.clone(), from: vec![Source::of_venue(from_venue)], to: report_writer, wrap: false };
+    let (sequencer, mut inbound) = Sequencer::open(clock.clone(), config)?;
+    inbound.sources.iter_mut().for_each(Source::hold_cursor);
+    let lanes = inbound.sources.iter().map(Source::lane).collect();
+    let taken: Taken = inbound.sources.iter().map(|_| AtomicU64::new(0)).collect();
+    let (client_writer, clients) = inner_lane(config, "core.clients", &calibration)?;
+    let (venue_writer, venues) = inner_lane(config, "core.venues", &calibration)?;
+    let inner = [clients, venues];
+    let mut core = CoreAgent { clock: clock.clone(), sequencer, lanes, inner, ticks, taken: taken.clone() };
+    let (clients, venues) = split_sources(inbound.sources.into_iter().enumerate());
+    let receiver = Mover { clock: clock.clone(), from: clients, to: client_writer, taken: taken.clone() };
+    let line = Mover { clock: clock.clone(), from: venues, to: venue_writer, taken };
     let gaps = thread::scope(|scope| {
         let receiver = spawn(scope, "oms-receiver", config, &clock, receiver, stop);
         let line = spawn(scope, "oms-line", config, &clock, line, stop);
@@ -167,19 +209,18 @@ pub(super) fn run<C: Clock + Sync>(
     })?;
     while core.poll()? > 0 {}
     core.sequencer.stop()?;
-    for name in ["core.requests", "core.reports"] {
+    for name in ["core.clients", "core.venues"] {
         let _ = inner_config(config, name)?.place.remove();
     }
     Ok(gaps)
 }
 
+/// Frames in here outlive no process: a lane of an earlier run is of no use.
 fn inner_config(config: &Config, name: &str) -> Result<LogConfig, OmsError> {
-    let lanes = LanesConfig { name: format!("{}.{name}", config.lanes.name), ..config.lanes.clone() };
-    // Room for the longest message of either lane.
-    let mut lane = lanes.venue_reports()?;
-    // Frames in here outlive no process: a lane of an earlier run is of no use.
-    lane.place = tickpath_log::Place::shared_memory(&lanes.name).map_err(tickpath_log::OpenError::from)?;
-    Ok(lane)
+    let place = Place::shared_memory(&format!("{}.{name}", config.lanes.name));
+    let topic = LogConfig::topic(place.map_err(tickpath_log::OpenError::from)?, Policy::Fail);
+    let segment_bytes = (config.lanes.report_bytes / topic.segments).next_multiple_of(4096).max(4096);
+    Ok(LogConfig { segment_bytes, ..topic })
 }
 
 fn inner_lane(
@@ -192,6 +233,6 @@ fn inner_lane(
         let _ = lane.place.remove();
     }
     let writer = Writer::open(&lane, calibration)?;
-    let reader = crate::lanes::attach(&lane, calibration)?;
+    let reader = Reader::open(&lane.place, Start::Oldest, Registration::Registered)?;
     Ok((writer, reader))
 }

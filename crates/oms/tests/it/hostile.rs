@@ -2,12 +2,12 @@
 //! checked, and the others go on.
 
 use tickpath_clock::SimulatedClock;
-use tickpath_log::Writer;
+use tickpath_log::{Reader, Writer};
 use tickpath_market::{
     AccountId, ClientOrderId, ExecType, ExecutionReport, Kind, NewOrder, OrdStatus, OrderId, Price, Quantity,
     ReplaceOrder, Request, Side, SymbolId,
 };
-use tickpath_oms::attach;
+use tickpath_oms::VenueLanes;
 use tickpath_oms::layout::Inline;
 use tickpath_orders::Input;
 use zerocopy::IntoBytes;
@@ -184,17 +184,15 @@ fn no_layout_takes_what_is_no_message() {
 #[test]
 fn no_layout_ends_by_a_venue_that_says_no_reports() {
     each_layout(|scene, name| {
-        let lanes = &scene.config.lanes;
-        // The OMS attaches to what the venue wrote before it came.
-        let (lane, calibration) = (lanes.venue_reports().expect("a good name"), scene.clock.calibration());
-        let mut reports = Writer::open(&lane, calibration).expect("it is ours");
-        let early = attach(&lane, calibration).expect("the lane is there");
+        // An OMS that has made the lanes and has taken nothing yet.
+        let oms = scene.oms();
+        let mut venue = HostileVenue::new(scene);
         for length in [0, 104, 50_000, 200_000] {
             let bytes = vec![0xff; length];
-            reports.publish(1, Kind::ExecutionReport.code(), &bytes).expect("there is room");
-            reports.publish(1, 255, &bytes).expect("there is room");
+            venue.say(Kind::ExecutionReport.code(), &bytes);
+            venue.say(255, &bytes);
         }
-        drop((reports, early));
+        drop((venue, oms));
         let beside = Beside::start(scene);
         let mut client = scene.client(0);
         client.send(limit(Side::Buy, 1, 90, 1));
@@ -208,15 +206,12 @@ fn no_layout_ends_by_a_venue_that_says_no_reports() {
 struct HostileVenue {
     clock: SimulatedClock,
     reports: Writer,
-    _requests: tickpath_log::Reader,
+    _requests: Reader,
 }
 
 impl HostileVenue {
     fn new(scene: &Scene) -> Self {
-        let lanes = &scene.config.lanes;
-        let calibration = scene.clock.calibration();
-        let requests = attach(&lanes.venue_requests().expect("a good name"), calibration).expect("the lane opens");
-        let reports = Writer::open(&lanes.venue_reports().expect("a good name"), calibration).expect("it is ours");
+        let VenueLanes { requests, reports } = scene.venue_lanes();
         Self { clock: scene.clock.clone(), reports, _requests: requests }
     }
 

@@ -54,7 +54,7 @@ fn every_layout_answers_everything_and_ends_alike() {
         let (core, _, said) = scene.replay();
         let mut ends = BTreeMap::new();
         for output in &said {
-            if let Output::Venue(Request::New(order)) = output {
+            if let Output::Venue { request: Request::New(order), .. } = output {
                 let view = core.order(OrderId(order.client_order_id.0)).expect("the venue was sent it");
                 ends.insert(view.client_order_id.0, (view.status, view.cumulative));
             }
@@ -85,7 +85,7 @@ fn a_stop_ends_every_thread_while_a_client_goes_on() {
         beside.end();
         let (core, inputs, _) = scene.replay();
         assert!(core.counts().sending + core.counts().working > 0, "{name}");
-        let defined = scene.config.desk.instruments.len() + scene.config.desk.accounts.len();
+        let defined = definitions(scene);
         assert!(inputs.len() as u64 >= defined as u64 + FLOOD / 8 - 1, "{name}: what was sent before the stop is lost");
     });
 }
@@ -95,9 +95,8 @@ fn a_run_that_does_nothing_ends_too() {
     each_layout(|scene, name| {
         Beside::start(scene).end();
         let (_, inputs, said) = scene.replay();
-        let defined = scene.config.desk.instruments.len() + scene.config.desk.accounts.len();
-        assert_eq!((inputs.len(), said.len()), (defined, 0), "{name}");
-        for lane in ["core.requests", "core.reports"] {
+        assert_eq!((inputs.len(), said.len()), (1 + definitions(scene), 0), "{name}");
+        for lane in ["core.clients", "core.venues"] {
             let inner = Place::shared_memory(&format!("{}.{lane}", scene.config.lanes.name)).expect("a good name");
             assert!(!inner.exists(), "{name} leaves {inner} behind");
         }
@@ -181,6 +180,12 @@ impl Beside {
         self.flags.over.store(true, Ordering::Relaxed);
         self.venue.join().expect("the venue does not panic");
     }
+}
+
+/// Inputs that a new journal begins with, behind the start itself: each session has its rules and its grant.
+fn definitions(scene: &Scene) -> usize {
+    let desk = &scene.config.desk;
+    desk.instruments.len() + desk.accounts.len() + desk.venues.len() + 2 * desk.sessions.len()
 }
 
 /// When a run has taken too long.

@@ -6,6 +6,7 @@ mod layouts;
 mod path;
 mod recover;
 mod refuse;
+mod word;
 
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,8 +20,11 @@ use tickpath_market::{
     OrderType, Price, Quantity, ReplaceOrder, Request, Side, SymbolId, TopOfBook, VenueId,
 };
 use tickpath_oms::layout::Inline;
-use tickpath_oms::{Agent, Config, Desk, LanesConfig, Layout, OmsError, attach, journal};
-use tickpath_orders::{AccountLimits, Core, Input, Instrument, Output};
+use tickpath_oms::{
+    AckLevel, Agent, Config, Desk, LaneKind, LanesConfig, Layout, Notice, OmsError, Rate, SessionConfig, SessionLanes,
+    VenueLanes, journal,
+};
+use tickpath_orders::{ALL_ACCOUNTS, AccountLimits, Core, Input, Instrument, Output, VenueRules};
 use zerocopy::{FromBytes, IntoBytes};
 
 /// An account that no test brings to its limits.
@@ -29,6 +33,9 @@ const WIDE: AccountId = AccountId(1);
 const TIGHT: AccountId = AccountId(2);
 /// An account that may send one message a second.
 const SLOW: AccountId = AccountId(3);
+
+/// The venue.
+const VENUE: VenueId = VenueId(1);
 
 /// The time at which every test begins, in ticks of a nanosecond.
 const MORNING: u64 = 1_000;
@@ -77,26 +84,28 @@ impl Scene {
         Reader::open(&self.market.place, Start::Oldest, Registration::Registered).expect("the topic is there")
     }
 
-    /// A venue that makes its market from the same ticks.
+    /// A venue that makes its market from the same ticks; the OMS must have been there before.
     fn venue(&self) -> Line<SimulatedClock> {
-        let lanes = &self.config.lanes;
-        let calibration = self.clock.calibration();
-        let requests = attach(&lanes.venue_requests().expect("a good name"), calibration).expect("the lane opens");
-        let reports = Writer::open(&lanes.venue_reports().expect("a good name"), calibration).expect("it is ours");
-        let venue = Venue::new(VenueConfig { venue: VenueId(1), symbols: 2, expected_orders: 4_096 });
+        let VenueLanes { requests, reports } = self.venue_lanes();
+        let venue = Venue::new(VenueConfig { venue: VENUE, symbols: 2, expected_orders: 4_096 });
         Line::new(self.clock.clone(), venue, requests, reports, Some(self.ticks()))
+    }
+
+    /// The venue's ends of its lanes.
+    fn venue_lanes(&self) -> VenueLanes {
+        self.config.lanes.join_venue(VENUE, self.clock.calibration()).expect("the OMS has made them")
     }
 
     /// A client of a session; the OMS must have been there before.
     fn client(&self, session: u16) -> Client {
-        let lanes = &self.config.lanes;
-        let requests = lanes.requests(session).expect("a good name");
-        let reports = lanes.reports(session).expect("a good name");
-        Client {
-            clock: self.clock.clone(),
-            requests: Writer::open(&requests, self.clock.calibration()).expect("the session is ours"),
-            reports: Reader::open(&reports.place, Start::Oldest, Registration::Registered).expect("the OMS made it"),
-        }
+        let joined = self.config.lanes.join_session(session, self.clock.calibration());
+        let SessionLanes { requests, reports } = joined.expect("the OMS has made them");
+        Client { clock: self.clock.clone(), requests, reports }
+    }
+
+    /// A lane as it lies there.
+    fn lane(&self, kind: LaneKind) -> LogConfig {
+        self.config.lanes.lane(kind).expect("a good name")
     }
 
     /// Moves the market of the first symbol: ten at each side.
@@ -108,20 +117,25 @@ impl Scene {
 
     /// All frames of the lane to the venue: kind and bytes.
     fn to_venue(&self) -> Vec<(u8, Vec<u8>)> {
-        frames(&self.config.lanes.venue_requests().expect("a good name"))
+        frames(&self.lane(LaneKind::VenueRequests(VENUE)))
     }
 
     /// All frames of a session's report log: kind and bytes.
     fn to_client(&self, session: u16) -> Vec<(u8, Vec<u8>)> {
-        frames(&self.config.lanes.reports(session).expect("a good name"))
+        frames(&self.lane(LaneKind::Reports(session)))
     }
 
-    /// What a replay of the journal comes to: the core, its inputs, and all it said.
+    /// What a replay of the journal comes to: the core, its inputs, and all that it said and that left.
     fn replay(&self) -> (Core, Vec<Input>, Vec<Output>) {
-        let mut core = Core::new(tickpath_orders::Config { expected_orders: 0 });
+        let mut core = Core::new(tickpath_orders::Config { expected_orders: 0, key: 0 });
         let (mut inputs, mut said) = (Vec::new(), Vec::new());
         let replayed = journal::replay(&self.config.journal.place, &mut core, |input, outputs| {
             inputs.push(*input);
+            // What came back from its lane was never sent.
+            if let Input::Returned(returned) = input {
+                let is_it = |output: &Output| matches!(output, Output::Venue { request, .. } if Some(*request) == returned.request());
+                said.remove(said.iter().rposition(is_it).expect("what comes back was said"));
+            }
             said.extend_from_slice(outputs);
         });
         if let Err(e) = replayed {
@@ -214,7 +228,7 @@ impl From<NewOrder> for Asked {
 fn config(name: &str, folder: &Path) -> Config {
     let journal = LogConfig::journal(Place::folder(folder.join("journal")));
     Config {
-        lanes: LanesConfig { report_bytes: 4 << 20, ..LanesConfig::new(name, 2) },
+        lanes: LanesConfig { report_bytes: 4 << 20, ..LanesConfig::new(name, 2, &[VENUE]) },
         journal: LogConfig { segment_bytes: 1 << 16, ..journal },
         desk: desk(),
         expected_orders: 1_024,
@@ -223,6 +237,7 @@ fn config(name: &str, folder: &Path) -> Config {
         cpu: None,
         other_cpu: None,
         priority: Priority::Normal,
+        seed: Some(0x5eed),
     }
 }
 
@@ -230,7 +245,7 @@ fn config(name: &str, folder: &Path) -> Config {
 fn desk() -> Desk {
     let instrument = |symbol: u32, name: &str| Instrument {
         symbol: SymbolId(symbol),
-        venue: VenueId(1),
+        venue: VENUE,
         reserved: 0,
         name: name.parse().expect("a good name"),
         multiplier: 1,
@@ -238,12 +253,14 @@ fn desk() -> Desk {
     let wide = AccountLimits {
         account: WIDE,
         rate_limit: 0,
-        rate_window: SECOND,
+        rate_window_ns: SECOND,
         max_order_quantity: Quantity::from_whole(1_000_000),
         max_notional: Notional::from_whole(1_000_000_000).0.to_le_bytes(),
+        credit: [0; 16],
         collar: 2_000,
-        reserved: 0,
-        max_reference_age: 60 * SECOND,
+        max_open_orders: 0,
+        max_reference_age_ns: 60 * SECOND,
+        max_request_age_ns: 0,
         max_position: Quantity(i64::MAX),
     };
     let tight = AccountLimits {
@@ -254,7 +271,19 @@ fn desk() -> Desk {
         ..wide
     };
     let slow = AccountLimits { account: SLOW, rate_limit: 1, ..wide };
-    Desk { instruments: vec![instrument(0, "FIRST"), instrument(1, "SECOND")], accounts: vec![wide, tight, slow] }
+    let session = |session: u16| SessionConfig {
+        session,
+        level: AckLevel::Os,
+        cancel_on_disconnect: false,
+        accounts: vec![ALL_ACCOUNTS],
+        rate: Rate::UNLIMITED,
+    };
+    Desk {
+        instruments: vec![instrument(0, "FIRST"), instrument(1, "SECOND")],
+        accounts: vec![wide, tight, slow],
+        venues: vec![VenueRules::of(VENUE)],
+        sessions: vec![session(0), session(1)],
+    }
 }
 
 fn top(bid: i64, ask: i64) -> TopOfBook {
@@ -330,7 +359,7 @@ fn frames(config: &LogConfig) -> Vec<(u8, Vec<u8>)> {
 /// What a core said to the venue, as frames.
 fn venue_frames(said: &[Output]) -> Vec<(u8, Vec<u8>)> {
     let of = |output: &Output| match output {
-        Output::Venue(request) => Some((request.kind().code(), request.as_bytes().to_vec())),
+        Output::Venue { request, .. } => Some((request.kind().code(), request.as_bytes().to_vec())),
         Output::Report { .. } | Output::Denied { .. } => None,
     };
     said.iter().filter_map(of).collect()
@@ -345,7 +374,7 @@ fn client_frames(said: &[Output], to: u16) -> Vec<(u8, Vec<u8>)> {
         Output::Denied { session, denied } if *session == to => {
             Some((Kind::OrderDenied.code(), denied.as_bytes().to_vec()))
         }
-        Output::Venue(_) | Output::Report { .. } | Output::Denied { .. } => None,
+        Output::Venue { .. } | Output::Report { .. } | Output::Denied { .. } => None,
     };
     said.iter().filter_map(of).collect()
 }

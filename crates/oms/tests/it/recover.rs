@@ -1,20 +1,19 @@
 //! Restarts: between any two turns, with any part of the outputs gone already, by SIGKILL, and after lanes were lost.
 
 use std::collections::BTreeSet;
-use std::fs;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
 use tickpath_clock::{SimulatedClock, sleep_ns};
-use tickpath_log::Writer;
+use tickpath_log::{Config as LogConfig, Writer, owner};
 use tickpath_market::{ExecType, NewOrder, OrdStatus, Request, Side};
-use tickpath_oms::attach;
 use tickpath_oms::layout::Inline;
-use tickpath_orders::{Digest, Input};
+use tickpath_oms::LaneKind;
+use tickpath_orders::Input;
 
 use crate::{
-    Agent, Asked, Clock, Dice, Heard, MORNING, Scene, cancel, client_frames, config, limit, poll, replace, seed,
-    settle, top, venue_frames,
+    Agent, Asked, Clock, Dice, Heard, Kind, MORNING, Next, Reader, Registration, Scene, Start, VENUE, cancel,
+    client_frames, config, frames, limit, poll, replace, seed, settle, top, venue_frames,
 };
 
 const NAME: &str = "TICKPATH_TEST_NAME";
@@ -64,12 +63,46 @@ fn day() -> Vec<Act> {
     ]
 }
 
-/// All that is left of a day.
+/// All that is left of a day, each order by its turn: ids have the epoch of a start in them.
 #[derive(Debug, PartialEq, Eq)]
 struct Traces {
     venue: Vec<(u8, Vec<u8>)>,
     clients: [Vec<(u8, Vec<u8>)>; 2],
-    digest: Digest,
+}
+
+/// Frames with the ids that the OMS gave replaced by the order in which they appear.
+fn by_turn(ids: &mut Vec<[u8; 8]>, frames: Vec<(u8, Vec<u8>)>) -> Vec<(u8, Vec<u8>)> {
+    let mut turn = |bytes: &mut [u8]| {
+        let id: [u8; 8] = bytes.try_into().expect("eight bytes");
+        // The ids of requests that answer nothing stay zero.
+        if id == [0; 8] {
+            return;
+        }
+        let place = ids.iter().position(|known| *known == id).unwrap_or_else(|| {
+            ids.push(id);
+            ids.len() - 1
+        });
+        bytes.copy_from_slice(&(place as u64 + 1).to_le_bytes());
+    };
+    let each = |(kind, mut bytes): (u8, Vec<u8>)| {
+        match Kind::from_code(kind).expect("a message") {
+            // Ours of the request, and of the order that it names.
+            Kind::NewOrder => turn(&mut bytes[..8]),
+            Kind::CancelOrder | Kind::ReplaceOrder | Kind::StatusRequest => {
+                turn(&mut bytes[..8]);
+                turn(&mut bytes[8..16]);
+            }
+            // Ours of the order; the second is its client's.
+            Kind::ExecutionReport => {
+                turn(&mut bytes[..8]);
+                // When the venue said it depends on nothing else.
+            }
+            Kind::OrderDenied => bytes[..8].fill(0),
+            other => panic!("nobody sends {other:?} here"),
+        }
+        (kind, bytes)
+    };
+    frames.into_iter().map(each).collect()
 }
 
 impl Scene {
@@ -80,8 +113,11 @@ impl Scene {
         oms
     }
 
-    fn traces(&self, digest: Digest) -> Traces {
-        Traces { venue: self.to_venue(), clients: [self.to_client(0), self.to_client(1)], digest }
+    fn traces(&self) -> Traces {
+        let mut ids = Vec::new();
+        let venue = by_turn(&mut ids, self.to_venue());
+        let clients = [self.to_client(0), self.to_client(1)].map(|frames| by_turn(&mut ids, frames));
+        Traces { venue, clients }
     }
 
     /// Lives a day, and starts the OMS anew after each of its turns that is asked for.
@@ -105,7 +141,7 @@ impl Scene {
             }
         }
         settle(&mut oms, &mut venue);
-        self.traces(oms.sequencer().core().digest())
+        self.traces()
     }
 }
 
@@ -123,34 +159,74 @@ fn a_restart_between_two_turns_changes_nothing() {
 #[test]
 fn what_had_not_left_leaves_after_a_restart() {
     let first = Scene::new();
-    let whole = first.live(|_| false);
-    let journal = fs::read(first.config.journal.place.dir().join("data")).expect("the journal is there");
-    // The venue's lane is never found empty: that would be a lost one.
-    for cut in 1..=whole.venue.len() {
-        let scene = Scene::new();
-        let dir = scene.config.journal.place.dir();
-        fs::create_dir_all(dir).expect("the folder is ours");
-        fs::write(dir.join("data"), &journal).expect("the folder is ours");
-        let part = |log: &[(u8, Vec<u8>)]| log[..log.len() * cut / whole.venue.len()].to_vec();
-        let lanes = &scene.config.lanes;
-        let calibration = scene.clock.calibration();
-        let to_venue = lanes.venue_requests().expect("a good name");
-        let _venue = attach(&to_venue, calibration).expect("the lane opens");
-        let mut logs = vec![(to_venue, part(&whole.venue))];
-        for (session, log) in (0..).zip(&whole.clients) {
-            logs.push((lanes.reports(session).expect("a good name"), part(log)));
+    first.live(|_| false);
+    let records = records(&first.config.journal);
+    let mut cuts = 0;
+    // Killed behind each record: nothing of what it says has left, or the venue has it and the client has not heard.
+    for kept in 1..=records.len() {
+        if Input::read(records[kept - 1].1, &records[kept - 1].2).is_ok_and(|input| input.is_none()) {
+            continue;
         }
-        for (lane, frames) in logs {
-            let mut writer = Writer::open(&lane, calibration).expect("the lane is ours");
-            for (kind, bytes) in frames {
-                writer.publish(MORNING, kind, &bytes).expect("the lane has room");
-            }
+        for has_left in [false, true] {
+            cuts += 1;
+            check_cut(&first, &records[..kept], has_left);
         }
-        let mut oms = scene.informed();
-        let digest = oms.sequencer().core().digest();
-        assert!(scene.traces(digest) == whole, "{cut} of {} requests had left", whole.venue.len());
-        assert_eq!(oms.sequencer().queued(), 0);
     }
+    assert!(cuts > 60, "a full day: {cuts}");
+}
+
+/// A start on these records, with lanes that hold what was said before the last of them, and its request to the venue
+/// if that has left: all of it comes to its lane, once.
+fn check_cut(first: &Scene, records: &[(u64, u8, Vec<u8>)], has_left: bool) {
+    let scene = Scene::new();
+    let mut journal = Writer::open(&scene.config.journal, scene.clock.calibration()).expect("the journal is new");
+    for (stamp, kind, bytes) in &records[..records.len() - 1] {
+        journal.publish(*stamp, *kind, bytes).expect("a journal takes all");
+    }
+    let before = scene.replay().2;
+    let (stamp, kind, bytes) = &records[records.len() - 1];
+    journal.publish(*stamp, *kind, bytes).expect("a journal takes all");
+    drop(journal);
+    let all = scene.replay().2;
+    let at_venue = venue_frames(if has_left { &all } else { &before });
+    for (lane, frames) in [
+        (LaneKind::VenueRequests(VENUE), at_venue),
+        (LaneKind::Reports(0), client_frames(&before, 0)),
+        (LaneKind::Reports(1), client_frames(&before, 1)),
+        (LaneKind::VenueReports(VENUE), frames(&first.lane(LaneKind::VenueReports(VENUE)))),
+        (LaneKind::Requests(0), frames(&first.lane(LaneKind::Requests(0)))),
+        (LaneKind::Requests(1), frames(&first.lane(LaneKind::Requests(1)))),
+        (LaneKind::Control, Vec::new()),
+    ] {
+        let owner = owner(&first.lane(lane).place).expect("the OMS made it");
+        let config = LogConfig { owner, ..scene.lane(lane) };
+        let mut writer = Writer::open(&config, scene.clock.calibration()).expect("the lane is new");
+        let reader = config.mandatory.then(|| Reader::open(&config.place, Start::Cursor, Registration::Mandatory));
+        for (kind, bytes) in frames {
+            writer.publish(MORNING, kind, &bytes).expect("the lane has room");
+        }
+        drop((writer, reader));
+    }
+    let mut oms = scene.informed();
+    let _venue = scene.venue_lanes();
+    // What waits for the venue goes before what clients have sent meanwhile is answered.
+    oms.sequencer().chores(true).unwrap_or_else(|e| panic!("the OMS stopped: {e}"));
+    let context = format!("{} records, left: {has_left}", records.len());
+    assert!(scene.to_venue() == venue_frames(&all), "{context}: to the venue");
+    for session in [0, 1] {
+        assert!(scene.to_client(session) == client_frames(&all, session), "{context}: to session {session}");
+    }
+    assert_eq!(oms.sequencer().queued(), 0, "{context}");
+}
+
+/// All records of a journal: stamp, kind and bytes.
+fn records(journal: &LogConfig) -> Vec<(u64, u8, Vec<u8>)> {
+    let mut log = Reader::open(&journal.place, Start::Oldest, Registration::Unregistered).expect("it is there");
+    let mut records = Vec::new();
+    while let Next::Message(record) = log.next().expect("the journal is sound") {
+        records.push((record.stamp, record.kind, record.payload.to_vec()));
+    }
+    records
 }
 
 #[test]
@@ -161,17 +237,16 @@ fn what_waits_for_the_venue_waits_on_after_a_restart() {
     for id in 1..=3 {
         client.send(limit(Side::Buy, id, 90, 5));
     }
-    client.send(cancel(4, 2));
     poll(&mut oms);
-    assert_eq!(client.told().len(), 4);
+    assert_eq!(client.told().len(), 3);
     drop(oms);
     let mut oms = scene.informed();
-    assert_eq!(oms.sequencer().queued(), 4, "the lane was not lost: nobody was there to read it");
+    assert_eq!(oms.sequencer().queued(), 3, "the lane was not lost: nobody was there to read it");
     let mut venue = scene.venue();
     settle(&mut oms, &mut venue);
-    assert_eq!(venue.venue().working(), 2);
+    assert_eq!(venue.venue().working(), 3);
     let answers: Vec<_> = client.told().into_iter().map(|(id, exec_type, _)| (id, exec_type)).collect();
-    assert_eq!(answers, [(1, ExecType::New), (2, ExecType::New), (3, ExecType::New), (4, ExecType::Canceled)]);
+    assert_eq!(answers, [(1, ExecType::New), (2, ExecType::New), (3, ExecType::New)]);
 }
 
 #[test]
@@ -190,7 +265,8 @@ fn lost_lanes_make_orders_unknown_and_nothing_goes_again() {
     let mut oms = scene.informed();
     let venue = scene.venue();
     poll(&mut oms);
-    assert!(scene.to_venue().is_empty(), "what may have arrived is never sent again");
+    let asked: Vec<u8> = scene.to_venue().iter().map(|frame| frame.0).collect();
+    assert!(asked.iter().all(|kind| *kind == Kind::StatusRequest.code()), "what may have arrived is asked for");
     assert_eq!(oms.sequencer().counts().unknown, 2);
     let mut client = scene.client(0);
     let told: Vec<_> = client.told().into_iter().map(|(id, _, status)| (id, status)).collect();
@@ -201,7 +277,7 @@ fn lost_lanes_make_orders_unknown_and_nothing_goes_again() {
     client.send(cancel(5, 2));
     poll(&mut oms);
     let sent = scene.to_venue();
-    assert_eq!(sent.len(), 2, "an order that is unknown can be canceled");
+    assert_eq!(sent.len(), asked.len() + 2, "an order that is unknown can be canceled");
     let heard = scene.to_client(0);
     for restart in 1..=3 {
         drop(oms);
@@ -221,11 +297,12 @@ fn a_clean_stop_is_checked_by_the_next_start() {
     let mut client = scene.client(0);
     client.send(limit(Side::Buy, 1, 90, 5));
     settle(&mut oms, &mut venue);
-    let digest = oms.sequencer().core().digest();
     oms.sequencer().stop().expect("the journal takes it");
+    let digest = oms.sequencer().core().digest();
     drop(oms);
-    assert_eq!(scene.informed().sequencer().core().digest(), digest);
     assert_eq!(scene.replay().0.digest(), digest);
+    // A start is an input of its own.
+    assert_eq!(scene.informed().sequencer().core().digest().outputs, digest.outputs);
 }
 
 #[test]
@@ -233,13 +310,16 @@ fn a_changed_desk_is_journaled_and_an_unchanged_one_is_not() {
     let mut scene = Scene::new();
     drop(scene.informed());
     let defined = scene.replay().1.len();
+    let since = |scene: &Scene| -> Vec<Input> {
+        let all = scene.replay().1;
+        all[defined..].iter().filter(|input| !matches!(input, Input::Boot(_))).copied().collect()
+    };
     drop(scene.informed());
-    assert_eq!(scene.replay().1.len(), defined);
+    assert_eq!(since(&scene), []);
     scene.config.desk.accounts[0].collar += 1;
     drop(scene.informed());
     drop(scene.informed());
-    let (_, inputs, _) = scene.replay();
-    assert_eq!(inputs[defined..], [Input::Account(scene.config.desk.accounts[0])]);
+    assert_eq!(since(&scene), [Input::Account(scene.config.desk.accounts[0])]);
 }
 
 #[test]

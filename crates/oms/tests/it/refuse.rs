@@ -16,7 +16,7 @@ const MARK: &[u8] = b"a record that will be damaged";
 
 #[test]
 fn a_journal_that_is_none_is_refused() {
-    let start = Start { core_version: CORE_VERSION, reserved: 0, ticks_per_second: 1_000_000_000 };
+    let start = Start { core_version: CORE_VERSION, reserved: 0, ticks_per_second: 1_000_000_000, journal: 1 };
     let later = Start { core_version: CORE_VERSION + 1, ..start };
     let digest = Digest { inputs: 1, outputs: 0, digest: 0 };
     let begin = (RecordKind::Start.code(), start.as_bytes());
@@ -28,7 +28,7 @@ fn a_journal_that_is_none_is_refused() {
     check(&[(RecordKind::Digest.code(), digest.as_bytes())], |e| matches!(e, OmsError::NoJournal));
     check(&[begin, (200, MARK)], |e| matches!(e, OmsError::Record { sequence: 1, .. }));
     check(&[begin, (RecordKind::Report.code(), MARK)], |e| matches!(e, OmsError::Record { sequence: 1, .. }));
-    check(&[begin, (RecordKind::New.code(), &[0xff; 96])], |e| matches!(e, OmsError::Record { sequence: 1, .. }));
+    check(&[begin, (RecordKind::New.code(), &[0xff; 95])], |e| matches!(e, OmsError::Record { sequence: 1, .. }));
     check(&[begin, (RecordKind::Digest.code(), digest.as_bytes())], |e| matches!(e, OmsError::Digest { sequence: 1 }));
 }
 
@@ -72,7 +72,7 @@ fn a_byte_that_was_changed_is_found() {
         assert!(fs::read(&file).expect("it is still there") == bad, "a journal that is refused stays as it is");
     }
     put(&good);
-    assert_eq!(scene.oms().sequencer().counts().sending, 5);
+    assert_eq!(scene.oms().sequencer().counts().queued, 5);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! The index against a map of the standard library.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use proptest::prelude::*;
 use tickpath_orders::{Index, tag};
@@ -13,7 +13,7 @@ proptest! {
     /// Few distinct tags make long chains; the whole range makes short ones.
     #[test]
     fn finds_what_was_put_in(keys in prop::collection::vec(any::<u64>(), 1..3000), spread in 1_u32..33) {
-        check(&keys, |key| tag(0, key) >> (32 - spread));
+        check(&keys, |key| tag(0, 0, key) >> (32 - spread));
     }
 }
 
@@ -21,14 +21,25 @@ proptest! {
 fn grows_far_beyond_one_page() {
     let mut dice = Dice::new(seed());
     let keys: Vec<u64> = (0..200_000).map(|_| dice.draw()).collect();
-    check(&keys, |key| tag(3, key));
+    check(&keys, |key| tag(9, 3, key));
 }
 
 #[test]
 fn tags_of_neighbours_differ() {
-    let distinct: std::collections::HashSet<u32> =
-        (0..100).flat_map(|group| (0..100).map(move |id| tag(group, id))).collect();
-    assert!(distinct.len() > 9990, "{} of 10000", distinct.len());
+    for key in [0, 1, u64::MAX] {
+        let distinct: HashSet<u32> = (0..100).flat_map(|group| (0..100).map(move |id| tag(key, group, id))).collect();
+        assert!(distinct.len() > 9990, "{} of 10000 under {key}", distinct.len());
+    }
+}
+
+/// Who knows the ids of a bucket under one key knows nothing of another key's.
+#[test]
+fn ids_that_collide_under_one_key_do_not_under_another() {
+    let home = |key, id: u64| tag(key, 1, id * 64) & 1023;
+    let colliding: Vec<u64> = (0..200_000).filter(|&id| home(0, id) == 7).collect();
+    assert!(colliding.len() > 100, "the ids are worth a test");
+    let elsewhere: HashSet<u32> = colliding.iter().map(|&id| home(0x5eed, id)).collect();
+    assert!(elsewhere.len() > 50, "{} homes", elsewhere.len());
 }
 
 fn check(keys: &[u64], tag: impl Fn(u64) -> u32) {

@@ -1,9 +1,12 @@
 //! Every check at its limit, below and above; and why requests are denied that no measure speaks for.
 
-use tickpath_market::{ExecType, NewOrder, OrderType, Price, Quantity, Request, Side, VenueId};
-use tickpath_orders::{AccountLimits, Denial, Input, Instrument, KILL_ACCOUNT, KILL_ALL, KILL_SYMBOL, Kill};
+use tickpath_market::{AccountId, ExecType, NewOrder, OrderType, Price, Quantity, Request, Side, SymbolId, VenueId};
+use tickpath_orders::{
+    AccountLimits, Boot, Denial, Doubt, Ended, Grant, Input, Instrument, KILL_ACCOUNT, KILL_ALL, KILL_DISK,
+    KILL_SYMBOL, Kill, Line, RecordKind, VenueRules,
+};
 
-use crate::scene::{ACCOUNT, SYMBOL, Scene, fill, order, said, wide};
+use crate::scene::{ACCOUNT, SYMBOL, Scene, fill, instrument, order, said, wide};
 
 /// What a buy of `quantity` at `price` under these limits is denied for: denial, limit and value.
 #[track_caller]
@@ -58,12 +61,7 @@ fn notional_counts_the_multiplier_and_values_market_orders_at_the_reference() {
         (i64::MAX, i64::MAX, Some((Denial::Notional, 1000, i128::MAX))),
     ] {
         let mut scene = Scene::with(AccountLimits { max_notional: 1000_i128.to_le_bytes(), ..wide() });
-        scene.say(Input::Instrument(Instrument {
-            symbol: SYMBOL,
-            venue: VenueId(2),
-            multiplier,
-            ..Default::default()
-        }));
+        scene.say(Input::Instrument(instrument(multiplier)));
         let market = NewOrder { order_type: OrderType::Market.code(), ..order(1, Side::Buy, 0, quantity) };
         scene.request(Request::New(market));
         assert_eq!(scene.denial(), expected, "{quantity} times {multiplier}");
@@ -89,7 +87,7 @@ fn price_collar() {
 
 #[test]
 fn a_missing_or_old_reference_fails_closed() {
-    let limits = AccountLimits { max_reference_age: 50, ..wide() };
+    let limits = AccountLimits { max_reference_age_ns: 50, ..wide() };
     for (reference, age, expected) in [
         (100, 49, None),
         (100, 50, None),
@@ -98,12 +96,28 @@ fn a_missing_or_old_reference_fails_closed() {
         (0, 0, Some((Denial::NoReference, 1, 0))),
     ] {
         let mut scene = Scene::with(limits);
-        (scene.reference, scene.reference_age) = (Price(reference), age);
+        (scene.reference, scene.reference_age_ns) = (Price(reference), age);
         scene.order(1, Side::Buy, 100, 1);
         assert_eq!(scene.denial(), expected, "{reference} of age {age}");
         let market = NewOrder { order_type: OrderType::Market.code(), ..order(2, Side::Sell, 0, 1) };
         scene.request(Request::New(market));
         assert_eq!(scene.denial(), expected, "market, {reference} of age {age}");
+    }
+}
+
+#[test]
+fn request_age() {
+    for (sent, expected) in [
+        (980, None),
+        (951, None),
+        (950, Some((Denial::RequestAge, 50, 51))),
+        (0, Some((Denial::RequestAge, 50, 1001))),
+        (5000, None),
+    ] {
+        let mut scene = Scene::with(AccountLimits { max_request_age_ns: 50, ..wide() });
+        (scene.stamp, scene.sent) = (1000, Some(sent));
+        scene.order(1, Side::Buy, 100, 1);
+        assert_eq!(scene.denial(), expected, "sent at {sent}, taken at 1001");
     }
 }
 
@@ -136,7 +150,8 @@ fn a_replace_is_checked_on_what_it_adds() {
     scene.say(Input::Account(AccountLimits { max_position: Quantity(5), ..wide() }));
     scene.replace(3, 1, 100, 10);
     assert_eq!(scene.denial(), None, "another price adds nothing");
-    scene.hear(said(id, ExecType::CancelRejected, scene.sequence, 1, 0, 10));
+    let replace = scene.sequence;
+    scene.hear(said(id, ExecType::CancelRejected, replace, 1, 0, 10));
     scene.replace(4, 1, 100, 8);
     assert_eq!(scene.denial(), None, "less adds nothing");
     assert_eq!(scene.position().working_buy, 10, "the larger counts while it is on its way");
@@ -158,7 +173,7 @@ fn a_replace_asks_for_more_than_is_filled() {
 
 #[test]
 fn message_rate() {
-    let mut scene = Scene::with(AccountLimits { rate_limit: 3, rate_window: 100, ..wide() });
+    let mut scene = Scene::with(AccountLimits { rate_limit: 3, rate_window_ns: 100, ..wide() });
     scene.stamp = 1000;
     for client in 1..=3 {
         scene.order(client, Side::Buy, 100, 1);
@@ -188,7 +203,7 @@ fn kill_switches() {
         (KILL_SYMBOL, SYMBOL.0 + 1, false),
     ] {
         let mut scene = Scene::new();
-        let kill = |on| Input::Kill(Kill { scope, on, reserved: [0; 2], target });
+        let kill = |on| Input::Kill(Kill { scope, on, target, ..Kill::default() });
         let denied = covers.then_some((Denial::KillSwitch, 0, 1));
         scene.order(1, Side::Buy, 100, 1);
         scene.say(kill(1));
@@ -205,10 +220,27 @@ fn kill_switches() {
 }
 
 #[test]
+fn a_disk_that_failed_denies_until_a_start() {
+    let mut scene = Scene::new();
+    scene.order(1, Side::Buy, 100, 1);
+    scene.say(Input::Kill(Kill { scope: KILL_DISK, on: 1, ..Kill::default() }));
+    scene.order(2, Side::Buy, 100, 1);
+    assert_eq!(scene.denial(), Some((Denial::DiskFailed, 0, 1)));
+    scene.say(Input::Kill(Kill { scope: KILL_DISK, on: 0, ..Kill::default() }));
+    scene.replace(3, 1, 100, 2);
+    assert_eq!(scene.denial(), Some((Denial::DiskFailed, 0, 1)), "nobody's word makes a disk sound");
+    scene.cancel(4, 1);
+    assert_eq!(scene.denial(), None, "a cancel passes");
+    scene.boot(1, 0);
+    scene.order(5, Side::Buy, 100, 1);
+    assert_eq!(scene.denial(), None);
+}
+
+#[test]
 fn a_kill_switch_holds_for_what_is_defined_later() {
     let mut scene = Scene::new();
-    let account = tickpath_market::AccountId(40);
-    scene.say(Input::Kill(Kill { scope: KILL_ACCOUNT, on: 1, reserved: [0; 2], target: 40 }));
+    let account = AccountId(40);
+    scene.say(Input::Kill(Kill { scope: KILL_ACCOUNT, on: 1, target: 40, ..Kill::default() }));
     scene.say(Input::Account(AccountLimits { account, ..wide() }));
     scene.request(Request::New(NewOrder { account, ..order(1, Side::Buy, 100, 1) }));
     assert_eq!(scene.denial(), Some((Denial::KillSwitch, 0, 1)));
@@ -246,7 +278,7 @@ fn unknown_names_are_denied() {
         (u32::MAX, u32::MAX, (Denial::UnknownAccount, 0, i128::from(u32::MAX))),
     ] {
         let new = order(scene.sequence, Side::Buy, 100, 1);
-        let (account, symbol) = (tickpath_market::AccountId(account), tickpath_market::SymbolId(symbol));
+        let (account, symbol) = (AccountId(account), SymbolId(symbol));
         scene.request(Request::New(NewOrder { account, symbol, ..new }));
         assert_eq!(scene.denial(), Some(expected));
     }
@@ -261,17 +293,31 @@ fn unknown_names_are_denied() {
 #[test]
 fn definitions_that_cannot_be_taken_are_counted() {
     let mut scene = Scene::new();
-    let instrument = Instrument { symbol: SYMBOL, multiplier: 1, ..Default::default() };
-    for bad in [
+    let instrument = instrument(1);
+    let bad = [
         Input::Instrument(Instrument { multiplier: 0, ..instrument }),
-        Input::Instrument(Instrument { symbol: tickpath_market::SymbolId(65_536), ..instrument }),
-        Input::Account(AccountLimits { account: tickpath_market::AccountId(65_536), ..wide() }),
-        Input::Kill(Kill { scope: 0, on: 1, reserved: [0; 2], target: 0 }),
-        Input::Kill(Kill { scope: KILL_SYMBOL, on: 1, reserved: [0; 2], target: 65_536 }),
-    ] {
-        scene.say(bad);
+        Input::Instrument(Instrument { symbol: SymbolId(65_536), ..instrument }),
+        Input::Instrument(Instrument { venue: VenueId(4096), ..instrument }),
+        Input::Venue(VenueRules::of(VenueId(4096))),
+        Input::Grant(Grant { account: AccountId(65_536), session: 1, reserved: 0 }),
+        Input::Ended(Ended { kind: RecordKind::New.code(), ..Ended::default() }),
+        Input::Ended(Ended { kind: RecordKind::Account.code(), id: 40, ..Ended::default() }),
+        Input::Ended(Ended { kind: RecordKind::Session.code(), session: 40, ..Ended::default() }),
+        Input::Line(Line { venue: VenueId(4096), ..Line::default() }),
+        Input::Doubt(Doubt { lost: 3, ..Doubt::default() }),
+        Input::Boot(Boot { epoch: 0, ticks_per_second: 1, ..Boot::default() }),
+        Input::Boot(Boot { epoch: 1 << 24, ticks_per_second: 1, ..Boot::default() }),
+        Input::Boot(Boot { epoch: 1, ..Boot::default() }),
+        Input::Kill(Kill { scope: KILL_DISK, ..Kill::default() }),
+        Input::Account(AccountLimits { account: AccountId(65_536), ..wide() }),
+        Input::Kill(Kill { scope: 0, on: 1, ..Kill::default() }),
+        Input::Kill(Kill { scope: KILL_SYMBOL, on: 1, target: 65_536, ..Kill::default() }),
+    ];
+    for input in bad {
+        let before = scene.counts().ignored;
+        scene.say(input);
+        assert_eq!((scene.counts().ignored, scene.out.len()), (before + 1, 0), "{input:?}");
     }
-    assert_eq!(scene.core.counts().ignored, 5);
     scene.order(1, Side::Buy, 100, 1);
     assert_eq!(scene.denial(), None);
 }

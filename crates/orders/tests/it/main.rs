@@ -2,7 +2,10 @@
 
 mod converge;
 mod dice;
+mod doubt;
+mod draw;
 mod hostile;
+mod identity;
 mod index;
 mod limits;
 mod model;

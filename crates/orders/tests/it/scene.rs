@@ -1,11 +1,12 @@
-//! A core with one account and one symbol, and words for what clients and venues say.
+//! A core with one account and one symbol, and words for what clients, venues and operators say.
 
 use tickpath_market::{
-    AccountId, CancelOrder, ClientOrderId, ExecId, ExecType, ExecutionReport, NewOrder, OrdStatus, OrderId, OrderType,
-    Price, Quantity, ReplaceOrder, Request, Side, SymbolId, VenueId,
+    AccountId, CancelOrder, ClientOrderId, ExecId, ExecType, ExecutionReport, MassCancel, MassCancelType, NewOrder,
+    OrdStatus, OrderId, OrderType, Price, Quantity, ReplaceOrder, Request, Side, StatusRequest, SymbolId, VenueId,
 };
 use tickpath_orders::{
-    AccountLimits, At, Config, Core, Denial, Envelope, Input, Instrument, OrderView, Output, Outputs, PositionView,
+    ALL_ACCOUNTS, AccountLimits, At, Boot, Config, Core, Counts, Denial, Doubt, Envelope, Grant, Input, Inquire,
+    Instrument, Line, OrderView, Output, Outputs, PositionView, Release, ReportRecord, Resolve, Returned, VenueRules,
 };
 
 pub const ACCOUNT: AccountId = AccountId(7);
@@ -19,7 +20,9 @@ pub struct Scene {
     pub sequence: u64,
     pub stamp: u64,
     pub reference: Price,
-    pub reference_age: u64,
+    pub reference_age_ns: u64,
+    /// T0 of the requests; none is the moment of the input.
+    pub sent: Option<u64>,
     pub session: u16,
 }
 
@@ -30,32 +33,49 @@ impl Scene {
     }
 
     pub fn with(limits: AccountLimits) -> Self {
-        let mut scene = Self {
+        let mut scene = Self::empty();
+        scene.say(Input::Instrument(instrument(1)));
+        scene.say(Input::Account(limits));
+        for session in [1, 2] {
+            scene.say(Input::Grant(Grant { account: ALL_ACCOUNTS, session, reserved: 0 }));
+        }
+        scene
+    }
+
+    /// A core that was told nothing yet.
+    pub fn empty() -> Self {
+        Self {
             core: Core::new(Config::default()),
             out: Outputs::new(),
             sequence: 0,
             stamp: 0,
             reference: Price(100),
-            reference_age: 1,
+            reference_age_ns: 1,
+            sent: None,
             session: 1,
-        };
-        scene.say(Input::Instrument(Instrument { symbol: SYMBOL, venue: VENUE, multiplier: 1, ..Default::default() }));
-        scene.say(Input::Account(limits));
+        }
+    }
+
+    /// A scene whose venue numbers its events, or does not.
+    pub fn numbered(numbered: bool) -> Self {
+        let mut scene = Self::new();
+        scene.say(Input::Venue(VenueRules { numbered: u8::from(numbered), ..VenueRules::of(VENUE) }));
         scene
     }
 
-    /// Tells the core an input and returns the input's sequence.
+    /// Tells the core an input and returns the input's id.
     pub fn say(&mut self, input: Input) -> u64 {
         self.sequence += 1;
         self.stamp += 1;
         self.core.apply(At { sequence: self.sequence, stamp: self.stamp }, &input, &mut self.out);
-        self.sequence
+        OrderId::new(self.core.epoch(), self.sequence).0
     }
 
     pub fn request(&mut self, request: Request) -> u64 {
         let envelope = Envelope {
+            sent: self.sent.unwrap_or(self.stamp + 1),
             reference_price: self.reference,
-            reference_age: self.reference_age,
+            reference_age_ns: self.reference_age_ns,
             session: self.session,
             ..Default::default()
         };
@@ -86,48 +106,196 @@ impl Scene {
         }))
     }
 
-    /// Tells a venue's report and returns the status that the client is told, if it is told any.
+    pub fn status(&mut self, client: u64, original: u64) -> u64 {
+        let (client_order_id, original) = (ClientOrderId(client), ClientOrderId(original));
+        self.request(Request::Status(StatusRequest {
+            client_order_id,
+            original,
+            account: ACCOUNT,
+            ..Default::default()
+        }))
+    }
+
+    pub fn mass_cancel(&mut self, client: u64, account: AccountId, symbol: Option<SymbolId>) -> u64 {
+        let cancel_type = if symbol.is_some() { MassCancelType::Symbol } else { MassCancelType::All };
+        self.request(Request::MassCancel(MassCancel {
+            client_order_id: ClientOrderId(client),
+            account,
+            symbol: symbol.unwrap_or_default(),
+            cancel_type: cancel_type.code(),
+            ..Default::default()
+        }))
+    }
+
+    /// Tells a venue's report and returns the status that the client is told, if it is told any. What the report does not
+    /// say of symbol, account and side is the order's.
     pub fn hear(&mut self, report: ExecutionReport) -> Option<OrdStatus> {
-        self.say(Input::Report(report));
-        match self.out.as_slice() {
-            [] => None,
-            [Output::Report { report, .. }] => OrdStatus::from_code(report.status),
-            other => panic!("one report gave {other:?}"),
-        }
+        let record = self.agreeing(report);
+        self.hear_exactly(record)
+    }
+
+    /// A report that agrees with its order wherever the report says nothing else.
+    pub fn agreeing(&self, report: ExecutionReport) -> ReportRecord {
+        let record = |report| ReportRecord { report, source: VENUE, reserved: 0, lane_sequence: 0 };
+        let Some(order) = self.core.order(report.order_id) else { return record(report) };
+        record(ExecutionReport {
+            symbol: if report.symbol.0 == 0 { order.symbol } else { report.symbol },
+            account: if report.account.0 == 0 { order.account } else { report.account },
+            side: if report.side == 0 { order.side.code() } else { report.side },
+            ..report
+        })
+    }
+
+    /// Tells a venue's report as it is.
+    pub fn hear_exactly(&mut self, record: ReportRecord) -> Option<OrdStatus> {
+        self.say(Input::Report(record));
+        self.told().first().map(|told| OrdStatus::from_code(told.status).expect("the status is known"))
+    }
+
+    /// The venue answers a question: this is how an order stands.
+    pub fn answer(
+        &mut self,
+        id: u64,
+        status: OrdStatus,
+        number: u64,
+        cumulative: i64,
+        leaves: i64,
+    ) -> Option<OrdStatus> {
+        let question = OrderId::new(self.core.epoch(), self.sequence).0;
+        self.hear(stands(id, status, question, number, cumulative, leaves))
+    }
+
+    /// The venue answers a question: it has no such order.
+    pub fn answer_never_heard(&mut self, id: u64) -> Option<OrdStatus> {
+        let record = self.agreeing(stands(id, OrdStatus::Rejected, self.sequence, 0, 0, 0));
+        let report = ExecutionReport { side: 0, ..record.report };
+        self.hear_exactly(ReportRecord { report, ..record })
+    }
+
+    /// What the last input told clients.
+    pub fn told(&self) -> Vec<ExecutionReport> {
+        self.out
+            .iter()
+            .filter_map(|out| if let Output::Report { report, .. } = out { Some(*report) } else { None })
+            .collect()
+    }
+
+    /// What the last input sent to venues.
+    pub fn sent_on(&self) -> Vec<Request> {
+        self.out
+            .iter()
+            .filter_map(|out| if let Output::Venue { request, .. } = out { Some(*request) } else { None })
+            .collect()
+    }
+
+    /// The orders that the last input asked the venue for.
+    pub fn asked(&self) -> Vec<u64> {
+        let original = |request| if let Request::Status(status) = request { Some(status.original.0) } else { None };
+        self.sent_on().into_iter().filter_map(original).collect()
+    }
+
+    /// The orders that the last input asked the venue to cancel.
+    pub fn canceled(&self) -> Vec<u64> {
+        let original = |request| if let Request::Cancel(cancel) = request { Some(cancel.original.0) } else { None };
+        self.sent_on().into_iter().filter_map(original).collect()
+    }
+
+    pub fn boot(&mut self, epoch: u64, boot: u8) {
+        self.say(Input::Boot(Boot { epoch, boot_id: [boot; 16], ticks_per_second: 1_000_000_000, utc_ns: 0 }));
+    }
+
+    pub fn line(&mut self, up: bool) {
+        self.say(Input::Line(Line { venue: VENUE, up: u8::from(up), reserved: [0; 5] }));
+    }
+
+    pub fn doubt(&mut self, lost: u8) {
+        self.say(Input::Doubt(Doubt { messages: 1, venue: VENUE, lost, reserved: [0; 5] }));
+    }
+
+    /// The venue's line did not take what was sent.
+    pub fn returned(&mut self, request: &Request) {
+        self.say(Input::Returned(Returned::new(VENUE, self.stamp, request)));
+    }
+
+    /// Lets what waited longest go; false if nothing waits.
+    pub fn release(&mut self) -> bool {
+        let Some((order, request)) = self.core.next_waiting(VENUE) else { return false };
+        self.say(Input::Release(Release {
+            order: order.0,
+            request: request.client_order_id().0,
+            reference_price: self.reference,
+            reference_age_ns: self.reference_age_ns,
+            venue: VENUE,
+            reserved: [0; 6],
+        }));
+        true
+    }
+
+    pub fn inquire(&mut self, id: u64) {
+        self.say(Input::Inquire(Inquire { order: id, ..Default::default() }));
+    }
+
+    pub fn resolve(&mut self, id: u64, status: OrdStatus, cumulative: i64, reason: &str) {
+        let mut text = [0; 32];
+        text[..reason.len()].copy_from_slice(reason.as_bytes());
+        let (status, cumulative_quantity) = (status.code(), Quantity(cumulative));
+        self.say(Input::Resolve(Resolve {
+            order: id,
+            cumulative_quantity,
+            status,
+            reason: text,
+            ..Default::default()
+        }));
     }
 
     pub fn view(&self, id: u64) -> OrderView {
         self.core.order(OrderId(id)).expect("the order is known")
     }
 
+    pub fn state(&self, id: u64) -> OrdStatus {
+        self.view(id).status
+    }
+
     pub fn position(&self) -> PositionView {
         self.core.position(ACCOUNT, SYMBOL)
     }
 
+    /// Net and what may still be bought.
+    pub fn bought(&self) -> (i128, i128) {
+        (self.position().net, self.position().working_buy)
+    }
+
+    pub fn counts(&self) -> Counts {
+        self.core.counts()
+    }
+
     /// Why the last request was denied, with limit and value; none if it passed.
+    #[track_caller]
     pub fn denial(&self) -> Option<(Denial, i128, i128)> {
         match self.out.as_slice() {
             [Output::Denied { denied, .. }] => {
                 let denial = Denial::from_code(denied.code).expect("the code is known");
                 Some((denial, i128::from_le_bytes(denied.limit), i128::from_le_bytes(denied.value)))
             }
-            [Output::Venue(_), Output::Report { .. }] => None,
-            other => panic!("a request gave {other:?}"),
+            [] => panic!("a request gave nothing"),
+            _ => None,
         }
     }
+}
+
+pub fn instrument(multiplier: i64) -> Instrument {
+    Instrument { symbol: SYMBOL, venue: VENUE, multiplier, ..Default::default() }
 }
 
 pub fn wide() -> AccountLimits {
     AccountLimits {
         account: ACCOUNT,
-        rate_limit: 0,
-        rate_window: 0,
         max_order_quantity: Quantity(i64::MAX),
         max_notional: i128::MAX.to_le_bytes(),
         collar: u32::MAX,
-        reserved: 0,
-        max_reference_age: u64::MAX,
+        max_reference_age_ns: u64::MAX,
         max_position: Quantity(i64::MAX),
+        ..Default::default()
     }
 }
 
@@ -167,4 +335,34 @@ pub fn fill(id: u64, sequence: u64, last: i64, cumulative: i64, leaves: i64) -> 
         last_quantity: Quantity(last),
         ..said(id, ExecType::Trade, 0, sequence, cumulative, leaves)
     }
+}
+
+/// A fill that is taken back, or has another quantity than was told.
+pub fn amended(
+    id: u64,
+    what: ExecType,
+    exec: u64,
+    sequence: u64,
+    last: i64,
+    cumulative: i64,
+    leaves: i64,
+) -> ExecutionReport {
+    ExecutionReport {
+        exec_id: ExecId(exec),
+        last_price: Price(100),
+        last_quantity: Quantity(last),
+        ..said(id, what, 0, sequence, cumulative, leaves)
+    }
+}
+
+/// A venue's answer to a status request.
+pub fn stands(
+    id: u64,
+    status: OrdStatus,
+    question: u64,
+    sequence: u64,
+    cumulative: i64,
+    leaves: i64,
+) -> ExecutionReport {
+    ExecutionReport { status: status.code(), ..said(id, ExecType::OrderStatus, question, sequence, cumulative, leaves) }
 }

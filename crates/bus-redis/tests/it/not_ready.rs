@@ -1,0 +1,243 @@
+//! Servers that answer, and cannot be used yet: one that loads its data, one that waits for its master, and one that is
+//! busy. Each is waited for as one that is not there is.
+
+use tickpath_bus_api::conformance::{Seen, free_port, next_seen, pull_stamps};
+use tickpath_bus_api::{Connection, Delivery, Policy, Publisher, Puller, Pusher, QueueConfig, Start, TopicConfig};
+use tickpath_bus_redis::RedisBus;
+use tickpath_clock::{Wait, sleep_ns};
+
+use crate::redis_server::RedisServer;
+
+const TOPIC: &str = "tickpath:test:ticks";
+const QUEUE: &str = "tickpath:test:orders";
+const KIND: u8 = 16;
+
+/// Settings with which [`FILL`] takes a minute to load, in the course of which the server answers every few keys.
+const LOADS_SLOWLY: [&str; 6] =
+    ["--rdbcompression", "no", "--key-load-delay", "10000", "--loading-process-events-interval-bytes", "1024"];
+
+/// What takes long to load, in a script of the server's.
+const FILL: &str = "for n = 1, 6000 do redis.call('SET', 'filler:' .. n, string.rep('x', 200)) end return 0";
+
+#[test]
+fn a_server_that_loads_is_waited_for_by_who_connects_opens_or_asks() {
+    let mut loading = Loading::new();
+    let url = loading.server.url();
+    loading.outlasted_by("connect", || drop(bus(&url, "")));
+    for way in ["", "?streams"] {
+        let bus = bus(&url, way);
+        loading.outlasted_by("pusher", || drop(pusher(&bus)));
+        loading.outlasted_by("puller", || drop(puller(&bus, Delivery::AtLeastOnce)));
+        loading.outlasted_by("waiting", || assert_eq!(bus.waiting(QUEUE).unwrap(), Some(0)));
+        loading.outlasted_by("remove_queue", || bus.remove_queue(QUEUE).unwrap());
+    }
+    let bus = bus(&url, "?streams");
+    loading.outlasted_by("publisher", || drop(publisher(&bus)));
+    loading.outlasted_by("subscriber", || {
+        drop(bus.subscriber(TOPIC, Start::Oldest, Wait::Block).unwrap_or_else(|e| panic!("{e}")));
+    });
+    loading.outlasted_by("remove", || bus.remove(TOPIC).unwrap());
+}
+
+#[test]
+fn a_server_that_loads_is_waited_for_by_who_sends() {
+    let mut loading = Loading::new();
+    let url = loading.server.url();
+    for way in ["", "?streams"] {
+        let mut pusher = pusher(&bus(&url, way));
+        loading.outlasted_by("push", || pusher.push(1, KIND, b"").unwrap());
+        loading.outlasted_by("push_batch", || pusher.push_batch(2, KIND, &[b"one", b"two"]).unwrap());
+        let came = pull_stamps(&mut *puller(&bus(&url, way), Delivery::AtLeastOnce), 2);
+        assert_eq!(came, [(2, false), (2, false)], "what was pushed before is lost with the server, and nothing else");
+        bus(&url, way).remove_queue(QUEUE).unwrap();
+    }
+    let bus = bus(&url, "?streams");
+    let mut publisher = publisher(&bus);
+    loading.outlasted_by("publish", || publisher.publish(3, KIND, b"after").unwrap());
+    let mut subscriber = bus.subscriber(TOPIC, Start::Oldest, Wait::Block).unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!(next_seen(&mut *subscriber), Seen::message(3, b"after"));
+}
+
+#[test]
+fn a_server_that_loads_is_waited_for_by_who_receives() {
+    let mut loading = Loading::new();
+    let bus = bus(&loading.server.url(), "?streams");
+    publisher(&bus).publish(1, KIND, b"before").unwrap();
+    let mut subscriber = bus.subscriber(TOPIC, Start::Oldest, Wait::Block).unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!(next_seen(&mut *subscriber), Seen::message(1, b"before"));
+    let mut pullers = Delivery::ALL.map(|delivery| puller(&bus, delivery));
+    loading.server.says(&["SAVE"]).unwrap();
+    loading.restart();
+    let before = loading.server.refusals("LOADING");
+    // Each of the three asks again and again; none gives up.
+    loading.until(|server| {
+        assert_eq!(subscriber.poll(8, &mut |event| panic!("{event:?} from a loading server")).unwrap(), 0);
+        for puller in &mut pullers {
+            assert_eq!(puller.pull(8, &mut |pulled| panic!("{pulled:?} from a loading server")).unwrap(), 0);
+        }
+        server.refusals("LOADING") > before + 20
+    });
+    loading.finish();
+    publisher(&bus).publish(2, KIND, b"after").unwrap();
+    assert_eq!(next_seen(&mut *subscriber), Seen::message(2, b"after"));
+    for (stamp, puller) in (3..).zip(&mut pullers) {
+        pusher(&bus).push(stamp, KIND, b"").unwrap();
+        assert_eq!(pull_stamps(&mut **puller, 1), [(stamp, false)]);
+        puller.acknowledge().unwrap();
+    }
+}
+
+#[test]
+fn a_server_that_loads_for_too_long_is_said_so() {
+    let mut loading = Loading::new();
+    let (url, streams) = (loading.server.url(), bus(&loading.server.url(), "?streams"));
+    let mut publisher = publisher(&streams);
+    loading.restart();
+    let published = std::thread::scope(|scope| {
+        let publishing = scope.spawn(|| publisher.publish(1, KIND, b"lost"));
+        let connected = RedisBus::connect(&url).expect_err("it loads").to_string();
+        assert_eq!(connected, format!("{url}: is still loading its data; try again when it has finished"));
+        publishing.join().unwrap()
+    });
+    let sentence = published.unwrap_err().to_string();
+    assert_eq!(sentence, format!("{url} is still loading its data; try again when it has finished"));
+    loading.finish();
+    publisher.publish(2, KIND, b"after").unwrap();
+}
+
+#[test]
+fn a_server_that_loads_publishes_all_the_same() {
+    let mut loading = Loading::new();
+    let bus = bus(&loading.server.url(), "");
+    let mut publisher = bus.publisher(TOPIC, &TopicConfig::new(Policy::Overwrite)).unwrap_or_else(|e| panic!("{e}"));
+    loading.restart();
+    let mut subscriber = bus.subscriber(TOPIC, Start::Now, Wait::Block).unwrap_or_else(|e| panic!("{e}"));
+    publisher.publish(1, KIND, b"meanwhile").unwrap();
+    assert_eq!(next_seen(&mut *subscriber), Seen::message(1, b"meanwhile"));
+    assert_eq!(loading.server.says(&["PING"]), Err("LOADING".to_owned()));
+}
+
+#[test]
+fn a_replica_that_waits_for_its_master_is_waited_for_by_who_receives() {
+    let server = RedisServer::start(&["--replica-serve-stale-data", "no"]);
+    let bus = bus(&server.url(), "?streams");
+    let mut publisher = publisher(&bus);
+    publisher.publish(1, KIND, b"before").unwrap();
+    let mut subscriber = bus.subscriber(TOPIC, Start::Oldest, Wait::Block).unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!(next_seen(&mut *subscriber), Seen::message(1, b"before"));
+    server.says(&["REPLICAOF", "127.0.0.1", &free_port().to_string()]).unwrap();
+    let sentence = publisher.publish(2, KIND, b"refused").unwrap_err().to_string();
+    assert!(sentence.contains("READONLY"), "who writes is told, and can look for the master: {sentence}");
+    let before = server.refusals("MASTERDOWN");
+    until(|| {
+        assert_eq!(subscriber.poll(8, &mut |event| panic!("{event:?} from a replica without master")).unwrap(), 0);
+        server.refusals("MASTERDOWN") > before + 2
+    });
+    server.says(&["REPLICAOF", "NO", "ONE"]).unwrap();
+    publisher.publish(3, KIND, b"after").unwrap();
+    assert_eq!(next_seen(&mut *subscriber), Seen::message(3, b"after"));
+}
+
+#[test]
+fn a_server_that_is_busy_with_a_script_is_waited_for() {
+    let server = RedisServer::start(&["--lua-time-limit", "50"]);
+    let bus = bus(&server.url(), "?streams");
+    let mut publisher = publisher(&bus);
+    publisher.publish(1, KIND, b"before").unwrap();
+    let mut subscriber = bus.subscriber(TOPIC, Start::Oldest, Wait::Block).unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!(next_seen(&mut *subscriber), Seen::message(1, b"before"));
+    assert!(server.cut_connections() >= 2, "a publisher and a subscriber");
+    let (mut told, mut polled) = (String::new(), Ok(0));
+    std::thread::scope(|scope| {
+        let running = scope.spawn(|| server.says(&["EVAL", "while true do end", "0"]));
+        until(|| server.says(&["PING"]) == Err("BUSY".to_owned()));
+        // Who asks waits for 5 s, in which the subscriber is refused too.
+        let asking = scope.spawn(|| bus.waiting(QUEUE).map_or_else(|e| e.to_string(), |count| format!("{count:?}")));
+        until(|| {
+            polled = subscriber.poll(8, &mut |event| panic!("{event:?} from a busy server"));
+            asking.is_finished() || polled.is_err()
+        });
+        told = asking.join().unwrap();
+        // Before anything is compared: the script ends by nothing else.
+        server.says(&["SCRIPT", "KILL"]).unwrap();
+        running.join().unwrap().expect_err("it was ended");
+    });
+    assert_eq!(polled.unwrap(), 0);
+    assert!(told.contains("busy with a script") && told.contains("end it by SCRIPT KILL"), "{told}");
+    publisher.publish(2, KIND, b"after").unwrap();
+    assert_eq!(next_seen(&mut *subscriber), Seen::message(2, b"after"));
+}
+
+/// A server that can be made to load for as long as a test wants.
+struct Loading {
+    server: RedisServer,
+}
+
+impl Loading {
+    /// It is filled, and saved, and loads nothing yet.
+    fn new() -> Self {
+        let server = RedisServer::start(&LOADS_SLOWLY);
+        server.says(&["EVAL", FILL, "0"]).unwrap();
+        server.says(&["SAVE"]).unwrap();
+        Self { server }
+    }
+
+    /// Kills it, and starts it again; it loads when this returns.
+    fn restart(&mut self) {
+        self.server.kill();
+        self.server.restart();
+        assert_eq!(self.server.says(&["PING"]), Err("LOADING".to_owned()));
+    }
+
+    /// Waits for this to be so, all the while it loads.
+    fn until(&self, mut is_so: impl FnMut(&RedisServer) -> bool) {
+        until(|| is_so(&self.server));
+        assert_eq!(self.server.says(&["PING"]), Err("LOADING".to_owned()));
+    }
+
+    /// Lets it load the rest at once; it is ready when this returns.
+    fn finish(&self) {
+        self.server.says(&["CONFIG", "SET", "key-load-delay", "0"]).unwrap();
+        until(|| self.server.says(&["PING"]).is_ok());
+    }
+
+    /// Does this while it loads; it is let finish when it has refused that once.
+    fn outlasted_by(&mut self, what: &str, work: impl FnOnce() + Send) {
+        println!("{what}");
+        self.restart();
+        let before = self.server.refusals("LOADING");
+        std::thread::scope(|scope| {
+            let working = scope.spawn(work);
+            until(|| self.server.refusals("LOADING") > before || working.is_finished());
+            self.finish();
+            working.join().unwrap_or_else(|_| panic!("{what} gave up on a server that loads"));
+        });
+    }
+}
+
+/// Looks every few milliseconds whether this is so, for a minute or two.
+fn until(mut is_so: impl FnMut() -> bool) {
+    for _ in 0..20_000 {
+        if is_so() {
+            return;
+        }
+        sleep_ns(3_000_000);
+    }
+    panic!("it never came to be so");
+}
+
+fn bus(url: &str, way: &str) -> RedisBus {
+    RedisBus::connect(&format!("{url}{way}")).unwrap_or_else(|e| panic!("{e}"))
+}
+
+fn publisher(bus: &RedisBus) -> Box<dyn Publisher> {
+    bus.publisher(TOPIC, &TopicConfig::new(Policy::Keep)).unwrap_or_else(|e| panic!("{e}"))
+}
+
+fn pusher(bus: &RedisBus) -> Box<dyn Pusher> {
+    bus.pusher(QUEUE, &QueueConfig::new(Delivery::AtLeastOnce)).unwrap_or_else(|e| panic!("{e}"))
+}
+
+fn puller(bus: &RedisBus, delivery: Delivery) -> Box<dyn Puller> {
+    bus.puller(QUEUE, &QueueConfig::new(delivery), Wait::Block).unwrap_or_else(|e| panic!("{e}"))
+}

@@ -1,0 +1,79 @@
+//! Requests that name no change of one order: how an order stands, and the cancel of all.
+
+use tickpath_market::{
+    ExecType, ExecutionReport, MassCancel, MassCancelType, OrdStatus, OrderId, StatusRequest, SymbolId,
+};
+
+use crate::known::{Ended, Known, Place};
+use crate::report::{self, Scribe};
+use crate::{Reject, Venue};
+
+impl Venue {
+    /// Says how an order stands or ended. Changes nothing.
+    pub(crate) fn status(&self, stamp: u64, status: &StatusRequest, reports: &mut Vec<ExecutionReport>) {
+        let id = OrderId(status.original.0);
+        let stands = self.stands(stamp, id).unwrap_or_else(|| self.stranger(stamp, id, status));
+        reports.push(ExecutionReport {
+            client_order_id: status.client_order_id,
+            exec_type: ExecType::OrderStatus.code(),
+            ..stands
+        });
+    }
+
+    /// Cancels what rests of an account, the oldest order first.
+    pub(crate) fn cancel_all(&mut self, stamp: u64, all: &MassCancel, reports: &mut Vec<ExecutionReport>) {
+        let request = all.client_order_id;
+        let only = match MassCancelType::from_code(all.cancel_type) {
+            Some(MassCancelType::All) => None,
+            Some(MassCancelType::Symbol) => Some(all.symbol),
+            None => {
+                let venue = self.venue;
+                let mut scribe = Scribe { venue, symbol: all.symbol, stamp, fills: &mut self.fills, reports };
+                return scribe.absent(OrderId(0), request, all.account, Reject::UnknownCode);
+            }
+        };
+        let mut meant = Vec::new();
+        for (symbol, book) in
+            (0..).map(SymbolId).zip(&self.books).filter(|(symbol, _)| only.is_none_or(|o| o == *symbol))
+        {
+            let orders = book.orders().filter(|(_, order)| !order.is_quote() && order.account == all.account);
+            meant.extend(orders.map(|(slot, order)| (order.venue_order_id, symbol, slot)));
+        }
+        meant.sort_unstable_by_key(|&(venue_order_id, ..)| venue_order_id);
+        for (_, symbol, slot) in meant {
+            let mut order = self.books[symbol.0 as usize].remove(slot);
+            let mut scribe = Scribe { venue: self.venue, symbol, stamp, fills: &mut self.fills, reports };
+            scribe.ended(&mut order, request, (ExecType::Canceled, OrdStatus::Canceled));
+            self.known.end(order.id, Ended::of(&order, symbol, OrdStatus::Canceled));
+        }
+    }
+
+    /// A known order as it stands now, or ended.
+    pub(crate) fn stands(&self, stamp: u64, id: OrderId) -> Option<ExecutionReport> {
+        Some(match self.known.get(id)? {
+            Known::Rests(Place { symbol, slot }) => {
+                report::stands(self.venue, *symbol, stamp, self.books[symbol.0 as usize].order(*slot))
+            }
+            Known::Ended(ended) => report::stood(self.venue, stamp, id, ended),
+        })
+    }
+
+    /// What can be said of an order that the venue does not know, or not any more.
+    fn stranger(&self, stamp: u64, id: OrderId, asked: &StatusRequest) -> ExecutionReport {
+        // Of a forgotten order only this is known, that it was here: to call it rejected would be a guess.
+        let (reject, status) = match self.used.contains(id) {
+            true => (Reject::Forgotten, OrdStatus::Unknown),
+            false => (Reject::UnknownOrder, OrdStatus::Rejected),
+        };
+        ExecutionReport {
+            order_id: id,
+            venue_stamp: stamp,
+            symbol: asked.symbol,
+            account: asked.account,
+            reason: reject.code(),
+            venue: self.venue,
+            status: status.code(),
+            ..ExecutionReport::default()
+        }
+    }
+}

@@ -1,0 +1,248 @@
+//! The venue's journal: every input in the order in which it was applied, and the lanes that it came by.
+//!
+//! | kind | a record of | its payload |
+//! |---|---|---|
+//! | 32 to 36 | a request | its sequence number in its lane, then the request as it lay there |
+//! | 96 | the venue | [`Founded`] |
+//! | 97, 98, 99 | another lane of requests, another lane of reports, another market | [`Lane`] |
+//! | 100 | a tick | [`Moved`], then those of its four numbers that differ from the symbol's last tick |
+//! | 101, 102, 103 | a fill taken back, a fill corrected, the end of the day | [`Bust`], [`Correct`], nothing |
+//!
+//! A record's stamp is the time that the venue's reports carry, so that a replay says the same to the byte.
+
+use tickpath_log::{Message, Owner, PublishError, Writer};
+use tickpath_market::{ExecId, ExecutionReport, Price, Quantity, Request, SymbolId, TopOfBook};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+
+use crate::{Config, FillError, Venue};
+
+/// The version of the venue's rules: the same journal gives the same books and reports under the same version only.
+pub const RULES_VERSION: u32 = 1;
+
+const FOUNDED: u8 = 96;
+const REQUESTS: u8 = 97;
+const REPORTS: u8 = 98;
+const MARKET: u8 = 99;
+const MOVED: u8 = 100;
+const BUST: u8 = 101;
+const CORRECT: u8 = 102;
+const END_OF_DAY: u8 = 103;
+
+/// What changes a venue.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Input {
+    /// With its sequence number in its lane.
+    Request(u64, Request),
+    /// Of a symbol that exists, with its sequence number in its topic.
+    Tick(u64, TopOfBook),
+    Bust(ExecId),
+    Correct(ExecId, Price, Quantity),
+    EndOfDay,
+}
+
+/// What stands in a journal.
+#[derive(Debug)]
+pub(crate) enum Record {
+    Founded(Founded),
+    Requests(Lane),
+    Reports(Lane),
+    Market(Lane),
+    Input(Input),
+}
+
+/// The venue that a journal is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub(crate) struct Founded {
+    pub rules: u32,
+    pub symbols: u32,
+    pub venue: u32,
+}
+
+/// A lane as the venue met it.
+#[derive(Debug, Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub(crate) struct Lane {
+    pub journal: u64,
+    pub incarnation: u64,
+    /// The sequence number at which the venue began with it.
+    pub first: u64,
+}
+
+/// The head of a tick's record.
+#[derive(FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+struct Moved {
+    sequence: u64,
+    symbol: u32,
+    /// Bit 0 is the bid, 1 its quantity, 2 the ask, 3 its quantity.
+    changed: u32,
+}
+
+#[derive(FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+struct Bust {
+    exec_id: u64,
+}
+
+#[derive(FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+struct Correct {
+    exec_id: u64,
+    price: i64,
+    quantity: i64,
+}
+
+impl Input {
+    /// Applies the input; its reports are appended.
+    pub fn apply(&self, venue: &mut Venue, stamp: u64, reports: &mut Vec<ExecutionReport>) -> Result<(), FillError> {
+        match self {
+            Self::Request(_, request) => venue.request(stamp, request, reports),
+            Self::Tick(_, tick) => venue.top_of_book(stamp, tick, reports),
+            Self::Bust(exec_id) => venue.bust(stamp, *exec_id, reports)?,
+            Self::Correct(exec_id, price, quantity) => venue.correct(stamp, *exec_id, *price, *quantity, reports)?,
+            Self::EndOfDay => venue.end_of_day(stamp, reports),
+        }
+        Ok(())
+    }
+}
+
+impl Founded {
+    pub fn of(config: &Config) -> Self {
+        Self { rules: RULES_VERSION, symbols: config.symbols, venue: u32::from(config.venue.0) }
+    }
+}
+
+impl Lane {
+    pub fn new(owner: Owner, first: u64) -> Self {
+        Self { journal: owner.journal, incarnation: owner.incarnation, first }
+    }
+
+    /// True if the owner made the lane in the same life of the same journal.
+    pub fn is_of(&self, owner: Owner) -> bool {
+        (self.journal, self.incarnation) == (owner.journal, owner.incarnation)
+    }
+}
+
+impl Record {
+    /// Reads a record. None if no venue of this version has written it.
+    pub fn read(message: &Message<'_>, ticks: &mut LastTicks) -> Option<Self> {
+        let payload = message.payload;
+        Some(match message.kind {
+            FOUNDED => Self::Founded(Founded::read_from_bytes(payload).ok()?),
+            REQUESTS => Self::Requests(Lane::read_from_bytes(payload).ok()?),
+            REPORTS => Self::Reports(Lane::read_from_bytes(payload).ok()?),
+            MARKET => Self::Market(Lane::read_from_bytes(payload).ok()?),
+            MOVED => {
+                let (moved, numbers) = Moved::read_from_prefix(payload).ok()?;
+                Self::Input(Input::Tick(moved.sequence, ticks.read(&moved, numbers)?))
+            }
+            BUST => Self::Input(Input::Bust(ExecId(Bust::read_from_bytes(payload).ok()?.exec_id))),
+            CORRECT => {
+                let Correct { exec_id, price, quantity } = Correct::read_from_bytes(payload).ok()?;
+                Self::Input(Input::Correct(ExecId(exec_id), Price(price), Quantity(quantity)))
+            }
+            END_OF_DAY => Self::Input(Input::EndOfDay),
+            kind => {
+                let (sequence, request) = u64::read_from_prefix(payload).ok()?;
+                Self::Input(Input::Request(sequence, Request::read(kind, request).ok()?))
+            }
+        })
+    }
+
+    /// Writes the record's payload; gives its kind.
+    fn write(&self, ticks: &LastTicks, payload: &mut Vec<u8>) -> u8 {
+        let mut put = |kind, bytes: &[u8]| {
+            payload.extend_from_slice(bytes);
+            kind
+        };
+        match self {
+            Self::Founded(founded) => put(FOUNDED, founded.as_bytes()),
+            Self::Requests(lane) => put(REQUESTS, lane.as_bytes()),
+            Self::Reports(lane) => put(REPORTS, lane.as_bytes()),
+            Self::Market(lane) => put(MARKET, lane.as_bytes()),
+            Self::Input(Input::Request(sequence, request)) => {
+                put(0, sequence.as_bytes());
+                put(request.kind().code(), request.as_bytes())
+            }
+            Self::Input(Input::Tick(sequence, tick)) => {
+                ticks.write(*sequence, tick, payload);
+                MOVED
+            }
+            Self::Input(Input::Bust(exec_id)) => put(BUST, Bust { exec_id: exec_id.0 }.as_bytes()),
+            Self::Input(Input::Correct(exec_id, price, quantity)) => {
+                put(CORRECT, Correct { exec_id: exec_id.0, price: price.0, quantity: quantity.0 }.as_bytes())
+            }
+            Self::Input(Input::EndOfDay) => END_OF_DAY,
+        }
+    }
+}
+
+/// The last tick of each symbol: a record of the next one holds only what differs.
+#[derive(Debug)]
+pub(crate) struct LastTicks(Vec<[i64; 4]>);
+
+impl LastTicks {
+    pub fn new(symbols: u32) -> Self {
+        Self(vec![[0; 4]; symbols as usize])
+    }
+
+    fn read(&mut self, moved: &Moved, mut numbers: &[u8]) -> Option<TopOfBook> {
+        let last = self.0.get_mut(moved.symbol as usize)?;
+        for (bit, number) in last.iter_mut().enumerate() {
+            if moved.changed & 1 << bit != 0 {
+                (*number, numbers) = i64::read_from_prefix(numbers).ok()?;
+            }
+        }
+        let [bid, bid_quantity, ask, ask_quantity] = *last;
+        numbers.is_empty().then_some(TopOfBook {
+            bid: Price(bid),
+            bid_quantity: Quantity(bid_quantity),
+            ask: Price(ask),
+            ask_quantity: Quantity(ask_quantity),
+            symbol: SymbolId(moved.symbol),
+            ..TopOfBook::default()
+        })
+    }
+
+    fn write(&self, sequence: u64, tick: &TopOfBook, payload: &mut Vec<u8>) {
+        let (last, numbers) = (self.0[tick.symbol.0 as usize], numbers(tick));
+        let differs = |&bit: &usize| last[bit] != numbers[bit];
+        let changed = (0..4).filter(differs).map(|bit| 1 << bit).sum();
+        payload.extend_from_slice(Moved { sequence, symbol: tick.symbol.0, changed }.as_bytes());
+        (0..4).filter(differs).for_each(|bit| payload.extend_from_slice(numbers[bit].as_bytes()));
+    }
+
+    fn note(&mut self, tick: &TopOfBook) {
+        self.0[tick.symbol.0 as usize] = numbers(tick);
+    }
+}
+
+fn numbers(tick: &TopOfBook) -> [i64; 4] {
+    [tick.bid.0, tick.bid_quantity.0, tick.ask.0, tick.ask_quantity.0]
+}
+
+/// Writes the journal.
+pub(crate) struct Journal {
+    log: Writer,
+    ticks: LastTicks,
+    payload: Vec<u8>,
+}
+
+impl Journal {
+    /// Goes on behind what is there; `ticks` is how that ends.
+    pub fn new(log: Writer, ticks: LastTicks) -> Self {
+        Self { log, ticks, payload: Vec::with_capacity(128) }
+    }
+
+    /// Writes one record; it survives the end of this process when this returns.
+    pub fn append(&mut self, stamp: u64, record: &Record) -> Result<(), PublishError> {
+        self.payload.clear();
+        let kind = record.write(&self.ticks, &mut self.payload);
+        self.log.publish(stamp, kind, &self.payload)?;
+        if let Record::Input(Input::Tick(_, tick)) = record {
+            self.ticks.note(tick);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,108 @@
+//! What the venue's operator does: takes fills back, corrects them, and ends the day.
+
+use tickpath_market::{
+    ClientOrderId, ExecId, ExecType, ExecutionReport, OrdStatus, Price, Quantity, SymbolId, TimeInForce,
+};
+
+use crate::fills::{Fill, FillError};
+use crate::known::{Ended, Known, Place};
+use crate::report::Scribe;
+use crate::{Book, Venue};
+
+impl Venue {
+    /// Takes a fill of this day back at `stamp` (ticks): a `TradeCancel` report with the fill as it held until now. A
+    /// trade between two orders is two fills, each with an id of its own.
+    pub fn bust(&mut self, stamp: u64, exec_id: ExecId, reports: &mut Vec<ExecutionReport>) -> Result<(), FillError> {
+        let fill = *self.fills.get(exec_id)?;
+        self.amend(stamp, exec_id, fill, Quantity::ZERO, reports)
+    }
+
+    /// Corrects a fill of this day at `stamp` (ticks): a `TradeCorrect` report with what holds now. The other side of
+    /// the trade keeps its own fill.
+    pub fn correct(
+        &mut self,
+        stamp: u64,
+        exec_id: ExecId,
+        price: Price,
+        quantity: Quantity,
+        reports: &mut Vec<ExecutionReport>,
+    ) -> Result<(), FillError> {
+        let fill = Fill { price, quantity, ..*self.fills.get(exec_id)? };
+        if price <= Price::ZERO {
+            return Err(FillError::Price);
+        }
+        if quantity <= Quantity::ZERO {
+            return Err(FillError::Quantity);
+        }
+        self.amend(stamp, exec_id, fill, quantity, reports)
+    }
+
+    /// Ends the day at `stamp` (ticks): day orders expire, the oldest first; orders that are good till canceled keep
+    /// their places. What is done is forgotten, the day's fills with it, and its memory is given back; ids stay used.
+    pub fn end_of_day(&mut self, stamp: u64, reports: &mut Vec<ExecutionReport>) {
+        let mut expired = Vec::new();
+        for (symbol, book) in (0..).map(SymbolId).zip(&mut self.books) {
+            // A new book, because a book never gives back the room of orders that have left.
+            let old = std::mem::replace(book, Book::new(self.book_room));
+            for (_, &order) in old.orders() {
+                if order.is_quote() {
+                    book.rest(order);
+                } else if order.time_in_force == TimeInForce::Day {
+                    expired.push((symbol, order));
+                } else {
+                    self.known.rest(order.id, Place { symbol, slot: book.rest(order) });
+                }
+            }
+        }
+        expired.sort_unstable_by_key(|(_, order)| order.venue_order_id);
+        for (symbol, mut order) in expired {
+            let mut scribe = Scribe { venue: self.venue, symbol, stamp, fills: &mut self.fills, reports };
+            scribe.ended(&mut order, ClientOrderId(0), (ExecType::Expired, OrdStatus::Expired));
+            self.known.end(order.id, Ended::of(&order, symbol, OrdStatus::Expired));
+        }
+        self.known.forget_ended();
+        self.fills.end_day();
+    }
+
+    /// Makes `after` of a fill's quantity, and tells `fill`. Only what is filled changes: nothing comes to the book.
+    fn amend(
+        &mut self,
+        stamp: u64,
+        exec_id: ExecId,
+        fill: Fill,
+        after: Quantity,
+        reports: &mut Vec<ExecutionReport>,
+    ) -> Result<(), FillError> {
+        let before = self.fills.get(exec_id)?.quantity;
+        let known = self.known.get_mut(fill.order).expect("an order with a fill of today is known until the day ends");
+        match known {
+            Known::Rests(Place { symbol, slot }) => {
+                let order = self.books[symbol.0 as usize].order_mut(*slot);
+                let open = order.open();
+                order.filled = changed(order.filled, before, after, open)?;
+                order.quantity = Quantity(order.filled.0 + open.0);
+                order.events += 1;
+            }
+            Known::Ended(ended) => {
+                ended.filled = changed(ended.filled, before, after, Quantity::ZERO)?;
+                ended.events += 1;
+            }
+        }
+        *self.fills.get(exec_id)? = Fill { quantity: after, ..fill };
+        let exec_type = if after == Quantity::ZERO { ExecType::TradeCancel } else { ExecType::TradeCorrect };
+        reports.extend(self.stands(stamp, fill.order).map(|stands| ExecutionReport {
+            exec_id,
+            last_price: fill.price,
+            last_quantity: fill.quantity,
+            exec_type: exec_type.code(),
+            ..stands
+        }));
+        Ok(())
+    }
+}
+
+/// What is filled with `after` in the place of `before`, if that and what is open can be added up.
+fn changed(filled: Quantity, before: Quantity, after: Quantity, open: Quantity) -> Result<Quantity, FillError> {
+    let filled = (filled.0 - before.0).checked_add(after.0).ok_or(FillError::Quantity)?;
+    filled.checked_add(open.0).map(|_| Quantity(filled)).ok_or(FillError::Quantity)
+}

@@ -1,0 +1,220 @@
+//! What a restart finds: the journal replayed, and how far the lanes had come.
+//!
+//! ```text
+//!   journal   request 5, tick 9, request 6, end of day …      replayed: the books, ids and counts as they were
+//!   requests  … 5 6 │ 7 8        what comes next is told by the last request in the journal
+//!   reports   … b c │            what the venue has said and the lane does not hold is sent now: d, e
+//! ```
+//!
+//! What becomes of other lanes than before is told at the top of the [crate].
+
+use std::collections::VecDeque;
+
+use tickpath_log::{Next, OpenError, Owner, PublishError, ReadError, Reader, Registration, Start, Writer};
+use tickpath_market::ExecutionReport;
+
+use crate::journal::{Founded, Input, Journal, Lane, LastTicks, Record};
+use crate::{LineConfig, Venue};
+
+/// Why a venue does not come back from its journal.
+#[derive(Debug, thiserror::Error)]
+pub enum RecoverError {
+    /// The journal or a lane does not open.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// The journal is damaged.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// The journal cannot be written.
+    #[error("the venue's journal takes no more: {0}")]
+    Journal(#[source] PublishError),
+    /// It is the journal of another venue.
+    #[error(
+        "the journal is of venue {venue} with {symbols} symbols under version {rules} of its rules; open it as that"
+    )]
+    Differs {
+        /// The venue's number.
+        venue: u32,
+        /// Its number of symbols.
+        symbols: u32,
+        /// Its version of the rules.
+        rules: u32,
+    },
+    /// A record is none.
+    #[error("record {0} of the journal is none that this program writes; open it with the program that wrote it")]
+    Record(u64),
+    /// The lane knows more than the journal.
+    #[error(
+        "the report lane holds {held} reports of a venue that has said only {said}; restore the end of its journal, or make the lane anew"
+    )]
+    Ahead {
+        /// Reports in the lane since this venue met it.
+        held: u64,
+        /// Reports that the journal leads to.
+        said: u64,
+    },
+}
+
+/// A venue as its journal and its lanes tell it.
+pub(crate) struct Recovered {
+    pub venue: Venue,
+    pub journal: Journal,
+    /// Requests that the lane had given up before the venue could read them.
+    pub missed: u64,
+    /// Reports that were said, and that the lane does not hold.
+    pub unsent: VecDeque<ExecutionReport>,
+}
+
+impl Recovered {
+    /// Replays the journal against these lanes, or begins one, and moves the readers behind what it holds. `stamp`
+    /// (ticks) is of what is written now.
+    pub fn open(
+        stamp: u64,
+        config: &LineConfig,
+        log: Writer,
+        requests: &mut Reader,
+        reports: &Writer,
+        market: Option<&mut Reader>,
+    ) -> Result<Self, RecoverError> {
+        let is_new = log.sequence() == 0;
+        let mut replay = Replay::new(config, reports);
+        replay.run(&log)?;
+        let mut journal = Journal::new(log, replay.ticks);
+        let mut write = |record: Record| journal.append(stamp, &record).map_err(RecoverError::Journal);
+        if is_new {
+            write(Record::Founded(Founded::of(&config.venue)))?;
+        }
+        match replay.held {
+            Some(held) if held > replay.said => return Err(RecoverError::Ahead { held, said: replay.said }),
+            Some(_) => {}
+            None => write(Record::Reports(Lane::new(reports.owner(), reports.sequence())))?,
+        }
+        let mut missed = 0;
+        match replay.requests.goes_on(requests)? {
+            true => missed = skip(requests, replay.requests.next)?,
+            false => write(Record::Requests(Lane::new(requests.owner(), requests.sequence())))?,
+        }
+        if let Some(market) = market {
+            match replay.market.goes_on(market)? {
+                // Of ticks, the next one makes up for those that are gone.
+                true => drop(skip(market, replay.market.next)?),
+                false => write(Record::Market(Lane::new(market.owner(), market.sequence())))?,
+            }
+        }
+        Ok(Self { venue: replay.venue, journal, missed, unsent: replay.unsent })
+    }
+}
+
+/// Moves a reader behind what the journal holds of its lane; gives how many messages behind that are gone.
+fn skip(reader: &mut Reader, next: u64) -> Result<u64, ReadError> {
+    while reader.sequence() < next && reader.next()? != Next::Empty {}
+    Ok(reader.sequence().saturating_sub(next))
+}
+
+/// A lane that the venue reads, as the journal knows it.
+#[derive(Default)]
+struct Inbound {
+    lane: Option<Lane>,
+    next: u64,
+}
+
+impl Inbound {
+    fn met(lane: Lane) -> Self {
+        Self { lane: Some(lane), next: lane.first }
+    }
+
+    /// True if this reader's lane is the one that the journal knows.
+    fn goes_on(&self, reader: &Reader) -> Result<bool, RecoverError> {
+        if !self.lane.is_some_and(|lane| lane.is_of(reader.owner())) {
+            return Ok(false);
+        }
+        let tail = Reader::open(reader.place(), Start::Now, Registration::Unregistered)?.sequence();
+        Ok(tail >= self.next)
+    }
+}
+
+/// A replay on its way.
+struct Replay {
+    founded: Founded,
+    venue: Venue,
+    ticks: LastTicks,
+    requests: Inbound,
+    market: Inbound,
+    /// Whose the report lane is, and where it ends.
+    owner: Owner,
+    tail: u64,
+    /// How many reports it holds of this venue; none while the journal speaks of other lanes.
+    held: Option<u64>,
+    /// How many the venue has said on it.
+    said: u64,
+    unsent: VecDeque<ExecutionReport>,
+    made: Vec<ExecutionReport>,
+}
+
+impl Replay {
+    fn new(config: &LineConfig, reports: &Writer) -> Self {
+        Self {
+            founded: Founded::of(&config.venue),
+            venue: Venue::new(config.venue),
+            ticks: LastTicks::new(config.venue.symbols),
+            requests: Inbound::default(),
+            market: Inbound::default(),
+            owner: reports.owner(),
+            tail: reports.sequence(),
+            held: None,
+            said: 0,
+            unsent: VecDeque::new(),
+            made: Vec::new(),
+        }
+    }
+
+    fn run(&mut self, log: &Writer) -> Result<(), RecoverError> {
+        let mut reader = Reader::open(log.place(), Start::Oldest, Registration::Unregistered)?;
+        while let Next::Message(message) = reader.next()? {
+            let record = Record::read(&message, &mut self.ticks).ok_or(RecoverError::Record(message.sequence))?;
+            let (sequence, stamp) = (message.sequence, message.stamp);
+            if (sequence == 0) != matches!(record, Record::Founded(_)) {
+                return Err(RecoverError::Record(sequence));
+            }
+            self.apply(stamp, record)?;
+        }
+        Ok(reader.check_end()?)
+    }
+
+    fn apply(&mut self, stamp: u64, record: Record) -> Result<(), RecoverError> {
+        match record {
+            Record::Founded(founded) if founded == self.founded => {}
+            Record::Founded(Founded { rules, symbols, venue }) => {
+                return Err(RecoverError::Differs { venue, symbols, rules });
+            }
+            Record::Requests(lane) => self.requests = Inbound::met(lane),
+            Record::Market(lane) => self.market = Inbound::met(lane),
+            Record::Reports(lane) => self.meet_reports(lane),
+            Record::Input(input) => self.input(stamp, &input),
+        }
+        Ok(())
+    }
+
+    /// What was said on lanes before this one is gone, sent or not.
+    fn meet_reports(&mut self, lane: Lane) {
+        self.held = self.tail.checked_sub(lane.first).filter(|_| lane.is_of(self.owner));
+        self.said = 0;
+        self.unsent.clear();
+    }
+
+    fn input(&mut self, stamp: u64, input: &Input) {
+        match input {
+            Input::Request(sequence, _) => self.requests.next = sequence + 1,
+            Input::Tick(sequence, _) => self.market.next = sequence + 1,
+            _ => {}
+        }
+        // The operator was refused then as now: nothing was said.
+        let _ = input.apply(&mut self.venue, stamp, &mut self.made);
+        for report in self.made.drain(..) {
+            self.said += 1;
+            if self.held.is_some_and(|held| self.said > held) {
+                self.unsent.push_back(report);
+            }
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! What a new order asks for, and whether it can be had.
+
+use tickpath_market::{NewOrder, OrderId, OrderType, Price, Quantity, Side, TimeInForce, VenueOrderId};
+
+use crate::{Order, Reject};
+
+/// What a new order's codes ask for.
+pub(crate) struct Terms {
+    pub side: Side,
+    pub time_in_force: TimeInForce,
+    pub rest: Rest,
+}
+
+/// What happens to the part of an order that does not fill at once.
+#[derive(PartialEq, Eq)]
+pub(crate) enum Rest {
+    Works,
+    Expires,
+    /// And without a whole fill there is none at all.
+    ExpiresWhole,
+}
+
+impl Terms {
+    /// The order that is accepted on these terms.
+    pub fn order(&self, new: &NewOrder, venue_order_id: VenueOrderId) -> Order {
+        Order {
+            id: OrderId(new.client_order_id.0),
+            venue_order_id,
+            price: new.price,
+            quantity: new.quantity,
+            filled: Quantity::ZERO,
+            events: 0,
+            account: new.account,
+            side: self.side,
+            time_in_force: self.time_in_force,
+        }
+    }
+}
+
+/// What a new order asks for, if it can be had at a venue with so many symbols.
+pub(crate) fn terms(new: &NewOrder, symbols: usize) -> Result<Terms, Reject> {
+    new.check().map_err(|_| Reject::UnknownCode)?;
+    let side = Side::from_code(new.side).ok_or(Reject::UnknownCode)?;
+    let order_type = OrderType::from_code(new.order_type).ok_or(Reject::UnknownCode)?;
+    let time_in_force = TimeInForce::from_code(new.time_in_force).ok_or(Reject::UnknownCode)?;
+    if new.symbol.0 as usize >= symbols {
+        return Err(Reject::UnknownSymbol);
+    }
+    match order_type {
+        OrderType::Limit => limit_and_quantity(new.price, new.quantity)?,
+        OrderType::Market if new.quantity <= Quantity::ZERO => return Err(Reject::Quantity),
+        OrderType::Market if new.price != Price::ZERO => return Err(Reject::Price),
+        OrderType::Market => {}
+    }
+    let rest = match (time_in_force, order_type) {
+        (TimeInForce::FillOrKill, _) => Rest::ExpiresWhole,
+        (TimeInForce::ImmediateOrCancel, _) | (_, OrderType::Market) => Rest::Expires,
+        (TimeInForce::Day | TimeInForce::GoodTillCancel, OrderType::Limit) => Rest::Works,
+    };
+    Ok(Terms { side, time_in_force, rest })
+}
+
+/// Whether an order can have this limit and this quantity.
+pub(crate) fn limit_and_quantity(price: Price, quantity: Quantity) -> Result<(), Reject> {
+    if quantity <= Quantity::ZERO {
+        return Err(Reject::Quantity);
+    }
+    if price <= Price::ZERO {
+        return Err(Reject::Price);
+    }
+    Ok(())
+}

@@ -1,0 +1,189 @@
+//! A venue's lanes, market and journal, one set a test, with what the OMS and the feed do to them.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use tempfile::TempDir;
+use tickpath_clock::{Clock, SimulatedClock};
+use tickpath_exchange::{Config, Line, LineConfig, RecoverError};
+use tickpath_log::{
+    Config as LogConfig, Next, Owner, Place, Policy, PublishError, Reader, Registration, Start, Writer,
+};
+use tickpath_market::{ExecutionReport, Kind, VenueId};
+use zerocopy::{FromBytes, IntoBytes};
+
+use crate::commands::{Command, SYMBOLS};
+
+/// The time before the first step, in ticks.
+pub const MORNING: u64 = 1_000;
+
+/// A frame as it lies in a log: stamp, kind and payload.
+pub type Frame = (u64, u8, Vec<u8>);
+
+/// What happens to a venue.
+#[derive(Debug, Clone, Copy)]
+pub enum Step {
+    Command(Command),
+    /// Bytes on the request lane that are no request.
+    Garbage,
+}
+
+pub struct World {
+    pub clock: SimulatedClock,
+    pub config: LineConfig,
+    /// The OMS's ends of the lanes; without the reader, the lane takes no reports.
+    pub requests: Writer,
+    pub reports: Option<Reader>,
+    /// Where the venue's reader of requests begins.
+    pub start: Start,
+    feed: Writer,
+    /// What the lanes' names begin with.
+    name: String,
+    _folder: TempDir,
+}
+
+impl World {
+    pub fn new() -> Self {
+        static WORLDS: AtomicU64 = AtomicU64::new(0);
+        let name = format!("venue-test-{}-{}", std::process::id(), WORLDS.fetch_add(1, Ordering::Relaxed));
+        let folder = tempfile::tempdir().expect("a temporary folder can be made");
+        let clock = SimulatedClock::at(MORNING);
+        let journal =
+            LogConfig { segment_bytes: 64 << 10, ..LogConfig::journal(Place::folder(folder.path().join("journal"))) };
+        let venue = Config { venue: VenueId(3), symbols: SYMBOLS, expected_orders: 16 };
+        let feed = Writer::open(&LogConfig::topic(place(&name, "market"), Policy::Overwrite), clock.calibration());
+        let requests = make(&lane(&name, "requests", 1), &clock);
+        drop(make(&lane(&name, "reports", 1), &clock));
+        let mut world = Self {
+            clock,
+            config: LineConfig { venue, journal },
+            requests,
+            reports: None,
+            start: Start::Oldest,
+            feed: feed.expect("the topic is new"),
+            name,
+            _folder: folder,
+        };
+        world.attach_oms();
+        world
+    }
+
+    /// The OMS reads reports.
+    pub fn attach_oms(&mut self) {
+        let reader = Reader::open(&self.place("reports"), Start::Cursor, Registration::Mandatory);
+        self.reports = Some(reader.expect("the lane is there, and nobody else reads it"));
+    }
+
+    /// Both lanes are lost, and the next life of the OMS makes others.
+    pub fn lose_lanes(&mut self, incarnation: u64) {
+        self.reports = None;
+        self.place("reports").remove().expect("the lane is there");
+        self.place("requests").remove().expect("the lane is there");
+        drop(make(&lane(&self.name, "reports", incarnation), &self.clock));
+        self.requests = make(&lane(&self.name, "requests", incarnation), &self.clock);
+        self.attach_oms();
+    }
+
+    pub fn open(&self) -> Line<SimulatedClock> {
+        self.try_open().unwrap_or_else(|e| panic!("the line does not open: {e}"))
+    }
+
+    /// The venue's line, which is offered ticks from the oldest one on.
+    pub fn try_open(&self) -> Result<Line<SimulatedClock>, RecoverError> {
+        let requests = Reader::open(&self.place("requests"), self.start, Registration::Mandatory)?;
+        let market = Reader::open(&self.place("market"), Start::Oldest, Registration::Registered)?;
+        Line::open(self.clock.clone(), &self.config, requests, self.join_reports(), Some(market))
+    }
+
+    /// The venue's end of the report lane.
+    pub fn join_reports(&self) -> Writer {
+        let joined = Writer::join(&lane(&self.name, "reports", 1), self.clock.calibration());
+        joined.expect("the lane is there, and nobody else writes it")
+    }
+
+    /// What others do of a step: a message on a lane or the topic.
+    pub fn feed(&mut self, step: &Step, stamp: u64) {
+        match step {
+            Step::Garbage => self.ask(stamp, 40, b"no request"),
+            Step::Command(Command::Request(request)) => self.ask(stamp, request.kind().code(), request.as_bytes()),
+            Step::Command(Command::Tick(tick)) => {
+                let published = self.feed.publish(stamp, Kind::TopOfBook.code(), tick.as_bytes());
+                published.expect("an overwrite topic takes all");
+            }
+            Step::Command(Command::Bust(_) | Command::Correct(..) | Command::EndOfDay) => {}
+        }
+    }
+
+    /// The OMS sends. It does so only to a venue that is there; without one, it was there when the message was sent, and
+    /// was killed before it read it.
+    fn ask(&mut self, stamp: u64, kind: u8, payload: &[u8]) {
+        if let Err(PublishError::NoReader) = self.requests.publish(stamp, kind, payload) {
+            let venue = Reader::open(&self.place("requests"), Start::Cursor, Registration::Mandatory);
+            let published = self.requests.publish(stamp, kind, payload);
+            published.expect("the lane has room");
+            drop(venue);
+        }
+    }
+
+    /// All reports that the lane holds.
+    pub fn reports(&self) -> Vec<ExecutionReport> {
+        let read = |(_, _, payload): Frame| ExecutionReport::read_from_bytes(&payload).expect("a report");
+        self.frames("reports").into_iter().map(read).collect()
+    }
+
+    /// All frames of a log.
+    pub fn frames(&self, name: &str) -> Vec<Frame> {
+        let place = if name == "journal" { self.config.journal.place.clone() } else { self.place(name) };
+        let mut reader = Reader::open(&place, Start::Oldest, Registration::Unregistered).expect("it is whole");
+        let mut frames = Vec::new();
+        while let Next::Message(message) = reader.next().expect("it is whole") {
+            frames.push((message.stamp, message.kind, message.payload.to_vec()));
+        }
+        frames
+    }
+
+    fn place(&self, name: &str) -> Place {
+        place(&self.name, name)
+    }
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        // A test that failed may have left less than all of it.
+        for name in ["requests", "reports", "market"] {
+            let _ = self.place(name).remove();
+        }
+    }
+}
+
+/// What the operator does of a step.
+pub fn operate(line: &mut Line<SimulatedClock>, step: &Step) {
+    // A fill that cannot be changed is one that no life of the venue changes.
+    let _ = match *step {
+        Step::Command(Command::Bust(fill)) => line.bust(fill),
+        Step::Command(Command::Correct(fill, price, quantity)) => line.correct(fill, price, quantity),
+        Step::Command(Command::EndOfDay) => line.end_of_day().map_err(Into::into),
+        Step::Command(Command::Request(_) | Command::Tick(_)) | Step::Garbage => Ok(()),
+    };
+}
+
+/// Polls until nothing is left to do.
+pub fn settle(line: &mut Line<SimulatedClock>) {
+    while line.poll().expect("the line goes on") > 0 {}
+}
+
+fn make(config: &LogConfig, clock: &SimulatedClock) -> Writer {
+    Writer::open(config, clock.calibration()).expect("the lane is new")
+}
+
+fn lane(world: &str, name: &str, incarnation: u64) -> LogConfig {
+    LogConfig {
+        owner: Owner { journal: 7, incarnation, base: 0 },
+        mandatory: true,
+        segment_bytes: 16 << 10,
+        ..LogConfig::topic(place(world, name), Policy::Fail)
+    }
+}
+
+fn place(world: &str, name: &str) -> Place {
+    Place::shared_memory(&format!("{world}.{name}")).expect("the name is good")
+}

@@ -1,0 +1,226 @@
+//! Where a reader begins, and what others see of where it is.
+
+use tickpath_clock::relax;
+
+use super::{Reader, Registration, Start, held, tries};
+use crate::control::{Control, MANDATORY, MAX_READERS};
+use crate::follow::Step;
+use crate::fork::Birthplace;
+use crate::guard::Others;
+use crate::lock::{self, RecordLock, TryLock};
+use crate::sync::{Ordering, fence};
+use crate::{OpenError, Policy, ReadError, files};
+
+/// A cursor that is ours.
+pub(super) struct Slot {
+    number: usize,
+    control: Control,
+    /// The cursor moves as we read, and not by what we confirm.
+    follows: bool,
+    /// A forked child's copy is not the reader.
+    born: Birthplace,
+    _lock: RecordLock,
+}
+
+impl Slot {
+    fn new(number: usize, control: Control, lock: RecordLock) -> Self {
+        Self { number, control, follows: true, born: Birthplace::here(), _lock: lock }
+    }
+
+    fn is_mandatory(&self) -> bool {
+        self.number == MANDATORY && self.control.names_mandatory()
+    }
+
+    fn cursor(&self) -> u64 {
+        self.control.cursor(self.number).load(Ordering::Relaxed)
+    }
+
+    fn move_to(&self, sequence: u64) {
+        // Pairs with the writer's acquire when it gates: all that we read before is read.
+        self.control.cursor(self.number).store(sequence, Ordering::Release);
+    }
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        if !self.born.is_elsewhere() {
+            self.control.release(self.number);
+        }
+    }
+}
+
+impl Reader {
+    /// From here on the cursor that others see, and that holds the writer, moves only by [`Self::confirm`].
+    pub fn hold_cursor(&mut self) {
+        if let Some(slot) = &mut self.slot {
+            slot.follows = false;
+        }
+    }
+
+    /// All messages before this number are safe elsewhere: they need not be kept for this reader. Never moves the cursor
+    /// back, nor beyond what was read.
+    pub fn confirm(&self, sequence: u64) {
+        if let Some(slot) = self.slot.as_ref().filter(|slot| !slot.born.is_elsewhere()) {
+            let sequence = sequence.min(self.follower.sequence());
+            if sequence > slot.cursor() {
+                slot.move_to(sequence);
+            }
+        }
+    }
+
+    /// Tells others where we are, if our reading is to tell it.
+    #[inline(always)]
+    pub(super) fn publish_cursor(&self) -> Result<(), ReadError> {
+        self.refuse_fork()?;
+        if let Some(slot) = self.slot.as_ref().filter(|slot| slot.follows) {
+            slot.move_to(self.follower.sequence());
+        }
+        Ok(())
+    }
+
+    /// A forked child has our cursor, and may not move it: what it reads could be recycled under it.
+    #[inline(always)]
+    pub(super) fn refuse_fork(&self) -> Result<(), ReadError> {
+        match &self.slot {
+            Some(slot) if slot.born.is_elsewhere() => Err(ReadError::Forked),
+            _ => Ok(()),
+        }
+    }
+
+    pub(super) fn register(&mut self, registration: Registration) -> Result<(), OpenError> {
+        match registration {
+            Registration::Unregistered => Ok(()),
+            Registration::Registered => self.take_any_slot(),
+            Registration::Mandatory => self.take_mandatory_slot(),
+        }
+    }
+
+    fn take_any_slot(&mut self) -> Result<(), OpenError> {
+        let control = files::open_control(&self.place, self.others)?;
+        for number in usize::from(self.shape.mandatory)..MAX_READERS {
+            if let TryLock::Ours(lock) = self.try_lock(number)? {
+                control.activate(number, self.follower.sequence(), std::process::id());
+                self.take(Slot::new(number, control, lock));
+                return Ok(());
+            }
+        }
+        Err(OpenError::TooManyReaders(self.place.clone()))
+    }
+
+    fn take_mandatory_slot(&mut self) -> Result<(), OpenError> {
+        let place = &self.place;
+        let control = files::open_control(place, self.others)?;
+        if !self.shape.mandatory || !control.names_mandatory() {
+            return Err(OpenError::NoMandatory(place.clone()));
+        }
+        match self.try_lock(MANDATORY)? {
+            TryLock::Taken(pid) => Err(OpenError::HasReader { place: place.clone(), pid }),
+            TryLock::Ours(lock) => {
+                control.welcome_mandatory(std::process::id());
+                self.take(Slot::new(MANDATORY, control, lock));
+                Ok(())
+            }
+        }
+    }
+
+    fn try_lock(&self, slot: usize) -> Result<TryLock, OpenError> {
+        let tried = lock::try_lock(&self.place.reader_locks(), slot as u32, 0o600);
+        tried.map_err(|e| OpenError::from_io(&self.place, 0, e))
+    }
+
+    fn take(&mut self, slot: Slot) {
+        self.control = Some(slot.control.clone());
+        self.slot = Some(slot);
+    }
+
+    /// Moves to the start that was asked for; on a gated log with the cursor in front, so that it is pinned.
+    pub(super) fn go_to(&mut self, start: Start) -> Result<(), OpenError> {
+        let start = self.resolve(start);
+        for _ in 0..tries(self.others) {
+            let io = |e| OpenError::from_io(&self.place, 0, e);
+            let mut there = held(&self.segments, &self.shape).map_err(io)?;
+            let found = match start {
+                Start::Oldest | Start::Cursor => 0,
+                Start::Now => there.len().saturating_sub(1),
+                Start::Sequence(wanted) => there.partition_point(|f| f.sequence() <= wanted).saturating_sub(1),
+            };
+            if there.is_empty() {
+                relax();
+                continue;
+            }
+            self.follower = there.swap_remove(found);
+            self.pin(start);
+            if self.follower.is_lapped() {
+                continue;
+            }
+            self.follower.set_lending(self.pins() && self.others == Others::Trusted);
+            if self.skip_to(start)? {
+                if let Some(slot) = &self.slot {
+                    slot.move_to(self.follower.sequence());
+                }
+                return Ok(());
+            }
+        }
+        Err(OpenError::Damaged { place: self.place.clone(), what: "no segment stays long enough to enter".to_owned() })
+    }
+
+    /// Where the mandatory reader's cursor stands is a number; others have none from before.
+    fn resolve(&self, start: Start) -> Start {
+        match (&self.slot, start) {
+            (Some(slot), Start::Cursor) if slot.is_mandatory() => Start::Sequence(slot.cursor()),
+            (_, Start::Cursor) => Start::Oldest,
+            (_, start) => start,
+        }
+    }
+
+    /// Publishes the cursor so that a gated writer must see it, before the generation is looked at again.
+    fn pin(&self, start: Start) {
+        let Some(slot) = &self.slot else { return };
+        let first = self.follower.sequence();
+        let at = match start {
+            Start::Sequence(wanted) if slot.is_mandatory() => wanted.max(first),
+            _ => first,
+        };
+        // The mandatory reader's cursor has held the writer all the time: killed here, it must have lost no ground.
+        if !slot.is_mandatory() {
+            slot.move_to(at);
+        } else if at < slot.cursor() {
+            slot.move_to(at);
+            slot.control.ask_for_a_look();
+        }
+        fence(Ordering::SeqCst);
+    }
+
+    /// True if frames stay until our cursor moves.
+    pub(super) fn pins(&self) -> bool {
+        match self.shape.policy {
+            Policy::Keep => true,
+            Policy::Fail => self.slot.is_some(),
+            Policy::Overwrite => false,
+        }
+    }
+
+    /// Steps over messages before the start. False if it was lapped meanwhile.
+    fn skip_to(&mut self, start: Start) -> Result<bool, OpenError> {
+        let wanted = match start {
+            Start::Oldest | Start::Cursor => return Ok(true),
+            Start::Now => u64::MAX,
+            Start::Sequence(wanted) => wanted,
+        };
+        self.missed = self.follower.sequence().saturating_sub(wanted);
+        while self.follower.sequence() < wanted {
+            let damaged = |e: ReadError| OpenError::Damaged { place: self.place.clone(), what: e.to_string() };
+            match self.follower.step(&mut self.buffer).map_err(damaged)? {
+                Step::Frame(_) => {}
+                Step::Lapped => return Ok(false),
+                // The newest segment ends here only if a writer is just opening the next one.
+                Step::Empty | Step::End if start == Start::Now => return Ok(true),
+                Step::Empty | Step::End => {
+                    let tail = self.follower.sequence();
+                    return Err(OpenError::Future { place: self.place.clone(), asked: wanted, tail });
+                }
+            }
+        }
+        Ok(true)
+    }
+}

@@ -1,0 +1,233 @@
+//! Taking up a log where its last writer stopped, however it stopped.
+
+use std::collections::VecDeque;
+
+use crate::append::{Appender, Parts};
+use crate::follow::{Follower, HOLE, MISFIT, Step, WRONG};
+use crate::layout::{BASE_SEQUENCE, Commit, GENERATION, KIND_END, MAX_BASE, holding, index_held};
+use crate::progress::Extent;
+use crate::region::Region;
+use crate::sync::Ordering;
+use crate::{ReadError, Tail};
+
+/// What was dropped when a log was opened: it was never known to be on the disk, and a loss of power has taken it, or
+/// pieces before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Cut {
+    /// The first sequence number that is not there any more.
+    pub sequence: u64,
+    /// Bytes from there on that something was, or is known to have been, in.
+    pub bytes: u64,
+}
+
+/// Why a log cannot be taken up.
+pub(crate) enum ResumeError {
+    Damaged(ReadError),
+    Io(std::io::Error),
+}
+
+/// A log that is there.
+pub(crate) struct Remains<'a> {
+    pub parts: Parts<'a>,
+    /// The number that it begins with if nothing is there.
+    pub first: u64,
+    /// How much of it must be there; none of a ring, which is never cut in the middle.
+    pub extent: Option<Extent>,
+}
+
+/// The newest segment that was opened whole, and all that are still there.
+struct Found {
+    index: u64,
+    base: u64,
+    bases: VecDeque<(u64, u64)>,
+}
+
+/// Where the whole frames of a segment end.
+struct End {
+    segment: u64,
+    offset: usize,
+    sequence: u64,
+    rest: Rest,
+}
+
+/// What is behind them.
+#[derive(Clone, Copy)]
+enum Rest {
+    /// No frame.
+    Nothing,
+    /// The torn last write of a writer that died with its host.
+    Torn,
+    /// Frames behind a hole, or behind one whose checksum is wrong.
+    Later(&'static str),
+    /// What no loss of power makes.
+    Damage(&'static str),
+}
+
+impl Remains<'_> {
+    /// An appender that goes on at the tail of what is there, and what was dropped for it.
+    pub fn resume(mut self) -> Result<(Appender, Option<Cut>), ResumeError> {
+        let Some(mut found) = self.find()? else {
+            let bytes = self.clear_from(0)?;
+            let cut = (bytes > 0).then_some(Cut { sequence: self.first, bytes });
+            return Ok((Appender::fresh(self.parts, self.first)?, cut));
+        };
+        let dropped = self.drop_pieces(&mut found)?;
+        if found.index > 0 {
+            self.end_previous(&found)?;
+        }
+        let region = self.parts.segments.make(found.index)?;
+        let end = self.end_of(&region, found.index, found.base);
+        let is_cut = self.is_to_be_cut(&end)?;
+        self.refuse_firm(&end, "the log ends here, though more of it was on the disk")?;
+        let cleared = clear(&region, end.offset, self.parts.segment_bytes);
+        let bytes = dropped + if is_cut { cleared } else { 0 };
+        if bytes > 0 {
+            // Before a frame is written where another one was: after another loss of power both could be there.
+            self.parts.segments.sync()?;
+        }
+        self.parts.segments.note_opened(found.index);
+        let cut = (bytes > 0).then_some(Cut { sequence: end.sequence, bytes });
+        let tail = Tail { sequence: end.sequence, segment: end.segment, offset: end.offset as u64 };
+        Ok((Appender::at(self.parts, region, tail, found.bases), cut))
+    }
+
+    fn find(&self) -> Result<Option<Found>, ResumeError> {
+        let ring = self.parts.segments.ring_len();
+        let mut bases = Vec::new();
+        for slot in 0..ring.or(self.extent.map(|extent| extent.open)).unwrap_or(0) {
+            let Some(region) = self.parts.segments.get(slot)? else { break };
+            let generation = region.word(GENERATION).load(Ordering::Acquire);
+            if let Some(index) = index_held(generation, slot, ring) {
+                let base = region.word(BASE_SEQUENCE).load(Ordering::Relaxed);
+                if base > MAX_BASE {
+                    let what = "its first number is impossible";
+                    return Err(ReadError::Damaged { sequence: base, segment: index, offset: 0, what }.into());
+                }
+                bases.push((index, base));
+            }
+        }
+        bases.sort_unstable();
+        let Some(&(index, base)) = bases.last() else { return Ok(None) };
+        let bases = if ring.is_some() { bases.into() } else { VecDeque::new() };
+        Ok(Some(Found { index, base, bases }))
+    }
+
+    /// Of another boot's log: goes back to the last segment up to which nothing is missing, and clears what lies
+    /// behind. Gives how many bytes that was.
+    fn drop_pieces(&self, found: &mut Found) -> Result<u64, ResumeError> {
+        let Some(extent) = self.extent.filter(|extent| !extent.same_boot) else { return Ok(0) };
+        for index in extent.firm.segment..found.index {
+            let Some((region, base)) = self.segment(index)? else { continue };
+            let end = self.end_of(&region, index, base);
+            let next = self.segment(index + 1)?.map(|(_, base)| base);
+            if self.is_to_be_cut(&end)? || next != Some(end.sequence) {
+                self.refuse_firm(&end, "it ends before the next segment begins")?;
+                (found.index, found.base) = (index, base);
+                break;
+            }
+        }
+        Ok(self.clear_from(found.index + 1)?)
+    }
+
+    /// Zeroes the segments from this one on that another boot has opened; gives how many bytes they were.
+    fn clear_from(&self, first: u64) -> std::io::Result<u64> {
+        let lost = self.extent.map_or(0, |extent| extent.opened.saturating_sub(first));
+        for index in first..first + lost {
+            let Some(region) = self.parts.segments.get(index)? else { break };
+            clear(&region, 0, self.parts.segment_bytes);
+        }
+        Ok(lost * self.parts.segment_bytes as u64)
+    }
+
+    /// A writer that dies between opening a segment and ending the one before leaves readers at a zero commit word
+    /// there for ever: end it for them.
+    fn end_previous(&self, found: &Found) -> Result<(), ResumeError> {
+        let Some((region, base)) = self.segment(found.index - 1)? else { return Ok(()) };
+        let end = self.end_of(&region, found.index - 1, base);
+        if self.is_to_be_cut(&end)? || end.sequence != found.base {
+            return Err(end.damage("it ends before the next segment begins"));
+        }
+        if end.offset < self.parts.segment_bytes {
+            region.word(end.offset).store(Commit::new(0, KIND_END, end.sequence).0, Ordering::Release);
+        }
+        Ok(())
+    }
+
+    /// The segment of this index, if it holds it, and its first number.
+    fn segment(&self, index: u64) -> std::io::Result<Option<(Region, u64)>> {
+        let region = self.parts.segments.get(index)?;
+        let region = region.filter(|region| region.word(GENERATION).load(Ordering::Acquire) == holding(index));
+        Ok(region.map(|region| {
+            let base = region.word(BASE_SEQUENCE).load(Ordering::Relaxed);
+            (region, base)
+        }))
+    }
+
+    fn end_of(&self, region: &Region, segment: u64, base: u64) -> End {
+        let Parts { frame, segment_bytes, .. } = self.parts;
+        let mut follower = Follower::new(region.clone(), frame, segment_bytes, segment, base.min(MAX_BASE), false);
+        let (mut buffer, is_queue) = (Vec::new(), self.parts.control.group().is_some());
+        let rest = loop {
+            match follower.step(&mut buffer) {
+                Ok(Step::Frame(_)) => {}
+                Ok(Step::Empty) if follower.has_later_frame() => break Rest::Later(HOLE),
+                Ok(Step::Empty | Step::End | Step::Lapped) => break Rest::Nothing,
+                Err(_) if !follower.claims_next() => break Rest::Damage(MISFIT),
+                // Of a queue, a puller sets it aside; those behind it are not lost for it.
+                Err(_) if follower.has_later_frame() && is_queue && matches!(follower.pass(), Ok(Step::Frame(_))) => {}
+                Err(_) if follower.has_later_frame() => break Rest::Later(WRONG),
+                Err(_) => break Rest::Torn,
+            }
+        };
+        End { segment, offset: follower.offset(), sequence: follower.sequence(), rest }
+    }
+
+    /// True if there is something behind the end that is to be cut. A torn last frame was never acknowledged; anything
+    /// behind it means that the damage lies in the middle, unless a loss of power has left it so where nothing was firm.
+    fn is_to_be_cut(&self, end: &End) -> Result<bool, ResumeError> {
+        let may_lie_in_pieces = self.extent.is_some_and(|extent| !extent.same_boot);
+        match end.rest {
+            Rest::Nothing => Ok(false),
+            Rest::Torn => self.refuse_firm(end, WRONG).map(|()| true),
+            Rest::Later(what) if may_lie_in_pieces => self.refuse_firm(end, what).map(|()| true),
+            Rest::Later(what) | Rest::Damage(what) => Err(end.damage(what)),
+        }
+    }
+
+    /// Refuses an end before which more was known to be on the disk.
+    fn refuse_firm(&self, end: &End, what: &'static str) -> Result<(), ResumeError> {
+        let firm = self.extent.map_or(0, |extent| extent.firm.sequence);
+        if end.sequence < firm { Err(end.damage(what)) } else { Ok(()) }
+    }
+}
+
+impl End {
+    fn damage(&self, what: &'static str) -> ResumeError {
+        ReadError::Damaged { sequence: self.sequence, segment: self.segment, offset: self.offset, what }.into()
+    }
+}
+
+/// Zeroes what is behind a segment's last frame; gives how many bytes up to the last that was not zero. What a torn write
+/// left must never be taken for a frame again, not after a second loss of power either.
+fn clear(region: &Region, offset: usize, segment_bytes: usize) -> u64 {
+    let mut cleared = 0;
+    for at in (offset..segment_bytes).step_by(8) {
+        if region.word(at).load(Ordering::Relaxed) != 0 {
+            region.word(at).store(0, Ordering::Relaxed);
+            cleared = (at + 8 - offset) as u64;
+        }
+    }
+    cleared
+}
+
+impl From<ReadError> for ResumeError {
+    fn from(damage: ReadError) -> Self {
+        Self::Damaged(damage)
+    }
+}
+
+impl From<std::io::Error> for ResumeError {
+    fn from(error: std::io::Error) -> Self {
+        Self::Io(error)
+    }
+}

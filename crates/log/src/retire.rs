@@ -1,0 +1,42 @@
+//! Taking a log away under who may still have it open.
+
+use std::io::ErrorKind;
+
+use crate::control::MANDATORY;
+use crate::guard::Others;
+use crate::lock::{self, TryLock};
+use crate::{OpenError, Place, files};
+
+/// Removes a log that is stale, whatever is in its files. A writer of a `fail` log that still has it open is told at its
+/// next message that nobody reads it. Refused while the mandatory reader lives; a log that is not there is no error.
+pub fn retire(place: &Place) -> Result<(), OpenError> {
+    if !place.dir().exists() {
+        return Ok(());
+    }
+    // Held to the end, so that no mandatory reader comes meanwhile.
+    let ours = match lock::try_lock(&place.reader_locks(), MANDATORY as u32, 0o600) {
+        Ok(TryLock::Taken(pid)) if names_mandatory(place) => {
+            return Err(OpenError::HasReader { place: place.clone(), pid });
+        }
+        ours => ours.ok(),
+    };
+    forget_readers(place);
+    let removed = place.remove();
+    drop(ours);
+    match removed {
+        // Somebody was just about to open it: what is left of it is no log.
+        Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::DirectoryNotEmpty) => Ok(()),
+        removed => removed.map_err(|e| OpenError::from_io(place, 0, e)),
+    }
+}
+
+fn names_mandatory(place: &Place) -> bool {
+    files::open_control(place, Others::Untrusted).is_ok_and(|control| control.names_mandatory())
+}
+
+/// Tells a writer that has the log open. Who reads on does so in files that nobody else will find.
+fn forget_readers(place: &Place) {
+    let Ok(control) = files::open_control(place, Others::Untrusted) else { return };
+    let registered: Vec<_> = control.registered().collect();
+    registered.iter().for_each(|reader| control.release(reader.slot));
+}

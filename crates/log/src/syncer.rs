@@ -1,0 +1,62 @@
+//! Waiting for the disk, apart from writing.
+
+use std::fs::File;
+use std::io;
+
+use crate::progress::{Firm, Tail};
+use crate::{Policy, Writer};
+
+/// Makes what was published durable, in a thread of its own if need be.
+pub struct Syncer {
+    file: File,
+    /// Only a log that grows tells how far it is on the disk.
+    firm: Option<Firm>,
+}
+
+impl Syncer {
+    /// Returns when all before `upto`, a tail that the writer has had, would survive a loss of power.
+    pub fn sync(&mut self, upto: Tail) -> io::Result<()> {
+        self.file.sync_data()?;
+        self.firm.as_ref().map_or(Ok(()), |firm| firm.note(&self.file, upto))
+    }
+}
+
+impl Writer {
+    /// Where the log ends.
+    #[inline]
+    pub fn tail(&self) -> Tail {
+        self.appender().tail()
+    }
+
+    /// Who waits for the disk while this writer goes on.
+    pub fn syncer(&self) -> io::Result<Syncer> {
+        // A file of its own, and no copy of a descriptor: the kernel tells each opened file once that a write failed, and
+        // whoever asks through a copy would take that word from the other.
+        match self.appender().segments.growing_file() {
+            Some((file, firm)) => Ok(Syncer { file: reopen(file)?, firm: Some(firm.clone()) }),
+            None => Ok(Syncer { file: File::open(self.place().data())?, firm: None }),
+        }
+    }
+
+    /// Returns when all that was published would survive a loss of power.
+    pub fn sync(&self) -> io::Result<()> {
+        if self.policy() != Policy::Keep && self.place().is_shared_memory() {
+            return Ok(());
+        }
+        match self.appender().segments.growing_file() {
+            Some((file, firm)) => {
+                file.sync_data()?;
+                firm.note(file, self.tail())
+            }
+            // Any descriptor of the file does: mapped pages belong to it, too.
+            None => File::open(self.place().data())?.sync_all(),
+        }
+    }
+}
+
+/// Opens the same file once more, also if its name is gone or somebody else's by now.
+fn reopen(file: &File) -> io::Result<File> {
+    use std::os::fd::AsRawFd;
+    let path = format!("/proc/self/fd/{}", file.as_raw_fd());
+    File::options().read(true).write(true).open(path)
+}

@@ -1,0 +1,72 @@
+//! Forked children: they have a copy of every writer and reader on the same memory, and must leave it alone.
+
+use tickpath_log::{Delivery, Policy, PublishError, ReadError, Reader, Start, Writer};
+
+use crate::{ALL_POLICIES, Scratch, payload, pull, read_on};
+
+#[test]
+fn a_fork_does_not_publish() {
+    for policy in ALL_POLICIES {
+        let scratch = Scratch::shared(policy, 2);
+        let mut writer = scratch.writer();
+        let mut reader = scratch.reader(Start::Now);
+        let publish = |writer: &mut Writer| writer.publish(0, 16, &payload(0, 9));
+        assert!(in_a_fork(|| matches!(publish(&mut writer), Err(PublishError::Forked))));
+        assert!(in_a_fork(|| matches!(writer.batch().push(0, 16, b"x"), Err(PublishError::Forked))));
+        assert!(in_a_fork(|| matches!(writer.room_for(9), Err(PublishError::Forked))));
+        publish(&mut writer).expect("the writer itself goes on");
+        assert_eq!(read_on(&mut reader, 0), 1);
+    }
+}
+
+#[test]
+fn a_fork_does_not_move_the_cursor() {
+    let scratch = Scratch::shared(Policy::Fail, 2);
+    let mut writer = scratch.writer();
+    let mut reader = scratch.reader(Start::Now);
+    (0..10).for_each(|number| assert!(writer.publish(0, 16, &payload(number, 9)).is_ok()));
+    let is_refused = |reader: &mut Reader| {
+        let next = matches!(reader.next(), Err(ReadError::Forked));
+        next && matches!(reader.drain(9, |_| ()), Err(ReadError::Forked))
+    };
+    assert!(in_a_fork(|| is_refused(&mut reader)));
+    assert_eq!(reader.readers()[0].cursor, 0);
+    assert_eq!(read_on(&mut reader, 0), 10, "the reader itself goes on");
+}
+
+#[test]
+fn a_fork_does_not_use_a_queue() {
+    let scratch = Scratch::shared(Policy::Fail, 2);
+    let mut writer = scratch.queue();
+    let mut puller = scratch.puller(Delivery::AtLeastOnce);
+    assert!(in_a_fork(|| matches!(writer.publish(0, 16, b"x"), Err(PublishError::Forked))));
+    for number in 0..2 {
+        writer.publish(0, 16, &payload(number, 9)).expect("there is room");
+    }
+    assert_eq!(pull(&mut puller, 1), [(0, false)]);
+    assert!(in_a_fork(|| {
+        let refused = matches!(puller.pull(9, |_| ()), Err(ReadError::Forked));
+        puller.acknowledge();
+        refused
+    }));
+    drop(puller);
+    let mut puller = scratch.puller(Delivery::AtLeastOnce);
+    assert_eq!(pull(&mut puller, 9), [(0, true), (1, false)], "the fork has acknowledged nothing");
+}
+
+/// True if the work is true in a child. It must neither panic nor allocate: other threads may have held locks.
+fn in_a_fork(work: impl FnOnce() -> bool) -> bool {
+    // SAFETY: the child runs `work` alone, which does nothing that another thread of ours could stand in the way of, and
+    // ends without running anything of the parent's.
+    let child = unsafe { libc::fork() };
+    if child == 0 {
+        let good = work();
+        // SAFETY: ends this process at once.
+        unsafe { libc::_exit(if good { 0 } else { 1 }) };
+    }
+    assert!(child > 0, "no fork: {}", std::io::Error::last_os_error());
+    let mut status = 0;
+    // SAFETY: the child is ours, and `status` a valid place for its end.
+    assert_eq!(unsafe { libc::waitpid(child, &mut status, 0) }, child);
+    libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 0
+}

@@ -1,0 +1,128 @@
+//! Whose a log is, who may join it, and how a stale one is taken from under its users.
+
+use std::fs;
+
+use tickpath_clock::Calibration;
+use tickpath_log::{
+    Config, HEADER_BYTES, OpenError, Owner, Policy, PublishError, Reader, Registration, Start, Writer, owner, retire,
+};
+
+use crate::kill::Process;
+use crate::{ALL_POLICIES, Scratch, payload, read_on};
+
+const OURS: Owner = Owner { journal: 7, incarnation: 3, base: 41 };
+
+#[test]
+fn a_log_says_whose_it_is() {
+    for policy in ALL_POLICIES {
+        let mut scratch = Scratch::shared(policy, 2);
+        assert!(matches!(owner(scratch.place()), Err(OpenError::NotFound(_))));
+        scratch.config.owner = OURS;
+        let writer = scratch.writer();
+        let reader = scratch.reader(Start::Now);
+        let owners = [writer.owner(), reader.owner(), owner(scratch.place()).expect("it is there")];
+        assert_eq!(owners, [OURS; 3]);
+        drop(writer);
+        scratch.config.owner = Owner::default();
+        assert_eq!(scratch.writer().owner(), OURS, "who opens it changes nothing");
+    }
+    let nobodys = Scratch::shared(Policy::Overwrite, 2);
+    assert_eq!(nobodys.writer().owner(), Owner { journal: 0, incarnation: 0, base: 0 });
+}
+
+#[test]
+fn who_joins_makes_nothing() {
+    let join = |scratch: &Scratch| Writer::join(&scratch.config, &Calibration::nanoseconds());
+    for policy in ALL_POLICIES {
+        let scratch = Scratch::shared(policy, 2);
+        assert!(matches!(join(&scratch), Err(OpenError::NotFound(_))));
+        assert!(!scratch.place().dir().exists(), "not even its folder");
+        let writer = scratch.writer();
+        assert!(matches!(join(&scratch), Err(OpenError::HasWriter { .. })));
+        drop(writer);
+        let mut writer = join(&scratch).expect("it is there");
+        let mut reader = scratch.reader(Start::Now);
+        writer.publish(0, 16, &payload(0, 9)).expect("there is room");
+        assert_eq!(read_on(&mut reader, 0), 1);
+        drop(writer);
+        unmake(&scratch);
+        assert!(matches!(join(&scratch), Err(OpenError::NotFound(_))), "{policy}: half made is not there");
+    }
+}
+
+/// A kill between the file and its first segment: others know its first number already.
+#[test]
+fn an_empty_log_begins_with_the_number_that_it_was_made_for() {
+    for scratch in ALL_POLICIES.iter().flat_map(|&p| [Scratch::shared(p, 2), Scratch::on_disk(p, 2)]) {
+        let made = Config { first_sequence: 90, ..scratch.config.clone() };
+        drop(Writer::open(&made, &Calibration::nanoseconds()).expect("it can be made"));
+        unmake(&scratch);
+        let mut writer = scratch.writer();
+        assert_eq!(writer.sequence(), 90);
+        let mut reader = scratch.reader(Start::Oldest);
+        writer.publish(0, 16, &payload(90, 9)).expect("there is room");
+        assert_eq!(read_on(&mut reader, 90), 91);
+    }
+}
+
+#[test]
+fn who_writes_to_a_retired_log_is_told() {
+    for mandatory in [true, false] {
+        let mut scratch = Scratch::shared(Policy::Fail, 2);
+        scratch.config.mandatory = mandatory;
+        let mut writer = scratch.writer();
+        let registration = if mandatory { Registration::Mandatory } else { Registration::Registered };
+        let reader = Reader::open(scratch.place(), Start::Now, registration).expect("it is there");
+        let recorder = scratch.reader(Start::Now);
+        writer.publish(0, 16, b"before").expect("it is read");
+        if mandatory {
+            let refused = retire(scratch.place()).expect_err("its reader lives");
+            assert!(matches!(refused, OpenError::HasReader { pid, .. } if pid == std::process::id()), "{refused}");
+            writer.publish(0, 16, b"still").expect("a refusal changes nothing");
+            drop(reader);
+        }
+        retire(scratch.place()).expect("it is stale");
+        assert!(!scratch.place().dir().exists());
+        assert!(matches!(writer.publish(0, 16, b"after"), Err(PublishError::NoReader)), "mandatory: {mandatory}");
+        assert!(matches!(owner(scratch.place()), Err(OpenError::NotFound(_))));
+        drop((recorder, writer));
+        retire(scratch.place()).expect("twice is no error");
+        drop(scratch.writer());
+    }
+}
+
+/// As an OMS finds a lane of the one that was killed: its reader's cursor says that it is there.
+#[test]
+fn the_lane_of_a_killed_reader_is_retired() {
+    let mut scratch = Scratch::shared(Policy::Fail, 2);
+    scratch.config.mandatory = true;
+    let mut writer = scratch.writer();
+    let mut child = Process::start("mandatory", scratch.place(), Policy::Fail);
+    assert_eq!(child.lines.next_number(), Some(0));
+    assert!(matches!(retire(scratch.place()), Err(OpenError::HasReader { .. })));
+    child.kill();
+    retire(scratch.place()).expect("its reader is dead");
+    assert!(matches!(writer.publish(0, 16, b"after"), Err(PublishError::NoReader)));
+}
+
+#[test]
+fn garbage_is_retired_too() {
+    for (file, bytes) in [("data", &b"no log"[..]), ("data", b""), ("control", b"none"), ("control", &[7; 30_000])] {
+        let scratch = Scratch::shared(Policy::Fail, 2);
+        drop(scratch.writer());
+        fs::write(scratch.place().dir().join(file), bytes).expect("the file can be written");
+        retire(scratch.place()).unwrap_or_else(|e| panic!("{file} of {} bytes: {e}", bytes.len()));
+        assert!(!scratch.place().dir().exists());
+    }
+}
+
+/// Leaves the log as a writer does that was killed between its file and its first segment.
+fn unmake(scratch: &Scratch) {
+    let mut data = fs::read(scratch.data()).expect("the file can be read");
+    if scratch.config.policy == Policy::Keep {
+        data.truncate(HEADER_BYTES);
+    }
+    // With the marks in the header page, which tell of opened segments.
+    data[1024..].fill(0);
+    fs::write(scratch.data(), data).expect("the file can be written");
+}

@@ -1,0 +1,104 @@
+//! A bucket a session, before the journal: what a client may name it may flood, so its lane is read no faster than this.
+
+use tickpath_clock::Calibration;
+
+/// How fast a session's requests are taken. What comes faster waits in the session's own lane, and its client is told
+/// that the lane is full; nothing is lost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rate {
+    /// Requests a second; zero for as many as come.
+    pub per_second: u32,
+    /// Requests at once.
+    pub burst: u32,
+}
+
+impl Rate {
+    /// As many as come: for measurements, and for who trusts the client.
+    pub const UNLIMITED: Self = Self { per_second: 0, burst: 0 };
+}
+
+impl Default for Rate {
+    /// More than any desk sends, and no flood.
+    fn default() -> Self {
+        Self { per_second: 100_000, burst: 10_000 }
+    }
+}
+
+/// Tokens of one session. The clock is asked only when they are used up.
+#[derive(Debug)]
+pub(crate) struct Bucket {
+    tokens: u32,
+    burst: u32,
+    /// Ticks that a token takes to come back; zero if there is no limit.
+    ticks_per_token: u64,
+    filled: u64,
+}
+
+impl Bucket {
+    pub fn new(rate: Rate, calibration: &Calibration) -> Self {
+        let ticks_per_token = match rate.per_second {
+            0 => 0,
+            limit => (calibration.ticks_per_second / u64::from(limit)).max(1),
+        };
+        let burst = rate.burst.max(1);
+        Self { tokens: burst, burst, ticks_per_token, filled: 0 }
+    }
+
+    /// Takes a token; false if there is none now.
+    #[inline(always)]
+    pub fn take(&mut self, now: impl FnOnce() -> u64) -> bool {
+        if self.ticks_per_token == 0 {
+            return true;
+        }
+        if self.tokens == 0 {
+            self.fill(now());
+        }
+        match self.tokens.checked_sub(1) {
+            Some(left) => {
+                self.tokens = left;
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// Gives a token back: nothing was there for it.
+    #[inline(always)]
+    pub fn give_back(&mut self) {
+        self.tokens = self.tokens.saturating_add(1).min(self.burst);
+    }
+
+    #[cold]
+    fn fill(&mut self, now: u64) {
+        let come = now.saturating_sub(self.filled) / self.ticks_per_token;
+        if come == 0 {
+            // Another boot's clock may have begun anew.
+            self.filled = self.filled.min(now);
+            return;
+        }
+        self.tokens = u32::try_from(come).unwrap_or(u32::MAX).min(self.burst);
+        self.filled = now;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tokens_come_back_with_time_and_no_more_than_a_burst() {
+        let rate = Rate { per_second: 10, burst: 3 };
+        let mut bucket = Bucket::new(rate, &Calibration::nanoseconds());
+        let mut take = |now: u64| bucket.take(|| now);
+        assert_eq!([take(0), take(0), take(0), take(0)], [true, true, true, false]);
+        assert!(!take(99_999_999), "a tenth of a second for each");
+        assert!(take(100_000_000) && !take(100_000_001));
+        assert_eq!([1, 2, 3, 4].map(|_| take(10_000_000_000)), [true, true, true, false], "three at most");
+    }
+
+    #[test]
+    fn no_limit_asks_no_clock() {
+        let mut bucket = Bucket::new(Rate::UNLIMITED, &Calibration::nanoseconds());
+        assert!((0..100).all(|_| bucket.take(|| panic!("nobody needs to know"))));
+    }
+}

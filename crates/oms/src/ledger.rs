@@ -1,0 +1,157 @@
+//! What the journal says of the OMS's lanes: which it made, how far it has taken what came, how much it has said.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use tickpath_market::VenueId;
+use tickpath_orders::{Ended, Input, Lane, Output, RecordKind};
+
+use crate::lanes::LaneKind;
+
+/// A lane as the journal knows it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Made {
+    /// The epoch of the start that made it.
+    pub incarnation: u64,
+    /// The number of its first message.
+    pub base: u64,
+}
+
+/// Read from the journal alone: the same journal gives the same ledger.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Ledger {
+    /// The journal's id.
+    pub(crate) journal: u64,
+    made: BTreeMap<(u8, u16), Made>,
+    /// The number of the next message of each lane: to be taken, or to be said.
+    requests: Vec<u64>,
+    reports: Vec<u64>,
+    venue_requests: Vec<u64>,
+    venue_reports: Vec<u64>,
+    control: u64,
+    definitions: BTreeMap<(RecordKind, u16, u32), Input>,
+}
+
+impl Ledger {
+    /// Takes an input and what was said to it.
+    #[inline]
+    pub(crate) fn note(&mut self, input: &Input, outputs: &[Output]) {
+        match input {
+            Input::Request { envelope, .. } => pass(&mut self.requests, envelope.session, envelope.lane_sequence),
+            Input::Report(record) => pass(&mut self.venue_reports, record.source.0, record.lane_sequence),
+            other => self.note_rare(other),
+        }
+        for output in outputs {
+            match output {
+                Output::Venue { venue, .. } => *place(&mut self.venue_requests, venue.0) += 1,
+                Output::Report { session, .. } | Output::Denied { session, .. } => {
+                    *place(&mut self.reports, *session) += 1;
+                }
+            }
+        }
+    }
+
+    #[cold]
+    fn note_rare(&mut self, input: &Input) {
+        let lane_sequence = operators_number(input);
+        if lane_sequence > 0 {
+            self.control = widen(self.control, lane_sequence - 1) + 1;
+        }
+        match input {
+            // It was said, and never left.
+            Input::Returned(returned) => {
+                let said = place(&mut self.venue_requests, returned.venue.0);
+                *said = said.saturating_sub(1);
+            }
+            Input::Ended(Ended { id, session, kind, .. }) => {
+                if let Some(kind) = RecordKind::from_code(*kind) {
+                    self.definitions.remove(&(kind, *session, *id));
+                }
+            }
+            other => {
+                if let Some(key) = defined(other) {
+                    self.definitions.insert(key, *other);
+                }
+            }
+        }
+    }
+
+    /// Takes the record of a lane that was made: the next message has its base.
+    pub(crate) fn note_lane(&mut self, lane: &Lane) {
+        self.made.insert((lane.carries, lane.index), Made { incarnation: lane.incarnation, base: lane.base });
+    }
+
+    /// The lane as it was made last.
+    pub(crate) fn made(&self, lane: LaneKind) -> Option<Made> {
+        self.made.get(&lane.code()).copied()
+    }
+
+    /// The number of the next message: to be said on a lane that the OMS writes, else to be taken.
+    pub(crate) fn next(&self, lane: LaneKind) -> u64 {
+        let (list, index) = match lane {
+            LaneKind::Requests(session) => (&self.requests, session),
+            LaneKind::Reports(session) => (&self.reports, session),
+            LaneKind::VenueRequests(VenueId(venue)) => (&self.venue_requests, venue),
+            LaneKind::VenueReports(VenueId(venue)) => (&self.venue_reports, venue),
+            LaneKind::Control => return self.control,
+        };
+        list.get(usize::from(index)).copied().unwrap_or(0)
+    }
+
+    /// Whether this definition holds, as it is.
+    pub(crate) fn holds(&self, definition: &Input) -> bool {
+        defined(definition).and_then(|key| self.definitions.get(&key)) == Some(definition)
+    }
+
+    /// What ends the definitions that hold and are not among these.
+    pub(crate) fn ended(&self, wanted: &[Input]) -> Vec<Input> {
+        let wanted: BTreeSet<_> = wanted.iter().filter_map(defined).collect();
+        let gone = self.definitions.keys().filter(|held| !wanted.contains(held));
+        gone.map(|&(kind, session, id)| Input::Ended(Ended { id, session, kind: kind.code(), reserved: 0 })).collect()
+    }
+}
+
+/// What a definition is the definition of; none if the input is no definition.
+fn defined(input: &Input) -> Option<(RecordKind, u16, u32)> {
+    let (session, id) = match input {
+        Input::Instrument(new) => (0, new.symbol.0),
+        Input::Account(new) => (0, new.account.0),
+        Input::Venue(new) => (0, new.venue.0.into()),
+        Input::Session(new) => (new.session, 0),
+        Input::Grant(new) => (new.session, new.account.0),
+        _ => return None,
+    };
+    Some((input.kind(), session, id))
+}
+
+/// The number in the operator's lane that an input carries: one above the low half, zero if it came from elsewhere.
+fn operators_number(input: &Input) -> u32 {
+    match input {
+        Input::Kill(kill) => kill.lane_sequence,
+        Input::Resolve(resolve) => resolve.lane_sequence,
+        Input::Inquire(inquire) => inquire.lane_sequence,
+        Input::DayEnd(day) => day.lane_sequence,
+        _ => 0,
+    }
+}
+
+/// Moves the cursor of a lane behind the message with this low half of its number.
+#[inline]
+fn pass(list: &mut Vec<u64>, index: u16, low: u32) {
+    let next = place(list, index);
+    *next = widen(*next, low) + 1;
+}
+
+/// The first number from `next` on with this low half.
+#[inline]
+fn widen(next: u64, low: u32) -> u64 {
+    next + u64::from(low.wrapping_sub(next as u32))
+}
+
+#[inline]
+fn place(list: &mut Vec<u64>, index: u16) -> &mut u64 {
+    let index = usize::from(index);
+    if index >= list.len() {
+        list.resize(index + 1, 0);
+    }
+    &mut list[index]
+}

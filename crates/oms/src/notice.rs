@@ -1,0 +1,134 @@
+//! What an operator must hear: losses, doubts, neighbours that were set aside.
+
+use std::collections::VecDeque;
+use std::fmt;
+
+use tickpath_market::VenueId;
+
+use crate::lanes::LaneKind;
+
+/// Notices that are kept; older ones are forgotten, and counted.
+const MOST: usize = 1024;
+
+/// Something that happened to the OMS and that nobody would see otherwise.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Notice {
+    /// The journal's tail had not reached the disk when the host lost its power.
+    TailLost {
+        /// The first record that is gone.
+        sequence: u64,
+        /// Bytes behind it that were of no use.
+        bytes: u64,
+    },
+    /// A lane was not there, or another journal's; a new one was made.
+    LaneLost {
+        /// Which.
+        lane: LaneKind,
+        /// Why.
+        why: String,
+    },
+    /// Orders were put in doubt.
+    Doubt {
+        /// Of which venue.
+        venue: VenueId,
+        /// How many are unknown now.
+        unknown: u64,
+    },
+    /// Messages on a lane are gone before they were taken.
+    Missed {
+        /// Which lane.
+        lane: LaneKind,
+        /// How many.
+        messages: u64,
+    },
+    /// A lane is damaged. Nothing more is taken from it; the others go on.
+    Quarantined {
+        /// Which.
+        lane: LaneKind,
+        /// What is wrong.
+        why: String,
+    },
+    /// Requests had not left when the OMS ended: they wait, and are checked again before they leave.
+    Returned {
+        /// To which venue.
+        venue: VenueId,
+        /// How many.
+        requests: u64,
+    },
+    /// A venue cannot be reached.
+    VenueDown(VenueId),
+    /// A venue can be reached again.
+    VenueUp(VenueId),
+    /// The journal's disk has failed: new orders are denied, cancels pass, nothing more is durable.
+    DiskFailed(String),
+}
+
+impl fmt::Display for Notice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::TailLost { sequence, bytes } => write!(
+                f,
+                "the journal had not reached the disk from record {sequence} on ({bytes} bytes); what it held is lost, \
+                 and its orders, if a venue has them, are strangers: ask the venue"
+            ),
+            Self::LaneLost { lane, why } => {
+                write!(f, "{lane} is made anew ({why}); whoever had it open must join again")
+            }
+            Self::Doubt { venue, unknown } => {
+                write!(f, "messages to or from venue {venue} may be lost: {unknown} orders are unknown and asked for")
+            }
+            Self::Missed { lane, messages } => write!(f, "{messages} messages of {lane} are gone before they were taken"),
+            Self::Quarantined { lane, why } => {
+                write!(f, "{lane} is set aside ({why}); stop its writer and restart the OMS to have it made anew")
+            }
+            Self::Returned { venue, requests } => {
+                write!(f, "{requests} requests to venue {venue} had not left; they are checked again before they do")
+            }
+            Self::VenueDown(venue) => write!(f, "venue {venue} takes nothing; requests wait here"),
+            Self::VenueUp(venue) => write!(f, "venue {venue} is back"),
+            Self::DiskFailed(why) => write!(
+                f,
+                "the journal's disk has failed ({why}); new orders are denied and cancels pass. Restart on a sound disk"
+            ),
+        }
+    }
+}
+
+impl fmt::Display for LaneKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Requests(session) => write!(f, "the request lane of session {session}"),
+            Self::Reports(session) => write!(f, "the report log of session {session}"),
+            Self::VenueRequests(venue) => write!(f, "the request lane of venue {venue}"),
+            Self::VenueReports(venue) => write!(f, "the report lane of venue {venue}"),
+            Self::Control => write!(f, "the operator's lane"),
+        }
+    }
+}
+
+/// The last notices.
+#[derive(Debug, Default)]
+pub(crate) struct Notices {
+    list: VecDeque<Notice>,
+    /// How many there ever were.
+    count: u64,
+}
+
+impl Notices {
+    #[cold]
+    pub fn add(&mut self, notice: Notice) {
+        if self.list.len() == MOST {
+            self.list.pop_front();
+        }
+        self.list.push_back(notice);
+        self.count += 1;
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = &Notice> {
+        self.list.iter()
+    }
+
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+}

@@ -1,0 +1,73 @@
+//! The logs that the OMS writes: to venues and to clients. What may not leave yet waits in front of its log, in order.
+
+use std::collections::VecDeque;
+
+use tickpath_log::{PublishError, Writer};
+use tickpath_market::{Kind, Request};
+use tickpath_orders::Output;
+use zerocopy::IntoBytes;
+
+/// One outbound log, and what is held in front of it.
+pub(crate) struct Outbound {
+    log: Writer,
+    held: VecDeque<Held>,
+}
+
+/// An output that waits until its input is durable.
+pub(crate) struct Held {
+    /// The input's journal sequence.
+    pub sequence: u64,
+    /// T1 of the input, in ticks.
+    pub stamp: u64,
+    /// Whether the input must be on the disk, or only behind what must.
+    pub for_disk: bool,
+    pub output: Output,
+}
+
+impl Outbound {
+    pub fn new(log: Writer) -> Self {
+        Self { log, held: VecDeque::new() }
+    }
+
+    /// Whether nothing is held here.
+    #[inline]
+    pub fn is_clear(&self) -> bool {
+        self.held.is_empty()
+    }
+
+    /// Publishes an output, with nothing in front of it.
+    #[inline]
+    pub fn publish(&mut self, stamp: u64, output: &Output) -> Result<(), PublishError> {
+        let (kind, bytes) = frame(output);
+        self.log.publish(stamp, kind, bytes).map(|_| ())
+    }
+
+    pub fn hold(&mut self, held: Held) {
+        self.held.push_back(held);
+    }
+
+    /// What may leave next: records below `synced` are durable, and all may leave once that can never be waited for.
+    pub fn next(&mut self, synced: u64, disk_failed: bool) -> Option<Held> {
+        self.held.pop_front_if(|held| disk_failed || !held.for_disk || held.sequence < synced)
+    }
+
+    /// Gives up everything that is held.
+    pub fn give_up(&mut self) -> VecDeque<Held> {
+        std::mem::take(&mut self.held)
+    }
+
+    /// Whether a request would find room now.
+    pub fn room(&mut self) -> Result<(), PublishError> {
+        self.log.room_for(size_of::<Request>())
+    }
+}
+
+/// The kind and the bytes of an output's frame.
+#[inline]
+fn frame(output: &Output) -> (u8, &[u8]) {
+    match output {
+        Output::Venue { request, .. } => (request.kind().code(), request.as_bytes()),
+        Output::Report { report, .. } => (Kind::ExecutionReport.code(), report.as_bytes()),
+        Output::Denied { denied, .. } => (Kind::OrderDenied.code(), denied.as_bytes()),
+    }
+}

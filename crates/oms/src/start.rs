@@ -1,0 +1,331 @@
+//! The start of an OMS: journal, epoch, doubts, lanes, definitions, in that order.
+
+use std::collections::{BTreeSet, VecDeque};
+
+use tickpath_clock::{Calibration, Clock};
+use tickpath_log::{Config as LogConfig, Next, OpenError, Owner, Reader, Registration, Start, Writer, retire};
+use tickpath_market::{ExecutionReport, Request, VenueId};
+use tickpath_orders::{
+    At, Boot, Core, Doubt, Grant, Input, LOST_REPORTS, LOST_REQUESTS, Lane, Output, Outputs, RecordKind,
+    Returned, SessionRules,
+};
+
+use crate::OmsError;
+use crate::bucket::{Bucket, Rate};
+use crate::commit::{AckLevel, Commit};
+use crate::journal::{Journal, Replay, fresh_id};
+use crate::lanes::{LaneKind, make};
+use crate::layout::{Config, Source};
+use crate::ledger::Ledger;
+use crate::notice::{Notice, Notices};
+use crate::outbound::Outbound;
+use crate::pages::PageMaker;
+use crate::recover::{Found, Recovered, State};
+use crate::sequencer::{Desk, Sequencer};
+
+/// What the OMS reads.
+pub struct Inbound {
+    /// Requests of each session, reports of each venue, words of the operator.
+    pub(crate) sources: Vec<Source>,
+}
+
+/// Minutes from the Unix epoch to 2020.
+const EPOCHS_SINCE: u64 = 50 * 365 * 24 * 60 + 12 * 24 * 60;
+/// An id has 24 bits for it: minutes until 2051, or as many starts.
+const MOST_EPOCHS: u64 = 1 << 24;
+
+impl<C: Clock> Sequencer<C> {
+    /// Replays the journal, says what is in doubt, brings lanes and logs up to where it ends, and is ready for the next
+    /// input.
+    pub fn open(clock: C, config: &Config) -> Result<(Self, Inbound), OmsError> {
+        let calibration = *clock.calibration();
+        // Opened first: what a loss of power tore is cut before the replay reads it.
+        let id = fresh_id(config.seed, calibration.utc_ns_of(clock.ticks()));
+        let journal = Journal::open(&config.journal, &calibration, id)?;
+        let key = config.seed.unwrap_or_else(|| fresh_id(None, id));
+        let core = Core::new(tickpath_orders::Config { expected_orders: config.expected_orders, key });
+        let mut replay = Replay::open(&config.journal.place)?;
+        let Recovered { core, ledger, lanes } = Recovered::open(&mut replay, core, &config.lanes, &calibration)?;
+        drop(replay);
+        let mut sequencer = Self::on(clock, config, journal, core)?;
+        if let Some(cut) = sequencer.journal.cut() {
+            sequencer.notices.add(Notice::TailLost { sequence: cut.sequence, bytes: cut.bytes });
+        }
+        let epoch = sequencer.boot(&calibration)?;
+        let sources = sequencer.take_lanes(config, &ledger, lanes, epoch, &calibration)?;
+        sequencer.define(&config.desk, &ledger)?;
+        sequencer.watch_disk()?;
+        Ok((sequencer, Inbound { sources }))
+    }
+
+    fn on(clock: C, config: &Config, journal: Journal, core: Core) -> Result<Self, OmsError> {
+        let pages = config.seed.is_none().then(PageMaker::start).transpose().map_err(OmsError::Thread)?;
+        let mut levels = vec![AckLevel::Os; usize::from(config.lanes.sessions)];
+        for session in &config.desk.sessions {
+            if let Some(level) = levels.get_mut(usize::from(session.session)) {
+                *level = session.level;
+            }
+        }
+        Ok(Self {
+            clock,
+            core,
+            journal,
+            outputs: Outputs::new(),
+            venues: Vec::new(),
+            sessions: Vec::new(),
+            levels,
+            commit: None,
+            held: 0,
+            returning: Vec::new(),
+            busy_turns: 0,
+            references: Vec::new(),
+            released: 0,
+            waited: false,
+            refused: 0,
+            disk_failed: false,
+            notices: Notices::default(),
+            pages,
+        })
+    }
+
+    /// Begins an epoch that no start ever had, whatever the journal has lost, and makes sure that it is on the disk
+    /// before any order has it in its id: it is above the journal's last one, and no earlier than this minute, which
+    /// holds for a journal that was restored from a copy, too.
+    fn boot(&mut self, calibration: &Calibration) -> Result<u64, OmsError> {
+        let now = self.clock.ticks();
+        let utc_ns = calibration.utc_ns_of(now);
+        let minute = (utc_ns / 60_000_000_000).saturating_sub(EPOCHS_SINCE);
+        let epoch = minute.max(self.core.epoch() + 1);
+        if epoch >= MOST_EPOCHS {
+            return Err(OmsError::Epochs);
+        }
+        let boot_id = calibration.boot_id;
+        let boot = Boot { epoch, boot_id, ticks_per_second: calibration.ticks_per_second, utc_ns };
+        self.apply(now, &Input::Boot(boot))?;
+        self.journal.sync()?;
+        Ok(epoch)
+    }
+
+    /// Takes up the lanes that are ours, doubts what lay in the others, and makes those anew.
+    fn take_lanes(
+        &mut self,
+        config: &Config,
+        ledger: &Ledger,
+        mut lanes: Vec<Found>,
+        epoch: u64,
+        calibration: &Calibration,
+    ) -> Result<Vec<Source>, OmsError> {
+        for lane in &mut lanes {
+            if let (LaneKind::VenueRequests(venue), State::Written(_, unsent)) = (lane.kind, &mut lane.state) {
+                self.take_unsent(venue, std::mem::take(unsent))?;
+            }
+        }
+        // All doubts before the first lane is replaced: a second kill finds either them or their evidence.
+        let said = self.doubt_lost(&lanes)?;
+        self.journal.sync()?;
+        let (mut sources, mut untold) = (Vec::new(), Vec::new());
+        for lane in lanes {
+            let Found { kind, config: lane, state } = lane;
+            let (writer, above) = match state {
+                State::Written(writer, above) => (Some(writer), above),
+                State::Ours => (None, VecDeque::new()),
+                State::Lost(why) => {
+                    let known = ledger.made(kind).is_some() || lane.place.dir().exists();
+                    let writer = self.make_lane(kind, &lane, ledger, epoch, calibration)?;
+                    if known {
+                        self.notices.add(Notice::LaneLost { lane: kind, why });
+                    }
+                    (Some(writer), VecDeque::new())
+                }
+            };
+            untold.extend(above);
+            match (kind, writer) {
+                (LaneKind::VenueRequests(venue), Some(writer)) => self.install_venue(venue, writer),
+                (LaneKind::Reports(_), Some(writer)) => self.sessions.push(Outbound::new(writer)),
+                (_, writer) => {
+                    drop(writer);
+                    sources.push(self.source(kind, &lane, ledger, config, calibration)?);
+                }
+            }
+        }
+        let now = self.clock.ticks();
+        for output in untold.into_iter().map(|(_, output)| output).chain(said) {
+            match output {
+                Output::Venue { venue, .. } => self.send(venue, now, output)?,
+                Output::Report { session, .. } | Output::Denied { session, .. } => {
+                    if let Some(log) = self.sessions.get_mut(usize::from(session)) {
+                        log.publish(now, &output).map_err(OmsError::Lane)?;
+                    }
+                }
+            }
+        }
+        self.take_back()?;
+        Ok(sources)
+    }
+
+    /// What was said to a venue and does not lie in its lane never left: it waits, and is checked again.
+    fn take_unsent(&mut self, venue: VenueId, unsent: VecDeque<(At, Output)>) -> Result<(), OmsError> {
+        if unsent.is_empty() {
+            return Ok(());
+        }
+        self.notices.add(Notice::Returned { venue, requests: unsent.len() as u64 });
+        for (at, output) in unsent {
+            let Output::Venue { request, .. } = output else { continue };
+            self.apply(self.clock.ticks(), &Input::Returned(Returned::new(venue, at.stamp, &request)))?;
+        }
+        Ok(())
+    }
+
+    /// Puts in doubt what lay in lanes that are lost, and what venues work that have no lanes any more. Gives what the
+    /// core says to it: nothing of it can leave before the lanes are there.
+    fn doubt_lost(&mut self, lanes: &[Found]) -> Result<Vec<Output>, OmsError> {
+        let is_lost = |kind: LaneKind| {
+            lanes.iter().find(|lane| lane.kind == kind).is_none_or(|lane| matches!(lane.state, State::Lost(_)))
+        };
+        let venues: BTreeSet<VenueId> = self.core.live().map(|order| order.venue).collect();
+        let mut said = Vec::new();
+        for venue in venues {
+            for (kind, lost) in
+                [(LaneKind::VenueRequests(venue), LOST_REQUESTS), (LaneKind::VenueReports(venue), LOST_REPORTS)]
+            {
+                if !is_lost(kind) {
+                    continue;
+                }
+                let doubt = Doubt { messages: 0, venue, lost, reserved: [0; 5] };
+                self.apply(self.clock.ticks(), &Input::Doubt(doubt))?;
+                said.extend_from_slice(self.outputs.as_slice());
+                self.notices.add(Notice::Doubt { venue, unknown: self.core.counts().unknown });
+            }
+        }
+        Ok(said)
+    }
+
+    fn make_lane(
+        &mut self,
+        kind: LaneKind,
+        lane: &LogConfig,
+        ledger: &Ledger,
+        epoch: u64,
+        calibration: &Calibration,
+    ) -> Result<Writer, OmsError> {
+        retire(&lane.place)?;
+        let owner = Owner { journal: ledger.journal, incarnation: epoch, base: ledger.next(kind) };
+        let writer = make(lane.clone(), owner, calibration)?;
+        let (carries, index) = kind.code();
+        let record = Lane { incarnation: epoch, base: owner.base, index, carries, reserved: [0; 5] };
+        self.journal.lane(self.clock.ticks(), &record)?;
+        Ok(writer)
+    }
+
+    fn install_venue(&mut self, venue: VenueId, writer: Writer) {
+        let place = usize::from(venue.0);
+        if self.venues.len() <= place {
+            self.venues.resize_with(place + 1, || None);
+        }
+        self.venues[place] = Some(Outbound::new(writer));
+    }
+
+    /// The reader of a lane, behind what the journal holds of it. One that cannot be read is set aside; the others go on.
+    fn source(
+        &mut self,
+        kind: LaneKind,
+        lane: &LogConfig,
+        ledger: &Ledger,
+        config: &Config,
+        calibration: &Calibration,
+    ) -> Result<Source, OmsError> {
+        let session = match kind {
+            LaneKind::Requests(session) => config.desk.sessions.iter().find(|rules| rules.session == session),
+            _ => None,
+        };
+        let rate = match kind {
+            LaneKind::Requests(_) => session.map(|rules| rules.rate).unwrap_or_default(),
+            _ => Rate::UNLIMITED,
+        };
+        let watches = session.is_some_and(|rules| rules.cancel_on_disconnect);
+        let bucket = Bucket::new(rate, calibration);
+        let reader = match self.read_on(kind, lane, ledger.next(kind)) {
+            Ok(reader) => Some(reader),
+            Err(OmsError::Open(e @ OpenError::HasReader { .. })) => return Err(e.into()),
+            Err(OmsError::Open(e)) => {
+                self.quarantine(kind, e.to_string())?;
+                None
+            }
+            Err(e) => return Err(e),
+        };
+        Ok(Source::new(kind, reader, bucket, watches))
+    }
+
+    /// A reader behind what the journal holds of a lane, and behind its cursor. The cursor only ever moved behind the
+    /// journal: what lies between the two was taken by a journal that was lost since, and is never taken again.
+    fn read_on(&mut self, kind: LaneKind, lane: &LogConfig, next: u64) -> Result<Reader, OmsError> {
+        let reader = Reader::open_untrusted(&lane.place, Start::Cursor)?;
+        let cursor = reader.sequence();
+        if cursor < next {
+            drop(reader);
+            return Ok(Reader::open_untrusted(&lane.place, Start::Sequence(next))?);
+        }
+        if cursor > next {
+            let look = Reader::open(&lane.place, Start::Oldest, Registration::Unregistered)?;
+            match taken_before(look, next, cursor) {
+                0 => {}
+                messages => self.missed(kind, messages)?,
+            }
+        }
+        Ok(reader)
+    }
+
+    /// Journals what is new in the configuration, and ends what is gone from it.
+    fn define(&mut self, desk: &Desk, ledger: &Ledger) -> Result<(), OmsError> {
+        let wanted = definitions(desk);
+        let ended = ledger.ended(&wanted);
+        let new = wanted.into_iter().filter(|definition| !ledger.holds(definition));
+        for input in ended.into_iter().chain(new) {
+            self.take(self.clock.ticks(), &input)?;
+        }
+        Ok(())
+    }
+
+    /// Starts the thread that makes the journal durable, if any session asks for that.
+    fn watch_disk(&mut self) -> Result<(), OmsError> {
+        if self.levels.contains(&AckLevel::Disk) {
+            self.commit = Some(Commit::start(self.journal.log()).map_err(OmsError::Disk)?);
+        }
+        Ok(())
+    }
+}
+
+/// How many of these frames of a lane may have been messages: those that are some, and those that are gone.
+fn taken_before(mut lane: Reader, from: u64, to: u64) -> u64 {
+    let mut none = 0;
+    while let Ok(next) = lane.next() {
+        match next {
+            Next::Message(message) if message.sequence >= to => break,
+            Next::Message(message) if message.sequence >= from => {
+                let is_one = Request::read(message.kind, message.payload).is_ok()
+                    || ExecutionReport::read(message.kind, message.payload).is_ok()
+                    || RecordKind::from_code(message.kind).is_some();
+                none += u64::from(!is_one);
+            }
+            Next::Message(_) | Next::Gap(_) => {}
+            Next::Empty => break,
+        }
+    }
+    to - from - none
+}
+
+/// A desk as inputs.
+fn definitions(desk: &Desk) -> Vec<Input> {
+    let mut inputs: Vec<Input> = desk.instruments.iter().copied().map(Input::Instrument).collect();
+    inputs.extend(desk.accounts.iter().copied().map(Input::Account));
+    inputs.extend(desk.venues.iter().copied().map(Input::Venue));
+    for rules in &desk.sessions {
+        let session = rules.session;
+        let cancel_on_disconnect = u8::from(rules.cancel_on_disconnect);
+        let level = rules.level as u8;
+        inputs.push(Input::Session(SessionRules { session, cancel_on_disconnect, level, reserved: 0 }));
+        let grants = rules.accounts.iter().map(|&account| Input::Grant(Grant { account, session, reserved: 0 }));
+        inputs.extend(grants);
+    }
+    inputs
+}

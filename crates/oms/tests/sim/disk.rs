@@ -1,0 +1,135 @@
+//! What a disk holds of the journal when the power fails: all that was there when it was last synced, and of what was
+//! written since then any part, sector by sector.
+//!
+//! ```text
+//!   header page │ segment │ segment │ segment │ …
+//!    old or new │ ░░░░░░ firm ░░░░ │ old or new, or torn │
+//! ```
+//!
+//! The journal's own mark tells up to where it was synced; the mark itself is written behind the sync, so it is on the
+//! disk for sure only with the next one.
+
+use std::fs;
+use std::path::PathBuf;
+
+use crate::plan::Dice;
+
+/// The header page.
+const PAGE: usize = 4096;
+/// The mark in it: segment, offset, sequence number, each eight bytes.
+const FIRM: std::ops::Range<usize> = 2048..2080;
+/// What a disk writes whole.
+const SECTOR: usize = 512;
+
+/// The disk under the journal.
+pub struct Disk {
+    data: PathBuf,
+    segment_bytes: usize,
+    /// The header page as it is on the disk for sure.
+    header: Vec<u8>,
+    /// The mark as it was last seen.
+    firm: Vec<u8>,
+    /// The file after each sync, where a test lets the disk lie.
+    synced: Option<Vec<Vec<u8>>>,
+}
+
+/// What became of what was not synced.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fate {
+    Kept,
+    Gone,
+    InPieces,
+    Torn,
+}
+
+impl Disk {
+    pub fn new(data: PathBuf, segment_bytes: usize) -> Self {
+        Self { data, segment_bytes, header: Vec::new(), firm: Vec::new(), synced: None }
+    }
+
+    /// From here on the disk forgets what it said that it has.
+    pub fn lie(&mut self) {
+        self.synced = Some(Vec::new());
+    }
+
+    /// To be called after whatever may have synced the journal.
+    pub fn look(&mut self) {
+        let Ok(file) = fs::File::open(&self.data) else { return };
+        let mut page = vec![0; PAGE];
+        if std::os::unix::fs::FileExt::read_exact_at(&file, &mut page, 0).is_err() {
+            return;
+        }
+        if self.header.is_empty() {
+            // The file is synced before it has its name.
+            self.header = page.clone();
+            self.header[SECTOR..].fill(0);
+            self.firm = vec![0; FIRM.len()];
+        }
+        if page[FIRM] != self.firm[..] {
+            let now = page[FIRM].to_vec();
+            page[FIRM].copy_from_slice(&self.firm);
+            (self.header, self.firm) = (page, now);
+            if let Some(synced) = &mut self.synced {
+                synced.push(fs::read(&self.data).expect("the journal can be read"));
+            }
+        }
+    }
+
+    /// Leaves of the file what a loss of power leaves. Nobody may have it open.
+    pub fn lose_power(&mut self, dice: &mut Dice) -> Fate {
+        let Ok(now) = fs::read(&self.data) else { return Fate::Kept };
+        if self.header.is_empty() || now.len() < PAGE {
+            return Fate::Kept;
+        }
+        let fate = match dice.below(4) {
+            0 => Fate::Kept,
+            1 => Fate::Gone,
+            2 => Fate::InPieces,
+            _ => Fate::Torn,
+        };
+        let mut image = self.left_of(&now, fate, dice);
+        if let Some(older) = self.synced.as_mut().filter(|synced| synced.len() > 1) {
+            image = older[dice.place(older.len() - 1)].clone();
+        }
+        fs::write(&self.data, &image).expect("the journal can be written");
+        self.header = image[..PAGE].to_vec();
+        self.firm = image[FIRM].to_vec();
+        fate
+    }
+
+    fn left_of(&self, now: &[u8], fate: Fate, dice: &mut Dice) -> Vec<u8> {
+        let word = |at: usize| u64::from_le_bytes(now[at..at + 8].try_into().expect("eight bytes")) as usize;
+        let (segment, offset) = (word(FIRM.start), word(FIRM.start + 8));
+        // No mark is all zeros: a segment begins with a header, so the offset never is.
+        let (firm, needed) = match offset {
+            0 => (PAGE, PAGE),
+            _ => (PAGE + segment * self.segment_bytes + offset, PAGE + (segment + 1) * self.segment_bytes),
+        };
+        let mut old = now.to_vec();
+        old[firm..].fill(0);
+        old[..PAGE].copy_from_slice(&self.header);
+        let mut image = match fate {
+            Fate::Kept => return now.to_vec(),
+            Fate::Gone => old,
+            Fate::InPieces => {
+                for at in (0..now.len()).step_by(SECTOR) {
+                    let sector = at..(at + SECTOR).min(now.len());
+                    if dice.one_in(2) {
+                        old[sector.clone()].copy_from_slice(&now[sector]);
+                    }
+                }
+                old
+            }
+            Fate::Torn => {
+                let used = now.iter().rposition(|byte| *byte != 0).map_or(firm, |last| last + 1).max(firm);
+                let cut = firm + dice.place(used - firm + 1);
+                old[PAGE..cut].copy_from_slice(&now[PAGE..cut]);
+                old
+            }
+        };
+        // A file grows by whole segments; the last ones may not have been noted in its length.
+        let spare = now.len().saturating_sub(needed) / self.segment_bytes;
+        image.truncate(needed + dice.place(spare + 1) * self.segment_bytes);
+        image
+    }
+}

@@ -1,0 +1,306 @@
+//! The host of the OMS: its process, its clock, its disk, its lanes in shared memory.
+
+use std::fs;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use tempfile::TempDir;
+use tickpath_clock::{Priority, Wait};
+use tickpath_log::{Config as LogConfig, Place};
+use tickpath_market::{AccountId, Notional, Price, Quantity, SymbolId, TopOfBook, VenueId};
+use tickpath_oms::layout::Inline;
+use tickpath_oms::{
+    AckLevel, Agent, CommitByHand, Config, Desk, LanesConfig, Layout, Notice, OmsError, Rate, Sequencer, SessionConfig,
+};
+use tickpath_orders::{AccountLimits, Instrument, VenueRules};
+
+use crate::clock::{Killed, SimClock};
+use crate::disk::{Disk, Fate};
+use crate::plan::Dice;
+
+/// Sessions: one told at once, one when the disk has it, one whose orders are canceled when it is lost.
+pub const SESSIONS: u16 = 3;
+/// The session whose requests the disk must hold.
+pub const DISK_SESSION: u16 = 1;
+/// Venues, each with one symbol: symbol 0 trades at the first.
+pub const VENUES: [VenueId; 2] = [VenueId(1), VenueId(2)];
+
+const SECOND: u64 = 1_000_000_000;
+const SEGMENT_BYTES: usize = 16 << 10;
+/// Of each lane: room for some hundred messages.
+const LANE_BYTES: usize = 8 * 4096;
+/// When the world begins: in 2026.
+const DAWN_NS: u64 = 1_770_000_000 * SECOND;
+
+/// The host.
+pub struct Host {
+    pub config: Config,
+    pub clock: SimClock,
+    process: Option<Process>,
+    disk: Disk,
+    boots: u64,
+    is_disk_bad: bool,
+    /// Notices that were counted already.
+    noticed: u64,
+    folder: TempDir,
+}
+
+struct Process {
+    oms: Inline<SimClock>,
+    hand: CommitByHand,
+}
+
+impl Host {
+    pub fn new(seed: u64) -> Self {
+        static HOSTS: AtomicU64 = AtomicU64::new(0);
+        let name = format!("oms-sim-{}-{seed}-{}", std::process::id(), HOSTS.fetch_add(1, Ordering::Relaxed));
+        let folder = memory_folder(&name);
+        let config = config(&name, folder.path(), seed);
+        let disk = Disk::new(config.journal.place.dir().join("data"), SEGMENT_BYTES);
+        Self { config, clock: SimClock::of_boot(1, 1_000, DAWN_NS), process: None, disk, boots: 1, is_disk_bad: false, noticed: 0, folder }
+    }
+
+    /// Starts the OMS; false if it was killed at this reading of its clock.
+    pub fn start(&mut self, kill_at: u64) -> Result<bool, OmsError> {
+        let (clock, config) = (self.clock.of_mortal(), &self.config);
+        let opened = until_killed(&self.clock, kill_at, || {
+            let mut oms = Inline::open(clock, config, None)?;
+            let hand = oms.sequencer().commit_by_hand()?;
+            Ok::<_, OmsError>(Process { oms, hand })
+        });
+        self.disk.look();
+        (self.noticed, self.is_disk_bad) = (0, false);
+        match opened {
+            Some(process) => self.process = Some(process?),
+            None => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    /// One turn of the OMS; none if there is no OMS, or it was killed in it.
+    pub fn poll(&mut self, kill_at: u64) -> Result<Option<usize>, OmsError> {
+        self.with(kill_at, |process| process.oms.poll())
+    }
+
+    /// Something that the OMS does outside of its turns; none as with a turn.
+    pub fn call<T>(
+        &mut self,
+        kill_at: u64,
+        what: impl FnOnce(&mut Sequencer<SimClock>) -> Result<T, OmsError>,
+    ) -> Result<Option<T>, OmsError> {
+        self.with(kill_at, |process| what(process.oms.sequencer()))
+    }
+
+    /// The disk makes durable what it was asked to; false if nobody asks.
+    pub fn commit(&mut self) -> bool {
+        let Some(process) = &mut self.process else { return false };
+        process.hand.commit();
+        self.disk.look();
+        true
+    }
+
+    pub fn fail_disk(&mut self) {
+        if let Some(process) = &mut self.process {
+            process.hand.fail();
+            self.is_disk_bad = true;
+        }
+    }
+
+    /// SIGKILL.
+    pub fn kill(&mut self) -> bool {
+        self.process.take().is_some()
+    }
+
+    pub fn sequencer(&mut self) -> Option<&mut Sequencer<SimClock>> {
+        self.process.as_mut().map(|process| process.oms.sequencer())
+    }
+
+    /// Whether the disk has failed, as the OMS was told.
+    pub fn has_bad_disk(&self) -> bool {
+        self.is_disk_bad
+    }
+
+    pub fn is_up(&self) -> bool {
+        self.process.is_some()
+    }
+
+    /// What the operator was told since the last call.
+    pub fn news(&mut self) -> Vec<Notice> {
+        let Some(process) = &mut self.process else { return Vec::new() };
+        let sequencer = process.oms.sequencer();
+        let new = sequencer.notice_count() - std::mem::replace(&mut self.noticed, sequencer.notice_count());
+        let skipped = sequencer.notices().count().saturating_sub(new as usize);
+        sequencer.notices().skip(skipped).cloned().collect()
+    }
+
+    /// The host loses its power and boots again; whoever runs on it must be gone before.
+    pub fn lose_power(&mut self, dice: &mut Dice) -> Fate {
+        self.process = None;
+        let fate = self.disk.lose_power(dice);
+        self.config.lanes.remove().expect("the lanes can be removed");
+        self.boots += 1;
+        // Who sets the clock of a machine that was off may set it back; stamps begin anew with each boot.
+        let (minutes, is_back) = (dice.below(10) * 60 * SECOND, dice.one_in(3));
+        let now = self.clock.utc_ns();
+        let utc_ns = if is_back { now - minutes } else { now + minutes };
+        self.clock = SimClock::of_boot(self.boots, 1 + dice.below(1_000_000), utc_ns);
+        fate
+    }
+
+    pub fn let_disk_lie(&mut self) {
+        self.disk.lie();
+    }
+
+    /// Copies what is in shared memory, as it is now.
+    pub fn copy_lanes(&self) {
+        let copies = self.folder.path().join("copies");
+        let _ = fs::remove_dir_all(&copies);
+        for (lane, copy) in self.lane_folders() {
+            if lane.exists() {
+                copy_folder(&lane, &copy);
+            }
+        }
+    }
+
+    /// Puts the copies where the lanes were; false if there are none.
+    pub fn put_lanes_back(&self) -> bool {
+        let copied: Vec<_> = self.lane_folders().into_iter().filter(|(_, copy)| copy.exists()).collect();
+        copied.iter().for_each(|(lane, copy)| copy_folder(copy, lane));
+        !copied.is_empty()
+    }
+
+    fn lane_folders(&self) -> Vec<(PathBuf, PathBuf)> {
+        let copies = self.folder.path().join("copies");
+        let lane = |kind| self.config.lanes.lane(kind).expect("a good name").place.dir().to_owned();
+        let both = |lane: PathBuf| (lane.clone(), copies.join(lane.file_name().expect("a lane has a name")));
+        self.config.lanes.kinds().map(lane).map(both).collect()
+    }
+
+    fn with<T>(
+        &mut self,
+        kill_at: u64,
+        what: impl FnOnce(&mut Process) -> Result<T, OmsError>,
+    ) -> Result<Option<T>, OmsError> {
+        let Some(process) = &mut self.process else { return Ok(None) };
+        let done = until_killed(&self.clock, kill_at, || what(process));
+        self.disk.look();
+        match done {
+            Some(done) => done.map(Some),
+            None => {
+                self.process = None;
+                Ok(None)
+            }
+        }
+    }
+}
+
+impl Drop for Host {
+    fn drop(&mut self) {
+        self.process = None;
+        // Whatever became of the simulation, nothing of it stays.
+        let _ = self.config.lanes.remove();
+    }
+}
+
+/// A folder that is gone with what it is held by; in shared memory where there is some, so that a sync costs nothing.
+fn memory_folder(name: &str) -> TempDir {
+    let memory = Place::shared_memory(name).expect("a good name").dir().parent().map(Path::to_owned);
+    let mut builder = tempfile::Builder::new();
+    let builder = builder.prefix("oms-sim-");
+    let folder = match memory.filter(|memory| memory.is_dir()) {
+        Some(memory) => builder.tempdir_in(memory),
+        None => builder.tempdir(),
+    };
+    folder.expect("a temporary folder can be made")
+}
+
+fn copy_folder(from: &Path, to: &Path) {
+    fs::create_dir_all(to).expect("a folder can be made");
+    for entry in fs::read_dir(from).expect("the folder can be read") {
+        let entry = entry.expect("the folder can be read");
+        fs::copy(entry.path(), to.join(entry.file_name())).expect("a file can be copied");
+    }
+}
+
+/// Works until it is done, or the clock kills it; a panic of its own goes on.
+fn until_killed<T>(clock: &SimClock, kill_at: u64, work: impl FnOnce() -> T) -> Option<T> {
+    clock.kill_at(kill_at);
+    let done = catch_unwind(AssertUnwindSafe(work));
+    clock.kill_at(0);
+    match done {
+        Ok(done) => Some(done),
+        Err(cause) if cause.is::<Killed>() => None,
+        Err(cause) => resume_unwind(cause),
+    }
+}
+
+fn config(name: &str, folder: &Path, seed: u64) -> Config {
+    let journal = LogConfig::journal(Place::folder(folder.join("journal")));
+    let lanes = LanesConfig::new(name, SESSIONS, &VENUES);
+    Config {
+        lanes: LanesConfig { request_bytes: LANE_BYTES, report_bytes: LANE_BYTES, ..lanes },
+        journal: LogConfig { segment_bytes: SEGMENT_BYTES, ..journal },
+        desk: desk(),
+        expected_orders: 64,
+        layout: Layout::Inline,
+        wait: Wait::Yield,
+        cpu: None,
+        other_cpu: None,
+        priority: Priority::Normal,
+        seed: Some(seed),
+    }
+}
+
+/// Each session trades for an account of its own, so that what is lost of one level is told apart.
+pub fn account_of(session: u16) -> AccountId {
+    AccountId(u32::from(session) + 1)
+}
+
+fn desk() -> Desk {
+    let instrument = |(symbol, venue): (u32, VenueId)| Instrument {
+        symbol: SymbolId(symbol),
+        venue,
+        reserved: 0,
+        name: format!("SYMBOL{symbol}").parse().expect("a good name"),
+        multiplier: 1,
+    };
+    let limits = |session: u16| AccountLimits {
+        account: account_of(session),
+        rate_limit: 0,
+        rate_window_ns: SECOND,
+        max_order_quantity: Quantity::from_whole(1_000),
+        max_notional: Notional::from_whole(1_000_000).0.to_le_bytes(),
+        credit: [0; 16],
+        collar: 2_000,
+        max_open_orders: 0,
+        max_reference_age_ns: 3_600 * SECOND,
+        max_request_age_ns: 0,
+        max_position: Quantity::from_whole(100_000),
+    };
+    let session = |session: u16| SessionConfig {
+        session,
+        level: if session == DISK_SESSION { AckLevel::Disk } else { AckLevel::Os },
+        cancel_on_disconnect: session == SESSIONS - 1,
+        accounts: vec![account_of(session)],
+        rate: Rate::UNLIMITED,
+    };
+    Desk {
+        instruments: (0..).zip(VENUES).map(instrument).collect(),
+        accounts: (0..SESSIONS).map(limits).collect(),
+        venues: VENUES.into_iter().map(VenueRules::of).collect(),
+        sessions: (0..SESSIONS).map(session).collect(),
+    }
+}
+
+/// A market: one lot at each side.
+pub fn top(symbol: u32, middle: i64) -> TopOfBook {
+    TopOfBook {
+        bid: Price::from_whole(middle - 1),
+        bid_quantity: Quantity::from_whole(3),
+        ask: Price::from_whole(middle + 1),
+        ask_quantity: Quantity::from_whole(3),
+        symbol: SymbolId(symbol),
+        ..TopOfBook::default()
+    }
+}

@@ -1,0 +1,229 @@
+//! A venue on another machine, the wire to it, and the gateway on our host that stands between the wire and the lanes.
+//!
+//! ```text
+//!   requests lane ──> gateway ──to_venue──> │ venue │
+//!   reports lane  <── gateway <─from_venue─ │       │
+//! ```
+//!
+//! The gateway does what one must: it moves its cursor before it sends, so that it sends nothing twice; and once
+//! anything was lost on the wire it tells the OMS before it goes on.
+
+use std::collections::VecDeque;
+
+use tickpath_clock::Clock;
+use tickpath_exchange::{Config, Venue};
+use tickpath_log::{Next, OpenError};
+use tickpath_market::{ExecId, ExecType, ExecutionReport, Kind, Price, Quantity, Request, TopOfBook, VenueId};
+use tickpath_oms::{LanesConfig, VenueLanes};
+use zerocopy::IntoBytes;
+
+use crate::clock::SimClock;
+use crate::oracle::{Checked, Oracle, tag};
+use crate::plan::Dice;
+use crate::plants::Plant;
+use crate::tally::Tally;
+
+/// Who looks on while something happens on a line.
+pub struct Around<'a> {
+    pub clock: &'a SimClock,
+    pub oracle: &'a mut Oracle,
+    pub tally: &'a mut Tally,
+    pub plant: Option<Plant>,
+}
+
+/// One venue and the way to it.
+pub struct Line {
+    pub id: VenueId,
+    venue: Venue,
+    pub lanes: Option<VenueLanes>,
+    to_venue: VecDeque<Request>,
+    from_venue: VecDeque<ExecutionReport>,
+    /// Messages that were lost, and that the OMS was not told of yet.
+    pub untold: u64,
+    fills: u64,
+}
+
+impl Line {
+    pub fn new(id: VenueId, symbols: u32) -> Self {
+        let venue = Venue::new(Config { venue: id, symbols, expected_orders: 64 });
+        let (to_venue, from_venue) = (VecDeque::new(), VecDeque::new());
+        Self { id, venue, lanes: None, to_venue, from_venue, untold: 0, fills: 0 }
+    }
+
+    /// The gateway opens its lanes; its cursor moves by hand.
+    pub fn join(&mut self, lanes: &LanesConfig, clock: &SimClock) -> Result<(), OpenError> {
+        if self.lanes.is_none() {
+            let mut joined = lanes.join_venue(self.id, clock.calibration())?;
+            joined.requests.hold_cursor();
+            self.lanes = Some(joined);
+        }
+        Ok(())
+    }
+
+    /// The gateway sends what lies in its lane, up to so many requests.
+    pub fn forward(&mut self, most: usize) -> usize {
+        let Some(lanes) = self.lanes.as_mut().filter(|_| self.untold == 0) else { return 0 };
+        let mut done = 0;
+        while done < most {
+            let (sequence, request) = match lanes.requests.next().expect("the OMS writes sound lanes") {
+                Next::Message(message) => (message.sequence, Request::read(message.kind, message.payload)),
+                Next::Gap(missed) => panic!("{missed} requests were recycled before their mandatory reader came"),
+                Next::Empty => break,
+            };
+            lanes.requests.confirm(sequence + 1);
+            self.to_venue.push_back(request.expect("the OMS sends sound requests"));
+            done += 1;
+        }
+        done
+    }
+
+    /// The venue takes so many requests from the wire.
+    pub fn take(&mut self, most: usize, around: &mut Around<'_>) -> Result<usize, crate::oracle::Broken> {
+        let most = most.min(self.to_venue.len());
+        for request in self.to_venue.drain(..most).collect::<Vec<_>>() {
+            self.receive(&request, around)?;
+            match (around.plant, request) {
+                (Some(Plant::SentTwice), Request::New(_)) => self.receive(&request, around)?,
+                (Some(Plant::BehindOurBack), Request::New(new)) => {
+                    let cause = tag(0, 1 << 30 | new.client_order_id.0 & 0xffff_ffff);
+                    let client_order_id = tickpath_market::ClientOrderId(new.client_order_id.0 | 1 << 39);
+                    around.oracle.sent(cause);
+                    let own = Request::New(tickpath_market::NewOrder { client_order_id, cause, ..new });
+                    self.receive(&own, around)?;
+                }
+                _ => {}
+            }
+        }
+        Ok(most)
+    }
+
+    fn receive(&mut self, request: &Request, around: &mut Around<'_>) -> Checked {
+        around.oracle.arrived(request)?;
+        let mut made = Vec::new();
+        self.venue.request(around.clock.ticks(), request, &mut made);
+        self.say(made, around);
+        Ok(())
+    }
+
+    fn say(&mut self, made: Vec<ExecutionReport>, around: &mut Around<'_>) {
+        for report in made {
+            around.oracle.made(&report, around.tally);
+            self.fills = self.fills.max(report.exec_id.0);
+            self.from_venue.push_back(report);
+        }
+    }
+
+    /// The gateway delivers so many reports.
+    pub fn deliver(&mut self, most: usize, around: &mut Around<'_>) -> usize {
+        let Some(lanes) = self.lanes.as_mut().filter(|_| self.untold == 0) else { return 0 };
+        for done in 0..most {
+            let Some(&report) = self.from_venue.front() else { return done };
+            let is_fill = report.exec_type == ExecType::Trade.code();
+            let report = match around.plant {
+                Some(Plant::DroppedFill) if is_fill => {
+                    self.from_venue.pop_front();
+                    continue;
+                }
+                Some(Plant::SmallerFill) if is_fill => ExecutionReport {
+                    last_quantity: Quantity(report.last_quantity.0 / 2),
+                    cumulative_quantity: Quantity(report.cumulative_quantity.0 / 2),
+                    ..report
+                },
+                _ => report,
+            };
+            let kind = Kind::ExecutionReport.code();
+            if lanes.reports.publish(around.clock.ticks(), kind, report.as_bytes()).is_err() {
+                // The lane is full, or the OMS is away: it waits here.
+                return done;
+            }
+            self.from_venue.pop_front();
+        }
+        most
+    }
+
+    /// The connection is gone: of what was on it to the venue the first part has arrived, of what was on it to us the
+    /// venue sends again nothing, something or everything.
+    pub fn cut(&mut self, dice: &mut Dice, around: &mut Around<'_>) -> Checked {
+        let arrived = dice.place(self.to_venue.len() + 1);
+        self.take(arrived, around)?;
+        let requests = std::mem::take(&mut self.to_venue).len() as u64;
+        let mode = dice.below(3);
+        let kept_until = dice.place(self.from_venue.len() + 1);
+        let mut reports = 0;
+        for (place, report) in (0..).zip(std::mem::take(&mut self.from_venue)) {
+            let is_kept = match mode {
+                0 => true,
+                1 => place < kept_until,
+                _ => dice.one_in(2),
+            };
+            if is_kept {
+                self.from_venue.push_back(report);
+            } else {
+                around.oracle.vanished(&report);
+                reports += 1;
+            }
+        }
+        around.tally.add("requests lost on the wire", requests);
+        around.tally.add("reports lost on the wire", reports);
+        self.untold += requests + reports;
+        Ok(())
+    }
+
+    pub fn swap(&mut self, dice: &mut Dice) -> bool {
+        let len = self.from_venue.len();
+        if len < 2 {
+            return false;
+        }
+        self.from_venue.swap(dice.place(len), dice.place(len));
+        true
+    }
+
+    /// A report comes once more, behind where it lies.
+    pub fn double(&mut self, dice: &mut Dice) -> bool {
+        let len = self.from_venue.len();
+        if len == 0 {
+            return false;
+        }
+        let from = dice.place(len);
+        let report = self.from_venue[from];
+        let behind = from + 1 + dice.place(len - from);
+        self.from_venue.insert(behind, report);
+        true
+    }
+
+    /// The venue's operator takes a fill back or corrects it.
+    pub fn amend(&mut self, dice: &mut Dice, around: &mut Around<'_>) -> bool {
+        let (fill, mut made) = (ExecId(1 + dice.below(self.fills)), Vec::new());
+        let stamp = around.clock.ticks();
+        let amended = match dice.one_in(2) {
+            true => self.venue.bust(stamp, fill, &mut made),
+            false => {
+                let quantity = Quantity::from_whole(1 + dice.below(3) as i64);
+                self.venue.correct(stamp, fill, Price::from_whole(100), quantity, &mut made)
+            }
+        };
+        self.say(made, around);
+        amended.is_ok()
+    }
+
+    pub fn tick(&mut self, tick: &TopOfBook, around: &mut Around<'_>) {
+        let mut made = Vec::new();
+        self.venue.top_of_book(around.clock.ticks(), tick, &mut made);
+        self.say(made, around);
+    }
+
+    pub fn end_day(&mut self, around: &mut Around<'_>) {
+        let mut made = Vec::new();
+        self.venue.end_of_day(around.clock.ticks(), &mut made);
+        self.say(made, around);
+    }
+
+    /// Takes a report off the wire that was meant for the OMS.
+    pub fn misroute(&mut self) -> Option<ExecutionReport> {
+        self.from_venue.pop_front()
+    }
+
+    pub fn bring(&mut self, report: ExecutionReport) {
+        self.from_venue.push_back(report);
+    }
+}

@@ -1,0 +1,141 @@
+//! A deterministic simulation: clients, OMS, venues, disk and clock in one thread, from one seed.
+//!
+//! ```text
+//!   plan (from the seed) ──> world ──┬── clients, operator ── lanes ──┬── OMS ── journal ── disk
+//!                                    ├── gateways ─────────── lanes ──┘
+//!                                    ├── venues, on other machines
+//!                                    └── oracle: what was told, sent and filled, and whether the OMS is right
+//! ```
+//!
+//! Lanes and journal are real files; the OMS is the real one, polled by hand. What a kill is here: a process is dropped
+//! between two turns, or unwinds at one of its looks at the clock. So its locks and cursors go as in an orderly end; a
+//! real SIGKILL is in the tests beside these.
+//!
+//! A seed that fails is shrunk, and printed as one command. `TICKPATH_SEED` begins elsewhere, `TICKPATH_SEEDS` says how
+//! many, `TICKPATH_SOAK` runs very many.
+
+mod client;
+mod clock;
+mod disk;
+mod host;
+mod line;
+mod oracle;
+mod plan;
+mod plants;
+mod rest;
+mod shrink;
+mod tally;
+mod world;
+
+use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::plan::{Step, plan};
+use crate::plants::Plant;
+use crate::tally::Tally;
+use crate::world::{Outcome, run};
+
+/// Seeds of a test run, and of a long one.
+const SEEDS: u64 = 2_000;
+const SOAK_SEEDS: u64 = 50_000;
+/// Fewer need not have met every fault.
+const ALL_FAULTS: u64 = 2_000;
+/// Threads that share the seeds.
+const THREADS: usize = 2;
+/// Seeds in which a planted bug must be found.
+const PLANT_SEEDS: u64 = 500;
+/// Failing seeds of one rule that are shrunk.
+const SHRUNK: usize = 1;
+
+#[test]
+fn seeds() {
+    let first = number("TICKPATH_SEED").unwrap_or(1);
+    let soak = std::env::var_os("TICKPATH_SOAK").map(|_| SOAK_SEEDS);
+    let seeds = number("TICKPATH_SEEDS").or(soak).unwrap_or(SEEDS);
+    let (next, whole) = (AtomicU64::new(first), Mutex::new((Tally::default(), BTreeMap::<_, Vec<u64>>::new())));
+    std::thread::scope(|scope| {
+        for _ in 0..THREADS {
+            scope.spawn(|| {
+                while let Some(seed) = Some(next.fetch_add(1, Ordering::Relaxed)).filter(|seed| *seed < first + seeds) {
+                    let outcome = attempt(seed, &plan(seed), None, false);
+                    let mut whole = whole.lock().unwrap_or_else(|e| e.into_inner());
+                    whole.0.merge(&outcome.tally);
+                    if let Some(broken) = outcome.broken {
+                        whole.1.entry(broken.rule).or_default().push(seed);
+                    }
+                }
+            });
+        }
+    });
+    let (tally, failed) = whole.into_inner().unwrap_or_else(|e| e.into_inner());
+    tally.print();
+    for (rule, seeds) in &failed {
+        eprintln!("\n{} seeds break the rule '{rule}': {:?}", seeds.len(), &seeds[..seeds.len().min(20)]);
+        seeds.iter().take(SHRUNK).for_each(|&seed| explain(seed));
+    }
+    assert!(failed.is_empty(), "{} seeds fail", failed.values().map(Vec::len).sum::<usize>());
+    let missing = tally.missing();
+    assert!(seeds < ALL_FAULTS || missing.is_empty(), "never happened: {missing:?}");
+}
+
+#[test]
+fn one_seed() {
+    let seed = number("TICKPATH_SEED").unwrap_or(1);
+    if attempt(seed, &plan(seed), None, false).broken.is_some() {
+        explain(seed);
+        panic!("seed {seed} fails");
+    }
+}
+
+#[test]
+fn a_seed_comes_out_the_same_twice() {
+    for seed in 1..=20 {
+        let [first, second] = [(); 2].map(|()| attempt(seed, &plan(seed), None, true));
+        assert!(first.story == second.story, "seed {seed} tells two stories");
+        assert_eq!((first.digest, first.tally, first.broken), (second.digest, second.tally, second.broken), "{seed}");
+    }
+}
+
+#[test]
+fn planted_bugs_are_found() {
+    let mut unseen = Vec::new();
+    for plant in Plant::ALL {
+        let found = (1..=PLANT_SEEDS).find_map(|seed| {
+            attempt(seed, &plan(seed), Some(plant), false).broken.map(|broken| (seed, broken.rule))
+        });
+        match found {
+            Some((seed, rule)) => eprintln!("{plant:?}: seed {seed} breaks the rule '{rule}'"),
+            None => unseen.push(plant),
+        }
+    }
+    assert!(unseen.is_empty(), "not found: {unseen:?}");
+}
+
+/// Runs a plan; a panic is a failure like others.
+fn attempt(seed: u64, plan: &[Step], plant: Option<Plant>, is_told: bool) -> Outcome {
+    catch_unwind(AssertUnwindSafe(|| run(seed, plan, plant, is_told))).unwrap_or_else(|cause| {
+        let text = cause.downcast_ref::<String>().cloned();
+        let what = text.or_else(|| cause.downcast_ref::<&str>().map(|text| (*text).to_owned())).unwrap_or_default();
+        let broken = Some(oracle::Broken { rule: "nothing panics", what });
+        Outcome { tally: Tally::default(), story: Vec::new(), broken, digest: 0 }
+    })
+}
+
+/// Prints the shortest plan that was found to fail by the same rule, and the command for the whole.
+fn explain(seed: u64) {
+    let whole = plan(seed);
+    let Some(broken) = attempt(seed, &whole, None, false).broken else { return };
+    let is_it = |plan: &[Step]| attempt(seed, plan, None, false).broken.is_some_and(|other| other.rule == broken.rule);
+    let short = shrink::shrink(&whole, is_it);
+    let outcome = attempt(seed, &short, None, true);
+    eprintln!("TICKPATH_SEED={seed} cargo test -p tickpath-oms --test sim -- one_seed --nocapture");
+    eprintln!("the rule '{}' is broken by {} of its {} steps:", broken.rule, short.len(), whole.len());
+    outcome.story.iter().for_each(|line| eprintln!("  {line}"));
+    eprintln!("  {}", outcome.broken.map_or(broken.what, |broken| broken.what));
+}
+
+fn number(name: &str) -> Option<u64> {
+    std::env::var(name).ok().map(|text| text.parse().unwrap_or_else(|_| panic!("{name} is no number: {text}")))
+}

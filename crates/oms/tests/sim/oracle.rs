@@ -1,0 +1,358 @@
+//! Who watches from outside: what each client was told, what each venue received and filled, and whether the OMS is
+//! right about both.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use tickpath_market::{
+    AccountId, ExecType, ExecutionReport, Kind, NewOrder, OrdStatus, OrderDenied, OrderId, Request, Side, SymbolId,
+};
+use tickpath_orders::{Core, OrderView};
+use zerocopy::FromBytes;
+
+use crate::host::{DISK_SESSION, SESSIONS, VENUES, account_of};
+use crate::tally::Tally;
+
+/// What does not hold.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Broken {
+    pub rule: &'static str,
+    pub what: String,
+}
+
+pub type Checked = Result<(), Broken>;
+
+pub fn broken<T>(rule: &'static str, what: impl Into<String>) -> Result<T, Broken> {
+    Err(Broken { rule, what: what.into() })
+}
+
+/// An order as its venue has it.
+#[derive(Debug, Clone, Copy)]
+pub struct Truth {
+    pub session: u16,
+    pub account: AccountId,
+    pub symbol: SymbolId,
+    pub side: Side,
+    pub cumulative: i64,
+    pub leaves: i64,
+    pub status: OrdStatus,
+    sequence: u64,
+    /// A fill of it was changed after all.
+    was_amended: bool,
+    /// And nobody may have heard of that.
+    amendment_lost: bool,
+}
+
+/// What a client was told of an order.
+#[derive(Debug, Clone, Copy)]
+struct Told {
+    session: u16,
+    /// The client's own id, once it is known.
+    client: Option<u64>,
+}
+
+/// What is known outside of the OMS.
+#[derive(Default)]
+pub struct Oracle {
+    /// Requests at venues: id and order.
+    arrived: BTreeSet<(u64, u64)>,
+    /// New orders and replaces of clients, by tag: sent, and arrived at a venue.
+    sent: BTreeSet<u64>,
+    executed: BTreeSet<u64>,
+    pub truths: BTreeMap<u64, Truth>,
+    /// Fills: order and execution.
+    fills: BTreeSet<(u64, u64)>,
+    told: BTreeMap<u64, Told>,
+    /// Frames that were read: session, start, number.
+    read: BTreeMap<(u16, u64, u64), Vec<u8>>,
+    /// Orders that a loss of power took from the journal, as their level allows.
+    pub lost: BTreeSet<u64>,
+    /// Orders of days that have ended.
+    forgotten: BTreeSet<u64>,
+    /// Fills were changed since all was at rest.
+    pub is_amending: bool,
+    /// Power was lost since then: what was not synced may be understated until the venue has answered.
+    pub is_uncertain: bool,
+}
+
+/// What a client writes on a request, by which it is known again at the venue.
+pub fn tag(session: u16, client: u64) -> u64 {
+    (u64::from(session) + 1) << 32 | client
+}
+
+fn session_of(tag: u64) -> u16 {
+    ((tag >> 32) as u16).wrapping_sub(1)
+}
+
+impl Oracle {
+    pub fn sent(&mut self, tag: u64) {
+        self.sent.insert(tag);
+    }
+
+    /// A request has arrived at a venue.
+    pub fn arrived(&mut self, request: &Request) -> Checked {
+        let id = request.client_order_id().0;
+        let original = match request {
+            Request::New(_) => 0,
+            Request::Cancel(cancel) => cancel.original.0,
+            Request::Replace(replace) => replace.original.0,
+            Request::Status(status) => status.original.0,
+            Request::MassCancel(_) => return broken("no mass cancel leaves", format!("{request:?}")),
+        };
+        if !self.arrived.insert((id, original)) {
+            return broken("nothing is sent twice", format!("{request:?} arrives again"));
+        }
+        let tag = request.cause();
+        if tag != 0 && !self.sent.contains(&tag) {
+            return broken("nothing is invented", format!("no client has sent {request:?}"));
+        }
+        if tag != 0 && !self.executed.insert(tag) {
+            return broken("nothing is sent twice", format!("{request:?} arrives again, with another id"));
+        }
+        if let Request::New(new) = request {
+            self.new_order(new)?;
+        }
+        Ok(())
+    }
+
+    fn new_order(&mut self, new: &NewOrder) -> Checked {
+        if new.cause == 0 {
+            return broken("nothing is invented", format!("no client has sent {new:?}"));
+        }
+        let truth = Truth {
+            session: session_of(new.cause),
+            account: new.account,
+            symbol: new.symbol,
+            side: Side::from_code(new.side).expect("the OMS has checked it"),
+            cumulative: 0,
+            leaves: 0,
+            status: OrdStatus::PendingNew,
+            sequence: 0,
+            was_amended: false,
+            amendment_lost: false,
+        };
+        self.truths.insert(new.client_order_id.0, truth);
+        Ok(())
+    }
+
+    /// A venue has made a report.
+    pub fn made(&mut self, report: &ExecutionReport, tally: &mut Tally) {
+        let exec_type = ExecType::from_code(report.exec_type).expect("venues know the codes");
+        let Some(truth) = self.truths.get_mut(&report.order_id.0) else { return };
+        if exec_type == ExecType::OrderStatus || report.venue_sequence <= truth.sequence {
+            return;
+        }
+        truth.sequence = report.venue_sequence;
+        truth.cumulative = report.cumulative_quantity.0;
+        truth.leaves = report.leaves_quantity.0;
+        truth.status = OrdStatus::from_code(report.status).expect("venues know the codes");
+        if exec_type == ExecType::Trade {
+            tally.count("fills");
+            self.fills.insert((report.order_id.0, report.exec_id.0));
+        }
+        if matches!(exec_type, ExecType::TradeCancel | ExecType::TradeCorrect) {
+            truth.was_amended = true;
+            self.is_amending = true;
+        }
+    }
+
+    /// A report is gone on its way.
+    pub fn vanished(&mut self, report: &ExecutionReport) {
+        let exec_type = ExecType::from_code(report.exec_type);
+        let is_amendment = matches!(exec_type, Some(ExecType::TradeCancel | ExecType::TradeCorrect));
+        if let Some(truth) = self.truths.get_mut(&report.order_id.0).filter(|_| is_amendment) {
+            truth.amendment_lost = true;
+        }
+    }
+
+    /// The host has lost its power.
+    pub fn power_lost(&mut self) {
+        self.is_uncertain = true;
+        for truth in self.truths.values_mut().filter(|truth| truth.was_amended) {
+            truth.amendment_lost = true;
+        }
+    }
+
+    /// A client reads a frame of its report log, which this start has made.
+    pub fn told(&mut self, session: u16, place: (u64, u64), kind: u8, payload: &[u8], tally: &mut Tally) -> Checked {
+        tally.count("reports heard");
+        let place = (session, place.0, place.1);
+        if self.read.get(&place).is_some_and(|before| before != payload) {
+            return broken("what was told stays told", format!("frame {place:?} is another one now"));
+        }
+        if self.read.insert(place, payload.to_vec()).is_some() {
+            return Ok(());
+        }
+        if kind == Kind::OrderDenied.code() {
+            tally.count("requests denied");
+            let denied = OrderDenied::read_from_bytes(payload);
+            return denied.map(|_| ()).or_else(|e| broken("reports are sound", e.to_string()));
+        }
+        let report = ExecutionReport::read(kind, payload);
+        let report = report.or_else(|e| broken("reports are sound", e.to_string()))?;
+        self.told_of(session, &report)
+    }
+
+    fn told_of(&mut self, session: u16, report: &ExecutionReport) -> Checked {
+        let id = report.order_id.0;
+        let told = self.told.entry(id).or_insert(Told { session, client: None });
+        if told.session != session {
+            return broken("an id is one order", format!("{id:x} is told to {} and to {session}", told.session));
+        }
+        if report.exec_type == ExecType::PendingNew.code() {
+            let client = report.client_order_id.0;
+            if told.client.is_some_and(|known| known != client) {
+                return broken("an id is one order", format!("{id:x} was {:?} and is {client}", told.client));
+            }
+            told.client = Some(client);
+        }
+        let is_trade = report.exec_type == ExecType::Trade.code();
+        if is_trade && !self.fills.contains(&(id, report.exec_id.0)) {
+            return broken("nothing is invented", format!("no venue has made the fill {report:?}"));
+        }
+        Ok(())
+    }
+
+    /// After a start behind a loss of power: what is gone may be gone.
+    pub fn note_lost(&mut self, core: &Core, tally: &mut Tally) -> Checked {
+        let told = self.told.iter().map(|(id, told)| (*id, told.session));
+        let known: BTreeMap<u64, u16> = told.chain(self.truths.iter().map(|(id, truth)| (*id, truth.session))).collect();
+        for (id, session) in known {
+            if self.forgotten.contains(&id) || core.order(OrderId(id)).is_some() || self.lost.contains(&id) {
+                continue;
+            }
+            if session == DISK_SESSION {
+                return broken("what the disk has stays", format!("order {id:x} is gone with the power"));
+            }
+            tally.count("orders lost with the power");
+            self.lost.insert(id);
+        }
+        Ok(())
+    }
+
+    /// After the end of a day: what is done is forgotten.
+    pub fn note_forgotten(&mut self, core: &Core) -> Checked {
+        let known: BTreeSet<u64> = self.told.keys().chain(self.truths.keys()).copied().collect();
+        for id in known {
+            if core.order(OrderId(id)).is_some() || self.lost.contains(&id) {
+                continue;
+            }
+            if self.truths.get(&id).is_some_and(|truth| truth.leaves > 0) {
+                return broken("what is open is kept", format!("the day has ended for {id:x}, which its venue works"));
+            }
+            self.forgotten.insert(id);
+        }
+        Ok(())
+    }
+
+    /// At any time: what a client was told of exists, and is what it was.
+    pub fn check_told(&self, core: &Core) -> Checked {
+        for (&id, told) in &self.told {
+            let view = core.order(OrderId(id));
+            let is_excused = self.lost.contains(&id) || self.forgotten.contains(&id);
+            let Some(view) = view else {
+                if is_excused {
+                    continue;
+                }
+                return broken("what was told exists", format!("session {} was told of {id:x}", told.session));
+            };
+            let client = view.client_order_id.0;
+            if view.session != told.session || told.client.is_some_and(|known| known != client) {
+                return broken("an id is one order", format!("{id:x} is {client} of {}: {told:?}", view.session));
+            }
+        }
+        Ok(())
+    }
+
+    /// At any time: what the venues' orders come to lies within what the OMS counts with.
+    pub fn check_exposure(&self, core: &Core, is_at_rest: bool) -> Checked {
+        if self.is_amending && !is_at_rest {
+            return Ok(());
+        }
+        for session in 0..SESSIONS {
+            if self.is_uncertain && !is_at_rest && session != DISK_SESSION {
+                continue;
+            }
+            for symbol in (0..VENUES.len() as u32).map(SymbolId) {
+                self.check_position(core, account_of(session), symbol)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn check_position(&self, core: &Core, account: AccountId, symbol: SymbolId) -> Checked {
+        let (mut net, mut buys, mut sells) = (0_i128, 0_i128, 0_i128);
+        for (id, truth) in &self.truths {
+            if (truth.account, truth.symbol) != (account, symbol) || self.lost.contains(id) {
+                continue;
+            }
+            let (filled, open) = (i128::from(truth.cumulative), i128::from(truth.leaves));
+            match truth.side {
+                Side::Buy => (net, buys) = (net + filled, buys + open),
+                Side::Sell => (net, sells) = (net - filled, sells + open),
+            }
+        }
+        let view = core.position(account, symbol);
+        let reaches_up = net + buys <= view.net + view.working_buy;
+        let reaches_down = net - sells >= view.net - view.working_sell;
+        if reaches_up && reaches_down {
+            return Ok(());
+        }
+        let what = format!("account {account}, symbol {symbol}: really {net} +{buys} -{sells}, counted {view:?}");
+        broken("exposure is never understated", what)
+    }
+
+    /// At rest: of each order the OMS knows what its venue knows, or knows that it does not.
+    pub fn check_at_rest(&mut self, core: &Core, tally: &mut Tally) -> Checked {
+        let accounted: Vec<u64> = self.truths.keys().copied().collect();
+        for id in accounted {
+            if self.lost.contains(&id) || self.forgotten.contains(&id) {
+                continue;
+            }
+            let Some(view) = core.order(OrderId(id)) else {
+                return broken("every fill is known or in doubt", format!("order {id:x} is not known"));
+            };
+            let truth = self.truths.get_mut(&id).expect("it was listed");
+            check_order(&view, truth, tally)?;
+        }
+        for view in core.live() {
+            let is_at_venue = self.truths.contains_key(&view.id.0);
+            if !is_at_venue && view.status != OrdStatus::Unknown {
+                return broken("what is lost is in doubt", format!("no venue has heard of {view:?}"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Forgives what only time was needed for.
+    pub fn rest(&mut self) {
+        (self.is_amending, self.is_uncertain) = (false, false);
+    }
+
+    pub fn had_strangers(&self) -> bool {
+        !self.lost.is_empty() || !self.forgotten.is_empty()
+    }
+}
+
+fn check_order(view: &OrderView, truth: &mut Truth, tally: &mut Tally) -> Checked {
+    if view.status == OrdStatus::Unknown {
+        tally.count("unknown orders at rest");
+        return Ok(());
+    }
+    let is_live = view.leaves.0 > 0;
+    if view.cumulative.0 != truth.cumulative {
+        if !is_live && truth.amendment_lost {
+            // What is done is put in doubt by nobody: only the venue's end of day would tell.
+            tally.count("lost busts of done orders");
+            truth.cumulative = view.cumulative.0;
+        } else if !is_live && view.cumulative.0 < truth.cumulative && view.venue_sequence >= truth.sequence {
+            // Its end was heard and a fill was not: it stays counted as exposure, which is checked apart.
+            tally.count("ended orders that miss fills");
+        } else {
+            return broken("every fill is known or in doubt", format!("{view:?}, and really {truth:?}"));
+        }
+    }
+    if view.leaves.0 != truth.leaves {
+        return broken("what works is known or in doubt", format!("{view:?}, and really {truth:?}"));
+    }
+    Ok(())
+}

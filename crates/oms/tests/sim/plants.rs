@@ -1,0 +1,83 @@
+//! Bugs of the world, planted to see that the simulation finds such things.
+
+use std::fs;
+
+use tickpath_log::{Config as LogConfig, Next, Owner, Reader, Registration, Start, Writer, owner};
+use tickpath_oms::LaneKind;
+
+use crate::clock::SimClock;
+use crate::host::{Host, VENUES};
+use crate::plan::Dice;
+use tickpath_clock::Clock;
+
+/// A planted bug.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Plant {
+    /// A gateway sends each order twice.
+    SentTwice,
+    /// An order gets to the venue past the OMS.
+    BehindOurBack,
+    /// Fills are dropped, and nobody is told.
+    DroppedFill,
+    /// Fills are told too small.
+    SmallerFill,
+    /// Reports of one venue come on the lane of another.
+    WrongLane,
+    /// Clients are told of the orders of others.
+    ToldToAnother,
+    /// Clients hear of orders that the OMS does not have.
+    InventedWord,
+    /// Yesterday's empty lane lies where today's was, with a forged owner.
+    ForgedLane,
+    /// The journal is cut between two records while the OMS is away.
+    CutJournal,
+    /// The disk loses what it said that it has.
+    LyingDisk,
+}
+
+impl Plant {
+    pub const ALL: [Self; 10] = [
+        Self::SentTwice,
+        Self::BehindOurBack,
+        Self::DroppedFill,
+        Self::SmallerFill,
+        Self::WrongLane,
+        Self::ToldToAnother,
+        Self::InventedWord,
+        Self::ForgedLane,
+        Self::CutJournal,
+        Self::LyingDisk,
+    ];
+}
+
+/// Replaces the lanes to the venues by empty ones that say that they are those; whoever had them open must be gone.
+pub fn forge_lanes(host: &Host) {
+    for venue in VENUES {
+        let lane = host.config.lanes.lane(LaneKind::VenueRequests(venue)).expect("a good name");
+        let Ok(real) = owner(&lane.place) else { continue };
+        lane.place.remove().expect("the lane can be removed");
+        make(&LogConfig { owner: real, first_sequence: real.base, ..lane }, &host.clock);
+    }
+}
+
+/// Drops the last records of the journal; whoever had it open must be gone.
+pub fn cut_journal(host: &Host, dice: &mut Dice) {
+    let journal = &host.config.journal;
+    let Ok(mut reader) = Reader::open(&journal.place, Start::Oldest, Registration::Unregistered) else { return };
+    let mut records = Vec::new();
+    while let Ok(Next::Message(record)) = reader.next() {
+        records.push((record.stamp, record.kind, record.payload.to_vec()));
+    }
+    drop(reader);
+    let kept = records.len() - dice.place(records.len() / 4 + 1);
+    fs::remove_dir_all(journal.place.dir()).expect("the journal can be removed");
+    let mut writer = make(&LogConfig { owner: Owner::default(), ..journal.clone() }, &host.clock);
+    for (stamp, kind, payload) in &records[..kept] {
+        writer.publish(*stamp, *kind, payload).expect("a journal takes all");
+    }
+}
+
+fn make(config: &LogConfig, clock: &SimClock) -> Writer {
+    Writer::open(config, clock.calibration()).expect("the log can be made")
+}
+

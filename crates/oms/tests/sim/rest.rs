@@ -1,0 +1,137 @@
+//! Coming to rest: everybody is there, everything arrives, and then all must add up.
+
+use tickpath_market::{OrdStatus, OrderId, Quantity};
+use tickpath_orders::{Config as CoreConfig, Core, Inquire, RecordKind, Resolve};
+use tickpath_oms::journal;
+
+use crate::host::VENUES;
+use crate::line::Around;
+use crate::oracle::{Broken, Checked, broken};
+use crate::world::{SECOND, World, around};
+
+/// Rounds after which a world that is not at rest never will be.
+const MOST_ROUNDS: usize = 400;
+/// Rounds without anything to do, with time passing, before it counts as rest.
+const QUIET_ROUNDS: usize = 3;
+
+impl World {
+    /// Lets everything arrive, and holds the oracle's knowledge against the OMS's; then the operator looks after what
+    /// stays unknown, and all is held against each other once more.
+    pub fn settle(&mut self) -> Checked {
+        self.calm()?;
+        self.check()?;
+        let unknown = self.unknown();
+        for order in &unknown {
+            self.operator.say(&self.host.clock, RecordKind::Inquire, &Inquire { order: order.0, ..Inquire::default() });
+        }
+        self.calm()?;
+        let unknown = self.unknown();
+        self.resolve(&unknown);
+        self.calm()?;
+        self.check()?;
+        self.tally.count("settled and checked");
+        Ok(())
+    }
+
+    fn calm(&mut self) -> Checked {
+        let mut quiet = 0;
+        for _ in 0..MOST_ROUNDS {
+            quiet = if self.round()? == 0 { quiet + 1 } else { 0 };
+            if quiet > QUIET_ROUNDS {
+                return Ok(());
+            }
+        }
+        broken("all comes to rest", "the world does not")
+    }
+
+    fn round(&mut self) -> Result<usize, Broken> {
+        let mut done = 0;
+        if self.host.has_bad_disk() {
+            self.host.kill();
+        }
+        if !self.host.is_up() {
+            self.start(0)?;
+            done += 1;
+        }
+        self.join_all()?;
+        self.tell_losses()?;
+        self.host.commit();
+        let polled = self.host.poll(0);
+        done += self.noted(polled)?.unwrap_or(0);
+        for line in &mut self.lines {
+            done += line.forward(usize::MAX) + line.take(usize::MAX, around!(self))?;
+            done += line.deliver(usize::MAX >> 1, around!(self));
+        }
+        for client in &mut self.clients {
+            done += client.hear(around!(self))?;
+        }
+        if done == 0 {
+            self.host.clock.advance(SECOND / 2);
+        }
+        Ok(done)
+    }
+
+    fn check(&mut self) -> Checked {
+        let Some(oms) = self.host.sequencer() else { return broken("the OMS goes on", "it is away") };
+        if oms.queued() > 0 || oms.held() > 0 {
+            return broken("all comes to rest", format!("{} requests wait, {} are held", oms.queued(), oms.held()));
+        }
+        let core = oms.core();
+        self.oracle.check_told(core)?;
+        self.oracle.check_at_rest(core, &mut self.tally)?;
+        self.oracle.check_exposure(core, true)?;
+        let counts = core.counts();
+        if counts.mismatched + counts.malformed > 0 || (counts.strangers > 0 && !self.oracle.had_strangers()) {
+            return broken("reports are understood", format!("{counts:?}"));
+        }
+        self.tally.add("contradictions", u64::from(counts.contradictions > 0));
+        self.oracle.rest();
+        self.check_replays()
+    }
+
+    /// Two replays, whose indices are laid out differently, come to where the OMS stands.
+    fn check_replays(&mut self) -> Checked {
+        let place = self.host.config.journal.place.clone();
+        let Some(oms) = self.host.sequencer() else { return Ok(()) };
+        let digest = oms.core().digest();
+        for key in [7, 0x1234_5678_9abc_def0] {
+            let mut core = Core::new(CoreConfig { expected_orders: 64, key });
+            if let Err(e) = journal::replay(&place, &mut core, |_, _| {}) {
+                return broken("replays agree", e.to_string());
+            }
+            if core.digest() != digest {
+                return broken("replays agree", format!("{:?}, and the OMS has {digest:?}", core.digest()));
+            }
+        }
+        Ok(())
+    }
+
+    fn unknown(&mut self) -> Vec<OrderId> {
+        let Some(oms) = self.host.sequencer() else { return Vec::new() };
+        oms.core().live().filter(|order| order.status == OrdStatus::Unknown).map(|order| order.id).collect()
+    }
+
+    /// The operator has asked the venue on the telephone.
+    fn resolve(&mut self, orders: &[OrderId]) {
+        for order in orders {
+            let truth = self.oracle.truths.get(&order.0);
+            let (status, cumulative) = match truth {
+                None => (OrdStatus::Rejected, 0),
+                Some(truth) if truth.leaves > 0 => (OrdStatus::New, truth.cumulative),
+                Some(truth) => (truth.status, truth.cumulative),
+            };
+            let mut resolve = Resolve {
+                order: order.0,
+                cumulative_quantity: Quantity(cumulative),
+                status: status.code(),
+                ..Resolve::default()
+            };
+            resolve.reason[0] = b'?';
+            if self.operator.say(&self.host.clock, RecordKind::Resolve, &resolve) {
+                self.tally.count("operator's resolutions");
+            }
+        }
+    }
+}
+
+const _: () = assert!(VENUES.len() == 2, "a report that comes on the wrong lane comes on the other one");

@@ -1,0 +1,107 @@
+//! How often each thing happened: a fault that never comes proves nothing.
+
+use std::collections::BTreeMap;
+
+use tickpath_oms::Notice;
+
+/// Counts by name.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Tally(BTreeMap<&'static str, u64>);
+
+/// What must have happened at least once in a whole run.
+const MUST: &[&str] = &[
+    "seeds",
+    "starts",
+    "settled and checked",
+    "orders sent",
+    "cancels sent",
+    "replaces sent",
+    "status requests sent",
+    "mass cancels sent",
+    "bursts",
+    "requests denied",
+    "reports heard",
+    "gaps in a client's reports",
+    "fills",
+    "kill switches turned",
+    "operator's questions",
+    "operator's resolutions",
+    "days ended",
+    "reports swapped",
+    "reports doubled",
+    "connections lost",
+    "requests lost on the wire",
+    "reports lost on the wire",
+    "fills taken back or corrected",
+    "kills between turns",
+    "kills in a turn",
+    "kills in a start",
+    "kills in a stop",
+    "orderly stops",
+    "gateways killed",
+    "clients killed",
+    "disks failed",
+    "commits",
+    "power lost",
+    "power lost with a torn tail",
+    "power lost with all that was not synced",
+    "power lost in pieces",
+    "orders lost with the power",
+    "reboots with fresh lanes",
+    "reboots with stale lanes",
+    "clock stepped",
+    "lanes full",
+    "requests refused: nobody reads",
+    "unknown orders at rest",
+    "told: the tail is lost",
+    "told: a lane is lost",
+    "told: a doubt",
+    "told: messages are gone",
+    "told: requests had not left",
+    "told: a venue is down",
+    "told: a venue is up",
+    "told: the disk has failed",
+];
+
+impl Tally {
+    pub fn count(&mut self, what: &'static str) {
+        self.add(what, 1);
+    }
+
+    pub fn add(&mut self, what: &'static str, times: u64) {
+        *self.0.entry(what).or_default() += times;
+    }
+
+    pub fn notice(&mut self, notice: &Notice) {
+        self.count(match notice {
+            Notice::TailLost { .. } => "told: the tail is lost",
+            Notice::LaneLost { .. } => "told: a lane is lost",
+            Notice::Doubt { .. } => "told: a doubt",
+            Notice::Missed { .. } => "told: messages are gone",
+            Notice::Quarantined { .. } => "told: a lane is set aside",
+            Notice::Returned { .. } => "told: requests had not left",
+            Notice::VenueDown(_) => "told: a venue is down",
+            Notice::VenueUp(_) => "told: a venue is up",
+            Notice::DiskFailed(_) => "told: the disk has failed",
+        });
+    }
+
+    pub fn merge(&mut self, other: &Self) {
+        other.0.iter().for_each(|(what, times)| self.add(what, *times));
+    }
+
+    pub fn get(&self, what: &str) -> u64 {
+        self.0.get(what).copied().unwrap_or(0)
+    }
+
+    /// What never happened and must have.
+    pub fn missing(&self) -> Vec<&'static str> {
+        MUST.iter().copied().filter(|what| self.get(what) == 0).collect()
+    }
+
+    pub fn print(&self) {
+        for (what, times) in &self.0 {
+            eprintln!("{times:>10}  {what}");
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! What happens to the OMS itself: starts, lines, doubts, days, and what operators order. Inputs like all others.
+
+use tickpath_market::{Price, Quantity, Request, VenueId};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+
+/// A start of the OMS. Orders from here on have this epoch in their ids.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub struct Boot {
+    /// Above every earlier one; below 2²⁴.
+    pub epoch: u64,
+    /// The host's boot: after another one stamps begin anew.
+    pub boot_id: [u8; 16],
+    /// The rate of the stamps that follow.
+    pub ticks_per_second: u64,
+    /// When, in nanoseconds since the Unix epoch.
+    pub utc_ns: u64,
+}
+
+/// [`Kill::scope`]: everything.
+pub const KILL_ALL: u8 = 1;
+/// [`Kill::scope`]: one account.
+pub const KILL_ACCOUNT: u8 = 2;
+/// [`Kill::scope`]: one symbol.
+pub const KILL_SYMBOL: u8 = 3;
+/// [`Kill::scope`]: the journal's disk has failed. Only a start on a sound disk turns it off.
+pub const KILL_DISK: u8 = 4;
+
+/// A kill switch: while it is on, new orders and replaces are denied and cancels pass.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub struct Kill {
+    /// [`KILL_ALL`], [`KILL_ACCOUNT`], [`KILL_SYMBOL`] or [`KILL_DISK`].
+    pub scope: u8,
+    /// Zero is off, all else is on.
+    pub on: u8,
+    /// 1 if what works in the scope is canceled, too.
+    pub cancel: u8,
+    /// Zero.
+    pub reserved: u8,
+    /// The account's or the symbol's id; not read for other scopes.
+    pub target: u32,
+    /// The low half of its number in the operator's lane; zero if the OMS made it.
+    pub lane_sequence: u32,
+    /// Zero.
+    pub reserved_end: u32,
+}
+
+/// A venue can be reached, or not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub struct Line {
+    /// Which venue.
+    pub venue: VenueId,
+    /// 1 if it can.
+    pub up: u8,
+    /// Zero.
+    pub reserved: [u8; 5],
+}
+
+/// A session has come, or was lost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub struct Login {
+    /// Which session.
+    pub session: u16,
+    /// 1 if it has come.
+    pub up: u8,
+    /// Zero.
+    pub reserved: [u8; 5],
+}
+
+/// The line to the venue did not take a request: it is certain that it never left. It waits here from now on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub struct Returned {
+    /// When it was received, in ticks: it grows old from then on.
+    pub received: u64,
+    /// Where it was meant for.
+    pub venue: VenueId,
+    /// The request's [`Kind`](tickpath_market::Kind), as its code.
+    pub kind: u8,
+    /// Bytes of the request.
+    pub length: u8,
+    /// Zero.
+    pub reserved: [u8; 4],
+    /// The request as it was said to the venue, then zeros.
+    pub request: [u8; 56],
+}
+
+impl Returned {
+    /// A request that came back.
+    pub fn new(venue: VenueId, received: u64, request: &Request) -> Self {
+        let bytes = request.as_bytes();
+        let (kind, length) = (request.kind().code(), bytes.len() as u8);
+        let mut returned = Self { received, venue, kind, length, reserved: [0; 4], request: [0; 56] };
+        returned.request[..bytes.len()].copy_from_slice(bytes);
+        returned
+    }
+
+    /// The request; none if the bytes are none.
+    pub fn request(&self) -> Option<Request> {
+        Request::read(self.kind, self.request.get(..usize::from(self.length))?).ok()
+    }
+}
+
+/// What waited longest for a venue may go now. It is checked again, with this reference price.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub struct Release {
+    /// The order's id.
+    pub order: u64,
+    /// The request's id.
+    pub request: u64,
+    /// The reference price of the symbol; zero if there is none.
+    pub reference_price: Price,
+    /// Its age, in nanoseconds.
+    pub reference_age_ns: u64,
+    /// Where it goes.
+    pub venue: VenueId,
+    /// Zero.
+    pub reserved: [u8; 6],
+}
+
+/// [`Doubt::lost`]: requests on their way to the venue.
+pub const LOST_REQUESTS: u8 = 1;
+/// [`Doubt::lost`]: reports of the venue.
+pub const LOST_REPORTS: u8 = 2;
+
+/// Messages between the OMS and a venue may be lost: lost requests put in doubt what waits for an answer, lost reports
+/// every live order. Each becomes `Unknown`, is asked for, and is never sent again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub struct Doubt {
+    /// How many are gone, if that is known.
+    pub messages: u64,
+    /// Which venue.
+    pub venue: VenueId,
+    /// [`LOST_REQUESTS`] or [`LOST_REPORTS`].
+    pub lost: u8,
+    /// Zero.
+    pub reserved: [u8; 5],
+}
+
+/// An operator says what became of an order. What it says of the filled quantity is booked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub struct Resolve {
+    /// The order's id.
+    pub order: u64,
+    /// All that was filled of it.
+    pub cumulative_quantity: Quantity,
+    /// [`OrdStatus`](tickpath_market::OrdStatus) as its code: `New` (it works), `Canceled`, `Expired`, `Rejected`, `Filled`.
+    pub status: u8,
+    /// Zero.
+    pub reserved: [u8; 3],
+    /// The low half of its number in the operator's lane.
+    pub lane_sequence: u32,
+    /// Who says so and why: text, padded with zeros. Not empty.
+    pub reason: [u8; 32],
+}
+
+/// An operator asks the venue how an order stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub struct Inquire {
+    /// The order's id.
+    pub order: u64,
+    /// The low half of its number in the operator's lane.
+    pub lane_sequence: u32,
+    /// Zero.
+    pub reserved: u32,
+}
+
+/// Time has passed: an order whose events have missed a number for too long is in doubt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub struct Timer {
+    /// Zero.
+    pub reserved: u64,
+}
+
+/// The trading day has ended: day orders expire, what is done is forgotten, client ids and credit begin anew.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub struct DayEnd {
+    /// Which day, as 20261122.
+    pub day: u32,
+    /// The low half of its number in the operator's lane; zero if the OMS made it.
+    pub lane_sequence: u32,
+}

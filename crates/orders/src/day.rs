@@ -1,0 +1,100 @@
+//! The end of a trading day: day orders expire, and what is done is forgotten, so that memory does not grow with history.
+
+use std::collections::HashMap;
+
+use tickpath_market::{ClientOrderId, ExecType, TimeInForce};
+
+use crate::Outputs;
+use crate::core::{Core, Counts};
+use crate::order::{GAPPED, NONE, Order};
+use crate::requests::answer;
+use crate::state::{Event, Phase, step};
+
+impl Core {
+    /// Expires day orders, and keeps only what is open (good-till-cancel orders, and what is unknown) and what misses
+    /// fills: its exposure is in the position, and leaves it with them.
+    pub(crate) fn end_day(&mut self, out: &mut Outputs) -> bool {
+        let mut from = 0;
+        while let Some(slot) = self.live.next(from) {
+            from = slot + 1;
+            let order = *self.orders.get(slot);
+            let client = ClientOrderId(order.client);
+            match (order.time_in_force, order.phase) {
+                (TimeInForce::GoodTillCancel, _) | (_, Phase::Lost | Phase::Unknown) => {}
+                (_, Phase::Queued) => self.withdraw(slot, client, ExecType::Expired, out),
+                _ => {
+                    let phase = step(order.phase, Event::Expired).unwrap_or(order.phase);
+                    let ended = Order { phase, cancel: NONE, replace: NONE, ..order };
+                    self.settle(slot, ended);
+                    out.push(answer(&ended, ExecType::Expired, client));
+                }
+            }
+        }
+        self.forget_done();
+        true
+    }
+
+    /// Lays the core out anew with what is kept; positions stay, client ids and credit begin anew.
+    fn forget_done(&mut self) {
+        let mut fresh = Core::new(self.config);
+        let is_kept = |order: &Order| order.is_open() || order.exposure(0) > 0;
+        let slots: Vec<u32> = (0..self.orders.len()).filter(|&slot| is_kept(self.orders.get(slot))).collect();
+        let mut moved = HashMap::with_capacity(slots.len());
+        std::mem::swap(&mut fresh.desk, &mut self.desk);
+        std::mem::swap(&mut fresh.positions, &mut self.positions);
+        std::mem::swap(&mut fresh.routes, &mut self.routes);
+        fresh.desk.recount(true);
+        for &slot in &slots {
+            let order = *self.orders.get(slot);
+            let place = fresh.orders.push(Order { cancel: NONE, replace: NONE, ..order });
+            moved.insert(slot, place);
+            fresh.by_id.insert(fresh.tag(0, order.id), place);
+            fresh.by_client.insert(fresh.tag(order.session.into(), order.client), place);
+            fresh.live.set(place, order.is_open());
+            for (ask, is_cancel) in [(order.cancel, true), (order.replace, false)] {
+                let Some(&ask) = self.ask(ask) else { continue };
+                // A cancel that no client asked for goes by its order's id.
+                let ask = match fresh.find_client(ask.session, ask.client) {
+                    None => fresh.keep_ask(ask),
+                    Some(_) => fresh.asks.push(ask),
+                };
+                let kept = fresh.orders.get_mut(place);
+                match is_cancel {
+                    true => kept.cancel = ask,
+                    false => kept.replace = ask,
+                }
+            }
+            let kept = *fresh.orders.get(place);
+            *fresh.counts.stand(&kept) += 1;
+            let (quantity, price) = fresh.replacing(&kept);
+            fresh.hold(None, Some((&kept, quantity, price)));
+        }
+        for place in 0..self.fills.len() {
+            let fill = *self.fills.get(place);
+            if let Some(&order) = moved.get(&fill.order) {
+                fresh.keep_fill(crate::order::Fill { order, ..fill });
+            }
+        }
+        for route in fresh.routes.iter_mut() {
+            route.waiting.retain_mut(|waiting| match moved.get(&waiting.order) {
+                Some(&order) => {
+                    waiting.order = order;
+                    true
+                }
+                None => false,
+            });
+        }
+        for &(slot, since) in &self.gapped {
+            match moved.get(&slot) {
+                Some(&place) => fresh.gapped.push((place, since)),
+                None => self.orders.get_mut(slot).marks &= !GAPPED,
+            }
+        }
+        // What is open was counted above; alarms are of all days.
+        let Counts { queued, sending, working, done, rejected, withdrawn, unknown, .. } = fresh.counts;
+        fresh.counts = Counts { queued, sending, working, done, rejected, withdrawn, unknown, ..self.counts };
+        (fresh.last_request, fresh.epoch, fresh.boot_id) = (self.last_request, self.epoch, self.boot_id);
+        (fresh.rate, fresh.tally) = (self.rate, self.tally);
+        *self = fresh;
+    }
+}

@@ -1,0 +1,128 @@
+//! What can be traded, by whom, where, and how much of it: definitions, which hold until they are defined anew or end.
+
+use tickpath_market::{AccountId, Quantity, Symbol, SymbolId, VenueId};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+
+/// An instrument. Only ids below 65,536 and multipliers from 1 are taken; others are ignored and counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub struct Instrument {
+    /// Its number.
+    pub symbol: SymbolId,
+    /// Where it trades. An order keeps the venue that it was admitted for.
+    pub venue: VenueId,
+    /// Zero.
+    pub reserved: u16,
+    /// Its name.
+    pub name: Symbol,
+    /// Whole currency units a point: notional = price × quantity × multiplier.
+    pub multiplier: i64,
+}
+
+/// The limits of one account; a limit of zero is off where its line says so. Only ids below 65,536 are taken; others are
+/// ignored and counted. Times are nanoseconds, so that they mean the same after a reboot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub struct AccountLimits {
+    /// Whose limits.
+    pub account: AccountId,
+    /// Messages a window; zero turns the check off.
+    pub rate_limit: u32,
+    /// The window, in nanoseconds. It opens with its first message.
+    pub rate_window_ns: u64,
+    /// Largest quantity of one order.
+    pub max_order_quantity: Quantity,
+    /// Largest notional of one order, units of 10⁻¹⁶ of the currency, 128 bits little-endian.
+    pub max_notional: [u8; 16],
+    /// Largest sum of what the account has traded since the day began and of what its open orders may still trade, in
+    /// the same unit; zero turns the check off.
+    pub credit: [u8; 16],
+    /// Farthest limit price from the reference, in basis points of the reference.
+    pub collar: u32,
+    /// Most orders that are open at once; zero turns the check off.
+    pub max_open_orders: u32,
+    /// Oldest reference price, in nanoseconds.
+    pub max_reference_age_ns: u64,
+    /// Oldest request, from when its client sent it to when it is checked; zero turns the check off. In nanoseconds.
+    pub max_request_age_ns: u64,
+    /// Largest position in one symbol, long or short, working orders included.
+    pub max_position: Quantity,
+}
+
+/// How a venue behaves, and how much may wait for it here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub struct VenueRules {
+    /// Its number.
+    pub venue: VenueId,
+    /// 1 if it numbers the events of each order: then a rejection without a number is no event of the order.
+    pub numbered: u8,
+    /// 1 if it answers status requests.
+    pub answers_status: u8,
+    /// New orders and replaces that may wait here while the venue takes nothing; one more is denied.
+    pub max_queued: u32,
+    /// How long a number may be missing from an order's events before the order is in doubt, in nanoseconds.
+    pub max_gap_ns: u64,
+}
+
+impl VenueRules {
+    /// Of a venue that nobody has defined: it numbers its events and answers questions, as ours does.
+    pub const fn of(venue: VenueId) -> Self {
+        Self { venue, numbered: 1, answers_status: 1, max_queued: 1024, max_gap_ns: 1_000_000_000 }
+    }
+}
+
+/// What a session asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub struct SessionRules {
+    /// Its number.
+    pub session: u16,
+    /// 1 if its orders are canceled when it is lost.
+    pub cancel_on_disconnect: u8,
+    /// What must hold an input before its outputs leave: the shell's number, which the core only keeps.
+    pub level: u8,
+    /// Zero.
+    pub reserved: u32,
+}
+
+/// That a session may trade for an account.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub struct Grant {
+    /// The account; [`ALL_ACCOUNTS`] for every one.
+    pub account: AccountId,
+    /// The session.
+    pub session: u16,
+    /// Zero.
+    pub reserved: u16,
+}
+
+/// A [`Grant`] for every account that is defined.
+pub const ALL_ACCOUNTS: AccountId = AccountId(u32::MAX);
+
+/// That a definition has ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub struct Ended {
+    /// Its symbol, account or venue.
+    pub id: u32,
+    /// Its session, if it is a session's.
+    pub session: u16,
+    /// The [`RecordKind`](crate::RecordKind) of the definition, as its code.
+    pub kind: u8,
+    /// Zero.
+    pub reserved: u8,
+}
+
+impl AccountLimits {
+    /// The largest notional of one order, in units of 10⁻¹⁶ of the currency.
+    pub fn max_notional(&self) -> i128 {
+        i128::from_le_bytes(self.max_notional)
+    }
+
+    /// The largest sum of traded and open notional, in the same unit; none if the check is off.
+    pub fn credit(&self) -> Option<i128> {
+        Some(i128::from_le_bytes(self.credit)).filter(|&credit| credit != 0)
+    }
+}

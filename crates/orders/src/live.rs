@@ -1,0 +1,40 @@
+//! Which orders are open, one bit each: all of a venue's, a session's or an account's are found without a walk through
+//! those that are done.
+
+/// A set of slots.
+#[derive(Default)]
+pub(crate) struct Live {
+    words: Vec<u64>,
+}
+
+impl Live {
+    /// An empty set with room for so many slots.
+    pub(crate) fn with_expected(slots: usize) -> Self {
+        Self { words: Vec::with_capacity(slots / 64 + 1) }
+    }
+
+    /// Puts a slot in or takes it out.
+    #[inline]
+    pub(crate) fn set(&mut self, slot: u32, is_live: bool) {
+        let word = slot as usize / 64;
+        if word >= self.words.len() {
+            self.words.resize(word + 1, 0);
+        }
+        let bit = 1 << (slot % 64);
+        match is_live {
+            true => self.words[word] |= bit,
+            false => self.words[word] &= !bit,
+        }
+    }
+
+    /// The first slot at or behind this one.
+    pub(crate) fn next(&self, from: u32) -> Option<u32> {
+        let mut word = from as usize / 64;
+        let mut bits = *self.words.get(word)? & (u64::MAX << (from % 64));
+        while bits == 0 {
+            word += 1;
+            bits = *self.words.get(word)?;
+        }
+        Some(word as u32 * 64 + bits.trailing_zeros())
+    }
+}

@@ -1,0 +1,395 @@
+//! What happens to the OMS itself: starts, lines, doubts, timers, and the words of operators.
+
+use tickpath_market::{ClientOrderId, ExecType, OrdStatus, OrderId, ReplaceOrder, Request, StatusRequest, VenueId};
+
+use crate::control::{
+    Boot, Doubt, KILL_ACCOUNT, KILL_DISK, KILL_SYMBOL, Kill, LOST_REPORTS, LOST_REQUESTS, Line, Login, Release,
+    Resolve, Returned,
+};
+use crate::core::{At, Core, Rate};
+use crate::definition::{Ended, Instrument};
+use crate::order::{GAPPED, NONE, Order, SOFT};
+use crate::requests::{Change, answer, denied, facts, may_change, not_entitled, undefined};
+use crate::risk::{Facts, Refusal, check};
+use crate::route::{VENUES, Waiting};
+use crate::state::{Event, Phase, step};
+use crate::{Envelope, Input, Output, Outputs, RecordKind};
+
+impl Core {
+    /// Takes an input that is neither a request nor a report.
+    pub(crate) fn operate(&mut self, at: At, input: &Input, out: &mut Outputs) {
+        let is_taken = match input {
+            Input::Boot(boot) => self.boot(boot),
+            Input::Instrument(instrument) => self.instrument(instrument),
+            Input::Account(limits) => self.desk.account(limits),
+            Input::Venue(rules) => self.routes.define(rules),
+            Input::Session(rules) => self.desk.session(rules),
+            Input::Grant(grant) => self.desk.grant(grant),
+            Input::Ended(ended) => self.end(ended),
+            Input::Kill(kill) => self.kill(at, kill, out),
+            Input::Line(line) => self.line(at, line, out),
+            Input::Login(login) => self.login(at, login, out),
+            Input::Returned(returned) => self.returned(returned),
+            Input::Release(release) => self.release(at, release, out),
+            Input::Doubt(doubt) => self.doubt(at, doubt, out),
+            Input::Resolve(resolve) => self.resolve(resolve, out),
+            Input::Inquire(inquire) => match self.find_order(inquire.order) {
+                Some(slot) => self.inquire(at, slot, out),
+                None => false,
+            },
+            Input::Timer(_) => self.timer(at, out),
+            Input::DayEnd(_) => self.end_day(out),
+            Input::Request { .. } | Input::Report(_) => false,
+        };
+        self.counts.ignored += u64::from(!is_taken);
+    }
+
+    /// Takes a start of the OMS. Stamps of another boot of the host cannot be compared with those that follow.
+    fn boot(&mut self, boot: &Boot) -> bool {
+        // An epoch that does not fit an id would begin the ids of an earlier one again.
+        let fits = OrderId::new(boot.epoch, 0).epoch() == boot.epoch;
+        if boot.epoch <= self.epoch || !fits || boot.ticks_per_second == 0 {
+            return false;
+        }
+        self.epoch = boot.epoch;
+        self.rate = Rate::of(boot.ticks_per_second);
+        self.desk.kill(&Kill { scope: KILL_DISK, on: 0, ..Kill::default() });
+        if self.boot_id != boot.boot_id {
+            self.boot_id = boot.boot_id;
+            self.desk.close_windows();
+            self.gapped.iter_mut().for_each(|(_, since)| *since = 0);
+            self.routes.iter_mut().flat_map(|route| &mut route.waiting).for_each(|waiting| waiting.sent = None);
+        }
+        true
+    }
+
+    /// Takes an instrument. What is open of it is worth another sum if it has another multiplier.
+    fn instrument(&mut self, instrument: &Instrument) -> bool {
+        let before = self.multiplier(instrument.symbol);
+        let is_taken = self.desk.instrument(instrument);
+        if is_taken && before != instrument.multiplier {
+            self.recount(false);
+        }
+        is_taken
+    }
+
+    /// Counts anew what all accounts have open.
+    pub(crate) fn recount(&mut self, day_ended: bool) {
+        self.desk.recount(day_ended);
+        for slot in 0..self.orders.len() {
+            let order = *self.orders.get(slot);
+            let (quantity, price) = self.replacing(&order);
+            self.hold(None, Some((&order, quantity, price)));
+        }
+    }
+
+    fn end(&mut self, ended: &Ended) -> bool {
+        match RecordKind::from_code(ended.kind) {
+            Some(RecordKind::Instrument) => self.desk.end_instrument(ended.id),
+            Some(RecordKind::Account) => self.desk.end_account(ended.id),
+            Some(RecordKind::Venue) => u16::try_from(ended.id).is_ok_and(|venue| self.routes.end(VenueId(venue))),
+            Some(RecordKind::Session) => self.desk.end_session(ended.session),
+            Some(RecordKind::Grant) => self.desk.end_grant(ended.session, ended.id),
+            _ => false,
+        }
+    }
+
+    fn kill(&mut self, at: At, kill: &Kill, out: &mut Outputs) -> bool {
+        // Nobody's word makes a disk sound.
+        let is_taken = (kill.scope != KILL_DISK || kill.on != 0) && self.desk.kill(kill);
+        if is_taken && kill.on != 0 && kill.cancel != 0 {
+            let Kill { scope, target, .. } = *kill;
+            self.cancel_all(at, None, out, |order| match scope {
+                KILL_ACCOUNT => order.account.0 == target,
+                KILL_SYMBOL => order.symbol.0 == target,
+                _ => true,
+            });
+        }
+        is_taken
+    }
+
+    /// A venue that is back is asked after all that is unknown.
+    fn line(&mut self, at: At, line: &Line, out: &mut Outputs) -> bool {
+        if line.venue.0 >= VENUES {
+            return false;
+        }
+        let route = self.routes.get(line.venue);
+        let was_up = std::mem::replace(&mut route.is_up, line.up != 0);
+        if !was_up && line.up != 0 {
+            self.each_open(line.venue, |core, slot| {
+                if core.orders.get(slot).phase.is_unknown() {
+                    core.inquire(at, slot, out);
+                }
+            });
+        }
+        true
+    }
+
+    fn login(&mut self, at: At, login: &Login, out: &mut Outputs) -> bool {
+        if login.up == 0 && self.desk.rules(login.session).cancel_on_disconnect != 0 {
+            self.cancel_all(at, None, out, |order| order.session == login.session);
+        }
+        true
+    }
+
+    /// A request never left: it waits here, behind what waits already, but before what was asked of its order later.
+    fn returned(&mut self, returned: &Returned) -> bool {
+        let Some(request) = returned.request() else { return false };
+        let original = match &request {
+            Request::New(new) => new.client_order_id.0,
+            Request::Cancel(cancel) => cancel.original.0,
+            Request::Replace(replace) => replace.original.0,
+            // A question that did not leave is asked again when the venue is back.
+            Request::Status(_) => return true,
+            Request::MassCancel(_) => return false,
+        };
+        let sent = self.find_order(original).filter(|&slot| self.orders.get(slot).route == returned.venue.0);
+        let Some(slot) = sent else { return false };
+        let order = *self.orders.get(slot);
+        let id = request.client_order_id().0;
+        let ask = [order.cancel, order.replace].into_iter().find(|&ask| self.ask(ask).is_some_and(|ask| ask.id == id));
+        match (&request, ask) {
+            (Request::New(_), _) if order.phase != Phase::Sent => return false,
+            (Request::New(_), _) => {
+                let phase = step(order.phase, Event::Returned).unwrap_or(order.phase);
+                self.settle(slot, Order { phase, ..order });
+            }
+            (_, Some(ask)) if self.asks.get(ask).waits != 0 => return false,
+            (_, Some(ask)) => self.asks.get_mut(ask).waits = 1,
+            // Its order has ended meanwhile.
+            (_, None) => return true,
+        }
+        let waiting = &mut self.routes.get(returned.venue).waiting;
+        let place = waiting.iter().position(|other| other.order == slot && other.id() > id).unwrap_or(waiting.len());
+        waiting.insert(place, Waiting { order: slot, session: order.session, request, sent: Some(returned.received) });
+        true
+    }
+
+    /// Lets the request that waited longest go, if it still may.
+    fn release(&mut self, at: At, release: &Release, out: &mut Outputs) -> bool {
+        let is_next = self.routes.front(release.venue).is_some_and(|waiting| {
+            waiting.id() == release.request && self.orders.get(waiting.order).id == release.order
+        });
+        let Some(waiting) = self.routes.get(release.venue).waiting.pop_front_if(|_| is_next) else { return false };
+        let order = *self.orders.get(waiting.order);
+        let passed = match &waiting.request {
+            Request::New(_) if order.phase == Phase::Queued => self.leave(at, &order, &waiting, release),
+            Request::Replace(replace) if self.is_asked(order.replace, &waiting) => {
+                self.change_again(at, &order, replace, &waiting, release)
+            }
+            Request::Cancel(_) if self.is_asked(order.cancel, &waiting) => Ok(()),
+            // What it was about has ended meanwhile, or the venue knows of it already.
+            _ => return true,
+        };
+        if let Err(refusal) = passed {
+            self.refuse(&order, &waiting, refusal, out);
+            return true;
+        }
+        for ask in [order.cancel, order.replace] {
+            if self.is_asked(ask, &waiting) {
+                self.asks.get_mut(ask).waits = 0;
+            }
+        }
+        out.push(Output::Venue { venue: release.venue, session: waiting.session, request: waiting.request });
+        true
+    }
+
+    /// A new order that waited is checked once more, as if it came now; what it counts in already is left out.
+    fn leave(&mut self, at: At, order: &Order, waiting: &Waiting, release: &Release) -> Result<(), Refusal> {
+        let entry = self.desk.entry(order.account, order.symbol).map_err(|denial| undefined(denial, order))?;
+        if !self.desk.is_entitled(order.session, order.account) {
+            return Err(not_entitled(order.account));
+        }
+        let (asked, asked_at) = self.replacing(order);
+        let held = order.value(asked, asked_at, entry.instrument.multiplier);
+        let facts = facts(&entry, &checked_again(release, waiting), order);
+        check(&Facts {
+            price: order.price,
+            quantity: order.quantity,
+            minimum: 1,
+            increase: order.quantity,
+            reach: self.reach(order.position, order.side) - i128::from(order.exposure(asked)),
+            // The window of its message has passed.
+            messages: 0,
+            request_age_ns: self.age(at, waiting),
+            open_orders: entry.open.orders,
+            adds: order.quantity,
+            used: facts.used.saturating_sub(held),
+            ..facts
+        })?;
+        let phase = step(order.phase, Event::Released).unwrap_or(order.phase);
+        self.settle(waiting.order, Order { phase, ..*order });
+        Ok(())
+    }
+
+    /// A replace that waited is checked once more, as if it came now.
+    fn change_again(
+        &self,
+        at: At,
+        order: &Order,
+        replace: &ReplaceOrder,
+        waiting: &Waiting,
+        release: &Release,
+    ) -> Result<(), Refusal> {
+        may_change(order)?;
+        if !self.desk.is_entitled(order.session, order.account) {
+            return Err(not_entitled(order.account));
+        }
+        let request_age_ns = self.age(at, waiting);
+        let change = Change { price: replace.price.0, quantity: replace.quantity.0, request_age_ns, has_waited: true };
+        self.check_change(&checked_again(release, waiting), order, &change)
+    }
+
+    /// What waited is refused: an order never leaves, nor what was asked of it; a replace is forgotten.
+    fn refuse(&mut self, order: &Order, waiting: &Waiting, refusal: Refusal, out: &mut Outputs) {
+        self.counts.denied_requests += 1;
+        let client = match &waiting.request {
+            Request::New(_) => {
+                let phase = step(order.phase, Event::Denied).unwrap_or(order.phase);
+                self.settle(waiting.order, Order { phase, cancel: NONE, replace: NONE, ..*order });
+                order.client
+            }
+            _ => {
+                let client = self.ask(order.replace).map_or(order.client, |ask| ask.client);
+                self.settle(waiting.order, Order { replace: NONE, ..*order });
+                client
+            }
+        };
+        out.push(denied(waiting.id(), waiting.session, ClientOrderId(client), order.account, refusal));
+    }
+
+    fn is_asked(&self, ask: u32, waiting: &Waiting) -> bool {
+        self.ask(ask).is_some_and(|ask| ask.id == waiting.id())
+    }
+
+    /// How long ago a waiting request was sent.
+    fn age(&self, at: At, waiting: &Waiting) -> u64 {
+        waiting.sent.map_or(u64::MAX, |sent| self.rate.ns(at.stamp.saturating_sub(sent)))
+    }
+
+    /// Puts in doubt what may have been lost, and asks for it.
+    fn doubt(&mut self, at: At, doubt: &Doubt, out: &mut Outputs) -> bool {
+        if doubt.lost != LOST_REQUESTS && doubt.lost != LOST_REPORTS {
+            return false;
+        }
+        self.each_open(doubt.venue, |core, slot| {
+            let order = *core.orders.get(slot);
+            let is_on_its_way = |ask: u32| core.ask(ask).is_some_and(|ask| ask.waits == 0);
+            // The question after an unknown order may be lost, too.
+            let waits_for_answer = order.phase == Phase::Sent
+                || order.phase.is_unknown()
+                || is_on_its_way(order.cancel)
+                || is_on_its_way(order.replace);
+            if doubt.lost == LOST_REPORTS || waits_for_answer {
+                core.put_in_doubt(at, slot, Event::Lost, out);
+            }
+        });
+        true
+    }
+
+    /// Makes an order unknown, tells its client, and asks the venue.
+    fn put_in_doubt(&mut self, at: At, slot: u32, event: Event, out: &mut Outputs) {
+        let order = *self.orders.get(slot);
+        let phase = step(order.phase, event).unwrap_or(order.phase);
+        let was_unknown = order.phase.is_unknown();
+        if phase != order.phase {
+            self.settle(slot, Order { phase, ..order });
+        }
+        if phase.is_unknown() {
+            self.inquire(at, slot, out);
+        }
+        if phase.is_unknown() && !was_unknown {
+            out.push(answer(self.orders.get(slot), ExecType::OrderStatus, ClientOrderId(order.client)));
+        }
+    }
+
+    /// Asks the venue how an order stands, if it can be asked. What waits here is behind the question's answer.
+    pub(crate) fn inquire(&mut self, at: At, slot: u32, out: &mut Outputs) -> bool {
+        let order = *self.orders.get(slot);
+        let venue = VenueId(order.route);
+        let route = self.routes.get(venue);
+        let was_sent = !matches!(order.phase, Phase::Denied | Phase::Queued);
+        if !was_sent || !route.is_up || route.rules.answers_status == 0 {
+            return false;
+        }
+        let request = Request::Status(StatusRequest {
+            client_order_id: ClientOrderId(OrderId::new(self.epoch, at.sequence).0),
+            original: ClientOrderId(order.id),
+            symbol: order.symbol,
+            account: order.account,
+            ..StatusRequest::default()
+        });
+        out.push(Output::Venue { venue, session: order.session, request });
+        true
+    }
+
+    /// Takes an operator's word for an order that cannot be known: what it says of the filled quantity is booked.
+    fn resolve(&mut self, resolve: &Resolve, out: &mut Outputs) -> bool {
+        let Some(slot) = self.find_order(resolve.order) else { return false };
+        let order = *self.orders.get(slot);
+        let cumulative = resolve.cumulative_quantity.0;
+        let phase = match OrdStatus::from_code(resolve.status) {
+            Some(OrdStatus::New | OrdStatus::PartiallyFilled | OrdStatus::Filled) => Phase::Open,
+            Some(OrdStatus::Canceled) => Phase::Canceled,
+            Some(OrdStatus::Expired) => Phase::Expired,
+            Some(OrdStatus::Rejected) => Phase::Rejected,
+            _ => return false,
+        };
+        // A venue may have filled too much; then that is the truth to be told.
+        let most = order.quantity.max(order.filled);
+        if !order.phase.is_unknown() || !(0..=most).contains(&cumulative) || resolve.reason[0] == 0 {
+            return false;
+        }
+        if resolve.status == OrdStatus::Filled.code() && cumulative < order.quantity {
+            return false;
+        }
+        // The word has no venue sequence: what ends by it and lives on after all is in doubt again.
+        let marks = if phase == Phase::Open { order.marks & !SOFT } else { order.marks | SOFT };
+        let mut next = Order { phase, filled: cumulative, reported: cumulative, marks, ..order };
+        (next.cancel, next.replace) = (NONE, NONE);
+        next.skip_to(order.sequence);
+        self.settle(slot, next);
+        self.book(&next, order.valued, cumulative.saturating_sub(order.filled));
+        out.push(answer(&next, ExecType::OrderStatus, ClientOrderId(next.client)));
+        true
+    }
+
+    /// Orders that have missed a venue sequence for too long are in doubt.
+    fn timer(&mut self, at: At, out: &mut Outputs) -> bool {
+        for gap in std::mem::take(&mut self.gapped) {
+            let slot = gap.0;
+            let order = self.orders.get_mut(slot);
+            let is_over = order.is_contiguous() || !order.phase.is_live();
+            if !is_over && !self.is_overdue(gap, at.stamp) {
+                self.gapped.push(gap);
+                continue;
+            }
+            self.orders.get_mut(slot).marks &= !GAPPED;
+            if !is_over {
+                self.put_in_doubt(at, slot, Event::Lost, out);
+            }
+        }
+        true
+    }
+
+    /// Calls for each open order of a venue.
+    pub(crate) fn each_open(&mut self, venue: VenueId, mut take: impl FnMut(&mut Self, u32)) {
+        let mut from = 0;
+        while let Some(slot) = self.live.next(from) {
+            from = slot + 1;
+            if self.orders.get(slot).route == venue.0 {
+                take(self, slot);
+            }
+        }
+    }
+}
+
+/// What a request that waited is held against now.
+fn checked_again(release: &Release, waiting: &Waiting) -> Envelope {
+    Envelope {
+        reference_price: release.reference_price,
+        reference_age_ns: release.reference_age_ns,
+        session: waiting.session,
+        ..Envelope::default()
+    }
+}

@@ -1,0 +1,361 @@
+//! Starts, lines, doubts, timers, days, and the words of operators, in the plainest way.
+
+use tickpath_market::{ClientOrderId, ExecType, OrdStatus, OrderId, Request, StatusRequest, VenueId};
+use tickpath_orders::{
+    ALL_ACCOUNTS, At, Boot, Ended, Input, KILL_DISK, Kill, LOST_REPORTS, LOST_REQUESTS, Output, RecordKind, Release,
+    Resolve, Returned,
+};
+
+use super::life::{Life, Stand, Word};
+use super::risk::{Kind, Wish};
+use super::{Checked, Naive, Waiting, denied, may_replace};
+
+const IDS: u32 = 1 << 16;
+const VENUES: u16 = 1 << 12;
+
+impl Naive {
+    pub fn operate(&mut self, at: At, input: Input) -> Vec<Output> {
+        let mut outputs = Vec::new();
+        let is_taken = match input {
+            Input::Boot(boot) => self.boot(&boot),
+            Input::Kill(kill) => self.kill(at, &kill, &mut outputs),
+            Input::Line(line) if line.venue.0 < VENUES => {
+                let was_down = self.down.contains(&line.venue.0);
+                if line.up == 0 {
+                    self.down.insert(line.venue.0)
+                } else {
+                    self.down.remove(&line.venue.0)
+                };
+                if was_down && line.up != 0 {
+                    let unknown = self.open_at(line.venue, |life| life.sum.is_unknown());
+                    outputs = unknown.into_iter().flat_map(|id| self.question(at, id)).collect();
+                }
+                true
+            }
+            Input::Login(login) => {
+                let cancels = self.sessions.get(&login.session).is_some_and(|rules| rules.cancel_on_disconnect != 0);
+                if login.up == 0 && cancels {
+                    outputs = self.cancel_all(at, None, |life| life.session == login.session);
+                }
+                true
+            }
+            Input::Returned(returned) => self.returned(&returned),
+            Input::Release(release) => self.release(at, &release, &mut outputs),
+            Input::Doubt(doubt) if doubt.lost == LOST_REQUESTS || doubt.lost == LOST_REPORTS => {
+                let doubted = self.open_at(doubt.venue, |life| doubt.lost == LOST_REPORTS || waits_for_answer(life));
+                outputs = doubted.into_iter().flat_map(|id| self.lose(at, id)).collect();
+                true
+            }
+            Input::Resolve(resolve) => self.resolve(&resolve, &mut outputs),
+            Input::Inquire(inquire) => {
+                outputs = self.question(at, inquire.order);
+                !outputs.is_empty()
+            }
+            Input::Timer(_) => {
+                outputs = self.timer(at);
+                true
+            }
+            Input::DayEnd(_) => {
+                outputs = self.end_day();
+                true
+            }
+            definition => self.define(definition),
+        };
+        self.alarms.ignored += u64::from(!is_taken);
+        outputs
+    }
+
+    fn define(&mut self, input: Input) -> bool {
+        match input {
+            Input::Instrument(instrument) => {
+                let id = instrument.symbol.0;
+                let valid = id < IDS && instrument.multiplier > 0 && instrument.venue.0 < VENUES;
+                if valid {
+                    self.instruments.insert(id, instrument);
+                    self.multipliers.insert(id, instrument.multiplier);
+                }
+                valid
+            }
+            Input::Account(limits) if limits.account.0 < IDS => {
+                self.accounts.insert(limits.account.0, limits);
+                true
+            }
+            Input::Venue(rules) if rules.venue.0 < VENUES => {
+                self.venues.insert(rules.venue.0, rules);
+                true
+            }
+            Input::Session(rules) => {
+                self.sessions.insert(rules.session, rules);
+                true
+            }
+            Input::Grant(grant) if grant.account.0 < IDS || grant.account == ALL_ACCOUNTS => {
+                self.grants.insert((grant.session, grant.account.0));
+                true
+            }
+            Input::Ended(ended) => self.end(&ended),
+            _ => false,
+        }
+    }
+
+    fn end(&mut self, ended: &Ended) -> bool {
+        match RecordKind::from_code(ended.kind) {
+            Some(RecordKind::Instrument) => self.instruments.remove(&ended.id).is_some(),
+            Some(RecordKind::Account) => self.accounts.remove(&ended.id).is_some(),
+            Some(RecordKind::Venue) => {
+                self.venues.retain(|&venue, _| u32::from(venue) != ended.id);
+                ended.id < u32::from(VENUES)
+            }
+            Some(RecordKind::Session) => {
+                let grants = self.grants.len();
+                self.grants.retain(|&(session, _)| session != ended.session);
+                self.sessions.remove(&ended.session).is_some() || self.grants.len() < grants
+            }
+            Some(RecordKind::Grant) => self.grants.remove(&(ended.session, ended.id)),
+            _ => false,
+        }
+    }
+
+    fn boot(&mut self, boot: &Boot) -> bool {
+        if boot.epoch <= self.epoch || boot.epoch >= 1 << 24 || boot.ticks_per_second == 0 {
+            return false;
+        }
+        self.epoch = boot.epoch;
+        self.half_ns = 2_000_000_000 / boot.ticks_per_second;
+        self.kills.remove(&(KILL_DISK, 0));
+        if self.boot_id != boot.boot_id {
+            self.boot_id = boot.boot_id;
+            self.windows.clear();
+            self.gaps.iter_mut().for_each(|gap| gap.1 = 0);
+            self.waiting.values_mut().flatten().for_each(|waiting| waiting.sent = None);
+        }
+        true
+    }
+
+    fn kill(&mut self, at: At, kill: &Kill, outputs: &mut Vec<Output>) -> bool {
+        let has_target = matches!(kill.scope, 2 | 3);
+        let is_known = matches!(kill.scope, 1..=4) && !(has_target && kill.target >= IDS);
+        if !is_known || (kill.scope == KILL_DISK && kill.on == 0) {
+            return false;
+        }
+        let switch = (kill.scope, if has_target { kill.target } else { 0 });
+        if kill.on == 0 {
+            self.kills.remove(&switch);
+            return true;
+        }
+        self.kills.insert(switch);
+        if kill.cancel != 0 {
+            *outputs = self.cancel_all(at, None, |life| match kill.scope {
+                2 => life.new.account.0 == kill.target,
+                3 => life.new.symbol.0 == kill.target,
+                _ => true,
+            });
+        }
+        true
+    }
+
+    /// The open orders of a venue that are meant.
+    fn open_at(&self, venue: VenueId, is_meant: impl Fn(&Life) -> bool) -> Vec<u64> {
+        let open = self.lives.values().filter(|life| life.venue == venue.0 && life.sum.is_open());
+        open.filter(|life| is_meant(life)).map(|life| life.id).collect()
+    }
+
+    /// The question after an order, if it can be asked.
+    pub fn question(&self, at: At, id: u64) -> Vec<Output> {
+        let Some(life) = self.lives.get(&id) else { return Vec::new() };
+        let never_left = matches!(life.sum.stand, Stand::Denied | Stand::Queued);
+        if never_left || self.down.contains(&life.venue) || self.rules(life.venue).answers_status == 0 {
+            return Vec::new();
+        }
+        let request = Request::Status(StatusRequest {
+            client_order_id: ClientOrderId(OrderId::new(self.epoch, at.sequence).0),
+            original: ClientOrderId(id),
+            symbol: life.new.symbol,
+            account: life.new.account,
+            ..Default::default()
+        });
+        vec![Output::Venue { venue: VenueId(life.venue), session: life.session, request }]
+    }
+
+    fn lose(&mut self, at: At, id: u64) -> Vec<Output> {
+        let life = self.lives.get_mut(&id).unwrap();
+        let was_unknown = life.sum.is_unknown();
+        life.tell(Word::Doubt);
+        let (is_unknown, client) = (life.sum.is_unknown(), life.new.client_order_id.0);
+        let mut outputs = if is_unknown { self.question(at, id) } else { Vec::new() };
+        if is_unknown && !was_unknown {
+            outputs.push(self.answer(id, ExecType::OrderStatus, client));
+        }
+        outputs
+    }
+
+    fn returned(&mut self, returned: &Returned) -> bool {
+        let Some(request) = returned.request() else { return false };
+        let original = match request {
+            Request::New(new) => new.client_order_id,
+            Request::Cancel(cancel) => cancel.original,
+            Request::Replace(replace) => replace.original,
+            Request::Status(_) => return true,
+            Request::MassCancel(_) => return false,
+        };
+        let id = request.client_order_id().0;
+        let Some(life) = self.lives.get_mut(&original.0).filter(|life| life.venue == returned.venue.0) else {
+            return false;
+        };
+        if matches!(request, Request::New(_)) {
+            if life.sum.stand != Stand::Sent {
+                return false;
+            }
+        } else {
+            match [life.sum.cancel, life.sum.replace].into_iter().flatten().find(|asked| asked.id == id) {
+                None => return true,
+                Some(asked) if asked.waits => return false,
+                Some(_) => {}
+            }
+        }
+        life.tell(Word::Returned(id));
+        let queue = self.waiting.entry(life.venue).or_default();
+        let later = |other: &Waiting| other.order == life.id && other.request.client_order_id().0 > id;
+        let place = queue.iter().position(later).unwrap_or(queue.len());
+        queue.insert(place, Waiting { order: life.id, request, sent: Some(returned.received) });
+        true
+    }
+
+    fn release(&mut self, at: At, release: &Release, outputs: &mut Vec<Output>) -> bool {
+        let venue = release.venue.0;
+        let queue = self.waiting.entry(venue).or_default();
+        let is_next =
+            |next: &Waiting| next.order == release.order && next.request.client_order_id().0 == release.request;
+        if self.down.contains(&venue) || !queue.front().is_some_and(is_next) {
+            return false;
+        }
+        let waiting = queue.pop_front().unwrap();
+        let life = &self.lives[&waiting.order];
+        let id = waiting.request.client_order_id().0;
+        let (session, account) = (life.session, life.new.account.0);
+        let is_asked = [life.sum.cancel, life.sum.replace].into_iter().flatten().find(|asked| asked.id == id);
+        let client = is_asked.map_or(life.new.client_order_id.0, |asked| asked.client);
+        let passed = match waiting.request {
+            Request::New(_) if life.sum.stand == Stand::Queued => self.passes_again(at, release, &waiting),
+            Request::Replace(_) if is_asked.is_some() => self.passes_again(at, release, &waiting),
+            Request::Cancel(_) if is_asked.is_some() => Ok(()),
+            _ => return true,
+        };
+        let life = self.lives.get_mut(&waiting.order).unwrap();
+        match passed {
+            Ok(()) => {
+                life.tell(Word::Left(id));
+                outputs.push(Output::Venue { venue: release.venue, session, request: waiting.request });
+            }
+            Err(why) => {
+                life.tell(Word::Refused(id));
+                self.alarms.denied_requests += 1;
+                outputs.push(denied(id, session, client, account, why));
+            }
+        }
+        true
+    }
+
+    /// Checks what waited as if it came now.
+    fn passes_again(&self, at: At, release: &Release, waiting: &Waiting) -> Checked<()> {
+        let life = &self.lives[&waiting.order];
+        let (kind, price, quantity) = match waiting.request {
+            Request::Replace(replace) => {
+                may_replace(life)?;
+                (Kind::Replace, replace.price.0, replace.quantity.0)
+            }
+            _ => (Kind::New, life.sum.price, life.sum.quantity),
+        };
+        self.risk(&Wish {
+            life,
+            kind,
+            price,
+            quantity,
+            has_waited: true,
+            age_ns: waiting.sent.map_or(u64::MAX, |sent| self.ns(at.stamp.saturating_sub(sent))),
+            reference: release.reference_price,
+            reference_age_ns: release.reference_age_ns,
+        })
+    }
+
+    fn resolve(&mut self, resolve: &Resolve, outputs: &mut Vec<Output>) -> bool {
+        use OrdStatus as S;
+        let Some(life) = self.lives.get_mut(&resolve.order) else { return false };
+        let (filled, sum) = (resolve.cumulative_quantity.0, &life.sum);
+        let known = [S::New, S::PartiallyFilled, S::Filled, S::Canceled, S::Expired, S::Rejected];
+        let Some(status) = S::from_code(resolve.status).filter(|status| known.contains(status)) else { return false };
+        let is_true = filled >= 0 && filled <= sum.quantity.max(sum.filled);
+        let is_whole = status != S::Filled || filled >= sum.quantity;
+        if !sum.is_unknown() || resolve.reason[0] == 0 || !is_true || !is_whole {
+            return false;
+        }
+        let value = i128::from(sum.valued).abs() * (i128::from(filled) - i128::from(sum.filled));
+        let multiplier = self.multipliers.get(&life.new.symbol.0).copied().unwrap_or(1);
+        let traded = self.traded.entry(life.new.account.0).or_default();
+        *traded = traded.saturating_add(value.saturating_mul(multiplier.into()));
+        life.tell(Word::Resolved(status, filled));
+        let client = life.new.client_order_id.0;
+        outputs.push(self.answer(resolve.order, ExecType::OrderStatus, client));
+        true
+    }
+
+    fn timer(&mut self, at: At) -> Vec<Output> {
+        let mut outputs = Vec::new();
+        for (id, since) in std::mem::take(&mut self.gaps) {
+            let Some(life) = self.lives.get(&id) else { continue };
+            if life.sum.is_complete() || !life.sum.is_live() {
+                continue;
+            }
+            if self.ns(at.stamp.saturating_sub(since)) < self.rules(life.venue).max_gap_ns {
+                self.gaps.push((id, since));
+            } else {
+                outputs.extend(self.lose(at, id));
+            }
+        }
+        outputs
+    }
+
+    fn end_day(&mut self) -> Vec<Output> {
+        let mut outputs = Vec::new();
+        let open: Vec<u64> = self.lives.values().filter(|life| life.sum.is_open()).map(|life| life.id).collect();
+        for id in open {
+            let life = self.lives.get_mut(&id).unwrap();
+            let client = life.new.client_order_id.0;
+            if life.is_good_till_cancel() || life.sum.is_unknown() {
+                continue;
+            }
+            if life.sum.stand == Stand::Queued {
+                outputs.push(self.take_back(id, client, ExecType::Expired));
+            } else {
+                life.tell(Word::DayEnd);
+                outputs.push(self.answer(id, ExecType::Expired, client));
+            }
+        }
+        self.forget_done();
+        outputs
+    }
+
+    fn forget_done(&mut self) {
+        let is_kept = |life: &Life| life.sum.is_open() || life.sum.exposure(true) > 0;
+        for life in self.lives.values().filter(|life| !is_kept(life)) {
+            let net = if life.new.side == 1 { life.sum.net } else { -life.sum.net };
+            *self.past.entry((life.new.account.0, life.new.symbol.0)).or_default() += net;
+        }
+        self.lives.retain(|_, life| is_kept(life));
+        self.traded.clear();
+        self.used.clear();
+        for life in self.lives.values() {
+            let asked = [life.sum.cancel, life.sum.replace].into_iter().flatten().map(|asked| asked.client);
+            let clients = asked.chain([life.new.client_order_id.0]);
+            self.used.extend(clients.map(|client| (life.session, client)));
+        }
+        let lives = &self.lives;
+        self.waiting.values_mut().for_each(|queue| queue.retain(|waiting| lives.contains_key(&waiting.order)));
+        self.gaps.retain(|(id, _)| lives.contains_key(id));
+    }
+}
+
+/// Whether something of the order is on its way to the venue: itself, a request, or a question.
+fn waits_for_answer(life: &Life) -> bool {
+    let is_on_its_way = [life.sum.cancel, life.sum.replace].into_iter().flatten().any(|asked| !asked.waits);
+    life.sum.stand == Stand::Sent || life.sum.is_unknown() || is_on_its_way
+}
