@@ -52,6 +52,8 @@ fn file([policy, segments, align, crc, _]: [u8; 5], content: &[u8]) -> Vec<u8> {
         file.extend_from_slice(&number.to_le_bytes());
     }
     file.extend_from_slice(Calibration::nanoseconds().as_bytes());
+    // Nobody's, from number 0 on, without a mandatory reader.
+    file.extend_from_slice(&[0; 4 * 8 + 4]);
     let checksum = crc32c::crc32c(&file);
     file.extend_from_slice(&checksum.to_le_bytes());
     file.resize(HEADER_BYTES, 0);

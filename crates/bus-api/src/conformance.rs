@@ -19,7 +19,10 @@ pub use seen::{Seen, next_seen, pull_stamps};
 pub use topic::CASES;
 
 use std::net::TcpListener;
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixListener};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use crate::{ConnectError, Connection};
 
@@ -48,8 +51,9 @@ pub fn check(url: &str, what: &str, cases: &[(&str, Case)], connect: Connect) {
     }
 }
 
-/// A port on loopback that nobody listens on, for a server that a test starts: another one with each call, and, unless
-/// somebody changed `ip_local_port_range`, none of those that the system hands out by itself.
+/// A port on loopback that nobody listens on, for a server that a test starts: another one with each call, also of other
+/// processes beside this one, and, unless somebody changed `ip_local_port_range`, none of those that the system hands
+/// out by itself.
 pub fn free_port() -> u16 {
     static CALLS: AtomicU64 = AtomicU64::new(0);
     const PORTS: u64 = 20_000;
@@ -57,8 +61,19 @@ pub fn free_port() -> u16 {
         let call = CALLS.fetch_add(1, Ordering::Relaxed);
         10_000 + ((u64::from(std::process::id()) * 97 + call) % PORTS) as u16
     };
-    let found = (0..PORTS).map(|_| next()).find(|&port| TcpListener::bind(("127.0.0.1", port)).is_ok());
+    let found = (0..PORTS).map(|_| next()).find(|&port| claim(port) && TcpListener::bind(("127.0.0.1", port)).is_ok());
     found.expect("loopback has a free port between 10,000 and 30,000")
+}
+
+/// Claims a port until this process ends; false if it is claimed. A server takes a while to listen, in which another
+/// process's tests would find its port free too, and then talk to the wrong one.
+fn claim(port: u16) -> bool {
+    static CLAIMS: Mutex<Vec<UnixListener>> = Mutex::new(Vec::new());
+    // A name that is no file: it is gone with the process, however that ends.
+    let name = SocketAddr::from_abstract_name(format!("tickpath-test-port-{port}"));
+    let Ok(claimed) = UnixListener::bind_addr(&name.expect("the name is short")) else { return false };
+    CLAIMS.lock().unwrap_or_else(PoisonError::into_inner).push(claimed);
+    true
 }
 
 /// Ends of names that every transport can carry.
@@ -83,4 +98,16 @@ fn refused<T>(result: Result<T, ConnectError>, word: &str) {
     assert!(matches!(error, ConnectError::Unsupported { .. }), "{error}");
     let sentence = error.to_string();
     assert!(sentence.contains(word) && sentence.contains("use "), "{sentence}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_port_is_claimed_once() {
+        let ports = [free_port(), free_port()];
+        assert_ne!(ports[0], ports[1]);
+        assert!(ports.into_iter().all(|port| !claim(port)), "the claims of this process do not hold: {ports:?}");
+    }
 }

@@ -72,13 +72,7 @@ impl LaneKind {
 impl LanesConfig {
     /// Lanes of a mebibyte, which stay in a core's second-level cache.
     pub fn new(name: &str, sessions: u16, venues: &[VenueId]) -> Self {
-        Self {
-            name: name.to_owned(),
-            sessions,
-            venues: venues.to_vec(),
-            request_bytes: 1 << 20,
-            report_bytes: 1 << 20,
-        }
+        Self { name: name.to_owned(), sessions, venues: venues.to_vec(), request_bytes: 1 << 20, report_bytes: 1 << 20 }
     }
 
     /// All lanes.

@@ -77,7 +77,9 @@ impl fmt::Display for Notice {
             Self::Doubt { venue, unknown } => {
                 write!(f, "messages to or from venue {venue} may be lost: {unknown} orders are unknown and asked for")
             }
-            Self::Missed { lane, messages } => write!(f, "{messages} messages of {lane} are gone before they were taken"),
+            Self::Missed { lane, messages } => {
+                write!(f, "{messages} messages of {lane} are gone before they were taken")
+            }
             Self::Quarantined { lane, why } => {
                 write!(f, "{lane} is set aside ({why}); stop its writer and restart the OMS to have it made anew")
             }

@@ -40,7 +40,7 @@ pub(crate) enum State {
     /// It is there and ours.
     Ours,
     /// It is there, ours, and we write it. What was said and does not lie in it, with the input that it was said to.
-    Written(Writer, VecDeque<(At, Output)>),
+    Written(Box<Writer>, VecDeque<(At, Output)>),
     /// It never was, is gone, or is somebody else's.
     Lost(String),
 }
@@ -53,11 +53,15 @@ impl Recovered {
         lanes: &LanesConfig,
         calibration: &Calibration,
     ) -> Result<Self, OmsError> {
-        let mut lanes_there = lanes.kinds().map(|kind| Candidate::open(kind, lanes, calibration)).collect::<Result<Vec<_>, _>>()?;
+        let mut lanes_there =
+            lanes.kinds().map(|kind| Candidate::open(kind, lanes, calibration)).collect::<Result<Vec<_>, _>>()?;
         while let Some(applied) = replay.next(&mut core)? {
             if let Input::Returned(returned) = &applied.input {
                 let lane = LaneKind::VenueRequests(returned.venue);
-                lanes_there.iter_mut().filter(|tail| tail.kind == lane).for_each(|tail| tail.take_back(returned.request()));
+                lanes_there
+                    .iter_mut()
+                    .filter(|tail| tail.kind == lane)
+                    .for_each(|tail| tail.take_back(returned.request()));
             }
             for output in applied.outputs {
                 let lane = lane_of(output);
@@ -114,7 +118,8 @@ impl Candidate {
     /// What was said never left; it was journaled already.
     fn take_back(&mut self, returned: Option<Request>) {
         self.said = self.said.saturating_sub(1);
-        let is_it = |(_, output): &(At, Output)| matches!(output, Output::Venue { request, .. } if Some(*request) == returned);
+        let is_it =
+            |(_, output): &(At, Output)| matches!(output, Output::Venue { request, .. } if Some(*request) == returned);
         if let Some(place) = self.above.iter().position(is_it) {
             self.above.remove(place);
         }
@@ -142,7 +147,7 @@ impl Candidate {
                 // Its client can write it: no reason not to start.
                 _ => lost("it holds more than was said"),
             },
-            (Ok(_), Some(Ok(writer))) => State::Written(writer, above),
+            (Ok(_), Some(Ok(writer))) => State::Written(Box::new(writer), above),
         };
         Ok(Found { kind, config, state })
     }

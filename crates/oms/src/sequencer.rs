@@ -5,8 +5,8 @@ use tickpath_log::{Message, PublishError};
 use tickpath_market::{AccountId, ExecutionReport, Price, Request, SymbolId, TopOfBook, VenueId};
 use tickpath_orders::{
     AccountLimits, At, Core, Counts, DayEnd, Doubt, Envelope, Input, Inquire, Instrument, KILL_DISK, Kill,
-    LOST_REPORTS, Line, Login, Output, Outputs, RecordKind, Release, ReportRecord, Resolve, Returned,
-    Timer, VenueRules,
+    LOST_REPORTS, Line, Login, Output, Outputs, RecordKind, Release, ReportRecord, Resolve, Returned, Timer,
+    VenueRules,
 };
 use zerocopy::FromBytes;
 
@@ -435,18 +435,34 @@ impl<C: Clock> Sequencer<C> {
     /// Lets the core's requests out. A stamp costs as much as a check, so the frames carry T1.
     #[inline]
     fn let_venues(&mut self, sequence: u64, stamp: u64) -> Result<(), OmsError> {
-        for index in 0..self.outputs.len() {
-            let output = self.outputs.as_slice()[index];
+        let waits_for_disk = self.waits_for_disk();
+        let Self { outputs, venues, levels, returning, held, waited, .. } = self;
+        for output in outputs.iter() {
             let Output::Venue { venue, session, .. } = output else { continue };
-            let for_disk = self.is_for_disk(session);
-            match self.venues.get_mut(usize::from(venue.0)) {
-                Some(Some(log)) if log.is_clear() && !for_disk => self.send(venue, stamp, output)?,
-                Some(Some(_)) => {
-                    self.waited = true;
-                    self.hold(sequence, stamp, for_disk, output);
+            let for_disk = waits_for_disk && is_for_disk(levels, *session);
+            match venues.get_mut(usize::from(venue.0)) {
+                Some(Some(log)) if !for_disk && log.is_clear() && returning.is_empty() => {
+                    match log.publish(stamp, output) {
+                        Ok(()) => {}
+                        Err(e @ (PublishError::Full | PublishError::NoReader)) => {
+                            *waited = true;
+                            returning.push((*venue, stamp, *output, matches!(e, PublishError::Full)));
+                        }
+                        Err(e) => return Err(OmsError::Lane(e)),
+                    }
                 }
-                // A venue without lanes is one that is never there.
-                _ => self.returning.push((venue, stamp, output, false)),
+                // What comes behind a request that came back comes back, too: a venue must not see a cancel before its
+                // order. A venue without lanes is one that is never there.
+                log => {
+                    *waited = true;
+                    match log {
+                        Some(Some(log)) if returning.iter().all(|(to, ..)| to != venue) => {
+                            log.hold(Held { sequence, stamp, for_disk, output: *output });
+                            *held += 1;
+                        }
+                        log => returning.push((*venue, stamp, *output, matches!(log, Some(Some(_))))),
+                    }
+                }
             }
         }
         Ok(())
@@ -486,49 +502,38 @@ impl<C: Clock> Sequencer<C> {
 
     #[inline]
     fn let_sessions(&mut self, sequence: u64, stamp: u64) -> Result<(), OmsError> {
-        for index in 0..self.outputs.len() {
-            let output = self.outputs.as_slice()[index];
+        let waits_for_disk = self.waits_for_disk();
+        let Self { outputs, sessions, levels, held, .. } = self;
+        for output in outputs.iter() {
             let (Output::Report { session, .. } | Output::Denied { session, .. }) = output else { continue };
-            let for_disk = self.is_for_disk(session);
+            let for_disk = waits_for_disk && is_for_disk(levels, *session);
             // A session that is gone hears nothing.
-            let Some(log) = self.sessions.get_mut(usize::from(session)) else { continue };
+            let Some(log) = sessions.get_mut(usize::from(*session)) else { continue };
             if log.is_clear() && !for_disk {
-                log.publish(stamp, &output).map_err(OmsError::Lane)?;
+                log.publish(stamp, output).map_err(OmsError::Lane)?;
                 continue;
             }
-            self.hold(sequence, stamp, for_disk, output);
+            log.hold(Held { sequence, stamp, for_disk, output: *output });
+            *held += 1;
         }
         Ok(())
     }
 
+    /// Whether any output may have to wait for the disk.
     #[inline]
-    fn is_for_disk(&self, session: u16) -> bool {
-        self.commit.is_some()
-            && !self.disk_failed
-            && self.levels.get(usize::from(session)).is_some_and(|level| *level == AckLevel::Disk)
-    }
-
-    #[cold]
-    fn hold(&mut self, sequence: u64, stamp: u64, for_disk: bool, output: Output) {
-        let held = Held { sequence, stamp, for_disk, output };
-        let log = match output {
-            Output::Venue { venue, .. } => self.venues.get_mut(usize::from(venue.0)).and_then(Option::as_mut),
-            Output::Report { session, .. } | Output::Denied { session, .. } => {
-                self.sessions.get_mut(usize::from(session))
-            }
-        };
-        let Some(log) = log else { return };
-        log.hold(held);
-        self.held += 1;
-        if let Some(commit) = &self.commit {
-            commit.ask(self.journal.tail());
-        }
+    fn waits_for_disk(&self) -> bool {
+        self.commit.is_some() && !self.disk_failed
     }
 
     #[inline]
     fn after_input(&mut self) -> Result<(), OmsError> {
         if !self.returning.is_empty() {
             self.take_back()?;
+        }
+        if self.held > 0
+            && let Some(commit) = &self.commit
+        {
+            commit.ask(self.journal.tail());
         }
         if self.journal.wants_digest() {
             self.journal.digest(self.clock.ticks(), &self.core.digest())?;
@@ -540,6 +545,12 @@ impl<C: Clock> Sequencer<C> {
         }
         Ok(())
     }
+}
+
+/// Whether a session asks for the disk.
+#[inline]
+fn is_for_disk(levels: &[AckLevel], session: u16) -> bool {
+    levels.get(usize::from(session)).is_some_and(|level| *level == AckLevel::Disk)
 }
 
 /// What an operator may say, with its number in the operator's lane, counted from one.

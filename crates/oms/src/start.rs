@@ -6,8 +6,8 @@ use tickpath_clock::{Calibration, Clock};
 use tickpath_log::{Config as LogConfig, Next, OpenError, Owner, Reader, Registration, Start, Writer, retire};
 use tickpath_market::{ExecutionReport, Request, VenueId};
 use tickpath_orders::{
-    At, Boot, Core, Doubt, Grant, Input, LOST_REPORTS, LOST_REQUESTS, Lane, Output, Outputs, RecordKind,
-    Returned, SessionRules,
+    At, Boot, Core, Doubt, Grant, Input, LOST_REPORTS, LOST_REQUESTS, Lane, Output, Outputs, RecordKind, Returned,
+    SessionRules,
 };
 
 use crate::OmsError;
@@ -127,7 +127,7 @@ impl<C: Clock> Sequencer<C> {
         for lane in lanes {
             let Found { kind, config: lane, state } = lane;
             let (writer, above) = match state {
-                State::Written(writer, above) => (Some(writer), above),
+                State::Written(writer, above) => (Some(*writer), above),
                 State::Ours => (None, VecDeque::new()),
                 State::Lost(why) => {
                     let known = ledger.made(kind).is_some() || lane.place.dir().exists();

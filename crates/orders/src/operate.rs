@@ -280,7 +280,9 @@ impl Core {
                 || order.phase.is_unknown()
                 || is_on_its_way(order.cancel)
                 || is_on_its_way(order.replace);
-            if doubt.lost == LOST_REPORTS || waits_for_answer {
+            if doubt.lost == LOST_REPORTS {
+                core.put_in_doubt(at, slot, Event::Missed, out);
+            } else if waits_for_answer {
                 core.put_in_doubt(at, slot, Event::Lost, out);
             }
         });
@@ -366,7 +368,7 @@ impl Core {
             }
             self.orders.get_mut(slot).marks &= !GAPPED;
             if !is_over {
-                self.put_in_doubt(at, slot, Event::Lost, out);
+                self.put_in_doubt(at, slot, Event::Missed, out);
             }
         }
         true

@@ -5,7 +5,7 @@
 //!   reported  the cumulative quantity that the venue told with its highest number; without numbers the largest one
 //!   filled    the sum of the fills that came in
 //!   leaves    quantity − max(filled, reported): what the venue still works
-//!   exposure  quantity − filled: what may still move the position; for an ended order reported − filled
+//!   exposure  max(quantity, reported) − filled: what may still move the position; for an ended order reported − filled
 //! ```
 
 use tickpath_market::{
@@ -176,7 +176,8 @@ impl Order {
 
     /// What may still move the position, if a replace on its way asks for this total.
     pub(crate) fn exposure(&self, replacing: i64) -> i64 {
-        let most = if self.phase.is_live() { self.quantity.max(replacing) } else { self.reported };
+        // A venue that tells more than the total known here has replaced it, and that report is lost.
+        let most = if self.phase.is_live() { self.quantity.max(replacing).max(self.reported) } else { self.reported };
         most.saturating_sub(self.filled).max(0)
     }
 

@@ -171,7 +171,8 @@ impl Core {
     /// Takes a venue's answer to a status request. It is no event, but it knows of all events up to its number.
     fn standing(&mut self, slot: u32, report: &ExecutionReport, out: &mut Outputs) {
         let order = *self.orders.get(slot);
-        let Some(mut next) = stands(&order, report) else {
+        let unchanged = confirms(&order, report).then_some(order);
+        let Some(mut next) = stands(&order, report).or(unchanged) else {
             self.counts.duplicates += 1;
             return;
         };
@@ -254,7 +255,7 @@ impl Word<'_> {
     fn is_no_event(&self, order: &Order, changes_fill: bool) -> bool {
         let has_number = self.report.venue_sequence != 0;
         match self.said {
-            Said::Filled | Said::Amended => !changes_fill && !(has_number && self.is_new),
+            Said::Filled | Said::Amended => !(changes_fill || has_number && self.is_new),
             Said::Lost => false,
             // Without a number, of a venue that numbers: a message was refused that came after the order's end.
             Said::Rejected if !has_number => self.numbered && !order.phase.is_live(),
@@ -421,6 +422,20 @@ fn stands(order: &Order, report: &ExecutionReport) -> Option<Order> {
     // Fills that never came keep it in doubt: their prices are nobody's to guess.
     next.phase = if adds_up(&next) { phase } else { Phase::Unknown };
     Some(next)
+}
+
+/// Whether a venue says that an order stands as it is known: then what was asked before the question came to nothing.
+fn confirms(order: &Order, report: &ExecutionReport) -> bool {
+    let works = match OrdStatus::from_code(report.status) {
+        Some(OrdStatus::New | OrdStatus::PartiallyFilled | OrdStatus::Filled) => true,
+        Some(OrdStatus::Canceled | OrdStatus::Expired | OrdStatus::DoneForDay | OrdStatus::Rejected) => false,
+        _ => return false,
+    };
+    let is_known = match report.venue_sequence {
+        0 => works && total(report) == order.quantity && report.price.0 == order.price,
+        sequence => sequence == order.sequence,
+    };
+    is_known && order.phase != Phase::Queued
 }
 
 /// The total quantity that a report tells.

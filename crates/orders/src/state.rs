@@ -57,8 +57,10 @@ pub(crate) enum Event {
     Canceled,
     /// The order was refused.
     Rejected,
-    /// Messages about it may be lost.
+    /// It may be lost on its way, or what was asked of it.
     Lost,
+    /// What the venue said of it may be lost: that it arrived says nothing of what came after.
+    Missed,
     /// The report contradicts what is known, and no sequence tells which came first.
     Conflict,
 }
@@ -107,14 +109,15 @@ pub(crate) const fn step(phase: Phase, event: Event) -> Result<Phase, Denial> {
 
         (P::Sent | P::Lost, E::Lost) => Ok(P::Lost),
         (P::Open | P::Unknown, E::Lost) => Ok(P::Unknown),
-        (P::Queued | P::Expired | P::Canceled | P::Rejected, E::Lost) => Ok(phase),
+        (P::Sent | P::Lost | P::Open | P::Unknown, E::Missed) => Ok(P::Unknown),
+        (P::Queued | P::Expired | P::Canceled | P::Rejected, E::Lost | E::Missed) => Ok(phase),
         (
             P::Queued | P::Sent | P::Lost | P::Open | P::Unknown | P::Expired | P::Canceled | P::Rejected,
             E::Conflict,
         ) => Ok(P::Unknown),
 
         (P::Denied, E::Working | E::Confirmed | E::Refused | E::Expired | E::Canceled | E::Rejected) => Ok(P::Denied),
-        (P::Denied, E::Lost | E::Conflict) => Ok(P::Denied),
+        (P::Denied, E::Lost | E::Missed | E::Conflict) => Ok(P::Denied),
     }
 }
 

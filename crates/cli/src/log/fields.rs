@@ -278,11 +278,7 @@ fn venue_rules(m: &VenueRules) -> Vec<Field> {
 }
 
 fn session_rules(m: &SessionRules) -> Vec<Field> {
-    vec![
-        number("session", m.session),
-        number("level", m.level),
-        number("cancel_on_disconnect", m.cancel_on_disconnect),
-    ]
+    vec![number("session", m.session), number("level", m.level), number("cancel_on_disconnect", m.cancel_on_disconnect)]
 }
 
 fn ended(m: &Ended) -> Vec<Field> {

@@ -113,7 +113,9 @@ fn describe(place: &Place) -> anyhow::Result<()> {
     say(&format!("{place}  {}  {}..{}  {writer}\n", log.policy(), oldest.sequence(), log.sequence()));
     for reader in log.readers() {
         let behind = log.sequence().saturating_sub(reader.cursor);
-        say(&format!("  reader {}  at {}  {behind} behind\n", reader.pid, reader.cursor));
+        // The one reader that a lane names keeps its place while it is away.
+        let who = if reader.away { "away".to_owned() } else { format!("reader {}", reader.pid) };
+        say(&format!("  {who}  at {}  {behind} behind\n", reader.cursor));
     }
     Ok(())
 }

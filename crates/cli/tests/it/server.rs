@@ -28,7 +28,7 @@ impl RedisServer {
         let dir = tempfile::tempdir().expect("a temporary folder can be made");
         let port = free_port();
         let settings: Vec<String> = settings.iter().map(|word| (*word).to_owned()).collect();
-        let server = Self { process: launch(port, &dir, &settings), port, dir, settings };
+        let mut server = Self { process: launch(port, &dir, &settings), port, dir, settings };
         server.await_port();
         server
     }
@@ -72,9 +72,13 @@ impl RedisServer {
         let _ = self.process.wait();
     }
 
-    fn await_port(&self) {
+    fn await_port(&mut self) {
         let is_open = || TcpStream::connect(("127.0.0.1", self.port)).is_ok();
         until(is_open, || "redis-server to listen".to_owned());
+        // Looked at after that: somebody else may answer on the port.
+        if let Some(status) = self.process.try_wait().expect("the server is ours") {
+            panic!("redis-server ended with {status}; run it by hand with {:?} to see why", self.settings);
+        }
     }
 }
 

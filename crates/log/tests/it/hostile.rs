@@ -71,13 +71,13 @@ fn end_marks_without_end_are_passed_one_by_one() {
         let scratch = Scratch::shared(policy, SEGMENTS);
         drop(scratch.writer());
         let file = writable(&scratch.data());
+        let mut segment = [0; SEGMENT_BYTES];
+        file.read_exact_at(&mut segment, HEADER_BYTES as u64).expect("the file can be read");
         for index in 0..SEGMENTS as u64 {
             let at = (HEADER_BYTES + index as usize * SEGMENT_BYTES) as u64;
-            let mut segment = fs::read(scratch.data()).map(|data| data[HEADER_BYTES..][..SEGMENT_BYTES].to_vec());
-            let segment = segment.as_mut().expect("the file can be read");
             segment[..8].copy_from_slice(&(2 * index + 2).to_le_bytes());
             segment[SEGMENT_HEADER_BYTES..][..8].copy_from_slice(&(1_u64 << 24).to_le_bytes());
-            file.write_all_at(segment, at).expect("the file can be written");
+            file.write_all_at(&segment, at).expect("the file can be written");
         }
         thread::scope(|scope| {
             let small = thread::Builder::new().stack_size(128 << 10);

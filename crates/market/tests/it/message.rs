@@ -2,8 +2,9 @@
 
 use proptest::prelude::*;
 use tickpath_market::{
-    CancelOrder, ClientOrderId, ExecType, ExecutionReport, Kind, MessageError, NewOrder, OrdStatus, OrderType,
-    PositionEffect, Price, Quantity, ReplaceOrder, Request, Side, TimeInForce,
+    AccountId, CancelOrder, ClientOrderId, ExecType, ExecutionReport, Kind, MassCancel, MassCancelType, MessageError,
+    NewOrder, OrdStatus, OrderId, OrderType, PositionEffect, Price, Quantity, ReplaceOrder, Request, Side,
+    StatusRequest, SymbolId, TimeInForce,
 };
 use zerocopy::IntoBytes;
 
@@ -21,6 +22,10 @@ fn new_order() -> NewOrder {
     }
 }
 
+fn mass_cancel() -> MassCancel {
+    MassCancel { cancel_type: MassCancelType::All.code(), ..MassCancel::default() }
+}
+
 fn report() -> ExecutionReport {
     ExecutionReport {
         exec_type: ExecType::Trade.code(),
@@ -32,15 +37,22 @@ fn report() -> ExecutionReport {
 
 #[test]
 fn requests_read_as_they_were_written() {
-    let cancel = CancelOrder { client_order_id: ClientOrderId(8), cause: 5, ..CancelOrder::default() };
-    let replace = ReplaceOrder { client_order_id: ClientOrderId(9), cause: 6, ..ReplaceOrder::default() };
+    let (symbol, account) = (SymbolId(3), AccountId(4));
+    let new = NewOrder { symbol, account, ..new_order() };
+    let cancel = CancelOrder { client_order_id: ClientOrderId(8), cause: 5, symbol, account, ..CancelOrder::default() };
+    let replace = ReplaceOrder { client_order_id: ClientOrderId(9), cause: 6, symbol, account, ..Default::default() };
+    let status = StatusRequest { client_order_id: ClientOrderId(10), cause: 7, symbol, account, ..Default::default() };
+    let all = MassCancel { client_order_id: ClientOrderId(11), cause: 8, symbol, account, ..mass_cancel() };
     for (request, kind, id, cause) in [
-        (Request::New(new_order()), Kind::NewOrder, 7, 99),
+        (Request::New(new), Kind::NewOrder, 7, 99),
         (Request::Cancel(cancel), Kind::CancelOrder, 8, 5),
         (Request::Replace(replace), Kind::ReplaceOrder, 9, 6),
+        (Request::Status(status), Kind::StatusRequest, 10, 7),
+        (Request::MassCancel(all), Kind::MassCancel, 11, 8),
     ] {
         assert_eq!(Request::read(kind.code(), request.as_bytes()), Ok(request));
         assert_eq!((request.kind(), request.client_order_id().0, request.cause()), (kind, id, cause));
+        assert_eq!((request.symbol(), request.account(), request.check()), (symbol, account, Ok(())));
     }
 }
 
@@ -51,6 +63,8 @@ fn a_request_of_another_length_is_refused() {
         (Kind::NewOrder, size_of::<NewOrder>()),
         (Kind::CancelOrder, size_of::<CancelOrder>()),
         (Kind::ReplaceOrder, size_of::<ReplaceOrder>()),
+        (Kind::StatusRequest, size_of::<StatusRequest>()),
+        (Kind::MassCancel, size_of::<MassCancel>()),
     ] {
         for length in (0..=bytes.len()).filter(|&length| length != right) {
             let refused = MessageError::Length { kind: kind.code(), length };
@@ -61,7 +75,8 @@ fn a_request_of_another_length_is_refused() {
 
 #[test]
 fn a_kind_that_is_no_request_is_refused() {
-    let requests = [Kind::NewOrder, Kind::CancelOrder, Kind::ReplaceOrder].map(Kind::code);
+    let requests =
+        [Kind::NewOrder, Kind::CancelOrder, Kind::ReplaceOrder, Kind::StatusRequest, Kind::MassCancel].map(Kind::code);
     for kind in (0..=u8::MAX).filter(|kind| !requests.contains(kind)) {
         assert_eq!(Request::read(kind, new_order().as_bytes()), Err(MessageError::Kind(kind)));
     }
@@ -87,6 +102,27 @@ fn unknown_codes_of_an_order_are_refused() {
 }
 
 #[test]
+fn unknown_codes_of_a_mass_cancel_are_refused() {
+    for code in 0..=u8::MAX {
+        let all = MassCancel { cancel_type: code, ..mass_cancel() };
+        let unknown = MessageError::Code { field: "cancel_type", code };
+        let is_known = MassCancelType::from_code(code).is_some();
+        let expected = if is_known { Ok(Request::MassCancel(all)) } else { Err(unknown) };
+        assert_eq!(Request::read(Kind::MassCancel.code(), all.as_bytes()), expected);
+        assert_eq!(Request::MassCancel(all).check().is_ok(), is_known);
+    }
+}
+
+#[test]
+fn an_order_id_holds_an_epoch_and_a_sequence() {
+    for (epoch, sequence) in [(0, 1), (1, 0), (7, 123_456_789), ((1 << 24) - 1, (1 << 40) - 1)] {
+        let id = OrderId::new(epoch, sequence);
+        assert_eq!((id.epoch(), id.sequence()), (epoch, sequence));
+    }
+    assert!(OrderId::new(2, 1) > OrderId::new(1, (1 << 40) - 1), "a later start has higher ids");
+}
+
+#[test]
 fn unknown_codes_of_a_report_are_refused() {
     check_report("exec_type", |report, code| report.exec_type = code, |code| ExecType::from_code(code).is_some());
     check_report("status", |report, code| report.status = code, |code| OrdStatus::from_code(code).is_some());
@@ -95,7 +131,7 @@ fn unknown_codes_of_a_report_are_refused() {
 proptest! {
     #[test]
     fn random_bytes_are_a_whole_message_or_an_error(
-        kind in prop_oneof![any::<u8>(), Just(32_u8), Just(33_u8), Just(34_u8), Just(48_u8)],
+        kind in prop_oneof![any::<u8>(), Just(32_u8), Just(33_u8), Just(34_u8), Just(35_u8), Just(36_u8), Just(48_u8)],
         bytes in prop_oneof![
             prop::collection::vec(any::<u8>(), 0..128),
             prop::collection::vec(0_u8..5, 40..=56),

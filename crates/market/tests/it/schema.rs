@@ -7,8 +7,8 @@ use std::mem::offset_of;
 
 use roxmltree::{Document, Node};
 use tickpath_market::{
-    CancelOrder, ExecType, ExecutionReport, Kind, MassCancel, MassCancelType, NewOrder, OrdStatus, OrderDenied, OrderType,
-    PositionEffect, ReplaceOrder, SCALE, Side, StatusRequest, TimeInForce, TopOfBook, Trade,
+    CancelOrder, ExecType, ExecutionReport, Kind, MassCancel, MassCancelType, NewOrder, OrdStatus, OrderDenied,
+    OrderType, PositionEffect, ReplaceOrder, SCALE, Side, StatusRequest, TimeInForce, TopOfBook, Trade,
 };
 
 const SCHEMA: &str = include_str!("../../../../schema/tickpath.xml");

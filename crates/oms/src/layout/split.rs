@@ -9,7 +9,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
 use tickpath_clock::{Clock, settle};
-use tickpath_log::{Config as LogConfig, Message, Place, Policy, PublishError, Reader, Registration, Start, Writer, sleep_until_any};
+use tickpath_log::{
+    Config as LogConfig, Message, Place, Policy, PublishError, Reader, Registration, Start, Writer, sleep_until_any,
+};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use super::source::{Event, Source, poll_ticks, turn};

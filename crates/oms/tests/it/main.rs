@@ -1,11 +1,13 @@
 //! The OMS between its clients and a venue, through its public interface: the path of an order, restarts at every
 //! point, layouts on threads, and hostile neighbours.
 
+mod gate;
 mod hostile;
 mod layouts;
 mod path;
 mod recover;
 mod refuse;
+mod told;
 mod word;
 
 use std::path::Path;

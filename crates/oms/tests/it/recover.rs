@@ -7,8 +7,8 @@ use std::process::{Child, Command, Stdio};
 use tickpath_clock::{SimulatedClock, sleep_ns};
 use tickpath_log::{Config as LogConfig, Writer, owner};
 use tickpath_market::{ExecType, NewOrder, OrdStatus, Request, Side};
-use tickpath_oms::layout::Inline;
 use tickpath_oms::LaneKind;
+use tickpath_oms::layout::Inline;
 use tickpath_orders::Input;
 
 use crate::{

@@ -11,7 +11,7 @@ use tickpath_orders::RecordKind;
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
 use crate::clock::SimClock;
-use crate::host::{VENUES, account_of};
+use crate::desk::{VENUES, account_of};
 use crate::line::Around;
 use crate::oracle::{Checked, tag};
 use crate::plan::Dice;
@@ -87,7 +87,14 @@ impl Client {
         let (original, symbol) = self.pick(dice)?;
         let (client_order_id, cause) = self.next_id();
         let account = account_of(self.session);
-        Some(Request::Cancel(CancelOrder { client_order_id, original, cause, symbol, account, ..CancelOrder::default() }))
+        Some(Request::Cancel(CancelOrder {
+            client_order_id,
+            original,
+            cause,
+            symbol,
+            account,
+            ..CancelOrder::default()
+        }))
     }
 
     pub fn replace(&mut self, dice: &mut Dice) -> Option<Request> {

@@ -12,12 +12,15 @@
 use std::fs;
 use std::path::PathBuf;
 
+use crate::known::Known;
 use crate::plan::Dice;
 
 /// The header page.
 const PAGE: usize = 4096;
 /// The mark in it: segment, offset, sequence number, each eight bytes.
 const FIRM: std::ops::Range<usize> = 2048..2080;
+/// The sector of the mark of how many segments were opened.
+const OPENED: std::ops::Range<usize> = 1024..1536;
 /// What a disk writes whole.
 const SECTOR: usize = 512;
 
@@ -27,8 +30,11 @@ pub struct Disk {
     segment_bytes: usize,
     /// The header page as it is on the disk for sure.
     header: Vec<u8>,
-    /// The mark as it was last seen.
+    /// The mark as it was last seen, and the farthest byte that any mark named.
     firm: Vec<u8>,
+    firm_end: usize,
+    /// The file as the last loss of power left it: all of that is on the disk.
+    left: Vec<u8>,
     /// The file after each sync, where a test lets the disk lie.
     synced: Option<Vec<Vec<u8>>>,
 }
@@ -44,7 +50,15 @@ pub enum Fate {
 
 impl Disk {
     pub fn new(data: PathBuf, segment_bytes: usize) -> Self {
-        Self { data, segment_bytes, header: Vec::new(), firm: Vec::new(), synced: None }
+        Self {
+            data,
+            segment_bytes,
+            header: Vec::new(),
+            firm: Vec::new(),
+            firm_end: PAGE,
+            left: Vec::new(),
+            synced: None,
+        }
     }
 
     /// From here on the disk forgets what it said that it has.
@@ -66,6 +80,7 @@ impl Disk {
             self.firm = vec![0; FIRM.len()];
         }
         if page[FIRM] != self.firm[..] {
+            self.firm_end = self.firm_end.max(self.marked(&page).0);
             let now = page[FIRM].to_vec();
             page[FIRM].copy_from_slice(&self.firm);
             (self.header, self.firm) = (page, now);
@@ -94,17 +109,25 @@ impl Disk {
         fs::write(&self.data, &image).expect("the journal can be written");
         self.header = image[..PAGE].to_vec();
         self.firm = image[FIRM].to_vec();
+        self.left = image;
         fate
     }
 
-    fn left_of(&self, now: &[u8], fate: Fate, dice: &mut Dice) -> Vec<u8> {
-        let word = |at: usize| u64::from_le_bytes(now[at..at + 8].try_into().expect("eight bytes")) as usize;
+    /// Where that ends which the mark in this header names, and where its segment does.
+    fn marked(&self, page: &[u8]) -> (usize, usize) {
+        let word = |at: usize| u64::from_le_bytes(page[at..at + 8].try_into().expect("eight bytes")) as usize;
         let (segment, offset) = (word(FIRM.start), word(FIRM.start + 8));
         // No mark is all zeros: a segment begins with a header, so the offset never is.
-        let (firm, needed) = match offset {
+        match offset {
             0 => (PAGE, PAGE),
             _ => (PAGE + segment * self.segment_bytes + offset, PAGE + (segment + 1) * self.segment_bytes),
-        };
+        }
+    }
+
+    fn left_of(&self, now: &[u8], fate: Fate, dice: &mut Dice) -> Vec<u8> {
+        let same = now.iter().zip(&self.left).skip(PAGE).take_while(|(now, left)| now == left).count();
+        let firm = self.firm_end.max(PAGE + same).min(now.len());
+        let needed = PAGE + (firm - PAGE).next_multiple_of(self.segment_bytes);
         let mut old = now.to_vec();
         old[firm..].fill(0);
         old[..PAGE].copy_from_slice(&self.header);
@@ -122,11 +145,15 @@ impl Disk {
             }
             Fate::Torn => {
                 let used = now.iter().rposition(|byte| *byte != 0).map_or(firm, |last| last + 1).max(firm);
-                let cut = firm + dice.place(used - firm + 1);
-                old[PAGE..cut].copy_from_slice(&now[PAGE..cut]);
+                // Words are never torn: the disk reads the memory that the OMS writes.
+                let cut = (firm + dice.place(used - firm + 1)) / 8 * 8;
+                old[PAGE..cut.max(PAGE)].copy_from_slice(&now[PAGE..cut.max(PAGE)]);
                 old
             }
         };
+        if Known::OpenedMarkLost.is_forgiven() {
+            image[OPENED].copy_from_slice(&now[OPENED]);
+        }
         // A file grows by whole segments; the last ones may not have been noted in its length.
         let spare = now.len().saturating_sub(needed) / self.segment_bytes;
         image.truncate(needed + dice.place(spare + 1) * self.segment_bytes);

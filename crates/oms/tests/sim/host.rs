@@ -1,35 +1,24 @@
 //! The host of the OMS: its process, its clock, its disk, its lanes in shared memory.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use tempfile::TempDir;
-use tickpath_clock::{Priority, Wait};
-use tickpath_log::{Config as LogConfig, Place};
-use tickpath_market::{AccountId, Notional, Price, Quantity, SymbolId, TopOfBook, VenueId};
+use tickpath_log::Place;
 use tickpath_oms::layout::Inline;
-use tickpath_oms::{
-    AckLevel, Agent, CommitByHand, Config, Desk, LanesConfig, Layout, Notice, OmsError, Rate, Sequencer, SessionConfig,
-};
-use tickpath_orders::{AccountLimits, Instrument, VenueRules};
+use tickpath_oms::{Agent, CommitByHand, Config, LaneKind, Notice, OmsError, Sequencer, journal};
+use tickpath_orders::{Config as CoreConfig, Core, Output};
 
 use crate::clock::{Killed, SimClock};
+use crate::desk::{SEGMENT_BYTES, config};
 use crate::disk::{Disk, Fate};
+use crate::oracle::{Broken, broken};
 use crate::plan::Dice;
 
-/// Sessions: one told at once, one when the disk has it, one whose orders are canceled when it is lost.
-pub const SESSIONS: u16 = 3;
-/// The session whose requests the disk must hold.
-pub const DISK_SESSION: u16 = 1;
-/// Venues, each with one symbol: symbol 0 trades at the first.
-pub const VENUES: [VenueId; 2] = [VenueId(1), VenueId(2)];
-
 const SECOND: u64 = 1_000_000_000;
-const SEGMENT_BYTES: usize = 16 << 10;
-/// Of each lane: room for some hundred messages.
-const LANE_BYTES: usize = 8 * 4096;
 /// When the world begins: in 2026.
 const DAWN_NS: u64 = 1_770_000_000 * SECOND;
 
@@ -58,7 +47,16 @@ impl Host {
         let folder = memory_folder(&name);
         let config = config(&name, folder.path(), seed);
         let disk = Disk::new(config.journal.place.dir().join("data"), SEGMENT_BYTES);
-        Self { config, clock: SimClock::of_boot(1, 1_000, DAWN_NS), process: None, disk, boots: 1, is_disk_bad: false, noticed: 0, folder }
+        Self {
+            config,
+            clock: SimClock::of_boot(1, 1_000, DAWN_NS),
+            process: None,
+            disk,
+            boots: 1,
+            is_disk_bad: false,
+            noticed: 0,
+            folder,
+        }
     }
 
     /// Starts the OMS; false if it was killed at this reading of its clock.
@@ -148,6 +146,28 @@ impl Host {
         fate
     }
 
+    /// The orders that the journal speaks of.
+    pub fn journaled(&self) -> Result<BTreeSet<u64>, Broken> {
+        let mut core = Core::new(CoreConfig::default());
+        let mut orders = BTreeSet::new();
+        let replayed = journal::replay(&self.config.journal.place, &mut core, |_, outputs| {
+            orders.extend(outputs.iter().filter_map(|output| match output {
+                Output::Report { report, .. } => Some(report.order_id.0),
+                Output::Venue { .. } | Output::Denied { .. } => None,
+            }));
+        });
+        replayed.map(|_| orders).or_else(|e| broken("replays agree", e.to_string()))
+    }
+
+    /// Removes the lanes that others write.
+    pub fn remove_inbound(&self) {
+        let is_inbound = |kind: &LaneKind| !matches!(kind, LaneKind::Reports(_) | LaneKind::VenueRequests(_));
+        for kind in self.config.lanes.kinds().filter(is_inbound) {
+            let place = self.config.lanes.lane(kind).expect("a good name").place;
+            place.remove().expect("a lane can be removed");
+        }
+    }
+
     pub fn let_disk_lie(&mut self) {
         self.disk.lie();
     }
@@ -232,75 +252,5 @@ fn until_killed<T>(clock: &SimClock, kill_at: u64, work: impl FnOnce() -> T) -> 
         Ok(done) => Some(done),
         Err(cause) if cause.is::<Killed>() => None,
         Err(cause) => resume_unwind(cause),
-    }
-}
-
-fn config(name: &str, folder: &Path, seed: u64) -> Config {
-    let journal = LogConfig::journal(Place::folder(folder.join("journal")));
-    let lanes = LanesConfig::new(name, SESSIONS, &VENUES);
-    Config {
-        lanes: LanesConfig { request_bytes: LANE_BYTES, report_bytes: LANE_BYTES, ..lanes },
-        journal: LogConfig { segment_bytes: SEGMENT_BYTES, ..journal },
-        desk: desk(),
-        expected_orders: 64,
-        layout: Layout::Inline,
-        wait: Wait::Yield,
-        cpu: None,
-        other_cpu: None,
-        priority: Priority::Normal,
-        seed: Some(seed),
-    }
-}
-
-/// Each session trades for an account of its own, so that what is lost of one level is told apart.
-pub fn account_of(session: u16) -> AccountId {
-    AccountId(u32::from(session) + 1)
-}
-
-fn desk() -> Desk {
-    let instrument = |(symbol, venue): (u32, VenueId)| Instrument {
-        symbol: SymbolId(symbol),
-        venue,
-        reserved: 0,
-        name: format!("SYMBOL{symbol}").parse().expect("a good name"),
-        multiplier: 1,
-    };
-    let limits = |session: u16| AccountLimits {
-        account: account_of(session),
-        rate_limit: 0,
-        rate_window_ns: SECOND,
-        max_order_quantity: Quantity::from_whole(1_000),
-        max_notional: Notional::from_whole(1_000_000).0.to_le_bytes(),
-        credit: [0; 16],
-        collar: 2_000,
-        max_open_orders: 0,
-        max_reference_age_ns: 3_600 * SECOND,
-        max_request_age_ns: 0,
-        max_position: Quantity::from_whole(100_000),
-    };
-    let session = |session: u16| SessionConfig {
-        session,
-        level: if session == DISK_SESSION { AckLevel::Disk } else { AckLevel::Os },
-        cancel_on_disconnect: session == SESSIONS - 1,
-        accounts: vec![account_of(session)],
-        rate: Rate::UNLIMITED,
-    };
-    Desk {
-        instruments: (0..).zip(VENUES).map(instrument).collect(),
-        accounts: (0..SESSIONS).map(limits).collect(),
-        venues: VENUES.into_iter().map(VenueRules::of).collect(),
-        sessions: (0..SESSIONS).map(session).collect(),
-    }
-}
-
-/// A market: one lot at each side.
-pub fn top(symbol: u32, middle: i64) -> TopOfBook {
-    TopOfBook {
-        bid: Price::from_whole(middle - 1),
-        bid_quantity: Quantity::from_whole(3),
-        ask: Price::from_whole(middle + 1),
-        ask_quantity: Quantity::from_whole(3),
-        symbol: SymbolId(symbol),
-        ..TopOfBook::default()
     }
 }

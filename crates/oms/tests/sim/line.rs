@@ -62,7 +62,7 @@ impl Line {
 
     /// The gateway sends what lies in its lane, up to so many requests.
     pub fn forward(&mut self, most: usize) -> usize {
-        let Some(lanes) = self.lanes.as_mut().filter(|_| self.untold == 0) else { return 0 };
+        let Some(lanes) = &mut self.lanes else { return 0 };
         let mut done = 0;
         while done < most {
             let (sequence, request) = match lanes.requests.next().expect("the OMS writes sound lanes") {
@@ -98,7 +98,7 @@ impl Line {
     }
 
     fn receive(&mut self, request: &Request, around: &mut Around<'_>) -> Checked {
-        around.oracle.arrived(request)?;
+        around.oracle.arrived(request, around.tally)?;
         let mut made = Vec::new();
         self.venue.request(around.clock.ticks(), request, &mut made);
         self.say(made, around);

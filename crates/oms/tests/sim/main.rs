@@ -16,8 +16,12 @@
 
 mod client;
 mod clock;
+mod desk;
 mod disk;
+mod faults;
 mod host;
+mod judge;
+mod known;
 mod line;
 mod oracle;
 mod plan;
@@ -103,7 +107,9 @@ fn planted_bugs_are_found() {
     let mut unseen = Vec::new();
     for plant in Plant::ALL {
         let found = (1..=PLANT_SEEDS).find_map(|seed| {
-            attempt(seed, &plan(seed), Some(plant), false).broken.map(|broken| (seed, broken.rule))
+            let broken = attempt(seed, &plan(seed), Some(plant), false).broken?;
+            let is_sound = attempt(seed, &plan(seed), None, false).broken.is_none();
+            is_sound.then_some((seed, broken.rule))
         });
         match found {
             Some((seed, rule)) => eprintln!("{plant:?}: seed {seed} breaks the rule '{rule}'"),
@@ -130,7 +136,8 @@ fn explain(seed: u64) {
     let is_it = |plan: &[Step]| attempt(seed, plan, None, false).broken.is_some_and(|other| other.rule == broken.rule);
     let short = shrink::shrink(&whole, is_it);
     let outcome = attempt(seed, &short, None, true);
-    eprintln!("TICKPATH_SEED={seed} cargo test -p tickpath-oms --test sim -- one_seed --nocapture");
+    let strict = known::prefix();
+    eprintln!("{strict}TICKPATH_SEED={seed} cargo test -p tickpath-oms --test sim -- one_seed --nocapture");
     eprintln!("the rule '{}' is broken by {} of its {} steps:", broken.rule, short.len(), whole.len());
     outcome.story.iter().for_each(|line| eprintln!("  {line}"));
     eprintln!("  {}", outcome.broken.map_or(broken.what, |broken| broken.what));

@@ -6,7 +6,8 @@ use tickpath_log::{Config as LogConfig, Next, Owner, Reader, Registration, Start
 use tickpath_oms::LaneKind;
 
 use crate::clock::SimClock;
-use crate::host::{Host, VENUES};
+use crate::desk::VENUES;
+use crate::host::Host;
 use crate::plan::Dice;
 use tickpath_clock::Clock;
 
@@ -80,4 +81,3 @@ pub fn cut_journal(host: &Host, dice: &mut Dice) {
 fn make(config: &LogConfig, clock: &SimClock) -> Writer {
     Writer::open(config, clock.calibration()).expect("the log can be made")
 }
-

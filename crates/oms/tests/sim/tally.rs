@@ -51,6 +51,7 @@ const MUST: &[&str] = &[
     "reboots with stale lanes",
     "clock stepped",
     "lanes full",
+    "venues' lanes full",
     "requests refused: nobody reads",
     "unknown orders at rest",
     "told: the tail is lost",

@@ -1,17 +1,18 @@
 //! The world: host, clients, operator, lines, and the oracle that looks on. One thread, one plan.
 
 use tickpath_clock::Clock;
-use tickpath_market::{Request, VenueId};
-use tickpath_oms::{LaneKind, OmsError};
+use tickpath_market::{NewOrder, Request, Side, SymbolId};
+use tickpath_oms::{LaneKind, Notice, OmsError};
 use tickpath_orders::{DayEnd, Inquire, KILL_ACCOUNT, KILL_ALL, KILL_SYMBOL, Kill, RecordKind};
 
-use crate::client::{Client, Operator, is_current};
-use crate::disk::Fate;
-use crate::host::{Host, SESSIONS, VENUES, top};
+use crate::client::{Client, Operator};
+use crate::desk::{SESSIONS, VENUES, top};
+use crate::host::Host;
+use crate::known::Known;
 use crate::line::{Around, Line};
 use crate::oracle::{Broken, Checked, Oracle, broken};
 use crate::plan::{Act, Dice, Step};
-use crate::plants::{self, Plant};
+use crate::plants::Plant;
 use crate::tally::Tally;
 
 pub const SECOND: u64 = 1_000_000_000;
@@ -28,7 +29,7 @@ pub struct World {
     /// What happened, for whoever reads a failing plan.
     pub story: Option<Vec<String>>,
     /// The OMS was not up since the power was lost.
-    is_after_power: bool,
+    pub is_after_power: bool,
 }
 
 /// What came of a plan.
@@ -114,15 +115,20 @@ impl World {
                 self.on_line(act, dice)?;
             }
             Act::Tick => self.tick(dice.below(VENUES.len() as u64) as u32, 97 + dice.below(7) as i64)?,
-            Act::Advance => self.host.clock.advance(dice.below([1_000, SECOND / 10, 3 * SECOND][dice.clone().place(3)])),
+            Act::Advance => {
+                self.host.clock.advance(dice.below([1_000, SECOND / 10, 3 * SECOND][dice.clone().place(3)]))
+            }
             Act::Return => self.come_back(dice)?,
             Act::Switch => self.switch(dice),
             Act::Inquire => self.inquire(dice),
             Act::Settle => self.settle()?,
             Act::DayEnd => self.end_day()?,
             Act::KillOms => self.kill_oms(dice),
-            Act::KillInTurn => self.turns(1 + dice.below(3), 1 + dice.below(30))?,
-            Act::KillInStart => self.kill_in_start(1 + dice.below(60))?,
+            Act::KillInTurn => self.kill_in_turn(dice)?,
+            Act::KillInStart => {
+                let most = if dice.one_in(2) { 6 } else { 50 };
+                self.kill_in_start(1 + dice.below(most))?;
+            }
             Act::Stop => self.stop(dice)?,
             Act::KillGateway => self.kill_gateway(dice)?,
             Act::KillClient => {
@@ -134,8 +140,9 @@ impl World {
             Act::FailDisk => {
                 if self.host.is_up() {
                     self.tally.count("disks failed");
+                    self.host.fail_disk();
+                    self.oracle.is_disk_bad(true);
                 }
-                self.host.fail_disk();
             }
             Act::LosePower => self.lose_power(dice)?,
             Act::CopyLanes => self.host.copy_lanes(),
@@ -150,7 +157,7 @@ impl World {
         Ok(())
     }
 
-    fn ask(&mut self, act: Act, dice: &mut Dice) {
+    pub fn ask(&mut self, act: Act, dice: &mut Dice) {
         let client = dice.place(self.clients.len());
         let (request, name) = match act {
             Act::Order => (Some(self.clients[client].order(dice)), "orders sent"),
@@ -167,7 +174,7 @@ impl World {
 
     fn send(&mut self, client: usize, request: &Request) -> bool {
         let is_sent = self.clients[client].send(request, around!(self));
-        self.tell(|| format!("      session {client}, sent {is_sent}: {request:?}"));
+        self.tell(|| format!("      session {client}, sent {is_sent}: {}", brief(request)));
         is_sent
     }
 
@@ -175,15 +182,22 @@ impl World {
     fn burst(&mut self, dice: &mut Dice) -> Checked {
         self.tally.count("bursts");
         let client = dice.place(self.clients.len());
-        for _ in 0..4 {
-            for _ in 0..80 {
-                let request = self.clients[client].order(dice);
-                if !self.send(client, &request) {
+        let (symbol, parts) = (SymbolId(dice.below(VENUES.len() as u64) as u32), 1 + dice.below(3));
+        for _ in 0..3 {
+            for _ in 0..parts * 100 {
+                let Request::New(new) = self.clients[client].order(dice) else { continue };
+                let order = Request::New(NewOrder { symbol, ..new });
+                if !self.clients[client].send(&order, around!(self)) {
                     break;
                 }
             }
             self.turns(8, 0)?;
         }
+        let is_full = self.host.sequencer().is_some_and(|oms| {
+            let core = oms.core();
+            VENUES.iter().any(|venue| core.is_up(*venue) && core.waiting(*venue) > 0)
+        });
+        self.tally.add("venues' lanes full", is_full.into());
         Ok(())
     }
 
@@ -214,7 +228,9 @@ impl World {
     pub fn noted<T>(&mut self, done: Result<T, OmsError>) -> Result<T, Broken> {
         for notice in self.host.news() {
             self.tally.notice(&notice);
-            self.tell(|| format!("      notice: {notice}"));
+            if !matches!(notice, Notice::LaneLost { .. }) {
+                self.tell(|| format!("      notice: {notice}"));
+            }
         }
         done.or_else(|e| broken("the OMS goes on", e.to_string()))
     }
@@ -225,14 +241,19 @@ impl World {
         if matches!(act, Act::Forward | Act::Deliver) {
             self.tell_losses()?;
         }
-        if act == Act::Deliver && self.plant == Some(Plant::WrongLane) && let Some(report) = self.lines[at].misroute() {
+        if act == Act::Deliver
+            && self.plant == Some(Plant::WrongLane)
+            && let Some(report) = self.lines[at].misroute()
+        {
             self.lines[1 - at].bring(report);
         }
+        let is_reached = self.may_reach(at);
         let line = &mut self.lines[at];
         match act {
             Act::Forward => _ = line.forward(most),
             Act::Take => _ = line.take(most, around!(self))?,
-            Act::Deliver => _ = line.deliver(most, around!(self)),
+            Act::Deliver if is_reached => _ = line.deliver(most, around!(self)),
+            Act::Deliver => {}
             Act::Swap => self.tally.add("reports swapped", line.swap(dice).into()),
             Act::Double => self.tally.add("reports doubled", line.double(dice).into()),
             Act::Disconnect => {
@@ -247,12 +268,18 @@ impl World {
         Ok(())
     }
 
+    /// Whether a gateway tells the OMS anything now.
+    pub fn may_reach(&mut self, at: usize) -> bool {
+        let venue = self.lines[at].id;
+        !Known::DoubtWhileDown.is_forgiven() || self.host.sequencer().is_some_and(|oms| oms.core().is_up(venue))
+    }
+
     /// The gateways tell the OMS what was lost on their wires.
     pub fn tell_losses(&mut self) -> Checked {
         for at in 0..self.lines.len() {
             let Line { id, untold, lanes, .. } = &self.lines[at];
             let (venue, lost) = (*id, *untold);
-            if lost == 0 || lanes.is_none() || !self.host.is_up() {
+            if lost == 0 || lanes.is_none() || !self.host.is_up() || !self.may_reach(at) {
                 continue;
             }
             let told = self.host.call(0, |oms| oms.missed(LaneKind::VenueReports(venue), lost));
@@ -319,138 +346,26 @@ impl World {
         self.settle()
     }
 
-    fn kill_oms(&mut self, dice: &mut Dice) {
-        if !self.host.kill() {
-            return;
-        }
-        self.tally.count("kills between turns");
-        match self.plant {
-            Some(Plant::ForgedLane) => {
-                self.lines.iter_mut().for_each(|line| line.lanes = None);
-                plants::forge_lanes(&self.host);
-            }
-            Some(Plant::CutJournal) => plants::cut_journal(&self.host, dice),
-            _ => {}
-        }
-    }
-
-    fn kill_in_start(&mut self, reading: u64) -> Checked {
-        self.host.kill();
-        self.start(reading)?;
-        if !self.host.is_up() {
-            self.tally.count("kills in a start");
-            self.tell(|| format!("      killed at reading {reading}"));
-        }
-        Ok(())
-    }
-
-    fn stop(&mut self, dice: &mut Dice) -> Checked {
-        let kill_at = dice.below(4);
-        if !self.host.is_up() {
-            return Ok(());
-        }
-        let stopped = self.host.call(kill_at, |oms| oms.stop());
-        let is_killed = !self.host.is_up();
-        self.noted(stopped)?;
-        self.tally.count(if is_killed { "kills in a stop" } else { "orderly stops" });
-        self.host.kill();
-        Ok(())
-    }
-
-    fn kill_gateway(&mut self, dice: &mut Dice) -> Checked {
-        let at = dice.place(self.lines.len());
-        if self.lines[at].lanes.take().is_some() {
-            self.tally.count("gateways killed");
-            self.lines[at].cut(dice, around!(self))?;
-        }
-        Ok(())
-    }
-
-    fn lose_power(&mut self, dice: &mut Dice) -> Checked {
-        self.host.kill();
-        self.clients.iter_mut().for_each(|client| client.lanes = None);
-        self.operator.control = None;
-        for line in &mut self.lines {
-            line.lanes = None;
-            line.cut(dice, around!(self))?;
-        }
-        let fate = self.host.lose_power(dice);
-        self.oracle.power_lost();
-        self.is_after_power = true;
-        self.tally.count("power lost");
-        self.tally.count(match fate {
-            Fate::Kept => "power lost, and nothing else",
-            Fate::Gone => "power lost with all that was not synced",
-            Fate::InPieces => "power lost in pieces",
-            Fate::Torn => "power lost with a torn tail",
-        });
-        let is_stale = dice.one_in(2) && self.host.put_lanes_back();
-        self.tally.count(if is_stale { "reboots with stale lanes" } else { "reboots with fresh lanes" });
-        self.tell(|| format!("      {fate:?}, stale lanes: {is_stale}"));
-        Ok(())
-    }
-
-    /// Starts the OMS if it is away.
-    pub fn start(&mut self, kill_at: u64) -> Checked {
-        if self.host.is_up() {
-            return Ok(());
-        }
-        let mut started = self.host.start(kill_at);
-        if let Err(OmsError::Open(tickpath_log::OpenError::HasReader { .. })) = started {
-            // A gateway reads a lane that was never named by the journal. It is stopped, as the refusal asks.
-            self.tally.count("starts refused until a gateway was stopped");
-            self.lines.iter_mut().for_each(|line| line.lanes = None);
-            started = self.host.start(kill_at);
-        }
-        self.noted(started)?;
-        if self.host.is_up() { self.started() } else { Ok(()) }
-    }
-
-    fn started(&mut self) -> Checked {
-        self.tally.count("starts");
-        let stamp = self.host.clock.ticks();
-        let Some(oms) = self.host.sequencer() else { return Ok(()) };
-        (0..VENUES.len() as u32).for_each(|symbol| oms.tick(stamp, &top(symbol, 100)));
-        if std::mem::take(&mut self.is_after_power) {
-            self.oracle.note_lost(oms.core(), &mut self.tally)?;
-        }
-        self.leave_old_lanes();
-        Ok(())
-    }
-
-    /// Whoever had a lane open that was made anew closes it.
-    fn leave_old_lanes(&mut self) {
-        let lanes = &self.host.config.lanes;
-        for client in &mut self.clients {
-            let session = client.session;
-            client.lanes.take_if(|joined| {
-                !is_current(lanes, LaneKind::Requests(session), joined.requests.owner())
-                    || !is_current(lanes, LaneKind::Reports(session), joined.reports.owner())
-            });
-        }
-        for line in &mut self.lines {
-            let venue: VenueId = line.id;
-            line.lanes.take_if(|joined| {
-                !is_current(lanes, LaneKind::VenueRequests(venue), joined.requests.owner())
-                    || !is_current(lanes, LaneKind::VenueReports(venue), joined.reports.owner())
-            });
-        }
-        self.operator.control.take_if(|joined| !is_current(lanes, LaneKind::Control, joined.owner()));
-    }
-
-    /// Everybody who is away comes. Once the OMS is up nothing may keep them.
-    pub fn join_all(&mut self) -> Checked {
-        let (lanes, clock) = (&self.host.config.lanes, &self.host.clock);
-        let clients = self.clients.iter_mut().map(|client| client.join(lanes, clock));
-        let lines = self.lines.iter_mut().map(|line| line.join(lanes, clock));
-        let mut joined = clients.chain(lines).chain([self.operator.join(lanes, clock)]);
-        joined.try_for_each(|joined| joined.or_else(|e| broken("who comes back is let in", e.to_string())))
-    }
-
     /// What must hold at any time.
-    fn watch(&mut self) -> Checked {
+    pub fn watch(&mut self) -> Checked {
         let Some(oms) = self.host.sequencer() else { return Ok(()) };
         self.oracle.check_told(oms.core())?;
         self.oracle.check_exposure(oms.core(), false)
+    }
+}
+
+/// A request in a few words.
+fn brief(request: &Request) -> String {
+    let id = request.client_order_id();
+    match request {
+        Request::New(new) => {
+            let side = if new.side == Side::Buy.code() { "buy" } else { "sell" };
+            let NewOrder { quantity, price, symbol, order_type, time_in_force, .. } = new;
+            format!("order {id}: {side} {quantity} of {symbol} at {price}, type {order_type}, in force {time_in_force}")
+        }
+        Request::Cancel(cancel) => format!("{id}: cancel {}", cancel.original),
+        Request::Replace(to) => format!("{id}: replace {} by {} at {}", to.original, to.quantity, to.price),
+        Request::Status(status) => format!("{id}: status of {}", status.original),
+        Request::MassCancel(_) => format!("{id}: cancel all"),
     }
 }

@@ -139,7 +139,9 @@ fn a_number_that_comes_in_time_is_no_doubt() {
 /// Orders of every kind: on its way, working, its cancel on its way, its replace on its way, filled, rejected.
 fn one_of_each(scene: &mut Scene) -> [u64; 6] {
     let ids = [1, 2, 3, 4, 5, 6].map(|client| scene.order(client, Side::Buy, 100, 10));
-    ids[1..5].iter().for_each(|&id| drop(scene.hear(accepted(id, 1))));
+    ids[1..5].iter().for_each(|&id| {
+        scene.hear(accepted(id, 1));
+    });
     scene.cancel(13, 3);
     scene.replace(14, 4, 100, 12);
     scene.hear(fill(ids[4], 2, 10, 10, 0));

@@ -12,7 +12,9 @@ use crate::scene::{Scene, fill, said};
 fn started(epoch: u64, orders: u64) -> Scene {
     let mut scene = Scene::new();
     scene.boot(1, 1);
-    (1..=orders).for_each(|client| drop(scene.order(client, Side::Buy, 100, 10)));
+    (1..=orders).for_each(|client| {
+        scene.order(client, Side::Buy, 100, 10);
+    });
     if epoch > 1 {
         scene.boot(epoch, 1);
     }

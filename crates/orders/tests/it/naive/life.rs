@@ -37,8 +37,8 @@ pub enum Word {
     Report(ExecutionReport, bool),
     /// The venue answers a question.
     Answer(ExecutionReport),
-    /// Messages may be lost.
-    Doubt,
+    /// Requests may be lost, or reports.
+    Doubt { reports: bool },
     /// An operator says where it stands, and how much was filled.
     Resolved(OrdStatus, i64),
     /// The day has ended.
@@ -201,7 +201,8 @@ impl Sum {
     /// What may still move the position, with a replace on its way or without.
     pub fn exposure(&self, with_replace: bool) -> i64 {
         let asked = self.replace.filter(|_| with_replace).and_then(|asked| asked.replace);
-        let most = if self.is_live() { self.quantity.max(asked.map_or(0, |(total, _)| total)) } else { self.told };
+        let total = self.quantity.max(asked.map_or(0, |(total, _)| total)).max(self.told);
+        let most = if self.is_live() { total } else { self.told };
         most.saturating_sub(self.filled).max(0)
     }
 
@@ -261,7 +262,10 @@ impl Sum {
             }
             Word::Report(report, numbered) => return self.hear(&report, numbered),
             Word::Answer(report) => return self.answer(&report),
-            Word::Doubt => self.lose(),
+            Word::Doubt { reports: true } if self.is_live() && self.stand != Stand::Queued => {
+                self.stand = Stand::Unknown;
+            }
+            Word::Doubt { .. } => self.lose(),
             Word::Resolved(status, filled) => self.resolve(status, filled),
             Word::DayEnd => self.end(Stand::Expired),
         }
@@ -489,11 +493,24 @@ impl Sum {
             OrdStatus::Rejected => Stand::Rejected,
             _ => return false,
         };
-        let knows_more = number > self.highest || (number == self.highest && number > 0 && !self.is_complete());
-        let settles_doubt = self.is_unknown() && number >= self.highest;
-        if self.stand == Stand::Queued || !(knows_more || settles_doubt) {
+        if self.stand == Stand::Queued {
             return false;
         }
+        let knows_more = number > self.highest || (number == self.highest && number > 0 && !self.is_complete());
+        let settles_doubt = self.is_unknown() && number >= self.highest;
+        if knows_more || settles_doubt {
+            self.stand_as(stand, report);
+            return true;
+        }
+        let has_known_terms = (self.price, self.quantity) == (report.price.0, total(report));
+        let is_as_known = if number == 0 { stand == Stand::Open && has_known_terms } else { number == self.highest };
+        if is_as_known {
+            self.forget_decided(report);
+        }
+        is_as_known
+    }
+
+    fn stand_as(&mut self, stand: Stand, report: &ExecutionReport) {
         self.told = report.cumulative_quantity.0;
         if report.venue_order_id.0 != 0 {
             self.venue_id = report.venue_order_id.0;
@@ -501,11 +518,10 @@ impl Sum {
         if stand == Stand::Open {
             self.read_terms(report);
         }
-        self.skip(number);
+        self.skip(report.venue_sequence);
         self.soft = false;
         self.stand = if self.adds_up() { stand } else { Stand::Unknown };
         self.forget_decided(report);
-        true
     }
 
     /// The venue says that it has no such order.

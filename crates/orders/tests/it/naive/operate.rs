@@ -43,7 +43,8 @@ impl Naive {
             Input::Release(release) => self.release(at, &release, &mut outputs),
             Input::Doubt(doubt) if doubt.lost == LOST_REQUESTS || doubt.lost == LOST_REPORTS => {
                 let doubted = self.open_at(doubt.venue, |life| doubt.lost == LOST_REPORTS || waits_for_answer(life));
-                outputs = doubted.into_iter().flat_map(|id| self.lose(at, id)).collect();
+                let reports = doubt.lost == LOST_REPORTS;
+                outputs = doubted.into_iter().flat_map(|id| self.lose(at, id, reports)).collect();
                 true
             }
             Input::Resolve(resolve) => self.resolve(&resolve, &mut outputs),
@@ -176,10 +177,10 @@ impl Naive {
         vec![Output::Venue { venue: VenueId(life.venue), session: life.session, request }]
     }
 
-    fn lose(&mut self, at: At, id: u64) -> Vec<Output> {
+    fn lose(&mut self, at: At, id: u64, reports: bool) -> Vec<Output> {
         let life = self.lives.get_mut(&id).unwrap();
         let was_unknown = life.sum.is_unknown();
-        life.tell(Word::Doubt);
+        life.tell(Word::Doubt { reports });
         let (is_unknown, client) = (life.sum.is_unknown(), life.new.client_order_id.0);
         let mut outputs = if is_unknown { self.question(at, id) } else { Vec::new() };
         if is_unknown && !was_unknown {
@@ -308,7 +309,7 @@ impl Naive {
             if self.ns(at.stamp.saturating_sub(since)) < self.rules(life.venue).max_gap_ns {
                 self.gaps.push((id, since));
             } else {
-                outputs.extend(self.lose(at, id));
+                outputs.extend(self.lose(at, id, true));
             }
         }
         outputs

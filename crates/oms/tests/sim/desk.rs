@@ -1,0 +1,92 @@
+//! What can be traded in the simulation, by whom, where, and how the OMS is set up.
+
+use std::path::Path;
+
+use tickpath_clock::{Priority, Wait};
+use tickpath_log::{Config as LogConfig, Place};
+use tickpath_market::{AccountId, Notional, Price, Quantity, SymbolId, TopOfBook, VenueId};
+use tickpath_oms::{AckLevel, Config, Desk, LanesConfig, Layout, Rate, SessionConfig};
+use tickpath_orders::{AccountLimits, Instrument, VenueRules};
+
+/// Sessions: one told at once, one when the disk has it, one whose orders are canceled when it is lost.
+pub const SESSIONS: u16 = 3;
+/// The session whose requests the disk must hold.
+pub const DISK_SESSION: u16 = 1;
+/// Venues, each with one symbol: symbol 0 trades at the first.
+pub const VENUES: [VenueId; 2] = [VenueId(1), VenueId(2)];
+
+const SECOND: u64 = 1_000_000_000;
+pub const SEGMENT_BYTES: usize = 16 << 10;
+/// Of each lane: room for some hundred messages.
+const LANE_BYTES: usize = 8 * 4096;
+
+/// An OMS on this host.
+pub fn config(name: &str, folder: &Path, seed: u64) -> Config {
+    let journal = LogConfig::journal(Place::folder(folder.join("journal")));
+    let lanes = LanesConfig::new(name, SESSIONS, &VENUES);
+    Config {
+        lanes: LanesConfig { request_bytes: LANE_BYTES, report_bytes: LANE_BYTES, ..lanes },
+        journal: LogConfig { segment_bytes: SEGMENT_BYTES, ..journal },
+        desk: desk(),
+        expected_orders: 64,
+        layout: Layout::Inline,
+        wait: Wait::Yield,
+        cpu: None,
+        other_cpu: None,
+        priority: Priority::Normal,
+        seed: Some(seed),
+    }
+}
+
+/// Each session trades for an account of its own, so that what is lost of one level is told apart.
+pub fn account_of(session: u16) -> AccountId {
+    AccountId(u32::from(session) + 1)
+}
+
+fn desk() -> Desk {
+    let instrument = |(symbol, venue): (u32, VenueId)| Instrument {
+        symbol: SymbolId(symbol),
+        venue,
+        reserved: 0,
+        name: format!("SYMBOL{symbol}").parse().expect("a good name"),
+        multiplier: 1,
+    };
+    let limits = |session: u16| AccountLimits {
+        account: account_of(session),
+        rate_limit: 0,
+        rate_window_ns: SECOND,
+        max_order_quantity: Quantity::from_whole(1_000),
+        max_notional: Notional::from_whole(1_000_000).0.to_le_bytes(),
+        credit: [0; 16],
+        collar: 2_000,
+        max_open_orders: 0,
+        max_reference_age_ns: 3_600 * SECOND,
+        max_request_age_ns: 0,
+        max_position: Quantity::from_whole(100_000),
+    };
+    let session = |session: u16| SessionConfig {
+        session,
+        level: if session == DISK_SESSION { AckLevel::Disk } else { AckLevel::Os },
+        cancel_on_disconnect: session == SESSIONS - 1,
+        accounts: vec![account_of(session)],
+        rate: Rate::UNLIMITED,
+    };
+    Desk {
+        instruments: (0..).zip(VENUES).map(instrument).collect(),
+        accounts: (0..SESSIONS).map(limits).collect(),
+        venues: VENUES.into_iter().map(VenueRules::of).collect(),
+        sessions: (0..SESSIONS).map(session).collect(),
+    }
+}
+
+/// A market: one lot at each side.
+pub fn top(symbol: u32, middle: i64) -> TopOfBook {
+    TopOfBook {
+        bid: Price::from_whole(middle - 1),
+        bid_quantity: Quantity::from_whole(3),
+        ask: Price::from_whole(middle + 1),
+        ask_quantity: Quantity::from_whole(3),
+        symbol: SymbolId(symbol),
+        ..TopOfBook::default()
+    }
+}

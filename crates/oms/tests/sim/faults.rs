@@ -1,0 +1,179 @@
+//! Kills, losses of power, and how everybody comes back from them.
+
+use tickpath_clock::Clock;
+use tickpath_market::VenueId;
+use tickpath_oms::{LaneKind, OmsError};
+
+use crate::client::is_current;
+use crate::desk::{VENUES, top};
+use crate::disk::Fate;
+use crate::known::Known;
+use crate::line::Around;
+use crate::oracle::{Broken, Checked, broken};
+use crate::plan::{Act, Dice};
+use crate::plants::{self, Plant};
+use crate::world::{World, around};
+
+impl World {
+    pub fn kill_oms(&mut self, dice: &mut Dice) {
+        if !self.host.kill() {
+            return;
+        }
+        self.tally.count("kills between turns");
+        match self.plant {
+            Some(Plant::ForgedLane) => {
+                self.lines.iter_mut().for_each(|line| line.lanes = None);
+                plants::forge_lanes(&self.host);
+            }
+            Some(Plant::CutJournal) => plants::cut_journal(&self.host, dice),
+            _ => {}
+        }
+    }
+
+    /// There is something to do in that turn, or nothing happens in it.
+    pub fn kill_in_turn(&mut self, dice: &mut Dice) -> Checked {
+        self.ask([Act::Order, Act::Cancel, Act::MassCancel][dice.place(3)], dice);
+        let at = dice.place(self.lines.len());
+        if self.may_reach(at) {
+            self.lines[at].deliver(3, around!(self));
+        }
+        self.turns(1, 1 + dice.below(9))
+    }
+
+    pub fn kill_in_start(&mut self, reading: u64) -> Checked {
+        self.host.kill();
+        self.start(reading)?;
+        if !self.host.is_up() {
+            self.tally.count("kills in a start");
+            self.tell(|| format!("      killed at reading {reading}"));
+        }
+        Ok(())
+    }
+
+    pub fn stop(&mut self, dice: &mut Dice) -> Checked {
+        let kill_at = dice.below(4);
+        if !self.host.is_up() {
+            return Ok(());
+        }
+        let stopped = self.host.call(kill_at, |oms| oms.stop());
+        let is_killed = !self.host.is_up();
+        self.noted(stopped)?;
+        self.tally.count(if is_killed { "kills in a stop" } else { "orderly stops" });
+        self.host.kill();
+        Ok(())
+    }
+
+    pub fn kill_gateway(&mut self, dice: &mut Dice) -> Checked {
+        let at = dice.place(self.lines.len());
+        if self.lines[at].lanes.take().is_some() {
+            self.tally.count("gateways killed");
+            self.lines[at].cut(dice, around!(self))?;
+        }
+        Ok(())
+    }
+
+    pub fn lose_power(&mut self, dice: &mut Dice) -> Checked {
+        self.host.kill();
+        self.clients.iter_mut().for_each(|client| client.lanes = None);
+        self.operator.control = None;
+        for line in &mut self.lines {
+            line.lanes = None;
+            line.cut(dice, around!(self))?;
+        }
+        let fate = self.host.lose_power(dice);
+        self.oracle.power_lost();
+        self.is_after_power = true;
+        self.tally.count("power lost");
+        self.tally.count(match fate {
+            Fate::Kept => "power lost, and nothing else",
+            Fate::Gone => "power lost with all that was not synced",
+            Fate::InPieces => "power lost in pieces",
+            Fate::Torn => "power lost with a torn tail",
+        });
+        let is_stale = dice.one_in(2) && self.host.put_lanes_back();
+        self.tally.count(if is_stale { "reboots with stale lanes" } else { "reboots with fresh lanes" });
+        self.tell(|| format!("      {fate:?}, stale lanes: {is_stale}"));
+        Ok(())
+    }
+
+    /// Starts the OMS if it is away.
+    pub fn start(&mut self, kill_at: u64) -> Checked {
+        if self.host.is_up() {
+            return Ok(());
+        }
+        let mut started = self.host.start(kill_at);
+        if let Err(OmsError::Open(tickpath_log::OpenError::HasReader { .. })) = started {
+            // A gateway reads a lane that was never named by the journal. It is stopped, as the refusal asks.
+            self.tally.count("starts refused until a gateway was stopped");
+            self.lines.iter_mut().for_each(|line| line.lanes = None);
+            started = self.host.start(kill_at);
+        }
+        self.noted(started)?;
+        if self.host.is_up() { self.started() } else { Ok(()) }
+    }
+
+    fn started(&mut self) -> Checked {
+        self.tally.count("starts");
+        let stamp = self.host.clock.ticks();
+        let Some(oms) = self.host.sequencer() else { return Ok(()) };
+        (0..VENUES.len() as u32).for_each(|symbol| oms.tick(stamp, &top(symbol, 100)));
+        if std::mem::take(&mut self.is_after_power) {
+            let journaled = self.host.journaled()?;
+            let Some(oms) = self.host.sequencer() else { return Ok(()) };
+            self.oracle.note_lost(oms.core(), &journaled, &mut self.tally)?;
+        }
+        // A start syncs what it found.
+        self.oracle.is_disk_bad(false);
+        self.leave_old_lanes();
+        Ok(())
+    }
+
+    /// Whoever had a lane open that was made anew closes it.
+    fn leave_old_lanes(&mut self) {
+        let lanes = &self.host.config.lanes;
+        for client in &mut self.clients {
+            let session = client.session;
+            client.lanes.take_if(|joined| {
+                !is_current(lanes, LaneKind::Requests(session), joined.requests.owner())
+                    || !is_current(lanes, LaneKind::Reports(session), joined.reports.owner())
+            });
+        }
+        for line in &mut self.lines {
+            let venue: VenueId = line.id;
+            line.lanes.take_if(|joined| {
+                !is_current(lanes, LaneKind::VenueRequests(venue), joined.requests.owner())
+                    || !is_current(lanes, LaneKind::VenueReports(venue), joined.reports.owner())
+            });
+        }
+        self.operator.control.take_if(|joined| !is_current(lanes, LaneKind::Control, joined.owner()));
+    }
+
+    /// Everybody who is away comes. Once the OMS is up nothing may keep them.
+    pub fn join_all(&mut self) -> Checked {
+        if Known::LanesOfAnotherBoot.is_forgiven() && self.try_join()?.is_err() {
+            // Lanes of another boot that the OMS takes for its own: nobody can write them. They are removed by hand.
+            self.tally.count("guarded: lanes of another boot");
+            self.host.kill();
+            (self.clients.iter_mut()).for_each(|client| client.lanes = None);
+            self.lines.iter_mut().for_each(|line| line.lanes = None);
+            self.operator.control = None;
+            self.host.remove_inbound();
+            self.start(0)?;
+        }
+        self.try_join()?.or_else(|e| broken("who comes back is let in", e.to_string()))
+    }
+
+    /// The error is that of a clock; others are a broken rule.
+    fn try_join(&mut self) -> Result<Result<(), tickpath_log::OpenError>, Broken> {
+        let (lanes, clock) = (&self.host.config.lanes, &self.host.clock);
+        let clients = self.clients.iter_mut().map(|client| client.join(lanes, clock));
+        let lines = self.lines.iter_mut().map(|line| line.join(lanes, clock));
+        let mut joined = clients.chain(lines).chain([self.operator.join(lanes, clock)]);
+        match joined.try_for_each(|joined| joined) {
+            Err(e) if !matches!(e, tickpath_log::OpenError::Clock { .. }) => {
+                broken("who comes back is let in", e.to_string())
+            }
+            joined => Ok(joined),
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! Cancels of many orders at once: of a kill, of a session that is lost, of a mass cancel.
+
+use tickpath_market::{AccountId, ExecType, NewOrder, OrdStatus, OrderId, Request, Side, SymbolId};
+use tickpath_orders::{
+    AccountLimits, Denial, Input, Instrument, KILL_ACCOUNT, KILL_ALL, KILL_DISK, KILL_SYMBOL, Kill, LOST_REPORTS,
+    Login, SessionRules,
+};
+
+use crate::scene::{ACCOUNT, SYMBOL, Scene, VENUE, fill, instrument, order, said, wide};
+
+const OTHER_ACCOUNT: AccountId = AccountId(8);
+const OTHER_SYMBOL: SymbolId = SymbolId(4);
+
+/// Orders of two accounts, two symbols and two sessions: 0 to 7, a bit each. All rest at the venue but the last, which
+/// is on its way.
+fn eight() -> (Scene, Vec<u64>) {
+    let mut scene = Scene::new();
+    scene.say(Input::Account(AccountLimits { account: OTHER_ACCOUNT, ..wide() }));
+    scene.say(Input::Instrument(Instrument { symbol: OTHER_SYMBOL, ..instrument(1) }));
+    let mut ids = Vec::new();
+    for bits in 0..8 {
+        let account = if bits & 1 == 0 { ACCOUNT } else { OTHER_ACCOUNT };
+        let symbol = if bits & 2 == 0 { SYMBOL } else { OTHER_SYMBOL };
+        scene.session = if bits & 4 == 0 { 1 } else { 2 };
+        let id = scene.request(Request::New(NewOrder { account, symbol, ..order(1 + bits, Side::Buy, 100, 10) }));
+        if bits < 7 {
+            scene.hear(said(id, ExecType::New, id, 1, 0, 10));
+        }
+        ids.push(id);
+    }
+    scene.session = 1;
+    (scene, ids)
+}
+
+/// Says something that cancels exactly the orders that are meant, in the order of their ids.
+#[track_caller]
+fn check(name: &str, say: impl Fn(&mut Scene), is_meant: fn(usize) -> bool) {
+    let (mut scene, ids) = eight();
+    say(&mut scene);
+    let meant: Vec<u64> = (0..8).filter(|&bits| is_meant(bits)).map(|bits| ids[bits]).collect();
+    assert_eq!(scene.canceled(), meant, "{name}");
+    for (bits, &id) in ids.iter().enumerate() {
+        assert_eq!(scene.state(id) == OrdStatus::PendingCancel, is_meant(bits), "{name}: order {bits}");
+    }
+    let told: Vec<u64> = scene.told().iter().map(|told| told.order_id.0).collect();
+    assert_eq!(told, meant, "{name}: each client is told");
+    say(&mut scene);
+    assert_eq!(
+        scene.out.iter().filter(|out| !matches!(out, tickpath_orders::Output::Denied { .. })).count(),
+        0,
+        "{name}"
+    );
+}
+
+#[test]
+fn a_kill_with_cancel_cancels_all_of_its_scope_and_only_that() {
+    let kill = |scope, target, on, cancel| {
+        move |scene: &mut Scene| {
+            scene.say(Input::Kill(Kill { scope, target, on, cancel, ..Kill::default() }));
+        }
+    };
+    check("all", kill(KILL_ALL, 0, 1, 1), |_| true);
+    check("an account", kill(KILL_ACCOUNT, OTHER_ACCOUNT.0, 1, 1), |bits| bits & 1 != 0);
+    check("a symbol", kill(KILL_SYMBOL, SYMBOL.0, 1, 1), |bits| bits & 2 == 0);
+    check("an account that nobody trades", kill(KILL_ACCOUNT, 99, 1, 1), |_| false);
+    check("the disk", kill(KILL_DISK, 0, 1, 1), |_| true);
+    check("without cancel", kill(KILL_ALL, 0, 1, 0), |_| false);
+    check("off", kill(KILL_ALL, 0, 0, 1), |_| false);
+    check("no scope that exists", kill(9, 0, 1, 1), |_| false);
+}
+
+#[test]
+fn a_session_that_is_lost_has_its_orders_canceled_if_it_asked_for_that() {
+    let lost = |session, up| {
+        move |scene: &mut Scene| {
+            scene.say(Input::Login(Login { session, up, reserved: [0; 5] }));
+        }
+    };
+    let asks = |session, say: fn(&mut Scene)| {
+        move |scene: &mut Scene| {
+            let rules = SessionRules { session, cancel_on_disconnect: 1, ..SessionRules::default() };
+            scene.say(Input::Session(rules));
+            say(scene);
+        }
+    };
+    check("did not ask", lost(2, 0), |_| false);
+    check(
+        "asked",
+        asks(2, |scene| {
+            scene.say(Input::Login(Login { session: 2, ..Login::default() }));
+        }),
+        |b| b & 4 != 0,
+    );
+    check(
+        "another asked",
+        asks(1, |scene| {
+            scene.say(Input::Login(Login { session: 2, ..Login::default() }));
+        }),
+        |_| false,
+    );
+    check(
+        "it came",
+        asks(2, |scene| {
+            scene.say(Input::Login(Login { session: 2, up: 1, ..Login::default() }));
+        }),
+        |_| false,
+    );
+}
+
+#[test]
+fn a_mass_cancel_cancels_by_session_account_and_symbol() {
+    let mass = |account, symbol| {
+        move |scene: &mut Scene| {
+            scene.mass_cancel(50, account, symbol);
+        }
+    };
+    check("an account", mass(ACCOUNT, None), |bits| bits & 5 == 0);
+    check("the other account", mass(OTHER_ACCOUNT, None), |bits| bits & 5 == 1);
+    check("an account and a symbol", mass(ACCOUNT, Some(OTHER_SYMBOL)), |bits| bits & 7 == 2);
+}
+
+#[test]
+fn a_mass_cancel_is_answered_under_its_own_id_which_it_uses_up() {
+    let (mut scene, ids) = eight();
+    let mass = scene.mass_cancel(50, ACCOUNT, None);
+    assert!(scene.told().iter().all(|told| told.client_order_id.0 == 50));
+    assert!(scene.sent_on().iter().all(|request| request.client_order_id().0 == mass));
+    assert_eq!(scene.hear(said(ids[0], ExecType::Canceled, mass, 2, 0, 0)), Some(OrdStatus::Canceled));
+    assert_eq!(scene.told()[0].client_order_id.0, 50);
+    assert_eq!(scene.hear(said(ids[2], ExecType::CancelRejected, mass, 2, 0, 10)), Some(OrdStatus::New));
+    scene.mass_cancel(50, ACCOUNT, None);
+    assert_eq!(scene.denial(), Some((Denial::DuplicateClientOrderId, 0, 0)));
+    scene.mass_cancel(51, ACCOUNT, None);
+    assert_eq!(scene.canceled(), [ids[2]], "what has none on its way");
+}
+
+#[test]
+fn a_mass_cancel_of_no_known_type_is_denied_and_uses_no_id() {
+    let (mut scene, ids) = eight();
+    let unknown = tickpath_market::MassCancel {
+        client_order_id: tickpath_market::ClientOrderId(50),
+        account: ACCOUNT,
+        cancel_type: 2,
+        ..Default::default()
+    };
+    scene.request(Request::MassCancel(unknown));
+    assert_eq!(scene.denial(), Some((Denial::Malformed, 0, 0)));
+    scene.mass_cancel(50, ACCOUNT, Some(SYMBOL));
+    assert_eq!(scene.canceled(), [ids[0]]);
+}
+
+#[test]
+fn what_waits_is_taken_back_and_what_is_unknown_or_partly_filled_is_canceled_too() {
+    let mut scene = Scene::new();
+    let partly = scene.order(1, Side::Buy, 100, 10);
+    scene.hear(said(partly, ExecType::New, partly, 1, 0, 10));
+    scene.hear(fill(partly, 2, 4, 4, 6));
+    let filled = scene.order(2, Side::Buy, 100, 10);
+    scene.hear(said(filled, ExecType::New, filled, 1, 0, 10));
+    scene.hear(fill(filled, 2, 10, 10, 0));
+    let unknown = scene.order(3, Side::Buy, 100, 10);
+    scene.doubt(LOST_REPORTS);
+    scene.line(false);
+    let queued = scene.order(4, Side::Buy, 100, 10);
+    scene.mass_cancel(9, ACCOUNT, None);
+    let states = [partly, filled, unknown, queued].map(|id| scene.state(id));
+    assert_eq!(states, [OrdStatus::Unknown, OrdStatus::Filled, OrdStatus::Unknown, OrdStatus::Canceled]);
+    assert_eq!((scene.told().len(), scene.core.waiting(VENUE)), (3, 2));
+    assert!(scene.core.order(OrderId(queued)).is_some_and(|view| view.leaves.0 == 0));
+}
