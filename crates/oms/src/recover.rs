@@ -12,7 +12,7 @@
 use std::collections::VecDeque;
 
 use tickpath_clock::Calibration;
-use tickpath_log::{Config, OpenError, Owner, Writer, owner};
+use tickpath_log::{Config, OpenError, Owner, Reader, Registration, Start, Writer, owner};
 use tickpath_market::Request;
 use tickpath_orders::{At, Core, Input, Output};
 
@@ -72,7 +72,8 @@ impl Recovered {
         }
         replay.check_end()?;
         let (ledger, epoch) = (replay.ledger().clone(), core.epoch());
-        let lanes = lanes_there.into_iter().map(|tail| tail.judge(&ledger, epoch)).collect::<Result<_, _>>()?;
+        let lanes =
+            lanes_there.into_iter().map(|tail| tail.judge(&ledger, epoch, calibration)).collect::<Result<_, _>>()?;
         Ok(Self { core, ledger, lanes })
     }
 }
@@ -120,12 +121,15 @@ impl Candidate {
         self.said = self.said.saturating_sub(1);
         let is_it =
             |(_, output): &(At, Output)| matches!(output, Output::Venue { request, .. } if Some(*request) == returned);
-        if let Some(place) = self.above.iter().position(is_it) {
-            self.above.remove(place);
+        match self.above.iter().position(is_it) {
+            Some(place) => drop(self.above.remove(place)),
+            // It counted as one that had left, so all numbers behind it are one lower than they seemed: the first that
+            // seemed to be above the tail is the last one below it.
+            None => drop(self.above.pop_front()),
         }
     }
 
-    fn judge(self, ledger: &Ledger, epoch: u64) -> Result<Found, OmsError> {
+    fn judge(self, ledger: &Ledger, epoch: u64, calibration: &Calibration) -> Result<Found, OmsError> {
         let Self { kind, config, owner, writer, above, .. } = self;
         let lost = |why: &str| State::Lost(why.to_owned());
         let made = ledger.made(kind).map(|made| made.incarnation);
@@ -137,6 +141,8 @@ impl Candidate {
                 return Err(OmsError::JournalBehind { lane: kind, place: config.place });
             }
             (Ok(owner), _) if Some(owner.incarnation) != made => lost("the journal knows a later one"),
+            // Its stamps could not be compared with ours, and nobody could join it.
+            (Ok(_), None) if !is_of_this_boot(&config, calibration) => lost("it is of another boot of this host"),
             (Ok(_), None) => State::Ours,
             (Ok(_), Some(Err(e @ OpenError::Differs { .. }))) => return Err(e.into()),
             (Ok(_), Some(Err(e))) => lost(&e.to_string()),
@@ -151,6 +157,12 @@ impl Candidate {
         };
         Ok(Found { kind, config, state })
     }
+}
+
+/// Whether a lane's stamps are of this boot's clock; one that cannot be read is looked at again by who takes it up.
+fn is_of_this_boot(lane: &Config, calibration: &Calibration) -> bool {
+    let look = Reader::open(&lane.place, Start::Oldest, Registration::Unregistered);
+    look.map_or(true, |look| look.calibration().agrees_with(calibration))
 }
 
 /// The log that an output belongs on.

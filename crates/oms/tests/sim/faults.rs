@@ -7,7 +7,6 @@ use tickpath_oms::{LaneKind, OmsError};
 use crate::client::is_current;
 use crate::desk::{VENUES, top};
 use crate::disk::Fate;
-use crate::known::Known;
 use crate::line::Around;
 use crate::oracle::{Broken, Checked, broken};
 use crate::plan::{Act, Dice};
@@ -150,16 +149,6 @@ impl World {
 
     /// Everybody who is away comes. Once the OMS is up nothing may keep them.
     pub fn join_all(&mut self) -> Checked {
-        if Known::LanesOfAnotherBoot.is_forgiven() && self.try_join()?.is_err() {
-            // Lanes of another boot that the OMS takes for its own: nobody can write them. They are removed by hand.
-            self.tally.count("guarded: lanes of another boot");
-            self.host.kill();
-            (self.clients.iter_mut()).for_each(|client| client.lanes = None);
-            self.lines.iter_mut().for_each(|line| line.lanes = None);
-            self.operator.control = None;
-            self.host.remove_inbound();
-            self.start(0)?;
-        }
         self.try_join()?.or_else(|e| broken("who comes back is let in", e.to_string()))
     }
 

@@ -159,15 +159,6 @@ impl Host {
         replayed.map(|_| orders).or_else(|e| broken("replays agree", e.to_string()))
     }
 
-    /// Removes the lanes that others write.
-    pub fn remove_inbound(&self) {
-        let is_inbound = |kind: &LaneKind| !matches!(kind, LaneKind::Reports(_) | LaneKind::VenueRequests(_));
-        for kind in self.config.lanes.kinds().filter(is_inbound) {
-            let place = self.config.lanes.lane(kind).expect("a good name").place;
-            place.remove().expect("a lane can be removed");
-        }
-    }
-
     pub fn let_disk_lie(&mut self) {
         self.disk.lie();
     }

@@ -6,8 +6,6 @@ use std::sync::LazyLock;
 /// A finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Known {
-    /// Lanes of another boot that others write count as ours, and nobody can write them. They are removed by hand.
-    LanesOfAnotherBoot,
     /// A doubt that comes while a venue is down is not asked about when it is back, if any report came in between.
     /// Reports and losses are told only while the venue is up.
     DoubtWhileDown,

@@ -126,6 +126,21 @@ fn a_number_that_is_missing_for_too_long_is_a_doubt() {
 }
 
 #[test]
+fn a_number_that_is_too_old_to_be_waited_for_is_never_seen() {
+    let mut scene = Scene::new();
+    let id = scene.order(1, Side::Buy, 100, 100);
+    for number in 2..=80_i64 {
+        scene.hear(fill(id, number as u64, 1, number - 1, 101 - number));
+    }
+    scene.hear(accepted(id, 1));
+    scene.stamp += 2_000_000_000;
+    scene.say(Input::Timer(Timer::default()));
+    assert_eq!((scene.state(id), scene.asked()), (Unknown, vec![id]), "nobody remembers whether it was seen");
+    assert_eq!(scene.answer(id, PartiallyFilled, 80, 79, 21), Some(PartiallyFilled));
+    assert_eq!(scene.hear(fill(id, 81, 1, 80, 20)), Some(PartiallyFilled), "from here on all is known again");
+}
+
+#[test]
 fn a_number_that_comes_in_time_is_no_doubt() {
     let mut scene = Scene::new();
     let id = scene.order(1, Side::Buy, 100, 10);
@@ -165,6 +180,23 @@ fn lost_requests_doubt_what_waits_for_an_answer_and_lost_reports_all_that_lives(
         scene.doubt(lost);
         assert_eq!(ids.map(|id| scene.view(id)), views, "lost {lost}: twice is the same as once");
         assert_eq!((scene.asked(), scene.told().len()), (expected, 0), "lost {lost}: asked again, told once");
+    }
+}
+
+/// That an order has arrived ends the doubt about requests; of reports that were lost it says nothing.
+#[test]
+fn what_ends_a_doubt_depends_on_what_was_lost() {
+    for (numbered, lost, expected) in [
+        (true, LOST_REQUESTS, New),
+        (true, LOST_REPORTS, New),
+        (false, LOST_REQUESTS, New),
+        (false, LOST_REPORTS, Unknown),
+    ] {
+        let mut scene = Scene::numbered(numbered);
+        let id = scene.order(1, Side::Buy, 100, 10);
+        scene.doubt(lost);
+        scene.hear(accepted(id, u64::from(numbered)));
+        assert_eq!(scene.state(id), expected, "numbered {numbered}, lost {lost}");
     }
 }
 

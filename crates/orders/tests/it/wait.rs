@@ -344,6 +344,20 @@ fn an_order_that_the_venue_speaks_of_before_it_left_is_unknown_and_never_sent() 
 }
 
 #[test]
+fn an_order_that_the_venue_speaks_of_after_it_was_taken_back_is_unknown() {
+    let mut scene = Scene::new();
+    let id = scene.order(1, Side::Buy, 100, 10);
+    let sent = scene.sent_on()[0];
+    scene.line(false);
+    scene.returned(&sent);
+    scene.cancel(2, 1);
+    assert_eq!(scene.state(id), OrdStatus::Canceled);
+    scene.line(true);
+    assert_eq!(scene.hear(said(id, ExecType::New, id, 1, 0, 10)), Some(OrdStatus::Unknown), "it did leave");
+    assert_eq!((scene.asked(), scene.bought()), (vec![id], (0, 10)));
+}
+
+#[test]
 fn a_release_of_anything_but_the_next_is_ignored() {
     let mut scene = down();
     let id = scene.order(1, Side::Buy, 100, 10);
