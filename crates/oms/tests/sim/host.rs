@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use tempfile::TempDir;
 use tickpath_log::Place;
 use tickpath_oms::layout::Inline;
-use tickpath_oms::{Agent, CommitByHand, Config, LaneKind, Notice, OmsError, Sequencer, journal};
+use tickpath_oms::{Agent, CommitByHand, Config, Notice, OmsError, Sequencer, journal};
 use tickpath_orders::{Config as CoreConfig, Core, Output};
 
 use crate::clock::{Killed, SimClock};
