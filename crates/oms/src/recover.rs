@@ -53,27 +53,29 @@ impl Recovered {
         lanes: &LanesConfig,
         calibration: &Calibration,
     ) -> Result<Self, OmsError> {
-        let mut lanes_there =
+        let mut candidates =
             lanes.kinds().map(|kind| Candidate::open(kind, lanes, calibration)).collect::<Result<Vec<_>, _>>()?;
         while let Some(applied) = replay.next(&mut core)? {
             if let Input::Returned(returned) = &applied.input {
                 let lane = LaneKind::VenueRequests(returned.venue);
-                lanes_there
+                candidates
                     .iter_mut()
-                    .filter(|tail| tail.kind == lane)
-                    .for_each(|tail| tail.take_back(returned.request()));
+                    .filter(|candidate| candidate.kind == lane)
+                    .for_each(|candidate| candidate.take_back(returned.request()));
             }
             for output in applied.outputs {
                 let lane = lane_of(output);
-                if let Some(tail) = lanes_there.iter_mut().find(|tail| tail.kind == lane) {
-                    tail.say(applied.at, output);
+                if let Some(candidate) = candidates.iter_mut().find(|candidate| candidate.kind == lane) {
+                    candidate.say(applied.at, output);
                 }
             }
         }
         replay.check_end()?;
         let (ledger, epoch) = (replay.ledger().clone(), core.epoch());
-        let lanes =
-            lanes_there.into_iter().map(|tail| tail.judge(&ledger, epoch, calibration)).collect::<Result<_, _>>()?;
+        let lanes = candidates
+            .into_iter()
+            .map(|candidate| candidate.judge(&ledger, epoch, calibration))
+            .collect::<Result<_, _>>()?;
         Ok(Self { core, ledger, lanes })
     }
 }
