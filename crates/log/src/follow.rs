@@ -109,10 +109,22 @@ impl Follower {
     /// Reads the frame at the cursor. Its payload is copied into `buffer`, unless frames are lent.
     #[inline(always)]
     pub fn step(&mut self, buffer: &mut Vec<u8>) -> Result<Step, ReadError> {
-        let (commit, bytes) = match self.here()? {
-            Here::Frame(commit, bytes) => (commit, bytes),
-            Here::Other(step) => return Ok(step),
-        };
+        match self.frame(buffer) {
+            Some(at) => Ok(Step::Frame(at)),
+            None => self.no_frame(buffer),
+        }
+    }
+
+    /// As [`Self::step`], of a frame that is there and is sound; in any other case none. It returns one thing, so that it
+    /// stays in registers: a frame that had to be told from an error cost more than the rest of this.
+    #[inline(always)]
+    pub fn frame(&mut self, buffer: &mut Vec<u8>) -> Option<FrameAt> {
+        if self.offset >= self.segment_bytes {
+            return None;
+        }
+        // Pairs with the release of the writer's commit.
+        let commit = Commit(self.region.word(self.offset).load(Ordering::Acquire));
+        let bytes = self.fits(commit)?;
         let length = commit.length();
         let stamp = self.region.word(self.offset + 8).load(Ordering::Relaxed);
         let at = self.offset + FRAME_HEADER_BYTES;
@@ -125,13 +137,24 @@ impl Follower {
             // see its generation.
             fence(Ordering::Acquire);
             if self.is_lapped() {
-                return Ok(Step::Lapped);
+                return None;
             }
         }
         if self.frame.crc && !self.crc_is_good(commit, stamp, at, length, buffer) {
-            return self.lapped_or_damaged(WRONG);
+            return None;
         }
-        Ok(Step::Frame(self.pass_over(commit, stamp, bytes)))
+        Some(self.pass_over(commit, stamp, bytes))
+    }
+
+    /// Why [`Self::frame`] gave none; or one, if it has come meanwhile.
+    pub fn no_frame(&mut self, buffer: &mut Vec<u8>) -> Result<Step, ReadError> {
+        if let Here::Other(step) = self.here()? {
+            return Ok(step);
+        }
+        match self.frame(buffer) {
+            Some(at) => Ok(Step::Frame(at)),
+            None => self.lapped_or_damaged(WRONG),
+        }
     }
 
     /// Steps over the frame at the cursor without its payload, which may be recycled while we look.
@@ -250,11 +273,18 @@ impl Follower {
         if commit == Commit::new(0, KIND_END, self.sequence) {
             return Ok(Here::Other(if self.is_lapped() { Step::Lapped } else { Step::End }));
         }
-        let bytes = self.frame.bytes(commit.length());
-        if !commit.is_of(self.sequence) || self.offset + bytes > self.segment_bytes || commit.kind() <= KIND_END {
-            return self.lapped_or_damaged(MISFIT).map(Here::Other);
+        match self.fits(commit) {
+            Some(bytes) => Ok(Here::Frame(commit, bytes)),
+            None => self.lapped_or_damaged(MISFIT).map(Here::Other),
         }
-        Ok(Here::Frame(commit, bytes))
+    }
+
+    /// The bytes of the frame that this commit word is of, if it is one of the next frame.
+    #[inline(always)]
+    fn fits(&self, commit: Commit) -> Option<usize> {
+        let bytes = self.frame.bytes(commit.length());
+        let fits = commit.is_of(self.sequence) && self.offset + bytes <= self.segment_bytes && commit.kind() > KIND_END;
+        fits.then_some(bytes)
     }
 
     /// Moves the cursor behind the frame at it.

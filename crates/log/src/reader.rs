@@ -147,6 +147,9 @@ impl Reader {
     #[allow(clippy::should_implement_trait, reason = "it lends, which an Iterator cannot")]
     pub fn next(&mut self) -> Result<Next<'_>, ReadError> {
         self.publish_cursor()?;
+        if let Some(at) = self.frame() {
+            return Ok(Next::Message(self.message(at)));
+        }
         match self.advance()? {
             Found::Frame(at) => Ok(Next::Message(self.message(at))),
             Found::Gap(missed) => Ok(Next::Gap(missed)),
@@ -171,12 +174,19 @@ impl Reader {
                     continue;
                 }
             }
+            count += 1;
+            if let Some(at) = self.frame() {
+                hand_over(Next::Message(self.message(at)));
+                continue;
+            }
             match self.advance()? {
                 Found::Frame(at) => hand_over(Next::Message(self.message(at))),
                 Found::Gap(missed) => hand_over(Next::Gap(missed)),
-                Found::Nothing => break,
+                Found::Nothing => {
+                    count -= 1;
+                    break;
+                }
             }
-            count += 1;
         }
         self.publish_cursor()?;
         Ok(count)
@@ -263,13 +273,10 @@ impl Reader {
     /// Steps over frames until there is something else, which is left for [`Self::advance`]; gives how many.
     #[inline(always)]
     fn gather(&mut self, frames: &mut [FrameAt]) -> usize {
-        if self.missed > 0 {
-            return 0;
-        }
         for (count, frame) in frames.iter_mut().enumerate() {
-            match self.follower.step(&mut self.buffer) {
-                Ok(Step::Frame(at)) => *frame = at,
-                _ => return count,
+            match self.frame() {
+                Some(at) => *frame = at,
+                None => return count,
             }
         }
         frames.len()
@@ -281,12 +288,18 @@ impl Reader {
         Message { sequence: at.sequence, stamp: at.stamp, kind: at.kind, payload }
     }
 
+    /// The next frame, if nothing is to be told before it.
     #[inline(always)]
+    fn frame(&mut self) -> Option<FrameAt> {
+        if self.missed > 0 { None } else { self.follower.frame(&mut self.buffer) }
+    }
+
+    /// What there is if there is no frame; or one that has come meanwhile.
     fn advance(&mut self) -> Result<Found, ReadError> {
         if self.missed > 0 {
             return Ok(Found::Gap(std::mem::take(&mut self.missed)));
         }
-        match self.follower.step(&mut self.buffer)? {
+        match self.follower.no_frame(&mut self.buffer)? {
             Step::Frame(at) => Ok(Found::Frame(at)),
             Step::Empty => self.rest(),
             step => self.leave_segment(step),

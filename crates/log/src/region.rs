@@ -14,7 +14,7 @@ const WORDWISE: usize = 64;
 mod mapped {
     use super::*;
     use crate::guard::Guard;
-    use crate::mapping::Mapping;
+    use crate::mapping::{Access, Mapping};
     use std::ptr::NonNull;
 
     /// A range of shared words. Cheap to clone; the memory lives as long as any clone.
@@ -68,6 +68,15 @@ mod mapped {
             }
         }
 
+        /// Faults in all of the mapping, to be written to.
+        pub fn populate(&self) {
+            match &*self.memory {
+                Memory::Mapped(mapping) => mapping.populate(Access::Write),
+                #[cfg(test)]
+                Memory::Heap(_) => {}
+            }
+        }
+
         /// The guard of the whole mapping, if it has one.
         pub fn guarded(&self) -> Option<&Guard> {
             match &*self.memory {
@@ -99,7 +108,7 @@ mod mapped {
         pub fn copy_in(&self, offset: usize, from: &[u8]) {
             let end = offset + from.len().next_multiple_of(8);
             assert!(offset.is_multiple_of(8) && end <= self.bytes, "a copy lies inside its region");
-            let wide = if from.len() > WORDWISE && VECTORS { from.len() / 64 * 64 } else { 0 };
+            let wide = if from.len() > WORDWISE && VECTORS { from.len() / 16 * 16 } else { 0 };
             if wide > 0 {
                 // SAFETY: both ranges are `wide` bytes inside their memory, and do not overlap: `from` is ours.
                 unsafe { copy_vectors(self.base.as_ptr().add(offset), from.as_ptr(), wide) };
@@ -123,7 +132,7 @@ mod mapped {
         pub fn copy_out(&self, offset: usize, to: &mut [u8]) {
             let end = offset + to.len().next_multiple_of(8);
             assert!(offset.is_multiple_of(8) && end <= self.bytes, "a copy lies inside its region");
-            let wide = if to.len() > WORDWISE && VECTORS { to.len() / 64 * 64 } else { 0 };
+            let wide = if to.len() > WORDWISE && VECTORS { to.len() / 16 * 16 } else { 0 };
             if wide > 0 {
                 // SAFETY: both ranges are `wide` bytes inside their memory, and do not overlap: `to` is ours.
                 unsafe { copy_vectors(to.as_mut_ptr(), self.base.as_ptr().add(offset), wide) };
@@ -170,7 +179,7 @@ mod mapped {
     /// True where [`copy_vectors`] exists; an interpreter and other processors copy word by word.
     const VECTORS: bool = cfg!(all(target_arch = "x86_64", not(miri)));
 
-    /// Copies `bytes` (a multiple of 64) in 16-byte pieces. The compiler cannot see the accesses, so a race with
+    /// Copies `bytes` (a multiple of 16) in 16-byte pieces. The compiler cannot see the accesses, so a race with
     /// another process is what the machine makes of it: each aligned word is old or new, never a mixture, which is
     /// what relaxed atomic words would give, at a quarter of the instructions.
     ///
@@ -179,20 +188,31 @@ mod mapped {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     #[inline(always)]
     unsafe fn copy_vectors(to: *mut u8, from: *const u8, bytes: usize) {
-        // SAFETY: the loop touches exactly the two ranges; SSE2 is part of x86-64.
+        // SAFETY: the two loops touch exactly the two ranges; SSE2 is part of x86-64.
         unsafe {
             std::arch::asm!(
-                "2:",
-                "movups {a}, [{from} + {i}]",
-                "movups {b}, [{from} + {i} + 16]",
-                "movups {c}, [{from} + {i} + 32]",
-                "movups {d}, [{from} + {i} + 48]",
-                "movups [{to} + {i}], {a}",
-                "movups [{to} + {i} + 16], {b}",
-                "movups [{to} + {i} + 32], {c}",
-                "movups [{to} + {i} + 48], {d}",
                 "add {i}, 64",
-                "jnz 2b",
+                "jg 3f",
+                "2:",
+                "movups {a}, [{from} + {i} - 64]",
+                "movups {b}, [{from} + {i} - 48]",
+                "movups {c}, [{from} + {i} - 32]",
+                "movups {d}, [{from} + {i} - 16]",
+                "movups [{to} + {i} - 64], {a}",
+                "movups [{to} + {i} - 48], {b}",
+                "movups [{to} + {i} - 32], {c}",
+                "movups [{to} + {i} - 16], {d}",
+                "add {i}, 64",
+                "jle 2b",
+                "3:",
+                "sub {i}, 64",
+                "jz 5f",
+                "4:",
+                "movups {a}, [{from} + {i}]",
+                "movups [{to} + {i}], {a}",
+                "add {i}, 16",
+                "jnz 4b",
+                "5:",
                 from = in(reg) from.add(bytes),
                 to = in(reg) to.add(bytes),
                 i = inout(reg) (bytes as isize).wrapping_neg() => _,

@@ -104,6 +104,14 @@ impl Writer {
         Err(PublishError::Full)
     }
 
+    /// Allocates and faults in so many bytes of a growing log behind where it ends. After a sync, and not before: the pages
+    /// that it writes to the disk, also those that hold nothing yet, cost a fault each when they are written to again.
+    pub fn reserve(&mut self, bytes: u64) -> std::io::Result<()> {
+        self.appender.region().populate();
+        let next = self.appender.index() + 1;
+        self.appender.segments.prepare(next, bytes.div_ceil(self.shape.segment_bytes as u64))
+    }
+
     /// Starts a batch: its messages are visible one by one, and share one look for sleepers at its end.
     pub fn batch(&mut self) -> Batch<'_> {
         Batch { writer: self }

@@ -18,6 +18,7 @@ const DIGEST_EVERY: u64 = 1 << 16;
 /// Writes inputs.
 pub struct Journal {
     log: Writer,
+    reserve_bytes: u64,
     inputs: u64,
     cut: Option<Cut>,
 }
@@ -40,14 +41,14 @@ pub struct Replayed {
 impl Journal {
     /// Opens the journal, or begins one with this id.
     pub fn open(config: &Config, calibration: &Calibration, id: u64) -> Result<Self, OmsError> {
-        let mut log = Writer::open(config, calibration)?;
+        let mut log = Writer::open(&Config { reserve_bytes: 0, ..config.clone() }, calibration)?;
         if log.sequence() == 0 {
             let ticks_per_second = calibration.ticks_per_second;
             let start = Start { core_version: CORE_VERSION, reserved: 0, ticks_per_second, journal: id };
             log.publish(calibration.ticks, RecordKind::Start.code(), start.as_bytes()).map_err(OmsError::Journal)?;
         }
         let cut = log.cut();
-        Ok(Self { log, inputs: 0, cut })
+        Ok(Self { log, reserve_bytes: config.reserve_bytes, inputs: 0, cut })
     }
 
     /// Writes one input; it survives the end of this process when this returns. Gives its sequence number.
@@ -83,6 +84,11 @@ impl Journal {
         let stop = Stop { released_before: released, queued_before: u64::from(queued) };
         self.log.publish(stamp, RecordKind::Stop.code(), stop.as_bytes()).map_err(OmsError::Journal)?;
         Ok(())
+    }
+
+    /// Makes memory ready for what comes; to be called once the start has synced for the last time.
+    pub fn reserve(&mut self) -> Result<(), OmsError> {
+        self.log.reserve(self.reserve_bytes).map_err(OmsError::Disk)
     }
 
     /// Returns when all that was written would survive a loss of power.
@@ -121,16 +127,6 @@ pub struct Replay {
     done: Replayed,
 }
 
-/// An input that was applied, and what the core said to it.
-pub struct Applied<'a> {
-    /// Where it lies in the journal.
-    pub at: At,
-    /// The input.
-    pub input: Input,
-    /// What was said.
-    pub outputs: &'a [Output],
-}
-
 impl Replay {
     /// At the beginning of a journal.
     pub fn open(place: &Place) -> Result<Self, OmsError> {
@@ -138,11 +134,11 @@ impl Replay {
         Ok(Self { log, outputs: Outputs::new(), ledger: Ledger::default(), done: Replayed::default() })
     }
 
-    /// Applies the next input; none where the journal ends now.
+    /// Applies the next input, and gives it and what the core said to `emit`; false where the journal ends now.
     #[inline]
-    pub fn next(&mut self, core: &mut Core) -> Result<Option<Applied<'_>>, OmsError> {
+    pub fn step(&mut self, core: &mut Core, emit: impl FnOnce(At, &Input, &[Output])) -> Result<bool, OmsError> {
         loop {
-            let Next::Message(record) = self.log.next()? else { return Ok(None) };
+            let Next::Message(record) = self.log.next()? else { return Ok(false) };
             let (sequence, stamp) = (record.sequence, record.stamp);
             self.done.records += 1;
             if sequence == 0 {
@@ -158,7 +154,8 @@ impl Replay {
             self.done.inputs += 1;
             self.done.outputs += self.outputs.len() as u64;
             self.ledger.note(&input, self.outputs.as_slice());
-            return Ok(Some(Applied { at, input, outputs: self.outputs.as_slice() }));
+            emit(at, &input, self.outputs.as_slice());
+            return Ok(true);
         }
     }
 
@@ -185,9 +182,7 @@ pub fn replay(place: &Place, core: &mut Core, mut emit: impl FnMut(&Input, &[Out
         return Ok(Replayed::default());
     }
     let mut replay = Replay::open(place)?;
-    while let Some(applied) = replay.next(core)? {
-        emit(&applied.input, applied.outputs);
-    }
+    while replay.step(core, |_, input, outputs| emit(input, outputs))? {}
     replay.check_end()?;
     Ok(replay.done())
 }

@@ -53,31 +53,71 @@ impl Recovered {
         lanes: &LanesConfig,
         calibration: &Calibration,
     ) -> Result<Self, OmsError> {
-        let mut candidates =
-            lanes.kinds().map(|kind| Candidate::open(kind, lanes, calibration)).collect::<Result<Vec<_>, _>>()?;
-        while let Some(applied) = replay.next(&mut core)? {
-            if let Input::Returned(returned) = &applied.input {
-                let lane = LaneKind::VenueRequests(returned.venue);
-                candidates
-                    .iter_mut()
-                    .filter(|candidate| candidate.kind == lane)
-                    .for_each(|candidate| candidate.take_back(returned.request()));
-            }
-            for output in applied.outputs {
-                let lane = lane_of(output);
-                if let Some(candidate) = candidates.iter_mut().find(|candidate| candidate.kind == lane) {
-                    candidate.say(applied.at, output);
-                }
-            }
-        }
+        let candidates = lanes.kinds().map(|kind| Candidate::open(kind, lanes, calibration));
+        let mut candidates = Candidates::new(candidates.collect::<Result<_, _>>()?);
+        while replay.step(&mut core, |at, input, outputs| candidates.note(at, input, outputs))? {}
         replay.check_end()?;
         let (ledger, epoch) = (replay.ledger().clone(), core.epoch());
         let lanes = candidates
+            .list
             .into_iter()
             .map(|candidate| candidate.judge(&ledger, epoch, calibration))
             .collect::<Result<_, _>>()?;
         Ok(Self { core, ledger, lanes })
     }
+}
+
+/// The lanes while the journal is replayed.
+struct Candidates {
+    list: Vec<Candidate>,
+    /// Where in the list those are that we write: by venue, and by session.
+    venues: Vec<Option<usize>>,
+    sessions: Vec<Option<usize>>,
+}
+
+impl Candidates {
+    fn new(list: Vec<Candidate>) -> Self {
+        let (mut venues, mut sessions) = (Vec::new(), Vec::new());
+        for (place, candidate) in list.iter().enumerate() {
+            match candidate.kind {
+                LaneKind::VenueRequests(venue) => put(&mut venues, venue.0, place),
+                LaneKind::Reports(session) => put(&mut sessions, session, place),
+                _ => {}
+            }
+        }
+        Self { list, venues, sessions }
+    }
+
+    #[inline]
+    fn note(&mut self, at: At, input: &Input, outputs: &[Output]) {
+        if let Input::Returned(returned) = input
+            && let Some(candidate) = self.of(LaneKind::VenueRequests(returned.venue))
+        {
+            candidate.take_back(returned.request());
+        }
+        for output in outputs {
+            if let Some(candidate) = self.of(lane_of(output)) {
+                candidate.say(at, output);
+            }
+        }
+    }
+
+    #[inline]
+    fn of(&mut self, lane: LaneKind) -> Option<&mut Candidate> {
+        let (places, number) = match lane {
+            LaneKind::VenueRequests(venue) => (&self.venues, venue.0),
+            LaneKind::Reports(session) => (&self.sessions, session),
+            _ => return None,
+        };
+        let place = places.get(usize::from(number)).copied().flatten()?;
+        self.list.get_mut(place)
+    }
+}
+
+fn put(places: &mut Vec<Option<usize>>, number: u16, place: usize) {
+    let number = usize::from(number);
+    places.resize(places.len().max(number + 1), None);
+    places[number] = Some(place);
 }
 
 /// A lane while the journal is replayed.

@@ -54,6 +54,7 @@ impl<C: Clock> Sequencer<C> {
         let epoch = sequencer.boot(&calibration)?;
         let sources = sequencer.take_lanes(config, &ledger, lanes, epoch, &calibration)?;
         sequencer.define(&config.desk, &ledger)?;
+        sequencer.journal.reserve()?;
         sequencer.watch_disk()?;
         Ok((sequencer, Inbound { sources }))
     }

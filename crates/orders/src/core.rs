@@ -9,6 +9,7 @@ use crate::live::Live;
 use crate::order::{Ask, DeniedId, Fill, GAPPED, NONE, Order};
 use crate::page::{ORDERS, Pages};
 use crate::position::Positions;
+use crate::risk::times;
 use crate::route::{Routes, Waiting};
 use crate::state::Phase;
 use crate::{Digest, Input, OrderView, Output, Outputs, Page, PositionView};
@@ -334,17 +335,26 @@ impl Core {
     }
 
     /// Puts an order's new state in place; position, open value and counts follow.
-    pub(crate) fn settle(&mut self, slot: u32, next: Order) {
-        let before = *self.orders.get(slot);
-        *self.orders.get_mut(slot) = next;
-        let ((held, held_at), (holds, holds_at)) = (self.replacing(&before), self.replacing(&next));
+    #[inline]
+    pub(crate) fn settle(&mut self, slot: u32, next: &Order) {
+        let order = self.orders.get_mut(slot);
+        *self.counts.stand(order) -= 1;
+        *self.counts.stand(next) += 1;
+        if order.holds_as(next) {
+            *order = *next;
+        } else {
+            self.settle_holding(slot, next);
+        }
+    }
+
+    fn settle_holding(&mut self, slot: u32, next: &Order) {
+        let before = std::mem::replace(self.orders.get_mut(slot), *next);
+        let ((held, held_at), (holds, holds_at)) = (self.replacing(&before), self.replacing(next));
         self.positions.expose(next.position, next.side, before.exposure(held), next.exposure(holds));
-        self.hold(Some((&before, held, held_at)), Some((&next, holds, holds_at)));
+        self.hold(Some((&before, held, held_at)), Some((next, holds, holds_at)));
         if before.is_open() != next.is_open() {
             self.live.set(slot, next.is_open());
         }
-        *self.counts.stand(&before) -= 1;
-        *self.counts.stand(&next) += 1;
     }
 
     /// Moves what the account has open from how the order stood to how it stands, each with the total and the price
@@ -369,7 +379,7 @@ impl Core {
         let multiplier = self.multiplier(order.symbol);
         if let Some(open) = self.desk.open(order.account) {
             let value = i128::from(price.unsigned_abs()) * i128::from(quantity);
-            open.traded = open.traded.saturating_add(value.saturating_mul(multiplier.into()));
+            open.traded = open.traded.saturating_add(times(value, multiplier));
         }
     }
 
@@ -387,15 +397,18 @@ impl Core {
         self.positions.get(position).reach(side)
     }
 
-    /// Sends a request on to its venue, or lets it wait for it.
-    pub(crate) fn send(&mut self, waiting: Waiting, out: &mut Outputs) {
-        let (slot, session, request) = (waiting.order, waiting.session, waiting.request);
-        let venue = VenueId(self.orders.get(slot).route);
+    /// Sends a request on to its venue, or lets it wait for it; false if it waits.
+    #[inline]
+    pub(crate) fn send(&mut self, order: u32, session: u16, request: Request, sent: u64, out: &mut Outputs) -> bool {
+        let venue = VenueId(self.orders.get(order).route);
         let route = self.routes.get(venue);
-        if route.is_clear() {
-            return out.push(Output::Venue { venue, session, request });
+        let leaves = route.is_clear();
+        if leaves {
+            out.push(Output::Venue { venue, session, request });
+        } else {
+            route.waiting.push_back(Waiting { order, session, request, sent: Some(sent) });
         }
-        route.waiting.push_back(waiting);
+        leaves
     }
 
     /// Notes that an order misses a venue sequence, from now on.

@@ -25,7 +25,7 @@ impl Core {
                 _ => {
                     let phase = step(order.phase, Event::Expired).unwrap_or(order.phase);
                     let ended = Order { phase, cancel: NONE, replace: NONE, ..order };
-                    self.settle(slot, ended);
+                    self.settle(slot, &ended);
                     out.push(answer(&ended, ExecType::Expired, client));
                 }
             }

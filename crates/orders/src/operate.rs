@@ -152,7 +152,7 @@ impl Core {
             (Request::New(_), _) if order.phase != Phase::Sent => return false,
             (Request::New(_), _) => {
                 let phase = step(order.phase, Event::Returned).unwrap_or(order.phase);
-                self.settle(slot, Order { phase, ..order });
+                self.settle(slot, &Order { phase, ..order });
             }
             (_, Some(ask)) if self.asks.get(ask).waits != 0 => return false,
             (_, Some(ask)) => self.asks.get_mut(ask).waits = 1,
@@ -218,7 +218,7 @@ impl Core {
             ..facts
         })?;
         let phase = step(order.phase, Event::Released).unwrap_or(order.phase);
-        self.settle(waiting.order, Order { phase, ..*order });
+        self.settle(waiting.order, &Order { phase, ..*order });
         Ok(())
     }
 
@@ -246,12 +246,12 @@ impl Core {
         let client = match &waiting.request {
             Request::New(_) => {
                 let phase = step(order.phase, Event::Denied).unwrap_or(order.phase);
-                self.settle(waiting.order, Order { phase, cancel: NONE, replace: NONE, ..*order });
+                self.settle(waiting.order, &Order { phase, cancel: NONE, replace: NONE, ..*order });
                 order.client
             }
             _ => {
                 let client = self.ask(order.replace).map_or(order.client, |ask| ask.client);
-                self.settle(waiting.order, Order { replace: NONE, ..*order });
+                self.settle(waiting.order, &Order { replace: NONE, ..*order });
                 client
             }
         };
@@ -295,7 +295,7 @@ impl Core {
         let phase = step(order.phase, event).unwrap_or(order.phase);
         let was_unknown = order.phase.is_unknown();
         if phase != order.phase {
-            self.settle(slot, Order { phase, ..order });
+            self.settle(slot, &Order { phase, ..order });
         }
         if phase.is_unknown() {
             self.inquire(at, slot, out);
@@ -350,7 +350,7 @@ impl Core {
         let mut next = Order { phase, filled: cumulative, reported: cumulative, marks, ..order };
         (next.cancel, next.replace) = (NONE, NONE);
         next.skip_to(order.sequence);
-        self.settle(slot, next);
+        self.settle(slot, &next);
         self.book(&next, order.valued, cumulative.saturating_sub(order.filled));
         out.push(answer(&next, ExecType::OrderStatus, ClientOrderId(next.client)));
         true

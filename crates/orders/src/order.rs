@@ -13,6 +13,7 @@ use tickpath_market::{
     VenueOrderId,
 };
 
+use crate::risk::times;
 use crate::state::{Pending, Phase, status};
 use zerocopy::{Immutable, IntoBytes, KnownLayout, TryFromBytes};
 
@@ -186,7 +187,15 @@ impl Order {
         /// Sums of so many orders as slots can name stay within 128 bits.
         const MOST: i128 = 1 << 94;
         let each = i128::from(self.valued.unsigned_abs().max(price.unsigned_abs()));
-        (each * i128::from(self.exposure(replacing))).saturating_mul(multiplier.into()).min(MOST)
+        times(each * i128::from(self.exposure(replacing)), multiplier).min(MOST)
+    }
+
+    /// Whether another state of this order may move as much, is worth as much, and is as open.
+    pub(crate) fn holds_as(&self, other: &Self) -> bool {
+        let holds = |order: &Self| (order.quantity, order.filled, order.reported, order.valued, order.replace);
+        holds(self) == holds(other)
+            && self.phase.is_live() == other.phase.is_live()
+            && self.is_open() == other.is_open()
     }
 
     /// Notes a venue sequence; false if it was seen before. Numbers that are too old to be known count as new.

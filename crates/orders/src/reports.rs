@@ -91,7 +91,7 @@ impl Core {
             self.note_gap(slot, at.stamp);
             next.marks |= self.orders.get(slot).marks;
         }
-        self.settle(slot, next);
+        self.settle(slot, &next);
         match fill {
             Some((adds, fill)) => {
                 self.put_fill(fill);
@@ -187,7 +187,7 @@ impl Core {
         if !next.phase.is_live() {
             (next.cancel, next.replace) = (NONE, NONE);
         }
-        self.settle(slot, next);
+        self.settle(slot, &next);
         if !differs(&order, &next) {
             self.counts.duplicates += 1;
             return;

@@ -14,7 +14,6 @@ use crate::core::{At, Core};
 use crate::desk::Entry;
 use crate::order::{Ask, NONE, Order, SOFT};
 use crate::risk::{Facts, Refusal, check};
-use crate::route::Waiting;
 use crate::state::{Event, Phase, step};
 use crate::{Denial, Envelope, Output, Outputs};
 
@@ -106,7 +105,7 @@ impl Core {
         }
         let slot = self.keep_order(order);
         let request = Request::New(NewOrder { client_order_id: ClientOrderId(order.id), ..*new });
-        self.send(Waiting { order: slot, session: order.session, request, sent: Some(envelope.sent) }, out);
+        self.send(slot, order.session, request, envelope.sent, out);
         out.push(answer(&order, ExecType::PendingNew, new.client_order_id));
         Ok(())
     }
@@ -155,7 +154,7 @@ impl Core {
             return self.withdraw(slot, client, ExecType::Canceled, out);
         }
         let order = Order { cancel: ask, ..before };
-        self.settle(slot, order);
+        self.settle(slot, &order);
         let request = Request::Cancel(CancelOrder {
             client_order_id: ClientOrderId(self.id(at)),
             original: ClientOrderId(order.id),
@@ -164,7 +163,8 @@ impl Core {
             account: order.account,
             ..CancelOrder::default()
         });
-        self.send_ask(ask, Waiting { order: slot, session: order.session, request, sent: Some(sent) }, out);
+        let left = self.send(slot, order.session, request, sent, out);
+        self.asks.get_mut(ask).waits = u8::from(!left);
         out.push(answer(&order, ExecType::PendingCancel, client));
     }
 
@@ -174,7 +174,7 @@ impl Core {
         let phase = step(before.phase, Event::Withdrawn).unwrap_or(before.phase);
         // A venue that speaks of it after all contradicts that it never left.
         let order = Order { phase, cancel: NONE, replace: NONE, marks: before.marks | SOFT, ..before };
-        self.settle(slot, order);
+        self.settle(slot, &order);
         self.routes.get(VenueId(order.route)).waiting.retain(|waiting| waiting.order != slot);
         out.push(answer(&order, exec_type, client));
     }
@@ -218,15 +218,15 @@ impl Core {
             ..Ask::EMPTY
         });
         let order = Order { replace: ask, ..*self.orders.get(slot) };
-        self.settle(slot, order);
+        self.settle(slot, &order);
         let request = Request::Replace(ReplaceOrder {
             client_order_id: ClientOrderId(self.id(at)),
             original: ClientOrderId(order.id),
             symbol: order.symbol,
             ..*replace
         });
-        let waiting = Waiting { order: slot, session: order.session, request, sent: Some(envelope.sent) };
-        self.send_ask(ask, waiting, out);
+        let left = self.send(slot, order.session, request, envelope.sent, out);
+        self.asks.get_mut(ask).waits = u8::from(!left);
         out.push(answer(&order, ExecType::PendingReplace, client));
         Ok(())
     }
@@ -328,13 +328,6 @@ impl Core {
         self.find_original(envelope.session, original.0)
             .filter(|&slot| self.orders.get(slot).account == account)
             .ok_or(Denial::UnknownOrder.into())
-    }
-
-    /// Sends a cancel or a replace, and notes if it has to wait.
-    fn send_ask(&mut self, ask: u32, waiting: Waiting, out: &mut Outputs) {
-        let before = out.len();
-        self.send(waiting, out);
-        self.asks.get_mut(ask).waits = u8::from(out.len() == before);
     }
 }
 
