@@ -23,6 +23,10 @@ pub struct Journal {
     cut: Option<Cut>,
 }
 
+/// A record is summed up by words, as it lies there.
+#[repr(align(16))]
+struct Aligned([u8; RECORD_BYTES]);
+
 /// What a replay came to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Replayed {
@@ -54,9 +58,9 @@ impl Journal {
     /// Writes one input; it survives the end of this process when this returns. Gives its sequence number.
     #[inline]
     pub fn append(&mut self, stamp: u64, input: &Input) -> Result<u64, OmsError> {
-        let mut buffer = [0; RECORD_BYTES];
+        let mut buffer = Aligned([0; RECORD_BYTES]);
         let kind = input.kind().code();
-        let sequence = self.log.publish(stamp, kind, input.write(&mut buffer)).map_err(OmsError::Journal)?;
+        let sequence = self.log.publish(stamp, kind, input.write(&mut buffer.0)).map_err(OmsError::Journal)?;
         self.inputs += 1;
         Ok(sequence)
     }
