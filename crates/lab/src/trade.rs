@@ -197,6 +197,7 @@ pub(crate) fn oms_config(role: &OmsRole) -> Result<Config, LabError> {
         wait: role.thread.wait()?,
         cpu: role.thread.cpu,
         other_cpu: role.other_cpu,
+        snapshot_every: 0,
         priority: role.thread.priority()?,
         seed: None,
     })

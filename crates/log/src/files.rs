@@ -210,8 +210,19 @@ fn create_data(place: &Place, shape: &Shape, bytes: u64, mode: u32) -> io::Resul
     Ok(file)
 }
 
+/// Moves the files of a log to another folder of the same disk. It is moved once its data file is.
+pub(crate) fn move_to(place: &Place, folder: &Path) -> io::Result<()> {
+    fs::create_dir_all(folder)?;
+    for (from, name) in [(place.control(), "control"), (place.data(), "data")] {
+        fs::rename(from, folder.join(name))?;
+    }
+    sync_folder(folder)?;
+    folder.parent().map_or(Ok(()), sync_folder)?;
+    sync_folder(place.dir())
+}
+
 /// A rename is durable only when its folder is.
-fn sync_folder(dir: &Path) -> io::Result<()> {
+pub(crate) fn sync_folder(dir: &Path) -> io::Result<()> {
     File::open(dir)?.sync_all()
 }
 

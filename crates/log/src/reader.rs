@@ -245,6 +245,11 @@ impl Reader {
         self.shape.policy
     }
 
+    /// The number of the log's first message ever.
+    pub fn first_sequence(&self) -> u64 {
+        self.shape.first_sequence
+    }
+
     /// Whose the log is.
     pub fn owner(&self) -> Owner {
         self.shape.owner

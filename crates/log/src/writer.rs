@@ -1,5 +1,7 @@
 //! The one writer of a log.
 
+use std::path::Path;
+
 use tickpath_clock::Calibration;
 use zerocopy::IntoBytes;
 
@@ -110,6 +112,31 @@ impl Writer {
         self.appender.region().populate();
         let next = self.appender.index() + 1;
         self.appender.segments.prepare(next, bytes.div_ceil(self.shape.segment_bytes as u64))
+    }
+
+    /// Ends a growing log: moves its files to `folder`, and goes on with the next number in a new one where they were,
+    /// as `config` says. Durable before it is moved. Who is killed in the middle of it leaves either the log where it was,
+    /// or a place without one: then the next [`Self::open`] needs the next number as [`Config::first_sequence`].
+    pub fn move_on(&mut self, config: &Config, calibration: &Calibration, folder: &Path) -> Result<(), OpenError> {
+        assert!(self.policy() == Policy::Keep, "a ring is never full of history");
+        let fail = |e| OpenError::from_io(&self.place, 0, e);
+        self.sync().map_err(fail)?;
+        files::move_to(&self.place, folder).map_err(fail)?;
+        let next = Config { first_sequence: self.sequence(), place: self.place.clone(), ..config.clone() };
+        let (shape, appender) = create(&next, &Shape::of(&next, calibration)?)?;
+        appender.control.barrier().store(self.barrier.code(), Ordering::SeqCst);
+        (self.shape, self.appender, self.cut) = (shape, appender, None);
+        Ok(())
+    }
+
+    /// The number of the log's first message ever.
+    pub fn first_sequence(&self) -> u64 {
+        self.shape.first_sequence
+    }
+
+    /// True while nothing was ever published.
+    pub fn is_new(&self) -> bool {
+        self.sequence() == self.first_sequence()
     }
 
     /// Starts a batch: its messages are visible one by one, and share one look for sleepers at its end.

@@ -48,6 +48,8 @@ struct Shared {
 #[derive(Default)]
 struct Asked {
     upto: Option<Tail>,
+    /// The journal goes on in another log.
+    next: Option<Syncer>,
     is_over: bool,
     error: Option<io::Error>,
 }
@@ -78,6 +80,16 @@ impl Commit {
     pub fn ask(&self, upto: Tail) {
         self.shared.lock().upto = Some(upto);
         self.shared.changed.notify_one();
+    }
+
+    /// The journal goes on in another log; all before that is durable.
+    pub fn move_on(&self, journal: &Writer) -> io::Result<()> {
+        let syncer = journal.syncer()?;
+        let mut asked = self.shared.lock();
+        (asked.upto, asked.next) = (None, Some(syncer));
+        drop(asked);
+        self.shared.has_synced(journal.sequence());
+        Ok(())
     }
 
     /// Records below this are durable.
@@ -116,7 +128,9 @@ impl Drop for Commit {
 impl CommitByHand {
     /// Makes durable what was asked for. Says up to which record the journal is durable now.
     pub fn commit(&mut self) -> u64 {
-        let upto = self.shared.lock().upto.take();
+        let mut asked = self.shared.lock();
+        let upto = asked.take(&mut self.syncer);
+        drop(asked);
         if let Some(upto) = upto {
             self.shared.sync(&mut self.syncer, upto);
         }
@@ -126,6 +140,16 @@ impl CommitByHand {
     /// The disk fails.
     pub fn fail(&mut self) {
         self.shared.fail(io::Error::other("the disk failed in a simulation"));
+    }
+}
+
+impl Asked {
+    /// What is to be durable next, with a syncer for its log.
+    fn take(&mut self, syncer: &mut Syncer) -> Option<Tail> {
+        if let Some(next) = self.next.take() {
+            *syncer = next;
+        }
+        self.upto.take()
     }
 }
 
@@ -150,7 +174,7 @@ impl Shared {
             if asked.is_over || asked.error.is_some() {
                 return false;
             }
-            match asked.upto.take() {
+            match asked.take(syncer) {
                 Some(upto) => break upto,
                 None => asked = self.changed.wait(asked).unwrap_or_else(|e| e.into_inner()),
             }
@@ -165,9 +189,14 @@ impl Shared {
             return;
         }
         match syncer.sync(upto) {
-            Ok(()) => self.synced.store(upto.sequence, Ordering::Release),
+            Ok(()) => self.has_synced(upto.sequence),
             Err(e) => self.fail(e),
         }
+    }
+
+    /// Never goes back: a sync that was asked for before the journal went on in another log may end after that.
+    fn has_synced(&self, upto: u64) {
+        self.synced.fetch_max(upto, Ordering::Release);
     }
 
     fn fail(&self, error: io::Error) {

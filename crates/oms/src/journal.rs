@@ -1,16 +1,21 @@
 //! The journal: every input of the core, in the order in which it was applied.
+//!
+//! It is a chain of logs with one numbering. The one that is written lies in the journal's folder; at the end of a day it
+//! ends with a [`Rolled`], moves to `archive/` under its first number, and another begins. A [`Start`] begins each, so that
+//! a later core can begin the next one.
 
 use std::hash::{BuildHasher, RandomState};
 
 use tickpath_clock::Calibration;
-use tickpath_log::{Config, Cut, Next, Place, Reader, Registration, Start as From, Tail, Writer};
-use tickpath_orders::{
-    At, CORE_VERSION, Core, Digest, Input, Lane, Output, Outputs, RECORD_BYTES, RecordKind, Start, Stop,
-};
-use zerocopy::{FromBytes, IntoBytes};
+use tickpath_log::{Config, Cut, Tail, Writer};
+use tickpath_orders::{CORE_VERSION, Digest, Input, Lane, RECORD_BYTES, RecordKind, Rolled, Start, Stop};
+use zerocopy::IntoBytes;
 
 use crate::OmsError;
-use crate::ledger::Ledger;
+use crate::archive::{self, Archive};
+use crate::recover::End;
+
+pub use crate::replay::{Replay, Replayed, replay};
 
 /// Inputs between two digests.
 const DIGEST_EVERY: u64 = 1 << 16;
@@ -18,7 +23,10 @@ const DIGEST_EVERY: u64 = 1 << 16;
 /// Writes inputs.
 pub struct Journal {
     log: Writer,
-    reserve_bytes: u64,
+    id: u64,
+    record: Aligned,
+    config: Config,
+    calibration: Calibration,
     inputs: u64,
     cut: Option<Cut>,
 }
@@ -27,40 +35,66 @@ pub struct Journal {
 #[repr(align(16))]
 struct Aligned([u8; RECORD_BYTES]);
 
-/// What a replay came to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Replayed {
-    /// Records read.
-    pub records: u64,
-    /// Inputs applied.
-    pub inputs: u64,
-    /// Outputs given.
-    pub outputs: u64,
-    /// Digests that were checked.
-    pub digests: u64,
-    /// T2 of the last request, in ticks; zero if the journal does not tell.
-    pub released: u64,
-}
-
 impl Journal {
     /// Opens the journal, or begins one with this id.
     pub fn open(config: &Config, calibration: &Calibration, id: u64) -> Result<Self, OmsError> {
-        let mut log = Writer::open(&Config { reserve_bytes: 0, ..config.clone() }, calibration)?;
-        if log.sequence() == 0 {
-            let ticks_per_second = calibration.ticks_per_second;
-            let start = Start { core_version: CORE_VERSION, reserved: 0, ticks_per_second, journal: id };
-            log.publish(calibration.ticks, RecordKind::Start.code(), start.as_bytes()).map_err(OmsError::Journal)?;
+        let mut empty = Config { reserve_bytes: 0, ..config.clone() };
+        let last = Archive::of(&config.place)?.last_ended()?;
+        if let Some(ended) = &last {
+            // Killed in the middle of a roll: the log is gone from here, and the next one is not there yet.
+            empty.first_sequence = ended.next;
         }
-        let cut = log.cut();
-        Ok(Self { log, reserve_bytes: config.reserve_bytes, inputs: 0, cut })
+        let log = Writer::open(&empty, calibration)?;
+        let id = last.map_or(id, |ended| ended.journal);
+        let (cut, record) = (log.cut(), Aligned([0; RECORD_BYTES]));
+        let mut journal = Self { log, id, record, config: config.clone(), calibration: *calibration, inputs: 0, cut };
+        if journal.log.is_new() {
+            journal.begin()?;
+        }
+        Ok(journal)
+    }
+
+    /// Goes on where a replay has come to, in the next log if that is due.
+    pub(crate) fn go_on(&mut self, id: u64, end: End, stamp: u64) -> Result<(), OmsError> {
+        self.id = id;
+        match end {
+            End::Open => Ok(()),
+            End::DayOrVersion => self.roll(stamp),
+            End::Rolled => self.move_on(),
+        }
+    }
+
+    /// The first record of each log.
+    fn begin(&mut self) -> Result<(), OmsError> {
+        let ticks_per_second = self.calibration.ticks_per_second;
+        let start = Start { core_version: CORE_VERSION, reserved: 0, ticks_per_second, journal: self.id };
+        let stamp = self.calibration.ticks;
+        self.log.publish(stamp, RecordKind::Start.code(), start.as_bytes()).map_err(OmsError::Journal)?;
+        Ok(())
+    }
+
+    /// Puts what is there into the archive and goes on in a new log, durable before and after.
+    pub fn roll(&mut self, stamp: u64) -> Result<(), OmsError> {
+        let rolled = Rolled { journal: self.id };
+        self.log.publish(stamp, RecordKind::Rolled.code(), rolled.as_bytes()).map_err(OmsError::Journal)?;
+        self.move_on()
+    }
+
+    /// The second half of [`Self::roll`], of a journal that already says that it goes on.
+    fn move_on(&mut self) -> Result<(), OmsError> {
+        let folder = archive::folder(&self.config.place, self.log.first_sequence());
+        let empty = Config { reserve_bytes: 0, ..self.config.clone() };
+        self.log.move_on(&empty, &self.calibration, &folder)?;
+        self.begin()?;
+        self.sync()
     }
 
     /// Writes one input; it survives the end of this process when this returns. Gives its sequence number.
     #[inline]
     pub fn append(&mut self, stamp: u64, input: &Input) -> Result<u64, OmsError> {
-        let mut buffer = Aligned([0; RECORD_BYTES]);
         let kind = input.kind().code();
-        let sequence = self.log.publish(stamp, kind, input.write(&mut buffer.0)).map_err(OmsError::Journal)?;
+        let record = input.write(&mut self.record.0);
+        let sequence = self.log.publish(stamp, kind, record).map_err(OmsError::Journal)?;
         self.inputs += 1;
         Ok(sequence)
     }
@@ -92,7 +126,7 @@ impl Journal {
 
     /// Makes memory ready for what comes; to be called once the start has synced for the last time.
     pub fn reserve(&mut self) -> Result<(), OmsError> {
-        self.log.reserve(self.reserve_bytes).map_err(OmsError::Disk)
+        self.log.reserve(self.config.reserve_bytes).map_err(OmsError::Disk)
     }
 
     /// Returns when all that was written would survive a loss of power.
@@ -120,115 +154,4 @@ impl Journal {
 pub(crate) fn fresh_id(seed: Option<u64>, stamp: u64) -> u64 {
     let random = || RandomState::new().hash_one(stamp);
     seed.unwrap_or_else(random).max(1)
-}
-
-/// Applies records to a core, one by one, for as long as there are some: a replay; and whoever goes on after the end
-/// follows a journal that grows.
-pub struct Replay {
-    log: Reader,
-    outputs: Outputs,
-    ledger: Ledger,
-    done: Replayed,
-}
-
-impl Replay {
-    /// At the beginning of a journal.
-    pub fn open(place: &Place) -> Result<Self, OmsError> {
-        let log = Reader::open(place, From::Oldest, Registration::Unregistered)?;
-        Ok(Self { log, outputs: Outputs::new(), ledger: Ledger::default(), done: Replayed::default() })
-    }
-
-    /// Applies the next input, and gives it and what the core said to `emit`; false where the journal ends now.
-    #[inline]
-    pub fn step(&mut self, core: &mut Core, emit: impl FnOnce(At, &Input, &[Output])) -> Result<bool, OmsError> {
-        loop {
-            let Next::Message(record) = self.log.next()? else { return Ok(false) };
-            let (sequence, stamp) = (record.sequence, record.stamp);
-            self.done.records += 1;
-            if sequence == 0 {
-                self.ledger.journal = check_start(record.kind, record.payload)?;
-            }
-            let input = Input::read(record.kind, record.payload);
-            let Some(input) = input.map_err(|reason| OmsError::Record { sequence, reason })? else {
-                note(&mut self.done, &mut self.ledger, core, sequence, record.kind, record.payload)?;
-                continue;
-            };
-            let at = At { sequence, stamp };
-            core.apply(at, &input, &mut self.outputs);
-            self.done.inputs += 1;
-            self.done.outputs += self.outputs.len() as u64;
-            self.ledger.note(&input, self.outputs.as_slice());
-            emit(at, &input, self.outputs.as_slice());
-            return Ok(true);
-        }
-    }
-
-    /// Checks, at the end, that it is one, and no hole.
-    pub fn check_end(&self) -> Result<(), OmsError> {
-        Ok(self.log.check_end()?)
-    }
-
-    /// How far it has come.
-    pub fn done(&self) -> Replayed {
-        self.done
-    }
-
-    /// What the journal says of the lanes.
-    pub fn ledger(&self) -> &Ledger {
-        &self.ledger
-    }
-}
-
-/// Applies a journal to a new core: the same state and, to the byte, the same outputs, which go to `emit`. A journal
-/// that does not exist yet is an empty one.
-pub fn replay(place: &Place, core: &mut Core, mut emit: impl FnMut(&Input, &[Output])) -> Result<Replayed, OmsError> {
-    if !place.exists() {
-        return Ok(Replayed::default());
-    }
-    let mut replay = Replay::open(place)?;
-    while replay.step(core, |_, input, outputs| emit(input, outputs))? {}
-    replay.check_end()?;
-    Ok(replay.done())
-}
-
-/// Checks the first record and tells the journal's id.
-fn check_start(kind: u8, payload: &[u8]) -> Result<u64, OmsError> {
-    if kind != RecordKind::Start.code() {
-        return Err(OmsError::NoJournal);
-    }
-    // Every version begins with its own number.
-    let found = payload.first_chunk().map(|bytes| u32::from_le_bytes(*bytes)).ok_or(OmsError::NoJournal)?;
-    match Start::read_from_bytes(payload) {
-        Ok(start) if found == CORE_VERSION => Ok(start.journal),
-        _ => Err(OmsError::CoreVersion { found, expected: CORE_VERSION }),
-    }
-}
-
-/// Takes a record that is no input: a digest is compared, a stop tells the last T2, a lane was made.
-fn note(
-    done: &mut Replayed,
-    ledger: &mut Ledger,
-    core: &Core,
-    sequence: u64,
-    kind: u8,
-    payload: &[u8],
-) -> Result<(), OmsError> {
-    match RecordKind::from_code(kind) {
-        Some(RecordKind::Digest) => {
-            if payload != core.digest().as_bytes() {
-                return Err(OmsError::Digest { sequence });
-            }
-            done.digests += 1;
-        }
-        Some(RecordKind::Stop) => {
-            done.released = Stop::read_from_bytes(payload).map_or(0, |stop| stop.released_before);
-        }
-        Some(RecordKind::Lane) => {
-            if let Ok(lane) = Lane::read_from_bytes(payload) {
-                ledger.note_lane(&lane);
-            }
-        }
-        _ => {}
-    }
-    Ok(())
 }

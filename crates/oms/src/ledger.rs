@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use tickpath_market::VenueId;
-use tickpath_orders::{Ended, Input, Lane, Output, RecordKind};
+use tickpath_orders::{Ended, Input, Lane, Output, RECORD_BYTES, RecordKind};
 
 use crate::lanes::LaneKind;
 
@@ -28,10 +28,64 @@ pub struct Ledger {
     venue_requests: Vec<u64>,
     venue_reports: Vec<u64>,
     control: u64,
+    /// A day has ended since the log began.
+    pub(crate) day_has_ended: bool,
     definitions: BTreeMap<(RecordKind, u16, u32), Input>,
 }
 
 impl Ledger {
+    /// As bytes, for a snapshot: words, then the definitions as records.
+    pub(crate) fn save(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        let mut put = |word: u64| bytes.extend_from_slice(&word.to_le_bytes());
+        put(self.journal);
+        put(self.control);
+        put(self.day_has_ended.into());
+        for list in [&self.requests, &self.reports, &self.venue_requests, &self.venue_reports] {
+            put(list.len() as u64);
+            list.iter().for_each(|&next| put(next));
+        }
+        put(self.made.len() as u64);
+        for (&(carries, index), made) in &self.made {
+            [carries.into(), index.into(), made.incarnation, made.base].into_iter().for_each(&mut put);
+        }
+        put(self.definitions.len() as u64);
+        for definition in self.definitions.values() {
+            let mut buffer = [0; RECORD_BYTES];
+            let record = definition.write(&mut buffer);
+            bytes.extend_from_slice(&[definition.kind().code(), record.len() as u8]);
+            bytes.extend_from_slice(record);
+        }
+        bytes
+    }
+
+    /// From the bytes that [`Self::save`] gave; none from others.
+    pub(crate) fn load(mut bytes: &[u8]) -> Option<Self> {
+        let mut word = || {
+            let (word, rest) = bytes.split_first_chunk()?;
+            bytes = rest;
+            Some(u64::from_le_bytes(*word))
+        };
+        let (journal, control, day_has_ended) = (word()?, word()?, word()? != 0);
+        let mut ledger = Self { journal, control, day_has_ended, ..Self::default() };
+        let Self { requests, reports, venue_requests, venue_reports, .. } = &mut ledger;
+        for list in [requests, reports, venue_requests, venue_reports] {
+            *list = (0..word()?).map(|_| word()).collect::<Option<_>>()?;
+        }
+        for _ in 0..word()? {
+            let key = (u8::try_from(word()?).ok()?, u16::try_from(word()?).ok()?);
+            ledger.made.insert(key, Made { incarnation: word()?, base: word()? });
+        }
+        for _ in 0..word()? {
+            let (&[kind, length], rest) = bytes.split_first_chunk()?;
+            let (record, rest) = rest.split_at_checked(length.into())?;
+            bytes = rest;
+            let definition = Input::read(kind, record).ok()??;
+            ledger.definitions.insert(defined(&definition)?, definition);
+        }
+        bytes.is_empty().then_some(ledger)
+    }
+
     /// Takes an input and what was said to it.
     #[inline]
     pub(crate) fn note(&mut self, input: &Input, outputs: &[Output]) {
@@ -62,6 +116,7 @@ impl Ledger {
                 let said = place(&mut self.venue_requests, returned.venue.0);
                 *said = said.saturating_sub(1);
             }
+            Input::DayEnd(_) => self.day_has_ended = true,
             Input::Ended(Ended { id, session, kind, .. }) => {
                 if let Some(kind) = RecordKind::from_code(*kind) {
                     self.definitions.remove(&(kind, *session, *id));
@@ -73,6 +128,11 @@ impl Ledger {
                 }
             }
         }
+    }
+
+    /// A log of the journal with this id begins.
+    pub(crate) fn begin(&mut self, journal: u64) {
+        (self.journal, self.day_has_ended) = (journal, false);
     }
 
     /// Takes the record of a lane that was made: the next message has its base.

@@ -25,6 +25,7 @@
 //! Invariant: what waited is checked again before it leaves.
 
 pub mod agent;
+mod archive;
 mod bucket;
 mod commit;
 pub mod journal;
@@ -35,7 +36,9 @@ mod notice;
 mod outbound;
 mod pages;
 mod recover;
+mod replay;
 mod sequencer;
+pub mod snapshot;
 mod start;
 
 pub use agent::{Agent, Gap, Gaps};
@@ -47,6 +50,8 @@ pub use ledger::Ledger;
 pub use notice::Notice;
 pub use sequencer::{Desk, Sequencer, SessionConfig};
 pub use start::Inbound;
+
+use std::path::PathBuf;
 
 use tickpath_log::{OpenError, Place, PublishError, ReadError};
 use tickpath_orders::RecordError;
@@ -78,7 +83,9 @@ pub enum OmsError {
         reason: RecordError,
     },
     /// The journal was written by a core that says other things.
-    #[error("the journal was written by core version {found}, this is version {expected}; replay it with that version")]
+    #[error(
+        "the journal was written by core version {found}, this is version {expected}; replay it with that version, or have that version make a snapshot behind its last record and start this one on it"
+    )]
     CoreVersion {
         /// The version in the journal.
         found: u32,
@@ -95,6 +102,32 @@ pub enum OmsError {
     Digest {
         /// Which record.
         sequence: u64,
+    },
+    /// The archive of a journal cannot be read.
+    #[error("{folder}: {reason}; the journal's ended days must be readable", folder = folder.display())]
+    Archive {
+        /// Its folder.
+        folder: PathBuf,
+        /// What the system said.
+        reason: std::io::Error,
+    },
+    /// The beginning of a journal is gone.
+    #[error(
+        "{journal}: the records before {upto} are gone from its archive, and no snapshot stands in for them; put the archive back"
+    )]
+    ArchiveGone {
+        /// Whose.
+        journal: Place,
+        /// The first record that is there again.
+        upto: u64,
+    },
+    /// A snapshot cannot be written.
+    #[error("{path}: no snapshot could be written ({reason}); the journal is whole without it", path = path.display())]
+    Snapshot {
+        /// Its file.
+        path: PathBuf,
+        /// What the system said.
+        reason: std::io::Error,
     },
     /// The journal knows less than its lanes.
     #[error(

@@ -61,6 +61,8 @@ pub enum Notice {
     VenueUp(VenueId),
     /// The journal's disk has failed: new orders are denied, cancels pass, nothing more is durable.
     DiskFailed(String),
+    /// A snapshot could not be made. The journal is whole without it; a start takes longer.
+    SnapshotFailed(String),
 }
 
 impl fmt::Display for Notice {
@@ -88,6 +90,7 @@ impl fmt::Display for Notice {
             }
             Self::VenueDown(venue) => write!(f, "venue {venue} takes nothing; requests wait here"),
             Self::VenueUp(venue) => write!(f, "venue {venue} is back"),
+            Self::SnapshotFailed(why) => write!(f, "{why}; a start takes longer until there is one"),
             Self::DiskFailed(why) => write!(
                 f,
                 "the journal's disk has failed ({why}); new orders are denied and cancels pass. Restart on a sound disk"

@@ -12,20 +12,32 @@
 use std::collections::VecDeque;
 
 use tickpath_clock::Calibration;
-use tickpath_log::{Config, OpenError, Owner, Reader, Registration, Start, Writer, owner};
+use tickpath_log::{Config, OpenError, Owner, Place, Reader, Registration, Start, Writer, owner};
 use tickpath_market::Request;
 use tickpath_orders::{At, Core, Input, Output};
 
 use crate::OmsError;
-use crate::journal::Replay;
 use crate::lanes::{LaneKind, LanesConfig};
 use crate::ledger::Ledger;
+use crate::snapshot;
 
 /// What is known after a replay.
 pub(crate) struct Recovered {
     pub core: Core,
     pub ledger: Ledger,
     pub lanes: Vec<Found>,
+    pub end: End,
+}
+
+/// How the journal's log ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum End {
+    /// It is written to.
+    Open,
+    /// A day ended, or another version's core wrote it: it goes into the archive.
+    DayOrVersion,
+    /// It says already that it goes on elsewhere.
+    Rolled,
 }
 
 /// A lane, and what became of it.
@@ -46,15 +58,18 @@ pub(crate) enum State {
 }
 
 impl Recovered {
-    /// Replays the journal against the lanes that are there.
+    /// Replays the journal, from the last snapshot on that leaves nothing out which a lane has not, against the lanes that
+    /// are there.
     pub fn open(
-        replay: &mut Replay,
-        mut core: Core,
+        journal: &Place,
+        fresh: Core,
         lanes: &LanesConfig,
         calibration: &Calibration,
     ) -> Result<Self, OmsError> {
         let candidates = lanes.kinds().map(|kind| Candidate::open(kind, lanes, calibration));
         let mut candidates = Candidates::new(candidates.collect::<Result<_, _>>()?);
+        let (mut replay, mut core) = snapshot::begin(journal, fresh, |ledger| candidates.have_all_of(ledger))?;
+        candidates.go_on_from(replay.ledger());
         while replay.step(&mut core, |at, input, outputs| candidates.note(at, input, outputs))? {}
         replay.check_end()?;
         let (ledger, epoch) = (replay.ledger().clone(), core.epoch());
@@ -63,7 +78,12 @@ impl Recovered {
             .into_iter()
             .map(|candidate| candidate.judge(&ledger, epoch, calibration))
             .collect::<Result<_, _>>()?;
-        Ok(Self { core, ledger, lanes })
+        let end = match replay.is_over() {
+            true => End::Rolled,
+            false if replay.is_foreign() || ledger.day_has_ended => End::DayOrVersion,
+            false => End::Open,
+        };
+        Ok(Self { core, ledger, lanes, end })
     }
 }
 
@@ -86,6 +106,18 @@ impl Candidates {
             }
         }
         Self { list, venues, sessions }
+    }
+
+    /// Whether each lane holds all that was said to it in a snapshot: what it does not hold is in no snapshot.
+    fn have_all_of(&self, ledger: &Ledger) -> bool {
+        self.list.iter().all(|candidate| match &candidate.writer {
+            Some(Ok(writer)) => writer.sequence() >= ledger.next(candidate.kind),
+            _ => true,
+        })
+    }
+
+    fn go_on_from(&mut self, ledger: &Ledger) {
+        self.list.iter_mut().for_each(|candidate| candidate.said = ledger.next(candidate.kind));
     }
 
     #[inline]

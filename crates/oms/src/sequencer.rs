@@ -19,6 +19,7 @@ use crate::layout::Event;
 use crate::notice::{Notice, Notices};
 use crate::outbound::{Held, Outbound};
 use crate::pages::PageMaker;
+use crate::snapshot::SnapshotMaker;
 
 /// Busy turns between two looks at disk and venues.
 const LOOK_EVERY: u32 = 256;
@@ -84,6 +85,9 @@ pub struct Sequencer<C> {
     pub(crate) disk_failed: bool,
     pub(crate) notices: Notices,
     pub(crate) pages: Option<PageMaker>,
+    pub(crate) snapshots: Option<SnapshotMaker>,
+    /// A snapshot is due at this record.
+    pub(crate) next_snapshot: u64,
 }
 
 impl<C: Clock> Sequencer<C> {
@@ -161,11 +165,37 @@ impl<C: Clock> Sequencer<C> {
     /// Takes a message of the operator's lane.
     pub fn control(&mut self, received: u64, message: &Message<'_>) -> Result<(), OmsError> {
         match operators_word(message) {
+            Some(input @ Input::DayEnd(_)) => {
+                self.take(received, &input)?;
+                self.archive()
+            }
             Some(input) => self.take(received, &input),
             None => {
                 self.refused += 1;
                 Ok(())
             }
+        }
+    }
+
+    /// The day's log goes into the archive, and a snapshot is made of where it ended.
+    #[cold]
+    fn archive(&mut self) -> Result<(), OmsError> {
+        if self.disk_failed {
+            return Ok(());
+        }
+        self.journal.roll(self.clock.ticks())?;
+        self.journal.reserve()?;
+        if let Some(commit) = &self.commit {
+            commit.move_on(self.journal.log()).map_err(OmsError::Disk)?;
+        }
+        self.ask_for_snapshot();
+        Ok(())
+    }
+
+    #[cold]
+    fn ask_for_snapshot(&mut self) {
+        if let Some(snapshots) = &self.snapshots {
+            self.next_snapshot = snapshots.ask(self.journal.tail().sequence);
         }
     }
 
@@ -277,6 +307,9 @@ impl<C: Clock> Sequencer<C> {
             && !self.disk_failed
         {
             return self.fail_disk();
+        }
+        if let Some(failed) = self.snapshots.as_ref().and_then(SnapshotMaker::take_failure) {
+            self.notices.add(Notice::SnapshotFailed(failed));
         }
         let mut done = 0;
         if self.core.keeps_waiting() {
@@ -537,6 +570,9 @@ impl<C: Clock> Sequencer<C> {
         }
         if self.journal.wants_digest() {
             self.journal.digest(self.clock.ticks(), &self.core.digest())?;
+        }
+        if self.journal.tail().sequence >= self.next_snapshot {
+            self.ask_for_snapshot();
         }
         if self.core.wants_page()
             && let Some(page) = self.pages.as_ref().and_then(PageMaker::take)

@@ -13,7 +13,7 @@ use tickpath_orders::{
 use crate::OmsError;
 use crate::bucket::{Bucket, Rate};
 use crate::commit::{AckLevel, Commit};
-use crate::journal::{Journal, Replay, fresh_id};
+use crate::journal::{Journal, fresh_id};
 use crate::lanes::{LaneKind, make};
 use crate::layout::{Config, Source};
 use crate::ledger::Ledger;
@@ -22,6 +22,7 @@ use crate::outbound::Outbound;
 use crate::pages::PageMaker;
 use crate::recover::{Found, Recovered, State};
 use crate::sequencer::{Desk, Sequencer};
+use crate::snapshot::SnapshotMaker;
 
 /// What the OMS reads.
 pub struct Inbound {
@@ -41,12 +42,12 @@ impl<C: Clock> Sequencer<C> {
         let calibration = *clock.calibration();
         // Opened first: what a loss of power tore is cut before the replay reads it.
         let id = fresh_id(config.seed, calibration.utc_ns_of(clock.ticks()));
-        let journal = Journal::open(&config.journal, &calibration, id)?;
+        let mut journal = Journal::open(&config.journal, &calibration, id)?;
         let key = config.seed.unwrap_or_else(|| fresh_id(None, id));
         let core = Core::new(tickpath_orders::Config { expected_orders: config.expected_orders, key });
-        let mut replay = Replay::open(&config.journal.place)?;
-        let Recovered { core, ledger, lanes } = Recovered::open(&mut replay, core, &config.lanes, &calibration)?;
-        drop(replay);
+        let recovered = Recovered::open(&config.journal.place, core, &config.lanes, &calibration)?;
+        let Recovered { core, ledger, lanes, end } = recovered;
+        journal.go_on(ledger.journal, end, clock.ticks())?;
         let mut sequencer = Self::on(clock, config, journal, core)?;
         if let Some(cut) = sequencer.journal.cut() {
             sequencer.notices.add(Notice::TailLost { sequence: cut.sequence, bytes: cut.bytes });
@@ -56,6 +57,7 @@ impl<C: Clock> Sequencer<C> {
         sequencer.define(&config.desk, &ledger)?;
         sequencer.journal.reserve()?;
         sequencer.watch_disk()?;
+        sequencer.make_snapshots(config)?;
         Ok((sequencer, Inbound { sources }))
     }
 
@@ -86,6 +88,8 @@ impl<C: Clock> Sequencer<C> {
             disk_failed: false,
             notices: Notices::default(),
             pages,
+            snapshots: None,
+            next_snapshot: u64::MAX,
         })
     }
 
@@ -283,6 +287,16 @@ impl<C: Clock> Sequencer<C> {
         let new = wanted.into_iter().filter(|definition| !ledger.holds(definition));
         for input in ended.into_iter().chain(new) {
             self.take(self.clock.ticks(), &input)?;
+        }
+        Ok(())
+    }
+
+    /// Starts the thread that makes snapshots, if there are to be some. It keeps away from the core's processor.
+    fn make_snapshots(&mut self, config: &Config) -> Result<(), OmsError> {
+        if config.snapshot_every > 0 {
+            let maker = SnapshotMaker::start(&config.journal.place, config.snapshot_every, config.other_cpu);
+            self.snapshots = Some(maker.map_err(OmsError::Thread)?);
+            self.next_snapshot = self.journal.tail().sequence + config.snapshot_every;
         }
         Ok(())
     }

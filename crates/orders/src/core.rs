@@ -1,6 +1,7 @@
 //! The state, and the one way to change it.
 
 use tickpath_market::{AccountId, OrderId, Request, Side, SymbolId, VenueId};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use crate::desk::Desk;
 use crate::digest::Tally;
@@ -42,7 +43,8 @@ pub struct At {
 }
 
 /// Orders by where they stand, and what came in that is worth an alarm.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
 pub struct Counts {
     /// Orders that wait here for their venue.
     pub queued: u64,
@@ -131,6 +133,15 @@ impl Rate {
         Self(((1_000_000_000_u128 << 32) / u128::from(ticks_per_second.max(1))).min(u64::MAX.into()) as u64)
     }
 
+    /// As it is written down, and from there.
+    pub(crate) fn number(self) -> u64 {
+        self.0
+    }
+
+    pub(crate) fn saved(number: u64) -> Self {
+        Self(number)
+    }
+
     #[inline]
     pub(crate) fn ns(self, ticks: u64) -> u64 {
         u64::try_from((u128::from(ticks) * u128::from(self.0)) >> 32).unwrap_or(u64::MAX)
@@ -163,6 +174,11 @@ impl Core {
             config,
             tally: Tally::default(),
         }
+    }
+
+    /// Orders that it was laid out for.
+    pub fn expected_orders(&self) -> usize {
+        self.config.expected_orders
     }
 
     /// Takes one input and leaves what it has to say in `out`, which is cleared first. Never panics, whatever the
@@ -245,6 +261,11 @@ impl Core {
     #[inline]
     pub fn ns(&self, ticks: u64) -> u64 {
         self.rate.ns(ticks)
+    }
+
+    /// Orders, cancels, replaces, fills and ids of denied requests that are kept: what memory grows with.
+    pub fn kept(&self) -> u64 {
+        [self.orders.len(), self.asks.len(), self.fills.len(), self.denied.len()].into_iter().map(u64::from).sum()
     }
 
     /// The level that a session asks for.

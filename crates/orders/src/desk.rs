@@ -1,8 +1,10 @@
 //! Who may trade what: accounts with their limits and counts, instruments, sessions with their rights, kill switches.
 
 use tickpath_market::{AccountId, SymbolId};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use crate::route::VENUES;
+use crate::snapshot::{Load, Save, SnapshotError};
 use crate::{
     ALL_ACCOUNTS, AccountLimits, Denial, Grant, Instrument, KILL_ACCOUNT, KILL_ALL, KILL_DISK, KILL_SYMBOL, Kill,
     SessionRules,
@@ -70,7 +72,71 @@ struct Session {
     accounts: Vec<u64>,
 }
 
+/// An [`Account`] in a snapshot.
+#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+struct SavedAccount {
+    value: i128,
+    traded: i128,
+    window_start: u64,
+    messages: u64,
+    limits: AccountLimits,
+    orders: u32,
+    has_limits: u8,
+    killed: u8,
+    reserved: u16,
+}
+
+/// A [`Traded`] in a snapshot.
+#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+struct SavedSymbol {
+    instrument: Instrument,
+    multiplier: i64,
+    has_instrument: u8,
+    killed: u8,
+    reserved: [u8; 6],
+}
+
+/// A [`Session`] in a snapshot; the words of its accounts follow those of the session before.
+#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+struct SavedSession {
+    rules: SessionRules,
+    all: u32,
+    words: u32,
+}
+
 impl Desk {
+    pub(crate) fn save(&self, save: &mut Save<'_>) {
+        save.item(&[u8::from(self.killed), u8::from(self.disk_failed)]);
+        save.list(&self.accounts.iter().map(SavedAccount::of).collect::<Vec<_>>());
+        save.list(&self.symbols.iter().map(SavedSymbol::of).collect::<Vec<_>>());
+        let sessions = self.sessions.iter().map(|row| SavedSession {
+            rules: row.rules,
+            all: row.all.into(),
+            words: row.accounts.len() as u32,
+        });
+        save.list(&sessions.collect::<Vec<_>>());
+        save.list(&self.sessions.iter().flat_map(|row| row.accounts.iter().copied()).collect::<Vec<_>>());
+    }
+
+    pub(crate) fn load(&mut self, load: &mut Load<'_>) -> Result<(), SnapshotError> {
+        let [killed, disk_failed]: [u8; 2] = load.item()?;
+        (self.killed, self.disk_failed) = (killed != 0, disk_failed != 0);
+        self.accounts = load.list::<SavedAccount>()?.iter().map(SavedAccount::row).collect();
+        self.symbols = load.list::<SavedSymbol>()?.iter().map(SavedSymbol::row).collect();
+        let (sessions, words) = (load.list::<SavedSession>()?, load.list::<u64>()?);
+        let mut words = words.into_iter();
+        let row = |saved: &SavedSession| Session {
+            rules: saved.rules,
+            all: saved.all != 0,
+            accounts: words.by_ref().take(saved.words as usize).collect(),
+        };
+        self.sessions = sessions.iter().map(row).collect();
+        Ok(())
+    }
+
     /// Defines an instrument; false if it cannot be traded.
     pub(crate) fn instrument(&mut self, instrument: &Instrument) -> bool {
         let valid = instrument.multiplier >= 1 && instrument.venue.0 < VENUES;
@@ -214,6 +280,53 @@ impl Desk {
     #[inline]
     pub(crate) fn multiplier(&self, symbol: SymbolId) -> i64 {
         self.symbols.get(symbol.0 as usize).map_or(1, |row| row.multiplier.max(1))
+    }
+}
+
+impl SavedAccount {
+    fn of(row: &Account) -> Self {
+        let Open { orders, value, traded } = row.open;
+        Self {
+            value,
+            traded,
+            window_start: row.window_start,
+            messages: row.messages,
+            limits: row.limits.unwrap_or_default(),
+            orders,
+            has_limits: row.limits.is_some().into(),
+            killed: row.killed.into(),
+            reserved: 0,
+        }
+    }
+
+    fn row(&self) -> Account {
+        Account {
+            limits: (self.has_limits != 0).then_some(self.limits),
+            killed: self.killed != 0,
+            window_start: self.window_start,
+            messages: self.messages,
+            open: Open { orders: self.orders, value: self.value, traded: self.traded },
+        }
+    }
+}
+
+impl SavedSymbol {
+    fn of(row: &Traded) -> Self {
+        Self {
+            instrument: row.instrument.unwrap_or_default(),
+            multiplier: row.multiplier,
+            has_instrument: row.instrument.is_some().into(),
+            killed: row.killed.into(),
+            reserved: [0; 6],
+        }
+    }
+
+    fn row(&self) -> Traded {
+        Traded {
+            instrument: (self.has_instrument != 0).then_some(self.instrument),
+            multiplier: self.multiplier,
+            killed: self.killed != 0,
+        }
     }
 }
 

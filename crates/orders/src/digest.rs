@@ -25,6 +25,11 @@ impl Tally {
         }
     }
 
+    /// As it stood.
+    pub(crate) fn at(digest: Digest) -> Self {
+        Self { digest }
+    }
+
     pub(crate) fn digest(&self) -> Digest {
         self.digest
     }

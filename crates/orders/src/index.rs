@@ -9,7 +9,10 @@
 //! A bucket's home is the low bits of the tag, so a split moves entries without a look at what they stand for.
 //! Buckets lie in pages that never move. At five entries a bucket an entry costs about 14 bytes.
 
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+
 use crate::page::{BUCKETS, Pages};
+use crate::snapshot::{Load, Save, SnapshotError};
 
 /// Entries in one bucket.
 const ENTRIES: usize = 7;
@@ -37,9 +40,10 @@ pub struct Index {
     entries: u64,
 }
 
-/// The tag of a two-part id under a key: without the key nobody can choose ids that collide. Ids follow each other, so 64 of them are scattered as one block and
-/// lie side by side in it, two a bucket: the next order finds its cache line here already. (Scattered one by one, an
-/// order every 50 µs paid for four lines from memory.) Ids far apart are mixed as well as ever.
+/// The tag of a two-part id under a key: without the key nobody can choose ids that collide. Ids follow each other, so 64
+/// of them are scattered as one block and lie side by side in it, two a bucket: the next order finds its cache line here
+/// already. (Scattered one by one, an order every 50 µs paid for four lines from memory.) Ids far apart are mixed as well
+/// as ever.
 #[inline]
 pub fn tag(key: u64, group: u64, id: u64) -> u32 {
     let mixed =
@@ -99,6 +103,20 @@ impl Index {
 
     pub(crate) fn give_page(&mut self, page: Box<[Bucket]>) {
         self.homes.give_page(page);
+    }
+
+    pub(crate) fn save(&self, save: &mut Save<'_>) {
+        save.item(&[u64::from(self.free), self.entries]);
+        self.homes.save(save);
+        self.spill.save(save);
+    }
+
+    pub(crate) fn load(&mut self, load: &mut Load<'_>) -> Result<(), SnapshotError> {
+        let [free, entries]: [u64; 2] = load.item()?;
+        self.free = u32::try_from(free).map_err(|_| SnapshotError::Damaged)?;
+        self.entries = entries;
+        self.homes.load(load)?;
+        self.spill.load(load)
     }
 
     fn home(&self, tag: u32) -> u32 {
@@ -166,7 +184,7 @@ impl Default for Index {
     }
 }
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 struct Entry {
     slot: u32,
@@ -174,7 +192,7 @@ struct Entry {
 }
 
 /// One cache line of an index.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C, align(64))]
 pub(crate) struct Bucket {
     entries: [Entry; ENTRIES],

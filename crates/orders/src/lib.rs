@@ -33,6 +33,7 @@
 //! | `live.rs`       | which orders are open                                              |
 //! | `page.rs`       | memory in pages                                                    |
 //! | `digest.rs`     | the fold over every output                                         |
+//! | `snapshot.rs`   | a core as bytes, and from bytes                                    |
 //!
 //! # Convergence
 //!
@@ -64,6 +65,7 @@ mod reports;
 mod requests;
 mod risk;
 mod route;
+mod snapshot;
 mod state;
 
 pub use self::control::{
@@ -79,9 +81,10 @@ pub use self::page::Page;
 pub use self::position::PositionView;
 pub use self::record::{
     CancelRecord, Digest, Envelope, Input, Lane, MassCancelRecord, NewRecord, RECORD_BYTES, RecordError, RecordKind,
-    ReplaceRecord, ReportRecord, Start, StatusRecord, Stop,
+    ReplaceRecord, ReportRecord, Rolled, Start, StatusRecord, Stop,
 };
 pub use self::risk::{Denial, checks_table};
+pub use self::snapshot::SnapshotError;
 
 /// The version of the transition rules. A journal of another version is not replayed with this core.
 pub const CORE_VERSION: u32 = 2;

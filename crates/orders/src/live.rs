@@ -1,6 +1,8 @@
 //! Which orders are open, one bit each: all of a venue's, a session's or an account's are found without a walk through
 //! those that are done.
 
+use crate::snapshot::{Load, Save, SnapshotError};
+
 /// A set of slots.
 #[derive(Default)]
 pub(crate) struct Live {
@@ -11,6 +13,15 @@ impl Live {
     /// An empty set with room for so many slots.
     pub(crate) fn with_expected(slots: usize) -> Self {
         Self { words: Vec::with_capacity(slots / 64 + 1) }
+    }
+
+    pub(crate) fn save(&self, save: &mut Save<'_>) {
+        save.list(&self.words);
+    }
+
+    pub(crate) fn load(&mut self, load: &mut Load<'_>) -> Result<(), SnapshotError> {
+        self.words = load.list()?;
+        Ok(())
     }
 
     /// Puts a slot in or takes it out.

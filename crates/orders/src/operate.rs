@@ -8,7 +8,7 @@ use crate::control::{
 };
 use crate::core::{At, Core, Rate};
 use crate::definition::{Ended, Instrument};
-use crate::order::{GAPPED, NONE, Order, SOFT};
+use crate::order::{DOUBTED, GAPPED, NONE, Order, SOFT};
 use crate::requests::{Change, answer, denied, facts, may_change, not_entitled, undefined};
 use crate::risk::{Facts, Refusal, check};
 use crate::route::{VENUES, Waiting};
@@ -58,9 +58,32 @@ impl Core {
             self.boot_id = boot.boot_id;
             self.desk.close_windows();
             self.gapped.iter_mut().for_each(|(_, since)| *since = 0);
-            self.routes.iter_mut().flat_map(|route| &mut route.waiting).for_each(|waiting| waiting.sent = None);
+            self.count_as_sent();
         }
         true
+    }
+
+    /// What waits here may have left: its release may be in the tail that the end of the last boot took from the journal.
+    /// So it never leaves again, and the doubt about the lanes, which went with that boot, concerns it, too.
+    fn count_as_sent(&mut self) {
+        let waited: Vec<Waiting> = self.routes.iter_mut().flat_map(|route| std::mem::take(&mut route.waiting)).collect();
+        for waiting in waited {
+            let order = *self.orders.get(waiting.order);
+            if order.phase == Phase::Queued {
+                let phase = step(order.phase, Event::Released).unwrap_or(order.phase);
+                self.settle(waiting.order, &Order { phase, ..order });
+            }
+            self.note_left(&order, &waiting);
+        }
+    }
+
+    /// What was asked of an order waits here no more.
+    fn note_left(&mut self, order: &Order, waiting: &Waiting) {
+        for ask in [order.cancel, order.replace] {
+            if self.is_asked(ask, waiting) {
+                self.asks.get_mut(ask).waits = 0;
+            }
+        }
     }
 
     /// Takes an instrument. What is open of it is worth another sum if it has another multiplier.
@@ -108,7 +131,7 @@ impl Core {
         is_taken
     }
 
-    /// A venue that is back is asked after all that is unknown.
+    /// A venue that is back is asked after all that is unknown, or was doubted while nobody could ask.
     fn line(&mut self, at: At, line: &Line, out: &mut Outputs) -> bool {
         if line.venue.0 >= VENUES {
             return false;
@@ -116,8 +139,10 @@ impl Core {
         let route = self.routes.get(line.venue);
         let was_up = std::mem::replace(&mut route.is_up, line.up != 0);
         if !was_up && line.up != 0 {
+            route.drop_questions();
             self.each_open(line.venue, |core, slot| {
-                if core.orders.get(slot).phase.is_unknown() {
+                let order = core.orders.get(slot);
+                if order.phase.is_unknown() || order.marks & DOUBTED != 0 {
                     core.inquire(at, slot, out);
                 }
             });
@@ -139,16 +164,19 @@ impl Core {
             Request::New(new) => new.client_order_id.0,
             Request::Cancel(cancel) => cancel.original.0,
             Request::Replace(replace) => replace.original.0,
-            // A question that did not leave is asked again when the venue is back.
-            Request::Status(_) => return true,
+            Request::Status(status) => status.original.0,
             Request::MassCancel(_) => return false,
         };
+        let is_question = matches!(request, Request::Status(_));
         let sent = self.find_order(original).filter(|&slot| self.orders.get(slot).route == returned.venue.0);
-        let Some(slot) = sent else { return false };
+        let Some(slot) = sent else { return is_question };
         let order = *self.orders.get(slot);
         let id = request.client_order_id().0;
         let ask = [order.cancel, order.replace].into_iter().find(|&ask| self.ask(ask).is_some_and(|ask| ask.id == id));
         match (&request, ask) {
+            (Request::Status(_), _) if !may_be_asked_for(&order) => return true,
+            // The latest question is the one whose answer knows most.
+            (Request::Status(_), _) => self.routes.get(returned.venue).drop_question(slot),
             (Request::New(_), _) if order.phase != Phase::Sent => return false,
             (Request::New(_), _) => {
                 let phase = step(order.phase, Event::Returned).unwrap_or(order.phase);
@@ -178,6 +206,7 @@ impl Core {
                 self.change_again(at, &order, replace, &waiting, release)
             }
             Request::Cancel(_) if self.is_asked(order.cancel, &waiting) => Ok(()),
+            Request::Status(_) if may_be_asked_for(&order) => Ok(()),
             // What it was about has ended meanwhile, or the venue knows of it already.
             _ => return true,
         };
@@ -185,11 +214,7 @@ impl Core {
             self.refuse(&order, &waiting, refusal, out);
             return true;
         }
-        for ask in [order.cancel, order.replace] {
-            if self.is_asked(ask, &waiting) {
-                self.asks.get_mut(ask).waits = 0;
-            }
-        }
+        self.note_left(&order, &waiting);
         out.push(Output::Venue { venue: release.venue, session: waiting.session, request: waiting.request });
         true
     }
@@ -272,30 +297,37 @@ impl Core {
         if doubt.lost != LOST_REQUESTS && doubt.lost != LOST_REPORTS {
             return false;
         }
+        if doubt.venue.0 < VENUES {
+            let id = self.id(at);
+            let route = self.routes.get(doubt.venue);
+            route.doubted = id;
+            // All that is unknown is asked for anew.
+            route.drop_questions();
+        }
         self.each_open(doubt.venue, |core, slot| {
             let order = *core.orders.get(slot);
             let is_on_its_way = |ask: u32| core.ask(ask).is_some_and(|ask| ask.waits == 0);
+            let was_asked = is_on_its_way(order.cancel) || is_on_its_way(order.replace);
             // The question after an unknown order may be lost, too.
-            let waits_for_answer = order.phase == Phase::Sent
-                || order.phase.is_unknown()
-                || is_on_its_way(order.cancel)
-                || is_on_its_way(order.replace);
+            let waits_for_answer = order.phase == Phase::Sent || order.phase.is_unknown() || was_asked;
             if doubt.lost == LOST_REPORTS {
-                core.put_in_doubt(at, slot, Event::Missed, out);
+                core.put_in_doubt(at, slot, Event::Missed, DOUBTED, out);
             } else if waits_for_answer {
-                core.put_in_doubt(at, slot, Event::Lost, out);
+                // That the order has arrived says nothing of what was asked of it.
+                core.put_in_doubt(at, slot, Event::Lost, if was_asked { DOUBTED } else { 0 }, out);
             }
         });
         true
     }
 
-    /// Makes an order unknown, tells its client, and asks the venue.
-    fn put_in_doubt(&mut self, at: At, slot: u32, event: Event, out: &mut Outputs) {
+    /// Makes an order unknown, with this mark, tells its client, and asks the venue.
+    fn put_in_doubt(&mut self, at: At, slot: u32, event: Event, mark: u8, out: &mut Outputs) {
         let order = *self.orders.get(slot);
         let phase = step(order.phase, event).unwrap_or(order.phase);
         let was_unknown = order.phase.is_unknown();
-        if phase != order.phase {
-            self.settle(slot, &Order { phase, ..order });
+        let marks = if phase.is_unknown() { order.marks | mark } else { order.marks };
+        if (phase, marks) != (order.phase, order.marks) {
+            self.settle(slot, &Order { phase, marks, ..order });
         }
         if phase.is_unknown() {
             self.inquire(at, slot, out);
@@ -305,23 +337,23 @@ impl Core {
         }
     }
 
-    /// Asks the venue how an order stands, if it can be asked. What waits here is behind the question's answer.
+    /// Asks the venue how an order stands, if it can be asked. The question waits behind what waits: its answer decides
+    /// what was asked before it.
     pub(crate) fn inquire(&mut self, at: At, slot: u32, out: &mut Outputs) -> bool {
         let order = *self.orders.get(slot);
-        let venue = VenueId(order.route);
-        let route = self.routes.get(venue);
+        let route = self.routes.get(VenueId(order.route));
         let was_sent = !matches!(order.phase, Phase::Denied | Phase::Queued);
         if !was_sent || !route.is_up || route.rules.answers_status == 0 {
             return false;
         }
         let request = Request::Status(StatusRequest {
-            client_order_id: ClientOrderId(OrderId::new(self.epoch, at.sequence).0),
+            client_order_id: ClientOrderId(self.id(at)),
             original: ClientOrderId(order.id),
             symbol: order.symbol,
             account: order.account,
             ..StatusRequest::default()
         });
-        out.push(Output::Venue { venue, session: order.session, request });
+        self.send(slot, order.session, request, at.stamp, out);
         true
     }
 
@@ -346,7 +378,7 @@ impl Core {
             return false;
         }
         // The word has no venue sequence: what ends by it and lives on after all is in doubt again.
-        let marks = if phase == Phase::Open { order.marks & !SOFT } else { order.marks | SOFT };
+        let marks = if phase == Phase::Open { order.marks & !SOFT } else { order.marks | SOFT } & !DOUBTED;
         let mut next = Order { phase, filled: cumulative, reported: cumulative, marks, ..order };
         (next.cancel, next.replace) = (NONE, NONE);
         next.skip_to(order.sequence);
@@ -368,7 +400,7 @@ impl Core {
             }
             self.orders.get_mut(slot).marks &= !GAPPED;
             if !is_over {
-                self.put_in_doubt(at, slot, Event::Missed, out);
+                self.put_in_doubt(at, slot, Event::Missed, 0, out);
             }
         }
         true
@@ -384,6 +416,11 @@ impl Core {
             }
         }
     }
+}
+
+/// Whether the answer to a question after this order may still say anything.
+fn may_be_asked_for(order: &Order) -> bool {
+    order.phase.is_live() && order.phase != Phase::Queued
 }
 
 /// What a request that waited is held against now.

@@ -91,7 +91,7 @@ pub(crate) struct Order {
     pub(crate) order_type: OrderType,
     pub(crate) time_in_force: TimeInForce,
     pub(crate) phase: Phase,
-    /// [`HOLE`], [`GAPPED`], [`SOFT`].
+    /// [`HOLE`], [`GAPPED`], [`SOFT`], [`DOUBTED`].
     pub(crate) marks: u8,
     pub(crate) reserved: [u8; 3],
 }
@@ -102,6 +102,9 @@ pub(crate) const HOLE: u8 = 1;
 pub(crate) const GAPPED: u8 = 2;
 /// [`Order::marks`]: it was ended by a word that has no venue sequence: any later life contradicts it.
 pub(crate) const SOFT: u8 = 4;
+/// [`Order::marks`]: messages of it may be lost, and its venue has answered no question since. While it is unknown only
+/// such an answer, its end or an operator tells where it stands: any other word may be from before the loss.
+pub(crate) const DOUBTED: u8 = 8;
 
 /// A cancel or a replace that was sent, or waits to be.
 #[derive(Debug, Clone, Copy, TryFromBytes, IntoBytes, Immutable, KnownLayout)]

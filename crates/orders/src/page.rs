@@ -1,7 +1,10 @@
 //! Memory in pages of fixed size: growth costs the same at the first order and at the five millionth.
 
+use zerocopy::{Immutable, IntoBytes, KnownLayout, TryFromBytes};
+
 use crate::index::Bucket;
 use crate::order::{Fill, Order};
+use crate::snapshot::{Load, Save, SnapshotError};
 
 /// Orders, and fills, in one page.
 pub(crate) const ORDERS: usize = 4096;
@@ -68,6 +71,37 @@ impl<T: Copy, const N: usize> Pages<T, N> {
 
     pub(crate) fn get_mut(&mut self, slot: u32) -> &mut T {
         &mut self.pages[slot as usize / N][slot as usize % N]
+    }
+
+    pub(crate) fn save(&self, save: &mut Save<'_>)
+    where
+        T: IntoBytes + Immutable,
+    {
+        save.head::<T>(self.len as usize);
+        let mut left = self.len as usize;
+        for page in &self.pages {
+            save.items(&page[..left.min(N)]);
+            left = left.saturating_sub(N);
+        }
+    }
+
+    /// Takes the place of what is here.
+    pub(crate) fn load(&mut self, load: &mut Load<'_>) -> Result<(), SnapshotError>
+    where
+        T: TryFromBytes + KnownLayout + Immutable,
+    {
+        let items = load.head::<T>()?;
+        let len = u32::try_from(items).map_err(|_| SnapshotError::Damaged)?;
+        (self.len, self.pages) = (0, Vec::with_capacity(self.pages.capacity().max(len as usize / N + 1)));
+        let mut page = Vec::new();
+        load.items(items, N, |piece| {
+            page.reserve_exact(N);
+            page.extend_from_slice(piece);
+            page.resize(N, self.empty);
+            self.pages.push(std::mem::take(&mut page).into_boxed_slice());
+        })?;
+        self.len = len;
+        Ok(())
     }
 
     pub(crate) fn len(&self) -> u32 {

@@ -3,11 +3,14 @@
 //! All sums have 128 bits: no number of 64-bit quantities that fits a journal overflows them.
 
 use tickpath_market::{AccountId, Side, SymbolId};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use crate::index::{Index, tag};
+use crate::snapshot::{Load, Save, SnapshotError};
 
 /// A position and what may still change it, each in units of 10⁻⁸ of the instrument.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
 pub struct PositionView {
     /// Bought minus sold.
     pub net: i128,
@@ -23,15 +26,28 @@ pub(crate) struct Positions {
     index: Index,
 }
 
+#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
 struct Position {
+    view: PositionView,
     account: AccountId,
     symbol: SymbolId,
-    view: PositionView,
+    reserved: u64,
 }
 
 impl Positions {
     pub(crate) fn new() -> Self {
         Self { list: Vec::new(), index: Index::new() }
+    }
+
+    pub(crate) fn save(&self, save: &mut Save<'_>) {
+        save.list(&self.list);
+        self.index.save(save);
+    }
+
+    pub(crate) fn load(&mut self, load: &mut Load<'_>) -> Result<(), SnapshotError> {
+        self.list = load.list()?;
+        self.index.load(load)
     }
 
     /// The slot of a position, if it was ever needed.
@@ -46,7 +62,7 @@ impl Positions {
     pub(crate) fn open(&mut self, account: AccountId, symbol: SymbolId) -> u32 {
         self.find(account, symbol).unwrap_or_else(|| {
             let slot = self.list.len() as u32;
-            self.list.push(Position { account, symbol, view: PositionView::default() });
+            self.list.push(Position { view: PositionView::default(), account, symbol, reserved: 0 });
             self.index.insert(tag(0, account.0.into(), symbol.0.into()), slot);
             slot
         })

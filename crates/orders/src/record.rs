@@ -130,6 +130,8 @@ record_kinds! {
     MassCancel = 89,
     /// [`Lane`]
     Lane = 90,
+    /// [`Rolled`]
+    Rolled = 91,
 }
 
 /// Why bytes are not the journal record they claim to be. Codes inside a record are the core's to judge: what an older
@@ -277,6 +279,14 @@ pub struct Digest {
     pub digest: u64,
 }
 
+/// The last record of a journal's log, which goes on in another one. Not an input.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub struct Rolled {
+    /// The journal's id.
+    pub journal: u64,
+}
+
 /// The last record of a journal that was closed in order. Not an input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
@@ -296,6 +306,7 @@ impl Input {
             RecordKind::Digest => return flat::<Digest>(kind, bytes).map(|_| None),
             RecordKind::Stop => return flat::<Stop>(kind, bytes).map(|_| None),
             RecordKind::Lane => return flat::<Lane>(kind, bytes).map(|_| None),
+            RecordKind::Rolled => return flat::<Rolled>(kind, bytes).map(|_| None),
             RecordKind::New => {
                 let NewRecord { envelope, order } = flat(kind, bytes)?;
                 request(envelope, Request::New(order))

@@ -7,7 +7,7 @@
 use tickpath_market::{ClientOrderId, ExecType, ExecutionReport, OrdStatus, Price, Quantity, VenueId};
 
 use crate::core::{At, Core};
-use crate::order::{Ask, Fill, NONE, Order, SOFT};
+use crate::order::{Ask, DOUBTED, Fill, NONE, Order, SOFT};
 use crate::requests::told;
 use crate::state::{Event, Phase, step};
 use crate::{Output, Outputs, ReportRecord};
@@ -59,7 +59,7 @@ impl Core {
         }
         match said {
             Said::Nothing => self.counts.duplicates += 1,
-            Said::Status => self.standing(slot, report, out),
+            Said::Status => self.standing(at, slot, report, out),
             _ => self.event(at, slot, said, report, out),
         }
     }
@@ -168,12 +168,28 @@ impl Core {
         }
     }
 
+    /// Takes the mark of a doubt off an order if the question that is answered was asked since; false if it stays.
+    fn end_doubt(&mut self, slot: u32, report: &ExecutionReport) -> bool {
+        let order = self.orders.get_mut(slot);
+        let is_since = report.client_order_id.0 >= self.routes.get(VenueId(order.route)).doubted;
+        let ends = is_since && order.marks & DOUBTED != 0;
+        if ends {
+            order.marks &= !DOUBTED;
+        }
+        ends
+    }
+
     /// Takes a venue's answer to a status request. It is no event, but it knows of all events up to its number.
-    fn standing(&mut self, slot: u32, report: &ExecutionReport, out: &mut Outputs) {
+    fn standing(&mut self, at: At, slot: u32, report: &ExecutionReport, out: &mut Outputs) {
+        let ends_doubt = self.end_doubt(slot, report);
         let order = *self.orders.get(slot);
         let unchanged = confirms(&order, report).then_some(order);
         let Some(mut next) = stands(&order, report).or(unchanged) else {
             self.counts.duplicates += 1;
+            // It was overtaken by a later event, which could not end the doubt then.
+            if ends_doubt && order.phase.is_unknown() {
+                self.inquire(at, slot, out);
+            }
             return;
         };
         // The venue took requests in their order: what was asked before the question has been decided.
@@ -339,7 +355,9 @@ fn event(order: &Order, next: &Order, word: &Word<'_>) -> Event {
         return Event::Conflict;
     }
     match word.said {
-        Said::Accepted | Said::Filled | Said::Replaced if sequence > order.sequence => Event::Confirmed,
+        Said::Accepted | Said::Filled | Said::Replaced if sequence > order.sequence && order.marks & DOUBTED == 0 => {
+            Event::Confirmed
+        }
         Said::Accepted | Said::Filled | Said::Replaced => Event::Working,
         Said::Refused | Said::Nothing | Said::Status | Said::Amended => Event::Refused,
         Said::Expired => Event::Expired,
@@ -419,8 +437,9 @@ fn stands(order: &Order, report: &ExecutionReport) -> Option<Order> {
     }
     next.skip_to(report.venue_sequence);
     next.marks &= !SOFT;
-    // Fills that never came keep it in doubt: their prices are nobody's to guess.
-    next.phase = if adds_up(&next) { phase } else { Phase::Unknown };
+    // Fills that never came keep it in doubt: their prices are nobody's to guess. So does a loss since the question.
+    let is_still_doubted = is_doubtful && order.marks & DOUBTED != 0 && phase == Phase::Open;
+    next.phase = if adds_up(&next) && !is_still_doubted { phase } else { Phase::Unknown };
     Some(next)
 }
 

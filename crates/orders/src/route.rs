@@ -3,8 +3,10 @@
 use std::collections::VecDeque;
 
 use tickpath_market::{Request, VenueId};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use crate::VenueRules;
+use crate::snapshot::{Load, Save, SnapshotError};
 
 /// Venue numbers are below this: they are places in a table.
 pub(crate) const VENUES: u16 = 1 << 12;
@@ -25,6 +27,8 @@ pub(crate) struct Route {
     pub(crate) rules: VenueRules,
     pub(crate) is_up: bool,
     pub(crate) waiting: VecDeque<Waiting>,
+    /// The id of the last doubt: the answer to a question with a lower one may be from before the loss.
+    pub(crate) doubted: u64,
 }
 
 /// All venues, by number.
@@ -38,12 +42,17 @@ impl Waiting {
     pub(crate) fn id(&self) -> u64 {
         self.request.client_order_id().0
     }
+
+    /// Whether it asks how its order stands.
+    pub(crate) fn is_question(&self) -> bool {
+        matches!(self.request, Request::Status(_))
+    }
 }
 
 impl Route {
     /// Of a venue that nothing was said of yet: it can be reached until it is known that it cannot.
     fn new(venue: VenueId) -> Self {
-        Self { rules: VenueRules::of(venue), is_up: true, waiting: VecDeque::new() }
+        Self { rules: VenueRules::of(venue), is_up: true, waiting: VecDeque::new(), doubted: 0 }
     }
 
     /// Whether a request may leave at once. What waits goes first, or a venue would see a cancel before its order.
@@ -55,9 +64,91 @@ impl Route {
     pub(crate) fn takes_more(&self) -> bool {
         self.is_clear() || self.waiting.len() < self.rules.max_queued as usize
     }
+
+    /// Forgets the questions that wait: newer ones are asked.
+    pub(crate) fn drop_questions(&mut self) {
+        self.waiting.retain(|waiting| !waiting.is_question());
+    }
+
+    /// Forgets the question after an order, if one waits.
+    pub(crate) fn drop_question(&mut self, order: u32) {
+        self.waiting.retain(|waiting| waiting.order != order || !waiting.is_question());
+    }
+}
+
+/// A [`Route`] in a snapshot; what waits for it follows what waits for the one before.
+#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+struct SavedRoute {
+    rules: VenueRules,
+    is_up: u32,
+    waiting: u32,
+    doubted: u64,
+}
+
+/// A [`Waiting`] in a snapshot.
+#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+struct SavedWaiting {
+    sent: u64,
+    order: u32,
+    session: u16,
+    has_sent: u8,
+    kind: u8,
+    bytes: u64,
+    request: [u8; REQUEST_BYTES],
+}
+
+/// Any request fits.
+const REQUEST_BYTES: usize = size_of::<Request>().next_multiple_of(8);
+
+impl SavedWaiting {
+    fn of(waiting: &Waiting) -> Self {
+        let (bytes, mut request) = (waiting.request.as_bytes(), [0; REQUEST_BYTES]);
+        request[..bytes.len()].copy_from_slice(bytes);
+        Self {
+            sent: waiting.sent.unwrap_or(0),
+            order: waiting.order,
+            session: waiting.session,
+            has_sent: waiting.sent.is_some().into(),
+            kind: waiting.request.kind().code(),
+            bytes: bytes.len() as u64,
+            request,
+        }
+    }
+
+    fn waiting(&self) -> Result<Waiting, SnapshotError> {
+        let bytes = self.request.get(..self.bytes as usize).ok_or(SnapshotError::Damaged)?;
+        let request = Request::read(self.kind, bytes).map_err(|_| SnapshotError::Damaged)?;
+        let sent = (self.has_sent != 0).then_some(self.sent);
+        Ok(Waiting { order: self.order, session: self.session, request, sent })
+    }
 }
 
 impl Routes {
+    pub(crate) fn save(&self, save: &mut Save<'_>) {
+        let routes = self.list.iter().map(|route| SavedRoute {
+            rules: route.rules,
+            is_up: route.is_up.into(),
+            waiting: route.waiting.len() as u32,
+            doubted: route.doubted,
+        });
+        save.list(&routes.collect::<Vec<_>>());
+        save.list(&self.list.iter().flat_map(|route| &route.waiting).map(SavedWaiting::of).collect::<Vec<_>>());
+    }
+
+    pub(crate) fn load(&mut self, load: &mut Load<'_>) -> Result<(), SnapshotError> {
+        let (routes, waiting) = (load.list::<SavedRoute>()?, load.list::<SavedWaiting>()?);
+        let mut waiting = waiting.iter().map(SavedWaiting::waiting);
+        self.list.clear();
+        for saved in &routes {
+            let waiting = waiting.by_ref().take(saved.waiting as usize).collect::<Result<_, _>>()?;
+            let SavedRoute { rules, is_up, doubted, .. } = *saved;
+            self.list.push(Route { rules, is_up: is_up != 0, waiting, doubted });
+        }
+        Ok(())
+    }
+
     /// The venue; one that nothing was said of is as [`VenueRules::of`] says.
     #[inline]
     pub(crate) fn get(&mut self, venue: VenueId) -> &mut Route {

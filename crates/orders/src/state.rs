@@ -47,7 +47,7 @@ pub(crate) enum Event {
     Withdrawn,
     /// An acceptance, a fill, a replaced: the venue has the order.
     Working,
-    /// The same with the highest venue sequence so far: it is the last word.
+    /// The same with the highest venue sequence so far, and no doubt about lost reports: it is the last word.
     Confirmed,
     /// A cancel or a replace was refused.
     Refused,

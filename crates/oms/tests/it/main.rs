@@ -1,6 +1,7 @@
 //! The OMS between its clients and a venue, through its public interface: the path of an order, restarts at every
 //! point, layouts on threads, and hostile neighbours.
 
+mod days;
 mod gate;
 mod hostile;
 mod layouts;
@@ -239,6 +240,7 @@ fn config(name: &str, folder: &Path) -> Config {
         cpu: None,
         other_cpu: None,
         priority: Priority::Normal,
+        snapshot_every: 0,
         seed: Some(0x5eed),
     }
 }

@@ -34,6 +34,7 @@ pub fn config(name: &str, folder: &Path, seed: u64) -> Config {
         cpu: None,
         other_cpu: None,
         priority: Priority::Normal,
+        snapshot_every: 0,
         seed: Some(seed),
     }
 }

@@ -10,6 +10,7 @@
 //! disk for sure only with the next one.
 
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
 use crate::known::Known;
@@ -37,6 +38,8 @@ pub struct Disk {
     left: Vec<u8>,
     /// The file after each sync, where a test lets the disk lie.
     synced: Option<Vec<Vec<u8>>>,
+    /// The file that all this is said of: each day has its own, and those before are on the disk.
+    file: u64,
 }
 
 /// What became of what was not synced.
@@ -58,6 +61,7 @@ impl Disk {
             firm_end: PAGE,
             left: Vec::new(),
             synced: None,
+            file: 0,
         }
     }
 
@@ -69,6 +73,11 @@ impl Disk {
     /// To be called after whatever may have synced the journal.
     pub fn look(&mut self) {
         let Ok(file) = fs::File::open(&self.data) else { return };
+        let found = file.metadata().expect("an open file").ino();
+        if std::mem::replace(&mut self.file, found) != found {
+            let (data, synced) = (std::mem::take(&mut self.data), self.synced.take().map(|_| Vec::new()));
+            *self = Self { synced, file: found, ..Self::new(data, self.segment_bytes) };
+        }
         let mut page = vec![0; PAGE];
         if std::os::unix::fs::FileExt::read_exact_at(&file, &mut page, 0).is_err() {
             return;

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use tempfile::TempDir;
 use tickpath_log::Place;
 use tickpath_oms::layout::Inline;
-use tickpath_oms::{Agent, CommitByHand, Config, Notice, OmsError, Sequencer, journal};
+use tickpath_oms::{Agent, CommitByHand, Config, Notice, OmsError, Sequencer, journal, snapshot};
 use tickpath_orders::{Config as CoreConfig, Core, Output};
 
 use crate::clock::{Killed, SimClock};
@@ -19,6 +19,8 @@ use crate::oracle::{Broken, broken};
 use crate::plan::Dice;
 
 const SECOND: u64 = 1_000_000_000;
+/// Starts and syncs between two snapshots.
+const SNAPSHOT_EVERY: u64 = 3;
 /// When the world begins: in 2026.
 const DAWN_NS: u64 = 1_770_000_000 * SECOND;
 
@@ -32,6 +34,8 @@ pub struct Host {
     is_disk_bad: bool,
     /// Notices that were counted already.
     noticed: u64,
+    /// How often there might have been a snapshot.
+    looks: u64,
     folder: TempDir,
 }
 
@@ -55,12 +59,14 @@ impl Host {
             boots: 1,
             is_disk_bad: false,
             noticed: 0,
+            looks: 0,
             folder,
         }
     }
 
     /// Starts the OMS; false if it was killed at this reading of its clock.
     pub fn start(&mut self, kill_at: u64) -> Result<bool, OmsError> {
+        self.snapshot();
         let (clock, config) = (self.clock.of_mortal(), &self.config);
         let opened = until_killed(&self.clock, kill_at, || {
             let mut oms = Inline::open(clock, config, None)?;
@@ -95,7 +101,16 @@ impl Host {
         let Some(process) = &mut self.process else { return false };
         process.hand.commit();
         self.disk.look();
+        self.snapshot();
         true
+    }
+
+    /// Now and then somebody makes a snapshot of the journal as it lies there, whether or not that can be read.
+    fn snapshot(&mut self) {
+        self.looks += 1;
+        if self.looks.is_multiple_of(SNAPSHOT_EVERY) {
+            let _ = snapshot::make(&self.config.journal.place);
+        }
     }
 
     pub fn fail_disk(&mut self) {

@@ -84,6 +84,7 @@ impl Tally {
             Notice::VenueDown(_) => "told: a venue is down",
             Notice::VenueUp(_) => "told: a venue is up",
             Notice::DiskFailed(_) => "told: the disk has failed",
+            Notice::SnapshotFailed(_) => "told: a snapshot failed",
         });
     }
 

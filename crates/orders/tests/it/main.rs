@@ -20,6 +20,7 @@ mod record;
 mod replay;
 mod rights;
 mod scene;
+mod snapshot;
 mod states;
 mod venue;
 mod wait;

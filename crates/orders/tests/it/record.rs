@@ -3,7 +3,7 @@
 use tickpath_orders::{
     AccountLimits, Boot, CancelRecord, DayEnd, Digest, Doubt, Ended, Envelope, Grant, Input, Inquire, Instrument, Kill,
     Lane, Line, Login, MassCancelRecord, NewRecord, RECORD_BYTES, RecordError, RecordKind, Release, ReplaceRecord,
-    ReportRecord, Resolve, Returned, SessionRules, Start, StatusRecord, Stop, Timer, VenueRules,
+    ReportRecord, Resolve, Returned, SessionRules, Rolled, Start, StatusRecord, Stop, Timer, VenueRules,
 };
 
 use crate::dice::seed;
@@ -38,10 +38,11 @@ const SIZES: &[(RecordKind, usize, usize)] = &[
     (RecordKind::Status, size_of::<StatusRecord>(), 80),
     (RecordKind::MassCancel, size_of::<MassCancelRecord>(), 72),
     (RecordKind::Lane, size_of::<Lane>(), 24),
+    (RecordKind::Rolled, size_of::<Rolled>(), 8),
 ];
 
 /// Records that are no inputs.
-const NOTES: &[RecordKind] = &[RecordKind::Start, RecordKind::Digest, RecordKind::Stop, RecordKind::Lane];
+const NOTES: &[RecordKind] = &[RecordKind::Start, RecordKind::Digest, RecordKind::Stop, RecordKind::Lane, RecordKind::Rolled];
 
 #[test]
 fn sizes_are_those_of_the_journal() {

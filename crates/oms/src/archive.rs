@@ -1,0 +1,106 @@
+//! The logs of a journal that have ended: `archive/FIRST` in its folder, by the number of their first record.
+
+use std::path::PathBuf;
+
+use tickpath_log::{Next, Place, Reader, Registration, Start as From};
+use tickpath_orders::{RecordKind, Start};
+use zerocopy::FromBytes;
+
+use crate::OmsError;
+
+/// The folder of a log that begins with this number.
+pub(crate) fn folder(journal: &Place, first: u64) -> PathBuf {
+    journal.dir().join("archive").join(format!("{first:020}"))
+}
+
+/// What of a journal has ended.
+pub(crate) struct Archive {
+    journal: Place,
+    /// The first number of each log, rising.
+    firsts: Vec<u64>,
+}
+
+/// The last log of an archive, where no log has begun behind it.
+pub(crate) struct Ended {
+    pub journal: u64,
+    /// The number of the next record.
+    pub next: u64,
+}
+
+impl Archive {
+    /// Looks into the folder; one that is not there holds nothing.
+    pub fn of(journal: &Place) -> Result<Self, OmsError> {
+        let folder = journal.dir().join("archive");
+        let entries = match std::fs::read_dir(&folder) {
+            Ok(entries) => entries.flatten().collect(),
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => Vec::new(),
+            Err(reason) => return Err(OmsError::Archive { folder, reason }),
+        };
+        let named = entries.iter().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+        // Killed before its data moved, a folder holds no log.
+        let mut firsts: Vec<u64> = named.filter(|&first| log(journal, first).exists()).collect();
+        firsts.sort_unstable();
+        Ok(Self { journal: journal.clone(), firsts })
+    }
+
+    /// The log that holds the record with this number, if it has ended; the journal's own otherwise.
+    pub fn log_of(&self, sequence: u64) -> Place {
+        match self.firsts.iter().rev().find(|&&first| first <= sequence) {
+            Some(&first) if !self.has_begun_by(sequence) => log(&self.journal, first),
+            _ => self.journal.clone(),
+        }
+    }
+
+    /// Where the journal begins, as far as it is there.
+    pub fn oldest(&self) -> Place {
+        self.firsts.first().map_or_else(|| self.journal.clone(), |&first| log(&self.journal, first))
+    }
+
+    /// How the last log ended, if the journal's own is not there.
+    pub fn last_ended(&self) -> Result<Option<Ended>, OmsError> {
+        match self.firsts.last() {
+            Some(&first) if !self.journal.exists() => {
+                let place = log(&self.journal, first);
+                let journal = read_start(&place)?.ok_or(OmsError::NoJournal)?.journal;
+                let end = Reader::open(&place, From::Now, Registration::Unregistered)?;
+                Ok(Some(Ended { journal, next: end.sequence() }))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// Whether the journal's own log reaches back to this number.
+    fn has_begun_by(&self, sequence: u64) -> bool {
+        let own = Reader::open(&self.journal, From::Oldest, Registration::Unregistered);
+        own.is_ok_and(|own| own.first_sequence() <= sequence)
+    }
+}
+
+fn log(journal: &Place, first: u64) -> Place {
+    Place::folder(folder(journal, first))
+}
+
+/// What begins a log.
+pub(crate) struct Beginning {
+    pub core_version: u32,
+    /// The journal's id; zero if that version had none.
+    pub journal: u64,
+}
+
+/// The record that begins a log; none if it does not begin with one.
+pub(crate) fn read_start(place: &Place) -> Result<Option<Beginning>, OmsError> {
+    let mut log = Reader::open(place, From::Oldest, Registration::Unregistered)?;
+    Ok(match log.next()? {
+        Next::Message(record) if record.kind == RecordKind::Start.code() => Beginning::read(record.payload),
+        _ => None,
+    })
+}
+
+impl Beginning {
+    /// Every version begins with its own number.
+    pub fn read(payload: &[u8]) -> Option<Self> {
+        let core_version = payload.first_chunk().map(|bytes| u32::from_le_bytes(*bytes))?;
+        let journal = Start::read_from_bytes(payload).map_or(0, |start| start.journal);
+        Some(Self { core_version, journal })
+    }
+}

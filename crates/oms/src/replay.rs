@@ -1,0 +1,243 @@
+//! Applying a journal to a core: all of it, from a snapshot on, or for as long as it grows.
+
+use tickpath_log::{Next, OpenError, Place, Reader, Registration, Start as From};
+use tickpath_orders::{At, CORE_VERSION, Core, Input, Lane, Output, Outputs, RecordKind, Stop};
+use zerocopy::{FromBytes, IntoBytes};
+
+use crate::OmsError;
+use crate::archive::{Archive, Beginning, folder, read_start};
+use crate::ledger::Ledger;
+
+/// What a replay came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Replayed {
+    /// Records read.
+    pub records: u64,
+    /// Inputs applied.
+    pub inputs: u64,
+    /// Outputs given.
+    pub outputs: u64,
+    /// Digests that were checked.
+    pub digests: u64,
+    /// T2 of the last request, in ticks; zero if the journal does not tell.
+    pub released: u64,
+}
+
+/// Applies records to a core, one by one, for as long as there are some: a replay; and whoever goes on after the end
+/// follows a journal that grows.
+pub struct Replay {
+    journal: Place,
+    log: Reader,
+    /// The last record said that another log follows.
+    is_over: bool,
+    /// The log was written by another version of the core, and all of it is in the snapshot.
+    foreign: Option<u32>,
+    outputs: Outputs,
+    ledger: Ledger,
+    done: Replayed,
+}
+
+impl Replay {
+    /// At the beginning of a journal.
+    pub fn open(journal: &Place) -> Result<Self, OmsError> {
+        let log = Reader::open(&Archive::of(journal)?.oldest(), From::Oldest, Registration::Unregistered)?;
+        match log.first_sequence() {
+            0 => Ok(Self::on(journal, log, Ledger::default())),
+            first => Err(OmsError::ArchiveGone { journal: journal.clone(), upto: first }),
+        }
+    }
+
+    /// Behind the record before `next`, up to which everything is in a snapshot with this ledger; none if the journal does
+    /// not hold that record, or another one.
+    pub(crate) fn resume(journal: &Place, next: u64, last: LastRecord, ledger: Ledger) -> Result<Option<Self>, OmsError> {
+        let place = Archive::of(journal)?.log_of(next - 1);
+        let mut log = match Reader::open(&place, From::Sequence(next - 1), Registration::Unregistered) {
+            Err(OpenError::Future { .. } | OpenError::NotFound(_)) => return Ok(None),
+            log => log?,
+        };
+        match log.next()? {
+            Next::Message(record) if LastRecord::of(record.stamp, record.kind, record.payload) == last => {}
+            _ => return Ok(None),
+        }
+        let mut replay = Self::on(journal, log, ledger);
+        replay.is_over = last.kind == u32::from(RecordKind::Rolled.code());
+        replay.foreign = read_start(&place)?.map(|start| start.core_version).filter(|&found| found != CORE_VERSION);
+        Ok(Some(replay))
+    }
+
+    fn on(journal: &Place, log: Reader, ledger: Ledger) -> Self {
+        let (outputs, done) = (Outputs::new(), Replayed::default());
+        Self { journal: journal.clone(), log, is_over: false, foreign: None, outputs, ledger, done }
+    }
+
+    /// Applies the next input, and gives it and what the core said to `emit`; false where the journal ends now.
+    #[inline]
+    pub fn step(&mut self, core: &mut Core, emit: impl FnOnce(At, &Input, &[Output])) -> Result<bool, OmsError> {
+        loop {
+            if self.is_over && !self.go_on()? {
+                return Ok(false);
+            }
+            let Next::Message(record) = self.log.next()? else { return Ok(false) };
+            let (sequence, stamp) = (record.sequence, record.stamp);
+            self.done.records += 1;
+            if record.kind == RecordKind::Start.code() || self.ledger.journal == 0 {
+                self.ledger.begin(check_start(record.kind, record.payload, self.ledger.journal)?);
+                continue;
+            }
+            let input = Input::read(record.kind, record.payload);
+            let Some(input) = input.map_err(|reason| OmsError::Record { sequence, reason })? else {
+                let (kind, payload) = (record.kind, record.payload);
+                self.is_over = kind == RecordKind::Rolled.code();
+                note(&mut self.done, &mut self.ledger, core, sequence, kind, payload)?;
+                continue;
+            };
+            if let Some(found) = self.foreign {
+                return Err(OmsError::CoreVersion { found, expected: CORE_VERSION });
+            }
+            let at = At { sequence, stamp };
+            core.apply(at, &input, &mut self.outputs);
+            self.done.inputs += 1;
+            self.done.outputs += self.outputs.len() as u64;
+            self.ledger.note(&input, self.outputs.as_slice());
+            emit(at, &input, self.outputs.as_slice());
+            return Ok(true);
+        }
+    }
+
+    /// Goes on in the log that follows; false if that has not begun.
+    #[cold]
+    fn go_on(&mut self) -> Result<bool, OmsError> {
+        let next = self.log.sequence();
+        let ended = Place::folder(folder(&self.journal, next));
+        for place in [&ended, &self.journal] {
+            match Reader::open(place, From::Oldest, Registration::Unregistered) {
+                Ok(log) if log.first_sequence() == next => {
+                    self.log.check_end()?;
+                    (self.log, self.is_over, self.foreign) = (log, false, None);
+                    return Ok(true);
+                }
+                Ok(log) if log.first_sequence() > next => {
+                    let upto = log.first_sequence();
+                    return Err(OmsError::ArchiveGone { journal: self.journal.clone(), upto });
+                }
+                // The log that has just ended, or one that is being moved or made.
+                Ok(_) | Err(OpenError::NotFound(_)) => {}
+                Err(e) => return Err(e.into()),
+            }
+        }
+        Ok(false)
+    }
+
+    /// Checks, at the end, that it is one, and no hole.
+    pub fn check_end(&self) -> Result<(), OmsError> {
+        Ok(self.log.check_end()?)
+    }
+
+    /// How far it has come.
+    pub fn done(&self) -> Replayed {
+        self.done
+    }
+
+    /// The number of the next record.
+    pub fn sequence(&self) -> u64 {
+        self.log.sequence()
+    }
+
+    /// What the journal says of the lanes.
+    pub fn ledger(&self) -> &Ledger {
+        &self.ledger
+    }
+
+    /// The log that it reads now.
+    pub(crate) fn log(&self) -> &Place {
+        self.log.place()
+    }
+
+    /// The record before the next one.
+    pub(crate) fn last_record(&self) -> Result<LastRecord, OmsError> {
+        let last = self.sequence().checked_sub(1).ok_or(OmsError::NoJournal)?;
+        let place = Archive::of(&self.journal)?.log_of(last);
+        match Reader::open(&place, From::Sequence(last), Registration::Unregistered)?.next()? {
+            Next::Message(record) => Ok(LastRecord::of(record.stamp, record.kind, record.payload)),
+            Next::Gap(_) | Next::Empty => Err(OmsError::NoJournal),
+        }
+    }
+
+    /// The last record says that the journal goes on elsewhere, and it does not yet.
+    pub(crate) fn is_over(&self) -> bool {
+        self.is_over
+    }
+
+    /// Whether the log was written by another version of the core: nothing more may be written to it.
+    pub(crate) fn is_foreign(&self) -> bool {
+        self.foreign.is_some()
+    }
+}
+
+/// Applies a journal to a new core: the same state and, to the byte, the same outputs, which go to `emit`. A journal
+/// that does not exist yet is an empty one.
+pub fn replay(journal: &Place, core: &mut Core, mut emit: impl FnMut(&Input, &[Output])) -> Result<Replayed, OmsError> {
+    if !Archive::of(journal)?.oldest().exists() {
+        return Ok(Replayed::default());
+    }
+    let mut replay = Replay::open(journal)?;
+    while replay.step(core, |_, input, outputs| emit(input, outputs))? {}
+    replay.check_end()?;
+    Ok(replay.done())
+}
+
+/// By which a record is known again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, FromBytes, IntoBytes, zerocopy::Immutable, zerocopy::KnownLayout)]
+#[repr(C)]
+pub(crate) struct LastRecord {
+    stamp: u64,
+    pub kind: u32,
+    sum: u32,
+}
+
+impl LastRecord {
+    pub fn of(stamp: u64, kind: u8, payload: &[u8]) -> Self {
+        Self { stamp, kind: kind.into(), sum: crc32c::crc32c(payload) }
+    }
+}
+
+/// Takes a record that is no input: a digest is compared, a stop tells the last T2, a lane was made.
+fn note(
+    done: &mut Replayed,
+    ledger: &mut Ledger,
+    core: &Core,
+    sequence: u64,
+    kind: u8,
+    payload: &[u8],
+) -> Result<(), OmsError> {
+    match RecordKind::from_code(kind) {
+        Some(RecordKind::Digest) => {
+            if payload != core.digest().as_bytes() {
+                return Err(OmsError::Digest { sequence });
+            }
+            done.digests += 1;
+        }
+        Some(RecordKind::Stop) => {
+            done.released = Stop::read_from_bytes(payload).map_or(0, |stop| stop.released_before);
+        }
+        Some(RecordKind::Lane) => {
+            if let Ok(lane) = Lane::read_from_bytes(payload) {
+                ledger.note_lane(&lane);
+            }
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+/// Checks the first record of a log and tells the journal's id, if that is not known already.
+fn check_start(kind: u8, payload: &[u8], known: u64) -> Result<u64, OmsError> {
+    let start = Beginning::read(payload).filter(|_| kind == RecordKind::Start.code()).ok_or(OmsError::NoJournal)?;
+    match start {
+        Beginning { core_version, .. } if core_version != CORE_VERSION => {
+            Err(OmsError::CoreVersion { found: core_version, expected: CORE_VERSION })
+        }
+        Beginning { journal, .. } if journal != 0 && (known == 0 || known == journal) => Ok(journal),
+        _ => Err(OmsError::NoJournal),
+    }
+}

@@ -1,0 +1,230 @@
+//! Snapshots: where an OMS stood behind a record of its journal, so that a start need not read what lies before it.
+//!
+//! ```text
+//!   snapshot          the newest
+//!   snapshot.before   the one before: for a lane that was behind when the newest was made
+//!
+//!   magic 8 · format 4 · zero 4 · next record 8 · last record 16 · bytes of the ledger 8
+//!   the ledger · the core · crc32c 8
+//! ```
+//! A snapshot is made beside the core, by a replay: of the snapshot before and what the journal holds since. It is on the
+//! disk, and so is the journal up to it, before it has its name. It is used only behind the record that it was made
+//! behind: a journal that was cut, restored or begun anew does not hold that record, and is read from its beginning.
+//! Nothing is lost with a snapshot; whoever doubts one removes it.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, BufReader, BufWriter, Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+
+use tickpath_clock::Priority;
+use tickpath_log::Place;
+use tickpath_orders::{Config, Core};
+use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout};
+
+use crate::OmsError;
+use crate::ledger::Ledger;
+use crate::replay::{LastRecord, Replay};
+
+const MAGIC: u64 = u64::from_le_bytes(*b"TICKSNP1");
+const FORMAT: u32 = 1;
+const NEWEST: &str = "snapshot";
+const BEFORE: &str = "snapshot.before";
+/// Of a file, read and written at once.
+const BUFFER: usize = 1 << 20;
+/// A ledger is small; a longer one is none.
+const MOST_LEDGER: u64 = 1 << 28;
+
+#[derive(FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+struct Head {
+    magic: u64,
+    format: u32,
+    reserved: u32,
+    next: u64,
+    last: LastRecord,
+    ledger_bytes: u64,
+}
+
+/// A snapshot that was made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Made {
+    /// Where it lies.
+    pub path: PathBuf,
+    /// The number of the first record that is not in it.
+    pub next: u64,
+    /// Bytes of its file.
+    pub bytes: u64,
+    /// Inputs that were replayed for it: those since the snapshot before.
+    pub replayed: u64,
+}
+
+/// A snapshot whose core has not been read yet.
+pub(crate) struct Found {
+    next: u64,
+    last: LastRecord,
+    pub ledger: Ledger,
+    file: Summed<BufReader<File>>,
+}
+
+/// Bytes and their sum.
+struct Summed<T> {
+    inner: T,
+    sum: u32,
+    bytes: u64,
+}
+
+/// Makes a snapshot of a journal as far as it goes, whether or not somebody writes it.
+pub fn make(journal: &Place) -> Result<Made, OmsError> {
+    let (mut replay, mut core) = begin(journal, Core::new(Config::default()), |_| true)?;
+    while replay.step(&mut core, |_, _, _| {})? {}
+    let path = journal.dir().join(NEWEST);
+    let fail = |reason| OmsError::Snapshot { path: path.clone(), reason };
+    let last = replay.last_record()?;
+    // What it is made of must not go where it stays.
+    File::open(replay.log().dir().join("data")).and_then(|log| log.sync_all()).map_err(fail)?;
+    let head = Head {
+        magic: MAGIC,
+        format: FORMAT,
+        reserved: 0,
+        next: replay.sequence(),
+        last,
+        ledger_bytes: 0,
+    };
+    let bytes = write(journal.dir(), head, replay.ledger(), &core).map_err(fail)?;
+    Ok(Made { bytes, next: replay.sequence(), replayed: replay.done().inputs, path: path.clone() })
+}
+
+/// A replay and its core: behind the newest snapshot that is good for this journal and that `is_of_use`, or at the
+/// journal's beginning with the core that is given.
+pub(crate) fn begin(
+    journal: &Place,
+    fresh: Core,
+    is_of_use: impl Fn(&Ledger) -> bool,
+) -> Result<(Replay, Core), OmsError> {
+    for name in [NEWEST, BEFORE] {
+        let found = Found::open(&journal.dir().join(name)).filter(|found| is_of_use(&found.ledger));
+        let Some(found) = found else { continue };
+        let Some(replay) = Replay::resume(journal, found.next, found.last, found.ledger.clone())? else { continue };
+        if let Some(core) = found.core(fresh.expected_orders()) {
+            return Ok((replay, core));
+        }
+    }
+    Ok((Replay::open(journal)?, fresh))
+}
+
+/// Writes the files of a snapshot; it has its name once it is on the disk.
+fn write(folder: &Path, head: Head, ledger: &Ledger, core: &Core) -> io::Result<u64> {
+    let draft = folder.join("snapshot.new");
+    let file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&draft)?;
+    let mut file = Summed::new(BufWriter::with_capacity(BUFFER, file));
+    let ledger = ledger.save();
+    file.put(Head { ledger_bytes: ledger.len() as u64, ..head }.as_bytes())?;
+    file.put(&ledger)?;
+    let mut written = Ok(());
+    core.save(&mut |piece| {
+        if written.is_ok() {
+            written = file.put(piece);
+        }
+    });
+    written?;
+    let sum = u64::from(file.sum);
+    file.put(sum.as_bytes())?;
+    let bytes = file.bytes;
+    file.inner.into_inner().map_err(|e| e.into_error())?.sync_all()?;
+    match fs::rename(folder.join(NEWEST), folder.join(BEFORE)) {
+        Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e),
+        _ => fs::rename(draft, folder.join(NEWEST))?,
+    }
+    File::open(folder)?.sync_all()?;
+    Ok(bytes)
+}
+
+/// A thread that makes snapshots when it is asked to.
+pub(crate) struct SnapshotMaker {
+    asked: SyncSender<()>,
+    failed: Receiver<String>,
+    every: u64,
+}
+
+impl SnapshotMaker {
+    /// Starts the thread, on this processor if one is named; it ends with this value, after the snapshot that it is at.
+    pub fn start(journal: &Place, every: u64, cpu: Option<usize>) -> io::Result<Self> {
+        let (asked, asks) = sync_channel(1);
+        let (tell, failed) = sync_channel(1);
+        let journal = journal.clone();
+        let work = move || {
+            // Without its processor it works on any.
+            let _ = tickpath_clock::settle(cpu, Priority::Normal);
+            for () in asks {
+                if let Err(e) = make(&journal) {
+                    let _ = tell.try_send(e.to_string());
+                }
+            }
+        };
+        std::thread::Builder::new().name("oms-snapshot".into()).spawn(work)?;
+        Ok(Self { asked, failed, every })
+    }
+
+    /// Asks for one; if the last one is still being made, the next one has this in it. Says at which record the next is
+    /// due.
+    pub fn ask(&self, sequence: u64) -> u64 {
+        let _ = self.asked.try_send(());
+        sequence + self.every
+    }
+
+    /// Why the last one could not be made, once.
+    pub fn take_failure(&self) -> Option<String> {
+        self.failed.try_recv().ok()
+    }
+}
+
+impl Found {
+    /// What can be read of a snapshot at once; none if it is none.
+    fn open(path: &Path) -> Option<Self> {
+        let mut file = Summed::new(BufReader::with_capacity(BUFFER, File::open(path).ok()?));
+        let mut head = Head::new_zeroed();
+        file.take(head.as_mut_bytes()).ok()?;
+        if head.magic != MAGIC || head.format != FORMAT || head.ledger_bytes > MOST_LEDGER || head.next == 0 {
+            return None;
+        }
+        let mut ledger = vec![0; head.ledger_bytes as usize];
+        file.take(&mut ledger).ok()?;
+        Some(Self { next: head.next, last: head.last, ledger: Ledger::load(&ledger)?, file })
+    }
+
+    /// The core; none if the file is damaged.
+    fn core(mut self, expected_orders: usize) -> Option<Core> {
+        let core = Core::load(expected_orders, &mut |piece| self.file.take(piece).is_ok()).ok()?;
+        let (expected, mut sum) = (u64::from(self.file.sum), [0; 8]);
+        self.file.take(&mut sum).ok()?;
+        (u64::from_le_bytes(sum) == expected).then_some(core)
+    }
+}
+
+impl<T> Summed<T> {
+    fn new(inner: T) -> Self {
+        Self { inner, sum: 0, bytes: 0 }
+    }
+
+    fn count(&mut self, piece: &[u8]) {
+        self.sum = crc32c::crc32c_append(self.sum, piece);
+        self.bytes += piece.len() as u64;
+    }
+}
+
+impl<T: Write> Summed<T> {
+    fn put(&mut self, piece: &[u8]) -> io::Result<()> {
+        self.count(piece);
+        self.inner.write_all(piece)
+    }
+}
+
+impl<T: Read> Summed<T> {
+    fn take(&mut self, piece: &mut [u8]) -> io::Result<()> {
+        self.inner.read_exact(piece)?;
+        self.count(piece);
+        Ok(())
+    }
+}
