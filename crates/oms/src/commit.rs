@@ -1,10 +1,22 @@
 //! Group commit: a thread of its own makes the journal durable, for all that came while it did so the last time at once.
+//!
+//! Once the disk has failed nothing more becomes durable, and there is nothing to wait for. What was held for it is given up:
+//! new orders and replaces that had not left are denied and never do ([`Denial::DiskFailed`]), cancels pass. Clients of
+//! [`AckLevel::Disk`] are told all the same, because silence would hide fills and what became of cancels:
+//!
+//! * Of an order that the disk does not have, the last word is that it is over. It never left, whatever becomes of the
+//!   journal.
+//! * Whatever else they hear is of orders that the disk has. A loss of power may take the word itself; then the order is in
+//!   doubt, and its venue is asked.
+//!
+//! [`Denial::DiskFailed`]: tickpath_orders::Denial::DiskFailed
 
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 
+use tickpath_clock::{Clock, sleep_ns};
 use tickpath_log::{Syncer, Tail, Writer};
 
 /// What must hold an input before its outputs leave.
@@ -14,7 +26,7 @@ pub enum AckLevel {
     /// The operating system: it survives the end of any process.
     #[default]
     Os = 0,
-    /// The disk: it survives the loss of power.
+    /// The disk: it survives the loss of power, as long as the disk is sound.
     Disk = 1,
 }
 
@@ -45,6 +57,25 @@ struct Shared {
     failed: AtomicBool,
 }
 
+/// How the thread waits before it syncs. Who was told of a batch often sends again at once: a sync that begins with the
+/// first of them leaves out all others, and they wait for two.
+struct Pace<C> {
+    clock: C,
+    gather_ns: u64,
+}
+
+/// A batch of so many records had several senders; a sync that takes so long is worth a wait, of a part of it.
+const MANY: u64 = 8;
+const LONG_NS: u64 = 400_000;
+const PART: u64 = 8;
+
+impl<C: Clock> Pace<C> {
+    fn look(&mut self, records: u64, from: u64) {
+        let took = self.clock.ns_between(from, self.clock.ticks()).max(0) as u64;
+        self.gather_ns = if records >= MANY && took >= LONG_NS { took / PART } else { 0 };
+    }
+}
+
 #[derive(Default)]
 struct Asked {
     upto: Option<Tail>,
@@ -62,10 +93,11 @@ pub struct CommitByHand {
 
 impl Commit {
     /// A thread for this journal.
-    pub fn start(journal: &Writer) -> io::Result<Self> {
+    pub fn start(journal: &Writer, clock: impl Clock) -> io::Result<Self> {
         let (shared, mut syncer) = (Shared::of(journal), journal.syncer()?);
         let theirs = shared.clone();
-        let work = move || while theirs.commit_next(&mut syncer) {};
+        let mut pace = Pace { clock, gather_ns: 0 };
+        let work = move || while theirs.commit_next(&mut syncer, &mut pace) {};
         let thread = std::thread::Builder::new().name("oms-commit".into()).spawn(work)?;
         Ok(Self { shared, by: By::Thread(Some(thread)) })
     }
@@ -168,9 +200,9 @@ impl Shared {
     }
 
     /// Waits for what is asked next and makes it durable; false when it is over.
-    fn commit_next(&self, syncer: &mut Syncer) -> bool {
+    fn commit_next(&self, syncer: &mut Syncer, pace: &mut Pace<impl Clock>) -> bool {
         let mut asked = self.lock();
-        let upto = loop {
+        let mut upto = loop {
             if asked.is_over || asked.error.is_some() {
                 return false;
             }
@@ -180,7 +212,13 @@ impl Shared {
             }
         };
         drop(asked);
+        if pace.gather_ns > 0 {
+            sleep_ns(pace.gather_ns);
+            upto = self.lock().take(syncer).unwrap_or(upto);
+        }
+        let (before, from) = (self.synced.load(Ordering::Relaxed), pace.clock.ticks());
         self.sync(syncer, upto);
+        pace.look(upto.sequence.saturating_sub(before), from);
         true
     }
 

@@ -100,7 +100,7 @@ pub struct Config {
     /// The priority of the core's thread.
     pub priority: Priority,
     /// Inputs between two snapshots, and one at the end of a day; zero for none. They are made by a thread beside the core,
-    /// which takes as much memory as the core while it does so.
+    /// which takes as much memory as the core itself.
     pub snapshot_every: u64,
     /// What is random otherwise, for tests that must come out the same: none.
     pub seed: Option<u64>,

@@ -93,7 +93,8 @@ impl fmt::Display for Notice {
             Self::SnapshotFailed(why) => write!(f, "{why}; a start takes longer until there is one"),
             Self::DiskFailed(why) => write!(
                 f,
-                "the journal's disk has failed ({why}); new orders are denied and cancels pass. Restart on a sound disk"
+                "the journal's disk has failed ({why}); new orders, and those that had not left, are denied, cancels pass, \
+                 and clients are told what no disk has. Restart on a sound disk"
             ),
         }
     }

@@ -49,7 +49,12 @@ impl Replay {
 
     /// Behind the record before `next`, up to which everything is in a snapshot with this ledger; none if the journal does
     /// not hold that record, or another one.
-    pub(crate) fn resume(journal: &Place, next: u64, last: LastRecord, ledger: Ledger) -> Result<Option<Self>, OmsError> {
+    pub(crate) fn resume(
+        journal: &Place,
+        next: u64,
+        last: LastRecord,
+        ledger: Ledger,
+    ) -> Result<Option<Self>, OmsError> {
         let place = Archive::of(journal)?.log_of(next - 1);
         let mut log = match Reader::open(&place, From::Sequence(next - 1), Registration::Unregistered) {
             Err(OpenError::Future { .. } | OpenError::NotFound(_)) => return Ok(None),
@@ -146,11 +151,6 @@ impl Replay {
     /// What the journal says of the lanes.
     pub fn ledger(&self) -> &Ledger {
         &self.ledger
-    }
-
-    /// The log that it reads now.
-    pub(crate) fn log(&self) -> &Place {
-        self.log.place()
     }
 
     /// The record before the next one.

@@ -373,8 +373,9 @@ impl<C: Clock> Sequencer<C> {
         Ok(before - self.held)
     }
 
-    /// The disk has failed: new orders are denied from here on, what had not left comes back and is denied in its turn,
-    /// cancels pass, and clients are told.
+    /// The disk has failed: new orders are denied from here on, what had not left comes back and is denied, too, cancels
+    /// pass, and clients are told. First of what comes back: whoever hears that an order was taken which the disk does not
+    /// have hears that it is over.
     #[cold]
     fn fail_disk(&mut self) -> Result<usize, OmsError> {
         self.disk_failed = true;
@@ -519,13 +520,27 @@ impl<C: Clock> Sequencer<C> {
         }
     }
 
-    /// Journals that requests did not leave, and that a venue which nobody reads for is down.
+    /// What is held behind a request that comes back comes back, too: its venue must not see a cancel before its order.
+    fn give_up_behind(&mut self) {
+        for place in 0..self.returning.len() {
+            let (venue, .., is_there) = self.returning[place];
+            let Some(Some(log)) = self.venues.get_mut(usize::from(venue.0)) else { continue };
+            let held = log.give_up();
+            self.held -= held.len();
+            self.returning.extend(held.into_iter().map(|Held { stamp, output, .. }| (venue, stamp, output, is_there)));
+        }
+    }
+
+    /// Journals that requests did not leave, and that a venue which nobody reads for is down. A client whose request can
+    /// never leave any more is told.
     #[cold]
     pub(crate) fn take_back(&mut self) -> Result<(), OmsError> {
+        self.give_up_behind();
         for (venue, stamp, output, is_there) in std::mem::take(&mut self.returning) {
             let Output::Venue { request, .. } = output else { continue };
             let now = self.clock.ticks();
-            self.apply(now, &Input::Returned(Returned::new(venue, stamp, &request)))?;
+            let sequence = self.apply(now, &Input::Returned(Returned::new(venue, stamp, &request)))?;
+            self.let_sessions(sequence, now)?;
             if !is_there && self.core.is_up(venue) {
                 self.line(venue, false)?;
             }

@@ -304,7 +304,7 @@ impl<C: Clock> Sequencer<C> {
     /// Starts the thread that makes the journal durable, if any session asks for that.
     fn watch_disk(&mut self) -> Result<(), OmsError> {
         if self.levels.contains(&AckLevel::Disk) {
-            self.commit = Some(Commit::start(self.journal.log()).map_err(OmsError::Disk)?);
+            self.commit = Some(Commit::start(self.journal.log(), self.clock.clone()).map_err(OmsError::Disk)?);
         }
         Ok(())
     }

@@ -23,7 +23,8 @@ pub const KILL_ALL: u8 = 1;
 pub const KILL_ACCOUNT: u8 = 2;
 /// [`Kill::scope`]: one symbol.
 pub const KILL_SYMBOL: u8 = 3;
-/// [`Kill::scope`]: the journal's disk has failed. Only a start on a sound disk turns it off.
+/// [`Kill::scope`]: the journal's disk has failed. What waits and adds to the risk is refused at once. Only a start on a
+/// sound disk turns it off.
 pub const KILL_DISK: u8 = 4;
 
 /// A kill switch: while it is on, new orders and replaces are denied and cancels pass.
@@ -70,7 +71,8 @@ pub struct Login {
     pub reserved: [u8; 5],
 }
 
-/// The line to the venue did not take a request: it is certain that it never left. It waits here from now on.
+/// The line to the venue did not take a request: it is certain that it never left. It waits here from now on; once the
+/// disk has failed, what adds to the risk is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct Returned {

@@ -214,6 +214,11 @@ impl Desk {
         switch.map(|switch| *switch = kill.on != 0).is_some()
     }
 
+    /// Whether the journal's disk has failed.
+    pub(crate) fn disk_failed(&self) -> bool {
+        self.disk_failed
+    }
+
     /// Whether the session may trade for the account.
     #[inline]
     pub(crate) fn is_entitled(&self, session: u16, account: AccountId) -> bool {

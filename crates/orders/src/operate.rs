@@ -13,7 +13,7 @@ use crate::requests::{Change, answer, denied, facts, may_change, not_entitled, u
 use crate::risk::{Facts, Refusal, check};
 use crate::route::{VENUES, Waiting};
 use crate::state::{Event, Phase, step};
-use crate::{Envelope, Input, Output, Outputs, RecordKind};
+use crate::{Denial, Envelope, Input, Output, Outputs, RecordKind};
 
 impl Core {
     /// Takes an input that is neither a request nor a report.
@@ -29,7 +29,7 @@ impl Core {
             Input::Kill(kill) => self.kill(at, kill, out),
             Input::Line(line) => self.line(at, line, out),
             Input::Login(login) => self.login(at, login, out),
-            Input::Returned(returned) => self.returned(returned),
+            Input::Returned(returned) => self.returned(returned, out),
             Input::Release(release) => self.release(at, release, out),
             Input::Doubt(doubt) => self.doubt(at, doubt, out),
             Input::Resolve(resolve) => self.resolve(resolve, out),
@@ -66,7 +66,8 @@ impl Core {
     /// What waits here may have left: its release may be in the tail that the end of the last boot took from the journal.
     /// So it never leaves again, and the doubt about the lanes, which went with that boot, concerns it, too.
     fn count_as_sent(&mut self) {
-        let waited: Vec<Waiting> = self.routes.iter_mut().flat_map(|route| std::mem::take(&mut route.waiting)).collect();
+        let waited: Vec<Waiting> =
+            self.routes.iter_mut().flat_map(|route| std::mem::take(&mut route.waiting)).collect();
         for waiting in waited {
             let order = *self.orders.get(waiting.order);
             if order.phase == Phase::Queued {
@@ -120,6 +121,9 @@ impl Core {
     fn kill(&mut self, at: At, kill: &Kill, out: &mut Outputs) -> bool {
         // Nobody's word makes a disk sound.
         let is_taken = (kill.scope != KILL_DISK || kill.on != 0) && self.desk.kill(kill);
+        if is_taken && kill.scope == KILL_DISK {
+            self.refuse_waiting(out);
+        }
         if is_taken && kill.on != 0 && kill.cancel != 0 {
             let Kill { scope, target, .. } = *kill;
             self.cancel_all(at, None, out, |order| match scope {
@@ -131,6 +135,33 @@ impl Core {
         is_taken
     }
 
+    /// What waits never leaves once the disk has failed, and its clients hear so at once: they may be told of an order
+    /// that the disk does not have, but not that it lives.
+    fn refuse_waiting(&mut self, out: &mut Outputs) {
+        let waited: Vec<Waiting> =
+            self.routes.iter_mut().flat_map(|route| std::mem::take(&mut route.waiting)).collect();
+        for waiting in waited {
+            if !self.refuse_for_disk(&waiting, out) {
+                let venue = VenueId(self.orders.get(waiting.order).route);
+                self.routes.get(venue).waiting.push_back(waiting);
+            }
+        }
+    }
+
+    /// Refuses a new order or a replace that waits; false if it is something else, which waits on.
+    fn refuse_for_disk(&mut self, waiting: &Waiting, out: &mut Outputs) -> bool {
+        let order = *self.orders.get(waiting.order);
+        let is_refused = match &waiting.request {
+            Request::New(_) => order.phase == Phase::Queued,
+            Request::Replace(_) => self.is_asked(order.replace, waiting),
+            _ => false,
+        };
+        if is_refused {
+            self.refuse(&order, waiting, Refusal { denial: Denial::DiskFailed, limit: 0, value: 1 }, out);
+        }
+        is_refused
+    }
+
     /// A venue that is back is asked after all that is unknown, or was doubted while nobody could ask.
     fn line(&mut self, at: At, line: &Line, out: &mut Outputs) -> bool {
         if line.venue.0 >= VENUES {
@@ -139,7 +170,6 @@ impl Core {
         let route = self.routes.get(line.venue);
         let was_up = std::mem::replace(&mut route.is_up, line.up != 0);
         if !was_up && line.up != 0 {
-            route.drop_questions();
             self.each_open(line.venue, |core, slot| {
                 let order = core.orders.get(slot);
                 if order.phase.is_unknown() || order.marks & DOUBTED != 0 {
@@ -158,7 +188,7 @@ impl Core {
     }
 
     /// A request never left: it waits here, behind what waits already, but before what was asked of its order later.
-    fn returned(&mut self, returned: &Returned) -> bool {
+    fn returned(&mut self, returned: &Returned, out: &mut Outputs) -> bool {
         let Some(request) = returned.request() else { return false };
         let original = match &request {
             Request::New(new) => new.client_order_id.0,
@@ -174,9 +204,13 @@ impl Core {
         let id = request.client_order_id().0;
         let ask = [order.cancel, order.replace].into_iter().find(|&ask| self.ask(ask).is_some_and(|ask| ask.id == id));
         match (&request, ask) {
-            (Request::Status(_), _) if !may_be_asked_for(&order) => return true,
-            // The latest question is the one whose answer knows most.
-            (Request::Status(_), _) => self.routes.get(returned.venue).drop_question(slot),
+            (Request::Status(_), _) => {
+                // The answer to the latest question knows most.
+                let route = self.routes.get(returned.venue);
+                if !may_be_asked_for(&order) || !route.drop_older_question(slot, id) {
+                    return true;
+                }
+            }
             (Request::New(_), _) if order.phase != Phase::Sent => return false,
             (Request::New(_), _) => {
                 let phase = step(order.phase, Event::Returned).unwrap_or(order.phase);
@@ -187,9 +221,13 @@ impl Core {
             // Its order has ended meanwhile.
             (_, None) => return true,
         }
-        let waiting = &mut self.routes.get(returned.venue).waiting;
-        let place = waiting.iter().position(|other| other.order == slot && other.id() > id).unwrap_or(waiting.len());
-        waiting.insert(place, Waiting { order: slot, session: order.session, request, sent: Some(returned.received) });
+        let waiting = Waiting { order: slot, session: order.session, request, sent: Some(returned.received) };
+        if self.desk.disk_failed() && self.refuse_for_disk(&waiting, out) {
+            return true;
+        }
+        let queue = &mut self.routes.get(returned.venue).waiting;
+        let place = queue.iter().position(|other| other.order == slot && other.id() > id).unwrap_or(queue.len());
+        queue.insert(place, waiting);
         true
     }
 
@@ -298,11 +336,7 @@ impl Core {
             return false;
         }
         if doubt.venue.0 < VENUES {
-            let id = self.id(at);
-            let route = self.routes.get(doubt.venue);
-            route.doubted = id;
-            // All that is unknown is asked for anew.
-            route.drop_questions();
+            self.routes.get(doubt.venue).doubted = self.id(at);
         }
         self.each_open(doubt.venue, |core, slot| {
             let order = *core.orders.get(slot);
@@ -346,8 +380,10 @@ impl Core {
         if !was_sent || !route.is_up || route.rules.answers_status == 0 {
             return false;
         }
+        let id = OrderId::new(self.epoch, at.sequence).0;
+        route.drop_older_question(slot, id);
         let request = Request::Status(StatusRequest {
-            client_order_id: ClientOrderId(self.id(at)),
+            client_order_id: ClientOrderId(id),
             original: ClientOrderId(order.id),
             symbol: order.symbol,
             account: order.account,

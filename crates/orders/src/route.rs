@@ -65,14 +65,14 @@ impl Route {
         self.is_clear() || self.waiting.len() < self.rules.max_queued as usize
     }
 
-    /// Forgets the questions that wait: newer ones are asked.
-    pub(crate) fn drop_questions(&mut self) {
-        self.waiting.retain(|waiting| !waiting.is_question());
-    }
-
-    /// Forgets the question after an order, if one waits.
-    pub(crate) fn drop_question(&mut self, order: u32) {
-        self.waiting.retain(|waiting| waiting.order != order || !waiting.is_question());
+    /// Forgets the question after an order that waits, for one with this id; false if that one is the older.
+    pub(crate) fn drop_older_question(&mut self, order: u32, id: u64) -> bool {
+        let is_other = |waiting: &Waiting| waiting.order == order && waiting.is_question();
+        let is_newest = !self.waiting.iter().any(|waiting| is_other(waiting) && waiting.id() > id);
+        if is_newest {
+            self.waiting.retain(|waiting| !is_other(waiting));
+        }
+        is_newest
     }
 }
 

@@ -345,7 +345,7 @@ fn until(mut is_so: impl FnMut() -> bool) {
         if is_so() {
             return;
         }
-        std::thread::yield_now();
+        tickpath_clock::yield_now();
     }
     panic!("what is waited for does not come");
 }

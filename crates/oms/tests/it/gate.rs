@@ -274,6 +274,60 @@ fn a_disk_that_fails_stops_new_orders_and_lets_cancels_through() {
     assert_eq!(oms.sequencer().held(), 0);
 }
 
+/// An order of a session that asks for the disk comes back because its lane is full, while its cancel is held for the disk.
+#[test]
+fn a_cancel_that_is_held_comes_back_with_its_order() {
+    let mut scene = Scene::new();
+    scene.config.desk.sessions[0].level = AckLevel::Disk;
+    scene.config.lanes.request_bytes = 1 << 14;
+    let mut oms = informed(&scene);
+    let mut disk = oms.sequencer().commit_by_hand().expect("the journal is there");
+    let (mut venue, mut client, mut other) = (Told::join(&scene), scene.client(0), scene.client(1));
+    client.send(limit(Side::Buy, 1, 90, 1));
+    poll(&mut oms);
+    for id in 1..=1_000 {
+        other.send(limit(Side::Buy, id, 90, 1));
+        poll(&mut oms);
+    }
+    client.send(limit(Side::Buy, 2, 90, 1));
+    poll(&mut oms);
+    disk.commit();
+    // Taken before what is held is looked at.
+    oms.sequencer().accept(0, 2, 1, 1, cancel(3, 2)).expect("the journal takes it");
+    let mut heard = Vec::new();
+    for _ in 0..4 {
+        while poll(&mut oms) > 0 {}
+        heard.extend(venue.hear());
+        disk.commit();
+    }
+    let [first, order] = [0, new_orders(&heard).len() - 1].map(|place| new_orders(&heard)[place]);
+    assert_ne!(order, first, "the order was sent");
+    let place = |is_it: &dyn Fn(&Request) -> bool| heard.iter().position(is_it).expect("both were sent");
+    let sent = place(&|request| request.client_order_id().0 == order);
+    let canceled = place(&|request| matches!(request, Request::Cancel(cancel) if cancel.original.0 == order));
+    assert!(sent < canceled, "the order is number {sent}, its cancel {canceled}");
+    assert_eq!((new_orders(&heard).len(), oms.sequencer().held()), (1_002, 0));
+}
+
+/// The last word of an order that the disk does not have is that it is over.
+#[test]
+fn what_a_bad_disk_does_not_have_is_denied_at_once_even_if_its_venue_is_away() {
+    let mut scene = Scene::new();
+    scene.config.desk.sessions[0].level = AckLevel::Disk;
+    let mut oms = informed(&scene);
+    let mut disk = oms.sequencer().commit_by_hand().expect("the journal is there");
+    let mut client = scene.client(0);
+    client.send(limit(Side::Buy, 1, 90, 1));
+    client.send(limit(Side::Buy, 2, 90, 1));
+    while poll(&mut oms) > 0 {}
+    assert_eq!(client.hear(), [], "held");
+    disk.fail();
+    while poll(&mut oms) > 0 {}
+    let heard = client.hear();
+    assert_eq!((heard.len(), denials(&heard)), (4, vec![19, 19]), "two are pending, and both are over: {heard:?}");
+    assert_eq!((oms.sequencer().counts().withdrawn, oms.sequencer().queued()), (2, 0));
+}
+
 #[test]
 fn a_lane_is_sound_for_every_other_while_its_client_rewrites_and_truncates_it() {
     let scene = Scene::new();

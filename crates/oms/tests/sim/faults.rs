@@ -33,9 +33,7 @@ impl World {
     pub fn kill_in_turn(&mut self, dice: &mut Dice) -> Checked {
         self.ask([Act::Order, Act::Cancel, Act::MassCancel][dice.place(3)], dice);
         let at = dice.place(self.lines.len());
-        if self.may_reach(at) {
-            self.lines[at].deliver(3, around!(self));
-        }
+        self.lines[at].deliver(3, around!(self));
         self.turns(1, 1 + dice.below(9))
     }
 

@@ -84,22 +84,7 @@ impl Oracle {
             let Some(view) = core.order(OrderId(id)) else {
                 return broken("every fill is known or in doubt", format!("order {id:x} is not known"));
             };
-            let is_old = self.arrived.get(&(id, 0)).is_some_and(|before| *before < self.losses);
             let truth = self.truths.get_mut(&id).expect("it was listed");
-            let never_left = view.venue_sequence == 0 && view.leaves.0 == 0 && view.status != OrdStatus::Unknown;
-            let is_at_venue = truth.cumulative > 0 || truth.leaves > 0;
-            let is_for_disk = truth.session == DISK_SESSION;
-            if never_left && is_at_venue && is_old && !is_for_disk && Known::ReleaseLost.is_forgiven() {
-                tally.count("guarded: taken back after the power was lost");
-                self.blurred.insert((truth.account, truth.symbol));
-                continue;
-            }
-            let is_behind = truth.was_missed && view.leaves.0 > 0 && view.venue_sequence < truth.sequence;
-            if is_behind && view.status != OrdStatus::Unknown && Known::DoubtEndedByOldReport.is_forgiven() {
-                tally.count("guarded: a doubt ended by an old report");
-                self.blurred.insert((truth.account, truth.symbol));
-                continue;
-            }
             check_order(&view, truth, tally)?;
         }
         for view in core.live() {
@@ -116,9 +101,6 @@ impl Oracle {
 fn comparable(core: &Core, id: u64, truth: &Truth) -> i64 {
     match core.order(OrderId(id)).filter(|view| view.status == OrdStatus::Unknown) {
         Some(view) if truth.was_amended && Known::BustOfResolved.is_forgiven() => view.cumulative.0,
-        Some(view) if truth.leaves == 0 && Known::EndedAboveQuantity.is_forgiven() => {
-            truth.cumulative.min(view.quantity.0.max(view.cumulative.0))
-        }
         _ => truth.cumulative,
     }
 }

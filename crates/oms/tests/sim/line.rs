@@ -98,7 +98,7 @@ impl Line {
     }
 
     fn receive(&mut self, request: &Request, around: &mut Around<'_>) -> Checked {
-        around.oracle.arrived(request, around.tally)?;
+        around.oracle.arrived(request)?;
         let mut made = Vec::new();
         self.venue.request(around.clock.ticks(), request, &mut made);
         self.say(made, around);

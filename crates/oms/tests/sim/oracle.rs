@@ -10,7 +10,6 @@ use tickpath_orders::Core;
 use zerocopy::FromBytes;
 
 use crate::desk::DISK_SESSION;
-use crate::known::Known;
 use crate::tally::Tally;
 
 /// What does not hold.
@@ -41,8 +40,6 @@ pub struct Truth {
     pub was_amended: bool,
     /// And nobody may have heard of that.
     pub amendment_lost: bool,
-    /// A report of it is gone on its way, or may be gone with the power.
-    pub was_missed: bool,
 }
 
 /// What a client was told of an order.
@@ -51,17 +48,18 @@ pub struct Told {
     pub session: u16,
     /// The client's own id, once it is known.
     pub client: Option<u64>,
+    /// The last word was that it is over, with nothing filled.
+    pub is_over: bool,
 }
 
 /// What is known outside of the OMS.
 #[derive(Default)]
 pub struct Oracle {
-    /// Requests at venues: id and order, and how often the power was lost before.
-    pub arrived: BTreeMap<(u64, u64), u64>,
-    pub losses: u64,
+    /// Requests at venues: id and order.
+    arrived: BTreeSet<(u64, u64)>,
     /// New orders and replaces of clients, by tag: sent, and arrived at a venue.
     sent: BTreeSet<u64>,
-    executed: BTreeMap<u64, u64>,
+    executed: BTreeSet<u64>,
     pub truths: BTreeMap<u64, Truth>,
     /// Fills: order and execution.
     fills: BTreeSet<(u64, u64)>,
@@ -72,8 +70,8 @@ pub struct Oracle {
     pub lost: BTreeSet<u64>,
     /// Orders of days that have ended.
     pub forgotten: BTreeSet<u64>,
-    /// Orders that were told of while the disk was bad; none while it is not.
-    told_on_bad_disk: Option<BTreeSet<u64>>,
+    /// The disk is bad: what it does not have may be told of, if the last word is that it is over.
+    is_disk_bad: bool,
     /// Positions of which nobody can say any more what the OMS should count.
     pub blurred: BTreeSet<(AccountId, SymbolId)>,
     /// Fills were changed since all was at rest.
@@ -97,7 +95,7 @@ impl Oracle {
     }
 
     /// A request has arrived at a venue.
-    pub fn arrived(&mut self, request: &Request, tally: &mut Tally) -> Checked {
+    pub fn arrived(&mut self, request: &Request) -> Checked {
         let id = request.client_order_id().0;
         let original = match request {
             Request::New(_) => 0,
@@ -106,23 +104,14 @@ impl Oracle {
             Request::Status(status) => status.original.0,
             Request::MassCancel(_) => return broken("no mass cancel leaves", format!("{request:?}")),
         };
-        let order = if original == 0 { id } else { original };
-        let is_for_disk = self.truths.get(&order).is_some_and(|truth| truth.session == DISK_SESSION);
-        // With a loss of power in between, where the level does not ask for more.
-        let losses = self.losses;
-        let is_forgiven = |before: &u64| Known::ReleaseLost.is_forgiven() && *before < losses && !is_for_disk;
-        if let Some(before) = self.arrived.insert((id, original), losses) {
-            if !is_forgiven(&before) {
-                return broken("nothing is sent twice", format!("{request:?} arrives again"));
-            }
-            tally.count("guarded: sent again after the power was lost");
-            return Ok(());
+        if !self.arrived.insert((id, original)) {
+            return broken("nothing is sent twice", format!("{request:?} arrives again"));
         }
         let tag = request.cause();
         if tag != 0 && !self.sent.contains(&tag) {
             return broken("nothing is invented", format!("no client has sent {request:?}"));
         }
-        if tag != 0 && self.executed.insert(tag, losses).is_some() {
+        if tag != 0 && !self.executed.insert(tag) {
             return broken("nothing is sent twice", format!("{request:?} arrives again, with another id"));
         }
         if let Request::New(new) = request {
@@ -146,7 +135,6 @@ impl Oracle {
             sequence: 0,
             was_amended: false,
             amendment_lost: false,
-            was_missed: false,
         };
         self.truths.insert(new.client_order_id.0, truth);
         Ok(())
@@ -178,7 +166,6 @@ impl Oracle {
         let exec_type = ExecType::from_code(report.exec_type);
         let is_amendment = matches!(exec_type, Some(ExecType::TradeCancel | ExecType::TradeCorrect));
         if let Some(truth) = self.truths.get_mut(&report.order_id.0) {
-            truth.was_missed = true;
             truth.amendment_lost |= is_amendment;
         }
     }
@@ -186,8 +173,6 @@ impl Oracle {
     /// The host has lost its power.
     pub fn power_lost(&mut self) {
         self.is_uncertain = true;
-        self.losses += 1;
-        self.truths.values_mut().for_each(|truth| truth.was_missed = true);
         for (id, truth) in self.truths.iter_mut().filter(|(_, truth)| truth.was_amended) {
             truth.amendment_lost = true;
             if self.forgotten.contains(id) {
@@ -209,7 +194,10 @@ impl Oracle {
         if kind == Kind::OrderDenied.code() {
             tally.count("requests denied");
             let denied = OrderDenied::read_from_bytes(payload);
-            return denied.map(|_| ()).or_else(|e| broken("reports are sound", e.to_string()));
+            let denied = denied.or_else(|e| broken("reports are sound", e.to_string()))?;
+            // Of a request that is no order, or was never taken, nothing else is told under this id.
+            self.told.entry(denied.order_id.0).and_modify(|told| told.is_over = true);
+            return Ok(());
         }
         let report = ExecutionReport::read(kind, payload);
         let report = report.or_else(|e| broken("reports are sound", e.to_string()))?;
@@ -218,10 +206,9 @@ impl Oracle {
 
     fn told_of(&mut self, session: u16, report: &ExecutionReport) -> Checked {
         let id = report.order_id.0;
-        if let Some(ids) = &mut self.told_on_bad_disk {
-            ids.insert(id);
-        }
-        let told = self.told.entry(id).or_insert(Told { session, client: None });
+        let told = self.told.entry(id).or_insert(Told { session, client: None, is_over: false });
+        let is_ended = matches!(OrdStatus::from_code(report.status), Some(OrdStatus::Canceled | OrdStatus::Expired));
+        told.is_over = is_ended && report.cumulative_quantity.0 == 0;
         if told.session != session {
             return broken("an id is one order", format!("{id:x} is told to {} and to {session}", told.session));
         }
@@ -241,8 +228,7 @@ impl Oracle {
 
     /// The disk has failed, or an OMS is up that has synced what there is.
     pub fn is_disk_bad(&mut self, is_bad: bool) {
-        let before = self.told_on_bad_disk.take();
-        self.told_on_bad_disk = is_bad.then(|| before.unwrap_or_default());
+        self.is_disk_bad = is_bad;
     }
 
     /// After a start behind a loss of power, with the orders that the journal has: what is gone may be gone.
@@ -258,15 +244,12 @@ impl Oracle {
                 }
                 continue;
             }
-            let is_excused = self
-                .told_on_bad_disk
-                .as_ref()
-                .is_some_and(|ids| Known::ToldOnBadDisk.is_forgiven() && ids.contains(&id));
-            if session == DISK_SESSION && !is_excused && !self.lost.contains(&id) {
+            let is_over = self.is_disk_bad && self.told.get(&id).is_some_and(|told| told.is_over);
+            if session == DISK_SESSION && !is_over && !self.lost.contains(&id) {
                 return broken("what the disk has stays", format!("order {id:x} is gone with the power"));
             }
             if self.lost.insert(id) {
-                tally.count(if is_excused { "guarded: told on a bad disk" } else { "orders lost with the power" });
+                tally.count(if is_over { "orders denied on a bad disk" } else { "orders lost with the power" });
             }
             self.forgotten.remove(&id);
         }

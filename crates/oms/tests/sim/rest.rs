@@ -5,7 +5,6 @@ use tickpath_oms::journal;
 use tickpath_orders::{Config as CoreConfig, Core, Inquire, RecordKind, Resolve};
 
 use crate::desk::VENUES;
-use crate::known::Known;
 use crate::line::Around;
 use crate::oracle::{Broken, Checked, broken};
 use crate::world::{SECOND, World, around};
@@ -30,7 +29,7 @@ impl World {
         let unknown = self.unknown();
         let explained = asked.saturating_sub(unknown.len());
         self.tally.add("unknown until the operator asked", explained as u64);
-        if explained > 0 && !Known::NotAsked.is_forgiven() {
+        if explained > 0 {
             return broken("what is unknown is asked for", format!("{explained} orders were not asked for"));
         }
         self.resolve(&unknown);
@@ -70,9 +69,7 @@ impl World {
             done += line.forward(usize::MAX) + line.take(usize::MAX, around!(self))?;
         }
         for at in 0..self.lines.len() {
-            if self.may_reach(at) {
-                done += self.lines[at].deliver(usize::MAX, around!(self));
-            }
+            done += self.lines[at].deliver(usize::MAX, around!(self));
         }
         for client in &mut self.clients {
             done += client.hear(around!(self))?;
@@ -93,8 +90,7 @@ impl World {
         self.oracle.check_at_rest(core, &mut self.tally)?;
         self.oracle.check_exposure(core, true)?;
         let counts = core.counts();
-        let may_be_refused = counts.withdrawn > 0 && Known::CancelBeforeOrder.is_forgiven();
-        let is_strange = counts.strangers > 0 && !self.oracle.had_strangers() && !may_be_refused;
+        let is_strange = counts.strangers > 0 && !self.oracle.had_strangers();
         if counts.mismatched + counts.malformed > 0 || is_strange {
             return broken("reports are understood", format!("{counts:?}"));
         }

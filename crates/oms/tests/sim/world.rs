@@ -8,7 +8,6 @@ use tickpath_orders::{DayEnd, Inquire, KILL_ACCOUNT, KILL_ALL, KILL_SYMBOL, Kill
 use crate::client::{Client, Operator};
 use crate::desk::{SESSIONS, VENUES, top};
 use crate::host::Host;
-use crate::known::Known;
 use crate::line::{Around, Line};
 use crate::oracle::{Broken, Checked, Oracle, broken};
 use crate::plan::{Act, Dice, Step};
@@ -247,13 +246,11 @@ impl World {
         {
             self.lines[1 - at].bring(report);
         }
-        let is_reached = self.may_reach(at);
         let line = &mut self.lines[at];
         match act {
             Act::Forward => _ = line.forward(most),
             Act::Take => _ = line.take(most, around!(self))?,
-            Act::Deliver if is_reached => _ = line.deliver(most, around!(self)),
-            Act::Deliver => {}
+            Act::Deliver => _ = line.deliver(most, around!(self)),
             Act::Swap => self.tally.add("reports swapped", line.swap(dice).into()),
             Act::Double => self.tally.add("reports doubled", line.double(dice).into()),
             Act::Disconnect => {
@@ -268,18 +265,12 @@ impl World {
         Ok(())
     }
 
-    /// Whether a gateway tells the OMS anything now.
-    pub fn may_reach(&mut self, at: usize) -> bool {
-        let venue = self.lines[at].id;
-        !Known::DoubtWhileDown.is_forgiven() || self.host.sequencer().is_some_and(|oms| oms.core().is_up(venue))
-    }
-
     /// The gateways tell the OMS what was lost on their wires.
     pub fn tell_losses(&mut self) -> Checked {
         for at in 0..self.lines.len() {
             let Line { id, untold, lanes, .. } = &self.lines[at];
             let (venue, lost) = (*id, *untold);
-            if lost == 0 || lanes.is_none() || !self.host.is_up() || !self.may_reach(at) {
+            if lost == 0 || lanes.is_none() || !self.host.is_up() {
                 continue;
             }
             let told = self.host.call(0, |oms| oms.missed(LaneKind::VenueReports(venue), lost));

@@ -3,7 +3,7 @@
 use tickpath_market::{ExecType, ExecutionReport, OrdStatus, Request, Side};
 use tickpath_orders::{Denial, Input, LOST_REPORTS, LOST_REQUESTS, Timer, VenueRules};
 
-use crate::scene::{Scene, VENUE, amended, fill, said};
+use crate::scene::{Scene, VENUE, amended, fill, said, stands};
 
 use OrdStatus::{Canceled, Expired, Filled, New, PartiallyFilled, PendingNew, Rejected, Unknown};
 
@@ -186,18 +186,91 @@ fn lost_requests_doubt_what_waits_for_an_answer_and_lost_reports_all_that_lives(
 /// That an order has arrived ends the doubt about requests; of reports that were lost it says nothing.
 #[test]
 fn what_ends_a_doubt_depends_on_what_was_lost() {
-    for (numbered, lost, expected) in [
-        (true, LOST_REQUESTS, New),
-        (true, LOST_REPORTS, New),
-        (false, LOST_REQUESTS, New),
-        (false, LOST_REPORTS, Unknown),
-    ] {
-        let mut scene = Scene::numbered(numbered);
-        let id = scene.order(1, Side::Buy, 100, 10);
-        scene.doubt(lost);
-        scene.hear(accepted(id, u64::from(numbered)));
-        assert_eq!(scene.state(id), expected, "numbered {numbered}, lost {lost}");
+    for (lost, expected) in [(LOST_REQUESTS, New), (LOST_REPORTS, Unknown)] {
+        for numbered in [true, false] {
+            let mut scene = Scene::numbered(numbered);
+            let id = scene.order(1, Side::Buy, 100, 10);
+            scene.doubt(lost);
+            scene.hear(accepted(id, u64::from(numbered)));
+            assert_eq!(scene.state(id), expected, "numbered {numbered}, lost {lost}");
+        }
     }
+}
+
+/// A fill is heard that the venue told before the cancel, whose report is lost.
+#[test]
+fn a_report_from_before_a_loss_does_not_end_the_doubt() {
+    let mut scene = Scene::new();
+    let id = scene.order(1, Side::Buy, 100, 10);
+    scene.hear(accepted(id, 1));
+    scene.line(false);
+    scene.doubt(LOST_REPORTS);
+    assert_eq!((scene.hear(fill(id, 2, 4, 4, 6)), scene.asked()), (Some(Unknown), vec![]));
+    scene.line(true);
+    assert_eq!(scene.asked(), [id], "a venue that is back is asked");
+    assert_eq!(scene.answer(id, Canceled, 3, 4, 0), Some(Canceled));
+    assert_eq!(scene.bought(), (4, 0));
+}
+
+#[test]
+fn an_answer_from_before_a_loss_does_not_end_the_doubt() {
+    let mut scene = Scene::new();
+    let id = scene.order(1, Side::Buy, 100, 10);
+    scene.hear(accepted(id, 1));
+    scene.inquire(id);
+    let old = scene.sequence;
+    scene.doubt(LOST_REPORTS);
+    let new = scene.sequence;
+    assert_eq!(scene.hear(stands(id, New, old, 1, 0, 10)), None);
+    assert_eq!(scene.hear(stands(id, New, old, 2, 0, 8)), Some(Unknown), "its terms are taken");
+    assert_eq!((scene.state(id), scene.view(id).quantity.0), (Unknown, 8));
+    assert_eq!(scene.hear(stands(id, Canceled, new, 3, 0, 0)), Some(Canceled));
+}
+
+#[test]
+fn an_answer_that_a_later_event_overtook_is_asked_for_once_more() {
+    let mut scene = Scene::new();
+    let id = scene.order(1, Side::Buy, 100, 10);
+    scene.hear(accepted(id, 1));
+    scene.doubt(LOST_REPORTS);
+    let question = scene.sequence;
+    assert_eq!(scene.hear(fill(id, 3, 4, 4, 6)), Some(Unknown));
+    assert_eq!((scene.hear(stands(id, New, question, 2, 0, 10)), scene.asked()), (None, vec![id]));
+    assert_eq!((scene.hear(stands(id, New, question, 2, 0, 10)), scene.asked()), (None, vec![]), "once");
+    assert_eq!(scene.answer(id, PartiallyFilled, 3, 4, 6), Some(PartiallyFilled));
+}
+
+/// An order is there, and nobody knows whether the cancel that went after it is, too.
+#[test]
+fn a_venue_that_is_back_is_asked_for_what_was_asked_of_an_order_before_a_loss() {
+    let mut scene = Scene::new();
+    let id = scene.order(1, Side::Buy, 100, 10);
+    scene.cancel(2, 1);
+    scene.line(false);
+    scene.doubt(LOST_REQUESTS);
+    assert_eq!(scene.hear(accepted(id, 1)), Some(OrdStatus::PendingCancel));
+    scene.line(true);
+    assert_eq!(scene.asked(), [id]);
+    assert_eq!(scene.answer(id, New, 1, 0, 10), Some(New), "the cancel never came");
+    scene.line(false);
+    scene.line(true);
+    assert!(scene.asked().is_empty(), "there is no doubt any more");
+}
+
+#[test]
+fn an_operator_ends_a_doubt_for_good() {
+    let mut scene = Scene::new();
+    let id = scene.order(1, Side::Buy, 100, 10);
+    scene.hear(accepted(id, 1));
+    scene.doubt(LOST_REPORTS);
+    scene.resolve(id, New, 0, "x");
+    let lost = ExecutionReport { status: Unknown.code(), ..said(id, ExecType::New, 0, 0, 0, 0) };
+    assert_eq!(scene.hear(lost), Some(Unknown));
+    assert_eq!(
+        scene.hear(fill(id, 2, 4, 4, 6)),
+        Some(PartiallyFilled),
+        "another doubt, of which this is the last word"
+    );
 }
 
 #[test]

@@ -35,6 +35,8 @@ pub struct Naive {
     windows: BTreeMap<u32, (u64, u64)>,
     used: BTreeSet<(u16, u64)>,
     waiting: BTreeMap<u16, VecDeque<Waiting>>,
+    /// The id of each venue's last doubt.
+    doubts: BTreeMap<u16, u64>,
     /// Orders that miss a number, and since when.
     gaps: Vec<(u64, u64)>,
     /// What accounts traded today.
@@ -338,17 +340,22 @@ impl Naive {
         let id = life.id;
         let outputs = match what {
             ExecType::PendingNew | ExecType::PendingCancel | ExecType::PendingReplace if !is_lost => Vec::new(),
-            ExecType::OrderStatus if !is_lost => self.venue_answers(id, report),
+            ExecType::OrderStatus if !is_lost => self.venue_answers(at, id, report),
             _ => self.event(at, id, what, report),
         };
-        self.alarms.duplicates += u64::from(outputs.is_empty());
+        let is_told = outputs.iter().any(|output| matches!(output, Output::Report { .. }));
+        self.alarms.duplicates += u64::from(!is_told);
         outputs
     }
 
-    fn venue_answers(&mut self, id: u64, report: ExecutionReport) -> Vec<Output> {
+    fn venue_answers(&mut self, at: At, id: u64, report: ExecutionReport) -> Vec<Output> {
         let life = self.lives.get_mut(&id).unwrap();
-        let before = life.sum.seen();
-        life.tell(Word::Answer(report));
+        let (before, was_doubted) = (life.sum.seen(), life.sum.doubted);
+        let is_since = report.client_order_id.0 >= self.doubts.get(&life.venue).copied().unwrap_or(0);
+        let says = life.tell(Word::Answer(report, is_since));
+        if !says && life.sum.is_unknown() && was_doubted && !life.sum.doubted {
+            return self.question(at, id);
+        }
         if life.sum.seen() == before {
             return Vec::new();
         }

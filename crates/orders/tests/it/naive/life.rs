@@ -35,10 +35,14 @@ pub enum Word {
     TakenBack,
     /// The venue reports an event; it numbers its events, or does not.
     Report(ExecutionReport, bool),
-    /// The venue answers a question.
-    Answer(ExecutionReport),
+    /// What waited here may have left.
+    MayHaveLeft(u64),
+    /// The venue answers a question, which was asked after the last doubt, or before it.
+    Answer(ExecutionReport, bool),
     /// Requests may be lost, or reports.
     Doubt { reports: bool },
+    /// A number is missing for too long.
+    Missed,
     /// An operator says where it stands, and how much was filled.
     Resolved(OrdStatus, i64),
     /// The day has ended.
@@ -91,6 +95,8 @@ pub struct Sum {
     terms: u64,
     /// It ended by a word without a number.
     soft: bool,
+    /// Messages of it may be lost, and no question that was asked since is answered.
+    pub doubted: bool,
 }
 
 impl Life {
@@ -113,6 +119,7 @@ impl Life {
             hole: false,
             terms: 0,
             soft: false,
+            doubted: false,
         };
         Self { new, id, session, venue, sum: first.clone(), first, words: Vec::new() }
     }
@@ -261,11 +268,21 @@ impl Sum {
                 self.soft = true;
             }
             Word::Report(report, numbered) => return self.hear(&report, numbered),
-            Word::Answer(report) => return self.answer(&report),
-            Word::Doubt { reports: true } if self.is_live() && self.stand != Stand::Queued => {
-                self.stand = Stand::Unknown;
+            Word::MayHaveLeft(id) => self.moved(id, false),
+            Word::Answer(report, is_since) => {
+                self.doubted &= !is_since;
+                return self.answer(&report);
             }
-            Word::Doubt { .. } => self.lose(),
+            Word::Doubt { reports } => {
+                let is_asked = [self.cancel, self.replace].into_iter().flatten().any(|asked| !asked.waits);
+                if reports {
+                    self.miss()
+                } else {
+                    self.lose()
+                }
+                self.doubted |= self.is_unknown() && (reports || is_asked);
+            }
+            Word::Missed => self.miss(),
             Word::Resolved(status, filled) => self.resolve(status, filled),
             Word::DayEnd => self.end(Stand::Expired),
         }
@@ -288,6 +305,12 @@ impl Sum {
         self.stand = if waits { Stand::Queued } else { Stand::Sent };
     }
 
+    fn miss(&mut self) {
+        if self.is_live() && self.stand != Stand::Queued {
+            self.stand = Stand::Unknown;
+        }
+    }
+
     fn lose(&mut self) {
         self.stand = match self.stand {
             Stand::Sent | Stand::Lost => Stand::Lost,
@@ -306,6 +329,7 @@ impl Sum {
             _ => Stand::Open,
         });
         self.soft = self.stand != Stand::Open;
+        self.doubted = false;
         self.skip(self.highest);
     }
 
@@ -469,7 +493,9 @@ impl Sum {
         match (what, self.stand) {
             (_, Stand::Queued) => Stand::Unknown,
             (ExecType::New | ExecType::Trade | ExecType::Replaced, Stand::Sent | Stand::Lost) => Stand::Open,
-            (ExecType::New | ExecType::Trade | ExecType::Replaced, Stand::Unknown) if is_latest => Stand::Open,
+            (ExecType::New | ExecType::Trade | ExecType::Replaced, Stand::Unknown) if is_latest && !self.doubted => {
+                Stand::Open
+            }
             (ExecType::Rejected, _) => Stand::Rejected,
             (ExecType::Canceled, Stand::Rejected) => Stand::Rejected,
             (ExecType::Canceled, _) => Stand::Canceled,
@@ -520,7 +546,9 @@ impl Sum {
         }
         self.skip(report.venue_sequence);
         self.soft = false;
-        self.stand = if self.adds_up() { stand } else { Stand::Unknown };
+        // What works by an answer from before a loss may be done by now.
+        let may_be_done = stand == Stand::Open && self.is_unknown() && self.doubted;
+        self.stand = if self.adds_up() && !may_be_done { stand } else { Stand::Unknown };
         self.forget_decided(report);
     }
 

@@ -27,7 +27,7 @@ impl Naive {
                     self.down.remove(&line.venue.0)
                 };
                 if was_down && line.up != 0 {
-                    let unknown = self.open_at(line.venue, |life| life.sum.is_unknown());
+                    let unknown = self.open_at(line.venue, |life| life.sum.is_unknown() || life.sum.doubted);
                     outputs = unknown.into_iter().flat_map(|id| self.question(at, id)).collect();
                 }
                 true
@@ -39,18 +39,21 @@ impl Naive {
                 }
                 true
             }
-            Input::Returned(returned) => self.returned(&returned),
+            Input::Returned(returned) => self.returned(&returned, &mut outputs),
             Input::Release(release) => self.release(at, &release, &mut outputs),
             Input::Doubt(doubt) if doubt.lost == LOST_REQUESTS || doubt.lost == LOST_REPORTS => {
                 let doubted = self.open_at(doubt.venue, |life| doubt.lost == LOST_REPORTS || waits_for_answer(life));
-                let reports = doubt.lost == LOST_REPORTS;
-                outputs = doubted.into_iter().flat_map(|id| self.lose(at, id, reports)).collect();
+                let word = Word::Doubt { reports: doubt.lost == LOST_REPORTS };
+                let id = self.id(at);
+                self.doubts.insert(doubt.venue.0, id);
+                outputs = doubted.into_iter().flat_map(|id| self.lose(at, id, word)).collect();
                 true
             }
             Input::Resolve(resolve) => self.resolve(&resolve, &mut outputs),
             Input::Inquire(inquire) => {
+                let may_ask = self.lives.get(&inquire.order).is_some_and(|life| self.may_ask(life));
                 outputs = self.question(at, inquire.order);
-                !outputs.is_empty()
+                may_ask
             }
             Input::Timer(_) => {
                 outputs = self.timer(at);
@@ -127,7 +130,15 @@ impl Naive {
             self.boot_id = boot.boot_id;
             self.windows.clear();
             self.gaps.iter_mut().for_each(|gap| gap.1 = 0);
-            self.waiting.values_mut().flatten().for_each(|waiting| waiting.sent = None);
+            let waited: Vec<Waiting> = self.waiting.values_mut().flat_map(std::mem::take).collect();
+            for Waiting { order, request, .. } in waited {
+                let (life, id) = (self.lives.get_mut(&order).unwrap(), request.client_order_id().0);
+                let is_it = |asked: Option<super::Asked>| asked.is_some_and(|asked| asked.id == id);
+                let is_order = matches!(request, Request::New(_)) && life.sum.stand == Stand::Queued;
+                if is_order || is_it(life.sum.cancel) || is_it(life.sum.replace) {
+                    life.tell(Word::MayHaveLeft(id));
+                }
+            }
         }
         true
     }
@@ -144,14 +155,47 @@ impl Naive {
             return true;
         }
         self.kills.insert(switch);
+        if kill.scope == KILL_DISK {
+            self.refuse_all_that_waits(outputs);
+        }
         if kill.cancel != 0 {
-            *outputs = self.cancel_all(at, None, |life| match kill.scope {
+            let canceled = self.cancel_all(at, None, |life| match kill.scope {
                 2 => life.new.account.0 == kill.target,
                 3 => life.new.symbol.0 == kill.target,
                 _ => true,
             });
+            outputs.extend(canceled);
         }
         true
+    }
+
+    /// No new order and no replace that waits ever leaves.
+    fn refuse_all_that_waits(&mut self, outputs: &mut Vec<Output>) {
+        let venues: Vec<u16> = self.waiting.keys().copied().collect();
+        for venue in venues {
+            let queue = self.waiting.remove(&venue).unwrap();
+            let mut kept = std::collections::VecDeque::new();
+            for waiting in queue {
+                let (life, id) = (self.lives.get_mut(&waiting.order).unwrap(), waiting.request.client_order_id().0);
+                let client = match waiting.request {
+                    Request::New(new) if life.sum.stand == Stand::Queued => {
+                        assert_eq!(new.client_order_id.0, life.id);
+                        Some(life.new.client_order_id.0)
+                    }
+                    Request::Replace(_) => life.sum.replace.filter(|asked| asked.id == id).map(|asked| asked.client),
+                    _ => None,
+                };
+                let Some(client) = client else {
+                    kept.push_back(waiting);
+                    continue;
+                };
+                life.tell(Word::Refused(id));
+                self.alarms.denied_requests += 1;
+                let why = (tickpath_orders::Denial::DiskFailed, 0, 1);
+                outputs.push(denied(id, life.session, client, life.new.account.0, why));
+            }
+            self.waiting.insert(venue, kept);
+        }
     }
 
     /// The open orders of a venue that are meant.
@@ -160,13 +204,21 @@ impl Naive {
         open.filter(|life| is_meant(life)).map(|life| life.id).collect()
     }
 
-    /// The question after an order, if it can be asked.
-    pub fn question(&self, at: At, id: u64) -> Vec<Output> {
-        let Some(life) = self.lives.get(&id) else { return Vec::new() };
+    fn may_ask(&self, life: &Life) -> bool {
         let never_left = matches!(life.sum.stand, Stand::Denied | Stand::Queued);
-        if never_left || self.down.contains(&life.venue) || self.rules(life.venue).answers_status == 0 {
-            return Vec::new();
-        }
+        !never_left && !self.down.contains(&life.venue) && self.rules(life.venue).answers_status != 0
+    }
+
+    /// Forgets the question after an order that waits..
+    fn forget_question(&mut self, venue: u16, order: u64) {
+        let queue = self.waiting.entry(venue).or_default();
+        queue.retain(|waiting| waiting.order != order || !matches!(waiting.request, Request::Status(_)));
+    }
+
+    /// The question after an order, if it can be asked. It waits behind what waits.
+    pub fn question(&mut self, at: At, id: u64) -> Vec<Output> {
+        let Some(life) = self.lives.get(&id).filter(|life| self.may_ask(life)) else { return Vec::new() };
+        let venue = life.venue;
         let request = Request::Status(StatusRequest {
             client_order_id: ClientOrderId(OrderId::new(self.epoch, at.sequence).0),
             original: ClientOrderId(id),
@@ -174,13 +226,14 @@ impl Naive {
             account: life.new.account,
             ..Default::default()
         });
-        vec![Output::Venue { venue: VenueId(life.venue), session: life.session, request }]
+        self.forget_question(venue, id);
+        self.send(id, request, at.stamp)
     }
 
-    fn lose(&mut self, at: At, id: u64, reports: bool) -> Vec<Output> {
+    fn lose(&mut self, at: At, id: u64, word: Word) -> Vec<Output> {
         let life = self.lives.get_mut(&id).unwrap();
         let was_unknown = life.sum.is_unknown();
-        life.tell(Word::Doubt { reports });
+        life.tell(word);
         let (is_unknown, client) = (life.sum.is_unknown(), life.new.client_order_id.0);
         let mut outputs = if is_unknown { self.question(at, id) } else { Vec::new() };
         if is_unknown && !was_unknown {
@@ -189,13 +242,16 @@ impl Naive {
         outputs
     }
 
-    fn returned(&mut self, returned: &Returned) -> bool {
+    fn returned(&mut self, returned: &Returned, outputs: &mut Vec<Output>) -> bool {
         let Some(request) = returned.request() else { return false };
         let original = match request {
             Request::New(new) => new.client_order_id,
             Request::Cancel(cancel) => cancel.original,
             Request::Replace(replace) => replace.original,
-            Request::Status(_) => return true,
+            Request::Status(status) => {
+                self.question_returned(returned, status.original.0, request);
+                return true;
+            }
             Request::MassCancel(_) => return false,
         };
         let id = request.client_order_id().0;
@@ -218,7 +274,30 @@ impl Naive {
         let later = |other: &Waiting| other.order == life.id && other.request.client_order_id().0 > id;
         let place = queue.iter().position(later).unwrap_or(queue.len());
         queue.insert(place, Waiting { order: life.id, request, sent: Some(returned.received) });
+        if self.kills.contains(&(KILL_DISK, 0)) {
+            self.refuse_all_that_waits(outputs);
+        }
         true
+    }
+
+    /// The last question after an order waits, if its answer is of any use.
+    fn question_returned(&mut self, returned: &Returned, order: u64, request: Request) {
+        let Some(life) = self.lives.get(&order).filter(|life| life.venue == returned.venue.0) else { return };
+        if !life.sum.is_live() || life.sum.stand == Stand::Queued {
+            return;
+        }
+        let (id, venue) = (request.client_order_id(), life.venue);
+        let queue = self.waiting.entry(venue).or_default();
+        let of_order = |other: &Waiting| other.order == order;
+        let is_question = |other: &Waiting| matches!(other.request, Request::Status(_));
+        if queue.iter().any(|other| of_order(other) && is_question(other) && other.request.client_order_id() > id) {
+            return;
+        }
+        self.forget_question(venue, order);
+        let queue = self.waiting.entry(venue).or_default();
+        let later = queue.iter().position(|waiting| of_order(waiting) && waiting.request.client_order_id() > id);
+        let sent = Some(returned.received);
+        queue.insert(later.unwrap_or(queue.len()), Waiting { order, request, sent });
     }
 
     fn release(&mut self, at: At, release: &Release, outputs: &mut Vec<Output>) -> bool {
@@ -239,6 +318,10 @@ impl Naive {
             Request::New(_) if life.sum.stand == Stand::Queued => self.passes_again(at, release, &waiting),
             Request::Replace(_) if is_asked.is_some() => self.passes_again(at, release, &waiting),
             Request::Cancel(_) if is_asked.is_some() => Ok(()),
+            Request::Status(_) if life.sum.is_live() && life.sum.stand != Stand::Queued => {
+                outputs.push(Output::Venue { venue: release.venue, session, request: waiting.request });
+                return true;
+            }
             _ => return true,
         };
         let life = self.lives.get_mut(&waiting.order).unwrap();
@@ -309,7 +392,7 @@ impl Naive {
             if self.ns(at.stamp.saturating_sub(since)) < self.rules(life.venue).max_gap_ns {
                 self.gaps.push((id, since));
             } else {
-                outputs.extend(self.lose(at, id, true));
+                outputs.extend(self.lose(at, id, Word::Missed));
             }
         }
         outputs
