@@ -40,6 +40,8 @@ pub enum Command {
     Explain(crate::explain::ExplainArgs),
     /// Two builds side by side: what changed, by how much, and what is only noise
     Compare(crate::compare::Compare),
+    /// The open orders of an order journal, and what becomes of them: its OMS is not asked, nor held up
+    Orders(crate::orders::Orders),
     /// Look into logs and journals
     Log(Log),
     /// What of this host and its brokers costs latency or safety, and the remedy of each
@@ -271,6 +273,11 @@ pub enum LogCommand {
         dir: PathBuf,
         #[command(flatten)]
         output: Output,
+    },
+    /// Make a snapshot of an order journal as far as it goes: the next start of the OMS reads it, and what came since
+    Snapshot {
+        /// The journal's folder
+        dir: PathBuf,
     },
     /// Write a topic's messages to a folder as they come, losses included
     Record(crate::log::record::RecordArgs),

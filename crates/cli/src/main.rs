@@ -12,6 +12,7 @@ mod demo;
 mod doctor;
 mod explain;
 mod log;
+mod orders;
 mod progress;
 mod report;
 
@@ -54,6 +55,7 @@ fn run(command: Command) -> anyhow::Result<Outcome> {
         Command::Report(args) => report::run(&args),
         Command::Explain(args) => explain::run(&args),
         Command::Compare(args) => compare::run(&args),
+        Command::Orders(args) => orders::run(&args),
         Command::Log(args) => log::run(&args.command),
         Command::Doctor(args) => doctor::run(&args),
         // Its error is told to the parent, who prints it.

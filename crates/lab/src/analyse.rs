@@ -11,6 +11,7 @@ use tickpath_clock::Calibration;
 use tickpath_log::{Next, Place, Reader, Registration, Start};
 use tickpath_market::{OrderId, Request};
 use tickpath_oms::{Gap, OmsError};
+use tickpath_oms::journal::logs;
 use tickpath_orders::{At, Config, Core, Input, Output, Outputs, RecordKind, Stop};
 use zerocopy::FromBytes;
 
@@ -57,43 +58,20 @@ pub struct Journal {
     pub inputs: u64,
 }
 
-/// Reads a journal from record `from` on. Gives what it tells, and the record that would come next.
+/// Reads a journal from record `from` on, days that have ended included. Gives what it tells, and the record that would
+/// come next.
 pub fn read(dir: &Path, from: u64) -> Result<(Journal, u64), LabError> {
     let place = Place::folder(dir);
+    let logs = if from == 0 { logs(&place)? } else { Vec::new() };
     let start = if from == 0 { Start::Oldest } else { Start::Sequence(from) };
-    let mut log = Reader::open(&place, start, Registration::Unregistered)?;
-    let calibration = log.calibration();
-    let mut reading = Reading::new(calibration);
-    let start = log.position();
-    let mut before = start;
-    loop {
-        match log.next().map_err(OmsError::from)? {
-            Next::Message(record) => {
-                let sequence = record.sequence;
-                let wrong = |reason| OmsError::Record { sequence, reason };
-                match Input::read(record.kind, record.payload).map_err(wrong)? {
-                    Some(input) => {
-                        let group = reading.input(sequence, record.stamp, &input);
-                        let now = log.position();
-                        if let Some(group) = group.and_then(|number| reading.journal.groups.get_mut(&number)) {
-                            group.bytes += now - before;
-                        }
-                    }
-                    None if sequence == 0 && record.kind != RecordKind::Start.code() => {
-                        return Err(OmsError::NoJournal.into());
-                    }
-                    None => reading.note(record.kind, record.payload),
-                }
-                before = log.position();
-            }
-            Next::Gap(_) => {}
-            Next::Empty => break,
-        }
+    let mut log = Reader::open(logs.first().unwrap_or(&place), start, Registration::Unregistered)?;
+    let mut reading = Reading::new(log.calibration());
+    reading.log(&mut log, from == 0)?;
+    for place in logs.iter().skip(1) {
+        log = Reader::open(place, Start::Oldest, Registration::Unregistered)?;
+        reading.log(&mut log, true)?;
     }
-    log.check_end().map_err(OmsError::from)?;
-    let mut journal = reading.journal;
-    journal.bytes = log.position() - start;
-    Ok((journal, log.sequence()))
+    Ok((reading.journal, log.sequence()))
 }
 
 struct Reading {
@@ -111,6 +89,39 @@ impl Reading {
         let journal = Journal { groups: BTreeMap::new(), calibration, bytes: 0, orders: 0, inputs: 0 };
         let core = Core::new(Config { expected_orders: 0, key: 0 });
         Self { journal, places: HashMap::new(), last: None, core, outputs: Outputs::new() }
+    }
+
+    /// Takes what is left of a log, which `begins` there or in its middle.
+    fn log(&mut self, log: &mut Reader, begins: bool) -> Result<(), LabError> {
+        let (start, first) = (log.position(), log.sequence());
+        let mut before = start;
+        loop {
+            match log.next().map_err(OmsError::from)? {
+                Next::Message(record) => {
+                    let sequence = record.sequence;
+                    let wrong = |reason| OmsError::Record { sequence, reason };
+                    match Input::read(record.kind, record.payload).map_err(wrong)? {
+                        Some(input) => {
+                            let group = self.input(sequence, record.stamp, &input);
+                            let now = log.position();
+                            if let Some(group) = group.and_then(|number| self.journal.groups.get_mut(&number)) {
+                                group.bytes += now - before;
+                            }
+                        }
+                        None if begins && sequence == first && record.kind != RecordKind::Start.code() => {
+                            return Err(OmsError::NoJournal.into());
+                        }
+                        None => self.note(record.kind, record.payload),
+                    }
+                    before = log.position();
+                }
+                Next::Gap(_) => {}
+                Next::Empty => break,
+            }
+        }
+        log.check_end().map_err(OmsError::from)?;
+        self.journal.bytes += log.position() - start;
+        Ok(())
     }
 
     /// Takes an input; gives the group that it belongs to.

@@ -129,14 +129,20 @@ impl Remains<'_> {
         Ok(self.clear_from(found.index + 1)?)
     }
 
-    /// Zeroes the segments from this one on that another boot has opened; gives how many bytes they were.
+    /// Zeroes the segments from this one on that another boot has opened; gives how many bytes they were. A loss of power
+    /// may have kept pieces of one and not the mark that it was opened, so all that the file has is looked at: a ring,
+    /// which has no end, is never cut.
     fn clear_from(&self, first: u64) -> std::io::Result<u64> {
-        let lost = self.extent.map_or(0, |extent| extent.opened.saturating_sub(first));
-        for index in first..first + lost {
+        let Some(extent) = self.extent else { return Ok(0) };
+        let mut bytes = extent.opened.saturating_sub(first) * self.parts.segment_bytes as u64;
+        let mut index = first;
+        while index < extent.opened || !extent.same_boot {
             let Some(region) = self.parts.segments.get(index)? else { break };
-            clear(&region, 0, self.parts.segment_bytes);
+            let cleared = clear(&region, 0, self.parts.segment_bytes);
+            bytes += if index < extent.opened { 0 } else { cleared };
+            index += 1;
         }
-        Ok(lost * self.parts.segment_bytes as u64)
+        Ok(bytes)
     }
 
     /// A writer that dies between opening a segment and ending the one before leaves readers at a zero commit word

@@ -13,6 +13,13 @@ pub(crate) fn folder(journal: &Place, first: u64) -> PathBuf {
     journal.dir().join("archive").join(format!("{first:020}"))
 }
 
+/// The logs of a journal that are there, in the order of their records.
+pub fn logs(journal: &Place) -> Result<Vec<Place>, OmsError> {
+    let archive = Archive::of(journal)?;
+    let ended = archive.firsts.iter().map(|&first| log(journal, first));
+    Ok(ended.chain(Some(journal.clone()).filter(Place::exists)).collect())
+}
+
 /// What of a journal has ended.
 pub(crate) struct Archive {
     journal: Place,

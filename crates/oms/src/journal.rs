@@ -15,7 +15,9 @@ use crate::OmsError;
 use crate::archive::{self, Archive};
 use crate::recover::End;
 
+pub use crate::archive::logs;
 pub use crate::replay::{Replay, Replayed, replay};
+pub use crate::snapshot::follow;
 
 /// Inputs between two digests.
 const DIGEST_EVERY: u64 = 1 << 16;

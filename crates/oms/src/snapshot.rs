@@ -77,8 +77,14 @@ struct Summed<T> {
 
 /// Makes a snapshot of a journal as far as it goes, whether or not somebody writes it.
 pub fn make(journal: &Place) -> Result<Made, OmsError> {
-    let (mut replay, mut core) = begin(journal, Core::new(Config::default()), |_| true)?;
+    let (mut replay, mut core) = follow(journal)?;
     catch_up(journal, &mut replay, &mut core)
+}
+
+/// A core as the journal tells it, and the replay that goes on with it: from the newest snapshot on, else from the
+/// beginning. It is where the journal ends once [`Replay::step`] says so, and follows it from there.
+pub fn follow(journal: &Place) -> Result<(Replay, Core), OmsError> {
+    begin(journal, Core::new(Config::default()), |_| true)
 }
 
 /// Applies what has come since, and makes a snapshot of it.
@@ -158,7 +164,7 @@ impl SnapshotMaker {
             // back would stop the core's processor for each page.
             let mut followed = None;
             for () in asks {
-                let begun = followed.take().map_or_else(|| begin(&journal, Core::new(Config::default()), |_| true), Ok);
+                let begun = followed.take().map_or_else(|| follow(&journal), Ok);
                 let made = begun.and_then(|(mut replay, mut core)| {
                     catch_up(&journal, &mut replay, &mut core).map(|_| (replay, core))
                 });

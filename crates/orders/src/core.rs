@@ -372,6 +372,9 @@ impl Core {
         let before = std::mem::replace(self.orders.get_mut(slot), *next);
         let ((held, held_at), (holds, holds_at)) = (self.replacing(&before), self.replacing(next));
         self.positions.expose(next.position, next.side, before.exposure(held), next.exposure(holds));
+        if before.recall() != next.recall() {
+            self.positions.expose(next.position, next.side.opposite(), before.recall(), next.recall());
+        }
         self.hold(Some((&before, held, held_at)), Some((next, holds, holds_at)));
         if before.is_open() != next.is_open() {
             self.live.set(slot, next.is_open());

@@ -8,7 +8,7 @@ use crate::control::{
 };
 use crate::core::{At, Core, Rate};
 use crate::definition::{Ended, Instrument};
-use crate::order::{DOUBTED, GAPPED, NONE, Order, SOFT};
+use crate::order::{DOUBTED, GAPPED, NONE, Order, SOFT, WORDED};
 use crate::requests::{Change, answer, denied, facts, may_change, not_entitled, undefined};
 use crate::risk::{Facts, Refusal, check};
 use crate::route::{VENUES, Waiting};
@@ -418,8 +418,11 @@ impl Core {
         let mut next = Order { phase, filled: cumulative, reported: cumulative, marks, ..order };
         (next.cancel, next.replace) = (NONE, NONE);
         next.skip_to(order.sequence);
+        let adds = cumulative.saturating_sub(order.filled);
+        next.marks |= if adds == 0 { 0 } else { WORDED };
         self.settle(slot, &next);
-        self.book(&next, order.valued, cumulative.saturating_sub(order.filled));
+        self.book_word(slot, adds);
+        self.book(&next, order.valued, adds);
         out.push(answer(&next, ExecType::OrderStatus, ClientOrderId(next.client)));
         true
     }

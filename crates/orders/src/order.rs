@@ -6,6 +6,7 @@
 //!   filled    the sum of the fills that came in
 //!   leaves    quantity − max(filled, reported): what the venue still works
 //!   exposure  max(quantity, reported) − filled: what may still move the position; for an ended order reported − filled
+//!   recall    filled − reported of an unknown order: what its venue may have taken back
 //! ```
 
 use tickpath_market::{
@@ -91,7 +92,7 @@ pub(crate) struct Order {
     pub(crate) order_type: OrderType,
     pub(crate) time_in_force: TimeInForce,
     pub(crate) phase: Phase,
-    /// [`HOLE`], [`GAPPED`], [`SOFT`], [`DOUBTED`].
+    /// [`HOLE`], [`GAPPED`], [`SOFT`], [`DOUBTED`], [`WORDED`].
     pub(crate) marks: u8,
     pub(crate) reserved: [u8; 3],
 }
@@ -105,6 +106,11 @@ pub(crate) const SOFT: u8 = 4;
 /// [`Order::marks`]: messages of it may be lost, and its venue has answered no question since. While it is unknown only
 /// such an answer, its end or an operator tells where it stands: any other word may be from before the loss.
 pub(crate) const DOUBTED: u8 = 8;
+/// [`Order::marks`]: some of what is filled is known from an operator: it is the fill [`WORD`], or was.
+pub(crate) const WORDED: u8 = 16;
+
+/// The execution of what an operator has booked: no venue's fill has this id.
+pub(crate) const WORD: u64 = 0;
 
 /// A cancel or a replace that was sent, or waits to be.
 #[derive(Debug, Clone, Copy, TryFromBytes, IntoBytes, Immutable, KnownLayout)]
@@ -136,7 +142,7 @@ pub(crate) struct DeniedId {
 #[repr(C)]
 pub(crate) struct Fill {
     pub(crate) exec: u64,
-    /// What holds of it: zero if it was taken back.
+    /// What holds of it: zero if it was taken back. What an operator has booked may be negative.
     pub(crate) quantity: i64,
     /// Slot of its order.
     pub(crate) order: u32,
@@ -185,6 +191,11 @@ impl Order {
         most.saturating_sub(self.filled).max(0)
     }
 
+    /// What its venue counts less than came in, while nobody knows why: it may move the position back.
+    pub(crate) fn recall(&self) -> i64 {
+        if self.phase.is_unknown() { self.filled.saturating_sub(self.reported).max(0) } else { 0 }
+    }
+
     /// What it may still trade at most, if a replace on its way asks for this total at this price: units of 10⁻¹⁶.
     pub(crate) fn value(&self, replacing: i64, price: i64, multiplier: i64) -> i128 {
         /// Sums of so many orders as slots can name stay within 128 bits.
@@ -198,6 +209,7 @@ impl Order {
         let holds = |order: &Self| (order.quantity, order.filled, order.reported, order.valued, order.replace);
         holds(self) == holds(other)
             && self.phase.is_live() == other.phase.is_live()
+            && self.phase.is_unknown() == other.phase.is_unknown()
             && self.is_open() == other.is_open()
     }
 

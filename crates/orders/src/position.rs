@@ -14,9 +14,9 @@ use crate::snapshot::{Load, Save, SnapshotError};
 pub struct PositionView {
     /// Bought minus sold.
     pub net: i128,
-    /// What may still be bought.
+    /// What may still be bought, or taken back of what was sold.
     pub working_buy: i128,
-    /// What may still be sold.
+    /// What may still be sold, or taken back of what was bought.
     pub working_sell: i128,
 }
 

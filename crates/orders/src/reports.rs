@@ -7,7 +7,7 @@
 use tickpath_market::{ClientOrderId, ExecType, ExecutionReport, OrdStatus, Price, Quantity, VenueId};
 
 use crate::core::{At, Core};
-use crate::order::{Ask, DOUBTED, Fill, NONE, Order, SOFT};
+use crate::order::{Ask, DOUBTED, Fill, NONE, Order, SOFT, WORD, WORDED};
 use crate::requests::told;
 use crate::state::{Event, Phase, step};
 use crate::{Output, Outputs, ReportRecord};
@@ -29,6 +29,19 @@ pub(crate) enum Said {
     Status,
     /// That a request is on its way, which is known here.
     Nothing,
+}
+
+/// What a report makes of a fill.
+#[derive(Debug, Clone, Copy)]
+struct FillChange {
+    /// By how much it changes what is filled.
+    adds: i64,
+    /// The fill as it is then.
+    fill: Fill,
+    /// How much of the change an operator has booked already.
+    known: i64,
+    /// All of it, so that a number which counts as seen is no contradiction.
+    is_explained: bool,
 }
 
 /// Which request on its way a report answers.
@@ -69,16 +82,16 @@ impl Core {
         let order = *self.orders.get(slot);
         let mut next = order;
         let is_new = report.venue_sequence == 0 || next.note_sequence(report.venue_sequence);
-        let fill = self.fill_after(slot, said, report);
+        let fill = self.fill_after(slot, said, report, is_new);
         let (answers, client) = self.answered(&order, report);
         let numbered = self.routes.get(VenueId(order.route)).rules.numbered != 0;
         let word = Word {
             said,
             answers,
             report,
-            adds: fill.map_or(0, |(adds, _)| adds),
+            adds: fill.map_or(0, |change| change.adds),
             replacing: self.replacing(&order).0,
-            is_new,
+            is_new: is_new || fill.is_some_and(|change| change.is_explained),
             numbered,
         };
         if word.is_no_event(&order, fill.is_some()) {
@@ -93,8 +106,11 @@ impl Core {
         }
         self.settle(slot, &next);
         match fill {
-            Some((adds, fill)) => {
+            Some(FillChange { adds, fill, known, .. }) => {
                 self.put_fill(fill);
+                if known != 0 {
+                    self.book_word(slot, -known);
+                }
                 self.book(&next, report.last_price.0, adds);
             }
             None if !differs(&order, &next) => {
@@ -129,7 +145,7 @@ impl Core {
 
     /// The fill as it is after a fill, a correction or a bust, and by how much that changes what is filled; none if it
     /// stays as it is. What comes before its fill stands in for it, and of two amendments the later one holds.
-    fn fill_after(&self, slot: u32, said: Said, report: &ExecutionReport) -> Option<(i64, Fill)> {
+    fn fill_after(&self, slot: u32, said: Said, report: &ExecutionReport, is_new: bool) -> Option<FillChange> {
         if said != Said::Filled && said != Said::Amended {
             return None;
         }
@@ -138,14 +154,49 @@ impl Core {
         let sequence = report.venue_sequence.min(u32::MAX.into()) as u32;
         let changed = if said == Said::Amended { sequence.max(1) } else { 0 };
         let after = Fill { exec: report.exec_id.0, quantity, order: slot, changed };
-        let Some(place) = self.find_fill(slot, report.exec_id.0) else { return Some((quantity, after)) };
+        let Some(place) = self.find_fill(slot, report.exec_id.0) else {
+            return Some(self.fill_change(said, report, is_new, quantity, after));
+        };
         let before = self.fills.get(place);
         let is_amended = match (said, sequence) {
             (Said::Filled, _) => false,
             (_, 0) => before.changed == 0 || before.quantity != quantity,
             (_, sequence) => sequence > before.changed,
         };
-        is_amended.then(|| (quantity - before.quantity, Fill { changed: changed.max(before.changed), ..after }))
+        let after = Fill { changed: changed.max(before.changed), ..after };
+        is_amended.then(|| self.fill_change(said, report, is_new, quantity - before.quantity, after))
+    }
+
+    /// A change of a fill, less what an operator has booked of it already.
+    fn fill_change(&self, said: Said, report: &ExecutionReport, is_new: bool, adds: i64, fill: Fill) -> FillChange {
+        let order = self.orders.get(fill.order);
+        if order.marks & WORDED == 0 {
+            return FillChange { adds, fill, known: 0, is_explained: false };
+        }
+        let booked = self.find_fill(fill.order, WORD).map_or(0, |place| self.fills.get(place).quantity);
+        let known = match said {
+            // The word counts all that was told before it.
+            Said::Filled if is_new => 0,
+            Said::Filled => adds.min(booked.max(0)),
+            // What the venue counts now tells how much of the change is news.
+            _ => {
+                let news = report.cumulative_quantity.0.saturating_sub(order.filled);
+                adds.saturating_sub(news).clamp(booked.min(0), booked.max(0))
+            }
+        };
+        FillChange { adds: adds - known, fill, known, is_explained: known != 0 && known == adds }
+    }
+
+    /// Books what an operator knows of an order's fills, or takes some of it back.
+    pub(crate) fn book_word(&mut self, slot: u32, adds: i64) {
+        match self.find_fill(slot, WORD) {
+            Some(place) => {
+                let word = self.fills.get_mut(place);
+                word.quantity = word.quantity.saturating_add(adds);
+            }
+            None if adds != 0 => self.keep_fill(Fill { exec: WORD, quantity: adds, order: slot, changed: 0 }),
+            None => {}
+        }
     }
 
     fn put_fill(&mut self, fill: Fill) {
@@ -350,7 +401,12 @@ fn event(order: &Order, next: &Order, word: &Word<'_>) -> Event {
         0 => contradicts(order, next, word),
         _ => !word.is_new || (next.is_contiguous() && !adds_up(next)),
     };
-    let lives = matches!(word.said, Said::Accepted | Said::Filled | Said::Replaced | Said::Amended);
+    let lives = match word.said {
+        Said::Accepted | Said::Filled | Said::Replaced => true,
+        // Of a fill that was changed after the end; what was never taken has none.
+        Said::Amended => word.report.leaves_quantity.0 > 0 || order.phase == Phase::Rejected,
+        _ => false,
+    };
     if word.said != Said::Lost && (is_conflict || (lives && order.marks & SOFT != 0)) {
         return Event::Conflict;
     }

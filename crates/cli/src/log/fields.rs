@@ -88,6 +88,7 @@ fn record(kind: u8, payload: &[u8]) -> Option<(&'static str, Vec<Field>)> {
         None if kind == RecordKind::Lane.code() => ("lane", lane(&flat(payload)?)),
         None if kind == RecordKind::Start.code() => ("journal_start", start(&flat(payload)?)),
         None if kind == RecordKind::Stop.code() => ("journal_stop", stop(&flat(payload)?)),
+        None if kind == RecordKind::Rolled.code() => ("journal_rolled", Vec::new()),
         None => ("digest", digest(&flat(payload)?)),
     })
 }
@@ -367,15 +368,22 @@ fn text(name: &'static str, value: impl fmt::Display) -> Field {
     (name, Value::Text(value.to_string()))
 }
 
-/// A code as a word: `GoodTillCancel` is `good_till_cancel`. One that is not known stays a number.
+/// A code as a word. One that is not known stays a number.
 fn code(name: &'static str, known: Option<impl fmt::Debug>, code: impl Into<i128>) -> Field {
-    let Some(known) = known else { return number(name, code) };
+    match known {
+        Some(known) => (name, Value::Text(word(known))),
+        None => number(name, code),
+    }
+}
+
+/// The name of a code: `GoodTillCancel` is `good_till_cancel`.
+pub fn word(code: impl fmt::Debug) -> String {
     let mut word = String::new();
-    for letter in format!("{known:?}").chars() {
+    for letter in format!("{code:?}").chars() {
         if letter.is_ascii_uppercase() && !word.is_empty() {
             word.push('_');
         }
         word.push(letter.to_ascii_lowercase());
     }
-    (name, Value::Text(word))
+    word
 }

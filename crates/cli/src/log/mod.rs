@@ -7,6 +7,8 @@ pub mod record;
 pub mod replay;
 mod watch;
 
+pub use fields::word;
+
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
@@ -47,6 +49,7 @@ pub fn run(command: &LogCommand) -> anyhow::Result<Outcome> {
         LogCommand::Cat(args) => cat::run(args),
         LogCommand::Verify { log } => verify(&place(log)?),
         LogCommand::Analyse { dir, output } => analyse(dir, output),
+        LogCommand::Snapshot { dir } => snapshot(dir),
         LogCommand::Record(args) => record::run(args),
         LogCommand::Replay(args) => replay::run(args),
         LogCommand::Bridge(args) => return bridge::run(args),
@@ -121,13 +124,32 @@ fn describe(place: &Place) -> anyhow::Result<()> {
 }
 
 fn verify(place: &Place) -> anyhow::Result<()> {
+    let mut is_journal = false;
+    // Days of a journal that have ended are logs of their own.
+    let logs = tickpath_oms::journal::logs(place)?;
+    for log in if logs.is_empty() { std::slice::from_ref(place) } else { &logs } {
+        is_journal |= verify_log(log)?;
+    }
+    if is_journal {
+        let mut core = Core::new(Config { expected_orders: 0, key: 0 });
+        let replayed = tickpath_oms::journal::replay(place, &mut core, |_, _| {})?;
+        say(&format!(
+            "journal: {} inputs replayed to {} outputs, {} digests agree\n",
+            replayed.inputs, replayed.outputs, replayed.digests
+        ));
+    }
+    Ok(())
+}
+
+/// Reads one log; whether it begins as a journal does.
+fn verify_log(place: &Place) -> anyhow::Result<bool> {
     let mut log = Reader::open(place, Start::Oldest, Registration::Unregistered)?;
     let (mut messages, mut bytes, mut gaps, mut is_journal) = (0u64, 0u64, 0u64, false);
     loop {
         match log.next()? {
             Next::Message(message) if read_gap(message.kind, message.payload).is_some() => gaps += 1,
             Next::Message(message) => {
-                is_journal |= message.sequence == 0 && message.kind == RecordKind::Start.code();
+                is_journal |= messages == 0 && message.kind == RecordKind::Start.code();
                 messages += 1;
                 bytes += message.payload.len() as u64;
             }
@@ -141,15 +163,28 @@ fn verify(place: &Place) -> anyhow::Result<()> {
         gaps => format!(", {gaps} gaps in which messages were lost: see tickpath log cat"),
     };
     say(&format!("{place}: {messages} messages, {bytes} bytes, all whole{lost}\n"));
-    if is_journal {
-        let mut core = Core::new(Config { expected_orders: 0, key: 0 });
-        let replayed = tickpath_oms::journal::replay(place, &mut core, |_, _| {})?;
-        say(&format!(
-            "journal: {} inputs replayed to {} outputs, {} digests agree\n",
-            replayed.inputs, replayed.outputs, replayed.digests
-        ));
-    }
+    Ok(is_journal)
+}
+
+fn snapshot(dir: &Path) -> anyhow::Result<()> {
+    let made = tickpath_oms::snapshot::make(&journal(dir)?)?;
+    say(&format!(
+        "{}: all before record {}, {} bytes; {} inputs were replayed for it\n",
+        made.path.display(),
+        made.next,
+        made.bytes,
+        made.replayed
+    ));
     Ok(())
+}
+
+/// The journal in a folder.
+pub fn journal(dir: &Path) -> anyhow::Result<Place> {
+    let place = Place::folder(std::path::absolute(dir).context("no path")?);
+    if tickpath_oms::journal::logs(&place)?.is_empty() {
+        return Err(OpenError::NotFound(place).into());
+    }
+    Ok(place)
 }
 
 fn analyse(dir: &Path, output: &Output) -> anyhow::Result<()> {

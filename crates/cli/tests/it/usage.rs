@@ -162,6 +162,10 @@ fn a_journal_that_is_not_right_is_told_from_a_good_one() {
     fs::create_dir(&empty).expect("the folder is ours");
     check(&format!("log analyse {}", text(&empty)), 1, "does not exist");
     check(&format!("log analyse {}", text(&at("missing"))), 1, "does not exist");
+    for command in ["log snapshot", "orders"] {
+        check(&format!("{command} {}", text(&empty)), 1, "does not exist");
+        check(&format!("{command} {}", text(&good)), 0, "");
+    }
 
     let damaged = at("damaged");
     journal(&damaged, &[(first.0, first.1.as_bytes()), (200, MARK), (200, BEHIND)]);

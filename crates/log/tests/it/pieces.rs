@@ -201,9 +201,7 @@ fn a_kill_while_a_segment_is_opened_is_no_damage() {
         if !is_ended {
             data[frame(2, FRAMES) as usize..segment(3) as usize].fill(0);
         }
-        data[1040..1048].copy_from_slice(&noted.to_le_bytes());
-        let sum = crc32c::crc32c(&data[1024..1048]);
-        data[1048..1052].copy_from_slice(&sum.to_le_bytes());
+        note_opened(&mut data, noted);
         fs::write(journal.data(), data).expect("the file can be written");
         let writer = Writer::open(&journal.config, &this_boot()).expect("nothing is missing");
         assert_eq!((writer.cut(), writer.sequence()), (None, 3 * FRAMES));
@@ -212,6 +210,27 @@ fn a_kill_while_a_segment_is_opened_is_no_damage() {
         lose(&journal, Loss::Short(segment(3)));
         refused(&journal, &this_boot(), Loss::Short(segment(3)), 3, 3 * FRAMES);
     }
+}
+
+/// A loss of power keeps frames of the last segment, and neither its beginning nor the mark that it was opened.
+#[test]
+fn pieces_of_a_segment_that_nobody_has_noted_are_no_frames_later() {
+    let journal = journal_of([1; 16], MESSAGES, |_| ());
+    let mut data = fs::read(journal.data()).expect("the file can be read");
+    data[segment(3) as usize..frame(3, 5) as usize].fill(0);
+    note_opened(&mut data, 3);
+    fs::write(journal.data(), data).expect("the file can be written");
+    let mut writer = Writer::open(&journal.config, &boot([2; 16])).expect("nothing of it was on the disk");
+    let cut = writer.cut().expect("it is told");
+    assert_eq!((cut.sequence, cut.bytes), (3 * FRAMES, frame(3, 30) - segment(3)));
+    for sequence in 3 * FRAMES..3 * FRAMES + 3 {
+        writer.publish(0, 16, &payload(sequence, LENGTH)).expect("a log that grows takes all");
+    }
+    drop(writer);
+    let writer = Writer::open(&journal.config, &boot([2; 16])).expect("it is whole");
+    assert_eq!((writer.cut(), writer.sequence()), (None, 3 * FRAMES + 3));
+    drop(writer);
+    assert_eq!(verified(&journal), Ok(3 * FRAMES + 3));
 }
 
 #[test]
@@ -225,6 +244,13 @@ fn marks_that_are_wrong_are_refused() {
         assert!(error.to_string().contains("marks"), "byte {byte}: {error}");
         assert!(verified(&journal).is_err());
     }
+}
+
+/// The mark that so many segments were opened.
+fn note_opened(data: &mut [u8], segments: u64) {
+    data[1040..1048].copy_from_slice(&segments.to_le_bytes());
+    let sum = crc32c::crc32c(&data[1024..1048]);
+    data[1048..1052].copy_from_slice(&sum.to_le_bytes());
 }
 
 fn refused(journal: &Scratch, calibration: &Calibration, loss: Loss, segment: u64, sequence: u64) {

@@ -13,15 +13,12 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
-use crate::known::Known;
 use crate::plan::Dice;
 
 /// The header page.
 const PAGE: usize = 4096;
 /// The mark in it: segment, offset, sequence number, each eight bytes.
 const FIRM: std::ops::Range<usize> = 2048..2080;
-/// The sector of the mark of how many segments were opened.
-const OPENED: std::ops::Range<usize> = 1024..1536;
 /// What a disk writes whole.
 const SECTOR: usize = 512;
 
@@ -160,9 +157,6 @@ impl Disk {
                 old
             }
         };
-        if Known::OpenedMarkLost.is_forgiven() {
-            image[OPENED].copy_from_slice(&now[OPENED]);
-        }
         // A file grows by whole segments; the last ones may not have been noted in its length.
         let spare = now.len().saturating_sub(needed) / self.segment_bytes;
         image.truncate(needed + dice.place(spare + 1) * self.segment_bytes);

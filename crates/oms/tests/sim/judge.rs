@@ -4,7 +4,6 @@ use tickpath_market::{AccountId, OrdStatus, OrderId, Side, SymbolId};
 use tickpath_orders::{Core, OrderView};
 
 use crate::desk::{DISK_SESSION, SESSIONS, VENUES, account_of};
-use crate::known::Known;
 use crate::oracle::{Checked, Oracle, Truth, broken};
 use crate::tally::Tally;
 
@@ -49,28 +48,24 @@ impl Oracle {
         if self.blurred.contains(&(account, symbol)) {
             return Ok(());
         }
-        // What is forgiven of an order is forgiven on the side that it would break.
-        let (mut least, mut most, mut buys, mut sells) = (0_i128, 0_i128, 0_i128, 0_i128);
+        let (mut net, mut buys, mut sells) = (0_i128, 0_i128, 0_i128);
         for (id, truth) in &self.truths {
             if (truth.account, truth.symbol) != (account, symbol) || self.lost.contains(id) {
                 continue;
             }
-            let forgiven = i128::from(comparable(core, *id, truth));
             let (filled, open) = (i128::from(truth.cumulative), i128::from(truth.leaves));
-            let (low, high) = (filled.min(forgiven), filled.max(forgiven));
             match truth.side {
-                Side::Buy => (least, most, buys) = (least + low, most + high, buys + open),
-                Side::Sell => (least, most, sells) = (least - high, most - low, sells + open),
+                Side::Buy => (net, buys) = (net + filled, buys + open),
+                Side::Sell => (net, sells) = (net - filled, sells + open),
             }
         }
         let view = core.position(account, symbol);
-        let reaches_up = least + buys <= view.net + view.working_buy;
-        let reaches_down = most - sells >= view.net - view.working_sell;
+        let reaches_up = net + buys <= view.net + view.working_buy;
+        let reaches_down = net - sells >= view.net - view.working_sell;
         if reaches_up && reaches_down {
             return Ok(());
         }
-        let what =
-            format!("account {account}, symbol {symbol}: really {least} to {most} +{buys} -{sells}, counted {view:?}");
+        let what = format!("account {account}, symbol {symbol}: really {net} +{buys} -{sells}, counted {view:?}");
         broken("exposure is never understated", what)
     }
 
@@ -94,14 +89,6 @@ impl Oracle {
             }
         }
         Ok(())
-    }
-}
-
-/// What is filled of an order, less what is forgiven of one that is unknown.
-fn comparable(core: &Core, id: u64, truth: &Truth) -> i64 {
-    match core.order(OrderId(id)).filter(|view| view.status == OrdStatus::Unknown) {
-        Some(view) if truth.was_amended && Known::BustOfResolved.is_forgiven() => view.cumulative.0,
-        _ => truth.cumulative,
     }
 }
 

@@ -21,7 +21,6 @@ mod disk;
 mod faults;
 mod host;
 mod judge;
-mod known;
 mod line;
 mod oracle;
 mod plan;
@@ -136,8 +135,7 @@ fn explain(seed: u64) {
     let is_it = |plan: &[Step]| attempt(seed, plan, None, false).broken.is_some_and(|other| other.rule == broken.rule);
     let short = shrink::shrink(&whole, is_it);
     let outcome = attempt(seed, &short, None, true);
-    let strict = known::prefix();
-    eprintln!("{strict}TICKPATH_SEED={seed} cargo test -p tickpath-oms --test sim -- one_seed --nocapture");
+    eprintln!("TICKPATH_SEED={seed} cargo test -p tickpath-oms --test sim -- one_seed --nocapture");
     eprintln!("the rule '{}' is broken by {} of its {} steps:", broken.rule, short.len(), whole.len());
     outcome.story.iter().for_each(|line| eprintln!("  {line}"));
     eprintln!("  {}", outcome.broken.map_or(broken.what, |broken| broken.what));

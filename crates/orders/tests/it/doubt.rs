@@ -320,6 +320,23 @@ fn the_venues_answer_decides_where_the_fills_are_all_there() {
     }
 }
 
+/// A venue says that less is filled than came in: a bust was lost, and it may have moved the position back.
+#[test]
+fn what_a_venue_may_have_taken_back_is_exposure_on_the_other_side() {
+    let mut scene = Scene::new();
+    let id = scene.order(1, Side::Buy, 100, 10);
+    scene.hear(accepted(id, 1));
+    scene.hear(fill(id, 2, 7, 7, 3));
+    scene.doubt(LOST_REPORTS);
+    assert_eq!((scene.bought(), scene.position().working_sell), ((7, 3), 0));
+    assert_eq!(scene.answer(id, PartiallyFilled, 3, 2, 3), Some(Unknown));
+    assert_eq!((scene.bought(), scene.position().working_sell), ((7, 0), 5));
+    scene.hear(amended(id, ExecType::TradeCorrect, 7, 3, 2, 2, 3));
+    scene.inquire(id);
+    scene.answer(id, PartiallyFilled, 3, 2, 3);
+    assert_eq!((scene.state(id), scene.bought(), scene.position().working_sell), (PartiallyFilled, (2, 3), 0));
+}
+
 #[test]
 fn an_order_that_never_arrived_is_rejected_and_one_that_was_heard_of_is_not() {
     let mut scene = Scene::new();

@@ -1,6 +1,7 @@
 //! Fills that are taken back or corrected: in their order, before their fill, and twice.
 
 use tickpath_market::{ExecId, ExecType, ExecutionReport, OrdStatus, Price, Side};
+use tickpath_orders::LOST_REPORTS;
 
 use crate::scene::{Scene, amended, fill, said};
 
@@ -134,4 +135,60 @@ fn an_amendment_without_an_id_or_a_quantity_is_malformed() {
         }
     }
     assert_eq!((scene.counts().malformed, scene.bought()), (6, (0, 10)));
+}
+
+/// A buy of 10 with a fill of 4, told with this number or never heard of, of which an operator then says something else.
+fn resolved(heard: bool, status: OrdStatus, cumulative: i64) -> (Scene, u64) {
+    let mut scene = Scene::new();
+    let id = scene.order(1, Side::Buy, 100, 10);
+    scene.hear(NEW(id));
+    if heard {
+        scene.hear(FILL(id));
+    }
+    scene.doubt(LOST_REPORTS);
+    scene.resolve(id, status, cumulative, "the venue's desk");
+    assert_eq!(scene.bought().0, cumulative.into());
+    (scene, id)
+}
+
+#[test]
+fn an_amendment_of_a_fill_that_only_an_operator_told_of_changes_what_he_booked() {
+    use OrdStatus::{Canceled, New, PartiallyFilled};
+    for (name, what, last, after, bought) in [
+        ("bust", TradeCancel, 4, New, 0),
+        ("correction to less", TradeCorrect, 1, PartiallyFilled, 1),
+        ("correction to more", TradeCorrect, 6, PartiallyFilled, 6),
+    ] {
+        let (mut scene, id) = resolved(false, PartiallyFilled, 4);
+        let report = amended(id, what, 4, 3, last, bought, 10 - bought);
+        assert_eq!(scene.hear(report), Some(after), "{name}");
+        assert_eq!((scene.view(id).cumulative.0, scene.bought()), (bought, (bought.into(), 10 - i128::from(bought))));
+        assert_eq!((scene.hear(report), scene.counts().contradictions), (None, 0), "{name}: it counts once");
+    }
+    let (mut scene, id) = resolved(false, Canceled, 4);
+    let bust = amended(id, TradeCancel, 4, 3, 4, 0, 0);
+    let bust = ExecutionReport { status: Canceled.code(), ..bust };
+    assert_eq!((scene.hear(bust), scene.bought()), (Some(Canceled), (0, 0)), "it is done, and stays so");
+}
+
+#[test]
+fn a_fill_that_an_operator_took_back_is_not_taken_back_once_more() {
+    let (mut scene, id) = resolved(true, OrdStatus::New, 0);
+    assert_eq!((scene.hear(BUST(id)), scene.bought()), (Some(OrdStatus::New), (0, 10)));
+    scene.hear(ExecutionReport { exec_id: ExecId(5), ..fill(id, 4, 3, 3, 7) });
+    assert_eq!((scene.state(id), scene.bought()), (OrdStatus::PartiallyFilled, (3, 7)));
+}
+
+#[test]
+fn a_fill_from_before_an_operators_word_is_in_that_word() {
+    let mut scene = Scene::new();
+    let id = scene.order(1, Side::Buy, 100, 10);
+    scene.hear(NEW(id));
+    scene.hear(fill(id, 3, 2, 6, 4));
+    scene.doubt(LOST_REPORTS);
+    scene.resolve(id, OrdStatus::PartiallyFilled, 6, "the venue's desk");
+    assert_eq!((scene.hear(FILL(id)), scene.bought()), (Some(OrdStatus::PartiallyFilled), (6, 4)));
+    assert_eq!((scene.counts().contradictions, scene.hear(FILL(id))), (0, None));
+    scene.hear(fill(id, 4, 4, 10, 0));
+    assert_eq!((scene.state(id), scene.bought()), (OrdStatus::Filled, (10, 0)), "what comes later is news");
 }

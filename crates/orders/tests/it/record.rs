@@ -3,7 +3,7 @@
 use tickpath_orders::{
     AccountLimits, Boot, CancelRecord, DayEnd, Digest, Doubt, Ended, Envelope, Grant, Input, Inquire, Instrument, Kill,
     Lane, Line, Login, MassCancelRecord, NewRecord, RECORD_BYTES, RecordError, RecordKind, Release, ReplaceRecord,
-    ReportRecord, Resolve, Returned, SessionRules, Rolled, Start, StatusRecord, Stop, Timer, VenueRules,
+    ReportRecord, Resolve, Returned, Rolled, SessionRules, Start, StatusRecord, Stop, Timer, VenueRules,
 };
 
 use crate::dice::seed;
@@ -42,7 +42,8 @@ const SIZES: &[(RecordKind, usize, usize)] = &[
 ];
 
 /// Records that are no inputs.
-const NOTES: &[RecordKind] = &[RecordKind::Start, RecordKind::Digest, RecordKind::Stop, RecordKind::Lane, RecordKind::Rolled];
+const NOTES: &[RecordKind] =
+    &[RecordKind::Start, RecordKind::Digest, RecordKind::Stop, RecordKind::Lane, RecordKind::Rolled];
 
 #[test]
 fn sizes_are_those_of_the_journal() {

@@ -97,6 +97,8 @@ pub struct Sum {
     soft: bool,
     /// Messages of it may be lost, and no question that was asked since is answered.
     pub doubted: bool,
+    /// What an operator has booked and no fill has accounted for.
+    word: i64,
 }
 
 impl Life {
@@ -120,6 +122,7 @@ impl Life {
             terms: 0,
             soft: false,
             doubted: false,
+            word: 0,
         };
         Self { new, id, session, venue, sum: first.clone(), first, words: Vec::new() }
     }
@@ -321,6 +324,7 @@ impl Sum {
 
     fn resolve(&mut self, status: OrdStatus, filled: i64) {
         self.net += i128::from(filled) - i128::from(self.filled);
+        self.word = self.word.saturating_add(filled.saturating_sub(self.filled));
         (self.filled, self.told) = (filled, filled);
         self.end(match status {
             OrdStatus::Canceled => Stand::Canceled,
@@ -361,7 +365,9 @@ impl Sum {
         }
         let what = ExecType::from_code(report.exec_type).unwrap();
         let is_about_fill = matches!(what, ExecType::Trade | ExecType::TradeCorrect | ExecType::TradeCancel);
-        let fills = is_about_fill && self.fill(what, report);
+        let booked = if is_about_fill { self.fill(what, report, is_new) } else { None };
+        let fills = booked.is_some();
+        let is_new = is_new || booked.is_some_and(|(_, was_said)| was_said);
         let says_nothing = match what {
             _ if is_about_fill => !fills && (number == 0 || !is_new),
             ExecType::Rejected if number == 0 => numbered && !before.is_live(),
@@ -371,13 +377,18 @@ impl Sum {
             *self = before;
             return false;
         }
-        self.read_figures(&before, what, report);
+        self.read_figures(&before, booked.map_or(0, |(quantity, _)| quantity), what, report);
         let answers = self.read_answer(&before, what, report);
         let is_conflict = match number {
             0 => self.contradicts(&before, what, report, answers, numbered),
             _ => !is_new || (self.is_complete() && !self.adds_up()),
         };
-        let lives = is_about_fill || matches!(what, ExecType::New | ExecType::Replaced);
+        let is_amendment = matches!(what, ExecType::TradeCancel | ExecType::TradeCorrect);
+        // A venue may change a fill of what has ended.
+        let lives = match is_amendment && before.stand != Stand::Rejected {
+            true => report.leaves_quantity.0 > 0,
+            false => is_about_fill || matches!(what, ExecType::New | ExecType::Replaced),
+        };
         self.stand = match is_conflict || (lives && before.soft) {
             true => Stand::Unknown,
             false => before.after(what, number > before.highest),
@@ -389,8 +400,9 @@ impl Sum {
         true
     }
 
-    /// Puts a fill in its place; false if it was there as it is.
-    fn fill(&mut self, what: ExecType, report: &ExecutionReport) -> bool {
+    /// Puts a fill in its place. Gives what that adds, and whether an operator had said all of it; none if it was there
+    /// as it is.
+    fn fill(&mut self, what: ExecType, report: &ExecutionReport, is_new: bool) -> Option<(i64, bool)> {
         let quantity = if what == ExecType::TradeCancel { 0 } else { report.last_quantity.0 };
         let number = if what == ExecType::Trade { 0 } else { report.venue_sequence.max(1) };
         let before = self.fills.get(&report.exec_id.0).copied();
@@ -400,17 +412,37 @@ impl Sum {
             Some((held, changed)) if report.venue_sequence == 0 => changed == 0 || held != quantity,
             Some((_, changed)) => number > changed,
         };
-        if is_news {
-            let (held, changed) = before.unwrap_or((0, 0));
-            self.fills.insert(report.exec_id.0, (quantity, number.max(changed)));
-            self.net += i128::from(quantity) - i128::from(held);
-            self.filled = self.filled.saturating_add(quantity - held).max(0);
+        if !is_news {
+            return None;
         }
-        is_news
+        let (held, changed) = before.unwrap_or((0, 0));
+        self.fills.insert(report.exec_id.0, (quantity, number.max(changed)));
+        let change = quantity - held;
+        let said = self.said_by_an_operator(what, change, report.cumulative_quantity.0, is_new);
+        self.word = self.word.saturating_sub(said);
+        self.net += i128::from(change - said);
+        self.filled = self.filled.saturating_add(change - said).max(0);
+        Some((change - said, said != 0 && said == change))
+    }
+
+    /// How much of a change is in what an operator has said.
+    fn said_by_an_operator(&self, what: ExecType, change: i64, told: i64, is_new: bool) -> i64 {
+        let most = if what == ExecType::Trade {
+            // What came before the word is in the word.
+            if is_new { 0 } else { change }
+        } else {
+            // The venue's total says what there is to be changed; the rest was changed before.
+            change.saturating_sub(told.saturating_sub(self.filled))
+        };
+        match self.word {
+            word if word >= 0 => most.max(0).min(word),
+            _ if what == ExecType::Trade => 0,
+            word => most.min(0).max(word),
+        }
     }
 
     /// What a report tells of the quantities and of the venue's id.
-    fn read_figures(&mut self, before: &Sum, what: ExecType, report: &ExecutionReport) {
+    fn read_figures(&mut self, before: &Sum, booked: i64, what: ExecType, report: &ExecutionReport) {
         let (number, told) = (report.venue_sequence, report.cumulative_quantity.0);
         let is_latest = number > before.highest;
         if report.venue_order_id.0 != 0 && (number == 0 || is_latest || self.venue_id == 0) {
@@ -419,9 +451,8 @@ impl Sum {
         if is_latest {
             self.told = told;
         } else if number == 0 {
-            let is_amendment = what != ExecType::Trade && self.fills != before.fills;
-            let quantity = |sum: &Sum| sum.fills.get(&report.exec_id.0).map_or(0, |&(quantity, _)| quantity);
-            let taken_back = if is_amendment { (quantity(self) - quantity(before)).min(0) } else { 0 };
+            let is_amendment = matches!(what, ExecType::TradeCorrect | ExecType::TradeCancel);
+            let taken_back = if is_amendment { booked.min(0) } else { 0 };
             self.told = before.told.saturating_add(taken_back).max(told);
         }
     }

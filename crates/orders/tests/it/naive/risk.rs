@@ -40,12 +40,16 @@ impl Naive {
                 continue;
             }
             let exposure = i128::from(life.sum.exposure(but != Some((life.id, Kind::Replace))));
+            let excess = i128::from(life.sum.filled.saturating_sub(life.sum.told).max(0));
+            let recall = if life.sum.is_unknown() { excess } else { 0 };
             if life.new.side == 1 {
                 position.net += life.sum.net;
                 position.working_buy += exposure;
+                position.working_sell += recall;
             } else {
                 position.net -= life.sum.net;
                 position.working_sell += exposure;
+                position.working_buy += recall;
             }
         }
         position

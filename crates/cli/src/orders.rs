@@ -1,0 +1,127 @@
+//! `tickpath orders`: what a journal knows of orders, without a word to its OMS.
+//!
+//! ```text
+//!   order         client_order_id  session  account  symbol  side  …  status
+//!   3474042.12                 12        0        1       1  buy   …  partially_filled
+//! ```
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use clap::Args;
+use tickpath_market::{ExecType, OrdStatus, OrderId, Side};
+use tickpath_oms::journal;
+use tickpath_orders::{Core, Denial, OrderView, Output};
+
+use crate::Outcome;
+use crate::log::word;
+
+/// How long who follows waits before it looks again.
+const LOOK_NS: u64 = 1_000_000;
+
+#[derive(Debug, Clone, Args)]
+pub struct Orders {
+    /// The journal's folder
+    pub dir: PathBuf,
+    /// Go on with what each client is told from now on, a line each, until Ctrl-C
+    #[arg(long)]
+    pub follow: bool,
+}
+
+pub fn run(args: &Orders) -> anyhow::Result<Outcome> {
+    let place = crate::log::journal(&args.dir)?;
+    let (mut replay, mut core) = journal::follow(&place)?;
+    while replay.step(&mut core, |_, _, _| {})? {}
+    let mut out = std::io::stdout().lock();
+    let mut print = |text: &str| out.write_all(text.as_bytes()).and_then(|()| out.flush()).is_ok();
+    // Whoever closed our output has read enough of it.
+    let mut is_read = print(&table(&core));
+    while args.follow && is_read {
+        let mut lines = String::new();
+        let came = replay.step(&mut core, |_, _, outputs| lines = outputs.iter().filter_map(line).collect())?;
+        match came {
+            true => is_read = lines.is_empty() || print(&lines),
+            false => tickpath_clock::sleep_ns(LOOK_NS),
+        }
+    }
+    Ok(Outcome::Good)
+}
+
+/// Open orders, oldest first, and how many others there are.
+fn table(core: &Core) -> String {
+    let mut open: Vec<OrderView> = core.live().collect();
+    open.sort_by_key(|order| order.id.0);
+    let heads = [
+        "order", "client_order_id", "session", "account", "symbol", "venue", "side", "quantity", "filled", "leaves",
+        "price", "status",
+    ];
+    let mut rows = vec![heads.map(str::to_owned)];
+    rows.extend(open.iter().map(row));
+    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..heads.len()).map(width).collect();
+    let mut text = String::new();
+    for row in if open.is_empty() { &rows[..0] } else { &rows[..] } {
+        let cells = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:>width$}"));
+        text.push_str(&cells.collect::<Vec<_>>().join("  "));
+        text.push('\n');
+    }
+    let counts = core.counts();
+    text.push_str(&format!(
+        "{} open ({} wait here, {} on their way, {} unknown), {} done, {} rejected; {} requests were denied\n",
+        open.len(),
+        counts.queued,
+        counts.sending,
+        counts.unknown,
+        counts.done,
+        counts.rejected,
+        counts.denied_requests
+    ));
+    text
+}
+
+fn row(order: &OrderView) -> [String; 12] {
+    [
+        id(order.id),
+        order.client_order_id.0.to_string(),
+        order.session.to_string(),
+        order.account.0.to_string(),
+        order.symbol.0.to_string(),
+        order.venue.to_string(),
+        word(order.side),
+        order.quantity.to_string(),
+        order.cumulative.to_string(),
+        order.leaves.to_string(),
+        order.price.to_string(),
+        word(order.status),
+    ]
+}
+
+/// What a client is told; none of what goes to a venue.
+fn line(output: &Output) -> Option<String> {
+    match output {
+        Output::Venue { .. } => None,
+        Output::Report { session, report } => Some(format!(
+            "{} session={session} client_order_id={} {} {} side={} leaves={} filled={} last={}@{}\n",
+            id(report.order_id),
+            report.client_order_id.0,
+            ExecType::from_code(report.exec_type).map_or_else(String::new, word),
+            OrdStatus::from_code(report.status).map_or_else(String::new, word),
+            Side::from_code(report.side).map_or_else(String::new, word),
+            report.leaves_quantity,
+            report.cumulative_quantity,
+            report.last_quantity,
+            report.last_price,
+        )),
+        Output::Denied { session, denied } => Some(format!(
+            "{} session={session} client_order_id={} denied: {}\n",
+            id(denied.order_id),
+            denied.client_order_id.0,
+            Denial::from_code(denied.code).map_or_else(|| denied.code.to_string(), |denial| denial.to_string()),
+        )),
+    }
+}
+
+/// As the epoch of its start and its journal sequence.
+fn id(id: OrderId) -> String {
+    format!("{}.{}", id.epoch(), id.sequence())
+}
