@@ -16,10 +16,10 @@ STATIC := $(shell uname -m)-unknown-linux-musl
 
 # Two measurements at once would measure each other.
 .NOTPARALLEL:
-.PHONY: help demo bench test lint soak miri fuzz dist clean
+.PHONY: help demo bench measure test lint soak crash-proof miri fuzz dist clean
 
 help: ## this list
-	@sed -n 's/^\([a-z]*\):.*## /make \1\t/p' Makefile | expand -t 14
+	@sed -n 's/^\([a-z-]*\):.*## /make \1\t/p' Makefile | expand -t 14
 
 demo: ## the path on this machine, with and without a broker, and where the time goes
 	@scripts/needs $(BUILD)
@@ -35,6 +35,11 @@ bench-%:
 	$(if $(filter $*,$(BROKERED)),$(BROKERS)) cargo run --release -p tickpath-cli -- \
 	    bench $* --json results/$*.json --html results/$*.html
 
+measure: ## what history and durability cost the OMS: restart, snapshots, the disk, a second process that follows
+	@scripts/needs $(BUILD)
+	cargo build --release -p tickpath-oms --example measure
+	for what in restart snapshot disk follow; do target/release/examples/measure $$what || exit; done
+
 test: ## all tests, then the models of the lock-free parts
 	@scripts/needs $(TEST)
 	$(BROKERS) cargo test --workspace --no-fail-fast
@@ -49,6 +54,11 @@ lint: ## format, clippy and documentation, warnings being errors
 soak: ## all tests, optimised, with the long searches
 	@scripts/needs $(TEST)
 	TICKPATH_SOAK=1 $(BROKERS) cargo test --workspace --release --no-fail-fast
+
+crash-proof: ## docs/crash-proof.md: what survives which crash, counted over 10,000 seeds of the simulation
+	@scripts/needs $(BUILD)
+	TICKPATH_SEEDS=10000 TICKPATH_CRASH_PROOF=$(CURDIR)/docs/crash-proof.md \
+	    cargo test -p tickpath-oms --test sim -- --exact seeds --nocapture
 
 miri: ## the log's protocol, run by an interpreter that knows the memory model (nightly)
 	@scripts/nightly miri

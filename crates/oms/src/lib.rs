@@ -36,6 +36,7 @@ mod notice;
 mod outbound;
 mod pages;
 mod recover;
+mod release;
 mod replay;
 mod sequencer;
 pub mod snapshot;

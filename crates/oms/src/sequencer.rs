@@ -1,12 +1,11 @@
 //! The single writer: journal, core, hold, and what the core says, in that order.
 
 use tickpath_clock::Clock;
-use tickpath_log::{Message, PublishError};
+use tickpath_log::Message;
 use tickpath_market::{AccountId, ExecutionReport, Price, Request, SymbolId, TopOfBook, VenueId};
 use tickpath_orders::{
     AccountLimits, At, Core, Counts, DayEnd, Doubt, Envelope, Input, Inquire, Instrument, KILL_DISK, Kill,
-    LOST_REPORTS, Line, Login, Output, Outputs, RecordKind, Release, ReportRecord, Resolve, Returned, Timer,
-    VenueRules,
+    LOST_REPORTS, Line, Login, Output, Outputs, RecordKind, ReportRecord, Resolve, Timer, VenueRules,
 };
 use zerocopy::FromBytes;
 
@@ -17,7 +16,7 @@ use crate::journal::Journal;
 use crate::lanes::LaneKind;
 use crate::layout::Event;
 use crate::notice::{Notice, Notices};
-use crate::outbound::{Held, Outbound};
+use crate::outbound::Outbound;
 use crate::pages::PageMaker;
 use crate::snapshot::SnapshotMaker;
 
@@ -262,7 +261,7 @@ impl<C: Clock> Sequencer<C> {
         Ok(())
     }
 
-    fn line(&mut self, venue: VenueId, up: bool) -> Result<(), OmsError> {
+    pub(crate) fn line(&mut self, venue: VenueId, up: bool) -> Result<(), OmsError> {
         self.notices.add(if up { Notice::VenueUp(venue) } else { Notice::VenueDown(venue) });
         self.take(self.clock.ticks(), &Input::Line(Line { venue, up: u8::from(up), reserved: [0; 5] }))
     }
@@ -320,76 +319,6 @@ impl<C: Clock> Sequencer<C> {
             done += 1;
         }
         Ok(done)
-    }
-
-    /// Finds out which venues are back, and lets go what waits for them.
-    #[cold]
-    fn serve_venues(&mut self) -> Result<usize, OmsError> {
-        let mut done = 0;
-        for place in 0..self.venues.len() {
-            let venue = VenueId(place as u16);
-            let Some(outbound) = &mut self.venues[place] else { continue };
-            if !outbound.is_clear() || outbound.room().is_err() {
-                continue;
-            }
-            if !self.core.is_up(venue) {
-                self.line(venue, true)?;
-                done += 1;
-            }
-            while let Some((order, request)) = self.core.next_waiting(venue) {
-                if self.venues[place].as_mut().is_some_and(|outbound| outbound.room().is_err()) {
-                    break;
-                }
-                let now = self.clock.ticks();
-                let (reference_price, reference_age_ns) = self.reference(request.symbol(), now);
-                let (order, request) = (order.0, request.client_order_id().0);
-                let reserved = [0; 6];
-                let release = Release { order, request, reference_price, reference_age_ns, venue, reserved };
-                self.take(now, &Input::Release(release))?;
-                done += 1;
-            }
-        }
-        Ok(done)
-    }
-
-    /// Lets out what is durable by now.
-    #[cold]
-    fn let_held(&mut self) -> Result<usize, OmsError> {
-        let synced = self.commit.as_ref().map_or(u64::MAX, Commit::synced);
-        let before = self.held;
-        for place in 0..self.venues.len() {
-            while let Some(held) = self.venues[place].as_mut().and_then(|log| log.next(synced, false)) {
-                self.held -= 1;
-                self.send(VenueId(place as u16), held.stamp, held.output)?;
-            }
-        }
-        self.take_back()?;
-        for place in 0..self.sessions.len() {
-            while let Some(held) = self.sessions[place].next(synced, self.disk_failed) {
-                self.held -= 1;
-                self.sessions[place].publish(self.clock.ticks(), &held.output).map_err(OmsError::Lane)?;
-            }
-        }
-        Ok(before - self.held)
-    }
-
-    /// The disk has failed: new orders are denied from here on, what had not left comes back and is denied, too, cancels
-    /// pass, and clients are told. First of what comes back: whoever hears that an order was taken which the disk does not
-    /// have hears that it is over.
-    #[cold]
-    fn fail_disk(&mut self) -> Result<usize, OmsError> {
-        self.disk_failed = true;
-        let why = self.commit.as_ref().map(Commit::error).unwrap_or_default();
-        self.notices.add(Notice::DiskFailed(why));
-        self.take(self.clock.ticks(), &Input::Kill(Kill { scope: KILL_DISK, on: 1, ..Kill::default() }))?;
-        for place in 0..self.venues.len() {
-            let held = self.venues[place].as_mut().map(Outbound::give_up).unwrap_or_default();
-            self.held -= held.len();
-            let venue = VenueId(place as u16);
-            self.returning.extend(held.into_iter().map(|Held { stamp, output, .. }| (venue, stamp, output, true)));
-        }
-        self.take_back()?;
-        Ok(1 + self.let_held()?)
     }
 
     /// Waits for the disk, lets out what was held for it, and journals that the OMS stops in order and where the core
@@ -450,7 +379,7 @@ impl<C: Clock> Sequencer<C> {
 
     /// The reference price of a symbol, and its age in nanoseconds.
     #[inline]
-    fn reference(&self, symbol: SymbolId, now: u64) -> (Price, u64) {
+    pub(crate) fn reference(&self, symbol: SymbolId, now: u64) -> (Price, u64) {
         let reference = self.references.get(symbol.0 as usize).copied().unwrap_or_default();
         let age = match reference.stamp {
             0 => u64::MAX,
@@ -464,113 +393,6 @@ impl<C: Clock> Sequencer<C> {
         let sequence = self.journal.append(stamp, input)?;
         self.core.apply(At { sequence, stamp }, input, &mut self.outputs);
         Ok(sequence)
-    }
-
-    /// Lets the core's requests out. A stamp costs as much as a check, so the frames carry T1.
-    #[inline]
-    fn let_venues(&mut self, sequence: u64, stamp: u64) -> Result<(), OmsError> {
-        let waits_for_disk = self.waits_for_disk();
-        let Self { outputs, venues, levels, returning, held, waited, .. } = self;
-        for output in outputs.iter() {
-            let Output::Venue { venue, session, .. } = output else { continue };
-            let for_disk = waits_for_disk && is_for_disk(levels, *session);
-            match venues.get_mut(usize::from(venue.0)) {
-                Some(Some(log)) if !for_disk && log.is_clear() && returning.is_empty() => {
-                    match log.publish(stamp, output) {
-                        Ok(()) => {}
-                        Err(e @ (PublishError::Full | PublishError::NoReader)) => {
-                            *waited = true;
-                            returning.push((*venue, stamp, *output, matches!(e, PublishError::Full)));
-                        }
-                        Err(e) => return Err(OmsError::Lane(e)),
-                    }
-                }
-                // What comes behind a request that came back comes back, too: a venue must not see a cancel before its
-                // order. A venue without lanes is one that is never there.
-                log => {
-                    *waited = true;
-                    match log {
-                        Some(Some(log)) if returning.iter().all(|(to, ..)| to != venue) => {
-                            log.hold(Held { sequence, stamp, for_disk, output: *output });
-                            *held += 1;
-                        }
-                        log => returning.push((*venue, stamp, *output, matches!(log, Some(Some(_))))),
-                    }
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Publishes a request to its venue; if the lane does not take it, it comes back once this input is done with.
-    #[inline]
-    pub(crate) fn send(&mut self, venue: VenueId, stamp: u64, output: Output) -> Result<(), OmsError> {
-        // What comes behind a request that came back comes back, too: a venue must not see a cancel before its order.
-        let is_behind = !self.returning.is_empty() && self.returning.iter().any(|(to, ..)| *to == venue);
-        let Some(Some(log)) = self.venues.get_mut(usize::from(venue.0)) else { return Ok(()) };
-        let sent = if is_behind { Err(PublishError::Full) } else { log.publish(stamp, &output) };
-        match sent {
-            Ok(()) => Ok(()),
-            Err(e @ (PublishError::Full | PublishError::NoReader)) => {
-                self.waited = true;
-                self.returning.push((venue, stamp, output, matches!(e, PublishError::Full)));
-                Ok(())
-            }
-            Err(e) => Err(OmsError::Lane(e)),
-        }
-    }
-
-    /// What is held behind a request that comes back comes back, too: its venue must not see a cancel before its order.
-    fn give_up_behind(&mut self) {
-        for place in 0..self.returning.len() {
-            let (venue, .., is_there) = self.returning[place];
-            let Some(Some(log)) = self.venues.get_mut(usize::from(venue.0)) else { continue };
-            let held = log.give_up();
-            self.held -= held.len();
-            self.returning.extend(held.into_iter().map(|Held { stamp, output, .. }| (venue, stamp, output, is_there)));
-        }
-    }
-
-    /// Journals that requests did not leave, and that a venue which nobody reads for is down. A client whose request can
-    /// never leave any more is told.
-    #[cold]
-    pub(crate) fn take_back(&mut self) -> Result<(), OmsError> {
-        self.give_up_behind();
-        for (venue, stamp, output, is_there) in std::mem::take(&mut self.returning) {
-            let Output::Venue { request, .. } = output else { continue };
-            let now = self.clock.ticks();
-            let sequence = self.apply(now, &Input::Returned(Returned::new(venue, stamp, &request)))?;
-            self.let_sessions(sequence, now)?;
-            if !is_there && self.core.is_up(venue) {
-                self.line(venue, false)?;
-            }
-        }
-        Ok(())
-    }
-
-    #[inline]
-    fn let_sessions(&mut self, sequence: u64, stamp: u64) -> Result<(), OmsError> {
-        let waits_for_disk = self.waits_for_disk();
-        let Self { outputs, sessions, levels, held, .. } = self;
-        for output in outputs.iter() {
-            let (Output::Report { session, .. } | Output::Denied { session, .. }) = output else { continue };
-            let for_disk = waits_for_disk && is_for_disk(levels, *session);
-            // A session that is gone hears nothing.
-            let Some(log) = sessions.get_mut(usize::from(*session)) else { continue };
-            if log.is_clear() && !for_disk {
-                log.publish(stamp, output).map_err(OmsError::Lane)?;
-                continue;
-            }
-            log.hold(Held { sequence, stamp, for_disk, output: *output });
-            *held += 1;
-        }
-        Ok(())
-    }
-
-    /// Whether any output may have to wait for the disk.
-    #[inline]
-    fn waits_for_disk(&self) -> bool {
-        self.commit.is_some() && !self.disk_failed
     }
 
     #[inline]
@@ -596,12 +418,6 @@ impl<C: Clock> Sequencer<C> {
         }
         Ok(())
     }
-}
-
-/// Whether a session asks for the disk.
-#[inline]
-fn is_for_disk(levels: &[AckLevel], session: u16) -> bool {
-    levels.get(usize::from(session)).is_some_and(|level| *level == AckLevel::Disk)
 }
 
 /// What an operator may say, with its number in the operator's lane, counted from one.

@@ -430,7 +430,7 @@ impl Core {
         if leaves {
             out.push(Output::Venue { venue, session, request });
         } else {
-            route.waiting.push_back(Waiting { order, session, request, sent: Some(sent) });
+            route.waiting.push_back(Waiting { order, session, request, sent });
         }
         leaves
     }
@@ -461,9 +461,10 @@ impl Order {
         self.phase.is_live() && !self.is_filled()
     }
 
-    /// One that a replace on its way may make larger is not filled yet.
+    /// One that a replace on its way may make larger is not filled yet; nor is one whose cancel was not answered: the answer
+    /// may be lost.
     fn is_filled(&self) -> bool {
-        self.phase == Phase::Open && self.filled >= self.quantity && self.replace == NONE
+        self.phase == Phase::Open && self.filled >= self.quantity && self.replace == NONE && self.cancel == NONE
     }
 }
 

@@ -87,4 +87,4 @@ pub use self::risk::{Denial, checks_table};
 pub use self::snapshot::SnapshotError;
 
 /// The version of the transition rules. A journal of another version is not replayed with this core.
-pub const CORE_VERSION: u32 = 2;
+pub const CORE_VERSION: u32 = 3;

@@ -221,7 +221,7 @@ impl Core {
             // Its order has ended meanwhile.
             (_, None) => return true,
         }
-        let waiting = Waiting { order: slot, session: order.session, request, sent: Some(returned.received) };
+        let waiting = Waiting { order: slot, session: order.session, request, sent: returned.received };
         if self.desk.disk_failed() && self.refuse_for_disk(&waiting, out) {
             return true;
         }
@@ -327,7 +327,7 @@ impl Core {
 
     /// How long ago a waiting request was sent.
     fn age(&self, at: At, waiting: &Waiting) -> u64 {
-        waiting.sent.map_or(u64::MAX, |sent| self.rate.ns(at.stamp.saturating_sub(sent)))
+        self.rate.ns(at.stamp.saturating_sub(waiting.sent))
     }
 
     /// Puts in doubt what may have been lost, and asks for it.

@@ -46,7 +46,8 @@ impl Core {
     /// Whether the session may ask for this at all. Only then does it cost the account anything.
     fn admit(&mut self, at: At, envelope: &Envelope, request: &Request) -> Result<(), Refusal> {
         let (session, account, client) = (envelope.session, request.account(), request.client_order_id());
-        if at.sequence <= self.last_request {
+        // One that fits no id would begin the ids of this epoch again.
+        if at.sequence <= self.last_request || at.sequence >> OrderId::SEQUENCE_BITS != 0 {
             return Err(Denial::Sequence.into());
         }
         let is_entitled = self.desk.is_entitled(session, account);
@@ -294,11 +295,17 @@ impl Core {
             None => return Err(Denial::Malformed.into()),
         };
         let (session, client) = (envelope.session, all.client_order_id.0);
-        self.keep_denied(session, client);
-        self.cancel_all(at, Some((client, session)), out, |order| {
+        let is_meant = |order: &Order| {
             order.session == session && order.account == all.account && (!by_symbol || order.symbol == all.symbol)
-        });
-        Ok(())
+        };
+        self.keep_denied(session, client);
+        self.cancel_all(at, Some((client, session)), out, is_meant);
+        if !out.as_slice().is_empty() {
+            return Ok(());
+        }
+        // Nobody is left without an answer.
+        let is_pending = self.live_slots().any(|slot| is_meant(self.orders.get(slot)));
+        Err(if is_pending { Denial::AlreadyPending } else { Denial::UnknownOrder }.into())
     }
 
     /// Asks for the cancel of every open order that is meant and has no cancel on its way; their clients are told,

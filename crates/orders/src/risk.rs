@@ -11,8 +11,10 @@ pub enum Denial {
     /// A code field holds no known code.
     #[error("a code of the order is not known; is the client of another version?")]
     Malformed = 1,
-    /// The journal sequence does not rise.
-    #[error("the journal sequence does not rise; the journal is damaged, start from its last good record")]
+    /// The journal sequence does not rise, or fits no id.
+    #[error(
+        "the journal sequence does not rise, or has more than 40 bits; the journal is damaged, start from its last good record, or it is full, begin a new one"
+    )]
     Sequence = 2,
     /// The client's id is zero.
     #[error("the client order id is zero; number requests from 1")]

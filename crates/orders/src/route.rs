@@ -18,8 +18,8 @@ pub(crate) struct Waiting {
     pub(crate) order: u32,
     pub(crate) session: u16,
     pub(crate) request: Request,
-    /// When its client sent it, in ticks; none if that was in another boot of the host.
-    pub(crate) sent: Option<u64>,
+    /// When its client sent it, in ticks.
+    pub(crate) sent: u64,
 }
 
 /// A venue.
@@ -93,7 +93,7 @@ struct SavedWaiting {
     sent: u64,
     order: u32,
     session: u16,
-    has_sent: u8,
+    reserved: u8,
     kind: u8,
     bytes: u64,
     request: [u8; REQUEST_BYTES],
@@ -107,10 +107,10 @@ impl SavedWaiting {
         let (bytes, mut request) = (waiting.request.as_bytes(), [0; REQUEST_BYTES]);
         request[..bytes.len()].copy_from_slice(bytes);
         Self {
-            sent: waiting.sent.unwrap_or(0),
+            sent: waiting.sent,
             order: waiting.order,
             session: waiting.session,
-            has_sent: waiting.sent.is_some().into(),
+            reserved: 0,
             kind: waiting.request.kind().code(),
             bytes: bytes.len() as u64,
             request,
@@ -120,8 +120,7 @@ impl SavedWaiting {
     fn waiting(&self) -> Result<Waiting, SnapshotError> {
         let bytes = self.request.get(..self.bytes as usize).ok_or(SnapshotError::Damaged)?;
         let request = Request::read(self.kind, bytes).map_err(|_| SnapshotError::Damaged)?;
-        let sent = (self.has_sent != 0).then_some(self.sent);
-        Ok(Waiting { order: self.order, session: self.session, request, sent })
+        Ok(Waiting { order: self.order, session: self.session, request, sent: self.sent })
     }
 }
 

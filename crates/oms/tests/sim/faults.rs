@@ -5,6 +5,7 @@ use tickpath_market::VenueId;
 use tickpath_oms::{LaneKind, OmsError};
 
 use crate::client::is_current;
+use crate::crash_proof::{AtStake, End};
 use crate::desk::{VENUES, top};
 use crate::disk::Fate;
 use crate::line::Around;
@@ -19,6 +20,7 @@ impl World {
             return;
         }
         self.tally.count("kills between turns");
+        self.ended(End::BetweenTurns);
         match self.plant {
             Some(Plant::ForgedLane) => {
                 self.lines.iter_mut().for_each(|line| line.lanes = None);
@@ -42,6 +44,7 @@ impl World {
         self.start(reading)?;
         if !self.host.is_up() {
             self.tally.count("kills in a start");
+            self.ended(End::InStart);
             self.tell(|| format!("      killed at reading {reading}"));
         }
         Ok(())
@@ -56,6 +59,9 @@ impl World {
         let is_killed = !self.host.is_up();
         self.noted(stopped)?;
         self.tally.count(if is_killed { "kills in a stop" } else { "orderly stops" });
+        if is_killed {
+            self.ended(End::InStop);
+        }
         self.host.kill();
         Ok(())
     }
@@ -79,6 +85,7 @@ impl World {
         }
         let fate = self.host.lose_power(dice);
         self.oracle.power_lost();
+        self.ended(End::of_power(fate));
         self.is_after_power = true;
         self.tally.count("power lost");
         self.tally.count(match fate {
@@ -91,6 +98,13 @@ impl World {
         self.tally.count(if is_stale { "reboots with stale lanes" } else { "reboots with fresh lanes" });
         self.tell(|| format!("      {fate:?}, stale lanes: {is_stale}"));
         Ok(())
+    }
+
+    /// Of a crash behind a loss of power it is the power that may have cost something.
+    pub fn ended(&mut self, end: End) {
+        if !self.is_after_power {
+            self.end = Some(end);
+        }
     }
 
     /// Starts the OMS if it is away.
@@ -114,10 +128,14 @@ impl World {
         let stamp = self.host.clock.ticks();
         let Some(oms) = self.host.sequencer() else { return Ok(()) };
         (0..VENUES.len() as u32).for_each(|symbol| oms.tick(stamp, &top(symbol, 100)));
+        let before = AtStake::of(&self.oracle);
         if std::mem::take(&mut self.is_after_power) {
             let journaled = self.host.journaled()?;
             let Some(oms) = self.host.sequencer() else { return Ok(()) };
             self.oracle.note_lost(oms.core(), &journaled, &mut self.tally)?;
+        }
+        if let Some(end) = self.end.take() {
+            self.tally.ends.survived(end, before, AtStake::of(&self.oracle));
         }
         // A start syncs what it found.
         self.oracle.is_disk_bad(false);

@@ -99,6 +99,7 @@ impl Line {
 
     fn receive(&mut self, request: &Request, around: &mut Around<'_>) -> Checked {
         around.oracle.arrived(request)?;
+        around.tally.count("requests arrived");
         let mut made = Vec::new();
         self.venue.request(around.clock.ticks(), request, &mut made);
         self.say(made, around);

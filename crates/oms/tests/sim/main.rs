@@ -12,10 +12,11 @@
 //! real SIGKILL is in the tests beside these.
 //!
 //! A seed that fails is shrunk, and printed as one command. `TICKPATH_SEED` begins elsewhere, `TICKPATH_SEEDS` says how
-//! many, `TICKPATH_SOAK` runs very many.
+//! many, `TICKPATH_SOAK` runs very many; `TICKPATH_CRASH_PROOF` names the file that the page of what survives is written to.
 
 mod client;
 mod clock;
+mod crash_proof;
 mod desk;
 mod disk;
 mod faults;
@@ -81,6 +82,9 @@ fn seeds() {
     assert!(failed.is_empty(), "{} seeds fail", failed.values().map(Vec::len).sum::<usize>());
     let missing = tally.missing();
     assert!(seeds < ALL_FAULTS || missing.is_empty(), "never happened: {missing:?}");
+    if let Some(file) = std::env::var_os("TICKPATH_CRASH_PROOF") {
+        std::fs::write(file, crash_proof::page(&tally, seeds)).expect("the page can be written");
+    }
 }
 
 #[test]

@@ -4,9 +4,14 @@ use std::collections::BTreeMap;
 
 use tickpath_oms::Notice;
 
-/// Counts by name.
+use crate::crash_proof::Ends;
+
+/// Counts by name, and what survived.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Tally(BTreeMap<&'static str, u64>);
+pub struct Tally {
+    counts: BTreeMap<&'static str, u64>,
+    pub ends: Ends,
+}
 
 /// What must have happened at least once in a whole run.
 const MUST: &[&str] = &[
@@ -70,7 +75,7 @@ impl Tally {
     }
 
     pub fn add(&mut self, what: &'static str, times: u64) {
-        *self.0.entry(what).or_default() += times;
+        *self.counts.entry(what).or_default() += times;
     }
 
     pub fn notice(&mut self, notice: &Notice) {
@@ -89,11 +94,12 @@ impl Tally {
     }
 
     pub fn merge(&mut self, other: &Self) {
-        other.0.iter().for_each(|(what, times)| self.add(what, *times));
+        other.counts.iter().for_each(|(what, times)| self.add(what, *times));
+        self.ends.merge(&other.ends);
     }
 
     pub fn get(&self, what: &str) -> u64 {
-        self.0.get(what).copied().unwrap_or(0)
+        self.counts.get(what).copied().unwrap_or(0)
     }
 
     /// What never happened and must have.
@@ -102,7 +108,7 @@ impl Tally {
     }
 
     pub fn print(&self) {
-        for (what, times) in &self.0 {
+        for (what, times) in &self.counts {
             eprintln!("{times:>10}  {what}");
         }
     }

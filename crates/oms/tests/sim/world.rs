@@ -6,6 +6,7 @@ use tickpath_oms::{LaneKind, Notice, OmsError};
 use tickpath_orders::{DayEnd, Inquire, KILL_ACCOUNT, KILL_ALL, KILL_SYMBOL, Kill, RecordKind};
 
 use crate::client::{Client, Operator};
+use crate::crash_proof::End;
 use crate::desk::{SESSIONS, VENUES, top};
 use crate::host::Host;
 use crate::line::{Around, Line};
@@ -29,6 +30,8 @@ pub struct World {
     pub story: Option<Vec<String>>,
     /// The OMS was not up since the power was lost.
     pub is_after_power: bool,
+    /// What the OMS was ended by, if it was, and has not come back from.
+    pub end: Option<End>,
 }
 
 /// What came of a plan.
@@ -78,6 +81,7 @@ impl World {
             plant,
             story: is_told.then(Vec::new),
             is_after_power: false,
+            end: None,
         }
     }
 
@@ -217,6 +221,7 @@ impl World {
             self.noted(polled)?;
             if was_up && !self.host.is_up() {
                 self.tally.count("kills in a turn");
+                self.ended(End::InTurn);
                 self.tell(|| format!("      killed at reading {kill_at}"));
             }
         }

@@ -135,6 +135,20 @@ fn a_mass_cancel_is_answered_under_its_own_id_which_it_uses_up() {
 }
 
 #[test]
+fn a_mass_cancel_that_meets_nothing_is_denied() {
+    let mut scene = Scene::new();
+    scene.mass_cancel(50, ACCOUNT, None);
+    assert_eq!(scene.denial(), Some((Denial::UnknownOrder, 0, 0)));
+    let id = scene.order(1, Side::Buy, 100, 10);
+    scene.mass_cancel(50, ACCOUNT, None);
+    assert_eq!(scene.denial(), Some((Denial::DuplicateClientOrderId, 0, 0)), "its id is used up");
+    scene.mass_cancel(51, ACCOUNT, None);
+    assert_eq!((scene.denial(), scene.canceled()), (None, vec![id]));
+    scene.mass_cancel(52, ACCOUNT, None);
+    assert_eq!(scene.denial(), Some((Denial::AlreadyPending, 0, 0)), "all that it meets is being canceled");
+}
+
+#[test]
 fn a_mass_cancel_of_no_known_type_is_denied_and_uses_no_id() {
     let (mut scene, ids) = eight();
     let unknown = tickpath_market::MassCancel {

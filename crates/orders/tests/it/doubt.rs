@@ -258,6 +258,19 @@ fn a_venue_that_is_back_is_asked_for_what_was_asked_of_an_order_before_a_loss() 
 }
 
 #[test]
+fn a_filled_order_whose_cancel_was_not_answered_is_doubted_like_any_other() {
+    let mut scene = Scene::new();
+    let id = scene.order(1, Side::Buy, 100, 10);
+    scene.hear(accepted(id, 1));
+    scene.cancel(2, 1);
+    assert_eq!(scene.hear(fill(id, 2, 10, 10, 0)), Some(OrdStatus::PendingCancel));
+    scene.doubt(LOST_REPORTS);
+    assert_eq!(scene.asked(), [id]);
+    assert_eq!(scene.answer(id, Filled, 3, 10, 0), Some(Filled));
+    assert_eq!((scene.bought(), scene.core.live().count()), ((10, 0), 0));
+}
+
+#[test]
 fn an_operator_ends_a_doubt_for_good() {
     let mut scene = Scene::new();
     let id = scene.order(1, Side::Buy, 100, 10);

@@ -33,6 +33,16 @@ fn an_id_carries_the_epoch_of_its_start_and_the_sequence_in_the_journal() {
 }
 
 #[test]
+fn a_sequence_that_fits_no_id_is_denied() {
+    let mut scene = Scene::new();
+    scene.sequence = (1 << 40) - 2;
+    let last = scene.order(1, Side::Buy, 100, 1);
+    assert_eq!((scene.denial(), OrderId(last).sequence()), (None, (1 << 40) - 1));
+    scene.order(2, Side::Buy, 100, 1);
+    assert_eq!(scene.denial(), Some((Denial::Sequence, 0, 0)));
+}
+
+#[test]
 fn fills_of_orders_that_the_journal_lost_are_strangers_to_those_that_took_their_places() {
     let mut before = started(1, 2);
     let lost = before.order(3, Side::Buy, 100, 10);

@@ -55,7 +55,7 @@ pub struct Naive {
 struct Waiting {
     order: u64,
     request: Request,
-    sent: Option<u64>,
+    sent: u64,
 }
 
 type Checked<T> = Result<T, (Denial, i128, i128)>;
@@ -135,7 +135,7 @@ impl Naive {
 
     fn admit(&mut self, at: At, envelope: Envelope, request: Request) -> Checked<()> {
         let (account, session, client) = (request.account().0, envelope.session, request.client_order_id().0);
-        if at.sequence <= self.last {
+        if at.sequence <= self.last || at.sequence >= 1 << 40 {
             return Err((Denial::Sequence, 0, 0));
         }
         let trades = matches!(request, Request::New(_) | Request::Replace(_));
@@ -294,7 +294,17 @@ impl Naive {
                 && new.account == all.account
                 && (all.cancel_type != 1 || new.symbol == all.symbol)
         };
-        Ok(self.cancel_all(at, Some(all.client_order_id.0), is_meant))
+        let meets: Vec<bool> = self
+            .lives
+            .values()
+            .filter(|life| life.is_open() && is_meant(life))
+            .map(|life| life.sum.cancel.is_some())
+            .collect();
+        match (meets.is_empty(), meets.contains(&false)) {
+            (true, _) => Err((Denial::UnknownOrder, 0, 0)),
+            (false, false) => Err((Denial::AlreadyPending, 0, 0)),
+            (false, true) => Ok(self.cancel_all(at, Some(all.client_order_id.0), is_meant)),
+        }
     }
 
     /// Asks for the cancel of all open orders that are meant and have none on its way.
@@ -310,7 +320,7 @@ impl Naive {
         if self.is_clear(life.venue) {
             return vec![Output::Venue { venue: VenueId(life.venue), session: life.session, request }];
         }
-        let waiting = Waiting { order, request, sent: Some(sent) };
+        let waiting = Waiting { order, request, sent };
         self.waiting.entry(life.venue).or_default().push_back(waiting);
         Vec::new()
     }

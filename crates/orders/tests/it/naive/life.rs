@@ -199,9 +199,10 @@ impl Sum {
         matches!(self.stand, Stand::Lost | Stand::Unknown)
     }
 
-    /// May still be filled, and is not filled; one that a replace may make larger is not.
+    /// May still be filled, and is not filled; one that still waits for an answer to something is not.
     pub fn is_open(&self) -> bool {
-        self.is_live() && !(self.stand == Stand::Open && self.filled >= self.quantity && self.replace.is_none())
+        let is_filled = self.stand == Stand::Open && self.filled >= self.quantity;
+        self.is_live() && !(is_filled && self.replace.is_none() && self.cancel.is_none())
     }
 
     pub fn leaves(&self) -> i64 {

@@ -273,7 +273,7 @@ impl Naive {
         let queue = self.waiting.entry(life.venue).or_default();
         let later = |other: &Waiting| other.order == life.id && other.request.client_order_id().0 > id;
         let place = queue.iter().position(later).unwrap_or(queue.len());
-        queue.insert(place, Waiting { order: life.id, request, sent: Some(returned.received) });
+        queue.insert(place, Waiting { order: life.id, request, sent: returned.received });
         if self.kills.contains(&(KILL_DISK, 0)) {
             self.refuse_all_that_waits(outputs);
         }
@@ -296,7 +296,7 @@ impl Naive {
         self.forget_question(venue, order);
         let queue = self.waiting.entry(venue).or_default();
         let later = queue.iter().position(|waiting| of_order(waiting) && waiting.request.client_order_id() > id);
-        let sent = Some(returned.received);
+        let sent = returned.received;
         queue.insert(later.unwrap_or(queue.len()), Waiting { order, request, sent });
     }
 
@@ -355,7 +355,7 @@ impl Naive {
             price,
             quantity,
             has_waited: true,
-            age_ns: waiting.sent.map_or(u64::MAX, |sent| self.ns(at.stamp.saturating_sub(sent))),
+            age_ns: self.ns(at.stamp.saturating_sub(waiting.sent)),
             reference: release.reference_price,
             reference_age_ns: release.reference_age_ns,
         })
