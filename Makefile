@@ -19,7 +19,7 @@ STATIC := $(shell uname -m)-unknown-linux-musl
 .PHONY: help demo bench measure test lint soak crash-proof miri fuzz dist clean
 
 help: ## this list
-	@sed -n 's/^\([a-z-]*\):.*## /make \1\t/p' Makefile | expand -t 14
+	@sed -n 's/^\([a-z-]*\):.*## /make \1\t/p' Makefile | expand -t 18
 
 demo: ## the path on this machine, with and without a broker, and where the time goes
 	@scripts/needs $(BUILD)

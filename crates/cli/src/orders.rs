@@ -52,8 +52,18 @@ fn table(core: &Core) -> String {
     let mut open: Vec<OrderView> = core.live().collect();
     open.sort_by_key(|order| order.id.0);
     let heads = [
-        "order", "client_order_id", "session", "account", "symbol", "venue", "side", "quantity", "filled", "leaves",
-        "price", "status",
+        "order",
+        "client_order_id",
+        "session",
+        "account",
+        "symbol",
+        "venue",
+        "side",
+        "quantity",
+        "filled",
+        "leaves",
+        "price",
+        "status",
     ];
     let mut rows = vec![heads.map(str::to_owned)];
     rows.extend(open.iter().map(row));

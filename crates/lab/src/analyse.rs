@@ -10,8 +10,8 @@ use std::path::Path;
 use tickpath_clock::Calibration;
 use tickpath_log::{Next, Place, Reader, Registration, Start};
 use tickpath_market::{OrderId, Request};
-use tickpath_oms::{Gap, OmsError};
 use tickpath_oms::journal::logs;
+use tickpath_oms::{Gap, OmsError};
 use tickpath_orders::{At, Config, Core, Input, Output, Outputs, RecordKind, Stop};
 use zerocopy::FromBytes;
 

@@ -1,6 +1,8 @@
 //! The logs of a journal that have ended: `archive/FIRST` in its folder, by the number of their first record.
 
+use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
+use std::{fs, io};
 
 use tickpath_log::{Next, Place, Reader, Registration, Start as From};
 use tickpath_orders::{RecordKind, Start};
@@ -11,6 +13,24 @@ use crate::OmsError;
 /// The folder of a log that begins with this number.
 pub(crate) fn folder(journal: &Place, first: u64) -> PathBuf {
     journal.dir().join("archive").join(format!("{first:020}"))
+}
+
+/// Makes sure that a log can be moved there, before it says that it was.
+pub(crate) fn prepare(journal: &Place, first: u64) -> io::Result<()> {
+    let folder = folder(journal, first);
+    fs::create_dir_all(&folder)?;
+    if folder.join("data").exists() {
+        let why = format!("{} is there already, and is not written over", folder.display());
+        return Err(io::Error::new(io::ErrorKind::AlreadyExists, why));
+    }
+    if fs::metadata(&folder)?.dev() != fs::metadata(journal.dir())?.dev() {
+        let why = format!("{} is on another disk, where nothing can be moved to", folder.display());
+        return Err(io::Error::new(io::ErrorKind::CrossesDevices, why));
+    }
+    // Whoever may make a folder may not always make a file in it.
+    let probe = folder.join("probe");
+    fs::write(&probe, [])?;
+    fs::remove_file(probe)
 }
 
 /// The logs of a journal that are there, in the order of their records.
@@ -38,9 +58,9 @@ impl Archive {
     /// Looks into the folder; one that is not there holds nothing.
     pub fn of(journal: &Place) -> Result<Self, OmsError> {
         let folder = journal.dir().join("archive");
-        let entries = match std::fs::read_dir(&folder) {
+        let entries = match fs::read_dir(&folder) {
             Ok(entries) => entries.flatten().collect(),
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => Vec::new(),
+            Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Vec::new(),
             Err(reason) => return Err(OmsError::Archive { folder, reason }),
         };
         let named = entries.iter().filter_map(|entry| entry.file_name().to_str()?.parse().ok());

@@ -61,7 +61,11 @@ impl Journal {
         self.id = id;
         match end {
             End::Open => Ok(()),
-            End::DayOrVersion => self.roll(stamp),
+            // It can wait for the end of another day.
+            End::Day => {
+                self.roll(stamp).or_else(|e| if matches!(e, OmsError::NotArchived(_)) { Ok(()) } else { Err(e) })
+            }
+            End::OfAnotherVersion => self.roll(stamp),
             End::Rolled => self.move_on(),
         }
     }
@@ -75,8 +79,11 @@ impl Journal {
         Ok(())
     }
 
-    /// Puts what is there into the archive and goes on in a new log, durable before and after.
+    /// Puts what is there into the archive and goes on in a new log, durable before and after. Where nothing can be moved
+    /// to, nothing has happened.
     pub fn roll(&mut self, stamp: u64) -> Result<(), OmsError> {
+        archive::prepare(&self.config.place, self.log.first_sequence()).map_err(OmsError::NotArchived)?;
+        self.sync()?;
         let rolled = Rolled { journal: self.id };
         self.log.publish(stamp, RecordKind::Rolled.code(), rolled.as_bytes()).map_err(OmsError::Journal)?;
         self.move_on()

@@ -112,6 +112,9 @@ pub enum OmsError {
         /// What the system said.
         reason: std::io::Error,
     },
+    /// A log cannot be moved into the archive. It goes on where it is.
+    #[error("the day's log cannot go into the archive ({0}); it goes on where it is")]
+    NotArchived(#[source] std::io::Error),
     /// The beginning of a journal is gone.
     #[error(
         "{journal}: the records before {upto} are gone from its archive, and no snapshot stands in for them; put the archive back"

@@ -61,6 +61,8 @@ pub enum Notice {
     VenueUp(VenueId),
     /// The journal's disk has failed: new orders are denied, cancels pass, nothing more is durable.
     DiskFailed(String),
+    /// A day ended and its log stays where it is: the archive takes nothing.
+    NotArchived(String),
     /// A snapshot could not be made. The journal is whole without it; a start takes longer.
     SnapshotFailed(String),
 }
@@ -90,6 +92,7 @@ impl fmt::Display for Notice {
             }
             Self::VenueDown(venue) => write!(f, "venue {venue} takes nothing; requests wait here"),
             Self::VenueUp(venue) => write!(f, "venue {venue} is back"),
+            Self::NotArchived(why) => f.write_str(why),
             Self::SnapshotFailed(why) => write!(f, "{why}; a start takes longer until there is one"),
             Self::DiskFailed(why) => write!(
                 f,

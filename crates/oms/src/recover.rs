@@ -34,8 +34,10 @@ pub(crate) struct Recovered {
 pub(crate) enum End {
     /// It is written to.
     Open,
-    /// A day ended, or another version's core wrote it: it goes into the archive.
-    DayOrVersion,
+    /// A day ended in it: it goes into the archive.
+    Day,
+    /// A core of another version wrote it: it goes there before anything else is written.
+    OfAnotherVersion,
     /// It says already that it goes on elsewhere.
     Rolled,
 }
@@ -68,7 +70,13 @@ impl Recovered {
     ) -> Result<Self, OmsError> {
         let candidates = lanes.kinds().map(|kind| Candidate::open(kind, lanes, calibration));
         let mut candidates = Candidates::new(candidates.collect::<Result<_, _>>()?);
-        let (mut replay, mut core) = snapshot::begin(journal, fresh, |ledger| candidates.have_all_of(ledger))?;
+        let config = tickpath_orders::Config { expected_orders: fresh.expected_orders(), key: fresh.key() };
+        let begun = match snapshot::begin(journal, fresh, |ledger| candidates.have_all_of(ledger)) {
+            // What such a lane has not got is in no record that is left: it is lost, and nobody else waits for it.
+            Err(OmsError::ArchiveGone { .. }) => snapshot::begin(journal, Core::new(config), |_| true),
+            begun => begun,
+        };
+        let (mut replay, mut core) = begun?;
         candidates.go_on_from(replay.ledger());
         while replay.step(&mut core, |at, input, outputs| candidates.note(at, input, outputs))? {}
         replay.check_end()?;
@@ -80,7 +88,8 @@ impl Recovered {
             .collect::<Result<_, _>>()?;
         let end = match replay.is_over() {
             true => End::Rolled,
-            false if replay.is_foreign() || ledger.day_has_ended => End::DayOrVersion,
+            false if replay.is_foreign() => End::OfAnotherVersion,
+            false if ledger.day_has_ended => End::Day,
             false => End::Open,
         };
         Ok(Self { core, ledger, lanes, end })
@@ -117,7 +126,13 @@ impl Candidates {
     }
 
     fn go_on_from(&mut self, ledger: &Ledger) {
-        self.list.iter_mut().for_each(|candidate| candidate.said = ledger.next(candidate.kind));
+        for candidate in &mut self.list {
+            candidate.said = ledger.next(candidate.kind);
+            if matches!(&candidate.writer, Some(Ok(writer)) if writer.sequence() < candidate.said) {
+                candidate.lost =
+                    Some("it lacks what was said before the snapshot, and the records before that are gone");
+            }
+        }
     }
 
     #[inline]
@@ -126,6 +141,11 @@ impl Candidates {
             && let Some(candidate) = self.of(LaneKind::VenueRequests(returned.venue))
         {
             candidate.take_back(returned.request());
+        }
+        if let Input::Report(record) = input
+            && let Some(candidate) = self.of(LaneKind::VenueRequests(record.source))
+        {
+            candidate.hear_of(record.report.client_order_id.0);
         }
         for output in outputs {
             if let Some(candidate) = self.of(lane_of(output)) {
@@ -162,6 +182,8 @@ struct Candidate {
     said: u64,
     /// What the replay has said above the lane's tail.
     above: VecDeque<(At, Output)>,
+    /// Why it cannot be what it was, if that is known.
+    lost: Option<&'static str>,
 }
 
 impl Candidate {
@@ -177,7 +199,7 @@ impl Candidate {
         if let Some(Err(OpenError::HasWriter { place, pid })) = writer {
             return Err(OpenError::HasWriter { place, pid }.into());
         }
-        Ok(Self { kind, config, owner, writer, said: 0, above: VecDeque::new() })
+        Ok(Self { kind, config, owner, writer, said: 0, above: VecDeque::new(), lost: None })
     }
 
     #[inline]
@@ -188,6 +210,15 @@ impl Candidate {
             self.above.push_back((at, *output));
         }
         self.said += 1;
+    }
+
+    /// A venue has answered a request: it had left, and a lane that ends before it is an old copy.
+    #[inline]
+    fn hear_of(&mut self, request: u64) {
+        let is_it = |(_, output): &(At, Output)| matches!(output, Output::Venue { request: said, .. } if said.client_order_id().0 == request);
+        if !self.above.is_empty() && self.lost.is_none() && self.above.iter().rev().any(is_it) {
+            self.lost = Some("it is older than what its venue has answered to");
+        }
     }
 
     /// What was said never left; it was journaled already.
@@ -204,7 +235,7 @@ impl Candidate {
     }
 
     fn judge(self, ledger: &Ledger, epoch: u64, calibration: &Calibration) -> Result<Found, OmsError> {
-        let Self { kind, config, owner, writer, above, .. } = self;
+        let Self { kind, config, owner, writer, above, lost: is_lost, .. } = self;
         let lost = |why: &str| State::Lost(why.to_owned());
         let made = ledger.made(kind).map(|made| made.incarnation);
         let state = match (owner, writer) {
@@ -227,6 +258,7 @@ impl Candidate {
                 // Its client can write it: no reason not to start.
                 _ => lost("it holds more than was said"),
             },
+            (Ok(_), Some(Ok(_))) if is_lost.is_some() => lost(is_lost.unwrap_or_default()),
             (Ok(_), Some(Ok(writer))) => State::Written(Box::new(writer), above),
         };
         Ok(Found { kind, config, state })

@@ -76,10 +76,9 @@ impl<C: Clock> Sequencer<C> {
     /// pass, and clients are told. First of what comes back: whoever hears that an order was taken which the disk does not
     /// have hears that it is over.
     #[cold]
-    pub(crate) fn fail_disk(&mut self) -> Result<usize, OmsError> {
+    pub(crate) fn fail_disk(&mut self, why: &str) -> Result<usize, OmsError> {
         self.disk_failed = true;
-        let why = self.commit.as_ref().map(Commit::error).unwrap_or_default();
-        self.notices.add(Notice::DiskFailed(why));
+        self.notices.add(Notice::DiskFailed(why.to_owned()));
         self.take(self.clock.ticks(), &Input::Kill(Kill { scope: KILL_DISK, on: 1, ..Kill::default() }))?;
         for place in 0..self.venues.len() {
             let held = self.venues[place].as_mut().map(Outbound::give_up).unwrap_or_default();

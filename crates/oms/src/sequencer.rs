@@ -182,7 +182,14 @@ impl<C: Clock> Sequencer<C> {
         if self.disk_failed {
             return Ok(());
         }
-        self.journal.roll(self.clock.ticks())?;
+        match self.journal.roll(self.clock.ticks()) {
+            Err(e @ OmsError::NotArchived(_)) => {
+                self.notices.add(Notice::NotArchived(e.to_string()));
+                return Ok(());
+            }
+            Err(OmsError::Disk(e)) => return self.fail_disk(&e.to_string()).map(drop),
+            rolled => rolled?,
+        }
         self.journal.reserve()?;
         if let Some(commit) = &self.commit {
             commit.move_on(self.journal.log()).map_err(OmsError::Disk)?;
@@ -305,7 +312,8 @@ impl<C: Clock> Sequencer<C> {
             && commit.has_failed()
             && !self.disk_failed
         {
-            return self.fail_disk();
+            let why = commit.error();
+            return self.fail_disk(&why);
         }
         if let Some(failed) = self.snapshots.as_ref().and_then(SnapshotMaker::take_failure) {
             self.notices.add(Notice::SnapshotFailed(failed));

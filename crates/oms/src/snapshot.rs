@@ -119,6 +119,10 @@ pub(crate) fn begin(
 
 /// Writes the files of a snapshot; it has its name once it is on the disk.
 fn write(folder: &Path, head: Head, ledger: &Ledger, core: &Core) -> io::Result<u64> {
+    // Two who make one at once would write into the same draft.
+    let lock =
+        OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(folder.join("snapshot.lock"))?;
+    lock.lock()?;
     let draft = folder.join("snapshot.new");
     let file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&draft)?;
     let mut file = Summed::new(BufWriter::with_capacity(BUFFER, file));

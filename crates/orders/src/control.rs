@@ -9,7 +9,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 pub struct Boot {
     /// Above every earlier one; below 2²⁴.
     pub epoch: u64,
-    /// The host's boot: after another one stamps begin anew.
+    /// The host's boot: after another one stamps begin anew, and what waited for a venue may have left.
     pub boot_id: [u8; 16],
     /// The rate of the stamps that follow.
     pub ticks_per_second: u64,
@@ -130,7 +130,9 @@ pub const LOST_REQUESTS: u8 = 1;
 pub const LOST_REPORTS: u8 = 2;
 
 /// Messages between the OMS and a venue may be lost: lost requests put in doubt what waits for an answer, lost reports
-/// every live order. Each becomes `Unknown`, is asked for, and is never sent again.
+/// every live order. Each becomes `Unknown`, is asked for, and is never sent again. A question that cannot leave is asked
+/// when it can. Where reports are lost nothing ends the doubt that may be from before: only the answer to a later question,
+/// the order's end, or an operator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct Doubt {
@@ -144,7 +146,8 @@ pub struct Doubt {
     pub reserved: [u8; 5],
 }
 
-/// An operator says what became of an order. What it says of the filled quantity is booked.
+/// An operator says what became of an order. What it says of the filled quantity is booked; fills, corrections and busts of
+/// what is booked so change nothing twice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct Resolve {

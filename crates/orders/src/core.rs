@@ -176,6 +176,11 @@ impl Core {
         }
     }
 
+    /// What places of ids are mixed with.
+    pub fn key(&self) -> u64 {
+        self.config.key
+    }
+
     /// Orders that it was laid out for.
     pub fn expected_orders(&self) -> usize {
         self.config.expected_orders

@@ -1,4 +1,7 @@
 //! The end of a trading day: day orders expire, and what is done is forgotten, so that memory does not grow with history.
+//!
+//! A venue ends its day first, and its word is the one that counts. An order that it had not ended by then is expired here
+//! without its word, so it stays known for one more day: a fill that was on its way still finds it.
 
 use std::collections::HashMap;
 
@@ -6,7 +9,7 @@ use tickpath_market::{ClientOrderId, ExecType, TimeInForce};
 
 use crate::Outputs;
 use crate::core::{Core, Counts};
-use crate::order::{GAPPED, NONE, Order};
+use crate::order::{GAPPED, NAMELESS, NONE, Order};
 use crate::requests::answer;
 use crate::state::{Event, Phase, step};
 
@@ -14,7 +17,7 @@ impl Core {
     /// Expires day orders, and keeps only what is open (good-till-cancel orders, and what is unknown) and what misses
     /// fills: its exposure is in the position, and leaves it with them.
     pub(crate) fn end_day(&mut self, out: &mut Outputs) -> bool {
-        let mut from = 0;
+        let (mut from, mut expired) = (0, Vec::new());
         while let Some(slot) = self.live.next(from) {
             from = slot + 1;
             let order = *self.orders.get(slot);
@@ -24,21 +27,26 @@ impl Core {
                 (_, Phase::Queued) => self.withdraw(slot, client, ExecType::Expired, out),
                 _ => {
                     let phase = step(order.phase, Event::Expired).unwrap_or(order.phase);
-                    let ended = Order { phase, cancel: NONE, replace: NONE, ..order };
+                    let marks = order.marks | NAMELESS;
+                    let ended = Order { phase, marks, cancel: NONE, replace: NONE, ..order };
                     self.settle(slot, &ended);
+                    expired.push(slot);
                     out.push(answer(&ended, ExecType::Expired, client));
                 }
             }
         }
-        self.forget_done();
+        self.forget_done(&expired);
         true
     }
 
-    /// Lays the core out anew with what is kept; positions stay, client ids and credit begin anew.
-    fn forget_done(&mut self) {
+    /// Lays the core out anew with what is kept, and with what has just `expired`, in the order of slots; positions stay,
+    /// client ids and credit begin anew.
+    fn forget_done(&mut self, expired: &[u32]) {
         let mut fresh = Core::new(self.config);
+        let has_expired = |slot: u32| expired.binary_search(&slot).is_ok();
         let is_kept = |order: &Order| order.is_open() || order.exposure(0) > 0;
-        let slots: Vec<u32> = (0..self.orders.len()).filter(|&slot| is_kept(self.orders.get(slot))).collect();
+        let is_left = |&slot: &u32| is_kept(self.orders.get(slot)) || has_expired(slot);
+        let slots: Vec<u32> = (0..self.orders.len()).filter(is_left).collect();
         let mut moved = HashMap::with_capacity(slots.len());
         std::mem::swap(&mut fresh.desk, &mut self.desk);
         std::mem::swap(&mut fresh.positions, &mut self.positions);
@@ -49,7 +57,9 @@ impl Core {
             let place = fresh.orders.push(Order { cancel: NONE, replace: NONE, ..order });
             moved.insert(slot, place);
             fresh.by_id.insert(fresh.tag(0, order.id), place);
-            fresh.by_client.insert(fresh.tag(order.session.into(), order.client), place);
+            if order.marks & NAMELESS == 0 {
+                fresh.by_client.insert(fresh.tag(order.session.into(), order.client), place);
+            }
             fresh.live.set(place, order.is_open());
             for (ask, is_cancel) in [(order.cancel, true), (order.replace, false)] {
                 let Some(&ask) = self.ask(ask) else { continue };

@@ -40,7 +40,8 @@
 //! Reports come twice and in any order. What the core keeps of them does not depend on it: fills are a set, terms and
 //! cumulative quantity are those that the highest venue sequence tells, a fill is what its last amendment makes of it,
 //! and an ended order stays ended. Once no venue sequence is missing, the fills must add up. A contradiction ends in `Unknown`,
-//! never in a guess; so do messages that were lost. What is unknown keeps its exposure, and the venue is asked for it.
+//! never in a guess; so do messages that were lost, until the venue has answered a question that was asked since. What is
+//! unknown keeps its exposure, on both sides where the venue counts less than came in, and the venue is asked for it.
 //!
 //! # Identity
 //!

@@ -92,7 +92,7 @@ pub(crate) struct Order {
     pub(crate) order_type: OrderType,
     pub(crate) time_in_force: TimeInForce,
     pub(crate) phase: Phase,
-    /// [`HOLE`], [`GAPPED`], [`SOFT`], [`DOUBTED`], [`WORDED`].
+    /// [`HOLE`], [`GAPPED`], [`SOFT`], [`DOUBTED`], [`WORDED`], [`NAMELESS`].
     pub(crate) marks: u8,
     pub(crate) reserved: [u8; 3],
 }
@@ -108,6 +108,8 @@ pub(crate) const SOFT: u8 = 4;
 pub(crate) const DOUBTED: u8 = 8;
 /// [`Order::marks`]: some of what is filled is known from an operator: it is the fill [`WORD`], or was.
 pub(crate) const WORDED: u8 = 16;
+/// [`Order::marks`]: its day is over, and its client's id may be another order's.
+pub(crate) const NAMELESS: u8 = 32;
 
 /// The execution of what an operator has booked: no venue's fill has this id.
 pub(crate) const WORD: u64 = 0;

@@ -28,7 +28,9 @@ pub enum SnapshotError {
     #[error("the snapshot ends early; start without it, from the journal")]
     Short,
     /// Another version has written it, and this one has no code for it.
-    #[error("the snapshot is laid out as version {found}, this is version {LAYOUT}; start without it, or with the build that wrote it")]
+    #[error(
+        "the snapshot is laid out as version {found}, this is version {LAYOUT}; start without it, or with the build that wrote it"
+    )]
     Layout {
         /// The version of its layout.
         found: u32,

@@ -27,7 +27,8 @@ pub(crate) struct Source {
 
 /// Whether a session's client is there.
 struct Watch {
-    is_up: bool,
+    /// None until it was looked for the first time: a client that went while no OMS was there is gone, too.
+    is_up: Option<bool>,
     looked: u64,
 }
 
@@ -45,7 +46,7 @@ pub(crate) enum Event<'a> {
 impl Source {
     /// A lane that is read through a bucket; `watches` if it matters whether its writer is there.
     pub fn new(lane: LaneKind, reader: Option<Reader>, bucket: Bucket, watches: bool) -> Self {
-        let watch = watches.then_some(Watch { is_up: false, looked: 0 });
+        let watch = watches.then_some(Watch { is_up: None, looked: 0 });
         Self { lane, reader, bucket, watch }
     }
 
@@ -125,7 +126,7 @@ impl Source {
         }
         watch.looked = now;
         let is_up = reader.writer().is_some();
-        if std::mem::replace(&mut watch.is_up, is_up) != is_up {
+        if watch.is_up.replace(is_up) != Some(is_up) {
             take(self.lane, Event::Login(is_up))?;
         }
         Ok(())

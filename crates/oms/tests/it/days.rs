@@ -349,3 +349,121 @@ fn until(mut is_so: impl FnMut() -> bool) {
     }
     panic!("what is waited for does not come");
 }
+
+#[test]
+fn a_second_oms_is_refused_after_a_day_as_before_it() {
+    let mut scene = Scene::new();
+    let (mut oms, mut venue, _client) = scene.day(1..5);
+    end_day(&scene, &mut oms, &mut venue);
+    let Err(OmsError::Open(tickpath_log::OpenError::HasWriter { .. })) = scene.try_oms() else {
+        panic!("the journal has a writer")
+    };
+}
+
+/// Copies the files of a lane somewhere, or from there.
+fn copy(from: &std::path::Path, to: &std::path::Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        fs::copy(entry.path(), to.join(entry.file_name())).unwrap();
+    }
+}
+
+#[test]
+fn an_older_copy_of_a_lane_has_nothing_sent_again() {
+    let mut scene = Scene::new();
+    let (mut oms, mut venue, mut client) = scene.day(1..10);
+    let lane = scene.lane(LaneKind::VenueRequests(VENUE)).place.dir().to_owned();
+    let aside = scene.journal().join("aside");
+    copy(&lane, &aside);
+    trade(&mut client, 10..30);
+    settle(&mut oms, &mut venue);
+    // On its way, and with no answer yet.
+    client.send(limit(Side::Buy, 30, 90, 1));
+    poll(&mut oms);
+    drop((oms, venue));
+    copy(&aside, &lane);
+    let mut oms = scene.oms();
+    let lost = |notice: &Notice| matches!(notice, Notice::LaneLost { lane: LaneKind::VenueRequests(VENUE), .. });
+    assert!(oms.sequencer().notices().any(lost));
+    assert_eq!(oms.sequencer().counts().unknown, 1, "what had no answer is in doubt");
+    let _gateway = scene.venue_lanes();
+    while poll(&mut oms) > 0 {}
+    let sent: Vec<u8> = scene.to_venue().iter().map(|(kind, _)| *kind).collect();
+    assert_eq!(sent, [Kind::StatusRequest.code()], "it is asked for, and nothing is sent again");
+}
+
+#[test]
+fn a_lane_that_lacks_what_nobody_knows_any_more_is_lost_and_the_others_go_on() {
+    let mut scene = Scene::new();
+    let (mut oms, mut venue, mut client) = scene.day(1..10);
+    let reports = scene.lane(LaneKind::Reports(0)).place.dir().to_owned();
+    let aside = scene.journal().join("aside");
+    copy(&reports, &aside);
+    trade(&mut client, 10..20);
+    settle(&mut oms, &mut venue);
+    end_day(&scene, &mut oms, &mut venue);
+    snapshot::make(&scene.config.journal.place).unwrap();
+    drop((oms, client));
+    copy(&aside, &reports);
+    fs::remove_dir_all(scene.journal().join("archive")).unwrap();
+    let mut oms = scene.oms();
+    let lost = |notice: &Notice| matches!(notice, Notice::LaneLost { lane: LaneKind::Reports(0), .. });
+    assert_eq!(oms.sequencer().notices().filter(|notice| lost(notice)).count(), 1);
+    let mut other = scene.client(1);
+    other.send(limit(Side::Buy, 1, 90, 1));
+    settle(&mut oms, &mut venue);
+    assert!(other.told().contains(&(1, ExecType::New, OrdStatus::New)));
+}
+
+#[test]
+fn a_day_that_no_archive_takes_goes_on_where_it_is() {
+    let mut scene = Scene::new();
+    let (mut oms, mut venue, mut client) = scene.day(1..10);
+    let blocked = scene.journal().join("archive");
+    fs::write(&blocked, "a file in the way").unwrap();
+    end_day(&scene, &mut oms, &mut venue);
+    assert!(oms.sequencer().notices().any(|notice| matches!(notice, Notice::NotArchived(_))));
+    client.hear();
+    trade(&mut client, 1..10);
+    settle(&mut oms, &mut venue);
+    assert!(client.told().contains(&(1, ExecType::New, OrdStatus::New)), "the next day begins all the same");
+    drop(oms);
+    drop(scene.oms());
+    fs::remove_file(blocked).unwrap();
+    let digest = scene.oms().sequencer().core().digest();
+    assert_eq!(scene.archived().len(), 1, "a start puts it there once it can");
+    assert_eq!(scene.replay().0.digest().outputs, digest.outputs);
+}
+
+#[test]
+fn who_went_while_no_oms_was_there_is_gone() {
+    let mut scene = Scene::new();
+    scene.config.desk.sessions[1].cancel_on_disconnect = true;
+    let (oms, mut venue, stays) = scene.day(1..2);
+    let mut oms = oms;
+    let mut goes = scene.client(1);
+    goes.send(limit(Side::Buy, 1, 90, 1));
+    settle(&mut oms, &mut venue);
+    drop(oms);
+    drop(goes);
+    let mut oms = scene.oms();
+    settle(&mut oms, &mut venue);
+    let open: Vec<u16> = oms.sequencer().core().live().map(|order| order.session).collect();
+    assert_eq!(open, [0], "of the one who is still there");
+    drop(stays);
+}
+
+#[test]
+fn two_who_make_a_snapshot_at_once_make_good_ones() {
+    let mut scene = Scene::new();
+    let (oms, _venue, _client) = scene.day(1..30);
+    let place = &scene.config.journal.place;
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| (0..20).for_each(|_| drop(snapshot::make(place).unwrap())));
+        }
+    });
+    assert_eq!(snapshot::make(place).unwrap().replayed, 0, "the last one was good");
+    drop(oms);
+}

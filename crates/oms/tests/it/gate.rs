@@ -9,7 +9,7 @@ use tickpath_oms::layout::Inline;
 use tickpath_orders::{Input, KILL_ALL, Kill, RecordKind};
 use zerocopy::IntoBytes;
 
-use crate::told::{Told, informed, new_orders, said};
+use crate::told::{Told, informed, new_orders, questions, said};
 use crate::{
     AckLevel, Clock, Heard, LaneKind, NewOrder, Notice, PublishError, Rate, Request, SECOND, SLOW, Scene, TIGHT, VENUE,
     WIDE, Writer, cancel, limit, poll, settle, top,
@@ -307,6 +307,33 @@ fn a_cancel_that_is_held_comes_back_with_its_order() {
     let canceled = place(&|request| matches!(request, Request::Cancel(cancel) if cancel.original.0 == order));
     assert!(sent < canceled, "the order is number {sent}, its cancel {canceled}");
     assert_eq!((new_orders(&heard).len(), oms.sequencer().held()), (1_002, 0));
+}
+
+/// Reports are lost while the lane to the venue is nearly full, or while orders wait for room in it.
+#[test]
+fn a_question_that_finds_no_room_is_asked_when_there_is_some() {
+    for orders in [400, 600] {
+        let mut scene = Scene::new();
+        scene.config.lanes.request_bytes = 1 << 14;
+        let mut oms = informed(&scene);
+        let (mut venue, mut client) = (Told::join(&scene), scene.client(0));
+        for id in 1..=orders {
+            client.send(limit(Side::Buy, id, 90, 1));
+            poll(&mut oms);
+        }
+        oms.sequencer().missed(LaneKind::VenueReports(VENUE), 1).expect("the journal takes it");
+        let unknown = oms.sequencer().counts().unknown;
+        let (mut heard, mut last) = (Vec::new(), venue.hear());
+        assert!(questions(&last).len() < unknown as usize, "there is no room for all of them");
+        while !last.is_empty() {
+            heard.append(&mut last);
+            while poll(&mut oms) > 0 {}
+            last = venue.hear();
+        }
+        assert_eq!(new_orders(&heard).len() as u64, orders, "all have left");
+        assert_eq!(questions(&heard), new_orders(&heard)[..unknown as usize], "of {orders}: each was asked for, once");
+        assert_eq!(oms.sequencer().queued(), 0);
+    }
 }
 
 /// The last word of an order that the disk does not have is that it is over.

@@ -113,7 +113,9 @@ pub fn page(tally: &Tally, seeds: u64) -> String {
          clock, on real journals and lanes; a process\nthat is killed by a real SIGKILL is in the tests beside it.\n\n",
     );
     let _ = writeln!(page, "Seeds: {seeds}. Orders that clients had been told of, and how many of them were gone:\n");
-    page.push_str("| what ended | how often | told at `os` | gone | told at `disk` | gone |\n|---|--:|--:|--:|--:|--:|\n");
+    page.push_str(
+        "| what ended | how often | told at `os` | gone | told at `disk` | gone |\n|---|--:|--:|--:|--:|--:|\n",
+    );
     for (end, Row { times, os, disk }) in &tally.ends.0 {
         let words = end.words();
         let _ = writeln!(page, "| {words} | {times} | {} | {} | {} | {} |", os.told, os.lost, disk.told, disk.lost);

@@ -89,6 +89,7 @@ impl Tally {
             Notice::VenueDown(_) => "told: a venue is down",
             Notice::VenueUp(_) => "told: a venue is up",
             Notice::DiskFailed(_) => "told: the disk has failed",
+            Notice::NotArchived(_) => "told: a day was not archived",
             Notice::SnapshotFailed(_) => "told: a snapshot failed",
         });
     }

@@ -1,6 +1,7 @@
 //! The rules again, in the plainest way: every order keeps all that was ever said of it, and each question is answered
 //! from the beginning. Nothing here is shared with the core but the messages.
 
+mod fills;
 mod life;
 mod operate;
 mod risk;
@@ -201,7 +202,8 @@ impl Naive {
 
     /// The order that a request names, if it is the session's and the account's.
     fn named(&self, session: u16, original: ClientOrderId, account: u32) -> Checked<&Life> {
-        let found = self.lives.values().find(|life| life.session == session && life.new.client_order_id == original);
+        let is_it = |life: &&Life| life.session == session && life.new.client_order_id == original;
+        let found = self.lives.values().find(|life| is_it(life) && life.has_its_name());
         found.filter(|life| life.new.account.0 == account).ok_or((Denial::UnknownOrder, 0, 0))
     }
 

@@ -98,7 +98,7 @@ pub struct Sum {
     /// Messages of it may be lost, and no question that was asked since is answered.
     pub doubted: bool,
     /// What an operator has booked and no fill has accounted for.
-    word: i64,
+    pub(super) word: i64,
 }
 
 impl Life {
@@ -145,6 +145,11 @@ impl Life {
 
     pub fn side(&self) -> Side {
         Side::from_code(self.new.side).unwrap()
+    }
+
+    /// Its client may still name it: its day has not ended without its venue's word.
+    pub fn has_its_name(&self) -> bool {
+        !self.words.iter().any(|word| matches!(word, Word::DayEnd))
     }
 
     pub fn is_good_till_cancel(&self) -> bool {
@@ -399,47 +404,6 @@ impl Sum {
             (self.cancel, self.replace) = (None, None);
         }
         true
-    }
-
-    /// Puts a fill in its place. Gives what that adds, and whether an operator had said all of it; none if it was there
-    /// as it is.
-    fn fill(&mut self, what: ExecType, report: &ExecutionReport, is_new: bool) -> Option<(i64, bool)> {
-        let quantity = if what == ExecType::TradeCancel { 0 } else { report.last_quantity.0 };
-        let number = if what == ExecType::Trade { 0 } else { report.venue_sequence.max(1) };
-        let before = self.fills.get(&report.exec_id.0).copied();
-        let is_news = match before {
-            None => true,
-            Some(_) if what == ExecType::Trade => false,
-            Some((held, changed)) if report.venue_sequence == 0 => changed == 0 || held != quantity,
-            Some((_, changed)) => number > changed,
-        };
-        if !is_news {
-            return None;
-        }
-        let (held, changed) = before.unwrap_or((0, 0));
-        self.fills.insert(report.exec_id.0, (quantity, number.max(changed)));
-        let change = quantity - held;
-        let said = self.said_by_an_operator(what, change, report.cumulative_quantity.0, is_new);
-        self.word = self.word.saturating_sub(said);
-        self.net += i128::from(change - said);
-        self.filled = self.filled.saturating_add(change - said).max(0);
-        Some((change - said, said != 0 && said == change))
-    }
-
-    /// How much of a change is in what an operator has said.
-    fn said_by_an_operator(&self, what: ExecType, change: i64, told: i64, is_new: bool) -> i64 {
-        let most = if what == ExecType::Trade {
-            // What came before the word is in the word.
-            if is_new { 0 } else { change }
-        } else {
-            // The venue's total says what there is to be changed; the rest was changed before.
-            change.saturating_sub(told.saturating_sub(self.filled))
-        };
-        match self.word {
-            word if word >= 0 => most.max(0).min(word),
-            _ if what == ExecType::Trade => 0,
-            word => most.min(0).max(word),
-        }
     }
 
     /// What a report tells of the quantities and of the venue's id.

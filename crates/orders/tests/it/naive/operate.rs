@@ -1,5 +1,7 @@
 //! Starts, lines, doubts, timers, days, and the words of operators, in the plainest way.
 
+use std::collections::BTreeSet;
+
 use tickpath_market::{ClientOrderId, ExecType, OrdStatus, OrderId, Request, StatusRequest, VenueId};
 use tickpath_orders::{
     ALL_ACCOUNTS, At, Boot, Ended, Input, KILL_DISK, Kill, LOST_REPORTS, LOST_REQUESTS, Output, RecordKind, Release,
@@ -399,7 +401,7 @@ impl Naive {
     }
 
     fn end_day(&mut self) -> Vec<Output> {
-        let mut outputs = Vec::new();
+        let (mut outputs, mut expired) = (Vec::new(), BTreeSet::new());
         let open: Vec<u64> = self.lives.values().filter(|life| life.sum.is_open()).map(|life| life.id).collect();
         for id in open {
             let life = self.lives.get_mut(&id).unwrap();
@@ -411,15 +413,17 @@ impl Naive {
                 outputs.push(self.take_back(id, client, ExecType::Expired));
             } else {
                 life.tell(Word::DayEnd);
+                expired.insert(id);
                 outputs.push(self.answer(id, ExecType::Expired, client));
             }
         }
-        self.forget_done();
+        self.forget_done(&expired);
         outputs
     }
 
-    fn forget_done(&mut self) {
-        let is_kept = |life: &Life| life.sum.is_open() || life.sum.exposure(true) > 0;
+    /// What has just expired is known for one more day, though its client's id is not used up any more.
+    fn forget_done(&mut self, expired: &BTreeSet<u64>) {
+        let is_kept = |life: &Life| life.sum.is_open() || life.sum.exposure(true) > 0 || expired.contains(&life.id);
         for life in self.lives.values().filter(|life| !is_kept(life)) {
             let net = if life.new.side == 1 { life.sum.net } else { -life.sum.net };
             *self.past.entry((life.new.account.0, life.new.symbol.0)).or_default() += net;
@@ -427,7 +431,7 @@ impl Naive {
         self.lives.retain(|_, life| is_kept(life));
         self.traded.clear();
         self.used.clear();
-        for life in self.lives.values() {
+        for life in self.lives.values().filter(|life| life.has_its_name()) {
             let asked = [life.sum.cancel, life.sum.replace].into_iter().flatten().map(|asked| asked.client);
             let clients = asked.chain([life.new.client_order_id.0]);
             self.used.extend(clients.map(|client| (life.session, client)));

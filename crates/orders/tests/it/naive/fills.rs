@@ -1,0 +1,48 @@
+//! The fills of an order, and what an operator has said of them.
+
+use tickpath_market::{ExecType, ExecutionReport};
+
+use super::life::Sum;
+
+impl Sum {
+    /// Puts a fill in its place. Gives what that adds, and whether an operator had said all of it; none if it was there
+    /// as it is.
+    pub(super) fn fill(&mut self, what: ExecType, report: &ExecutionReport, is_new: bool) -> Option<(i64, bool)> {
+        let quantity = if what == ExecType::TradeCancel { 0 } else { report.last_quantity.0 };
+        let number = if what == ExecType::Trade { 0 } else { report.venue_sequence.max(1) };
+        let before = self.fills.get(&report.exec_id.0).copied();
+        let is_news = match before {
+            None => true,
+            Some(_) if what == ExecType::Trade => false,
+            Some((held, changed)) if report.venue_sequence == 0 => changed == 0 || held != quantity,
+            Some((_, changed)) => number > changed,
+        };
+        if !is_news {
+            return None;
+        }
+        let (held, changed) = before.unwrap_or((0, 0));
+        self.fills.insert(report.exec_id.0, (quantity, number.max(changed)));
+        let change = quantity - held;
+        let said = self.said_by_an_operator(what, change, report.cumulative_quantity.0, is_new);
+        self.word = self.word.saturating_sub(said);
+        self.net += i128::from(change - said);
+        self.filled = self.filled.saturating_add(change - said).max(0);
+        Some((change - said, said != 0 && said == change))
+    }
+
+    /// How much of a change is in what an operator has said.
+    fn said_by_an_operator(&self, what: ExecType, change: i64, told: i64, is_new: bool) -> i64 {
+        let most = if what == ExecType::Trade {
+            // What came before the word is in the word.
+            if is_new { 0 } else { change }
+        } else {
+            // The venue's total says what there is to be changed; the rest was changed before.
+            change.saturating_sub(told.saturating_sub(self.filled))
+        };
+        match self.word {
+            word if word >= 0 => most.max(0).min(word),
+            _ if what == ExecType::Trade => 0,
+            word => most.min(0).max(word),
+        }
+    }
+}
