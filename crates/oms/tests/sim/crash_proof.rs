@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use crate::desk::DISK_SESSION;
 use crate::disk::Fate;
-use crate::oracle::Oracle;
+use crate::oracle::{Oracle, Told};
 use crate::tally::Tally;
 
 /// What ended.
@@ -23,7 +23,7 @@ pub enum End {
 
 /// Orders that clients had been told of, and how many of them were gone.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct Told {
+struct Kept {
     told: u64,
     lost: u64,
 }
@@ -31,8 +31,8 @@ struct Told {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Row {
     times: u64,
-    os: Told,
-    disk: Told,
+    os: Kept,
+    disk: Kept,
 }
 
 /// What was at stake, by what ended.
@@ -73,7 +73,9 @@ impl End {
 impl AtStake {
     pub fn of(oracle: &Oracle) -> Self {
         let is_known = |id: &u64| !oracle.lost.contains(id) && !oracle.forgotten.contains(id);
-        let known = || oracle.told.iter().filter(|(id, _)| is_known(id)).map(|(_, told)| told.session);
+        // Of an order that is over and never traded there is nothing to lose.
+        let is_alive = |(id, told): &(&u64, &Told)| is_known(id) && !told.is_over;
+        let known = || oracle.told.iter().filter(is_alive).map(|(_, told)| told.session);
         Self {
             os: known().filter(|&session| session != DISK_SESSION).count() as u64,
             disk: known().filter(|&session| session == DISK_SESSION).count() as u64,
@@ -109,10 +111,13 @@ pub fn page(tally: &Tally, seeds: u64) -> String {
     let mut page = String::from(
         "# What survives a crash\n\n\
          Made by `make crash-proof`, which runs the simulation ([crates/oms/tests/sim](../crates/oms/tests/sim)) and \
-         writes this page only if no\nseed fails. What ends there is ended at every moment that the OMS reads its \
+         writes this page\nonly if no seed fails. What ends there is ended at every moment that the OMS reads its \
          clock, on real journals and lanes; a process\nthat is killed by a real SIGKILL is in the tests beside it.\n\n",
     );
-    let _ = writeln!(page, "Seeds: {seeds}. Orders that clients had been told of, and how many of them were gone:\n");
+    let _ = writeln!(
+        page,
+        "Seeds: {seeds}. Orders that clients had been told of and that were not over, and how many of them were gone:\n"
+    );
     page.push_str(
         "| what ended | how often | told at `os` | gone | told at `disk` | gone |\n|---|--:|--:|--:|--:|--:|\n",
     );
