@@ -146,6 +146,14 @@ impl Follower {
         Some(self.pass_over(commit, stamp, bytes))
     }
 
+    /// Whether the cursor stands where the next frame will lie, and it is not there yet.
+    #[inline(always)]
+    pub fn waits(&self) -> bool {
+        self.offset < self.segment_bytes
+            && self.region.word(self.offset).load(Ordering::Relaxed) == 0
+            && !self.is_lapped()
+    }
+
     /// Why [`Self::frame`] gave none; or one, if it has come meanwhile.
     pub fn no_frame(&mut self, buffer: &mut Vec<u8>) -> Result<Step, ReadError> {
         if let Here::Other(step) = self.here()? {
