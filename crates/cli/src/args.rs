@@ -40,7 +40,7 @@ pub enum Command {
     Explain(crate::explain::ExplainArgs),
     /// Two builds side by side: what changed, by how much, and what is only noise
     Compare(crate::compare::Compare),
-    /// The open orders of an order journal, and what becomes of them: its OMS is not asked, nor held up
+    /// The open orders of an order journal, and what becomes of them; safe while its OMS trades
     Orders(crate::orders::Orders),
     /// Look into logs and journals
     Log(Log),
@@ -262,7 +262,8 @@ pub enum LogCommand {
     },
     /// Print messages, one a line
     Cat(crate::log::cat::CatArgs),
-    /// Read everything and check it: frames, checksums, and, in a journal, that a replay comes to the same digests
+    /// Read everything and check it: frames, checksums, and, in a journal, that a replay comes to the same digests and its
+    /// snapshots are good
     Verify {
         /// shm://NAME, file:///PATH or a folder
         log: String,

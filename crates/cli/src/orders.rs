@@ -1,6 +1,7 @@
 //! `tickpath orders`: what a journal knows of orders, without a word to its OMS.
 //!
 //! ```text
+//!   file:///var/lib/tickpath/journal, all before record 4711; process 4711 writes it
 //!   order         client_order_id  session  account  symbol  side  …  status
 //!   3474042.12                 12        0        1       1  buy   …  partially_filled
 //! ```
@@ -9,6 +10,7 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use clap::Args;
+use tickpath_log::{Reader, Registration, Start};
 use tickpath_market::{ExecType, OrdStatus, OrderId, Side};
 use tickpath_oms::journal;
 use tickpath_orders::{Core, Denial, OrderView, Output};
@@ -32,10 +34,18 @@ pub fn run(args: &Orders) -> anyhow::Result<Outcome> {
     let place = crate::log::journal(&args.dir)?;
     let (mut replay, mut core) = journal::follow(&place)?;
     while replay.step(&mut core, |_, _, _| {})? {}
+    // A page that is lost would pass for the end.
+    replay.check_end()?;
     let mut out = std::io::stdout().lock();
     let mut print = |text: &str| out.write_all(text.as_bytes()).and_then(|()| out.flush()).is_ok();
     // Whoever closed our output has read enough of it.
-    let mut is_read = print(&table(&core));
+    let writer = Reader::open(&place, Start::Now, Registration::Unregistered)?.writer();
+    let whose = writer.map_or("no OMS writes it now".to_owned(), |pid| format!("process {pid} writes it"));
+    let mut is_read =
+        print(&format!("{place}, all before record {}; {whose}\n", replay.sequence())) && print(&table(&core));
+    if args.follow {
+        eprintln!("what clients are told from record {} on, until Ctrl-C:", replay.sequence());
+    }
     while args.follow && is_read {
         let mut lines = String::new();
         let came = replay.step(&mut core, |_, _, outputs| lines = outputs.iter().filter_map(line).collect())?;

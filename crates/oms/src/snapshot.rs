@@ -75,10 +75,31 @@ struct Summed<T> {
     bytes: u64,
 }
 
-/// Makes a snapshot of a journal as far as it goes, whether or not somebody writes it.
+/// Makes a snapshot of a journal as far as it goes, whether or not somebody writes it. The newest one stays if nothing
+/// has come since.
 pub fn make(journal: &Place) -> Result<Made, OmsError> {
     let (mut replay, mut core) = follow(journal)?;
     catch_up(journal, &mut replay, &mut core)
+}
+
+/// The snapshots that lie beside a journal, the newest first: each with the first record that is not in it, or none if it
+/// is damaged or was made of other records than these.
+pub fn look(journal: &Place) -> Result<Vec<(PathBuf, Option<u64>)>, OmsError> {
+    let mut found = Vec::new();
+    for path in [NEWEST, BEFORE].map(|name| journal.dir().join(name)) {
+        if !path.exists() {
+            continue;
+        }
+        let mut next = None;
+        if let Some(there) = Found::open(&path)
+            && Replay::resume(journal, there.next, there.last, there.ledger.clone())?.is_some()
+        {
+            let behind = there.next;
+            next = there.core(0).map(|_| behind);
+        }
+        found.push((path, next));
+    }
+    Ok(found)
 }
 
 /// A core as the journal tells it, and the replay that goes on with it: from the newest snapshot on, else from the
@@ -91,8 +112,17 @@ pub fn follow(journal: &Place) -> Result<(Replay, Core), OmsError> {
 fn catch_up(journal: &Place, replay: &mut Replay, core: &mut Core) -> Result<Made, OmsError> {
     let before = replay.done().inputs;
     while replay.step(core, |_, _, _| {})? {}
+    // A page that is lost would pass for the end.
+    replay.check_end()?;
     let (next, replayed, path) = (replay.sequence(), replay.done().inputs - before, journal.dir().join(NEWEST));
-    let head = Head { magic: MAGIC, format: FORMAT, reserved: 0, next, last: replay.last_record()?, ledger_bytes: 0 };
+    let last = replay.last_record()?;
+    if replayed == 0
+        && Found::open(&path).is_some_and(|there| (there.next, there.last) == (next, last))
+        && let Ok(file) = fs::metadata(&path)
+    {
+        return Ok(Made { bytes: file.len(), next, replayed, path });
+    }
+    let head = Head { magic: MAGIC, format: FORMAT, reserved: 0, next, last, ledger_bytes: 0 };
     match write(journal.dir(), head, replay.ledger(), core) {
         Ok(bytes) => Ok(Made { bytes, next, replayed, path }),
         Err(reason) => Err(OmsError::Snapshot { path, reason }),
@@ -140,10 +170,11 @@ fn write(folder: &Path, head: Head, ledger: &Ledger, core: &Core) -> io::Result<
     file.put(sum.as_bytes())?;
     let bytes = file.bytes;
     file.inner.into_inner().map_err(|e| e.into_error())?.sync_all()?;
-    match fs::rename(folder.join(NEWEST), folder.join(BEFORE)) {
-        Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e),
-        _ => fs::rename(draft, folder.join(NEWEST))?,
+    // What is none takes nobody's place.
+    if Found::open(&folder.join(NEWEST)).is_some() {
+        fs::rename(folder.join(NEWEST), folder.join(BEFORE))?;
     }
+    fs::rename(draft, folder.join(NEWEST))?;
     File::open(folder)?.sync_all()?;
     Ok(bytes)
 }

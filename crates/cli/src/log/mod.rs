@@ -63,6 +63,9 @@ fn place(log: &str) -> anyhow::Result<Place> {
         return Ok(log.parse().map_err(|error: PlaceError| Usage(error.to_string()))?);
     }
     let dir = std::path::absolute(log).with_context(|| format!("'{log}' is no path"))?;
+    if dir.is_file() {
+        return Err(Usage(format!("'{log}' is a file; name the folder that a log lies in")).into());
+    }
     Ok(Place::folder(dir))
 }
 
@@ -137,6 +140,13 @@ fn verify(place: &Place) -> anyhow::Result<()> {
             "journal: {} inputs replayed to {} outputs, {} digests agree\n",
             replayed.inputs, replayed.outputs, replayed.digests
         ));
+        for (path, next) in tickpath_oms::snapshot::look(place)? {
+            let path = path.display();
+            match next {
+                Some(next) => say(&format!("{path}: good for all before record {next}\n")),
+                None => say(&format!("{path}: damaged, or made of other records; no start uses it. Remove it\n")),
+            }
+        }
     }
     Ok(())
 }
@@ -168,6 +178,10 @@ fn verify_log(place: &Place) -> anyhow::Result<bool> {
 
 fn snapshot(dir: &Path) -> anyhow::Result<()> {
     let made = tickpath_oms::snapshot::make(&journal(dir)?)?;
+    if made.replayed == 0 {
+        say(&format!("{}: nothing new since record {}; it stays as it is\n", made.path.display(), made.next));
+        return Ok(());
+    }
     say(&format!(
         "{}: all before record {}, {} bytes; {} inputs were replayed for it\n",
         made.path.display(),
@@ -178,9 +192,9 @@ fn snapshot(dir: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The journal in a folder.
+/// The journal in a folder, which `log ls` writes as file:///PATH.
 pub fn journal(dir: &Path) -> anyhow::Result<Place> {
-    let place = Place::folder(std::path::absolute(dir).context("no path")?);
+    let place = place(&dir.to_string_lossy())?;
     if tickpath_oms::journal::logs(&place)?.is_empty() {
         return Err(OpenError::NotFound(place).into());
     }
@@ -188,7 +202,7 @@ pub fn journal(dir: &Path) -> anyhow::Result<Place> {
 }
 
 fn analyse(dir: &Path, output: &Output) -> anyhow::Result<()> {
-    let dir: PathBuf = std::path::absolute(dir).context("no path")?;
+    let dir: PathBuf = place(&dir.to_string_lossy())?.dir().to_owned();
     if !dir.is_dir() {
         return Err(OpenError::NotFound(Place::folder(dir)).into());
     }

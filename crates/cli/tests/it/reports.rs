@@ -94,7 +94,11 @@ fn orders(folder: &Path) {
     assert!(told.out.contains("inputs were replayed"), "{}", told.out);
     let told = good(&format!("orders {}", text(&journal)));
     let last = told.out.lines().last().unwrap_or("");
-    assert!(last.contains("100 open") && told.out.lines().count() == 102, "{}", told.out);
+    assert!(last.contains("100 open") && told.out.lines().count() == 103, "{}", told.out);
+    let told = good(&format!("log snapshot file://{}", text(&journal)));
+    assert!(told.out.contains("nothing new since record"), "{}", told.out);
+    let told = good(&format!("log verify {}", text(&journal)));
+    assert!(told.out.contains("good for all before record"), "{}", told.out);
     let told = good(&format!("log cat {} --count 5", text(&journal)));
     assert_eq!(told.out.lines().count(), 5);
     assert!(told.out.lines().next().is_some_and(|line| line.contains("journal_start")), "{}", told.out);

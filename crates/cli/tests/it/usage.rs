@@ -174,6 +174,19 @@ fn a_journal_that_is_not_right_is_told_from_a_good_one() {
         data[found] ^= 1;
     });
     check(&format!("log verify {}", text(&damaged)), 1, "damaged at sequence 1");
+    // A page that is lost: what follows it is there, and nobody takes the hole for the end.
+    let holed = at("holed");
+    let (id, timer) = (0x1122_3344_5566_7788_u64, (RecordKind::Timer.code(), [0; 8].as_slice()));
+    journal(&holed, &[(first.0, Start { journal: id, ..start() }.as_bytes()), timer, timer]);
+    change(&holed, |data| {
+        let end = data.windows(8).position(|bytes| bytes == id.to_le_bytes()).expect("it was written") + 8;
+        // Behind the checksum: a header, eight bytes and a checksum.
+        data[end + 8..end + 8 + 32].fill(0);
+    });
+    for command in ["orders", "log snapshot", "log verify"] {
+        check(&format!("{command} {}", text(&holed)), 1, "damaged at sequence 1");
+    }
+    check(&format!("orders {}", text(&holed.join("data"))), 2, "is a file");
 
     let wrong = at("wrong");
     let digest = Digest { inputs: 1, outputs: 1, digest: 1 };
