@@ -112,7 +112,11 @@ pub fn page(tally: &Tally, seeds: u64) -> String {
         "# What survives a crash\n\n\
          Made by `make crash-proof`, which runs the simulation ([crates/oms/tests/sim](../crates/oms/tests/sim)) and \
          writes this page\nonly if no seed fails. What ends there is ended at every moment that the OMS reads its \
-         clock, on real journals and lanes; a process\nthat is killed by a real SIGKILL is in the tests beside it.\n\n",
+         clock, on real journals and lanes; a process\nthat is killed by a real SIGKILL is in the tests beside it. The world goes on \
+         through days that end and snapshots that are made at\nany time, also of a journal that then loses its tail.\n\n\
+         A session asks for a level. At `os` nothing of its orders leaves before the operating system has them: they \
+         survive the end\nof any process. At `disk` nothing leaves before they are on the disk: they survive the loss of \
+         power.\n\n",
     );
     let _ = writeln!(
         page,
@@ -131,10 +135,10 @@ pub fn page(tally: &Tally, seeds: u64) -> String {
         "\nIn all of these, and through {} losses of a connection, {} kills of gateways, {} failed disks and {} steps of \
          the clock:\n\n\
          * of {} requests that reached a venue none came twice, and none was invented;\n\
-         * of {} fills none was unknown to an OMS that did not hold its order in doubt, and no exposure was understated;\n\
-         * {} times all came to rest, and two replays agreed with the OMS to the byte.\n\n\
+         * each of {} fills was known to the OMS, or its order was held in doubt and asked for; no exposure was understated;\n\
+         * {} times, in the middle of a plan and at its end, all came to rest; each time two replays agreed with the OMS to the byte.\n\n\
          An order that is gone is one that the session's level allows to go: at `os` the tail of the journal that the \
-         power took.\nThe venue may work it; its id is never used again, so its reports are strangers, which alarm.\n",
+         power took.\nThe venue may work it. Its id is never used again: its reports change nothing and are counted as strangers, an alarm at which\nthe desk asks its venue.\n",
         count("connections lost"),
         count("gateways killed"),
         count("disks failed"),
