@@ -3,8 +3,9 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::AtomicBool;
 
-use tickpath_clock::{SimulatedClock, sleep_ns};
+use tickpath_clock::{SimulatedClock, end_with_parent, sleep_ns};
 use tickpath_log::{Config as LogConfig, Writer, owner};
 use tickpath_market::{ExecType, NewOrder, OrdStatus, Request, Side};
 use tickpath_oms::LaneKind;
@@ -12,12 +13,13 @@ use tickpath_oms::layout::Inline;
 use tickpath_orders::Input;
 
 use crate::{
-    Agent, Asked, Clock, Dice, Heard, Kind, MORNING, Next, Reader, Registration, Scene, Start, VENUE, cancel,
-    client_frames, config, frames, limit, poll, replace, seed, settle, top, venue_frames,
+    Agent, Asked, Clock, Config, Dice, Heard, Kind, Layout, MORNING, Next, Place, Reader, Registration, Scene, Start,
+    VENUE, cancel, client_frames, config, frames, limit, poll, replace, seed, settle, top, venue_frames,
 };
 
 const NAME: &str = "TICKPATH_TEST_NAME";
 const FOLDER: &str = "TICKPATH_TEST_FOLDER";
+const LAYOUT: &str = "TICKPATH_TEST_LAYOUT";
 
 /// Turns of a killed OMS at most, so that it ends even if nobody kills it.
 const LIFE: u64 = 50_000_000;
@@ -324,6 +326,20 @@ fn a_changed_desk_is_journaled_and_an_unchanged_one_is_not() {
 
 #[test]
 fn nothing_acknowledged_is_lost_and_nothing_goes_twice_when_it_is_killed() {
+    kill_again_and_again(Layout::Inline);
+}
+
+#[test]
+fn nor_when_threads_hand_over_to_its_core() {
+    kill_again_and_again(Layout::Split);
+}
+
+#[test]
+fn nor_when_they_share_it() {
+    kill_again_and_again(Layout::Mutex);
+}
+
+fn kill_again_and_again(layout: Layout) {
     const KILLS: u64 = 10;
     /// Orders sent in one life of the OMS, at most.
     const ORDERS: u64 = 150;
@@ -331,13 +347,14 @@ fn nothing_acknowledged_is_lost_and_nothing_goes_twice_when_it_is_killed() {
     const TURNS: u64 = 1_600_000;
     const PAUSE_NS: u64 = 50_000;
     let mut dice = Dice::new(seed());
-    let scene = Scene::new();
+    let mut scene = Scene::new();
     drop(scene.informed());
+    scene.tick(99, 101);
     let (mut venue, mut client) = (scene.venue(), scene.client(0));
     let (mut acknowledged, mut denied) = (BTreeSet::new(), Vec::new());
     let mut id = 0;
     for life in 1..=KILLS {
-        let mut oms = Process::start(&scene);
+        let mut oms = Process::start(&scene, layout);
         let (until_killed, mut heard_now, mut turns) = (1 + dice.below(2 * ORDERS), 0, 0);
         let last = id + ORDERS;
         while heard_now < until_killed {
@@ -378,6 +395,16 @@ pub fn child() {
     let Ok(name) = std::env::var(NAME) else { return };
     let folder = PathBuf::from(std::env::var(FOLDER).expect("the parent has set it"));
     let clock = SimulatedClock::at(MORNING);
+    let layout: Layout = std::env::var(LAYOUT).expect("the parent has set it").parse().expect("it is one");
+    if layout != Layout::Inline {
+        // These run until they are killed, by the test or with it.
+        assert!(end_with_parent(std::os::unix::process::parent_id()));
+        let market = Place::shared_memory(&format!("{name}.market")).expect("a good name");
+        let ticks = Reader::open(&market, Start::Oldest, Registration::Registered).expect("the topic is there");
+        let config = Config { layout, ..config(&name, &folder) };
+        let ran = tickpath_oms::layout::run(clock, &config, Some(ticks), &AtomicBool::new(false), || {});
+        panic!("nobody stops it: {ran:?}");
+    }
     let mut oms = Inline::open(clock.clone(), &config(&name, &folder), None).expect("the one before is dead");
     oms.sequencer().tick(clock.ticks(), &top(99, 101));
     for _ in 0..LIFE {
@@ -391,12 +418,13 @@ pub fn child() {
 struct Process(Child);
 
 impl Process {
-    fn start(scene: &Scene) -> Self {
+    fn start(scene: &Scene, layout: Layout) -> Self {
         let folder = scene.config.journal.place.dir().parent().expect("the journal lies in the test's folder");
         let child = Command::new(std::env::current_exe().expect("this program has a path"))
             .args(["child_main", "--exact", "--nocapture"])
             .env(NAME, &scene.config.lanes.name)
             .env(FOLDER, folder)
+            .env(LAYOUT, layout.name())
             .stdout(Stdio::null())
             .spawn()
             .expect("this program can be started again");
