@@ -7,7 +7,7 @@ use std::thread;
 use tickpath_clock::{Clock, settle};
 use tickpath_log::{Reader, sleep_until_any};
 
-use super::source::{Source, take_tick, turn};
+use super::source::{Source, poll_ticks, take_tick, turn};
 use super::{Config, join, spawn, split_sources};
 use crate::OmsError;
 use crate::agent::{self, Agent, Gap, Gaps};
@@ -73,7 +73,10 @@ pub(super) fn run<C: Clock + Sync>(
     stop: &AtomicBool,
     ready: impl FnOnce(),
 ) -> Result<Vec<Gap>, OmsError> {
-    let (sequencer, inbound) = Sequencer::open(clock.clone(), config)?;
+    let (mut sequencer, inbound) = Sequencer::open(clock.clone(), config)?;
+    let mut ticks = ticks;
+    // Prices first: the venue line lets go what waits before the receiver has had its first turn.
+    while poll_ticks(&mut ticks, &mut sequencer)? > 0 {}
     let core = Mutex::new(sequencer);
     let (clients, venues) = split_sources(inbound.sources);
     let mut receiver = Sharer { clock: clock.clone(), core: &core, from: clients, ticks, does_chores: false };
