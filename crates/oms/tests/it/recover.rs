@@ -20,6 +20,8 @@ use crate::{
 const NAME: &str = "TICKPATH_TEST_NAME";
 const FOLDER: &str = "TICKPATH_TEST_FOLDER";
 const LAYOUT: &str = "TICKPATH_TEST_LAYOUT";
+/// The exit code of an OMS that has ended by itself.
+const ENDED: i32 = 7;
 
 /// Turns of a killed OMS at most, so that it ends even if nobody kills it.
 const LIFE: u64 = 50_000_000;
@@ -390,6 +392,47 @@ fn kill_again_and_again(layout: Layout) {
     assert_eq!(venue.venue().working() as u64, id);
 }
 
+/// A disk that is full takes no record, so nothing is accepted any more and the OMS ends in words; what it took is there,
+/// and what lay in the lane is taken by a start with room.
+#[test]
+fn a_full_disk_ends_the_oms_and_costs_nobody_an_order() {
+    /// Segments of the journal that the disk has room for, in blocks of 512 bytes, with the header.
+    const BLOCKS: u64 = 3 * 128 + 8;
+    const TURNS: u64 = 1_600_000;
+    const PAUSE_NS: u64 = 50_000;
+    let scene = Scene::new();
+    drop(scene.informed());
+    let (mut venue, mut client) = (scene.venue(), scene.client(0));
+    let (mut acknowledged, mut denied) = (BTreeSet::new(), Vec::new());
+    let mut oms = Process::start_on(&scene, Layout::Inline, Some(BLOCKS));
+    let (mut id, mut turns) = (0, 0);
+    let ended = loop {
+        turns += 1;
+        assert!(turns < TURNS, "the disk of {BLOCKS} blocks takes {id} orders");
+        if client.try_send(limit(Side::Buy, id + 1, 90, 1)).is_ok() {
+            id += 1;
+        } else if let Some(ended) = oms.0.try_wait().expect("it can be asked after") {
+            break ended;
+        } else {
+            sleep_ns(PAUSE_NS);
+        }
+        venue.poll().expect("the venue's lanes are sound");
+        note(&client.hear(), &mut acknowledged, &mut denied);
+    };
+    assert_eq!(ended.code(), Some(ENDED), "it ends by itself");
+    assert!(acknowledged.len() > 100, "it took {} orders until then", acknowledged.len());
+    let mut oms = scene.informed();
+    settle(&mut oms, &mut venue);
+    note(&client.hear(), &mut acknowledged, &mut denied);
+    drop(oms);
+    let (_, inputs, said) = scene.replay();
+    let journaled: Vec<u64> = inputs.iter().filter_map(new_order).map(|order| order.client_order_id.0).collect();
+    assert_eq!(journaled, (1..=id).collect::<Vec<_>>(), "each order that was sent, once and in order");
+    assert_eq!((acknowledged.len() as u64, denied), (id, vec![]));
+    assert!(scene.to_venue() == venue_frames(&said), "the venue has what the journal says, once");
+    assert_eq!(venue.venue().working() as u64, id);
+}
+
 /// The OMS of a killed process, if this process is one.
 pub fn child() {
     let Ok(name) = std::env::var(NAME) else { return };
@@ -408,8 +451,13 @@ pub fn child() {
     let mut oms = Inline::open(clock.clone(), &config(&name, &folder), None).expect("the one before is dead");
     oms.sequencer().tick(clock.ticks(), &top(99, 101));
     for _ in 0..LIFE {
-        if oms.poll().expect("the lanes are sound") == 0 {
-            tickpath_clock::yield_now();
+        match oms.poll() {
+            Ok(0) => tickpath_clock::yield_now(),
+            Ok(_) => {}
+            Err(e) => {
+                eprintln!("{e}");
+                std::process::exit(ENDED);
+            }
         }
     }
 }
@@ -419,9 +467,16 @@ struct Process(Child);
 
 impl Process {
     fn start(scene: &Scene, layout: Layout) -> Self {
+        Self::start_on(scene, layout, None)
+    }
+
+    /// On a disk that takes files of so many blocks at most, if that is said: who writes more is told so by the system.
+    fn start_on(scene: &Scene, layout: Layout, blocks: Option<u64>) -> Self {
         let folder = scene.config.journal.place.dir().parent().expect("the journal lies in the test's folder");
-        let child = Command::new(std::env::current_exe().expect("this program has a path"))
-            .args(["child_main", "--exact", "--nocapture"])
+        let limit = blocks.map_or(String::new(), |blocks| format!("trap '' XFSZ; ulimit -f {blocks}; "));
+        let child = Command::new("sh")
+            .args(["-c", &format!("{limit}exec \"$0\" child_main --exact --nocapture")])
+            .arg(std::env::current_exe().expect("this program has a path"))
             .env(NAME, &scene.config.lanes.name)
             .env(FOLDER, folder)
             .env(LAYOUT, layout.name())
