@@ -63,6 +63,13 @@ impl LaneKind {
         }
     }
 
+    /// What a lane of this journal has as its journal's id: no other lane of it has the same, so that two that change names
+    /// do not pass for each other.
+    pub(crate) fn mark(self, journal: u64) -> u64 {
+        let (carries, index) = self.code();
+        journal ^ (u64::from(carries) << 16 | u64::from(index)).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+    }
+
     /// True if the OMS writes it.
     pub(crate) fn is_outbound(self) -> bool {
         matches!(self, Self::Reports(_) | Self::VenueRequests(_))

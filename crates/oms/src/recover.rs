@@ -241,7 +241,9 @@ impl Candidate {
         let state = match (owner, writer) {
             (Err(OpenError::NotFound(_)), _) => lost("it was not there"),
             (Err(e), _) => lost(&e.to_string()),
-            (Ok(owner), _) if owner.journal != ledger.journal => lost("it belongs to another journal"),
+            (Ok(owner), _) if owner.journal != kind.mark(ledger.journal) => {
+                lost("it is another lane, or belongs to another journal")
+            }
             (Ok(owner), _) if owner.incarnation > epoch => {
                 return Err(OmsError::JournalBehind { lane: kind, place: config.place });
             }

@@ -214,7 +214,7 @@ impl<C: Clock> Sequencer<C> {
         calibration: &Calibration,
     ) -> Result<Writer, OmsError> {
         retire(&lane.place)?;
-        let owner = Owner { journal: ledger.journal, incarnation: epoch, base: ledger.next(kind) };
+        let owner = Owner { journal: kind.mark(ledger.journal), incarnation: epoch, base: ledger.next(kind) };
         let writer = make(lane.clone(), owner, calibration)?;
         let (carries, index) = kind.code();
         let record = Lane { incarnation: epoch, base: owner.base, index, carries, reserved: [0; 5] };

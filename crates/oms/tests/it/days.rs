@@ -395,6 +395,24 @@ fn an_older_copy_of_a_lane_has_nothing_sent_again() {
 }
 
 #[test]
+fn lanes_that_changed_names_pass_for_each_other_nowhere() {
+    let mut scene = Scene::new();
+    let (mut oms, mut venue, first) = scene.day(1..10);
+    let mut second = scene.client(1);
+    second.send(limit(Side::Buy, 1, 90, 1));
+    settle(&mut oms, &mut venue);
+    drop((oms, first, second));
+    let [one, other] = [0, 1].map(|session| scene.lane(LaneKind::Reports(session)).place.dir().to_owned());
+    let aside = one.with_extension("aside");
+    fs::rename(&one, &aside).unwrap();
+    fs::rename(&other, &one).unwrap();
+    fs::rename(&aside, &other).unwrap();
+    let mut oms = scene.oms();
+    let lost = |notice: &&Notice| matches!(notice, Notice::LaneLost { lane: LaneKind::Reports(_), .. });
+    assert_eq!(oms.sequencer().notices().filter(lost).count(), 2, "nobody reads what was said to another");
+}
+
+#[test]
 fn a_lane_that_lacks_what_nobody_knows_any_more_is_lost_and_the_others_go_on() {
     let mut scene = Scene::new();
     let (mut oms, mut venue, mut client) = scene.day(1..10);
