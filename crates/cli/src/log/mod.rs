@@ -64,7 +64,7 @@ fn place(log: &str) -> anyhow::Result<Place> {
     }
     let dir = std::path::absolute(log).with_context(|| format!("'{log}' is no path"))?;
     if dir.is_file() {
-        return Err(Usage(format!("'{log}' is a file; name the folder that a log lies in")).into());
+        anyhow::bail!("'{log}' cannot be used: it is a file; name the folder that a log lies in");
     }
     Ok(Place::folder(dir))
 }
