@@ -37,8 +37,8 @@ pub fn run(args: &Orders) -> anyhow::Result<Outcome> {
     // A page that is lost would pass for the end.
     replay.check_end()?;
     let mut out = std::io::stdout().lock();
-    let mut print = |text: &str| out.write_all(text.as_bytes()).and_then(|()| out.flush()).is_ok();
     // Whoever closed our output has read enough of it.
+    let mut print = |text: &str| out.write_all(text.as_bytes()).and_then(|()| out.flush()).is_ok();
     let writer = Reader::open(&place, Start::Now, Registration::Unregistered)?.writer();
     let whose = writer.map_or("no OMS writes it now".to_owned(), |pid| format!("process {pid} writes it"));
     let mut is_read =

@@ -222,7 +222,7 @@ pub(crate) fn move_to(place: &Place, folder: &Path) -> io::Result<()> {
 }
 
 /// A rename is durable only when its folder is.
-pub(crate) fn sync_folder(dir: &Path) -> io::Result<()> {
+fn sync_folder(dir: &Path) -> io::Result<()> {
     File::open(dir)?.sync_all()
 }
 

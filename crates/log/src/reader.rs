@@ -178,19 +178,17 @@ impl Reader {
                     continue;
                 }
             }
-            count += 1;
             if let Some(at) = self.frame() {
                 hand_over(Next::Message(self.message(at)));
+                count += 1;
                 continue;
             }
             match self.advance()? {
                 Found::Frame(at) => hand_over(Next::Message(self.message(at))),
                 Found::Gap(missed) => hand_over(Next::Gap(missed)),
-                Found::Nothing => {
-                    count -= 1;
-                    break;
-                }
+                Found::Nothing => break,
             }
+            count += 1;
         }
         self.publish_cursor()?;
         Ok(count)

@@ -14,7 +14,7 @@ use std::collections::VecDeque;
 use tickpath_clock::Calibration;
 use tickpath_log::{Config, OpenError, Owner, Place, Reader, Registration, Start, Writer, owner};
 use tickpath_market::Request;
-use tickpath_orders::{At, Core, Input, Output};
+use tickpath_orders::{At, Config as CoreConfig, Core, Input, Output};
 
 use crate::OmsError;
 use crate::lanes::{LaneKind, LanesConfig};
@@ -64,16 +64,15 @@ impl Recovered {
     /// are there.
     pub fn open(
         journal: &Place,
-        fresh: Core,
+        config: CoreConfig,
         lanes: &LanesConfig,
         calibration: &Calibration,
     ) -> Result<Self, OmsError> {
         let candidates = lanes.kinds().map(|kind| Candidate::open(kind, lanes, calibration));
         let mut candidates = Candidates::new(candidates.collect::<Result<_, _>>()?);
-        let config = tickpath_orders::Config { expected_orders: fresh.expected_orders(), key: fresh.key() };
-        let begun = match snapshot::begin(journal, fresh, |ledger| candidates.have_all_of(ledger)) {
+        let begun = match snapshot::begin(journal, config, |ledger| candidates.have_all_of(ledger)) {
             // What such a lane has not got is in no record that is left: it is lost, and nobody else waits for it.
-            Err(OmsError::ArchiveGone { .. }) => snapshot::begin(journal, Core::new(config), |_| true),
+            Err(OmsError::ArchiveGone { .. }) => snapshot::begin(journal, config, |_| true),
             begun => begun,
         };
         let (mut replay, mut core) = begun?;

@@ -105,7 +105,7 @@ pub fn look(journal: &Place) -> Result<Vec<(PathBuf, Option<u64>)>, OmsError> {
 /// A core as the journal tells it, and the replay that goes on with it: from the newest snapshot on, else from the
 /// beginning. It is where the journal ends once [`Replay::step`] says so, and follows it from there.
 pub fn follow(journal: &Place) -> Result<(Replay, Core), OmsError> {
-    begin(journal, Core::new(Config::default()), |_| true)
+    begin(journal, Config::default(), |_| true)
 }
 
 /// Applies what has come since, and makes a snapshot of it.
@@ -130,21 +130,21 @@ fn catch_up(journal: &Place, replay: &mut Replay, core: &mut Core) -> Result<Mad
 }
 
 /// A replay and its core: behind the newest snapshot that is good for this journal and that `is_of_use`, or at the
-/// journal's beginning with the core that is given.
+/// journal's beginning with a new core, laid out so.
 pub(crate) fn begin(
     journal: &Place,
-    fresh: Core,
+    config: Config,
     is_of_use: impl Fn(&Ledger) -> bool,
 ) -> Result<(Replay, Core), OmsError> {
     for name in [NEWEST, BEFORE] {
         let found = Found::open(&journal.dir().join(name)).filter(|found| is_of_use(&found.ledger));
         let Some(found) = found else { continue };
         let Some(replay) = Replay::resume(journal, found.next, found.last, found.ledger.clone())? else { continue };
-        if let Some(core) = found.core(fresh.expected_orders()) {
+        if let Some(core) = found.core(config.expected_orders) {
             return Ok((replay, core));
         }
     }
-    Ok((Replay::open(journal)?, fresh))
+    Ok((Replay::open(journal)?, Core::new(config)))
 }
 
 /// Writes the files of a snapshot; it has its name once it is on the disk.

@@ -44,8 +44,8 @@ impl<C: Clock> Sequencer<C> {
         let id = fresh_id(config.seed, calibration.utc_ns_of(clock.ticks()));
         let mut journal = Journal::open(&config.journal, &calibration, id)?;
         let key = config.seed.unwrap_or_else(|| fresh_id(None, id));
-        let core = Core::new(tickpath_orders::Config { expected_orders: config.expected_orders, key });
-        let recovered = Recovered::open(&config.journal.place, core, &config.lanes, &calibration)?;
+        let laid_out = tickpath_orders::Config { expected_orders: config.expected_orders, key };
+        let recovered = Recovered::open(&config.journal.place, laid_out, &config.lanes, &calibration)?;
         let Recovered { core, ledger, lanes, end } = recovered;
         journal.go_on(ledger.journal, end, clock.ticks())?;
         let mut sequencer = Self::on(clock, config, journal, core)?;

@@ -176,16 +176,6 @@ impl Core {
         }
     }
 
-    /// What places of ids are mixed with.
-    pub fn key(&self) -> u64 {
-        self.config.key
-    }
-
-    /// Orders that it was laid out for.
-    pub fn expected_orders(&self) -> usize {
-        self.config.expected_orders
-    }
-
     /// Takes one input and leaves what it has to say in `out`, which is cleared first. Never panics, whatever the
     /// input.
     pub fn apply(&mut self, at: At, input: &Input, out: &mut Outputs) {
