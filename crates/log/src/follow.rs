@@ -107,11 +107,13 @@ impl Follower {
     }
 
     /// Reads the frame at the cursor. Its payload is copied into `buffer`, unless frames are lent.
-    #[inline(always)]
     pub fn step(&mut self, buffer: &mut Vec<u8>) -> Result<Step, ReadError> {
-        match self.frame(buffer) {
-            Some(at) => Ok(Step::Frame(at)),
-            None => self.no_frame(buffer),
+        match self.here()? {
+            Here::Frame(commit, bytes) => match self.take(commit, bytes, buffer) {
+                Some(at) => Ok(Step::Frame(at)),
+                None => self.lapped_or_damaged(WRONG),
+            },
+            Here::Other(step) => Ok(step),
         }
     }
 
@@ -125,6 +127,13 @@ impl Follower {
         // Pairs with the release of the writer's commit.
         let commit = Commit(self.region.word(self.offset).load(Ordering::Acquire));
         let bytes = self.fits(commit)?;
+        self.take(commit, bytes, buffer)
+    }
+
+    /// The frame of this commit word, which was read at the cursor and fits; none if it was recycled or its checksum is
+    /// wrong.
+    #[inline(always)]
+    fn take(&mut self, commit: Commit, bytes: usize, buffer: &mut Vec<u8>) -> Option<FrameAt> {
         let length = commit.length();
         let stamp = self.region.word(self.offset + 8).load(Ordering::Relaxed);
         let at = self.offset + FRAME_HEADER_BYTES;
@@ -154,17 +163,6 @@ impl Follower {
             && !self.is_lapped()
     }
 
-    /// Why [`Self::frame`] gave none; or one, if it has come meanwhile.
-    pub fn no_frame(&mut self, buffer: &mut Vec<u8>) -> Result<Step, ReadError> {
-        if let Here::Other(step) = self.here()? {
-            return Ok(step);
-        }
-        match self.frame(buffer) {
-            Some(at) => Ok(Step::Frame(at)),
-            None => self.lapped_or_damaged(WRONG),
-        }
-    }
-
     /// Steps over the frame at the cursor without its payload, which may be recycled while we look.
     #[inline(always)]
     pub fn pass(&mut self) -> Result<Step, ReadError> {
@@ -173,7 +171,7 @@ impl Follower {
             Here::Other(step) => return Ok(step),
         };
         let stamp = self.region.word(self.offset + 8).load(Ordering::Relaxed);
-        // As in `step`: the words that we read are the frame's only if the segment still holds it.
+        // As in `take`: the words that we read are the frame's only if the segment still holds it.
         fence(Ordering::Acquire);
         if self.is_lapped() {
             return Ok(Step::Lapped);

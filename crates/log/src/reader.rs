@@ -306,7 +306,7 @@ impl Reader {
         if self.missed > 0 {
             return Ok(Found::Gap(std::mem::take(&mut self.missed)));
         }
-        match self.follower.no_frame(&mut self.buffer)? {
+        match self.follower.step(&mut self.buffer)? {
             Step::Frame(at) => Ok(Found::Frame(at)),
             Step::Empty => self.rest(),
             step => self.leave_segment(step),
