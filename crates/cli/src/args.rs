@@ -40,8 +40,14 @@ pub enum Command {
     Explain(crate::explain::ExplainArgs),
     /// Two builds side by side: what changed, by how much, and what is only noise
     Compare(crate::compare::Compare),
+    /// Send an order to an OMS, change it, take it back
+    Order(crate::order::Order),
     /// The open orders of an order journal, and what becomes of them; safe while its OMS trades
     Orders(crate::orders::Orders),
+    /// An OMS as a server: check its configuration, make a first one, change its users
+    Oms(crate::oms::Oms),
+    /// A simulated exchange as a process: its orders come from an OMS
+    Exchange(crate::exchange::Exchange),
     /// Look into logs and journals
     Log(Log),
     /// What of this host and its brokers costs latency or safety, and the remedy of each

@@ -10,11 +10,15 @@ mod bench;
 mod compare;
 mod demo;
 mod doctor;
+mod exchange;
 mod explain;
 mod log;
+mod oms;
+mod order;
 mod orders;
 mod progress;
 mod report;
+mod serve;
 
 use std::process::ExitCode;
 
@@ -55,7 +59,10 @@ fn run(command: Command) -> anyhow::Result<Outcome> {
         Command::Report(args) => report::run(&args),
         Command::Explain(args) => explain::run(&args),
         Command::Compare(args) => compare::run(&args),
+        Command::Order(args) => order::run(&args),
         Command::Orders(args) => orders::run(&args),
+        Command::Oms(args) => oms::run(&args),
+        Command::Exchange(args) => exchange::run(&args),
         Command::Log(args) => log::run(&args.command),
         Command::Doctor(args) => doctor::run(&args),
         // Its error is told to the parent, who prints it.

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use tickpath_log::{Reader, Registration, Start};
-use tickpath_market::{ExecType, OrdStatus, OrderId, Side};
+use tickpath_market::{ExecType, ExecutionReport, OrdStatus, OrderDenied, OrderId, Side};
 use tickpath_oms::journal;
 use tickpath_orders::{Core, Denial, OrderView, Output};
 
@@ -23,15 +23,22 @@ const LOOK_NS: u64 = 1_000_000;
 
 #[derive(Debug, Clone, Args)]
 pub struct Orders {
-    /// The journal's folder
-    pub dir: PathBuf,
+    /// The journal's folder; that of the OMS's file if not given
+    pub dir: Option<PathBuf>,
+    /// The file of the OMS
+    #[arg(long, value_name = "FILE", default_value = "oms.toml", conflicts_with = "dir")]
+    pub config: PathBuf,
     /// Go on with what each client is told from now on, a line each, until Ctrl-C
     #[arg(long)]
     pub follow: bool,
 }
 
 pub fn run(args: &Orders) -> anyhow::Result<Outcome> {
-    let place = crate::log::journal(&args.dir)?;
+    let dir = match &args.dir {
+        Some(dir) => dir.clone(),
+        None => crate::oms::read_for_client(&args.config)?.journal,
+    };
+    let place = crate::log::journal(&dir)?;
     let (mut replay, mut core) = journal::follow(&place)?;
     while replay.step(&mut core, |_, _, _| {})? {}
     // A page that is lost would pass for the end.
@@ -120,25 +127,34 @@ fn row(order: &OrderView) -> [String; 12] {
 fn line(output: &Output) -> Option<String> {
     match output {
         Output::Venue { .. } => None,
-        Output::Report { session, report } => Some(format!(
-            "{} session={session} client_order_id={} {} {} side={} leaves={} filled={} last={}@{}\n",
-            id(report.order_id),
-            report.client_order_id.0,
-            ExecType::from_code(report.exec_type).map_or_else(String::new, word),
-            OrdStatus::from_code(report.status).map_or_else(String::new, word),
-            Side::from_code(report.side).map_or_else(String::new, word),
-            report.leaves_quantity,
-            report.cumulative_quantity,
-            report.last_quantity,
-            report.last_price,
-        )),
-        Output::Denied { session, denied } => Some(format!(
-            "{} session={session} client_order_id={} denied: {}\n",
-            id(denied.order_id),
-            denied.client_order_id.0,
-            Denial::from_code(denied.code).map_or_else(|| denied.code.to_string(), |denial| denial.to_string()),
-        )),
+        Output::Report { session, report } => Some(report_line(*session, report)),
+        Output::Denied { session, denied } => Some(denial_line(*session, denied)),
     }
+}
+
+/// What a report tells.
+pub fn report_line(session: u16, report: &ExecutionReport) -> String {
+    format!(
+        "{} session={session} client_order_id={} {} {} side={} leaves={} filled={} last={}@{}\n",
+        id(report.order_id),
+        report.client_order_id.0,
+        ExecType::from_code(report.exec_type).map_or_else(String::new, word),
+        OrdStatus::from_code(report.status).map_or_else(String::new, word),
+        Side::from_code(report.side).map_or_else(String::new, word),
+        report.leaves_quantity,
+        report.cumulative_quantity,
+        report.last_quantity,
+        report.last_price,
+    )
+}
+
+/// Why a request was denied, with the limit and the value that broke it.
+pub fn denial_line(session: u16, denied: &OrderDenied) -> String {
+    let why = Denial::from_code(denied.code).map_or_else(|| denied.code.to_string(), |denial| denial.to_string());
+    let (limit, value) = (i128::from_le_bytes(denied.limit), i128::from_le_bytes(denied.value));
+    let measure = if (limit, value) == (0, 0) { String::new() } else { format!(" (limit {limit}, value {value})") };
+    let (order, client) = (id(denied.order_id), denied.client_order_id.0);
+    format!("{order} session={session} client_order_id={client} denied: {why}{measure}\n")
 }
 
 /// As the epoch of its start and its journal sequence.

@@ -121,6 +121,11 @@ impl Book {
         }
     }
 
+    /// Whether the market maker quotes both sides.
+    pub fn is_quoted(&self) -> bool {
+        self.quotes.iter().all(Option::is_some)
+    }
+
     /// A resting order.
     pub fn order(&self, slot: Slot) -> &Order {
         self.orders.get(slot)

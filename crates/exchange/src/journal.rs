@@ -7,6 +7,8 @@
 //! | 97, 98, 99 | another lane of requests, another lane of reports, another market | [`Lane`] |
 //! | 100 | a tick | [`Moved`], then those of its four numbers that differ from the symbol's last tick |
 //! | 101, 102, 103 | a fill taken back, a fill corrected, the end of the day | [`Bust`], [`Correct`], nothing |
+//! | 104 | more symbols than before | how many there are from here on |
+//! | 105 | what goes wrong on purpose from here on | [`Chances`] |
 //!
 //! A record's stamp is the time that the venue's reports carry, so that a replay says the same to the byte.
 
@@ -14,6 +16,7 @@ use tickpath_log::{Message, Owner, PublishError, Writer};
 use tickpath_market::{ExecId, ExecutionReport, Price, Quantity, Request, SymbolId, TopOfBook};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
+use crate::faults::Chances;
 use crate::{Config, FillError, Venue};
 
 /// The version of the venue's rules: the same journal gives the same books and reports under the same version only.
@@ -27,6 +30,8 @@ const MOVED: u8 = 100;
 const BUST: u8 = 101;
 const CORRECT: u8 = 102;
 const END_OF_DAY: u8 = 103;
+const LISTED: u8 = 104;
+const FAULTS: u8 = 105;
 
 /// What changes a venue.
 #[derive(Debug, Clone, Copy)]
@@ -47,6 +52,8 @@ pub(crate) enum Record {
     Requests(Lane),
     Reports(Lane),
     Market(Lane),
+    Listed(u32),
+    Faults(Chances),
     Input(Input),
 }
 
@@ -60,7 +67,7 @@ pub(crate) struct Founded {
 }
 
 /// A lane as the venue met it.
-#[derive(Debug, Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub(crate) struct Lane {
     pub journal: u64,
@@ -114,6 +121,9 @@ impl Founded {
 }
 
 impl Lane {
+    /// The market of a venue that has no ticks but its own quotes.
+    pub const QUOTES: Self = Self { journal: u64::MAX, incarnation: u64::MAX, first: 0 };
+
     pub fn new(owner: Owner, first: u64) -> Self {
         Self { journal: owner.journal, incarnation: owner.incarnation, first }
     }
@@ -143,6 +153,8 @@ impl Record {
                 Self::Input(Input::Correct(ExecId(exec_id), Price(price), Quantity(quantity)))
             }
             END_OF_DAY => Self::Input(Input::EndOfDay),
+            LISTED => Self::Listed(u32::read_from_bytes(payload).ok()?),
+            FAULTS => Self::Faults(Chances::read_from_bytes(payload).ok()?),
             kind => {
                 let (sequence, request) = u64::read_from_prefix(payload).ok()?;
                 Self::Input(Input::Request(sequence, Request::read(kind, request).ok()?))
@@ -161,6 +173,8 @@ impl Record {
             Self::Requests(lane) => put(REQUESTS, lane.as_bytes()),
             Self::Reports(lane) => put(REPORTS, lane.as_bytes()),
             Self::Market(lane) => put(MARKET, lane.as_bytes()),
+            Self::Listed(symbols) => put(LISTED, symbols.as_bytes()),
+            Self::Faults(chances) => put(FAULTS, chances.as_bytes()),
             Self::Input(Input::Request(sequence, request)) => {
                 put(0, sequence.as_bytes());
                 put(request.kind().code(), request.as_bytes())
@@ -185,6 +199,11 @@ pub(crate) struct LastTicks(Vec<[i64; 4]>);
 impl LastTicks {
     pub fn new(symbols: u32) -> Self {
         Self(vec![[0; 4]; symbols as usize])
+    }
+
+    /// Makes room for more symbols.
+    pub fn list(&mut self, symbols: u32) {
+        self.0.resize(self.0.len().max(symbols as usize), [0; 4]);
     }
 
     fn read(&mut self, moved: &Moved, mut numbers: &[u8]) -> Option<TopOfBook> {
@@ -235,13 +254,32 @@ impl Journal {
         Self { log, ticks, payload: Vec::with_capacity(128) }
     }
 
+    /// The log, which goes on.
+    pub fn into_log(self) -> Writer {
+        self.log
+    }
+
+    /// What must come for these quotes to be each symbol's last tick; a symbol without one is to have none.
+    pub fn other_than(&self, quotes: &[TopOfBook]) -> Vec<TopOfBook> {
+        let wanted = |symbol| {
+            let quote = quotes.iter().find(|quote| quote.symbol == symbol).copied();
+            quote.unwrap_or(TopOfBook { symbol, ..TopOfBook::default() })
+        };
+        let last = (0..).map(SymbolId).zip(&self.ticks.0);
+        let other =
+            last.map(|(symbol, last)| (wanted(symbol), last)).filter(|(wanted, last)| numbers(wanted) != **last);
+        other.map(|(wanted, _)| wanted).collect()
+    }
+
     /// Writes one record; it survives the end of this process when this returns.
     pub fn append(&mut self, stamp: u64, record: &Record) -> Result<(), PublishError> {
         self.payload.clear();
         let kind = record.write(&self.ticks, &mut self.payload);
         self.log.publish(stamp, kind, &self.payload)?;
-        if let Record::Input(Input::Tick(_, tick)) = record {
-            self.ticks.note(tick);
+        match record {
+            Record::Input(Input::Tick(_, tick)) => self.ticks.note(tick),
+            Record::Listed(symbols) => self.ticks.list(*symbols),
+            _ => {}
         }
         Ok(())
     }

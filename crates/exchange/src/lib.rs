@@ -63,7 +63,7 @@
 //!   venue met it: requests are read from its beginning, and reports are those that the venue says from then on. What
 //!   was said before and never read is gone; who misses it asks for the status of its orders.
 //! * A lane without an owner counts as the same lane, unless it ends before the place that the journal knows.
-//! * A journal is of one venue number, one count of symbols and one [`RULES_VERSION`].
+//! * A journal is of one venue number and one [`RULES_VERSION`]. Symbols may come, and none goes.
 //!
 //! The journal survives the end of any process. That it survives a loss of power is not waited for.
 //!
@@ -75,9 +75,13 @@
 
 mod ask;
 mod book;
+mod event;
+mod faults;
+mod feed;
 mod fills;
 mod journal;
 mod known;
+mod lanes;
 mod line;
 mod operator;
 mod order;
@@ -85,11 +89,15 @@ mod queue;
 mod recover;
 mod reject;
 mod report;
+mod server;
+mod settings;
 mod terms;
 mod used;
 mod venue;
 
 pub use book::Book;
+pub use event::Event;
+pub use faults::{Chance, Faults, ParseChanceError};
 pub use fills::FillError;
 pub use journal::RULES_VERSION;
 pub use line::{Line, LineConfig, LineError, OperatorError};
@@ -97,4 +105,6 @@ pub use order::Order;
 pub use queue::Slot;
 pub use recover::RecoverError;
 pub use reject::Reject;
+pub use server::{Orders, ServerError, run};
+pub use settings::{InitError, Settings, Wrong, init};
 pub use venue::{Config, Venue};

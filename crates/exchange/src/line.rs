@@ -7,15 +7,17 @@
 //! ```
 //!
 //! With a journal ([`Line::open`]) a venue that was killed comes back as it was; without one ([`Line::new`]) it begins
-//! with empty books.
+//! with empty books. A venue whose client is away goes on without lanes ([`Line::leave`]) until there are some again
+//! ([`Line::resume`]).
 
 use std::collections::VecDeque;
 
-use tickpath_clock::Clock;
+use tickpath_clock::{Clock, sleep_ns};
 use tickpath_log::{Config as LogConfig, Next, PublishError, ReadError, Reader, Writer, sleep_until_any};
 use tickpath_market::{ExecId, ExecutionReport, Kind, Price, Quantity, Request, TopOfBook};
 use zerocopy::{FromBytes, IntoBytes};
 
+use crate::faults::{Faults, Faulty};
 use crate::journal::{Input, Journal, Record};
 use crate::recover::{RecoverError, Recovered};
 use crate::{Config, FillError, Venue};
@@ -24,12 +26,17 @@ use crate::{Config, FillError, Venue};
 const TURN: usize = 16;
 
 /// What a line with a journal is opened with.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct LineConfig {
-    /// The venue. A journal that is there must be of the same number with the same symbols.
+    /// The venue. A journal that is there must be of the same number; its symbols stay, and more may come.
     pub venue: Config,
     /// Where its journal lies: a log that keeps everything.
     pub journal: LogConfig,
+    /// The market of a line without ticks: what the maker quotes, and quotes again when a side of it is used up. A bid is
+    /// below its offer, and a symbol has one quote.
+    pub quotes: Vec<TopOfBook>,
+    /// What goes wrong on purpose.
+    pub faults: Faults,
 }
 
 /// Why the venue's line ended.
@@ -61,12 +68,17 @@ pub enum OperatorError {
 pub struct Line<C> {
     clock: C,
     venue: Venue,
-    requests: Reader,
-    reports: Writer,
+    /// None while the client is away.
+    requests: Option<Reader>,
+    reports: Option<Writer>,
     market: Option<Reader>,
+    quotes: Vec<TopOfBook>,
+    /// A side of a quote may be used up.
+    has_traded: bool,
     journal: Option<Journal>,
-    /// Reports that wait until the lane has room: none is ever dropped.
-    waiting: VecDeque<ExecutionReport>,
+    faults: Faulty,
+    /// Reports that wait until the lane has room, each with the time (ticks) that it waits for: none is ever dropped.
+    waiting: VecDeque<(u64, ExecutionReport)>,
     made: Vec<ExecutionReport>,
     refused: u64,
     missed: u64,
@@ -80,10 +92,13 @@ impl<C: Clock> Line<C> {
         Self {
             clock,
             venue,
-            requests,
-            reports,
+            requests: Some(requests),
+            reports: Some(reports),
             market,
+            quotes: Vec::new(),
+            has_traded: false,
             journal: None,
+            faults: Faulty::default(),
             waiting: VecDeque::new(),
             made: Vec::with_capacity(64),
             refused: 0,
@@ -98,25 +113,52 @@ impl<C: Clock> Line<C> {
     pub fn open(
         clock: C,
         config: &LineConfig,
+        requests: Reader,
+        reports: Writer,
+        market: Option<Reader>,
+    ) -> Result<Self, RecoverError> {
+        let journal = Writer::open(&config.journal, clock.calibration())?;
+        Self::resume(clock, config, journal, requests, reports, market)
+    }
+
+    /// As [`Self::open`], with a journal that is open already.
+    pub fn resume(
+        clock: C,
+        config: &LineConfig,
+        journal: Writer,
         mut requests: Reader,
         reports: Writer,
         mut market: Option<Reader>,
     ) -> Result<Self, RecoverError> {
-        let log = Writer::open(&config.journal, clock.calibration())?;
-        let recovered = Recovered::open(clock.ticks(), config, log, &mut requests, &reports, market.as_mut())?;
-        Ok(Self {
+        let recovered = Recovered::open(clock.ticks(), config, journal, &mut requests, &reports, market.as_mut())?;
+        let mut line = Self {
+            quotes: if market.is_none() { config.quotes.clone() } else { Vec::new() },
             journal: Some(recovered.journal),
-            waiting: recovered.unsent,
+            faults: recovered.faults,
+            waiting: recovered.unsent.into_iter().map(|report| (0, report)).collect(),
             missed: recovered.missed,
             ..Self::new(clock, recovered.venue, requests, reports, market)
-        })
+        };
+        line.requote()?;
+        Ok(line)
+    }
+
+    /// Gives the lanes up: the venue goes on with its market, and its reports wait.
+    pub fn leave(&mut self) {
+        (self.requests, self.reports) = (None, None);
+    }
+
+    /// Ends the line, and gives its journal, if it has one, and its market, for [`Self::resume`].
+    pub fn into_parts(self) -> (Option<Writer>, Option<Reader>) {
+        (self.journal.map(Journal::into_log), self.market)
     }
 
     /// One turn: moves the market, takes requests, sends reports. Says how much there was to do.
     pub fn poll(&mut self) -> Result<usize, LineError> {
         let sent = self.send_waiting()?;
         let moved = self.move_market()?;
-        Ok(sent + moved + self.take_requests()?)
+        let taken = self.take_requests()?;
+        Ok(sent + moved + taken + self.put_quotes_back()?)
     }
 
     /// Takes a fill of this day back, as [`Venue::bust`] does.
@@ -136,9 +178,25 @@ impl<C: Clock> Line<C> {
 
     /// Sleeps until there may be work, or `timeout_ns` is over.
     pub fn sleep(&self, timeout_ns: u64) {
-        let mut sources = vec![&self.requests];
-        sources.extend(&self.market);
-        sleep_until_any(&sources, timeout_ns);
+        let requests = self.requests.as_ref().filter(|_| !self.faults.halts());
+        let sources: Vec<&Reader> = requests.into_iter().chain(&self.market).collect();
+        let left = self.waiting.front().map(|(due, _)| self.clock.ns_between(self.clock.ticks(), *due));
+        let timeout_ns = match left.and_then(|left| u64::try_from(left).ok()) {
+            Some(left) if left > 0 => timeout_ns.min(left),
+            _ => timeout_ns,
+        };
+        match sources.is_empty() {
+            true => sleep_ns(timeout_ns),
+            false => sleep_until_any(&sources, timeout_ns),
+        }
+    }
+
+    /// From here on other things go wrong on purpose.
+    pub fn set_faults(&mut self, faults: Faults) -> Result<(), LineError> {
+        if let (Some(chances), Some(journal)) = (self.faults.change(faults), &mut self.journal) {
+            journal.append(self.clock.ticks(), &Record::Faults(chances)).map_err(LineError::Journal)?;
+        }
+        Ok(())
     }
 
     /// The venue.
@@ -159,8 +217,9 @@ impl<C: Clock> Line<C> {
 
     fn take_requests(&mut self) -> Result<usize, LineError> {
         let mut done = 0;
-        while done < TURN {
-            let message = match self.requests.next()? {
+        while done < TURN && !self.faults.halts() {
+            let Some(requests) = &mut self.requests else { break };
+            let message = match requests.next()? {
                 Next::Empty => break,
                 Next::Gap(missed) => {
                     self.missed += missed;
@@ -175,6 +234,7 @@ impl<C: Clock> Line<C> {
                 Err(_) => self.refused += 1,
             }
         }
+        self.has_traded |= done > 0;
         Ok(done)
     }
 
@@ -191,6 +251,34 @@ impl<C: Clock> Line<C> {
                 self.take(stamp, Input::Tick(sequence, tick))?;
             }
         }
+        Ok(done)
+    }
+
+    /// Quotes what is to be quoted, where that is something else than before; of a line without ticks.
+    fn requote(&mut self) -> Result<(), LineError> {
+        let Some(journal) = self.journal.as_ref().filter(|_| self.market.is_none()) else { return Ok(()) };
+        for tick in journal.other_than(&self.quotes) {
+            self.take(self.clock.ticks(), Input::Tick(0, tick))?;
+        }
+        self.has_traded = true;
+        Ok(())
+    }
+
+    /// Quotes again where a side was used up.
+    fn put_quotes_back(&mut self) -> Result<usize, LineError> {
+        if !std::mem::take(&mut self.has_traded) {
+            return Ok(0);
+        }
+        let mut done = 0;
+        for place in 0..self.quotes.len() {
+            let quote = self.quotes[place];
+            if !self.venue.quotes_both(quote.symbol) {
+                self.take(self.clock.ticks(), Input::Tick(0, quote))?;
+                done += 1;
+            }
+        }
+        // What rests there may have used it up again.
+        self.has_traded = done > 0;
         Ok(done)
     }
 
@@ -211,17 +299,26 @@ impl<C: Clock> Line<C> {
             journal.append(stamp, &Record::Input(input)).map_err(LineError::Journal)?;
             self.ended = false;
         }
-        let done = input.apply(&mut self.venue, stamp, &mut self.made);
-        self.waiting.extend(self.made.drain(..));
+        let done = self.faults.apply(&input, &mut self.venue, stamp, &mut self.made);
+        let due = match self.faults.delay_ns() {
+            0 => 0,
+            ns => self.clock.ticks() + self.clock.calibration().ticks_of_ns(ns),
+        };
+        self.waiting.extend(self.made.drain(..).map(|report| (due, report)));
         self.send_waiting()?;
         Ok(done)
     }
 
     fn send_waiting(&mut self) -> Result<usize, LineError> {
+        let Some(reports) = &mut self.reports else { return Ok(0) };
         let mut sent = 0;
-        while let Some(report) = self.waiting.front() {
+        while let Some((due, report)) = self.waiting.front() {
             let kind = Kind::ExecutionReport.code();
-            match self.reports.publish(self.clock.ticks(), kind, report.as_bytes()) {
+            let now = self.clock.ticks();
+            if now < *due {
+                break;
+            }
+            match reports.publish(now, kind, report.as_bytes()) {
                 Ok(_) => {
                     self.waiting.pop_front();
                     sent += 1;

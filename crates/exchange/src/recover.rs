@@ -13,8 +13,9 @@ use std::collections::VecDeque;
 use tickpath_log::{Next, OpenError, Owner, PublishError, ReadError, Reader, Registration, Start, Writer};
 use tickpath_market::ExecutionReport;
 
+use crate::faults::Faulty;
 use crate::journal::{Founded, Input, Journal, Lane, LastTicks, Record};
-use crate::{LineConfig, Venue};
+use crate::{Config, LineConfig, LineError, Venue};
 
 /// Why a venue does not come back from its journal.
 #[derive(Debug, thiserror::Error)]
@@ -30,16 +31,17 @@ pub enum RecoverError {
     Journal(#[source] PublishError),
     /// It is the journal of another venue.
     #[error(
-        "the journal is of venue {venue} with {symbols} symbols under version {rules} of its rules; open it as that"
+        "the journal is of venue {venue} under version {rules} of its rules; open it as that, or begin another journal"
     )]
     Differs {
         /// The venue's number.
         venue: u32,
-        /// Its number of symbols.
-        symbols: u32,
         /// Its version of the rules.
         rules: u32,
     },
+    /// The market maker's quotes cannot be written down or sent.
+    #[error(transparent)]
+    Quote(#[from] LineError),
     /// A record is none.
     #[error("record {0} of the journal is none that this program writes; open it with the program that wrote it")]
     Record(u64),
@@ -59,6 +61,7 @@ pub enum RecoverError {
 pub(crate) struct Recovered {
     pub venue: Venue,
     pub journal: Journal,
+    pub faults: Faulty,
     /// Requests that the lane had given up before the venue could read them.
     pub missed: u64,
     /// Reports that were said, and that the lane does not hold.
@@ -79,13 +82,18 @@ impl Recovered {
         let is_new = log.sequence() == 0;
         let mut replay = Replay::new(config, reports);
         replay.run(&log)?;
-        let mut journal = Journal::new(log, replay.ticks);
+        let Replay { mut venue, ticks, mut faults, held, said, .. } = replay;
+        let mut journal = Journal::new(log, ticks);
         let mut write = |record: Record| journal.append(stamp, &record).map_err(RecoverError::Journal);
         if is_new {
             write(Record::Founded(Founded::of(&config.venue)))?;
         }
-        match replay.held {
-            Some(held) if held > replay.said => return Err(RecoverError::Ahead { held, said: replay.said }),
+        if venue.symbols() < config.venue.symbols {
+            write(Record::Listed(config.venue.symbols))?;
+            venue.list(config.venue.symbols);
+        }
+        match held {
+            Some(held) if held > said => return Err(RecoverError::Ahead { held, said }),
             Some(_) => {}
             None => write(Record::Reports(Lane::new(reports.owner(), reports.sequence())))?,
         }
@@ -94,14 +102,19 @@ impl Recovered {
             true => missed = skip(requests, replay.requests.next)?,
             false => write(Record::Requests(Lane::new(requests.owner(), requests.sequence())))?,
         }
-        if let Some(market) = market {
-            match replay.market.goes_on(market)? {
+        match market {
+            Some(market) if replay.market.goes_on(market)? => {
                 // Of ticks, the next one makes up for those that are gone.
-                true => drop(skip(market, replay.market.next)?),
-                false => write(Record::Market(Lane::new(market.owner(), market.sequence())))?,
+                skip(market, replay.market.next)?;
             }
+            Some(market) => write(Record::Market(Lane::new(market.owner(), market.sequence())))?,
+            None if replay.market.lane == Some(Lane::QUOTES) => {}
+            None => write(Record::Market(Lane::QUOTES))?,
         }
-        Ok(Self { venue: replay.venue, journal, missed, unsent: replay.unsent })
+        if let Some(chances) = faults.change(config.faults) {
+            write(Record::Faults(chances))?;
+        }
+        Ok(Self { venue, journal, faults, missed, unsent: replay.unsent })
     }
 }
 
@@ -135,8 +148,9 @@ impl Inbound {
 
 /// A replay on its way.
 struct Replay {
-    founded: Founded,
+    config: Config,
     venue: Venue,
+    faults: Faulty,
     ticks: LastTicks,
     requests: Inbound,
     market: Inbound,
@@ -154,8 +168,9 @@ struct Replay {
 impl Replay {
     fn new(config: &LineConfig, reports: &Writer) -> Self {
         Self {
-            founded: Founded::of(&config.venue),
+            config: config.venue,
             venue: Venue::new(config.venue),
+            faults: Faulty::default(),
             ticks: LastTicks::new(config.venue.symbols),
             requests: Inbound::default(),
             market: Inbound::default(),
@@ -183,10 +198,12 @@ impl Replay {
 
     fn apply(&mut self, stamp: u64, record: Record) -> Result<(), RecoverError> {
         match record {
-            Record::Founded(founded) if founded == self.founded => {}
-            Record::Founded(Founded { rules, symbols, venue }) => {
-                return Err(RecoverError::Differs { venue, symbols, rules });
+            Record::Founded(founded) => self.found(founded)?,
+            Record::Listed(symbols) => {
+                self.venue.list(symbols);
+                self.ticks.list(symbols);
             }
+            Record::Faults(chances) => self.faults.take_up(chances),
             Record::Requests(lane) => self.requests = Inbound::met(lane),
             Record::Market(lane) => self.market = Inbound::met(lane),
             Record::Reports(lane) => self.meet_reports(lane),
@@ -195,11 +212,22 @@ impl Replay {
         Ok(())
     }
 
+    fn found(&mut self, founded: Founded) -> Result<(), RecoverError> {
+        let Founded { rules, symbols, venue } = founded;
+        if founded != (Founded { symbols, ..Founded::of(&self.config) }) {
+            return Err(RecoverError::Differs { venue, rules });
+        }
+        self.venue = Venue::new(Config { symbols, ..self.config });
+        self.ticks = LastTicks::new(symbols);
+        Ok(())
+    }
+
     /// What was said on lanes before this one is gone, sent or not.
     fn meet_reports(&mut self, lane: Lane) {
         self.held = self.tail.checked_sub(lane.first).filter(|_| lane.is_of(self.owner));
         self.said = 0;
         self.unsent.clear();
+        self.faults.let_go();
     }
 
     fn input(&mut self, stamp: u64, input: &Input) {
@@ -209,7 +237,7 @@ impl Replay {
             _ => {}
         }
         // The operator was refused then as now: nothing was said.
-        let _ = input.apply(&mut self.venue, stamp, &mut self.made);
+        let _ = self.faults.apply(input, &mut self.venue, stamp, &mut self.made);
         for report in self.made.drain(..) {
             self.said += 1;
             if self.held.is_some_and(|held| self.said > held) {

@@ -31,11 +31,14 @@ pub enum Reject {
     /// The order that a status request names was done on an earlier day.
     #[error("the order was done on an earlier day, of which the venue keeps nothing; look into that day's reports")]
     Forgotten = 9,
+    /// The venue was told to refuse some orders.
+    #[error("the simulated venue was told to refuse some orders, and this is one; send it again under another id")]
+    OnOrder = 10,
 }
 
 impl Reject {
     /// All reasons, in the order of their codes.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::NoId,
         Self::DuplicateId,
         Self::UnknownCode,
@@ -45,6 +48,7 @@ impl Reject {
         Self::UnknownOrder,
         Self::TooLate,
         Self::Forgotten,
+        Self::OnOrder,
     ];
 
     /// The code in a report's `reason`.

@@ -99,6 +99,17 @@ impl Venue {
         }
     }
 
+    /// Refuses a new order that could have been taken, for no reason of its own.
+    pub(crate) fn refuse(&mut self, stamp: u64, new: &NewOrder, reports: &mut Vec<ExecutionReport>) {
+        let id = OrderId(new.client_order_id.0);
+        if id == OrderId(0) || !self.used.insert(id) {
+            return self.enter(stamp, new, reports);
+        }
+        self.known.end(id, Ended::refused(new, Reject::OnOrder));
+        let mut scribe = Scribe { venue: self.venue, symbol: new.symbol, stamp, fills: &mut self.fills, reports };
+        scribe.rejected(new, 1, Reject::OnOrder);
+    }
+
     /// Moves the market: the maker's bid and offer of this symbol become these, at `stamp` (ticks). Client orders that
     /// they cross are filled at their own price. A tick of an unknown symbol does nothing.
     pub fn top_of_book(&mut self, stamp: u64, tick: &TopOfBook, reports: &mut Vec<ExecutionReport>) {
@@ -122,6 +133,22 @@ impl Venue {
     /// Whether this instrument exists here.
     pub fn has(&self, symbol: SymbolId) -> bool {
         (symbol.0 as usize) < self.books.len()
+    }
+
+    /// How many instruments there are.
+    pub fn symbols(&self) -> u32 {
+        self.books.len() as u32
+    }
+
+    /// So many instruments exist from here on, if there were fewer.
+    pub(crate) fn list(&mut self, symbols: u32) {
+        let books = self.books.len().max(symbols as usize);
+        self.books.resize_with(books, || Book::new(self.book_room));
+    }
+
+    /// Whether the maker quotes both sides of an instrument.
+    pub(crate) fn quotes_both(&self, symbol: SymbolId) -> bool {
+        self.books.get(symbol.0 as usize).is_some_and(Book::is_quoted)
     }
 
     /// The open quantity at each price of one side, best first, the maker's included. A sum beyond 64 bits is given as

@@ -149,6 +149,11 @@ impl Journal {
         self.log.tail()
     }
 
+    /// Its id.
+    pub fn id(&self) -> u64 {
+        self.id
+    }
+
     /// What a loss of power had left at the end that was of no use.
     pub fn cut(&self) -> Option<Cut> {
         self.cut

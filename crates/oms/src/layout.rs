@@ -29,6 +29,7 @@ use crate::OmsError;
 use crate::agent::{self, Agent, Gap, Gaps};
 use crate::lanes::{LaneKind, LanesConfig};
 use crate::sequencer::Desk;
+use crate::server::ServerConfig;
 
 pub use inline::Inline;
 pub(crate) use source::{Event, Source};
@@ -99,6 +100,8 @@ pub struct Config {
     pub other_cpu: Option<usize>,
     /// The priority of the core's thread.
     pub priority: Priority,
+    /// The sessions that come by sockets, if any do. They have the desk's numbers, and no lanes of their own.
+    pub server: Option<ServerConfig>,
     /// Inputs between two snapshots, and one at the end of a day; zero for none. They are made by a thread beside the core,
     /// which takes as much memory as the core itself.
     pub snapshot_every: u64,
@@ -128,6 +131,7 @@ pub fn run<C: Clock + Sync>(
             Ok(gaps.into_found())
         }
         Layout::Split => split::run(clock, config, ticks, stop, ready),
+        Layout::Mutex if config.server.is_some() => Err(OmsError::NoServer),
         Layout::Mutex => mutex::run(clock, config, ticks, stop, ready),
     }
 }

@@ -157,6 +157,16 @@ impl Ledger {
         list.get(usize::from(index)).copied().unwrap_or(0)
     }
 
+    /// How many reports were said to each session.
+    pub(crate) fn said(&self) -> &[u64] {
+        &self.reports
+    }
+
+    /// The number of the next request of each session.
+    pub(crate) fn taken(&self) -> &[u64] {
+        &self.requests
+    }
+
     /// Whether this definition holds, as it is.
     pub(crate) fn holds(&self, definition: &Input) -> bool {
         defined(definition).and_then(|key| self.definitions.get(&key)) == Some(definition)

@@ -28,6 +28,7 @@ pub mod agent;
 mod archive;
 mod bucket;
 mod commit;
+mod history;
 pub mod journal;
 mod lanes;
 pub mod layout;
@@ -39,6 +40,8 @@ mod recover;
 mod release;
 mod replay;
 mod sequencer;
+pub mod server;
+pub mod settings;
 pub mod snapshot;
 mod start;
 
@@ -149,6 +152,23 @@ pub enum OmsError {
     /// The host's scheduler refused.
     #[error(transparent)]
     Schedule(#[from] tickpath_clock::ScheduleError),
+    /// Nobody can be listened for there.
+    #[error("cannot listen on {place}: {reason}; name another place, or end who listens there")]
+    Listen {
+        /// Where.
+        place: String,
+        /// What the system said.
+        reason: std::io::Error,
+    },
+    /// The system gives no more sockets.
+    #[error("the system gives no sockets ({0}); raise the limit of open files")]
+    Sockets(#[source] std::io::Error),
+    /// The users' file cannot be read.
+    #[error("{0}")]
+    Users(String),
+    /// Sockets cannot be served so.
+    #[error("the layout 'mutex' serves no sockets; use inline or split")]
+    NoServer,
     /// A thread could not be started.
     #[error("cannot start a thread: {0}")]
     Thread(#[source] std::io::Error),

@@ -64,7 +64,7 @@ impl Outbound {
 
 /// The kind and the bytes of an output's frame.
 #[inline]
-fn frame(output: &Output) -> (u8, &[u8]) {
+pub(crate) fn frame(output: &Output) -> (u8, &[u8]) {
     match output {
         Output::Venue { request, .. } => (request.kind().code(), request.as_bytes()),
         Output::Report { report, .. } => (Kind::ExecutionReport.code(), report.as_bytes()),

@@ -17,6 +17,8 @@ use tickpath_market::Request;
 use tickpath_orders::{At, Config as CoreConfig, Core, Input, Output};
 
 use crate::OmsError;
+use crate::archive::read_start;
+use crate::history;
 use crate::lanes::{LaneKind, LanesConfig};
 use crate::ledger::Ledger;
 use crate::snapshot;
@@ -27,6 +29,53 @@ pub(crate) struct Recovered {
     pub ledger: Ledger,
     pub lanes: Vec<Found>,
     pub end: End,
+    pub telling: Option<Telling>,
+}
+
+/// What was said to sessions that have no lanes, while the journal is replayed.
+pub(crate) struct Telling {
+    pub found: history::Found,
+    /// The first record of the journal's own log.
+    pub from: u64,
+    /// Reports said to each session before that record, and now.
+    pub base: Option<Vec<u64>>,
+    pub said: Vec<u64>,
+    /// What was said and is not in the history.
+    pub above: VecDeque<Output>,
+}
+
+impl Telling {
+    fn look(config: &Config, journal: &Place) -> Result<Self, OmsError> {
+        let own = Reader::open(journal, Start::Oldest, Registration::Unregistered)?;
+        let from = own.first_sequence();
+        let id = read_start(journal)?.map_or(0, |start| start.journal);
+        let found = history::Found::look(config, id, from)?;
+        Ok(Self { found, from, base: None, said: Vec::new(), above: VecDeque::new() })
+    }
+
+    /// Whether a start can go on from where a snapshot stands without losing a report of this day.
+    fn can_begin_at(&self, next: u64, ledger: &Ledger) -> bool {
+        next <= self.from || self.found.has_all(ledger.said())
+    }
+
+    #[inline]
+    fn note(&mut self, at: At, outputs: &[Output]) {
+        if self.base.is_none() && at.sequence >= self.from {
+            self.base = Some(self.said.clone());
+        }
+        for output in outputs {
+            let (Output::Report { session, .. } | Output::Denied { session, .. }) = output else { continue };
+            let index = usize::from(*session);
+            if index >= self.said.len() {
+                self.said.resize(index + 1, 0);
+            }
+            let number = self.said[index];
+            self.said[index] += 1;
+            if at.sequence >= self.from && self.found.next(*session).is_none_or(|next| number >= next) {
+                self.above.push_back(*output);
+            }
+        }
+    }
 }
 
 /// How the journal's log ends.
@@ -66,18 +115,31 @@ impl Recovered {
         journal: &Place,
         config: CoreConfig,
         lanes: &LanesConfig,
+        history: Option<&Config>,
         calibration: &Calibration,
     ) -> Result<Self, OmsError> {
+        let mut telling = history.map(|history| Telling::look(history, journal)).transpose()?;
         let candidates = lanes.kinds().map(|kind| Candidate::open(kind, lanes, calibration));
         let mut candidates = Candidates::new(candidates.collect::<Result<_, _>>()?);
-        let begun = match snapshot::begin(journal, config, |ledger| candidates.have_all_of(ledger)) {
+        let has_all = |next, ledger: &Ledger| {
+            candidates.have_all_of(ledger) && telling.as_ref().is_none_or(|telling| telling.can_begin_at(next, ledger))
+        };
+        let begun = match snapshot::begin(journal, config, has_all) {
             // What such a lane has not got is in no record that is left: it is lost, and nobody else waits for it.
-            Err(OmsError::ArchiveGone { .. }) => snapshot::begin(journal, config, |_| true),
+            Err(OmsError::ArchiveGone { .. }) => snapshot::begin(journal, config, |_, _| true),
             begun => begun,
         };
         let (mut replay, mut core) = begun?;
         candidates.go_on_from(replay.ledger());
-        while replay.step(&mut core, |at, input, outputs| candidates.note(at, input, outputs))? {}
+        if let Some(telling) = &mut telling {
+            telling.said = replay.ledger().said().to_vec();
+        }
+        while replay.step(&mut core, |at, input, outputs| {
+            candidates.note(at, input, outputs);
+            if let Some(telling) = &mut telling {
+                telling.note(at, outputs);
+            }
+        })? {}
         replay.check_end()?;
         let (ledger, epoch) = (replay.ledger().clone(), core.epoch());
         let lanes = candidates
@@ -91,7 +153,7 @@ impl Recovered {
             false if ledger.day_has_ended => End::Day,
             false => End::Open,
         };
-        Ok(Self { core, ledger, lanes, end })
+        Ok(Self { core, ledger, lanes, end, telling })
     }
 }
 

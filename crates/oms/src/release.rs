@@ -69,6 +69,18 @@ impl<C: Clock> Sequencer<C> {
                 self.sessions[place].publish(self.clock.ticks(), &held.output).map_err(OmsError::Lane)?;
             }
         }
+        if let Some(history) = &mut self.history {
+            let may_leave = |held: &mut Held| self.disk_failed || !held.for_disk || held.sequence < synced;
+            while let Some(held) = self.late.pop_front_if(may_leave) {
+                self.held -= 1;
+                history.say(self.clock.ticks(), &held.output)?;
+            }
+        }
+        if before > self.held
+            && let Some(window) = &self.window
+        {
+            window.ring();
+        }
         Ok(before - self.held)
     }
 
@@ -175,12 +187,23 @@ impl<C: Clock> Sequencer<C> {
     #[inline]
     pub(crate) fn let_sessions(&mut self, sequence: u64, stamp: u64) -> Result<(), OmsError> {
         let waits_for_disk = self.waits_for_disk();
-        let Self { outputs, sessions, levels, held, .. } = self;
+        let Self { outputs, sessions, history, late, levels, held, .. } = self;
         for output in outputs.iter() {
             let (Output::Report { session, .. } | Output::Denied { session, .. }) = output else { continue };
             let for_disk = waits_for_disk && is_for_disk(levels, *session);
-            // A session that is gone hears nothing.
-            let Some(log) = sessions.get_mut(usize::from(*session)) else { continue };
+            let Some(log) = sessions.get_mut(usize::from(*session)) else {
+                match history {
+                    // What waits is of sessions of this level, and goes first.
+                    Some(_) if for_disk || (!late.is_empty() && is_for_disk(levels, *session)) => {
+                        late.push_back(Held { sequence, stamp, for_disk, output: *output });
+                        *held += 1;
+                    }
+                    Some(history) => history.say(stamp, output)?,
+                    // A session that is gone hears nothing.
+                    None => {}
+                }
+                continue;
+            };
             if log.is_clear() && !for_disk {
                 log.publish(stamp, output).map_err(OmsError::Lane)?;
                 continue;

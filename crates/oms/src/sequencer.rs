@@ -1,5 +1,7 @@
 //! The single writer: journal, core, hold, and what the core says, in that order.
 
+use std::collections::VecDeque;
+
 use tickpath_clock::Clock;
 use tickpath_log::Message;
 use tickpath_market::{AccountId, ExecutionReport, Price, Request, SymbolId, TopOfBook, VenueId};
@@ -12,12 +14,14 @@ use zerocopy::FromBytes;
 use crate::OmsError;
 use crate::bucket::Rate;
 use crate::commit::{AckLevel, Commit, CommitByHand};
+use crate::history::History;
 use crate::journal::Journal;
 use crate::lanes::LaneKind;
 use crate::layout::Event;
 use crate::notice::{Notice, Notices};
-use crate::outbound::Outbound;
+use crate::outbound::{Held, Outbound};
 use crate::pages::PageMaker;
+use crate::server::Window;
 use crate::snapshot::SnapshotMaker;
 
 /// Busy turns between two looks at disk and venues.
@@ -67,6 +71,11 @@ pub struct Sequencer<C> {
     /// By venue and by session.
     pub(crate) venues: Vec<Option<Outbound>>,
     pub(crate) sessions: Vec<Outbound>,
+    /// What is said to sessions that have no lanes, and what of it waits for the disk.
+    pub(crate) history: Option<History>,
+    pub(crate) late: VecDeque<Held>,
+    /// What is asked by clients beside requests.
+    pub(crate) window: Option<Window>,
     /// The level of each session, and whether any waits for the disk.
     pub(crate) levels: Vec<AckLevel>,
     pub(crate) commit: Option<Commit>,
@@ -194,6 +203,10 @@ impl<C: Clock> Sequencer<C> {
         if let Some(commit) = &self.commit {
             commit.move_on(self.journal.log()).map_err(OmsError::Disk)?;
         }
+        self.let_held()?;
+        if let Some(history) = &mut self.history {
+            history.begin_day(self.journal.log().first_sequence())?;
+        }
         self.ask_for_snapshot();
         Ok(())
     }
@@ -318,7 +331,7 @@ impl<C: Clock> Sequencer<C> {
         if let Some(failed) = self.snapshots.as_ref().and_then(SnapshotMaker::take_failure) {
             self.notices.add(Notice::SnapshotFailed(failed));
         }
-        let mut done = 0;
+        let mut done = self.serve_window();
         if self.core.keeps_waiting() {
             done += self.serve_venues()?;
         }
@@ -418,6 +431,9 @@ impl<C: Clock> Sequencer<C> {
         }
         if self.journal.tail().sequence >= self.next_snapshot {
             self.ask_for_snapshot();
+        }
+        if let Some(window) = &self.window {
+            window.ring();
         }
         if self.core.wants_page()
             && let Some(page) = self.pages.as_ref().and_then(PageMaker::take)

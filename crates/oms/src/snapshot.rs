@@ -105,7 +105,7 @@ pub fn look(journal: &Place) -> Result<Vec<(PathBuf, Option<u64>)>, OmsError> {
 /// A core as the journal tells it, and the replay that goes on with it: from the newest snapshot on, else from the
 /// beginning. It is where the journal ends once [`Replay::step`] says so, and follows it from there.
 pub fn follow(journal: &Place) -> Result<(Replay, Core), OmsError> {
-    begin(journal, Config::default(), |_| true)
+    begin(journal, Config::default(), |_, _| true)
 }
 
 /// Applies what has come since, and makes a snapshot of it.
@@ -129,15 +129,15 @@ fn catch_up(journal: &Place, replay: &mut Replay, core: &mut Core) -> Result<Mad
     }
 }
 
-/// A replay and its core: behind the newest snapshot that is good for this journal and that `is_of_use`, or at the
-/// journal's beginning with a new core, laid out so.
+/// A replay and its core: behind the newest snapshot that is good for this journal and that `is_of_use` (told the first
+/// record that is not in it, and the ledger there), or at the journal's beginning with a new core, laid out so.
 pub(crate) fn begin(
     journal: &Place,
     config: Config,
-    is_of_use: impl Fn(&Ledger) -> bool,
+    is_of_use: impl Fn(u64, &Ledger) -> bool,
 ) -> Result<(Replay, Core), OmsError> {
     for name in [NEWEST, BEFORE] {
-        let found = Found::open(&journal.dir().join(name)).filter(|found| is_of_use(&found.ledger));
+        let found = Found::open(&journal.dir().join(name)).filter(|found| is_of_use(found.next, &found.ledger));
         let Some(found) = found else { continue };
         let Some(replay) = Replay::resume(journal, found.next, found.last, found.ledger.clone())? else { continue };
         if let Some(core) = found.core(config.expected_orders) {

@@ -13,6 +13,7 @@ use tickpath_orders::{
 use crate::OmsError;
 use crate::bucket::{Bucket, Rate};
 use crate::commit::{AckLevel, Commit};
+use crate::history;
 use crate::journal::{Journal, fresh_id};
 use crate::lanes::{LaneKind, make};
 use crate::layout::{Config, Source};
@@ -20,7 +21,7 @@ use crate::ledger::Ledger;
 use crate::notice::{Notice, Notices};
 use crate::outbound::Outbound;
 use crate::pages::PageMaker;
-use crate::recover::{Found, Recovered, State};
+use crate::recover::{Found, Recovered, State, Telling};
 use crate::sequencer::{Desk, Sequencer};
 use crate::snapshot::SnapshotMaker;
 
@@ -28,6 +29,8 @@ use crate::snapshot::SnapshotMaker;
 pub struct Inbound {
     /// Requests of each session, reports of each venue, words of the operator.
     pub(crate) sources: Vec<Source>,
+    /// The number of the next request of each session that has no lanes.
+    pub(crate) next_request: Vec<u64>,
 }
 
 /// Minutes from the Unix epoch to 2020.
@@ -45,25 +48,31 @@ impl<C: Clock> Sequencer<C> {
         let mut journal = Journal::open(&config.journal, &calibration, id)?;
         let key = config.seed.unwrap_or_else(|| fresh_id(None, id));
         let laid_out = tickpath_orders::Config { expected_orders: config.expected_orders, key };
-        let recovered = Recovered::open(&config.journal.place, laid_out, &config.lanes, &calibration)?;
-        let Recovered { core, ledger, lanes, end } = recovered;
+        let history = config.server.as_ref().map(|_| history::config(&config.journal.place));
+        let recovered =
+            Recovered::open(&config.journal.place, laid_out, &config.lanes, history.as_ref(), &calibration)?;
+        let Recovered { core, ledger, lanes, end, telling } = recovered;
         journal.go_on(ledger.journal, end, clock.ticks())?;
         let mut sequencer = Self::on(clock, config, journal, core)?;
         if let Some(cut) = sequencer.journal.cut() {
             sequencer.notices.add(Notice::TailLost { sequence: cut.sequence, bytes: cut.bytes });
         }
         let epoch = sequencer.boot(&calibration)?;
+        if let Some(telling) = telling {
+            sequencer.go_on_telling(telling, &calibration)?;
+        }
         let sources = sequencer.take_lanes(config, &ledger, lanes, epoch, &calibration)?;
         sequencer.define(&config.desk, &ledger)?;
         sequencer.journal.reserve()?;
         sequencer.watch_disk()?;
         sequencer.make_snapshots(config)?;
-        Ok((sequencer, Inbound { sources }))
+        Ok((sequencer, Inbound { sources, next_request: ledger.taken().to_vec() }))
     }
 
     fn on(clock: C, config: &Config, journal: Journal, core: Core) -> Result<Self, OmsError> {
         let pages = config.seed.is_none().then(PageMaker::start).transpose().map_err(OmsError::Thread)?;
-        let mut levels = vec![AckLevel::Os; usize::from(config.lanes.sessions)];
+        let most = config.desk.sessions.iter().map(|session| session.session + 1).max().unwrap_or(0);
+        let mut levels = vec![AckLevel::Os; usize::from(config.lanes.sessions.max(most))];
         for session in &config.desk.sessions {
             if let Some(level) = levels.get_mut(usize::from(session.session)) {
                 *level = session.level;
@@ -76,6 +85,9 @@ impl<C: Clock> Sequencer<C> {
             outputs: Outputs::new(),
             venues: Vec::new(),
             sessions: Vec::new(),
+            history: None,
+            late: VecDeque::new(),
+            window: None,
             levels,
             commit: None,
             held: 0,
@@ -109,6 +121,23 @@ impl<C: Clock> Sequencer<C> {
         self.apply(now, &Input::Boot(boot))?;
         self.journal.sync()?;
         Ok(epoch)
+    }
+
+    /// Opens the history and says what it lacks.
+    fn go_on_telling(&mut self, telling: Telling, calibration: &Calibration) -> Result<(), OmsError> {
+        let Telling { found, from, base, said, above } = telling;
+        let mut history = found.open(&base.unwrap_or_else(|| said.clone()), &said, calibration)?;
+        let now = self.clock.ticks();
+        for output in &above {
+            history.say(now, output)?;
+        }
+        // The journal's log was rolled by this start.
+        let first = self.journal.log().first_sequence();
+        if first != from {
+            history.begin_day(first)?;
+        }
+        self.history = Some(history);
+        Ok(())
     }
 
     /// Takes up the lanes that are ours, doubts what lay in the others, and makes those anew.
@@ -160,6 +189,8 @@ impl<C: Clock> Sequencer<C> {
                 Output::Report { session, .. } | Output::Denied { session, .. } => {
                     if let Some(log) = self.sessions.get_mut(usize::from(session)) {
                         log.publish(now, &output).map_err(OmsError::Lane)?;
+                    } else if let Some(history) = &mut self.history {
+                        history.say(now, &output)?;
                     }
                 }
             }

@@ -10,7 +10,7 @@ use tickpath_market::{Kind, NewOrder, Price, Quantity, Side, TopOfBook};
 use zerocopy::IntoBytes;
 
 use crate::program::tickpath;
-pub use running::until;
+pub use running::{Running, until};
 
 /// A topic with two messages, the first of which its reader has taken.
 struct Topic {

@@ -3,7 +3,9 @@
 mod broken;
 mod brokers;
 mod browser;
+mod exchange;
 mod logs;
+mod oms;
 mod program;
 mod reports;
 mod server;

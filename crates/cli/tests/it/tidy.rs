@@ -12,12 +12,12 @@ use toml::{Table, Value};
 const ROWS: &[(&str, &[&str])] = &[
     ("roots", &["cli", "python", "capi"]),
     ("harness", &["lab"]),
-    ("engines", &["oms", "exchange"]),
+    ("engines", &["oms", "exchange", "client"]),
     ("facade", &["bus"]),
     ("adapters", &["bus-log", "bus-redis", "bus-nats", "bus-amqp", "bus-kafka"]),
-    ("cores", &["bus-api", "orders", "fix"]),
+    ("cores", &["bus-api", "orders", "session", "fix"]),
     ("foundation", &["log"]),
-    ("primitives", &["clock", "market"]),
+    ("primitives", &["clock", "market", "settings"]),
 ];
 
 /// What a crate never uses although it stands below, and why.
@@ -26,6 +26,8 @@ const NEVER: &[(&str, &[&str], &str)] = &[
     ("exchange", &["orders"], "a venue does not know its client's OMS"),
     ("bus-api", &["log"], "the contract knows no transport"),
     ("orders", &["log", "clock"], "the core does no I/O and reads no clock"),
+    ("client", &["oms", "orders", "exchange"], "a client knows its OMS by what it says"),
+    ("session", &["log", "clock"], "the protocol does no I/O and reads no clock"),
     ("fix", &["log", "clock"], "the codec does no I/O and reads no clock"),
 ];
 

@@ -1,7 +1,7 @@
 //! A venue that is killed at any point comes back as if nothing had happened: the same lanes, to the byte.
 
 use tickpath_clock::{Clock, SimulatedClock};
-use tickpath_exchange::Line;
+use tickpath_exchange::{Chance, Faults, Line};
 use tickpath_log::{Start, Writer};
 use tickpath_market::ExecutionReport;
 use zerocopy::IntoBytes;
@@ -13,13 +13,34 @@ use crate::world::{Frame, MORNING, Step, World, operate, settle};
 /// Steps of a life.
 const STEPS: usize = 120;
 
+/// What goes wrong on purpose in a life where much does.
+const FAULTS: Faults = Faults {
+    seed: 7,
+    drop_requests: Chance(100_000),
+    drop: Chance(100_000),
+    double: Chance(200_000),
+    swap: Chance(300_000),
+    reject: Chance(100_000),
+    delay_ns: 0,
+    halt: false,
+};
+
 #[test]
 fn a_venue_that_restarts_after_every_step_says_what_one_life_says() {
+    restart_after_every_step(Faults::default());
+}
+
+#[test]
+fn a_venue_at_which_things_go_wrong_on_purpose_restarts_after_every_step() {
+    restart_after_every_step(FAULTS);
+}
+
+fn restart_after_every_step(faults: Faults) {
     let seed = seed();
     let steps = steps(seed);
-    let one = live(&steps);
+    let one = live(&steps, faults);
     for start in [Start::Oldest, Start::Cursor] {
-        let mut world = World::new();
+        let mut world = World::with(faults);
         world.start = start;
         for (number, step) in steps.iter().enumerate() {
             let mut line = world.open();
@@ -46,9 +67,18 @@ fn a_venue_that_lives_for_one_poll_at_a_time_works_a_backlog_off() {
 
 #[test]
 fn a_venue_comes_back_from_every_point_between_two_polls() {
+    come_back_from_every_point(Faults::default());
+}
+
+#[test]
+fn a_venue_at_which_things_go_wrong_on_purpose_comes_back_from_every_point() {
+    come_back_from_every_point(FAULTS);
+}
+
+fn come_back_from_every_point(faults: Faults) {
     let seed = seed();
     let steps = steps(seed);
-    let one = live(&steps);
+    let one = live(&steps, faults);
     for at in 0..STEPS {
         let (before, after) = (one.mark(at), one.mark(at + 1));
         // The input is in its lane only; or in the journal, with so many of its reports sent.
@@ -105,8 +135,8 @@ fn steps(seed: u64) -> Vec<Step> {
     steps
 }
 
-fn live(steps: &[Step]) -> Life {
-    let mut world = World::new();
+fn live(steps: &[Step], faults: Faults) -> Life {
+    let mut world = World::with(faults);
     let mut line = world.open();
     let mut marks = vec![mark(&world)];
     for (number, step) in steps.iter().enumerate() {
@@ -128,7 +158,7 @@ fn take(world: &mut World, line: &mut Line<SimulatedClock>, number: usize, step:
 
 /// Makes the world as it was at a point, and lives on from there.
 fn check_point(steps: &[Step], one: &Life, point: &Point, place: &str) {
-    let mut world = World::new();
+    let mut world = World::with(one.world.config.faults);
     for (number, step) in steps[..=point.at].iter().enumerate() {
         world.feed(step, MORNING + 1 + number as u64);
     }

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use tempfile::TempDir;
 use tickpath_clock::{Clock, SimulatedClock};
-use tickpath_exchange::{Config, Line, LineConfig, RecoverError};
+use tickpath_exchange::{Config, Faults, Line, LineConfig, RecoverError};
 use tickpath_log::{
     Config as LogConfig, Next, Owner, Place, Policy, PublishError, Reader, Registration, Start, Writer,
 };
@@ -43,6 +43,11 @@ pub struct World {
 
 impl World {
     pub fn new() -> Self {
+        Self::with(Faults::default())
+    }
+
+    /// A venue at which things go wrong on purpose.
+    pub fn with(faults: Faults) -> Self {
         static WORLDS: AtomicU64 = AtomicU64::new(0);
         let name = format!("venue-test-{}-{}", std::process::id(), WORLDS.fetch_add(1, Ordering::Relaxed));
         let folder = tempfile::tempdir().expect("a temporary folder can be made");
@@ -55,7 +60,7 @@ impl World {
         drop(make(&lane(&name, "reports", 1), &clock));
         let mut world = Self {
             clock,
-            config: LineConfig { venue, journal },
+            config: LineConfig { venue, journal, quotes: Vec::new(), faults },
             requests,
             reports: None,
             start: Start::Oldest,
@@ -85,6 +90,14 @@ impl World {
 
     pub fn open(&self) -> Line<SimulatedClock> {
         self.try_open().unwrap_or_else(|e| panic!("the line does not open: {e}"))
+    }
+
+    /// The venue on these lanes, without ticks.
+    pub fn open_without_ticks(&self) -> Line<SimulatedClock> {
+        let requests = Reader::open(&self.place("requests"), self.start, Registration::Mandatory);
+        let requests = requests.expect("the lane is there, and nobody else reads it");
+        let line = Line::open(self.clock.clone(), &self.config, requests, self.join_reports(), None);
+        line.unwrap_or_else(|e| panic!("the line does not open: {e}"))
     }
 
     /// The venue's line, which is offered ticks from the oldest one on.

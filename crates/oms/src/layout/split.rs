@@ -20,6 +20,7 @@ use crate::OmsError;
 use crate::agent::{self, Agent, Gap, Gaps};
 use crate::lanes::LaneKind;
 use crate::sequencer::Sequencer;
+use crate::server::Gateway;
 
 /// What goes before a payload that is handed over; T1 is the frame's stamp.
 #[derive(Debug, Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
@@ -109,7 +110,7 @@ struct CoreAgent<C> {
     clock: C,
     sequencer: Sequencer<C>,
     lanes: Vec<LaneKind>,
-    inner: [Reader; 2],
+    inner: Vec<Reader>,
     ticks: Option<Reader>,
     taken: Taken,
 }
@@ -117,8 +118,7 @@ struct CoreAgent<C> {
 impl<C: Clock> CoreAgent<C> {
     /// Takes what is there and does nothing with it: the core has failed, and the movers must end.
     fn discard(&mut self) -> Result<usize, OmsError> {
-        let [clients, venues] = &mut self.inner;
-        Ok(turn(clients, |_| Ok(()))? + turn(venues, |_| Ok(()))?)
+        self.inner.iter_mut().map(|lane| turn(lane, |_| Ok(()))).sum()
     }
 }
 
@@ -144,6 +144,50 @@ impl<C: Clock> Agent for CoreAgent<C> {
     }
 }
 
+/// The gateway on a thread of its own: what sockets bring goes to the core by a lane.
+struct Outside<C> {
+    gateway: Gateway<C>,
+    to: Writer,
+    /// The place of session 0 among the lanes; the others follow, and behind them the operators' words.
+    first: usize,
+    words: usize,
+}
+
+impl<C: Clock> Outside<C> {
+    /// Gives each session a place among the lanes.
+    fn open(
+        gateway: Gateway<C>,
+        config: &Config,
+        lanes: &mut Vec<LaneKind>,
+        calibration: &tickpath_clock::Calibration,
+    ) -> Result<(Self, Reader), OmsError> {
+        let first = lanes.len();
+        let sessions = config.desk.sessions.iter().map(|session| session.session + 1).max().unwrap_or(0);
+        lanes.extend((0..sessions).map(LaneKind::Requests));
+        let words = lanes.len();
+        lanes.push(LaneKind::Control);
+        let (to, from) = inner_lane(config, "core.sockets", calibration)?;
+        Ok((Self { gateway, to, first, words }, from))
+    }
+}
+
+impl<C: Clock> Agent for Outside<C> {
+    fn poll(&mut self) -> Result<usize, OmsError> {
+        let Self { gateway, to, first, words } = self;
+        gateway.poll(&mut |lane, received, event| {
+            let place = match lane {
+                LaneKind::Requests(session) => *first + usize::from(session),
+                _ => *words,
+            };
+            hand_over(to, received, place as u16, &event)
+        })
+    }
+
+    fn sleep(&mut self, timeout_ns: u64) {
+        self.gateway.sleep(timeout_ns);
+    }
+}
+
 /// Takes what a mover handed over, and says so once it is in the journal.
 #[inline]
 fn take<C: Clock>(
@@ -165,7 +209,7 @@ fn take<C: Clock>(
     let is_message = matches!(event, Event::Message(_));
     sequencer.event(lane, message.stamp, event)?;
     if is_message {
-        taken[source].store(head.number + 1, Ordering::Release);
+        taken[source].store(head.number.wrapping_add(1), Ordering::Release);
     }
     Ok(())
 }
@@ -179,13 +223,16 @@ pub(super) fn run<C: Clock + Sync>(
     ready: impl FnOnce(),
 ) -> Result<Vec<Gap>, OmsError> {
     let calibration = *clock.calibration();
-    let (sequencer, mut inbound) = Sequencer::open(clock.clone(), config)?;
+    let (mut sequencer, mut inbound) = Sequencer::open(clock.clone(), config)?;
     inbound.sources.iter_mut().for_each(Source::hold_cursor);
-    let lanes = inbound.sources.iter().map(Source::lane).collect();
-    let taken: Taken = inbound.sources.iter().map(|_| AtomicU64::new(0)).collect();
+    let mut lanes: Vec<LaneKind> = inbound.sources.iter().map(Source::lane).collect();
+    let gateway = sequencer.open_gateway(config, inbound.next_request, true)?;
+    let gateway = gateway.map(|gateway| Outside::open(gateway, config, &mut lanes, &calibration)).transpose()?;
+    let taken: Taken = lanes.iter().map(|_| AtomicU64::new(0)).collect();
     let (client_writer, clients) = inner_lane(config, "core.clients", &calibration)?;
     let (venue_writer, venues) = inner_lane(config, "core.venues", &calibration)?;
-    let inner = [clients, venues];
+    let (outside, outer) = gateway.unzip();
+    let inner = [clients, venues].into_iter().chain(outer).collect();
     let mut core = CoreAgent { clock: clock.clone(), sequencer, lanes, inner, ticks, taken: taken.clone() };
     let (clients, venues) = split_sources(inbound.sources.into_iter().enumerate());
     let receiver = Mover { clock: clock.clone(), from: clients, to: client_writer, taken: taken.clone() };
@@ -193,6 +240,7 @@ pub(super) fn run<C: Clock + Sync>(
     let gaps = thread::scope(|scope| {
         let receiver = spawn(scope, "oms-receiver", config, &clock, receiver, stop);
         let line = spawn(scope, "oms-line", config, &clock, line, stop);
+        let outside = outside.map(|outside| spawn(scope, "oms-gateway", config, &clock, outside, stop));
         let mut gaps = Gaps::new(core.clock.clone());
         let settled = settle(config.cpu, config.priority).map_err(OmsError::from);
         ready();
@@ -200,18 +248,24 @@ pub(super) fn run<C: Clock + Sync>(
         stop.store(true, Ordering::Release);
         // A mover may wait for room in the core's lane: take what they hand over until they have ended.
         let mut drained = Ok(());
-        while !(receiver.is_finished() && line.is_finished()) {
+        let is_finished = || outside.as_ref().is_none_or(thread::ScopedJoinHandle::is_finished);
+        while !(receiver.is_finished() && line.is_finished() && is_finished()) {
             match if result.is_ok() && drained.is_ok() { core.poll() } else { core.discard() } {
                 Ok(0) => tickpath_clock::yield_now(),
                 Ok(_) => {}
                 Err(e) => drained = Err(e),
             }
         }
-        result.and(drained).and(join(receiver)).and(join(line)).map(|()| gaps.into_found())
+        result
+            .and(drained)
+            .and(join(receiver))
+            .and(join(line))
+            .and(outside.map_or(Ok(()), join))
+            .map(|()| gaps.into_found())
     })?;
     while core.poll()? > 0 {}
     core.sequencer.stop()?;
-    for name in ["core.clients", "core.venues"] {
+    for name in ["core.clients", "core.venues", "core.sockets"] {
         let _ = inner_config(config, name)?.place.remove();
     }
     Ok(gaps)

@@ -8,6 +8,8 @@ mod layouts;
 mod path;
 mod recover;
 mod refuse;
+mod server;
+mod settings;
 mod told;
 mod word;
 
@@ -241,6 +243,7 @@ fn config(name: &str, folder: &Path) -> Config {
         other_cpu: None,
         priority: Priority::Normal,
         snapshot_every: 0,
+        server: None,
         seed: Some(0x5eed),
     }
 }

@@ -1,0 +1,113 @@
+//! `tickpath exchange`: a simulated exchange as a process, and its first file.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use clap::{Args, Subcommand};
+use signal_hook::consts::signal::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::flag;
+use tickpath_clock::{HostClock, utc_ns};
+use tickpath_exchange::{Event, InitError, Orders, Settings};
+use tickpath_lab::result::rfc3339;
+use tickpath_settings::SettingsError;
+
+use crate::Outcome;
+use crate::args::Usage;
+use crate::report::say;
+
+/// The exit code of an exchange that was told to stop a second time before it had.
+const CUT_SHORT: i32 = 1;
+
+#[derive(Debug, Clone, Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub struct Exchange {
+    #[command(subcommand)]
+    pub command: Option<ExchangeCommand>,
+    /// What it is told, as `tickpath exchange init` writes it
+    #[arg(long, value_name = "FILE", default_value = "exchange.toml")]
+    pub config: PathBuf,
+    /// Say every mistake in the file and in the table that it names, each with its line, and do nothing else
+    #[arg(long)]
+    pub check: bool,
+}
+
+#[derive(Debug, Clone, Subcommand)]
+pub enum ExchangeCommand {
+    /// Write a first exchange.toml, for the folder of an OMS
+    Init {
+        /// Where to; it is made if it is not there. Nothing is written over
+        #[arg(long, value_name = "DIR", default_value = ".")]
+        folder: PathBuf,
+    },
+}
+
+pub fn run(args: &Exchange) -> anyhow::Result<Outcome> {
+    match &args.command {
+        Some(ExchangeCommand::Init { folder }) => init(folder)?,
+        None => {
+            let settings = read(&args.config)?;
+            settings.doubts().iter().for_each(|doubt| eprintln!("tickpath: {doubt}"));
+            if args.check { say(&described(&settings)) } else { serve(settings)? }
+        }
+    }
+    Ok(Outcome::Good)
+}
+
+fn read(file: &Path) -> Result<Settings, Usage> {
+    Settings::read(file).map_err(|wrong| {
+        let is_it = |one: &SettingsError| matches!(one, SettingsError::Missing { file: missing } if missing == file);
+        Usage(match wrong.list.iter().any(is_it) {
+            true => format!(
+                "{}: there is no such file; name one by --config, or have `tickpath exchange init` write a first one",
+                file.display()
+            ),
+            false => wrong.to_string(),
+        })
+    })
+}
+
+fn init(folder: &Path) -> anyhow::Result<()> {
+    let file = tickpath_exchange::init(folder).map_err(|e| match e {
+        InitError::Exists { .. } => anyhow::Error::from(Usage(e.to_string())),
+        e => e.into(),
+    })?;
+    let mut text = format!("{} is written; run it with: tickpath exchange --config {0}\n", file.display());
+    if !folder.join("instruments.csv").exists() {
+        let folder = folder.display();
+        text.push_str(&format!("the table of instruments comes with its OMS: tickpath oms init --folder {folder}\n"));
+    }
+    say(&text);
+    Ok(())
+}
+
+fn serve(settings: Settings) -> anyhow::Result<()> {
+    let orders = orders().context("cannot listen for signals")?;
+    let venue = settings.venue;
+    let mut tell = |event: Event| {
+        // Whoever closed our standard error does not want to know.
+        let _ = writeln!(std::io::stderr(), "{} venue {venue}: {event}", rfc3339(utc_ns()));
+    };
+    Ok(tickpath_exchange::run(HostClock::get()?, settings, &orders, &mut tell)?)
+}
+
+/// What signals tell: the first one to end stops the exchange, the second ends the process at once.
+fn orders() -> std::io::Result<Orders> {
+    let orders = Orders::default();
+    for signal in [SIGINT, SIGTERM] {
+        flag::register_conditional_shutdown(signal, CUT_SHORT, orders.stop.clone())?;
+        flag::register(signal, orders.stop.clone())?;
+    }
+    flag::register(SIGHUP, orders.reload.clone())?;
+    Ok(orders)
+}
+
+fn described(settings: &Settings) -> String {
+    let Settings { file, venue, oms, journal, instruments, quotes, ticks, .. } = settings;
+    let market = match ticks {
+        Some(topic) => format!("its market is {topic}"),
+        None => format!("it quotes {}", quotes.len()),
+    };
+    let (file, journal, symbols) = (file.display(), journal.display(), instruments.len());
+    format!("{file}: good\nvenue {venue} for the OMS '{oms}'; {symbols} symbols, {market}; its journal is {journal}\n")
+}

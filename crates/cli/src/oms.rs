@@ -1,0 +1,346 @@
+//! `tickpath oms`: an OMS as a server, its first files, and its users.
+//!
+//! ```text
+//!   tickpath oms init --folder desk
+//!   tickpath oms --config desk/oms.toml --check
+//!   tickpath oms user add --config desk/oms.toml --accounts '7*' anna < anna.password
+//! ```
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, IsTerminal, Read};
+use std::path::{Path, PathBuf};
+
+use anyhow::bail;
+use clap::{Args, Subcommand};
+use tickpath_client::{Event, Since};
+use tickpath_oms::settings::{
+    self, AccountPattern, EditError, Faults, InitError, NewUser, ROLES, Settings, User, Users, UsersFile,
+};
+use tickpath_session::{Query, Role, Secret, Status};
+use tickpath_settings::SettingsError;
+
+use crate::Outcome;
+use crate::args::Usage;
+use crate::order::Whom;
+
+/// Characters of a password that we make: each of them one of 32, so that nobody guesses it.
+const PASSWORD_CHARS: usize = 24;
+/// No two of them look alike.
+const ALPHABET: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
+/// The longest password that is taken, in bytes.
+const MOST_PASSWORD: usize = 1024;
+
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub struct Oms {
+    #[command(subcommand)]
+    pub command: Option<OmsCommand>,
+    #[command(flatten)]
+    pub config: Config,
+    /// Only say whether the configuration is sound and what it would do, or every mistake in it with its line
+    #[arg(long)]
+    pub check: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct Config {
+    /// What the OMS is told, as `tickpath oms init` writes it
+    #[arg(long, value_name = "FILE", default_value = "oms.toml")]
+    pub config: PathBuf,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum OmsCommand {
+    /// Write the files of a first OMS, with comments and two users: it works as it is
+    Init {
+        /// Where to; it is made if it is not there. Nothing is written over
+        #[arg(long, value_name = "DIR", default_value = ".")]
+        folder: PathBuf,
+    },
+    /// How a running OMS is
+    Status {
+        #[command(flatten)]
+        whom: Whom,
+    },
+    /// Who may log in
+    User {
+        #[command(subcommand)]
+        command: UserCommand,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub enum UserCommand {
+    /// Add a user
+    Add {
+        #[command(flatten)]
+        whom: Named,
+        /// What it may do
+        #[arg(long, value_name = "read|trade|admin", default_value = "trade", value_parser = role)]
+        role: Role,
+        /// The accounts that it may trade for, or see: numbers, with * for any digits and ? for one
+        #[arg(long, value_name = "LIST", value_delimiter = ',', required = true)]
+        accounts: Vec<AccountPattern>,
+        /// Its sessions, numbers that nobody else has; the first that is free if not given
+        #[arg(long, value_name = "LIST", value_delimiter = ',')]
+        sessions: Vec<u16>,
+        #[command(flatten)]
+        password: Password,
+    },
+    /// Give a user another password
+    Passwd {
+        #[command(flatten)]
+        whom: Named,
+        #[command(flatten)]
+        password: Password,
+    },
+    /// Shut a user out
+    Disable(Named),
+    /// Let a user in again
+    Enable(Named),
+    /// All users with their rights
+    List(Config),
+}
+
+#[derive(Debug, Args)]
+pub struct Named {
+    /// The user
+    pub name: String,
+    #[command(flatten)]
+    pub config: Config,
+}
+
+/// A password is no argument: everybody on the host could read it.
+#[derive(Debug, Args)]
+pub struct Password {
+    /// The file whose first line is the password; standard input if not given
+    #[arg(long, value_name = "FILE")]
+    pub password_file: Option<PathBuf>,
+}
+
+pub fn run(args: &Oms) -> anyhow::Result<Outcome> {
+    match &args.command {
+        None if args.check => check(&args.config.config),
+        None => crate::serve::run(&read(&args.config.config)?),
+        Some(OmsCommand::Init { folder }) => init(folder),
+        Some(OmsCommand::Status { whom }) => status(whom),
+        Some(OmsCommand::User { command }) => user(command),
+    }
+}
+
+/// Asks a running OMS how it is.
+fn status(whom: &Whom) -> anyhow::Result<Outcome> {
+    let mut client = whom.connect(&whom.settings()?, Since::Now)?;
+    let journal = client.welcome().journal;
+    if client.query(Query { what: Query::STATUS, reserved: 0 }).is_err() {
+        bail!("the OMS went away before it was asked; ask again");
+    }
+    let mut told = None;
+    while told.is_none() {
+        client.wait(100_000_000);
+        client.poll(|event| {
+            if let Event::Answered(status) = event {
+                told = status;
+            }
+        })?;
+    }
+    println!("{:<16} {journal}", "journal");
+    told.iter().flat_map(Status::fields).for_each(|(name, value)| println!("{name:<16} {value}"));
+    client.close();
+    Ok(Outcome::Good)
+}
+
+fn check(file: &Path) -> anyhow::Result<Outcome> {
+    let settings = read(file)?;
+    settings.doubts().iter().for_each(|doubt| eprintln!("tickpath: {doubt}"));
+    println!("{}", summary(&settings));
+    Ok(Outcome::Good)
+}
+
+fn read(file: &Path) -> anyhow::Result<Settings> {
+    Settings::read(file).map_err(|faults| refuse(file, &faults)).map_err(Into::into)
+}
+
+/// What a client needs of the file: where the OMS listens, and what it trades.
+pub fn read_for_client(file: &Path) -> Result<Settings, Usage> {
+    Settings::read_for_client(file).map_err(|faults| refuse(file, &faults))
+}
+
+fn refuse(file: &Path, faults: &Faults) -> Usage {
+    let is_missing =
+        |fault: &SettingsError| matches!(fault, SettingsError::Missing { file: missing } if missing == file);
+    let no_file = faults.list.iter().any(is_missing);
+    Usage(if no_file { missing(file) } else { faults.to_string() })
+}
+
+fn missing(file: &Path) -> String {
+    format!(
+        "{}: there is no such file; name one by --config, or have `tickpath oms init` write a first one",
+        file.display()
+    )
+}
+
+/// What an OMS with these settings would do.
+fn summary(settings: &Settings) -> String {
+    let Settings { listen, core, venues, instruments, accounts, users, .. } = settings;
+    let unix = listen.unix.iter().map(|path| format!("unix://{}", path.display()));
+    let places: Vec<String> = unix.chain(listen.tcp.iter().map(|address| format!("tcp://{address}"))).collect();
+    let sessions: usize = users.list.iter().map(|user| user.sessions.len()).sum();
+    format!(
+        "{} is sound: '{}' would listen on {}, keep its journal in {}, and work {}, wait {}, for {}, {}, {}, {} with {}",
+        settings.file.display(),
+        settings.name,
+        places.join(" and "),
+        settings.journal.display(),
+        core.layout,
+        core.wait,
+        counted(venues.len(), "venue"),
+        counted(instruments.len(), "instrument"),
+        counted(accounts.len(), "account"),
+        counted(users.list.len(), "user"),
+        counted(sessions, "session"),
+    )
+}
+
+fn counted(count: usize, noun: &str) -> String {
+    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
+}
+
+fn init(folder: &Path) -> anyhow::Result<Outcome> {
+    let made = settings::init(folder, random_password).map_err(|error| match error {
+        InitError::Exists { .. } => Usage(error.to_string()).into(),
+        InitError::Write { .. } => anyhow::Error::from(error),
+    })?;
+    let mut text = String::new();
+    made.files.iter().for_each(|file| text.push_str(&format!("wrote {}\n", file.display())));
+    text.push_str("passwords, which are told this once:\n");
+    for (user, password, file) in &made.logins {
+        text.push_str(&format!("  {user:<8}{password}  (also in {}; take it away when you know it)\n", file.display()));
+    }
+    text.push_str(&format!("next: tickpath oms --config {} --check\n", made.files[0].display()));
+    print!("{text}");
+    Ok(Outcome::Good)
+}
+
+fn random_password() -> String {
+    let mut bytes = [0; PASSWORD_CHARS];
+    getrandom::fill(&mut bytes).expect("the operating system has random bytes for everybody");
+    bytes.iter().map(|byte| char::from(ALPHABET[usize::from(*byte) % ALPHABET.len()])).collect()
+}
+
+fn user(command: &UserCommand) -> anyhow::Result<Outcome> {
+    match command {
+        UserCommand::Add { whom, role, accounts, sessions, password } => {
+            let (accounts, sessions) = (accounts.clone(), sessions.clone());
+            let new = NewUser { name: whom.name.clone(), role: *role, accounts, sessions, secret: password.secret()? };
+            let sessions = change(&whom.config, |users| users.add(&new))?;
+            println!("user '{}' may log in to {}", whom.name, sessions_of(&sessions));
+        }
+        UserCommand::Passwd { whom, password } => {
+            let secret = password.secret()?;
+            change(&whom.config, |users| users.set_secret(&whom.name, &secret))?;
+            println!("user '{}' has another password", whom.name);
+        }
+        UserCommand::Disable(whom) => {
+            change(&whom.config, |users| users.set_disabled(&whom.name, true))?;
+            println!("user '{}' may not log in any more", whom.name);
+        }
+        UserCommand::Enable(whom) => {
+            change(&whom.config, |users| users.set_disabled(&whom.name, false))?;
+            println!("user '{}' may log in", whom.name);
+        }
+        UserCommand::List(config) => print!("{}", table(&config.users()?.list)),
+    }
+    Ok(Outcome::Good)
+}
+
+/// Changes the users, who stay locked from before they are read until they are written.
+fn change<T>(config: &Config, change: impl FnOnce(&mut UsersFile) -> Result<T, EditError>) -> anyhow::Result<T> {
+    let file = config.users_file()?;
+    let changed = UsersFile::open(&file).and_then(|mut users| {
+        let changed = change(&mut users)?;
+        users.save().map(|()| changed)
+    });
+    changed.map_err(|error| match error {
+        EditError::Write { .. } => error.into(),
+        _ => Usage(error.to_string()).into(),
+    })
+}
+
+impl Config {
+    fn users_file(&self) -> anyhow::Result<PathBuf> {
+        let file = &self.config;
+        Settings::users_file(file).map_err(|error| match error {
+            SettingsError::Missing { .. } => Usage(missing(file)).into(),
+            _ => Usage(error.to_string()).into(),
+        })
+    }
+
+    fn users(&self) -> anyhow::Result<Users> {
+        Users::read(&self.users_file()?).map_err(|error| Usage(error.to_string()).into())
+    }
+}
+
+impl Password {
+    fn secret(&self) -> anyhow::Result<Secret> {
+        let (text, place) = match &self.password_file {
+            Some(file) => {
+                let opened = File::open(file).and_then(first_line);
+                (opened.map_err(|e| Usage(format!("--password-file {}: {e}", file.display()))), "its first line")
+            }
+            None if io::stdin().is_terminal() => bail!(Usage(
+                "a terminal would show the password; pipe it in, or name a file with --password-file".to_owned()
+            )),
+            None => (first_line(io::stdin()).map_err(|e| Usage(format!("standard input: {e}"))), "standard input"),
+        };
+        let text = text?;
+        let password = text.strip_suffix('\n').unwrap_or(&text);
+        let password = password.strip_suffix('\r').unwrap_or(password);
+        match password.len() {
+            0 => bail!(Usage(format!("the password is empty; {place} must be the password"))),
+            length if length > MOST_PASSWORD => {
+                bail!(Usage(format!("the password is longer than {MOST_PASSWORD} bytes; use a shorter one")))
+            }
+            _ => Ok(Secret::of(password)),
+        }
+    }
+}
+
+/// A line that is too long comes far enough to be seen as such.
+fn first_line(from: impl Read) -> io::Result<String> {
+    let mut line = String::new();
+    BufReader::new(from.take(MOST_PASSWORD as u64 + 3)).read_line(&mut line)?;
+    Ok(line)
+}
+
+fn role(word: &str) -> Result<Role, String> {
+    let found = ROLES.iter().find(|(name, _)| *name == word).map(|(_, role)| *role);
+    found.ok_or_else(|| format!("'{word}' is no role; use read, trade or admin"))
+}
+
+fn table(users: &[User]) -> String {
+    let mut rows = vec![["name", "role", "accounts", "sessions", "state"].map(str::to_owned)];
+    rows.extend(users.iter().map(|user| {
+        let role = ROLES.iter().find(|(_, role)| *role == user.role).map_or("", |(word, _)| word);
+        let state = if user.disabled { "disabled" } else { "enabled" };
+        [user.name.clone(), role.to_owned(), joined(&user.accounts), joined(&user.sessions), state.to_owned()]
+    }));
+    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..rows[0].len()).map(width).collect();
+    let mut text = String::new();
+    for row in &rows {
+        let cells = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}"));
+        text.push_str(cells.collect::<Vec<_>>().join("  ").trim_end());
+        text.push('\n');
+    }
+    text
+}
+
+fn sessions_of(sessions: &[u16]) -> String {
+    let noun = if sessions.len() == 1 { "session" } else { "sessions" };
+    format!("{noun} {}", joined(sessions))
+}
+
+fn joined<T: ToString>(items: &[T]) -> String {
+    items.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
+}

@@ -1,0 +1,306 @@
+//! `tickpath order`: a new order, a cancel, a replace, a mass cancel, over a session of a user.
+//!
+//! ```text
+//!   tickpath order new BTCUSDT buy 1 61800.1        from the folder of oms.toml, as the user 'trader'
+//!   3986132071943766.12 session=0 client_order_id=… new leaves=1 …
+//! ```
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+use clap::{Args, Subcommand};
+use tickpath_client::{Client, ClientError, Config as ClientConfig, Event, Since};
+use tickpath_clock::{Clock, HostClock, utc_ns};
+use tickpath_market::{
+    AccountId, CancelOrder, ClientOrderId, ExecType, MassCancel, MassCancelType, NewOrder, OrdStatus, OrderType, Price,
+    Quantity, ReplaceOrder, Request, Side, SymbolId, TimeInForce,
+};
+use tickpath_oms::settings::Settings;
+
+use crate::Outcome;
+use crate::args::Usage;
+use crate::orders::report_line;
+
+#[derive(Debug, Clone, Args)]
+pub struct Order {
+    #[command(subcommand)]
+    pub command: OrderCommand,
+}
+
+/// Which OMS, and as whom.
+#[derive(Debug, Clone, Args)]
+pub struct Whom {
+    /// The file of the OMS: it names its address and its instruments
+    #[arg(long, value_name = "FILE", default_value = "oms.toml")]
+    pub config: PathBuf,
+    /// The address of the OMS, if it is not the one in its file: unix:///PATH or tcp://HOST:PORT
+    #[arg(long, value_name = "URL")]
+    pub oms: Option<String>,
+    /// The user
+    #[arg(long, value_name = "NAME", default_value = "trader")]
+    pub user: String,
+    /// The file whose first line is the password; NAME.password beside the OMS's file if not given
+    #[arg(long, value_name = "FILE")]
+    pub password_file: Option<PathBuf>,
+    /// Which of the user's sessions; one that is free if not given. A cancel or replace needs that of its order
+    #[arg(long, value_name = "N")]
+    pub session: Option<u16>,
+}
+
+#[derive(Debug, Clone, Args)]
+pub struct Common {
+    #[command(flatten)]
+    pub whom: Whom,
+    /// The account
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub account: u32,
+    /// Your own id of this request, above zero, once a day and session; made of the time if not given
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub id: Option<u64>,
+    /// How long to wait for the venue's answer, in seconds
+    #[arg(long, value_name = "S", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=3600))]
+    pub wait: u32,
+}
+
+#[derive(Debug, Clone, Subcommand)]
+pub enum OrderCommand {
+    /// A limit order, or a market order without a price
+    New {
+        /// The instrument's name
+        symbol: String,
+        /// buy or sell
+        #[arg(value_parser = side)]
+        side: Side,
+        /// How much
+        #[arg(value_parser = quantity)]
+        quantity: Quantity,
+        /// The limit; none for a market order
+        #[arg(value_parser = price)]
+        price: Option<Price>,
+        /// How long it works: day, gtc, ioc or fok
+        #[arg(long, value_name = "TIF", default_value = "day", value_parser = time_in_force)]
+        tif: TimeInForce,
+        #[command(flatten)]
+        common: Common,
+    },
+    /// Cancel an order of the same session
+    Cancel {
+        /// Your own id of the order
+        original: u64,
+        #[command(flatten)]
+        common: Common,
+    },
+    /// Give an order of the same session another price and total quantity
+    Replace {
+        /// Your own id of the order
+        original: u64,
+        /// The new total quantity, what is filled included
+        #[arg(value_parser = quantity)]
+        quantity: Quantity,
+        /// The new limit
+        #[arg(value_parser = price)]
+        price: Price,
+        #[command(flatten)]
+        common: Common,
+    },
+    /// Cancel all orders of the session and account
+    MassCancel {
+        /// Only those of this instrument
+        #[arg(long, value_name = "NAME")]
+        symbol: Option<String>,
+        #[command(flatten)]
+        common: Common,
+    },
+}
+
+pub fn run(args: &Order) -> anyhow::Result<Outcome> {
+    let common = args.command.common();
+    let settings = common.whom.settings()?;
+    let id = ClientOrderId(common.id.unwrap_or_else(utc_ns));
+    let request = args.command.request(&settings, id)?;
+    let mut client = common.whom.connect(&settings, Since::Now)?;
+    // A logon may leave something to be told first.
+    if client.send(&request).is_err() {
+        bail!("the OMS went away before the request was sent; send it again");
+    }
+    let clock = HostClock::get()?;
+    let outcome = hear(&mut client, &clock, &request, u64::from(common.wait) * 1_000_000_000)?;
+    client.close();
+    Ok(outcome)
+}
+
+impl OrderCommand {
+    fn common(&self) -> &Common {
+        match self {
+            Self::New { common, .. }
+            | Self::Cancel { common, .. }
+            | Self::Replace { common, .. }
+            | Self::MassCancel { common, .. } => common,
+        }
+    }
+
+    fn request(&self, settings: &Settings, id: ClientOrderId) -> anyhow::Result<Request> {
+        let account = AccountId(self.common().account);
+        let original = |original: u64| ClientOrderId(original);
+        Ok(match self {
+            Self::New { symbol, side, quantity, price, tif, .. } => Request::New(NewOrder {
+                client_order_id: id,
+                price: price.unwrap_or_default(),
+                quantity: *quantity,
+                symbol: symbol_id(settings, symbol)?,
+                account,
+                side: side.code(),
+                order_type: if price.is_some() { OrderType::Limit } else { OrderType::Market }.code(),
+                time_in_force: tif.code(),
+                ..NewOrder::default()
+            }),
+            Self::Cancel { original: order, .. } => Request::Cancel(CancelOrder {
+                client_order_id: id,
+                original: original(*order),
+                account,
+                ..CancelOrder::default()
+            }),
+            Self::Replace { original: order, quantity, price, .. } => Request::Replace(ReplaceOrder {
+                client_order_id: id,
+                original: original(*order),
+                price: *price,
+                quantity: *quantity,
+                account,
+                ..ReplaceOrder::default()
+            }),
+            Self::MassCancel { symbol, .. } => Request::MassCancel(MassCancel {
+                client_order_id: id,
+                symbol: symbol.as_deref().map_or(Ok(SymbolId(0)), |name| symbol_id(settings, name))?,
+                account,
+                cancel_type: if symbol.is_some() { MassCancelType::Symbol } else { MassCancelType::All }.code(),
+                ..MassCancel::default()
+            }),
+        })
+    }
+}
+
+impl Whom {
+    /// What the OMS was told.
+    pub fn settings(&self) -> Result<Settings, Usage> {
+        crate::oms::read_for_client(&self.config)
+    }
+
+    /// Logs in.
+    pub fn connect(&self, settings: &Settings, since: Since) -> anyhow::Result<Client> {
+        let url = match (&self.oms, &settings.listen.unix, settings.listen.tcp) {
+            (Some(url), ..) => url.clone(),
+            (None, Some(path), _) => format!("unix://{}", std::path::absolute(path)?.display()),
+            (None, None, Some(address)) => format!("tcp://{address}"),
+            (None, None, None) => bail!("{}: it listens nowhere; name the OMS by --oms", self.config.display()),
+        };
+        let beside = || self.config.with_file_name(format!("{}.password", self.user));
+        let password = password(&self.password_file.clone().unwrap_or_else(beside))?;
+        let config = ClientConfig {
+            session: self.session,
+            since,
+            reconnect: false,
+            ..ClientConfig::new(url, &self.user, password)
+        };
+        match Client::connect(config) {
+            Err(e @ ClientError::Address(_)) => Err(Usage(e.to_string()).into()),
+            connected => Ok(connected?),
+        }
+    }
+}
+
+/// Prints what the request comes to, until the venue has spoken or the OMS has denied it.
+fn hear(client: &mut Client, clock: &HostClock, request: &Request, patience_ns: u64) -> anyhow::Result<Outcome> {
+    let (id, session) = (request.client_order_id(), client.welcome().session);
+    let (from, mut outcome) = (clock.ticks(), None);
+    let mut ends = None;
+    while outcome.is_none() {
+        client.wait(100_000_000);
+        client.poll(|event| match event {
+            Event::Report { report, .. }
+                if report.client_order_id == id || matches!(request, Request::MassCancel(_)) =>
+            {
+                print!("{}", report_line(session, &report));
+                outcome = outcome.take().or(is_answer(&report));
+            }
+            Event::Denied { denial, .. } if denial.client_order_id == id => {
+                print!("{}", crate::orders::denial_line(session, &denial));
+                outcome = Some(Outcome::Lost);
+            }
+            Event::Disconnected { why } => ends = Some(why),
+            _ => {}
+        })?;
+        if let Some(why) = ends {
+            return Err(anyhow::Error::new(why)
+                .context(format!("whether the OMS has taken request {} is not known; `tickpath orders` tells", id.0)));
+        }
+        let waited = clock.ns_between(from, clock.ticks());
+        if outcome.is_none() && waited > patience_ns as i64 {
+            if matches!(request, Request::MassCancel(_)) {
+                return Ok(Outcome::Good);
+            }
+            bail!(
+                "the venue has not answered request {} within {} s; `tickpath orders` tells how it stands",
+                id.0,
+                patience_ns / 1_000_000_000
+            );
+        }
+    }
+    Ok(outcome.unwrap_or(Outcome::Good))
+}
+
+/// How the venue has answered; none if this report is the OMS's own.
+fn is_answer(report: &tickpath_market::ExecutionReport) -> Option<Outcome> {
+    match ExecType::from_code(report.exec_type)? {
+        ExecType::PendingNew | ExecType::PendingCancel | ExecType::PendingReplace => None,
+        ExecType::Rejected | ExecType::CancelRejected => Some(Outcome::Lost),
+        // It is followed by the fill, if there is one at once.
+        _ if OrdStatus::from_code(report.status) == Some(OrdStatus::Unknown) => Some(Outcome::Lost),
+        _ => Some(Outcome::Good),
+    }
+}
+
+fn symbol_id(settings: &Settings, name: &str) -> Result<SymbolId, Usage> {
+    let known = settings.instruments.iter().find(|instrument| instrument.name.to_string() == name);
+    known.map(|instrument| instrument.symbol).ok_or_else(|| {
+        let names: Vec<String> = settings.instruments.iter().map(|instrument| instrument.name.to_string()).collect();
+        Usage(format!(
+            "'{name}' is no instrument of {}; use one of {}",
+            settings.instruments_file.display(),
+            names.join(", ")
+        ))
+    })
+}
+
+/// The first line of a file.
+fn password(file: &Path) -> anyhow::Result<String> {
+    let text = std::fs::read_to_string(file);
+    let text =
+        text.with_context(|| format!("{}: no password there; name its file by --password-file", file.display()))?;
+    Ok(text.lines().next().unwrap_or_default().to_owned())
+}
+
+fn side(text: &str) -> Result<Side, String> {
+    match text {
+        "buy" => Ok(Side::Buy),
+        "sell" => Ok(Side::Sell),
+        _ => Err("use buy or sell".to_owned()),
+    }
+}
+
+fn quantity(text: &str) -> Result<Quantity, String> {
+    text.parse().map_err(|e: tickpath_market::DecimalError| e.to_string())
+}
+
+fn price(text: &str) -> Result<Price, String> {
+    text.parse().map_err(|e: tickpath_market::DecimalError| e.to_string())
+}
+
+fn time_in_force(text: &str) -> Result<TimeInForce, String> {
+    match text {
+        "day" | "rod" => Ok(TimeInForce::Day),
+        "gtc" => Ok(TimeInForce::GoodTillCancel),
+        "ioc" => Ok(TimeInForce::ImmediateOrCancel),
+        "fok" => Ok(TimeInForce::FillOrKill),
+        _ => Err("use day, gtc, ioc or fok".to_owned()),
+    }
+}

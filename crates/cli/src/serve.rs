@@ -1,0 +1,87 @@
+//! `tickpath oms --config FILE`: an OMS as a server, until it is told to stop.
+
+use std::io::Write;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::mpsc::{Receiver, sync_channel};
+
+use anyhow::Context;
+use signal_hook::consts::signal::{SIGINT, SIGTERM};
+use signal_hook::flag;
+use tickpath_clock::{Clock, HostClock, utc_ns};
+use tickpath_lab::result::rfc3339;
+use tickpath_log::{Config as LogConfig, Place, Policy, Reader, Registration, Start, Writer};
+use tickpath_oms::server::ServerEvent;
+use tickpath_oms::settings::Settings;
+
+use crate::Outcome;
+
+/// The exit code of an OMS that was told to stop a second time before it had.
+const CUT_SHORT: i32 = 1;
+/// Events that may wait to be written; more are counted.
+const MOST_WAITING: usize = 4096;
+/// Lines of one second; what is more of them is one line.
+const MOST_LINES: u32 = 50;
+
+/// Runs the OMS. The first signal to end stops it in good order, the second ends the process at once.
+pub fn run(settings: &Settings) -> anyhow::Result<Outcome> {
+    let clock = HostClock::get()?;
+    let (events, hear) = sync_channel(MOST_WAITING);
+    let mut config = settings.config();
+    config.server = Some(settings.server(events));
+    let ticks = settings.ticks.as_deref().map(|topic| market(topic, &clock)).transpose()?;
+    let stop = stop_flag().context("cannot listen for signals")?;
+    let name = settings.name.clone();
+    let lines = std::thread::Builder::new().name("oms-lines".into()).spawn(move || write(&name, &hear))?;
+    let ready = || line(&settings.name, &"ready");
+    let ended = tickpath_oms::layout::run(clock, &config, ticks, &stop, ready);
+    // The last sender goes with it, and the lines end.
+    drop(config);
+    let _ = lines.join();
+    ended?;
+    line(&settings.name, &"stopped in good order");
+    Ok(Outcome::Good)
+}
+
+fn stop_flag() -> std::io::Result<Arc<AtomicBool>> {
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM] {
+        flag::register_conditional_shutdown(signal, CUT_SHORT, stop.clone())?;
+        flag::register(signal, stop.clone())?;
+    }
+    Ok(stop)
+}
+
+/// A reader of reference prices. The topic is made if nobody has: who publishes takes it up.
+fn market(topic: &str, clock: &HostClock) -> anyhow::Result<Reader> {
+    let place = Place::shared_memory(topic)?;
+    if !place.exists() {
+        drop(Writer::open(&LogConfig::topic(place.clone(), Policy::Overwrite), clock.calibration())?);
+    }
+    Ok(Reader::open(&place, Start::Oldest, Registration::Registered)?)
+}
+
+/// Writes a line for each event, and never a flood.
+fn write(name: &str, events: &Receiver<ServerEvent>) {
+    let (mut second, mut lines, mut more) = (0, 0, 0_u64);
+    for event in events {
+        let now = utc_ns() / 1_000_000_000;
+        if now != second {
+            if more > 0 {
+                line(name, &format!("and {more} more events in that second"));
+            }
+            (second, lines, more) = (now, 0, 0);
+        }
+        if lines < MOST_LINES {
+            lines += 1;
+            line(name, &event);
+        } else {
+            more += 1;
+        }
+    }
+}
+
+fn line(name: &str, what: &dyn std::fmt::Display) {
+    // Whoever closed our standard error does not want to know.
+    let _ = writeln!(std::io::stderr(), "{} oms {name}: {what}", rfc3339(utc_ns()));
+}

@@ -1,0 +1,89 @@
+//! Where an OMS listens.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use crate::ClientError;
+
+/// A place that a socket can connect to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Address {
+    Unix(PathBuf),
+    Tcp { host: String, port: u16 },
+}
+
+impl FromStr for Address {
+    type Err = ClientError;
+
+    fn from_str(url: &str) -> Result<Self, ClientError> {
+        let read = || match url.split_once("://")? {
+            ("unix", path) => path.starts_with('/').then(|| Self::Unix(path.into())),
+            ("tcp", place) => {
+                let (host, port) = place.strip_suffix('/').unwrap_or(place).rsplit_once(':')?;
+                let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
+                let sound = !host.is_empty() && !host.contains(['/', '@']) && (bare.is_some() || !host.contains(':'));
+                sound.then_some(Self::Tcp { host: bare.unwrap_or(host).to_owned(), port: port.parse().ok()? })
+            }
+            _ => None,
+        };
+        read().ok_or_else(|| ClientError::Address(without_login(url)))
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unix(path) => write!(f, "unix://{}", path.display()),
+            Self::Tcp { host, port } if host.contains(':') => write!(f, "tcp://[{host}]:{port}"),
+            Self::Tcp { host, port } => write!(f, "tcp://{host}:{port}"),
+        }
+    }
+}
+
+/// Somebody may have written a password where none belongs.
+fn without_login(url: &str) -> String {
+    match url.rsplit_once('@') {
+        Some((_, place)) => format!("...@{place}"),
+        None => url.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_read_and_written() {
+        for (url, written) in [
+            ("unix:///run/oms.sock", "unix:///run/oms.sock"),
+            ("tcp://127.0.0.1:7001", "tcp://127.0.0.1:7001"),
+            ("tcp://desk-1.example:7001/", "tcp://desk-1.example:7001"),
+            ("tcp://[::1]:7001", "tcp://[::1]:7001"),
+        ] {
+            let address: Address = url.parse().unwrap();
+            assert_eq!(address.to_string(), written);
+        }
+    }
+
+    #[test]
+    fn others_are_refused_in_words() {
+        for url in [
+            "",
+            "oms.sock",
+            "unix://oms.sock",
+            "tcp://",
+            "tcp://host",
+            "tcp://:1",
+            "tcp://host:0x1",
+            "tcp://host:65536",
+            "tcp://::1:7001",
+            "tcp://host/a:1",
+            "redis://host:1",
+            "tcp://anna:horse@host:1",
+        ] {
+            let told = url.parse::<Address>().unwrap_err().to_string();
+            assert!(told.contains("tcp://HOST:PORT") && !told.contains("horse"), "{told}");
+        }
+    }
+}

@@ -1,0 +1,243 @@
+//! The client itself.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tickpath_clock::{Clock, HostClock};
+use tickpath_market::Request;
+use tickpath_session::{Kind, MOST_PAYLOAD, Query, Welcome};
+use zerocopy::IntoBytes;
+
+use crate::line::Line;
+use crate::logon::{Arrived, Entry};
+use crate::numbers::Numbers;
+use crate::reconnect::{Outcome, Reconnect, longer};
+use crate::{ClientError, Config, Counts, Event, SendError, Since};
+
+/// A connection that lived as long as this was a good one: the next is made without a pause.
+const GOOD_AGE_NS: u64 = 1_000_000_000;
+
+/// A session with an OMS. Dropped without [`Self::close`] it is a session whose client was lost, with what the OMS does
+/// then.
+#[derive(Debug)]
+pub struct Client {
+    clock: HostClock,
+    entry: Arc<Entry>,
+    numbers: Numbers,
+    link: Link,
+    /// What happened and was not told yet.
+    untold: VecDeque<Event>,
+    /// The pause before the next attempt, in nanoseconds.
+    pause_ns: u64,
+    welcome: Welcome,
+}
+
+#[derive(Debug)]
+enum Link {
+    Up(Box<Line>),
+    Down(Reconnect),
+    Over(ClientError),
+}
+
+impl Client {
+    /// Connects and logs on, once; it waits for that. The first [`Self::poll`] tells of it.
+    pub fn connect(config: Config) -> Result<Self, ClientError> {
+        let clock = HostClock::get().map_err(|e| ClientError::Clock(Arc::new(e)))?;
+        let numbers = Numbers::new(&config);
+        let entry = Arc::new(Entry::new(config, clock)?);
+        let arrived = entry.come(numbers.asked())?;
+        let welcome = arrived.welcome;
+        let mut untold = VecDeque::new();
+        let link = Link::Over(ClientError::Closed);
+        let mut client = Self { clock, entry, numbers, link, untold: VecDeque::new(), pause_ns: 0, welcome };
+        client.resume(arrived, &mut |event| untold.push_back(event));
+        client.untold = untold;
+        Ok(client)
+    }
+
+    /// Sends a request, stamped now, and gives the number that it has in the session. It never waits.
+    ///
+    /// A number is no proof that the request has left or was taken: reports tell, and [`Event::NotTaken`] does.
+    pub fn send(&mut self, request: &Request) -> Result<u64, SendError<Request>> {
+        self.send_at(request, self.clock.ticks())
+    }
+
+    /// The same of a request that was first tried at `stamp`, in ticks of the host's clock: what the OMS did not take at
+    /// once keeps its T0.
+    pub fn send_at(&mut self, request: &Request, stamp: u64) -> Result<u64, SendError<Request>> {
+        let number = self.gather(request, stamp)?;
+        self.flush();
+        Ok(number)
+    }
+
+    /// Like [`Self::send_at`], but the bytes leave with the next send, [`Self::flush`] or poll: many requests at once
+    /// are one call of the operating system.
+    pub fn gather(&mut self, request: &Request, stamp: u64) -> Result<u64, SendError<Request>> {
+        request.check().map_err(|reason| SendError::Malformed { given: *request, reason })?;
+        let line = ready(&mut self.link, *request)?;
+        let number = self.numbers.say(request);
+        line.say(request.kind().code(), number, stamp, request.as_bytes());
+        Ok(number)
+    }
+
+    /// Sends an operator's word: a record of `tickpath-orders`. It has no number, and whether it was taken only the state
+    /// of the OMS tells.
+    ///
+    /// # Panics
+    ///
+    /// If it is longer than a frame's payload, which no record is.
+    pub fn word(&mut self, kind: u8, bytes: &[u8]) -> Result<(), SendError<()>> {
+        assert!(bytes.len() <= MOST_PAYLOAD, "a word of {} bytes is no record", bytes.len());
+        let stamp = self.clock.ticks();
+        ready(&mut self.link, ())?.say(kind, 0, stamp, bytes);
+        self.flush();
+        Ok(())
+    }
+
+    /// Asks something that changes nothing. [`Event::Answered`] is the end of the answer.
+    pub fn query(&mut self, query: Query) -> Result<(), SendError<Query>> {
+        let stamp = self.clock.ticks();
+        ready(&mut self.link, query)?.say(Kind::Query.code(), 0, stamp, query.as_bytes());
+        self.flush();
+        Ok(())
+    }
+
+    /// Hands over what was gathered, as far as the OMS takes it now.
+    pub fn flush(&mut self) {
+        if let Link::Up(line) = &mut self.link {
+            line.flush();
+        }
+    }
+
+    /// Tells what has happened, without waiting, and says how much it was. It reads once: who wants all there is polls
+    /// until nothing is left. The error is the end of the client: it does not come back.
+    pub fn poll(&mut self, mut tell: impl FnMut(Event)) -> Result<usize, ClientError> {
+        let mut told = 0;
+        let tell = &mut |event| {
+            told += 1;
+            tell(event);
+        };
+        self.untold.drain(..).for_each(&mut *tell);
+        match &mut self.link {
+            Link::Up(line) => {
+                if let Err(why) = turn(line, &mut self.numbers, tell) {
+                    self.lose(why, tell);
+                }
+            }
+            Link::Down(reconnect) => match reconnect.outcome() {
+                Some(Outcome::Arrived(arrived)) => self.resume(*arrived, tell),
+                Some(Outcome::Failed(why)) => tell(Event::Failed { why }),
+                Some(Outcome::Ended(why)) => self.end(why, tell),
+                None => {}
+            },
+            Link::Over(why) if told == 0 => return Err(why.clone()),
+            Link::Over(_) => {}
+        }
+        Ok(told)
+    }
+
+    /// Sleeps until a poll may find something, or for so long. It may wake early.
+    pub fn wait(&mut self, timeout_ns: u64) {
+        if !self.untold.is_empty() {
+            return;
+        }
+        match &mut self.link {
+            Link::Up(line) => line.wait(timeout_ns),
+            Link::Down(reconnect) => reconnect.wait(Duration::from_nanos(timeout_ns)),
+            Link::Over(_) => {}
+        }
+    }
+
+    /// Ends the session in good order: what was sent gets a moment to leave.
+    pub fn close(mut self) {
+        if let Link::Up(line) = std::mem::replace(&mut self.link, Link::Over(ClientError::Closed)) {
+            line.close();
+        }
+    }
+
+    /// True while requests can be sent.
+    pub fn is_connected(&self) -> bool {
+        matches!(&self.link, Link::Up(line) if !line.is_broken())
+    }
+
+    /// What the OMS said when the session was last connected.
+    pub fn welcome(&self) -> &Welcome {
+        &self.welcome
+    }
+
+    /// Where the reports stand: with it in its configuration, another start of the program goes on behind the last report
+    /// that was told.
+    pub fn since(&self) -> Since {
+        self.numbers.since()
+    }
+
+    /// What was counted since this client was made.
+    pub fn counts(&self) -> Counts {
+        self.numbers.counts
+    }
+
+    /// Goes on with a connection.
+    fn resume(&mut self, arrived: Arrived, tell: &mut dyn FnMut(Event)) {
+        self.welcome = arrived.welcome;
+        self.numbers.resume(&arrived.welcome, tell);
+        let mut line = Box::new(Line::new(self.clock, arrived));
+        let heard = hear(&mut line, &mut self.numbers, tell);
+        self.link = Link::Up(line);
+        if let Err(why) = heard {
+            self.lose(why, tell);
+        }
+    }
+
+    /// Gives a connection up.
+    fn lose(&mut self, why: ClientError, tell: &mut dyn FnMut(Event)) {
+        self.numbers.counts.losses += 1;
+        if let Link::Up(line) = &self.link {
+            self.pause_ns = if line.age_ns() >= GOOD_AGE_NS { 0 } else { longer(self.pause_ns) };
+        }
+        tell(Event::Disconnected { why: why.clone() });
+        if self.entry.config.reconnect && !why.is_final() && !why.is_taken_over() {
+            self.link = Link::Down(Reconnect::start(&self.entry, self.numbers.asked(), self.pause_ns));
+        } else {
+            self.end(why, tell);
+        }
+    }
+
+    /// Ends for good.
+    fn end(&mut self, why: ClientError, tell: &mut dyn FnMut(Event)) {
+        self.numbers.doubt(tell);
+        self.link = Link::Over(why);
+    }
+}
+
+/// The connection, if something can be said there now.
+fn ready<T>(link: &mut Link, given: T) -> Result<&mut Line, SendError<T>> {
+    let Link::Up(line) = link else { return Err(SendError::Disconnected(given)) };
+    if line.is_full() {
+        line.flush();
+    }
+    match line {
+        line if line.is_broken() => Err(SendError::Disconnected(given)),
+        line if line.is_full() => Err(SendError::Full(given)),
+        line => Ok(line),
+    }
+}
+
+/// One turn of a connection: what came, then what is due.
+fn turn(line: &mut Line, numbers: &mut Numbers, tell: &mut dyn FnMut(Event)) -> Result<(), ClientError> {
+    if line.read()? {
+        hear(line, numbers, tell)?;
+    } else {
+        line.check()?;
+    }
+    line.beat(numbers.asked().next_report);
+    line.flush();
+    Ok(())
+}
+
+fn hear(line: &mut Line, numbers: &mut Numbers, tell: &mut dyn FnMut(Event)) -> Result<(), ClientError> {
+    while let Some(frame) = line.inbox.next()? {
+        numbers.hear(&frame, tell)?;
+    }
+    Ok(())
+}

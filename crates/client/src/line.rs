@@ -1,0 +1,154 @@
+//! One connection, from its logon to its loss.
+
+use std::io::{self, Read, Write};
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use tickpath_clock::{Clock, HostClock};
+use tickpath_session::{Inbox, Kind, Welcome, write_frame, write_with_text};
+
+use crate::ClientError;
+use crate::logon::Arrived;
+use crate::socket::Socket;
+
+/// Bytes that wait for the OMS to take them, at most.
+const MOST_PENDING: usize = 256 << 10;
+/// How long the last words of a client may take.
+const LAST_WORDS: Duration = Duration::from_millis(200);
+
+/// A connection.
+#[derive(Debug)]
+pub(crate) struct Line {
+    clock: HostClock,
+    socket: Socket,
+    pub inbox: Inbox,
+    pub welcome: Welcome,
+    out: Vec<u8>,
+    /// Bytes of `out` that are sent.
+    sent: usize,
+    /// When it was made, when something last came, and when it last said that it lives: in ticks.
+    made: u64,
+    heard: u64,
+    beaten: u64,
+    /// Why nothing more can be written. What can still be read comes first.
+    broken: Option<ClientError>,
+}
+
+impl Line {
+    pub fn new(clock: HostClock, Arrived { socket, inbox, welcome }: Arrived) -> Self {
+        let now = clock.ticks();
+        let (made, heard, beaten) = (now, now, now);
+        Self { clock, socket, inbox, welcome, out: Vec::new(), sent: 0, made, heard, beaten, broken: None }
+    }
+
+    /// How long it has lived.
+    pub fn age_ns(&self) -> u64 {
+        self.since_ns(self.made)
+    }
+
+    /// True if nothing more can be written.
+    pub fn is_broken(&self) -> bool {
+        self.broken.is_some()
+    }
+
+    /// True if so much waits to be taken that nothing more may be said.
+    pub fn is_full(&self) -> bool {
+        self.out.len() - self.sent >= MOST_PENDING
+    }
+
+    /// Writes a frame behind what waits. It leaves with the next [`Self::flush`].
+    pub fn say(&mut self, kind: u8, number: u64, stamp: u64, message: &[u8]) {
+        write_frame(&mut self.out, kind, number, stamp, message);
+    }
+
+    /// Hands over what the socket takes now.
+    pub fn flush(&mut self) {
+        while self.sent < self.out.len() && self.broken.is_none() {
+            match self.socket.write(&self.out[self.sent..]) {
+                Ok(0) => self.broken = Some(ClientError::Closed),
+                Ok(bytes) => self.sent += bytes,
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => break,
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) => self.broken = Some(ClientError::lost(e)),
+            }
+        }
+        if self.sent == self.out.len() || self.sent >= MOST_PENDING {
+            self.out.drain(..self.sent);
+            self.sent = 0;
+        }
+    }
+
+    /// Reads once. True if something came; the error is the end of the connection.
+    pub fn read(&mut self) -> Result<bool, ClientError> {
+        match self.socket.read(self.inbox.room()) {
+            Ok(0) => Err(self.broken.take().unwrap_or(ClientError::Closed)),
+            Ok(bytes) => {
+                self.inbox.filled(bytes);
+                self.heard = self.clock.ticks();
+                Ok(true)
+            }
+            Err(e) if matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => Ok(false),
+            Err(e) => Err(ClientError::lost(e)),
+        }
+    }
+
+    /// Looks whether the connection lives. To be called when nothing is left to read.
+    pub fn check(&mut self) -> Result<(), ClientError> {
+        let silent = self.heartbeat_ns().is_some_and(|(_, whole_ns)| self.since_ns(self.heard) > whole_ns);
+        match self.broken.take() {
+            Some(why) => Err(why),
+            None if silent => Err(ClientError::Silent(self.welcome.heartbeat_ms)),
+            None => Ok(()),
+        }
+    }
+
+    /// Says that this side lives, when it is time to.
+    pub fn beat(&mut self, next_report: u64) {
+        let due = self.heartbeat_ns().is_some_and(|(half_ns, _)| self.since_ns(self.beaten) >= half_ns);
+        if due {
+            self.beaten = self.clock.ticks();
+            // Behind what already waits it would tell nothing sooner.
+            if self.sent == self.out.len() {
+                self.say(Kind::Heartbeat.code(), next_report, self.beaten, &[]);
+            }
+        }
+    }
+
+    /// Sleeps until there is something to read, room to write what waits, a heartbeat due, or the time is over.
+    pub fn wait(&self, timeout_ns: u64) {
+        if self.broken.is_some() {
+            return;
+        }
+        let waiting = if self.sent < self.out.len() { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN };
+        let ns = timeout_ns.min(self.due_ns());
+        let timeout = Timespec { tv_sec: (ns / 1_000_000_000) as i64, tv_nsec: (ns % 1_000_000_000) as i64 };
+        // An interrupted sleep is over like any other: who polls then finds what there is.
+        let _ = poll(&mut [PollFd::new(&self.socket, waiting)], Some(&timeout));
+    }
+
+    /// Says goodbye, and gives what waits a moment to leave.
+    pub fn close(mut self) {
+        write_with_text(&mut self.out, Kind::Logout.code(), 0, self.clock.ticks(), &[], b"the client is done");
+        let rest = &self.out[self.sent..];
+        let ready = self.socket.set_nonblocking(false).and(self.socket.set_timeout(LAST_WORDS));
+        // Whoever does not take it learns it from the end of the connection.
+        let _ = ready.and_then(|()| self.socket.write_all(rest));
+    }
+
+    /// Until when something must be done, from now.
+    fn due_ns(&self) -> u64 {
+        let Some((half_ns, whole_ns)) = self.heartbeat_ns() else { return u64::MAX };
+        let beat = half_ns.saturating_sub(self.since_ns(self.beaten));
+        beat.min((whole_ns + 1).saturating_sub(self.since_ns(self.heard)))
+    }
+
+    /// Half of the heartbeat time, and all of it; none if there are no heartbeats.
+    fn heartbeat_ns(&self) -> Option<(u64, u64)> {
+        let whole_ns = u64::from(self.welcome.heartbeat_ms) * 1_000_000;
+        (whole_ns > 0).then_some((whole_ns / 2, whole_ns))
+    }
+
+    fn since_ns(&self, ticks: u64) -> u64 {
+        self.clock.ns_between(ticks, self.clock.ticks()).max(0) as u64
+    }
+}

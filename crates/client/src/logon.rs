@@ -1,0 +1,157 @@
+//! A connection and its logon, made step by step while the caller waits.
+
+use std::io::{self, Read, Write};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tickpath_clock::{Clock, HostClock};
+use tickpath_session::{
+    ClientLogon, Frame, Inbox, Kind, Logon, MAGIC, Refusal, Refused, VERSION, Welcome, write_with_text,
+};
+use zerocopy::IntoBytes;
+
+use crate::address::Address;
+use crate::socket::Socket;
+use crate::{ClientError, Config};
+
+/// All that is needed to come to the session, again and again.
+#[derive(Debug)]
+pub(crate) struct Entry {
+    address: Address,
+    pub config: Config,
+    clock: HostClock,
+}
+
+/// What a client asks for when it comes.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Asked {
+    pub session: u16,
+    pub journal: u64,
+    pub next_report: u64,
+    pub last_sum: u32,
+}
+
+/// A connection whose logon is done.
+#[derive(Debug)]
+pub(crate) struct Arrived {
+    pub socket: Socket,
+    /// What came behind the welcome may be in it.
+    pub inbox: Inbox,
+    pub welcome: Welcome,
+}
+
+impl Entry {
+    pub fn new(config: Config, clock: HostClock) -> Result<Self, ClientError> {
+        Ok(Self { address: config.url.parse()?, config, clock })
+    }
+
+    /// Connects and logs on, within the configured time.
+    pub fn come(&self, asked: Asked) -> Result<Arrived, ClientError> {
+        let (mut logon, client_first) = ClientLogon::new(&self.config.user, self.config.password.expose())?;
+        let mut talk = self.connect()?;
+        talk.say(Kind::Logon, self.hello(asked).as_bytes(), &client_first)?;
+        let challenge = talk.hear(|frame| expect(frame, Kind::Challenge).map(|()| frame.text.to_vec()))?;
+        let proof = logon.answer(&challenge)?;
+        talk.say(Kind::Proof, &[], &proof)?;
+        let (welcome, server_final) = talk.hear(|frame| {
+            expect(frame, Kind::Welcome)?;
+            Ok((frame.message::<Welcome>(), frame.text.to_vec()))
+        })?;
+        logon.check(&server_final)?;
+        if !(1..=VERSION).contains(&welcome.version) {
+            return Err(ClientError::Protocol("speaks a version that was not offered to it"));
+        }
+        talk.socket.set_nonblocking(true).map_err(ClientError::lost)?;
+        Ok(Arrived { socket: talk.socket, inbox: talk.inbox, welcome })
+    }
+
+    fn hello(&self, Asked { session, journal, next_report, last_sum }: Asked) -> Logon {
+        let heartbeat_ms = self.config.heartbeat_ms;
+        Logon { magic: MAGIC, version: VERSION, session, heartbeat_ms, journal, next_report, last_sum, reserved: 0 }
+    }
+
+    fn connect(&self) -> Result<Talk<'_>, ClientError> {
+        let started = self.clock.ticks();
+        let timeout = Duration::from_millis(self.config.connect_timeout_ms.max(1).into());
+        let socket = Socket::connect(&self.address, timeout).map_err(|reason| self.unreachable(reason))?;
+        Ok(Talk { entry: self, started, socket, inbox: Inbox::default() })
+    }
+
+    fn unreachable(&self, reason: io::Error) -> ClientError {
+        ClientError::Unreachable { place: self.address.to_string(), reason: Arc::new(reason) }
+    }
+
+    fn late(&self) -> ClientError {
+        ClientError::Late { place: self.address.to_string(), ms: self.config.connect_timeout_ms }
+    }
+}
+
+/// A connection whose logon is going on.
+struct Talk<'a> {
+    entry: &'a Entry,
+    /// When, in ticks.
+    started: u64,
+    socket: Socket,
+    inbox: Inbox,
+}
+
+impl Talk<'_> {
+    fn say(&mut self, kind: Kind, message: &[u8], text: &[u8]) -> Result<(), ClientError> {
+        let mut out = Vec::new();
+        write_with_text(&mut out, kind.code(), 0, self.entry.clock.ticks(), message, text);
+        self.hurry()?;
+        self.socket.write_all(&out).map_err(|e| self.failed(e))
+    }
+
+    /// Waits for the next frame, and gives what is read from it. Who sends it byte by byte gains no time by that.
+    fn hear<T>(&mut self, read: impl Fn(&Frame) -> Result<T, ClientError>) -> Result<T, ClientError> {
+        loop {
+            if let Some(frame) = self.inbox.next()? {
+                return read(&frame);
+            }
+            self.hurry()?;
+            match self.socket.read(self.inbox.room()) {
+                Ok(0) => return Err(ClientError::Closed),
+                Ok(bytes) => self.inbox.filled(bytes),
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) => return Err(self.failed(e)),
+            }
+        }
+    }
+
+    /// Lets the socket wait for as long as there is time.
+    fn hurry(&self) -> Result<(), ClientError> {
+        let Entry { clock, config, .. } = self.entry;
+        let passed_ns = clock.ns_between(self.started, clock.ticks()).max(0) as u64;
+        let left_ns = (u64::from(config.connect_timeout_ms) * 1_000_000).saturating_sub(passed_ns);
+        // A socket takes a microsecond at least; zero would mean no limit.
+        if left_ns < 1_000 {
+            return Err(self.entry.late());
+        }
+        self.socket.set_timeout(Duration::from_nanos(left_ns)).map_err(ClientError::lost)
+    }
+
+    fn failed(&self, reason: io::Error) -> ClientError {
+        match reason.kind() {
+            io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => self.entry.late(),
+            _ => ClientError::lost(reason),
+        }
+    }
+}
+
+/// The reason if a frame says that the connection is over.
+pub(crate) fn farewell(frame: &Frame) -> Result<(), ClientError> {
+    match Kind::from_code(frame.kind) {
+        Some(Kind::Refused) => {
+            let refusal = Refusal::from_code(frame.message::<Refused>().code);
+            Err(ClientError::Refused { refusal, sentence: ClientError::sentence(frame.text) })
+        }
+        Some(Kind::Logout) => Err(ClientError::LoggedOut(ClientError::sentence(frame.text))),
+        _ => Ok(()),
+    }
+}
+
+fn expect(frame: &Frame, kind: Kind) -> Result<(), ClientError> {
+    farewell(frame)?;
+    if frame.kind == kind.code() { Ok(()) } else { Err(ClientError::Protocol("answered a logon with something else")) }
+}

@@ -1,0 +1,173 @@
+//! What was said and heard in a session, by number. It outlives connections.
+
+use std::collections::VecDeque;
+
+use crc32c::crc32c;
+use tickpath_market::{Kind as Message, Request};
+use tickpath_session::{ANY_SESSION, FROM_NOW, Frame, Kind, Status, Welcome};
+
+use crate::logon::{Asked, farewell};
+use crate::{ClientError, Config, Counts, Event, Since};
+
+/// Requests that are kept until the OMS tells that it took them. So many are sixty megabytes on the wire, more than the
+/// sockets of both sides hold together: what is older was read.
+const MOST_UNCONFIRMED: usize = 1 << 20;
+
+const REPORT: u8 = Message::ExecutionReport.code();
+const DENIAL: u8 = Message::OrderDenied.code();
+
+/// The numbers of a session, as this side knows them.
+#[derive(Debug)]
+pub(crate) struct Numbers {
+    session: u16,
+    /// The next report. Once connected it is always a number.
+    since: Since,
+    next_request: u64,
+    /// What the OMS may not have taken; the newest has the number before `next_request`.
+    unconfirmed: VecDeque<Request>,
+    pub counts: Counts,
+}
+
+impl Numbers {
+    pub fn new(config: &Config) -> Self {
+        let session = config.session.unwrap_or(ANY_SESSION);
+        let (unconfirmed, counts) = (VecDeque::new(), Counts::default());
+        Self { session, since: config.since, next_request: 0, unconfirmed, counts }
+    }
+
+    /// Where another client would have to go on.
+    pub fn since(&self) -> Since {
+        self.since
+    }
+
+    /// What to ask for in the next logon.
+    pub fn asked(&self) -> Asked {
+        let (journal, next_report, last_sum) = match self.since {
+            Since::Start => (0, 0, 0),
+            Since::Now => (0, FROM_NOW, 0),
+            Since::Report { journal, number, last_sum } => (journal, number, last_sum),
+        };
+        Asked { session: self.session, journal, next_report, last_sum }
+    }
+
+    /// Numbers a request.
+    pub fn say(&mut self, request: &Request) -> u64 {
+        if self.unconfirmed.len() == MOST_UNCONFIRMED {
+            self.unconfirmed.pop_front();
+        }
+        self.unconfirmed.push_back(*request);
+        let number = self.next_request;
+        self.next_request = number.saturating_add(1);
+        number
+    }
+
+    /// Compares the numbers of both sides when a connection is there, and tells what was lost with the one before.
+    pub fn resume(&mut self, welcome: &Welcome, tell: &mut dyn FnMut(Event)) {
+        let Welcome { session, journal: now, next_request, next_report: to, .. } = *welcome;
+        tell(Event::Connected(*welcome));
+        let mut last_sum = 0;
+        match self.since {
+            Since::Report { journal: before, .. } if before != now => {
+                tell(Event::OtherJournal { before, now });
+                self.doubt(tell);
+                self.next_request = next_request;
+            }
+            Since::Report { number, .. } if number > to => tell(Event::SaidAgain { from: to, to: number }),
+            Since::Report { number, .. } if number < to => self.miss(number, to, tell),
+            Since::Report { last_sum: known, .. } => last_sum = known,
+            Since::Start | Since::Now => {}
+        }
+        self.compare_requests(next_request, tell);
+        (self.session, self.next_request) = (session, next_request);
+        self.since = Since::Report { journal: now, number: to, last_sum };
+    }
+
+    /// Takes a frame of a connection; an error is the end of that.
+    #[inline]
+    pub fn hear(&mut self, frame: &Frame, tell: &mut dyn FnMut(Event)) -> Result<(), ClientError> {
+        let Frame { kind, sequence: number, stamp, .. } = *frame;
+        match kind {
+            REPORT if self.is_next(frame, tell) => tell(Event::Report { number, stamp, report: frame.message() }),
+            DENIAL if self.is_next(frame, tell) => tell(Event::Denied { number, stamp, denial: frame.message() }),
+            REPORT | DENIAL => {}
+            _ => return self.hear_other(frame, tell),
+        }
+        Ok(())
+    }
+
+    /// What is unconfirmed will not be known any more.
+    pub fn doubt(&mut self, tell: &mut dyn FnMut(Event)) {
+        self.hand_back(tell, |number, request| Event::InDoubt { number, request });
+    }
+
+    fn hear_other(&mut self, frame: &Frame, tell: &mut dyn FnMut(Event)) -> Result<(), ClientError> {
+        match Kind::from_code(frame.kind) {
+            Some(Kind::Heartbeat) if frame.sequence > self.next_request => {
+                return Err(ClientError::Protocol("expects a request that was never sent"));
+            }
+            Some(Kind::Heartbeat) => self.confirm(frame.sequence),
+            Some(Kind::OrderRow) => tell(Event::OrderRow { session: frame.stamp as u16, report: frame.message() }),
+            Some(Kind::Answer) => {
+                let status = !frame.payload.is_empty();
+                tell(Event::Answered(status.then(|| frame.message::<Status>())));
+            }
+            Some(Kind::Refused | Kind::Logout) => return farewell(frame),
+            _ => self.counts.strange += 1,
+        }
+        Ok(())
+    }
+
+    /// Looks what the OMS took of what was sent.
+    fn compare_requests(&mut self, expected: u64, tell: &mut dyn FnMut(Event)) {
+        // More than was sent: somebody else has used these numbers.
+        if expected > self.next_request {
+            self.doubt(tell);
+        }
+        let first = self.first_unconfirmed();
+        if expected < first {
+            tell(Event::Forgotten { from: expected, to: first });
+        }
+        self.confirm(expected);
+        self.hand_back(tell, |number, request| Event::NotTaken { number, request });
+    }
+
+    /// Counts a report. False if it came before.
+    fn is_next(&mut self, frame: &Frame, tell: &mut dyn FnMut(Event)) -> bool {
+        let Since::Report { journal, number: expected, .. } = self.since else { return false };
+        let number = frame.sequence;
+        if number < expected {
+            self.counts.doubles += 1;
+            tell(Event::Double { number });
+            return false;
+        }
+        if number > expected {
+            self.miss(expected, number, tell);
+        }
+        self.counts.reports += 1;
+        self.since = Since::Report { journal, number: number.saturating_add(1), last_sum: crc32c(frame.payload) };
+        true
+    }
+
+    /// The reports between the two do not come.
+    fn miss(&mut self, from: u64, to: u64, tell: &mut dyn FnMut(Event)) {
+        self.counts.gaps += 1;
+        self.counts.missing = self.counts.missing.saturating_add(to - from);
+        tell(Event::Gap { from, to });
+    }
+
+    /// All below the number was taken.
+    fn confirm(&mut self, expected: u64) {
+        let open = self.next_request.saturating_sub(expected).min(self.unconfirmed.len() as u64);
+        self.unconfirmed.drain(..self.unconfirmed.len() - open as usize);
+    }
+
+    fn hand_back(&mut self, tell: &mut dyn FnMut(Event), event: impl Fn(u64, Request) -> Event) {
+        for (number, request) in (self.first_unconfirmed()..).zip(self.unconfirmed.drain(..)) {
+            tell(event(number, request));
+        }
+    }
+
+    fn first_unconfirmed(&self) -> u64 {
+        self.next_request - self.unconfirmed.len() as u64
+    }
+}

@@ -1,0 +1,42 @@
+//! What a venue that has quotes tells the market: its OMS holds orders against these prices.
+
+use tickpath_clock::Clock;
+use tickpath_log::{Config as LogConfig, OpenError, Place, Policy, PublishError, Writer};
+use tickpath_market::{Kind, TopOfBook};
+use zerocopy::IntoBytes;
+
+/// Between two times that each quote is told: a price that nobody repeats is stale.
+const AGAIN_NS: u64 = 1_000_000_000;
+
+/// Tells quotes on a tick topic.
+pub(crate) struct Feed<C> {
+    clock: C,
+    log: Writer,
+    quotes: Vec<TopOfBook>,
+    /// When they were told last, in ticks.
+    told: Option<u64>,
+}
+
+impl<C: Clock> Feed<C> {
+    /// Makes the topic, or takes it up.
+    pub fn open(clock: C, topic: &Place, quotes: &[TopOfBook]) -> Result<Self, OpenError> {
+        let config = LogConfig::topic(topic.clone(), Policy::Overwrite);
+        let log = Writer::open(&config, clock.calibration())?;
+        Ok(Self { clock, log, quotes: quotes.to_vec(), told: None })
+    }
+
+    /// Tells the quotes, if it is time.
+    pub fn turn(&mut self) -> Result<(), PublishError> {
+        let (now, calibration) = (self.clock.ticks(), self.clock.calibration());
+        if self.told.is_some_and(|told| now.wrapping_sub(told) < calibration.ticks_of_ns(AGAIN_NS)) {
+            return Ok(());
+        }
+        self.told = Some(now);
+        let event_ns = calibration.utc_ns_of(now);
+        for quote in &self.quotes {
+            let tick = TopOfBook { event_ns, ..*quote };
+            self.log.publish(now, Kind::TopOfBook.code(), tick.as_bytes())?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,339 @@
+//! A venue as a process: it serves one OMS over lanes, goes on when that is back, and stops when it is told to.
+//!
+//! ```text
+//!             ┌──────────────── the OMS has gone, or has other lanes ────────────────┐
+//!             ▼                                                                      │
+//!   start ─> wait for lanes ──> Line::resume: the journal against these lanes ──> serve ──> stop
+//!             its market goes on
+//! ```
+
+use std::mem::replace;
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use tickpath_clock::{Clock, ScheduleError, Wait, relax, settle, sleep_ns, yield_now};
+use tickpath_log::{Config as LogConfig, OpenError, Place, Policy, PublishError, Reader, Registration, Start, Writer};
+
+use crate::event::Event;
+use crate::feed::Feed;
+use crate::lanes::{Absent, Found, Joined, LanePlaces, Lanes};
+use crate::settings::Settings;
+use crate::{Line, LineError, RecoverError};
+
+/// Between two looks for lanes that are not there, and for what a sleeper is not woken by.
+const LOOK_NS: u64 = 10_000_000;
+/// Between two looks whether the lanes are still the same.
+const WATCH_NS: u64 = 100_000_000;
+/// What is in the way of joining for longer than this stays there. An OMS that starts passes by.
+const PATIENCE_NS: u64 = 3_000_000_000;
+const MINUTE_NS: u64 = 60_000_000_000;
+
+/// Why a venue ended, or did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum ServerError {
+    /// The same venue runs already.
+    #[error(
+        "the journal {journal} is written by process {pid}: this exchange runs already. Stop that one, or give this \
+         one a journal of its own", journal = journal.display()
+    )]
+    Runs {
+        /// The journal that both would write.
+        journal: PathBuf,
+        /// Who writes it.
+        pid: u32,
+    },
+    /// A lane, the journal or the ticks cannot be opened.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// The venue does not come back from its journal.
+    #[error(transparent)]
+    Recover(#[from] RecoverError),
+    /// The line ended.
+    #[error(transparent)]
+    Line(#[from] LineError),
+    /// The quotes cannot be told.
+    #[error("{topic}: the quotes cannot be published ({reason})")]
+    Publish {
+        /// Where.
+        topic: Place,
+        /// Why.
+        reason: PublishError,
+    },
+    /// The host's scheduler refused.
+    #[error(transparent)]
+    Schedule(#[from] ScheduleError),
+}
+
+/// What a running venue is told from outside, by a signal's handler or another thread.
+#[derive(Debug, Clone, Default)]
+pub struct Orders {
+    /// To stop.
+    pub stop: Arc<AtomicBool>,
+    /// To read its file again, and take up the faults in it.
+    pub reload: Arc<AtomicBool>,
+}
+
+/// Runs a venue on this thread until it is told to stop.
+pub fn run<C: Clock>(
+    clock: C,
+    settings: Settings,
+    orders: &Orders,
+    tell: &mut dyn FnMut(Event),
+) -> Result<(), ServerError> {
+    settle(settings.cpu, settings.priority)?;
+    let places = LanePlaces::new(&settings.oms, settings.venue).map_err(OpenError::from)?;
+    let mut server = Server {
+        clock,
+        settings,
+        places,
+        orders,
+        tell,
+        journal: None,
+        line: None,
+        feed: None,
+        topic: None,
+        told: Told::default(),
+    };
+    // Taken before anything is waited for: who comes second is told at once.
+    server.journal = Some(server.open_journal()?);
+    server.open_feed()?;
+    if server.settings.faults.is_any() {
+        (server.tell)(Event::Faults(server.settings.faults));
+    }
+    let mut left = None;
+    while let Some(lanes) = server.await_lanes(left)? {
+        let why = match server.resume(lanes)? {
+            Some(joined) => server.serve(&joined)?,
+            None => Left::OtherLanes,
+        };
+        server.leave(why);
+        left = Some(why);
+    }
+    let rest = server.line.as_ref().map(|line| line.venue().working());
+    (server.tell)(Event::Stopped { rest });
+    Ok(())
+}
+
+struct Server<'a, C> {
+    clock: C,
+    settings: Settings,
+    places: LanePlaces,
+    orders: &'a Orders,
+    tell: &'a mut dyn FnMut(Event),
+    /// While there is no line.
+    journal: Option<Writer>,
+    line: Option<Line<C>>,
+    feed: Option<Feed<C>>,
+    /// The folder of the tick topic that is read.
+    topic: Option<Folder>,
+    told: Told,
+}
+
+/// Why lanes were left.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Left {
+    Stop,
+    OmsGone,
+    OtherLanes,
+    OtherTicks,
+}
+
+/// Device and inode of a log's folder: a log that is made anew has another one.
+type Folder = (u64, u64);
+
+/// What was told of messages that were lost, and when, in ticks.
+#[derive(Default)]
+struct Told {
+    lost: (u64, u64),
+    at: u64,
+}
+
+impl<C: Clock> Server<'_, C> {
+    /// Lanes of an OMS that is there; none if the venue is told to stop before. Its market goes on meanwhile.
+    fn await_lanes(&mut self, left: Option<Left>) -> Result<Option<Lanes>, ServerError> {
+        // Of an OMS that has gone that was told already.
+        let (mut told_lanes, mut told_oms) = (false, left == Some(Left::OmsGone));
+        let mut refused_at = None;
+        while !self.orders.stop.load(Ordering::Acquire) {
+            let oms = self.settings.oms.clone();
+            match self.places.join(self.clock.calibration()) {
+                Ok(lanes) => return Ok(Some(lanes)),
+                Err(Absent::Refused(reason)) => {
+                    let since = *refused_at.get_or_insert_with(|| self.clock.ticks());
+                    if self.is_over(PATIENCE_NS, since) {
+                        return Err(reason.into());
+                    }
+                }
+                Err(Absent::Lanes) if !replace(&mut told_lanes, true) => {
+                    (self.tell)(Event::NoLanes { oms, lane: self.places.requests.clone() });
+                }
+                // An OMS that makes its lanes comes itself a moment later.
+                Err(Absent::Oms) if !(replace(&mut told_oms, true) || told_lanes) => {
+                    (self.tell)(Event::NoOms { oms });
+                }
+                Err(Absent::Lanes | Absent::Oms) => refused_at = None,
+            }
+            while let Some(line) = &mut self.line
+                && line.poll()? > 0
+            {}
+            self.chores()?;
+            sleep_ns(LOOK_NS);
+        }
+        Ok(None)
+    }
+
+    /// The venue as its journal tells it, on these lanes; none if they were taken away meanwhile.
+    fn resume(&mut self, lanes: Lanes) -> Result<Option<Joined>, ServerError> {
+        let Lanes { requests, reports, joined } = lanes;
+        let (journal, market) = self.line.take().map_or_else(|| (self.journal.take(), None), Line::into_parts);
+        let journal = journal.map_or_else(|| self.open_journal(), Ok)?;
+        let market = self.open_market(market)?;
+        match Line::resume(self.clock.clone(), &self.settings.line(), journal, requests, reports, market) {
+            Ok(line) => {
+                let rest = line.venue().working();
+                (self.tell)(Event::Serves { oms: self.settings.oms.clone(), rest });
+                (self.line, self.told) = (Some(line), Told::default());
+                Ok(Some(joined))
+            }
+            Err(RecoverError::Open(OpenError::NotFound(_))) => Ok(None),
+            Err(e) => Err(e.into()),
+        }
+    }
+
+    fn serve(&mut self, joined: &Joined) -> Result<Left, ServerError> {
+        let watch = self.clock.calibration().ticks_of_ns(WATCH_NS);
+        let mut looked = self.clock.ticks();
+        while let Some(line) = &mut self.line
+            && !self.orders.stop.load(Ordering::Acquire)
+        {
+            if line.poll()? > 0 {
+                continue;
+            }
+            let now = self.clock.ticks();
+            if now.wrapping_sub(looked) < watch {
+                match self.settings.wait {
+                    Wait::Busy => relax(),
+                    Wait::Yield => yield_now(),
+                    Wait::Block => line.sleep(LOOK_NS),
+                }
+                continue;
+            }
+            looked = now;
+            if let Some(left) = self.look(joined)? {
+                return Ok(left);
+            }
+        }
+        Ok(Left::Stop)
+    }
+
+    /// What is looked at now and then: whether the lanes and the ticks are still the same, and what is to be told.
+    fn look(&mut self, joined: &Joined) -> Result<Option<Left>, ServerError> {
+        self.chores()?;
+        self.tell_lost();
+        let is_other = |place: &Place| folder(place).is_some_and(|found| self.topic != Some(found));
+        Ok(match joined.look() {
+            Found::OmsGone => Some(Left::OmsGone),
+            Found::Other => Some(Left::OtherLanes),
+            Found::Same => self.settings.ticks.as_ref().filter(|place| is_other(place)).map(|_| Left::OtherTicks),
+        })
+    }
+
+    fn leave(&mut self, why: Left) {
+        let oms = self.settings.oms.clone();
+        let Some(line) = &mut self.line else { return (self.tell)(Event::OtherLanes { oms }) };
+        line.leave();
+        let rest = line.venue().working();
+        match why {
+            Left::Stop => {}
+            Left::OmsGone => (self.tell)(Event::OmsGone { oms, rest }),
+            Left::OtherLanes => (self.tell)(Event::OtherLanes { oms }),
+            Left::OtherTicks => {
+                self.settings.ticks.iter().for_each(|topic| (self.tell)(Event::OtherTicks(topic.clone())))
+            }
+        }
+    }
+
+    /// What is to be done now and then, with lanes and without.
+    fn chores(&mut self) -> Result<(), ServerError> {
+        if let (Some(feed), Some(topic)) = (&mut self.feed, &self.settings.publish) {
+            feed.turn().map_err(|reason| ServerError::Publish { topic: topic.clone(), reason })?;
+        }
+        self.reload()
+    }
+
+    /// Takes up the faults of the file as it is now, if it was told to read it again.
+    fn reload(&mut self) -> Result<(), ServerError> {
+        if !self.orders.reload.swap(false, Ordering::AcqRel) {
+            return Ok(());
+        }
+        match Settings::read(&self.settings.file) {
+            Ok(Settings { faults, .. }) => {
+                self.settings.faults = faults;
+                if let Some(line) = &mut self.line {
+                    line.set_faults(faults)?;
+                }
+                (self.tell)(Event::Faults(faults));
+            }
+            Err(wrong) => (self.tell)(Event::NotTaken(wrong.to_string())),
+        }
+        Ok(())
+    }
+
+    /// Says how many messages were lost, once a minute if they become more.
+    fn tell_lost(&mut self) {
+        let Some(line) = &self.line else { return };
+        let lost = (line.refused(), line.missed());
+        let is_due = self.told.lost == (0, 0) || self.is_over(MINUTE_NS, self.told.at);
+        if lost != self.told.lost && is_due {
+            self.told = Told { lost, at: self.clock.ticks() };
+            (self.tell)(Event::Lost { refused: lost.0, missed: lost.1 });
+        }
+    }
+
+    fn open_journal(&self) -> Result<Writer, ServerError> {
+        let opened = Writer::open(&self.settings.line().journal, self.clock.calibration());
+        opened.map_err(|reason| match reason {
+            OpenError::HasWriter { pid, .. } => ServerError::Runs { journal: self.settings.journal.clone(), pid },
+            reason => reason.into(),
+        })
+    }
+
+    /// The tick topic, which is made if its feed has not come yet; the reader from before if it is the same topic.
+    fn open_market(&mut self, before: Option<Reader>) -> Result<Option<Reader>, OpenError> {
+        let Some(place) = &self.settings.ticks else { return Ok(None) };
+        if !place.exists() {
+            let topic = LogConfig::topic(place.clone(), Policy::Overwrite);
+            // If the feed has come just now, it is there as well.
+            drop(Writer::open(&topic, self.clock.calibration()));
+        }
+        let found = folder(place);
+        if before.is_some() && found == self.topic {
+            return Ok(before);
+        }
+        self.topic = found;
+        Reader::open(place, Start::Oldest, Registration::Registered).map(Some)
+    }
+
+    /// The topic that quotes are published on. Who reads it may be making it just now.
+    fn open_feed(&mut self) -> Result<(), OpenError> {
+        let Settings { publish: Some(topic), quotes, .. } = &self.settings else { return Ok(()) };
+        let began = self.clock.ticks();
+        self.feed = loop {
+            match Feed::open(self.clock.clone(), topic, quotes) {
+                Err(OpenError::HasWriter { .. }) if !self.is_over(PATIENCE_NS, began) => sleep_ns(LOOK_NS),
+                opened => break Some(opened?),
+            }
+        };
+        Ok(())
+    }
+
+    fn is_over(&self, ns: u64, since: u64) -> bool {
+        self.clock.ticks().wrapping_sub(since) >= self.clock.calibration().ticks_of_ns(ns)
+    }
+}
+
+fn folder(place: &Place) -> Option<Folder> {
+    std::fs::metadata(place.dir()).map(|folder| (folder.dev(), folder.ino())).ok()
+}

@@ -1,0 +1,232 @@
+//! What a venue is told by its files: `exchange.toml`, and the table of instruments that it names.
+//!
+//! All mistakes of both files are told at once, each with its line. A relative path begins at the folder of the file.
+
+mod init;
+mod instruments;
+
+use std::error::Error;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use tickpath_clock::{Priority, Wait};
+use tickpath_log::{Config as LogConfig, Place};
+use tickpath_market::{Price, Quantity, Symbol, SymbolId, TopOfBook, VenueId};
+use tickpath_settings::{Section, SettingsError};
+
+pub use init::{InitError, init};
+
+use crate::lanes::LanePlaces;
+use crate::{Config, Faults, LineConfig};
+
+/// Venue numbers are below this.
+const VENUES: u16 = 1 << 12;
+/// The longest that a report is held back on purpose, in milliseconds.
+const MOST_DELAY_MS: u64 = 3_600_000;
+const MS_NS: u64 = 1_000_000;
+
+const WAITS: &[(&str, Wait)] = &[("busy", Wait::Busy), ("yield", Wait::Yield), ("block", Wait::Block)];
+
+/// All that a venue as a process is told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Settings {
+    /// The file.
+    pub file: PathBuf,
+    /// The venue's number, as its OMS has it.
+    pub venue: VenueId,
+    /// What the lanes of its OMS are called.
+    pub oms: String,
+    /// The folder of its journal.
+    pub journal: PathBuf,
+    /// The table of instruments.
+    pub instruments_file: PathBuf,
+    /// What can be traded here.
+    pub instruments: Vec<(Symbol, SymbolId)>,
+    /// A topic in shared memory that moves its market.
+    pub ticks: Option<Place>,
+    /// What it quotes where it has no ticks.
+    pub quotes: Vec<TopOfBook>,
+    /// A topic in shared memory that it tells its quotes on.
+    pub publish: Option<Place>,
+    /// What goes wrong on purpose.
+    pub faults: Faults,
+    /// Room for so many resting orders is made at the start.
+    pub expected_orders: usize,
+    /// How its thread passes the time.
+    pub wait: Wait,
+    /// The processor of its thread.
+    pub cpu: Option<usize>,
+    /// The priority of its thread.
+    pub priority: Priority,
+}
+
+/// Why there are no settings: all that is wrong, file by file.
+#[derive(Debug)]
+pub struct Wrong {
+    /// What is wrong with each file that is not right.
+    pub list: Vec<SettingsError>,
+}
+
+impl Settings {
+    /// Reads the file and the table that it names.
+    pub fn read(file: &Path) -> Result<Self, Wrong> {
+        let mut taken = None;
+        let own = tickpath_settings::read(file, |top| taken = Some(Self::take(top)));
+        let mut list: Vec<SettingsError> = own.err().into_iter().collect();
+        let Some((settings, table)) = taken else { return Err(Wrong { list }) };
+        // A table that the file does not name is the file's mistake.
+        list.extend(table.filter(|_| !settings.instruments_file.as_os_str().is_empty()));
+        if list.is_empty() { Ok(settings) } else { Err(Wrong { list }) }
+    }
+
+    /// What its line is opened with.
+    pub fn line(&self) -> LineConfig {
+        let symbols = self.instruments.iter().map(|(_, SymbolId(number))| number + 1).max().unwrap_or(0);
+        LineConfig {
+            venue: Config { venue: self.venue, symbols, expected_orders: self.expected_orders },
+            journal: LogConfig::journal(Place::folder(&self.journal)),
+            quotes: self.quotes.clone(),
+            faults: self.faults,
+        }
+    }
+
+    /// What is no mistake, and yet may not be meant: a sentence each.
+    pub fn doubts(&self) -> Vec<String> {
+        let mut doubts = Vec::new();
+        let file = self.file.display();
+        if self.instruments.is_empty() {
+            let table = self.instruments_file.display();
+            doubts.push(format!("{table}: no instrument is of venue {}, so that every order is refused", self.venue.0));
+        }
+        if self.ticks.is_none() && self.quotes.is_empty() {
+            doubts.push(format!("{file}: neither ticks nor a [[quote]]; orders fill only against each other"));
+        }
+        doubts
+    }
+
+    /// The settings, and what is wrong with the table of instruments.
+    fn take(top: &mut Section<'_>) -> (Self, Option<SettingsError>) {
+        let number: Option<u16> = top.number("venue", 0..=VENUES - 1);
+        if !top.has("venue") {
+            // Tells that it is missing.
+            top.need_number("venue", 0..=VENUES - 1);
+        }
+        let venue = VenueId(number.unwrap_or_default());
+        let oms = top.need_text("oms");
+        if top.has("oms")
+            && let Err(reason) = LanePlaces::new(&oms, VenueId(VENUES))
+        {
+            top.mistake("oms", reason);
+        }
+        let calls = top.text("name");
+        let instruments_file = top.need_path("instruments");
+        let table = instruments::read(&instruments_file, venue, calls.as_deref());
+        let (wait, cpu, priority) = top.section("thread", thread);
+        let mut settings = Self {
+            file: top.file().to_owned(),
+            venue,
+            oms,
+            journal: absolute(top.need_path("journal")),
+            instruments_file,
+            instruments: Vec::new(),
+            ticks: topic(top, "ticks"),
+            quotes: Vec::new(),
+            publish: topic(top, "publish"),
+            faults: top.section("faults", faults),
+            expected_orders: top.number("expected_orders", 1..=50_000_000).unwrap_or(100_000),
+            wait,
+            cpu,
+            priority,
+        };
+        let is_known = table.is_ok() && number.is_some();
+        let wrong = table.map(|instruments| settings.instruments = instruments).err();
+        top.sections("quote", |section| quote(section, &mut settings, is_known));
+        if settings.ticks.is_some() && top.has("quote") {
+            top.mistake("ticks", "the market is made of ticks or of quotes; leave out this, or each [[quote]]");
+        }
+        if settings.publish.is_some() && !top.has("quote") {
+            top.mistake("publish", "there is no [[quote]] that could be published; write one, or leave this out");
+        }
+        (settings, wrong)
+    }
+}
+
+impl fmt::Display for Wrong {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let sentences: Vec<String> = self.list.iter().map(SettingsError::to_string).collect();
+        f.write_str(&sentences.join("\n"))
+    }
+}
+
+impl Error for Wrong {}
+
+fn thread(thread: &mut Section<'_>) -> (Wait, Option<usize>, Priority) {
+    let wait = thread.one_of("wait", WAITS).unwrap_or(Wait::Block);
+    let cpu = thread.number("cpu", 0..=4095);
+    let available = tickpath_clock::cpus();
+    if let Some(cpu) = cpu.filter(|cpu| !available.contains(cpu)) {
+        thread.mistake("cpu", format!("CPU {cpu} is not available to this process; available: {available:?}"));
+    }
+    (wait, cpu, thread.parsed("priority").unwrap_or_default())
+}
+
+fn topic(top: &mut Section<'_>, key: &str) -> Option<Place> {
+    let name = top.text(key)?;
+    Place::shared_memory(&name).map_err(|reason| top.mistake(key, reason)).ok()
+}
+
+/// Adds a `[[quote]]`. What can be traded is not known if the table has mistakes.
+fn quote(quote: &mut Section<'_>, settings: &mut Settings, is_known: bool) {
+    let name: Option<Symbol> = quote.need_parsed("symbol");
+    let bid: Price = above_zero(quote, "bid", Price::ZERO);
+    let ask: Price = above_zero(quote, "ask", Price::ZERO);
+    if bid >= ask && ask > Price::ZERO {
+        quote.mistake("bid", format!("{bid} is not below the ask, {ask}; such quotes would trade with each other"));
+    }
+    let quantity: Quantity = above_zero(quote, "quantity", Quantity::ZERO);
+    let Some(name) = name.filter(|_| is_known) else { return };
+    let Some(&(_, symbol)) = settings.instruments.iter().find(|(listed, _)| *listed == name) else {
+        let (table, venue) = (settings.instruments_file.display(), settings.venue.0);
+        return quote.mistake("symbol", format!("{table} has no '{name}' of venue {venue}; add it there"));
+    };
+    if settings.quotes.iter().any(|other| other.symbol == symbol) {
+        quote.mistake("symbol", format!("'{name}' has a [[quote]] already; write one for each symbol"));
+    }
+    let sizes = TopOfBook { bid_quantity: quantity, ask_quantity: quantity, ..TopOfBook::default() };
+    settings.quotes.push(TopOfBook { bid, ask, symbol, ..sizes });
+}
+
+fn above_zero<T>(quote: &mut Section<'_>, key: &str, zero: T) -> T
+where
+    T: std::str::FromStr<Err: fmt::Display> + fmt::Display + PartialOrd,
+{
+    match quote.need_parsed(key) {
+        Some(number) if number > zero => number,
+        Some(number) => {
+            quote.mistake(key, format!("{number} is not above zero"));
+            zero
+        }
+        None => zero,
+    }
+}
+
+fn faults(faults: &mut Section<'_>) -> Faults {
+    let mut chance = |key| faults.parsed(key).unwrap_or_default();
+    let [drop_requests, drop, double, swap, reject] =
+        ["drop_requests", "drop", "double", "swap", "reject"].map(&mut chance);
+    Faults {
+        seed: faults.number("seed", 0..=i64::MAX as u64).unwrap_or(1),
+        drop_requests,
+        drop,
+        double,
+        swap,
+        reject,
+        delay_ns: faults.number("delay_ms", 0..=MOST_DELAY_MS).unwrap_or(0) * MS_NS,
+        halt: faults.flag("halt").unwrap_or(false),
+    }
+}
+
+/// As it is seen from anywhere: a journal is known by its place.
+fn absolute(path: PathBuf) -> PathBuf {
+    std::path::absolute(&path).unwrap_or(path)
+}

@@ -1,0 +1,39 @@
+//! The file of a first venue, which works as it is beside that of a first OMS.
+
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+const EXCHANGE: &str = include_str!("exchange.toml");
+
+/// Why there is no file.
+#[derive(Debug, thiserror::Error)]
+pub enum InitError {
+    /// Something is there.
+    #[error("{file} is there already, and nothing is written over; name another folder", file = file.display())]
+    Exists {
+        /// What.
+        file: PathBuf,
+    },
+    /// The file cannot be written.
+    #[error("{file}: cannot be written ({reason}); name a folder that this user may write to", file = file.display())]
+    Write {
+        /// Which.
+        file: PathBuf,
+        /// What the system said.
+        reason: io::Error,
+    },
+}
+
+/// Writes `exchange.toml` into a folder, and gives its path. The table of instruments that it names is the OMS's.
+pub fn init(folder: &Path) -> Result<PathBuf, InitError> {
+    let file = folder.join("exchange.toml");
+    let wrong = |reason| InitError::Write { file: file.clone(), reason };
+    fs::create_dir_all(folder).map_err(wrong)?;
+    let mut made = match OpenOptions::new().write(true).create_new(true).open(&file) {
+        Err(reason) if reason.kind() == io::ErrorKind::AlreadyExists => return Err(InitError::Exists { file }),
+        made => made.map_err(wrong)?,
+    };
+    made.write_all(EXCHANGE.as_bytes()).map_err(wrong)?;
+    Ok(file)
+}

@@ -1,0 +1,66 @@
+//! The columns `symbol`, `number` and `venue` of the table of instruments that the OMS reads, too.
+//!
+//! The first line names the columns, in any order; others than these are the OMS's. Empty lines and lines that begin with
+//! `#` are left out. Cells have no quotes.
+
+use std::path::Path;
+
+use tickpath_market::{Symbol, SymbolId, VenueId};
+use tickpath_settings::{Mistakes, SettingsError, read_text};
+
+/// Numbers of symbols are below this.
+const SYMBOLS: u32 = (1 << 16) - 1;
+
+const COLUMNS: [&str; 3] = ["symbol", "number", "venue"];
+
+/// Reads what is of this venue, which stands there by its number or by what it is called.
+pub(super) fn read(file: &Path, venue: VenueId, calls: Option<&str>) -> Result<Vec<(Symbol, SymbolId)>, SettingsError> {
+    let text = read_text(file)?;
+    // Spreadsheets write a mark of the byte order before the first line.
+    let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
+    let mut lines = (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty() && !line.starts_with('#'));
+    let mut mistakes = Mistakes::none(file);
+    let places = lines.next().map(|(line, head)| columns(line, head, &mut mistakes));
+    let Some(places) = places.unwrap_or_else(|| {
+        mistakes.add(1, "the table is empty; its first line names the columns: symbol,number,venue,multiplier");
+        None
+    }) else {
+        return Ok(mistakes.or(Vec::new())?);
+    };
+    let mut listed: Vec<(Symbol, SymbolId)> = Vec::new();
+    for (line, text) in lines {
+        let cells: Vec<&str> = text.split(',').map(str::trim).collect();
+        let [symbol, number, at] = places.map(|place| cells.get(place).copied().unwrap_or_default());
+        if !(calls == Some(at) || at == venue.0.to_string()) {
+            continue;
+        }
+        match instrument(symbol, number, &listed) {
+            Ok(instrument) => listed.push(instrument),
+            Err(sentence) => mistakes.add(line, sentence),
+        }
+    }
+    Ok(mistakes.or(listed)?)
+}
+
+/// Where the columns stand.
+fn columns(line: usize, head: &str, mistakes: &mut Mistakes) -> Option<[usize; 3]> {
+    let head: Vec<&str> = head.split(',').map(str::trim).collect();
+    let place = |name: &str| head.iter().position(|column| *column == name);
+    for missing in COLUMNS.iter().filter(|name| place(name).is_none()) {
+        mistakes.add(line, format!("column '{missing}' is missing; add it to this line, and its cell to each other"));
+    }
+    let places = COLUMNS.map(place);
+    places.iter().all(Option::is_some).then(|| places.map(Option::unwrap_or_default))
+}
+
+fn instrument(symbol: &str, number: &str, listed: &[(Symbol, SymbolId)]) -> Result<(Symbol, SymbolId), String> {
+    let symbol: Symbol = symbol.parse().map_err(|reason| format!("symbol: {reason}"))?;
+    let number = number.parse().ok().filter(|number| *number < SYMBOLS);
+    let number = SymbolId(number.ok_or_else(|| format!("number: use a whole number of 0 to {}", SYMBOLS - 1))?);
+    match listed.iter().find(|(name, id)| *name == symbol || *id == number) {
+        Some((name, id)) => {
+            Err(format!("'{name}' with the number {} is in the table already; write each name and number once", id.0))
+        }
+        None => Ok((symbol, number)),
+    }
+}

@@ -1,0 +1,433 @@
+//! What was said to the sessions of a server this day: one log in which every report has its session and its number.
+//!
+//! ```text
+//!   FOLDER/reports            this day's      Base, then reports in the order in which they left
+//!   FOLDER/reports/archive/N  of the days before, by the first record of their journal's log
+//!
+//!   a report   │ number 8 │ session 2 │ zero 6 │ the message │      kind: the message's
+//!   Base       │ the next report's number of each session, 8 bytes each │
+//! ```
+//! A report's identity is (session, number): how many reports the journal had said to that session before it. So a start
+//! knows from a replay what this log lacks, in whatever order what was held has left; and a client that comes back reads
+//! on from the number that it has, without the core. Nothing waits for this log to be on a disk: what a loss of power
+//! takes is said again, and reports that the journal has lost with its own tail are taken out of it.
+
+use std::fs;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use tickpath_clock::Calibration;
+use tickpath_log::{Config, Message, Next, OpenError, Owner, Place, ReadError, Reader, Registration, Start, Writer};
+use tickpath_orders::Output;
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+
+use crate::OmsError;
+use crate::outbound::frame;
+
+/// The kind of a [`Base`] frame.
+const BASE: u8 = 255;
+
+/// Frames that are looked at between two looks whether that was enough.
+const LOOK: usize = 512;
+
+/// Reports between two places from which one can read on.
+const MARK_EVERY: u64 = 4096;
+
+/// Before each message.
+#[derive(Debug, Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+struct Prefix {
+    number: u64,
+    session: u16,
+    reserved: [u8; 6],
+}
+
+const PREFIX: usize = size_of::<Prefix>();
+/// The longest frame.
+const LONGEST: usize = PREFIX + 128;
+
+/// Writes the history.
+pub(crate) struct History {
+    log: Writer,
+    config: Config,
+    calibration: Calibration,
+    /// The number of the next report of each session.
+    next: Vec<u64>,
+    /// Frames since the last mark.
+    unmarked: u64,
+    marks: Marks,
+}
+
+/// Where one can begin to read, shared with who reads.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Marks(Arc<Mutex<Marked>>);
+
+#[derive(Debug, Default)]
+struct Marked {
+    place: Option<Place>,
+    /// Days that have begun since this process did.
+    day: u64,
+    /// Rising.
+    list: Vec<Mark>,
+}
+
+/// A frame of the log, and the number of each session's next report there.
+#[derive(Debug, Clone)]
+struct Mark {
+    sequence: u64,
+    next: Vec<u64>,
+}
+
+/// A report, as it was said.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Told<'a> {
+    pub session: u16,
+    pub number: u64,
+    /// When it was said, in ticks.
+    pub stamp: u64,
+    pub kind: u8,
+    pub message: &'a [u8],
+}
+
+/// What a start finds of the history.
+pub(crate) struct Found {
+    config: Config,
+    owner: Owner,
+    /// The number behind the last report that is there, of each session; none if there is no history of this day.
+    has: Option<Vec<u64>>,
+    marks: Vec<Mark>,
+}
+
+/// A history beside this journal.
+pub(crate) fn config(journal: &Place) -> Config {
+    Config::journal(Place::folder(journal.dir().join("reports")))
+}
+
+impl Found {
+    /// Looks at the history of the day whose journal's log has this id and begins with this record.
+    pub fn look(config: &Config, journal: u64, first: u64) -> Result<Self, OmsError> {
+        let owner = Owner { journal, incarnation: 0, base: first };
+        let (mut has, mut marks) = (None, Vec::new());
+        match Reader::open(&config.place, Start::Oldest, Registration::Unregistered) {
+            Ok(mut log) if log.owner() == owner => {
+                let mut scan = Scan::default();
+                let whole = loop {
+                    match log.next() {
+                        Ok(Next::Message(message)) => scan.take(&message),
+                        Ok(_) => break log.check_end().is_ok(),
+                        Err(_) => break false,
+                    }
+                };
+                // One that a loss of power has torn is said again from the journal.
+                if whole && scan.base {
+                    (has, marks) = (Some(scan.next), scan.marks);
+                }
+            }
+            Ok(_) | Err(OpenError::NotFound(_)) => {}
+            Err(e) => return Err(e.into()),
+        }
+        Ok(Self { config: config.clone(), owner, has, marks })
+    }
+
+    /// The first number of a session that is not there; none if nothing is known of this day.
+    pub fn next(&self, session: u16) -> Option<u64> {
+        let has = self.has.as_ref()?;
+        Some(has.get(usize::from(session)).copied().unwrap_or(0))
+    }
+
+    /// Whether all is there that was said before this, by session.
+    pub fn has_all(&self, said: &[u64]) -> bool {
+        let has = |session: usize| self.next(session as u16).unwrap_or(0);
+        said.iter().enumerate().all(|(session, &said)| has(session) >= said)
+    }
+
+    /// Opens it for writing. `base` is where each session stood when the day began, as far as the journal tells; `said` is
+    /// where it stands now. What the journal does not know was told, and is not so: it is taken out.
+    pub fn open(self, base: &[u64], said: &[u64], calibration: &Calibration) -> Result<History, OmsError> {
+        let is_ahead = |has: &Vec<u64>| (0..has.len()).any(|s| has[s] > said.get(s).copied().unwrap_or(0));
+        let place = &self.config.place;
+        let config = Config { owner: self.owner, ..self.config.clone() };
+        let marks = Marks::default();
+        let mut kept = None;
+        match &self.has {
+            Some(has) if is_ahead(has) => kept = Some(keep_known(place, said)?),
+            Some(_) => {}
+            None if place.exists() => set_aside(place)?,
+            None => {}
+        }
+        let log = Writer::open(&config, calibration)?;
+        let next = self.has.clone().unwrap_or_default();
+        let mut history = History { log, config, calibration: *calibration, next, unmarked: 0, marks: marks.clone() };
+        marks.lock().place = Some(place.clone());
+        if history.log.is_new() {
+            let first = kept.as_ref().map_or(base, |(base, _)| base);
+            history.next = first.to_vec();
+            history.begin()?;
+            for (number, session, stamp, kind, message) in kept.iter().flat_map(|(_, kept)| kept) {
+                history.write(*session, *number, *stamp, *kind, message)?;
+            }
+        } else {
+            marks.lock().list = self.marks;
+        }
+        Ok(history)
+    }
+}
+
+impl History {
+    /// Says an output to its session, and gives it the next number there.
+    #[inline]
+    pub fn say(&mut self, stamp: u64, output: &Output) -> Result<(), OmsError> {
+        let session = output.session();
+        let (kind, message) = frame(output);
+        let number = *place_of(&mut self.next, session);
+        self.write(session, number, stamp, kind, message)
+    }
+
+    /// The number of each session's next report.
+    pub fn all_next(&self) -> &[u64] {
+        &self.next
+    }
+
+    /// Where one can begin to read.
+    pub fn marks(&self) -> Marks {
+        self.marks.clone()
+    }
+
+    /// A day has ended: what was said in it is put away, and the next one's begins, of the log of the journal that begins
+    /// with this record.
+    pub fn begin_day(&mut self, first: u64) -> Result<(), OmsError> {
+        let folder = archived(&self.config.place, self.config.owner.base);
+        fs::create_dir_all(&folder).map_err(OmsError::NotArchived)?;
+        self.config.owner.base = first;
+        self.log.move_on(&self.config, &self.calibration, &folder)?;
+        self.begin()?;
+        // Whoever reads sees by it that all of the day before was said.
+        self.marks.lock().day += 1;
+        Ok(())
+    }
+
+    fn begin(&mut self) -> Result<(), OmsError> {
+        self.unmarked = 0;
+        let first = Mark { sequence: self.log.sequence(), next: self.next.clone() };
+        self.marks.lock().list = vec![first];
+        self.log.publish(0, BASE, self.next.as_bytes()).map_err(OmsError::Lane)?;
+        Ok(())
+    }
+
+    #[inline]
+    fn write(&mut self, session: u16, number: u64, stamp: u64, kind: u8, message: &[u8]) -> Result<(), OmsError> {
+        let mut bytes = [0; LONGEST];
+        let prefix = Prefix { number, session, reserved: [0; 6] };
+        bytes[..PREFIX].copy_from_slice(prefix.as_bytes());
+        bytes[PREFIX..PREFIX + message.len()].copy_from_slice(message);
+        self.log.publish(stamp, kind, &bytes[..PREFIX + message.len()]).map_err(OmsError::Lane)?;
+        *place_of(&mut self.next, session) = number + 1;
+        self.unmarked += 1;
+        if self.unmarked == MARK_EVERY {
+            self.mark();
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn mark(&mut self) {
+        self.unmarked = 0;
+        self.marks.lock().list.push(Mark { sequence: self.log.sequence(), next: self.next.clone() });
+    }
+}
+
+impl Marks {
+    /// Reads what was said to a session, from this number on, or from the first one of this day.
+    pub fn read(&self, session: u16, from: u64) -> Result<Reading, OpenError> {
+        let marked = self.lock();
+        let behind = marked.list.partition_point(|mark| mark.next(session) <= from);
+        let first = if behind == 0 { marked.first(session) } else { from };
+        let at = marked.list.get(behind.saturating_sub(1)).map_or(Start::Oldest, |mark| Start::Sequence(mark.sequence));
+        let log = Reader::open(marked.place()?, at, Registration::Unregistered)?;
+        Ok(Reading { log, session, first })
+    }
+
+    /// The sum of a report that was said this day; none if it was not.
+    pub fn sum(&self, session: u16, number: u64) -> Option<u32> {
+        let mut reading = self.read(session, number).ok()?;
+        let mut sum = None;
+        while sum.is_none() {
+            let more = reading.turn(LOOK, |told| {
+                sum = Some((told.number, crc32c::crc32c(told.message)));
+                false
+            });
+            if !more.unwrap_or(false) {
+                break;
+            }
+        }
+        sum.filter(|&(found, _)| found == number).map(|(_, sum)| sum)
+    }
+
+    /// The number of a session's first report of this day.
+    pub fn first(&self, session: u16) -> u64 {
+        self.lock().first(session)
+    }
+
+    /// The days that have begun so far.
+    pub fn day(&self) -> u64 {
+        self.lock().day
+    }
+
+    /// All that is said from now on, and of which day it is.
+    pub fn follow(&self) -> Result<(u64, Reader), OpenError> {
+        self.begin(Start::Now)
+    }
+
+    /// All that was said this day, and which one it is.
+    pub fn follow_day(&self) -> Result<(u64, Reader), OpenError> {
+        self.begin(Start::Oldest)
+    }
+
+    fn begin(&self, start: Start) -> Result<(u64, Reader), OpenError> {
+        let marked = self.lock();
+        Ok((marked.day, Reader::open(marked.place()?, start, Registration::Unregistered)?))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Marked> {
+        self.0.lock().unwrap_or_else(|e| e.into_inner())
+    }
+}
+
+impl Marked {
+    fn first(&self, session: u16) -> u64 {
+        self.list.first().map_or(0, |mark| mark.next(session))
+    }
+
+    fn place(&self) -> Result<&Place, OpenError> {
+        self.place.as_ref().ok_or_else(|| OpenError::Config("no history was opened".to_owned()))
+    }
+}
+
+impl Mark {
+    fn next(&self, session: u16) -> u64 {
+        self.next.get(usize::from(session)).copied().unwrap_or(0)
+    }
+}
+
+/// Reads what was said to one session.
+pub(crate) struct Reading {
+    log: Reader,
+    session: u16,
+    first: u64,
+}
+
+impl Reading {
+    /// Looks at up to so many frames and hands over the session's, until it is told to stop; false where the log ends.
+    pub fn turn(&mut self, frames: usize, mut take: impl FnMut(&Told<'_>) -> bool) -> Result<bool, ReadError> {
+        for _ in 0..frames {
+            let Next::Message(message) = self.log.next()? else { return Ok(false) };
+            if let Some(told) = read(&message)
+                && told.session == self.session
+                && told.number >= self.first
+                && !take(&told)
+            {
+                return Ok(true);
+            }
+        }
+        Ok(true)
+    }
+}
+
+/// A report of the history; none if the frame is none.
+#[inline]
+pub(crate) fn read<'a>(message: &Message<'a>) -> Option<Told<'a>> {
+    if message.kind == BASE {
+        return None;
+    }
+    let (prefix, rest) = Prefix::read_from_prefix(message.payload).ok()?;
+    Some(Told {
+        session: prefix.session,
+        number: prefix.number,
+        stamp: message.stamp,
+        kind: message.kind,
+        message: rest,
+    })
+}
+
+/// What is learnt by reading all of it.
+#[derive(Default)]
+struct Scan {
+    base: bool,
+    next: Vec<u64>,
+    marks: Vec<Mark>,
+    unmarked: u64,
+}
+
+impl Scan {
+    fn take(&mut self, message: &Message<'_>) {
+        if message.kind == BASE {
+            self.base = true;
+            self.next =
+                message.payload.chunks_exact(8).map(|n| u64::from_le_bytes(n.try_into().unwrap_or_default())).collect();
+            self.marks.push(Mark { sequence: message.sequence, next: self.next.clone() });
+            return;
+        }
+        let Some(told) = read(message) else { return };
+        let next = place_of(&mut self.next, told.session);
+        *next = (*next).max(told.number + 1);
+        self.unmarked += 1;
+        if self.unmarked == MARK_EVERY {
+            self.unmarked = 0;
+            self.marks.push(Mark { sequence: message.sequence + 1, next: self.next.clone() });
+        }
+    }
+}
+
+type Kept = (u64, u16, u64, u8, Vec<u8>);
+
+/// What of a history the journal knows, with its base; the history is set aside.
+fn keep_known(place: &Place, said: &[u64]) -> Result<(Vec<u64>, Vec<Kept>), OmsError> {
+    let mut log = Reader::open(place, Start::Oldest, Registration::Unregistered)?;
+    let (mut scan, mut kept) = (Scan::default(), Vec::new());
+    let mut base = Vec::new();
+    while let Next::Message(message) = log.next()? {
+        scan.take(&message);
+        match read(&message) {
+            Some(told) if told.number < said.get(usize::from(told.session)).copied().unwrap_or(0) => {
+                kept.push((told.number, told.session, told.stamp, told.kind, told.message.to_vec()));
+            }
+            Some(_) => {}
+            None => base.clone_from(&scan.next),
+        }
+    }
+    drop(log);
+    set_aside(place)?;
+    Ok((base, kept))
+}
+
+/// Puts a history away that is not this day's, or not true any more.
+fn set_aside(place: &Place) -> Result<(), OmsError> {
+    let owner = tickpath_log::owner(place).unwrap_or_default();
+    let mut folder = archived(place, owner.base);
+    let mut copy = 1;
+    while folder.exists() {
+        folder = archived(place, owner.base).with_extension(copy.to_string());
+        copy += 1;
+    }
+    let moved = fs::create_dir_all(&folder).and_then(|()| {
+        for entry in fs::read_dir(place.dir())?.flatten() {
+            if entry.file_type()?.is_file() {
+                fs::rename(entry.path(), folder.join(entry.file_name()))?;
+            }
+        }
+        Ok(())
+    });
+    moved.map_err(OmsError::NotArchived)
+}
+
+fn archived(place: &Place, first: u64) -> std::path::PathBuf {
+    place.dir().join("archive").join(format!("{first:020}"))
+}
+
+#[inline]
+fn place_of(list: &mut Vec<u64>, session: u16) -> &mut u64 {
+    let index = usize::from(session);
+    if index >= list.len() {
+        list.resize(index + 1, 0);
+    }
+    &mut list[index]
+}

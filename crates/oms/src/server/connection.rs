@@ -1,0 +1,209 @@
+//! A client that has logged in: its socket, its numbers, and how far it has heard.
+
+use std::io::{self, Read, Write};
+use std::sync::Arc;
+
+use tickpath_market::{CancelOrder, Kind as MessageKind, MassCancel, NewOrder, ReplaceOrder, StatusRequest};
+use tickpath_session::{Inbox, Kind, Logon, Welcome, write_frame, write_with_text};
+use zerocopy::IntoBytes;
+
+use super::stream::Stream;
+use crate::bucket::Bucket;
+use crate::history::{Reading, Told};
+use crate::settings::User;
+
+/// Bytes that may wait for a client that does not read. One that lags further reads on in the history.
+const MOST_WAITING: usize = 1 << 20;
+/// While less waits, a client that reads on is given more.
+const FILL: usize = 64 << 10;
+
+/// A logged-in client.
+pub(crate) struct Connection {
+    pub stream: Stream,
+    pub inbox: Inbox,
+    pub user: Arc<User>,
+    pub session: u16,
+    /// Tells it from another one in the same place.
+    pub serial: u64,
+    pub bucket: Bucket,
+    /// What the socket has not taken yet, from `sent` on.
+    out: Vec<u8>,
+    sent: usize,
+    /// The number of the next report that it hears.
+    pub next_report: u64,
+    pub hears: Hears,
+    /// The socket may have more.
+    pub is_readable: bool,
+    /// When the last bytes came, in ticks: T1 of the requests in them.
+    pub received: u64,
+    /// When it last spoke, and was last spoken to.
+    pub heard: u64,
+    pub said: u64,
+    /// Silence after which it is taken for gone, in ticks.
+    pub patience: u64,
+    /// Its stamps are of this host's clock.
+    pub shares_clock: bool,
+}
+
+/// How a client hears reports.
+pub(crate) enum Hears {
+    /// As they are said.
+    Live,
+    /// From the history, until it has caught up.
+    Reading(Option<Reading>),
+}
+
+/// Why a connection ends.
+pub(crate) enum End {
+    /// The client has closed it, or it broke.
+    Closed(String),
+    /// We end it, and say why.
+    Ended(String),
+}
+
+impl Connection {
+    /// A client that has just been let in.
+    pub fn new(
+        stream: Stream,
+        inbox: Inbox,
+        user: Arc<User>,
+        session: u16,
+        serial: u64,
+        bucket: Bucket,
+        hears: Hears,
+    ) -> Self {
+        Self {
+            stream,
+            inbox,
+            user,
+            session,
+            serial,
+            bucket,
+            out: Vec::new(),
+            sent: 0,
+            next_report: 0,
+            hears,
+            is_readable: true,
+            received: 0,
+            heard: 0,
+            said: 0,
+            patience: 0,
+            shares_clock: false,
+        }
+    }
+
+    /// Reads what is there; false if that is nothing.
+    pub fn read(&mut self, now: impl FnOnce() -> u64) -> Result<bool, End> {
+        let room = self.inbox.room();
+        let wanted = room.len();
+        match self.stream.read(room) {
+            Ok(0) => Err(End::Closed("the client closed the connection".to_owned())),
+            Ok(bytes) => {
+                self.inbox.filled(bytes);
+                // A stream that gave less than was asked for has no more.
+                self.is_readable = bytes == wanted;
+                self.received = now();
+                self.heard = self.received;
+                Ok(true)
+            }
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
+                self.is_readable = false;
+                Ok(false)
+            }
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => Ok(false),
+            Err(e) => Err(End::Closed(format!("its connection broke: {e}"))),
+        }
+    }
+
+    /// Welcomes it.
+    pub fn welcome(&mut self, welcome: &Welcome, server_final: &[u8], now: u64) {
+        write_with_text(&mut self.out, Kind::Welcome.code(), 0, now, welcome.as_bytes(), server_final);
+        self.said = now;
+    }
+
+    /// Says a report, which is the next one.
+    #[inline]
+    pub fn report(&mut self, told: &Told<'_>) {
+        write_frame(&mut self.out, told.kind, told.number, told.stamp, told.message);
+        self.next_report = told.number + 1;
+    }
+
+    /// Says something of the session's own.
+    pub fn say(&mut self, kind: Kind, sequence: u64, now: u64, message: &[u8], text: &[u8]) {
+        write_with_text(&mut self.out, kind.code(), sequence, now, message, text);
+        self.said = now;
+    }
+
+    /// Says frames that are ready.
+    pub fn say_frames(&mut self, frames: &[u8]) {
+        self.out.extend_from_slice(frames);
+    }
+
+    /// Bytes that the socket has not taken yet.
+    #[inline]
+    pub fn waiting(&self) -> usize {
+        self.out.len() - self.sent
+    }
+
+    /// Whether so much waits that it must read on in the history.
+    pub fn lags(&self) -> bool {
+        self.waiting() > MOST_WAITING
+    }
+
+    /// Whether there is room for more from the history.
+    pub fn has_room(&self) -> bool {
+        self.waiting() < FILL
+    }
+
+    /// Gives the socket what waits; says how much it took.
+    #[inline]
+    pub fn flush(&mut self, now: u64) -> Result<usize, End> {
+        let before = self.sent;
+        while self.sent < self.out.len() {
+            match self.stream.write(&self.out[self.sent..]) {
+                Ok(0) => return Err(End::Closed("its connection takes nothing more".to_owned())),
+                Ok(bytes) => self.sent += bytes,
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => break,
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) => return Err(End::Closed(format!("its connection broke: {e}"))),
+            }
+        }
+        let took = self.sent - before;
+        if took > 0 {
+            self.said = now;
+        }
+        if self.sent == self.out.len() {
+            self.out.clear();
+            self.sent = 0;
+        } else if self.sent > MOST_WAITING {
+            self.out.drain(..self.sent);
+            self.sent = 0;
+        }
+        Ok(took)
+    }
+}
+
+/// The payload of a request of another version, as this one knows it: cut, or with zeros behind. None if the kind is no
+/// request's.
+pub(crate) fn fit(kind: u8, payload: &[u8], buffer: &mut [u8; 64]) -> Option<usize> {
+    let length = match MessageKind::from_code(kind)? {
+        MessageKind::NewOrder => size_of::<NewOrder>(),
+        MessageKind::CancelOrder => size_of::<CancelOrder>(),
+        MessageKind::ReplaceOrder => size_of::<ReplaceOrder>(),
+        MessageKind::StatusRequest => size_of::<StatusRequest>(),
+        MessageKind::MassCancel => size_of::<MassCancel>(),
+        _ => return None,
+    };
+    let known = length.min(payload.len());
+    buffer[..known].copy_from_slice(&payload[..known]);
+    buffer[known..length].fill(0);
+    Some(length)
+}
+
+/// After so many milliseconds without a word a client is taken for gone: what it asks for, within reason.
+pub(crate) fn heartbeat_ms(logon: &Logon, ours: u32) -> u32 {
+    match logon.heartbeat_ms {
+        0 => ours,
+        theirs => theirs.clamp(100, 600_000),
+    }
+}

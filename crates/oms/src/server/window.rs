@@ -1,0 +1,202 @@
+//! What is asked of the core beside requests, and what an operator must hear of it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
+use std::sync::mpsc::{Receiver, Sender, SyncSender, channel};
+
+use mio::Waker;
+use tickpath_clock::Clock;
+use tickpath_market::{ExecType, ExecutionReport, VenueId};
+use tickpath_orders::OrderView;
+use tickpath_session::{Kind, Query, Role, Status, write_frame};
+use zerocopy::IntoBytes;
+
+use super::ServerEvent;
+use crate::sequencer::Sequencer;
+use crate::settings::User;
+
+/// Somebody asks.
+pub(crate) struct Asked {
+    pub slot: usize,
+    pub serial: u64,
+    pub what: u32,
+    pub user: Arc<User>,
+}
+
+/// The frames of an answer.
+pub(crate) struct Answer {
+    pub slot: usize,
+    pub serial: u64,
+    pub frames: Vec<u8>,
+}
+
+/// Wakes a gateway that sleeps.
+#[derive(Clone)]
+pub(crate) struct Bell {
+    sleeps: Arc<AtomicBool>,
+    waker: Arc<Waker>,
+}
+
+impl Bell {
+    pub fn new(waker: Waker) -> Self {
+        Self { sleeps: Arc::new(AtomicBool::new(false)), waker: Arc::new(waker) }
+    }
+
+    /// The gateway goes to sleep, after one more look for what came before this.
+    pub fn sleeps(&self) {
+        self.sleeps.store(true, Ordering::SeqCst);
+        // Pairs with the fence of who rings: either it sees the flag, or the look sees what it said.
+        fence(Ordering::SeqCst);
+    }
+
+    pub fn wakes(&self) {
+        self.sleeps.store(false, Ordering::Relaxed);
+    }
+
+    /// Something was said.
+    #[inline]
+    pub fn ring(&self) {
+        fence(Ordering::SeqCst);
+        if self.sleeps.load(Ordering::Relaxed) && self.sleeps.swap(false, Ordering::Relaxed) {
+            let _ = self.waker.wake();
+        }
+    }
+}
+
+/// The core's side: questions come in, answers and notices go out.
+pub(crate) struct Window {
+    asked: Receiver<Asked>,
+    answers: Sender<Answer>,
+    events: SyncSender<ServerEvent>,
+    /// Notices that were told.
+    told: u64,
+    started: u64,
+    sessions: Arc<AtomicU64>,
+    bell: Option<Bell>,
+}
+
+/// The gateway's side.
+pub(crate) struct Asking {
+    pub ask: Sender<Asked>,
+    pub answers: Receiver<Answer>,
+    /// Sessions that are logged in.
+    pub sessions: Arc<AtomicU64>,
+}
+
+impl Window {
+    pub fn new(events: SyncSender<ServerEvent>, started: u64, bell: Option<Bell>) -> (Self, Asking) {
+        let ((ask, asked), (answers, theirs)) = (channel(), channel());
+        let sessions = Arc::new(AtomicU64::new(0));
+        let asking = Asking { ask, answers: theirs, sessions: sessions.clone() };
+        (Self { asked, answers, events, told: 0, started, sessions, bell }, asking)
+    }
+
+    /// Wakes the gateway, if it sleeps: something was said.
+    #[inline]
+    pub fn ring(&self) {
+        if let Some(bell) = &self.bell {
+            bell.ring();
+        }
+    }
+}
+
+impl<C: Clock> Sequencer<C> {
+    /// Answers what was asked, and tells what an operator must hear. Says how much that was.
+    pub(crate) fn serve_window(&mut self) -> usize {
+        let Some(mut window) = self.window.take() else { return 0 };
+        let mut done = 0;
+        let count = self.notices.count();
+        if count > window.told {
+            let new = (count - window.told) as usize;
+            let kept: Vec<_> = self.notices.iter().cloned().collect();
+            for notice in kept.into_iter().rev().take(new).rev() {
+                let _ = window.events.try_send(ServerEvent::Notice(notice));
+            }
+            window.told = count;
+        }
+        while let Ok(asked) = window.asked.try_recv() {
+            let frames = self.answer(&asked, &window);
+            let _ = window.answers.send(Answer { slot: asked.slot, serial: asked.serial, frames });
+            done += 1;
+        }
+        if done > 0 {
+            window.ring();
+        }
+        self.window = Some(window);
+        done
+    }
+
+    fn answer(&self, asked: &Asked, window: &Window) -> Vec<u8> {
+        let (mut frames, now) = (Vec::new(), self.clock.ticks());
+        match asked.what {
+            Query::STATUS => {
+                let status = self.status(window);
+                write_frame(&mut frames, Kind::Answer.code(), 0, now, status.as_bytes());
+            }
+            _ => {
+                let sees_all = asked.user.role == Role::Admin;
+                let mut rows: Vec<OrderView> = self.core.live().collect();
+                rows.retain(|order| sees_all || asked.user.sees(order.account));
+                rows.sort_unstable_by_key(|order| order.id);
+                for order in &rows {
+                    let session = u64::from(order.session);
+                    write_frame(&mut frames, Kind::OrderRow.code(), 0, session, row(order).as_bytes());
+                }
+                write_frame(&mut frames, Kind::Answer.code(), rows.len() as u64, now, &[]);
+            }
+        }
+        frames
+    }
+
+    fn status(&self, window: &Window) -> Status {
+        let counts = self.core.counts();
+        let uptime = self.clock.ticks().saturating_sub(window.started);
+        let venues = (0..self.venues.len()).filter(|&place| self.venues[place].is_some());
+        let up = venues.clone().filter(|&place| self.core.is_up(VenueId(place as u16)));
+        Status {
+            pid: std::process::id().into(),
+            uptime_s: self.core.ns(uptime) / 1_000_000_000,
+            epoch: self.core.epoch(),
+            journal_records: self.journal.tail().sequence,
+            sessions: window.sessions.load(Ordering::Relaxed),
+            queued: counts.queued,
+            sending: counts.sending,
+            working: counts.working,
+            done: counts.done,
+            rejected: counts.rejected,
+            withdrawn: counts.withdrawn,
+            unknown: counts.unknown,
+            denied_requests: counts.denied_requests,
+            duplicates: counts.duplicates,
+            strangers: counts.strangers,
+            mismatched: counts.mismatched,
+            contradictions: counts.contradictions,
+            malformed: counts.malformed,
+            refused: self.refused,
+            venues_up: up.count() as u64,
+            venues: venues.count() as u64,
+            held: self.held as u64,
+            disk_failed: self.disk_failed.into(),
+        }
+    }
+}
+
+/// An open order as a report of its status.
+fn row(order: &OrderView) -> ExecutionReport {
+    ExecutionReport {
+        order_id: order.id,
+        client_order_id: order.client_order_id,
+        venue_order_id: order.venue_order_id,
+        venue_sequence: order.venue_sequence,
+        cumulative_quantity: order.cumulative,
+        leaves_quantity: order.leaves,
+        price: order.price,
+        symbol: order.symbol,
+        account: order.account,
+        venue: order.venue,
+        exec_type: ExecType::OrderStatus.code(),
+        status: order.status.code(),
+        side: order.side.code(),
+        ..ExecutionReport::default()
+    }
+}

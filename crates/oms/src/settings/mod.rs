@@ -1,0 +1,431 @@
+//! What an OMS is told by files: `oms.toml`, the tables and the users that it names.
+//!
+//! ```text
+//!   oms.toml ── listen, core, sessions, venues ──┐
+//!     ├── instruments.csv    what can be traded  ├─> Settings ─> Config of an OMS
+//!     ├── accounts.csv       how much of it      │
+//!     └── users.toml         by whom ────────────┘
+//! ```
+//!
+//! All mistakes of all files are told at once, each with its file and line, and nothing is taken before there are none.
+//! A relative path begins at the folder of the file that it stands in.
+
+mod accounts;
+mod csv;
+mod edit;
+mod init;
+mod instruments;
+mod users;
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::SyncSender;
+
+use tickpath_clock::{Priority, Wait};
+use tickpath_log::{Config as LogConfig, Place};
+use tickpath_market::VenueId;
+use tickpath_orders::{AccountLimits, Instrument, VenueRules};
+use tickpath_settings::{Section, SettingsError};
+
+pub use accounts::account_columns;
+pub use edit::{EditError, NewUser, UsersFile};
+pub use init::{InitError, Initial, init};
+pub use users::{AccountPattern, AccountPatternError, MOST_SESSIONS, ROLES, User, Users};
+
+use crate::server::{ServerConfig, ServerEvent};
+use crate::{AckLevel, Config, Desk, LaneKind, LanesConfig, Layout, Rate};
+
+/// Venue numbers are below this.
+const VENUES: u16 = 1 << 12;
+/// Bytes of the name of an OMS: what its lanes are called is longer.
+const MOST_NAME: usize = 100;
+/// Bytes of a Unix socket's path, its end included.
+const MOST_SOCKET_PATH: usize = 108;
+const MS_NS: u64 = 1_000_000;
+
+const LAYOUTS: &[(&str, Layout)] = &[("inline", Layout::Inline), ("split", Layout::Split)];
+const WAITS: &[(&str, Wait)] = &[("busy", Wait::Busy), ("yield", Wait::Yield), ("block", Wait::Block)];
+const LEVELS: &[(&str, AckLevel)] = &[("os", AckLevel::Os), ("disk", AckLevel::Disk)];
+
+/// All that an OMS as a server is told.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// The file.
+    pub file: PathBuf,
+    /// What its lanes in shared memory are called.
+    pub name: String,
+    /// The folder of its journal.
+    pub journal: PathBuf,
+    /// The file of its users.
+    pub users_file: PathBuf,
+    /// The table of its instruments.
+    pub instruments_file: PathBuf,
+    /// The table of its accounts.
+    pub accounts_file: PathBuf,
+    /// The topic in shared memory that brings its reference prices.
+    pub ticks: Option<String>,
+    /// Where clients come in.
+    pub listen: Listen,
+    /// How it works.
+    pub core: CoreSettings,
+    /// What holds for each session, where its user says nothing else.
+    pub sessions: Sessions,
+    /// Where orders go.
+    pub venues: Vec<Venue>,
+    /// What can be traded.
+    pub instruments: Vec<Instrument>,
+    /// For whom, and how much.
+    pub accounts: Vec<AccountLimits>,
+    /// By whom.
+    pub users: Users,
+}
+
+/// Where clients come in: at least one of these.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Listen {
+    /// A Unix socket.
+    pub unix: Option<PathBuf>,
+    /// An address of this host.
+    pub tcp: Option<SocketAddr>,
+}
+
+/// How the core works; see [`Config`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CoreSettings {
+    /// Which thread does what.
+    pub layout: Layout,
+    /// How the core's thread passes the time.
+    pub wait: Wait,
+    /// The processor of the core's thread.
+    pub cpu: Option<usize>,
+    /// The processor of the other threads.
+    pub other_cpu: Option<usize>,
+    /// The priority of the core's thread.
+    pub priority: Priority,
+    /// Orders expected before the next start.
+    pub expected_orders: usize,
+    /// Inputs between two snapshots; zero for none.
+    pub snapshot_every: u64,
+}
+
+/// What holds for each session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sessions {
+    /// After so long without a word either side is taken for gone, in milliseconds.
+    pub heartbeat_ms: u32,
+    /// What must hold its requests before anything of them leaves.
+    pub level: AckLevel,
+    /// Whether its orders are canceled when it is lost.
+    pub cancel_on_disconnect: bool,
+    /// How fast its requests are taken.
+    pub rate: Rate,
+    /// Connections at once.
+    pub most: u32,
+}
+
+/// A venue.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Venue {
+    /// What people call it.
+    pub name: String,
+    /// How it behaves.
+    pub rules: VenueRules,
+}
+
+/// Why there are no settings: all that is wrong, file by file.
+#[derive(Debug)]
+pub struct Faults {
+    /// What is wrong with each file that is not right.
+    pub list: Vec<SettingsError>,
+}
+
+impl Settings {
+    /// Reads the file and all that it names.
+    pub fn read(file: &Path) -> Result<Self, Faults> {
+        let mut faults = Faults { list: Vec::new() };
+        let mut taken = None;
+        let own = tickpath_settings::read(file, |top| taken = Some(Self::take(top)));
+        let is_sound = own.is_ok();
+        faults.keep(own);
+        // Of a file with mistakes too, for the files that it names: what is wrong with them is told as well.
+        let Some(mut settings) = taken else { return Err(faults) };
+        let venues = is_sound.then_some(&settings.venues[..]);
+        settings.instruments = faults.named(&settings.instruments_file, |file| instruments::read(file, venues));
+        settings.accounts = faults.named(&settings.accounts_file, accounts::read);
+        settings.users = faults.named(&settings.users_file, Users::read);
+        if faults.list.is_empty() { Ok(settings) } else { Err(faults) }
+    }
+
+    /// What a client needs of the file: where the OMS listens, and what it trades. It may not see the users.
+    pub fn read_for_client(file: &Path) -> Result<Self, Faults> {
+        let mut faults = Faults { list: Vec::new() };
+        let mut settings = tickpath_settings::read(file, Self::take).map_err(|fault| Faults { list: vec![fault] })?;
+        let venues = settings.venues.clone();
+        settings.instruments = faults.named(&settings.instruments_file, |file| instruments::read(file, Some(&venues)));
+        if faults.list.is_empty() { Ok(settings) } else { Err(faults) }
+    }
+
+    /// The file of users that an OMS's file names, whatever the other files are like.
+    pub fn users_file(file: &Path) -> Result<PathBuf, SettingsError> {
+        tickpath_settings::read(file, Self::take).map(|settings| settings.users_file)
+    }
+
+    /// What runs an OMS like this. Sessions of clients have no lanes of their own by name.
+    pub fn config(&self) -> Config {
+        let venues: Vec<VenueId> = self.venues.iter().map(|venue| venue.rules.venue).collect();
+        let CoreSettings { layout, wait, cpu, other_cpu, priority, expected_orders, snapshot_every } = self.core;
+        Config {
+            lanes: LanesConfig::new(&self.name, 0, &venues),
+            journal: LogConfig::journal(Place::folder(&self.journal)),
+            desk: self.desk(),
+            expected_orders,
+            layout,
+            wait,
+            cpu,
+            other_cpu,
+            priority,
+            snapshot_every,
+            server: None,
+            seed: None,
+        }
+    }
+
+    /// Where its clients come in, and who hears what happens there: the `server` of [`Self::config`].
+    pub fn server(&self, events: SyncSender<ServerEvent>) -> ServerConfig {
+        ServerConfig {
+            unix: self.listen.unix.clone(),
+            tcp: self.listen.tcp,
+            users: self.users_file.clone(),
+            heartbeat_ms: self.sessions.heartbeat_ms,
+            most: self.sessions.most as usize,
+            events,
+        }
+    }
+
+    /// What can be traded, by whom, where.
+    pub fn desk(&self) -> Desk {
+        Desk {
+            instruments: self.instruments.clone(),
+            accounts: self.accounts.clone(),
+            venues: self.venues.iter().map(|venue| venue.rules).collect(),
+            sessions: self.users.sessions(&self.sessions, &self.accounts),
+        }
+    }
+
+    /// What is no mistake, and yet may not be meant: a sentence each.
+    pub fn doubts(&self) -> Vec<String> {
+        let mut doubts = Vec::new();
+        let is_defined = |pattern: &AccountPattern| self.accounts.iter().any(|limits| pattern.matches(limits.account));
+        for user in &self.users.list {
+            for pattern in user.accounts.iter().filter(|pattern| !is_defined(pattern)) {
+                let file = self.accounts_file.display();
+                doubts.push(format!("user '{}': no account of {file} matches '{pattern}'", user.name));
+            }
+        }
+        if let Some(address) = self.listen.tcp.filter(|address| !address.ip().is_loopback()) {
+            doubts.push(format!(
+                "tcp {address}: others than this host can reach it, and what is said there is not encrypted"
+            ));
+        }
+        doubts.extend(edit::is_open(&self.users_file).then(|| {
+            let file = self.users_file.display();
+            format!("{file}: others than its owner may read it; it holds secrets, `chmod 600` it")
+        }));
+        doubts
+    }
+
+    fn take(top: &mut Section<'_>) -> Self {
+        top.need("name");
+        let name = top.text("name");
+        let is_good =
+            |name: &&String| name.len() <= MOST_NAME && LanesConfig::new(name, 0, &[]).lane(LaneKind::Control).is_ok();
+        if let Some(name) = name.as_ref().filter(|name| !is_good(name)) {
+            let good = format!("1 to {MOST_NAME} letters, digits, '.', '_', '-' or ':', not starting with a point");
+            top.mistake("name", format!("'{name}' cannot be in the names of lanes; use {good}"));
+        }
+        Self {
+            file: top.file().to_owned(),
+            journal: absolute(top.need_path("journal")),
+            users_file: top.need_path("users"),
+            instruments_file: top.need_path("instruments"),
+            accounts_file: top.need_path("accounts"),
+            ticks: ticks(top),
+            listen: top.section("listen", Listen::take),
+            core: top.section("core", CoreSettings::take),
+            sessions: top.section("sessions", Sessions::take),
+            venues: venues(top),
+            instruments: Vec::new(),
+            accounts: Vec::new(),
+            users: Users::default(),
+            name: name.unwrap_or_default(),
+        }
+    }
+}
+
+/// The topic of reference prices.
+fn ticks(top: &mut Section<'_>) -> Option<String> {
+    let topic = top.text("ticks")?;
+    if let Err(e) = Place::shared_memory(&topic) {
+        top.mistake("ticks", e.to_string());
+    }
+    Some(topic)
+}
+
+impl Listen {
+    fn take(listen: &mut Section<'_>) -> Self {
+        let unix = listen.path("unix");
+        if let Some(path) = unix.as_ref().filter(|path| path.as_os_str().len() >= MOST_SOCKET_PATH) {
+            let bytes = path.as_os_str().len();
+            let most = MOST_SOCKET_PATH - 1;
+            listen.mistake(
+                "unix",
+                format!("a socket's path has at most {most} bytes, this has {bytes}; use a shorter one"),
+            );
+        }
+        if !listen.has("unix") && !listen.has("tcp") {
+            listen.wrong("says nothing; set 'unix' to a path, 'tcp' to an address like '127.0.0.1:7001', or both");
+        }
+        Self { unix, tcp: address(listen, "tcp") }
+    }
+}
+
+impl CoreSettings {
+    fn take(core: &mut Section<'_>) -> Self {
+        let layout = core.one_of("layout", LAYOUTS).unwrap_or(Layout::Split);
+        let wait = core.one_of("wait", WAITS).unwrap_or(Wait::Block);
+        if (layout, wait) == (Layout::Inline, Wait::Block) {
+            let why =
+                "one thread cannot sleep for sockets and for shared memory at once; set wait = \"busy\" or \"yield\"";
+            core.mistake("layout", why.to_owned());
+        }
+        Self {
+            layout,
+            wait,
+            cpu: cpu(core, "cpu"),
+            other_cpu: cpu(core, "other_cpu"),
+            priority: core.parsed("priority").unwrap_or_default(),
+            expected_orders: core.number("expected_orders", 1..=50_000_000).unwrap_or(100_000),
+            snapshot_every: core.number("snapshot_every", 0..=u64::MAX).unwrap_or(1_000_000),
+        }
+    }
+}
+
+impl Sessions {
+    fn take(sessions: &mut Section<'_>) -> Self {
+        let usual = Rate::default();
+        Self {
+            heartbeat_ms: sessions.number("heartbeat_ms", 100..=3_600_000).unwrap_or(10_000),
+            level: sessions.one_of("level", LEVELS).unwrap_or_default(),
+            cancel_on_disconnect: sessions.flag("cancel_on_disconnect").unwrap_or(false),
+            rate: Rate {
+                per_second: sessions.number("rate_per_second", 0..=u32::MAX).unwrap_or(usual.per_second),
+                burst: sessions.number("burst", 1..=u32::MAX).unwrap_or(usual.burst),
+            },
+            most: sessions.number("most", 1..=u32::from(MOST_SESSIONS)).unwrap_or(1024),
+        }
+    }
+}
+
+impl Venue {
+    /// With the venues before it, which have other names and numbers.
+    fn take(venue: &mut Section<'_>, before: &[Self]) -> Self {
+        venue.need("name");
+        venue.need("number");
+        let (name, number) = (venue.text("name"), venue.number("number", 0..=VENUES - 1));
+        let mut wrong = |key: &str, value: &dyn fmt::Display, why: &str| venue.mistake(key, format!("'{value}' {why}"));
+        if let Some(name) = &name {
+            if !name.starts_with(|first: char| first.is_ascii_alphabetic()) {
+                wrong("name", name, "does not begin with a letter, so it could be taken for a number");
+            }
+            if name.contains([',', '"']) {
+                wrong("name", name, "has a comma or a quote in it, which a table cannot have");
+            }
+            if before.iter().any(|other| other.name == *name) {
+                wrong("name", name, "is another venue's already; give each its own");
+            }
+        }
+        if let Some(number) = number.filter(|&number| before.iter().any(|other| other.rules.venue.0 == number)) {
+            wrong("number", &number, "is another venue's already; give each its own");
+        }
+        let rules = rules(venue, VenueRules::of(VenueId(number.unwrap_or(VENUES))));
+        Self { name: name.unwrap_or_default(), rules }
+    }
+}
+
+/// How a venue behaves; as usual where nothing is said.
+fn rules(venue: &mut Section<'_>, usual: VenueRules) -> VenueRules {
+    let max_gap_ms = venue.number("max_gap_ms", 1..=86_400_000).unwrap_or(usual.max_gap_ns / MS_NS);
+    VenueRules {
+        numbered: venue.flag("numbered").map_or(usual.numbered, u8::from),
+        answers_status: venue.flag("answers_status").map_or(usual.answers_status, u8::from),
+        max_queued: venue.number("max_queued", 0..=u32::MAX).unwrap_or(usual.max_queued),
+        max_gap_ns: max_gap_ms * MS_NS,
+        ..usual
+    }
+}
+
+impl Faults {
+    /// Reads a file, if one was named.
+    fn named<T: Default>(&mut self, file: &Path, read: impl FnOnce(&Path) -> Result<T, SettingsError>) -> T {
+        if file.as_os_str().is_empty() { T::default() } else { self.keep(read(file)) }
+    }
+
+    fn keep<T: Default>(&mut self, read: Result<T, SettingsError>) -> T {
+        read.map_err(|fault| self.list.push(fault)).unwrap_or_default()
+    }
+}
+
+impl fmt::Display for Faults {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let count: usize = self.list.iter().map(count).sum();
+        let (noun, until) = if count == 1 { ("mistake", "it is put right") } else { ("mistakes", "all are put right") };
+        write!(f, "{count} {noun}; nothing is taken from these files until {until}")?;
+        self.list.iter().try_for_each(|fault| write!(f, "\n{fault}"))
+    }
+}
+
+impl std::error::Error for Faults {}
+
+fn count(fault: &SettingsError) -> usize {
+    match fault {
+        SettingsError::Wrong(mistakes) => mistakes.list.len(),
+        SettingsError::Missing { .. } | SettingsError::Unreadable { .. } => 1,
+    }
+}
+
+fn venues(top: &mut Section<'_>) -> Vec<Venue> {
+    let mut venues: Vec<Venue> = Vec::new();
+    top.sections("venue", |section| {
+        let venue = Venue::take(section, &venues);
+        venues.push(venue);
+    });
+    if !top.has("venue") {
+        top.wrong("there is no [[venue]]; orders need one to go to");
+    }
+    venues
+}
+
+fn address(section: &mut Section<'_>, key: &str) -> Option<SocketAddr> {
+    let text = section.text(key)?;
+    let address = text.parse().ok();
+    if address.is_none() {
+        section
+            .mistake(key, format!("'{text}' is no address; write an IP and a port, like 127.0.0.1:7001 or [::]:7001"));
+    }
+    address
+}
+
+fn cpu(section: &mut Section<'_>, key: &str) -> Option<usize> {
+    let cpu = section.number(key, 0..=4095)?;
+    let available = tickpath_clock::cpus();
+    if !available.contains(&cpu) {
+        section.mistake(key, format!("CPU {cpu} is not available to this process; available: {available:?}"));
+    }
+    Some(cpu)
+}
+
+/// The journal's place is told to others as a URL, which has no relative paths.
+fn absolute(path: PathBuf) -> PathBuf {
+    std::path::absolute(&path).unwrap_or(path)
+}

@@ -1,0 +1,239 @@
+//! `users.toml`: who may log in, and with which rights.
+//!
+//! ```toml
+//! [[user]]
+//! name = "trader"
+//! role = "trade"                  # read | trade | admin
+//! accounts = ["1", "7*"]          # `*` stands for any digits, `?` for one
+//! sessions = [0, 1]               # each session has one user
+//! secret = "SCRAM-SHA-256$…"      # made by `tickpath oms user passwd`
+//! ```
+
+use std::collections::HashMap;
+use std::fmt;
+use std::path::Path;
+use std::str::FromStr;
+
+use tickpath_market::AccountId;
+use tickpath_orders::{ALL_ACCOUNTS, AccountLimits};
+use tickpath_session::{Role, Secret};
+use tickpath_settings::{Section, SettingsError, parse, read_text};
+
+use super::{LEVELS, Sessions};
+use crate::{AckLevel, Rate, SessionConfig};
+
+/// Sessions of users are below this.
+pub const MOST_SESSIONS: u16 = 65_000;
+/// Characters of a user's name.
+const MOST_NAME: usize = 64;
+
+/// The words for roles.
+pub const ROLES: &[(&str, Role)] = &[("read", Role::Read), ("trade", Role::Trade), ("admin", Role::Admin)];
+
+/// All users of an OMS.
+#[derive(Debug, Clone, Default)]
+pub struct Users {
+    /// In the file's order.
+    pub list: Vec<User>,
+}
+
+/// Who may log in.
+#[derive(Debug, Clone)]
+pub struct User {
+    /// Unique.
+    pub name: String,
+    /// What it may do.
+    pub role: Role,
+    /// The accounts that it may trade for, or see.
+    pub accounts: Vec<AccountPattern>,
+    /// Its sessions; nobody else has them.
+    pub sessions: Vec<u16>,
+    /// What its password is held against.
+    pub secret: Secret,
+    /// True if it may not log in, and nothing is done in its name.
+    pub disabled: bool,
+    /// What must hold its requests, if it is not as for all.
+    pub level: Option<AckLevel>,
+    /// Whether its orders are canceled when a session is lost, if it is not as for all.
+    pub cancel_on_disconnect: Option<bool>,
+    /// Its requests a second, of each session, if it is not as for all; zero for as many as come.
+    pub rate_per_second: Option<u32>,
+}
+
+impl Users {
+    /// Reads the file.
+    pub fn read(file: &Path) -> Result<Self, SettingsError> {
+        Self::parse(&read_text(file)?, file)
+    }
+
+    pub(super) fn parse(text: &str, file: &Path) -> Result<Self, SettingsError> {
+        let (mut names, mut sessions) = (HashMap::new(), HashMap::new());
+        let take = |user: &mut Section<'_>| take(user, &mut names, &mut sessions);
+        Ok(parse(text, file, |top| Self { list: top.sections("user", take) })?)
+    }
+
+    /// The user of this name.
+    pub fn find(&self, name: &str) -> Option<&User> {
+        self.list.iter().find(|user| user.name == name)
+    }
+
+    /// The user who has this session.
+    pub fn of_session(&self, session: u16) -> Option<&User> {
+        self.list.iter().find(|user| user.sessions.contains(&session))
+    }
+
+    /// The sessions of all users with their rights: `all` says what holds where a user says nothing, `accounts` are
+    /// those that are defined. Who only reads, and who is disabled, may trade for none.
+    pub fn sessions(&self, all: &Sessions, accounts: &[AccountLimits]) -> Vec<SessionConfig> {
+        let of_user = |user: &User| {
+            let config = user.session(all, accounts);
+            let each = |&session: &u16| SessionConfig { session, ..config.clone() };
+            user.sessions.iter().map(each).collect::<Vec<_>>()
+        };
+        let mut sessions: Vec<SessionConfig> = self.list.iter().flat_map(of_user).collect();
+        sessions.sort_by_key(|config| config.session);
+        sessions
+    }
+}
+
+impl User {
+    /// Whether it may see what happens in the account. An admin sees all.
+    pub fn sees(&self, account: AccountId) -> bool {
+        self.role == Role::Admin || self.accounts.iter().any(|pattern| pattern.matches(account))
+    }
+
+    /// The rights of each of its sessions.
+    fn session(&self, all: &Sessions, accounts: &[AccountLimits]) -> SessionConfig {
+        let is_idle = self.disabled || self.role == Role::Read;
+        let granted = match self.accounts.iter().any(AccountPattern::is_all) {
+            _ if is_idle => Vec::new(),
+            true => vec![ALL_ACCOUNTS],
+            false => {
+                let is_meant = |account: &AccountId| self.accounts.iter().any(|pattern| pattern.matches(*account));
+                accounts.iter().map(|limits| limits.account).filter(is_meant).collect()
+            }
+        };
+        SessionConfig {
+            session: 0,
+            level: self.level.unwrap_or(all.level),
+            cancel_on_disconnect: self.cancel_on_disconnect.unwrap_or(all.cancel_on_disconnect),
+            accounts: granted,
+            rate: self.rate_per_second.map_or(all.rate, |rate| own_rate(rate, all.rate)),
+        }
+    }
+}
+
+/// A user's own rate: no more at once than for all, nor than comes in a second.
+fn own_rate(per_second: u32, all: Rate) -> Rate {
+    let burst = if per_second == 0 { all.burst } else { all.burst.min(per_second) };
+    Rate { per_second, burst }
+}
+
+fn take(user: &mut Section<'_>, names: &mut HashMap<String, usize>, sessions: &mut HashMap<u16, String>) -> User {
+    user.need("name");
+    let name = user.text("name");
+    if let Some(name) = &name {
+        if let Err(sentence) = check_name(name) {
+            user.mistake("name", sentence);
+        }
+        if let Some(before) = names.insert(name.clone(), user.line("name")) {
+            user.mistake("name", format!("'{name}' is in line {before} already; give each user its own"));
+        }
+    }
+    let name = name.unwrap_or_default();
+    user.need("sessions");
+    let own: Option<Vec<u16>> = user.numbers("sessions", 0..=MOST_SESSIONS - 1);
+    if own.as_ref().is_some_and(Vec::is_empty) {
+        user.mistake("sessions", "a user needs one to log in; write numbers that nobody else has");
+    }
+    for session in own.iter().flatten() {
+        if let Some(other) = sessions.insert(*session, name.clone()) {
+            let whose = if other == name { "is written twice".to_owned() } else { format!("is {other}'s") };
+            user.mistake("sessions", format!("session {session} {whose}; each has one user, and stands once"));
+        }
+    }
+    user.need("accounts");
+    User {
+        role: user.need_one_of("role", ROLES).unwrap_or_default(),
+        accounts: user.list("accounts").unwrap_or_default(),
+        sessions: own.unwrap_or_default(),
+        secret: user.need_parsed("secret").unwrap_or_else(|| Secret::decoy(b"", "")),
+        disabled: user.flag("disabled").unwrap_or(false),
+        level: user.one_of("level", LEVELS),
+        cancel_on_disconnect: user.flag("cancel_on_disconnect"),
+        rate_per_second: user.number("rate_per_second", 0..=u32::MAX),
+        name,
+    }
+}
+
+/// Says why a text is no user's name.
+pub(super) fn check_name(name: &str) -> Result<(), String> {
+    let is_good = |c: char| c.is_ascii_alphanumeric() || "._-@".contains(c);
+    match (1..=MOST_NAME).contains(&name.len()) && name.chars().all(is_good) {
+        true => Ok(()),
+        false => Err(format!("'{name}' is no user's name; use 1 to {MOST_NAME} letters, digits, '.', '_', '-' or '@'")),
+    }
+}
+
+/// Accounts by their number: digits, `*` for any digits or none, `?` for one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AccountPattern(String);
+
+/// A text that names no accounts.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("'{0}' names no accounts; use digits, '*' for any digits and '?' for one, like 7*")]
+pub struct AccountPatternError(String);
+
+impl AccountPattern {
+    /// Whether it stands for every account.
+    pub fn is_all(&self) -> bool {
+        self.0.bytes().all(|c| c == b'*')
+    }
+
+    /// The account that it names, if it stands for one alone.
+    pub fn one(&self) -> Option<AccountId> {
+        self.0.parse().ok().map(AccountId)
+    }
+
+    /// Whether it stands for this account, too.
+    pub fn matches(&self, account: AccountId) -> bool {
+        matches(self.0.as_bytes(), account.to_string().as_bytes())
+    }
+}
+
+impl FromStr for AccountPattern {
+    type Err = AccountPatternError;
+
+    fn from_str(text: &str) -> Result<Self, AccountPatternError> {
+        let is_good = !text.is_empty() && text.bytes().all(|c| c.is_ascii_digit() || b"*?".contains(&c));
+        if is_good { Ok(Self(text.to_owned())) } else { Err(AccountPatternError(text.to_owned())) }
+    }
+}
+
+impl fmt::Display for AccountPattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.0)
+    }
+}
+
+/// Goes back to the last `*` where the text does not fit: never longer than the pattern times the text.
+fn matches(pattern: &[u8], text: &[u8]) -> bool {
+    let (mut p, mut t, mut star) = (0, 0, None);
+    while t < text.len() {
+        match pattern.get(p) {
+            Some(b'*') => {
+                star = Some((p, t));
+                p += 1;
+            }
+            Some(&c) if c == b'?' || c == text[t] => (p, t) = (p + 1, t + 1),
+            _ => match star {
+                Some((at, from)) => {
+                    star = Some((at, from + 1));
+                    (p, t) = (at + 1, from + 1);
+                }
+                None => return false,
+            },
+        }
+    }
+    pattern[p..].iter().all(|&c| c == b'*')
+}

@@ -1,0 +1,359 @@
+//! The files of an OMS: what they come to, and what is told of each mistake in them.
+
+mod users;
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+
+use tempfile::{TempDir, tempdir};
+use tickpath_clock::{Priority, Wait};
+use tickpath_market::{AccountId, Notional, Price, Quantity, SymbolId, VenueId};
+use tickpath_oms::settings::{self, Settings, UsersFile, account_columns};
+use tickpath_oms::{Layout, Rate, SessionConfig};
+use tickpath_orders::{
+    ALL_ACCOUNTS, AccountLimits, At, Core, Input, Instrument, Outputs, SessionRules, VenueRules, checks_table,
+};
+
+/// The first files, in a folder that ends with this.
+struct Files(TempDir);
+
+impl Files {
+    fn new() -> Self {
+        let folder = tempdir().expect("a temporary folder can be made");
+        settings::init(folder.path(), || "correct horse".to_owned()).expect("the folder is empty");
+        Self(folder)
+    }
+
+    fn at(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn read(&self) -> Settings {
+        Settings::read(&self.at("oms.toml")).expect("the files are sound")
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        fs::write(self.at(name), text).expect("the folder is ours");
+    }
+
+    fn text(&self, name: &str) -> String {
+        fs::read_to_string(self.at(name)).expect("it is there")
+    }
+
+    /// Puts one text in the place of another in a file; gives its line.
+    fn change(&self, name: &str, from: &str, to: &str) -> usize {
+        let text = self.text(name);
+        let at = text.find(from).unwrap_or_else(|| panic!("{name} has no {from}"));
+        self.write(name, &text.replacen(from, to, 1));
+        text[..at].lines().count().max(1) + usize::from(text[..at].ends_with('\n'))
+    }
+
+    /// What is told of the files, without the folder and the first line.
+    fn told(&self) -> String {
+        let Err(faults) = Settings::read(&self.at("oms.toml")) else { return "nothing".to_owned() };
+        let folder = format!("{}/", self.0.path().display());
+        let told = faults.to_string().replace(&folder, "");
+        told.split_once('\n').expect("mistakes follow the first line").1.to_owned()
+    }
+
+    fn users(&self) -> UsersFile {
+        UsersFile::open(&self.at("users.toml")).expect("the users are sound")
+    }
+}
+
+fn mode(file: &Path) -> u32 {
+    fs::metadata(file).expect("it is there").permissions().mode() & 0o777
+}
+
+#[test]
+fn the_first_files_are_sound_and_say_what_holds_without_them() {
+    let files = Files::new();
+    let settings = files.read();
+    let listed: Vec<String> =
+        settings.instruments.iter().map(|i| format!("{} {} {}", i.name, i.symbol, i.venue)).collect();
+    assert_eq!(listed, ["BTCUSDT 1 1", "ETHUSDT 2 1"]);
+    assert_eq!(settings.venues[0].rules, VenueRules::of(VenueId(1)));
+    assert_eq!(settings.listen.unix, Some(files.at("oms.sock")));
+    assert_eq!(settings.doubts(), [""; 0]);
+    for (name, expected) in [("users.toml", 0o600), ("trader.password", 0o600), ("admin.password", 0o600)] {
+        assert_eq!(mode(&files.at(name)), expected, "{name}");
+    }
+    assert_eq!(files.text("trader.password"), "correct horse\n");
+
+    let config = settings.config();
+    assert_eq!(config.journal.place.dir(), files.at("journal"));
+    assert_eq!(
+        (config.lanes.name.as_str(), config.lanes.sessions, &config.lanes.venues[..]),
+        ("oms", 0, &[VenueId(1)][..])
+    );
+    assert_eq!((config.layout, config.wait, config.priority), (Layout::Split, Wait::Block, Priority::Normal));
+    assert_eq!((config.cpu, config.other_cpu), (None, None));
+    let sessions: Vec<u16> = config.desk.sessions.iter().map(|session| session.session).collect();
+    assert_eq!(sessions, [0, 1, 2, 3, 8, 9]);
+    let granted = |session: &SessionConfig| session.accounts == [ALL_ACCOUNTS] && session.rate == Rate::default();
+    assert!(config.desk.sessions.iter().all(granted));
+
+    // The lines that show what holds without them, taken at their word: which CPUs there are is the host's.
+    let text = files.text("oms.toml");
+    let spoken = |line: &str| match line.strip_prefix('#') {
+        Some(rest) if rest.starts_with(|c: char| c.is_ascii_lowercase()) && !rest.contains("cpu") => rest.to_owned(),
+        _ => line.to_owned(),
+    };
+    let spoken: Vec<String> = text.lines().map(spoken).collect();
+    assert!(spoken.iter().filter(|line| !text.contains(&format!("\n{line}"))).count() > 12, "they are spoken now");
+    files.write("oms.toml", &spoken.join("\n"));
+    let said = files.read();
+    assert_eq!((said.core, said.sessions, said.venues), (settings.core, settings.sessions, settings.venues));
+}
+
+#[test]
+fn nothing_is_written_over_and_nothing_half_made_stays() {
+    let folder = tempdir().expect("a temporary folder can be made");
+    let last = folder.path().join("admin.password");
+    symlink("nowhere", &last).expect("the folder is ours");
+    let refused = settings::init(folder.path(), || "x".to_owned()).expect_err("something is there").to_string();
+    assert!(refused.ends_with("admin.password is there already, and nothing is written over; name an empty folder"));
+    assert_eq!(fs::read_dir(folder.path()).expect("it is there").count(), 1);
+}
+
+#[test]
+fn every_mistake_of_a_file_is_told_at_its_line() {
+    for (from, to, expected) in [
+        (
+            "name = \"oms\"",
+            "name = \"a/b\"",
+            "oms.toml:@0: name: 'a/b' cannot be in the names of lanes; use 1 to 100 letters, digits, '.', '_', '-' or ':', not starting with a point",
+        ),
+        (
+            "journal = \"journal\"",
+            "journl = \"x\"",
+            "oms.toml:1: 'journal' is missing\noms.toml:@0: unknown key 'journl'; did you mean 'journal'?",
+        ),
+        (
+            "tcp = \"127.0.0.1:7001\"",
+            "tcp = \"localhost:7001\"",
+            "oms.toml:@0: [listen] tcp: 'localhost:7001' is no address; write an IP and a port, like 127.0.0.1:7001 or [::]:7001",
+        ),
+        (
+            "#layout = \"split\"",
+            "layout = \"mutex\"",
+            "oms.toml:@0: [core] layout: 'mutex' is none of its words; use inline or split",
+        ),
+        (
+            "#layout = \"split\"",
+            "layout = \"inline\"",
+            "oms.toml:@0: [core] layout: one thread cannot sleep for sockets and for shared memory at once; set wait = \"busy\" or \"yield\"",
+        ),
+        (
+            "#wait = \"block\"",
+            "wait = \"bussy\"",
+            "oms.toml:@0: [core] wait: 'bussy' is none of its words; use busy, yield or block",
+        ),
+        (
+            "#priority = \"normal\"",
+            "priority = \"fifo:0\"",
+            "oms.toml:@0: [core] priority: 'fifo:0' is no priority; use normal or fifo:1 to fifo:99",
+        ),
+        (
+            "#expected_orders = 100000",
+            "expected_orders = 0",
+            "oms.toml:@0: [core] expected_orders: 0 is out of range; use 1 to 50000000",
+        ),
+        (
+            "#heartbeat_ms = 10000",
+            "heartbeat_ms = 1",
+            "oms.toml:@0: [sessions] heartbeat_ms: 1 is out of range; use 100 to 3600000",
+        ),
+        (
+            "#level = \"os\"",
+            "level = \"replica\"",
+            "oms.toml:@0: [sessions] level: 'replica' is none of its words; use os or disk",
+        ),
+        ("number = 1", "number = 4096", "oms.toml:@0: [[venue]] number: 4096 is out of range; use 0 to 4095"),
+        (
+            "name = \"SIM\"",
+            "name = \"1\"",
+            "oms.toml:@0: [[venue]] name: '1' does not begin with a letter, so it could be taken for a number",
+        ),
+        (
+            "#max_gap_ms = 1000",
+            "[[venue]]\nnumber = 1\nname = \"SIM\"",
+            "oms.toml:@1: [[venue]] number: '1' is another venue's already; give each its own\noms.toml:@2: [[venue]] name: 'SIM' is another venue's already; give each its own",
+        ),
+        ("\"users.toml\"", "\"nobody.toml\"", "nobody.toml: there is no such file; name one that is there"),
+    ] {
+        let files = Files::new();
+        let line = files.change("oms.toml", from, to);
+        let places = [("@0", line), ("@1", line + 1), ("@2", line + 2)];
+        let expected =
+            places.iter().fold(expected.to_owned(), |text, (place, line)| text.replace(place, &line.to_string()));
+        assert_eq!(files.told(), expected, "of {to}");
+    }
+    let files = Files::new();
+    files.write("oms.toml", "users = 'users.toml'\n");
+    let told = files.told();
+    assert!(told.contains("oms.toml:1: [listen] says nothing; set 'unix'"), "{told}");
+    assert!(told.contains("oms.toml:1: there is no [[venue]]; orders need one to go to"), "{told}");
+}
+
+#[test]
+fn mistakes_of_all_files_are_told_at_once_and_nothing_is_taken() {
+    let files = Files::new();
+    let changes = [
+        ("oms.toml", "name = \"oms\"", "name = 7"),
+        ("instruments.csv", "ETHUSDT,2", "ETHUSDT,1"),
+        ("accounts.csv", "2,100", "2,-100"),
+        ("users.toml", "role = \"trade\"", "role = \"king\""),
+    ];
+    let places = changes.map(|(name, from, to)| format!("{name}:{}: ", files.change(name, from, to)));
+    let faults = Settings::read(&files.at("oms.toml")).expect_err("four are wrong").to_string();
+    assert!(faults.starts_with("4 mistakes; nothing is taken from these files until all are put right\n"), "{faults}");
+    for place in places {
+        assert!(faults.contains(&place), "{place} in {faults}");
+    }
+}
+
+#[test]
+fn a_bad_line_of_the_instruments_is_refused_by_its_number() {
+    for (table, expected) in [
+        ("", "1: the table is empty; its first line names the columns: symbol,number,venue,multiplier"),
+        ("symbol,number", "1: columns are missing; add them to this line, and a cell to each other: venue"),
+        ("symbol,number,venue,venue", "1: column 'venue' comes twice; name it once"),
+        (
+            "symbol,number,venue,lot",
+            "1: unknown column 'lot'; the columns, with commas between them: symbol,number,venue,multiplier",
+        ),
+        ("# c\n\nsymbol,number,venue\nA,1", "4: 2 cells, but the first line names 3 columns; write one cell for each"),
+        (
+            "symbol,number,venue\n\"A\",1,1",
+            "2: a cell is in quotes; write cells without quotes and without commas in them",
+        ),
+        (
+            "symbol,number,venue\nSEVENTEEN-LETTERS,1,1",
+            "2: symbol: 'SEVENTEEN-LETTERS' is no symbol; use 1 to 16 printable ASCII characters",
+        ),
+        (
+            "symbol,number,venue\nA,65536,1",
+            "2: number: '65536' is no whole number of 0 to 65535; write one without signs and spaces",
+        ),
+        ("symbol,number,venue\nA,,1", "2: number: the cell is empty; this cannot be left out"),
+        (
+            "symbol,number,venue\nA,1,EX",
+            "2: venue: 'EX' is no [[venue]] of the OMS; write the name or the number of one",
+        ),
+        (
+            "symbol,number,venue\nA,1,1\nA,1,1",
+            "3: symbol: A is in line 2 already; write each once\ninstruments.csv:3: number: 1 is in line 2 already; write each once",
+        ),
+        (
+            "symbol,number,venue,multiplier\nA,1,1,0",
+            "2: multiplier: '0' is no whole number of 1 to 9223372036854775807; write one without signs and spaces",
+        ),
+    ] {
+        let files = Files::new();
+        files.write("instruments.csv", table);
+        assert_eq!(files.told(), format!("instruments.csv:{expected}"), "of {table:?}");
+    }
+    let files = Files::new();
+    files.write("instruments.csv", "\u{feff}venue, number ,multiplier,symbol\r\nSIM,7,,A\r\n\r\n1,0,200,B");
+    let instrument = |symbol, name: &str, multiplier| Instrument {
+        symbol: SymbolId(symbol),
+        venue: VenueId(1),
+        reserved: 0,
+        name: name.parse().expect("a good name"),
+        multiplier,
+    };
+    assert_eq!(files.read().instruments, [instrument(7, "A", 1), instrument(0, "B", 200)], "in any order of columns");
+}
+
+#[test]
+fn a_bad_limit_is_refused_by_its_line() {
+    let head = "account,max_order_quantity,max_notional,collar,max_reference_age_ns,max_position,rate_limit,credit\n";
+    for (line, expected) in [
+        (",1,1,1,1,1,,", "account: the cell is empty; this cannot be left out"),
+        ("1,-1,1,1,1,1,,", "max_order_quantity: a limit is not below zero; write the largest that is allowed"),
+        ("1,1,-1,1,1,1,,", "max_notional: a limit is not below zero; write the largest that is allowed"),
+        ("1,1,1,1.5,1,1,,", "collar: '1.5' is no whole number of 0 to 4294967295; write one without signs and spaces"),
+        (
+            "1,1,1,1,0,1,,",
+            "max_reference_age_ns: '0' is no whole number of 1 to 18446744073709551615; write one without signs and spaces",
+        ),
+        ("1,1,1,1,1,many,,", "max_position: not a decimal number; write it like 61800.25"),
+        ("1,1,1,1,1,1,5,", "rate_window_ns: a rate needs its window; write it, or leave rate_limit empty for none"),
+        ("1,1,1,1,1,1,,1e5", "credit: '1e5' is no amount; write a decimal number below 10 000 000 000 000 000 000 000"),
+        ("1,1,1,1,1,1,,1.123456789", "credit: more than eight decimals; round it to eight"),
+        ("1,1,1,1,1,1,,.", "credit: '.' is no amount; write a decimal number below 10 000 000 000 000 000 000 000"),
+        (
+            "1,1,1,1,1,1,,99999999999999999999999",
+            "credit: '99999999999999999999999' is no amount; write a decimal number below 10 000 000 000 000 000 000 000",
+        ),
+    ] {
+        let files = Files::new();
+        files.write("accounts.csv", &format!("{head}{line}\n"));
+        assert_eq!(files.told(), format!("accounts.csv:2: {expected}"), "of {line}");
+    }
+}
+
+#[test]
+fn limits_are_what_the_table_says_and_off_where_it_says_nothing() {
+    let files = Files::new();
+    let table = "account,rate_limit,rate_window_ns,max_order_quantity,max_notional,credit,collar,max_open_orders,max_reference_age_ns,max_request_age_ns,max_position\n\
+                 65535,5,1000,1.5,1000000000000.00000001,,250,,60,,.00000001\n";
+    files.write("accounts.csv", table);
+    let one = Notional::of(Price(1), Quantity::from_whole(1));
+    let expected = AccountLimits {
+        account: AccountId(65535),
+        rate_limit: 5,
+        rate_window_ns: 1000,
+        max_order_quantity: Quantity(150_000_000),
+        max_notional: (Notional::from_whole(1_000_000_000_000).0 + one.0).to_le_bytes(),
+        credit: [0; 16],
+        collar: 250,
+        max_open_orders: 0,
+        max_reference_age_ns: 60,
+        max_request_age_ns: 0,
+        max_position: Quantity(1),
+    };
+    assert_eq!(files.read().accounts, [expected]);
+    // A limit has one name: in a denial's page and in the table.
+    let checks = checks_table();
+    let limits: Vec<&str> = checks.lines().filter_map(|line| line.split('`').nth(1)).collect();
+    assert!(limits.len() > 5);
+    for limit in limits {
+        assert!(account_columns().any(|column| column == limit), "{limit} is no column");
+    }
+}
+
+#[test]
+fn the_core_takes_whatever_the_files_may_say() {
+    let files = Files::new();
+    files.change("oms.toml", "number = 1", "number = 4095");
+    files.write("instruments.csv", "symbol,number,venue,multiplier\nA,0,4095,1\nB,65535,4095,9223372036854775807\n");
+    files.change("accounts.csv", "\n2,", "\n65535,");
+    files.change("users.toml", "[8, 9]", "[8, 64999]");
+    let desk = files.read().desk();
+    let mut inputs: Vec<Input> = desk.venues.into_iter().map(Input::Venue).collect();
+    inputs.extend(desk.instruments.into_iter().map(Input::Instrument));
+    inputs.extend(desk.accounts.into_iter().map(Input::Account));
+    inputs.extend(desk.sessions.iter().map(|config| {
+        Input::Session(SessionRules { session: config.session, cancel_on_disconnect: 0, level: 0, reserved: 0 })
+    }));
+    let (mut core, mut out) = (Core::new(Default::default()), Outputs::new());
+    for (input, sequence) in inputs.iter().zip(1..) {
+        core.apply(At { sequence, stamp: sequence }, input, &mut out);
+    }
+    assert_eq!(core.counts().ignored, 0);
+}
+
+#[test]
+fn what_may_not_be_meant_is_told_and_is_no_mistake() {
+    let files = Files::new();
+    files.change("users.toml", "accounts = [\"*\"]", "accounts = [\"1\", \"3*\"]");
+    files.change("oms.toml", "127.0.0.1:7001", "0.0.0.0:7001");
+    fs::set_permissions(files.at("users.toml"), fs::Permissions::from_mode(0o644)).expect("it is ours");
+    let doubts = files.read().doubts();
+    assert_eq!(doubts.len(), 3, "{doubts:?}");
+    assert!(doubts[0].starts_with("user 'trader': no account of ") && doubts[0].ends_with(" matches '3*'"));
+    assert!(doubts[1].contains("not encrypted") && doubts[2].contains("chmod 600"), "{doubts:?}");
+}

@@ -1,0 +1,48 @@
+//! Order entry over sockets: what a client and an OMS say to each other, without any socket.
+//!
+//! ```text
+//!   client                                   OMS
+//!     ── Logon: version, session, next report, SCRAM ──>
+//!     <─ Challenge ─────────────────────────────────────
+//!     ── Proof ────────────────────────────────────────>
+//!     <─ Welcome: next request, next report ────────────   or Refused, and the end
+//!     ── requests, numbered ───────────────────────────>
+//!     <─ reports, numbered: those that it lacks, then ──
+//!        the live ones, without gap or double
+//!     ── Heartbeat ─ ─ ─ ─ ─ ─ ─ ─ ─ ─ ─ ─ ─ Heartbeat ─   every half of the heartbeat time
+//!     ── Logout ───────────────────────────────────────>
+//! ```
+//!
+//! # Frames
+//!
+//! Everything is a frame: a [`Head`] of 24 bytes, then its payload. Requests and reports are the flat messages of
+//! [`tickpath-market`](https://docs.rs/tickpath-market), as they lie in a log; the session's own messages are in
+//! [`message`]. All numbers are little-endian.
+//!
+//! # Numbers
+//!
+//! Requests of a session are numbered from 0, and so are its reports; both go on for ever. An operator's words and
+//! questions have no number. The OMS reads both numbers in its journal, so they survive any crash: a client that comes
+//! back is told which of its requests is expected next, and asks for reports from the first that it lacks. A request
+//! below the expected number was taken already and is dropped; one above it ends the connection, for what is missing was
+//! lost on the way. Numbers belong to a journal, whose id is in the [`Welcome`]: with another one they begin anew.
+//!
+//! A heartbeat carries the number that its sender expects next. It goes out every half of the heartbeat time whatever
+//! else is said: a client that is kept busy by reports learns from nothing else which of its requests were taken.
+//!
+//! # Versions
+//!
+//! Messages grow at their end. Each side reads of a payload what it knows, and takes zero for what an older one does not
+//! send, so a client of an older schema keeps working. The version in the [`Welcome`] is the lower of both.
+
+mod frame;
+pub mod message;
+pub mod scram;
+mod secret;
+
+pub use frame::{Frame, FrameError, HEAD_BYTES, Head, Inbox, MOST_PAYLOAD, write_frame, write_with_text};
+pub use message::{ANY_SESSION, FROM_NOW, Kind, Logon, MAGIC, Query, Refusal, Refused, Role, Status, Welcome};
+pub use scram::{ClientLogon, ScramError, Secret, SecretError, ServerLogon};
+
+/// The version of the messages that this code speaks.
+pub const VERSION: u16 = 1;

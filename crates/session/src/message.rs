@@ -1,0 +1,235 @@
+//! The session's own messages. Some have a text behind them.
+
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+
+/// The first bytes of a [`Logon`].
+pub const MAGIC: [u8; 8] = *b"TICKPATH";
+/// [`Logon::session`]: the first of the user's sessions that nobody uses.
+pub const ANY_SESSION: u16 = u16::MAX;
+/// [`Logon::next_report`]: only what is said from now on.
+pub const FROM_NOW: u64 = u64::MAX;
+
+/// What a session's own frame carries. Its code is the frame's kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Kind {
+    /// [`Logon`], then SCRAM's client-first message.
+    Logon = 112,
+    /// SCRAM's server-first message.
+    Challenge = 113,
+    /// SCRAM's client-final message.
+    Proof = 114,
+    /// [`Welcome`], then SCRAM's server-final message.
+    Welcome = 115,
+    /// [`Refused`], then a sentence.
+    Refused = 116,
+    /// Nothing: its sender lives.
+    Heartbeat = 117,
+    /// A sentence: its sender ends the connection.
+    Logout = 118,
+    /// [`Query`].
+    Query = 119,
+    /// The end of an answer, with what was asked for in it: [`Status`], or nothing behind the rows.
+    Answer = 120,
+    /// An open order, as an execution report that tells its status; the frame's stamp is its session.
+    OrderRow = 121,
+}
+
+/// Who wants to come in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub struct Logon {
+    /// [`MAGIC`].
+    pub magic: [u8; 8],
+    /// The version of the client's messages.
+    pub version: u16,
+    /// Which of the user's sessions; [`ANY_SESSION`] for one that is free.
+    pub session: u16,
+    /// After so long without a word the client is taken for gone, in milliseconds; zero for the OMS's own choice.
+    pub heartbeat_ms: u32,
+    /// The journal that the client's numbers are of; zero if it knows none.
+    pub journal: u64,
+    /// The first report that it lacks; [`FROM_NOW`] for only what is new.
+    pub next_report: u64,
+    /// The CRC-32C of the message of the report before that one, or zero. An OMS that has said another one there has lost
+    /// what it said to a loss of power, and says the whole day again: the `next_report` of its welcome is lower then.
+    pub last_sum: u32,
+    /// Zero.
+    pub reserved: u32,
+}
+
+/// Come in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub struct Welcome {
+    /// The version that both speak.
+    pub version: u16,
+    /// The session.
+    pub session: u16,
+    /// What holds an input before its reports leave: 0 the operating system, 1 the disk.
+    pub level: u8,
+    /// The user's [`Role`], as its code.
+    pub role: u8,
+    /// Zero.
+    pub reserved: u16,
+    /// The journal that the numbers are of.
+    pub journal: u64,
+    /// The number that the session's next request must have.
+    pub next_request: u64,
+    /// The number of the first report that follows.
+    pub next_report: u64,
+    /// The number of the first report that is live: those before it come from the journal.
+    pub live_report: u64,
+    /// After so long without a word either side is taken for gone, in milliseconds. Half of it is the time between two
+    /// heartbeats.
+    pub heartbeat_ms: u32,
+    /// Zero.
+    pub reserved_end: u32,
+}
+
+/// Go away; the connection ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub struct Refused {
+    /// [`Refusal`] as its code.
+    pub code: u16,
+    /// Zero.
+    pub reserved: [u8; 6],
+}
+
+/// A question that changes nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub struct Query {
+    /// [`Query::STATUS`] or [`Query::ORDERS`].
+    pub what: u32,
+    /// Zero.
+    pub reserved: u32,
+}
+
+impl Query {
+    /// How the OMS is: one answer with a [`Status`].
+    pub const STATUS: u32 = 1;
+    /// The open orders that the user may see: a row each, then an answer.
+    pub const ORDERS: u32 = 2;
+}
+
+/// What a user may do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[repr(u8)]
+pub enum Role {
+    /// Sees the orders of its accounts.
+    #[default]
+    Read = 0,
+    /// Sends orders for its accounts, too.
+    Trade = 1,
+    /// Sees all, cancels all, and gives an operator's words.
+    Admin = 2,
+}
+
+/// Why a connection was refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u16)]
+pub enum Refusal {
+    /// What came is no logon, or not in time.
+    Protocol = 1,
+    /// The user does not exist, is disabled, or the password is wrong: it is not told which.
+    Password = 2,
+    /// The session is not this user's.
+    NotYours = 3,
+    /// The session is in use, or all of the user's are.
+    InUse = 4,
+    /// The OMS stops.
+    Stopping = 5,
+    /// It asks for reports that were not said yet.
+    Future = 6,
+    /// The OMS has no room for one more.
+    Full = 7,
+}
+
+macro_rules! status {
+    ($($(#[$doc:meta])* $name:ident,)+) => {
+        /// How an OMS is.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
+        #[repr(C)]
+        pub struct Status {
+            $($(#[$doc])* pub $name: u64,)+
+        }
+
+        impl Status {
+            /// All of it by name.
+            pub fn fields(&self) -> impl Iterator<Item = (&'static str, u64)> {
+                [$((stringify!($name), self.$name)),+].into_iter()
+            }
+        }
+    };
+}
+
+status! {
+    /// The OMS's process.
+    pid,
+    /// Since its start, in seconds.
+    uptime_s,
+    /// Of its start.
+    epoch,
+    /// Records in its journal.
+    journal_records,
+    /// Connected sessions.
+    sessions,
+    /// Orders that wait for their venue.
+    queued,
+    /// Orders on their way to the venue.
+    sending,
+    /// Orders that the venue works.
+    working,
+    /// Orders that are filled, canceled or expired.
+    done,
+    /// Orders that the venue refused.
+    rejected,
+    /// Orders that waited and were denied before they could leave.
+    withdrawn,
+    /// Orders whose state cannot be known.
+    unknown,
+    /// Requests that were denied.
+    denied_requests,
+    /// Reports that came twice.
+    duplicates,
+    /// Reports of orders that are not known.
+    strangers,
+    /// Reports that do not fit their order.
+    mismatched,
+    /// Reports that contradict what is known.
+    contradictions,
+    /// Reports that cannot be true.
+    malformed,
+    /// Messages that were none.
+    refused,
+    /// Venues that can be reached.
+    venues_up,
+    /// Venues.
+    venues,
+    /// Outputs that wait for the disk.
+    held,
+    /// 1 if the journal's disk has failed.
+    disk_failed,
+}
+
+macro_rules! from_code {
+    ($name:ident, $code:ty: $($variant:ident),+) => {
+        impl $name {
+            /// The code in a message.
+            pub const fn code(self) -> $code {
+                self as $code
+            }
+
+            /// The value with this code, if there is one.
+            pub fn from_code(code: $code) -> Option<Self> {
+                [$(Self::$variant),+].into_iter().find(|value| value.code() == code)
+            }
+        }
+    };
+}
+
+from_code!(Kind, u8: Logon, Challenge, Proof, Welcome, Refused, Heartbeat, Logout, Query, Answer, OrderRow);
+from_code!(Role, u8: Read, Trade, Admin);
+from_code!(Refusal, u16: Protocol, Password, NotYours, InUse, Stopping, Future, Full);

@@ -1,0 +1,241 @@
+//! The logon by SCRAM-SHA-256 (RFC 5802, RFC 7677): a password is proved, never sent, and the OMS proves in turn that it
+//! knows the user's [`Secret`]. Only this module and that of the secret see the crate that does it.
+//!
+//! ```text
+//!   client-first   n,,n=USER,r=NONCE
+//!   challenge      r=NONCE NONCE',s=SALT,i=ITERATIONS
+//!   proof          c=biws,r=NONCE NONCE',p=PROOF
+//!   server-final   v=SIGNATURE
+//! ```
+//!
+//! The crate indexes what it is given before it looks whether it is there, so a message comes to it only when it has
+//! exactly this form: whatever has not is refused here, extensions and channel bindings with it.
+
+use std::fmt;
+use std::sync::Arc;
+
+use rsasl::callback::{Context, Request, SessionCallback, SessionData};
+use rsasl::config::SASLConfig;
+use rsasl::mechanisms::scram::SCRAM_SHA256;
+use rsasl::mechanisms::scram::properties::ScramStoredPassword;
+use rsasl::prelude::{Mechanism, Registry, SASLClient, SASLServer, Session, SessionError, Validation};
+use rsasl::property::{AuthId, Password};
+use rsasl::validate::{Validate, ValidationError};
+
+pub use crate::secret::{Secret, SecretError};
+
+/// Fewer hashes than this give the password away to who listens: a client does not answer.
+pub const LEAST_ITERATIONS: u32 = 4_096;
+/// More than this would keep the client from its work: it does not answer.
+pub const MOST_ITERATIONS: u32 = 1_000_000;
+/// Characters of a user's name, at most.
+pub const MOST_USER_CHARS: usize = 64;
+/// Bytes of a nonce, at most: ours have 24 from each side.
+const MOST_NONCE_BYTES: usize = 256;
+/// Bytes of a salt in base64, at most.
+const MOST_SALT_BYTES: usize = 128;
+/// The gs2 header `n,,` in base64: no channel is bound.
+const UNBOUND: &str = "biws";
+/// Bytes of a key or signature in base64.
+const SIGNATURE_BYTES: usize = 44;
+
+/// Why a logon goes no further.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum ScramError {
+    /// The name cannot be a user's.
+    #[error(
+        "a user's name has 1 to {MOST_USER_CHARS} characters, no comma, equals sign or control character among them"
+    )]
+    User,
+    /// What came is no message of this logon.
+    #[error("what came is no message of a SCRAM-SHA-256 logon; does the other side speak this protocol?")]
+    Message,
+    /// The server asks for too little or too much work.
+    #[error(
+        "the server asks for {0} iterations; {LEAST_ITERATIONS} to {MOST_ITERATIONS} are answered, set the password anew"
+    )]
+    Iterations(u32),
+    /// The client has proved nothing.
+    #[error("the user or the password is wrong")]
+    Proof,
+    /// The server has proved nothing.
+    #[error("the server does not know this user's secret: it is not the OMS that it claims to be; check the address")]
+    Server,
+}
+
+/// The server's side of one logon.
+pub struct ServerLogon {
+    user: String,
+    session: Session<Proved>,
+}
+
+impl ServerLogon {
+    /// Takes the client's first message, finds its user's secret (a [`Secret::decoy`] if there is no such user), and
+    /// gives the challenge for the client.
+    pub fn begin(client_first: &[u8], find: impl FnOnce(&str) -> Secret) -> Result<(Self, Vec<u8>), ScramError> {
+        let [bound, acting_for, user, nonce] = parts(client_first, ["n", "", "n=", "r="])?;
+        if !(bound.is_empty() && acting_for.is_empty() && is_user(user) && is_nonce(nonce)) {
+            return Err(ScramError::Message);
+        }
+        let known = Known { user: user.to_owned(), secret: find(user) };
+        let server = SASLServer::<Proved>::new(config(known));
+        let session = server.start_suggested(SCRAM_SHA256.mechanism).map_err(|_| ScramError::Message)?;
+        let mut logon = Self { user: user.to_owned(), session };
+        let challenge = step(&mut logon.session, Some(client_first)).map_err(|_| ScramError::Message)?;
+        Ok((logon, challenge))
+    }
+
+    /// Who wants to come in. That it is this user is known only when [`Self::verify`] says so.
+    pub fn user(&self) -> &str {
+        &self.user
+    }
+
+    /// Checks the client's proof, and gives the server's for the client.
+    pub fn verify(mut self, proof: &[u8]) -> Result<Vec<u8>, ScramError> {
+        let [bound, nonce, signature] = parts(proof, ["c=", "r=", "p="])?;
+        if !(bound == UNBOUND && is_nonce(nonce) && signature.len() == SIGNATURE_BYTES) {
+            return Err(ScramError::Message);
+        }
+        // A wrong proof ends the exchange like a good one: only the validation tells them apart.
+        let server_final = step(&mut self.session, Some(proof)).map_err(|_| ScramError::Proof)?;
+        self.session.validation().map(|()| server_final).ok_or(ScramError::Proof)
+    }
+}
+
+impl fmt::Debug for ServerLogon {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ServerLogon").field("user", &self.user).finish_non_exhaustive()
+    }
+}
+
+/// The client's side of one logon.
+pub struct ClientLogon {
+    session: Session,
+    /// What is expected next; anything else is out of turn.
+    answered: bool,
+}
+
+impl ClientLogon {
+    /// Begins, and gives the client's first message. The password is taken byte by byte, as [`Secret::of`] takes it.
+    pub fn new(user: &str, password: &str) -> Result<(Self, Vec<u8>), ScramError> {
+        if !is_user(user) {
+            return Err(ScramError::User);
+        }
+        let claimed = Claimed { user: user.to_owned(), password: password.to_owned() };
+        let client = SASLClient::new(config(claimed));
+        let mut session = client.start_suggested([&SCRAM_SHA256.mechanism]).map_err(|_| ScramError::User)?;
+        let first = step(&mut session, None).map_err(|_| ScramError::User)?;
+        Ok((Self { session, answered: false }, first))
+    }
+
+    /// The proof that answers the server's challenge. It takes as long as the secret has iterations.
+    pub fn answer(&mut self, challenge: &[u8]) -> Result<Vec<u8>, ScramError> {
+        let [nonce, salt, iterations] = parts(challenge, ["r=", "s=", "i="])?;
+        if self.answered || !is_nonce(nonce) || !(1..=MOST_SALT_BYTES).contains(&salt.len()) {
+            return Err(ScramError::Message);
+        }
+        let iterations = iterations.parse().map_err(|_| ScramError::Message)?;
+        if !(LEAST_ITERATIONS..=MOST_ITERATIONS).contains(&iterations) {
+            return Err(ScramError::Iterations(iterations));
+        }
+        self.answered = true;
+        step(&mut self.session, Some(challenge)).map_err(|_| ScramError::Message)
+    }
+
+    /// Checks the server's proof. Without one the server is not to be trusted, whatever it says.
+    pub fn check(mut self, server_final: &[u8]) -> Result<(), ScramError> {
+        let [signature] = parts(server_final, ["v="])?;
+        if !self.answered || signature.len() != SIGNATURE_BYTES {
+            return Err(ScramError::Message);
+        }
+        step(&mut self.session, Some(server_final)).map(drop).map_err(|_| ScramError::Server)
+    }
+}
+
+impl fmt::Debug for ClientLogon {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ClientLogon").field("answered", &self.answered).finish_non_exhaustive()
+    }
+}
+
+/// What the server knows: whom it found.
+struct Known {
+    user: String,
+    secret: Secret,
+}
+
+/// That a client has proved to be the user.
+struct Proved;
+
+impl Validation for Proved {
+    type Value = ();
+}
+
+impl SessionCallback for Known {
+    fn callback(&self, _: &SessionData, context: &Context, request: &mut Request) -> Result<(), SessionError> {
+        if context.get_ref::<AuthId>() == Some(&self.user) {
+            let Secret { iterations, salt, stored_key, server_key } = &self.secret;
+            request.satisfy::<ScramStoredPassword>(&ScramStoredPassword::new(
+                *iterations,
+                salt,
+                stored_key,
+                server_key,
+            ))?;
+        }
+        Ok(())
+    }
+
+    /// Asked only behind a good proof.
+    fn validate(&self, _: &SessionData, context: &Context, validate: &mut Validate<'_>) -> Result<(), ValidationError> {
+        if context.get_ref::<AuthId>() == Some(&self.user) {
+            validate.finalize::<Proved>(());
+        }
+        Ok(())
+    }
+}
+
+/// What the client claims.
+struct Claimed {
+    user: String,
+    password: String,
+}
+
+impl SessionCallback for Claimed {
+    fn callback(&self, _: &SessionData, _: &Context, request: &mut Request) -> Result<(), SessionError> {
+        request.satisfy::<AuthId>(&self.user)?.satisfy::<Password>(self.password.as_bytes())?;
+        Ok(())
+    }
+}
+
+fn config(callback: impl SessionCallback + 'static) -> Arc<SASLConfig> {
+    static ONLY: [Mechanism; 1] = [SCRAM_SHA256];
+    let only = Registry::with_mechanisms(&ONLY);
+    SASLConfig::builder()
+        .with_registry(only)
+        .with_callback(callback)
+        .expect("a configuration of one mechanism is sound")
+}
+
+fn step<V: Validation>(session: &mut Session<V>, input: Option<&[u8]>) -> Result<Vec<u8>, SessionError> {
+    let mut out = Vec::new();
+    session.step(input, &mut out).map(|_| out)
+}
+
+/// The attributes of a message, if it has exactly those with these names, in this order.
+fn parts<'a, const N: usize>(message: &'a [u8], names: [&str; N]) -> Result<[&'a str; N], ScramError> {
+    let mut parts = std::str::from_utf8(message).map_err(|_| ScramError::Message)?.split(',');
+    let mut values = [""; N];
+    for (value, name) in values.iter_mut().zip(names) {
+        *value = parts.next().and_then(|part| part.strip_prefix(name)).ok_or(ScramError::Message)?;
+    }
+    if parts.next().is_some() { Err(ScramError::Message) } else { Ok(values) }
+}
+
+fn is_user(name: &str) -> bool {
+    let sound = |c: char| !(c == ',' || c == '=' || c.is_control());
+    (1..=MOST_USER_CHARS).contains(&name.chars().count()) && name.chars().all(sound)
+}
+
+fn is_nonce(nonce: &str) -> bool {
+    (1..=MOST_NONCE_BYTES).contains(&nonce.len()) && nonce.bytes().all(|byte| byte.is_ascii_graphic() && byte != b',')
+}

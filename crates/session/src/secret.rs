@@ -1,0 +1,145 @@
+//! What an OMS keeps of a password: enough to check one, too little to log in with.
+
+use std::fmt::{self, Display};
+use std::str::FromStr;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use rsasl::mechanisms::scram::tools::{derive_keys, hash_password};
+use sha2::{Digest, Sha256};
+
+use crate::scram::{LEAST_ITERATIONS, MOST_ITERATIONS};
+
+/// How often a new secret's password is hashed. RFC 7677 wants 4,096 at least, and names 15,000 for a tenth of a second
+/// on a machine of its day; a login here takes some milliseconds of the client, and none of the OMS.
+const ITERATIONS: u32 = 15_000;
+/// Bytes of a new secret's salt.
+const SALT_BYTES: usize = 16;
+/// Bytes of a salt that somebody else may have made.
+const MOST_SALT_BYTES: usize = 64;
+/// Bytes of SHA-256.
+pub(crate) const KEY_BYTES: usize = 32;
+const NAME: &str = "SCRAM-SHA-256";
+
+/// The SCRAM-SHA-256 secret of a user. As text it is one word: `SCRAM-SHA-256$ITERATIONS:SALT$STORED:SERVER`, its three
+/// last parts in base64.
+///
+/// ```
+/// use tickpath_session::Secret;
+///
+/// let secret = Secret::of("correct horse");
+/// assert_eq!(secret.to_string().parse(), Ok(secret));
+/// ```
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret {
+    /// How often the password was hashed, from 4,096 to 1,000,000.
+    pub(crate) iterations: u32,
+    /// What was hashed with it.
+    pub(crate) salt: Vec<u8>,
+    /// The hash of the key that a client proves to have.
+    pub(crate) stored_key: [u8; KEY_BYTES],
+    /// The key that the server proves to have.
+    pub(crate) server_key: [u8; KEY_BYTES],
+}
+
+/// A text that is no [`Secret`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("this is no secret of the form {NAME}$ITERATIONS:SALT$STORED:SERVER; set the user's password anew")]
+pub struct SecretError;
+
+impl Secret {
+    /// The secret of a password, with a salt of its own.
+    pub fn of(password: &str) -> Self {
+        let mut salt = [0; SALT_BYTES];
+        getrandom::fill(&mut salt).expect("the operating system has random bytes for everybody");
+        Self::derived(password, &salt, ITERATIONS)
+    }
+
+    /// What stands for the secret of a user who does not exist: the same each time that this key and this name come, so
+    /// that a stranger cannot tell whom there is; no password fits it. Make it for every logon, needed or not, or the
+    /// time that a logon takes tells it.
+    pub fn decoy(key: &[u8], user: &str) -> Self {
+        let (salt, seed) = derive_keys::<Sha256>(&hashed(key, user.as_bytes(), 1));
+        let (stored_key, server_key) = derive_keys::<Sha256>(&seed);
+        let salt = salt[..SALT_BYTES].to_vec();
+        Self { iterations: ITERATIONS, salt, stored_key: stored_key.into(), server_key: server_key.into() }
+    }
+
+    pub(crate) fn derived(password: &str, salt: &[u8], iterations: u32) -> Self {
+        let (client_key, server_key) = derive_keys::<Sha256>(&hashed(password.as_bytes(), salt, iterations));
+        let stored_key = Sha256::digest(client_key).into();
+        Self { iterations, salt: salt.to_vec(), stored_key, server_key: server_key.into() }
+    }
+}
+
+/// Keeps its keys to itself.
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Secret").field("iterations", &self.iterations).finish_non_exhaustive()
+    }
+}
+
+/// All of it, for the file of the users.
+impl Display for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [salt, stored, server] =
+            [&self.salt, &self.stored_key[..], &self.server_key].map(|key| STANDARD.encode(key));
+        write!(f, "{NAME}${}:{salt}${stored}:{server}", self.iterations)
+    }
+}
+
+impl FromStr for Secret {
+    type Err = SecretError;
+
+    fn from_str(text: &str) -> Result<Self, SecretError> {
+        let read = || {
+            let (iterations, rest) = text.strip_prefix(NAME)?.strip_prefix('$')?.split_once(':')?;
+            let (salt, keys) = rest.split_once('$')?;
+            let (stored, server) = keys.split_once(':')?;
+            let iterations = iterations.parse().ok().filter(|it| (LEAST_ITERATIONS..=MOST_ITERATIONS).contains(it))?;
+            let salt = STANDARD.decode(salt).ok().filter(|salt| (1..=MOST_SALT_BYTES).contains(&salt.len()))?;
+            let key = |text| STANDARD.decode(text).ok()?.try_into().ok();
+            Some(Self { iterations, salt, stored_key: key(stored)?, server_key: key(server)? })
+        };
+        read().ok_or(SecretError)
+    }
+}
+
+fn hashed(password: &[u8], salt: &[u8], iterations: u32) -> [u8; KEY_BYTES] {
+    let mut out = Default::default();
+    hash_password::<Sha256>(password, iterations, salt, &mut out);
+    out.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rsasl::mechanisms::scram::tools::compute_signatures;
+
+    /// The example of RFC 7677, section 3.
+    #[test]
+    fn the_example_of_the_rfc() {
+        let salt = STANDARD.decode("W22ZaJ0SNY7soEsUEjb6gQ==").unwrap();
+        let secret = Secret::derived("pencil", &salt, 4096);
+        let text = "SCRAM-SHA-256$4096:W22ZaJ0SNY7soEsUEjb6gQ==$\
+                    WG5d8oPm3OtcPnkdi4Uo7BkeZkBFzpcXkuLmtbsT4qY=:wfPLwcE6nTWhTAmQ7tl2KeoiWGPlZqQxSrmfPwDl2dU=";
+        assert_eq!(secret.to_string(), text);
+        let (mut of_client, mut of_server) = Default::default();
+        compute_signatures::<Sha256>(
+            &secret.stored_key.into(),
+            &secret.server_key.into(),
+            "user",
+            b"rOprNGfwEbeRWgbNEkqO",
+            b"%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0",
+            b"W22ZaJ0SNY7soEsUEjb6gQ==",
+            b"4096",
+            b"biws",
+            &mut of_client,
+            &mut of_server,
+        );
+        assert_eq!(STANDARD.encode(of_server), "6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4=");
+        let proof = STANDARD.decode("dHzbZapWIk4jUhN+Ute9ytag9zjfMHgsqmmiz7AndVQ=").unwrap();
+        let client_key: Vec<u8> = proof.iter().zip(of_client).map(|(proof, signature)| proof ^ signature).collect();
+        assert_eq!(Sha256::digest(client_key)[..], secret.stored_key);
+    }
+}

@@ -1,0 +1,4 @@
+//! What both ends of an order entry connection may rely on.
+
+mod frames;
+mod scram;

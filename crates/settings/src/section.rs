@@ -1,0 +1,348 @@
+//! A table of a file, asked key by key.
+
+use std::cell::RefCell;
+use std::fmt::Display;
+use std::ops::{Range, RangeInclusive};
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use crate::Mistakes;
+
+/// A table of a file: its top, a `[section]`, or one of several `[[sections]]`.
+///
+/// A key that is not there, or whose value is wrong, is `None`; the `need_…` calls tell a mistake if it is not there,
+/// and give some value of the type, which nobody will see.
+pub struct Section<'a> {
+    file: &'a File<'a>,
+    /// None if it is not in the file: then no key of it is.
+    table: Option<&'a DeTable<'a>>,
+    /// As the file writes it, a space behind; empty at the top.
+    title: String,
+    /// Where it begins, as a byte of the file.
+    at: usize,
+    asked: Vec<String>,
+}
+
+/// Numbers that fit a setting.
+pub trait Number: Copy + PartialOrd + Display + TryFrom<i128> {}
+
+impl<N: Copy + PartialOrd + Display + TryFrom<i128>> Number for N {}
+
+impl<'a> Section<'a> {
+    /// Text.
+    pub fn text(&mut self, key: &str) -> Option<String> {
+        self.with(key, |value| match value {
+            DeValue::String(text) => Ok(text.to_string()),
+            other => Err(format!("must be text in quotes, not {}", kind(other))),
+        })
+    }
+
+    /// Text that must be there.
+    pub fn need_text(&mut self, key: &str) -> String {
+        self.need(key);
+        self.text(key).unwrap_or_default()
+    }
+
+    /// `true` or `false`.
+    pub fn flag(&mut self, key: &str) -> Option<bool> {
+        self.with(key, |value| match value {
+            DeValue::Boolean(flag) => Ok(*flag),
+            other => Err(format!("must be true or false, not {}", kind(other))),
+        })
+    }
+
+    /// A whole number of this range.
+    pub fn number<N: Number>(&mut self, key: &str, range: RangeInclusive<N>) -> Option<N> {
+        self.with(key, |value| number(value, &range))
+    }
+
+    /// A whole number of this range that must be there.
+    pub fn need_number<N: Number>(&mut self, key: &str, range: RangeInclusive<N>) -> N {
+        self.need(key);
+        let low = *range.start();
+        self.number(key, range).unwrap_or(low)
+    }
+
+    /// What the type reads from text, or from a number as the file writes it: a decimal loses no digit.
+    pub fn parsed<T: FromStr<Err: Display>>(&mut self, key: &str) -> Option<T> {
+        self.with(key, |value| literal(value)?.parse().map_err(|reason: T::Err| reason.to_string()))
+    }
+
+    /// What the type reads from text or a number that must be there.
+    pub fn need_parsed<T: FromStr<Err: Display>>(&mut self, key: &str) -> Option<T> {
+        self.need(key);
+        self.parsed(key)
+    }
+
+    /// One of these words: what stands beside it.
+    pub fn one_of<T: Clone>(&mut self, key: &str, words: &[(&str, T)]) -> Option<T> {
+        self.with(key, |value| {
+            let DeValue::String(text) = value else {
+                return Err(format!("must be {} in quotes, not {}", any_of(words), kind(value)));
+            };
+            let found = words.iter().find(|(word, _)| word == text).map(|(_, meaning)| meaning.clone());
+            found.ok_or_else(|| format!("'{text}' is none of its words; use {}", any_of(words)))
+        })
+    }
+
+    /// One of these words, which must be there.
+    pub fn need_one_of<T: Clone>(&mut self, key: &str, words: &[(&str, T)]) -> Option<T> {
+        self.need(key);
+        self.one_of(key, words)
+    }
+
+    /// A path; a relative one begins at the file's folder.
+    pub fn path(&mut self, key: &str) -> Option<PathBuf> {
+        let text = self.text(key)?;
+        if text.is_empty() {
+            self.mistake(key, "an empty path names nothing; write one, or leave the key out");
+            return None;
+        }
+        let folder = self.file.path.parent().unwrap_or(Path::new(""));
+        Some(folder.join(text))
+    }
+
+    /// A path that must be there.
+    pub fn need_path(&mut self, key: &str) -> PathBuf {
+        self.need(key);
+        self.path(key).unwrap_or_default()
+    }
+
+    /// A list of what the type reads from text or a number; each wrong item is told at its line.
+    pub fn list<T: FromStr<Err: Display>>(&mut self, key: &str) -> Option<Vec<T>> {
+        self.items(key, |item| literal(item)?.parse().map_err(|reason: T::Err| reason.to_string()))
+    }
+
+    /// A list of whole numbers of this range.
+    pub fn numbers<N: Number>(&mut self, key: &str, range: RangeInclusive<N>) -> Option<Vec<N>> {
+        self.items(key, |item| number(item, &range))
+    }
+
+    /// A `[section]`, which is as if it were empty if it is not there.
+    pub fn section<T>(&mut self, key: &str, take: impl FnOnce(&mut Section<'_>) -> T) -> T {
+        let (table, at) = self.inner(key).map_or((None, self.at), |(table, at)| (Some(table), at));
+        Section::taken(self.file, table, format!("[{key}] "), at, take)
+    }
+
+    /// A `[section]`, if it is there.
+    pub fn section_if<T>(&mut self, key: &str, take: impl FnOnce(&mut Section<'_>) -> T) -> Option<T> {
+        let (table, at) = self.inner(key)?;
+        Some(Section::taken(self.file, Some(table), format!("[{key}] "), at, take))
+    }
+
+    /// All `[[sections]]` of this name, in the file's order.
+    pub fn sections<T>(&mut self, key: &str, mut take: impl FnMut(&mut Section<'_>) -> T) -> Vec<T> {
+        let wanted = format!("must be written as [[{key}]], once for each, not as");
+        let Some(value) = self.value(key) else { return Vec::new() };
+        let DeValue::Array(items) = value.get_ref() else {
+            self.mistake(key, format!("{wanted} {}", kind(value.get_ref())));
+            return Vec::new();
+        };
+        let mut taken = Vec::new();
+        for item in items {
+            match item.get_ref() {
+                DeValue::Table(table) => {
+                    let title = format!("[[{key}]] ");
+                    taken.push(Section::taken(self.file, Some(table), title, item.span().start, &mut take));
+                }
+                other => {
+                    self.file.tell(item.span().start, false, format!("{}{key}: {wanted} {}", self.title, kind(other)))
+                }
+            }
+        }
+        taken
+    }
+
+    /// Tells a mistake if the key is not there.
+    pub fn need(&mut self, key: &str) {
+        if self.value(key).is_none() {
+            self.file.tell(self.at, true, format!("{}'{key}' is missing", self.title));
+        }
+    }
+
+    /// True if the key is there.
+    pub fn has(&mut self, key: &str) -> bool {
+        self.value(key).is_some()
+    }
+
+    /// The line of a key, from 1; that of its section if it is not there.
+    pub fn line(&self, key: &str) -> usize {
+        self.file.line(self.position(key))
+    }
+
+    /// The file's path.
+    pub fn file(&self) -> &Path {
+        self.file.path
+    }
+
+    /// Tells a mistake at a key, or at the section if the key is not there.
+    pub fn mistake(&mut self, key: &str, sentence: impl Display) {
+        self.file.tell(self.position(key), false, format!("{}{key}: {sentence}", self.title));
+    }
+
+    /// Tells a mistake of the whole section.
+    pub fn wrong(&mut self, sentence: impl Display) {
+        self.file.tell(self.at, false, format!("{}{sentence}", self.title));
+    }
+
+    fn taken<T>(
+        file: &'a File<'a>,
+        table: Option<&'a DeTable<'a>>,
+        title: String,
+        at: usize,
+        take: impl FnOnce(&mut Section<'_>) -> T,
+    ) -> T {
+        let mut section = Section { file, table, title, at, asked: Vec::new() };
+        let taken = take(&mut section);
+        section.tell_unknown();
+        taken
+    }
+
+    fn value(&mut self, key: &str) -> Option<&'a Spanned<DeValue<'a>>> {
+        if !self.asked.iter().any(|asked| asked == key) {
+            self.asked.push(key.to_owned());
+        }
+        self.table?.get(key)
+    }
+
+    fn with<T>(&mut self, key: &str, take: impl FnOnce(&DeValue<'_>) -> Result<T, String>) -> Option<T> {
+        let value = self.value(key)?;
+        take(value.get_ref()).map_err(|sentence| self.mistake(key, sentence)).ok()
+    }
+
+    fn items<T>(&mut self, key: &str, take: impl Fn(&DeValue<'_>) -> Result<T, String>) -> Option<Vec<T>> {
+        let value = self.value(key)?;
+        let DeValue::Array(items) = value.get_ref() else {
+            self.mistake(key, format!("must be a list in brackets, not {}", kind(value.get_ref())));
+            return None;
+        };
+        let mut taken = Vec::new();
+        for item in items {
+            match take(item.get_ref()) {
+                Ok(value) => taken.push(value),
+                Err(sentence) => self.file.tell(item.span().start, false, format!("{}{key}: {sentence}", self.title)),
+            }
+        }
+        (taken.len() == items.len()).then_some(taken)
+    }
+
+    fn inner(&mut self, key: &str) -> Option<(&'a DeTable<'a>, usize)> {
+        let value = self.value(key)?;
+        match value.get_ref() {
+            DeValue::Table(table) => Some((table, self.position(key))),
+            other => {
+                self.mistake(key, format!("must be one section, written as [{key}], not {}", kind(other)));
+                None
+            }
+        }
+    }
+
+    fn position(&self, key: &str) -> usize {
+        self.table.and_then(|table| table.get_key_value(key)).map_or(self.at, |(key, _)| key.span().start)
+    }
+
+    fn tell_unknown(&self) {
+        for key in self.table.into_iter().flat_map(|table| table.keys()) {
+            let name = key.get_ref().as_ref();
+            if !self.asked.iter().any(|asked| asked == name) {
+                let remedy = remedy(name, &self.asked);
+                self.file.tell(key.span().start, true, format!("{}unknown key '{name}'; {remedy}", self.title));
+            }
+        }
+    }
+}
+
+/// The file that sections are of.
+struct File<'a> {
+    path: &'a Path,
+    /// Where each line begins.
+    lines: Vec<usize>,
+    /// Where, whether it is of keys that are not there or should not be, and what.
+    told: RefCell<Vec<(usize, bool, String)>>,
+}
+
+impl File<'_> {
+    fn line(&self, at: usize) -> usize {
+        self.lines.partition_point(|&begin| begin <= at).max(1)
+    }
+
+    fn tell(&self, at: usize, of_keys: bool, sentence: String) {
+        self.told.borrow_mut().push((self.line(at), of_keys, sentence));
+    }
+}
+
+/// Reads the text, has it taken, and gives all that is wrong with it.
+pub(crate) fn take<T>(text: &str, path: &Path, take: impl FnOnce(&mut Section<'_>) -> T) -> Result<T, Mistakes> {
+    let breaks = text.match_indices('\n').map(|(at, _)| at + 1);
+    let file = File { path, lines: [0].into_iter().chain(breaks).collect(), told: RefCell::default() };
+    let (table, errors) = DeTable::parse_recoverable(text);
+    let mut mistakes = Mistakes::none(path);
+    for error in errors {
+        let Range { start, .. } = error.span().unwrap_or_default();
+        mistakes.add(file.line(start), format!("this is no TOML: {}", error.message()));
+    }
+    let taken = Section::taken(&file, Some(table.get_ref()), String::new(), 0, take);
+    // Where the file could not be read, keys seem missing or in the wrong section.
+    let unread: Vec<usize> = mistakes.list.iter().map(|&(line, _)| line).collect();
+    for (line, of_keys, sentence) in file.told.into_inner() {
+        if unread.is_empty() || !(of_keys || unread.contains(&line)) {
+            mistakes.add(line, sentence);
+        }
+    }
+    mistakes.or(taken)
+}
+
+fn number<N: Number>(value: &DeValue<'_>, range: &RangeInclusive<N>) -> Result<N, String> {
+    let DeValue::Integer(digits) = value else {
+        return Err(format!("must be a whole number without quotes, not {}", kind(value)));
+    };
+    let number = i128::from_str_radix(digits.as_str(), digits.radix()).ok().and_then(|number| N::try_from(number).ok());
+    number
+        .filter(|number| range.contains(number))
+        .ok_or_else(|| format!("{digits} is out of range; use {} to {}", range.start(), range.end()))
+}
+
+/// A value as the file writes it.
+fn literal<'v>(value: &'v DeValue<'_>) -> Result<&'v str, String> {
+    match value {
+        DeValue::String(text) => Ok(text),
+        DeValue::Integer(digits) if digits.radix() == 10 => Ok(digits.as_str()),
+        DeValue::Float(digits) => Ok(digits.as_str()),
+        other => Err(format!("must be text or a decimal number, not {}", kind(other))),
+    }
+}
+
+fn kind(value: &DeValue<'_>) -> &'static str {
+    match value {
+        DeValue::String(_) => "text",
+        DeValue::Integer(_) => "a whole number",
+        DeValue::Float(_) => "a number with a fraction",
+        DeValue::Boolean(_) => "true or false",
+        DeValue::Datetime(_) => "a date",
+        DeValue::Array(_) => "a list",
+        DeValue::Table(_) => "a section",
+    }
+}
+
+fn any_of<T>(words: &[(&str, T)]) -> String {
+    let names: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
+    match names.split_last() {
+        Some((last, rest)) if !rest.is_empty() => format!("{} or {last}", rest.join(", ")),
+        _ => names.concat(),
+    }
+}
+
+/// The known key that was meant, if one is near enough, else all that there are.
+fn remedy(name: &str, known: &[String]) -> String {
+    let distance = |key: &String| strsim::osa_distance(name, key);
+    match known.iter().min_by_key(|key| distance(key)) {
+        None => "nothing is set here".to_owned(),
+        Some(nearest) if distance(nearest) <= name.len().max(nearest.len()) / 3 => {
+            format!("did you mean '{nearest}'?")
+        }
+        Some(_) => format!("known here: {}", known.join(", ")),
+    }
+}
