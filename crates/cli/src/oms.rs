@@ -187,7 +187,7 @@ fn summary(settings: &Settings) -> String {
     let places: Vec<String> = unix.chain(listen.tcp.iter().map(|address| format!("tcp://{address}"))).collect();
     let sessions: usize = users.list.iter().map(|user| user.sessions.len()).sum();
     format!(
-        "{} is sound: '{}' would listen on {}, keep its journal in {}, and work {}, wait {}, for {}, {}, {}, {} with {}",
+        "{} is sound: '{}' would listen on {}, keep its journal in {}, work {}, wait {}, for {}, {}, {}, {} with {}",
         settings.file.display(),
         settings.name,
         places.join(" and "),

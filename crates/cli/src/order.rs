@@ -208,13 +208,23 @@ impl Whom {
     }
 }
 
+/// After the venue's answer, in nanoseconds.
+const MORE_NS: i64 = 100_000_000;
+
 /// Prints what the request comes to, until the venue has spoken or the OMS has denied it.
 fn hear(client: &mut Client, clock: &HostClock, request: &Request, patience_ns: u64) -> anyhow::Result<Outcome> {
     let (id, session) = (request.client_order_id(), client.welcome().session);
     let (from, mut outcome) = (clock.ticks(), None);
-    let mut ends = None;
-    while outcome.is_none() {
-        client.wait(100_000_000);
+    let (mut ends, mut answered) = (None, None);
+    loop {
+        // What an answer brings at once, a fill, is told with it.
+        let since = *answered.get_or_insert_with(|| clock.ticks());
+        match outcome {
+            None => answered = None,
+            Some(_) if clock.ns_between(since, clock.ticks()) > MORE_NS => break,
+            Some(_) => {}
+        }
+        client.wait(10_000_000);
         client.poll(|event| match event {
             Event::Report { report, .. }
                 if report.client_order_id == id || matches!(request, Request::MassCancel(_)) =>

@@ -126,7 +126,12 @@ impl<C: Clock> Sequencer<C> {
             self.refused += 1;
             return Ok(());
         }
-        let (reference_price, reference_age_ns) = self.reference(request.symbol(), received);
+        // A replace is held against the price of its order's symbol, whatever symbol it names.
+        let symbol = match &request {
+            Request::Replace(replace) => self.core.symbol_of(session, replace.original),
+            _ => None,
+        };
+        let (reference_price, reference_age_ns) = self.reference(symbol.unwrap_or(request.symbol()), received);
         let envelope = Envelope {
             sent,
             released_before: self.released,

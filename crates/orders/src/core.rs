@@ -1,6 +1,6 @@
 //! The state, and the one way to change it.
 
-use tickpath_market::{AccountId, OrderId, Request, Side, SymbolId, VenueId};
+use tickpath_market::{AccountId, ClientOrderId, OrderId, Request, Side, SymbolId, VenueId};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use crate::desk::Desk;
@@ -196,6 +196,11 @@ impl Core {
     /// An order by the core's id. Of a denied request only its client's id is kept.
     pub fn order(&self, id: OrderId) -> Option<OrderView> {
         self.find_order(id.0).map(|slot| self.orders.get(slot).view())
+    }
+
+    /// The symbol of an order that a session names by its own id.
+    pub fn symbol_of(&self, session: u16, original: ClientOrderId) -> Option<SymbolId> {
+        self.find_original(session, original.0).map(|slot| self.orders.get(slot).symbol)
     }
 
     /// The orders that are open, in no order that means anything.

@@ -19,9 +19,9 @@
 //! );
 //! ```
 //!
-//! A program asks a [`Section`] for its keys; what nobody asked for is a mistake. A value that is wrong comes back as if
-//! it were not there, and its mistake is kept, so that the program goes on and finds the next one. Whatever it makes of
-//! the file is handed over only if there was no mistake.
+//! A program asks a [`Section`] for its keys; what nobody asked for is a mistake. A value that is wrong comes back as
+//! if it were not there, and its mistake is kept, so that the program goes on and finds the next one. Whatever it makes
+//! of the file is handed over only if there was no mistake.
 
 mod mistakes;
 mod section;

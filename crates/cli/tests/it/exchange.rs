@@ -15,7 +15,7 @@ use tickpath_market::{
 };
 use tickpath_oms::{AckLevel, Config, Desk, LanesConfig, Layout, Rate, SessionConfig, SessionLanes};
 use tickpath_orders::{ALL_ACCOUNTS, AccountLimits, Denial, Instrument, VenueRules};
-use zerocopy::{FromBytes, IntoBytes};
+use zerocopy::FromBytes;
 
 use crate::logs::{Running, until};
 use crate::program::{Ran, tickpath};

@@ -3,6 +3,7 @@
 mod broken;
 mod brokers;
 mod browser;
+mod desk;
 mod exchange;
 mod logs;
 mod oms;

@@ -1,5 +1,6 @@
 //! An order's way: OMS and venue polled in turn by one thread.
 
+use tickpath_market::ReplaceOrder;
 use tickpath_market::{
     AccountId, CancelOrder, ClientOrderId, ExecType, Kind, NewOrder, OrdStatus, OrderDenied, Price, Quantity, Request,
     Side, SymbolId,
@@ -255,4 +256,20 @@ fn requests_wait_for_room_in_the_venues_lane() {
     assert_eq!((oms.sequencer().queued(), venue.venue().working()), (0, ORDERS as usize));
     let accepted = client.told().into_iter().filter(|word| word.1 == ExecType::New).map(|word| word.0);
     assert!(accepted.eq(1..=ORDERS), "every order once, in the order in which they were sent");
+}
+
+#[test]
+fn a_replace_is_held_against_the_price_of_its_own_order() {
+    let mut scene = Scene::new();
+    let mut oms = scene.oms();
+    let (mut venue, mut client) = (scene.venue(), scene.client(0));
+    scene.tick(99, 101);
+    client.send(limit(Side::Buy, 1, 90, 1));
+    settle(&mut oms, &mut venue);
+    let Request::Replace(honest) = replace(2, 1, 91, 1) else { unreachable!("it makes one") };
+    // The second symbol has no market: a replace that names it is not checked against nothing, nor against its price.
+    client.send(Request::Replace(ReplaceOrder { symbol: SymbolId(1), ..honest }));
+    settle(&mut oms, &mut venue);
+    let told: Vec<_> = client.told().iter().map(|told| told.1).collect();
+    assert_eq!(told, [ExecType::PendingNew, ExecType::New, ExecType::PendingReplace, ExecType::Replaced]);
 }

@@ -1,0 +1,318 @@
+//! A desk as the README has it: an exchange, an OMS and clients, each of which is killed while they trade. Every client
+//! keeps its own list, and holds the OMS to it.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::JoinHandle;
+
+use tempfile::TempDir;
+use tickpath_client::{Client, Config, Event, Since};
+use tickpath_clock::{Clock, HostClock};
+use tickpath_market::{
+    AccountId, ClientOrderId, ExecType, NewOrder, OrderType, Price, Quantity, Request, Side, SymbolId,
+};
+
+use crate::logs::{Running, until};
+use crate::program::{Ran, tickpath};
+
+/// BTCUSDT in the first table of instruments, and what the first exchange.toml quotes for it.
+const SYMBOL: SymbolId = SymbolId(1);
+const BID: &str = "61800";
+const ASK: &str = "61800.1";
+
+/// Kills in one test, of whoever is next.
+const KILLS: u64 = 200;
+/// Orders of a client that are on their way at once.
+const OPEN: usize = 8;
+/// What is waited for comes within this.
+const PATIENCE_NS: i64 = 120_000_000_000;
+
+/// The files of a desk, as `init` leaves them, but for names that others of this host have, too.
+struct Desk {
+    folder: TempDir,
+}
+
+impl Desk {
+    fn new() -> Self {
+        static DESKS: AtomicU64 = AtomicU64::new(0);
+        let name = format!("cli-desk-{}-{}", std::process::id(), DESKS.fetch_add(1, Ordering::Relaxed));
+        let desk = Self { folder: tempfile::tempdir().expect("a temporary folder can be made") };
+        for who in ["oms", "exchange"] {
+            let ran = desk.tickpath(&format!("{who} init --folder @"));
+            assert_eq!(ran.code, Some(0), "{}", ran.err);
+        }
+        desk.change("oms.toml", "name = \"oms\"", &format!("name = \"{name}\""));
+        desk.change("oms.toml", "127.0.0.1:7001", "127.0.0.1:0");
+        desk.change("exchange.toml", "oms = \"oms\"", &format!("oms = \"{name}\""));
+        for file in ["oms.toml", "exchange.toml"] {
+            desk.change(file, "\"oms.ticks\"", &format!("\"{name}.ticks\""));
+        }
+        // What waited for a process that was killed is not too old for this test, nor is one account too fast.
+        desk.change("accounts.csv", "1,1000,1000000000,", "1,,1000000000,");
+        desk.change("accounts.csv", "60000000000,5000000000,1000", "60000000000,,1000");
+        desk
+    }
+
+    /// Calls the binary; @ stands for the folder.
+    fn tickpath(&self, line: &str) -> Ran {
+        tickpath(&self.line(line))
+    }
+
+    fn line(&self, line: &str) -> String {
+        line.replace('@', &self.folder.path().display().to_string())
+    }
+
+    fn change(&self, file: &str, from: &str, to: &str) {
+        let file = self.folder.path().join(file);
+        let text = fs::read_to_string(&file).expect("it is there");
+        assert!(text.contains(from), "{} has no {from}", file.display());
+        fs::write(file, text.replacen(from, to, 1)).expect("the folder is ours");
+    }
+
+    fn exchange(&self) -> Running {
+        Running::start(&self.line("exchange --config @/exchange.toml"))
+    }
+
+    fn oms(&self) -> Running {
+        let oms = Running::start(&self.line("oms --config @/oms.toml"));
+        oms.await_words(": ready");
+        oms
+    }
+
+    fn order(&self, line: &str) -> Ran {
+        self.tickpath(&format!("order {line} --config @/oms.toml"))
+    }
+
+    fn config(&self, session: u16) -> Config {
+        let password = fs::read_to_string(self.folder.path().join("trader.password")).expect("init has written it");
+        let url = self.line("unix://@/oms.sock");
+        Config { session: Some(session), ..Config::new(url, "trader", password.trim_end()) }
+    }
+}
+
+#[test]
+fn three_commands_fill_an_order_and_the_others_tell_of_it() {
+    let desk = Desk::new();
+    let exchange = desk.exchange();
+    let oms = desk.oms();
+    exchange.await_words("serving the OMS");
+    let ran = desk.order(&format!("new BTCUSDT buy 1 {ASK}"));
+    assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""));
+    until(|| desk.tickpath("orders --config @/oms.toml").out.contains("1 done"), || "the fill".to_owned());
+    let ran = desk.order("new BTCUSDT buy 1 60000 --session 2 --id 7");
+    assert!(ran.out.contains("new new side=buy leaves=1"), "{}{}", ran.out, ran.err);
+    assert!(desk.tickpath("orders --config @/oms.toml").out.contains("1 open"));
+    let ran = desk.order("replace 7 2 60001 --session 2");
+    assert!(ran.out.contains("replaced"), "{}{}", ran.out, ran.err);
+    drop(oms);
+    let oms = desk.oms();
+    let ran = desk.order("cancel 7 --session 2");
+    assert!(ran.out.contains("canceled canceled"), "{}{}", ran.out, ran.err);
+    let status = desk.tickpath("oms status --config @/oms.toml --user admin");
+    assert!(status.out.contains("done             2"), "{}{}", status.out, status.err);
+    let second = desk.tickpath("oms --config @/oms.toml");
+    assert_eq!((second.code, second.err.lines().count()), (Some(1), 1), "{}", second.err);
+    for (line, code, words) in [
+        ("order new BTCUSDT buy 0 1", 1, "denied"),
+        ("order new NOPE buy 1 1", 2, "is no instrument"),
+        ("order cancel 99", 1, "no such order"),
+        ("order cancel 99 --user nobody", 1, "nobody.password"),
+        ("oms status --user admin --session 0", 1, "is not this user's"),
+    ] {
+        let ran = desk.tickpath(&format!("{line} --config @/oms.toml"));
+        let said = format!("{}{}", ran.out, ran.err);
+        assert!(ran.code == Some(code) && said.contains(words), "{line}: {:?} {said}", ran.code);
+    }
+    let ran = oms.interrupt();
+    assert!(ran.code == Some(0) && ran.err.contains("stopped in good order"), "{}", ran.err);
+    let ran = desk.order("cancel 7 --session 2");
+    assert!(ran.code == Some(1) && ran.err.contains("no OMS answers"), "{}", ran.err);
+}
+
+#[test]
+fn whoever_is_killed_nothing_is_lost_and_nothing_goes_twice() {
+    let desk = Desk::new();
+    let (mut exchange, mut oms) = (desk.exchange(), desk.oms());
+    exchange.await_words("serving the OMS");
+    assert_eq!(desk.order(&format!("new BTCUSDT buy 1 {ASK} --session 3")).code, Some(0));
+    let stop = Arc::new(AtomicBool::new(false));
+    let dies: [Arc<AtomicBool>; 2] = Default::default();
+    let traders: Vec<JoinHandle<Trader>> = (0..2_u16)
+        .map(|session| {
+            let (config, stop, dies) = (desk.config(session), stop.clone(), dies[usize::from(session)].clone());
+            std::thread::spawn(move || Trader::new(config, session).trade(&stop, &dies))
+        })
+        .collect();
+    for kill in 0..KILLS {
+        match kill % 4 {
+            0 | 2 => {
+                drop(oms);
+                oms = desk.oms();
+            }
+            1 => {
+                drop(exchange);
+                exchange = desk.exchange();
+                exchange.await_words("serving the OMS");
+            }
+            _ => dies[(kill / 4 % 2) as usize].store(true, Ordering::Release),
+        }
+    }
+    stop.store(true, Ordering::Release);
+    let traders: Vec<Trader> = traders.into_iter().map(|trader| trader.join().expect("its list is right")).collect();
+    let mut fills: Vec<u64> = traders.iter().flat_map(|trader| trader.fills.keys().copied()).collect();
+    let all = fills.len();
+    fills.sort_unstable();
+    fills.dedup();
+    assert_eq!(fills.len(), all, "a fill was told to two sessions");
+    assert!(all > 200, "too little was traded: {all}");
+    // One more was traded before them.
+    let told = desk.tickpath("orders --config @/oms.toml").out;
+    assert!(told.contains(&format!("0 open (0 wait here, 0 on their way, 0 unknown), {} done", all + 1)), "{told}");
+}
+
+/// A client, and what it knows by its own list.
+struct Trader {
+    config: Config,
+    clock: HostClock,
+    client: Client,
+    /// The next client order id.
+    next_id: u64,
+    /// Orders that are not filled yet.
+    open: BTreeMap<u64, Request>,
+    /// By number: what was sent and may have to be sent again.
+    sent: BTreeMap<u64, Request>,
+    /// To be sent again.
+    again: Vec<Request>,
+    /// Execution id to the order's.
+    fills: BTreeMap<u64, u64>,
+    next_report: u64,
+}
+
+impl Trader {
+    fn new(config: Config, session: u16) -> Self {
+        let config = Config { since: Since::Start, ..config };
+        let client = connect(&config);
+        Self {
+            config,
+            clock: HostClock::get().expect("a clock"),
+            client,
+            next_id: 1 + u64::from(session) * 1_000_000,
+            open: BTreeMap::new(),
+            sent: BTreeMap::new(),
+            again: Vec::new(),
+            fills: BTreeMap::new(),
+            next_report: 0,
+        }
+    }
+
+    /// Trades until it is told to stop and all is filled.
+    fn trade(mut self, stop: &AtomicBool, dies: &AtomicBool) -> Self {
+        let mut stopped = None;
+        loop {
+            if dies.swap(false, Ordering::AcqRel) {
+                self.die();
+            }
+            let is_over = stop.load(Ordering::Acquire);
+            if is_over && self.open.is_empty() {
+                return self;
+            }
+            if is_over {
+                let from = *stopped.get_or_insert_with(|| self.clock.ticks());
+                let waited = self.clock.ns_between(from, self.clock.ticks());
+                assert!(waited < PATIENCE_NS, "never filled: {:?}", self.open);
+            }
+            while let Some(request) = self.again.pop() {
+                if !self.send(request) {
+                    break;
+                }
+            }
+            if !is_over && self.open.len() < OPEN {
+                let request = self.next_order();
+                self.open.insert(request.client_order_id().0, request);
+                self.send(request);
+            }
+            self.hear();
+        }
+    }
+
+    /// As if its process were killed: what it has not read is lost, and another begins with its list.
+    fn die(&mut self) {
+        let since = self.client.since();
+        self.client = connect(&Config { since, ..self.config.clone() });
+        let next = self.client.welcome().next_request;
+        let lost = self.sent.split_off(&next);
+        self.again.extend(lost.into_values());
+    }
+
+    fn next_order(&mut self) -> Request {
+        let id = self.next_id;
+        self.next_id += 1;
+        let (side, price) = if id.is_multiple_of(2) { (Side::Buy, ASK) } else { (Side::Sell, BID) };
+        Request::New(NewOrder {
+            client_order_id: ClientOrderId(id),
+            price: price.parse::<Price>().expect("a price"),
+            quantity: Quantity::from_whole(1),
+            symbol: SYMBOL,
+            account: AccountId(1),
+            side: side.code(),
+            order_type: OrderType::Limit.code(),
+            ..NewOrder::default()
+        })
+    }
+
+    /// False if it could not be sent, and has to be later.
+    fn send(&mut self, request: Request) -> bool {
+        match self.client.send(&request) {
+            Ok(number) => {
+                self.sent.insert(number, request);
+                true
+            }
+            Err(e) => {
+                let request = e.into_inner();
+                self.again.push(request);
+                false
+            }
+        }
+    }
+
+    fn hear(&mut self) {
+        self.client.wait(2_000_000);
+        let Self { client, open, sent, again, fills, next_report, .. } = self;
+        let polled = client.poll(|event| match event {
+            Event::Report { number, report, .. } => {
+                assert_eq!(number, *next_report, "reports come once, and in order");
+                *next_report += 1;
+                if report.exec_type == ExecType::Trade.code() {
+                    let (id, exec) = (report.client_order_id.0, report.exec_id.0);
+                    assert_eq!(report.last_quantity, Quantity::from_whole(1), "{report:?}");
+                    assert!(fills.insert(exec, id).is_none(), "fill {exec} came twice");
+                    assert!(open.remove(&id).is_some(), "order {id} was filled twice");
+                }
+            }
+            Event::Denied { denial, .. } => panic!("nothing of this is denied: {denial:?}"),
+            Event::NotTaken { number, request } => {
+                sent.remove(&number);
+                again.push(request);
+            }
+            Event::Connected(welcome) => *sent = sent.split_off(&welcome.next_request.saturating_sub(1)),
+            Event::Disconnected { .. } | Event::Failed { .. } => {}
+            other => panic!("this is not right: {other:?}"),
+        });
+        polled.expect("it comes back");
+    }
+}
+
+/// Logs in, once there is an OMS that is not killed at the same time.
+fn connect(config: &Config) -> Client {
+    let mut client = None;
+    until(
+        || {
+            client = Client::connect(config.clone()).ok();
+            client.is_some()
+        },
+        || "a logon".to_owned(),
+    );
+    client.expect("just there")
+}
