@@ -72,11 +72,14 @@ fn write(name: &str, events: &Receiver<ServerEvent>) {
             }
             (second, lines, more) = (now, 0, 0);
         }
-        if lines < MOST_LINES {
-            lines += 1;
-            line(name, &event);
-        } else {
-            more += 1;
+        // What an operator must hear goes through whatever else there is.
+        match event {
+            ServerEvent::Notice(_) => line(name, &event),
+            _ if lines == MOST_LINES => more += 1,
+            _ => {
+                lines += 1;
+                line(name, &event);
+            }
         }
     }
 }

@@ -67,6 +67,13 @@
 //!
 //! The journal survives the end of any process. That it survives a loss of power is not waited for.
 //!
+//! # Process
+//!
+//! [`run`] is a venue as a process, told by a file ([`Settings`]): it waits for the lanes of its OMS, serves it, goes on
+//! with its market while the OMS is away, and joins whatever lanes the OMS has when it is back. Without ticks it quotes
+//! what it is told to, and tells its OMS so. What goes wrong on purpose ([`Faults`]) is thrown by dice that are a part of
+//! the venue's state, so that a restart comes to the same lanes in spite of it.
+//!
 //! # Memory
 //!
 //! A resting order takes 64 bytes, and as every order of the day 48 in the table of known orders, which doubles its

@@ -313,7 +313,14 @@ impl<C: Clock> Server<'_, C> {
             return Ok(before);
         }
         self.topic = found;
-        Reader::open(place, Start::Oldest, Registration::Registered).map(Some)
+        let began = self.clock.ticks();
+        loop {
+            match Reader::open(place, Start::Oldest, Registration::Registered) {
+                // Its feed is just making it.
+                Err(OpenError::NotFound(_)) if !self.is_over(PATIENCE_NS, began) => sleep_ns(LOOK_NS),
+                opened => return opened.map(Some),
+            }
+        }
     }
 
     /// The topic that quotes are published on. Who reads it may be making it just now.

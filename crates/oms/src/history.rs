@@ -122,7 +122,8 @@ impl Found {
                     (has, marks) = (Some(scan.next), scan.marks);
                 }
             }
-            Ok(_) | Err(OpenError::NotFound(_)) => {}
+            // All of it is in the journal: one that cannot be read is set aside, and no reason not to start.
+            Ok(_) | Err(OpenError::NotFound(_) | OpenError::Damaged { .. } | OpenError::Version { .. }) => {}
             Err(e) => return Err(e.into()),
         }
         Ok(Self { config: config.clone(), owner, has, marks })
@@ -161,7 +162,7 @@ impl Found {
         if history.log.is_new() {
             let first = kept.as_ref().map_or(base, |(base, _)| base);
             history.next = first.to_vec();
-            history.begin()?;
+            history.begin(&mut marks.lock())?;
             for (number, session, stamp, kind, message) in kept.iter().flat_map(|(_, kept)| kept) {
                 history.write(*session, *number, *stamp, *kind, message)?;
             }
@@ -198,17 +199,20 @@ impl History {
         let folder = archived(&self.config.place, self.config.owner.base);
         fs::create_dir_all(&folder).map_err(OmsError::NotArchived)?;
         self.config.owner.base = first;
+        let marks = self.marks.clone();
+        // Nobody opens the new log with the marks of the old one.
+        let mut marked = marks.lock();
         self.log.move_on(&self.config, &self.calibration, &folder)?;
-        self.begin()?;
+        self.begin(&mut marked)?;
         // Whoever reads sees by it that all of the day before was said.
-        self.marks.lock().day += 1;
+        marked.day += 1;
         Ok(())
     }
 
-    fn begin(&mut self) -> Result<(), OmsError> {
+    fn begin(&mut self, marked: &mut Marked) -> Result<(), OmsError> {
         self.unmarked = 0;
         let first = Mark { sequence: self.log.sequence(), next: self.next.clone() };
-        self.marks.lock().list = vec![first];
+        marked.list = vec![first];
         self.log.publish(0, BASE, self.next.as_bytes()).map_err(OmsError::Lane)?;
         Ok(())
     }
@@ -238,12 +242,13 @@ impl History {
 impl Marks {
     /// Reads what was said to a session, from this number on, or from the first one of this day.
     pub fn read(&self, session: u16, from: u64) -> Result<Reading, OpenError> {
+        self.lock().read(session, from)
+    }
+
+    /// The same, unless this day is over.
+    pub fn read_in(&self, day: u64, session: u16, from: u64) -> Result<Option<Reading>, OpenError> {
         let marked = self.lock();
-        let behind = marked.list.partition_point(|mark| mark.next(session) <= from);
-        let first = if behind == 0 { marked.first(session) } else { from };
-        let at = marked.list.get(behind.saturating_sub(1)).map_or(Start::Oldest, |mark| Start::Sequence(mark.sequence));
-        let log = Reader::open(marked.place()?, at, Registration::Unregistered)?;
-        Ok(Reading { log, session, first })
+        if marked.day == day { marked.read(session, from).map(Some) } else { Ok(None) }
     }
 
     /// The sum of a report that was said this day; none if it was not.
@@ -293,6 +298,14 @@ impl Marks {
 }
 
 impl Marked {
+    fn read(&self, session: u16, from: u64) -> Result<Reading, OpenError> {
+        let behind = self.list.partition_point(|mark| mark.next(session) <= from);
+        let first = if behind == 0 { self.first(session) } else { from };
+        let at = self.list.get(behind.saturating_sub(1)).map_or(Start::Oldest, |mark| Start::Sequence(mark.sequence));
+        let log = Reader::open(self.place()?, at, Registration::Unregistered)?;
+        Ok(Reading { log, session, first })
+    }
+
     fn first(&self, session: u16) -> u64 {
         self.list.first().map_or(0, |mark| mark.next(session))
     }
@@ -402,12 +415,7 @@ fn keep_known(place: &Place, said: &[u64]) -> Result<(Vec<u64>, Vec<Kept>), OmsE
 /// Puts a history away that is not this day's, or not true any more.
 fn set_aside(place: &Place) -> Result<(), OmsError> {
     let owner = tickpath_log::owner(place).unwrap_or_default();
-    let mut folder = archived(place, owner.base);
-    let mut copy = 1;
-    while folder.exists() {
-        folder = archived(place, owner.base).with_extension(copy.to_string());
-        copy += 1;
-    }
+    let folder = archived(place, owner.base);
     let moved = fs::create_dir_all(&folder).and_then(|()| {
         for entry in fs::read_dir(place.dir())?.flatten() {
             if entry.file_type()?.is_file() {
@@ -419,8 +427,11 @@ fn set_aside(place: &Place) -> Result<(), OmsError> {
     moved.map_err(OmsError::NotArchived)
 }
 
+/// A folder for the day that began with this record: one that nothing lies in.
 fn archived(place: &Place, first: u64) -> std::path::PathBuf {
-    place.dir().join("archive").join(format!("{first:020}"))
+    let day = place.dir().join("archive").join(format!("{first:020}"));
+    let copies = (1_u64..).map(|copy| day.with_extension(copy.to_string()));
+    std::iter::once(day.clone()).chain(copies).find(|folder| !folder.exists()).unwrap_or(day)
 }
 
 #[inline]

@@ -15,9 +15,9 @@ pub const FROM_NOW: u64 = u64::MAX;
 pub enum Kind {
     /// [`Logon`], then SCRAM's client-first message.
     Logon = 112,
-    /// SCRAM's server-first message.
+    /// SCRAM's server-first message, as text.
     Challenge = 113,
-    /// SCRAM's client-final message.
+    /// SCRAM's client-final message, as text.
     Proof = 114,
     /// [`Welcome`], then SCRAM's server-final message.
     Welcome = 115,
@@ -25,7 +25,7 @@ pub enum Kind {
     Refused = 116,
     /// Nothing: its sender lives.
     Heartbeat = 117,
-    /// A sentence: its sender ends the connection.
+    /// A sentence, as text: its sender ends the connection.
     Logout = 118,
     /// [`Query`].
     Query = 119,

@@ -82,7 +82,9 @@ fn an_oms_that_is_killed_finds_the_exchange_again() {
     let exchange = scene.exchange();
     let mut oms = scene.oms();
     let mut client = scene.client();
+    client.buy(1, ASK);
     for round in 0..6 {
+        client.await_all();
         client.trade(50);
         let before = times(&exchange, "has gone");
         drop(oms);
@@ -93,7 +95,6 @@ fn an_oms_that_is_killed_finds_the_exchange_again() {
         client.trade(5);
         oms = scene.oms();
     }
-    client.trade(5);
     client.await_all();
     drop(oms);
     let ran = exchange.interrupt();
@@ -106,24 +107,29 @@ fn an_oms_with_another_journal_gets_other_lanes_from_an_exchange_that_lives() {
     let scene = Scene::new();
     let exchange = scene.exchange();
     for round in 0..3 {
-        let oms = scene.oms();
-        let mut client = scene.client();
-        client.first_id(1 + round * 1_000);
-        client.trade(10);
-        client.await_all();
-        drop((oms, client));
+        drop(trade_in_life(&scene, round));
         await_times(&exchange, "has gone", round as usize + 1);
         fs::remove_dir_all(scene.folder.path().join("oms-journal")).expect("it is there");
     }
     // The lanes, too: as after a start of the host, but for the exchange.
     scene.lanes().remove().expect("they are there");
     exchange.await_words("waiting for the OMS");
-    let _oms = scene.oms();
+    drop(trade_in_life(&scene, 3));
+    assert_eq!(exchange.interrupt().code, Some(0));
+}
+
+/// An OMS with a new journal, to which a client has traded. Its ids begin with an epoch that no journal before it has had:
+/// that of its minute, or one more for each start.
+fn trade_in_life(scene: &Scene, life: u64) -> OmsProcess {
+    for _ in 0..life {
+        let _oms = scene.oms();
+        scene.client();
+    }
+    let oms = scene.oms();
     let mut client = scene.client();
-    client.first_id(10_000);
     client.trade(10);
     client.await_all();
-    assert_eq!(exchange.interrupt().code, Some(0));
+    oms
 }
 
 #[test]
@@ -165,10 +171,16 @@ fn oms_process() {
     assert!(end_with_parent(std::os::unix::process::parent_id()));
     let folder = PathBuf::from(std::env::var(FOLDER).expect("the parent has set it"));
     let topic = Place::shared_memory(&format!("{name}.ticks")).expect("a good name");
-    until(|| topic.exists(), || "the exchange's quotes".to_owned());
-    let ticks = Reader::open(&topic, Start::Oldest, Registration::Registered).expect("the topic is there");
+    let mut ticks = None;
+    until(
+        || {
+            ticks = Reader::open(&topic, Start::Oldest, Registration::Registered).ok();
+            ticks.is_some()
+        },
+        || "the exchange's quotes".to_owned(),
+    );
     let clock = HostClock::get().expect("a clock");
-    let ran = tickpath_oms::layout::run(clock, &config(&name, folder), Some(ticks), &AtomicBool::new(false), || {});
+    let ran = tickpath_oms::layout::run(clock, &config(&name, folder), ticks, &AtomicBool::new(false), || {});
     panic!("nobody stops it: {:?}", ran.err().map(|e| e.to_string()));
 }
 
@@ -281,11 +293,6 @@ impl Client {
     fn new(clock: HostClock, lanes: SessionLanes) -> Self {
         let (sent, ids) = (BTreeMap::new(), BTreeMap::new());
         Self { clock, lanes, next: 1, sent, ids, fills: BTreeSet::new() }
-    }
-
-    /// Numbers its orders from here on.
-    fn first_id(&mut self, id: u64) {
-        self.next = id;
     }
 
     fn buy(&mut self, quantity: i64, price: &str) {
@@ -421,7 +428,7 @@ fn config(name: &str, folder: PathBuf) -> Config {
         sessions: vec![session],
     };
     Config {
-        lanes: LanesConfig { report_bytes: 4 << 20, ..LanesConfig::new(name, 1, &[VENUE]) },
+        lanes: LanesConfig::new(name, 1, &[VENUE]),
         journal: LogConfig::journal(Place::folder(folder.join("oms-journal"))),
         desk,
         expected_orders: 10_000,

@@ -229,6 +229,10 @@ pub(super) fn run<C: Clock + Sync>(
     let gateway = sequencer.open_gateway(config, inbound.next_request, true)?;
     let gateway = gateway.map(|gateway| Outside::open(gateway, config, &mut lanes, &calibration)).transpose()?;
     let taken: Taken = lanes.iter().map(|_| AtomicU64::new(0)).collect();
+    let gateway = gateway.map(|(mut outside, from)| {
+        outside.gateway.confirm_by(taken.clone(), outside.first);
+        (outside, from)
+    });
     let (client_writer, clients) = inner_lane(config, "core.clients", &calibration)?;
     let (venue_writer, venues) = inner_lane(config, "core.venues", &calibration)?;
     let (outside, outer) = gateway.unzip();

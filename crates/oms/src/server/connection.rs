@@ -36,7 +36,8 @@ pub(crate) struct Connection {
     pub is_readable: bool,
     /// When the last bytes came, in ticks: T1 of the requests in them.
     pub received: u64,
-    /// When it last spoke, and was last spoken to.
+    pub question: Question,
+    /// When it last spoke, and was last told what is expected of it.
     pub heard: u64,
     pub said: u64,
     /// Silence after which it is taken for gone, in ticks.
@@ -50,7 +51,16 @@ pub(crate) enum Hears {
     /// As they are said.
     Live,
     /// From the history, until it has caught up.
-    Reading(Option<Reading>),
+    Reading(Option<Box<Reading>>),
+}
+
+/// A client has one question at a time; while it waits, nothing more is taken from it.
+pub(crate) enum Question {
+    None,
+    /// What it asks, until there is room for an answer.
+    Waits(u32),
+    /// The core knows of it.
+    Asked,
 }
 
 /// Why a connection ends.
@@ -85,6 +95,7 @@ impl Connection {
             hears,
             is_readable: true,
             received: 0,
+            question: Question::None,
             heard: 0,
             said: 0,
             patience: 0,
@@ -157,7 +168,7 @@ impl Connection {
 
     /// Gives the socket what waits; says how much it took.
     #[inline]
-    pub fn flush(&mut self, now: u64) -> Result<usize, End> {
+    pub fn flush(&mut self) -> Result<usize, End> {
         let before = self.sent;
         while self.sent < self.out.len() {
             match self.stream.write(&self.out[self.sent..]) {
@@ -169,9 +180,6 @@ impl Connection {
             }
         }
         let took = self.sent - before;
-        if took > 0 {
-            self.said = now;
-        }
         if self.sent == self.out.len() {
             self.out.clear();
             self.sent = 0;

@@ -7,9 +7,9 @@ use std::hash::{BuildHasher, RandomState};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::SyncSender;
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime};
 
@@ -31,6 +31,8 @@ const MOST_KNOCKS: usize = 256;
 const PATIENCE_NS: u64 = 5_000_000_000;
 /// What a wrong password costs.
 const PENALTY_NS: u64 = 1_000_000_000;
+/// Who is taken in at once, before those who knock already are heard.
+const MOST_TAKEN: usize = 64;
 /// Between two looks at deadlines and at the users' file.
 const LOOK: Duration = Duration::from_millis(50);
 
@@ -51,21 +53,35 @@ pub(crate) struct Admitted {
 
 /// The thread, which ends with this.
 pub(crate) struct Door {
+    known: Arc<Known>,
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
     /// Removed at the end.
     unix: Option<PathBuf>,
 }
 
+/// The users, as their file has them now, and how often it has changed.
+struct Known {
+    changes: AtomicU64,
+    users: Mutex<Arc<Users>>,
+}
+
 impl Door {
+    /// The users, if they have changed since so many changes; and how many there were.
+    pub fn users_since(&self, changes: u64) -> Option<(u64, Arc<Users>)> {
+        // Pairs with the release of who changes them.
+        let now = self.known.changes.load(Ordering::Acquire);
+        (now != changes).then(|| (now, self.known.get()))
+    }
+
     /// Listens. Who comes in goes to `admitted`.
     pub fn open<C: Clock>(clock: C, config: &ServerConfig, admitted: SyncSender<Admitted>) -> Result<Self, OmsError> {
         let mut porter = Porter::open(clock, config, admitted)?;
         let stop = Arc::new(AtomicBool::new(false));
-        let theirs = stop.clone();
+        let (theirs, known) = (stop.clone(), porter.known.clone());
         let work = move || porter.work(&theirs);
         let thread = std::thread::Builder::new().name("oms-door".into()).spawn(work).map_err(OmsError::Thread)?;
-        Ok(Self { stop, thread: Some(thread), unix: config.unix.clone() })
+        Ok(Self { known, stop, thread: Some(thread), unix: config.unix.clone() })
     }
 }
 
@@ -81,6 +97,17 @@ impl Drop for Door {
     }
 }
 
+impl Known {
+    fn get(&self) -> Arc<Users> {
+        self.users.lock().unwrap_or_else(|e| e.into_inner()).clone()
+    }
+
+    fn put(&self, users: Users) {
+        *self.users.lock().unwrap_or_else(|e| e.into_inner()) = Arc::new(users);
+        self.changes.fetch_add(1, Ordering::Release);
+    }
+}
+
 /// What the thread does.
 struct Porter<C> {
     clock: C,
@@ -92,8 +119,8 @@ struct Porter<C> {
     /// By token, the longest there first.
     knocks: VecDeque<Knock>,
     next_token: usize,
-    users: Users,
-    read_at: Option<SystemTime>,
+    known: Arc<Known>,
+    read_at: Option<(SystemTime, u64)>,
     /// For secrets of users that do not exist.
     key: [u8; 32],
 }
@@ -142,48 +169,47 @@ impl<C: Clock> Porter<C> {
             let _ = config.events.try_send(ServerEvent::Listening(format!("unix://{}", path.display())));
             unix = Some(listener);
         }
-        let users = Users::read(&config.users).map_err(|e| OmsError::Users(e.to_string()))?;
         let read_at = modified(&config.users);
+        let users = Users::read(&config.users).map_err(|e| OmsError::Users(e.to_string()))?;
+        let known = Arc::new(Known { changes: AtomicU64::new(0), users: Mutex::new(Arc::new(users)) });
         let key = random_key();
         let (knocks, next_token) = (VecDeque::new(), FIRST);
         let config = config.clone();
-        Ok(Self { clock, config, admitted, poll, tcp, unix, knocks, next_token, users, read_at, key })
+        Ok(Self { clock, config, admitted, poll, tcp, unix, knocks, next_token, known, read_at, key })
     }
 
     fn work(&mut self, stop: &AtomicBool) {
         let mut events = Events::with_capacity(1024);
+        let mut more = false;
         while !stop.load(Ordering::Acquire) {
-            if self.poll.poll(&mut events, Some(LOOK)).is_err() {
+            let pause = if more { Duration::ZERO } else { LOOK };
+            if self.poll.poll(&mut events, Some(pause)).is_err() {
                 continue;
             }
             let ready: Vec<Token> = events.iter().map(|event| event.token()).collect();
-            for token in ready {
-                match token {
-                    TCP | UNIX => self.accept(token),
-                    token => self.turn(token),
-                }
-            }
+            ready.into_iter().for_each(|token| self.turn(token));
+            // Not by event: there is none for who could not be taken before.
+            more = [TCP, UNIX].map(|token| self.accept(token)).contains(&true);
             self.look();
         }
     }
 
-    /// Takes all who stand there.
-    fn accept(&mut self, token: Token) {
-        loop {
+    /// Takes some of those who stand there; true if more may.
+    fn accept(&mut self, token: Token) -> bool {
+        for _ in 0..MOST_TAKEN {
             let accepted = match (token, &self.tcp, &self.unix) {
                 (TCP, Some(tcp), _) => tcp.accept().map(|(stream, _)| {
                     let _ = stream.set_nodelay(true);
                     Stream::Tcp(stream)
                 }),
                 (UNIX, _, Some(unix)) => unix.accept().map(|(stream, _)| Stream::Unix(stream)),
-                _ => return,
+                _ => return false,
             };
             let mut stream = match accepted {
                 Ok(stream) => stream,
-                Err(e) if e.kind() == io::ErrorKind::WouldBlock => return,
                 // Of one that is gone already the next is asked for; without descriptors the others wait.
                 Err(e) if e.kind() == io::ErrorKind::ConnectionAborted => continue,
-                Err(_) => return,
+                Err(_) => return false,
             };
             if self.knocks.len() == MOST_KNOCKS {
                 self.knocks.pop_front();
@@ -195,6 +221,7 @@ impl<C: Clock> Porter<C> {
                 self.knocks.push_back(Knock { token, stream, inbox: Inbox::default(), since, stage: Stage::Logon });
             }
         }
+        true
     }
 
     /// Hears one of them out.
@@ -241,7 +268,7 @@ impl<C: Clock> Porter<C> {
                 if logon.magic != MAGIC || logon.version == 0 {
                     return Err("this is no logon of ours; is the client of another protocol?".to_owned());
                 }
-                let (users, key) = (&self.users, &self.key);
+                let (users, key) = (self.known.get(), &self.key);
                 let find = |name: &str| {
                     let user = users.find(name).filter(|user| !user.disabled);
                     user.map_or_else(|| Secret::decoy(key, name), |user| user.secret.clone())
@@ -256,7 +283,7 @@ impl<C: Clock> Porter<C> {
             }
             (Stage::Proof(server, logon), Some(Kind::Proof)) => {
                 let name = server.user().to_owned();
-                let user = self.users.find(&name).filter(|user| !user.disabled).cloned();
+                let user = self.known.get().find(&name).filter(|user| !user.disabled).cloned();
                 match (server.verify(text), user) {
                     (Ok(server_final), Some(user)) => Ok(Some(Turn::Admitted(Arc::new(user), logon, server_final))),
                     _ => {
@@ -303,7 +330,7 @@ impl<C: Clock> Porter<C> {
         if changed != self.read_at {
             self.read_at = changed;
             match Users::read(&self.config.users) {
-                Ok(users) => self.users = users,
+                Ok(users) => self.known.put(users),
                 Err(e) => drop(self.config.events.try_send(ServerEvent::Users(e.to_string()))),
             }
         }
@@ -342,6 +369,8 @@ fn random_key() -> [u8; 32] {
     key
 }
 
-fn modified(path: &PathBuf) -> Option<SystemTime> {
-    fs::metadata(path).and_then(|file| file.modified()).ok()
+/// When it was written, and its bytes: two writes may be of one tick of that clock.
+fn modified(path: &PathBuf) -> Option<(SystemTime, u64)> {
+    let file = fs::metadata(path).ok()?;
+    Some((file.modified().ok()?, file.len()))
 }

@@ -10,23 +10,23 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::sync::atomic::Ordering;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, sync_channel};
 
 use mio::event::Source;
-use mio::{Events, Interest, Poll, Token};
+use mio::{Events, Poll, Token};
 use tickpath_clock::Clock;
 use tickpath_log::{Message, Next, Reader};
 use tickpath_orders::RecordKind;
-use tickpath_session::{ANY_SESSION, FROM_NOW, Frame, Kind, Query, Refusal, Welcome};
+use tickpath_session::{Frame, Kind, Query};
 
-use super::connection::{Connection, End, Hears, fit, heartbeat_ms};
-use super::door::{Admitted, Door, tell_refusal};
+use super::connection::{Connection, End, Hears, Question, fit};
+use super::door::{Admitted, Door};
 use super::window::{Answer, Asked, Asking, Bell};
 use super::{ServerConfig, ServerEvent};
 use crate::OmsError;
-use crate::bucket::{Bucket, Rate};
-use crate::commit::AckLevel;
+use crate::bucket::Bucket;
 use crate::history::{self, Marks};
 use crate::lanes::LaneKind;
 use crate::layout::Event;
@@ -55,6 +55,15 @@ pub(crate) struct Opened {
     pub asking: Asking,
 }
 
+/// How far the journal has come with requests: as far as they were taken, where the core's thread takes them itself.
+#[derive(Debug, Default)]
+pub(super) struct Journaled {
+    /// When this process began.
+    begun: Vec<u64>,
+    /// What the core says, and the place of session 0 in it.
+    taken: Option<(Arc<[AtomicU64]>, usize)>,
+}
+
 /// What is done with a message of a session: its lane, T1, and itself.
 pub(crate) trait Take: FnMut(LaneKind, u64, Event<'_>) -> Result<(), OmsError> {}
 
@@ -62,33 +71,41 @@ impl<F: FnMut(LaneKind, u64, Event<'_>) -> Result<(), OmsError>> Take for F {}
 
 /// The sockets.
 pub(crate) struct Gateway<C> {
-    clock: C,
-    config: ServerConfig,
-    journal: u64,
-    poll: Poll,
-    events: Events,
-    admitted: Receiver<Admitted>,
-    /// Ends before the channel that it fills.
-    door: Option<Door>,
-    connections: Vec<Option<Connection>>,
+    pub(super) clock: C,
+    pub(super) config: ServerConfig,
+    pub(super) journal: u64,
+    pub(super) poll: Poll,
+    pub(super) events: Events,
+    pub(super) admitted: Receiver<Admitted>,
+    /// Ends once the channel that it fills is gone.
+    pub(super) door: Option<Door>,
+    pub(super) connections: Vec<Option<Connection>>,
     /// Those that have more to be read, or to be said, than the last turn took.
-    unfinished: Vec<usize>,
+    pub(super) unfinished: Vec<usize>,
     /// The place of each session's connection.
-    places: BTreeMap<u16, usize>,
-    marks: Marks,
-    live: Reader,
-    day: u64,
+    pub(super) places: BTreeMap<u16, usize>,
+    pub(super) marks: Marks,
+    pub(super) live: Reader,
+    pub(super) day: u64,
     /// The day is over, and what is left of it is read.
-    is_over: bool,
-    next_request: Vec<u64>,
-    next_report: Vec<u64>,
-    sessions: BTreeMap<u16, SessionConfig>,
-    asking: Asking,
-    serial: u64,
-    look_at: u64,
+    pub(super) is_over: bool,
+    pub(super) next_request: Vec<u64>,
+    pub(super) next_report: Vec<u64>,
+    /// How far the journal has come with each session's requests.
+    pub(super) journaled: Journaled,
+    /// Those whose last requests are on their way to the journal: their welcome tells the number of the next one.
+    pub(super) waiting: Vec<Admitted>,
+    /// Which users were looked at.
+    pub(super) users: u64,
+    pub(super) sessions: BTreeMap<u16, SessionConfig>,
+    /// Of sessions whose clients are gone: who comes back finds no fuller one.
+    pub(super) buckets: BTreeMap<u16, Bucket>,
+    pub(super) asking: Asking,
+    pub(super) serial: u64,
+    pub(super) look_at: u64,
     /// Sessions whose orders are canceled if they are not here by then.
-    awaited: Option<u64>,
-    bell: Option<Bell>,
+    pub(super) awaited: Option<u64>,
+    pub(super) bell: Option<Bell>,
 }
 
 impl<C: Clock> Gateway<C> {
@@ -121,9 +138,13 @@ impl<C: Clock> Gateway<C> {
             live,
             day,
             is_over: false,
+            journaled: Journaled { begun: next_request.clone(), taken: None },
             next_request,
             next_report,
+            waiting: Vec::new(),
+            users: 0,
             sessions: sessions.into_iter().map(|session| (session.session, session)).collect(),
+            buckets: BTreeMap::new(),
             asking,
             serial: 0,
             look_at: now,
@@ -132,20 +153,27 @@ impl<C: Clock> Gateway<C> {
         })
     }
 
+    /// The core is on another thread, and tells here how far it has come; session 0 has this place.
+    pub fn confirm_by(&mut self, taken: Arc<[AtomicU64]>, first: usize) {
+        self.journaled.taken = Some((taken, first));
+    }
+
     /// One turn: who comes in, what they say, what they hear.
     pub fn poll(&mut self, take: &mut impl Take) -> Result<usize, OmsError> {
+        // Before the sockets are looked at: what was said before these came, a logout above all, is heard first.
+        let mut admitted = std::mem::take(&mut self.waiting);
+        admitted.extend(self.admitted.try_iter());
         let mut done = self.wait(Some(std::time::Duration::ZERO));
         done += self.hear_live()?;
-        while let Ok(admitted) = self.admitted.try_recv() {
-            self.admit(admitted, take)?;
-            done += 1;
-        }
         while let Ok(answer) = self.asking.answers.try_recv() {
             self.pass_on(&answer);
             done += 1;
         }
         for place in std::mem::take(&mut self.unfinished) {
             done += self.turn(place, take)?;
+        }
+        for admitted in admitted {
+            done += self.admit(admitted, take)?;
         }
         let now = self.clock.ticks();
         if now >= self.look_at {
@@ -160,7 +188,7 @@ impl<C: Clock> Gateway<C> {
         let Some(bell) = self.bell.clone() else { return };
         bell.sleeps();
         let is_quiet = matches!(self.live.next(), Ok(Next::Empty));
-        let may_wait = is_quiet && self.unfinished.is_empty();
+        let may_wait = is_quiet && self.unfinished.is_empty() && self.waiting.is_empty();
         // A client whose bucket is empty waits for the time to pass.
         let nanoseconds = if may_wait { timeout_ns } else { timeout_ns.min(1_000_000) };
         if is_quiet {
@@ -213,114 +241,17 @@ impl<C: Clock> Gateway<C> {
                 continue;
             }
             if told.number > connection.next_report || connection.lags() {
-                connection.hears = Hears::Reading(None);
-                continue;
+                // Its place is taken now: when it reads on, the day may be another one.
+                let reading = marks.read_in(*day, told.session, connection.next_report);
+                // What is left of a day that is over is in no log that could be opened: it waits for its client.
+                if !matches!(reading, Ok(None)) || told.number > connection.next_report {
+                    connection.hears = Hears::Reading(reading.ok().flatten().map(Box::new));
+                    continue;
+                }
             }
             connection.report(&told);
         }
         Ok(LIVE_TURN)
-    }
-
-    /// Gives a client its session, or sends it away.
-    fn admit(&mut self, admitted: Admitted, take: &mut impl Take) -> Result<(), OmsError> {
-        let Admitted { mut stream, inbox, user, logon, server_final } = admitted;
-        let now = self.clock.ticks();
-        let session = match self.session_for(&user.sessions, logon.session) {
-            Ok(session) => session,
-            Err((refusal, why)) => {
-                let from = stream.peer();
-                tell_refusal(&mut stream, now, refusal, &why);
-                let _ =
-                    self.config.events.try_send(ServerEvent::Refused { from, why: format!("{}: {why}", user.name) });
-                return Ok(());
-            }
-        };
-        if let Some(&place) = self.places.get(&session) {
-            self.end(place, End::Ended("another logon has taken the session over".to_owned()), take)?;
-        }
-        let place = self.connections.iter().position(Option::is_none).unwrap_or(self.connections.len());
-        if self.poll.registry().register(&mut stream, Token(place), Interest::READABLE | Interest::WRITABLE).is_err() {
-            return Ok(());
-        }
-        let rules = self.sessions.get(&session);
-        let bucket = Bucket::new(rules.map_or(Rate::default(), |rules| rules.rate), self.clock.calibration());
-        let live_report = get(&self.next_report, session);
-        let next_report = self.first_report(session, logon.journal, logon.next_report, logon.last_sum);
-        let heartbeat_ms = heartbeat_ms(&logon, self.config.heartbeat_ms);
-        let hears = if next_report == live_report { Hears::Live } else { Hears::Reading(None) };
-        self.serial += 1;
-        let (from, shares_clock) = (stream.peer(), stream.is_of_this_host());
-        let patience = self.clock.calibration().ticks_of_ns(u64::from(heartbeat_ms) * 1_000_000);
-        let mut connection = Connection::new(stream, inbox, user, session, self.serial, bucket, hears);
-        connection.next_report = next_report;
-        (connection.heard, connection.received, connection.patience) = (now, now, patience);
-        connection.shares_clock = shares_clock;
-        let level = rules.map_or(AckLevel::Os, |rules| rules.level);
-        let welcome = Welcome {
-            version: logon.version,
-            session,
-            level: level as u8,
-            role: connection.user.role.code(),
-            journal: self.journal,
-            next_request: get(&self.next_request, session),
-            next_report,
-            live_report,
-            heartbeat_ms,
-            ..Welcome::default()
-        };
-        connection.welcome(&welcome, &server_final, now);
-        let user = connection.user.name.clone();
-        let _ = self.config.events.try_send(ServerEvent::LoggedIn { user, session, from });
-        if place == self.connections.len() {
-            self.connections.push(None);
-        }
-        self.connections[place] = Some(connection);
-        self.places.insert(session, place);
-        self.asking.sessions.store(self.places.len() as u64, Ordering::Relaxed);
-        mark(&mut self.unfinished, place);
-        take(LaneKind::Requests(session), now, Event::Login(true))
-    }
-
-    /// The session that a user gets.
-    fn session_for(&self, theirs: &[u16], wanted: u16) -> Result<u16, (Refusal, String)> {
-        let list = || theirs.iter().map(u16::to_string).collect::<Vec<_>>().join(", ");
-        let known = |session: &u16| self.sessions.contains_key(session);
-        if self.places.len() >= self.config.most && !self.places.contains_key(&wanted) {
-            return Err((Refusal::Full, format!("all {} places are taken; log out somewhere", self.config.most)));
-        }
-        match wanted {
-            ANY_SESSION => theirs
-                .iter()
-                .copied()
-                .find(|session| known(session) && !self.places.contains_key(session))
-                .ok_or_else(|| (Refusal::InUse, format!("all sessions of the user are in use: {}", list()))),
-            wanted if !theirs.contains(&wanted) => {
-                Err((Refusal::NotYours, format!("session {wanted} is not this user's; use one of {}", list())))
-            }
-            wanted if !known(&wanted) => {
-                Err((Refusal::NotYours, format!("session {wanted} was defined after the OMS started; start it again")))
-            }
-            wanted => Ok(wanted),
-        }
-    }
-
-    /// The first report that a client hears: the one that it asks for, if what it knows of the one before is so.
-    fn first_report(&self, session: u16, journal: u64, asked: u64, last_sum: u32) -> u64 {
-        let (first, next) = (self.marks.first(session), get(&self.next_report, session));
-        if asked == FROM_NOW {
-            return next;
-        }
-        if journal != 0 && journal != self.journal || asked > next {
-            return first;
-        }
-        if asked <= first {
-            return first;
-        }
-        let knows = |told: u32| last_sum == 0 || told == last_sum;
-        match self.marks.sum(session, asked - 1) {
-            Some(sum) if !knows(sum) => first,
-            _ => asked,
-        }
     }
 
     /// A client's turn: what it says, then what it hears.
@@ -340,10 +271,15 @@ impl<C: Clock> Gateway<C> {
         done: &mut usize,
         take: &mut impl Take,
     ) -> Result<Result<(), End>, OmsError> {
-        let Self { clock, connections, next_request, asking, unfinished, .. } = self;
+        let Self { clock, connections, next_request, unfinished, .. } = self;
         let Some(Some(connection)) = connections.get_mut(place) else { return Ok(Ok(())) };
         for _ in 0..TURN {
+            if !matches!(connection.question, Question::None) {
+                return Ok(Ok(()));
+            }
             if !connection.bucket.take(|| clock.ticks()) {
+                // It has spoken: that we do not listen is no silence.
+                connection.heard = clock.ticks();
                 mark(unfinished, place);
                 return Ok(Ok(()));
             }
@@ -389,11 +325,7 @@ impl<C: Clock> Gateway<C> {
             match Kind::from_code(kind) {
                 Some(Kind::Heartbeat) => {}
                 Some(Kind::Logout) => return Ok(Err(End::Closed("it logged out".to_owned()))),
-                Some(Kind::Query) => {
-                    let what = frame.message::<Query>().what;
-                    let (slot, serial, user) = (place, connection.serial, connection.user.clone());
-                    let _ = asking.ask.send(Asked { slot, serial, what, user });
-                }
+                Some(Kind::Query) => connection.question = Question::Waits(frame.message::<Query>().what),
                 _ if connection.user.role == tickpath_session::Role::Admin && is_word(&frame) => {
                     // Words are not numbered: one above the highest is zero, which says that it is of no lane.
                     let word = Message { sequence: u64::MAX, stamp: frame.stamp, kind, payload: frame.payload };
@@ -411,16 +343,22 @@ impl<C: Clock> Gateway<C> {
 
     /// Says to a client what waits for it.
     fn tell_client(&mut self, place: usize, done: &mut usize) -> Result<(), End> {
-        let now = self.clock.ticks();
         let Some(Some(connection)) = self.connections.get_mut(place) else { return Ok(()) };
-        *done += usize::from(connection.flush(now)? > 0);
+        *done += usize::from(connection.flush()? > 0);
+        if let Question::Waits(what) = connection.question
+            && connection.has_room()
+        {
+            let (slot, serial, user) = (place, connection.serial, connection.user.clone());
+            let _ = self.asking.ask.send(Asked { slot, serial, what, user });
+            connection.question = Question::Asked;
+        }
         if matches!(connection.hears, Hears::Live) || !connection.has_room() {
             return Ok(());
         }
         let mut here = match std::mem::replace(&mut connection.hears, Hears::Reading(None)) {
             Hears::Reading(Some(reading)) => reading,
             Hears::Reading(None) | Hears::Live => match self.marks.read(connection.session, connection.next_report) {
-                Ok(reading) => reading,
+                Ok(reading) => Box::new(reading),
                 Err(e) => return Err(End::Ended(format!("the history cannot be read: {e}"))),
             },
         };
@@ -440,7 +378,7 @@ impl<C: Clock> Gateway<C> {
             Ok(false) => connection.hears = Hears::Reading(None),
             Err(e) => return Err(End::Ended(format!("the history cannot be read: {e}"))),
         }
-        connection.flush(now)?;
+        connection.flush()?;
         mark(&mut self.unfinished, place);
         Ok(())
     }
@@ -451,6 +389,7 @@ impl<C: Clock> Gateway<C> {
             && connection.serial == answer.serial
         {
             connection.say_frames(&answer.frames);
+            connection.question = Question::None;
             mark(&mut self.unfinished, answer.slot);
         }
     }
@@ -460,14 +399,25 @@ impl<C: Clock> Gateway<C> {
         for place in 0..self.connections.len() {
             let Some(connection) = &mut self.connections[place] else { continue };
             let (patience, session) = (connection.patience, connection.session);
-            if now.saturating_sub(connection.heard) > patience {
+            let is_asked = matches!(connection.question, Question::Asked);
+            if now.saturating_sub(connection.heard) > patience && !is_asked {
                 let ms = self.clock.ns_between(0, patience) / 1_000_000;
                 self.end(place, End::Ended(format!("no word for {ms} ms")), take)?;
                 continue;
             }
-            if now.saturating_sub(connection.said) > patience / 2 && connection.waiting() == 0 {
-                connection.say(Kind::Heartbeat, get(&self.next_request, session), now, &[], &[]);
+            if now.saturating_sub(connection.said) > patience / 2 && !connection.lags() {
+                let upto = self.journaled.upto(session, get(&self.next_request, session));
+                connection.say(Kind::Heartbeat, upto, now, &[], &[]);
                 mark(&mut self.unfinished, place);
+            }
+        }
+        if let Some((users, known)) = self.door.as_ref().and_then(|door| door.users_since(self.users)) {
+            self.users = users;
+            let has_changed = |connection: &Connection| known.find(&connection.user.name) != Some(&*connection.user);
+            for place in 0..self.connections.len() {
+                if self.connections[place].as_ref().is_some_and(has_changed) {
+                    self.end(place, End::Ended("the user's rights have changed; log in again".to_owned()), take)?;
+                }
             }
         }
         if self.awaited.is_some_and(|at| now >= at) {
@@ -481,14 +431,14 @@ impl<C: Clock> Gateway<C> {
     }
 
     /// Ends a connection.
-    fn end(&mut self, place: usize, end: End, take: &mut impl Take) -> Result<(), OmsError> {
+    pub(super) fn end(&mut self, place: usize, end: End, take: &mut impl Take) -> Result<(), OmsError> {
         let Some(mut connection) = self.connections[place].take() else { return Ok(()) };
         let now = self.clock.ticks();
         let why = match end {
             End::Closed(why) => why,
             End::Ended(why) => {
                 connection.say(Kind::Logout, 0, now, &[], why.as_bytes());
-                let _ = connection.flush(now);
+                let _ = connection.flush();
                 why
             }
         };
@@ -496,17 +446,30 @@ impl<C: Clock> Gateway<C> {
         let (user, session) = (connection.user.name.clone(), connection.session);
         let _ = self.config.events.try_send(ServerEvent::Gone { user, session, why });
         self.places.remove(&session);
+        self.buckets.insert(session, connection.bucket);
         self.asking.sessions.store(self.places.len() as u64, Ordering::Relaxed);
         take(LaneKind::Requests(session), now, Event::Login(false))
     }
 }
 
+impl Journaled {
+    /// The number of a session's first request that is not in the journal yet, if those below `taken` were taken.
+    pub(super) fn upto(&self, session: u16, taken: u64) -> u64 {
+        let Some((core, first)) = &self.taken else { return taken };
+        // Pairs with the release of the core: what it says is in the journal.
+        let upto = core.get(first + usize::from(session)).map_or(0, |upto| upto.load(Ordering::Acquire));
+        upto.max(get(&self.begun, session))
+    }
+}
+
 impl<C> Drop for Gateway<C> {
     fn drop(&mut self) {
+        // The door may wait for room there, and would wait for ever.
+        self.admitted = sync_channel(0).1;
         self.door = None;
         for connection in self.connections.iter_mut().flatten() {
             connection.say(Kind::Logout, 0, 0, &[], b"the OMS stops");
-            let _ = connection.flush(0);
+            let _ = connection.flush();
         }
     }
 }
@@ -519,13 +482,13 @@ fn is_word(frame: &Frame<'_>) -> bool {
 
 /// Notes a connection that has more to do.
 #[inline]
-fn mark(unfinished: &mut Vec<usize>, place: usize) {
+pub(super) fn mark(unfinished: &mut Vec<usize>, place: usize) {
     if !unfinished.contains(&place) {
         unfinished.push(place);
     }
 }
 
-fn get(list: &[u64], session: u16) -> u64 {
+pub(super) fn get(list: &[u64], session: u16) -> u64 {
     list.get(usize::from(session)).copied().unwrap_or(0)
 }
 

@@ -12,6 +12,7 @@
 //! where they were after any crash. A client that comes back, or cannot keep up, reads on in the history from the first
 //! report that it lacks; the core does not notice.
 
+mod admit;
 mod connection;
 mod door;
 mod gateway;
@@ -49,7 +50,7 @@ pub struct ServerConfig {
     pub heartbeat_ms: u32,
     /// Clients at once.
     pub most: usize,
-    /// Who hears what happens. What does not fit in is counted and told with the next.
+    /// Who hears what happens. What does not fit in is not told.
     pub events: SyncSender<ServerEvent>,
 }
 

@@ -38,7 +38,7 @@ pub struct Users {
 }
 
 /// Who may log in.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct User {
     /// Unique.
     pub name: String,

@@ -9,6 +9,7 @@ mod path;
 mod recover;
 mod refuse;
 mod server;
+mod server_hostile;
 mod settings;
 mod told;
 mod word;

@@ -17,27 +17,27 @@ use tickpath_session::{Query, Refusal, Secret, Status};
 use super::*;
 
 /// How long a fact is waited for, in nanoseconds, before the test fails.
-const PATIENCE_NS: u64 = 20 * SECOND;
+pub(crate) const PATIENCE_NS: u64 = 20 * SECOND;
 
 /// An OMS with its venue, which can be ended and started again.
-struct House {
+pub(crate) struct House {
     name: String,
-    folder: TempDir,
-    config: Config,
-    clock: HostClock,
+    pub(crate) folder: TempDir,
+    pub(crate) config: Config,
+    pub(crate) clock: HostClock,
     feed: Writer,
-    running: Option<Running>,
+    pub(crate) running: Option<Running>,
 }
 
-struct Running {
+pub(crate) struct Running {
     stop: Arc<AtomicBool>,
     oms: JoinHandle<Result<(), String>>,
     venue: JoinHandle<()>,
-    events: Receiver<ServerEvent>,
+    pub(crate) events: Receiver<ServerEvent>,
 }
 
 impl House {
-    fn new(layout: Layout) -> Self {
+    pub(crate) fn new(layout: Layout) -> Self {
         static HOUSES: AtomicU64 = AtomicU64::new(0);
         let name = format!("oms-house-{}-{}", std::process::id(), HOUSES.fetch_add(1, Ordering::Relaxed));
         let folder = tempfile::tempdir().expect("a temporary folder can be made");
@@ -68,11 +68,11 @@ impl House {
         house
     }
 
-    fn socket(&self) -> PathBuf {
+    pub(crate) fn socket(&self) -> PathBuf {
         self.folder.path().join("oms.sock")
     }
 
-    fn start(&mut self) {
+    pub(crate) fn start(&mut self) {
         let (events, hear) = sync_channel(4096);
         let (socket, users) = (self.socket(), self.folder.path().join("users.toml"));
         let tcp = Some("127.0.0.1:0".parse().expect("an address"));
@@ -103,14 +103,14 @@ impl House {
         self.tick(99, 101);
     }
 
-    fn stop(&mut self) {
+    pub(crate) fn stop(&mut self) {
         let running = self.running.take().expect("it runs");
         running.stop.store(true, Ordering::Release);
         running.venue.join().expect("the venue ends");
         running.oms.join().expect("the OMS ends").expect("in good order");
     }
 
-    fn ticks(&self) -> Reader {
+    pub(crate) fn ticks(&self) -> Reader {
         let place = Place::shared_memory(&format!("{}.market", self.name)).expect("the name is good");
         Reader::open(&place, Start::Oldest, Registration::Registered).expect("the topic is there")
     }
@@ -130,11 +130,11 @@ impl House {
         listening.expect("it listens")
     }
 
-    fn remote(&self, user: &str, since: Since) -> Hearing {
+    pub(crate) fn remote(&self, user: &str, since: Since) -> Hearing {
         self.remote_at(format!("unix://{}", self.socket().display()), user, since)
     }
 
-    fn remote_at(&self, url: String, user: &str, since: Since) -> Hearing {
+    pub(crate) fn remote_at(&self, url: String, user: &str, since: Since) -> Hearing {
         let config = RemoteConfig { since, ..RemoteConfig::new(url, user, format!("{user}'s password")) };
         let client = Remote::connect(config).unwrap_or_else(|e| panic!("{user} does not get in: {e}"));
         Hearing { client, clock: self.clock, heard: Vec::new(), events: Vec::new() }
@@ -152,22 +152,22 @@ impl Drop for House {
 }
 
 /// A client, and all that it heard.
-struct Hearing {
-    client: Remote,
+pub(crate) struct Hearing {
+    pub(crate) client: Remote,
     clock: HostClock,
     /// Reports and denials with their numbers.
-    heard: Vec<(u64, Heard)>,
-    events: Vec<Event>,
+    pub(crate) heard: Vec<(u64, Heard)>,
+    pub(crate) events: Vec<Event>,
 }
 
 impl Hearing {
-    fn send(&mut self, request: impl Into<Asked>) {
+    pub(crate) fn send(&mut self, request: impl Into<Asked>) {
         let Asked(request) = request.into();
         self.client.send(&request).expect("it is connected");
     }
 
     /// Polls until this holds.
-    fn until(&mut self, what: &str, mut holds: impl FnMut(&Self) -> bool) {
+    pub(crate) fn until(&mut self, what: &str, mut holds: impl FnMut(&Self) -> bool) {
         let from = self.clock.ticks();
         while !holds(self) {
             self.poll();
@@ -175,7 +175,7 @@ impl Hearing {
         }
     }
 
-    fn poll(&mut self) {
+    pub(crate) fn poll(&mut self) {
         self.client.wait(1_000_000);
         let Self { client, heard, events, .. } = self;
         let polled = client.poll(|event| match event {
@@ -188,7 +188,7 @@ impl Hearing {
         }
     }
 
-    fn hears(&mut self, reports: usize) {
+    pub(crate) fn hears(&mut self, reports: usize) {
         self.until(&format!("{reports} reports"), |client| client.heard.len() >= reports);
         assert_eq!(self.heard.len(), reports, "{:?}", self.heard);
     }
@@ -197,11 +197,11 @@ impl Hearing {
         self.heard.iter().map(|(_, heard)| heard.word()).collect()
     }
 
-    fn numbers(&self) -> Vec<u64> {
+    pub(crate) fn numbers(&self) -> Vec<u64> {
         self.heard.iter().map(|(number, _)| *number).collect()
     }
 
-    fn status(&mut self) -> Status {
+    pub(crate) fn status(&mut self) -> Status {
         self.client.query(Query { what: Query::STATUS, reserved: 0 }).expect("it is connected");
         let status = |event: &Event| match event {
             Event::Answered(status) => *status,

@@ -1,0 +1,130 @@
+//! How a client that the door has let in gets its session.
+
+use tickpath_clock::Clock;
+use tickpath_session::{ANY_SESSION, FROM_NOW, Refusal, Welcome};
+
+use std::sync::atomic::Ordering;
+
+use mio::{Interest, Token};
+
+use super::ServerEvent;
+use super::connection::{Connection, End, Hears, heartbeat_ms};
+use super::door::{Admitted, tell_refusal};
+use super::gateway::{Gateway, Take, get, mark};
+use crate::OmsError;
+use crate::bucket::{Bucket, Rate};
+use crate::commit::AckLevel;
+use crate::lanes::LaneKind;
+use crate::layout::Event;
+
+impl<C: Clock> Gateway<C> {
+    /// Gives a client its session, or sends it away.
+    pub(super) fn admit(&mut self, mut admitted: Admitted, take: &mut impl Take) -> Result<usize, OmsError> {
+        let now = self.clock.ticks();
+        let session = match self.session_for(&admitted.user.sessions, admitted.logon.session) {
+            Ok(session) => session,
+            Err((refusal, why)) => {
+                let from = admitted.stream.peer();
+                tell_refusal(&mut admitted.stream, now, refusal, &why);
+                let why = format!("{}: {why}", admitted.user.name);
+                let _ = self.config.events.try_send(ServerEvent::Refused { from, why });
+                return Ok(1);
+            }
+        };
+        if let Some(&place) = self.places.get(&session) {
+            self.end(place, End::Ended("another logon has taken the session over".to_owned()), take)?;
+        }
+        let next_request = get(&self.next_request, session);
+        if self.journaled.upto(session, next_request) < next_request {
+            self.waiting.push(admitted);
+            return Ok(0);
+        }
+        let Admitted { mut stream, inbox, user, logon, server_final } = admitted;
+        let place = self.connections.iter().position(Option::is_none).unwrap_or(self.connections.len());
+        if self.poll.registry().register(&mut stream, Token(place), Interest::READABLE | Interest::WRITABLE).is_err() {
+            return Ok(1);
+        }
+        let rules = self.sessions.get(&session);
+        let rate = rules.map_or(Rate::default(), |rules| rules.rate);
+        let bucket = self.buckets.remove(&session).unwrap_or_else(|| Bucket::new(rate, self.clock.calibration()));
+        let live_report = get(&self.next_report, session);
+        let next_report = self.first_report(session, logon.journal, logon.next_report, logon.last_sum);
+        let heartbeat_ms = heartbeat_ms(&logon, self.config.heartbeat_ms);
+        let hears = match next_report == live_report {
+            true => Hears::Live,
+            false => Hears::Reading(self.marks.read(session, next_report).ok().map(Box::new)),
+        };
+        self.serial += 1;
+        let (from, shares_clock) = (stream.peer(), stream.is_of_this_host());
+        let patience = self.clock.calibration().ticks_of_ns(u64::from(heartbeat_ms) * 1_000_000);
+        let mut connection = Connection::new(stream, inbox, user, session, self.serial, bucket, hears);
+        connection.next_report = next_report;
+        (connection.heard, connection.received, connection.patience) = (now, now, patience);
+        connection.shares_clock = shares_clock;
+        let level = rules.map_or(AckLevel::Os, |rules| rules.level);
+        let welcome = Welcome {
+            version: logon.version,
+            session,
+            level: level as u8,
+            role: connection.user.role.code(),
+            journal: self.journal,
+            next_request,
+            next_report,
+            live_report,
+            heartbeat_ms,
+            ..Welcome::default()
+        };
+        connection.welcome(&welcome, &server_final, now);
+        let user = connection.user.name.clone();
+        let _ = self.config.events.try_send(ServerEvent::LoggedIn { user, session, from });
+        if place == self.connections.len() {
+            self.connections.push(None);
+        }
+        self.connections[place] = Some(connection);
+        self.places.insert(session, place);
+        self.asking.sessions.store(self.places.len() as u64, Ordering::Relaxed);
+        mark(&mut self.unfinished, place);
+        take(LaneKind::Requests(session), now, Event::Login(true)).map(|()| 1)
+    }
+
+    /// The session that a user gets.
+    fn session_for(&self, theirs: &[u16], wanted: u16) -> Result<u16, (Refusal, String)> {
+        let list = || theirs.iter().map(u16::to_string).collect::<Vec<_>>().join(", ");
+        let known = |session: &u16| self.sessions.contains_key(session);
+        if self.places.len() >= self.config.most && !self.places.contains_key(&wanted) {
+            return Err((Refusal::Full, format!("all {} places are taken; log out somewhere", self.config.most)));
+        }
+        match wanted {
+            ANY_SESSION => theirs
+                .iter()
+                .copied()
+                .find(|session| known(session) && !self.places.contains_key(session))
+                .ok_or_else(|| (Refusal::InUse, format!("all sessions of the user are in use: {}", list()))),
+            wanted if !theirs.contains(&wanted) => {
+                Err((Refusal::NotYours, format!("session {wanted} is not this user's; use one of {}", list())))
+            }
+            wanted if !known(&wanted) => {
+                Err((Refusal::NotYours, format!("session {wanted} was defined after the OMS started; start it again")))
+            }
+            wanted => Ok(wanted),
+        }
+    }
+
+    /// The first report that a client hears: the one that it asks for, if what it knows of the one before is so.
+    fn first_report(&self, session: u16, journal: u64, asked: u64, last_sum: u32) -> u64 {
+        let (first, next) = (self.marks.first(session), get(&self.next_report, session));
+        if asked == FROM_NOW {
+            return next;
+        }
+        if journal != 0 && journal != self.journal || asked <= first {
+            return first;
+        }
+        let knows = |told: u32| last_sum == 0 || told == last_sum;
+        match self.marks.sum(session, asked - 1) {
+            Some(sum) if !knows(sum) => first,
+            // Who reads in the history may be ahead of what is live.
+            None if asked > next => first,
+            _ => asked,
+        }
+    }
+}

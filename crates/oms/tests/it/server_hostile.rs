@@ -1,0 +1,443 @@
+//! The OMS as a server in bad company: clients that flood, fall silent, say nonsense or do not read, and a history that
+//! is not what it was. Whoever behaves is served meanwhile.
+
+use std::fs;
+use std::io::{ErrorKind, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use tickpath_client::{Client as Remote, Config as RemoteConfig, Event, Since};
+use tickpath_clock::HostClock;
+use tickpath_oms::server::ServerEvent;
+use tickpath_orders::{DayEnd, RecordKind};
+use tickpath_session::{
+    ClientLogon, Head, Inbox, Kind as Word, Logon, MAGIC, Query, VERSION, Welcome, write_frame, write_with_text,
+};
+
+use super::server::{Hearing, House};
+use super::*;
+
+const LAYOUTS: [Layout; 2] = [Layout::Inline, Layout::Split];
+/// How long a socket may take, at most.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A client without a library: it says what it likes.
+struct Raw {
+    stream: UnixStream,
+    inbox: Inbox,
+    welcome: Welcome,
+}
+
+impl Raw {
+    fn connect(house: &House) -> UnixStream {
+        let stream = UnixStream::connect(house.socket()).expect("it listens");
+        stream.set_read_timeout(Some(PATIENCE)).expect("a socket");
+        stream
+    }
+
+    /// Logs in to a session, for all reports of the day.
+    fn login(house: &House, user: &str, session: u16, heartbeat_ms: u32) -> Self {
+        let (mut logon, first) = ClientLogon::new(user, &format!("{user}'s password")).expect("a good name");
+        let hello = Logon {
+            magic: MAGIC,
+            version: VERSION,
+            session,
+            heartbeat_ms,
+            journal: 0,
+            next_report: 0,
+            last_sum: 0,
+            reserved: 0,
+        };
+        let (stream, inbox, welcome) = (Self::connect(house), Inbox::default(), Welcome::default());
+        let mut raw = Self { stream, inbox, welcome };
+        raw.say(Word::Logon.code(), 0, hello.as_bytes(), &first);
+        let (_, _, challenge) = raw.hear().expect("a challenge");
+        let proof = logon.answer(&challenge).expect("a good challenge");
+        raw.say(Word::Proof.code(), 0, &[], &proof);
+        let (kind, payload, _) = raw.hear().expect("a welcome");
+        assert_eq!(kind, Word::Welcome.code());
+        raw.welcome = Welcome::read_from_bytes(&payload).expect("a whole welcome");
+        raw
+    }
+
+    fn say(&mut self, kind: u8, number: u64, message: &[u8], text: &[u8]) {
+        let mut out = Vec::new();
+        write_with_text(&mut out, kind, number, 0, message, text);
+        self.stream.write_all(&out).expect("it is heard");
+    }
+
+    /// The next frame: kind, message, text; none at the end of the connection.
+    fn hear(&mut self) -> Option<(u8, Vec<u8>, Vec<u8>)> {
+        loop {
+            if let Some(frame) = self.inbox.next().expect("the OMS says frames") {
+                return Some((frame.kind, frame.payload.to_vec(), frame.text.to_vec()));
+            }
+            match self.stream.read(self.inbox.room()) {
+                Ok(0) => return None,
+                Ok(bytes) => self.inbox.filled(bytes),
+                Err(e) if e.kind() == ErrorKind::ConnectionReset => return None,
+                Err(e) => panic!("nothing comes: {e}"),
+            }
+        }
+    }
+
+    /// All until the connection ends; gives why it did.
+    fn farewell(&mut self) -> String {
+        let mut why = String::new();
+        while let Some((kind, _, text)) = self.hear() {
+            if kind == Word::Logout.code() {
+                why = String::from_utf8(text).expect("a sentence");
+            }
+        }
+        why
+    }
+}
+
+impl House {
+    /// A client that goes on from there.
+    fn since(&self, since: Since) -> Hearing {
+        self.remote("anna", since)
+    }
+
+    /// Somebody else trades, as if nothing were.
+    fn trades(&self, id: u64) {
+        let url = format!("unix://{}", self.socket().display());
+        let config = RemoteConfig { session: Some(1), ..RemoteConfig::new(url, "anna", "anna's password") };
+        let mut client = Remote::connect(config).expect("it gets in");
+        client.send(&Request::New(limit(Side::Buy, id, 101, 1))).expect("it is connected");
+        let (mut heard, from) = (0, self.clock.ticks());
+        while heard < 3 {
+            client.wait(1_000_000);
+            client.poll(|event| heard += usize::from(matches!(event, Event::Report { .. }))).expect("it stays");
+            assert!(self.clock.ns_between(from, self.clock.ticks()) < 20 * SECOND as i64, "order {id} is not filled");
+        }
+        client.close();
+    }
+
+    fn end_day(&self) {
+        let mut boss = self.remote("boss", Since::Now);
+        let day = DayEnd { day: 20_260_202, ..DayEnd::default() };
+        boss.client.word(RecordKind::DayEnd.code(), day.as_bytes()).expect("it is connected");
+        let archive = self.config.journal.place.dir().join("reports/archive");
+        let days = || fs::read_dir(&archive).map_or(0, Iterator::count);
+        let before = days();
+        boss.until("the day ends", |_| days() > before);
+        boss.client.close();
+    }
+
+    fn history(&self) -> PathBuf {
+        self.config.journal.place.dir().join("reports")
+    }
+
+    fn event(&self, what: &str, mut is_it: impl FnMut(&ServerEvent) -> bool) {
+        let events = &self.running.as_ref().expect("it runs").events;
+        loop {
+            let event = events.recv_timeout(PATIENCE).unwrap_or_else(|e| panic!("{what} was not told: {e}"));
+            if is_it(&event) {
+                return;
+            }
+        }
+    }
+}
+
+impl Hearing {
+    fn connections(&self) -> usize {
+        self.events.iter().filter(|event| matches!(event, Event::Connected(_))).count()
+    }
+}
+
+fn rests(id: u64) -> NewOrder {
+    limit(Side::Buy, id, 95, 1)
+}
+
+fn frame(kind: u8, number: u64, message: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    write_frame(&mut out, kind, number, 0, message);
+    out
+}
+
+#[test]
+fn nonsense_ends_the_connection_that_says_it_and_no_other() {
+    for layout in LAYOUTS {
+        let house = House::new(layout);
+        let order = rests(1);
+        let head = |length: u32, fixed: u16| Head { length, fixed, kind: Kind::NewOrder.code(), ..Head::default() };
+        let malformed = NewOrder { side: 9, ..order };
+        let cases: [(&str, Vec<u8>); 8] = [
+            ("none of ours", head(u32::MAX, 0).as_bytes().to_vec()),
+            ("none of ours", head(8, 9).as_bytes().to_vec()),
+            ("none of ours", b"GET / HTTP/1.1\r\nHost: oms\r\n\r\n".to_vec()),
+            ("some are lost", frame(Kind::NewOrder.code(), 7, order.as_bytes())),
+            ("a code in it is unknown", frame(Kind::NewOrder.code(), 0, malformed.as_bytes())),
+            ("none that this user may send", frame(Kind::ExecutionReport.code(), 0, &[0; 104])),
+            ("none that this user may send", frame(Word::Welcome.code(), 0, &[0; 56])),
+            ("none that this user may send", frame(RecordKind::Kill.code(), 0, &[0; 64])),
+        ];
+        for (id, (why, bytes)) in (10..).zip(cases) {
+            let mut raw = Raw::login(&house, "anna", 0, 0);
+            assert_eq!(raw.welcome.next_request, 0, "nothing of all this was taken");
+            raw.stream.write_all(&bytes).expect("it is heard");
+            let said = raw.farewell();
+            assert!(said.contains(why), "{said}, and not: {why}");
+            house.trades(id);
+        }
+        // What was taken once is dropped, and the rest goes on.
+        let mut raw = Raw::login(&house, "anna", 0, 0);
+        for (number, id) in [(0, 1), (0, 1), (0, 3), (1, 2)] {
+            raw.say(Kind::NewOrder.code(), number, rests(id).as_bytes(), &[]);
+        }
+        let reports: Vec<u64> = (0..4)
+            .map(|_| {
+                ExecutionReport::read_from_bytes(&raw.hear().expect("a report").1).expect("whole").client_order_id.0
+            })
+            .collect();
+        assert!(!reports.contains(&3) && reports.iter().filter(|id| **id == 2).count() == 2, "{reports:?}");
+    }
+}
+
+#[test]
+fn half_open_connections_keep_nobody_out() {
+    let house = House::new(Layout::Split);
+    let mut open: Vec<UnixStream> = (0..400).map(|_| Raw::connect(&house)).collect();
+    // One that says its logon byte by byte is like one that says nothing.
+    open[399].write_all(&[80]).expect("it is heard");
+    house.trades(1);
+    let gone = open[0].read(&mut [0; 1]);
+    assert!(matches!(&gone, Ok(0)) || gone.is_err_and(|e| e.kind() == ErrorKind::ConnectionReset), "the oldest go");
+    let left = open[399].read(&mut [0; 1]);
+    assert!(matches!(left, Ok(0)), "its time is over: {left:?}");
+}
+
+#[test]
+fn who_floods_waits_for_its_bucket_and_is_not_taken_for_silent() {
+    const ORDERS: u64 = 60;
+    for layout in LAYOUTS {
+        let mut house = House::new(layout);
+        house.stop();
+        house.config.desk.sessions[0].rate = Rate { per_second: 50, burst: 10 };
+        house.start();
+        let from = house.clock.ticks();
+        // Half of them by another connection: it has no bucket of its own.
+        for half in [0..ORDERS / 2, ORDERS / 2..ORDERS] {
+            let mut raw = Raw::login(&house, "anna", 0, 200);
+            for number in half.clone() {
+                raw.say(Kind::NewOrder.code(), number, rests(number + 1).as_bytes(), &[]);
+            }
+            house.trades(1_000 + half.end);
+            let mut reports = 0;
+            while reports < half.end * 2 {
+                let (kind, _, text) = raw.hear().expect("it stays connected");
+                assert_ne!(kind, Word::Logout.code(), "{}", String::from_utf8_lossy(&text));
+                reports += u64::from(kind == Kind::ExecutionReport.code());
+            }
+        }
+        let took = house.clock.ns_between(from, house.clock.ticks());
+        assert!(took > 700_000_000, "fifty a second, ten at once, took {took} ns for {ORDERS}");
+    }
+}
+
+#[test]
+fn who_asks_and_does_not_read_costs_no_memory() {
+    const QUESTIONS: usize = 250_000;
+    for layout in LAYOUTS {
+        let house = House::new(layout);
+        let mut raw = Raw::login(&house, "eve", 3, 60_000);
+        raw.stream.set_write_timeout(Some(Duration::from_millis(500))).expect("a socket");
+        let question = frame(Word::Query.code(), 0, Query { what: Query::STATUS, reserved: 0 }.as_bytes());
+        let all = question.repeat(QUESTIONS);
+        let mut sent = 0;
+        let ended = loop {
+            match raw.stream.write(&all[sent..]) {
+                Ok(bytes) if sent + bytes < all.len() => sent += bytes,
+                Ok(_) => break None,
+                Err(e) => break Some(e.kind()),
+            }
+        };
+        assert_eq!(ended, Some(ErrorKind::WouldBlock), "the OMS takes all questions of who reads no answers");
+        house.trades(1);
+        for _ in 0..sent / question.len() {
+            assert_eq!(raw.hear().expect("an answer").0, Word::Answer.code());
+        }
+    }
+}
+
+#[test]
+fn who_does_not_read_gets_all_of_it_later_even_over_the_end_of_a_day() {
+    const ORDERS: u64 = 12_000;
+    for layout in LAYOUTS {
+        let house = House::new(layout);
+        let mut raw = Raw::login(&house, "anna", 0, 60_000);
+        for number in 0..ORDERS {
+            raw.say(Kind::NewOrder.code(), number, rests(number + 1).as_bytes(), &[]);
+        }
+        let mut eve = house.remote("eve", Since::Now);
+        let working = |eve: &mut Hearing, orders| while eve.status().working != orders {};
+        working(&mut eve, ORDERS);
+        house.trades(1);
+        house.end_day();
+        raw.say(Kind::NewOrder.code(), ORDERS, rests(ORDERS + 1).as_bytes(), &[]);
+        let (mut next, mut last) = (0, 0);
+        while last != ORDERS + 1 {
+            let Some(frame) = raw.inbox.next().expect("frames") else {
+                let bytes = raw.stream.read(raw.inbox.room()).expect("more comes");
+                raw.inbox.filled(bytes);
+                assert!(bytes > 0, "it stays connected");
+                continue;
+            };
+            if frame.kind == Kind::ExecutionReport.code() {
+                assert_eq!(frame.sequence, next, "{layout:?}: each report once, in order");
+                let report: ExecutionReport = frame.message();
+                (next, last) = (next + 1, report.client_order_id.0);
+            }
+        }
+    }
+}
+
+#[test]
+fn who_asks_for_what_was_never_said_hears_the_day() {
+    for layout in LAYOUTS {
+        let house = House::new(layout);
+        let mut client = house.since(Since::Start);
+        client.send(limit(Side::Buy, 1, 101, 1));
+        client.hears(3);
+        let Since::Report { journal, number, last_sum } = client.client.since() else { panic!("it has heard") };
+        let all = std::mem::take(&mut client.heard);
+        client.client.close();
+        assert_eq!(number, 3);
+        for (since, first) in [
+            (Since::Report { journal, number: 3, last_sum }, 3),
+            (Since::Report { journal, number: 2, last_sum: 0 }, 2),
+            (Since::Report { journal, number: 3, last_sum: !last_sum }, 0),
+            (Since::Report { journal, number: 4, last_sum }, 0),
+            (Since::Report { journal, number: u64::MAX - 1, last_sum }, 0),
+            (Since::Report { journal: journal ^ 1, number: 3, last_sum }, 0),
+        ] {
+            let mut client = house.since(since);
+            client.hears(3 - first);
+            assert!(client.heard == all[first..], "{since:?}");
+            client.client.close();
+        }
+    }
+}
+
+#[test]
+fn who_logs_out_finds_its_session_free() {
+    for layout in LAYOUTS {
+        let house = House::new(layout);
+        for _ in 0..50 {
+            let client = house.since(Since::Now);
+            assert_eq!(client.client.welcome().session, 0, "{layout:?}");
+            client.client.close();
+        }
+    }
+}
+
+#[test]
+fn users_change_while_it_runs() {
+    let house = House::new(Layout::Split);
+    let file = house.folder.path().join("users.toml");
+    let good = fs::read_to_string(&file).expect("it is there");
+    let anna = house.since(Since::Start);
+    fs::write(&file, "[[user]\nname =").expect("it is ours");
+    house.event("a broken file", |event| matches!(event, ServerEvent::Users(_)));
+    house.trades(1);
+    fs::write(&file, good.replacen("role", "disabled = true\nrole", 1)).expect("it is ours");
+    let url = format!("unix://{}", house.socket().display());
+    let config = RemoteConfig { session: Some(1), ..RemoteConfig::new(url, "anna", "anna's password") };
+    house.event("anna is sent away", |event| {
+        matches!(event, ServerEvent::Gone { user, why, .. } if user == "anna" && why.contains("rights have changed"))
+    });
+    assert!(Remote::connect(config.clone()).is_err(), "nor comes in again");
+    drop(anna);
+    fs::write(&file, &good).expect("it is ours");
+    let clock = HostClock::get().expect("this host has a clock");
+    let from = clock.ticks();
+    while Remote::connect(config.clone()).is_err() {
+        assert!(clock.ns_between(from, clock.ticks()) < 20 * SECOND as i64, "anna never comes in again");
+    }
+}
+
+#[test]
+fn whatever_became_of_the_history_it_is_said_again() {
+    type Harm = (&'static str, fn(&std::path::Path));
+    let harms: [Harm; 7] = [
+        ("nothing", |_| {}),
+        ("it is gone", |history| fs::remove_dir_all(history).unwrap()),
+        ("its control is gone", |history| fs::remove_file(history.join("control")).unwrap()),
+        ("its data is gone", |history| fs::remove_file(history.join("data")).unwrap()),
+        ("it is empty", |history| fs::write(history.join("data"), "").unwrap()),
+        ("it is cut", |history| {
+            let data = fs::OpenOptions::new().write(true).open(history.join("data")).unwrap();
+            data.set_len(data.metadata().unwrap().len() / 2).unwrap();
+        }),
+        ("it is something else", |history| fs::write(history.join("data"), [0xff; 1 << 16]).unwrap()),
+    ];
+    for (what, harm) in harms {
+        let mut house = House::new(Layout::Inline);
+        let mut client = house.since(Since::Start);
+        for id in 1..=2 {
+            client.send(limit(Side::Buy, id, 101, 1));
+            client.hears(3 * id as usize);
+        }
+        house.stop();
+        harm(&house.history());
+        house.start();
+        client.until(what, |client| client.connections() == 2);
+        client.send(limit(Side::Buy, 3, 101, 1));
+        client.hears(9);
+        let counts = client.client.counts();
+        assert_eq!((counts.gaps, counts.doubles, client.numbers().len()), (0, 0, 9), "{what}");
+        let all = std::mem::take(&mut client.heard);
+        client.client.close();
+        let mut again = house.since(Since::Start);
+        again.hears(9);
+        assert!(again.heard == all, "{what}: not the same");
+        house.end_day();
+        again.send(limit(Side::Buy, 4, 101, 1));
+        again.until(what, |client| client.numbers().last() == Some(&11));
+        house.stop();
+        house.start();
+        again.until(what, |client| client.connections() == 2);
+        again.send(limit(Side::Buy, 5, 101, 1));
+        again.hears(15);
+        assert_eq!(again.client.counts().gaps, 0, "{what}");
+    }
+}
+
+#[test]
+fn who_was_away_when_the_day_ended_is_told_what_it_missed() {
+    for layout in LAYOUTS {
+        let house = House::new(layout);
+        let mut client = house.since(Since::Start);
+        client.send(rests(1));
+        client.hears(2);
+        let since = client.client.since();
+        client.client.close();
+        let mut other = house.since(since);
+        other.send(rests(2));
+        other.hears(2);
+        house.end_day();
+        other.client.close();
+        let mut client = house.since(since);
+        client.send(rests(3));
+        client.until("a report", |client| !client.heard.is_empty());
+        let missing: u64 = client.client.counts().missing;
+        assert_eq!(client.heard[0].0, 2 + missing, "a hole is told");
+        assert!(missing >= 2, "{missing}");
+    }
+}
+
+#[test]
+fn a_second_server_on_the_same_socket_is_refused_and_the_first_stays() {
+    let house = House::new(Layout::Split);
+    let mut other = House::new(Layout::Split);
+    other.stop();
+    let mut config = other.config.clone();
+    let server = config.server.as_mut().expect("it is one");
+    (server.unix, server.tcp) = (Some(house.socket()), None);
+    let ticks = other.ticks();
+    let refused = Inline::open(other.clock, &config, Some(ticks)).map(drop).expect_err("the place is taken");
+    assert!(refused.to_string().contains("another server listens there"), "{refused}");
+    house.trades(1);
+}
