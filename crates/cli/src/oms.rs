@@ -234,7 +234,11 @@ fn user(command: &UserCommand) -> anyhow::Result<Outcome> {
             let (accounts, sessions) = (accounts.clone(), sessions.clone());
             let new = NewUser { name: whom.name.clone(), role: *role, accounts, sessions, secret: password.secret()? };
             let sessions = change(&whom.config, |users| users.add(&new))?;
-            println!("user '{}' may log in to {}", whom.name, sessions_of(&sessions));
+            let sessions = sessions_of(&sessions);
+            println!(
+                "user '{}' may log in to {sessions}; an OMS that runs has new sessions from its next start on",
+                whom.name
+            );
         }
         UserCommand::Passwd { whom, password } => {
             let secret = password.secret()?;

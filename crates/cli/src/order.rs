@@ -12,8 +12,8 @@ use clap::{Args, Subcommand};
 use tickpath_client::{Client, ClientError, Config as ClientConfig, Event, Since};
 use tickpath_clock::{Clock, HostClock, utc_ns};
 use tickpath_market::{
-    AccountId, CancelOrder, ClientOrderId, ExecType, MassCancel, MassCancelType, NewOrder, OrdStatus, OrderType, Price,
-    Quantity, ReplaceOrder, Request, Side, SymbolId, TimeInForce,
+    AccountId, CancelOrder, ClientOrderId, ExecType, ExecutionReport, MassCancel, MassCancelType, NewOrder, OrdStatus,
+    OrderType, Price, Quantity, ReplaceOrder, Request, Side, SymbolId, TimeInForce,
 };
 use tickpath_oms::settings::Settings;
 
@@ -214,6 +214,14 @@ const MORE_NS: i64 = 100_000_000;
 /// Prints what the request comes to, until the venue has spoken or the OMS has denied it.
 fn hear(client: &mut Client, clock: &HostClock, request: &Request, patience_ns: u64) -> anyhow::Result<Outcome> {
     let (id, session) = (request.client_order_id(), client.welcome().session);
+    let original = match request {
+        Request::Cancel(cancel) => cancel.original,
+        Request::Replace(replace) => replace.original,
+        _ => id,
+    };
+    let is_meant = |report: &ExecutionReport| {
+        [id, original].contains(&report.client_order_id) || matches!(request, Request::MassCancel(_))
+    };
     let (from, mut outcome) = (clock.ticks(), None);
     let (mut ends, mut answered) = (None, None);
     loop {
@@ -226,11 +234,10 @@ fn hear(client: &mut Client, clock: &HostClock, request: &Request, patience_ns: 
         }
         client.wait(10_000_000);
         client.poll(|event| match event {
-            Event::Report { report, .. }
-                if report.client_order_id == id || matches!(request, Request::MassCancel(_)) =>
-            {
+            Event::Report { report, .. } if is_meant(&report) => {
                 print!("{}", report_line(session, &report));
-                outcome = outcome.take().or(is_answer(&report));
+                let answers = report.client_order_id == id || matches!(request, Request::MassCancel(_));
+                outcome = outcome.take().or(is_answer(&report).filter(|_| answers));
             }
             Event::Denied { denial, .. } if denial.client_order_id == id => {
                 print!("{}", crate::orders::denial_line(session, &denial));
@@ -249,7 +256,7 @@ fn hear(client: &mut Client, clock: &HostClock, request: &Request, patience_ns: 
                 return Ok(Outcome::Good);
             }
             bail!(
-                "the venue has not answered request {} within {} s; `tickpath orders` tells how it stands",
+                "the venue has not answered request {} within {} s, and may still; `tickpath orders` tells how it stands",
                 id.0,
                 patience_ns / 1_000_000_000
             );
@@ -259,7 +266,7 @@ fn hear(client: &mut Client, clock: &HostClock, request: &Request, patience_ns: 
 }
 
 /// How the venue has answered; none if this report is the OMS's own.
-fn is_answer(report: &tickpath_market::ExecutionReport) -> Option<Outcome> {
+fn is_answer(report: &ExecutionReport) -> Option<Outcome> {
     match ExecType::from_code(report.exec_type)? {
         ExecType::PendingNew | ExecType::PendingCancel | ExecType::PendingReplace => None,
         ExecType::Rejected | ExecType::CancelRejected => Some(Outcome::Lost),

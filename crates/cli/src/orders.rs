@@ -11,7 +11,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use tickpath_log::{Reader, Registration, Start};
-use tickpath_market::{ExecType, ExecutionReport, OrdStatus, OrderDenied, OrderId, Side};
+use tickpath_market::{ExecType, ExecutionReport, Notional, OrdStatus, OrderDenied, OrderId, Price, Side};
 use tickpath_oms::journal;
 use tickpath_orders::{Core, Denial, OrderView, Output};
 
@@ -150,11 +150,31 @@ pub fn report_line(session: u16, report: &ExecutionReport) -> String {
 
 /// Why a request was denied, with the limit and the value that broke it.
 pub fn denial_line(session: u16, denied: &OrderDenied) -> String {
-    let why = Denial::from_code(denied.code).map_or_else(|| denied.code.to_string(), |denial| denial.to_string());
+    let denial = Denial::from_code(denied.code);
+    let why = denial.map_or_else(|| denied.code.to_string(), |denial| denial.to_string());
     let (limit, value) = (i128::from_le_bytes(denied.limit), i128::from_le_bytes(denied.value));
-    let measure = if (limit, value) == (0, 0) { String::new() } else { format!(" (limit {limit}, value {value})") };
+    let measure = match denial.and_then(|denial| measured(denial, limit).zip(measured(denial, value))) {
+        Some((limit, value)) => format!(" (limit {limit}, value {value})"),
+        None => String::new(),
+    };
     let (order, client) = (id(denied.order_id), denied.client_order_id.0);
     format!("{order} session={session} client_order_id={client} denied: {why}{measure}\n")
+}
+
+/// A limit or a value as a person reads it; none if the check has no measure.
+fn measured(denial: Denial, number: i128) -> Option<String> {
+    let units =
+        |number: i128| i64::try_from(number).map_or_else(|_| number.to_string(), |units| Price(units).to_string());
+    Some(match denial {
+        Denial::MinimumQuantity | Denial::MaximumQuantity | Denial::Position | Denial::PriceCollar => units(number),
+        Denial::Notional | Denial::Credit => Notional(number).to_string(),
+        Denial::RequestAge | Denial::StaleReference => match u64::try_from(number) {
+            Ok(u64::MAX) => "never".to_owned(),
+            _ => format!("{} ms", number / 1_000_000),
+        },
+        Denial::MessageRate | Denial::OpenOrders | Denial::VenueQueue => number.to_string(),
+        _ => return None,
+    })
 }
 
 /// As the epoch of its start and its journal sequence.

@@ -8,7 +8,7 @@ use std::sync::mpsc::{Receiver, sync_channel};
 use anyhow::Context;
 use signal_hook::consts::signal::{SIGINT, SIGTERM};
 use signal_hook::flag;
-use tickpath_clock::{Clock, HostClock, utc_ns};
+use tickpath_clock::{Clock, HostClock, sleep_ns, utc_ns};
 use tickpath_lab::result::rfc3339;
 use tickpath_log::{Config as LogConfig, Place, Policy, Reader, Registration, Start, Writer};
 use tickpath_oms::server::ServerEvent;
@@ -20,6 +20,9 @@ use crate::Outcome;
 const CUT_SHORT: i32 = 1;
 /// Events that may wait to be written; more are counted.
 const MOST_WAITING: usize = 4096;
+/// How often a topic that somebody is just making is looked at, and the pause between two looks.
+const MOST_TRIES: u32 = 100;
+const TRY_NS: u64 = 10_000_000;
 /// Lines of one second; what is more of them is one line.
 const MOST_LINES: u32 = 50;
 
@@ -55,10 +58,19 @@ fn stop_flag() -> std::io::Result<Arc<AtomicBool>> {
 /// A reader of reference prices. The topic is made if nobody has: who publishes takes it up.
 fn market(topic: &str, clock: &HostClock) -> anyhow::Result<Reader> {
     let place = Place::shared_memory(topic)?;
-    if !place.exists() {
-        drop(Writer::open(&LogConfig::topic(place.clone(), Policy::Overwrite), clock.calibration())?);
+    let mut tries = 0;
+    loop {
+        if !place.exists() {
+            // Who makes it at the same moment is as good.
+            drop(Writer::open(&LogConfig::topic(place.clone(), Policy::Overwrite), clock.calibration()));
+        }
+        match Reader::open(&place, Start::Oldest, Registration::Registered) {
+            Ok(reader) => return Ok(reader),
+            Err(e) if tries == MOST_TRIES => return Err(e.into()),
+            Err(_) => sleep_ns(TRY_NS),
+        }
+        tries += 1;
     }
-    Ok(Reader::open(&place, Start::Oldest, Registration::Registered)?)
 }
 
 /// Writes a line for each event, and never a flood.

@@ -157,23 +157,31 @@ impl<C: Clock> Server<'_, C> {
         let (mut told_lanes, mut told_oms) = (false, left == Some(Left::OmsGone));
         let mut refused_at = None;
         while !self.orders.stop.load(Ordering::Acquire) {
-            let oms = self.settings.oms.clone();
-            match self.places.join(self.clock.calibration()) {
+            let absent = match self.places.join(self.clock.calibration()) {
                 Ok(lanes) => return Ok(Some(lanes)),
-                Err(Absent::Refused(reason)) => {
+                Err(absent) => absent,
+            };
+            let oms = self.settings.oms.clone();
+            match absent {
+                Absent::Refused(reason) => {
                     let since = *refused_at.get_or_insert_with(|| self.clock.ticks());
                     if self.is_over(PATIENCE_NS, since) {
                         return Err(reason.into());
                     }
                 }
-                Err(Absent::Lanes) if !replace(&mut told_lanes, true) => {
-                    (self.tell)(Event::NoLanes { oms, lane: self.places.requests.clone() });
+                Absent::Lanes => {
+                    refused_at = None;
+                    if !replace(&mut told_lanes, true) {
+                        (self.tell)(Event::NoLanes { oms, lane: self.places.requests.clone() });
+                    }
                 }
-                // An OMS that makes its lanes comes itself a moment later.
-                Err(Absent::Oms) if !(replace(&mut told_oms, true) || told_lanes) => {
-                    (self.tell)(Event::NoOms { oms });
+                Absent::Oms => {
+                    refused_at = None;
+                    // An OMS that makes its lanes comes itself a moment later.
+                    if !(replace(&mut told_oms, true) || told_lanes) {
+                        (self.tell)(Event::NoOms { oms });
+                    }
                 }
-                Err(Absent::Lanes | Absent::Oms) => refused_at = None,
             }
             while let Some(line) = &mut self.line
                 && line.poll()? > 0

@@ -174,6 +174,12 @@ impl Writer {
         self.appender.control.registered().filter(|reader| !reader.away).count()
     }
 
+    /// Whether a reader that counts is there. It asks the kernel: the count alone does not know of one that was killed.
+    pub fn is_read(&self) -> bool {
+        bury_dead(&self.place, &self.appender);
+        self.appender.control.readers() > 0
+    }
+
     /// What was dropped when the log was opened, after a loss of power; none if nothing was.
     pub fn cut(&self) -> Option<Cut> {
         self.cut

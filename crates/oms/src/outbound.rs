@@ -56,6 +56,11 @@ impl Outbound {
         std::mem::take(&mut self.held)
     }
 
+    /// Whether its reader lives.
+    pub fn is_read(&self) -> bool {
+        self.log.is_read()
+    }
+
     /// Whether a request would find room now.
     pub fn room(&mut self) -> Result<(), PublishError> {
         self.log.room_for(size_of::<Request>())

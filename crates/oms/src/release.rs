@@ -21,6 +21,21 @@ use crate::outbound::{Held, Outbound};
 use crate::sequencer::Sequencer;
 
 impl<C: Clock> Sequencer<C> {
+    /// Finds out which venues have gone: whatever is for them waits here from now on, and is checked again.
+    #[cold]
+    pub(crate) fn look_after_venues(&mut self) -> Result<usize, OmsError> {
+        let mut done = 0;
+        for place in 0..self.venues.len() {
+            let venue = VenueId(place as u16);
+            let is_gone = self.venues[place].as_ref().is_some_and(|log| !log.is_read());
+            if is_gone && self.core.is_up(venue) {
+                self.line(venue, false)?;
+                done += 1;
+            }
+        }
+        Ok(done)
+    }
+
     /// Finds out which venues are back, and lets go what waits for them.
     #[cold]
     pub(crate) fn serve_venues(&mut self) -> Result<usize, OmsError> {

@@ -24,6 +24,9 @@ use crate::pages::PageMaker;
 use crate::server::Window;
 use crate::snapshot::SnapshotMaker;
 
+/// Between two looks whether the venues live.
+const VENUES_NS: u64 = 20_000_000;
+
 /// Busy turns between two looks at disk and venues.
 const LOOK_EVERY: u32 = 256;
 
@@ -84,6 +87,8 @@ pub struct Sequencer<C> {
     /// Requests that a lane did not take just now, when they were received, and whether somebody reads that lane.
     pub(crate) returning: Vec<(VenueId, u64, Output, bool)>,
     pub(crate) busy_turns: u32,
+    /// When it was last looked whether the venues live, in ticks.
+    pub(crate) venues_seen: u64,
     pub(crate) references: Vec<Reference>,
     /// T2 of the last request, and whether it had to wait.
     pub(crate) released: u64,
@@ -337,6 +342,11 @@ impl<C: Clock> Sequencer<C> {
             self.notices.add(Notice::SnapshotFailed(failed));
         }
         let mut done = self.serve_window();
+        let now = self.clock.ticks();
+        if now.wrapping_sub(self.venues_seen) > self.clock.calibration().ticks_of_ns(VENUES_NS) {
+            self.venues_seen = now;
+            done += self.look_after_venues()?;
+        }
         if self.core.keeps_waiting() {
             done += self.serve_venues()?;
         }

@@ -8,11 +8,12 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 
 use tempfile::TempDir;
-use tickpath_client::{Client, Config, Event, Since};
+use tickpath_client::{Client, ClientError, Config, Event, Since};
 use tickpath_clock::{Clock, HostClock};
 use tickpath_market::{
     AccountId, ClientOrderId, ExecType, NewOrder, OrderType, Price, Quantity, Request, Side, SymbolId,
 };
+use tickpath_session::Refusal;
 
 use crate::logs::{Running, until};
 use crate::program::{Ran, tickpath};
@@ -297,10 +298,16 @@ impl Trader {
                 again.push(request);
             }
             Event::Connected(welcome) => *sent = sent.split_off(&welcome.next_request.saturating_sub(1)),
-            Event::Disconnected { .. } | Event::Failed { .. } => {}
+            // In doubt is what an end leaves, below: the next one of us finds out.
+            Event::Disconnected { .. } | Event::Failed { .. } | Event::InDoubt { .. } => {}
             other => panic!("this is not right: {other:?}"),
         });
-        polled.expect("it comes back");
+        match polled {
+            Ok(_) => {}
+            // The one before this was coming back while it was killed, and was the last to log in.
+            Err(ClientError::Refused { refusal: Some(Refusal::InUse), .. }) => self.die(),
+            Err(e) => panic!("it does not come back: {e}"),
+        }
     }
 }
 

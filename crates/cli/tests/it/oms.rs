@@ -101,9 +101,14 @@ fn users_come_go_and_change_their_passwords() {
     let at = folder.path();
     fs::write(at.join("new.password"), "correct horse\r\nbattery staple\n").expect("the folder is ours");
     let password = "--password-file @/new.password";
-    check(at, &format!("user add --config @/oms.toml --accounts 1,7* {password} anna"), 0, "may log in to session 4\n");
+    check(
+        at,
+        &format!("user add --config @/oms.toml --accounts 1,7* {password} anna"),
+        0,
+        "may log in to session 4; an OMS",
+    );
     let rest = "--role read --accounts * --sessions 6,7";
-    check(at, &format!("user add --config @/oms.toml {rest} {password} bert"), 0, "to sessions 6,7\n");
+    check(at, &format!("user add --config @/oms.toml {rest} {password} bert"), 0, "to sessions 6,7; an OMS");
     check(at, "user disable --config @/oms.toml anna", 0, "'anna' may not log in any more");
     let listed = oms(at, "user list --config @/oms.toml").out;
     let rows: Vec<String> = listed.lines().map(|row| row.split_whitespace().collect::<Vec<_>>().join(" ")).collect();

@@ -32,7 +32,7 @@ impl<C: Clock> Gateway<C> {
             }
         };
         if let Some(&place) = self.places.get(&session) {
-            self.end(place, End::Ended("another logon has taken the session over".to_owned()), take)?;
+            self.end(place, End::Taken, take)?;
         }
         let next_request = get(&self.next_request, session);
         if self.journaled.upto(session, next_request) < next_request {
@@ -99,12 +99,18 @@ impl<C: Clock> Gateway<C> {
                 .iter()
                 .copied()
                 .find(|session| known(session) && !self.places.contains_key(session))
-                .ok_or_else(|| (Refusal::InUse, format!("all sessions of the user are in use: {}", list()))),
+                .ok_or_else(|| match theirs.iter().any(known) {
+                    true => (Refusal::InUse, format!("all sessions of the user are in use: {}", list())),
+                    false => (
+                        Refusal::NotYours,
+                        format!("the user's sessions ({}) are new; the OMS has them from its next start on", list()),
+                    ),
+                }),
             wanted if !theirs.contains(&wanted) => {
                 Err((Refusal::NotYours, format!("session {wanted} is not this user's; use one of {}", list())))
             }
             wanted if !known(&wanted) => {
-                Err((Refusal::NotYours, format!("session {wanted} was defined after the OMS started; start it again")))
+                Err((Refusal::NotYours, format!("session {wanted} is new; the OMS has it from its next start on")))
             }
             wanted => Ok(wanted),
         }

@@ -69,6 +69,8 @@ pub(crate) enum End {
     Closed(String),
     /// We end it, and say why.
     Ended(String),
+    /// Somebody else has its session now; who comes back would only take it away again.
+    Taken,
 }
 
 impl Connection {

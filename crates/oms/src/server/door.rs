@@ -3,7 +3,6 @@
 
 use std::collections::VecDeque;
 use std::fs;
-use std::hash::{BuildHasher, RandomState};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
@@ -172,7 +171,7 @@ impl<C: Clock> Porter<C> {
         let read_at = modified(&config.users);
         let users = Users::read(&config.users).map_err(|e| OmsError::Users(e.to_string()))?;
         let known = Arc::new(Known { changes: AtomicU64::new(0), users: Mutex::new(Arc::new(users)) });
-        let key = random_key();
+        let key = random_key()?;
         let (knocks, next_token) = (VecDeque::new(), FIRST);
         let config = config.clone();
         Ok(Self { clock, config, admitted, poll, tcp, unix, knocks, next_token, known, read_at, key })
@@ -270,8 +269,9 @@ impl<C: Clock> Porter<C> {
                 }
                 let (users, key) = (self.known.get(), &self.key);
                 let find = |name: &str| {
-                    let user = users.find(name).filter(|user| !user.disabled);
-                    user.map_or_else(|| Secret::decoy(key, name), |user| user.secret.clone())
+                    // Made for whoever comes, so that the time does not tell who exists.
+                    let decoy = Secret::decoy(key, name);
+                    users.find(name).filter(|user| !user.disabled).map_or(decoy, |user| user.secret.clone())
                 };
                 let (server, challenge) = ServerLogon::begin(text, find).map_err(|e| e.to_string())?;
                 let mut out = Vec::new();
@@ -361,15 +361,12 @@ fn bind_unix(path: &PathBuf) -> io::Result<UnixListener> {
 }
 
 /// A key that nobody knows.
-fn random_key() -> [u8; 32] {
+fn random_key() -> Result<[u8; 32], OmsError> {
     let mut key = [0; 32];
-    for (part, bytes) in key.chunks_exact_mut(8).enumerate() {
-        bytes.copy_from_slice(&RandomState::new().hash_one(part).to_le_bytes());
-    }
-    key
+    getrandom::fill(&mut key).map_err(|e| OmsError::Sockets(e.into()))?;
+    Ok(key)
 }
 
-/// When it was written, and its bytes: two writes may be of one tick of that clock.
 fn modified(path: &PathBuf) -> Option<(SystemTime, u64)> {
     let file = fs::metadata(path).ok()?;
     Some((file.modified().ok()?, file.len()))

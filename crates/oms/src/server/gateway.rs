@@ -19,7 +19,8 @@ use mio::{Events, Poll, Token};
 use tickpath_clock::Clock;
 use tickpath_log::{Message, Next, Reader};
 use tickpath_orders::RecordKind;
-use tickpath_session::{Frame, Kind, Query};
+use tickpath_session::{Frame, Kind, Query, Refusal, Refused};
+use zerocopy::IntoBytes;
 
 use super::connection::{Connection, End, Hears, Question, fit};
 use super::door::{Admitted, Door};
@@ -187,7 +188,8 @@ impl<C: Clock> Gateway<C> {
     pub fn sleep(&mut self, timeout_ns: u64) {
         let Some(bell) = self.bell.clone() else { return };
         bell.sleeps();
-        let is_quiet = matches!(self.live.next(), Ok(Next::Empty));
+        // An error comes again in the next turn.
+        let is_quiet = matches!(self.hear_live(), Ok(0));
         let may_wait = is_quiet && self.unfinished.is_empty() && self.waiting.is_empty();
         // A client whose bucket is empty waits for the time to pass.
         let nanoseconds = if may_wait { timeout_ns } else { timeout_ns.min(1_000_000) };
@@ -438,6 +440,13 @@ impl<C: Clock> Gateway<C> {
             End::Closed(why) => why,
             End::Ended(why) => {
                 connection.say(Kind::Logout, 0, now, &[], why.as_bytes());
+                let _ = connection.flush();
+                why
+            }
+            End::Taken => {
+                let why = "another logon has taken the session over".to_owned();
+                let refused = Refused { code: Refusal::InUse.code(), reserved: [0; 6] };
+                connection.say(Kind::Refused, 0, now, refused.as_bytes(), why.as_bytes());
                 let _ = connection.flush();
                 why
             }

@@ -31,6 +31,7 @@ pub(crate) struct House {
 
 pub(crate) struct Running {
     stop: Arc<AtomicBool>,
+    venue_stop: Arc<AtomicBool>,
     oms: JoinHandle<Result<(), String>>,
     venue: JoinHandle<()>,
     pub(crate) events: Receiver<ServerEvent>,
@@ -91,7 +92,8 @@ impl House {
         let lanes = self.config.lanes.join_venue(VENUE, clock.calibration()).expect("the OMS has made them");
         let venue = Venue::new(VenueConfig { venue: VENUE, symbols: 2, expected_orders: 4_096 });
         let mut line = Line::new(clock, venue, lanes.requests, lanes.reports, Some(self.ticks()));
-        let theirs = stop.clone();
+        let venue_stop = Arc::new(AtomicBool::new(false));
+        let theirs = venue_stop.clone();
         let venue = std::thread::spawn(move || {
             while !theirs.load(Ordering::Acquire) {
                 if line.poll().expect("its lanes are sound") == 0 {
@@ -99,12 +101,13 @@ impl House {
                 }
             }
         });
-        self.running = Some(Running { stop, oms, venue, events: hear });
+        self.running = Some(Running { stop, venue_stop, oms, venue, events: hear });
         self.tick(99, 101);
     }
 
     pub(crate) fn stop(&mut self) {
         let running = self.running.take().expect("it runs");
+        running.venue_stop.store(true, Ordering::Release);
         running.stop.store(true, Ordering::Release);
         running.venue.join().expect("the venue ends");
         running.oms.join().expect("the OMS ends").expect("in good order");
@@ -349,4 +352,31 @@ fn the_whole_day_comes_to_who_asks_for_it() {
         again.hears(2 * ORDERS as usize);
         assert!(again.heard == all, "not the same");
     }
+}
+
+#[test]
+fn a_gateway_that_falls_asleep_loses_no_report() {
+    let house = House::new(Layout::Split);
+    let mut client = house.remote("anna", Since::Now);
+    // One at a time: each is answered while the gateway goes to sleep, and nothing that follows wakes it.
+    for id in 1..=2_000 {
+        client.send(limit(Side::Buy, id, 1, 1));
+        client.until("the denial", |client| client.heard.len() as u64 == id);
+    }
+}
+
+#[test]
+fn a_venue_that_has_gone_is_told_before_the_next_order_is_sent() {
+    let mut house = House::new(Layout::Split);
+    let mut boss = house.remote("boss", Since::Now);
+    assert_eq!(boss.status().venues_up, 1);
+    house.running.as_mut().expect("it runs").venue_stop.store(true, Ordering::Release);
+    let from = house.clock.ticks();
+    while boss.status().venues_up == 1 {
+        assert!(house.clock.ns_between(from, house.clock.ticks()) < PATIENCE_NS as i64, "it is never told");
+    }
+    let mut anna = house.remote("anna", Since::Now);
+    anna.send(limit(Side::Buy, 1, 95, 1));
+    anna.hears(1);
+    assert_eq!(boss.status().queued, 1, "it waits here, and is checked again");
 }
