@@ -13,6 +13,7 @@
 //! takes is said again, and reports that the journal has lost with its own tail are taken out of it.
 
 use std::fs;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use tickpath_clock::Calibration;
@@ -68,6 +69,15 @@ struct Marked {
     day: u64,
     /// Rising.
     list: Vec<Mark>,
+    /// The day before, for who was away when it ended.
+    before: Option<Before>,
+}
+
+/// The history of a day that is over.
+#[derive(Debug)]
+struct Before {
+    place: Place,
+    first: Mark,
 }
 
 /// A frame of the log, and the number of each session's next report there.
@@ -155,10 +165,11 @@ impl Found {
             None if place.exists() => set_aside(place)?,
             None => {}
         }
+        let before = Before::find(place, &self.owner);
         let log = Writer::open(&config, calibration)?;
         let next = self.has.clone().unwrap_or_default();
         let mut history = History { log, config, calibration: *calibration, next, unmarked: 0, marks: marks.clone() };
-        marks.lock().place = Some(place.clone());
+        (marks.lock().place, marks.lock().before) = (Some(place.clone()), before);
         if history.log.is_new() {
             let first = kept.as_ref().map_or(base, |(base, _)| base);
             history.next = first.to_vec();
@@ -203,6 +214,8 @@ impl History {
         // Nobody opens the new log with the marks of the old one.
         let mut marked = marks.lock();
         self.log.move_on(&self.config, &self.calibration, &folder)?;
+        let first = marked.list.first().cloned();
+        marked.before = first.map(|first| Before { place: Place::folder(folder), first });
         self.begin(&mut marked)?;
         // Whoever reads sees by it that all of the day before was said.
         marked.day += 1;
@@ -240,7 +253,7 @@ impl History {
 }
 
 impl Marks {
-    /// Reads what was said to a session, from this number on, or from the first one of this day.
+    /// Reads what was said to a session, from this number on, or from the first one that is there.
     pub fn read(&self, session: u16, from: u64) -> Result<Reading, OpenError> {
         self.lock().read(session, from)
     }
@@ -272,6 +285,12 @@ impl Marks {
         self.lock().first(session)
     }
 
+    /// The number of a session's first report that can be read: this day's, or the one's before.
+    pub fn oldest(&self, session: u16) -> u64 {
+        let marked = self.lock();
+        marked.before.as_ref().map_or_else(|| marked.first(session), |before| before.first.next(session))
+    }
+
     /// The days that have begun so far.
     pub fn day(&self) -> u64 {
         self.lock().day
@@ -299,11 +318,17 @@ impl Marks {
 
 impl Marked {
     fn read(&self, session: u16, from: u64) -> Result<Reading, OpenError> {
+        if let Some(Before { place, first }) = &self.before
+            && from < self.first(session)
+            && let Ok(log) = Reader::open(place, Start::Oldest, Registration::Unregistered)
+        {
+            return Ok(Reading { log, session, first: from.max(first.next(session)), is_over: true });
+        }
         let behind = self.list.partition_point(|mark| mark.next(session) <= from);
         let first = if behind == 0 { self.first(session) } else { from };
         let at = self.list.get(behind.saturating_sub(1)).map_or(Start::Oldest, |mark| Start::Sequence(mark.sequence));
         let log = Reader::open(self.place()?, at, Registration::Unregistered)?;
-        Ok(Reading { log, session, first })
+        Ok(Reading { log, session, first, is_over: false })
     }
 
     fn first(&self, session: u16) -> u64 {
@@ -326,9 +351,16 @@ pub(crate) struct Reading {
     log: Reader,
     session: u16,
     first: u64,
+    /// It reads a day that was over when it began.
+    is_over: bool,
 }
 
 impl Reading {
+    /// Whether it reads a day that was over when it began.
+    pub fn is_over(&self) -> bool {
+        self.is_over
+    }
+
     /// Looks at up to so many frames and hands over the session's, until it is told to stop; false where the log ends.
     pub fn turn(&mut self, frames: usize, mut take: impl FnMut(&Told<'_>) -> bool) -> Result<bool, ReadError> {
         for _ in 0..frames {
@@ -412,10 +444,29 @@ fn keep_known(place: &Place, said: &[u64]) -> Result<(Vec<u64>, Vec<Kept>), OmsE
     Ok((base, kept))
 }
 
+impl Before {
+    /// The last day of this journal that was put away before this one began.
+    fn find(place: &Place, now: &Owner) -> Option<Self> {
+        let entries = fs::read_dir(place.dir().join("archive")).ok()?;
+        let days = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<u64>().ok());
+        let mut days: Vec<u64> = days.filter(|&first| first < now.base).collect();
+        days.sort_unstable();
+        let place = Place::folder(folder(place, days.pop()?));
+        let mut log = Reader::open(&place, Start::Oldest, Registration::Unregistered).ok()?;
+        let mut scan = Scan::default();
+        if let Next::Message(message) = log.next().ok()? {
+            scan.take(&message);
+        }
+        let first = scan.marks.into_iter().next()?;
+        (log.owner().journal == now.journal).then_some(Self { place, first })
+    }
+}
+
 /// Puts a history away that is not this day's, or not true any more.
 fn set_aside(place: &Place) -> Result<(), OmsError> {
     let owner = tickpath_log::owner(place).unwrap_or_default();
-    let folder = archived(place, owner.base);
+    // What is not true is no day.
+    let folder = free(folder(place, owner.base).with_extension("aside"));
     let moved = fs::create_dir_all(&folder).and_then(|()| {
         for entry in fs::read_dir(place.dir())?.flatten() {
             if entry.file_type()?.is_file() {
@@ -428,10 +479,19 @@ fn set_aside(place: &Place) -> Result<(), OmsError> {
 }
 
 /// A folder for the day that began with this record: one that nothing lies in.
-fn archived(place: &Place, first: u64) -> std::path::PathBuf {
-    let day = place.dir().join("archive").join(format!("{first:020}"));
-    let copies = (1_u64..).map(|copy| day.with_extension(copy.to_string()));
-    std::iter::once(day.clone()).chain(copies).find(|folder| !folder.exists()).unwrap_or(day)
+/// Where a day goes that is over.
+fn archived(place: &Place, first: u64) -> PathBuf {
+    free(folder(place, first))
+}
+
+fn folder(place: &Place, first: u64) -> PathBuf {
+    place.dir().join("archive").join(format!("{first:020}"))
+}
+
+/// The folder, or, if something is there, one beside it.
+fn free(folder: PathBuf) -> PathBuf {
+    let copies = (1_u64..).map(|copy| folder.with_extension(copy.to_string()));
+    std::iter::once(folder.clone()).chain(copies).find(|folder| !folder.exists()).unwrap_or(folder)
 }
 
 #[inline]

@@ -122,8 +122,13 @@ impl<C: Clock> Gateway<C> {
         if asked == FROM_NOW {
             return next;
         }
-        if journal != 0 && journal != self.journal || asked <= first {
+        // Who knows no report begins with this day; who knows one goes on with it, also of the day before.
+        if journal != self.journal {
             return first;
+        }
+        let oldest = self.marks.oldest(session);
+        if asked <= oldest {
+            return oldest;
         }
         let knows = |told: u32| last_sum == 0 || told == last_sum;
         match self.marks.sum(session, asked - 1) {

@@ -377,7 +377,13 @@ impl<C: Clock> Gateway<C> {
             Ok(false) if connection.next_report >= get(&self.next_report, connection.session) => {
                 connection.hears = Hears::Live;
             }
-            Ok(false) => connection.hears = Hears::Reading(None),
+            Ok(false) => {
+                // What a day that is over does not hold is in no log: it is told as a hole.
+                if here.is_over() {
+                    connection.next_report = connection.next_report.max(self.marks.first(connection.session));
+                }
+                connection.hears = Hears::Reading(None);
+            }
             Err(e) => return Err(End::Ended(format!("the history cannot be read: {e}"))),
         }
         connection.flush()?;
