@@ -176,8 +176,10 @@ impl Writer {
 
     /// Whether a reader that counts is there. It asks the kernel: the count alone does not know of one that was killed.
     pub fn is_read(&self) -> bool {
-        bury_dead(&self.place, &self.appender);
-        self.appender.control.readers() > 0
+        // Those that are away hold no lock, and one that is just coming back must find it free.
+        let here: Vec<usize> =
+            self.appender.control.registered().filter(|reader| !reader.away).map(|reader| reader.slot).collect();
+        !here.is_empty() && !here.into_iter().all(|slot| self.bury(slot))
     }
 
     /// What was dropped when the log was opened, after a loss of power; none if nothing was.
@@ -267,7 +269,7 @@ impl Writer {
     }
 
     /// Frees the cursor of a reader whose process has ended. False if it lives.
-    fn bury(&mut self, slot: usize) -> bool {
+    fn bury(&self, slot: usize) -> bool {
         match lock::try_lock(&self.place.reader_locks(), slot as u32, 0o600) {
             Ok(TryLock::Ours(_lock)) => {
                 self.appender.control.release(slot);

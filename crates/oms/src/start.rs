@@ -93,6 +93,7 @@ impl<C: Clock> Sequencer<C> {
             held: 0,
             returning: Vec::new(),
             busy_turns: 0,
+            idle_turns: 0,
             venues_seen: 0,
             references: Vec::new(),
             released: 0,
