@@ -14,6 +14,7 @@
 
 use std::fs;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use tickpath_clock::Calibration;
@@ -60,13 +61,18 @@ pub(crate) struct History {
 
 /// Where one can begin to read, shared with who reads.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Marks(Arc<Mutex<Marked>>);
+pub(crate) struct Marks(Arc<Shared>);
+
+#[derive(Debug, Default)]
+struct Shared {
+    /// Days that have begun since this process did; changed under the lock, and asked for without it at every idle turn.
+    day: AtomicU64,
+    marked: Mutex<Marked>,
+}
 
 #[derive(Debug, Default)]
 struct Marked {
     place: Option<Place>,
-    /// Days that have begun since this process did.
-    day: u64,
     /// Rising.
     list: Vec<Mark>,
     /// The day before, for who was away when it ended.
@@ -218,7 +224,7 @@ impl History {
         marked.before = first.map(|first| Before { place: Place::folder(folder), first });
         self.begin(&mut marked)?;
         // Whoever reads sees by it that all of the day before was said.
-        marked.day += 1;
+        marks.0.day.fetch_add(1, Ordering::Release);
         Ok(())
     }
 
@@ -261,7 +267,7 @@ impl Marks {
     /// The same, unless this day is over.
     pub fn read_in(&self, day: u64, session: u16, from: u64) -> Result<Option<Reading>, OpenError> {
         let marked = self.lock();
-        if marked.day == day { marked.read(session, from).map(Some) } else { Ok(None) }
+        if self.day() == day { marked.read(session, from).map(Some) } else { Ok(None) }
     }
 
     /// The sum of a report that was said this day; none if it was not.
@@ -292,8 +298,10 @@ impl Marks {
     }
 
     /// The days that have begun so far.
+    #[inline]
     pub fn day(&self) -> u64 {
-        self.lock().day
+        // Pairs with the release of who begins one: all of the day before was said.
+        self.0.day.load(Ordering::Acquire)
     }
 
     /// All that is said from now on, and of which day it is.
@@ -308,11 +316,11 @@ impl Marks {
 
     fn begin(&self, start: Start) -> Result<(u64, Reader), OpenError> {
         let marked = self.lock();
-        Ok((marked.day, Reader::open(marked.place()?, start, Registration::Unregistered)?))
+        Ok((self.day(), Reader::open(marked.place()?, start, Registration::Unregistered)?))
     }
 
     fn lock(&self) -> MutexGuard<'_, Marked> {
-        self.0.lock().unwrap_or_else(|e| e.into_inner())
+        self.0.marked.lock().unwrap_or_else(|e| e.into_inner())
     }
 }
 

@@ -1,7 +1,8 @@
 //! How a client that the door has let in gets its session.
 
 use tickpath_clock::Clock;
-use tickpath_session::{ANY_SESSION, FROM_NOW, Refusal, Welcome};
+use tickpath_session::{ANY_SESSION, FROM_NOW, Kind, Refusal, Welcome};
+use zerocopy::IntoBytes;
 
 use std::sync::atomic::Ordering;
 
@@ -74,7 +75,7 @@ impl<C: Clock> Gateway<C> {
             heartbeat_ms,
             ..Welcome::default()
         };
-        connection.welcome(&welcome, &server_final, now);
+        connection.say(Kind::Welcome, 0, now, welcome.as_bytes(), &server_final);
         let user = connection.user.name.clone();
         let _ = self.config.events.try_send(ServerEvent::LoggedIn { user, session, from });
         if place == self.connections.len() {

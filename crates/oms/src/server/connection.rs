@@ -4,8 +4,7 @@ use std::io::{self, Read, Write};
 use std::sync::Arc;
 
 use tickpath_market::{CancelOrder, Kind as MessageKind, MassCancel, NewOrder, ReplaceOrder, StatusRequest};
-use tickpath_session::{Inbox, Kind, Logon, Welcome, write_frame, write_with_text};
-use zerocopy::IntoBytes;
+use tickpath_session::{Inbox, Kind, Logon, write_frame, write_with_text};
 
 use super::stream::Stream;
 use crate::bucket::Bucket;
@@ -126,12 +125,6 @@ impl Connection {
             Err(e) if e.kind() == io::ErrorKind::Interrupted => Ok(false),
             Err(e) => Err(End::Closed(format!("its connection broke: {e}"))),
         }
-    }
-
-    /// Welcomes it.
-    pub fn welcome(&mut self, welcome: &Welcome, server_final: &[u8], now: u64) {
-        write_with_text(&mut self.out, Kind::Welcome.code(), 0, now, welcome.as_bytes(), server_final);
-        self.said = now;
     }
 
     /// Says a report, which is the next one.
