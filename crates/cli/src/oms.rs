@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use anyhow::bail;
 use clap::{Args, Subcommand};
 use tickpath_client::{Event, Since};
-use tickpath_oms::settings::{
+use tickpath_server::settings::{
     self, AccountPattern, EditError, Faults, InitError, NewUser, ROLES, Settings, User, Users, UsersFile,
 };
 use tickpath_session::{Query, Role, Secret, Status};

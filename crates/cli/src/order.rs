@@ -15,7 +15,7 @@ use tickpath_market::{
     AccountId, CancelOrder, ClientOrderId, ExecType, ExecutionReport, MassCancel, MassCancelType, NewOrder, OrdStatus,
     OrderType, Price, Quantity, ReplaceOrder, Request, Side, SymbolId, TimeInForce,
 };
-use tickpath_oms::settings::Settings;
+use tickpath_server::settings::Settings;
 
 use crate::Outcome;
 use crate::args::Usage;

@@ -11,8 +11,8 @@ use signal_hook::flag;
 use tickpath_clock::{Clock, HostClock, sleep_ns, utc_ns};
 use tickpath_lab::result::rfc3339;
 use tickpath_log::{Config as LogConfig, Place, Policy, Reader, Registration, Start, Writer};
-use tickpath_oms::server::ServerEvent;
-use tickpath_oms::settings::Settings;
+use tickpath_server::ServerEvent;
+use tickpath_server::settings::Settings;
 
 use crate::Outcome;
 
@@ -30,16 +30,15 @@ const MOST_LINES: u32 = 50;
 pub fn run(settings: &Settings) -> anyhow::Result<Outcome> {
     let clock = HostClock::get()?;
     let (events, hear) = sync_channel(MOST_WAITING);
-    let mut config = settings.config();
-    config.server = Some(settings.server(events));
+    let (config, server) = (settings.config(), settings.server(events));
     let ticks = settings.ticks.as_deref().map(|topic| market(topic, &clock)).transpose()?;
     let stop = stop_flag().context("cannot listen for signals")?;
     let name = settings.name.clone();
     let lines = std::thread::Builder::new().name("oms-lines".into()).spawn(move || write(&name, &hear))?;
     let ready = || line(&settings.name, &"ready");
-    let ended = tickpath_oms::layout::run(clock, &config, ticks, &stop, ready);
+    let ended = tickpath_server::run(clock, &config, &server, ticks, &stop, ready);
     // The last sender goes with it, and the lines end.
-    drop(config);
+    drop(server);
     let _ = lines.join();
     ended?;
     line(&settings.name, &"stopped in good order");

@@ -198,7 +198,7 @@ pub(crate) fn oms_config(role: &OmsRole) -> Result<Config, LabError> {
         cpu: role.thread.cpu,
         other_cpu: role.other_cpu,
         snapshot_every: 0,
-        server: None,
+        history: false,
         priority: role.thread.priority()?,
         seed: None,
     })

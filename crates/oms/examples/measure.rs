@@ -414,7 +414,7 @@ fn config(folder: &Path, sessions: u16, level: AckLevel, orders: u64) -> Config 
         other_cpu: None,
         priority: Priority::Normal,
         snapshot_every: 0,
-        server: None,
+        history: false,
         seed: None,
     }
 }

@@ -26,7 +26,7 @@ impl Default for Rate {
 
 /// Tokens of one session. The clock is asked only when they are used up.
 #[derive(Debug)]
-pub(crate) struct Bucket {
+pub struct Bucket {
     tokens: u32,
     burst: u32,
     /// Ticks that a token takes to come back; zero if there is no limit.
@@ -35,6 +35,7 @@ pub(crate) struct Bucket {
 }
 
 impl Bucket {
+    /// A full one.
     pub fn new(rate: Rate, calibration: &Calibration) -> Self {
         let ticks_per_token = match rate.per_second {
             0 => 0,

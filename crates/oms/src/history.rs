@@ -61,7 +61,7 @@ pub(crate) struct History {
 
 /// Where one can begin to read, shared with who reads.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Marks(Arc<Shared>);
+pub struct Marks(Arc<Shared>);
 
 #[derive(Debug, Default)]
 struct Shared {
@@ -95,12 +95,16 @@ struct Mark {
 
 /// A report, as it was said.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Told<'a> {
+pub struct Told<'a> {
+    /// To whom.
     pub session: u16,
+    /// Its number there.
     pub number: u64,
     /// When it was said, in ticks.
     pub stamp: u64,
+    /// The message's kind.
     pub kind: u8,
+    /// The message.
     pub message: &'a [u8],
 }
 
@@ -355,7 +359,7 @@ impl Mark {
 }
 
 /// Reads what was said to one session.
-pub(crate) struct Reading {
+pub struct Reading {
     log: Reader,
     session: u16,
     first: u64,
@@ -387,7 +391,7 @@ impl Reading {
 
 /// A report of the history; none if the frame is none.
 #[inline]
-pub(crate) fn read<'a>(message: &Message<'a>) -> Option<Told<'a>> {
+pub fn read<'a>(message: &Message<'a>) -> Option<Told<'a>> {
     if message.kind == BASE {
         return None;
     }

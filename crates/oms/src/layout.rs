@@ -27,12 +27,13 @@ use tickpath_log::{Config as LogConfig, Reader};
 
 use crate::OmsError;
 use crate::agent::{self, Agent, Gap, Gaps};
+use crate::front::{Front, NoFront, Opening};
 use crate::lanes::{LaneKind, LanesConfig};
-use crate::sequencer::Desk;
-use crate::server::ServerConfig;
+use crate::sequencer::{Desk, Sequencer};
 
 pub use inline::Inline;
-pub(crate) use source::{Event, Source};
+pub use source::Event;
+pub(crate) use source::Source;
 
 /// How the work is put on threads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -100,8 +101,8 @@ pub struct Config {
     pub other_cpu: Option<usize>,
     /// The priority of the core's thread.
     pub priority: Priority,
-    /// The sessions that come by sockets, if any do. They have the desk's numbers, and no lanes of their own.
-    pub server: Option<ServerConfig>,
+    /// What is said to sessions without lanes is kept as a [history](crate::history), for a front that tells them.
+    pub history: bool,
     /// Inputs between two snapshots, and one at the end of a day; zero for none. They are made by a thread beside the core,
     /// which takes as much memory as the core itself.
     pub snapshot_every: u64,
@@ -110,8 +111,7 @@ pub struct Config {
 }
 
 /// Runs an OMS on its threads until it is told to stop; what was published before `stop` was set, by a Release, is still
-/// taken. Calls `ready` when lanes and journal are open. Gives the gaps
-/// that the host made on the core's thread.
+/// taken. Calls `ready` when lanes and journal are open. Gives the gaps that the host made on the core's thread.
 pub fn run<C: Clock + Sync>(
     clock: C,
     config: &Config,
@@ -119,10 +119,22 @@ pub fn run<C: Clock + Sync>(
     stop: &AtomicBool,
     ready: impl FnOnce(),
 ) -> Result<Vec<Gap>, OmsError> {
+    run_with(clock, config, None::<fn(&mut Sequencer<C>, Opening) -> Result<NoFront, OmsError>>, ticks, stop, ready)
+}
+
+/// The same with a front, which is opened once lanes and journal are.
+pub fn run_with<C: Clock + Sync, F: Front>(
+    clock: C,
+    config: &Config,
+    front: Option<impl FnOnce(&mut Sequencer<C>, Opening) -> Result<F, OmsError>>,
+    ticks: Option<Reader>,
+    stop: &AtomicBool,
+    ready: impl FnOnce(),
+) -> Result<Vec<Gap>, OmsError> {
     match config.layout {
         Layout::Inline => {
             // Opened first: its side threads must not share the core's CPU.
-            let mut agent = Inline::open(clock.clone(), config, ticks)?;
+            let mut agent = Inline::with_front(clock.clone(), config, front, ticks)?;
             settle(config.cpu, config.priority)?;
             ready();
             let mut gaps = Gaps::new(clock);
@@ -130,8 +142,8 @@ pub fn run<C: Clock + Sync>(
             agent.sequencer().stop()?;
             Ok(gaps.into_found())
         }
-        Layout::Split => split::run(clock, config, ticks, stop, ready),
-        Layout::Mutex if config.server.is_some() => Err(OmsError::NoServer),
+        Layout::Split => split::run(clock, config, front, ticks, stop, ready),
+        Layout::Mutex if front.is_some() => Err(OmsError::NoServer),
         Layout::Mutex => mutex::run(clock, config, ticks, stop, ready),
     }
 }

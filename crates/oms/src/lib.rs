@@ -13,6 +13,7 @@
 //! * [`LanesConfig`] names the lanes, logs in shared memory: one pair for each client session, one pair for each venue,
 //!   one for the operator. The OMS makes them all.
 //! * [`layout`] puts the work on threads: `inline`, `split` or `mutex`.
+//! * [`front`] is where sessions come in that have no lanes: the server's sockets.
 //! * [`Agent`] is a duty cycle: `poll` does what there is to do and says how much that was.
 //! * [`journal::Replay`] applies a journal, and follows one that grows.
 //!
@@ -28,7 +29,8 @@ pub mod agent;
 mod archive;
 mod bucket;
 mod commit;
-mod history;
+pub mod front;
+pub mod history;
 pub mod journal;
 mod lanes;
 pub mod layout;
@@ -40,13 +42,11 @@ mod recover;
 mod release;
 mod replay;
 mod sequencer;
-pub mod server;
-pub mod settings;
 pub mod snapshot;
 mod start;
 
 pub use agent::{Agent, Gap, Gaps};
-pub use bucket::Rate;
+pub use bucket::{Bucket, Rate};
 pub use commit::{AckLevel, CommitByHand};
 pub use lanes::{LaneKind, LanesConfig, SessionLanes, VenueLanes};
 pub use layout::{Config, Layout, ParseLayoutError};
@@ -152,20 +152,9 @@ pub enum OmsError {
     /// The host's scheduler refused.
     #[error(transparent)]
     Schedule(#[from] tickpath_clock::ScheduleError),
-    /// Nobody can be listened for there.
-    #[error("cannot listen on {place}: {reason}; name another place, or end who listens there")]
-    Listen {
-        /// Where.
-        place: String,
-        /// What the system said.
-        reason: std::io::Error,
-    },
-    /// The system gives no more sockets.
-    #[error("the system gives no sockets ({0}); raise the limit of open files")]
-    Sockets(#[source] std::io::Error),
-    /// The users' file cannot be read.
-    #[error("{0}")]
-    Users(String),
+    /// Sessions cannot come in.
+    #[error(transparent)]
+    Front(Box<dyn std::error::Error + Send + Sync>),
     /// Sockets cannot be served so.
     #[error("the layout 'mutex' serves no sockets; use inline or split")]
     NoServer,

@@ -92,9 +92,9 @@ impl<C: Clock> Sequencer<C> {
             }
         }
         if before > self.held
-            && let Some(window) = &self.window
+            && let Some(bell) = &self.bell
         {
-            window.ring();
+            bell();
         }
         Ok(before - self.held)
     }

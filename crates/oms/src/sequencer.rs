@@ -14,14 +14,14 @@ use zerocopy::FromBytes;
 use crate::OmsError;
 use crate::bucket::Rate;
 use crate::commit::{AckLevel, Commit, CommitByHand};
-use crate::history::History;
+use crate::front::{Bell, Window};
+use crate::history::{History, Marks};
 use crate::journal::Journal;
 use crate::lanes::LaneKind;
 use crate::layout::Event;
 use crate::notice::{Notice, Notices};
 use crate::outbound::{Held, Outbound};
 use crate::pages::PageMaker;
-use crate::server::Window;
 use crate::snapshot::SnapshotMaker;
 
 /// Idle turns between two looks at the clock.
@@ -81,7 +81,8 @@ pub struct Sequencer<C> {
     pub(crate) history: Option<History>,
     pub(crate) late: VecDeque<Held>,
     /// What is asked by clients beside requests.
-    pub(crate) window: Option<Window>,
+    pub(crate) window: Option<Box<dyn Window<C>>>,
+    pub(crate) bell: Option<Bell>,
     /// The level of each session, and whether any waits for the disk.
     pub(crate) levels: Vec<AckLevel>,
     pub(crate) commit: Option<Commit>,
@@ -345,7 +346,11 @@ impl<C: Clock> Sequencer<C> {
         if let Some(failed) = self.snapshots.as_ref().and_then(SnapshotMaker::take_failure) {
             self.notices.add(Notice::SnapshotFailed(failed));
         }
-        let mut done = self.serve_window();
+        let mut done = 0;
+        if let Some(mut window) = self.window.take() {
+            done = window.serve(self);
+            self.window = Some(window);
+        }
         self.idle_turns = self.idle_turns.wrapping_add(1);
         // A look at the clock costs as much as a turn, and an order that comes meanwhile would wait for it.
         if self.idle_turns.is_multiple_of(CLOCK_EVERY) {
@@ -409,6 +414,48 @@ impl<C: Clock> Sequencer<C> {
         self.notices.count()
     }
 
+    /// Who looks after what comes beside requests, and who is woken when something was said.
+    pub fn attend(&mut self, window: Box<dyn Window<C>>, bell: Option<Bell>) {
+        (self.window, self.bell) = (Some(window), bell);
+    }
+
+    /// Where the history of what is said can be read; none if there is none.
+    pub fn history(&self) -> Option<Marks> {
+        self.history.as_ref().map(History::marks)
+    }
+
+    /// The number of the next report of each session, of those that the history has.
+    pub fn next_reports(&self) -> Vec<u64> {
+        self.history.as_ref().map(|history| history.all_next().to_vec()).unwrap_or_default()
+    }
+
+    /// The journal's id.
+    pub fn journal_id(&self) -> u64 {
+        self.journal.id()
+    }
+
+    /// Records of the journal.
+    pub fn records(&self) -> u64 {
+        self.journal.tail().sequence
+    }
+
+    /// The venues that are up, and all.
+    pub fn venues_up(&self) -> (usize, usize) {
+        let venues = (0..self.venues.len()).filter(|&place| self.venues[place].is_some());
+        let up = venues.clone().filter(|&place| self.core.is_up(VenueId(place as u16)));
+        (up.count(), venues.count())
+    }
+
+    /// Whether the journal's disk has failed.
+    pub fn has_disk_failed(&self) -> bool {
+        self.disk_failed
+    }
+
+    /// The clock that its inputs are stamped by.
+    pub fn clock(&self) -> &C {
+        &self.clock
+    }
+
     /// The core, for questions.
     pub fn core(&self) -> &Core {
         &self.core
@@ -455,8 +502,8 @@ impl<C: Clock> Sequencer<C> {
         if self.journal.tail().sequence >= self.next_snapshot {
             self.ask_for_snapshot();
         }
-        if let Some(window) = &self.window {
-            window.ring();
+        if let Some(bell) = &self.bell {
+            bell();
         }
         if self.core.wants_page()
             && let Some(page) = self.pages.as_ref().and_then(PageMaker::take)

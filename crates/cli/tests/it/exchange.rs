@@ -437,7 +437,7 @@ fn config(name: &str, folder: PathBuf) -> Config {
         cpu: None,
         other_cpu: None,
         priority: Priority::Normal,
-        server: None,
+        history: false,
         snapshot_every: 0,
         seed: None,
     }

@@ -12,10 +12,11 @@ use toml::{Table, Value};
 const ROWS: &[(&str, &[&str])] = &[
     ("roots", &["cli", "python", "capi"]),
     ("harness", &["lab"]),
+    ("services", &["server", "web"]),
     ("engines", &["oms", "exchange", "client"]),
     ("facade", &["bus"]),
-    ("adapters", &["bus-log", "bus-redis", "bus-nats", "bus-amqp", "bus-kafka"]),
-    ("cores", &["bus-api", "orders", "session", "fix"]),
+    ("adapters", &["bus-log", "bus-redis", "bus-nats", "bus-amqp", "bus-kafka", "venue-tcp"]),
+    ("cores", &["bus-api", "orders", "session", "venue", "fix"]),
     ("foundation", &["log"]),
     ("primitives", &["clock", "market", "settings"]),
 ];

@@ -7,24 +7,37 @@ use super::Config;
 use super::source::{Source, poll_ticks};
 use crate::OmsError;
 use crate::agent::Agent;
+use crate::front::{Front, NoFront, Opening};
 use crate::sequencer::Sequencer;
-use crate::server::Gateway;
 
 /// The OMS on one thread, to be polled by it.
-pub struct Inline<C> {
+pub struct Inline<C, F = NoFront> {
     clock: C,
     sequencer: Sequencer<C>,
     sources: Vec<Source>,
     ticks: Option<Reader>,
-    gateway: Option<Gateway<C>>,
+    front: Option<F>,
 }
 
 impl<C: Clock> Inline<C> {
     /// Opens lanes and journal, and replays what is there. `ticks` brings reference prices.
     pub fn open(clock: C, config: &Config, ticks: Option<Reader>) -> Result<Self, OmsError> {
+        Self::with_front(clock, config, None::<fn(&mut Sequencer<C>, Opening) -> Result<NoFront, OmsError>>, ticks)
+    }
+}
+
+impl<C: Clock, F: Front> Inline<C, F> {
+    /// The same with a front, which is opened then.
+    pub fn with_front(
+        clock: C,
+        config: &Config,
+        front: Option<impl FnOnce(&mut Sequencer<C>, Opening) -> Result<F, OmsError>>,
+        ticks: Option<Reader>,
+    ) -> Result<Self, OmsError> {
         let (mut sequencer, inbound) = Sequencer::open(clock.clone(), config)?;
-        let gateway = sequencer.open_gateway(config, inbound.next_request, false)?;
-        Ok(Self { clock, sequencer, sources: inbound.sources, ticks, gateway })
+        let opening = Opening::inline(inbound.next_request);
+        let front = front.map(|open| open(&mut sequencer, opening)).transpose()?;
+        Ok(Self { clock, sequencer, sources: inbound.sources, ticks, front })
     }
 
     /// The sequencer.
@@ -33,17 +46,17 @@ impl<C: Clock> Inline<C> {
     }
 }
 
-impl<C: Clock> Agent for Inline<C> {
+impl<C: Clock, F: Front> Agent for Inline<C, F> {
     #[inline]
     fn poll(&mut self) -> Result<usize, OmsError> {
-        let Self { clock, sequencer, sources, ticks, gateway } = self;
+        let Self { clock, sequencer, sources, ticks, front } = self;
         // Prices first: the first orders after a start must not be checked without one.
         let mut done = poll_ticks(ticks, sequencer)?;
         for source in sources {
             done += source.turn(clock, |lane, event| sequencer.event(lane, clock.ticks(), event))?;
         }
-        if let Some(gateway) = gateway {
-            done += gateway.poll(&mut |lane, received, event| sequencer.event(lane, received, event))?;
+        if let Some(front) = front {
+            done += front.poll(&mut |lane, received, event| sequencer.event(lane, received, event))?;
         }
         done += sequencer.chores(done == 0)?;
         Ok(done)
@@ -51,7 +64,7 @@ impl<C: Clock> Agent for Inline<C> {
 
     fn sleep(&mut self, timeout_ns: u64) {
         // Sockets and memory cannot be slept on together.
-        if self.sequencer.held() > 0 || self.gateway.is_some() {
+        if self.sequencer.held() > 0 || self.front.is_some() {
             return tickpath_clock::yield_now();
         }
         let mut sources: Vec<&Reader> = self.sources.iter().filter_map(Source::reader).collect();

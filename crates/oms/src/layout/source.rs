@@ -32,8 +32,10 @@ struct Watch {
     looked: u64,
 }
 
-/// What a lane brings.
-pub(crate) enum Event<'a> {
+/// What a lane, or a front, brings.
+#[derive(Debug)]
+pub enum Event<'a> {
+    /// A message.
     Message(&'a Message<'a>),
     /// So many messages are gone.
     Missed(u64),

@@ -18,9 +18,9 @@ use super::source::{Event, Source, poll_ticks, turn};
 use super::{Config, join, spawn, split_sources};
 use crate::OmsError;
 use crate::agent::{self, Agent, Gap, Gaps};
+use crate::front::{Front, Opening};
 use crate::lanes::LaneKind;
 use crate::sequencer::Sequencer;
-use crate::server::Gateway;
 
 /// What goes before a payload that is handed over; T1 is the frame's stamp.
 #[derive(Debug, Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
@@ -144,37 +144,28 @@ impl<C: Clock> Agent for CoreAgent<C> {
     }
 }
 
-/// The gateway on a thread of its own: what sockets bring goes to the core by a lane.
-struct Outside<C> {
-    gateway: Gateway<C>,
+/// The front on a thread of its own: what it brings goes to the core by a lane.
+struct Outside<F> {
+    front: F,
     to: Writer,
     /// The place of session 0 among the lanes; the others follow, and behind them the operators' words.
     first: usize,
     words: usize,
 }
 
-impl<C: Clock> Outside<C> {
-    /// Gives each session a place among the lanes.
-    fn open(
-        gateway: Gateway<C>,
-        config: &Config,
-        lanes: &mut Vec<LaneKind>,
-        calibration: &tickpath_clock::Calibration,
-    ) -> Result<(Self, Reader), OmsError> {
-        let first = lanes.len();
-        let sessions = config.desk.sessions.iter().map(|session| session.session + 1).max().unwrap_or(0);
-        lanes.extend((0..sessions).map(LaneKind::Requests));
-        let words = lanes.len();
-        lanes.push(LaneKind::Control);
-        let (to, from) = inner_lane(config, "core.sockets", calibration)?;
-        Ok((Self { gateway, to, first, words }, from))
-    }
+/// Gives each session of the desk a place among the lanes, and the operators' words the last one; gives the first.
+fn add_sessions(config: &Config, lanes: &mut Vec<LaneKind>) -> usize {
+    let first = lanes.len();
+    let sessions = config.desk.sessions.iter().map(|session| session.session + 1).max().unwrap_or(0);
+    lanes.extend((0..sessions).map(LaneKind::Requests));
+    lanes.push(LaneKind::Control);
+    first
 }
 
-impl<C: Clock> Agent for Outside<C> {
+impl<F: Front> Agent for Outside<F> {
     fn poll(&mut self) -> Result<usize, OmsError> {
-        let Self { gateway, to, first, words } = self;
-        gateway.poll(&mut |lane, received, event| {
+        let Self { front, to, first, words } = self;
+        front.poll(&mut |lane, received, event| {
             let place = match lane {
                 LaneKind::Requests(session) => *first + usize::from(session),
                 _ => *words,
@@ -184,7 +175,7 @@ impl<C: Clock> Agent for Outside<C> {
     }
 
     fn sleep(&mut self, timeout_ns: u64) {
-        self.gateway.sleep(timeout_ns);
+        self.front.sleep(timeout_ns);
     }
 }
 
@@ -215,9 +206,10 @@ fn take<C: Clock>(
 }
 
 /// Runs receiver, core and venue line until they are told to stop.
-pub(super) fn run<C: Clock + Sync>(
+pub(super) fn run<C: Clock + Sync, F: Front>(
     clock: C,
     config: &Config,
+    front: Option<impl FnOnce(&mut Sequencer<C>, Opening) -> Result<F, OmsError>>,
     ticks: Option<Reader>,
     stop: &AtomicBool,
     ready: impl FnOnce(),
@@ -226,16 +218,16 @@ pub(super) fn run<C: Clock + Sync>(
     let (mut sequencer, mut inbound) = Sequencer::open(clock.clone(), config)?;
     inbound.sources.iter_mut().for_each(Source::hold_cursor);
     let mut lanes: Vec<LaneKind> = inbound.sources.iter().map(Source::lane).collect();
-    let gateway = sequencer.open_gateway(config, inbound.next_request, true)?;
-    let gateway = gateway.map(|gateway| Outside::open(gateway, config, &mut lanes, &calibration)).transpose()?;
+    let first = if front.is_some() { add_sessions(config, &mut lanes) } else { lanes.len() };
     let taken: Taken = lanes.iter().map(|_| AtomicU64::new(0)).collect();
-    let gateway = gateway.map(|(mut outside, from)| {
-        outside.gateway.confirm_by(taken.clone(), outside.first);
-        (outside, from)
-    });
+    let opening = Opening::outside(inbound.next_request, taken.clone(), first);
+    let front = front.map(|open| open(&mut sequencer, opening)).transpose()?;
+    let lane = front.is_some().then(|| inner_lane(config, "core.sockets", &calibration)).transpose()?;
+    let words = lanes.len().saturating_sub(1);
+    let outside = front.zip(lane).map(|(front, (to, from))| (Outside { front, to, first, words }, from));
     let (client_writer, clients) = inner_lane(config, "core.clients", &calibration)?;
     let (venue_writer, venues) = inner_lane(config, "core.venues", &calibration)?;
-    let (outside, outer) = gateway.unzip();
+    let (outside, outer) = outside.unzip();
     let inner = [clients, venues].into_iter().chain(outer).collect();
     let mut core = CoreAgent { clock: clock.clone(), sequencer, lanes, inner, ticks, taken: taken.clone() };
     let (clients, venues) = split_sources(inbound.sources.into_iter().enumerate());
@@ -244,7 +236,7 @@ pub(super) fn run<C: Clock + Sync>(
     let gaps = thread::scope(|scope| {
         let receiver = spawn(scope, "oms-receiver", config, &clock, receiver, stop);
         let line = spawn(scope, "oms-line", config, &clock, line, stop);
-        let outside = outside.map(|outside| spawn(scope, "oms-gateway", config, &clock, outside, stop));
+        let outside = outside.map(|outside| spawn(scope, "oms-front", config, &clock, outside, stop));
         let mut gaps = Gaps::new(core.clock.clone());
         let settled = settle(config.cpu, config.priority).map_err(OmsError::from);
         ready();

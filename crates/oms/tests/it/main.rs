@@ -8,9 +8,6 @@ mod layouts;
 mod path;
 mod recover;
 mod refuse;
-mod server;
-mod server_hostile;
-mod settings;
 mod told;
 mod word;
 
@@ -244,7 +241,7 @@ fn config(name: &str, folder: &Path) -> Config {
         other_cpu: None,
         priority: Priority::Normal,
         snapshot_every: 0,
-        server: None,
+        history: false,
         seed: Some(0x5eed),
     }
 }

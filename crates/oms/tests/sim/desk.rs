@@ -35,7 +35,7 @@ pub fn config(name: &str, folder: &Path, seed: u64) -> Config {
         other_cpu: None,
         priority: Priority::Normal,
         snapshot_every: 0,
-        server: None,
+        history: false,
         seed: Some(seed),
     }
 }

@@ -10,14 +10,17 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, sync_channel};
 
 use mio::event::Source;
 use mio::{Events, Poll, Token};
 use tickpath_clock::Clock;
 use tickpath_log::{Message, Next, Reader};
+use tickpath_oms::front::{Front, Journaled, Opening, Take};
+use tickpath_oms::history::{self, Marks};
+use tickpath_oms::layout::Event;
+use tickpath_oms::{Bucket, LaneKind, OmsError, SessionConfig};
 use tickpath_orders::RecordKind;
 use tickpath_session::{Frame, Kind, Query, Refusal, Refused};
 use zerocopy::IntoBytes;
@@ -25,13 +28,7 @@ use zerocopy::IntoBytes;
 use super::connection::{Connection, End, Hears, Question, fit};
 use super::door::{Admitted, Door};
 use super::window::{Answer, Asked, Asking, Bell};
-use super::{ServerConfig, ServerEvent};
-use crate::OmsError;
-use crate::bucket::Bucket;
-use crate::history::{self, Marks};
-use crate::lanes::LaneKind;
-use crate::layout::Event;
-use crate::sequencer::SessionConfig;
+use super::{OpenError, ServerConfig, ServerEvent};
 
 /// Frames that one turn takes from one client before it looks at the others.
 const TURN: usize = 64;
@@ -49,26 +46,11 @@ pub(super) const BELL: Token = Token(usize::MAX);
 pub(crate) struct Opened {
     pub journal: u64,
     pub marks: Marks,
-    /// The number of each session's next request, and of its next report.
-    pub next_request: Vec<u64>,
+    /// The number of each session's next report.
     pub next_report: Vec<u64>,
-    pub sessions: Vec<SessionConfig>,
+    pub opening: Opening,
     pub asking: Asking,
 }
-
-/// How far the journal has come with requests: as far as they were taken, where the core's thread takes them itself.
-#[derive(Debug, Default)]
-pub(super) struct Journaled {
-    /// When this process began.
-    begun: Vec<u64>,
-    /// What the core says, and the place of session 0 in it.
-    taken: Option<(Arc<[AtomicU64]>, usize)>,
-}
-
-/// What is done with a message of a session: its lane, T1, and itself.
-pub(crate) trait Take: FnMut(LaneKind, u64, Event<'_>) -> Result<(), OmsError> {}
-
-impl<F: FnMut(LaneKind, u64, Event<'_>) -> Result<(), OmsError>> Take for F {}
 
 /// The sockets.
 pub(crate) struct Gateway<C> {
@@ -117,8 +99,9 @@ impl<C: Clock> Gateway<C> {
         bell: Option<Bell>,
         config: &ServerConfig,
         opened: Opened,
-    ) -> Result<Self, OmsError> {
-        let Opened { journal, marks, next_request, next_report, sessions, asking } = opened;
+    ) -> Result<Self, OpenError> {
+        let Opened { journal, marks, next_report, opening, asking } = opened;
+        let Opening { next_request, journaled, .. } = opening;
         let (admit, admitted) = sync_channel(MOST_ADMITTED);
         let door = Door::open(clock.clone(), config, admit)?;
         let (day, live) = marks.follow()?;
@@ -139,12 +122,12 @@ impl<C: Clock> Gateway<C> {
             live,
             day,
             is_over: false,
-            journaled: Journaled { begun: next_request.clone(), taken: None },
+            journaled,
             next_request,
             next_report,
             waiting: Vec::new(),
             users: 0,
-            sessions: sessions.into_iter().map(|session| (session.session, session)).collect(),
+            sessions: config.sessions.iter().map(|session| (session.session, session.clone())).collect(),
             buckets: BTreeMap::new(),
             asking,
             serial: 0,
@@ -152,51 +135,6 @@ impl<C: Clock> Gateway<C> {
             awaited: Some(awaited),
             bell,
         })
-    }
-
-    /// The core is on another thread, and tells here how far it has come; session 0 has this place.
-    pub fn confirm_by(&mut self, taken: Arc<[AtomicU64]>, first: usize) {
-        self.journaled.taken = Some((taken, first));
-    }
-
-    /// One turn: who comes in, what they say, what they hear.
-    pub fn poll(&mut self, take: &mut impl Take) -> Result<usize, OmsError> {
-        // Before the sockets are looked at: what was said before these came, a logout above all, is heard first.
-        let mut admitted = std::mem::take(&mut self.waiting);
-        admitted.extend(self.admitted.try_iter());
-        let mut done = self.wait(Some(std::time::Duration::ZERO));
-        done += self.hear_live()?;
-        while let Ok(answer) = self.asking.answers.try_recv() {
-            self.pass_on(&answer);
-            done += 1;
-        }
-        for place in std::mem::take(&mut self.unfinished) {
-            done += self.turn(place, take)?;
-        }
-        for admitted in admitted {
-            done += self.admit(admitted, take)?;
-        }
-        let now = self.clock.ticks();
-        if now >= self.look_at {
-            self.look_at = now + self.clock.calibration().ticks_of_ns(LOOK_NS);
-            self.look(now, take)?;
-        }
-        Ok(done)
-    }
-
-    /// Sleeps until there may be work, or the time is over. Only with a bell.
-    pub fn sleep(&mut self, timeout_ns: u64) {
-        let Some(bell) = self.bell.clone() else { return };
-        bell.sleeps();
-        // An error comes again in the next turn.
-        let is_quiet = matches!(self.hear_live(), Ok(0));
-        let may_wait = is_quiet && self.unfinished.is_empty() && self.waiting.is_empty();
-        // A client whose bucket is empty waits for the time to pass.
-        let nanoseconds = if may_wait { timeout_ns } else { timeout_ns.min(1_000_000) };
-        if is_quiet {
-            self.wait(Some(std::time::Duration::from_nanos(nanoseconds)));
-        }
-        bell.wakes();
     }
 
     /// Notes which sockets have news; says how many.
@@ -467,13 +405,45 @@ impl<C: Clock> Gateway<C> {
     }
 }
 
-impl Journaled {
-    /// The number of a session's first request that is not in the journal yet, if those below `taken` were taken.
-    pub(super) fn upto(&self, session: u16, taken: u64) -> u64 {
-        let Some((core, first)) = &self.taken else { return taken };
-        // Pairs with the release of the core: what it says is in the journal.
-        let upto = core.get(first + usize::from(session)).map_or(0, |upto| upto.load(Ordering::Acquire));
-        upto.max(get(&self.begun, session))
+impl<C: Clock> Front for Gateway<C> {
+    /// One turn: who comes in, what they say, what they hear.
+    fn poll(&mut self, take: &mut impl Take) -> Result<usize, OmsError> {
+        // Before the sockets are looked at: what was said before these came, a logout above all, is heard first.
+        let mut admitted = std::mem::take(&mut self.waiting);
+        admitted.extend(self.admitted.try_iter());
+        let mut done = self.wait(Some(std::time::Duration::ZERO));
+        done += self.hear_live()?;
+        while let Ok(answer) = self.asking.answers.try_recv() {
+            self.pass_on(&answer);
+            done += 1;
+        }
+        for place in std::mem::take(&mut self.unfinished) {
+            done += self.turn(place, take)?;
+        }
+        for admitted in admitted {
+            done += self.admit(admitted, take)?;
+        }
+        let now = self.clock.ticks();
+        if now >= self.look_at {
+            self.look_at = now + self.clock.calibration().ticks_of_ns(LOOK_NS);
+            self.look(now, take)?;
+        }
+        Ok(done)
+    }
+
+    /// Sleeps until there may be work, or the time is over. Only with a bell.
+    fn sleep(&mut self, timeout_ns: u64) {
+        let Some(bell) = self.bell.clone() else { return };
+        bell.sleeps();
+        // An error comes again in the next turn.
+        let is_quiet = matches!(self.hear_live(), Ok(0));
+        let may_wait = is_quiet && self.unfinished.is_empty() && self.waiting.is_empty();
+        // A client whose bucket is empty waits for the time to pass.
+        let nanoseconds = if may_wait { timeout_ns } else { timeout_ns.min(1_000_000) };
+        if is_quiet {
+            self.wait(Some(std::time::Duration::from_nanos(nanoseconds)));
+        }
+        bell.wakes();
     }
 }
 

@@ -15,12 +15,12 @@ use std::path::Path;
 use std::str::FromStr;
 
 use tickpath_market::AccountId;
+use tickpath_oms::{AckLevel, Rate, SessionConfig};
 use tickpath_orders::{ALL_ACCOUNTS, AccountLimits};
 use tickpath_session::{Role, Secret};
 use tickpath_settings::{Section, SettingsError, parse, read_text};
 
 use super::{LEVELS, Sessions};
-use crate::{AckLevel, Rate, SessionConfig};
 
 /// Sessions of users are below this.
 pub const MOST_SESSIONS: u16 = 65_000;

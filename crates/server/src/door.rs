@@ -20,8 +20,7 @@ use tickpath_session::{Inbox, Kind, Logon, MAGIC, Refusal, Refused, VERSION, wri
 use zerocopy::IntoBytes;
 
 use super::stream::Stream;
-use super::{ServerConfig, ServerEvent};
-use crate::OmsError;
+use super::{OpenError, ServerConfig, ServerEvent};
 use crate::settings::{User, Users};
 
 /// Who knocks at once; of more the longest there goes.
@@ -74,12 +73,12 @@ impl Door {
     }
 
     /// Listens. Who comes in goes to `admitted`.
-    pub fn open<C: Clock>(clock: C, config: &ServerConfig, admitted: SyncSender<Admitted>) -> Result<Self, OmsError> {
+    pub fn open<C: Clock>(clock: C, config: &ServerConfig, admitted: SyncSender<Admitted>) -> Result<Self, OpenError> {
         let mut porter = Porter::open(clock, config, admitted)?;
         let stop = Arc::new(AtomicBool::new(false));
         let (theirs, known) = (stop.clone(), porter.known.clone());
         let work = move || porter.work(&theirs);
-        let thread = std::thread::Builder::new().name("oms-door".into()).spawn(work).map_err(OmsError::Thread)?;
+        let thread = std::thread::Builder::new().name("oms-door".into()).spawn(work).map_err(OpenError::Thread)?;
         Ok(Self { known, stop, thread: Some(thread), unix: config.unix.clone() })
     }
 }
@@ -148,9 +147,9 @@ enum Turn {
 }
 
 impl<C: Clock> Porter<C> {
-    fn open(clock: C, config: &ServerConfig, admitted: SyncSender<Admitted>) -> Result<Self, OmsError> {
-        let poll = Poll::new().map_err(OmsError::Sockets)?;
-        let listen = |place: String, reason| OmsError::Listen { place, reason };
+    fn open(clock: C, config: &ServerConfig, admitted: SyncSender<Admitted>) -> Result<Self, OpenError> {
+        let poll = Poll::new().map_err(OpenError::Sockets)?;
+        let listen = |place: String, reason| OpenError::Listen { place, reason };
         let mut tcp = None;
         if let Some(address) = config.tcp {
             let failed = |e| listen(address.to_string(), e);
@@ -169,7 +168,7 @@ impl<C: Clock> Porter<C> {
             unix = Some(listener);
         }
         let read_at = modified(&config.users);
-        let users = Users::read(&config.users).map_err(|e| OmsError::Users(e.to_string()))?;
+        let users = Users::read(&config.users).map_err(|e| OpenError::Users(e.to_string()))?;
         let known = Arc::new(Known { changes: AtomicU64::new(0), users: Mutex::new(Arc::new(users)) });
         let key = random_key()?;
         let (knocks, next_token) = (VecDeque::new(), FIRST);
@@ -361,9 +360,9 @@ fn bind_unix(path: &PathBuf) -> io::Result<UnixListener> {
 }
 
 /// A key that nobody knows.
-fn random_key() -> Result<[u8; 32], OmsError> {
+fn random_key() -> Result<[u8; 32], OpenError> {
     let mut key = [0; 32];
-    getrandom::fill(&mut key).map_err(|e| OmsError::Sockets(e.into()))?;
+    getrandom::fill(&mut key).map_err(|e| OpenError::Sockets(e.into()))?;
     Ok(key)
 }
 

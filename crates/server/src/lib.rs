@@ -16,26 +16,25 @@ mod admit;
 mod connection;
 mod door;
 mod gateway;
+pub mod settings;
 mod stream;
 mod window;
 
 use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::SyncSender;
 
 use mio::{Poll, Waker};
 use tickpath_clock::Clock;
+use tickpath_log::Reader;
+use tickpath_oms::front::Opening;
+use tickpath_oms::layout::run_with;
+use tickpath_oms::{Config, Gap, Notice, OmsError, Sequencer, SessionConfig};
 
-pub(crate) use gateway::Gateway;
-pub(crate) use window::Window;
-
-use crate::OmsError;
-use crate::layout::Config;
-use crate::notice::Notice;
-use crate::sequencer::Sequencer;
-use gateway::{BELL, Opened};
-use window::Bell;
+use gateway::{BELL, Gateway, Opened};
+use window::{Bell, Window};
 
 /// How clients come.
 #[derive(Debug, Clone)]
@@ -50,6 +49,8 @@ pub struct ServerConfig {
     pub heartbeat_ms: u32,
     /// Clients at once.
     pub most: usize,
+    /// The sessions that may come in.
+    pub sessions: Vec<SessionConfig>,
     /// Who hears what happens. What does not fit in is not told.
     pub events: SyncSender<ServerEvent>,
 }
@@ -105,28 +106,65 @@ impl fmt::Display for ServerEvent {
     }
 }
 
-impl<C: Clock> Sequencer<C> {
-    /// Opens the gateway of a server, if the OMS is one; with a bell it can sleep on a thread of its own.
-    pub(crate) fn open_gateway(
-        &mut self,
-        config: &Config,
-        next_request: Vec<u64>,
-        with_bell: bool,
-    ) -> Result<Option<Gateway<C>>, OmsError> {
-        let (Some(server), Some(history)) = (&config.server, &self.history) else { return Ok(None) };
-        let poll = Poll::new().map_err(OmsError::Sockets)?;
-        let bell = with_bell.then(|| Waker::new(poll.registry(), BELL).map(Bell::new));
-        let bell = bell.transpose().map_err(OmsError::Sockets)?;
-        let (window, asking) = Window::new(server.events.clone(), self.clock.ticks(), bell.clone());
-        self.window = Some(window);
-        let opened = Opened {
-            journal: self.journal.id(),
-            marks: history.marks(),
-            next_request,
-            next_report: history.all_next().to_vec(),
-            sessions: config.desk.sessions.clone(),
-            asking,
-        };
-        Gateway::open(self.clock.clone(), poll, bell, server, opened).map(Some)
+/// Why an OMS does not become a server.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// Nobody can be listened for there.
+    #[error("cannot listen on {place}: {reason}; name another place, or end who listens there")]
+    Listen {
+        /// Where.
+        place: String,
+        /// What the system said.
+        reason: std::io::Error,
+    },
+    /// The system gives no more sockets.
+    #[error("the system gives no sockets ({0}); raise the limit of open files")]
+    Sockets(#[source] std::io::Error),
+    /// The users' file cannot be read.
+    #[error("{0}")]
+    Users(String),
+    /// The history of what was said cannot be read.
+    #[error(transparent)]
+    History(#[from] tickpath_log::OpenError),
+    /// A thread could not be started.
+    #[error("cannot start a thread: {0}")]
+    Thread(#[source] std::io::Error),
+}
+
+impl From<OpenError> for OmsError {
+    fn from(e: OpenError) -> Self {
+        Self::Front(Box::new(e))
     }
+}
+
+/// Runs an OMS as a server until it is told to stop, as [`tickpath_oms::layout::run`] does.
+pub fn run<C: Clock + Sync>(
+    clock: C,
+    config: &Config,
+    server: &ServerConfig,
+    ticks: Option<Reader>,
+    stop: &AtomicBool,
+    ready: impl FnOnce(),
+) -> Result<Vec<Gap>, OmsError> {
+    let config = Config { history: true, ..config.clone() };
+    let front = |oms: &mut Sequencer<C>, opening| Ok(open(oms, server, opening)?);
+    run_with(clock, &config, Some(front), ticks, stop, ready)
+}
+
+/// Opens the gateway of an OMS, and its window.
+fn open<C: Clock>(oms: &mut Sequencer<C>, server: &ServerConfig, opening: Opening) -> Result<Gateway<C>, OpenError> {
+    let poll = Poll::new().map_err(OpenError::Sockets)?;
+    let bell = opening.has_thread.then(|| Waker::new(poll.registry(), BELL).map(Bell::new));
+    let bell = bell.transpose().map_err(OpenError::Sockets)?;
+    let (window, asking) = Window::new(server.events.clone(), oms.clock().ticks(), bell.clone());
+    let opened = Opened {
+        journal: oms.journal_id(),
+        marks: oms.history().unwrap_or_default(),
+        next_report: oms.next_reports(),
+        asking,
+        opening,
+    };
+    let gateway = Gateway::open(oms.clock().clone(), poll, bell.clone(), server, opened)?;
+    oms.attend(Box::new(window), bell.map(|bell| Box::new(move || bell.ring()) as tickpath_oms::front::Bell));
+    Ok(gateway)
 }

@@ -6,13 +6,13 @@ use std::sync::mpsc::{Receiver, Sender, SyncSender, channel};
 
 use mio::Waker;
 use tickpath_clock::Clock;
-use tickpath_market::{ExecType, ExecutionReport, VenueId};
+use tickpath_market::{ExecType, ExecutionReport};
+use tickpath_oms::Sequencer;
 use tickpath_orders::OrderView;
 use tickpath_session::{Kind, Query, Role, Status, write_frame};
 use zerocopy::IntoBytes;
 
 use super::ServerEvent;
-use crate::sequencer::Sequencer;
 use crate::settings::User;
 
 /// Somebody asks.
@@ -90,52 +90,43 @@ impl Window {
         let asking = Asking { ask, answers: theirs, sessions: sessions.clone() };
         (Self { asked, answers, events, told: 0, started, sessions, bell }, asking)
     }
+}
 
-    /// Wakes the gateway, if it sleeps: something was said.
-    #[inline]
-    pub fn ring(&self) {
-        if let Some(bell) = &self.bell {
+impl<C: Clock> tickpath_oms::front::Window<C> for Window {
+    fn serve(&mut self, oms: &mut Sequencer<C>) -> usize {
+        let mut done = 0;
+        let count = oms.notice_count();
+        if count > self.told {
+            let new = (count - self.told) as usize;
+            let kept: Vec<_> = oms.notices().cloned().collect();
+            for notice in kept.into_iter().rev().take(new).rev() {
+                let _ = self.events.try_send(ServerEvent::Notice(notice));
+            }
+            self.told = count;
+        }
+        while let Ok(asked) = self.asked.try_recv() {
+            let frames = self.answer(&asked, oms);
+            let _ = self.answers.send(Answer { slot: asked.slot, serial: asked.serial, frames });
+            done += 1;
+        }
+        if let Some(bell) = self.bell.as_ref().filter(|_| done > 0) {
             bell.ring();
         }
+        done
     }
 }
 
-impl<C: Clock> Sequencer<C> {
-    /// Answers what was asked, and tells what an operator must hear. Says how much that was.
-    pub(crate) fn serve_window(&mut self) -> usize {
-        let Some(mut window) = self.window.take() else { return 0 };
-        let mut done = 0;
-        let count = self.notices.count();
-        if count > window.told {
-            let new = (count - window.told) as usize;
-            let kept: Vec<_> = self.notices.iter().cloned().collect();
-            for notice in kept.into_iter().rev().take(new).rev() {
-                let _ = window.events.try_send(ServerEvent::Notice(notice));
-            }
-            window.told = count;
-        }
-        while let Ok(asked) = window.asked.try_recv() {
-            let frames = self.answer(&asked, &window);
-            let _ = window.answers.send(Answer { slot: asked.slot, serial: asked.serial, frames });
-            done += 1;
-        }
-        if done > 0 {
-            window.ring();
-        }
-        self.window = Some(window);
-        done
-    }
-
-    fn answer(&self, asked: &Asked, window: &Window) -> Vec<u8> {
-        let (mut frames, now) = (Vec::new(), self.clock.ticks());
+impl Window {
+    fn answer<C: Clock>(&self, asked: &Asked, oms: &Sequencer<C>) -> Vec<u8> {
+        let (mut frames, now) = (Vec::new(), oms.clock().ticks());
         match asked.what {
             Query::STATUS => {
-                let status = self.status(window);
+                let status = self.status(oms);
                 write_frame(&mut frames, Kind::Answer.code(), 0, now, status.as_bytes());
             }
             _ => {
                 let sees_all = asked.user.role == Role::Admin;
-                let mut rows: Vec<OrderView> = self.core.live().collect();
+                let mut rows: Vec<OrderView> = oms.core().live().collect();
                 rows.retain(|order| sees_all || asked.user.sees(order.account));
                 rows.sort_unstable_by_key(|order| order.id);
                 for order in &rows {
@@ -148,17 +139,16 @@ impl<C: Clock> Sequencer<C> {
         frames
     }
 
-    fn status(&self, window: &Window) -> Status {
-        let counts = self.core.counts();
-        let uptime = self.clock.ticks().saturating_sub(window.started);
-        let venues = (0..self.venues.len()).filter(|&place| self.venues[place].is_some());
-        let up = venues.clone().filter(|&place| self.core.is_up(VenueId(place as u16)));
+    fn status<C: Clock>(&self, oms: &Sequencer<C>) -> Status {
+        let counts = oms.counts();
+        let uptime = oms.clock().ticks().saturating_sub(self.started);
+        let (venues_up, venues) = oms.venues_up();
         Status {
             pid: std::process::id().into(),
-            uptime_s: self.core.ns(uptime) / 1_000_000_000,
-            epoch: self.core.epoch(),
-            journal_records: self.journal.tail().sequence,
-            sessions: window.sessions.load(Ordering::Relaxed),
+            uptime_s: oms.core().ns(uptime) / 1_000_000_000,
+            epoch: oms.core().epoch(),
+            journal_records: oms.records(),
+            sessions: self.sessions.load(Ordering::Relaxed),
             queued: counts.queued,
             sending: counts.sending,
             working: counts.working,
@@ -172,11 +162,11 @@ impl<C: Clock> Sequencer<C> {
             mismatched: counts.mismatched,
             contradictions: counts.contradictions,
             malformed: counts.malformed,
-            refused: self.refused,
-            venues_up: up.count() as u64,
-            venues: venues.count() as u64,
-            held: self.held as u64,
-            disk_failed: self.disk_failed.into(),
+            refused: oms.refused(),
+            venues_up: venues_up as u64,
+            venues: venues as u64,
+            held: oms.held() as u64,
+            disk_failed: oms.has_disk_failed().into(),
         }
     }
 }

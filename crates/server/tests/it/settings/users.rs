@@ -5,9 +5,9 @@ use std::os::unix::fs::symlink;
 use std::thread;
 
 use tickpath_market::AccountId;
-use tickpath_oms::settings::{AccountPattern, EditError, NewUser, User, Users, UsersFile};
 use tickpath_oms::{AckLevel, Rate, SessionConfig};
 use tickpath_orders::ALL_ACCOUNTS;
+use tickpath_server::settings::{AccountPattern, EditError, NewUser, User, Users, UsersFile};
 use tickpath_session::{Role, Secret};
 
 use super::{Files, mode};

@@ -25,6 +25,7 @@ use std::sync::mpsc::SyncSender;
 use tickpath_clock::{Priority, Wait};
 use tickpath_log::{Config as LogConfig, Place};
 use tickpath_market::VenueId;
+use tickpath_oms::{AckLevel, Config, Desk, LaneKind, LanesConfig, Layout, Rate};
 use tickpath_orders::{AccountLimits, Instrument, VenueRules};
 use tickpath_settings::{Section, SettingsError};
 
@@ -33,8 +34,7 @@ pub use edit::{EditError, NewUser, UsersFile};
 pub use init::{InitError, Initial, init};
 pub use users::{AccountPattern, AccountPatternError, MOST_SESSIONS, ROLES, User, Users};
 
-use crate::server::{ServerConfig, ServerEvent};
-use crate::{AckLevel, Config, Desk, LaneKind, LanesConfig, Layout, Rate};
+use crate::{ServerConfig, ServerEvent};
 
 /// Venue numbers are below this.
 const VENUES: u16 = 1 << 12;
@@ -186,12 +186,12 @@ impl Settings {
             other_cpu,
             priority,
             snapshot_every,
-            server: None,
+            history: true,
             seed: None,
         }
     }
 
-    /// Where its clients come in, and who hears what happens there: the `server` of [`Self::config`].
+    /// Where its clients come in, and who hears what happens there: for [`run`](crate::run) beside [`Self::config`].
     pub fn server(&self, events: SyncSender<ServerEvent>) -> ServerConfig {
         ServerConfig {
             unix: self.listen.unix.clone(),
@@ -199,6 +199,7 @@ impl Settings {
             users: self.users_file.clone(),
             heartbeat_ms: self.sessions.heartbeat_ms,
             most: self.sessions.most as usize,
+            sessions: self.users.sessions(&self.sessions, &self.accounts),
             events,
         }
     }

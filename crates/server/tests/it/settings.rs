@@ -9,11 +9,11 @@ use std::path::{Path, PathBuf};
 use tempfile::{TempDir, tempdir};
 use tickpath_clock::{Priority, Wait};
 use tickpath_market::{AccountId, Notional, Price, Quantity, SymbolId, VenueId};
-use tickpath_oms::settings::{self, Settings, UsersFile, account_columns};
 use tickpath_oms::{Layout, Rate, SessionConfig};
 use tickpath_orders::{
     ALL_ACCOUNTS, AccountLimits, At, Core, Input, Instrument, Outputs, SessionRules, VenueRules, checks_table,
 };
+use tickpath_server::settings::{self, Settings, UsersFile, account_columns};
 
 /// The first files, in a folder that ends with this.
 struct Files(TempDir);

@@ -5,17 +5,18 @@ use std::fs;
 use std::io::{ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use tickpath_client::{Client as Remote, Config as RemoteConfig, Event, Since};
 use tickpath_clock::HostClock;
-use tickpath_oms::server::ServerEvent;
 use tickpath_orders::{DayEnd, RecordKind};
+use tickpath_server::{ServerConfig, ServerEvent};
 use tickpath_session::{
     ClientLogon, Head, Inbox, Kind as Word, Logon, MAGIC, Query, VERSION, Welcome, write_frame, write_with_text,
 };
 
-use super::server::{Hearing, House};
+use super::sessions::{Hearing, House};
 use super::*;
 
 const LAYOUTS: [Layout; 2] = [Layout::Inline, Layout::Split];
@@ -466,11 +467,19 @@ fn a_second_server_on_the_same_socket_is_refused_and_the_first_stays() {
     let house = House::new(Layout::Split);
     let mut other = House::new(Layout::Split);
     other.stop();
-    let mut config = other.config.clone();
-    let server = config.server.as_mut().expect("it is one");
-    (server.unix, server.tcp) = (Some(house.socket()), None);
-    let ticks = other.ticks();
-    let refused = Inline::open(other.clock, &config, Some(ticks)).map(drop).expect_err("the place is taken");
+    let (events, _hear) = std::sync::mpsc::sync_channel(16);
+    let server = ServerConfig {
+        unix: Some(house.socket()),
+        tcp: None,
+        users: other.folder.path().join("users.toml"),
+        heartbeat_ms: 10_000,
+        most: 16,
+        sessions: Vec::new(),
+        events,
+    };
+    let (ticks, never) = (other.ticks(), AtomicBool::new(true));
+    let refused = tickpath_server::run(other.clock, &other.config, &server, Some(ticks), &never, || ());
+    let refused = refused.map(drop).expect_err("the place is taken");
     assert!(refused.to_string().contains("another server listens there"), "{refused}");
     house.trades(1);
 }

@@ -1,6 +1,9 @@
 //! How a client that the door has let in gets its session.
 
 use tickpath_clock::Clock;
+use tickpath_oms::front::Take;
+use tickpath_oms::layout::Event;
+use tickpath_oms::{AckLevel, Bucket, LaneKind, OmsError, Rate};
 use tickpath_session::{ANY_SESSION, FROM_NOW, Kind, Refusal, Welcome};
 use zerocopy::IntoBytes;
 
@@ -11,12 +14,7 @@ use mio::{Interest, Token};
 use super::ServerEvent;
 use super::connection::{Connection, End, Hears, heartbeat_ms};
 use super::door::{Admitted, tell_refusal};
-use super::gateway::{Gateway, Take, get, mark};
-use crate::OmsError;
-use crate::bucket::{Bucket, Rate};
-use crate::commit::AckLevel;
-use crate::lanes::LaneKind;
-use crate::layout::Event;
+use super::gateway::{Gateway, get, mark};
 
 impl<C: Clock> Gateway<C> {
     /// Gives a client its session, or sends it away.

@@ -4,11 +4,11 @@ use std::io::{self, Read, Write};
 use std::sync::Arc;
 
 use tickpath_market::{CancelOrder, Kind as MessageKind, MassCancel, NewOrder, ReplaceOrder, StatusRequest};
+use tickpath_oms::Bucket;
+use tickpath_oms::history::{Reading, Told};
 use tickpath_session::{Inbox, Kind, Logon, write_frame, write_with_text};
 
 use super::stream::Stream;
-use crate::bucket::Bucket;
-use crate::history::{Reading, Told};
 use crate::settings::User;
 
 /// Bytes that may wait for a client that does not read. One that lags further reads on in the history.

@@ -4,14 +4,13 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::thread::JoinHandle;
 
 use tickpath_client::{Client as Remote, ClientError, Config as RemoteConfig, Event, Since};
 use tickpath_clock::HostClock;
-use tickpath_oms::layout;
-use tickpath_oms::server::{ServerConfig, ServerEvent};
+use tickpath_server::{ServerConfig, ServerEvent};
 use tickpath_session::{Query, Refusal, Secret, Status};
 
 use super::*;
@@ -46,7 +45,6 @@ impl House {
         let place = Place::shared_memory(&format!("{name}.market")).expect("the name is good");
         let feed = Writer::open(&LogConfig::topic(place, Policy::Overwrite), clock.calibration()).expect("it is new");
         let mut config = config(&name, folder.path());
-        config.lanes.sessions = 0;
         config.layout = layout;
         config.wait = if layout == Layout::Inline { Wait::Yield } else { Wait::Block };
         config.seed = None;
@@ -77,13 +75,15 @@ impl House {
         let (events, hear) = sync_channel(4096);
         let (socket, users) = (self.socket(), self.folder.path().join("users.toml"));
         let tcp = Some("127.0.0.1:0".parse().expect("an address"));
-        self.config.server =
-            Some(ServerConfig { unix: Some(socket), tcp, users, heartbeat_ms: 10_000, most: 16, events });
+        let sessions = self.config.desk.sessions.clone();
+        let server = ServerConfig { unix: Some(socket), tcp, users, heartbeat_ms: 10_000, most: 16, sessions, events };
         let stop = Arc::new(AtomicBool::new(false));
         let (ready, is_ready) = std::sync::mpsc::channel();
         let (clock, config, stopped, ticks) = (self.clock, self.config.clone(), stop.clone(), self.ticks());
         let oms = std::thread::spawn(move || {
-            let ended = layout::run(clock, &config, Some(ticks), &stopped, || ready.send(()).expect("the test waits"));
+            let ended = tickpath_server::run(clock, &config, &server, Some(ticks), &stopped, || {
+                ready.send(()).expect("the test waits");
+            });
             ended.map(drop).map_err(|e| e.to_string())
         });
         if is_ready.recv().is_err() {
