@@ -117,9 +117,10 @@ pub(crate) struct Found {
     marks: Vec<Mark>,
 }
 
-/// A history beside this journal.
-pub(crate) fn config(journal: &Place) -> Config {
-    Config::journal(Place::folder(journal.dir().join("reports")))
+/// A history beside this journal. What is made ready for the one is made ready for the other.
+pub(crate) fn config(journal: &Config) -> Config {
+    let place = Place::folder(journal.place.dir().join("reports"));
+    Config { reserve_bytes: journal.reserve_bytes, ..Config::journal(place) }
 }
 
 impl Found {
@@ -166,7 +167,8 @@ impl Found {
     pub fn open(self, base: &[u64], said: &[u64], calibration: &Calibration) -> Result<History, OmsError> {
         let is_ahead = |has: &Vec<u64>| (0..has.len()).any(|s| has[s] > said.get(s).copied().unwrap_or(0));
         let place = &self.config.place;
-        let config = Config { owner: self.owner, ..self.config.clone() };
+        // Made ready at the end, and not for what is only being opened.
+        let config = Config { owner: self.owner, reserve_bytes: 0, ..self.config.clone() };
         let marks = Marks::default();
         let mut kept = None;
         match &self.has {
@@ -190,6 +192,7 @@ impl Found {
         } else {
             marks.lock().list = self.marks;
         }
+        history.log.reserve(self.config.reserve_bytes).map_err(OmsError::Disk)?;
         Ok(history)
     }
 }
@@ -224,6 +227,7 @@ impl History {
         // Nobody opens the new log with the marks of the old one.
         let mut marked = marks.lock();
         self.log.move_on(&self.config, &self.calibration, &folder)?;
+        self.log.reserve(0).map_err(OmsError::Disk)?;
         let first = marked.list.first().cloned();
         marked.before = first.map(|first| Before { place: Place::folder(folder), first });
         self.begin(&mut marked)?;

@@ -48,7 +48,7 @@ impl<C: Clock> Sequencer<C> {
         let mut journal = Journal::open(&config.journal, &calibration, id)?;
         let key = config.seed.unwrap_or_else(|| fresh_id(None, id));
         let laid_out = tickpath_orders::Config { expected_orders: config.expected_orders, key };
-        let history = config.history.then(|| history::config(&config.journal.place));
+        let history = config.history.then(|| history::config(&config.journal));
         let recovered =
             Recovered::open(&config.journal.place, laid_out, &config.lanes, history.as_ref(), &calibration)?;
         let Recovered { core, ledger, lanes, end, telling } = recovered;
