@@ -82,9 +82,22 @@ pub struct SessionRules {
     pub cancel_on_disconnect: u8,
     /// What must hold an input before its outputs leave: the shell's number, which the core only keeps.
     pub level: u8,
+    /// The kinds of request that it may not make: the sum of [`MAY_NEW`] and its like.
+    pub withheld: u8,
     /// Zero.
-    pub reserved: u32,
+    pub reserved: [u8; 3],
 }
+
+/// [`SessionRules::withheld`]: new orders.
+pub const MAY_NEW: u8 = 1;
+/// [`SessionRules::withheld`]: cancels.
+pub const MAY_CANCEL: u8 = 2;
+/// [`SessionRules::withheld`]: replaces.
+pub const MAY_REPLACE: u8 = 4;
+/// [`SessionRules::withheld`]: mass cancels.
+pub const MAY_MASS_CANCEL: u8 = 8;
+/// [`SessionRules::withheld`]: status requests.
+pub const MAY_STATUS: u8 = 16;
 
 /// That a session may trade for an account.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]

@@ -228,6 +228,12 @@ impl Desk {
         })
     }
 
+    /// Whether the session may make requests of this kind.
+    #[inline]
+    pub(crate) fn permits(&self, session: u16, kind: u8) -> bool {
+        self.sessions.get(usize::from(session)).is_none_or(|row| row.rules.withheld & kind == 0)
+    }
+
     /// What a session asks for.
     pub(crate) fn rules(&self, session: u16) -> SessionRules {
         self.sessions.get(usize::from(session)).map_or(SessionRules::default(), |row| row.rules)

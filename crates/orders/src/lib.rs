@@ -74,7 +74,10 @@ pub use self::control::{
     Line, Login, Release, Resolve, Returned, Timer,
 };
 pub use self::core::{At, Config, Core, Counts};
-pub use self::definition::{ALL_ACCOUNTS, AccountLimits, Ended, Grant, Instrument, SessionRules, VenueRules};
+pub use self::definition::{
+    ALL_ACCOUNTS, AccountLimits, Ended, Grant, Instrument, MAY_CANCEL, MAY_MASS_CANCEL, MAY_NEW, MAY_REPLACE,
+    MAY_STATUS, SessionRules, VenueRules,
+};
 pub use self::index::{Index, tag};
 pub use self::order::OrderView;
 pub use self::output::{Output, Outputs};
@@ -88,4 +91,4 @@ pub use self::risk::{Denial, checks_table};
 pub use self::snapshot::SnapshotError;
 
 /// The version of the transition rules. A journal of another version is not replayed with this core.
-pub const CORE_VERSION: u32 = 3;
+pub const CORE_VERSION: u32 = 4;

@@ -9,7 +9,7 @@ use crate::control::{
 use crate::core::{At, Core, Rate};
 use crate::definition::{Ended, Instrument};
 use crate::order::{DOUBTED, GAPPED, NONE, Order, SOFT, WORDED};
-use crate::requests::{Change, answer, denied, facts, may_change, not_entitled, undefined};
+use crate::requests::{Change, answer, denied, facts, may_change, undefined};
 use crate::risk::{Facts, Refusal, check};
 use crate::route::{VENUES, Waiting};
 use crate::state::{Event, Phase, step};
@@ -260,9 +260,7 @@ impl Core {
     /// A new order that waited is checked once more, as if it came now; what it counts in already is left out.
     fn leave(&mut self, at: At, order: &Order, waiting: &Waiting, release: &Release) -> Result<(), Refusal> {
         let entry = self.desk.entry(order.account, order.symbol).map_err(|denial| undefined(denial, order))?;
-        if !self.desk.is_entitled(order.session, order.account) {
-            return Err(not_entitled(order.account));
-        }
+        self.may_still(order.session, order.account, &waiting.request)?;
         let (asked, asked_at) = self.replacing(order);
         let held = order.value(asked, asked_at, entry.instrument.multiplier);
         let facts = facts(&entry, &checked_again(release, waiting), order);
@@ -295,9 +293,7 @@ impl Core {
         release: &Release,
     ) -> Result<(), Refusal> {
         may_change(order)?;
-        if !self.desk.is_entitled(order.session, order.account) {
-            return Err(not_entitled(order.account));
-        }
+        self.may_still(order.session, order.account, &waiting.request)?;
         let request_age_ns = self.age(at, waiting);
         let change = Change { price: replace.price.0, quantity: replace.quantity.0, request_age_ns, has_waited: true };
         self.check_change(&checked_again(release, waiting), order, &change)

@@ -15,7 +15,7 @@ use crate::desk::Entry;
 use crate::order::{Ask, NONE, Order, SOFT};
 use crate::risk::{Facts, Refusal, check};
 use crate::state::{Event, Phase, step};
-use crate::{Denial, Envelope, Output, Outputs};
+use crate::{Denial, Envelope, MAY_CANCEL, MAY_MASS_CANCEL, MAY_NEW, MAY_REPLACE, MAY_STATUS, Output, Outputs};
 
 impl Core {
     /// Passes a request on to the venue, or denies it.
@@ -49,6 +49,10 @@ impl Core {
         // One that fits no id would begin the ids of this epoch again.
         if at.sequence <= self.last_request || at.sequence >> OrderId::SEQUENCE_BITS != 0 {
             return Err(Denial::Sequence.into());
+        }
+        let kind = kind_of(request);
+        if !self.desk.permits(session, kind) {
+            return Err(not_permitted(kind));
         }
         let is_entitled = self.desk.is_entitled(session, account);
         match request {
@@ -338,6 +342,17 @@ impl Core {
     }
 }
 
+impl Core {
+    /// Whether a session may still make what it asked for some time ago.
+    pub(crate) fn may_still(&self, session: u16, account: AccountId, request: &Request) -> Result<(), Refusal> {
+        let kind = kind_of(request);
+        if !self.desk.permits(session, kind) {
+            return Err(not_permitted(kind));
+        }
+        if self.desk.is_entitled(session, account) { Ok(()) } else { Err(not_entitled(account)) }
+    }
+}
+
 /// What a replace asks for.
 pub(crate) struct Change {
     pub(crate) price: i64,
@@ -424,8 +439,24 @@ pub(crate) fn facts<'a>(entry: &Entry<'a>, envelope: &Envelope, order: &Order) -
     }
 }
 
+/// The kind of a request, as a session's rights name it.
+fn kind_of(request: &Request) -> u8 {
+    match request {
+        Request::New(_) => MAY_NEW,
+        Request::Cancel(_) => MAY_CANCEL,
+        Request::Replace(_) => MAY_REPLACE,
+        Request::MassCancel(_) => MAY_MASS_CANCEL,
+        Request::Status(_) => MAY_STATUS,
+    }
+}
+
+/// Tells which kind of request the session may not make.
+fn not_permitted(kind: u8) -> Refusal {
+    Refusal { denial: Denial::NotPermitted, limit: 0, value: kind.into() }
+}
+
 /// Tells for which account the session may not trade.
-pub(crate) fn not_entitled(account: AccountId) -> Refusal {
+fn not_entitled(account: AccountId) -> Refusal {
     Refusal { denial: Denial::NotEntitled, limit: 0, value: account.0.into() }
 }
 

@@ -49,6 +49,10 @@ pub enum Denial {
     /// Too many requests wait for the venue. Limit and value: requests.
     #[error("the venue takes nothing, and enough requests wait for it already; send again when it is back")]
     VenueQueue = 13,
+    /// The session may not make requests of this kind. Value: the kind, as in
+    /// [`SessionRules::withheld`](crate::SessionRules::withheld).
+    #[error("the session may not make requests of this kind; have the kind added to its rights")]
+    NotPermitted = 14,
     /// The journal's disk has failed.
     #[error("the journal's disk has failed; only cancels pass until the OMS is started on a sound one")]
     DiskFailed = 19,
@@ -298,6 +302,7 @@ impl Denial {
         Self::NotEntitled,
         Self::StillQueued,
         Self::VenueQueue,
+        Self::NotPermitted,
         Self::DiskFailed,
         Self::KillSwitch,
         Self::MessageRate,

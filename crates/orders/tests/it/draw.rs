@@ -6,8 +6,8 @@ use tickpath_market::{
 };
 use tickpath_orders::{
     ALL_ACCOUNTS, AccountLimits, At, Boot, Config, Core, DayEnd, Doubt, Ended, Envelope, Grant, Input, Inquire,
-    Instrument, Kill, Line, Login, OrderView, Output, Outputs, RecordKind, Release, ReportRecord, Resolve, Returned,
-    SessionRules, Timer, VenueRules,
+    Instrument, Kill, Line, Login, MAY_CANCEL, MAY_MASS_CANCEL, MAY_NEW, MAY_REPLACE, MAY_STATUS, OrderView, Output,
+    Outputs, RecordKind, Release, ReportRecord, Resolve, Returned, SessionRules, Timer, VenueRules,
 };
 
 use crate::dice::Dice;
@@ -121,6 +121,7 @@ impl World {
             8 => Input::Session(SessionRules {
                 session: dice.session(),
                 cancel_on_disconnect: dice.below(2) as u8,
+                withheld: dice.pick(&[0, 0, 0, MAY_NEW, MAY_CANCEL, MAY_REPLACE, MAY_MASS_CANCEL | MAY_STATUS]),
                 ..Default::default()
             }),
             9..=22 => {

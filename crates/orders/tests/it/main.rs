@@ -22,5 +22,6 @@ mod rights;
 mod scene;
 mod snapshot;
 mod states;
+mod upgrade;
 mod venue;
 mod wait;

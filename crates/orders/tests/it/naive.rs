@@ -115,6 +115,21 @@ impl Naive {
         self.grants.contains(&(session, account)) || self.grants.contains(&(session, u32::MAX))
     }
 
+    /// Whether the session has the right to requests of this kind.
+    fn may_make(&self, session: u16, request: &Request) -> Checked<()> {
+        let kind = match request {
+            Request::New(_) => 1,
+            Request::Cancel(_) => 2,
+            Request::Replace(_) => 4,
+            Request::MassCancel(_) => 8,
+            Request::Status(_) => 16,
+        };
+        match self.sessions.get(&session).is_some_and(|rules| rules.withheld & kind != 0) {
+            true => Err((Denial::NotPermitted, 0, kind.into())),
+            false => Ok(()),
+        }
+    }
+
     fn is_clear(&self, venue: u16) -> bool {
         !self.down.contains(&venue) && self.waits(VenueId(venue)) == 0
     }
@@ -139,6 +154,7 @@ impl Naive {
         if at.sequence <= self.last || at.sequence >= 1 << 40 {
             return Err((Denial::Sequence, 0, 0));
         }
+        self.may_make(session, &request)?;
         let trades = matches!(request, Request::New(_) | Request::Replace(_));
         if trades && !self.accounts.contains_key(&account) {
             return Err((Denial::UnknownAccount, 0, account.into()));

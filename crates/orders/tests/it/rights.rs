@@ -1,7 +1,10 @@
 //! Who may trade what, how often, and for how long a definition holds.
 
 use tickpath_market::{AccountId, NewOrder, Request, Side};
-use tickpath_orders::{ALL_ACCOUNTS, AccountLimits, Denial, Ended, Grant, Input, RecordKind, SessionRules, VenueRules};
+use tickpath_orders::{
+    ALL_ACCOUNTS, AccountLimits, Denial, Ended, Grant, Input, MAY_CANCEL, MAY_MASS_CANCEL, MAY_NEW, MAY_REPLACE,
+    MAY_STATUS, RecordKind, SessionRules, VenueRules,
+};
 
 use crate::scene::{ACCOUNT, SYMBOL, Scene, VENUE, instrument, order, wide};
 
@@ -174,4 +177,44 @@ fn windows_and_ages_are_nanoseconds_whatever_a_tick_is() {
         assert_eq!((denial, limit), (Denial::RequestAge, 1000));
         assert!((1999..=2000).contains(&age), "{age} ns, {ticks_per_second} ticks a second");
     }
+}
+
+#[test]
+fn a_kind_of_request_that_is_withheld_is_denied_and_nothing_else() {
+    let kinds = [MAY_NEW, MAY_CANCEL, MAY_REPLACE, MAY_MASS_CANCEL, MAY_STATUS];
+    for withheld in kinds {
+        let mut scene = Scene::new();
+        scene.order(1, Side::Buy, 100, 5);
+        scene.say(Input::Session(SessionRules { session: 1, withheld, ..SessionRules::default() }));
+        for (client, kind) in (2..).zip(kinds) {
+            match kind {
+                MAY_NEW => scene.order(client, Side::Buy, 100, 1),
+                MAY_CANCEL => scene.cancel(client, 1),
+                MAY_REPLACE => scene.replace(client, 1, 101, 5),
+                MAY_MASS_CANCEL => scene.mass_cancel(client, ACCOUNT, None),
+                _ => scene.status(client, 1),
+            };
+            let denial = scene.denial().map(|(denial, ..)| denial);
+            assert_eq!(
+                denial == Some(Denial::NotPermitted),
+                kind == withheld,
+                "{withheld} is withheld, {kind} is asked"
+            );
+        }
+        scene.session = 2;
+        scene.order(9, Side::Buy, 100, 1);
+        assert_eq!(scene.denial(), None, "another session");
+    }
+}
+
+#[test]
+fn a_kind_that_is_withheld_meanwhile_stops_what_waits() {
+    let mut scene = Scene::new();
+    scene.line(false);
+    let id = scene.order(1, Side::Buy, 100, 5);
+    scene.say(Input::Session(SessionRules { session: 1, withheld: MAY_NEW, ..SessionRules::default() }));
+    scene.line(true);
+    assert!(scene.release());
+    assert_eq!(scene.denial(), Some((Denial::NotPermitted, 0, i128::from(MAY_NEW))));
+    assert_eq!(scene.state(id), tickpath_market::OrdStatus::Rejected);
 }

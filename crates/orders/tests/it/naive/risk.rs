@@ -1,6 +1,6 @@
 //! The checks again: every sum is made anew from all orders.
 
-use tickpath_market::{OrderType, Price};
+use tickpath_market::{NewOrder, OrderType, Price, ReplaceOrder, Request};
 use tickpath_orders::{Denial, PositionView};
 
 use super::life::Life;
@@ -84,9 +84,15 @@ impl Naive {
         if !self.instruments.contains_key(&symbol) {
             return Err((Denial::UnknownSymbol, 0, symbol.into()));
         }
-        match wish.has_waited && !self.is_entitled(wish.life.session, account) {
-            true => Err((Denial::NotEntitled, 0, account.into())),
-            false => Ok(()),
+        if !wish.has_waited {
+            return Ok(());
+        }
+        let (new, replace) = (NewOrder::default(), ReplaceOrder::default());
+        let request = if wish.kind == Kind::New { Request::New(new) } else { Request::Replace(replace) };
+        self.may_make(wish.life.session, &request)?;
+        match self.is_entitled(wish.life.session, account) {
+            true => Ok(()),
+            false => Err((Denial::NotEntitled, 0, account.into())),
         }
     }
 
