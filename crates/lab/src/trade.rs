@@ -178,6 +178,7 @@ fn desk(role: &OmsRole) -> Result<Desk, LabError> {
         level: AckLevel::Os,
         cancel_on_disconnect: false,
         accounts: vec![account.account],
+        withheld: 0,
         rate: Rate::UNLIMITED,
     };
     let venue = VenueRules { max_queued: u32::MAX, ..VenueRules::of(VENUE) };

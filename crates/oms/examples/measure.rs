@@ -396,6 +396,7 @@ fn config(folder: &Path, sessions: u16, level: AckLevel, orders: u64) -> Config 
         level,
         cancel_on_disconnect: false,
         accounts: vec![ALL_ACCOUNTS],
+        withheld: 0,
         rate: Rate::UNLIMITED,
     };
     Config {

@@ -1,10 +1,11 @@
 //! What the journal says of the OMS's lanes: which it made, how far it has taken what came, how much it has said.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use tickpath_market::VenueId;
-use tickpath_orders::{Ended, Input, Lane, Output, RECORD_BYTES, RecordKind};
+use tickpath_orders::{Input, Lane, Output};
 
+use crate::definitions::Definitions;
 use crate::lanes::LaneKind;
 
 /// A lane as the journal knows it.
@@ -30,7 +31,7 @@ pub struct Ledger {
     control: u64,
     /// A day has ended since the log began.
     pub(crate) day_has_ended: bool,
-    definitions: BTreeMap<(RecordKind, u16, u32), Input>,
+    pub(crate) definitions: Definitions,
 }
 
 impl Ledger {
@@ -50,12 +51,7 @@ impl Ledger {
             [carries.into(), index.into(), made.incarnation, made.base].into_iter().for_each(&mut put);
         }
         put(self.definitions.len() as u64);
-        for definition in self.definitions.values() {
-            let mut buffer = [0; RECORD_BYTES];
-            let record = definition.write(&mut buffer);
-            bytes.extend_from_slice(&[definition.kind().code(), record.len() as u8]);
-            bytes.extend_from_slice(record);
-        }
+        self.definitions.save(&mut bytes);
         bytes
     }
 
@@ -76,14 +72,9 @@ impl Ledger {
             let key = (u8::try_from(word()?).ok()?, u16::try_from(word()?).ok()?);
             ledger.made.insert(key, Made { incarnation: word()?, base: word()? });
         }
-        for _ in 0..word()? {
-            let (&[kind, length], rest) = bytes.split_first_chunk()?;
-            let (record, rest) = rest.split_at_checked(length.into())?;
-            bytes = rest;
-            let definition = Input::read(kind, record).ok()??;
-            ledger.definitions.insert(defined(&definition)?, definition);
-        }
-        bytes.is_empty().then_some(ledger)
+        let count = word()?;
+        ledger.definitions = Definitions::load(bytes, count)?;
+        Some(ledger)
     }
 
     /// Takes an input and what was said to it.
@@ -117,16 +108,7 @@ impl Ledger {
                 *said = said.saturating_sub(1);
             }
             Input::DayEnd(_) => self.day_has_ended = true,
-            Input::Ended(Ended { id, session, kind, .. }) => {
-                if let Some(kind) = RecordKind::from_code(*kind) {
-                    self.definitions.remove(&(kind, *session, *id));
-                }
-            }
-            other => {
-                if let Some(key) = defined(other) {
-                    self.definitions.insert(key, *other);
-                }
-            }
+            other => self.definitions.note(other),
         }
     }
 
@@ -166,31 +148,6 @@ impl Ledger {
     pub(crate) fn taken(&self) -> &[u64] {
         &self.requests
     }
-
-    /// Whether this definition holds, as it is.
-    pub(crate) fn holds(&self, definition: &Input) -> bool {
-        defined(definition).and_then(|key| self.definitions.get(&key)) == Some(definition)
-    }
-
-    /// What ends the definitions that hold and are not among these.
-    pub(crate) fn ended(&self, wanted: &[Input]) -> Vec<Input> {
-        let wanted: BTreeSet<_> = wanted.iter().filter_map(defined).collect();
-        let gone = self.definitions.keys().filter(|held| !wanted.contains(held));
-        gone.map(|&(kind, session, id)| Input::Ended(Ended { id, session, kind: kind.code(), reserved: 0 })).collect()
-    }
-}
-
-/// What a definition is the definition of; none if the input is no definition.
-fn defined(input: &Input) -> Option<(RecordKind, u16, u32)> {
-    let (session, id) = match input {
-        Input::Instrument(new) => (0, new.symbol.0),
-        Input::Account(new) => (0, new.account.0),
-        Input::Venue(new) => (0, new.venue.0.into()),
-        Input::Session(new) => (new.session, 0),
-        Input::Grant(new) => (new.session, new.account.0),
-        _ => return None,
-    };
-    Some((input.kind(), session, id))
 }
 
 /// The number in the operator's lane that an input carries: one above the low half, zero if it came from elsewhere.

@@ -29,6 +29,7 @@ pub mod agent;
 mod archive;
 mod bucket;
 mod commit;
+mod definitions;
 pub mod front;
 pub mod history;
 pub mod journal;

@@ -14,6 +14,7 @@ use zerocopy::FromBytes;
 use crate::OmsError;
 use crate::bucket::Rate;
 use crate::commit::{AckLevel, Commit, CommitByHand};
+use crate::definitions::Definitions;
 use crate::front::{Bell, Window};
 use crate::history::{History, Marks};
 use crate::journal::Journal;
@@ -33,7 +34,8 @@ const VENUES_NS: u64 = 20_000_000;
 /// Busy turns between two looks at disk and venues.
 const LOOK_EVERY: u32 = 256;
 
-/// What can be traded, by whom, where. The journal takes what is new in it at every start, and ends what is gone.
+/// What can be traded, by whom, where. The journal takes what is new in it at every start and by [`Sequencer::define`],
+/// and ends what is gone.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Desk {
     /// What can be traded.
@@ -57,6 +59,8 @@ pub struct SessionConfig {
     pub cancel_on_disconnect: bool,
     /// The accounts that it may trade for; [`tickpath_orders::ALL_ACCOUNTS`] for every one.
     pub accounts: Vec<AccountId>,
+    /// The kinds of request that it may not make: the sum of [`tickpath_orders::MAY_NEW`] and its like.
+    pub withheld: u8,
     /// How fast its requests are taken.
     pub rate: Rate,
 }
@@ -85,6 +89,8 @@ pub struct Sequencer<C> {
     pub(crate) bell: Option<Bell>,
     /// The level of each session, and whether any waits for the disk.
     pub(crate) levels: Vec<AckLevel>,
+    /// What the core knows of what can be traded, by whom, where.
+    pub(crate) definitions: Definitions,
     pub(crate) commit: Option<Commit>,
     /// Outputs that are held.
     pub(crate) held: usize,
@@ -392,6 +398,11 @@ impl<C: Clock> Sequencer<C> {
     /// Requests that wait for a venue.
     pub fn queued(&self) -> usize {
         self.venues.iter().enumerate().map(|(place, _)| self.core.waiting(VenueId(place as u16))).sum()
+    }
+
+    /// The number of the journal's next record.
+    pub fn journaled(&self) -> u64 {
+        self.journal.tail().sequence
     }
 
     /// Outputs that wait for the disk.

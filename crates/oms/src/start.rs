@@ -6,13 +6,13 @@ use tickpath_clock::{Calibration, Clock};
 use tickpath_log::{Config as LogConfig, Next, OpenError, Owner, Reader, Registration, Start, Writer, retire};
 use tickpath_market::{ExecutionReport, Request, VenueId};
 use tickpath_orders::{
-    At, Boot, Core, Doubt, Grant, Input, LOST_REPORTS, LOST_REQUESTS, Lane, Output, Outputs, RecordKind, Returned,
-    SessionRules,
+    At, Boot, Core, Doubt, Input, LOST_REPORTS, LOST_REQUESTS, Lane, Output, Outputs, RecordKind, Returned,
 };
 
 use crate::OmsError;
 use crate::bucket::{Bucket, Rate};
 use crate::commit::{AckLevel, Commit};
+use crate::definitions::{Definitions, raise};
 use crate::history;
 use crate::journal::{Journal, fresh_id};
 use crate::lanes::{LaneKind, make};
@@ -22,7 +22,7 @@ use crate::notice::{Notice, Notices};
 use crate::outbound::Outbound;
 use crate::pages::PageMaker;
 use crate::recover::{Found, Recovered, State, Telling};
-use crate::sequencer::{Desk, Sequencer};
+use crate::sequencer::Sequencer;
 use crate::snapshot::SnapshotMaker;
 
 /// What the OMS reads.
@@ -62,7 +62,8 @@ impl<C: Clock> Sequencer<C> {
             sequencer.go_on_telling(telling, &calibration)?;
         }
         let sources = sequencer.take_lanes(config, &ledger, lanes, epoch, &calibration)?;
-        sequencer.define(&config.desk, &ledger)?;
+        sequencer.definitions = ledger.definitions.clone();
+        sequencer.journal_changes(&config.desk)?;
         sequencer.journal.reserve()?;
         sequencer.watch_disk()?;
         sequencer.make_snapshots(config)?;
@@ -71,13 +72,6 @@ impl<C: Clock> Sequencer<C> {
 
     fn on(clock: C, config: &Config, journal: Journal, core: Core) -> Result<Self, OmsError> {
         let pages = config.seed.is_none().then(PageMaker::start).transpose().map_err(OmsError::Thread)?;
-        let most = config.desk.sessions.iter().map(|session| session.session + 1).max().unwrap_or(0);
-        let mut levels = vec![AckLevel::Os; usize::from(config.lanes.sessions.max(most))];
-        for session in &config.desk.sessions {
-            if let Some(level) = levels.get_mut(usize::from(session.session)) {
-                *level = session.level;
-            }
-        }
         Ok(Self {
             clock,
             core,
@@ -89,7 +83,8 @@ impl<C: Clock> Sequencer<C> {
             late: VecDeque::new(),
             window: None,
             bell: None,
-            levels,
+            levels: levels(config),
+            definitions: Definitions::default(),
             commit: None,
             held: 0,
             returning: Vec::new(),
@@ -314,17 +309,6 @@ impl<C: Clock> Sequencer<C> {
         Ok(reader)
     }
 
-    /// Journals what is new in the configuration, and ends what is gone from it.
-    fn define(&mut self, desk: &Desk, ledger: &Ledger) -> Result<(), OmsError> {
-        let wanted = definitions(desk);
-        let ended = ledger.ended(&wanted);
-        let new = wanted.into_iter().filter(|definition| !ledger.holds(definition));
-        for input in ended.into_iter().chain(new) {
-            self.take(self.clock.ticks(), &input)?;
-        }
-        Ok(())
-    }
-
     /// Starts the thread that makes snapshots, if there are to be some. It keeps away from the core's processor.
     fn make_snapshots(&mut self, config: &Config) -> Result<(), OmsError> {
         if config.snapshot_every > 0 {
@@ -336,12 +320,19 @@ impl<C: Clock> Sequencer<C> {
     }
 
     /// Starts the thread that makes the journal durable, if any session asks for that.
-    fn watch_disk(&mut self) -> Result<(), OmsError> {
+    pub(crate) fn watch_disk(&mut self) -> Result<(), OmsError> {
         if self.levels.contains(&AckLevel::Disk) {
             self.commit = Some(Commit::start(self.journal.log(), self.clock.clone()).map_err(OmsError::Disk)?);
         }
         Ok(())
     }
+}
+
+/// What must hold the requests of each session.
+fn levels(config: &Config) -> Vec<AckLevel> {
+    let mut levels = vec![AckLevel::Os; config.lanes.sessions.into()];
+    config.desk.sessions.iter().for_each(|session| raise(&mut levels, session.session, session.level));
+    levels
 }
 
 /// How many of these frames of a lane may have been messages: those that are some, and those that are gone.
@@ -361,20 +352,4 @@ fn taken_before(mut lane: Reader, from: u64, to: u64) -> u64 {
         }
     }
     to - from - none
-}
-
-/// A desk as inputs.
-fn definitions(desk: &Desk) -> Vec<Input> {
-    let mut inputs: Vec<Input> = desk.instruments.iter().copied().map(Input::Instrument).collect();
-    inputs.extend(desk.accounts.iter().copied().map(Input::Account));
-    inputs.extend(desk.venues.iter().copied().map(Input::Venue));
-    for rules in &desk.sessions {
-        let session = rules.session;
-        let cancel_on_disconnect = u8::from(rules.cancel_on_disconnect);
-        let level = rules.level as u8;
-        inputs.push(Input::Session(SessionRules { session, cancel_on_disconnect, level, reserved: 0 }));
-        let grants = rules.accounts.iter().map(|&account| Input::Grant(Grant { account, session, reserved: 0 }));
-        inputs.extend(grants);
-    }
-    inputs
 }

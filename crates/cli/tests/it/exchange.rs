@@ -419,6 +419,7 @@ fn config(name: &str, folder: PathBuf) -> Config {
         level: AckLevel::Os,
         cancel_on_disconnect: false,
         accounts: vec![ALL_ACCOUNTS],
+        withheld: 0,
         rate: Rate::UNLIMITED,
     };
     let desk = Desk {

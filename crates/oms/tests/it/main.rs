@@ -2,6 +2,7 @@
 //! point, layouts on threads, and hostile neighbours.
 
 mod days;
+mod define;
 mod gate;
 mod hostile;
 mod layouts;
@@ -281,6 +282,7 @@ fn desk() -> Desk {
         level: AckLevel::Os,
         cancel_on_disconnect: false,
         accounts: vec![ALL_ACCOUNTS],
+        withheld: 0,
         rate: Rate::UNLIMITED,
     };
     Desk {

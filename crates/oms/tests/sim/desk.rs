@@ -71,6 +71,7 @@ fn desk() -> Desk {
         level: if session == DISK_SESSION { AckLevel::Disk } else { AckLevel::Os },
         cancel_on_disconnect: session == SESSIONS - 1,
         accounts: vec![account_of(session)],
+        withheld: 0,
         rate: Rate::UNLIMITED,
     };
     Desk {

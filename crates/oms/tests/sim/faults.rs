@@ -1,7 +1,7 @@
 //! Kills, losses of power, and how everybody comes back from them.
 
 use tickpath_clock::Clock;
-use tickpath_market::VenueId;
+use tickpath_market::{OrderId, VenueId};
 use tickpath_oms::{LaneKind, OmsError};
 
 use crate::client::is_current;
@@ -128,6 +128,10 @@ impl World {
         let stamp = self.host.clock.ticks();
         let Some(oms) = self.host.sequencer() else { return Ok(()) };
         (0..VENUES.len() as u32).for_each(|symbol| oms.tick(stamp, &top(symbol, 100)));
+        let epoch = OrderId::new(oms.core().epoch(), 0).0;
+        for rules in &self.host.config.desk.sessions {
+            self.oracle.note_right(rules.session, !rules.accounts.is_empty(), epoch);
+        }
         let before = AtStake::of(&self.oracle);
         if std::mem::take(&mut self.is_after_power) {
             let journaled = self.host.journaled()?;

@@ -78,6 +78,8 @@ pub struct Oracle {
     pub is_amending: bool,
     /// Power was lost since then: what was not synced may be understated until the venue has answered.
     pub is_uncertain: bool,
+    /// From which order id on, and up to which, a session was known to have no right to trade.
+    barred: Vec<(u16, u64, u64)>,
 }
 
 /// What a client writes on a request, by which it is known again at the venue.
@@ -120,7 +122,21 @@ impl Oracle {
         Ok(())
     }
 
+    /// A running OMS has taken it that a session may trade, or may not: orders from this id on are held to it.
+    pub fn note_right(&mut self, session: u16, may_trade: bool, from: u64) {
+        let open = self.barred.iter_mut().find(|(barred, _, upto)| *barred == session && *upto == u64::MAX);
+        match (open, may_trade) {
+            (Some(barred), true) => barred.2 = from,
+            (None, false) => self.barred.push((session, from, u64::MAX)),
+            _ => {}
+        }
+    }
+
     fn new_order(&mut self, new: &NewOrder) -> Checked {
+        let (id, session) = (new.client_order_id.0, session_of(new.cause));
+        if self.barred.iter().any(|&(barred, from, upto)| barred == session && from <= id && id < upto) {
+            return broken("a right that is gone denies the next order", format!("{id:x} of session {session}"));
+        }
         if new.cause == 0 {
             return broken("nothing is invented", format!("no client has sent {new:?}"));
         }

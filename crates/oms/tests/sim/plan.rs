@@ -80,6 +80,8 @@ acts! {
     Return 14 false,
     /// The operator turns a kill switch.
     Switch 2 true,
+    /// A session loses its account, or gets it back.
+    Rights 3 true,
     /// The operator asks after an order.
     Inquire 1 true,
     /// All comes to rest, and is looked at.

@@ -30,6 +30,7 @@ const MUST: &[&str] = &[
     "fills",
     "kill switches turned",
     "operator's questions",
+    "rights changed",
     "operator's resolutions",
     "days ended",
     "reports swapped",

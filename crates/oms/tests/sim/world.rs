@@ -1,13 +1,13 @@
 //! The world: host, clients, operator, lines, and the oracle that looks on. One thread, one plan.
 
 use tickpath_clock::Clock;
-use tickpath_market::{NewOrder, Request, Side, SymbolId};
+use tickpath_market::{NewOrder, OrderId, Request, Side, SymbolId};
 use tickpath_oms::{LaneKind, Notice, OmsError};
 use tickpath_orders::{DayEnd, Inquire, KILL_ACCOUNT, KILL_ALL, KILL_SYMBOL, Kill, RecordKind};
 
 use crate::client::{Client, Operator};
 use crate::crash_proof::End;
-use crate::desk::{SESSIONS, VENUES, top};
+use crate::desk::{SESSIONS, VENUES, account_of, top};
 use crate::host::Host;
 use crate::line::{Around, Line};
 use crate::oracle::{Broken, Checked, Oracle, broken};
@@ -124,6 +124,7 @@ impl World {
             Act::Return => self.come_back(dice)?,
             Act::Switch => self.switch(dice),
             Act::Inquire => self.inquire(dice),
+            Act::Rights => self.change_rights(dice)?,
             Act::Settle => self.settle()?,
             Act::DayEnd => self.end_day()?,
             Act::KillOms => self.kill_oms(dice),
@@ -315,6 +316,29 @@ impl World {
         if self.operator.say(&self.host.clock, RecordKind::Kill, &kill) {
             self.tally.count("kill switches turned");
         }
+    }
+
+    /// A desk says otherwise who may trade, and a running OMS takes it at once; one that is away takes it when it starts.
+    fn change_rights(&mut self, dice: &mut Dice) -> Checked {
+        let session = dice.below(SESSIONS.into()) as u16;
+        let may_trade = dice.one_in(2);
+        let rules = &mut self.host.config.desk.sessions[usize::from(session)];
+        rules.accounts = if may_trade { vec![account_of(session)] } else { Vec::new() };
+        let desk = self.host.config.desk.clone();
+        let kill_at = if dice.one_in(3) { 1 + dice.below(4) } else { 0 };
+        let was_up = self.host.is_up();
+        let defined = self.host.call(kill_at, |oms| {
+            let changes = oms.define(&desk)?;
+            Ok((changes, oms.core().epoch(), oms.journaled()))
+        });
+        let defined = self.noted(defined)?;
+        if was_up && !self.host.is_up() {
+            self.ended(End::InTurn);
+        }
+        let Some((changes, epoch, journaled)) = defined else { return Ok(()) };
+        self.tally.add("rights changed", u64::from(changes > 0));
+        self.oracle.note_right(session, may_trade, OrderId::new(epoch, journaled).0);
+        Ok(())
     }
 
     fn inquire(&mut self, dice: &mut Dice) {

@@ -118,6 +118,7 @@ impl User {
             level: self.level.unwrap_or(all.level),
             cancel_on_disconnect: self.cancel_on_disconnect.unwrap_or(all.cancel_on_disconnect),
             accounts: granted,
+            withheld: 0,
             rate: self.rate_per_second.map_or(all.rate, |rate| own_rate(rate, all.rate)),
         }
     }

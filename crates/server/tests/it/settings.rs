@@ -337,7 +337,13 @@ fn the_core_takes_whatever_the_files_may_say() {
     inputs.extend(desk.instruments.into_iter().map(Input::Instrument));
     inputs.extend(desk.accounts.into_iter().map(Input::Account));
     inputs.extend(desk.sessions.iter().map(|config| {
-        Input::Session(SessionRules { session: config.session, cancel_on_disconnect: 0, level: 0, reserved: 0 })
+        Input::Session(SessionRules {
+            session: config.session,
+            cancel_on_disconnect: 0,
+            level: 0,
+            withheld: 0,
+            reserved: [0; 3],
+        })
     }));
     let (mut core, mut out) = (Core::new(Default::default()), Outputs::new());
     for (input, sequence) in inputs.iter().zip(1..) {

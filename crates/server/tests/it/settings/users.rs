@@ -93,6 +93,7 @@ fn rights_come_from_roles_accounts_and_what_a_user_says_of_itself() {
         level: AckLevel::Disk,
         cancel_on_disconnect: true,
         accounts: [1, 17, 27, 9, 90].map(AccountId).to_vec(),
+        withheld: 0,
         rate: Rate { per_second: 50, burst: 50 },
     };
     let expected = [

@@ -1,0 +1,135 @@
+//! What is defined: instruments, accounts, venues, sessions and their rights, as the journal has them, and what a desk
+//! changes in it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use tickpath_clock::Clock;
+use tickpath_orders::{Ended, Grant, Input, RECORD_BYTES, RecordKind, SessionRules};
+
+use crate::OmsError;
+use crate::commit::AckLevel;
+use crate::sequencer::{Desk, Sequencer};
+
+/// What a definition is the definition of: its kind, its session, its symbol, account or venue.
+type Key = (RecordKind, u16, u32);
+
+/// The definitions that hold.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Definitions(BTreeMap<Key, Input>);
+
+impl Definitions {
+    /// Takes an input, if it defines something or ends a definition.
+    pub fn note(&mut self, input: &Input) {
+        if let Input::Ended(Ended { id, session, kind, .. }) = input {
+            if let Some(kind) = RecordKind::from_code(*kind) {
+                self.0.remove(&(kind, *session, *id));
+            }
+        } else if let Some(key) = defined(input) {
+            self.0.insert(key, *input);
+        }
+    }
+
+    /// What makes of these definitions those of a desk: first what ends, a right before its session, then what is new.
+    pub fn changes(&self, desk: &Desk) -> Vec<Input> {
+        let wanted = definitions(desk);
+        let keys: BTreeSet<Key> = wanted.iter().filter_map(defined).collect();
+        let gone = self.0.keys().rev().filter(|held| !keys.contains(held));
+        let ended = |&(kind, session, id): &Key| Input::Ended(Ended { id, session, kind: kind.code(), reserved: 0 });
+        let is_new = |definition: &Input| defined(definition).and_then(|key| self.0.get(&key)) != Some(definition);
+        gone.map(ended).chain(wanted.into_iter().filter(is_new)).collect()
+    }
+
+    /// As records, behind each other: kind, length, bytes.
+    pub fn save(&self, bytes: &mut Vec<u8>) {
+        for definition in self.0.values() {
+            let mut buffer = [0; RECORD_BYTES];
+            let record = definition.write(&mut buffer);
+            bytes.extend_from_slice(&[definition.kind().code(), record.len() as u8]);
+            bytes.extend_from_slice(record);
+        }
+    }
+
+    /// From so many such records; none if they are not.
+    pub fn load(mut bytes: &[u8], count: u64) -> Option<Self> {
+        let mut definitions = Self::default();
+        for _ in 0..count {
+            let (&[kind, length], rest) = bytes.split_first_chunk()?;
+            let (record, rest) = rest.split_at_checked(length.into())?;
+            bytes = rest;
+            let definition = Input::read(kind, record).ok()??;
+            definitions.0.insert(defined(&definition)?, definition);
+        }
+        bytes.is_empty().then_some(definitions)
+    }
+
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+}
+
+impl<C: Clock> Sequencer<C> {
+    /// Makes of what can be traded, by whom and where, what a desk says: journals what differs, and nothing else. A right
+    /// that is gone denies the next order. Says how many definitions differ. What must hold a session's requests may
+    /// become more at once, and less at the next start: what is held keeps its place.
+    #[cold]
+    pub fn define(&mut self, desk: &Desk) -> Result<usize, OmsError> {
+        desk.sessions.iter().for_each(|session| raise(&mut self.levels, session.session, session.level));
+        if self.commit.is_none() && !self.disk_failed {
+            self.watch_disk()?;
+        }
+        self.journal_changes(desk)
+    }
+
+    pub(crate) fn journal_changes(&mut self, desk: &Desk) -> Result<usize, OmsError> {
+        let changes = self.definitions.changes(desk);
+        for change in &changes {
+            self.take(self.clock.ticks(), change)?;
+            self.definitions.note(change);
+        }
+        Ok(changes.len())
+    }
+}
+
+/// What a definition is the definition of; none if the input is no definition.
+fn defined(input: &Input) -> Option<Key> {
+    let (session, id) = match input {
+        Input::Instrument(new) => (0, new.symbol.0),
+        Input::Account(new) => (0, new.account.0),
+        Input::Venue(new) => (0, new.venue.0.into()),
+        Input::Session(new) => (new.session, 0),
+        Input::Grant(new) => (new.session, new.account.0),
+        _ => return None,
+    };
+    Some((input.kind(), session, id))
+}
+
+/// Notes what must hold a session's requests, if it is more than what must so far.
+pub(crate) fn raise(levels: &mut Vec<AckLevel>, session: u16, level: AckLevel) {
+    let place = usize::from(session);
+    if levels.len() <= place {
+        levels.resize(place + 1, AckLevel::Os);
+    }
+    if level == AckLevel::Disk {
+        levels[place] = level;
+    }
+}
+
+/// A desk as inputs.
+fn definitions(desk: &Desk) -> Vec<Input> {
+    let mut inputs: Vec<Input> = desk.instruments.iter().copied().map(Input::Instrument).collect();
+    inputs.extend(desk.accounts.iter().copied().map(Input::Account));
+    inputs.extend(desk.venues.iter().copied().map(Input::Venue));
+    for rules in &desk.sessions {
+        let session = rules.session;
+        inputs.push(Input::Session(SessionRules {
+            session,
+            cancel_on_disconnect: u8::from(rules.cancel_on_disconnect),
+            level: rules.level as u8,
+            withheld: rules.withheld,
+            reserved: [0; 3],
+        }));
+        let grants = rules.accounts.iter().map(|&account| Input::Grant(Grant { account, session, reserved: 0 }));
+        inputs.extend(grants);
+    }
+    inputs
+}
