@@ -13,7 +13,7 @@ use tickpath_client::{Client, ClientError, Config as ClientConfig, Event, Since}
 use tickpath_clock::{Clock, HostClock, utc_ns};
 use tickpath_market::{
     AccountId, CancelOrder, ClientOrderId, ExecType, ExecutionReport, MassCancel, MassCancelType, NewOrder, OrdStatus,
-    OrderType, Price, Quantity, ReplaceOrder, Request, Side, SymbolId, TimeInForce,
+    OrderId, OrderType, Price, Quantity, ReplaceOrder, Request, Side, SymbolId, TimeInForce,
 };
 use tickpath_server::settings::Settings;
 
@@ -83,10 +83,14 @@ pub enum OrderCommand {
         #[command(flatten)]
         common: Common,
     },
-    /// Cancel an order of the same session
+    /// Cancel an order of the same session, or by --order-id one of any session
     Cancel {
         /// Your own id of the order
-        original: u64,
+        #[arg(required_unless_present = "order_id", conflicts_with = "order_id")]
+        original: Option<u64>,
+        /// The OMS's id of the order, as `tickpath orders` prints it, whatever session sent it
+        #[arg(long, value_name = "EPOCH.N", value_parser = order_id)]
+        order_id: Option<OrderId>,
         #[command(flatten)]
         common: Common,
     },
@@ -154,10 +158,11 @@ impl OrderCommand {
                 time_in_force: tif.code(),
                 ..NewOrder::default()
             }),
-            Self::Cancel { original: order, .. } => Request::Cancel(CancelOrder {
+            Self::Cancel { original: order, order_id, .. } => Request::Cancel(CancelOrder {
                 client_order_id: id,
-                original: original(*order),
+                original: original(order.unwrap_or_default()),
                 account,
+                order_id: order_id.unwrap_or_default(),
                 ..CancelOrder::default()
             }),
             Self::Replace { original: order, quantity, price, .. } => Request::Replace(ReplaceOrder {
@@ -215,6 +220,8 @@ const MORE_NS: i64 = 100_000_000;
 fn hear(client: &mut Client, clock: &HostClock, request: &Request, patience_ns: u64) -> anyhow::Result<Outcome> {
     let (id, session) = (request.client_order_id(), client.welcome().session);
     let original = match request {
+        // An order of another session goes by the id of the request alone.
+        Request::Cancel(cancel) if cancel.order_id.0 != 0 => id,
         Request::Cancel(cancel) => cancel.original,
         Request::Replace(replace) => replace.original,
         _ => id,
@@ -302,6 +309,14 @@ fn side(text: &str) -> Result<Side, String> {
         "sell" => Ok(Side::Sell),
         _ => Err("use buy or sell".to_owned()),
     }
+}
+
+fn order_id(text: &str) -> Result<OrderId, String> {
+    let parts = text.split_once('.').and_then(|(epoch, sequence)| Some((epoch.parse().ok()?, sequence.parse().ok()?)));
+    let id = parts.map(|(epoch, sequence)| OrderId::new(epoch, sequence));
+    let is_same = |id: &OrderId| crate::orders::id(*id) == text && id.0 != 0;
+    id.filter(is_same)
+        .ok_or_else(|| format!("'{text}' is no order id; write it as `tickpath orders` does, like 3474042.12"))
 }
 
 fn quantity(text: &str) -> Result<Quantity, String> {

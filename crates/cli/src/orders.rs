@@ -2,15 +2,16 @@
 //!
 //! ```text
 //!   file:///var/lib/tickpath/journal, all before record 4711; process 4711 writes it
-//!   order         client_order_id  session  account  symbol  side  …  status
-//!   3474042.12                 12        0        1       1  buy   …  partially_filled
+//!   order       since                 client_order_id  session  account   symbol  side  …  status
+//!   3474042.12  2026-11-22T18:03:46Z               12        0        1  BTCUSDT   buy  …  partially_filled
 //! ```
 
 use std::io::Write;
 use std::path::PathBuf;
 
 use clap::Args;
-use tickpath_log::{Reader, Registration, Start};
+use tickpath_lab::result::rfc3339;
+use tickpath_log::{Place, Reader, Registration, Start};
 use tickpath_market::{ExecType, ExecutionReport, Notional, OrdStatus, OrderDenied, OrderId, Price, Side};
 use tickpath_oms::journal;
 use tickpath_orders::{Core, Denial, OrderView, Output};
@@ -49,7 +50,7 @@ pub fn run(args: &Orders) -> anyhow::Result<Outcome> {
     let writer = Reader::open(&place, Start::Now, Registration::Unregistered)?.writer();
     let whose = writer.map_or("no OMS writes it now".to_owned(), |pid| format!("process {pid} writes it"));
     let mut is_read =
-        print(&format!("{place}, all before record {}; {whose}\n", replay.sequence())) && print(&table(&core));
+        print(&format!("{place}, all before record {}; {whose}\n", replay.sequence())) && print(&table(&core, &place));
     if args.follow {
         eprintln!("what clients are told from record {} on, until Ctrl-C:", replay.sequence());
     }
@@ -65,11 +66,12 @@ pub fn run(args: &Orders) -> anyhow::Result<Outcome> {
 }
 
 /// Open orders, oldest first, and how many others there are.
-fn table(core: &Core) -> String {
+fn table(core: &Core, journal: &Place) -> String {
     let mut open: Vec<OrderView> = core.live().collect();
     open.sort_by_key(|order| order.id.0);
     let heads = [
         "order",
+        "since",
         "client_order_id",
         "session",
         "account",
@@ -83,7 +85,7 @@ fn table(core: &Core) -> String {
         "status",
     ];
     let mut rows = vec![heads.map(str::to_owned)];
-    rows.extend(open.iter().map(row));
+    rows.extend(open.iter().map(|order| row(order, core, journal)));
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
     let widths: Vec<usize> = (0..heads.len()).map(width).collect();
     let mut text = String::new();
@@ -106,13 +108,16 @@ fn table(core: &Core) -> String {
     text
 }
 
-fn row(order: &OrderView) -> [String; 12] {
+fn row(order: &OrderView, core: &Core, journal: &Place) -> [String; 13] {
+    let symbol = core.instrument(order.symbol).map(|instrument| instrument.name.to_string());
+    let since = journal::time_of(journal, order.id.sequence());
     [
         id(order.id),
+        since.map_or_else(String::new, rfc3339),
         order.client_order_id.0.to_string(),
         order.session.to_string(),
         order.account.0.to_string(),
-        order.symbol.0.to_string(),
+        symbol.filter(|name| !name.is_empty()).unwrap_or_else(|| order.symbol.0.to_string()),
         order.venue.to_string(),
         word(order.side),
         order.quantity.to_string(),
@@ -178,6 +183,6 @@ fn measured(denial: Denial, number: i128) -> Option<String> {
 }
 
 /// As the epoch of its start and its journal sequence.
-fn id(id: OrderId) -> String {
+pub fn id(id: OrderId) -> String {
     format!("{}.{}", id.epoch(), id.sequence())
 }

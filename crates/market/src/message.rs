@@ -240,7 +240,8 @@ pub struct NewOrder {
     pub reserved: [u8; 4],
 }
 
-/// Asks to cancel an order.
+/// Asks to cancel an order: one of the sender's own, or, by the OMS's id, one of any session for an account that the
+/// sender's session may trade for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct CancelOrder {
@@ -252,10 +253,10 @@ pub struct CancelOrder {
     pub cause: u64,
     /// The instrument.
     pub symbol: SymbolId,
-    /// For whom.
+    /// For whom. Not read if `order_id` is not zero.
     pub account: AccountId,
-    /// Zero.
-    pub reserved: [u8; 8],
+    /// The OMS's id of the order to cancel, whatever session sent it; zero if `original` names it. Towards a venue zero.
+    pub order_id: OrderId,
 }
 
 /// Asks for another price or total quantity.

@@ -16,7 +16,7 @@ use crate::archive::{self, Archive};
 use crate::recover::End;
 
 pub use crate::archive::logs;
-pub use crate::replay::{Replay, Replayed, replay};
+pub use crate::replay::{Replay, Replayed, replay, time_of};
 pub use crate::snapshot::follow;
 
 /// Inputs between two digests.

@@ -186,6 +186,17 @@ pub fn replay(journal: &Place, core: &mut Core, mut emit: impl FnMut(&Input, &[O
     Ok(replay.done())
 }
 
+/// When a record was written, in nanoseconds since the Unix epoch; none if it cannot be read.
+pub fn time_of(journal: &Place, sequence: u64) -> Option<u64> {
+    let place = Archive::of(journal).ok()?.log_of(sequence);
+    let mut log = Reader::open(&place, From::Sequence(sequence), Registration::Unregistered).ok()?;
+    let stamp = match log.next().ok()? {
+        Next::Message(record) if record.sequence == sequence => record.stamp,
+        Next::Message(_) | Next::Gap(_) | Next::Empty => return None,
+    };
+    Some(log.calibration().utc_ns_of(stamp))
+}
+
 /// By which a record is known again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, FromBytes, IntoBytes, zerocopy::Immutable, zerocopy::KnownLayout)]
 #[repr(C)]

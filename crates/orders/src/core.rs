@@ -13,7 +13,7 @@ use crate::position::Positions;
 use crate::risk::times;
 use crate::route::{Routes, Waiting};
 use crate::state::Phase;
-use crate::{Digest, Input, OrderView, Output, Outputs, Page, PositionView};
+use crate::{Digest, Input, Instrument, OrderView, Output, Outputs, Page, PositionView};
 
 /// Cancels and replaces, and ids of denied requests, in one page.
 const ASKS: usize = 1024;
@@ -201,6 +201,11 @@ impl Core {
     /// The symbol of an order that a session names by its own id.
     pub fn symbol_of(&self, session: u16, original: ClientOrderId) -> Option<SymbolId> {
         self.find_original(session, original.0).map(|slot| self.orders.get(slot).symbol)
+    }
+
+    /// An instrument, if it is defined.
+    pub fn instrument(&self, symbol: SymbolId) -> Option<&Instrument> {
+        self.desk.instrument_of(symbol)
     }
 
     /// The orders that are open, in no order that means anything.

@@ -10,7 +10,7 @@ use tickpath_market::{ClientOrderId, ExecType, TimeInForce};
 use crate::Outputs;
 use crate::core::{Core, Counts};
 use crate::order::{GAPPED, NAMELESS, NONE, Order};
-use crate::requests::answer;
+use crate::requests::{answer, told_as};
 use crate::state::{Event, Phase, step};
 
 impl Core {
@@ -21,17 +21,17 @@ impl Core {
         while let Some(slot) = self.live.next(from) {
             from = slot + 1;
             let order = *self.orders.get(slot);
-            let client = ClientOrderId(order.client);
             match (order.time_in_force, order.phase) {
                 (TimeInForce::GoodTillCancel, _) | (_, Phase::Lost | Phase::Unknown) => {}
-                (_, Phase::Queued) => self.withdraw(slot, client, ExecType::Expired, out),
+                (_, Phase::Queued) => self.withdraw(slot, ClientOrderId(order.client), ExecType::Expired, out),
                 _ => {
                     let phase = step(order.phase, Event::Expired).unwrap_or(order.phase);
                     let marks = order.marks | NAMELESS;
                     let ended = Order { phase, marks, cancel: NONE, replace: NONE, ..order };
                     self.settle(slot, &ended);
                     expired.push(slot);
-                    out.push(answer(&ended, ExecType::Expired, client));
+                    out.push(answer(&ended, ExecType::Expired, ClientOrderId(order.client)));
+                    self.tell_decided(&order, &ended, out, |client| told_as(&ended, ExecType::Expired, client));
                 }
             }
         }

@@ -287,6 +287,11 @@ impl Desk {
         Ok(Entry { limits, instrument, messages: row.messages, kills, disk_failed, open: row.open })
     }
 
+    /// The instrument, if it is defined.
+    pub(crate) fn instrument_of(&self, symbol: SymbolId) -> Option<&Instrument> {
+        self.symbols.get(symbol.0 as usize)?.instrument.as_ref()
+    }
+
     /// The multiplier of a symbol; 1 if it was never defined.
     #[inline]
     pub(crate) fn multiplier(&self, symbol: SymbolId) -> i64 {

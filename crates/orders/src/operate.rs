@@ -9,7 +9,7 @@ use crate::control::{
 use crate::core::{At, Core, Rate};
 use crate::definition::{Ended, Instrument};
 use crate::order::{DOUBTED, GAPPED, NONE, Order, SOFT, WORDED};
-use crate::requests::{Change, answer, denied, facts, may_change, undefined};
+use crate::requests::{Change, answer, denied, facts, may_change, told_as, undefined};
 use crate::risk::{Facts, Refusal, check};
 use crate::route::{VENUES, Waiting};
 use crate::state::{Event, Phase, step};
@@ -20,7 +20,7 @@ impl Core {
     pub(crate) fn operate(&mut self, at: At, input: &Input, out: &mut Outputs) {
         let is_taken = match input {
             Input::Boot(boot) => self.boot(boot),
-            Input::Instrument(instrument) => self.instrument(instrument),
+            Input::Instrument(instrument) => self.define_instrument(instrument),
             Input::Account(limits) => self.desk.account(limits),
             Input::Venue(rules) => self.routes.define(rules),
             Input::Session(rules) => self.desk.session(rules),
@@ -88,7 +88,7 @@ impl Core {
     }
 
     /// Takes an instrument. What is open of it is worth another sum if it has another multiplier.
-    fn instrument(&mut self, instrument: &Instrument) -> bool {
+    fn define_instrument(&mut self, instrument: &Instrument) -> bool {
         let before = self.multiplier(instrument.symbol);
         let is_taken = self.desk.instrument(instrument);
         if is_taken && before != instrument.multiplier {
@@ -305,7 +305,9 @@ impl Core {
         let client = match &waiting.request {
             Request::New(_) => {
                 let phase = step(order.phase, Event::Denied).unwrap_or(order.phase);
-                self.settle(waiting.order, &Order { phase, cancel: NONE, replace: NONE, ..*order });
+                let denied = Order { phase, cancel: NONE, replace: NONE, ..*order };
+                self.settle(waiting.order, &denied);
+                self.tell_decided(order, &denied, out, |client| told_as(&denied, ExecType::OrderStatus, client));
                 order.client
             }
             _ => {
@@ -420,6 +422,7 @@ impl Core {
         self.book_word(slot, adds);
         self.book(&next, order.valued, adds);
         out.push(answer(&next, ExecType::OrderStatus, ClientOrderId(next.client)));
+        self.tell_decided(&order, &next, out, |client| told_as(&next, ExecType::OrderStatus, client));
         true
     }
 

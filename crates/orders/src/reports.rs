@@ -8,7 +8,7 @@ use tickpath_market::{ClientOrderId, ExecType, ExecutionReport, OrdStatus, Price
 
 use crate::core::{At, Core};
 use crate::order::{Ask, DOUBTED, Fill, NONE, Order, SOFT, WORD, WORDED};
-use crate::requests::told;
+use crate::requests::{told, told_as};
 use crate::state::{Event, Phase, step};
 use crate::{Output, Outputs, ReportRecord};
 
@@ -128,6 +128,7 @@ impl Core {
             self.inquire(at, slot, out);
         }
         out.push(Output::Report { session: next.session, report: to_client(&next, said, report, client) });
+        self.tell_decided(&order, &next, out, |client| to_asker(&next, said, report, client));
     }
 
     /// A venue may give both sides of a trade one execution id, so the order belongs to the identity of a fill.
@@ -210,8 +211,8 @@ impl Core {
     fn answered(&self, order: &Order, report: &ExecutionReport) -> (Answers, ClientOrderId) {
         let id = report.client_order_id.0;
         let is_meant = |ask: &&Ask| ask.id == id;
-        if let Some(ask) = self.ask(order.cancel).filter(is_meant) {
-            (Answers::Cancel, ClientOrderId(ask.client))
+        if self.ask(order.cancel).is_some_and(|ask| is_meant(&ask)) {
+            (Answers::Cancel, self.own_id(order, order.cancel))
         } else if let Some(ask) = self.ask(order.replace).filter(is_meant) {
             (Answers::Replace, ClientOrderId(ask.client))
         } else {
@@ -261,6 +262,7 @@ impl Core {
         }
         let client = ClientOrderId(next.client);
         out.push(Output::Report { session: next.session, report: to_client(&next, Said::Status, report, client) });
+        self.tell_decided(&order, &next, out, |client| to_asker(&next, Said::Status, report, client));
     }
 }
 
@@ -522,6 +524,14 @@ fn total(report: &ExecutionReport) -> i64 {
 fn differs(before: &Order, after: &Order) -> bool {
     let seen = |order: &Order| (order.phase, order.price, order.quantity, order.leaves(), order.cancel, order.replace);
     seen(before) != seen(after)
+}
+
+/// What decides a cancel, to who has asked for it from another session. A fill is not theirs: they hear how the order stands.
+fn to_asker(order: &Order, said: Said, report: &ExecutionReport, client: ClientOrderId) -> ExecutionReport {
+    match said {
+        Said::Filled | Said::Amended => told_as(order, ExecType::OrderStatus, client),
+        _ => to_client(order, said, report, client),
+    }
 }
 
 fn to_client(order: &Order, said: Said, report: &ExecutionReport, client: ClientOrderId) -> ExecutionReport {

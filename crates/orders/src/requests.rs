@@ -45,7 +45,7 @@ impl Core {
 
     /// Whether the session may ask for this at all. Only then does it cost the account anything.
     fn admit(&mut self, at: At, envelope: &Envelope, request: &Request) -> Result<(), Refusal> {
-        let (session, account, client) = (envelope.session, request.account(), request.client_order_id());
+        let (session, account, client) = (envelope.session, self.account_of(request), request.client_order_id());
         // One that fits no id would begin the ids of this epoch again.
         if at.sequence <= self.last_request || at.sequence >> OrderId::SEQUENCE_BITS != 0 {
             return Err(Denial::Sequence.into());
@@ -76,6 +76,15 @@ impl Core {
             _ if self.find_client(session, client.0).is_some() => Err(Denial::DuplicateClientOrderId.into()),
             _ => Ok(()),
         }
+    }
+
+    /// The account that a request is for: the order's, where a cancel names that by its id.
+    fn account_of(&self, request: &Request) -> AccountId {
+        let named = match request {
+            Request::Cancel(cancel) if cancel.order_id.0 != 0 => self.find_order(cancel.order_id.0),
+            _ => None,
+        };
+        named.map_or(request.account(), |slot| self.orders.get(slot).account)
     }
 
     fn new_order(&mut self, at: At, envelope: &Envelope, new: &NewOrder, out: &mut Outputs) -> Result<(), Refusal> {
@@ -153,10 +162,10 @@ impl Core {
 
     /// Sends a cancel on, or takes back what never left.
     pub(crate) fn ask_cancel(&mut self, at: At, slot: u32, ask: u32, cause: u64, sent: u64, out: &mut Outputs) {
-        let client = ClientOrderId(self.asks.get(ask).client);
         let before = *self.orders.get(slot);
         if before.phase == Phase::Queued {
-            return self.withdraw(slot, client, ExecType::Canceled, out);
+            self.orders.get_mut(slot).cancel = ask;
+            return self.withdraw(slot, self.own_id(&before, ask), ExecType::Canceled, out);
         }
         let order = Order { cancel: ask, ..before };
         self.settle(slot, &order);
@@ -170,7 +179,46 @@ impl Core {
         });
         let left = self.send(slot, order.session, request, sent, out);
         self.asks.get_mut(ask).waits = u8::from(!left);
+        let client = self.own_id(&order, ask);
         out.push(answer(&order, ExecType::PendingCancel, client));
+        self.tell_asker(&order, ask, out, |client| told_as(&order, ExecType::PendingCancel, client));
+        // Of an unknown order a cancel is sent again, and the last one alone is waited for.
+        self.tell_decided(&before, &order, out, |client| told_as(&order, ExecType::OrderStatus, client));
+    }
+
+    /// The id under which an order's own session hears of an ask: that of the ask if it was its own, else the order's.
+    pub(crate) fn own_id(&self, order: &Order, ask: u32) -> ClientOrderId {
+        let own = self.ask(ask).filter(|ask| ask.session == order.session);
+        ClientOrderId(own.map_or(order.client, |ask| ask.client))
+    }
+
+    /// Tells who has asked for a cancel from another session that it is asked for no more: it is decided, or another one
+    /// has taken its place.
+    #[inline]
+    pub(crate) fn tell_decided(
+        &self,
+        before: &Order,
+        after: &Order,
+        out: &mut Outputs,
+        report: impl FnOnce(ClientOrderId) -> ExecutionReport,
+    ) {
+        if before.cancel != after.cancel {
+            self.tell_asker(before, before.cancel, out, report);
+        }
+    }
+
+    /// Tells who has asked for a cancel, if that is another session than the order's own, which hears of it anyway.
+    #[inline]
+    fn tell_asker(
+        &self,
+        order: &Order,
+        ask: u32,
+        out: &mut Outputs,
+        report: impl FnOnce(ClientOrderId) -> ExecutionReport,
+    ) {
+        if let Some(ask) = self.ask(ask).filter(|ask| ask.session != order.session) {
+            out.push(Output::Report { session: ask.session, report: report(ClientOrderId(ask.client)) });
+        }
     }
 
     /// Takes back an order that waits here: no venue has heard of it.
@@ -182,11 +230,15 @@ impl Core {
         self.settle(slot, &order);
         self.routes.get(VenueId(order.route)).waiting.retain(|waiting| waiting.order != slot);
         out.push(answer(&order, exec_type, client));
+        self.tell_decided(&before, &order, out, |client| told_as(&order, exec_type, client));
     }
 
     /// A cancel passes whatever the limits and switches are.
     fn check_cancel(&self, envelope: &Envelope, cancel: &CancelOrder) -> Result<u32, Refusal> {
-        let slot = self.named(envelope, cancel.account, cancel.original)?;
+        let slot = match cancel.order_id.0 {
+            0 => self.named(envelope, cancel.account, cancel.original)?,
+            id => self.named_by_id(envelope.session, id)?,
+        };
         let order = self.orders.get(slot);
         step(order.phase, Event::Cancel)?;
         // Of an unknown order a cancel may be lost, and is sent again; not one that still waits here.
@@ -340,6 +392,13 @@ impl Core {
             .filter(|&slot| self.orders.get(slot).account == account)
             .ok_or(Denial::UnknownOrder.into())
     }
+
+    /// The order with this id, if it is the session's, or for an account that the session may trade for. What else there
+    /// is it does not learn.
+    fn named_by_id(&self, session: u16, id: u64) -> Result<u32, Refusal> {
+        let may_name = |order: &Order| order.session == session || self.desk.is_entitled(session, order.account);
+        self.find_order(id).filter(|&slot| may_name(self.orders.get(slot))).ok_or(Denial::UnknownOrder.into())
+    }
 }
 
 impl Core {
@@ -379,9 +438,12 @@ fn may_wait(route: &crate::route::Route) -> Result<(), Refusal> {
 
 /// What the core says of an order after its client's request, or unasked.
 pub(crate) fn answer(order: &Order, exec_type: ExecType, client: ClientOrderId) -> Output {
-    let venue = VenueId(order.route);
-    let report = ExecutionReport { exec_type: exec_type.code(), venue, ..told(order, client) };
-    Output::Report { session: order.session, report }
+    Output::Report { session: order.session, report: told_as(order, exec_type, client) }
+}
+
+/// A report to whoever knows the order, or the request about it, by this id.
+pub(crate) fn told_as(order: &Order, exec_type: ExecType, client: ClientOrderId) -> ExecutionReport {
+    ExecutionReport { exec_type: exec_type.code(), venue: VenueId(order.route), ..told(order, client) }
 }
 
 /// That a request is refused.

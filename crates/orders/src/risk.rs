@@ -28,8 +28,10 @@ pub enum Denial {
     /// The symbol is no instrument.
     #[error("the symbol is not defined; add the instrument")]
     UnknownSymbol = 6,
-    /// There is no such order of this session and account.
-    #[error("there is no such order in this session and account; name it by the id of its new order")]
+    /// There is no such order of this session and account, nor one with this id that the session may name.
+    #[error(
+        "there is no such order in this session and account; name it by the id of its new order, or by the OMS's order id if the session may trade for its account"
+    )]
     UnknownOrder = 7,
     /// The order has ended or is filled.
     #[error("the order has ended or is filled; there is nothing left to change")]

@@ -323,3 +323,27 @@ fn connect(config: &Config) -> Client {
     );
     client.expect("just there")
 }
+
+#[test]
+fn an_admin_cancels_an_order_whose_client_is_gone_by_the_id_that_orders_prints() {
+    let desk = Desk::new();
+    let exchange = desk.exchange();
+    let _oms = desk.oms();
+    exchange.await_words("serving the OMS");
+    let ran = desk.order("new BTCUSDT buy 1 60000 --session 2 --id 7");
+    assert!(ran.out.contains("new new side=buy leaves=1"), "{}{}", ran.out, ran.err);
+    let table = desk.tickpath("orders --config @/oms.toml").out;
+    let row: Vec<&str> = table.lines().nth(2).expect("an order is open").split_whitespace().collect();
+    let [id, since, client, session, account, symbol, ..] = row[..] else { panic!("{table}") };
+    assert_eq!((client, session, account, symbol), ("7", "2", "1", "BTCUSDT"), "{table}");
+    assert!(since.starts_with("20") && since.ends_with('Z'), "{table}");
+    let ran = desk.order(&format!("cancel --order-id {id} --user admin"));
+    assert!(ran.code == Some(0) && ran.out.contains("canceled canceled"), "{}{}", ran.out, ran.err);
+    assert!(desk.tickpath("orders --config @/oms.toml").out.contains("0 open"));
+    let again = desk.order(&format!("cancel --order-id {id} --user admin"));
+    assert!(again.code == Some(1) && again.out.contains("the order has ended"), "{}{}", again.out, again.err);
+    for wrong in ["12", "x.y", "0.0", "1.1.1"] {
+        let ran = desk.order(&format!("cancel --order-id {wrong}"));
+        assert!(ran.code == Some(2) && ran.err.contains("is no order id"), "{wrong}: {}{}", ran.out, ran.err);
+    }
+}

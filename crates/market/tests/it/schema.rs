@@ -137,7 +137,7 @@ fn layout(kind: Kind) -> Layout {
             position_effect,
             reserved,
         }),
-        Kind::CancelOrder => layout!(CancelOrder { client_order_id, original, cause, symbol, account, reserved }),
+        Kind::CancelOrder => layout!(CancelOrder { client_order_id, original, cause, symbol, account, order_id }),
         Kind::ReplaceOrder => {
             layout!(ReplaceOrder { client_order_id, original, price, quantity, cause, symbol, account, reserved })
         }

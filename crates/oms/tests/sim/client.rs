@@ -3,8 +3,8 @@
 use tickpath_clock::Clock;
 use tickpath_log::{Next, OpenError, Writer};
 use tickpath_market::{
-    CancelOrder, ClientOrderId, Kind, MassCancel, MassCancelType, NewOrder, OrderType, Price, Quantity, ReplaceOrder,
-    Request, Side, StatusRequest, SymbolId, TimeInForce,
+    CancelOrder, ClientOrderId, Kind, MassCancel, MassCancelType, NewOrder, OrderId, OrderType, Price, Quantity,
+    ReplaceOrder, Request, Side, StatusRequest, SymbolId, TimeInForce,
 };
 use tickpath_oms::{LaneKind, LanesConfig, SessionLanes};
 use tickpath_orders::RecordKind;
@@ -50,6 +50,11 @@ impl Client {
         }
         if sent.is_ok() {
             around.oracle.sent(tag(self.session, request.client_order_id().0));
+            if let Request::Cancel(cancel) = request
+                && cancel.order_id.0 != 0
+            {
+                around.oracle.asked_of_another(self.session, cancel.client_order_id.0);
+            }
             if let Request::New(new) = request {
                 self.orders.push((new.client_order_id.0, new.symbol));
             }
@@ -93,6 +98,18 @@ impl Client {
             cause,
             symbol,
             account,
+            ..CancelOrder::default()
+        }))
+    }
+
+    /// The cancel of somebody else's order, which it may have the right to.
+    pub fn cancel_of_another(&mut self, orders: &[u64], dice: &mut Dice) -> Option<Request> {
+        let &order_id = orders.get(dice.place(orders.len()))?;
+        let (client_order_id, cause) = self.next_id();
+        Some(Request::Cancel(CancelOrder {
+            client_order_id,
+            cause,
+            order_id: OrderId(order_id),
             ..CancelOrder::default()
         }))
     }

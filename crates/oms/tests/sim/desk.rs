@@ -45,6 +45,12 @@ pub fn account_of(session: u16) -> AccountId {
     AccountId(u32::from(session) + 1)
 }
 
+/// What a session may trade for; the first may cancel for the last, too.
+pub fn accounts_of(session: u16) -> Vec<AccountId> {
+    let others = (session == 0).then(|| account_of(SESSIONS - 1));
+    others.into_iter().chain([account_of(session)]).collect()
+}
+
 fn desk() -> Desk {
     let instrument = |(symbol, venue): (u32, VenueId)| Instrument {
         symbol: SymbolId(symbol),
@@ -70,7 +76,7 @@ fn desk() -> Desk {
         session,
         level: if session == DISK_SESSION { AckLevel::Disk } else { AckLevel::Os },
         cancel_on_disconnect: session == SESSIONS - 1,
-        accounts: vec![account_of(session)],
+        accounts: accounts_of(session),
         withheld: 0,
         rate: Rate::UNLIMITED,
     };

@@ -80,6 +80,8 @@ pub struct Oracle {
     pub is_uncertain: bool,
     /// From which order id on, and up to which, a session was known to have no right to trade.
     barred: Vec<(u16, u64, u64)>,
+    /// Cancels of other sessions' orders: who asked, and its id.
+    asked: BTreeSet<(u16, u64)>,
 }
 
 /// What a client writes on a request, by which it is known again at the venue.
@@ -220,8 +222,19 @@ impl Oracle {
         self.told_of(session, &report)
     }
 
+    /// A client has asked for the cancel of an order by the OMS's id.
+    pub fn asked_of_another(&mut self, session: u16, client: u64) {
+        self.asked.insert((session, client));
+    }
+
     fn told_of(&mut self, session: u16, report: &ExecutionReport) -> Checked {
         let id = report.order_id.0;
+        // Who has asked for a cancel hears what becomes of that, beside the order's own session.
+        let is_asker = self.told.get(&id).is_none_or(|told| told.session != session);
+        if is_asker && self.asked.contains(&(session, report.client_order_id.0)) {
+            let is_fill = report.exec_type == ExecType::Trade.code();
+            return if is_fill { broken("a fill is told to its owner alone", format!("{report:?}")) } else { Ok(()) };
+        }
         let told = self.told.entry(id).or_insert(Told { session, client: None, is_over: false });
         let is_ended = matches!(OrdStatus::from_code(report.status), Some(OrdStatus::Canceled | OrdStatus::Expired));
         told.is_over = is_ended && report.cumulative_quantity.0 == 0;

@@ -20,6 +20,7 @@ const MUST: &[&str] = &[
     "settled and checked",
     "orders sent",
     "cancels sent",
+    "cancels by order id sent",
     "replaces sent",
     "status requests sent",
     "mass cancels sent",

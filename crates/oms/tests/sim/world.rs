@@ -7,7 +7,7 @@ use tickpath_orders::{DayEnd, Inquire, KILL_ACCOUNT, KILL_ALL, KILL_SYMBOL, Kill
 
 use crate::client::{Client, Operator};
 use crate::crash_proof::End;
-use crate::desk::{SESSIONS, VENUES, account_of, top};
+use crate::desk::{SESSIONS, VENUES, accounts_of, top};
 use crate::host::Host;
 use crate::line::{Around, Line};
 use crate::oracle::{Broken, Checked, Oracle, broken};
@@ -165,6 +165,10 @@ impl World {
         let client = dice.place(self.clients.len());
         let (request, name) = match act {
             Act::Order => (Some(self.clients[client].order(dice)), "orders sent"),
+            Act::Cancel if dice.one_in(4) => {
+                let orders: Vec<u64> = self.oracle.told.keys().copied().collect();
+                (self.clients[client].cancel_of_another(&orders, dice), "cancels by order id sent")
+            }
             Act::Cancel => (self.clients[client].cancel(dice), "cancels sent"),
             Act::Replace => (self.clients[client].replace(dice), "replaces sent"),
             Act::Status => (self.clients[client].status(dice), "status requests sent"),
@@ -323,7 +327,7 @@ impl World {
         let session = dice.below(SESSIONS.into()) as u16;
         let may_trade = dice.one_in(2);
         let rules = &mut self.host.config.desk.sessions[usize::from(session)];
-        rules.accounts = if may_trade { vec![account_of(session)] } else { Vec::new() };
+        rules.accounts = if may_trade { accounts_of(session) } else { Vec::new() };
         let desk = self.host.config.desk.clone();
         let kill_at = if dice.one_in(3) { 1 + dice.below(4) } else { 0 };
         let was_up = self.host.is_up();
@@ -383,6 +387,7 @@ fn brief(request: &Request) -> String {
             let NewOrder { quantity, price, symbol, order_type, time_in_force, .. } = new;
             format!("order {id}: {side} {quantity} of {symbol} at {price}, type {order_type}, in force {time_in_force}")
         }
+        Request::Cancel(cancel) if cancel.order_id.0 != 0 => format!("{id}: cancel order {:x}", cancel.order_id.0),
         Request::Cancel(cancel) => format!("{id}: cancel {}", cancel.original),
         Request::Replace(to) => format!("{id}: replace {} by {} at {}", to.original, to.quantity, to.price),
         Request::Status(status) => format!("{id}: status of {}", status.original),

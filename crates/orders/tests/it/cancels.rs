@@ -182,3 +182,116 @@ fn what_waits_is_taken_back_and_what_is_unknown_or_partly_filled_is_canceled_too
     assert_eq!((scene.told().len(), scene.core.waiting(VENUE)), (3, 2));
     assert!(scene.core.order(OrderId(queued)).is_some_and(|view| view.leaves.0 == 0));
 }
+
+mod by_order_id {
+    use tickpath_market::{AccountId, CancelOrder, ClientOrderId, ExecType, OrdStatus, OrderId, Request, Side};
+    use tickpath_orders::{Denial, Ended, Grant, Input, MAY_CANCEL, Output, RecordKind, SessionRules};
+
+    use crate::scene::{ACCOUNT, Scene, fill, said};
+
+    fn cancel(scene: &mut Scene, client: u64, id: u64) -> u64 {
+        let (client_order_id, order_id) = (ClientOrderId(client), OrderId(id));
+        scene.request(Request::Cancel(CancelOrder { client_order_id, order_id, ..Default::default() }))
+    }
+
+    /// Who was told what: session, its id, how the order stands.
+    fn heard(scene: &Scene) -> Vec<(u16, u64, ExecType, OrdStatus)> {
+        let of = |output: &Output| match output {
+            Output::Report { session, report } => Some((
+                *session,
+                report.client_order_id.0,
+                ExecType::from_code(report.exec_type).unwrap(),
+                OrdStatus::from_code(report.status).unwrap(),
+            )),
+            Output::Venue { .. } | Output::Denied { .. } => None,
+        };
+        scene.out.iter().filter_map(of).collect()
+    }
+
+    #[test]
+    fn another_session_with_the_right_cancels_and_both_are_told_under_their_own_ids() {
+        let mut scene = Scene::new();
+        let id = scene.order(11, Side::Buy, 100, 5);
+        scene.session = 2;
+        let asked = cancel(&mut scene, 77, id);
+        let Some(Request::Cancel(sent)) = scene.sent_on().first().copied() else { panic!("{:?}", scene.out) };
+        assert_eq!((sent.client_order_id.0, sent.original.0, sent.order_id.0), (asked, id, 0));
+        let pending = (ExecType::PendingCancel, OrdStatus::PendingCancel);
+        assert_eq!(heard(&scene), [(1, 11, pending.0, pending.1), (2, 77, pending.0, pending.1)]);
+        scene.hear(fill(id, 1, 2, 2, 3));
+        assert_eq!(heard(&scene), [(1, 11, ExecType::Trade, OrdStatus::PendingCancel)], "a fill is the owner's");
+        scene.hear(said(id, ExecType::Canceled, asked, 2, 2, 0));
+        let done = (ExecType::Canceled, OrdStatus::Canceled);
+        assert_eq!(heard(&scene), [(1, 11, done.0, done.1), (2, 77, done.0, done.1)]);
+    }
+
+    #[test]
+    fn whoever_asked_hears_how_it_ends_whatever_ends_it() {
+        let answers = |id, asked| {
+            [
+                (said(id, ExecType::CancelRejected, asked, 1, 0, 5), ExecType::CancelRejected, OrdStatus::PendingNew),
+                (said(id, ExecType::Expired, 0, 1, 0, 0), ExecType::Expired, OrdStatus::Expired),
+                (said(id, ExecType::Rejected, 0, 1, 0, 0), ExecType::Rejected, OrdStatus::Rejected),
+            ]
+        };
+        for place in 0..3 {
+            let mut scene = Scene::new();
+            let id = scene.order(11, Side::Buy, 100, 5);
+            scene.session = 2;
+            let asked = cancel(&mut scene, 77, id);
+            let (report, exec_type, status) = answers(id, asked)[place];
+            scene.hear(report);
+            assert_eq!(heard(&scene), [(1, 11, exec_type, status), (2, 77, exec_type, status)]);
+        }
+        let mut scene = Scene::new();
+        let id = scene.order(11, Side::Buy, 100, 5);
+        scene.session = 2;
+        cancel(&mut scene, 77, id);
+        scene.say(Input::DayEnd(Default::default()));
+        let expired = (ExecType::Expired, OrdStatus::Expired);
+        assert_eq!(heard(&scene), [(1, 11, expired.0, expired.1), (2, 77, expired.0, expired.1)]);
+    }
+
+    #[test]
+    fn what_waits_here_is_taken_back_and_both_are_told() {
+        let mut scene = Scene::new();
+        scene.line(false);
+        let id = scene.order(11, Side::Buy, 100, 5);
+        scene.session = 2;
+        cancel(&mut scene, 77, id);
+        let done = (ExecType::Canceled, OrdStatus::Canceled);
+        assert_eq!(heard(&scene), [(1, 11, done.0, done.1), (2, 77, done.0, done.1)]);
+        assert!(scene.sent_on().is_empty());
+    }
+
+    #[test]
+    fn an_own_order_can_be_named_so_and_is_told_of_once() {
+        let mut scene = Scene::new();
+        let id = scene.order(11, Side::Buy, 100, 5);
+        scene.say(Input::Ended(Ended { id: u32::MAX, session: 1, kind: RecordKind::Grant.code(), reserved: 0 }));
+        cancel(&mut scene, 12, id);
+        assert_eq!(heard(&scene), [(1, 12, ExecType::PendingCancel, OrdStatus::PendingCancel)], "it is its own");
+    }
+
+    #[test]
+    fn without_the_right_there_is_no_such_order() {
+        let mut scene = Scene::new();
+        let id = scene.order(11, Side::Buy, 100, 5);
+        let unknown = Some((Denial::UnknownOrder, 0, 0));
+        scene.session = 5;
+        cancel(&mut scene, 1, id);
+        assert_eq!(scene.denial(), unknown, "no right at all");
+        scene.say(Input::Grant(Grant { account: AccountId(ACCOUNT.0 + 1), session: 5, reserved: 0 }));
+        cancel(&mut scene, 2, id);
+        assert_eq!(scene.denial(), unknown, "for another account");
+        cancel(&mut scene, 3, id + 1);
+        assert_eq!(scene.denial(), unknown, "no such id");
+        scene.say(Input::Grant(Grant { account: ACCOUNT, session: 5, reserved: 0 }));
+        scene.say(Input::Session(SessionRules { session: 5, withheld: MAY_CANCEL, ..Default::default() }));
+        cancel(&mut scene, 4, id);
+        assert_eq!(scene.denial(), Some((Denial::NotPermitted, 0, i128::from(MAY_CANCEL))));
+        scene.say(Input::Session(SessionRules { session: 5, ..Default::default() }));
+        cancel(&mut scene, 5, id);
+        assert_eq!(scene.denial(), None);
+    }
+}

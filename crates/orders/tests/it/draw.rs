@@ -262,11 +262,15 @@ impl World {
         let named = self.view(id).map(|view| (view.session, view.client_order_id, view.account, view.symbol));
         let dice = &mut self.dice;
         let (session, original, account, symbol) = named.unwrap_or((1, ClientOrderId(1), AccountId(1), SymbolId(1)));
-        let session = if dice.once_in(30) { dice.session() } else { session };
+        let session = if dice.once_in(10) { dice.session() } else { session };
         let account = if dice.once_in(30) { AccountId(dice.pick(ACCOUNTS)) } else { account };
         let client_order_id = dice.client();
         let request = match dice.below(20) {
-            0..=6 => {
+            0..=1 => {
+                let order_id = OrderId(id);
+                Request::Cancel(CancelOrder { client_order_id, original, account, order_id, ..Default::default() })
+            }
+            2..=6 => {
                 Request::Cancel(CancelOrder { client_order_id, original, account, cause: 5, ..Default::default() })
             }
             7..=17 => Request::Replace(ReplaceOrder {

@@ -51,6 +51,8 @@ pub struct Naive {
     half_ns: u64,
     alarms: Counts,
     pub lives: BTreeMap<u64, Life>,
+    /// Those that the last input has forgotten.
+    gone: BTreeMap<u64, Life>,
 }
 
 struct Waiting {
@@ -67,6 +69,46 @@ impl Naive {
     }
 
     pub fn apply(&mut self, at: At, input: &Input) -> Vec<Output> {
+        let asked: Vec<(u64, Asked)> = self.lives.values().filter_map(asked_by_another).collect();
+        let mut outputs = self.told_to_owners(at, input);
+        for (id, before) in asked {
+            self.tell_asker(id, before, &mut outputs);
+        }
+        outputs
+    }
+
+    /// Tells another session, behind what the order's own hears, that what it has asked for is asked for no more.
+    fn tell_asker(&self, id: u64, asked: Asked, outputs: &mut Vec<Output>) {
+        let Some((life, last)) = self.lives.get(&id).or(self.gone.get(&id)).and_then(|life| {
+            let is_of = |output: &Output| match output {
+                Output::Report { report, .. } => report.order_id.0 == id,
+                Output::Denied { denied, .. } => denied.order_id.0 == id,
+                Output::Venue { .. } => false,
+            };
+            let has_changed = life.sum.cancel.is_none_or(|now| now.id != asked.id);
+            let last = outputs.iter().rposition(is_of).filter(|_| has_changed)?;
+            Some((life, last))
+        }) else {
+            return;
+        };
+        let client_order_id = ClientOrderId(asked.client);
+        let stands = ExecutionReport {
+            exec_type: ExecType::OrderStatus.code(),
+            venue: VenueId(life.venue),
+            ..life.told(asked.client)
+        };
+        let is_replaced = life.sum.cancel.is_some();
+        let report = match outputs[last] {
+            Output::Report { report, .. } if !is_fill(report.exec_type) && !is_replaced => {
+                ExecutionReport { client_order_id, ..report }
+            }
+            _ => stands,
+        };
+        outputs.insert(last + 1, Output::Report { session: asked.by, report });
+    }
+
+    fn told_to_owners(&mut self, at: At, input: &Input) -> Vec<Output> {
+        self.gone.clear();
         match *input {
             Input::Request { envelope, request } => self.request(at, envelope, request),
             Input::Report(record) => self.report(at, record),
@@ -150,7 +192,14 @@ impl Naive {
     }
 
     fn admit(&mut self, at: At, envelope: Envelope, request: Request) -> Checked<()> {
-        let (account, session, client) = (request.account().0, envelope.session, request.client_order_id().0);
+        let (session, client) = (envelope.session, request.client_order_id().0);
+        let account = match request {
+            Request::Cancel(cancel) => {
+                self.lives.get(&cancel.order_id.0).map_or(cancel.account, |life| life.new.account)
+            }
+            _ => request.account(),
+        };
+        let account = account.0;
         if at.sequence <= self.last || at.sequence >= 1 << 40 {
             return Err((Denial::Sequence, 0, 0));
         }
@@ -228,10 +277,17 @@ impl Naive {
         let new_id = ClientOrderId(self.id(at));
         match request {
             Request::Cancel(cancel) => {
-                let life = self.named(envelope.session, cancel.original, account)?;
+                let session = envelope.session;
+                let by_id = self.lives.get(&cancel.order_id.0);
+                let life = match cancel.order_id.0 {
+                    0 => self.named(session, cancel.original, account)?,
+                    _ => by_id
+                        .filter(|life| life.session == session || self.is_entitled(session, life.new.account.0))
+                        .ok_or((Denial::UnknownOrder, 0, 0))?,
+                };
                 may_cancel(life)?;
                 let id = life.id;
-                Ok(self.cancel(at, id, client, cancel.cause, envelope.sent))
+                Ok(self.cancel(at, id, (session, client), cancel.cause, envelope.sent))
             }
             Request::Replace(replace) => {
                 let life = self.named(envelope.session, replace.original, account)?;
@@ -252,7 +308,7 @@ impl Naive {
                 })?;
                 self.may_wait(life.venue)?;
                 let terms = Some((replace.quantity.0, replace.price.0));
-                self.ask(id, Asked { id: new_id.0, client, replace: terms, waits: false });
+                self.ask(id, Asked { id: new_id.0, client, by: envelope.session, replace: terms, waits: false });
                 let original = ClientOrderId(id);
                 let sent = tickpath_market::ReplaceOrder { client_order_id: new_id, original, symbol, ..replace };
                 let mut outputs = self.send(id, Request::Replace(sent), envelope.sent);
@@ -270,11 +326,15 @@ impl Naive {
     }
 
     /// Sends a cancel on, or takes back what never left.
-    fn cancel(&mut self, at: At, id: u64, client: u64, cause: u64, sent: u64) -> Vec<Output> {
+    fn cancel(&mut self, at: At, id: u64, (by, client): (u16, u64), cause: u64, sent: u64) -> Vec<Output> {
         let life = &self.lives[&id];
+        let own = if by == life.session { client } else { life.new.client_order_id.0 };
         if life.sum.stand == Stand::Queued {
-            return vec![self.take_back(id, client, ExecType::Canceled)];
+            let session = life.session;
+            let report = self.take_back(id, own, ExecType::Canceled);
+            return twice(vec![report], session, by, client);
         }
+        let session = life.session;
         let cancel = tickpath_market::CancelOrder {
             client_order_id: ClientOrderId(self.id(at)),
             original: ClientOrderId(id),
@@ -283,10 +343,10 @@ impl Naive {
             account: life.new.account,
             ..Default::default()
         };
-        self.ask(id, Asked { id: self.id(at), client, replace: None, waits: false });
+        self.ask(id, Asked { id: self.id(at), client, by, replace: None, waits: false });
         let mut outputs = self.send(id, Request::Cancel(cancel), sent);
-        outputs.push(self.answer(id, ExecType::PendingCancel, client));
-        outputs
+        outputs.push(self.answer(id, ExecType::PendingCancel, own));
+        twice(outputs, session, by, client)
     }
 
     fn take_back(&mut self, id: u64, client: u64, exec_type: ExecType) -> Output {
@@ -321,16 +381,17 @@ impl Naive {
         match (meets.is_empty(), meets.contains(&false)) {
             (true, _) => Err((Denial::UnknownOrder, 0, 0)),
             (false, false) => Err((Denial::AlreadyPending, 0, 0)),
-            (false, true) => Ok(self.cancel_all(at, Some(all.client_order_id.0), is_meant)),
+            (false, true) => Ok(self.cancel_all(at, Some((envelope.session, all.client_order_id.0)), is_meant)),
         }
     }
 
     /// Asks for the cancel of all open orders that are meant and have none on its way.
-    fn cancel_all(&mut self, at: At, client: Option<u64>, is_meant: impl Fn(&Life) -> bool) -> Vec<Output> {
+    fn cancel_all(&mut self, at: At, asked: Option<(u16, u64)>, is_meant: impl Fn(&Life) -> bool) -> Vec<Output> {
         let lives = self.lives.values().filter(|life| life.sum.is_open() && life.sum.cancel.is_none());
-        let meant: Vec<(u64, u64)> =
-            lives.filter(|life| is_meant(life)).map(|life| (life.id, life.new.client_order_id.0)).collect();
-        meant.into_iter().flat_map(|(id, own)| self.cancel(at, id, client.unwrap_or(own), 0, at.stamp)).collect()
+        let own = |life: &Life| (life.session, life.new.client_order_id.0);
+        let meant: Vec<(u64, (u16, u64))> =
+            lives.filter(|life| is_meant(life)).map(|life| (life.id, own(life))).collect();
+        meant.into_iter().flat_map(|(id, own)| self.cancel(at, id, asked.unwrap_or(own), 0, at.stamp)).collect()
     }
 
     fn send(&mut self, order: u64, request: Request, sent: u64) -> Vec<Output> {
@@ -419,6 +480,7 @@ impl Naive {
         let is_complete = fills && after.adds_up() && !before.adds_up();
         let asks = after.is_unknown() && (after.stand != before.stand || is_complete);
         let client = [before.cancel, before.replace].into_iter().flatten().find(|a| a.id == report.client_order_id.0);
+        let client = client.filter(|asked| asked.by == life.session);
         let client = client.map_or(life.new.client_order_id.0, |asked| asked.client);
         let tells_fill = !is_lost && matches!(what, ExecType::Trade | ExecType::TradeCorrect | ExecType::TradeCancel);
         let told = Output::Report { session: life.session, report: passed_on(life, client, report, tells_fill) };
@@ -426,6 +488,27 @@ impl Naive {
         outputs.push(told);
         outputs
     }
+}
+
+fn is_fill(exec_type: u8) -> bool {
+    use ExecType::{Trade, TradeCancel, TradeCorrect};
+    matches!(ExecType::from_code(exec_type), Some(Trade | TradeCorrect | TradeCancel))
+}
+
+/// What has asked for the cancel of an order from another session than its own.
+fn asked_by_another(life: &Life) -> Option<(u64, Asked)> {
+    life.sum.cancel.filter(|asked| asked.by != life.session).map(|asked| (life.id, asked))
+}
+
+/// The last report, for who has asked, too, if it is another session's order.
+fn twice(mut outputs: Vec<Output>, session: u16, by: u16, client: u64) -> Vec<Output> {
+    if by != session
+        && let Some(Output::Report { report, .. }) = outputs.last().copied()
+    {
+        let client_order_id = ClientOrderId(client);
+        outputs.push(Output::Report { session: by, report: ExecutionReport { client_order_id, ..report } });
+    }
+    outputs
 }
 
 fn may_cancel(life: &Life) -> Checked<()> {

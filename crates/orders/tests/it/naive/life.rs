@@ -53,6 +53,8 @@ pub enum Word {
 pub struct Asked {
     pub id: u64,
     pub client: u64,
+    /// The session that asks.
+    pub by: u16,
     /// Total and price, if it is a replace.
     pub replace: Option<(i64, i64)>,
     pub waits: bool,

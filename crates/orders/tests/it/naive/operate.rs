@@ -428,13 +428,12 @@ impl Naive {
             let net = if life.new.side == 1 { life.sum.net } else { -life.sum.net };
             *self.past.entry((life.new.account.0, life.new.symbol.0)).or_default() += net;
         }
-        self.lives.retain(|_, life| is_kept(life));
+        self.gone = self.lives.extract_if(.., |_, life| !is_kept(life)).collect();
         self.traded.clear();
         self.used.clear();
         for life in self.lives.values().filter(|life| life.has_its_name()) {
-            let asked = [life.sum.cancel, life.sum.replace].into_iter().flatten().map(|asked| asked.client);
-            let clients = asked.chain([life.new.client_order_id.0]);
-            self.used.extend(clients.map(|client| (life.session, client)));
+            let asked = [life.sum.cancel, life.sum.replace].into_iter().flatten().map(|asked| (asked.by, asked.client));
+            self.used.extend(asked.chain([(life.session, life.new.client_order_id.0)]));
         }
         let lives = &self.lives;
         self.waiting.values_mut().for_each(|queue| queue.retain(|waiting| lives.contains_key(&waiting.order)));
