@@ -4,7 +4,6 @@ use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, Parser, Subcommand};
 use tickpath_clock::{Priority, Wait};
-use tickpath_lab::orders::OrderSpec;
 use tickpath_oms::Layout;
 
 /// A mistake in how the command was called: exit code 2.
@@ -99,7 +98,7 @@ pub enum Workload {
     /// From a tick to an order at a venue, every hop
     Path(PathArgs),
     /// Batches of orders through an OMS, in the form of the f9omstw benchmark
-    Orders(OrdersArgs),
+    Orders(crate::bench::orders::OrdersArgs),
 }
 
 #[derive(Debug, ClapArgs)]
@@ -148,44 +147,6 @@ pub struct PathArgs {
     /// What made-up ticks depend on
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
-    /// How often to run everything, in turn
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
-    pub repeat: u32,
-    #[command(flatten)]
-    pub cpus: Cpus,
-    #[command(flatten)]
-    pub output: Output,
-}
-
-#[derive(Debug, ClapArgs)]
-pub struct OrdersArgs {
-    /// One group alone, of so many orders
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=50_000_000))]
-    pub count: Option<u64>,
-    /// Orders a second of that group; as fast as they go if not given
-    #[arg(long, value_name = "R", value_parser = positive, requires = "count")]
-    pub rate: Option<f64>,
-    /// 60 orders in the slow runs, and memory up to 5,000,000 orders
-    #[arg(long)]
-    pub full: bool,
-    /// Set everything as a published experiment did: f9omstw (all groups in full, split, blocking and busy)
-    #[arg(long, value_name = "NAME", value_parser = ["f9omstw"], conflicts_with_all = ["count", "rate", "full", "layout", "wait"])]
-    pub preset: Option<String>,
-    /// The order: symbol=…,side=buy|sell,qty=…,price=…,tif=rod|gtc|ioc|fok,position=open|close|default,account=…
-    #[arg(long, value_name = "FIELDS", default_value_t = OrderSpec::default())]
-    pub order: OrderSpec,
-    /// Which thread does what; may be a list
-    #[arg(long, value_name = "inline|split|mutex", value_delimiter = ',', default_value = "inline")]
-    pub layout: Vec<Layout>,
-    /// How the core's thread waits; may be a list
-    #[arg(long, value_name = "busy|yield|block", value_delimiter = ',', default_value = "busy")]
-    pub wait: Vec<Wait>,
-    /// Scheduling priority: normal, or fifo:1 to fifo:99
-    #[arg(long, value_name = "fifo:N", default_value = "normal")]
-    pub priority: Priority,
-    /// Keep the journal in this folder, which must not exist yet
-    #[arg(long, value_name = "DIR")]
-    pub journal: Option<PathBuf>,
     /// How often to run everything, in turn
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub repeat: u32,

@@ -190,16 +190,25 @@ impl Whom {
         crate::oms::read_for_client(&self.config)
     }
 
-    /// Logs in.
-    pub fn connect(&self, settings: &Settings, since: Since) -> anyhow::Result<Client> {
-        let url = match (&self.oms, &settings.listen.unix, settings.listen.tcp) {
+    /// Where it listens.
+    pub fn url(&self, settings: &Settings) -> anyhow::Result<String> {
+        Ok(match (&self.oms, &settings.listen.unix, settings.listen.tcp) {
             (Some(url), ..) => url.clone(),
             (None, Some(path), _) => format!("unix://{}", std::path::absolute(path)?.display()),
             (None, None, Some(address)) => format!("tcp://{address}"),
             (None, None, None) => bail!("{}: it listens nowhere; name the OMS by --oms", self.config.display()),
-        };
+        })
+    }
+
+    /// The file of the user's password.
+    pub fn password_file(&self) -> PathBuf {
         let beside = || self.config.with_file_name(format!("{}.password", self.user));
-        let password = password(&self.password_file.clone().unwrap_or_else(beside))?;
+        self.password_file.clone().unwrap_or_else(beside)
+    }
+
+    /// Logs in.
+    pub fn connect(&self, settings: &Settings, since: Since) -> anyhow::Result<Client> {
+        let (url, password) = (self.url(settings)?, password(&self.password_file())?);
         let config = ClientConfig {
             session: self.session,
             since,
@@ -283,7 +292,8 @@ fn is_answer(report: &ExecutionReport) -> Option<Outcome> {
     }
 }
 
-fn symbol_id(settings: &Settings, name: &str) -> Result<SymbolId, Usage> {
+/// The number of the instrument with this name.
+pub fn symbol_id(settings: &Settings, name: &str) -> Result<SymbolId, Usage> {
     let known = settings.instruments.iter().find(|instrument| instrument.name.to_string() == name);
     known.map(|instrument| instrument.symbol).ok_or_else(|| {
         let names: Vec<String> = settings.instruments.iter().map(|instrument| instrument.name.to_string()).collect();
@@ -296,7 +306,7 @@ fn symbol_id(settings: &Settings, name: &str) -> Result<SymbolId, Usage> {
 }
 
 /// The first line of a file.
-fn password(file: &Path) -> anyhow::Result<String> {
+pub fn password(file: &Path) -> anyhow::Result<String> {
     let text = std::fs::read_to_string(file);
     let text =
         text.with_context(|| format!("{}: no password there; name its file by --password-file", file.display()))?;

@@ -183,6 +183,13 @@ impl Child {
         self.result(0.0)
     }
 
+    /// Kills it, wherever it is in its work.
+    pub(crate) fn kill(mut self) {
+        // One that has ended is as good.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+
     fn hear<T: DeserializeOwned>(&mut self, seconds: u64) -> Result<Said<T>, LabError> {
         match self.lines.recv_timeout(Duration::from_secs(seconds)) {
             Ok(line) => serde_json::from_str(&line).map_err(|e| self.failed(format!("it said '{line}' ({e})"))),
@@ -208,6 +215,14 @@ impl Drop for Child {
         }
         let _ = self.process.wait();
     }
+}
+
+/// What a parent has said within some time.
+pub(crate) enum Heard {
+    Line(String),
+    Nothing,
+    /// It is gone, or wants this process to stop.
+    Gone,
 }
 
 /// The child's side: what its parent says, and saying things to it.
@@ -241,6 +256,15 @@ impl Parent {
     /// The parent's next line; none when it is gone.
     pub fn hear(&self) -> Option<String> {
         self.lines.recv().ok()
+    }
+
+    /// The parent's next line, waited for at most so long.
+    pub(crate) fn hear_within(&self, ns: u64) -> Heard {
+        match self.lines.recv_timeout(Duration::from_nanos(ns)) {
+            Ok(line) => Heard::Line(line),
+            Err(RecvTimeoutError::Timeout) => Heard::Nothing,
+            Err(RecvTimeoutError::Disconnected) => Heard::Gone,
+        }
     }
 
     /// True if the parent has said a line since, or is gone.

@@ -22,6 +22,16 @@ pub(crate) fn of(pid: u32) -> Resident {
     Resident { orders_bytes: field("RssAnon") + field("RssShmem"), peak_bytes: field("VmHWM") }
 }
 
+/// Processor time that a process has used, in nanoseconds; zero if it is gone.
+pub(crate) fn cpu_ns(pid: u32) -> u64 {
+    let Ok(threads) = std::fs::read_dir(format!("/proc/{pid}/task")) else { return 0 };
+    let of_thread = |thread: std::fs::DirEntry| {
+        let text = std::fs::read_to_string(thread.path().join("schedstat")).unwrap_or_default();
+        text.split_whitespace().next()?.parse::<u64>().ok()
+    };
+    threads.flatten().filter_map(of_thread).sum()
+}
+
 /// Two readings as the result file has them.
 pub(crate) fn between(before: Resident, after: Resident) -> Memory {
     Memory { before_bytes: before.orders_bytes, after_bytes: after.orders_bytes, peak_bytes: after.peak_bytes }

@@ -148,6 +148,9 @@ impl Roles {
             thread: Thread::new(cpus[1], wait, priority),
             other_cpu: Some(cpus[0]),
             market: (layout != Layout::Inline).then(|| market.clone()),
+            level: "os".to_owned(),
+            snapshot_every: 0,
+            server: None,
             out: lab.folder().join("oms.gaps"),
         };
         let strategy_cpu = if layout == Layout::Inline { cpus[1] } else { cpus[0] };
@@ -165,7 +168,7 @@ impl Roles {
             ),
             out: lab.folder().join("trader"),
         };
-        let lanes = crate::trade::lanes(&name, request_bytes, report_bytes);
+        let lanes = crate::trade::lanes(&name, 1, request_bytes, report_bytes);
         let exchange = ExchangeRole {
             lanes: name,
             request_bytes,

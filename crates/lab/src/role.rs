@@ -1,5 +1,6 @@
 //! What the processes of a run do. A role is plain data; `run` is the whole life of the process.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
@@ -29,6 +30,10 @@ pub enum Role {
     Client(ClientRole),
     /// Walks a CPU's caches full.
     Evictor(EvictorRole),
+    /// Writes to a socket whose other end is read.
+    Sender(orders::SenderRole),
+    /// A client beside the measured ones.
+    Beside(orders::BesideRole),
     /// Sends a message and waits for its answer.
     Ping(pubsub::PingRole),
     /// Answers.
@@ -202,23 +207,75 @@ pub struct OmsRole {
     pub other_cpu: Option<usize>,
     /// Ticks in shared memory, for reference prices.
     pub market: Option<String>,
+    /// What must hold a request before anything of it leaves: `os` or `disk`.
+    pub level: String,
+    /// Inputs between two snapshots; zero for none.
+    pub snapshot_every: u64,
+    /// Where its clients log in; they have lanes if there is none.
+    pub server: Option<ServerRole>,
     /// Where its gaps go.
     pub out: PathBuf,
+}
+
+/// An OMS's door.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct ServerRole {
+    /// The Unix socket to listen on.
+    pub unix: Option<PathBuf>,
+    /// The address to listen on.
+    pub tcp: Option<SocketAddr>,
+    /// The file of its users.
+    pub users: PathBuf,
+}
+
+/// How a client reaches its OMS.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Entry {
+    /// By lanes in shared memory.
+    Lanes {
+        /// What their names begin with.
+        name: String,
+        /// Bytes of the request lane.
+        request_bytes: usize,
+        /// Bytes of the report lane.
+        report_bytes: usize,
+    },
+    /// By sessions over sockets.
+    Sockets {
+        /// How they log in.
+        login: Login,
+        /// How many there are.
+        sessions: u16,
+        /// How many of them send; the others are only connected.
+        active: u16,
+    },
+}
+
+/// Whom to log in to, and as whom.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Login {
+    /// `unix:///PATH` or `tcp://HOST:PORT`.
+    pub url: String,
+    /// The user.
+    pub user: String,
+    /// The file whose first line is the password.
+    pub password_file: PathBuf,
+    /// Which of the user's sessions; any that is free if there is none.
+    pub session: Option<u16>,
 }
 
 /// See [`Role::Client`].
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct ClientRole {
-    /// What the lanes' names begin with.
-    pub lanes: String,
-    /// Bytes of request lanes.
-    pub request_bytes: usize,
-    /// Bytes of report lanes.
-    pub report_bytes: usize,
-    /// The topic that it publishes the reference price on.
-    pub market: String,
+    /// Its way to the OMS.
+    pub entry: Entry,
+    /// The topic that it publishes the reference price on; somebody else does if there is none.
+    pub market: Option<String>,
     /// The order that it sends.
     pub order: crate::trade::OrderSpec,
+    /// The number of the order's instrument.
+    pub symbol: u32,
     /// Where it runs.
     pub thread: Thread,
     /// Where its stamps go, a file for each batch.
@@ -245,6 +302,8 @@ impl Role {
             Self::Oms(_) => "OMS",
             Self::Client(_) => "client",
             Self::Evictor(_) => "evictor",
+            Self::Sender(_) => "sender",
+            Self::Beside(_) => "client beside",
             Self::Ping(_) => "ping",
             Self::Pong(_) => "pong",
             Self::Proxy(_) => "proxy",
@@ -279,6 +338,8 @@ fn live(role: &Role, parent: &Parent) -> Result<(), LabError> {
         Role::Oms(role) => crate::trade::oms(role, parent),
         Role::Client(role) => orders::client(role, parent),
         Role::Evictor(role) => orders::evictor(role, parent),
+        Role::Sender(role) => orders::sender(role, parent),
+        Role::Beside(role) => orders::beside(role, parent),
         Role::Ping(role) => pubsub::ping(role, parent),
         Role::Pong(role) => pubsub::pong(role, parent),
         Role::Proxy(role) => crate::proxy::proxy(role, parent),

@@ -220,7 +220,7 @@ struct Strategy {
 
 impl Strategy {
     fn new(role: &TraderRole, clock: &HostClock) -> Result<Self, LabError> {
-        let lanes = lanes(&role.oms.lanes, role.oms.request_bytes, role.oms.report_bytes);
+        let lanes = lanes(&role.oms.lanes, 1, role.oms.request_bytes, role.oms.report_bytes);
         let SessionLanes { requests, reports } = lanes.join_session(0, clock.calibration())?;
         Ok(Self {
             clock: *clock,

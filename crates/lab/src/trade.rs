@@ -3,6 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 use std::sync::atomic::Ordering;
+use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 
 use serde::{Deserialize, Serialize};
 use tickpath_clock::{Clock, HostClock, Wait};
@@ -12,12 +13,14 @@ use tickpath_market::{
     AccountId, ClientOrderId, NewOrder, OrderType, PositionEffect, Price, Quantity, Side, Symbol, SymbolId,
     TimeInForce, VenueId,
 };
-use tickpath_oms::{AckLevel, Config, Desk, LanesConfig, Rate, SessionConfig, VenueLanes};
+use tickpath_oms::{AckLevel, Config, Desk, LanesConfig, Notice, Rate, SessionConfig, VenueLanes};
 use tickpath_orders::{AccountLimits, Instrument, VenueRules};
+use tickpath_server::settings::{Sessions, Users};
+use tickpath_server::{ServerConfig, ServerEvent};
 
 use crate::LabError;
 use crate::child::Parent;
-use crate::role::{ExchangeRole, OmsRole};
+use crate::role::{ExchangeRole, OmsRole, ServerRole};
 use crate::samples::save_gaps;
 
 /// The instrument of a run.
@@ -25,6 +28,15 @@ pub(crate) const SYMBOL: SymbolId = SymbolId(0);
 
 /// The venue of a run.
 pub(crate) const VENUE: VenueId = VenueId(1);
+
+/// After so long without a word a client is taken for gone: as an OMS has it whose file says nothing.
+const HEARTBEAT_MS: u32 = 10_000;
+
+/// Connections at once.
+const MOST_CLIENTS: u32 = 65_000;
+
+/// Events of an OMS that wait to be heard.
+const MOST_EVENTS: usize = 4096;
 
 /// One order, as it is written on a command line: `symbol=XJFL9,side=buy,qty=33,price=8000,tif=rod,position=open,account=1`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -148,9 +160,9 @@ impl OrderSpec {
     }
 }
 
-/// The lanes of a run.
-pub(crate) fn lanes(name: &str, request_bytes: usize, report_bytes: usize) -> LanesConfig {
-    LanesConfig { request_bytes, report_bytes, ..LanesConfig::new(name, 1, &[VENUE]) }
+/// The lanes of a run; its clients have some if they do not come by sockets.
+pub(crate) fn lanes(name: &str, clients: u16, request_bytes: usize, report_bytes: usize) -> LanesConfig {
+    LanesConfig { request_bytes, report_bytes, ..LanesConfig::new(name, clients, &[VENUE]) }
 }
 
 /// One instrument and one account whose limits no benchmark's order breaks, but every check runs.
@@ -172,17 +184,31 @@ fn desk(role: &OmsRole) -> Result<Desk, LabError> {
         max_request_age_ns: 60 * SECOND_NS,
         max_position: Quantity(i64::MAX),
     };
-    // The client sends as fast as it is asked to; what waits longest for the venue is part of the measurement.
-    let session = SessionConfig {
-        session: 0,
-        level: AckLevel::Os,
-        cancel_on_disconnect: false,
-        accounts: vec![account.account],
-        withheld: 0,
-        rate: Rate::UNLIMITED,
+    // Clients send as fast as they are asked to; what waits longest for the venue is part of the measurement.
+    let (level, rate) = (level(&role.level)?, Rate::UNLIMITED);
+    let sessions = match &role.server {
+        Some(server) => {
+            let users = Users::read(&server.users).map_err(|e| LabError::Setting(e.to_string()))?;
+            let all =
+                Sessions { heartbeat_ms: HEARTBEAT_MS, level, cancel_on_disconnect: false, rate, most: MOST_CLIENTS };
+            users.sessions(&all, &[account])
+        }
+        None => {
+            let accounts = vec![account.account];
+            vec![SessionConfig { session: 0, level, cancel_on_disconnect: false, accounts, withheld: 0, rate }]
+        }
     };
     let venue = VenueRules { max_queued: u32::MAX, ..VenueRules::of(VENUE) };
-    Ok(Desk { instruments: vec![instrument], accounts: vec![account], venues: vec![venue], sessions: vec![session] })
+    Ok(Desk { instruments: vec![instrument], accounts: vec![account], venues: vec![venue], sessions })
+}
+
+/// The ack level of a word.
+pub(crate) fn level(word: &str) -> Result<AckLevel, LabError> {
+    match word {
+        "os" => Ok(AckLevel::Os),
+        "disk" => Ok(AckLevel::Disk),
+        _ => Err(LabError::Setting(format!("'{word}' is no ack level; use os or disk"))),
+    }
 }
 
 /// The OMS that a role describes.
@@ -190,7 +216,7 @@ pub(crate) fn oms_config(role: &OmsRole) -> Result<Config, LabError> {
     let journal = LogConfig { reserve_bytes: role.reserve_bytes, ..LogConfig::journal(Place::folder(&role.journal)) };
     let layout = role.layout.parse().map_err(|e: tickpath_oms::ParseLayoutError| LabError::Setting(e.to_string()))?;
     Ok(Config {
-        lanes: lanes(&role.lanes, role.request_bytes, role.report_bytes),
+        lanes: lanes(&role.lanes, u16::from(role.server.is_none()), role.request_bytes, role.report_bytes),
         journal,
         desk: desk(role)?,
         expected_orders: role.expected_orders,
@@ -198,7 +224,7 @@ pub(crate) fn oms_config(role: &OmsRole) -> Result<Config, LabError> {
         wait: role.thread.wait()?,
         cpu: role.thread.cpu,
         other_cpu: role.other_cpu,
-        snapshot_every: 0,
+        snapshot_every: role.snapshot_every,
         history: false,
         priority: role.thread.priority()?,
         seed: None,
@@ -221,22 +247,68 @@ pub(crate) fn market_config(name: &str) -> Result<LogConfig, LabError> {
     Ok(LogConfig::topic(place, tickpath_log::Policy::Overwrite))
 }
 
-/// The OMS process's life.
+/// The OMS process's life. Its first result is where it listens, its last one what an operator would have heard.
 pub(crate) fn oms(role: &OmsRole, parent: &Parent) -> Result<(), LabError> {
     let clock = HostClock::get()?;
     let config = oms_config(role)?;
     let ticks = market(&role.market, &clock)?;
     let stop = parent.stop_flag();
-    let gaps = tickpath_oms::layout::run(clock, &config, ticks, &stop, || parent.ready())?;
-    save_gaps(&role.out, &gaps)?;
-    parent.result(&());
+    let (events, heard) = sync_channel(MOST_EVENTS);
+    let (place, places) = channel();
+    let server = role.server.as_ref().map(|server| server_config(server, &config, events));
+    let listener = std::thread::spawn(move || hear_events(&heard, &place));
+    let ready = || {
+        parent.ready();
+        let place: Option<String> = role.server.as_ref().and_then(|_| places.recv().ok());
+        parent.result(&place);
+    };
+    let gaps = match &server {
+        Some(server) => tickpath_server::run(clock, &config, server, ticks, &stop, ready),
+        None => tickpath_oms::layout::run(clock, &config, ticks, &stop, ready),
+    };
+    // The last sender goes with it, and the listener ends.
+    drop(server);
+    let told = listener.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+    save_gaps(&role.out, &gaps?)?;
+    parent.result(&told);
     Ok(())
+}
+
+fn server_config(role: &ServerRole, config: &Config, events: SyncSender<ServerEvent>) -> ServerConfig {
+    ServerConfig {
+        unix: role.unix.clone(),
+        tcp: role.tcp,
+        users: role.users.clone(),
+        heartbeat_ms: HEARTBEAT_MS,
+        most: MOST_CLIENTS as usize,
+        sessions: config.desk.sessions.clone(),
+        events,
+    }
+}
+
+/// Passes on where the OMS listens, and keeps what no run should have heard.
+fn hear_events(events: &Receiver<ServerEvent>, places: &Sender<String>) -> Vec<String> {
+    const MOST_TOLD: usize = 10;
+    let (mut told, mut more, mut has_clients) = (Vec::new(), 0, false);
+    for event in events {
+        match &event {
+            ServerEvent::Listening(place) => drop(places.send(place.clone())),
+            ServerEvent::LoggedIn { .. } => has_clients = true,
+            // The OMS makes the venue's lanes, so it is there before the venue.
+            ServerEvent::Notice(Notice::VenueDown(_) | Notice::VenueUp(_)) if !has_clients => {}
+            ServerEvent::Gone { why, .. } if why == "it logged out" => {}
+            _ if told.len() == MOST_TOLD => more += 1,
+            _ => told.push(format!("the OMS told its operator: {event}")),
+        }
+    }
+    told.extend((more > 0).then(|| format!("the OMS told its operator {more} more sentences")));
+    told
 }
 
 /// The venue process's life. The OMS has made the lanes.
 pub(crate) fn exchange(role: &ExchangeRole, parent: &Parent) -> Result<(), LabError> {
     let clock = HostClock::get()?;
-    let lanes = lanes(&role.lanes, role.request_bytes, role.report_bytes);
+    let lanes = lanes(&role.lanes, 0, role.request_bytes, role.report_bytes);
     let VenueLanes { requests, reports } = lanes.join_venue(VENUE, clock.calibration())?;
     let venue = Venue::new(tickpath_exchange::Config {
         venue: VENUE,

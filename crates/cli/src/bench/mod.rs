@@ -1,6 +1,7 @@
 //! `tickpath bench`.
 
 pub mod clients;
+pub mod orders;
 pub mod pipeline;
 pub mod pubsub;
 pub mod queue;
@@ -8,16 +9,14 @@ pub mod queue;
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::Context;
-use tickpath_clock::Wait;
 use tickpath_lab::report::{bytes, duration};
 use tickpath_lab::result::{Comparison, Phase, ResultFile, Run};
 use tickpath_lab::role::Ticks;
 use tickpath_lab::targets::{short_name, without_login};
-use tickpath_lab::{Lab, LabError, host, orders, path};
-use tickpath_oms::Layout;
+use tickpath_lab::{Lab, LabError, host, path};
 
 use crate::Outcome;
-use crate::args::{HostArgs, OrdersArgs, Output, PathArgs, Usage, Workload, are_targets, is_file};
+use crate::args::{HostArgs, Output, PathArgs, Usage, Workload, are_targets, is_file};
 use crate::progress::Bar;
 
 pub fn run(workload: &Workload) -> anyhow::Result<Outcome> {
@@ -28,7 +27,7 @@ pub fn run(workload: &Workload) -> anyhow::Result<Outcome> {
         Workload::Pipeline(args) => measure("pipeline", &args.output, |lab, result| pipeline::run(lab, args, result)),
         Workload::Clients(args) => measure("clients", &args.output, |lab, result| clients::run(lab, args, result)),
         Workload::Path(args) => measure("path", &args.output, |lab, result| bench_path(lab, args, result)),
-        Workload::Orders(args) => measure("orders", &args.output, |lab, result| bench_orders(lab, args, result)),
+        Workload::Orders(args) => measure("orders", &args.output, |lab, result| orders::run(lab, args, result)),
     }
 }
 
@@ -186,47 +185,6 @@ fn bench_path(lab: &Lab<'_>, args: &PathArgs, result: &mut ResultFile) -> anyhow
         }
     }
     compare_targets(result, "tick_to_order");
-    Ok(())
-}
-
-fn bench_orders(lab: &Lab<'_>, args: &OrdersArgs, result: &mut ResultFile) -> anyhow::Result<()> {
-    let cpus = args.cpus.two()?;
-    result.host = host::floor(lab, cpus)?;
-    let journal = args.journal.as_ref().map(std::path::absolute).transpose().context("--journal names no path")?;
-    if let Some(journal) = journal.as_ref().filter(|journal| journal.exists()) {
-        return Err(Usage(format!("--journal {}: it exists; name a new folder", journal.display())).into());
-    }
-    let published = args.preset.is_some();
-    let layouts = if published { &vec![Layout::Split] } else { &args.layout };
-    let waits = if published { &vec![Wait::Block, Wait::Busy] } else { &args.wait };
-    let several = layouts.len() * waits.len() * args.repeat as usize > 1;
-    for repeat in 1..=args.repeat {
-        for &layout in layouts {
-            for &wait in waits {
-                let folder = |dir: &std::path::PathBuf| {
-                    if several { dir.join(format!("{layout}-{wait}-{repeat}")) } else { dir.clone() }
-                };
-                let settings = orders::Settings {
-                    layout,
-                    wait,
-                    cpus,
-                    venue_cpu: args.cpus.third(),
-                    priority: args.priority,
-                    order: args.order.clone(),
-                    count: args.count,
-                    rate: args.rate,
-                    full: args.full || published,
-                    journal: journal.as_ref().map(folder),
-                    repeat,
-                };
-                let mut runs = orders::run(lab, &settings).map_err(usage)?;
-                if let Some(name) = &args.preset {
-                    runs.iter_mut().for_each(|run| run.params.set("preset", name.as_str()));
-                }
-                result.runs.extend(runs);
-            }
-        }
-    }
     Ok(())
 }
 

@@ -1,91 +1,190 @@
 //! The client process of `orders`, and the one that walks caches full.
 
-use tickpath_clock::{Clock, HostClock, Wait, relax, yield_now};
-use tickpath_log::{Next, PublishError, Reader, Writer};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+
+use tickpath_client::Since;
+use tickpath_clock::{Clock, HostClock, Wait, relax, sleep_ns, yield_now};
+use tickpath_log::Writer;
 use tickpath_market::{
-    CancelOrder, ClientOrderId, ExecType, ExecutionReport, Kind, NewOrder, OrderDenied, Price, Quantity, Request,
+    CancelOrder, ClientOrderId, ExecType, ExecutionReport, Kind, NewOrder, Price, Quantity, Request, SymbolId,
     TopOfBook,
 };
-use tickpath_oms::SessionLanes;
-use zerocopy::{FromBytes, IntoBytes};
+use zerocopy::IntoBytes;
 
+use super::way::{Told, Way, log_in};
 use super::{Answered, Batch, DENIED};
 use crate::LabError;
-use crate::child::Parent;
-use crate::role::{ClientRole, EvictorRole};
+use crate::child::{Heard, Parent};
+use crate::role::{ClientRole, Entry, EvictorRole, Login};
 use crate::samples::{save, touched_rows};
-use crate::trade::{SYMBOL, lanes, market_config};
+use crate::trade::{SYMBOL, market_config};
 
-/// A paced request that goes out later than this is late.
-const LATE_NS: i64 = 10_000;
+/// Looks at sessions that wait for something, between two looks at one of the others: it has heartbeats to send.
+const BEAT_EVERY: u64 = 64;
+
+/// Between two looks at sessions that have nothing to do: far below half a heartbeat.
+const IDLE_LOOK_NS: u64 = 500_000_000;
 
 struct Client {
     clock: HostClock,
-    requests: Writer,
-    reports: Reader,
+    sessions: Vec<Session>,
+    /// Places of the sessions that wait for an answer.
+    waiting: Vec<usize>,
+    /// Looks at sessions that wait, and at others.
+    turns: u64,
+    beats: usize,
     order: NewOrder,
     wait: Wait,
-    number: u32,
+    batch: Batch,
     /// T0, first report, first report of the venue.
     rows: Vec<[u64; 3]>,
-    first: u64,
     open: u64,
     answered: Answered,
+}
+
+struct Session {
+    way: Way,
+    /// Requests without an answer of the venue.
+    open: u32,
+    /// Requests without any report.
+    unacked: u32,
 }
 
 /// The client's life: batches until its parent has no more.
 pub(crate) fn client(role: &ClientRole, parent: &Parent) -> Result<(), LabError> {
     let clock = HostClock::get()?;
-    let lanes = lanes(&role.lanes, role.request_bytes, role.report_bytes);
-    let SessionLanes { requests, reports } = lanes.join_session(0, clock.calibration())?;
-    let order = role.order.order().map_err(LabError::Setting)?;
-    let mut market = Writer::open(&market_config(&role.market)?, clock.calibration())?;
+    let order = NewOrder { symbol: SymbolId(role.symbol), ..role.order.order().map_err(LabError::Setting)? };
     role.thread.settle()?;
-    publish_reference(&mut market, &clock, order.price)?;
-    let wait = role.thread.wait()?;
+    let (idle, ways) = ways(&role.entry, &clock)?;
+    let sessions = ways.into_iter().map(|way| Session { way, open: 0, unacked: 0 }).collect();
+    let market = role.market.as_ref().map(|name| publish_reference(name, &clock, order.price)).transpose()?;
     let mut client = Client {
         clock,
-        requests,
-        reports,
+        sessions,
+        waiting: Vec::new(),
+        turns: 0,
+        beats: 0,
         order,
-        wait,
-        number: 0,
+        wait: role.thread.wait()?,
+        batch: Batch::burst(0, 0),
         rows: Vec::new(),
-        first: 0,
         open: 0,
         answered: Answered::default(),
     };
     // The reference must be seen before the first order: a missing one denies.
-    tickpath_clock::sleep_ns(50_000_000);
+    sleep_ns(50_000_000);
     parent.ready();
-    while let Some(line) = parent.hear() {
+    while let Some(line) = client.next_line(parent)? {
         let batch: Batch = serde_json::from_str(&line).map_err(|e| LabError::Setting(format!("no batch: {e}")))?;
         let answered = client.run(&batch)?;
         save(&role.out.with_extension(batch.number.to_string()), &client.rows)?;
         parent.result(&answered);
     }
+    drop(market);
+    client.sessions.into_iter().for_each(|session| session.way.close());
+    idle.map(Idle::stop).transpose()?;
     parent.result(&());
     Ok(())
 }
 
+/// The ways of the sessions that send, and the sessions that are only connected.
+fn ways(entry: &Entry, clock: &HostClock) -> Result<(Option<Idle>, Vec<Way>), LabError> {
+    match entry {
+        Entry::Lanes { name, request_bytes, report_bytes } => {
+            Ok((None, vec![Way::lanes(name, *request_bytes, *report_bytes, clock.calibration())?]))
+        }
+        Entry::Sockets { login, sessions, active } => {
+            let idle = sessions.checked_sub(*active).filter(|idle| *idle > 0);
+            let idle = idle.map(|idle| Idle::start(clock, login, idle)).transpose()?;
+            Ok((idle, log_in_all(clock, login, *active)?))
+        }
+    }
+}
+
+/// Logs so many sessions in; those that are there already are kept alive meanwhile.
+fn log_in_all(clock: &HostClock, login: &Login, count: u16) -> Result<Vec<Way>, LabError> {
+    let mut ways = Vec::with_capacity(usize::from(count));
+    let mut looked = clock.ticks();
+    for _ in 0..count {
+        ways.push(Way::Socket(log_in(login, Since::Now)?));
+        if clock.ns_between(looked, clock.ticks()) > IDLE_LOOK_NS as i64 {
+            look(&mut ways)?;
+            looked = clock.ticks();
+        }
+    }
+    Ok(ways)
+}
+
+/// Hears what comes, and sends the heartbeats that are due.
+fn look(ways: &mut [Way]) -> Result<(), LabError> {
+    ways.iter_mut().try_for_each(|way| way.hear(usize::MAX, |_, _| {}).map(|_| ()))
+}
+
+/// Sessions that are only connected, on a thread that mostly sleeps.
+struct Idle {
+    stop: Arc<AtomicBool>,
+    thread: JoinHandle<Result<(), LabError>>,
+}
+
+impl Idle {
+    fn start(clock: &HostClock, login: &Login, count: u16) -> Result<Self, LabError> {
+        let mut ways = log_in_all(clock, login, count)?;
+        let stop = Arc::new(AtomicBool::new(false));
+        let theirs = stop.clone();
+        let thread = std::thread::spawn(move || {
+            while !theirs.load(Ordering::Relaxed) {
+                look(&mut ways)?;
+                sleep_ns(IDLE_LOOK_NS);
+            }
+            ways.into_iter().for_each(Way::close);
+            Ok(())
+        });
+        Ok(Self { stop, thread })
+    }
+
+    fn stop(self) -> Result<(), LabError> {
+        self.stop.store(true, Ordering::Relaxed);
+        self.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    }
+}
+
 /// A market whose middle is the order's price, so that the price collar is checked and passes.
-fn publish_reference(market: &mut Writer, clock: &HostClock, price: Price) -> Result<(), LabError> {
+fn publish_reference(name: &str, clock: &HostClock, price: Price) -> Result<Writer, LabError> {
+    let mut market = Writer::open(&market_config(name)?, clock.calibration())?;
     let one = Quantity::from_whole(1);
     let (bid, ask) = (Price(price.0 - 1), Price(price.0 + 1));
     let tick = TopOfBook { bid, bid_quantity: one, ask, ask_quantity: one, symbol: SYMBOL, ..TopOfBook::default() };
     let published = market.publish(clock.ticks(), Kind::TopOfBook.code(), tick.as_bytes());
-    published.map(|_| ()).map_err(|e| LabError::Failed(format!("the reference price: {e}")))
+    published.map_err(|e| LabError::Failed(format!("the reference price: {e}")))?;
+    Ok(market)
 }
 
 impl Client {
+    /// What the parent says next. Meanwhile sessions over sockets are kept alive.
+    fn next_line(&mut self, parent: &Parent) -> Result<Option<String>, LabError> {
+        loop {
+            match parent.hear_within(IDLE_LOOK_NS) {
+                Heard::Line(line) => return Ok(Some(line)),
+                Heard::Gone => return Ok(None),
+                Heard::Nothing => {}
+            }
+            for session in &mut self.sessions {
+                session.way.hear(usize::MAX, |_, _| {})?;
+            }
+        }
+    }
+
     /// Sends a batch and waits for the venue's answers.
     fn run(&mut self, batch: &Batch) -> Result<Answered, LabError> {
-        self.number = batch.number;
-        self.first = batch.first;
+        self.batch = *batch;
         self.rows = touched_rows(batch.count as usize);
         self.rows.resize(batch.count as usize, [0; 3]);
         self.open = batch.count;
         self.answered = Answered::default();
+        self.waiting.clear();
+        self.sessions.iter_mut().for_each(|session| (session.open, session.unacked) = (0, 0));
         let ticks = |ns: u64| self.clock.calibration().ticks_of_ns(ns);
         let pause = batch.interval_ns.map(ticks);
         let start = self.clock.ticks() + pause.unwrap_or(0);
@@ -94,7 +193,7 @@ impl Client {
             if intended > 0 {
                 self.until(intended)?;
                 let late_ns = self.clock.ns_between(intended, self.clock.ticks());
-                self.answered.late += u64::from(late_ns > LATE_NS);
+                self.answered.late += u64::from(late_ns > batch.late_ns);
             }
             let request = self.request(batch, i, intended);
             self.send(i, &request)?;
@@ -102,6 +201,7 @@ impl Client {
                 self.hear(64)?;
             }
         }
+        self.sessions.iter_mut().for_each(|session| session.way.flush());
         self.hear_all()?;
         self.answered.unanswered = self.open;
         Ok(self.answered.clone())
@@ -115,12 +215,17 @@ impl Client {
             Some(group) => Request::Cancel(CancelOrder {
                 client_order_id: id,
                 original: ClientOrderId(u64::from(group) << 32 | i),
-                symbol: SYMBOL,
+                symbol: self.order.symbol,
                 account: self.order.account,
                 cause,
                 ..CancelOrder::default()
             }),
         }
+    }
+
+    /// The session of request number `i`: that of its original, if it cancels.
+    fn place(&self, i: u64) -> usize {
+        ((self.batch.first + i) / self.batch.stride) as usize % self.sessions.len()
     }
 
     /// Passes the time until a moment, hearing reports meanwhile, and spinning for the last microseconds.
@@ -131,32 +236,44 @@ impl Client {
             if left <= 0 {
                 return Ok(());
             }
-            if self.hear(16)? == 0 {
-                match left as u64 > spin {
-                    true => yield_now(),
-                    false => relax(),
-                }
+            if self.hear(16)? > 0 {
+                continue;
+            }
+            let left_ns = self.clock.ns_between(0, left as u64) as u64;
+            match self.batch.nap_ns {
+                nap_ns if nap_ns > 0 && left_ns > 2 * nap_ns => self.sleep(left_ns - nap_ns),
+                _ if left as u64 > spin => yield_now(),
+                _ => relax(),
             }
         }
     }
 
     /// Sends one request; T0 is before the first attempt.
     fn send(&mut self, i: u64, request: &Request) -> Result<(), LabError> {
-        let sent = self.clock.ticks();
-        loop {
-            match self.requests.publish(sent, request.kind().code(), request.as_bytes()) {
-                Ok(_) => {
-                    self.rows[i as usize][0] = sent;
-                    return Ok(());
-                }
-                Err(PublishError::Full) => {
-                    if self.hear(64)? == 0 {
-                        yield_now();
-                    }
-                }
-                Err(e) => return Err(LabError::Failed(format!("the OMS's lane: {e}"))),
+        let place = self.place(i);
+        while self.batch.in_flight.is_some_and(|most| self.sessions[place].unacked >= most) {
+            if self.hear(64)? == 0 {
+                self.pass();
             }
         }
+        let may_wait = self.batch.interval_ns.is_none() && self.batch.in_flight.is_none();
+        let sent = self.clock.ticks();
+        self.rows[i as usize][0] = sent;
+        while !self.sessions[place].way.send(sent, request, may_wait)? {
+            if self.hear_at(place, 64)? == 0 && self.hear(64)? == 0 {
+                yield_now();
+            }
+        }
+        let session = &mut self.sessions[place];
+        if session.open == 0 {
+            self.waiting.push(place);
+        }
+        session.open += 1;
+        session.unacked += 1;
+        if may_wait && (self.batch.first + i) % self.batch.stride == self.batch.stride - 1 {
+            session.way.flush();
+        }
+        Ok(())
     }
 
     /// Hears reports until every request is answered by the venue, or nothing comes for seconds.
@@ -169,21 +286,55 @@ impl Client {
             } else if self.clock.ns_between(last, self.clock.ticks()) > PATIENCE_NS {
                 return Ok(());
             } else {
-                self.reports.wait(self.wait, 10_000_000);
+                self.pass();
             }
         }
         Ok(())
     }
 
-    /// Takes up to `limit` reports.
+    /// Passes the time while nothing comes.
+    fn pass(&mut self) {
+        match self.wait {
+            Wait::Block => self.sleep(10_000_000),
+            wait => wait.idle(),
+        }
+    }
+
+    /// Sleeps for so long, or until a session that waits may have something: of several only one is watched, and not for
+    /// long.
+    fn sleep(&mut self, ns: u64) {
+        const LOOK_NS: u64 = 100_000;
+        match self.waiting[..] {
+            [] => sleep_ns(ns),
+            [only] => self.sessions[only].way.sleep(ns),
+            [first, ..] => self.sessions[first].way.sleep(ns.min(LOOK_NS)),
+        }
+    }
+
+    /// Takes up to `limit` reports of the next session in turn, of those that wait for some first.
     fn hear(&mut self, limit: usize) -> Result<usize, LabError> {
-        let Self { reports, clock, rows, answered, open, number, first, .. } = self;
-        let mut take = |id: ClientOrderId, told: Told| {
+        self.turns += 1;
+        let place = match self.waiting.len() as u64 {
+            count if count > 0 && self.turns % BEAT_EVERY != 0 => self.waiting[(self.turns % count) as usize],
+            _ => {
+                self.beats = (self.beats + 1) % self.sessions.len();
+                self.beats
+            }
+        };
+        self.hear_at(place, limit)
+    }
+
+    fn hear_at(&mut self, place: usize, limit: usize) -> Result<usize, LabError> {
+        let Self { sessions, waiting, clock, rows, answered, open, batch, .. } = self;
+        let Session { way, open: own, unacked } = &mut sessions[place];
+        let (heard, missed) = way.hear(limit, |id: ClientOrderId, told: Told| {
             let now = clock.ticks();
-            let row = (id.0 as u32 as u64).checked_sub(*first).and_then(|i| rows.get_mut(i as usize));
-            let Some(row) = row.filter(|_| (id.0 >> 32) as u32 == *number) else { return };
+            answered.denied += u64::from(told == Told::Denied);
+            let row = (id.0 as u32 as u64).checked_sub(batch.first).and_then(|i| rows.get_mut(i as usize));
+            let Some(row) = row.filter(|_| (id.0 >> 32) as u32 == batch.number) else { return };
             if row[1] == 0 {
                 row[1] = now;
+                *unacked -= 1;
             }
             if told == Told::OnItsWay || row[2] != 0 {
                 return;
@@ -191,37 +342,15 @@ impl Client {
             // A denial closes the request, and is no answer of the venue.
             row[2] = if told == Told::ByVenue { now } else { DENIED };
             *open -= 1;
+            *own -= 1;
             answered.last_report = now;
-        };
-        let (mut denied, mut missed) = (0, 0);
-        let heard = reports.drain(limit, |next| match next {
-            Next::Message(message) if message.kind == Kind::OrderDenied.code() => {
-                if let Ok(report) = OrderDenied::read_from_bytes(message.payload) {
-                    denied += 1;
-                    take(report.client_order_id, Told::Denied);
-                }
-            }
-            Next::Message(message) => {
-                if let Ok(report) = ExecutionReport::read(message.kind, message.payload) {
-                    let told = if is_of_venue(&report) { Told::ByVenue } else { Told::OnItsWay };
-                    take(report.client_order_id, told);
-                }
-            }
-            Next::Gap(gone) => missed += gone,
-            Next::Empty => {}
-        });
-        self.answered.denied += denied;
-        self.answered.missed += missed;
-        heard.map_err(|e| LabError::Failed(format!("the report log: {e}")))
+        })?;
+        answered.missed += missed;
+        if heard > 0 && *own == 0 {
+            waiting.retain(|waits| *waits != place);
+        }
+        Ok(heard)
     }
-}
-
-/// What a report tells its client.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Told {
-    OnItsWay,
-    ByVenue,
-    Denied,
 }
 
 /// True if a report tells what the venue did; the OMS's own say that something is on its way.

@@ -29,7 +29,10 @@ pub(super) fn block(run: &Run, name: &str, width: usize, ink: Ink) -> String {
     let labels: String = PERCENTILES.iter().map(|percentile| format!("{:>TIME$}", percentile.label)).collect();
     let header = format!("{:<LABEL$}{labels}    worst three", "");
     let title: Vec<String> = wrapped(&title(run, name), width, 2).iter().map(|line| ink.strong(line)).collect();
-    let mut text = format!("{}\n{}\n", title.join("\n"), ink.faint(&header));
+    let mut text = format!("{}\n", title.join("\n"));
+    if !run.hops.is_empty() {
+        text += &format!("{}\n", ink.faint(&header));
+    }
     for (label, hop) in rows(run) {
         text += &format!("{}\n", row(label, hop));
     }
@@ -45,10 +48,18 @@ pub(super) fn has_nearest_rank(run: &Run) -> bool {
 }
 
 fn title(run: &Run, name: &str) -> String {
-    let what = if name.starts_with('d') { "cancels" } else { "orders" };
+    let what = match name {
+        "resume" => "reports",
+        name if name.starts_with('d') => "cancels",
+        _ => "orders",
+    };
     let mut parts = vec![name.to_owned(), format!("{} {what}", count(run.counts.sent))];
     parts.extend(run.layout.clone());
     parts.extend(run.params.text("wait"));
+    let setting = |name: &str| Some(format!("{name} {}", run.params.0.get(name)?).replace(['"', '_'], " "));
+    let more_than_one = |name: &str| setting(name).filter(|text| text != &format!("{name} 1"));
+    parts.extend(["sessions", "active"].into_iter().filter_map(more_than_one));
+    parts.extend(["in_flight", "ack", "beside"].into_iter().filter_map(setting));
     parts.extend([run.target.clone(), run.phase.name().to_owned()]);
     parts.extend((run.repeat > 1).then(|| format!("#{}", run.repeat)));
     parts.retain(|part| !part.is_empty());
@@ -102,6 +113,14 @@ fn outcome(run: &Run) -> Vec<String> {
         number("bytes_per_order").map(|size| format!("{} an order", bytes(size))),
         number("journal_bytes_per_order").map(|size| format!("{} of journal an order", bytes(size))),
         memory,
+        number("acked_per_s").map(|rate| format!("{} orders acked a second", count(rate as u64))),
+        time("send_ns", "one send"),
+        number("memory_per_session_bytes").map(|size| format!("{} a session", bytes(size))),
+        number("connected_cpu_percent").map(|share| format!("{share:.0} % of a processor while nobody sends")),
+        number("beside_reports").map(|heard| format!("{} reports heard beside", count(heard as u64))),
+        time("resume_ns", "live within"),
+        number("resume_reports_per_s").map(|rate| format!("{} reports a second", count(rate as u64))),
+        time("restart_to_ready_ns", "ready within"),
         number("replay_inputs_per_s").map(|rate| format!("a restart replays {} inputs a second", count(rate as u64))),
         Some(format!("lost {}", count(run.counts.lost))),
     ]

@@ -38,6 +38,26 @@ pub const FIGURES: &[(&str, &str)] = &[
     ("orders_sending", "Orders that ended as sent to the venue."),
     ("orders_queued", "Orders that had to wait for a line to the venue."),
     ("orders_rejected", "Orders that ended refused."),
+    (
+        "acked_per_s",
+        "Orders that the client has the OMS's first report of, a second: from the first T0 to the last such report.",
+    ),
+    (
+        "send_ns",
+        "One send of an order's frame on a loopback TCP connection whose other end is read, from the OMS's CPU: the median.",
+    ),
+    (
+        "memory_per_session_bytes",
+        "What the OMS's memory grew by when its clients connected, divided by their sessions.",
+    ),
+    (
+        "connected_cpu_percent",
+        "Processor time of the OMS with all clients connected and nobody sending; 100 is one processor.",
+    ),
+    ("beside_reports", "Reports of its own day that the client beside the measured ones has heard."),
+    ("resume_ns", "From before the connect of a client that lacks a whole day until it has the last report of it."),
+    ("resume_reports_per_s", "Reports of that day, divided by that time."),
+    ("restart_to_ready_ns", "From the start of the process of an OMS that was killed until it is ready."),
     ("replay_inputs_per_s", "Journal inputs that a restart replays a second."),
     ("writer_cost_ns", "What one publish costs the writer: the mean of the faster nine tenths of the calls."),
     ("record_cost_ns", "What recording one sample costs the generator."),

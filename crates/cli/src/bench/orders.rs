@@ -1,0 +1,247 @@
+//! `tickpath bench orders`: an OMS of the bench, or one of yours from outside.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use clap::Args as ClapArgs;
+use tickpath_clock::{Priority, Wait};
+use tickpath_lab::orders::{self, Beside, MOST_SESSIONS, OrderSpec, Running, Settings, Target};
+use tickpath_lab::result::ResultFile;
+use tickpath_lab::role::Login;
+use tickpath_lab::{Lab, host};
+use tickpath_oms::{AckLevel, Layout};
+
+use super::usage;
+use crate::args::{Cpus, Output, Usage, positive};
+use crate::order::Whom;
+
+#[derive(Debug, ClapArgs)]
+pub struct OrdersArgs {
+    /// Where the orders go in: shm:// (lanes), unix:// or tcp:// (sessions over sockets), to an OMS that is started for it;
+    /// or the oms.toml of an OMS of yours that is running. May be repeated, and then they take turns
+    #[arg(long, value_name = "URL|FILE", default_value = "shm://")]
+    pub target: Vec<String>,
+    /// Send real orders to the venues of the OMS that --target names by its file
+    #[arg(long)]
+    pub yes: bool,
+    /// The user of an OMS of yours
+    #[arg(long, value_name = "NAME", default_value = "trader")]
+    pub user: String,
+    /// The file whose first line is that user's password; NAME.password beside the OMS's file if not given
+    #[arg(long, value_name = "FILE")]
+    pub password_file: Option<PathBuf>,
+    /// Sessions over sockets, all logged in by the generator; may be a list, and then they take turns
+    #[arg(long, value_name = "N", value_delimiter = ',', default_value = "1", value_parser = clap::value_parser!(u16).range(1..=i64::from(MOST_SESSIONS)))]
+    pub sessions: Vec<u16>,
+    /// How many of the sessions send, the others being only connected; all if not given
+    #[arg(long, value_name = "M", value_parser = clap::value_parser!(u16).range(1..))]
+    pub active: Option<u16>,
+    /// Orders of a session that have no report yet, at most; as many as there are if not given
+    #[arg(long, value_name = "N", requires = "count", value_parser = clap::value_parser!(u32).range(1..))]
+    pub in_flight: Option<u32>,
+    /// What must hold an order before anything of it leaves; may be a list, and then they take turns
+    #[arg(long, value_name = "os|disk", value_delimiter = ',', default_value = "os", value_parser = ack_level)]
+    pub ack: Vec<AckLevel>,
+    /// In turn with and without a client beside, which asks for its day of reports and never reads, reads slowly, or asks
+    /// again and again
+    #[arg(long, value_name = "stuck|slow|day", requires = "count", value_parser = beside)]
+    pub beside: Option<Beside>,
+    /// How fast a client is live again that lacks a day of so many reports; nothing else is measured
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(2..=20_000_000), conflicts_with_all = ["restart", "count", "rate", "full", "beside"])]
+    pub resume: Option<u64>,
+    /// How long an OMS with so many orders in its journal takes to be ready, after it was killed; nothing else is measured
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=20_000_000), conflicts_with_all = ["count", "rate", "full", "beside"])]
+    pub restart: Option<u64>,
+    /// One group alone, of so many orders
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=50_000_000))]
+    pub count: Option<u64>,
+    /// Orders a second of that group; as fast as they go if not given
+    #[arg(long, value_name = "R", value_parser = positive, requires = "count")]
+    pub rate: Option<f64>,
+    /// 60 orders in the slow runs, and memory up to 5,000,000 orders
+    #[arg(long)]
+    pub full: bool,
+    /// Set everything as a published experiment did: f9omstw (all groups in full, split, blocking and busy)
+    #[arg(long, value_name = "NAME", value_parser = ["f9omstw"], conflicts_with_all = ["count", "rate", "full", "layout", "wait", "resume", "restart"])]
+    pub preset: Option<String>,
+    /// The order: symbol=…,side=buy|sell,qty=…,price=…,tif=rod|gtc|ioc|fok,position=open|close|default,account=…
+    #[arg(long, value_name = "FIELDS", default_value_t = OrderSpec::default())]
+    pub order: OrderSpec,
+    /// Which thread does what; may be a list
+    #[arg(long, value_name = "inline|split|mutex", value_delimiter = ',', default_value = "inline")]
+    pub layout: Vec<Layout>,
+    /// How the core's thread waits; may be a list
+    #[arg(long, value_name = "busy|yield|block", value_delimiter = ',', default_value = "busy")]
+    pub wait: Vec<Wait>,
+    /// Scheduling priority: normal, or fifo:1 to fifo:99
+    #[arg(long, value_name = "fifo:N", default_value = "normal")]
+    pub priority: Priority,
+    /// Keep the journal in this folder, which must not exist yet
+    #[arg(long, value_name = "DIR")]
+    pub journal: Option<PathBuf>,
+    /// How often to run everything, in turn
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub repeat: u32,
+    #[command(flatten)]
+    pub cpus: Cpus,
+    #[command(flatten)]
+    pub output: Output,
+}
+
+pub fn run(lab: &Lab<'_>, args: &OrdersArgs, result: &mut ResultFile) -> anyhow::Result<()> {
+    let journal = args.journal.as_ref().map(std::path::absolute).transpose().context("--journal names no path")?;
+    if let Some(journal) = journal.as_ref().filter(|journal| journal.exists()) {
+        return Err(Usage(format!("--journal {}: it exists; name a new folder", journal.display())).into());
+    }
+    let mut turns = args.turns()?;
+    if let [only] = &mut turns[..] {
+        only.journal = journal;
+    } else if let Some(journal) = journal {
+        for (number, turn) in (1..).zip(&mut turns) {
+            turn.journal = Some(journal.join(number.to_string()));
+        }
+    }
+    result.host = host::floor(lab, args.cpus.two()?)?;
+    for settings in &turns {
+        let runs = match (args.resume, args.restart) {
+            (Some(reports), _) => orders::resume(lab, settings, reports).map(|run| vec![run]),
+            (_, Some(count)) => orders::restart(lab, settings, count).map(|run| vec![run]),
+            _ => orders::run(lab, settings),
+        };
+        let mut runs = runs.map_err(usage)?;
+        if let Some(name) = &args.preset {
+            runs.iter_mut().for_each(|run| run.params.set("preset", name.as_str()));
+        }
+        result.runs.extend(runs);
+    }
+    result.comparisons.extend(orders::comparisons(&result.runs));
+    Ok(())
+}
+
+impl OrdersArgs {
+    /// All runs, in their order: what is compared takes turns.
+    fn turns(&self) -> anyhow::Result<Vec<Settings>> {
+        let targets: Vec<Target> = self.target.iter().map(|target| self.target(target)).collect::<Result<_, _>>()?;
+        let published = self.preset.is_some();
+        let layouts = if published { &vec![Layout::Split] } else { &self.layout };
+        let waits = if published { &vec![Wait::Block, Wait::Busy] } else { &self.wait };
+        let besides = self.beside.map_or(vec![None], |kind| vec![Some(Beside::Idle), Some(kind)]);
+        let most = self.sessions.iter().copied().max().unwrap_or(1);
+        if let Some(active) = self.active.filter(|active| *active > most) {
+            return Err(
+                Usage(format!("--active {active}: there are only {most} sessions; name more by --sessions")).into()
+            );
+        }
+        let cpus = self.cpus.two()?;
+        let mut turns = Vec::new();
+        for repeat in 1..=self.repeat {
+            for (&layout, &wait) in layouts.iter().flat_map(|layout| waits.iter().map(move |wait| (layout, wait))) {
+                for (&level, &beside) in self.ack.iter().flat_map(|ack| besides.iter().map(move |beside| (ack, beside)))
+                {
+                    for (&sessions, target) in
+                        self.sessions.iter().flat_map(|count| targets.iter().map(move |target| (count, target)))
+                    {
+                        turns.push(Settings {
+                            target: target.clone(),
+                            sessions,
+                            active: self.active.map_or(sessions, |active| active.min(sessions)),
+                            in_flight: self.in_flight,
+                            level,
+                            beside,
+                            layout,
+                            wait,
+                            cpus,
+                            venue_cpu: self.cpus.third(),
+                            priority: self.priority,
+                            order: self.order.clone(),
+                            count: self.count,
+                            rate: self.rate,
+                            full: self.full || published,
+                            journal: None,
+                            repeat,
+                        });
+                    }
+                }
+            }
+        }
+        turns.iter().try_for_each(|turn| self.check(turn))?;
+        Ok(turns)
+    }
+
+    fn target(&self, target: &str) -> anyhow::Result<Target> {
+        match target {
+            "shm://" => Ok(Target::Lanes),
+            "unix://" => Ok(Target::Unix),
+            "tcp://" => Ok(Target::Tcp),
+            file if !file.contains("://") => self.running(Path::new(file)).map(Target::Running),
+            other => Err(Usage(format!(
+                "--target {other}: use shm://, unix:// or tcp:// for an OMS that is started for this, or the oms.toml of \
+                 one that is running"
+            ))
+            .into()),
+        }
+    }
+
+    /// What is known of somebody's own OMS from its file.
+    fn running(&self, file: &Path) -> anyhow::Result<Running> {
+        let whom = Whom {
+            config: file.to_owned(),
+            oms: None,
+            user: self.user.clone(),
+            password_file: self.password_file.clone(),
+            session: None,
+        };
+        let settings = whom.settings()?;
+        let symbol = crate::order::symbol_id(&settings, &self.order.symbol)?.0;
+        let password_file = std::path::absolute(whom.password_file())?;
+        crate::order::password(&password_file)?;
+        let login = Login { url: whom.url(&settings)?, user: self.user.clone(), password_file, session: None };
+        Ok(Running { name: settings.name.clone(), login, symbol, journal: settings.journal })
+    }
+
+    /// Refuses what cannot be meant, of a user's own OMS above all.
+    fn check(&self, turn: &Settings) -> Result<(), Usage> {
+        let days = self.resume.is_some() || self.restart.is_some();
+        let Target::Running(running) = &turn.target else {
+            return match turn.target {
+                Target::Lanes if self.resume.is_some() => {
+                    Err(Usage("--resume is of a session over a socket; use --target unix:// or tcp://".to_owned()))
+                }
+                _ => Ok(()),
+            };
+        };
+        let file = self.target.iter().find(|target| !target.contains("://")).map_or("", String::as_str);
+        if days || self.beside.is_some() || self.journal.is_some() || turn.level == AckLevel::Disk {
+            return Err(Usage(format!(
+                "{file} is an OMS that is running: --resume, --restart, --beside, --journal and --ack are of one that is \
+                 started for them; use --target tcp://"
+            )));
+        }
+        let Some(count) = self.count else {
+            return Err(Usage(format!(
+                "{file} is an OMS that is running; say how many orders it is to get with --count"
+            )));
+        };
+        if !self.yes {
+            return Err(Usage(format!(
+                "{file} is an OMS that is running: {count} real orders ({}) would go to its venues as those of the user \
+                 '{}', at {}, and be cancelled again where they are open; add --yes if that is meant",
+                self.order, running.login.user, running.login.url
+            )));
+        }
+        Ok(())
+    }
+}
+
+fn ack_level(word: &str) -> Result<AckLevel, String> {
+    match word {
+        "os" => Ok(AckLevel::Os),
+        "disk" => Ok(AckLevel::Disk),
+        _ => Err("use os or disk".to_owned()),
+    }
+}
+
+fn beside(word: &str) -> Result<Beside, String> {
+    let known = Beside::ALL.into_iter().find(|kind| kind.name() == word && *kind != Beside::Idle);
+    known.ok_or_else(|| "use stuck, slow or day".to_owned())
+}

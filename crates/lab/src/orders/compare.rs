@@ -1,0 +1,105 @@
+//! What is set against what: runs that took turns and differ in one thing alone.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use crate::result::{Comparison, Run};
+
+/// Settings that took turns, each with the hops that are compared.
+const TURNS: [(&str, &[&str]); 4] = [
+    ("target", &["t0_t2", "t1_t2", "order_round_trip"]),
+    ("sessions", &["t0_t2", "t1_t2", "order_round_trip"]),
+    ("ack", &["order_ack"]),
+    ("beside", &["t0_t2", "t1_t2", "order_round_trip"]),
+];
+
+/// The ratios of runs that differ in their target, sessions, ack level or the client beside them alone: of each to the one
+/// that came first. And of what an OMS does with an order to one `send`.
+pub fn comparisons(runs: &[Run]) -> Vec<Comparison> {
+    let mut found = Vec::new();
+    for (param, hops) in TURNS {
+        hops.iter().for_each(|hop| found.extend(turns(runs, param, hop)));
+    }
+    found.extend(over_send(runs));
+    found
+}
+
+/// A run's p50 of a hop.
+fn p50(run: &Run, hop: &str) -> Option<f64> {
+    run.hops.get(hop).and_then(|hop| hop.percentiles()[0]).map(|ns| ns as f64)
+}
+
+fn turns(runs: &[Run], param: &str, hop: &str) -> Vec<Comparison> {
+    // By what they have in common, in the order in which they came: the value of the setting, and p50 by repeat.
+    let mut ways: Vec<(String, Vec<(String, BTreeMap<u32, f64>)>)> = Vec::new();
+    for (run, p50) in runs.iter().filter(|run| run.valid).filter_map(|run| Some((run, p50(run, hop)?))) {
+        let (way, value) = (way(run, Some(param)), value(run, param));
+        let values = place(&mut ways, way);
+        place(values, value).insert(run.repeat, p50);
+    }
+    let several = ways.len() > 1;
+    let mut found = Vec::new();
+    for (way, values) in &ways {
+        let Some(((first, base), others)) = values.split_first() else { continue };
+        for (other, theirs) in others {
+            let pairs: Vec<_> = theirs.iter().filter_map(|(repeat, a)| Some((*a, *base.get(repeat)?))).collect();
+            let name = match param {
+                "target" | "beside" => format!("{other}_to_{first}_{hop}"),
+                _ => format!("{other}_to_{first}_{param}_{hop}"),
+            };
+            let name = if several { format!("{name} {way}") } else { name };
+            found.extend(Comparison::of_pairs(&name, &format!("{hop}.p50_ns"), &pairs));
+        }
+    }
+    found
+}
+
+fn over_send(runs: &[Run]) -> Vec<Comparison> {
+    let mut ways: Vec<(String, Vec<(f64, f64)>)> = Vec::new();
+    // In a burst most of that time is waiting for the orders before.
+    let paced = |run: &&Run| run.valid && run.params.0.contains_key("interval_ns");
+    for run in runs.iter().filter(paced) {
+        if let Some(pair) = p50(run, "t1_t2").zip(run.figures.get("send_ns").copied()) {
+            place(&mut ways, way(run, None)).push(pair);
+        }
+    }
+    let several = ways.len() > 1;
+    let name = |way: &str| if several { format!("t1_t2_to_send {way}") } else { "t1_t2_to_send".to_owned() };
+    ways.iter().filter_map(|(way, pairs)| Comparison::of_pairs(&name(way), "t1_t2.p50_ns", pairs)).collect()
+}
+
+/// What stands under a key, made if there is nothing.
+fn place<'a, T: Default>(list: &'a mut Vec<(String, T)>, key: String) -> &'a mut T {
+    let index = list.iter().position(|(known, _)| *known == key).unwrap_or_else(|| {
+        list.push((key, T::default()));
+        list.len() - 1
+    });
+    &mut list[index].1
+}
+
+fn value(run: &Run, param: &str) -> String {
+    match param {
+        "target" => run.target.split("://").next().unwrap_or_default().to_owned(),
+        "ack" => run.params.text("ack").unwrap_or_else(|| "os".to_owned()),
+        _ => run.params.0.get(param).map_or_else(String::new, word),
+    }
+}
+
+/// How a run ran, but for its repetition and one setting.
+fn way(run: &Run, except: Option<&str>) -> String {
+    let target = (except != Some("target")).then(|| value(run, "target"));
+    // Active sessions follow from the sessions that there are.
+    let skipped = |name: &str| Some(name) == except || name == "active" && except == Some("sessions");
+    let told = ["wait", "sessions", "active", "ack", "in_flight", "beside", "rate_per_s"];
+    let params = told.into_iter().filter(|name| !skipped(name)).filter_map(|name| {
+        let value = run.params.0.get(name)?;
+        Some(if value.is_string() { word(value) } else { format!("{name}={}", word(value)) })
+    });
+    let own = [target, run.layout.clone(), run.batch_text()];
+    own.into_iter().flatten().chain(params).collect::<Vec<_>>().join(" ")
+}
+
+fn word(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}

@@ -1,0 +1,106 @@
+//! What one `send` costs on this host: of a frame as an OMS sends it to a venue, on a loopback TCP connection whose other
+//! end is read, from the OMS's CPU. The thread looks at its socket without a pause between two sends, as a busy OMS does.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+use tickpath_clock::{Clock, HostClock, Wait, pin_to_cpu};
+use tickpath_market::{Kind, NewOrder};
+use tickpath_session::write_frame;
+use zerocopy::IntoBytes;
+
+use super::Settings;
+use crate::child::Parent;
+use crate::role::{Role, Thread};
+use crate::samples::{Samples, load, save};
+use crate::{Lab, LabError};
+
+/// Between two sends where the orders have no pace.
+const INTERVAL_NS: u64 = 20_000;
+
+/// How long each half of the measurement takes, and how many sends it has.
+const HALF_NS: u64 = 1_000_000_000;
+const SENDS: (u64, u64) = (200, 5_000);
+
+/// A process that sends.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct SenderRole {
+    /// Its CPU.
+    pub cpu: usize,
+    /// Who reads, and how it waits.
+    pub peer: Thread,
+    /// Frames to send.
+    pub count: u64,
+    /// Nanoseconds between two.
+    pub interval_ns: u64,
+    /// Where the stamps before and after each go.
+    pub out: PathBuf,
+}
+
+/// Measures one half, before the OMS has its CPU or when it has left it.
+pub(super) fn sends(lab: &Lab<'_>, settings: &Settings, shared: Wait) -> Result<Samples, LabError> {
+    let interval_ns = settings.rate.map_or(INTERVAL_NS, |rate| (1e9 / rate) as u64).max(1);
+    let count = (HALF_NS / interval_ns).clamp(SENDS.0, SENDS.1);
+    let out = lab.folder().join("sender");
+    let [peer, cpu] = settings.cpus;
+    let peer = Thread::new(peer, shared, tickpath_clock::Priority::Normal);
+    let role = SenderRole { cpu, peer, count, interval_ns, out: out.clone() };
+    let mut child = lab.spawn(&Role::Sender(role))?;
+    child.result::<()>((count * interval_ns) as f64 / 1e9)?;
+    Ok(Samples(load::<2>(&out)?.into_iter().map(|[from, to]| (from, to)).collect()))
+}
+
+/// The sender's life.
+pub(crate) fn sender(role: &SenderRole, parent: &Parent) -> Result<(), LabError> {
+    let clock = HostClock::get()?;
+    let failed = |e: std::io::Error| LabError::Failed(format!("the loopback socket failed: {e}"));
+    let listener = TcpListener::bind("127.0.0.1:0").map_err(failed)?;
+    let stream = TcpStream::connect(listener.local_addr().map_err(failed)?).map_err(failed)?;
+    let (peer, _) = listener.accept().map_err(failed)?;
+    let thread = role.peer.clone();
+    let reader = std::thread::spawn(move || thread.settle().and_then(|()| read_all(peer, thread.wait()?)));
+    pin_to_cpu(role.cpu)?;
+    parent.ready();
+    let rows = send_all(&clock, stream, role).map_err(failed)?;
+    reader.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+    save(&role.out, &rows)?;
+    parent.result(&());
+    Ok(())
+}
+
+fn send_all(clock: &HostClock, mut stream: TcpStream, role: &SenderRole) -> std::io::Result<Vec<[u64; 2]>> {
+    stream.set_nodelay(true)?;
+    stream.set_nonblocking(true)?;
+    let order = NewOrder::default();
+    let mut frame = Vec::new();
+    write_frame(&mut frame, Kind::NewOrder.code(), 0, 0, order.as_bytes());
+    let mut rows = Vec::with_capacity(role.count as usize);
+    let pause = clock.calibration().ticks_of_ns(role.interval_ns);
+    let start = clock.ticks() + pause;
+    for i in 0..role.count {
+        while clock.ticks() < start + i * pause {
+            // Nothing ever comes: this is the look itself.
+            let _ = stream.read(&mut [0; 64]);
+        }
+        let from = clock.ticks();
+        stream.write_all(&frame)?;
+        rows.push([from, clock.ticks()]);
+    }
+    Ok(rows)
+}
+
+fn read_all(mut peer: TcpStream, wait: Wait) -> Result<(), LabError> {
+    let failed = |e: std::io::Error| LabError::Failed(format!("the loopback socket failed: {e}"));
+    peer.set_nonblocking(wait != Wait::Block).map_err(failed)?;
+    let mut room = [0; 4096];
+    loop {
+        match peer.read(&mut room) {
+            Ok(0) => return Ok(()),
+            Ok(_) => {}
+            Err(e) if e.kind() == ErrorKind::WouldBlock => wait.idle(),
+            Err(e) => return Err(failed(e)),
+        }
+    }
+}

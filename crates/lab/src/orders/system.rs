@@ -1,0 +1,244 @@
+//! The processes of a run of `orders`.
+
+use std::path::{Path, PathBuf};
+
+use tickpath_clock::{Clock, Priority};
+use tickpath_oms::AckLevel;
+use tickpath_session::Secret;
+
+use super::{Answered, Batch, BesideRole, Settings, Target};
+use crate::child::Child;
+use crate::role::{ClientRole, Entry, EvictorRole, ExchangeRole, Login, OmsRole, Role, ServerRole, Thread};
+use crate::samples::{load, save};
+use crate::{Lab, LabError, memory};
+
+/// Bytes of an order in the journal, at most; for reserving.
+const JOURNAL_BYTES: u64 = 256;
+
+/// Lanes hold a whole burst, so that they are never what is measured.
+const REQUEST_BYTES: usize = 16 << 20;
+const REPORT_BYTES: usize = 64 << 20;
+
+/// How long an OMS is watched with its clients connected and nobody sending.
+const WATCH_NS: u64 = 1_000_000_000;
+
+/// What is to be done with the processes.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Load {
+    /// Requests of all groups.
+    pub expected: usize,
+    /// Whether caches are walked full.
+    pub evicts: bool,
+    /// Inputs between two snapshots; zero for none.
+    pub snapshot_every: u64,
+}
+
+/// The processes of a run. Of somebody's own OMS there is the client alone.
+pub(super) struct System {
+    oms: Option<Child>,
+    oms_role: OmsRole,
+    exchange: Option<Child>,
+    client: Option<Child>,
+    evictor: Option<Child>,
+    beside: Option<Child>,
+    /// How to log in; with lanes nobody does.
+    pub login: Option<Login>,
+    /// What connecting the sessions cost the OMS, by figure.
+    pub connected: Vec<(&'static str, f64)>,
+    folder: PathBuf,
+}
+
+impl System {
+    pub fn start(lab: &Lab<'_>, settings: &Settings, load: Load) -> Result<Self, LabError> {
+        let Settings { layout, wait, cpus, order, target, .. } = settings;
+        let name = format!("{}.{layout}.{wait}.{}", lab.name, settings.repeat);
+        let market = format!("{name}.market");
+        let is_running = matches!(target, Target::Running(_));
+        let oms_role = oms_role(lab, settings, load, &name, &market)?;
+        let (oms, login) = match target {
+            Target::Running(running) => (None, Some(running.login.clone())),
+            _ => start_oms(lab, &oms_role)?,
+        };
+        let exchange = ExchangeRole {
+            lanes: name.clone(),
+            request_bytes: REQUEST_BYTES,
+            report_bytes: REPORT_BYTES,
+            market: None,
+            expected_orders: load.expected,
+            thread: Thread::new(settings.venue_cpu.unwrap_or(cpus[0]), settings.shared_wait(), Priority::Normal),
+        };
+        let exchange = (!is_running).then(|| lab.spawn(&Role::Exchange(exchange))).transpose()?;
+        let entry = match login.clone() {
+            Some(login) => Entry::Sockets { login, sessions: settings.sessions, active: settings.active },
+            None => Entry::Lanes { name, request_bytes: REQUEST_BYTES, report_bytes: REPORT_BYTES },
+        };
+        let client = ClientRole {
+            entry,
+            market: (!is_running).then_some(market),
+            order: order.clone(),
+            symbol: target.symbol(),
+            thread: Thread::new(cpus[0], settings.shared_wait(), Priority::Normal),
+            out: lab.folder().join("client"),
+        };
+        let before = oms.as_ref().map(|oms| memory::of(oms.id()));
+        let client = lab.spawn(&Role::Client(client))?;
+        let connected = match (&oms, before, &login) {
+            (Some(oms), Some(before), Some(_)) => connected(lab, oms.id(), before.orders_bytes, settings.sessions),
+            _ => Vec::new(),
+        };
+        let beside = match (settings.beside, &login) {
+            (Some(kind), Some(login)) => {
+                let role = BesideRole::new(kind, login, settings);
+                Some(lab.spawn(&Role::Beside(role))?)
+            }
+            _ => None,
+        };
+        let evictor = load.evicts.then(|| lab.spawn(&Role::Evictor(EvictorRole { cpu: cpus[1] }))).transpose()?;
+        let (client, folder) = (Some(client), lab.folder().to_owned());
+        Ok(Self { oms, oms_role, exchange, client, evictor, beside, login, connected, folder })
+    }
+
+    /// The memory of the OMS; zero of one that is not ours.
+    pub fn memory(&self) -> memory::Resident {
+        self.oms.as_ref().map(|oms| memory::of(oms.id())).unwrap_or_default()
+    }
+
+    /// Runs one group.
+    pub fn batch(&mut self, batch: &Batch) -> Result<Answered, LabError> {
+        let Some(evictor) = self.evictor.as_mut().filter(|_| batch.evict) else {
+            return self.send(batch);
+        };
+        // One request at a time: walk the caches full, then wait out the rest of the pause in the client.
+        let (mut all, mut rows) = (Answered::default(), Vec::new());
+        let file = self.folder.join(format!("client.{}", batch.number));
+        for first in 0..batch.count {
+            evictor.tell("evict")?;
+            evictor.result::<()>(5.0)?;
+            let one = Batch { first, count: 1, ..*batch };
+            let answered = tell(self.client.as_mut(), &one)?;
+            all.denied += answered.denied;
+            all.missed += answered.missed;
+            all.unanswered += answered.unanswered;
+            all.late += answered.late;
+            all.last_report = answered.last_report;
+            rows.extend(load::<3>(&file)?);
+        }
+        save(&file, &rows)?;
+        Ok(all)
+    }
+
+    fn send(&mut self, batch: &Batch) -> Result<Answered, LabError> {
+        tell(self.client.as_mut(), batch)
+    }
+
+    /// Logs the clients out; the others go on.
+    pub fn stop_client(&mut self) -> Result<(), LabError> {
+        self.client.take().map_or(Ok(()), Child::stop::<()>)
+    }
+
+    /// Kills the OMS and starts it again. The clients must be gone.
+    pub fn restart_oms(&mut self, lab: &Lab<'_>) -> Result<(), LabError> {
+        self.oms.take().into_iter().for_each(Child::kill);
+        let (oms, login) = start_oms(lab, &self.oms_role)?;
+        (self.oms, self.login) = (oms, login);
+        Ok(())
+    }
+
+    /// Ends all processes in good order. Gives what the OMS told its operator, and how many reports the client beside
+    /// heard.
+    pub fn stop(mut self) -> Result<(Vec<String>, Option<u64>), LabError> {
+        self.stop_client()?;
+        let heard = self.beside.take().map(Child::stop::<u64>).transpose()?;
+        let told = self.oms.take().map(Child::stop::<Vec<String>>).transpose()?;
+        self.exchange.take().map_or(Ok(()), Child::stop::<()>)?;
+        Ok((told.unwrap_or_default(), heard))
+    }
+}
+
+fn tell(client: Option<&mut Child>, batch: &Batch) -> Result<Answered, LabError> {
+    let client = client.ok_or_else(|| LabError::Failed("the client has gone already".to_owned()))?;
+    client.tell(&serde_json::to_string(batch).expect("plain data"))?;
+    client.result(batch.seconds() * 3.0 + 30.0)
+}
+
+fn oms_role(lab: &Lab<'_>, settings: &Settings, load: Load, name: &str, market: &str) -> Result<OmsRole, LabError> {
+    let Settings { layout, wait, cpus, priority, order, .. } = settings;
+    let server = match settings.target {
+        Target::Lanes | Target::Running(_) => None,
+        Target::Unix | Target::Tcp => Some(ServerRole {
+            unix: (settings.target == Target::Unix).then(|| lab.folder().join("oms.sock")),
+            tcp: (settings.target == Target::Tcp).then(|| ([127, 0, 0, 1], 0).into()),
+            users: write_users(lab.folder(), settings)?,
+        }),
+    };
+    Ok(OmsRole {
+        lanes: name.to_owned(),
+        request_bytes: REQUEST_BYTES,
+        report_bytes: REPORT_BYTES,
+        journal: settings.journal.clone().unwrap_or_else(|| lab.folder().join("journal")),
+        reserve_bytes: load.expected as u64 * JOURNAL_BYTES,
+        symbol: order.symbol.clone(),
+        account: order.account,
+        expected_orders: load.expected,
+        layout: layout.to_string(),
+        thread: Thread::new(cpus[1], *wait, *priority),
+        other_cpu: Some(cpus[0]),
+        market: Some(market.to_owned()),
+        level: if settings.level == AckLevel::Disk { "disk" } else { "os" }.to_owned(),
+        snapshot_every: load.snapshot_every,
+        server,
+        out: lab.folder().join("oms.gaps"),
+    })
+}
+
+/// Starts the OMS, and says how to log in to it.
+fn start_oms(lab: &Lab<'_>, role: &OmsRole) -> Result<(Option<Child>, Option<Login>), LabError> {
+    let mut oms = lab.spawn(&Role::Oms(role.clone()))?;
+    let url: Option<String> = oms.result(1.0)?;
+    let password_file = password_file(lab.folder());
+    let login = url.map(|url| Login { url, user: USER.to_owned(), password_file, session: None });
+    Ok((Some(oms), login))
+}
+
+/// The measured client's user, and that of the client beside it.
+const USER: &str = "bench";
+pub(super) const BESIDE_USER: &str = "beside";
+
+fn password_file(folder: &Path) -> PathBuf {
+    folder.join("password")
+}
+
+/// Writes the users of the run's OMS, and the password that both have. Nobody else may look into the run's folder.
+fn write_users(folder: &Path, settings: &Settings) -> Result<PathBuf, LabError> {
+    let (users, password_file) = (folder.join("users.toml"), password_file(folder));
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes).expect("the operating system has random bytes for everybody");
+    let password: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    let secret = Secret::of(&password);
+    let account = settings.order.account;
+    let user = |name: &str, sessions: std::ops::Range<u16>| {
+        let sessions: Vec<u16> = sessions.collect();
+        format!(
+            "[[user]]\nname = \"{name}\"\nrole = \"trade\"\naccounts = [\"{account}\"]\nsessions = {sessions:?}\n\
+             secret = \"{secret}\"\n\n"
+        )
+    };
+    let mut text = user(USER, 0..settings.sessions);
+    if settings.beside.is_some() {
+        text += &user(BESIDE_USER, settings.sessions..settings.sessions + 1);
+    }
+    for (file, text) in [(&users, &text), (&password_file, &password)] {
+        std::fs::write(file, text).map_err(|e| LabError::file(file, e))?;
+    }
+    Ok(users)
+}
+
+/// What so many sessions that only listen cost an OMS.
+fn connected(lab: &Lab<'_>, oms: u32, before_bytes: u64, sessions: u16) -> Vec<(&'static str, f64)> {
+    let grown = memory::of(oms).orders_bytes.saturating_sub(before_bytes) as f64;
+    let (from, cpu_ns) = (lab.clock.ticks(), memory::cpu_ns(oms));
+    tickpath_clock::sleep_ns(WATCH_NS);
+    let used = memory::cpu_ns(oms).saturating_sub(cpu_ns) as f64;
+    let lasted = lab.clock.ns_between(from, lab.clock.ticks()) as f64;
+    vec![("memory_per_session_bytes", grown / f64::from(sessions)), ("connected_cpu_percent", 100.0 * used / lasted)]
+}

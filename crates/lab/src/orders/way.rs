@@ -1,0 +1,147 @@
+//! How a client's requests go to the OMS, and its reports come: a pair of lanes, or a session over a socket.
+
+use tickpath_client::{Client, Config, Event, SendError, Since};
+use tickpath_clock::Calibration;
+use tickpath_log::{Next, PublishError, Reader, Writer};
+use tickpath_market::{ClientOrderId, ExecutionReport, Kind, OrderDenied, Request};
+use tickpath_oms::SessionLanes;
+use zerocopy::FromBytes;
+
+use super::is_of_venue;
+use crate::LabError;
+use crate::role::Login;
+use crate::trade::lanes;
+
+/// One session's way.
+pub(super) enum Way {
+    Lanes { requests: Writer, reports: Reader },
+    Socket(Box<Client>),
+}
+
+/// What a report tells its client.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Told {
+    OnItsWay,
+    ByVenue,
+    Denied,
+}
+
+impl Way {
+    /// Joins the lanes of session 0. The OMS has made them.
+    pub fn lanes(
+        name: &str,
+        request_bytes: usize,
+        report_bytes: usize,
+        calibration: &Calibration,
+    ) -> Result<Self, LabError> {
+        let SessionLanes { requests, reports } =
+            lanes(name, 1, request_bytes, report_bytes).join_session(0, calibration)?;
+        Ok(Self::Lanes { requests, reports })
+    }
+
+    /// Hands a request over that is first tried at `sent`; false if there is no room for it now. What may wait leaves with
+    /// the next [`Self::flush`].
+    pub fn send(&mut self, sent: u64, request: &Request, may_wait: bool) -> Result<bool, LabError> {
+        match self {
+            Self::Lanes { requests, .. } => match requests.publish(sent, request.kind().code(), request.as_bytes()) {
+                Ok(_) => Ok(true),
+                Err(PublishError::Full) => Ok(false),
+                Err(e) => Err(LabError::Failed(format!("the OMS's lane: {e}"))),
+            },
+            Self::Socket(client) => {
+                let given = if may_wait { client.gather(request, sent) } else { client.send_at(request, sent) };
+                match given {
+                    Ok(_) => Ok(true),
+                    Err(SendError::Full(_)) => Ok(false),
+                    // The reason is told by the next look at the reports.
+                    Err(SendError::Disconnected(_)) => Ok(false),
+                    Err(e) => Err(LabError::Failed(e.to_string())),
+                }
+            }
+        }
+    }
+
+    /// Lets what waits leave.
+    pub fn flush(&mut self) {
+        if let Self::Socket(client) = self {
+            client.flush();
+        }
+    }
+
+    /// Takes reports: from a lane up to `limit`, from a socket those of one read. Gives how many came, and how many will
+    /// never come.
+    pub fn hear(&mut self, limit: usize, mut take: impl FnMut(ClientOrderId, Told)) -> Result<(usize, u64), LabError> {
+        match self {
+            Self::Lanes { reports, .. } => {
+                let mut missed = 0;
+                let heard = reports.drain(limit, |next| match next {
+                    Next::Message(message) if message.kind == Kind::OrderDenied.code() => {
+                        if let Ok(report) = OrderDenied::read_from_bytes(message.payload) {
+                            take(report.client_order_id, Told::Denied);
+                        }
+                    }
+                    Next::Message(message) => {
+                        if let Ok(report) = ExecutionReport::read(message.kind, message.payload) {
+                            take(report.client_order_id, told(&report));
+                        }
+                    }
+                    Next::Gap(gone) => missed += gone,
+                    Next::Empty => {}
+                });
+                heard.map(|heard| (heard, missed)).map_err(|e| LabError::Failed(format!("the report log: {e}")))
+            }
+            Self::Socket(client) => hear_socket(client, take),
+        }
+    }
+
+    /// Sleeps until there may be something to hear, or for so long.
+    pub fn sleep(&mut self, ns: u64) {
+        match self {
+            Self::Lanes { reports, .. } => reports.wait(tickpath_clock::Wait::Block, ns),
+            Self::Socket(client) => client.wait(ns),
+        }
+    }
+
+    /// Ends it in good order.
+    pub fn close(self) {
+        if let Self::Socket(client) = self {
+            client.close();
+        }
+    }
+}
+
+/// Logs in, once, and is lost with its connection: a run that made it again would hide the loss.
+pub(super) fn log_in(login: &Login, since: Since) -> Result<Box<Client>, LabError> {
+    let Login { url, user, password_file, session } = login;
+    let text = std::fs::read_to_string(password_file).map_err(|e| LabError::file(password_file, e))?;
+    let password = text.lines().next().unwrap_or_default();
+    let config =
+        Config { session: *session, since, reconnect: false, ..Config::new(url.as_str(), user.as_str(), password) };
+    Client::connect(config).map(Box::new).map_err(|e| LabError::Failed(e.to_string()))
+}
+
+fn hear_socket(client: &mut Client, mut take: impl FnMut(ClientOrderId, Told)) -> Result<(usize, u64), LabError> {
+    let (mut heard, mut missed, mut lost) = (0, 0, None);
+    let session = client.welcome().session;
+    let polled = client.poll(|event| match event {
+        Event::Report { report, .. } => {
+            heard += 1;
+            take(report.client_order_id, told(&report));
+        }
+        Event::Denied { denial, .. } => {
+            heard += 1;
+            take(denial.client_order_id, Told::Denied);
+        }
+        Event::Gap { from, to } => missed += to - from,
+        Event::Disconnected { why } => lost = Some(why),
+        _ => {}
+    });
+    match lost.or(polled.err()) {
+        Some(why) => Err(LabError::Failed(format!("session {session} was lost: {why}"))),
+        None => Ok((heard, missed)),
+    }
+}
+
+fn told(report: &ExecutionReport) -> Told {
+    if is_of_venue(report) { Told::ByVenue } else { Told::OnItsWay }
+}
