@@ -54,6 +54,9 @@ use system::{Load, System};
 /// Marks a row whose request the OMS denied.
 const DENIED: u64 = u64::MAX;
 
+/// A burst of fewer orders than this has no rate.
+const LEAST_RATED: u64 = 100;
+
 /// The sessions that one client has, at most.
 pub const MOST_SESSIONS: u16 = 10_000;
 
@@ -162,7 +165,7 @@ pub fn run(lab: &Lab<'_>, settings: &Settings) -> Result<Vec<Run>, LabError> {
     let mut measured = Vec::new();
     for &batch in &plan {
         let before = system.memory();
-        let answered = system.batch(&batch)?;
+        let answered = system.batch(&batch).map_err(|e| settings.may_be_open(e))?;
         measured.push(Measured { batch, answered, before, after: system.memory() });
     }
     let connected = std::mem::take(&mut system.connected);
@@ -213,6 +216,9 @@ fn evaluate(lab: &Lab<'_>, settings: &Settings, measured: &[Measured], idle: &[G
         describe(&mut run, settings, batch);
         run.figures.insert("journal_bytes_per_order".to_owned(), group.bytes as f64 / group.len() as f64);
         client_hops(&mut run, lab, batch, answered, Some(group), &own)?;
+        if settings.level == AckLevel::Disk {
+            without_release(&mut run);
+        }
         if is_ours {
             memory_of(&mut run, batch, *before, *after);
         }
@@ -232,6 +238,16 @@ fn evaluate(lab: &Lab<'_>, settings: &Settings, measured: &[Measured], idle: &[G
         let _ = std::fs::remove_dir_all(&journal);
     }
     Ok(runs)
+}
+
+/// T2 is stamped before the disk has an order: it is not when that left.
+fn without_release(run: &mut Run) {
+    for hop in ["t1_t2", "t0_t2", "t2_gap", "tick_to_order"] {
+        run.hops.remove(hop);
+    }
+    for figure in ["first_t0_to_last_t2_ns", "last_order_t2_ns", "last_t2_to_last_report_ns"] {
+        run.figures.remove(figure);
+    }
 }
 
 fn memory_of(run: &mut Run, batch: &Batch, before: Resident, after: Resident) {
@@ -280,6 +296,25 @@ impl Settings {
         }
     }
 
+    /// Who breaks off at somebody's own OMS leaves something behind there.
+    fn may_be_open(&self, error: LabError) -> LabError {
+        match self.target {
+            Target::Running(_) => LabError::Failed(format!(
+                "{error}; orders of this run may still be open at the venue, `tickpath orders` tells"
+            )),
+            _ => error,
+        }
+    }
+
+    /// Groups of somebody's own OMS have the numbers of their moment.
+    fn group_name(&self, batch: &Batch) -> String {
+        match (&self.target, batch.cancels) {
+            (Target::Running(_), Some(_)) => "cancels".to_owned(),
+            (Target::Running(_), None) => "orders".to_owned(),
+            _ => batch.name(),
+        }
+    }
+
     fn title(&self) -> String {
         format!("orders {} {} {}", self.target.url(), self.layout, self.wait)
     }
@@ -322,7 +357,7 @@ fn bare_run(settings: &Settings, batch: &Batch) -> Run {
 fn describe(run: &mut Run, settings: &Settings, batch: &Batch) {
     run.target = settings.target.url().to_owned();
     run.repeat = settings.repeat;
-    run.batch = Some(batch.name().into());
+    run.batch = Some(settings.group_name(batch).into());
     run.phase = batch.phase();
     run.params.set("orders", batch.count);
     run.params.set("cpus", settings.cpus.to_vec());
@@ -386,8 +421,15 @@ fn client_hops(
         let after = calibration.ns_between(group.last_released(), answered.last_report).max(0);
         run.figures.insert("last_t2_to_last_report_ns".to_owned(), after as f64);
     }
+    if !run.figures.contains_key("last_order_t2_ns") {
+        // The journal of an OMS that runs tells the T2 of its last request with the next one.
+        for figure in ["first_t0_to_last_t2_ns", "last_t2_to_last_report_ns"] {
+            run.figures.remove(figure);
+        }
+    }
     let (first, last) = (rows.iter().map(|row| row[0]).min(), acked.map(|row| row[1]).max());
-    if let (true, Some((first, last))) = (batch.interval_ns.is_none(), first.zip(last)) {
+    let is_burst = batch.interval_ns.is_none() && batch.count >= LEAST_RATED;
+    if let (true, Some((first, last))) = (is_burst, first.zip(last)) {
         let ns = calibration.ns_between(first, last).max(1) as f64;
         run.figures.insert("acked_per_s".to_owned(), received as f64 * 1e9 / ns);
     }

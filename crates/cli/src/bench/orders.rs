@@ -103,6 +103,9 @@ pub fn run(lab: &Lab<'_>, args: &OrdersArgs, result: &mut ResultFile) -> anyhow:
     }
     result.host = host::floor(lab, args.cpus.two()?)?;
     for settings in &turns {
+        if let (Target::Running(running), Some(count), false) = (&settings.target, args.count, args.output.quiet) {
+            eprintln!("tickpath: {count} real orders go to the OMS '{}' at {}", running.name, running.login.url);
+        }
         let runs = match (args.resume, args.restart) {
             (Some(reports), _) => orders::resume(lab, settings, reports).map(|run| vec![run]),
             (_, Some(count)) => orders::restart(lab, settings, count).map(|run| vec![run]),
@@ -184,6 +187,13 @@ impl OrdersArgs {
 
     /// What is known of somebody's own OMS from its file.
     fn running(&self, file: &Path) -> anyhow::Result<Running> {
+        if !file.is_file() {
+            return Err(Usage(format!(
+                "--target {}: no such file; name the oms.toml of an OMS that is running, or shm://, unix:// or tcp://",
+                file.display()
+            ))
+            .into());
+        }
         let whom = Whom {
             config: file.to_owned(),
             oms: None,

@@ -50,10 +50,11 @@ pub(super) fn has_nearest_rank(run: &Run) -> bool {
 fn title(run: &Run, name: &str) -> String {
     let what = match name {
         "resume" => "reports",
+        "orders" | "cancels" => "",
         name if name.starts_with('d') => "cancels",
         _ => "orders",
     };
-    let mut parts = vec![name.to_owned(), format!("{} {what}", count(run.counts.sent))];
+    let mut parts = vec![name.to_owned(), format!("{} {what}", count(run.counts.sent)).trim_end().to_owned()];
     parts.extend(run.layout.clone());
     parts.extend(run.params.text("wait"));
     let setting = |name: &str| Some(format!("{name} {}", run.params.0.get(name)?).replace(['"', '_'], " "));
