@@ -54,6 +54,8 @@ mod loom;
 #[cfg(not(loom))]
 mod config;
 #[cfg(not(loom))]
+mod counters;
+#[cfg(not(loom))]
 mod cut;
 #[cfg(not(loom))]
 mod files;
@@ -96,6 +98,7 @@ pub use progress::Tail;
 #[cfg(not(loom))]
 pub use {
     config::{Config, ParsePolicyError, Policy},
+    counters::{Counters, CountersReader},
     error::OpenError,
     files::owner,
     guard::faults,

@@ -1,6 +1,7 @@
 //! The log through its public interface: a naive model, laps, gates, kills, recovery, sleep and the documented bytes; and
 //! queues on it.
 
+mod counters;
 mod fork;
 mod format;
 mod gate;

@@ -1,0 +1,200 @@
+//! Counters in shared memory: named runs of words that one process counts in, and any other can read.
+//!
+//! ```text
+//!   0      magic    version    incarnation    pid    runs    words    (a word each)
+//!   64     a run: its name (56 bytes, padded with zeros), how many words it has (8 bytes)
+//!   …      the words of all runs, one behind the other, from the next multiple of 64 on
+//! ```
+//!
+//! Each is written whole before it takes its name, and never changes its shape. There is one writer, so counting is a load
+//! and a store, both relaxed: a reader sees each word as it is at some moment, and not all of them at the same one.
+//! Another start of the writer makes new ones under the same name: [`CountersReader::is_current`] tells.
+
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::path::PathBuf;
+
+use crate::lock::{self, RecordLock, TryLock};
+use crate::mapping::{Access, Mapping, allocate};
+use crate::region::Region;
+use crate::sync::Ordering;
+use crate::{OpenError, Place};
+
+const MAGIC: u64 = u64::from_le_bytes(*b"TICKCNT1");
+const VERSION: u32 = 1;
+const HEAD_BYTES: usize = 64;
+const RUN_BYTES: usize = 64;
+/// The longest name of a run, in bytes.
+const NAME_BYTES: usize = 56;
+/// More is no file of counters, whatever its header says.
+const MOST_RUNS: u64 = 1 << 16;
+const MOST_WORDS: u64 = 1 << 20;
+const MODE: u32 = 0o600;
+
+/// Byte offsets in the header.
+const VERSION_AT: usize = 8;
+const INCARNATION_AT: usize = 16;
+const RUNS_AT: usize = 32;
+const WORDS_AT: usize = 40;
+
+/// Words that this process counts in; gone from shared memory when dropped.
+pub struct Counters {
+    words: Region,
+    place: Place,
+    _lock: RecordLock,
+}
+
+impl Counters {
+    /// Makes counters of zero under a name of shared memory, in runs of a name and a number of words each. The incarnation
+    /// is a number that no earlier writer of these counters had.
+    pub fn open(place: &Place, incarnation: u64, runs: &[(String, usize)]) -> Result<Self, OpenError> {
+        let fail = |e| OpenError::Io { place: place.clone(), reason: e };
+        DirBuilder::new().recursive(true).mode(MODE | 0o100).create(place.dir()).map_err(fail)?;
+        let lock = match lock::try_lock(&place.writer_lock(), 0, MODE).map_err(fail)? {
+            TryLock::Ours(lock) => lock,
+            TryLock::Taken(pid) => return Err(OpenError::HasWriter { place: place.clone(), pid }),
+        };
+        if let Some((name, _)) = runs.iter().find(|(name, _)| name.is_empty() || name.len() > NAME_BYTES) {
+            return Err(OpenError::Config(format!("'{name}' names no counters; use 1 to {NAME_BYTES} bytes")));
+        }
+        let words: usize = runs.iter().map(|(_, words)| words).sum();
+        let (from, bytes) = (words_from(runs.len()), words_from(runs.len()) + words * 8);
+        let draft = place.dir().join("words.new");
+        let _ = fs::remove_file(&draft);
+        let options = OpenOptions::new().read(true).write(true).create_new(true).mode(MODE).open(&draft);
+        let file = options.map_err(fail)?;
+        allocate(&file, 0, bytes as u64).map_err(fail)?;
+        let region = Region::mapped(Mapping::new(&file, 0, bytes, Access::Write).map_err(fail)?);
+        let head = [MAGIC, VERSION.into(), incarnation, std::process::id().into(), runs.len() as u64, words as u64];
+        for (place, word) in head.into_iter().enumerate() {
+            region.word(place * 8).store(word, Ordering::Relaxed);
+        }
+        for (place, (name, words)) in runs.iter().enumerate() {
+            let at = HEAD_BYTES + place * RUN_BYTES;
+            region.copy_in(at, name.as_bytes());
+            region.word(at + NAME_BYTES).store(*words as u64, Ordering::Relaxed);
+        }
+        // The name is given to what is whole: a reader that finds it never sees the header half written.
+        fs::rename(&draft, file_of(place)).map_err(fail)?;
+        region.populate();
+        Ok(Self { words: region.part(from, words * 8), place: place.clone(), _lock: lock })
+    }
+
+    /// Counts on: a load and a store, for there is no other writer.
+    #[inline(always)]
+    pub fn add(&mut self, word: usize, more: u64) {
+        let word = self.words.word(word * 8);
+        word.store(word.load(Ordering::Relaxed).wrapping_add(more), Ordering::Relaxed);
+    }
+
+    /// Says how much there is now.
+    #[inline(always)]
+    pub fn set(&mut self, word: usize, value: u64) {
+        self.words.word(word * 8).store(value, Ordering::Relaxed);
+    }
+}
+
+impl Drop for Counters {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(file_of(&self.place));
+        let _ = fs::remove_file(self.place.writer_lock());
+        let _ = fs::remove_dir(self.place.dir());
+    }
+}
+
+/// Somebody's counters, mapped to be read only.
+pub struct CountersReader {
+    place: Place,
+    words: Region,
+    /// Each run with its first word and how many it has.
+    runs: Vec<(String, usize, usize)>,
+    incarnation: u64,
+    /// Device and inode.
+    file: (u64, u64),
+}
+
+impl CountersReader {
+    /// Maps the counters of this name.
+    pub fn open(place: &Place) -> Result<Self, OpenError> {
+        let fail = |e: io::Error| match e.kind() {
+            io::ErrorKind::NotFound => OpenError::NotFound(place.clone()),
+            _ => OpenError::Io { place: place.clone(), reason: e },
+        };
+        let damaged = |what: &str| OpenError::Damaged { place: place.clone(), what: what.to_owned() };
+        let file = File::open(file_of(place)).map_err(fail)?;
+        let metadata = file.metadata().map_err(fail)?;
+        let bytes = metadata.len() as usize;
+        if bytes < HEAD_BYTES {
+            return Err(damaged("its header is cut short"));
+        }
+        let region = Region::mapped(Mapping::new(&file, 0, bytes, Access::Read).map_err(fail)?);
+        // Whoever cuts the file short later gets zeros read, and ends nobody.
+        region.guard().map_err(fail)?;
+        let head = |at: usize| region.word(at).load(Ordering::Relaxed);
+        if head(0) != MAGIC {
+            return Err(damaged("it does not start like counters"));
+        }
+        let version = head(VERSION_AT);
+        if version != VERSION.into() {
+            return Err(OpenError::Version { place: place.clone(), found: version as u32, expected: VERSION });
+        }
+        let (count, words) = (head(RUNS_AT), head(WORDS_AT));
+        if count > MOST_RUNS || words > MOST_WORDS || words_from(count as usize) + words as usize * 8 > bytes {
+            return Err(damaged("its header says more than it holds"));
+        }
+        let runs = read_runs(&region, count as usize, words as usize);
+        let runs = runs.ok_or_else(|| damaged("the names of its counters make no sense"))?;
+        let incarnation = head(INCARNATION_AT);
+        let words = region.part(words_from(runs.len()), words as usize * 8);
+        Ok(Self { place: place.clone(), words, runs, incarnation, file: (metadata.dev(), metadata.ino()) })
+    }
+
+    /// The number of the writer's start.
+    pub fn incarnation(&self) -> u64 {
+        self.incarnation
+    }
+
+    /// The process that counts here, if it lives.
+    pub fn writer(&self) -> Option<u32> {
+        lock::holder(&self.place.writer_lock(), 0).ok().flatten().filter(|_| self.is_current())
+    }
+
+    /// False once another start of the writer has counters of its own under this name, or none has any more.
+    pub fn is_current(&self) -> bool {
+        fs::metadata(file_of(&self.place)).is_ok_and(|now| (now.dev(), now.ino()) == self.file)
+    }
+
+    /// The runs: each with its name, and its words as they are now.
+    pub fn runs(&self) -> impl Iterator<Item = (&str, Vec<u64>)> + '_ {
+        self.runs.iter().map(|(name, first, words)| {
+            let read = |word: usize| self.words.word(word * 8).load(Ordering::Relaxed);
+            (name.as_str(), (*first..first + words).map(read).collect())
+        })
+    }
+}
+
+fn read_runs(region: &Region, count: usize, most: usize) -> Option<Vec<(String, usize, usize)>> {
+    let (mut runs, mut first) = (Vec::with_capacity(count), 0_usize);
+    for place in 0..count {
+        let at = HEAD_BYTES + place * RUN_BYTES;
+        let mut name = [0; NAME_BYTES];
+        region.copy_out(at, &mut name);
+        let length = name.iter().position(|byte| *byte == 0).unwrap_or(NAME_BYTES);
+        let name = std::str::from_utf8(&name[..length]).ok()?;
+        let words = region.word(at + NAME_BYTES).load(Ordering::Relaxed);
+        let next = first.checked_add(usize::try_from(words).ok()?).filter(|next| *next <= most)?;
+        runs.push((name.to_owned(), first, next - first));
+        first = next;
+    }
+    Some(runs)
+}
+
+/// Where the words begin behind so many runs.
+fn words_from(runs: usize) -> usize {
+    HEAD_BYTES + runs * RUN_BYTES
+}
+
+fn file_of(place: &Place) -> PathBuf {
+    place.dir().join("words")
+}
