@@ -149,6 +149,12 @@ impl Journal {
         self.log.tail()
     }
 
+    /// Bytes of the log that is written now: the day's.
+    pub fn bytes(&self) -> u64 {
+        let tail = self.tail();
+        tail.segment * self.config.segment_bytes as u64 + tail.offset
+    }
+
     /// Its id.
     pub fn id(&self) -> u64 {
         self.id

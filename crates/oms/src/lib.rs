@@ -36,6 +36,7 @@ pub mod journal;
 mod lanes;
 pub mod layout;
 mod ledger;
+pub mod meter;
 mod notice;
 mod outbound;
 mod pages;
@@ -52,7 +53,7 @@ pub use commit::{AckLevel, CommitByHand};
 pub use lanes::{LaneKind, LanesConfig, SessionLanes, VenueLanes};
 pub use layout::{Config, Layout, ParseLayoutError};
 pub use ledger::Ledger;
-pub use notice::Notice;
+pub use notice::{NOTICES, Notice};
 pub use sequencer::{Desk, Sequencer, SessionConfig};
 pub use start::Inbound;
 

@@ -10,6 +10,21 @@ use crate::lanes::LaneKind;
 /// Notices that are kept; older ones are forgotten, and counted.
 const MOST: usize = 1024;
 
+/// What the kinds of notices are called, where they are counted.
+pub const NOTICES: [&str; 11] = [
+    "tail_lost",
+    "lane_lost",
+    "doubt",
+    "missed",
+    "quarantined",
+    "returned",
+    "venue_down",
+    "venue_up",
+    "disk_failed",
+    "not_archived",
+    "snapshot_failed",
+];
+
 /// Something that happened to the OMS and that nobody would see otherwise.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Notice {
@@ -67,6 +82,25 @@ pub enum Notice {
     SnapshotFailed(String),
 }
 
+impl Notice {
+    /// The place of its kind in [`NOTICES`].
+    pub fn kind(&self) -> usize {
+        match self {
+            Self::TailLost { .. } => 0,
+            Self::LaneLost { .. } => 1,
+            Self::Doubt { .. } => 2,
+            Self::Missed { .. } => 3,
+            Self::Quarantined { .. } => 4,
+            Self::Returned { .. } => 5,
+            Self::VenueDown(_) => 6,
+            Self::VenueUp(_) => 7,
+            Self::DiskFailed(_) => 8,
+            Self::NotArchived(_) => 9,
+            Self::SnapshotFailed(_) => 10,
+        }
+    }
+}
+
 impl fmt::Display for Notice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -121,6 +155,8 @@ pub(crate) struct Notices {
     list: VecDeque<Notice>,
     /// How many there ever were.
     count: u64,
+    /// And of each kind.
+    by_kind: [u64; NOTICES.len()],
 }
 
 impl Notices {
@@ -129,6 +165,7 @@ impl Notices {
         if self.list.len() == MOST {
             self.list.pop_front();
         }
+        self.by_kind[notice.kind()] += 1;
         self.list.push_back(notice);
         self.count += 1;
     }
@@ -139,5 +176,10 @@ impl Notices {
 
     pub fn count(&self) -> u64 {
         self.count
+    }
+
+    /// How many there ever were of each kind, as [`NOTICES`] has them.
+    pub fn by_kind(&self) -> &[u64; NOTICES.len()] {
+        &self.by_kind
     }
 }

@@ -202,9 +202,12 @@ impl<C: Clock> Sequencer<C> {
     #[inline]
     pub(crate) fn let_sessions(&mut self, sequence: u64, stamp: u64) -> Result<(), OmsError> {
         let waits_for_disk = self.waits_for_disk();
-        let Self { outputs, sessions, history, late, levels, held, .. } = self;
+        let Self { outputs, sessions, history, late, levels, held, meter, .. } = self;
         for output in outputs.iter() {
             let (Output::Report { session, .. } | Output::Denied { session, .. }) = output else { continue };
+            if let Some(meter) = meter {
+                meter.said(output);
+            }
             let for_disk = waits_for_disk && is_for_disk(levels, *session);
             let Some(log) = sessions.get_mut(usize::from(*session)) else {
                 match history {

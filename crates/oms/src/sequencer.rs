@@ -20,6 +20,7 @@ use crate::history::{History, Marks};
 use crate::journal::Journal;
 use crate::lanes::LaneKind;
 use crate::layout::Event;
+use crate::meter::Meter;
 use crate::notice::{Notice, Notices};
 use crate::outbound::{Held, Outbound};
 use crate::pages::PageMaker;
@@ -108,6 +109,7 @@ pub struct Sequencer<C> {
     pub(crate) refused: u64,
     pub(crate) disk_failed: bool,
     pub(crate) notices: Notices,
+    pub(crate) meter: Option<Meter>,
     pub(crate) pages: Option<PageMaker>,
     pub(crate) snapshots: Option<SnapshotMaker>,
     /// A snapshot is due at this record.
@@ -163,6 +165,10 @@ impl<C: Clock> Sequencer<C> {
         self.let_venues(sequence, received)?;
         self.released = self.clock.ticks();
         self.let_sessions(sequence, self.released)?;
+        if let Some(meter) = &mut self.meter {
+            let ns = |from: u64, to: u64| self.core.ns(to.saturating_sub(from));
+            meter.request(ns(sent, received), ns(received, self.released));
+        }
         self.after_input()
     }
 
@@ -361,6 +367,7 @@ impl<C: Clock> Sequencer<C> {
         // A look at the clock costs as much as a turn, and an order that comes meanwhile would wait for it.
         if self.idle_turns.is_multiple_of(CLOCK_EVERY) {
             let now = self.clock.ticks();
+            self.look_at_levels();
             if now.wrapping_sub(self.venues_seen) > self.clock.calibration().ticks_of_ns(VENUES_NS) {
                 self.venues_seen = now;
                 done += self.look_after_venues()?;

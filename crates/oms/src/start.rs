@@ -18,6 +18,7 @@ use crate::journal::{Journal, fresh_id};
 use crate::lanes::{LaneKind, make};
 use crate::layout::{Config, Source};
 use crate::ledger::Ledger;
+use crate::meter::Meter;
 use crate::notice::{Notice, Notices};
 use crate::outbound::Outbound;
 use crate::pages::PageMaker;
@@ -67,6 +68,7 @@ impl<C: Clock> Sequencer<C> {
         sequencer.journal.reserve()?;
         sequencer.watch_disk()?;
         sequencer.make_snapshots(config)?;
+        sequencer.count(config, epoch)?;
         Ok((sequencer, Inbound { sources, next_request: ledger.taken().to_vec() }))
     }
 
@@ -97,6 +99,7 @@ impl<C: Clock> Sequencer<C> {
             refused: 0,
             disk_failed: false,
             notices: Notices::default(),
+            meter: None,
             pages,
             snapshots: None,
             next_snapshot: u64::MAX,
@@ -315,6 +318,15 @@ impl<C: Clock> Sequencer<C> {
             let maker = SnapshotMaker::start(&config.journal.place, config.snapshot_every, config.other_cpu);
             self.snapshots = Some(maker.map_err(OmsError::Thread)?);
             self.next_snapshot = self.journal.tail().sequence + config.snapshot_every;
+        }
+        Ok(())
+    }
+
+    /// Counts from here on, in shared memory; a simulation has nobody who would read it.
+    fn count(&mut self, config: &Config, epoch: u64) -> Result<(), OmsError> {
+        if config.seed.is_none() {
+            self.meter = Some(Meter::open(&config.lanes, epoch, &self.levels_now())?);
+            self.look_at_levels();
         }
         Ok(())
     }

@@ -6,6 +6,7 @@ mod define;
 mod gate;
 mod hostile;
 mod layouts;
+mod meter;
 mod path;
 mod recover;
 mod refuse;

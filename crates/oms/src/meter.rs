@@ -1,0 +1,328 @@
+//! What the OMS counts while it works, in words of shared memory, and how others read it.
+//!
+//! ```text
+//!   core's thread ──load, add, store──> tickpath.NAME.counters <──read only── an endpoint, a page, a terminal
+//! ```
+//!
+//! A hop's histogram is log-linear: each power of two of nanoseconds has 8 buckets, so a bucket is at most an eighth wide
+//! and what is read from it is at most 6.25 % from the truth; below 8 ns it is exact. It has 256 of them, 2 KiB, up to
+//! 17 s; what takes longer is in the last.
+//! The core's thread looks at no clock for it: it counts stamps that it has anyway. How much there is of everything is
+//! written down when it is idle and looks at the clock, about every millisecond at most.
+
+use std::collections::BTreeMap;
+
+use tickpath_clock::Clock;
+use tickpath_log::{Counters, CountersReader, OpenError, Place};
+use tickpath_market::VenueId;
+use tickpath_orders::{Core, Output};
+
+use crate::lanes::LanesConfig;
+use crate::notice::NOTICES;
+use crate::sequencer::Sequencer;
+
+/// Buckets of a power of two, as a power of two.
+const SUB_BITS: u32 = 3;
+/// Buckets of a hop.
+pub const BUCKETS: usize = 256;
+/// Its buckets, and the sum of its nanoseconds.
+const HOP_WORDS: usize = BUCKETS + 1;
+
+/// The hops of a request: T0 is when its client sent it, T1 when it was received, T2 when it had left.
+pub const HOPS: [&str; 3] = ["t0_t1", "t1_t2", "t0_t2"];
+
+/// By code; what has a larger one is in place 0, which no denial has.
+const DENIALS: usize = 64;
+const DENIALS_AT: usize = HOPS.len() * HOP_WORDS;
+/// Reports by what they tell, and the last word for codes that are larger.
+const REPORTS: usize = 32;
+const REPORTS_AT: usize = DENIALS_AT + DENIALS;
+const NOTICES_AT: usize = REPORTS_AT + REPORTS;
+const SESSIONS_AT: usize = NOTICES_AT + NOTICES.len();
+const LEVELS_AT: usize = SESSIONS_AT + 1;
+/// Words of a venue: whether it is up, and requests that wait for it.
+const VENUE_WORDS: usize = 2;
+
+/// What is there at a moment, by name.
+pub(crate) type Levels = [(&'static str, u64); 19];
+
+/// The core's thread counts here.
+pub struct Meter {
+    counters: Counters,
+    venues: Vec<VenueId>,
+}
+
+impl Meter {
+    /// Where the counters of the OMS with these lanes are.
+    pub fn place(name: &str) -> Result<Place, OpenError> {
+        Ok(Place::shared_memory(&format!("{name}.counters"))?)
+    }
+
+    pub(crate) fn open(lanes: &LanesConfig, epoch: u64, levels: &Levels) -> Result<Self, OpenError> {
+        let mut runs: Vec<(String, usize)> = HOPS.iter().map(|hop| (format!("hop.{hop}"), HOP_WORDS)).collect();
+        runs.extend([("denials".to_owned(), DENIALS), ("reports".to_owned(), REPORTS)]);
+        runs.extend(NOTICES.iter().map(|kind| (format!("notice.{kind}"), 1)));
+        runs.push(("level.sessions".to_owned(), 1));
+        runs.extend(levels.iter().map(|(name, _)| (format!("level.{name}"), 1)));
+        runs.extend(lanes.venues.iter().map(|venue| (format!("venue.{venue}"), VENUE_WORDS)));
+        let counters = Counters::open(&Self::place(&lanes.name)?, epoch, &runs)?;
+        Ok(Self { counters, venues: lanes.venues.clone() })
+    }
+
+    /// Counts a request that has left, by the nanoseconds of its two hops.
+    #[inline]
+    pub(crate) fn request(&mut self, t0_t1: u64, t1_t2: u64) {
+        for (hop, ns) in [t0_t1, t1_t2, t0_t1.saturating_add(t1_t2)].into_iter().enumerate() {
+            self.counters.add(hop * HOP_WORDS + bucket_of(ns), 1);
+            self.counters.add(hop * HOP_WORDS + BUCKETS, ns);
+        }
+    }
+
+    /// Counts what a session is told.
+    #[inline]
+    pub(crate) fn said(&mut self, output: &Output) {
+        let word = match output {
+            Output::Report { report, .. } => REPORTS_AT + usize::from(report.exec_type).min(REPORTS - 1),
+            Output::Denied { denied, .. } if usize::from(denied.code) < DENIALS => {
+                DENIALS_AT + usize::from(denied.code)
+            }
+            Output::Denied { .. } => DENIALS_AT,
+            Output::Venue { .. } => return,
+        };
+        self.counters.add(word, 1);
+    }
+
+    pub(crate) fn sessions(&mut self, sessions: u64) {
+        self.counters.set(SESSIONS_AT, sessions);
+    }
+
+    /// Says how much there is of everything.
+    pub(crate) fn look(&mut self, levels: &Levels, notices: &[u64; NOTICES.len()], core: &Core) {
+        for (place, count) in notices.iter().enumerate() {
+            self.counters.set(NOTICES_AT + place, *count);
+        }
+        for (place, (_, level)) in levels.iter().enumerate() {
+            self.counters.set(LEVELS_AT + place, *level);
+        }
+        let first = LEVELS_AT + levels.len();
+        for (place, &venue) in self.venues.iter().enumerate() {
+            self.counters.set(first + place * VENUE_WORDS, core.is_up(venue).into());
+            self.counters.set(first + place * VENUE_WORDS + 1, core.waiting(venue) as u64);
+        }
+    }
+}
+
+impl<C: Clock> Sequencer<C> {
+    /// Writes down how much there is of everything, for whoever reads the counters.
+    pub(crate) fn look_at_levels(&mut self) {
+        let levels = self.levels_now();
+        if let Some(meter) = &mut self.meter {
+            meter.look(&levels, self.notices.by_kind(), &self.core);
+        }
+    }
+
+    /// What whoever reads the counters is told beside requests and reports.
+    pub(crate) fn levels_now(&self) -> Levels {
+        let (counts, tail) = (self.core.counts(), self.journal.tail());
+        [
+            ("queued", counts.queued),
+            ("sending", counts.sending),
+            ("working", counts.working),
+            ("done", counts.done),
+            ("rejected", counts.rejected),
+            ("withdrawn", counts.withdrawn),
+            ("unknown", counts.unknown),
+            ("denied_requests", counts.denied_requests),
+            ("duplicates", counts.duplicates),
+            ("strangers", counts.strangers),
+            ("mismatched", counts.mismatched),
+            ("contradictions", counts.contradictions),
+            ("malformed", counts.malformed),
+            ("ignored", counts.ignored),
+            ("refused", self.refused),
+            ("held", self.held as u64),
+            ("disk_failed", self.disk_failed.into()),
+            ("journal_records", tail.sequence),
+            ("journal_bytes", self.journal.bytes()),
+        ]
+    }
+
+    /// Says how many sessions are logged in.
+    pub fn note_sessions(&mut self, sessions: u64) {
+        if let Some(meter) = &mut self.meter {
+            meter.sessions(sessions);
+        }
+    }
+}
+
+/// The bucket of so many nanoseconds.
+#[inline]
+fn bucket_of(ns: u64) -> usize {
+    let power = 63 - (ns | 1 << SUB_BITS).leading_zeros();
+    let sub = (ns >> (power - SUB_BITS)) as usize;
+    // Below 8 ns `sub` is the number itself; above, its highest bit is one bucket row of its own.
+    let row = ((power - SUB_BITS) as usize) << SUB_BITS;
+    (row + sub).min(BUCKETS - 1)
+}
+
+/// The first nanosecond of a bucket; of the one behind the last, where that would end.
+pub fn bucket_from(bucket: usize) -> u64 {
+    let (row, sub) = ((bucket >> SUB_BITS) as u32, (bucket & ((1 << SUB_BITS) - 1)) as u64);
+    if row == 0 { sub } else { (sub + (1 << SUB_BITS)) << (row - 1) }
+}
+
+/// Reads the counters of an OMS, whichever start of it runs.
+pub struct Meters {
+    place: Place,
+    reader: Option<CountersReader>,
+}
+
+/// What the counters said at a moment.
+#[derive(Debug, Clone, Default)]
+pub struct Reading {
+    /// The epoch of the start that counts; another start begins at zero again.
+    pub epoch: u64,
+    /// The process that counts; none if it does not live.
+    pub pid: Option<u32>,
+    /// The hops, as [`HOPS`] has them.
+    pub hops: Vec<Hop>,
+    /// Requests that were denied, by the code of the denial; 0 stands for codes that have no place of their own.
+    pub denials: Vec<(u16, u64)>,
+    /// Reports that were said, by the code of what they tell.
+    pub reports: Vec<(u8, u64)>,
+    /// What operators had to hear, by kind.
+    pub notices: Vec<(String, u64)>,
+    /// How much there is, by name.
+    pub levels: BTreeMap<String, u64>,
+    /// The venues.
+    pub venues: Vec<VenueReading>,
+}
+
+/// A hop's histogram.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Hop {
+    /// Requests by bucket: [`bucket_from`] says which nanoseconds those are.
+    pub buckets: Vec<u64>,
+    /// All their nanoseconds.
+    pub sum_ns: u64,
+}
+
+/// A venue as the counters have it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct VenueReading {
+    /// Its number.
+    pub venue: u16,
+    /// Whether it takes requests.
+    pub is_up: bool,
+    /// Requests that wait for it.
+    pub waiting: u64,
+}
+
+impl Meters {
+    /// Of the OMS with this name; it need not be there yet.
+    pub fn of(name: &str) -> Result<Self, OpenError> {
+        Ok(Self { place: Meter::place(name)?, reader: None })
+    }
+
+    /// What the counters say now; an error if no OMS has any there, and none that was killed has left some.
+    pub fn read(&mut self) -> Result<Reading, OpenError> {
+        if self.reader.as_ref().is_none_or(|reader| !reader.is_current()) {
+            self.reader = None;
+            self.reader = Some(CountersReader::open(&self.place)?);
+        }
+        Ok(self.reader.as_ref().map(Reading::of).unwrap_or_default())
+    }
+}
+
+impl Reading {
+    fn of(reader: &CountersReader) -> Self {
+        let mut reading = Self { epoch: reader.incarnation(), pid: reader.writer(), ..Self::default() };
+        for (name, words) in reader.runs() {
+            let first = words.first().copied().unwrap_or(0);
+            let by_code = words.iter().enumerate().filter(|(_, count)| **count > 0);
+            match name.split_once('.') {
+                None if name == "denials" => reading.denials = by_code.map(|(at, n)| (at as u16, *n)).collect(),
+                None if name == "reports" => reading.reports = by_code.map(|(at, n)| (at as u8, *n)).collect(),
+                Some(("hop", _)) => {
+                    let (buckets, rest) = words.split_at(words.len().min(BUCKETS));
+                    let sum_ns = rest.first().copied().unwrap_or(0);
+                    reading.hops.push(Hop { buckets: buckets.to_vec(), sum_ns });
+                }
+                Some(("notice", kind)) => reading.notices.push((kind.to_owned(), first)),
+                Some(("level", name)) => drop(reading.levels.insert(name.to_owned(), first)),
+                Some(("venue", number)) => reading.venues.extend(number.parse().ok().map(|venue| {
+                    let waiting = words.get(1).copied().unwrap_or(0);
+                    VenueReading { venue, is_up: first == 1, waiting }
+                })),
+                // A later version counts more.
+                _ => {}
+            }
+        }
+        reading
+    }
+
+    /// How much there is of something; zero if this OMS does not count it.
+    pub fn level(&self, name: &str) -> u64 {
+        self.levels.get(name).copied().unwrap_or(0)
+    }
+
+    /// Requests that have left, or were denied: each counts once.
+    pub fn requests(&self) -> u64 {
+        self.hops.first().map_or(0, Hop::count)
+    }
+}
+
+impl Hop {
+    /// How many there are.
+    pub fn count(&self) -> u64 {
+        self.buckets.iter().sum()
+    }
+
+    /// What came since an earlier reading of the same start.
+    pub fn since(&self, earlier: &Self) -> Self {
+        let before = earlier.buckets.iter().chain(std::iter::repeat(&0));
+        let buckets = self.buckets.iter().zip(before).map(|(now, before)| now.saturating_sub(*before)).collect();
+        Self { buckets, sum_ns: self.sum_ns.saturating_sub(earlier.sum_ns) }
+    }
+
+    /// The nanoseconds below which this share of them lies: the middle of a bucket. None of nothing.
+    pub fn quantile(&self, share: f64) -> Option<u64> {
+        let count = self.count();
+        let rank = ((count as f64 * share).ceil() as u64).clamp(1, count.max(1));
+        let mut below = 0;
+        let bucket = self.buckets.iter().position(|requests| {
+            below += requests;
+            below >= rank
+        })?;
+        let (from, to) = (bucket_from(bucket), bucket_from(bucket + 1));
+        Some(from + (to - from) / 2)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buckets_follow_each_other_and_are_an_eighth_wide() {
+        for ns in (0..100_000).chain((17..34).flat_map(|power| [(1 << power) - 1, 1 << power, (1 << power) + 1])) {
+            let bucket = bucket_of(ns).min(BUCKETS - 2);
+            let (from, to) = (bucket_from(bucket), bucket_from(bucket + 1));
+            assert!(from <= ns && (ns < to || ns >= 1 << 33), "{ns} is not in {from} to {to}");
+            assert!(to - from == 1 || (to - from) * 8 <= from, "{from} to {to} is too wide");
+        }
+        assert_eq!(bucket_from(BUCKETS), 1 << 34);
+        assert_eq!((bucket_of((1 << 34) - 1), bucket_of(1 << 34), bucket_of(u64::MAX)), (255, 255, 255));
+    }
+
+    #[test]
+    fn a_quantile_is_close_to_the_truth() {
+        let mut hop = Hop { buckets: vec![0; BUCKETS], sum_ns: 0 };
+        assert_eq!(hop.quantile(0.5), None);
+        (1..=10_000_u64).for_each(|ns| hop.buckets[bucket_of(ns * 100)] += 1);
+        for (share, truth) in [(0.0, 100.0), (0.5, 500_000.0), (0.99, 990_000.0), (1.0, 1_000_000.0)] {
+            let told = hop.quantile(share).expect("there are some") as f64;
+            assert!((told / truth - 1.0).abs() <= 0.0626, "{share}: {told}, and it is {truth}");
+        }
+    }
+}
