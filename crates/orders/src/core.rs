@@ -218,6 +218,11 @@ impl Core {
         self.positions.find(account, symbol).map(|slot| *self.positions.get(slot)).unwrap_or_default()
     }
 
+    /// The positions, each of an account in a symbol, in the order in which they were first needed.
+    pub fn positions(&self) -> impl Iterator<Item = (AccountId, SymbolId, PositionView)> + '_ {
+        self.positions.iter()
+    }
+
     /// Orders by where they stand, and alarms.
     pub fn counts(&self) -> Counts {
         self.counts

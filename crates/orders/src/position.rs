@@ -68,6 +68,10 @@ impl Positions {
         })
     }
 
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (AccountId, SymbolId, PositionView)> + '_ {
+        self.list.iter().map(|position| (position.account, position.symbol, position.view))
+    }
+
     pub(crate) fn get(&self, slot: u32) -> &PositionView {
         &self.list[slot as usize].view
     }

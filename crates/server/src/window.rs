@@ -95,6 +95,7 @@ impl Window {
 impl<C: Clock> tickpath_oms::front::Window<C> for Window {
     fn serve(&mut self, oms: &mut Sequencer<C>) -> usize {
         let mut done = 0;
+        oms.note_sessions(self.sessions.load(Ordering::Relaxed));
         let count = oms.notice_count();
         if count > self.told {
             let new = (count - self.told) as usize;

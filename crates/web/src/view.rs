@@ -1,0 +1,352 @@
+//! What is shown of a running OMS, by a page or by a terminal: one frame of it.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use serde::Serialize;
+use tickpath_market::{OrderId, Price};
+use tickpath_oms::meter::{HOPS, Hop, Reading};
+use tickpath_orders::{Core, OrderView};
+
+use crate::follow::Follower;
+use crate::metrics::{denial, word};
+
+/// Open orders that are shown, the newest; the others are counted.
+pub const MOST_ORDERS: usize = 500;
+/// Positions that are shown.
+pub const MOST_POSITIONS: usize = 500;
+/// What is called now: so many readings, of a second each.
+const NOW: usize = 10;
+
+/// What things are called.
+#[derive(Debug, Clone, Default)]
+pub struct Names {
+    /// The OMS, which its lanes and counters are called after.
+    pub oms: String,
+    /// Instruments by their numbers.
+    pub symbols: BTreeMap<u32, String>,
+    /// Venues by their numbers.
+    pub venues: BTreeMap<u16, String>,
+    /// Users by their sessions.
+    pub users: BTreeMap<u16, String>,
+}
+
+/// One frame.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct View {
+    /// The name of the OMS.
+    pub oms: String,
+    /// `running`, or `not running`.
+    pub state: &'static str,
+    /// Its process.
+    pub pid: Option<u32>,
+    /// The number of its start.
+    pub epoch: u64,
+    /// What is wrong, a sentence each, worst first.
+    pub alarms: Vec<String>,
+    /// How much there is, by name.
+    pub levels: BTreeMap<String, u64>,
+    /// Requests of the last second.
+    pub requests_per_second: u64,
+    /// The hops of the last seconds.
+    pub hops: Vec<HopRow>,
+    /// Denials by reason.
+    pub denials: Vec<(String, u64)>,
+    /// The next record that is not in this frame yet.
+    pub record: u64,
+    /// Open orders, the newest first.
+    pub orders: Vec<OrderRow>,
+    /// Open orders that are not among them.
+    pub orders_left_out: usize,
+    /// Positions that are not flat, or that orders work on.
+    pub positions: Vec<PositionRow>,
+    /// Positions that are not among them.
+    pub positions_left_out: usize,
+    /// Sessions.
+    pub sessions: Vec<SessionRow>,
+    /// Lines to venues.
+    pub lines: Vec<LineRow>,
+}
+
+/// A hop: how many requests there were, and how many nanoseconds they took.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[allow(missing_docs, reason = "percentiles say what they are")]
+pub struct HopRow {
+    pub hop: &'static str,
+    pub count: u64,
+    pub p50_ns: Option<u64>,
+    pub p90_ns: Option<u64>,
+    pub p99_ns: Option<u64>,
+    pub p999_ns: Option<u64>,
+    pub max_ns: Option<u64>,
+}
+
+/// An open order, as it is read.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[allow(missing_docs, reason = "the fields of an order, as text")]
+pub struct OrderRow {
+    pub id: String,
+    pub client_order_id: u64,
+    pub session: u16,
+    pub account: u32,
+    pub symbol: String,
+    pub venue: String,
+    pub side: String,
+    pub quantity: String,
+    pub filled: String,
+    pub leaves: String,
+    pub price: String,
+    pub status: String,
+}
+
+/// A position, as it is read.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[allow(missing_docs, reason = "the fields of a position, as text")]
+pub struct PositionRow {
+    pub account: u32,
+    pub symbol: String,
+    pub net: String,
+    pub working_buy: String,
+    pub working_sell: String,
+}
+
+/// A session.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[allow(missing_docs, reason = "the fields of a session")]
+pub struct SessionRow {
+    pub session: u16,
+    pub user: String,
+    pub state: &'static str,
+    pub open_orders: u64,
+    pub requests: u64,
+    pub denied: u64,
+}
+
+/// A line to a venue.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[allow(missing_docs, reason = "the fields of a line")]
+pub struct LineRow {
+    pub venue: String,
+    pub state: &'static str,
+    pub waiting: u64,
+    pub open_orders: u64,
+}
+
+/// The last readings, for what happens now.
+#[derive(Debug, Default)]
+pub struct Recent {
+    readings: VecDeque<Reading>,
+}
+
+impl Recent {
+    /// Takes the reading of this second; those of another start say nothing any more.
+    pub fn take(&mut self, reading: Reading) {
+        if self.readings.back().is_some_and(|last| last.epoch != reading.epoch) {
+            self.readings.clear();
+        }
+        if self.readings.len() > NOW {
+            self.readings.pop_front();
+        }
+        self.readings.push_back(reading);
+    }
+
+    fn per_second(&self) -> u64 {
+        let mut newest = self.readings.iter().rev().map(Reading::requests);
+        newest.next().zip(newest.next()).map_or(0, |(now, before)| now.saturating_sub(before))
+    }
+
+    fn hops(&self) -> Vec<HopRow> {
+        let (Some(first), Some(last)) = (self.readings.front(), self.readings.back()) else { return Vec::new() };
+        let new: Vec<Hop> = last.hops.iter().zip(&first.hops).map(|(now, before)| now.since(before)).collect();
+        // Of a quiet OMS, and in a first frame: what there was since its start.
+        let is_quiet = new.iter().all(|hop| hop.count() == 0);
+        let told = if is_quiet { &last.hops } else { &new };
+        HOPS.iter().zip(told).map(|(name, hop)| HopRow::of(name, hop)).collect()
+    }
+}
+
+impl HopRow {
+    fn of(hop: &'static str, of: &Hop) -> Self {
+        let at = |share| of.quantile(share);
+        Self {
+            hop,
+            count: of.count(),
+            p50_ns: at(0.5),
+            p90_ns: at(0.9),
+            p99_ns: at(0.99),
+            p999_ns: at(0.999),
+            max_ns: at(1.0),
+        }
+    }
+}
+
+impl View {
+    /// A frame of what the counters say now, and of what the journal says; either may be missing.
+    pub fn of(names: &Names, recent: &Recent, follower: Option<&Follower>) -> Self {
+        let reading = recent.readings.back();
+        let pid = reading.and_then(|reading| reading.pid);
+        let mut view = Self {
+            oms: names.oms.clone(),
+            state: if pid.is_some() { "running" } else { "not running" },
+            pid,
+            hops: recent.hops(),
+            requests_per_second: recent.per_second(),
+            ..Self::default()
+        };
+        if let Some(reading) = reading {
+            view.epoch = reading.epoch;
+            view.levels = reading.levels.clone();
+            view.denials = reading.denials.iter().map(|(code, count)| (denial(*code), *count)).collect();
+            view.lines = reading
+                .venues
+                .iter()
+                .map(|line| LineRow {
+                    venue: names.venue(line.venue),
+                    state: if line.is_up { "up" } else { "down" },
+                    waiting: line.waiting,
+                    open_orders: 0,
+                })
+                .collect();
+            view.alarms = alarms(reading, &view.lines);
+        } else {
+            view.alarms.push(format!("no OMS named '{}' counts on this host", names.oms));
+        }
+        if let Some(follower) = follower {
+            view.add_journal(names, follower);
+        }
+        view
+    }
+
+    fn add_journal(&mut self, names: &Names, follower: &Follower) {
+        let core = follower.core();
+        self.record = follower.sequence();
+        let mut open: Vec<OrderView> = core.live().collect();
+        let mut by_session: BTreeMap<u16, u64> = BTreeMap::new();
+        for order in &open {
+            *by_session.entry(order.session).or_default() += 1;
+            let venue = names.venue(order.venue.0);
+            if let Some(line) = self.lines.iter_mut().find(|line| line.venue == venue) {
+                line.open_orders += 1;
+            }
+        }
+        open.sort_unstable_by_key(|order| std::cmp::Reverse(order.id));
+        self.orders_left_out = open.len().saturating_sub(MOST_ORDERS);
+        self.orders = open.iter().take(MOST_ORDERS).map(|order| names.order(order)).collect();
+        let mut positions = positions(names, core);
+        self.positions_left_out = positions.len().saturating_sub(MOST_POSITIONS);
+        positions.truncate(MOST_POSITIONS);
+        self.positions = positions;
+        let told = follower.sessions();
+        let known: BTreeSet<u16> = names.users.keys().chain(told.keys()).chain(by_session.keys()).copied().collect();
+        let row = |session: u16| {
+            let heard = told.get(&session).copied().unwrap_or_default();
+            SessionRow {
+                session,
+                user: names.users.get(&session).cloned().unwrap_or_default(),
+                state: match heard.is_up {
+                    Some(true) if self.pid.is_some() => "logged in",
+                    Some(_) => "gone",
+                    None => "not seen",
+                },
+                open_orders: by_session.get(&session).copied().unwrap_or(0),
+                requests: heard.requests,
+                denied: heard.denied,
+            }
+        };
+        self.sessions = known.into_iter().map(row).collect();
+    }
+}
+
+fn alarms(reading: &Reading, lines: &[LineRow]) -> Vec<String> {
+    let mut alarms = Vec::new();
+    if reading.pid.is_none() {
+        alarms.push("the OMS does not run: these are its last figures".to_owned());
+    }
+    if reading.level("disk_failed") > 0 {
+        alarms.push("the journal's disk has failed: new orders are denied, nothing more is durable".to_owned());
+    }
+    if let unknown @ 1.. = reading.level("unknown") {
+        alarms.push(format!("{unknown} orders are unknown: their venue was asked for them"));
+    }
+    for line in lines.iter().filter(|line| line.state == "down") {
+        alarms.push(format!("venue {} takes nothing; {} requests wait for it", line.venue, line.waiting));
+    }
+    for (level, what) in [
+        ("strangers", "reports were of orders that are not known here"),
+        ("mismatched", "reports named an order of ours with other terms"),
+        ("contradictions", "reports contradicted what was known"),
+        ("malformed", "reports could not be true"),
+    ] {
+        if let count @ 1.. = reading.level(level) {
+            alarms.push(format!("{count} {what}"));
+        }
+    }
+    alarms
+}
+
+impl Names {
+    fn symbol(&self, symbol: u32) -> String {
+        self.symbols.get(&symbol).cloned().unwrap_or_else(|| symbol.to_string())
+    }
+
+    fn venue(&self, venue: u16) -> String {
+        self.venues.get(&venue).cloned().unwrap_or_else(|| venue.to_string())
+    }
+
+    fn order(&self, order: &OrderView) -> OrderRow {
+        OrderRow {
+            id: id(order.id),
+            client_order_id: order.client_order_id.0,
+            session: order.session,
+            account: order.account.0,
+            symbol: self.symbol(order.symbol.0),
+            venue: self.venue(order.venue.0),
+            side: word(order.side),
+            quantity: order.quantity.to_string(),
+            filled: order.cumulative.to_string(),
+            leaves: order.leaves.to_string(),
+            price: order.price.to_string(),
+            status: word(order.status).replace('_', " "),
+        }
+    }
+}
+
+fn positions(names: &Names, core: &Core) -> Vec<PositionRow> {
+    let mut open: Vec<_> = core
+        .positions()
+        .filter(|(_, _, view)| view.net != 0 || view.working_buy != 0 || view.working_sell != 0)
+        .collect();
+    open.sort_unstable_by_key(|(account, symbol, _)| (*account, *symbol));
+    let row = |(account, symbol, view): (tickpath_market::AccountId, tickpath_market::SymbolId, _)| {
+        let tickpath_orders::PositionView { net, working_buy, working_sell } = view;
+        PositionRow {
+            account: account.0,
+            symbol: names.symbol(symbol.0),
+            net: units(net),
+            working_buy: units(working_buy),
+            working_sell: units(working_sell),
+        }
+    };
+    open.into_iter().map(row).collect()
+}
+
+/// Units of 10⁻⁸, as a person reads them.
+fn units(number: i128) -> String {
+    i64::try_from(number).map_or_else(|_| format!("{number}e-8"), |units| Price(units).to_string())
+}
+
+/// An order's id as the epoch of its start and its journal sequence.
+fn id(id: OrderId) -> String {
+    format!("{}.{}", id.epoch(), id.sequence())
+}
+
+/// Nanoseconds as a person reads them, with three digits.
+pub fn duration(ns: u64) -> String {
+    let (value, unit) = match ns {
+        0..1_000 => return format!("{ns} ns"),
+        1_000..1_000_000 => (ns as f64 / 1e3, "µs"),
+        1_000_000..1_000_000_000 => (ns as f64 / 1e6, "ms"),
+        _ => (ns as f64 / 1e9, "s"),
+    };
+    let digits = if value < 10.0 { 2 } else { usize::from(value < 100.0) };
+    format!("{value:.digits$} {unit}")
+}
