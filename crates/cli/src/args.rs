@@ -45,6 +45,8 @@ pub enum Command {
     Orders(crate::orders::Orders),
     /// An OMS as a server: check its configuration, make a first one, change its users
     Oms(crate::oms::Oms),
+    /// A running OMS at a glance: orders, positions, sessions, lines, latency now
+    Top(crate::top::Top),
     /// A simulated exchange as a process: its orders come from an OMS
     Exchange(crate::exchange::Exchange),
     /// Look into logs and journals

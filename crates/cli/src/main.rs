@@ -19,6 +19,7 @@ mod orders;
 mod progress;
 mod report;
 mod serve;
+mod top;
 
 use std::process::ExitCode;
 
@@ -62,6 +63,7 @@ fn run(command: Command) -> anyhow::Result<Outcome> {
         Command::Order(args) => order::run(&args),
         Command::Orders(args) => orders::run(&args),
         Command::Oms(args) => oms::run(&args),
+        Command::Top(args) => top::run(&args),
         Command::Exchange(args) => exchange::run(&args),
         Command::Log(args) => log::run(&args.command),
         Command::Doctor(args) => doctor::run(&args),

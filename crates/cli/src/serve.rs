@@ -12,7 +12,8 @@ use tickpath_clock::{Clock, HostClock, sleep_ns, utc_ns};
 use tickpath_lab::result::rfc3339;
 use tickpath_log::{Config as LogConfig, Place, Policy, Reader, Registration, Start, Writer};
 use tickpath_server::ServerEvent;
-use tickpath_server::settings::Settings;
+use tickpath_server::settings::{Settings, Shown};
+use tickpath_web::Serving;
 
 use crate::Outcome;
 
@@ -33,16 +34,45 @@ pub fn run(settings: &Settings) -> anyhow::Result<Outcome> {
     let (config, server) = (settings.config(), settings.server(events));
     let ticks = settings.ticks.as_deref().map(|topic| market(topic, &clock)).transpose()?;
     let stop = stop_flag().context("cannot listen for signals")?;
+    let shown = show(settings)?;
     let name = settings.name.clone();
     let lines = std::thread::Builder::new().name("oms-lines".into()).spawn(move || write(&name, &hear))?;
     let ready = || line(&settings.name, &"ready");
     let ended = tickpath_server::run(clock, &config, &server, ticks, &stop, ready);
+    drop(shown);
     // The last sender goes with it, and the lines end.
     drop(server);
     let _ = lines.join();
     ended?;
     line(&settings.name, &"stopped in good order");
     Ok(Outcome::Good)
+}
+
+/// Metrics and page, where the settings ask for them.
+fn show(settings: &Settings) -> anyhow::Result<Option<Serving>> {
+    let Shown { metrics, web, .. } = settings.shown;
+    if metrics.is_none() && web.is_none() {
+        return Ok(None);
+    }
+    let unix = settings.listen.unix.as_ref().map(|path| format!("unix://{}", path.display()));
+    let oms = unix.or_else(|| settings.listen.tcp.map(|address| format!("tcp://{address}")));
+    let serving = tickpath_web::serve(&tickpath_web::Config {
+        metrics,
+        web,
+        names: crate::top::names(settings, &settings.users),
+        journal: Place::folder(&settings.journal),
+        oms: oms.unwrap_or_default(),
+        cpu: settings.core.other_cpu,
+    })?;
+    for (what, address) in [
+        ("metrics at", serving.metrics().map(|at| format!("http://{at}/metrics"))),
+        ("page at", serving.web().map(|at| format!("http://{at}/"))),
+    ] {
+        if let Some(address) = address {
+            line(&settings.name, &format!("{what} {address}"));
+        }
+    }
+    Ok(Some(serving))
 }
 
 fn stop_flag() -> std::io::Result<Arc<AtomicBool>> {

@@ -223,6 +223,11 @@ impl Core {
         self.positions.iter()
     }
 
+    /// The kill switches that are on: each by its scope, as [`Kill`](crate::Kill) has it, and its target.
+    pub fn kills(&self) -> impl Iterator<Item = (u8, u32)> + '_ {
+        self.desk.kills()
+    }
+
     /// Orders by where they stand, and alarms.
     pub fn counts(&self) -> Counts {
         self.counts

@@ -202,6 +202,17 @@ impl Desk {
         before.rules != SessionRules::default() || before.all || before.accounts.iter().any(|&word| word != 0)
     }
 
+    /// The kill switches that are on: each by its scope and its target.
+    pub(crate) fn kills(&self) -> impl Iterator<Item = (u8, u32)> + '_ {
+        let rows = |scope: u8, killed: Vec<bool>| {
+            (0_u32..).zip(killed).filter(|(_, killed)| *killed).map(move |(target, _)| (scope, target))
+        };
+        let all = [(KILL_ALL, self.killed), (KILL_DISK, self.disk_failed)];
+        let all = all.into_iter().filter(|(_, killed)| *killed).map(|(scope, _)| (scope, 0));
+        all.chain(rows(KILL_ACCOUNT, self.accounts.iter().map(|row| row.killed).collect()))
+            .chain(rows(KILL_SYMBOL, self.symbols.iter().map(|row| row.killed).collect()))
+    }
+
     /// Turns a switch; false if there is none such. It holds for what is defined later too.
     pub(crate) fn kill(&mut self, kill: &Kill) -> bool {
         let switch = match kill.scope {

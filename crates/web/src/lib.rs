@@ -7,12 +7,17 @@
 //!                                     the page's kill and cancel ──> a session of its admin with the OMS
 //! ```
 
+mod admin;
 mod follow;
+mod http;
 mod metrics;
+mod serve;
 mod view;
 
 pub use follow::{Follower, Session};
 pub use metrics::{MEDIA_TYPE, METRICS, Metric, render};
+pub use serve::{Config, ServeError, Serving, serve};
 pub use view::{
-    HopRow, LineRow, MOST_ORDERS, MOST_POSITIONS, Names, OrderRow, PositionRow, Recent, SessionRow, View, duration,
+    FRAME_NS, HopRow, KillRow, LineRow, MOST_ORDERS, MOST_POSITIONS, Names, OrderRow, PositionRow, Recent, SessionRow,
+    View, duration,
 };

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use serde::Serialize;
 use tickpath_market::{OrderId, Price};
 use tickpath_oms::meter::{HOPS, Hop, Reading};
-use tickpath_orders::{Core, OrderView};
+use tickpath_orders::{Core, KILL_ACCOUNT, KILL_ALL, KILL_SYMBOL, OrderView};
 
 use crate::follow::Follower;
 use crate::metrics::{denial, word};
@@ -14,8 +14,12 @@ use crate::metrics::{denial, word};
 pub const MOST_ORDERS: usize = 500;
 /// Positions that are shown.
 pub const MOST_POSITIONS: usize = 500;
-/// What is called now: so many readings, of a second each.
-const NOW: usize = 10;
+/// Between two frames.
+pub const FRAME_NS: u64 = 500_000_000;
+/// What is called now: ten seconds of frames.
+const NOW: usize = 20;
+/// Frames of a second.
+const SECOND: usize = 2;
 
 /// What things are called.
 #[derive(Debug, Clone, Default)]
@@ -65,6 +69,16 @@ pub struct View {
     pub sessions: Vec<SessionRow>,
     /// Lines to venues.
     pub lines: Vec<LineRow>,
+    /// Kill switches that are on.
+    pub kills: Vec<KillRow>,
+}
+
+/// A kill switch that is on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[allow(missing_docs, reason = "as a request for it has them")]
+pub struct KillRow {
+    pub scope: &'static str,
+    pub target: String,
 }
 
 /// A hop: how many requests there were, and how many nanoseconds they took.
@@ -138,7 +152,7 @@ pub struct Recent {
 }
 
 impl Recent {
-    /// Takes the reading of this second; those of another start say nothing any more.
+    /// Takes the reading of this frame; those of another start say nothing any more.
     pub fn take(&mut self, reading: Reading) {
         if self.readings.back().is_some_and(|last| last.epoch != reading.epoch) {
             self.readings.clear();
@@ -151,7 +165,7 @@ impl Recent {
 
     fn per_second(&self) -> u64 {
         let mut newest = self.readings.iter().rev().map(Reading::requests);
-        newest.next().zip(newest.next()).map_or(0, |(now, before)| now.saturating_sub(before))
+        newest.next().zip(newest.nth(SECOND - 1)).map_or(0, |(now, before)| now.saturating_sub(before))
     }
 
     fn hops(&self) -> Vec<HopRow> {
@@ -253,6 +267,11 @@ impl View {
             }
         };
         self.sessions = known.into_iter().map(row).collect();
+        self.kills = core.kills().filter_map(|(scope, target)| names.kill(scope, target)).collect();
+        for KillRow { scope, target } in &self.kills {
+            let whose = if target.is_empty() { "all".to_owned() } else { format!("{scope} {target}") };
+            self.alarms.push(format!("trading is stopped for {whose}: only cancels pass"));
+        }
     }
 }
 
@@ -290,6 +309,17 @@ impl Names {
 
     fn venue(&self, venue: u16) -> String {
         self.venues.get(&venue).cloned().unwrap_or_else(|| venue.to_string())
+    }
+
+    /// None of the disk's own switch, which has an alarm of its own.
+    fn kill(&self, scope: u8, target: u32) -> Option<KillRow> {
+        let (scope, target) = match scope {
+            KILL_ALL => ("all", String::new()),
+            KILL_ACCOUNT => ("account", target.to_string()),
+            KILL_SYMBOL => ("symbol", self.symbol(target)),
+            _ => return None,
+        };
+        Some(KillRow { scope, target })
     }
 
     fn order(&self, order: &OrderView) -> OrderRow {

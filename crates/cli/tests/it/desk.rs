@@ -31,12 +31,12 @@ const OPEN: usize = 8;
 const PATIENCE_NS: i64 = 120_000_000_000;
 
 /// The files of a desk, as `init` leaves them, but for names that others of this host have, too.
-struct Desk {
+pub struct Desk {
     folder: TempDir,
 }
 
 impl Desk {
-    fn new() -> Self {
+    pub fn new() -> Self {
         static DESKS: AtomicU64 = AtomicU64::new(0);
         let name = format!("cli-desk-{}-{}", std::process::id(), DESKS.fetch_add(1, Ordering::Relaxed));
         let desk = Self { folder: tempfile::tempdir().expect("a temporary folder can be made") };
@@ -57,32 +57,41 @@ impl Desk {
     }
 
     /// Calls the binary; @ stands for the folder.
-    fn tickpath(&self, line: &str) -> Ran {
+    pub fn tickpath(&self, line: &str) -> Ran {
         tickpath(&self.line(line))
+    }
+
+    pub fn path(&self) -> &std::path::Path {
+        self.folder.path()
+    }
+
+    pub fn password(&self, user: &str) -> String {
+        let file = self.folder.path().join(format!("{user}.password"));
+        fs::read_to_string(file).expect("init has written it").trim_end().to_owned()
     }
 
     fn line(&self, line: &str) -> String {
         line.replace('@', &self.folder.path().display().to_string())
     }
 
-    fn change(&self, file: &str, from: &str, to: &str) {
+    pub fn change(&self, file: &str, from: &str, to: &str) {
         let file = self.folder.path().join(file);
         let text = fs::read_to_string(&file).expect("it is there");
         assert!(text.contains(from), "{} has no {from}", file.display());
         fs::write(file, text.replacen(from, to, 1)).expect("the folder is ours");
     }
 
-    fn exchange(&self) -> Running {
+    pub fn exchange(&self) -> Running {
         Running::start(&self.line("exchange --config @/exchange.toml"))
     }
 
-    fn oms(&self) -> Running {
+    pub fn oms(&self) -> Running {
         let oms = Running::start(&self.line("oms --config @/oms.toml"));
         oms.await_words(": ready");
         oms
     }
 
-    fn order(&self, line: &str) -> Ran {
+    pub fn order(&self, line: &str) -> Ran {
         self.tickpath(&format!("order {line} --config @/oms.toml"))
     }
 

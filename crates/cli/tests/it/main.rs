@@ -3,10 +3,12 @@
 mod broken;
 mod brokers;
 mod browser;
+mod chromium;
 mod desk;
 mod exchange;
 mod logs;
 mod oms;
+mod page;
 mod program;
 mod reports;
 mod server;

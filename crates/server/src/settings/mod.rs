@@ -65,6 +65,8 @@ pub struct Settings {
     pub accounts_file: PathBuf,
     /// The topic in shared memory that brings its reference prices.
     pub ticks: Option<String>,
+    /// What others see of it.
+    pub shown: Shown,
     /// Where clients come in.
     pub listen: Listen,
     /// How it works.
@@ -79,6 +81,29 @@ pub struct Settings {
     pub accounts: Vec<AccountLimits>,
     /// By whom.
     pub users: Users,
+}
+
+/// What others than clients see of an OMS, and where.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Shown {
+    /// The address at which Prometheus finds its metrics.
+    pub metrics: Option<SocketAddr>,
+    /// The address of its live page.
+    pub web: Option<SocketAddr>,
+    /// How its lines are written.
+    pub log: LogForm,
+}
+
+/// How a line of the log is written.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum LogForm {
+    /// The time, the name, and a sentence.
+    #[default]
+    Text,
+    /// Pairs of a key and a value.
+    Logfmt,
+    /// An object of JSON.
+    Json,
 }
 
 /// Where clients come in: at least one of these.
@@ -229,6 +254,13 @@ impl Settings {
                 "tcp {address}: others than this host can reach it, and what is said there is not encrypted"
             ));
         }
+        for (key, address) in [("metrics", self.shown.metrics), ("web", self.shown.web)] {
+            if let Some(address) = address.filter(|address| !address.ip().is_loopback()) {
+                doubts.push(format!(
+                    "{key} {address}: others than this host can read it, and nothing of it is encrypted; 127.0.0.1 keeps it here"
+                ));
+            }
+        }
         doubts.extend(edit::is_open(&self.users_file).then(|| {
             let file = self.users_file.display();
             format!("{file}: others than its owner may read it; it holds secrets, `chmod 600` it")
@@ -252,6 +284,7 @@ impl Settings {
             instruments_file: top.need_path("instruments"),
             accounts_file: top.need_path("accounts"),
             ticks: ticks(top),
+            shown: Shown::take(top),
             listen: top.section("listen", Listen::take),
             core: top.section("core", CoreSettings::take),
             sessions: top.section("sessions", Sessions::take),
@@ -271,6 +304,17 @@ fn ticks(top: &mut Section<'_>) -> Option<String> {
         top.mistake("ticks", e.to_string());
     }
     Some(topic)
+}
+
+impl Shown {
+    fn take(top: &mut Section<'_>) -> Self {
+        let forms = [("text", LogForm::Text), ("logfmt", LogForm::Logfmt), ("json", LogForm::Json)];
+        Self {
+            metrics: address(top, "metrics"),
+            web: address(top, "web"),
+            log: top.one_of("log", &forms).unwrap_or_default(),
+        }
+    }
 }
 
 impl Listen {

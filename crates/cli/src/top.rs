@@ -1,0 +1,286 @@
+//! `tickpath top`: a running OMS at a glance, from its counters and its journal, without a word to it.
+
+use std::collections::BTreeMap;
+use std::io::{IsTerminal, Write};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+use ratatui::buffer::Buffer;
+use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
+use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::style::{Modifier, Style};
+use ratatui::text::{Line, Span};
+use ratatui::widgets::{Block, Borders, Cell, Paragraph, Row, Table, Widget, Wrap};
+use tickpath_log::Place;
+use tickpath_oms::meter::Meters;
+use tickpath_server::settings::{Settings, Users};
+use tickpath_web::{FRAME_NS, Follower, HopRow, Names, Recent, View, duration};
+
+use crate::Outcome;
+
+/// The width of a frame that goes to no terminal.
+const TEXT_WIDTH: u16 = 120;
+/// Rows above the open orders: the head, then latency with orders beside, then sessions with positions beside.
+const HEAD_ROWS: u16 = 1;
+const STATE_ROWS: u16 = 9;
+const LEAST_ROWS: u16 = 4;
+/// Rows of sessions and positions at most.
+const MOST_MIDDLE: usize = 8;
+/// Inputs that are taken between two looks at the keyboard.
+const INPUTS: usize = 1 << 16;
+
+#[derive(Debug, Clone, Args)]
+pub struct Top {
+    /// The file of the OMS
+    #[arg(long, value_name = "FILE", default_value = "oms.toml")]
+    pub config: PathBuf,
+    /// Print one frame as text and end; so it does where standard output is no terminal
+    #[arg(long)]
+    pub once: bool,
+}
+
+pub fn run(args: &Top) -> anyhow::Result<Outcome> {
+    let settings = crate::oms::read_for_client(&args.config)?;
+    // Who may not read the users sees sessions without their names.
+    let users = Users::read(&settings.users_file).unwrap_or_default();
+    let mut screen = Screen::open(&settings, names(&settings, &users))?;
+    if args.once || !std::io::stdout().is_terminal() {
+        let view = screen.view()?;
+        // Whoever closed our output has read enough of it.
+        let _ = std::io::stdout().write_all(text(&view).as_bytes());
+        return Ok(Outcome::Good);
+    }
+    let mut terminal = ratatui::try_init()?;
+    let ended = screen.show(&mut terminal);
+    ratatui::restore();
+    ended.map(|()| Outcome::Good)
+}
+
+/// What the things of an OMS are called.
+pub fn names(settings: &Settings, users: &Users) -> Names {
+    let owners = users.list.iter().flat_map(|user| user.sessions.iter().map(|session| (*session, user.name.clone())));
+    Names {
+        oms: settings.name.clone(),
+        symbols: settings.instruments.iter().map(|i| (i.symbol.0, i.name.as_str().to_owned())).collect(),
+        venues: settings.venues.iter().map(|venue| (venue.rules.venue.0, venue.name.clone())).collect(),
+        users: owners.collect::<BTreeMap<u16, String>>(),
+    }
+}
+
+/// What feeds the frames.
+struct Screen {
+    names: Names,
+    meters: Meters,
+    recent: Recent,
+    follower: Follower,
+}
+
+impl Screen {
+    fn open(settings: &Settings, names: Names) -> anyhow::Result<Self> {
+        let place: Place = crate::log::journal(&settings.journal)?;
+        let meters = Meters::of(&names.oms)?;
+        Ok(Self { names, meters, recent: Recent::default(), follower: Follower::open(&place)? })
+    }
+
+    /// The frame of now.
+    fn view(&mut self) -> anyhow::Result<View> {
+        while self.follower.step(INPUTS)? > 0 {}
+        if let Ok(reading) = self.meters.read() {
+            self.recent.take(reading);
+        }
+        Ok(View::of(&self.names, &self.recent, Some(&self.follower)))
+    }
+
+    fn show(&mut self, terminal: &mut ratatui::DefaultTerminal) -> anyhow::Result<()> {
+        let mut first = 0;
+        loop {
+            let view = self.view()?;
+            terminal.draw(|frame| draw(&view, first, frame.area(), frame.buffer_mut()))?;
+            if event::poll(Duration::from_nanos(FRAME_NS))?
+                && let Event::Key(key) = event::read()?
+                && key.kind == KeyEventKind::Press
+            {
+                let is_break = key.code == KeyCode::Char('c') && key.modifiers.contains(KeyModifiers::CONTROL);
+                match key.code {
+                    _ if is_break => return Ok(()),
+                    KeyCode::Char('q') | KeyCode::Esc => return Ok(()),
+                    KeyCode::Down | KeyCode::Char('j') => first = (first + 1).min(view.orders.len().saturating_sub(1)),
+                    KeyCode::Up | KeyCode::Char('k') => first = first.saturating_sub(1),
+                    KeyCode::PageDown => first = (first + 20).min(view.orders.len().saturating_sub(1)),
+                    KeyCode::PageUp => first = first.saturating_sub(20),
+                    _ => {}
+                }
+            }
+        }
+    }
+}
+
+/// A frame as lines, as high as it needs to be.
+fn text(view: &View) -> String {
+    let middle = middle_rows(view) + 3;
+    let rows = HEAD_ROWS + alarm_rows(view, TEXT_WIDTH) + STATE_ROWS + middle + view.orders.len() as u16 + LEAST_ROWS;
+    let area = Rect::new(0, 0, TEXT_WIDTH, rows);
+    let mut buffer = Buffer::empty(area);
+    draw(view, 0, area, &mut buffer);
+    let mut text = String::new();
+    for y in 0..rows {
+        let line: String = (0..TEXT_WIDTH).map(|x| buffer[(x, y)].symbol()).collect();
+        text.push_str(line.trim_end());
+        text.push('\n');
+    }
+    text
+}
+
+fn draw(view: &View, first: usize, area: Rect, buffer: &mut Buffer) {
+    let heights = [
+        Constraint::Length(HEAD_ROWS),
+        Constraint::Length(alarm_rows(view, area.width)),
+        Constraint::Length(STATE_ROWS),
+        Constraint::Length(middle_rows(view) + 3),
+        Constraint::Min(LEAST_ROWS),
+    ];
+    let [head, alarms, state, middle, orders] = Layout::vertical(heights).areas(area);
+    head_line(view).render(head, buffer);
+    let lines: Vec<Line<'_>> = view.alarms.iter().map(|alarm| Line::raw(format!("! {alarm}"))).collect();
+    Paragraph::new(lines).wrap(Wrap { trim: true }).style(strong()).render(alarms, buffer);
+    let [hops, counts, lines] =
+        Layout::horizontal([Constraint::Fill(1), Constraint::Length(29), Constraint::Length(31)]).areas(state);
+    hop_table(view).render(hops, buffer);
+    count_table(view).render(counts, buffer);
+    line_table(view).render(lines, buffer);
+    let [sessions, positions] = Layout::horizontal([Constraint::Fill(1), Constraint::Fill(1)]).areas(middle);
+    session_table(view).render(sessions, buffer);
+    position_table(view).render(positions, buffer);
+    order_table(view, first).render(orders, buffer);
+}
+
+fn head_line(view: &View) -> Line<'_> {
+    let pid = view.pid.map_or(String::new(), |pid| format!("  process {pid}"));
+    Line::from(vec![
+        Span::styled(format!("{} ", view.oms), strong()),
+        Span::styled(view.state, strong()),
+        Span::raw(format!(
+            "{pid}  epoch {}  record {}  {} requests/s  {} sessions",
+            view.epoch,
+            view.record,
+            view.requests_per_second,
+            view.levels.get("sessions").copied().unwrap_or(0),
+        )),
+    ])
+}
+
+fn hop_table(view: &View) -> Table<'_> {
+    let shown = |ns: Option<u64>| right(ns.map_or("-".to_owned(), duration));
+    let row = |hop: &HopRow| {
+        let [p50, p90, p99, p999, max] = [hop.p50_ns, hop.p90_ns, hop.p99_ns, hop.p999_ns, hop.max_ns].map(shown);
+        Row::new([Cell::from(hop.hop), right(hop.count.to_string()), p50, p90, p99, p999, max])
+    };
+    let widths = [5, 9, 8, 8, 8, 8, 8].map(Constraint::Length);
+    table("latency", ["hop", "count", "p50", "p90", "p99", "p99.9", "max"], &widths, view.hops.iter().map(row))
+}
+
+fn count_table(view: &View) -> Table<'_> {
+    let level = |name: &str| right(view.levels.get(name).copied().unwrap_or(0).to_string());
+    let pairs = [
+        ("queued", "done"),
+        ("sending", "rejected"),
+        ("working", "withdrawn"),
+        ("unknown", "denied_requests"),
+        ("held", "refused"),
+    ];
+    let rows = pairs.map(|(left, other)| {
+        let word = if other == "denied_requests" { "denied" } else { other };
+        Row::new([Cell::from(left), level(left), Cell::from(word), level(other)])
+    });
+    let widths = [7, 5, 9, 3].map(Constraint::Length);
+    Table::new(rows, widths).block(block("orders by state".to_owned()))
+}
+
+fn line_table(view: &View) -> Table<'_> {
+    let row = |line: &tickpath_web::LineRow| {
+        let [waiting, open] = [line.waiting, line.open_orders].map(|count| right(count.to_string()));
+        Row::new([Cell::from(line.venue.clone()), Cell::from(line.state), waiting, open])
+    };
+    let widths = [9, 5, 7, 5].map(Constraint::Length);
+    table("lines", ["venue", "state", "waiting", "open"], &widths, view.lines.iter().map(row))
+}
+
+fn session_table(view: &View) -> Table<'_> {
+    let row = |session: &tickpath_web::SessionRow| {
+        let [open, requests, denied] =
+            [session.open_orders, session.requests, session.denied].map(|count| right(count.to_string()));
+        let name = Cell::from(session.user.clone());
+        Row::new([right(session.session.to_string()), name, Cell::from(session.state), open, requests, denied])
+    };
+    let widths = [7, 12, 9, 6, 9, 7].map(Constraint::Length);
+    // Those that matter come first: whoever is there, then whoever has orders.
+    let mut sessions: Vec<_> = view.sessions.iter().collect();
+    sessions.sort_by_key(|session| (session.state != "logged in", session.open_orders == 0, session.session));
+    let title = left_out("sessions", sessions.len().saturating_sub(MOST_MIDDLE));
+    let heads = ["session", "user", "state", "open", "requests", "denied"];
+    table(&title, heads, &widths, sessions.into_iter().take(MOST_MIDDLE).map(row))
+}
+
+fn position_table(view: &View) -> Table<'_> {
+    let row = |position: &tickpath_web::PositionRow| {
+        let [net, buy, sell] =
+            [&position.net, &position.working_buy, &position.working_sell].map(|number| right(number.clone()));
+        Row::new([right(position.account.to_string()), Cell::from(position.symbol.clone()), net, buy, sell])
+    };
+    let widths = [8, 12, 12, 10, 10].map(Constraint::Length);
+    let more = view.positions.len().saturating_sub(MOST_MIDDLE) + view.positions_left_out;
+    let heads = ["account", "symbol", "net", "buying", "selling"];
+    table(&left_out("positions", more), heads, &widths, view.positions.iter().take(MOST_MIDDLE).map(row))
+}
+
+fn order_table(view: &View, first: usize) -> Table<'_> {
+    let row = |order: &tickpath_web::OrderRow| {
+        let [session, account] = [order.session.to_string(), order.account.to_string()].map(right);
+        let [leaves, filled, price] = [&order.leaves, &order.filled, &order.price].map(|number| right(number.clone()));
+        let [symbol, venue, side, status] =
+            [&order.symbol, &order.venue, &order.side, &order.status].map(|word| Cell::from(word.clone()));
+        Row::new([Cell::from(order.id.clone()), session, account, symbol, venue, side, leaves, filled, price, status])
+    };
+    let widths = [18, 7, 8, 12, 8, 5, 10, 10, 14, 16].map(Constraint::Length);
+    let heads = ["order", "session", "account", "symbol", "venue", "side", "leaves", "filled", "price", "status"];
+    let count = view.orders.len() + view.orders_left_out;
+    let title = left_out(&format!("{count} open orders"), view.orders_left_out);
+    table(&title, heads, &widths, view.orders.iter().skip(first).map(row))
+}
+
+fn table<'a, const N: usize>(
+    title: &str,
+    heads: [&'static str; N],
+    widths: &[Constraint],
+    rows: impl Iterator<Item = Row<'a>>,
+) -> Table<'a> {
+    let head = Row::new(heads).style(Style::new().add_modifier(Modifier::DIM));
+    Table::new(rows, widths.to_vec()).header(head).block(block(title.to_owned()))
+}
+
+fn block(title: String) -> Block<'static> {
+    Block::new().borders(Borders::TOP).title(format!(" {title} "))
+}
+
+fn left_out(what: &str, more: usize) -> String {
+    if more == 0 { what.to_owned() } else { format!("{what}, {more} more not shown") }
+}
+
+fn right(text: String) -> Cell<'static> {
+    Cell::from(Line::raw(text).right_aligned())
+}
+
+fn strong() -> Style {
+    Style::new().add_modifier(Modifier::BOLD)
+}
+
+/// Lines of the alarms, which may be wider than the screen.
+fn alarm_rows(view: &View, width: u16) -> u16 {
+    let rows = |alarm: &String| (alarm.chars().count() as u16 + 2).div_ceil(width.max(20)) + 1;
+    view.alarms.iter().map(|alarm| rows(alarm) - 1).sum()
+}
+
+fn middle_rows(view: &View) -> u16 {
+    view.sessions.len().max(view.positions.len()).clamp(1, MOST_MIDDLE) as u16
+}

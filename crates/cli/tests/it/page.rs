@@ -1,0 +1,160 @@
+//! The live page in a real browser, its metrics, and the same in a terminal: of a desk that trades. Needs chromium.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+
+use serde_json::json;
+
+use crate::chromium::Browser;
+use crate::desk::Desk;
+use crate::logs::{Running, until};
+
+/// A desk whose OMS shows itself, and where.
+struct Shown {
+    desk: Desk,
+    oms: Running,
+    _exchange: Running,
+    page: String,
+    metrics: String,
+}
+
+impl Shown {
+    fn new() -> Self {
+        let desk = Desk::new();
+        desk.change("oms.toml", "#web = \"127.0.0.1:8080\"", "web = \"127.0.0.1:0\"");
+        desk.change("oms.toml", "#metrics = \"127.0.0.1:9464\"", "metrics = \"127.0.0.1:0\"");
+        let (exchange, oms) = (desk.exchange(), desk.oms());
+        exchange.await_words("serving the OMS");
+        let [page, metrics] = ["page at http://", "metrics at http://"].map(|words| {
+            let said = oms.err();
+            let at = said.split(words).nth(1).and_then(|rest| rest.split_whitespace().next());
+            at.unwrap_or_else(|| panic!("no '{words}' in {said}")).to_owned()
+        });
+        // Its orders need a price.
+        until(|| desk.order("new BTCUSDT buy 1 1 --session 3").out.contains("collar"), || "a price".to_owned());
+        Self { desk, oms, _exchange: exchange, page: page.trim_end_matches('/').to_owned(), metrics }
+    }
+}
+
+#[test]
+fn an_admin_sees_orders_on_the_page_stops_trading_and_cancels() {
+    let shown = Shown::new();
+    let ran = shown.desk.order("new BTCUSDT buy 2 61000 --session 1 --id 77");
+    assert!(ran.out.contains("new new"), "{}{}", ran.out, ran.err);
+    let url = format!("http://{}/", shown.page);
+    let mut page = Browser::open(shown.desk.path(), &url);
+    page.await_truth("document.querySelector('#orders tbody')?.innerText.includes('61000')");
+    page.await_truth("document.querySelector('#state').innerText == 'running'");
+    page.await_truth("document.querySelector('#lines tbody').innerText.match(/SIM\\s+up/)");
+    page.await_truth("document.querySelector('#latency tbody').innerText.includes('T1 → T2')");
+    page.await_truth("document.querySelector('#positions tbody').innerText.includes('BTCUSDT')");
+    page.await_truth("document.querySelector('#denials tbody').innerText.includes('price collar')");
+    assert_eq!(page.evaluate("document.querySelector('#kill').hidden"), json!(true), "nobody is logged in");
+
+    log_in(&mut page, "trader", &shown.desk.password("trader"));
+    page.await_truth("document.querySelector('#login .said').innerText.includes('is no admin')");
+    log_in(&mut page, "admin", "wrong");
+    page.await_truth("document.querySelector('#login .said').innerText.includes('password')");
+    log_in(&mut page, "admin", &shown.desk.password("admin"));
+    page.await_truth("!document.querySelector('#kill').hidden && document.querySelector('#login').hidden");
+    assert_eq!(page.evaluate("document.cookie"), json!(""), "no script can read the cookie");
+
+    press(&mut page, "account", "1", "stop");
+    page.await_truth("document.querySelector('#orders tbody').innerText.trim() == 'none'");
+    page.await_truth("document.querySelector('#alarms').innerText.includes('trading is stopped for account 1')");
+    let ran = shown.desk.order("new BTCUSDT buy 1 61000 --session 2");
+    assert!(ran.out.contains("kill switch"), "{}{}", ran.out, ran.err);
+    press(&mut page, "account", "1", "go");
+    page.await_truth("!document.querySelector('#alarms').innerText.includes('trading is stopped')");
+    assert_eq!(shown.desk.order("new BTCUSDT buy 1 61000 --session 2").code, Some(0), "it trades again");
+
+    page.evaluate("document.querySelector('#logout').click()");
+    page.await_truth("document.querySelector('#kill').hidden");
+    for width in [360, 1400] {
+        let size = json!({ "width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500 });
+        page.call("Emulation.setDeviceMetricsOverride", &size);
+        let wide = page.evaluate("document.documentElement.scrollWidth");
+        assert_eq!(wide, json!(width), "nothing is wider than the window");
+    }
+    let asked = page.evaluate("performance.getEntriesByType('resource').map(entry => entry.name)");
+    for name in asked.as_array().expect("a list") {
+        assert!(name.as_str().is_some_and(|name| name.starts_with(&url)), "{name} lies elsewhere");
+    }
+    if let Some(file) = std::env::var_os("TICKPATH_SCREENSHOT") {
+        fs::write(file, page.screenshot()).expect("the file can be written");
+    }
+
+    drop(shown.oms);
+    page.await_truth("document.querySelector('#state').innerText.includes('no answer')");
+    let oms = shown.desk.oms();
+    assert!(oms.err().contains("page at"), "a new start shows itself again");
+}
+
+fn log_in(page: &mut Browser, user: &str, password: &str) {
+    page.evaluate("document.querySelector('#show-login').click()");
+    page.evaluate(&format!(
+        "{{ const form = document.querySelector('#login'); form.elements.user.value = {user:?}; \
+         form.elements.password.value = {password:?}; form.requestSubmit(); }}"
+    ));
+}
+
+fn press(page: &mut Browser, scope: &str, target: &str, button: &str) {
+    page.evaluate(&format!(
+        "{{ window.confirm = () => true; const form = document.querySelector('#kill'); \
+         form.elements.scope.value = {scope:?}; form.elements.target.value = {target:?}; \
+         form.requestSubmit(form.querySelector('button[value={button}]')); }}"
+    ));
+}
+
+#[test]
+fn metrics_and_the_terminal_tell_the_same() {
+    let shown = Shown::new();
+    let ran = shown.desk.order("new BTCUSDT buy 2 61000 --session 1 --id 77");
+    assert!(ran.out.contains("new new"), "{}{}", ran.out, ran.err);
+    let (address, path) = shown.metrics.split_once('/').expect("an address and a path");
+    let mut told = String::new();
+    let words =
+        ["tickpath_oms_up 1\n", "tickpath_oms_orders{state=\"working\"} 1\n", "tickpath_oms_venue_up{venue=\"1\"} 1\n"];
+    until(
+        || {
+            told = get(address, &format!("/{path}"));
+            words.iter().all(|word| told.contains(word))
+        },
+        || words.concat(),
+    );
+    assert!(told.contains("version=0.0.4"), "{told}");
+    let count = |line: &str| told.split(line).nth(1).and_then(|rest| rest.lines().next()?.trim().parse::<u64>().ok());
+    let requests = count("tickpath_oms_requests_total ").expect("a number");
+    assert!(requests >= 2, "{told}");
+    assert_eq!(count("tickpath_oms_hop_seconds_count{hop=\"t0_t2\"}"), Some(requests));
+    assert_eq!(count("tickpath_oms_denials_total{reason=\"price_collar\"}"), Some(requests - 1));
+    let of_page = get(&shown.page, "/metrics");
+    assert!(of_page.contains("tickpath_oms_orders{state=\"working\"} 1\n"), "{of_page}");
+
+    let top = shown.desk.tickpath("top --once --config @/oms.toml");
+    assert_eq!((top.code, top.err.as_str()), (Some(0), ""));
+    for words in ["running", "T", "1 open orders", "BTCUSDT", "61000", "SIM", "t1_t2", "trader"] {
+        assert!(top.out.contains(words), "no '{words}' in\n{}", top.out);
+    }
+    assert!(top.out.lines().all(|line| line.chars().count() <= 120), "{}", top.out);
+    drop(shown.oms);
+    let top = shown.desk.tickpath("top --config @/oms.toml");
+    assert!(top.out.contains("! the OMS does not run: these are its last figures"), "{}{}", top.out, top.err);
+    assert!(top.out.contains("61000"), "the journal is still there: {}", top.out);
+    let again = shown.desk.oms();
+    let top = shown.desk.tickpath("top --config @/oms.toml");
+    assert!(top.out.contains("running") && !top.out.contains("does not run"), "{}", top.out);
+    assert_eq!(again.interrupt().code, Some(0));
+    let second = shown.desk.tickpath("top --config @/oms.toml");
+    assert!(second.out.contains("counts on this host"), "nothing is left of one that stopped: {}", second.out);
+}
+
+/// An answer, head and body.
+fn get(address: &str, path: &str) -> String {
+    let mut stream = TcpStream::connect(address).expect("somebody listens");
+    write!(stream, "GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n").expect("it can be asked");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("it answers");
+    answer
+}

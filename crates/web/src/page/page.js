@@ -1,0 +1,183 @@
+// Asks for a frame once a second and shows it. Nothing that a frame says is ever taken for HTML.
+"use strict";
+
+const PERIOD_MS = 1000;
+const byId = id => document.getElementById(id);
+let token = null;
+let timer = null;
+let failures = 0;
+
+function text(tag, value, className) {
+  const element = document.createElement(tag);
+  element.textContent = value;
+  if (className) element.className = className;
+  return element;
+}
+
+// Rows of cells; a cell is a value, or [value, class]. Only what has changed is touched, so that a selection stays.
+function fill(section, rows, nothing) {
+  const body = byId(section).querySelector("tbody");
+  const heads = byId(section).querySelectorAll("th");
+  if (rows.length === 0) {
+    const row = document.createElement("tr"), cell = text("td", nothing, "none");
+    cell.colSpan = heads.length;
+    row.append(cell);
+    if (body.textContent !== nothing) body.replaceChildren(row);
+    return;
+  }
+  if (body.querySelector(".none")) body.replaceChildren();
+  rows.forEach((cells, at) => {
+    const row = body.rows[at] || body.insertRow();
+    cells.forEach((cell, place) => {
+      const [value, className] = Array.isArray(cell) ? cell : [cell, ""];
+      const held = row.cells[place] || row.insertCell();
+      const wanted = `${heads[place].classList.contains("text") ? "text " : ""}${className}`.trim();
+      if (held.textContent !== String(value)) held.textContent = value;
+      if (held.className !== wanted) held.className = wanted;
+    });
+  });
+  while (body.rows.length > rows.length) body.deleteRow(-1);
+}
+
+function pairs(list, entries) {
+  const wanted = entries.map(([name, value]) => `${name}\n${value}`).join("\n\n");
+  if (list.dataset.shown === wanted) return;
+  list.dataset.shown = wanted;
+  list.replaceChildren(...entries.map(([name, value]) => {
+    const pair = document.createElement("div");
+    pair.append(text("dt", name), text("dd", value));
+    return pair;
+  }));
+}
+
+const whole = number => Number(number).toLocaleString("en-US");
+
+function duration(ns) {
+  if (ns === null) return "–";
+  if (ns < 1e3) return `${ns} ns`;
+  const [value, unit] = ns < 1e6 ? [ns / 1e3, "µs"] : ns < 1e9 ? [ns / 1e6, "ms"] : [ns / 1e9, "s"];
+  return `${value.toFixed(value < 10 ? 2 : value < 100 ? 1 : 0)} ${unit}`;
+}
+
+const word = state => [state, { "up": "good", "logged in": "good", "down": "bad" }[state] || ""];
+
+function show(frame) {
+  document.title = `${frame.oms} · ${frame.alarms.length ? `${frame.alarms.length} alarms` : frame.state}`;
+  byId("oms").textContent = frame.oms;
+  const state = byId("state");
+  state.textContent = frame.state;
+  state.className = `word ${frame.pid ? "good" : "bad"}`;
+  const level = name => whole(frame.levels[name] || 0);
+  pairs(byId("facts"), [
+    ["process", frame.pid || "–"], ["epoch", frame.epoch], ["requests/s", whole(frame.requests_per_second)],
+    ["sessions", level("sessions")], ["record", whole(frame.record)], ["held", level("held")],
+  ]);
+  const alarms = byId("alarms");
+  if (alarms.dataset.shown !== frame.alarms.join("\n")) {
+    alarms.dataset.shown = frame.alarms.join("\n");
+    alarms.replaceChildren(...frame.alarms.map(alarm => text("li", alarm)));
+  }
+  fill("latency", frame.hops.map(hop => [hop.hop.replace("_", " → ").toUpperCase(), whole(hop.count),
+    ...[hop.p50_ns, hop.p90_ns, hop.p99_ns, hop.p999_ns, hop.max_ns].map(duration)]), "no requests yet");
+  const states = ["queued", "sending", "working", "unknown", "done", "rejected", "withdrawn"];
+  pairs(byId("levels").querySelector("dl"),
+    [...states.map(name => [name, level(name)]), ["denied requests", level("denied_requests")]]);
+  fill("lines", frame.lines.map(line => [line.venue, word(line.state), whole(line.waiting), whole(line.open_orders)]),
+    "no venues");
+  const here = frame.sessions.filter(session => session.state === "logged in").length;
+  byId("sessions").querySelector("small").textContent = `${here} of ${frame.sessions.length} logged in`;
+  fill("sessions", frame.sessions.map(session => [session.session, session.user, word(session.state),
+    whole(session.open_orders), whole(session.requests), whole(session.denied)]), "no sessions");
+  byId("positions").querySelector("small").textContent = more(frame.positions_left_out);
+  fill("positions", frame.positions.map(position => [position.account, position.symbol, position.net,
+    position.working_buy, position.working_sell]), "all flat");
+  fill("denials", frame.denials.map(([reason, count]) => [reason.replaceAll("_", " "), whole(count)]), "none");
+  const open = frame.orders.length + frame.orders_left_out;
+  byId("orders").querySelector("small").textContent = `${whole(open)} ${more(frame.orders_left_out)}`;
+  fill("orders", frame.orders.map(order => [order.id, order.client_order_id, order.session, order.account,
+    order.symbol, order.venue, order.side, order.quantity, order.filled, order.leaves, order.price, order.status]),
+    "none");
+  showAdmin(frame.admin);
+}
+
+const more = count => count ? `(the newest; ${whole(count)} more are not shown)` : "";
+
+function showAdmin(admin) {
+  token = admin ? admin.token : null;
+  byId("user").hidden = byId("logout").hidden = byId("kill").hidden = !admin;
+  byId("show-login").hidden = Boolean(admin) || !byId("login").hidden;
+  if (admin) {
+    byId("user").textContent = `${admin.user}, admin`;
+    byId("login").hidden = true;
+  }
+}
+
+async function look() {
+  clearTimeout(timer);
+  try {
+    const answer = await fetch("/frame", { cache: "no-store", signal: AbortSignal.timeout(5000) });
+    if (!answer.ok) throw new Error(await answer.text());
+    show(await answer.json());
+    failures = 0;
+  } catch (error) {
+    failures += 1;
+    if (failures > 1) {
+      byId("state").textContent = "no answer: these are the last figures";
+      byId("state").className = "word bad";
+    }
+  }
+  timer = setTimeout(look, PERIOD_MS);
+}
+
+async function ask(path, body, said) {
+  said.textContent = "…";
+  try {
+    const answer = await fetch(path, {
+      method: "POST", body: JSON.stringify(body),
+      headers: { "content-type": "application/json", ...(token ? { "x-tickpath-token": token } : {}) },
+    });
+    const words = await answer.text();
+    said.textContent = answer.ok ? "" : words.trim();
+    await look();
+    return answer.ok;
+  } catch (error) {
+    said.textContent = "the OMS does not answer; is it running?";
+    return false;
+  }
+}
+
+byId("show-login").addEventListener("click", () => {
+  byId("login").hidden = false;
+  byId("show-login").hidden = true;
+  byId("login").elements.user.focus();
+});
+byId("cancel-login").addEventListener("click", () => {
+  byId("login").hidden = true;
+  byId("login").reset();
+  byId("show-login").hidden = false;
+});
+byId("login").addEventListener("submit", async event => {
+  event.preventDefault();
+  const form = event.target, { user, password } = form.elements;
+  const came = await ask("/login", { user: user.value, password: password.value }, form.querySelector(".said"));
+  password.value = "";
+  if (came) form.hidden = true;
+});
+byId("logout").addEventListener("click", () => ask("/logout", {}, byId("kill").querySelector(".said")));
+byId("kill").elements.scope.addEventListener("change", event => {
+  const target = byId("kill").elements.target;
+  target.disabled = event.target.value === "all";
+  target.placeholder = { account: "account number", symbol: "instrument", all: "" }[event.target.value];
+});
+byId("kill").addEventListener("submit", async event => {
+  event.preventDefault();
+  const form = event.target, { scope, target } = form.elements;
+  const stop = event.submitter.value === "stop";
+  const what = scope.value === "all" ? "everything" : `${scope.value} ${target.value}`;
+  if (stop && !confirm(`Stop all trading of ${what}, and cancel its open orders?`)) return;
+  const said = form.querySelector(".said");
+  if (await ask("/kill", { scope: scope.value, target: target.value, on: stop, cancel: stop }, said)) {
+    said.textContent = `said: ${stop ? "stop and cancel" : "let trade again"}, ${what}`;
+  }
+});
+look();

@@ -1,0 +1,165 @@
+//! Requests of others than the page: other sites, other names, no login, no end.
+
+use std::collections::BTreeMap;
+use std::io::{ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+
+use tickpath_log::Place;
+use tickpath_web::{Config, Names, Serving, serve};
+
+/// The pages of an OMS that does not run.
+fn shown(test: &str) -> Serving {
+    let folder = std::env::temp_dir().join(format!("tickpath-web-{test}-{}", std::process::id()));
+    let any = Some(SocketAddr::from(([127, 0, 0, 1], 0)));
+    let names = Names {
+        oms: format!("web-{test}-{}", std::process::id()),
+        symbols: BTreeMap::from([(1, "BTCUSDT".to_owned())]),
+        ..Names::default()
+    };
+    let oms = format!("unix://{}", folder.join("oms.sock").display());
+    serve(&Config { metrics: any, web: any, names, journal: Place::folder(folder), oms, cpu: None })
+        .expect("any port will do")
+}
+
+fn ask(address: SocketAddr, request: &str, body: &str) -> String {
+    let mut stream = TcpStream::connect(address).expect("somebody listens");
+    stream.set_read_timeout(Some(Duration::from_secs(60))).expect("a timeout can be set");
+    let length = if body.is_empty() { String::new() } else { format!("Content-Length: {}\r\n", body.len()) };
+    write!(stream, "{request}{length}Connection: close\r\n\r\n{body}").expect("it can be asked");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("it answers, and ends");
+    answer
+}
+
+#[test]
+fn nothing_changes_but_for_the_page_itself() {
+    let serving = shown("origins");
+    let at = serving.web().expect("it was asked for");
+    let json = "Content-Type: application/json\r\n";
+    let login = r#"{"user":"admin","password":"x"}"#;
+    let kill = r#"{"scope":"all","target":"","on":true,"cancel":true}"#;
+    let own = format!("Host: {at}\r\nOrigin: http://{at}\r\n{json}");
+    let local = format!("Host: localhost:{}\r\nOrigin: http://localhost:{}\r\n{json}", at.port(), at.port());
+    let long = format!(r#"{{"user":"admin","password":"{}"}}"#, "x".repeat(5_000));
+    for (path, head, body, status, words) in [
+        ("/login", format!("Host: {at}\r\n{json}"), login, 403, "only the page itself"),
+        ("/login", format!("Host: {at}\r\nOrigin: null\r\n{json}"), login, 403, "only the page itself"),
+        ("/login", format!("Host: {at}\r\nOrigin: http://evil.example\r\n{json}"), login, 403, "only the page itself"),
+        ("/login", format!("Host: {at}\r\nOrigin: https://{at}\r\n{json}"), login, 403, "only the page itself"),
+        ("/login", format!("{own}Sec-Fetch-Site: cross-site\r\n"), login, 403, "only the page itself"),
+        // A name that somebody made to point here.
+        (
+            "/login",
+            format!("Host: evil.example\r\nOrigin: http://evil.example\r\n{json}"),
+            login,
+            421,
+            "by its address",
+        ),
+        ("/login", format!("Origin: http://{at}\r\n{json}"), login, 421, "by its address"),
+        // What a form of another site could send.
+        (
+            "/login",
+            format!("Host: {at}\r\nOrigin: http://{at}\r\nContent-Type: text/plain\r\n"),
+            login,
+            415,
+            "send JSON",
+        ),
+        ("/login", own.clone(), "{", 400, "the body is wrong"),
+        ("/login", own.clone(), r#"{"user":"admin"}"#, 400, "missing field `password`"),
+        ("/login", own.clone(), &long, 400, "too long"),
+        ("/login", own.clone(), login, 403, "no OMS answers"),
+        ("/login", local, login, 403, "no OMS answers"),
+        ("/kill", own.clone(), kill, 401, "log in first"),
+        ("/kill", format!("{own}Cookie: tickpath=\r\nX-Tickpath-Token: \r\n"), kill, 401, "log in first"),
+        ("/kill", format!("{own}Cookie: tickpath=00; a=b\r\nX-Tickpath-Token: 00\r\n"), kill, 401, "log in first"),
+        ("/kill", format!("Host: {at}\r\nOrigin: http://evil.example\r\n{json}"), kill, 403, "only the page itself"),
+        ("/logout", own.clone(), "{}", 401, "log in first"),
+        ("/frame", own.clone(), "{}", 405, "not with this method"),
+        ("/nothing", own.clone(), "{}", 404, "the page is at /"),
+    ] {
+        let answer = ask(at, &format!("POST {path} HTTP/1.1\r\n{head}"), body);
+        let is_so = answer.starts_with(&format!("HTTP/1.1 {status} ")) && answer.contains(words);
+        assert!(is_so, "{path} with {head} was to be {status}, {words}: {answer}");
+        assert!(!answer.to_lowercase().contains("access-control-allow"), "no other site may read: {answer}");
+    }
+}
+
+#[test]
+fn who_looks_sees_that_no_oms_runs_and_nothing_is_kept_or_framed() {
+    let serving = shown("looks");
+    let (at, metrics) = (serving.web().expect("asked for"), serving.metrics().expect("asked for"));
+    for (path, words) in [
+        ("/", "<title>OMS</title>"),
+        ("/page.css", "--figures"),
+        ("/page.js", "\"use strict\""),
+        ("/metrics", "tickpath_oms_up 0\n"),
+        ("/frame", "\"state\":"),
+    ] {
+        let answer = ask(at, &format!("GET {path} HTTP/1.1\r\nHost: {at}\r\n"), "");
+        assert!(answer.starts_with("HTTP/1.1 200 ") && answer.contains(words), "{path}: {answer}");
+        for head in [
+            "cache-control: no-store",
+            "x-content-type-options: nosniff",
+            "default-src 'none'",
+            "frame-ancestors 'none'",
+        ] {
+            assert!(answer.contains(head), "{path} has no {head}: {answer}");
+        }
+        let refused = ask(at, &format!("GET {path} HTTP/1.1\r\nHost: evil.example\r\n"), "");
+        assert!(refused.starts_with("HTTP/1.1 421 ") && !refused.contains(words), "{path}: {refused}");
+    }
+    let mut frame = String::new();
+    for _ in 0..600 {
+        frame = ask(at, &format!("GET /frame HTTP/1.1\r\nHost: {at}\r\n"), "");
+        if frame.contains("counts on this host") {
+            break;
+        }
+        tickpath_clock::sleep_ns(20_000_000);
+    }
+    assert!(frame.contains("counts on this host") && frame.contains("\"admin\":null"), "{frame}");
+    // Prometheus may know the host by any name, and there is nothing else at its endpoint.
+    let told = ask(metrics, "GET /metrics HTTP/1.1\r\nHost: desk.example\r\n", "");
+    assert!(told.starts_with("HTTP/1.1 200 ") && told.contains("tickpath_oms_up 0\n"), "{told}");
+    for path in ["/", "/frame", "/login"] {
+        let refused = ask(metrics, &format!("GET {path} HTTP/1.1\r\nHost: {metrics}\r\n"), "");
+        assert!(refused.starts_with("HTTP/1.1 404 "), "{path}: {refused}");
+    }
+}
+
+#[test]
+fn who_never_ends_a_request_keeps_nobody_out() {
+    let serving = shown("slow");
+    let at = serving.web().expect("it was asked for");
+    let mut slow: Vec<TcpStream> = (0..64).map(|_| TcpStream::connect(at).expect("somebody listens")).collect();
+    for (place, stream) in slow.iter_mut().enumerate() {
+        let part = if place % 2 == 0 { "GET / HT" } else { "POST /login HTTP/1.1\r\nHost: 127.0.0.1\r\nX: " };
+        stream.write_all(part.as_bytes()).expect("it can be asked");
+    }
+    let answer = ask(at, &format!("GET / HTTP/1.1\r\nHost: {at}\r\n"), "");
+    assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
+    for stream in &mut slow {
+        stream.set_read_timeout(Some(Duration::from_secs(60))).expect("a timeout can be set");
+        let mut rest = Vec::new();
+        match stream.read_to_end(&mut rest) {
+            Ok(_) => {}
+            Err(e) => assert_eq!(e.kind(), ErrorKind::ConnectionReset, "it is ended, not kept"),
+        }
+    }
+}
+
+#[test]
+fn an_address_that_is_taken_is_told() {
+    let serving = shown("taken");
+    let taken = serving.web();
+    let config = Config {
+        metrics: None,
+        web: taken,
+        names: Names { oms: "web-taken".to_owned(), ..Names::default() },
+        journal: Place::folder("/nowhere"),
+        oms: String::new(),
+        cpu: None,
+    };
+    let error = serve(&config).err().expect("somebody listens there").to_string();
+    assert!(error.contains("cannot listen on 127.0.0.1:") && error.contains("name another address"), "{error}");
+}
