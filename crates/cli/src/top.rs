@@ -23,7 +23,7 @@ use crate::Outcome;
 const TEXT_WIDTH: u16 = 120;
 /// Rows above the open orders: the head, then latency with orders beside, then sessions with positions beside.
 const HEAD_ROWS: u16 = 1;
-const STATE_ROWS: u16 = 9;
+const STATE_ROWS: u16 = 7;
 const LEAST_ROWS: u16 = 4;
 /// Rows of sessions and positions at most.
 const MOST_MIDDLE: usize = 8;
@@ -129,7 +129,8 @@ fn text(view: &View) -> String {
         text.push_str(line.trim_end());
         text.push('\n');
     }
-    text
+    text.truncate(text.trim_end().len());
+    text + "\n"
 }
 
 fn draw(view: &View, first: usize, area: Rect, buffer: &mut Buffer) {
@@ -145,11 +146,13 @@ fn draw(view: &View, first: usize, area: Rect, buffer: &mut Buffer) {
     let lines: Vec<Line<'_>> = view.alarms.iter().map(|alarm| Line::raw(format!("! {alarm}"))).collect();
     Paragraph::new(lines).wrap(Wrap { trim: true }).style(strong()).render(alarms, buffer);
     let [hops, counts, lines] =
-        Layout::horizontal([Constraint::Fill(1), Constraint::Length(29), Constraint::Length(31)]).areas(state);
+        Layout::horizontal([Constraint::Fill(1), Constraint::Length(29), Constraint::Length(31)])
+            .spacing(2)
+            .areas(state);
     hop_table(view).render(hops, buffer);
     count_table(view).render(counts, buffer);
     line_table(view).render(lines, buffer);
-    let [sessions, positions] = Layout::horizontal([Constraint::Fill(1), Constraint::Fill(1)]).areas(middle);
+    let [sessions, positions] = Layout::horizontal([Constraint::Fill(1), Constraint::Fill(1)]).spacing(2).areas(middle);
     session_table(view).render(sessions, buffer);
     position_table(view).render(positions, buffer);
     order_table(view, first).render(orders, buffer);
@@ -177,7 +180,8 @@ fn hop_table(view: &View) -> Table<'_> {
         Row::new([Cell::from(hop.hop), right(hop.count.to_string()), p50, p90, p99, p999, max])
     };
     let widths = [5, 9, 8, 8, 8, 8, 8].map(Constraint::Length);
-    table("latency", ["hop", "count", "p50", "p90", "p99", "p99.9", "max"], &widths, view.hops.iter().map(row))
+    let title = if view.hops_of.is_empty() { "latency".to_owned() } else { format!("latency of {}", view.hops_of) };
+    table(&title, ["hop", "count", "p50", "p90", "p99", "p99.9", "max"], &widths, view.hops.iter().map(row))
 }
 
 fn count_table(view: &View) -> Table<'_> {

@@ -51,8 +51,10 @@ pub struct View {
     pub levels: BTreeMap<String, u64>,
     /// Requests of the last second.
     pub requests_per_second: u64,
-    /// The hops of the last seconds.
+    /// The hops.
     pub hops: Vec<HopRow>,
+    /// Since when: `the last 10 s`, or `its start` of an OMS that had no request in them.
+    pub hops_of: &'static str,
     /// Denials by reason.
     pub denials: Vec<(String, u64)>,
     /// The next record that is not in this frame yet.
@@ -99,7 +101,7 @@ pub struct HopRow {
 #[allow(missing_docs, reason = "the fields of an order, as text")]
 pub struct OrderRow {
     pub id: String,
-    pub client_order_id: u64,
+    pub client_order_id: String,
     pub session: u16,
     pub account: u32,
     pub symbol: String,
@@ -168,13 +170,15 @@ impl Recent {
         newest.next().zip(newest.nth(SECOND - 1)).map_or(0, |(now, before)| now.saturating_sub(before))
     }
 
-    fn hops(&self) -> Vec<HopRow> {
-        let (Some(first), Some(last)) = (self.readings.front(), self.readings.back()) else { return Vec::new() };
+    fn hops(&self) -> (Vec<HopRow>, &'static str) {
+        let (Some(first), Some(last)) = (self.readings.front(), self.readings.back()) else {
+            return Default::default();
+        };
         let new: Vec<Hop> = last.hops.iter().zip(&first.hops).map(|(now, before)| now.since(before)).collect();
         // Of a quiet OMS, and in a first frame: what there was since its start.
         let is_quiet = new.iter().all(|hop| hop.count() == 0);
-        let told = if is_quiet { &last.hops } else { &new };
-        HOPS.iter().zip(told).map(|(name, hop)| HopRow::of(name, hop)).collect()
+        let (told, of) = if is_quiet { (&last.hops, "its start") } else { (&new, "the last 10 s") };
+        (HOPS.iter().zip(told).map(|(name, hop)| HopRow::of(name, hop)).collect(), of)
     }
 }
 
@@ -198,11 +202,13 @@ impl View {
     pub fn of(names: &Names, recent: &Recent, follower: Option<&Follower>) -> Self {
         let reading = recent.readings.back();
         let pid = reading.and_then(|reading| reading.pid);
+        let (hops, hops_of) = recent.hops();
         let mut view = Self {
             oms: names.oms.clone(),
             state: if pid.is_some() { "running" } else { "not running" },
             pid,
-            hops: recent.hops(),
+            hops,
+            hops_of,
             requests_per_second: recent.per_second(),
             ..Self::default()
         };
@@ -325,7 +331,7 @@ impl Names {
     fn order(&self, order: &OrderView) -> OrderRow {
         OrderRow {
             id: id(order.id),
-            client_order_id: order.client_order_id.0,
+            client_order_id: order.client_order_id.0.to_string(),
             session: order.session,
             account: order.account.0,
             symbol: self.symbol(order.symbol.0),

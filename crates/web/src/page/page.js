@@ -77,6 +77,8 @@ function show(frame) {
     alarms.dataset.shown = frame.alarms.join("\n");
     alarms.replaceChildren(...frame.alarms.map(alarm => text("li", alarm)));
   }
+  const since = { "its start": "all requests since its start", "": "" };
+  byId("latency").querySelector("small").textContent = since[frame.hops_of] ?? `requests of ${frame.hops_of}`;
   fill("latency", frame.hops.map(hop => [hop.hop.replace("_", " → ").toUpperCase(), whole(hop.count),
     ...[hop.p50_ns, hop.p90_ns, hop.p99_ns, hop.p999_ns, hop.max_ns].map(duration)]), "no requests yet");
   const states = ["queued", "sending", "working", "unknown", "done", "rejected", "withdrawn"];
