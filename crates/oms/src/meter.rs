@@ -8,7 +8,7 @@
 //! and what is read from it is at most 6.25 % from the truth; below 8 ns it is exact. It has 256 of them, 2 KiB, up to
 //! 17 s; what takes longer is in the last.
 //! The core's thread looks at no clock for it: it counts stamps that it has anyway. How much there is of everything is
-//! written down when it is idle and looks at the clock, about every millisecond at most.
+//! written down when it is idle and looks at the clock, each 20 ms at most.
 
 use std::collections::BTreeMap;
 

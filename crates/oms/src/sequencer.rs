@@ -367,9 +367,9 @@ impl<C: Clock> Sequencer<C> {
         // A look at the clock costs as much as a turn, and an order that comes meanwhile would wait for it.
         if self.idle_turns.is_multiple_of(CLOCK_EVERY) {
             let now = self.clock.ticks();
-            self.look_at_levels();
             if now.wrapping_sub(self.venues_seen) > self.clock.calibration().ticks_of_ns(VENUES_NS) {
                 self.venues_seen = now;
+                self.look_at_levels();
                 done += self.look_after_venues()?;
             }
         }

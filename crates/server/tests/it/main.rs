@@ -115,6 +115,7 @@ fn desk() -> Desk {
         level: AckLevel::Os,
         cancel_on_disconnect: false,
         accounts: vec![ALL_ACCOUNTS],
+        withheld: 0,
         rate: Rate::UNLIMITED,
     };
     Desk {
