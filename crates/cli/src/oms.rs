@@ -10,9 +10,11 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, IsTerminal, Read};
 use std::path::{Path, PathBuf};
 
-use anyhow::bail;
+use anyhow::{Context, bail};
 use clap::{Args, Subcommand};
+use rustix::process::{Pid, Signal};
 use tickpath_client::{Event, Since};
+use tickpath_log::{Reader, Registration, Start};
 use tickpath_server::settings::{
     self, AccountPattern, EditError, Faults, InitError, NewUser, ROLES, Settings, User, Users, UsersFile,
 };
@@ -61,6 +63,11 @@ pub enum OmsCommand {
     Status {
         #[command(flatten)]
         whom: Whom,
+    },
+    /// Have a running OMS read its instruments, accounts and users again; with a mistake in any of them nothing changes
+    Reload {
+        #[command(flatten)]
+        config: Config,
     },
     /// Who may log in
     User {
@@ -124,6 +131,7 @@ pub fn run(args: &Oms) -> anyhow::Result<Outcome> {
         None => crate::serve::run(&read(&args.config.config)?),
         Some(OmsCommand::Init { folder }) => init(folder),
         Some(OmsCommand::Status { whom }) => status(whom),
+        Some(OmsCommand::Reload { config }) => reload(&config.config),
         Some(OmsCommand::User { command }) => user(command),
     }
 }
@@ -147,6 +155,22 @@ fn status(whom: &Whom) -> anyhow::Result<Outcome> {
     println!("{:<16} {journal}", "journal");
     told.iter().flat_map(Status::fields).for_each(|(name, value)| println!("{name:<16} {value}"));
     client.close();
+    Ok(Outcome::Good)
+}
+
+/// Checks the files, and then asks the OMS that writes their journal to read them.
+fn reload(file: &Path) -> anyhow::Result<Outcome> {
+    let settings = read(file)?;
+    let journal = crate::log::journal(&settings.journal)?;
+    let writer = Reader::open(&journal, Start::Now, Registration::Unregistered)?.writer();
+    let pid = writer.and_then(|pid| Pid::from_raw(pid as i32));
+    let Some(pid) = pid else {
+        bail!("no OMS writes {journal}: none runs with these files, and the next start reads them");
+    };
+    rustix::process::kill_process(pid, Signal::HUP).with_context(|| {
+        format!("process {}, which writes {journal}, cannot be asked; ask as its user", pid.as_raw_nonzero())
+    })?;
+    println!("process {} reads its files again, and says in its log what has changed", pid.as_raw_nonzero());
     Ok(Outcome::Good)
 }
 
@@ -235,10 +259,7 @@ fn user(command: &UserCommand) -> anyhow::Result<Outcome> {
             let new = NewUser { name: whom.name.clone(), role: *role, accounts, sessions, secret: password.secret()? };
             let sessions = change(&whom.config, |users| users.add(&new))?;
             let sessions = sessions_of(&sessions);
-            println!(
-                "user '{}' may log in to {sessions}; an OMS that runs has new sessions from its next start on",
-                whom.name
-            );
+            println!("user '{}' may log in to {sessions}; an OMS that runs knows of it within a second", whom.name);
         }
         UserCommand::Passwd { whom, password } => {
             let secret = password.secret()?;

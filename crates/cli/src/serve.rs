@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{Receiver, sync_channel};
 
 use anyhow::Context;
-use signal_hook::consts::signal::{SIGINT, SIGTERM};
+use signal_hook::consts::signal::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
 use tickpath_clock::{Clock, HostClock, sleep_ns, utc_ns};
 use tickpath_lab::result::rfc3339;
@@ -27,13 +27,15 @@ const TRY_NS: u64 = 10_000_000;
 /// Lines of one second; what is more of them is one line.
 const MOST_LINES: u32 = 50;
 
-/// Runs the OMS. The first signal to end stops it in good order, the second ends the process at once.
+/// Runs the OMS. The first signal to end stops it in good order, the second ends the process at once; a SIGHUP has it read
+/// its files again.
 pub fn run(settings: &Settings) -> anyhow::Result<Outcome> {
     let clock = HostClock::get()?;
     let (events, hear) = sync_channel(MOST_WAITING);
     let (config, server) = (settings.config(), settings.server(events));
     let ticks = settings.ticks.as_deref().map(|topic| market(topic, &clock)).transpose()?;
     let stop = stop_flag().context("cannot listen for signals")?;
+    flag::register(SIGHUP, server.reload.clone()).context("cannot listen for signals")?;
     let shown = show(settings)?;
     let name = settings.name.clone();
     let lines = std::thread::Builder::new().name("oms-lines".into()).spawn(move || write(&name, &hear))?;

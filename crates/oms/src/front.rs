@@ -14,6 +14,9 @@ use crate::lanes::LaneKind;
 use crate::layout::Event;
 use crate::sequencer::Sequencer;
 
+/// Sessions that a front brings in are below this.
+pub const MOST_SESSIONS: u16 = 65_000;
+
 /// What is done with a message of a session: its lane, T1, and itself.
 pub trait Take: FnMut(LaneKind, u64, Event<'_>) -> Result<(), OmsError> {}
 
@@ -30,8 +33,9 @@ pub trait Front: Send {
 
 /// The core's side of a front.
 pub trait Window<C: Clock>: Send {
-    /// Answers what was asked, and tells what an operator must hear. Says how much that was.
-    fn serve(&mut self, oms: &mut Sequencer<C>) -> usize;
+    /// Answers what was asked, takes a desk that has changed, and tells what an operator must hear. Says how much that
+    /// was.
+    fn serve(&mut self, oms: &mut Sequencer<C>) -> Result<usize, OmsError>;
 }
 
 /// Wakes a front that sleeps.

@@ -360,8 +360,9 @@ impl<C: Clock> Sequencer<C> {
         }
         let mut done = 0;
         if let Some(mut window) = self.window.take() {
-            done = window.serve(self);
+            let served = window.serve(self);
             self.window = Some(window);
+            done = served?;
         }
         self.idle_turns = self.idle_turns.wrapping_add(1);
         // A look at the clock costs as much as a turn, and an order that comes meanwhile would wait for it.
@@ -405,11 +406,6 @@ impl<C: Clock> Sequencer<C> {
     /// Requests that wait for a venue.
     pub fn queued(&self) -> usize {
         self.venues.iter().enumerate().map(|(place, _)| self.core.waiting(VenueId(place as u16))).sum()
-    }
-
-    /// The number of the journal's next record.
-    pub fn journaled(&self) -> u64 {
-        self.journal.tail().sequence
     }
 
     /// Outputs that wait for the disk.

@@ -94,22 +94,22 @@ impl<C: Clock> Gateway<C> {
             return Err((Refusal::Full, format!("all {} places are taken; log out somewhere", self.config.most)));
         }
         match wanted {
-            ANY_SESSION => theirs
-                .iter()
-                .copied()
-                .find(|session| known(session) && !self.places.contains_key(session))
-                .ok_or_else(|| match theirs.iter().any(known) {
-                    true => (Refusal::InUse, format!("all sessions of the user are in use: {}", list())),
-                    false => (
-                        Refusal::NotYours,
-                        format!("the user's sessions ({}) are new; the OMS has them from its next start on", list()),
-                    ),
-                }),
+            ANY_SESSION => {
+                theirs.iter().copied().find(|session| known(session) && !self.places.contains_key(session)).ok_or_else(
+                    || match theirs.iter().any(known) {
+                        true => (Refusal::InUse, format!("all sessions of the user are in use: {}", list())),
+                        false => (
+                            Refusal::NotYours,
+                            format!("the OMS does not have the user's sessions ({}); start it with them", list()),
+                        ),
+                    },
+                )
+            }
             wanted if !theirs.contains(&wanted) => {
                 Err((Refusal::NotYours, format!("session {wanted} is not this user's; use one of {}", list())))
             }
             wanted if !known(&wanted) => {
-                Err((Refusal::NotYours, format!("session {wanted} is new; the OMS has it from its next start on")))
+                Err((Refusal::NotYours, format!("the OMS does not have session {wanted}; start it with that")))
             }
             wanted => Ok(wanted),
         }

@@ -6,11 +6,11 @@ use std::fs;
 use std::io::{self, Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::mpsc::SyncSender;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Sender, SyncSender};
 use std::thread::JoinHandle;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use mio::net::{TcpListener, UnixListener};
 use mio::{Events, Interest, Poll, Token};
@@ -19,6 +19,7 @@ use tickpath_session::scram::{Secret, ServerLogon};
 use tickpath_session::{Inbox, Kind, Logon, MAGIC, Refusal, Refused, VERSION, write_with_text};
 use zerocopy::IntoBytes;
 
+use super::books::{Books, Known, NewDesk};
 use super::stream::Stream;
 use super::{OpenError, ServerConfig, ServerEvent};
 use crate::settings::{User, Users};
@@ -58,23 +59,20 @@ pub(crate) struct Door {
     unix: Option<PathBuf>,
 }
 
-/// The users, as their file has them now, and how often it has changed.
-struct Known {
-    changes: AtomicU64,
-    users: Mutex<Arc<Users>>,
-}
-
 impl Door {
     /// The users, if they have changed since so many changes; and how many there were.
     pub fn users_since(&self, changes: u64) -> Option<(u64, Arc<Users>)> {
-        // Pairs with the release of who changes them.
-        let now = self.known.changes.load(Ordering::Acquire);
-        (now != changes).then(|| (now, self.known.get()))
+        self.known.since(changes)
     }
 
     /// Listens. Who comes in goes to `admitted`.
-    pub fn open<C: Clock>(clock: C, config: &ServerConfig, admitted: SyncSender<Admitted>) -> Result<Self, OpenError> {
-        let mut porter = Porter::open(clock, config, admitted)?;
+    pub fn open<C: Clock>(
+        clock: C,
+        config: &ServerConfig,
+        admitted: SyncSender<Admitted>,
+        desks: Sender<NewDesk>,
+    ) -> Result<Self, OpenError> {
+        let mut porter = Porter::open(clock, config, admitted, desks)?;
         let stop = Arc::new(AtomicBool::new(false));
         let (theirs, known) = (stop.clone(), porter.known.clone());
         let work = move || porter.work(&theirs);
@@ -95,17 +93,6 @@ impl Drop for Door {
     }
 }
 
-impl Known {
-    fn get(&self) -> Arc<Users> {
-        self.users.lock().unwrap_or_else(|e| e.into_inner()).clone()
-    }
-
-    fn put(&self, users: Users) {
-        *self.users.lock().unwrap_or_else(|e| e.into_inner()) = Arc::new(users);
-        self.changes.fetch_add(1, Ordering::Release);
-    }
-}
-
 /// What the thread does.
 struct Porter<C> {
     clock: C,
@@ -118,7 +105,7 @@ struct Porter<C> {
     knocks: VecDeque<Knock>,
     next_token: usize,
     known: Arc<Known>,
-    read_at: Option<(SystemTime, u64)>,
+    books: Books,
     /// For secrets of users that do not exist.
     key: [u8; 32],
 }
@@ -147,7 +134,12 @@ enum Turn {
 }
 
 impl<C: Clock> Porter<C> {
-    fn open(clock: C, config: &ServerConfig, admitted: SyncSender<Admitted>) -> Result<Self, OpenError> {
+    fn open(
+        clock: C,
+        config: &ServerConfig,
+        admitted: SyncSender<Admitted>,
+        desks: Sender<NewDesk>,
+    ) -> Result<Self, OpenError> {
         let poll = Poll::new().map_err(OpenError::Sockets)?;
         let listen = |place: String, reason| OpenError::Listen { place, reason };
         let mut tcp = None;
@@ -167,13 +159,12 @@ impl<C: Clock> Porter<C> {
             let _ = config.events.try_send(ServerEvent::Listening(format!("unix://{}", path.display())));
             unix = Some(listener);
         }
-        let read_at = modified(&config.users);
-        let users = Users::read(&config.users).map_err(|e| OpenError::Users(e.to_string()))?;
-        let known = Arc::new(Known { changes: AtomicU64::new(0), users: Mutex::new(Arc::new(users)) });
+        let books = Books::open(config, desks)?;
+        let known = books.known();
         let key = random_key()?;
         let (knocks, next_token) = (VecDeque::new(), FIRST);
         let config = config.clone();
-        Ok(Self { clock, config, admitted, poll, tcp, unix, knocks, next_token, known, read_at, key })
+        Ok(Self { clock, config, admitted, poll, tcp, unix, knocks, next_token, known, books, key })
     }
 
     fn work(&mut self, stop: &AtomicBool) {
@@ -325,14 +316,7 @@ impl<C: Clock> Porter<C> {
             _ => now.saturating_sub(knock.since) > patience,
         };
         self.knocks.retain_mut(|knock| !gone(knock));
-        let changed = modified(&self.config.users);
-        if changed != self.read_at {
-            self.read_at = changed;
-            match Users::read(&self.config.users) {
-                Ok(users) => self.known.put(users),
-                Err(e) => drop(self.config.events.try_send(ServerEvent::Users(e.to_string()))),
-            }
-        }
+        self.books.look();
     }
 }
 
@@ -364,9 +348,4 @@ fn random_key() -> Result<[u8; 32], OpenError> {
     let mut key = [0; 32];
     getrandom::fill(&mut key).map_err(|e| OpenError::Sockets(e.into()))?;
     Ok(key)
-}
-
-fn modified(path: &PathBuf) -> Option<(SystemTime, u64)> {
-    let file = fs::metadata(path).ok()?;
-    Some((file.modified().ok()?, file.len()))
 }

@@ -11,7 +11,7 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::atomic::Ordering;
-use std::sync::mpsc::{Receiver, sync_channel};
+use std::sync::mpsc::{Receiver, Sender, sync_channel};
 
 use mio::event::Source;
 use mio::{Events, Poll, Token};
@@ -25,9 +25,10 @@ use tickpath_orders::RecordKind;
 use tickpath_session::{Frame, Kind, Query, Refusal, Refused};
 use zerocopy::IntoBytes;
 
+use super::books::NewDesk;
 use super::connection::{Connection, End, Hears, Question, fit};
 use super::door::{Admitted, Door};
-use super::window::{Answer, Asked, Asking, Bell};
+use super::window::{Asked, Asking, Bell, Said};
 use super::{OpenError, ServerConfig, ServerEvent};
 
 /// Frames that one turn takes from one client before it looks at the others.
@@ -50,6 +51,7 @@ pub(crate) struct Opened {
     pub next_report: Vec<u64>,
     pub opening: Opening,
     pub asking: Asking,
+    pub desks: Sender<NewDesk>,
 }
 
 /// The sockets.
@@ -100,10 +102,10 @@ impl<C: Clock> Gateway<C> {
         config: &ServerConfig,
         opened: Opened,
     ) -> Result<Self, OpenError> {
-        let Opened { journal, marks, next_report, opening, asking } = opened;
+        let Opened { journal, marks, next_report, opening, asking, desks } = opened;
         let Opening { next_request, journaled, .. } = opening;
         let (admit, admitted) = sync_channel(MOST_ADMITTED);
-        let door = Door::open(clock.clone(), config, admit)?;
+        let door = Door::open(clock.clone(), config, admit, desks)?;
         let (day, live) = marks.follow()?;
         let now = clock.ticks();
         let awaited = now + clock.calibration().ticks_of_ns(u64::from(config.heartbeat_ms) * 1_000_000);
@@ -329,14 +331,26 @@ impl<C: Clock> Gateway<C> {
         Ok(())
     }
 
-    /// Passes an answer on, if who asked is still there.
-    fn pass_on(&mut self, answer: &Answer) {
-        if let Some(Some(connection)) = self.connections.get_mut(answer.slot)
-            && connection.serial == answer.serial
-        {
-            connection.say_frames(&answer.frames);
-            connection.question = Question::None;
-            mark(&mut self.unfinished, answer.slot);
+    /// Takes what the core's thread says: an answer, if who asked is still there, or who may come in from now on.
+    fn pass_on(&mut self, said: Said) {
+        match said {
+            Said::Answer { slot, serial, frames } => {
+                if let Some(Some(connection)) = self.connections.get_mut(slot)
+                    && connection.serial == serial
+                {
+                    connection.say_frames(&frames);
+                    connection.question = Question::None;
+                    mark(&mut self.unfinished, slot);
+                }
+            }
+            Said::Sessions(sessions) => {
+                let before = std::mem::take(&mut self.sessions);
+                self.sessions = sessions.into_iter().map(|session| (session.session, session)).collect();
+                let rate = |sessions: &BTreeMap<u16, SessionConfig>, session| {
+                    sessions.get(&session).map(|rules: &SessionConfig| rules.rate)
+                };
+                self.buckets.retain(|&session, _| rate(&before, session) == rate(&self.sessions, session));
+            }
         }
     }
 
@@ -414,7 +428,7 @@ impl<C: Clock> Front for Gateway<C> {
         let mut done = self.wait(Some(std::time::Duration::ZERO));
         done += self.hear_live()?;
         while let Ok(answer) = self.asking.answers.try_recv() {
-            self.pass_on(&answer);
+            self.pass_on(answer);
             done += 1;
         }
         for place in std::mem::take(&mut self.unfinished) {

@@ -13,6 +13,7 @@
 //! report that it lacks; the core does not notice.
 
 mod admit;
+mod books;
 mod connection;
 mod door;
 mod gateway;
@@ -23,8 +24,9 @@ mod window;
 use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::sync::mpsc::SyncSender;
+use std::sync::mpsc::{SyncSender, channel};
 
 use mio::{Poll, Waker};
 use tickpath_clock::Clock;
@@ -33,6 +35,7 @@ use tickpath_oms::front::Opening;
 use tickpath_oms::layout::run_with;
 use tickpath_oms::{Config, Gap, Notice, OmsError, Sequencer, SessionConfig};
 
+use crate::settings::Settings;
 use gateway::{BELL, Gateway, Opened};
 use window::{Bell, Window};
 
@@ -49,6 +52,10 @@ pub struct ServerConfig {
     pub heartbeat_ms: u32,
     /// Clients at once.
     pub most: usize,
+    /// The file of it all, so that rights and tables can change while it runs; none if they cannot.
+    pub settings: Option<Box<Settings>>,
+    /// Set by a Release: all files are to be read again.
+    pub reload: Arc<AtomicBool>,
     /// The sessions that may come in.
     pub sessions: Vec<SessionConfig>,
     /// Who hears what happens. What does not fit in is not told.
@@ -87,6 +94,13 @@ pub enum ServerEvent {
     },
     /// The users' file cannot be read: the users that were known stay.
     Users(String),
+    /// The files cannot be taken: what was known stays.
+    NotReloaded(String),
+    /// The files have changed, and the OMS has journaled so many definitions that differ.
+    Defined {
+        /// How many.
+        changes: usize,
+    },
     /// What an operator must hear of the OMS.
     Notice(Notice),
 }
@@ -101,6 +115,9 @@ impl fmt::Display for ServerEvent {
             Self::Refused { from, why } => write!(f, "refused {from}: {why}"),
             Self::Gone { user, session, why } => write!(f, "{user} is gone from session {session}: {why}"),
             Self::Users(why) => write!(f, "{why}; the users that were known stay"),
+            Self::NotReloaded(why) => write!(f, "{why}; what was known stays"),
+            Self::Defined { changes: 0 } => write!(f, "the files were read again, and say the same"),
+            Self::Defined { changes } => write!(f, "the files were read again: {changes} definitions have changed"),
             Self::Notice(notice) => notice.fmt(f),
         }
     }
@@ -156,12 +173,14 @@ fn open<C: Clock>(oms: &mut Sequencer<C>, server: &ServerConfig, opening: Openin
     let poll = Poll::new().map_err(OpenError::Sockets)?;
     let bell = opening.has_thread.then(|| Waker::new(poll.registry(), BELL).map(Bell::new));
     let bell = bell.transpose().map_err(OpenError::Sockets)?;
-    let (window, asking) = Window::new(server.events.clone(), oms.clock().ticks(), bell.clone());
+    let (desks, changed) = channel();
+    let (window, asking) = Window::new(server.events.clone(), changed, oms.clock().ticks(), bell.clone());
     let opened = Opened {
         journal: oms.journal_id(),
         marks: oms.history().unwrap_or_default(),
         next_report: oms.next_reports(),
         asking,
+        desks,
         opening,
     };
     let gateway = Gateway::open(oms.clock().clone(), poll, bell.clone(), server, opened)?;

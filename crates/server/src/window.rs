@@ -7,12 +7,13 @@ use std::sync::mpsc::{Receiver, Sender, SyncSender, channel};
 use mio::Waker;
 use tickpath_clock::Clock;
 use tickpath_market::{ExecType, ExecutionReport};
-use tickpath_oms::Sequencer;
+use tickpath_oms::{OmsError, Sequencer, SessionConfig};
 use tickpath_orders::OrderView;
 use tickpath_session::{Kind, Query, Role, Status, write_frame};
 use zerocopy::IntoBytes;
 
 use super::ServerEvent;
+use crate::books::NewDesk;
 use crate::settings::User;
 
 /// Somebody asks.
@@ -23,11 +24,12 @@ pub(crate) struct Asked {
     pub user: Arc<User>,
 }
 
-/// The frames of an answer.
-pub(crate) struct Answer {
-    pub slot: usize,
-    pub serial: u64,
-    pub frames: Vec<u8>,
+/// What the core's thread says to the gateway.
+pub(crate) enum Said {
+    /// The frames of an answer.
+    Answer { slot: usize, serial: u64, frames: Vec<u8> },
+    /// The sessions that may come in from now on.
+    Sessions(Vec<SessionConfig>),
 }
 
 /// Wakes a gateway that sleeps.
@@ -66,7 +68,8 @@ impl Bell {
 /// The core's side: questions come in, answers and notices go out.
 pub(crate) struct Window {
     asked: Receiver<Asked>,
-    answers: Sender<Answer>,
+    desks: Receiver<NewDesk>,
+    answers: Sender<Said>,
     events: SyncSender<ServerEvent>,
     /// Notices that were told.
     told: u64,
@@ -78,22 +81,27 @@ pub(crate) struct Window {
 /// The gateway's side.
 pub(crate) struct Asking {
     pub ask: Sender<Asked>,
-    pub answers: Receiver<Answer>,
+    pub answers: Receiver<Said>,
     /// Sessions that are logged in.
     pub sessions: Arc<AtomicU64>,
 }
 
 impl Window {
-    pub fn new(events: SyncSender<ServerEvent>, started: u64, bell: Option<Bell>) -> (Self, Asking) {
+    pub fn new(
+        events: SyncSender<ServerEvent>,
+        desks: Receiver<NewDesk>,
+        started: u64,
+        bell: Option<Bell>,
+    ) -> (Self, Asking) {
         let ((ask, asked), (answers, theirs)) = (channel(), channel());
         let sessions = Arc::new(AtomicU64::new(0));
         let asking = Asking { ask, answers: theirs, sessions: sessions.clone() };
-        (Self { asked, answers, events, told: 0, started, sessions, bell }, asking)
+        (Self { asked, desks, answers, events, told: 0, started, sessions, bell }, asking)
     }
 }
 
 impl<C: Clock> tickpath_oms::front::Window<C> for Window {
-    fn serve(&mut self, oms: &mut Sequencer<C>) -> usize {
+    fn serve(&mut self, oms: &mut Sequencer<C>) -> Result<usize, OmsError> {
         let mut done = 0;
         oms.note_sessions(self.sessions.load(Ordering::Relaxed));
         let count = oms.notice_count();
@@ -107,13 +115,21 @@ impl<C: Clock> tickpath_oms::front::Window<C> for Window {
         }
         while let Ok(asked) = self.asked.try_recv() {
             let frames = self.answer(&asked, oms);
-            let _ = self.answers.send(Answer { slot: asked.slot, serial: asked.serial, frames });
+            let _ = self.answers.send(Said::Answer { slot: asked.slot, serial: asked.serial, frames });
+            done += 1;
+        }
+        while let Ok(NewDesk { desk, users, known }) = self.desks.try_recv() {
+            let changes = oms.define(&desk)?;
+            // The sessions first: whoever logs in as one of the new users finds them.
+            let _ = self.answers.send(Said::Sessions(desk.sessions));
+            known.put(users);
+            let _ = self.events.try_send(ServerEvent::Defined { changes });
             done += 1;
         }
         if let Some(bell) = self.bell.as_ref().filter(|_| done > 0) {
             bell.ring();
         }
-        done
+        Ok(done)
     }
 }
 

@@ -356,3 +356,45 @@ fn an_admin_cancels_an_order_whose_client_is_gone_by_the_id_that_orders_prints()
         assert!(ran.code == Some(2) && ran.err.contains("is no order id"), "{wrong}: {}{}", ran.out, ran.err);
     }
 }
+
+#[test]
+fn rights_and_tables_change_while_the_oms_runs() {
+    let desk = Desk::new();
+    let exchange = desk.exchange();
+    let oms = desk.oms();
+    exchange.await_words("serving the OMS");
+    fs::write(desk.folder.path().join("anna.password"), "a good password\n").expect("the folder is ours");
+    let add = "oms user add --config @/oms.toml --accounts 1 --password-file @/anna.password anna";
+    let ran = desk.tickpath(add);
+    assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""), "{}", ran.out);
+    oms.await_words("definitions have changed");
+    let as_anna = |line: &str| desk.order(&format!("{line} --user anna"));
+    let ran = as_anna("new BTCUSDT buy 1 60000 --id 7");
+    assert!(ran.out.contains("new new side=buy"), "a new session trades at once: {}{}", ran.out, ran.err);
+    // A right that is gone denies the next order; what is its own it may still cancel.
+    desk.change("users.toml", "accounts = [\"1\"]", "accounts = [\"2\"]");
+    let denied = || as_anna("new BTCUSDT buy 1 60000").out.contains("may not trade for this account");
+    until(denied, || "the right is gone".to_owned());
+    desk.change("users.toml", "accounts = [\"2\"]", "accounts = [\"1\"]\nkinds = [\"cancel\"]");
+    let denied = || as_anna("new BTCUSDT buy 1 60000").out.contains("may not make requests of this kind");
+    until(denied, || "the kind is gone".to_owned());
+    let ran = as_anna("cancel 7");
+    assert!(ran.out.contains("canceled canceled"), "{}{}", ran.out, ran.err);
+    // Tables count when that is asked for, and not before all of them are right.
+    desk.change("accounts.csv", "1,,1000000000,100,", "1,,1000000000,5,");
+    assert!(desk.order("new BTCUSDT buy 9 60000").out.contains("new new"), "nobody has asked yet");
+    desk.change("instruments.csv", "BTCUSDT,1,SIM,1", "BTCUSDT,1,NOWHERE,1");
+    let ran = desk.tickpath("oms reload --config @/oms.toml");
+    assert!(ran.code == Some(2) && ran.err.contains("instruments.csv:4"), "{}{}", ran.out, ran.err);
+    oms.signal("-HUP");
+    oms.await_words("what was known stays");
+    assert!(desk.order("new BTCUSDT buy 9 60000").out.contains("new new"), "a mistake changes nothing");
+    desk.change("instruments.csv", "BTCUSDT,1,NOWHERE,1", "BTCUSDT,1,SIM,1");
+    let ran = desk.tickpath("oms reload --config @/oms.toml");
+    assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""), "{}", ran.out);
+    let denied = || desk.order("new BTCUSDT buy 9 60000").out.contains("limit 5, value 9");
+    until(denied, || "the new limit".to_owned());
+    drop(oms);
+    let ran = desk.tickpath("oms reload --config @/oms.toml");
+    assert!(ran.code == Some(1) && ran.err.contains("no OMS writes"), "{}{}", ran.out, ran.err);
+}

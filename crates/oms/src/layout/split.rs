@@ -18,7 +18,7 @@ use super::source::{Event, Source, poll_ticks, turn};
 use super::{Config, join, spawn, split_sources};
 use crate::OmsError;
 use crate::agent::{self, Agent, Gap, Gaps};
-use crate::front::{Front, Opening};
+use crate::front::{Front, MOST_SESSIONS, Opening};
 use crate::lanes::LaneKind;
 use crate::sequencer::Sequencer;
 
@@ -31,11 +31,11 @@ struct HandOver {
     /// The number in the outer lane; of messages that are gone, how many.
     number: u64,
     /// Its place among the sources.
-    source: u16,
+    source: u32,
     /// The kind in the outer lane.
     kind: u8,
     what: u8,
-    reserved: u32,
+    reserved: u16,
 }
 
 /// Values of [`HandOver::what`].
@@ -70,7 +70,7 @@ impl<C: Clock> Agent for Mover<C> {
         for (place, source) in from {
             // Pairs with the release of the core: what it has taken is in the journal.
             source.confirm(taken[*place].load(Ordering::Acquire));
-            done += source.turn(clock, |_, event| hand_over(to, clock.ticks(), *place as u16, &event))?;
+            done += source.turn(clock, |_, event| hand_over(to, clock.ticks(), *place, &event))?;
         }
         Ok(done)
     }
@@ -82,8 +82,9 @@ impl<C: Clock> Agent for Mover<C> {
 }
 
 /// Publishes to the core's lane; the core always catches up, so a full lane is waited for.
-fn hand_over(to: &mut Writer, stamp: u64, source: u16, event: &Event<'_>) -> Result<(), OmsError> {
+fn hand_over(to: &mut Writer, stamp: u64, source: usize, event: &Event<'_>) -> Result<(), OmsError> {
     let mut bytes = [0; HEAD + LONGEST];
+    let source = source as u32;
     let head = HandOver { sent: 0, number: 0, source, kind: 0, what: MESSAGE, reserved: 0 };
     let (head, payload) = match event {
         Event::Message(m) => (HandOver { sent: m.stamp, number: m.sequence, kind: m.kind, ..head }, m.payload),
@@ -153,11 +154,11 @@ struct Outside<F> {
     words: usize,
 }
 
-/// Gives each session of the desk a place among the lanes, and the operators' words the last one; gives the first.
-fn add_sessions(config: &Config, lanes: &mut Vec<LaneKind>) -> usize {
+/// Gives each session that there may ever be a place among the lanes, for a desk may change while the OMS runs, and the
+/// operators' words the last one; gives the first.
+fn add_sessions(lanes: &mut Vec<LaneKind>) -> usize {
     let first = lanes.len();
-    let sessions = config.desk.sessions.iter().map(|session| session.session + 1).max().unwrap_or(0);
-    lanes.extend((0..sessions).map(LaneKind::Requests));
+    lanes.extend((0..MOST_SESSIONS).map(LaneKind::Requests));
     lanes.push(LaneKind::Control);
     first
 }
@@ -170,7 +171,7 @@ impl<F: Front> Agent for Outside<F> {
                 LaneKind::Requests(session) => *first + usize::from(session),
                 _ => *words,
             };
-            hand_over(to, received, place as u16, &event)
+            hand_over(to, received, place, &event)
         })
     }
 
@@ -188,7 +189,7 @@ fn take<C: Clock>(
     message: &Message<'_>,
 ) -> Result<(), OmsError> {
     let Ok((head, payload)) = HandOver::read_from_prefix(message.payload) else { return Ok(()) };
-    let source = usize::from(head.source);
+    let source = head.source as usize;
     let lane = lanes[source];
     let inner = Message { sequence: head.number, stamp: head.sent, kind: head.kind, payload };
     let event = match head.what {
@@ -218,7 +219,7 @@ pub(super) fn run<C: Clock + Sync, F: Front>(
     let (mut sequencer, mut inbound) = Sequencer::open(clock.clone(), config)?;
     inbound.sources.iter_mut().for_each(Source::hold_cursor);
     let mut lanes: Vec<LaneKind> = inbound.sources.iter().map(Source::lane).collect();
-    let first = if front.is_some() { add_sessions(config, &mut lanes) } else { lanes.len() };
+    let first = if front.is_some() { add_sessions(&mut lanes) } else { lanes.len() };
     let taken: Taken = lanes.iter().map(|_| AtomicU64::new(0)).collect();
     let opening = Opening::outside(inbound.next_request, taken.clone(), first);
     let front = front.map(|open| open(&mut sequencer, opening)).transpose()?;

@@ -333,7 +333,7 @@ impl World {
         let was_up = self.host.is_up();
         let defined = self.host.call(kill_at, |oms| {
             let changes = oms.define(&desk)?;
-            Ok((changes, oms.core().epoch(), oms.journaled()))
+            Ok((changes, oms.core().epoch(), oms.records()))
         });
         let defined = self.noted(defined)?;
         if was_up && !self.host.is_up() {

@@ -20,6 +20,7 @@ mod users;
 use std::fmt;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 
 use tickpath_clock::{Priority, Wait};
@@ -224,6 +225,8 @@ impl Settings {
             users: self.users_file.clone(),
             heartbeat_ms: self.sessions.heartbeat_ms,
             most: self.sessions.most as usize,
+            settings: Some(Box::new(self.clone())),
+            reload: Arc::default(),
             sessions: self.users.sessions(&self.sessions, &self.accounts),
             events,
         }

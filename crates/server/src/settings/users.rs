@@ -6,6 +6,7 @@
 //! role = "trade"                  # read | trade | admin
 //! accounts = ["1", "7*"]          # `*` stands for any digits, `?` for one
 //! sessions = [0, 1]               # each session has one user
+//! kinds = ["new", "cancel"]       # all kinds of request if not given
 //! secret = "SCRAM-SHA-256$…"      # made by `tickpath oms user passwd`
 //! ```
 
@@ -16,14 +17,14 @@ use std::str::FromStr;
 
 use tickpath_market::AccountId;
 use tickpath_oms::{AckLevel, Rate, SessionConfig};
-use tickpath_orders::{ALL_ACCOUNTS, AccountLimits};
+use tickpath_orders::{ALL_ACCOUNTS, AccountLimits, MAY_CANCEL, MAY_MASS_CANCEL, MAY_NEW, MAY_REPLACE, MAY_STATUS};
 use tickpath_session::{Role, Secret};
 use tickpath_settings::{Section, SettingsError, parse, read_text};
 
 use super::{LEVELS, Sessions};
 
 /// Sessions of users are below this.
-pub const MOST_SESSIONS: u16 = 65_000;
+pub const MOST_SESSIONS: u16 = tickpath_oms::front::MOST_SESSIONS;
 /// Characters of a user's name.
 const MOST_NAME: usize = 64;
 
@@ -50,6 +51,8 @@ pub struct User {
     pub sessions: Vec<u16>,
     /// What its password is held against.
     pub secret: Secret,
+    /// The kinds of request that its sessions may not make: the sum of [`MAY_NEW`] and its like.
+    pub withheld: u8,
     /// True if it may not log in, and nothing is done in its name.
     pub disabled: bool,
     /// What must hold its requests, if it is not as for all.
@@ -118,7 +121,7 @@ impl User {
             level: self.level.unwrap_or(all.level),
             cancel_on_disconnect: self.cancel_on_disconnect.unwrap_or(all.cancel_on_disconnect),
             accounts: granted,
-            withheld: 0,
+            withheld: self.withheld,
             rate: self.rate_per_second.map_or(all.rate, |rate| own_rate(rate, all.rate)),
         }
     }
@@ -159,11 +162,39 @@ fn take(user: &mut Section<'_>, names: &mut HashMap<String, usize>, sessions: &m
         accounts: user.list("accounts").unwrap_or_default(),
         sessions: own.unwrap_or_default(),
         secret: user.need_parsed("secret").unwrap_or_else(|| Secret::decoy(b"", "")),
+        withheld: user
+            .list::<RequestKind>("kinds")
+            .map_or(0, |kinds| kinds.iter().fold(ALL_KINDS, |left, kind| left & !kind.0)),
         disabled: user.flag("disabled").unwrap_or(false),
         level: user.one_of("level", LEVELS),
         cancel_on_disconnect: user.flag("cancel_on_disconnect"),
         rate_per_second: user.number("rate_per_second", 0..=u32::MAX),
         name,
+    }
+}
+
+/// The words for kinds of request.
+const KINDS: [(&str, u8); 5] = [
+    ("new", MAY_NEW),
+    ("cancel", MAY_CANCEL),
+    ("replace", MAY_REPLACE),
+    ("mass_cancel", MAY_MASS_CANCEL),
+    ("status", MAY_STATUS),
+];
+const ALL_KINDS: u8 = MAY_NEW | MAY_CANCEL | MAY_REPLACE | MAY_MASS_CANCEL | MAY_STATUS;
+
+/// A kind of request, as a session's rights name it.
+struct RequestKind(u8);
+
+impl FromStr for RequestKind {
+    type Err = String;
+
+    fn from_str(word: &str) -> Result<Self, String> {
+        let known = KINDS.iter().find(|(name, _)| *name == word);
+        known.map(|&(_, kind)| Self(kind)).ok_or_else(|| {
+            let words = KINDS.map(|(name, _)| name).join(", ");
+            format!("'{word}' is no kind of request; use some of {words}")
+        })
     }
 }
 

@@ -76,7 +76,17 @@ impl House {
         let (socket, users) = (self.socket(), self.folder.path().join("users.toml"));
         let tcp = Some("127.0.0.1:0".parse().expect("an address"));
         let sessions = self.config.desk.sessions.clone();
-        let server = ServerConfig { unix: Some(socket), tcp, users, heartbeat_ms: 10_000, most: 16, sessions, events };
+        let server = ServerConfig {
+            unix: Some(socket),
+            tcp,
+            users,
+            heartbeat_ms: 10_000,
+            most: 16,
+            settings: None,
+            reload: Arc::default(),
+            sessions,
+            events,
+        };
         let stop = Arc::new(AtomicBool::new(false));
         let (ready, is_ready) = std::sync::mpsc::channel();
         let (clock, config, stopped, ticks) = (self.clock, self.config.clone(), stop.clone(), self.ticks());

@@ -48,10 +48,15 @@ impl Running {
 
     /// Presses Ctrl-C, and waits for its end.
     pub fn interrupt(self) -> Ran {
-        let pid = self.child.id().to_string();
-        let status = Command::new("kill").args(["-INT", &pid]).status().expect("install kill (apt-get install procps)");
-        assert!(status.success(), "the process was there");
+        self.signal("-INT");
         self.end()
+    }
+
+    /// Sends it a signal.
+    pub fn signal(&self, signal: &str) {
+        let pid = self.child.id().to_string();
+        let status = Command::new("kill").args([signal, &pid]).status().expect("install kill (apt-get install procps)");
+        assert!(status.success(), "the process was there");
     }
 
     /// Waits for its end.
