@@ -383,13 +383,13 @@ fn rights_and_tables_change_while_the_oms_runs() {
     // Tables count when that is asked for, and not before all of them are right.
     desk.change("accounts.csv", "1,,1000000000,100,", "1,,1000000000,5,");
     assert!(desk.order("new BTCUSDT buy 9 60000").out.contains("new new"), "nobody has asked yet");
-    desk.change("instruments.csv", "BTCUSDT,1,SIM,1", "BTCUSDT,1,NOWHERE,1");
+    desk.change("accounts.csv", "\n2,100,", "\n2,many,");
     let ran = desk.tickpath("oms reload --config @/oms.toml");
-    assert!(ran.code == Some(2) && ran.err.contains("instruments.csv:4"), "{}{}", ran.out, ran.err);
+    assert!(ran.code == Some(2) && ran.err.contains("accounts.csv:5"), "{}{}", ran.out, ran.err);
     oms.signal("-HUP");
     oms.await_words("what was known stays");
     assert!(desk.order("new BTCUSDT buy 9 60000").out.contains("new new"), "a mistake changes nothing");
-    desk.change("instruments.csv", "BTCUSDT,1,NOWHERE,1", "BTCUSDT,1,SIM,1");
+    desk.change("accounts.csv", "\n2,many,", "\n2,100,");
     let ran = desk.tickpath("oms reload --config @/oms.toml");
     assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""), "{}", ran.out);
     let denied = || desk.order("new BTCUSDT buy 9 60000").out.contains("limit 5, value 9");
