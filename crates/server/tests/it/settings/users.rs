@@ -58,7 +58,7 @@ fn a_mistake_about_a_user_is_told_at_its_line() {
         (
             "secret = \"SCRAM",
             "password = \"SCRAM",
-            "1: [[user]] 'secret' is missing\nusers.toml:6: [[user]] unknown key 'password'; known here: name, sessions, accounts, role, secret, disabled, level, cancel_on_disconnect, rate_per_second",
+            "1: [[user]] 'secret' is missing\nusers.toml:6: [[user]] unknown key 'password'; known here: name, sessions, accounts, role, secret, kinds, disabled, level, cancel_on_disconnect, rate_per_second",
         ),
     ] {
         let files = Files::new();
