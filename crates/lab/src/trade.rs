@@ -281,6 +281,8 @@ fn server_config(role: &ServerRole, config: &Config, events: SyncSender<ServerEv
         users: role.users.clone(),
         heartbeat_ms: HEARTBEAT_MS,
         most: MOST_CLIENTS as usize,
+        settings: None,
+        reload: std::sync::Arc::default(),
         sessions: config.desk.sessions.clone(),
         events,
     }
