@@ -42,7 +42,7 @@ mod secret;
 
 pub use frame::{Frame, FrameError, HEAD_BYTES, Head, Inbox, MOST_PAYLOAD, write_frame, write_with_text};
 pub use message::{ANY_SESSION, FROM_NOW, Kind, Logon, MAGIC, Query, Refusal, Refused, Role, Status, Welcome};
-pub use scram::{ClientLogon, ScramError, Secret, SecretError, ServerLogon};
+pub use scram::{Binding, ClientLogon, ScramError, Secret, SecretError, ServerLogon};
 
 /// The version of the messages that this code speaks.
 pub const VERSION: u16 = 1;

@@ -209,7 +209,7 @@ impl Peer {
     /// Hears a logon out, with this secret; gives the last word if it is good.
     pub fn prove(&mut self, secret: &Secret) -> (Logon, Option<Vec<u8>>) {
         let (logon, client_first) = self.logon();
-        let (scram, challenge) = ServerLogon::begin(&client_first, |user| {
+        let (scram, challenge) = ServerLogon::begin(&client_first, None, |user| {
             assert_eq!(user, "anna");
             secret.clone()
         })

@@ -39,7 +39,7 @@ impl Raw {
 
     /// Logs in to a session, for all reports of the day.
     fn login(house: &House, user: &str, session: u16, heartbeat_ms: u32) -> Self {
-        let (mut logon, first) = ClientLogon::new(user, &format!("{user}'s password")).expect("a good name");
+        let (mut logon, first) = ClientLogon::new(user, &format!("{user}'s password"), None).expect("a good name");
         let hello = Logon {
             magic: MAGIC,
             version: VERSION,
