@@ -72,6 +72,12 @@ impl Line {
                 Err(e) => self.broken = Some(ClientError::lost(e)),
             }
         }
+        // What TLS has taken may wait for the socket.
+        if let Err(e) = self.socket.flush()
+            && self.broken.is_none()
+        {
+            self.broken = Some(ClientError::lost(e));
+        }
         if self.sent == self.out.len() || self.sent >= MOST_PENDING {
             self.out.drain(..self.sent);
             self.sent = 0;
@@ -116,10 +122,11 @@ impl Line {
 
     /// Sleeps until there is something to read, room to write what waits, a heartbeat due, or the time is over.
     pub fn wait(&self, timeout_ns: u64) {
-        if self.broken.is_some() {
+        if self.broken.is_some() || self.socket.has_more() {
             return;
         }
-        let waiting = if self.sent < self.out.len() { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN };
+        let must_write = self.sent < self.out.len() || self.socket.wants_write();
+        let waiting = if must_write { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN };
         let ns = timeout_ns.min(self.due_ns());
         let timeout = Timespec { tv_sec: (ns / 1_000_000_000) as i64, tv_nsec: (ns % 1_000_000_000) as i64 };
         // An interrupted sleep is over like any other: who polls then finds what there is.

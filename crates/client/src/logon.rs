@@ -6,12 +6,13 @@ use std::time::Duration;
 
 use tickpath_clock::{Clock, HostClock};
 use tickpath_session::{
-    ClientLogon, Frame, Inbox, Kind, Logon, MAGIC, Refusal, Refused, VERSION, Welcome, write_with_text,
+    Binding, ClientLogon, Frame, Inbox, Kind, Logon, MAGIC, Refusal, Refused, VERSION, Welcome, write_with_text,
 };
 use zerocopy::IntoBytes;
 
 use crate::address::Address;
 use crate::socket::Socket;
+use crate::tls::{Trust, why_not};
 use crate::{ClientError, Config};
 
 /// All that is needed to come to the session, again and again.
@@ -47,8 +48,10 @@ impl Entry {
 
     /// Connects and logs on, within the configured time.
     pub fn come(&self, asked: Asked) -> Result<Arrived, ClientError> {
-        let (mut logon, client_first) = ClientLogon::new(&self.config.user, self.config.password.expose())?;
         let mut talk = self.connect()?;
+        let binding = talk.greet()?;
+        let (user, password) = (&self.config.user, self.config.password.expose());
+        let (mut logon, client_first) = ClientLogon::new(user, password, binding.as_ref())?;
         talk.say(Kind::Logon, self.hello(asked).as_bytes(), &client_first)?;
         let challenge = talk.hear(|frame| expect(frame, Kind::Challenge).map(|()| frame.text.to_vec()))?;
         let proof = logon.answer(&challenge)?;
@@ -73,12 +76,23 @@ impl Entry {
     fn connect(&self) -> Result<Talk<'_>, ClientError> {
         let started = self.clock.ticks();
         let timeout = Duration::from_millis(self.config.connect_timeout_ms.max(1).into());
-        let socket = Socket::connect(&self.address, timeout).map_err(|reason| self.unreachable(reason))?;
+        let trust = match &self.address {
+            Address::Tls { host, ca, .. } => Some(Trust::read(host, ca.as_deref()).map_err(|why| self.no_tls(why))?),
+            Address::Tcp { .. } | Address::Unix(_) => None,
+        };
+        let mut socket = Socket::connect(&self.address, timeout).map_err(|reason| self.unreachable(reason))?;
+        if let Some(trust) = trust {
+            socket = socket.secure(trust).map_err(ClientError::lost)?;
+        }
         Ok(Talk { entry: self, started, socket, inbox: Inbox::default() })
     }
 
     fn unreachable(&self, reason: io::Error) -> ClientError {
         ClientError::Unreachable { place: self.address.to_string(), reason: Arc::new(reason) }
+    }
+
+    fn no_tls(&self, reason: String) -> ClientError {
+        ClientError::Tls { place: self.address.to_string(), reason }
     }
 
     fn late(&self) -> ClientError {
@@ -96,6 +110,19 @@ struct Talk<'a> {
 }
 
 impl Talk<'_> {
+    /// What comes before the first word: the handshake of TLS, if there is one. Gives what ties the logon to it.
+    fn greet(&mut self) -> Result<Option<Binding>, ClientError> {
+        loop {
+            self.hurry()?;
+            match self.socket.greet() {
+                Ok(true) => return self.socket.binding().map_err(ClientError::lost),
+                Ok(false) => {}
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) => return Err(self.failed(e)),
+            }
+        }
+    }
+
     fn say(&mut self, kind: Kind, message: &[u8], text: &[u8]) -> Result<(), ClientError> {
         let mut out = Vec::new();
         write_with_text(&mut out, kind.code(), 0, self.entry.clock.ticks(), message, text);
@@ -132,8 +159,14 @@ impl Talk<'_> {
     }
 
     fn failed(&self, reason: io::Error) -> ClientError {
+        if let Address::Tls { host, .. } = &self.entry.address
+            && let Some(why) = why_not(&reason, host)
+        {
+            return self.entry.no_tls(why);
+        }
         match reason.kind() {
             io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => self.entry.late(),
+            io::ErrorKind::UnexpectedEof => ClientError::Closed,
             _ => ClientError::lost(reason),
         }
     }

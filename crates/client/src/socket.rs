@@ -1,4 +1,4 @@
-//! A stream of bytes to an OMS, over TCP or a Unix socket.
+//! A stream of bytes to an OMS, over TCP, TLS or a Unix socket.
 
 use std::io::{self, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
@@ -6,20 +6,27 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
+use tickpath_session::Binding;
+use tickpath_session::tls::Secure;
+
 use crate::address::Address;
+use crate::tls::Trust;
 
 /// An open socket.
 #[derive(Debug)]
 pub(crate) enum Socket {
     Tcp(TcpStream),
     Unix(UnixStream),
+    Tls(Box<Secure<TcpStream>>),
 }
 
 impl Socket {
     /// Connects, within the time for each address that the name has.
     pub fn connect(address: &Address, timeout: Duration) -> io::Result<Self> {
         match address {
-            Address::Tcp { host, port } => connect_tcp(host, *port, timeout).map(Self::Tcp),
+            Address::Tcp { host, port } | Address::Tls { host, port, .. } => {
+                connect_tcp(host, *port, timeout).map(Self::Tcp)
+            }
             Address::Unix(path) => {
                 let socket = socket2::Socket::new(socket2::Domain::UNIX, socket2::Type::STREAM, None)?;
                 // Where many wait to be taken, connecting waits as writing does.
@@ -30,10 +37,42 @@ impl Socket {
         }
     }
 
+    /// The same connection, to be encrypted.
+    pub fn secure(self, trust: Trust) -> io::Result<Self> {
+        match self {
+            Self::Tcp(stream) => trust.secure(stream).map(|tls| Self::Tls(Box::new(tls))),
+            Self::Unix(_) | Self::Tls(_) => Ok(self),
+        }
+    }
+
+    /// One step of what comes before the first word; true when nothing does.
+    pub fn greet(&mut self) -> io::Result<bool> {
+        if let Self::Tls(tls) = self { tls.greet() } else { Ok(true) }
+    }
+
+    /// What ties a logon to this connection.
+    pub fn binding(&self) -> io::Result<Option<Binding>> {
+        if let Self::Tls(tls) = self { tls.binding().map(Some) } else { Ok(None) }
+    }
+
+    /// True if there may be more to read that no poll of the socket tells.
+    pub fn has_more(&self) -> bool {
+        if let Self::Tls(tls) = self { tls.has_more() } else { false }
+    }
+
+    /// True if something that was written has not left.
+    pub fn wants_write(&self) -> bool {
+        if let Self::Tls(tls) = self { tls.wants_write() } else { false }
+    }
+
     /// How long reading and writing wait.
     pub fn set_timeout(&self, timeout: Duration) -> io::Result<()> {
         match self {
             Self::Tcp(stream) => stream.set_read_timeout(Some(timeout)).and(stream.set_write_timeout(Some(timeout))),
+            Self::Tls(tls) => {
+                let stream = tls.socket();
+                stream.set_read_timeout(Some(timeout)).and(stream.set_write_timeout(Some(timeout)))
+            }
             Self::Unix(stream) => stream.set_read_timeout(Some(timeout)).and(stream.set_write_timeout(Some(timeout))),
         }
     }
@@ -43,6 +82,7 @@ impl Socket {
         match self {
             Self::Tcp(stream) => stream.set_nonblocking(nonblocking),
             Self::Unix(stream) => stream.set_nonblocking(nonblocking),
+            Self::Tls(tls) => tls.socket().set_nonblocking(nonblocking),
         }
     }
 }
@@ -52,6 +92,7 @@ impl Read for Socket {
         match self {
             Self::Tcp(stream) => stream.read(room),
             Self::Unix(stream) => stream.read(room),
+            Self::Tls(tls) => tls.read(room),
         }
     }
 }
@@ -61,11 +102,13 @@ impl Write for Socket {
         match self {
             Self::Tcp(stream) => stream.write(bytes),
             Self::Unix(stream) => stream.write(bytes),
+            Self::Tls(tls) => tls.write(bytes),
         }
     }
 
+    #[inline]
     fn flush(&mut self) -> io::Result<()> {
-        Ok(())
+        if let Self::Tls(tls) = self { tls.flush() } else { Ok(()) }
     }
 }
 
@@ -74,6 +117,7 @@ impl AsFd for Socket {
         match self {
             Self::Tcp(stream) => stream.as_fd(),
             Self::Unix(stream) => stream.as_fd(),
+            Self::Tls(tls) => tls.socket().as_fd(),
         }
     }
 }

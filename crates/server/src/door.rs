@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::fs;
 use std::io::{self, Read, Write};
 use std::os::unix::fs::PermissionsExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, Mutex};
@@ -16,10 +16,11 @@ use mio::net::{TcpListener, UnixListener};
 use mio::{Events, Interest, Poll, Token};
 use tickpath_clock::Clock;
 use tickpath_session::scram::{Secret, ServerLogon};
-use tickpath_session::{Inbox, Kind, Logon, MAGIC, Refusal, Refused, VERSION, write_with_text};
+use tickpath_session::{FrameError, Inbox, Kind, Logon, MAGIC, Refusal, Refused, VERSION, write_with_text};
 use zerocopy::IntoBytes;
 
 use super::stream::Stream;
+use super::tls::Certificate;
 use super::{OpenError, ServerConfig, ServerEvent};
 use crate::settings::{User, Users};
 
@@ -31,6 +32,10 @@ const PATIENCE_NS: u64 = 5_000_000_000;
 const PENALTY_NS: u64 = 1_000_000_000;
 /// Who is taken in at once, before those who knock already are heard.
 const MOST_TAKEN: usize = 64;
+/// Reads of one turn: who says nothing whole in so many is none of ours.
+const MOST_READS: usize = 256;
+/// The first byte of whoever wants TLS.
+const TLS_HANDSHAKE: u8 = 22;
 /// Between two looks at deadlines and at the users' file.
 const LOOK: Duration = Duration::from_millis(50);
 
@@ -119,6 +124,8 @@ struct Porter<C> {
     next_token: usize,
     known: Arc<Known>,
     read_at: Option<(SystemTime, u64)>,
+    /// What is shown to those who come by TCP; without it they speak as they come.
+    certificate: Option<Certificate>,
     /// For secrets of users that do not exist.
     key: [u8; 32],
 }
@@ -133,6 +140,8 @@ struct Knock {
 }
 
 enum Stage {
+    /// It must begin with TLS.
+    Hello,
     Logon,
     Proof(Box<ServerLogon>, Logon),
     /// It hears this at that time, and goes.
@@ -150,13 +159,15 @@ impl<C: Clock> Porter<C> {
     fn open(clock: C, config: &ServerConfig, admitted: SyncSender<Admitted>) -> Result<Self, OpenError> {
         let poll = Poll::new().map_err(OpenError::Sockets)?;
         let listen = |place: String, reason| OpenError::Listen { place, reason };
+        let certificate = config.tls.as_ref().map(Certificate::read).transpose()?;
         let mut tcp = None;
         if let Some(address) = config.tcp {
             let failed = |e| listen(address.to_string(), e);
             let mut listener = TcpListener::bind(address).map_err(failed)?;
             let here = listener.local_addr().map_err(failed)?;
             poll.registry().register(&mut listener, TCP, Interest::READABLE).map_err(failed)?;
-            let _ = config.events.try_send(ServerEvent::Listening(format!("tcp://{here}")));
+            let scheme = if certificate.is_some() { "tls" } else { "tcp" };
+            let _ = config.events.try_send(ServerEvent::Listening(format!("{scheme}://{here}")));
             tcp = Some(listener);
         }
         let mut unix = None;
@@ -173,7 +184,7 @@ impl<C: Clock> Porter<C> {
         let key = random_key()?;
         let (knocks, next_token) = (VecDeque::new(), FIRST);
         let config = config.clone();
-        Ok(Self { clock, config, admitted, poll, tcp, unix, knocks, next_token, known, read_at, key })
+        Ok(Self { clock, config, admitted, poll, tcp, unix, knocks, next_token, known, read_at, certificate, key })
     }
 
     fn work(&mut self, stop: &AtomicBool) {
@@ -216,7 +227,9 @@ impl<C: Clock> Porter<C> {
             self.next_token = self.next_token.checked_add(1).unwrap_or(FIRST);
             if self.poll.registry().register(&mut stream, token, Interest::READABLE).is_ok() {
                 let since = self.clock.ticks();
-                self.knocks.push_back(Knock { token, stream, inbox: Inbox::default(), since, stage: Stage::Logon });
+                let is_secure = self.certificate.is_some() && matches!(stream, Stream::Tcp(_));
+                let stage = if is_secure { Stage::Hello } else { Stage::Logon };
+                self.knocks.push_back(Knock { token, stream, inbox: Inbox::default(), since, stage });
             }
         }
         true
@@ -225,7 +238,8 @@ impl<C: Clock> Porter<C> {
     /// Hears one of them out.
     fn turn(&mut self, token: Token) {
         let Some(place) = self.knocks.iter().position(|knock| knock.token == token) else { return };
-        let Some(mut knock) = self.knocks.remove(place) else { return };
+        let Some(knock) = self.knocks.remove(place) else { return };
+        let Some(mut knock) = self.greet(knock) else { return };
         match self.hear(&mut knock) {
             Turn::Stays => self.knocks.insert(place, knock),
             Turn::Gone => {}
@@ -233,9 +247,32 @@ impl<C: Clock> Porter<C> {
         }
     }
 
+    /// Encrypts what comes if it must be; none if it has gone.
+    fn greet(&mut self, mut knock: Knock) -> Option<Knock> {
+        let (Stage::Hello, Stream::Tcp(tcp), Some(certificate)) = (&knock.stage, &knock.stream, &self.certificate)
+        else {
+            return Some(knock);
+        };
+        let mut first = [0];
+        match tcp.peek(&mut first) {
+            Ok(0) => return None,
+            Ok(_) if first[0] == TLS_HANDSHAKE => {}
+            Ok(_) => {
+                let why = "this port speaks TLS only; connect by tls://HOST:PORT".to_owned();
+                self.refuse(&mut knock, 0, Refusal::Protocol, why);
+                return Some(knock);
+            }
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock => return Some(knock),
+            Err(_) => return None,
+        }
+        let Knock { token, stream: Stream::Tcp(tcp), inbox, since, .. } = knock else { return None };
+        let stream = Stream::Tls(Box::new(certificate.secure(tcp).ok()?));
+        Some(Knock { token, stream, inbox, since, stage: Stage::Logon })
+    }
+
     fn hear(&mut self, knock: &mut Knock) -> Turn {
-        loop {
-            if matches!(knock.stage, Stage::Refusing(..)) {
+        for _ in 0..MOST_READS {
+            if matches!(knock.stage, Stage::Refusing(..) | Stage::Hello) {
                 return Turn::Stays;
             }
             match knock.stream.read(knock.inbox.room()) {
@@ -243,12 +280,23 @@ impl<C: Clock> Porter<C> {
                 Ok(bytes) => knock.inbox.filled(bytes),
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => return Turn::Stays,
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
-                Err(_) => return Turn::Gone,
+                Err(e) => {
+                    // The client's own sentence may be better, but this one is here.
+                    if e.kind() == io::ErrorKind::InvalidData {
+                        self.tell(&knock.stream, format!("no TLS with it: {e}"));
+                    }
+                    return Turn::Gone;
+                }
             }
             // It says one thing and waits for the answer: whoever says more before is not one of ours.
             let heard = match knock.inbox.next() {
                 Ok(None) => continue,
                 Ok(Some(frame)) => Ok((frame.kind, frame.message::<Logon>(), frame.text.to_vec())),
+                Err(FrameError::Length(first))
+                    if first as u8 == TLS_HANDSHAKE && matches!(knock.stream, Stream::Tcp(_)) =>
+                {
+                    Err("this port speaks no TLS; connect by tcp://HOST:PORT, or give the OMS a [tls]".to_owned())
+                }
                 Err(e) => Err(e.to_string()),
             };
             let answered = heard.and_then(|(kind, logon, text)| self.answer(knock, kind, logon, &text));
@@ -258,6 +306,7 @@ impl<C: Clock> Porter<C> {
                 Err(why) => self.refuse(knock, 0, Refusal::Protocol, why),
             }
         }
+        Turn::Gone
     }
 
     fn answer(&mut self, knock: &mut Knock, kind: u8, logon: Logon, text: &[u8]) -> Result<Option<Turn>, String> {
@@ -266,13 +315,15 @@ impl<C: Clock> Porter<C> {
                 if logon.magic != MAGIC || logon.version == 0 {
                     return Err("this is no logon of ours; is the client of another protocol?".to_owned());
                 }
+                let binding = knock.stream.binding().map_err(|e| e.to_string())?;
                 let (users, key) = (self.known.get(), &self.key);
                 let find = |name: &str| {
                     // Made for whoever comes, so that the time does not tell who exists.
                     let decoy = Secret::decoy(key, name);
                     users.find(name).filter(|user| !user.disabled).map_or(decoy, |user| user.secret.clone())
                 };
-                let (server, challenge) = ServerLogon::begin(text, find).map_err(|e| e.to_string())?;
+                let (server, challenge) =
+                    ServerLogon::begin(text, binding.as_ref(), find).map_err(|e| e.to_string())?;
                 let mut out = Vec::new();
                 write_with_text(&mut out, Kind::Challenge.code(), 0, self.clock.ticks(), &[], &challenge);
                 knock.stage = Stage::Proof(Box::new(server), logon);
@@ -299,8 +350,12 @@ impl<C: Clock> Porter<C> {
 
     /// It hears that after so many ticks, and nothing that it says changes it.
     fn refuse(&self, knock: &mut Knock, after: u64, refusal: Refusal, why: String) {
-        let _ = self.config.events.try_send(ServerEvent::Refused { from: knock.stream.peer(), why: why.clone() });
+        self.tell(&knock.stream, why.clone());
         knock.stage = Stage::Refusing(self.clock.ticks() + after, refusal, why);
+    }
+
+    fn tell(&self, stream: &Stream, why: String) {
+        let _ = self.config.events.try_send(ServerEvent::Refused { from: stream.peer(), why });
     }
 
     fn admit(&mut self, knock: Knock, user: Arc<User>, logon: Logon, server_final: Vec<u8>) {
@@ -325,6 +380,9 @@ impl<C: Clock> Porter<C> {
             _ => now.saturating_sub(knock.since) > patience,
         };
         self.knocks.retain_mut(|knock| !gone(knock));
+        if let Some(Err(e)) = self.certificate.as_mut().map(Certificate::look) {
+            let _ = self.config.events.try_send(ServerEvent::Certificate(e.to_string()));
+        }
         let changed = modified(&self.config.users);
         if changed != self.read_at {
             self.read_at = changed;
@@ -366,7 +424,8 @@ fn random_key() -> Result<[u8; 32], OpenError> {
     Ok(key)
 }
 
-fn modified(path: &PathBuf) -> Option<(SystemTime, u64)> {
+/// When a file was last changed, and its length.
+pub(super) fn modified(path: &Path) -> Option<(SystemTime, u64)> {
     let file = fs::metadata(path).ok()?;
     Some((file.modified().ok()?, file.len()))
 }

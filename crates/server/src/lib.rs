@@ -1,4 +1,4 @@
-//! The OMS as a server: clients log in over a Unix socket or TCP, send requests, and hear reports.
+//! The OMS as a server: clients log in over a Unix socket, TCP or TLS, send requests, and hear reports.
 //!
 //! ```text
 //!   door      a thread: listens, hears logons, checks passwords; whoever has not logged in is here and nowhere else
@@ -18,6 +18,7 @@ mod door;
 mod gateway;
 pub mod settings;
 mod stream;
+mod tls;
 mod window;
 
 use std::fmt;
@@ -33,6 +34,8 @@ use tickpath_oms::front::Opening;
 use tickpath_oms::layout::run_with;
 use tickpath_oms::{Config, Gap, Notice, OmsError, Sequencer, SessionConfig};
 
+pub use tls::{TlsError, TlsFiles};
+
 use gateway::{BELL, Gateway, Opened};
 use window::{Bell, Window};
 
@@ -43,6 +46,8 @@ pub struct ServerConfig {
     pub unix: Option<PathBuf>,
     /// The address to listen on.
     pub tcp: Option<SocketAddr>,
+    /// What encrypts who comes there; without it nobody may.
+    pub tls: Option<TlsFiles>,
     /// The file of the users.
     pub users: PathBuf,
     /// After so long without a word a client is taken for gone, in milliseconds.
@@ -87,6 +92,8 @@ pub enum ServerEvent {
     },
     /// The users' file cannot be read: the users that were known stay.
     Users(String),
+    /// The certificate cannot be read: the one that was known stays.
+    Certificate(String),
     /// What an operator must hear of the OMS.
     Notice(Notice),
 }
@@ -101,6 +108,7 @@ impl fmt::Display for ServerEvent {
             Self::Refused { from, why } => write!(f, "refused {from}: {why}"),
             Self::Gone { user, session, why } => write!(f, "{user} is gone from session {session}: {why}"),
             Self::Users(why) => write!(f, "{why}; the users that were known stay"),
+            Self::Certificate(why) => write!(f, "{why}; the certificate that was known stays"),
             Self::Notice(notice) => notice.fmt(f),
         }
     }
@@ -123,6 +131,9 @@ pub enum OpenError {
     /// The users' file cannot be read.
     #[error("{0}")]
     Users(String),
+    /// There is no certificate to show.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
     /// The history of what was said cannot be read.
     #[error(transparent)]
     History(#[from] tickpath_log::OpenError),

@@ -1,32 +1,51 @@
-//! A client's socket, of either kind.
+//! A client's socket, of any kind.
 
 use std::io::{self, Read, Write};
 
 use mio::event::Source;
 use mio::net::{TcpStream, UnixStream};
 use mio::{Interest, Registry, Token};
+use tickpath_session::Binding;
+use tickpath_session::tls::Secure;
 
 /// A socket that never waits.
 #[derive(Debug)]
 pub(crate) enum Stream {
     Tcp(TcpStream),
     Unix(UnixStream),
+    /// Large, and rare: behind a pointer it costs the others nothing.
+    Tls(Box<Secure<TcpStream>>),
 }
 
 impl Stream {
     /// Where it comes from.
     pub fn peer(&self) -> String {
         match self {
-            Self::Tcp(stream) => stream.peer_addr().map_or_else(|_| "tcp".to_owned(), |peer| peer.to_string()),
+            Self::Tcp(stream) => place(stream),
             Self::Unix(_) => "the Unix socket".to_owned(),
+            Self::Tls(tls) => place(tls.socket()),
         }
+    }
+
+    /// Whether there may be more behind so many bytes that were asked for so much. News of a socket come but once: who
+    /// does not read on until there is nothing hears of it no more.
+    #[inline]
+    pub fn may_have_more(&self, bytes: usize, wanted: usize) -> bool {
+        // A socket that gave less than was asked for has no more; encrypted bytes are of another number.
+        bytes == wanted || matches!(self, Self::Tls(_))
+    }
+
+    /// What ties a logon to this connection, if it is encrypted.
+    pub fn binding(&self) -> io::Result<Option<Binding>> {
+        if let Self::Tls(tls) = self { tls.binding().map(Some) } else { Ok(None) }
     }
 
     /// Whether its client's clock is this host's.
     pub fn is_of_this_host(&self) -> bool {
         match self {
-            Self::Tcp(stream) => stream.peer_addr().is_ok_and(|peer| peer.ip().is_loopback()),
+            Self::Tcp(stream) => is_loopback(stream),
             Self::Unix(_) => true,
+            Self::Tls(tls) => is_loopback(tls.socket()),
         }
     }
 }
@@ -36,6 +55,7 @@ impl Read for Stream {
         match self {
             Self::Tcp(stream) => stream.read(bytes),
             Self::Unix(stream) => stream.read(bytes),
+            Self::Tls(tls) => tls.read(bytes),
         }
     }
 }
@@ -45,11 +65,13 @@ impl Write for Stream {
         match self {
             Self::Tcp(stream) => stream.write(bytes),
             Self::Unix(stream) => stream.write(bytes),
+            Self::Tls(tls) => tls.write(bytes),
         }
     }
 
+    #[inline]
     fn flush(&mut self) -> io::Result<()> {
-        Ok(())
+        if let Self::Tls(tls) = self { tls.flush() } else { Ok(()) }
     }
 }
 
@@ -58,6 +80,7 @@ impl Source for Stream {
         match self {
             Self::Tcp(stream) => stream.register(registry, token, interests),
             Self::Unix(stream) => stream.register(registry, token, interests),
+            Self::Tls(tls) => tls.socket_mut().register(registry, token, interests),
         }
     }
 
@@ -65,6 +88,7 @@ impl Source for Stream {
         match self {
             Self::Tcp(stream) => stream.reregister(registry, token, interests),
             Self::Unix(stream) => stream.reregister(registry, token, interests),
+            Self::Tls(tls) => tls.socket_mut().reregister(registry, token, interests),
         }
     }
 
@@ -72,6 +96,15 @@ impl Source for Stream {
         match self {
             Self::Tcp(stream) => stream.deregister(registry),
             Self::Unix(stream) => stream.deregister(registry),
+            Self::Tls(tls) => tls.socket_mut().deregister(registry),
         }
     }
+}
+
+fn place(stream: &TcpStream) -> String {
+    stream.peer_addr().map_or_else(|_| "tcp".to_owned(), |peer| peer.to_string())
+}
+
+fn is_loopback(stream: &TcpStream) -> bool {
+    stream.peer_addr().is_ok_and(|peer| peer.ip().is_loopback())
 }

@@ -30,6 +30,11 @@
 //! A heartbeat carries the number that its sender expects next. It goes out every half of the heartbeat time whatever
 //! else is said: a client that is kept busy by reports learns from nothing else which of its requests were taken.
 //!
+//! # Encryption
+//!
+//! Over TLS all of this is the same: [`tls::Secure`] is a stream over a stream. The proof of the logon is bound to the
+//! connection then.
+//!
 //! # Versions
 //!
 //! Messages grow at their end. Each side reads of a payload what it knows, and takes zero for what an older one does not
@@ -39,6 +44,7 @@ mod frame;
 pub mod message;
 pub mod scram;
 mod secret;
+pub mod tls;
 
 pub use frame::{Frame, FrameError, HEAD_BYTES, Head, Inbox, MOST_PAYLOAD, write_frame, write_with_text};
 pub use message::{ANY_SESSION, FROM_NOW, Kind, Logon, MAGIC, Query, Refusal, Refused, Role, Status, Welcome};

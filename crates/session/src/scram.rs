@@ -22,9 +22,11 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use rsasl::callback::{Context, Request, SessionCallback, SessionData};
 use rsasl::config::SASLConfig;
-use rsasl::mechanisms::scram::{SCRAM_SHA256, SCRAM_SHA256_PLUS};
 use rsasl::mechanisms::scram::properties::ScramStoredPassword;
-use rsasl::prelude::{ChannelBindingCallback, Mechanism, Registry, SASLClient, SASLServer, Session, SessionError, Validation};
+use rsasl::mechanisms::scram::{SCRAM_SHA256, SCRAM_SHA256_PLUS};
+use rsasl::prelude::{
+    ChannelBindingCallback, Mechanism, Registry, SASLClient, SASLServer, Session, SessionError, Validation,
+};
 use rsasl::property::{AuthId, Password};
 use rsasl::validate::{NoValidation, Validate, ValidationError};
 

@@ -471,6 +471,7 @@ fn a_second_server_on_the_same_socket_is_refused_and_the_first_stays() {
     let server = ServerConfig {
         unix: Some(house.socket()),
         tcp: None,
+        tls: None,
         users: other.folder.path().join("users.toml"),
         heartbeat_ms: 10_000,
         most: 16,

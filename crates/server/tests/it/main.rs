@@ -4,6 +4,7 @@
 mod hostile;
 mod sessions;
 mod settings;
+mod tls;
 
 use std::path::Path;
 
