@@ -10,6 +10,8 @@ use crate::ClientError;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Address {
     Unix(PathBuf),
+    /// A Unix socket, and from the logon on lanes in shared memory.
+    Lanes(PathBuf),
     Tcp {
         host: String,
         port: u16,
@@ -28,6 +30,7 @@ impl FromStr for Address {
     fn from_str(url: &str) -> Result<Self, ClientError> {
         let read = || match url.split_once("://")? {
             ("unix", path) => path.starts_with('/').then(|| Self::Unix(path.into())),
+            ("shm+unix", path) => path.starts_with('/').then(|| Self::Lanes(path.into())),
             ("tcp", place) => host_and_port(place).map(|(host, port)| Self::Tcp { host, port }),
             ("tls", place) => {
                 let (place, ca) = place.split_once('?').map_or((place, None), |(place, rest)| (place, Some(rest)));
@@ -45,6 +48,7 @@ impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unix(path) => write!(f, "unix://{}", path.display()),
+            Self::Lanes(path) => write!(f, "shm+unix://{}", path.display()),
             Self::Tcp { host, port } => write_place(f, "tcp", host, *port),
             Self::Tls { host, port, .. } => write_place(f, "tls", host, *port),
         }
@@ -78,6 +82,7 @@ mod tests {
     fn addresses_are_read_and_written() {
         for (url, written) in [
             ("unix:///run/oms.sock", "unix:///run/oms.sock"),
+            ("shm+unix:///run/oms.sock", "shm+unix:///run/oms.sock"),
             ("tcp://127.0.0.1:7001", "tcp://127.0.0.1:7001"),
             ("tcp://desk-1.example:7001/", "tcp://desk-1.example:7001"),
             ("tcp://[::1]:7001", "tcp://[::1]:7001"),

@@ -11,7 +11,10 @@ use tickpath_session::{FrameError, Refusal, ScramError};
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum ClientError {
     /// The address is none.
-    #[error("'{0}' is no address of an OMS; write unix:///path/oms.sock, tcp://HOST:PORT or tls://HOST:PORT?ca=FILE")]
+    #[error(
+        "'{0}' is no address of an OMS; write unix:///path/oms.sock, shm+unix:///path/oms.sock, tcp://HOST:PORT or\
+             tls://HOST:PORT?ca=FILE"
+    )]
     Address(String),
     /// There is no clock to stamp requests with.
     #[error(transparent)]

@@ -1,6 +1,7 @@
 //! A connection and its logon, made step by step while the caller waits.
 
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -64,13 +65,32 @@ impl Entry {
         if !(1..=VERSION).contains(&welcome.version) {
             return Err(ClientError::Protocol("speaks a version that was not offered to it"));
         }
-        talk.socket.set_nonblocking(true).map_err(ClientError::lost)?;
-        Ok(Arrived { socket: talk.socket, inbox: talk.inbox, welcome })
+        let Talk { mut socket, mut inbox, descriptors, .. } = talk;
+        if welcome.lanes != 0 {
+            let memory = descriptors.try_into();
+            let memory = memory.map_err(|_| ClientError::Protocol("opened lanes without their memory"))?;
+            socket = socket.open_lanes(memory).map_err(ClientError::lost)?;
+            // What may have come behind it by the socket are rings of the bell.
+            inbox = Inbox::default();
+        }
+        socket.set_nonblocking(true).map_err(ClientError::lost)?;
+        Ok(Arrived { socket, inbox, welcome })
     }
 
     fn hello(&self, Asked { session, journal, next_report, last_sum }: Asked) -> Logon {
         let heartbeat_ms = self.config.heartbeat_ms;
-        Logon { magic: MAGIC, version: VERSION, session, heartbeat_ms, journal, next_report, last_sum, reserved: 0 }
+        Logon {
+            magic: MAGIC,
+            version: VERSION,
+            session,
+            heartbeat_ms,
+            journal,
+            next_report,
+            last_sum,
+            reserved: 0,
+            wishes: if matches!(self.address, Address::Lanes(_)) { Logon::LANES } else { 0 },
+            reserved_end: 0,
+        }
     }
 
     fn connect(&self) -> Result<Talk<'_>, ClientError> {
@@ -78,13 +98,13 @@ impl Entry {
         let timeout = Duration::from_millis(self.config.connect_timeout_ms.max(1).into());
         let trust = match &self.address {
             Address::Tls { host, ca, .. } => Some(Trust::read(host, ca.as_deref()).map_err(|why| self.no_tls(why))?),
-            Address::Tcp { .. } | Address::Unix(_) => None,
+            Address::Tcp { .. } | Address::Unix(_) | Address::Lanes(_) => None,
         };
         let mut socket = Socket::connect(&self.address, timeout).map_err(|reason| self.unreachable(reason))?;
         if let Some(trust) = trust {
             socket = socket.secure(trust).map_err(ClientError::lost)?;
         }
-        Ok(Talk { entry: self, started, socket, inbox: Inbox::default() })
+        Ok(Talk { entry: self, started, socket, inbox: Inbox::default(), descriptors: Vec::new() })
     }
 
     fn unreachable(&self, reason: io::Error) -> ClientError {
@@ -107,6 +127,8 @@ struct Talk<'a> {
     started: u64,
     socket: Socket,
     inbox: Inbox,
+    /// What came beside the bytes.
+    descriptors: Vec<OwnedFd>,
 }
 
 impl Talk<'_> {
@@ -137,7 +159,7 @@ impl Talk<'_> {
                 return read(&frame);
             }
             self.hurry()?;
-            match self.socket.read(self.inbox.room()) {
+            match self.socket.receive(self.inbox.room(), &mut self.descriptors) {
                 Ok(0) => return Err(ClientError::Closed),
                 Ok(bytes) => self.inbox.filled(bytes),
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}

@@ -64,6 +64,8 @@ mod fork;
 #[cfg(not(loom))]
 mod guard;
 #[cfg(not(loom))]
+mod lanes;
+#[cfg(not(loom))]
 mod line;
 #[cfg(not(loom))]
 mod lock;
@@ -102,6 +104,7 @@ pub use {
     error::OpenError,
     files::owner,
     guard::faults,
+    lanes::{LaneError, Lanes},
     line::SharedWords,
     place::{Place, PlaceError},
     puller::{Pulled, Puller},

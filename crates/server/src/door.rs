@@ -4,6 +4,7 @@
 use std::collections::VecDeque;
 use std::fs;
 use std::io::{self, Read, Write};
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -15,6 +16,7 @@ use std::time::{Duration, SystemTime};
 use mio::net::{TcpListener, UnixListener};
 use mio::{Events, Interest, Poll, Token};
 use tickpath_clock::Clock;
+use tickpath_log::Lanes;
 use tickpath_session::scram::{Secret, ServerLogon};
 use tickpath_session::{FrameError, Inbox, Kind, Logon, MAGIC, Refusal, Refused, VERSION, write_with_text};
 use zerocopy::IntoBytes;
@@ -52,6 +54,8 @@ pub(crate) struct Admitted {
     pub logon: Logon,
     /// The last word of SCRAM, for the welcome.
     pub server_final: Vec<u8>,
+    /// What it wished for, made here because that takes time; and the memory for the client.
+    pub lanes: Option<(Lanes, [OwnedFd; 2])>,
 }
 
 /// The thread, which ends with this.
@@ -364,8 +368,11 @@ impl<C: Clock> Porter<C> {
             return;
         }
         let logon = Logon { version: logon.version.min(VERSION), ..logon };
+        let wishes = logon.version >= 2 && logon.wishes & Logon::LANES != 0 && matches!(stream, Stream::Unix(_));
+        // Without memory, or on a kernel that cannot seal it, the socket serves as well.
+        let lanes = wishes.then(Lanes::make).and_then(Result::ok);
         // The gateway takes them at every turn; one that has ended has no use for them.
-        let _ = self.admitted.send(Admitted { stream, inbox, user, logon, server_final });
+        let _ = self.admitted.send(Admitted { stream, inbox, user, logon, server_final, lanes });
     }
 
     /// Sends away whose time is over, and reads the users again if their file has changed.

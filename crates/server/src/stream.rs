@@ -1,11 +1,16 @@
 //! A client's socket, of any kind.
 
-use std::io::{self, Read, Write};
+use std::io::{self, IoSlice, Read, Write};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, OwnedFd};
 
 use mio::event::Source;
 use mio::net::{TcpStream, UnixStream};
 use mio::{Interest, Registry, Token};
+use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
+use tickpath_log::Lanes;
 use tickpath_session::Binding;
+use tickpath_session::lanes::Laned;
 use tickpath_session::tls::Secure;
 
 /// A socket that never waits.
@@ -15,6 +20,8 @@ pub(crate) enum Stream {
     Unix(UnixStream),
     /// Large, and rare: behind a pointer it costs the others nothing.
     Tls(Box<Secure<TcpStream>>),
+    /// A Unix socket with lanes in shared memory beside it.
+    Lanes(Box<Laned<UnixStream>>),
 }
 
 impl Stream {
@@ -23,6 +30,7 @@ impl Stream {
         match self {
             Self::Tcp(stream) => place(stream),
             Self::Unix(_) => "the Unix socket".to_owned(),
+            Self::Lanes(_) => "the Unix socket, by lanes".to_owned(),
             Self::Tls(tls) => place(tls.socket()),
         }
     }
@@ -32,7 +40,29 @@ impl Stream {
     #[inline]
     pub fn may_have_more(&self, bytes: usize, wanted: usize) -> bool {
         // A socket that gave less than was asked for has no more; encrypted bytes are of another number.
-        bytes == wanted || matches!(self, Self::Tls(_))
+        bytes == wanted || matches!(self, Self::Tls(_) | Self::Lanes(_))
+    }
+
+    /// Sends the last word by the socket, with the memory of the lanes: what follows goes through these. Of another kind of
+    /// socket, or one that does not take it at once, there is nothing left.
+    pub fn open_lanes(self, lanes: Lanes, memory: &[OwnedFd; 2], last: &[u8]) -> io::Result<Self> {
+        let Self::Unix(socket) = self else { return Err(io::ErrorKind::Unsupported.into()) };
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
+        let mut control = SendAncillaryBuffer::new(&mut space);
+        let memory = memory.each_ref().map(AsFd::as_fd);
+        if !control.push(SendAncillaryMessage::ScmRights(&memory)) {
+            return Err(io::ErrorKind::OutOfMemory.into());
+        }
+        match sendmsg(&socket, &[IoSlice::new(last)], &mut control, SendFlags::NOSIGNAL)? {
+            sent if sent == last.len() => Ok(Self::Lanes(Box::new(Laned::new(socket, lanes)))),
+            _ => Err(io::ErrorKind::WriteZero.into()),
+        }
+    }
+
+    /// Its lanes, if it has some.
+    #[inline]
+    pub fn lanes(&mut self) -> Option<&mut Laned<UnixStream>> {
+        if let Self::Lanes(lanes) = self { Some(lanes) } else { None }
     }
 
     /// What ties a logon to this connection, if it is encrypted.
@@ -44,7 +74,7 @@ impl Stream {
     pub fn is_of_this_host(&self) -> bool {
         match self {
             Self::Tcp(stream) => is_loopback(stream),
-            Self::Unix(_) => true,
+            Self::Unix(_) | Self::Lanes(_) => true,
             Self::Tls(tls) => is_loopback(tls.socket()),
         }
     }
@@ -56,6 +86,7 @@ impl Read for Stream {
             Self::Tcp(stream) => stream.read(bytes),
             Self::Unix(stream) => stream.read(bytes),
             Self::Tls(tls) => tls.read(bytes),
+            Self::Lanes(lanes) => lanes.read(bytes),
         }
     }
 }
@@ -66,6 +97,7 @@ impl Write for Stream {
             Self::Tcp(stream) => stream.write(bytes),
             Self::Unix(stream) => stream.write(bytes),
             Self::Tls(tls) => tls.write(bytes),
+            Self::Lanes(lanes) => lanes.write(bytes),
         }
     }
 
@@ -81,6 +113,7 @@ impl Source for Stream {
             Self::Tcp(stream) => stream.register(registry, token, interests),
             Self::Unix(stream) => stream.register(registry, token, interests),
             Self::Tls(tls) => tls.socket_mut().register(registry, token, interests),
+            Self::Lanes(lanes) => lanes.socket_mut().register(registry, token, interests),
         }
     }
 
@@ -89,6 +122,7 @@ impl Source for Stream {
             Self::Tcp(stream) => stream.reregister(registry, token, interests),
             Self::Unix(stream) => stream.reregister(registry, token, interests),
             Self::Tls(tls) => tls.socket_mut().reregister(registry, token, interests),
+            Self::Lanes(lanes) => lanes.socket_mut().reregister(registry, token, interests),
         }
     }
 
@@ -97,6 +131,7 @@ impl Source for Stream {
             Self::Tcp(stream) => stream.deregister(registry),
             Self::Unix(stream) => stream.deregister(registry),
             Self::Tls(tls) => tls.socket_mut().deregister(registry),
+            Self::Lanes(lanes) => lanes.socket_mut().deregister(registry),
         }
     }
 }

@@ -2,9 +2,11 @@
 //! that say all of it.
 
 mod hostile;
+mod lanes;
 mod sessions;
 mod settings;
 mod tls;
+mod versions;
 
 use std::path::Path;
 
