@@ -45,7 +45,7 @@ impl<C: Clock> Gateway<C> {
         }
         let rules = self.sessions.get(&session);
         let rate = rules.map_or(Rate::default(), |rules| rules.rate);
-        let bucket = self.buckets.remove(&session).unwrap_or_else(|| Bucket::new(rate, self.clock.calibration()));
+        let bucket = self.buckets.remove(&session).unwrap_or_else(|| Bucket::new(rate, self.clock.calibration(), now));
         let live_report = get(&self.next_report, session);
         let next_report = self.first_report(session, logon.journal, logon.next_report, logon.last_sum);
         let heartbeat_ms = heartbeat_ms(&logon, self.config.heartbeat_ms);

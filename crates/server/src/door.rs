@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::fs;
 use std::io::{self, Read, Write};
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::SyncSender;
@@ -21,12 +21,13 @@ use tickpath_session::scram::{Secret, ServerLogon};
 use tickpath_session::{FrameError, Inbox, Kind, Logon, MAGIC, Refusal, Refused, VERSION, write_with_text};
 use zerocopy::IntoBytes;
 
+use super::knock::{Guesses, Knock, Stage, least_welcome};
 use super::stream::Stream;
 use super::tls::Certificate;
 use super::{OpenError, ServerConfig, ServerEvent};
 use crate::settings::{User, Users};
 
-/// Who knocks at once; of more the longest there goes.
+/// Who knocks at once; of more, one of the origin goes that most come from.
 const MOST_KNOCKS: usize = 256;
 /// Who has not logged in after so long goes.
 const PATIENCE_NS: u64 = 5_000_000_000;
@@ -63,8 +64,8 @@ pub(crate) struct Door {
     known: Arc<Known>,
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
-    /// Removed at the end.
-    unix: Option<PathBuf>,
+    /// Removed at the end, if it is still this one.
+    unix: Option<(PathBuf, Bound)>,
 }
 
 /// The users, as their file has them now, and how often it has changed.
@@ -86,20 +87,25 @@ impl Door {
         let mut porter = Porter::open(clock, config, admitted)?;
         let stop = Arc::new(AtomicBool::new(false));
         let (theirs, known) = (stop.clone(), porter.known.clone());
+        let bound = config.unix.as_deref().and_then(bound_at);
         let work = move || porter.work(&theirs);
         let thread = std::thread::Builder::new().name("oms-door".into()).spawn(work).map_err(OpenError::Thread)?;
-        Ok(Self { known, stop, thread: Some(thread), unix: config.unix.clone() })
+        let unix = config.unix.clone().zip(bound);
+        Ok(Self { known, stop, thread: Some(thread), unix })
     }
 }
 
 impl Drop for Door {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Release);
+        // While the thread has it open.
+        if let Some((path, bound)) = &self.unix
+            && bound_at(path) == Some(*bound)
+        {
+            let _ = fs::remove_file(path);
+        }
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
-        }
-        if let Some(path) = &self.unix {
-            let _ = fs::remove_file(path);
         }
     }
 }
@@ -130,26 +136,9 @@ struct Porter<C> {
     read_at: Option<(SystemTime, u64)>,
     /// What is shown to those who come by TCP; without it they speak as they come.
     certificate: Option<Certificate>,
+    guesses: Guesses,
     /// For secrets of users that do not exist.
     key: [u8; 32],
-}
-
-/// Somebody who has not logged in.
-struct Knock {
-    token: Token,
-    stream: Stream,
-    inbox: Inbox,
-    since: u64,
-    stage: Stage,
-}
-
-enum Stage {
-    /// It must begin with TLS.
-    Hello,
-    Logon,
-    Proof(Box<ServerLogon>, Logon),
-    /// It hears this at that time, and goes.
-    Refusing(u64, Refusal, String),
 }
 
 /// What a turn with somebody came to.
@@ -188,7 +177,21 @@ impl<C: Clock> Porter<C> {
         let key = random_key()?;
         let (knocks, next_token) = (VecDeque::new(), FIRST);
         let config = config.clone();
-        Ok(Self { clock, config, admitted, poll, tcp, unix, knocks, next_token, known, read_at, certificate, key })
+        Ok(Self {
+            clock,
+            config,
+            admitted,
+            poll,
+            tcp,
+            unix,
+            knocks,
+            next_token,
+            known,
+            read_at,
+            certificate,
+            guesses: Guesses::new(),
+            key,
+        })
     }
 
     fn work(&mut self, stop: &AtomicBool) {
@@ -224,8 +227,10 @@ impl<C: Clock> Porter<C> {
                 Err(e) if e.kind() == io::ErrorKind::ConnectionAborted => continue,
                 Err(_) => return false,
             };
-            if self.knocks.len() == MOST_KNOCKS {
-                self.knocks.pop_front();
+            if self.knocks.len() == MOST_KNOCKS
+                && let Some(place) = least_welcome(&self.knocks)
+            {
+                self.knocks.remove(place);
             }
             let token = Token(self.next_token);
             self.next_token = self.next_token.checked_add(1).unwrap_or(FIRST);
@@ -233,7 +238,8 @@ impl<C: Clock> Porter<C> {
                 let since = self.clock.ticks();
                 let is_secure = self.certificate.is_some() && matches!(stream, Stream::Tcp(_));
                 let stage = if is_secure { Stage::Hello } else { Stage::Logon };
-                self.knocks.push_back(Knock { token, stream, inbox: Inbox::default(), since, stage });
+                let (origin, inbox) = (stream.origin(), Inbox::default());
+                self.knocks.push_back(Knock { token, stream, inbox, since, origin, stage });
             }
         }
         true
@@ -269,14 +275,14 @@ impl<C: Clock> Porter<C> {
             Err(e) if e.kind() == io::ErrorKind::WouldBlock => return Some(knock),
             Err(_) => return None,
         }
-        let Knock { token, stream: Stream::Tcp(tcp), inbox, since, .. } = knock else { return None };
+        let Knock { token, stream: Stream::Tcp(tcp), inbox, since, origin, .. } = knock else { return None };
         let stream = Stream::Tls(Box::new(certificate.secure(tcp).ok()?));
-        Some(Knock { token, stream, inbox, since, stage: Stage::Logon })
+        Some(Knock { token, stream, inbox, since, origin, stage: Stage::Logon })
     }
 
     fn hear(&mut self, knock: &mut Knock) -> Turn {
         for _ in 0..MOST_READS {
-            if matches!(knock.stage, Stage::Refusing(..) | Stage::Hello) {
+            if matches!(knock.stage, Stage::Refusing(..) | Stage::Waits(..) | Stage::Hello) {
                 return Turn::Stays;
             }
             match knock.stream.read(knock.inbox.room()) {
@@ -335,20 +341,45 @@ impl<C: Clock> Porter<C> {
                 knock.stream.write_all(&out).map_err(|e| e.to_string())?;
                 Ok(None)
             }
-            (Stage::Proof(server, logon), Some(Kind::Proof)) => {
-                let name = server.user().to_owned();
-                let user = self.known.get().find(&name).filter(|user| !user.disabled).cloned();
-                match (server.verify(text), user) {
-                    (Ok(server_final), Some(user)) => Ok(Some(Turn::Admitted(Arc::new(user), logon, server_final))),
-                    _ => {
-                        let penalty = self.clock.calibration().ticks_of_ns(PENALTY_NS);
-                        let why = format!("the user '{name}' or the password is wrong");
-                        self.refuse(knock, penalty, Refusal::Password, why);
-                        Ok(None)
-                    }
-                }
-            }
+            (Stage::Proof(server, logon), Some(Kind::Proof)) => Ok(self.verify(knock, server, logon, text.to_vec())),
             _ => Err(format!("a frame of kind {kind} is none that a logon has; log in first")),
+        }
+    }
+
+    /// Looks at a proof, if it need not wait for others.
+    fn verify(&mut self, knock: &mut Knock, server: Box<ServerLogon>, logon: Logon, proof: Vec<u8>) -> Option<Turn> {
+        let (now, name) = (self.clock.ticks(), server.user().to_owned());
+        if !self.guesses.may_try(knock.origin, &name, now) {
+            knock.stage = Stage::Waits(server, logon, proof);
+            return None;
+        }
+        let user = self.known.get().find(&name).filter(|user| !user.disabled).cloned();
+        match (server.verify(&proof), user) {
+            (Ok(server_final), Some(user)) => Some(Turn::Admitted(Arc::new(user), logon, server_final)),
+            _ => {
+                let penalty = self.clock.calibration().ticks_of_ns(PENALTY_NS);
+                self.guesses.wait(knock.origin, &name, now + penalty);
+                let why = format!("the user '{name}' or the password is wrong");
+                self.refuse(knock, penalty, Refusal::Password, why);
+                None
+            }
+        }
+    }
+
+    /// Looks at the proofs that have waited long enough, one for each user and origin.
+    fn verify_waiting(&mut self) {
+        let now = self.clock.ticks();
+        let may_try = |knock: &Knock, guesses: &Guesses| match &knock.stage {
+            Stage::Waits(server, ..) => guesses.may_try(knock.origin, server.user(), now),
+            _ => false,
+        };
+        while let Some(place) = self.knocks.iter().position(|knock| may_try(knock, &self.guesses)) {
+            let Some(mut knock) = self.knocks.remove(place) else { return };
+            let Stage::Waits(server, logon, proof) = std::mem::replace(&mut knock.stage, Stage::Logon) else { return };
+            match self.verify(&mut knock, server, logon, proof) {
+                Some(Turn::Admitted(user, logon, server_final)) => self.admit(knock, user, logon, server_final),
+                _ => self.knocks.insert(place, knock),
+            }
         }
     }
 
@@ -377,6 +408,7 @@ impl<C: Clock> Porter<C> {
 
     /// Sends away whose time is over, and reads the users again if their file has changed.
     fn look(&mut self) {
+        self.verify_waiting();
         let now = self.clock.ticks();
         let patience = self.clock.calibration().ticks_of_ns(PATIENCE_NS);
         let gone = |knock: &mut Knock| match &knock.stage {
@@ -384,7 +416,16 @@ impl<C: Clock> Porter<C> {
                 tell_refusal(&mut knock.stream, now, *refusal, why);
                 true
             }
-            _ => now.saturating_sub(knock.since) > patience,
+            // It waits for that, however long it has been here.
+            Stage::Refusing(..) => false,
+            _ if now.saturating_sub(knock.since) <= patience => false,
+            Stage::Waits(server, ..) => {
+                let user = server.user();
+                let why = format!("wrong passwords of '{user}' come from where you are; wait a second and try again");
+                tell_refusal(&mut knock.stream, now, Refusal::Full, &why);
+                true
+            }
+            _ => true,
         };
         self.knocks.retain_mut(|knock| !gone(knock));
         if let Some(Err(e)) = self.certificate.as_mut().map(Certificate::look) {
@@ -422,6 +463,14 @@ fn bind_unix(path: &PathBuf) -> io::Result<UnixListener> {
     let listener = UnixListener::bind(path)?;
     fs::set_permissions(path, fs::Permissions::from_mode(0o600))?;
     Ok(listener)
+}
+
+/// Which socket it is that lies there: its device and its inode, which no other has while it is open.
+type Bound = (u64, u64);
+
+fn bound_at(path: &Path) -> Option<Bound> {
+    let there = fs::symlink_metadata(path).ok()?;
+    Some((there.dev(), there.ino()))
 }
 
 /// A key that nobody knows.

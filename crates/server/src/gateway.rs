@@ -255,7 +255,14 @@ impl<C: Clock> Gateway<C> {
                     connection.bucket.give_back();
                     match connection.is_readable.then(|| connection.read(|| clock.ticks())) {
                         None => return Ok(Ok(())),
-                        Some(Ok(read)) => *done += usize::from(read),
+                        Some(Ok(true)) => *done += 1,
+                        // What came is not whole, or says nothing: the others come first.
+                        Some(Ok(false)) => {
+                            if connection.is_readable {
+                                mark(unfinished, place);
+                            }
+                            return Ok(Ok(()));
+                        }
                         Some(Err(end)) => return Ok(Err(end)),
                     }
                     continue;

@@ -16,6 +16,7 @@ mod admit;
 mod connection;
 mod door;
 mod gateway;
+mod knock;
 pub mod settings;
 mod stream;
 mod tls;

@@ -7,11 +7,14 @@ use std::os::fd::{AsFd, OwnedFd};
 use mio::event::Source;
 use mio::net::{TcpStream, UnixStream};
 use mio::{Interest, Registry, Token};
+use rustix::net::sockopt::socket_peercred;
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
 use tickpath_log::Lanes;
 use tickpath_session::Binding;
 use tickpath_session::lanes::Laned;
 use tickpath_session::tls::Secure;
+
+use crate::knock::Origin;
 
 /// A socket that never waits.
 #[derive(Debug)]
@@ -32,6 +35,18 @@ impl Stream {
             Self::Unix(_) => "the Unix socket".to_owned(),
             Self::Lanes(_) => "the Unix socket, by lanes".to_owned(),
             Self::Tls(tls) => place(tls.socket()),
+        }
+    }
+
+    /// Where it comes from, as far as its client cannot choose that.
+    pub fn origin(&self) -> Origin {
+        match self {
+            Self::Tcp(stream) => stream.peer_addr().map_or(Origin::Unknown, |peer| Origin::host(peer.ip())),
+            Self::Unix(stream) => {
+                socket_peercred(stream).map_or(Origin::Unknown, |peer| Origin::User(peer.uid.as_raw()))
+            }
+            Self::Tls(tls) => tls.socket().peer_addr().map_or(Origin::Unknown, |peer| Origin::host(peer.ip())),
+            Self::Lanes(_) => Origin::Unknown,
         }
     }
 

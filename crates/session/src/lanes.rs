@@ -4,8 +4,9 @@ use std::io::{self, Read, Write};
 
 use tickpath_log::Lanes;
 
-/// What is read of the socket at once: rings of the bell.
-const RINGS: usize = 256;
+/// What is read of the socket at once: rings of the bell; and how often before the lanes have their turn.
+const RINGS: usize = 4096;
+const MOST_LOOKS: usize = 16;
 
 /// Lanes, and their socket: a stream of bytes that never waits. What comes through the socket only wakes, and its end is
 /// the end of the stream, behind all that was said before.
@@ -67,18 +68,24 @@ impl<S: Read + Write> Laned<S> {
         let _ = self.socket.write(&[0]);
     }
 
-    /// What the socket has to say; true if that was its last.
+    /// What the socket has to say, all of it, for nobody tells of it twice; true if that was its last. One that does not
+    /// stop ringing is looked at again.
     fn has_ended(&mut self) -> io::Result<bool> {
-        match self.socket.read(&mut [0; RINGS]) {
-            Ok(0) => return Ok(true),
-            Ok(rings) => self.is_called = rings == RINGS,
-            Err(e) if e.kind() == io::ErrorKind::WouldBlock => self.is_called = false,
-            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-            // It has gone without listening for the bell.
-            Err(e) if e.kind() == io::ErrorKind::ConnectionReset => return Ok(true),
-            Err(e) => return Err(e),
+        for _ in 0..MOST_LOOKS {
+            match self.socket.read(&mut [0; RINGS]) {
+                Ok(0) => return Ok(true),
+                Ok(_) => {}
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
+                    self.is_called = false;
+                    return Ok(false);
+                }
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                // It has gone without listening for the bell.
+                Err(e) if e.kind() == io::ErrorKind::ConnectionReset => return Ok(true),
+                Err(e) => return Err(e),
+            }
         }
-        Ok(false)
+        Err(io::ErrorKind::Interrupted.into())
     }
 }
 

@@ -197,6 +197,19 @@ fn what_was_said_before_the_end_is_taken() {
 }
 
 #[test]
+fn who_rings_and_goes_is_gone() {
+    let house = House::new(Layout::Split);
+    for _ in 0..20 {
+        let mut client = Raw::login(&house, 0);
+        // As many as the socket takes, and more: whoever reads them finds the end behind them.
+        client.socket.set_nonblocking(true).expect("a socket");
+        while client.socket.write(&[0; 64]).is_ok() {}
+        drop(client);
+        house.gone(0);
+    }
+}
+
+#[test]
 fn a_client_that_overwrites_its_lane_ends_its_own_session_only() {
     for layout in LAYOUTS {
         let house = House::new(layout);
