@@ -8,9 +8,8 @@ use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
-use tickpath_log::Lanes;
+use tickpath_log::{Laned, Lanes};
 use tickpath_session::Binding;
-use tickpath_session::lanes::Laned;
 use tickpath_session::tls::Secure;
 
 use crate::address::Address;

@@ -64,6 +64,8 @@ mod fork;
 #[cfg(not(loom))]
 mod guard;
 #[cfg(not(loom))]
+mod laned;
+#[cfg(not(loom))]
 mod lanes;
 #[cfg(not(loom))]
 mod line;
@@ -104,6 +106,7 @@ pub use {
     error::OpenError,
     files::owner,
     guard::faults,
+    laned::Laned,
     lanes::{LaneError, Lanes},
     line::SharedWords,
     place::{Place, PlaceError},

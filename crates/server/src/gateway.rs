@@ -17,13 +17,12 @@ use mio::event::Source;
 use mio::net::UnixStream;
 use mio::{Events, Poll, Token};
 use tickpath_clock::Clock;
-use tickpath_log::{Message, Next, Reader};
+use tickpath_log::{Laned, Message, Next, Reader};
 use tickpath_oms::front::{Front, Journaled, Opening, Take};
 use tickpath_oms::history::{self, Marks};
 use tickpath_oms::layout::Event;
 use tickpath_oms::{Bucket, LaneKind, OmsError, SessionConfig};
 use tickpath_orders::RecordKind;
-use tickpath_session::lanes::Laned;
 use tickpath_session::{Frame, Kind, Query, Refusal, Refused};
 use zerocopy::IntoBytes;
 

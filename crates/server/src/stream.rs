@@ -9,9 +9,8 @@ use mio::net::{TcpStream, UnixStream};
 use mio::{Interest, Registry, Token};
 use rustix::net::sockopt::socket_peercred;
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
-use tickpath_log::Lanes;
+use tickpath_log::{Laned, Lanes};
 use tickpath_session::Binding;
-use tickpath_session::lanes::Laned;
 use tickpath_session::tls::Secure;
 
 use crate::knock::Origin;

@@ -37,7 +37,7 @@
 //!
 //! # Shared memory
 //!
-//! On a Unix socket a client may wish for [`lanes`]: then the welcome brings the descriptors of two of them, and all that
+//! On a Unix socket a client may wish for lanes: then the welcome brings the descriptors of the memory of two, and all that
 //! follows goes through these, the same frames with the same numbers. The socket stays: its end is the end of the session,
 //! and a byte through it wakes who sleeps.
 //!
@@ -52,7 +52,6 @@
 //! | 2 | [`Logon::wishes`] and [`Welcome::lanes`]: shared memory, opened by a logon |
 
 mod frame;
-pub mod lanes;
 pub mod message;
 pub mod scram;
 mod secret;

@@ -63,7 +63,7 @@ pub struct Logon {
 }
 
 impl Logon {
-    /// To speak by lanes in shared memory: see [`crate::lanes`].
+    /// To speak by lanes in shared memory.
     pub const LANES: u32 = 1;
 }
 

@@ -2,7 +2,7 @@
 
 use std::io::{self, Read, Write};
 
-use tickpath_log::Lanes;
+use crate::{LaneError, Lanes};
 
 /// What is read of the socket at once: rings of the bell; and how often before the lanes have their turn.
 const RINGS: usize = 4096;
@@ -120,6 +120,6 @@ impl<S: Read + Write> Write for Laned<S> {
     }
 }
 
-fn broken(e: tickpath_log::LaneError) -> io::Error {
+fn broken(e: LaneError) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, e)
 }
