@@ -59,13 +59,15 @@ fn read(frame: &Frame) {
 
 /// Gives the same bytes to each step of a logon.
 fn log_on(said: &[u8]) {
-    if let Ok((server, _)) = ServerLogon::begin(said, |_| SECRET.clone()) {
+    for binding in [None, Some(&[7; 32])] {
+        if let Ok((server, _)) = ServerLogon::begin(said, binding, |_| SECRET.clone()) {
+            assert!(server.verify(said).is_err());
+        }
+    }
+    if let Ok((server, _)) = ServerLogon::begin(b"n,,n=anna,r=nonce", None, |_| SECRET.clone()) {
         assert!(server.verify(said).is_err());
     }
-    if let Ok((server, _)) = ServerLogon::begin(b"n,,n=anna,r=nonce", |_| SECRET.clone()) {
-        assert!(server.verify(said).is_err());
-    }
-    let (mut client, _) = ClientLogon::new("anna", "x").expect("a name as good as any");
+    let (mut client, _) = ClientLogon::new("anna", "x", None).expect("a name as good as any");
     assert!(client.answer(said).is_err(), "it cannot know the nonce");
     assert!(client.check(said).is_err());
     if let Ok(text) = str::from_utf8(said)

@@ -208,7 +208,8 @@ fn missing(file: &Path) -> String {
 fn summary(settings: &Settings) -> String {
     let Settings { listen, core, venues, instruments, accounts, users, .. } = settings;
     let unix = listen.unix.iter().map(|path| format!("unix://{}", path.display()));
-    let places: Vec<String> = unix.chain(listen.tcp.iter().map(|address| format!("tcp://{address}"))).collect();
+    let scheme = if listen.tls.is_some() { "tls" } else { "tcp" };
+    let places: Vec<String> = unix.chain(listen.tcp.iter().map(|address| format!("{scheme}://{address}"))).collect();
     let sessions: usize = users.list.iter().map(|user| user.sessions.len()).sum();
     format!(
         "{} is sound: '{}' would listen on {}, keep its journal in {}, work {}, wait {}, for {}, {}, {}, {} with {}",

@@ -33,7 +33,8 @@ pub struct Whom {
     /// The file of the OMS: it names its address and its instruments
     #[arg(long, value_name = "FILE", default_value = "oms.toml")]
     pub config: PathBuf,
-    /// The address of the OMS, if it is not the one in its file: unix:///PATH or tcp://HOST:PORT
+    /// The address of the OMS, if it is not the one in its file: unix:///PATH, tcp://HOST:PORT or
+    /// tls://HOST:PORT?ca=FILE
     #[arg(long, value_name = "URL")]
     pub oms: Option<String>,
     /// The user
@@ -195,7 +196,10 @@ impl Whom {
         Ok(match (&self.oms, &settings.listen.unix, settings.listen.tcp) {
             (Some(url), ..) => url.clone(),
             (None, Some(path), _) => format!("unix://{}", std::path::absolute(path)?.display()),
-            (None, None, Some(address)) => format!("tcp://{address}"),
+            (None, None, Some(address)) => match &settings.listen.tls {
+                Some(tls) => format!("tls://{address}?ca={}", std::path::absolute(&tls.certificate)?.display()),
+                None => format!("tcp://{address}"),
+            },
             (None, None, None) => bail!("{}: it listens nowhere; name the OMS by --oms", self.config.display()),
         })
     }

@@ -10,7 +10,18 @@ use crate::ClientError;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Address {
     Unix(PathBuf),
-    Tcp { host: String, port: u16 },
+    /// A Unix socket, and from the logon on lanes in shared memory.
+    Lanes(PathBuf),
+    Tcp {
+        host: String,
+        port: u16,
+    },
+    /// The file of whom to trust; the host's own authorities if there is none.
+    Tls {
+        host: String,
+        port: u16,
+        ca: Option<PathBuf>,
+    },
 }
 
 impl FromStr for Address {
@@ -19,11 +30,13 @@ impl FromStr for Address {
     fn from_str(url: &str) -> Result<Self, ClientError> {
         let read = || match url.split_once("://")? {
             ("unix", path) => path.starts_with('/').then(|| Self::Unix(path.into())),
-            ("tcp", place) => {
-                let (host, port) = place.strip_suffix('/').unwrap_or(place).rsplit_once(':')?;
-                let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
-                let sound = !host.is_empty() && !host.contains(['/', '@']) && (bare.is_some() || !host.contains(':'));
-                sound.then_some(Self::Tcp { host: bare.unwrap_or(host).to_owned(), port: port.parse().ok()? })
+            ("shm+unix", path) => path.starts_with('/').then(|| Self::Lanes(path.into())),
+            ("tcp", place) => host_and_port(place).map(|(host, port)| Self::Tcp { host, port }),
+            ("tls", place) => {
+                let (place, ca) = place.split_once('?').map_or((place, None), |(place, rest)| (place, Some(rest)));
+                let ca = ca.map(|rest| rest.strip_prefix("ca=").filter(|file| !file.is_empty()).map(Into::into));
+                let (host, port) = host_and_port(place)?;
+                Some(Self::Tls { host, port, ca: ca.map_or(Some(None), |ca| ca.map(Some))? })
             }
             _ => None,
         };
@@ -35,10 +48,22 @@ impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unix(path) => write!(f, "unix://{}", path.display()),
-            Self::Tcp { host, port } if host.contains(':') => write!(f, "tcp://[{host}]:{port}"),
-            Self::Tcp { host, port } => write!(f, "tcp://{host}:{port}"),
+            Self::Lanes(path) => write!(f, "shm+unix://{}", path.display()),
+            Self::Tcp { host, port } => write_place(f, "tcp", host, *port),
+            Self::Tls { host, port, .. } => write_place(f, "tls", host, *port),
         }
     }
+}
+
+fn host_and_port(place: &str) -> Option<(String, u16)> {
+    let (host, port) = place.strip_suffix('/').unwrap_or(place).rsplit_once(':')?;
+    let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
+    let sound = !host.is_empty() && !host.contains(['/', '@']) && (bare.is_some() || !host.contains(':'));
+    sound.then_some((bare.unwrap_or(host).to_owned(), port.parse().ok()?))
+}
+
+fn write_place(f: &mut fmt::Formatter<'_>, scheme: &str, host: &str, port: u16) -> fmt::Result {
+    if host.contains(':') { write!(f, "{scheme}://[{host}]:{port}") } else { write!(f, "{scheme}://{host}:{port}") }
 }
 
 /// Somebody may have written a password where none belongs.
@@ -57,9 +82,12 @@ mod tests {
     fn addresses_are_read_and_written() {
         for (url, written) in [
             ("unix:///run/oms.sock", "unix:///run/oms.sock"),
+            ("shm+unix:///run/oms.sock", "shm+unix:///run/oms.sock"),
             ("tcp://127.0.0.1:7001", "tcp://127.0.0.1:7001"),
             ("tcp://desk-1.example:7001/", "tcp://desk-1.example:7001"),
             ("tcp://[::1]:7001", "tcp://[::1]:7001"),
+            ("tls://desk-1.example:7001", "tls://desk-1.example:7001"),
+            ("tls://[::1]:7001?ca=/etc/desk/ca.pem", "tls://[::1]:7001"),
         ] {
             let address: Address = url.parse().unwrap();
             assert_eq!(address.to_string(), written);
@@ -80,6 +108,10 @@ mod tests {
             "tcp://::1:7001",
             "tcp://host/a:1",
             "redis://host:1",
+            "tls://host",
+            "tls://host:1?ca=",
+            "tls://host:1?key=file",
+            "tcp://host:1?ca=file",
             "tcp://anna:horse@host:1",
         ] {
             let told = url.parse::<Address>().unwrap_err().to_string();

@@ -5,7 +5,8 @@ use std::fmt;
 /// Whom to connect to, as whom, and from where on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Config {
-    /// `unix:///path/oms.sock` or `tcp://HOST:PORT`.
+    /// `unix:///path/oms.sock`, the same over shared memory `shm+unix:///path/oms.sock`, `tcp://HOST:PORT`, or encrypted `tls://HOST:PORT`: HOST is a name in the OMS's
+    /// certificate, which is of an authority that this host trusts; or that `?ca=FILE` has, a PEM.
     pub url: String,
     /// The user.
     pub user: String,

@@ -11,7 +11,10 @@ use tickpath_session::{FrameError, Refusal, ScramError};
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum ClientError {
     /// The address is none.
-    #[error("'{0}' is no address of an OMS; write unix:///path/oms.sock or tcp://HOST:PORT")]
+    #[error(
+        "'{0}' is no address of an OMS; write unix:///path/oms.sock, shm+unix:///path/oms.sock, tcp://HOST:PORT or\
+             tls://HOST:PORT?ca=FILE"
+    )]
     Address(String),
     /// There is no clock to stamp requests with.
     #[error(transparent)]
@@ -23,6 +26,14 @@ pub enum ClientError {
         place: String,
         /// What the operating system says.
         reason: Arc<io::Error>,
+    },
+    /// The connection cannot be encrypted, or its other end is not who it should be.
+    #[error("there is no TLS with the OMS at {place}: {reason}")]
+    Tls {
+        /// Where it is.
+        place: String,
+        /// Why, and what to do.
+        reason: String,
     },
     /// The logon takes too long.
     #[error("the OMS at {place} did not finish the logon within {ms} ms; is it busy, or is this another's address?")]

@@ -1,4 +1,4 @@
-//! Order entry for users' programs: a session with an OMS over a Unix socket or TCP, which survives the loss of its
+//! Order entry for users' programs: a session with an OMS over a Unix socket, TCP or TLS, which survives the loss of its
 //! connection.
 //!
 //! ```no_run
@@ -52,6 +52,7 @@ mod logon;
 mod numbers;
 mod reconnect;
 mod socket;
+mod tls;
 
 pub use client::Client;
 pub use config::{Config, Password, Since};

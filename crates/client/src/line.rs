@@ -13,6 +13,8 @@ use crate::socket::Socket;
 
 /// Bytes that wait for the OMS to take them, at most.
 const MOST_PENDING: usize = 256 << 10;
+/// Reads of lanes between two looks at their socket.
+const LOOK_EVERY: u32 = 64;
 /// How long the last words of a client may take.
 const LAST_WORDS: Duration = Duration::from_millis(200);
 
@@ -30,6 +32,7 @@ pub(crate) struct Line {
     made: u64,
     heard: u64,
     beaten: u64,
+    reads: u32,
     /// Why nothing more can be written. What can still be read comes first.
     broken: Option<ClientError>,
 }
@@ -38,7 +41,7 @@ impl Line {
     pub fn new(clock: HostClock, Arrived { socket, inbox, welcome }: Arrived) -> Self {
         let now = clock.ticks();
         let (made, heard, beaten) = (now, now, now);
-        Self { clock, socket, inbox, welcome, out: Vec::new(), sent: 0, made, heard, beaten, broken: None }
+        Self { clock, socket, inbox, welcome, out: Vec::new(), sent: 0, made, heard, beaten, reads: 0, broken: None }
     }
 
     /// How long it has lived.
@@ -72,6 +75,12 @@ impl Line {
                 Err(e) => self.broken = Some(ClientError::lost(e)),
             }
         }
+        // What TLS has taken may wait for the socket.
+        if let Err(e) = self.socket.flush()
+            && self.broken.is_none()
+        {
+            self.broken = Some(ClientError::lost(e));
+        }
         if self.sent == self.out.len() || self.sent >= MOST_PENDING {
             self.out.drain(..self.sent);
             self.sent = 0;
@@ -80,6 +89,7 @@ impl Line {
 
     /// Reads once. True if something came; the error is the end of the connection.
     pub fn read(&mut self) -> Result<bool, ClientError> {
+        self.look_at_socket();
         match self.socket.read(self.inbox.room()) {
             Ok(0) => Err(self.broken.take().unwrap_or(ClientError::Closed)),
             Ok(bytes) => {
@@ -114,16 +124,40 @@ impl Line {
         }
     }
 
+    /// Whether the socket of lanes lives, every so often: they are read without a call of the operating system.
+    fn look_at_socket(&mut self) {
+        self.reads = self.reads.wrapping_add(1);
+        if self.reads.is_multiple_of(LOOK_EVERY)
+            && let Some(lanes) = self.socket.lanes()
+        {
+            lanes.look_at_socket();
+        }
+    }
+
     /// Sleeps until there is something to read, room to write what waits, a heartbeat due, or the time is over.
-    pub fn wait(&self, timeout_ns: u64) {
-        if self.broken.is_some() {
+    pub fn wait(&mut self, timeout_ns: u64) {
+        if self.broken.is_some() || self.socket.has_more() {
             return;
         }
-        let waiting = if self.sent < self.out.len() { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN };
+        if self.socket.lanes().is_some_and(|lanes| !lanes.sleeps()) {
+            return self.wake();
+        }
+        let must_write = self.sent < self.out.len() || self.socket.wants_write();
+        let is_laned = self.socket.lanes().is_some();
+        // Who waits for room in a lane is rung for.
+        let waiting = if must_write && !is_laned { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN };
         let ns = timeout_ns.min(self.due_ns());
         let timeout = Timespec { tv_sec: (ns / 1_000_000_000) as i64, tv_nsec: (ns % 1_000_000_000) as i64 };
         // An interrupted sleep is over like any other: who polls then finds what there is.
         let _ = poll(&mut [PollFd::new(&self.socket, waiting)], Some(&timeout));
+        self.wake();
+    }
+
+    fn wake(&mut self) {
+        if let Some(lanes) = self.socket.lanes() {
+            lanes.wakes();
+            lanes.look_at_socket();
+        }
     }
 
     /// Says goodbye, and gives what waits a moment to leave.

@@ -1,17 +1,19 @@
 //! A connection and its logon, made step by step while the caller waits.
 
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tickpath_clock::{Clock, HostClock};
 use tickpath_session::{
-    ClientLogon, Frame, Inbox, Kind, Logon, MAGIC, Refusal, Refused, VERSION, Welcome, write_with_text,
+    Binding, ClientLogon, Frame, Inbox, Kind, Logon, MAGIC, Refusal, Refused, VERSION, Welcome, write_with_text,
 };
 use zerocopy::IntoBytes;
 
 use crate::address::Address;
 use crate::socket::Socket;
+use crate::tls::{Trust, why_not};
 use crate::{ClientError, Config};
 
 /// All that is needed to come to the session, again and again.
@@ -47,8 +49,10 @@ impl Entry {
 
     /// Connects and logs on, within the configured time.
     pub fn come(&self, asked: Asked) -> Result<Arrived, ClientError> {
-        let (mut logon, client_first) = ClientLogon::new(&self.config.user, self.config.password.expose())?;
         let mut talk = self.connect()?;
+        let binding = talk.greet()?;
+        let (user, password) = (&self.config.user, self.config.password.expose());
+        let (mut logon, client_first) = ClientLogon::new(user, password, binding.as_ref())?;
         talk.say(Kind::Logon, self.hello(asked).as_bytes(), &client_first)?;
         let challenge = talk.hear(|frame| expect(frame, Kind::Challenge).map(|()| frame.text.to_vec()))?;
         let proof = logon.answer(&challenge)?;
@@ -61,24 +65,54 @@ impl Entry {
         if !(1..=VERSION).contains(&welcome.version) {
             return Err(ClientError::Protocol("speaks a version that was not offered to it"));
         }
-        talk.socket.set_nonblocking(true).map_err(ClientError::lost)?;
-        Ok(Arrived { socket: talk.socket, inbox: talk.inbox, welcome })
+        let Talk { mut socket, mut inbox, descriptors, .. } = talk;
+        if welcome.lanes != 0 {
+            let memory = descriptors.try_into();
+            let memory = memory.map_err(|_| ClientError::Protocol("opened lanes without their memory"))?;
+            socket = socket.open_lanes(memory).map_err(ClientError::lost)?;
+            // What may have come behind it by the socket are rings of the bell.
+            inbox = Inbox::default();
+        }
+        socket.set_nonblocking(true).map_err(ClientError::lost)?;
+        Ok(Arrived { socket, inbox, welcome })
     }
 
     fn hello(&self, Asked { session, journal, next_report, last_sum }: Asked) -> Logon {
         let heartbeat_ms = self.config.heartbeat_ms;
-        Logon { magic: MAGIC, version: VERSION, session, heartbeat_ms, journal, next_report, last_sum, reserved: 0 }
+        Logon {
+            magic: MAGIC,
+            version: VERSION,
+            session,
+            heartbeat_ms,
+            journal,
+            next_report,
+            last_sum,
+            reserved: 0,
+            wishes: if matches!(self.address, Address::Lanes(_)) { Logon::LANES } else { 0 },
+            reserved_end: 0,
+        }
     }
 
     fn connect(&self) -> Result<Talk<'_>, ClientError> {
         let started = self.clock.ticks();
         let timeout = Duration::from_millis(self.config.connect_timeout_ms.max(1).into());
-        let socket = Socket::connect(&self.address, timeout).map_err(|reason| self.unreachable(reason))?;
-        Ok(Talk { entry: self, started, socket, inbox: Inbox::default() })
+        let trust = match &self.address {
+            Address::Tls { host, ca, .. } => Some(Trust::read(host, ca.as_deref()).map_err(|why| self.no_tls(why))?),
+            Address::Tcp { .. } | Address::Unix(_) | Address::Lanes(_) => None,
+        };
+        let mut socket = Socket::connect(&self.address, timeout).map_err(|reason| self.unreachable(reason))?;
+        if let Some(trust) = trust {
+            socket = socket.secure(trust).map_err(ClientError::lost)?;
+        }
+        Ok(Talk { entry: self, started, socket, inbox: Inbox::default(), descriptors: Vec::new() })
     }
 
     fn unreachable(&self, reason: io::Error) -> ClientError {
         ClientError::Unreachable { place: self.address.to_string(), reason: Arc::new(reason) }
+    }
+
+    fn no_tls(&self, reason: String) -> ClientError {
+        ClientError::Tls { place: self.address.to_string(), reason }
     }
 
     fn late(&self) -> ClientError {
@@ -93,9 +127,24 @@ struct Talk<'a> {
     started: u64,
     socket: Socket,
     inbox: Inbox,
+    /// What came beside the bytes.
+    descriptors: Vec<OwnedFd>,
 }
 
 impl Talk<'_> {
+    /// What comes before the first word: the handshake of TLS, if there is one. Gives what ties the logon to it.
+    fn greet(&mut self) -> Result<Option<Binding>, ClientError> {
+        loop {
+            self.hurry()?;
+            match self.socket.greet() {
+                Ok(true) => return self.socket.binding().map_err(ClientError::lost),
+                Ok(false) => {}
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) => return Err(self.failed(e)),
+            }
+        }
+    }
+
     fn say(&mut self, kind: Kind, message: &[u8], text: &[u8]) -> Result<(), ClientError> {
         let mut out = Vec::new();
         write_with_text(&mut out, kind.code(), 0, self.entry.clock.ticks(), message, text);
@@ -110,7 +159,7 @@ impl Talk<'_> {
                 return read(&frame);
             }
             self.hurry()?;
-            match self.socket.read(self.inbox.room()) {
+            match self.socket.receive(self.inbox.room(), &mut self.descriptors) {
                 Ok(0) => return Err(ClientError::Closed),
                 Ok(bytes) => self.inbox.filled(bytes),
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
@@ -132,8 +181,14 @@ impl Talk<'_> {
     }
 
     fn failed(&self, reason: io::Error) -> ClientError {
+        if let Address::Tls { host, .. } = &self.entry.address
+            && let Some(why) = why_not(&reason, host)
+        {
+            return self.entry.no_tls(why);
+        }
         match reason.kind() {
             io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => self.entry.late(),
+            io::ErrorKind::UnexpectedEof => ClientError::Closed,
             _ => ClientError::lost(reason),
         }
     }

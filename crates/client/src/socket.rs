@@ -1,26 +1,37 @@
-//! A stream of bytes to an OMS, over TCP or a Unix socket.
+//! A stream of bytes to an OMS, over TCP, TLS, a Unix socket or lanes beside one.
 
-use std::io::{self, Read, Write};
+use std::io::{self, IoSliceMut, Read, Write};
+use std::mem::MaybeUninit;
 use std::net::{TcpStream, ToSocketAddrs};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
+use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
+use tickpath_log::{Laned, Lanes};
+use tickpath_session::Binding;
+use tickpath_session::tls::Secure;
+
 use crate::address::Address;
+use crate::tls::Trust;
 
 /// An open socket.
 #[derive(Debug)]
 pub(crate) enum Socket {
     Tcp(TcpStream),
     Unix(UnixStream),
+    Tls(Box<Secure<TcpStream>>),
+    Lanes(Box<Laned<UnixStream>>),
 }
 
 impl Socket {
     /// Connects, within the time for each address that the name has.
     pub fn connect(address: &Address, timeout: Duration) -> io::Result<Self> {
         match address {
-            Address::Tcp { host, port } => connect_tcp(host, *port, timeout).map(Self::Tcp),
-            Address::Unix(path) => {
+            Address::Tcp { host, port } | Address::Tls { host, port, .. } => {
+                connect_tcp(host, *port, timeout).map(Self::Tcp)
+            }
+            Address::Unix(path) | Address::Lanes(path) => {
                 let socket = socket2::Socket::new(socket2::Domain::UNIX, socket2::Type::STREAM, None)?;
                 // Where many wait to be taken, connecting waits as writing does.
                 socket.set_write_timeout(Some(timeout))?;
@@ -30,11 +41,74 @@ impl Socket {
         }
     }
 
+    /// The same connection, to be encrypted.
+    pub fn secure(self, trust: Trust) -> io::Result<Self> {
+        match self {
+            Self::Tcp(stream) => trust.secure(stream).map(|tls| Self::Tls(Box::new(tls))),
+            Self::Unix(_) | Self::Tls(_) | Self::Lanes(_) => Ok(self),
+        }
+    }
+
+    /// Goes on by lanes in this memory.
+    pub fn open_lanes(self, memory: [OwnedFd; 2]) -> io::Result<Self> {
+        match self {
+            Self::Unix(stream) => {
+                stream.set_nonblocking(true)?;
+                Ok(Self::Lanes(Box::new(Laned::new(stream, Lanes::join(memory)?))))
+            }
+            Self::Tcp(_) | Self::Tls(_) | Self::Lanes(_) => Ok(self),
+        }
+    }
+
+    /// Reads, and takes descriptors that come with it.
+    pub fn receive(&mut self, room: &mut [u8], descriptors: &mut Vec<OwnedFd>) -> io::Result<usize> {
+        let Self::Unix(stream) = self else { return self.read(room) };
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
+        let mut control = RecvAncillaryBuffer::new(&mut space);
+        let got = recvmsg(stream, &mut [IoSliceMut::new(room)], &mut control, RecvFlags::CMSG_CLOEXEC)?;
+        descriptors.extend(control.drain().flat_map(|message| match message {
+            RecvAncillaryMessage::ScmRights(descriptors) => descriptors.collect(),
+            _ => Vec::new(),
+        }));
+        Ok(got.bytes)
+    }
+
+    /// Its lanes, if it has some.
+    pub fn lanes(&mut self) -> Option<&mut Laned<UnixStream>> {
+        if let Self::Lanes(lanes) = self { Some(lanes) } else { None }
+    }
+
+    /// One step of what comes before the first word; true when nothing does.
+    pub fn greet(&mut self) -> io::Result<bool> {
+        if let Self::Tls(tls) = self { tls.greet() } else { Ok(true) }
+    }
+
+    /// What ties a logon to this connection.
+    pub fn binding(&self) -> io::Result<Option<Binding>> {
+        if let Self::Tls(tls) = self { tls.binding().map(Some) } else { Ok(None) }
+    }
+
+    /// True if there may be more to read that no poll of the socket tells.
+    pub fn has_more(&self) -> bool {
+        if let Self::Tls(tls) = self { tls.has_more() } else { false }
+    }
+
+    /// True if something that was written has not left.
+    pub fn wants_write(&self) -> bool {
+        if let Self::Tls(tls) = self { tls.wants_write() } else { false }
+    }
+
     /// How long reading and writing wait.
     pub fn set_timeout(&self, timeout: Duration) -> io::Result<()> {
         match self {
             Self::Tcp(stream) => stream.set_read_timeout(Some(timeout)).and(stream.set_write_timeout(Some(timeout))),
+            Self::Tls(tls) => {
+                let stream = tls.socket();
+                stream.set_read_timeout(Some(timeout)).and(stream.set_write_timeout(Some(timeout)))
+            }
             Self::Unix(stream) => stream.set_read_timeout(Some(timeout)).and(stream.set_write_timeout(Some(timeout))),
+            // Lanes never wait.
+            Self::Lanes(_) => Ok(()),
         }
     }
 
@@ -43,6 +117,8 @@ impl Socket {
         match self {
             Self::Tcp(stream) => stream.set_nonblocking(nonblocking),
             Self::Unix(stream) => stream.set_nonblocking(nonblocking),
+            Self::Tls(tls) => tls.socket().set_nonblocking(nonblocking),
+            Self::Lanes(_) => Ok(()),
         }
     }
 }
@@ -52,6 +128,8 @@ impl Read for Socket {
         match self {
             Self::Tcp(stream) => stream.read(room),
             Self::Unix(stream) => stream.read(room),
+            Self::Tls(tls) => tls.read(room),
+            Self::Lanes(lanes) => lanes.read(room),
         }
     }
 }
@@ -61,11 +139,14 @@ impl Write for Socket {
         match self {
             Self::Tcp(stream) => stream.write(bytes),
             Self::Unix(stream) => stream.write(bytes),
+            Self::Tls(tls) => tls.write(bytes),
+            Self::Lanes(lanes) => lanes.write(bytes),
         }
     }
 
+    #[inline]
     fn flush(&mut self) -> io::Result<()> {
-        Ok(())
+        if let Self::Tls(tls) = self { tls.flush() } else { Ok(()) }
     }
 }
 
@@ -74,6 +155,8 @@ impl AsFd for Socket {
         match self {
             Self::Tcp(stream) => stream.as_fd(),
             Self::Unix(stream) => stream.as_fd(),
+            Self::Tls(tls) => tls.socket().as_fd(),
+            Self::Lanes(lanes) => lanes.socket().as_fd(),
         }
     }
 }

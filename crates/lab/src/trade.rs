@@ -278,6 +278,7 @@ fn server_config(role: &ServerRole, config: &Config, events: SyncSender<ServerEv
     ServerConfig {
         unix: role.unix.clone(),
         tcp: role.tcp,
+        tls: None,
         users: role.users.clone(),
         heartbeat_ms: HEARTBEAT_MS,
         most: MOST_CLIENTS as usize,

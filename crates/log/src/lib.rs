@@ -64,6 +64,10 @@ mod fork;
 #[cfg(not(loom))]
 mod guard;
 #[cfg(not(loom))]
+mod laned;
+#[cfg(not(loom))]
+mod lanes;
+#[cfg(not(loom))]
 mod line;
 #[cfg(not(loom))]
 mod lock;
@@ -102,6 +106,8 @@ pub use {
     error::OpenError,
     files::owner,
     guard::faults,
+    laned::Laned,
+    lanes::{LaneError, Lanes},
     line::SharedWords,
     place::{Place, PlaceError},
     puller::{Pulled, Puller},

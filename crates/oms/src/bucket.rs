@@ -36,13 +36,14 @@ pub struct Bucket {
 
 impl Bucket {
     /// A full one.
-    pub fn new(rate: Rate, calibration: &Calibration) -> Self {
+    /// A full one at this moment, in ticks.
+    pub fn new(rate: Rate, calibration: &Calibration, now: u64) -> Self {
         let ticks_per_token = match rate.per_second {
             0 => 0,
             limit => (calibration.ticks_per_second / u64::from(limit)).max(1),
         };
         let burst = rate.burst.max(1);
-        Self { tokens: burst, burst, ticks_per_token, filled: 0 }
+        Self { tokens: burst, burst, ticks_per_token, filled: now }
     }
 
     /// Takes a token; false if there is none now.
@@ -89,7 +90,7 @@ mod tests {
     #[test]
     fn tokens_come_back_with_time_and_no_more_than_a_burst() {
         let rate = Rate { per_second: 10, burst: 3 };
-        let mut bucket = Bucket::new(rate, &Calibration::nanoseconds());
+        let mut bucket = Bucket::new(rate, &Calibration::nanoseconds(), 0);
         let mut take = |now: u64| bucket.take(|| now);
         assert_eq!([take(0), take(0), take(0), take(0)], [true, true, true, false]);
         assert!(!take(99_999_999), "a tenth of a second for each");
@@ -98,8 +99,15 @@ mod tests {
     }
 
     #[test]
+    fn a_burst_at_the_start_is_one() {
+        let mut bucket = Bucket::new(Rate { per_second: 10, burst: 3 }, &Calibration::nanoseconds(), 5_000_000_000);
+        let taken = (0..10).filter(|_| bucket.take(|| 5_000_000_001)).count();
+        assert_eq!(taken, 3);
+    }
+
+    #[test]
     fn no_limit_asks_no_clock() {
-        let mut bucket = Bucket::new(Rate::UNLIMITED, &Calibration::nanoseconds());
+        let mut bucket = Bucket::new(Rate::UNLIMITED, &Calibration::nanoseconds(), 0);
         assert!((0..100).all(|_| bucket.take(|| panic!("nobody needs to know"))));
     }
 }

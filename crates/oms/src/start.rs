@@ -280,7 +280,7 @@ impl<C: Clock> Sequencer<C> {
             _ => Rate::UNLIMITED,
         };
         let watches = session.is_some_and(|rules| rules.cancel_on_disconnect);
-        let bucket = Bucket::new(rate, calibration);
+        let bucket = Bucket::new(rate, calibration, self.clock.ticks());
         let reader = match self.read_on(kind, lane, ledger.next(kind)) {
             Ok(reader) => Some(reader),
             Err(OmsError::Open(e @ OpenError::HasReader { .. })) => return Err(e.into()),

@@ -4,7 +4,7 @@ use tickpath_clock::Clock;
 use tickpath_oms::front::Take;
 use tickpath_oms::layout::Event;
 use tickpath_oms::{AckLevel, Bucket, LaneKind, OmsError, Rate};
-use tickpath_session::{ANY_SESSION, FROM_NOW, Kind, Refusal, Welcome};
+use tickpath_session::{ANY_SESSION, FROM_NOW, Inbox, Kind, Refusal, Welcome, write_with_text};
 use zerocopy::IntoBytes;
 
 use std::sync::atomic::Ordering;
@@ -38,14 +38,14 @@ impl<C: Clock> Gateway<C> {
             self.waiting.push(admitted);
             return Ok(0);
         }
-        let Admitted { mut stream, inbox, user, logon, server_final } = admitted;
+        let Admitted { mut stream, mut inbox, user, logon, server_final, lanes } = admitted;
         let place = self.connections.iter().position(Option::is_none).unwrap_or(self.connections.len());
         if self.poll.registry().register(&mut stream, Token(place), Interest::READABLE | Interest::WRITABLE).is_err() {
             return Ok(1);
         }
         let rules = self.sessions.get(&session);
         let rate = rules.map_or(Rate::default(), |rules| rules.rate);
-        let bucket = self.buckets.remove(&session).unwrap_or_else(|| Bucket::new(rate, self.clock.calibration()));
+        let bucket = self.buckets.remove(&session).unwrap_or_else(|| Bucket::new(rate, self.clock.calibration(), now));
         let live_report = get(&self.next_report, session);
         let next_report = self.first_report(session, logon.journal, logon.next_report, logon.last_sum);
         let heartbeat_ms = heartbeat_ms(&logon, self.config.heartbeat_ms);
@@ -53,27 +53,35 @@ impl<C: Clock> Gateway<C> {
             true => Hears::Live,
             false => Hears::Reading(self.marks.read(session, next_report).ok().map(Box::new)),
         };
-        self.serial += 1;
-        let (from, shares_clock) = (stream.peer(), stream.is_of_this_host());
-        let patience = self.clock.calibration().ticks_of_ns(u64::from(heartbeat_ms) * 1_000_000);
-        let mut connection = Connection::new(stream, inbox, user, session, self.serial, bucket, hears);
-        connection.next_report = next_report;
-        (connection.heard, connection.received, connection.patience) = (now, now, patience);
-        connection.shares_clock = shares_clock;
         let level = rules.map_or(AckLevel::Os, |rules| rules.level);
         let welcome = Welcome {
             version: logon.version,
             session,
             level: level as u8,
-            role: connection.user.role.code(),
+            role: user.role.code(),
             journal: self.journal,
             next_request,
             next_report,
             live_report,
             heartbeat_ms,
+            lanes: lanes.is_some().into(),
             ..Welcome::default()
         };
-        connection.say(Kind::Welcome, 0, now, welcome.as_bytes(), &server_final);
+        let mut said = Vec::new();
+        write_with_text(&mut said, Kind::Welcome.code(), 0, now, welcome.as_bytes(), &server_final);
+        if let Some((lanes, memory)) = lanes {
+            let Ok(opened) = stream.open_lanes(lanes, &memory, &said) else { return Ok(1) };
+            self.laned.push(place);
+            (stream, inbox, said) = (opened, Inbox::default(), Vec::new());
+        }
+        self.serial += 1;
+        let (from, shares_clock) = (stream.peer(), stream.is_of_this_host());
+        let patience = self.clock.calibration().ticks_of_ns(u64::from(heartbeat_ms) * 1_000_000);
+        let mut connection = Connection::new(stream, inbox, user, session, self.serial, bucket, hears);
+        connection.next_report = next_report;
+        (connection.heard, connection.received, connection.said, connection.patience) = (now, now, now, patience);
+        connection.shares_clock = shares_clock;
+        connection.say_frames(&said);
         let user = connection.user.name.clone();
         let _ = self.config.events.try_send(ServerEvent::LoggedIn { user, session, from });
         if place == self.connections.len() {

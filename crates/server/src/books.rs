@@ -124,7 +124,7 @@ impl Known {
     }
 }
 
-fn modified(path: &Path) -> Option<(SystemTime, u64)> {
+pub(super) fn modified(path: &Path) -> Option<(SystemTime, u64)> {
     let file = fs::metadata(path).ok()?;
     Some((file.modified().ok()?, file.len()))
 }

@@ -112,8 +112,7 @@ impl Connection {
             Ok(0) => Err(End::Closed("the client closed the connection".to_owned())),
             Ok(bytes) => {
                 self.inbox.filled(bytes);
-                // A stream that gave less than was asked for has no more.
-                self.is_readable = bytes == wanted;
+                self.is_readable = self.stream.may_have_more(bytes, wanted);
                 self.received = now();
                 self.heard = self.received;
                 Ok(true)
@@ -174,6 +173,8 @@ impl Connection {
                 Err(e) => return Err(End::Closed(format!("its connection broke: {e}"))),
             }
         }
+        // What TLS has taken may wait for the socket.
+        self.stream.flush().map_err(|e| End::Closed(format!("its connection broke: {e}")))?;
         let took = self.sent - before;
         if self.sent == self.out.len() {
             self.out.clear();

@@ -14,9 +14,10 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, Sender, sync_channel};
 
 use mio::event::Source;
+use mio::net::UnixStream;
 use mio::{Events, Poll, Token};
 use tickpath_clock::Clock;
-use tickpath_log::{Message, Next, Reader};
+use tickpath_log::{Laned, Message, Next, Reader};
 use tickpath_oms::front::{Front, Journaled, Opening, Take};
 use tickpath_oms::history::{self, Marks};
 use tickpath_oms::layout::Event;
@@ -67,6 +68,8 @@ pub(crate) struct Gateway<C> {
     pub(super) connections: Vec<Option<Connection>>,
     /// Those that have more to be read, or to be said, than the last turn took.
     pub(super) unfinished: Vec<usize>,
+    /// Those that speak by lanes, which nobody tells of as of sockets.
+    pub(super) laned: Vec<usize>,
     /// The place of each session's connection.
     pub(super) places: BTreeMap<u16, usize>,
     pub(super) marks: Marks,
@@ -119,6 +122,7 @@ impl<C: Clock> Gateway<C> {
             door: Some(door),
             connections: Vec::new(),
             unfinished: Vec::new(),
+            laned: Vec::new(),
             places: BTreeMap::new(),
             marks,
             live,
@@ -149,11 +153,30 @@ impl<C: Clock> Gateway<C> {
             let Token(place) = event.token();
             if let Some(Some(connection)) = self.connections.get_mut(place) {
                 connection.is_readable |= event.is_readable() || event.is_read_closed() || event.is_error();
+                connection.stream.lanes().into_iter().for_each(Laned::look_at_socket);
                 mark(&mut self.unfinished, place);
                 news += 1;
             }
         }
         news
+    }
+
+    /// Notes which lanes have news.
+    fn look_at_lanes(&mut self) {
+        let Self { laned, connections, unfinished, .. } = self;
+        for &place in &*laned {
+            let Some(Some(connection)) = connections.get_mut(place) else { continue };
+            let waits = connection.waiting() > 0;
+            if connection.stream.lanes().is_some_and(|lanes| lanes.has_news(waits)) {
+                connection.is_readable = true;
+                mark(unfinished, place);
+            }
+        }
+    }
+
+    /// The lanes of all who have some.
+    fn lanes(&mut self) -> impl Iterator<Item = &mut Laned<UnixStream>> {
+        self.connections.iter_mut().flatten().filter_map(|connection| connection.stream.lanes())
     }
 
     /// Gives live reports to those that hear them.
@@ -233,7 +256,14 @@ impl<C: Clock> Gateway<C> {
                     connection.bucket.give_back();
                     match connection.is_readable.then(|| connection.read(|| clock.ticks())) {
                         None => return Ok(Ok(())),
-                        Some(Ok(read)) => *done += usize::from(read),
+                        Some(Ok(true)) => *done += 1,
+                        // What came is not whole, or says nothing: the others come first.
+                        Some(Ok(false)) => {
+                            if connection.is_readable {
+                                mark(unfinished, place);
+                            }
+                            return Ok(Ok(()));
+                        }
                         Some(Err(end)) => return Ok(Err(end)),
                     }
                     continue;
@@ -413,6 +443,7 @@ impl<C: Clock> Gateway<C> {
         let (user, session) = (connection.user.name.clone(), connection.session);
         let _ = self.config.events.try_send(ServerEvent::Gone { user, session, why });
         self.places.remove(&session);
+        self.laned.retain(|&laned| laned != place);
         self.buckets.insert(session, connection.bucket);
         self.asking.sessions.store(self.places.len() as u64, Ordering::Relaxed);
         take(LaneKind::Requests(session), now, Event::Login(false))
@@ -431,6 +462,7 @@ impl<C: Clock> Front for Gateway<C> {
             self.pass_on(answer);
             done += 1;
         }
+        self.look_at_lanes();
         for place in std::mem::take(&mut self.unfinished) {
             done += self.turn(place, take)?;
         }
@@ -450,7 +482,10 @@ impl<C: Clock> Front for Gateway<C> {
         let Some(bell) = self.bell.clone() else { return };
         bell.sleeps();
         // An error comes again in the next turn.
-        let is_quiet = matches!(self.hear_live(), Ok(0));
+        let mut is_quiet = matches!(self.hear_live(), Ok(0));
+        for lanes in self.lanes() {
+            is_quiet &= lanes.sleeps();
+        }
         let may_wait = is_quiet && self.unfinished.is_empty() && self.waiting.is_empty();
         // A client whose bucket is empty waits for the time to pass.
         let nanoseconds = if may_wait { timeout_ns } else { timeout_ns.min(1_000_000) };
@@ -458,6 +493,7 @@ impl<C: Clock> Front for Gateway<C> {
             self.wait(Some(std::time::Duration::from_nanos(nanoseconds)));
         }
         bell.wakes();
+        self.lanes().for_each(|lanes| lanes.wakes());
     }
 }
 

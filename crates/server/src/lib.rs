@@ -1,4 +1,4 @@
-//! The OMS as a server: clients log in over a Unix socket or TCP, send requests, and hear reports.
+//! The OMS as a server: clients log in over a Unix socket, TCP or TLS, send requests, and hear reports.
 //!
 //! ```text
 //!   door      a thread: listens, hears logons, checks passwords; whoever has not logged in is here and nowhere else
@@ -17,8 +17,10 @@ mod books;
 mod connection;
 mod door;
 mod gateway;
+mod knock;
 pub mod settings;
 mod stream;
+mod tls;
 mod window;
 
 use std::fmt;
@@ -35,6 +37,8 @@ use tickpath_oms::front::Opening;
 use tickpath_oms::layout::run_with;
 use tickpath_oms::{Config, Gap, Notice, OmsError, Sequencer, SessionConfig};
 
+pub use tls::{TlsError, TlsFiles};
+
 use crate::settings::Settings;
 use gateway::{BELL, Gateway, Opened};
 use window::{Bell, Window};
@@ -46,6 +50,8 @@ pub struct ServerConfig {
     pub unix: Option<PathBuf>,
     /// The address to listen on.
     pub tcp: Option<SocketAddr>,
+    /// What encrypts who comes there; without it nobody may.
+    pub tls: Option<TlsFiles>,
     /// The file of the users.
     pub users: PathBuf,
     /// After so long without a word a client is taken for gone, in milliseconds.
@@ -101,6 +107,8 @@ pub enum ServerEvent {
         /// How many.
         changes: usize,
     },
+    /// The certificate cannot be read: the one that was known stays.
+    Certificate(String),
     /// What an operator must hear of the OMS.
     Notice(Notice),
 }
@@ -118,6 +126,7 @@ impl fmt::Display for ServerEvent {
             Self::NotReloaded(why) => write!(f, "{why}; what was known stays"),
             Self::Defined { changes: 0 } => write!(f, "the files were read again, and say the same"),
             Self::Defined { changes } => write!(f, "the files were read again: {changes} definitions have changed"),
+            Self::Certificate(why) => write!(f, "{why}; the certificate that was known stays"),
             Self::Notice(notice) => notice.fmt(f),
         }
     }
@@ -140,6 +149,9 @@ pub enum OpenError {
     /// The users' file cannot be read.
     #[error("{0}")]
     Users(String),
+    /// There is no certificate to show.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
     /// The history of what was said cannot be read.
     #[error(transparent)]
     History(#[from] tickpath_log::OpenError),

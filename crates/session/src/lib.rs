@@ -30,19 +30,36 @@
 //! A heartbeat carries the number that its sender expects next. It goes out every half of the heartbeat time whatever
 //! else is said: a client that is kept busy by reports learns from nothing else which of its requests were taken.
 //!
+//! # Encryption
+//!
+//! Over TLS all of this is the same: [`tls::Secure`] is a stream over a stream. The proof of the logon is bound to the
+//! connection then.
+//!
+//! # Shared memory
+//!
+//! On a Unix socket a client may wish for lanes: then the welcome brings the descriptors of the memory of two, and all that
+//! follows goes through these, the same frames with the same numbers. The socket stays: its end is the end of the session,
+//! and a byte through it wakes who sleeps.
+//!
 //! # Versions
 //!
 //! Messages grow at their end. Each side reads of a payload what it knows, and takes zero for what an older one does not
 //! send, so a client of an older schema keeps working. The version in the [`Welcome`] is the lower of both.
+//!
+//! | version | what came with it |
+//! |---|---|
+//! | 1 | all but what follows |
+//! | 2 | [`Logon::wishes`] and [`Welcome::lanes`]: shared memory, opened by a logon |
 
 mod frame;
 pub mod message;
 pub mod scram;
 mod secret;
+pub mod tls;
 
 pub use frame::{Frame, FrameError, HEAD_BYTES, Head, Inbox, MOST_PAYLOAD, write_frame, write_with_text};
 pub use message::{ANY_SESSION, FROM_NOW, Kind, Logon, MAGIC, Query, Refusal, Refused, Role, Status, Welcome};
-pub use scram::{ClientLogon, ScramError, Secret, SecretError, ServerLogon};
+pub use scram::{Binding, ClientLogon, ScramError, Secret, SecretError, ServerLogon};
 
 /// The version of the messages that this code speaks.
-pub const VERSION: u16 = 1;
+pub const VERSION: u16 = 2;

@@ -56,6 +56,15 @@ pub struct Logon {
     pub last_sum: u32,
     /// Zero.
     pub reserved: u32,
+    /// What it would like to have, from version 2 on: [`Logon::LANES`], or zero.
+    pub wishes: u32,
+    /// Zero.
+    pub reserved_end: u32,
+}
+
+impl Logon {
+    /// To speak by lanes in shared memory.
+    pub const LANES: u32 = 1;
 }
 
 /// Come in.
@@ -85,6 +94,10 @@ pub struct Welcome {
     pub heartbeat_ms: u32,
     /// Zero.
     pub reserved_end: u32,
+    /// 1 if lanes were opened, whose memory comes with this message, from version 2 on.
+    pub lanes: u32,
+    /// Zero.
+    pub reserved_last: u32,
 }
 
 /// Go away; the connection ends.

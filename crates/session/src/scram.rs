@@ -2,25 +2,33 @@
 //! knows the user's [`Secret`]. Only this module and that of the secret see the crate that does it.
 //!
 //! ```text
-//!   client-first   n,,n=USER,r=NONCE
+//!   client-first   n,,n=USER,r=NONCE                     over TLS: p=tls-exporter,,n=USER,r=NONCE
 //!   challenge      r=NONCE NONCE',s=SALT,i=ITERATIONS
-//!   proof          c=biws,r=NONCE NONCE',p=PROOF
+//!   proof          c=biws,r=NONCE NONCE',p=PROOF         over TLS: c=BINDING,…
 //!   server-final   v=SIGNATURE
 //! ```
 //!
+//! Over TLS the proof is bound to the connection (RFC 5802, RFC 9266): both sides put into it what only the two ends of
+//! this connection know, so whoever stands between two connections, with whatever certificate, cannot pass a proof on.
+//! A logon over TLS that is not bound is refused, so nobody can take the binding away.
+//!
 //! The crate indexes what it is given before it looks whether it is there, so a message comes to it only when it has
-//! exactly this form: whatever has not is refused here, extensions and channel bindings with it.
+//! exactly this form: whatever has not is refused here, extensions and other channel bindings with it.
 
 use std::fmt;
 use std::sync::Arc;
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use rsasl::callback::{Context, Request, SessionCallback, SessionData};
 use rsasl::config::SASLConfig;
-use rsasl::mechanisms::scram::SCRAM_SHA256;
 use rsasl::mechanisms::scram::properties::ScramStoredPassword;
-use rsasl::prelude::{Mechanism, Registry, SASLClient, SASLServer, Session, SessionError, Validation};
+use rsasl::mechanisms::scram::{SCRAM_SHA256, SCRAM_SHA256_PLUS};
+use rsasl::prelude::{
+    ChannelBindingCallback, Mechanism, Registry, SASLClient, SASLServer, Session, SessionError, Validation,
+};
 use rsasl::property::{AuthId, Password};
-use rsasl::validate::{Validate, ValidationError};
+use rsasl::validate::{NoValidation, Validate, ValidationError};
 
 pub use crate::secret::{Secret, SecretError};
 
@@ -34,10 +42,18 @@ pub const MOST_USER_CHARS: usize = 64;
 const MOST_NONCE_BYTES: usize = 256;
 /// Bytes of a salt in base64, at most.
 const MOST_SALT_BYTES: usize = 128;
-/// The gs2 header `n,,` in base64: no channel is bound.
-const UNBOUND: &str = "biws";
+/// The gs2 header of a logon that binds no channel, and of one that binds that of TLS.
+const UNBOUND: &str = "n,,";
+const BOUND: &str = "p=tls-exporter,,";
 /// Bytes of a key or signature in base64.
 const SIGNATURE_BYTES: usize = 44;
+
+/// What ties a logon to its TLS connection: both ends export it from their keys, with [`BINDING_LABEL`] and no context.
+pub type Binding = [u8; BINDING_BYTES];
+/// Bytes of a [`Binding`].
+pub const BINDING_BYTES: usize = 32;
+/// What a [`Binding`] is exported under (RFC 9266).
+pub const BINDING_LABEL: &[u8] = b"EXPORTER-Channel-Binding";
 
 /// Why a logon goes no further.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -66,21 +82,28 @@ pub enum ScramError {
 /// The server's side of one logon.
 pub struct ServerLogon {
     user: String,
-    session: Session<Proved>,
+    /// What the proof must say of the channel, in base64.
+    channel: String,
+    session: Session<Proved, Channel>,
 }
 
 impl ServerLogon {
     /// Takes the client's first message, finds its user's secret (a [`Secret::decoy`] if there is no such user), and
-    /// gives the challenge for the client.
-    pub fn begin(client_first: &[u8], find: impl FnOnce(&str) -> Secret) -> Result<(Self, Vec<u8>), ScramError> {
-        let [bound, acting_for, user, nonce] = parts(client_first, ["n", "", "n=", "r="])?;
-        if !(bound.is_empty() && acting_for.is_empty() && is_user(user) && is_nonce(nonce)) {
+    /// gives the challenge for the client. A logon over TLS must be bound to its connection, any other cannot be.
+    pub fn begin(
+        client_first: &[u8],
+        binding: Option<&Binding>,
+        find: impl FnOnce(&str) -> Secret,
+    ) -> Result<(Self, Vec<u8>), ScramError> {
+        let header = if binding.is_some() { "p=tls-exporter" } else { "n" };
+        let [rest, acting_for, user, nonce] = parts(client_first, [header, "", "n=", "r="])?;
+        if !(rest.is_empty() && acting_for.is_empty() && is_user(user) && is_nonce(nonce)) {
             return Err(ScramError::Message);
         }
         let known = Known { user: user.to_owned(), secret: find(user) };
-        let server = SASLServer::<Proved>::new(config(known));
-        let session = server.start_suggested(SCRAM_SHA256.mechanism).map_err(|_| ScramError::Message)?;
-        let mut logon = Self { user: user.to_owned(), session };
+        let server = SASLServer::<Proved, _>::with_cb(config(known, binding), Channel(binding.copied()));
+        let session = server.start_suggested(mechanism(binding).mechanism).map_err(|_| ScramError::Message)?;
+        let mut logon = Self { user: user.to_owned(), channel: channel(binding), session };
         let challenge = step(&mut logon.session, Some(client_first)).map_err(|_| ScramError::Message)?;
         Ok((logon, challenge))
     }
@@ -93,7 +116,7 @@ impl ServerLogon {
     /// Checks the client's proof, and gives the server's for the client.
     pub fn verify(mut self, proof: &[u8]) -> Result<Vec<u8>, ScramError> {
         let [bound, nonce, signature] = parts(proof, ["c=", "r=", "p="])?;
-        if !(bound == UNBOUND && is_nonce(nonce) && signature.len() == SIGNATURE_BYTES) {
+        if !(bound == self.channel && is_nonce(nonce) && signature.len() == SIGNATURE_BYTES) {
             return Err(ScramError::Message);
         }
         // A wrong proof ends the exchange like a good one: only the validation tells them apart.
@@ -110,20 +133,22 @@ impl fmt::Debug for ServerLogon {
 
 /// The client's side of one logon.
 pub struct ClientLogon {
-    session: Session,
+    session: Session<NoValidation, Channel>,
     /// What is expected next; anything else is out of turn.
     answered: bool,
 }
 
 impl ClientLogon {
     /// Begins, and gives the client's first message. The password is taken byte by byte, as [`Secret::of`] takes it.
-    pub fn new(user: &str, password: &str) -> Result<(Self, Vec<u8>), ScramError> {
+    /// Over TLS the proof is bound to the connection.
+    pub fn new(user: &str, password: &str, binding: Option<&Binding>) -> Result<(Self, Vec<u8>), ScramError> {
         if !is_user(user) {
             return Err(ScramError::User);
         }
-        let claimed = Claimed { user: user.to_owned(), password: password.to_owned() };
-        let client = SASLClient::new(config(claimed));
-        let mut session = client.start_suggested([&SCRAM_SHA256.mechanism]).map_err(|_| ScramError::User)?;
+        let claimed = Claimed { user: user.to_owned(), password: password.to_owned(), is_bound: binding.is_some() };
+        let client = SASLClient::with_cb(config(claimed, binding), Channel(binding.copied()));
+        let mechanism = mechanism(binding).mechanism;
+        let mut session = client.start_suggested([&mechanism]).map_err(|_| ScramError::User)?;
         let first = step(&mut session, None).map_err(|_| ScramError::User)?;
         Ok((Self { session, answered: false }, first))
     }
@@ -155,6 +180,15 @@ impl ClientLogon {
 impl fmt::Debug for ClientLogon {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ClientLogon").field("answered", &self.answered).finish_non_exhaustive()
+    }
+}
+
+/// What the connection is, for the crate.
+struct Channel(Option<Binding>);
+
+impl ChannelBindingCallback for Channel {
+    fn get_cb_data(&self, name: &str) -> Option<&[u8]> {
+        self.0.as_ref().filter(|_| name == "tls-exporter").map(|binding| &binding[..])
     }
 }
 
@@ -198,25 +232,39 @@ impl SessionCallback for Known {
 struct Claimed {
     user: String,
     password: String,
+    is_bound: bool,
 }
 
 impl SessionCallback for Claimed {
+    fn enable_channel_binding(&self) -> bool {
+        self.is_bound
+    }
+
     fn callback(&self, _: &SessionData, _: &Context, request: &mut Request) -> Result<(), SessionError> {
         request.satisfy::<AuthId>(&self.user)?.satisfy::<Password>(self.password.as_bytes())?;
         Ok(())
     }
 }
 
-fn config(callback: impl SessionCallback + 'static) -> Arc<SASLConfig> {
-    static ONLY: [Mechanism; 1] = [SCRAM_SHA256];
-    let only = Registry::with_mechanisms(&ONLY);
+fn mechanism(binding: Option<&Binding>) -> &'static Mechanism {
+    if binding.is_some() { &SCRAM_SHA256_PLUS } else { &SCRAM_SHA256 }
+}
+
+/// What a proof says of the channel.
+fn channel(binding: Option<&Binding>) -> String {
+    STANDARD.encode(binding.map_or(UNBOUND.into(), |binding| [BOUND.as_bytes(), binding].concat()))
+}
+
+fn config(callback: impl SessionCallback + 'static, binding: Option<&Binding>) -> Arc<SASLConfig> {
+    static ONLY: [[Mechanism; 1]; 2] = [[SCRAM_SHA256], [SCRAM_SHA256_PLUS]];
+    let only = Registry::with_mechanisms(&ONLY[usize::from(binding.is_some())]);
     SASLConfig::builder()
         .with_registry(only)
         .with_callback(callback)
         .expect("a configuration of one mechanism is sound")
 }
 
-fn step<V: Validation>(session: &mut Session<V>, input: Option<&[u8]>) -> Result<Vec<u8>, SessionError> {
+fn step<V: Validation>(session: &mut Session<V, Channel>, input: Option<&[u8]>) -> Result<Vec<u8>, SessionError> {
     let mut out = Vec::new();
     session.step(input, &mut out).map(|_| out)
 }

@@ -4,10 +4,10 @@ use std::fs;
 use std::net::TcpListener;
 
 use tickpath_client::{Client, ClientError, Config};
-use tickpath_session::{Head, Kind, Refusal, ScramError, Secret, Welcome};
+use tickpath_session::{Head, Kind, Logon, Refusal, ScramError, Secret, VERSION, Welcome};
 use zerocopy::IntoBytes;
 
-use crate::oms::{Oms, PASSWORD, welcome};
+use crate::oms::{Oms, PASSWORD, order, welcome};
 
 fn told(config: Config) -> String {
     Client::connect(config).map(drop).unwrap_err().to_string()
@@ -78,7 +78,7 @@ fn an_oms_that_asks_for_too_much_or_too_little_work_is_not_answered() {
 #[test]
 fn an_oms_of_a_version_that_was_not_offered_is_refused() {
     let oms = Oms::unix();
-    for version in [0, 2] {
+    for version in [0, VERSION + 1] {
         let (client, _) = oms.beside(oms.config(), |mut peer| peer.let_in(Welcome { version, ..welcome(0, 0) }));
         assert!(matches!(client, Err(ClientError::Protocol(_))), "{client:?}");
     }
@@ -127,4 +127,21 @@ fn the_password_is_not_printed() {
     let printed = format!("{:?} {client:?}", oms.config());
     assert!(!printed.contains(PASSWORD) && printed.contains("anna"), "{printed}");
     drop(peer);
+}
+
+#[test]
+fn an_oms_that_opens_no_lanes_is_spoken_to_by_its_socket() {
+    let oms = Oms::unix();
+    let config = Config { url: format!("shm+{}", oms.url()), ..oms.config() };
+    let (client, (mut peer, logon)) = oms.beside(config.clone(), |mut peer| {
+        let logon = peer.let_in(welcome(0, 0));
+        (peer, logon)
+    });
+    assert_eq!(logon.wishes, Logon::LANES);
+    let mut client = client.unwrap();
+    assert_eq!(client.send(&order(1)), Ok(0));
+    assert_eq!(peer.hear().expect("the request").number, 0);
+    let (client, _) =
+        oms.beside(config, |mut peer| peer.let_in(Welcome { version: VERSION, lanes: 1, ..welcome(0, 0) }));
+    assert!(client.unwrap_err().to_string().contains("without their memory"));
 }

@@ -14,7 +14,7 @@ use tickpath_market::{
     ClientOrderId, ExecutionReport, Kind as Message, NewOrder, OrderType, Price, Quantity, Request, Side,
 };
 use tickpath_session::{
-    Inbox, Kind, Logon, MAGIC, Refusal, Refused, Secret, ServerLogon, Welcome, write_frame, write_with_text,
+    Inbox, Kind, Logon, MAGIC, Refusal, Refused, Secret, ServerLogon, VERSION, Welcome, write_frame, write_with_text,
 };
 use zerocopy::{FromBytes, IntoBytes};
 
@@ -202,14 +202,14 @@ impl Peer {
     pub fn logon(&mut self) -> (Logon, Vec<u8>) {
         let sent = self.hear().expect("a logon");
         let logon = Logon::read_from_bytes(&sent.payload).expect("a whole logon");
-        assert_eq!((sent.kind, logon.magic, logon.version), (Kind::Logon.code(), MAGIC, 1));
+        assert_eq!((sent.kind, logon.magic, logon.version), (Kind::Logon.code(), MAGIC, VERSION));
         (logon, sent.text)
     }
 
     /// Hears a logon out, with this secret; gives the last word if it is good.
     pub fn prove(&mut self, secret: &Secret) -> (Logon, Option<Vec<u8>>) {
         let (logon, client_first) = self.logon();
-        let (scram, challenge) = ServerLogon::begin(&client_first, |user| {
+        let (scram, challenge) = ServerLogon::begin(&client_first, None, |user| {
             assert_eq!(user, "anna");
             secret.clone()
         })

@@ -7,6 +7,7 @@ mod format;
 mod gate;
 mod hostile;
 mod kill;
+mod lanes;
 mod lap;
 mod mandatory;
 mod model;

@@ -35,7 +35,7 @@ pub use edit::{EditError, NewUser, UsersFile};
 pub use init::{InitError, Initial, init};
 pub use users::{AccountPattern, AccountPatternError, MOST_SESSIONS, ROLES, User, Users};
 
-use crate::{ServerConfig, ServerEvent};
+use crate::{ServerConfig, ServerEvent, TlsFiles};
 
 /// Venue numbers are below this.
 const VENUES: u16 = 1 << 12;
@@ -114,6 +114,8 @@ pub struct Listen {
     pub unix: Option<PathBuf>,
     /// An address of this host.
     pub tcp: Option<SocketAddr>,
+    /// What encrypts who comes there.
+    pub tls: Option<TlsFiles>,
 }
 
 /// How the core works; see [`Config`].
@@ -171,7 +173,7 @@ impl Settings {
     pub fn read(file: &Path) -> Result<Self, Faults> {
         let mut faults = Faults { list: Vec::new() };
         let mut taken = None;
-        let own = tickpath_settings::read(file, |top| taken = Some(Self::take(top)));
+        let own = tickpath_settings::read(file, |top| taken = Some(Self::take_checked(top)));
         let is_sound = own.is_ok();
         faults.keep(own);
         // Of a file with mistakes too, for the files that it names: what is wrong with them is told as well.
@@ -222,6 +224,7 @@ impl Settings {
         ServerConfig {
             unix: self.listen.unix.clone(),
             tcp: self.listen.tcp,
+            tls: self.listen.tls.clone(),
             users: self.users_file.clone(),
             heartbeat_ms: self.sessions.heartbeat_ms,
             most: self.sessions.most as usize,
@@ -252,7 +255,8 @@ impl Settings {
                 doubts.push(format!("user '{}': no account of {file} matches '{pattern}'", user.name));
             }
         }
-        if let Some(address) = self.listen.tcp.filter(|address| !address.ip().is_loopback()) {
+        let open = self.listen.tcp.filter(|address| self.listen.tls.is_none() && !address.ip().is_loopback());
+        if let Some(address) = open {
             doubts.push(format!(
                 "tcp {address}: others than this host can reach it, and what is said there is not encrypted"
             ));
@@ -269,6 +273,15 @@ impl Settings {
             format!("{file}: others than its owner may read it; it holds secrets, `chmod 600` it")
         }));
         doubts
+    }
+
+    /// With what only the OMS may read.
+    fn take_checked(top: &mut Section<'_>) -> Self {
+        let taken = Self::take(top);
+        if let Some(Err(why)) = taken.listen.tls.as_ref().map(TlsFiles::check) {
+            top.mistake("tls", why);
+        }
+        taken
     }
 
     fn take(top: &mut Section<'_>) -> Self {
@@ -288,7 +301,7 @@ impl Settings {
             accounts_file: top.need_path("accounts"),
             ticks: ticks(top),
             shown: Shown::take(top),
-            listen: top.section("listen", Listen::take),
+            listen: Listen::take(top),
             core: top.section("core", CoreSettings::take),
             sessions: top.section("sessions", Sessions::take),
             venues: venues(top),
@@ -321,7 +334,13 @@ impl Shown {
 }
 
 impl Listen {
-    fn take(listen: &mut Section<'_>) -> Self {
+    fn take(top: &mut Section<'_>) -> Self {
+        let tls = top
+            .section_if("tls", |tls| TlsFiles { certificate: tls.need_path("certificate"), key: tls.need_path("key") });
+        top.section("listen", |listen| Self::take_places(listen, tls))
+    }
+
+    fn take_places(listen: &mut Section<'_>, tls: Option<TlsFiles>) -> Self {
         let unix = listen.path("unix");
         if let Some(path) = unix.as_ref().filter(|path| path.as_os_str().len() >= MOST_SOCKET_PATH) {
             let bytes = path.as_os_str().len();
@@ -334,7 +353,13 @@ impl Listen {
         if !listen.has("unix") && !listen.has("tcp") {
             listen.wrong("says nothing; set 'unix' to a path, 'tcp' to an address like '127.0.0.1:7001', or both");
         }
-        Self { unix, tcp: address(listen, "tcp") }
+        let (tcp, insecure) = (address(listen, "tcp"), listen.flag("insecure").unwrap_or(false));
+        if tcp.is_some_and(|tcp| !tcp.ip().is_loopback()) && tls.is_none() && !insecure {
+            let why = "others than this host can reach it, and nothing is encrypted; give the file a [tls] with certificate \
+                       and key, or set insecure = true";
+            listen.mistake("tcp", why);
+        }
+        Self { unix, tcp, tls }
     }
 }
 

@@ -24,14 +24,19 @@ const LAYOUTS: [Layout; 2] = [Layout::Inline, Layout::Split];
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A client without a library: it says what it likes.
-struct Raw {
-    stream: UnixStream,
+pub(crate) struct Raw {
+    pub(crate) stream: UnixStream,
     inbox: Inbox,
     welcome: Welcome,
 }
 
 impl Raw {
-    fn connect(house: &House) -> UnixStream {
+    /// One that has said nothing yet.
+    pub(crate) fn new(house: &House) -> Self {
+        Self { stream: Self::connect(house), inbox: Inbox::default(), welcome: Welcome::default() }
+    }
+
+    pub(crate) fn connect(house: &House) -> UnixStream {
         let stream = UnixStream::connect(house.socket()).expect("it listens");
         stream.set_read_timeout(Some(PATIENCE)).expect("a socket");
         stream
@@ -39,7 +44,7 @@ impl Raw {
 
     /// Logs in to a session, for all reports of the day.
     fn login(house: &House, user: &str, session: u16, heartbeat_ms: u32) -> Self {
-        let (mut logon, first) = ClientLogon::new(user, &format!("{user}'s password")).expect("a good name");
+        let (mut logon, first) = ClientLogon::new(user, &format!("{user}'s password"), None).expect("a good name");
         let hello = Logon {
             magic: MAGIC,
             version: VERSION,
@@ -49,9 +54,10 @@ impl Raw {
             next_report: 0,
             last_sum: 0,
             reserved: 0,
+            wishes: 0,
+            reserved_end: 0,
         };
-        let (stream, inbox, welcome) = (Self::connect(house), Inbox::default(), Welcome::default());
-        let mut raw = Self { stream, inbox, welcome };
+        let mut raw = Self::new(house);
         raw.say(Word::Logon.code(), 0, hello.as_bytes(), &first);
         let (_, _, challenge) = raw.hear().expect("a challenge");
         let proof = logon.answer(&challenge).expect("a good challenge");
@@ -62,14 +68,14 @@ impl Raw {
         raw
     }
 
-    fn say(&mut self, kind: u8, number: u64, message: &[u8], text: &[u8]) {
+    pub(crate) fn say(&mut self, kind: u8, number: u64, message: &[u8], text: &[u8]) {
         let mut out = Vec::new();
         write_with_text(&mut out, kind, number, 0, message, text);
         self.stream.write_all(&out).expect("it is heard");
     }
 
     /// The next frame: kind, message, text; none at the end of the connection.
-    fn hear(&mut self) -> Option<(u8, Vec<u8>, Vec<u8>)> {
+    pub(crate) fn hear(&mut self) -> Option<(u8, Vec<u8>, Vec<u8>)> {
         loop {
             if let Some(frame) = self.inbox.next().expect("the OMS says frames") {
                 return Some((frame.kind, frame.payload.to_vec(), frame.text.to_vec()));
@@ -102,7 +108,7 @@ impl House {
     }
 
     /// Somebody else trades, as if nothing were.
-    fn trades(&self, id: u64) {
+    pub(crate) fn trades(&self, id: u64) {
         let url = format!("unix://{}", self.socket().display());
         let config = RemoteConfig { session: Some(1), ..RemoteConfig::new(url, "anna", "anna's password") };
         let mut client = Remote::connect(config).expect("it gets in");
@@ -131,7 +137,7 @@ impl House {
         self.config.journal.place.dir().join("reports")
     }
 
-    fn event(&self, what: &str, mut is_it: impl FnMut(&ServerEvent) -> bool) {
+    pub(crate) fn event(&self, what: &str, mut is_it: impl FnMut(&ServerEvent) -> bool) {
         let events = &self.running.as_ref().expect("it runs").events;
         loop {
             let event = events.recv_timeout(PATIENCE).unwrap_or_else(|e| panic!("{what} was not told: {e}"));
@@ -471,6 +477,7 @@ fn a_second_server_on_the_same_socket_is_refused_and_the_first_stays() {
     let server = ServerConfig {
         unix: Some(house.socket()),
         tcp: None,
+        tls: None,
         users: other.folder.path().join("users.toml"),
         heartbeat_ms: 10_000,
         most: 16,

@@ -1,9 +1,13 @@
 //! An OMS as a server, through real sockets: sessions, what they hear after which crash, hostile clients, and the files
 //! that say all of it.
 
+mod door;
 mod hostile;
+mod lanes;
 mod sessions;
 mod settings;
+mod tls;
+mod versions;
 
 use std::path::Path;
 

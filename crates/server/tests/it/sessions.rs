@@ -10,7 +10,7 @@ use std::thread::JoinHandle;
 
 use tickpath_client::{Client as Remote, ClientError, Config as RemoteConfig, Event, Since};
 use tickpath_clock::HostClock;
-use tickpath_server::{ServerConfig, ServerEvent};
+use tickpath_server::{ServerConfig, ServerEvent, TlsFiles};
 use tickpath_session::{Query, Refusal, Secret, Status};
 
 use super::*;
@@ -25,6 +25,8 @@ pub(crate) struct House {
     pub(crate) config: Config,
     pub(crate) clock: HostClock,
     feed: Writer,
+    /// What encrypts who comes by TCP.
+    pub(crate) tls: Option<TlsFiles>,
     pub(crate) running: Option<Running>,
 }
 
@@ -62,7 +64,7 @@ impl House {
             let accounts = if session == 2 { vec![ALL_ACCOUNTS] } else { Vec::new() };
             config.desk.sessions.push(SessionConfig { session, accounts, ..config.desk.sessions[0].clone() });
         }
-        let mut house = Self { name, folder, config, clock, feed, running: None };
+        let mut house = Self { name, folder, config, clock, feed, tls: None, running: None };
         house.start();
         house
     }
@@ -75,10 +77,11 @@ impl House {
         let (events, hear) = sync_channel(4096);
         let (socket, users) = (self.socket(), self.folder.path().join("users.toml"));
         let tcp = Some("127.0.0.1:0".parse().expect("an address"));
-        let sessions = self.config.desk.sessions.clone();
+        let (tls, sessions) = (self.tls.clone(), self.config.desk.sessions.clone());
         let server = ServerConfig {
             unix: Some(socket),
             tcp,
+            tls,
             users,
             heartbeat_ms: 10_000,
             most: 16,

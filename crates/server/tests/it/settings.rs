@@ -353,10 +353,26 @@ fn the_core_takes_whatever_the_files_may_say() {
 }
 
 #[test]
+fn what_others_can_reach_is_encrypted_or_said_to_be_open() {
+    let files = Files::new();
+    let line = files.change("oms.toml", "127.0.0.1:7001", "0.0.0.0:7001");
+    let told = files.told();
+    assert!(told.contains(&format!("oms.toml:{line}: [listen] tcp: others than this host can reach it")), "{told}");
+    let line = files.change("oms.toml", "#   [tls]\n#   certificate", "[tls]\ncertificate");
+    let told = files.told();
+    assert!(told.contains(&format!("oms.toml:{line}: [tls] 'key' is missing")), "{told}");
+    files.change("oms.toml", "#   key = ", "key = ");
+    let told = files.told();
+    assert!(told.contains(&format!("oms.toml:{line}: tls: certificate.pem: No such file")), "{told}");
+    let settings = Settings::read_for_client(&files.at("oms.toml")).expect("a client needs no key");
+    assert_eq!(settings.listen.tls.map(|tls| tls.key), Some(files.at("key.pem")));
+}
+
+#[test]
 fn what_may_not_be_meant_is_told_and_is_no_mistake() {
     let files = Files::new();
     files.change("users.toml", "accounts = [\"*\"]", "accounts = [\"1\", \"3*\"]");
-    files.change("oms.toml", "127.0.0.1:7001", "0.0.0.0:7001");
+    files.change("oms.toml", "tcp = \"127.0.0.1:7001\"", "tcp = \"0.0.0.0:7001\"\ninsecure = true");
     fs::set_permissions(files.at("users.toml"), fs::Permissions::from_mode(0o644)).expect("it is ours");
     let doubts = files.read().doubts();
     assert_eq!(doubts.len(), 3, "{doubts:?}");

@@ -99,7 +99,7 @@ fn a_text_is_cut_where_a_frame_ends() {
 
 #[test]
 fn the_messages_have_the_sizes_that_are_written_down() {
-    assert_eq!((HEAD_BYTES, size_of::<Logon>(), size_of::<Welcome>(), size_of::<Query>()), (24, 40, 48, 8));
+    assert_eq!((HEAD_BYTES, size_of::<Logon>(), size_of::<Welcome>(), size_of::<Query>()), (24, 48, 56, 8));
     assert_eq!(MAGIC.len(), 8);
 }
 

@@ -4,14 +4,14 @@ use std::sync::LazyLock;
 
 use proptest::collection::vec;
 use proptest::prelude::*;
-use tickpath_session::{ClientLogon, ScramError, Secret, SecretError, ServerLogon};
+use tickpath_session::{Binding, ClientLogon, ScramError, Secret, SecretError, ServerLogon};
 
 static ANNA: LazyLock<Secret> = LazyLock::new(|| Secret::of("correct horse"));
 
 /// A whole logon against a secret: what each side says.
 fn log_on(user: &str, password: &str, secret: &Secret) -> (Result<(), ScramError>, Result<(), ScramError>) {
-    let (mut client, first) = ClientLogon::new(user, password).unwrap();
-    let (server, challenge) = ServerLogon::begin(&first, |_| secret.clone()).unwrap();
+    let (mut client, first) = ClientLogon::new(user, password, None).unwrap();
+    let (server, challenge) = ServerLogon::begin(&first, None, |_| secret.clone()).unwrap();
     assert_eq!(server.user(), user);
     let proof = client.answer(&challenge).unwrap();
     match server.verify(&proof) {
@@ -40,10 +40,25 @@ fn any_password_has_a_secret() {
 }
 
 #[test]
+fn a_proof_is_bound_to_its_connection() {
+    let logon = |of_client: Option<&Binding>, of_server: Option<&Binding>| {
+        let (mut client, first) = ClientLogon::new("anna", "correct horse", of_client).unwrap();
+        let (server, challenge) = ServerLogon::begin(&first, of_server, |_| ANNA.clone())?;
+        let server_final = server.verify(&client.answer(&challenge)?)?;
+        client.check(&server_final)
+    };
+    let [one, other] = [[1; 32], [2; 32]];
+    assert_eq!(logon(Some(&one), Some(&one)), Ok(()));
+    for (of_client, of_server) in [(Some(&one), Some(&other)), (Some(&one), None), (None, Some(&one))] {
+        assert_eq!(logon(of_client, of_server), Err(ScramError::Message));
+    }
+}
+
+#[test]
 fn who_does_not_exist_looks_like_who_does() {
     let challenge = |secret: Secret| {
-        let (_, first) = ClientLogon::new("nobody", "x").unwrap();
-        let (_, challenge) = ServerLogon::begin(&first, |_| secret).unwrap();
+        let (_, first) = ClientLogon::new("nobody", "x", None).unwrap();
+        let (_, challenge) = ServerLogon::begin(&first, None, |_| secret).unwrap();
         let challenge = String::from_utf8(challenge).unwrap();
         let (_, told) = challenge.split_once(',').unwrap();
         told.to_owned()
@@ -60,39 +75,39 @@ fn who_does_not_exist_looks_like_who_does() {
 
 #[test]
 fn a_proof_is_good_for_its_own_logon_only() {
-    let (mut client, first) = ClientLogon::new("anna", "correct horse").unwrap();
-    let (server, challenge) = ServerLogon::begin(&first, |_| ANNA.clone()).unwrap();
+    let (mut client, first) = ClientLogon::new("anna", "correct horse", None).unwrap();
+    let (server, challenge) = ServerLogon::begin(&first, None, |_| ANNA.clone()).unwrap();
     let proof = client.answer(&challenge).unwrap();
     assert!(client.answer(&challenge).is_err(), "one challenge, one answer");
-    let (again, _) = ServerLogon::begin(&first, |_| ANNA.clone()).unwrap();
+    let (again, _) = ServerLogon::begin(&first, None, |_| ANNA.clone()).unwrap();
     assert_eq!(again.verify(&proof).unwrap_err(), ScramError::Proof);
     assert!(server.verify(&proof).is_ok());
 }
 
 #[test]
 fn another_user_is_not_let_in_by_a_proof() {
-    let (mut client, first) = ClientLogon::new("anna", "correct horse").unwrap();
+    let (mut client, first) = ClientLogon::new("anna", "correct horse", None).unwrap();
     let other = String::from_utf8(first).unwrap().replace("n=anna", "n=root");
-    let (server, challenge) = ServerLogon::begin(other.as_bytes(), |_| ANNA.clone()).unwrap();
+    let (server, challenge) = ServerLogon::begin(other.as_bytes(), None, |_| ANNA.clone()).unwrap();
     assert_eq!(server.verify(&client.answer(&challenge).unwrap()), Err(ScramError::Proof));
 }
 
 #[test]
 fn a_server_without_the_secret_is_refused() {
-    let (mut client, first) = ClientLogon::new("anna", "correct horse").unwrap();
-    let (_, challenge) = ServerLogon::begin(&first, |_| ANNA.clone()).unwrap();
+    let (mut client, first) = ClientLogon::new("anna", "correct horse", None).unwrap();
+    let (_, challenge) = ServerLogon::begin(&first, None, |_| ANNA.clone()).unwrap();
     client.answer(&challenge).unwrap();
     let made_up = b"v=6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4=";
     assert_eq!(client.check(made_up), Err(ScramError::Server));
 
-    let (client, _) = ClientLogon::new("anna", "correct horse").unwrap();
+    let (client, _) = ClientLogon::new("anna", "correct horse", None).unwrap();
     assert_eq!(client.check(made_up), Err(ScramError::Message), "it has not answered yet");
 }
 
 #[test]
 fn a_challenge_is_answered_within_bounds() {
     let asked = |nonce: &str, iterations: &str| {
-        let (mut client, first) = ClientLogon::new("anna", "x").unwrap();
+        let (mut client, first) = ClientLogon::new("anna", "x", None).unwrap();
         let first = String::from_utf8(first).unwrap();
         let (_, ours) = first.split_once(",r=").unwrap();
         client.answer(format!("r={},s=c2FsdA==,i={iterations}", nonce.replace("OURS", ours)).as_bytes())
@@ -112,7 +127,7 @@ fn a_challenge_is_answered_within_bounds() {
 #[test]
 fn names_that_cannot_be_are_refused() {
     for user in ["", "a,b", "a=b", "a\0", "a\n", &"a".repeat(65)] {
-        assert_eq!(ClientLogon::new(user, "x").unwrap_err(), ScramError::User, "{user:?}");
+        assert_eq!(ClientLogon::new(user, "x", None).unwrap_err(), ScramError::User, "{user:?}");
         let first = format!("n,,n={user},r=abc");
         assert_eq!(begin(first.as_bytes()).unwrap_err(), ScramError::Message, "{user:?}");
     }
@@ -150,7 +165,7 @@ fn messages_of_another_form_are_refused() {
 
 #[test]
 fn keys_and_passwords_are_not_printed() {
-    let (client, first) = ClientLogon::new("anna", "correct horse").unwrap();
+    let (client, first) = ClientLogon::new("anna", "correct horse", None).unwrap();
     let (server, _) = begin(&first).unwrap();
     let printed = format!("{:?} {client:?} {server:?}", *ANNA);
     let [_, keys] = ANNA.to_string().rsplitn(2, '$').map(str::to_owned).collect::<Vec<_>>().try_into().unwrap();
@@ -197,7 +212,7 @@ proptest! {
         }
         let (server, _) = begin(b"n,,n=anna,r=abc").unwrap();
         prop_assert!(server.verify(&bytes).is_err());
-        let (mut client, _) = ClientLogon::new("anna", "x").unwrap();
+        let (mut client, _) = ClientLogon::new("anna", "x", None).unwrap();
         prop_assert!(client.answer(&bytes).is_err());
         prop_assert!(client.check(&bytes).is_err());
         if let Ok(text) = str::from_utf8(&bytes) {
@@ -207,7 +222,7 @@ proptest! {
 
     #[test]
     fn a_changed_proof_lets_nobody_in(at in 0usize..80, byte in any::<u8>()) {
-        let (mut client, first) = ClientLogon::new("anna", "correct horse").unwrap();
+        let (mut client, first) = ClientLogon::new("anna", "correct horse", None).unwrap();
         let (server, challenge) = begin(&first).unwrap();
         let sound = client.answer(&challenge).unwrap();
         let mut proof = sound.clone();
@@ -218,5 +233,5 @@ proptest! {
 }
 
 fn begin(first: &[u8]) -> Result<(ServerLogon, Vec<u8>), ScramError> {
-    ServerLogon::begin(first, |_| ANNA.clone())
+    ServerLogon::begin(first, None, |_| ANNA.clone())
 }

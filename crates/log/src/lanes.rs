@@ -1,0 +1,240 @@
+//! Two lanes of bytes between two processes that do not trust each other, in sealed memory without a name.
+//!
+//! ```text
+//!            0      64     128       192      4096
+//!   ours     │ tail │ head │ sleeps  │ waits  │ ring of what we say    │   we write it, they can only read it
+//!   theirs   │ tail │ head │ sleeps  │ waits  │ ring of what they say  │   the other way round
+//! ```
+//!
+//! `tail` counts the bytes that the owner of the memory has said, `head` those that it has heard of the other's ring; both
+//! only grow. What is said at once is a record: its length in a word, its bytes, zeros up to the next word. Each side
+//! writes its own memory and nothing else, so what it corrupts is what it says: numbers that cannot be are told as
+//! [`LaneError`], and nothing is looked at before it is copied. Nobody can make the memory shorter.
+//!
+//! Who goes to sleep says so ([`Lanes::sleeps`]), and who waits for room does ([`Lanes::write`]); the other side then
+//! rings, by a bell that both have beside the lanes.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+
+use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, fcntl_get_seals, memfd_create};
+
+use crate::mapping::{Access, Mapping, allocate};
+use crate::region::Region;
+use crate::sync::{Ordering, fence};
+
+/// Bytes of a lane's ring.
+const RING: u64 = 256 << 10;
+/// Bytes before it.
+const BEFORE: usize = 4096;
+const BYTES: usize = BEFORE + RING as usize;
+/// The longest record, in bytes: a part of the ring, so that who writes need not wait until all of it is read.
+const MOST_RECORD: usize = 16 << 10;
+
+const TAIL: usize = 0;
+const HEAD: usize = 64;
+const SLEEPS: usize = 128;
+const WAITS: usize = 192;
+const WORD: u64 = 8;
+
+/// One side's end of two lanes.
+pub struct Lanes {
+    ours: Region,
+    theirs: Region,
+    /// Bytes that we have said, and those of them that they are known to have heard.
+    tail: u64,
+    heard: u64,
+    /// Bytes that we have heard, and those that are left of the record that we are in.
+    head: u64,
+    left: usize,
+    waits: bool,
+}
+
+/// The other side has broken its lane.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("its lane says what cannot be ({0}); its program has overwritten the lane's memory")]
+pub struct LaneError(&'static str);
+
+impl Lanes {
+    /// Makes both lanes, and gives what the other side joins them with: the memory that it writes, and ours.
+    pub fn make() -> io::Result<(Self, [OwnedFd; 2])> {
+        let sealed = SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL;
+        let (theirs, fd_of_theirs) = memory("tickpath-requests", Access::Read, sealed)?;
+        // Our own mapping can be written from before this seal on, and no other ever can.
+        let (ours, fd_of_ours) = memory("tickpath-reports", Access::Write, sealed | SealFlags::FUTURE_WRITE)?;
+        Ok((Self::new(ours, theirs), [fd_of_theirs, fd_of_ours]))
+    }
+
+    /// The other side's end.
+    pub fn join([ours, theirs]: [OwnedFd; 2]) -> io::Result<Self> {
+        let map = |memory: OwnedFd, access| {
+            if !fcntl_get_seals(memory.as_fd())?.contains(SealFlags::SHRINK | SealFlags::SEAL) {
+                return Err(io::Error::other("the memory of a lane is not sealed"));
+            }
+            let mapping = Mapping::new(&File::from(memory), 0, BYTES, access)?;
+            mapping.populate(access);
+            Ok(Region::mapped(mapping))
+        };
+        Ok(Self::new(map(ours, Access::Write)?, map(theirs, Access::Read)?))
+    }
+
+    fn new(ours: Region, theirs: Region) -> Self {
+        Self { ours, theirs, tail: 0, heard: 0, head: 0, left: 0, waits: false }
+    }
+
+    /// Takes what was said, as far as there is room, which must be a word at least; 0 if that is nothing.
+    pub fn read(&mut self, room: &mut [u8]) -> Result<usize, LaneError> {
+        // Pairs with the release of who said it.
+        let told = self.theirs.word(TAIL).load(Ordering::Acquire).wrapping_sub(self.head);
+        if told > RING || !told.is_multiple_of(WORD) || told < padded(self.left) {
+            return Err(LaneError("more was said than the ring holds"));
+        }
+        let (end, mut taken) = (self.head.wrapping_add(told), 0);
+        while self.head != end {
+            if self.left == 0 {
+                let length = self.theirs.word(at(self.head)).load(Ordering::Relaxed);
+                let there = end.wrapping_sub(self.head) - WORD;
+                if length == 0 || length > MOST_RECORD as u64 || length > there {
+                    return Err(LaneError("a record has an impossible length"));
+                }
+                (self.left, self.head) = (length as usize, self.head.wrapping_add(WORD));
+            }
+            let rest = room.len() - taken;
+            let now = if self.left <= rest { self.left } else { rest / WORD as usize * WORD as usize };
+            if now == 0 {
+                break;
+            }
+            self.copy_out(&mut room[taken..taken + now]);
+            self.head = self.head.wrapping_add(padded(now));
+            (self.left, taken) = (self.left - now, taken + now);
+        }
+        if taken > 0 {
+            self.ours.word(HEAD).store(self.head, Ordering::Release);
+        }
+        Ok(taken)
+    }
+
+    /// Says so many of the bytes as there is room for; after fewer than all, the other side rings when there is more.
+    pub fn write(&mut self, bytes: &[u8]) -> Result<usize, LaneError> {
+        let mut said = 0;
+        while said < bytes.len() {
+            let room = match self.room()? {
+                0 if !self.waits => {
+                    self.waits = true;
+                    self.ours.word(WAITS).store(1, Ordering::SeqCst);
+                    // Pairs with the fence of who rings: either it sees this, or we see the room.
+                    fence(Ordering::SeqCst);
+                    continue;
+                }
+                0 => return Ok(said),
+                room => room,
+            };
+            let now = &bytes[said..][..room.min(bytes.len() - said)];
+            self.ours.word(at(self.tail)).store(now.len() as u64, Ordering::Relaxed);
+            self.tail = self.tail.wrapping_add(WORD);
+            self.copy_in(now);
+            self.tail = self.tail.wrapping_add(padded(now.len()));
+            self.ours.word(TAIL).store(self.tail, Ordering::Release);
+            said += now.len();
+        }
+        if std::mem::take(&mut self.waits) {
+            self.ours.word(WAITS).store(0, Ordering::SeqCst);
+        }
+        Ok(said)
+    }
+
+    /// True if something was said that was not taken.
+    #[inline]
+    pub fn has_news(&self) -> bool {
+        self.theirs.word(TAIL).load(Ordering::Acquire) != self.head
+    }
+
+    /// True if there is room for something to say, or the other side has broken its lane.
+    pub fn has_room(&mut self) -> bool {
+        self.room() != Ok(0)
+    }
+
+    /// We go to sleep: false if there is news, and we had better not.
+    pub fn sleeps(&self) -> bool {
+        self.ours.word(SLEEPS).store(1, Ordering::SeqCst);
+        // Pairs with the fence of who rings: either it sees this, or we see what it said.
+        fence(Ordering::SeqCst);
+        !self.has_news()
+    }
+
+    /// We are awake.
+    pub fn wakes(&self) {
+        self.ours.word(SLEEPS).store(0, Ordering::Relaxed);
+    }
+
+    /// Whether the other side must be woken to hear what we have said.
+    #[inline]
+    pub fn must_ring_for_news(&self) -> bool {
+        fence(Ordering::SeqCst);
+        self.theirs.word(SLEEPS).load(Ordering::Relaxed) != 0
+    }
+
+    /// Whether the other side waits for the room that we have made by reading.
+    #[inline]
+    pub fn must_ring_for_room(&self) -> bool {
+        fence(Ordering::SeqCst);
+        self.theirs.word(WAITS).load(Ordering::Relaxed) != 0
+    }
+
+    /// Bytes of a record for which there is room now.
+    fn room(&mut self) -> Result<usize, LaneError> {
+        if self.tail.wrapping_sub(self.heard) > RING / 2 {
+            // Pairs with the release of who heard it: what lies there was copied.
+            let heard = self.theirs.word(HEAD).load(Ordering::Acquire);
+            if self.tail.wrapping_sub(heard) > RING {
+                return Err(LaneError("more was heard than was said"));
+            }
+            self.heard = heard;
+        }
+        let free = (RING - self.tail.wrapping_sub(self.heard)).saturating_sub(WORD) / WORD * WORD;
+        Ok((free as usize).min(MOST_RECORD))
+    }
+
+    /// From the head on, around the ring's end.
+    fn copy_out(&self, to: &mut [u8]) {
+        let (first, second) = to.split_at_mut(to.len().min(until_end(self.head)));
+        self.theirs.copy_out(at(self.head), first);
+        self.theirs.copy_out(BEFORE, second);
+    }
+
+    /// From the tail on, around the ring's end.
+    fn copy_in(&self, from: &[u8]) {
+        let (first, second) = from.split_at(from.len().min(until_end(self.tail)));
+        self.ours.copy_in(at(self.tail), first);
+        self.ours.copy_in(BEFORE, second);
+    }
+}
+
+impl std::fmt::Debug for Lanes {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Lanes").field("said", &self.tail).field("heard", &self.head).finish_non_exhaustive()
+    }
+}
+
+fn at(position: u64) -> usize {
+    BEFORE + (position % RING) as usize
+}
+
+fn until_end(position: u64) -> usize {
+    (RING - position % RING) as usize
+}
+
+fn padded(bytes: usize) -> u64 {
+    (bytes as u64).next_multiple_of(WORD)
+}
+
+/// Memory of a lane, sealed once it is mapped here.
+fn memory(name: &str, access: Access, seals: SealFlags) -> io::Result<(Region, OwnedFd)> {
+    let file = File::from(memfd_create(name, MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?);
+    allocate(&file, 0, BYTES as u64)?;
+    let mapping = Mapping::new(&file, 0, BYTES, access)?;
+    mapping.populate(access);
+    fcntl_add_seals(&file, seals)?;
+    Ok((Region::mapped(mapping), file.into()))
+}

@@ -1,0 +1,127 @@
+//! Lanes without a name: what one side says the other hears, and what it breaks is its own.
+
+use std::fs::File;
+use std::io::Write;
+use std::os::fd::{AsFd, OwnedFd};
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+use rustix::mm::{MapFlags, ProtFlags};
+use tickpath_log::Lanes;
+
+/// Bytes of the memory of a lane, and where its ring begins.
+const BYTES: usize = 4096 + RING;
+const RING: usize = 256 << 10;
+
+fn pair() -> (Lanes, Lanes) {
+    let (oms, fds) = Lanes::make().expect("memory");
+    (oms, Lanes::join(fds).expect("they are sound"))
+}
+
+fn all(lanes: &mut Lanes) -> Vec<u8> {
+    let (mut heard, mut room) = (Vec::new(), [0; 5000]);
+    loop {
+        match lanes.read(&mut room).expect("a sound lane") {
+            0 => return heard,
+            bytes => heard.extend_from_slice(&room[..bytes]),
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn what_is_said_is_heard_in_order_whatever_the_pieces(
+        pieces in vec((1usize..40_000, 8usize..20_000), 1..60),
+    ) {
+        let (mut oms, mut client) = pair();
+        let (mut said, mut heard, mut next) = (Vec::new(), Vec::new(), 0u8);
+        for (length, room) in pieces {
+            let piece: Vec<u8> = (0..length).map(|_| { next = next.wrapping_add(7); next }).collect();
+            let mut rest = &piece[..];
+            while !rest.is_empty() {
+                let taken = client.write(rest).expect("a sound lane");
+                rest = &rest[taken..];
+                let mut room = vec![0; room];
+                let bytes = oms.read(&mut room).expect("a sound lane");
+                heard.extend_from_slice(&room[..bytes]);
+            }
+            said.extend(piece);
+        }
+        heard.extend(all(&mut oms));
+        prop_assert!(said == heard, "not the same");
+        prop_assert!(!oms.has_news());
+    }
+
+    #[test]
+    fn memory_that_says_anything_is_refused_or_read_and_never_more(
+        words in vec((0usize..20, prop_oneof![0u64..600_000, any::<u64>()]), 1..60),
+        bytes in vec(any::<u8>(), 0..40_000),
+    ) {
+        let (mut oms, [theirs, _ours]) = Lanes::make().expect("memory");
+        let file = File::from(theirs);
+        let mut room = [0; 4120];
+        for (word, value) in words {
+            let place = [0, 64, 128, 192].get(word).copied().unwrap_or_else(|| 4096 + 8 * (word as u64 - 4));
+            rustix::io::pwrite(&file, &value.to_le_bytes(), place).expect("it is the client's");
+            let read = oms.read(&mut room).map(|bytes| bytes <= room.len());
+            let written = oms.write(&bytes).map(|said| said <= bytes.len());
+            prop_assert!(read.unwrap_or(true) && written.unwrap_or(true));
+        }
+    }
+}
+
+#[test]
+fn a_full_lane_takes_no_more_and_rings_when_there_is_room() {
+    let (mut oms, mut client) = pair();
+    let mut said = 0;
+    while let bytes @ 1.. = oms.write(&[7; 10_000]).expect("a sound lane") {
+        said += bytes;
+    }
+    assert!(said > RING * 9 / 10 && said < RING, "{said}");
+    assert!(!oms.has_room() && client.must_ring_for_room());
+    assert_eq!(all(&mut client).len(), said);
+    assert!(oms.has_room());
+    assert_eq!(oms.write(b"more"), Ok(4));
+    assert!(!client.must_ring_for_room());
+    assert_eq!(all(&mut client), b"more");
+}
+
+#[test]
+fn who_sleeps_is_rung_for() {
+    let (oms, mut client) = pair();
+    assert!(!client.must_ring_for_news());
+    assert!(oms.sleeps() && client.must_ring_for_news());
+    client.write(b"a").expect("there is room");
+    assert!(!oms.sleeps(), "there is news");
+    oms.wakes();
+    assert!(!client.must_ring_for_news());
+}
+
+#[test]
+fn nobody_cuts_a_lane_or_writes_into_the_others() {
+    let (_oms, [theirs, ours]) = Lanes::make().expect("memory");
+    for memory in [&theirs, &ours] {
+        for bytes in [0, BYTES as u64 - 1, BYTES as u64 + 4096] {
+            assert!(rustix::fs::ftruncate(memory, bytes).is_err());
+        }
+        assert!(rustix::fs::fcntl_add_seals(memory, rustix::fs::SealFlags::WRITE).is_err());
+    }
+    let reports = File::from(ours.try_clone().expect("a descriptor"));
+    assert!((&reports).write_all(b"x").is_err());
+    assert!(map(&ours, ProtFlags::READ | ProtFlags::WRITE).is_err());
+    assert!(map(&ours, ProtFlags::READ).is_ok());
+    let swapped = Lanes::join([ours, theirs]);
+    assert!(swapped.is_err(), "the lane of reports cannot be written");
+}
+
+#[test]
+fn memory_that_could_be_cut_is_not_joined() {
+    let open = || -> OwnedFd { tempfile::tempfile().expect("a file").into() };
+    assert!(Lanes::join([open(), open()]).is_err());
+}
+
+#[expect(unsafe_code, reason = "whether the kernel allows it is what is asked")]
+fn map(memory: impl AsFd, protection: ProtFlags) -> rustix::io::Result<()> {
+    // SAFETY: a new mapping at an address of the kernel's choice, which nobody looks at.
+    unsafe { rustix::mm::mmap(std::ptr::null_mut(), BYTES, protection, MapFlags::SHARED, memory, 0) }.map(drop)
+}

@@ -1,0 +1,97 @@
+//! Who has not logged in: where it comes from, how far it is, and who goes when the door is full.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::hash::{BuildHasher, RandomState};
+use std::net::{IpAddr, Ipv6Addr};
+
+use mio::Token;
+use tickpath_session::scram::ServerLogon;
+use tickpath_session::{Inbox, Logon, Refusal};
+
+use crate::stream::Stream;
+
+/// Places for who guesses at whom. Two that share one wait for each other; which do, nobody outside knows.
+const PLACES: usize = 1 << 12;
+
+/// Somebody who has not logged in.
+pub(crate) struct Knock {
+    pub token: Token,
+    pub stream: Stream,
+    pub inbox: Inbox,
+    /// Since when it is here, in ticks.
+    pub since: u64,
+    pub origin: Origin,
+    pub stage: Stage,
+}
+
+/// How far it is.
+pub(crate) enum Stage {
+    /// It must begin with TLS.
+    Hello,
+    Logon,
+    Proof(Box<ServerLogon>, Logon),
+    /// Its proof waits: from where it comes, wrong ones for this user have come.
+    Waits(Box<ServerLogon>, Logon, Vec<u8>),
+    /// It hears this at that time, and goes.
+    Refusing(u64, Refusal, String),
+}
+
+/// Where somebody comes from, as far as that cannot be made up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum Origin {
+    /// A user of this host.
+    User(u32),
+    /// A host; of version 6 its network, for a host has as many addresses there as it likes.
+    Host(IpAddr),
+    Unknown,
+}
+
+impl Origin {
+    pub fn host(address: IpAddr) -> Self {
+        Self::Host(match address.to_canonical() {
+            IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() & !u128::from(u64::MAX)).into(),
+            address => address,
+        })
+    }
+}
+
+/// Who goes when one more has come: of the origin that most come from, the longest there that has said nothing sound, else
+/// the longest there.
+pub(crate) fn least_welcome(knocks: &VecDeque<Knock>) -> Option<usize> {
+    let mut counts = BTreeMap::new();
+    knocks.iter().for_each(|knock| *counts.entry(knock.origin).or_insert(0) += 1);
+    let (origin, _) = counts.into_iter().max_by_key(|&(_, count)| count)?;
+    let theirs = || knocks.iter().enumerate().filter(|(_, knock)| knock.origin == origin);
+    let is_heard = |knock: &Knock| matches!(knock.stage, Stage::Proof(..) | Stage::Waits(..));
+    let silent = theirs().find(|(_, knock)| !is_heard(knock));
+    silent.or_else(|| theirs().next()).map(|(place, _)| place)
+}
+
+/// Wrong passwords: after one for a user, from an origin, the next proof of the two waits, however many connections bring
+/// them. It is the same for users who do not exist, and nobody else waits for it.
+pub(crate) struct Guesses {
+    seed: RandomState,
+    /// Until when each place waits, in ticks.
+    until: Vec<u64>,
+}
+
+impl Guesses {
+    pub fn new() -> Self {
+        Self { seed: RandomState::new(), until: vec![0; PLACES] }
+    }
+
+    /// Whether a proof for a user may be looked at now.
+    pub fn may_try(&self, origin: Origin, user: &str, now: u64) -> bool {
+        now >= self.until[self.place(origin, user)]
+    }
+
+    /// It was wrong: the next waits until then.
+    pub fn wait(&mut self, origin: Origin, user: &str, until: u64) {
+        let place = self.place(origin, user);
+        self.until[place] = until;
+    }
+
+    fn place(&self, origin: Origin, user: &str) -> usize {
+        self.seed.hash_one((origin, user)) as usize % PLACES
+    }
+}

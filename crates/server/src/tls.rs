@@ -1,0 +1,190 @@
+//! The certificate that the door shows, from its files.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use mio::net::TcpStream;
+use rustls::client::WebPkiServerVerifier;
+use rustls::client::danger::ServerCertVerifier;
+use rustls::crypto::ring;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use rustls::server::NoServerSessionStorage;
+use rustls::sign::{CertifiedKey, SingleCertAndKey};
+use rustls::version::TLS13;
+use rustls::{CertificateError, Error, RootCertStore, ServerConnection};
+use tickpath_clock::utc_ns;
+use tickpath_session::tls::Secure;
+
+use super::books::modified;
+
+/// Where the certificate lies, and its key; both are PEM.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TlsFiles {
+    /// The server's certificate, then those of the authorities between it and the one that clients trust.
+    pub certificate: PathBuf,
+    /// Its private key.
+    pub key: PathBuf,
+}
+
+/// The certificate as its files have it, also when they change.
+pub(crate) struct Certificate {
+    files: TlsFiles,
+    config: Arc<rustls::ServerConfig>,
+    /// When the files were last changed: as they were read, and at the last look.
+    read: Changed,
+    seen: Changed,
+}
+
+type Changed = [Option<(SystemTime, u64)>; 2];
+
+/// Why there is no TLS with these files.
+#[derive(Debug, thiserror::Error)]
+pub enum TlsError {
+    /// A file is not there, or may not be read.
+    #[error("{file}: {reason}; it must be a PEM file that the OMS may read")]
+    Unreadable {
+        /// The file.
+        file: PathBuf,
+        /// What the operating system says.
+        reason: io::Error,
+    },
+    /// There is no certificate.
+    #[error("{0}: there is no certificate in it; it must be a PEM file that begins with the server's")]
+    NoCertificate(PathBuf),
+    /// There is no key.
+    #[error("{0}: there is no private key in it; it must be a PEM file with one that has no password")]
+    NoKey(PathBuf),
+    /// The two are not of each other.
+    #[error("the key in {key} is not that of the certificate in {certificate}; name two that were made together")]
+    Mismatch {
+        /// The certificate's file.
+        certificate: PathBuf,
+        /// The key's file.
+        key: PathBuf,
+    },
+    /// It was good once.
+    #[error(
+        "{file}: the certificate has expired {days} days ago; renew it: an OMS that runs takes the new one by itself"
+    )]
+    Expired {
+        /// The certificate's file.
+        file: PathBuf,
+        /// Since when.
+        days: u64,
+    },
+    /// It will be good.
+    #[error("{0}: the certificate is not valid yet; is the clock of this host right?")]
+    NotYet(PathBuf),
+    /// It is no server's.
+    #[error(
+        "{0}: the certificate is an authority's own (CA:TRUE), which clients refuse of a server; have one made with CA:FALSE"
+    )]
+    Authority(PathBuf),
+    /// Something else.
+    #[error("{file}: {reason}; have a certificate made anew, of version 3, with an RSA, ECDSA or Ed25519 key")]
+    Unusable {
+        /// The file.
+        file: PathBuf,
+        /// What is wrong.
+        reason: String,
+    },
+}
+
+impl TlsFiles {
+    /// Whether they can be used now.
+    pub fn check(&self) -> Result<(), TlsError> {
+        self.read().map(drop)
+    }
+
+    /// What encrypts connections: TLS 1.3 and no other, nothing before the handshake is done, no sessions that go on.
+    pub(crate) fn read(&self) -> Result<Arc<rustls::ServerConfig>, TlsError> {
+        let Self { certificate, key } = self;
+        let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&bytes(certificate)?).collect();
+        let chain = chain.ok().filter(|chain| !chain.is_empty());
+        let chain = chain.ok_or_else(|| TlsError::NoCertificate(certificate.clone()))?;
+        let secret = PrivateKeyDer::from_pem_slice(&bytes(key)?).map_err(|_| TlsError::NoKey(key.clone()))?;
+        self.check_time(&chain)?;
+        let provider = Arc::new(ring::default_provider());
+        let certified = CertifiedKey::from_der(chain, secret, &provider).map_err(|e| match e {
+            Error::InconsistentKeys(_) => TlsError::Mismatch { certificate: certificate.clone(), key: key.clone() },
+            Error::InvalidCertificate(_) => unusable(certificate, &e),
+            _ => unusable(key, &e),
+        })?;
+        let config = rustls::ServerConfig::builder_with_provider(provider)
+            .with_protocol_versions(&[&TLS13])
+            .expect("the provider has TLS 1.3");
+        let mut config = config.with_no_client_auth().with_cert_resolver(Arc::new(SingleCertAndKey::from(certified)));
+        config.session_storage = Arc::new(NoServerSessionStorage {});
+        config.send_tls13_tickets = 0;
+        Ok(Arc::new(config))
+    }
+
+    /// As a client would look at it that trusts the last of them: what else it would say is for the client to know.
+    fn check_time(&self, chain: &[CertificateDer<'static>]) -> Result<(), TlsError> {
+        let file = &self.certificate;
+        let mut roots = RootCertStore::empty();
+        let last = chain.last().expect("a chain has one at least");
+        roots.add(last.clone()).map_err(|e| unusable(file, &e))?;
+        let verifier = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), Arc::new(ring::default_provider()));
+        let verifier =
+            verifier.build().map_err(|e| TlsError::Unusable { file: file.clone(), reason: e.to_string() })?;
+        let now = UnixTime::since_unix_epoch(Duration::from_nanos(utc_ns()));
+        let name = ServerName::try_from("localhost").expect("a name");
+        match verifier.verify_server_cert(&chain[0], &chain[1..], &name, &[], now) {
+            Err(Error::InvalidCertificate(CertificateError::ExpiredContext { time, not_after })) => {
+                let days = time.as_secs().saturating_sub(not_after.as_secs()) / 86_400;
+                Err(TlsError::Expired { file: file.clone(), days })
+            }
+            Err(Error::InvalidCertificate(CertificateError::NotValidYetContext { .. })) => {
+                Err(TlsError::NotYet(file.clone()))
+            }
+            // The crate has no other name for it than that of the crate below it.
+            Err(Error::InvalidCertificate(CertificateError::Other(why)))
+                if format!("{why:?}").contains("CaUsedAsEndEntity") =>
+            {
+                Err(TlsError::Authority(file.clone()))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Certificate {
+    pub fn read(files: &TlsFiles) -> Result<Self, TlsError> {
+        let read = changed(files);
+        Ok(Self { files: files.clone(), config: files.read()?, read, seen: read })
+    }
+
+    /// A connection that shows the one of now.
+    pub fn secure(&self, tcp: TcpStream) -> Result<Secure<TcpStream>, Error> {
+        ServerConnection::new(self.config.clone()).map(|tls| Secure::new(tcp, tls))
+    }
+
+    /// Reads the files again if they have changed, once they are as they were at the last look: two files are never
+    /// written at once.
+    pub fn look(&mut self) -> Result<(), TlsError> {
+        let now = changed(&self.files);
+        let rests = now == std::mem::replace(&mut self.seen, now);
+        if rests && now != self.read {
+            self.read = now;
+            self.config = self.files.read()?;
+        }
+        Ok(())
+    }
+}
+
+fn changed(files: &TlsFiles) -> Changed {
+    [modified(&files.certificate), modified(&files.key)]
+}
+
+fn bytes(file: &Path) -> Result<Vec<u8>, TlsError> {
+    fs::read(file).map_err(|reason| TlsError::Unreadable { file: file.to_owned(), reason })
+}
+
+fn unusable(file: &Path, reason: &Error) -> TlsError {
+    TlsError::Unusable { file: file.to_owned(), reason: reason.to_string() }
+}
