@@ -2,6 +2,7 @@
 //! that say all of it.
 
 mod hostile;
+mod lines;
 mod sessions;
 mod settings;
 
