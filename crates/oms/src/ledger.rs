@@ -59,7 +59,8 @@ impl Ledger {
         }
         // Where the lines stand is told as if they had one more lane each: whoever has no lines writes as ever.
         let lines: BTreeSet<u16> = self.line_reports.keys().chain(self.given_back.keys()).copied().collect();
-        let stand = |line: u16| [&self.line_reports, &self.given_back].map(|list| list.get(&line).copied().unwrap_or(0));
+        let stand =
+            |line: u16| [&self.line_reports, &self.given_back].map(|list| list.get(&line).copied().unwrap_or(0));
         put((self.made.len() + lines.len()) as u64);
         for (&(carries, index), made) in &self.made {
             [carries.into(), index.into(), made.incarnation, made.base].into_iter().for_each(&mut put);

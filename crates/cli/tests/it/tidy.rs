@@ -16,7 +16,7 @@ const ROWS: &[(&str, &[&str])] = &[
     ("engines", &["oms", "exchange", "client"]),
     ("facade", &["bus"]),
     ("adapters", &["bus-log", "bus-redis", "bus-nats", "bus-amqp", "bus-kafka", "venue-tcp"]),
-    ("cores", &["bus-api", "orders", "session", "venue", "venue", "fix"]),
+    ("cores", &["bus-api", "orders", "session", "venue", "fix"]),
     ("foundation", &["log"]),
     ("primitives", &["clock", "market", "settings"]),
 ];
