@@ -105,6 +105,14 @@ impl LanesConfig {
         sessions.chain(venues).chain(lines).chain([LaneKind::Control])
     }
 
+    /// All venues, by lanes or by lines.
+    pub fn all_venues(&self) -> Vec<VenueId> {
+        let mut venues: Vec<VenueId> = self.lines.iter().map(|line| line.id.venue).collect();
+        venues.dedup();
+        venues.splice(0..0, self.venues.iter().copied());
+        venues
+    }
+
     /// A lane as the OMS makes it, without its owner.
     pub fn lane(&self, kind: LaneKind) -> Result<Config, OpenError> {
         let (what, bytes) = match kind {

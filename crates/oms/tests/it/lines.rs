@@ -160,10 +160,19 @@ fn what_the_venue_has_not_goes_by_another_line_and_a_cancel_never_overtakes_its_
     client.send(limit(Side::Buy, 3, 100, 1));
     until(&mut oms, "the other line has it", |_| second.sent() == [(0, 'N')]);
     first.let_up(Some(0));
-    until(&mut oms, "the order that never arrived is over", |oms| {
-        oms.sequencer().queued() == 0 && client.told().iter().any(|told| told.1 == ExecType::Canceled)
-    });
-    assert_eq!((first.sent(), second.sent()), (vec![(0, 'N')], vec![(0, 'N')]), "nothing went again");
+    let sent =
+        |what: char| wires.iter().map(|wire| wire.sent().iter().filter(|sent| sent.1 == what).count()).sum::<usize>();
+    until(&mut oms, "the order goes again, and its cancel", |_| (sent('N'), sent('C')) == (3, 1));
+    let by = wires.iter().map(Wire::sent).find(|sent| sent.iter().any(|(_, what)| *what == 'C')).expect("just there");
+    let [(before, 'N'), (behind, 'C')] = by[by.len() - 2..] else {
+        panic!("the cancel is not behind its order: {by:?}")
+    };
+    assert_eq!(behind, before + 1);
+    let ids = first.hands(|hands| hands.sent[0].1.client_order_id());
+    let again = wires
+        .iter()
+        .map(|wire| wire.hands(|hands| hands.sent.iter().filter(|sent| sent.1.client_order_id() == ids).count()));
+    assert_eq!(again.sum::<usize>(), 2, "once, and once more when the venue had said that it has not got it");
 }
 
 #[test]
