@@ -103,7 +103,7 @@ impl Gate {
             while self.connections.len() < MOST
                 && let Ok(socket) = door.accept()
             {
-                let channel = Channel::new(self.clock.clone(), socket);
+                let channel = Channel::new(self.clock, socket);
                 self.connections.push(Connection { channel, name: String::new(), way: None, next: 0, over: None });
                 done += 1;
             }

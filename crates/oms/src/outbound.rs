@@ -16,6 +16,10 @@ pub(crate) struct Outbound {
 }
 
 /// Where it goes.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "there is one for each venue, and a box would be one more step to a lane"
+)]
 enum To {
     Log(Writer),
     Lines(Lines),

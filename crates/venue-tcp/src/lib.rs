@@ -75,7 +75,7 @@ impl TcpLine {
             State::Failed(why) => return Err(why),
             State::Connecting(socket, since) => {
                 if socket.is_connected().map_err(|e| e.to_string())? {
-                    let mut channel = Channel::new(self.clock.clone(), socket);
+                    let mut channel = Channel::new(self.clock, socket);
                     let Resume { journal, incarnation, next_request, next_report } = self.resume;
                     let (magic, version, reserved) = (MAGIC, VERSION, [0; 6]);
                     let logon = Logon { magic, version, reserved, journal, incarnation, next_request, next_report };

@@ -159,7 +159,7 @@ impl Lines {
         let flow = Arc::new(Flow::default());
         let line = (config.open.0)().map_err(|reason| OmsError::Line { line: config.id, reason })?;
         let shared = (flow.clone(), self.bell.clone());
-        let mut agent = LineAgent::open(config.id, line, lanes, ledger, self.clock.clone(), shared)?;
+        let mut agent = LineAgent::open(config.id, line, lanes, ledger, self.clock, shared)?;
         let on_way = agent.unproven()?;
         let pace = Pace::new(config.rate_per_second, calibration);
         let (id, window, agent) = (config.id, config.window.into(), Some(Box::new(agent)));
