@@ -136,7 +136,9 @@ fn up(oms: &mut Inline<SimulatedClock>, wires: &[Wire], has: u64) {
     until(oms, "the lines are up", |oms| {
         oms.sequencer().notices().filter(|notice| matches!(notice, Notice::LineUp(_))).count() == ups + wires.len()
     });
-    (0..4).for_each(|_| drop(poll(oms)));
+    for _ in 0..4 {
+        poll(oms);
+    }
 }
 
 #[test]
@@ -185,7 +187,9 @@ fn an_oms_that_comes_back_asks_what_the_venue_has_and_sends_the_rest_once() {
     (1..=5).for_each(|id| client.send(limit(Side::Buy, id, 100, 1)));
     until(&mut oms, "all are sent", |_| wires[0].sent().len() == 5);
     wires[0].hands(|hands| hands.received = 2);
-    (0..4).for_each(|_| drop(poll(&mut oms)));
+    for _ in 0..4 {
+        poll(&mut oms);
+    }
     drop(oms);
     wires[0].hands(|hands| (hands.is_up, hands.has, hands.resume) = (false, None, None));
     let mut oms = scene.oms();
