@@ -103,11 +103,15 @@ fn orders() -> std::io::Result<Orders> {
 }
 
 fn described(settings: &Settings) -> String {
-    let Settings { file, venue, oms, journal, instruments, quotes, ticks, .. } = settings;
+    let Settings { file, venue, oms, listen, journal, instruments, quotes, ticks, .. } = settings;
     let market = match ticks {
         Some(topic) => format!("its market is {topic}"),
         None => format!("it quotes {}", quotes.len()),
     };
     let (file, journal, symbols) = (file.display(), journal.display(), instruments.len());
-    format!("{file}: good\nvenue {venue} for the OMS '{oms}'; {symbols} symbols, {market}; its journal is {journal}\n")
+    let lanes = (!oms.is_empty()).then(|| format!("the OMS '{oms}'"));
+    let whose: Vec<String> =
+        lanes.into_iter().chain(listen.iter().map(|address| format!("lines by {address}"))).collect();
+    let whose = whose.join(" and ");
+    format!("{file}: good\nvenue {venue} for {whose}; {symbols} symbols, {market}; its journal is {journal}\n")
 }

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use tickpath_log::Place;
+use tickpath_venue_tcp::Address;
 
 use crate::Faults;
 
@@ -20,6 +21,20 @@ pub enum Event {
     NoOms {
         /// The OMS.
         oms: String,
+    },
+    /// Lines come in here.
+    Listens(Address),
+    /// A line has come by a socket, and its requests are taken.
+    LineCame {
+        /// What it calls itself.
+        line: String,
+    },
+    /// It is gone; its reports wait for it.
+    LineGone {
+        /// What it calls itself.
+        line: String,
+        /// Why.
+        why: String,
     },
     /// Requests are taken.
     Serves {
@@ -67,6 +82,9 @@ impl fmt::Display for Event {
                 write!(f, "waiting for the OMS '{oms}' to make its lanes ({lane}); start it, or check its name")
             }
             Self::NoOms { oms } => write!(f, "the lanes of the OMS '{oms}' are there; waiting for it"),
+            Self::Listens(address) => write!(f, "listening on {address}"),
+            Self::LineCame { line } => write!(f, "line '{line}' has come"),
+            Self::LineGone { line, why } => write!(f, "line '{line}' is gone ({why}); its reports wait for it"),
             Self::Serves { oms, rest } => write!(f, "serving the OMS '{oms}'; {}", orders(*rest)),
             Self::OmsGone { oms, rest } => write!(f, "the OMS '{oms}' has gone; {}; waiting for it", orders(*rest)),
             Self::OtherLanes { oms } => write!(f, "the lanes of the OMS '{oms}' are gone, or others than before"),

@@ -35,13 +35,42 @@ pub struct Faults {
     pub reject: Chance,
     /// How long each report is held back, in nanoseconds.
     pub delay_ns: u64,
-    /// No request is taken: they stay in their lane.
+    /// No request is taken: they stay in their lane, or in their socket.
     pub halt: bool,
+    /// Requests that end their connection, half of them before they are taken; of lines by sockets.
+    pub cut: Chance,
 }
 
 /// How often something happens, in millionths: from 0, never, to 1,000,000, always.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Chance(pub u32);
+
+impl Chance {
+    /// As often as not.
+    pub(crate) const HALF: Self = Self(ALWAYS / 2);
+}
+
+/// Dice for what the venue's state does not depend on.
+#[derive(Debug)]
+pub(crate) struct Dice {
+    seed: u64,
+    thrown: u64,
+}
+
+impl Dice {
+    pub fn new(seed: u64) -> Self {
+        Self { seed, thrown: 0 }
+    }
+
+    /// Throws them.
+    #[inline]
+    pub fn happens(&mut self, Chance(chance): Chance) -> bool {
+        chance > 0 && {
+            self.thrown += 1;
+            falls(self.seed, self.thrown, chance)
+        }
+    }
+}
 
 /// A text that is no chance.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -159,8 +188,7 @@ impl Faulty {
             return false;
         }
         self.thrown += 1;
-        mix(self.chances.seed.wrapping_add(self.thrown.wrapping_mul(0x9e37_79b9_7f4a_7c15))) % u64::from(ALWAYS)
-            < u64::from(chance)
+        falls(self.chances.seed, self.thrown, chance)
     }
 }
 
@@ -197,6 +225,7 @@ impl fmt::Display for Faults {
             (self.drop, "of the reports are dropped"),
             (self.double, "of the reports are doubled"),
             (self.swap, "of the reports come behind the next one"),
+            (self.cut, "of the requests cut their line"),
         ] {
             add(chance != Chance::default(), format_args!("{chance} {what}"))?;
         }
@@ -225,6 +254,11 @@ impl fmt::Display for Chance {
         let text = format!("{}.{:06}", self.0 / ALWAYS, self.0 % ALWAYS);
         f.write_str(text.trim_end_matches('0').trim_end_matches('.'))
     }
+}
+
+/// Whether a throw of the dice with this seed falls so.
+fn falls(seed: u64, thrown: u64, chance: u32) -> bool {
+    mix(seed.wrapping_add(thrown.wrapping_mul(0x9e37_79b9_7f4a_7c15))) % u64::from(ALWAYS) < u64::from(chance)
 }
 
 /// Numbers that count up become numbers without a pattern (the finaliser of SplitMix64).

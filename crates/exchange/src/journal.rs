@@ -9,6 +9,8 @@
 //! | 101, 102, 103 | a fill taken back, a fill corrected, the end of the day | [`Bust`], [`Correct`], nothing |
 //! | 104 | more symbols than before | how many there are from here on |
 //! | 105 | what goes wrong on purpose from here on | [`Chances`] |
+//! | 106 | which way what follows came by, zero for the lanes | the way, as 32 bits |
+//! | 107 | the first report of this way that must still be kept | its number |
 //!
 //! A record's stamp is the time that the venue's reports carry, so that a replay says the same to the byte.
 
@@ -17,6 +19,7 @@ use tickpath_market::{ExecId, ExecutionReport, Price, Quantity, Request, SymbolI
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use crate::faults::Chances;
+use crate::sessions::LANES;
 use crate::{Config, FillError, Venue};
 
 /// The version of the venue's rules: the same journal gives the same books and reports under the same version only.
@@ -32,6 +35,8 @@ const CORRECT: u8 = 102;
 const END_OF_DAY: u8 = 103;
 const LISTED: u8 = 104;
 const FAULTS: u8 = 105;
+const WAY: u8 = 106;
+const TRIMMED: u8 = 107;
 
 /// What changes a venue.
 #[derive(Debug, Clone, Copy)]
@@ -54,6 +59,8 @@ pub(crate) enum Record {
     Market(Lane),
     Listed(u32),
     Faults(Chances),
+    Way(u32),
+    Trimmed(u64),
     Input(Input),
 }
 
@@ -114,6 +121,13 @@ impl Input {
     }
 }
 
+impl Input {
+    /// The way that an input came by, behind a record of this one.
+    pub fn way(&self, way: usize) -> usize {
+        if matches!(self, Self::Request(..)) { way } else { LANES }
+    }
+}
+
 impl Founded {
     pub fn of(config: &Config) -> Self {
         Self { rules: RULES_VERSION, symbols: config.symbols, venue: u32::from(config.venue.0) }
@@ -155,6 +169,8 @@ impl Record {
             END_OF_DAY => Self::Input(Input::EndOfDay),
             LISTED => Self::Listed(u32::read_from_bytes(payload).ok()?),
             FAULTS => Self::Faults(Chances::read_from_bytes(payload).ok()?),
+            WAY => Self::Way(u32::read_from_bytes(payload).ok()?),
+            TRIMMED => Self::Trimmed(u64::read_from_bytes(payload).ok()?),
             kind => {
                 let (sequence, request) = u64::read_from_prefix(payload).ok()?;
                 Self::Input(Input::Request(sequence, Request::read(kind, request).ok()?))
@@ -175,6 +191,8 @@ impl Record {
             Self::Market(lane) => put(MARKET, lane.as_bytes()),
             Self::Listed(symbols) => put(LISTED, symbols.as_bytes()),
             Self::Faults(chances) => put(FAULTS, chances.as_bytes()),
+            Self::Way(way) => put(WAY, way.as_bytes()),
+            Self::Trimmed(number) => put(TRIMMED, number.as_bytes()),
             Self::Input(Input::Request(sequence, request)) => {
                 put(0, sequence.as_bytes());
                 put(request.kind().code(), request.as_bytes())
@@ -245,13 +263,15 @@ fn numbers(tick: &TopOfBook) -> [i64; 4] {
 pub(crate) struct Journal {
     log: Writer,
     ticks: LastTicks,
+    /// What the next record of a way would be of.
+    way: usize,
     payload: Vec<u8>,
 }
 
 impl Journal {
-    /// Goes on behind what is there; `ticks` is how that ends.
-    pub fn new(log: Writer, ticks: LastTicks) -> Self {
-        Self { log, ticks, payload: Vec::with_capacity(128) }
+    /// Goes on behind what is there; `ticks` and `way` are how that ends.
+    pub fn new(log: Writer, ticks: LastTicks, way: usize) -> Self {
+        Self { log, ticks, way, payload: Vec::with_capacity(128) }
     }
 
     /// The log, which goes on.
@@ -269,6 +289,16 @@ impl Journal {
         let other =
             last.map(|(symbol, last)| (wanted(symbol), last)).filter(|(wanted, last)| numbers(wanted) != **last);
         other.map(|(wanted, _)| wanted).collect()
+    }
+
+    /// Writes a record of what came by this way.
+    #[inline]
+    pub fn append_by(&mut self, way: usize, stamp: u64, record: &Record) -> Result<(), PublishError> {
+        if way != self.way {
+            self.append(stamp, &Record::Way(way as u32))?;
+            self.way = way;
+        }
+        self.append(stamp, record)
     }
 
     /// Writes one record; it survives the end of this process when this returns.

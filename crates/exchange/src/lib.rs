@@ -65,6 +65,9 @@
 //! * A lane without an owner counts as the same lane, unless it ends before the place that the journal knows.
 //! * A journal is of one venue number and one [`RULES_VERSION`]. Symbols may come, and none goes.
 //!
+//! Lines that come by sockets are told apart in the journal, too: each has numbers both ways, which it holds, so that
+//! whoever comes back is told exactly what the venue has, and hears what it lacks.
+//!
 //! The journal survives the end of any process. That it survives a loss of power is not waited for.
 //!
 //! # Process
@@ -86,6 +89,7 @@ mod event;
 mod faults;
 mod feed;
 mod fills;
+mod gate;
 mod journal;
 mod known;
 mod lanes;
@@ -97,6 +101,7 @@ mod recover;
 mod reject;
 mod report;
 mod server;
+mod sessions;
 mod settings;
 mod terms;
 mod used;

@@ -20,6 +20,7 @@ use zerocopy::{FromBytes, IntoBytes};
 use crate::faults::{Faults, Faulty};
 use crate::journal::{Input, Journal, Record};
 use crate::recover::{RecoverError, Recovered};
+use crate::sessions::{LANES, Sessions};
 use crate::{Config, FillError, Venue};
 
 /// Messages that one turn takes from one lane before it looks at the other.
@@ -66,7 +67,7 @@ pub enum OperatorError {
 
 /// A venue that takes requests from one lane, sends reports on another, and makes its market from a tick topic.
 pub struct Line<C> {
-    clock: C,
+    pub(crate) clock: C,
     venue: Venue,
     /// None while the client is away.
     requests: Option<Reader>,
@@ -74,7 +75,9 @@ pub struct Line<C> {
     market: Option<Reader>,
     quotes: Vec<TopOfBook>,
     /// A side of a quote may be used up.
-    has_traded: bool,
+    pub(crate) has_traded: bool,
+    /// Those that come by sockets.
+    pub(crate) sessions: Sessions,
     journal: Option<Journal>,
     faults: Faulty,
     /// Reports that wait until the lane has room, each with the time (ticks) that it waits for: none is ever dropped.
@@ -89,12 +92,17 @@ pub struct Line<C> {
 impl<C: Clock> Line<C> {
     /// A venue on these lanes, without a journal.
     pub fn new(clock: C, venue: Venue, requests: Reader, reports: Writer, market: Option<Reader>) -> Self {
+        Self::on(clock, venue, Some(requests), Some(reports), market)
+    }
+
+    fn on(clock: C, venue: Venue, requests: Option<Reader>, reports: Option<Writer>, market: Option<Reader>) -> Self {
         Self {
             clock,
             venue,
-            requests: Some(requests),
-            reports: Some(reports),
+            requests,
+            reports,
             market,
+            sessions: Sessions::default(),
             quotes: Vec::new(),
             has_traded: false,
             journal: None,
@@ -126,18 +134,32 @@ impl<C: Clock> Line<C> {
         clock: C,
         config: &LineConfig,
         journal: Writer,
-        mut requests: Reader,
+        requests: Reader,
         reports: Writer,
+        market: Option<Reader>,
+    ) -> Result<Self, RecoverError> {
+        Self::recover(clock, config, journal, Some((requests, reports)), market)
+    }
+
+    /// The venue as its journal tells it, or a new one, on these lanes or on none.
+    pub(crate) fn recover(
+        clock: C,
+        config: &LineConfig,
+        journal: Writer,
+        mut lanes: Option<(Reader, Writer)>,
         mut market: Option<Reader>,
     ) -> Result<Self, RecoverError> {
-        let recovered = Recovered::open(clock.ticks(), config, journal, &mut requests, &reports, market.as_mut())?;
+        let ends = lanes.as_mut().map(|(requests, reports)| (requests, &*reports));
+        let recovered = Recovered::open(clock.ticks(), config, journal, ends, market.as_mut())?;
+        let (requests, reports) = lanes.unzip();
         let mut line = Self {
             quotes: if market.is_none() { config.quotes.clone() } else { Vec::new() },
             journal: Some(recovered.journal),
             faults: recovered.faults,
             waiting: recovered.unsent.into_iter().map(|report| (0, report)).collect(),
             missed: recovered.missed,
-            ..Self::new(clock, recovered.venue, requests, reports, market)
+            sessions: recovered.sessions,
+            ..Self::on(clock, recovered.venue, requests, reports, market)
         };
         line.requote()?;
         Ok(line)
@@ -180,14 +202,20 @@ impl<C: Clock> Line<C> {
     pub fn sleep(&self, timeout_ns: u64) {
         let requests = self.requests.as_ref().filter(|_| !self.faults.halts());
         let sources: Vec<&Reader> = requests.into_iter().chain(&self.market).collect();
-        let left = self.waiting.front().map(|(due, _)| self.clock.ns_between(self.clock.ticks(), *due));
-        let timeout_ns = match left.and_then(|left| u64::try_from(left).ok()) {
-            Some(left) if left > 0 => timeout_ns.min(left),
-            _ => timeout_ns,
-        };
+        let timeout_ns = self.sleeps_ns(timeout_ns);
         match sources.is_empty() {
             true => sleep_ns(timeout_ns),
             false => sleep_until_any(&sources, timeout_ns),
+        }
+    }
+
+    /// How long it may sleep, at most `timeout_ns`, before the next report is due.
+    pub(crate) fn sleeps_ns(&self, timeout_ns: u64) -> u64 {
+        let due = self.waiting.front().map(|(due, _)| *due).into_iter().chain(self.sessions.due()).min();
+        let left = due.map(|due| self.clock.ns_between(self.clock.ticks(), due));
+        match left.and_then(|left| u64::try_from(left).ok()) {
+            Some(left) if left > 0 => timeout_ns.min(left),
+            _ => timeout_ns,
         }
     }
 
@@ -287,24 +315,71 @@ impl<C: Clock> Line<C> {
     }
 
     fn take(&mut self, stamp: u64, input: Input) -> Result<(), LineError> {
-        self.apply(stamp, input)?.expect("only a change of a fill can be refused");
+        self.take_by(LANES, stamp, input)
+    }
+
+    /// Takes what came by this way.
+    pub(crate) fn take_by(&mut self, way: usize, stamp: u64, input: Input) -> Result<(), LineError> {
+        self.apply_by(way, stamp, input)?.expect("only a change of a fill can be refused");
         Ok(())
     }
 
-    /// Writes an input down, applies it, and sends what the venue says, behind what waits already.
+    /// Writes down what came by this way and is no input of the venue.
+    pub(crate) fn write_by(&mut self, way: usize, record: &Record) -> Result<(), LineError> {
+        let Some(journal) = &mut self.journal else { return Ok(()) };
+        journal.append_by(way, self.clock.ticks(), record).map_err(LineError::Journal)
+    }
+
+    /// Somebody has sent what is no request.
+    pub(crate) fn refuse_one(&mut self) {
+        self.refused += 1;
+    }
+
+    /// The time, in ticks.
+    pub(crate) fn now(&self) -> u64 {
+        self.clock.ticks()
+    }
+
+    /// Whether no request is taken now.
+    pub(crate) fn halts(&self) -> bool {
+        self.faults.halts()
+    }
+
     fn apply(&mut self, stamp: u64, input: Input) -> Result<Result<(), FillError>, LineError> {
+        self.apply_by(LANES, stamp, input)
+    }
+
+    /// Writes an input down, applies it, and sends what the venue says, behind what waits already.
+    fn apply_by(&mut self, way: usize, stamp: u64, input: Input) -> Result<Result<(), FillError>, LineError> {
         if let Some(journal) = &mut self.journal {
             assert!(!self.ended, "a line that has ended is opened again, not used");
             self.ended = true;
-            journal.append(stamp, &Record::Input(input)).map_err(LineError::Journal)?;
+            // What came by no way at all leaves the way as it is.
+            match input {
+                Input::Request(..) => journal.append_by(way, stamp, &Record::Input(input)),
+                _ => journal.append(stamp, &Record::Input(input)),
+            }
+            .map_err(LineError::Journal)?;
             self.ended = false;
+        }
+        if let Input::Request(number, request) = &input {
+            self.sessions.take(way, *number, request);
         }
         let done = self.faults.apply(&input, &mut self.venue, stamp, &mut self.made);
         let due = match self.faults.delay_ns() {
             0 => 0,
             ns => self.clock.ticks() + self.clock.calibration().ticks_of_ns(ns),
         };
-        self.waiting.extend(self.made.drain(..).map(|report| (due, report)));
+        let Self { made, sessions, waiting, .. } = self;
+        for report in made.drain(..) {
+            match sessions.way_of(&report, way) {
+                LANES => waiting.push_back((due, report)),
+                way => sessions.say(way, (due, report)),
+            }
+        }
+        if let Input::EndOfDay = input {
+            self.sessions.end_day(&self.venue);
+        }
         self.send_waiting()?;
         Ok(done)
     }

@@ -15,6 +15,7 @@ use tickpath_market::ExecutionReport;
 
 use crate::faults::Faulty;
 use crate::journal::{Founded, Input, Journal, Lane, LastTicks, Record};
+use crate::sessions::{LANES, Sessions};
 use crate::{Config, LineConfig, LineError, Venue};
 
 /// Why a venue does not come back from its journal.
@@ -62,6 +63,7 @@ pub(crate) struct Recovered {
     pub venue: Venue,
     pub journal: Journal,
     pub faults: Faulty,
+    pub sessions: Sessions,
     /// Requests that the lane had given up before the venue could read them.
     pub missed: u64,
     /// Reports that were said, and that the lane does not hold.
@@ -69,22 +71,21 @@ pub(crate) struct Recovered {
 }
 
 impl Recovered {
-    /// Replays the journal against these lanes, or begins one, and moves the readers behind what it holds. `stamp`
+    /// Replays the journal against these lanes, or none, or begins one, and moves the readers behind what it holds. `stamp`
     /// (ticks) is of what is written now.
     pub fn open(
         stamp: u64,
         config: &LineConfig,
         log: Writer,
-        requests: &mut Reader,
-        reports: &Writer,
+        lanes: Option<(&mut Reader, &Writer)>,
         market: Option<&mut Reader>,
     ) -> Result<Self, RecoverError> {
         let is_new = log.sequence() == 0;
-        let mut replay = Replay::new(config, reports);
+        let mut replay = Replay::new(config, lanes.as_ref().map(|(_, reports)| *reports));
         replay.run(&log)?;
-        let Replay { mut venue, ticks, mut faults, held, said, .. } = replay;
-        let mut journal = Journal::new(log, ticks);
-        let mut write = |record: Record| journal.append(stamp, &record).map_err(RecoverError::Journal);
+        let Replay { mut venue, ticks, mut faults, held, said, way, .. } = replay;
+        let mut journal = Journal::new(log, ticks, way);
+        let mut write = |record: Record| journal.append_by(LANES, stamp, &record).map_err(RecoverError::Journal);
         if is_new {
             write(Record::Founded(Founded::of(&config.venue)))?;
         }
@@ -92,15 +93,17 @@ impl Recovered {
             write(Record::Listed(config.venue.symbols))?;
             venue.list(config.venue.symbols);
         }
-        match held {
-            Some(held) if held > said => return Err(RecoverError::Ahead { held, said }),
-            Some(_) => {}
-            None => write(Record::Reports(Lane::new(reports.owner(), reports.sequence())))?,
-        }
         let mut missed = 0;
-        match replay.requests.goes_on(requests)? {
-            true => missed = skip(requests, replay.requests.next)?,
-            false => write(Record::Requests(Lane::new(requests.owner(), requests.sequence())))?,
+        if let Some((requests, reports)) = lanes {
+            match held {
+                Some(held) if held > said => return Err(RecoverError::Ahead { held, said }),
+                Some(_) => {}
+                None => write(Record::Reports(Lane::new(reports.owner(), reports.sequence())))?,
+            }
+            match replay.requests.goes_on(requests)? {
+                true => missed = skip(requests, replay.requests.next)?,
+                false => write(Record::Requests(Lane::new(requests.owner(), requests.sequence())))?,
+            }
         }
         match market {
             Some(market) if replay.market.goes_on(market)? => {
@@ -114,7 +117,7 @@ impl Recovered {
         if let Some(chances) = faults.change(config.faults) {
             write(Record::Faults(chances))?;
         }
-        Ok(Self { venue, journal, faults, missed, unsent: replay.unsent })
+        Ok(Self { venue, journal, faults, sessions: replay.sessions, missed, unsent: replay.unsent })
     }
 }
 
@@ -162,11 +165,14 @@ struct Replay {
     /// How many the venue has said on it.
     said: u64,
     unsent: VecDeque<ExecutionReport>,
+    sessions: Sessions,
+    /// What the record before was of.
+    way: usize,
     made: Vec<ExecutionReport>,
 }
 
 impl Replay {
-    fn new(config: &LineConfig, reports: &Writer) -> Self {
+    fn new(config: &LineConfig, reports: Option<&Writer>) -> Self {
         Self {
             config: config.venue,
             venue: Venue::new(config.venue),
@@ -174,11 +180,13 @@ impl Replay {
             ticks: LastTicks::new(config.venue.symbols),
             requests: Inbound::default(),
             market: Inbound::default(),
-            owner: reports.owner(),
-            tail: reports.sequence(),
+            owner: reports.map_or(Owner::default(), Writer::owner),
+            tail: reports.map_or(0, Writer::sequence),
             held: None,
             said: 0,
             unsent: VecDeque::new(),
+            sessions: Sessions::default(),
+            way: LANES,
             made: Vec::new(),
         }
     }
@@ -204,6 +212,10 @@ impl Replay {
                 self.ticks.list(symbols);
             }
             Record::Faults(chances) => self.faults.take_up(chances),
+            Record::Way(way) => self.way = way as usize,
+            Record::Requests(lane) if self.way != LANES => self.sessions.meet_requests(self.way, lane),
+            Record::Reports(lane) if self.way != LANES => self.sessions.meet_reports(self.way, lane),
+            Record::Trimmed(number) => self.sessions.trimmed(self.way, number),
             Record::Requests(lane) => self.requests = Inbound::met(lane),
             Record::Market(lane) => self.market = Inbound::met(lane),
             Record::Reports(lane) => self.meet_reports(lane),
@@ -232,17 +244,31 @@ impl Replay {
 
     fn input(&mut self, stamp: u64, input: &Input) {
         match input {
-            Input::Request(sequence, _) => self.requests.next = sequence + 1,
+            Input::Request(sequence, request) => {
+                if self.way == LANES {
+                    self.requests.next = sequence + 1;
+                }
+                self.sessions.take(self.way, *sequence, request);
+            }
             Input::Tick(sequence, _) => self.market.next = sequence + 1,
             _ => {}
         }
+        let way = input.way(self.way);
         // The operator was refused then as now: nothing was said.
         let _ = self.faults.apply(input, &mut self.venue, stamp, &mut self.made);
         for report in self.made.drain(..) {
+            let way = self.sessions.way_of(&report, way);
+            if way != LANES {
+                self.sessions.say(way, (0, report));
+                continue;
+            }
             self.said += 1;
             if self.held.is_some_and(|held| self.said > held) {
                 self.unsent.push_back(report);
             }
+        }
+        if let Input::EndOfDay = input {
+            self.sessions.end_day(&self.venue);
         }
     }
 }

@@ -1,4 +1,5 @@
-//! A venue as a process: it serves one OMS over lanes, goes on when that is back, and stops when it is told to.
+//! A venue as a process: it serves one OMS over lanes and any number of lines over sockets, goes on when they are back, and
+//! stops when it is told to.
 //!
 //! ```text
 //!             ┌──────────────── the OMS has gone, or has other lanes ────────────────┐
@@ -6,6 +7,8 @@
 //!   start ─> wait for lanes ──> Line::resume: the journal against these lanes ──> serve ──> stop
 //!             its market goes on
 //! ```
+//!
+//! Sockets are served all the time, with lanes and without.
 
 use std::mem::replace;
 use std::os::unix::fs::MetadataExt;
@@ -13,11 +16,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use tickpath_clock::{Clock, ScheduleError, Wait, relax, settle, sleep_ns, yield_now};
+use tickpath_clock::{CalibrationError, Clock, HostClock, ScheduleError, Wait, relax, settle, sleep_ns, yield_now};
 use tickpath_log::{Config as LogConfig, OpenError, Place, Policy, PublishError, Reader, Registration, Start, Writer};
+use tickpath_venue_tcp::Address;
 
 use crate::event::Event;
 use crate::feed::Feed;
+use crate::gate::Gate;
 use crate::lanes::{Absent, Found, Joined, LanePlaces, Lanes};
 use crate::settings::Settings;
 use crate::{Line, LineError, RecoverError};
@@ -26,6 +31,8 @@ use crate::{Line, LineError, RecoverError};
 const LOOK_NS: u64 = 10_000_000;
 /// Between two looks whether the lanes are still the same.
 const WATCH_NS: u64 = 100_000_000;
+/// The longest that a sleeper whose sockets can wake it does not see what its lanes bring.
+const LANES_NS: u64 = 200_000;
 /// What is in the way of joining for longer than this stays there. An OMS that starts passes by.
 const PATIENCE_NS: u64 = 3_000_000_000;
 const MINUTE_NS: u64 = 60_000_000_000;
@@ -61,6 +68,17 @@ pub enum ServerError {
         /// Why.
         reason: PublishError,
     },
+    /// Nobody can come in there.
+    #[error("cannot listen on {address}: {reason}; name another place, or end who listens there")]
+    Listen {
+        /// Where.
+        address: Address,
+        /// What the system said.
+        reason: std::io::Error,
+    },
+    /// There is no time.
+    #[error(transparent)]
+    Clock(#[from] CalibrationError),
     /// The host's scheduler refused.
     #[error(transparent)]
     Schedule(#[from] ScheduleError),
@@ -83,7 +101,9 @@ pub fn run<C: Clock>(
     tell: &mut dyn FnMut(Event),
 ) -> Result<(), ServerError> {
     settle(settings.cpu, settings.priority)?;
-    let places = LanePlaces::new(&settings.oms, settings.venue).map_err(OpenError::from)?;
+    let has_lanes = !settings.oms.is_empty();
+    let places =
+        has_lanes.then(|| LanePlaces::new(&settings.oms, settings.venue)).transpose().map_err(OpenError::from)?;
     let mut server = Server {
         clock,
         settings,
@@ -93,6 +113,7 @@ pub fn run<C: Clock>(
         journal: None,
         line: None,
         feed: None,
+        gate: None,
         topic: None,
         told: Told::default(),
     };
@@ -102,8 +123,12 @@ pub fn run<C: Clock>(
     if server.settings.faults.is_any() {
         (server.tell)(Event::Faults(server.settings.faults));
     }
+    server.open_gate()?;
+    if !has_lanes {
+        server.serve_sockets()?;
+    }
     let mut left = None;
-    while let Some(lanes) = server.await_lanes(left)? {
+    while has_lanes && let Some(lanes) = server.await_lanes(left)? {
         let why = match server.resume(lanes)? {
             Some(joined) => server.serve(&joined)?,
             None => Left::OtherLanes,
@@ -119,13 +144,15 @@ pub fn run<C: Clock>(
 struct Server<'a, C> {
     clock: C,
     settings: Settings,
-    places: LanePlaces,
+    /// None if no OMS comes by lanes.
+    places: Option<LanePlaces>,
     orders: &'a Orders,
     tell: &'a mut dyn FnMut(Event),
     /// While there is no line.
     journal: Option<Writer>,
     line: Option<Line<C>>,
     feed: Option<Feed<C>>,
+    gate: Option<Gate>,
     /// The folder of the tick topic that is read.
     topic: Option<Folder>,
     told: Told,
@@ -157,7 +184,8 @@ impl<C: Clock> Server<'_, C> {
         let (mut told_lanes, mut told_oms) = (false, left == Some(Left::OmsGone));
         let mut refused_at = None;
         while !self.orders.stop.load(Ordering::Acquire) {
-            let absent = match self.places.join(self.clock.calibration()) {
+            let Some(places) = &self.places else { return Ok(None) };
+            let absent = match places.join(self.clock.calibration()) {
                 Ok(lanes) => return Ok(Some(lanes)),
                 Err(absent) => absent,
             };
@@ -172,7 +200,7 @@ impl<C: Clock> Server<'_, C> {
                 Absent::Lanes => {
                     refused_at = None;
                     if !replace(&mut told_lanes, true) {
-                        (self.tell)(Event::NoLanes { oms, lane: self.places.requests.clone() });
+                        (self.tell)(Event::NoLanes { oms, lane: places.requests.clone() });
                     }
                 }
                 Absent::Oms => {
@@ -183,13 +211,87 @@ impl<C: Clock> Server<'_, C> {
                     }
                 }
             }
-            while let Some(line) = &mut self.line
-                && line.poll()? > 0
-            {}
+            let began = self.clock.ticks();
+            while self.turn()? > 0 && !self.is_over(LOOK_NS, began) {}
             self.chores()?;
-            sleep_ns(LOOK_NS);
+            match &self.gate {
+                Some(_) => self.rest_until(began)?,
+                None => sleep_ns(LOOK_NS),
+            }
         }
         Ok(None)
+    }
+
+    /// Serves sockets for a look's time.
+    fn rest_until(&mut self, began: u64) -> Result<(), ServerError> {
+        while !self.is_over(LOOK_NS, began) {
+            if self.turn()? == 0 {
+                self.rest();
+            }
+        }
+        Ok(())
+    }
+
+    /// Without lanes: serves sockets until it is told to stop.
+    fn serve_sockets(&mut self) -> Result<(), ServerError> {
+        while !self.orders.stop.load(Ordering::Acquire) {
+            let began = self.clock.ticks();
+            self.rest_until(began)?;
+            self.chores()?;
+            self.tell_lost();
+            let is_other = |place: &Place| folder(place).is_some_and(|found| self.topic != Some(found));
+            if let Some(topic) = self.settings.ticks.clone().filter(is_other) {
+                (self.tell)(Event::OtherTicks(topic));
+                self.resume_without_lanes()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Listens, if it is to, and then needs its books at once.
+    fn open_gate(&mut self) -> Result<(), ServerError> {
+        if self.settings.listen.is_empty() {
+            return Ok(());
+        }
+        self.resume_without_lanes()?;
+        let mut gate = Gate::open(HostClock::get()?, &self.settings.listen, self.tell)?;
+        gate.set_cut(self.settings.faults.cut);
+        self.gate = Some(gate);
+        Ok(())
+    }
+
+    fn resume_without_lanes(&mut self) -> Result<(), ServerError> {
+        let (journal, market) = self.line.take().map_or_else(|| (self.journal.take(), None), Line::into_parts);
+        let journal = journal.map_or_else(|| self.open_journal(), Ok)?;
+        let market = self.open_market(market)?;
+        self.line = Some(Line::recover(self.clock.clone(), &self.settings.line(), journal, None, market)?);
+        Ok(())
+    }
+
+    /// One turn of lanes, market and sockets. Says how much there was to do.
+    fn turn(&mut self) -> Result<usize, LineError> {
+        let Some(line) = &mut self.line else { return Ok(0) };
+        let mut done = line.poll()?;
+        if let Some(gate) = &mut self.gate {
+            done += gate.turn(line, self.tell)?;
+        }
+        Ok(done)
+    }
+
+    /// Passes the time of an empty turn.
+    fn rest(&self) {
+        match (self.settings.wait, &self.line, &self.gate) {
+            (Wait::Busy, ..) => relax(),
+            (Wait::Block, Some(line), None) => line.sleep(LOOK_NS),
+            (Wait::Block, Some(line), Some(gate)) => {
+                gate.sleep(line.sleeps_ns(if self.places.is_some() || self.topic.is_some() {
+                    LANES_NS
+                } else {
+                    LOOK_NS
+                }));
+            }
+            _ => yield_now(),
+        }
     }
 
     /// The venue as its journal tells it, on these lanes; none if they were taken away meanwhile.
@@ -213,19 +315,13 @@ impl<C: Clock> Server<'_, C> {
     fn serve(&mut self, joined: &Joined) -> Result<Left, ServerError> {
         let watch = self.clock.calibration().ticks_of_ns(WATCH_NS);
         let mut looked = self.clock.ticks();
-        while let Some(line) = &mut self.line
-            && !self.orders.stop.load(Ordering::Acquire)
-        {
-            if line.poll()? > 0 {
+        while !self.orders.stop.load(Ordering::Acquire) {
+            if self.turn()? > 0 {
                 continue;
             }
             let now = self.clock.ticks();
             if now.wrapping_sub(looked) < watch {
-                match self.settings.wait {
-                    Wait::Busy => relax(),
-                    Wait::Yield => yield_now(),
-                    Wait::Block => line.sleep(LOOK_NS),
-                }
+                self.rest();
                 continue;
             }
             looked = now;
@@ -279,6 +375,9 @@ impl<C: Clock> Server<'_, C> {
         match Settings::read(&self.settings.file) {
             Ok(Settings { faults, .. }) => {
                 self.settings.faults = faults;
+                if let Some(gate) = &mut self.gate {
+                    gate.set_cut(faults.cut);
+                }
                 if let Some(line) = &mut self.line {
                     line.set_faults(faults)?;
                 }

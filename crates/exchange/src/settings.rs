@@ -13,6 +13,7 @@ use tickpath_clock::{Priority, Wait};
 use tickpath_log::{Config as LogConfig, Place};
 use tickpath_market::{Price, Quantity, Symbol, SymbolId, TopOfBook, VenueId};
 use tickpath_settings::{Section, SettingsError};
+use tickpath_venue_tcp::Address;
 
 pub use init::{InitError, init};
 
@@ -34,8 +35,10 @@ pub struct Settings {
     pub file: PathBuf,
     /// The venue's number, as its OMS has it.
     pub venue: VenueId,
-    /// What the lanes of its OMS are called.
+    /// What the lanes of its OMS are called; empty if none comes by lanes.
     pub oms: String,
+    /// Where lines come in by sockets.
+    pub listen: Vec<Address>,
     /// The folder of its journal.
     pub journal: PathBuf,
     /// The table of instruments.
@@ -112,7 +115,11 @@ impl Settings {
             top.need_number("venue", 0..=VENUES - 1);
         }
         let venue = VenueId(number.unwrap_or_default());
-        let oms = top.need_text("oms");
+        let listen = top.list("listen").unwrap_or_default();
+        let oms = match top.has("oms") || listen.is_empty() {
+            true => top.need_text("oms"),
+            false => String::new(),
+        };
         if top.has("oms")
             && let Err(reason) = LanePlaces::new(&oms, VenueId(VENUES))
         {
@@ -126,6 +133,7 @@ impl Settings {
             file: top.file().to_owned(),
             venue,
             oms,
+            listen,
             journal: absolute(top.need_path("journal")),
             instruments_file,
             instruments: Vec::new(),
@@ -212,8 +220,8 @@ where
 
 fn faults(faults: &mut Section<'_>) -> Faults {
     let mut chance = |key| faults.parsed(key).unwrap_or_default();
-    let [drop_requests, drop, double, swap, reject] =
-        ["drop_requests", "drop", "double", "swap", "reject"].map(&mut chance);
+    let [drop_requests, drop, double, swap, reject, cut] =
+        ["drop_requests", "drop", "double", "swap", "reject", "cut"].map(&mut chance);
     Faults {
         seed: faults.number("seed", 0..=i64::MAX as u64).unwrap_or(1),
         drop_requests,
@@ -223,6 +231,7 @@ fn faults(faults: &mut Section<'_>) -> Faults {
         reject,
         delay_ns: faults.number("delay_ms", 0..=MOST_DELAY_MS).unwrap_or(0) * MS_NS,
         halt: faults.flag("halt").unwrap_or(false),
+        cut,
     }
 }
 

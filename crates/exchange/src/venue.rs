@@ -125,6 +125,11 @@ impl Venue {
         }
     }
 
+    /// Whether it is an order that rests, or was done today.
+    pub(crate) fn knows(&self, order: u64) -> bool {
+        self.known.get(tickpath_market::OrderId(order)).is_some()
+    }
+
     /// How many orders of clients rest in the books.
     pub fn working(&self) -> usize {
         self.known.resting()

@@ -5,6 +5,8 @@ use tickpath_clock::Calibration;
 use tickpath_log::{Config, OpenError, Owner, Place, Policy, Reader, Registration, Start, Writer};
 use tickpath_market::VenueId;
 
+use crate::lines::{LineConfig, LineId};
+
 /// Where the lanes of one OMS lie, and how large they are.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LanesConfig {
@@ -12,8 +14,10 @@ pub struct LanesConfig {
     pub name: String,
     /// Client sessions, from 0.
     pub sessions: u16,
-    /// Venues, each by its number.
+    /// Venues that come by lanes, each by its number.
     pub venues: Vec<VenueId>,
+    /// Lines to all other venues.
+    pub lines: Vec<LineConfig>,
     /// Bytes of each request lane.
     pub request_bytes: usize,
     /// Bytes of each report log: a client that lags by more than this learns how many reports it missed.
@@ -31,6 +35,8 @@ pub enum LaneKind {
     VenueRequests(VenueId),
     /// Reports of a venue: written by the venue, which waits for the OMS.
     VenueReports(VenueId),
+    /// Requests to a venue by a line, which the OMS itself carries on; its reports come by no lane.
+    Line(LineId),
     /// Words of the operator.
     Control,
 }
@@ -60,6 +66,7 @@ impl LaneKind {
             Self::VenueRequests(venue) => (3, venue.0),
             Self::VenueReports(venue) => (4, venue.0),
             Self::Control => (5, 0),
+            Self::Line(line) => (6, line.index()),
         }
     }
 
@@ -72,21 +79,38 @@ impl LaneKind {
 
     /// True if the OMS writes it.
     pub(crate) fn is_outbound(self) -> bool {
-        matches!(self, Self::Reports(_) | Self::VenueRequests(_))
+        matches!(self, Self::Reports(_) | Self::VenueRequests(_) | Self::Line(_))
     }
 }
 
 impl LanesConfig {
     /// Lanes of a mebibyte, which stay in a core's second-level cache.
     pub fn new(name: &str, sessions: u16, venues: &[VenueId]) -> Self {
-        Self { name: name.to_owned(), sessions, venues: venues.to_vec(), request_bytes: 1 << 20, report_bytes: 1 << 20 }
+        let (request_bytes, report_bytes) = (1 << 20, 1 << 20);
+        Self {
+            name: name.to_owned(),
+            sessions,
+            venues: venues.to_vec(),
+            lines: Vec::new(),
+            request_bytes,
+            report_bytes,
+        }
     }
 
     /// All lanes.
     pub fn kinds(&self) -> impl Iterator<Item = LaneKind> + '_ {
         let sessions = (0..self.sessions).flat_map(|s| [LaneKind::Requests(s), LaneKind::Reports(s)]);
         let venues = self.venues.iter().flat_map(|&v| [LaneKind::VenueRequests(v), LaneKind::VenueReports(v)]);
-        sessions.chain(venues).chain([LaneKind::Control])
+        let lines = self.lines.iter().map(|line| LaneKind::Line(line.id));
+        sessions.chain(venues).chain(lines).chain([LaneKind::Control])
+    }
+
+    /// All venues, by lanes or by lines.
+    pub fn all_venues(&self) -> Vec<VenueId> {
+        let mut venues: Vec<VenueId> = self.lines.iter().map(|line| line.id.venue).collect();
+        venues.dedup();
+        venues.splice(0..0, self.venues.iter().copied());
+        venues
     }
 
     /// A lane as the OMS makes it, without its owner.
@@ -96,6 +120,7 @@ impl LanesConfig {
             LaneKind::Reports(session) => (format!("s{session}.reports"), self.report_bytes),
             LaneKind::VenueRequests(venue) => (format!("v{venue}.requests"), self.request_bytes),
             LaneKind::VenueReports(venue) => (format!("v{venue}.reports"), self.report_bytes),
+            LaneKind::Line(LineId { venue, line }) => (format!("v{venue}.line{line}"), self.request_bytes),
             LaneKind::Control => ("control".to_owned(), CONTROL_BYTES),
         };
         // A report log goes on without its reader; all others are of no use without theirs.

@@ -1,12 +1,20 @@
 //! What the journal says of the OMS's lanes: which it made, how far it has taken what came, how much it has said.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use tickpath_market::VenueId;
 use tickpath_orders::{Input, Lane, Output};
 
 use crate::definitions::Definitions;
 use crate::lanes::LaneKind;
+use crate::lines::{LineId, NUMBER_BITS};
+
+/// What the lane of a line carries, as its record says it.
+const LINE: u8 = 6;
+/// No lane: where a line stands, in a snapshot.
+const STAND: u8 = 7;
+/// The bits of a request's number in a record.
+const LOW: u32 = (1 << NUMBER_BITS) - 1;
 
 /// A lane as the journal knows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,6 +37,9 @@ pub struct Ledger {
     venue_requests: Vec<u64>,
     venue_reports: Vec<u64>,
     control: u64,
+    /// By line: the number of the next report, and of the first request that was not given back.
+    line_reports: BTreeMap<u16, u64>,
+    given_back: BTreeMap<u16, u64>,
     /// A day has ended since the log began.
     pub(crate) day_has_ended: bool,
     pub(crate) definitions: Definitions,
@@ -46,9 +57,17 @@ impl Ledger {
             put(list.len() as u64);
             list.iter().for_each(|&next| put(next));
         }
-        put(self.made.len() as u64);
+        // Where the lines stand is told as if they had one more lane each: whoever has no lines writes as ever.
+        let lines: BTreeSet<u16> = self.line_reports.keys().chain(self.given_back.keys()).copied().collect();
+        let stand =
+            |line: u16| [&self.line_reports, &self.given_back].map(|list| list.get(&line).copied().unwrap_or(0));
+        put((self.made.len() + lines.len()) as u64);
         for (&(carries, index), made) in &self.made {
             [carries.into(), index.into(), made.incarnation, made.base].into_iter().for_each(&mut put);
+        }
+        for line in lines {
+            let [next_report, given_back] = stand(line);
+            [STAND.into(), line.into(), next_report, given_back].into_iter().for_each(&mut put);
         }
         put(self.definitions.len() as u64);
         self.definitions.save(&mut bytes);
@@ -70,7 +89,13 @@ impl Ledger {
         }
         for _ in 0..word()? {
             let key = (u8::try_from(word()?).ok()?, u16::try_from(word()?).ok()?);
-            ledger.made.insert(key, Made { incarnation: word()?, base: word()? });
+            match (key, word()?, word()?) {
+                ((STAND, line), next_report, given_back) => {
+                    ledger.line_reports.insert(line, next_report);
+                    ledger.given_back.insert(line, given_back);
+                }
+                (key, incarnation, base) => drop(ledger.made.insert(key, Made { incarnation, base })),
+            }
         }
         let count = word()?;
         ledger.definitions = Definitions::load(bytes, count)?;
@@ -82,7 +107,13 @@ impl Ledger {
     pub(crate) fn note(&mut self, input: &Input, outputs: &[Output]) {
         match input {
             Input::Request { envelope, .. } => pass(&mut self.requests, envelope.session, envelope.lane_sequence),
-            Input::Report(record) => pass(&mut self.venue_reports, record.source.0, record.lane_sequence),
+            Input::Report(record) => match LineId::recorded(record.source, record.line) {
+                None => pass(&mut self.venue_reports, record.source.0, record.lane_sequence),
+                Some(line) => {
+                    let next = self.line_reports.entry(line.index()).or_default();
+                    *next = widen(*next, record.lane_sequence) + 1;
+                }
+            },
             other => self.note_rare(other),
         }
         for output in outputs {
@@ -102,6 +133,14 @@ impl Ledger {
             self.control = widen(self.control, lane_sequence - 1) + 1;
         }
         match input {
+            // It lay in a lane, and its number is used.
+            Input::Returned(returned) if returned.place != 0 => {
+                let (line, low) = ((returned.place >> NUMBER_BITS) as u16, returned.place & LOW);
+                if let Some(line) = LineId::recorded(returned.venue, line) {
+                    let next = self.given_back.entry(line.index()).or_default();
+                    *next += u64::from(low.wrapping_sub(*next as u32) & LOW) + 1;
+                }
+            }
             // It was said, and never left.
             Input::Returned(returned) => {
                 let said = place(&mut self.venue_requests, returned.venue.0);
@@ -120,6 +159,9 @@ impl Ledger {
     /// Takes the record of a lane that was made: the next message has its base.
     pub(crate) fn note_lane(&mut self, lane: &Lane) {
         self.made.insert((lane.carries, lane.index), Made { incarnation: lane.incarnation, base: lane.base });
+        if lane.carries == LINE {
+            self.given_back.insert(lane.index, lane.base);
+        }
     }
 
     /// The lane as it was made last.
@@ -127,13 +169,31 @@ impl Ledger {
         self.made.get(&lane.code()).copied()
     }
 
-    /// The number of the next message: to be said on a lane that the OMS writes, else to be taken.
+    /// The lines of this venue that were ever made.
+    pub(crate) fn lines_made(&self, venue: VenueId) -> impl Iterator<Item = (u16, Made)> {
+        let lines = self.made.iter().filter(move |((carries, index), _)| *carries == LINE && index & 0x0fff == venue.0);
+        lines.map(|(&(_, index), made)| (index, *made))
+    }
+
+    /// The number of the first request in a line's lane that was not given back.
+    pub(crate) fn given_back(&self, line: LineId) -> u64 {
+        self.given_back.get(&line.index()).copied().unwrap_or(0)
+    }
+
+    /// The number of the next report of a line.
+    pub(crate) fn next_report(&self, line: LineId) -> u64 {
+        self.line_reports.get(&line.index()).copied().unwrap_or(0)
+    }
+
+    /// The number of the next message: to be said on a lane that the OMS writes, else to be taken. Of lines, which share
+    /// what is said to their venue, that of all of them.
     pub(crate) fn next(&self, lane: LaneKind) -> u64 {
         let (list, index) = match lane {
             LaneKind::Requests(session) => (&self.requests, session),
             LaneKind::Reports(session) => (&self.reports, session),
             LaneKind::VenueRequests(VenueId(venue)) => (&self.venue_requests, venue),
             LaneKind::VenueReports(VenueId(venue)) => (&self.venue_reports, venue),
+            LaneKind::Line(line) => (&self.venue_requests, line.venue.0),
             LaneKind::Control => return self.control,
         };
         list.get(usize::from(index)).copied().unwrap_or(0)

@@ -36,6 +36,7 @@ pub mod journal;
 mod lanes;
 pub mod layout;
 mod ledger;
+pub mod lines;
 pub mod meter;
 mod notice;
 mod outbound;
@@ -53,6 +54,7 @@ pub use commit::{AckLevel, CommitByHand};
 pub use lanes::{LaneKind, LanesConfig, SessionLanes, VenueLanes};
 pub use layout::{Config, Layout, ParseLayoutError};
 pub use ledger::Ledger;
+pub use lines::{LineConfig, LineId, OpenLine};
 pub use notice::{NOTICES, Notice};
 pub use sequencer::{Desk, Sequencer, SessionConfig};
 pub use start::Inbound;
@@ -151,6 +153,20 @@ pub enum OmsError {
     /// All epochs are used up.
     #[error("this journal was started too often; begin a new one at the end of the day")]
     Epochs,
+    /// A line cannot be opened.
+    #[error("{line}: {reason}")]
+    Line {
+        /// Which.
+        line: LineId,
+        /// Why.
+        reason: String,
+    },
+    /// The system gives no more sockets.
+    #[error("the system gives no sockets ({0}); raise the limit of open files")]
+    Sockets(#[source] std::io::Error),
+    /// There is no time.
+    #[error(transparent)]
+    Clock(#[from] tickpath_clock::CalibrationError),
     /// The host's scheduler refused.
     #[error(transparent)]
     Schedule(#[from] tickpath_clock::ScheduleError),

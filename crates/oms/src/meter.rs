@@ -64,9 +64,10 @@ impl Meter {
         runs.extend(NOTICES.iter().map(|kind| (format!("notice.{kind}"), 1)));
         runs.push(("level.sessions".to_owned(), 1));
         runs.extend(levels.iter().map(|(name, _)| (format!("level.{name}"), 1)));
-        runs.extend(lanes.venues.iter().map(|venue| (format!("venue.{venue}"), VENUE_WORDS)));
+        let venues = lanes.all_venues();
+        runs.extend(venues.iter().map(|venue| (format!("venue.{venue}"), VENUE_WORDS)));
         let counters = Counters::open(&Self::place(&lanes.name)?, epoch, &runs)?;
-        Ok(Self { counters, venues: lanes.venues.clone() })
+        Ok(Self { counters, venues })
     }
 
     /// Counts a request that has left, by the nanoseconds of its two hops.

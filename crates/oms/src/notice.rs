@@ -6,12 +6,13 @@ use std::fmt;
 use tickpath_market::VenueId;
 
 use crate::lanes::LaneKind;
+use crate::lines::LineId;
 
 /// Notices that are kept; older ones are forgotten, and counted.
 const MOST: usize = 1024;
 
 /// What the kinds of notices are called, where they are counted.
-pub const NOTICES: [&str; 11] = [
+pub const NOTICES: [&str; 13] = [
     "tail_lost",
     "lane_lost",
     "doubt",
@@ -23,6 +24,8 @@ pub const NOTICES: [&str; 11] = [
     "disk_failed",
     "not_archived",
     "snapshot_failed",
+    "line_down",
+    "line_up",
 ];
 
 /// Something that happened to the OMS and that nobody would see otherwise.
@@ -70,6 +73,15 @@ pub enum Notice {
         /// How many.
         requests: u64,
     },
+    /// A line is lost, or cannot be connected. It is tried again for ever.
+    LineDown {
+        /// Which.
+        line: LineId,
+        /// Why.
+        why: String,
+    },
+    /// A line takes requests.
+    LineUp(LineId),
     /// A venue cannot be reached.
     VenueDown(VenueId),
     /// A venue can be reached again.
@@ -97,6 +109,8 @@ impl Notice {
             Self::DiskFailed(_) => 8,
             Self::NotArchived(_) => 9,
             Self::SnapshotFailed(_) => 10,
+            Self::LineDown { .. } => 11,
+            Self::LineUp(_) => 12,
         }
     }
 }
@@ -124,6 +138,8 @@ impl fmt::Display for Notice {
             Self::Returned { venue, requests } => {
                 write!(f, "{requests} requests to venue {venue} had not left; they are checked again before they do")
             }
+            Self::LineDown { line, why } => write!(f, "{line} is down ({why}); it is tried again"),
+            Self::LineUp(line) => write!(f, "{line} is up"),
             Self::VenueDown(venue) => write!(f, "venue {venue} takes nothing; requests wait here"),
             Self::VenueUp(venue) => write!(f, "venue {venue} is back"),
             Self::NotArchived(why) => f.write_str(why),
@@ -144,6 +160,7 @@ impl fmt::Display for LaneKind {
             Self::Reports(session) => write!(f, "the report log of session {session}"),
             Self::VenueRequests(venue) => write!(f, "the request lane of venue {venue}"),
             Self::VenueReports(venue) => write!(f, "the report lane of venue {venue}"),
+            Self::Line(line) => write!(f, "the request lane of {line}"),
             Self::Control => write!(f, "the operator's lane"),
         }
     }

@@ -7,10 +7,22 @@ use tickpath_market::{Kind, Request};
 use tickpath_orders::Output;
 use zerocopy::IntoBytes;
 
+use crate::lines::Lines;
+
 /// One outbound log, and what is held in front of it.
 pub(crate) struct Outbound {
-    log: Writer,
+    to: To,
     held: VecDeque<Held>,
+}
+
+/// Where it goes.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "there is one for each venue, and a box would be one more step to a lane"
+)]
+enum To {
+    Log(Writer),
+    Lines(Lines),
 }
 
 /// An output that waits until its input is durable.
@@ -26,7 +38,20 @@ pub(crate) struct Held {
 
 impl Outbound {
     pub fn new(log: Writer) -> Self {
-        Self { log, held: VecDeque::new() }
+        Self { to: To::Log(log), held: VecDeque::new() }
+    }
+
+    /// To a venue by lines.
+    pub fn by(lines: Lines) -> Self {
+        Self { to: To::Lines(lines), held: VecDeque::new() }
+    }
+
+    /// The lines, if it goes by some.
+    pub fn lines(&mut self) -> Option<&mut Lines> {
+        match &mut self.to {
+            To::Lines(lines) => Some(lines),
+            To::Log(_) => None,
+        }
     }
 
     /// Whether nothing is held here.
@@ -38,8 +63,14 @@ impl Outbound {
     /// Publishes an output, with nothing in front of it.
     #[inline]
     pub fn publish(&mut self, stamp: u64, output: &Output) -> Result<(), PublishError> {
-        let (kind, bytes) = frame(output);
-        self.log.publish(stamp, kind, bytes).map(|_| ())
+        match (&mut self.to, output) {
+            (To::Lines(lines), Output::Venue { request, .. }) => lines.publish(stamp, request),
+            (To::Lines(_), _) => Ok(()),
+            (To::Log(log), output) => {
+                let (kind, bytes) = frame(output);
+                log.publish(stamp, kind, bytes).map(|_| ())
+            }
+        }
     }
 
     pub fn hold(&mut self, held: Held) {
@@ -56,14 +87,28 @@ impl Outbound {
         std::mem::take(&mut self.held)
     }
 
-    /// Whether its reader lives.
+    /// Whether its reader lives, or one of its lines is up.
     pub fn is_read(&self) -> bool {
-        self.log.is_read()
+        match &self.to {
+            To::Log(log) => log.is_read(),
+            To::Lines(lines) => lines.is_up(),
+        }
+    }
+
+    /// Whether anything may leave now.
+    pub fn is_open(&mut self) -> bool {
+        match &mut self.to {
+            To::Log(log) => log.room_for(size_of::<Request>()).is_ok(),
+            To::Lines(lines) => lines.is_up(),
+        }
     }
 
     /// Whether a request would find room now.
-    pub fn room(&mut self) -> Result<(), PublishError> {
-        self.log.room_for(size_of::<Request>())
+    pub fn room_for(&mut self, request: &Request) -> Result<(), PublishError> {
+        match &mut self.to {
+            To::Log(log) => log.room_for(size_of::<Request>()),
+            To::Lines(lines) => lines.room_for(request),
+        }
     }
 }
 

@@ -21,6 +21,7 @@ use crate::archive::read_start;
 use crate::history;
 use crate::lanes::{LaneKind, LanesConfig};
 use crate::ledger::Ledger;
+use crate::lines::LineId;
 use crate::snapshot;
 
 /// What is known after a replay.
@@ -142,11 +143,7 @@ impl Recovered {
         })? {}
         replay.check_end()?;
         let (ledger, epoch) = (replay.ledger().clone(), core.epoch());
-        let lanes = candidates
-            .list
-            .into_iter()
-            .map(|candidate| candidate.judge(&ledger, epoch, calibration))
-            .collect::<Result<_, _>>()?;
+        let lanes = candidates.judge(&ledger, epoch, calibration)?;
         let end = match replay.is_over() {
             true => End::Rolled,
             false if replay.is_foreign() => End::OfAnotherVersion,
@@ -160,38 +157,59 @@ impl Recovered {
 /// The lanes while the journal is replayed.
 struct Candidates {
     list: Vec<Candidate>,
-    /// Where in the list those are that we write: by venue, and by session.
+    trails: Vec<Trail>,
+    /// The trails: by venue, and by session.
     venues: Vec<Option<usize>>,
     sessions: Vec<Option<usize>>,
 }
 
+/// What the replay says to one venue or session, against what its lane holds, or its lines' lanes together: they are
+/// written by one thread, so what they hold is what was said first.
+struct Trail {
+    kind: LaneKind,
+    /// Where in the list its lanes are.
+    members: Vec<usize>,
+    /// The number behind what the lanes hold; none if that is not known.
+    tail: Option<u64>,
+    said: u64,
+    /// What the replay has said above the tail.
+    above: VecDeque<(At, Output)>,
+    /// Why it cannot be what it was, if that is known.
+    lost: Option<&'static str>,
+}
+
 impl Candidates {
     fn new(list: Vec<Candidate>) -> Self {
-        let (mut venues, mut sessions) = (Vec::new(), Vec::new());
+        let (mut venues, mut sessions) = (Vec::<Option<usize>>::new(), Vec::<Option<usize>>::new());
+        let mut trails = Vec::<Trail>::new();
         for (place, candidate) in list.iter().enumerate() {
-            match candidate.kind {
-                LaneKind::VenueRequests(venue) => put(&mut venues, venue.0, place),
-                LaneKind::Reports(session) => put(&mut sessions, session, place),
-                _ => {}
+            let (places, number) = match candidate.kind {
+                LaneKind::VenueRequests(venue) | LaneKind::Line(LineId { venue, .. }) => (&mut venues, venue.0),
+                LaneKind::Reports(session) => (&mut sessions, session),
+                _ => continue,
+            };
+            match places.get(usize::from(number)).copied().flatten() {
+                Some(trail) => trails[trail].members.push(place),
+                None => {
+                    put(places, number, trails.len());
+                    trails.push(Trail::new(candidate.kind, place));
+                }
             }
         }
-        Self { list, venues, sessions }
+        trails.iter_mut().for_each(|trail| trail.find_tail(&list));
+        Self { list, trails, venues, sessions }
     }
 
     /// Whether each lane holds all that was said to it in a snapshot: what it does not hold is in no snapshot.
     fn have_all_of(&self, ledger: &Ledger) -> bool {
-        self.list.iter().all(|candidate| match &candidate.writer {
-            Some(Ok(writer)) => writer.sequence() >= ledger.next(candidate.kind),
-            _ => true,
-        })
+        self.trails.iter().all(|trail| trail.tail.is_none_or(|tail| tail >= ledger.next(trail.kind)))
     }
 
     fn go_on_from(&mut self, ledger: &Ledger) {
-        for candidate in &mut self.list {
-            candidate.said = ledger.next(candidate.kind);
-            if matches!(&candidate.writer, Some(Ok(writer)) if writer.sequence() < candidate.said) {
-                candidate.lost =
-                    Some("it lacks what was said before the snapshot, and the records before that are gone");
+        for trail in &mut self.trails {
+            trail.said = ledger.next(trail.kind);
+            if trail.tail.is_some_and(|tail| tail < trail.said) {
+                trail.lost = Some("it lacks what was said before the snapshot, and the records before that are gone");
             }
         }
     }
@@ -199,31 +217,77 @@ impl Candidates {
     #[inline]
     fn note(&mut self, at: At, input: &Input, outputs: &[Output]) {
         if let Input::Returned(returned) = input
-            && let Some(candidate) = self.of(LaneKind::VenueRequests(returned.venue))
+            && returned.place == 0
+            && let Some(trail) = self.of(LaneKind::VenueRequests(returned.venue))
         {
-            candidate.take_back(returned.request());
+            trail.take_back(returned.request());
         }
         if let Input::Report(record) = input
-            && let Some(candidate) = self.of(LaneKind::VenueRequests(record.source))
+            && let Some(trail) = self.of(LaneKind::VenueRequests(record.source))
         {
-            candidate.hear_of(record.report.client_order_id.0);
+            trail.hear_of(record.report.client_order_id.0);
         }
         for output in outputs {
-            if let Some(candidate) = self.of(lane_of(output)) {
-                candidate.say(at, output);
+            if let Some(trail) = self.of(lane_of(output)) {
+                trail.say(at, output);
             }
         }
     }
 
     #[inline]
-    fn of(&mut self, lane: LaneKind) -> Option<&mut Candidate> {
+    fn of(&mut self, lane: LaneKind) -> Option<&mut Trail> {
         let (places, number) = match lane {
             LaneKind::VenueRequests(venue) => (&self.venues, venue.0),
             LaneKind::Reports(session) => (&self.sessions, session),
             _ => return None,
         };
         let place = places.get(usize::from(number)).copied().flatten()?;
-        self.list.get_mut(place)
+        self.trails.get_mut(place)
+    }
+
+    /// What became of each lane.
+    fn judge(self, ledger: &Ledger, epoch: u64, calibration: &Calibration) -> Result<Vec<Found>, OmsError> {
+        let Self { list, mut trails, .. } = self;
+        let mut lanes = Vec::with_capacity(list.len());
+        for (place, candidate) in list.into_iter().enumerate() {
+            let trail = trails.iter().find(|trail| trail.members.contains(&place));
+            lanes.push(candidate.judge(trail, ledger, epoch, calibration)?);
+        }
+        for trail in &mut trails {
+            lose_together(trail, &mut lanes, ledger);
+            // Of several lanes the first brings what lies in none.
+            let here = trail.members.iter().find(|&&place| matches!(lanes[place].state, State::Written(..)));
+            if let Some(&place) = here
+                && let State::Written(_, above) = &mut lanes[place].state
+            {
+                *above = std::mem::take(&mut trail.above);
+            }
+        }
+        Ok(lanes)
+    }
+}
+
+/// Where one line's lane is lost, nobody knows any more what the others were given: all lines of a venue are lost together.
+/// A line that is new has lost nothing, and one that is not configured any more has, unless the others were made after it.
+fn lose_together(trail: &Trail, lanes: &mut [Found], ledger: &Ledger) {
+    let LaneKind::Line(LineId { venue, .. }) = trail.kind else { return };
+    let mut is_lost = false;
+    let mut oldest = u64::MAX;
+    for &place in &trail.members {
+        let made = ledger.made(lanes[place].kind);
+        match &lanes[place].state {
+            State::Lost(_) => is_lost |= made.is_some(),
+            _ => oldest = oldest.min(made.map_or(u64::MAX, |made| made.incarnation)),
+        }
+    }
+    let is_here = |index| trail.members.iter().any(|&place| lanes[place].kind.code().1 == index);
+    is_lost |= ledger.lines_made(venue).any(|(index, made)| !is_here(index) && made.incarnation >= oldest);
+    if is_lost {
+        for &place in &trail.members {
+            if matches!(lanes[place].state, State::Written(..)) {
+                lanes[place].state = State::Lost("another line of its venue is lost".to_owned());
+            }
+        }
     }
 }
 
@@ -240,11 +304,6 @@ struct Candidate {
     owner: Result<Owner, OpenError>,
     /// If we write it and it can be opened.
     writer: Option<Result<Writer, OpenError>>,
-    said: u64,
-    /// What the replay has said above the lane's tail.
-    above: VecDeque<(At, Output)>,
-    /// Why it cannot be what it was, if that is known.
-    lost: Option<&'static str>,
 }
 
 impl Candidate {
@@ -260,14 +319,32 @@ impl Candidate {
         if let Some(Err(OpenError::HasWriter { place, pid })) = writer {
             return Err(OpenError::HasWriter { place, pid }.into());
         }
-        Ok(Self { kind, config, owner, writer, said: 0, above: VecDeque::new(), lost: None })
+        Ok(Self { kind, config, owner, writer })
+    }
+}
+
+impl Trail {
+    fn new(kind: LaneKind, member: usize) -> Self {
+        Self { kind, members: vec![member], tail: None, said: 0, above: VecDeque::new(), lost: None }
+    }
+
+    /// Lines share what is said: each lane begins where the count stood when it was made.
+    fn find_tail(&mut self, list: &[Candidate]) {
+        let ends = self.members.iter().filter_map(|&member| match (&list[member].owner, &list[member].writer) {
+            (Ok(owner), Some(Ok(writer))) => Some((owner.base, writer.sequence())),
+            _ => None,
+        });
+        let ends: Vec<(u64, u64)> = ends.collect();
+        let first = ends.iter().map(|(base, _)| *base).min();
+        self.tail = match self.kind {
+            LaneKind::Line(_) => first.map(|first| ends.iter().fold(first, |tail, (base, end)| tail + (end - base))),
+            _ => ends.first().map(|(_, end)| *end),
+        };
     }
 
     #[inline]
     fn say(&mut self, at: At, output: &Output) {
-        if let Some(Ok(writer)) = &self.writer
-            && self.said >= writer.sequence()
-        {
+        if self.tail.is_some_and(|tail| self.said >= tail) {
             self.above.push_back((at, *output));
         }
         self.said += 1;
@@ -294,9 +371,19 @@ impl Candidate {
             None => drop(self.above.pop_front()),
         }
     }
+}
 
-    fn judge(self, ledger: &Ledger, epoch: u64, calibration: &Calibration) -> Result<Found, OmsError> {
-        let Self { kind, config, owner, writer, above, lost: is_lost, .. } = self;
+impl Candidate {
+    fn judge(
+        self,
+        trail: Option<&Trail>,
+        ledger: &Ledger,
+        epoch: u64,
+        calibration: &Calibration,
+    ) -> Result<Found, OmsError> {
+        let Self { kind, config, owner, writer } = self;
+        let is_lost = trail.and_then(|trail| trail.lost);
+        let is_ahead = trail.and_then(|trail| trail.tail).is_some_and(|tail| tail > ledger.next(kind));
         let lost = |why: &str| State::Lost(why.to_owned());
         let made = ledger.made(kind).map(|made| made.incarnation);
         let state = match (owner, writer) {
@@ -314,15 +401,15 @@ impl Candidate {
             (Ok(_), None) => State::Ours,
             (Ok(_), Some(Err(e @ OpenError::Differs { .. }))) => return Err(e.into()),
             (Ok(_), Some(Err(e))) => lost(&e.to_string()),
-            (Ok(_), Some(Ok(writer))) if writer.sequence() > ledger.next(kind) => match kind {
-                LaneKind::VenueRequests(_) => {
+            (Ok(_), Some(Ok(_))) if is_ahead => match kind {
+                LaneKind::VenueRequests(_) | LaneKind::Line(_) => {
                     return Err(OmsError::JournalBehind { lane: kind, place: config.place });
                 }
                 // Its client can write it: no reason not to start.
                 _ => lost("it holds more than was said"),
             },
             (Ok(_), Some(Ok(_))) if is_lost.is_some() => lost(is_lost.unwrap_or_default()),
-            (Ok(_), Some(Ok(writer))) => State::Written(Box::new(writer), above),
+            (Ok(_), Some(Ok(writer))) => State::Written(Box::new(writer), VecDeque::new()),
         };
         Ok(Found { kind, config, state })
     }

@@ -6,6 +6,8 @@
 //!                                         └── lane full or nobody reads ───> Returned: waits in the core
 //! ```
 //!
+//! A venue by lines has its lane behind the choice of a line: what no line takes now comes back, too.
+//!
 //! What is held stays in order for each lane. What comes back is an input: it waits in the core, is checked again, and
 //! leaves by a `Release`.
 
@@ -43,7 +45,7 @@ impl<C: Clock> Sequencer<C> {
         for place in 0..self.venues.len() {
             let venue = VenueId(place as u16);
             let Some(outbound) = &mut self.venues[place] else { continue };
-            if !outbound.is_clear() || outbound.room().is_err() {
+            if !outbound.is_clear() || !outbound.is_open() {
                 continue;
             }
             if !self.core.is_up(venue) {
@@ -51,7 +53,7 @@ impl<C: Clock> Sequencer<C> {
                 done += 1;
             }
             while let Some((order, request)) = self.core.next_waiting(venue) {
-                if self.venues[place].as_mut().is_some_and(|outbound| outbound.room().is_err()) {
+                if self.venues[place].as_mut().is_some_and(|outbound| outbound.room_for(&request).is_err()) {
                     break;
                 }
                 let now = self.clock.ticks();
@@ -59,7 +61,12 @@ impl<C: Clock> Sequencer<C> {
                 let (order, request) = (order.0, request.client_order_id().0);
                 let reserved = [0; 6];
                 let release = Release { order, request, reference_price, reference_age_ns, venue, reserved };
-                self.take(now, &Input::Release(release))?;
+                // It is as old as it was: what comes back once more has not become younger.
+                let since = self.core.waits_since(venue).unwrap_or(now);
+                let sequence = self.apply(now, &Input::Release(release))?;
+                self.let_venues(sequence, since)?;
+                self.let_sessions(sequence, now)?;
+                self.after_input()?;
                 done += 1;
             }
         }

@@ -1,6 +1,7 @@
 //! The single writer: journal, core, hold, and what the core says, in that order.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use tickpath_clock::Clock;
 use tickpath_log::Message;
@@ -82,6 +83,10 @@ pub struct Sequencer<C> {
     /// By venue and by session.
     pub(crate) venues: Vec<Option<Outbound>>,
     pub(crate) sessions: Vec<Outbound>,
+    /// The lines: venue, and place among its lines.
+    pub(crate) line_places: Vec<(VenueId, usize)>,
+    /// Wakes the thread of the lines, if they have one.
+    pub(crate) line_bell: Option<Arc<crate::lines::Bell>>,
     /// What is said to sessions that have no lanes, and what of it waits for the disk.
     pub(crate) history: Option<History>,
     pub(crate) late: VecDeque<Held>,
@@ -193,7 +198,7 @@ impl<C: Clock> Sequencer<C> {
         received: u64,
         report: ExecutionReport,
     ) -> Result<(), OmsError> {
-        let record = ReportRecord { report, source: venue, reserved: 0, lane_sequence: lane_sequence as u32 };
+        let record = ReportRecord { report, source: venue, line: 0, lane_sequence: lane_sequence as u32 };
         self.take(received, &Input::Report(record))
     }
 
@@ -260,11 +265,15 @@ impl<C: Clock> Sequencer<C> {
         match (event, lane) {
             (Event::Message(message), LaneKind::Requests(session)) => self.request(session, received, message),
             (Event::Message(message), LaneKind::VenueReports(venue)) => self.report(venue, received, message),
+            (Event::Message(message), LaneKind::Line(line)) => self.line_report(line, received, message),
+            (event, LaneKind::Line(line)) => self.line_event(line, event),
             (Event::Message(message), LaneKind::Control) => self.control(received, message),
             (Event::Missed(messages), lane) => self.missed(lane, messages),
             (Event::Damaged(why), lane) => self.quarantine(lane, why),
             (Event::Login(up), LaneKind::Requests(session)) => self.login(session, up),
             (Event::Message(_) | Event::Login(_), _) => Ok(()),
+            // Only lines say these.
+            (Event::Returned(_) | Event::Lost { .. } | Event::LineUp(_) | Event::LineDown(_), _) => Ok(()),
         }
     }
 
@@ -501,7 +510,7 @@ impl<C: Clock> Sequencer<C> {
     }
 
     #[inline]
-    fn after_input(&mut self) -> Result<(), OmsError> {
+    pub(crate) fn after_input(&mut self) -> Result<(), OmsError> {
         if !self.returning.is_empty() {
             self.take_back()?;
         }

@@ -1,6 +1,7 @@
 //! The start of an OMS: journal, epoch, doubts, lanes, definitions, in that order.
 
 use std::collections::{BTreeSet, VecDeque};
+use std::sync::Arc;
 
 use tickpath_clock::{Calibration, Clock};
 use tickpath_log::{Config as LogConfig, Next, OpenError, Owner, Reader, Registration, Start, Writer, retire};
@@ -18,6 +19,7 @@ use crate::journal::{Journal, fresh_id};
 use crate::lanes::{LaneKind, make};
 use crate::layout::{Config, Source};
 use crate::ledger::Ledger;
+use crate::lines::{Bell, LineId, Lines};
 use crate::meter::Meter;
 use crate::notice::{Notice, Notices};
 use crate::outbound::Outbound;
@@ -81,6 +83,8 @@ impl<C: Clock> Sequencer<C> {
             outputs: Outputs::new(),
             venues: Vec::new(),
             sessions: Vec::new(),
+            line_places: Vec::new(),
+            line_bell: None,
             history: None,
             late: VecDeque::new(),
             window: None,
@@ -151,7 +155,11 @@ impl<C: Clock> Sequencer<C> {
         calibration: &Calibration,
     ) -> Result<Vec<Source>, OmsError> {
         for lane in &mut lanes {
-            if let (LaneKind::VenueRequests(venue), State::Written(_, unsent)) = (lane.kind, &mut lane.state) {
+            let venue = match lane.kind {
+                LaneKind::VenueRequests(venue) | LaneKind::Line(LineId { venue, .. }) => venue,
+                _ => continue,
+            };
+            if let State::Written(_, unsent) = &mut lane.state {
                 self.take_unsent(venue, std::mem::take(unsent))?;
             }
         }
@@ -175,7 +183,10 @@ impl<C: Clock> Sequencer<C> {
             };
             untold.extend(above);
             match (kind, writer) {
-                (LaneKind::VenueRequests(venue), Some(writer)) => self.install_venue(venue, writer),
+                (LaneKind::VenueRequests(venue), Some(writer)) => self.install_venue(venue, Outbound::new(writer)),
+                (LaneKind::Line(line), Some(writer)) => {
+                    self.install_line(line, writer, ledger, config, calibration)?;
+                }
                 (LaneKind::Reports(_), Some(writer)) => self.sessions.push(Outbound::new(writer)),
                 (_, writer) => {
                     drop(writer);
@@ -222,12 +233,16 @@ impl<C: Clock> Sequencer<C> {
         let venues: BTreeSet<VenueId> = self.core.live().map(|order| order.venue).collect();
         let mut said = Vec::new();
         for venue in venues {
-            for (kind, lost) in
-                [(LaneKind::VenueRequests(venue), LOST_REQUESTS), (LaneKind::VenueReports(venue), LOST_REPORTS)]
-            {
-                if !is_lost(kind) {
-                    continue;
-                }
+            // Reports of lines are asked for again: only what was given to a lane that is lost is in doubt.
+            let mut lines = lanes.iter().filter(|lane| is_line_of(lane.kind, venue)).peekable();
+            let lost = match lines.peek() {
+                Some(_) => vec![(lines.all(|lane| matches!(lane.state, State::Lost(_))), LOST_REQUESTS)],
+                None => vec![
+                    (is_lost(LaneKind::VenueRequests(venue)), LOST_REQUESTS),
+                    (is_lost(LaneKind::VenueReports(venue)), LOST_REPORTS),
+                ],
+            };
+            for (_, lost) in lost.into_iter().filter(|(is_lost, _)| *is_lost) {
                 let doubt = Doubt { messages: 0, venue, lost, reserved: [0; 5] };
                 self.apply(self.clock.ticks(), &Input::Doubt(doubt))?;
                 said.extend_from_slice(self.outputs.as_slice());
@@ -254,12 +269,38 @@ impl<C: Clock> Sequencer<C> {
         Ok(writer)
     }
 
-    fn install_venue(&mut self, venue: VenueId, writer: Writer) {
+    /// Adds a line to its venue. It is down until its venue has said what it has.
+    fn install_line(
+        &mut self,
+        id: LineId,
+        writer: Writer,
+        ledger: &Ledger,
+        config: &Config,
+        calibration: &Calibration,
+    ) -> Result<(), OmsError> {
+        let Some(line) = config.lanes.lines.iter().find(|line| line.id == id) else { return Ok(()) };
+        if self.lines(id.venue).is_none() {
+            let bell = match &self.line_bell {
+                Some(bell) => bell.clone(),
+                None => Arc::new(Bell::new()?),
+            };
+            self.line_bell = Some(bell.clone());
+            self.install_venue(id.venue, Outbound::by(Lines::new(bell)?));
+        }
+        if let Some(lines) = self.lines(id.venue) {
+            let place = lines.len();
+            lines.add(line, &config.lanes, writer, ledger, calibration)?;
+            self.line_places.push((id.venue, place));
+        }
+        Ok(())
+    }
+
+    fn install_venue(&mut self, venue: VenueId, outbound: Outbound) {
         let place = usize::from(venue.0);
         if self.venues.len() <= place {
             self.venues.resize_with(place + 1, || None);
         }
-        self.venues[place] = Some(Outbound::new(writer));
+        self.venues[place] = Some(outbound);
     }
 
     /// The reader of a lane, behind what the journal holds of it. One that cannot be read is set aside; the others go on.
@@ -345,6 +386,10 @@ fn levels(config: &Config) -> Vec<AckLevel> {
     let mut levels = vec![AckLevel::Os; config.lanes.sessions.into()];
     config.desk.sessions.iter().for_each(|session| raise(&mut levels, session.session, session.level));
     levels
+}
+
+fn is_line_of(kind: LaneKind, venue: VenueId) -> bool {
+    matches!(kind, LaneKind::Line(line) if line.venue == venue)
 }
 
 /// How many of these frames of a lane may have been messages: those that are some, and those that are gone.

@@ -84,8 +84,9 @@ pub struct Returned {
     pub kind: u8,
     /// Bytes of the request.
     pub length: u8,
-    /// Zero.
-    pub reserved: [u8; 4],
+    /// Where it lay in the lane of a line that its venue has not got it from: the shell's number. Zero if it never lay in
+    /// a lane.
+    pub place: u32,
     /// The request as it was said to the venue, then zeros.
     pub request: [u8; 56],
 }
@@ -95,7 +96,7 @@ impl Returned {
     pub fn new(venue: VenueId, received: u64, request: &Request) -> Self {
         let bytes = request.as_bytes();
         let (kind, length) = (request.kind().code(), bytes.len() as u8);
-        let mut returned = Self { received, venue, kind, length, reserved: [0; 4], request: [0; 56] };
+        let mut returned = Self { received, venue, kind, length, place: 0, request: [0; 56] };
         returned.request[..bytes.len()].copy_from_slice(bytes);
         returned
     }

@@ -245,9 +245,9 @@ pub struct ReportRecord {
     pub report: ExecutionReport,
     /// The venue whose lane brought it, whatever the report says.
     pub source: VenueId,
-    /// Zero.
-    pub reserved: u16,
-    /// The low half of the report's number in that lane.
+    /// The line that brought it, one above its number; zero for the venue's lane.
+    pub line: u16,
+    /// The low half of the report's number in that lane, or on that line.
     pub lane_sequence: u32,
 }
 

@@ -5,8 +5,8 @@ use std::collections::VecDeque;
 use tickpath_market::{Request, VenueId};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-use crate::VenueRules;
 use crate::snapshot::{Load, Save, SnapshotError};
+use crate::{Core, VenueRules};
 
 /// Venue numbers are below this: they are places in a table.
 pub(crate) const VENUES: u16 = 1 << 12;
@@ -73,6 +73,13 @@ impl Route {
             self.waiting.retain(|waiting| !is_other(waiting));
         }
         is_newest
+    }
+}
+
+impl Core {
+    /// When what would go next to a venue was received, in ticks: it has been growing old since then.
+    pub fn waits_since(&self, venue: VenueId) -> Option<u64> {
+        self.routes.front(venue).map(|waiting| waiting.sent)
     }
 }
 

@@ -23,6 +23,7 @@ const FAULTS: Faults = Faults {
     reject: Chance(100_000),
     delay_ns: 0,
     halt: false,
+    cut: Chance(0),
 };
 
 #[test]

@@ -58,13 +58,14 @@ impl<C: Clock, F: Front> Agent for Inline<C, F> {
         if let Some(front) = front {
             done += front.poll(&mut |lane, received, event| sequencer.event(lane, received, event))?;
         }
+        done += sequencer.poll_lines()?;
         done += sequencer.chores(done == 0)?;
         Ok(done)
     }
 
     fn sleep(&mut self, timeout_ns: u64) {
         // Sockets and memory cannot be slept on together.
-        if self.sequencer.held() > 0 || self.front.is_some() {
+        if self.sequencer.held() > 0 || self.front.is_some() || self.sequencer.has_lines() {
             return tickpath_clock::yield_now();
         }
         let mut sources: Vec<&Reader> = self.sources.iter().filter_map(Source::reader).collect();

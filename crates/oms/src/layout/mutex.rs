@@ -41,13 +41,15 @@ impl<C: Clock> Agent for Sharer<'_, C> {
             })?;
         }
         if *does_chores {
-            done += lock(core).chores(done == 0)?;
+            let mut core = lock(core);
+            done += core.poll_lines()?;
+            done += core.chores(done == 0)?;
         }
         Ok(done)
     }
 
     fn sleep(&mut self, timeout_ns: u64) {
-        if self.does_chores && lock(self.core).held() > 0 {
+        if self.does_chores && is_watched(&lock(self.core)) {
             return tickpath_clock::yield_now();
         }
         let mut sources: Vec<&Reader> = self.from.iter().filter_map(Source::reader).collect();
@@ -60,6 +62,11 @@ impl<C: Clock> Agent for Sharer<'_, C> {
 
 /// The longest that a sleeping line goes without its chores.
 const CHORES_NS: u64 = 200_000;
+
+/// Whether it may have something to do that wakes nobody.
+fn is_watched<C: Clock>(core: &Sequencer<C>) -> bool {
+    core.held() > 0 || core.has_lines()
+}
 
 fn lock<C>(core: &Mutex<Sequencer<C>>) -> MutexGuard<'_, Sequencer<C>> {
     core.lock().expect("no thread panics with the core")

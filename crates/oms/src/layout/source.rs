@@ -43,6 +43,19 @@ pub enum Event<'a> {
     Damaged(String),
     /// Its client has come, or is gone.
     Login(bool),
+    /// A line's venue has not got this request.
+    Returned(&'a Message<'a>),
+    /// A line's venue may have lost something: requests or reports, as a doubt says it, and so many of them if that is known.
+    Lost {
+        /// As [`tickpath_orders::Doubt`] has it.
+        what: u8,
+        /// How many; zero if that is not known.
+        messages: u64,
+    },
+    /// A line is connected, and all below this number of its lane was given back.
+    LineUp(u64),
+    /// A line is not connected, and why.
+    LineDown(&'a str),
 }
 
 impl Source {

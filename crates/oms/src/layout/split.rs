@@ -20,6 +20,7 @@ use crate::OmsError;
 use crate::agent::{self, Agent, Gap, Gaps};
 use crate::front::{Front, MOST_SESSIONS, Opening};
 use crate::lanes::LaneKind;
+use crate::lines::LineAgent;
 use crate::sequencer::Sequencer;
 
 /// What goes before a payload that is handed over; T1 is the frame's stamp.
@@ -39,6 +40,10 @@ struct HandOver {
 }
 
 /// Values of [`HandOver::what`].
+const RETURNED: u8 = 6;
+const LOST: u8 = 7;
+const LINE_UP: u8 = 8;
+const LINE_DOWN: u8 = 9;
 const MESSAGE: u8 = 1;
 const MISSED: u8 = 2;
 const DAMAGED: u8 = 3;
@@ -59,14 +64,19 @@ struct Mover<C> {
     clock: C,
     /// Each with its place among all sources.
     from: Vec<(usize, Source)>,
+    /// Lines, each with its place.
+    agents: Vec<(usize, Box<LineAgent>)>,
     to: Writer,
     taken: Taken,
 }
 
 impl<C: Clock> Agent for Mover<C> {
     fn poll(&mut self) -> Result<usize, OmsError> {
-        let Self { clock, from, to, taken } = self;
+        let Self { clock, from, agents, to, taken } = self;
         let mut done = 0;
+        for (place, agent) in agents {
+            done += agent.poll(&mut |_, received, event| hand_over(to, received, *place, &event))?;
+        }
         for (place, source) in from {
             // Pairs with the release of the core: what it has taken is in the journal.
             source.confirm(taken[*place].load(Ordering::Acquire));
@@ -76,10 +86,18 @@ impl<C: Clock> Agent for Mover<C> {
     }
 
     fn sleep(&mut self, timeout_ns: u64) {
+        if !self.agents.is_empty() {
+            // Sockets and memory cannot be slept on together.
+            let timeout_ns = if self.from.is_empty() { timeout_ns } else { timeout_ns.min(LANES_NS) };
+            return LineAgent::sleep(&self.agents, timeout_ns);
+        }
         let readers: Vec<&Reader> = self.from.iter().filter_map(|(_, source)| source.reader()).collect();
         sleep_until_any(&readers, timeout_ns);
     }
 }
+
+/// The longest that a sleeper whose sockets wake it does not see what lanes bring.
+const LANES_NS: u64 = 200_000;
 
 /// Publishes to the core's lane; the core always catches up, so a full lane is waited for.
 fn hand_over(to: &mut Writer, stamp: u64, source: usize, event: &Event<'_>) -> Result<(), OmsError> {
@@ -91,6 +109,12 @@ fn hand_over(to: &mut Writer, stamp: u64, source: usize, event: &Event<'_>) -> R
         Event::Missed(messages) => (HandOver { number: *messages, what: MISSED, ..head }, &[][..]),
         Event::Damaged(why) => (HandOver { what: DAMAGED, ..head }, why.as_bytes()),
         Event::Login(up) => (HandOver { what: if *up { LOGIN } else { LOGOUT }, ..head }, &[][..]),
+        Event::Returned(m) => {
+            (HandOver { sent: m.stamp, number: m.sequence, kind: m.kind, what: RETURNED, ..head }, m.payload)
+        }
+        Event::Lost { what, messages } => (HandOver { number: *messages, kind: *what, what: LOST, ..head }, &[][..]),
+        Event::LineUp(upto) => (HandOver { number: *upto, what: LINE_UP, ..head }, &[][..]),
+        Event::LineDown(why) => (HandOver { what: LINE_DOWN, ..head }, why.as_bytes()),
     };
     let length = payload.len().min(LONGEST);
     bytes[..HEAD].copy_from_slice(head.as_bytes());
@@ -196,6 +220,10 @@ fn take<C: Clock>(
         MISSED => Event::Missed(head.number),
         DAMAGED => Event::Damaged(String::from_utf8_lossy(payload).into_owned()),
         LOGIN | LOGOUT => Event::Login(head.what == LOGIN),
+        RETURNED => Event::Returned(&inner),
+        LOST => Event::Lost { what: head.kind, messages: head.number },
+        LINE_UP => Event::LineUp(head.number),
+        LINE_DOWN => Event::LineDown(std::str::from_utf8(payload).unwrap_or("for a reason in other letters")),
         _ => Event::Message(&inner),
     };
     let is_message = matches!(event, Event::Message(_));
@@ -219,6 +247,14 @@ pub(super) fn run<C: Clock + Sync, F: Front>(
     let (mut sequencer, mut inbound) = Sequencer::open(clock.clone(), config)?;
     inbound.sources.iter_mut().for_each(Source::hold_cursor);
     let mut lanes: Vec<LaneKind> = inbound.sources.iter().map(Source::lane).collect();
+    let agents: Vec<(usize, Box<LineAgent>)> = sequencer
+        .take_agents()
+        .into_iter()
+        .map(|(line, agent)| {
+            lanes.push(LaneKind::Line(line));
+            (lanes.len() - 1, agent)
+        })
+        .collect();
     let first = if front.is_some() { add_sessions(&mut lanes) } else { lanes.len() };
     let taken: Taken = lanes.iter().map(|_| AtomicU64::new(0)).collect();
     let opening = Opening::outside(inbound.next_request, taken.clone(), first);
@@ -232,8 +268,9 @@ pub(super) fn run<C: Clock + Sync, F: Front>(
     let inner = [clients, venues].into_iter().chain(outer).collect();
     let mut core = CoreAgent { clock: clock.clone(), sequencer, lanes, inner, ticks, taken: taken.clone() };
     let (clients, venues) = split_sources(inbound.sources.into_iter().enumerate());
-    let receiver = Mover { clock: clock.clone(), from: clients, to: client_writer, taken: taken.clone() };
-    let line = Mover { clock: clock.clone(), from: venues, to: venue_writer, taken };
+    let receiver =
+        Mover { clock: clock.clone(), from: clients, agents: Vec::new(), to: client_writer, taken: taken.clone() };
+    let line = Mover { clock: clock.clone(), from: venues, agents, to: venue_writer, taken };
     let gaps = thread::scope(|scope| {
         let receiver = spawn(scope, "oms-receiver", config, &clock, receiver, stop);
         let line = spawn(scope, "oms-line", config, &clock, line, stop);

@@ -6,6 +6,7 @@ mod define;
 mod gate;
 mod hostile;
 mod layouts;
+mod lines;
 mod meter;
 mod path;
 mod recover;

@@ -93,6 +93,8 @@ impl Tally {
             Notice::DiskFailed(_) => "told: the disk has failed",
             Notice::NotArchived(_) => "told: a day was not archived",
             Notice::SnapshotFailed(_) => "told: a snapshot failed",
+            Notice::LineDown { .. } => "told: a line is down",
+            Notice::LineUp(_) => "told: a line is up",
         });
     }
 

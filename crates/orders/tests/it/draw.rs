@@ -298,7 +298,7 @@ impl World {
         let id = self.order_id();
         let Some(view) = self.view(id) else {
             let report = ExecutionReport { order_id: OrderId(id), ..Default::default() };
-            return ReportRecord { report, source: VenueId(1), reserved: 0, lane_sequence: 0 };
+            return ReportRecord { report, source: VenueId(1), line: 0, lane_sequence: 0 };
         };
         let answers = self.answered(id);
         let dice = &mut self.dice;
@@ -328,7 +328,7 @@ impl World {
             side: view.side.code(),
             reserved: 0,
         };
-        let record = ReportRecord { report, source: view.venue, reserved: 0, lane_sequence: 0 };
+        let record = ReportRecord { report, source: view.venue, line: 0, lane_sequence: 0 };
         if dice.once_in(20) { spoiled(dice, record) } else { record }
     }
 

@@ -15,6 +15,7 @@ mod csv;
 mod edit;
 mod init;
 mod instruments;
+mod lines;
 mod users;
 
 use std::fmt;
@@ -33,6 +34,7 @@ use tickpath_settings::{Section, SettingsError};
 pub use accounts::account_columns;
 pub use edit::{EditError, NewUser, UsersFile};
 pub use init::{InitError, Initial, init};
+pub use lines::LineSettings;
 pub use users::{AccountPattern, AccountPatternError, MOST_SESSIONS, ROLES, User, Users};
 
 use crate::{ServerConfig, ServerEvent, TlsFiles};
@@ -159,6 +161,8 @@ pub struct Venue {
     pub name: String,
     /// How it behaves.
     pub rules: VenueRules,
+    /// How it is reached; over shared memory if there are none.
+    pub lines: Vec<LineSettings>,
 }
 
 /// Why there are no settings: all that is wrong, file by file.
@@ -201,10 +205,12 @@ impl Settings {
 
     /// What runs an OMS like this. Sessions of clients have no lanes of their own by name.
     pub fn config(&self) -> Config {
-        let venues: Vec<VenueId> = self.venues.iter().map(|venue| venue.rules.venue).collect();
+        let by_lanes = self.venues.iter().filter(|venue| venue.lines.is_empty());
+        let by_lanes: Vec<VenueId> = by_lanes.map(|venue| venue.rules.venue).collect();
+        let lines = self.venues.iter().flat_map(|venue| lines::configs(&self.name, venue.rules.venue, &venue.lines));
         let CoreSettings { layout, wait, cpu, other_cpu, priority, expected_orders, snapshot_every } = self.core;
         Config {
-            lanes: LanesConfig::new(&self.name, 0, &venues),
+            lanes: LanesConfig { lines: lines.collect(), ..LanesConfig::new(&self.name, 0, &by_lanes) },
             journal: LogConfig::journal(Place::folder(&self.journal)),
             desk: self.desk(),
             expected_orders,
@@ -422,7 +428,7 @@ impl Venue {
             wrong("number", &number, "is another venue's already; give each its own");
         }
         let rules = rules(venue, VenueRules::of(VenueId(number.unwrap_or(VENUES))));
-        Self { name: name.unwrap_or_default(), rules }
+        Self { name: name.unwrap_or_default(), rules, lines: lines::take(venue) }
     }
 }
 

@@ -4,6 +4,7 @@
 mod door;
 mod hostile;
 mod lanes;
+mod lines;
 mod sessions;
 mod settings;
 mod tls;

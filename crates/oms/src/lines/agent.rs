@@ -1,0 +1,337 @@
+//! A line's agent: carries its lane's requests to the venue, the venue's reports to the sequencer, and finds out at each
+//! connect what the venue has.
+//!
+//! ```text
+//!   lane   ··· proven ···│··· sent, no proof ···│··· not sent ···│ tail
+//!                      cursor                 reader
+//!
+//!   down ──connect──> connecting ──Up──> what the venue has not goes back to the core ──the core has it──> up ──Lost──> down
+//! ```
+
+use std::collections::VecDeque;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use tickpath_clock::{Clock, HostClock};
+use tickpath_log::{Message, Next, Place, ReadError, Reader, Registration, Start};
+use tickpath_market::{Kind, Request};
+use tickpath_orders::{LOST_REPORTS, LOST_REQUESTS};
+use tickpath_venue::{Event as Said, Line, Resume, SendError};
+use zerocopy::IntoBytes;
+
+use super::{Bell, Flow, LineId, order_of};
+use crate::OmsError;
+use crate::lanes::{LaneKind, LanesConfig};
+use crate::layout::Event;
+use crate::ledger::Ledger;
+
+/// Between two attempts to connect: at first, and at most.
+const FIRST_PAUSE_NS: u64 = 10_000_000;
+const MOST_PAUSE_NS: u64 = 1_000_000_000;
+
+/// Takes what an agent brings: which line, when, what.
+pub(crate) type Take<'a> = dyn FnMut(LaneKind, u64, Event<'_>) -> Result<(), OmsError> + 'a;
+
+/// Where a line is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// Nobody is there; to be tried again at this time, in ticks.
+    Down(u64),
+    Connecting,
+    /// All below this number was given back, and the core has to say that it has it.
+    GivenBack(u64),
+    Up,
+}
+
+/// One line's.
+pub(crate) struct LineAgent {
+    id: LineId,
+    clock: HostClock,
+    line: Box<dyn Line>,
+    place: Place,
+    requests: Reader,
+    flow: Arc<Flow>,
+    bell: Arc<Bell>,
+    state: State,
+    pause_ns: u64,
+    /// All requests below this number are proven, were given back, or are in doubt. The cursor follows once the journal
+    /// knows.
+    settled: u64,
+    /// The highest number below which the venue has ever said that it has all.
+    proof: u64,
+    next_report: u64,
+    /// Read, and not taken by the line yet.
+    pending: Option<(u64, u64, Request)>,
+    /// Why the line is down, as it was told last.
+    told: Option<String>,
+    /// The lane cannot be read.
+    failed: Option<ReadError>,
+}
+
+impl LineAgent {
+    /// Takes the lane up where the last agent stopped.
+    pub fn open(
+        id: LineId,
+        line: Box<dyn Line>,
+        lanes: &LanesConfig,
+        ledger: &Ledger,
+        clock: HostClock,
+        (flow, bell): (Arc<Flow>, Arc<Bell>),
+    ) -> Result<Self, OmsError> {
+        let place = lanes.lane(LaneKind::Line(id))?.place;
+        let mut requests = Reader::open(&place, Start::Cursor, Registration::Mandatory)?;
+        requests.hold_cursor();
+        // What was given back is in the journal before the cursor moves.
+        let (cursor, given_back) = (requests.sequence(), ledger.given_back(id));
+        let settled = cursor.max(given_back);
+        let proof = if cursor > given_back { cursor } else { 0 };
+        let next_report = ledger.next_report(id);
+        flow.prove(settled);
+        flow.set_journaled(next_report);
+        Ok(Self {
+            id,
+            clock,
+            line,
+            place,
+            requests,
+            flow,
+            bell,
+            state: State::Down(0),
+            pause_ns: FIRST_PAUSE_NS,
+            settled,
+            proof,
+            next_report,
+            pending: None,
+            told: None,
+            failed: None,
+        })
+    }
+
+    /// What lies in the lane and is not settled: its number, and the order that it names.
+    pub fn unproven(&mut self) -> Result<VecDeque<(u64, u64)>, OmsError> {
+        let mut list = VecDeque::new();
+        each(&self.place, self.settled, &mut |message| {
+            if let Ok(request) = Request::read(message.kind, message.payload) {
+                list.push_back((message.sequence, order_of(&request)));
+            }
+            Ok(())
+        })?;
+        Ok(list)
+    }
+
+    /// Sends what lies in the lane. What fails is told by the next turn.
+    #[inline]
+    pub fn carry(&mut self) -> usize {
+        let mut done = 0;
+        while self.state == State::Up && self.failed.is_none() {
+            let (number, stamp, request) = match self.pending.take() {
+                Some(pending) => pending,
+                None => match self.requests.next() {
+                    Ok(Next::Message(message)) => match Request::read(message.kind, message.payload) {
+                        Ok(request) => (message.sequence, message.stamp, request),
+                        // Nobody but the core writes here.
+                        Err(_) => continue,
+                    },
+                    Ok(Next::Gap(_)) => continue,
+                    Ok(Next::Empty) => break,
+                    Err(e) => {
+                        self.failed = Some(e);
+                        break;
+                    }
+                },
+            };
+            match self.line.send(number, stamp, &request) {
+                Ok(()) => done += 1,
+                Err(SendError::Full) => {
+                    self.pending = Some((number, stamp, request));
+                    break;
+                }
+                // The venue says what it has when it is back.
+                Err(SendError::Down) => break,
+            }
+        }
+        done
+    }
+
+    /// One turn: connects, carries, hears. Says how much there was to do.
+    pub fn poll(&mut self, take: &mut Take<'_>) -> Result<usize, OmsError> {
+        let lane = LaneKind::Line(self.id);
+        if let Some(e) = self.failed.take() {
+            return Err(e.into());
+        }
+        match self.state {
+            State::Down(again) => return self.connect(again),
+            State::GivenBack(upto) if self.flow.is_up_from(upto) => self.begin(upto)?,
+            State::GivenBack(upto) if self.flow.is_again_from(upto) => self.give_back(upto, take)?,
+            _ => {}
+        }
+        let sent = self.carry();
+        let Self { line, clock, flow, requests, next_report, settled, proof, .. } = self;
+        // A line that nothing ever came or went by has lost nothing.
+        let is_used = *next_report > 0 || requests.sequence() > requests.owner().base;
+        let (mut up, mut ended) = (None, Ok(()));
+        let polled = line.poll(&mut |said| {
+            let told = match said {
+                Said::Up { next_request, next_report: next } => {
+                    up = Some(next_request);
+                    let lost = next.map_or(0, |next| next.saturating_sub(*next_report));
+                    *next_report = next.unwrap_or(*next_report).max(*next_report);
+                    match next {
+                        Some(_) if lost == 0 => Ok(()),
+                        None if !is_used => Ok(()),
+                        _ => take(lane, clock.ticks(), Event::Lost { what: LOST_REPORTS, messages: lost }),
+                    }
+                }
+                Said::Received(next) => {
+                    let next = next.min(requests.sequence());
+                    if next > *settled {
+                        (*settled, *proof) = (next, next);
+                        flow.prove(next);
+                        requests.confirm(next);
+                    }
+                    Ok(())
+                }
+                Said::Report { number, stamp, report } => {
+                    let kind = Kind::ExecutionReport.code();
+                    *next_report = number + 1;
+                    let message = Message { sequence: number, stamp, kind, payload: report.as_bytes() };
+                    take(lane, clock.ticks(), Event::Message(&message))
+                }
+            };
+            if ended.is_ok() {
+                ended = told;
+            }
+        });
+        ended?;
+        self.line.confirm(self.flow.journaled());
+        match (polled, up) {
+            (Err(lost), _) => self.lose(lost.0, take).map(|()| 1),
+            (Ok(done), None) => Ok(done + sent + self.carry()),
+            (Ok(done), Some(next_request)) => self.find_out(next_request, take).map(|()| done + 1),
+        }
+    }
+
+    /// Sleeps until one of these has something to do, the bell rings, or the time is over.
+    pub fn sleep(agents: &[(usize, Box<Self>)], timeout_ns: u64) {
+        let Some(bell) = agents.first().map(|(_, agent)| agent.bell.clone()) else { return };
+        bell.sleeps();
+        let sockets: Vec<BorrowedFd<'_>> = agents.iter().filter_map(|(_, agent)| agent.line.socket()).collect();
+        let mut looks: Vec<PollFd<'_>> = sockets
+            .into_iter()
+            .chain([bell.as_fd()])
+            .map(|socket| PollFd::from_borrowed_fd(socket, PollFlags::IN))
+            .collect();
+        // What came before the bell was told.
+        let has_work = agents.iter().any(|(_, agent)| agent.has_work());
+        if !has_work {
+            let timeout = Timespec { tv_sec: 0, tv_nsec: timeout_ns.min(999_999_999) as i64 };
+            // An interrupted sleep is over like any other.
+            let _ = poll(&mut looks, Some(&timeout));
+        }
+        bell.wakes();
+    }
+
+    fn has_work(&self) -> bool {
+        match self.state {
+            State::Up => self.requests.sequence() < self.flow.published(),
+            State::GivenBack(_) => !self.flow.is_down(),
+            State::Connecting | State::Down(_) => false,
+        }
+    }
+
+    fn connect(&mut self, again: u64) -> Result<usize, OmsError> {
+        // Not before the core knows that it is down: nothing may come into the lane meanwhile that it takes for sent.
+        if !self.flow.is_down() || self.clock.ticks() < again {
+            return Ok(0);
+        }
+        let owner = self.requests.owner();
+        while self.requests.next()? != Next::Empty {}
+        self.pending = None;
+        let next_report = self.flow.journaled();
+        self.next_report = next_report;
+        let (journal, incarnation) = (owner.journal, owner.incarnation);
+        self.line.connect(&Resume { journal, incarnation, next_request: self.requests.sequence(), next_report });
+        self.state = State::Connecting;
+        Ok(1)
+    }
+
+    /// The line is up: what of the lane does the venue have?
+    fn find_out(&mut self, next_request: Option<u64>, take: &mut Take<'_>) -> Result<(), OmsError> {
+        let lane = LaneKind::Line(self.id);
+        while self.requests.next()? != Next::Empty {}
+        let tail = self.requests.sequence();
+        let from = match next_request {
+            Some(next) if next > tail => {
+                let why = format!(
+                    "{}: the venue has requests up to {next}, and the lane ends at {tail}: it takes this line for another \
+                     one. Give each line of each OMS its own login there",
+                    self.line.address()
+                );
+                return self.lose(why, take);
+            }
+            Some(next) if next >= self.proof => {
+                self.proof = next;
+                next
+            }
+            // It had more than it knows of now, or does not know.
+            forgotten => {
+                if tail > self.settled || forgotten.is_some() {
+                    take(lane, self.clock.ticks(), Event::Lost { what: LOST_REQUESTS, messages: 0 })?;
+                }
+                self.proof = 0;
+                forgotten.unwrap_or(tail)
+            }
+        };
+        // What was given back before is not given back again, whatever became of the connection then.
+        self.give_back(from.max(self.settled), take)
+    }
+
+    /// What lies in the lane from this number on never left, or the venue has not got it.
+    fn give_back(&mut self, from: u64, take: &mut Take<'_>) -> Result<(), OmsError> {
+        let lane = LaneKind::Line(self.id);
+        let mut upto = from;
+        let clock = &self.clock;
+        each(&self.place, from, &mut |message| {
+            upto = message.sequence + 1;
+            take(lane, clock.ticks(), Event::Returned(message))
+        })?;
+        self.settled = upto;
+        self.state = State::GivenBack(upto);
+        take(lane, self.clock.ticks(), Event::LineUp(upto))
+    }
+
+    /// The core has what was given back, and requests come from here on.
+    fn begin(&mut self, upto: u64) -> Result<(), OmsError> {
+        while self.requests.sequence() < upto && self.requests.next()? != Next::Empty {}
+        self.flow.prove(upto);
+        self.requests.confirm(upto);
+        (self.state, self.pause_ns, self.told) = (State::Up, FIRST_PAUSE_NS, None);
+        Ok(())
+    }
+
+    fn lose(&mut self, why: String, take: &mut Take<'_>) -> Result<(), OmsError> {
+        let now = self.clock.ticks();
+        let again = State::Down(now + self.clock.calibration().ticks_of_ns(self.pause_ns));
+        self.pause_ns = (self.pause_ns * 2).min(MOST_PAUSE_NS);
+        // The same once, however often it is tried; but the core must hear of the end of what it heard the beginning of.
+        let was_up = matches!(std::mem::replace(&mut self.state, again), State::Up | State::GivenBack(_));
+        if was_up || self.told.as_deref() != Some(&why) {
+            take(LaneKind::Line(self.id), now, Event::LineDown(&why))?;
+            self.told = Some(why);
+        }
+        Ok(())
+    }
+}
+
+/// Looks at what lies in a lane from this number on.
+fn each(place: &Place, from: u64, take: &mut dyn FnMut(&Message<'_>) -> Result<(), OmsError>) -> Result<(), OmsError> {
+    let mut look = Reader::open(place, Start::Oldest, Registration::Unregistered)?;
+    loop {
+        match look.next()? {
+            Next::Message(message) if message.sequence >= from => take(&message)?,
+            Next::Message(_) | Next::Gap(_) => {}
+            Next::Empty => return Ok(()),
+        }
+    }
+}

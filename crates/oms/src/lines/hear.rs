@@ -1,0 +1,112 @@
+//! What the sequencer does with what lines bring.
+
+use tickpath_clock::Clock;
+use tickpath_log::Message;
+use tickpath_market::{ExecutionReport, Request, VenueId};
+use tickpath_orders::{Input, ReportRecord, Returned};
+
+use super::{LineAgent, LineId, Lines};
+use crate::OmsError;
+use crate::layout::Event;
+use crate::notice::Notice;
+use crate::sequencer::Sequencer;
+
+impl<C: Clock> Sequencer<C> {
+    /// A turn of each line whose agent is here. Says how much there was to do.
+    #[inline]
+    pub(crate) fn poll_lines(&mut self) -> Result<usize, OmsError> {
+        let mut done = 0;
+        for at in 0..self.line_places.len() {
+            let (venue, place) = self.line_places[at];
+            let Some(mut agent) = self.lines(venue).and_then(|lines| lines.take_agent(place)) else { continue };
+            let polled = agent.poll(&mut |lane, received, event| self.event(lane, received, event));
+            // What was said to it meanwhile lies in its lane.
+            done += agent.carry();
+            if let Some(lines) = self.lines(venue) {
+                lines.put_agent(place, agent);
+            }
+            done += polled?;
+        }
+        Ok(done)
+    }
+
+    /// The agents, for a thread of their own.
+    pub(crate) fn take_agents(&mut self) -> Vec<(LineId, Box<LineAgent>)> {
+        let mut agents = Vec::new();
+        for (venue, place) in self.line_places.clone() {
+            let line = LineId { venue, line: place as u8 };
+            let agent = self.lines(venue).and_then(|lines| Some((lines.id(place)?, lines.take_agent(place)?)));
+            debug_assert!(agent.is_some(), "{line} has no agent");
+            agents.extend(agent);
+        }
+        agents
+    }
+
+    /// Whether any venue comes by lines.
+    pub(crate) fn has_lines(&self) -> bool {
+        !self.line_places.is_empty()
+    }
+
+    pub(crate) fn lines(&mut self, venue: VenueId) -> Option<&mut Lines> {
+        self.venues.get_mut(usize::from(venue.0))?.as_mut()?.lines()
+    }
+
+    /// Takes a report of a line, received at `received`; the message has its number there.
+    #[inline]
+    pub(crate) fn line_report(&mut self, line: LineId, received: u64, message: &Message<'_>) -> Result<(), OmsError> {
+        let Ok(report) = ExecutionReport::read(message.kind, message.payload) else {
+            self.refused += 1;
+            return Ok(());
+        };
+        let (source, lane_sequence) = (line.venue, message.sequence as u32);
+        let record = ReportRecord { report, source, line: u16::from(line.line) + 1, lane_sequence };
+        self.take(received, &Input::Report(record))?;
+        if let Some(lines) = self.lines(line.venue) {
+            lines.journaled(line, message.sequence + 1);
+        }
+        Ok(())
+    }
+
+    #[cold]
+    pub(crate) fn line_event(&mut self, line: LineId, event: Event<'_>) -> Result<(), OmsError> {
+        match event {
+            Event::Returned(message) => self.line_returned(line, message),
+            Event::Lost { what, messages } => self.doubt(line.venue, what, messages),
+            Event::LineUp(upto) => self.line_up(line, upto),
+            Event::LineDown(why) => self.line_down(line, why),
+            Event::Message(_) | Event::Missed(_) | Event::Damaged(_) | Event::Login(_) => Ok(()),
+        }
+    }
+
+    /// The venue has not got this request: it waits here, and is checked again.
+    fn line_returned(&mut self, line: LineId, message: &Message<'_>) -> Result<(), OmsError> {
+        let Ok(request) = Request::read(message.kind, message.payload) else { return Ok(()) };
+        let now = self.clock.ticks();
+        let place = line.place(message.sequence);
+        let returned = Returned { place, ..Returned::new(line.venue, message.stamp, &request) };
+        let sequence = self.apply(now, &Input::Returned(returned))?;
+        self.let_sessions(sequence, now)?;
+        self.waited = true;
+        self.after_input()
+    }
+
+    fn line_up(&mut self, line: LineId, upto: u64) -> Result<(), OmsError> {
+        if self.lines(line.venue).is_some_and(|lines| lines.line_up(line, upto)) {
+            self.notices.add(Notice::LineUp(line));
+            if !self.core.is_up(line.venue) {
+                self.line(line.venue, true)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn line_down(&mut self, line: LineId, why: &str) -> Result<(), OmsError> {
+        self.notices.add(Notice::LineDown { line, why: why.to_owned() });
+        let Some(lines) = self.lines(line.venue) else { return Ok(()) };
+        lines.line_down(line);
+        if !lines.is_up() && self.core.is_up(line.venue) {
+            self.line(line.venue, false)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,288 @@
+//! Lines: venues that are reached by sockets.
+//!
+//! ```text
+//!                                  ┌─ rate, window ─ lane of line 0, a log ─ agent ─ Line::send ─┐
+//!   core ─> requests of a venue ───┼─ rate, window ─ lane of line 1 ──────── agent ──────────────┼──> the venue
+//!                                  └─ rate, window ─ lane of line 2 ──────── agent ──────────────┘
+//!   journal <─ sequencer <─ reports, numbered by line ──────────────────────── agents <─ Line::poll ──┘
+//! ```
+//!
+//! A line has a lane like any venue, and its far end is an agent of the OMS itself. A request is in the lane before it is
+//! sent, its number on the line is its place in the lane, and the lane's cursor is the proof of receipt. So whatever ends, the
+//! next agent knows what it must ask the venue: it has all below a number, or it cannot say.
+//!
+//! * What the venue does **not** have comes back to the core, is checked again like all that waited, and leaves by whichever
+//!   line is ready. Its number is left out. Nothing is sent again as it lay there: it may be too old.
+//! * What a venue that cannot say may have is in doubt.
+//! * Reports have no lane: the journal knows their numbers, and the venue is asked for them from there.
+//!
+//! A request is given to the first line, in turn, that is up, has room in its window of unproven requests, and may
+//! send one more in this second; where there is none it waits in the core. What names an order whose own request is unproven follows that on its line, up or not:
+//! a venue must not see a cancel before its order.
+
+mod agent;
+mod flow;
+mod hear;
+mod pace;
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::Arc;
+
+use tickpath_clock::{Calibration, Clock, HostClock};
+use tickpath_log::{PublishError, Writer};
+use tickpath_market::{Request, VenueId};
+use tickpath_venue::Line;
+
+pub(crate) use agent::LineAgent;
+pub(crate) use flow::{Bell, Flow};
+use pace::Pace;
+
+use crate::OmsError;
+use crate::lanes::LanesConfig;
+use crate::ledger::Ledger;
+
+/// Lines of one venue, at most: their numbers have four bits, and one value says that there is none.
+pub const MOST_LINES: usize = 15;
+/// The number of a request in a record has so many bits.
+pub(crate) const NUMBER_BITS: u32 = 28;
+
+/// Which line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct LineId {
+    /// Of which venue.
+    pub venue: VenueId,
+    /// Its number there, from 0, below [`MOST_LINES`].
+    pub line: u8,
+}
+
+/// A line as it is configured.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LineConfig {
+    /// Which.
+    pub id: LineId,
+    /// How it is opened.
+    pub open: OpenLine,
+    /// Requests in any second, at most; zero for as many as come.
+    pub rate_per_second: u32,
+    /// Requests without proof of receipt, at most.
+    pub window: u32,
+}
+
+/// Opens a line: whoever adds a protocol gives one of these.
+#[derive(Clone)]
+pub struct OpenLine(Arc<Open>);
+
+type Open = dyn Fn() -> Result<Box<dyn Line>, String> + Send + Sync;
+
+impl OpenLine {
+    /// By this function, at each start. It connects nothing yet; what it says where it cannot is a sentence.
+    pub fn new(open: impl Fn() -> Result<Box<dyn Line>, String> + Send + Sync + 'static) -> Self {
+        Self(Arc::new(open))
+    }
+}
+
+impl fmt::Debug for OpenLine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("OpenLine")
+    }
+}
+
+impl PartialEq for OpenLine {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for OpenLine {}
+
+impl LineId {
+    /// As one number: the venue, and the line in the upper bits.
+    pub(crate) fn index(self) -> u16 {
+        self.venue.0 & 0x0fff | u16::from(self.line) << 12
+    }
+
+    /// From a record's line, which is one above its number; none for zero.
+    pub(crate) fn recorded(venue: VenueId, line: u16) -> Option<Self> {
+        Some(Self { venue, line: u8::try_from(line.checked_sub(1)?).ok()? })
+    }
+
+    /// A request's place in a record: the line, one above its number, and the low bits of the request's number.
+    pub(crate) fn place(self, number: u64) -> u32 {
+        (u32::from(self.line) + 1) << NUMBER_BITS | (number & ((1 << NUMBER_BITS) - 1)) as u32
+    }
+}
+
+impl fmt::Display for LineId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "line {} of venue {}", self.line, self.venue)
+    }
+}
+
+/// The lines of one venue, from the core's side.
+pub(crate) struct Lines {
+    clock: HostClock,
+    list: Vec<OutLine>,
+    /// The line that is asked first.
+    turn: usize,
+    bell: Arc<Bell>,
+}
+
+/// A line, from the core's side.
+struct OutLine {
+    id: LineId,
+    lane: Writer,
+    flow: Arc<Flow>,
+    pace: Pace,
+    window: u64,
+    /// Where the core's thread does its work.
+    agent: Option<Box<LineAgent>>,
+    /// What was given to it and has no proof of receipt: its number, and the order that it names.
+    on_way: VecDeque<(u64, u64)>,
+}
+
+impl Lines {
+    pub fn new(bell: Arc<Bell>) -> Result<Self, OmsError> {
+        let clock = HostClock::get().map_err(OmsError::Clock)?;
+        Ok(Self { clock, list: Vec::new(), turn: 0, bell })
+    }
+
+    /// Adds a line on its lane. What lies in it without proof of receipt is found out when it is up.
+    pub fn add(
+        &mut self,
+        config: &LineConfig,
+        lanes: &LanesConfig,
+        lane: Writer,
+        ledger: &Ledger,
+        calibration: &Calibration,
+    ) -> Result<(), OmsError> {
+        let flow = Arc::new(Flow::default());
+        let line = (config.open.0)().map_err(|reason| OmsError::Line { line: config.id, reason })?;
+        let shared = (flow.clone(), self.bell.clone());
+        let mut agent = LineAgent::open(config.id, line, lanes, ledger, self.clock, shared)?;
+        let on_way = agent.unproven()?;
+        let pace = Pace::new(config.rate_per_second, calibration);
+        let (id, window, agent) = (config.id, config.window.into(), Some(Box::new(agent)));
+        self.list.push(OutLine { id, lane, flow, pace, window, agent, on_way });
+        Ok(())
+    }
+
+    /// Whether any line is up.
+    pub fn is_up(&self) -> bool {
+        self.list.iter().any(|line| line.flow.is_up())
+    }
+
+    /// Whether this request would find a line now.
+    pub fn room_for(&mut self, request: &Request) -> Result<(), PublishError> {
+        self.choose(request).map(|_| ())
+    }
+
+    /// Gives a request to a line; where the core's thread does the line's work, it has left when this returns.
+    #[inline]
+    pub fn publish(&mut self, stamp: u64, request: &Request) -> Result<(), PublishError> {
+        let place = self.choose(request)?;
+        let Self { clock, list, turn, bell } = self;
+        let line = &mut list[place];
+        line.pace.take(|| clock.ticks());
+        let number = line.lane.publish(stamp, request.kind().code(), request.as_bytes())?;
+        line.on_way.push_back((number, order_of(request)));
+        *turn = if place + 1 < list.len() { place + 1 } else { 0 };
+        let line = &mut list[place];
+        line.flow.set_published(number + 1);
+        match &mut line.agent {
+            Some(agent) => drop(agent.carry()),
+            None => bell.ring(),
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn choose(&mut self, request: &Request) -> Result<usize, PublishError> {
+        let Self { clock, list, turn, .. } = self;
+        for line in list.iter_mut() {
+            let proven = line.flow.proven();
+            while line.on_way.pop_front_if(|(number, _)| *number < proven).is_some() {}
+        }
+        if list.len() > 1 && !matches!(request, Request::New(_)) {
+            let order = order_of(request);
+            let follows = |line: &OutLine| line.on_way.iter().any(|(_, on_way)| *on_way == order);
+            if let Some(place) = list.iter().position(follows) {
+                return list[place].lane.room_for(size_of::<Request>()).map(|()| place);
+            }
+        }
+        let mut refused = PublishError::NoReader;
+        for step in 0..list.len() {
+            let place = (*turn + step) % list.len();
+            let line = &mut list[place];
+            if !line.flow.is_up() {
+                continue;
+            }
+            refused = PublishError::Full;
+            let has_room = (line.on_way.len() as u64) < line.window && line.lane.room_for(size_of::<Request>()).is_ok();
+            if has_room && line.pace.has_room(|| clock.ticks()) {
+                return Ok(place);
+            }
+        }
+        Err(refused)
+    }
+
+    /// A line may take requests, if its agent has given back all that lay in its lane below this number, and nothing came
+    /// behind. True if it may now.
+    pub fn line_up(&mut self, id: LineId, upto: u64) -> bool {
+        let Some(line) = self.list.iter_mut().find(|line| line.id == id) else { return false };
+        let is_up = line.lane.sequence() == upto;
+        if is_up {
+            line.on_way.clear();
+        }
+        line.flow.answer(upto, is_up);
+        self.bell.ring();
+        is_up
+    }
+
+    /// A line takes nothing any more.
+    pub fn line_down(&mut self, id: LineId) {
+        if let Some(line) = self.list.iter().find(|line| line.id == id) {
+            line.flow.down();
+            self.bell.ring();
+        }
+    }
+
+    /// A report of a line is in the journal.
+    #[inline]
+    pub fn journaled(&self, id: LineId, next: u64) {
+        if let Some(line) = self.list.iter().find(|line| line.id == id) {
+            line.flow.set_journaled(next);
+        }
+    }
+
+    /// The agents, for another thread, or for a turn of this one.
+    pub fn take_agent(&mut self, place: usize) -> Option<Box<LineAgent>> {
+        self.list.get_mut(place)?.agent.take()
+    }
+
+    /// Gives one back.
+    pub fn put_agent(&mut self, place: usize, agent: Box<LineAgent>) {
+        self.list[place].agent = Some(agent);
+    }
+
+    /// Which line has this place.
+    pub fn id(&self, place: usize) -> Option<LineId> {
+        self.list.get(place).map(|line| line.id)
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.list.len()
+    }
+}
+
+/// The order that a request names.
+fn order_of(request: &Request) -> u64 {
+    match request {
+        Request::New(new) => new.client_order_id.0,
+        Request::Cancel(cancel) => cancel.original.0,
+        Request::Replace(replace) => replace.original.0,
+        Request::Status(status) => status.original.0,
+        Request::MassCancel(_) => 0,
+    }
+}

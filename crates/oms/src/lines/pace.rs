@@ -1,0 +1,72 @@
+//! How many requests a line may send in a second: in any second, not on average, as an exchange counts them.
+
+use std::collections::VecDeque;
+
+use tickpath_clock::Calibration;
+
+/// When the last requests were given to a line.
+#[derive(Debug)]
+pub(crate) struct Pace {
+    /// In any second, at most; zero for as many as come.
+    most: usize,
+    second: u64,
+    times: VecDeque<u64>,
+}
+
+impl Pace {
+    pub fn new(per_second: u32, calibration: &Calibration) -> Self {
+        let most = per_second as usize;
+        Self { most, second: calibration.ticks_per_second, times: VecDeque::with_capacity(most) }
+    }
+
+    /// Whether one more may go now. The clock is asked only if there is a limit.
+    #[inline]
+    pub fn has_room(&self, now: impl FnOnce() -> u64) -> bool {
+        match self.times.front() {
+            Some(&first) if self.times.len() >= self.most => now().saturating_sub(first) >= self.second,
+            _ => true,
+        }
+    }
+
+    /// One more goes now.
+    #[inline]
+    pub fn take(&mut self, now: impl FnOnce() -> u64) {
+        if self.most == 0 {
+            return;
+        }
+        if self.times.len() >= self.most {
+            self.times.pop_front();
+        }
+        self.times.push_back(now());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_second_has_more_than_its_limit() {
+        const MS: u64 = 1_000_000;
+        let mut pace = Pace::new(3, &Calibration::nanoseconds());
+        let mut gone = Vec::new();
+        // Asked at uneven times, as an order would ask that goes as soon as it may.
+        for now in (0..5_000).map(|turn| turn * MS + turn % 7 * MS / 10) {
+            if pace.has_room(|| now) {
+                pace.take(|| now);
+                gone.push(now);
+            }
+        }
+        assert_eq!(gone.len(), 15, "three in each second");
+        assert!(gone.windows(4).all(|four| four[3] - four[0] >= 1_000 * MS), "{gone:?}");
+    }
+
+    #[test]
+    fn no_limit_asks_no_clock() {
+        let mut pace = Pace::new(0, &Calibration::nanoseconds());
+        for _ in 0..100 {
+            assert!(pace.has_room(|| panic!("nobody needs to know")));
+            pace.take(|| panic!("nobody needs to know"));
+        }
+    }
+}

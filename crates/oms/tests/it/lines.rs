@@ -1,0 +1,322 @@
+//! Lines of a venue, in a test's hands: what comes back, what is in doubt, what waits, and what never goes twice.
+
+use std::sync::{Arc, Mutex};
+
+use tickpath_clock::{HostClock, sleep_ns};
+use tickpath_market::{ExecutionReport, OrderId};
+use tickpath_oms::{LineConfig, LineId, OpenLine};
+use tickpath_orders::Denial;
+use tickpath_venue::{Event as Said, Line as VenueLine, Lost, Resume, SendError};
+
+use super::*;
+
+/// What is waited for comes within this.
+const PATIENCE_NS: i64 = 30_000_000_000;
+
+/// A line as its test has it.
+#[derive(Default)]
+struct Hands {
+    /// What it says at the next connect: which requests the venue has. It does not come up while this is none.
+    has: Option<Option<u64>>,
+    resume: Option<Resume>,
+    is_up: bool,
+    is_cut: bool,
+    sent: Vec<(u64, Request)>,
+    received: u64,
+    told: u64,
+    reports: Vec<ExecutionReport>,
+}
+
+#[derive(Clone, Default)]
+struct Wire(Arc<Mutex<Hands>>);
+
+impl Wire {
+    fn hands<T>(&self, change: impl FnOnce(&mut Hands) -> T) -> T {
+        change(&mut self.0.lock().expect("nobody panics with it"))
+    }
+
+    /// The numbers of what was sent, and the client's word for it: N, C, R or S.
+    fn sent(&self) -> Vec<(u64, char)> {
+        let word = |request: &Request| match request {
+            Request::New(_) => 'N',
+            Request::Cancel(_) => 'C',
+            Request::Replace(_) => 'R',
+            Request::Status(_) => 'S',
+            Request::MassCancel(_) => 'M',
+        };
+        self.hands(|hands| hands.sent.iter().map(|(number, request)| (*number, word(request))).collect())
+    }
+
+    fn cut(&self) {
+        self.hands(|hands| (hands.is_cut, hands.has) = (true, None));
+    }
+
+    fn let_up(&self, has: Option<u64>) {
+        self.hands(|hands| hands.has = Some(has));
+    }
+}
+
+impl VenueLine for Wire {
+    fn address(&self) -> String {
+        "a test's hands".to_owned()
+    }
+
+    fn connect(&mut self, resume: &Resume) {
+        self.hands(|hands| (hands.resume, hands.is_up, hands.is_cut) = (Some(*resume), false, false));
+    }
+
+    fn send(&mut self, number: u64, _stamp: u64, request: &Request) -> Result<(), SendError> {
+        self.hands(|hands| match hands.is_up {
+            true => {
+                hands.sent.push((number, *request));
+                Ok(())
+            }
+            false => Err(SendError::Down),
+        })
+    }
+
+    fn confirm(&mut self, _next_report: u64) {}
+
+    fn poll(&mut self, take: &mut dyn FnMut(Said<'_>)) -> Result<usize, Lost> {
+        self.hands(|hands| {
+            if std::mem::take(&mut hands.is_cut) {
+                (hands.is_up, hands.resume) = (false, None);
+                return Err(Lost("cut".to_owned()));
+            }
+            if let (false, Some(next_request), Some(resume)) = (hands.is_up, hands.has, hands.resume) {
+                (hands.is_up, hands.told) = (true, resume.next_report);
+                take(Said::Up { next_request, next_report: Some(resume.next_report) });
+                return Ok(1);
+            }
+            if hands.is_up {
+                take(Said::Received(hands.received));
+                for report in std::mem::take(&mut hands.reports) {
+                    take(Said::Report { number: hands.told, stamp: 0, report: &report });
+                    hands.told += 1;
+                }
+            }
+            Ok(0)
+        })
+    }
+
+    fn socket(&self) -> Option<std::os::fd::BorrowedFd<'_>> {
+        None
+    }
+}
+
+/// A scene whose venue is reached by these lines only.
+fn scene(wires: &[Wire], window: u32) -> Scene {
+    let mut scene = Scene::new();
+    scene.config.lanes.venues.clear();
+    scene.config.lanes.lines = wires.iter().zip(0..).map(|(wire, line)| config_of(wire, line, window)).collect();
+    scene.tick(99, 101);
+    scene
+}
+
+fn config_of(wire: &Wire, line: u8, window: u32) -> LineConfig {
+    let wire = wire.clone();
+    let open = OpenLine::new(move || Ok(Box::new(wire.clone()) as Box<dyn VenueLine>));
+    LineConfig { id: LineId { venue: VENUE, line }, open, rate_per_second: 0, window }
+}
+
+fn until(oms: &mut Inline<SimulatedClock>, what: &str, mut is_so: impl FnMut(&mut Inline<SimulatedClock>) -> bool) {
+    let clock = HostClock::get().expect("this host has a clock");
+    let began = clock.ticks();
+    while !is_so(oms) {
+        poll(oms);
+        assert!(clock.ns_between(began, clock.ticks()) < PATIENCE_NS, "in vain waited until {what}");
+        sleep_ns(10_000);
+    }
+}
+
+/// All lines come up, and have what they are told to have.
+fn up(oms: &mut Inline<SimulatedClock>, wires: &[Wire], has: u64) {
+    wires.iter().for_each(|wire| wire.let_up(Some(has)));
+    let ups = oms.sequencer().notices().filter(|notice| matches!(notice, Notice::LineUp(_))).count();
+    until(oms, "the lines are up", |oms| {
+        oms.sequencer().notices().filter(|notice| matches!(notice, Notice::LineUp(_))).count() == ups + wires.len()
+    });
+    for _ in 0..4 {
+        poll(oms);
+    }
+}
+
+#[test]
+fn what_the_venue_has_not_goes_by_another_line_and_a_cancel_never_overtakes_its_order() {
+    let wires = [Wire::default(), Wire::default()];
+    let scene = scene(&wires, 100);
+    let mut oms = scene.oms();
+    let mut client = scene.client(0);
+    // While no line is up, an order waits.
+    client.send(limit(Side::Buy, 1, 100, 1));
+    until(&mut oms, "it waits", |oms| oms.sequencer().queued() == 1);
+    up(&mut oms, &wires, 0);
+    until(&mut oms, "it leaves", |_| wires[0].sent().len() + wires[1].sent().len() == 1);
+    let (first, second) = if wires[0].sent().is_empty() { (&wires[1], &wires[0]) } else { (&wires[0], &wires[1]) };
+    first.cut();
+    until(&mut oms, "the loss is told", |oms| {
+        oms.sequencer().notices().any(|notice| matches!(notice, Notice::LineDown { why, .. } if why == "cut"))
+    });
+    // New orders go by the other line; what names the order without proof does not.
+    client.send(cancel(2, 1));
+    client.send(limit(Side::Buy, 3, 100, 1));
+    until(&mut oms, "the other line has it", |_| second.sent() == [(0, 'N')]);
+    first.let_up(Some(0));
+    let sent =
+        |what: char| wires.iter().map(|wire| wire.sent().iter().filter(|sent| sent.1 == what).count()).sum::<usize>();
+    until(&mut oms, "the order goes again, and its cancel", |_| (sent('N'), sent('C')) == (3, 1));
+    let by = wires.iter().map(Wire::sent).find(|sent| sent.iter().any(|(_, what)| *what == 'C')).expect("just there");
+    let [(before, 'N'), (behind, 'C')] = by[by.len() - 2..] else {
+        panic!("the cancel is not behind its order: {by:?}")
+    };
+    assert_eq!(behind, before + 1);
+    let ids = first.hands(|hands| hands.sent[0].1.client_order_id());
+    let again = wires
+        .iter()
+        .map(|wire| wire.hands(|hands| hands.sent.iter().filter(|sent| sent.1.client_order_id() == ids).count()));
+    assert_eq!(again.sum::<usize>(), 2, "once, and once more when the venue had said that it has not got it");
+}
+
+#[test]
+fn an_oms_that_comes_back_asks_what_the_venue_has_and_sends_the_rest_once() {
+    let wires = [Wire::default()];
+    let scene = scene(&wires, 100);
+    let mut oms = scene.oms();
+    up(&mut oms, &wires, 0);
+    let mut client = scene.client(0);
+    (1..=5).for_each(|id| client.send(limit(Side::Buy, id, 100, 1)));
+    until(&mut oms, "all are sent", |_| wires[0].sent().len() == 5);
+    wires[0].hands(|hands| hands.received = 2);
+    for _ in 0..4 {
+        poll(&mut oms);
+    }
+    drop(oms);
+    wires[0].hands(|hands| (hands.is_up, hands.has, hands.resume) = (false, None, None));
+    let mut oms = scene.oms();
+    // The first two had proof, the third has arrived, too.
+    up(&mut oms, &wires, 3);
+    until(&mut oms, "the rest is sent", |_| wires[0].sent().len() == 7);
+    assert_eq!(wires[0].sent()[5..], [(5, 'N'), (6, 'N')], "their numbers rise");
+    let ids: Vec<u64> =
+        wires[0].hands(|hands| hands.sent.iter().map(|(_, request)| request.client_order_id().0).collect());
+    assert_eq!(ids[3..5], ids[5..7], "the two that never arrived");
+    // Once more, with nothing taken since: what was given back is not given back again.
+    wires[0].cut();
+    until(&mut oms, "the loss", |_| wires[0].hands(|hands| !hands.is_up));
+    wires[0].hands(|hands| hands.received = 0);
+    up(&mut oms, &wires, 7);
+    drop(oms);
+    wires[0].hands(|hands| (hands.is_up, hands.has, hands.resume) = (false, None, None));
+    let mut oms = scene.oms();
+    up(&mut oms, &wires, 7);
+    assert_eq!(wires[0].sent().len(), 7);
+    assert_eq!(oms.sequencer().counts().unknown, 0);
+}
+
+#[test]
+fn a_venue_that_cannot_say_leaves_doubt_and_is_asked() {
+    let wires = [Wire::default()];
+    let scene = scene(&wires, 100);
+    let mut oms = scene.oms();
+    up(&mut oms, &wires, 0);
+    let mut client = scene.client(0);
+    client.send(limit(Side::Buy, 1, 100, 1));
+    until(&mut oms, "it is sent", |_| wires[0].sent().len() == 1);
+    wires[0].cut();
+    until(&mut oms, "the loss", |_| wires[0].hands(|hands| !hands.is_up));
+    wires[0].let_up(None);
+    until(&mut oms, "it is asked for", |_| wires[0].sent() == [(0, 'N'), (1, 'S')]);
+    assert_eq!(oms.sequencer().counts().unknown, 1);
+    // The venue never had it.
+    let order = wires[0].hands(|hands| hands.sent[0].1.client_order_id());
+    let asked = wires[0].hands(|hands| hands.sent[1].1.client_order_id());
+    let never = ExecutionReport {
+        order_id: OrderId(order.0),
+        client_order_id: asked,
+        venue: VENUE,
+        account: WIDE,
+        exec_type: ExecType::OrderStatus.code(),
+        status: OrdStatus::Rejected.code(),
+        side: Side::Buy.code(),
+        reason: 5,
+        ..ExecutionReport::default()
+    };
+    wires[0].hands(|hands| hands.reports.push(never));
+    until(&mut oms, "it is known", |oms| oms.sequencer().counts().unknown == 0);
+}
+
+#[test]
+fn what_came_back_too_old_is_refused_at_the_line() {
+    let wires = [Wire::default()];
+    let mut scene = scene(&wires, 100);
+    scene.config.desk.accounts[0].max_request_age_ns = SECOND;
+    let mut oms = scene.oms();
+    up(&mut oms, &wires, 0);
+    let mut client = scene.client(0);
+    client.send(limit(Side::Buy, 1, 100, 1));
+    until(&mut oms, "it is sent", |_| wires[0].sent().len() == 1);
+    wires[0].cut();
+    until(&mut oms, "the loss", |_| wires[0].hands(|hands| !hands.is_up));
+    scene.clock.advance(2 * SECOND);
+    scene.tick(99, 101);
+    wires[0].let_up(Some(0));
+    let mut denied = None;
+    until(&mut oms, "it is denied", |_| {
+        denied = client.hear().into_iter().find_map(|heard| match heard {
+            Heard::Denied(denied) => Some(denied),
+            Heard::Report(_) => None,
+        });
+        denied.is_some()
+    });
+    let denied = denied.expect("just heard");
+    assert_eq!(Denial::from_code(denied.code), Some(Denial::RequestAge), "{denied:?}");
+    assert_eq!(wires[0].sent().len(), 1, "it never went again");
+}
+
+#[test]
+fn a_window_that_is_full_makes_what_comes_wait() {
+    let wires = [Wire::default()];
+    let scene = scene(&wires, 2);
+    let mut oms = scene.oms();
+    up(&mut oms, &wires, 0);
+    let mut client = scene.client(0);
+    (1..=5).for_each(|id| client.send(limit(Side::Buy, id, 100, 1)));
+    until(&mut oms, "the rest waits", |oms| oms.sequencer().queued() == 3);
+    assert_eq!(wires[0].sent().len(), 2);
+    // What waits can be canceled there.
+    client.send(cancel(6, 5));
+    until(&mut oms, "it is canceled", |oms| oms.sequencer().queued() == 2);
+    wires[0].hands(|hands| hands.received = 1);
+    until(&mut oms, "one more leaves", |_| wires[0].sent().len() == 3);
+    wires[0].hands(|hands| hands.received = 3);
+    until(&mut oms, "the last leaves", |_| wires[0].sent() == [(0, 'N'), (1, 'N'), (2, 'N'), (3, 'N')]);
+}
+
+#[test]
+fn a_line_that_is_lost_or_taken_away_puts_its_venue_in_doubt_and_a_new_one_does_not() {
+    let wires = [Wire::default(), Wire::default(), Wire::default()];
+    let mut scene = scene(&wires, 100);
+    let all = std::mem::take(&mut scene.config.lanes.lines);
+    let mut doubts = Vec::new();
+    for (lines, lost) in
+        [(&all[..1], false), (&all[..2], false), (&all[..3], false), (&all[..2], true), (&all[..2], false)]
+    {
+        scene.config.lanes.lines = lines.to_vec();
+        wires.iter().for_each(|wire| wire.hands(|hands| (hands.is_up, hands.resume) = (false, None)));
+        let mut oms = scene.oms();
+        let doubted = oms.sequencer().notices().any(|notice| matches!(notice, Notice::Doubt { .. }));
+        doubts.push((doubted, lost));
+        // An order that is never over, so that there is something to doubt.
+        let mut client = scene.client(0);
+        wires[..lines.len()].iter().for_each(|wire| wire.hands(|hands| hands.has = None));
+        client.send(limit(Side::Buy, lines.len() as u64 * 100 + doubts.len() as u64, 100, 1));
+        wires[0].hands(|hands| hands.has = hands.resume.map(|resume| Some(resume.next_request)));
+        until(&mut oms, "the first line is up", |_| {
+            wires[0].hands(|hands| {
+                hands.has = hands.resume.map(|resume| Some(resume.next_request));
+                hands.is_up && hands.sent.iter().any(|(_, request)| matches!(request, Request::New(_)))
+            })
+        });
+    }
+    assert!(doubts.iter().all(|(doubted, lost)| doubted == lost), "{doubts:?}");
+}

@@ -1,0 +1,49 @@
+//! The lines of a `[[venue]]`: where each goes, and how much it may send.
+
+use tickpath_market::VenueId;
+use tickpath_oms::lines::MOST_LINES;
+use tickpath_oms::{LineConfig, LineId, OpenLine};
+use tickpath_settings::Section;
+use tickpath_venue::Line;
+use tickpath_venue_tcp::{Address, TcpLine};
+
+/// A line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LineSettings {
+    /// Where it goes.
+    pub url: Address,
+    /// Requests in any second, at most; zero for as many as come.
+    pub rate_per_second: u32,
+    /// Requests without proof of receipt, at most.
+    pub window: u32,
+}
+
+/// The lines that a venue has; none if it comes by lanes.
+pub(super) fn take(venue: &mut Section<'_>) -> Vec<LineSettings> {
+    let lines = venue.sections("lines", |line| {
+        let rate_per_second = line.number("rate_per_second", 0..=1_000_000).unwrap_or(0);
+        let window = line.number("window", 1..=1_000_000).unwrap_or(1_000);
+        line.need_parsed("url").map(|url| LineSettings { url, rate_per_second, window })
+    });
+    if lines.len() > MOST_LINES {
+        venue.mistake("lines", format!("a venue has at most {MOST_LINES} lines, these are {}", lines.len()));
+    }
+    lines.into_iter().flatten().collect()
+}
+
+/// The lines as an OMS of this name runs them.
+pub(super) fn configs<'a>(
+    oms: &'a str,
+    venue: VenueId,
+    lines: &'a [LineSettings],
+) -> impl Iterator<Item = LineConfig> + 'a {
+    lines.iter().zip(0..).map(move |(settings, line)| {
+        let (address, name) = (settings.url.clone(), format!("{oms} {line}"));
+        let open = OpenLine::new(move || {
+            let line = TcpLine::new(address.clone(), &name).map_err(|e| e.to_string())?;
+            Ok(Box::new(line) as Box<dyn Line>)
+        });
+        let LineSettings { rate_per_second, window, .. } = *settings;
+        LineConfig { id: LineId { venue, line }, open, rate_per_second, window }
+    })
+}

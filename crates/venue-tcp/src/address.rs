@@ -1,0 +1,55 @@
+//! Where an exchange listens: `tcp://HOST:PORT` or `unix:///PATH`.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+/// A place that a socket can connect to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Address {
+    /// A TCP port.
+    Tcp {
+        /// The host's name or address, without brackets.
+        host: String,
+        /// The port; zero, where one listens, for any that is free.
+        port: u16,
+    },
+    /// A Unix socket's path, from the root.
+    Unix(PathBuf),
+}
+
+/// A text that is no address.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("'{0}' is no address of a line; use tcp://HOST:PORT or unix:///PATH")]
+pub struct ParseAddressError(String);
+
+/// Bytes of a Unix socket's path, with its final zero.
+const MOST_PATH: usize = 108;
+
+impl FromStr for Address {
+    type Err = ParseAddressError;
+
+    fn from_str(url: &str) -> Result<Self, ParseAddressError> {
+        let read = || match url.split_once("://")? {
+            ("unix", path) => (path.starts_with('/') && path.len() < MOST_PATH).then(|| Self::Unix(path.into())),
+            ("tcp", place) => {
+                let (host, port) = place.strip_suffix('/').unwrap_or(place).rsplit_once(':')?;
+                let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
+                let sound = !host.is_empty() && !host.contains(['/', '@']) && (bare.is_some() || !host.contains(':'));
+                sound.then_some(Self::Tcp { host: bare.unwrap_or(host).to_owned(), port: port.parse().ok()? })
+            }
+            _ => None,
+        };
+        read().ok_or_else(|| ParseAddressError(url.to_owned()))
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unix(path) => write!(f, "unix://{}", path.display()),
+            Self::Tcp { host, port } if host.contains(':') => write!(f, "tcp://[{host}]:{port}"),
+            Self::Tcp { host, port } => write!(f, "tcp://{host}:{port}"),
+        }
+    }
+}

@@ -1,0 +1,266 @@
+//! The suite that holds a line to the contract: an adapter's test gives a [`Venue`] that its line connects to, a real
+//! exchange or a counterpart that speaks its protocol, and calls [`check`].
+
+use tickpath_clock::{Clock, HostClock, sleep_ns};
+use tickpath_market::{
+    CancelOrder, ClientOrderId, ExecType, ExecutionReport, NewOrder, OrdStatus, OrderId, OrderType, Request, Side,
+};
+
+use crate::{Event, Line, Resume, SendError};
+
+/// Whatever is waited for comes within this.
+const PATIENCE_NS: i64 = 30_000_000_000;
+
+/// The far end of a line, in a test's hands.
+pub trait Venue {
+    /// A line to it that never was connected, always with the same identity there.
+    fn line(&mut self) -> Box<dyn Line>;
+
+    /// The ids of the requests that it has taken, in their order, since it was made. Does whatever work is due.
+    fn taken(&mut self) -> Vec<u64>;
+
+    /// Says a report to the line.
+    fn say(&mut self, report: &ExecutionReport);
+
+    /// Ends the connection, and remembers what it has.
+    fn cut(&mut self);
+
+    /// What it promises beyond the least.
+    fn promises(&self) -> Promises;
+}
+
+/// What a venue can say at a connect.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Promises {
+    /// Which requests it has.
+    pub requests: bool,
+    /// The reports that were said while nobody listened.
+    pub reports: bool,
+}
+
+/// A promise, run against a venue that is new; panics with a sentence where it is broken.
+pub type Case = fn(&mut dyn Venue);
+
+/// All promises.
+pub const CASES: &[(&str, Case)] = &[
+    ("nothing leaves while it is down", nothing_leaves_while_down),
+    ("requests arrive once and in order", requests_arrive),
+    ("receipt is proven", receipt_is_proven),
+    ("reports are told once and in order", reports_are_told),
+    ("a loss is told once", a_loss_is_told_once),
+    ("a connect says what the venue has", a_connect_says_what_it_has),
+    ("numbers may be left out", numbers_may_be_left_out),
+    ("what was said meanwhile is told", what_was_said_meanwhile),
+];
+
+/// Runs all cases, each against a venue of its own.
+pub fn check<V: Venue>(mut venue: impl FnMut() -> V) {
+    for (name, case) in CASES {
+        println!("{name}");
+        case(&mut venue());
+    }
+}
+
+/// A line, and what it has told.
+struct Talk<'a> {
+    clock: HostClock,
+    venue: &'a mut dyn Venue,
+    line: Box<dyn Line>,
+    up: Option<(Option<u64>, Option<u64>)>,
+    received: u64,
+    reports: Vec<(u64, u64)>,
+    losses: u32,
+}
+
+impl<'a> Talk<'a> {
+    fn new(venue: &'a mut dyn Venue) -> Self {
+        let clock = HostClock::get().expect("this host has a clock");
+        let line = venue.line();
+        Self { clock, venue, line, up: None, received: 0, reports: Vec::new(), losses: 0 }
+    }
+
+    fn connect(&mut self, next_request: u64, next_report: u64) -> (Option<u64>, Option<u64>) {
+        self.up = None;
+        self.line.connect(&Resume { journal: 7, incarnation: 1, next_request, next_report });
+        self.until("it is up", |talk| talk.up.is_some());
+        self.up.expect("just there")
+    }
+
+    fn send(&mut self, number: u64, request: &Request) {
+        let mut sent = false;
+        self.until("the line takes a request", |talk| {
+            sent |= !sent && talk.line.send(number, 1, request).is_ok();
+            sent
+        });
+    }
+
+    fn turn(&mut self) {
+        let Self { line, up, received, reports, .. } = self;
+        let turned = line.poll(&mut |event| match event {
+            Event::Up { next_request, next_report } => {
+                assert!(up.is_none(), "a connection is up once");
+                *up = Some((next_request, next_report));
+            }
+            Event::Received(number) => {
+                assert!(up.is_some(), "nothing comes before the line is up");
+                assert!(number >= *received, "proof of receipt is never taken back");
+                *received = number;
+            }
+            Event::Report { number, report, .. } => {
+                assert!(up.is_some(), "nothing comes before the line is up");
+                reports.push((number, report.order_id.0));
+            }
+        });
+        self.losses += u32::from(turned.is_err());
+        self.venue.taken();
+    }
+
+    fn until(&mut self, what: &str, mut is_so: impl FnMut(&mut Self) -> bool) {
+        let began = self.clock.ticks();
+        while !is_so(self) {
+            self.turn();
+            let waited = self.clock.ns_between(began, self.clock.ticks());
+            assert!(waited < PATIENCE_NS, "in vain waited until {what}");
+            sleep_ns(20_000);
+        }
+    }
+
+    fn until_taken(&mut self, ids: &[u64]) {
+        self.until("the venue has all requests", |talk| talk.venue.taken().len() >= ids.len());
+        assert_eq!(self.venue.taken(), ids, "what the venue has, and what was sent");
+    }
+}
+
+fn nothing_leaves_while_down(venue: &mut dyn Venue) {
+    let mut talk = Talk::new(venue);
+    assert_eq!(talk.line.send(0, 1, &order(1)), Err(SendError::Down), "a line that never was connected");
+    assert_eq!(talk.line.poll(&mut |_| panic!("nothing happened")), Ok(0));
+    talk.connect(0, 0);
+    talk.venue.cut();
+    talk.until("the loss is told", |talk| talk.losses > 0);
+    assert_eq!(talk.line.send(0, 1, &order(1)), Err(SendError::Down), "a line that was lost");
+    assert!(talk.venue.taken().is_empty());
+}
+
+fn requests_arrive(venue: &mut dyn Venue) {
+    let mut talk = Talk::new(venue);
+    talk.connect(0, 0);
+    let ids: Vec<u64> = (1..=300).collect();
+    for &id in &ids {
+        talk.send(id - 1, &if id % 3 == 0 { cancel(id) } else { order(id) });
+    }
+    talk.until_taken(&ids);
+}
+
+fn receipt_is_proven(venue: &mut dyn Venue) {
+    let mut talk = Talk::new(venue);
+    talk.connect(0, 0);
+    assert_eq!(talk.received, 0, "nothing was sent");
+    (0..20).for_each(|number| talk.send(number, &order(number + 1)));
+    if talk.venue.promises().requests {
+        talk.until("receipt is proven", |talk| talk.received >= 20);
+    }
+    assert!(talk.received <= 20, "receipt of what was never sent");
+}
+
+fn reports_are_told(venue: &mut dyn Venue) {
+    let mut talk = Talk::new(venue);
+    talk.connect(0, 0);
+    talk.send(0, &order(1));
+    talk.until_taken(&[1]);
+    for id in 0..300 {
+        talk.venue.say(&report(id));
+        talk.turn();
+    }
+    talk.until("all reports are told", |talk| talk.reports.len() >= 300);
+    assert_eq!(talk.reports, (0..300).map(|id| (id, id)).collect::<Vec<_>>(), "numbers, and whose reports");
+}
+
+fn a_loss_is_told_once(venue: &mut dyn Venue) {
+    let mut talk = Talk::new(venue);
+    for round in 1..4 {
+        talk.connect(0, 0);
+        talk.venue.cut();
+        talk.until("the loss is told", |talk| talk.losses == round);
+        (0..50).for_each(|_| talk.turn());
+        assert_eq!(talk.losses, round, "told once");
+    }
+}
+
+fn a_connect_says_what_it_has(venue: &mut dyn Venue) {
+    let mut talk = Talk::new(venue);
+    talk.connect(0, 0);
+    (0..5).for_each(|number| talk.send(number, &order(number + 1)));
+    talk.until_taken(&[1, 2, 3, 4, 5]);
+    talk.venue.cut();
+    talk.until("the loss is told", |talk| talk.losses == 1);
+    // Three more that never were sent.
+    let (next_request, _) = talk.connect(8, 0);
+    match talk.venue.promises().requests {
+        true => assert_eq!(next_request, Some(5), "what the venue has"),
+        false => assert_eq!(next_request, None, "who does not know says so"),
+    }
+}
+
+fn numbers_may_be_left_out(venue: &mut dyn Venue) {
+    let mut talk = Talk::new(venue);
+    talk.connect(0, 0);
+    talk.send(0, &order(1));
+    talk.send(7, &order(2));
+    talk.until_taken(&[1, 2]);
+    if talk.venue.promises().requests {
+        talk.until("receipt is proven", |talk| talk.received == 8);
+        talk.venue.cut();
+        talk.until("the loss is told", |talk| talk.losses == 1);
+        assert_eq!(talk.connect(9, 0).0, Some(8));
+        talk.send(20, &order(3));
+        talk.until_taken(&[1, 2, 3]);
+    }
+}
+
+fn what_was_said_meanwhile(venue: &mut dyn Venue) {
+    let mut talk = Talk::new(venue);
+    talk.connect(0, 0);
+    talk.send(0, &order(1));
+    talk.until_taken(&[1]);
+    (0..10).for_each(|id| talk.venue.say(&report(id)));
+    talk.until("ten reports are told", |talk| talk.reports.len() == 10);
+    talk.venue.cut();
+    talk.until("the loss is told", |talk| talk.losses == 1);
+    (10..20).for_each(|id| talk.venue.say(&report(id)));
+    // Two of the ten were not journaled.
+    talk.reports.clear();
+    let (_, next_report) = talk.connect(1, 8);
+    if !talk.venue.promises().reports {
+        assert_eq!(next_report, None, "who does not know says so");
+        return;
+    }
+    assert_eq!(next_report, Some(8));
+    talk.until("the rest is told", |talk| talk.reports.len() >= 12);
+    assert_eq!(talk.reports, (8..20).map(|id| (id, id)).collect::<Vec<_>>(), "from the first that was asked for");
+}
+
+fn order(id: u64) -> Request {
+    Request::New(NewOrder {
+        client_order_id: ClientOrderId(id),
+        side: Side::Buy.code(),
+        order_type: OrderType::Limit.code(),
+        ..NewOrder::default()
+    })
+}
+
+fn cancel(id: u64) -> Request {
+    let (client_order_id, original) = (ClientOrderId(id), ClientOrderId(id - 1));
+    Request::Cancel(CancelOrder { client_order_id, original, ..CancelOrder::default() })
+}
+
+fn report(id: u64) -> ExecutionReport {
+    ExecutionReport {
+        order_id: OrderId(id),
+        venue_sequence: 1,
+        exec_type: ExecType::New.code(),
+        status: OrdStatus::New.code(),
+        side: Side::Buy.code(),
+        ..ExecutionReport::default()
+    }
+}

@@ -1,0 +1,3 @@
+//! One binary for all tests: each more of them would be linked again.
+
+mod text;

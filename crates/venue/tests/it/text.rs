@@ -1,0 +1,104 @@
+//! The example's line, held to the contract against a counterpart that speaks its text.
+
+#[path = "../../examples/text.rs"]
+#[expect(dead_code, reason = "an example has a main of its own")]
+mod example;
+
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+
+use tickpath_market::ExecutionReport;
+use tickpath_venue::Line;
+use tickpath_venue::conformance::{Promises, Venue, check};
+
+use example::TextLine;
+
+/// An exchange that takes everything.
+struct Counterpart {
+    listener: TcpListener,
+    stream: Option<TcpStream>,
+    heard: String,
+    ids: Vec<u64>,
+    next_request: u64,
+    said: Vec<ExecutionReport>,
+}
+
+impl Counterpart {
+    fn new() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
+        listener.set_nonblocking(true).expect("it can be");
+        let (heard, ids, said) = (String::new(), Vec::new(), Vec::new());
+        Self { listener, stream: None, heard, ids, next_request: 0, said }
+    }
+
+    fn write(&mut self, line: &str) {
+        if let Some(stream) = &mut self.stream {
+            // Little enough for any socket's buffer.
+            let _ = stream.write_all(line.as_bytes());
+        }
+    }
+
+    fn say_from(&mut self, first: usize) {
+        for number in first..self.said.len() {
+            let ExecutionReport { order_id, exec_type, status, .. } = self.said[number];
+            self.write(&format!("REPORT {number} order={} type={exec_type} status={status}\n", order_id.0));
+        }
+    }
+
+    fn hear(&mut self, line: &str) {
+        let words: Vec<&str> = line.split(' ').collect();
+        if words[0] == "LOGON" {
+            self.write(&format!("WELCOME {}\n", self.next_request));
+            return self.say_from(words[2].parse().expect("the first report that it lacks"));
+        }
+        let number: u64 = words[1].parse().expect("requests are numbered");
+        assert!(number >= self.next_request, "request {number} came twice");
+        self.next_request = number + 1;
+        let id = words[2].strip_prefix("id=").and_then(|id| id.parse().ok());
+        self.ids.push(id.expect("a request has an id"));
+        self.write(&format!("ACK {}\n", self.next_request));
+    }
+}
+
+impl Venue for Counterpart {
+    fn line(&mut self) -> Box<dyn Line> {
+        Box::new(TextLine::new(self.listener.local_addr().expect("it listens")))
+    }
+
+    fn taken(&mut self) -> Vec<u64> {
+        if let Ok((stream, _)) = self.listener.accept() {
+            stream.set_nonblocking(true).expect("it can be");
+            self.stream = Some(stream);
+            self.heard.clear();
+        }
+        let mut room = [0; 4096];
+        while let Some(Ok(bytes @ 1..)) = self.stream.as_mut().map(|stream| stream.read(&mut room)) {
+            self.heard.push_str(std::str::from_utf8(&room[..bytes]).expect("it is text"));
+        }
+        while let Some((line, rest)) = self.heard.split_once('\n') {
+            let (line, rest) = (line.to_owned(), rest.to_owned());
+            self.heard = rest;
+            self.hear(&line);
+        }
+        self.ids.clone()
+    }
+
+    fn say(&mut self, report: &ExecutionReport) {
+        self.said.push(*report);
+        self.say_from(self.said.len() - 1);
+    }
+
+    fn cut(&mut self) {
+        self.taken();
+        self.stream = None;
+    }
+
+    fn promises(&self) -> Promises {
+        Promises { requests: true, reports: true }
+    }
+}
+
+#[test]
+fn the_examples_line_keeps_the_contract() {
+    check(Counterpart::new);
+}
