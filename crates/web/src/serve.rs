@@ -227,10 +227,10 @@ fn make_frames(mut meters: Meters, journal: &Place, shown: &Shown, stop: &Stop) 
                 0
             }
         };
-        if looks.is_multiple_of(every) {
-            if let Ok(reading) = meters.read() {
-                recent.take(reading);
-            }
+        if looks.is_multiple_of(every)
+            && let Ok(reading) = meters.read()
+        {
+            recent.take(reading);
         }
         if shown.is_due() {
             let mut view = View::of(&shown.names, &recent, follower.as_ref());
