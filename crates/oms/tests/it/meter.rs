@@ -39,7 +39,10 @@ fn what_happens_is_counted_and_another_start_begins_anew() {
     assert!((937_000..1_063_000).contains(&median), "{median} ns are not a millisecond");
     assert_eq!(reading.denials, [(Denial::DuplicateClientOrderId.code(), 1)]);
     let told = |what: ExecType| reading.reports.iter().find(|(code, _)| *code == what.code()).map(|(_, count)| *count);
-    assert_eq!((told(ExecType::PendingNew), told(ExecType::New), told(ExecType::Canceled)), (Some(3), Some(3), Some(1)));
+    assert_eq!(
+        (told(ExecType::PendingNew), told(ExecType::New), told(ExecType::Canceled)),
+        (Some(3), Some(3), Some(1))
+    );
     assert_eq!((reading.level("working"), reading.level("done"), reading.level("denied_requests")), (2, 1, 1));
     assert!(reading.level("journal_records") > 10 && reading.level("journal_bytes") > 1_000, "{reading:?}");
     let [line] = &reading.venues[..] else { panic!("one venue") };
