@@ -12,6 +12,7 @@ mod demo;
 mod doctor;
 mod exchange;
 mod explain;
+mod lines;
 mod log;
 mod oms;
 mod order;

@@ -1,21 +1,21 @@
 //! `tickpath oms --config FILE`: an OMS as a server, until it is told to stop.
 
-use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::sync::mpsc::{Receiver, sync_channel};
+use std::sync::mpsc::sync_channel;
 
 use anyhow::Context;
+use sd_notify::NotifyState;
+use serde_json::json;
 use signal_hook::consts::signal::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
-use tickpath_clock::{Clock, HostClock, sleep_ns, utc_ns};
-use tickpath_lab::result::rfc3339;
+use tickpath_clock::{Clock, HostClock, sleep_ns};
 use tickpath_log::{Config as LogConfig, Place, Policy, Reader, Registration, Start, Writer};
-use tickpath_server::ServerEvent;
 use tickpath_server::settings::{Settings, Shown};
 use tickpath_web::Serving;
 
 use crate::Outcome;
+use crate::lines::Lines;
 
 /// The exit code of an OMS that was told to stop a second time before it had.
 const CUT_SHORT: i32 = 1;
@@ -24,8 +24,6 @@ const MOST_WAITING: usize = 4096;
 /// How often a topic that somebody is just making is looked at, and the pause between two looks.
 const MOST_TRIES: u32 = 100;
 const TRY_NS: u64 = 10_000_000;
-/// Lines of one second; what is more of them is one line.
-const MOST_LINES: u32 = 50;
 
 /// Runs the OMS. The first signal to end stops it in good order, the second ends the process at once; a SIGHUP has it read
 /// its files again.
@@ -36,22 +34,28 @@ pub fn run(settings: &Settings) -> anyhow::Result<Outcome> {
     let ticks = settings.ticks.as_deref().map(|topic| market(topic, &clock)).transpose()?;
     let stop = stop_flag().context("cannot listen for signals")?;
     flag::register(SIGHUP, server.reload.clone()).context("cannot listen for signals")?;
-    let shown = show(settings)?;
-    let name = settings.name.clone();
-    let lines = std::thread::Builder::new().name("oms-lines".into()).spawn(move || write(&name, &hear))?;
-    let ready = || line(&settings.name, &"ready");
+    let lines = Lines { oms: settings.name.clone(), form: settings.shown.log };
+    let shown = show(settings, &lines)?;
+    let writer = lines.clone();
+    let written = std::thread::Builder::new().name("oms-lines".into()).spawn(move || writer.write(&hear))?;
+    let ready = || {
+        lines.say("ready", &[], "ready");
+        // Who was not started by systemd has nobody to tell.
+        let _ = sd_notify::notify(&[NotifyState::Ready]);
+    };
     let ended = tickpath_server::run(clock, &config, &server, ticks, &stop, ready);
+    let _ = sd_notify::notify(&[NotifyState::Stopping]);
     drop(shown);
     // The last sender goes with it, and the lines end.
     drop(server);
-    let _ = lines.join();
+    let _ = written.join();
     ended?;
-    line(&settings.name, &"stopped in good order");
+    lines.say("stopped", &[], "stopped in good order");
     Ok(Outcome::Good)
 }
 
 /// Metrics and page, where the settings ask for them.
-fn show(settings: &Settings) -> anyhow::Result<Option<Serving>> {
+fn show(settings: &Settings, lines: &Lines) -> anyhow::Result<Option<Serving>> {
     let Shown { metrics, web, .. } = settings.shown;
     if metrics.is_none() && web.is_none() {
         return Ok(None);
@@ -66,13 +70,10 @@ fn show(settings: &Settings) -> anyhow::Result<Option<Serving>> {
         oms: oms.unwrap_or_default(),
         cpu: settings.core.other_cpu,
     })?;
-    for (what, address) in [
-        ("metrics at", serving.metrics().map(|at| format!("http://{at}/metrics"))),
-        ("page at", serving.web().map(|at| format!("http://{at}/"))),
-    ] {
-        if let Some(address) = address {
-            line(&settings.name, &format!("{what} {address}"));
-        }
+    let metrics = serving.metrics().map(|at| ("metrics", format!("http://{at}/metrics")));
+    let page = serving.web().map(|at| ("page", format!("http://{at}/")));
+    for (what, place) in metrics.into_iter().chain(page) {
+        lines.say(what, &[("place", json!(place))], &format!("{what} at {place}"));
     }
     Ok(Some(serving))
 }
@@ -102,32 +103,4 @@ fn market(topic: &str, clock: &HostClock) -> anyhow::Result<Reader> {
         }
         tries += 1;
     }
-}
-
-/// Writes a line for each event, and never a flood.
-fn write(name: &str, events: &Receiver<ServerEvent>) {
-    let (mut second, mut lines, mut more) = (0, 0, 0_u64);
-    for event in events {
-        let now = utc_ns() / 1_000_000_000;
-        if now != second {
-            if more > 0 {
-                line(name, &format!("and {more} more events in that second"));
-            }
-            (second, lines, more) = (now, 0, 0);
-        }
-        // What an operator must hear goes through whatever else there is.
-        match event {
-            ServerEvent::Notice(_) => line(name, &event),
-            _ if lines == MOST_LINES => more += 1,
-            _ => {
-                lines += 1;
-                line(name, &event);
-            }
-        }
-    }
-}
-
-fn line(name: &str, what: &dyn std::fmt::Display) {
-    // Whoever closed our standard error does not want to know.
-    let _ = writeln!(std::io::stderr(), "{} oms {name}: {what}", rfc3339(utc_ns()));
 }

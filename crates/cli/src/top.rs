@@ -7,11 +7,12 @@ use std::time::Duration;
 
 use clap::Args;
 use ratatui::buffer::Buffer;
-use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
+use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Borders, Cell, Paragraph, Row, Table, Widget, Wrap};
+use tickpath_clock::{Clock, HostClock};
 use tickpath_log::Place;
 use tickpath_oms::meter::Meters;
 use tickpath_server::settings::{Settings, Users};
@@ -27,8 +28,10 @@ const STATE_ROWS: u16 = 7;
 const LEAST_ROWS: u16 = 4;
 /// Rows of sessions and positions at most.
 const MOST_MIDDLE: usize = 8;
-/// Inputs that are taken between two looks at the keyboard.
+/// Inputs that are taken at once.
 const INPUTS: usize = 1 << 16;
+/// Orders of a page up or down.
+const PAGE: usize = 20;
 
 #[derive(Debug, Clone, Args)]
 pub struct Top {
@@ -93,26 +96,36 @@ impl Screen {
     }
 
     fn show(&mut self, terminal: &mut ratatui::DefaultTerminal) -> anyhow::Result<()> {
-        let mut first = 0;
+        let clock = HostClock::get()?;
+        let (mut view, mut made, mut first) = (self.view()?, clock.ticks(), 0_usize);
         loop {
-            let view = self.view()?;
             terminal.draw(|frame| draw(&view, first, frame.area(), frame.buffer_mut()))?;
-            if event::poll(Duration::from_nanos(FRAME_NS))?
-                && let Event::Key(key) = event::read()?
-                && key.kind == KeyEventKind::Press
-            {
-                let is_break = key.code == KeyCode::Char('c') && key.modifiers.contains(KeyModifiers::CONTROL);
-                match key.code {
-                    _ if is_break => return Ok(()),
-                    KeyCode::Char('q') | KeyCode::Esc => return Ok(()),
-                    KeyCode::Down | KeyCode::Char('j') => first = (first + 1).min(view.orders.len().saturating_sub(1)),
-                    KeyCode::Up | KeyCode::Char('k') => first = first.saturating_sub(1),
-                    KeyCode::PageDown => first = (first + 20).min(view.orders.len().saturating_sub(1)),
-                    KeyCode::PageUp => first = first.saturating_sub(20),
+            let left = FRAME_NS.saturating_sub(clock.ns_between(made, clock.ticks()).max(0) as u64);
+            if event::poll(Duration::from_nanos(left))? {
+                match event::read()? {
+                    Event::Key(key) if key.kind == KeyEventKind::Press => match turned(&key, first) {
+                        Some(place) => first = place.min(view.orders.len().saturating_sub(1)),
+                        None => return Ok(()),
+                    },
                     _ => {}
                 }
+            } else {
+                (view, made) = (self.view()?, clock.ticks());
             }
         }
+    }
+}
+
+/// The first order that is shown after a key; none if the key means the end.
+fn turned(key: &KeyEvent, first: usize) -> Option<usize> {
+    match key.code {
+        KeyCode::Char('c') if key.modifiers.contains(KeyModifiers::CONTROL) => None,
+        KeyCode::Char('q') | KeyCode::Esc => None,
+        KeyCode::Down | KeyCode::Char('j') => Some(first.saturating_add(1)),
+        KeyCode::Up | KeyCode::Char('k') => Some(first.saturating_sub(1)),
+        KeyCode::PageDown => Some(first.saturating_add(PAGE)),
+        KeyCode::PageUp => Some(first.saturating_sub(PAGE)),
+        _ => Some(first),
     }
 }
 

@@ -125,7 +125,7 @@ async fn page(request: Request<Incoming>, shown: &Arc<Shown>) -> Result<Answer, 
         (&Method::GET, "/page.css") => Ok(plain("text/css; charset=utf-8", STYLE)),
         (&Method::GET, "/page.js") => Ok(plain("text/javascript; charset=utf-8", SCRIPT)),
         (&Method::GET, "/metrics") => Ok(all_metrics(shown)),
-        (&Method::GET, "/frame") => Ok(frame(request.headers(), shown)),
+        (&Method::GET, "/frame") => Ok(frame(request.headers(), shown).await),
         (&Method::POST, path @ ("/login" | "/logout" | "/kill")) => {
             is_from_here(request.headers(), &host)?;
             match path {
@@ -149,7 +149,7 @@ fn all_metrics(shown: &Shown) -> Answer {
 }
 
 /// The last frame, and who asks, if it is an admin.
-fn frame(headers: &HeaderMap, shown: &Shown) -> Answer {
+async fn frame(headers: &HeaderMap, shown: &Shown) -> Answer {
     #[derive(Serialize)]
     struct Frame<'a> {
         #[serde(flatten)]
@@ -163,7 +163,8 @@ fn frame(headers: &HeaderMap, shown: &Shown) -> Answer {
     }
     let known = cookie(headers).and_then(|cookie| shown.admins.find(&cookie));
     let admin = known.map(|Known { user, token }| Admin { user, token });
-    let text = serde_json::to_string(&Frame { view: &shown.frame(), admin });
+    let view = shown.frame().await;
+    let text = serde_json::to_string(&Frame { view: &view, admin });
     plain("application/json", text.unwrap_or_default())
 }
 

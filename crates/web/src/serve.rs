@@ -1,17 +1,18 @@
 //! The endpoints of an OMS: metrics, and the page, on threads of their own.
 //!
 //! ```text
-//!   oms-frames   reads the counters, follows the journal, makes a frame twice a second
+//!   oms-frames   reads the counters, follows the journal; while somebody looks it makes a frame twice a second
 //!   oms-web      answers requests from the last frame; a login has a thread of its own that is its session
 //! ```
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
-use tickpath_clock::{Priority, settle, sleep_ns};
+use tickpath_clock::{CalibrationError, Clock, HostClock, Priority, settle, sleep_ns};
 use tickpath_log::{OpenError, Place};
 use tickpath_oms::meter::{Meters, Reading};
 use tokio::sync::Notify;
@@ -25,6 +26,11 @@ use crate::view::{FRAME_NS, Names, Recent, View};
 const LOOK_NS: u64 = 20_000_000;
 /// Inputs that are taken between two looks whether a frame is due.
 const INPUTS: usize = 4096;
+/// Whoever asked so long ago looks no more.
+const LOOKING_NS: i64 = 5_000_000_000;
+/// A frame that is older is not shown, unless none comes within so many looks.
+const STALE_NS: i64 = 2 * FRAME_NS as i64;
+const MOST_WAITS: u32 = 100;
 /// Looks until a journal that cannot be followed is tried again: five seconds.
 const TRY_AGAIN: u32 = 250;
 
@@ -56,6 +62,9 @@ pub enum ServeError {
         /// What the system said.
         reason: io::Error,
     },
+    /// The host has no clock to measure by.
+    #[error(transparent)]
+    Clock(#[from] CalibrationError),
     /// The counters have no place.
     #[error(transparent)]
     Counters(#[from] OpenError),
@@ -77,7 +86,11 @@ pub(crate) struct Shown {
     pub names: Names,
     pub admins: Admins,
     meters: Mutex<Meters>,
+    clock: HostClock,
     frame: Mutex<Arc<View>>,
+    /// When the frame was made, and when somebody last asked for one, in ticks.
+    made: AtomicU64,
+    asked: AtomicU64,
 }
 
 #[derive(Default)]
@@ -95,7 +108,10 @@ pub fn serve(config: &Config) -> Result<Serving, ServeError> {
         names: config.names.clone(),
         admins: Admins::new(&config.oms),
         meters: Mutex::new(Meters::of(&config.names.oms)?),
+        clock: HostClock::get()?,
         frame: Mutex::default(),
+        made: AtomicU64::new(0),
+        asked: AtomicU64::new(0),
     });
     let stop = Arc::new(Stop::default());
     let mut serving =
@@ -153,9 +169,28 @@ impl Shown {
         locked(&self.meters).read().ok()
     }
 
-    /// The last frame.
-    pub fn frame(&self) -> Arc<View> {
+    /// The last frame, once there is one that is not old: frames are made only while somebody looks.
+    pub async fn frame(&self) -> Arc<View> {
+        self.asked.store(self.clock.ticks(), Ordering::Relaxed);
+        for _ in 0..MOST_WAITS {
+            if self.ns_since(&self.made) < STALE_NS {
+                break;
+            }
+            tokio::time::sleep(Duration::from_nanos(LOOK_NS)).await;
+        }
         locked(&self.frame).clone()
+    }
+
+    /// Whether somebody looks, and has seen the last frame for long enough.
+    fn is_due(&self) -> bool {
+        self.ns_since(&self.asked) < LOOKING_NS && self.ns_since(&self.made) >= FRAME_NS as i64
+    }
+
+    fn ns_since(&self, moment: &AtomicU64) -> i64 {
+        match moment.load(Ordering::Relaxed) {
+            0 => i64::MAX,
+            moment => self.clock.ns_between(moment, self.clock.ticks()),
+        }
     }
 }
 
@@ -192,15 +227,18 @@ fn make_frames(mut meters: Meters, journal: &Place, shown: &Shown, stop: &Stop) 
                 0
             }
         };
-        if looks.is_multiple_of(every) {
-            if let Ok(reading) = meters.read() {
-                recent.take(reading);
-            }
+        if looks.is_multiple_of(every)
+            && let Ok(reading) = meters.read()
+        {
+            recent.take(reading);
+        }
+        if shown.is_due() {
             let mut view = View::of(&shown.names, &recent, follower.as_ref());
             if !why.is_empty() {
                 view.alarms.push(format!("the journal cannot be followed: {why}"));
             }
             *locked(&shown.frame) = Arc::new(view);
+            shown.made.store(shown.clock.ticks(), Ordering::Relaxed);
         }
         // While there is a backlog frames come later, and the backlog is worked off sooner.
         if taken < INPUTS {

@@ -1,6 +1,7 @@
 //! What is shown of a running OMS, by a page or by a terminal: one frame of it.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque};
 
 use serde::Serialize;
 use tickpath_market::{OrderId, Price};
@@ -239,18 +240,25 @@ impl View {
     fn add_journal(&mut self, names: &Names, follower: &Follower) {
         let core = follower.core();
         self.record = follower.sequence();
-        let mut open: Vec<OrderView> = core.live().collect();
-        let mut by_session: BTreeMap<u16, u64> = BTreeMap::new();
-        for order in &open {
+        let (mut by_session, mut by_venue): (BTreeMap<u16, u64>, BTreeMap<u16, u64>) = Default::default();
+        // The newest, however many are open.
+        let (mut newest, mut open) = (BinaryHeap::with_capacity(MOST_ORDERS + 1), 0);
+        for order in core.live() {
+            open += 1;
             *by_session.entry(order.session).or_default() += 1;
-            let venue = names.venue(order.venue.0);
-            if let Some(line) = self.lines.iter_mut().find(|line| line.venue == venue) {
-                line.open_orders += 1;
+            *by_venue.entry(order.venue.0).or_default() += 1;
+            newest.push(Reverse(order.id));
+            if newest.len() > MOST_ORDERS {
+                newest.pop();
             }
         }
-        open.sort_unstable_by_key(|order| std::cmp::Reverse(order.id));
-        self.orders_left_out = open.len().saturating_sub(MOST_ORDERS);
-        self.orders = open.iter().take(MOST_ORDERS).map(|order| names.order(order)).collect();
+        for line in &mut self.lines {
+            let mut of_line = by_venue.iter().filter(|(venue, _)| names.venue(**venue) == line.venue);
+            line.open_orders = of_line.next().map_or(0, |(_, open)| *open);
+        }
+        self.orders_left_out = open - newest.len();
+        let newest = newest.into_sorted_vec();
+        self.orders = newest.iter().filter_map(|id| core.order(id.0)).map(|order| names.order(&order)).collect();
         let mut positions = positions(names, core);
         self.positions_left_out = positions.len().saturating_sub(MOST_POSITIONS);
         positions.truncate(MOST_POSITIONS);

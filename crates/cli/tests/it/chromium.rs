@@ -92,12 +92,6 @@ impl Browser {
             || format!("{expression}; the page shows one that it is not"),
         );
     }
-
-    /// Writes a picture of the page.
-    #[allow(dead_code, reason = "for whoever wants to see what a test sees")]
-    pub fn screenshot(&mut self) -> String {
-        self.call("Page.captureScreenshot", &json!({}))["data"].as_str().unwrap_or_default().to_owned()
-    }
 }
 
 impl Drop for Browser {

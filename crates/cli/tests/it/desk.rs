@@ -70,7 +70,7 @@ impl Desk {
         fs::read_to_string(file).expect("init has written it").trim_end().to_owned()
     }
 
-    fn line(&self, line: &str) -> String {
+    pub fn line(&self, line: &str) -> String {
         line.replace('@', &self.folder.path().display().to_string())
     }
 

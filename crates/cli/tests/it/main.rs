@@ -13,4 +13,5 @@ mod program;
 mod reports;
 mod server;
 mod tidy;
+mod unit;
 mod usage;

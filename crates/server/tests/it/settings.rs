@@ -167,6 +167,12 @@ fn every_mistake_of_a_file_is_told_at_its_line() {
             "oms.toml:@0: [core] expected_orders: 0 is out of range; use 1 to 50000000",
         ),
         (
+            "#metrics = \"127.0.0.1:9464\"",
+            "metrics = \"9464\"",
+            "oms.toml:@0: metrics: '9464' is no address; write an IP and a port, like 127.0.0.1:7001 or [::]:7001",
+        ),
+        ("#log = \"text\"", "log = \"xml\"", "oms.toml:@0: log: 'xml' is none of its words; use text, logfmt or json"),
+        (
             "#heartbeat_ms = 10000",
             "heartbeat_ms = 1",
             "oms.toml:@0: [sessions] heartbeat_ms: 1 is out of range; use 100 to 3600000",
@@ -379,9 +385,11 @@ fn what_may_not_be_meant_is_told_and_is_no_mistake() {
     let files = Files::new();
     files.change("users.toml", "accounts = [\"*\"]", "accounts = [\"1\", \"3*\"]");
     files.change("oms.toml", "tcp = \"127.0.0.1:7001\"", "tcp = \"0.0.0.0:7001\"\ninsecure = true");
+    files.change("oms.toml", "#web = \"127.0.0.1:8080\"", "web = \"0.0.0.0:8080\"");
     fs::set_permissions(files.at("users.toml"), fs::Permissions::from_mode(0o644)).expect("it is ours");
     let doubts = files.read().doubts();
-    assert_eq!(doubts.len(), 3, "{doubts:?}");
+    assert_eq!(doubts.len(), 4, "{doubts:?}");
     assert!(doubts[0].starts_with("user 'trader': no account of ") && doubts[0].ends_with(" matches '3*'"));
-    assert!(doubts[1].contains("not encrypted") && doubts[2].contains("chmod 600"), "{doubts:?}");
+    assert!(doubts[2].starts_with("web 0.0.0.0:8080: others than this host can read it"), "{doubts:?}");
+    assert!(doubts[1].contains("not encrypted") && doubts[3].contains("chmod 600"), "{doubts:?}");
 }
