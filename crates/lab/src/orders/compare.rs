@@ -14,6 +14,9 @@ const TURNS: [(&str, &[&str]); 4] = [
     ("beside", &["t0_t2", "t1_t2", "order_round_trip"]),
 ];
 
+/// What each repetition measured.
+type Repeats = BTreeMap<u32, f64>;
+
 /// The ratios of runs that differ in their target, sessions, ack level or the client beside them alone: of each to the one
 /// that came first. And of what an OMS does with an order to one `send`.
 pub fn comparisons(runs: &[Run]) -> Vec<Comparison> {
@@ -31,8 +34,8 @@ fn p50(run: &Run, hop: &str) -> Option<f64> {
 }
 
 fn turns(runs: &[Run], param: &str, hop: &str) -> Vec<Comparison> {
-    // By what they have in common, in the order in which they came: the value of the setting, and p50 by repeat.
-    let mut ways: Vec<(String, Vec<(String, BTreeMap<u32, f64>)>)> = Vec::new();
+    // By what they have in common, and then by the value of the setting, in the order in which they came.
+    let mut ways: Vec<(String, Vec<(String, Repeats)>)> = Vec::new();
     for (run, p50) in runs.iter().filter(|run| run.valid).filter_map(|run| Some((run, p50(run, hop)?))) {
         let (way, value) = (way(run, Some(param)), value(run, param));
         let values = place(&mut ways, way);
@@ -45,7 +48,7 @@ fn turns(runs: &[Run], param: &str, hop: &str) -> Vec<Comparison> {
         for (other, theirs) in others {
             let pairs: Vec<_> = theirs.iter().filter_map(|(repeat, a)| Some((*a, *base.get(repeat)?))).collect();
             let name = match param {
-                "target" | "beside" => format!("{other}_to_{first}_{hop}"),
+                "target" | "beside" | "ack" => format!("{other}_to_{first}_{hop}"),
                 _ => format!("{other}_to_{first}_{param}_{hop}"),
             };
             let name = if several { format!("{name} {way}") } else { name };
@@ -70,7 +73,7 @@ fn over_send(runs: &[Run]) -> Vec<Comparison> {
 }
 
 /// What stands under a key, made if there is nothing.
-fn place<'a, T: Default>(list: &'a mut Vec<(String, T)>, key: String) -> &'a mut T {
+fn place<T: Default>(list: &mut Vec<(String, T)>, key: String) -> &mut T {
     let index = list.iter().position(|(known, _)| *known == key).unwrap_or_else(|| {
         list.push((key, T::default()));
         list.len() - 1

@@ -9,7 +9,7 @@ use tickpath_client::{Client, ClientError, Event, Since};
 use tickpath_clock::{Clock, HostClock, sleep_ns};
 use tickpath_market::{ClientOrderId, NewOrder, Request};
 
-use super::system::{BESIDE_USER, Load, System};
+use super::system::{Load, System};
 use super::way::log_in;
 use super::{Batch, RESTART_GROUP, RESUME_GROUP, Settings, analyse, bare_run, check};
 use crate::child::Parent;
@@ -18,8 +18,8 @@ use crate::result::{Counts, Run};
 use crate::role::Login;
 use crate::{Lab, LabError};
 
-/// Orders in the day of the client beside, and in its group.
-const BESIDE_ORDERS: u64 = 50_000;
+/// The user of the client beside, and the group of its orders.
+pub(crate) const BESIDE_USER: &str = "beside";
 const BESIDE_GROUP: u64 = 70;
 
 /// Between two reads of a client that reads slowly, and between two looks of one that has nothing to do.
@@ -52,6 +52,8 @@ pub struct BesideRole {
     kind: Beside,
     login: Login,
     order: crate::trade::OrderSpec,
+    /// Orders in its day.
+    orders: u64,
     cpu: usize,
 }
 
@@ -74,7 +76,7 @@ impl BesideRole {
     pub(super) fn new(kind: Beside, login: &Login, settings: &Settings) -> Self {
         let login = Login { user: BESIDE_USER.to_owned(), ..login.clone() };
         let cpu = settings.venue_cpu.unwrap_or(settings.cpus[0]);
-        Self { kind, login, order: settings.order.clone(), cpu }
+        Self { kind, login, order: settings.order.clone(), orders: settings.day, cpu }
     }
 }
 
@@ -113,9 +115,10 @@ fn make_day(clock: &HostClock, role: &BesideRole) -> Result<(), LabError> {
     let order = role.order.order().map_err(LabError::Setting)?;
     let mut client = log_in(&role.login, Since::Now)?;
     let (mut next, mut heard, mut last) = (0, 0, clock.ticks());
+    let orders = role.orders;
     // Each order has a report of the OMS and one of the venue.
-    while heard < 2 * BESIDE_ORDERS {
-        while next < BESIDE_ORDERS {
+    while heard < 2 * orders {
+        while next < orders {
             let id = ClientOrderId(BESIDE_GROUP << 32 | next);
             if client.gather(&Request::New(NewOrder { client_order_id: id, ..order }), clock.ticks()).is_err() {
                 break;
@@ -126,7 +129,7 @@ fn make_day(clock: &HostClock, role: &BesideRole) -> Result<(), LabError> {
         if told > 0 {
             (heard, last) = (heard + told, clock.ticks());
         } else if clock.ns_between(last, clock.ticks()) > PATIENCE_NS {
-            return Err(LabError::Failed(format!("of {} reports only {heard} came", 2 * BESIDE_ORDERS)));
+            return Err(LabError::Failed(format!("of {} reports only {heard} came", 2 * orders)));
         } else {
             client.wait(1_000_000);
         }
