@@ -106,3 +106,60 @@ fn way(run: &Run, except: Option<&str>) -> String {
 fn word(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
+
+#[cfg(test)]
+mod tests {
+    use tickpath_clock::Calibration;
+
+    use super::*;
+    use crate::samples::Samples;
+
+    /// A run whose hops all take so long.
+    fn run(target: &str, sessions: u64, repeat: u32, ns: u64) -> Run {
+        let mut run = Run { target: target.to_owned(), repeat, valid: true, ..Run::default() };
+        run.params.set("sessions", sessions);
+        run.params.set("active", sessions.min(2));
+        let hop = Samples(vec![(0, ns); 100]).hop(&Calibration::nanoseconds(), &[]);
+        run.hops = ["t0_t2", "t1_t2"].map(|name| (name.to_owned(), hop.clone())).into();
+        run
+    }
+
+    fn names(runs: &[Run]) -> Vec<String> {
+        comparisons(runs).into_iter().map(|comparison| comparison.name).collect()
+    }
+
+    #[test]
+    fn what_took_turns_is_set_against_what_came_first() {
+        let runs =
+            [run("tcp://", 1, 1, 100), run("tcp://", 9, 1, 200), run("tcp://", 1, 2, 100), run("tcp://", 9, 2, 300)];
+        let found = comparisons(&runs);
+        assert_eq!(names(&runs), ["9_to_1_sessions_t0_t2", "9_to_1_sessions_t1_t2"]);
+        let ratio = |of: Option<f64>| of.map(|ratio| ratio.round());
+        assert_eq!((ratio(found[0].low), ratio(found[0].high)), (Some(2.0), Some(3.0)));
+    }
+
+    #[test]
+    fn runs_that_differ_in_two_things_are_not_compared() {
+        let all = [run("unix://", 1, 1, 1), run("tcp://", 1, 1, 1), run("unix://", 9, 1, 1), run("tcp://", 9, 1, 1)];
+        let told = names(&all);
+        assert_eq!(told.len(), 8, "two hops, two targets by sessions and two sessions by targets: {told:?}");
+        assert!(told.contains(&"tcp_to_unix_t0_t2 sessions=9 active=2".to_owned()), "{told:?}");
+        assert_eq!(names(&[all[0].clone(), all[3].clone()]), Vec::<String>::new());
+    }
+
+    #[test]
+    fn what_is_not_valid_is_not_compared() {
+        let bad = Run { valid: false, ..run("tcp://", 1, 1, 1) };
+        assert_eq!(names(&[run("unix://", 1, 1, 1), bad]), Vec::<String>::new());
+    }
+
+    #[test]
+    fn only_orders_that_have_a_pace_are_set_against_a_send() {
+        let mut run = run("tcp://", 1, 1, 300);
+        run.figures.insert("send_ns".to_owned(), 100.0);
+        assert_eq!(names(&[run.clone()]), Vec::<String>::new());
+        run.params.set("interval_ns", 1_000_000);
+        let found = comparisons(&[run]);
+        assert_eq!((found[0].name.as_str(), found[0].ratio.map(f64::round)), ("t1_t2_to_send", Some(3.0)));
+    }
+}
