@@ -197,8 +197,12 @@ pub fn resume(lab: &Lab<'_>, settings: &Settings, reports: u64) -> Result<Run, L
     let (told, _) = system.stop()?;
     let mut run = bare_run(settings, &batch);
     run.params.set("reports", resumed.live);
-    run.counts =
-        Counts { sent: resumed.live, received: resumed.heard, lost: resumed.live - resumed.heard, ..Counts::default() };
+    run.counts = Counts {
+        sent: resumed.live,
+        received: resumed.heard,
+        lost: resumed.live.saturating_sub(resumed.heard),
+        ..Counts::default()
+    };
     run.elapsed_ns = Some(resumed.ns as u64);
     run.throughput_per_s = Some(resumed.heard as f64 * 1e9 / resumed.ns);
     let figures = [("resume_ns", resumed.ns), ("resume_reports_per_s", resumed.heard as f64 * 1e9 / resumed.ns)];
@@ -249,7 +253,7 @@ pub fn restart(lab: &Lab<'_>, settings: &Settings, orders: u64) -> Result<Run, L
     let (read, _) = analyse::read(&journal, 0)?;
     let known = read.groups.get(&RESTART_GROUP).map_or(0, |group| group.len() as u64);
     let mut run = bare_run(settings, &batch);
-    run.counts = Counts { sent: orders, received: known, lost: orders - known, ..Counts::default() };
+    run.counts = Counts { sent: orders, received: known, lost: orders.saturating_sub(known), ..Counts::default() };
     run.params.set("snapshot_every", SNAPSHOT_EVERY);
     run.elapsed_ns = Some(ns as u64);
     run.figures.insert("restart_to_ready_ns".to_owned(), ns);
