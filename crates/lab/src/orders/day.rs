@@ -96,13 +96,9 @@ pub(crate) fn beside(role: &BesideRole, parent: &Parent) -> Result<(), LabError>
         match role.kind {
             Beside::Idle => read(&clock, &mut client, &stop, Some(IDLE_NS), u64::MAX, &mut heard)?,
             Beside::Stuck => wait(&clock, &stop, STUCK_NS),
-            Beside::Slow => {
-                let live = client.welcome().live_report;
-                read(&clock, &mut client, &stop, Some(SLOW_NS), live, &mut heard)?;
-            }
-            Beside::Day => {
-                let live = client.welcome().live_report;
-                read(&clock, &mut client, &stop, None, live, &mut heard)?;
+            Beside::Slow | Beside::Day => {
+                let (pause_ns, day) = ((role.kind == Beside::Slow).then_some(SLOW_NS), day_of(&client));
+                read(&clock, &mut client, &stop, pause_ns, day, &mut heard)?;
             }
         }
         client.close();
@@ -138,16 +134,17 @@ fn make_day(clock: &HostClock, role: &BesideRole) -> Result<(), LabError> {
     Ok(())
 }
 
-/// Reads up to the report `upto`, with a pause between two reads if there is one.
+/// Reads so many reports, with a pause between two reads if there is one.
 fn read(
     clock: &HostClock,
     client: &mut Client,
     stop: &AtomicBool,
     pause_ns: Option<u64>,
-    upto: u64,
+    count: u64,
     heard: &mut u64,
 ) -> Result<(), LabError> {
-    while !stop.load(Ordering::Relaxed) && next_report(client) < upto {
+    let upto = heard.saturating_add(count);
+    while !stop.load(Ordering::Relaxed) && *heard < upto {
         *heard += told(client)?;
         match pause_ns {
             Some(ns) => wait(clock, stop, ns),
@@ -177,11 +174,9 @@ fn told(client: &mut Client) -> Result<u64, LabError> {
     lost.or(polled.err()).map_or(Ok(heard), |why| Err(failed(why)))
 }
 
-fn next_report(client: &Client) -> u64 {
-    match client.since() {
-        Since::Report { number, .. } => number,
-        Since::Start | Since::Now => 0,
-    }
+/// Reports that a client gets before it is live.
+fn day_of(client: &Client) -> u64 {
+    client.welcome().live_report.saturating_sub(client.welcome().next_report)
 }
 
 /// How fast a client that lacks a day of so many reports is live again.
@@ -222,12 +217,12 @@ struct Resumed {
 fn come_back(clock: &HostClock, login: &Login) -> Result<Resumed, LabError> {
     let from = clock.ticks();
     let mut client = log_in(login, Since::Start)?;
-    let live = client.welcome().live_report;
+    let (live, day) = (client.welcome().live_report, day_of(&client));
     let (mut heard, mut last) = (0, clock.ticks());
-    while next_report(&client) < live {
+    while heard < day {
         match told(&mut client)? {
             0 if clock.ns_between(last, clock.ticks()) > PATIENCE_NS => {
-                return Err(LabError::Failed(format!("of {live} reports only {heard} came")));
+                return Err(LabError::Failed(format!("of {day} reports only {heard} came")));
             }
             0 => client.wait(1_000_000),
             more => (heard, last) = (heard + more, clock.ticks()),
