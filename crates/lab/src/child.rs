@@ -106,7 +106,8 @@ fn is_of_the_dead(rest: &str, end: char) -> bool {
     pid.is_some_and(|pid| !Path::new(&format!("/proc/{pid}")).exists())
 }
 
-fn remove_topics(which: impl Fn(&str) -> bool) {
+/// Removes these topics of shared memory.
+pub(crate) fn remove_topics(which: impl Fn(&str) -> bool) {
     let Ok(topics) = tickpath_log::Place::all_in_shared_memory() else { return };
     for topic in topics.iter().filter(|topic| which(topic)) {
         if let Ok(place) = tickpath_log::Place::shared_memory(topic) {

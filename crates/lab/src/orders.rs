@@ -29,7 +29,7 @@ mod way;
 
 pub(crate) use client::{client, evictor, is_of_venue};
 pub use compare::comparisons;
-pub(crate) use day::beside;
+pub(crate) use day::{BESIDE_USER, beside};
 pub use day::{Beside, BesideRole, restart, resume};
 pub use floor::SenderRole;
 pub(crate) use floor::sender;
@@ -101,6 +101,8 @@ pub struct Settings {
     pub level: AckLevel,
     /// A client beside those that are measured.
     pub beside: Option<Beside>,
+    /// Orders in that client's day.
+    pub day: u64,
     /// Which thread does what.
     pub layout: Layout,
     /// How the core's thread waits.
@@ -240,12 +242,13 @@ fn evaluate(lab: &Lab<'_>, settings: &Settings, measured: &[Measured], idle: &[G
     Ok(runs)
 }
 
-/// T2 is stamped before the disk has an order: it is not when that left.
+/// T2 is stamped before the disk has an order: it is not when that left, and each had to wait.
 fn without_release(run: &mut Run) {
     for hop in ["t1_t2", "t0_t2", "t2_gap", "tick_to_order"] {
         run.hops.remove(hop);
     }
-    for figure in ["first_t0_to_last_t2_ns", "last_order_t2_ns", "last_t2_to_last_report_ns"] {
+    let of_release = ["first_t0_to_last_t2_ns", "last_order_t2_ns", "last_t2_to_last_report_ns"];
+    for figure in of_release.into_iter().chain(["orders_sending", "orders_queued"]) {
         run.figures.remove(figure);
     }
 }
@@ -383,6 +386,7 @@ fn describe(run: &mut Run, settings: &Settings, batch: &Batch) {
     }
     if let Some(beside) = settings.beside {
         run.params.set("beside", beside.name());
+        run.params.set("day_orders", settings.day);
     }
     if let Some(ns) = batch.interval_ns {
         run.params.set("interval_ns", ns);

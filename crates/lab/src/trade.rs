@@ -18,10 +18,10 @@ use tickpath_orders::{AccountLimits, Instrument, VenueRules};
 use tickpath_server::settings::{Sessions, Users};
 use tickpath_server::{ServerConfig, ServerEvent};
 
-use crate::LabError;
 use crate::child::Parent;
 use crate::role::{ExchangeRole, OmsRole, ServerRole};
 use crate::samples::save_gaps;
+use crate::{LabError, orders};
 
 /// The instrument of a run.
 pub(crate) const SYMBOL: SymbolId = SymbolId(0);
@@ -299,7 +299,7 @@ fn hear_events(events: &Receiver<ServerEvent>, places: &Sender<String>) -> Vec<S
             ServerEvent::LoggedIn { .. } => has_clients = true,
             // The OMS makes the venue's lanes, so it is there before the venue.
             ServerEvent::Notice(Notice::VenueDown(_) | Notice::VenueUp(_)) if !has_clients => {}
-            ServerEvent::Gone { why, .. } if why == "it logged out" => {}
+            ServerEvent::Gone { why, user, .. } if why == "it logged out" || user == orders::BESIDE_USER => {}
             _ if told.len() == MOST_TOLD => more += 1,
             _ => told.push(format!("the OMS told its operator: {event}")),
         }

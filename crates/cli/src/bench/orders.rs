@@ -46,6 +46,9 @@ pub struct OrdersArgs {
     /// again and again
     #[arg(long, value_name = "stuck|slow|day", requires = "count", value_parser = beside)]
     pub beside: Option<Beside>,
+    /// Orders in the day of the client beside; each has two reports
+    #[arg(long, value_name = "N", default_value_t = 50_000, requires = "beside", value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
+    pub day: u64,
     /// How fast a client is live again that lacks a day of so many reports; nothing else is measured
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(2..=20_000_000), conflicts_with_all = ["restart", "count", "rate", "full", "beside"])]
     pub resume: Option<u64>,
@@ -151,6 +154,7 @@ impl OrdersArgs {
                             in_flight: self.in_flight,
                             level,
                             beside,
+                            day: self.day,
                             layout,
                             wait,
                             cpus,

@@ -1,5 +1,6 @@
 //! What the binary does, and the rules of the house.
 
+mod bench_orders;
 mod broken;
 mod brokers;
 mod browser;

@@ -19,6 +19,9 @@ fn benches_write_results_that_render_again() {
     pubsub(folder.path());
     path(folder.path());
     orders(folder.path());
+    orders_over_sockets(folder.path());
+    whole_days(folder.path());
+    beside(folder.path());
 }
 
 fn host(folder: &Path) {
@@ -102,6 +105,80 @@ fn orders(folder: &Path) {
     let told = good(&format!("log cat {} --count 5", text(&journal)));
     assert_eq!(told.out.lines().count(), 5);
     assert!(told.out.lines().next().is_some_and(|line| line.contains("journal_start")), "{}", told.out);
+}
+
+fn orders_over_sockets(folder: &Path) {
+    let call =
+        "orders --target unix:// --target tcp:// --sessions 1,4 --active 2 --count 300 --layout split --wait block";
+    let result = bench(folder, "sockets", call);
+    let runs = result["runs"].as_array().expect("runs is a list");
+    let told: Vec<_> = runs.iter().map(|run| (run["target"].as_str(), number(&run["params"]["sessions"]))).collect();
+    let all = [("unix://", 1.0), ("tcp://", 1.0), ("unix://", 4.0), ("tcp://", 4.0)];
+    assert_eq!(told, all.map(|(target, sessions)| (Some(target), sessions)));
+    for run in runs {
+        let call = format!("{} {}", run["target"], run["params"]);
+        let counts = ["sent", "received", "lost"].map(|name| number(&run["counts"][name]));
+        assert_eq!(counts, [300.0, 300.0, 0.0], "{call}");
+        assert_eq!(run["notes"].as_array().map(|notes| mentions(notes, "operator")), Some(false), "{call}: {run}");
+        for hop in ["t0_t1", "t1_t2", "t0_t2", "order_ack", "order_round_trip"] {
+            assert_eq!(number(&run["hops"][hop]["count"]), 300.0, "{call}, {hop}");
+        }
+        for figure in ["first_t0_to_last_t2_ns", "send_ns", "acked_per_s"] {
+            assert!(number(&run["figures"][figure]) > 0.0, "{call}, {figure}");
+        }
+        for figure in ["memory_per_session_bytes", "connected_cpu_percent"] {
+            assert!(number(&run["figures"][figure]) >= 0.0, "{call}, {figure}");
+        }
+    }
+    let names: Vec<_> =
+        result["comparisons"].as_array().into_iter().flatten().filter_map(|c| c["name"].as_str()).collect();
+    let is_there = |begin: &str| names.iter().any(|name| name.starts_with(begin));
+    assert!(is_there("tcp_to_unix_t0_t2") && is_there("4_to_1_sessions_t0_t2"), "{names:?}");
+
+    let call = "orders --target tcp:// --sessions 3 --in-flight 1 --count 60 --ack os,disk --layout split --wait block";
+    let result = bench(folder, "disk", call);
+    let runs = result["runs"].as_array().expect("runs is a list");
+    assert_eq!((runs[0]["params"].get("ack"), runs[1]["params"]["ack"].as_str()), (None, Some("disk")));
+    for run in runs {
+        assert_eq!(number(&run["counts"]["lost"]), 0.0);
+        assert_eq!(number(&run["hops"]["order_ack"]["count"]), 60.0);
+    }
+    assert!(runs[1]["hops"].get("t1_t2").is_none(), "what waits for the disk has no T2: {}", runs[1]["hops"]);
+}
+
+fn whole_days(folder: &Path) {
+    let result = bench(folder, "resume", "orders --target tcp:// --resume 400 --layout split --wait block");
+    let run = only_run(&result);
+    assert_eq!(["sent", "received", "lost"].map(|name| number(&run["counts"][name])), [400.0, 400.0, 0.0]);
+    assert!(number(&run["figures"]["resume_reports_per_s"]) > 0.0 && number(&run["figures"]["resume_ns"]) > 0.0);
+    for target in ["shm://", "unix://"] {
+        let call = format!("orders --target {target} --restart 200 --layout split --wait block");
+        let result = bench(folder, "restart", &call);
+        let run = only_run(&result);
+        assert_eq!(["sent", "received", "lost"].map(|name| number(&run["counts"][name])), [200.0, 200.0, 0.0]);
+        assert!(number(&run["figures"]["restart_to_ready_ns"]) > 0.0, "{target}");
+    }
+}
+
+fn beside(folder: &Path) {
+    for kind in ["stuck", "slow", "day"] {
+        let call = format!(
+            "orders --target tcp:// --beside {kind} --day 200 --count 50 --rate 100 --layout split --wait block"
+        );
+        let result = bench(folder, &format!("beside-{kind}"), &call);
+        let runs = result["runs"].as_array().expect("runs is a list");
+        let kinds: Vec<_> = runs.iter().map(|run| run["params"]["beside"].as_str()).collect();
+        assert_eq!(kinds, [Some("idle"), Some(kind)]);
+        for run in runs {
+            assert_eq!(number(&run["counts"]["lost"]), 0.0, "{kind}: {}", run["counts"]);
+        }
+        let heard = number(&runs[1]["figures"]["beside_reports"]);
+        assert!(if kind == "stuck" { heard == 0.0 } else { heard >= 400.0 }, "{kind}: {heard}");
+    }
+}
+
+fn mentions(notes: &[Value], word: &str) -> bool {
+    notes.iter().any(|note| note.as_str().is_some_and(|note| note.contains(word)))
 }
 
 /// Runs a bench, holds its result against the published schema, and renders it in every form.

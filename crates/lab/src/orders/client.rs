@@ -315,7 +315,7 @@ impl Client {
     fn hear(&mut self, limit: usize) -> Result<usize, LabError> {
         self.turns += 1;
         let place = match self.waiting.len() as u64 {
-            count if count > 0 && self.turns % BEAT_EVERY != 0 => self.waiting[(self.turns % count) as usize],
+            count if count > 0 && !self.turns.is_multiple_of(BEAT_EVERY) => self.waiting[(self.turns % count) as usize],
             _ => {
                 self.beats = (self.beats + 1) % self.sessions.len();
                 self.beats

@@ -14,6 +14,9 @@ const TURNS: [(&str, &[&str]); 4] = [
     ("beside", &["t0_t2", "t1_t2", "order_round_trip"]),
 ];
 
+/// What each repetition measured.
+type Repeats = BTreeMap<u32, f64>;
+
 /// The ratios of runs that differ in their target, sessions, ack level or the client beside them alone: of each to the one
 /// that came first. And of what an OMS does with an order to one `send`.
 pub fn comparisons(runs: &[Run]) -> Vec<Comparison> {
@@ -31,8 +34,8 @@ fn p50(run: &Run, hop: &str) -> Option<f64> {
 }
 
 fn turns(runs: &[Run], param: &str, hop: &str) -> Vec<Comparison> {
-    // By what they have in common, in the order in which they came: the value of the setting, and p50 by repeat.
-    let mut ways: Vec<(String, Vec<(String, BTreeMap<u32, f64>)>)> = Vec::new();
+    // By what they have in common, and then by the value of the setting, in the order in which they came.
+    let mut ways: Vec<(String, Vec<(String, Repeats)>)> = Vec::new();
     for (run, p50) in runs.iter().filter(|run| run.valid).filter_map(|run| Some((run, p50(run, hop)?))) {
         let (way, value) = (way(run, Some(param)), value(run, param));
         let values = place(&mut ways, way);
@@ -45,7 +48,7 @@ fn turns(runs: &[Run], param: &str, hop: &str) -> Vec<Comparison> {
         for (other, theirs) in others {
             let pairs: Vec<_> = theirs.iter().filter_map(|(repeat, a)| Some((*a, *base.get(repeat)?))).collect();
             let name = match param {
-                "target" | "beside" => format!("{other}_to_{first}_{hop}"),
+                "target" | "beside" | "ack" => format!("{other}_to_{first}_{hop}"),
                 _ => format!("{other}_to_{first}_{param}_{hop}"),
             };
             let name = if several { format!("{name} {way}") } else { name };
@@ -70,7 +73,7 @@ fn over_send(runs: &[Run]) -> Vec<Comparison> {
 }
 
 /// What stands under a key, made if there is nothing.
-fn place<'a, T: Default>(list: &'a mut Vec<(String, T)>, key: String) -> &'a mut T {
+fn place<T: Default>(list: &mut Vec<(String, T)>, key: String) -> &mut T {
     let index = list.iter().position(|(known, _)| *known == key).unwrap_or_else(|| {
         list.push((key, T::default()));
         list.len() - 1
@@ -102,4 +105,61 @@ fn way(run: &Run, except: Option<&str>) -> String {
 
 fn word(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use tickpath_clock::Calibration;
+
+    use super::*;
+    use crate::samples::Samples;
+
+    /// A run whose hops all take so long.
+    fn run(target: &str, sessions: u64, repeat: u32, ns: u64) -> Run {
+        let mut run = Run { target: target.to_owned(), repeat, valid: true, ..Run::default() };
+        run.params.set("sessions", sessions);
+        run.params.set("active", sessions.min(2));
+        let hop = Samples(vec![(0, ns); 100]).hop(&Calibration::nanoseconds(), &[]);
+        run.hops = ["t0_t2", "t1_t2"].map(|name| (name.to_owned(), hop.clone())).into();
+        run
+    }
+
+    fn names(runs: &[Run]) -> Vec<String> {
+        comparisons(runs).into_iter().map(|comparison| comparison.name).collect()
+    }
+
+    #[test]
+    fn what_took_turns_is_set_against_what_came_first() {
+        let runs =
+            [run("tcp://", 1, 1, 100), run("tcp://", 9, 1, 200), run("tcp://", 1, 2, 100), run("tcp://", 9, 2, 300)];
+        let found = comparisons(&runs);
+        assert_eq!(names(&runs), ["9_to_1_sessions_t0_t2", "9_to_1_sessions_t1_t2"]);
+        let ratio = |of: Option<f64>| of.map(|ratio| ratio.round());
+        assert_eq!((ratio(found[0].low), ratio(found[0].high)), (Some(2.0), Some(3.0)));
+    }
+
+    #[test]
+    fn runs_that_differ_in_two_things_are_not_compared() {
+        let all = [run("unix://", 1, 1, 1), run("tcp://", 1, 1, 1), run("unix://", 9, 1, 1), run("tcp://", 9, 1, 1)];
+        let told = names(&all);
+        assert_eq!(told.len(), 8, "two hops, two targets by sessions and two sessions by targets: {told:?}");
+        assert!(told.contains(&"tcp_to_unix_t0_t2 sessions=9 active=2".to_owned()), "{told:?}");
+        assert_eq!(names(&[all[0].clone(), all[3].clone()]), Vec::<String>::new());
+    }
+
+    #[test]
+    fn what_is_not_valid_is_not_compared() {
+        let bad = Run { valid: false, ..run("tcp://", 1, 1, 1) };
+        assert_eq!(names(&[run("unix://", 1, 1, 1), bad]), Vec::<String>::new());
+    }
+
+    #[test]
+    fn only_orders_that_have_a_pace_are_set_against_a_send() {
+        let mut run = run("tcp://", 1, 1, 300);
+        run.figures.insert("send_ns".to_owned(), 100.0);
+        assert_eq!(names(&[run.clone()]), Vec::<String>::new());
+        run.params.set("interval_ns", 1_000_000);
+        let found = comparisons(&[run]);
+        assert_eq!((found[0].name.as_str(), found[0].ratio.map(f64::round)), ("t1_t2_to_send", Some(3.0)));
+    }
 }

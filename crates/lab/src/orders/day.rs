@@ -9,7 +9,7 @@ use tickpath_client::{Client, ClientError, Event, Since};
 use tickpath_clock::{Clock, HostClock, sleep_ns};
 use tickpath_market::{ClientOrderId, NewOrder, Request};
 
-use super::system::{BESIDE_USER, Load, System};
+use super::system::{Load, System};
 use super::way::log_in;
 use super::{Batch, RESTART_GROUP, RESUME_GROUP, Settings, analyse, bare_run, check};
 use crate::child::Parent;
@@ -18,8 +18,8 @@ use crate::result::{Counts, Run};
 use crate::role::Login;
 use crate::{Lab, LabError};
 
-/// Orders in the day of the client beside, and in its group.
-const BESIDE_ORDERS: u64 = 50_000;
+/// The user of the client beside, and the group of its orders.
+pub(crate) const BESIDE_USER: &str = "beside";
 const BESIDE_GROUP: u64 = 70;
 
 /// Between two reads of a client that reads slowly, and between two looks of one that has nothing to do.
@@ -52,6 +52,8 @@ pub struct BesideRole {
     kind: Beside,
     login: Login,
     order: crate::trade::OrderSpec,
+    /// Orders in its day.
+    orders: u64,
     cpu: usize,
 }
 
@@ -74,7 +76,7 @@ impl BesideRole {
     pub(super) fn new(kind: Beside, login: &Login, settings: &Settings) -> Self {
         let login = Login { user: BESIDE_USER.to_owned(), ..login.clone() };
         let cpu = settings.venue_cpu.unwrap_or(settings.cpus[0]);
-        Self { kind, login, order: settings.order.clone(), cpu }
+        Self { kind, login, order: settings.order.clone(), orders: settings.day, cpu }
     }
 }
 
@@ -94,13 +96,9 @@ pub(crate) fn beside(role: &BesideRole, parent: &Parent) -> Result<(), LabError>
         match role.kind {
             Beside::Idle => read(&clock, &mut client, &stop, Some(IDLE_NS), u64::MAX, &mut heard)?,
             Beside::Stuck => wait(&clock, &stop, STUCK_NS),
-            Beside::Slow => {
-                let live = client.welcome().live_report;
-                read(&clock, &mut client, &stop, Some(SLOW_NS), live, &mut heard)?;
-            }
-            Beside::Day => {
-                let live = client.welcome().live_report;
-                read(&clock, &mut client, &stop, None, live, &mut heard)?;
+            Beside::Slow | Beside::Day => {
+                let (pause_ns, day) = ((role.kind == Beside::Slow).then_some(SLOW_NS), day_of(&client));
+                read(&clock, &mut client, &stop, pause_ns, day, &mut heard)?;
             }
         }
         client.close();
@@ -113,9 +111,10 @@ fn make_day(clock: &HostClock, role: &BesideRole) -> Result<(), LabError> {
     let order = role.order.order().map_err(LabError::Setting)?;
     let mut client = log_in(&role.login, Since::Now)?;
     let (mut next, mut heard, mut last) = (0, 0, clock.ticks());
+    let orders = role.orders;
     // Each order has a report of the OMS and one of the venue.
-    while heard < 2 * BESIDE_ORDERS {
-        while next < BESIDE_ORDERS {
+    while heard < 2 * orders {
+        while next < orders {
             let id = ClientOrderId(BESIDE_GROUP << 32 | next);
             if client.gather(&Request::New(NewOrder { client_order_id: id, ..order }), clock.ticks()).is_err() {
                 break;
@@ -126,7 +125,7 @@ fn make_day(clock: &HostClock, role: &BesideRole) -> Result<(), LabError> {
         if told > 0 {
             (heard, last) = (heard + told, clock.ticks());
         } else if clock.ns_between(last, clock.ticks()) > PATIENCE_NS {
-            return Err(LabError::Failed(format!("of {} reports only {heard} came", 2 * BESIDE_ORDERS)));
+            return Err(LabError::Failed(format!("of {} reports only {heard} came", 2 * orders)));
         } else {
             client.wait(1_000_000);
         }
@@ -135,16 +134,17 @@ fn make_day(clock: &HostClock, role: &BesideRole) -> Result<(), LabError> {
     Ok(())
 }
 
-/// Reads up to the report `upto`, with a pause between two reads if there is one.
+/// Reads so many reports, with a pause between two reads if there is one.
 fn read(
     clock: &HostClock,
     client: &mut Client,
     stop: &AtomicBool,
     pause_ns: Option<u64>,
-    upto: u64,
+    count: u64,
     heard: &mut u64,
 ) -> Result<(), LabError> {
-    while !stop.load(Ordering::Relaxed) && next_report(client) < upto {
+    let upto = heard.saturating_add(count);
+    while !stop.load(Ordering::Relaxed) && *heard < upto {
         *heard += told(client)?;
         match pause_ns {
             Some(ns) => wait(clock, stop, ns),
@@ -174,11 +174,9 @@ fn told(client: &mut Client) -> Result<u64, LabError> {
     lost.or(polled.err()).map_or(Ok(heard), |why| Err(failed(why)))
 }
 
-fn next_report(client: &Client) -> u64 {
-    match client.since() {
-        Since::Report { number, .. } => number,
-        Since::Start | Since::Now => 0,
-    }
+/// Reports that a client gets before it is live.
+fn day_of(client: &Client) -> u64 {
+    client.welcome().live_report.saturating_sub(client.welcome().next_report)
 }
 
 /// How fast a client that lacks a day of so many reports is live again.
@@ -194,8 +192,12 @@ pub fn resume(lab: &Lab<'_>, settings: &Settings, reports: u64) -> Result<Run, L
     let (told, _) = system.stop()?;
     let mut run = bare_run(settings, &batch);
     run.params.set("reports", resumed.live);
-    run.counts =
-        Counts { sent: resumed.live, received: resumed.heard, lost: resumed.live - resumed.heard, ..Counts::default() };
+    run.counts = Counts {
+        sent: resumed.live,
+        received: resumed.heard,
+        lost: resumed.live.saturating_sub(resumed.heard),
+        ..Counts::default()
+    };
     run.elapsed_ns = Some(resumed.ns as u64);
     run.throughput_per_s = Some(resumed.heard as f64 * 1e9 / resumed.ns);
     let figures = [("resume_ns", resumed.ns), ("resume_reports_per_s", resumed.heard as f64 * 1e9 / resumed.ns)];
@@ -215,12 +217,12 @@ struct Resumed {
 fn come_back(clock: &HostClock, login: &Login) -> Result<Resumed, LabError> {
     let from = clock.ticks();
     let mut client = log_in(login, Since::Start)?;
-    let live = client.welcome().live_report;
+    let (live, day) = (client.welcome().live_report, day_of(&client));
     let (mut heard, mut last) = (0, clock.ticks());
-    while next_report(&client) < live {
+    while heard < day {
         match told(&mut client)? {
             0 if clock.ns_between(last, clock.ticks()) > PATIENCE_NS => {
-                return Err(LabError::Failed(format!("of {live} reports only {heard} came")));
+                return Err(LabError::Failed(format!("of {day} reports only {heard} came")));
             }
             0 => client.wait(1_000_000),
             more => (heard, last) = (heard + more, clock.ticks()),
@@ -246,7 +248,7 @@ pub fn restart(lab: &Lab<'_>, settings: &Settings, orders: u64) -> Result<Run, L
     let (read, _) = analyse::read(&journal, 0)?;
     let known = read.groups.get(&RESTART_GROUP).map_or(0, |group| group.len() as u64);
     let mut run = bare_run(settings, &batch);
-    run.counts = Counts { sent: orders, received: known, lost: orders - known, ..Counts::default() };
+    run.counts = Counts { sent: orders, received: known, lost: orders.saturating_sub(known), ..Counts::default() };
     run.params.set("snapshot_every", SNAPSHOT_EVERY);
     run.elapsed_ns = Some(ns as u64);
     run.figures.insert("restart_to_ready_ns".to_owned(), ns);

@@ -155,6 +155,7 @@ mod tests {
             in_flight: None,
             level: AckLevel::Os,
             beside: None,
+            day: 1,
             layout: Layout::Inline,
             wait: Wait::Busy,
             cpus: [0, 1],

@@ -1,13 +1,14 @@
 //! The processes of a run of `orders`.
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use tickpath_clock::{Clock, Priority};
 use tickpath_oms::AckLevel;
 use tickpath_session::Secret;
 
-use super::{Answered, Batch, BesideRole, Settings, Target};
-use crate::child::Child;
+use super::{Answered, BESIDE_USER, Batch, BesideRole, Settings, Target};
+use crate::child::{Child, remove_topics};
 use crate::role::{ClientRole, Entry, EvictorRole, ExchangeRole, Login, OmsRole, Role, ServerRole, Thread};
 use crate::samples::{load, save};
 use crate::{Lab, LabError, memory};
@@ -51,7 +52,10 @@ pub(super) struct System {
 impl System {
     pub fn start(lab: &Lab<'_>, settings: &Settings, load: Load) -> Result<Self, LabError> {
         let Settings { layout, wait, cpus, order, target, .. } = settings;
-        let name = format!("{}.{layout}.{wait}.{}", lab.name, settings.repeat);
+        // A lane that another OMS has left would be told to the operator.
+        static SYSTEMS: AtomicU64 = AtomicU64::new(0);
+        let number = SYSTEMS.fetch_add(1, Ordering::Relaxed);
+        let name = format!("{}.{layout}.{wait}.{number}", lab.name);
         let market = format!("{name}.market");
         let is_running = matches!(target, Target::Running(_));
         let oms_role = oms_role(lab, settings, load, &name, &market)?;
@@ -151,6 +155,8 @@ impl System {
         let heard = self.beside.take().map(Child::stop::<u64>).transpose()?;
         let told = self.oms.take().map(Child::stop::<Vec<String>>).transpose()?;
         self.exchange.take().map_or(Ok(()), Child::stop::<()>)?;
+        let lanes = format!("{}.", self.oms_role.lanes);
+        remove_topics(|name| name.starts_with(&lanes));
         Ok((told.unwrap_or_default(), heard))
     }
 }
@@ -200,9 +206,8 @@ fn start_oms(lab: &Lab<'_>, role: &OmsRole) -> Result<(Option<Child>, Option<Log
     Ok((Some(oms), login))
 }
 
-/// The measured client's user, and that of the client beside it.
+/// The measured client's user.
 const USER: &str = "bench";
-pub(super) const BESIDE_USER: &str = "beside";
 
 fn password_file(folder: &Path) -> PathBuf {
     folder.join("password")

@@ -2,7 +2,7 @@
 
 use tickpath_client::{Client, Config, Event, SendError, Since};
 use tickpath_clock::Calibration;
-use tickpath_log::{Next, PublishError, Reader, Writer};
+use tickpath_log::{Next, PublishError};
 use tickpath_market::{ClientOrderId, ExecutionReport, Kind, OrderDenied, Request};
 use tickpath_oms::SessionLanes;
 use zerocopy::FromBytes;
@@ -14,7 +14,7 @@ use crate::trade::lanes;
 
 /// One session's way.
 pub(super) enum Way {
-    Lanes { requests: Writer, reports: Reader },
+    Lanes(Box<SessionLanes>),
     Socket(Box<Client>),
 }
 
@@ -34,16 +34,15 @@ impl Way {
         report_bytes: usize,
         calibration: &Calibration,
     ) -> Result<Self, LabError> {
-        let SessionLanes { requests, reports } =
-            lanes(name, 1, request_bytes, report_bytes).join_session(0, calibration)?;
-        Ok(Self::Lanes { requests, reports })
+        let joined = lanes(name, 1, request_bytes, report_bytes).join_session(0, calibration)?;
+        Ok(Self::Lanes(Box::new(joined)))
     }
 
     /// Hands a request over that is first tried at `sent`; false if there is no room for it now. What may wait leaves with
     /// the next [`Self::flush`].
     pub fn send(&mut self, sent: u64, request: &Request, may_wait: bool) -> Result<bool, LabError> {
         match self {
-            Self::Lanes { requests, .. } => match requests.publish(sent, request.kind().code(), request.as_bytes()) {
+            Self::Lanes(lanes) => match lanes.requests.publish(sent, request.kind().code(), request.as_bytes()) {
                 Ok(_) => Ok(true),
                 Err(PublishError::Full) => Ok(false),
                 Err(e) => Err(LabError::Failed(format!("the OMS's lane: {e}"))),
@@ -72,9 +71,9 @@ impl Way {
     /// never come.
     pub fn hear(&mut self, limit: usize, mut take: impl FnMut(ClientOrderId, Told)) -> Result<(usize, u64), LabError> {
         match self {
-            Self::Lanes { reports, .. } => {
+            Self::Lanes(lanes) => {
                 let mut missed = 0;
-                let heard = reports.drain(limit, |next| match next {
+                let heard = lanes.reports.drain(limit, |next| match next {
                     Next::Message(message) if message.kind == Kind::OrderDenied.code() => {
                         if let Ok(report) = OrderDenied::read_from_bytes(message.payload) {
                             take(report.client_order_id, Told::Denied);
@@ -97,7 +96,7 @@ impl Way {
     /// Sleeps until there may be something to hear, or for so long.
     pub fn sleep(&mut self, ns: u64) {
         match self {
-            Self::Lanes { reports, .. } => reports.wait(tickpath_clock::Wait::Block, ns),
+            Self::Lanes(lanes) => lanes.reports.wait(tickpath_clock::Wait::Block, ns),
             Self::Socket(client) => client.wait(ns),
         }
     }
