@@ -29,7 +29,7 @@ fn what_happens_is_counted_and_another_start_begins_anew() {
     settle(&mut oms, &mut venue);
     scene.clock.advance(SECOND);
     settle(&mut oms, &mut venue);
-    idle(&mut oms);
+    idle(&scene, &mut oms);
     let reading = meters.read().expect("the OMS counts");
     assert_eq!(reading.requests(), 5);
     let [t0_t1, t1_t2, t0_t2] = &reading.hops[..] else { panic!("three hops: {reading:?}") };
@@ -51,7 +51,7 @@ fn what_happens_is_counted_and_another_start_begins_anew() {
     drop(oms);
     assert!(meters.read().is_err(), "nobody counts");
     let mut oms = scene.oms();
-    idle(&mut oms);
+    idle(&scene, &mut oms);
     let again = meters.read().expect("it counts again");
     assert!(again.epoch > reading.epoch, "another start has another number");
     assert_eq!((again.requests(), again.level("working")), (0, 2), "counts begin anew, orders go on");
@@ -68,9 +68,9 @@ fn a_venue_that_is_gone_is_counted_with_what_waits_for_it() {
     settle(&mut oms, &mut venue);
     drop(venue);
     scene.clock.advance(SECOND);
-    idle(&mut oms);
+    idle(&scene, &mut oms);
     client.send(limit(Side::Buy, 1, 90, 1));
-    idle(&mut oms);
+    idle(&scene, &mut oms);
     let reading = meters.read().expect("the OMS counts");
     let [line] = &reading.venues[..] else { panic!("one venue") };
     assert_eq!((line.is_up, line.waiting, reading.level("queued")), (false, 1, 1));
@@ -78,8 +78,9 @@ fn a_venue_that_is_gone_is_counted_with_what_waits_for_it() {
     assert_eq!((of("venue_down"), of("disk_failed")), (Some(1), Some(0)));
 }
 
-/// As many idle turns as there are between two looks at the clock.
-fn idle(oms: &mut tickpath_oms::layout::Inline<tickpath_clock::SimulatedClock>) {
+/// Time and idle turns enough for a look at what there is.
+fn idle(scene: &Scene, oms: &mut tickpath_oms::layout::Inline<tickpath_clock::SimulatedClock>) {
+    scene.clock.advance(SECOND);
     for _ in 0..64 {
         poll(oms);
     }
