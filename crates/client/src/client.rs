@@ -118,7 +118,10 @@ impl Client {
             told += 1;
             tell(event);
         };
-        self.untold.drain(..).for_each(&mut *tell);
+        if !self.untold.is_empty() {
+            self.untold.drain(..).for_each(&mut *tell);
+            self.catch_up(tell);
+        }
         match &mut self.link {
             Link::Up(line) => {
                 if let Err(why) = turn(line, &mut self.numbers, tell) {
@@ -126,7 +129,10 @@ impl Client {
                 }
             }
             Link::Down(reconnect) => match reconnect.outcome() {
-                Some(Outcome::Arrived(arrived)) => self.resume(*arrived, tell),
+                Some(Outcome::Arrived(arrived)) => {
+                    self.resume(*arrived, tell);
+                    self.catch_up(tell);
+                }
                 Some(Outcome::Failed(why)) => tell(Event::Failed { why }),
                 Some(Outcome::Ended(why)) => self.end(why, tell),
                 None => {}
@@ -169,7 +175,11 @@ impl Client {
     /// Where the reports stand: with it in its configuration, another start of the program goes on behind the last report
     /// that was told.
     pub fn since(&self) -> Since {
-        self.numbers.since()
+        // What came with the welcome is not told yet.
+        match self.entry.config.since {
+            asked @ Since::Report { .. } if !self.untold.is_empty() => asked,
+            _ => self.numbers.since(),
+        }
     }
 
     /// What was counted since this client was made.
@@ -181,10 +191,14 @@ impl Client {
     fn resume(&mut self, arrived: Arrived, tell: &mut dyn FnMut(Event)) {
         self.welcome = arrived.welcome;
         self.numbers.resume(&arrived.welcome, tell);
-        let mut line = Box::new(Line::new(self.clock, arrived));
-        let heard = hear(&mut line, &mut self.numbers, tell);
-        self.link = Link::Up(line);
-        if let Err(why) = heard {
+        self.link = Link::Up(Box::new(Line::new(self.clock, arrived)));
+    }
+
+    /// Tells what came with the welcome.
+    fn catch_up(&mut self, tell: &mut dyn FnMut(Event)) {
+        if let Link::Up(line) = &mut self.link
+            && let Err(why) = hear(line, &mut self.numbers, tell)
+        {
             self.lose(why, tell);
         }
     }

@@ -211,6 +211,9 @@ fn reports_that_come_with_the_welcome_are_not_slept_over() {
         peer
     });
     let mut client = client.unwrap();
+    // Whoever starts again before it was told of them asks for them.
+    assert!(matches!(client.since(), Since::Report { number: 0, .. }), "{:?}", client.since());
     let events = until(&mut client, "what is there", |events| !events.is_empty());
     assert_eq!(words(&events), ["connected", "report 0", "report 1", "report 2"]);
+    assert!(matches!(client.since(), Since::Report { number: 3, .. }), "{:?}", client.since());
 }
