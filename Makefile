@@ -10,7 +10,7 @@ BROKERS := scripts/brokers run --
 # Kafka's client is C, and its own build makes its C++ wrapper along with it.
 BUILD := cargo cc c++
 TEST := $(BUILD) redis-benchmark python3 chromium
-FUZZ_TARGETS := log_reader recording journal_record session
+FUZZ_TARGETS := log_reader recording journal_record session venue_line lanes
 FUZZ_SECONDS := 20
 STATIC := $(shell uname -m)-unknown-linux-musl
 

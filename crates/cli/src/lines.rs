@@ -154,8 +154,13 @@ fn notice_fields(notice: &Notice) -> (&'static str, Vec<(&'static str, Value)>) 
         Notice::VenueUp(venue) => ("info", vec![("venue", json!(venue.0))]),
         Notice::LineDown { line, why } => ("warning", vec![("line", json!(line.to_string())), ("why", json!(why))]),
         Notice::LineUp(line) => ("info", vec![("line", json!(line.to_string()))]),
+        Notice::LineGivenUp { line, orders } => {
+            ("error", vec![("line", json!(line.to_string())), ("orders", json!(orders))])
+        }
         Notice::DiskFailed(why) => ("error", vec![("why", json!(why))]),
-        Notice::NotArchived(why) | Notice::SnapshotFailed(why) => ("warning", vec![("why", json!(why))]),
+        Notice::NotArchived(why) | Notice::SnapshotFailed(why) | Notice::HistoryLost(why) => {
+            ("warning", vec![("why", json!(why))])
+        }
     }
 }
 

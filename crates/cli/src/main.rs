@@ -8,8 +8,10 @@
 mod args;
 mod bench;
 mod compare;
+mod copies;
 mod demo;
 mod doctor;
+mod drop_copy;
 mod exchange;
 mod explain;
 mod lines;
@@ -21,6 +23,8 @@ mod progress;
 mod report;
 mod serve;
 mod top;
+mod when;
+mod words;
 
 use std::process::ExitCode;
 
@@ -63,6 +67,7 @@ fn run(command: Command) -> anyhow::Result<Outcome> {
         Command::Compare(args) => compare::run(&args),
         Command::Order(args) => order::run(&args),
         Command::Orders(args) => orders::run(&args),
+        Command::DropCopy(args) => drop_copy::run(&args),
         Command::Oms(args) => oms::run(&args),
         Command::Top(args) => top::run(&args),
         Command::Exchange(args) => exchange::run(&args),

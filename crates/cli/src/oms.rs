@@ -24,6 +24,7 @@ use tickpath_settings::SettingsError;
 use crate::Outcome;
 use crate::args::Usage;
 use crate::order::Whom;
+use crate::words;
 
 /// Characters of a password that we make: each of them one of 32, so that nobody guesses it.
 const PASSWORD_CHARS: usize = 24;
@@ -64,11 +65,26 @@ pub enum OmsCommand {
         #[command(flatten)]
         whom: Whom,
     },
-    /// Have a running OMS read its instruments, accounts and users again; with a mistake in any of them nothing changes
+    /// Have a running OMS read its tables, [firm] and users again; with a mistake in any of them nothing changes
     Reload {
         #[command(flatten)]
         config: Config,
     },
+    /// Stop new orders and replaces of the firm, an account, a session or a symbol; cancels pass
+    Kill(words::KillArgs),
+    /// Let them trade again
+    Unkill(words::ScopeArgs),
+    /// Cancel all that works in a scope, whatever session sent it
+    MassCancel(words::ScopeArgs),
+    /// Say what became of an order that is unknown
+    Resolve(words::ResolveArgs),
+    /// Enter by hand what the OMS has never heard of
+    Enter {
+        #[command(subcommand)]
+        what: words::Enter,
+    },
+    /// End the trading day: day orders expire, what is done is forgotten, and the day's log goes into the archive
+    DayEnd(words::DayEndArgs),
     /// Who may log in
     User {
         #[command(subcommand)]
@@ -132,6 +148,15 @@ pub fn run(args: &Oms) -> anyhow::Result<Outcome> {
         Some(OmsCommand::Init { folder }) => init(folder),
         Some(OmsCommand::Status { whom }) => status(whom),
         Some(OmsCommand::Reload { config }) => reload(&config.config),
+        Some(OmsCommand::Kill(args)) => words::kill(args, true),
+        Some(OmsCommand::Unkill(args)) => {
+            let words::ScopeArgs { scope, admin } = args.clone();
+            words::kill(&words::KillArgs { scope, cancel: false, admin }, false)
+        }
+        Some(OmsCommand::MassCancel(args)) => words::mass_cancel(args),
+        Some(OmsCommand::Resolve(args)) => words::resolve(args),
+        Some(OmsCommand::Enter { what }) => words::enter(what),
+        Some(OmsCommand::DayEnd(args)) => words::day_end(args),
         Some(OmsCommand::User { command }) => user(command),
     }
 }
@@ -140,7 +165,7 @@ pub fn run(args: &Oms) -> anyhow::Result<Outcome> {
 fn status(whom: &Whom) -> anyhow::Result<Outcome> {
     let mut client = whom.connect(&whom.settings()?, Since::Now)?;
     let journal = client.welcome().journal;
-    if client.query(Query { what: Query::STATUS, reserved: 0 }).is_err() {
+    if client.query(Query { what: Query::STATUS, ..Query::default() }).is_err() {
         bail!("the OMS went away before it was asked; ask again");
     }
     let mut told = None;

@@ -3,6 +3,8 @@
 //! ```text
 //!   tickpath order new BTCUSDT buy 1 61800.1        from the folder of oms.toml, as the user 'trader'
 //!   3986132071943766.12 session=0 client_order_id=… new leaves=1 …
+//!   tickpath order new BTCUSDT buy 1 65010 --when 'BTCUSDT last >= 65000'
+//!   3986132071943766.13 session=0 client_order_id=… pending_new armed leaves=1 …
 //! ```
 
 use std::path::{Path, PathBuf};
@@ -12,14 +14,17 @@ use clap::{Args, Subcommand};
 use tickpath_client::{Client, ClientError, Config as ClientConfig, Event, Since};
 use tickpath_clock::{Clock, HostClock, utc_ns};
 use tickpath_market::{
-    AccountId, CancelOrder, ClientOrderId, ExecType, ExecutionReport, MassCancel, MassCancelType, NewOrder, OrdStatus,
-    OrderId, OrderType, Price, Quantity, ReplaceOrder, Request, Side, SymbolId, TimeInForce,
+    AccountId, CancelOrder, ClientOrderId, ConditionalOrder, ExecType, ExecutionReport, MassCancel, MassCancelType,
+    NewOrder, OrdStatus, OrderId, OrderType, Price, Quantity, ReplaceConditional, ReplaceOrder, Request, Side,
+    SymbolId, TimeInForce, Trigger,
 };
+use tickpath_orders::Instrument;
 use tickpath_server::settings::Settings;
 
 use crate::Outcome;
 use crate::args::Usage;
 use crate::orders::report_line;
+use crate::when::WHEN_HELP;
 
 #[derive(Debug, Clone, Args)]
 pub struct Order {
@@ -81,6 +86,9 @@ pub enum OrderCommand {
         /// How long it works: day, gtc, ioc or fok
         #[arg(long, value_name = "TIF", default_value = "day", value_parser = time_in_force)]
         tif: TimeInForce,
+        /// What must hold before it leaves, as 'NAME last|bid|ask >=|<= PRICE', one or two joined by 'and' or 'or'
+        #[arg(long, value_name = "TRIGGER", long_help = WHEN_HELP)]
+        when: Option<String>,
         #[command(flatten)]
         common: Common,
     },
@@ -102,9 +110,12 @@ pub enum OrderCommand {
         /// The new total quantity, what is filled included
         #[arg(value_parser = quantity)]
         quantity: Quantity,
-        /// The new limit
+        /// The new limit; 0 for a market order that is armed
         #[arg(value_parser = price)]
         price: Price,
+        /// Another trigger, of an order that is armed; it keeps its own if not given
+        #[arg(long, value_name = "TRIGGER", long_help = WHEN_HELP)]
+        when: Option<String>,
         #[command(flatten)]
         common: Common,
     },
@@ -148,17 +159,23 @@ impl OrderCommand {
         let account = AccountId(self.common().account);
         let original = |original: u64| ClientOrderId(original);
         Ok(match self {
-            Self::New { symbol, side, quantity, price, tif, .. } => Request::New(NewOrder {
-                client_order_id: id,
-                price: price.unwrap_or_default(),
-                quantity: *quantity,
-                symbol: symbol_id(settings, symbol)?,
-                account,
-                side: side.code(),
-                order_type: if price.is_some() { OrderType::Limit } else { OrderType::Market }.code(),
-                time_in_force: tif.code(),
-                ..NewOrder::default()
-            }),
+            Self::New { symbol, side, quantity, price, tif, when, .. } => {
+                let order = NewOrder {
+                    client_order_id: id,
+                    price: price.unwrap_or_default(),
+                    quantity: *quantity,
+                    symbol: symbol_id(settings, symbol)?,
+                    account,
+                    side: side.code(),
+                    order_type: if price.is_some() { OrderType::Limit } else { OrderType::Market }.code(),
+                    time_in_force: tif.code(),
+                    ..NewOrder::default()
+                };
+                match trigger(settings, when.as_deref())? {
+                    Some(trigger) => Request::Conditional(ConditionalOrder::new(order, trigger)),
+                    None => Request::New(order),
+                }
+            }
             Self::Cancel { original: order, order_id, .. } => Request::Cancel(CancelOrder {
                 client_order_id: id,
                 original: original(order.unwrap_or_default()),
@@ -166,14 +183,28 @@ impl OrderCommand {
                 order_id: order_id.unwrap_or_default(),
                 ..CancelOrder::default()
             }),
-            Self::Replace { original: order, quantity, price, .. } => Request::Replace(ReplaceOrder {
-                client_order_id: id,
-                original: original(*order),
-                price: *price,
-                quantity: *quantity,
-                account,
-                ..ReplaceOrder::default()
-            }),
+            Self::Replace { original: order, quantity, price, when, .. } => {
+                let (client_order_id, original, price, quantity) = (id, original(*order), *price, *quantity);
+                match trigger(settings, when.as_deref())? {
+                    Some(trigger) => Request::ReplaceConditional(ReplaceConditional {
+                        client_order_id,
+                        original,
+                        price,
+                        quantity,
+                        account,
+                        trigger,
+                        ..ReplaceConditional::default()
+                    }),
+                    None => Request::Replace(ReplaceOrder {
+                        client_order_id,
+                        original,
+                        price,
+                        quantity,
+                        account,
+                        ..ReplaceOrder::default()
+                    }),
+                }
+            }
             Self::MassCancel { symbol, .. } => Request::MassCancel(MassCancel {
                 client_order_id: id,
                 symbol: symbol.as_deref().map_or(Ok(SymbolId(0)), |name| symbol_id(settings, name))?,
@@ -237,6 +268,7 @@ fn hear(client: &mut Client, clock: &HostClock, request: &Request, patience_ns: 
         Request::Cancel(cancel) if cancel.order_id.0 != 0 => id,
         Request::Cancel(cancel) => cancel.original,
         Request::Replace(replace) => replace.original,
+        Request::ReplaceConditional(replace) => replace.original,
         _ => id,
     };
     let is_meant = |report: &ExecutionReport| {
@@ -285,10 +317,14 @@ fn hear(client: &mut Client, clock: &HostClock, request: &Request, patience_ns: 
     Ok(outcome.unwrap_or(Outcome::Good))
 }
 
-/// How the venue has answered; none if this report is the OMS's own.
+/// How the venue has answered; none if this report is the OMS's own. Of an order that waits for its trigger the OMS has the
+/// last word.
 fn is_answer(report: &ExecutionReport) -> Option<Outcome> {
+    if OrdStatus::from_code(report.status) == Some(OrdStatus::Armed) {
+        return Some(Outcome::Good);
+    }
     match ExecType::from_code(report.exec_type)? {
-        ExecType::PendingNew | ExecType::PendingCancel | ExecType::PendingReplace => None,
+        ExecType::PendingNew | ExecType::PendingCancel | ExecType::PendingReplace | ExecType::Triggered => None,
         ExecType::Rejected | ExecType::CancelRejected => Some(Outcome::Lost),
         // It is followed by the fill, if there is one at once.
         _ if OrdStatus::from_code(report.status) == Some(OrdStatus::Unknown) => Some(Outcome::Lost),
@@ -296,10 +332,20 @@ fn is_answer(report: &ExecutionReport) -> Option<Outcome> {
     }
 }
 
+/// What an order waits for, if it is to wait.
+fn trigger(settings: &Settings, when: Option<&str>) -> anyhow::Result<Option<Trigger>> {
+    when.map(|text| crate::when::read(text, |name| symbol_id(settings, name))).transpose()
+}
+
 /// The number of the instrument with this name.
 pub fn symbol_id(settings: &Settings, name: &str) -> Result<SymbolId, Usage> {
+    symbol(settings, name).map(|instrument| instrument.symbol)
+}
+
+/// The instrument with this name.
+pub fn symbol<'a>(settings: &'a Settings, name: &str) -> Result<&'a Instrument, Usage> {
     let known = settings.instruments.iter().find(|instrument| instrument.name.to_string() == name);
-    known.map(|instrument| instrument.symbol).ok_or_else(|| {
+    known.ok_or_else(|| {
         let names: Vec<String> = settings.instruments.iter().map(|instrument| instrument.name.to_string()).collect();
         Usage(format!(
             "'{name}' is no instrument of {}; use one of {}",
@@ -317,7 +363,7 @@ pub fn password(file: &Path) -> anyhow::Result<String> {
     Ok(text.lines().next().unwrap_or_default().to_owned())
 }
 
-fn side(text: &str) -> Result<Side, String> {
+pub fn side(text: &str) -> Result<Side, String> {
     match text {
         "buy" => Ok(Side::Buy),
         "sell" => Ok(Side::Sell),
@@ -325,7 +371,7 @@ fn side(text: &str) -> Result<Side, String> {
     }
 }
 
-fn order_id(text: &str) -> Result<OrderId, String> {
+pub fn order_id(text: &str) -> Result<OrderId, String> {
     let parts = text.split_once('.').and_then(|(epoch, sequence)| Some((epoch.parse().ok()?, sequence.parse().ok()?)));
     let id = parts.map(|(epoch, sequence)| OrderId::new(epoch, sequence));
     let is_same = |id: &OrderId| crate::orders::id(*id) == text && id.0 != 0;
@@ -333,15 +379,15 @@ fn order_id(text: &str) -> Result<OrderId, String> {
         .ok_or_else(|| format!("'{text}' is no order id; write it as `tickpath orders` does, like 3474042.12"))
 }
 
-fn quantity(text: &str) -> Result<Quantity, String> {
+pub fn quantity(text: &str) -> Result<Quantity, String> {
     text.parse().map_err(|e: tickpath_market::DecimalError| e.to_string())
 }
 
-fn price(text: &str) -> Result<Price, String> {
+pub fn price(text: &str) -> Result<Price, String> {
     text.parse().map_err(|e: tickpath_market::DecimalError| e.to_string())
 }
 
-fn time_in_force(text: &str) -> Result<TimeInForce, String> {
+pub fn time_in_force(text: &str) -> Result<TimeInForce, String> {
     match text {
         "day" | "rod" => Ok(TimeInForce::Day),
         "gtc" => Ok(TimeInForce::GoodTillCancel),

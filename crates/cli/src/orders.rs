@@ -2,8 +2,9 @@
 //!
 //! ```text
 //!   file:///var/lib/tickpath/journal, all before record 4711; process 4711 writes it
-//!   order       since                 client_order_id  session  account   symbol  side  …  status
+//!   order       since                 client_order_id  session  account   symbol  side  …  status            when
 //!   3474042.12  2026-11-22T18:03:46Z               12        0        1  BTCUSDT   buy  …  partially_filled
+//!   3474042.14  2026-11-22T18:03:51Z               13        0        1  BTCUSDT   buy  …  armed             BTCUSDT last >= 65000
 //! ```
 
 use std::io::Write;
@@ -12,9 +13,11 @@ use std::path::PathBuf;
 use clap::Args;
 use tickpath_lab::result::rfc3339;
 use tickpath_log::{Place, Reader, Registration, Start};
-use tickpath_market::{ExecType, ExecutionReport, Notional, OrdStatus, OrderDenied, OrderId, Price, Side};
+use tickpath_market::{
+    ExecType, ExecutionReport, ManualOrderIndicator, Notional, OrdStatus, OrderDenied, OrderId, Price, Side, SymbolId,
+};
 use tickpath_oms::journal;
-use tickpath_orders::{Core, Denial, OrderView, Output};
+use tickpath_orders::{Core, Denial, Foreign, Measure, OrderView, Output};
 
 use crate::Outcome;
 use crate::log::word;
@@ -32,6 +35,9 @@ pub struct Orders {
     /// Go on with what each client is told from now on, a line each, until Ctrl-C
     #[arg(long)]
     pub follow: bool,
+    /// Reports of orders that the OMS does not know, instead of its orders: `tickpath oms enter order` joins them
+    #[arg(long, conflicts_with = "follow")]
+    pub foreign: bool,
 }
 
 pub fn run(args: &Orders) -> anyhow::Result<Outcome> {
@@ -49,8 +55,8 @@ pub fn run(args: &Orders) -> anyhow::Result<Outcome> {
     let mut print = |text: &str| out.write_all(text.as_bytes()).and_then(|()| out.flush()).is_ok();
     let writer = Reader::open(&place, Start::Now, Registration::Unregistered)?.writer();
     let whose = writer.map_or("no OMS writes it now".to_owned(), |pid| format!("process {pid} writes it"));
-    let mut is_read =
-        print(&format!("{place}, all before record {}; {whose}\n", replay.sequence())) && print(&table(&core, &place));
+    let mut is_read = print(&format!("{place}, all before record {}; {whose}\n", replay.sequence()))
+        && print(&if args.foreign { foreign(&core) } else { table(&core, &place) });
     if args.follow {
         eprintln!("what clients are told from record {} on, until Ctrl-C:", replay.sequence());
     }
@@ -83,6 +89,7 @@ fn table(core: &Core, journal: &Place) -> String {
         "leaves",
         "price",
         "status",
+        "when",
     ];
     let mut rows = vec![heads.map(str::to_owned)];
     rows.extend(open.iter().map(|order| row(order, core, journal)));
@@ -91,7 +98,7 @@ fn table(core: &Core, journal: &Place) -> String {
     let mut text = String::new();
     for row in if open.is_empty() { &rows[..0] } else { &rows[..] } {
         let cells = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:>width$}"));
-        text.push_str(&cells.collect::<Vec<_>>().join("  "));
+        text.push_str(cells.collect::<Vec<_>>().join("  ").trim_end());
         text.push('\n');
     }
     let counts = core.counts();
@@ -108,8 +115,40 @@ fn table(core: &Core, journal: &Place) -> String {
     text
 }
 
-fn row(order: &OrderView, core: &Core, journal: &Place) -> [String; 13] {
-    let symbol = core.instrument(order.symbol).map(|instrument| instrument.name.to_string());
+/// Reports of orders that are not known, oldest first.
+fn foreign(core: &Core) -> String {
+    let mut text = String::new();
+    for Foreign { sequence, record } in core.foreign() {
+        let report = &record.report;
+        let name = core.instrument(report.symbol).map_or_else(|| report.symbol.0.to_string(), |i| i.name.to_string());
+        text.push_str(&format!(
+            "record {sequence}: venue {} sent_as {} venue_order_id {} account {} {name} {} {} {} filled {} leaves {} \
+             last {}@{} exec_id {} number {}\n",
+            record.source,
+            id(report.order_id),
+            report.venue_order_id.0,
+            report.account.0,
+            Side::from_code(report.side).map_or_else(String::new, word),
+            ExecType::from_code(report.exec_type).map_or_else(String::new, word),
+            OrdStatus::from_code(report.status).map_or_else(String::new, word),
+            report.cumulative_quantity,
+            report.leaves_quantity,
+            report.last_quantity,
+            report.last_price,
+            report.exec_id.0,
+            report.venue_sequence,
+        ));
+    }
+    let count = core.foreign_count();
+    text.push_str(&format!("{count} reports of orders that are not known here\n"));
+    text
+}
+
+fn row(order: &OrderView, core: &Core, journal: &Place) -> [String; 14] {
+    let name = |symbol: SymbolId| {
+        let name = core.instrument(symbol).map(|instrument| instrument.name.to_string());
+        name.filter(|name| !name.is_empty()).unwrap_or_else(|| symbol.0.to_string())
+    };
     let since = journal::time_of(journal, order.id.sequence());
     [
         id(order.id),
@@ -117,7 +156,7 @@ fn row(order: &OrderView, core: &Core, journal: &Place) -> [String; 13] {
         order.client_order_id.0.to_string(),
         order.session.to_string(),
         order.account.0.to_string(),
-        symbol.filter(|name| !name.is_empty()).unwrap_or_else(|| order.symbol.0.to_string()),
+        name(order.symbol),
         order.venue.to_string(),
         word(order.side),
         order.quantity.to_string(),
@@ -125,6 +164,7 @@ fn row(order: &OrderView, core: &Core, journal: &Place) -> [String; 13] {
         order.leaves.to_string(),
         order.price.to_string(),
         word(order.status),
+        core.armed_order(order.id).map_or_else(String::new, |armed| crate::when::text(&armed.trigger, name)),
     ]
 }
 
@@ -140,7 +180,7 @@ fn line(output: &Output) -> Option<String> {
 /// What a report tells.
 pub fn report_line(session: u16, report: &ExecutionReport) -> String {
     format!(
-        "{} session={session} client_order_id={} {} {} side={} leaves={} filled={} last={}@{}\n",
+        "{} session={session} client_order_id={} {} {} side={} leaves={} filled={} last={}@{}{}\n",
         id(report.order_id),
         report.client_order_id.0,
         ExecType::from_code(report.exec_type).map_or_else(String::new, word),
@@ -150,6 +190,7 @@ pub fn report_line(session: u16, report: &ExecutionReport) -> String {
         report.cumulative_quantity,
         report.last_quantity,
         report.last_price,
+        if report.manual == ManualOrderIndicator::Manual.code() { " manual" } else { "" },
     )
 }
 
@@ -168,17 +209,18 @@ pub fn denial_line(session: u16, denied: &OrderDenied) -> String {
 
 /// A limit or a value as a person reads it; none if the check has no measure.
 fn measured(denial: Denial, number: i128) -> Option<String> {
-    let units =
-        |number: i128| i64::try_from(number).map_or_else(|_| number.to_string(), |units| Price(units).to_string());
-    Some(match denial {
-        Denial::MinimumQuantity | Denial::MaximumQuantity | Denial::Position | Denial::PriceCollar => units(number),
-        Denial::Notional | Denial::Credit => Notional(number).to_string(),
-        Denial::RequestAge | Denial::StaleReference => match u64::try_from(number) {
+    Some(match denial.measure() {
+        Measure::Nothing => return None,
+        Measure::Count => number.to_string(),
+        Measure::Decimal => i64::try_from(number).map_or_else(|_| number.to_string(), |units| Price(units).to_string()),
+        Measure::Money => Notional(number).to_string(),
+        Measure::Nanoseconds => match u64::try_from(number) {
             Ok(u64::MAX) => "never".to_owned(),
+            Ok(ns) if ns < 1_000_000_000 && ns % 1_000_000 != 0 => {
+                format!("{}.{:03} ms", ns / 1_000_000, ns / 1_000 % 1_000)
+            }
             _ => format!("{} ms", number / 1_000_000),
         },
-        Denial::MessageRate | Denial::OpenOrders | Denial::VenueQueue => number.to_string(),
-        _ => return None,
     })
 }
 

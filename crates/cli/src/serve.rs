@@ -15,6 +15,7 @@ use tickpath_server::settings::{Settings, Shown};
 use tickpath_web::Serving;
 
 use crate::Outcome;
+use crate::copies::Topics;
 use crate::lines::Lines;
 
 /// The exit code of an OMS that was told to stop a second time before it had.
@@ -35,7 +36,11 @@ pub fn run(settings: &Settings) -> anyhow::Result<Outcome> {
     let stop = stop_flag().context("cannot listen for signals")?;
     flag::register(SIGHUP, server.reload.clone()).context("cannot listen for signals")?;
     let lines = Lines { oms: settings.name.clone(), form: settings.shown.log };
+    for doubt in settings.doubts() {
+        lines.say("doubt", &[], &doubt);
+    }
     let shown = show(settings, &lines)?;
+    let copies = Topics::start(settings, &lines, &clock)?;
     let writer = lines.clone();
     let written = std::thread::Builder::new().name("oms-lines".into()).spawn(move || writer.write(&hear))?;
     let ready = || {
@@ -46,6 +51,7 @@ pub fn run(settings: &Settings) -> anyhow::Result<Outcome> {
     let ended = tickpath_server::run(clock, &config, &server, ticks, &stop, ready);
     let _ = sd_notify::notify(&[NotifyState::Stopping]);
     drop(shown);
+    drop(copies);
     // The last sender goes with it, and the lines end.
     drop(server);
     let _ = written.join();

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tickpath_clock::{Clock, HostClock};
 use tickpath_market::Request;
-use tickpath_session::{Kind, MOST_PAYLOAD, Query, Welcome};
+use tickpath_session::{CONDITIONAL_VERSION, Kind, MOST_PAYLOAD, Query, Welcome};
 use zerocopy::IntoBytes;
 
 use crate::line::Line;
@@ -76,13 +76,17 @@ impl Client {
     pub fn gather(&mut self, request: &Request, stamp: u64) -> Result<u64, SendError<Request>> {
         request.check().map_err(|reason| SendError::Malformed { given: *request, reason })?;
         let line = ready(&mut self.link, *request)?;
+        let has_trigger = matches!(request, Request::Conditional(_) | Request::ReplaceConditional(_));
+        if has_trigger && self.welcome.version < CONDITIONAL_VERSION {
+            return Err(SendError::Older(*request));
+        }
         let number = self.numbers.say(request);
         line.say(request.kind().code(), number, stamp, request.as_bytes());
         Ok(number)
     }
 
-    /// Sends an operator's word: a record of `tickpath-orders`. It has no number, and whether it was taken only the state
-    /// of the OMS tells.
+    /// Sends an operator's word: a record of `tickpath-orders`. It has no number;
+    /// [`Event::WordAnswered`] tells what became of it. A word whose connection was lost gets no answer.
     ///
     /// # Panics
     ///

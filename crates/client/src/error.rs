@@ -88,6 +88,9 @@ pub enum SendError<T> {
         /// What is wrong with it.
         reason: MessageError,
     },
+    /// The OMS would end the connection for it.
+    #[error("this OMS is of an older version, which knows no triggers; send an order without one, or have it updated")]
+    Older(T),
     /// There is no connection now.
     #[error("there is no connection to the OMS; poll until it is made again, and send this request if it still holds")]
     Disconnected(T),
@@ -122,7 +125,7 @@ impl<T> SendError<T> {
     /// What did not leave.
     pub fn into_inner(self) -> T {
         match self {
-            Self::Full(given) | Self::Disconnected(given) | Self::Malformed { given, .. } => given,
+            Self::Full(given) | Self::Disconnected(given) | Self::Older(given) | Self::Malformed { given, .. } => given,
         }
     }
 }

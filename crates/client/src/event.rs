@@ -53,6 +53,19 @@ pub enum Event {
         /// The denial.
         denial: OrderDenied,
     },
+    /// Somebody else was told this: the session is a drop copy.
+    Copied {
+        /// Its place among all that is said: that of the next one is higher, and what lies between is not of this drop copy.
+        number: u64,
+        /// When the OMS said it, in ticks of its host's clock.
+        stamp: u64,
+        /// To whom.
+        session: u16,
+        /// Its number there.
+        session_number: u64,
+        /// What was told.
+        told: Told,
+    },
     /// Reports are missing and will not come: whoever counts on them has to ask for the open orders.
     Gap {
         /// The first that is missing.
@@ -87,7 +100,10 @@ pub enum Event {
         /// The first behind them.
         to: u64,
     },
-    /// An open order, in answer to a query.
+    /// What became of an admin's word: its record in the journal, or why it was not taken. A row for each order that it meant
+    /// came before.
+    WordAnswered(Result<u64, String>),
+    /// An order, in answer to a query or a word.
     OrderRow {
         /// Whose it is.
         session: u16,
@@ -96,6 +112,15 @@ pub enum Event {
     },
     /// The end of an answer to a query; a query whose connection was lost gets none.
     Answered(Option<Status>),
+}
+
+/// What somebody else was told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Told {
+    /// What became of an order.
+    Report(ExecutionReport),
+    /// A request was denied.
+    Denied(OrderDenied),
 }
 
 /// What a client has counted since it was made.

@@ -4,16 +4,17 @@ use std::collections::VecDeque;
 
 use crc32c::crc32c;
 use tickpath_market::{Kind as Message, Request};
-use tickpath_session::{ANY_SESSION, FROM_NOW, Frame, Kind, Status, Welcome};
+use tickpath_session::{ANY_SESSION, Copied, FROM_NOW, Frame, Kind, Status, Taken, Welcome};
 
 use crate::logon::{Asked, farewell};
-use crate::{ClientError, Config, Counts, Event, Since};
+use crate::{ClientError, Config, Counts, Event, Since, Told};
 
 /// Requests that are kept until the OMS tells that it took them. So many are sixty megabytes on the wire, more than the
 /// sockets of both sides hold together: what is older was read.
 const MOST_UNCONFIRMED: usize = 1 << 20;
 
 const REPORT: u8 = Message::ExecutionReport.code();
+const COPY: u8 = Kind::Copy as u8;
 const DENIAL: u8 = Message::OrderDenied.code();
 
 /// The numbers of a session, as this side knows them.
@@ -90,9 +91,38 @@ impl Numbers {
             REPORT if self.is_next(frame, tell) => tell(Event::Report { number, stamp, report: frame.message() }),
             DENIAL if self.is_next(frame, tell) => tell(Event::Denied { number, stamp, denial: frame.message() }),
             REPORT | DENIAL => {}
+            COPY => self.hear_copy(frame, tell),
             _ => return self.hear_other(frame, tell),
         }
         Ok(())
+    }
+
+    /// Takes somebody else's report, which a drop copy brings.
+    fn hear_copy(&mut self, frame: &Frame, tell: &mut dyn FnMut(Event)) {
+        let Frame { sequence: number, stamp, payload, .. } = *frame;
+        let (copied, Some(message)) = (frame.message::<Copied>(), payload.get(size_of::<Copied>()..)) else {
+            self.counts.strange += 1;
+            return;
+        };
+        let inner = Frame { kind: copied.kind, payload: message, ..*frame };
+        let told = match copied.kind {
+            REPORT => Told::Report(inner.message()),
+            DENIAL => Told::Denied(inner.message()),
+            _ => {
+                self.counts.strange += 1;
+                return;
+            }
+        };
+        // What lies between was said to others than this drop copy is of.
+        if let Since::Report { number: expected, .. } = &mut self.since
+            && copied.from <= *expected
+        {
+            *expected = number.max(*expected);
+        }
+        if self.is_next(&inner, tell) {
+            let Copied { session, session_number, .. } = copied;
+            tell(Event::Copied { number, stamp, session, session_number, told });
+        }
     }
 
     /// What is unconfirmed will not be known any more.
@@ -110,6 +140,11 @@ impl Numbers {
             Some(Kind::Answer) => {
                 let status = !frame.payload.is_empty();
                 tell(Event::Answered(status.then(|| frame.message::<Status>())));
+            }
+            Some(Kind::Taken) => {
+                let Taken { record } = frame.message();
+                let why = || String::from_utf8_lossy(frame.text).into_owned();
+                tell(Event::WordAnswered(if record == 0 { Err(why()) } else { Ok(record) }));
             }
             Some(Kind::Refused | Kind::Logout) => return farewell(frame),
             _ => self.counts.strange += 1,

@@ -93,6 +93,8 @@ impl Sessions {
             Request::Replace(replace) => replace.original,
             Request::Status(status) => status.original,
             Request::MassCancel(_) => return,
+            Request::Conditional(new) => new.client_order_id,
+            Request::ReplaceConditional(replace) => replace.original,
         };
         if way != LANES {
             self.ways.insert(order.0, way as u32);

@@ -1,8 +1,8 @@
 //! The venue: takes requests and ticks, keeps the books, and says what became of each order.
 
 use tickpath_market::{
-    CancelOrder, ClientOrderId, ExecType, ExecutionReport, NewOrder, OrdStatus, OrderId, Price, Quantity, ReplaceOrder,
-    Request, Side, SymbolId, TopOfBook, VenueId, VenueOrderId,
+    CancelOrder, ClientOrderId, ExecType, ExecutionReport, NewOrder, OrdStatus, OrderId, Price, Quantity,
+    ReplaceConditional, ReplaceOrder, Request, Side, SymbolId, TopOfBook, VenueId, VenueOrderId,
 };
 
 use crate::fills::Fills;
@@ -96,6 +96,13 @@ impl Venue {
             Request::Replace(replace) => self.replace(stamp, replace, reports),
             Request::Status(status) => self.status(stamp, status, reports),
             Request::MassCancel(all) => self.cancel_all(stamp, all, reports),
+            // Triggers are an OMS's own: nothing is armed here.
+            Request::Conditional(new) => self.refuse(stamp, &new.order(), reports),
+            Request::ReplaceConditional(rearm) => {
+                let ReplaceConditional { client_order_id, symbol, account, .. } = *rearm;
+                let nothing = ReplaceOrder { client_order_id, symbol, account, ..ReplaceOrder::default() };
+                self.replace(stamp, &nothing, reports);
+            }
         }
     }
 

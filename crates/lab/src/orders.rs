@@ -63,8 +63,10 @@ pub const MOST_SESSIONS: u16 = 10_000;
 /// Where the orders go in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Target {
-    /// An OMS of the run, by lanes.
+    /// An OMS of the run without sessions, by lanes that are there from the start.
     Lanes,
+    /// An OMS of the run, by lanes that a logon over a Unix socket gives.
+    LogonLanes,
     /// An OMS of the run, by a Unix socket.
     Unix,
     /// An OMS of the run, by TCP on this host.
@@ -86,11 +88,33 @@ pub struct Running {
     pub journal: PathBuf,
 }
 
+/// How an OMS of the run reaches its venue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum VenueWay {
+    /// By lanes in shared memory.
+    #[default]
+    Lanes,
+    /// By a line over TCP on this host.
+    Tcp,
+}
+
+impl VenueWay {
+    /// The word on the command line.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Lanes => "lanes",
+            Self::Tcp => "tcp",
+        }
+    }
+}
+
 /// How `orders` is run.
 #[derive(Debug, Clone)]
 pub struct Settings {
     /// Where the orders go in.
     pub target: Target,
+    /// How the orders go out.
+    pub venue: VenueWay,
     /// Sessions that are logged in.
     pub sessions: u16,
     /// Sessions that send; no more than there are.
@@ -155,7 +179,7 @@ pub fn run(lab: &Lab<'_>, settings: &Settings) -> Result<Vec<Run>, LabError> {
     let idle = crate::host::idle_gaps(&lab.clock, settings.cpus[1], 200_000_000)?;
     let mut floor = Samples::default();
     let mut measure_floor = || match settings.target {
-        Target::Unix | Target::Tcp => {
+        Target::LogonLanes | Target::Unix | Target::Tcp => {
             floor.0.extend(floor::sends(lab, settings, settings.shared_wait())?.0);
             Ok::<_, LabError>(())
         }
@@ -267,6 +291,7 @@ impl Target {
     pub fn url(&self) -> &str {
         match self {
             Self::Lanes => "shm://",
+            Self::LogonLanes => "shm+unix://",
             Self::Unix => "unix://",
             Self::Tcp => "tcp://",
             Self::Running(running) => &running.login.url,
@@ -372,6 +397,9 @@ fn describe(run: &mut Run, settings: &Settings, batch: &Batch) {
         run.layout = Some(settings.layout.to_string());
         run.params.set("wait", settings.wait.name());
         run.params.set("priority", settings.priority.to_string());
+        if settings.venue != VenueWay::Lanes {
+            run.params.set("venue", settings.venue.name());
+        }
         run.params.set("caches", if batch.evict { "evicted" } else { "warm" });
     }
     if settings.target.has_socket() {

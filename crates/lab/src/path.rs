@@ -150,6 +150,7 @@ impl Roles {
             market: (layout != Layout::Inline).then(|| market.clone()),
             level: "os".to_owned(),
             snapshot_every: 0,
+            line: None,
             server: None,
             out: lab.folder().join("oms.gaps"),
         };
@@ -175,6 +176,7 @@ impl Roles {
             report_bytes,
             market: Some(market.clone()),
             expected_orders: ticks.count as usize,
+            sockets: None,
             thread: Thread::new(settings.venue_cpu.unwrap_or(cpus[0]), shared, Priority::Normal),
         };
         let feed = FeedRole {

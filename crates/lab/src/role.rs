@@ -176,6 +176,8 @@ pub struct ExchangeRole {
     pub market: Option<String>,
     /// Orders expected.
     pub expected_orders: usize,
+    /// The folder of its journal if lines come in by sockets, and no lanes are joined.
+    pub sockets: Option<PathBuf>,
     /// Where it runs.
     pub thread: Thread,
 }
@@ -211,6 +213,8 @@ pub struct OmsRole {
     pub level: String,
     /// Inputs between two snapshots; zero for none.
     pub snapshot_every: u64,
+    /// Where its venue listens; it comes by lanes if there is none.
+    pub line: Option<String>,
     /// Where its clients log in; they have lanes if there is none.
     pub server: Option<ServerRole>,
     /// Where its gaps go.

@@ -102,7 +102,7 @@ fn trade_inline(
     loop {
         if let Some(seen) = take_tick(topic.as_mut(), &clock, &mut strategy.traded)? {
             if let Some(top) = &seen.top {
-                oms.sequencer().tick(seen.stamp, top);
+                oms.sequencer().tick(seen.stamp, top)?;
             }
             strategy.on_tick(&seen)?;
             oms.poll()?;

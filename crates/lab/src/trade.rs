@@ -13,10 +13,14 @@ use tickpath_market::{
     AccountId, ClientOrderId, NewOrder, OrderType, PositionEffect, Price, Quantity, Side, Symbol, SymbolId,
     TimeInForce, VenueId,
 };
-use tickpath_oms::{AckLevel, Config, Desk, LanesConfig, Notice, Rate, SessionConfig, VenueLanes};
+use tickpath_oms::{
+    AckLevel, Config, Desk, LanesConfig, LineConfig, LineId, Notice, OpenLine, Rate, SessionConfig, SessionLimits,
+    VenueLanes,
+};
 use tickpath_orders::{AccountLimits, Instrument, VenueRules};
 use tickpath_server::settings::{Sessions, Users};
 use tickpath_server::{ServerConfig, ServerEvent};
+use tickpath_venue_tcp::{Address, ParseAddressError, TcpLine};
 
 use crate::child::Parent;
 use crate::role::{ExchangeRole, OmsRole, ServerRole};
@@ -170,7 +174,8 @@ fn desk(role: &OmsRole) -> Result<Desk, LabError> {
     const SECOND_NS: u64 = 1_000_000_000;
     let name: Symbol =
         role.symbol.parse().map_err(|e: tickpath_market::SymbolError| LabError::Setting(e.to_string()))?;
-    let instrument = Instrument { symbol: SYMBOL, venue: VENUE, reserved: 0, name, multiplier: 1 };
+    let instrument =
+        Instrument { symbol: SYMBOL, venue: VENUE, reserved: 0, name, multiplier: 1, ..Instrument::default() };
     let account = AccountLimits {
         account: AccountId(role.account),
         rate_limit: u32::MAX,
@@ -183,6 +188,7 @@ fn desk(role: &OmsRole) -> Result<Desk, LabError> {
         max_reference_age_ns: 3_600 * SECOND_NS,
         max_request_age_ns: 60 * SECOND_NS,
         max_position: Quantity(i64::MAX),
+        ..AccountLimits::default()
     };
     // Clients send as fast as they are asked to; what waits longest for the venue is part of the measurement.
     let (level, rate) = (level(&role.level)?, Rate::UNLIMITED);
@@ -195,11 +201,13 @@ fn desk(role: &OmsRole) -> Result<Desk, LabError> {
         }
         None => {
             let accounts = vec![account.account];
-            vec![SessionConfig { session: 0, level, cancel_on_disconnect: false, accounts, withheld: 0, rate }]
+            let (limits, cancel_on_disconnect) = (SessionLimits::default(), false);
+            vec![SessionConfig { session: 0, level, cancel_on_disconnect, accounts, withheld: 0, limits, rate }]
         }
     };
     let venue = VenueRules { max_queued: u32::MAX, ..VenueRules::of(VENUE) };
-    Ok(Desk { instruments: vec![instrument], accounts: vec![account], venues: vec![venue], sessions })
+    let (instruments, accounts, venues) = (vec![instrument], vec![account], vec![venue]);
+    Ok(Desk { instruments, accounts, venues, sessions, ..Desk::default() })
 }
 
 /// The ack level of a word.
@@ -215,8 +223,13 @@ pub(crate) fn level(word: &str) -> Result<AckLevel, LabError> {
 pub(crate) fn oms_config(role: &OmsRole) -> Result<Config, LabError> {
     let journal = LogConfig { reserve_bytes: role.reserve_bytes, ..LogConfig::journal(Place::folder(&role.journal)) };
     let layout = role.layout.parse().map_err(|e: tickpath_oms::ParseLayoutError| LabError::Setting(e.to_string()))?;
+    let mut lanes = lanes(&role.lanes, u16::from(role.server.is_none()), role.request_bytes, role.report_bytes);
+    if let Some(address) = &role.line {
+        lanes.venues.clear();
+        lanes.lines.push(line(address)?);
+    }
     Ok(Config {
-        lanes: lanes(&role.lanes, u16::from(role.server.is_none()), role.request_bytes, role.report_bytes),
+        lanes,
         journal,
         desk: desk(role)?,
         expected_orders: role.expected_orders,
@@ -228,6 +241,22 @@ pub(crate) fn oms_config(role: &OmsRole) -> Result<Config, LabError> {
         history: false,
         priority: role.thread.priority()?,
         seed: None,
+    })
+}
+
+/// The line of a venue that listens there, with no limit that a run's orders reach.
+fn line(address: &str) -> Result<LineConfig, LabError> {
+    let address: Address = address.parse().map_err(|e: ParseAddressError| LabError::Setting(e.to_string()))?;
+    let open = OpenLine::new(move || {
+        let line = TcpLine::new(address.clone(), "bench").map_err(|e| e.to_string())?;
+        Ok(Box::new(line) as Box<dyn tickpath_venue::Line>)
+    });
+    Ok(LineConfig {
+        id: LineId { venue: VENUE, line: 0 },
+        open,
+        rate_per_second: 0,
+        window: u32::MAX,
+        lost_after_ns: 10_000_000_000,
     })
 }
 
@@ -308,9 +337,12 @@ fn hear_events(events: &Receiver<ServerEvent>, places: &Sender<String>) -> Vec<S
     told
 }
 
-/// The venue process's life. The OMS has made the lanes.
+/// The venue process's life. The OMS has made the lanes, unless it comes by a socket: then the first result is where.
 pub(crate) fn exchange(role: &ExchangeRole, parent: &Parent) -> Result<(), LabError> {
     let clock = HostClock::get()?;
+    if let Some(journal) = &role.sockets {
+        return exchange_by_sockets(role, journal, clock, parent);
+    }
     let lanes = lanes(&role.lanes, 0, role.request_bytes, role.report_bytes);
     let VenueLanes { requests, reports } = lanes.join_venue(VENUE, clock.calibration())?;
     let venue = Venue::new(tickpath_exchange::Config {
@@ -333,6 +365,43 @@ pub(crate) fn exchange(role: &ExchangeRole, parent: &Parent) -> Result<(), LabEr
             wait => wait.idle(),
         }
     }
+    parent.result(&());
+    Ok(())
+}
+
+fn exchange_by_sockets(
+    role: &ExchangeRole,
+    journal: &std::path::Path,
+    clock: HostClock,
+    parent: &Parent,
+) -> Result<(), LabError> {
+    let symbol: Symbol = "BENCH".parse().expect("a short name");
+    let settings = tickpath_exchange::Settings {
+        file: journal.to_owned(),
+        venue: VENUE,
+        oms: String::new(),
+        listen: vec![Address::Tcp { host: "127.0.0.1".to_owned(), port: 0 }],
+        journal: journal.to_owned(),
+        instruments_file: journal.to_owned(),
+        instruments: vec![(symbol, SYMBOL)],
+        ticks: None,
+        quotes: Vec::new(),
+        publish: None,
+        faults: tickpath_exchange::Faults::default(),
+        expected_orders: role.expected_orders.max(1024),
+        wait: role.thread.wait()?,
+        cpu: role.thread.cpu,
+        priority: role.thread.priority()?,
+    };
+    let orders = tickpath_exchange::Orders { stop: parent.stop_flag(), ..tickpath_exchange::Orders::default() };
+    let mut tell = |event| {
+        if let tickpath_exchange::Event::Listens(address) = event {
+            parent.ready();
+            parent.result(&address.to_string());
+        }
+    };
+    let served = tickpath_exchange::run(clock, settings, &orders, &mut tell);
+    served.map_err(|e| LabError::Failed(format!("the venue stopped: {e}")))?;
     parent.result(&());
     Ok(())
 }

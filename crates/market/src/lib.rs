@@ -12,18 +12,27 @@
 //! | [`ReplaceOrder`]   | 34   | 56    | a client, and the OMS to a venue |
 //! | [`StatusRequest`]  | 35   | 40    | a client, and the OMS to a venue |
 //! | [`MassCancel`]     | 36   | 32    | a client                      |
+//! | [`ConditionalOrder`] | 37 | 88    | a client                      |
+//! | [`ReplaceConditional`] | 38 | 88  | a client                      |
 //! | [`ExecutionReport`]| 48   | 104   | a venue, and the OMS to a client |
 //! | [`OrderDenied`]    | 49   | 56    | the OMS to a client           |
 
+mod conditional;
 mod message;
 mod number;
 pub mod replay;
+mod request;
 
+pub use conditional::{
+    Condition, ConditionalOrder, ReplaceConditional, Trigger, TriggerDirection, TriggerJoin, TriggerPriceType,
+};
 pub use message::{
-    CancelOrder, ExecType, ExecutionReport, Kind, MassCancel, MassCancelType, MessageError, NewOrder, OrdStatus,
-    OrderDenied, OrderType, PositionEffect, ReplaceOrder, Request, Side, StatusRequest, TimeInForce, TopOfBook, Trade,
+    CancelOrder, ExecType, ExecutionReport, Kind, ManualOrderIndicator, MassCancel, MassCancelType, MessageError,
+    NewOrder, OrdStatus, OrderDenied, OrderType, PositionEffect, ReplaceOrder, Side, StatusRequest, TimeInForce,
+    TopOfBook, Trade,
 };
 pub use number::{
     AccountId, ClientOrderId, DecimalError, ExecId, Notional, OrderId, Price, Quantity, SCALE, Symbol, SymbolError,
     SymbolId, VenueId, VenueOrderId,
 };
+pub use request::Request;

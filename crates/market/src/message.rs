@@ -37,6 +37,8 @@ macro_rules! codes {
     };
 }
 
+pub(crate) use codes;
+
 codes! {
     /// A frame's kind: which message its payload is. Kinds below 16 belong to the log itself.
     Kind {
@@ -54,6 +56,10 @@ codes! {
         StatusRequest = 35,
         /// [`MassCancel`]
         MassCancel = 36,
+        /// [`ConditionalOrder`](crate::ConditionalOrder)
+        ConditionalOrder = 37,
+        /// [`ReplaceConditional`](crate::ReplaceConditional)
+        ReplaceConditional = 38,
         /// [`ExecutionReport`]
         ExecutionReport = 48,
         /// [`OrderDenied`]
@@ -140,6 +146,17 @@ codes! {
         OrderStatus = 18,
         /// A cancel or replace request was refused (FIX message 9); the order goes on.
         CancelRejected = 20,
+        /// The order's trigger has fired: it is an order like any from here on.
+        Triggered = 21,
+    }
+}
+codes! {
+    /// How something came to be known (FIX 1028).
+    ManualOrderIndicator {
+        /// The venue, or the OMS, said so.
+        Automatic = 0,
+        /// An admin has entered it by hand.
+        Manual = 1,
     }
 }
 codes! {
@@ -169,6 +186,8 @@ codes! {
         PendingReplace = 14,
         /// What happened cannot be known; the exposure stays counted.
         Unknown = 21,
+        /// Waits at the OMS for its trigger: no venue has heard of it.
+        Armed = 22,
     }
 }
 
@@ -357,8 +376,8 @@ pub struct ExecutionReport {
     pub status: u8,
     /// [`Side`] as its code.
     pub side: u8,
-    /// Zero.
-    pub reserved: u8,
+    /// [`ManualOrderIndicator`] as its code. What a venue says here is not read.
+    pub manual: u8,
 }
 
 /// A request that a risk check refused, with the limit and the value that broke it.
@@ -379,21 +398,6 @@ pub struct OrderDenied {
     pub code: u16,
     /// Zero.
     pub reserved: u16,
-}
-
-/// A request as it comes from a client or goes to a venue.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Request {
-    /// A new order.
-    New(NewOrder),
-    /// A cancel.
-    Cancel(CancelOrder),
-    /// A replace.
-    Replace(ReplaceOrder),
-    /// A question after an order.
-    Status(StatusRequest),
-    /// A cancel of all orders.
-    MassCancel(MassCancel),
 }
 
 /// Why bytes are not the message they claim to be.
@@ -418,104 +422,6 @@ pub enum MessageError {
         /// What it holds.
         code: u8,
     },
-}
-
-impl Request {
-    /// Copies a request out of a frame and checks its codes, so that nobody can change it afterwards.
-    pub fn read(kind: u8, bytes: &[u8]) -> Result<Self, MessageError> {
-        let length = MessageError::Length { kind, length: bytes.len() };
-        match Kind::from_code(kind) {
-            Some(Kind::NewOrder) => {
-                let new = NewOrder::read_from_bytes(bytes).map_err(|_| length)?;
-                new.check()?;
-                Ok(Self::New(new))
-            }
-            Some(Kind::CancelOrder) => CancelOrder::read_from_bytes(bytes).map(Self::Cancel).map_err(|_| length),
-            Some(Kind::ReplaceOrder) => ReplaceOrder::read_from_bytes(bytes).map(Self::Replace).map_err(|_| length),
-            Some(Kind::StatusRequest) => StatusRequest::read_from_bytes(bytes).map(Self::Status).map_err(|_| length),
-            Some(Kind::MassCancel) => {
-                let all = MassCancel::read_from_bytes(bytes).map_err(|_| length)?;
-                all.check()?;
-                Ok(Self::MassCancel(all))
-            }
-            _ => Err(MessageError::Kind(kind)),
-        }
-    }
-
-    /// The frame kind of this request.
-    pub fn kind(&self) -> Kind {
-        match self {
-            Self::New(_) => Kind::NewOrder,
-            Self::Cancel(_) => Kind::CancelOrder,
-            Self::Replace(_) => Kind::ReplaceOrder,
-            Self::Status(_) => Kind::StatusRequest,
-            Self::MassCancel(_) => Kind::MassCancel,
-        }
-    }
-
-    /// The bytes of this request, as they lie in a frame.
-    pub fn as_bytes(&self) -> &[u8] {
-        match self {
-            Self::New(m) => m.as_bytes(),
-            Self::Cancel(m) => m.as_bytes(),
-            Self::Replace(m) => m.as_bytes(),
-            Self::Status(m) => m.as_bytes(),
-            Self::MassCancel(m) => m.as_bytes(),
-        }
-    }
-
-    /// The sender's id of this request.
-    pub fn client_order_id(&self) -> ClientOrderId {
-        match self {
-            Self::New(m) => m.client_order_id,
-            Self::Cancel(m) => m.client_order_id,
-            Self::Replace(m) => m.client_order_id,
-            Self::Status(m) => m.client_order_id,
-            Self::MassCancel(m) => m.client_order_id,
-        }
-    }
-
-    /// For whom.
-    pub fn account(&self) -> AccountId {
-        match self {
-            Self::New(m) => m.account,
-            Self::Cancel(m) => m.account,
-            Self::Replace(m) => m.account,
-            Self::Status(m) => m.account,
-            Self::MassCancel(m) => m.account,
-        }
-    }
-
-    /// The instrument.
-    pub fn symbol(&self) -> SymbolId {
-        match self {
-            Self::New(m) => m.symbol,
-            Self::Cancel(m) => m.symbol,
-            Self::Replace(m) => m.symbol,
-            Self::Status(m) => m.symbol,
-            Self::MassCancel(m) => m.symbol,
-        }
-    }
-
-    /// Checks the code fields.
-    pub fn check(&self) -> Result<(), MessageError> {
-        match self {
-            Self::New(new) => new.check(),
-            Self::MassCancel(all) => all.check(),
-            Self::Cancel(_) | Self::Replace(_) | Self::Status(_) => Ok(()),
-        }
-    }
-
-    /// The stamp of the tick that caused the request; zero if none did.
-    pub fn cause(&self) -> u64 {
-        match self {
-            Self::New(m) => m.cause,
-            Self::Cancel(m) => m.cause,
-            Self::Replace(m) => m.cause,
-            Self::Status(m) => m.cause,
-            Self::MassCancel(m) => m.cause,
-        }
-    }
 }
 
 impl NewOrder {

@@ -296,7 +296,7 @@ impl Drop for Neighbour {
 fn open(clock: HostClock, config: &Config) -> Result<Inline<HostClock>, Failure> {
     let mut oms = Inline::open(clock, config, None)?;
     let price = Price::from_whole(100);
-    oms.sequencer().tick(clock.ticks(), &TopOfBook { bid: price, ask: price, ..TopOfBook::default() });
+    oms.sequencer().tick(clock.ticks(), &TopOfBook { bid: price, ask: price, ..TopOfBook::default() })?;
     Ok(oms)
 }
 
@@ -381,6 +381,7 @@ fn config(folder: &Path, sessions: u16, level: AckLevel, orders: u64) -> Config 
         reserved: 0,
         name: "FIRST".parse().expect("a good name"),
         multiplier: 1,
+        ..Instrument::default()
     };
     let limits = AccountLimits {
         account: ACCOUNT,
@@ -397,6 +398,7 @@ fn config(folder: &Path, sessions: u16, level: AckLevel, orders: u64) -> Config 
         cancel_on_disconnect: false,
         accounts: vec![ALL_ACCOUNTS],
         withheld: 0,
+        limits: Default::default(),
         rate: Rate::UNLIMITED,
     };
     Config {
@@ -407,6 +409,7 @@ fn config(folder: &Path, sessions: u16, level: AckLevel, orders: u64) -> Config 
             accounts: vec![limits],
             venues: vec![VenueRules::of(VENUE)],
             sessions: (0..sessions).map(session).collect(),
+            ..Desk::default()
         },
         expected_orders: orders as usize,
         layout: Layout::Inline,

@@ -10,7 +10,8 @@ use crate::OmsError;
 use crate::commit::AckLevel;
 use crate::sequencer::{Desk, Sequencer};
 
-/// What a definition is the definition of: its kind, its session, its symbol, account or venue.
+/// What a definition is the definition of: its kind, its session (of limits in a symbol the account, of a rule the venue's code), its symbol, account or
+/// venue.
 type Key = (RecordKind, u16, u32);
 
 /// The definitions that hold.
@@ -86,6 +87,9 @@ impl<C: Clock> Sequencer<C> {
             self.take(self.clock.ticks(), change)?;
             self.definitions.note(change);
         }
+        if let Some(lines) = &self.line_shared {
+            lines.validity.set(&desk.accounts, self.clock.calibration());
+        }
         Ok(changes.len())
     }
 }
@@ -97,7 +101,11 @@ fn defined(input: &Input) -> Option<Key> {
         Input::Account(new) => (0, new.account.0),
         Input::Venue(new) => (0, new.venue.0.into()),
         Input::Session(new) => (new.session, 0),
+        Input::Reject(new) => (new.code, new.venue.0.into()),
         Input::Grant(new) => (new.session, new.account.0),
+        // Accounts that are more are not taken by the core, nor ended.
+        Input::SymbolLimits(new) => (new.account.0 as u16, new.symbol.0),
+        Input::Firm(_) => (0, 0),
         _ => return None,
     };
     Some((input.kind(), session, id))
@@ -119,6 +127,9 @@ fn definitions(desk: &Desk) -> Vec<Input> {
     let mut inputs: Vec<Input> = desk.instruments.iter().copied().map(Input::Instrument).collect();
     inputs.extend(desk.accounts.iter().copied().map(Input::Account));
     inputs.extend(desk.venues.iter().copied().map(Input::Venue));
+    inputs.extend(desk.symbols.iter().copied().map(Input::SymbolLimits));
+    inputs.extend(desk.firm.map(Input::Firm));
+    inputs.extend(desk.rejects.iter().copied().map(Input::Reject));
     for rules in &desk.sessions {
         let session = rules.session;
         inputs.push(Input::Session(SessionRules {
@@ -126,7 +137,11 @@ fn definitions(desk: &Desk) -> Vec<Input> {
             cancel_on_disconnect: u8::from(rules.cancel_on_disconnect),
             level: rules.level as u8,
             withheld: rules.withheld,
-            reserved: [0; 3],
+            max_order_quantity: rules.limits.max_order_quantity,
+            max_notional: rules.limits.max_notional.0.to_le_bytes(),
+            rate_limit: rules.limits.rate_limit,
+            rate_window_ns: rules.limits.rate_window_ns,
+            ..SessionRules::default()
         }));
         let grants = rules.accounts.iter().map(|&account| Input::Grant(Grant { account, session, reserved: 0 }));
         inputs.extend(grants);

@@ -84,6 +84,8 @@ struct Marked {
 struct Before {
     place: Place,
     first: Mark,
+    /// The number behind its last frame.
+    end: u64,
 }
 
 /// A frame of the log, and the number of each session's next report there.
@@ -115,21 +117,32 @@ pub(crate) struct Found {
     /// The number behind the last report that is there, of each session; none if there is no history of this day.
     has: Option<Vec<u64>>,
     marks: Vec<Mark>,
+    /// The number of its first frame: that of a history which is said again is the same.
+    first: u64,
+    /// Why there is none.
+    lost: Option<String>,
 }
 
 /// A history beside this journal. What is made ready for the one is made ready for the other.
 pub(crate) fn config(journal: &Config) -> Config {
-    let place = Place::folder(journal.place.dir().join("reports"));
-    Config { reserve_bytes: journal.reserve_bytes, ..Config::journal(place) }
+    let place = place(&journal.place);
+    let Config { segment_bytes, reserve_bytes, .. } = *journal;
+    Config { segment_bytes, reserve_bytes, ..Config::journal(place) }
+}
+
+/// Where the history of a journal lies.
+pub(crate) fn place(journal: &Place) -> Place {
+    Place::folder(journal.dir().join("reports"))
 }
 
 impl Found {
     /// Looks at the history of the day whose journal's log has this id and begins with this record.
     pub fn look(config: &Config, journal: u64, first: u64) -> Result<Self, OmsError> {
         let owner = Owner { journal, incarnation: 0, base: first };
-        let (mut has, mut marks) = (None, Vec::new());
+        let (mut has, mut marks, mut begin, mut lost) = (None, Vec::new(), 0, None);
         match Reader::open(&config.place, Start::Oldest, Registration::Unregistered) {
             Ok(mut log) if log.owner() == owner => {
+                begin = log.first_sequence();
                 let mut scan = Scan::default();
                 let whole = loop {
                     match log.next() {
@@ -141,13 +154,24 @@ impl Found {
                 // One that a loss of power has torn is said again from the journal.
                 if whole && scan.base {
                     (has, marks) = (Some(scan.next), scan.marks);
+                } else {
+                    lost = Some("it is torn".to_owned());
                 }
             }
             // All of it is in the journal: one that cannot be read is set aside, and no reason not to start.
-            Ok(_) | Err(OpenError::NotFound(_) | OpenError::Damaged { .. } | OpenError::Version { .. }) => {}
+            Ok(_) => lost = Some("it is of another day, or of another journal".to_owned()),
+            Err(e @ (OpenError::NotFound(_) | OpenError::Damaged { .. } | OpenError::Version { .. })) => {
+                lost = Some(e.to_string());
+            }
             Err(e) => return Err(e.into()),
         }
-        Ok(Self { config: config.clone(), owner, has, marks })
+        Ok(Self { config: config.clone(), owner, has, marks, first: begin, lost })
+    }
+
+    /// Why what was said is not there, if anything was; that is said again then.
+    pub fn lost(&self, said: &[u64]) -> Option<&str> {
+        let has_said = said.iter().any(|&said| said > 0);
+        self.lost.as_deref().filter(|_| has_said || self.config.place.exists())
     }
 
     /// The first number of a session that is not there; none if nothing is known of this day.
@@ -168,7 +192,9 @@ impl Found {
         let is_ahead = |has: &Vec<u64>| (0..has.len()).any(|s| has[s] > said.get(s).copied().unwrap_or(0));
         let place = &self.config.place;
         // Made ready at the end, and not for what is only being opened.
-        let config = Config { owner: self.owner, reserve_bytes: 0, ..self.config.clone() };
+        let before = Before::find(place, &self.owner);
+        let first_sequence = self.first.max(before.as_ref().map_or(0, |before| before.end));
+        let config = Config { owner: self.owner, first_sequence, reserve_bytes: 0, ..self.config.clone() };
         let marks = Marks::default();
         let mut kept = None;
         match &self.has {
@@ -177,7 +203,6 @@ impl Found {
             None if place.exists() => set_aside(place)?,
             None => {}
         }
-        let before = Before::find(place, &self.owner);
         let log = Writer::open(&config, calibration)?;
         let next = self.has.clone().unwrap_or_default();
         let mut history = History { log, config, calibration: *calibration, next, unmarked: 0, marks: marks.clone() };
@@ -226,10 +251,11 @@ impl History {
         let marks = self.marks.clone();
         // Nobody opens the new log with the marks of the old one.
         let mut marked = marks.lock();
+        let end = self.log.sequence();
         self.log.move_on(&self.config, &self.calibration, &folder)?;
         self.log.reserve(0).map_err(OmsError::Disk)?;
         let first = marked.list.first().cloned();
-        marked.before = first.map(|first| Before { place: Place::folder(folder), first });
+        marked.before = first.map(|first| Before { place: Place::folder(folder), first, end });
         self.begin(&mut marked)?;
         // Whoever reads sees by it that all of the day before was said.
         marks.0.day.fetch_add(1, Ordering::Release);
@@ -240,7 +266,7 @@ impl History {
         self.unmarked = 0;
         let first = Mark { sequence: self.log.sequence(), next: self.next.clone() };
         marked.list = vec![first];
-        self.log.publish(0, BASE, self.next.as_bytes()).map_err(OmsError::Lane)?;
+        self.log.publish(0, BASE, self.next.as_bytes()).map_err(OmsError::History)?;
         Ok(())
     }
 
@@ -250,7 +276,7 @@ impl History {
         let prefix = Prefix { number, session, reserved: [0; 6] };
         bytes[..PREFIX].copy_from_slice(prefix.as_bytes());
         bytes[PREFIX..PREFIX + message.len()].copy_from_slice(message);
-        self.log.publish(stamp, kind, &bytes[..PREFIX + message.len()]).map_err(OmsError::Lane)?;
+        self.log.publish(stamp, kind, &bytes[..PREFIX + message.len()]).map_err(OmsError::History)?;
         *place_of(&mut self.next, session) = number + 1;
         self.unmarked += 1;
         if self.unmarked == MARK_EVERY {
@@ -334,7 +360,7 @@ impl Marks {
 
 impl Marked {
     fn read(&self, session: u16, from: u64) -> Result<Reading, OpenError> {
-        if let Some(Before { place, first }) = &self.before
+        if let Some(Before { place, first, .. }) = &self.before
             && from < self.first(session)
             && let Ok(log) = Reader::open(place, Start::Oldest, Registration::Unregistered)
         {
@@ -463,19 +489,25 @@ fn keep_known(place: &Place, said: &[u64]) -> Result<(Vec<u64>, Vec<Kept>), OmsE
 impl Before {
     /// The last day of this journal that was put away before this one began.
     fn find(place: &Place, now: &Owner) -> Option<Self> {
-        let entries = fs::read_dir(place.dir().join("archive")).ok()?;
-        let days = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<u64>().ok());
-        let mut days: Vec<u64> = days.filter(|&first| first < now.base).collect();
-        days.sort_unstable();
-        let place = Place::folder(folder(place, days.pop()?));
+        let day = archived_days(place).into_iter().rfind(|&first| first < now.base)?;
+        let place = Place::folder(folder(place, day));
         let mut log = Reader::open(&place, Start::Oldest, Registration::Unregistered).ok()?;
         let mut scan = Scan::default();
         if let Next::Message(message) = log.next().ok()? {
             scan.take(&message);
         }
         let first = scan.marks.into_iter().next()?;
-        (log.owner().journal == now.journal).then_some(Self { place, first })
+        let end = Reader::open(&place, Start::Now, Registration::Unregistered).map_or(0, |log| log.sequence());
+        (log.owner().journal == now.journal).then_some(Self { place, first, end })
     }
+}
+
+/// The days that were put away, each by the first record of its journal's log, rising.
+pub(crate) fn archived_days(place: &Place) -> Vec<u64> {
+    let entries = fs::read_dir(place.dir().join("archive")).into_iter().flatten().flatten();
+    let mut days: Vec<u64> = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u64>().ok()).collect();
+    days.sort_unstable();
+    days
 }
 
 /// Puts a history away that is not this day's, or not true any more.
@@ -500,7 +532,7 @@ fn archived(place: &Place, first: u64) -> PathBuf {
     free(folder(place, first))
 }
 
-fn folder(place: &Place, first: u64) -> PathBuf {
+pub(crate) fn folder(place: &Place, first: u64) -> PathBuf {
     place.dir().join("archive").join(format!("{first:020}"))
 }
 

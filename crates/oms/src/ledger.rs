@@ -217,6 +217,9 @@ fn operators_number(input: &Input) -> u32 {
         Input::Resolve(resolve) => resolve.lane_sequence,
         Input::Inquire(inquire) => inquire.lane_sequence,
         Input::DayEnd(day) => day.lane_sequence,
+        Input::CancelScope(cancel) => cancel.lane_sequence,
+        Input::EnterOrder(enter) => enter.lane_sequence,
+        Input::EnterFill(enter) => enter.lane_sequence,
         _ => 0,
     }
 }

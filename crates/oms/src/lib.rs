@@ -29,6 +29,7 @@ pub mod agent;
 mod archive;
 mod bucket;
 mod commit;
+pub mod copy;
 mod definitions;
 pub mod front;
 pub mod history;
@@ -47,6 +48,8 @@ mod replay;
 mod sequencer;
 pub mod snapshot;
 mod start;
+mod triggers;
+mod words;
 
 pub use agent::{Agent, Gap, Gaps};
 pub use bucket::{Bucket, Rate};
@@ -56,8 +59,9 @@ pub use layout::{Config, Layout, ParseLayoutError};
 pub use ledger::Ledger;
 pub use lines::{LineConfig, LineId, OpenLine};
 pub use notice::{NOTICES, Notice};
-pub use sequencer::{Desk, Sequencer, SessionConfig};
+pub use sequencer::{Desk, Sequencer, SessionConfig, SessionLimits};
 pub use start::Inbound;
+pub use words::Taken;
 
 use std::path::PathBuf;
 
@@ -71,8 +75,14 @@ pub enum OmsError {
     #[error(transparent)]
     Open(#[from] OpenError),
     /// The journal cannot take an input. The input was not accepted.
-    #[error("the journal takes no more ({0}); the request was not accepted")]
+    #[error("the journal takes no more ({0}); the request was not accepted. Give its disk room, and start again")]
     Journal(#[source] PublishError),
+    /// The history cannot take what is said.
+    #[error(
+        "the history of what is said takes no more ({0}); give its disk room, and start again: what was journaled is said \
+         then"
+    )]
+    History(#[source] PublishError),
     /// The journal's disk does not take what is written.
     #[error("the journal's disk does not take it ({0}); nothing was accepted. Start on a sound disk")]
     Disk(#[source] std::io::Error),

@@ -12,7 +12,7 @@ use crate::lines::LineId;
 const MOST: usize = 1024;
 
 /// What the kinds of notices are called, where they are counted.
-pub const NOTICES: [&str; 13] = [
+pub const NOTICES: [&str; 15] = [
     "tail_lost",
     "lane_lost",
     "doubt",
@@ -26,6 +26,8 @@ pub const NOTICES: [&str; 13] = [
     "snapshot_failed",
     "line_down",
     "line_up",
+    "line_given_up",
+    "history_lost",
 ];
 
 /// Something that happened to the OMS and that nobody would see otherwise.
@@ -82,6 +84,15 @@ pub enum Notice {
     },
     /// A line takes requests.
     LineUp(LineId),
+    /// A line is away for too long: what went by it is in doubt.
+    LineGivenUp {
+        /// Which.
+        line: LineId,
+        /// Orders that are in doubt.
+        orders: u64,
+    },
+    /// The history of what was said is not there, or was set aside.
+    HistoryLost(String),
     /// A venue cannot be reached.
     VenueDown(VenueId),
     /// A venue can be reached again.
@@ -111,6 +122,8 @@ impl Notice {
             Self::SnapshotFailed(_) => 10,
             Self::LineDown { .. } => 11,
             Self::LineUp(_) => 12,
+            Self::LineGivenUp { .. } => 13,
+            Self::HistoryLost(_) => 14,
         }
     }
 }
@@ -139,6 +152,16 @@ impl fmt::Display for Notice {
                 write!(f, "{requests} requests to venue {venue} had not left; they are checked again before they do")
             }
             Self::LineDown { line, why } => write!(f, "{line} is down ({why}); it is tried again"),
+            Self::LineGivenUp { line, orders } => write!(
+                f,
+                "{line} is away for too long: {orders} orders that went by it are unknown; the venue is asked by another \
+                 line, or by this one when it is back"
+            ),
+            Self::HistoryLost(why) => write!(
+                f,
+                "there is no history of what was said this day ({why}); it is said again from the journal, and what lay in \
+                 its place is in an archive beside it"
+            ),
             Self::LineUp(line) => write!(f, "{line} is up"),
             Self::VenueDown(venue) => write!(f, "venue {venue} takes nothing; requests wait here"),
             Self::VenueUp(venue) => write!(f, "venue {venue} is back"),

@@ -34,6 +34,7 @@ impl<C: Clock> Sequencer<C> {
                 self.line(venue, false)?;
                 done += 1;
             }
+            done += self.give_up_lines(venue)?;
         }
         Ok(done)
     }
@@ -53,6 +54,9 @@ impl<C: Clock> Sequencer<C> {
                 done += 1;
             }
             while let Some((order, request)) = self.core.next_waiting(venue) {
+                if let (Some(line), Some(lines)) = (self.core.refused_by(venue), self.lines(venue)) {
+                    lines.avoid(request.client_order_id().0, line);
+                }
                 if self.venues[place].as_mut().is_some_and(|outbound| outbound.room_for(&request).is_err()) {
                     break;
                 }

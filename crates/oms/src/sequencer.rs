@@ -1,16 +1,14 @@
 //! The single writer: journal, core, hold, and what the core says, in that order.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
 
 use tickpath_clock::Clock;
-use tickpath_log::Message;
-use tickpath_market::{AccountId, ExecutionReport, Price, Request, SymbolId, TopOfBook, VenueId};
+use tickpath_log::{Message, Place};
+use tickpath_market::{AccountId, ExecutionReport, Notional, Price, Quantity, Request, SymbolId, VenueId};
 use tickpath_orders::{
-    AccountLimits, At, Core, Counts, DayEnd, Doubt, Envelope, Input, Inquire, Instrument, KILL_DISK, Kill,
-    LOST_REPORTS, Line, Login, Output, Outputs, RecordKind, ReportRecord, Resolve, Timer, VenueRules,
+    AccountLimits, At, Core, Counts, Doubt, Envelope, FirmLimits, Input, Instrument, LOST_REPORTS, Line, Login, Output,
+    Outputs, RejectRule, ReportRecord, SymbolLimits, Timer, VenueRules,
 };
-use zerocopy::FromBytes;
 
 use crate::OmsError;
 use crate::bucket::Rate;
@@ -26,6 +24,8 @@ use crate::notice::{Notice, Notices};
 use crate::outbound::{Held, Outbound};
 use crate::pages::PageMaker;
 use crate::snapshot::SnapshotMaker;
+use crate::triggers::Triggers;
+use crate::words;
 
 /// Idle turns between two looks at the clock.
 const CLOCK_EVERY: u32 = 16;
@@ -46,8 +46,14 @@ pub struct Desk {
     pub accounts: Vec<AccountLimits>,
     /// Where.
     pub venues: Vec<VenueRules>,
+    /// What accounts may do in single symbols.
+    pub symbols: Vec<SymbolLimits>,
+    /// How much all of them together may do, if that is limited.
+    pub firm: Option<FirmLimits>,
     /// Through which sessions.
     pub sessions: Vec<SessionConfig>,
+    /// What is done after which code of a venue.
+    pub rejects: Vec<RejectRule>,
 }
 
 /// A session's rights.
@@ -63,15 +69,38 @@ pub struct SessionConfig {
     pub accounts: Vec<AccountId>,
     /// The kinds of request that it may not make: the sum of [`tickpath_orders::MAY_NEW`] and its like.
     pub withheld: u8,
+    /// Largest quantity and notional of one order, and messages a window; as in [`tickpath_orders::SessionRules`].
+    pub limits: SessionLimits,
     /// How fast its requests are taken.
     pub rate: Rate,
 }
 
-/// The last price of a symbol, and when it was seen.
+/// What a session may do at most; zero turns a check off.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct SessionLimits {
+    /// Largest quantity of one order.
+    pub max_order_quantity: Quantity,
+    /// Largest notional of one order.
+    pub max_notional: Notional,
+    /// Messages a window.
+    pub rate_limit: u32,
+    /// The window, in nanoseconds.
+    pub rate_window_ns: u64,
+}
+
+/// The last prices of a symbol, in one cache line; zero where there is none.
 #[derive(Debug, Clone, Copy, Default)]
+#[repr(align(64))]
 pub(crate) struct Reference {
-    price: Price,
-    stamp: u64,
+    /// What requests are held against, and when it was sent.
+    pub price: Price,
+    pub stamp: u64,
+    /// What triggers look at.
+    pub bid: Price,
+    pub ask: Price,
+    pub last: Price,
+    /// When the last trade was sent.
+    pub traded: u64,
 }
 
 /// Journals inputs, applies the core, and lets out what it says.
@@ -85,8 +114,8 @@ pub struct Sequencer<C> {
     pub(crate) sessions: Vec<Outbound>,
     /// The lines: venue, and place among its lines.
     pub(crate) line_places: Vec<(VenueId, usize)>,
-    /// Wakes the thread of the lines, if they have one.
-    pub(crate) line_bell: Option<Arc<crate::lines::Bell>>,
+    /// What all lines have together: what wakes their thread, and how old their requests may be.
+    pub(crate) line_shared: Option<crate::lines::Shared>,
     /// What is said to sessions that have no lanes, and what of it waits for the disk.
     pub(crate) history: Option<History>,
     pub(crate) late: VecDeque<Held>,
@@ -107,6 +136,9 @@ pub struct Sequencer<C> {
     /// When it was last looked whether the venues live, in ticks.
     pub(crate) venues_seen: u64,
     pub(crate) references: Vec<Reference>,
+    /// What armed orders wait for.
+    pub(crate) triggers: Triggers,
+    pub(crate) sees_ticks: bool,
     /// T2 of the last request, and whether it had to wait.
     pub(crate) released: u64,
     pub(crate) waited: bool,
@@ -162,7 +194,7 @@ impl<C: Clock> Sequencer<C> {
             reference_age_ns,
             session,
             queued_before: u8::from(self.waited),
-            reserved: 0,
+            no_ticks: u8::from(!self.sees_ticks),
             lane_sequence: lane_sequence as u32,
         };
         let sequence = self.apply(received, &Input::Request { envelope, request })?;
@@ -204,12 +236,8 @@ impl<C: Clock> Sequencer<C> {
 
     /// Takes a message of the operator's lane.
     pub fn control(&mut self, received: u64, message: &Message<'_>) -> Result<(), OmsError> {
-        match operators_word(message) {
-            Some(input @ Input::DayEnd(_)) => {
-                self.take(received, &input)?;
-                self.archive()
-            }
-            Some(input) => self.take(received, &input),
+        match words::read(message.kind, message.payload, (message.sequence as u32).wrapping_add(1)) {
+            Some(input) => self.take_word(received, &input),
             None => {
                 self.refused += 1;
                 Ok(())
@@ -219,7 +247,7 @@ impl<C: Clock> Sequencer<C> {
 
     /// The day's log goes into the archive, and a snapshot is made of where it ended.
     #[cold]
-    fn archive(&mut self) -> Result<(), OmsError> {
+    pub(crate) fn archive(&mut self) -> Result<(), OmsError> {
         if self.disk_failed {
             return Ok(());
         }
@@ -320,24 +348,6 @@ impl<C: Clock> Sequencer<C> {
     pub(crate) fn line(&mut self, venue: VenueId, up: bool) -> Result<(), OmsError> {
         self.notices.add(if up { Notice::VenueUp(venue) } else { Notice::VenueDown(venue) });
         self.take(self.clock.ticks(), &Input::Line(Line { venue, up: u8::from(up), reserved: [0; 5] }))
-    }
-
-    /// Takes the market's price of a symbol, for checks: the middle of the top of book, stamped when it was sent.
-    #[inline]
-    pub fn tick(&mut self, stamp: u64, tick: &TopOfBook) {
-        /// Larger ids are unknown to the core.
-        const MOST: usize = 1 << 16;
-        let index = tick.symbol.0 as usize;
-        if index >= self.references.len() {
-            self.references.resize((index + 1).min(MOST), Reference::default());
-        }
-        if let Some(reference) = self.references.get_mut(index) {
-            let price = match (tick.bid.0, tick.ask.0) {
-                (0, one) | (one, 0) => one,
-                (bid, ask) => bid / 2 + ask / 2,
-            };
-            *reference = Reference { price: Price(price), stamp };
-        }
     }
 
     /// What there is to do beside inputs: lets out what has become durable, what may go to venues again, and looks
@@ -457,6 +467,11 @@ impl<C: Clock> Sequencer<C> {
         self.journal.id()
     }
 
+    /// Where the journal lies.
+    pub fn journal_place(&self) -> Place {
+        self.journal.log().place().clone()
+    }
+
     /// Records of the journal.
     pub fn records(&self) -> u64 {
         self.journal.tail().sequence
@@ -506,6 +521,9 @@ impl<C: Clock> Sequencer<C> {
     pub(crate) fn apply(&mut self, stamp: u64, input: &Input) -> Result<u64, OmsError> {
         let sequence = self.journal.append(stamp, input)?;
         self.core.apply(At { sequence, stamp }, input, &mut self.outputs);
+        if self.core.armed_at_most() > 0 {
+            self.triggers.note(self.outputs.as_slice());
+        }
         Ok(sequence)
     }
 
@@ -513,6 +531,9 @@ impl<C: Clock> Sequencer<C> {
     pub(crate) fn after_input(&mut self) -> Result<(), OmsError> {
         if !self.returning.is_empty() {
             self.take_back()?;
+        }
+        if self.triggers.has_news() {
+            self.watch_fresh()?;
         }
         if self.held > 0
             && let Some(commit) = &self.commit
@@ -535,25 +556,4 @@ impl<C: Clock> Sequencer<C> {
         }
         Ok(())
     }
-}
-
-/// What an operator may say, with its number in the operator's lane, counted from one.
-fn operators_word(message: &Message<'_>) -> Option<Input> {
-    let lane_sequence = (message.sequence as u32).wrapping_add(1);
-    let input = match RecordKind::from_code(message.kind)? {
-        RecordKind::Kill => {
-            let kill = Kill { lane_sequence, ..Kill::read_from_bytes(message.payload).ok()? };
-            // The disk's switch is the OMS's own.
-            (kill.scope != KILL_DISK).then_some(Input::Kill(kill))?
-        }
-        RecordKind::Resolve => {
-            Input::Resolve(Resolve { lane_sequence, ..Resolve::read_from_bytes(message.payload).ok()? })
-        }
-        RecordKind::Inquire => {
-            Input::Inquire(Inquire { lane_sequence, ..Inquire::read_from_bytes(message.payload).ok()? })
-        }
-        RecordKind::DayEnd => Input::DayEnd(DayEnd { lane_sequence, ..DayEnd::read_from_bytes(message.payload).ok()? }),
-        _ => return None,
-    };
-    Some(input)
 }

@@ -19,7 +19,7 @@ use crate::journal::{Journal, fresh_id};
 use crate::lanes::{LaneKind, make};
 use crate::layout::{Config, Source};
 use crate::ledger::Ledger;
-use crate::lines::{Bell, LineId, Lines};
+use crate::lines::{Bell, LineId, Lines, Shared};
 use crate::meter::Meter;
 use crate::notice::{Notice, Notices};
 use crate::outbound::Outbound;
@@ -27,6 +27,7 @@ use crate::pages::PageMaker;
 use crate::recover::{Found, Recovered, State, Telling};
 use crate::sequencer::Sequencer;
 use crate::snapshot::SnapshotMaker;
+use crate::triggers::Triggers;
 
 /// What the OMS reads.
 pub struct Inbound {
@@ -67,6 +68,7 @@ impl<C: Clock> Sequencer<C> {
         let sources = sequencer.take_lanes(config, &ledger, lanes, epoch, &calibration)?;
         sequencer.definitions = ledger.definitions.clone();
         sequencer.journal_changes(&config.desk)?;
+        sequencer.watch_armed();
         sequencer.journal.reserve()?;
         sequencer.watch_disk()?;
         sequencer.make_snapshots(config)?;
@@ -84,7 +86,7 @@ impl<C: Clock> Sequencer<C> {
             venues: Vec::new(),
             sessions: Vec::new(),
             line_places: Vec::new(),
-            line_bell: None,
+            line_shared: None,
             history: None,
             late: VecDeque::new(),
             window: None,
@@ -98,6 +100,8 @@ impl<C: Clock> Sequencer<C> {
             idle_turns: 0,
             venues_seen: 0,
             references: Vec::new(),
+            triggers: Triggers::default(),
+            sees_ticks: false,
             released: 0,
             waited: false,
             refused: 0,
@@ -131,6 +135,9 @@ impl<C: Clock> Sequencer<C> {
     /// Opens the history and says what it lacks.
     fn go_on_telling(&mut self, telling: Telling, calibration: &Calibration) -> Result<(), OmsError> {
         let Telling { found, from, base, said, above } = telling;
+        if let Some(why) = found.lost(&said) {
+            self.notices.add(Notice::HistoryLost(why.to_owned()));
+        }
         let mut history = found.open(&base.unwrap_or_else(|| said.clone()), &said, calibration)?;
         let now = self.clock.ticks();
         for output in &above {
@@ -154,17 +161,18 @@ impl<C: Clock> Sequencer<C> {
         epoch: u64,
         calibration: &Calibration,
     ) -> Result<Vec<Source>, OmsError> {
+        let mut said = Vec::new();
         for lane in &mut lanes {
             let venue = match lane.kind {
                 LaneKind::VenueRequests(venue) | LaneKind::Line(LineId { venue, .. }) => venue,
                 _ => continue,
             };
             if let State::Written(_, unsent) = &mut lane.state {
-                self.take_unsent(venue, std::mem::take(unsent))?;
+                said.extend(self.take_unsent(venue, std::mem::take(unsent))?);
             }
         }
         // All doubts before the first lane is replaced: a second kill finds either them or their evidence.
-        let said = self.doubt_lost(&lanes)?;
+        said.extend(self.doubt_lost(&lanes)?);
         self.journal.sync()?;
         let (mut sources, mut untold) = (Vec::new(), Vec::new());
         for lane in lanes {
@@ -185,7 +193,7 @@ impl<C: Clock> Sequencer<C> {
             match (kind, writer) {
                 (LaneKind::VenueRequests(venue), Some(writer)) => self.install_venue(venue, Outbound::new(writer)),
                 (LaneKind::Line(line), Some(writer)) => {
-                    self.install_line(line, writer, ledger, config, calibration)?;
+                    self.install_line(line, writer, ledger, config)?;
                 }
                 (LaneKind::Reports(_), Some(writer)) => self.sessions.push(Outbound::new(writer)),
                 (_, writer) => {
@@ -211,17 +219,20 @@ impl<C: Clock> Sequencer<C> {
         Ok(sources)
     }
 
-    /// What was said to a venue and does not lie in its lane never left: it waits, and is checked again.
-    fn take_unsent(&mut self, venue: VenueId, unsent: VecDeque<(At, Output)>) -> Result<(), OmsError> {
+    /// What was said to a venue and does not lie in its lane never left: it waits, and is checked again. Gives what the
+    /// core says to it.
+    fn take_unsent(&mut self, venue: VenueId, unsent: VecDeque<(At, Output)>) -> Result<Vec<Output>, OmsError> {
+        let mut said = Vec::new();
         if unsent.is_empty() {
-            return Ok(());
+            return Ok(said);
         }
         self.notices.add(Notice::Returned { venue, requests: unsent.len() as u64 });
         for (at, output) in unsent {
             let Output::Venue { request, .. } = output else { continue };
             self.apply(self.clock.ticks(), &Input::Returned(Returned::new(venue, at.stamp, &request)))?;
+            said.extend_from_slice(self.outputs.as_slice());
         }
-        Ok(())
+        Ok(said)
     }
 
     /// Puts in doubt what lay in lanes that are lost, and what venues work that have no lanes any more. Gives what the
@@ -270,26 +281,20 @@ impl<C: Clock> Sequencer<C> {
     }
 
     /// Adds a line to its venue. It is down until its venue has said what it has.
-    fn install_line(
-        &mut self,
-        id: LineId,
-        writer: Writer,
-        ledger: &Ledger,
-        config: &Config,
-        calibration: &Calibration,
-    ) -> Result<(), OmsError> {
+    fn install_line(&mut self, id: LineId, writer: Writer, ledger: &Ledger, config: &Config) -> Result<(), OmsError> {
         let Some(line) = config.lanes.lines.iter().find(|line| line.id == id) else { return Ok(()) };
         if self.lines(id.venue).is_none() {
-            let bell = match &self.line_bell {
-                Some(bell) => bell.clone(),
-                None => Arc::new(Bell::new()?),
+            let shared = match &self.line_shared {
+                Some(shared) => shared.clone(),
+                None => Shared { bell: Arc::new(Bell::new()?), validity: Arc::default() },
             };
-            self.line_bell = Some(bell.clone());
-            self.install_venue(id.venue, Outbound::by(Lines::new(bell)?));
+            self.line_shared = Some(shared.clone());
+            self.install_venue(id.venue, Outbound::by(Lines::new(&self.clock, shared)));
         }
+        let clock = self.clock.clone();
         if let Some(lines) = self.lines(id.venue) {
             let place = lines.len();
-            lines.add(line, &config.lanes, writer, ledger, calibration)?;
+            lines.add(line, &config.lanes, writer, ledger, &clock)?;
             self.line_places.push((id.venue, place));
         }
         Ok(())

@@ -27,19 +27,22 @@ pub const KILL_SYMBOL: u8 = 3;
 /// sound disk turns it off.
 pub const KILL_DISK: u8 = 4;
 
+/// [`Kill::scope`]: one session.
+pub const KILL_SESSION: u8 = 5;
+
 /// A kill switch: while it is on, new orders and replaces are denied and cancels pass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct Kill {
-    /// [`KILL_ALL`], [`KILL_ACCOUNT`], [`KILL_SYMBOL`] or [`KILL_DISK`].
+    /// [`KILL_ALL`], [`KILL_ACCOUNT`], [`KILL_SYMBOL`], [`KILL_DISK`] or [`KILL_SESSION`].
     pub scope: u8,
     /// Zero is off, all else is on.
     pub on: u8,
-    /// 1 if what works in the scope is canceled, too.
+    /// 1 cancels what works in the scope, too.
     pub cancel: u8,
     /// Zero.
     pub reserved: u8,
-    /// The account's or the symbol's id; not read for other scopes.
+    /// The account's, the symbol's or the session's number; not read for other scopes.
     pub target: u32,
     /// The low half of its number in the operator's lane; zero if the OMS made it.
     pub lane_sequence: u32,
@@ -129,6 +132,8 @@ pub struct Release {
 pub const LOST_REQUESTS: u8 = 1;
 /// [`Doubt::lost`]: reports of the venue.
 pub const LOST_REPORTS: u8 = 2;
+/// [`Doubt::lost`]: requests or reports of one order, whose id is in [`Doubt::messages`].
+pub const LOST_ORDER: u8 = 3;
 
 /// Messages between the OMS and a venue may be lost: lost requests put in doubt what waits for an answer, lost reports
 /// every live order. Each becomes `Unknown`, is asked for, and is never sent again. A question that cannot leave is asked
@@ -137,11 +142,11 @@ pub const LOST_REPORTS: u8 = 2;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct Doubt {
-    /// How many are gone, if that is known.
+    /// How many are gone, if that is known; with [`LOST_ORDER`] the order's id.
     pub messages: u64,
     /// Which venue.
     pub venue: VenueId,
-    /// [`LOST_REQUESTS`] or [`LOST_REPORTS`].
+    /// [`LOST_REQUESTS`], [`LOST_REPORTS`] or [`LOST_ORDER`].
     pub lost: u8,
     /// Zero.
     pub reserved: [u8; 5],

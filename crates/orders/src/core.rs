@@ -1,18 +1,25 @@
 //! The state, and the one way to change it.
 
+use std::collections::BTreeMap;
+
 use tickpath_market::{AccountId, ClientOrderId, OrderId, Request, Side, SymbolId, VenueId};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
+use crate::again::Again;
+use crate::conditional::Arming;
 use crate::desk::Desk;
 use crate::digest::Tally;
+use crate::foreign::Foreigners;
 use crate::index::{Index, tag};
 use crate::live::Live;
 use crate::order::{Ask, DeniedId, Fill, GAPPED, NONE, Order};
+use crate::own::OwnOrders;
 use crate::page::{ORDERS, Pages};
 use crate::position::Positions;
-use crate::risk::times;
-use crate::route::{Routes, Waiting};
+use crate::risk::{MOST_VALUE, times};
+use crate::route::Routes;
 use crate::state::Phase;
+use crate::waiting::Waiting;
 use crate::{Digest, Input, Instrument, OrderView, Output, Outputs, Page, PositionView};
 
 /// Cancels and replaces, and ids of denied requests, in one page.
@@ -46,7 +53,7 @@ pub struct At {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct Counts {
-    /// Orders that wait here for their venue.
+    /// Orders that wait here: for their venue, or for their trigger.
     pub queued: u64,
     /// Orders on their way to the venue.
     pub sending: u64,
@@ -111,13 +118,22 @@ pub struct Core {
     pub(crate) desk: Desk,
     pub(crate) routes: Routes,
     pub(crate) positions: Positions,
+    pub(crate) own: OwnOrders,
+    /// Positions may be older than the first price of their symbol: a core of version 3 has saved them.
+    pub(crate) has_unpriced: bool,
+    pub(crate) foreign: Foreigners,
+    pub(crate) again: Again,
     pub(crate) counts: Counts,
     /// Orders that miss a venue sequence, and since when, in ticks.
     pub(crate) gapped: Vec<(u32, u64)>,
+    /// What orders with a trigger wait for, by slot.
+    pub(crate) armed: BTreeMap<u32, Arming>,
     /// The highest journal sequence of a request.
     pub(crate) last_request: u64,
     pub(crate) epoch: u64,
     pub(crate) boot_id: [u8; 16],
+    /// The stamp of the last boot, and when that was in nanoseconds since the Unix epoch.
+    pub(crate) booted: (u64, u64),
     pub(crate) rate: Rate,
     pub(crate) config: Config,
     pub(crate) tally: Tally,
@@ -165,11 +181,17 @@ impl Core {
             desk: Desk::default(),
             routes: Routes::default(),
             positions: Positions::new(),
+            own: OwnOrders::default(),
+            has_unpriced: false,
+            foreign: Foreigners::default(),
+            again: Again::default(),
             counts: Counts::default(),
             gapped: Vec::new(),
+            armed: BTreeMap::new(),
             last_request: 0,
             epoch: 0,
             boot_id: [0; 16],
+            booted: (0, 0),
             rate: Rate::of(1_000_000_000),
             config,
             tally: Tally::default(),
@@ -201,6 +223,11 @@ impl Core {
     /// The symbol of an order that a session names by its own id.
     pub fn symbol_of(&self, session: u16, original: ClientOrderId) -> Option<SymbolId> {
         self.find_original(session, original.0).map(|slot| self.orders.get(slot).symbol)
+    }
+
+    /// The order that a session names by its own id.
+    pub fn order_of(&self, session: u16, original: ClientOrderId) -> Option<OrderView> {
+        self.find_original(session, original.0).map(|slot| self.orders.get(slot).view())
     }
 
     /// An instrument, if it is defined.
@@ -320,7 +347,8 @@ impl Core {
     }
 
     pub(crate) fn find_order(&self, id: u64) -> Option<u32> {
-        self.by_id.find(self.tag(0, id), |slot| self.orders.get(slot).id == id)
+        let found = self.by_id.find(self.tag(0, id), |slot| self.orders.get(slot).id == id);
+        found.or_else(|| self.again.find(id))
     }
 
     /// The order that a client names, if the id is that of a new order.
@@ -401,25 +429,80 @@ impl Core {
     pub(crate) fn hold(&mut self, before: Option<(&Order, i64, i64)>, after: Option<(&Order, i64, i64)>) {
         let Some((order, ..)) = before.or(after) else { return };
         let multiplier = self.multiplier(order.symbol);
-        let Some(open) = self.desk.open(order.account) else { return };
-        if let Some((order, quantity, price)) = before {
-            open.value -= order.value(quantity, price, multiplier);
-            open.orders -= u32::from(order.is_open());
+        let held = |at: Option<(&Order, i64, i64)>| {
+            at.map_or((0, 0), |(order, quantity, price)| {
+                (order.value(quantity, price, multiplier), u32::from(order.is_open()))
+            })
+        };
+        let ((value, orders), (new_value, new_orders)) = (held(before), held(after));
+        self.desk.change_open(order.account, |open| {
+            open.value += new_value - value;
+            open.orders = open.orders - orders + new_orders;
+        });
+        if self.own.is_kept() && self.desk.keeps_apart(order.account) {
+            self.hold_own(before, after);
         }
-        if let Some((order, quantity, price)) = after {
-            open.value += order.value(quantity, price, multiplier);
-            open.orders += u32::from(order.is_open());
+    }
+
+    /// The same for what the account must not meet.
+    #[cold]
+    fn hold_own(&mut self, before: Option<(&Order, i64, i64)>, after: Option<(&Order, i64, i64)>) {
+        let asked = |quantity: i64, price: i64| (quantity != 0).then_some(price);
+        if let Some((order, quantity, price)) = before.filter(|(order, ..)| order.may_meet()) {
+            self.own.forget(order, asked(quantity, price));
+        }
+        if let Some((order, quantity, price)) = after.filter(|(order, ..)| order.may_meet()) {
+            self.own.note(order, asked(quantity, price));
+        }
+    }
+
+    /// Finds anew what accounts must not meet.
+    pub(crate) fn count_own(&mut self) {
+        self.own = OwnOrders::default();
+        if !self.desk.keeps_any_apart() {
+            return;
+        }
+        self.own = OwnOrders::kept();
+        let open: Vec<u32> = self.live_slots().collect();
+        for slot in open {
+            let order = *self.orders.get(slot);
+            let (quantity, price) = self.replacing(&order);
+            if self.desk.keeps_apart(order.account) {
+                self.hold_own(None, Some((&order, quantity, price)));
+            }
         }
     }
 
     /// Books a fill, or takes some of one back.
     pub(crate) fn book(&mut self, order: &Order, price: i64, quantity: i64) {
-        self.positions.fill(order.position, order.side, quantity);
-        let multiplier = self.multiplier(order.symbol);
-        if let Some(open) = self.desk.open(order.account) {
-            let value = i128::from(price.unsigned_abs()) * i128::from(quantity);
-            open.traded = open.traded.saturating_add(times(value, multiplier));
+        if self.has_unpriced && self.desk.price(order.symbol) == 0 {
+            // Nothing else is known of the price.
+            self.note_first_price(order.symbol, price);
+            self.desk.set_price(order.symbol, price);
         }
+        self.positions.fill(order.position, order.side, quantity, price);
+        let multiplier = self.multiplier(order.symbol);
+        let value = times(i128::from(price.unsigned_abs()) * i128::from(quantity), multiplier);
+        let value = value.clamp(-MOST_VALUE, MOST_VALUE);
+        self.desk.change_open(order.account, |open| {
+            open.traded = open.traded.saturating_add(value);
+            open.fills += u64::from(quantity > 0);
+        });
+    }
+
+    /// If this is the first price of a symbol, what is held of it was worth that when its day began.
+    #[inline]
+    pub(crate) fn note_first_price(&mut self, symbol: SymbolId, price: i64) {
+        if self.has_unpriced && price != 0 && self.desk.price(symbol) == 0 {
+            self.positions.begin(symbol, price);
+        }
+    }
+
+    /// The second of the day, UTC, at a moment of this boot.
+    pub(crate) fn second_of_day(&self, stamp: u64) -> u32 {
+        let (booted, utc_ns) = self.booted;
+        let now = utc_ns.saturating_add(self.ns(stamp.saturating_sub(booted)));
+        (now / 1_000_000_000 % 86_400) as u32
     }
 
     /// The total and the price that a replace on its way asks for; zeros if there is none.
@@ -445,7 +528,7 @@ impl Core {
         if leaves {
             out.push(Output::Venue { venue, session, request });
         } else {
-            route.waiting.push_back(Waiting { order, session, request, sent });
+            route.waiting.push(Waiting { order, session, request, sent });
         }
         leaves
     }
@@ -476,6 +559,11 @@ impl Order {
         self.phase.is_live() && !self.is_filled()
     }
 
+    /// Whether it may trade with another order: what waits for its trigger is at no venue.
+    fn may_meet(&self) -> bool {
+        self.is_open() && self.phase != Phase::Armed
+    }
+
     /// One that a replace on its way may make larger is not filled yet; nor is one whose cancel was not answered: the answer
     /// may be lost.
     fn is_filled(&self) -> bool {
@@ -488,7 +576,7 @@ impl Counts {
     pub(crate) fn stand(&mut self, order: &Order) -> &mut u64 {
         match order.phase {
             Phase::Denied => &mut self.withdrawn,
-            Phase::Queued => &mut self.queued,
+            Phase::Queued | Phase::Armed => &mut self.queued,
             Phase::Sent => &mut self.sending,
             Phase::Lost | Phase::Unknown => &mut self.unknown,
             Phase::Open if order.is_filled() => &mut self.done,

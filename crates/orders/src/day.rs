@@ -12,6 +12,7 @@ use crate::core::{Core, Counts};
 use crate::order::{GAPPED, NAMELESS, NONE, Order};
 use crate::requests::{answer, told_as};
 use crate::state::{Event, Phase, step};
+use crate::waiting::Waiting;
 
 impl Core {
     /// Expires day orders, and keeps only what is open (good-till-cancel orders, and what is unknown) and what misses
@@ -22,8 +23,12 @@ impl Core {
             from = slot + 1;
             let order = *self.orders.get(slot);
             match (order.time_in_force, order.phase) {
-                (TimeInForce::GoodTillCancel, _) | (_, Phase::Lost | Phase::Unknown) => {}
-                (_, Phase::Queued) => self.withdraw(slot, ClientOrderId(order.client), ExecType::Expired, out),
+                (TimeInForce::GoodTillCancel, _) => {}
+                // Should its venue not have it, it waits for its trigger no more: its day is over.
+                (_, Phase::Lost | Phase::Unknown) => drop(self.armed.remove(&slot)),
+                (_, Phase::Queued | Phase::Armed) => {
+                    self.withdraw(slot, ClientOrderId(order.client), ExecType::Expired, out)
+                }
                 _ => {
                     let phase = step(order.phase, Event::Expired).unwrap_or(order.phase);
                     let marks = order.marks | NAMELESS;
@@ -52,6 +57,7 @@ impl Core {
         std::mem::swap(&mut fresh.positions, &mut self.positions);
         std::mem::swap(&mut fresh.routes, &mut self.routes);
         fresh.desk.recount(true);
+        fresh.positions.begin_day(|symbol| fresh.desk.price(symbol));
         for &slot in &slots {
             let order = *self.orders.get(slot);
             let place = fresh.orders.push(Order { cancel: NONE, replace: NONE, ..order });
@@ -79,6 +85,7 @@ impl Core {
             let (quantity, price) = fresh.replacing(&kept);
             fresh.hold(None, Some((&kept, quantity, price)));
         }
+        fresh.count_own();
         for place in 0..self.fills.len() {
             let fill = *self.fills.get(place);
             if let Some(&order) = moved.get(&fill.order) {
@@ -86,13 +93,8 @@ impl Core {
             }
         }
         for route in fresh.routes.iter_mut() {
-            route.waiting.retain_mut(|waiting| match moved.get(&waiting.order) {
-                Some(&order) => {
-                    waiting.order = order;
-                    true
-                }
-                None => false,
-            });
+            let kept = |waiting: Waiting| Some(Waiting { order: *moved.get(&waiting.order)?, ..waiting });
+            route.waiting = route.waiting.take().filter_map(kept).collect();
         }
         for &(slot, since) in &self.gapped {
             match moved.get(&slot) {
@@ -100,11 +102,23 @@ impl Core {
                 None => self.orders.get_mut(slot).marks &= !GAPPED,
             }
         }
+        for arming in self.armed.values() {
+            if let Some(&slot) = moved.get(&arming.slot).filter(|&&slot| fresh.orders.get(slot).is_open()) {
+                let mut arming = *arming;
+                arming.slot = slot;
+                fresh.armed.insert(slot, arming);
+            }
+        }
         // What is open was counted above; alarms are of all days.
         let Counts { queued, sending, working, done, rejected, withdrawn, unknown, .. } = fresh.counts;
         fresh.counts = Counts { queued, sending, working, done, rejected, withdrawn, unknown, ..self.counts };
+        fresh.again = std::mem::take(&mut self.again).moved(&moved);
         (fresh.last_request, fresh.epoch, fresh.boot_id) = (self.last_request, self.epoch, self.boot_id);
-        (fresh.rate, fresh.tally) = (self.rate, self.tally);
+        (fresh.rate, fresh.booted, fresh.tally) = (self.rate, self.booted, self.tally);
+        fresh.has_unpriced = self.has_unpriced;
+        let mut foreign = std::mem::take(&mut self.foreign);
+        foreign.end_day(|id| fresh.find_order(id).is_some());
+        fresh.foreign = foreign;
         *self = fresh;
     }
 }

@@ -1,6 +1,6 @@
 //! What can be traded, by whom, where, and how much of it: definitions, which hold until they are defined anew or end.
 
-use tickpath_market::{AccountId, Quantity, Symbol, SymbolId, VenueId};
+use tickpath_market::{AccountId, Price, Quantity, Symbol, SymbolId, VenueId};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 /// An instrument. Only ids below 65,536 and multipliers from 1 are taken; others are ignored and counted.
@@ -17,6 +17,52 @@ pub struct Instrument {
     pub name: Symbol,
     /// Whole currency units a point: notional = price × quantity × multiplier.
     pub multiplier: i64,
+    /// Limit prices are whole multiples of it; zero turns the check off.
+    pub tick_size: Price,
+    /// Quantities are whole multiples of it; zero turns the check off.
+    pub lot: Quantity,
+    /// The band of limit prices; two zeros turn the check off.
+    pub lowest_price: Price,
+    /// Its upper end.
+    pub highest_price: Price,
+    /// When it trades; it always does if neither says anything.
+    pub hours: [Hours; 2],
+    /// What its prices are in, as ISO 4217 has it, padded with zeros; zeros turn the check off.
+    pub currency: [u8; 4],
+    /// New orders and replaces of all accounts a window; zero turns the check off.
+    pub rate_limit: u32,
+    /// The window, in nanoseconds. It opens with its first message.
+    pub rate_window_ns: u64,
+    /// 1 if nobody may trade it: cancels pass.
+    pub restricted: u8,
+    /// Zero.
+    pub reserved_end: [u8; 7],
+}
+
+/// A part of each day, in seconds since midnight UTC; over midnight if it closes before it opens, and none if it closes when
+/// it opens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub struct Hours {
+    /// Its first second.
+    pub opens_s: u32,
+    /// The first second after it.
+    pub closes_s: u32,
+}
+
+impl Hours {
+    /// Whether it is no part of the day at all.
+    pub const fn is_none(&self) -> bool {
+        self.opens_s == self.closes_s
+    }
+
+    /// Whether this second of the day is in it.
+    pub const fn holds(&self, second: u32) -> bool {
+        match self.opens_s <= self.closes_s {
+            true => self.opens_s <= second && second < self.closes_s,
+            false => self.opens_s <= second || second < self.closes_s,
+        }
+    }
 }
 
 /// The limits of one account; a limit of zero is off where its line says so. Only ids below 65,536 are taken; others are
@@ -47,6 +93,62 @@ pub struct AccountLimits {
     pub max_request_age_ns: u64,
     /// Largest position in one symbol, long or short, working orders included.
     pub max_position: Quantity,
+    /// What the account trades in: instruments of another currency are denied. Zeros turn the check off.
+    pub currency: [u8; 4],
+    /// Messages a day for each fill, beside those that are free; with no free ones, zero turns the check off.
+    pub order_trade_ratio: u32,
+    /// Messages a day that are free.
+    pub order_trade_free: u32,
+    /// 1 if it may not trade with itself.
+    pub no_self_match: u8,
+    /// Zero.
+    pub reserved: [u8; 3],
+    /// A new order like one before it, in symbol, side, type, price and quantity, is denied for so long, in nanoseconds; zero
+    /// turns the check off.
+    pub duplicate_window_ns: u64,
+    /// Largest sum of its positions' values at the latest prices, long and short, working orders included, in units of 10⁻¹⁶
+    /// of the currency, 128 bits little-endian; zero turns the check off.
+    pub max_gross_value: [u8; 16],
+    /// What it may lose in a day at the latest prices, in the same unit; zero turns the check off.
+    pub max_loss: [u8; 16],
+}
+
+/// What an account may do in one symbol; zero turns a check off. Only ids below 65,536 are taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub struct SymbolLimits {
+    /// Which account.
+    pub account: AccountId,
+    /// Which symbol.
+    pub symbol: SymbolId,
+    /// Largest position, long or short, working orders included.
+    pub max_position: Quantity,
+    /// Largest quantity of one order.
+    pub max_order_quantity: Quantity,
+    /// 1 if it may not trade it: cancels pass.
+    pub restricted: u8,
+    /// 1 if it may not sell what it does not have, working orders included.
+    pub no_short: u8,
+    /// Zero.
+    pub reserved: [u8; 6],
+}
+
+/// The limits of the firm: of all accounts together. Zero turns a check off.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub struct FirmLimits {
+    /// Messages a window.
+    pub rate_limit: u32,
+    /// Most orders that are open at once.
+    pub max_open_orders: u32,
+    /// The window, in nanoseconds. It opens with its first message.
+    pub rate_window_ns: u64,
+    /// Largest quantity of one order.
+    pub max_order_quantity: Quantity,
+    /// Largest notional of one order, units of 10⁻¹⁶ of the currency, 128 bits little-endian.
+    pub max_notional: [u8; 16],
+    /// Largest sum of what was traded since the day began and of what open orders may still trade, in the same unit.
+    pub credit: [u8; 16],
 }
 
 /// How a venue behaves, and how much may wait for it here.
@@ -86,6 +188,16 @@ pub struct SessionRules {
     pub withheld: u8,
     /// Zero.
     pub reserved: [u8; 3],
+    /// Largest quantity of one order; zero turns the check off.
+    pub max_order_quantity: Quantity,
+    /// Largest notional of one order, units of 10⁻¹⁶ of the currency, 128 bits little-endian; zero turns the check off.
+    pub max_notional: [u8; 16],
+    /// Messages a window; zero turns the check off.
+    pub rate_limit: u32,
+    /// Zero.
+    pub reserved_end: u32,
+    /// The window, in nanoseconds. It opens with its first message.
+    pub rate_window_ns: u64,
 }
 
 /// [`SessionRules::withheld`]: new orders.
@@ -118,14 +230,43 @@ pub const ALL_ACCOUNTS: AccountId = AccountId(u32::MAX);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct Ended {
-    /// Its symbol, account or venue.
+    /// Its symbol, account or venue; of a [`SymbolLimits`] its symbol.
     pub id: u32,
-    /// Its session, if it is a session's.
+    /// Its session, if it is a session's; of a [`SymbolLimits`] its account.
     pub session: u16,
     /// The [`RecordKind`](crate::RecordKind) of the definition, as its code.
     pub kind: u8,
     /// Zero.
     pub reserved: u8,
+}
+
+/// Bytes of the definitions up to core version 3: what lies behind them is what [`rare`](crate::rare) checks.
+pub(crate) const INSTRUMENT_BYTES: usize = 32;
+pub(crate) const ACCOUNT_BYTES: usize = 88;
+pub(crate) const SESSION_BYTES: usize = 8;
+
+/// Whether a definition says anything behind so many bytes.
+pub(crate) fn says_more(definition: &(impl IntoBytes + Immutable), behind: usize) -> bool {
+    definition.as_bytes()[behind..].iter().any(|&byte| byte != 0)
+}
+
+impl FirmLimits {
+    /// The largest notional of one order; none if the check is off.
+    pub fn max_notional(&self) -> Option<i128> {
+        Some(i128::from_le_bytes(self.max_notional)).filter(|&most| most != 0)
+    }
+
+    /// The largest sum of traded and open notional; none if the check is off.
+    pub fn credit(&self) -> Option<i128> {
+        Some(i128::from_le_bytes(self.credit)).filter(|&credit| credit != 0)
+    }
+}
+
+impl SessionRules {
+    /// The largest notional of one order; none if the check is off.
+    pub fn max_notional(&self) -> Option<i128> {
+        Some(i128::from_le_bytes(self.max_notional)).filter(|&most| most != 0)
+    }
 }
 
 impl AccountLimits {
@@ -137,5 +278,15 @@ impl AccountLimits {
     /// The largest sum of traded and open notional, in the same unit; none if the check is off.
     pub fn credit(&self) -> Option<i128> {
         Some(i128::from_le_bytes(self.credit)).filter(|&credit| credit != 0)
+    }
+
+    /// The largest value of all positions, in the same unit; none if the check is off.
+    pub fn max_gross_value(&self) -> Option<i128> {
+        Some(i128::from_le_bytes(self.max_gross_value)).filter(|&most| most != 0)
+    }
+
+    /// What may be lost in a day, in the same unit; none if the check is off.
+    pub fn max_loss(&self) -> Option<i128> {
+        Some(i128::from_le_bytes(self.max_loss)).filter(|&most| most != 0)
     }
 }

@@ -21,12 +21,21 @@
 //! | `requests.rs`   | what happens to a new order, a cancel, a replace                   |
 //! | `reports.rs`    | what happens to a report, whatever the order in which reports come |
 //! | `operate.rs`    | what happens at starts, lines, doubts, and by operators            |
+//! | `words.rs`      | which words of an operator can be taken, and why one cannot        |
+//! | `enter.rs`      | orders and fills that an admin enters by hand                      |
+//! | `foreign.rs`    | reports of orders that are not known here                          |
+//! | `again.rs`      | what is tried again after its venue has refused it                 |
 //! | `day.rs`        | the end of a day                                                   |
+//! | `conditional.rs` | orders that wait for a trigger                                    |
 //! | `state.rs`      | the table of (phase, event), and the status that follows           |
 //! | `risk.rs`       | the table of checks, and why a request is denied                   |
+//! | `rare.rs`       | the checks that are off for most                                   |
+//! | `recent.rs`     | the latest orders of an account, to know one that comes twice      |
 //! | `desk.rs`       | accounts, instruments, sessions, kill switches                     |
+//! | `saved.rs`      | the same in a snapshot                                             |
 //! | `route.rs`      | venues, and what waits for them                                    |
-//! | `position.rs`   | net and working quantity for each (account, symbol)                |
+//! | `position.rs`   | net and working quantity for each (account, symbol), and its day   |
+//! | `own.rs`        | the prices of own orders, not to meet them                         |
 //! | `order.rs`      | what is kept of an order                                           |
 //! | `output.rs`     | what the core says                                                 |
 //! | `index.rs`      | linear hashing, from ids to slots                                  |
@@ -48,47 +57,63 @@
 //! An order's id is the epoch of the start that took it and its journal sequence. An epoch is used once, so a venue that
 //! still works an order which a loss of power took from the journal never finds its id given to another one.
 
+mod again;
+mod conditional;
 mod control;
 mod core;
 mod day;
 mod definition;
 mod desk;
 mod digest;
+mod enter;
+mod foreign;
 mod index;
 mod live;
 mod operate;
 mod order;
 mod output;
+mod own;
 mod page;
 mod position;
+mod rare;
+mod recent;
 mod record;
 mod reports;
 mod requests;
 mod risk;
 mod route;
+mod saved;
 mod snapshot;
 mod state;
+mod waiting;
+mod words;
 
+pub use self::again::{GIVE_UP, OTHER_LINE, RETRY, RejectRule};
+pub use self::conditional::{Armed, ConditionalRecord, Fired, ReplaceConditionalRecord};
 pub use self::control::{
-    Boot, DayEnd, Doubt, Inquire, KILL_ACCOUNT, KILL_ALL, KILL_DISK, KILL_SYMBOL, Kill, LOST_REPORTS, LOST_REQUESTS,
-    Line, Login, Release, Resolve, Returned, Timer,
+    Boot, DayEnd, Doubt, Inquire, KILL_ACCOUNT, KILL_ALL, KILL_DISK, KILL_SESSION, KILL_SYMBOL, Kill, LOST_ORDER,
+    LOST_REPORTS, LOST_REQUESTS, Line, Login, Release, Resolve, Returned, Timer,
 };
 pub use self::core::{At, Config, Core, Counts};
 pub use self::definition::{
-    ALL_ACCOUNTS, AccountLimits, Ended, Grant, Instrument, MAY_CANCEL, MAY_MASS_CANCEL, MAY_NEW, MAY_REPLACE,
-    MAY_STATUS, SessionRules, VenueRules,
+    ALL_ACCOUNTS, AccountLimits, Ended, FirmLimits, Grant, Hours, Instrument, MAY_CANCEL, MAY_MASS_CANCEL, MAY_NEW,
+    MAY_REPLACE, MAY_STATUS, SessionRules, SymbolLimits, VenueRules,
 };
+pub use self::enter::{EnterFill, EnterOrder};
+pub use self::foreign::Foreign;
 pub use self::index::{Index, tag};
 pub use self::order::OrderView;
 pub use self::output::{Output, Outputs};
 pub use self::page::Page;
 pub use self::position::PositionView;
+pub use self::rare::checks_table;
 pub use self::record::{
     CancelRecord, Digest, Envelope, Input, Lane, MassCancelRecord, NewRecord, RECORD_BYTES, RecordError, RecordKind,
     ReplaceRecord, ReportRecord, Rolled, Start, StatusRecord, Stop,
 };
-pub use self::risk::{Denial, checks_table};
+pub use self::risk::{Denial, Measure};
 pub use self::snapshot::SnapshotError;
+pub use self::words::{CancelScope, WordError};
 
 /// The version of the transition rules. A journal of another version is not replayed with this core.
 pub const CORE_VERSION: u32 = 4;

@@ -1,30 +1,41 @@
 //! What happens to the OMS itself: starts, lines, doubts, timers, and the words of operators.
 
-use tickpath_market::{ClientOrderId, ExecType, OrdStatus, OrderId, ReplaceOrder, Request, StatusRequest, VenueId};
+use tickpath_market::{
+    AccountId, ClientOrderId, ExecType, OrderId, ReplaceOrder, Request, StatusRequest, SymbolId, VenueId,
+};
 
 use crate::control::{
-    Boot, Doubt, KILL_ACCOUNT, KILL_DISK, KILL_SYMBOL, Kill, LOST_REPORTS, LOST_REQUESTS, Line, Login, Release,
-    Resolve, Returned,
+    Boot, Doubt, KILL_DISK, Kill, LOST_ORDER, LOST_REPORTS, LOST_REQUESTS, Line, Login, Release, Resolve, Returned,
 };
 use crate::core::{At, Core, Rate};
-use crate::definition::{Ended, Instrument};
+use crate::definition::{AccountLimits, Ended, Instrument, SymbolLimits};
+use crate::desk::IDS;
 use crate::order::{DOUBTED, GAPPED, NONE, Order, SOFT, WORDED};
+use crate::own::OwnOrders;
 use crate::requests::{Change, answer, denied, facts, may_change, told_as, undefined};
 use crate::risk::{Facts, Refusal, check};
-use crate::route::{VENUES, Waiting};
+use crate::route::VENUES;
 use crate::state::{Event, Phase, step};
+use crate::waiting::Waiting;
+use crate::words::is_in_scope;
 use crate::{Denial, Envelope, Input, Output, Outputs, RecordKind};
 
 impl Core {
     /// Takes an input that is neither a request nor a report.
     pub(crate) fn operate(&mut self, at: At, input: &Input, out: &mut Outputs) {
         let is_taken = match input {
-            Input::Boot(boot) => self.boot(boot),
+            Input::Boot(boot) => self.boot(at, boot),
             Input::Instrument(instrument) => self.define_instrument(instrument),
-            Input::Account(limits) => self.desk.account(limits),
+            Input::Account(limits) => self.define_account(limits),
             Input::Venue(rules) => self.routes.define(rules),
             Input::Session(rules) => self.desk.session(rules),
+            Input::Reject(rule) => self.again.define(rule),
             Input::Grant(grant) => self.desk.grant(grant),
+            Input::SymbolLimits(limits) => self.limit_symbol(limits),
+            Input::Firm(limits) => {
+                self.desk.limit_firm(limits);
+                true
+            }
             Input::Ended(ended) => self.end(ended),
             Input::Kill(kill) => self.kill(at, kill, out),
             Input::Line(line) => self.line(at, line, out),
@@ -37,28 +48,33 @@ impl Core {
                 Some(slot) => self.inquire(at, slot, out),
                 None => false,
             },
+            Input::CancelScope(cancel) => self.cancel_scope(at, cancel, out),
+            Input::EnterOrder(enter) => self.enter_order(at, enter, out),
+            Input::EnterFill(enter) => self.enter_fill(at, enter, out),
             Input::Timer(_) => self.timer(at, out),
             Input::DayEnd(_) => self.end_day(out),
+            Input::Fired(fired) => self.fire(at, fired, out),
             Input::Request { .. } | Input::Report(_) => false,
         };
         self.counts.ignored += u64::from(!is_taken);
     }
 
     /// Takes a start of the OMS. Stamps of another boot of the host cannot be compared with those that follow.
-    fn boot(&mut self, boot: &Boot) -> bool {
+    fn boot(&mut self, at: At, boot: &Boot) -> bool {
         // An epoch that does not fit an id would begin the ids of an earlier one again.
         let fits = OrderId::new(boot.epoch, 0).epoch() == boot.epoch;
         if boot.epoch <= self.epoch || !fits || boot.ticks_per_second == 0 {
             return false;
         }
         self.epoch = boot.epoch;
-        self.rate = Rate::of(boot.ticks_per_second);
+        (self.rate, self.booted) = (Rate::of(boot.ticks_per_second), (at.stamp, boot.utc_ns));
         self.desk.kill(&Kill { scope: KILL_DISK, on: 0, ..Kill::default() });
         if self.boot_id != boot.boot_id {
             self.boot_id = boot.boot_id;
             self.desk.close_windows();
             self.gapped.iter_mut().for_each(|(_, since)| *since = 0);
             self.count_as_sent();
+            self.doubt_armed();
         }
         true
     }
@@ -66,8 +82,7 @@ impl Core {
     /// What waits here may have left: its release may be in the tail that the end of the last boot took from the journal.
     /// So it never leaves again, and the doubt about the lanes, which went with that boot, concerns it, too.
     fn count_as_sent(&mut self) {
-        let waited: Vec<Waiting> =
-            self.routes.iter_mut().flat_map(|route| std::mem::take(&mut route.waiting)).collect();
+        let waited: Vec<Waiting> = self.routes.iter_mut().flat_map(|route| route.waiting.take()).collect();
         for waiting in waited {
             let order = *self.orders.get(waiting.order);
             if order.phase == Phase::Queued {
@@ -80,6 +95,10 @@ impl Core {
 
     /// What was asked of an order waits here no more.
     fn note_left(&mut self, order: &Order, waiting: &Waiting) {
+        // A question may have the id of a cancel that came by the same input.
+        if waiting.is_question() {
+            return;
+        }
         for ask in [order.cancel, order.replace] {
             if self.is_asked(ask, waiting) {
                 self.asks.get_mut(ask).waits = 0;
@@ -97,14 +116,35 @@ impl Core {
         is_taken
     }
 
+    /// Takes limits. What an account must not meet is found anew if it may now, or may not any more.
+    fn define_account(&mut self, limits: &AccountLimits) -> bool {
+        let before = self.desk.keeps_apart(limits.account);
+        let is_taken = self.desk.account(limits);
+        if before != self.desk.keeps_apart(limits.account) {
+            self.count_own();
+        }
+        is_taken
+    }
+
+    fn limit_symbol(&mut self, limits: &SymbolLimits) -> bool {
+        let fits = limits.account.0 < IDS && limits.symbol.0 < IDS;
+        if fits {
+            self.positions.limit(limits);
+            self.desk.has_rare = true;
+        }
+        fits
+    }
+
     /// Counts anew what all accounts have open.
     pub(crate) fn recount(&mut self, day_ended: bool) {
         self.desk.recount(day_ended);
+        self.own = OwnOrders::default();
         for slot in 0..self.orders.len() {
             let order = *self.orders.get(slot);
             let (quantity, price) = self.replacing(&order);
             self.hold(None, Some((&order, quantity, price)));
         }
+        self.count_own();
     }
 
     fn end(&mut self, ended: &Ended) -> bool {
@@ -112,8 +152,13 @@ impl Core {
             Some(RecordKind::Instrument) => self.desk.end_instrument(ended.id),
             Some(RecordKind::Account) => self.desk.end_account(ended.id),
             Some(RecordKind::Venue) => u16::try_from(ended.id).is_ok_and(|venue| self.routes.end(VenueId(venue))),
+            Some(RecordKind::Reject) => self.again.end(ended.id, ended.session),
             Some(RecordKind::Session) => self.desk.end_session(ended.session),
             Some(RecordKind::Grant) => self.desk.end_grant(ended.session, ended.id),
+            Some(RecordKind::SymbolLimits) => {
+                self.positions.end_limits(AccountId(ended.session.into()), SymbolId(ended.id))
+            }
+            Some(RecordKind::Firm) => self.desk.end_firm(),
             _ => false,
         }
     }
@@ -123,14 +168,11 @@ impl Core {
         let is_taken = (kill.scope != KILL_DISK || kill.on != 0) && self.desk.kill(kill);
         if is_taken && kill.scope == KILL_DISK {
             self.refuse_waiting(out);
+            self.refuse_armed(out);
         }
         if is_taken && kill.on != 0 && kill.cancel != 0 {
             let Kill { scope, target, .. } = *kill;
-            self.cancel_all(at, None, out, |order| match scope {
-                KILL_ACCOUNT => order.account.0 == target,
-                KILL_SYMBOL => order.symbol.0 == target,
-                _ => true,
-            });
+            self.cancel_all(at, None, out, |order| is_in_scope(order, scope, target));
         }
         is_taken
     }
@@ -138,12 +180,11 @@ impl Core {
     /// What waits never leaves once the disk has failed, and its clients hear so at once: they may be told of an order
     /// that the disk does not have, but not that it lives.
     fn refuse_waiting(&mut self, out: &mut Outputs) {
-        let waited: Vec<Waiting> =
-            self.routes.iter_mut().flat_map(|route| std::mem::take(&mut route.waiting)).collect();
+        let waited: Vec<Waiting> = self.routes.iter_mut().flat_map(|route| route.waiting.take()).collect();
         for waiting in waited {
             if !self.refuse_for_disk(&waiting, out) {
                 let venue = VenueId(self.orders.get(waiting.order).route);
-                self.routes.get(venue).waiting.push_back(waiting);
+                self.routes.get(venue).waiting.push(waiting);
             }
         }
     }
@@ -195,10 +236,11 @@ impl Core {
             Request::Cancel(cancel) => cancel.original.0,
             Request::Replace(replace) => replace.original.0,
             Request::Status(status) => status.original.0,
-            Request::MassCancel(_) => return false,
+            Request::MassCancel(_) | Request::Conditional(_) | Request::ReplaceConditional(_) => return false,
         };
         let is_question = matches!(request, Request::Status(_));
-        let sent = self.find_order(original).filter(|&slot| self.orders.get(slot).route == returned.venue.0);
+        let sent =
+            self.find_said(returned.venue.0, original).filter(|&slot| self.orders.get(slot).route == returned.venue.0);
         let Some(slot) = sent else { return is_question };
         let order = *self.orders.get(slot);
         let id = request.client_order_id().0;
@@ -211,10 +253,20 @@ impl Core {
                     return true;
                 }
             }
+            // An earlier try, whose refusal was heard.
+            (Request::New(new), _) if new.client_order_id != self.again.venue_id(slot, &order) => return true,
+            // Nobody waited for it any longer, and its venue was asked: that answer decides.
+            (Request::New(_), _) if order.phase.is_unknown() => return true,
             (Request::New(_), _) if order.phase != Phase::Sent => return false,
             (Request::New(_), _) => {
                 let phase = step(order.phase, Event::Returned).unwrap_or(order.phase);
                 self.settle(slot, &Order { phase, ..order });
+                // Its cancel is behind it, and comes back, too: no venue has heard of either.
+                if order.cancel != NONE {
+                    let client = self.own_id(&order, order.cancel);
+                    self.withdraw(slot, client, ExecType::Canceled, out);
+                    return true;
+                }
             }
             (_, Some(ask)) if self.asks.get(ask).waits != 0 => return false,
             (_, Some(ask)) => self.asks.get_mut(ask).waits = 1,
@@ -225,9 +277,7 @@ impl Core {
         if self.desk.disk_failed() && self.refuse_for_disk(&waiting, out) {
             return true;
         }
-        let queue = &mut self.routes.get(returned.venue).waiting;
-        let place = queue.iter().position(|other| other.order == slot && other.id() > id).unwrap_or(queue.len());
-        queue.insert(place, waiting);
+        self.routes.get(returned.venue).waiting.insert(waiting);
         true
     }
 
@@ -236,7 +286,9 @@ impl Core {
         let is_next = self.routes.front(release.venue).is_some_and(|waiting| {
             waiting.id() == release.request && self.orders.get(waiting.order).id == release.order
         });
-        let Some(waiting) = self.routes.get(release.venue).waiting.pop_front_if(|_| is_next) else { return false };
+        let Some(waiting) = is_next.then(|| self.routes.get(release.venue).waiting.pop()).flatten() else {
+            return false;
+        };
         let order = *self.orders.get(waiting.order);
         let passed = match &waiting.request {
             Request::New(_) if order.phase == Phase::Queued => self.leave(at, &order, &waiting, release),
@@ -264,7 +316,7 @@ impl Core {
         let (asked, asked_at) = self.replacing(order);
         let held = order.value(asked, asked_at, entry.instrument.multiplier);
         let facts = facts(&entry, &checked_again(release, waiting), order);
-        check(&Facts {
+        let facts = Facts {
             price: order.price,
             quantity: order.quantity,
             minimum: 1,
@@ -276,8 +328,11 @@ impl Core {
             open_orders: entry.open.orders,
             adds: order.quantity,
             used: facts.used.saturating_sub(held),
+            own: held,
             ..facts
-        })?;
+        };
+        check(&facts)?;
+        self.check_rare(&entry, &facts, order, at.stamp, true)?;
         let phase = step(order.phase, Event::Released).unwrap_or(order.phase);
         self.settle(waiting.order, &Order { phase, ..*order });
         Ok(())
@@ -295,7 +350,8 @@ impl Core {
         may_change(order)?;
         self.may_still(order.session, order.account, &waiting.request)?;
         let request_age_ns = self.age(at, waiting);
-        let change = Change { price: replace.price.0, quantity: replace.quantity.0, request_age_ns, has_waited: true };
+        let (price, quantity, stamp) = (replace.price.0, replace.quantity.0, at.stamp);
+        let change = Change { price, quantity, request_age_ns, has_waited: true, stamp };
         self.check_change(&checked_again(release, waiting), order, &change)
     }
 
@@ -307,7 +363,7 @@ impl Core {
                 let phase = step(order.phase, Event::Denied).unwrap_or(order.phase);
                 let denied = Order { phase, cancel: NONE, replace: NONE, ..*order };
                 self.settle(waiting.order, &denied);
-                self.tell_decided(order, &denied, out, |client| told_as(&denied, ExecType::OrderStatus, client));
+                self.again.forget(waiting.order);
                 order.client
             }
             _ => {
@@ -316,7 +372,11 @@ impl Core {
                 client
             }
         };
-        out.push(denied(waiting.id(), waiting.session, ClientOrderId(client), order.account, refusal));
+        // A try has an id that nobody but its venue was told.
+        let id = if matches!(waiting.request, Request::New(_)) { order.id } else { waiting.id() };
+        out.push(denied(id, waiting.session, ClientOrderId(client), order.account, refusal));
+        let denied = *self.orders.get(waiting.order);
+        self.tell_decided(order, &denied, out, |client| told_as(&denied, ExecType::OrderStatus, client));
     }
 
     fn is_asked(&self, ask: u32, waiting: &Waiting) -> bool {
@@ -330,6 +390,12 @@ impl Core {
 
     /// Puts in doubt what may have been lost, and asks for it.
     fn doubt(&mut self, at: At, doubt: &Doubt, out: &mut Outputs) -> bool {
+        if doubt.lost == LOST_ORDER {
+            let found = self.find_order(doubt.messages);
+            let Some(slot) = found.filter(|&slot| self.orders.get(slot).route == doubt.venue.0) else { return false };
+            self.put_in_doubt(at, slot, Event::Missed, DOUBTED, out);
+            return true;
+        }
         if doubt.lost != LOST_REQUESTS && doubt.lost != LOST_REPORTS {
             return false;
         }
@@ -353,7 +419,7 @@ impl Core {
     }
 
     /// Makes an order unknown, with this mark, tells its client, and asks the venue.
-    fn put_in_doubt(&mut self, at: At, slot: u32, event: Event, mark: u8, out: &mut Outputs) {
+    pub(crate) fn put_in_doubt(&mut self, at: At, slot: u32, event: Event, mark: u8, out: &mut Outputs) {
         let order = *self.orders.get(slot);
         let phase = step(order.phase, event).unwrap_or(order.phase);
         let was_unknown = order.phase.is_unknown();
@@ -374,7 +440,7 @@ impl Core {
     pub(crate) fn inquire(&mut self, at: At, slot: u32, out: &mut Outputs) -> bool {
         let order = *self.orders.get(slot);
         let route = self.routes.get(VenueId(order.route));
-        let was_sent = !matches!(order.phase, Phase::Denied | Phase::Queued);
+        let was_sent = !matches!(order.phase, Phase::Denied | Phase::Armed | Phase::Queued);
         if !was_sent || !route.is_up || route.rules.answers_status == 0 {
             return false;
         }
@@ -382,7 +448,7 @@ impl Core {
         route.drop_older_question(slot, id);
         let request = Request::Status(StatusRequest {
             client_order_id: ClientOrderId(id),
-            original: ClientOrderId(order.id),
+            original: self.venues_name(slot, &order),
             symbol: order.symbol,
             account: order.account,
             ..StatusRequest::default()
@@ -393,24 +459,9 @@ impl Core {
 
     /// Takes an operator's word for an order that cannot be known: what it says of the filled quantity is booked.
     fn resolve(&mut self, resolve: &Resolve, out: &mut Outputs) -> bool {
-        let Some(slot) = self.find_order(resolve.order) else { return false };
+        let Ok((slot, phase)) = self.may_resolve(resolve) else { return false };
         let order = *self.orders.get(slot);
         let cumulative = resolve.cumulative_quantity.0;
-        let phase = match OrdStatus::from_code(resolve.status) {
-            Some(OrdStatus::New | OrdStatus::PartiallyFilled | OrdStatus::Filled) => Phase::Open,
-            Some(OrdStatus::Canceled) => Phase::Canceled,
-            Some(OrdStatus::Expired) => Phase::Expired,
-            Some(OrdStatus::Rejected) => Phase::Rejected,
-            _ => return false,
-        };
-        // A venue may have filled too much; then that is the truth to be told.
-        let most = order.quantity.max(order.filled);
-        if !order.phase.is_unknown() || !(0..=most).contains(&cumulative) || resolve.reason[0] == 0 {
-            return false;
-        }
-        if resolve.status == OrdStatus::Filled.code() && cumulative < order.quantity {
-            return false;
-        }
         // The word has no venue sequence: what ends by it and lives on after all is in doubt again.
         let marks = if phase == Phase::Open { order.marks & !SOFT } else { order.marks | SOFT } & !DOUBTED;
         let mut next = Order { phase, filled: cumulative, reported: cumulative, marks, ..order };
@@ -419,6 +470,7 @@ impl Core {
         let adds = cumulative.saturating_sub(order.filled);
         next.marks |= if adds == 0 { 0 } else { WORDED };
         self.settle(slot, &next);
+        self.armed.remove(&slot);
         self.book_word(slot, adds);
         self.book(&next, order.valued, adds);
         out.push(answer(&next, ExecType::OrderStatus, ClientOrderId(next.client)));
@@ -458,7 +510,7 @@ impl Core {
 
 /// Whether the answer to a question after this order may still say anything.
 fn may_be_asked_for(order: &Order) -> bool {
-    order.phase.is_live() && order.phase != Phase::Queued
+    order.phase.is_live() && !matches!(order.phase, Phase::Armed | Phase::Queued)
 }
 
 /// What a request that waited is held against now.

@@ -5,7 +5,8 @@
 //!   reported  the cumulative quantity that the venue told with its highest number; without numbers the largest one
 //!   filled    the sum of the fills that came in
 //!   leaves    quantity − max(filled, reported): what the venue still works
-//!   exposure  max(quantity, reported) − filled: what may still move the position; for an ended order reported − filled
+//!   exposure  max(quantity, reported) − filled: what may still move the position; for an ended order reported − filled; none
+//!             of one that waits for its trigger
 //!   recall    filled − reported of an unknown order: what its venue may have taken back
 //! ```
 
@@ -14,7 +15,7 @@ use tickpath_market::{
     VenueOrderId,
 };
 
-use crate::risk::times;
+use crate::risk::{MOST_VALUE, times};
 use crate::state::{Pending, Phase, status};
 use zerocopy::{Immutable, IntoBytes, KnownLayout, TryFromBytes};
 
@@ -92,7 +93,7 @@ pub(crate) struct Order {
     pub(crate) order_type: OrderType,
     pub(crate) time_in_force: TimeInForce,
     pub(crate) phase: Phase,
-    /// [`HOLE`], [`GAPPED`], [`SOFT`], [`DOUBTED`], [`WORDED`], [`NAMELESS`].
+    /// [`HOLE`], [`GAPPED`], [`SOFT`], [`DOUBTED`], [`WORDED`], [`NAMELESS`], [`ENTERED`].
     pub(crate) marks: u8,
     pub(crate) reserved: [u8; 3],
 }
@@ -110,6 +111,9 @@ pub(crate) const DOUBTED: u8 = 8;
 pub(crate) const WORDED: u8 = 16;
 /// [`Order::marks`]: its day is over, and its client's id may be another order's.
 pub(crate) const NAMELESS: u8 = 32;
+
+/// [`Order::marks`]: an admin has entered it, and its venue may call it otherwise.
+pub(crate) const ENTERED: u8 = 64;
 
 /// The execution of what an operator has booked: no venue's fill has this id.
 pub(crate) const WORD: u64 = 0;
@@ -188,6 +192,9 @@ impl Order {
 
     /// What may still move the position, if a replace on its way asks for this total.
     pub(crate) fn exposure(&self, replacing: i64) -> i64 {
+        if self.phase == Phase::Armed {
+            return 0;
+        }
         // A venue that tells more than the total known here has replaced it, and that report is lost.
         let most = if self.phase.is_live() { self.quantity.max(replacing).max(self.reported) } else { self.reported };
         most.saturating_sub(self.filled).max(0)
@@ -200,10 +207,8 @@ impl Order {
 
     /// What it may still trade at most, if a replace on its way asks for this total at this price: units of 10⁻¹⁶.
     pub(crate) fn value(&self, replacing: i64, price: i64, multiplier: i64) -> i128 {
-        /// Sums of so many orders as slots can name stay within 128 bits.
-        const MOST: i128 = 1 << 94;
         let each = i128::from(self.valued.unsigned_abs().max(price.unsigned_abs()));
-        times(each * i128::from(self.exposure(replacing)), multiplier).min(MOST)
+        times(each * i128::from(self.exposure(replacing)), multiplier).min(MOST_VALUE)
     }
 
     /// Whether another state of this order may move as much, is worth as much, and is as open.
@@ -213,6 +218,7 @@ impl Order {
             && self.phase.is_live() == other.phase.is_live()
             && self.phase.is_unknown() == other.phase.is_unknown()
             && self.is_open() == other.is_open()
+            && (self.phase == Phase::Armed) == (other.phase == Phase::Armed)
     }
 
     /// Notes a venue sequence; false if it was seen before. Numbers that are too old to be known count as new.

@@ -1,6 +1,6 @@
 //! What the core says, in a buffer that is used again for every input.
 
-use tickpath_market::{ExecutionReport, OrderDenied, Request, VenueId};
+use tickpath_market::{ExecutionReport, ManualOrderIndicator, OrderDenied, Request, VenueId};
 
 /// Outputs of most inputs, at most; what concerns many orders says more.
 const MOST: usize = 4;
@@ -77,6 +77,15 @@ impl Outputs {
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         self.list.is_empty()
+    }
+
+    /// What is told by these was entered by hand.
+    pub(crate) fn mark_manual(&mut self) {
+        for output in &mut self.list {
+            if let Output::Report { report, .. } = output {
+                report.manual = ManualOrderIndicator::Manual.code();
+            }
+        }
     }
 
     pub(crate) fn push(&mut self, output: Output) {

@@ -90,11 +90,11 @@ impl<T: Copy, const N: usize> Pages<T, N> {
     where
         T: TryFromBytes + KnownLayout + Immutable,
     {
-        let items = load.head::<T>()?;
-        let len = u32::try_from(items).map_err(|_| SnapshotError::Damaged)?;
+        let list = load.head::<T>()?;
+        let len = u32::try_from(list.items).map_err(|_| SnapshotError::Damaged)?;
         (self.len, self.pages) = (0, Vec::with_capacity(self.pages.capacity().max(len as usize / N + 1)));
         let mut page = Vec::new();
-        load.items(items, N, |piece| {
+        load.items(list, N, |piece| {
             page.reserve_exact(N);
             page.extend_from_slice(piece);
             page.resize(N, self.empty);

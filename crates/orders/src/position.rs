@@ -2,9 +2,12 @@
 //!
 //! All sums have 128 bits: no number of 64-bit quantities that fits a journal overflows them.
 
+use std::collections::HashMap;
+
 use tickpath_market::{AccountId, Side, SymbolId};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
+use crate::SymbolLimits;
 use crate::index::{Index, tag};
 use crate::snapshot::{Load, Save, SnapshotError};
 
@@ -24,6 +27,12 @@ pub struct PositionView {
 pub(crate) struct Positions {
     list: Vec<Position>,
     index: Index,
+    own: Vec<Own>,
+    /// What the day of each has brought but for what it is now, as price × quantity: what was sold, less what was bought and
+    /// what it was worth when the day began.
+    results: Vec<i128>,
+    /// The places of each account's positions.
+    by_account: HashMap<u32, Vec<u32>>,
 }
 
 #[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
@@ -32,12 +41,22 @@ struct Position {
     view: PositionView,
     account: AccountId,
     symbol: SymbolId,
-    reserved: u64,
+    /// One above the place of what the account may do in the symbol; zero if nothing was ever said of that.
+    limits: u32,
+    reserved: u32,
+}
+
+/// What was said of an account and a symbol, and whether it still holds.
+#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+struct Own {
+    limits: SymbolLimits,
+    holds: u64,
 }
 
 impl Positions {
     pub(crate) fn new() -> Self {
-        Self { list: Vec::new(), index: Index::new() }
+        Self { list: Vec::new(), index: Index::new(), own: Vec::new(), results: Vec::new(), by_account: HashMap::new() }
     }
 
     pub(crate) fn save(&self, save: &mut Save<'_>) {
@@ -47,7 +66,57 @@ impl Positions {
 
     pub(crate) fn load(&mut self, load: &mut Load<'_>) -> Result<(), SnapshotError> {
         self.list = load.list()?;
+        self.results = vec![0; self.list.len()];
+        self.by_account.clear();
+        for (slot, position) in (0..).zip(&self.list) {
+            self.by_account.entry(position.account.0).or_default().push(slot);
+        }
         self.index.load(load)
+    }
+
+    /// What core version 3 did not have.
+    pub(crate) fn save_more(&self, save: &mut Save<'_>) {
+        save.list(&self.own);
+        save.list(&self.results);
+    }
+
+    pub(crate) fn load_more(&mut self, load: &mut Load<'_>) -> Result<(), SnapshotError> {
+        (self.own, self.results) = (load.list()?, load.list()?);
+        let is_there = |position: &Position| position.limits as usize <= self.own.len();
+        let is_sound = self.results.len() == self.list.len() && self.list.iter().all(is_there);
+        if is_sound { Ok(()) } else { Err(SnapshotError::Damaged) }
+    }
+
+    /// Says what an account may do in a symbol.
+    pub(crate) fn limit(&mut self, limits: &SymbolLimits) {
+        let slot = self.open(limits.account, limits.symbol) as usize;
+        let own = Own { limits: *limits, holds: 1 };
+        match self.list[slot].limits {
+            0 => {
+                self.own.push(own);
+                self.list[slot].limits = self.own.len() as u32;
+            }
+            place => self.own[place as usize - 1] = own,
+        }
+    }
+
+    /// Nothing is said of the two any more; false if nothing was.
+    pub(crate) fn end_limits(&mut self, account: AccountId, symbol: SymbolId) -> bool {
+        let slot = self.find(account, symbol).map_or(0, |slot| self.list[slot as usize].limits);
+        let own = slot.checked_sub(1).map(|place| &mut self.own[place as usize]);
+        own.is_some_and(|own| std::mem::take(&mut own.holds) != 0)
+    }
+
+    /// What the account of a position may do in its symbol, if anything is said of it.
+    #[inline]
+    pub(crate) fn limits(&self, slot: u32) -> Option<&SymbolLimits> {
+        let place = self.list[slot as usize].limits.checked_sub(1)?;
+        Some(&self.own[place as usize]).filter(|own| own.holds != 0).map(|own| &own.limits)
+    }
+
+    /// Whether anything was ever said of an account and a symbol.
+    pub(crate) fn has_limits(&self) -> bool {
+        !self.own.is_empty()
     }
 
     /// The slot of a position, if it was ever needed.
@@ -62,7 +131,9 @@ impl Positions {
     pub(crate) fn open(&mut self, account: AccountId, symbol: SymbolId) -> u32 {
         self.find(account, symbol).unwrap_or_else(|| {
             let slot = self.list.len() as u32;
-            self.list.push(Position { view: PositionView::default(), account, symbol, reserved: 0 });
+            self.list.push(Position { view: PositionView::default(), account, symbol, limits: 0, reserved: 0 });
+            self.results.push(0);
+            self.by_account.entry(account.0).or_default().push(slot);
             self.index.insert(tag(0, account.0.into(), symbol.0.into()), slot);
             slot
         })
@@ -86,13 +157,42 @@ impl Positions {
         }
     }
 
-    /// Books a fill.
-    pub(crate) fn fill(&mut self, slot: u32, side: Side, quantity: i64) {
-        let view = &mut self.list[slot as usize].view;
-        match side {
-            Side::Buy => view.net += i128::from(quantity),
-            Side::Sell => view.net -= i128::from(quantity),
+    /// Books a fill at a price.
+    pub(crate) fn fill(&mut self, slot: u32, side: Side, quantity: i64, price: i64) {
+        let signed = match side {
+            Side::Buy => i128::from(quantity),
+            Side::Sell => -i128::from(quantity),
+        };
+        self.list[slot as usize].view.net += signed;
+        let result = &mut self.results[slot as usize];
+        *result = result.saturating_sub(signed * i128::from(price));
+    }
+
+    /// The positions of an account: place and symbol.
+    pub(crate) fn of(&self, account: AccountId) -> impl Iterator<Item = (u32, SymbolId)> + '_ {
+        let slots = self.by_account.get(&account.0).into_iter().flatten();
+        slots.map(|&slot| (slot, self.list[slot as usize].symbol))
+    }
+
+    /// What the day of a position has brought if it is worth this price now, as price × quantity.
+    pub(crate) fn result(&self, slot: u32, price: i64) -> i128 {
+        let now = self.get(slot).net.saturating_mul(price.into());
+        self.results[slot as usize].saturating_add(now)
+    }
+
+    /// Another day begins, with each position worth its symbol's price.
+    pub(crate) fn begin_day(&mut self, price: impl Fn(SymbolId) -> i64) {
+        for (position, result) in self.list.iter().zip(&mut self.results) {
+            *result = position.view.net.saturating_mul(price(position.symbol).into()).saturating_neg();
         }
+    }
+
+    /// The first price of a symbol is known: what is held of it is worth that from here on.
+    pub(crate) fn begin(&mut self, symbol: SymbolId, price: i64) {
+        let held = self.list.iter().zip(&mut self.results).filter(|(position, _)| position.symbol == symbol);
+        held.for_each(|(position, result)| {
+            *result = result.saturating_sub(position.view.net.saturating_mul(price.into()));
+        });
     }
 }
 

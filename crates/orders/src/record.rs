@@ -5,11 +5,18 @@ use tickpath_market::{
 };
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
+use crate::again::RejectRule;
+use crate::conditional::{ConditionalRecord, Fired, ReplaceConditionalRecord};
 use crate::control::{Boot, DayEnd, Doubt, Inquire, Kill, Line, Login, Release, Resolve, Returned, Timer};
-use crate::definition::{AccountLimits, Ended, Grant, Instrument, SessionRules, VenueRules};
+use crate::definition::{
+    ACCOUNT_BYTES, AccountLimits, Ended, FirmLimits, Grant, INSTRUMENT_BYTES, Instrument, SESSION_BYTES, SessionRules,
+    SymbolLimits, VenueRules,
+};
+use crate::enter::{EnterFill, EnterOrder};
+use crate::words::CancelScope;
 
 /// Bytes of the longest record.
-pub const RECORD_BYTES: usize = 128;
+pub const RECORD_BYTES: usize = 144;
 
 /// One input of the core.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,6 +33,12 @@ pub enum Input {
     Session(SessionRules),
     /// Lets a session trade for an account.
     Grant(Grant),
+    /// Says what an account may do in one symbol.
+    SymbolLimits(SymbolLimits),
+    /// Sets the limits of the firm.
+    Firm(FirmLimits),
+    /// Says what is done after a venue's code.
+    Reject(RejectRule),
     /// Ends a definition.
     Ended(Ended),
     /// Turns a kill switch on or off.
@@ -53,10 +66,18 @@ pub enum Input {
     Resolve(Resolve),
     /// An operator asks after an order.
     Inquire(Inquire),
+    /// An operator cancels what works in a scope.
+    CancelScope(CancelScope),
+    /// An admin enters an order by hand.
+    EnterOrder(EnterOrder),
+    /// An admin enters a fill by hand.
+    EnterFill(EnterFill),
     /// Time has passed.
     Timer(Timer),
     /// The day has ended.
     DayEnd(DayEnd),
+    /// The trigger of an armed order holds.
+    Fired(Fired),
 }
 
 macro_rules! record_kinds {
@@ -71,6 +92,15 @@ macro_rules! record_kinds {
         impl RecordKind {
             /// All kinds, in the order of their codes.
             pub const ALL: &'static [Self] = &[$(Self::$name),+];
+
+            /// The kind with this code, if there is one.
+            #[inline]
+            pub fn from_code(code: u8) -> Option<Self> {
+                match code {
+                    $($code => Some(Self::$name),)+
+                    _ => None,
+                }
+            }
         }
     };
 }
@@ -132,6 +162,24 @@ record_kinds! {
     Lane = 90,
     /// [`Rolled`]
     Rolled = 91,
+    /// [`SymbolLimits`]
+    SymbolLimits = 92,
+    /// [`FirmLimits`]
+    Firm = 93,
+    /// [`ConditionalRecord`]
+    Conditional = 94,
+    /// [`ReplaceConditionalRecord`]
+    ReplaceConditional = 95,
+    /// [`Fired`]
+    Fired = 96,
+    /// [`CancelScope`]
+    CancelScope = 97,
+    /// [`EnterOrder`]
+    EnterOrder = 98,
+    /// [`EnterFill`]
+    EnterFill = 99,
+    /// [`RejectRule`]
+    Reject = 100,
 }
 
 /// Why bytes are not the journal record they claim to be. Codes inside a record are the core's to judge: what an older
@@ -181,8 +229,8 @@ pub struct Envelope {
     pub session: u16,
     /// 1 if the previous request in the journal had to wait for its venue's lane.
     pub queued_before: u8,
-    /// Zero.
-    pub reserved: u8,
+    /// 1 if the OMS sees no ticks.
+    pub no_ticks: u8,
     /// The low half of the request's number in its session's lane.
     pub lane_sequence: u32,
 }
@@ -327,13 +375,24 @@ impl Input {
                 let MassCancelRecord { envelope, orders } = flat(kind, bytes)?;
                 request(envelope, Request::MassCancel(orders))
             }
+            RecordKind::Conditional => {
+                let ConditionalRecord { envelope, order } = flat(kind, bytes)?;
+                request(envelope, Request::Conditional(order))
+            }
+            RecordKind::ReplaceConditional => {
+                let ReplaceConditionalRecord { envelope, order } = flat(kind, bytes)?;
+                request(envelope, Request::ReplaceConditional(order))
+            }
             RecordKind::Report => Self::Report(flat(kind, bytes)?),
             RecordKind::Boot => Self::Boot(flat(kind, bytes)?),
-            RecordKind::Instrument => Self::Instrument(flat(kind, bytes)?),
-            RecordKind::Account => Self::Account(flat(kind, bytes)?),
+            RecordKind::Instrument => Self::Instrument(grown(kind, bytes, INSTRUMENT_BYTES)?),
+            RecordKind::Account => Self::Account(grown(kind, bytes, ACCOUNT_BYTES)?),
             RecordKind::Venue => Self::Venue(flat(kind, bytes)?),
-            RecordKind::Session => Self::Session(flat(kind, bytes)?),
+            RecordKind::Session => Self::Session(grown(kind, bytes, SESSION_BYTES)?),
+            RecordKind::SymbolLimits => Self::SymbolLimits(flat(kind, bytes)?),
+            RecordKind::Firm => Self::Firm(flat(kind, bytes)?),
             RecordKind::Grant => Self::Grant(flat(kind, bytes)?),
+            RecordKind::Reject => Self::Reject(flat(kind, bytes)?),
             RecordKind::Ended => Self::Ended(flat(kind, bytes)?),
             RecordKind::Kill => Self::Kill(flat(kind, bytes)?),
             RecordKind::Line => Self::Line(flat(kind, bytes)?),
@@ -343,8 +402,12 @@ impl Input {
             RecordKind::Doubt => Self::Doubt(flat(kind, bytes)?),
             RecordKind::Resolve => Self::Resolve(flat(kind, bytes)?),
             RecordKind::Inquire => Self::Inquire(flat(kind, bytes)?),
+            RecordKind::CancelScope => Self::CancelScope(flat(kind, bytes)?),
+            RecordKind::EnterOrder => Self::EnterOrder(flat(kind, bytes)?),
+            RecordKind::EnterFill => Self::EnterFill(flat(kind, bytes)?),
             RecordKind::Timer => Self::Timer(flat(kind, bytes)?),
             RecordKind::DayEnd => Self::DayEnd(flat(kind, bytes)?),
+            RecordKind::Fired => Self::Fired(flat(kind, bytes)?),
         };
         Ok(Some(input))
     }
@@ -357,7 +420,10 @@ impl Input {
             Self::Account(_) => RecordKind::Account,
             Self::Venue(_) => RecordKind::Venue,
             Self::Session(_) => RecordKind::Session,
+            Self::SymbolLimits(_) => RecordKind::SymbolLimits,
+            Self::Firm(_) => RecordKind::Firm,
             Self::Grant(_) => RecordKind::Grant,
+            Self::Reject(_) => RecordKind::Reject,
             Self::Ended(_) => RecordKind::Ended,
             Self::Kill(_) => RecordKind::Kill,
             Self::Request { request: Request::New(_), .. } => RecordKind::New,
@@ -365,6 +431,8 @@ impl Input {
             Self::Request { request: Request::Replace(_), .. } => RecordKind::Replace,
             Self::Request { request: Request::Status(_), .. } => RecordKind::Status,
             Self::Request { request: Request::MassCancel(_), .. } => RecordKind::MassCancel,
+            Self::Request { request: Request::Conditional(_), .. } => RecordKind::Conditional,
+            Self::Request { request: Request::ReplaceConditional(_), .. } => RecordKind::ReplaceConditional,
             Self::Report(_) => RecordKind::Report,
             Self::Line(_) => RecordKind::Line,
             Self::Login(_) => RecordKind::Login,
@@ -373,8 +441,12 @@ impl Input {
             Self::Doubt(_) => RecordKind::Doubt,
             Self::Resolve(_) => RecordKind::Resolve,
             Self::Inquire(_) => RecordKind::Inquire,
+            Self::CancelScope(_) => RecordKind::CancelScope,
+            Self::EnterOrder(_) => RecordKind::EnterOrder,
+            Self::EnterFill(_) => RecordKind::EnterFill,
             Self::Timer(_) => RecordKind::Timer,
             Self::DayEnd(_) => RecordKind::DayEnd,
+            Self::Fired(_) => RecordKind::Fired,
         }
     }
 
@@ -395,13 +467,22 @@ impl Input {
             Self::Request { envelope, request: Request::MassCancel(orders) } => {
                 put(&MassCancelRecord { envelope, orders }, buffer)
             }
+            Self::Request { envelope, request: Request::Conditional(order) } => {
+                put(&ConditionalRecord { envelope, order }, buffer)
+            }
+            Self::Request { envelope, request: Request::ReplaceConditional(order) } => {
+                put(&ReplaceConditionalRecord { envelope, order }, buffer)
+            }
             Self::Report(record) => put(&record, buffer),
             Self::Boot(record) => put(&record, buffer),
             Self::Instrument(record) => put(&record, buffer),
             Self::Account(record) => put(&record, buffer),
             Self::Venue(record) => put(&record, buffer),
             Self::Session(record) => put(&record, buffer),
+            Self::SymbolLimits(record) => put(&record, buffer),
+            Self::Firm(record) => put(&record, buffer),
             Self::Grant(record) => put(&record, buffer),
+            Self::Reject(record) => put(&record, buffer),
             Self::Ended(record) => put(&record, buffer),
             Self::Kill(record) => put(&record, buffer),
             Self::Line(record) => put(&record, buffer),
@@ -411,18 +492,17 @@ impl Input {
             Self::Doubt(record) => put(&record, buffer),
             Self::Resolve(record) => put(&record, buffer),
             Self::Inquire(record) => put(&record, buffer),
+            Self::CancelScope(record) => put(&record, buffer),
+            Self::EnterOrder(record) => put(&record, buffer),
+            Self::EnterFill(record) => put(&record, buffer),
             Self::Timer(record) => put(&record, buffer),
             Self::DayEnd(record) => put(&record, buffer),
+            Self::Fired(record) => put(&record, buffer),
         }
     }
 }
 
 impl RecordKind {
-    /// The kind with this code, if there is one.
-    pub fn from_code(code: u8) -> Option<Self> {
-        Self::ALL.get(usize::from(code.checked_sub(Self::Start.code())?)).copied()
-    }
-
     /// The code in the journal.
     pub const fn code(self) -> u8 {
         self as u8
@@ -431,6 +511,16 @@ impl RecordKind {
 
 fn flat<T: FromBytes>(kind: u8, bytes: &[u8]) -> Result<T, RecordError> {
     T::read_from_bytes(bytes).map_err(|_| RecordError::Length { kind, length: bytes.len() })
+}
+
+/// A definition that had so many bytes up to core version 3: what it did not have is zero, and off.
+fn grown<T: FromBytes + IntoBytes>(kind: u8, bytes: &[u8], before: usize) -> Result<T, RecordError> {
+    let mut record = T::new_zeroed();
+    if bytes.len() != before && bytes.len() != size_of::<T>() {
+        return Err(RecordError::Length { kind, length: bytes.len() });
+    }
+    record.as_mut_bytes()[..bytes.len()].copy_from_slice(bytes);
+    Ok(record)
 }
 
 fn put<'a, T: IntoBytes + Immutable>(record: &T, buffer: &'a mut [u8; RECORD_BYTES]) -> &'a [u8] {

@@ -62,12 +62,12 @@ impl Core {
             return;
         };
         let sent = self.find_order(report.order_id.0).filter(|&slot| self.orders.get(slot).phase != Phase::Denied);
-        let Some(slot) = sent else {
-            self.counts.strangers += 1;
-            return;
-        };
+        let Some(slot) = sent else { return self.stranger(at, said, record, out) };
         if !agrees(self.orders.get(slot), said, record) {
             self.counts.mismatched += 1;
+            return;
+        }
+        if self.ends_a_try(at, slot, said, record, out) {
             return;
         }
         match said {
@@ -78,7 +78,7 @@ impl Core {
     }
 
     /// Takes an event of an order.
-    fn event(&mut self, at: At, slot: u32, said: Said, report: &ExecutionReport, out: &mut Outputs) {
+    pub(crate) fn event(&mut self, at: At, slot: u32, said: Said, report: &ExecutionReport, out: &mut Outputs) {
         let order = *self.orders.get(slot);
         let mut next = order;
         let is_new = report.venue_sequence == 0 || next.note_sequence(report.venue_sequence);
@@ -105,6 +105,10 @@ impl Core {
             next.marks |= self.orders.get(slot).marks;
         }
         self.settle(slot, &next);
+        // Its venue speaks of it: its trigger has fired.
+        if !self.armed.is_empty() && said != Said::Lost {
+            self.armed.remove(&slot);
+        }
         match fill {
             Some(FillChange { adds, fill, known, .. }) => {
                 self.put_fill(fill);
@@ -132,7 +136,7 @@ impl Core {
     }
 
     /// A venue may give both sides of a trade one execution id, so the order belongs to the identity of a fill.
-    fn find_fill(&self, slot: u32, exec: u64) -> Option<u32> {
+    pub(crate) fn find_fill(&self, slot: u32, exec: u64) -> Option<u32> {
         self.by_exec.find(self.tag(slot.into(), exec), |place| {
             let fill = self.fills.get(place);
             fill.order == slot && fill.exec == exec
@@ -236,7 +240,11 @@ impl Core {
         let ends_doubt = self.end_doubt(slot, report);
         let order = *self.orders.get(slot);
         let unchanged = confirms(&order, report).then_some(order);
-        let Some(mut next) = stands(&order, report).or(unchanged) else {
+        let mut said = stands(&order, report).or(unchanged);
+        if !self.armed.is_empty() {
+            said = said.and_then(|next| self.stands_armed(slot, report, next));
+        }
+        let Some(mut next) = said else {
             self.counts.duplicates += 1;
             // It was overtaken by a later event, which could not end the doubt then.
             if ends_doubt && order.phase.is_unknown() {
@@ -288,7 +296,9 @@ impl Said {
             ExecType::Canceled => Some(Self::Canceled),
             ExecType::Rejected => Some(Self::Rejected),
             ExecType::OrderStatus => Some(Self::Status),
-            ExecType::PendingNew | ExecType::PendingCancel | ExecType::PendingReplace => Some(Self::Nothing),
+            ExecType::PendingNew | ExecType::PendingCancel | ExecType::PendingReplace | ExecType::Triggered => {
+                Some(Self::Nothing)
+            }
         }
     }
 }
@@ -454,8 +464,8 @@ fn stands(order: &Order, report: &ExecutionReport) -> Option<Order> {
     let mut next = *order;
     let told = OrdStatus::from_code(report.status)?;
     let never_heard = order.sequence == 0 && order.filled == 0 && order.reported == 0 && order.venue == 0;
-    if told == OrdStatus::Rejected && report.venue_sequence == 0 && report.side == 0 {
-        // The venue has no such order. What was on its way before the question would have arrived by now.
+    if is_never_heard(report) {
+        // What was on its way before the question would have arrived by now.
         next.phase = match order.phase {
             Phase::Lost | Phase::Unknown if never_heard => Phase::Rejected,
             Phase::Open => Phase::Unknown,
@@ -470,7 +480,7 @@ fn stands(order: &Order, report: &ExecutionReport) -> Option<Order> {
     if report.venue_sequence < order.sequence || (report.venue_sequence == 0 && !is_doubtful) {
         return None;
     }
-    if order.phase == Phase::Queued || order.phase == Phase::Denied {
+    if matches!(order.phase, Phase::Armed | Phase::Queued | Phase::Denied) {
         return None;
     }
     if !is_doubtful && report.venue_sequence == order.sequence && order.is_contiguous() {
@@ -501,6 +511,11 @@ fn stands(order: &Order, report: &ExecutionReport) -> Option<Order> {
     Some(next)
 }
 
+/// Whether a venue says that it has no such order.
+pub(crate) fn is_never_heard(report: &ExecutionReport) -> bool {
+    report.status == OrdStatus::Rejected.code() && report.venue_sequence == 0 && report.side == 0
+}
+
 /// Whether a venue says that an order stands as it is known: then what was asked before the question came to nothing.
 fn confirms(order: &Order, report: &ExecutionReport) -> bool {
     let works = match OrdStatus::from_code(report.status) {
@@ -512,7 +527,7 @@ fn confirms(order: &Order, report: &ExecutionReport) -> bool {
         0 => works && total(report) == order.quantity && report.price.0 == order.price,
         sequence => sequence == order.sequence,
     };
-    is_known && order.phase != Phase::Queued
+    is_known && !matches!(order.phase, Phase::Armed | Phase::Queued)
 }
 
 /// The total quantity that a report tells.

@@ -13,6 +13,7 @@ use tickpath_market::{
 use crate::core::{At, Core};
 use crate::desk::Entry;
 use crate::order::{Ask, NONE, Order, SOFT};
+use crate::recent::{Like, Seen};
 use crate::risk::{Facts, Refusal, check};
 use crate::state::{Event, Phase, step};
 use crate::{Denial, Envelope, MAY_CANCEL, MAY_MASS_CANCEL, MAY_NEW, MAY_REPLACE, MAY_STATUS, Output, Outputs};
@@ -28,6 +29,8 @@ impl Core {
             (Ok(()), Request::Replace(replace)) => self.replace(at, envelope, replace, out),
             (Ok(()), Request::Status(status)) => self.status(at, envelope, status, out),
             (Ok(()), Request::MassCancel(all)) => self.mass_cancel(at, envelope, all, out),
+            (Ok(()), Request::Conditional(new)) => self.arm(at, envelope, new, out),
+            (Ok(()), Request::ReplaceConditional(replace)) => self.replace_conditional(at, envelope, replace, out),
         };
         if let Err(refusal) = passed {
             self.counts.denied_requests += 1;
@@ -52,21 +55,24 @@ impl Core {
         }
         let kind = kind_of(request);
         if !self.desk.permits(session, kind) {
-            return Err(not_permitted(kind));
+            return Err(self.not_permitted(session, kind));
         }
         let is_entitled = self.desk.is_entitled(session, account);
-        match request {
-            Request::New(_) | Request::Replace(_) if !self.desk.has_account(account) => {
+        // Whatever right was taken away, a session may get rid of what is its own.
+        if kind & (MAY_NEW | MAY_REPLACE) != 0 {
+            if !self.desk.has_account(account) {
                 return Err(Refusal { denial: Denial::UnknownAccount, limit: 0, value: account.0.into() });
             }
-            Request::New(_) | Request::Replace(_) if !is_entitled => return Err(not_entitled(account)),
-            // Whatever right was taken away, a session may get rid of what is its own.
-            _ => {}
+            if !is_entitled {
+                return Err(not_entitled(account));
+            }
         }
         if is_entitled {
             let rate = self.rate;
             self.desk.count_message(account, at.stamp, |ticks| rate.ns(ticks));
         }
+        let rate = self.rate;
+        self.desk.count_of_session(session, at.stamp, |ticks| rate.ns(ticks));
         if client.0 == 0 {
             return Err(Denial::MissingClientOrderId.into());
         }
@@ -88,15 +94,37 @@ impl Core {
     }
 
     fn new_order(&mut self, at: At, envelope: &Envelope, new: &NewOrder, out: &mut Outputs) -> Result<(), Refusal> {
+        let mut order = self.asked_for(at, envelope, new)?;
+        if let Err(refusal) = self.check_new(at, envelope, &mut order) {
+            self.keep_denied(order.session, order.client);
+            return Err(refusal);
+        }
+        let slot = self.keep_order(order);
+        let seen = || Seen { like: Like::of(&order), stamp: at.stamp };
+        let rate = self.rate;
+        self.desk.note_recent(order.account, seen, |stamp| rate.ns(at.stamp.saturating_sub(stamp)));
+        let new_order = NewOrder { client_order_id: ClientOrderId(order.id), ..*new };
+        if !self.again.has_no_rules() {
+            self.again.keep(slot, order.route, new_order, envelope.sent);
+        }
+        let request = Request::New(new_order);
+        self.send(slot, order.session, request, envelope.sent, out);
+        out.push(answer(&order, ExecType::PendingNew, new.client_order_id));
+        Ok(())
+    }
+
+    /// The order that a request asks for, with nothing of what the checks add to it.
+    #[inline]
+    pub(crate) fn asked_for(&self, at: At, envelope: &Envelope, new: &NewOrder) -> Result<Order, Denial> {
         let (Ok(()), Some(side), Some(order_type), Some(time_in_force)) = (
             new.check(),
             Side::from_code(new.side),
             OrderType::from_code(new.order_type),
             TimeInForce::from_code(new.time_in_force),
         ) else {
-            return Err(Denial::Malformed.into());
+            return Err(Denial::Malformed);
         };
-        let mut order = Order {
+        Ok(Order {
             id: self.id(at),
             client: new.client_order_id.0,
             price: new.price.0,
@@ -112,25 +140,20 @@ impl Core {
             order_type,
             time_in_force,
             ..Order::EMPTY
-        };
-        if let Err(refusal) = self.check_new(at, envelope, &mut order) {
-            self.keep_denied(order.session, order.client);
-            return Err(refusal);
-        }
-        let slot = self.keep_order(order);
-        let request = Request::New(NewOrder { client_order_id: ClientOrderId(order.id), ..*new });
-        self.send(slot, order.session, request, envelope.sent, out);
-        out.push(answer(&order, ExecType::PendingNew, new.client_order_id));
-        Ok(())
+        })
     }
 
     /// Holds a new order against the checks and gives it its position, its venue and its phase.
     fn check_new(&mut self, at: At, envelope: &Envelope, order: &mut Order) -> Result<(), Refusal> {
         self.desk.entry(order.account, order.symbol).map_err(|denial| undefined(denial, order))?;
         order.position = self.positions.open(order.account, order.symbol);
+        let rate = self.rate;
+        let price = envelope.reference_price.0;
+        self.note_first_price(order.symbol, price);
+        self.desk.count_of_symbol(order.symbol, price, at.stamp, |ticks| rate.ns(ticks));
         let entry = self.desk.entry(order.account, order.symbol)?;
         order.route = entry.instrument.venue.0;
-        check(&Facts {
+        let facts = Facts {
             price: order.price,
             quantity: order.quantity,
             minimum: 1,
@@ -140,7 +163,9 @@ impl Core {
             open_orders: entry.open.orders.saturating_add(1),
             adds: order.quantity.max(0),
             ..facts(&entry, envelope, order)
-        })?;
+        };
+        check(&facts)?;
+        self.check_rare(&entry, &facts, order, at.stamp, false)?;
         let route = self.routes.get(VenueId(order.route));
         order.phase = if route.is_clear() { Phase::Sent } else { Phase::Queued };
         may_wait(route)
@@ -163,7 +188,7 @@ impl Core {
     /// Sends a cancel on, or takes back what never left.
     pub(crate) fn ask_cancel(&mut self, at: At, slot: u32, ask: u32, cause: u64, sent: u64, out: &mut Outputs) {
         let before = *self.orders.get(slot);
-        if before.phase == Phase::Queued {
+        if matches!(before.phase, Phase::Queued | Phase::Armed) {
             self.orders.get_mut(slot).cancel = ask;
             return self.withdraw(slot, self.own_id(&before, ask), ExecType::Canceled, out);
         }
@@ -171,7 +196,7 @@ impl Core {
         self.settle(slot, &order);
         let request = Request::Cancel(CancelOrder {
             client_order_id: ClientOrderId(self.id(at)),
-            original: ClientOrderId(order.id),
+            original: self.venues_name(slot, &order),
             cause,
             symbol: order.symbol,
             account: order.account,
@@ -228,7 +253,9 @@ impl Core {
         // A venue that speaks of it after all contradicts that it never left.
         let order = Order { phase, cancel: NONE, replace: NONE, marks: before.marks | SOFT, ..before };
         self.settle(slot, &order);
-        self.routes.get(VenueId(order.route)).waiting.retain(|waiting| waiting.order != slot);
+        self.again.forget(slot);
+        self.routes.get(VenueId(order.route)).waiting.remove(slot, |_| true);
+        self.armed.remove(&slot);
         out.push(answer(&order, exec_type, client));
         self.tell_decided(&before, &order, out, |client| told_as(&order, exec_type, client));
     }
@@ -258,6 +285,11 @@ impl Core {
         replace: &ReplaceOrder,
         out: &mut Outputs,
     ) -> Result<(), Refusal> {
+        if !self.armed.is_empty()
+            && let Some(done) = self.replace_armed(at, envelope, replace, out)
+        {
+            return done;
+        }
         let client = replace.client_order_id;
         let slot = match self.check_replace(at, envelope, replace) {
             Ok(slot) => slot,
@@ -278,7 +310,7 @@ impl Core {
         self.settle(slot, &order);
         let request = Request::Replace(ReplaceOrder {
             client_order_id: ClientOrderId(self.id(at)),
-            original: ClientOrderId(order.id),
+            original: self.venues_name(slot, &order),
             symbol: order.symbol,
             ..*replace
         });
@@ -296,8 +328,13 @@ impl Core {
         if order.cancel != NONE || order.replace != NONE {
             return Err(Denial::AlreadyPending.into());
         }
-        let request_age_ns = self.rate.ns(at.stamp.saturating_sub(envelope.sent));
-        let change = Change { price: replace.price.0, quantity: replace.quantity.0, request_age_ns, has_waited: false };
+        let rate = self.rate;
+        let price = envelope.reference_price.0;
+        self.note_first_price(order.symbol, price);
+        self.desk.count_of_symbol(order.symbol, price, at.stamp, |ticks| rate.ns(ticks));
+        let request_age_ns = rate.ns(at.stamp.saturating_sub(envelope.sent));
+        let (price, quantity, stamp) = (replace.price.0, replace.quantity.0, at.stamp);
+        let change = Change { price, quantity, request_age_ns, has_waited: false, stamp };
         self.check_change(envelope, &order, &change)?;
         may_wait(self.routes.get(VenueId(order.route)))?;
         Ok(slot)
@@ -311,7 +348,7 @@ impl Core {
         let multiplier = entry.instrument.multiplier;
         let holds = order.value(0, 0, multiplier);
         let facts = facts(&entry, envelope, order);
-        check(&Facts {
+        let facts = Facts {
             price: change.price,
             quantity: change.quantity,
             minimum: order.known().saturating_add(1),
@@ -323,8 +360,11 @@ impl Core {
             adds: change.quantity.saturating_sub(order.filled).max(0),
             used: facts.used.saturating_sub(order.value(asked, asked_at, multiplier)).saturating_add(holds),
             holds,
+            own: order.value(asked, asked_at, multiplier),
             ..facts
-        })
+        };
+        check(&facts)?;
+        self.check_rare(&entry, &facts, order, change.stamp, change.has_waited)
     }
 
     /// Says how an order stands here, and asks the venue if that cannot be known.
@@ -387,7 +427,12 @@ impl Core {
     }
 
     /// The order that a request names, if it is the session's and the account's.
-    fn named(&self, envelope: &Envelope, account: AccountId, original: ClientOrderId) -> Result<u32, Refusal> {
+    pub(crate) fn named(
+        &self,
+        envelope: &Envelope,
+        account: AccountId,
+        original: ClientOrderId,
+    ) -> Result<u32, Refusal> {
         self.find_original(envelope.session, original.0)
             .filter(|&slot| self.orders.get(slot).account == account)
             .ok_or(Denial::UnknownOrder.into())
@@ -406,9 +451,18 @@ impl Core {
     pub(crate) fn may_still(&self, session: u16, account: AccountId, request: &Request) -> Result<(), Refusal> {
         let kind = kind_of(request);
         if !self.desk.permits(session, kind) {
-            return Err(not_permitted(kind));
+            return Err(self.not_permitted(session, kind));
         }
         if self.desk.is_entitled(session, account) { Ok(()) } else { Err(not_entitled(account)) }
+    }
+
+    /// Tells which kind of request the session may not make, or that it is killed.
+    #[cold]
+    fn not_permitted(&self, session: u16, kind: u8) -> Refusal {
+        match self.desk.is_killed(session, kind) {
+            true => Refusal { denial: Denial::KillSwitch, limit: 0, value: 1 },
+            false => Refusal { denial: Denial::NotPermitted, limit: 0, value: kind.into() },
+        }
     }
 }
 
@@ -419,6 +473,8 @@ pub(crate) struct Change {
     pub(crate) request_age_ns: u64,
     /// It waited here: the window of its message has passed.
     pub(crate) has_waited: bool,
+    /// When it is checked, in ticks.
+    pub(crate) stamp: u64,
 }
 
 /// Whether an order can still be replaced.
@@ -428,7 +484,7 @@ pub(crate) fn may_change(order: &Order) -> Result<(), Denial> {
 }
 
 /// Whether one more request may wait for a venue that takes nothing.
-fn may_wait(route: &crate::route::Route) -> Result<(), Refusal> {
+pub(crate) fn may_wait(route: &crate::route::Route) -> Result<(), Refusal> {
     if route.takes_more() {
         return Ok(());
     }
@@ -498,23 +554,19 @@ pub(crate) fn facts<'a>(entry: &Entry<'a>, envelope: &Envelope, order: &Order) -
         used: entry.open.value.saturating_add(entry.open.traded),
         adds: 0,
         holds: 0,
+        own: 0,
     }
 }
 
 /// The kind of a request, as a session's rights name it.
 fn kind_of(request: &Request) -> u8 {
     match request {
-        Request::New(_) => MAY_NEW,
+        Request::New(_) | Request::Conditional(_) => MAY_NEW,
         Request::Cancel(_) => MAY_CANCEL,
-        Request::Replace(_) => MAY_REPLACE,
+        Request::Replace(_) | Request::ReplaceConditional(_) => MAY_REPLACE,
         Request::MassCancel(_) => MAY_MASS_CANCEL,
         Request::Status(_) => MAY_STATUS,
     }
-}
-
-/// Tells which kind of request the session may not make.
-fn not_permitted(kind: u8) -> Refusal {
-    Refusal { denial: Denial::NotPermitted, limit: 0, value: kind.into() }
 }
 
 /// Tells for which account the session may not trade.

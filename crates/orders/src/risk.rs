@@ -55,6 +55,12 @@ pub enum Denial {
     /// [`SessionRules::withheld`](crate::SessionRules::withheld).
     #[error("the session may not make requests of this kind; have the kind added to its rights")]
     NotPermitted = 14,
+    /// The OMS sees no ticks.
+    #[error("this OMS sees no ticks, so no trigger would ever fire; name their topic in its file: ticks = \"TOPIC\"")]
+    NoTicks = 15,
+    /// The order has no trigger, or it has fired.
+    #[error("the order waits for no trigger: it has none, or it has fired; replace its price and quantity alone")]
+    NotArmed = 16,
     /// The journal's disk has failed.
     #[error("the journal's disk has failed; only cancels pass until the OMS is started on a sound one")]
     DiskFailed = 19,
@@ -96,28 +102,126 @@ pub enum Denial {
         "the account's credit is used up by what it traded and has open; cancel working orders or raise the credit"
     )]
     Credit = 31,
+    /// The instrument does not trade now. Limit 1, value 0.
+    #[error("the instrument does not trade at this time of the day; send it when it does")]
+    TradingHours = 32,
+    /// The symbol is restricted. Limit 0, value: restrictions.
+    #[error("the symbol is restricted, for all or for this account; only cancels pass")]
+    Restricted = 33,
+    /// The instrument trades in another currency than the account. Limit 0, value 1.
+    #[error("the instrument trades in another currency than the account; name an account of that currency")]
+    Currency = 34,
+    /// The price is no multiple of the tick size. Limit: the tick size, value: the price; units of 10⁻⁸.
+    #[error("the price is no whole multiple of the tick size; round it")]
+    TickSize = 35,
+    /// The quantity is no multiple of the lot. Limit: the lot, value: the quantity; units of 10⁻⁸.
+    #[error("the quantity is no whole multiple of the lot; round it")]
+    Lot = 36,
+    /// The price is below the band. In units of 10⁻⁸.
+    #[error("the price is below the instrument's band; price it within")]
+    LowestPrice = 37,
+    /// The price is above the band. In units of 10⁻⁸.
+    #[error("the price is above the instrument's band; price it within")]
+    HighestPrice = 38,
+    /// Too many messages of the session. Limit and value: messages in the window.
+    #[error("the session sent too many messages; wait for the next window")]
+    SessionRate = 39,
+    /// Too many messages for the symbol. Limit and value: messages in the window.
+    #[error("too many orders and replaces came for the symbol; wait for the next window")]
+    SymbolRate = 40,
+    /// Too many messages of the firm. Limit and value: messages in the window.
+    #[error("the firm's accounts sent too many messages; wait for the next window")]
+    FirmRate = 41,
+    /// Too many messages for so few fills. Limit and value: messages of the day.
+    #[error("the account sent too many messages today for what it traded; only cancels pass until more is filled")]
+    OrderToTrade = 42,
+    /// The order is like one that was let through just before. Limit and value: nanoseconds.
+    #[error("an order like this one was let through just before; send it again later if it is meant")]
+    DuplicateOrder = 43,
+    /// The quantity is over the session's limit. In units of 10⁻⁸.
+    #[error("the quantity is over the session's limit of one order; split the order")]
+    SessionQuantity = 44,
+    /// The notional is over the session's limit. In units of 10⁻¹⁶.
+    #[error("the notional is over the session's limit of one order; split the order")]
+    SessionNotional = 45,
+    /// The quantity is over the account's limit in the symbol. In units of 10⁻⁸.
+    #[error("the quantity is over the account's limit of one order in this symbol; split the order")]
+    SymbolQuantity = 46,
+    /// The position in the symbol would be too large. In units of 10⁻⁸.
+    #[error(
+        "the position with working orders would pass the account's limit in this symbol; cancel working orders or trade out"
+    )]
+    SymbolPosition = 47,
+    /// The account would be short. Limit 0, value: by how much, in units of 10⁻⁸.
+    #[error("the account may not sell this symbol short; sell no more than it has, working orders included")]
+    ShortSale = 48,
+    /// The quantity is over the firm's limit. In units of 10⁻⁸.
+    #[error("the quantity is over the firm's limit of one order; split the order")]
+    FirmQuantity = 49,
+    /// The notional is over the firm's limit. In units of 10⁻¹⁶.
+    #[error("the notional is over the firm's limit of one order; split the order")]
+    FirmNotional = 50,
+    /// Too many orders of the firm are open. Limit and value: orders.
+    #[error("the firm's accounts have too many open orders; cancel some")]
+    FirmOpenOrders = 51,
+    /// What the firm has traded and has open would be worth too much. In units of 10⁻¹⁶.
+    #[error(
+        "the firm's credit is used up by what its accounts traded and have open; cancel working orders or raise the credit"
+    )]
+    FirmCredit = 52,
+    /// The account would trade with itself. Limit: the price of the other order, value: that of this one; in units of 10⁻⁸.
+    #[error(
+        "the order would meet one of its own account on the other side; cancel that one first, or name another price"
+    )]
+    SelfMatch = 53,
+    /// The account's positions would be worth too much. In units of 10⁻¹⁶.
+    #[error(
+        "the account's positions with working orders would be worth more than its limit; cancel working orders or trade out"
+    )]
+    GrossValue = 54,
+    /// The account has lost too much today. In units of 10⁻¹⁶.
+    #[error("the account has lost more today than it may; only cancels and orders that close positions pass")]
+    DailyLoss = 55,
 }
 
 /// One row of the table of the checks.
-struct Check {
-    denial: Denial,
-    /// What its limit is called in the configuration, and what it measures.
-    limit: &'static str,
-    what: &'static str,
+pub(crate) struct Check {
+    pub(crate) denial: Denial,
+    /// Where its limit stands, what it is called there, and what it measures.
+    pub(crate) place: &'static str,
+    pub(crate) limit: &'static str,
+    pub(crate) what: &'static str,
+}
+
+/// What the limit and the value of a denial are numbers of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Measure {
+    /// Of nothing that anybody could change: the reason says it all.
+    Nothing,
+    /// Messages, orders, requests.
+    Count,
+    /// Prices and quantities, in 10⁻⁸.
+    Decimal,
+    /// Amounts of currency, in 10⁻¹⁶.
+    Money,
+    /// Times, in nanoseconds.
+    Nanoseconds,
 }
 
 /// From one table its documentation, and the checks one after the other: called through pointers they took a third of
 /// the core's time.
 macro_rules! checks {
-    ($($denial:ident: $value:expr, $bound:ident $limit:expr; $name:literal, $what:literal;)+) => {
-        const CHECKS: &[Check] = &[$(Check { denial: Denial::$denial, limit: $name, what: $what },)+];
+    ($check:ident of $facts:ident, $table:ident;
+     $($denial:ident: $value:expr, $bound:ident $limit:expr; $place:literal $name:literal, $what:literal;)+) => {
+        pub(crate) const $table: &[Check] =
+            &[$(Check { denial: Denial::$denial, place: $place, limit: $name, what: $what },)+];
 
         /// Runs the checks in the order of the table; the first that breaks denies.
         #[inline]
-        pub(crate) fn check(facts: &Facts<'_>) -> Result<(), Refusal> {
+        pub(crate) fn $check(facts: &$facts<'_>) -> Result<(), Refusal> {
             $(
-                let limit: i128 = inlined($limit, facts);
-                let value = || -> i128 { inlined($value, facts) };
+                let limit: i128 = inlined::<$facts<'_>>($limit, facts);
+                let value = || -> i128 { inlined::<$facts<'_>>($value, facts) };
                 if !$bound(limit, value) {
                     return Err(Refusal { denial: Denial::$denial, limit, value: value() });
                 }
@@ -126,77 +230,78 @@ macro_rules! checks {
         }
     };
 }
+pub(crate) use checks;
 
 #[rustfmt::skip]
 checks! {
+    check of Facts, CHECKS;
     DiskFailed: |f| f.disk_failed.into(), at_most |_| 0;
-        "", "the journal's disk has failed";
+        "" "", "the journal's disk has failed";
     KillSwitch: |f| f.kills.into(), at_most |_| 0;
-        "", "kill switches that cover the request: of all, of the account, of the symbol";
+        "" "", "kill switches that cover the request: of all, of the account, of the symbol";
     MessageRate: |f| f.messages.into(), at_most |f| unless_zero(f.limits.rate_limit);
-        "rate_limit", "messages of the account in a window of `rate_window_ns`";
+        "accounts.csv" "rate_limit", "messages of the account in a window of `rate_window_ns`";
     RequestAge: |f| f.request_age_ns.into(), at_most |f| unless_zero(f.limits.max_request_age_ns);
-        "max_request_age_ns", "time since the client sent the request";
+        "accounts.csv" "max_request_age_ns", "time since the client sent the request";
     MinimumQuantity: |f| f.quantity.into(), at_least |f| f.minimum.into();
-        "", "the quantity: above zero, and above what is filled";
+        "" "", "the quantity: above zero, and above what is filled";
     MaximumQuantity: |f| f.quantity.into(), at_most |f| f.limits.max_order_quantity.0.into();
-        "max_order_quantity", "the quantity of one order";
+        "accounts.csv" "max_order_quantity", "the quantity of one order";
     NoReference: |f| (f.reference_price != 0).into(), at_least |_| 1;
-        "", "that the symbol has a reference price";
+        "" "", "that the symbol has a reference price";
     StaleReference: |f| f.reference_age_ns.into(), at_most |f| f.limits.max_reference_age_ns.into();
-        "max_reference_age_ns", "age of the reference price";
+        "accounts.csv" "max_reference_age_ns", "age of the reference price";
     PriceCollar: |f| f.distance(), at_most |f| f.collar();
-        "collar", "distance of the limit price from the reference, in basis points of it";
+        "accounts.csv" "collar", "distance of the limit price from the reference, in basis points of it";
     Notional: |f| f.notional(), at_most |f| f.limits.max_notional();
-        "max_notional", "price × quantity × multiplier of one order";
+        "accounts.csv" "max_notional", "price × quantity × multiplier of one order";
     Position: |f| f.reach(), at_most |f| f.limits.max_position.0.into();
-        "max_position", "the position in the symbol if all that works on the order's side is filled";
+        "accounts.csv" "max_position", "the position in the symbol if all that works on the order's side is filled";
     OpenOrders: |f| f.open_orders.into(), at_most |f| unless_zero(f.limits.max_open_orders);
-        "max_open_orders", "live orders of the account, this one included";
+        "accounts.csv" "max_open_orders", "live orders of the account, this one included";
     Credit: |f| f.credit_used(), at_most |f| f.limits.credit().unwrap_or(i128::MAX);
-        "credit", "value of what the account traded since the day began and of what its open orders may still trade";
+        "accounts.csv" "credit", "value of what the account traded since the day began and of what its open orders may still trade";
 }
 
 /// Nothing is measured against no limit.
 #[inline(always)]
-fn at_most(limit: i128, value: impl Fn() -> i128) -> bool {
+pub(crate) fn at_most(limit: i128, value: impl Fn() -> i128) -> bool {
     limit == i128::MAX || value() <= limit
 }
 
 #[inline(always)]
-fn at_least(limit: i128, value: impl Fn() -> i128) -> bool {
+pub(crate) fn at_least(limit: i128, value: impl Fn() -> i128) -> bool {
     value() >= limit
 }
 
 /// A limit of zero is none.
 #[inline(always)]
-fn unless_zero(limit: impl Into<i128>) -> i128 {
+pub(crate) fn unless_zero(limit: impl Into<i128>) -> i128 {
     match limit.into() {
         0 => i128::MAX,
         limit => limit,
     }
 }
 
+/// All that is measured is a whole number of the limit.
 #[inline(always)]
-fn inlined(measure: impl Fn(&Facts<'_>) -> i128, facts: &Facts<'_>) -> i128 {
+pub(crate) fn divided_by(limit: i128, value: impl Fn() -> i128) -> bool {
+    limit == 0 || value() % limit == 0
+}
+
+#[inline(always)]
+pub(crate) fn inlined<F>(measure: impl Fn(&F) -> i128, facts: &F) -> i128 {
     measure(facts)
 }
+
+/// No value of one order, fill or position is taken for more: sums of as many as slots can name stay within 128 bits.
+pub(crate) const MOST_VALUE: i128 = 1 << 94;
 
 /// A value times an instrument's multiplier, as far as 128 bits go.
 #[inline]
 pub(crate) fn times(value: i128, multiplier: i64) -> i128 {
     // Most have none, and a product with a check costs as much as all else.
     if multiplier == 1 { value } else { value.saturating_mul(multiplier.into()) }
-}
-
-/// The checks in the order in which they are made, as rows of a Markdown table.
-pub fn checks_table() -> String {
-    let mut table = String::from("| code | denial | limit | what is measured |\n|---|---|---|---|\n");
-    for Check { denial, limit, what } in CHECKS {
-        let limit = if limit.is_empty() { String::new() } else { format!("`{limit}`") };
-        table.push_str(&format!("| {} | {denial:?} | {limit} | {what} |\n", denial.code()));
-    }
-    table
 }
 
 /// What the checks look at.
@@ -228,6 +333,8 @@ pub(crate) struct Facts<'a> {
     /// What the order would add to that, and what it holds of it already.
     pub(crate) adds: i64,
     pub(crate) holds: i128,
+    /// What of the used is the request's own, because it has waited.
+    pub(crate) own: i128,
 }
 
 /// A denial with the limit and the value that broke it; both are zero where there is no measure.
@@ -241,11 +348,16 @@ pub(crate) struct Refusal {
 impl Facts<'_> {
     /// With the order as it would be; one that takes no more than it holds passes, however the account stands.
     fn credit_used(&self) -> i128 {
+        self.used_with(self.used)
+    }
+
+    /// The same beside so much that is used without the request.
+    pub(crate) fn used_with(&self, used: i128) -> i128 {
         let each = self.limit_or_reference().saturating_abs();
         let wanted = times(each * i128::from(self.adds), self.multiplier);
         match wanted <= self.holds {
             true => 0,
-            false => self.used.saturating_sub(self.holds).saturating_add(wanted),
+            false => used.saturating_sub(self.holds).saturating_add(wanted),
         }
     }
 
@@ -261,12 +373,12 @@ impl Facts<'_> {
         (self.limit_or_reference() - i128::from(self.reference_price)).abs()
     }
 
-    fn notional(&self) -> i128 {
+    pub(crate) fn notional(&self) -> i128 {
         times(self.limit_or_reference() * i128::from(self.quantity), self.multiplier).saturating_abs()
     }
 
     /// A market order is valued at the reference.
-    fn limit_or_reference(&self) -> i128 {
+    pub(crate) fn limit_or_reference(&self) -> i128 {
         match self.order_type {
             OrderType::Limit => self.price.into(),
             OrderType::Market => self.reference_price.into(),
@@ -305,6 +417,8 @@ impl Denial {
         Self::StillQueued,
         Self::VenueQueue,
         Self::NotPermitted,
+        Self::NoTicks,
+        Self::NotArmed,
         Self::DiskFailed,
         Self::KillSwitch,
         Self::MessageRate,
@@ -318,7 +432,88 @@ impl Denial {
         Self::RequestAge,
         Self::OpenOrders,
         Self::Credit,
+        Self::TradingHours,
+        Self::Restricted,
+        Self::Currency,
+        Self::TickSize,
+        Self::Lot,
+        Self::LowestPrice,
+        Self::HighestPrice,
+        Self::SessionRate,
+        Self::SymbolRate,
+        Self::FirmRate,
+        Self::OrderToTrade,
+        Self::DuplicateOrder,
+        Self::SessionQuantity,
+        Self::SessionNotional,
+        Self::SymbolQuantity,
+        Self::SymbolPosition,
+        Self::ShortSale,
+        Self::FirmQuantity,
+        Self::FirmNotional,
+        Self::FirmOpenOrders,
+        Self::FirmCredit,
+        Self::SelfMatch,
+        Self::GrossValue,
+        Self::DailyLoss,
     ];
+
+    /// What its limit and its value are numbers of.
+    pub const fn measure(self) -> Measure {
+        match self {
+            Self::Malformed
+            | Self::Sequence
+            | Self::MissingClientOrderId
+            | Self::DuplicateClientOrderId
+            | Self::UnknownAccount
+            | Self::UnknownSymbol
+            | Self::UnknownOrder
+            | Self::TooLate
+            | Self::AlreadyPending
+            | Self::StateUnknown
+            | Self::NotEntitled
+            | Self::StillQueued
+            | Self::NotPermitted
+            | Self::NoTicks
+            | Self::NotArmed
+            | Self::DiskFailed
+            | Self::KillSwitch
+            | Self::NoReference
+            | Self::TradingHours
+            | Self::Restricted
+            | Self::Currency => Measure::Nothing,
+            Self::VenueQueue
+            | Self::MessageRate
+            | Self::OpenOrders
+            | Self::SessionRate
+            | Self::SymbolRate
+            | Self::FirmRate
+            | Self::OrderToTrade
+            | Self::FirmOpenOrders => Measure::Count,
+            Self::MinimumQuantity
+            | Self::MaximumQuantity
+            | Self::PriceCollar
+            | Self::Position
+            | Self::TickSize
+            | Self::Lot
+            | Self::LowestPrice
+            | Self::HighestPrice
+            | Self::SessionQuantity
+            | Self::SymbolQuantity
+            | Self::SymbolPosition
+            | Self::ShortSale
+            | Self::FirmQuantity
+            | Self::SelfMatch => Measure::Decimal,
+            Self::Notional
+            | Self::Credit
+            | Self::SessionNotional
+            | Self::FirmNotional
+            | Self::FirmCredit
+            | Self::GrossValue
+            | Self::DailyLoss => Measure::Money,
+            Self::StaleReference | Self::RequestAge | Self::DuplicateOrder => Measure::Nanoseconds,
+        }
+    }
 
     /// The code in an [`OrderDenied`](tickpath_market::OrderDenied).
     pub const fn code(self) -> u16 {

@@ -1,32 +1,20 @@
 //! Venues: how each behaves, whether it can be reached, and what waits here for it.
 
-use std::collections::VecDeque;
-
 use tickpath_market::{Request, VenueId};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use crate::snapshot::{Load, Save, SnapshotError};
+use crate::waiting::{Queue, Waiting};
 use crate::{Core, VenueRules};
 
 /// Venue numbers are below this: they are places in a table.
 pub(crate) const VENUES: u16 = 1 << 12;
 
-/// A request that waits here for its venue.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Waiting {
-    /// Slot of its order.
-    pub(crate) order: u32,
-    pub(crate) session: u16,
-    pub(crate) request: Request,
-    /// When its client sent it, in ticks.
-    pub(crate) sent: u64,
-}
-
 /// A venue.
 pub(crate) struct Route {
     pub(crate) rules: VenueRules,
     pub(crate) is_up: bool,
-    pub(crate) waiting: VecDeque<Waiting>,
+    pub(crate) waiting: Queue,
     /// The id of the last doubt: the answer to a question with a lower one may be from before the loss.
     pub(crate) doubted: u64,
 }
@@ -37,22 +25,10 @@ pub(crate) struct Routes {
     list: Vec<Route>,
 }
 
-impl Waiting {
-    /// The id of the request at the venue.
-    pub(crate) fn id(&self) -> u64 {
-        self.request.client_order_id().0
-    }
-
-    /// Whether it asks how its order stands.
-    pub(crate) fn is_question(&self) -> bool {
-        matches!(self.request, Request::Status(_))
-    }
-}
-
 impl Route {
     /// Of a venue that nothing was said of yet: it can be reached until it is known that it cannot.
     fn new(venue: VenueId) -> Self {
-        Self { rules: VenueRules::of(venue), is_up: true, waiting: VecDeque::new(), doubted: 0 }
+        Self { rules: VenueRules::of(venue), is_up: true, waiting: Queue::default(), doubted: 0 }
     }
 
     /// Whether a request may leave at once. What waits goes first, or a venue would see a cancel before its order.
@@ -67,10 +43,9 @@ impl Route {
 
     /// Forgets the question after an order that waits, for one with this id; false if that one is the older.
     pub(crate) fn drop_older_question(&mut self, order: u32, id: u64) -> bool {
-        let is_other = |waiting: &Waiting| waiting.order == order && waiting.is_question();
-        let is_newest = !self.waiting.iter().any(|waiting| is_other(waiting) && waiting.id() > id);
+        let is_newest = !self.waiting.of(order).any(|waiting| waiting.is_question() && waiting.id() > id);
         if is_newest {
-            self.waiting.retain(|waiting| !is_other(waiting));
+            self.waiting.remove(order, Waiting::is_question);
         }
         is_newest
     }
@@ -106,8 +81,8 @@ struct SavedWaiting {
     request: [u8; REQUEST_BYTES],
 }
 
-/// Any request fits.
-const REQUEST_BYTES: usize = size_of::<Request>().next_multiple_of(8);
+/// Any request that goes to a venue fits.
+const REQUEST_BYTES: usize = 64;
 
 impl SavedWaiting {
     fn of(waiting: &Waiting) -> Self {
@@ -140,7 +115,7 @@ impl Routes {
             doubted: route.doubted,
         });
         save.list(&routes.collect::<Vec<_>>());
-        save.list(&self.list.iter().flat_map(|route| &route.waiting).map(SavedWaiting::of).collect::<Vec<_>>());
+        save.list(&self.list.iter().flat_map(|route| route.waiting.iter()).map(SavedWaiting::of).collect::<Vec<_>>());
     }
 
     pub(crate) fn load(&mut self, load: &mut Load<'_>) -> Result<(), SnapshotError> {

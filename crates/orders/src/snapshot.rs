@@ -1,22 +1,26 @@
 //! A core as bytes, and a core from bytes.
 //!
 //! ```text
-//!   layout version 4 · core version 4
+//!   layout version 4 · core version 4      in bytes
 //!   state     keys, epoch, boot, counts, digest: one struct each
 //!   lists     bytes of an item 4 · zero 4 · items 8 · the items    of each list, in the order of `save`
 //! ```
 //! Items are the structs that the core works with, so a snapshot is read at the speed of memory. Each list says how long
-//! its items are: a core whose structs have grown sees it, and reads the older ones with the code that it keeps for them.
+//! its items are. Structs grow at their end, and zero says nothing: an item of an older layout is read with zeros behind it,
+//! and lists that it did not have are empty.
 //! Whoever stores a snapshot sums it up: this module only refuses what no core has written.
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, TryFromBytes};
 
+use crate::again::Again;
 use crate::core::{Config, Core, Counts, Rate};
 use crate::digest::Tally;
 use crate::{CORE_VERSION, Digest};
 
 /// The version of how a core is laid out here.
-const LAYOUT: u32 = 1;
+const LAYOUT: u32 = 2;
+/// The layout of core version 3, which is read, too.
+const OLDER: u32 = 1;
 
 /// Items that are read at once.
 const CHUNK: usize = 4096;
@@ -74,7 +78,25 @@ struct ListHead {
 pub(crate) struct Save<'a>(&'a mut dyn FnMut(&[u8]));
 
 /// Gives them again.
-pub(crate) struct Load<'a>(&'a mut dyn FnMut(&mut [u8]) -> bool);
+pub(crate) struct Load<'a> {
+    fill: &'a mut dyn FnMut(&mut [u8]) -> bool,
+    layout: u32,
+}
+
+/// How a list that follows is laid out.
+pub(crate) struct List {
+    pub(crate) items: u64,
+    item_bytes: usize,
+}
+
+/// Numbers of the core that version 3 did not have.
+#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+struct MoreState {
+    booted: u64,
+    utc_ns: u64,
+    has_unpriced: u64,
+}
 
 impl Core {
     /// Gives the core's bytes to `emit`, in pieces. What is applied after them gives the same state and outputs as it
@@ -104,17 +126,25 @@ impl Core {
         self.positions.save(&mut save);
         let gapped = self.gapped.iter().map(|&(slot, since)| Gapped { slot, reserved: 0, since });
         save.list(&gapped.collect::<Vec<_>>());
+        let (booted, utc_ns) = self.booted;
+        save.list(&[MoreState { booted, utc_ns, has_unpriced: self.has_unpriced.into() }]);
+        self.desk.save_more(&mut save);
+        self.positions.save_more(&mut save);
+        self.save_armed(&mut save);
+        self.foreign.save(&mut save);
+        self.again.save(&mut save);
     }
 
     /// A core from the bytes that [`Self::save`] gave; `fill` fills a piece, or says that there are no more. It is laid
     /// out for `expected_orders` more, and keeps the key that it was saved with.
     pub fn load(expected_orders: usize, fill: &mut dyn FnMut(&mut [u8]) -> bool) -> Result<Self, SnapshotError> {
-        let mut load = Load(fill);
+        let mut load = Load { fill, layout: LAYOUT };
         // The core's own version says which rules made this state, and nothing about how it is laid out.
         let [found, _core_version]: [u32; 2] = load.item()?;
-        if found != LAYOUT {
+        if found != LAYOUT && found != OLDER {
             return Err(SnapshotError::Layout { found });
         }
+        load.layout = found;
         let state: State = load.item()?;
         let mut core = Self::new(Config { expected_orders, key: state.key });
         core.orders.load(&mut load)?;
@@ -132,6 +162,19 @@ impl Core {
         (core.last_request, core.epoch, core.boot_id) = (state.last_request, state.epoch, state.boot_id);
         (core.rate, core.counts) = (Rate::saved(state.ns_of_tick), state.counts);
         core.tally = Tally::at(state.digest);
+        if found != OLDER {
+            let [more] = load.list::<MoreState>()?[..] else { return Err(SnapshotError::Damaged) };
+            (core.booted, core.has_unpriced) = ((more.booted, more.utc_ns), more.has_unpriced != 0);
+            core.desk.load_more(&mut load)?;
+            core.positions.load_more(&mut load)?;
+            core.load_armed(&mut load)?;
+            core.foreign.load(&mut load)?;
+            core.desk.has_rare |= core.positions.has_limits();
+            core.again = Again::load(&mut load)?;
+        } else {
+            core.has_unpriced = true;
+        }
+        core.count_own();
         Ok(core)
     }
 }
@@ -164,15 +207,20 @@ impl Load<'_> {
     }
 
     /// How many items of a list follow.
-    pub(crate) fn head<T>(&mut self) -> Result<u64, SnapshotError> {
+    pub(crate) fn head<T>(&mut self) -> Result<List, SnapshotError> {
         let head: ListHead = self.item()?;
-        if head.item_bytes as usize == size_of::<T>() { Ok(head.items) } else { Err(SnapshotError::Damaged) }
+        let item_bytes = head.item_bytes as usize;
+        let is_older = self.layout == OLDER && (1..size_of::<T>()).contains(&item_bytes);
+        match item_bytes == size_of::<T>() || is_older {
+            true => Ok(List { items: head.items, item_bytes }),
+            false => Err(SnapshotError::Damaged),
+        }
     }
 
     /// So many items, in pieces that fit a cache: a number that is wrong ends with the bytes, and not with the memory.
     pub(crate) fn items<T>(
         &mut self,
-        items: u64,
+        List { items, item_bytes }: List,
         at_once: usize,
         mut take: impl FnMut(&[T]),
     ) -> Result<(), SnapshotError>
@@ -187,7 +235,13 @@ impl Load<'_> {
         while left > 0 {
             let count = left.min(at_once as u64) as usize;
             let piece = &mut bytes[from..from + count * size_of::<T>()];
-            self.bytes(piece)?;
+            match item_bytes == size_of::<T>() {
+                true => self.bytes(piece)?,
+                false => {
+                    piece.fill(0);
+                    piece.chunks_exact_mut(size_of::<T>()).try_for_each(|item| self.bytes(&mut item[..item_bytes]))?;
+                }
+            }
             take(<[T]>::try_ref_from_bytes(piece).map_err(|_| SnapshotError::Damaged)?);
             left -= count as u64;
         }
@@ -198,12 +252,12 @@ impl Load<'_> {
     where
         T: TryFromBytes + KnownLayout + Immutable + Copy,
     {
-        let (items, mut list) = (self.head::<T>()?, Vec::new());
-        self.items(items, CHUNK, |piece| list.extend_from_slice(piece))?;
+        let (head, mut list) = (self.head::<T>()?, Vec::new());
+        self.items(head, CHUNK, |piece| list.extend_from_slice(piece))?;
         Ok(list)
     }
 
     fn bytes(&mut self, piece: &mut [u8]) -> Result<(), SnapshotError> {
-        if (self.0)(piece) { Ok(()) } else { Err(SnapshotError::Short) }
+        if (self.fill)(piece) { Ok(()) } else { Err(SnapshotError::Short) }
     }
 }

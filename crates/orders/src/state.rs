@@ -28,6 +28,8 @@ pub(crate) enum Phase {
     Canceled,
     /// Refused by the venue.
     Rejected,
+    /// It waits here for its trigger; no venue has heard of it.
+    Armed,
 }
 
 /// What can happen to an order.
@@ -37,7 +39,7 @@ pub(crate) enum Event {
     Cancel,
     /// The client asks for a replace.
     Replace,
-    /// It never left, and waits here.
+    /// It never left, or is tried again after it was refused, and waits here.
     Returned,
     /// What waited here leaves.
     Released,
@@ -71,18 +73,19 @@ pub(crate) const fn step(phase: Phase, event: Event) -> Result<Phase, Denial> {
     use Event as E;
     use Phase as P;
     match (phase, event) {
-        (P::Queued | P::Sent | P::Lost | P::Open | P::Unknown, E::Cancel) => Ok(phase),
-        (P::Sent | P::Open, E::Replace) => Ok(phase),
+        (P::Armed | P::Queued | P::Sent | P::Lost | P::Open | P::Unknown, E::Cancel) => Ok(phase),
+        (P::Armed | P::Sent | P::Open, E::Replace) => Ok(phase),
         (P::Queued, E::Replace) => Err(Denial::StillQueued),
         (P::Lost | P::Unknown, E::Replace) => Err(Denial::StateUnknown),
         (P::Expired | P::Canceled | P::Rejected, E::Cancel | E::Replace) => Err(Denial::TooLate),
         (P::Denied, E::Cancel | E::Replace) => Err(Denial::UnknownOrder),
 
         (P::Sent, E::Returned) => Ok(P::Queued),
-        (P::Queued, E::Released) => Ok(P::Sent),
-        (P::Queued, E::Denied) => Ok(P::Denied),
-        (P::Queued, E::Withdrawn) => Ok(P::Canceled),
-        (P::Queued, E::Returned) => Ok(phase),
+        // What is armed is released when it fires.
+        (P::Armed | P::Queued, E::Released) => Ok(P::Sent),
+        (P::Armed | P::Queued, E::Denied) => Ok(P::Denied),
+        (P::Armed | P::Queued, E::Withdrawn) => Ok(P::Canceled),
+        (P::Armed | P::Queued, E::Returned) => Ok(phase),
         (
             P::Denied | P::Sent | P::Lost | P::Open | P::Unknown | P::Expired | P::Canceled | P::Rejected,
             E::Released | E::Denied | E::Withdrawn,
@@ -90,7 +93,9 @@ pub(crate) const fn step(phase: Phase, event: Event) -> Result<Phase, Denial> {
         (P::Denied | P::Lost | P::Open | P::Unknown | P::Expired | P::Canceled | P::Rejected, E::Returned) => Ok(phase),
 
         // A venue that speaks of what never left.
-        (P::Queued, E::Working | E::Confirmed | E::Refused | E::Expired | E::Canceled | E::Rejected) => Ok(P::Unknown),
+        (P::Armed | P::Queued, E::Working | E::Confirmed | E::Refused | E::Expired | E::Canceled | E::Rejected) => {
+            Ok(P::Unknown)
+        }
 
         (P::Sent | P::Lost | P::Open, E::Working | E::Confirmed) => Ok(P::Open),
         (P::Unknown, E::Working) => Ok(P::Unknown),
@@ -110,9 +115,9 @@ pub(crate) const fn step(phase: Phase, event: Event) -> Result<Phase, Denial> {
         (P::Sent | P::Lost, E::Lost) => Ok(P::Lost),
         (P::Open | P::Unknown, E::Lost) => Ok(P::Unknown),
         (P::Sent | P::Lost | P::Open | P::Unknown, E::Missed) => Ok(P::Unknown),
-        (P::Queued | P::Expired | P::Canceled | P::Rejected, E::Lost | E::Missed) => Ok(phase),
+        (P::Armed | P::Queued | P::Expired | P::Canceled | P::Rejected, E::Lost | E::Missed) => Ok(phase),
         (
-            P::Queued | P::Sent | P::Lost | P::Open | P::Unknown | P::Expired | P::Canceled | P::Rejected,
+            P::Armed | P::Queued | P::Sent | P::Lost | P::Open | P::Unknown | P::Expired | P::Canceled | P::Rejected,
             E::Conflict,
         ) => Ok(P::Unknown),
 
@@ -139,6 +144,8 @@ pub(crate) const fn status(phase: Phase, pending: Pending, filled: i64, quantity
     match (phase, pending) {
         (Phase::Denied, _) => OrdStatus::Rejected,
         (Phase::Lost | Phase::Unknown, _) => OrdStatus::Unknown,
+        // Nothing of it is ever on its way.
+        (Phase::Armed, _) => OrdStatus::Armed,
         (Phase::Queued | Phase::Sent | Phase::Open, Pending::Cancel) => OrdStatus::PendingCancel,
         (Phase::Queued | Phase::Sent | Phase::Open, Pending::Replace) => OrdStatus::PendingReplace,
         (Phase::Queued | Phase::Sent, Pending::Nothing) => OrdStatus::PendingNew,
@@ -155,7 +162,7 @@ impl Phase {
     /// Whether the order may still be filled: what is open of it is exposure.
     pub(crate) const fn is_live(self) -> bool {
         match self {
-            Self::Queued | Self::Sent | Self::Lost | Self::Open | Self::Unknown => true,
+            Self::Armed | Self::Queued | Self::Sent | Self::Lost | Self::Open | Self::Unknown => true,
             Self::Denied | Self::Expired | Self::Canceled | Self::Rejected => false,
         }
     }
@@ -164,9 +171,14 @@ impl Phase {
     pub(crate) const fn is_unknown(self) -> bool {
         match self {
             Self::Lost | Self::Unknown => true,
-            Self::Denied | Self::Queued | Self::Sent | Self::Open | Self::Expired | Self::Canceled | Self::Rejected => {
-                false
-            }
+            Self::Denied
+            | Self::Armed
+            | Self::Queued
+            | Self::Sent
+            | Self::Open
+            | Self::Expired
+            | Self::Canceled
+            | Self::Rejected => false,
         }
     }
 }

@@ -13,6 +13,7 @@ use mio::{Interest, Token};
 
 use super::ServerEvent;
 use super::connection::{Connection, End, Hears, heartbeat_ms};
+use super::copies::Newcomer;
 use super::door::{Admitted, tell_refusal};
 use super::gateway::{Gateway, get, mark};
 
@@ -30,6 +31,12 @@ impl<C: Clock> Gateway<C> {
                 return Ok(1);
             }
         };
+        if admitted.user.drop_copy.is_some() {
+            let bucket = Bucket::new(Rate::default(), self.clock.calibration(), now);
+            let next_request = get(&self.next_request, session);
+            self.copies.take(Newcomer { admitted, session, bucket, next_request });
+            return Ok(1);
+        }
         if let Some(&place) = self.places.get(&session) {
             self.end(place, End::Taken, take)?;
         }

@@ -3,10 +3,15 @@
 use std::io::{self, Read, Write};
 use std::sync::Arc;
 
-use tickpath_market::{CancelOrder, Kind as MessageKind, MassCancel, NewOrder, ReplaceOrder, StatusRequest};
+use tickpath_market::{
+    CancelOrder, ConditionalOrder, Kind as MessageKind, MassCancel, NewOrder, ReplaceConditional, ReplaceOrder,
+    StatusRequest,
+};
 use tickpath_oms::Bucket;
 use tickpath_oms::history::{Reading, Told};
-use tickpath_session::{Inbox, Kind, Logon, write_frame, write_with_text};
+use tickpath_session::{Copied, Inbox, Kind, Logon, Query, write_frame, write_with_text};
+
+use zerocopy::IntoBytes;
 
 use super::stream::Stream;
 use crate::settings::User;
@@ -15,6 +20,9 @@ use crate::settings::User;
 const MOST_WAITING: usize = 1 << 20;
 /// While less waits, a client that reads on is given more.
 const FILL: usize = 64 << 10;
+
+/// Bytes of a copied report, at most.
+const MOST_COPY: usize = size_of::<Copied>() + 128;
 
 /// A logged-in client.
 pub(crate) struct Connection {
@@ -57,7 +65,7 @@ pub(crate) enum Hears {
 pub(crate) enum Question {
     None,
     /// What it asks, until there is room for an answer.
-    Waits(u32),
+    Waits(Query),
     /// The core knows of it.
     Asked,
 }
@@ -133,6 +141,17 @@ impl Connection {
         self.next_report = told.number + 1;
     }
 
+    /// Says a report to somebody else.
+    pub fn copy(&mut self, place: u64, told: &Told<'_>, copied: &Copied) {
+        let head = copied.as_bytes();
+        let mut payload = [0; MOST_COPY];
+        payload[..head.len()].copy_from_slice(head);
+        let payload = &mut payload[..head.len() + told.message.len()];
+        payload[head.len()..].copy_from_slice(told.message);
+        write_frame(&mut self.out, Kind::Copy.code(), place, told.stamp, payload);
+        self.next_report = place + 1;
+    }
+
     /// Says something of the session's own.
     pub fn say(&mut self, kind: Kind, sequence: u64, now: u64, message: &[u8], text: &[u8]) {
         write_with_text(&mut self.out, kind.code(), sequence, now, message, text);
@@ -187,15 +206,20 @@ impl Connection {
     }
 }
 
+/// Bytes of the longest request.
+pub(crate) const REQUEST_BYTES: usize = size_of::<ConditionalOrder>();
+
 /// The payload of a request of another version, as this one knows it: cut, or with zeros behind. None if the kind is no
 /// request's.
-pub(crate) fn fit(kind: u8, payload: &[u8], buffer: &mut [u8; 64]) -> Option<usize> {
+pub(crate) fn fit(kind: u8, payload: &[u8], buffer: &mut [u8; REQUEST_BYTES]) -> Option<usize> {
     let length = match MessageKind::from_code(kind)? {
         MessageKind::NewOrder => size_of::<NewOrder>(),
         MessageKind::CancelOrder => size_of::<CancelOrder>(),
         MessageKind::ReplaceOrder => size_of::<ReplaceOrder>(),
         MessageKind::StatusRequest => size_of::<StatusRequest>(),
         MessageKind::MassCancel => size_of::<MassCancel>(),
+        MessageKind::ConditionalOrder => size_of::<ConditionalOrder>(),
+        MessageKind::ReplaceConditional => size_of::<ReplaceConditional>(),
         _ => return None,
     };
     let known = length.min(payload.len());

@@ -70,6 +70,11 @@ pub(crate) struct Door {
 }
 
 impl Door {
+    /// Who may log in.
+    pub fn known(&self) -> Arc<Known> {
+        self.known.clone()
+    }
+
     /// The users, if they have changed since so many changes; and how many there were.
     pub fn users_since(&self, changes: u64) -> Option<(u64, Arc<Users>)> {
         self.known.since(changes)

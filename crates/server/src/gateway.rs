@@ -8,7 +8,7 @@
 //! A client that does not read its reports costs what waits for it, at most a mebibyte; then it reads on in the history
 //! when it can. One that sends without a pause has its turn and its bucket, and then waits in its own socket.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, Sender, sync_channel};
@@ -17,26 +17,33 @@ use mio::event::Source;
 use mio::net::UnixStream;
 use mio::{Events, Poll, Token};
 use tickpath_clock::Clock;
-use tickpath_log::{Laned, Message, Next, Reader};
+use tickpath_log::{Laned, Message, Next, Place, Reader};
 use tickpath_oms::front::{Front, Journaled, Opening, Take};
 use tickpath_oms::history::{self, Marks};
 use tickpath_oms::layout::Event;
 use tickpath_oms::{Bucket, LaneKind, OmsError, SessionConfig};
 use tickpath_orders::RecordKind;
-use tickpath_session::{Frame, Kind, Query, Refusal, Refused};
+use tickpath_session::{Frame, Kind, Refusal, Refused};
 use zerocopy::IntoBytes;
 
 use super::books::NewDesk;
-use super::connection::{Connection, End, Hears, Question, fit};
+use super::connection::{Connection, End, Hears, Question, REQUEST_BYTES, fit};
+use super::copies::Copies;
 use super::door::{Admitted, Door};
-use super::window::{Asked, Asking, Bell, Said};
+use super::window::{Ask, Asked, Asking, Bell, Said};
 use super::{OpenError, ServerConfig, ServerEvent};
 
 /// Frames that one turn takes from one client before it looks at the others.
 const TURN: usize = 64;
-/// Frames of the history that one turn looks at: live ones, and for each client that reads on.
+/// Frames of the history that one turn looks at: live ones, and for a client that reads on.
 const LIVE_TURN: usize = 256;
-const READ_TURN: usize = 512;
+const READ_TURN: usize = 256;
+/// Behind a turn of one who reads on the others have so many times as long for themselves: a client that asks for its whole
+/// day takes a quarter of the thread, whatever it does.
+const READ_REST: u64 = 3;
+/// Where there are lanes, turns between two looks at the sockets: asking for those takes longer than all else of a turn
+/// that finds nothing.
+const SOCKETS_EVERY: u32 = 16;
 /// Between two looks at who is silent.
 const LOOK_NS: u64 = 10_000_000;
 /// Clients that the door has let in and that wait for their turn.
@@ -47,6 +54,7 @@ pub(super) const BELL: Token = Token(usize::MAX);
 /// What a gateway is opened with, beside its configuration.
 pub(crate) struct Opened {
     pub journal: u64,
+    pub place: Place,
     pub marks: Marks,
     /// The number of each session's next report.
     pub next_report: Vec<u64>,
@@ -65,11 +73,16 @@ pub(crate) struct Gateway<C> {
     pub(super) admitted: Receiver<Admitted>,
     /// Ends once the channel that it fills is gone.
     pub(super) door: Option<Door>,
+    pub(super) copies: Copies,
     pub(super) connections: Vec<Option<Connection>>,
     /// Those that have more to be read, or to be said, than the last turn took.
     pub(super) unfinished: Vec<usize>,
+    /// Those that read on in the history, one in a turn, the next not before this time.
+    pub(super) reading: VecDeque<usize>,
+    pub(super) read_at: u64,
     /// Those that speak by lanes, which nobody tells of as of sockets.
     pub(super) laned: Vec<usize>,
+    pub(super) turns: u32,
     /// The place of each session's connection.
     pub(super) places: BTreeMap<u16, usize>,
     pub(super) marks: Marks,
@@ -105,10 +118,11 @@ impl<C: Clock> Gateway<C> {
         config: &ServerConfig,
         opened: Opened,
     ) -> Result<Self, OpenError> {
-        let Opened { journal, marks, next_report, opening, asking, desks } = opened;
+        let Opened { journal, place, marks, next_report, opening, asking, desks } = opened;
         let Opening { next_request, journaled, .. } = opening;
         let (admit, admitted) = sync_channel(MOST_ADMITTED);
         let door = Door::open(clock.clone(), config, admit, desks)?;
+        let copies = Copies::open(clock.clone(), config, door.known(), (place, journal))?;
         let (day, live) = marks.follow()?;
         let now = clock.ticks();
         let awaited = now + clock.calibration().ticks_of_ns(u64::from(config.heartbeat_ms) * 1_000_000);
@@ -120,9 +134,13 @@ impl<C: Clock> Gateway<C> {
             events: Events::with_capacity(1024),
             admitted,
             door: Some(door),
+            copies,
             connections: Vec::new(),
             unfinished: Vec::new(),
+            reading: VecDeque::new(),
+            read_at: now,
             laned: Vec::new(),
+            turns: 0,
             places: BTreeMap::new(),
             marks,
             live,
@@ -236,7 +254,7 @@ impl<C: Clock> Gateway<C> {
         done: &mut usize,
         take: &mut impl Take,
     ) -> Result<Result<(), End>, OmsError> {
-        let Self { clock, connections, next_request, unfinished, .. } = self;
+        let Self { clock, connections, next_request, unfinished, asking, .. } = self;
         let Some(Some(connection)) = connections.get_mut(place) else { return Ok(Ok(())) };
         for _ in 0..TURN {
             if !matches!(connection.question, Question::None) {
@@ -271,7 +289,7 @@ impl<C: Clock> Gateway<C> {
                 Err(e) => return Ok(Err(End::Ended(e.to_string()))),
             };
             *done += 1;
-            let mut buffer = [0; 64];
+            let mut buffer = [0; REQUEST_BYTES];
             if let Some(length) = fit(frame.kind, frame.payload, &mut buffer) {
                 let next = slot(next_request, session);
                 if frame.sequence < *next {
@@ -297,11 +315,13 @@ impl<C: Clock> Gateway<C> {
             match Kind::from_code(kind) {
                 Some(Kind::Heartbeat) => {}
                 Some(Kind::Logout) => return Ok(Err(End::Closed("it logged out".to_owned()))),
-                Some(Kind::Query) => connection.question = Question::Waits(frame.message::<Query>().what),
+                Some(Kind::Query) => connection.question = Question::Waits(frame.message()),
                 _ if connection.user.role == tickpath_session::Role::Admin && is_word(&frame) => {
-                    // Words are not numbered: one above the highest is zero, which says that it is of no lane.
-                    let word = Message { sequence: u64::MAX, stamp: frame.stamp, kind, payload: frame.payload };
-                    take(LaneKind::Control, received, Event::Message(&word))?;
+                    let what = Ask::Word { kind, record: frame.payload.to_vec() };
+                    let (slot, serial, user) = (place, connection.serial, connection.user.clone());
+                    // Nobody hears it only while the OMS ends.
+                    let _ = asking.ask.send(Asked { slot, serial, what, user });
+                    connection.question = Question::Asked;
                 }
                 _ => {
                     let why = format!("a frame of kind {kind} (number {sequence}) is none that this user may send");
@@ -317,13 +337,39 @@ impl<C: Clock> Gateway<C> {
     fn tell_client(&mut self, place: usize, done: &mut usize) -> Result<(), End> {
         let Some(Some(connection)) = self.connections.get_mut(place) else { return Ok(()) };
         *done += usize::from(connection.flush()? > 0);
-        if let Question::Waits(what) = connection.question
+        if let Question::Waits(query) = connection.question
             && connection.has_room()
         {
             let (slot, serial, user) = (place, connection.serial, connection.user.clone());
-            let _ = self.asking.ask.send(Asked { slot, serial, what, user });
+            let _ = self.asking.ask.send(Asked { slot, serial, what: Ask::Query(query), user });
             connection.question = Question::Asked;
         }
+        if matches!(connection.hears, Hears::Reading(_)) && connection.has_room() && !self.reading.contains(&place) {
+            self.reading.push_back(place);
+        }
+        Ok(())
+    }
+
+    /// Lets the client that has waited longest read on in the history.
+    fn read_on(&mut self, take: &mut impl Take) -> Result<usize, OmsError> {
+        if self.reading.is_empty() {
+            return Ok(0);
+        }
+        let from = self.clock.ticks();
+        if from < self.read_at {
+            return Ok(0);
+        }
+        let Some(place) = self.reading.pop_front() else { return Ok(0) };
+        if let Err(end) = self.read_turn(place) {
+            self.end(place, end, take)?;
+        }
+        let to = self.clock.ticks();
+        self.read_at = to + READ_REST * to.saturating_sub(from);
+        Ok(1)
+    }
+
+    fn read_turn(&mut self, place: usize) -> Result<(), End> {
+        let Some(Some(connection)) = self.connections.get_mut(place) else { return Ok(()) };
         if matches!(connection.hears, Hears::Live) || !connection.has_room() {
             return Ok(());
         }
@@ -340,7 +386,6 @@ impl<C: Clock> Gateway<C> {
             }
             connection.has_room()
         });
-        *done += 1;
         match more {
             Ok(true) => connection.hears = Hears::Reading(Some(here)),
             // What the history holds beyond what is live comes live.
@@ -456,7 +501,12 @@ impl<C: Clock> Front for Gateway<C> {
         // Before the sockets are looked at: what was said before these came, a logout above all, is heard first.
         let mut admitted = std::mem::take(&mut self.waiting);
         admitted.extend(self.admitted.try_iter());
-        let mut done = self.wait(Some(std::time::Duration::ZERO));
+        self.turns = self.turns.wrapping_add(1);
+        let is_due = self.laned.is_empty() || !admitted.is_empty() || self.turns.is_multiple_of(SOCKETS_EVERY);
+        let mut done = match is_due {
+            true => self.wait(Some(std::time::Duration::ZERO)),
+            false => 0,
+        };
         done += self.hear_live()?;
         while let Ok(answer) = self.asking.answers.try_recv() {
             self.pass_on(answer);
@@ -466,6 +516,7 @@ impl<C: Clock> Front for Gateway<C> {
         for place in std::mem::take(&mut self.unfinished) {
             done += self.turn(place, take)?;
         }
+        done += self.read_on(take)?;
         for admitted in admitted {
             done += self.admit(admitted, take)?;
         }
@@ -480,6 +531,10 @@ impl<C: Clock> Front for Gateway<C> {
     /// Sleeps until there may be work, or the time is over. Only with a bell.
     fn sleep(&mut self, timeout_ns: u64) {
         let Some(bell) = self.bell.clone() else { return };
+        if !self.reading.is_empty() {
+            // The rest of one who reads is shorter than any sleep.
+            return tickpath_clock::yield_now();
+        }
         bell.sleeps();
         // An error comes again in the next turn.
         let mut is_quiet = matches!(self.hear_live(), Ok(0));
@@ -511,8 +566,9 @@ impl<C> Drop for Gateway<C> {
 
 /// Whether a frame is one of an operator's words.
 fn is_word(frame: &Frame<'_>) -> bool {
-    use RecordKind::{DayEnd, Inquire, Kill, Resolve};
-    matches!(RecordKind::from_code(frame.kind), Some(Kill | Resolve | Inquire | DayEnd))
+    use RecordKind::{CancelScope, DayEnd, EnterFill, EnterOrder, Inquire, Kill, Resolve};
+    let kind = RecordKind::from_code(frame.kind);
+    matches!(kind, Some(Kill | CancelScope | Resolve | Inquire | DayEnd | EnterOrder | EnterFill))
 }
 
 /// Notes a connection that has more to do.

@@ -15,6 +15,7 @@
 mod admit;
 mod books;
 mod connection;
+mod copies;
 mod door;
 mod gateway;
 mod knock;
@@ -189,6 +190,7 @@ fn open<C: Clock>(oms: &mut Sequencer<C>, server: &ServerConfig, opening: Openin
     let (window, asking) = Window::new(server.events.clone(), changed, oms.clock().ticks(), bell.clone());
     let opened = Opened {
         journal: oms.journal_id(),
+        place: oms.journal_place(),
         marks: oms.history().unwrap_or_default(),
         next_report: oms.next_reports(),
         asking,

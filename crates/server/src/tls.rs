@@ -39,6 +39,9 @@ pub(crate) struct Certificate {
     seen: Changed,
 }
 
+/// A certificate that expires within this is told of.
+const SOON: Duration = Duration::from_secs(30 * 86_400);
+
 type Changed = [Option<(SystemTime, u64)>; 2];
 
 /// Why there is no TLS with these files.
@@ -68,11 +71,14 @@ pub enum TlsError {
     },
     /// It was good once.
     #[error(
-        "{file}: the certificate has expired {days} days ago; renew it: an OMS that runs takes the new one by itself"
+        "{file}: the certificate has expired on {date}, {days} days ago; renew it: an OMS that runs takes the new one by \
+         itself"
     )]
     Expired {
         /// The certificate's file.
         file: PathBuf,
+        /// When, as year, month and day.
+        date: String,
         /// Since when.
         days: u64,
     },
@@ -100,14 +106,25 @@ impl TlsFiles {
         self.read().map(drop)
     }
 
+    /// That the certificate is good now, and expires soon: a sentence.
+    pub fn doubt(&self) -> Option<String> {
+        let chain = self.chain().ok()?;
+        let soon = Duration::from_nanos(utc_ns()) + SOON;
+        match self.check_time(&chain, soon) {
+            Err(TlsError::Expired { file, date, .. }) => Some(format!(
+                "{}: the certificate expires on {date}; renew it before: an OMS that runs takes the new one by itself",
+                file.display()
+            )),
+            _ => None,
+        }
+    }
+
     /// What encrypts connections: TLS 1.3 and no other, nothing before the handshake is done, no sessions that go on.
     pub(crate) fn read(&self) -> Result<Arc<rustls::ServerConfig>, TlsError> {
         let Self { certificate, key } = self;
-        let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&bytes(certificate)?).collect();
-        let chain = chain.ok().filter(|chain| !chain.is_empty());
-        let chain = chain.ok_or_else(|| TlsError::NoCertificate(certificate.clone()))?;
+        let chain = self.chain()?;
         let secret = PrivateKeyDer::from_pem_slice(&bytes(key)?).map_err(|_| TlsError::NoKey(key.clone()))?;
-        self.check_time(&chain)?;
+        self.check_time(&chain, Duration::from_nanos(utc_ns()))?;
         let provider = Arc::new(ring::default_provider());
         let certified = CertifiedKey::from_der(chain, secret, &provider).map_err(|e| match e {
             Error::InconsistentKeys(_) => TlsError::Mismatch { certificate: certificate.clone(), key: key.clone() },
@@ -123,8 +140,15 @@ impl TlsFiles {
         Ok(Arc::new(config))
     }
 
-    /// As a client would look at it that trusts the last of them: what else it would say is for the client to know.
-    fn check_time(&self, chain: &[CertificateDer<'static>]) -> Result<(), TlsError> {
+    /// The server's certificate, then the others of its file.
+    fn chain(&self) -> Result<Vec<CertificateDer<'static>>, TlsError> {
+        let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&bytes(&self.certificate)?).collect();
+        let chain = chain.ok().filter(|chain| !chain.is_empty());
+        chain.ok_or_else(|| TlsError::NoCertificate(self.certificate.clone()))
+    }
+
+    /// As a client would look at it, at this time since the Unix epoch, that trusts the last of them: what else it would say is for the client to know.
+    fn check_time(&self, chain: &[CertificateDer<'static>], now: Duration) -> Result<(), TlsError> {
         let file = &self.certificate;
         let mut roots = RootCertStore::empty();
         let last = chain.last().expect("a chain has one at least");
@@ -132,12 +156,12 @@ impl TlsFiles {
         let verifier = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), Arc::new(ring::default_provider()));
         let verifier =
             verifier.build().map_err(|e| TlsError::Unusable { file: file.clone(), reason: e.to_string() })?;
-        let now = UnixTime::since_unix_epoch(Duration::from_nanos(utc_ns()));
+        let now = UnixTime::since_unix_epoch(now);
         let name = ServerName::try_from("localhost").expect("a name");
         match verifier.verify_server_cert(&chain[0], &chain[1..], &name, &[], now) {
             Err(Error::InvalidCertificate(CertificateError::ExpiredContext { time, not_after })) => {
                 let days = time.as_secs().saturating_sub(not_after.as_secs()) / 86_400;
-                Err(TlsError::Expired { file: file.clone(), days })
+                Err(TlsError::Expired { file: file.clone(), date: date(not_after.as_secs() / 86_400), days })
             }
             Err(Error::InvalidCertificate(CertificateError::NotValidYetContext { .. })) => {
                 Err(TlsError::NotYet(file.clone()))
@@ -187,4 +211,18 @@ fn bytes(file: &Path) -> Result<Vec<u8>, TlsError> {
 
 fn unusable(file: &Path, reason: &Error) -> TlsError {
     TlsError::Unusable { file: file.to_owned(), reason: reason.to_string() }
+}
+
+/// The date of a day, counted from the Unix epoch: years here begin in March, so that a leap day is the last of one.
+fn date(days: u64) -> String {
+    const DAYS_OF_400_YEARS: u64 = 146_097;
+    // Of the first of March of the year 0.
+    let days = days + 719_468;
+    let (era, day) = (days / DAYS_OF_400_YEARS, days % DAYS_OF_400_YEARS);
+    let year = (day - day / 1_460 + day / 36_524 - day / (DAYS_OF_400_YEARS - 1)) / 365;
+    let day = day - (365 * year + year / 4 - year / 100);
+    let month = (5 * day + 2) / 153;
+    let (day, month) = (day - (153 * month + 2) / 5 + 1, if month < 10 { month + 3 } else { month - 9 });
+    let year = era * 400 + year + u64::from(month <= 2);
+    format!("{year}-{month:02}-{day:02}")
 }

@@ -6,10 +6,10 @@ use std::sync::mpsc::{Receiver, Sender, SyncSender, channel};
 
 use mio::Waker;
 use tickpath_clock::Clock;
-use tickpath_market::{ExecType, ExecutionReport};
+use tickpath_market::{ExecType, ExecutionReport, OrderId};
 use tickpath_oms::{OmsError, Sequencer, SessionConfig};
 use tickpath_orders::OrderView;
-use tickpath_session::{Kind, Query, Role, Status, write_frame};
+use tickpath_session::{Kind, Query, Status, Taken, write_frame, write_with_text};
 use zerocopy::IntoBytes;
 
 use super::ServerEvent;
@@ -20,8 +20,19 @@ use crate::settings::User;
 pub(crate) struct Asked {
     pub slot: usize,
     pub serial: u64,
-    pub what: u32,
+    pub what: Ask,
     pub user: Arc<User>,
+}
+
+/// What is asked of the core.
+#[derive(Debug, Clone)]
+pub(crate) enum Ask {
+    Query(Query),
+    /// An admin's word, as the record of its kind.
+    Word {
+        kind: u8,
+        record: Vec<u8>,
+    },
 }
 
 /// What the core's thread says to the gateway.
@@ -114,7 +125,10 @@ impl<C: Clock> tickpath_oms::front::Window<C> for Window {
             self.told = count;
         }
         while let Ok(asked) = self.asked.try_recv() {
-            let frames = self.answer(&asked, oms);
+            let frames = match &asked.what {
+                Ask::Query(query) => self.answer(query, &asked.user, oms),
+                Ask::Word { kind, record } => take_word(oms, *kind, record)?,
+            };
             let _ = self.answers.send(Said::Answer { slot: asked.slot, serial: asked.serial, frames });
             done += 1;
         }
@@ -134,25 +148,21 @@ impl<C: Clock> tickpath_oms::front::Window<C> for Window {
 }
 
 impl Window {
-    fn answer<C: Clock>(&self, asked: &Asked, oms: &Sequencer<C>) -> Vec<u8> {
+    fn answer<C: Clock>(&self, query: &Query, user: &User, oms: &Sequencer<C>) -> Vec<u8> {
         let (mut frames, now) = (Vec::new(), oms.clock().ticks());
-        match asked.what {
-            Query::STATUS => {
-                let status = self.status(oms);
-                write_frame(&mut frames, Kind::Answer.code(), 0, now, status.as_bytes());
-            }
-            _ => {
-                let sees_all = asked.user.role == Role::Admin;
-                let mut rows: Vec<OrderView> = oms.core().live().collect();
-                rows.retain(|order| sees_all || asked.user.sees(order.account));
-                rows.sort_unstable_by_key(|order| order.id);
-                for order in &rows {
-                    let session = u64::from(order.session);
-                    write_frame(&mut frames, Kind::OrderRow.code(), 0, session, row(order).as_bytes());
-                }
-                write_frame(&mut frames, Kind::Answer.code(), rows.len() as u64, now, &[]);
-            }
+        if query.what == Query::STATUS {
+            let status = self.status(oms);
+            write_frame(&mut frames, Kind::Answer.code(), 0, now, status.as_bytes());
+            return frames;
         }
+        let mut rows: Vec<OrderView> = match query.what {
+            Query::ORDER => oms.core().order(OrderId(query.order)).into_iter().collect(),
+            _ => oms.core().live().collect(),
+        };
+        rows.retain(|order| user.sees(order.account));
+        rows.sort_unstable_by_key(|order| order.id);
+        write_rows(&mut frames, &rows);
+        write_frame(&mut frames, Kind::Answer.code(), rows.len() as u64, now, &[]);
         frames
     }
 
@@ -184,11 +194,35 @@ impl Window {
             venues: venues as u64,
             held: oms.held() as u64,
             disk_failed: oms.has_disk_failed().into(),
+            foreign: oms.core().foreign_count() as u64,
         }
     }
 }
 
-/// An open order as a report of its status.
+/// Has the core take an admin's word, and says what came of it: the orders that it meant, then whether it was taken.
+fn take_word<C: Clock>(oms: &mut Sequencer<C>, kind: u8, record: &[u8]) -> Result<Vec<u8>, OmsError> {
+    let (mut frames, now) = (Vec::new(), oms.clock().ticks());
+    match oms.word(now, kind, record)? {
+        Ok(taken) => {
+            write_rows(&mut frames, &taken.orders);
+            let done = Taken { record: taken.record };
+            write_frame(&mut frames, Kind::Taken.code(), taken.orders.len() as u64, now, done.as_bytes());
+        }
+        Err(why) => {
+            let (done, why) = (Taken { record: 0 }, why.to_string());
+            write_with_text(&mut frames, Kind::Taken.code(), 0, now, done.as_bytes(), why.as_bytes());
+        }
+    }
+    Ok(frames)
+}
+
+fn write_rows(frames: &mut Vec<u8>, rows: &[OrderView]) {
+    for order in rows {
+        write_frame(frames, Kind::OrderRow.code(), 0, order.session.into(), row(order).as_bytes());
+    }
+}
+
+/// An order as a report of its status.
 fn row(order: &OrderView) -> ExecutionReport {
     ExecutionReport {
         order_id: order.id,

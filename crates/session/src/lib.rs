@@ -49,7 +49,8 @@
 //! | version | what came with it |
 //! |---|---|
 //! | 1 | all but what follows |
-//! | 2 | [`Logon::wishes`] and [`Welcome::lanes`]: shared memory, opened by a logon |
+//! | 2 | [`Logon::wishes`] and [`Welcome::lanes`]: shared memory, opened by a logon; answers to an admin's words, which an older client need not know; [`Query::ORDER`]; drop copies |
+//! | 3 | orders with a trigger: the requests of kinds 37 and 38, the status `Armed`, the report `Triggered` |
 
 mod frame;
 pub mod message;
@@ -58,8 +59,14 @@ mod secret;
 pub mod tls;
 
 pub use frame::{Frame, FrameError, HEAD_BYTES, Head, Inbox, MOST_PAYLOAD, write_frame, write_with_text};
-pub use message::{ANY_SESSION, FROM_NOW, Kind, Logon, MAGIC, Query, Refusal, Refused, Role, Status, Welcome};
+pub use message::{
+    ANY_SESSION, Copied, CopyTrailer, FROM_NOW, Kind, Logon, MAGIC, Query, Refusal, Refused, Role, Status, Taken,
+    Welcome,
+};
 pub use scram::{Binding, ClientLogon, ScramError, Secret, SecretError, ServerLogon};
 
 /// The version of the messages that this code speaks.
-pub const VERSION: u16 = 2;
+pub const VERSION: u16 = 3;
+
+/// The first version that knows orders with a trigger.
+pub const CONDITIONAL_VERSION: u16 = 3;

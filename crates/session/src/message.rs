@@ -33,6 +33,11 @@ pub enum Kind {
     Answer = 120,
     /// An open order, as an execution report that tells its status; the frame's stamp is its session.
     OrderRow = 121,
+    /// What became of an admin's word: [`Taken`], then, if it was not taken, a sentence. Before it comes a row for each order
+    /// that the word meant.
+    Taken = 122,
+    /// Somebody else's report, to who hears a drop copy: [`Copied`], then the message.
+    Copy = 123,
 }
 
 /// Who wants to come in.
@@ -110,14 +115,58 @@ pub struct Refused {
     pub reserved: [u8; 6],
 }
 
+/// What became of an admin's word.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub struct Taken {
+    /// Its record in the journal; zero if it was not taken.
+    pub record: u64,
+}
+
+/// Before a report to somebody else, in a drop copy. The frame's number is the report's place among all that is said.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub struct Copied {
+    /// The first place that this frame stands for: what lies between is not in this drop copy.
+    pub from: u64,
+    /// The report's number in its session.
+    pub session_number: u64,
+    /// To whom it was said.
+    pub session: u16,
+    /// The message's kind.
+    pub kind: u8,
+    /// Zero.
+    pub reserved: [u8; 5],
+}
+
+/// Behind a report that is published on a topic.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub struct CopyTrailer {
+    /// The journal that the places are of.
+    pub journal: u64,
+    /// The report's place among all that is said. One that came before is a double.
+    pub place: u64,
+    /// The first place that this message stands for. If it is above the one behind the message before, some are missing.
+    pub from: u64,
+    /// The report's number in its session.
+    pub session_number: u64,
+    /// To whom it was said.
+    pub session: u16,
+    /// Zero.
+    pub reserved: [u8; 6],
+}
+
 /// A question that changes nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct Query {
-    /// [`Query::STATUS`] or [`Query::ORDERS`].
+    /// [`Query::STATUS`], [`Query::ORDERS`] or [`Query::ORDER`].
     pub what: u32,
     /// Zero.
     pub reserved: u32,
+    /// The OMS's id of the order that is asked for.
+    pub order: u64,
 }
 
 impl Query {
@@ -125,6 +174,8 @@ impl Query {
     pub const STATUS: u32 = 1;
     /// The open orders that the user may see: a row each, then an answer.
     pub const ORDERS: u32 = 2;
+    /// One order, open or not: a row if the OMS knows it and the user may see it, then an answer.
+    pub const ORDER: u32 = 3;
 }
 
 /// What a user may do.
@@ -225,6 +276,8 @@ status! {
     held,
     /// 1 if the journal's disk has failed.
     disk_failed,
+    /// Reports that are kept until their orders are entered.
+    foreign,
 }
 
 macro_rules! from_code {
@@ -243,6 +296,6 @@ macro_rules! from_code {
     };
 }
 
-from_code!(Kind, u8: Logon, Challenge, Proof, Welcome, Refused, Heartbeat, Logout, Query, Answer, OrderRow);
+from_code!(Kind, u8: Logon, Challenge, Proof, Welcome, Refused, Heartbeat, Logout, Query, Answer, OrderRow, Taken, Copy);
 from_code!(Role, u8: Read, Trade, Admin);
 from_code!(Refusal, u16: Protocol, Password, NotYours, InUse, Stopping, Future, Full);

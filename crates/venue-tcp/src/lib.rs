@@ -103,18 +103,28 @@ impl TcpLine {
     }
 
     fn read(&mut self, take: &mut dyn FnMut(Event<'_>)) -> Result<usize, String> {
+        let mut is_up = matches!(self.state, State::Up(_));
         let (State::Asking(channel, _) | State::Up(channel)) = &mut self.state else { return Ok(0) };
         let mut done = usize::from(channel.flush());
         if !channel.read()? {
             channel.rest(self.journaled)?;
             return Ok(done);
         }
-        let mut is_up = false;
         while let Some(frame) = channel.next()? {
+            match (frame.kind, is_up) {
+                (WELCOME, true) => return Err("it says welcome twice".to_owned()),
+                (WELCOME | REFUSED, _) | (_, true) => {}
+                // It lives, and has nothing yet.
+                (HEARTBEAT, false) => continue,
+                (_, false) => return Err("it says something before its welcome".to_owned()),
+            }
             is_up |= hear(&frame, &self.resume, &mut self.next_report, take)?;
             done += 1;
         }
-        if is_up && let State::Asking(channel, _) = std::mem::replace(&mut self.state, State::Down) {
+        if is_up
+            && matches!(self.state, State::Asking(..))
+            && let State::Asking(channel, _) = std::mem::replace(&mut self.state, State::Down)
+        {
             self.state = State::Up(channel);
         }
         Ok(done + 1)

@@ -2,14 +2,15 @@
 //!
 //! A login is known by a cookie that no script reads, and by a token that a request must bring beside it; both are random.
 
-use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use tickpath_client::{Client, Config};
+use tickpath_client::{Client, Config, Event};
 use tickpath_clock::{Clock, HostClock};
-use tickpath_orders::{Kill, RecordKind};
+use tickpath_market::{CancelOrder, ClientOrderId, OrderDenied, OrderId, Request};
+use tickpath_orders::{CancelScope, Denial, Kill, RecordKind};
 use tickpath_session::Role;
 use zerocopy::IntoBytes;
 
@@ -39,15 +40,29 @@ struct Login {
     user: String,
     /// When it was last heard of, in ticks.
     seen: u64,
-    words: SyncSender<Kill>,
+    words: SyncSender<Word>,
     /// Why its session has ended, once it has.
     ended: Arc<Mutex<Option<String>>>,
+    /// The last of its words that the OMS has denied, and why.
+    denied: Arc<Mutex<String>>,
+}
+
+/// What an admin may say on the page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Word {
+    /// Turns a switch.
+    Kill(Kill),
+    /// Cancels what works in a scope.
+    CancelScope(CancelScope),
+    /// Cancels an order of any session.
+    Cancel(OrderId),
 }
 
 /// A login that was found.
 pub(crate) struct Known {
     pub user: String,
     pub token: String,
+    pub denied: String,
 }
 
 impl Admins {
@@ -68,15 +83,17 @@ impl Admins {
         }
         let (words, heard) = sync_channel(WORDS);
         let ended = Arc::new(Mutex::new(None));
-        let told = ended.clone();
+        let denied = Arc::default();
+        let (told, refused) = (ended.clone(), Arc::clone(&denied));
         let session = move || {
-            let why = be_session(client, &heard);
+            let why = be_session(client, &heard, &refused);
             *locked(&told) = Some(why);
         };
         let thread = thread::Builder::new().name("oms-admin".to_owned()).spawn(session);
         thread.map_err(|e| format!("cannot start a thread: {e}"))?;
         let (cookie, token) = (secret()?, secret()?);
-        let login = Login { cookie: cookie.clone(), token, user: user.to_owned(), seen: clock.ticks(), words, ended };
+        let (seen, user) = (clock.ticks(), user.to_owned());
+        let login = Login { cookie: cookie.clone(), token, user, seen, words, ended, denied };
         self.living(&clock).push(login);
         Ok(cookie)
     }
@@ -87,11 +104,12 @@ impl Admins {
         let mut list = self.living(&clock);
         let login = list.iter_mut().find(|login| is_same(&login.cookie, cookie))?;
         login.seen = clock.ticks();
-        Some(Known { user: login.user.clone(), token: login.token.clone() })
+        let denied = locked(&login.denied).clone();
+        Some(Known { user: login.user.clone(), token: login.token.clone(), denied })
     }
 
     /// Says a word in the name of a login.
-    pub fn say(&self, cookie: &str, word: Kill) -> Result<(), String> {
+    pub fn say(&self, cookie: &str, word: Word) -> Result<(), String> {
         let list = locked(&self.list);
         let login = list.iter().find(|login| is_same(&login.cookie, cookie)).ok_or("log in first")?;
         match login.words.try_send(word) {
@@ -118,11 +136,12 @@ impl Admins {
 }
 
 /// Keeps a session and says what it is given, until its login is over; says why it has ended.
-fn be_session(mut client: Client, words: &std::sync::mpsc::Receiver<Kill>) -> String {
+fn be_session(mut client: Client, words: &Receiver<Word>, denied: &Mutex<String>) -> String {
     loop {
         match words.recv_timeout(Duration::from_millis(POLL_MS)) {
             Ok(word) => {
-                if client.word(RecordKind::Kill.code(), word.as_bytes()).is_err() {
+                locked(denied).clear();
+                if !say(&mut client, word) {
                     return "the connection to the OMS is lost, and the word may not have been heard; log in again"
                         .to_owned();
                 }
@@ -133,10 +152,34 @@ fn be_session(mut client: Client, words: &std::sync::mpsc::Receiver<Kill>) -> St
                 return "logged out".to_owned();
             }
         }
-        if let Err(e) = client.poll(drop) {
+        let polled = client.poll(|event| match event {
+            Event::Denied { denial, .. } => *locked(denied) = refusal(&denial),
+            Event::WordAnswered(Err(why)) => *locked(denied) = why,
+            _ => {}
+        });
+        if let Err(e) = polled {
             return e.to_string();
         }
     }
+}
+
+/// Says a word to the OMS; false if it is not there.
+fn say(client: &mut Client, word: Word) -> bool {
+    match word {
+        Word::Kill(kill) => client.word(RecordKind::Kill.code(), kill.as_bytes()).is_ok(),
+        Word::CancelScope(cancel) => client.word(RecordKind::CancelScope.code(), cancel.as_bytes()).is_ok(),
+        Word::Cancel(order_id) => {
+            // Unique in the session, whoever had it before on this day.
+            let id = HostClock::get().map_or(1, |clock| clock.calibration().utc_ns_of(clock.ticks()));
+            let cancel = CancelOrder { client_order_id: ClientOrderId(id), order_id, ..CancelOrder::default() };
+            client.send(&Request::Cancel(cancel)).is_ok()
+        }
+    }
+}
+
+fn refusal(denial: &OrderDenied) -> String {
+    let why = Denial::from_code(denial.code).map_or_else(|| format!("code {}", denial.code), |why| why.to_string());
+    format!("the OMS refuses to cancel: {why}")
 }
 
 fn secret() -> Result<String, String> {

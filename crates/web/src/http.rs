@@ -21,15 +21,16 @@ use hyper::service::service_fn;
 use hyper::{HeaderMap, Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use serde::{Deserialize, Serialize};
-use tickpath_orders::{KILL_ACCOUNT, KILL_ALL, KILL_SYMBOL, Kill};
+use tickpath_market::OrderId;
+use tickpath_orders::{CancelScope, KILL_ACCOUNT, KILL_ALL, KILL_SYMBOL, Kill};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
 
-use crate::admin::{Known, is_same};
+use crate::admin::{Known, Word, is_same};
 use crate::metrics;
 use crate::serve::Shown;
-use crate::view::{Names, View};
+use crate::view::{self, Names, View};
 
 /// Connections at once.
 const MOST_CONNECTIONS: usize = 64;
@@ -126,18 +127,24 @@ async fn page(request: Request<Incoming>, shown: &Arc<Shown>) -> Result<Answer, 
         (&Method::GET, "/page.js") => Ok(plain("text/javascript; charset=utf-8", SCRIPT)),
         (&Method::GET, "/metrics") => Ok(all_metrics(shown)),
         (&Method::GET, "/frame") => Ok(frame(request.headers(), shown).await),
-        (&Method::POST, path @ ("/login" | "/logout" | "/kill")) => {
+        (&Method::POST, path @ ("/login" | "/logout" | "/kill" | "/cancel")) => {
             is_from_here(request.headers(), &host)?;
             match path {
                 "/login" => login(body(request).await?, shown).await,
                 "/logout" => Ok(logout(&allowed(request.headers(), shown)?.0, shown)),
                 _ => {
                     let (cookie, _) = allowed(request.headers(), shown)?;
-                    kill(&cookie, &body(request).await?, shown)
+                    let word = match path {
+                        "/kill" => kill(&body(request).await?, &shown.names),
+                        _ => cancel(&body(request).await?),
+                    };
+                    let word = word.map_err(|why| (StatusCode::BAD_REQUEST, why))?;
+                    shown.admins.say(&cookie, word).map_err(|why| (StatusCode::CONFLICT, why))?;
+                    Ok(plain("application/json", "{}"))
                 }
             }
         }
-        (_, "/" | "/page.css" | "/page.js" | "/metrics" | "/frame" | "/login" | "/logout" | "/kill") => {
+        (_, "/" | "/page.css" | "/page.js" | "/metrics" | "/frame" | "/login" | "/logout" | "/kill" | "/cancel") => {
             refuse(StatusCode::METHOD_NOT_ALLOWED, "not with this method")
         }
         _ => refuse(StatusCode::NOT_FOUND, "there is nothing here; the page is at /"),
@@ -160,9 +167,10 @@ async fn frame(headers: &HeaderMap, shown: &Shown) -> Answer {
     struct Admin {
         user: String,
         token: String,
+        denied: String,
     }
     let known = cookie(headers).and_then(|cookie| shown.admins.find(&cookie));
-    let admin = known.map(|Known { user, token }| Admin { user, token });
+    let admin = known.map(|Known { user, token, denied }| Admin { user, token, denied });
     let view = shown.frame().await;
     let text = serde_json::to_string(&Frame { view: &view, admin });
     plain("application/json", text.unwrap_or_default())
@@ -198,6 +206,7 @@ fn with_cookie(cookie: &str) -> Answer {
     answer
 }
 
+/// Turns a switch on or off; `cancel` cancels what works in its scope, too, and without `on` does that alone.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct KillBody {
@@ -207,11 +216,27 @@ struct KillBody {
     cancel: bool,
 }
 
-fn kill(cookie: &str, body: &KillBody, shown: &Shown) -> Result<Answer, Refused> {
-    let (scope, target) = scope(body, &shown.names).map_err(|why| (StatusCode::BAD_REQUEST, why))?;
-    let word = Kill { scope, on: body.on.into(), cancel: body.cancel.into(), target, ..Kill::default() };
-    shown.admins.say(cookie, word).map_err(|why| (StatusCode::CONFLICT, why))?;
-    Ok(plain("application/json", "{}"))
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CancelBody {
+    /// As the page shows it: epoch, point, sequence.
+    order: String,
+}
+
+fn kill(body: &KillBody, names: &Names) -> Result<Word, String> {
+    let (scope, target) = scope(body, names)?;
+    Ok(match (body.on, body.cancel) {
+        (false, true) => Word::CancelScope(CancelScope { scope, target, ..CancelScope::default() }),
+        (on, cancel) => Word::Kill(Kill { scope, on: on.into(), cancel: cancel.into(), target, ..Kill::default() }),
+    })
+}
+
+fn cancel(body: &CancelBody) -> Result<Word, String> {
+    let parts = body.order.split_once('.').and_then(|(epoch, rest)| Some((epoch.parse().ok()?, rest.parse().ok()?)));
+    let id = parts.map(|(epoch, sequence)| OrderId::new(epoch, sequence));
+    // Numbers that do not fit would name another order.
+    let is_same = |id: &OrderId| view::id(*id) == body.order && id.0 != 0;
+    id.filter(is_same).map(Word::Cancel).ok_or_else(|| format!("'{}' is no order's id", body.order))
 }
 
 fn scope(body: &KillBody, names: &Names) -> Result<(u8, u32), String> {

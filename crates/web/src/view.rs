@@ -379,7 +379,7 @@ fn units(number: i128) -> String {
 }
 
 /// An order's id as the epoch of its start and its journal sequence.
-fn id(id: OrderId) -> String {
+pub(crate) fn id(id: OrderId) -> String {
     format!("{}.{}", id.epoch(), id.sequence())
 }
 

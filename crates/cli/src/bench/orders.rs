@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use clap::Args as ClapArgs;
 use tickpath_clock::{Priority, Wait};
-use tickpath_lab::orders::{self, Beside, MOST_SESSIONS, OrderSpec, Running, Settings, Target};
+use tickpath_lab::orders::{self, Beside, MOST_SESSIONS, OrderSpec, Running, Settings, Target, VenueWay};
 use tickpath_lab::result::ResultFile;
 use tickpath_lab::role::Login;
 use tickpath_lab::{Lab, host};
@@ -17,10 +17,14 @@ use crate::order::Whom;
 
 #[derive(Debug, ClapArgs)]
 pub struct OrdersArgs {
-    /// Where the orders go in: shm:// (lanes), unix:// or tcp:// (sessions over sockets), to an OMS that is started for it;
+    /// Where the orders go in: shm:// (lanes, no logon), shm+unix:// (lanes by a logon), unix:// or tcp:// (sessions over
+    /// sockets), to an OMS that is started for it;
     /// or the oms.toml of an OMS of yours that is running. May be repeated, and then they take turns
     #[arg(long, value_name = "URL|FILE", default_value = "shm://")]
     pub target: Vec<String>,
+    /// How an OMS that is started for it reaches its venue: by lanes, or by a line over TCP
+    #[arg(long, value_name = "lanes|tcp", default_value = "lanes", value_parser = venue)]
+    pub venue: VenueWay,
     /// Send real orders to the venues of the OMS that --target names by its file
     #[arg(long)]
     pub yes: bool,
@@ -149,6 +153,7 @@ impl OrdersArgs {
                     {
                         turns.push(Settings {
                             target: target.clone(),
+                            venue: self.venue,
                             sessions,
                             active: self.active.map_or(sessions, |active| active.min(sessions)),
                             in_flight: self.in_flight,
@@ -178,11 +183,12 @@ impl OrdersArgs {
     fn target(&self, target: &str) -> anyhow::Result<Target> {
         match target {
             "shm://" => Ok(Target::Lanes),
+            "shm+unix://" => Ok(Target::LogonLanes),
             "unix://" => Ok(Target::Unix),
             "tcp://" => Ok(Target::Tcp),
             file if !file.contains("://") => self.running(Path::new(file)).map(Target::Running),
             other => Err(Usage(format!(
-                "--target {other}: use shm://, unix:// or tcp:// for an OMS that is started for this, or the oms.toml of \
+                "--target {other}: use shm://, shm+unix://, unix:// or tcp:// for an OMS that is started for this, or the oms.toml of \
                  one that is running"
             ))
             .into()),
@@ -252,6 +258,14 @@ fn ack_level(word: &str) -> Result<AckLevel, String> {
         "os" => Ok(AckLevel::Os),
         "disk" => Ok(AckLevel::Disk),
         _ => Err("use os or disk".to_owned()),
+    }
+}
+
+fn venue(word: &str) -> Result<VenueWay, String> {
+    match word {
+        "lanes" => Ok(VenueWay::Lanes),
+        "tcp" => Ok(VenueWay::Tcp),
+        _ => Err("use lanes or tcp".to_owned()),
     }
 }
 

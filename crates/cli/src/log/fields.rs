@@ -6,13 +6,15 @@
 use std::fmt;
 
 use tickpath_market::{
-    CancelOrder, ExecType, ExecutionReport, Kind, MassCancel, MassCancelType, NewOrder, OrdStatus, OrderDenied,
-    OrderId, OrderType, PositionEffect, ReplaceOrder, Request, Side, StatusRequest, TimeInForce, TopOfBook, Trade,
+    CancelOrder, ConditionalOrder, ExecType, ExecutionReport, Kind, MassCancel, MassCancelType, NewOrder, OrdStatus,
+    OrderDenied, OrderId, OrderType, PositionEffect, ReplaceConditional, ReplaceOrder, Request, Side, StatusRequest,
+    SymbolId, TimeInForce, TopOfBook, Trade, TriggerPriceType,
 };
 use tickpath_orders::{
-    AccountLimits, Boot, Denial, Digest, Doubt, Ended, Envelope, Input, Instrument, KILL_ACCOUNT, KILL_ALL, KILL_DISK,
-    KILL_SYMBOL, Kill, LOST_REPORTS, LOST_REQUESTS, Lane, RecordKind, Release, ReportRecord, Resolve, Returned,
-    SessionRules, Start, Stop, VenueRules,
+    AccountLimits, Boot, Denial, Digest, Doubt, Ended, EnterFill, EnterOrder, Envelope, Fired, FirmLimits, GIVE_UP,
+    Hours, Input, Instrument, KILL_ACCOUNT, KILL_ALL, KILL_DISK, KILL_SESSION, KILL_SYMBOL, Kill, LOST_REPORTS,
+    LOST_REQUESTS, Lane, OTHER_LINE, RETRY, RecordKind, RejectRule, Release, ReportRecord, Resolve, Returned,
+    SessionRules, Start, Stop, SymbolLimits, VenueRules,
 };
 use zerocopy::FromBytes;
 
@@ -46,6 +48,8 @@ pub fn read(kind: u8, payload: &[u8]) -> Option<(&'static str, Vec<Field>)> {
         Some(Kind::ReplaceOrder) => ("replace_order", replace_order(&flat(payload)?)),
         Some(Kind::StatusRequest) => ("status_request", status_request(&flat(payload)?)),
         Some(Kind::MassCancel) => ("mass_cancel", mass_cancel(&flat(payload)?)),
+        Some(Kind::ConditionalOrder) => ("conditional_order", conditional_order(&flat(payload)?)),
+        Some(Kind::ReplaceConditional) => ("replace_conditional", replace_conditional(&flat(payload)?)),
         Some(Kind::ExecutionReport) => ("execution_report", execution_report(&flat(payload)?)),
         Some(Kind::OrderDenied) => ("order_denied", order_denied(&flat(payload)?)),
         None => return record(kind, payload),
@@ -66,6 +70,8 @@ fn record(kind: u8, payload: &[u8]) -> Option<(&'static str, Vec<Field>)> {
                 Request::Replace(order) => ("journal_replace_order", replace_order(&order)),
                 Request::Status(order) => ("journal_status_request", status_request(&order)),
                 Request::MassCancel(orders) => ("journal_mass_cancel", mass_cancel(&orders)),
+                Request::Conditional(order) => ("journal_conditional_order", conditional_order(&order)),
+                Request::ReplaceConditional(order) => ("journal_replace_conditional", replace_conditional(&order)),
             };
             (name, [envelope(&around), fields].concat())
         }
@@ -75,6 +81,8 @@ fn record(kind: u8, payload: &[u8]) -> Option<(&'static str, Vec<Field>)> {
         Some(Input::Grant(found)) => {
             ("grant", vec![number("session", found.session), number("account", found.account.0)])
         }
+        Some(Input::SymbolLimits(found)) => ("symbol_limits", symbol_limits(&found)),
+        Some(Input::Firm(found)) => ("firm_limits", firm_limits(&found)),
         Some(Input::Ended(found)) => ("ended", ended(&found)),
         Some(Input::Line(found)) => ("line", vec![number("venue", found.venue.0), number("up", found.up)]),
         Some(Input::Login(found)) => ("login", vec![number("session", found.session), number("up", found.up)]),
@@ -83,8 +91,13 @@ fn record(kind: u8, payload: &[u8]) -> Option<(&'static str, Vec<Field>)> {
         Some(Input::Doubt(found)) => ("doubt", doubt(&found)),
         Some(Input::Resolve(found)) => ("resolve", resolve(&found)),
         Some(Input::Inquire(found)) => ("inquire", vec![order_id("order", found.order)]),
+        Some(Input::CancelScope(found)) => ("cancel_scope", vec![scope(found.scope), number("target", found.target)]),
+        Some(Input::EnterOrder(found)) => ("enter_order", enter_order(&found)),
+        Some(Input::EnterFill(found)) => ("enter_fill", enter_fill(&found)),
         Some(Input::Timer(_)) => ("timer", Vec::new()),
         Some(Input::DayEnd(found)) => ("day_end", vec![number("day", found.day)]),
+        Some(Input::Fired(found)) => ("fired", fired(&found)),
+        Some(Input::Reject(found)) => ("reject_rule", reject_rule(&found)),
         None if kind == RecordKind::Lane.code() => ("lane", lane(&flat(payload)?)),
         None if kind == RecordKind::Start.code() => ("journal_start", start(&flat(payload)?)),
         None if kind == RecordKind::Stop.code() => ("journal_stop", stop(&flat(payload)?)),
@@ -171,6 +184,49 @@ fn mass_cancel(m: &MassCancel) -> Vec<Field> {
     ]
 }
 
+fn conditional_order(m: &ConditionalOrder) -> Vec<Field> {
+    [new_order(&m.order()), vec![text("when", crate::when::text(&m.trigger, number_of))]].concat()
+}
+
+fn replace_conditional(m: &ReplaceConditional) -> Vec<Field> {
+    vec![
+        number("client_order_id", m.client_order_id.0),
+        number("original", m.original.0),
+        number("account", m.account.0),
+        text("quantity", m.quantity),
+        text("price", m.price),
+        text("when", crate::when::text(&m.trigger, number_of)),
+        number("cause", m.cause),
+    ]
+}
+
+fn fired(m: &Fired) -> Vec<Field> {
+    vec![
+        order_id("order", m.order),
+        number("symbol", m.symbol.0),
+        code("price_type", TriggerPriceType::from_code(m.price_type), m.price_type),
+        text("price", m.price),
+        number("tick", m.tick),
+        text("reference_price", m.reference_price),
+        number("reference_age_ns", m.reference_age_ns),
+    ]
+}
+
+fn reject_rule(m: &RejectRule) -> Vec<Field> {
+    let action = match m.action {
+        GIVE_UP => "give_up".to_owned(),
+        RETRY => "retry".to_owned(),
+        OTHER_LINE => "other_line".to_owned(),
+        other => other.to_string(),
+    };
+    vec![number("venue", m.venue.0), number("code", m.code), text("action", action), number("times", m.times)]
+}
+
+/// A log knows no names.
+fn number_of(symbol: SymbolId) -> String {
+    symbol.0.to_string()
+}
+
 fn report_record(m: &ReportRecord) -> Vec<Field> {
     let lane = vec![number("source", m.source.0), number("lane_sequence", m.lane_sequence)];
     [lane, execution_report(&m.report)].concat()
@@ -196,6 +252,7 @@ fn execution_report(m: &ExecutionReport) -> Vec<Field> {
         number("exec_id", m.exec_id.0),
         number("venue_sequence", m.venue_sequence),
         number("venue_stamp", m.venue_stamp),
+        number("manual", m.manual),
     ]
 }
 
@@ -228,7 +285,26 @@ fn instrument(m: &Instrument) -> Vec<Field> {
         number("venue", m.venue.0),
         text("name", m.name),
         number("multiplier", m.multiplier),
+        text("tick_size", m.tick_size),
+        text("lot", m.lot),
+        text("lowest_price", m.lowest_price),
+        text("highest_price", m.highest_price),
+        text("hours", hours(&m.hours)),
+        currency(&m.currency),
+        number("rate_limit", m.rate_limit),
+        number("rate_window_ns", m.rate_window_ns),
+        number("restricted", m.restricted),
     ]
+}
+
+/// The parts of the day, in seconds since midnight UTC; nothing if it is the whole day.
+fn hours(hours: &[Hours]) -> String {
+    let parts = hours.iter().filter(|part| !part.is_none());
+    parts.map(|part| format!("{}-{}", part.opens_s, part.closes_s)).collect::<Vec<_>>().join(" ")
+}
+
+fn currency(code: &[u8]) -> Field {
+    text("currency", String::from_utf8_lossy(code).trim_end_matches('\0'))
 }
 
 fn account_limits(m: &AccountLimits) -> Vec<Field> {
@@ -244,18 +320,51 @@ fn account_limits(m: &AccountLimits) -> Vec<Field> {
         number("max_reference_age_ns", m.max_reference_age_ns),
         number("max_request_age_ns", m.max_request_age_ns),
         text("max_position", m.max_position),
+        currency(&m.currency),
+        number("order_trade_free", m.order_trade_free),
+        number("order_trade_ratio", m.order_trade_ratio),
+        number("duplicate_window_ns", m.duplicate_window_ns),
+        number("no_self_match", m.no_self_match),
+        number("max_gross_value", m.max_gross_value().unwrap_or(0)),
+        number("max_loss", m.max_loss().unwrap_or(0)),
+    ]
+}
+
+fn symbol_limits(m: &SymbolLimits) -> Vec<Field> {
+    vec![
+        number("account", m.account.0),
+        number("symbol", m.symbol.0),
+        text("max_position", m.max_position),
+        text("max_order_quantity", m.max_order_quantity),
+        number("restricted", m.restricted),
+        number("no_short", m.no_short),
+    ]
+}
+
+fn firm_limits(m: &FirmLimits) -> Vec<Field> {
+    vec![
+        number("rate_limit", m.rate_limit),
+        number("rate_window_ns", m.rate_window_ns),
+        text("max_order_quantity", m.max_order_quantity),
+        number("max_notional", m.max_notional().unwrap_or(0)),
+        number("credit", m.credit().unwrap_or(0)),
+        number("max_open_orders", m.max_open_orders),
     ]
 }
 
 fn kill(m: &Kill) -> Vec<Field> {
-    let scope = match m.scope {
+    [vec![scope(m.scope)], vec![number("on", m.on), number("cancel", m.cancel), number("target", m.target)]].concat()
+}
+
+fn scope(scope: u8) -> Field {
+    match scope {
         KILL_ALL => text("scope", "all"),
         KILL_ACCOUNT => text("scope", "account"),
         KILL_SYMBOL => text("scope", "symbol"),
         KILL_DISK => text("scope", "disk"),
+        KILL_SESSION => text("scope", "session"),
         other => number("scope", other),
-    };
-    vec![scope, number("on", m.on), number("cancel", m.cancel), number("target", m.target)]
+    }
 }
 
 fn boot(m: &Boot) -> Vec<Field> {
@@ -279,7 +388,16 @@ fn venue_rules(m: &VenueRules) -> Vec<Field> {
 }
 
 fn session_rules(m: &SessionRules) -> Vec<Field> {
-    vec![number("session", m.session), number("level", m.level), number("cancel_on_disconnect", m.cancel_on_disconnect)]
+    vec![
+        number("session", m.session),
+        number("level", m.level),
+        number("cancel_on_disconnect", m.cancel_on_disconnect),
+        number("withheld", m.withheld),
+        text("max_order_quantity", m.max_order_quantity),
+        number("max_notional", m.max_notional().unwrap_or(0)),
+        number("rate_limit", m.rate_limit),
+        number("rate_window_ns", m.rate_window_ns),
+    ]
 }
 
 fn ended(m: &Ended) -> Vec<Field> {
@@ -316,13 +434,46 @@ fn doubt(m: &Doubt) -> Vec<Field> {
     vec![number("venue", m.venue.0), lost, number("messages", m.messages)]
 }
 
+fn enter_order(m: &EnterOrder) -> Vec<Field> {
+    vec![
+        number("client_order_id", m.client_order_id.0),
+        order_id("sent_as", m.sent_as.0),
+        number("venue_order_id", m.venue_order_id.0),
+        number("symbol", m.symbol.0),
+        number("account", m.account.0),
+        number("venue", m.venue.0),
+        number("session", m.session),
+        code("side", Side::from_code(m.side), m.side),
+        text("quantity", m.quantity),
+        text("price", m.price),
+        code("order_type", OrderType::from_code(m.order_type), m.order_type),
+        code("time_in_force", TimeInForce::from_code(m.time_in_force), m.time_in_force),
+        reason(&m.reason),
+    ]
+}
+
+fn enter_fill(m: &EnterFill) -> Vec<Field> {
+    vec![
+        order_id("order", m.order),
+        number("exec_id", m.exec_id.0),
+        number("venue_sequence", m.venue_sequence),
+        text("price", m.price),
+        text("quantity", m.quantity),
+        reason(&m.reason),
+    ]
+}
+
+fn reason(bytes: &[u8]) -> Field {
+    let reason = bytes.split(|&byte| byte == 0).next().unwrap_or_default();
+    text("reason", String::from_utf8_lossy(reason))
+}
+
 fn resolve(m: &Resolve) -> Vec<Field> {
-    let reason = m.reason.split(|&byte| byte == 0).next().unwrap_or_default();
     vec![
         order_id("order", m.order),
         code("status", OrdStatus::from_code(m.status), m.status),
         text("cumulative_quantity", m.cumulative_quantity),
-        text("reason", String::from_utf8_lossy(reason)),
+        reason(&m.reason),
     ]
 }
 

@@ -32,14 +32,28 @@ const PATIENCE_NS: i64 = 120_000_000_000;
 
 /// The files of a desk, as `init` leaves them, but for names that others of this host have, too.
 pub struct Desk {
+    name: String,
     folder: TempDir,
+}
+
+impl Drop for Desk {
+    /// What lies in shared memory has its name.
+    fn drop(&mut self) {
+        let of_this = format!("tickpath.{}.", self.name);
+        for found in fs::read_dir("/dev/shm").into_iter().flatten().flatten() {
+            if found.file_name().to_string_lossy().starts_with(&of_this) {
+                let _ = fs::remove_dir_all(found.path()).or_else(|_| fs::remove_file(found.path()));
+            }
+        }
+    }
 }
 
 impl Desk {
     pub fn new() -> Self {
         static DESKS: AtomicU64 = AtomicU64::new(0);
         let name = format!("cli-desk-{}-{}", std::process::id(), DESKS.fetch_add(1, Ordering::Relaxed));
-        let desk = Self { folder: tempfile::tempdir().expect("a temporary folder can be made") };
+        let desk = Self { name, folder: tempfile::tempdir().expect("a temporary folder can be made") };
+        let name = &desk.name;
         for who in ["oms", "exchange"] {
             let ran = desk.tickpath(&format!("{who} init --folder @"));
             assert_eq!(ran.code, Some(0), "{}", ran.err);
@@ -63,6 +77,13 @@ impl Desk {
 
     pub fn path(&self) -> &std::path::Path {
         self.folder.path()
+    }
+
+    /// The topic of its market.
+    pub fn ticks(&self) -> String {
+        let text = fs::read_to_string(self.folder.path().join("oms.toml")).expect("it is there");
+        let line = text.lines().find_map(|line| line.strip_prefix("ticks = \"")).expect("init has written it");
+        line.trim_end_matches('"').to_owned()
     }
 
     pub fn password(&self, user: &str) -> String {
@@ -397,4 +418,62 @@ fn rights_and_tables_change_while_the_oms_runs() {
     drop(oms);
     let ran = desk.tickpath("oms reload --config @/oms.toml");
     assert!(ran.code == Some(1) && ran.err.contains("no OMS writes"), "{}{}", ran.out, ran.err);
+}
+
+#[test]
+fn a_denial_tells_the_limit_and_the_value_in_words() {
+    let desk = Desk::new();
+    let head = "symbol,number,venue,multiplier";
+    desk.change("instruments.csv", &format!("\n{head}\n"), &format!("\n{head},tick_size,lot\n"));
+    desk.change("instruments.csv", "\nBTCUSDT,1,SIM,1\n", "\nBTCUSDT,1,SIM,1,0.5,0.1\n");
+    desk.change("instruments.csv", "\nETHUSDT,2,SIM,1\n", "\nETHUSDT,2,SIM,1,,\n");
+    let exchange = desk.exchange();
+    let oms = desk.oms();
+    exchange.await_words("serving the OMS");
+    let ran = desk.order("new BTCUSDT buy 1.1 60000.5");
+    assert!(ran.out.contains("new new"), "{}{}", ran.out, ran.err);
+    let is_denied = |line: &str, words: &str| {
+        let ran = desk.order(line);
+        assert!(ran.code == Some(1) && ran.out.contains(&format!("denied: {words}\n")), "{}{}", ran.out, ran.err);
+    };
+    is_denied(
+        "new BTCUSDT buy 1 60000.3",
+        "the price is no whole multiple of the tick size; round it (limit 0.5, value 60000.3)",
+    );
+    is_denied(
+        "new BTCUSDT buy 1.05 60000",
+        "the quantity is no whole multiple of the lot; round it (limit 0.1, value 1.05)",
+    );
+    // All tables, the firm and the users, of an OMS that runs.
+    desk.change("oms.toml", "#credit = 200000000", "credit = 100000");
+    desk.change("symbols.csv", "#1,BTCUSDT,500,50,,", "1,BTCUSDT,500,2,,true");
+    desk.change("users.toml", "role = \"trade\"", "role = \"trade\"\nmax_notional = 130000");
+    let ran = desk.tickpath("oms reload --config @/oms.toml");
+    assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""), "{}", ran.out);
+    oms.await_words("definitions have changed");
+    is_denied(
+        "new BTCUSDT buy 2.1 60000",
+        "the quantity is over the account's limit of one order in this symbol; split the order (limit 2, value 2.1)",
+    );
+    is_denied(
+        "new BTCUSDT sell 0.1 63000",
+        "the account may not sell this symbol short; sell no more than it has, working orders included (limit 0, value 0.1)",
+    );
+    is_denied(
+        "new BTCUSDT buy 2 65000.5",
+        "the notional is over the session's limit of one order; split the order (limit 130000, value 130001)",
+    );
+    is_denied(
+        "new BTCUSDT buy 1 60000",
+        "the firm's credit is used up by what its accounts traded and have open; cancel working orders or raise the credit \
+         (limit 100000, value 126000.55)",
+    );
+    // What is taken out of the files holds no more.
+    desk.change("symbols.csv", "1,BTCUSDT,500,2,,true", "");
+    desk.change("oms.toml", "credit = 100000", "");
+    let ran = desk.tickpath("oms reload --config @/oms.toml");
+    assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""), "{}", ran.out);
+    let is_gone = || desk.order("new BTCUSDT sell 0.1 66000").out.contains("new new");
+    until(is_gone, || "the end of the limits".to_owned());
+    drop(oms);
 }

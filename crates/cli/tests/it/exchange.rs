@@ -411,15 +411,18 @@ fn config(name: &str, folder: PathBuf) -> Config {
         max_reference_age_ns: 60_000_000_000,
         max_request_age_ns: 0,
         max_position: Quantity(i64::MAX),
+        ..AccountLimits::default()
     };
     let name_of = "BTCUSDT".parse().expect("a good name");
-    let instrument = Instrument { symbol: SYMBOL, venue: VENUE, reserved: 0, name: name_of, multiplier: 1 };
+    let instrument =
+        Instrument { symbol: SYMBOL, venue: VENUE, reserved: 0, name: name_of, multiplier: 1, ..Instrument::default() };
     let session = SessionConfig {
         session: 0,
         level: AckLevel::Os,
         cancel_on_disconnect: false,
         accounts: vec![ALL_ACCOUNTS],
         withheld: 0,
+        limits: Default::default(),
         rate: Rate::UNLIMITED,
     };
     let desk = Desk {
@@ -427,6 +430,7 @@ fn config(name: &str, folder: PathBuf) -> Config {
         accounts: vec![account],
         venues: vec![VenueRules::of(VENUE)],
         sessions: vec![session],
+        ..Desk::default()
     };
     Config {
         lanes: LanesConfig::new(name, 1, &[VENUE]),

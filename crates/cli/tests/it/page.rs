@@ -13,11 +13,11 @@ use crate::logs::{Running, until};
 
 /// A desk whose OMS shows itself, and where.
 struct Shown {
-    desk: Desk,
     oms: Running,
     _exchange: Running,
     page: String,
     metrics: String,
+    desk: Desk,
 }
 
 impl Shown {
@@ -70,7 +70,32 @@ fn an_admin_sees_orders_on_the_page_stops_trading_and_cancels() {
     page.await_truth("!document.querySelector('#alarms').innerText.includes('trading is stopped')");
     assert_eq!(shown.desk.order("new BTCUSDT buy 1 61000 --session 2").code, Some(0), "it trades again");
 
+    let canceled = "document.querySelector('#orders tbody').innerText.trim() == 'none'";
+    page.await_truth("document.querySelectorAll('#orders tbody button').length == 1");
+    page.evaluate("document.querySelector('#orders tbody button').click()");
+    page.await_truth(canceled);
+    page.await_truth("document.querySelector('#orders .said').innerText.startsWith('said: cancel ')");
+    for id in 80..83 {
+        let ran = shown.desk.order(&format!("new BTCUSDT buy 1 61000 --session 2 --id {id}"));
+        assert!(ran.out.contains("new new"), "{}{}", ran.out, ran.err);
+    }
+    page.await_truth("document.querySelectorAll('#orders tbody button').length == 3");
+    press(&mut page, "symbol", "ETHUSDT", "cancel");
+    page.await_truth("document.querySelector('#kill .said').innerText == 'said: cancel orders, symbol ETHUSDT'");
+    assert_eq!(page.evaluate("document.querySelectorAll('#orders tbody button').length"), json!(3), "none is of it");
+    press(&mut page, "symbol", "BTCUSDT", "cancel");
+    page.await_truth(canceled);
+    assert_eq!(page.evaluate("document.querySelector('#alarms').innerText"), json!(""), "nothing was stopped");
+    // What is not its own page's is refused, login or not; and what is done is told.
+    let cross = "fetch('/cancel', { method: 'POST', headers: { 'content-type': 'application/json' }, \
+                 body: '{\"order\":\"1.1\"}' }).then(answer => { window.cross = answer.status; })";
+    page.evaluate(cross);
+    page.await_truth("window.cross == 401");
+    page.evaluate("ask('/cancel', { order: '1.1' }, document.querySelector('#orders .said'))");
+    page.await_truth("document.querySelector('#orders .said').innerText.includes('the OMS refuses to cancel')");
+
     page.evaluate("document.querySelector('#logout').click()");
+    page.await_truth("document.querySelectorAll('#orders tbody button').length == 0");
     page.await_truth("document.querySelector('#kill').hidden");
     for width in [360, 1400] {
         let size = json!({ "width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500 });

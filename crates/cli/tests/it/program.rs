@@ -23,8 +23,13 @@ pub struct Ran {
 
 /// Calls the binary with the words of a line, which are separated by single spaces.
 pub fn tickpath(line: &str) -> Ran {
+    tickpath_with(&line.split(' ').collect::<Vec<_>>())
+}
+
+/// Calls the binary with words that may hold spaces.
+pub fn tickpath_with(words: &[&str]) -> Ran {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tickpath"));
-    command.args(line.split(' ')).env_remove("COLUMNS").env("NO_COLOR", "1");
+    command.args(words).env_remove("COLUMNS").env("NO_COLOR", "1");
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().expect("the binary starts");
     let out = listen(child.stdout.take().expect("it is a pipe"));

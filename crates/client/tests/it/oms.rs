@@ -340,6 +340,8 @@ pub fn words(events: &[Event]) -> Vec<String> {
         Event::NotTaken { number, request } => format!("not taken {number} {}", request.client_order_id().0),
         Event::InDoubt { number, request } => format!("in doubt {number} {}", request.client_order_id().0),
         Event::Forgotten { from, to } => format!("forgotten {from} {to}"),
+        Event::Copied { number, session, .. } => format!("copied {number} of {session}"),
+        Event::WordAnswered(answer) => format!("word {answer:?}"),
         Event::OrderRow { session, .. } => format!("row {session}"),
         Event::Answered(status) => format!("answered {}", status.map_or(0, |status| status.pid)),
     };

@@ -101,11 +101,11 @@ fn reports_may_come_byte_by_byte_and_from_another_version() {
 fn questions_and_words_have_no_number() {
     let oms = Oms::unix();
     let (mut client, mut peer) = oms.meet(oms.config(), welcome(0, 0));
-    client.query(Query { what: Query::ORDERS, reserved: 0 }).unwrap();
+    client.query(Query { what: Query::ORDERS, ..Query::default() }).unwrap();
     client.word(77, b"an operator's word").unwrap();
     assert_eq!(client.send(&order(1)), Ok(0));
     let (query, word, request) = (peer.hear().unwrap(), peer.hear().unwrap(), peer.hear().unwrap());
-    assert_eq!((query.kind, query.payload.len()), (Kind::Query.code(), 8));
+    assert_eq!((query.kind, query.payload.len()), (Kind::Query.code(), size_of::<Query>()));
     assert_eq!((word.kind, word.payload.as_slice()), (77, &b"an operator's word"[..]));
     assert_eq!(request.number, 0);
 

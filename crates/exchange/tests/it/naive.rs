@@ -104,6 +104,7 @@ impl Naive {
             Request::Replace(replace) => self.replace(cause, replace, out),
             Request::Status(asked) => out.push(self.status(cause, asked.original.0, asked.symbol, asked.account)),
             Request::MassCancel(all) => self.cancel_all(cause, all, out),
+            Request::Conditional(_) | Request::ReplaceConditional(_) => unreachable!("triggers are an OMS's own"),
         }
     }
 

@@ -184,7 +184,7 @@ pub fn resume(lab: &Lab<'_>, settings: &Settings, reports: u64) -> Result<Run, L
     check(settings)?;
     // Each order has a report of the OMS and one of the venue.
     let batch = Batch::burst(RESUME_GROUP, reports.div_ceil(2));
-    let (mut system, _) = day(lab, settings, &batch, 0)?;
+    let (mut system, journal) = day(lab, settings, &batch, 0)?;
     system.stop_client()?;
     let login = system.login.clone().expect("checked: it has a socket");
     let (clock, session) = (lab.clock, Login { session: Some(0), ..login });
@@ -203,6 +203,9 @@ pub fn resume(lab: &Lab<'_>, settings: &Settings, reports: u64) -> Result<Run, L
     let figures = [("resume_ns", resumed.ns), ("resume_reports_per_s", resumed.heard as f64 * 1e9 / resumed.ns)];
     run.figures.extend(figures.map(|(name, value)| (name.to_owned(), value)));
     run.notes.extend(told);
+    if settings.journal.is_none() {
+        let _ = std::fs::remove_dir_all(&journal);
+    }
     Ok(run)
 }
 

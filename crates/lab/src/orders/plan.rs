@@ -150,6 +150,7 @@ mod tests {
     fn every_planned_group_has_a_name_of_its_own() {
         let settings = Settings {
             target: Target::Lanes,
+            venue: crate::orders::VenueWay::Lanes,
             sessions: 1,
             active: 1,
             in_flight: None,

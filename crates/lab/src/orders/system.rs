@@ -5,9 +5,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use tickpath_clock::{Clock, Priority};
 use tickpath_oms::AckLevel;
+use tickpath_oms::meter::Meters;
 use tickpath_session::Secret;
 
-use super::{Answered, BESIDE_USER, Batch, BesideRole, Settings, Target};
+use super::{Answered, BESIDE_USER, Batch, BesideRole, Settings, Target, VenueWay};
 use crate::child::{Child, remove_topics};
 use crate::role::{ClientRole, Entry, EvictorRole, ExchangeRole, Login, OmsRole, Role, ServerRole, Thread};
 use crate::samples::{load, save};
@@ -23,6 +24,12 @@ const REPORT_BYTES: usize = 64 << 20;
 /// How long an OMS is watched with its clients connected and nobody sending.
 const WATCH_NS: u64 = 1_000_000_000;
 
+/// A line is up after so long, or never.
+const PATIENCE_NS: i64 = 10_000_000_000;
+
+/// What goes before the URL of a Unix socket by which lanes are asked for.
+const LANES_SCHEME: &str = "shm+";
+
 /// What is to be done with the processes.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Load {
@@ -37,6 +44,7 @@ pub(super) struct Load {
 /// The processes of a run. Of somebody's own OMS there is the client alone.
 pub(super) struct System {
     oms: Option<Child>,
+    target: Target,
     oms_role: OmsRole,
     exchange: Option<Child>,
     client: Option<Child>,
@@ -58,20 +66,31 @@ impl System {
         let name = format!("{}.{layout}.{wait}.{number}", lab.name);
         let market = format!("{name}.market");
         let is_running = matches!(target, Target::Running(_));
-        let oms_role = oms_role(lab, settings, load, &name, &market)?;
-        let (oms, login) = match target {
-            Target::Running(running) => (None, Some(running.login.clone())),
-            _ => start_oms(lab, &oms_role)?,
-        };
-        let exchange = ExchangeRole {
+        let mut oms_role = oms_role(lab, settings, load, &name, &market)?;
+        let exchange = Role::Exchange(ExchangeRole {
             lanes: name.clone(),
             request_bytes: REQUEST_BYTES,
             report_bytes: REPORT_BYTES,
             market: None,
             expected_orders: load.expected,
+            sockets: (settings.venue == VenueWay::Tcp).then(|| lab.folder().join("venue")),
             thread: Thread::new(settings.venue_cpu.unwrap_or(cpus[0]), settings.shared_wait(), Priority::Normal),
+        });
+        let (oms, login, exchange) = match (target, settings.venue) {
+            (Target::Running(running), _) => (None, Some(running.login.clone()), None),
+            // The OMS makes the lanes that the venue joins.
+            (_, VenueWay::Lanes) => {
+                let (oms, login) = start_oms(lab, target, &oms_role)?;
+                (oms, login, Some(lab.spawn(&exchange)?))
+            }
+            (_, VenueWay::Tcp) => {
+                let mut exchange = lab.spawn(&exchange)?;
+                oms_role.line = Some(exchange.result(1.0)?);
+                let (oms, login) = start_oms(lab, target, &oms_role)?;
+                wait_for_venue(lab, &name)?;
+                (oms, login, Some(exchange))
+            }
         };
-        let exchange = (!is_running).then(|| lab.spawn(&Role::Exchange(exchange))).transpose()?;
         let entry = match login.clone() {
             Some(login) => Entry::Sockets { login, sessions: settings.sessions, active: settings.active },
             None => Entry::Lanes { name, request_bytes: REQUEST_BYTES, report_bytes: REPORT_BYTES },
@@ -99,7 +118,7 @@ impl System {
         };
         let evictor = load.evicts.then(|| lab.spawn(&Role::Evictor(EvictorRole { cpu: cpus[1] }))).transpose()?;
         let (client, folder) = (Some(client), lab.folder().to_owned());
-        Ok(Self { oms, oms_role, exchange, client, evictor, beside, login, connected, folder })
+        Ok(Self { oms, target: target.clone(), oms_role, exchange, client, evictor, beside, login, connected, folder })
     }
 
     /// The memory of the OMS; zero of one that is not ours.
@@ -140,10 +159,12 @@ impl System {
         self.client.take().map_or(Ok(()), Child::stop::<()>)
     }
 
-    /// Kills the OMS and starts it again. The clients must be gone.
+    /// Kills the OMS and starts it again, as a desk's own starts: without room made ready for a run of orders. The clients
+    /// must be gone.
     pub fn restart_oms(&mut self, lab: &Lab<'_>) -> Result<(), LabError> {
         self.oms.take().into_iter().for_each(Child::kill);
-        let (oms, login) = start_oms(lab, &self.oms_role)?;
+        self.oms_role.reserve_bytes = 0;
+        let (oms, login) = start_oms(lab, &self.target, &self.oms_role)?;
         (self.oms, self.login) = (oms, login);
         Ok(())
     }
@@ -171,8 +192,8 @@ fn oms_role(lab: &Lab<'_>, settings: &Settings, load: Load, name: &str, market: 
     let Settings { layout, wait, cpus, priority, order, .. } = settings;
     let server = match settings.target {
         Target::Lanes | Target::Running(_) => None,
-        Target::Unix | Target::Tcp => Some(ServerRole {
-            unix: (settings.target == Target::Unix).then(|| lab.folder().join("oms.sock")),
+        Target::LogonLanes | Target::Unix | Target::Tcp => Some(ServerRole {
+            unix: (settings.target != Target::Tcp).then(|| lab.folder().join("oms.sock")),
             tcp: (settings.target == Target::Tcp).then(|| ([127, 0, 0, 1], 0).into()),
             users: write_users(lab.folder(), settings)?,
         }),
@@ -192,18 +213,33 @@ fn oms_role(lab: &Lab<'_>, settings: &Settings, load: Load, name: &str, market: 
         market: Some(market.to_owned()),
         level: if settings.level == AckLevel::Disk { "disk" } else { "os" }.to_owned(),
         snapshot_every: load.snapshot_every,
+        line: None,
         server,
         out: lab.folder().join("oms.gaps"),
     })
 }
 
 /// Starts the OMS, and says how to log in to it.
-fn start_oms(lab: &Lab<'_>, role: &OmsRole) -> Result<(Option<Child>, Option<Login>), LabError> {
+fn start_oms(lab: &Lab<'_>, target: &Target, role: &OmsRole) -> Result<(Option<Child>, Option<Login>), LabError> {
     let mut oms = lab.spawn(&Role::Oms(role.clone()))?;
     let url: Option<String> = oms.result(1.0)?;
+    let url = url.map(|url| if *target == Target::LogonLanes { format!("{LANES_SCHEME}{url}") } else { url });
     let password_file = password_file(lab.folder());
     let login = url.map(|url| Login { url, user: USER.to_owned(), password_file, session: None });
     Ok((Some(oms), login))
+}
+
+/// Until the line is up, a venue's orders would wait in the core.
+fn wait_for_venue(lab: &Lab<'_>, oms: &str) -> Result<(), LabError> {
+    let mut meters = Meters::of(oms)?;
+    let from = lab.clock.ticks();
+    while !meters.read()?.venues.iter().any(|venue| venue.is_up) {
+        if lab.clock.ns_between(from, lab.clock.ticks()) > PATIENCE_NS {
+            return Err(LabError::Failed("the OMS's line to its venue is not up".to_owned()));
+        }
+        tickpath_clock::sleep_ns(1_000_000);
+    }
+    Ok(())
 }
 
 /// The measured client's user.

@@ -2,9 +2,10 @@
 
 use proptest::prelude::*;
 use tickpath_market::{
-    AccountId, CancelOrder, ClientOrderId, ExecType, ExecutionReport, Kind, MassCancel, MassCancelType, MessageError,
-    NewOrder, OrdStatus, OrderId, OrderType, PositionEffect, Price, Quantity, ReplaceOrder, Request, Side,
-    StatusRequest, SymbolId, TimeInForce,
+    AccountId, CancelOrder, ClientOrderId, Condition, ConditionalOrder, ExecType, ExecutionReport, Kind, MassCancel,
+    MassCancelType, MessageError, NewOrder, OrdStatus, OrderId, OrderType, PositionEffect, Price, Quantity,
+    ReplaceConditional, ReplaceOrder, Request, Side, StatusRequest, SymbolId, TimeInForce, Trigger, TriggerDirection,
+    TriggerJoin, TriggerPriceType,
 };
 use zerocopy::IntoBytes;
 
@@ -26,6 +27,21 @@ fn mass_cancel() -> MassCancel {
     MassCancel { cancel_type: MassCancelType::All.code(), ..MassCancel::default() }
 }
 
+fn condition(price_type: TriggerPriceType, direction: TriggerDirection, price: i64) -> Condition {
+    Condition {
+        price: Price::from_whole(price),
+        symbol: SymbolId(1),
+        price_type: price_type.code(),
+        direction: direction.code(),
+        reserved: [0; 2],
+    }
+}
+
+fn trigger(join: TriggerJoin) -> Trigger {
+    let last = condition(TriggerPriceType::Last, TriggerDirection::Up, 65_000);
+    Trigger::joined(last, join, condition(TriggerPriceType::Bid, TriggerDirection::Down, 60_000))
+}
+
 fn report() -> ExecutionReport {
     ExecutionReport {
         exec_type: ExecType::Trade.code(),
@@ -43,8 +59,20 @@ fn requests_read_as_they_were_written() {
     let replace = ReplaceOrder { client_order_id: ClientOrderId(9), cause: 6, symbol, account, ..Default::default() };
     let status = StatusRequest { client_order_id: ClientOrderId(10), cause: 7, symbol, account, ..Default::default() };
     let all = MassCancel { client_order_id: ClientOrderId(11), cause: 8, symbol, account, ..mass_cancel() };
+    let conditional = ConditionalOrder::new(new, trigger(TriggerJoin::And));
+    let rearm = ReplaceConditional {
+        client_order_id: ClientOrderId(12),
+        cause: 9,
+        symbol,
+        account,
+        trigger: trigger(TriggerJoin::Or),
+        ..Default::default()
+    };
+    assert_eq!(conditional.order(), new);
     for (request, kind, id, cause) in [
         (Request::New(new), Kind::NewOrder, 7, 99),
+        (Request::Conditional(conditional), Kind::ConditionalOrder, 7, 99),
+        (Request::ReplaceConditional(rearm), Kind::ReplaceConditional, 12, 9),
         (Request::Cancel(cancel), Kind::CancelOrder, 8, 5),
         (Request::Replace(replace), Kind::ReplaceOrder, 9, 6),
         (Request::Status(status), Kind::StatusRequest, 10, 7),
@@ -65,6 +93,8 @@ fn a_request_of_another_length_is_refused() {
         (Kind::ReplaceOrder, size_of::<ReplaceOrder>()),
         (Kind::StatusRequest, size_of::<StatusRequest>()),
         (Kind::MassCancel, size_of::<MassCancel>()),
+        (Kind::ConditionalOrder, size_of::<ConditionalOrder>()),
+        (Kind::ReplaceConditional, size_of::<ReplaceConditional>()),
     ] {
         for length in (0..=bytes.len()).filter(|&length| length != right) {
             let refused = MessageError::Length { kind: kind.code(), length };
@@ -75,8 +105,16 @@ fn a_request_of_another_length_is_refused() {
 
 #[test]
 fn a_kind_that_is_no_request_is_refused() {
-    let requests =
-        [Kind::NewOrder, Kind::CancelOrder, Kind::ReplaceOrder, Kind::StatusRequest, Kind::MassCancel].map(Kind::code);
+    let requests = [
+        Kind::NewOrder,
+        Kind::CancelOrder,
+        Kind::ReplaceOrder,
+        Kind::StatusRequest,
+        Kind::MassCancel,
+        Kind::ConditionalOrder,
+        Kind::ReplaceConditional,
+    ]
+    .map(Kind::code);
     for kind in (0..=u8::MAX).filter(|kind| !requests.contains(kind)) {
         assert_eq!(Request::read(kind, new_order().as_bytes()), Err(MessageError::Kind(kind)));
     }
@@ -114,6 +152,60 @@ fn unknown_codes_of_a_mass_cancel_are_refused() {
 }
 
 #[test]
+fn unknown_codes_of_a_trigger_are_refused() {
+    let codes: [fn(&mut Trigger) -> &mut u8; 5] = [
+        |trigger| &mut trigger.join,
+        |trigger| &mut trigger.first.price_type,
+        |trigger| &mut trigger.first.direction,
+        |trigger| &mut trigger.second.price_type,
+        |trigger| &mut trigger.second.direction,
+    ];
+    for (place, field) in codes.into_iter().enumerate() {
+        for code in 0..=u8::MAX {
+            let mut trigger = trigger(TriggerJoin::And);
+            *field(&mut trigger) = code;
+            let is_known = match place {
+                0 => TriggerJoin::from_code(code).is_some(),
+                1 | 3 => TriggerPriceType::from_code(code).is_some(),
+                _ => TriggerDirection::from_code(code).is_some(),
+            };
+            let order = ConditionalOrder::new(new_order(), trigger);
+            let read = Request::read(Kind::ConditionalOrder.code(), order.as_bytes());
+            assert_eq!(read.is_ok(), is_known, "code {place} is {code}");
+            let replace = ReplaceConditional { trigger, ..Default::default() };
+            assert_eq!(Request::ReplaceConditional(replace).check().is_ok(), is_known, "code {place} is {code}");
+        }
+    }
+    // What is not read need not be anything.
+    let alone = Trigger { second: Condition::default(), ..trigger(TriggerJoin::Alone) };
+    assert_eq!(alone.check(), Ok(()));
+}
+
+/// Whether it fires at a last price and a bid, as far as they are known.
+fn fires(join: TriggerJoin, last: Option<i64>, bid: Option<i64>) -> bool {
+    trigger(join).fires(|condition| {
+        let is_last = condition.price_type == TriggerPriceType::Last.code();
+        if is_last { last } else { bid }.map(Price::from_whole)
+    })
+}
+
+#[test]
+fn a_trigger_fires_by_what_is_known() {
+    use TriggerJoin::{Alone, And, Or};
+    for (last, bid, alone, and, or) in [
+        (None, None, false, false, false),
+        (Some(64_999), Some(60_001), false, false, false),
+        (Some(65_000), None, true, false, true),
+        (None, Some(60_000), false, false, true),
+        (Some(65_000), Some(60_000), true, true, true),
+        (Some(70_000), Some(61_000), true, false, true),
+    ] {
+        let found = [Alone, And, Or].map(|join| fires(join, last, bid));
+        assert_eq!(found, [alone, and, or], "last {last:?}, bid {bid:?}");
+    }
+}
+
+#[test]
 fn an_order_id_holds_an_epoch_and_a_sequence() {
     for (epoch, sequence) in [(0, 1), (1, 0), (7, 123_456_789), ((1 << 24) - 1, (1 << 40) - 1)] {
         let id = OrderId::new(epoch, sequence);
@@ -131,10 +223,11 @@ fn unknown_codes_of_a_report_are_refused() {
 proptest! {
     #[test]
     fn random_bytes_are_a_whole_message_or_an_error(
-        kind in prop_oneof![any::<u8>(), Just(32_u8), Just(33_u8), Just(34_u8), Just(35_u8), Just(36_u8), Just(48_u8)],
+        kind in prop_oneof![any::<u8>(), Just(32_u8), Just(33_u8), Just(34_u8), Just(35_u8), Just(36_u8), Just(37_u8), Just(48_u8)],
         bytes in prop_oneof![
             prop::collection::vec(any::<u8>(), 0..128),
             prop::collection::vec(0_u8..5, 40..=56),
+            prop::collection::vec(0_u8..3, 88),
             prop::collection::vec(0_u8..5, 104),
         ],
     ) {

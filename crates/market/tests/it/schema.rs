@@ -7,8 +7,10 @@ use std::mem::offset_of;
 
 use roxmltree::{Document, Node};
 use tickpath_market::{
-    CancelOrder, ExecType, ExecutionReport, Kind, MassCancel, MassCancelType, NewOrder, OrdStatus, OrderDenied,
-    OrderType, PositionEffect, ReplaceOrder, SCALE, Side, StatusRequest, TimeInForce, TopOfBook, Trade,
+    CancelOrder, Condition, ConditionalOrder, ExecType, ExecutionReport, Kind, ManualOrderIndicator, MassCancel,
+    MassCancelType, NewOrder, OrdStatus, OrderDenied, OrderType, PositionEffect, ReplaceConditional, ReplaceOrder,
+    SCALE, Side, StatusRequest, TimeInForce, TopOfBook, Trade, Trigger, TriggerDirection, TriggerJoin,
+    TriggerPriceType,
 };
 
 const SCHEMA: &str = include_str!("../../../../schema/tickpath.xml");
@@ -73,8 +75,48 @@ fn every_code_is_described() {
     check_codes(root, "PositionEffect", PositionEffect::ALL, PositionEffect::code, PositionEffect::from_code);
     check_codes(root, "MassCancelType", MassCancelType::ALL, MassCancelType::code, MassCancelType::from_code);
     check_codes(root, "ExecType", ExecType::ALL, ExecType::code, ExecType::from_code);
+    let manual = ManualOrderIndicator::from_code;
+    check_codes(root, "ManualOrderIndicator", ManualOrderIndicator::ALL, ManualOrderIndicator::code, manual);
     check_codes(root, "OrdStatus", OrdStatus::ALL, OrdStatus::code, OrdStatus::from_code);
-    assert_eq!(types(root).filter(|node| node.tag_name().name() == "enum").count(), 7, "an enum that no test knows");
+    check_codes(root, "TriggerPriceType", TriggerPriceType::ALL, TriggerPriceType::code, TriggerPriceType::from_code);
+    check_codes(root, "TriggerDirection", TriggerDirection::ALL, TriggerDirection::code, TriggerDirection::from_code);
+    check_codes(root, "TriggerJoin", TriggerJoin::ALL, TriggerJoin::code, TriggerJoin::from_code);
+    assert_eq!(types(root).filter(|node| node.tag_name().name() == "enum").count(), 11, "an enum that no test knows");
+}
+
+#[test]
+fn a_trigger_lies_as_the_schema_says() {
+    let document = Document::parse(SCHEMA).unwrap();
+    let root = document.root_element();
+    let described = |name| {
+        let mut end = 0;
+        let parts = type_named(root, name).children().filter(|node| node.is_element()).map(|node| {
+            let begins = end;
+            end += part_size(root, node);
+            (node.attribute("name").unwrap().to_owned(), begins)
+        });
+        parts.collect::<Vec<_>>()
+    };
+    let laid_out = |parts: &[(&str, usize)]| parts.iter().map(|&(name, at)| (name.to_owned(), at)).collect::<Vec<_>>();
+    assert_eq!(
+        described("Condition"),
+        laid_out(&[
+            ("price", offset_of!(Condition, price)),
+            ("symbol", offset_of!(Condition, symbol)),
+            ("price_type", offset_of!(Condition, price_type)),
+            ("direction", offset_of!(Condition, direction)),
+            ("reserved", offset_of!(Condition, reserved)),
+        ])
+    );
+    assert_eq!(
+        described("Trigger"),
+        laid_out(&[
+            ("first", offset_of!(Trigger, first)),
+            ("second", offset_of!(Trigger, second)),
+            ("join", offset_of!(Trigger, join)),
+            ("reserved", offset_of!(Trigger, reserved)),
+        ])
+    );
 }
 
 #[test]
@@ -145,6 +187,23 @@ fn layout(kind: Kind) -> Layout {
         Kind::MassCancel => {
             layout!(MassCancel { client_order_id, cause, symbol, account, cancel_type, reserved })
         }
+        Kind::ConditionalOrder => layout!(ConditionalOrder {
+            client_order_id,
+            price,
+            quantity,
+            cause,
+            symbol,
+            account,
+            side,
+            order_type,
+            time_in_force,
+            position_effect,
+            reserved,
+            trigger,
+        }),
+        Kind::ReplaceConditional => {
+            layout!(ReplaceConditional { client_order_id, original, price, quantity, cause, symbol, account, trigger })
+        }
         Kind::ExecutionReport => layout!(ExecutionReport {
             order_id,
             client_order_id,
@@ -164,7 +223,7 @@ fn layout(kind: Kind) -> Layout {
             exec_type,
             status,
             side,
-            reserved,
+            manual,
         }),
         Kind::OrderDenied => {
             layout!(OrderDenied { order_id, client_order_id, limit, value, account, code, reserved })
@@ -212,8 +271,16 @@ fn type_size(root: Node<'_, '_>, name: &str) -> usize {
     match node.tag_name().name() {
         "type" => simple_size(node),
         "enum" => primitive_size(node.attribute("encodingType").unwrap()),
-        "composite" => elements(node, "type").map(simple_size).sum(),
+        "composite" => node.children().filter(|part| part.is_element()).map(|part| part_size(root, part)).sum(),
         other => panic!("{name} is a <{other}>; the schema uses type, enum and composite only"),
+    }
+}
+
+/// A part of a composite: a simple type, or one that is defined elsewhere.
+fn part_size(root: Node<'_, '_>, part: Node<'_, '_>) -> usize {
+    match part.tag_name().name() {
+        "ref" => type_size(root, part.attribute("type").unwrap()),
+        _ => simple_size(part),
     }
 }
 

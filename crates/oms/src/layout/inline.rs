@@ -4,7 +4,7 @@ use tickpath_clock::Clock;
 use tickpath_log::{Reader, sleep_until_any};
 
 use super::Config;
-use super::source::{Source, poll_ticks};
+use super::source::{Source, open_ticks, poll_ticks};
 use crate::OmsError;
 use crate::agent::Agent;
 use crate::front::{Front, NoFront, Opening};
@@ -37,6 +37,8 @@ impl<C: Clock, F: Front> Inline<C, F> {
         let (mut sequencer, inbound) = Sequencer::open(clock.clone(), config)?;
         let opening = Opening::inline(inbound.next_request);
         let front = front.map(|open| open(&mut sequencer, opening)).transpose()?;
+        let mut ticks = ticks;
+        open_ticks(&mut ticks, &mut sequencer)?;
         Ok(Self { clock, sequencer, sources: inbound.sources, ticks, front })
     }
 

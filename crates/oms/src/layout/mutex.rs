@@ -7,7 +7,7 @@ use std::thread;
 use tickpath_clock::{Clock, settle};
 use tickpath_log::{Reader, sleep_until_any};
 
-use super::source::{Source, poll_ticks, take_tick, turn};
+use super::source::{Source, open_ticks, take_tick, turn};
 use super::{Config, join, spawn, split_sources};
 use crate::OmsError;
 use crate::agent::{self, Agent, Gap, Gaps};
@@ -29,10 +29,7 @@ impl<C: Clock> Agent for Sharer<'_, C> {
         let Self { clock, core, from, ticks, does_chores } = self;
         let mut done = 0;
         if let Some(lane) = ticks {
-            done += turn(lane, |message| {
-                take_tick(message, |stamp, tick| lock(core).tick(stamp, tick));
-                Ok(())
-            })?;
+            done += turn(lane, |message| take_tick(message, || lock(core)))?;
         }
         for source in from {
             done += source.turn(clock, |lane, event| {
@@ -83,7 +80,7 @@ pub(super) fn run<C: Clock + Sync>(
     let (mut sequencer, inbound) = Sequencer::open(clock.clone(), config)?;
     let mut ticks = ticks;
     // Prices first: the venue line lets go what waits before the receiver has had its first turn.
-    while poll_ticks(&mut ticks, &mut sequencer)? > 0 {}
+    open_ticks(&mut ticks, &mut sequencer)?;
     let core = Mutex::new(sequencer);
     let (clients, venues) = split_sources(inbound.sources);
     let mut receiver = Sharer { clock: clock.clone(), core: &core, from: clients, ticks, does_chores: false };

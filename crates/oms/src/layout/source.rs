@@ -1,8 +1,10 @@
 //! Where messages come from: a turn of each lane.
 
+use std::ops::DerefMut;
+
 use tickpath_clock::Clock;
 use tickpath_log::{Message, Next, ReadError, Reader};
-use tickpath_market::{Kind, TopOfBook};
+use tickpath_market::{Kind, TopOfBook, Trade};
 use zerocopy::FromBytes;
 
 use crate::OmsError;
@@ -164,25 +166,41 @@ pub(super) fn turn(
     Ok(TURN)
 }
 
-/// Takes a turn's reference prices.
+/// Takes all ticks that are there, before the first request: no order is checked without a price, or armed on an old one.
+pub(super) fn open_ticks<C: Clock>(ticks: &mut Option<Reader>, sequencer: &mut Sequencer<C>) -> Result<(), OmsError> {
+    if ticks.is_some() {
+        sequencer.expect_ticks();
+    }
+    sequencer.read_again(true);
+    while poll_ticks(ticks, sequencer)? > 0 {}
+    sequencer.read_again(false);
+    Ok(())
+}
+
+/// Takes a turn's ticks.
 #[inline]
 pub(super) fn poll_ticks<C: Clock>(
     ticks: &mut Option<Reader>,
     sequencer: &mut Sequencer<C>,
 ) -> Result<usize, OmsError> {
     let Some(ticks) = ticks else { return Ok(0) };
-    turn(ticks, |message| {
-        take_tick(message, |stamp, tick| sequencer.tick(stamp, tick));
-        Ok(())
-    })
+    turn(ticks, |message| take_tick(message, || &mut *sequencer))
 }
 
-/// Takes a message that is a top of book; others bring no price.
+/// Takes a message that is a top of book or a trade; others bring no price.
 #[inline]
-pub(super) fn take_tick(message: &Message<'_>, take: impl FnOnce(u64, &TopOfBook)) {
-    if message.kind == Kind::TopOfBook.code()
-        && let Ok(tick) = TopOfBook::read_from_bytes(message.payload)
-    {
-        take(message.stamp, &tick);
+pub(super) fn take_tick<C: Clock, S: DerefMut<Target = Sequencer<C>>>(
+    message: &Message<'_>,
+    sequencer: impl FnOnce() -> S,
+) -> Result<(), OmsError> {
+    if message.kind == Kind::TopOfBook.code() {
+        return match TopOfBook::read_from_bytes(message.payload) {
+            Ok(tick) => sequencer().tick(message.stamp, &tick),
+            Err(_) => Ok(()),
+        };
+    }
+    match Trade::read_from_bytes(message.payload) {
+        Ok(trade) if message.kind == Kind::Trade.code() => sequencer().trade(message.stamp, &trade),
+        _ => Ok(()),
     }
 }

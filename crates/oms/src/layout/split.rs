@@ -14,7 +14,7 @@ use tickpath_log::{
 };
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-use super::source::{Event, Source, poll_ticks, turn};
+use super::source::{Event, Source, open_ticks, poll_ticks, turn};
 use super::{Config, join, spawn, split_sources};
 use crate::OmsError;
 use crate::agent::{self, Agent, Gap, Gaps};
@@ -259,6 +259,8 @@ pub(super) fn run<C: Clock + Sync, F: Front>(
     let taken: Taken = lanes.iter().map(|_| AtomicU64::new(0)).collect();
     let opening = Opening::outside(inbound.next_request, taken.clone(), first);
     let front = front.map(|open| open(&mut sequencer, opening)).transpose()?;
+    let mut ticks = ticks;
+    open_ticks(&mut ticks, &mut sequencer)?;
     let lane = front.is_some().then(|| inner_lane(config, "core.sockets", &calibration)).transpose()?;
     let words = lanes.len().saturating_sub(1);
     let outside = front.zip(lane).map(|(front, (to, from))| (Outside { front, to, first, words }, from));

@@ -6,6 +6,8 @@
 //!                      cursor                 reader
 //!
 //!   down ──connect──> connecting ──Up──> what the venue has not goes back to the core ──the core has it──> up ──Lost──> down
+//!                                        ^                                                               │
+//!                                        └── the venue has all before it <── late <── what is too old ───┘
 //! ```
 
 use std::collections::VecDeque;
@@ -20,7 +22,7 @@ use tickpath_orders::{LOST_REPORTS, LOST_REQUESTS};
 use tickpath_venue::{Event as Said, Line, Resume, SendError};
 use zerocopy::IntoBytes;
 
-use super::{Bell, Flow, LineId, order_of};
+use super::{Bell, Flow, LineId, Now, Shared, Validity, order_of};
 use crate::OmsError;
 use crate::lanes::{LaneKind, LanesConfig};
 use crate::layout::Event;
@@ -42,17 +44,23 @@ enum State {
     /// All below this number was given back, and the core has to say that it has it.
     GivenBack(u64),
     Up,
+    /// It is up, and what lies in the lane from this number on is too old to leave: it is given back once the venue is
+    /// known to have all before it.
+    Late(u64),
 }
 
 /// One line's.
 pub(crate) struct LineAgent {
     id: LineId,
     clock: HostClock,
+    /// The time of the stamps.
+    now: Now,
     line: Box<dyn Line>,
     place: Place,
     requests: Reader,
     flow: Arc<Flow>,
     bell: Arc<Bell>,
+    validity: Arc<Validity>,
     state: State,
     pause_ns: u64,
     /// All requests below this number are proven, were given back, or are in doubt. The cursor follows once the journal
@@ -76,9 +84,10 @@ impl LineAgent {
         line: Box<dyn Line>,
         lanes: &LanesConfig,
         ledger: &Ledger,
-        clock: HostClock,
-        (flow, bell): (Arc<Flow>, Arc<Bell>),
+        (flow, shared, now): (Arc<Flow>, Shared, Now),
     ) -> Result<Self, OmsError> {
+        let clock = HostClock::get().map_err(OmsError::Clock)?;
+        let Shared { bell, validity } = shared;
         let place = lanes.lane(LaneKind::Line(id))?.place;
         let mut requests = Reader::open(&place, Start::Cursor, Registration::Mandatory)?;
         requests.hold_cursor();
@@ -92,11 +101,13 @@ impl LineAgent {
         Ok(Self {
             id,
             clock,
+            now,
             line,
             place,
             requests,
             flow,
             bell,
+            validity,
             state: State::Down(0),
             pause_ns: FIRST_PAUSE_NS,
             settled,
@@ -106,6 +117,11 @@ impl LineAgent {
             told: None,
             failed: None,
         })
+    }
+
+    /// Its lane.
+    pub fn place(&self) -> &Place {
+        &self.place
     }
 
     /// What lies in the lane and is not settled: its number, and the order that it names.
@@ -141,6 +157,10 @@ impl LineAgent {
                     }
                 },
             };
+            if self.validity.is_over(&request, stamp, &self.now) {
+                self.state = State::Late(number);
+                break;
+            }
             match self.line.send(number, stamp, &request) {
                 Ok(()) => done += 1,
                 Err(SendError::Full) => {
@@ -163,6 +183,7 @@ impl LineAgent {
         match self.state {
             State::Down(again) => return self.connect(again),
             State::GivenBack(upto) if self.flow.is_up_from(upto) => self.begin(upto)?,
+            State::Late(from) if self.settled >= from => self.give_back(from, take)?,
             State::GivenBack(upto) if self.flow.is_again_from(upto) => self.give_back(upto, take)?,
             _ => {}
         }
@@ -236,6 +257,7 @@ impl LineAgent {
         match self.state {
             State::Up => self.requests.sequence() < self.flow.published(),
             State::GivenBack(_) => !self.flow.is_down(),
+            State::Late(from) => self.settled >= from,
             State::Connecting | State::Down(_) => false,
         }
     }
@@ -315,7 +337,8 @@ impl LineAgent {
         let again = State::Down(now + self.clock.calibration().ticks_of_ns(self.pause_ns));
         self.pause_ns = (self.pause_ns * 2).min(MOST_PAUSE_NS);
         // The same once, however often it is tried; but the core must hear of the end of what it heard the beginning of.
-        let was_up = matches!(std::mem::replace(&mut self.state, again), State::Up | State::GivenBack(_));
+        let was_up =
+            matches!(std::mem::replace(&mut self.state, again), State::Up | State::GivenBack(_) | State::Late(_));
         if was_up || self.told.as_deref() != Some(&why) {
             take(LaneKind::Line(self.id), now, Event::LineDown(&why))?;
             self.told = Some(why);
@@ -325,7 +348,11 @@ impl LineAgent {
 }
 
 /// Looks at what lies in a lane from this number on.
-fn each(place: &Place, from: u64, take: &mut dyn FnMut(&Message<'_>) -> Result<(), OmsError>) -> Result<(), OmsError> {
+pub(super) fn each(
+    place: &Place,
+    from: u64,
+    take: &mut dyn FnMut(&Message<'_>) -> Result<(), OmsError>,
+) -> Result<(), OmsError> {
     let mut look = Reader::open(place, Start::Oldest, Registration::Unregistered)?;
     loop {
         match look.next()? {

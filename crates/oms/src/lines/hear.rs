@@ -1,11 +1,13 @@
 //! What the sequencer does with what lines bring.
 
+use std::collections::BTreeSet;
+
 use tickpath_clock::Clock;
 use tickpath_log::Message;
-use tickpath_market::{ExecutionReport, Request, VenueId};
-use tickpath_orders::{Input, ReportRecord, Returned};
+use tickpath_market::{ExecutionReport, OrdStatus, Request, VenueId};
+use tickpath_orders::{Doubt, Input, LOST_ORDER, LOST_REPORTS, OrderView, ReportRecord, Returned};
 
-use super::{LineAgent, LineId, Lines};
+use super::{LineAgent, LineId, Lines, Went};
 use crate::OmsError;
 use crate::layout::Event;
 use crate::notice::Notice;
@@ -91,13 +93,46 @@ impl<C: Clock> Sequencer<C> {
     }
 
     fn line_up(&mut self, line: LineId, upto: u64) -> Result<(), OmsError> {
+        let was_up = self.lines(line.venue).is_some_and(|lines| lines.is_line_up(line));
         if self.lines(line.venue).is_some_and(|lines| lines.line_up(line, upto)) {
-            self.notices.add(Notice::LineUp(line));
+            if !was_up {
+                self.notices.add(Notice::LineUp(line));
+            }
             if !self.core.is_up(line.venue) {
                 self.line(line.venue, true)?;
             }
         }
         Ok(())
+    }
+
+    /// What went by a line that is away for too long is in doubt: its requests may have arrived, its reports come from
+    /// nowhere else. The venue is asked by another line, or by this one when it is back.
+    #[cold]
+    pub(crate) fn give_up_lines(&mut self, venue: VenueId) -> Result<usize, OmsError> {
+        let mut done = 0;
+        while let Some((line, went)) = self.lines(venue).map(Lines::give_up_one).transpose()?.flatten() {
+            match went {
+                Went::More => self.doubt(venue, LOST_REPORTS, 0)?,
+                Went::Orders(orders) => done += self.doubt_orders(line, &orders)?,
+            }
+        }
+        Ok(done)
+    }
+
+    fn doubt_orders(&mut self, line: LineId, orders: &BTreeSet<u64>) -> Result<usize, OmsError> {
+        let is_open = |order: &OrderView| {
+            !matches!(order.status, OrdStatus::Filled | OrdStatus::Canceled | OrdStatus::Expired | OrdStatus::Rejected)
+        };
+        let open = orders.iter().filter_map(|&name| self.core.order_said(line.venue, name)).filter(is_open);
+        let open: BTreeSet<u64> = open.map(|order| order.id.0).collect();
+        for &messages in &open {
+            let doubt = Doubt { messages, venue: line.venue, lost: LOST_ORDER, reserved: [0; 5] };
+            self.take(self.clock.ticks(), &Input::Doubt(doubt))?;
+        }
+        if !open.is_empty() {
+            self.notices.add(Notice::LineGivenUp { line, orders: open.len() as u64 });
+        }
+        Ok(open.len())
     }
 
     fn line_down(&mut self, line: LineId, why: &str) -> Result<(), OmsError> {

@@ -24,19 +24,21 @@ mod agent;
 mod flow;
 mod hear;
 mod pace;
+mod validity;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::fmt;
 use std::sync::Arc;
 
-use tickpath_clock::{Calibration, Clock, HostClock};
-use tickpath_log::{PublishError, Writer};
+use tickpath_clock::Clock;
+use tickpath_log::{Place, PublishError, Reader, Registration, Start, Writer};
 use tickpath_market::{Request, VenueId};
 use tickpath_venue::Line;
 
 pub(crate) use agent::LineAgent;
 pub(crate) use flow::{Bell, Flow};
 use pace::Pace;
+pub(crate) use validity::Validity;
 
 use crate::OmsError;
 use crate::lanes::LanesConfig;
@@ -44,6 +46,8 @@ use crate::ledger::Ledger;
 
 /// Lines of one venue, at most: their numbers have four bits, and one value says that there is none.
 pub const MOST_LINES: usize = 15;
+/// Orders that are kept from a line at once.
+const MOST_AVOIDED: usize = 256;
 /// The number of a request in a record has so many bits.
 pub(crate) const NUMBER_BITS: u32 = 28;
 
@@ -67,6 +71,8 @@ pub struct LineConfig {
     pub rate_per_second: u32,
     /// Requests without proof of receipt, at most.
     pub window: u32,
+    /// After so long without its venue, in nanoseconds, what went by it is in doubt, and asked for by another line.
+    pub lost_after_ns: u64,
 }
 
 /// Opens a line: whoever adds a protocol gives one of these.
@@ -119,19 +125,32 @@ impl fmt::Display for LineId {
     }
 }
 
+/// The time of the inputs' stamps, in ticks.
+pub(crate) type Now = Box<dyn Fn() -> u64 + Send>;
+
+/// What all lines of an OMS have together.
+#[derive(Debug, Clone)]
+pub(crate) struct Shared {
+    pub bell: Arc<Bell>,
+    pub validity: Arc<Validity>,
+}
+
 /// The lines of one venue, from the core's side.
 pub(crate) struct Lines {
-    clock: HostClock,
+    now: Now,
     list: Vec<OutLine>,
     /// The line that is asked first.
     turn: usize,
-    bell: Arc<Bell>,
+    shared: Shared,
+    /// Orders that should not go by a line: it has refused them.
+    avoided: Vec<(u64, u8)>,
 }
 
 /// A line, from the core's side.
 struct OutLine {
     id: LineId,
     lane: Writer,
+    place: Place,
     flow: Arc<Flow>,
     pace: Pace,
     window: u64,
@@ -139,31 +158,45 @@ struct OutLine {
     agent: Option<Box<LineAgent>>,
     /// What was given to it and has no proof of receipt: its number, and the order that it names.
     on_way: VecDeque<(u64, u64)>,
+    /// Since when it is down, in ticks; none while it is up, and once what went by it was put in doubt.
+    down_since: Option<u64>,
+    lost_after: u64,
+}
+
+/// What went by a line that is away for too long.
+pub(crate) enum Went {
+    /// These orders, some of which may be over.
+    Orders(BTreeSet<u64>),
+    /// More than is known.
+    More,
 }
 
 impl Lines {
-    pub fn new(bell: Arc<Bell>) -> Result<Self, OmsError> {
-        let clock = HostClock::get().map_err(OmsError::Clock)?;
-        Ok(Self { clock, list: Vec::new(), turn: 0, bell })
+    /// Lines whose time is that of this clock.
+    pub fn new<C: Clock>(clock: &C, shared: Shared) -> Self {
+        Self { now: now(clock), list: Vec::new(), turn: 0, shared, avoided: Vec::new() }
     }
 
     /// Adds a line on its lane. What lies in it without proof of receipt is found out when it is up.
-    pub fn add(
+    pub fn add<C: Clock>(
         &mut self,
         config: &LineConfig,
         lanes: &LanesConfig,
         lane: Writer,
         ledger: &Ledger,
-        calibration: &Calibration,
+        clock: &C,
     ) -> Result<(), OmsError> {
         let flow = Arc::new(Flow::default());
         let line = (config.open.0)().map_err(|reason| OmsError::Line { line: config.id, reason })?;
-        let shared = (flow.clone(), self.bell.clone());
-        let mut agent = LineAgent::open(config.id, line, lanes, ledger, self.clock, shared)?;
-        let on_way = agent.unproven()?;
+        let shared = (flow.clone(), self.shared.clone(), now(clock));
+        let mut agent = LineAgent::open(config.id, line, lanes, ledger, shared)?;
+        let (on_way, place) = (agent.unproven()?, agent.place().clone());
+        let calibration = clock.calibration();
         let pace = Pace::new(config.rate_per_second, calibration);
+        let lost_after = calibration.ticks_of_ns(config.lost_after_ns);
         let (id, window, agent) = (config.id, config.window.into(), Some(Box::new(agent)));
-        self.list.push(OutLine { id, lane, flow, pace, window, agent, on_way });
+        let down_since = Some((self.now)());
+        self.list.push(OutLine { id, lane, place, flow, pace, window, agent, on_way, down_since, lost_after });
         Ok(())
     }
 
@@ -181,24 +214,27 @@ impl Lines {
     #[inline]
     pub fn publish(&mut self, stamp: u64, request: &Request) -> Result<(), PublishError> {
         let place = self.choose(request)?;
-        let Self { clock, list, turn, bell } = self;
+        let Self { now, list, turn, shared, avoided } = self;
         let line = &mut list[place];
-        line.pace.take(|| clock.ticks());
+        line.pace.take(&*now);
         let number = line.lane.publish(stamp, request.kind().code(), request.as_bytes())?;
         line.on_way.push_back((number, order_of(request)));
+        if !avoided.is_empty() {
+            avoided.retain(|(order, _)| *order != order_of(request));
+        }
         *turn = if place + 1 < list.len() { place + 1 } else { 0 };
         let line = &mut list[place];
         line.flow.set_published(number + 1);
         match &mut line.agent {
             Some(agent) => drop(agent.carry()),
-            None => bell.ring(),
+            None => shared.bell.ring(),
         }
         Ok(())
     }
 
     #[inline]
     fn choose(&mut self, request: &Request) -> Result<usize, PublishError> {
-        let Self { clock, list, turn, .. } = self;
+        let Self { now, list, turn, avoided, .. } = self;
         for line in list.iter_mut() {
             let proven = line.flow.proven();
             while line.on_way.pop_front_if(|(number, _)| *number < proven).is_some() {}
@@ -210,16 +246,17 @@ impl Lines {
                 return list[place].lane.room_for(size_of::<Request>()).map(|()| place);
             }
         }
+        let shunned = if avoided.is_empty() { None } else { shunned(list, avoided, request) };
         let mut refused = PublishError::NoReader;
         for step in 0..list.len() {
             let place = (*turn + step) % list.len();
             let line = &mut list[place];
-            if !line.flow.is_up() {
+            if !line.flow.is_up() || shunned == Some(line.id) {
                 continue;
             }
             refused = PublishError::Full;
             let has_room = (line.on_way.len() as u64) < line.window && line.lane.room_for(size_of::<Request>()).is_ok();
-            if has_room && line.pace.has_room(|| clock.ticks()) {
+            if has_room && line.pace.has_room(&*now) {
                 return Ok(place);
             }
         }
@@ -233,17 +270,52 @@ impl Lines {
         let is_up = line.lane.sequence() == upto;
         if is_up {
             line.on_way.clear();
+            line.down_since = None;
         }
         line.flow.answer(upto, is_up);
-        self.bell.ring();
+        self.shared.bell.ring();
         is_up
     }
 
     /// A line takes nothing any more.
     pub fn line_down(&mut self, id: LineId) {
-        if let Some(line) = self.list.iter().find(|line| line.id == id) {
+        let now = (self.now)();
+        if let Some(line) = self.list.iter_mut().find(|line| line.id == id) {
+            // Not anew for each attempt to connect.
+            if line.flow.is_up() {
+                line.down_since = Some(now);
+            }
             line.flow.down();
-            self.bell.ring();
+            self.shared.bell.ring();
+        }
+    }
+
+    /// Whether a line takes requests.
+    pub fn is_line_up(&self, id: LineId) -> bool {
+        self.list.iter().any(|line| line.id == id && line.flow.is_up())
+    }
+
+    /// A line that was away for too long just now, and what went by it since its lane was made. What has no proof of
+    /// receipt is waited for no more: what names it goes by another line.
+    #[cold]
+    pub fn give_up_one(&mut self) -> Result<Option<(LineId, Went)>, OmsError> {
+        let now = (self.now)();
+        let is_over =
+            |line: &&mut OutLine| line.down_since.is_some_and(|since| now.saturating_sub(since) > line.lost_after);
+        let Some(line) = self.list.iter_mut().find(is_over) else { return Ok(None) };
+        line.down_since = None;
+        line.on_way.clear();
+        Ok(Some((line.id, went_by(&line.place)?)))
+    }
+
+    /// An order is not to go by this line, as long as another one is up.
+    pub fn avoid(&mut self, order: u64, line: u8) {
+        if self.list.len() > 1 && !self.avoided.contains(&(order, line)) {
+            // What never left since, because it was canceled here, is of no use.
+            if self.avoided.len() >= MOST_AVOIDED {
+                self.avoided.remove(0);
+            }
+            self.avoided.push((order, line));
         }
     }
 
@@ -276,6 +348,37 @@ impl Lines {
     }
 }
 
+fn now<C: Clock>(clock: &C) -> Now {
+    let clock = clock.clone();
+    Box::new(move || clock.ticks())
+}
+
+/// The line that a new order should not go by, if any other is up.
+#[cold]
+fn shunned(list: &[OutLine], avoided: &[(u64, u8)], request: &Request) -> Option<LineId> {
+    let Request::New(new) = request else { return None };
+    let (_, line) = avoided.iter().find(|(order, _)| *order == new.client_order_id.0)?;
+    let (by, others): (Vec<&OutLine>, Vec<&OutLine>) = list.iter().partition(|other| other.id.line == *line);
+    others.iter().any(|other| other.flow.is_up()).then(|| by.first().map(|line| line.id)).flatten()
+}
+
+/// The orders that the requests of a lane name.
+fn went_by(place: &Place) -> Result<Went, OmsError> {
+    let look = Reader::open(place, Start::Oldest, Registration::Unregistered)?;
+    if look.sequence() > look.owner().base {
+        return Ok(Went::More);
+    }
+    drop(look);
+    let mut orders = BTreeSet::new();
+    agent::each(place, 0, &mut |message| {
+        if let Ok(request) = Request::read(message.kind, message.payload) {
+            orders.insert(order_of(&request));
+        }
+        Ok(())
+    })?;
+    Ok(Went::Orders(orders))
+}
+
 /// The order that a request names.
 fn order_of(request: &Request) -> u64 {
     match request {
@@ -283,6 +386,6 @@ fn order_of(request: &Request) -> u64 {
         Request::Cancel(cancel) => cancel.original.0,
         Request::Replace(replace) => replace.original.0,
         Request::Status(status) => status.original.0,
-        Request::MassCancel(_) => 0,
+        Request::MassCancel(_) | Request::Conditional(_) | Request::ReplaceConditional(_) => 0,
     }
 }

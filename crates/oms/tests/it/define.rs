@@ -1,7 +1,7 @@
 //! A desk that changes while the OMS runs: what differs is journaled, and holds for the next order.
 
-use tickpath_market::{AccountId, Side, SymbolId};
-use tickpath_orders::{AccountLimits, Denial, Input, MAY_NEW, VenueRules};
+use tickpath_market::{AccountId, Quantity, Side, SymbolId};
+use tickpath_orders::{AccountLimits, Denial, FirmLimits, Input, MAY_NEW, SymbolLimits, VenueRules};
 
 use crate::told::{Told, informed, new_orders};
 use crate::{AckLevel, Heard, NewOrder, Scene, TIGHT, VENUE, WIDE, limit, poll};
@@ -87,4 +87,47 @@ fn a_session_that_the_disk_must_hold_from_now_on_waits_for_it() {
     hand.commit();
     poll(&mut oms);
     assert_eq!((new_orders(&venue.hear()).len(), client.hear().len()), (1, 1));
+}
+
+#[test]
+fn limits_of_symbols_sessions_and_the_firm_come_and_go_while_it_runs() {
+    let mut scene = Scene::new();
+    let mut oms = informed(&scene);
+    let mut client = scene.client(0);
+    let whole = scene.config.desk.clone();
+    let mut own = whole.clone();
+    let symbol = whole.instruments[0].symbol;
+    let few = Quantity::from_whole(2);
+    own.symbols = vec![SymbolLimits { account: WIDE, symbol, max_order_quantity: few, ..SymbolLimits::default() }];
+    let mut firm = whole.clone();
+    firm.firm = Some(FirmLimits { max_order_quantity: few, ..FirmLimits::default() });
+    let mut session = whole.clone();
+    session.sessions[0].limits.max_order_quantity = few;
+    let mut lots = whole.clone();
+    lots.instruments[0].lot = few;
+    let steps = [
+        (&own, 1, Some(Denial::SymbolQuantity)),
+        (&firm, 2, Some(Denial::FirmQuantity)),
+        (&session, 2, Some(Denial::SessionQuantity)),
+        (&lots, 2, Some(Denial::Lot)),
+        (&whole, 1, None),
+    ];
+    for (id, (desk, changes, denial)) in (1..).zip(steps) {
+        assert_eq!(oms.sequencer().define(desk).expect("it is journaled"), changes, "step {id}");
+        client.send(NewOrder { account: WIDE, ..limit(Side::Buy, id, 90, 3) });
+        poll(&mut oms);
+        assert_eq!(denied(&client.hear()), denial.map(Denial::code).into_iter().collect::<Vec<_>>(), "step {id}");
+    }
+    assert_eq!(oms.sequencer().counts().ignored, 0, "each definition is taken");
+    oms.sequencer().define(&own).expect("it is journaled");
+    drop((oms, client));
+    scene.config.desk = own;
+    let count = scene.replay().1.len();
+    let mut oms = informed(&scene);
+    assert_eq!(scene.replay().1.len(), count + 1, "a start with the same desk adds nothing");
+    let mut client = scene.client(0);
+    client.hear();
+    client.send(NewOrder { account: WIDE, ..limit(Side::Buy, 9, 90, 3) });
+    poll(&mut oms);
+    assert_eq!(denied(&client.hear()), [Denial::SymbolQuantity.code()], "a start knows what was said before it");
 }

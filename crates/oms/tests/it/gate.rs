@@ -4,7 +4,7 @@
 use std::fs;
 
 use tickpath_clock::SimulatedClock;
-use tickpath_market::{ExecType, Side};
+use tickpath_market::{ExecType, OrdStatus, Side};
 use tickpath_oms::layout::Inline;
 use tickpath_orders::{Input, KILL_ALL, Kill, RecordKind};
 use zerocopy::IntoBytes;
@@ -12,7 +12,7 @@ use zerocopy::IntoBytes;
 use crate::told::{Told, informed, new_orders, questions, said};
 use crate::{
     AckLevel, Clock, Heard, LaneKind, NewOrder, Notice, PublishError, Rate, Request, SECOND, SLOW, Scene, TIGHT, VENUE,
-    WIDE, Writer, cancel, limit, poll, settle, top,
+    WIDE, Writer, cancel, limit, poll, replace, settle, top,
 };
 
 #[test]
@@ -180,7 +180,7 @@ fn a_kill_and_the_time_are_asked_again_before_what_waited_leaves() {
         ("reference", 25, |scene, _| scene.clock.advance(61 * SECOND)),
         ("age", 29, |scene, oms| {
             scene.clock.advance(100 * SECOND);
-            oms.sequencer().tick(scene.clock.ticks(), &top(99, 101));
+            oms.sequencer().tick(scene.clock.ticks(), &top(99, 101)).expect("nothing waits for it");
         }),
     ];
     for (what, code, happens) in cases {
@@ -274,9 +274,9 @@ fn a_disk_that_fails_stops_new_orders_and_lets_cancels_through() {
     assert_eq!(oms.sequencer().held(), 0);
 }
 
-/// An order of a session that asks for the disk comes back because its lane is full, while its cancel is held for the disk.
-#[test]
-fn a_cancel_that_is_held_comes_back_with_its_order() {
+/// An order of a session that asks for the disk comes back because its lane is full, while what is asked of it is held for
+/// the disk.
+fn asked_while_it_comes_back(asked: Request) -> (Vec<Request>, Vec<(u64, ExecType, OrdStatus)>) {
     let mut scene = Scene::new();
     scene.config.desk.sessions[0].level = AckLevel::Disk;
     scene.config.lanes.request_bytes = 1 << 14;
@@ -293,20 +293,36 @@ fn a_cancel_that_is_held_comes_back_with_its_order() {
     poll(&mut oms);
     disk.commit();
     // Taken before what is held is looked at.
-    oms.sequencer().accept(0, 2, 1, 1, cancel(3, 2)).expect("the journal takes it");
+    oms.sequencer().accept(0, 2, 1, 1, asked).expect("the journal takes it");
     let mut heard = Vec::new();
     for _ in 0..4 {
         while poll(&mut oms) > 0 {}
         heard.extend(venue.hear());
         disk.commit();
     }
+    while poll(&mut oms) > 0 {}
+    assert_eq!(oms.sequencer().held(), 0);
+    (heard, client.told())
+}
+
+#[test]
+fn a_replace_that_is_held_comes_back_with_its_order() {
+    let (heard, _) = asked_while_it_comes_back(replace(3, 2, 91, 1));
     let [first, order] = [0, new_orders(&heard).len() - 1].map(|place| new_orders(&heard)[place]);
     assert_ne!(order, first, "the order was sent");
     let place = |is_it: &dyn Fn(&Request) -> bool| heard.iter().position(is_it).expect("both were sent");
     let sent = place(&|request| request.client_order_id().0 == order);
-    let canceled = place(&|request| matches!(request, Request::Cancel(cancel) if cancel.original.0 == order));
-    assert!(sent < canceled, "the order is number {sent}, its cancel {canceled}");
-    assert_eq!((new_orders(&heard).len(), oms.sequencer().held()), (1_002, 0));
+    let replaced = place(&|request| matches!(request, Request::Replace(replace) if replace.original.0 == order));
+    assert!(sent < replaced, "the order is number {sent}, its replace {replaced}");
+    assert_eq!(new_orders(&heard).len(), 1_002);
+}
+
+#[test]
+fn a_cancel_that_is_held_cancels_its_order_that_comes_back() {
+    let (heard, told) = asked_while_it_comes_back(cancel(3, 2));
+    assert_eq!(new_orders(&heard).len(), 1_001, "all but the one that was canceled here");
+    assert!(heard.iter().all(|request| matches!(request, Request::New(_))), "no cancel leaves");
+    assert_eq!(told.last(), Some(&(3, ExecType::Canceled, OrdStatus::Canceled)), "{told:?}");
 }
 
 /// Reports are lost while the lane to the venue is nearly full, or while orders wait for room in it.

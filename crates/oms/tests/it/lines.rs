@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use tickpath_clock::{HostClock, sleep_ns};
 use tickpath_market::{ExecutionReport, OrderId};
 use tickpath_oms::{LineConfig, LineId, OpenLine};
-use tickpath_orders::Denial;
+use tickpath_orders::{Denial, OTHER_LINE, RejectRule};
 use tickpath_venue::{Event as Said, Line as VenueLine, Lost, Resume, SendError};
 
 use super::*;
@@ -21,6 +21,7 @@ struct Hands {
     resume: Option<Resume>,
     is_up: bool,
     is_cut: bool,
+    is_full: bool,
     sent: Vec<(u64, Request)>,
     received: u64,
     told: u64,
@@ -43,6 +44,7 @@ impl Wire {
             Request::Replace(_) => 'R',
             Request::Status(_) => 'S',
             Request::MassCancel(_) => 'M',
+            Request::Conditional(_) | Request::ReplaceConditional(_) => panic!("what is armed has not left"),
         };
         self.hands(|hands| hands.sent.iter().map(|(number, request)| (*number, word(request))).collect())
     }
@@ -66,12 +68,13 @@ impl VenueLine for Wire {
     }
 
     fn send(&mut self, number: u64, _stamp: u64, request: &Request) -> Result<(), SendError> {
-        self.hands(|hands| match hands.is_up {
-            true => {
+        self.hands(|hands| match (hands.is_up, hands.is_full) {
+            (true, false) => {
                 hands.sent.push((number, *request));
                 Ok(())
             }
-            false => Err(SendError::Down),
+            (true, true) => Err(SendError::Full),
+            (false, _) => Err(SendError::Down),
         })
     }
 
@@ -116,7 +119,7 @@ fn scene(wires: &[Wire], window: u32) -> Scene {
 fn config_of(wire: &Wire, line: u8, window: u32) -> LineConfig {
     let wire = wire.clone();
     let open = OpenLine::new(move || Ok(Box::new(wire.clone()) as Box<dyn VenueLine>));
-    LineConfig { id: LineId { venue: VENUE, line }, open, rate_per_second: 0, window }
+    LineConfig { id: LineId { venue: VENUE, line }, open, rate_per_second: 0, window, lost_after_ns: 10 * SECOND }
 }
 
 fn until(oms: &mut Inline<SimulatedClock>, what: &str, mut is_so: impl FnMut(&mut Inline<SimulatedClock>) -> bool) {
@@ -154,20 +157,18 @@ fn what_the_venue_has_not_goes_by_another_line_and_a_cancel_never_overtakes_its_
     until(&mut oms, "it leaves", |_| wires[0].sent().len() + wires[1].sent().len() == 1);
     let (first, second) = if wires[0].sent().is_empty() { (&wires[1], &wires[0]) } else { (&wires[0], &wires[1]) };
     first.cut();
-    until(&mut oms, "the loss is told", |oms| {
-        oms.sequencer().notices().any(|notice| matches!(notice, Notice::LineDown { why, .. } if why == "cut"))
-    });
+    until(&mut oms, "the loss is told", has_lost);
     // New orders go by the other line; what names the order without proof does not.
-    client.send(cancel(2, 1));
+    client.send(replace(2, 1, 101, 1));
     client.send(limit(Side::Buy, 3, 100, 1));
     until(&mut oms, "the other line has it", |_| second.sent() == [(0, 'N')]);
     first.let_up(Some(0));
     let sent =
         |what: char| wires.iter().map(|wire| wire.sent().iter().filter(|sent| sent.1 == what).count()).sum::<usize>();
-    until(&mut oms, "the order goes again, and its cancel", |_| (sent('N'), sent('C')) == (3, 1));
-    let by = wires.iter().map(Wire::sent).find(|sent| sent.iter().any(|(_, what)| *what == 'C')).expect("just there");
-    let [(before, 'N'), (behind, 'C')] = by[by.len() - 2..] else {
-        panic!("the cancel is not behind its order: {by:?}")
+    until(&mut oms, "the order goes again, and its replace", |_| (sent('N'), sent('R')) == (3, 1));
+    let by = wires.iter().map(Wire::sent).find(|sent| sent.iter().any(|(_, what)| *what == 'R')).expect("just there");
+    let [(before, 'N'), (behind, 'R')] = by[by.len() - 2..] else {
+        panic!("the replace is not behind its order: {by:?}")
     };
     assert_eq!(behind, before + 1);
     let ids = first.hands(|hands| hands.sent[0].1.client_order_id());
@@ -175,6 +176,206 @@ fn what_the_venue_has_not_goes_by_another_line_and_a_cancel_never_overtakes_its_
         .iter()
         .map(|wire| wire.hands(|hands| hands.sent.iter().filter(|sent| sent.1.client_order_id() == ids).count()));
     assert_eq!(again.sum::<usize>(), 2, "once, and once more when the venue had said that it has not got it");
+}
+
+#[test]
+fn a_cancel_that_comes_back_with_its_order_cancels_it_and_neither_leaves_again() {
+    let wires = [Wire::default()];
+    let scene = scene(&wires, 100);
+    let mut oms = scene.oms();
+    up(&mut oms, &wires, 0);
+    let mut client = scene.client(0);
+    client.send(limit(Side::Buy, 1, 100, 1));
+    until(&mut oms, "it is sent", |_| wires[0].sent().len() == 1);
+    wires[0].cut();
+    until(&mut oms, "the loss is told", has_lost);
+    client.send(cancel(2, 1));
+    poll(&mut oms);
+    client.told();
+    up(&mut oms, &wires, 0);
+    let mut told = Vec::new();
+    until(&mut oms, "it is canceled", |_| {
+        told.extend(client.told());
+        !told.is_empty()
+    });
+    assert_eq!(told, [(2, ExecType::Canceled, OrdStatus::Canceled)]);
+    for _ in 0..10 {
+        poll(&mut oms);
+    }
+    assert_eq!((wires[0].sent().len(), oms.sequencer().queued(), oms.sequencer().counts().done), (1, 0, 1));
+}
+
+#[test]
+fn what_is_too_old_when_its_line_takes_it_is_refused_and_what_lies_behind_it_goes() {
+    let wires = [Wire::default()];
+    let mut scene = scene(&wires, 100);
+    scene.config.desk.accounts[0].max_request_age_ns = SECOND;
+    let mut oms = scene.oms();
+    up(&mut oms, &wires, 0);
+    let mut client = scene.client(0);
+    client.send(limit(Side::Buy, 1, 100, 1));
+    until(&mut oms, "it is sent", |_| wires[0].sent() == [(0, 'N')]);
+    wires[0].hands(|hands| hands.is_full = true);
+    client.send(limit(Side::Buy, 2, 100, 1));
+    client.send(limit(Side::Buy, 3, 100, 1));
+    client.send(cancel(4, 3));
+    client.send(cancel(5, 1));
+    until(&mut oms, "all are taken", |oms| oms.sequencer().counts().sending == 3);
+    client.hear();
+    scene.clock.advance(2 * SECOND);
+    scene.tick(99, 101);
+    wires[0].hands(|hands| hands.is_full = false);
+    // Until the venue has said that it has what was sent, nobody knows what to give back.
+    for _ in 0..20 {
+        poll(&mut oms);
+    }
+    assert_eq!(wires[0].sent(), [(0, 'N')]);
+    wires[0].hands(|hands| hands.received = 1);
+    until(&mut oms, "the cancel of what the venue has leaves", |_| wires[0].sent().len() == 2);
+    assert_eq!(wires[0].sent()[1], (5, 'C'), "behind the numbers of what was given back");
+    let heard = client.hear();
+    let [Heard::Report(canceled), Heard::Denied(denied)] = heard[..] else { panic!("two answers: {heard:?}") };
+    assert_eq!(
+        (canceled.client_order_id.0, canceled.status),
+        (4, OrdStatus::Canceled.code()),
+        "taken back with its order"
+    );
+    assert_eq!((denied.client_order_id.0, Denial::from_code(denied.code)), (2, Some(Denial::RequestAge)));
+    // The line goes on, and nobody was told that it is up once more.
+    wires[0].hands(|hands| hands.received = 6);
+    client.send(limit(Side::Buy, 6, 100, 1));
+    until(&mut oms, "it is sent", |_| wires[0].sent().len() == 3);
+    let ups = oms.sequencer().notices().filter(|notice| matches!(notice, Notice::LineUp(_))).count();
+    assert_eq!((ups, oms.sequencer().counts().unknown), (1, 0));
+}
+
+#[test]
+fn what_went_by_a_line_that_does_not_come_back_is_in_doubt_and_asked_for_by_another() {
+    let wires = [Wire::default(), Wire::default()];
+    let scene = scene(&wires, 100);
+    let mut oms = scene.oms();
+    up(&mut oms, &wires, 0);
+    let mut client = scene.client(0);
+    (1..=4).for_each(|id| client.send(limit(Side::Buy, id, 100, 1)));
+    until(&mut oms, "each line has two", |_| wires.iter().all(|wire| wire.sent().len() == 2));
+    // The first line's first has arrived, and nothing more was heard of it.
+    wires[0].hands(|hands| hands.received = 1);
+    poll(&mut oms);
+    wires[0].cut();
+    until(&mut oms, "the loss is told", has_lost);
+    scene.clock.advance(9 * SECOND);
+    client.send(cancel(5, 3));
+    for _ in 0..100 {
+        poll(&mut oms);
+    }
+    assert_eq!((oms.sequencer().counts().unknown, wires[1].sent().len()), (0, 2), "it may come back");
+    scene.clock.advance(2 * SECOND);
+    until(&mut oms, "both are asked for", |_| wires[1].sent().len() == 4);
+    assert_eq!(oms.sequencer().counts().unknown, 2);
+    let asked = |place: usize| {
+        wires[1].hands(|hands| match hands.sent[place].1 {
+            Request::Status(status) => status.original,
+            ref other => panic!("a question: {other:?}"),
+        })
+    };
+    let sent = wires[0].hands(|hands| [hands.sent[0].1.client_order_id(), hands.sent[1].1.client_order_id()]);
+    assert_eq!([asked(2), asked(3)], sent);
+    assert!(oms.sequencer().notices().any(|notice| matches!(notice, Notice::LineGivenUp { orders: 2, .. })));
+    // A cancel waits for the dead line no more.
+    client.send(cancel(6, 3));
+    until(&mut oms, "it goes by the other", |_| wires[1].sent().last().is_some_and(|last| last.1 == 'C'));
+    // The line is back after all: what the venue has not got is not sent again, its answer decides.
+    wires[0].let_up(Some(1));
+    until(&mut oms, "it is up", |_| wires[0].hands(|hands| hands.is_up));
+    for _ in 0..20 {
+        poll(&mut oms);
+    }
+    assert_eq!((wires[0].sent().len(), oms.sequencer().counts().ignored), (2, 0));
+    assert_eq!(oms.sequencer().counts().unknown, 2);
+    let (order, question) = wires[1].hands(|hands| (sent[1], hands.sent[3].1.client_order_id()));
+    wires[1].hands(|hands| hands.reports.push(never_heard(order, question)));
+    until(&mut oms, "it is known", |oms| oms.sequencer().counts().unknown == 1);
+    assert_eq!(oms.sequencer().counts().rejected, 1);
+}
+
+#[test]
+fn what_a_start_finds_on_a_line_that_does_not_come_is_in_doubt_too() {
+    let wires = [Wire::default()];
+    let scene = scene(&wires, 100);
+    let mut oms = scene.oms();
+    up(&mut oms, &wires, 0);
+    let mut client = scene.client(0);
+    client.send(limit(Side::Buy, 1, 100, 1));
+    until(&mut oms, "it is sent", |_| wires[0].sent().len() == 1);
+    drop(oms);
+    wires[0].hands(|hands| (hands.is_up, hands.has, hands.resume) = (false, None, None));
+    let mut oms = scene.oms();
+    scene.clock.advance(11 * SECOND);
+    until(&mut oms, "it is unknown", |oms| oms.sequencer().counts().unknown == 1);
+    // Asked for as soon as anybody can be asked.
+    wires[0].let_up(Some(1));
+    until(&mut oms, "it is asked for", |_| wires[0].sent().last().is_some_and(|last| last.1 == 'S'));
+}
+
+#[test]
+fn what_a_line_refuses_goes_by_the_other_as_long_as_that_is_up() {
+    const BUSY: u16 = 77;
+    let wires = [Wire::default(), Wire::default()];
+    let mut scene = scene(&wires, 100);
+    scene.config.desk.rejects =
+        vec![RejectRule { venue: VENUE, code: BUSY, action: OTHER_LINE, times: 2, reserved: 0 }];
+    let mut oms = scene.oms();
+    up(&mut oms, &wires, 0);
+    let mut client = scene.client(0);
+    for (id, is_other_up) in [(1, true), (2, true), (3, false)] {
+        let before: Vec<usize> = wires.iter().map(|wire| wire.sent().len()).collect();
+        client.send(limit(Side::Buy, id, 100, 1));
+        let newest = |place: usize| wires[place].sent().len() > before[place];
+        until(&mut oms, "it is sent", |_| newest(0) || newest(1));
+        let by = if newest(0) { 0 } else { 1 };
+        if !is_other_up {
+            wires[1 - by].cut();
+            until(&mut oms, "the loss is told", has_lost);
+        }
+        let order = wires[by].hands(|hands| hands.sent.last().expect("just sent").1.client_order_id());
+        wires[by].hands(|hands| hands.reports.push(refused(order, BUSY)));
+        let to = if is_other_up { 1 - by } else { by };
+        let sent = wires[to].sent().len();
+        until(&mut oms, "it goes again", |_| wires[to].sent().len() > sent);
+        let again = wires[to].hands(|hands| hands.sent.last().expect("just sent").1.client_order_id());
+        assert_ne!(again, order, "under another id");
+    }
+    assert_eq!((oms.sequencer().counts().rejected, oms.sequencer().counts().sending), (0, 3));
+}
+
+fn has_lost(oms: &mut Inline<SimulatedClock>) -> bool {
+    oms.sequencer().notices().any(|notice| matches!(notice, Notice::LineDown { why, .. } if why == "cut"))
+}
+
+fn refused(order: ClientOrderId, reason: u16) -> ExecutionReport {
+    ExecutionReport {
+        order_id: OrderId(order.0),
+        client_order_id: order,
+        venue_sequence: 1,
+        venue: VENUE,
+        account: WIDE,
+        exec_type: ExecType::Rejected.code(),
+        status: OrdStatus::Rejected.code(),
+        side: Side::Buy.code(),
+        reason,
+        ..ExecutionReport::default()
+    }
+}
+
+/// The answer to a question after an order that the venue has not got.
+fn never_heard(order: ClientOrderId, question: ClientOrderId) -> ExecutionReport {
+    ExecutionReport {
+        venue_sequence: 0,
+        client_order_id: question,
+        exec_type: ExecType::OrderStatus.code(),
+        side: 0,
+        ..refused(order, 7)
+    }
 }
 
 #[test]

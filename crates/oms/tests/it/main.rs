@@ -1,6 +1,7 @@
 //! The OMS between its clients and a venue, through its public interface: the path of an order, restarts at every
 //! point, layouts on threads, and hostile neighbours.
 
+mod conditional;
 mod days;
 mod define;
 mod gate;
@@ -257,6 +258,7 @@ fn desk() -> Desk {
         reserved: 0,
         name: name.parse().expect("a good name"),
         multiplier: 1,
+        ..Instrument::default()
     };
     let wide = AccountLimits {
         account: WIDE,
@@ -270,6 +272,7 @@ fn desk() -> Desk {
         max_reference_age_ns: 60 * SECOND,
         max_request_age_ns: 0,
         max_position: Quantity(i64::MAX),
+        ..AccountLimits::default()
     };
     let tight = AccountLimits {
         account: TIGHT,
@@ -285,6 +288,7 @@ fn desk() -> Desk {
         cancel_on_disconnect: false,
         accounts: vec![ALL_ACCOUNTS],
         withheld: 0,
+        limits: Default::default(),
         rate: Rate::UNLIMITED,
     };
     Desk {
@@ -292,6 +296,7 @@ fn desk() -> Desk {
         accounts: vec![wide, tight, slow],
         venues: vec![VenueRules::of(VENUE)],
         sessions: vec![session(0), session(1)],
+        ..Desk::default()
     }
 }
 

@@ -113,7 +113,7 @@ impl Scene {
     /// An OMS that knows the market already, as it would after a look at its ticks.
     fn informed(&self) -> Inline<SimulatedClock> {
         let mut oms = Inline::open(self.clock.clone(), &self.config, None).expect("the OMS opens");
-        oms.sequencer().tick(self.clock.ticks(), &top(99, 101));
+        oms.sequencer().tick(self.clock.ticks(), &top(99, 101)).expect("nothing waits for it");
         oms
     }
 
@@ -449,7 +449,7 @@ pub fn child() {
         panic!("nobody stops it: {ran:?}");
     }
     let mut oms = Inline::open(clock.clone(), &config(&name, &folder), None).expect("the one before is dead");
-    oms.sequencer().tick(clock.ticks(), &top(99, 101));
+    oms.sequencer().tick(clock.ticks(), &top(99, 101)).expect("nothing waits for it");
     for _ in 0..LIFE {
         match oms.poll() {
             Ok(0) => tickpath_clock::yield_now(),

@@ -89,6 +89,6 @@ pub fn with_one_order() -> (Scene, Inline<SimulatedClock>, Told, Client, u64) {
 
 pub fn informed(scene: &Scene) -> Inline<SimulatedClock> {
     let mut oms = Inline::open(scene.clock.clone(), &scene.config, None).unwrap_or_else(|e| panic!("it opens: {e}"));
-    oms.sequencer().tick(scene.clock.ticks(), &top(99, 101));
+    oms.sequencer().tick(scene.clock.ticks(), &top(99, 101)).expect("nothing waits for it");
     oms
 }

@@ -3,24 +3,28 @@
 use tickpath_clock::Clock;
 use tickpath_log::{Next, OpenError, Writer};
 use tickpath_market::{
-    CancelOrder, ClientOrderId, Kind, MassCancel, MassCancelType, NewOrder, OrderId, OrderType, Price, Quantity,
-    ReplaceOrder, Request, Side, StatusRequest, SymbolId, TimeInForce,
+    CancelOrder, ClientOrderId, Condition, ConditionalOrder, Kind, MassCancel, MassCancelType, NewOrder, OrderId,
+    OrderType, Price, Quantity, ReplaceConditional, ReplaceOrder, Request, Side, StatusRequest, SymbolId, TimeInForce,
+    Trigger, TriggerDirection, TriggerJoin, TriggerPriceType,
 };
 use tickpath_oms::{LaneKind, LanesConfig, SessionLanes};
 use tickpath_orders::RecordKind;
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
 use crate::clock::SimClock;
-use crate::desk::{VENUES, account_of};
+use crate::desk::{LANED, VENUES, account_of};
 use crate::line::Around;
 use crate::oracle::{Checked, tag};
 use crate::plan::Dice;
 use crate::plants::Plant;
+use crate::remote::{Remote, Wires};
 
 /// A client.
 pub struct Client {
     pub session: u16,
     pub lanes: Option<SessionLanes>,
+    /// Its way if it has no lanes.
+    pub remote: Option<Remote>,
     /// Its last id.
     last: u64,
     /// New orders that it has sent, by its id.
@@ -28,12 +32,13 @@ pub struct Client {
 }
 
 impl Client {
-    pub fn new(session: u16) -> Self {
-        Self { session, lanes: None, last: 0, orders: Vec::new() }
+    pub fn new(session: u16, wires: &Wires) -> Self {
+        let remote = (session >= LANED).then(|| Remote::new(session, wires.clone()));
+        Self { session, lanes: None, remote, last: 0, orders: Vec::new() }
     }
 
     pub fn join(&mut self, lanes: &LanesConfig, clock: &SimClock) -> Result<(), OpenError> {
-        if self.lanes.is_none() {
+        if self.lanes.is_none() && self.remote.is_none() {
             self.lanes = Some(lanes.join_session(self.session, clock.calibration())?);
         }
         Ok(())
@@ -41,25 +46,31 @@ impl Client {
 
     /// Sends a request if its lane takes it; false if not.
     pub fn send(&mut self, request: &Request, around: &mut Around<'_>) -> bool {
-        let Some(lanes) = &mut self.lanes else { return false };
-        let sent = lanes.requests.publish(around.clock.ticks(), request.kind().code(), request.as_bytes());
-        match sent {
-            Ok(_) => {}
-            Err(tickpath_log::PublishError::Full) => around.tally.count("lanes full"),
-            Err(_) => around.tally.count("requests refused: nobody reads"),
-        }
-        if sent.is_ok() {
+        let is_sent = match (&mut self.remote, &mut self.lanes) {
+            (Some(remote), _) => remote.send(request, around),
+            (None, Some(lanes)) => {
+                let sent = lanes.requests.publish(around.clock.ticks(), request.kind().code(), request.as_bytes());
+                match sent {
+                    Ok(_) => {}
+                    Err(tickpath_log::PublishError::Full) => around.tally.count("lanes full"),
+                    Err(_) => around.tally.count("requests refused: nobody reads"),
+                }
+                sent.is_ok()
+            }
+            (None, None) => false,
+        };
+        if is_sent {
             around.oracle.sent(tag(self.session, request.client_order_id().0));
             if let Request::Cancel(cancel) = request
                 && cancel.order_id.0 != 0
             {
                 around.oracle.asked_of_another(self.session, cancel.client_order_id.0);
             }
-            if let Request::New(new) = request {
-                self.orders.push((new.client_order_id.0, new.symbol));
+            if matches!(request, Request::New(_) | Request::Conditional(_)) {
+                self.orders.push((request.client_order_id().0, request.symbol()));
             }
         }
-        sent.is_ok()
+        is_sent
     }
 
     /// A new order: most are limits for the day around the market.
@@ -86,6 +97,28 @@ impl Client {
             time_in_force: time_in_force.code(),
             ..NewOrder::default()
         })
+    }
+
+    /// The same with a trigger.
+    pub fn conditional(&mut self, dice: &mut Dice) -> Request {
+        let Request::New(order) = self.order(dice) else { unreachable!("it is a new order") };
+        Request::Conditional(ConditionalOrder::new(order, trigger(dice)))
+    }
+
+    /// Another trigger, most often for an order that has none any more.
+    pub fn rearm(&mut self, dice: &mut Dice) -> Option<Request> {
+        let (original, symbol) = self.pick(dice)?;
+        let (client_order_id, cause) = self.next_id();
+        Some(Request::ReplaceConditional(ReplaceConditional {
+            client_order_id,
+            original,
+            price: price(dice),
+            quantity: Quantity::from_whole(1 + dice.below(12) as i64),
+            cause,
+            symbol,
+            account: account_of(self.session),
+            trigger: trigger(dice),
+        }))
     }
 
     pub fn cancel(&mut self, dice: &mut Dice) -> Option<Request> {
@@ -146,6 +179,9 @@ impl Client {
 
     /// Reads all reports that are there.
     pub fn hear(&mut self, around: &mut Around<'_>) -> Result<usize, crate::oracle::Broken> {
+        if let Some(remote) = &mut self.remote {
+            return remote.hear(around);
+        }
         let Some(lanes) = &mut self.lanes else { return Ok(0) };
         let start = lanes.reports.owner().incarnation;
         let mut heard = 0;
@@ -195,6 +231,19 @@ fn mishear(session: u16, place: (u64, u64), payload: &[u8], around: &mut Around<
     };
     let kind = Kind::ExecutionReport.code();
     around.oracle.told(session, place, kind, report.as_bytes(), around.tally)
+}
+
+/// Of a price that is not far from the market, or of two.
+fn trigger(dice: &mut Dice) -> Trigger {
+    let mut condition = || Condition {
+        price: price(dice),
+        symbol: SymbolId(dice.below(VENUES.len() as u64) as u32),
+        price_type: TriggerPriceType::ALL[dice.place(3)].code(),
+        direction: TriggerDirection::ALL[dice.place(2)].code(),
+        reserved: [0; 2],
+    };
+    let (first, second) = (condition(), condition());
+    Trigger::joined(first, TriggerJoin::ALL[dice.place(3)], second)
 }
 
 fn price(dice: &mut Dice) -> Price {

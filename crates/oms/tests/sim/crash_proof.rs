@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use crate::desk::DISK_SESSION;
+use crate::desk::is_for_disk;
 use crate::disk::Fate;
 use crate::oracle::{Oracle, Told};
 use crate::tally::Tally;
@@ -77,8 +77,8 @@ impl AtStake {
         let is_alive = |(id, told): &(&u64, &Told)| is_known(id) && !told.is_over;
         let known = || oracle.told.iter().filter(is_alive).map(|(_, told)| told.session);
         Self {
-            os: known().filter(|&session| session != DISK_SESSION).count() as u64,
-            disk: known().filter(|&session| session == DISK_SESSION).count() as u64,
+            os: known().filter(|&session| !is_for_disk(session)).count() as u64,
+            disk: known().filter(|&session| is_for_disk(session)).count() as u64,
         }
     }
 }

@@ -8,10 +8,16 @@ use tickpath_market::{AccountId, Notional, Price, Quantity, SymbolId, TopOfBook,
 use tickpath_oms::{AckLevel, Config, Desk, LanesConfig, Layout, Rate, SessionConfig};
 use tickpath_orders::{AccountLimits, Instrument, VenueRules};
 
-/// Sessions: one told at once, one when the disk has it, one whose orders are canceled when it is lost.
-pub const SESSIONS: u16 = 3;
-/// The session whose requests the disk must hold.
-pub const DISK_SESSION: u16 = 1;
+/// Sessions with lanes: one told at once, one when the disk has it, one whose orders are canceled when it is lost.
+pub const LANED: u16 = 3;
+/// All sessions: two more come by a front, one of each level.
+pub const SESSIONS: u16 = 5;
+
+/// Whether the disk must hold a session's requests.
+pub fn is_for_disk(session: u16) -> bool {
+    session == 1 || session == 4
+}
+
 /// Venues, each with one symbol: symbol 0 trades at the first.
 pub const VENUES: [VenueId; 2] = [VenueId(1), VenueId(2)];
 
@@ -23,7 +29,7 @@ const LANE_BYTES: usize = 8 * 4096;
 /// An OMS on this host.
 pub fn config(name: &str, folder: &Path, seed: u64) -> Config {
     let journal = LogConfig::journal(Place::folder(folder.join("journal")));
-    let lanes = LanesConfig::new(name, SESSIONS, &VENUES);
+    let lanes = LanesConfig::new(name, LANED, &VENUES);
     Config {
         lanes: LanesConfig { request_bytes: LANE_BYTES, report_bytes: LANE_BYTES, ..lanes },
         journal: LogConfig { segment_bytes: SEGMENT_BYTES, ..journal },
@@ -35,7 +41,7 @@ pub fn config(name: &str, folder: &Path, seed: u64) -> Config {
         other_cpu: None,
         priority: Priority::Normal,
         snapshot_every: 0,
-        history: false,
+        history: true,
         seed: Some(seed),
     }
 }
@@ -47,7 +53,7 @@ pub fn account_of(session: u16) -> AccountId {
 
 /// What a session may trade for; the first may cancel for the last, too.
 pub fn accounts_of(session: u16) -> Vec<AccountId> {
-    let others = (session == 0).then(|| account_of(SESSIONS - 1));
+    let others = (session == 0).then(|| account_of(LANED - 1));
     others.into_iter().chain([account_of(session)]).collect()
 }
 
@@ -58,6 +64,7 @@ fn desk() -> Desk {
         reserved: 0,
         name: format!("SYMBOL{symbol}").parse().expect("a good name"),
         multiplier: 1,
+        ..Instrument::default()
     };
     let limits = |session: u16| AccountLimits {
         account: account_of(session),
@@ -71,13 +78,15 @@ fn desk() -> Desk {
         max_reference_age_ns: 3_600 * SECOND,
         max_request_age_ns: 0,
         max_position: Quantity::from_whole(100_000),
+        ..AccountLimits::default()
     };
     let session = |session: u16| SessionConfig {
         session,
-        level: if session == DISK_SESSION { AckLevel::Disk } else { AckLevel::Os },
-        cancel_on_disconnect: session == SESSIONS - 1,
+        level: if is_for_disk(session) { AckLevel::Disk } else { AckLevel::Os },
+        cancel_on_disconnect: session == LANED - 1,
         accounts: accounts_of(session),
         withheld: 0,
+        limits: Default::default(),
         rate: Rate::UNLIMITED,
     };
     Desk {
@@ -85,6 +94,7 @@ fn desk() -> Desk {
         accounts: (0..SESSIONS).map(limits).collect(),
         venues: VENUES.into_iter().map(VenueRules::of).collect(),
         sessions: (0..SESSIONS).map(session).collect(),
+        ..Desk::default()
     }
 }
 

@@ -98,10 +98,13 @@ impl Disk {
 
     /// Leaves of the file what a loss of power leaves. Nobody may have it open.
     pub fn lose_power(&mut self, dice: &mut Dice) -> Fate {
-        let Ok(now) = fs::read(&self.data) else { return Fate::Kept };
+        let Ok(mut now) = fs::read(&self.data) else { return Fate::Kept };
         if self.header.is_empty() || now.len() < PAGE {
             return Fate::Kept;
         }
+        // How many segments a thread has made ahead of need is a matter of real time: here it is one.
+        let used = now.iter().rposition(|byte| *byte != 0).map_or(PAGE, |last| (last + 1).max(PAGE));
+        now.resize(PAGE + (used - PAGE).next_multiple_of(self.segment_bytes) + self.segment_bytes, 0);
         let fate = match dice.below(4) {
             0 => Fate::Kept,
             1 => Fate::Gone,

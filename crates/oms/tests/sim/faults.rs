@@ -1,17 +1,17 @@
 //! Kills, losses of power, and how everybody comes back from them.
 
-use tickpath_clock::Clock;
 use tickpath_market::{OrderId, VenueId};
 use tickpath_oms::{LaneKind, OmsError};
 
 use crate::client::is_current;
 use crate::crash_proof::{AtStake, End};
-use crate::desk::{VENUES, top};
+use crate::desk::VENUES;
 use crate::disk::Fate;
 use crate::line::Around;
 use crate::oracle::{Broken, Checked, broken};
 use crate::plan::{Act, Dice};
 use crate::plants::{self, Plant};
+use crate::remote::Remote;
 use crate::world::{World, around};
 
 impl World {
@@ -33,6 +33,9 @@ impl World {
 
     /// There is something to do in that turn, or nothing happens in it.
     pub fn kill_in_turn(&mut self, dice: &mut Dice) -> Checked {
+        if dice.one_in(3) {
+            return self.tick(dice.below(VENUES.len() as u64) as u32, 95 + dice.below(11) as i64, 1 + dice.below(3));
+        }
         self.ask([Act::Order, Act::Cancel, Act::MassCancel][dice.place(3)], dice);
         let at = dice.place(self.lines.len());
         self.lines[at].deliver(3, around!(self));
@@ -77,7 +80,10 @@ impl World {
 
     pub fn lose_power(&mut self, dice: &mut Dice) -> Checked {
         self.host.kill();
-        self.clients.iter_mut().for_each(|client| client.lanes = None);
+        for client in &mut self.clients {
+            client.lanes = None;
+            client.remote.iter_mut().for_each(Remote::power_lost);
+        }
         self.operator.control = None;
         for line in &mut self.lines {
             line.lanes = None;
@@ -125,9 +131,16 @@ impl World {
 
     fn started(&mut self) -> Checked {
         self.tally.count("starts");
-        let stamp = self.host.clock.ticks();
         let Some(oms) = self.host.sequencer() else { return Ok(()) };
-        (0..VENUES.len() as u32).for_each(|symbol| oms.tick(stamp, &top(symbol, 100)));
+        oms.expect_ticks();
+        let (armed, doubted) = (oms.core().armed().count() as u64, oms.core().armed_at_most() as u64);
+        self.tally.add("orders armed over a start", armed);
+        self.tally.add("orders that may have fired before a start", doubted - armed);
+        self.oracle.prices.clear();
+        for symbol in 0..VENUES.len() as u32 {
+            self.tick(symbol, 100, 0)?;
+        }
+        let Some(oms) = self.host.sequencer() else { return Ok(()) };
         let epoch = OrderId::new(oms.core().epoch(), 0).0;
         for rules in &self.host.config.desk.sessions {
             self.oracle.note_right(rules.session, !rules.accounts.is_empty(), epoch);
@@ -143,6 +156,12 @@ impl World {
         }
         // A start syncs what it found.
         self.oracle.is_disk_bad(false);
+        let next_request = self.host.next_request.clone();
+        let Some(oms) = self.host.sequencer() else { return Ok(()) };
+        for client in &mut self.clients {
+            let next = next_request.get(usize::from(client.session)).copied().unwrap_or(0);
+            client.remote.as_mut().map_or(Ok(()), |remote| remote.log_in(oms, next))?;
+        }
         self.leave_old_lanes();
         Ok(())
     }

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use tempfile::TempDir;
 use tickpath_log::Place;
+use tickpath_oms::front::Opening;
 use tickpath_oms::layout::Inline;
 use tickpath_oms::{Agent, CommitByHand, Config, Notice, OmsError, Sequencer, journal, snapshot};
 use tickpath_orders::{Config as CoreConfig, Core, Output};
@@ -17,6 +18,7 @@ use crate::desk::{SEGMENT_BYTES, config};
 use crate::disk::{Disk, Fate};
 use crate::oracle::{Broken, broken};
 use crate::plan::Dice;
+use crate::remote::{SimFront, Wires};
 
 const SECOND: u64 = 1_000_000_000;
 /// Starts and syncs between two snapshots.
@@ -34,13 +36,16 @@ pub struct Host {
     is_disk_bad: bool,
     /// Notices that were counted already.
     noticed: u64,
+    /// What is on its way from sessions without lanes, and the next request of each, as the last start says.
+    pub wires: Wires,
+    pub next_request: Vec<u64>,
     /// How often there might have been a snapshot.
     looks: u64,
     folder: TempDir,
 }
 
 struct Process {
-    oms: Inline<SimClock>,
+    oms: Inline<SimClock, SimFront>,
     hand: CommitByHand,
 }
 
@@ -59,6 +64,8 @@ impl Host {
             boots: 1,
             is_disk_bad: false,
             noticed: 0,
+            wires: Wires::default(),
+            next_request: Vec::new(),
             looks: 0,
             folder,
         }
@@ -67,16 +74,24 @@ impl Host {
     /// Starts the OMS; false if it was killed at this reading of its clock.
     pub fn start(&mut self, kill_at: u64) -> Result<bool, OmsError> {
         self.snapshot();
-        let (clock, config) = (self.clock.of_mortal(), &self.config);
+        let (clock, config, wires) = (self.clock.of_mortal(), &self.config, self.wires.clone());
         let opened = until_killed(&self.clock, kill_at, || {
-            let mut oms = Inline::open(clock, config, None)?;
+            let mut next_request = Vec::new();
+            let open = |_: &mut Sequencer<SimClock>, opening: Opening| {
+                next_request.clone_from(&opening.next_request);
+                Ok(SimFront::new(wires, clock.clone(), opening))
+            };
+            let mut oms = Inline::with_front(clock.clone(), config, Some(open), None)?;
             let hand = oms.sequencer().commit_by_hand()?;
-            Ok::<_, OmsError>(Process { oms, hand })
+            Ok::<_, OmsError>((Process { oms, hand }, next_request))
         });
         self.disk.look();
         (self.noticed, self.is_disk_bad) = (0, false);
         match opened {
-            Some(process) => self.process = Some(process?),
+            Some(started) => {
+                let (process, next_request) = started?;
+                (self.process, self.next_request) = (Some(process), next_request);
+            }
             None => return Ok(false),
         }
         Ok(true)

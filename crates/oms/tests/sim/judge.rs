@@ -1,9 +1,9 @@
 //! What must hold: at any time, and at rest.
 
-use tickpath_market::{AccountId, OrdStatus, OrderId, Side, SymbolId};
+use tickpath_market::{AccountId, Condition, OrdStatus, OrderId, Side, SymbolId};
 use tickpath_orders::{Core, OrderView};
 
-use crate::desk::{DISK_SESSION, SESSIONS, VENUES, account_of};
+use crate::desk::{SESSIONS, VENUES, account_of, is_for_disk};
 use crate::oracle::{Checked, Oracle, Truth, broken};
 use crate::tally::Tally;
 
@@ -12,7 +12,8 @@ impl Oracle {
     pub fn check_told(&self, core: &Core) -> Checked {
         for (&id, told) in &self.told {
             let view = core.order(OrderId(id));
-            let is_excused = self.lost.contains(&id) || self.forgotten.contains(&id);
+            let is_excused =
+                self.lost.contains(&id) || self.forgotten.contains(&id) || (told.is_over && self.has_day_ended);
             let Some(view) = view else {
                 if is_excused {
                     continue;
@@ -34,7 +35,7 @@ impl Oracle {
         }
         for session in 0..SESSIONS {
             let may_miss_busts = self.truths.values().any(|truth| truth.session == session && truth.amendment_lost);
-            if !is_at_rest && (may_miss_busts || (self.is_uncertain && session != DISK_SESSION)) {
+            if !is_at_rest && (may_miss_busts || (self.is_uncertain && !is_for_disk(session))) {
                 continue;
             }
             for symbol in (0..VENUES.len() as u32).map(SymbolId) {
@@ -69,6 +70,15 @@ impl Oracle {
         broken("exposure is never understated", what)
     }
 
+    /// At rest: what the market has reached is armed no more.
+    fn check_armed(&self, core: &Core) -> Checked {
+        let price = |condition: &Condition| self.prices.get(&(condition.symbol.0, condition.price_type)).copied();
+        match core.armed().find(|armed| armed.trigger.fires(price)) {
+            Some(armed) => broken("what holds has fired", format!("{armed:?} at {:?}", self.prices)),
+            None => Ok(()),
+        }
+    }
+
     /// At rest: of each order the OMS knows what its venue knows, or knows that it does not.
     pub fn check_at_rest(&mut self, core: &Core, tally: &mut Tally) -> Checked {
         let accounted: Vec<u64> = self.truths.keys().copied().collect();
@@ -82,9 +92,10 @@ impl Oracle {
             let truth = self.truths.get_mut(&id).expect("it was listed");
             check_order(&view, truth, tally)?;
         }
+        self.check_armed(core)?;
         for view in core.live() {
             let is_at_venue = self.truths.contains_key(&view.id.0);
-            if !is_at_venue && view.status != OrdStatus::Unknown {
+            if !is_at_venue && !matches!(view.status, OrdStatus::Unknown | OrdStatus::Armed) {
                 return broken("what is lost is in doubt", format!("no venue has heard of {view:?}"));
             }
         }

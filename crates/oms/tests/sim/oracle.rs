@@ -4,12 +4,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use tickpath_market::{
-    AccountId, ExecType, ExecutionReport, Kind, NewOrder, OrdStatus, OrderDenied, OrderId, Request, Side, SymbolId,
+    AccountId, ExecType, ExecutionReport, Kind, NewOrder, OrdStatus, OrderDenied, OrderId, Price, Request, Side,
+    SymbolId,
 };
 use tickpath_orders::Core;
 use zerocopy::FromBytes;
 
-use crate::desk::DISK_SESSION;
+use crate::desk::is_for_disk;
+use crate::limits::Limits;
 use crate::tally::Tally;
 
 /// What does not hold.
@@ -70,6 +72,8 @@ pub struct Oracle {
     pub lost: BTreeSet<u64>,
     /// Orders of days that have ended.
     pub forgotten: BTreeSet<u64>,
+    /// A day has ended: what ended with it may be told only then, and is not known any more.
+    pub has_day_ended: bool,
     /// The disk is bad: what it does not have may be told of, if the last word is that it is over.
     is_disk_bad: bool,
     /// Positions of which nobody can say any more what the OMS should count.
@@ -80,8 +84,11 @@ pub struct Oracle {
     pub is_uncertain: bool,
     /// From which order id on, and up to which, a session was known to have no right to trade.
     barred: Vec<(u16, u64, u64)>,
+    pub limits: Limits,
     /// Cancels of other sessions' orders: who asked, and its id.
     asked: BTreeSet<(u16, u64)>,
+    /// What the OMS that is up has seen of the market: by symbol and price type.
+    pub prices: BTreeMap<(u32, u8), Price>,
 }
 
 /// What a client writes on a request, by which it is known again at the venue.
@@ -106,7 +113,9 @@ impl Oracle {
             Request::Cancel(cancel) => cancel.original.0,
             Request::Replace(replace) => replace.original.0,
             Request::Status(status) => status.original.0,
-            Request::MassCancel(_) => return broken("no mass cancel leaves", format!("{request:?}")),
+            Request::MassCancel(_) | Request::Conditional(_) | Request::ReplaceConditional(_) => {
+                return broken("no mass cancel and no trigger leaves", format!("{request:?}"));
+            }
         };
         if !self.arrived.insert((id, original)) {
             return broken("nothing is sent twice", format!("{request:?} arrives again"));
@@ -139,6 +148,7 @@ impl Oracle {
         if self.barred.iter().any(|&(barred, from, upto)| barred == session && from <= id && id < upto) {
             return broken("a right that is gone denies the next order", format!("{id:x} of session {session}"));
         }
+        self.limits.arrived(new)?;
         if new.cause == 0 {
             return broken("nothing is invented", format!("no client has sent {new:?}"));
         }
@@ -236,7 +246,10 @@ impl Oracle {
             return if is_fill { broken("a fill is told to its owner alone", format!("{report:?}")) } else { Ok(()) };
         }
         let told = self.told.entry(id).or_insert(Told { session, client: None, is_over: false });
-        let is_ended = matches!(OrdStatus::from_code(report.status), Some(OrdStatus::Canceled | OrdStatus::Expired));
+        let is_ended = matches!(
+            OrdStatus::from_code(report.status),
+            Some(OrdStatus::Canceled | OrdStatus::Expired | OrdStatus::Rejected)
+        );
         told.is_over = is_ended && report.cumulative_quantity.0 == 0;
         if told.session != session {
             return broken("an id is one order", format!("{id:x} is told to {} and to {session}", told.session));
@@ -274,7 +287,7 @@ impl Oracle {
                 continue;
             }
             let is_over = self.is_disk_bad && self.told.get(&id).is_some_and(|told| told.is_over);
-            if session == DISK_SESSION && !is_over && !self.lost.contains(&id) {
+            if is_for_disk(session) && !is_over && !self.lost.contains(&id) {
                 return broken("what the disk has stays", format!("order {id:x} is gone with the power"));
             }
             if self.lost.insert(id) {
@@ -287,6 +300,7 @@ impl Oracle {
 
     /// After the end of a day: what is done is forgotten.
     pub fn note_forgotten(&mut self, core: &Core) -> Checked {
+        self.has_day_ended = true;
         let known: BTreeSet<u64> = self.told.keys().chain(self.truths.keys()).copied().collect();
         for id in known {
             if core.order(OrderId(id)).is_some() || self.lost.contains(&id) {

@@ -50,6 +50,10 @@ macro_rules! acts {
 acts! {
     /// A client sends a new order.
     Order 30 false,
+    /// A client sends an order with a trigger.
+    Conditional 10 false,
+    /// A client asks for another trigger.
+    Rearm 3 false,
     /// A client asks for a cancel.
     Cancel 8 false,
     /// A client asks for a replace.
@@ -82,6 +86,8 @@ acts! {
     Switch 2 true,
     /// A session loses its account, or gets it back.
     Rights 3 true,
+    /// The desk has other limits.
+    Limits 3 true,
     /// The operator asks after an order.
     Inquire 1 true,
     /// All comes to rest, and is looked at.

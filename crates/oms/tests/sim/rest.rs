@@ -1,12 +1,15 @@
 //! Coming to rest: everybody is there, everything arrives, and then all must add up.
 
-use tickpath_market::{OrdStatus, OrderId, Quantity};
-use tickpath_oms::journal;
-use tickpath_orders::{Config as CoreConfig, Core, Inquire, RecordKind, Resolve};
+use std::collections::{BTreeMap, BTreeSet};
 
-use crate::desk::VENUES;
+use tickpath_market::{Condition, OrdStatus, OrderId, Quantity, Request, Trigger};
+use tickpath_oms::journal;
+use tickpath_orders::{Config as CoreConfig, Core, Input, Inquire, Output, RecordKind, Resolve};
+
+use crate::desk::{SESSIONS, VENUES};
 use crate::line::Around;
 use crate::oracle::{Broken, Checked, broken};
+use crate::tally::Tally;
 use crate::world::{SECOND, World, around};
 
 /// Rounds after which a world that is not at rest never will be.
@@ -85,6 +88,8 @@ impl World {
         if oms.queued() > 0 || oms.held() > 0 {
             return broken("all comes to rest", format!("{} requests wait, {} are held", oms.queued(), oms.held()));
         }
+        let mut remotes = self.clients.iter().filter_map(|client| client.remote.as_ref());
+        remotes.try_for_each(|remote| remote.check(oms))?;
         let core = oms.core();
         self.oracle.check_told(core)?;
         self.oracle.check_at_rest(core, &mut self.tally)?;
@@ -106,9 +111,24 @@ impl World {
         let digest = oms.core().digest();
         for key in [7, 0x1234_5678_9abc_def0] {
             let mut core = Core::new(CoreConfig { expected_orders: 64, key });
-            if let Err(e) = journal::replay(&place, &mut core, |_, _| {}) {
+            let (mut said, mut told, mut fired) = ([0; SESSIONS as usize], Ok(()), Fired::default());
+            let replayed = journal::replay(&place, &mut core, |input, outputs| {
+                fired.note(input, outputs);
+                let all = outputs.iter().filter(|output| !matches!(output, Output::Venue { .. }));
+                for output in all {
+                    let session = usize::from(output.session());
+                    let number = said[session];
+                    said[session] += 1;
+                    if let (Some(remote), Ok(())) = (&self.clients[session].remote, &told) {
+                        told = remote.check_heard(number, output);
+                    }
+                }
+            });
+            if let Err(e) = replayed {
                 return broken("replays agree", e.to_string());
             }
+            told?;
+            fired.check(&mut self.tally)?;
             if core.digest() != digest {
                 return broken("replays agree", format!("{:?}, and the OMS has {digest:?}", core.digest()));
             }
@@ -141,6 +161,49 @@ impl World {
                 self.tally.count("operator's resolutions");
             }
         }
+    }
+}
+
+/// What the journal says of triggers.
+#[derive(Default)]
+struct Fired {
+    triggers: BTreeMap<u64, Trigger>,
+    fired: BTreeSet<u64>,
+    wrong: Option<(&'static str, String)>,
+}
+
+impl Fired {
+    fn note(&mut self, input: &Input, outputs: &[Output]) {
+        let armed = outputs.iter().find_map(|output| match output {
+            Output::Report { report, .. } if report.status == OrdStatus::Armed.code() => Some(report.order_id.0),
+            _ => None,
+        });
+        match (input, armed) {
+            (Input::Request { request: Request::Conditional(new), .. }, Some(id)) => {
+                self.triggers.insert(id, new.trigger);
+            }
+            (Input::Request { request: Request::ReplaceConditional(to), .. }, Some(id)) => {
+                self.triggers.insert(id, to.trigger);
+            }
+            (Input::Fired(fired), _) => {
+                let reached = |condition: Condition| {
+                    (condition.symbol, condition.price_type) == (fired.symbol, fired.price_type)
+                        && condition.holds(fired.price)
+                };
+                if !self.triggers.get(&fired.order).is_some_and(|trigger| trigger.conditions().any(reached)) {
+                    self.wrong = Some(("nothing fires before its price", format!("{fired:?}")));
+                }
+                if !self.fired.insert(fired.order) || outputs.is_empty() {
+                    self.wrong = Some(("an order fires once", format!("{fired:?}")));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn check(self, tally: &mut Tally) -> Checked {
+        tally.add("orders fired", self.fired.len() as u64);
+        self.wrong.map_or(Ok(()), |(rule, what)| broken(rule, what))
     }
 }
 

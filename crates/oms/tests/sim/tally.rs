@@ -19,6 +19,12 @@ const MUST: &[&str] = &[
     "starts",
     "settled and checked",
     "orders sent",
+    "conditional orders sent",
+    "other triggers sent",
+    "orders fired",
+    "orders armed over a start",
+    "orders that may have fired before a start",
+    "kills at a tick",
     "cancels sent",
     "cancels by order id sent",
     "replaces sent",
@@ -32,6 +38,7 @@ const MUST: &[&str] = &[
     "kill switches turned",
     "operator's questions",
     "rights changed",
+    "limits changed",
     "operator's resolutions",
     "days ended",
     "reports swapped",
@@ -95,6 +102,8 @@ impl Tally {
             Notice::SnapshotFailed(_) => "told: a snapshot failed",
             Notice::LineDown { .. } => "told: a line is down",
             Notice::LineUp(_) => "told: a line is up",
+            Notice::HistoryLost(_) => "told: there is no history",
+            Notice::LineGivenUp { .. } => "told: a line is given up",
         });
     }
 

@@ -1,7 +1,7 @@
 //! The world: host, clients, operator, lines, and the oracle that looks on. One thread, one plan.
 
 use tickpath_clock::Clock;
-use tickpath_market::{NewOrder, OrderId, Request, Side, SymbolId};
+use tickpath_market::{NewOrder, OrderId, Price, Request, Side, SymbolId, Trade, TriggerPriceType};
 use tickpath_oms::{LaneKind, Notice, OmsError};
 use tickpath_orders::{DayEnd, Inquire, KILL_ACCOUNT, KILL_ALL, KILL_SYMBOL, Kill, RecordKind};
 
@@ -9,10 +9,12 @@ use crate::client::{Client, Operator};
 use crate::crash_proof::End;
 use crate::desk::{SESSIONS, VENUES, accounts_of, top};
 use crate::host::Host;
+use crate::limits;
 use crate::line::{Around, Line};
 use crate::oracle::{Broken, Checked, Oracle, broken};
 use crate::plan::{Act, Dice, Step};
 use crate::plants::Plant;
+use crate::remote::Remote;
 use crate::tally::Tally;
 
 pub const SECOND: u64 = 1_000_000_000;
@@ -72,8 +74,8 @@ impl World {
             host.let_disk_lie();
         }
         Self {
+            clients: (0..SESSIONS).map(|session| Client::new(session, &host.wires)).collect(),
             host,
-            clients: (0..SESSIONS).map(Client::new).collect(),
             operator: Operator::default(),
             lines: VENUES.into_iter().map(|venue| Line::new(venue, VENUES.len() as u32)).collect(),
             oracle: Oracle::default(),
@@ -104,8 +106,12 @@ impl World {
     }
 
     fn act(&mut self, act: Act, dice: &mut Dice) -> Checked {
+        if !self.host.is_up() {
+            self.clients.iter_mut().filter_map(|client| client.remote.as_mut()).for_each(Remote::cut);
+        }
         match act {
-            Act::Order | Act::Cancel | Act::Replace | Act::Status | Act::MassCancel => self.ask(act, dice),
+            Act::Order | Act::Conditional | Act::Rearm => self.ask(act, dice),
+            Act::Cancel | Act::Replace | Act::Status | Act::MassCancel => self.ask(act, dice),
             Act::Burst => self.burst(dice)?,
             Act::Hear => _ = self.hear()?,
             Act::Poll => self.turns(1 + dice.below(4), 0)?,
@@ -117,7 +123,7 @@ impl World {
             Act::Forward | Act::Take | Act::Deliver | Act::Swap | Act::Double | Act::Disconnect | Act::Amend => {
                 self.on_line(act, dice)?;
             }
-            Act::Tick => self.tick(dice.below(VENUES.len() as u64) as u32, 97 + dice.below(7) as i64)?,
+            Act::Tick => self.tick(dice.below(VENUES.len() as u64) as u32, 97 + dice.below(7) as i64, 0)?,
             Act::Advance => {
                 self.host.clock.advance(dice.below([1_000, SECOND / 10, 3 * SECOND][dice.clone().place(3)]))
             }
@@ -125,6 +131,7 @@ impl World {
             Act::Switch => self.switch(dice),
             Act::Inquire => self.inquire(dice),
             Act::Rights => self.change_rights(dice)?,
+            Act::Limits => self.change_limits(dice)?,
             Act::Settle => self.settle()?,
             Act::DayEnd => self.end_day()?,
             Act::KillOms => self.kill_oms(dice),
@@ -137,7 +144,9 @@ impl World {
             Act::KillGateway => self.kill_gateway(dice)?,
             Act::KillClient => {
                 let client = dice.place(self.clients.len());
-                if self.clients[client].lanes.take().is_some() {
+                let client = &mut self.clients[client];
+                let had_remote = client.remote.as_mut().is_some_and(Remote::forget);
+                if client.lanes.take().is_some() || had_remote {
                     self.tally.count("clients killed");
                 }
             }
@@ -165,6 +174,8 @@ impl World {
         let client = dice.place(self.clients.len());
         let (request, name) = match act {
             Act::Order => (Some(self.clients[client].order(dice)), "orders sent"),
+            Act::Conditional => (Some(self.clients[client].conditional(dice)), "conditional orders sent"),
+            Act::Rearm => (self.clients[client].rearm(dice), "other triggers sent"),
             Act::Cancel if dice.one_in(4) => {
                 let orders: Vec<u64> = self.oracle.told.keys().copied().collect();
                 (self.clients[client].cancel_of_another(&orders, dice), "cancels by order id sent")
@@ -290,11 +301,26 @@ impl World {
         Ok(())
     }
 
-    pub fn tick(&mut self, symbol: u32, middle: i64) -> Checked {
+    /// The market moves, and trades there; the OMS may be killed while it hears of that.
+    pub fn tick(&mut self, symbol: u32, middle: i64, kill_at: u64) -> Checked {
         let tick = top(symbol, middle);
+        let trade = Trade { price: Price::from_whole(middle), symbol: SymbolId(symbol), ..Trade::default() };
         let stamp = self.host.clock.ticks();
-        if let Some(oms) = self.host.sequencer() {
-            oms.tick(stamp, &tick);
+        let was_up = self.host.is_up();
+        let heard = self.host.call(kill_at, |oms| {
+            oms.tick(stamp, &tick)?;
+            oms.trade(stamp, &trade)
+        });
+        self.noted(heard)?;
+        let prices = [
+            (TriggerPriceType::Bid, tick.bid),
+            (TriggerPriceType::Ask, tick.ask),
+            (TriggerPriceType::Last, trade.price),
+        ];
+        self.oracle.prices.extend(prices.map(|(price_type, price)| ((symbol, price_type.code()), price)));
+        if was_up && !self.host.is_up() {
+            self.tally.count("kills at a tick");
+            self.ended(End::InTurn);
         }
         self.lines[symbol as usize].tick(&tick, around!(self));
         Ok(())
@@ -328,21 +354,37 @@ impl World {
         let may_trade = dice.one_in(2);
         let rules = &mut self.host.config.desk.sessions[usize::from(session)];
         rules.accounts = if may_trade { accounts_of(session) } else { Vec::new() };
+        let Some((changes, last)) = self.define(dice)? else { return Ok(()) };
+        self.tally.add("rights changed", u64::from(changes > 0));
+        self.oracle.note_right(session, may_trade, last.0);
+        Ok(())
+    }
+
+    /// A desk says otherwise how much may be done.
+    fn change_limits(&mut self, dice: &mut Dice) -> Checked {
+        self.oracle.limits.end();
+        limits::draw(&mut self.host.config.desk, dice);
+        let Some((changes, last)) = self.define(dice)? else { return Ok(()) };
+        self.tally.add("limits changed", u64::from(changes > 0));
+        self.oracle.limits.begin(last.0, &self.host.config.desk);
+        Ok(())
+    }
+
+    /// Has a running OMS take the desk, in the middle of which it may be killed: how much has changed, and the id of the last
+    /// record, if it was not.
+    fn define(&mut self, dice: &mut Dice) -> Result<Option<(usize, OrderId)>, Broken> {
         let desk = self.host.config.desk.clone();
         let kill_at = if dice.one_in(3) { 1 + dice.below(4) } else { 0 };
         let was_up = self.host.is_up();
         let defined = self.host.call(kill_at, |oms| {
             let changes = oms.define(&desk)?;
-            Ok((changes, oms.core().epoch(), oms.records()))
+            Ok((changes, OrderId::new(oms.core().epoch(), oms.records())))
         });
         let defined = self.noted(defined)?;
         if was_up && !self.host.is_up() {
             self.ended(End::InTurn);
         }
-        let Some((changes, epoch, journaled)) = defined else { return Ok(()) };
-        self.tally.add("rights changed", u64::from(changes > 0));
-        self.oracle.note_right(session, may_trade, OrderId::new(epoch, journaled).0);
-        Ok(())
+        Ok(defined)
     }
 
     fn inquire(&mut self, dice: &mut Dice) {
@@ -392,5 +434,9 @@ fn brief(request: &Request) -> String {
         Request::Replace(to) => format!("{id}: replace {} by {} at {}", to.original, to.quantity, to.price),
         Request::Status(status) => format!("{id}: status of {}", status.original),
         Request::MassCancel(_) => format!("{id}: cancel all"),
+        Request::Conditional(new) => format!("{}, when {:?}", brief(&Request::New(new.order())), new.trigger),
+        Request::ReplaceConditional(to) => {
+            format!("{id}: replace {} by {} at {}, when {:?}", to.original, to.quantity, to.price, to.trigger)
+        }
     }
 }

@@ -511,3 +511,25 @@ fn a_line_that_says_lost_is_a_doubt_and_the_venue_is_asked() {
         assert_eq!((scene.counts().contradictions, scene.bought()), (0, (0, 10)));
     }
 }
+
+/// Whatever looked through all that waits for each order would not come to an end here.
+#[test]
+fn a_whole_day_of_orders_is_in_doubt_twice_and_each_is_asked_for_once() {
+    const ORDERS: u64 = 50_000;
+    let mut scene = Scene::numbered(true);
+    let ids: Vec<u64> = (1..=ORDERS).map(|client| scene.order(client, Side::Buy, 100, 1)).collect();
+    for doubt in 1..=2 {
+        scene.doubt(LOST_REQUESTS);
+        let questions = scene.sent_on();
+        // Those of the first doubt wait here, so the second ones wait behind them, in their place.
+        assert_eq!(questions.len() as u64, if doubt == 1 { ORDERS } else { 0 });
+        questions.iter().for_each(|question| scene.returned(question));
+        assert_eq!(scene.core.waiting(VENUE) as u64, ORDERS, "doubt {doubt}");
+    }
+    let mut asked = Vec::new();
+    while scene.release() {
+        asked.extend(scene.asked());
+    }
+    assert_eq!(asked, ids);
+    assert_eq!(scene.counts().unknown, ORDERS);
+}

@@ -1,13 +1,15 @@
 //! Random inputs for a core that is told them as they are drawn, so that most of them mean something.
 
 use tickpath_market::{
-    AccountId, CancelOrder, ClientOrderId, ExecId, ExecType, ExecutionReport, MassCancel, NewOrder, OrdStatus, OrderId,
-    Price, Quantity, ReplaceOrder, Request, StatusRequest, SymbolId, VenueId, VenueOrderId,
+    AccountId, CancelOrder, ClientOrderId, Condition, ConditionalOrder, ExecId, ExecType, ExecutionReport, MassCancel,
+    NewOrder, OrdStatus, OrderId, Price, Quantity, ReplaceConditional, ReplaceOrder, Request, StatusRequest, SymbolId,
+    Trigger, VenueId, VenueOrderId,
 };
 use tickpath_orders::{
-    ALL_ACCOUNTS, AccountLimits, At, Boot, Config, Core, DayEnd, Doubt, Ended, Envelope, Grant, Input, Inquire,
-    Instrument, Kill, Line, Login, MAY_CANCEL, MAY_MASS_CANCEL, MAY_NEW, MAY_REPLACE, MAY_STATUS, OrderView, Output,
-    Outputs, RecordKind, Release, ReportRecord, Resolve, Returned, SessionRules, Timer, VenueRules,
+    ALL_ACCOUNTS, AccountLimits, At, Boot, CancelScope, Config, Core, DayEnd, Doubt, Ended, Envelope, Fired,
+    FirmLimits, GIVE_UP, Grant, Hours, Input, Inquire, Instrument, Kill, Line, Login, MAY_CANCEL, MAY_MASS_CANCEL,
+    MAY_NEW, MAY_REPLACE, MAY_STATUS, OrderView, Output, Outputs, RecordKind, RejectRule, Release, ReportRecord,
+    Resolve, Returned, SessionRules, SymbolLimits, Timer, VenueRules,
 };
 
 use crate::dice::Dice;
@@ -27,6 +29,8 @@ pub struct World {
     ids: Vec<u64>,
     /// What was said to venues lately.
     said: Vec<(VenueId, Request)>,
+    /// The last new order that was drawn.
+    last_new: NewOrder,
     step: usize,
 }
 
@@ -57,6 +61,7 @@ impl World {
             at: At { sequence: 0, stamp: 0 },
             ids: Vec::new(),
             said: Vec::new(),
+            last_new: NewOrder::default(),
             step: 0,
         }
     }
@@ -86,11 +91,19 @@ impl World {
     fn input(&mut self) -> Input {
         match self.dice.below(1000) {
             0..=19 => self.definition(),
-            20..=25 => Input::Kill(self.kill()),
+            20..=24 => Input::Kill(self.kill()),
+            25 => {
+                let Kill { scope, target, .. } = self.kill();
+                Input::CancelScope(CancelScope { scope, target, ..Default::default() })
+            }
             26..=149 => self.event(),
             150..=329 => {
                 let new = self.new_order();
                 let session = self.dice.session();
+                if self.dice.once_in(6) {
+                    let order = ConditionalOrder::new(new, self.dice.trigger());
+                    return self.request(session, Request::Conditional(order));
+                }
                 self.request(session, Request::New(new))
             }
             330..=479 => {
@@ -103,12 +116,29 @@ impl World {
 
     fn definition(&mut self) -> Input {
         let dice = &mut self.dice;
-        match dice.below(24) {
+        match dice.below(30) {
             0 | 1 => Input::Instrument(Instrument {
                 symbol: SymbolId(dice.pick(SYMBOLS)),
                 venue: VenueId(dice.pick(VENUES)),
                 multiplier: dice.pick(&[1, 1, 1, 1, 1, 1, 50, 50, i64::MAX, 0, -1]),
-                ..Default::default()
+                ..rare_instrument(dice)
+            }),
+            24 | 25 => Input::SymbolLimits(SymbolLimits {
+                account: AccountId(dice.pick(ACCOUNTS)),
+                symbol: SymbolId(dice.pick(SYMBOLS)),
+                max_position: Quantity(dice.pick(&[0, 0, 10, 30])),
+                max_order_quantity: Quantity(dice.pick(&[0, 0, 3, 8])),
+                restricted: u8::from(dice.once_in(6)),
+                no_short: u8::from(dice.once_in(3)),
+                reserved: [0; 6],
+            }),
+            26 => Input::Firm(FirmLimits {
+                rate_limit: dice.pick(&[0, 0, 10]),
+                max_open_orders: dice.pick(&[0, 0, 5, 12]),
+                rate_window_ns: dice.pick(&[0, 50, 1000]),
+                max_order_quantity: Quantity(dice.pick(&[0, 0, 8])),
+                max_notional: dice.pick(&[0_i128, 0, 900]).to_le_bytes(),
+                credit: dice.pick(&[0_i128, 0, 9_000, 40_000]).to_le_bytes(),
             }),
             2..=6 => Input::Account(limits(dice)),
             7 => Input::Venue(VenueRules {
@@ -121,6 +151,11 @@ impl World {
             8 => Input::Session(SessionRules {
                 session: dice.session(),
                 cancel_on_disconnect: dice.below(2) as u8,
+                level: dice.below(2) as u8,
+                max_order_quantity: Quantity(dice.pick(&[0, 0, 6])),
+                max_notional: dice.pick(&[0_i128, 0, 800]).to_le_bytes(),
+                rate_limit: dice.pick(&[0, 0, 4, 20]),
+                rate_window_ns: dice.pick(&[0, 50, 1000]),
                 withheld: dice.pick(&[0, 0, 0, MAY_NEW, MAY_CANCEL, MAY_REPLACE, MAY_MASS_CANCEL | MAY_STATUS]),
                 ..Default::default()
             }),
@@ -128,6 +163,13 @@ impl World {
                 let account = if dice.once_in(2) { ALL_ACCOUNTS } else { AccountId(dice.pick(ACCOUNTS)) };
                 Input::Grant(Grant { account, session: dice.session(), reserved: 0 })
             }
+            // Codes that nothing is tried again after: the plain model knows of none.
+            28 | 29 => Input::Reject(RejectRule {
+                venue: VenueId(dice.pick(VENUES)),
+                code: dice.session(),
+                action: if dice.once_in(3) { 3 } else { GIVE_UP },
+                ..Default::default()
+            }),
             _ => Input::Ended(Ended {
                 id: if dice.once_in(4) { u32::MAX } else { dice.pick(ACCOUNTS) },
                 session: dice.session(),
@@ -140,7 +182,7 @@ impl World {
     fn kill(&mut self) -> Kill {
         let dice = &mut self.dice;
         Kill {
-            scope: dice.pick(&[0, 1, 2, 2, 2, 3, 3, 3, 4, 5]),
+            scope: dice.pick(&[0, 1, 2, 2, 2, 3, 3, 3, 4, 5, 5, 6]),
             on: u8::from(dice.once_in(3)),
             cancel: dice.below(2) as u8,
             target: dice.pick(ACCOUNTS),
@@ -160,12 +202,26 @@ impl World {
             }
             18..=30 => Input::Returned(self.returned(venue)),
             31..=50 => Input::Release(self.release()),
-            51..=54 => Input::Doubt(Doubt { messages: 1, venue, lost: self.dice.below(4) as u8, reserved: [0; 5] }),
+            51..=54 => Input::Doubt(Doubt {
+                messages: self.order_id(),
+                venue,
+                lost: self.dice.below(5) as u8,
+                reserved: [0; 5],
+            }),
             55..=66 => Input::Resolve(self.resolve()),
             67..=71 => Input::Inquire(Inquire { order: self.order_id(), ..Default::default() }),
             72 => Input::DayEnd(DayEnd::default()),
+            73..=76 => Input::Fired(self.fired()),
             _ => Input::Timer(Timer::default()),
         }
+    }
+
+    /// Mostly of an armed order.
+    fn fired(&mut self) -> Fired {
+        let armed = self.core.armed().next().map(|armed| armed.order.0);
+        let order = armed.filter(|_| !self.dice.once_in(10)).unwrap_or_else(|| self.order_id());
+        let reference_price = Price(if self.dice.once_in(20) { self.dice.price() } else { 100 });
+        Fired { order, tick: self.at.stamp, reference_price, reference_age_ns: 1, ..Default::default() }
     }
 
     fn boot(&mut self) -> Boot {
@@ -174,7 +230,7 @@ impl World {
             epoch: if dice.once_in(4) { dice.pick(&[0, 1, 1 << 24, u64::MAX]) } else { self.core.epoch() + 1 },
             boot_id: [dice.below(2) as u8; 16],
             ticks_per_second: dice.pick(&[1_000_000_000, 500_000_000, 2_000_000_000, 0]),
-            utc_ns: 0,
+            utc_ns: dice.below(100) * 1_000_000_000,
         }
     }
 
@@ -235,15 +291,20 @@ impl World {
             reference_price: Price(if dice.once_in(30) { dice.price() } else { 100 }),
             reference_age_ns: if dice.once_in(20) { dice.below(200) } else { 1 },
             session,
+            no_ticks: u8::from(dice.once_in(20)),
             ..Default::default()
         };
         Input::Request { envelope, request }
     }
 
+    /// Now and then the last one again.
     fn new_order(&mut self) -> NewOrder {
         let dice = &mut self.dice;
+        if dice.once_in(8) {
+            return NewOrder { client_order_id: dice.client(), ..self.last_new };
+        }
         let is_hostile = dice.once_in(80);
-        NewOrder {
+        self.last_new = NewOrder {
             client_order_id: dice.client(),
             price: Price(dice.price()),
             quantity: Quantity(dice.quantity()),
@@ -253,7 +314,8 @@ impl World {
             order_type: dice.pick(&[1, 2, 2, 2]),
             time_in_force: if is_hostile { dice.below(8) as u8 } else { dice.pick(&[0, 0, 1]) },
             ..Default::default()
-        }
+        };
+        self.last_new
     }
 
     /// A cancel, a replace, a question or a mass cancel; mostly of one of the latest orders, by its session.
@@ -273,7 +335,16 @@ impl World {
             2..=6 => {
                 Request::Cancel(CancelOrder { client_order_id, original, account, cause: 5, ..Default::default() })
             }
-            7..=17 => Request::Replace(ReplaceOrder {
+            7..=9 => Request::ReplaceConditional(ReplaceConditional {
+                client_order_id,
+                original,
+                price: Price(dice.price()),
+                quantity: Quantity(dice.quantity()),
+                account,
+                trigger: dice.trigger(),
+                ..Default::default()
+            }),
+            10..=17 => Request::Replace(ReplaceOrder {
                 client_order_id,
                 original,
                 price: Price(dice.price()),
@@ -326,7 +397,7 @@ impl World {
             exec_type: exec_type.code(),
             status: if exec_type == ExecType::OrderStatus || dice.once_in(4) { dice.pick(ANSWERED).code() } else { 0 },
             side: view.side.code(),
-            reserved: 0,
+            manual: 0,
         };
         let record = ReportRecord { report, source: view.venue, line: 0, lane_sequence: 0 };
         if dice.once_in(20) { spoiled(dice, record) } else { record }
@@ -350,6 +421,18 @@ impl World {
 }
 
 impl Dice {
+    fn trigger(&mut self) -> Trigger {
+        let mut condition = || Condition {
+            price: Price(self.price()),
+            symbol: SymbolId(self.pick(SYMBOLS)),
+            price_type: if self.once_in(40) { self.below(256) as u8 } else { self.pick(&[1, 2, 3]) },
+            direction: if self.once_in(40) { self.below(256) as u8 } else { self.pick(&[1, 2]) },
+            reserved: [0; 2],
+        };
+        let (first, second) = (condition(), condition());
+        Trigger { first, second, join: self.pick(&[0, 0, 0, 1, 1, 2, 2, 3]), reserved: [0; 7] }
+    }
+
     fn session(&mut self) -> u16 {
         self.pick(&[1, 1, 1, 1, 1, 1, 2, 2, 2, 2, 2, 3])
     }
@@ -359,8 +442,16 @@ impl Dice {
     }
 }
 
-const ENDS: &[RecordKind] =
-    &[RecordKind::Instrument, RecordKind::Account, RecordKind::Venue, RecordKind::Session, RecordKind::Grant];
+const ENDS: &[RecordKind] = &[
+    RecordKind::Instrument,
+    RecordKind::Account,
+    RecordKind::Venue,
+    RecordKind::Session,
+    RecordKind::Grant,
+    RecordKind::SymbolLimits,
+    RecordKind::Firm,
+    RecordKind::Reject,
+];
 
 const ANSWERED: &[OrdStatus] = &[
     OrdStatus::New,
@@ -414,6 +505,40 @@ fn limits(dice: &mut Dice) -> AccountLimits {
         max_reference_age_ns: dice.pick(&[10, 100, u64::MAX]),
         max_request_age_ns: dice.pick(&[0, 0, 20, 200]),
         max_position: Quantity(dice.pick(&[20, 100, i64::MAX, i64::MAX])),
+        currency: dice.pick(&[[0; 4], [0; 4], [0; 4], *b"TWD\0"]),
+        order_trade_ratio: dice.pick(&[0, 0, 0, 3]),
+        order_trade_free: dice.pick(&[0, 0, 0, 40]),
+        no_self_match: u8::from(dice.once_in(3)),
+        reserved: [0; 3],
+        duplicate_window_ns: dice.pick(&[0, 0, 30, 300]),
+        max_gross_value: dice.pick(&[0_i128, 0, 0, 3_000, 20_000]).to_le_bytes(),
+        max_loss: dice.pick(&[0_i128, 0, 0, 50, 2_000]).to_le_bytes(),
+    }
+}
+
+/// What most instruments do not say.
+fn rare_instrument(dice: &mut Dice) -> Instrument {
+    if dice.once_in(2) {
+        return Instrument::default();
+    }
+    let band = dice.pick(&[(0, 0), (0, 0), (92, 108)]);
+    let hours = |opens_s, closes_s| Hours { opens_s, closes_s };
+    Instrument {
+        tick_size: Price(dice.pick(&[0, 0, 2])),
+        lot: Quantity(dice.pick(&[0, 0, 2])),
+        lowest_price: Price(band.0),
+        highest_price: Price(band.1),
+        hours: dice.pick(&[
+            [hours(0, 0); 2],
+            [hours(0, 0); 2],
+            [hours(86_000, 10), hours(0, 0)],
+            [hours(20, 40), hours(60, 50)],
+        ]),
+        currency: dice.pick(&[[0; 4], *b"TWD\0"]),
+        rate_limit: dice.pick(&[0, 0, 6]),
+        rate_window_ns: dice.pick(&[0, 50, 1000]),
+        restricted: u8::from(dice.once_in(8)),
+        ..Instrument::default()
     }
 }
 

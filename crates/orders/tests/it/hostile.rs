@@ -21,7 +21,11 @@ fn random_records_of_every_kind_are_read_or_refused() {
             (0..8 * dice.below(17)).map(|_| if is_small { dice.below(3) as u8 } else { dice.draw() as u8 }).collect();
         let Ok(Some(input)) = Input::read(kind, &bytes) else { continue };
         let mut buffer = [0; RECORD_BYTES];
-        assert_eq!((input.kind().code(), input.write(&mut buffer)), (kind, &bytes[..]));
+        // A definition of an older version is written with zeros behind it.
+        let written = input.write(&mut buffer);
+        let (same, more) = written.split_at(bytes.len());
+        assert_eq!((input.kind().code(), same), (kind, &bytes[..]));
+        assert!(more.iter().all(|&byte| byte == 0));
         core.apply(At { sequence: dice.below(1 << 20), stamp: dice.draw() }, &input, &mut out);
         read += 1;
     }

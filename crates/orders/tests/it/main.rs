@@ -1,6 +1,8 @@
 //! What the core promises, seen from outside.
 
+mod again;
 mod cancels;
+mod conditional;
 mod converge;
 mod credit;
 mod day;
@@ -16,6 +18,7 @@ mod limits;
 mod model;
 mod naive;
 mod page;
+mod rare;
 mod record;
 mod replay;
 mod rights;
@@ -25,3 +28,4 @@ mod states;
 mod upgrade;
 mod venue;
 mod wait;
+mod words;

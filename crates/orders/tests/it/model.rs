@@ -1,7 +1,9 @@
 //! The core against the naive model: 300,000 random inputs, every output, order, position and count.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use tickpath_market::{AccountId, OrderId, SymbolId, VenueId};
-use tickpath_orders::Input;
+use tickpath_orders::{Denial, Input, Output};
 
 use crate::dice::seed;
 use crate::draw::World;
@@ -16,12 +18,15 @@ const INPUTS: u64 = 1000;
 fn the_core_is_the_model() {
     let seed = seed();
     let rounds = if std::env::var_os("TICKPATH_SOAK").is_some() { SOAK_ROUNDS } else { ROUNDS };
-    let outputs: u64 = (0..rounds).map(|round| compare(seed.wrapping_add(round))).sum();
+    let mut denials = BTreeSet::new();
+    let outputs: u64 = (0..rounds).map(|round| compare(seed.wrapping_add(round), &mut denials)).sum();
     assert!(outputs > rounds * INPUTS / 3, "the inputs are worth a test: {outputs} outputs");
+    let never: Vec<&Denial> = Denial::ALL.iter().filter(|denial| !denials.contains(&denial.code())).collect();
+    assert!(never.is_empty(), "nothing was denied for {never:?}");
 }
 
-/// Returns how much was said.
-fn compare(seed: u64) -> u64 {
+/// Returns how much was said, and notes what was denied.
+fn compare(seed: u64, denials: &mut BTreeSet<u16>) -> u64 {
     let (mut world, mut naive, mut outputs) = (World::new(seed), Naive::new(), 0);
     for step in 0..INPUTS {
         let (at, input) = world.step();
@@ -29,6 +34,10 @@ fn compare(seed: u64) -> u64 {
         let expected = naive.apply(at, &input);
         assert_eq!(world.out.as_slice(), expected, "{context}");
         outputs += expected.len() as u64;
+        denials.extend(expected.iter().filter_map(|output| match output {
+            Output::Denied { denied, .. } => Some(denied.code),
+            _ => None,
+        }));
         if let Input::Report(record) = input {
             let id = record.report.order_id;
             assert_eq!(world.core.order(id), naive.view(id.0), "{context}");
@@ -55,6 +64,9 @@ fn check_sums(world: &World, naive: &Naive, is_all: bool, context: &str) {
     live.sort_unstable();
     let open = naive.lives.values().filter(|life| life.is_open()).map(|life| life.id);
     assert_eq!(live, open.collect::<Vec<_>>(), "{context}");
+    let armed = world.core.armed().map(|armed| (armed.order.0, (armed.trigger, armed.by, armed.since)));
+    let waits = naive.armed().into_iter().map(|(id, waits)| (id, (waits.trigger, waits.by, waits.since)));
+    assert_eq!(armed.collect::<BTreeMap<_, _>>(), waits.collect(), "{context}");
     for venue in [1, 2, 3].map(VenueId) {
         assert_eq!(world.core.waiting(venue), naive.waits(venue), "{context}: {venue}");
     }

@@ -1,7 +1,9 @@
 //! The rules again, in the plainest way: every order keeps all that was ever said of it, and each question is answered
 //! from the beginning. Nothing here is shared with the core but the messages.
 
+mod conditional;
 mod fills;
+mod heard;
 mod life;
 mod operate;
 mod risk;
@@ -9,14 +11,17 @@ mod risk;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use tickpath_market::{
-    ClientOrderId, ExecType, ExecutionReport, NewOrder, OrdStatus, OrderDenied, OrderId, OrderType, Price, Quantity,
-    Request, VenueId,
+    ClientOrderId, ExecType, ExecutionReport, NewOrder, OrderDenied, OrderId, OrderType, Price, Request, VenueId,
 };
 use tickpath_orders::{
-    AccountLimits, At, Counts, Denial, Envelope, Input, Instrument, OrderView, Output, ReportRecord, SessionRules,
-    VenueRules,
+    AccountLimits, At, Counts, Denial, Envelope, FirmLimits, Input, Instrument, OrderView, Output, SessionRules,
+    SymbolLimits, VenueRules,
 };
 
+use zerocopy::IntoBytes;
+
+use conditional::{Terms, Waits};
+use heard::is_fill;
 use life::{Asked, Life, Stand, Word};
 use risk::{Kind, Wish};
 
@@ -28,12 +33,30 @@ pub struct Naive {
     multipliers: BTreeMap<u32, i64>,
     accounts: BTreeMap<u32, AccountLimits>,
     venues: BTreeMap<u16, VenueRules>,
+    /// Venues and codes that have a rule.
+    rejects: BTreeSet<(u16, u16)>,
     sessions: BTreeMap<u16, SessionRules>,
     grants: BTreeSet<(u16, u32)>,
+    own: BTreeMap<(u32, u32), SymbolLimits>,
+    firm: Option<FirmLimits>,
     kills: BTreeSet<(u8, u32)>,
     down: BTreeSet<u16>,
     /// Start and count of each account's open window.
     windows: BTreeMap<u32, (u64, u64)>,
+    session_windows: BTreeMap<u16, (u64, u64)>,
+    symbol_windows: BTreeMap<u32, (u64, u64)>,
+    firm_window: Option<(u64, u64)>,
+    /// Messages and fills of each account today.
+    messages: BTreeMap<u32, u64>,
+    fills: BTreeMap<u32, u64>,
+    /// What was let through, and when: account, symbol, side, type, price, quantity.
+    recent: BTreeMap<u32, Vec<(Like, u64)>>,
+    /// The latest price of each symbol.
+    prices: BTreeMap<u32, i64>,
+    /// Of each account and symbol, what was sold today, less what was bought and what the day began with.
+    results: BTreeMap<(u32, u32), i128>,
+    /// When this boot began, and what time it was.
+    booted: (u64, u64),
     used: BTreeSet<(u16, u64)>,
     waiting: BTreeMap<u16, VecDeque<Waiting>>,
     /// The id of each venue's last doubt.
@@ -42,6 +65,8 @@ pub struct Naive {
     gaps: Vec<(u64, u64)>,
     /// What accounts traded today.
     traded: BTreeMap<u32, i128>,
+    /// By order, what it waits for; also of those that may have fired.
+    waits: BTreeMap<u64, Waits>,
     /// Net quantity of the orders of earlier days.
     past: BTreeMap<(u32, u32), i128>,
     last: u64,
@@ -60,6 +85,12 @@ struct Waiting {
     request: Request,
     sent: u64,
 }
+
+/// No value of one order, fill or position is taken for more.
+const MOST: i128 = 1 << 94;
+
+/// Symbol, side, type, price and quantity.
+type Like = (u32, u8, u8, i64, i64);
 
 type Checked<T> = Result<T, (Denial, i128, i128)>;
 
@@ -125,7 +156,7 @@ impl Naive {
         for life in self.lives.values() {
             *match life.sum.stand {
                 Stand::Denied => &mut counts.withdrawn,
-                Stand::Queued => &mut counts.queued,
+                Stand::Queued | Stand::Armed => &mut counts.queued,
                 Stand::Sent => &mut counts.sending,
                 Stand::Lost | Stand::Unknown => &mut counts.unknown,
                 Stand::Open if life.sum.is_open() => &mut counts.working,
@@ -160,15 +191,18 @@ impl Naive {
     /// Whether the session has the right to requests of this kind.
     fn may_make(&self, session: u16, request: &Request) -> Checked<()> {
         let kind = match request {
-            Request::New(_) => 1,
+            Request::New(_) | Request::Conditional(_) => 1,
             Request::Cancel(_) => 2,
-            Request::Replace(_) => 4,
+            Request::Replace(_) | Request::ReplaceConditional(_) => 4,
             Request::MassCancel(_) => 8,
             Request::Status(_) => 16,
         };
-        match self.sessions.get(&session).is_some_and(|rules| rules.withheld & kind != 0) {
-            true => Err((Denial::NotPermitted, 0, kind.into())),
-            false => Ok(()),
+        let is_withheld = self.sessions.get(&session).is_some_and(|rules| rules.withheld & kind != 0);
+        let is_killed = kind & (1 | 4) != 0 && self.kills.contains(&(5, session.into()));
+        match (is_withheld, is_killed) {
+            (true, _) => Err((Denial::NotPermitted, 0, kind.into())),
+            (_, true) => Err((Denial::KillSwitch, 0, 1)),
+            _ => Ok(()),
         }
     }
 
@@ -182,6 +216,8 @@ impl Naive {
             Request::Cancel(_) | Request::Replace(_) => self.change(at, envelope, request),
             Request::Status(_) => self.status(at, envelope, request),
             Request::MassCancel(_) => self.mass_cancel(at, envelope, request),
+            Request::Conditional(new) => self.arm(at, envelope, new),
+            Request::ReplaceConditional(replace) => self.replace_conditional(at, envelope, replace),
         });
         self.last = self.last.max(at.sequence);
         outputs.unwrap_or_else(|why| {
@@ -204,7 +240,7 @@ impl Naive {
             return Err((Denial::Sequence, 0, 0));
         }
         self.may_make(session, &request)?;
-        let trades = matches!(request, Request::New(_) | Request::Replace(_));
+        let trades = !matches!(request, Request::Cancel(_) | Request::MassCancel(_) | Request::Status(_));
         if trades && !self.accounts.contains_key(&account) {
             return Err((Denial::UnknownAccount, 0, account.into()));
         }
@@ -212,10 +248,16 @@ impl Naive {
             return Err((Denial::NotEntitled, 0, account.into()));
         }
         if let Some(limits) = self.accounts.get(&account).filter(|_| self.is_entitled(session, account)) {
-            let window = self.windows.get(&account).copied().unwrap_or((at.stamp, 0));
-            let is_over = self.ns(at.stamp.saturating_sub(window.0)) >= limits.rate_window_ns;
-            let (start, count) = if is_over { (at.stamp, 0) } else { window };
-            self.windows.insert(account, (start, count + 1));
+            let window = self.count(self.windows.get(&account).copied(), limits.rate_window_ns, at);
+            self.windows.insert(account, window);
+            *self.messages.entry(account).or_default() += 1;
+            if let Some(firm) = self.firm {
+                self.firm_window = Some(self.count(self.firm_window, firm.rate_window_ns, at));
+            }
+        }
+        if let Some(rules) = self.sessions.get(&session).filter(|rules| rules.as_bytes()[8..] != [0; 40]) {
+            let window = self.count(self.session_windows.get(&session).copied(), rules.rate_window_ns, at);
+            self.session_windows.insert(session, window);
         }
         if client == 0 {
             return Err((Denial::MissingClientOrderId, 0, 0));
@@ -233,7 +275,27 @@ impl Naive {
         Ok(())
     }
 
+    /// A window with one more message.
+    fn count(&self, window: Option<(u64, u64)>, window_ns: u64, at: At) -> (u64, u64) {
+        let (start, count) = window.unwrap_or((at.stamp, 0));
+        let is_over = self.ns(at.stamp.saturating_sub(start)) >= window_ns;
+        if is_over { (at.stamp, 1) } else { (start, count + 1) }
+    }
+
+    /// A new order or a replace: its reference price is the symbol's; it counts if the instrument says more than most.
+    fn count_symbol(&mut self, at: At, symbol: u32, price: Price) {
+        if price.0 != 0 {
+            self.prices.insert(symbol, price.0);
+        }
+        let Some(instrument) = self.instruments.get(&symbol).filter(|i| i.as_bytes()[32..] != [0; 72]) else { return };
+        let window = self.count(self.symbol_windows.get(&symbol).copied(), instrument.rate_window_ns, at);
+        self.symbol_windows.insert(symbol, window);
+    }
+
     fn new_order(&mut self, at: At, envelope: Envelope, new: NewOrder) -> Checked<Vec<Output>> {
+        if self.accounts.contains_key(&new.account.0) && self.instruments.contains_key(&new.symbol.0) {
+            self.count_symbol(at, new.symbol.0, envelope.reference_price);
+        }
         let venue = self.instruments.get(&new.symbol.0).map_or(0, |instrument| instrument.venue.0);
         let is_market = new.order_type == OrderType::Market.code();
         let valued = if is_market { envelope.reference_price.0 } else { new.price.0 };
@@ -244,17 +306,33 @@ impl Naive {
             price: new.price.0,
             quantity: new.quantity.0,
             has_waited: false,
+            stamp: at.stamp,
             age_ns: self.ns(at.stamp.saturating_sub(envelope.sent)),
             reference: envelope.reference_price,
             reference_age_ns: envelope.reference_age_ns,
         })?;
         self.may_wait(venue)?;
         let id = life.id;
+        self.note_recent(at, &new);
         self.lives.insert(id, life);
         let request = Request::New(NewOrder { client_order_id: ClientOrderId(id), ..new });
         let mut outputs = self.send(id, request, envelope.sent);
         outputs.push(self.answer(id, ExecType::PendingNew, new.client_order_id.0));
         Ok(outputs)
+    }
+
+    /// What is older than the window of now is forgotten, whatever the window may become.
+    fn note_recent(&mut self, at: At, new: &NewOrder) {
+        let window_ns = self.accounts[&new.account.0].duplicate_window_ns;
+        if window_ns == 0 {
+            return;
+        }
+        let mut recent = self.recent.remove(&new.account.0).unwrap_or_default();
+        let is_old = |&(_, stamp): &(Like, u64)| self.ns(at.stamp.saturating_sub(stamp)) >= window_ns;
+        let old = recent.iter().take_while(|seen| is_old(seen)).count();
+        recent.drain(..old);
+        recent.push((like(new), at.stamp));
+        self.recent.insert(new.account.0, recent);
     }
 
     fn may_wait(&self, venue: u16) -> Checked<()> {
@@ -292,12 +370,19 @@ impl Naive {
             Request::Replace(replace) => {
                 let life = self.named(envelope.session, replace.original, account)?;
                 let (id, symbol) = (life.id, life.new.symbol);
+                if life.sum.stand == Stand::Armed {
+                    let (price, quantity) = (replace.price.0, replace.quantity.0);
+                    return self.rearm(at, envelope, id, &Terms { client, price, quantity, trigger: None });
+                }
                 may_replace(life)?;
                 if life.sum.cancel.is_some() || life.sum.replace.is_some() {
                     return Err((Denial::AlreadyPending, 0, 0));
                 }
+                self.count_symbol(at, symbol.0, envelope.reference_price);
+                let life = &self.lives[&id];
                 self.risk(&Wish {
                     life,
+                    stamp: at.stamp,
                     kind: Kind::Replace,
                     price: replace.price.0,
                     quantity: replace.quantity.0,
@@ -329,7 +414,7 @@ impl Naive {
     fn cancel(&mut self, at: At, id: u64, (by, client): (u16, u64), cause: u64, sent: u64) -> Vec<Output> {
         let life = &self.lives[&id];
         let own = if by == life.session { client } else { life.new.client_order_id.0 };
-        if life.sum.stand == Stand::Queued {
+        if matches!(life.sum.stand, Stand::Queued | Stand::Armed) {
             let session = life.session;
             let report = self.take_back(id, own, ExecType::Canceled);
             return twice(vec![report], session, by, client);
@@ -352,6 +437,7 @@ impl Naive {
     fn take_back(&mut self, id: u64, client: u64, exec_type: ExecType) -> Output {
         let life = self.lives.get_mut(&id).unwrap();
         life.tell(Word::TakenBack);
+        self.waits.remove(&id);
         self.waiting.entry(life.venue).or_default().retain(|waiting| waiting.order != id);
         self.answer(id, exec_type, client)
     }
@@ -409,90 +495,19 @@ impl Naive {
         let (exec_type, venue) = (exec_type.code(), VenueId(life.venue));
         Output::Report { session: life.session, report: ExecutionReport { exec_type, venue, ..life.told(client) } }
     }
-
-    fn report(&mut self, at: At, record: ReportRecord) -> Vec<Output> {
-        let report = record.report;
-        let Some(what) = ExecType::from_code(report.exec_type).filter(|_| is_possible(&report)) else {
-            self.alarms.malformed += 1;
-            return Vec::new();
-        };
-        let life = self.lives.get(&report.order_id.0).filter(|life| life.sum.stand != Stand::Denied);
-        let Some(life) = life else {
-            self.alarms.strangers += 1;
-            return Vec::new();
-        };
-        if !agrees(life, what, &record) {
-            self.alarms.mismatched += 1;
-            return Vec::new();
-        }
-        let is_lost = report.status == OrdStatus::Unknown.code();
-        let id = life.id;
-        let outputs = match what {
-            ExecType::PendingNew | ExecType::PendingCancel | ExecType::PendingReplace if !is_lost => Vec::new(),
-            ExecType::OrderStatus if !is_lost => self.venue_answers(at, id, report),
-            _ => self.event(at, id, what, report),
-        };
-        let is_told = outputs.iter().any(|output| matches!(output, Output::Report { .. }));
-        self.alarms.duplicates += u64::from(!is_told);
-        outputs
-    }
-
-    fn venue_answers(&mut self, at: At, id: u64, report: ExecutionReport) -> Vec<Output> {
-        let life = self.lives.get_mut(&id).unwrap();
-        let (before, was_doubted) = (life.sum.seen(), life.sum.doubted);
-        let is_since = report.client_order_id.0 >= self.doubts.get(&life.venue).copied().unwrap_or(0);
-        let says = life.tell(Word::Answer(report, is_since));
-        if !says && life.sum.is_unknown() && was_doubted && !life.sum.doubted {
-            return self.question(at, id);
-        }
-        if life.sum.seen() == before {
-            return Vec::new();
-        }
-        vec![Output::Report {
-            session: life.session,
-            report: passed_on(life, life.new.client_order_id.0, report, false),
-        }]
-    }
-
-    fn event(&mut self, at: At, id: u64, what: ExecType, report: ExecutionReport) -> Vec<Output> {
-        let numbered = self.rules(self.lives[&id].venue).numbered != 0;
-        let life = self.lives.get_mut(&id).unwrap();
-        let before = life.sum.clone();
-        if !life.tell(Word::Report(report, numbered)) {
-            return Vec::new();
-        }
-        let after = &life.sum;
-        let is_gapped = after.highest > 0 && !after.is_complete() && after.is_live();
-        if is_gapped && self.gaps.iter().all(|&(order, _)| order != id) {
-            self.gaps.push((id, at.stamp));
-        }
-        let fills = before.fills != after.fills;
-        if !fills && before.seen() == after.seen() {
-            return Vec::new();
-        }
-        let multiplier = self.multipliers.get(&life.new.symbol.0).copied().unwrap_or(1);
-        let value = i128::from(report.last_price.0).abs() * (after.net - before.net);
-        let traded = self.traded.entry(life.new.account.0).or_default();
-        *traded = traded.saturating_add(value.saturating_mul(multiplier.into()));
-        let is_lost = report.status == OrdStatus::Unknown.code();
-        let is_new_doubt = after.stand == Stand::Unknown && before.stand != Stand::Unknown;
-        self.alarms.contradictions += u64::from(is_new_doubt && !is_lost);
-        let is_complete = fills && after.adds_up() && !before.adds_up();
-        let asks = after.is_unknown() && (after.stand != before.stand || is_complete);
-        let client = [before.cancel, before.replace].into_iter().flatten().find(|a| a.id == report.client_order_id.0);
-        let client = client.filter(|asked| asked.by == life.session);
-        let client = client.map_or(life.new.client_order_id.0, |asked| asked.client);
-        let tells_fill = !is_lost && matches!(what, ExecType::Trade | ExecType::TradeCorrect | ExecType::TradeCancel);
-        let told = Output::Report { session: life.session, report: passed_on(life, client, report, tells_fill) };
-        let mut outputs = if asks { self.question(at, id) } else { Vec::new() };
-        outputs.push(told);
-        outputs
-    }
 }
 
-fn is_fill(exec_type: u8) -> bool {
-    use ExecType::{Trade, TradeCancel, TradeCorrect};
-    matches!(ExecType::from_code(exec_type), Some(Trade | TradeCorrect | TradeCancel))
+/// Books what a fill has brought.
+fn note_result(results: &mut BTreeMap<(u32, u32), i128>, new: &NewOrder, quantity: i128, price: i64) {
+    let result = results.entry((new.account.0, new.symbol.0)).or_default();
+    let bought = if new.side == 1 { quantity } else { -quantity };
+    *result = result.saturating_sub(bought * i128::from(price));
+}
+
+/// What two orders have in common that are taken for one; the price of a market order is none.
+fn like(new: &NewOrder) -> Like {
+    let price = if new.order_type == OrderType::Market.code() { 0 } else { new.price.0 };
+    (new.symbol.0, new.side, new.order_type, price, new.quantity.0)
 }
 
 /// What has asked for the cancel of an order from another session than its own.
@@ -533,43 +548,6 @@ fn may_replace(life: &Life) -> Checked<()> {
         Stand::Lost | Stand::Unknown => Err((Denial::StateUnknown, 0, 0)),
         _ if life.sum.leaves() == 0 => Err((Denial::TooLate, 0, 0)),
         _ => Ok(()),
-    }
-}
-
-fn is_possible(report: &ExecutionReport) -> bool {
-    let is_fill = matches!(
-        ExecType::from_code(report.exec_type),
-        Some(ExecType::Trade | ExecType::TradeCorrect | ExecType::TradeCancel)
-    );
-    match OrdStatus::from_code(report.status) {
-        None => false,
-        Some(OrdStatus::Unknown) => true,
-        Some(_) if report.cumulative_quantity.0 < 0 || report.leaves_quantity.0 < 0 => false,
-        Some(_) => !is_fill || (report.exec_id.0 != 0 && report.last_quantity.0 > 0),
-    }
-}
-
-fn agrees(life: &Life, what: ExecType, record: &ReportRecord) -> bool {
-    let report = &record.report;
-    let is_unknown = report.status == OrdStatus::Unknown.code();
-    let may_leave_side = what == ExecType::OrderStatus || (what == ExecType::CancelRejected && !is_unknown);
-    (report.side == life.new.side || (may_leave_side && report.side == 0))
-        && (report.symbol, report.account) == (life.new.symbol, life.new.account)
-        && report.venue.0 == life.venue
-        && record.source.0 == life.venue
-}
-
-fn passed_on(life: &Life, client: u64, report: ExecutionReport, tells_fill: bool) -> ExecutionReport {
-    ExecutionReport {
-        exec_id: report.exec_id,
-        venue_sequence: report.venue_sequence,
-        last_price: if tells_fill { report.last_price } else { Price(0) },
-        last_quantity: if tells_fill { report.last_quantity } else { Quantity(0) },
-        venue_stamp: report.venue_stamp,
-        reason: report.reason,
-        venue: report.venue,
-        exec_type: report.exec_type,
-        ..life.told(client)
     }
 }
 

@@ -1,6 +1,6 @@
 //! The same inputs give the same bytes and the same digest: with and without given pages, whatever the key.
 
-use tickpath_orders::{At, Config, Core, Digest, Input, Output, Outputs, Page};
+use tickpath_orders::{At, Config, Core, Digest, Input, Output, Outputs, Page, RECORD_BYTES};
 
 use crate::dice::seed;
 use crate::draw::World;
@@ -54,7 +54,7 @@ fn run(journal: &[(At, Input)], config: Config, pages: bool) -> Run {
             core.give_page(Page::new());
         }
         // Through the journal's bytes, as a real replay.
-        let mut buffer = [0; 128];
+        let mut buffer = [0; RECORD_BYTES];
         let read = Input::read(input.kind().code(), input.write(&mut buffer)).expect("what was written is read");
         core.apply(*at, &read.expect("an input is an input"), &mut out);
         run.outputs.extend_from_slice(out.as_slice());

@@ -95,6 +95,12 @@ impl Scene {
         }))
     }
 
+    /// A cancel of an order of any session.
+    pub fn cancel_by_id(&mut self, client: u64, order: u64) -> u64 {
+        let (client_order_id, order_id) = (ClientOrderId(client), OrderId(order));
+        self.request(Request::Cancel(CancelOrder { client_order_id, order_id, ..Default::default() }))
+    }
+
     pub fn replace(&mut self, client: u64, original: u64, price: i64, quantity: i64) -> u64 {
         self.request(Request::Replace(ReplaceOrder {
             client_order_id: ClientOrderId(client),

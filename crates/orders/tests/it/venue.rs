@@ -86,6 +86,7 @@ impl Venue {
                 false => refused(ExecType::OrderStatus, status.original.0, request),
             },
             Request::MassCancel(_) => unreachable!("the core sends a cancel for each order"),
+            Request::Conditional(_) | Request::ReplaceConditional(_) => unreachable!("what is armed has not left"),
         }
     }
 

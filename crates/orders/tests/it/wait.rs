@@ -2,8 +2,8 @@
 
 use tickpath_market::{ExecType, OrdStatus, Price, Quantity, Request, Side, VenueId};
 use tickpath_orders::{
-    AccountLimits, Denial, Ended, Input, KILL_ALL, KILL_DISK, Kill, LOST_REPORTS, LOST_REQUESTS, RecordKind, Release,
-    Returned, VenueRules,
+    AccountLimits, Denial, Doubt, Ended, Input, KILL_ALL, KILL_DISK, Kill, LOST_ORDER, LOST_REPORTS, LOST_REQUESTS,
+    RecordKind, Release, Returned, VenueRules,
 };
 
 use crate::scene::{ACCOUNT, SYMBOL, Scene, VENUE, fill, said, wide};
@@ -286,14 +286,14 @@ fn what_never_left_waits_before_what_was_asked_of_it_later() {
     let sent = scene.sent_on()[0];
     scene.line(false);
     let other = scene.order(2, Side::Buy, 100, 10);
-    let cancel = scene.cancel(3, 1);
+    let replace = scene.replace(3, 1, 101, 11);
     scene.returned(&sent);
     assert_eq!((scene.counts().queued, scene.counts().ignored), (2, 0));
     scene.returned(&sent);
     assert_eq!(scene.counts().ignored, 1, "it came back once");
     scene.line(true);
     let ids: Vec<u64> = drained(&mut scene).iter().map(|request| request.client_order_id().0).collect();
-    assert_eq!(ids, [other, id, cancel]);
+    assert_eq!(ids, [other, id, replace]);
 }
 
 #[test]
@@ -301,11 +301,11 @@ fn nothing_is_asked_of_an_order_that_never_left_and_was_denied() {
     let mut scene = Scene::new();
     let id = scene.order(1, Side::Buy, 100, 10);
     let new = scene.sent_on()[0];
-    scene.cancel(2, 1);
-    let cancel = scene.sent_on()[0];
+    scene.replace(2, 1, 101, 11);
+    let replace = scene.sent_on()[0];
     scene.line(false);
     scene.returned(&new);
-    scene.returned(&cancel);
+    scene.returned(&replace);
     kill(&mut scene);
     scene.line(true);
     assert_eq!(drained(&mut scene), []);
@@ -480,4 +480,50 @@ fn an_order_goes_to_the_venue_that_it_was_admitted_for() {
     scene.line(true);
     scene.release();
     assert!(matches!(scene.out.as_slice(), [tickpath_orders::Output::Venue { venue: VENUE, .. }]));
+}
+
+#[test]
+fn a_cancel_that_comes_back_with_its_order_cancels_it_here() {
+    for by in [1, 2] {
+        let mut scene = Scene::new();
+        let id = scene.order(1, Side::Buy, 100, 10);
+        let [new] = scene.sent_on()[..] else { panic!("it left") };
+        scene.session = by;
+        match by {
+            1 => scene.cancel(2, 1),
+            _ => scene.cancel_by_id(2, id),
+        };
+        let [cancel] = scene.sent_on()[..] else { panic!("it left") };
+        scene.returned(&new);
+        let told: Vec<_> = scene.told().iter().map(|told| (told.client_order_id.0, told.status)).collect();
+        let canceled = OrdStatus::Canceled.code();
+        let expected = if by == 1 { vec![(2, canceled)] } else { vec![(1, canceled), (2, canceled)] };
+        assert_eq!((told, scene.sent_on().len()), (expected, 0), "each under its own id");
+        assert_eq!((scene.state(id), scene.bought()), (OrdStatus::Canceled, (0, 0)));
+        scene.returned(&cancel);
+        assert_eq!((scene.out.len(), scene.counts().ignored, scene.core.waiting(VENUE)), (0, 0, 0));
+        // A venue that has it after all contradicts what is known.
+        scene.hear(said(id, ExecType::New, id, 1, 0, 10));
+        assert_eq!(scene.state(id), OrdStatus::Unknown);
+    }
+}
+
+#[test]
+fn one_order_is_in_doubt_and_what_comes_back_of_it_later_changes_nothing() {
+    let mut scene = Scene::new();
+    let (first, second) = (scene.order(1, Side::Buy, 100, 10), scene.order(2, Side::Buy, 100, 10));
+    let [new] = scene.sent_on()[..] else { panic!("it left") };
+    let doubt = |messages| Doubt { messages, venue: VENUE, lost: LOST_ORDER, reserved: [0; 5] };
+    scene.say(Input::Doubt(doubt(second)));
+    assert_eq!((scene.asked(), scene.told()[0].status), (vec![second], OrdStatus::Unknown.code()));
+    assert_eq!((scene.state(first), scene.state(second)), (OrdStatus::PendingNew, OrdStatus::Unknown));
+    scene.returned(&new);
+    assert_eq!((scene.state(second), scene.counts().ignored, scene.core.waiting(VENUE)), (OrdStatus::Unknown, 0, 0));
+    scene.answer_never_heard(second);
+    assert_eq!((scene.state(second), scene.bought()), (OrdStatus::Rejected, (0, 10)));
+    for wrong in [Doubt { venue: VenueId(9), ..doubt(first) }, doubt(12345)] {
+        let ignored = scene.counts().ignored;
+        scene.say(Input::Doubt(wrong));
+        assert_eq!((scene.state(first), scene.counts().ignored), (OrdStatus::PendingNew, ignored + 1));
+    }
 }

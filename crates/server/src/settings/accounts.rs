@@ -3,12 +3,12 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use tickpath_market::{AccountId, Notional, Quantity, SCALE};
+use tickpath_market::AccountId;
 use tickpath_orders::AccountLimits;
 use tickpath_settings::SettingsError;
 
 use super::csv::{self, Column, Row};
-use super::instruments::MOST_ID;
+use super::limits::{MOST_ID, currency, flag, money, quantity, rate};
 
 /// A limit is called as on the page of the risk checks. Those that may be missing are off then.
 const COLUMNS: &[Column] = &[
@@ -23,6 +23,13 @@ const COLUMNS: &[Column] = &[
     Column { name: "max_reference_age_ns", needed: true },
     Column { name: "max_request_age_ns", needed: false },
     Column { name: "max_position", needed: true },
+    Column { name: "currency", needed: false },
+    Column { name: "order_trade_free", needed: false },
+    Column { name: "order_trade_ratio", needed: false },
+    Column { name: "duplicate_window_ns", needed: false },
+    Column { name: "no_self_match", needed: false },
+    Column { name: "max_gross_value", needed: false },
+    Column { name: "max_loss", needed: false },
 ];
 
 /// The names of the columns of a table of accounts.
@@ -41,14 +48,11 @@ pub(super) fn read(file: &Path) -> Result<Vec<AccountLimits>, SettingsError> {
 }
 
 fn limits(row: &mut Row<'_>, account: AccountId) -> AccountLimits {
-    let rate_limit = row.number("rate_limit", 0..=u32::MAX).unwrap_or_default();
-    if rate_limit > 0 && row.cell("rate_window_ns").is_none() {
-        row.wrong("rate_window_ns", "a rate needs its window; write it, or leave rate_limit empty for none");
-    }
+    let (rate_limit, rate_window_ns) = rate(row);
     AccountLimits {
         account,
         rate_limit,
-        rate_window_ns: row.number("rate_window_ns", 1..=u64::MAX).unwrap_or_default(),
+        rate_window_ns,
         max_order_quantity: quantity(row, "max_order_quantity"),
         max_notional: money(row, "max_notional"),
         credit: money(row, "credit"),
@@ -57,32 +61,13 @@ fn limits(row: &mut Row<'_>, account: AccountId) -> AccountLimits {
         max_reference_age_ns: row.number("max_reference_age_ns", 1..=u64::MAX).unwrap_or_default(),
         max_request_age_ns: row.number("max_request_age_ns", 0..=u64::MAX).unwrap_or_default(),
         max_position: quantity(row, "max_position"),
+        currency: row.read("currency", currency).unwrap_or_default(),
+        order_trade_free: row.number("order_trade_free", 0..=u32::MAX).unwrap_or_default(),
+        order_trade_ratio: row.number("order_trade_ratio", 0..=u32::MAX).unwrap_or_default(),
+        no_self_match: row.read("no_self_match", flag).unwrap_or_default(),
+        reserved: [0; 3],
+        duplicate_window_ns: row.number("duplicate_window_ns", 0..=u64::MAX).unwrap_or_default(),
+        max_gross_value: money(row, "max_gross_value"),
+        max_loss: money(row, "max_loss"),
     }
-}
-
-fn quantity(row: &mut Row<'_>, column: &str) -> Quantity {
-    let quantity: Quantity = row.parsed(column).unwrap_or_default();
-    if quantity < Quantity::ZERO {
-        row.wrong(column, "a limit is not below zero; write the largest that is allowed");
-    }
-    quantity
-}
-
-/// An amount of currency; as a limit it may be larger than any price.
-fn money(row: &mut Row<'_>, column: &str) -> [u8; 16] {
-    row.read(column, notional).unwrap_or(Notional(0)).0.to_le_bytes()
-}
-
-fn notional(text: &str) -> Result<Notional, String> {
-    let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
-    if whole.starts_with('-') {
-        return Err("a limit is not below zero; write the largest that is allowed".into());
-    }
-    let small: Quantity = format!("0.{fraction}").parse().map_err(|reason| format!("{reason}"))?;
-    let none = || format!("'{text}' is no amount; write a decimal number below 10 000 000 000 000 000 000 000");
-    let whole: i128 =
-        if whole.bytes().all(|digit| digit.is_ascii_digit()) { whole.parse().ok() } else { None }.ok_or_else(none)?;
-    let scale = i128::from(SCALE);
-    let units = whole.checked_mul(scale * scale).and_then(|units| units.checked_add(i128::from(small.0) * scale));
-    units.map(Notional).ok_or_else(none)
 }

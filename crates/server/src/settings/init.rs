@@ -13,6 +13,7 @@ const OMS: &str = include_str!("oms.toml");
 const USERS: &str = include_str!("users.toml");
 const INSTRUMENTS: &str = include_str!("instruments.csv");
 const ACCOUNTS: &str = include_str!("accounts.csv");
+const SYMBOLS: &str = include_str!("symbols.csv");
 
 /// Those who may log in at first.
 const LOGINS: [&str; 2] = ["trader", "admin"];
@@ -58,6 +59,7 @@ pub fn init(folder: &Path, mut password: impl FnMut() -> String) -> Result<Initi
         (folder.join("users.toml"), users, PRIVATE),
         (folder.join("instruments.csv"), INSTRUMENTS.to_owned(), READABLE),
         (folder.join("accounts.csv"), ACCOUNTS.to_owned(), READABLE),
+        (folder.join("symbols.csv"), SYMBOLS.to_owned(), READABLE),
     ];
     files.extend(logins.iter().map(|(_, password, file)| (file.clone(), format!("{password}\n"), PRIVATE)));
     if let Some((file, ..)) = files.iter().find(|(file, ..)| fs::symlink_metadata(file).is_ok()) {

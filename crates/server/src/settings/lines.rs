@@ -16,6 +16,8 @@ pub struct LineSettings {
     pub rate_per_second: u32,
     /// Requests without proof of receipt, at most.
     pub window: u32,
+    /// After so long without its venue what went by it is in doubt, in milliseconds.
+    pub lost_after_ms: u32,
 }
 
 /// The lines that a venue has; none if it comes by lanes.
@@ -23,7 +25,8 @@ pub(super) fn take(venue: &mut Section<'_>) -> Vec<LineSettings> {
     let lines = venue.sections("lines", |line| {
         let rate_per_second = line.number("rate_per_second", 0..=1_000_000).unwrap_or(0);
         let window = line.number("window", 1..=1_000_000).unwrap_or(1_000);
-        line.need_parsed("url").map(|url| LineSettings { url, rate_per_second, window })
+        let lost_after_ms = line.number("lost_after_ms", 100..=86_400_000).unwrap_or(10_000);
+        line.need_parsed("url").map(|url| LineSettings { url, rate_per_second, window, lost_after_ms })
     });
     if lines.len() > MOST_LINES {
         venue.mistake("lines", format!("a venue has at most {MOST_LINES} lines, these are {}", lines.len()));
@@ -43,7 +46,8 @@ pub(super) fn configs<'a>(
             let line = TcpLine::new(address.clone(), &name).map_err(|e| e.to_string())?;
             Ok(Box::new(line) as Box<dyn Line>)
         });
-        let LineSettings { rate_per_second, window, .. } = *settings;
-        LineConfig { id: LineId { venue, line }, open, rate_per_second, window }
+        let LineSettings { rate_per_second, window, lost_after_ms, .. } = *settings;
+        let lost_after_ns = u64::from(lost_after_ms) * 1_000_000;
+        LineConfig { id: LineId { venue, line }, open, rate_per_second, window, lost_after_ns }
     })
 }

@@ -4,6 +4,7 @@
 //!   oms.toml ── listen, core, sessions, venues ──┐
 //!     ├── instruments.csv    what can be traded  ├─> Settings ─> Config of an OMS
 //!     ├── accounts.csv       how much of it      │
+//!     ├── symbols.csv        how much of one     │
 //!     └── users.toml         by whom ────────────┘
 //! ```
 //!
@@ -11,11 +12,15 @@
 //! A relative path begins at the folder of the file that it stands in.
 
 mod accounts;
+mod copies;
 mod csv;
 mod edit;
 mod init;
 mod instruments;
+mod limits;
 mod lines;
+mod rejects;
+mod symbols;
 mod users;
 
 use std::fmt;
@@ -28,14 +33,19 @@ use tickpath_clock::{Priority, Wait};
 use tickpath_log::{Config as LogConfig, Place};
 use tickpath_market::VenueId;
 use tickpath_oms::{AckLevel, Config, Desk, LaneKind, LanesConfig, Layout, Rate};
-use tickpath_orders::{AccountLimits, Instrument, VenueRules};
+use tickpath_orders::{AccountLimits, FirmLimits, Instrument, RejectRule, SymbolLimits, VenueRules};
 use tickpath_settings::{Section, SettingsError};
 
 pub use accounts::account_columns;
+pub use copies::{CopyFilter, CopyTakes, CopyTopic};
 pub use edit::{EditError, NewUser, UsersFile};
 pub use init::{InitError, Initial, init};
+pub use instruments::instrument_columns;
 pub use lines::LineSettings;
+pub use symbols::symbol_columns;
 pub use users::{AccountPattern, AccountPatternError, MOST_SESSIONS, ROLES, User, Users};
+
+use limits::{money_of, quantity_of, rate_of};
 
 use crate::{ServerConfig, ServerEvent, TlsFiles};
 
@@ -66,10 +76,14 @@ pub struct Settings {
     pub instruments_file: PathBuf,
     /// The table of its accounts.
     pub accounts_file: PathBuf,
+    /// The table of what accounts may do in single symbols, if there is one.
+    pub symbols_file: Option<PathBuf>,
     /// The topic in shared memory that brings its reference prices.
     pub ticks: Option<String>,
     /// What others see of it.
     pub shown: Shown,
+    /// The topics on which it publishes what it tells its sessions.
+    pub drop_copies: Vec<CopyTopic>,
     /// Where clients come in.
     pub listen: Listen,
     /// How it works.
@@ -82,6 +96,10 @@ pub struct Settings {
     pub instruments: Vec<Instrument>,
     /// For whom, and how much.
     pub accounts: Vec<AccountLimits>,
+    /// What accounts may do in single symbols.
+    pub symbols: Vec<SymbolLimits>,
+    /// How much all accounts together may do, if that is limited.
+    pub firm: Option<FirmLimits>,
     /// By whom.
     pub users: Users,
 }
@@ -163,6 +181,8 @@ pub struct Venue {
     pub rules: VenueRules,
     /// How it is reached; over shared memory if there are none.
     pub lines: Vec<LineSettings>,
+    /// What is done with new orders that it refuses, by its code; of any other code they are over.
+    pub rejects: Vec<RejectRule>,
 }
 
 /// Why there are no settings: all that is wrong, file by file.
@@ -183,8 +203,15 @@ impl Settings {
         // Of a file with mistakes too, for the files that it names: what is wrong with them is told as well.
         let Some(mut settings) = taken else { return Err(faults) };
         let venues = is_sound.then_some(&settings.venues[..]);
+        let told = faults.list.len();
         settings.instruments = faults.named(&settings.instruments_file, |file| instruments::read(file, venues));
+        let has_instruments = faults.list.len() == told;
         settings.accounts = faults.named(&settings.accounts_file, accounts::read);
+        let has_both = faults.list.len() == told;
+        let instruments = has_instruments.then_some(&settings.instruments[..]);
+        let accounts = has_both.then_some(&settings.accounts[..]);
+        let symbols = settings.symbols_file.as_deref().unwrap_or(Path::new(""));
+        settings.symbols = faults.named(symbols, |file| symbols::read(file, accounts, instruments));
         settings.users = faults.named(&settings.users_file, Users::read);
         if faults.list.is_empty() { Ok(settings) } else { Err(faults) }
     }
@@ -247,7 +274,10 @@ impl Settings {
             instruments: self.instruments.clone(),
             accounts: self.accounts.clone(),
             venues: self.venues.iter().map(|venue| venue.rules).collect(),
+            symbols: self.symbols.clone(),
+            firm: self.firm,
             sessions: self.users.sessions(&self.sessions, &self.accounts),
+            rejects: self.venues.iter().flat_map(|venue| venue.rejects.iter().copied()).collect(),
         }
     }
 
@@ -261,12 +291,19 @@ impl Settings {
                 doubts.push(format!("user '{}': no account of {file} matches '{pattern}'", user.name));
             }
         }
+        for user in &self.users.list {
+            let named = user.drop_copy.iter().flat_map(|copy| &copy.users);
+            for name in named.filter(|name| self.users.find(name).is_none()) {
+                doubts.push(format!("user '{}': there is no user '{name}' to copy", user.name));
+            }
+        }
         let open = self.listen.tcp.filter(|address| self.listen.tls.is_none() && !address.ip().is_loopback());
         if let Some(address) = open {
             doubts.push(format!(
                 "tcp {address}: others than this host can reach it, and what is said there is not encrypted"
             ));
         }
+        doubts.extend(self.listen.tls.as_ref().and_then(TlsFiles::doubt));
         for (key, address) in [("metrics", self.shown.metrics), ("web", self.shown.web)] {
             if let Some(address) = address.filter(|address| !address.ip().is_loopback()) {
                 doubts.push(format!(
@@ -305,8 +342,12 @@ impl Settings {
             users_file: top.need_path("users"),
             instruments_file: top.need_path("instruments"),
             accounts_file: top.need_path("accounts"),
+            symbols_file: top.path("symbols"),
+            firm: top.section("firm", firm),
+            symbols: Vec::new(),
             ticks: ticks(top),
             shown: Shown::take(top),
+            drop_copies: top.sections("drop_copy", CopyTopic::take),
             listen: Listen::take(top),
             core: top.section("core", CoreSettings::take),
             sessions: top.section("sessions", Sessions::take),
@@ -317,6 +358,20 @@ impl Settings {
             name: name.unwrap_or_default(),
         }
     }
+}
+
+/// The limits of the firm; what is not given is off, and none of them is no limit at all.
+fn firm(firm: &mut Section<'_>) -> Option<FirmLimits> {
+    let (rate_limit, rate_window_ns) = rate_of(firm);
+    let limits = FirmLimits {
+        rate_limit,
+        max_open_orders: firm.number("max_open_orders", 0..=u32::MAX).unwrap_or_default(),
+        rate_window_ns,
+        max_order_quantity: quantity_of(firm, "max_order_quantity"),
+        max_notional: money_of(firm, "max_notional").0.to_le_bytes(),
+        credit: money_of(firm, "credit").0.to_le_bytes(),
+    };
+    (limits != FirmLimits::default()).then_some(limits)
 }
 
 /// The topic of reference prices.
@@ -427,8 +482,10 @@ impl Venue {
         if let Some(number) = number.filter(|&number| before.iter().any(|other| other.rules.venue.0 == number)) {
             wrong("number", &number, "is another venue's already; give each its own");
         }
-        let rules = rules(venue, VenueRules::of(VenueId(number.unwrap_or(VENUES))));
-        Self { name: name.unwrap_or_default(), rules, lines: lines::take(venue) }
+        let id = VenueId(number.unwrap_or(VENUES));
+        let (rules, lines) = (rules(venue, VenueRules::of(id)), lines::take(venue));
+        let rejects = rejects::take(venue, id, lines.len());
+        Self { name: name.unwrap_or_default(), rules, lines, rejects }
     }
 }
 

@@ -16,12 +16,13 @@ use std::path::Path;
 use std::str::FromStr;
 
 use tickpath_market::AccountId;
-use tickpath_oms::{AckLevel, Rate, SessionConfig};
+use tickpath_oms::{AckLevel, Rate, SessionConfig, SessionLimits};
 use tickpath_orders::{ALL_ACCOUNTS, AccountLimits, MAY_CANCEL, MAY_MASS_CANCEL, MAY_NEW, MAY_REPLACE, MAY_STATUS};
 use tickpath_session::{Role, Secret};
 use tickpath_settings::{Section, SettingsError, parse, read_text};
 
-use super::{LEVELS, Sessions};
+use super::limits::{money_of, quantity_of, rate_of};
+use super::{CopyFilter, LEVELS, Sessions};
 
 /// Sessions of users are below this.
 pub const MOST_SESSIONS: u16 = tickpath_oms::front::MOST_SESSIONS;
@@ -51,6 +52,8 @@ pub struct User {
     pub sessions: Vec<u16>,
     /// What its password is held against.
     pub secret: Secret,
+    /// What each of its sessions may do at most.
+    pub limits: SessionLimits,
     /// The kinds of request that its sessions may not make: the sum of [`MAY_NEW`] and its like.
     pub withheld: u8,
     /// True if it may not log in, and nothing is done in its name.
@@ -59,6 +62,8 @@ pub struct User {
     pub level: Option<AckLevel>,
     /// Whether its orders are canceled when a session is lost, if it is not as for all.
     pub cancel_on_disconnect: Option<bool>,
+    /// What it hears of others' reports, if it is here for that and for nothing else.
+    pub drop_copy: Option<CopyFilter>,
     /// Its requests a second, of each session, if it is not as for all; zero for as many as come.
     pub rate_per_second: Option<u32>,
 }
@@ -122,6 +127,7 @@ impl User {
             cancel_on_disconnect: self.cancel_on_disconnect.unwrap_or(all.cancel_on_disconnect),
             accounts: granted,
             withheld: self.withheld,
+            limits: self.limits,
             rate: self.rate_per_second.map_or(all.rate, |rate| own_rate(rate, all.rate)),
         }
     }
@@ -157,19 +163,51 @@ fn take(user: &mut Section<'_>, names: &mut HashMap<String, usize>, sessions: &m
         }
     }
     user.need("accounts");
-    User {
-        role: user.need_one_of("role", ROLES).unwrap_or_default(),
-        accounts: user.list("accounts").unwrap_or_default(),
+    let accounts: Vec<AccountPattern> = user.list("accounts").unwrap_or_default();
+    let role = user.need_one_of("role", ROLES).unwrap_or_default();
+    let mut taken = User {
+        role,
+        accounts,
+        drop_copy: None,
         sessions: own.unwrap_or_default(),
         secret: user.need_parsed("secret").unwrap_or_else(|| Secret::decoy(b"", "")),
         withheld: user
             .list::<RequestKind>("kinds")
             .map_or(0, |kinds| kinds.iter().fold(ALL_KINDS, |left, kind| left & !kind.0)),
+        limits: limits(user),
         disabled: user.flag("disabled").unwrap_or(false),
         level: user.one_of("level", LEVELS),
         cancel_on_disconnect: user.flag("cancel_on_disconnect"),
         rate_per_second: user.number("rate_per_second", 0..=u32::MAX),
         name,
+    };
+    taken.drop_copy = take_drop_copy(user, &taken);
+    taken
+}
+
+/// What a user hears of others, if it is a drop copy.
+fn take_drop_copy(user: &mut Section<'_>, taken: &User) -> Option<CopyFilter> {
+    let is_one = user.flag("drop_copy").unwrap_or(false);
+    let filter = CopyFilter::take(user, taken.accounts.clone(), "copy_users");
+    if is_one && taken.role != Role::Read {
+        user.mistake("drop_copy", "a drop copy only hears; set role = \"read\", and give who trades a user of its own");
+    }
+    for key in ["copy_users", "fills_only"] {
+        if !is_one && user.has(key) {
+            user.mistake(key, "only a drop copy has it; set drop_copy = true");
+        }
+    }
+    is_one.then_some(filter)
+}
+
+/// What each of its sessions may do at most.
+fn limits(user: &mut Section<'_>) -> SessionLimits {
+    let (rate_limit, rate_window_ns) = rate_of(user);
+    SessionLimits {
+        max_order_quantity: quantity_of(user, "max_order_quantity"),
+        max_notional: money_of(user, "max_notional"),
+        rate_limit,
+        rate_window_ns,
     }
 }
 

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use tickpath_client::{Client as Remote, Config as RemoteConfig, Event, Since};
 use tickpath_clock::HostClock;
+use tickpath_oms::Notice;
 use tickpath_orders::{DayEnd, RecordKind};
 use tickpath_server::{ServerConfig, ServerEvent};
 use tickpath_session::{
@@ -251,7 +252,7 @@ fn who_asks_and_does_not_read_costs_no_memory() {
         let house = House::new(layout);
         let mut raw = Raw::login(&house, "eve", 3, 60_000);
         raw.stream.set_write_timeout(Some(Duration::from_millis(500))).expect("a socket");
-        let question = frame(Word::Query.code(), 0, Query { what: Query::STATUS, reserved: 0 }.as_bytes());
+        let question = frame(Word::Query.code(), 0, Query { what: Query::STATUS, ..Query::default() }.as_bytes());
         let all = question.repeat(QUESTIONS);
         let mut sent = 0;
         let ended = loop {
@@ -368,8 +369,13 @@ fn users_change_while_it_runs() {
 #[test]
 fn whatever_became_of_the_history_it_is_said_again() {
     type Harm = (&'static str, fn(&std::path::Path));
-    let harms: [Harm; 7] = [
+    let harms: [Harm; 8] = [
         ("nothing", |_| {}),
+        ("it is yesterday's", |history| {
+            for name in ["data", "control"] {
+                fs::copy(history.join("../yesterday").join(name), history.join(name)).unwrap();
+            }
+        }),
         ("it is gone", |history| fs::remove_dir_all(history).unwrap()),
         ("its control is gone", |history| fs::remove_file(history.join("control")).unwrap()),
         ("its data is gone", |history| fs::remove_file(history.join("data")).unwrap()),
@@ -383,6 +389,12 @@ fn whatever_became_of_the_history_it_is_said_again() {
     for (what, harm) in harms {
         let mut house = House::new(Layout::Inline);
         let mut client = house.since(Since::Start);
+        let yesterday = house.history().join("../yesterday");
+        fs::create_dir_all(&yesterday).unwrap();
+        for name in ["data", "control"] {
+            fs::copy(house.history().join(name), yesterday.join(name)).unwrap();
+        }
+        house.end_day();
         for id in 1..=2 {
             client.send(limit(Side::Buy, id, 101, 1));
             client.hears(3 * id as usize);
@@ -390,6 +402,10 @@ fn whatever_became_of_the_history_it_is_said_again() {
         house.stop();
         harm(&house.history());
         house.start();
+        // Without its control it is whole.
+        if !["nothing", "its control is gone"].contains(&what) {
+            house.event(what, |event| matches!(event, ServerEvent::Notice(Notice::HistoryLost(_))));
+        }
         client.until(what, |client| client.connections() == 2);
         client.send(limit(Side::Buy, 3, 101, 1));
         client.hears(9);
@@ -491,4 +507,53 @@ fn a_second_server_on_the_same_socket_is_refused_and_the_first_stays() {
     let refused = refused.map(drop).expect_err("the place is taken");
     assert!(refused.to_string().contains("another server listens there"), "{refused}");
     house.trades(1);
+}
+
+/// Connections that never log in, at most: if the system lets us have so many.
+const HALF_OPEN: u64 = 10_000;
+
+#[test]
+fn ten_thousand_who_never_log_in_keep_nobody_out_and_are_hardly_told_of() {
+    /// Descriptors of the rest of this program.
+    const OTHERS: u64 = 1_200;
+    let limits = rustix::process::getrlimit(rustix::process::Resource::Nofile);
+    let most = limits.maximum.unwrap_or(u64::MAX);
+    let raised = rustix::process::Rlimit { current: Some(most.min(HALF_OPEN + OTHERS)), maximum: limits.maximum };
+    if limits.current.is_some_and(|now| now < HALF_OPEN + OTHERS) {
+        rustix::process::setrlimit(rustix::process::Resource::Nofile, raised).expect("up to the hard limit");
+    }
+    let now = rustix::process::getrlimit(rustix::process::Resource::Nofile).current.unwrap_or(u64::MAX);
+    let wanted = HALF_OPEN.min(now.saturating_sub(OTHERS)) as usize;
+    if (wanted as u64) < HALF_OPEN {
+        eprintln!("the hard limit of {most} open files leaves {wanted} connections of {HALF_OPEN}");
+    }
+    for layout in LAYOUTS {
+        let house = House::new(layout);
+        let address = house.tcp().trim_start_matches("tcp://").to_owned();
+        let from = house.clock.ticks();
+        let mut crowd = Vec::with_capacity(wanted);
+        while crowd.len() < wanted {
+            let mut stream = std::net::TcpStream::connect(&address).expect("it listens");
+            // Some say nothing, some a part of something, and some what it is not.
+            let said: &[u8] = [&b""[..], &[40, 0, 0], b"GET / HTTP/1.1\r\n\r\n"][crowd.len() % 3];
+            let _ = stream.write_all(said);
+            crowd.push(stream);
+            if crowd.len().is_multiple_of(2_500) {
+                house.trades(crowd.len() as u64);
+            }
+        }
+        house.trades(1);
+        // By the very address that all of them stand at, too.
+        let mut remote = house.remote_at(format!("tcp://{address}"), "anna", Since::Now);
+        remote.send(limit(Side::Buy, 2, 101, 1));
+        remote.hears(3);
+        remote.client.close();
+        let took = house.clock.ns_between(from, house.clock.ticks());
+        assert!(took < 60 * SECOND as i64, "{layout:?}: it took {took} ns");
+        drop(crowd);
+        house.trades(3);
+        let events = &house.running.as_ref().expect("it runs").events;
+        let refused = events.try_iter().filter(|event| matches!(event, ServerEvent::Refused { .. })).count();
+        assert!(refused < wanted / 2, "{layout:?}: {refused} lines about {wanted} strangers");
+    }
 }

@@ -230,7 +230,7 @@ fn a_client_that_overwrites_its_lane_ends_its_own_session_only() {
                 let mut lanes = client.lanes();
                 for number in 0..1_500 {
                     let mut query = Vec::new();
-                    let asked = Query { what: Query::STATUS, reserved: 0 };
+                    let asked = Query { what: Query::STATUS, ..Query::default() };
                     write_frame(&mut query, Word::Query.code(), number, 0, asked.as_bytes());
                     while lanes.write(&query).expect("the OMS breaks nothing") < query.len() {
                         client.overwrite(64, word);

@@ -1,12 +1,15 @@
 //! A venue that is reached by lines: an exchange and an OMS, each a process, either of which is killed, and lines that are
 //! cut, while a client trades. The exchange's own journal is the judge: what it has is what was sent.
 
-use std::collections::BTreeMap;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::net::TcpListener;
-use std::path::PathBuf;
+use std::io::{ErrorKind, Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::mpsc::sync_channel;
 
 use tempfile::TempDir;
@@ -22,6 +25,9 @@ use tickpath_server::settings::{Settings, init};
 /// Variables that make this program an OMS or an exchange, and the folder of its files.
 const ROLE: &str = "TICKPATH_TEST_ROLE";
 const FOLDER: &str = "TICKPATH_TEST_FOLDER";
+/// What a full disk lies under, if any does: a history has a segment of 16 MiB, and no file may have a second one.
+const FULL: &str = "TICKPATH_TEST_FULL";
+const FILE_BYTES: u64 = 17 << 20;
 
 /// BTCUSDT in the first table of instruments, what the first exchange.toml asks for it, and a price that nothing crosses.
 const SYMBOL: SymbolId = SymbolId(1);
@@ -106,6 +112,166 @@ fn lines_that_are_cut_under_load_lose_nothing_and_keep_their_limits() {
     }
 }
 
+#[test]
+fn what_the_exchange_refuses_for_now_is_tried_again_until_it_fills() {
+    for (lines, action, cut) in [(1, "retry", "0"), (3, "other-line", "0.01")] {
+        let desk = Desk::new(lines, "", false);
+        desk.change("exchange.toml", "#reject = 0", "reject = 0.4");
+        desk.change("exchange.toml", "#cut = 0", &format!("cut = {cut}"));
+        let rule = format!("rejects = [{{ code = 10, do = \"{action}\", times = 100 }}]");
+        desk.change("oms.toml", "#rejects = [{ code = 10, do = \"retry\", times = 3 }]", &rule);
+        let (mut exchange, mut oms) = (desk.start("exchange"), desk.start("oms"));
+        let mut trader = Trader::new(&desk);
+        for kill in 0..4 {
+            let filled = trader.fills.len() + 50;
+            trader.trade("orders fill", |trader| trader.fills.len() >= filled);
+            match kill % 2 {
+                0 => {
+                    drop(oms);
+                    oms = desk.start("oms");
+                }
+                _ => {
+                    drop(exchange);
+                    exchange = desk.start("exchange");
+                }
+            }
+        }
+        trader.until("all are filled", |trader| trader.open.is_empty());
+        let orders = desk.orders().len();
+        assert!(orders > trader.fills.len() * 5 / 4, "{orders} came for {} fills: too few refused", trader.fills.len());
+    }
+}
+
+#[test]
+fn what_went_by_a_line_that_never_comes_back_is_asked_for_by_the_other() {
+    let desk = Desk::new(2, ", lost_after_ms = 300", false);
+    let way = Way::to(&desk.exchange());
+    desk.change("oms.toml", &desk.exchange(), &way.address);
+    let (_exchange, _oms) = (desk.start("exchange"), desk.start("oms"));
+    let mut trader = Trader::new(&desk);
+    trader.refused = Some(BTreeSet::new());
+    // Both lines are used, one after the other.
+    trader.go_on("the first way is used", false, |_| way.is_used());
+    (0..6).for_each(|_| trader.send_new(LOW));
+    trader.until("all rest", |trader| trader.open.values().all(|status| *status == OrdStatus::New.code()));
+    assert_eq!((trader.open.len(), &trader.refused), (6, &Some(BTreeSet::new())));
+    assert_eq!(desk.orders().values().collect::<BTreeSet<_>>().len(), 2, "both lines were used");
+    way.swallow();
+    (0..6).for_each(|_| trader.send_new(LOW));
+    trader.until("half of them rest", |trader| {
+        trader.open.values().filter(|status| **status == OrdStatus::New.code()).count() == 9
+    });
+    way.end();
+    trader.until("the exchange has said that it has not got the others", |trader| trader.open.len() == 9);
+    trader.until("what it has rests", |trader| trader.open.values().all(|status| *status == OrdStatus::New.code()));
+    assert_eq!(trader.refused.as_ref().map(BTreeSet::len), Some(3));
+    assert!(trader.doubted > 0, "nobody was told that anything was in doubt");
+    trader.cancel_all();
+    trader.until("the others are canceled by the line that is left", |trader| trader.open.is_empty());
+    assert_eq!(desk.orders().len(), 9);
+}
+
+#[test]
+fn a_full_disk_ends_the_server_in_words_and_costs_nobody_an_order() {
+    // Of a journal that is full first, without sockets, the OMS's own tests tell.
+    let (full, said) = ("history", "the history of what is said takes no more (");
+    let desk = Desk::new(1, "", true);
+    desk.change("oms.toml", "#layout = \"split\"", "layout = \"inline\"\nwait = \"yield\"");
+    let exchange = desk.start("exchange");
+    let told = desk.folder.path().join("told");
+    let oms = RefCell::new(desk.start_full(full, FILE_BYTES / 512, &told));
+    let mut trader = Trader::new(&desk);
+    trader.trade("the disk is full", |_| oms.borrow_mut().0.try_wait().expect("it can be asked after").is_some());
+    assert!(trader.fills.len() > 1_000, "{full}: too little was traded: {}", trader.fills.len());
+    let told = fs::read_to_string(told).expect("it has said something");
+    assert_eq!(told.matches(said).count(), 1, "{told}");
+    assert!(told.contains("disk room, and start again"), "{told}");
+    drop(oms);
+    let _oms = desk.start_full(full, u64::MAX >> 20, &desk.folder.path().join("told then"));
+    let filled = trader.fills.len() + 50;
+    trader.trade("orders fill again", |trader| trader.fills.len() >= filled);
+    trader.until("all are filled", |trader| trader.open.is_empty());
+    assert_eq!(desk.orders().len(), trader.fills.len(), "{full}: orders at the exchange, and fills that were told");
+    drop(exchange);
+}
+
+/// A way to the exchange that ends for ever.
+struct Way {
+    address: String,
+    state: Arc<AtomicU8>,
+}
+
+impl Way {
+    const PASSES: u8 = 1;
+    const SWALLOWS: u8 = 2;
+    const IS_OVER: u8 = 3;
+
+    fn to(exchange: &str) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
+        listener.set_nonblocking(true).expect("a socket need not wait");
+        let address = listener.local_addr().expect("it listens").to_string();
+        let state = Arc::new(AtomicU8::new(0));
+        let (exchange, shared) = (exchange.to_owned(), state.clone());
+        std::thread::spawn(move || {
+            while shared.load(Ordering::SeqCst) != Self::IS_OVER {
+                if let Ok((near, _)) = listener.accept()
+                    && let Ok(far) = TcpStream::connect(&exchange)
+                {
+                    Self::pump(&near, &far, &shared, true);
+                    Self::pump(&far, &near, &shared, false);
+                }
+                sleep_ns(1_000_000);
+            }
+        });
+        Self { address, state }
+    }
+
+    fn pump(from: &TcpStream, to: &TcpStream, state: &Arc<AtomicU8>, is_there: bool) {
+        let (mut from, mut to) = (from.try_clone().expect("a socket"), to.try_clone().expect("a socket"));
+        from.set_nonblocking(false).expect("a socket can wait");
+        from.set_read_timeout(Some(std::time::Duration::from_millis(2))).expect("a socket has a timeout");
+        let state = state.clone();
+        std::thread::spawn(move || {
+            let mut bytes = [0; 4096];
+            while state.load(Ordering::SeqCst) != Self::IS_OVER {
+                let read = match from.read(&mut bytes) {
+                    Ok(0) => break,
+                    Ok(read) => read,
+                    Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => continue,
+                    Err(_) => break,
+                };
+                let is_passed = !is_there || state.load(Ordering::SeqCst) != Self::SWALLOWS;
+                if is_passed && to.write_all(&bytes[..read]).is_err() {
+                    break;
+                }
+                if !is_there {
+                    // The exchange has answered: the line is up.
+                    let _ = state.compare_exchange(0, Self::PASSES, Ordering::SeqCst, Ordering::SeqCst);
+                }
+            }
+            let _ = (from.shutdown(Shutdown::Both), to.shutdown(Shutdown::Both));
+        });
+    }
+
+    fn is_used(&self) -> bool {
+        self.state.load(Ordering::SeqCst) == Self::PASSES
+    }
+
+    fn swallow(&self) {
+        self.state.store(Self::SWALLOWS, Ordering::SeqCst);
+    }
+
+    fn end(&self) {
+        self.state.store(Self::IS_OVER, Ordering::SeqCst);
+    }
+}
+
+impl Drop for Way {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
 /// Does nothing, unless a test started this program anew.
 #[test]
 fn process() {
@@ -128,7 +294,12 @@ fn process() {
         sleep_ns(1_000_000);
     }
     let (config, server) = (settings.config(), settings.server(events));
+    let full = std::env::var(FULL).ok();
     let ran = tickpath_server::run(clock, &config, &server, ticks, &AtomicBool::new(false), || {});
+    if let (Some(_), Err(e)) = (full, &ran) {
+        eprintln!("{e}");
+        std::process::exit(1);
+    }
     panic!("nobody stops it: {:?}", ran.err().map(|e| e.to_string()));
 }
 
@@ -136,13 +307,15 @@ fn process() {
 struct Desk {
     name: String,
     folder: TempDir,
+    url: String,
 }
 
 impl Desk {
     fn new(lines: usize, more: &str, is_unix: bool) -> Self {
         static DESKS: AtomicU64 = AtomicU64::new(0);
         let name = format!("server-lines-{}-{}", std::process::id(), DESKS.fetch_add(1, Ordering::Relaxed));
-        let desk = Self { name, folder: tempfile::tempdir().expect("a temporary folder can be made") };
+        let mut desk =
+            Self { name, folder: tempfile::tempdir().expect("a temporary folder can be made"), url: String::new() };
         init(desk.folder.path(), || "a password".to_owned()).expect("the folder is empty");
         tickpath_exchange::init(desk.folder.path()).expect("the folder is empty");
         let url = match is_unix {
@@ -152,6 +325,7 @@ impl Desk {
                 format!("tcp://{}", free.expect("a port is free"))
             }
         };
+        desk.url.clone_from(&url);
         desk.change("exchange.toml", "\noms = \"oms\"\n", &format!("\nlisten = [\"{url}\"]\n"));
         let lines = vec![format!("{{ url = \"{url}\"{more} }}"); lines].join(", ");
         desk.change("oms.toml", "name = \"SIM\"\n", &format!("name = \"SIM\"\nlines = [{lines}]\n"));
@@ -173,11 +347,26 @@ impl Desk {
         fs::write(file, text.replacen(from, to, 1)).expect("the folder is ours");
     }
 
+    /// Where the exchange listens.
+    fn exchange(&self) -> String {
+        self.url.trim_start_matches("tcp://").to_owned()
+    }
+
     /// A process of this role that is killed when it is dropped.
     fn start(&self, role: &str) -> Process {
         let mut this = Command::new(std::env::current_exe().expect("this program has a path"));
         this.args(["lines::process", "--exact", "--nocapture"]).env(ROLE, role).env(FOLDER, self.folder.path());
         this.stdin(Stdio::null()).stdout(Stdio::null());
+        Process(this.spawn().expect("this program can be started again"))
+    }
+
+    /// An OMS whose files have so many blocks of 512 bytes at most, and which writes what it says into one.
+    fn start_full(&self, full: &str, blocks: u64, told: &Path) -> Process {
+        let mut this = Command::new("sh");
+        let run = format!("trap '' XFSZ; ulimit -f {blocks}; exec \"$0\" lines::process --exact --nocapture");
+        this.args(["-c", &run]).arg(std::env::current_exe().expect("this program has a path"));
+        this.env(ROLE, "oms").env(FOLDER, self.folder.path()).env(FULL, full);
+        this.stdin(Stdio::null()).stdout(Stdio::null()).stderr(fs::File::create(told).expect("the folder is ours"));
         Process(this.spawn().expect("this program can be started again"))
     }
 
@@ -241,12 +430,16 @@ struct Trader {
     clock: HostClock,
     client: Client,
     next_id: u64,
-    /// Orders that are not over, with the status that was told last.
+    /// Orders that are not over, with the status that was told last; none of them before that.
     open: BTreeMap<u64, u8>,
     /// To be sent again: the OMS has not got it.
     again: Vec<Request>,
     /// Execution id to the order's.
     fills: BTreeMap<u64, u64>,
+    /// Orders that were refused, where some may be.
+    refused: Option<BTreeSet<u64>>,
+    /// How often it was told that an order is in doubt.
+    doubted: u64,
 }
 
 impl Trader {
@@ -262,7 +455,16 @@ impl Trader {
             }
             sleep_ns(10_000_000);
         };
-        Self { clock, client, next_id: 1, open: BTreeMap::new(), again: Vec::new(), fills: BTreeMap::new() }
+        Self {
+            clock,
+            client,
+            next_id: 1,
+            open: BTreeMap::new(),
+            again: Vec::new(),
+            fills: BTreeMap::new(),
+            refused: None,
+            doubted: 0,
+        }
     }
 
     fn send_new(&mut self, price: &str) {
@@ -282,7 +484,7 @@ impl Trader {
             _ => (Side::Sell, "61800"),
         };
         let order = NewOrder { side: side.code(), price: price.parse().expect("a price"), ..order };
-        self.open.insert(self.next_id, 0);
+        self.open.insert(self.next_id, u8::MAX);
         self.next_id += 1;
         self.send(Request::New(order));
     }
@@ -339,7 +541,7 @@ impl Trader {
 
     fn hear(&mut self) {
         self.client.wait(2_000_000);
-        let Self { client, open, again, fills, .. } = self;
+        let Self { client, open, again, fills, refused, doubted, .. } = self;
         let heard = client.poll(|event| match event {
             Event::Report { report, .. } => {
                 let id = report.client_order_id.0;
@@ -347,8 +549,11 @@ impl Trader {
                     assert!(fills.insert(report.exec_id.0, id).is_none(), "a fill came twice: {report:?}");
                 }
                 let is_over = [OrdStatus::Filled, OrdStatus::Canceled, OrdStatus::Rejected];
+                *doubted += u64::from(report.status == OrdStatus::Unknown.code());
                 if is_over.iter().any(|over| over.code() == report.status) {
-                    assert_ne!(report.status, OrdStatus::Rejected.code(), "nothing of this is refused: {report:?}");
+                    if report.status == OrdStatus::Rejected.code() {
+                        refused.as_mut().unwrap_or_else(|| panic!("nothing of this is refused: {report:?}")).insert(id);
+                    }
                     open.retain(|&order, _| order != id && report.exec_type != ExecType::Canceled.code());
                 } else if let Some(status) = open.get_mut(&id) {
                     *status = report.status;

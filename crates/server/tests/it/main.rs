@@ -1,6 +1,8 @@
 //! An OMS as a server, through real sockets: sessions, what they hear after which crash, hostile clients, and the files
 //! that say all of it.
 
+mod conditional;
+mod copies;
 mod door;
 mod hostile;
 mod lanes;
@@ -9,6 +11,7 @@ mod sessions;
 mod settings;
 mod tls;
 mod versions;
+mod words;
 
 use std::path::Path;
 
@@ -93,6 +96,7 @@ fn desk() -> Desk {
         reserved: 0,
         name: name.parse().expect("a good name"),
         multiplier: 1,
+        ..Instrument::default()
     };
     let wide = AccountLimits {
         account: WIDE,
@@ -106,6 +110,7 @@ fn desk() -> Desk {
         max_reference_age_ns: 60 * SECOND,
         max_request_age_ns: 0,
         max_position: Quantity(i64::MAX),
+        ..AccountLimits::default()
     };
     let tight = AccountLimits {
         account: TIGHT,
@@ -121,6 +126,7 @@ fn desk() -> Desk {
         cancel_on_disconnect: false,
         accounts: vec![ALL_ACCOUNTS],
         withheld: 0,
+        limits: Default::default(),
         rate: Rate::UNLIMITED,
     };
     Desk {
@@ -128,6 +134,7 @@ fn desk() -> Desk {
         accounts: vec![wide, tight, slow],
         venues: vec![VenueRules::of(VENUE)],
         sessions: vec![session(0), session(1)],
+        ..Desk::default()
     }
 }
 

@@ -69,6 +69,10 @@ impl House {
         house
     }
 
+    pub(crate) fn folder(&self) -> &std::path::Path {
+        self.folder.path()
+    }
+
     pub(crate) fn socket(&self) -> PathBuf {
         self.folder.path().join("oms.sock")
     }
@@ -131,13 +135,13 @@ impl House {
         Reader::open(&place, Start::Oldest, Registration::Registered).expect("the topic is there")
     }
 
-    fn tick(&mut self, bid: i64, ask: i64) {
+    pub(crate) fn tick(&mut self, bid: i64, ask: i64) {
         let (tick, now) = (top(bid, ask), self.clock.ticks());
         self.feed.publish(now, Kind::TopOfBook.code(), tick.as_bytes()).expect("an overwrite topic takes all");
     }
 
     /// The address that it listens on.
-    fn tcp(&self) -> String {
+    pub(crate) fn tcp(&self) -> String {
         let running = self.running.as_ref().expect("it runs");
         let listening = running.events.iter().find_map(|event| match event {
             ServerEvent::Listening(place) => Some(place).filter(|place| place.starts_with("tcp")),
@@ -182,6 +186,12 @@ impl Hearing {
         self.client.send(&request).expect("it is connected");
     }
 
+    /// Waits until the session was connected so often.
+    pub(crate) fn connects(&mut self, times: usize) {
+        let is_connected = |event: &&Event| matches!(event, Event::Connected(_));
+        self.until("it is there again", |client| client.events.iter().filter(is_connected).count() == times);
+    }
+
     /// Polls until this holds.
     pub(crate) fn until(&mut self, what: &str, mut holds: impl FnMut(&Self) -> bool) {
         let from = self.clock.ticks();
@@ -209,7 +219,7 @@ impl Hearing {
         assert_eq!(self.heard.len(), reports, "{:?}", self.heard);
     }
 
-    fn told(&self) -> Vec<(u64, ExecType, OrdStatus)> {
+    pub(crate) fn told(&self) -> Vec<(u64, ExecType, OrdStatus)> {
         self.heard.iter().map(|(_, heard)| heard.word()).collect()
     }
 
@@ -218,7 +228,7 @@ impl Hearing {
     }
 
     pub(crate) fn status(&mut self) -> Status {
-        self.client.query(Query { what: Query::STATUS, reserved: 0 }).expect("it is connected");
+        self.client.query(Query { what: Query::STATUS, ..Query::default() }).expect("it is connected");
         let status = |event: &Event| match event {
             Event::Answered(status) => *status,
             _ => None,

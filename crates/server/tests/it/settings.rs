@@ -1,5 +1,6 @@
 //! The files of an OMS: what they come to, and what is told of each mistake in them.
 
+mod limits;
 mod users;
 
 use std::fs;
@@ -11,9 +12,10 @@ use tickpath_clock::{Priority, Wait};
 use tickpath_market::{AccountId, Notional, Price, Quantity, SymbolId, VenueId};
 use tickpath_oms::{Layout, Rate, SessionConfig};
 use tickpath_orders::{
-    ALL_ACCOUNTS, AccountLimits, At, Core, Input, Instrument, Outputs, SessionRules, VenueRules, checks_table,
+    ALL_ACCOUNTS, AccountLimits, At, Core, GIVE_UP, Input, Instrument, OTHER_LINE, Outputs, RETRY, RejectRule,
+    SessionRules, VenueRules,
 };
-use tickpath_server::settings::{self, Settings, UsersFile, account_columns};
+use tickpath_server::settings::{self, Settings, UsersFile, instrument_columns};
 
 /// The first files, in a folder that ends with this.
 struct Files(TempDir);
@@ -100,7 +102,8 @@ fn the_first_files_are_sound_and_say_what_holds_without_them() {
         Some(rest)
             if rest.starts_with(|c: char| c.is_ascii_lowercase())
                 && !rest.contains("cpu")
-                && !rest.starts_with("lines") =>
+                && !rest.starts_with("lines")
+                && !rest.starts_with("rejects") =>
         {
             rest.to_owned()
         }
@@ -111,6 +114,22 @@ fn the_first_files_are_sound_and_say_what_holds_without_them() {
     files.write("oms.toml", &spoken.join("\n"));
     let said = files.read();
     assert_eq!((said.core, said.sessions, said.venues), (settings.core, settings.sessions, settings.venues));
+}
+
+#[test]
+fn what_is_done_after_a_venues_code_is_in_its_table() {
+    let files = Files::new();
+    let line = "{ url = \"tcp://127.0.0.1:7701\", lost_after_ms = 700 }";
+    files.change("oms.toml", "#max_queued = 1024", &format!("lines = [{line}, {line}]"));
+    files.change(
+        "oms.toml",
+        "#rejects = [{ code = 10, do = \"retry\", times = 3 }]",
+        "rejects = [{ code = 10, do = \"retry\" }, { code = 0, do = \"give-up\" }, { code = 65535, do = \"other-line\", times = 9 }]",
+    );
+    let config = files.read().config();
+    let rule = |code, action, times| RejectRule { venue: VenueId(1), code, action, times, reserved: 0 };
+    assert_eq!(config.desk.rejects, [rule(10, RETRY, 3), rule(0, GIVE_UP, 0), rule(65535, OTHER_LINE, 9)]);
+    assert_eq!(config.lanes.lines.iter().map(|line| line.lost_after_ns).collect::<Vec<_>>(), [700_000_000; 2]);
 }
 
 #[test]
@@ -193,6 +212,22 @@ fn every_mistake_of_a_file_is_told_at_its_line() {
             "[[venue]]\nnumber = 1\nname = \"SIM\"",
             "oms.toml:@1: [[venue]] number: '1' is another venue's already; give each its own\noms.toml:@2: [[venue]] name: 'SIM' is another venue's already; give each its own",
         ),
+        (
+            "#rejects = [{ code = 10, do = \"retry\", times = 3 }]",
+            "rejects = [{ code = 70000, do = \"again\", times = 0 }, { do = \"retry\" }, { code = 1, do = \"give-up\", times = 2 }, { code = 1, do = \"other-line\" }]",
+            "oms.toml:@0: [[rejects]] code: 70000 is out of range; use 0 to 65535\n\
+             oms.toml:@0: [[rejects]] do: 'again' is none of its words; use give-up, retry or other-line\n\
+             oms.toml:@0: [[rejects]] times: 0 is out of range; use 1 to 100\n\
+             oms.toml:@0: [[rejects]] 'code' is missing\n\
+             oms.toml:@0: [[rejects]] times: what is given up is not tried again; leave 'times' out, or set do = \"retry\"\n\
+             oms.toml:@0: [[rejects]] do: the venue has no other line, it has 0; add one to 'lines', or retry\n\
+             oms.toml:@0: [[rejects]] code: 1 has a rule already; give each code one",
+        ),
+        (
+            "#lines = [{ url = \"tcp://127.0.0.1:7701\", rate_per_second = 100, window = 20, lost_after_ms = 10000 }]",
+            "lines = [{ url = \"tcp://127.0.0.1:7701\", lost_after_ms = 5 }]",
+            "oms.toml:@0: [[lines]] lost_after_ms: 5 is out of range; use 100 to 86400000",
+        ),
         ("\"users.toml\"", "\"nobody.toml\"", "nobody.toml: there is no such file; name one that is there"),
     ] {
         let files = Files::new();
@@ -229,13 +264,10 @@ fn mistakes_of_all_files_are_told_at_once_and_nothing_is_taken() {
 #[test]
 fn a_bad_line_of_the_instruments_is_refused_by_its_number() {
     for (table, expected) in [
-        ("", "1: the table is empty; its first line names the columns: symbol,number,venue,multiplier"),
+        ("", "1: the table is empty; its first line names the columns: @all"),
         ("symbol,number", "1: columns are missing; add them to this line, and a cell to each other: venue"),
         ("symbol,number,venue,venue", "1: column 'venue' comes twice; name it once"),
-        (
-            "symbol,number,venue,lot",
-            "1: unknown column 'lot'; the columns, with commas between them: symbol,number,venue,multiplier",
-        ),
+        ("symbol,number,venue,lots", "1: unknown column 'lots'; the columns, with commas between them: @all"),
         ("# c\n\nsymbol,number,venue\nA,1", "4: 2 cells, but the first line names 3 columns; write one cell for each"),
         (
             "symbol,number,venue\n\"A\",1,1",
@@ -262,10 +294,48 @@ fn a_bad_line_of_the_instruments_is_refused_by_its_number() {
             "symbol,number,venue,multiplier\nA,1,1,0",
             "2: multiplier: '0' is no whole number of 1 to 9223372036854775807; write one without signs and spaces",
         ),
+        (
+            "symbol,number,venue,tick_size\nA,1,1,0",
+            "2: tick_size: it must be above zero; leave the cell empty for none",
+        ),
+        ("symbol,number,venue,lot\nA,1,1,-1", "2: lot: it must be above zero; leave the cell empty for none"),
+        ("symbol,number,venue,lot\nA,1,1,one", "2: lot: not a decimal number; write it like 61800.25"),
+        (
+            "symbol,number,venue,lowest_price,highest_price\nA,1,1,5,\nB,2,1,5,4",
+            "2: highest_price: a band has two ends; write both, or leave both empty for none\n\
+             instruments.csv:3: highest_price: the band ends below its beginning; write the higher price here",
+        ),
+        (
+            "symbol,number,venue,hours\nA,1,1,9-17",
+            "2: hours: '9-17' are no hours; write one or two parts of the day, UTC, like 00:45-05:45 07:00-21:00",
+        ),
+        (
+            "symbol,number,venue,hours\nA,1,1,09:00-09:00",
+            "2: hours: '09:00-09:00' are no hours; write one or two parts of the day, UTC, like 00:45-05:45 07:00-21:00",
+        ),
+        (
+            "symbol,number,venue,currency\nA,1,1,usd",
+            "2: currency: 'usd' is no currency; write three or four capital letters, like USD or USDT",
+        ),
+        (
+            "symbol,number,venue,rate_limit\nA,1,1,5",
+            "2: rate_window_ns: a rate needs its window; write it, or leave rate_limit empty for none",
+        ),
+        (
+            "symbol,number,venue,restricted\nA,1,1,maybe",
+            "2: restricted: 'maybe' is neither true nor false; write one of them",
+        ),
     ] {
         let files = Files::new();
+        // Another table would miss what this one does not have.
+        files.write("symbols.csv", "account,symbol\n");
         files.write("instruments.csv", table);
-        assert_eq!(files.told(), format!("instruments.csv:{expected}"), "of {table:?}");
+        let all: Vec<&str> = instrument_columns().collect();
+        assert_eq!(
+            files.told(),
+            format!("instruments.csv:{}", expected.replace("@all", &all.join(","))),
+            "of {table:?}"
+        );
     }
     let files = Files::new();
     files.write("instruments.csv", "\u{feff}venue, number ,multiplier,symbol\r\nSIM,7,,A\r\n\r\n1,0,200,B");
@@ -275,6 +345,7 @@ fn a_bad_line_of_the_instruments_is_refused_by_its_number() {
         reserved: 0,
         name: name.parse().expect("a good name"),
         multiplier,
+        ..Instrument::default()
     };
     assert_eq!(files.read().instruments, [instrument(7, "A", 1), instrument(0, "B", 200)], "in any order of columns");
 }
@@ -326,15 +397,9 @@ fn limits_are_what_the_table_says_and_off_where_it_says_nothing() {
         max_reference_age_ns: 60,
         max_request_age_ns: 0,
         max_position: Quantity(1),
+        ..AccountLimits::default()
     };
     assert_eq!(files.read().accounts, [expected]);
-    // A limit has one name: in a denial's page and in the table.
-    let checks = checks_table();
-    let limits: Vec<&str> = checks.lines().filter_map(|line| line.split('`').nth(1)).collect();
-    assert!(limits.len() > 5);
-    for limit in limits {
-        assert!(account_columns().any(|column| column == limit), "{limit} is no column");
-    }
 }
 
 #[test]
@@ -344,19 +409,19 @@ fn the_core_takes_whatever_the_files_may_say() {
     files.write("instruments.csv", "symbol,number,venue,multiplier\nA,0,4095,1\nB,65535,4095,9223372036854775807\n");
     files.change("accounts.csv", "\n2,", "\n65535,");
     files.change("users.toml", "[8, 9]", "[8, 64999]");
+    files.write("symbols.csv", "account,symbol,max_position\n65535,B,0\n");
+    files.change("oms.toml", "#max_notional = 50000000", "max_notional = \"9999999999999999999999.99999999\"");
     let desk = files.read().desk();
     let mut inputs: Vec<Input> = desk.venues.into_iter().map(Input::Venue).collect();
     inputs.extend(desk.instruments.into_iter().map(Input::Instrument));
     inputs.extend(desk.accounts.into_iter().map(Input::Account));
-    inputs.extend(desk.sessions.iter().map(|config| {
-        Input::Session(SessionRules {
-            session: config.session,
-            cancel_on_disconnect: 0,
-            level: 0,
-            withheld: 0,
-            reserved: [0; 3],
-        })
-    }));
+    inputs.extend(desk.symbols.into_iter().map(Input::SymbolLimits));
+    inputs.extend(desk.firm.map(Input::Firm));
+    inputs.extend(
+        desk.sessions
+            .iter()
+            .map(|config| Input::Session(SessionRules { session: config.session, ..SessionRules::default() })),
+    );
     let (mut core, mut out) = (Core::new(Default::default()), Outputs::new());
     for (input, sequence) in inputs.iter().zip(1..) {
         core.apply(At { sequence, stamp: sequence }, input, &mut out);

@@ -208,6 +208,31 @@ fn a_certificate_that_nobody_would_trust_is_refused_with_its_remedy() {
 }
 
 #[test]
+fn a_certificate_that_expires_soon_is_told_of_with_its_date() {
+    let house = House::new(Layout::Split);
+    let authority = Authority::new();
+    let now = tickpath_clock::utc_ns() / 1_000_000_000;
+    for (days, is_told) in [(2, true), (29, true), (40, false)] {
+        let mut params = CertificateParams::new(vec!["a".to_owned()]).expect("a good name");
+        params.not_after = date_time_ymd(1970, 1, 1) + Duration::from_secs(now + days * 86_400);
+        let date = params.not_after.date().to_string();
+        let key = KeyPair::generate().expect("a key");
+        let certificate = params.signed_by(&key, &authority.issuer).expect("a certificate");
+        let files = house.put_certificate(&(certificate.pem(), key.serialize_pem()));
+        files.check().expect("it is good today");
+        let doubt = files.doubt();
+        assert_eq!(doubt.is_some(), is_told, "{days} days: {doubt:?}");
+        if let Some(doubt) = doubt {
+            assert!(doubt.contains(&format!("expires on {date}; renew it before")), "{doubt}");
+        }
+    }
+    let files = house.put_certificate(&authority.certify(&["a"], 2020));
+    let why = files.check().expect_err("it has expired").to_string();
+    assert!(why.contains("has expired on 2020-01-01, ") && why.contains("; renew it"), "{why}");
+    assert_eq!(files.doubt().map(|doubt| doubt.contains("2020-01-01")), Some(true), "and nothing else is known of it");
+}
+
+#[test]
 fn garbage_half_a_handshake_and_cut_records_leave_the_door_open() {
     let authority = Authority::new();
     for layout in [Layout::Inline, Layout::Split] {

@@ -3,8 +3,8 @@
 use proptest::collection::vec;
 use proptest::prelude::*;
 use tickpath_session::{
-    FrameError, HEAD_BYTES, Head, Inbox, Kind, Logon, MAGIC, MOST_PAYLOAD, Query, Refusal, Role, Status, Welcome,
-    write_frame, write_with_text,
+    Copied, CopyTrailer, FrameError, HEAD_BYTES, Head, Inbox, Kind, Logon, MAGIC, MOST_PAYLOAD, Query, Refusal, Role,
+    Status, Taken, Welcome, write_frame, write_with_text,
 };
 use zerocopy::IntoBytes;
 
@@ -99,7 +99,8 @@ fn a_text_is_cut_where_a_frame_ends() {
 
 #[test]
 fn the_messages_have_the_sizes_that_are_written_down() {
-    assert_eq!((HEAD_BYTES, size_of::<Logon>(), size_of::<Welcome>(), size_of::<Query>()), (24, 48, 56, 8));
+    assert_eq!((HEAD_BYTES, size_of::<Logon>(), size_of::<Welcome>(), size_of::<Query>()), (24, 48, 56, 16));
+    assert_eq!((size_of::<Taken>(), size_of::<Copied>(), size_of::<CopyTrailer>()), (8, 24, 40));
     assert_eq!(MAGIC.len(), 8);
 }
 

@@ -2,6 +2,7 @@
 "use strict";
 
 const PERIOD_MS = 1000;
+const ACT_CELL = 12;
 const byId = id => document.getElementById(id);
 let token = null;
 let timer = null;
@@ -32,7 +33,7 @@ function fill(section, rows, nothing) {
       const [value, className] = Array.isArray(cell) ? cell : [cell, ""];
       const held = row.cells[place] || row.insertCell();
       const wanted = `${heads[place].classList.contains("text") ? "text " : ""}${className}`.trim();
-      if (held.textContent !== String(value)) held.textContent = value;
+      if (place !== ACT_CELL && held.textContent !== String(value)) held.textContent = value;
       if (held.className !== wanted) held.className = wanted;
     });
   });
@@ -97,9 +98,20 @@ function show(frame) {
   const open = frame.orders.length + frame.orders_left_out;
   byId("orders").querySelector("small").textContent = `${whole(open)} ${more(frame.orders_left_out)}`;
   fill("orders", frame.orders.map(order => [order.id, order.client_order_id, order.session, order.account,
-    order.symbol, order.venue, order.side, order.quantity, order.filled, order.leaves, order.price, order.status]),
+    order.symbol, order.venue, order.side, order.quantity, order.filled, order.leaves, order.price, order.status, ""]),
     "none");
+  offerCancels(frame.admin);
   showAdmin(frame.admin);
+}
+
+// A button in each row of an open order, while an admin is logged in. It reads the row that it is in when it is pressed.
+function offerCancels(admin) {
+  for (const row of byId("orders").querySelectorAll("tbody tr")) {
+    const cell = row.cells[ACT_CELL], held = cell && cell.querySelector("button");
+    if (!cell || Boolean(held) === Boolean(admin)) continue;
+    if (held) held.remove();
+    else cell.append(Object.assign(text("button", "cancel", "danger"), { type: "button" }));
+  }
 }
 
 const more = count => count ? `(the newest; ${whole(count)} more are not shown)` : "";
@@ -110,6 +122,7 @@ function showAdmin(admin) {
   byId("show-login").hidden = Boolean(admin) || !byId("login").hidden;
   if (admin) {
     byId("user").textContent = `${admin.user}, admin`;
+    if (admin.denied) byId("orders").querySelector(".said").textContent = admin.denied;
     byId("login").hidden = true;
   }
 }
@@ -174,12 +187,21 @@ byId("kill").elements.scope.addEventListener("change", event => {
 byId("kill").addEventListener("submit", async event => {
   event.preventDefault();
   const form = event.target, { scope, target } = form.elements;
-  const stop = event.submitter.value === "stop";
+  const word = event.submitter.value, stop = word === "stop", cancel = word !== "go";
   const what = scope.value === "all" ? "everything" : `${scope.value} ${target.value}`;
-  if (stop && !confirm(`Stop all trading of ${what}, and cancel its open orders?`)) return;
+  const question = stop ? `Stop all trading of ${what}, and cancel its open orders?` : `Cancel all open orders of ${what}?`;
+  if (cancel && !confirm(question)) return;
   const said = form.querySelector(".said");
-  if (await ask("/kill", { scope: scope.value, target: target.value, on: stop, cancel: stop }, said)) {
-    said.textContent = `said: ${stop ? "stop and cancel" : "let trade again"}, ${what}`;
+  if (await ask("/kill", { scope: scope.value, target: target.value, on: stop, cancel }, said)) {
+    said.textContent = `said: ${event.submitter.textContent}, ${what}`;
   }
+});
+byId("orders").addEventListener("click", async event => {
+  const button = event.target.closest("button");
+  if (!button) return;
+  const order = button.closest("tr").cells[0].textContent;
+  if (!confirm(`Cancel order ${order}?`)) return;
+  const said = byId("orders").querySelector(".said");
+  if (await ask("/cancel", { order }, said)) said.textContent ||= `said: cancel ${order}`;
 });
 look();

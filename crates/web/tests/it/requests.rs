@@ -39,6 +39,7 @@ fn nothing_changes_but_for_the_page_itself() {
     let json = "Content-Type: application/json\r\n";
     let login = r#"{"user":"admin","password":"x"}"#;
     let kill = r#"{"scope":"all","target":"","on":true,"cancel":true}"#;
+    let cancel = r#"{"order":"3474042.12"}"#;
     let own = format!("Host: {at}\r\nOrigin: http://{at}\r\n{json}");
     let local = format!("Host: localhost:{}\r\nOrigin: http://localhost:{}\r\n{json}", at.port(), at.port());
     let long = format!(r#"{{"user":"admin","password":"{}"}}"#, "x".repeat(5_000));
@@ -74,6 +75,31 @@ fn nothing_changes_but_for_the_page_itself() {
         ("/kill", format!("{own}Cookie: tickpath=\r\nX-Tickpath-Token: \r\n"), kill, 401, "log in first"),
         ("/kill", format!("{own}Cookie: tickpath=00; a=b\r\nX-Tickpath-Token: 00\r\n"), kill, 401, "log in first"),
         ("/kill", format!("Host: {at}\r\nOrigin: http://evil.example\r\n{json}"), kill, 403, "only the page itself"),
+        ("/cancel", own.clone(), cancel, 401, "log in first"),
+        ("/cancel", format!("{own}Cookie: tickpath=00\r\nX-Tickpath-Token: 00\r\n"), cancel, 401, "log in first"),
+        ("/cancel", format!("Host: {at}\r\n{json}"), cancel, 403, "only the page itself"),
+        (
+            "/cancel",
+            format!("Host: {at}\r\nOrigin: http://evil.example\r\n{json}"),
+            cancel,
+            403,
+            "only the page itself",
+        ),
+        ("/cancel", format!("{own}Sec-Fetch-Site: cross-site\r\n"), cancel, 403, "only the page itself"),
+        (
+            "/cancel",
+            format!("Host: evil.example\r\nOrigin: http://evil.example\r\n{json}"),
+            cancel,
+            421,
+            "by its address",
+        ),
+        (
+            "/cancel",
+            format!("Host: {at}\r\nOrigin: http://{at}\r\nContent-Type: text/plain\r\n"),
+            cancel,
+            415,
+            "send JSON",
+        ),
         ("/logout", own.clone(), "{}", 401, "log in first"),
         ("/frame", own.clone(), "{}", 405, "not with this method"),
         ("/nothing", own.clone(), "{}", 404, "the page is at /"),

@@ -1,10 +1,29 @@
-//! The fills of an order, and what an operator has said of them.
+//! The fills of an order, what an operator has said of them, and the status that follows.
 
-use tickpath_market::{ExecType, ExecutionReport};
+use tickpath_market::{ExecType, ExecutionReport, OrdStatus};
 
-use super::life::Sum;
+use super::life::{Stand, Sum};
 
 impl Sum {
+    /// By FIX precedence.
+    pub fn status(&self) -> OrdStatus {
+        let ended = !self.is_live();
+        match self.stand {
+            Stand::Denied => OrdStatus::Rejected,
+            Stand::Lost | Stand::Unknown => OrdStatus::Unknown,
+            Stand::Armed => OrdStatus::Armed,
+            _ if !ended && self.cancel.is_some() => OrdStatus::PendingCancel,
+            _ if !ended && self.replace.is_some() => OrdStatus::PendingReplace,
+            Stand::Queued | Stand::Sent => OrdStatus::PendingNew,
+            _ if self.filled >= self.quantity => OrdStatus::Filled,
+            Stand::Canceled => OrdStatus::Canceled,
+            Stand::Expired => OrdStatus::Expired,
+            Stand::Rejected => OrdStatus::Rejected,
+            Stand::Open if self.filled > 0 => OrdStatus::PartiallyFilled,
+            Stand::Open => OrdStatus::New,
+        }
+    }
+
     /// Puts a fill in its place. Gives what that adds, and whether an operator had said all of it; none if it was there
     /// as it is.
     pub(super) fn fill(&mut self, what: ExecType, report: &ExecutionReport, is_new: bool) -> Option<(i64, bool)> {

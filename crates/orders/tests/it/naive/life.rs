@@ -37,6 +37,12 @@ pub enum Word {
     Report(ExecutionReport, bool),
     /// What waited here may have left.
     MayHaveLeft(u64),
+    /// Price, if it has a limit, and total of what waits for its trigger.
+    Rearmed(Option<i64>, i64),
+    /// Its trigger holds: it leaves, or waits for its venue.
+    Fired { queued: bool, valued: i64 },
+    /// It has not left after all.
+    ArmedAgain,
     /// The venue answers a question, which was asked after the last doubt, or before it.
     Answer(ExecutionReport, bool),
     /// Requests may be lost, or reports.
@@ -63,6 +69,7 @@ pub struct Asked {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stand {
     Denied,
+    Armed,
     Queued,
     Sent,
     Lost,
@@ -127,6 +134,13 @@ impl Life {
             word: 0,
         };
         Self { new, id, session, venue, sum: first.clone(), first, words: Vec::new() }
+    }
+
+    /// One that waits for its trigger.
+    pub fn armed(new: NewOrder, id: u64, session: u16, venue: u16, valued: i64) -> Self {
+        let life = Self::new(new, id, session, venue, false, valued);
+        let first = Sum { stand: Stand::Armed, ..life.first };
+        Self { sum: first.clone(), first, ..life }
     }
 
     /// Adds a word; false if it says nothing that is kept.
@@ -199,7 +213,8 @@ impl Life {
 
 impl Sum {
     pub fn is_live(&self) -> bool {
-        matches!(self.stand, Stand::Queued | Stand::Sent | Stand::Lost | Stand::Open | Stand::Unknown)
+        use Stand::{Armed, Lost, Open, Queued, Sent, Unknown};
+        matches!(self.stand, Armed | Queued | Sent | Lost | Open | Unknown)
     }
 
     pub fn is_unknown(&self) -> bool {
@@ -220,6 +235,9 @@ impl Sum {
     pub fn exposure(&self, with_replace: bool) -> i64 {
         let asked = self.replace.filter(|_| with_replace).and_then(|asked| asked.replace);
         let total = self.quantity.max(asked.map_or(0, |(total, _)| total)).max(self.told);
+        if self.stand == Stand::Armed {
+            return 0;
+        }
         let most = if self.is_live() { total } else { self.told };
         most.saturating_sub(self.filled).max(0)
     }
@@ -243,23 +261,6 @@ impl Sum {
         self.filled == self.told && self.filled <= self.quantity
     }
 
-    pub fn status(&self) -> OrdStatus {
-        let ended = !self.is_live();
-        match self.stand {
-            Stand::Denied => OrdStatus::Rejected,
-            Stand::Lost | Stand::Unknown => OrdStatus::Unknown,
-            _ if !ended && self.cancel.is_some() => OrdStatus::PendingCancel,
-            _ if !ended && self.replace.is_some() => OrdStatus::PendingReplace,
-            Stand::Queued | Stand::Sent => OrdStatus::PendingNew,
-            _ if self.filled >= self.quantity => OrdStatus::Filled,
-            Stand::Canceled => OrdStatus::Canceled,
-            Stand::Expired => OrdStatus::Expired,
-            Stand::Rejected => OrdStatus::Rejected,
-            Stand::Open if self.filled > 0 => OrdStatus::PartiallyFilled,
-            Stand::Open => OrdStatus::New,
-        }
-    }
-
     /// What a client can see of it.
     pub fn seen(&self) -> (Stand, i64, i64, i64, Option<u64>, Option<u64>) {
         let id = |asked: Option<Asked>| asked.map(|asked| asked.id);
@@ -280,6 +281,17 @@ impl Sum {
             }
             Word::Report(report, numbered) => return self.hear(&report, numbered),
             Word::MayHaveLeft(id) => self.moved(id, false),
+            Word::Rearmed(terms, quantity) => {
+                self.quantity = quantity;
+                if let Some(price) = terms {
+                    (self.price, self.valued) = (price, price);
+                }
+            }
+            Word::Fired { queued, valued } => {
+                self.stand = if queued { Stand::Queued } else { Stand::Sent };
+                self.valued = valued;
+            }
+            Word::ArmedAgain => (self.stand, self.doubted) = (Stand::Armed, false),
             Word::Answer(report, is_since) => {
                 self.doubted &= !is_since;
                 return self.answer(&report);
@@ -317,7 +329,7 @@ impl Sum {
     }
 
     fn miss(&mut self) {
-        if self.is_live() && self.stand != Stand::Queued {
+        if self.is_live() && !matches!(self.stand, Stand::Queued | Stand::Armed) {
             self.stand = Stand::Unknown;
         }
     }
@@ -489,7 +501,7 @@ impl Sum {
     /// Where an order stands after a report that contradicts nothing.
     fn after(&self, what: ExecType, is_latest: bool) -> Stand {
         match (what, self.stand) {
-            (_, Stand::Queued) => Stand::Unknown,
+            (_, Stand::Queued | Stand::Armed) => Stand::Unknown,
             (ExecType::New | ExecType::Trade | ExecType::Replaced, Stand::Sent | Stand::Lost) => Stand::Open,
             (ExecType::New | ExecType::Trade | ExecType::Replaced, Stand::Unknown) if is_latest && !self.doubted => {
                 Stand::Open
@@ -517,7 +529,7 @@ impl Sum {
             OrdStatus::Rejected => Stand::Rejected,
             _ => return false,
         };
-        if self.stand == Stand::Queued {
+        if matches!(self.stand, Stand::Queued | Stand::Armed) {
             return false;
         }
         let knows_more = number > self.highest || (number == self.highest && number > 0 && !self.is_complete());

@@ -4,13 +4,13 @@ use std::collections::BTreeSet;
 
 use tickpath_market::{ClientOrderId, ExecType, OrdStatus, OrderId, Request, StatusRequest, VenueId};
 use tickpath_orders::{
-    ALL_ACCOUNTS, At, Boot, Ended, Input, KILL_DISK, Kill, LOST_REPORTS, LOST_REQUESTS, Output, RecordKind, Release,
-    Resolve, Returned,
+    ALL_ACCOUNTS, At, Boot, CancelScope, Ended, GIVE_UP, Input, KILL_DISK, Kill, LOST_ORDER, LOST_REPORTS,
+    LOST_REQUESTS, Output, RecordKind, Release, Resolve, Returned,
 };
 
 use super::life::{Life, Stand, Word};
 use super::risk::{Kind, Wish};
-use super::{Checked, Naive, Waiting, denied, may_replace};
+use super::{Checked, MOST, Naive, Waiting, denied, may_replace, note_result};
 
 const IDS: u32 = 1 << 16;
 const VENUES: u16 = 1 << 12;
@@ -19,8 +19,9 @@ impl Naive {
     pub fn operate(&mut self, at: At, input: Input) -> Vec<Output> {
         let mut outputs = Vec::new();
         let is_taken = match input {
-            Input::Boot(boot) => self.boot(&boot),
+            Input::Boot(boot) => self.boot(at, &boot),
             Input::Kill(kill) => self.kill(at, &kill, &mut outputs),
+            Input::CancelScope(cancel) => self.cancel_scope(at, &cancel, &mut outputs),
             Input::Line(line) if line.venue.0 < VENUES => {
                 let was_down = self.down.contains(&line.venue.0);
                 if line.up == 0 {
@@ -42,6 +43,7 @@ impl Naive {
                 true
             }
             Input::Returned(returned) => self.returned(&returned, &mut outputs),
+            Input::Fired(fired) => self.fire(&fired, at, &mut outputs),
             Input::Release(release) => self.release(at, &release, &mut outputs),
             Input::Doubt(doubt) if doubt.lost == LOST_REQUESTS || doubt.lost == LOST_REPORTS => {
                 let doubted = self.open_at(doubt.venue, |life| doubt.lost == LOST_REPORTS || waits_for_answer(life));
@@ -50,6 +52,13 @@ impl Naive {
                 self.doubts.insert(doubt.venue.0, id);
                 outputs = doubted.into_iter().flat_map(|id| self.lose(at, id, word)).collect();
                 true
+            }
+            Input::Doubt(doubt) if doubt.lost == LOST_ORDER => {
+                let is_theirs = self.lives.get(&doubt.messages).is_some_and(|life| life.venue == doubt.venue.0);
+                if is_theirs {
+                    outputs = self.lose(at, doubt.messages, Word::Doubt { reports: true });
+                }
+                is_theirs
             }
             Input::Resolve(resolve) => self.resolve(&resolve, &mut outputs),
             Input::Inquire(inquire) => {
@@ -84,6 +93,9 @@ impl Naive {
             }
             Input::Account(limits) if limits.account.0 < IDS => {
                 self.accounts.insert(limits.account.0, limits);
+                if limits.duplicate_window_ns == 0 {
+                    self.recent.remove(&limits.account.0);
+                }
                 true
             }
             Input::Venue(rules) if rules.venue.0 < VENUES => {
@@ -96,6 +108,18 @@ impl Naive {
             }
             Input::Grant(grant) if grant.account.0 < IDS || grant.account == ALL_ACCOUNTS => {
                 self.grants.insert((grant.session, grant.account.0));
+                true
+            }
+            Input::SymbolLimits(limits) if limits.account.0 < IDS && limits.symbol.0 < IDS => {
+                self.own.insert((limits.account.0, limits.symbol.0), limits);
+                true
+            }
+            Input::Firm(limits) => {
+                self.firm = Some(limits);
+                true
+            }
+            Input::Reject(rule) if rule.venue.0 < VENUES && rule.action == GIVE_UP => {
+                self.rejects.insert((rule.venue.0, rule.code));
                 true
             }
             Input::Ended(ended) => self.end(&ended),
@@ -114,40 +138,56 @@ impl Naive {
             Some(RecordKind::Session) => {
                 let grants = self.grants.len();
                 self.grants.retain(|&(session, _)| session != ended.session);
+                self.session_windows.remove(&ended.session);
                 self.sessions.remove(&ended.session).is_some() || self.grants.len() < grants
             }
+            Some(RecordKind::Reject) => {
+                u16::try_from(ended.id).is_ok_and(|venue| self.rejects.remove(&(venue, ended.session)))
+            }
             Some(RecordKind::Grant) => self.grants.remove(&(ended.session, ended.id)),
+            Some(RecordKind::SymbolLimits) => self.own.remove(&(ended.session.into(), ended.id)).is_some(),
+            Some(RecordKind::Firm) => {
+                self.firm_window = None;
+                self.firm.take().is_some()
+            }
             _ => false,
         }
     }
 
-    fn boot(&mut self, boot: &Boot) -> bool {
+    fn boot(&mut self, at: At, boot: &Boot) -> bool {
         if boot.epoch <= self.epoch || boot.epoch >= 1 << 24 || boot.ticks_per_second == 0 {
             return false;
         }
         self.epoch = boot.epoch;
         self.half_ns = 2_000_000_000 / boot.ticks_per_second;
+        self.booted = (at.stamp, boot.utc_ns);
         self.kills.remove(&(KILL_DISK, 0));
         if self.boot_id != boot.boot_id {
             self.boot_id = boot.boot_id;
             self.windows.clear();
+            self.session_windows.clear();
+            self.symbol_windows.clear();
+            self.firm_window = None;
+            self.recent.clear();
             self.gaps.iter_mut().for_each(|gap| gap.1 = 0);
             let waited: Vec<Waiting> = self.waiting.values_mut().flat_map(std::mem::take).collect();
             for Waiting { order, request, .. } in waited {
                 let (life, id) = (self.lives.get_mut(&order).unwrap(), request.client_order_id().0);
                 let is_it = |asked: Option<super::Asked>| asked.is_some_and(|asked| asked.id == id);
                 let is_order = matches!(request, Request::New(_)) && life.sum.stand == Stand::Queued;
-                if is_order || is_it(life.sum.cancel) || is_it(life.sum.replace) {
+                let is_question = matches!(request, Request::Status(_));
+                if is_order || !is_question && (is_it(life.sum.cancel) || is_it(life.sum.replace)) {
                     life.tell(Word::MayHaveLeft(id));
                 }
             }
+            self.doubt_armed();
         }
         true
     }
 
     fn kill(&mut self, at: At, kill: &Kill, outputs: &mut Vec<Output>) -> bool {
-        let has_target = matches!(kill.scope, 2 | 3);
-        let is_known = matches!(kill.scope, 1..=4) && !(has_target && kill.target >= IDS);
+        let has_target = matches!(kill.scope, 2 | 3 | 5);
+        let is_known = matches!(kill.scope, 1..=5) && !(has_target && kill.target >= IDS);
         if !is_known || (kill.scope == KILL_DISK && kill.on == 0) {
             return false;
         }
@@ -159,16 +199,20 @@ impl Naive {
         self.kills.insert(switch);
         if kill.scope == KILL_DISK {
             self.refuse_all_that_waits(outputs);
+            self.refuse_all_that_is_armed(outputs);
         }
         if kill.cancel != 0 {
-            let canceled = self.cancel_all(at, None, |life| match kill.scope {
-                2 => life.new.account.0 == kill.target,
-                3 => life.new.symbol.0 == kill.target,
-                _ => true,
-            });
-            outputs.extend(canceled);
+            outputs.extend(self.cancel_all(at, None, |life| is_meant(life, kill.scope, kill.target)));
         }
         true
+    }
+
+    fn cancel_scope(&mut self, at: At, cancel: &CancelScope, outputs: &mut Vec<Output>) -> bool {
+        let is_known = cancel.scope == 1 || matches!(cancel.scope, 2 | 3 | 5) && cancel.target < IDS;
+        if is_known {
+            outputs.extend(self.cancel_all(at, None, |life| is_meant(life, cancel.scope, cancel.target)));
+        }
+        is_known
     }
 
     /// No new order and no replace that waits ever leaves.
@@ -207,7 +251,7 @@ impl Naive {
     }
 
     fn may_ask(&self, life: &Life) -> bool {
-        let never_left = matches!(life.sum.stand, Stand::Denied | Stand::Queued);
+        let never_left = matches!(life.sum.stand, Stand::Denied | Stand::Armed | Stand::Queued);
         !never_left && !self.down.contains(&life.venue) && self.rules(life.venue).answers_status != 0
     }
 
@@ -254,15 +298,24 @@ impl Naive {
                 self.question_returned(returned, status.original.0, request);
                 return true;
             }
-            Request::MassCancel(_) => return false,
+            Request::MassCancel(_) | Request::Conditional(_) | Request::ReplaceConditional(_) => return false,
         };
         let id = request.client_order_id().0;
         let Some(life) = self.lives.get_mut(&original.0).filter(|life| life.venue == returned.venue.0) else {
             return false;
         };
         if matches!(request, Request::New(_)) {
+            if life.sum.is_unknown() {
+                return true;
+            }
             if life.sum.stand != Stand::Sent {
                 return false;
+            }
+            if let Some(asked) = life.sum.cancel {
+                let (id, session, client) = (life.id, life.session, life.new.client_order_id.0);
+                let own = if asked.by == session { asked.client } else { client };
+                outputs.push(self.take_back(id, own, ExecType::Canceled));
+                return true;
             }
         } else {
             match [life.sum.cancel, life.sum.replace].into_iter().flatten().find(|asked| asked.id == id) {
@@ -285,7 +338,7 @@ impl Naive {
     /// The last question after an order waits, if its answer is of any use.
     fn question_returned(&mut self, returned: &Returned, order: u64, request: Request) {
         let Some(life) = self.lives.get(&order).filter(|life| life.venue == returned.venue.0) else { return };
-        if !life.sum.is_live() || life.sum.stand == Stand::Queued {
+        if !life.sum.is_live() || matches!(life.sum.stand, Stand::Armed | Stand::Queued) {
             return;
         }
         let (id, venue) = (request.client_order_id(), life.venue);
@@ -320,7 +373,7 @@ impl Naive {
             Request::New(_) if life.sum.stand == Stand::Queued => self.passes_again(at, release, &waiting),
             Request::Replace(_) if is_asked.is_some() => self.passes_again(at, release, &waiting),
             Request::Cancel(_) if is_asked.is_some() => Ok(()),
-            Request::Status(_) if life.sum.is_live() && life.sum.stand != Stand::Queued => {
+            Request::Status(_) if life.sum.is_live() && !matches!(life.sum.stand, Stand::Armed | Stand::Queued) => {
                 outputs.push(Output::Venue { venue: release.venue, session, request: waiting.request });
                 return true;
             }
@@ -357,6 +410,7 @@ impl Naive {
             price,
             quantity,
             has_waited: true,
+            stamp: at.stamp,
             age_ns: self.ns(at.stamp.saturating_sub(waiting.sent)),
             reference: release.reference_price,
             reference_age_ns: release.reference_age_ns,
@@ -377,8 +431,12 @@ impl Naive {
         let value = i128::from(sum.valued).abs() * (i128::from(filled) - i128::from(sum.filled));
         let multiplier = self.multipliers.get(&life.new.symbol.0).copied().unwrap_or(1);
         let traded = self.traded.entry(life.new.account.0).or_default();
-        *traded = traded.saturating_add(value.saturating_mul(multiplier.into()));
+        *traded += value.saturating_mul(multiplier.into()).clamp(-MOST, MOST);
+        *self.fills.entry(life.new.account.0).or_default() += u64::from(filled > life.sum.filled);
+        let quantity = i128::from(filled) - i128::from(life.sum.filled);
+        note_result(&mut self.results, &life.new, quantity, life.sum.valued);
         life.tell(Word::Resolved(status, filled));
+        self.waits.remove(&resolve.order);
         let client = life.new.client_order_id.0;
         outputs.push(self.answer(resolve.order, ExecType::OrderStatus, client));
         true
@@ -406,10 +464,14 @@ impl Naive {
         for id in open {
             let life = self.lives.get_mut(&id).unwrap();
             let client = life.new.client_order_id.0;
-            if life.is_good_till_cancel() || life.sum.is_unknown() {
+            if life.is_good_till_cancel() {
                 continue;
             }
-            if life.sum.stand == Stand::Queued {
+            if life.sum.is_unknown() {
+                self.waits.remove(&id);
+                continue;
+            }
+            if matches!(life.sum.stand, Stand::Queued | Stand::Armed) {
                 outputs.push(self.take_back(id, client, ExecType::Expired));
             } else {
                 life.tell(Word::DayEnd);
@@ -430,6 +492,9 @@ impl Naive {
         }
         self.gone = self.lives.extract_if(.., |_, life| !is_kept(life)).collect();
         self.traded.clear();
+        self.messages.clear();
+        self.fills.clear();
+        self.recent.clear();
         self.used.clear();
         for life in self.lives.values().filter(|life| life.has_its_name()) {
             let asked = [life.sum.cancel, life.sum.replace].into_iter().flatten().map(|asked| (asked.by, asked.client));
@@ -438,6 +503,23 @@ impl Naive {
         let lives = &self.lives;
         self.waiting.values_mut().for_each(|queue| queue.retain(|waiting| lives.contains_key(&waiting.order)));
         self.gaps.retain(|(id, _)| lives.contains_key(id));
+        self.waits.retain(|id, _| lives.get(id).is_some_and(|life| life.sum.is_open()));
+        let begin = |&(account, symbol): &(u32, u32)| {
+            let price = self.prices.get(&symbol).copied().unwrap_or(0);
+            let worth = self.position(account, symbol).net.saturating_mul(price.into());
+            ((account, symbol), worth.saturating_neg())
+        };
+        self.results = self.results.keys().map(begin).collect();
+    }
+}
+
+/// Whether a scope means the order.
+fn is_meant(life: &Life, scope: u8, target: u32) -> bool {
+    match scope {
+        2 => life.new.account.0 == target,
+        3 => life.new.symbol.0 == target,
+        5 => u32::from(life.session) == target,
+        _ => true,
     }
 }
 

@@ -58,7 +58,7 @@ fn a_mistake_about_a_user_is_told_at_its_line() {
         (
             "secret = \"SCRAM",
             "password = \"SCRAM",
-            "1: [[user]] 'secret' is missing\nusers.toml:6: [[user]] unknown key 'password'; known here: name, sessions, accounts, role, secret, kinds, disabled, level, cancel_on_disconnect, rate_per_second",
+            "1: [[user]] 'secret' is missing\nusers.toml:6: [[user]] unknown key 'password'; known here: name, sessions, accounts, role, secret, kinds, rate_limit, rate_window_ns, max_order_quantity, max_notional, disabled, level, cancel_on_disconnect, rate_per_second, drop_copy, copy_users, fills_only",
         ),
     ] {
         let files = Files::new();
@@ -94,6 +94,7 @@ fn rights_come_from_roles_accounts_and_what_a_user_says_of_itself() {
         cancel_on_disconnect: true,
         accounts: [1, 17, 27, 9, 90].map(AccountId).to_vec(),
         withheld: 0,
+        limits: Default::default(),
         rate: Rate { per_second: 50, burst: 50 },
     };
     let expected = [

@@ -1,0 +1,195 @@
+//! Drop copies as topics: what an OMS tells its sessions, published on a bus.
+//!
+//! ```text
+//!   history ──> filter ──> topic at URL     each a thread, which reads the history from its files
+//!                  └────── JOURNAL/copies/TOPIC-SUM: the journal, and the place up to which all was published a while ago
+//! ```
+//! A message is a report, as its kind says, and behind it a [`CopyTrailer`]: its place among all that was said, and the place
+//! behind the message before it. After the end of the OMS a thread goes on some way before the last place: a message comes at
+//! least once, and who keeps the last place that it has seen drops doubles and sees holes. A broker that takes nothing is tried
+//! again for ever.
+
+use std::fs;
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+
+use serde_json::json;
+use tickpath_bus::{Policy, TopicConfig};
+use tickpath_clock::{Clock, HostClock, sleep_ns};
+use tickpath_log::Place;
+use tickpath_oms::copy::{Copy, CopyFrom};
+use tickpath_server::settings::{CopyTopic, Settings, Users};
+use tickpath_session::CopyTrailer;
+use zerocopy::IntoBytes;
+
+use crate::lines::Lines;
+
+/// Frames of the history that one turn looks at.
+const TURN: usize = 1024;
+const PAUSE_NS: u64 = 1_000_000;
+const SECOND_NS: i64 = 1_000_000_000;
+/// Pauses between two attempts to reach a broker.
+const PATIENCE: u32 = 1_000;
+
+/// The threads, which end with this.
+pub struct Topics {
+    stop: Arc<AtomicBool>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+/// One topic.
+struct Topic {
+    settings: CopyTopic,
+    journal: PathBuf,
+    users: PathBuf,
+    state: PathBuf,
+    clock: HostClock,
+    stop: Arc<AtomicBool>,
+}
+
+impl Topics {
+    /// Starts a thread for each topic that the settings name.
+    pub fn start(settings: &Settings, lines: &Lines, clock: &HostClock) -> anyhow::Result<Self> {
+        let mut topics = Self { stop: Arc::default(), threads: Vec::new() };
+        for one in &settings.drop_copies {
+            let name = format!("{}-{:08x}", one.topic, crc32c::crc32c(one.url.as_bytes()));
+            let topic = Topic {
+                settings: one.clone(),
+                journal: settings.journal.clone(),
+                users: settings.users_file.clone(),
+                state: settings.journal.join("copies").join(name),
+                clock: *clock,
+                stop: topics.stop.clone(),
+            };
+            let lines = lines.clone();
+            let thread = std::thread::Builder::new().name("oms-topic".to_owned()).spawn(move || topic.run(&lines))?;
+            topics.threads.push(thread);
+        }
+        Ok(topics)
+    }
+}
+
+impl Drop for Topics {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Release);
+        for thread in self.threads.drain(..) {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Topic {
+    /// Publishes until it is told to stop; what fails is tried again, and told when it is news.
+    fn run(&self, lines: &Lines) {
+        let CopyTopic { url, topic, .. } = &self.settings;
+        let mut told = String::new();
+        while !self.is_over() {
+            let Err(why) = self.publish() else { return };
+            let why = format!("{why:#}");
+            if why != told {
+                let said = format!("drop copy on '{topic}': {why}; it is tried again, and nothing is left out");
+                lines.say("drop_copy", &[("url", json!(url)), ("topic", json!(topic)), ("why", json!(why))], &said);
+                told = why;
+            }
+            for _ in 0..PATIENCE {
+                if self.is_over() {
+                    return;
+                }
+                sleep_ns(PAUSE_NS);
+            }
+        }
+    }
+
+    /// Publishes what is new, from the place that was noted on, until it is told to stop.
+    fn publish(&self) -> anyhow::Result<()> {
+        let Some(mut copy) = self.open()? else { return Ok(()) };
+        let connection = tickpath_bus::connect(&self.settings.url)?;
+        let policies = connection.capabilities().policies;
+        let policy = policies.iter().copied().find(|&policy| policy == Policy::Keep).unwrap_or(policies[0]);
+        let mut publisher = connection.publisher(&self.settings.topic, &TopicConfig::new(policy))?;
+        let mut takes = self.settings.filter.with(&Users::read(&self.users)?);
+        let (journal, mut from) = (copy.journal(), copy.next());
+        // What is noted is a while old: by then whatever was handed over has left this process.
+        let (mut noted_at, mut ripe) = (self.clock.ticks(), copy.next());
+        while !self.is_over() {
+            let (mut failed, before) = (None, copy.next());
+            copy.turn(TURN, |place, told| {
+                if takes.takes(told) {
+                    let trailer = CopyTrailer {
+                        journal,
+                        place,
+                        from,
+                        session_number: told.number,
+                        session: told.session,
+                        reserved: [0; 6],
+                    };
+                    let payload = [told.message, trailer.as_bytes()].concat();
+                    failed = publisher.publish(told.stamp, told.kind, &payload).err();
+                    from = place + 1;
+                }
+                failed.is_none()
+            })?;
+            if let Some(why) = failed {
+                return Err(why.into());
+            }
+            if self.clock.ns_between(noted_at, self.clock.ticks()) > SECOND_NS {
+                self.note(journal, ripe)?;
+                (noted_at, ripe) = (self.clock.ticks(), copy.next());
+                takes = self.settings.filter.with(&Users::read(&self.users)?);
+            }
+            if copy.next() == before {
+                sleep_ns(PAUSE_NS);
+            }
+        }
+        Ok(())
+    }
+
+    /// The history, once there is one, from where this topic stands; none if it is over.
+    fn open(&self) -> anyhow::Result<Option<Copy>> {
+        let place = Place::folder(&self.journal);
+        while !self.is_over() {
+            match Copy::open(&place, CopyFrom::Day) {
+                Err(tickpath_log::OpenError::NotFound(_)) => sleep_ns(PAUSE_NS),
+                Err(e) => return Err(e.into()),
+                Ok(copy) => {
+                    return Ok(Some(match self.noted()? {
+                        Some((journal, place_noted)) if journal == copy.journal() => {
+                            Copy::open(&place, CopyFrom::Place { place: place_noted, last_sum: 0 })?
+                        }
+                        _ => copy,
+                    }));
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// The journal, and the place up to which all was published.
+    fn noted(&self) -> io::Result<Option<(u64, u64)>> {
+        let text = match fs::read_to_string(&self.state) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
+            text => text?,
+        };
+        let mut numbers = text.split_whitespace().map(str::parse::<u64>);
+        // What is no note is as good as none: more comes twice then.
+        Ok(match (numbers.next(), numbers.next()) {
+            (Some(Ok(journal)), Some(Ok(place))) => Some((journal, place)),
+            _ => None,
+        })
+    }
+
+    fn note(&self, journal: u64, place: u64) -> io::Result<()> {
+        let fresh = self.state.with_extension("new");
+        fs::create_dir_all(self.state.parent().unwrap_or(&self.journal))?;
+        fs::write(&fresh, format!("{journal} {place}\n"))?;
+        fs::rename(fresh, &self.state)
+    }
+
+    fn is_over(&self) -> bool {
+        // Pairs with the release of who ends it.
+        self.stop.load(Ordering::Acquire)
+    }
+}

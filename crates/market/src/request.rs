@@ -1,0 +1,147 @@
+//! A request, whichever of the messages it is.
+
+use zerocopy::{FromBytes, IntoBytes};
+
+use crate::message::{CancelOrder, Kind, MassCancel, MessageError, NewOrder, ReplaceOrder, StatusRequest};
+use crate::{AccountId, ClientOrderId, ConditionalOrder, ReplaceConditional, SymbolId};
+
+/// A request as it comes from a client or goes to a venue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Request {
+    /// A new order.
+    New(NewOrder),
+    /// A cancel.
+    Cancel(CancelOrder),
+    /// A replace.
+    Replace(ReplaceOrder),
+    /// A question after an order.
+    Status(StatusRequest),
+    /// A cancel of all orders.
+    MassCancel(MassCancel),
+    /// A new order with a trigger. It leaves as a new order.
+    Conditional(ConditionalOrder),
+    /// Other terms and another trigger for one that is armed.
+    ReplaceConditional(ReplaceConditional),
+}
+
+impl Request {
+    /// Copies a request out of a frame and checks its codes, so that nobody can change it afterwards.
+    pub fn read(kind: u8, bytes: &[u8]) -> Result<Self, MessageError> {
+        let length = MessageError::Length { kind, length: bytes.len() };
+        match Kind::from_code(kind) {
+            Some(Kind::NewOrder) => {
+                let new = NewOrder::read_from_bytes(bytes).map_err(|_| length)?;
+                new.check()?;
+                Ok(Self::New(new))
+            }
+            Some(Kind::CancelOrder) => CancelOrder::read_from_bytes(bytes).map(Self::Cancel).map_err(|_| length),
+            Some(Kind::ReplaceOrder) => ReplaceOrder::read_from_bytes(bytes).map(Self::Replace).map_err(|_| length),
+            Some(Kind::StatusRequest) => StatusRequest::read_from_bytes(bytes).map(Self::Status).map_err(|_| length),
+            Some(Kind::MassCancel) => {
+                let all = MassCancel::read_from_bytes(bytes).map_err(|_| length)?;
+                all.check()?;
+                Ok(Self::MassCancel(all))
+            }
+            Some(Kind::ConditionalOrder) => {
+                let new = ConditionalOrder::read_from_bytes(bytes).map_err(|_| length)?;
+                new.check()?;
+                Ok(Self::Conditional(new))
+            }
+            Some(Kind::ReplaceConditional) => {
+                let replace = ReplaceConditional::read_from_bytes(bytes).map_err(|_| length)?;
+                replace.trigger.check()?;
+                Ok(Self::ReplaceConditional(replace))
+            }
+            _ => Err(MessageError::Kind(kind)),
+        }
+    }
+
+    /// The frame kind of this request.
+    pub fn kind(&self) -> Kind {
+        match self {
+            Self::New(_) => Kind::NewOrder,
+            Self::Cancel(_) => Kind::CancelOrder,
+            Self::Replace(_) => Kind::ReplaceOrder,
+            Self::Status(_) => Kind::StatusRequest,
+            Self::MassCancel(_) => Kind::MassCancel,
+            Self::Conditional(_) => Kind::ConditionalOrder,
+            Self::ReplaceConditional(_) => Kind::ReplaceConditional,
+        }
+    }
+
+    /// The bytes of this request, as they lie in a frame.
+    pub fn as_bytes(&self) -> &[u8] {
+        match self {
+            Self::New(m) => m.as_bytes(),
+            Self::Cancel(m) => m.as_bytes(),
+            Self::Replace(m) => m.as_bytes(),
+            Self::Status(m) => m.as_bytes(),
+            Self::MassCancel(m) => m.as_bytes(),
+            Self::Conditional(m) => m.as_bytes(),
+            Self::ReplaceConditional(m) => m.as_bytes(),
+        }
+    }
+
+    /// The sender's id of this request.
+    pub fn client_order_id(&self) -> ClientOrderId {
+        match self {
+            Self::New(m) => m.client_order_id,
+            Self::Cancel(m) => m.client_order_id,
+            Self::Replace(m) => m.client_order_id,
+            Self::Status(m) => m.client_order_id,
+            Self::MassCancel(m) => m.client_order_id,
+            Self::Conditional(m) => m.client_order_id,
+            Self::ReplaceConditional(m) => m.client_order_id,
+        }
+    }
+
+    /// For whom.
+    pub fn account(&self) -> AccountId {
+        match self {
+            Self::New(m) => m.account,
+            Self::Cancel(m) => m.account,
+            Self::Replace(m) => m.account,
+            Self::Status(m) => m.account,
+            Self::MassCancel(m) => m.account,
+            Self::Conditional(m) => m.account,
+            Self::ReplaceConditional(m) => m.account,
+        }
+    }
+
+    /// The instrument.
+    pub fn symbol(&self) -> SymbolId {
+        match self {
+            Self::New(m) => m.symbol,
+            Self::Cancel(m) => m.symbol,
+            Self::Replace(m) => m.symbol,
+            Self::Status(m) => m.symbol,
+            Self::MassCancel(m) => m.symbol,
+            Self::Conditional(m) => m.symbol,
+            Self::ReplaceConditional(m) => m.symbol,
+        }
+    }
+
+    /// Checks the code fields.
+    pub fn check(&self) -> Result<(), MessageError> {
+        match self {
+            Self::New(new) => new.check(),
+            Self::MassCancel(all) => all.check(),
+            Self::Conditional(new) => new.check(),
+            Self::ReplaceConditional(replace) => replace.trigger.check(),
+            Self::Cancel(_) | Self::Replace(_) | Self::Status(_) => Ok(()),
+        }
+    }
+
+    /// The stamp of the tick that caused the request; zero if none did.
+    pub fn cause(&self) -> u64 {
+        match self {
+            Self::New(m) => m.cause,
+            Self::Cancel(m) => m.cause,
+            Self::Replace(m) => m.cause,
+            Self::Status(m) => m.cause,
+            Self::MassCancel(m) => m.cause,
+            Self::Conditional(m) => m.cause,
+            Self::ReplaceConditional(m) => m.cause,
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! An operator's words: from its lane, or, with an answer, from an admin's session.
+
+use tickpath_clock::Clock;
+use tickpath_market::{OrdStatus, Quantity};
+use tickpath_orders::{
+    CancelScope, DayEnd, EnterFill, EnterOrder, Input, Inquire, KILL_DISK, Kill, OrderView, RecordKind, Resolve,
+    WordError,
+};
+use zerocopy::FromBytes;
+
+use crate::OmsError;
+use crate::sequencer::Sequencer;
+
+/// What came of a word that was taken.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Taken {
+    /// Its record in the journal.
+    pub record: u64,
+    /// The orders that it meant, as they stand behind it.
+    pub orders: Vec<OrderView>,
+}
+
+impl<C: Clock> Sequencer<C> {
+    /// Takes a word that somebody waits for, as the journal's record of it, and tells what came of it. One that the core would
+    /// not take is not journaled.
+    pub fn word(&mut self, received: u64, kind: u8, record: &[u8]) -> Result<Result<Taken, WordError>, OmsError> {
+        let Some(word) = read(kind, record, 0) else {
+            self.refused += 1;
+            return Ok(Err(WordError::NoWord));
+        };
+        if let Err(why) = self.core.judge(&word) {
+            return Ok(Err(why));
+        }
+        let mut orders = self.core.concerned(&word);
+        orders.sort_unstable_by_key(|order| order.id);
+        let counted = self.core.counts().ignored;
+        let sequence = self.journal.tail().sequence;
+        self.take_word(received, &word)?;
+        if self.core.counts().ignored != counted {
+            return Ok(Err(WordError::NoWord));
+        }
+        if let Input::EnterOrder(entered) = &word {
+            orders = self.core.order_of(entered.session, entered.client_order_id).into_iter().collect();
+        }
+        for order in &mut orders {
+            match self.core.order(order.id) {
+                Some(now) => *order = now,
+                // The day's end forgets at once what never left.
+                None => (order.status, order.leaves) = (OrdStatus::Expired, Quantity(0)),
+            }
+        }
+        Ok(Ok(Taken { record: sequence, orders }))
+    }
+
+    /// Takes a word; the end of a day is the end of its log, too.
+    pub(crate) fn take_word(&mut self, received: u64, word: &Input) -> Result<(), OmsError> {
+        self.take(received, word)?;
+        if let Input::DayEnd(_) = word { self.archive() } else { Ok(()) }
+    }
+}
+
+/// What an operator may say, with its number in the operator's lane, counted from one; zero if it is of no lane.
+pub(crate) fn read(kind: u8, bytes: &[u8], lane_sequence: u32) -> Option<Input> {
+    let input = match RecordKind::from_code(kind)? {
+        RecordKind::Kill => {
+            let kill = Kill { lane_sequence, ..Kill::read_from_bytes(bytes).ok()? };
+            // The disk's switch is the OMS's own.
+            (kill.scope != KILL_DISK).then_some(Input::Kill(kill))?
+        }
+        RecordKind::CancelScope => {
+            Input::CancelScope(CancelScope { lane_sequence, ..CancelScope::read_from_bytes(bytes).ok()? })
+        }
+        RecordKind::Resolve => Input::Resolve(Resolve { lane_sequence, ..Resolve::read_from_bytes(bytes).ok()? }),
+        RecordKind::EnterOrder => {
+            Input::EnterOrder(EnterOrder { lane_sequence, ..EnterOrder::read_from_bytes(bytes).ok()? })
+        }
+        RecordKind::EnterFill => {
+            Input::EnterFill(EnterFill { lane_sequence, ..EnterFill::read_from_bytes(bytes).ok()? })
+        }
+        RecordKind::Inquire => Input::Inquire(Inquire { lane_sequence, ..Inquire::read_from_bytes(bytes).ok()? }),
+        RecordKind::DayEnd => Input::DayEnd(DayEnd { lane_sequence, ..DayEnd::read_from_bytes(bytes).ok()? }),
+        _ => return None,
+    };
+    Some(input)
+}

@@ -1,0 +1,107 @@
+//! Limits of the desk: they are drawn, and what leaves is held to those that a running OMS has taken.
+
+use tickpath_market::{NewOrder, Notional, OrderType, Price, Quantity, SymbolId};
+use tickpath_oms::Desk;
+use tickpath_orders::{AccountLimits, FirmLimits, Hours, SymbolLimits};
+
+use crate::desk::VENUES;
+use crate::oracle::{Checked, broken};
+use crate::plan::Dice;
+
+const SECOND: u64 = 1_000_000_000;
+
+/// Which orders were admitted under which limits.
+#[derive(Default)]
+pub struct Limits {
+    /// Those that hold for orders above an id.
+    now: Option<(u64, Desk)>,
+    /// Those that held for orders above one id, up to another.
+    before: Vec<(u64, u64, Desk)>,
+    /// The highest id of an order that has arrived.
+    highest: u64,
+}
+
+impl Limits {
+    /// Others will be taken: for orders that have not arrived it is not known which hold.
+    pub fn end(&mut self) {
+        self.before.extend(self.now.take().map(|(from, desk)| (from, self.highest, desk)));
+    }
+
+    /// A running OMS has taken these, with its records up to this id.
+    pub fn begin(&mut self, from: u64, desk: &Desk) {
+        self.now = Some((from, desk.clone()));
+    }
+
+    /// An order has arrived at its venue.
+    pub fn arrived(&mut self, new: &NewOrder) -> Checked {
+        let id = new.client_order_id.0;
+        self.highest = self.highest.max(id);
+        let now = self.now.iter().map(|(from, desk)| (*from, u64::MAX, desk));
+        let before = self.before.iter().map(|(from, upto, desk)| (*from, *upto, desk));
+        for (_, _, desk) in now.chain(before).filter(|(from, upto, _)| *from < id && id <= *upto) {
+            if let Some(limit) = broken_limit(desk, new) {
+                return broken("a limit denies the next order", format!("{id:x} breaks {limit}"));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A limit that an order breaks by itself, whatever else there is.
+fn broken_limit(desk: &Desk, new: &NewOrder) -> Option<&'static str> {
+    let instrument = desk.instruments.iter().find(|instrument| instrument.symbol == new.symbol)?;
+    let most = |limit: Quantity| limit > Quantity::ZERO && new.quantity > limit;
+    let is_of = |own: &&SymbolLimits| (own.account, own.symbol) == (new.account, new.symbol);
+    let is_limit = new.order_type == OrderType::Limit.code();
+    let (lowest, highest) = (instrument.lowest_price, instrument.highest_price);
+    let session = desk.sessions.iter().find(|session| session.accounts.last() == Some(&new.account));
+    let limits = [
+        ("the lot", instrument.lot > Quantity::ZERO && new.quantity.0 % instrument.lot.0 != 0),
+        ("the tick size", is_limit && instrument.tick_size > Price::ZERO && new.price.0 % instrument.tick_size.0 != 0),
+        ("the band", is_limit && highest > Price::ZERO && !(lowest..=highest).contains(&new.price)),
+        ("the quantity of the symbol", desk.symbols.iter().find(is_of).is_some_and(|own| most(own.max_order_quantity))),
+        ("the quantity of the session", session.is_some_and(|session| most(session.limits.max_order_quantity))),
+    ];
+    limits.into_iter().find(|(_, is_broken)| *is_broken).map(|(limit, _)| limit)
+}
+
+/// Limits that most desks do not set, drawn anew, each off in every second desk: some of what clients send breaks each.
+pub fn draw(desk: &mut Desk, dice: &mut Dice) {
+    let mut on = |limit: i64| if dice.one_in(2) { limit } else { 0 };
+    for instrument in &mut desk.instruments {
+        (instrument.tick_size, instrument.lot) = (Price::from_whole(on(2)), Quantity::from_whole(on(2)));
+        (instrument.lowest_price, instrument.highest_price) = match on(1) {
+            0 => (Price::ZERO, Price::ZERO),
+            _ => (Price::from_whole(97), Price::from_whole(104)),
+        };
+        (instrument.rate_limit, instrument.rate_window_ns) = (on(50) as u32, SECOND);
+        instrument.hours[0] = Hours { opens_s: on(60) as u32, closes_s: on(86_400 - 60) as u32 };
+    }
+    for account in &mut desk.accounts {
+        (account.order_trade_free, account.order_trade_ratio) = (on(30) as u32, on(5) as u32);
+        (account.duplicate_window_ns, account.no_self_match) = (on(SECOND as i64 / 20) as u64, on(1) as u8);
+        account.max_gross_value = Notional::from_whole(on(9_000)).0.to_le_bytes();
+        account.max_loss = Notional::from_whole(on(40)).0.to_le_bytes();
+    }
+    let own = |(account, symbol): (&AccountLimits, u32)| SymbolLimits {
+        account: account.account,
+        symbol: SymbolId(symbol),
+        max_position: Quantity::from_whole(on(40)),
+        max_order_quantity: Quantity::from_whole(on(6)),
+        no_short: on(1) as u8,
+        ..SymbolLimits::default()
+    };
+    let symbols = (0..VENUES.len() as u32).cycle();
+    desk.symbols = desk.accounts.iter().zip(symbols).map(own).collect();
+    for session in &mut desk.sessions {
+        session.limits.max_order_quantity = Quantity::from_whole(on(7));
+        (session.limits.rate_limit, session.limits.rate_window_ns) = (on(20) as u32, SECOND);
+    }
+    desk.firm = (on(1) != 0).then(|| FirmLimits {
+        max_open_orders: on(60) as u32,
+        credit: Notional::from_whole(on(30_000)).0.to_le_bytes(),
+        rate_limit: on(60) as u32,
+        rate_window_ns: SECOND,
+        ..FirmLimits::default()
+    });
+}

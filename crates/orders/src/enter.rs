@@ -1,0 +1,228 @@
+//! What an admin enters by hand: an order that its venue works and that is not known here, and a fill that never came.
+//!
+//! Neither is checked against limits: it has happened. Who enters an order says what its venue calls it; what the venue has
+//! said of it meanwhile is [kept](crate::foreign) and is taken at once, and the venue is asked how it stands. An entered fill
+//! has the venue's execution id, so that the venue's own report of it, should it come after all, changes nothing.
+
+use tickpath_market::{
+    AccountId, ClientOrderId, ExecId, ExecType, ExecutionReport, ManualOrderIndicator, NewOrder, OrdStatus, OrderId,
+    OrderType, Price, Quantity, Side, SymbolId, TimeInForce, VenueId, VenueOrderId,
+};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+
+use crate::core::{At, Core};
+use crate::order::{ENTERED, Order};
+use crate::reports::Said;
+use crate::requests::told_as;
+use crate::route::VENUES;
+use crate::state::Phase;
+use crate::words::WordError;
+use crate::{Output, Outputs, ReportRecord};
+
+/// An admin enters an order that its venue works and that is not known here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub struct EnterOrder {
+    /// The id that it has for its session; not used there before.
+    pub client_order_id: ClientOrderId,
+    /// What it was sent to the venue as; zero if that is not known.
+    pub sent_as: OrderId,
+    /// The venue's own id of it; zero if that is not known. One of the two must be.
+    pub venue_order_id: VenueOrderId,
+    /// Its limit price; zero for a market order.
+    pub price: Price,
+    /// All that it asks for, what is filled included.
+    pub quantity: Quantity,
+    /// The instrument.
+    pub symbol: SymbolId,
+    /// For whom.
+    pub account: AccountId,
+    /// Where it works.
+    pub venue: VenueId,
+    /// The session that it belongs to from now on.
+    pub session: u16,
+    /// [`Side`] as its code.
+    pub side: u8,
+    /// [`OrderType`] as its code.
+    pub order_type: u8,
+    /// [`TimeInForce`] as its code.
+    pub time_in_force: u8,
+    /// Zero.
+    pub reserved: u8,
+    /// The low half of its number in the operator's lane.
+    pub lane_sequence: u32,
+    /// Zero.
+    pub reserved_end: u32,
+    /// Who says so and why: text, padded with zeros. Not empty.
+    pub reason: [u8; 32],
+}
+
+/// An admin enters a fill that never came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub struct EnterFill {
+    /// The order's id.
+    pub order: u64,
+    /// The venue's id of the execution. Not zero.
+    pub exec_id: ExecId,
+    /// The venue's number of the event; zero if it gives none, or that is not known.
+    pub venue_sequence: u64,
+    /// At this price.
+    pub price: Price,
+    /// So much.
+    pub quantity: Quantity,
+    /// The low half of its number in the operator's lane.
+    pub lane_sequence: u32,
+    /// Zero.
+    pub reserved: u32,
+    /// Who says so and why: text, padded with zeros. Not empty.
+    pub reason: [u8; 32],
+}
+
+impl Core {
+    /// Takes an order that an admin enters, what its venue has said of it, and asks the venue.
+    pub(crate) fn enter_order(&mut self, at: At, enter: &EnterOrder, out: &mut Outputs) -> bool {
+        let id = OrderId::new(self.epoch, at.sequence);
+        let is_free =
+            id.sequence() == at.sequence && at.sequence > self.last_request && self.find_order(id.0).is_none();
+        let Some((mut order, heard)) = self.entered(enter).ok().filter(|_| is_free) else { return false };
+        self.last_request = at.sequence;
+        order.id = id.0;
+        order.position = self.positions.open(order.account, order.symbol);
+        let slot = self.keep_order(order);
+        self.foreign.name(order.id, order.route, enter.sent_as.0, enter.venue_order_id.0);
+        let manual = ManualOrderIndicator::Manual.code();
+        let report = ExecutionReport { manual, ..told_as(&order, ExecType::New, enter.client_order_id) };
+        out.push(Output::Report { session: order.session, report });
+        self.join_foreign(at, &order, heard, out);
+        // Where nothing is known of its events the venue's answer tells them; else it tells whether they are all.
+        if self.orders.get(slot).phase.is_live() {
+            self.inquire(at, slot, out);
+        }
+        true
+    }
+
+    /// The order that would be entered, with what is kept of it; or why it cannot be.
+    pub(crate) fn entered(&self, enter: &EnterOrder) -> Result<(Order, Vec<ReportRecord>), WordError> {
+        let terms = NewOrder {
+            client_order_id: enter.client_order_id,
+            price: enter.price,
+            quantity: enter.quantity,
+            symbol: enter.symbol,
+            account: enter.account,
+            side: enter.side,
+            order_type: enter.order_type,
+            time_in_force: enter.time_in_force,
+            ..NewOrder::default()
+        };
+        let (Ok(()), Some(side), Some(order_type), Some(time_in_force)) = (
+            terms.check(),
+            Side::from_code(enter.side),
+            OrderType::from_code(enter.order_type),
+            TimeInForce::from_code(enter.time_in_force),
+        ) else {
+            return Err(WordError::Terms);
+        };
+        let is_limit = order_type == OrderType::Limit;
+        if enter.quantity.0 <= 0 || is_limit == (enter.price == Price::ZERO) || enter.venue.0 >= VENUES {
+            return Err(WordError::Terms);
+        }
+        let order = Order {
+            client: enter.client_order_id.0,
+            venue: enter.venue_order_id.0,
+            price: enter.price.0,
+            valued: enter.price.0,
+            quantity: enter.quantity.0,
+            account: enter.account,
+            symbol: enter.symbol,
+            route: enter.venue.0,
+            session: enter.session,
+            side,
+            order_type,
+            time_in_force,
+            phase: Phase::Open,
+            marks: ENTERED,
+            ..Order::EMPTY
+        };
+        let heard = self.may_enter(enter, &order)?;
+        Ok((order, heard))
+    }
+
+    /// Whether such an order may be entered, whatever its terms are; what is kept of it must agree with them.
+    fn may_enter(&self, enter: &EnterOrder, order: &Order) -> Result<Vec<ReportRecord>, WordError> {
+        let (venue, sent_as, own) = (enter.venue.0, enter.sent_as.0, enter.venue_order_id.0);
+        let known = self.find_order(sent_as).filter(|&slot| self.orders.get(slot).phase != Phase::Denied);
+        let client = enter.client_order_id.0;
+        if enter.reason[0] == 0 {
+            return Err(WordError::Reason);
+        } else if sent_as == 0 && own == 0 {
+            return Err(WordError::Nameless);
+        } else if known.is_some() || self.foreign.is_taken(venue, sent_as, own) {
+            return Err(WordError::Known);
+        } else if self.desk.entry(order.account, order.symbol).is_err() {
+            return Err(WordError::Undefined { account: order.account.0, symbol: order.symbol.0 });
+        } else if !self.desk.is_entitled(order.session, order.account) {
+            return Err(WordError::NotEntitled { session: order.session, account: order.account.0 });
+        } else if client == 0 || self.find_client(order.session, client).is_some() {
+            return Err(WordError::ClientId { session: order.session, client });
+        }
+        let heard = self.foreign.find(venue, sent_as, own);
+        let agrees = |record: &ReportRecord| {
+            let report = &record.report;
+            let is_side = report.side == order.side.code() && report.venue.0 == venue;
+            is_side && report.symbol == order.symbol && report.account == order.account
+        };
+        if heard.iter().all(agrees) { Ok(heard) } else { Err(WordError::Disagrees) }
+    }
+
+    /// Takes a fill that an admin enters, as if the venue reported it.
+    pub(crate) fn enter_fill(&mut self, at: At, enter: &EnterFill, out: &mut Outputs) -> bool {
+        let Ok(slot) = self.may_enter_fill(enter) else { return false };
+        let order = *self.orders.get(slot);
+        let cumulative = order.filled.saturating_add(enter.quantity.0);
+        let leaves = order.quantity.saturating_sub(cumulative).max(0);
+        let status = if leaves == 0 { OrdStatus::Filled } else { OrdStatus::PartiallyFilled };
+        let report = ExecutionReport {
+            order_id: OrderId(order.id),
+            venue_order_id: VenueOrderId(order.venue),
+            exec_id: enter.exec_id,
+            venue_sequence: enter.venue_sequence,
+            last_price: enter.price,
+            last_quantity: enter.quantity,
+            cumulative_quantity: Quantity(cumulative),
+            leaves_quantity: Quantity(leaves),
+            price: Price(order.price),
+            symbol: order.symbol,
+            account: order.account,
+            venue: VenueId(order.route),
+            exec_type: ExecType::Trade.code(),
+            status: status.code(),
+            side: order.side.code(),
+            ..ExecutionReport::default()
+        };
+        self.event(at, slot, Said::Filled, &report, out);
+        out.mark_manual();
+        true
+    }
+
+    /// The order whose fill would be entered, or why it cannot be.
+    pub(crate) fn may_enter_fill(&self, enter: &EnterFill) -> Result<u32, WordError> {
+        let slot = self.find_order(enter.order).ok_or(WordError::NoOrder(OrderId(enter.order)))?;
+        let order = self.orders.get(slot);
+        let most = order.quantity.max(self.replacing(order).0);
+        if enter.reason[0] == 0 {
+            return Err(WordError::Reason);
+        } else if matches!(order.phase, Phase::Denied | Phase::Queued | Phase::Armed) {
+            return Err(WordError::NeverSent);
+        } else if enter.exec_id.0 == 0 || enter.quantity.0 <= 0 {
+            return Err(WordError::Fill);
+        } else if self.find_fill(slot, enter.exec_id.0).is_some() {
+            return Err(WordError::FillKnown(enter.exec_id.0));
+        } else if enter.venue_sequence != 0 && !{ *order }.note_sequence(enter.venue_sequence) {
+            return Err(WordError::Heard(enter.venue_sequence));
+        } else if enter.quantity.0 > most.saturating_sub(order.filled) {
+            return Err(WordError::TooMuch { filled: Quantity(order.filled), most: Quantity(most) });
+        }
+        Ok(slot)
+    }
+}

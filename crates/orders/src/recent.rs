@@ -1,0 +1,74 @@
+//! The latest orders of an account, for as long as one like them is one too many.
+
+use std::collections::{HashMap, VecDeque};
+
+use tickpath_market::{OrderType, Side, SymbolId};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+
+use crate::order::Order;
+
+/// What two orders have in common that are taken for one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub(crate) struct Like {
+    price: i64,
+    quantity: i64,
+    symbol: SymbolId,
+    side: u8,
+    order_type: u8,
+    reserved: u16,
+}
+
+/// An order that was let through, and when, in ticks.
+#[derive(Debug, Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub(crate) struct Seen {
+    pub(crate) like: Like,
+    pub(crate) stamp: u64,
+}
+
+/// Orders by when they were let through, and the latest of those that are alike.
+#[derive(Default)]
+pub(crate) struct Recent {
+    orders: VecDeque<Seen>,
+    last: HashMap<Like, u64>,
+}
+
+impl Like {
+    pub(crate) fn of(order: &Order) -> Self {
+        Self {
+            price: if order.order_type == OrderType::Market { 0 } else { order.price },
+            quantity: order.quantity,
+            symbol: order.symbol,
+            side: match order.side {
+                Side::Buy => 1,
+                Side::Sell => 2,
+            },
+            order_type: order.order_type.code(),
+            reserved: 0,
+        }
+    }
+}
+
+impl Recent {
+    /// When the latest order like this one was let through.
+    pub(crate) fn find(&self, like: &Like) -> Option<u64> {
+        self.last.get(like).copied()
+    }
+
+    /// Notes one, and forgets those that are too old to matter.
+    pub(crate) fn note(&mut self, seen: Seen, is_old: impl Fn(u64) -> bool) {
+        while let Some(first) = self.orders.pop_front_if(|first| is_old(first.stamp)) {
+            if self.last.get(&first.like) == Some(&first.stamp) {
+                self.last.remove(&first.like);
+            }
+        }
+        self.last.insert(seen.like, seen.stamp);
+        self.orders.push_back(seen);
+    }
+
+    /// All that are kept, the oldest first.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Seen> {
+        self.orders.iter()
+    }
+}

@@ -1,0 +1,223 @@
+//! A desk in a snapshot, and from one.
+//!
+//! What core version 3 had of a definition stands where it stood then, and the rest behind it: an item of that version is
+//! the beginning of one of this.
+
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+
+use crate::definition::{ACCOUNT_BYTES, INSTRUMENT_BYTES, SESSION_BYTES, says_more};
+use crate::desk::{Account, Desk, Firm, Open, Session, Traded, Window};
+use crate::recent::Seen;
+use crate::snapshot::{Load, Save, SnapshotError};
+use crate::{AccountLimits, FirmLimits, Instrument, SessionRules};
+
+/// An [`Account`] in a snapshot.
+#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+struct SavedAccount {
+    value: i128,
+    traded: i128,
+    window: Window,
+    limits: [u8; ACCOUNT_BYTES],
+    orders: u32,
+    has_limits: u8,
+    killed: u8,
+    reserved: u16,
+    more: [u8; size_of::<AccountLimits>() - ACCOUNT_BYTES],
+    fills: u64,
+    messages_today: u64,
+    reserved_end: u64,
+}
+
+/// A [`Traded`] in a snapshot.
+#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+struct SavedSymbol {
+    instrument: [u8; INSTRUMENT_BYTES],
+    multiplier: i64,
+    has_instrument: u8,
+    killed: u8,
+    reserved: [u8; 6],
+    more: [u8; size_of::<Instrument>() - INSTRUMENT_BYTES],
+    window: Window,
+    price: i64,
+}
+
+/// [`SavedSession::flags`].
+const ALL: u32 = 1;
+const KILLED: u32 = 2;
+
+/// A [`Session`] in a snapshot; the words of its accounts follow those of the session before.
+#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+struct SavedSession {
+    rules: [u8; SESSION_BYTES],
+    flags: u32,
+    words: u32,
+    more: [u8; size_of::<SessionRules>() - SESSION_BYTES],
+    window: Window,
+}
+
+/// The [`Firm`] in a snapshot.
+#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+struct SavedFirm {
+    value: i128,
+    traded: i128,
+    limits: FirmLimits,
+    window: Window,
+    fills: u64,
+    orders: u32,
+    is_limited: u32,
+    reserved: u64,
+}
+
+/// An order of an account's [`Recent`] in a snapshot.
+#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+struct SavedSeen {
+    seen: Seen,
+    account: u64,
+}
+
+impl Desk {
+    pub(crate) fn save(&self, save: &mut Save<'_>) {
+        save.item(&[u8::from(self.killed), u8::from(self.disk_failed)]);
+        save.list(&self.accounts.iter().map(SavedAccount::of).collect::<Vec<_>>());
+        save.list(&self.symbols.iter().map(SavedSymbol::of).collect::<Vec<_>>());
+        let sessions = self.sessions.iter().map(|row| {
+            let (rules, more) = split(&row.rules);
+            let flags = u32::from(row.all) * ALL + u32::from(row.killed) * KILLED;
+            SavedSession { rules, flags, words: row.accounts.len() as u32, more, window: row.window }
+        });
+        save.list(&sessions.collect::<Vec<_>>());
+        save.list(&self.sessions.iter().flat_map(|row| row.accounts.iter().copied()).collect::<Vec<_>>());
+    }
+
+    pub(crate) fn load(&mut self, load: &mut Load<'_>) -> Result<(), SnapshotError> {
+        let [killed, disk_failed]: [u8; 2] = load.item()?;
+        (self.killed, self.disk_failed) = (killed != 0, disk_failed != 0);
+        self.accounts = load.list::<SavedAccount>()?.iter().map(SavedAccount::row).collect();
+        self.symbols = load.list::<SavedSymbol>()?.iter().map(SavedSymbol::row).collect();
+        let (sessions, words) = (load.list::<SavedSession>()?, load.list::<u64>()?);
+        let mut words = words.into_iter();
+        let row = |saved: &SavedSession| {
+            let rules: SessionRules = joined(&saved.rules, &saved.more);
+            Session {
+                rules,
+                says_more: says_more(&rules, SESSION_BYTES),
+                window: saved.window,
+                killed: saved.flags & KILLED != 0,
+                barred: 0,
+                all: saved.flags & ALL != 0,
+                accounts: words.by_ref().take(saved.words as usize).collect(),
+            }
+            .barring()
+        };
+        self.sessions = sessions.iter().map(row).collect();
+        Ok(())
+    }
+
+    /// What core version 3 did not have.
+    pub(crate) fn save_more(&self, save: &mut Save<'_>) {
+        let Firm { limits, is_limited, window, open } = self.firm;
+        let Open { orders, value, traded, fills } = open;
+        let is_limited = u32::from(is_limited);
+        save.list(&[SavedFirm { value, traded, limits, window, fills, orders, is_limited, reserved: 0 }]);
+        let recent = (0..).zip(&self.accounts).flat_map(|(account, row)| {
+            row.recent.iter().flat_map(|recent| recent.iter()).map(move |&seen| SavedSeen { seen, account })
+        });
+        save.list(&recent.collect::<Vec<_>>());
+    }
+
+    pub(crate) fn load_more(&mut self, load: &mut Load<'_>) -> Result<(), SnapshotError> {
+        let [firm] = load.list::<SavedFirm>()?[..] else { return Err(SnapshotError::Damaged) };
+        let SavedFirm { value, traded, limits, window, fills, orders, is_limited, .. } = firm;
+        self.firm = Firm { limits, is_limited: is_limited != 0, window, open: Open { orders, value, traded, fills } };
+        for SavedSeen { seen, account } in load.list()? {
+            let row = self.accounts.get_mut(account as usize).ok_or(SnapshotError::Damaged)?;
+            row.recent.get_or_insert_default().note(seen, |_| false);
+        }
+        self.has_rare = self.firm.is_limited
+            || self.accounts.iter().any(|row| row.says_more)
+            || self.symbols.iter().any(|row| row.says_more)
+            || self.sessions.iter().any(|row| row.says_more);
+        Ok(())
+    }
+}
+
+impl SavedAccount {
+    fn of(row: &Account) -> Self {
+        let Open { orders, value, traded, fills } = row.open;
+        let (limits, more) = split(&row.limits.unwrap_or_default());
+        Self {
+            value,
+            traded,
+            window: row.window,
+            limits,
+            orders,
+            has_limits: row.limits.is_some().into(),
+            killed: row.killed.into(),
+            reserved: 0,
+            more,
+            fills,
+            messages_today: row.messages_today,
+            reserved_end: 0,
+        }
+    }
+
+    fn row(&self) -> Account {
+        let limits: AccountLimits = joined(&self.limits, &self.more);
+        Account {
+            limits: (self.has_limits != 0).then_some(limits),
+            killed: self.killed != 0,
+            says_more: says_more(&limits, ACCOUNT_BYTES),
+            window: self.window,
+            open: Open { orders: self.orders, value: self.value, traded: self.traded, fills: self.fills },
+            messages_today: self.messages_today,
+            recent: None,
+        }
+    }
+}
+
+impl SavedSymbol {
+    fn of(row: &Traded) -> Self {
+        let (instrument, more) = split(&row.instrument.unwrap_or_default());
+        Self {
+            instrument,
+            multiplier: row.multiplier,
+            has_instrument: row.instrument.is_some().into(),
+            killed: row.killed.into(),
+            reserved: [0; 6],
+            more,
+            window: row.window,
+            price: row.price,
+        }
+    }
+
+    fn row(&self) -> Traded {
+        let instrument: Instrument = joined(&self.instrument, &self.more);
+        Traded {
+            instrument: (self.has_instrument != 0).then_some(instrument),
+            multiplier: self.multiplier,
+            killed: self.killed != 0,
+            says_more: says_more(&instrument, INSTRUMENT_BYTES),
+            window: self.window,
+            price: self.price,
+        }
+    }
+}
+
+/// A definition in two parts: as far as core version 3 had it, and the rest.
+fn split<T: IntoBytes + Immutable, const A: usize, const B: usize>(definition: &T) -> ([u8; A], [u8; B]) {
+    let (first, rest) = definition.as_bytes().split_at(A);
+    (first.try_into().expect("it was split there"), rest.try_into().expect("both make the whole"))
+}
+
+fn joined<T: FromBytes + IntoBytes>(first: &[u8], rest: &[u8]) -> T {
+    let mut definition = T::new_zeroed();
+    let (to_first, to_rest) = definition.as_mut_bytes().split_at_mut(first.len());
+    to_first.copy_from_slice(first);
+    to_rest.copy_from_slice(rest);
+    definition
+}

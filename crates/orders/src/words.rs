@@ -1,0 +1,211 @@
+//! An operator's words: which of them can be taken, and the sentence that says why one cannot.
+
+use tickpath_market::{OrdStatus, OrderId, Quantity};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+
+use crate::control::{KILL_ACCOUNT, KILL_ALL, KILL_SESSION, KILL_SYMBOL, Resolve};
+use crate::core::{At, Core};
+use crate::order::Order;
+use crate::state::Phase;
+use crate::{Input, OrderView, Outputs};
+
+/// An operator cancels what works in a scope, of whatever session. Nothing is switched off.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub struct CancelScope {
+    /// As [`Kill::scope`](crate::Kill::scope), but not [`KILL_DISK`](crate::KILL_DISK).
+    pub scope: u8,
+    /// Zero.
+    pub reserved: [u8; 3],
+    /// The account's, symbol's or session's number; not read for other scopes.
+    pub target: u32,
+    /// The low half of its number in the operator's lane.
+    pub lane_sequence: u32,
+    /// Zero.
+    pub reserved_end: u32,
+}
+
+/// Why an operator's word cannot be taken. It changes nothing then.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum WordError {
+    /// The scope of a switch or a cancel.
+    #[error("scope {scope} with target {target} is none; name the firm, an account, a session or a symbol")]
+    Scope {
+        /// Its code.
+        scope: u8,
+        /// Its target.
+        target: u32,
+    },
+    /// Nobody knows the order.
+    #[error("there is no order {}.{}; `tickpath orders` lists those that are open", .0.epoch(), .0.sequence())]
+    NoOrder(OrderId),
+    /// Only what is unknown can be resolved.
+    #[error("the order is {0:?}, and only one that is Unknown can be resolved; cancel it, or enter the fills it lacks")]
+    NotUnknown(OrdStatus),
+    /// An order does not end so.
+    #[error("an order cannot be resolved so; say that it works, or is filled, canceled, expired or rejected")]
+    Status,
+    /// More or less than the order can have.
+    #[error("{filled} filled is not possible: it must be 0 to {most}, and all of it for a filled order")]
+    Filled {
+        /// What was said.
+        filled: Quantity,
+        /// The most there can be.
+        most: Quantity,
+    },
+    /// Nobody said why.
+    #[error("a reason is needed: who says so, and why")]
+    Reason,
+    /// The terms of an order.
+    #[error("these are no terms of an order: a side, a quantity above zero, and a price unless it is a market order")]
+    Terms,
+    /// What the venue calls the order.
+    #[error("say what the venue calls the order: the id that it was sent as, or the venue's own id")]
+    Nameless,
+    /// It is there.
+    #[error("an order that the venue calls so is known here already; `tickpath orders` shows it")]
+    Known,
+    /// No such account or symbol.
+    #[error("account {account} or symbol {symbol} is not defined; define both, and reload")]
+    Undefined {
+        /// The account.
+        account: u32,
+        /// The symbol.
+        symbol: u32,
+    },
+    /// The session could not have sent it.
+    #[error("session {session} may not trade for account {account}; name a session that may")]
+    NotEntitled {
+        /// The session.
+        session: u16,
+        /// The account.
+        account: u32,
+    },
+    /// The client's id.
+    #[error("session {session} has used the client order id {client} today, or it is zero; choose another one")]
+    ClientId {
+        /// The session.
+        session: u16,
+        /// The id.
+        client: u64,
+    },
+    /// What the venue has said says otherwise.
+    #[error(
+        "what the venue has said of this order names another side, symbol or account; `tickpath orders --foreign` shows it"
+    )]
+    Disagrees,
+    /// It waits here.
+    #[error("the order has never left, so it has no fills")]
+    NeverSent,
+    /// What a fill needs.
+    #[error(
+        "a fill needs the venue's execution id and a quantity above zero; without an id, resolve the order instead"
+    )]
+    Fill,
+    /// It is booked.
+    #[error("the fill {0} of this order is booked already")]
+    FillKnown(u64),
+    /// Another event has this number.
+    #[error("event {0} of this order was heard already; leave the number out if it is not known")]
+    Heard(u64),
+    /// More than the order asks for.
+    #[error("that is more than the order can have: {filled} of {most} are filled")]
+    TooMuch {
+        /// What is.
+        filled: Quantity,
+        /// What it asks for.
+        most: Quantity,
+    },
+    /// It is no word.
+    #[error("this is no operator's word; is the sender of another version?")]
+    NoWord,
+}
+
+impl Core {
+    /// Whether an operator's word would be taken as things stand, or why not.
+    pub fn judge(&self, word: &Input) -> Result<(), WordError> {
+        match word {
+            Input::Kill(kill) => scope(kill.scope, kill.target),
+            Input::CancelScope(cancel) => scope(cancel.scope, cancel.target),
+            Input::Resolve(resolve) => self.may_resolve(resolve).map(drop),
+            Input::Inquire(inquire) => {
+                self.find_order(inquire.order).map(drop).ok_or(WordError::NoOrder(OrderId(inquire.order)))
+            }
+            Input::EnterOrder(enter) => self.entered(enter).map(drop),
+            Input::EnterFill(enter) => self.may_enter_fill(enter).map(drop),
+            Input::DayEnd(_) => Ok(()),
+            _ => Err(WordError::NoWord),
+        }
+    }
+
+    /// The open orders that a word may change.
+    pub fn concerned(&self, word: &Input) -> Vec<OrderView> {
+        let in_scope = |scope: u8, target: u32| {
+            let slots = self.live_slots().map(|slot| self.orders.get(slot));
+            slots.filter(|order| is_in_scope(order, scope, target)).map(Order::view).collect()
+        };
+        match word {
+            Input::Kill(kill) if kill.on != 0 && kill.cancel != 0 => in_scope(kill.scope, kill.target),
+            Input::CancelScope(cancel) => in_scope(cancel.scope, cancel.target),
+            Input::Resolve(resolve) => self.order(OrderId(resolve.order)).into_iter().collect(),
+            Input::Inquire(inquire) => self.order(OrderId(inquire.order)).into_iter().collect(),
+            Input::EnterFill(enter) => self.order(OrderId(enter.order)).into_iter().collect(),
+            Input::DayEnd(_) => in_scope(KILL_ALL, 0),
+            _ => Vec::new(),
+        }
+    }
+
+    pub(crate) fn cancel_scope(&mut self, at: At, cancel: &CancelScope, out: &mut Outputs) -> bool {
+        let CancelScope { scope: of, target, .. } = *cancel;
+        let is_taken = scope(of, target).is_ok();
+        if is_taken {
+            self.cancel_all(at, None, out, |order| is_in_scope(order, of, target));
+        }
+        is_taken
+    }
+
+    /// The order that a word would resolve and where it would stand, or why it does not.
+    pub(crate) fn may_resolve(&self, resolve: &Resolve) -> Result<(u32, Phase), WordError> {
+        let slot = self.find_order(resolve.order).ok_or(WordError::NoOrder(OrderId(resolve.order)))?;
+        let order = self.orders.get(slot);
+        let phase = match OrdStatus::from_code(resolve.status) {
+            Some(OrdStatus::New | OrdStatus::PartiallyFilled | OrdStatus::Filled) => Phase::Open,
+            Some(OrdStatus::Canceled) => Phase::Canceled,
+            Some(OrdStatus::Expired) => Phase::Expired,
+            Some(OrdStatus::Rejected) => Phase::Rejected,
+            _ => return Err(WordError::Status),
+        };
+        // A venue may have filled too much; then that is the truth to be told.
+        let (filled, most) = (resolve.cumulative_quantity, order.quantity.max(order.filled));
+        let is_whole = resolve.status != OrdStatus::Filled.code() || filled.0 >= order.quantity;
+        if !order.phase.is_unknown() {
+            return Err(WordError::NotUnknown(order.status()));
+        } else if !(0..=most).contains(&filled.0) || !is_whole {
+            return Err(WordError::Filled { filled, most: Quantity(most) });
+        } else if resolve.reason[0] == 0 {
+            return Err(WordError::Reason);
+        }
+        Ok((slot, phase))
+    }
+}
+
+/// Whether a word about this scope means the order.
+pub(crate) fn is_in_scope(order: &Order, scope: u8, target: u32) -> bool {
+    match scope {
+        KILL_ACCOUNT => order.account.0 == target,
+        KILL_SYMBOL => order.symbol.0 == target,
+        KILL_SESSION => u32::from(order.session) == target,
+        _ => true,
+    }
+}
+
+/// Whether there is such a scope.
+fn scope(scope: u8, target: u32) -> Result<(), WordError> {
+    let is_one = match scope {
+        KILL_ALL => true,
+        KILL_ACCOUNT | KILL_SYMBOL | KILL_SESSION => target <= u16::MAX.into(),
+        // The disk's switch is the OMS's own.
+        _ => false,
+    };
+    if is_one { Ok(()) } else { Err(WordError::Scope { scope, target }) }
+}

@@ -1,0 +1,230 @@
+//! New orders that a venue refuses with a code after which they are tried again.
+
+use tickpath_market::{ExecType, ExecutionReport, OrdStatus, OrderId, Price, Request, Side, TimeInForce};
+use tickpath_orders::{
+    Core, DayEnd, Denial, Ended, GIVE_UP, Input, KILL_ALL, Kill, OTHER_LINE, Output, RETRY, RecordKind, RejectRule,
+    ReportRecord, VenueRules,
+};
+
+use crate::scene::{Scene, VENUE, fill, order, said};
+
+const BUSY: u16 = 77;
+const WRONG: u16 = 78;
+
+/// A scene in which an order that is refused with [`BUSY`] is tried again, so often.
+fn scene(action: u8, times: u8) -> Scene {
+    let mut scene = Scene::new();
+    scene.say(Input::Reject(RejectRule { venue: VENUE, code: BUSY, action, times, reserved: 0 }));
+    assert_eq!(scene.counts().ignored, 0);
+    scene
+}
+
+fn refused(id: u64, reason: u16) -> ExecutionReport {
+    let status = OrdStatus::Rejected.code();
+    ExecutionReport { reason, status, ..said(id, ExecType::Rejected, id, 1, 0, 0) }
+}
+
+/// Lets what waits go, and gives the id by which the venue knows the new order that left.
+#[track_caller]
+fn left(scene: &mut Scene) -> u64 {
+    assert!(scene.release(), "something waits");
+    let [Request::New(new)] = scene.sent_on()[..] else { panic!("no new order left: {:?}", scene.out) };
+    new.client_order_id.0
+}
+
+#[test]
+fn a_refused_order_waits_is_checked_and_goes_again_under_another_id() {
+    let mut scene = scene(RETRY, 3);
+    let id = scene.order(1, Side::Buy, 100, 10);
+    let first = scene.sent_on();
+    scene.hear(refused(id, BUSY));
+    let told = scene.told();
+    assert_eq!((told.len(), told[0].status, told[0].reason), (1, OrdStatus::PendingNew.code(), BUSY));
+    assert_eq!((told[0].order_id.0, told[0].client_order_id.0, scene.sent_on().len()), (id, 1, 0));
+    assert_eq!((scene.counts().queued, scene.counts().rejected, scene.bought()), (1, 0, (0, 10)));
+    let again = left(&mut scene);
+    assert_ne!(again, id);
+    let [Request::New(before), Request::New(after)] = [first[0], scene.sent_on()[0]] else { panic!("new orders") };
+    assert_eq!(tickpath_market::NewOrder { client_order_id: before.client_order_id, ..after }, before, "all else");
+    // From now on the venue knows it by the later id, and its client by its own.
+    scene.hear(said(again, ExecType::New, again, 1, 0, 10));
+    assert_eq!((scene.told()[0].order_id.0, scene.state(id)), (id, OrdStatus::New));
+    scene.replace(2, 1, 101, 12);
+    let [Request::Replace(replace)] = scene.sent_on()[..] else { panic!("a replace") };
+    assert_eq!(replace.original.0, again);
+    let asked = replace.client_order_id.0;
+    scene.hear(ExecutionReport { price: Price(101), ..said(again, ExecType::Replaced, asked, 2, 0, 12) });
+    scene.hear(fill(again, 3, 4, 4, 8));
+    assert_eq!((scene.told()[0].order_id.0, scene.bought()), (id, (4, 8)));
+    scene.cancel(3, 1);
+    assert_eq!(scene.canceled(), [again]);
+    scene.inquire(id);
+    assert_eq!(scene.asked(), [again]);
+    let cancel = scene.sequence;
+    scene.hear(said(again, ExecType::Canceled, cancel, 4, 4, 0));
+    assert_eq!((scene.state(id), scene.bought(), scene.counts().done), (OrdStatus::Canceled, (4, 0), 1));
+}
+
+#[test]
+fn a_refusal_that_comes_twice_is_one_and_a_refused_try_that_lives_is_a_contradiction() {
+    let mut scene = scene(RETRY, 3);
+    let id = scene.order(1, Side::Buy, 100, 10);
+    scene.hear(refused(id, BUSY));
+    let duplicates = scene.counts().duplicates;
+    for _ in 0..2 {
+        scene.hear(refused(id, BUSY));
+        assert_eq!(scene.told().len() + scene.sent_on().len(), 0);
+    }
+    assert_eq!((scene.counts().duplicates, scene.counts().queued), (duplicates + 2, 1));
+    let again = left(&mut scene);
+    scene.hear(refused(id, BUSY));
+    assert_eq!((scene.told().len(), scene.counts().sending), (0, 1), "of the first try, which is over");
+    scene.hear(said(again, ExecType::New, again, 1, 0, 10));
+    scene.hear(said(id, ExecType::New, id, 1, 0, 10));
+    assert_eq!((scene.state(id), scene.counts().contradictions), (OrdStatus::Unknown, 1));
+    assert_eq!(scene.bought(), (0, 10), "it keeps its exposure");
+}
+
+#[test]
+fn once_too_often_and_any_other_code_is_the_end() {
+    let mut scene = scene(RETRY, 2);
+    let id = scene.order(1, Side::Buy, 100, 10);
+    scene.hear(refused(id, BUSY));
+    let second = left(&mut scene);
+    scene.hear(refused(second, BUSY));
+    let third = left(&mut scene);
+    scene.hear(refused(third, BUSY));
+    assert_eq!((scene.state(id), scene.told()[0].reason, scene.told()[0].order_id.0), (OrdStatus::Rejected, BUSY, id));
+    assert!(!scene.release());
+    let other = scene.order(2, Side::Buy, 100, 10);
+    scene.hear(refused(other, WRONG));
+    assert_eq!((scene.state(other), scene.counts().rejected, scene.bought()), (OrdStatus::Rejected, 2, (0, 0)));
+    // A rule that has ended holds no more.
+    scene.say(Input::Ended(Ended { kind: RecordKind::Reject.code(), id: VENUE.0.into(), session: BUSY, reserved: 0 }));
+    let last = scene.order(3, Side::Buy, 100, 10);
+    scene.hear(refused(last, BUSY));
+    assert_eq!((scene.state(last), scene.counts().ignored), (OrdStatus::Rejected, 0));
+}
+
+#[test]
+fn nothing_is_tried_again_behind_a_cancel_nor_what_was_more_than_refused() {
+    let check = |name: &str, rejects: fn(&mut Scene, u64)| {
+        let mut scene = scene(RETRY, 9);
+        let id = scene.order(1, Side::Buy, 100, 10);
+        rejects(&mut scene, id);
+        assert!(!scene.release(), "{name}");
+        assert_ne!(scene.state(id), OrdStatus::PendingNew, "{name}");
+    };
+    check("a cancel was asked for", |scene, id| {
+        scene.cancel(2, 1);
+        scene.hear(refused(id, BUSY));
+        assert_eq!(scene.state(id), OrdStatus::Rejected);
+    });
+    check("a replace was asked for", |scene, id| {
+        scene.replace(2, 1, 101, 11);
+        scene.hear(refused(id, BUSY));
+    });
+    check("it was taken", |scene, id| {
+        scene.hear(said(id, ExecType::New, id, 1, 0, 10));
+        scene.hear(ExecutionReport { venue_sequence: 2, ..refused(id, BUSY) });
+    });
+    check("it was filled", |scene, id| {
+        scene.hear(fill(id, 2, 4, 4, 6));
+        scene.hear(refused(id, BUSY));
+    });
+    check("the refusal is none of this order", |scene, id| {
+        scene.hear(ExecutionReport { venue_sequence: 0, ..refused(id, BUSY) });
+    });
+    check("give up", |scene, id| {
+        scene.say(Input::Reject(RejectRule { venue: VENUE, code: BUSY, action: GIVE_UP, times: 9, reserved: 0 }));
+        scene.hear(refused(id, BUSY));
+    });
+    // Of a venue without numbers a refusal has none.
+    let mut plain = scene(RETRY, 9);
+    plain.say(Input::Venue(VenueRules { numbered: 0, ..VenueRules::of(VENUE) }));
+    let id = plain.order(1, Side::Buy, 100, 10);
+    plain.hear(ExecutionReport { venue_sequence: 0, ..refused(id, BUSY) });
+    assert_ne!(left(&mut plain), id);
+}
+
+#[test]
+fn what_is_tried_again_can_be_canceled_here_and_is_denied_as_if_it_came_now() {
+    let mut scene = scene(RETRY, 9);
+    let id = scene.order(1, Side::Buy, 100, 10);
+    scene.hear(refused(id, BUSY));
+    scene.cancel(2, 1);
+    assert_eq!((scene.state(id), scene.sent_on().len(), scene.bought()), (OrdStatus::Canceled, 0, (0, 0)));
+    assert!(!scene.release());
+    let next = scene.order(3, Side::Buy, 100, 10);
+    scene.hear(refused(next, BUSY));
+    scene.say(Input::Kill(Kill { scope: KILL_ALL, on: 1, ..Kill::default() }));
+    assert!(scene.release());
+    assert_eq!(scene.denial().map(|denial| denial.0), Some(Denial::KillSwitch));
+    assert_eq!((scene.state(next), scene.bought()), (OrdStatus::Rejected, (0, 0)));
+}
+
+#[test]
+fn a_try_that_is_denied_is_told_under_the_id_that_its_client_knows() {
+    let mut scene = scene(RETRY, 3);
+    let id = scene.order(1, Side::Buy, 100, 10);
+    scene.hear(refused(id, BUSY));
+    scene.say(Input::Kill(Kill { scope: KILL_ALL, on: 1, ..Kill::default() }));
+    assert!(scene.release());
+    let denied: Vec<u64> = scene.out.iter().filter_map(denied_id).collect();
+    assert_eq!(denied, [id]);
+}
+
+fn denied_id(output: &Output) -> Option<u64> {
+    match output {
+        Output::Denied { denied, .. } => Some(denied.order_id.0),
+        _ => None,
+    }
+}
+
+#[test]
+fn the_shell_hears_which_line_to_leave_out() {
+    for (action, expected) in [(OTHER_LINE, Some(4)), (RETRY, None)] {
+        let mut scene = scene(action, 3);
+        let id = scene.order(1, Side::Buy, 100, 10);
+        let record = scene.agreeing(refused(id, BUSY));
+        assert_eq!(scene.core.refused_by(VENUE), None);
+        scene.hear_exactly(ReportRecord { line: 5, ..record });
+        assert_eq!(scene.core.refused_by(VENUE), expected, "one below the record's number");
+        left(&mut scene);
+        assert_eq!(scene.core.refused_by(VENUE), None, "nothing waits");
+    }
+}
+
+#[test]
+fn a_saved_core_and_another_day_know_its_ids() {
+    let mut scene = scene(RETRY, 3);
+    let kept =
+        tickpath_market::NewOrder { time_in_force: TimeInForce::GoodTillCancel.code(), ..order(1, Side::Buy, 100, 10) };
+    // Another one before it, so that its place changes with the day.
+    let other = scene.order(9, Side::Sell, 100, 1);
+    scene.hear(said(other, ExecType::New, other, 1, 0, 1));
+    let id = scene.request(Request::New(kept));
+    scene.hear(refused(id, BUSY));
+    let again = left(&mut scene);
+    let mut bytes = Vec::new();
+    scene.core.save(&mut |piece| bytes.extend_from_slice(piece));
+    let mut rest = &bytes[..];
+    let loaded = Core::load(0, &mut |piece| {
+        let (taken, left) = rest.split_at(piece.len());
+        piece.copy_from_slice(taken);
+        rest = left;
+        true
+    });
+    scene.core = loaded.expect("it was just saved");
+    scene.hear(said(again, ExecType::New, again, 1, 0, 10));
+    assert_eq!(scene.state(id), OrdStatus::New);
+    scene.say(Input::DayEnd(DayEnd::default()));
+    assert!(scene.core.order(OrderId(other)).is_some(), "known for one more day");
+    scene.say(Input::DayEnd(DayEnd::default()));
+    assert!(scene.core.order(OrderId(other)).is_none());
+    scene.hear(fill(again, 2, 4, 4, 6));
+    assert_eq!((scene.state(id), scene.told()[0].order_id.0), (OrdStatus::PartiallyFilled, id));
+    scene.cancel(2, 1);
+    assert_eq!(scene.denial().map(|denial| denial.0), None);
+    assert_eq!(scene.canceled(), [again]);
+}

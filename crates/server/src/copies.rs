@@ -1,0 +1,292 @@
+//! Drop copies: clients that hear what is said to others, and say nothing themselves.
+//!
+//! ```text
+//!   gateway ── whoever logs in for a drop copy ──> copies, a thread: history, filter ──> their sockets
+//! ```
+//! They have a thread of their own, which reads the history from its files: neither the core nor another session does
+//! anything for them. What they hear has the number of its place in the history, so whoever comes back reads on behind the
+//! last one that it has, whatever its filter says by then.
+
+use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
+use std::sync::{Arc, mpsc::SyncSender};
+use std::thread::JoinHandle;
+
+use tickpath_clock::{Clock, sleep_ns};
+use tickpath_log::Place;
+use tickpath_oms::Bucket;
+use tickpath_oms::copy::{Copy, CopyFrom};
+use tickpath_session::{Copied, FROM_NOW, Inbox, Kind, Refusal, Refused, Welcome, write_with_text};
+use zerocopy::IntoBytes;
+
+use super::books::Known;
+use super::connection::{Connection, End, Hears, heartbeat_ms};
+use super::door::{Admitted, tell_refusal};
+use super::{OpenError, ServerConfig, ServerEvent};
+use crate::settings::CopyTakes;
+
+/// Frames of the history that one turn looks at for one client.
+const TURN: usize = 1024;
+/// While there is nothing to do, between two looks.
+const PAUSE_NS: u64 = 1_000_000;
+
+/// Who comes in for a drop copy.
+pub(crate) struct Newcomer {
+    pub admitted: Admitted,
+    pub session: u16,
+    pub bucket: Bucket,
+    pub next_request: u64,
+}
+
+/// The thread, which ends with this.
+pub(crate) struct Copies {
+    newcomers: Option<Sender<Box<Newcomer>>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// What the thread works with.
+struct Work<C> {
+    clock: C,
+    journal: u64,
+    place: Place,
+    heartbeat_ms: u32,
+    known: Arc<Known>,
+    /// Which users were looked at.
+    users: u64,
+    events: SyncSender<ServerEvent>,
+    list: Vec<Hearer>,
+}
+
+/// Who hears a drop copy.
+struct Hearer {
+    connection: Connection,
+    copy: Copy,
+    takes: CopyTakes,
+}
+
+impl Copies {
+    /// Starts the thread. The history is that of the journal in this place, with this id.
+    pub fn open<C: Clock>(
+        clock: C,
+        config: &ServerConfig,
+        known: Arc<Known>,
+        (place, journal): (Place, u64),
+    ) -> Result<Self, OpenError> {
+        let (newcomers, come) = channel();
+        let mut work = Work {
+            clock,
+            journal,
+            place,
+            heartbeat_ms: config.heartbeat_ms,
+            known,
+            users: 0,
+            events: config.events.clone(),
+            list: Vec::new(),
+        };
+        let thread = std::thread::Builder::new().name("oms-copies".to_owned()).spawn(move || work.run(&come));
+        Ok(Self { newcomers: Some(newcomers), thread: Some(thread.map_err(OpenError::Thread)?) })
+    }
+
+    /// Hands somebody over.
+    pub fn take(&self, newcomer: Newcomer) {
+        if let Some(newcomers) = &self.newcomers {
+            // Nobody hears it only while the server ends.
+            let _ = newcomers.send(Box::new(newcomer));
+        }
+    }
+}
+
+impl Drop for Copies {
+    fn drop(&mut self) {
+        self.newcomers = None;
+        let _ = self.thread.take().map(JoinHandle::join);
+    }
+}
+
+impl<C: Clock> Work<C> {
+    fn run(&mut self, come: &Receiver<Box<Newcomer>>) {
+        loop {
+            if self.list.is_empty() {
+                let Ok(newcomer) = come.recv() else { return };
+                self.admit(*newcomer);
+            }
+            loop {
+                match come.try_recv() {
+                    Ok(newcomer) => self.admit(*newcomer),
+                    Err(TryRecvError::Empty) => break,
+                    Err(TryRecvError::Disconnected) => {
+                        self.list.iter_mut().for_each(|hearer| farewell(&mut hearer.connection, "the OMS stops"));
+                        return;
+                    }
+                }
+            }
+            if !self.turn() {
+                sleep_ns(PAUSE_NS);
+            }
+        }
+    }
+
+    /// Says welcome, from the report on that the client lacks.
+    fn admit(&mut self, newcomer: Newcomer) {
+        let Newcomer { admitted, session, bucket, next_request } = newcomer;
+        let Admitted { mut stream, user, logon, server_final, .. } = admitted;
+        let now = self.clock.ticks();
+        let from = match (logon.next_report, logon.journal == self.journal) {
+            (FROM_NOW, _) => CopyFrom::Now,
+            (place, true) => CopyFrom::Place { place, last_sum: logon.last_sum },
+            (_, false) => CopyFrom::Day,
+        };
+        let (copy, filter) = match (Copy::open(&self.place, from), &user.drop_copy) {
+            (Ok(copy), Some(filter)) => (copy, filter),
+            (copy, _) => {
+                let why = copy.err().map_or_else(|| "the user has no drop copy".to_owned(), |e| e.to_string());
+                tell_refusal(&mut stream, now, Refusal::NotYours, &why);
+                return;
+            }
+        };
+        let takes = filter.with(&self.known.get());
+        self.end_session(session);
+        let heartbeat_ms = heartbeat_ms(&logon, self.heartbeat_ms);
+        let welcome = Welcome {
+            version: logon.version,
+            session,
+            role: user.role.code(),
+            journal: self.journal,
+            next_request,
+            next_report: copy.next(),
+            live_report: copy.end(),
+            heartbeat_ms,
+            ..Welcome::default()
+        };
+        let mut said = Vec::new();
+        write_with_text(&mut said, Kind::Welcome.code(), 0, now, welcome.as_bytes(), &server_final);
+        let from = stream.peer();
+        let (name, patience) = (user.name.clone(), u64::from(heartbeat_ms) * 1_000_000);
+        let mut connection = Connection::new(stream, Inbox::default(), user, session, 0, bucket, Hears::Live);
+        connection.next_report = copy.next();
+        (connection.heard, connection.said) = (now, now);
+        connection.patience = self.clock.calibration().ticks_of_ns(patience);
+        connection.say_frames(&said);
+        let _ = self.events.try_send(ServerEvent::LoggedIn { user: name, session, from });
+        self.list.push(Hearer { connection, copy, takes });
+    }
+
+    /// Another logon takes a session over.
+    fn end_session(&mut self, session: u16) {
+        let events = &self.events;
+        self.list.retain_mut(|hearer| {
+            let stays = hearer.connection.session != session;
+            if !stays {
+                end(&mut hearer.connection, End::Taken, events);
+            }
+            stays
+        });
+    }
+
+    /// A turn of each; false if nobody had anything to do.
+    fn turn(&mut self) -> bool {
+        let now = self.clock.ticks();
+        let changed = self.known.since(self.users);
+        if let Some((changes, _)) = &changed {
+            self.users = *changes;
+        }
+        let (mut done, clock, events) = (false, &self.clock, &self.events);
+        self.list.retain_mut(|hearer| {
+            if let Some((_, users)) = &changed {
+                if users.find(&hearer.connection.user.name) != Some(&*hearer.connection.user) {
+                    let why = "the user's rights have changed; log in again".to_owned();
+                    end(&mut hearer.connection, End::Ended(why), events);
+                    return false;
+                }
+                hearer.takes = hearer
+                    .connection
+                    .user
+                    .drop_copy
+                    .as_ref()
+                    .map(|f| f.with(users))
+                    .unwrap_or_else(|| hearer.takes.clone());
+            }
+            match hearer.turn(clock, now) {
+                Ok(did) => {
+                    done |= did;
+                    true
+                }
+                Err(why) => {
+                    end(&mut hearer.connection, why, events);
+                    false
+                }
+            }
+        });
+        done
+    }
+}
+
+impl Hearer {
+    /// Hears whether its client lives, and tells it what it lacks.
+    fn turn<C: Clock>(&mut self, clock: &C, now: u64) -> Result<bool, End> {
+        let Self { connection, copy, takes } = self;
+        connection.is_readable = true;
+        let mut done = connection.read(|| clock.ticks())?;
+        loop {
+            match connection.inbox.next() {
+                Ok(Some(frame)) => match Kind::from_code(frame.kind) {
+                    Some(Kind::Heartbeat) => {}
+                    Some(Kind::Logout) => return Err(End::Closed("it logged out".to_owned())),
+                    _ => return Err(End::Ended("a drop copy hears, and asks for nothing".to_owned())),
+                },
+                Ok(None) => break,
+                Err(e) => return Err(End::Ended(e.to_string())),
+            }
+        }
+        if now.saturating_sub(connection.heard) > connection.patience {
+            return Err(End::Ended("no word for too long".to_owned()));
+        }
+        if connection.has_room() {
+            let before = copy.next();
+            let told = copy.turn(TURN, |place, told| {
+                if takes.takes(told) {
+                    let Connection { next_report: from, .. } = *connection;
+                    let copied = Copied {
+                        from,
+                        session_number: told.number,
+                        session: told.session,
+                        kind: told.kind,
+                        reserved: [0; 5],
+                    };
+                    connection.copy(place, told, &copied);
+                }
+                connection.has_room()
+            });
+            told.map_err(|e| End::Ended(format!("the history cannot be read: {e}")))?;
+            done |= copy.next() != before;
+        }
+        if now.saturating_sub(connection.said) > connection.patience / 2 && !connection.lags() {
+            connection.say(Kind::Heartbeat, 0, now, &[], &[]);
+        }
+        done |= connection.flush()? > 0;
+        Ok(done)
+    }
+}
+
+fn end(connection: &mut Connection, end: End, events: &SyncSender<ServerEvent>) {
+    let why = match end {
+        End::Closed(why) => why,
+        End::Ended(why) => {
+            farewell(connection, &why);
+            why
+        }
+        End::Taken => {
+            let why = "another logon has taken the session over".to_owned();
+            let refused = Refused { code: Refusal::InUse.code(), reserved: [0; 6] };
+            connection.say(Kind::Refused, 0, 0, refused.as_bytes(), why.as_bytes());
+            let _ = connection.flush();
+            why
+        }
+    };
+    let (user, session) = (connection.user.name.clone(), connection.session);
+    let _ = events.try_send(ServerEvent::Gone { user, session, why });
+}
+
+fn farewell(connection: &mut Connection, why: &str) {
+    connection.say(Kind::Logout, 0, 0, &[], why.as_bytes());
+    let _ = connection.flush();
+}

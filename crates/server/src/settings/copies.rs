@@ -1,0 +1,105 @@
+//! Which reports a drop copy takes.
+//!
+//! ```toml
+//! [[user]]
+//! name = "backoffice"
+//! role = "read"
+//! accounts = ["7*"]
+//! drop_copy = true
+//! copy_users = ["anna"]     # of all users if not given
+//! fills_only = true
+//! ```
+
+use std::collections::BTreeSet;
+
+use tickpath_market::{AccountId, ExecType, ExecutionReport, Kind, OrderDenied};
+use tickpath_oms::history::Told;
+use tickpath_settings::Section;
+use zerocopy::FromBytes;
+
+use super::{AccountPattern, Users};
+
+/// Which reports a drop copy takes.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct CopyFilter {
+    /// Those of orders for these accounts.
+    pub accounts: Vec<AccountPattern>,
+    /// Those to sessions of these users; of all if there are none.
+    pub users: Vec<String>,
+    /// Fills, and what changes them, and nothing else.
+    pub fills_only: bool,
+}
+
+/// A drop copy as a topic.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CopyTopic {
+    /// Where.
+    pub url: String,
+    /// Its name there.
+    pub topic: String,
+    /// What of it.
+    pub filter: CopyFilter,
+}
+
+impl CopyTopic {
+    pub(super) fn take(section: &mut Section<'_>) -> Self {
+        let (url, topic) = (section.need_text("url"), section.need_text("topic"));
+        let is_good = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+        if !topic.chars().all(is_good) {
+            section.mistake("topic", format!("'{topic}' is no topic's name; use letters, digits, '.', '_' or '-'"));
+        }
+        if !url.is_empty() && !url.contains("://") {
+            section.mistake("url", format!("'{url}' names no transport; write it like nats://127.0.0.1:4222"));
+        }
+        section.need("accounts");
+        let accounts = section.list("accounts").unwrap_or_default();
+        Self { url, topic, filter: CopyFilter::take(section, accounts, "users") }
+    }
+}
+
+/// The same, with the sessions of its users.
+#[derive(Debug, Clone)]
+pub struct CopyTakes {
+    accounts: Vec<AccountPattern>,
+    sessions: Option<BTreeSet<u16>>,
+    fills_only: bool,
+}
+
+impl CopyFilter {
+    /// What the section says of a drop copy for these accounts.
+    pub(super) fn take(section: &mut Section<'_>, accounts: Vec<AccountPattern>, users: &str) -> Self {
+        let users = section.list(users).unwrap_or_default();
+        Self { accounts, users, fills_only: section.flag("fills_only").unwrap_or(false) }
+    }
+
+    /// With the sessions that its users have now.
+    pub fn with(&self, users: &Users) -> CopyTakes {
+        let of = |name: &String| users.find(name).map(|user| user.sessions.clone()).unwrap_or_default();
+        let sessions = (!self.users.is_empty()).then(|| self.users.iter().flat_map(of).collect());
+        CopyTakes { accounts: self.accounts.clone(), sessions, fills_only: self.fills_only }
+    }
+}
+
+impl CopyTakes {
+    /// Whether it takes what was said.
+    pub fn takes(&self, told: &Told<'_>) -> bool {
+        if self.sessions.as_ref().is_some_and(|sessions| !sessions.contains(&told.session)) {
+            return false;
+        }
+        match account(told, self.fills_only) {
+            Some(account) => self.accounts.iter().any(|pattern| pattern.matches(account)),
+            None => false,
+        }
+    }
+}
+
+/// The account that a report is for; none if it is no report, or no fill where only these count.
+fn account(told: &Told<'_>, fills_only: bool) -> Option<AccountId> {
+    if told.kind == Kind::ExecutionReport.code() {
+        let (report, _) = ExecutionReport::read_from_prefix(told.message).ok()?;
+        let fills = [ExecType::Trade, ExecType::TradeCorrect, ExecType::TradeCancel].map(ExecType::code);
+        return (!fills_only || fills.contains(&report.exec_type)).then_some(report.account);
+    }
+    let (denied, _) = OrderDenied::read_from_prefix(told.message).ok()?;
+    (!fills_only && told.kind == Kind::OrderDenied.code()).then_some(denied.account)
+}

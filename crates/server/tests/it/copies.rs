@@ -1,0 +1,112 @@
+//! Drop copies over a socket: who hears what others are told, and reads on after whichever end.
+
+use std::fs;
+
+use tickpath_client::{Event, Since, Told};
+use tickpath_market::{ClientOrderId, ExecType, NewOrder, Side};
+use tickpath_oms::Layout;
+use tickpath_orders::{DayEnd, RecordKind};
+use zerocopy::IntoBytes;
+
+use crate::limit;
+use crate::sessions::{Hearing, House};
+
+/// A house in which eve hears a drop copy, with these lines beside it.
+fn house(layout: Layout, lines: &str) -> House {
+    let mut house = House::new(layout);
+    house.stop();
+    let file = house.folder().join("users.toml");
+    let text = fs::read_to_string(&file).expect("it is there");
+    let eve = "name = \"eve\"\nrole = \"read\"\n";
+    assert!(text.contains(eve), "{text}");
+    fs::write(&file, text.replace(eve, &format!("{eve}drop_copy = true\n{lines}"))).expect("the folder is ours");
+    house.start();
+    house
+}
+
+/// What was copied: place, session, number there, and whose request it answers.
+fn copied(eve: &Hearing) -> Vec<(u64, u16, u64, u64)> {
+    let copied = eve.events.iter().filter_map(|event| match event {
+        Event::Copied { number, session, session_number, told, .. } => {
+            let client = match told {
+                Told::Report(report) => report.client_order_id,
+                Told::Denied(denied) => denied.client_order_id,
+            };
+            Some((*number, *session, *session_number, client.0))
+        }
+        Event::Gap { .. } | Event::Double { .. } | Event::SaidAgain { .. } => panic!("{event:?}"),
+        _ => None,
+    });
+    copied.collect()
+}
+
+/// A fill, which is three reports.
+fn trade(anna: &mut Hearing, id: u64) {
+    let heard = anna.heard.len();
+    anna.send(NewOrder { client_order_id: ClientOrderId(id), ..limit(Side::Buy, 0, 101, 1) });
+    anna.until("it is filled", |anna| anna.heard.len() == heard + 3);
+}
+
+#[test]
+fn a_drop_copy_hears_all_that_others_hear_and_goes_on_over_ends_of_days_and_of_the_oms() {
+    for layout in [Layout::Inline, Layout::Split] {
+        let mut house = house(layout, "");
+        let mut anna = house.remote("anna", Since::Now);
+        let session = anna.client.welcome().session;
+        trade(&mut anna, 1);
+        let mut eve = house.remote("eve", Since::Start);
+        trade(&mut anna, 2);
+        eve.until("six reports", |eve| copied(eve).len() == 6);
+        // She is gone while a day ends.
+        let since = eve.client.since();
+        let mut list = copied(&eve);
+        eve.client.close();
+        trade(&mut anna, 3);
+        let mut boss = house.remote("boss", Since::Now);
+        boss.client.word(RecordKind::DayEnd.code(), DayEnd::default().as_bytes()).expect("it is connected");
+        boss.until("the day's end", |boss| boss.events.iter().any(|event| matches!(event, Event::WordAnswered(Ok(_)))));
+        trade(&mut anna, 4);
+        let mut eve = house.remote("eve", since);
+        eve.until("six more", |eve| copied(eve).len() == 6);
+        // And another one, while she is there; then the OMS starts again.
+        boss.client.word(RecordKind::DayEnd.code(), DayEnd::default().as_bytes()).expect("it is connected");
+        trade(&mut anna, 5);
+        eve.until("three more", |eve| copied(eve).len() == 9);
+        list.extend(copied(&eve));
+        let since = eve.client.since();
+        for client in [eve, boss, anna] {
+            client.client.close();
+        }
+        house.stop();
+        house.start();
+        let mut anna = house.remote("anna", Since::Now);
+        trade(&mut anna, 6);
+        let mut eve = house.remote("eve", since);
+        eve.until("three more", |eve| copied(eve).len() == 3);
+        list.extend(copied(&eve));
+        assert!(list.windows(2).all(|pair| pair[0].0 < pair[1].0), "{list:?}");
+        let numbers: Vec<(u16, u64)> = list.iter().map(|&(_, session, number, _)| (session, number)).collect();
+        assert_eq!(numbers, (0..18).map(|number| (session, number)).collect::<Vec<_>>(), "{layout}");
+    }
+}
+
+#[test]
+fn a_filter_leaves_out_what_is_not_meant_and_that_is_no_gap() {
+    let house = house(Layout::Split, "fills_only = true\ncopy_users = [\"anna\"]\n");
+    let mut eve = house.remote("eve", Since::Now);
+    let mut anna = house.remote("anna", Since::Now);
+    for id in 1..=3 {
+        trade(&mut anna, id);
+    }
+    eve.until("three fills", |eve| copied(eve).len() == 3);
+    let fills = eve.events.iter().filter_map(|event| match event {
+        Event::Copied { told: Told::Report(report), .. } => Some((report.client_order_id.0, report.exec_type)),
+        _ => None,
+    });
+    let trade = ExecType::Trade.code();
+    assert_eq!(fills.collect::<Vec<_>>(), [(1, trade), (2, trade), (3, trade)]);
+    assert_eq!(eve.client.counts().gaps, 0);
+    // It only hears.
+    eve.send(limit(Side::Buy, 9, 101, 1));
+    eve.until("she is sent away", |eve| eve.events.iter().any(|event| matches!(event, Event::Disconnected { .. })));
+}

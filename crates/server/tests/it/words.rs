@@ -1,0 +1,79 @@
+//! An admin's words over a socket: each is answered with what became of every order that it meant.
+
+use tickpath_client::{Event, Since};
+use tickpath_market::{ExecType, OrdStatus, Quantity, Side};
+use tickpath_oms::Layout;
+use tickpath_orders::{CancelScope, KILL_ACCOUNT, KILL_ALL, KILL_SESSION, Kill, RecordKind, Resolve};
+use tickpath_session::Query;
+use zerocopy::{Immutable, IntoBytes};
+
+use crate::limit;
+use crate::sessions::{Hearing, House};
+
+/// Says a word; gives the rows that came, and the answer.
+fn word(boss: &mut Hearing, kind: RecordKind, word: &(impl IntoBytes + Immutable)) -> (Vec<u64>, Result<u64, String>) {
+    boss.events.clear();
+    boss.client.word(kind.code(), word.as_bytes()).expect("it is connected");
+    boss.until("an answer", |boss| boss.events.iter().any(|event| matches!(event, Event::WordAnswered(_))));
+    let rows = boss.events.iter().filter_map(|event| match event {
+        Event::OrderRow { report, .. } => Some(report.client_order_id.0),
+        _ => None,
+    });
+    let answer = boss.events.iter().find_map(|event| match event {
+        Event::WordAnswered(answer) => Some(answer.clone()),
+        _ => None,
+    });
+    (rows.collect(), answer.expect("it was just there"))
+}
+
+#[test]
+fn a_word_is_answered_with_the_orders_that_it_meant() {
+    for layout in [Layout::Inline, Layout::Split] {
+        let house = House::new(layout);
+        let mut anna = house.remote("anna", Since::Now);
+        let mut boss = house.remote("boss", Since::Now);
+        anna.send(limit(Side::Buy, 1, 95, 1));
+        anna.send(limit(Side::Buy, 2, 96, 1));
+        anna.until("both work", |anna| anna.heard.len() == 4);
+        let session = anna.client.welcome().session;
+        let of = |session: u16| CancelScope { scope: KILL_SESSION, target: session.into(), ..Default::default() };
+        let (rows, answer) = word(&mut boss, RecordKind::CancelScope, &of(session + 1));
+        assert!(rows.is_empty() && answer.is_ok(), "{rows:?} {answer:?}");
+        let kill = Kill { scope: KILL_ACCOUNT, on: 1, cancel: 1, target: crate::WIDE.0, ..Kill::default() };
+        let (rows, answer) = word(&mut boss, RecordKind::Kill, &kill);
+        assert_eq!(rows, [1, 2]);
+        let record = answer.expect("it was taken");
+        anna.until("both are canceled", |anna| {
+            let ends = anna.heard.iter().filter(|(_, heard)| heard.word().2 == OrdStatus::Canceled);
+            ends.count() == 2
+        });
+        let (_, answer) = word(&mut boss, RecordKind::CancelScope, &of(session));
+        assert!(answer.is_ok_and(|later| later > record));
+        // What has ended can be asked for by its id.
+        let crate::Heard::Report(last) = anna.heard[anna.heard.len() - 1].1 else { panic!("{:?}", anna.heard) };
+        boss.events.clear();
+        let query = Query { what: Query::ORDER, order: last.order_id.0, ..Query::default() };
+        boss.client.query(query).expect("it is connected");
+        boss.until("an answer", |boss| boss.events.iter().any(|event| matches!(event, Event::Answered(None))));
+        let [Event::OrderRow { session: whose, report }, _] = &boss.events[..] else { panic!("{:?}", boss.events) };
+        assert_eq!((*whose, report.status), (session, OrdStatus::Canceled.code()));
+        assert_eq!(report.exec_type, ExecType::OrderStatus.code());
+    }
+}
+
+#[test]
+fn a_word_that_cannot_be_taken_is_answered_with_a_sentence_and_not_journaled() {
+    let house = House::new(Layout::Split);
+    let mut boss = house.remote("boss", Since::Now);
+    let before = boss.status().journal_records;
+    let resolve =
+        Resolve { order: 5, cumulative_quantity: Quantity(1), status: 2, reason: [b'x'; 32], ..Default::default() };
+    let (_, answer) = word(&mut boss, RecordKind::Resolve, &resolve);
+    assert!(answer.as_ref().is_err_and(|why| why.contains("there is no order")), "{answer:?}");
+    let (_, answer) = word(&mut boss, RecordKind::Kill, &Kill { scope: 9, on: 1, ..Kill::default() });
+    assert!(answer.as_ref().is_err_and(|why| why.contains("is none")), "{answer:?}");
+    // A record of another length is no word of this version.
+    let (_, answer) = word(&mut boss, RecordKind::Kill, &[KILL_ALL, 1, 0]);
+    assert!(answer.as_ref().is_err_and(|why| why.contains("another version")), "{answer:?}");
+    assert_eq!(boss.status().journal_records, before);
+}
