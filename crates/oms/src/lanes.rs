@@ -1,8 +1,8 @@
 //! The logs between clients, OMS, venues and operators. The OMS makes them all, and each names the journal that it
 //! belongs to, the start that made it, and its one mandatory reader; the others join.
 
-use tickpath_clock::Calibration;
-use tickpath_log::{Config, OpenError, Owner, Place, Policy, Reader, Registration, Start, Writer};
+use tickpath_clock::{Calibration, sleep_ns};
+use tickpath_log::{Config, OpenError, Owner, Place, Policy, Reader, Registration, Start, Writer, retire};
 use tickpath_market::VenueId;
 
 use crate::lines::{LineConfig, LineId};
@@ -169,6 +169,25 @@ impl LanesConfig {
 
 /// Bytes of the control lane: an operator says little.
 const CONTROL_BYTES: usize = 64 << 10;
+
+/// How long another process has to see that the OMS which it reads has gone, and the pause between two looks.
+const LEAVING_NS: u64 = 3_000_000_000;
+const PAUSE_NS: u64 = 10_000_000;
+
+/// Removes a stale lane. Its reader may just be about to leave: a venue looks each tenth of a second whether its OMS is
+/// there. A reader of this process cannot leave while we wait.
+pub(crate) fn take_away(place: &Place) -> Result<(), OpenError> {
+    let mut waited = 0;
+    loop {
+        match retire(place) {
+            Err(OpenError::HasReader { pid, .. }) if pid != std::process::id() && waited < LEAVING_NS => {
+                sleep_ns(PAUSE_NS);
+                waited += PAUSE_NS;
+            }
+            retired => return retired,
+        }
+    }
+}
 
 /// Makes a lane for a journal, by the start with this epoch, beginning with this number.
 pub(crate) fn make(config: Config, owner: Owner, calibration: &Calibration) -> Result<Writer, OpenError> {

@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use tickpath_clock::{Calibration, Clock};
-use tickpath_log::{Config as LogConfig, Next, OpenError, Owner, Reader, Registration, Start, Writer, retire};
+use tickpath_log::{Config as LogConfig, Next, OpenError, Owner, Reader, Registration, Start, Writer};
 use tickpath_market::{ExecutionReport, Request, VenueId};
 use tickpath_orders::{
     At, Boot, Core, Doubt, Input, LOST_REPORTS, LOST_REQUESTS, Lane, Output, Outputs, RecordKind, Returned,
@@ -16,7 +16,7 @@ use crate::commit::{AckLevel, Commit};
 use crate::definitions::{Definitions, raise};
 use crate::history;
 use crate::journal::{Journal, fresh_id};
-use crate::lanes::{LaneKind, make};
+use crate::lanes::{LaneKind, make, take_away};
 use crate::layout::{Config, Source};
 use crate::ledger::Ledger;
 use crate::lines::{Bell, LineId, Lines, Shared};
@@ -271,7 +271,7 @@ impl<C: Clock> Sequencer<C> {
         epoch: u64,
         calibration: &Calibration,
     ) -> Result<Writer, OmsError> {
-        retire(&lane.place)?;
+        take_away(&lane.place)?;
         let owner = Owner { journal: kind.mark(ledger.journal), incarnation: epoch, base: ledger.next(kind) };
         let writer = make(lane.clone(), owner, calibration)?;
         let (carries, index) = kind.code();
