@@ -66,23 +66,29 @@ impl Client {
     /// The same of a request that was first tried at `stamp`, in ticks of the host's clock: what the OMS did not take at
     /// once keeps its T0.
     pub fn send_at(&mut self, request: &Request, stamp: u64) -> Result<u64, SendError<Request>> {
-        let number = self.gather(request, stamp)?;
+        self.say(request, stamp)?;
+        // It is kept once it is on its way: what is kept lies in memory that nobody has touched yet.
         self.flush();
-        Ok(number)
+        Ok(self.numbers.keep(request))
     }
 
     /// Like [`Self::send_at`], but the bytes leave with the next send, [`Self::flush`] or poll: many requests at once
     /// are one call of the operating system.
     pub fn gather(&mut self, request: &Request, stamp: u64) -> Result<u64, SendError<Request>> {
+        self.say(request, stamp)?;
+        Ok(self.numbers.keep(request))
+    }
+
+    /// Says a request, under the number by which it will be kept.
+    fn say(&mut self, request: &Request, stamp: u64) -> Result<(), SendError<Request>> {
         request.check().map_err(|reason| SendError::Malformed { given: *request, reason })?;
         let line = ready(&mut self.link, *request)?;
         let has_trigger = matches!(request, Request::Conditional(_) | Request::ReplaceConditional(_));
         if has_trigger && self.welcome.version < CONDITIONAL_VERSION {
             return Err(SendError::Older(*request));
         }
-        let number = self.numbers.say(request);
-        line.say(request.kind().code(), number, stamp, request.as_bytes());
-        Ok(number)
+        line.say(request.kind().code(), self.numbers.next_request(), stamp, request.as_bytes());
+        Ok(())
     }
 
     /// Sends an operator's word: a record of `tickpath-orders`. It has no number;

@@ -51,8 +51,13 @@ impl Numbers {
         Asked { session: self.session, journal, next_report, last_sum }
     }
 
-    /// Numbers a request.
-    pub fn say(&mut self, request: &Request) -> u64 {
+    /// The number of the next request.
+    pub fn next_request(&self) -> u64 {
+        self.next_request
+    }
+
+    /// Keeps a request that was said, under its number.
+    pub fn keep(&mut self, request: &Request) -> u64 {
         if self.unconfirmed.len() == MOST_UNCONFIRMED {
             self.unconfirmed.pop_front();
         }

@@ -1,13 +1,14 @@
 //! Two lanes of bytes between two processes that do not trust each other, in sealed memory without a name.
 //!
 //! ```text
-//!            0      64     128       192      4096
-//!   ours     │ tail │ head │ sleeps  │ waits  │ ring of what we say    │   we write it, they can only read it
-//!   theirs   │ tail │ head │ sleeps  │ waits  │ ring of what they say  │   the other way round
+//!            0      64       128     4096
+//!   ours     │ head │ sleeps │ waits │ ring of what we say    │   we write it, they can only read it
+//!   theirs   │ head │ sleeps │ waits │ ring of what they say  │   the other way round
 //! ```
 //!
-//! `tail` counts the bytes that the owner of the memory has said, `head` those that it has heard of the other's ring; both
-//! only grow. What is said at once is a record: its length in a word, its bytes, zeros up to the next word. Each side
+//! What is said at once is a record, which begins with a cache line: its length in a word, and its bytes. The length is
+//! written last, and behind the newest record stands a zero: who listens looks at that word, and has the record's first
+//! line with it. `head` counts the bytes of the other's ring that its listener has done with; it only grows. Each side
 //! writes its own memory and nothing else, so what it corrupts is what it says: numbers that cannot be are told as
 //! [`LaneError`], and nothing is looked at before it is copied. Nobody can make the memory shorter.
 //!
@@ -32,20 +33,20 @@ const BYTES: usize = BEFORE + RING as usize;
 /// The longest record, in bytes: a part of the ring, so that who writes need not wait until all of it is read.
 const MOST_RECORD: usize = 16 << 10;
 
-const TAIL: usize = 0;
-const HEAD: usize = 64;
-const SLEEPS: usize = 128;
-const WAITS: usize = 192;
+const HEAD: usize = 0;
+const SLEEPS: usize = 64;
+const WAITS: usize = 128;
 const WORD: u64 = 8;
+const LINE: u64 = 64;
 
 /// One side's end of two lanes.
 pub struct Lanes {
     ours: Region,
     theirs: Region,
-    /// Bytes that we have said, and those of them that they are known to have heard.
+    /// Where our next record begins, and how far they are known to have heard us.
     tail: u64,
     heard: u64,
-    /// Bytes that we have heard, and those that are left of the record that we are in.
+    /// How far we have heard, and the bytes that are left of the record that we are in.
     head: u64,
     left: usize,
     waits: bool,
@@ -85,20 +86,15 @@ impl Lanes {
 
     /// Takes what was said, as far as there is room, which must be a word at least; 0 if that is nothing.
     pub fn read(&mut self, room: &mut [u8]) -> Result<usize, LaneError> {
-        // Pairs with the release of who said it.
-        let told = self.theirs.word(TAIL).load(Ordering::Acquire).wrapping_sub(self.head);
-        if told > RING || !told.is_multiple_of(WORD) || told < padded(self.left) {
-            return Err(LaneError("more was said than the ring holds"));
-        }
-        let (end, mut taken) = (self.head.wrapping_add(told), 0);
-        while self.head != end {
+        let mut taken = 0;
+        loop {
             if self.left == 0 {
-                let length = self.theirs.word(at(self.head)).load(Ordering::Relaxed);
-                let there = end.wrapping_sub(self.head) - WORD;
-                if length == 0 || length > MOST_RECORD as u64 || length > there {
-                    return Err(LaneError("a record has an impossible length"));
+                // Pairs with the release of who said it.
+                match self.theirs.word(at(self.head)).load(Ordering::Acquire) {
+                    0 => break,
+                    length if length > MOST_RECORD as u64 => return Err(LaneError("a record has an impossible length")),
+                    length => (self.left, self.head) = (length as usize, self.head.wrapping_add(WORD)),
                 }
-                (self.left, self.head) = (length as usize, self.head.wrapping_add(WORD));
             }
             let rest = room.len() - taken;
             let now = if self.left <= rest { self.left } else { rest / WORD as usize * WORD as usize };
@@ -106,8 +102,9 @@ impl Lanes {
                 break;
             }
             self.copy_out(&mut room[taken..taken + now]);
-            self.head = self.head.wrapping_add(padded(now));
             (self.left, taken) = (self.left - now, taken + now);
+            let head = self.head.wrapping_add(now as u64);
+            self.head = if self.left == 0 { next_line(head) } else { head };
         }
         if taken > 0 {
             self.ours.word(HEAD).store(self.head, Ordering::Release);
@@ -131,23 +128,26 @@ impl Lanes {
                 room => room,
             };
             let now = &bytes[said..][..room.min(bytes.len() - said)];
-            self.ours.word(at(self.tail)).store(now.len() as u64, Ordering::Relaxed);
-            self.tail = self.tail.wrapping_add(WORD);
-            self.copy_in(now);
-            self.tail = self.tail.wrapping_add(padded(now.len()));
-            self.ours.word(TAIL).store(self.tail, Ordering::Release);
+            let record = self.tail;
+            self.copy_in(record.wrapping_add(WORD), now);
+            self.tail = next_line(record.wrapping_add(WORD + now.len() as u64));
+            self.ours.word(at(self.tail)).store(0, Ordering::Relaxed);
+            self.ours.word(at(record)).store(now.len() as u64, Ordering::Release);
             said += now.len();
         }
         if std::mem::take(&mut self.waits) {
             self.ours.word(WAITS).store(0, Ordering::SeqCst);
         }
+        // The first line of the next record is looked at all the time; the others were, a ring ago.
+        self.ours.expect_write(at(self.tail.wrapping_add(LINE)));
+        self.ours.expect_write(at(self.tail.wrapping_add(2 * LINE)));
         Ok(said)
     }
 
     /// True if something was said that was not taken.
     #[inline]
     pub fn has_news(&self) -> bool {
-        self.theirs.word(TAIL).load(Ordering::Acquire) != self.head
+        self.left > 0 || self.theirs.word(at(self.head)).load(Ordering::Acquire) != 0
     }
 
     /// True if there is room for something to say, or the other side has broken its lane.
@@ -182,7 +182,7 @@ impl Lanes {
         self.theirs.word(WAITS).load(Ordering::Relaxed) != 0
     }
 
-    /// Bytes of a record for which there is room now.
+    /// Bytes of a record for which there is room now, with a zero behind it.
     fn room(&mut self) -> Result<usize, LaneError> {
         if self.tail.wrapping_sub(self.heard) > RING / 2 {
             // Pairs with the release of who heard it: what lies there was copied.
@@ -192,8 +192,8 @@ impl Lanes {
             }
             self.heard = heard;
         }
-        let free = (RING - self.tail.wrapping_sub(self.heard)).saturating_sub(WORD) / WORD * WORD;
-        Ok((free as usize).min(MOST_RECORD))
+        let free = (RING - self.tail.wrapping_sub(self.heard)).saturating_sub(WORD) / LINE * LINE;
+        Ok((free.saturating_sub(WORD) as usize).min(MOST_RECORD))
     }
 
     /// From the head on, around the ring's end.
@@ -203,10 +203,10 @@ impl Lanes {
         self.theirs.copy_out(BEFORE, second);
     }
 
-    /// From the tail on, around the ring's end.
-    fn copy_in(&self, from: &[u8]) {
-        let (first, second) = from.split_at(from.len().min(until_end(self.tail)));
-        self.ours.copy_in(at(self.tail), first);
+    /// From a place on, around the ring's end.
+    fn copy_in(&self, to: u64, from: &[u8]) {
+        let (first, second) = from.split_at(from.len().min(until_end(to)));
+        self.ours.copy_in(at(to), first);
         self.ours.copy_in(BEFORE, second);
     }
 }
@@ -225,8 +225,9 @@ fn until_end(position: u64) -> usize {
     (RING - position % RING) as usize
 }
 
-fn padded(bytes: usize) -> u64 {
-    (bytes as u64).next_multiple_of(WORD)
+/// Where the line behind a place begins, or the place itself if one begins there.
+fn next_line(position: u64) -> u64 {
+    position.wrapping_add(LINE - 1) & !(LINE - 1)
 }
 
 /// Memory of a lane, sealed once it is mapped here.

@@ -94,6 +94,7 @@ impl<C: Clock> Gateway<C> {
         if place == self.connections.len() {
             self.connections.push(None);
         }
+        self.watch.add(now, place, &connection);
         self.connections[place] = Some(connection);
         self.places.insert(session, place);
         self.asking.sessions.store(self.places.len() as u64, Ordering::Relaxed);

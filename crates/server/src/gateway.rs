@@ -30,6 +30,7 @@ use super::books::NewDesk;
 use super::connection::{Connection, End, Hears, Question, REQUEST_BYTES, fit};
 use super::copies::Copies;
 use super::door::{Admitted, Door};
+use super::watch::Watch;
 use super::window::{Ask, Asked, Asking, Bell, Said};
 use super::{OpenError, ServerConfig, ServerEvent};
 
@@ -45,7 +46,7 @@ const READ_REST: u64 = 3;
 /// that finds nothing.
 const SOCKETS_EVERY: u32 = 16;
 /// Between two looks at who is silent.
-const LOOK_NS: u64 = 10_000_000;
+pub(super) const LOOK_NS: u64 = 10_000_000;
 /// Clients that the door has let in and that wait for their turn.
 const MOST_ADMITTED: usize = 64;
 /// The bell's token.
@@ -77,6 +78,8 @@ pub(crate) struct Gateway<C> {
     pub(super) connections: Vec<Option<Connection>>,
     /// Those that have more to be read, or to be said, than the last turn took.
     pub(super) unfinished: Vec<usize>,
+    /// Of those a turn goes through; empty between turns.
+    pub(super) turning: Vec<usize>,
     /// Those that read on in the history, one in a turn, the next not before this time.
     pub(super) reading: VecDeque<usize>,
     pub(super) read_at: u64,
@@ -104,6 +107,7 @@ pub(crate) struct Gateway<C> {
     pub(super) asking: Asking,
     pub(super) serial: u64,
     pub(super) look_at: u64,
+    pub(super) watch: Watch,
     /// Sessions whose orders are canceled if they are not here by then.
     pub(super) awaited: Option<u64>,
     pub(super) bell: Option<Bell>,
@@ -137,6 +141,7 @@ impl<C: Clock> Gateway<C> {
             copies,
             connections: Vec::new(),
             unfinished: Vec::new(),
+            turning: Vec::new(),
             reading: VecDeque::new(),
             read_at: now,
             laned: Vec::new(),
@@ -156,6 +161,7 @@ impl<C: Clock> Gateway<C> {
             asking,
             serial: 0,
             look_at: now,
+            watch: Watch::default(),
             awaited: Some(awaited),
             bell,
         })
@@ -260,6 +266,21 @@ impl<C: Clock> Gateway<C> {
             if !matches!(connection.question, Question::None) {
                 return Ok(Ok(()));
             }
+            if !connection.inbox.has_frame() {
+                match connection.is_readable.then(|| connection.read(|| clock.ticks())) {
+                    None => return Ok(Ok(())),
+                    Some(Ok(true)) => *done += 1,
+                    // What came is not whole, or says nothing: the others come first.
+                    Some(Ok(false)) => {
+                        if connection.is_readable {
+                            mark(unfinished, place);
+                        }
+                        return Ok(Ok(()));
+                    }
+                    Some(Err(end)) => return Ok(Err(end)),
+                }
+                continue;
+            }
             if !connection.bucket.take(|| clock.ticks()) {
                 // It has spoken: that we do not listen is no silence.
                 connection.heard = clock.ticks();
@@ -270,22 +291,7 @@ impl<C: Clock> Gateway<C> {
             let (session, received) = (*session, *received);
             let frame = match inbox.next() {
                 Ok(Some(frame)) => frame,
-                Ok(None) => {
-                    connection.bucket.give_back();
-                    match connection.is_readable.then(|| connection.read(|| clock.ticks())) {
-                        None => return Ok(Ok(())),
-                        Some(Ok(true)) => *done += 1,
-                        // What came is not whole, or says nothing: the others come first.
-                        Some(Ok(false)) => {
-                            if connection.is_readable {
-                                mark(unfinished, place);
-                            }
-                            return Ok(Ok(()));
-                        }
-                        Some(Err(end)) => return Ok(Err(end)),
-                    }
-                    continue;
-                }
+                Ok(None) => continue,
                 Err(e) => return Ok(Err(End::Ended(e.to_string()))),
             };
             *done += 1;
@@ -429,42 +435,6 @@ impl<C: Clock> Gateway<C> {
         }
     }
 
-    /// Ends the connections of those who are silent, and lets the others know that we are not.
-    fn look(&mut self, now: u64, take: &mut impl Take) -> Result<(), OmsError> {
-        for place in 0..self.connections.len() {
-            let Some(connection) = &mut self.connections[place] else { continue };
-            let (patience, session) = (connection.patience, connection.session);
-            let is_asked = matches!(connection.question, Question::Asked);
-            if now.saturating_sub(connection.heard) > patience && !is_asked {
-                let ms = self.clock.ns_between(0, patience) / 1_000_000;
-                self.end(place, End::Ended(format!("no word for {ms} ms")), take)?;
-                continue;
-            }
-            if now.saturating_sub(connection.said) > patience / 2 && !connection.lags() {
-                let upto = self.journaled.upto(session, get(&self.next_request, session));
-                connection.say(Kind::Heartbeat, upto, now, &[], &[]);
-                mark(&mut self.unfinished, place);
-            }
-        }
-        if let Some((users, known)) = self.door.as_ref().and_then(|door| door.users_since(self.users)) {
-            self.users = users;
-            let has_changed = |connection: &Connection| known.find(&connection.user.name) != Some(&*connection.user);
-            for place in 0..self.connections.len() {
-                if self.connections[place].as_ref().is_some_and(has_changed) {
-                    self.end(place, End::Ended("the user's rights have changed; log in again".to_owned()), take)?;
-                }
-            }
-        }
-        if self.awaited.is_some_and(|at| now >= at) {
-            self.awaited = None;
-            let missing = self.sessions.values().filter(|session| session.cancel_on_disconnect);
-            for session in missing.map(|session| session.session).filter(|session| !self.places.contains_key(session)) {
-                take(LaneKind::Requests(session), now, Event::Login(false))?;
-            }
-        }
-        Ok(())
-    }
-
     /// Ends a connection.
     pub(super) fn end(&mut self, place: usize, end: End, take: &mut impl Take) -> Result<(), OmsError> {
         let Some(mut connection) = self.connections[place].take() else { return Ok(()) };
@@ -513,9 +483,11 @@ impl<C: Clock> Front for Gateway<C> {
             done += 1;
         }
         self.look_at_lanes();
-        for place in std::mem::take(&mut self.unfinished) {
-            done += self.turn(place, take)?;
+        std::mem::swap(&mut self.unfinished, &mut self.turning);
+        for at in 0..self.turning.len() {
+            done += self.turn(self.turning[at], take)?;
         }
+        self.turning.clear();
         done += self.read_on(take)?;
         for admitted in admitted {
             done += self.admit(admitted, take)?;

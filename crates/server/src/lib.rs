@@ -22,6 +22,7 @@ mod knock;
 pub mod settings;
 mod stream;
 mod tls;
+mod watch;
 mod window;
 
 use std::fmt;

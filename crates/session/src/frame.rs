@@ -110,6 +110,15 @@ impl Inbox {
         self.end += bytes;
     }
 
+    /// Whether [`Self::next`] would say more than that there is none.
+    #[inline]
+    pub fn has_frame(&self) -> bool {
+        let head = Head::read_from_prefix(&self.bytes[self.start..self.end]).ok();
+        head.is_some_and(|(Head { length, fixed, .. }, rest)| {
+            rest.len() >= length as usize || length as usize > MOST_PAYLOAD || u32::from(fixed) > length
+        })
+    }
+
     /// The next frame, if it is whole. To be asked until there is none before more bytes are read.
     #[inline]
     #[expect(clippy::should_implement_trait, reason = "a frame borrows its inbox, an iterator cannot lend")]

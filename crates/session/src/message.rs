@@ -68,8 +68,8 @@ pub struct Logon {
 }
 
 impl Logon {
-    /// To speak by lanes in shared memory.
-    pub const LANES: u32 = 1;
+    /// To speak by lanes in shared memory. A client that wishes for 1 knows lanes of another form, and gets none.
+    pub const LANES: u32 = 2;
 }
 
 /// Come in.
