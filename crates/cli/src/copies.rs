@@ -2,12 +2,14 @@
 //!
 //! ```text
 //!   history ──> filter ──> topic at URL     each a thread, which reads the history from its files
-//!                  └────── JOURNAL/copies/TOPIC-SUM: the journal, and the place up to which all was published a while ago
+//!                  └────── JOURNAL/copies/TOPIC-SUM: the journal, the place up to which all was published a while ago,
+//!                          and the CRC-32C of the report before it
 //! ```
 //! A message is a report, as its kind says, and behind it a [`CopyTrailer`]: its place among all that was said, and the place
 //! behind the message before it. After the end of the OMS a thread goes on some way before the last place: a message comes at
-//! least once, and who keeps the last place that it has seen drops doubles and sees holes. A broker that takes nothing is tried
-//! again for ever.
+//! least once, and who keeps the last place that it has seen drops doubles and sees holes. If the history has another report
+//! before that place, its end was lost or it is another one: the log says so, and all of the day comes again. A broker that
+//! takes nothing is tried again for ever.
 
 use std::fs;
 use std::io;
@@ -36,8 +38,18 @@ const PATIENCE: u32 = 1_000;
 
 /// The threads, which end with this.
 pub struct Topics {
+    is_open: Arc<AtomicBool>,
     stop: Arc<AtomicBool>,
     threads: Vec<JoinHandle<()>>,
+}
+
+/// Up to where all was published.
+#[derive(Debug, Clone, Copy)]
+struct Stand {
+    journal: u64,
+    place: u64,
+    /// The CRC-32C of the report before that place; zero if there is none.
+    last_sum: u32,
 }
 
 /// One topic.
@@ -47,13 +59,14 @@ struct Topic {
     users: PathBuf,
     state: PathBuf,
     clock: HostClock,
+    is_open: Arc<AtomicBool>,
     stop: Arc<AtomicBool>,
 }
 
 impl Topics {
-    /// Starts a thread for each topic that the settings name.
+    /// Starts a thread for each topic that the settings name. It waits until the OMS is open.
     pub fn start(settings: &Settings, lines: &Lines, clock: &HostClock) -> anyhow::Result<Self> {
-        let mut topics = Self { stop: Arc::default(), threads: Vec::new() };
+        let mut topics = Self { is_open: Arc::default(), stop: Arc::default(), threads: Vec::new() };
         for one in &settings.drop_copies {
             let name = format!("{}-{:08x}", one.topic, crc32c::crc32c(one.url.as_bytes()));
             let topic = Topic {
@@ -62,6 +75,7 @@ impl Topics {
                 users: settings.users_file.clone(),
                 state: settings.journal.join("copies").join(name),
                 clock: *clock,
+                is_open: topics.is_open.clone(),
                 stop: topics.stop.clone(),
             };
             let lines = lines.clone();
@@ -69,6 +83,11 @@ impl Topics {
             topics.threads.push(thread);
         }
         Ok(topics)
+    }
+
+    /// The OMS is open: what lay there before may have been set aside, or cut.
+    pub fn begin(&self) {
+        self.is_open.store(true, Ordering::Release);
     }
 }
 
@@ -86,8 +105,15 @@ impl Topic {
     fn run(&self, lines: &Lines) {
         let CopyTopic { url, topic, .. } = &self.settings;
         let mut told = String::new();
+        // Pairs with the release of who opens it.
+        while !self.is_open.load(Ordering::Acquire) {
+            if self.is_over() {
+                return;
+            }
+            sleep_ns(PAUSE_NS);
+        }
         while !self.is_over() {
-            let Err(why) = self.publish() else { return };
+            let Err(why) = self.publish(lines) else { return };
             let why = format!("{why:#}");
             if why != told {
                 let said = format!("drop copy on '{topic}': {why}; it is tried again, and nothing is left out");
@@ -104,8 +130,8 @@ impl Topic {
     }
 
     /// Publishes what is new, from the place that was noted on, until it is told to stop.
-    fn publish(&self) -> anyhow::Result<()> {
-        let Some(mut copy) = self.open()? else { return Ok(()) };
+    fn publish(&self, lines: &Lines) -> anyhow::Result<()> {
+        let Some((mut copy, mut stand)) = self.open(lines)? else { return Ok(()) };
         let connection = tickpath_bus::connect(&self.settings.url)?;
         let policies = connection.capabilities().policies;
         let policy = policies.iter().copied().find(|&policy| policy == Policy::Keep).unwrap_or(policies[0]);
@@ -113,10 +139,11 @@ impl Topic {
         let mut takes = self.settings.filter.with(&Users::read(&self.users)?);
         let (journal, mut from) = (copy.journal(), copy.next());
         // What is noted is a while old: by then whatever was handed over has left this process.
-        let (mut noted_at, mut ripe) = (self.clock.ticks(), copy.next());
+        let (mut noted_at, mut ripe) = (self.clock.ticks(), stand);
         while !self.is_over() {
             let (mut failed, before) = (None, copy.next());
             copy.turn(TURN, |place, told| {
+                stand = Stand { journal, place: place + 1, last_sum: crc32c::crc32c(told.message) };
                 if takes.takes(told) {
                     let trailer = CopyTrailer {
                         journal,
@@ -136,8 +163,8 @@ impl Topic {
                 return Err(why.into());
             }
             if self.clock.ns_between(noted_at, self.clock.ticks()) > SECOND_NS {
-                self.note(journal, ripe)?;
-                (noted_at, ripe) = (self.clock.ticks(), copy.next());
+                self.note(ripe)?;
+                (noted_at, ripe) = (self.clock.ticks(), stand);
                 takes = self.settings.filter.with(&Users::read(&self.users)?);
             }
             if copy.next() == before {
@@ -148,43 +175,66 @@ impl Topic {
     }
 
     /// The history, once there is one, from where this topic stands; none if it is over.
-    fn open(&self) -> anyhow::Result<Option<Copy>> {
+    fn open(&self, lines: &Lines) -> anyhow::Result<Option<(Copy, Stand)>> {
         let place = Place::folder(&self.journal);
         while !self.is_over() {
-            match Copy::open(&place, CopyFrom::Day) {
-                Err(tickpath_log::OpenError::NotFound(_)) => sleep_ns(PAUSE_NS),
-                Err(e) => return Err(e.into()),
-                Ok(copy) => {
-                    return Ok(Some(match self.noted()? {
-                        Some((journal, place_noted)) if journal == copy.journal() => {
-                            Copy::open(&place, CopyFrom::Place { place: place_noted, last_sum: 0 })?
-                        }
-                        _ => copy,
-                    }));
+            let copy = match Copy::open(&place, CopyFrom::Day) {
+                Err(tickpath_log::OpenError::NotFound(_)) => {
+                    sleep_ns(PAUSE_NS);
+                    continue;
+                }
+                copy => copy?,
+            };
+            let day = Stand { journal: copy.journal(), place: copy.next(), last_sum: 0 };
+            let Some(noted) = self.noted()? else { return Ok(Some((copy, day))) };
+            if noted.journal == day.journal {
+                let Stand { place: from, last_sum, .. } = noted;
+                let behind = Copy::open(&place, CopyFrom::Place { place: from, last_sum })?;
+                if behind.next() == from {
+                    return Ok(Some((behind, noted)));
                 }
             }
+            self.begin_again(lines, noted, day)?;
+            return Ok(Some((copy, day)));
         }
         Ok(None)
     }
 
-    /// The journal, and the place up to which all was published.
-    fn noted(&self) -> io::Result<Option<(u64, u64)>> {
+    /// Says that the history is not the one that was published, once.
+    fn begin_again(&self, lines: &Lines, noted: Stand, day: Stand) -> io::Result<()> {
+        let CopyTopic { url, topic, .. } = &self.settings;
+        let (before, from) = (noted.place, day.place);
+        let said = format!(
+            "drop copy on '{topic}': the history does not hold what was published before place {before}, for its end was \
+             lost, its day is gone or another journal lies there; all of its day comes again, from place {from} on"
+        );
+        let fields = [("url", json!(url)), ("topic", json!(topic)), ("before", json!(before)), ("from", json!(from))];
+        lines.say("drop_copy_again", &fields, &said);
+        self.note(day)
+    }
+
+    fn noted(&self) -> io::Result<Option<Stand>> {
         let text = match fs::read_to_string(&self.state) {
             Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
             text => text?,
         };
         let mut numbers = text.split_whitespace().map(str::parse::<u64>);
-        // What is no note is as good as none: more comes twice then.
-        Ok(match (numbers.next(), numbers.next()) {
-            (Some(Ok(journal)), Some(Ok(place))) => Some((journal, place)),
+        // What is no note is as good as none: more comes twice then. An older one has no sum.
+        Ok(match (numbers.next(), numbers.next(), numbers.next()) {
+            (Some(Ok(journal)), Some(Ok(place)), sum) => {
+                let last_sum = sum.and_then(Result::ok).and_then(|sum| u32::try_from(sum).ok()).unwrap_or(0);
+                Some(Stand { journal, place, last_sum })
+            }
             _ => None,
         })
     }
 
-    fn note(&self, journal: u64, place: u64) -> io::Result<()> {
-        let fresh = self.state.with_extension("new");
+    fn note(&self, Stand { journal, place, last_sum }: Stand) -> io::Result<()> {
+        // Beside it, and not in place of what is behind the last dot: a topic's name may have some.
+        let mut fresh = self.state.clone().into_os_string();
+        fresh.push(".new");
         fs::create_dir_all(self.state.parent().unwrap_or(&self.journal))?;
-        fs::write(&fresh, format!("{journal} {place}\n"))?;
+        fs::write(&fresh, format!("{journal} {place} {last_sum}\n"))?;
         fs::rename(fresh, &self.state)
     }
 

@@ -29,17 +29,18 @@ pub struct DropCopy {
 
 pub fn run(args: &DropCopy) -> anyhow::Result<Outcome> {
     let settings = args.whom.settings()?;
-    // Such a session would hear nothing of others, and wait for it.
+    let users_file = settings.users_file.display();
+    // Such a session would hear nothing of others, and wait for it. Here it need not come to one.
     if let Ok(users) = Users::read(&settings.users_file)
         && users.find(&args.whom.user).is_some_and(|user| user.drop_copy.is_none())
     {
-        bail!(Usage(format!(
-            "'{}' hears nothing of others; name a user by --user that has drop_copy = true in {}",
-            args.whom.user,
-            settings.users_file.display()
-        )));
+        bail!(deaf(&args.whom.user, &users_file.to_string()));
     }
     let mut client = args.whom.connect(&settings, if args.all { Since::Start } else { Since::Now })?;
+    if client.welcome().has_drop_copy() == Some(false) {
+        client.close();
+        bail!(deaf(&args.whom.user, &format!("{users_file} where the OMS is")));
+    }
     eprintln!("what others are told, by its place, until Ctrl-C:");
     let (mut out, mut ended, mut left) = (std::io::stdout().lock(), None, args.count.unwrap_or(u64::MAX));
     loop {
@@ -68,4 +69,8 @@ pub fn run(args: &DropCopy) -> anyhow::Result<Outcome> {
             return Err(why.into());
         }
     }
+}
+
+fn deaf(user: &str, file: &str) -> Usage {
+    Usage(format!("'{user}' hears nothing of others; name a user by --user that has drop_copy = true in {file}"))
 }

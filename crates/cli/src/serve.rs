@@ -44,6 +44,7 @@ pub fn run(settings: &Settings) -> anyhow::Result<Outcome> {
     let writer = lines.clone();
     let written = std::thread::Builder::new().name("oms-lines".into()).spawn(move || writer.write(&hear))?;
     let ready = || {
+        copies.begin();
         lines.say("ready", &[], "ready");
         // Who was not started by systemd has nobody to tell.
         let _ = sd_notify::notify(&[NotifyState::Ready]);

@@ -14,11 +14,17 @@
 //!
 //! Entries of orders that are armed no more are dropped when they are met, and all at once when they are most.
 //!
-//! After a start no price is known, and the next tick decides. A start reads what its topic still holds of before: of that
-//! only ticks fire an order that are no older than its trigger.
+//! After a start no price is known, all conditions are watched, and the next tick decides. A start reads what its topic still
+//! holds of before: of that only ticks fire an order that are no older than its trigger. What an older one reaches is put
+//! aside until they have come so far.
+//!
+//! A tick costs a comparison for each kind of price, and an entry out of a heap and into another for each order that it
+//! reaches. Orders whose two conditions must hold together, and never do, are handed over at each crossing, all in one tick:
+//! so many of them on one threshold keep those that wait behind this tick. It is not spread over turns: the next tick must
+//! find all that the last one left, and one that fires may be among them.
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap};
+use std::collections::{BTreeMap, BinaryHeap, HashMap};
 
 use tickpath_clock::Clock;
 use tickpath_market::{
@@ -39,8 +45,10 @@ const PRICE_TYPES: usize = TriggerPriceType::ALL.len();
 pub(crate) struct Triggers {
     /// By symbol.
     boards: Vec<Option<Box<Board>>>,
-    /// By order: the request that the watched trigger came with.
-    watched: HashMap<OrderId, u64>,
+    watched: HashMap<OrderId, Watched>,
+    /// By the first stamp that may fire them: what older ticks have reached, while a start reads again.
+    aside: BTreeMap<u64, Vec<Reached>>,
+    /// In all boards, and aside.
     entries: usize,
     /// Orders that the core has just said to be armed.
     fresh: Vec<OrderId>,
@@ -52,6 +60,15 @@ pub(crate) struct Triggers {
 #[derive(Default)]
 struct Board([[BinaryHeap<Reverse<Watch>>; 2]; PRICE_TYPES]);
 
+/// What is watched of an order.
+#[derive(Debug, Clone, Copy)]
+struct Watched {
+    /// The request that its trigger came with.
+    by: u64,
+    /// How many of its conditions.
+    conditions: u8,
+}
+
 /// The first in its heap is reached first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Watch {
@@ -59,11 +76,10 @@ struct Watch {
     key: i64,
     order: OrderId,
     by: u64,
-    /// Of the ticks that a start reads again, those before this fire nothing.
-    since: u64,
 }
 
 /// A watch whose threshold is reached.
+#[derive(Debug, Clone, Copy)]
 struct Reached {
     watch: Watch,
     condition: Condition,
@@ -91,26 +107,43 @@ impl Triggers {
     }
 
     /// Watches a trigger that does not hold.
-    fn add(&mut self, armed: &Armed, since: u64, price: impl Fn(&Condition) -> Option<Price>) {
-        let does_hold = |condition: &Condition| price(condition).is_some_and(|price| condition.holds(price));
+    fn add(&mut self, armed: &Armed, references: &[Reference]) {
+        let does_hold = |condition: &Condition| latest(references, condition).is_some_and(|at| condition.holds(at));
         let needs_both = armed.trigger.join == TriggerJoin::And.code();
         let watched = armed.trigger.conditions().filter(|condition| !does_hold(condition));
         for condition in watched.take(if needs_both { 1 } else { 2 }) {
-            self.watch(armed, since, &condition);
+            self.watch(armed, &condition);
         }
     }
 
-    fn watch(&mut self, armed: &Armed, since: u64, condition: &Condition) {
+    fn watch(&mut self, armed: &Armed, condition: &Condition) {
         let (key, order, by) = (key(condition, condition.price), armed.order, armed.by);
-        if let Some(heap) = self.heap(condition) {
-            heap.push(Reverse(Watch { key, order, by, since }));
-            self.entries += 1;
+        let fresh = Watched { by, conditions: 0 };
+        let watched = self.watched.entry(order).or_insert(fresh);
+        if watched.by != by {
+            *watched = fresh;
         }
-        self.watched.insert(order, by);
+        watched.conditions += 1;
+        self.put(Reached { watch: Watch { key, order, by }, condition: *condition });
+    }
+
+    /// Watches the other one of two conditions, which does not hold. Of what was armed before a start it is watched already.
+    fn hand_over(&mut self, armed: &Armed, references: &[Reference]) {
+        if let Some(watched) = self.watched.get_mut(&armed.order) {
+            watched.conditions = watched.conditions.saturating_sub(1);
+            if watched.conditions > 0 {
+                return;
+            }
+        }
+        self.add(armed, references);
     }
 
     fn is_watched(&self, armed: &Armed) -> bool {
-        self.watched.get(&armed.order) == Some(&armed.by)
+        self.has(armed.order, armed.by)
+    }
+
+    fn has(&self, order: OrderId, by: u64) -> bool {
+        self.watched.get(&order).is_some_and(|watched| watched.by == by)
     }
 
     /// Takes out the next watch of an instrument that its prices have reached.
@@ -138,8 +171,41 @@ impl Triggers {
         None
     }
 
-    /// Puts a watch back that was taken out.
-    fn put_back(&mut self, Reached { watch, condition }: Reached) {
+    /// Whether what was reached fires its order. If it does not, but may later, it is kept.
+    fn fires(&mut self, reached: &Reached, armed: Option<Armed>, stamp: u64, references: &[Reference]) -> bool {
+        let Watch { order, by, .. } = reached.watch;
+        let Some(armed) = armed.filter(|armed| armed.by == by) else {
+            if self.has(order, by) {
+                self.watched.remove(&order);
+            }
+            return false;
+        };
+        if self.reads_again && stamp < armed.since {
+            self.aside.entry(armed.since).or_default().push(*reached);
+            self.entries += 1;
+            return false;
+        }
+        let fires = armed.trigger.fires(|condition| latest(references, condition));
+        if fires {
+            self.watched.remove(&order);
+        } else {
+            self.hand_over(&armed, references);
+        }
+        fires
+    }
+
+    /// Puts back what was aside until a tick with this stamp.
+    fn put_back(&mut self, stamp: u64) {
+        while let Some(first) = self.aside.first_entry().filter(|first| *first.key() <= stamp) {
+            for reached in first.remove() {
+                self.entries -= 1;
+                self.put(reached);
+            }
+        }
+    }
+
+    /// Puts a watch into its heap.
+    fn put(&mut self, Reached { watch, condition }: Reached) {
         if let Some(heap) = self.heap(&condition) {
             heap.push(Reverse(watch));
             self.entries += 1;
@@ -151,11 +217,11 @@ impl Triggers {
         if self.entries.max(self.watched.len()) <= 4 * core.armed_at_most() + MOST_STALE {
             return;
         }
-        self.watched.retain(|order, by| core.armed_order(*order).is_some_and(|armed| armed.by == *by));
-        let Self { boards, watched, entries, .. } = self;
-        *entries = 0;
+        self.watched.retain(|order, it| core.armed_order(*order).is_some_and(|armed| armed.by == it.by));
+        let Self { boards, watched, aside, entries, .. } = self;
+        *entries = aside.values().map(Vec::len).sum();
         for heap in boards.iter_mut().flatten().flat_map(|board| board.0.iter_mut().flatten()) {
-            heap.retain(|Reverse(watch)| watched.get(&watch.order) == Some(&watch.by));
+            heap.retain(|Reverse(watch)| watched.get(&watch.order).is_some_and(|it| it.by == watch.by));
             *entries += heap.len();
         }
     }
@@ -181,6 +247,9 @@ impl<C: Clock> Sequencer<C> {
     /// What it sees until the next word is what its topic holds of before this start, or that is over.
     pub(crate) fn read_again(&mut self, reads_again: bool) {
         self.triggers.reads_again = reads_again;
+        if !reads_again {
+            self.triggers.put_back(u64::MAX);
+        }
     }
 
     /// Takes a top of book, stamped when it was sent: its middle is the reference price for checks, and it fires what
@@ -208,7 +277,7 @@ impl<C: Clock> Sequencer<C> {
     pub(crate) fn watch_armed(&mut self) {
         let Self { triggers, core, .. } = self;
         for armed in core.armed() {
-            armed.trigger.conditions().for_each(|condition| triggers.watch(&armed, armed.since, &condition));
+            armed.trigger.conditions().for_each(|condition| triggers.watch(&armed, &condition));
         }
     }
 
@@ -229,7 +298,7 @@ impl<C: Clock> Sequencer<C> {
                 continue;
             }
             let Self { triggers, references, core, .. } = self;
-            triggers.add(&armed, 0, |condition| latest(references, condition));
+            triggers.add(&armed, references);
             triggers.tidy(core);
         }
         Ok(())
@@ -238,6 +307,9 @@ impl<C: Clock> Sequencer<C> {
     /// Fires what the latest prices of an instrument have reached.
     #[inline]
     fn fire_reached(&mut self, symbol: SymbolId, stamp: u64) -> Result<(), OmsError> {
+        if self.triggers.reads_again {
+            self.triggers.put_back(stamp);
+        }
         let prices = self.references.get(symbol.0 as usize).copied().unwrap_or_default();
         match self.triggers.next_reached(symbol, &prices) {
             None => Ok(()),
@@ -247,30 +319,15 @@ impl<C: Clock> Sequencer<C> {
 
     #[cold]
     fn fire_all(&mut self, first: Reached, stamp: u64, prices: &Reference) -> Result<(), OmsError> {
-        let (symbol, mut next, mut kept) = (first.condition.symbol, Some(first), Vec::new());
+        let (symbol, mut next) = (first.condition.symbol, Some(first));
         while let Some(reached) = next {
-            let Watch { order, by, since, .. } = reached.watch;
-            match self.core.armed_order(order).filter(|armed| armed.by == by) {
-                None => {
-                    if self.triggers.watched.get(&order) == Some(&by) {
-                        self.triggers.watched.remove(&order);
-                    }
-                }
-                Some(_) if stamp < since && self.triggers.reads_again => kept.push(reached),
-                Some(armed) if armed.trigger.fires(|condition| self.price_of(condition)) => {
-                    self.triggers.watched.remove(&order);
-                    self.fire(order, stamp, &reached.condition)?;
-                }
-                // The other one does not hold.
-                Some(_) if self.triggers.reads_again => kept.push(reached),
-                Some(armed) => {
-                    let Self { triggers, references, .. } = self;
-                    triggers.add(&armed, since, |condition| latest(references, condition));
-                }
+            let Self { triggers, references, core, .. } = self;
+            let order = reached.watch.order;
+            if triggers.fires(&reached, core.armed_order(order), stamp, references) {
+                self.fire(order, stamp, &reached.condition)?;
             }
             next = self.triggers.next_reached(symbol, prices);
         }
-        kept.into_iter().for_each(|reached| self.triggers.put_back(reached));
         Ok(())
     }
 
@@ -334,4 +391,96 @@ fn latest(references: &[Reference], condition: &Condition) -> Option<Price> {
 #[inline]
 fn key(condition: &Condition, price: Price) -> i64 {
     if condition.direction == TriggerDirection::Up.code() { price.0 } else { price.0.saturating_neg() }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use tickpath_market::Trigger;
+
+    use super::*;
+
+    /// Orders of before a start, and one market for both symbols.
+    #[derive(Default)]
+    struct Start {
+        triggers: Triggers,
+        armed: BTreeMap<OrderId, Armed>,
+        references: Vec<Reference>,
+        /// Watches that ticks have taken out of their heaps.
+        reached: usize,
+    }
+
+    impl Start {
+        fn with(orders: u64, trigger: Trigger, since: impl Fn(u64) -> u64) -> Self {
+            let mut start = Self { references: vec![Reference::default(); 2], ..Self::default() };
+            start.triggers.reads_again = true;
+            for order in 1..=orders {
+                let armed = Armed { order: OrderId(order), trigger, by: order, since: since(order) };
+                trigger.conditions().for_each(|condition| start.triggers.watch(&armed, &condition));
+                start.armed.insert(armed.order, armed);
+            }
+            start
+        }
+
+        /// A trade, and the orders that it fires.
+        fn trade(&mut self, stamp: u64, symbol: u32, price: i64) -> Vec<u64> {
+            self.references[symbol as usize].last = Price::from_whole(price);
+            let (prices, mut fired) = (self.references[symbol as usize], Vec::new());
+            self.triggers.put_back(stamp);
+            while let Some(reached) = self.triggers.next_reached(SymbolId(symbol), &prices) {
+                self.reached += 1;
+                let order = reached.watch.order;
+                if self.triggers.fires(&reached, self.armed.get(&order).copied(), stamp, &self.references) {
+                    self.armed.remove(&order);
+                    fired.push(order.0);
+                }
+            }
+            fired
+        }
+    }
+
+    fn up(symbol: u32) -> Condition {
+        let (price_type, direction) = (TriggerPriceType::Last.code(), TriggerDirection::Up.code());
+        Condition { price: Price::from_whole(100), symbol: SymbolId(symbol), price_type, direction, reserved: [0; 2] }
+    }
+
+    const ORDERS: u64 = 100;
+    const OLD_TICKS: u64 = 1_000;
+
+    #[test]
+    fn what_old_ticks_reach_is_looked_at_once_and_again_when_its_time_has_come() {
+        // The second half came a tick later.
+        let since = |order| OLD_TICKS + u64::from(order > ORDERS / 2);
+        let mut start = Start::with(ORDERS, Trigger::on(up(0)), since);
+        for stamp in 0..OLD_TICKS {
+            assert_eq!(start.trade(stamp, 0, 100 + (stamp % 2) as i64), [0; 0]);
+        }
+        assert_eq!(start.reached as u64, ORDERS);
+        assert!(!start.triggers.is_empty(), "they wait");
+        assert_eq!(start.trade(OLD_TICKS, 0, 100), (1..=ORDERS / 2).collect::<Vec<_>>());
+        // The other symbol's ticks say what time it is, too.
+        assert_eq!(start.trade(OLD_TICKS + 1, 1, 1), [0; 0]);
+        assert_eq!(start.trade(OLD_TICKS + 1, 0, 100), (ORDERS / 2 + 1..=ORDERS).collect::<Vec<_>>());
+        assert_eq!(start.reached as u64, 2 * ORDERS);
+        assert!(start.triggers.is_empty() && start.triggers.watched.is_empty());
+    }
+
+    #[test]
+    fn of_two_that_must_hold_together_the_other_one_is_watched_while_a_topic_is_read_again() {
+        let mut start = Start::with(ORDERS, Trigger::joined(up(0), TriggerJoin::And, up(1)), |_| 0);
+        assert_eq!(start.triggers.entries as u64, 2 * ORDERS);
+        for stamp in 0..OLD_TICKS {
+            assert_eq!(start.trade(stamp, 0, 100 + (stamp % 2) as i64), [0; 0]);
+        }
+        assert_eq!((start.reached as u64, start.triggers.entries as u64), (ORDERS, ORDERS));
+        // The first holds no more when the second is reached: one of the two is watched, and none twice.
+        start.trade(OLD_TICKS, 0, 99);
+        for stamp in OLD_TICKS..2 * OLD_TICKS {
+            assert_eq!(start.trade(stamp, 1, 100 + (stamp % 2) as i64), [0; 0]);
+        }
+        assert_eq!((start.reached as u64, start.triggers.entries as u64), (2 * ORDERS, ORDERS));
+        assert_eq!(start.trade(2 * OLD_TICKS, 0, 100), (1..=ORDERS).collect::<Vec<_>>());
+        assert!(start.triggers.is_empty() && start.triggers.watched.is_empty());
+    }
 }

@@ -16,12 +16,13 @@ use super::connection::{Connection, End, Hears, heartbeat_ms};
 use super::copies::Newcomer;
 use super::door::{Admitted, tell_refusal};
 use super::gateway::{Gateway, get, mark};
+use crate::settings::User;
 
 impl<C: Clock> Gateway<C> {
     /// Gives a client its session, or sends it away.
     pub(super) fn admit(&mut self, mut admitted: Admitted, take: &mut impl Take) -> Result<usize, OmsError> {
         let now = self.clock.ticks();
-        let session = match self.session_for(&admitted.user.sessions, admitted.logon.session) {
+        let session = match self.session_for(&admitted.user, admitted.logon.session) {
             Ok(session) => session,
             Err((refusal, why)) => {
                 let from = admitted.stream.peer();
@@ -103,23 +104,25 @@ impl<C: Clock> Gateway<C> {
     }
 
     /// The session that a user gets.
-    fn session_for(&self, theirs: &[u16], wanted: u16) -> Result<u16, (Refusal, String)> {
+    fn session_for(&self, user: &User, wanted: u16) -> Result<u16, (Refusal, String)> {
+        let (theirs, is_copy) = (&user.sessions, user.drop_copy.is_some());
         let list = || theirs.iter().map(u16::to_string).collect::<Vec<_>>().join(", ");
         let known = |session: &u16| self.sessions.contains_key(session);
-        if self.places.len() >= self.config.most && !self.places.contains_key(&wanted) {
+        // A drop copy takes no session from anybody, so several share one.
+        let is_free = |session: &u16| is_copy || !self.places.contains_key(session);
+        if !is_copy && self.places.len() >= self.config.most && !self.places.contains_key(&wanted) {
             return Err((Refusal::Full, format!("all {} places are taken; log out somewhere", self.config.most)));
         }
         match wanted {
             ANY_SESSION => {
-                theirs.iter().copied().find(|session| known(session) && !self.places.contains_key(session)).ok_or_else(
-                    || match theirs.iter().any(known) {
-                        true => (Refusal::InUse, format!("all sessions of the user are in use: {}", list())),
-                        false => (
-                            Refusal::NotYours,
-                            format!("the OMS does not have the user's sessions ({}); start it with them", list()),
-                        ),
-                    },
-                )
+                let free = theirs.iter().copied().find(|session| known(session) && is_free(session));
+                free.ok_or_else(|| match theirs.iter().any(known) {
+                    true => (Refusal::InUse, format!("all sessions of the user are in use: {}", list())),
+                    false => (
+                        Refusal::NotYours,
+                        format!("the OMS does not have the user's sessions ({}); start it with them", list()),
+                    ),
+                })
             }
             wanted if !theirs.contains(&wanted) => {
                 Err((Refusal::NotYours, format!("session {wanted} is not this user's; use one of {}", list())))

@@ -9,7 +9,7 @@ use tickpath_market::{
 };
 use tickpath_oms::Bucket;
 use tickpath_oms::history::{Reading, Told};
-use tickpath_session::{Copied, Inbox, Kind, Logon, Query, write_frame, write_with_text};
+use tickpath_session::{Copied, Inbox, Kind, Logon, Query, Refusal, Refused, write_frame, write_with_text};
 
 use zerocopy::IntoBytes;
 
@@ -177,6 +177,25 @@ impl Connection {
     /// Whether there is room for more from the history.
     pub fn has_room(&self) -> bool {
         self.waiting() < FILL
+    }
+
+    /// Says why it ends, if the client is there to hear it, and gives the reason.
+    pub fn part(&mut self, end: End, now: u64) -> String {
+        let why = match end {
+            End::Closed(why) => return why,
+            End::Ended(why) => {
+                self.say(Kind::Logout, 0, now, &[], why.as_bytes());
+                why
+            }
+            End::Taken => {
+                let why = "another logon has taken the session over".to_owned();
+                let refused = Refused { code: Refusal::InUse.code(), reserved: [0; 6] };
+                self.say(Kind::Refused, 0, now, refused.as_bytes(), why.as_bytes());
+                why
+            }
+        };
+        let _ = self.flush();
+        why
     }
 
     /// Gives the socket what waits; says how much it took.

@@ -3,6 +3,8 @@
 //! ```text
 //!   gateway ── whoever logs in for a drop copy ──> copies, a thread: history, filter ──> their sockets
 //! ```
+//! A drop copy takes no session: several of one user hear beside each other, each from its own place.
+//!
 //! They have a thread of their own, which reads the history from its files: neither the core nor another session does
 //! anything for them. What they hear has the number of its place in the history, so whoever comes back reads on behind the
 //! last one that it has, whatever its filter says by then.
@@ -15,7 +17,7 @@ use tickpath_clock::{Clock, sleep_ns};
 use tickpath_log::Place;
 use tickpath_oms::Bucket;
 use tickpath_oms::copy::{Copy, CopyFrom};
-use tickpath_session::{Copied, FROM_NOW, Inbox, Kind, Refusal, Refused, Welcome, write_with_text};
+use tickpath_session::{Copied, FROM_NOW, Inbox, Kind, Refusal, Welcome, write_with_text};
 use zerocopy::IntoBytes;
 
 use super::books::Known;
@@ -26,6 +28,8 @@ use crate::settings::CopyTakes;
 
 /// Frames of the history that one turn looks at for one client.
 const TURN: usize = 1024;
+/// Drop copies of one user: a program that forgets to close them takes no place from others.
+const MOST_OF_A_USER: usize = 16;
 /// While there is nothing to do, between two looks.
 const PAUSE_NS: u64 = 1_000_000;
 
@@ -49,6 +53,8 @@ struct Work<C> {
     journal: u64,
     place: Place,
     heartbeat_ms: u32,
+    /// At once.
+    most: usize,
     known: Arc<Known>,
     /// Which users were looked at.
     users: u64,
@@ -77,6 +83,7 @@ impl Copies {
             journal,
             place,
             heartbeat_ms: config.heartbeat_ms,
+            most: config.most,
             known,
             users: 0,
             events: config.events.clone(),
@@ -114,7 +121,9 @@ impl<C: Clock> Work<C> {
                     Ok(newcomer) => self.admit(*newcomer),
                     Err(TryRecvError::Empty) => break,
                     Err(TryRecvError::Disconnected) => {
-                        self.list.iter_mut().for_each(|hearer| farewell(&mut hearer.connection, "the OMS stops"));
+                        for hearer in &mut self.list {
+                            hearer.connection.part(End::Ended("the OMS stops".to_owned()), 0);
+                        }
                         return;
                     }
                 }
@@ -125,26 +134,21 @@ impl<C: Clock> Work<C> {
         }
     }
 
-    /// Says welcome, from the report on that the client lacks.
-    fn admit(&mut self, newcomer: Newcomer) {
-        let Newcomer { admitted, session, bucket, next_request } = newcomer;
-        let Admitted { mut stream, user, logon, server_final, .. } = admitted;
-        let now = self.clock.ticks();
-        let from = match (logon.next_report, logon.journal == self.journal) {
-            (FROM_NOW, _) => CopyFrom::Now,
-            (place, true) => CopyFrom::Place { place, last_sum: logon.last_sum },
-            (_, false) => CopyFrom::Day,
-        };
-        let (copy, filter) = match (Copy::open(&self.place, from), &user.drop_copy) {
-            (Ok(copy), Some(filter)) => (copy, filter),
-            (copy, _) => {
-                let why = copy.err().map_or_else(|| "the user has no drop copy".to_owned(), |e| e.to_string());
-                tell_refusal(&mut stream, now, Refusal::NotYours, &why);
+    /// Says welcome, from the report on that the client lacks, or why not.
+    fn admit(&mut self, mut newcomer: Newcomer) {
+        let (copy, takes) = match self.open_for(&newcomer.admitted) {
+            Ok(opened) => opened,
+            Err((refusal, why)) => {
+                let Admitted { stream, user, .. } = &mut newcomer.admitted;
+                tell_refusal(stream, self.clock.ticks(), refusal, &why);
+                let (from, why) = (stream.peer(), format!("{}: {why}", user.name));
+                let _ = self.events.try_send(ServerEvent::Refused { from, why });
                 return;
             }
         };
-        let takes = filter.with(&self.known.get());
-        self.end_session(session);
+        let Newcomer { admitted, session, bucket, next_request } = newcomer;
+        let Admitted { stream, user, logon, server_final, .. } = admitted;
+        let now = self.clock.ticks();
         let heartbeat_ms = heartbeat_ms(&logon, self.heartbeat_ms);
         let welcome = Welcome {
             version: logon.version,
@@ -155,6 +159,7 @@ impl<C: Clock> Work<C> {
             next_report: copy.next(),
             live_report: copy.end(),
             heartbeat_ms,
+            rights: Welcome::DROP_COPY,
             ..Welcome::default()
         };
         let mut said = Vec::new();
@@ -170,16 +175,29 @@ impl<C: Clock> Work<C> {
         self.list.push(Hearer { connection, copy, takes });
     }
 
-    /// Another logon takes a session over.
-    fn end_session(&mut self, session: u16) {
-        let events = &self.events;
-        self.list.retain_mut(|hearer| {
-            let stays = hearer.connection.session != session;
-            if !stays {
-                end(&mut hearer.connection, End::Taken, events);
-            }
-            stays
-        });
+    /// The history for a client, from the report on that it lacks, and what it takes of it; or why it gets none.
+    fn open_for(&self, Admitted { user, logon, .. }: &Admitted) -> Result<(Copy, CopyTakes), (Refusal, String)> {
+        let Some(filter) = &user.drop_copy else {
+            return Err((Refusal::NotYours, "the user has no drop copy".to_owned()));
+        };
+        let of_user = self.list.iter().filter(|hearer| hearer.connection.user.name == user.name).count();
+        if of_user >= MOST_OF_A_USER {
+            let why = format!("the user has {of_user} drop copies; log out of one, or add a user for more");
+            return Err((Refusal::Full, why));
+        }
+        if self.list.len() >= self.most {
+            return Err((
+                Refusal::Full,
+                format!("all {} places of drop copies are taken; log out somewhere", self.most),
+            ));
+        }
+        let from = match (logon.next_report, logon.journal == self.journal) {
+            (FROM_NOW, _) => CopyFrom::Now,
+            (place, true) => CopyFrom::Place { place, last_sum: logon.last_sum },
+            (_, false) => CopyFrom::Day,
+        };
+        let copy = Copy::open(&self.place, from).map_err(|e| (Refusal::NotYours, e.to_string()))?;
+        Ok((copy, filter.with(&self.known.get())))
     }
 
     /// A turn of each; false if nobody had anything to do.
@@ -268,25 +286,7 @@ impl Hearer {
 }
 
 fn end(connection: &mut Connection, end: End, events: &SyncSender<ServerEvent>) {
-    let why = match end {
-        End::Closed(why) => why,
-        End::Ended(why) => {
-            farewell(connection, &why);
-            why
-        }
-        End::Taken => {
-            let why = "another logon has taken the session over".to_owned();
-            let refused = Refused { code: Refusal::InUse.code(), reserved: [0; 6] };
-            connection.say(Kind::Refused, 0, 0, refused.as_bytes(), why.as_bytes());
-            let _ = connection.flush();
-            why
-        }
-    };
+    let why = connection.part(end, 0);
     let (user, session) = (connection.user.name.clone(), connection.session);
     let _ = events.try_send(ServerEvent::Gone { user, session, why });
-}
-
-fn farewell(connection: &mut Connection, why: &str) {
-    connection.say(Kind::Logout, 0, 0, &[], why.as_bytes());
-    let _ = connection.flush();
 }

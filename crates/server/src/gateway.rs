@@ -23,8 +23,7 @@ use tickpath_oms::history::{self, Marks};
 use tickpath_oms::layout::Event;
 use tickpath_oms::{Bucket, LaneKind, OmsError, SessionConfig};
 use tickpath_orders::RecordKind;
-use tickpath_session::{Frame, Kind, Refusal, Refused};
-use zerocopy::IntoBytes;
+use tickpath_session::{Frame, Kind};
 
 use super::books::NewDesk;
 use super::connection::{Connection, End, Hears, Question, REQUEST_BYTES, fit};
@@ -439,21 +438,7 @@ impl<C: Clock> Gateway<C> {
     pub(super) fn end(&mut self, place: usize, end: End, take: &mut impl Take) -> Result<(), OmsError> {
         let Some(mut connection) = self.connections[place].take() else { return Ok(()) };
         let now = self.clock.ticks();
-        let why = match end {
-            End::Closed(why) => why,
-            End::Ended(why) => {
-                connection.say(Kind::Logout, 0, now, &[], why.as_bytes());
-                let _ = connection.flush();
-                why
-            }
-            End::Taken => {
-                let why = "another logon has taken the session over".to_owned();
-                let refused = Refused { code: Refusal::InUse.code(), reserved: [0; 6] };
-                connection.say(Kind::Refused, 0, now, refused.as_bytes(), why.as_bytes());
-                let _ = connection.flush();
-                why
-            }
-        };
+        let why = connection.part(end, now);
         let _: io::Result<()> = connection.stream.deregister(self.poll.registry());
         let (user, session) = (connection.user.name.clone(), connection.session);
         let _ = self.config.events.try_send(ServerEvent::Gone { user, session, why });

@@ -58,7 +58,7 @@ pub struct ServerConfig {
     pub users: PathBuf,
     /// After so long without a word a client is taken for gone, in milliseconds.
     pub heartbeat_ms: u32,
-    /// Clients at once.
+    /// Clients at once, and as many drop copies.
     pub most: usize,
     /// The file of it all, so that rights and tables can change while it runs; none if they cannot.
     pub settings: Option<Box<Settings>>,

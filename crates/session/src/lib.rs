@@ -30,6 +30,12 @@
 //! A heartbeat carries the number that its sender expects next. It goes out every half of the heartbeat time whatever
 //! else is said: a client that is kept busy by reports learns from nothing else which of its requests were taken.
 //!
+//! # Drop copies
+//!
+//! Who logs in as a user with a drop copy hears what others are told, and has no requests. A report's number is then its
+//! place among all that is said. Several logons of one user hear beside each other: a drop copy takes no session from
+//! anybody, and each asks for its own place.
+//!
 //! # Encryption
 //!
 //! Over TLS all of this is the same: [`tls::Secure`] is a stream over a stream. The proof of the logon is bound to the
@@ -51,6 +57,7 @@
 //! | 1 | all but what follows |
 //! | 2 | [`Logon::wishes`] and [`Welcome::lanes`]: shared memory, opened by a logon; answers to an admin's words, which an older client need not know; [`Query::ORDER`]; drop copies |
 //! | 3 | orders with a trigger: the requests of kinds 37 and 38, the status `Armed`, the report `Triggered` |
+//! | 4 | [`Welcome::rights`]: whether the session is a drop copy |
 
 mod frame;
 pub mod message;
@@ -66,7 +73,10 @@ pub use message::{
 pub use scram::{Binding, ClientLogon, ScramError, Secret, SecretError, ServerLogon};
 
 /// The version of the messages that this code speaks.
-pub const VERSION: u16 = 3;
+pub const VERSION: u16 = 4;
 
 /// The first version that knows orders with a trigger.
 pub const CONDITIONAL_VERSION: u16 = 3;
+
+/// The first version whose welcome says the session's rights.
+pub const RIGHTS_VERSION: u16 = 4;

@@ -2,6 +2,8 @@
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
+use crate::RIGHTS_VERSION;
+
 /// The first bytes of a [`Logon`].
 pub const MAGIC: [u8; 8] = *b"TICKPATH";
 /// [`Logon::session`]: the first of the user's sessions that nobody uses.
@@ -101,8 +103,18 @@ pub struct Welcome {
     pub reserved_end: u32,
     /// 1 if lanes were opened, whose memory comes with this message, from version 2 on.
     pub lanes: u32,
-    /// Zero.
-    pub reserved_last: u32,
+    /// What the session has beside its role, from version 4 on: [`Welcome::DROP_COPY`], or zero.
+    pub rights: u32,
+}
+
+impl Welcome {
+    /// To hear what others are told, and to ask for nothing.
+    pub const DROP_COPY: u32 = 1;
+
+    /// Whether the session hears what others are told; none if the OMS is too old to say it.
+    pub fn has_drop_copy(&self) -> Option<bool> {
+        (self.version >= RIGHTS_VERSION).then_some(self.rights & Self::DROP_COPY != 0)
+    }
 }
 
 /// Go away; the connection ends.

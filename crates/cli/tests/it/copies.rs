@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::path::PathBuf;
 
 use tickpath_bus::{Event, Start, Subscriber};
 use tickpath_clock::Wait;
@@ -30,6 +31,40 @@ fn hear(topic: &mut dyn Subscriber, heard: &mut Heard) -> usize {
     };
     while topic.poll(64, &mut take).expect("the broker is there") > 0 {}
     doubles
+}
+
+/// A drop copy as a topic in files.
+struct Files {
+    url: String,
+    journal: PathBuf,
+}
+
+impl Files {
+    fn of(desk: &Desk) -> Self {
+        let url = desk.line("file://@/topics");
+        let section = format!("[[drop_copy]]\nurl = \"{url}\"\ntopic = \"reports\"\naccounts = [\"1*\"]\n\n[core]\n");
+        desk.change("oms.toml", "[core]\n", &section);
+        Self { url, journal: desk.path().join("journal") }
+    }
+
+    /// Once the OMS has made it.
+    fn topic(&self) -> Box<dyn Subscriber> {
+        let connection = tickpath_bus::connect(&self.url).expect("it is a folder");
+        connection.subscriber("reports", Start::Oldest, Wait::Yield).expect("anybody may")
+    }
+
+    /// Where it is noted how far the topic has come.
+    fn noted(&self) -> PathBuf {
+        let files = fs::read_dir(self.journal.join("copies")).into_iter().flatten().flatten().map(|file| file.path());
+        let mut notes = files.filter(|file| file.extension().is_none_or(|kind| kind != "new"));
+        notes.next().unwrap_or_default()
+    }
+
+    fn note(&self) -> Option<(u64, u64, u64)> {
+        let text = fs::read_to_string(self.noted()).ok()?;
+        let mut numbers = text.split_whitespace().map(|number| number.parse().ok());
+        Some((numbers.next()??, numbers.next()??, numbers.next()??))
+    }
 }
 
 #[test]
@@ -81,20 +116,132 @@ fn a_drop_copy_prints_what_others_are_told() {
     let ran = desk.tickpath("drop-copy --config @/oms.toml --user back");
     assert!(ran.code == Some(2) && ran.err.contains("'back' hears nothing of others"), "{}{}", ran.out, ran.err);
     desk.change("users.toml", "sessions = [40]", "sessions = [40]\ndrop_copy = true");
+    let files = Files::of(&desk);
     let exchange = desk.exchange();
     let _oms = desk.oms();
     exchange.await_words("serving the OMS");
     let ran = desk.order("new BTCUSDT buy 1 60000 --session 2 --id 7");
     assert!(ran.out.contains("new new side=buy"), "{}{}", ran.out, ran.err);
-    let copy = Running::start(&desk.line("drop-copy --config @/oms.toml --user back --all --count 4"));
-    copy.await_words("what others are told");
+    // Two of one user, and a topic.
+    let copies = [0, 1].map(|_| {
+        let copy = Running::start(&desk.line("drop-copy --config @/oms.toml --user back --all --count 4"));
+        copy.await_words("what others are told");
+        copy
+    });
     let ran = desk.order("cancel 7 --session 2");
     assert!(ran.out.contains("canceled canceled"), "{}{}", ran.out, ran.err);
-    let ran = copy.end();
-    let lines: Vec<&str> = ran.out.lines().collect();
-    let words = ["pending_new pending_new", "new new", "pending_cancel pending_cancel", "canceled canceled"];
-    assert_eq!(lines.len(), words.len(), "{}{}", ran.out, ran.err);
-    for (line, words) in lines.iter().zip(words) {
-        assert!(line.contains(" session=2 ") && line.contains(words), "{line}");
+    for copy in copies {
+        let ran = copy.end();
+        let lines: Vec<&str> = ran.out.lines().collect();
+        let words = ["pending_new pending_new", "new new", "pending_cancel pending_cancel", "canceled canceled"];
+        assert_eq!(lines.len(), words.len(), "{}{}", ran.out, ran.err);
+        for (line, words) in lines.iter().zip(words) {
+            assert!(line.contains(" session=2 ") && line.contains(words), "{line}");
+        }
     }
+    let (mut topic, mut heard) = (files.topic(), Heard::new());
+    until(
+        || {
+            hear(topic.as_mut(), &mut heard);
+            heard.len() == 4
+        },
+        || "four reports".to_owned(),
+    );
+}
+
+#[test]
+fn a_topic_whose_history_is_another_one_says_so_and_begins_with_the_day() {
+    let desk = Desk::new();
+    let files = Files::of(&desk);
+    let exchange = desk.exchange();
+    let mut oms = desk.oms();
+    exchange.await_words("serving the OMS");
+    let (mut topic, mut heard) = (files.topic(), Heard::new());
+    let ran = desk.order("new BTCUSDT buy 1 60000 --session 2 --id 7");
+    assert!(ran.out.contains("new new side=buy"), "{}{}", ran.out, ran.err);
+    let two = |heard: &Heard| heard.len() == 2;
+    until(|| hear(topic.as_mut(), &mut heard) == 0 && two(&heard), || "two reports".to_owned());
+    let behind = heard.keys().next_back().expect("there are two") + 1;
+    // The journal, the place, and the sum of the report before it.
+    let note = || files.note().filter(|&(_, place, _)| place == behind);
+    until(|| note().is_some(), || format!("a note of {behind}"));
+    let (journal, place, sum) = note().expect("it was just there");
+    let noted = |journal: u64, sum: u64| fs::write(files.noted(), format!("{journal} {place} {sum}\n"));
+    // What it is sure of does not come twice.
+    drop(oms);
+    oms = desk.oms();
+    let ran = desk.order("cancel 7 --session 2");
+    assert!(ran.out.contains("canceled canceled"), "{}{}", ran.out, ran.err);
+    let mut doubles = 0;
+    until(
+        || {
+            doubles += hear(topic.as_mut(), &mut heard);
+            heard.len() == 4
+        },
+        || "four reports".to_owned(),
+    );
+    assert_eq!(doubles, 0);
+    assert!(!oms.err().contains("drop copy"), "{}", oms.err());
+    for (journal, sum) in [(journal, sum ^ 1), (journal ^ 1, sum)] {
+        drop(oms);
+        noted(journal, sum).expect("the folder is ours");
+        oms = desk.oms();
+        oms.await_words("all of its day comes again");
+        doubles = 0;
+        until(
+            || {
+                doubles += hear(topic.as_mut(), &mut heard);
+                doubles == 4
+            },
+            || "four reports again".to_owned(),
+        );
+        assert_eq!(heard.len(), 4);
+    }
+}
+
+#[test]
+fn a_topic_publishes_nothing_of_a_history_that_the_start_sets_aside() {
+    let (desk, other) = (Desk::new(), Desk::new());
+    let files = Files::of(&desk);
+    let exchange = desk.exchange();
+    drop(desk.oms());
+    drop(other.oms());
+    // As if another host's had been restored there.
+    let reports = |desk: &Desk| desk.path().join("journal/reports");
+    fs::remove_dir_all(reports(&desk)).expect("an OMS has made it");
+    fs::rename(reports(&other), reports(&desk)).expect("both are of this disk");
+    let oms = desk.oms();
+    exchange.await_words("serving the OMS");
+    let ran = desk.order("new BTCUSDT buy 1 60000 --session 2 --id 7");
+    assert!(ran.out.contains("new new side=buy"), "{}{}", ran.out, ran.err);
+    let (mut topic, mut heard) = (files.topic(), Heard::new());
+    until(
+        || {
+            hear(topic.as_mut(), &mut heard);
+            heard.len() == 2
+        },
+        || "two reports".to_owned(),
+    );
+    assert!(!oms.err().contains("drop copy"), "{}", oms.err());
+}
+
+#[test]
+fn a_drop_copy_from_another_host_refuses_a_user_who_hears_nothing() {
+    let desk = Desk::new();
+    let exchange = desk.exchange();
+    let _oms = desk.oms();
+    exchange.await_words("serving the OMS");
+    // There is no file of users there.
+    let there = tempfile::tempdir().expect("a temporary folder can be made");
+    for file in ["oms.toml", "instruments.csv", "trader.password"] {
+        fs::copy(desk.path().join(file), there.path().join(file)).expect("the folder is ours");
+    }
+    let config = there.path().join("oms.toml");
+    let ran = desk.tickpath(&format!("drop-copy --config {} --oms unix://@/oms.sock", config.display()));
+    assert_eq!((ran.code, ran.out.as_str()), (Some(2), ""), "{}", ran.err);
+    assert!(
+        ran.err.contains("'trader' hears nothing of others") && ran.err.contains("drop_copy = true"),
+        "{}",
+        ran.err
+    );
 }

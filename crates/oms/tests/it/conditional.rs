@@ -112,6 +112,22 @@ impl Scene {
         stamp
     }
 
+    /// A trade or a top of book, of either symbol.
+    fn market(&mut self, dice: &mut Dice, naive: &mut Naive) {
+        let (symbol, middle) = (dice.below(2) as u32, 90 + dice.below(21) as i64);
+        if dice.below(12) < 5 {
+            let stamp = self.trade(symbol, middle);
+            naive.tick(stamp, &[((symbol, TriggerPriceType::Last.code()), Price::from_whole(middle))]);
+            return;
+        }
+        let ask = if dice.below(8) == 0 { Price::ZERO } else { Price::from_whole(middle + 1) };
+        let tick = TopOfBook { ask, symbol: SymbolId(symbol), ..top(middle - 1, middle + 1) };
+        let stamp = self.clock.ticks();
+        self.feed.publish(stamp, Kind::TopOfBook.code(), tick.as_bytes()).expect("it takes all");
+        let (bid, ask) = (TriggerPriceType::Bid.code(), TriggerPriceType::Ask.code());
+        naive.tick(stamp, &[((symbol, bid), tick.bid), ((symbol, ask), tick.ask)]);
+    }
+
     /// What the journal says has fired: client's id and the tick's stamp.
     fn fired(&self) -> BTreeMap<u64, u64> {
         let (core, inputs, _) = self.replay();
@@ -151,20 +167,7 @@ fn live(seed: u64) {
                 client.send(replace(last, recent, 92, 3));
             }
             7 if naive.armed.remove(&recent).is_some() => client.send(cancel(last, recent)),
-            8..=12 => {
-                let (symbol, price) = (dice.below(2) as u32, 90 + dice.below(21) as i64);
-                let stamp = scene.trade(symbol, price);
-                naive.tick(stamp, &[((symbol, TriggerPriceType::Last.code()), Price::from_whole(price))]);
-            }
-            _ => {
-                let (symbol, middle) = (dice.below(2) as u32, 90 + dice.below(21) as i64);
-                let ask = if dice.below(8) == 0 { Price::ZERO } else { Price::from_whole(middle + 1) };
-                let tick = TopOfBook { ask, symbol: SymbolId(symbol), ..top(middle - 1, middle + 1) };
-                let stamp = scene.clock.ticks();
-                scene.feed.publish(stamp, Kind::TopOfBook.code(), tick.as_bytes()).expect("it takes all");
-                let (bid, ask) = (TriggerPriceType::Bid.code(), TriggerPriceType::Ask.code());
-                naive.tick(stamp, &[((symbol, bid), tick.bid), ((symbol, ask), tick.ask)]);
-            }
+            _ => scene.market(&mut dice, &mut naive),
         }
         scene.clock.advance(10);
         let is_killed_before = dice.below(12) == 0;
@@ -176,6 +179,11 @@ fn live(seed: u64) {
         if dice.below(12) == 0 {
             drop(oms);
             scene.clock.advance(5);
+            // What it has not seen when it starts fires as if it had been there.
+            for _ in 0..dice.below(6) {
+                scene.market(&mut dice, &mut naive);
+                scene.clock.advance(5);
+            }
             oms = scene.oms();
         }
         let armed: Vec<u64> = {

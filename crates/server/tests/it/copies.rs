@@ -2,10 +2,12 @@
 
 use std::fs;
 
-use tickpath_client::{Event, Since, Told};
+use tickpath_client::{Client, ClientError, Config, Event, Since, Told};
 use tickpath_market::{ClientOrderId, ExecType, NewOrder, Side};
 use tickpath_oms::Layout;
 use tickpath_orders::{DayEnd, RecordKind};
+use tickpath_server::ServerEvent;
+use tickpath_session::Refusal;
 use zerocopy::IntoBytes;
 
 use crate::limit;
@@ -109,4 +111,67 @@ fn a_filter_leaves_out_what_is_not_meant_and_that_is_no_gap() {
     // It only hears.
     eve.send(limit(Side::Buy, 9, 101, 1));
     eve.until("she is sent away", |eve| eve.events.iter().any(|event| matches!(event, Event::Disconnected { .. })));
+}
+
+#[test]
+fn drop_copies_of_one_user_hear_beside_each_other_and_each_goes_on_from_its_own_place() {
+    for layout in [Layout::Inline, Layout::Split] {
+        let mut house = house(layout, "");
+        let mut anna = house.remote("anna", Since::Now);
+        let mut first = house.remote("eve", Since::Start);
+        let mut second = house.remote("eve", Since::Now);
+        trade(&mut anna, 1);
+        for eve in [&mut first, &mut second] {
+            eve.until("three reports", |eve| copied(eve).len() == 3);
+        }
+        // One is away, and comes back to the session of the other.
+        let since = first.client.since();
+        first.client.close();
+        trade(&mut anna, 2);
+        let mut first = house.remote("eve", since);
+        assert_eq!(first.client.welcome().session, second.client.welcome().session);
+        first.until("three more", |eve| copied(eve).len() == 3);
+        second.until("six reports", |eve| copied(eve).len() == 6);
+        // Both come back by themselves.
+        anna.client.close();
+        house.stop();
+        house.start();
+        for eve in [&mut first, &mut second] {
+            eve.connects(2);
+        }
+        let mut anna = house.remote("anna", Since::Now);
+        trade(&mut anna, 3);
+        first.until("six reports", |eve| copied(eve).len() == 6);
+        second.until("nine reports", |eve| copied(eve).len() == 9);
+        assert_eq!(copied(&first), copied(&second)[3..], "{layout}");
+    }
+}
+
+#[test]
+fn a_user_has_so_many_drop_copies_and_one_more_is_refused_and_disturbs_none() {
+    let house = house(Layout::Split, "");
+    let mut list: Vec<Hearing> = (0..16).map(|_| house.remote("eve", Since::Now)).collect();
+    let config = Config::new(format!("unix://{}", house.socket().display()), "eve", "eve's password");
+    let Err(why) = Client::connect(config) else { panic!("there is no room for one more") };
+    let is_full = matches!(&why, ClientError::Refused { refusal: Some(Refusal::Full), sentence } if sentence.contains("16 drop copies"));
+    assert!(is_full, "{why}");
+    house.event("it is told", |event| matches!(event, ServerEvent::Refused { why, .. } if why.starts_with("eve: ")));
+    // They take nobody's place who trades.
+    let mut anna = house.remote("anna", Since::Now);
+    trade(&mut anna, 1);
+    for eve in &mut list {
+        eve.until("three reports", |eve| copied(eve).len() == 3);
+    }
+    list.pop();
+    house.event("it is gone", |event| matches!(event, ServerEvent::Gone { user, .. } if user == "eve"));
+    house.remote("eve", Since::Now);
+}
+
+#[test]
+fn a_welcome_says_who_hears_a_drop_copy() {
+    let house = house(Layout::Split, "");
+    for (user, hears) in [("eve", true), ("anna", false), ("boss", false)] {
+        let client = house.remote(user, Since::Now).client;
+        assert_eq!(client.welcome().has_drop_copy(), Some(hears), "{user}");
+    }
 }

@@ -122,3 +122,9 @@ fn inbox_of(bytes: &[u8]) -> Inbox {
     inbox.filled(bytes.len());
     inbox
 }
+
+#[test]
+fn an_oms_of_before_version_4_does_not_say_whether_a_session_is_a_drop_copy() {
+    let of = |version, rights| Welcome { version, rights, ..Welcome::default() }.has_drop_copy();
+    assert_eq!((of(3, 0), of(4, 0), of(4, Welcome::DROP_COPY)), (None, Some(false), Some(true)));
+}
