@@ -92,7 +92,9 @@ impl Lanes {
                 // Pairs with the release of who said it.
                 match self.theirs.word(at(self.head)).load(Ordering::Acquire) {
                     0 => break,
-                    length if length > MOST_RECORD as u64 => return Err(LaneError("a record has an impossible length")),
+                    length if length > MOST_RECORD as u64 => {
+                        return Err(LaneError("a record has an impossible length"));
+                    }
                     length => (self.left, self.head) = (length as usize, self.head.wrapping_add(WORD)),
                 }
             }
