@@ -442,12 +442,9 @@ impl Core {
     /// what was asked before it.
     pub(crate) fn inquire(&mut self, at: At, slot: u32, out: &mut Outputs) -> bool {
         let order = *self.orders.get(slot);
-        let route = self.routes.get(VenueId(order.route));
-        let was_sent = !matches!(order.phase, Phase::Denied | Phase::Armed | Phase::Queued);
-        let can_be_asked = was_sent && route.is_up && route.rules.answers_status != 0;
-        let Some(original) = self.names.current(order.id).filter(|_| can_be_asked) else { return false };
+        let Some(original) = self.asked_as(&order) else { return false };
         let id = OrderId::new(self.epoch, at.sequence).0;
-        route.drop_older_question(slot, id);
+        self.routes.get(VenueId(order.route)).drop_older_question(slot, id);
         let request = Request::Status(StatusRequest {
             client_order_id: ClientOrderId(id),
             original,
@@ -457,6 +454,14 @@ impl Core {
         });
         self.send(slot, order.session, request, at.stamp, out);
         true
+    }
+
+    /// What its venue calls an order, if it can be asked for it.
+    pub(crate) fn asked_as(&self, order: &Order) -> Option<ClientOrderId> {
+        let was_sent = !matches!(order.phase, Phase::Denied | Phase::Armed | Phase::Queued);
+        let route = self.routes.iter().nth(order.route.into());
+        let answers = route.is_none_or(|route| route.is_up && route.rules.answers_status != 0);
+        self.names.current(order.id).filter(|_| was_sent && answers)
     }
 
     /// Takes an operator's word for an order that cannot be known: what it says of the filled quantity is booked.

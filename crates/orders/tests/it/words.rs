@@ -5,8 +5,8 @@ use tickpath_market::{
     VenueOrderId,
 };
 use tickpath_orders::{
-    CancelScope, Core, DayEnd, Denial, EnterFill, EnterOrder, Input, KILL_ACCOUNT, KILL_ALL, KILL_DISK, KILL_SESSION,
-    KILL_SYMBOL, Kill, LOST_REPORTS, ReportRecord, WordError,
+    CancelScope, Core, DayEnd, Denial, EnterFill, EnterOrder, Input, Inquire, KILL_ACCOUNT, KILL_ALL, KILL_DISK,
+    KILL_SESSION, KILL_SYMBOL, Kill, LOST_REPORTS, ReportRecord, WordError,
 };
 
 use crate::dice::{Dice, seed};
@@ -208,6 +208,8 @@ fn an_order_without_a_name_that_its_venue_has_heard_is_not_asked_for() {
     scene.boot(78, 1);
     let id = scene.say(Input::EnterOrder(by_own_id()));
     assert_eq!((scene.state(id), scene.bought(), scene.sent_on().len()), (OrdStatus::New, (0, 10), 0));
+    let inquire = Inquire { order: id, ..Inquire::default() };
+    assert_eq!(scene.core.judge(&Input::Inquire(inquire)), Err(WordError::NobodyToAsk));
     scene.inquire(id);
     assert_eq!(scene.sent_on().len(), 0, "a question under our id would be answered: no such order");
     // A venue that says its own id alone.
