@@ -394,3 +394,24 @@ fn what_its_venue_never_heard_of_is_over_if_the_venue_numbers_its_refusals() {
         assert_eq!(scene.state(id), expected, "numbered: {numbered}");
     }
 }
+
+/// The journal goes on where the lost tail began, and what it takes there has the ids of another start.
+#[test]
+fn the_id_of_a_lost_try_is_given_to_nothing_else() {
+    let (mut scene, id) = restarted(0, 2);
+    let mut lost = self::scene(RETRY, 3);
+    lost.say(Input::Session(SessionRules { session: 1, ..SessionRules::default() }));
+    lost.boot(1, 1);
+    assert_eq!(lost.order(1, Side::Buy, 100, 10), id, "the same journal up to here");
+    lost.hear(refused(id, BUSY));
+    let again = left(&mut lost);
+    while OrderId(id).sequence() + 9 > scene.sequence {
+        let next = scene.order(scene.sequence, Side::Buy, 100, 1);
+        assert_ne!(next, again);
+        scene.hear(refused(next, BUSY));
+        assert_ne!(left(&mut scene), again);
+    }
+    assert!(OrderId(again).sequence() < scene.sequence, "that place in the journal is taken again");
+    scene.hear_exactly(lost.agreeing(said(again, ExecType::New, again, 1, 0, 10)));
+    assert_eq!((scene.counts().strangers, scene.out.len()), (1, 0));
+}
