@@ -237,7 +237,7 @@ impl<C: Clock> Sequencer<C> {
     /// Takes a message of the operator's lane.
     pub fn control(&mut self, received: u64, message: &Message<'_>) -> Result<(), OmsError> {
         match words::read(message.kind, message.payload, (message.sequence as u32).wrapping_add(1)) {
-            Some(input) => self.take_word(received, &input),
+            Some(input) => self.take_word(received, &input).map(drop),
             None => {
                 self.refused += 1;
                 Ok(())
@@ -282,6 +282,12 @@ impl<C: Clock> Sequencer<C> {
     #[inline]
     pub(crate) fn take(&mut self, stamp: u64, input: &Input) -> Result<(), OmsError> {
         let sequence = self.apply(stamp, input)?;
+        self.let_out(sequence, stamp)
+    }
+
+    /// Lets out what the core has said to an input, and does what comes behind it.
+    #[inline]
+    pub(crate) fn let_out(&mut self, sequence: u64, stamp: u64) -> Result<(), OmsError> {
         self.let_venues(sequence, stamp)?;
         self.let_sessions(sequence, stamp)?;
         self.after_input()

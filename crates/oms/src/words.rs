@@ -33,12 +33,7 @@ impl<C: Clock> Sequencer<C> {
         }
         let mut orders = self.core.concerned(&word);
         orders.sort_unstable_by_key(|order| order.id);
-        let counted = self.core.counts().ignored;
-        let sequence = self.journal.tail().sequence;
-        self.take_word(received, &word)?;
-        if self.core.counts().ignored != counted {
-            return Ok(Err(WordError::NoWord));
-        }
+        let Some(record) = self.take_word(received, &word)? else { return Ok(Err(WordError::NoWord)) };
         if let Input::EnterOrder(entered) = &word {
             orders = self.core.order_of(entered.session, entered.client_order_id).into_iter().collect();
         }
@@ -49,13 +44,20 @@ impl<C: Clock> Sequencer<C> {
                 None => (order.status, order.leaves) = (OrdStatus::Expired, Quantity(0)),
             }
         }
-        Ok(Ok(Taken { record: sequence, orders }))
+        Ok(Ok(Taken { record, orders }))
     }
 
-    /// Takes a word; the end of a day is the end of its log, too.
-    pub(crate) fn take_word(&mut self, received: u64, word: &Input) -> Result<(), OmsError> {
-        self.take(received, word)?;
-        if let Input::DayEnd(_) = word { self.archive() } else { Ok(()) }
+    /// Takes a word, and gives its record; none if the core has ignored it. The end of a day is the end of its log, too.
+    pub(crate) fn take_word(&mut self, received: u64, word: &Input) -> Result<Option<u64>, OmsError> {
+        let ignored = self.core.counts().ignored;
+        let record = self.apply(received, word)?;
+        // What comes of it may be ignored, too.
+        let is_taken = self.core.counts().ignored == ignored;
+        self.let_out(record, received)?;
+        if let Input::DayEnd(_) = word {
+            self.archive()?;
+        }
+        Ok(is_taken.then_some(record))
     }
 }
 

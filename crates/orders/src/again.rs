@@ -8,15 +8,20 @@
 //! A refusal may come twice, so each try has an id of its own at the venue: that of the refusal's record. The order keeps
 //! its own id for everybody else. Who has asked for a cancel or a replace has its order refused: nothing is tried again
 //! behind a cancel. A venue without a table costs one branch.
+//!
+//! After another boot of the host a refusal and the try behind it may both be in the tail that the journal lost, and that
+//! try has an id that nobody knows. So a refusal is no end of an order that was on its way then: it is unknown until its
+//! venue says that it lived under the name that is known, or an operator says what became of it. Only where nothing
+//! leaves before the disk has its input, there is no doubt.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
-use tickpath_market::{ClientOrderId, ExecType, ExecutionReport, NewOrder, OrderId, Request, VenueId};
+use tickpath_market::{ClientOrderId, ExecType, ExecutionReport, NewOrder, OrderId, Quantity, Request, VenueId};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use crate::core::{At, Core};
-use crate::order::{NONE, Order};
-use crate::reports::Said;
+use crate::order::{ASTRAY, NONE, Order};
+use crate::reports::{Said, is_never_heard};
 use crate::requests::told;
 use crate::route::VENUES;
 use crate::snapshot::{Load, Save, SnapshotError};
@@ -52,10 +57,8 @@ pub struct RejectRule {
 pub(crate) struct Again {
     /// By venue and code.
     rules: BTreeMap<(u16, u16), RejectRule>,
-    /// By the slot of an order that may be refused yet, or that was tried again.
-    tries: BTreeMap<u32, Try>,
-    /// The slots of orders that were tried again, by each later id.
-    aliases: BTreeMap<u64, u32>,
+    /// By the id of an order that may be refused yet.
+    tries: BTreeMap<u64, Try>,
 }
 
 /// What of an order is needed to try it again.
@@ -66,21 +69,12 @@ struct Try {
     request: NewOrder,
     /// When its client sent it, in ticks.
     sent: u64,
-    slot: u32,
+    order: u64,
     /// The line that brought the last refusal if it is to go by another one, one above its number; zero for any.
     refused_by: u16,
     /// How often it was tried again.
     count: u8,
-    reserved: u8,
-}
-
-/// An id of [`Again::aliases`] in a snapshot.
-#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
-#[repr(C)]
-struct Alias {
-    id: u64,
-    slot: u32,
-    reserved: u32,
+    reserved: [u8; 5],
 }
 
 impl Again {
@@ -104,62 +98,44 @@ impl Again {
         self.rules.is_empty()
     }
 
-    /// Keeps what is needed to try a new order again.
+    /// Keeps what is needed to try a new order again, if its venue has a code for that.
     #[cold]
-    pub(crate) fn keep(&mut self, slot: u32, venue: u16, request: NewOrder, sent: u64) {
-        if self.rules.range((venue, 0)..=(venue, u16::MAX)).next().is_some() {
-            self.tries.insert(slot, Try { request, sent, slot, refused_by: 0, count: 0, reserved: 0 });
+    pub(crate) fn keep(&mut self, order: &Order, request: NewOrder, sent: u64) {
+        if self.may_try(order.route) {
+            let order = order.id;
+            self.tries.insert(order, Try { request, sent, order, refused_by: 0, count: 0, reserved: [0; 5] });
         }
     }
 
-    /// The id by which its venue knows an order.
+    /// Whether there is a code after which this venue's orders are tried again.
+    fn may_try(&self, venue: u16) -> bool {
+        let mut rules = self.rules.range((venue, 0)..=(venue, u16::MAX));
+        rules.any(|(_, rule)| rule.action != GIVE_UP && rule.times > 0)
+    }
+
+    /// An order is not tried again any more.
     #[inline]
-    pub(crate) fn venue_id(&self, slot: u32, order: &Order) -> ClientOrderId {
-        if self.tries.is_empty() { ClientOrderId(order.id) } else { self.tried_id(slot, order) }
-    }
-
-    #[cold]
-    fn tried_id(&self, slot: u32, order: &Order) -> ClientOrderId {
-        self.tries.get(&slot).map_or(ClientOrderId(order.id), |tried| tried.request.client_order_id)
-    }
-
-    /// The order that was tried again under this id.
-    pub(crate) fn find(&self, id: u64) -> Option<u32> {
-        self.aliases.get(&id).copied()
-    }
-
-    /// Nothing of an order that never was tried again is needed any more.
-    #[inline]
-    pub(crate) fn forget(&mut self, slot: u32) {
-        if !self.tries.is_empty() && self.tries.get(&slot).is_some_and(|tried| tried.count == 0) {
-            self.tries.remove(&slot);
+    pub(crate) fn forget(&mut self, order: u64) {
+        if !self.tries.is_empty() {
+            self.tries.remove(&order);
         }
     }
 
-    /// What is left of it when orders have moved to other slots.
-    pub(crate) fn moved(self, slots: &HashMap<u32, u32>) -> Self {
-        let tries = self.tries.into_values().filter_map(|tried| {
-            let slot = *slots.get(&tried.slot)?;
-            Some((slot, Try { slot, ..tried }))
-        });
-        let aliases = self.aliases.iter().filter_map(|(&id, slot)| Some((id, *slots.get(slot)?)));
-        Self { rules: self.rules, tries: tries.collect(), aliases: aliases.collect() }
+    /// A day has ended: orders are forgotten.
+    pub(crate) fn end_day(&mut self, is_known: impl Fn(u64) -> bool) {
+        self.tries.retain(|order, _| is_known(*order));
     }
 
     pub(crate) fn save(&self, save: &mut Save<'_>) {
         save.list(&self.rules.values().copied().collect::<Vec<_>>());
         save.list(&self.tries.values().copied().collect::<Vec<_>>());
-        let aliases = self.aliases.iter().map(|(&id, &slot)| Alias { id, slot, reserved: 0 });
-        save.list(&aliases.collect::<Vec<_>>());
     }
 
     pub(crate) fn load(load: &mut Load<'_>) -> Result<Self, SnapshotError> {
         let (rules, tries) = (load.list::<RejectRule>()?, load.list::<Try>()?);
-        let aliases = load.list::<Alias>()?;
         Ok(Self {
             rules: rules.into_iter().map(|rule| ((rule.venue.0, rule.code), rule)).collect(),
-            tries: tries.into_iter().map(|tried| (tried.slot, tried)).collect(),
-            aliases: aliases.into_iter().map(|alias| (alias.id, alias.slot)).collect(),
+            tries: tries.into_iter().map(|tried| (tried.order, tried)).collect(),
         })
     }
 }
@@ -171,12 +147,12 @@ impl Core {
             return None;
         }
         let waiting = self.routes.front(venue).filter(|waiting| matches!(waiting.request, Request::New(_)))?;
-        u8::try_from(self.again.tries.get(&waiting.order)?.refused_by.checked_sub(1)?).ok()
+        u8::try_from(self.again.tries.get(&self.orders.get(waiting.order).id)?.refused_by.checked_sub(1)?).ok()
     }
 
-    /// Takes a report, if it ends a try of its order and not the order itself; false for every other one.
+    /// Takes a report, if it is of a try of its order and not of the order itself; false for every other one.
     #[inline]
-    pub(crate) fn ends_a_try(
+    pub(crate) fn hear_of_try(
         &mut self,
         at: At,
         slot: u32,
@@ -184,37 +160,84 @@ impl Core {
         record: &ReportRecord,
         out: &mut Outputs,
     ) -> bool {
-        !self.again.tries.is_empty() && self.ends_this_try(at, slot, said, record, out)
+        let is_astray = self.orders.get(slot).marks & ASTRAY != 0;
+        let may_be = is_astray || !self.again.tries.is_empty() || !self.names.is_empty();
+        may_be && self.hear_of_this_try(at, slot, said, record, out)
     }
 
     #[cold]
-    fn ends_this_try(&mut self, at: At, slot: u32, said: Said, record: &ReportRecord, out: &mut Outputs) -> bool {
-        let Some(&tried) = self.again.tries.get(&slot) else { return false };
-        if record.report.order_id.0 != tried.request.client_order_id.0 {
-            self.hear_of_earlier_try(at, slot, said, out);
+    fn hear_of_this_try(&mut self, at: At, slot: u32, said: Said, record: &ReportRecord, out: &mut Outputs) -> bool {
+        let (order, name) = (*self.orders.get(slot), record.report.order_id.0);
+        if self.names.is_earlier(order.id, order.route, name) {
+            self.hear_of_earlier_try(at, slot, said, &record.report, out);
             return true;
         }
-        match said {
-            Said::Nothing | Said::Status | Said::Lost | Said::Refused => false,
-            Said::Rejected if self.may_try_again(at, slot, &tried, &record.report) => {
-                self.try_again(at, &tried, record, out);
+        // Until now its venue had told its own id alone.
+        if name != order.id && self.names.current(order.id).is_none() {
+            self.names.add(order.id, order.route, name, 0);
+        }
+        match (said, self.again.tries.get(&order.id)) {
+            (Said::Nothing | Said::Status | Said::Lost | Said::Refused, _) => false,
+            (Said::Rejected, _) if order.marks & ASTRAY != 0 => {
+                // One that is unknown is asked for already.
+                match order.phase.is_unknown() {
+                    true => self.counts.duplicates += 1,
+                    false => self.put_in_doubt(at, slot, Event::Missed, 0, out),
+                }
+                true
+            }
+            (Said::Rejected, Some(&tried)) if self.may_try_again(at, slot, &tried, &record.report) => {
+                self.try_again(at, slot, &tried, record, out);
                 true
             }
             _ => {
-                self.again.forget(slot);
+                // It lives, or has lived: its venue has not refused it.
+                self.orders.get_mut(slot).marks &= !ASTRAY;
+                self.again.forget(order.id);
                 false
             }
         }
     }
 
-    /// A venue has refused an earlier try: it may say so twice, and nothing else.
-    fn hear_of_earlier_try(&mut self, at: At, slot: u32, said: Said, out: &mut Outputs) {
-        match said {
-            Said::Rejected | Said::Status | Said::Nothing => self.counts.duplicates += 1,
-            _ => {
-                self.counts.contradictions += 1;
-                self.put_in_doubt(at, slot, Event::Conflict, 0, out);
+    /// A venue has refused an earlier try: it may say so twice, and nothing else. What was traded all the same is booked.
+    fn hear_of_earlier_try(&mut self, at: At, slot: u32, said: Said, report: &ExecutionReport, out: &mut Outputs) {
+        let is_known = said == Said::Filled && self.find_fill(slot, report.exec_id.0).is_some();
+        if is_known || matches!(said, Said::Rejected | Said::Status | Said::Nothing) {
+            self.counts.duplicates += 1;
+            return;
+        }
+        self.counts.contradictions += 1;
+        self.put_in_doubt(at, slot, Event::Conflict, 0, out);
+        if matches!(said, Said::Filled | Said::Amended) {
+            // Its numbers and sums are those of that try.
+            let report = ExecutionReport { venue_sequence: 0, cumulative_quantity: Quantity::ZERO, ..*report };
+            self.event(at, slot, said, &report, out);
+        }
+    }
+
+    /// Of another boot: what was on its way may have been refused and tried again in what the journal has lost, unless
+    /// nothing of its session leaves before the disk has it; so may what may have fired.
+    pub(crate) fn doubt_tries(&mut self) {
+        let sent = self.again.tries.keys().filter_map(|&order| self.find_order(order));
+        let sent = sent.filter(|&slot| self.orders.get(slot).phase == Phase::Sent);
+        let fired = self.armed.keys().copied().filter(|&slot| !self.is_armed(slot));
+        let fired = fired.filter(|&slot| self.again.may_try(self.orders.get(slot).route));
+        for slot in sent.chain(fired).collect::<Vec<_>>() {
+            let order = self.orders.get_mut(slot);
+            if self.desk.rules(order.session).level == 0 {
+                order.marks |= ASTRAY;
             }
+        }
+    }
+
+    /// What its venue's answer makes of an order that may have been tried again under an id that nobody knows. That it was
+    /// refused tells nothing, nor that it was never heard of, unless the venue numbers: it would have numbered a refusal.
+    #[cold]
+    pub(crate) fn stands_astray(&mut self, order: &Order, report: &ExecutionReport, next: Order) -> Order {
+        let numbered = self.routes.get(VenueId(order.route)).rules.numbered != 0;
+        match next.phase {
+            Phase::Rejected if !(numbered && is_never_heard(report)) => Order { phase: Phase::Unknown, ..*order },
+            _ => Order { marks: next.marks & !ASTRAY, ..next },
         }
     }
 
@@ -234,16 +257,15 @@ impl Core {
     }
 
     /// The order waits, to be checked again and to go under another id. Its client is told the code.
-    fn try_again(&mut self, at: At, tried: &Try, record: &ReportRecord, out: &mut Outputs) {
-        let (slot, report) = (tried.slot, &record.report);
-        let order = *self.orders.get(slot);
+    fn try_again(&mut self, at: At, slot: u32, tried: &Try, record: &ReportRecord, out: &mut Outputs) {
+        let (order, report) = (*self.orders.get(slot), &record.report);
         let is_for_another = |rule: &RejectRule| rule.action == OTHER_LINE;
         let avoids = self.again.rules.get(&(order.route, report.reason)).is_some_and(is_for_another);
         let id = self.id(at);
         let request = NewOrder { client_order_id: ClientOrderId(id), ..tried.request };
         let refused_by = if avoids { record.line } else { 0 };
-        self.again.aliases.insert(id, slot);
-        self.again.tries.insert(slot, Try { request, refused_by, count: tried.count + 1, ..*tried });
+        self.names.add(order.id, order.route, id, 0);
+        self.again.tries.insert(order.id, Try { request, refused_by, count: tried.count + 1, ..*tried });
         let phase = step(order.phase, Event::Returned).unwrap_or(order.phase);
         self.settle(slot, &Order { phase, ..order });
         let waiting = Waiting { order: slot, session: order.session, request: Request::New(request), sent: tried.sent };

@@ -21,7 +21,7 @@ use tickpath_market::{
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use crate::core::{At, Core};
-use crate::order::{NONE, Order};
+use crate::order::{ASTRAY, NONE, Order};
 use crate::reports::is_never_heard;
 use crate::requests::{answer, denied, facts, may_wait, undefined};
 use crate::risk::{Facts, Refusal, check};
@@ -282,7 +282,7 @@ impl Core {
             Ok(next) => {
                 self.settle(slot, &next);
                 if !self.again.has_no_rules() {
-                    self.again.keep(slot, next.route, new, at.stamp);
+                    self.again.keep(&next, new, at.stamp);
                 }
                 self.send(slot, next.session, request, at.stamp, out);
                 out.push(answer(&next, ExecType::Triggered, ClientOrderId(next.client)));
@@ -373,7 +373,8 @@ impl Core {
             return Some(next);
         }
         let doubted = self.routes.get(VenueId(order.route)).doubted;
-        (report.client_order_id.0 >= doubted).then_some(Order { phase: Phase::Armed, ..order })
+        let marks = order.marks & !ASTRAY;
+        (report.client_order_id.0 >= doubted).then_some(Order { phase: Phase::Armed, marks, ..order })
     }
 
     pub(crate) fn is_armed(&self, slot: u32) -> bool {

@@ -12,6 +12,7 @@ use crate::digest::Tally;
 use crate::foreign::Foreigners;
 use crate::index::{Index, tag};
 use crate::live::Live;
+use crate::names::Names;
 use crate::order::{Ask, DeniedId, Fill, GAPPED, NONE, Order};
 use crate::own::OwnOrders;
 use crate::page::{ORDERS, Pages};
@@ -123,6 +124,7 @@ pub struct Core {
     pub(crate) has_unpriced: bool,
     pub(crate) foreign: Foreigners,
     pub(crate) again: Again,
+    pub(crate) names: Names,
     pub(crate) counts: Counts,
     /// Orders that miss a venue sequence, and since when, in ticks.
     pub(crate) gapped: Vec<(u32, u64)>,
@@ -185,6 +187,7 @@ impl Core {
             has_unpriced: false,
             foreign: Foreigners::default(),
             again: Again::default(),
+            names: Names::default(),
             counts: Counts::default(),
             gapped: Vec::new(),
             armed: BTreeMap::new(),
@@ -347,8 +350,7 @@ impl Core {
     }
 
     pub(crate) fn find_order(&self, id: u64) -> Option<u32> {
-        let found = self.by_id.find(self.tag(0, id), |slot| self.orders.get(slot).id == id);
-        found.or_else(|| self.again.find(id))
+        self.by_id.find(self.tag(0, id), |slot| self.orders.get(slot).id == id)
     }
 
     /// The order that a client names, if the id is that of a new order.

@@ -112,13 +112,16 @@ impl Core {
         // What is open was counted above; alarms are of all days.
         let Counts { queued, sending, working, done, rejected, withdrawn, unknown, .. } = fresh.counts;
         fresh.counts = Counts { queued, sending, working, done, rejected, withdrawn, unknown, ..self.counts };
-        fresh.again = std::mem::take(&mut self.again).moved(&moved);
         (fresh.last_request, fresh.epoch, fresh.boot_id) = (self.last_request, self.epoch, self.boot_id);
         (fresh.rate, fresh.booted, fresh.tally) = (self.rate, self.booted, self.tally);
         fresh.has_unpriced = self.has_unpriced;
-        let mut foreign = std::mem::take(&mut self.foreign);
-        foreign.end_day(|id| fresh.find_order(id).is_some());
-        fresh.foreign = foreign;
+        let is_known = |id| fresh.find_order(id).is_some();
+        self.again.end_day(is_known);
+        self.names.end_day(is_known);
+        self.foreign.end_day();
+        fresh.again = std::mem::take(&mut self.again);
+        fresh.names = std::mem::take(&mut self.names);
+        fresh.foreign = std::mem::take(&mut self.foreign);
         *self = fresh;
     }
 }

@@ -1,8 +1,10 @@
 //! What an admin enters by hand: an order that its venue works and that is not known here, and a fill that never came.
 //!
 //! Neither is checked against limits: it has happened. Who enters an order says what its venue calls it; what the venue has
-//! said of it meanwhile is [kept](crate::foreign) and is taken at once, and the venue is asked how it stands. An entered fill
-//! has the venue's execution id, so that the venue's own report of it, should it come after all, changes nothing.
+//! said of it meanwhile is [kept](crate::foreign) and is taken at once, and the venue is asked how it stands. Where only the
+//! venue's own id of it is known nothing can be asked under our names: what the venue says tells, and a cancel is refused
+//! there. An entered fill has the venue's execution id, so that the venue's own report of it, should it come after all,
+//! changes nothing.
 
 use tickpath_market::{
     AccountId, ClientOrderId, ExecId, ExecType, ExecutionReport, ManualOrderIndicator, NewOrder, OrdStatus, OrderId,
@@ -11,7 +13,7 @@ use tickpath_market::{
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use crate::core::{At, Core};
-use crate::order::{ENTERED, Order};
+use crate::order::Order;
 use crate::reports::Said;
 use crate::requests::told_as;
 use crate::route::VENUES;
@@ -90,11 +92,11 @@ impl Core {
         order.id = id.0;
         order.position = self.positions.open(order.account, order.symbol);
         let slot = self.keep_order(order);
-        self.foreign.name(order.id, order.route, enter.sent_as.0, enter.venue_order_id.0);
+        self.names.add(order.id, order.route, enter.sent_as.0, enter.venue_order_id.0);
         let manual = ManualOrderIndicator::Manual.code();
         let report = ExecutionReport { manual, ..told_as(&order, ExecType::New, enter.client_order_id) };
         out.push(Output::Report { session: order.session, report });
-        self.join_foreign(at, &order, heard, out);
+        self.join_foreign(at, heard, out);
         // Where nothing is known of its events the venue's answer tells them; else it tells whether they are all.
         if self.orders.get(slot).phase.is_live() {
             self.inquire(at, slot, out);
@@ -141,7 +143,6 @@ impl Core {
             order_type,
             time_in_force,
             phase: Phase::Open,
-            marks: ENTERED,
             ..Order::EMPTY
         };
         let heard = self.may_enter(enter, &order)?;
@@ -157,7 +158,7 @@ impl Core {
             return Err(WordError::Reason);
         } else if sent_as == 0 && own == 0 {
             return Err(WordError::Nameless);
-        } else if known.is_some() || self.foreign.is_taken(venue, sent_as, own) {
+        } else if known.is_some() || self.names.find(venue, sent_as, own).is_some() {
             return Err(WordError::Known);
         } else if self.desk.entry(order.account, order.symbol).is_err() {
             return Err(WordError::Undefined { account: order.account.0, symbol: order.symbol.0 });

@@ -25,6 +25,7 @@
 //! | `enter.rs`      | orders and fills that an admin enters by hand                      |
 //! | `foreign.rs`    | reports of orders that are not known here                          |
 //! | `again.rs`      | what is tried again after its venue has refused it                 |
+//! | `names.rs`      | what venues call orders that they do not know by our id            |
 //! | `day.rs`        | the end of a day                                                   |
 //! | `conditional.rs` | orders that wait for a trigger                                    |
 //! | `state.rs`      | the table of (phase, event), and the status that follows           |
@@ -69,6 +70,7 @@ mod enter;
 mod foreign;
 mod index;
 mod live;
+mod names;
 mod operate;
 mod order;
 mod output;

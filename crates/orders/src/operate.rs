@@ -10,7 +10,7 @@ use crate::control::{
 use crate::core::{At, Core, Rate};
 use crate::definition::{AccountLimits, Ended, Instrument, SymbolLimits};
 use crate::desk::IDS;
-use crate::order::{DOUBTED, GAPPED, NONE, Order, SOFT, WORDED};
+use crate::order::{ASTRAY, DOUBTED, GAPPED, NONE, Order, SOFT, WORDED};
 use crate::own::OwnOrders;
 use crate::requests::{Change, answer, denied, facts, may_change, told_as, undefined};
 use crate::risk::{Facts, Refusal, check};
@@ -75,6 +75,7 @@ impl Core {
             self.gapped.iter_mut().for_each(|(_, since)| *since = 0);
             self.count_as_sent();
             self.doubt_armed();
+            self.doubt_tries();
         }
         true
     }
@@ -239,8 +240,9 @@ impl Core {
             Request::MassCancel(_) | Request::Conditional(_) | Request::ReplaceConditional(_) => return false,
         };
         let is_question = matches!(request, Request::Status(_));
-        let sent =
-            self.find_said(returned.venue.0, original).filter(|&slot| self.orders.get(slot).route == returned.venue.0);
+        let sent = self
+            .find_said(returned.venue.0, original, 0)
+            .filter(|&slot| self.orders.get(slot).route == returned.venue.0);
         let Some(slot) = sent else { return is_question };
         let order = *self.orders.get(slot);
         let id = request.client_order_id().0;
@@ -254,13 +256,14 @@ impl Core {
                 }
             }
             // An earlier try, whose refusal was heard.
-            (Request::New(new), _) if new.client_order_id != self.again.venue_id(slot, &order) => return true,
+            (Request::New(new), _) if self.names.current(order.id) != Some(new.client_order_id) => return true,
             // Nobody waited for it any longer, and its venue was asked: that answer decides.
             (Request::New(_), _) if order.phase.is_unknown() => return true,
             (Request::New(_), _) if order.phase != Phase::Sent => return false,
             (Request::New(_), _) => {
                 let phase = step(order.phase, Event::Returned).unwrap_or(order.phase);
-                self.settle(slot, &Order { phase, ..order });
+                // What never left was never refused.
+                self.settle(slot, &Order { phase, marks: order.marks & !ASTRAY, ..order });
                 // Its cancel is behind it, and comes back, too: no venue has heard of either.
                 if order.cancel != NONE {
                     let client = self.own_id(&order, order.cancel);
@@ -363,7 +366,7 @@ impl Core {
                 let phase = step(order.phase, Event::Denied).unwrap_or(order.phase);
                 let denied = Order { phase, cancel: NONE, replace: NONE, ..*order };
                 self.settle(waiting.order, &denied);
-                self.again.forget(waiting.order);
+                self.again.forget(order.id);
                 order.client
             }
             _ => {
@@ -439,16 +442,12 @@ impl Core {
     /// what was asked before it.
     pub(crate) fn inquire(&mut self, at: At, slot: u32, out: &mut Outputs) -> bool {
         let order = *self.orders.get(slot);
-        let route = self.routes.get(VenueId(order.route));
-        let was_sent = !matches!(order.phase, Phase::Denied | Phase::Armed | Phase::Queued);
-        if !was_sent || !route.is_up || route.rules.answers_status == 0 {
-            return false;
-        }
+        let Some(original) = self.asked_as(&order) else { return false };
         let id = OrderId::new(self.epoch, at.sequence).0;
-        route.drop_older_question(slot, id);
+        self.routes.get(VenueId(order.route)).drop_older_question(slot, id);
         let request = Request::Status(StatusRequest {
             client_order_id: ClientOrderId(id),
-            original: self.venues_name(slot, &order),
+            original,
             symbol: order.symbol,
             account: order.account,
             ..StatusRequest::default()
@@ -457,13 +456,21 @@ impl Core {
         true
     }
 
+    /// What its venue calls an order, if it can be asked for it.
+    pub(crate) fn asked_as(&self, order: &Order) -> Option<ClientOrderId> {
+        let was_sent = !matches!(order.phase, Phase::Denied | Phase::Armed | Phase::Queued);
+        let route = self.routes.iter().nth(order.route.into());
+        let answers = route.is_none_or(|route| route.is_up && route.rules.answers_status != 0);
+        self.names.current(order.id).filter(|_| was_sent && answers)
+    }
+
     /// Takes an operator's word for an order that cannot be known: what it says of the filled quantity is booked.
     fn resolve(&mut self, resolve: &Resolve, out: &mut Outputs) -> bool {
         let Ok((slot, phase)) = self.may_resolve(resolve) else { return false };
         let order = *self.orders.get(slot);
         let cumulative = resolve.cumulative_quantity.0;
         // The word has no venue sequence: what ends by it and lives on after all is in doubt again.
-        let marks = if phase == Phase::Open { order.marks & !SOFT } else { order.marks | SOFT } & !DOUBTED;
+        let marks = if phase == Phase::Open { order.marks & !SOFT } else { order.marks | SOFT } & !(DOUBTED | ASTRAY);
         let mut next = Order { phase, filled: cumulative, reported: cumulative, marks, ..order };
         (next.cancel, next.replace) = (NONE, NONE);
         next.skip_to(order.sequence);

@@ -93,7 +93,7 @@ pub(crate) struct Order {
     pub(crate) order_type: OrderType,
     pub(crate) time_in_force: TimeInForce,
     pub(crate) phase: Phase,
-    /// [`HOLE`], [`GAPPED`], [`SOFT`], [`DOUBTED`], [`WORDED`], [`NAMELESS`], [`ENTERED`].
+    /// [`HOLE`], [`GAPPED`], [`SOFT`], [`DOUBTED`], [`WORDED`], [`NAMELESS`], [`ASTRAY`].
     pub(crate) marks: u8,
     pub(crate) reserved: [u8; 3],
 }
@@ -111,9 +111,9 @@ pub(crate) const DOUBTED: u8 = 8;
 pub(crate) const WORDED: u8 = 16;
 /// [`Order::marks`]: its day is over, and its client's id may be another order's.
 pub(crate) const NAMELESS: u8 = 32;
-
-/// [`Order::marks`]: an admin has entered it, and its venue may call it otherwise.
-pub(crate) const ENTERED: u8 = 64;
+/// [`Order::marks`]: its venue may have refused it and work a later try, whose id went with the end of a journal. A refusal
+/// is not its end.
+pub(crate) const ASTRAY: u8 = 64;
 
 /// The execution of what an operator has booked: no venue's fill has this id.
 pub(crate) const WORD: u64 = 0;

@@ -7,7 +7,7 @@
 use tickpath_market::{ClientOrderId, ExecType, ExecutionReport, OrdStatus, Price, Quantity, VenueId};
 
 use crate::core::{At, Core};
-use crate::order::{Ask, DOUBTED, Fill, NONE, Order, SOFT, WORD, WORDED};
+use crate::order::{ASTRAY, Ask, DOUBTED, Fill, NONE, Order, SOFT, WORD, WORDED};
 use crate::requests::{told, told_as};
 use crate::state::{Event, Phase, step};
 use crate::{Output, Outputs, ReportRecord};
@@ -61,13 +61,13 @@ impl Core {
             self.counts.malformed += 1;
             return;
         };
-        let sent = self.find_order(report.order_id.0).filter(|&slot| self.orders.get(slot).phase != Phase::Denied);
-        let Some(slot) = sent else { return self.stranger(at, said, record, out) };
+        let found = self.find_said(record.source.0, report.order_id.0, report.venue_order_id.0);
+        let Some(slot) = found else { return self.stranger(at, said, record) };
         if !agrees(self.orders.get(slot), said, record) {
             self.counts.mismatched += 1;
             return;
         }
-        if self.ends_a_try(at, slot, said, record, out) {
+        if self.hear_of_try(at, slot, said, record, out) {
             return;
         }
         match said {
@@ -241,6 +241,9 @@ impl Core {
         let order = *self.orders.get(slot);
         let unchanged = confirms(&order, report).then_some(order);
         let mut said = stands(&order, report).or(unchanged);
+        if order.marks & ASTRAY != 0 {
+            said = said.map(|next| self.stands_astray(&order, report, next));
+        }
         if !self.armed.is_empty() {
             said = said.and_then(|next| self.stands_armed(slot, report, next));
         }

@@ -105,7 +105,7 @@ impl Core {
         self.desk.note_recent(order.account, seen, |stamp| rate.ns(at.stamp.saturating_sub(stamp)));
         let new_order = NewOrder { client_order_id: ClientOrderId(order.id), ..*new };
         if !self.again.has_no_rules() {
-            self.again.keep(slot, order.route, new_order, envelope.sent);
+            self.again.keep(&order, new_order, envelope.sent);
         }
         let request = Request::New(new_order);
         self.send(slot, order.session, request, envelope.sent, out);
@@ -196,7 +196,7 @@ impl Core {
         self.settle(slot, &order);
         let request = Request::Cancel(CancelOrder {
             client_order_id: ClientOrderId(self.id(at)),
-            original: self.venues_name(slot, &order),
+            original: self.venues_name(&order),
             cause,
             symbol: order.symbol,
             account: order.account,
@@ -253,7 +253,7 @@ impl Core {
         // A venue that speaks of it after all contradicts that it never left.
         let order = Order { phase, cancel: NONE, replace: NONE, marks: before.marks | SOFT, ..before };
         self.settle(slot, &order);
-        self.again.forget(slot);
+        self.again.forget(order.id);
         self.routes.get(VenueId(order.route)).waiting.remove(slot, |_| true);
         self.armed.remove(&slot);
         out.push(answer(&order, exec_type, client));
@@ -310,7 +310,7 @@ impl Core {
         self.settle(slot, &order);
         let request = Request::Replace(ReplaceOrder {
             client_order_id: ClientOrderId(self.id(at)),
-            original: self.venues_name(slot, &order),
+            original: self.venues_name(&order),
             symbol: order.symbol,
             ..*replace
         });

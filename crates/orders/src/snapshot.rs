@@ -15,6 +15,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, TryFromBytes};
 use crate::again::Again;
 use crate::core::{Config, Core, Counts, Rate};
 use crate::digest::Tally;
+use crate::names::Names;
 use crate::{CORE_VERSION, Digest};
 
 /// The version of how a core is laid out here.
@@ -132,6 +133,7 @@ impl Core {
         self.positions.save_more(&mut save);
         self.save_armed(&mut save);
         self.foreign.save(&mut save);
+        self.names.save(&mut save);
         self.again.save(&mut save);
     }
 
@@ -170,6 +172,7 @@ impl Core {
             core.load_armed(&mut load)?;
             core.foreign.load(&mut load)?;
             core.desk.has_rare |= core.positions.has_limits();
+            core.names = Names::load(&mut load)?;
             core.again = Again::load(&mut load)?;
         } else {
             core.has_unpriced = true;

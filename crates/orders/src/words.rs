@@ -53,6 +53,11 @@ pub enum WordError {
         /// The most there can be.
         most: Quantity,
     },
+    /// Its venue cannot be asked for it.
+    #[error(
+        "its venue cannot be asked for it: it never left, or the venue is down, answers no questions or has only told an id of its own"
+    )]
+    NobodyToAsk,
     /// Nobody said why.
     #[error("a reason is needed: who says so, and why")]
     Reason,
@@ -129,7 +134,8 @@ impl Core {
             Input::CancelScope(cancel) => scope(cancel.scope, cancel.target),
             Input::Resolve(resolve) => self.may_resolve(resolve).map(drop),
             Input::Inquire(inquire) => {
-                self.find_order(inquire.order).map(drop).ok_or(WordError::NoOrder(OrderId(inquire.order)))
+                let slot = self.find_order(inquire.order).ok_or(WordError::NoOrder(OrderId(inquire.order)))?;
+                self.asked_as(self.orders.get(slot)).map(drop).ok_or(WordError::NobodyToAsk)
             }
             Input::EnterOrder(enter) => self.entered(enter).map(drop),
             Input::EnterFill(enter) => self.may_enter_fill(enter).map(drop),

@@ -3,10 +3,11 @@
 use std::path::Path;
 
 use tickpath_clock::{Priority, Wait};
+use tickpath_exchange::Reject;
 use tickpath_log::{Config as LogConfig, Place};
 use tickpath_market::{AccountId, Notional, Price, Quantity, SymbolId, TopOfBook, VenueId};
 use tickpath_oms::{AckLevel, Config, Desk, LanesConfig, Layout, Rate, SessionConfig};
-use tickpath_orders::{AccountLimits, Instrument, VenueRules};
+use tickpath_orders::{AccountLimits, Instrument, RETRY, RejectRule, VenueRules};
 
 /// Sessions with lanes: one told at once, one when the disk has it, one whose orders are canceled when it is lost.
 pub const LANED: u16 = 3;
@@ -89,11 +90,13 @@ fn desk() -> Desk {
         limits: Default::default(),
         rate: Rate::UNLIMITED,
     };
+    let again = |venue| RejectRule { venue, code: Reject::OnOrder.code(), action: RETRY, times: 2, reserved: 0 };
     Desk {
         instruments: (0..).zip(VENUES).map(instrument).collect(),
         accounts: (0..SESSIONS).map(limits).collect(),
         venues: VENUES.into_iter().map(VenueRules::of).collect(),
         sessions: (0..SESSIONS).map(session).collect(),
+        rejects: VENUES.into_iter().map(again).collect(),
         ..Desk::default()
     }
 }

@@ -51,7 +51,9 @@ impl Oracle {
         }
         let (mut net, mut buys, mut sells) = (0_i128, 0_i128, 0_i128);
         for (id, truth) in &self.truths {
-            if (truth.account, truth.symbol) != (account, symbol) || self.lost.contains(id) {
+            // A try that is lost is counted in its order.
+            let is_lost = self.lost.contains(&self.tries.order(*id)) || self.given_up.contains(id);
+            if (truth.account, truth.symbol) != (account, symbol) || is_lost {
                 continue;
             }
             let (filled, open) = (i128::from(truth.cumulative), i128::from(truth.leaves));
@@ -83,12 +85,19 @@ impl Oracle {
     pub fn check_at_rest(&mut self, core: &Core, tally: &mut Tally) -> Checked {
         let accounted: Vec<u64> = self.truths.keys().copied().collect();
         for id in accounted {
-            if self.lost.contains(&id) || self.forgotten.contains(&id) {
+            let order = self.tries.order(id);
+            if self.lost.contains(&order) || self.forgotten.contains(&order) || self.given_up.contains(&id) {
                 continue;
             }
-            let Some(view) = core.order(OrderId(id)) else {
+            let Some(view) = core.order(OrderId(order)) else {
                 return broken("every fill is known or in doubt", format!("order {id:x} is not known"));
             };
+            if self.lost.contains(&id) && view.status != OrdStatus::Unknown {
+                return broken("what may have been tried again is in doubt", format!("try {id:x} is lost: {view:?}"));
+            }
+            if self.tries.is_over(id) {
+                continue;
+            }
             let truth = self.truths.get_mut(&id).expect("it was listed");
             check_order(&view, truth, tally)?;
         }

@@ -13,7 +13,9 @@ use std::collections::VecDeque;
 use tickpath_clock::Clock;
 use tickpath_exchange::{Config, Venue};
 use tickpath_log::{Next, OpenError};
-use tickpath_market::{ExecId, ExecType, ExecutionReport, Kind, Price, Quantity, Request, TopOfBook, VenueId};
+use tickpath_market::{
+    ConditionalOrder, ExecId, ExecType, ExecutionReport, Kind, Price, Quantity, Request, TopOfBook, Trigger, VenueId,
+};
 use tickpath_oms::{LanesConfig, VenueLanes};
 use zerocopy::IntoBytes;
 
@@ -22,6 +24,9 @@ use crate::oracle::{Checked, Oracle, tag};
 use crate::plan::Dice;
 use crate::plants::Plant;
 use crate::tally::Tally;
+
+/// Of so many ids one is refused for now.
+const REFUSED: u64 = 4;
 
 /// Who looks on while something happens on a line.
 pub struct Around<'a> {
@@ -101,7 +106,14 @@ impl Line {
         around.oracle.arrived(request)?;
         around.tally.count("requests arrived");
         let mut made = Vec::new();
-        self.venue.request(around.clock.ticks(), request, &mut made);
+        // No venue of ours takes a trigger: so it refuses an order that it would have taken.
+        let asked = match request {
+            Request::New(new) if new.client_order_id.0 % REFUSED == 0 => {
+                Request::Conditional(ConditionalOrder::new(*new, Trigger::default()))
+            }
+            request => *request,
+        };
+        self.venue.request(around.clock.ticks(), &asked, &mut made);
         self.say(made, around);
         Ok(())
     }

@@ -31,6 +31,7 @@ mod remote;
 mod rest;
 mod shrink;
 mod tally;
+mod tries;
 mod world;
 
 use std::collections::BTreeMap;

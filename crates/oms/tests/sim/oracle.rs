@@ -10,9 +10,10 @@ use tickpath_market::{
 use tickpath_orders::Core;
 use zerocopy::FromBytes;
 
-use crate::desk::is_for_disk;
+use crate::desk::{VENUES, is_for_disk};
 use crate::limits::Limits;
 use crate::tally::Tally;
+use crate::tries::Tries;
 
 /// What does not hold.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -62,14 +63,19 @@ pub struct Oracle {
     /// New orders and replaces of clients, by tag: sent, and arrived at a venue.
     sent: BTreeSet<u64>,
     executed: BTreeSet<u64>,
+    /// By each name that a venue was told.
     pub truths: BTreeMap<u64, Truth>,
     /// Fills: order and execution.
     fills: BTreeSet<(u64, u64)>,
     pub told: BTreeMap<u64, Told>,
     /// Frames that were read: session, start, number.
     read: BTreeMap<(u16, u64, u64), Vec<u8>>,
-    /// Orders that a loss of power took from the journal, as their level allows.
+    /// What was tried again.
+    pub tries: Tries,
+    /// Orders and tries that a loss of power took from the journal, as their level allows.
     pub lost: BTreeSet<u64>,
+    /// Lost tries whose orders an operator has resolved: they are foreign now.
+    pub given_up: BTreeSet<u64>,
     /// Orders of days that have ended.
     pub forgotten: BTreeSet<u64>,
     /// A day has ended: what ended with it may be told only then, and is not known any more.
@@ -124,13 +130,19 @@ impl Oracle {
         if tag != 0 && !self.sent.contains(&tag) {
             return broken("nothing is invented", format!("no client has sent {request:?}"));
         }
-        if tag != 0 && !self.executed.insert(tag) {
+        if tag != 0 && !self.executed.insert(tag) && !self.was_refused(tag) {
             return broken("nothing is sent twice", format!("{request:?} arrives again, with another id"));
         }
         if let Request::New(new) = request {
             self.new_order(new)?;
         }
         Ok(())
+    }
+
+    /// Whether the new order that a client has sent is to be tried again.
+    fn was_refused(&self, tag: u64) -> bool {
+        let truth = self.tries.latest_of(tag).and_then(|name| self.truths.get(&name));
+        truth.is_some_and(|truth| (truth.status, truth.sequence) == (OrdStatus::Rejected, 1))
     }
 
     /// A running OMS has taken it that a session may trade, or may not: orders from this id on are held to it.
@@ -164,7 +176,8 @@ impl Oracle {
             was_amended: false,
             amendment_lost: false,
         };
-        self.truths.insert(new.client_order_id.0, truth);
+        self.tries.arrived(new.cause, id);
+        self.truths.insert(id, truth);
         Ok(())
     }
 
@@ -179,9 +192,12 @@ impl Oracle {
         truth.cumulative = report.cumulative_quantity.0;
         truth.leaves = report.leaves_quantity.0;
         truth.status = OrdStatus::from_code(report.status).expect("venues know the codes");
+        if exec_type == ExecType::Rejected {
+            tally.count("orders refused for now");
+        }
         if exec_type == ExecType::Trade {
             tally.count("fills");
-            self.fills.insert((report.order_id.0, report.exec_id.0));
+            self.fills.insert((self.tries.order(report.order_id.0), report.exec_id.0));
         }
         if matches!(exec_type, ExecType::TradeCancel | ExecType::TradeCorrect) {
             truth.was_amended = true;
@@ -203,7 +219,7 @@ impl Oracle {
         self.is_uncertain = true;
         for (id, truth) in self.truths.iter_mut().filter(|(_, truth)| truth.was_amended) {
             truth.amendment_lost = true;
-            if self.forgotten.contains(id) {
+            if self.forgotten.contains(&self.tries.order(*id)) {
                 self.blurred.insert((truth.account, truth.symbol));
             }
         }
@@ -279,7 +295,20 @@ impl Oracle {
         let known: BTreeMap<u64, u16> =
             told.chain(self.truths.iter().map(|(id, truth)| (*id, truth.session))).collect();
         for (id, session) in known {
-            if journaled.contains(&id) {
+            let order = self.tries.order(id);
+            // Of one that was denied later the OMS knows no name any more.
+            let is_known = || core.order(OrderId(order)).is_none_or(|view| view.status == OrdStatus::Rejected);
+            if order != id && journaled.contains(&order) && !is_known() {
+                let venue = VENUES[self.truths[&id].symbol.0 as usize];
+                if core.order_said(venue, id).is_none() && is_for_disk(session) {
+                    return broken("what the disk has stays", format!("try {id:x} is gone with the power"));
+                }
+                if core.order_said(venue, id).is_none() && self.lost.insert(id) {
+                    tally.count("tries lost with the power");
+                }
+                continue;
+            }
+            if journaled.contains(&order) {
                 // The end of its day may be gone.
                 if core.order(OrderId(id)).is_some() {
                     self.forgotten.remove(&id);
@@ -303,13 +332,14 @@ impl Oracle {
         self.has_day_ended = true;
         let known: BTreeSet<u64> = self.told.keys().chain(self.truths.keys()).copied().collect();
         for id in known {
-            if core.order(OrderId(id)).is_some() || self.lost.contains(&id) {
+            let order = self.tries.order(id);
+            if core.order(OrderId(order)).is_some() || self.lost.contains(&id) {
                 continue;
             }
             if self.truths.get(&id).is_some_and(|truth| truth.leaves > 0) {
                 return broken("what is open is kept", format!("the day has ended for {id:x}, which its venue works"));
             }
-            self.forgotten.insert(id);
+            self.forgotten.insert(order);
         }
         Ok(())
     }
@@ -317,6 +347,14 @@ impl Oracle {
     /// Forgives what only time was needed for.
     pub fn rest(&mut self) {
         (self.is_amending, self.is_uncertain) = (false, false);
+    }
+
+    /// How an order really stands that an operator asks its venue for on the telephone; none if it never arrived. A try that
+    /// the OMS does not know is foreign from here on.
+    pub fn told_by_venue(&mut self, order: u64) -> Option<Truth> {
+        self.given_up.extend(self.tries.names(order).filter(|name| self.lost.contains(name)));
+        let known = self.tries.names(order).find(|name| !self.lost.contains(name))?;
+        self.truths.get(&known).copied()
     }
 
     pub fn had_strangers(&self) -> bool {

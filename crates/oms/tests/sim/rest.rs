@@ -144,7 +144,7 @@ impl World {
     /// The operator has asked the venue on the telephone.
     fn resolve(&mut self, orders: &[OrderId]) {
         for order in orders {
-            let truth = self.oracle.truths.get(&order.0);
+            let truth = self.oracle.told_by_venue(order.0);
             let (status, cumulative) = match truth {
                 None => (OrdStatus::Rejected, 0),
                 Some(truth) if truth.leaves > 0 => (OrdStatus::New, truth.cumulative),

@@ -22,6 +22,8 @@ const MUST: &[&str] = &[
     "conditional orders sent",
     "other triggers sent",
     "orders fired",
+    "orders refused for now",
+    "tries lost with the power",
     "orders armed over a start",
     "orders that may have fired before a start",
     "kills at a tick",

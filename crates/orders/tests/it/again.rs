@@ -1,9 +1,9 @@
 //! New orders that a venue refuses with a code after which they are tried again.
 
-use tickpath_market::{ExecType, ExecutionReport, OrdStatus, OrderId, Price, Request, Side, TimeInForce};
+use tickpath_market::{ExecId, ExecType, ExecutionReport, OrdStatus, OrderId, Price, Request, Side, TimeInForce};
 use tickpath_orders::{
-    Core, DayEnd, Denial, Ended, GIVE_UP, Input, KILL_ALL, Kill, OTHER_LINE, Output, RETRY, RecordKind, RejectRule,
-    ReportRecord, VenueRules,
+    Core, DayEnd, Denial, Ended, GIVE_UP, Input, KILL_ALL, Kill, LOST_REPORTS, LOST_REQUESTS, OTHER_LINE, Output,
+    RETRY, RecordKind, RejectRule, ReportRecord, SessionRules, VenueRules,
 };
 
 use crate::scene::{Scene, VENUE, fill, order, said};
@@ -227,4 +227,191 @@ fn a_saved_core_and_another_day_know_its_ids() {
     scene.cancel(2, 1);
     assert_eq!(scene.denial().map(|denial| denial.0), None);
     assert_eq!(scene.canceled(), [again]);
+}
+
+/// Money has changed hands, whatever the venue said before.
+#[test]
+fn a_fill_of_a_refused_try_is_booked_once_and_its_order_is_in_doubt() {
+    let check = |name: &str, has_left: bool| {
+        let mut scene = scene(RETRY, 3);
+        let id = scene.order(1, Side::Buy, 100, 10);
+        scene.hear(refused(id, BUSY));
+        let again = if has_left { left(&mut scene) } else { 0 };
+        if has_left {
+            scene.hear(said(again, ExecType::New, again, 1, 0, 10));
+        }
+        scene.hear(fill(id, 2, 4, 4, 6));
+        let told: Vec<_> = scene.told().iter().map(|told| (told.status, told.last_quantity.0)).collect();
+        let unknown = OrdStatus::Unknown.code();
+        assert_eq!(told, [(unknown, 0), (unknown, 4)], "{name}");
+        assert_eq!((scene.bought().0, scene.counts().contradictions), (4, 1), "{name}");
+        let duplicates = scene.counts().duplicates;
+        scene.hear(fill(id, 2, 4, 4, 6));
+        assert_eq!((scene.bought().0, scene.counts().contradictions), (4, 1), "{name}, twice");
+        assert_eq!(scene.counts().duplicates, duplicates + 1, "{name}, twice");
+        if has_left {
+            scene.hear(ExecutionReport { exec_id: ExecId(99), ..fill(again, 2, 10, 10, 0) });
+            assert_eq!((scene.bought().0, scene.state(id)), (14, OrdStatus::Unknown), "both tries have traded");
+        } else {
+            scene.release();
+            assert_eq!(scene.sent_on().len(), 0, "what lives is not tried again");
+        }
+    };
+    check("the later try works", true);
+    check("the later try waits here", false);
+}
+
+/// An order that has just left for the first time, and then a start on this boot of the host: 1 is the same one.
+fn restarted(level: u8, boot: u8) -> (Scene, u64) {
+    restarted_with(level, boot, |_| {})
+}
+
+fn restarted_with(level: u8, boot: u8, before: impl FnOnce(&mut Scene)) -> (Scene, u64) {
+    let mut scene = scene(RETRY, 3);
+    scene.say(Input::Session(SessionRules { session: 1, level, ..SessionRules::default() }));
+    scene.boot(1, 1);
+    before(&mut scene);
+    let id = scene.order(1, Side::Buy, 100, 10);
+    scene.boot(2, boot);
+    (scene, id)
+}
+
+/// The refusal and the next try may both be in what the journal has lost, and nobody knows the id of that try.
+#[test]
+fn a_refusal_is_no_end_of_what_may_have_been_tried_again_in_a_lost_tail() {
+    type Hears = fn(&mut Scene, u64);
+    let check = |name: &str, hears: Hears| {
+        let (mut scene, id) = restarted(0, 2);
+        scene.doubt(LOST_REQUESTS);
+        assert_eq!((scene.state(id), scene.asked()), (OrdStatus::Unknown, vec![id]), "{name}");
+        hears(&mut scene, id);
+        assert_eq!((scene.state(id), scene.bought()), (OrdStatus::Unknown, (0, 10)), "{name}");
+        assert!(scene.told().iter().all(|told| told.status == OrdStatus::Unknown.code()), "{name}");
+        assert!(!scene.release(), "{name}: nothing is tried again beside what may work");
+        scene.resolve(id, OrdStatus::Rejected, 0, "their desk: none works");
+        assert_eq!((scene.state(id), scene.bought()), (OrdStatus::Rejected, (0, 0)), "{name}");
+    };
+    check("the answer", |scene, id| {
+        scene.answer(id, OrdStatus::Rejected, 1, 0, 0);
+    });
+    check("the report, once more", |scene, id| {
+        scene.hear(refused(id, BUSY));
+    });
+    check("any code", |scene, id| {
+        scene.hear(refused(id, WRONG));
+    });
+    check("both, and a fill that is foreign", |scene, id| {
+        scene.answer(id, OrdStatus::Rejected, 1, 0, 0);
+        scene.hear(refused(id, BUSY));
+        let lost = OrderId::new(1, scene.sequence).0;
+        scene.hear_exactly(ReportRecord { source: VENUE, ..scene.agreeing(fill(lost, 1, 10, 10, 0)) });
+        assert_eq!((scene.bought(), scene.counts().strangers), ((0, 10), 1));
+    });
+    // Of an order that nobody has put in doubt yet.
+    let (mut scene, id) = restarted(0, 2);
+    assert_eq!(scene.hear(refused(id, BUSY)), Some(OrdStatus::Unknown));
+    assert_eq!((scene.told()[0].exec_type, scene.asked()), (ExecType::OrderStatus.code(), vec![id]));
+    assert!(!scene.release());
+}
+
+#[test]
+fn what_waited_or_was_tried_again_before_the_tail_may_have_been_tried_once_more_in_it() {
+    let mut waited = scene(RETRY, 3);
+    waited.boot(1, 1);
+    waited.line(false);
+    let id = waited.order(1, Side::Buy, 100, 10);
+    waited.boot(2, 2);
+    assert_eq!(waited.hear(refused(id, BUSY)), Some(OrdStatus::Unknown));
+    let mut twice = scene(RETRY, 3);
+    twice.boot(1, 1);
+    let id = twice.order(1, Side::Buy, 100, 10);
+    twice.hear(refused(id, BUSY));
+    let again = left(&mut twice);
+    twice.boot(2, 2);
+    twice.doubt(LOST_REQUESTS);
+    assert_eq!(twice.asked(), [again]);
+    twice.hear(refused(id, BUSY));
+    assert_eq!((twice.told().len(), twice.state(id)), (0, OrdStatus::Unknown), "that was known");
+    twice.answer(again, OrdStatus::Rejected, 1, 0, 0);
+    assert_eq!(twice.state(id), OrdStatus::Unknown);
+}
+
+#[test]
+fn a_refusal_is_the_end_where_no_later_try_can_have_left() {
+    // The same boot of the host has lost nothing, nor has a session whose orders wait for the disk.
+    for (level, boot) in [(0, 1), (1, 2)] {
+        let (mut scene, id) = restarted(level, boot);
+        scene.hear(refused(id, BUSY));
+        assert_eq!((scene.state(id), scene.core.waiting(VENUE)), (OrdStatus::PendingNew, 1), "level {level}");
+        let (mut scene, id) = restarted(level, boot);
+        scene.doubt(LOST_REQUESTS);
+        assert_eq!(scene.answer(id, OrdStatus::Rejected, 1, 0, 0), Some(OrdStatus::Rejected), "level {level}");
+    }
+    // The venue never tries again.
+    let (mut scene, id) = restarted_with(0, 2, |scene| {
+        scene.say(Input::Reject(RejectRule { venue: VENUE, code: BUSY, action: GIVE_UP, times: 9, reserved: 0 }));
+    });
+    assert_eq!(scene.hear(refused(id, BUSY)), Some(OrdStatus::Rejected));
+    // It was heard of before.
+    let mut heard = self::scene(RETRY, 3);
+    heard.boot(1, 1);
+    let id = heard.order(1, Side::Buy, 100, 10);
+    heard.hear(said(id, ExecType::New, id, 1, 0, 10));
+    heard.boot(2, 2);
+    heard.doubt(LOST_REPORTS);
+    assert_eq!(heard.answer(id, OrdStatus::Rejected, 2, 0, 0), Some(OrdStatus::Rejected));
+}
+
+#[test]
+fn what_its_venue_works_was_never_tried_again() {
+    type Hears = fn(&mut Scene, u64) -> Option<OrdStatus>;
+    let lives: [(Hears, OrdStatus); 4] = [
+        (|scene, id| scene.answer(id, OrdStatus::New, 1, 0, 10), OrdStatus::New),
+        (|scene, id| scene.hear(said(id, ExecType::New, id, 1, 0, 10)), OrdStatus::New),
+        (|scene, id| scene.hear(fill(id, 2, 4, 4, 6)), OrdStatus::PartiallyFilled),
+        (|scene, id| scene.answer(id, OrdStatus::Canceled, 2, 0, 0), OrdStatus::Canceled),
+    ];
+    for (hears, status) in lives {
+        let (mut scene, id) = restarted(0, 2);
+        scene.doubt(LOST_REQUESTS);
+        assert_eq!(hears(&mut scene, id), Some(status));
+        if status != OrdStatus::Canceled {
+            let refused = ExecutionReport { venue_sequence: 3, ..refused(id, WRONG) };
+            assert_eq!(scene.hear(refused), Some(OrdStatus::Rejected), "from now on its venue's word is its end");
+        }
+    }
+}
+
+/// A venue that numbers would have numbered its refusal; another one may not remember it.
+#[test]
+fn what_its_venue_never_heard_of_is_over_if_the_venue_numbers_its_refusals() {
+    for (numbered, expected) in [(1, OrdStatus::Rejected), (0, OrdStatus::Unknown)] {
+        let (mut scene, id) = restarted_with(0, 2, |scene| {
+            scene.say(Input::Venue(VenueRules { numbered, ..VenueRules::of(VENUE) }));
+        });
+        scene.doubt(LOST_REQUESTS);
+        scene.answer_never_heard(id);
+        assert_eq!(scene.state(id), expected, "numbered: {numbered}");
+    }
+}
+
+/// The journal goes on where the lost tail began, and what it takes there has the ids of another start.
+#[test]
+fn the_id_of_a_lost_try_is_given_to_nothing_else() {
+    let (mut scene, id) = restarted(0, 2);
+    let mut lost = self::scene(RETRY, 3);
+    lost.say(Input::Session(SessionRules { session: 1, ..SessionRules::default() }));
+    lost.boot(1, 1);
+    assert_eq!(lost.order(1, Side::Buy, 100, 10), id, "the same journal up to here");
+    lost.hear(refused(id, BUSY));
+    let again = left(&mut lost);
+    while OrderId(id).sequence() + 9 > scene.sequence {
+        let next = scene.order(scene.sequence, Side::Buy, 100, 1);
+        assert_ne!(next, again);
+        scene.hear(refused(next, BUSY));
+        assert_ne!(left(&mut scene), again);
+    }
+    assert!(OrderId(again).sequence() < scene.sequence, "that place in the journal is taken again");
+    scene.hear_exactly(lost.agreeing(said(again, ExecType::New, again, 1, 0, 10)));
+    assert_eq!((scene.counts().strangers, scene.out.len()), (1, 0));
 }

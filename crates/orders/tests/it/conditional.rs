@@ -7,7 +7,7 @@ use tickpath_market::{
 };
 use tickpath_orders::{
     ALL_ACCOUNTS, AccountLimits, DayEnd, Denial, Ended, EnterFill, Envelope, Fired, Input, KILL_ALL, KILL_DISK, Kill,
-    LOST_REPORTS, LOST_REQUESTS, Login, RETRY, RecordKind, RejectRule, SessionRules, WordError,
+    LOST_REPORTS, LOST_REQUESTS, Login, RETRY, RecordKind, RejectRule, SessionRules, VenueRules, WordError,
 };
 
 use crate::scene::{ACCOUNT, SYMBOL, Scene, fill, order, said, wide};
@@ -410,6 +410,32 @@ fn what_its_venue_refuses_for_now_is_tried_again() {
     assert!(scene.release());
     let [Request::New(new)] = scene.sent_on()[..] else { panic!("no new order left: {:?}", scene.out) };
     assert_ne!(new.client_order_id.0, id);
+}
+
+/// It may have fired in what the journal has lost, have been refused, and have left again.
+#[test]
+fn a_refusal_of_what_may_have_fired_is_no_end_if_it_may_have_been_tried_again() {
+    let check = |numbered: u8, status: Option<u64>, expected: OrdStatus| {
+        let mut scene = Scene::new();
+        let venue = crate::scene::VENUE;
+        scene.say(Input::Reject(RejectRule { venue, code: 77, action: RETRY, times: 1, reserved: 0 }));
+        scene.say(Input::Venue(VenueRules { numbered, ..VenueRules::of(venue) }));
+        scene.boot(1, 1);
+        let id = scene.arm(1, 100, 10);
+        scene.boot(2, 2);
+        scene.doubt(LOST_REPORTS);
+        let question = OrderId::new(scene.core.epoch(), scene.sequence).0;
+        let answer = crate::scene::stands(id, OrdStatus::Rejected, question, status.unwrap_or(0), 0, 0);
+        let record = scene.agreeing(answer);
+        let side = if status.is_some() { record.report.side } else { 0 };
+        let report = ExecutionReport { side, ..record.report };
+        scene.hear_exactly(tickpath_orders::ReportRecord { report, ..record });
+        assert_eq!(scene.state(id), expected, "numbered {numbered}, {status:?}");
+        assert_eq!(scene.bought().1, if expected == OrdStatus::Armed { 0 } else { 10 });
+    };
+    check(1, Some(1), OrdStatus::Unknown);
+    check(1, None, OrdStatus::Armed);
+    check(0, None, OrdStatus::Unknown);
 }
 
 #[test]

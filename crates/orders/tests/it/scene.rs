@@ -143,7 +143,7 @@ impl Scene {
     /// A report that agrees with its order wherever the report says nothing else.
     pub fn agreeing(&self, report: ExecutionReport) -> ReportRecord {
         let record = |report| ReportRecord { report, source: VENUE, line: 0, lane_sequence: 0 };
-        let Some(order) = self.core.order(report.order_id) else { return record(report) };
+        let Some(order) = self.core.order_said(VENUE, report.order_id.0) else { return record(report) };
         record(ExecutionReport {
             symbol: if report.symbol.0 == 0 { order.symbol } else { report.symbol },
             account: if report.account.0 == 0 { order.account } else { report.account },

@@ -5,8 +5,8 @@ use tickpath_market::{
     VenueOrderId,
 };
 use tickpath_orders::{
-    CancelScope, Core, DayEnd, Denial, EnterFill, EnterOrder, Input, KILL_ACCOUNT, KILL_ALL, KILL_DISK, KILL_SESSION,
-    KILL_SYMBOL, Kill, ReportRecord, WordError,
+    CancelScope, Core, DayEnd, Denial, EnterFill, EnterOrder, Input, Inquire, KILL_ACCOUNT, KILL_ALL, KILL_DISK,
+    KILL_SESSION, KILL_SYMBOL, Kill, LOST_REPORTS, ReportRecord, WordError,
 };
 
 use crate::dice::{Dice, seed};
@@ -195,6 +195,65 @@ fn an_order_that_was_lost_and_entered_stands_as_if_it_had_never_been_lost() {
         assert_eq!(scene.bought(), other.bought(), "round {round}");
         assert_eq!(scene.core.foreign_count(), 0, "round {round}");
     }
+}
+
+/// The desk knows only the venue's own id of the lost order.
+fn by_own_id() -> EnterOrder {
+    EnterOrder { sent_as: OrderId(0), venue_order_id: VenueOrderId(4), ..lost() }
+}
+
+#[test]
+fn an_order_without_a_name_that_its_venue_has_heard_is_not_asked_for() {
+    let mut scene = Scene::new();
+    scene.boot(78, 1);
+    let id = scene.say(Input::EnterOrder(by_own_id()));
+    assert_eq!((scene.state(id), scene.bought(), scene.sent_on().len()), (OrdStatus::New, (0, 10), 0));
+    let inquire = Inquire { order: id, ..Inquire::default() };
+    assert_eq!(scene.core.judge(&Input::Inquire(inquire)), Err(WordError::NobodyToAsk));
+    scene.inquire(id);
+    assert_eq!(scene.sent_on().len(), 0, "a question under our id would be answered: no such order");
+    // A venue that says its own id alone.
+    let nameless = |report| {
+        let record = of_lost(report);
+        ReportRecord { report: ExecutionReport { order_id: OrderId(0), ..record.report }, ..record }
+    };
+    scene.hear_exactly(nameless(fill(0, 1, 4, 4, 6)));
+    assert_eq!((scene.state(id), scene.bought()), (OrdStatus::PartiallyFilled, (4, 6)));
+    scene.core = loaded(&scene.core);
+    scene.doubt(LOST_REPORTS);
+    assert_eq!((scene.state(id), scene.sent_on().len()), (OrdStatus::Unknown, 0), "nobody can be asked");
+    // Once it says what it was sent, it goes by that.
+    scene.hear_exactly(of_lost(fill(0, 2, 1, 5, 5)));
+    assert_eq!(scene.bought(), (5, 5));
+    for _ in 0..2 {
+        scene.inquire(id);
+        assert_eq!(scene.asked(), [LOST]);
+        scene.core = loaded(&scene.core);
+    }
+    let report = of_lost(fill(0, 3, 5, 10, 0));
+    let report =
+        ReportRecord { report: ExecutionReport { venue_order_id: VenueOrderId(0), ..report.report }, ..report };
+    scene.hear_exactly(report);
+    assert_eq!(scene.bought(), (10, 0));
+    scene.say(Input::DayEnd(DayEnd::default()));
+}
+
+#[test]
+fn an_order_that_is_entered_by_the_venues_own_id_goes_by_what_the_venue_has_said_of_it() {
+    let mut scene = Scene::new();
+    scene.boot(78, 1);
+    scene.hear_exactly(of_lost(said(0, ExecType::New, 0, 1, 0, 10)));
+    // Of the same order, without the venue's own id.
+    let record = of_lost(fill(0, 2, 4, 4, 6));
+    let report = ExecutionReport { venue_order_id: VenueOrderId(0), ..record.report };
+    scene.hear_exactly(ReportRecord { report, ..record });
+    let id = scene.say(Input::EnterOrder(by_own_id()));
+    assert_eq!((scene.asked(), scene.bought()), (vec![LOST], (4, 6)));
+    assert_eq!((scene.state(id), scene.core.foreign_count()), (OrdStatus::PartiallyFilled, 0));
+    scene.cancel(10, 9);
+    assert_eq!(scene.canceled(), [LOST]);
+    let again = EnterOrder { client_order_id: ClientOrderId(10), ..lost() };
+    assert_eq!(scene.core.judge(&Input::EnterOrder(again)), Err(WordError::Known));
 }
 
 #[test]
