@@ -3,13 +3,16 @@
 //! ```text
 //!   history ──> filter ──> topic at URL     each a thread, which reads the history from its files
 //!                  └────── JOURNAL/copies/TOPIC-SUM: the journal, the place up to which all was published a while ago,
-//!                          and the CRC-32C of the report before it
+//!                          the CRC-32C of the report before it, and the boot of the host
 //! ```
 //! A message is a report, as its kind says, and behind it a [`CopyTrailer`]: its place among all that was said, and the place
 //! behind the message before it. After the end of the OMS a thread goes on some way before the last place: a message comes at
-//! least once, and who keeps the last place that it has seen drops doubles and sees holes. If the history has another report
-//! before that place, its end was lost or it is another one: the log says so, and all of the day comes again. A broker that
-//! takes nothing is tried again for ever.
+//! least once, and who keeps the last place that it has seen drops doubles and sees holes.
+//!
+//! After a loss of power other reports may have the places of those that were lost. So without a note of this boot of the
+//! host the first message is a [`Kind::CopyAgain`]: a trailer alone, from whose place on nothing of before counts. If the history
+//! has another report before the place that was noted, its end was lost or it is another one: the log says so, and all of
+//! the day comes again, behind the same message. A broker that takes nothing is tried again for ever.
 
 use std::fs;
 use std::io;
@@ -24,7 +27,7 @@ use tickpath_clock::{Clock, HostClock, sleep_ns};
 use tickpath_log::Place;
 use tickpath_oms::copy::{Copy, CopyFrom};
 use tickpath_server::settings::{CopyTopic, Settings, Users};
-use tickpath_session::CopyTrailer;
+use tickpath_session::{CopyTrailer, Kind};
 use zerocopy::IntoBytes;
 
 use crate::lines::Lines;
@@ -50,6 +53,8 @@ struct Stand {
     place: u64,
     /// The CRC-32C of the report before that place; zero if there is none.
     last_sum: u32,
+    /// Since which boot of the host it is so.
+    boot: u128,
 }
 
 /// One topic.
@@ -61,6 +66,11 @@ struct Topic {
     clock: HostClock,
     is_open: Arc<AtomicBool>,
     stop: Arc<AtomicBool>,
+    lines: Lines,
+    /// What is noted, whether or not there is room for the note.
+    noted: Option<Stand>,
+    /// What was told last.
+    told: String,
 }
 
 impl Topics {
@@ -69,7 +79,7 @@ impl Topics {
         let mut topics = Self { is_open: Arc::default(), stop: Arc::default(), threads: Vec::new() };
         for one in &settings.drop_copies {
             let name = format!("{}-{:08x}", one.topic, crc32c::crc32c(one.url.as_bytes()));
-            let topic = Topic {
+            let mut topic = Topic {
                 settings: one.clone(),
                 journal: settings.journal.clone(),
                 users: settings.users_file.clone(),
@@ -77,9 +87,11 @@ impl Topics {
                 clock: *clock,
                 is_open: topics.is_open.clone(),
                 stop: topics.stop.clone(),
+                lines: lines.clone(),
+                noted: None,
+                told: String::new(),
             };
-            let lines = lines.clone();
-            let thread = std::thread::Builder::new().name("oms-topic".to_owned()).spawn(move || topic.run(&lines))?;
+            let thread = std::thread::Builder::new().name("oms-topic".to_owned()).spawn(move || topic.run())?;
             topics.threads.push(thread);
         }
         Ok(topics)
@@ -101,10 +113,8 @@ impl Drop for Topics {
 }
 
 impl Topic {
-    /// Publishes until it is told to stop; what fails is tried again, and told when it is news.
-    fn run(&self, lines: &Lines) {
-        let CopyTopic { url, topic, .. } = &self.settings;
-        let mut told = String::new();
+    /// Publishes until it is told to stop; what fails is tried again.
+    fn run(&mut self) {
         // Pairs with the release of who opens it.
         while !self.is_open.load(Ordering::Acquire) {
             if self.is_over() {
@@ -113,13 +123,8 @@ impl Topic {
             sleep_ns(PAUSE_NS);
         }
         while !self.is_over() {
-            let Err(why) = self.publish(lines) else { return };
-            let why = format!("{why:#}");
-            if why != told {
-                let said = format!("drop copy on '{topic}': {why}; it is tried again, and nothing is left out");
-                lines.say("drop_copy", &[("url", json!(url)), ("topic", json!(topic)), ("why", json!(why))], &said);
-                told = why;
-            }
+            let Err(why) = self.publish() else { return };
+            self.tell(&format!("{why:#}; it is tried again, and nothing is left out"));
             for _ in 0..PATIENCE {
                 if self.is_over() {
                     return;
@@ -129,21 +134,35 @@ impl Topic {
         }
     }
 
+    /// Says what fails, when it is news.
+    fn tell(&mut self, why: &str) {
+        if why != self.told {
+            let CopyTopic { url, topic, .. } = &self.settings;
+            let said = format!("drop copy on '{topic}': {why}");
+            self.lines.say("drop_copy", &[("url", json!(url)), ("topic", json!(topic)), ("why", json!(why))], &said);
+            self.told = why.to_owned();
+        }
+    }
+
     /// Publishes what is new, from the place that was noted on, until it is told to stop.
-    fn publish(&self, lines: &Lines) -> anyhow::Result<()> {
-        let Some((mut copy, mut stand)) = self.open(lines)? else { return Ok(()) };
+    fn publish(&mut self) -> anyhow::Result<()> {
+        let Some((mut copy, mut stand, comes_again)) = self.open()? else { return Ok(()) };
         let connection = tickpath_bus::connect(&self.settings.url)?;
         let policies = connection.capabilities().policies;
         let policy = policies.iter().copied().find(|&policy| policy == Policy::Keep).unwrap_or(policies[0]);
         let mut publisher = connection.publisher(&self.settings.topic, &TopicConfig::new(policy))?;
         let mut takes = self.settings.filter.with(&Users::read(&self.users)?);
         let (journal, mut from) = (copy.journal(), copy.next());
+        if comes_again {
+            let trailer = CopyTrailer { journal, place: from, from, ..CopyTrailer::default() };
+            publisher.publish(self.clock.ticks(), Kind::CopyAgain.code(), trailer.as_bytes())?;
+        }
         // What is noted is a while old: by then whatever was handed over has left this process.
         let (mut noted_at, mut ripe) = (self.clock.ticks(), stand);
         while !self.is_over() {
             let (mut failed, before) = (None, copy.next());
             copy.turn(TURN, |place, told| {
-                stand = Stand { journal, place: place + 1, last_sum: crc32c::crc32c(told.message) };
+                stand = Stand { journal, place: place + 1, last_sum: crc32c::crc32c(told.message), ..stand };
                 if takes.takes(told) {
                     let trailer = CopyTrailer {
                         journal,
@@ -163,7 +182,7 @@ impl Topic {
                 return Err(why.into());
             }
             if self.clock.ns_between(noted_at, self.clock.ticks()) > SECOND_NS {
-                self.note(ripe)?;
+                self.note(ripe);
                 (noted_at, ripe) = (self.clock.ticks(), stand);
                 takes = self.settings.filter.with(&Users::read(&self.users)?);
             }
@@ -174,9 +193,11 @@ impl Topic {
         Ok(())
     }
 
-    /// The history, once there is one, from where this topic stands; none if it is over.
-    fn open(&self, lines: &Lines) -> anyhow::Result<Option<(Copy, Stand)>> {
+    /// The history, once there is one, from where this topic stands, and whether what came from there on before counts no
+    /// more; none if it is over.
+    fn open(&mut self) -> anyhow::Result<Option<(Copy, Stand, bool)>> {
         let place = Place::folder(&self.journal);
+        let boot = u128::from_le_bytes(self.clock.calibration().boot_id);
         while !self.is_over() {
             let copy = match Copy::open(&place, CopyFrom::Day) {
                 Err(tickpath_log::OpenError::NotFound(_)) => {
@@ -185,56 +206,62 @@ impl Topic {
                 }
                 copy => copy?,
             };
-            let day = Stand { journal: copy.journal(), place: copy.next(), last_sum: 0 };
-            let Some(noted) = self.noted()? else { return Ok(Some((copy, day))) };
+            let day = Stand { journal: copy.journal(), place: copy.next(), last_sum: 0, boot };
+            let Some(noted) = self.noted() else { return Ok(Some((copy, day, true))) };
             if noted.journal == day.journal {
                 let Stand { place: from, last_sum, .. } = noted;
                 let behind = Copy::open(&place, CopyFrom::Place { place: from, last_sum })?;
                 if behind.next() == from {
-                    return Ok(Some((behind, noted)));
+                    return Ok(Some((behind, Stand { boot, ..noted }, noted.boot != boot)));
                 }
             }
-            self.begin_again(lines, noted, day)?;
-            return Ok(Some((copy, day)));
+            self.tell_again(noted, day);
+            return Ok(Some((copy, day, true)));
         }
         Ok(None)
     }
 
-    /// Says that the history is not the one that was published, once.
-    fn begin_again(&self, lines: &Lines, noted: Stand, day: Stand) -> io::Result<()> {
-        let CopyTopic { url, topic, .. } = &self.settings;
+    /// Says that the history is not the one that was published.
+    fn tell_again(&mut self, noted: Stand, day: Stand) {
         let (before, from) = (noted.place, day.place);
-        let said = format!(
-            "drop copy on '{topic}': the history does not hold what was published before place {before}, for its end was \
-             lost, its day is gone or another journal lies there; all of its day comes again, from place {from} on"
-        );
-        let fields = [("url", json!(url)), ("topic", json!(topic)), ("before", json!(before)), ("from", json!(from))];
-        lines.say("drop_copy_again", &fields, &said);
-        self.note(day)
+        self.tell(&format!(
+            "the history does not hold what was published before place {before}, for its end was lost, its day is gone or \
+             another journal lies there; all of its day comes again, from place {from} on"
+        ));
     }
 
-    fn noted(&self) -> io::Result<Option<Stand>> {
-        let text = match fs::read_to_string(&self.state) {
-            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
-            text => text?,
-        };
-        let mut numbers = text.split_whitespace().map(str::parse::<u64>);
-        // What is no note is as good as none: more comes twice then. An older one has no sum.
-        Ok(match (numbers.next(), numbers.next(), numbers.next()) {
-            (Some(Ok(journal)), Some(Ok(place)), sum) => {
-                let last_sum = sum.and_then(Result::ok).and_then(|sum| u32::try_from(sum).ok()).unwrap_or(0);
-                Some(Stand { journal, place, last_sum })
-            }
-            _ => None,
-        })
+    /// What cannot be read, or is no note, as a loss of power may leave it, is as good as none: more comes twice then.
+    fn noted(&self) -> Option<Stand> {
+        if self.noted.is_some() {
+            return self.noted;
+        }
+        let text = fs::read_to_string(&self.state).ok()?;
+        let mut numbers = text.split_whitespace().map(str::parse::<u128>);
+        let mut number = || numbers.next().and_then(Result::ok);
+        let journal = u64::try_from(number()?).ok()?;
+        let place = u64::try_from(number()?).ok()?;
+        let last_sum = u32::try_from(number()?).ok()?;
+        Some(Stand { journal, place, last_sum, boot: number()? })
     }
 
-    fn note(&self, Stand { journal, place, last_sum }: Stand) -> io::Result<()> {
+    /// Notes how far all is published. Where there is no room for the note, more comes twice after the end of the OMS.
+    fn note(&mut self, stand: Stand) {
+        self.noted = Some(stand);
+        if let Err(why) = self.write(stand) {
+            let file = self.state.display();
+            self.tell(&format!(
+                "how far it has come cannot be noted in {file}: {why}; it goes on, and the next start publishes more of the \
+                 day again. Make room there, or let the OMS's user write it"
+            ));
+        }
+    }
+
+    fn write(&self, Stand { journal, place, last_sum, boot }: Stand) -> io::Result<()> {
         // Beside it, and not in place of what is behind the last dot: a topic's name may have some.
         let mut fresh = self.state.clone().into_os_string();
         fresh.push(".new");
         fs::create_dir_all(self.state.parent().unwrap_or(&self.journal))?;
-        fs::write(&fresh, format!("{journal} {place} {last_sum}\n"))?;
+        fs::write(&fresh, format!("{journal} {place} {last_sum} {boot}\n"))?;
         fs::rename(fresh, &self.state)
     }
 

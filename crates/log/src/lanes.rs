@@ -33,6 +33,9 @@ const BYTES: usize = BEFORE + RING as usize;
 /// The longest record, in bytes: a part of the ring, so that who writes need not wait until all of it is read.
 const MOST_RECORD: usize = 16 << 10;
 
+/// Bytes of the ring that one read goes through, as far as it ends with a record.
+const MOST_READ: u64 = RING / 4;
+
 const HEAD: usize = 0;
 const SLEEPS: usize = 64;
 const WAITS: usize = 128;
@@ -84,10 +87,11 @@ impl Lanes {
         Self { ours, theirs, tail: 0, heard: 0, head: 0, left: 0, waits: false }
     }
 
-    /// Takes what was said, as far as there is room, which must be a word at least; 0 if that is nothing.
+    /// Takes what was said, as far as there is room, which must be a word at least, and not too much at once: a peer that
+    /// says a ring of single bytes and never stops would keep us there. 0 if that is nothing.
     pub fn read(&mut self, room: &mut [u8]) -> Result<usize, LaneError> {
-        let mut taken = 0;
-        loop {
+        let (from, mut taken) = (self.head, 0);
+        while self.head.wrapping_sub(from) < MOST_READ {
             if self.left == 0 {
                 // Pairs with the release of who said it.
                 match self.theirs.word(at(self.head)).load(Ordering::Acquire) {

@@ -87,6 +87,10 @@ impl<C: Clock> Sequencer<C> {
             self.take(self.clock.ticks(), change)?;
             self.definitions.note(change);
         }
+        // After a loss of power, what they were says what may have left: nothing leaves under those that it could take.
+        if !changes.is_empty() && !self.disk_failed {
+            self.journal.sync()?;
+        }
         if let Some(lines) = &self.line_shared {
             lines.validity.set(&desk.accounts, self.clock.calibration());
         }

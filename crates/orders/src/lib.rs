@@ -118,4 +118,4 @@ pub use self::snapshot::SnapshotError;
 pub use self::words::{CancelScope, WordError};
 
 /// The version of the transition rules. A journal of another version is not replayed with this core.
-pub const CORE_VERSION: u32 = 4;
+pub const CORE_VERSION: u32 = 5;

@@ -363,7 +363,11 @@ impl Core {
         self.counts.denied_requests += 1;
         let client = match &waiting.request {
             Request::New(_) => {
-                let phase = step(order.phase, Event::Denied).unwrap_or(order.phase);
+                // Whoever was tried before is known to its venue, which has refused it.
+                let phase = match self.names.is_earlier(order.id, order.route, order.id) {
+                    true => Phase::Rejected,
+                    false => step(order.phase, Event::Denied).unwrap_or(order.phase),
+                };
                 let denied = Order { phase, cancel: NONE, replace: NONE, ..*order };
                 self.settle(waiting.order, &denied);
                 self.again.forget(order.id);

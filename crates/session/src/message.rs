@@ -40,6 +40,9 @@ pub enum Kind {
     Taken = 122,
     /// Somebody else's report, to who hears a drop copy: [`Copied`], then the message.
     Copy = 123,
+    /// On a topic of reports, a [`CopyTrailer`] alone: what came with its place or a later one counts no more, and comes
+    /// again as far as it was kept.
+    CopyAgain = 124,
 }
 
 /// Who wants to come in.
@@ -157,7 +160,7 @@ pub struct Copied {
 pub struct CopyTrailer {
     /// The journal that the places are of.
     pub journal: u64,
-    /// The report's place among all that is said. One that came before is a double.
+    /// The report's place among all that is said. One that came before is a double, if no [`Kind::CopyAgain`] is between.
     pub place: u64,
     /// The first place that this message stands for. If it is above the one behind the message before, some are missing.
     pub from: u64,
@@ -308,6 +311,6 @@ macro_rules! from_code {
     };
 }
 
-from_code!(Kind, u8: Logon, Challenge, Proof, Welcome, Refused, Heartbeat, Logout, Query, Answer, OrderRow, Taken, Copy);
+from_code!(Kind, u8: Logon, Challenge, Proof, Welcome, Refused, Heartbeat, Logout, Query, Answer, OrderRow, Taken, Copy, CopyAgain);
 from_code!(Role, u8: Read, Trade, Admin);
 from_code!(Refusal, u16: Protocol, Password, NotYours, InUse, Stopping, Future, Full);

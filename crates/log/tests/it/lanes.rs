@@ -87,6 +87,18 @@ fn a_full_lane_takes_no_more_and_rings_when_there_is_room() {
 }
 
 #[test]
+fn one_read_of_a_ring_that_never_ends_does() {
+    let (mut oms, [theirs, _ours]) = Lanes::make().expect("memory");
+    let mut ring = vec![0u8; RING];
+    ring.chunks_mut(64).for_each(|record| record[0] = 1);
+    rustix::io::pwrite(File::from(theirs), &ring, 4096).expect("it is the client's");
+    let mut room = vec![0; RING];
+    for _ in 0..9 {
+        assert_eq!(oms.read(&mut room), Ok(RING / 4 / 64), "a byte a line, of a quarter of the ring");
+    }
+}
+
+#[test]
 fn who_sleeps_is_rung_for() {
     let (oms, mut client) = pair();
     assert!(!client.must_ring_for_news());

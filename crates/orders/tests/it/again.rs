@@ -172,6 +172,12 @@ fn a_try_that_is_denied_is_told_under_the_id_that_its_client_knows() {
     assert!(scene.release());
     let denied: Vec<u64> = scene.out.iter().filter_map(denied_id).collect();
     assert_eq!(denied, [id]);
+    // Its venue knows the first try: what it says of that is of no stranger.
+    let duplicates = scene.counts().duplicates;
+    scene.hear(refused(id, BUSY));
+    assert_eq!((scene.core.foreign_count(), scene.counts().duplicates), (0, duplicates + 1));
+    scene.hear(fill(id, 2, 4, 4, 6));
+    assert_eq!((scene.core.foreign_count(), scene.state(id), scene.bought().0), (0, OrdStatus::Unknown, 4));
 }
 
 fn denied_id(output: &Output) -> Option<u64> {

@@ -42,7 +42,20 @@ pub struct CopyTopic {
 }
 
 impl CopyTopic {
-    pub(super) fn take(section: &mut Section<'_>) -> Self {
+    /// All of a file. Two of one name at one place would take each other's messages for their own.
+    pub(super) fn take_all(top: &mut Section<'_>) -> Vec<Self> {
+        let mut places = BTreeSet::new();
+        top.sections("drop_copy", |section| {
+            let copy = Self::take(section);
+            if !places.insert((copy.url.clone(), copy.topic.clone())) {
+                let (url, topic) = (&copy.url, &copy.topic);
+                section.mistake("topic", format!("'{topic}' at {url} is published already; name each topic once"));
+            }
+            copy
+        })
+    }
+
+    fn take(section: &mut Section<'_>) -> Self {
         let (url, topic) = (section.need_text("url"), section.need_text("topic"));
         let is_good = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
         if !topic.chars().all(is_good) {

@@ -347,7 +347,7 @@ impl Settings {
             symbols: Vec::new(),
             ticks: ticks(top),
             shown: Shown::take(top),
-            drop_copies: top.sections("drop_copy", CopyTopic::take),
+            drop_copies: CopyTopic::take_all(top),
             listen: Listen::take(top),
             core: top.section("core", CoreSettings::take),
             sessions: top.section("sessions", Sessions::take),

@@ -133,6 +133,20 @@ fn what_is_done_after_a_venues_code_is_in_its_table() {
 }
 
 #[test]
+fn two_topics_of_drop_copies_have_two_names() {
+    let files = Files::new();
+    let section = |topic: &str| {
+        format!("[[drop_copy]]\nurl = \"nats://127.0.0.1:4222\"\ntopic = \"{topic}\"\naccounts = [\"*\"]\n\n")
+    };
+    let one = section("reports");
+    files.change("oms.toml", "[core]\n", &format!("{one}{}[core]\n", section("fills")));
+    assert_eq!(files.read().drop_copies.len(), 2);
+    files.change("oms.toml", "[core]\n", &format!("{one}[core]\n"));
+    let told = files.told();
+    assert!(told.contains("'reports' at nats://127.0.0.1:4222 is published already; name each topic once"), "{told}");
+}
+
+#[test]
 fn nothing_is_written_over_and_nothing_half_made_stays() {
     let folder = tempdir().expect("a temporary folder can be made");
     let last = folder.path().join("admin.password");
