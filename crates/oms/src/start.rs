@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use tickpath_clock::{Calibration, Clock};
-use tickpath_log::{Config as LogConfig, Next, OpenError, Owner, Reader, Registration, Start, Writer};
+use tickpath_log::{Config as LogConfig, Next, OpenError, Owner, Reader, Registration, Start, Writer, owner};
 use tickpath_market::{ExecutionReport, Request, VenueId};
 use tickpath_orders::{
     At, Boot, Core, Doubt, Input, LOST_REPORTS, LOST_REQUESTS, Lane, Output, Outputs, RecordKind, Returned,
@@ -41,6 +41,8 @@ pub struct Inbound {
 const EPOCHS_SINCE: u64 = 50 * 365 * 24 * 60 + 12 * 24 * 60;
 /// An id has 24 bits for it: minutes until 2051, or as many starts.
 const MOST_EPOCHS: u64 = 1 << 24;
+/// Epochs by which an OMS may be ahead of the minute, by starts that follow each other; a lane that says more is damaged.
+const MOST_AHEAD: u64 = 60;
 
 impl<C: Clock> Sequencer<C> {
     /// Replays the journal, says what is in doubt, brings lanes and logs up to where it ends, and is ready for the next
@@ -61,7 +63,8 @@ impl<C: Clock> Sequencer<C> {
         if let Some(cut) = sequencer.journal.cut() {
             sequencer.notices.add(Notice::TailLost { sequence: cut.sequence, bytes: cut.bytes });
         }
-        let epoch = sequencer.boot(&calibration)?;
+        let others = lanes.iter().filter_map(|lane| owner(&lane.config.place).ok()).map(|owner| owner.incarnation);
+        let epoch = sequencer.boot(others, &calibration)?;
         if let Some(telling) = telling {
             sequencer.go_on_telling(telling, &calibration)?;
         }
@@ -116,12 +119,14 @@ impl<C: Clock> Sequencer<C> {
 
     /// Begins an epoch that no start ever had, whatever the journal has lost, and makes sure that it is on the disk
     /// before any order has it in its id: it is above the journal's last one, and no earlier than this minute, which
-    /// holds for a journal that was restored from a copy, too.
-    fn boot(&mut self, calibration: &Calibration) -> Result<u64, OmsError> {
+    /// holds for a journal that was restored from a copy, too. A journal that was begun anew in the minute of the one
+    /// before is above what that has made lanes with.
+    fn boot(&mut self, others: impl Iterator<Item = u64>, calibration: &Calibration) -> Result<u64, OmsError> {
         let now = self.clock.ticks();
         let utc_ns = calibration.utc_ns_of(now);
         let minute = (utc_ns / 60_000_000_000).saturating_sub(EPOCHS_SINCE);
-        let epoch = minute.max(self.core.epoch() + 1);
+        let near = others.filter(|&other| other < minute + MOST_AHEAD).max().unwrap_or(0);
+        let epoch = minute.max(self.core.epoch() + 1).max(near + 1);
         if epoch >= MOST_EPOCHS {
             return Err(OmsError::Epochs);
         }

@@ -1,7 +1,7 @@
 //! A core as bytes, and a core from bytes.
 //!
 //! ```text
-//!   layout version 4 · core version 4      in bytes
+//!   layout version 4 · core version 4      each in so many bytes
 //!   state     keys, epoch, boot, counts, digest: one struct each
 //!   lists     bytes of an item 4 · zero 4 · items 8 · the items    of each list, in the order of `save`
 //! ```

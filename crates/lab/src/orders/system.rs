@@ -73,7 +73,8 @@ impl System {
             report_bytes: REPORT_BYTES,
             market: None,
             expected_orders: load.expected,
-            sockets: (settings.venue == VenueWay::Tcp).then(|| lab.folder().join("venue")),
+            // A venue that has heard of another journal in this minute refuses its ids.
+            sockets: (settings.venue == VenueWay::Tcp).then(|| lab.folder().join(format!("venue.{number}"))),
             thread: Thread::new(settings.venue_cpu.unwrap_or(cpus[0]), settings.shared_wait(), Priority::Normal),
         });
         let (oms, login, exchange) = match (target, settings.venue) {

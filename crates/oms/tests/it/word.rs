@@ -143,6 +143,24 @@ fn ids_survive_a_loss_of_power() {
 }
 
 #[test]
+fn ids_survive_a_journal_that_is_begun_anew_in_the_same_minute() {
+    let mut scene = Scene::new();
+    let mut orders = Vec::new();
+    for seed in 100..103 {
+        scene.config.seed = Some(seed);
+        let mut oms = informed(&scene);
+        let (mut venue, mut client) = (Told::join(&scene), scene.client(0));
+        client.send(limit(Side::Buy, 1, 90, 5));
+        poll(&mut oms);
+        orders.extend(new_orders(&venue.hear()));
+        drop((oms, venue, client));
+        fs::remove_dir_all(scene.config.journal.place.dir()).expect("the journal is ours");
+    }
+    assert_eq!(orders.len(), 3);
+    assert!(orders[0] < orders[1] && orders[1] < orders[2], "{orders:?}");
+}
+
+#[test]
 fn fills_that_were_not_read_put_orders_in_doubt_and_are_resolved() {
     let (scene, mut oms, mut venue, mut client, id) = with_one_order();
     client.send(limit(Side::Buy, 2, 90, 5));
