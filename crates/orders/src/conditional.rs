@@ -18,13 +18,13 @@ use tickpath_market::{
     ClientOrderId, ConditionalOrder, ExecType, ExecutionReport, NewOrder, OrderId, OrderType, Price, Quantity,
     ReplaceConditional, ReplaceOrder, Request, SymbolId, Trigger, VenueId,
 };
+use tickpath_risk::{Facts, Refusal, check};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use crate::core::{At, Core};
 use crate::order::{ASTRAY, NONE, Order};
 use crate::reports::is_never_heard;
 use crate::requests::{answer, denied, facts, may_wait, undefined};
-use crate::risk::{Facts, Refusal, check};
 use crate::snapshot::{Load, Save, SnapshotError};
 use crate::state::{Event, Phase, step};
 use crate::{Denial, Envelope, Outputs};
