@@ -185,7 +185,7 @@ fn mass_cancel(m: &MassCancel) -> Vec<Field> {
 }
 
 fn conditional_order(m: &ConditionalOrder) -> Vec<Field> {
-    [new_order(&m.order()), vec![text("when", crate::when::text(&m.trigger, number_of))]].concat()
+    [new_order(&m.order), vec![text("when", crate::when::text(&m.trigger, number_of))]].concat()
 }
 
 fn replace_conditional(m: &ReplaceConditional) -> Vec<Field> {
