@@ -92,7 +92,7 @@ pub use self::again::{GIVE_UP, OTHER_LINE, RETRY, RejectRule};
 pub use self::conditional::{Armed, ConditionalRecord, Fired, ReplaceConditionalRecord};
 pub use self::control::{
     Boot, DayEnd, Doubt, Inquire, KILL_ACCOUNT, KILL_ALL, KILL_DISK, KILL_SESSION, KILL_SYMBOL, Kill, LOST_ORDER,
-    LOST_REPORTS, LOST_REQUESTS, Line, Login, Release, Resolve, Returned, Timer,
+    LOST_REPORTS, LOST_REQUESTS, Line, Login, Release, Resolve, Returned, Timer, scope_name, scope_named,
 };
 pub use self::core::{At, Config, Core, Counts};
 pub use self::enter::{EnterFill, EnterOrder};
