@@ -172,7 +172,7 @@ impl OrderCommand {
                     ..NewOrder::default()
                 };
                 match trigger(settings, when.as_deref())? {
-                    Some(trigger) => Request::Conditional(ConditionalOrder::new(order, trigger)),
+                    Some(trigger) => Request::Conditional(ConditionalOrder { order, trigger }),
                     None => Request::New(order),
                 }
             }

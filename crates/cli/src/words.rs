@@ -20,7 +20,7 @@ use tickpath_market::{
 };
 use tickpath_orders::{
     CancelScope, DayEnd, EnterFill, EnterOrder, KILL_ACCOUNT, KILL_ALL, KILL_SESSION, KILL_SYMBOL, Kill, RecordKind,
-    Resolve,
+    Resolve, scope_named,
 };
 use tickpath_server::settings::Settings;
 use tickpath_session::Query;
@@ -362,14 +362,12 @@ impl Scope {
     fn read(&self, settings: &Settings) -> anyhow::Result<(u8, u32, String)> {
         let words: Vec<&str> = self.scope.iter().map(String::as_str).collect();
         let number = |text: &str| text.parse::<u16>().map(u32::from).ok();
-        Ok(match words[..] {
-            ["firm"] => (KILL_ALL, 0, "the firm".to_owned()),
-            ["symbol", name] => (KILL_SYMBOL, symbol(settings, name)?.symbol.0, format!("symbol {name}")),
-            ["account", text] if number(text).is_some() => {
-                (KILL_ACCOUNT, number(text).unwrap_or_default(), format!("account {text}"))
-            }
-            ["session", text] if number(text).is_some() => {
-                (KILL_SESSION, number(text).unwrap_or_default(), format!("session {text}"))
+        let scope = words.first().and_then(|name| scope_named(name));
+        Ok(match (scope, &words[..]) {
+            (Some(KILL_ALL), [name]) => (KILL_ALL, 0, format!("the {name}")),
+            (Some(KILL_SYMBOL), [_, name]) => (KILL_SYMBOL, symbol(settings, name)?.symbol.0, words.join(" ")),
+            (Some(scope @ (KILL_ACCOUNT | KILL_SESSION)), [_, text]) if number(text).is_some() => {
+                (scope, number(text).unwrap_or_default(), words.join(" "))
             }
             _ => bail!(Usage(format!(
                 "'{}' is no scope; use firm, account N, session N or symbol NAME, with N below 65536",

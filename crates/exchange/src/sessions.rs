@@ -93,7 +93,7 @@ impl Sessions {
             Request::Replace(replace) => replace.original,
             Request::Status(status) => status.original,
             Request::MassCancel(_) => return,
-            Request::Conditional(new) => new.client_order_id,
+            Request::Conditional(new) => new.order.client_order_id,
             Request::ReplaceConditional(replace) => replace.original,
         };
         if way != LANES {

@@ -97,7 +97,7 @@ impl Venue {
             Request::Status(status) => self.status(stamp, status, reports),
             Request::MassCancel(all) => self.cancel_all(stamp, all, reports),
             // Triggers are an OMS's own: nothing is armed here.
-            Request::Conditional(new) => self.refuse(stamp, &new.order(), reports),
+            Request::Conditional(new) => self.refuse(stamp, &new.order, reports),
             Request::ReplaceConditional(rearm) => {
                 let ReplaceConditional { client_order_id, symbol, account, .. } = *rearm;
                 let nothing = ReplaceOrder { client_order_id, symbol, account, ..ReplaceOrder::default() };

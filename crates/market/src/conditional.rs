@@ -73,34 +73,13 @@ pub struct Trigger {
     pub reserved: [u8; 7],
 }
 
-/// A new order that waits at the OMS, armed, until its trigger fires; then it is a [`NewOrder`] like any. Its fields are
-/// those, in the same places, and the trigger.
+/// A new order that waits at the OMS, armed, until its trigger fires; then it is a [`NewOrder`] like any.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct ConditionalOrder {
-    /// The sender's own id of this request.
-    pub client_order_id: ClientOrderId,
-    /// Limit price; zero for a market order.
-    pub price: Price,
-    /// How much.
-    pub quantity: Quantity,
-    /// What the order carries to its venue as its cause; if zero, the stamp of the tick that fires it.
-    pub cause: u64,
-    /// The instrument.
-    pub symbol: SymbolId,
-    /// For whom.
-    pub account: AccountId,
-    /// [`Side`](crate::Side) as its code.
-    pub side: u8,
-    /// [`OrderType`](crate::OrderType) as its code.
-    pub order_type: u8,
-    /// [`TimeInForce`](crate::TimeInForce) as its code: how long it stays armed, and how long it works then. One that is
-    /// filled at once or not at all stays armed for the day.
-    pub time_in_force: u8,
-    /// [`PositionEffect`](crate::PositionEffect) as its code.
-    pub position_effect: u8,
-    /// Zero.
-    pub reserved: [u8; 4],
+    /// The order. If its `cause` is zero, it carries the stamp of the tick that fires it. Its `time_in_force` says how long it
+    /// stays armed, and how long it works then; one that is filled at once or not at all stays armed for the day.
+    pub order: NewOrder,
     /// What fires it.
     pub trigger: Trigger,
 }
@@ -183,48 +162,9 @@ impl Trigger {
 }
 
 impl ConditionalOrder {
-    /// An order with a trigger.
-    pub fn new(order: NewOrder, trigger: Trigger) -> Self {
-        let NewOrder { client_order_id, price, quantity, cause, symbol, account, .. } = order;
-        let NewOrder { side, order_type, time_in_force, position_effect, reserved, .. } = order;
-        Self {
-            client_order_id,
-            price,
-            quantity,
-            cause,
-            symbol,
-            account,
-            side,
-            order_type,
-            time_in_force,
-            position_effect,
-            reserved,
-            trigger,
-        }
-    }
-
-    /// The order without its trigger.
-    pub fn order(&self) -> NewOrder {
-        let Self { client_order_id, price, quantity, cause, symbol, account, .. } = *self;
-        let Self { side, order_type, time_in_force, position_effect, reserved, .. } = *self;
-        NewOrder {
-            client_order_id,
-            price,
-            quantity,
-            cause,
-            symbol,
-            account,
-            side,
-            order_type,
-            time_in_force,
-            position_effect,
-            reserved,
-        }
-    }
-
     /// Checks the code fields.
     pub fn check(&self) -> Result<(), MessageError> {
-        self.order().check()?;
+        self.order.check()?;
         self.trigger.check()
     }
 }

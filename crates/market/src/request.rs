@@ -90,7 +90,7 @@ impl Request {
             Self::Replace(m) => m.client_order_id,
             Self::Status(m) => m.client_order_id,
             Self::MassCancel(m) => m.client_order_id,
-            Self::Conditional(m) => m.client_order_id,
+            Self::Conditional(m) => m.order.client_order_id,
             Self::ReplaceConditional(m) => m.client_order_id,
         }
     }
@@ -103,7 +103,7 @@ impl Request {
             Self::Replace(m) => m.account,
             Self::Status(m) => m.account,
             Self::MassCancel(m) => m.account,
-            Self::Conditional(m) => m.account,
+            Self::Conditional(m) => m.order.account,
             Self::ReplaceConditional(m) => m.account,
         }
     }
@@ -116,7 +116,7 @@ impl Request {
             Self::Replace(m) => m.symbol,
             Self::Status(m) => m.symbol,
             Self::MassCancel(m) => m.symbol,
-            Self::Conditional(m) => m.symbol,
+            Self::Conditional(m) => m.order.symbol,
             Self::ReplaceConditional(m) => m.symbol,
         }
     }
@@ -140,7 +140,7 @@ impl Request {
             Self::Replace(m) => m.cause,
             Self::Status(m) => m.cause,
             Self::MassCancel(m) => m.cause,
-            Self::Conditional(m) => m.cause,
+            Self::Conditional(m) => m.order.cause,
             Self::ReplaceConditional(m) => m.cause,
         }
     }

@@ -18,13 +18,13 @@ use tickpath_market::{
     ClientOrderId, ConditionalOrder, ExecType, ExecutionReport, NewOrder, OrderId, OrderType, Price, Quantity,
     ReplaceConditional, ReplaceOrder, Request, SymbolId, Trigger, VenueId,
 };
+use tickpath_risk::{Facts, Refusal, check};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use crate::core::{At, Core};
 use crate::order::{ASTRAY, NONE, Order};
 use crate::reports::is_never_heard;
 use crate::requests::{answer, denied, facts, may_wait, undefined};
-use crate::risk::{Facts, Refusal, check};
 use crate::snapshot::{Load, Save, SnapshotError};
 use crate::state::{Event, Phase, step};
 use crate::{Denial, Envelope, Outputs};
@@ -132,7 +132,7 @@ impl Core {
         new: &ConditionalOrder,
         out: &mut Outputs,
     ) -> Result<(), Refusal> {
-        let mut order = self.asked_for(at, envelope, &new.order())?;
+        let mut order = self.asked_for(at, envelope, &new.order)?;
         if new.trigger.check().is_err() {
             return Err(Denial::Malformed.into());
         }
@@ -141,10 +141,10 @@ impl Core {
             return Err(refusal);
         }
         let slot = self.keep_order(order);
-        let (cause, by, since) = (new.cause, order.id, at.stamp);
-        let (position_effect, trigger) = (new.position_effect, new.trigger);
+        let NewOrder { client_order_id, cause, position_effect, .. } = new.order;
+        let (by, since, trigger) = (order.id, at.stamp, new.trigger);
         self.armed.insert(slot, Arming { slot, position_effect, reserved: [0; 3], cause, by, since, trigger });
-        out.push(answer(&order, ExecType::PendingNew, new.client_order_id));
+        out.push(answer(&order, ExecType::PendingNew, client_order_id));
         Ok(())
     }
 

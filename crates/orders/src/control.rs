@@ -30,6 +30,25 @@ pub const KILL_DISK: u8 = 4;
 /// [`Kill::scope`]: one session.
 pub const KILL_SESSION: u8 = 5;
 
+/// What the scopes are called, wherever one is written or read.
+const SCOPES: [(u8, &str); 5] = [
+    (KILL_ALL, "firm"),
+    (KILL_ACCOUNT, "account"),
+    (KILL_SYMBOL, "symbol"),
+    (KILL_DISK, "disk"),
+    (KILL_SESSION, "session"),
+];
+
+/// What this [`Kill::scope`] is called; none if it is none.
+pub fn scope_name(scope: u8) -> Option<&'static str> {
+    SCOPES.iter().find(|(code, _)| *code == scope).map(|&(_, name)| name)
+}
+
+/// The [`Kill::scope`] that is called so, if an operator may name it: the disk's switch is the OMS's own.
+pub fn scope_named(name: &str) -> Option<u8> {
+    SCOPES.iter().find(|(code, called)| *called == name && *code != KILL_DISK).map(|&(code, _)| code)
+}
+
 /// A kill switch: while it is on, new orders and replaces are denied and cancels pass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]

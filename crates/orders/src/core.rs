@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use tickpath_market::{AccountId, ClientOrderId, OrderId, Request, Side, SymbolId, VenueId};
+use tickpath_risk::{MOST_VALUE, times};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use crate::again::Again;
@@ -17,7 +18,6 @@ use crate::order::{Ask, DeniedId, Fill, GAPPED, NONE, Order};
 use crate::own::OwnOrders;
 use crate::page::{ORDERS, Pages};
 use crate::position::Positions;
-use crate::risk::{MOST_VALUE, times};
 use crate::route::Routes;
 use crate::state::Phase;
 use crate::waiting::Waiting;

@@ -1,9 +1,9 @@
 //! Who may trade what: accounts with their limits and counts, instruments, sessions with their rights, kill switches.
 
 use tickpath_market::{AccountId, SymbolId};
+use tickpath_risk::{ACCOUNT_BYTES, INSTRUMENT_BYTES, SESSION_BYTES, says_more};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-use crate::definition::{ACCOUNT_BYTES, INSTRUMENT_BYTES, SESSION_BYTES, says_more};
 use crate::recent::{Recent, Seen};
 use crate::route::VENUES;
 use crate::{

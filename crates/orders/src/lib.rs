@@ -15,7 +15,6 @@
 //! | file            | what it answers                                                    |
 //! |-----------------|--------------------------------------------------------------------|
 //! | `record.rs`     | what lies in the journal, and how it becomes an [`Input`]          |
-//! | `definition.rs` | what can be traded, by whom, where, how much of it                 |
 //! | `control.rs`    | what happens to the OMS itself, as records                         |
 //! | `core.rs`       | the state, and the one way to change it: [`Core::apply`]           |
 //! | `requests.rs`   | what happens to a new order, a cancel, a replace                   |
@@ -29,8 +28,7 @@
 //! | `day.rs`        | the end of a day                                                   |
 //! | `conditional.rs` | orders that wait for a trigger                                    |
 //! | `state.rs`      | the table of (phase, event), and the status that follows           |
-//! | `risk.rs`       | the table of checks, and why a request is denied                   |
-//! | `rare.rs`       | the checks that are off for most                                   |
+//! | `rare.rs`       | what the checks that are off for most look at                      |
 //! | `recent.rs`     | the latest orders of an account, to know one that comes twice      |
 //! | `desk.rs`       | accounts, instruments, sessions, kill switches                     |
 //! | `saved.rs`      | the same in a snapshot                                             |
@@ -44,6 +42,8 @@
 //! | `page.rs`       | memory in pages                                                    |
 //! | `digest.rs`     | the fold over every output                                         |
 //! | `snapshot.rs`   | a core as bytes, and from bytes                                    |
+//!
+//! What can be traded, by whom and how much of it, and the table of checks are [`tickpath_risk`]'s.
 //!
 //! # Convergence
 //!
@@ -63,7 +63,6 @@ mod conditional;
 mod control;
 mod core;
 mod day;
-mod definition;
 mod desk;
 mod digest;
 mod enter;
@@ -82,7 +81,6 @@ mod recent;
 mod record;
 mod reports;
 mod requests;
-mod risk;
 mod route;
 mod saved;
 mod snapshot;
@@ -94,13 +92,9 @@ pub use self::again::{GIVE_UP, OTHER_LINE, RETRY, RejectRule};
 pub use self::conditional::{Armed, ConditionalRecord, Fired, ReplaceConditionalRecord};
 pub use self::control::{
     Boot, DayEnd, Doubt, Inquire, KILL_ACCOUNT, KILL_ALL, KILL_DISK, KILL_SESSION, KILL_SYMBOL, Kill, LOST_ORDER,
-    LOST_REPORTS, LOST_REQUESTS, Line, Login, Release, Resolve, Returned, Timer,
+    LOST_REPORTS, LOST_REQUESTS, Line, Login, Release, Resolve, Returned, Timer, scope_name, scope_named,
 };
 pub use self::core::{At, Config, Core, Counts};
-pub use self::definition::{
-    ALL_ACCOUNTS, AccountLimits, Ended, FirmLimits, Grant, Hours, Instrument, MAY_CANCEL, MAY_MASS_CANCEL, MAY_NEW,
-    MAY_REPLACE, MAY_STATUS, SessionRules, SymbolLimits, VenueRules,
-};
 pub use self::enter::{EnterFill, EnterOrder};
 pub use self::foreign::Foreign;
 pub use self::index::{Index, tag};
@@ -108,14 +102,16 @@ pub use self::order::OrderView;
 pub use self::output::{Output, Outputs};
 pub use self::page::Page;
 pub use self::position::PositionView;
-pub use self::rare::checks_table;
 pub use self::record::{
     CancelRecord, Digest, Envelope, Input, Lane, MassCancelRecord, NewRecord, RECORD_BYTES, RecordError, RecordKind,
     ReplaceRecord, ReportRecord, Rolled, Start, StatusRecord, Stop,
 };
-pub use self::risk::{Denial, Measure};
 pub use self::snapshot::SnapshotError;
 pub use self::words::{CancelScope, WordError};
+pub use tickpath_risk::{
+    ALL_ACCOUNTS, AccountLimits, Denial, Ended, FirmLimits, Grant, Hours, Instrument, MAY_CANCEL, MAY_MASS_CANCEL,
+    MAY_NEW, MAY_REPLACE, MAY_STATUS, Measure, SessionRules, SymbolLimits, VenueRules, checks_table,
+};
 
 /// The version of the transition rules. A journal of another version is not replayed with this core.
 pub const CORE_VERSION: u32 = 5;

@@ -3,22 +3,21 @@
 use tickpath_market::{
     AccountId, ClientOrderId, ExecType, OrderId, ReplaceOrder, Request, StatusRequest, SymbolId, VenueId,
 };
+use tickpath_risk::{Facts, Refusal, check};
 
 use crate::control::{
     Boot, Doubt, KILL_DISK, Kill, LOST_ORDER, LOST_REPORTS, LOST_REQUESTS, Line, Login, Release, Resolve, Returned,
 };
 use crate::core::{At, Core, Rate};
-use crate::definition::{AccountLimits, Ended, Instrument, SymbolLimits};
 use crate::desk::IDS;
 use crate::order::{ASTRAY, DOUBTED, GAPPED, NONE, Order, SOFT, WORDED};
 use crate::own::OwnOrders;
 use crate::requests::{Change, answer, denied, facts, may_change, told_as, undefined};
-use crate::risk::{Facts, Refusal, check};
 use crate::route::VENUES;
 use crate::state::{Event, Phase, step};
 use crate::waiting::Waiting;
 use crate::words::is_in_scope;
-use crate::{Denial, Envelope, Input, Output, Outputs, RecordKind};
+use crate::{AccountLimits, Denial, Ended, Envelope, Input, Instrument, Output, Outputs, RecordKind, SymbolLimits};
 
 impl Core {
     /// Takes an input that is neither a request nor a report.

@@ -14,10 +14,10 @@ use tickpath_market::{
     AccountId, ClientOrderId, OrdStatus, OrderId, OrderType, Price, Quantity, Side, SymbolId, TimeInForce, VenueId,
     VenueOrderId,
 };
-
-use crate::risk::{MOST_VALUE, times};
-use crate::state::{Pending, Phase, status};
+use tickpath_risk::{MOST_VALUE, times};
 use zerocopy::{Immutable, IntoBytes, KnownLayout, TryFromBytes};
+
+use crate::state::{Pending, Phase, status};
 
 /// No slot.
 pub(crate) const NONE: u32 = u32::MAX;

@@ -3,17 +3,15 @@
 use tickpath_market::{
     CancelOrder, ExecutionReport, MassCancel, NewOrder, Price, ReplaceOrder, Request, StatusRequest, VenueId,
 };
+use tickpath_risk::{ACCOUNT_BYTES, INSTRUMENT_BYTES, SESSION_BYTES};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use crate::again::RejectRule;
 use crate::conditional::{ConditionalRecord, Fired, ReplaceConditionalRecord};
 use crate::control::{Boot, DayEnd, Doubt, Inquire, Kill, Line, Login, Release, Resolve, Returned, Timer};
-use crate::definition::{
-    ACCOUNT_BYTES, AccountLimits, Ended, FirmLimits, Grant, INSTRUMENT_BYTES, Instrument, SESSION_BYTES, SessionRules,
-    SymbolLimits, VenueRules,
-};
 use crate::enter::{EnterFill, EnterOrder};
 use crate::words::CancelScope;
+use crate::{AccountLimits, Ended, FirmLimits, Grant, Instrument, SessionRules, SymbolLimits, VenueRules};
 
 /// Bytes of the longest record.
 pub const RECORD_BYTES: usize = 144;

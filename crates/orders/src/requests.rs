@@ -9,12 +9,12 @@ use tickpath_market::{
     OrderDenied, OrderId, OrderType, Price, Quantity, ReplaceOrder, Request, Side, StatusRequest, TimeInForce, VenueId,
     VenueOrderId,
 };
+use tickpath_risk::{Facts, Refusal, check};
 
 use crate::core::{At, Core};
 use crate::desk::Entry;
 use crate::order::{Ask, NONE, Order, SOFT};
 use crate::recent::{Like, Seen};
-use crate::risk::{Facts, Refusal, check};
 use crate::state::{Event, Phase, step};
 use crate::{Denial, Envelope, MAY_CANCEL, MAY_MASS_CANCEL, MAY_NEW, MAY_REPLACE, MAY_STATUS, Output, Outputs};
 

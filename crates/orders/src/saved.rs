@@ -3,9 +3,9 @@
 //! What core version 3 had of a definition stands where it stood then, and the rest behind it: an item of that version is
 //! the beginning of one of this.
 
+use tickpath_risk::{ACCOUNT_BYTES, INSTRUMENT_BYTES, SESSION_BYTES, says_more};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-use crate::definition::{ACCOUNT_BYTES, INSTRUMENT_BYTES, SESSION_BYTES, says_more};
 use crate::desk::{Account, Desk, Firm, Open, Session, Traded, Window};
 use crate::recent::Seen;
 use crate::snapshot::{Load, Save, SnapshotError};

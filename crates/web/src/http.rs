@@ -22,7 +22,7 @@ use hyper::{HeaderMap, Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use serde::{Deserialize, Serialize};
 use tickpath_market::OrderId;
-use tickpath_orders::{CancelScope, KILL_ACCOUNT, KILL_ALL, KILL_SYMBOL, Kill};
+use tickpath_orders::{CancelScope, KILL_ALL, KILL_SYMBOL, Kill, scope_named};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
@@ -241,17 +241,18 @@ fn cancel(body: &CancelBody) -> Result<Word, String> {
 
 fn scope(body: &KillBody, names: &Names) -> Result<(u8, u32), String> {
     let target = body.target.trim();
-    match body.scope.as_str() {
-        "all" => Ok((KILL_ALL, 0)),
-        "account" => match target.parse() {
-            Ok(account) => Ok((KILL_ACCOUNT, account)),
-            Err(_) => Err(format!("'{target}' is no account; write its number")),
-        },
-        "symbol" => match names.symbols.iter().find(|(_, name)| *name == target) {
+    let name = &body.scope;
+    match scope_named(name) {
+        Some(KILL_ALL) => Ok((KILL_ALL, 0)),
+        Some(KILL_SYMBOL) => match names.symbols.iter().find(|(_, name)| *name == target) {
             Some((symbol, _)) => Ok((KILL_SYMBOL, *symbol)),
             None => Err(format!("'{target}' is no instrument; write its name")),
         },
-        other => Err(format!("'{other}' is no scope; use all, account or symbol")),
+        Some(scope) => match target.parse() {
+            Ok(number) => Ok((scope, number)),
+            Err(_) => Err(format!("'{target}' is no {name}; write its number")),
+        },
+        None => Err(format!("'{name}' is no scope; use firm, account, session or symbol")),
     }
 }
 

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque};
 use serde::Serialize;
 use tickpath_market::{OrderId, Price};
 use tickpath_oms::meter::{HOPS, Hop, Reading};
-use tickpath_orders::{Core, KILL_ACCOUNT, KILL_ALL, KILL_SYMBOL, OrderView};
+use tickpath_orders::{Core, KILL_ALL, KILL_DISK, KILL_SYMBOL, OrderView, scope_name};
 
 use crate::follow::Follower;
 use crate::metrics::{denial, word};
@@ -283,7 +283,7 @@ impl View {
         self.sessions = known.into_iter().map(row).collect();
         self.kills = core.kills().filter_map(|(scope, target)| names.kill(scope, target)).collect();
         for KillRow { scope, target } in &self.kills {
-            let whose = if target.is_empty() { "all".to_owned() } else { format!("{scope} {target}") };
+            let whose = if target.is_empty() { format!("the {scope}") } else { format!("{scope} {target}") };
             self.alarms.push(format!("trading is stopped for {whose}: only cancels pass"));
         }
     }
@@ -327,13 +327,13 @@ impl Names {
 
     /// None of the disk's own switch, which has an alarm of its own.
     fn kill(&self, scope: u8, target: u32) -> Option<KillRow> {
-        let (scope, target) = match scope {
-            KILL_ALL => ("all", String::new()),
-            KILL_ACCOUNT => ("account", target.to_string()),
-            KILL_SYMBOL => ("symbol", self.symbol(target)),
-            _ => return None,
+        let target = match scope {
+            KILL_ALL => String::new(),
+            KILL_SYMBOL => self.symbol(target),
+            KILL_DISK => return None,
+            _ => target.to_string(),
         };
-        Some(KillRow { scope, target })
+        Some(KillRow { scope: scope_name(scope)?, target })
     }
 
     fn order(&self, order: &OrderView) -> OrderRow {

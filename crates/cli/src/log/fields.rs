@@ -12,9 +12,8 @@ use tickpath_market::{
 };
 use tickpath_orders::{
     AccountLimits, Boot, Denial, Digest, Doubt, Ended, EnterFill, EnterOrder, Envelope, Fired, FirmLimits, GIVE_UP,
-    Hours, Input, Instrument, KILL_ACCOUNT, KILL_ALL, KILL_DISK, KILL_SESSION, KILL_SYMBOL, Kill, LOST_REPORTS,
-    LOST_REQUESTS, Lane, OTHER_LINE, RETRY, RecordKind, RejectRule, Release, ReportRecord, Resolve, Returned,
-    SessionRules, Start, Stop, SymbolLimits, VenueRules,
+    Hours, Input, Instrument, Kill, LOST_REPORTS, LOST_REQUESTS, Lane, OTHER_LINE, RETRY, RecordKind, RejectRule,
+    Release, ReportRecord, Resolve, Returned, SessionRules, Start, Stop, SymbolLimits, VenueRules, scope_name,
 };
 use zerocopy::FromBytes;
 
@@ -185,7 +184,7 @@ fn mass_cancel(m: &MassCancel) -> Vec<Field> {
 }
 
 fn conditional_order(m: &ConditionalOrder) -> Vec<Field> {
-    [new_order(&m.order()), vec![text("when", crate::when::text(&m.trigger, number_of))]].concat()
+    [new_order(&m.order), vec![text("when", crate::when::text(&m.trigger, number_of))]].concat()
 }
 
 fn replace_conditional(m: &ReplaceConditional) -> Vec<Field> {
@@ -357,14 +356,7 @@ fn kill(m: &Kill) -> Vec<Field> {
 }
 
 fn scope(scope: u8) -> Field {
-    match scope {
-        KILL_ALL => text("scope", "all"),
-        KILL_ACCOUNT => text("scope", "account"),
-        KILL_SYMBOL => text("scope", "symbol"),
-        KILL_DISK => text("scope", "disk"),
-        KILL_SESSION => text("scope", "session"),
-        other => number("scope", other),
-    }
+    scope_name(scope).map_or_else(|| number("scope", scope), |name| text("scope", name))
 }
 
 fn boot(m: &Boot) -> Vec<Field> {

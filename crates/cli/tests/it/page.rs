@@ -61,6 +61,10 @@ fn an_admin_sees_orders_on_the_page_stops_trading_and_cancels() {
     page.await_truth("!document.querySelector('#kill').hidden && document.querySelector('#login').hidden");
     assert_eq!(page.evaluate("document.cookie"), json!(""), "no script can read the cookie");
 
+    press(&mut page, "session", "2", "stop");
+    page.await_truth("document.querySelector('#alarms').innerText.includes('trading is stopped for session 2')");
+    press(&mut page, "session", "2", "go");
+    page.await_truth("!document.querySelector('#alarms').innerText.includes('trading is stopped')");
     press(&mut page, "account", "1", "stop");
     page.await_truth("document.querySelector('#orders tbody').innerText.trim() == 'none'");
     page.await_truth("document.querySelector('#alarms').innerText.includes('trading is stopped for account 1')");
@@ -171,6 +175,15 @@ fn metrics_and_the_terminal_tell_the_same() {
         assert!(top.out.contains(words), "no '{words}' in\n{}", top.out);
     }
     assert!(top.out.lines().all(|line| line.chars().count() <= 120), "{}", top.out);
+    for (scope, whose) in [("session 2", "session 2"), ("firm", "the firm")] {
+        let alarm = format!("! trading is stopped for {whose}: only cancels pass");
+        for (word, is_on) in [("kill", true), ("unkill", false)] {
+            let ran = shown.desk.tickpath(&format!("oms {word} {scope} --config @/oms.toml"));
+            assert_eq!(ran.code, Some(0), "{}{}", ran.out, ran.err);
+            let top = shown.desk.tickpath("top --once --config @/oms.toml");
+            assert_eq!(top.out.contains(&alarm), is_on, "{word} {scope}:\n{}", top.out);
+        }
+    }
     drop(shown.oms);
     let top = shown.desk.tickpath("top --config @/oms.toml");
     assert!(top.out.contains("! the OMS does not run: these are its last figures"), "{}{}", top.out, top.err);

@@ -17,17 +17,18 @@ const ROWS: &[(&str, &[&str])] = &[
     ("facade", &["bus"]),
     ("adapters", &["bus-log", "bus-redis", "bus-nats", "bus-amqp", "bus-kafka", "venue-tcp"]),
     ("cores", &["bus-api", "orders", "session", "venue", "fix"]),
-    ("foundation", &["log"]),
+    ("foundation", &["log", "risk"]),
     ("primitives", &["clock", "market", "settings"]),
 ];
 
 /// What a crate never uses although it stands below, and why.
 const NEVER: &[(&str, &[&str], &str)] = &[
     ("lab", &["bus-log", "bus-redis", "bus-nats", "bus-amqp", "bus-kafka"], "the lab sees no single transport"),
-    ("exchange", &["orders"], "a venue does not know its client's OMS"),
+    ("exchange", &["orders", "risk"], "a venue does not know its client's OMS"),
     ("bus-api", &["log"], "the contract knows no transport"),
     ("orders", &["log", "clock"], "the core does no I/O and reads no clock"),
-    ("client", &["oms", "orders", "exchange"], "a client knows its OMS by what it says"),
+    ("risk", &["clock"], "the checks read no clock"),
+    ("client", &["oms", "orders", "risk", "exchange"], "a client knows its OMS by what it says"),
     ("session", &["log", "clock"], "the protocol does no I/O and reads no clock"),
     ("fix", &["log", "clock"], "the codec does no I/O and reads no clock"),
 ];

@@ -44,6 +44,7 @@ fn an_admin_kills_and_cancels_by_scope_and_a_restart_forgets_nothing() {
     for (line, code, words) in [
         ("kill nothing 1", 2, "is no scope; use firm"),
         ("kill firm 3", 2, "is no scope; use firm"),
+        ("kill disk", 2, "is no scope; use firm"),
         ("kill account many", 2, "is no scope; use firm"),
         ("unkill symbol NOPE", 2, "is no instrument"),
         ("kill firm --user trader", 2, "is no admin"),

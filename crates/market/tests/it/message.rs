@@ -59,7 +59,7 @@ fn requests_read_as_they_were_written() {
     let replace = ReplaceOrder { client_order_id: ClientOrderId(9), cause: 6, symbol, account, ..Default::default() };
     let status = StatusRequest { client_order_id: ClientOrderId(10), cause: 7, symbol, account, ..Default::default() };
     let all = MassCancel { client_order_id: ClientOrderId(11), cause: 8, symbol, account, ..mass_cancel() };
-    let conditional = ConditionalOrder::new(new, trigger(TriggerJoin::And));
+    let conditional = ConditionalOrder { order: new, trigger: trigger(TriggerJoin::And) };
     let rearm = ReplaceConditional {
         client_order_id: ClientOrderId(12),
         cause: 9,
@@ -68,7 +68,6 @@ fn requests_read_as_they_were_written() {
         trigger: trigger(TriggerJoin::Or),
         ..Default::default()
     };
-    assert_eq!(conditional.order(), new);
     for (request, kind, id, cause) in [
         (Request::New(new), Kind::NewOrder, 7, 99),
         (Request::Conditional(conditional), Kind::ConditionalOrder, 7, 99),
@@ -169,7 +168,7 @@ fn unknown_codes_of_a_trigger_are_refused() {
                 1 | 3 => TriggerPriceType::from_code(code).is_some(),
                 _ => TriggerDirection::from_code(code).is_some(),
             };
-            let order = ConditionalOrder::new(new_order(), trigger);
+            let order = ConditionalOrder { order: new_order(), trigger };
             let read = Request::read(Kind::ConditionalOrder.code(), order.as_bytes());
             assert_eq!(read.is_ok(), is_known, "code {place} is {code}");
             let replace = ReplaceConditional { trigger, ..Default::default() };

@@ -187,20 +187,7 @@ fn layout(kind: Kind) -> Layout {
         Kind::MassCancel => {
             layout!(MassCancel { client_order_id, cause, symbol, account, cancel_type, reserved })
         }
-        Kind::ConditionalOrder => layout!(ConditionalOrder {
-            client_order_id,
-            price,
-            quantity,
-            cause,
-            symbol,
-            account,
-            side,
-            order_type,
-            time_in_force,
-            position_effect,
-            reserved,
-            trigger,
-        }),
+        Kind::ConditionalOrder => unfolded(layout!(ConditionalOrder { order, trigger }), layout(Kind::NewOrder)),
         Kind::ReplaceConditional => {
             layout!(ReplaceConditional { client_order_id, original, price, quantity, cause, symbol, account, trigger })
         }
@@ -229,6 +216,13 @@ fn layout(kind: Kind) -> Layout {
             layout!(OrderDenied { order_id, client_order_id, limit, value, account, code, reserved })
         }
     }
+}
+
+/// A message that begins with another one: the schema names the fields of that.
+fn unfolded(message: Layout, first: Layout) -> Layout {
+    let begin = &message.fields[0];
+    assert_eq!((begin.offset, begin.size, begin.type_name), (0, first.size, first.name), "{}", message.name);
+    Layout { fields: first.fields.into_iter().chain(message.fields.into_iter().skip(1)).collect(), ..message }
 }
 
 fn field<M, F>(name: &'static str, offset: usize, _of: impl Fn(&M) -> &F) -> Field {

@@ -89,7 +89,7 @@ fn on(price_type: TriggerPriceType, direction: TriggerDirection, price: i64) -> 
 
 /// An order that rests far from the market, with a trigger.
 fn armed(id: u64, trigger: Trigger) -> Request {
-    Request::Conditional(ConditionalOrder::new(limit(Side::Buy, id, 90, 1), trigger))
+    Request::Conditional(ConditionalOrder { order: limit(Side::Buy, id, 90, 1), trigger })
 }
 
 fn rearmed(id: u64, original: u64, trigger: Trigger) -> Request {

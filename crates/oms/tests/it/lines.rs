@@ -107,19 +107,30 @@ impl VenueLine for Wire {
     }
 }
 
+/// An OMS whose venue is reached by so many lines only, all of them up, and a client of it.
+fn joined<const N: usize>(change: impl FnOnce(&mut Scene)) -> ([Wire; N], Scene, Inline<SimulatedClock>, Client) {
+    let wires = std::array::from_fn(|_| Wire::default());
+    let mut scene = scene(&wires);
+    change(&mut scene);
+    let mut oms = scene.oms();
+    up(&mut oms, &wires, 0);
+    let client = scene.client(0);
+    (wires, scene, oms, client)
+}
+
 /// A scene whose venue is reached by these lines only.
-fn scene(wires: &[Wire], window: u32) -> Scene {
+fn scene(wires: &[Wire]) -> Scene {
     let mut scene = Scene::new();
     scene.config.lanes.venues.clear();
-    scene.config.lanes.lines = wires.iter().zip(0..).map(|(wire, line)| config_of(wire, line, window)).collect();
+    scene.config.lanes.lines = wires.iter().zip(0..).map(|(wire, line)| config_of(wire, line)).collect();
     scene.tick(99, 101);
     scene
 }
 
-fn config_of(wire: &Wire, line: u8, window: u32) -> LineConfig {
+fn config_of(wire: &Wire, line: u8) -> LineConfig {
     let wire = wire.clone();
     let open = OpenLine::new(move || Ok(Box::new(wire.clone()) as Box<dyn VenueLine>));
-    LineConfig { id: LineId { venue: VENUE, line }, open, rate_per_second: 0, window, lost_after_ns: 10 * SECOND }
+    LineConfig { id: LineId { venue: VENUE, line }, open, rate_per_second: 0, window: 100, lost_after_ns: 10 * SECOND }
 }
 
 fn until(oms: &mut Inline<SimulatedClock>, what: &str, mut is_so: impl FnMut(&mut Inline<SimulatedClock>) -> bool) {
@@ -147,7 +158,7 @@ fn up(oms: &mut Inline<SimulatedClock>, wires: &[Wire], has: u64) {
 #[test]
 fn what_the_venue_has_not_goes_by_another_line_and_a_cancel_never_overtakes_its_order() {
     let wires = [Wire::default(), Wire::default()];
-    let scene = scene(&wires, 100);
+    let scene = scene(&wires);
     let mut oms = scene.oms();
     let mut client = scene.client(0);
     // While no line is up, an order waits.
@@ -180,11 +191,7 @@ fn what_the_venue_has_not_goes_by_another_line_and_a_cancel_never_overtakes_its_
 
 #[test]
 fn a_cancel_that_comes_back_with_its_order_cancels_it_and_neither_leaves_again() {
-    let wires = [Wire::default()];
-    let scene = scene(&wires, 100);
-    let mut oms = scene.oms();
-    up(&mut oms, &wires, 0);
-    let mut client = scene.client(0);
+    let (wires, _scene, mut oms, mut client) = joined::<1>(|_| {});
     client.send(limit(Side::Buy, 1, 100, 1));
     until(&mut oms, "it is sent", |_| wires[0].sent().len() == 1);
     wires[0].cut();
@@ -207,12 +214,8 @@ fn a_cancel_that_comes_back_with_its_order_cancels_it_and_neither_leaves_again()
 
 #[test]
 fn what_is_too_old_when_its_line_takes_it_is_refused_and_what_lies_behind_it_goes() {
-    let wires = [Wire::default()];
-    let mut scene = scene(&wires, 100);
-    scene.config.desk.accounts[0].max_request_age_ns = SECOND;
-    let mut oms = scene.oms();
-    up(&mut oms, &wires, 0);
-    let mut client = scene.client(0);
+    let (wires, mut scene, mut oms, mut client) =
+        joined::<1>(|scene| scene.config.desk.accounts[0].max_request_age_ns = SECOND);
     client.send(limit(Side::Buy, 1, 100, 1));
     until(&mut oms, "it is sent", |_| wires[0].sent() == [(0, 'N')]);
     wires[0].hands(|hands| hands.is_full = true);
@@ -251,11 +254,7 @@ fn what_is_too_old_when_its_line_takes_it_is_refused_and_what_lies_behind_it_goe
 
 #[test]
 fn what_went_by_a_line_that_does_not_come_back_is_in_doubt_and_asked_for_by_another() {
-    let wires = [Wire::default(), Wire::default()];
-    let scene = scene(&wires, 100);
-    let mut oms = scene.oms();
-    up(&mut oms, &wires, 0);
-    let mut client = scene.client(0);
+    let (wires, scene, mut oms, mut client) = joined::<2>(|_| {});
     (1..=4).for_each(|id| client.send(limit(Side::Buy, id, 100, 1)));
     until(&mut oms, "each line has two", |_| wires.iter().all(|wire| wire.sent().len() == 2));
     // The first line's first has arrived, and nothing more was heard of it.
@@ -300,11 +299,7 @@ fn what_went_by_a_line_that_does_not_come_back_is_in_doubt_and_asked_for_by_anot
 
 #[test]
 fn what_a_start_finds_on_a_line_that_does_not_come_is_in_doubt_too() {
-    let wires = [Wire::default()];
-    let scene = scene(&wires, 100);
-    let mut oms = scene.oms();
-    up(&mut oms, &wires, 0);
-    let mut client = scene.client(0);
+    let (wires, scene, mut oms, mut client) = joined::<1>(|_| {});
     client.send(limit(Side::Buy, 1, 100, 1));
     until(&mut oms, "it is sent", |_| wires[0].sent().len() == 1);
     drop(oms);
@@ -320,13 +315,8 @@ fn what_a_start_finds_on_a_line_that_does_not_come_is_in_doubt_too() {
 #[test]
 fn what_a_line_refuses_goes_by_the_other_as_long_as_that_is_up() {
     const BUSY: u16 = 77;
-    let wires = [Wire::default(), Wire::default()];
-    let mut scene = scene(&wires, 100);
-    scene.config.desk.rejects =
-        vec![RejectRule { venue: VENUE, code: BUSY, action: OTHER_LINE, times: 2, reserved: 0 }];
-    let mut oms = scene.oms();
-    up(&mut oms, &wires, 0);
-    let mut client = scene.client(0);
+    let rule = RejectRule { venue: VENUE, code: BUSY, action: OTHER_LINE, times: 2, reserved: 0 };
+    let (wires, _scene, mut oms, mut client) = joined::<2>(|scene| scene.config.desk.rejects = vec![rule]);
     for (id, is_other_up) in [(1, true), (2, true), (3, false)] {
         let before: Vec<usize> = wires.iter().map(|wire| wire.sent().len()).collect();
         client.send(limit(Side::Buy, id, 100, 1));
@@ -380,11 +370,7 @@ fn never_heard(order: ClientOrderId, question: ClientOrderId) -> ExecutionReport
 
 #[test]
 fn an_oms_that_comes_back_asks_what_the_venue_has_and_sends_the_rest_once() {
-    let wires = [Wire::default()];
-    let scene = scene(&wires, 100);
-    let mut oms = scene.oms();
-    up(&mut oms, &wires, 0);
-    let mut client = scene.client(0);
+    let (wires, scene, mut oms, mut client) = joined::<1>(|_| {});
     (1..=5).for_each(|id| client.send(limit(Side::Buy, id, 100, 1)));
     until(&mut oms, "all are sent", |_| wires[0].sent().len() == 5);
     wires[0].hands(|hands| hands.received = 2);
@@ -416,11 +402,7 @@ fn an_oms_that_comes_back_asks_what_the_venue_has_and_sends_the_rest_once() {
 
 #[test]
 fn a_venue_that_cannot_say_leaves_doubt_and_is_asked() {
-    let wires = [Wire::default()];
-    let scene = scene(&wires, 100);
-    let mut oms = scene.oms();
-    up(&mut oms, &wires, 0);
-    let mut client = scene.client(0);
+    let (wires, _scene, mut oms, mut client) = joined::<1>(|_| {});
     client.send(limit(Side::Buy, 1, 100, 1));
     until(&mut oms, "it is sent", |_| wires[0].sent().len() == 1);
     wires[0].cut();
@@ -448,12 +430,8 @@ fn a_venue_that_cannot_say_leaves_doubt_and_is_asked() {
 
 #[test]
 fn what_came_back_too_old_is_refused_at_the_line() {
-    let wires = [Wire::default()];
-    let mut scene = scene(&wires, 100);
-    scene.config.desk.accounts[0].max_request_age_ns = SECOND;
-    let mut oms = scene.oms();
-    up(&mut oms, &wires, 0);
-    let mut client = scene.client(0);
+    let (wires, mut scene, mut oms, mut client) =
+        joined::<1>(|scene| scene.config.desk.accounts[0].max_request_age_ns = SECOND);
     client.send(limit(Side::Buy, 1, 100, 1));
     until(&mut oms, "it is sent", |_| wires[0].sent().len() == 1);
     wires[0].cut();
@@ -476,11 +454,7 @@ fn what_came_back_too_old_is_refused_at_the_line() {
 
 #[test]
 fn a_window_that_is_full_makes_what_comes_wait() {
-    let wires = [Wire::default()];
-    let scene = scene(&wires, 2);
-    let mut oms = scene.oms();
-    up(&mut oms, &wires, 0);
-    let mut client = scene.client(0);
+    let (wires, _scene, mut oms, mut client) = joined::<1>(|scene| scene.config.lanes.lines[0].window = 2);
     (1..=5).for_each(|id| client.send(limit(Side::Buy, id, 100, 1)));
     until(&mut oms, "the rest waits", |oms| oms.sequencer().queued() == 3);
     assert_eq!(wires[0].sent().len(), 2);
@@ -496,7 +470,7 @@ fn a_window_that_is_full_makes_what_comes_wait() {
 #[test]
 fn a_line_that_is_lost_or_taken_away_puts_its_venue_in_doubt_and_a_new_one_does_not() {
     let wires = [Wire::default(), Wire::default(), Wire::default()];
-    let mut scene = scene(&wires, 100);
+    let mut scene = scene(&wires);
     let all = std::mem::take(&mut scene.config.lanes.lines);
     let mut doubts = Vec::new();
     for (lines, lost) in

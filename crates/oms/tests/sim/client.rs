@@ -102,7 +102,7 @@ impl Client {
     /// The same with a trigger.
     pub fn conditional(&mut self, dice: &mut Dice) -> Request {
         let Request::New(order) = self.order(dice) else { unreachable!("it is a new order") };
-        Request::Conditional(ConditionalOrder::new(order, trigger(dice)))
+        Request::Conditional(ConditionalOrder { order, trigger: trigger(dice) })
     }
 
     /// Another trigger, most often for an order that has none any more.

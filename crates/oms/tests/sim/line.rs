@@ -109,7 +109,7 @@ impl Line {
         // No venue of ours takes a trigger: so it refuses an order that it would have taken.
         let asked = match request {
             Request::New(new) if new.client_order_id.0 % REFUSED == 0 => {
-                Request::Conditional(ConditionalOrder::new(*new, Trigger::default()))
+                Request::Conditional(ConditionalOrder { order: *new, trigger: Trigger::default() })
             }
             request => *request,
         };

@@ -434,7 +434,7 @@ fn brief(request: &Request) -> String {
         Request::Replace(to) => format!("{id}: replace {} by {} at {}", to.original, to.quantity, to.price),
         Request::Status(status) => format!("{id}: status of {}", status.original),
         Request::MassCancel(_) => format!("{id}: cancel all"),
-        Request::Conditional(new) => format!("{}, when {:?}", brief(&Request::New(new.order())), new.trigger),
+        Request::Conditional(new) => format!("{}, when {:?}", brief(&Request::New(new.order)), new.trigger),
         Request::ReplaceConditional(to) => {
             format!("{id}: replace {} by {} at {}, when {:?}", to.original, to.quantity, to.price, to.trigger)
         }

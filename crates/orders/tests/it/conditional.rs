@@ -28,7 +28,7 @@ impl Scene {
     }
 
     fn arm_as(&mut self, order: NewOrder) -> u64 {
-        self.request(Request::Conditional(ConditionalOrder::new(order, Trigger::on(last_reaches(105)))))
+        self.request(Request::Conditional(ConditionalOrder { order, trigger: Trigger::on(last_reaches(105)) }))
     }
 
     fn rearm(&mut self, client: u64, original: u64, price: i64, quantity: i64, at: i64) {
@@ -162,14 +162,14 @@ fn a_trigger_that_cannot_fire_is_refused() {
     let mut scene = Scene::new();
     let strange = Condition { symbol: SymbolId(9), ..last_reaches(1) };
     let trigger = Trigger::joined(last_reaches(1), TriggerJoin::Or, strange);
-    scene.request(Request::Conditional(ConditionalOrder::new(order(1, Side::Buy, 100, 1), trigger)));
+    scene.request(Request::Conditional(ConditionalOrder { order: order(1, Side::Buy, 100, 1), trigger }));
     assert_eq!(scene.denial(), Some((Denial::UnknownSymbol, 0, 9)));
-    let new = ConditionalOrder::new(order(2, Side::Buy, 100, 1), Trigger::on(last_reaches(1)));
+    let new = ConditionalOrder { order: order(2, Side::Buy, 100, 1), trigger: Trigger::on(last_reaches(1)) };
     let envelope = Envelope { session: 1, sent: scene.stamp, no_ticks: 1, ..Envelope::default() };
     scene.say(Input::Request { envelope, request: Request::Conditional(new) });
     assert_eq!(scene.denial(), Some((Denial::NoTicks, 0, 0)));
     let trigger = Trigger { join: 9, ..Trigger::on(last_reaches(1)) };
-    scene.request(Request::Conditional(ConditionalOrder { client_order_id: ClientOrderId(3), trigger, ..new }));
+    scene.request(Request::Conditional(ConditionalOrder { order: order(3, Side::Buy, 100, 1), trigger }));
     assert_eq!(scene.denial(), Some((Denial::Malformed, 0, 0)));
     scene.arm(2, 100, 1);
     assert_eq!(scene.denial(), Some((Denial::DuplicateClientOrderId, 0, 0)), "what is denied uses its id up");

@@ -101,7 +101,7 @@ impl World {
                 let new = self.new_order();
                 let session = self.dice.session();
                 if self.dice.once_in(6) {
-                    let order = ConditionalOrder::new(new, self.dice.trigger());
+                    let order = ConditionalOrder { order: new, trigger: self.dice.trigger() };
                     return self.request(session, Request::Conditional(order));
                 }
                 self.request(session, Request::New(new))

@@ -17,7 +17,6 @@ mod index;
 mod limits;
 mod model;
 mod naive;
-mod page;
 mod rare;
 mod record;
 mod replay;

@@ -21,7 +21,7 @@ fn bid_reaches(price: i64) -> Trigger {
 
 fn armed(id: u64, price: i64, trigger: Trigger) -> Request {
     let order = NewOrder { time_in_force: TimeInForce::GoodTillCancel.code(), ..limit(Side::Buy, id, price, 1) };
-    Request::Conditional(ConditionalOrder::new(order, trigger))
+    Request::Conditional(ConditionalOrder { order, trigger })
 }
 
 #[test]

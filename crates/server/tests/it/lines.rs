@@ -43,10 +43,8 @@ const PATIENCE_NS: i64 = 120_000_000_000;
 fn an_order_fills_over_tcp_and_over_a_unix_socket_in_both_layouts() {
     for (layout, is_unix) in [("split", false), ("inline", true)] {
         let desk = Desk::new(1, "", is_unix);
-        let core = format!("layout = \"{layout}\"\nwait = \"yield\"");
-        desk.change("oms.toml", "#layout = \"split\"", &core);
-        let (_exchange, _oms) = (desk.start("exchange"), desk.start("oms"));
-        let mut trader = Trader::new(&desk);
+        desk.lay_out(layout);
+        let (_exchange, _oms, mut trader) = desk.start_all();
         trader.send_new(ASK);
         trader.send_new(LOW);
         trader.until("one fills, one rests", |trader| {
@@ -62,10 +60,8 @@ fn an_order_fills_over_tcp_and_over_a_unix_socket_in_both_layouts() {
 fn whoever_is_killed_nothing_is_lost_and_nothing_goes_twice() {
     for (lines, layout) in [(1, "inline"), (3, "split")] {
         let desk = Desk::new(lines, "", false);
-        let core = format!("layout = \"{layout}\"\nwait = \"yield\"");
-        desk.change("oms.toml", "#layout = \"split\"", &core);
-        let (mut exchange, mut oms) = (desk.start("exchange"), desk.start("oms"));
-        let mut trader = Trader::new(&desk);
+        desk.lay_out(layout);
+        let (mut exchange, mut oms, mut trader) = desk.start_all();
         for kill in 0..12 {
             // Some of them at once after the one before: while it comes back.
             let filled = trader.fills.len() + kill % 3 * 30;
@@ -92,8 +88,7 @@ fn lines_that_are_cut_under_load_lose_nothing_and_keep_their_limits() {
     let desk = Desk::new(3, ", rate_per_second = 200, window = 8", false);
     // One request in fifty cuts its line, half of them before it is taken.
     desk.change("exchange.toml", "#cut = 0", "cut = 0.02");
-    let (_exchange, _oms) = (desk.start("exchange"), desk.start("oms"));
-    let mut trader = Trader::new(&desk);
+    let (_exchange, _oms, mut trader) = desk.start_all();
     trader.trade("orders fill", |trader| trader.fills.len() >= 1_500);
     trader.until("all are filled", |trader| trader.open.is_empty());
     let orders = desk.orders();
@@ -120,8 +115,7 @@ fn what_the_exchange_refuses_for_now_is_tried_again_until_it_fills() {
         desk.change("exchange.toml", "#cut = 0", &format!("cut = {cut}"));
         let rule = format!("rejects = [{{ code = 10, do = \"{action}\", times = 100 }}]");
         desk.change("oms.toml", "#rejects = [{ code = 10, do = \"retry\", times = 3 }]", &rule);
-        let (mut exchange, mut oms) = (desk.start("exchange"), desk.start("oms"));
-        let mut trader = Trader::new(&desk);
+        let (mut exchange, mut oms, mut trader) = desk.start_all();
         for kill in 0..4 {
             let filled = trader.fills.len() + 50;
             trader.trade("orders fill", |trader| trader.fills.len() >= filled);
@@ -147,8 +141,7 @@ fn what_went_by_a_line_that_never_comes_back_is_asked_for_by_the_other() {
     let desk = Desk::new(2, ", lost_after_ms = 300", false);
     let way = Way::to(&desk.exchange());
     desk.change("oms.toml", &desk.exchange(), &way.address);
-    let (_exchange, _oms) = (desk.start("exchange"), desk.start("oms"));
-    let mut trader = Trader::new(&desk);
+    let (_exchange, _oms, mut trader) = desk.start_all();
     trader.refused = Some(BTreeSet::new());
     // Both lines are used, one after the other.
     trader.go_on("the first way is used", false, |_| way.is_used());
@@ -176,7 +169,7 @@ fn a_full_disk_ends_the_server_in_words_and_costs_nobody_an_order() {
     // Of a journal that is full first, without sockets, the OMS's own tests tell.
     let (full, said) = ("history", "the history of what is said takes no more (");
     let desk = Desk::new(1, "", true);
-    desk.change("oms.toml", "#layout = \"split\"", "layout = \"inline\"\nwait = \"yield\"");
+    desk.lay_out("inline");
     let exchange = desk.start("exchange");
     let told = desk.folder.path().join("told");
     let oms = RefCell::new(desk.start_full(full, FILE_BYTES / 512, &told));
@@ -350,6 +343,18 @@ impl Desk {
     /// Where the exchange listens.
     fn exchange(&self) -> String {
         self.url.trim_start_matches("tcp://").to_owned()
+    }
+
+    /// Its OMS is on threads as this layout has it.
+    fn lay_out(&self, layout: &str) {
+        let core = format!("layout = \"{layout}\"\nwait = \"yield\"");
+        self.change("oms.toml", "#layout = \"split\"", &core);
+    }
+
+    /// The exchange, the OMS, and a client of it.
+    fn start_all(&self) -> (Process, Process, Trader) {
+        let (exchange, oms) = (self.start("exchange"), self.start("oms"));
+        (exchange, oms, Trader::new(self))
     }
 
     /// A process of this role that is killed when it is dropped.

@@ -181,14 +181,14 @@ byId("login").addEventListener("submit", async event => {
 byId("logout").addEventListener("click", () => ask("/logout", {}, byId("kill").querySelector(".said")));
 byId("kill").elements.scope.addEventListener("change", event => {
   const target = byId("kill").elements.target;
-  target.disabled = event.target.value === "all";
-  target.placeholder = { account: "account number", symbol: "instrument", all: "" }[event.target.value];
+  target.disabled = event.target.value === "firm";
+  target.placeholder = { account: "account number", session: "session number", symbol: "instrument", firm: "" }[event.target.value];
 });
 byId("kill").addEventListener("submit", async event => {
   event.preventDefault();
   const form = event.target, { scope, target } = form.elements;
   const word = event.submitter.value, stop = word === "stop", cancel = word !== "go";
-  const what = scope.value === "all" ? "everything" : `${scope.value} ${target.value}`;
+  const what = scope.value === "firm" ? "the firm" : `${scope.value} ${target.value}`;
   const question = stop ? `Stop all trading of ${what}, and cancel its open orders?` : `Cancel all open orders of ${what}?`;
   if (cancel && !confirm(question)) return;
   const said = form.querySelector(".said");

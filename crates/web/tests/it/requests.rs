@@ -38,7 +38,7 @@ fn nothing_changes_but_for_the_page_itself() {
     let at = serving.web().expect("it was asked for");
     let json = "Content-Type: application/json\r\n";
     let login = r#"{"user":"admin","password":"x"}"#;
-    let kill = r#"{"scope":"all","target":"","on":true,"cancel":true}"#;
+    let kill = r#"{"scope":"firm","target":"","on":true,"cancel":true}"#;
     let cancel = r#"{"order":"3474042.12"}"#;
     let own = format!("Host: {at}\r\nOrigin: http://{at}\r\n{json}");
     let local = format!("Host: localhost:{}\r\nOrigin: http://localhost:{}\r\n{json}", at.port(), at.port());

@@ -29,19 +29,20 @@ pub struct Terms {
 }
 
 impl Naive {
-    pub fn arm(&mut self, at: At, envelope: Envelope, new: ConditionalOrder) -> Checked<Vec<Output>> {
+    pub fn arm(&mut self, at: At, envelope: Envelope, conditional: ConditionalOrder) -> Checked<Vec<Output>> {
+        let ConditionalOrder { order: new, trigger } = conditional;
         let symbol = new.symbol.0;
         let Some(venue) = self.instruments.get(&symbol).map(|instrument| instrument.venue.0) else {
             return Err((Denial::UnknownSymbol, 0, symbol.into()));
         };
-        self.can_fire(envelope, &new.trigger)?;
+        self.can_fire(envelope, &trigger)?;
         let is_market = new.order_type == OrderType::Market.code();
         let valued = if is_market { envelope.reference_price.0 } else { new.price.0 };
-        let life = Life::armed(new.order(), self.id(at), envelope.session, venue, valued);
+        let life = Life::armed(new, self.id(at), envelope.session, venue, valued);
         self.is_well_formed(at, envelope, &life, new.price.0, new.quantity.0)?;
         let (id, cause, position_effect) = (life.id, new.cause, new.position_effect);
         self.lives.insert(id, life);
-        self.waits.insert(id, Waits { trigger: new.trigger, by: id, since: at.stamp, cause, position_effect });
+        self.waits.insert(id, Waits { trigger, by: id, since: at.stamp, cause, position_effect });
         Ok(vec![self.answer(id, ExecType::PendingNew, new.client_order_id.0)])
     }
 

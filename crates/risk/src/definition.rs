@@ -234,29 +234,33 @@ pub struct Ended {
     pub id: u32,
     /// Its session, if it is a session's; of a [`SymbolLimits`] its account.
     pub session: u16,
-    /// The [`RecordKind`](crate::RecordKind) of the definition, as its code.
+    /// What kind of definition: the code of its record in the journal.
     pub kind: u8,
     /// Zero.
     pub reserved: u8,
 }
 
-/// Bytes of the definitions up to core version 3: what lies behind them is what [`rare`](crate::rare) checks.
-pub(crate) const INSTRUMENT_BYTES: usize = 32;
-pub(crate) const ACCOUNT_BYTES: usize = 88;
-pub(crate) const SESSION_BYTES: usize = 8;
+/// Bytes of an [`Instrument`] up to core version 3: what lies behind them is what [`check_rare`](crate::check_rare) looks at.
+pub const INSTRUMENT_BYTES: usize = 32;
+/// The same of [`AccountLimits`].
+pub const ACCOUNT_BYTES: usize = 88;
+/// The same of [`SessionRules`].
+pub const SESSION_BYTES: usize = 8;
 
 /// Whether a definition says anything behind so many bytes.
-pub(crate) fn says_more(definition: &(impl IntoBytes + Immutable), behind: usize) -> bool {
+pub fn says_more(definition: &(impl IntoBytes + Immutable), behind: usize) -> bool {
     definition.as_bytes()[behind..].iter().any(|&byte| byte != 0)
 }
 
 impl FirmLimits {
     /// The largest notional of one order; none if the check is off.
+    #[inline]
     pub fn max_notional(&self) -> Option<i128> {
         Some(i128::from_le_bytes(self.max_notional)).filter(|&most| most != 0)
     }
 
     /// The largest sum of traded and open notional; none if the check is off.
+    #[inline]
     pub fn credit(&self) -> Option<i128> {
         Some(i128::from_le_bytes(self.credit)).filter(|&credit| credit != 0)
     }
@@ -264,6 +268,7 @@ impl FirmLimits {
 
 impl SessionRules {
     /// The largest notional of one order; none if the check is off.
+    #[inline]
     pub fn max_notional(&self) -> Option<i128> {
         Some(i128::from_le_bytes(self.max_notional)).filter(|&most| most != 0)
     }
@@ -271,11 +276,13 @@ impl SessionRules {
 
 impl AccountLimits {
     /// The largest notional of one order, in units of 10⁻¹⁶ of the currency.
+    #[inline]
     pub fn max_notional(&self) -> i128 {
         i128::from_le_bytes(self.max_notional)
     }
 
     /// The largest sum of traded and open notional, in the same unit; none if the check is off.
+    #[inline]
     pub fn credit(&self) -> Option<i128> {
         Some(i128::from_le_bytes(self.credit)).filter(|&credit| credit != 0)
     }

@@ -218,7 +218,7 @@ macro_rules! checks {
 
         /// Runs the checks in the order of the table; the first that breaks denies.
         #[inline]
-        pub(crate) fn $check(facts: &$facts<'_>) -> Result<(), Refusal> {
+        pub fn $check(facts: &$facts<'_>) -> Result<(), Refusal> {
             $(
                 let limit: i128 = inlined::<$facts<'_>>($limit, facts);
                 let value = || -> i128 { inlined::<$facts<'_>>($value, facts) };
@@ -295,63 +295,77 @@ pub(crate) fn inlined<F>(measure: impl Fn(&F) -> i128, facts: &F) -> i128 {
 }
 
 /// No value of one order, fill or position is taken for more: sums of as many as slots can name stay within 128 bits.
-pub(crate) const MOST_VALUE: i128 = 1 << 94;
+pub const MOST_VALUE: i128 = 1 << 94;
 
 /// A value times an instrument's multiplier, as far as 128 bits go.
 #[inline]
-pub(crate) fn times(value: i128, multiplier: i64) -> i128 {
+pub fn times(value: i128, multiplier: i64) -> i128 {
     // Most have none, and a product with a check costs as much as all else.
     if multiplier == 1 { value } else { value.saturating_mul(multiplier.into()) }
 }
 
-/// What the checks look at.
-pub(crate) struct Facts<'a> {
-    pub(crate) limits: &'a AccountLimits,
-    /// At least 1.
-    pub(crate) multiplier: i64,
-    pub(crate) kills: u8,
-    pub(crate) disk_failed: bool,
-    /// In the open window, this one included.
-    pub(crate) messages: u64,
-    pub(crate) order_type: OrderType,
-    pub(crate) price: i64,
+/// What the checks look at. Prices and quantities in units of 10⁻⁸, values in units of 10⁻¹⁶ of the currency.
+pub struct Facts<'a> {
+    /// Of the order's account.
+    pub limits: &'a AccountLimits,
+    /// Of the instrument. At least 1.
+    pub multiplier: i64,
+    /// How many kill switches cover the request.
+    pub kills: u8,
+    /// Whether the journal's disk has failed.
+    pub disk_failed: bool,
+    /// Of the account in the open window, this one included.
+    pub messages: u64,
+    /// Limit or market.
+    pub order_type: OrderType,
+    /// The limit price after the request.
+    pub price: i64,
     /// The total after the request.
-    pub(crate) quantity: i64,
+    pub quantity: i64,
     /// The least total that makes sense.
-    pub(crate) minimum: i64,
+    pub minimum: i64,
     /// How much exposure the request adds.
-    pub(crate) increase: i64,
+    pub increase: i64,
     /// How far the position reaches on the order's side without the increase.
-    pub(crate) reach: i128,
-    pub(crate) reference_price: i64,
-    pub(crate) reference_age_ns: u64,
-    pub(crate) request_age_ns: u64,
+    pub reach: i128,
+    /// Zero if there is none.
+    pub reference_price: i64,
+    /// Its age, in nanoseconds.
+    pub reference_age_ns: u64,
+    /// Since the client sent the request, in nanoseconds.
+    pub request_age_ns: u64,
     /// Live orders of the account with this one.
-    pub(crate) open_orders: u32,
+    pub open_orders: u32,
     /// What the account has traded and has open without the request.
-    pub(crate) used: i128,
-    /// What the order would add to that, and what it holds of it already.
-    pub(crate) adds: i64,
-    pub(crate) holds: i128,
+    pub used: i128,
+    /// How much the order would add to that.
+    pub adds: i64,
+    /// What it holds of it already.
+    pub holds: i128,
     /// What of the used is the request's own, because it has waited.
-    pub(crate) own: i128,
+    pub own: i128,
 }
 
 /// A denial with the limit and the value that broke it; both are zero where there is no measure.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Refusal {
-    pub(crate) denial: Denial,
-    pub(crate) limit: i128,
-    pub(crate) value: i128,
+pub struct Refusal {
+    /// Why.
+    pub denial: Denial,
+    /// In the units of [`Denial::measure`].
+    pub limit: i128,
+    /// The same of what was asked for.
+    pub value: i128,
 }
 
 impl Facts<'_> {
     /// With the order as it would be; one that takes no more than it holds passes, however the account stands.
+    #[inline]
     fn credit_used(&self) -> i128 {
         self.used_with(self.used)
     }
 
     /// The same beside so much that is used without the request.
+    #[inline]
     pub(crate) fn used_with(&self, used: i128) -> i128 {
         let each = self.limit_or_reference().saturating_abs();
         let wanted = times(each * i128::from(self.adds), self.multiplier);
@@ -361,6 +375,7 @@ impl Facts<'_> {
         }
     }
 
+    #[inline]
     fn collar(&self) -> i128 {
         let (collar, reference) = (u64::from(self.limits.collar), self.reference_price.unsigned_abs());
         match collar.checked_mul(reference) {
@@ -369,16 +384,19 @@ impl Facts<'_> {
         }
     }
 
+    #[inline]
     fn distance(&self) -> i128 {
         (self.limit_or_reference() - i128::from(self.reference_price)).abs()
     }
 
+    #[inline]
     pub(crate) fn notional(&self) -> i128 {
         times(self.limit_or_reference() * i128::from(self.quantity), self.multiplier).saturating_abs()
     }
 
-    /// A market order is valued at the reference.
-    pub(crate) fn limit_or_reference(&self) -> i128 {
+    /// The price that the order is valued at: of a market order the reference.
+    #[inline]
+    pub fn limit_or_reference(&self) -> i128 {
         match self.order_type {
             OrderType::Limit => self.price.into(),
             OrderType::Market => self.reference_price.into(),
@@ -386,6 +404,7 @@ impl Facts<'_> {
     }
 
     /// A replace that adds nothing passes, wherever the position stands.
+    #[inline]
     fn reach(&self) -> i128 {
         match self.increase {
             0 => self.reach.min(self.limits.max_position.0.into()),
@@ -395,6 +414,7 @@ impl Facts<'_> {
 }
 
 impl From<Denial> for Refusal {
+    #[inline]
     fn from(denial: Denial) -> Self {
         Self { denial, limit: 0, value: 0 }
     }
@@ -516,6 +536,7 @@ impl Denial {
     }
 
     /// The code in an [`OrderDenied`](tickpath_market::OrderDenied).
+    #[inline]
     pub const fn code(self) -> u16 {
         self as u16
     }

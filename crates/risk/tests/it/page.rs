@@ -1,6 +1,6 @@
-//! `docs/risk-checks.md` has the table of the checks as the core makes it.
+//! `docs/risk-checks.md` has the table of the checks as it is made here.
 
-use tickpath_orders::{Denial, checks_table};
+use tickpath_risk::{Denial, checks_table};
 
 const PAGE: &str = include_str!("../../../../docs/risk-checks.md");
 const BEGIN: &str = "<!-- checks -->\n";

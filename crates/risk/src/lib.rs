@@ -1,0 +1,27 @@
+//! What an order is held against: definitions, and the table of checks.
+//!
+//! ```text
+//!   Instrument · AccountLimits · SymbolLimits ┐
+//!   SessionRules · FirmLimits                 ├──> Facts ──> check ──────┬──> passed
+//!   the order, what its account has and did   ┘    Rare ───> check_rare ─┴──> Refusal: denial, limit, value
+//! ```
+//!
+//! Nothing is kept here: whoever asks gathers the facts, and the same facts give the same answer.
+//!
+//! | file            | what it answers                                      |
+//! |-----------------|------------------------------------------------------|
+//! | `definition.rs` | what can be traded, by whom, where, how much of it   |
+//! | `risk.rs`       | the table of checks, and why a request is denied     |
+//! | `rare.rs`       | the checks that are off for most                     |
+
+mod definition;
+mod rare;
+mod risk;
+
+pub use self::definition::{
+    ACCOUNT_BYTES, ALL_ACCOUNTS, AccountLimits, Ended, FirmLimits, Grant, Hours, INSTRUMENT_BYTES, Instrument,
+    MAY_CANCEL, MAY_MASS_CANCEL, MAY_NEW, MAY_REPLACE, MAY_STATUS, SESSION_BYTES, SessionRules, SymbolLimits,
+    VenueRules, says_more,
+};
+pub use self::rare::{Rare, check_rare, checks_table};
+pub use self::risk::{Denial, Facts, MOST_VALUE, Measure, Refusal, check, times};

@@ -1,0 +1,3 @@
+//! What the checks promise, seen from outside.
+
+mod page;
