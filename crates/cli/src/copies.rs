@@ -3,16 +3,16 @@
 //! ```text
 //!   history ──> filter ──> topic at URL     each a thread, which reads the history from its files
 //!                  └────── JOURNAL/copies/TOPIC-SUM: the journal, the place up to which all was published a while ago,
-//!                          the CRC-32C of the report before it, and the boot of the host
+//!                          the CRC-32C of the report before it, and the place behind the last message
 //! ```
 //! A message is a report, as its kind says, and behind it a [`CopyTrailer`]: its place among all that was said, and the place
 //! behind the message before it. After the end of the OMS a thread goes on some way before the last place: a message comes at
 //! least once, and who keeps the last place that it has seen drops doubles and sees holes.
 //!
-//! After a loss of power other reports may have the places of those that were lost. So without a note of this boot of the
-//! host the first message is a [`Kind::CopyAgain`]: a trailer alone, from whose place on nothing of before counts. If the history
-//! has another report before the place that was noted, its end was lost or it is another one: the log says so, and all of
-//! the day comes again, behind the same message. A broker that takes nothing is tried again for ever.
+//! After a loss of power other reports may have the places of those that were lost. So the first message of each process is
+//! a [`Kind::CopyAgain`]: a trailer alone, from whose place on nothing of before counts. If the history has another report
+//! before the place that was noted, its end was lost or it is another one: the log says so, and all of the day comes again,
+//! behind the same message. A broker that takes nothing is tried again for ever.
 
 use std::fs;
 use std::io;
@@ -53,8 +53,8 @@ struct Stand {
     place: u64,
     /// The CRC-32C of the report before that place; zero if there is none.
     last_sum: u32,
-    /// Since which boot of the host it is so.
-    boot: u128,
+    /// The place behind the last message: what lies between the two is not in this drop copy.
+    from: u64,
 }
 
 /// One topic.
@@ -69,6 +69,8 @@ struct Topic {
     lines: Lines,
     /// What is noted, whether or not there is room for the note.
     noted: Option<Stand>,
+    /// It was said that what comes came before, and has left this process.
+    has_begun: bool,
     /// What was told last.
     told: String,
 }
@@ -89,6 +91,7 @@ impl Topics {
                 stop: topics.stop.clone(),
                 lines: lines.clone(),
                 noted: None,
+                has_begun: false,
                 told: String::new(),
             };
             let thread = std::thread::Builder::new().name("oms-topic".to_owned()).spawn(move || topic.run())?;
@@ -146,15 +149,16 @@ impl Topic {
 
     /// Publishes what is new, from the place that was noted on, until it is told to stop.
     fn publish(&mut self) -> anyhow::Result<()> {
-        let Some((mut copy, mut stand, comes_again)) = self.open()? else { return Ok(()) };
+        let Some((mut copy, mut stand)) = self.open()? else { return Ok(()) };
         let connection = tickpath_bus::connect(&self.settings.url)?;
         let policies = connection.capabilities().policies;
         let policy = policies.iter().copied().find(|&policy| policy == Policy::Keep).unwrap_or(policies[0]);
         let mut publisher = connection.publisher(&self.settings.topic, &TopicConfig::new(policy))?;
         let mut takes = self.settings.filter.with(&Users::read(&self.users)?);
-        let (journal, mut from) = (copy.journal(), copy.next());
-        if comes_again {
-            let trailer = CopyTrailer { journal, place: from, from, ..CopyTrailer::default() };
+        let journal = copy.journal();
+        if !self.has_begun {
+            let Stand { place, from, .. } = stand;
+            let trailer = CopyTrailer { journal, place, from, ..CopyTrailer::default() };
             publisher.publish(self.clock.ticks(), Kind::CopyAgain.code(), trailer.as_bytes())?;
         }
         // What is noted is a while old: by then whatever was handed over has left this process.
@@ -167,14 +171,14 @@ impl Topic {
                     let trailer = CopyTrailer {
                         journal,
                         place,
-                        from,
+                        from: stand.from,
                         session_number: told.number,
                         session: told.session,
                         reserved: [0; 6],
                     };
                     let payload = [told.message, trailer.as_bytes()].concat();
                     failed = publisher.publish(told.stamp, told.kind, &payload).err();
-                    from = place + 1;
+                    stand.from = place + 1;
                 }
                 failed.is_none()
             })?;
@@ -183,6 +187,7 @@ impl Topic {
             }
             if self.clock.ns_between(noted_at, self.clock.ticks()) > SECOND_NS {
                 self.note(ripe);
+                self.has_begun = true;
                 (noted_at, ripe) = (self.clock.ticks(), stand);
                 takes = self.settings.filter.with(&Users::read(&self.users)?);
             }
@@ -193,11 +198,9 @@ impl Topic {
         Ok(())
     }
 
-    /// The history, once there is one, from where this topic stands, and whether what came from there on before counts no
-    /// more; none if it is over.
-    fn open(&mut self) -> anyhow::Result<Option<(Copy, Stand, bool)>> {
+    /// The history, once there is one, from where this topic stands; none if it is over.
+    fn open(&mut self) -> anyhow::Result<Option<(Copy, Stand)>> {
         let place = Place::folder(&self.journal);
-        let boot = u128::from_le_bytes(self.clock.calibration().boot_id);
         while !self.is_over() {
             let copy = match Copy::open(&place, CopyFrom::Day) {
                 Err(tickpath_log::OpenError::NotFound(_)) => {
@@ -206,17 +209,22 @@ impl Topic {
                 }
                 copy => copy?,
             };
-            let day = Stand { journal: copy.journal(), place: copy.next(), last_sum: 0, boot };
-            let Some(noted) = self.noted() else { return Ok(Some((copy, day, true))) };
-            if noted.journal == day.journal {
+            let day = Stand { journal: copy.journal(), place: copy.next(), last_sum: 0, from: copy.next() };
+            let noted = self.noted();
+            if let Some(noted) = noted.filter(|noted| noted.journal == day.journal) {
                 let Stand { place: from, last_sum, .. } = noted;
                 let behind = Copy::open(&place, CopyFrom::Place { place: from, last_sum })?;
                 if behind.next() == from {
-                    return Ok(Some((behind, Stand { boot, ..noted }, noted.boot != boot)));
+                    return Ok(Some((behind, noted)));
                 }
             }
-            self.tell_again(noted, day);
-            return Ok(Some((copy, day, true)));
+            if let Some(noted) = noted {
+                self.tell_again(noted, day);
+            }
+            // From now on it is this: the day may end before the broker is there.
+            self.has_begun = false;
+            self.note(day);
+            return Ok(Some((copy, day)));
         }
         Ok(None)
     }
@@ -236,12 +244,10 @@ impl Topic {
             return self.noted;
         }
         let text = fs::read_to_string(&self.state).ok()?;
-        let mut numbers = text.split_whitespace().map(str::parse::<u128>);
+        let mut numbers = text.split_whitespace().map(str::parse::<u64>);
         let mut number = || numbers.next().and_then(Result::ok);
-        let journal = u64::try_from(number()?).ok()?;
-        let place = u64::try_from(number()?).ok()?;
-        let last_sum = u32::try_from(number()?).ok()?;
-        Some(Stand { journal, place, last_sum, boot: number()? })
+        let (journal, place, sum, from) = (number()?, number()?, number()?, number()?);
+        Some(Stand { journal, place, last_sum: u32::try_from(sum).ok()?, from })
     }
 
     /// Notes how far all is published. Where there is no room for the note, more comes twice after the end of the OMS.
@@ -256,12 +262,12 @@ impl Topic {
         }
     }
 
-    fn write(&self, Stand { journal, place, last_sum, boot }: Stand) -> io::Result<()> {
+    fn write(&self, Stand { journal, place, last_sum, from }: Stand) -> io::Result<()> {
         // Beside it, and not in place of what is behind the last dot: a topic's name may have some.
         let mut fresh = self.state.clone().into_os_string();
         fresh.push(".new");
         fs::create_dir_all(self.state.parent().unwrap_or(&self.journal))?;
-        fs::write(&fresh, format!("{journal} {place} {last_sum} {boot}\n"))?;
+        fs::write(&fresh, format!("{journal} {place} {last_sum} {from}\n"))?;
         fs::rename(fresh, &self.state)
     }
 

@@ -78,18 +78,24 @@ impl<C: Clock> Sequencer<C> {
         if self.commit.is_none() && !self.disk_failed {
             self.watch_disk()?;
         }
-        self.journal_changes(desk)
+        let changes = self.journal_changes(desk)?;
+        if changes > 0 && !self.disk_failed {
+            // What comes next finds its memory ready, as behind a start.
+            match self.journal.sync().and_then(|()| self.journal.reserve()) {
+                Err(OmsError::Disk(e)) => self.fail_disk(&e.to_string()).map(drop)?,
+                synced => synced?,
+            }
+        }
+        Ok(changes)
     }
 
+    /// The same at a start. After a loss of power, what the definitions were says what may have left: whoever calls has
+    /// them on the disk before anything leaves under them.
     pub(crate) fn journal_changes(&mut self, desk: &Desk) -> Result<usize, OmsError> {
         let changes = self.definitions.changes(desk);
         for change in &changes {
             self.take(self.clock.ticks(), change)?;
             self.definitions.note(change);
-        }
-        // After a loss of power, what they were says what may have left: nothing leaves under those that it could take.
-        if !changes.is_empty() && !self.disk_failed {
-            self.journal.sync()?;
         }
         if let Some(lines) = &self.line_shared {
             lines.validity.set(&desk.accounts, self.clock.calibration());

@@ -41,8 +41,10 @@ pub struct Inbound {
 const EPOCHS_SINCE: u64 = 50 * 365 * 24 * 60 + 12 * 24 * 60;
 /// An id has 24 bits for it: minutes until 2051, or as many starts.
 const MOST_EPOCHS: u64 = 1 << 24;
-/// Epochs by which an OMS may be ahead of the minute, by starts that follow each other; a lane that says more is damaged.
-const MOST_AHEAD: u64 = 60;
+/// Starts by which an OMS may be ahead of the minute, and of the one that made its lanes.
+const MOST_STARTS: u64 = 60;
+/// A lane that was made so far ahead of the minute is damaged: a day.
+const MOST_FAR: u64 = 24 * 60;
 
 impl<C: Clock> Sequencer<C> {
     /// Replays the journal, says what is in doubt, brings lanes and logs up to where it ends, and is ready for the next
@@ -70,7 +72,9 @@ impl<C: Clock> Sequencer<C> {
         }
         let sources = sequencer.take_lanes(config, &ledger, lanes, epoch, &calibration)?;
         sequencer.definitions = ledger.definitions.clone();
-        sequencer.journal_changes(&config.desk)?;
+        if sequencer.journal_changes(&config.desk)? > 0 {
+            sequencer.journal.sync()?;
+        }
         sequencer.watch_armed();
         sequencer.journal.reserve()?;
         sequencer.watch_disk()?;
@@ -119,14 +123,18 @@ impl<C: Clock> Sequencer<C> {
 
     /// Begins an epoch that no start ever had, whatever the journal has lost, and makes sure that it is on the disk
     /// before any order has it in its id: it is above the journal's last one, and no earlier than this minute, which
-    /// holds for a journal that was restored from a copy, too. A journal that was begun anew in the minute of the one
-    /// before is above what that has made lanes with.
+    /// holds for a journal that was restored from a copy, too. A journal that was begun anew, where lanes say that there
+    /// was one before, leaves out as many epochs as that may have had starts since.
     fn boot(&mut self, others: impl Iterator<Item = u64>, calibration: &Calibration) -> Result<u64, OmsError> {
         let now = self.clock.ticks();
         let utc_ns = calibration.utc_ns_of(now);
         let minute = (utc_ns / 60_000_000_000).saturating_sub(EPOCHS_SINCE);
-        let near = others.filter(|&other| other < minute + MOST_AHEAD).max().unwrap_or(0);
-        let epoch = minute.max(self.core.epoch() + 1).max(near + 1);
+        let mut epoch = minute.max(self.core.epoch() + 1);
+        if self.core.epoch() == 0
+            && let Some(other) = others.filter(|&other| other < minute + MOST_FAR).max()
+        {
+            epoch = minute.max(other) + MOST_STARTS;
+        }
         if epoch >= MOST_EPOCHS {
             return Err(OmsError::Epochs);
         }

@@ -268,7 +268,13 @@ impl<C: Clock> Gateway<C> {
             if !connection.inbox.has_frame() {
                 match connection.is_readable.then(|| connection.read(|| clock.ticks())) {
                     None => return Ok(Ok(())),
-                    Some(Ok(true)) => *done += 1,
+                    Some(Ok(true)) => {
+                        *done += 1;
+                        if !connection.inbox.has_frame() {
+                            mark(unfinished, place);
+                            return Ok(Ok(()));
+                        }
+                    }
                     // What came is not whole, or says nothing: the others come first.
                     Some(Ok(false)) => {
                         if connection.is_readable {

@@ -14,17 +14,25 @@ use crate::desk::Desk;
 use crate::logs::{Running, until};
 use crate::server::RedisServer;
 
-/// Each report by its place: the place before which nothing is missing, the session, and its number there.
-type Heard = BTreeMap<u64, (u64, u16, u64)>;
+/// What a subscriber has that follows the rules of a topic.
+#[derive(Default)]
+struct Heard {
+    /// Each report by its place: the session, and its number there.
+    reports: BTreeMap<u64, (u16, u64)>,
+    /// Places from which on nothing of before counted.
+    again: Vec<u64>,
+    doubles: usize,
+}
 
-/// Takes what the topic has; says how many were doubles, or come again.
-fn hear(topic: &mut dyn Subscriber, heard: &mut Heard) -> usize {
-    let mut doubles = 0;
+/// Takes what the topic has.
+fn hear(topic: &mut dyn Subscriber, heard: &mut Heard) {
     let mut take = |event: Event<'_>| {
         let Event::Message(message) = event else { return };
+        let Heard { reports, again, doubles } = &mut *heard;
         if message.kind == Word::CopyAgain.code() {
-            let again = CopyTrailer::read_from_bytes(message.payload).expect("a trailer alone");
-            doubles += heard.split_off(&again.place).len();
+            let trailer = CopyTrailer::read_from_bytes(message.payload).expect("a trailer alone");
+            reports.split_off(&trailer.place);
+            again.push(trailer.place);
             return;
         }
         assert_eq!(message.kind, Kind::ExecutionReport.code());
@@ -32,10 +40,22 @@ fn hear(topic: &mut dyn Subscriber, heard: &mut Heard) -> usize {
         let (trailer, _) = CopyTrailer::read_from_prefix(rest).expect("then its trailer");
         assert_eq!(report.account.0, 1);
         let CopyTrailer { place, from, session, session_number, .. } = trailer;
-        doubles += usize::from(heard.insert(place, (from, session, session_number)).is_some());
+        let behind = reports.keys().next_back().map_or(from, |last| last + 1);
+        assert!(from <= behind, "place {place} is behind {from}, and {behind} is not there");
+        *doubles += usize::from(reports.insert(place, (session, session_number)).is_some());
     };
     while topic.poll(64, &mut take).expect("the broker is there") > 0 {}
-    doubles
+}
+
+/// Hears until so many reports are there, and are all.
+fn hear_all(topic: &mut dyn Subscriber, heard: &mut Heard, count: usize) {
+    until(
+        || {
+            hear(topic, heard);
+            heard.reports.len() == count
+        },
+        || format!("{count} reports"),
+    );
 }
 
 /// A drop copy as a topic in files.
@@ -65,10 +85,10 @@ impl Files {
         notes.next().unwrap_or_default()
     }
 
-    /// The journal, the place, the sum of the report before it, and the boot.
-    fn note(&self) -> Option<[u128; 4]> {
+    /// The journal, the place, the sum of the report before it, and the place behind the last message.
+    fn note(&self) -> Option<[u64; 4]> {
         let text = fs::read_to_string(self.noted()).ok()?;
-        let numbers: Option<Vec<u128>> = text.split_whitespace().map(|number| number.parse().ok()).collect();
+        let numbers: Option<Vec<u64>> = text.split_whitespace().map(|number| number.parse().ok()).collect();
         numbers?.try_into().ok()
     }
 }
@@ -85,7 +105,7 @@ fn a_topic_has_every_report_at_least_once_whoever_is_killed() {
     let mut topic = connection.subscriber("oms.reports", Start::Oldest, Wait::Yield).expect("anybody may");
     let mut oms = desk.oms();
     exchange.await_words("serving the OMS");
-    let (mut heard, mut doubles) = (Heard::new(), 0);
+    let mut heard = Heard::default();
     for id in 1..=6 {
         let ran = desk.order(&format!("new BTCUSDT buy 1 60000 --session 2 --id {id}"));
         assert!(ran.out.contains("new new side=buy"), "{}{}", ran.out, ran.err);
@@ -96,15 +116,9 @@ fn a_topic_has_every_report_at_least_once_whoever_is_killed() {
         }
     }
     // Two reports an order, each with the number that follows the one before.
-    until(
-        || {
-            doubles += hear(topic.as_mut(), &mut heard);
-            heard.len() == 12
-        },
-        || "twelve reports".to_owned(),
-    );
-    let numbers: Vec<(u16, u64)> = heard.values().map(|&(_, session, number)| (session, number)).collect();
-    assert_eq!(numbers, (0..12).map(|number| (2, number)).collect::<Vec<_>>(), "{doubles} doubles");
+    hear_all(topic.as_mut(), &mut heard, 12);
+    let numbers: Vec<(u16, u64)> = heard.reports.values().copied().collect();
+    assert_eq!(numbers, (0..12).map(|number| (2, number)).collect::<Vec<_>>(), "{} doubles", heard.doubles);
     drop(oms);
     // A note of where it stood says as much as is published.
     let state = fs::read_dir(desk.path().join("journal/copies"));
@@ -145,14 +159,8 @@ fn a_drop_copy_prints_what_others_are_told() {
             assert!(line.contains(" session=2 ") && line.contains(words), "{line}");
         }
     }
-    let (mut topic, mut heard) = (files.topic(), Heard::new());
-    until(
-        || {
-            hear(topic.as_mut(), &mut heard);
-            heard.len() == 4
-        },
-        || "four reports".to_owned(),
-    );
+    let (mut topic, mut heard) = (files.topic(), Heard::default());
+    hear_all(topic.as_mut(), &mut heard, 4);
 }
 
 #[test]
@@ -162,48 +170,41 @@ fn a_topic_whose_history_is_another_one_says_so_and_begins_with_the_day() {
     let exchange = desk.exchange();
     let mut oms = desk.oms();
     exchange.await_words("serving the OMS");
-    let (mut topic, mut heard) = (files.topic(), Heard::new());
+    let (mut topic, mut heard) = (files.topic(), Heard::default());
     let ran = desk.order("new BTCUSDT buy 1 60000 --session 2 --id 7");
     assert!(ran.out.contains("new new side=buy"), "{}{}", ran.out, ran.err);
-    let two = |heard: &Heard| heard.len() == 2;
-    until(|| hear(topic.as_mut(), &mut heard) == 0 && two(&heard), || "two reports".to_owned());
-    let behind = heard.keys().next_back().expect("there are two") + 1;
-    let note = || files.note().filter(|&[_, place, ..]| place == u128::from(behind));
+    hear_all(topic.as_mut(), &mut heard, 2);
+    let (day, behind) = (heard.again[0], heard.reports.keys().next_back().expect("there are two") + 1);
+    let note = || files.note().filter(|&[_, place, ..]| place == behind);
     until(|| note().is_some(), || format!("a note of {behind}"));
-    let [journal, place, sum, boot] = note().expect("it was just there");
-    let noted = |journal: u128, sum: u128, boot: u128| {
-        fs::write(files.noted(), format!("{journal} {place} {sum} {boot}\n")).expect("the folder is ours");
-    };
-    // What it is sure of does not come twice.
+    let [journal, place, sum, from] = note().expect("it was just there");
+    // A start goes on where it is sure; what lies behind may be another one after a loss of power.
     drop(oms);
     oms = desk.oms();
     let ran = desk.order("cancel 7 --session 2");
     assert!(ran.out.contains("canceled canceled"), "{}{}", ran.out, ran.err);
-    let mut doubles = 0;
-    until(
-        || {
-            doubles += hear(topic.as_mut(), &mut heard);
-            heard.len() == 4
-        },
-        || "four reports".to_owned(),
-    );
-    assert_eq!(doubles, 0);
+    hear_all(topic.as_mut(), &mut heard, 4);
+    assert_eq!((heard.doubles, &heard.again[..]), (0, &[day, behind][..]));
     assert!(!oms.err().contains("drop copy"), "{}", oms.err());
-    // Another history, another journal; and, after a loss of power, what was published behind the note may have been lost.
-    for (journal, sum, boot, again, says) in
-        [(journal, sum ^ 1, boot, 4, true), (journal ^ 1, sum, boot, 4, true), (journal, sum, boot ^ 1, 2, false)]
-    {
+    // An older note, another history, another journal, and half a note.
+    for (note, again, says) in [
+        (format!("{journal} {place} {sum} {from}"), behind, false),
+        (format!("{journal} {place} {} {from}", sum ^ 1), day, true),
+        (format!("{} {place} {sum} {from}", journal ^ 1), day, true),
+        (format!("{journal} {place}"), day, false),
+    ] {
         drop(oms);
-        noted(journal, sum, boot);
+        fs::write(files.noted(), format!("{note}\n")).expect("the folder is ours");
+        let before = heard.again.len();
         oms = desk.oms();
-        doubles = 0;
         until(
             || {
-                doubles += hear(topic.as_mut(), &mut heard);
-                doubles == again && heard.len() == 4
+                hear(topic.as_mut(), &mut heard);
+                heard.again.len() > before && heard.reports.len() == 4
             },
-            || format!("{again} reports again"),
+            || format!("four reports behind '{note}'"),
         );
+        assert_eq!((heard.doubles, &heard.again[before..]), (0, &[again][..]), "{note}");
         assert_eq!(oms.err().contains("all of its day comes again"), says, "{}", oms.err());
     }
 }
@@ -218,21 +219,19 @@ fn a_topic_goes_on_where_it_cannot_note_how_far_it_has_come() {
     fs::write(files.journal.join("copies"), "no folder").expect("the folder is ours");
     let oms = desk.oms();
     exchange.await_words("serving the OMS");
-    let (mut topic, mut heard) = (files.topic(), Heard::new());
+    let (mut topic, mut heard) = (files.topic(), Heard::default());
     for id in 1..=2 {
         let ran = desk.order(&format!("new BTCUSDT buy 1 60000 --session 2 --id {id}"));
         assert!(ran.out.contains("new new side=buy"), "{}{}", ran.out, ran.err);
         oms.await_words("cannot be noted");
     }
-    let mut doubles = 0;
-    until(
-        || {
-            doubles += hear(topic.as_mut(), &mut heard);
-            heard.len() == 4
-        },
-        || "four reports".to_owned(),
+    hear_all(topic.as_mut(), &mut heard, 4);
+    assert_eq!(
+        (heard.doubles, heard.again.len(), oms.err().matches("cannot be noted").count()),
+        (0, 1, 1),
+        "{}",
+        oms.err()
     );
-    assert_eq!((doubles, oms.err().matches("cannot be noted").count()), (0, 1), "{}", oms.err());
 }
 
 #[test]
@@ -250,14 +249,8 @@ fn a_topic_publishes_nothing_of_a_history_that_the_start_sets_aside() {
     exchange.await_words("serving the OMS");
     let ran = desk.order("new BTCUSDT buy 1 60000 --session 2 --id 7");
     assert!(ran.out.contains("new new side=buy"), "{}{}", ran.out, ran.err);
-    let (mut topic, mut heard) = (files.topic(), Heard::new());
-    until(
-        || {
-            hear(topic.as_mut(), &mut heard);
-            heard.len() == 2
-        },
-        || "two reports".to_owned(),
-    );
+    let (mut topic, mut heard) = (files.topic(), Heard::default());
+    hear_all(topic.as_mut(), &mut heard, 2);
     assert!(!oms.err().contains("drop copy"), "{}", oms.err());
 }
 
