@@ -226,12 +226,9 @@ fn a_topic_goes_on_where_it_cannot_note_how_far_it_has_come() {
         oms.await_words("cannot be noted");
     }
     hear_all(topic.as_mut(), &mut heard, 4);
-    assert_eq!(
-        (heard.doubles, heard.again.len(), oms.err().matches("cannot be noted").count()),
-        (0, 1, 1),
-        "{}",
-        oms.err()
-    );
+    // The first OMS may have begun, too.
+    assert!(heard.doubles == 0 && !heard.again.is_empty(), "{:?}", heard.again);
+    assert_eq!(oms.err().matches("cannot be noted").count(), 1, "{}", oms.err());
 }
 
 #[test]
