@@ -35,9 +35,12 @@ impl Limits {
     /// An order has arrived at its venue.
     pub fn arrived(&mut self, new: &NewOrder) -> Checked {
         let id = new.client_order_id.0;
+        // What arrives behind a later one waited, for its trigger or its turn, and was checked as it left: its id says
+        // nothing of the limits of before.
+        let has_waited = id < self.highest;
         self.highest = self.highest.max(id);
         let now = self.now.iter().map(|(from, desk)| (*from, u64::MAX, desk));
-        let before = self.before.iter().map(|(from, upto, desk)| (*from, *upto, desk));
+        let before = self.before.iter().filter(|_| !has_waited).map(|(from, upto, desk)| (*from, *upto, desk));
         for (_, _, desk) in now.chain(before).filter(|(from, upto, _)| *from < id && id <= *upto) {
             if let Some(limit) = broken_limit(desk, new) {
                 return broken("a limit denies the next order", format!("{id:x} breaks {limit}"));
