@@ -47,7 +47,7 @@ pub struct Topics {
 }
 
 /// Up to where all was published.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Stand {
     journal: u64,
     place: u64,
@@ -252,7 +252,9 @@ impl Topic {
 
     /// Notes how far all is published. Where there is no room for the note, more comes twice after the end of the OMS.
     fn note(&mut self, stand: Stand) {
-        self.noted = Some(stand);
+        if self.noted.replace(stand) == Some(stand) {
+            return;
+        }
         if let Err(why) = self.write(stand) {
             let file = self.state.display();
             self.tell(&format!(
