@@ -15,8 +15,8 @@ use tickpath_lab::compare::{
     CompareError, FalsePositives, Judgement, Limit, Measured, NotMeasured, Pair, Ruling, Side, judge, markdown,
     result_file, text,
 };
-use tickpath_lab::result::ResultFile;
 use tickpath_lab::{Lab, Progress};
+use tickpath_result::ResultFile;
 
 use crate::Outcome;
 use crate::args::{Output, Usage};

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use anyhow::Context;
 use tickpath_lab::demo::{self, Found, Settings};
 use tickpath_lab::report::{duration, path_picture};
-use tickpath_lab::result::{ResultFile, Run};
+use tickpath_result::{ResultFile, Run};
 
 use crate::Outcome;
 use crate::args::{Demo, is_file};

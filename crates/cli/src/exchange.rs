@@ -9,7 +9,7 @@ use signal_hook::consts::signal::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
 use tickpath_clock::{HostClock, utc_ns};
 use tickpath_exchange::{Event, InitError, Orders, Settings};
-use tickpath_lab::result::rfc3339;
+use tickpath_result::rfc3339;
 use tickpath_settings::SettingsError;
 
 use crate::Outcome;

@@ -11,8 +11,8 @@ use std::sync::mpsc::Receiver;
 
 use serde_json::{Map, Value, json};
 use tickpath_clock::utc_ns;
-use tickpath_lab::result::rfc3339;
 use tickpath_oms::{NOTICES, Notice};
+use tickpath_result::rfc3339;
 use tickpath_server::ServerEvent;
 use tickpath_server::settings::LogForm;
 

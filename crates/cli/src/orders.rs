@@ -11,13 +11,13 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use clap::Args;
-use tickpath_lab::result::rfc3339;
 use tickpath_log::{Place, Reader, Registration, Start};
 use tickpath_market::{
     ExecType, ExecutionReport, ManualOrderIndicator, Notional, OrdStatus, OrderDenied, OrderId, Price, Side, SymbolId,
 };
 use tickpath_oms::journal;
 use tickpath_orders::{Core, Denial, Foreign, Measure, OrderView, Output};
+use tickpath_result::rfc3339;
 
 use crate::Outcome;
 use crate::log::word;

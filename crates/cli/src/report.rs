@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use tickpath_lab::explain::WORKLOAD;
 use tickpath_lab::report;
-use tickpath_lab::result::ResultFile;
+use tickpath_result::ResultFile;
 
 use crate::Outcome;
 use crate::args::Report;

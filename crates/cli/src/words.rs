@@ -450,6 +450,6 @@ fn day(text: &str) -> Result<u32, String> {
 
 /// Today in UTC, as 20261122.
 fn today() -> u32 {
-    let text = tickpath_lab::result::rfc3339(utc_ns());
+    let text = tickpath_result::rfc3339(utc_ns());
     text.bytes().filter(u8::is_ascii_digit).take(8).fold(0, |day, digit| day * 10 + u32::from(digit - b'0'))
 }

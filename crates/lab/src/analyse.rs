@@ -16,8 +16,8 @@ use tickpath_orders::{At, Config, Core, Input, Output, Outputs, RecordKind, Stop
 use zerocopy::FromBytes;
 
 use crate::LabError;
-use crate::result::{Counts, Run};
 use crate::samples::Samples;
+use tickpath_result::{Counts, Run};
 
 /// One request's stamps, in ticks; zero if it has none.
 #[derive(Debug, Clone, Copy, Default)]

@@ -17,9 +17,9 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use tickpath_clock::HostClock;
 
-use crate::result::Software;
 use crate::role::Role;
 use crate::{LabError, servers};
+use tickpath_result::Software;
 
 /// How long a child may take to get ready, or to end after it was told to.
 const ANSWER_SECONDS: u64 = 60;

@@ -34,10 +34,10 @@ use way::Way;
 use crate::proxy::MOST_RTT_MS;
 use crate::pubsub::drop_attribution;
 use crate::python::Python;
-use crate::result::{Counts, ResultFile, Run};
 use crate::role::Role;
 use crate::samples::{Samples, load};
 use crate::{Lab, LabError};
+use tickpath_result::{Counts, ResultFile, Run};
 
 /// What a Python client runs.
 const SOURCE: &str = include_str!("python/clients.py");

@@ -9,9 +9,9 @@ use crate::path::{self, Settings as PathSettings};
 use crate::python::Python;
 use crate::python_path;
 use crate::redis::{Server, ServerSettings, one_publish_per_process};
-use crate::result::{Comparison, ResultFile, Run, median};
 use crate::role::Ticks;
 use crate::{Lab, LabError, host};
+use tickpath_result::{Comparison, ResultFile, Run, median};
 
 /// Ticks a second of the path alone, and enough of them for the 99.99th percentile.
 const PATH_RATE: f64 = 20_000.0;
@@ -194,7 +194,7 @@ fn push_python(result: &mut ResultFile, publish: f64, message: f64) {
         target: "redis://".to_owned(),
         client: "redis-py".to_owned(),
         repeat: 1,
-        phase: crate::result::Phase::Cold,
+        phase: tickpath_result::Phase::Cold,
         valid: true,
         notes: vec![
             "one publish a process through a lazy connection, to a subscriber that spins on get_message()".to_owned(),

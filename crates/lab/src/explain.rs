@@ -61,8 +61,8 @@ use stages::Between;
 
 use crate::python::Python;
 use crate::redis::{Persistence, ServerSettings};
-use crate::result::{ResultFile, Run};
 use crate::{Lab, LabError, host};
+use tickpath_result::{ResultFile, Run};
 
 /// The workload that its results name.
 pub const WORKLOAD: &str = "explain";

@@ -15,10 +15,10 @@ use tickpath_clock::{Clock, HostClock, cpus, pin_to_cpu, relax};
 use tickpath_log::SharedWords;
 use tickpath_oms::Gap;
 
-use crate::result::{Host, Run, Series};
 use crate::role::{EchoRole, Role};
 use crate::samples::{Samples, histogram};
 use crate::{Lab, LabError};
+use tickpath_result::{Host, Run, Series};
 
 /// How `host` is run.
 #[derive(Debug, Clone)]
@@ -277,7 +277,7 @@ impl Spin {
     fn into_run(self, clock: &HostClock) -> Run {
         let average = self.entries.mean();
         let worst = self.worst[2] as f64;
-        let hop = crate::result::Hop::from_histogram(&self.entries, None, 0, self.worst);
+        let hop = tickpath_result::Hop::from_histogram(&self.entries, None, 0, self.worst);
         let figures = [
             ("spin_loops", self.loops as f64),
             ("spin_average_ns", average),

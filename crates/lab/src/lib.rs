@@ -6,11 +6,11 @@
 //!      └── result file <────┘──> report: terminal, JSON, CSV, Markdown, SVG, HTML
 //! ```
 //!
-//! * [`host`], [`pubsub`], [`path`], [`orders`]: the workloads. Each makes [`result::Run`]s.
+//! * [`host`], [`pubsub`], [`path`], [`orders`]: the workloads. Each makes [`tickpath_result::Run`]s.
 //! * [`demo`]: the path with and without a broker, in half a minute.
 //! * [`analyse`]: the tables of an order journal, from the journal alone.
 //! * [`role`]: what the spawned processes do; [`child`]: how they are spawned and stopped.
-//! * [`result`] is the data, [`report`] its renderings, each a pure function of it.
+//! * [`tickpath_result`] is the data, [`report`] its renderings, each a pure function of it.
 //!
 //! Latency counts from intended times, so a stall shows in full; the generator checks its own punctuality; a gap is
 //! the host's only between two empty polls of a thread on the path.
@@ -37,7 +37,6 @@ mod quiet;
 pub mod redis;
 pub mod relay;
 pub mod report;
-pub mod result;
 pub mod role;
 mod samples;
 mod servers;

@@ -1,6 +1,6 @@
 //! What a process holds.
 
-use crate::result::Memory;
+use tickpath_result::Memory;
 
 /// Bytes of a process, from the kernel.
 #[derive(Debug, Clone, Copy, Default)]

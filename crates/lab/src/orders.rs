@@ -43,13 +43,13 @@ use tickpath_oms::{AckLevel, Gap, Layout};
 
 use crate::analyse::{self, Group};
 use crate::memory::{self, Resident};
-use crate::result::{Counts, Run};
 use crate::role::Login;
 use crate::samples::{Samples, load, load_gaps};
 pub use crate::trade::OrderSpec;
 use crate::{Lab, LabError};
 use plan::{Batch, RESTART_GROUP, RESUME_GROUP, plan};
 use system::{Load, System};
+use tickpath_result::{Counts, Run};
 
 /// Marks a row whose request the OMS denied.
 const DENIED: u64 = u64::MAX;

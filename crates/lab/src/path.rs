@@ -21,11 +21,11 @@ use tickpath_oms::{Gap, Layout};
 
 use crate::analyse;
 use crate::child::Parent;
-use crate::result::{Counts, Run, Stage, StageKind};
 use crate::role::{ExchangeRole, FeedRole, OmsRole, Role, Thread, Ticks, TraderRole};
 use crate::samples::{Samples, load, load_gaps, save, touched_rows};
 use crate::strategy::Traded;
 use crate::{Lab, LabError};
+use tickpath_result::{Counts, Run, Stage, StageKind};
 
 /// The group of the strategy's orders.
 pub(crate) const GROUP: u32 = 60;

@@ -55,9 +55,9 @@ use target::Key;
 
 use crate::child::Child;
 use crate::python::Python;
-use crate::result::Run;
 use crate::role::Role;
 use crate::{Lab, LabError};
+use tickpath_result::Run;
 
 /// Commands that a run has at least, if its time is not counted.
 const LEAST_COMMANDS: u64 = 10_000;

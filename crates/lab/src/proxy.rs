@@ -22,9 +22,9 @@ use tickpath_clock::{Clock, HostClock, pin_to_cpu, set_timer_slack, sleep_ns, yi
 
 use crate::child::{Child, Parent};
 use crate::host::on_cpu;
-use crate::result::median;
 use crate::role::Role;
 use crate::{Lab, LabError};
+use tickpath_result::median;
 
 /// The longest round trip, in milliseconds.
 pub const MOST_RTT_MS: f64 = 2_000.0;

@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use crate::report::{count, duration};
-use crate::result::{ResultFile, Run};
+use tickpath_result::{ResultFile, Run};
 
 /// One published figure beside ours.
 #[derive(Debug, Clone, PartialEq)]

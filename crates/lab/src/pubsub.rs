@@ -31,11 +31,11 @@ pub use plan::{Plan, plan};
 pub use round_trip::round_trip;
 pub(crate) use round_trip::{PingRole, ping, pong};
 
-use crate::result::{Counts, Phase, Run};
 use crate::role::{PublisherRole, Role, SubscriberRole, Thread};
 use crate::samples::{Samples, load, load_gaps};
 use crate::targets::without_login;
 use crate::{Lab, LabError, host};
+use tickpath_result::{Counts, Phase, Run};
 
 /// A payload holds at least when it was sent and its number.
 const LEAST_BYTES: usize = 16;

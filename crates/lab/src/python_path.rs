@@ -16,9 +16,9 @@ use tickpath_clock::Calibration;
 
 use crate::python::Python;
 use crate::redis::Server;
-use crate::result::{Counts, Run};
 use crate::samples::{Samples, load};
 use crate::{Lab, LabError};
+use tickpath_result::{Counts, Run};
 
 /// What a process of the path is told.
 #[derive(Debug, Serialize)]

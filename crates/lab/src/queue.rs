@@ -53,10 +53,10 @@ pub use verdict::keeps_up;
 
 use crate::child::Child;
 use crate::pubsub::is_log;
-use crate::result::{Run, Software};
 use crate::role::{Role, Thread};
 use crate::targets::without_login;
 use crate::{Lab, LabError};
+use tickpath_result::{Run, Software};
 
 /// The kind of a benchmark's messages.
 const KIND: u8 = 200;

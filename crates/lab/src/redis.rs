@@ -12,7 +12,7 @@ use std::thread::JoinHandle;
 use tickpath_clock::{Clock, HostClock, sleep_ns};
 
 use crate::LabError;
-use crate::result::median;
+use tickpath_result::median;
 
 /// A scratch server on a free loopback port; it ends with this value.
 pub struct Server {

@@ -30,10 +30,10 @@ use tickpath_clock::{Clock, HostClock, Wait, sleep_ns};
 use tickpath_log::{OpenError, Place, ReadError};
 use tickpath_market::replay::PaceError;
 
-use crate::result::{PERCENTILES, Percentile};
 use crate::samples::histogram;
 use crate::servers;
 use crate::targets::without_login;
+use tickpath_result::{PERCENTILES, Percentile};
 
 /// The kind of a record in a recording that stands for messages which were lost before it.
 pub const GAP_KIND: u8 = 255;

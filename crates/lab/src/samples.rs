@@ -9,7 +9,7 @@ use tickpath_oms::Gap;
 use zerocopy::IntoBytes;
 
 use crate::LabError;
-use crate::result::Hop;
+use tickpath_result::Hop;
 
 /// A histogram of nanoseconds: three significant digits, up to an hour.
 pub(crate) fn histogram() -> Histogram<u64> {

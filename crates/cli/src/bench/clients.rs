@@ -3,8 +3,8 @@
 use clap::{Args, value_parser};
 use tickpath_lab::clients::{self, Client, Settings};
 use tickpath_lab::proxy::MOST_RTT_MS;
-use tickpath_lab::result::ResultFile;
 use tickpath_lab::{Lab, host};
+use tickpath_result::ResultFile;
 
 use super::usage;
 use crate::args::{Cpus, Output, are_targets, seconds};

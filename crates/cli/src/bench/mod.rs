@@ -10,10 +10,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::Context;
 use tickpath_lab::report::{bytes, duration};
-use tickpath_lab::result::{Comparison, Phase, ResultFile, Run};
 use tickpath_lab::role::Ticks;
 use tickpath_lab::targets::{short_name, without_login};
 use tickpath_lab::{Lab, LabError, host, path};
+use tickpath_result::{Comparison, Phase, ResultFile, Run};
 
 use crate::Outcome;
 use crate::args::{HostArgs, Output, PathArgs, Usage, Workload, are_targets, is_file};
@@ -94,7 +94,7 @@ pub fn new_result(workload: &str) -> ResultFile {
     if let Some(rest) = command.split_once(' ').map(|(_, rest)| rest.to_owned()) {
         command = format!("tickpath {rest}");
     }
-    ResultFile::new(workload, &without_login(&command), &tickpath_lab::result::rfc3339(tickpath_clock::utc_ns()))
+    ResultFile::new(workload, &without_login(&command), &tickpath_result::rfc3339(tickpath_clock::utc_ns()))
 }
 
 /// A word as a shell takes it.

@@ -6,10 +6,10 @@ use anyhow::Context;
 use clap::Args as ClapArgs;
 use tickpath_clock::{Priority, Wait};
 use tickpath_lab::orders::{self, Beside, MOST_SESSIONS, OrderSpec, Running, Settings, Target, VenueWay};
-use tickpath_lab::result::ResultFile;
 use tickpath_lab::role::Login;
 use tickpath_lab::{Lab, host};
 use tickpath_oms::{AckLevel, Layout};
+use tickpath_result::ResultFile;
 
 use super::usage;
 use crate::args::{Cpus, Output, Usage, positive};

@@ -8,8 +8,8 @@ use tickpath_lab::pipeline::{
 use tickpath_lab::proxy::{MOST_RTT_MS, Proxy};
 use tickpath_lab::python::Python;
 use tickpath_lab::redis::{Server, ServerSettings};
-use tickpath_lab::result::ResultFile;
 use tickpath_lab::{Lab, host};
+use tickpath_result::ResultFile;
 
 use super::usage;
 use crate::args::{Cpus, Output, Rate, Usage, rate, seconds};

@@ -6,8 +6,8 @@ use tickpath_bus::Policy;
 use tickpath_clock::{Priority, Wait};
 use tickpath_lab::pubsub::{Settings, cold, is_log, plan, round_trip, run as steady};
 use tickpath_lab::redis::{Server, ServerSettings, Stalling};
-use tickpath_lab::result::{Phase, ResultFile, Run};
 use tickpath_lab::{Lab, LabError, explain, host, targets};
+use tickpath_result::{Phase, ResultFile, Run};
 
 use super::{compare_targets, usage};
 use crate::args::{Cpus, Output, Rate, Usage, are_targets, positive, rate, seconds, size};

@@ -12,9 +12,9 @@ use tickpath_lab::queue::{
     push_alone,
 };
 use tickpath_lab::redis::{Server, ServerSettings};
-use tickpath_lab::result::{Comparison, ResultFile, Run};
 use tickpath_lab::targets::short_name;
 use tickpath_lab::{Lab, host, targets};
+use tickpath_result::{Comparison, ResultFile, Run};
 
 use super::usage;
 use crate::args::{Cpus, Output, Rate, Usage, are_targets, rate, seconds};

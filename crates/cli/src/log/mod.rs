@@ -15,9 +15,9 @@ use anyhow::Context;
 use clap::Args;
 use tickpath_bus::Policy;
 use tickpath_lab::relay::{Opening, RelayError, read_gap};
-use tickpath_lab::result::rfc3339;
 use tickpath_log::{Next, OpenError, Place, PlaceError, Reader, Registration, Start};
 use tickpath_orders::{Config, Core, RecordKind};
+use tickpath_result::rfc3339;
 
 use crate::Outcome;
 use crate::args::{LogCommand, Output, Usage};

@@ -9,8 +9,8 @@ use redis::{Connection, ConnectionAddr, IntoConnectionInfo, RedisResult};
 use super::Settings;
 use crate::redis::about::{PATIENCE, dial, no_answer, others, software};
 use crate::redis::{Server, ServerSettings};
-use crate::result::{Software, median};
 use crate::{Lab, LabError, host, proxy};
+use tickpath_result::{Software, median};
 
 /// Keys that one command names.
 const BATCH: u64 = 1_000;

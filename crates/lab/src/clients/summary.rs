@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::Client;
-use crate::result::{Comparison, Run, median};
+use tickpath_result::{Comparison, Run, median};
 
 /// What the ratios compare.
 const FIGURE: &str = "throughput_per_s";

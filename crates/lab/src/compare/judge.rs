@@ -3,7 +3,7 @@
 use super::CompareError;
 use super::noise::{CONFIDENCE, Contrast, Design, Interval, JUDGED_AT, Logs, chances};
 use super::sample::{Measured, Pair, Row, samples};
-use crate::result::median;
+use tickpath_result::median;
 
 /// What counts as a movement at all, as a share: builds of the same source differ by so much through the places at
 /// which their code happens to lie.

@@ -8,7 +8,7 @@ use super::judge::{Change, Judgement};
 use super::noise::CONFIDENCE;
 use super::render::movement;
 use crate::report::figure;
-use crate::result::{FIGURES, HOPS, PERCENTILES};
+use tickpath_result::{FIGURES, HOPS, PERCENTILES};
 
 /// How far a metric may move: `tick_to_order.p99 > +10%`, `throughput_per_s < -5%`.
 #[derive(Debug, Clone, PartialEq)]

@@ -2,7 +2,7 @@
 //!
 //! All is done with logarithms, in which a doubling and a halving are equally far.
 
-use crate::result::median;
+use tickpath_result::median;
 
 /// The stated level: of the comparisons of identical builds at most this share calls anything changed.
 pub const LEVEL: f64 = 0.05;

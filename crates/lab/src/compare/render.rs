@@ -5,7 +5,7 @@ use super::limit::Ruling;
 use super::noise::{CONFIDENCE, Design, LEVEL};
 use super::sample::{Measured, Side};
 use crate::report::{NONE, figure, plain, safe, table};
-use crate::result::{Comparison, ResultFile, Run};
+use tickpath_result::{Comparison, ResultFile, Run};
 
 const HEADER: [&str; 7] = ["what", "metric", "old", "new", "new/old", "interval", "verdict"];
 

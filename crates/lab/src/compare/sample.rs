@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::CompareError;
 use super::noise::Design;
-use crate::result::{PERCENTILES, ResultFile, Run, median};
+use tickpath_result::{PERCENTILES, ResultFile, Run, median};
 
 /// What was measured, and how its two sides lie in time.
 #[derive(Debug, Clone, PartialEq)]

@@ -2,7 +2,7 @@
 
 use super::records::{Journey, Received, Sent, Watched};
 use super::stages::{Between, Breakdown};
-use crate::result::{Run, median};
+use tickpath_result::{Run, median};
 
 /// Steps that a clock may have, in nanoseconds, the coarsest first.
 const CLOCK_STEPS_NS: [u64; 6] = [1_000_000_000, 100_000_000, 10_000_000, 1_000_000, 100_000, 10_000];

@@ -15,8 +15,8 @@ use serde::{Deserialize, Serialize};
 use super::records::Watched;
 use crate::child::Child;
 use crate::python::Python;
-use crate::result::median;
 use crate::{Lab, LabError};
+use tickpath_result::median;
 
 /// What runs the processes.
 const LAUNCHER: &str = include_str!("../python/explain_launcher.py");

@@ -7,8 +7,8 @@ use super::server::Target;
 use super::trial::{Cores, Place, Setup, Side, Trial};
 use super::{Bench, rust, scratch, scripts};
 use crate::redis::Persistence;
-use crate::result::{Counts, Phase};
 use crate::{LabError, pubsub};
+use tickpath_result::{Counts, Phase};
 
 /// Processes of a cold batch.
 const COLD_PROCESSES: u32 = 7;

@@ -4,7 +4,7 @@ use super::WORKLOAD;
 use super::gains::FIGURE;
 use super::stages::{Group, part};
 use crate::report::{count, duration};
-use crate::result::{Comparison, Phase, ResultFile, Run, StageKind};
+use tickpath_result::{Comparison, Phase, ResultFile, Run, StageKind};
 
 /// The share of the whole from which a part is worth a sentence.
 const WORTH: f64 = 0.1;

@@ -16,8 +16,8 @@ use redis::{ConnectionAddr, ConnectionInfo};
 use tickpath_clock::{Clock, HostClock, pin_to_cpu, relax, sleep_ns};
 
 use crate::LabError;
-use crate::result::median;
 use crate::servers::address;
+use tickpath_result::median;
 
 /// How long the server may take to answer.
 const PATIENCE: Duration = Duration::from_secs(5);

@@ -15,8 +15,8 @@ use super::trial::{Trial, trial};
 use super::{Bench, Client, Subject, scratch};
 use crate::LabError;
 use crate::redis::Persistence;
-use crate::result::{Comparison, Counts, Phase, ResultFile, Run, Series};
 use crate::targets::without_login;
+use tickpath_result::{Comparison, Counts, Phase, ResultFile, Run, Series};
 
 /// A change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -9,9 +9,9 @@ use tickpath_clock::Calibration;
 use super::records::Watched;
 use crate::child::Child;
 use crate::python::Python;
-use crate::result::{Counts, Hop, median};
 use crate::samples::Samples;
 use crate::{Lab, LabError};
+use tickpath_result::{Counts, Hop, median};
 
 /// The scripts.
 const BLOCKING: &str = include_str!("../python/explain_redis_py.py");

@@ -9,7 +9,7 @@ use super::server::Target;
 use super::stages::{Between, breakdown, spin_turn_ns};
 use super::{Bench, Client, scripts};
 use crate::LabError;
-use crate::result::{Phase, ResultFile, Run, Software, median};
+use tickpath_result::{Phase, ResultFile, Run, Software, median};
 
 /// Nanoseconds between messages of a steady run: 1,000 a second.
 pub(super) const EVERY_NS: u64 = 1_000_000;

@@ -12,7 +12,7 @@ use super::stages::stage;
 use super::{Bench, LEAST_MESSAGES};
 use crate::LabError;
 use crate::pubsub::{self, Settings, plan};
-use crate::result::{Phase, ResultFile, Run, Stage, StageKind};
+use tickpath_result::{Phase, ResultFile, Run, Stage, StageKind};
 
 /// Processes of the cold run, and about how long the reader waits from one to the next.
 const COLD_TIMES: u64 = 20;

@@ -5,8 +5,8 @@ use redis::{Connection, ConnectionAddr, ConnectionInfo, IntoConnectionInfo};
 
 use crate::redis::about::{dial, field, no_answer, others, software};
 use crate::redis::{Server, ServerSettings};
-use crate::result::Software;
 use crate::{Lab, LabError};
+use tickpath_result::Software;
 
 /// A server, and a connection to it that is not measured.
 pub(super) struct Target {

@@ -10,7 +10,7 @@
 //! tells, kernel and wake-up cannot be less than bare sockets need for the same message, and the rest is unexplained.
 
 use super::records::{Journey, Process, Received};
-use crate::result::{Stage, StageKind, median};
+use tickpath_result::{Stage, StageKind, median};
 
 /// What a stage is for a reader.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -3,7 +3,7 @@
 use super::findings::{change, findings, gain};
 use super::stages::{Group, part};
 use crate::report::{duration, figure, invalid};
-use crate::result::{Comparison, Phase, ResultFile, Run, Stage, StageKind};
+use tickpath_result::{Comparison, Phase, ResultFile, Run, Stage, StageKind};
 
 /// The least columns that this can be read in.
 const NARROWEST: usize = 72;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use crate::result::{Comparison, Run};
+use tickpath_result::{Comparison, Run};
 
 /// Settings that took turns, each with the hops that are compared.
 const TURNS: [(&str, &[&str]); 4] = [

@@ -14,9 +14,9 @@ use super::way::log_in;
 use super::{Batch, RESTART_GROUP, RESUME_GROUP, Settings, analyse, bare_run, check};
 use crate::child::Parent;
 use crate::host::on_cpu;
-use crate::result::{Counts, Run};
 use crate::role::Login;
 use crate::{Lab, LabError};
+use tickpath_result::{Counts, Run};
 
 /// The user of the client beside, and the group of its orders.
 pub(crate) const BESIDE_USER: &str = "beside";

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{Settings, Target};
-use crate::result::Phase;
+use tickpath_result::Phase;
 
 /// Sizes of the groups g1 … g6 and d1 … d6.
 const SIZES: [u64; 6] = [1, 10, 100, 1_000, 10_000, 100_000];

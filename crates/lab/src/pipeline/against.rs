@@ -14,8 +14,8 @@ use super::assemble::{OF_CLIENT, OF_SERVER, describe, per_command};
 use super::target::Key;
 use super::usage::Usage;
 use super::{Client, Command, Part, Settings, run};
-use crate::result::{Comparison, Counts, Hop, Run};
 use crate::{Lab, LabError};
+use tickpath_result::{Comparison, Counts, Hop, Run};
 
 /// What is compared: every depth with every number of connections and every command.
 const DEPTHS: [u64; 3] = [1, 10, 100];

@@ -8,9 +8,9 @@ use super::generator::Told;
 use super::usage::Usage;
 use super::{Client, LEAST_COMMANDS, Settings, VALUE};
 use crate::pubsub::drop_attribution;
-use crate::result::{Counts, Run};
 use crate::samples::{Samples, load};
 use crate::{Lab, LabError};
+use tickpath_result::{Counts, Run};
 
 /// What a command costs the server, and what the client, in the order of [`Usage`].
 pub(super) const OF_SERVER: [&str; 3] =

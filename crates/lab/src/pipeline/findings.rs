@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{BATCH, Command, LONG, Part};
 use crate::report::duration;
-use crate::result::{Comparison, Run, median};
+use tickpath_result::{Comparison, Run, median};
 
 /// The share of the best throughput at which deepening a pipeline further is no gain worth its memory.
 const KNEE: f64 = 0.9;

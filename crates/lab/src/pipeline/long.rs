@@ -17,8 +17,8 @@ use super::control::{Control, Reply};
 use super::replies::{Intake, Replies};
 use super::target::Key;
 use super::{Client, Part, Settings, run};
-use crate::result::{Memory, Run, Series};
 use crate::{Lab, LabError, memory};
+use tickpath_result::{Memory, Run, Series};
 
 /// The commands of the long pipeline.
 pub const LONG: u64 = 1_000_000;

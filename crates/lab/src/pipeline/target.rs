@@ -8,8 +8,8 @@ use super::control::{Control, Reply};
 use super::usage::Usage;
 use crate::proxy::Proxy;
 use crate::redis::Server;
-use crate::result::Run;
 use crate::{Lab, LabError};
+use tickpath_result::Run;
 
 /// A server, looked at once.
 #[derive(Debug, Clone)]

@@ -16,10 +16,10 @@ use tickpath_clock::{Clock, HostClock};
 use super::ends::{KIND, topic_config};
 use super::{Received, Removed, Settings, parameters, policy, roles, topic_name};
 use crate::child::Parent;
-use crate::result::{Counts, Phase, Run};
 use crate::role::{PublisherRole, Role};
 use crate::samples::{Samples, load, load_gaps};
 use crate::{Lab, LabError};
+use tickpath_result::{Counts, Phase, Run};
 
 /// What one process tells at its end, in ticks.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]

@@ -14,10 +14,10 @@ use tickpath_clock::{Clock, HostClock};
 use super::ends::{KIND, word};
 use super::{Removed, Settings, parameters, policy, topic_name};
 use crate::child::Parent;
-use crate::result::{Counts, Run};
 use crate::role::{Role, Thread};
 use crate::samples::{Samples, load, save};
 use crate::{Lab, LabError};
+use tickpath_result::{Counts, Run};
 
 /// How long an answer may take.
 const PATIENCE_NS: i64 = 5_000_000_000;

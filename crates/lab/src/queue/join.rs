@@ -5,9 +5,9 @@ use tickpath_clock::{Calibration, Clock};
 use super::pusher::intended;
 use super::{Client, Settings, Told, numbers_file, puller_file, pusher_file, series, verdict};
 use crate::pubsub::drop_attribution;
-use crate::result::{Actor, Counts, Phase, Run};
 use crate::samples::{Samples, load};
 use crate::{Lab, LabError};
+use tickpath_result::{Actor, Counts, Phase, Run};
 
 /// What the processes wrote down, in ticks of one clock.
 pub(super) struct Rows {

@@ -6,8 +6,8 @@ use serde::Serialize;
 
 use super::{Ends, PATIENCE_NS, QUIET_NS, RedisPy, Settings, numbers_file, puller_file, pusher_file};
 use crate::python::Python;
-use crate::result::Software;
 use crate::{Lab, LabError};
+use tickpath_result::Software;
 
 const PUSHER: &str = include_str!("../python/queue_pusher.py");
 const PULLER: &str = include_str!("../python/queue_puller.py");

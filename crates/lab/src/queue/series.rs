@@ -3,7 +3,7 @@
 use tickpath_clock::Calibration;
 
 use super::join::Rows;
-use crate::result::Series;
+use tickpath_result::Series;
 
 /// From one value to the next.
 const STEP_NS: u64 = 100_000_000;

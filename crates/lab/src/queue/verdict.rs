@@ -5,7 +5,7 @@ use tickpath_clock::Calibration;
 
 use super::{Client, PullVariant, Settings, Told};
 use crate::report::{count, figure};
-use crate::result::Run;
+use tickpath_result::Run;
 
 /// Pullers keep up that have pulled so much of what is pushed by the end of the pushing.
 const KEPT_UP: f64 = 0.95;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use redis::{Connection, ErrorKind, IntoConnectionInfo, RedisError, RedisResult, ServerErrorKind};
 
 use crate::LabError;
-use crate::result::Software;
+use tickpath_result::Software;
 
 /// How long the server may take to answer.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(5);

@@ -5,7 +5,7 @@ use super::markup::escaped;
 use super::page::{Section, table};
 use super::quantity::{NONE, figure, multiple};
 use super::sentence::interval;
-use crate::result::{Comparison, ResultFile};
+use tickpath_result::{Comparison, ResultFile};
 
 /// A row a comparison.
 pub(super) fn section(result: &ResultFile) -> Option<Section> {

@@ -5,7 +5,7 @@ use super::overview::Overview;
 use super::page::{Section, table};
 use super::quantity::{NONE, duration, number, share};
 use crate::clients::{Summary, summary};
-use crate::result::{ResultFile, Run, median};
+use tickpath_result::{ResultFile, Run, median};
 
 /// A table with the best of the repeats as a bar, and under it what tells how sure that is.
 pub(super) fn section(result: &ResultFile) -> Option<Section> {

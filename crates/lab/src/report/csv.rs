@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::result::{Hop, PERCENTILES, ResultFile, Run};
+use tickpath_result::{Hop, PERCENTILES, ResultFile, Run};
 
 /// The result as CSV (RFC 4180, lines end in a line feed); a setting has a column `params.NAME`, null is empty.
 /// `worst_1_ns` is the largest sample.

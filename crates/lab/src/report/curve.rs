@@ -6,7 +6,7 @@
 use super::axis::Axis;
 use super::chart::{BELOW, Frame};
 use super::quantity::duration;
-use crate::result::{Hop, PERCENTILES};
+use tickpath_result::{Hop, PERCENTILES};
 
 /// Points of a curve: 1/(1−q), and nanoseconds.
 pub(super) type Points = Vec<(f64, f64)>;

@@ -9,7 +9,7 @@ use super::names::{grouped, labels_by};
 use super::overview::Overview;
 use super::page::{self, Section, table};
 use super::quantity::{NONE, count, figure, multiple, short};
-use crate::result::{ResultFile, Run, median};
+use tickpath_result::{ResultFile, Run, median};
 
 /// A chart and a table a command; what ran at one depth only stands in a table of its own.
 pub(super) fn section(result: &ResultFile) -> Option<Section> {

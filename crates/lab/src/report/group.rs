@@ -4,7 +4,7 @@
 use super::markup::plain;
 use super::quantity::{NONE, bytes, count, duration};
 use super::terminal::{Ink, wrapped};
-use crate::result::{Hop, PERCENTILES, Run};
+use tickpath_result::{Hop, PERCENTILES, Run};
 
 /// The rows that every block begins with: label and hop.
 const ROWS: [(&str, &str); 6] = [

@@ -9,7 +9,7 @@ use super::names::Titles;
 use super::page::{Section, list};
 use super::sentence::{headlines, host, samples_needed};
 use super::{bars, clients, depth, over_time, phases, published, runs, spread, waterfall};
-use crate::result::ResultFile;
+use tickpath_result::ResultFile;
 
 /// The result as a page.
 pub fn html(result: &ResultFile) -> String {

@@ -1,6 +1,6 @@
 //! The result itself, indented for reading.
 
-use crate::result::ResultFile;
+use tickpath_result::ResultFile;
 
 /// The result as it is saved, a key a line.
 pub fn json(result: &ResultFile) -> String {

@@ -5,7 +5,7 @@ use super::names::Titles;
 use super::overview::overviews;
 use super::quantity::{count, duration_or_none, figure, multiple};
 use super::sentence::{facts, footnote, headlines, hop_remark, host, interval};
-use crate::result::{Comparison, Hop, PERCENTILES, ResultFile, Run};
+use tickpath_result::{Comparison, Hop, PERCENTILES, ResultFile, Run};
 
 /// The result as Markdown: headlines, what many runs came to, a table a run, comparisons, the machine and the command.
 pub fn markdown(result: &ResultFile) -> String {

@@ -8,7 +8,7 @@ use super::names::labels;
 use super::page::{self, Section, folded, table};
 use super::quantity::{NONE, bytes, count, duration, figure, short};
 use crate::queue::keeps_up;
-use crate::result::{Actor, ResultFile, Run, Series, median};
+use tickpath_result::{Actor, ResultFile, Run, Series, median};
 
 /// A chart a run that has a series, with a table of its processes.
 pub(super) fn section(result: &ResultFile) -> Option<Section> {

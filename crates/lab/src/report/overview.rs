@@ -1,7 +1,7 @@
 //! What many runs came to, in one table each: for a terminal and for Markdown, which have no charts.
 
 use super::{clients, depth, phases};
-use crate::result::ResultFile;
+use tickpath_result::ResultFile;
 
 /// A table of plain text; the first column names the row.
 pub(super) struct Overview {

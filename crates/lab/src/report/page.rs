@@ -2,7 +2,7 @@
 
 use super::markup::escaped;
 use super::quantity::NONE;
-use crate::result::Run;
+use tickpath_result::Run;
 
 /// A section of a page.
 pub(super) struct Section {

@@ -6,7 +6,7 @@
 
 use super::markup::escaped;
 use super::quantity::{NONE, duration, duration_or_none};
-use crate::result::{Hop, Run};
+use tickpath_result::{Hop, Run};
 
 /// The stations in the order of the path, each with the name of its stamp.
 const STATIONS: [(&str, &str); 9] = [

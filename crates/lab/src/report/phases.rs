@@ -10,8 +10,8 @@ use super::overview::Overview;
 use super::page::{Section, table};
 use super::quantity::{NONE, duration, duration_or_none, size};
 use super::sentence::middle;
-use crate::result::{Hop, Phase, ResultFile, Run};
 use crate::targets::short_name;
+use tickpath_result::{Hop, Phase, ResultFile, Run};
 
 /// A table for `one_way` and `round_trip`, and one for the publish call.
 pub(super) fn section(result: &ResultFile) -> Option<Section> {

@@ -4,7 +4,7 @@ use super::markup::escaped;
 use super::page::{Section, table};
 use super::quantity::{NONE, multiple};
 use crate::published::{Row, rows};
-use crate::result::ResultFile;
+use tickpath_result::ResultFile;
 
 /// A row for each published figure that a run of the file repeats; none if no run does.
 pub(super) fn section(result: &ResultFile) -> Option<Section> {

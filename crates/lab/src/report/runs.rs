@@ -5,7 +5,7 @@ use super::names::Titles;
 use super::page::{Section, list, table, verdict};
 use super::quantity::{count, duration, duration_or_none, figure};
 use super::sentence::{LEADING_HOPS, facts, footnote, hop_remark, middle};
-use crate::result::{Hop, PERCENTILES, ResultFile, Run};
+use tickpath_result::{Hop, PERCENTILES, ResultFile, Run};
 
 /// A fold a run.
 pub(super) fn section(result: &ResultFile, titles: &Titles) -> Option<Section> {

@@ -4,7 +4,7 @@ use super::names::Titles;
 use super::quantity::{NONE, bytes, count, duration, figure, multiple};
 use crate::explain;
 use crate::queue::keeps_up;
-use crate::result::{Comparison, Counts, Hop, PERCENTILES, ResultFile, Run, Software};
+use tickpath_result::{Comparison, Counts, Hop, PERCENTILES, ResultFile, Run, Software};
 
 /// The hops worth a headline, the one that people ask for first.
 pub(super) const LEADING_HOPS: [&str; 9] =

@@ -12,7 +12,7 @@ use super::names::{grouped, labels, phase, setting};
 use super::page::{Section, figure, folded, table};
 use super::quantity::{count, duration_or_none, size};
 use super::sentence::leading_hop;
-use crate::result::{HOPS, Hop, PERCENTILES, ResultFile, Run};
+use tickpath_result::{HOPS, Hop, PERCENTILES, ResultFile, Run};
 
 /// The charts of every hop that has a curve.
 pub(super) fn section(result: &ResultFile) -> Option<Section> {

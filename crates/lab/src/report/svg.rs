@@ -6,7 +6,7 @@ use super::chart::{COLOURS, WIDTH};
 use super::curve::{self, HEIGHT, Points};
 use super::markup::escaped;
 use super::names::Titles;
-use crate::result::ResultFile;
+use tickpath_result::ResultFile;
 
 /// The colours and sizes of the picture; `report.css` has the same for the page.
 const STYLE: &str = "

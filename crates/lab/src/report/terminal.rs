@@ -7,7 +7,7 @@ use super::overview::{Overview, overviews};
 use super::quantity::{count, duration_or_none};
 use super::sentence::{comparison, facts, footnote, headlines, hop_remark, host, samples_needed};
 use crate::explain;
-use crate::result::{Hop, PERCENTILES, ResultFile, Run};
+use tickpath_result::{Hop, PERCENTILES, ResultFile, Run};
 
 /// The least columns that a table can be read in.
 const NARROWEST: usize = 60;

@@ -8,7 +8,7 @@ use super::path::{is_way, path_drawing, spans_within, ways};
 use super::quantity::{duration, share};
 use super::sentence::middle;
 use crate::explain;
-use crate::result::{ResultFile, Run, StageKind};
+use tickpath_result::{ResultFile, Run, StageKind};
 
 /// The path and the parts of each kind of run.
 pub(super) fn section(result: &ResultFile, titles: &Titles) -> Option<Section> {

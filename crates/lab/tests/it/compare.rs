@@ -5,7 +5,7 @@ use tickpath_lab::compare::{
     Change, CompareError, Design, FalsePositives, Judgement, LEVEL, Limit, Measured, Pair, Verdict, judge, markdown,
     result_file, text,
 };
-use tickpath_lab::result::{Hop, ResultFile, Run};
+use tickpath_result::{Hop, ResultFile, Run};
 
 use crate::example::HOSTILE;
 

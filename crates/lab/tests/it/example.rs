@@ -3,7 +3,7 @@
 
 use hdrhistogram::Histogram;
 use serde_json::Value;
-use tickpath_lab::result::{
+use tickpath_result::{
     Actor, Comparison, Counts, Hop, Host, Memory, Phase, ResultFile, Run, Series, Software, Stage, StageKind,
 };
 

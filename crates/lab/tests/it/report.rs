@@ -5,7 +5,7 @@ use std::fs;
 
 use serde_json::{Value, json};
 use tickpath_lab::report;
-use tickpath_lab::result::{
+use tickpath_result::{
     COUNTS, CheckError, FIGURES, HOPS, Hop, PERCENTILES, Percentile, ResultFile, Run, Series, UNITS,
 };
 

@@ -6,7 +6,7 @@
 //!
 //! | file       | what it holds                                                       |
 //! |------------|---------------------------------------------------------------------|
-//! | `mod.rs`   | the shape of the file                                               |
+//! | `lib.rs`   | the shape of the file                                               |
 //! | `hop.rs`   | one latency distribution: from a histogram, and back to one         |
 //! | `names.rs` | the names that hops, figures, counts and units may have; the check  |
 //! | `file.rs`  | load and save                                                       |
