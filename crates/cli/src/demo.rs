@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 use tickpath_lab::demo::{self, Found, Settings};
-use tickpath_lab::report::{duration, path_picture};
+use tickpath_report::{duration, path_picture};
 use tickpath_result::{ResultFile, Run};
 
 use crate::Outcome;
@@ -45,7 +45,7 @@ pub fn run(args: &Demo) -> anyhow::Result<Outcome> {
         result.save(file)?;
     }
     let page = args.output.html.clone().unwrap_or_else(|| PathBuf::from("tickpath-demo.html"));
-    std::fs::write(&page, tickpath_lab::report::html(&result))
+    std::fs::write(&page, tickpath_report::html(&result))
         .with_context(|| format!("cannot write {}", page.display()))?;
     say(&format!("{}\nreport: {}\n", text(&result, &found), page.display()));
     done.map_err(usage)?;

@@ -4,8 +4,7 @@ use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use tickpath_lab::explain::WORKLOAD;
-use tickpath_lab::report;
+use tickpath_lab::explain;
 use tickpath_result::ResultFile;
 
 use crate::Outcome;
@@ -19,20 +18,26 @@ pub fn run(args: &Report) -> anyhow::Result<Outcome> {
     let mut result = ResultFile::load(files.next().context("no file was named")?)?;
     for file in files {
         let more = ResultFile::load(file)?;
+        if result.workload == more.workload {
+            result.findings.extend(more.findings);
+        } else {
+            result.findings.clear();
+        }
         // The form of an explanation is for explanations alone.
-        if result.workload == WORKLOAD {
+        if result.workload == explain::WORKLOAD {
             result.workload = more.workload;
         }
         result.runs.extend(more.runs);
         result.comparisons.extend(more.comparisons);
+        result.published.extend(more.published);
     }
     type Render = fn(&ResultFile) -> String;
     let rendered: [(&Option<PathBuf>, Render); 5] = [
-        (&args.html, report::html),
-        (&args.csv, report::csv),
-        (&args.markdown, report::markdown),
-        (&args.svg, report::svg),
-        (&args.json, report::json),
+        (&args.html, tickpath_report::html),
+        (&args.csv, tickpath_report::csv),
+        (&args.markdown, tickpath_report::markdown),
+        (&args.svg, tickpath_report::svg),
+        (&args.json, tickpath_report::json),
     ];
     let mut written = false;
     for (file, render) in rendered {
@@ -51,7 +56,10 @@ pub fn run(args: &Report) -> anyhow::Result<Outcome> {
 pub fn terminal(result: &ResultFile) -> String {
     let colour = std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
     let width = std::env::var("COLUMNS").ok().and_then(|c| c.parse().ok()).unwrap_or(WIDTH);
-    report::terminal(result, width, colour)
+    match result.workload.as_str() {
+        explain::WORKLOAD => explain::text(result, width),
+        _ => tickpath_report::terminal(result, width, colour),
+    }
 }
 
 /// Prints. Whoever closed our output has read enough of it.

@@ -13,9 +13,9 @@
 //! was set.
 
 mod case;
+mod ratios;
 mod rust;
 mod server;
-mod summary;
 mod way;
 
 use std::path::PathBuf;
@@ -24,8 +24,8 @@ use serde::{Deserialize, Serialize};
 use tickpath_clock::{Calibration, Clock};
 
 pub use case::{Client, ParseClientError};
+pub use ratios::{Answer, latency_hiding};
 pub(crate) use rust::set_get;
-pub use summary::{Answer, Spread, Summary, latency_hiding, summary};
 
 use case::Case;
 use server::Target;
@@ -111,7 +111,7 @@ pub fn run(lab: &Lab<'_>, settings: &Settings, result: &mut ResultFile) -> Resul
     let turns = Turn::all(settings, &ways);
     target.claim(turns.iter().map(|turn| turn.pairs).max().unwrap_or(0))?;
     let done = take(lab, settings, &turns, python.as_ref(), &mut target, result);
-    result.comparisons.extend(summary::comparisons(&result.runs));
+    result.comparisons.extend(ratios::comparisons(&result.runs));
     done
 }
 

@@ -48,13 +48,11 @@ use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-pub use findings::findings;
 pub use gains::{GAINS, Gain, ParseGainError};
 pub use server::is_redis;
-pub(crate) use stages::label;
-pub(crate) use text::from_when;
 pub use text::text;
 
+use findings::findings;
 use floor::{Floor, Sides};
 use server::Target;
 use stages::Between;
@@ -127,13 +125,15 @@ pub fn run(lab: &Lab<'_>, settings: &Settings, result: &mut ResultFile) -> Resul
     settings.check()?;
     let mut bench = Bench::open(lab, settings)?;
     result.host = host::floor(lab, settings.cpus)?;
-    match &settings.subject {
-        Subject::Client(Client::Rust) | Subject::Bus(_) => rust::run(&mut bench, result)?,
-        Subject::Client(client) => phases::run(&mut bench, *client, result)?,
-        Subject::Scripts { command, companion } => scripts::users(&mut bench, command, companion.as_deref(), result)?,
-        Subject::OnePublishPerProcess => scripts::published(&mut bench, result)?,
-    }
-    gains::run(&mut bench, result)
+    let measured = match &settings.subject {
+        Subject::Client(Client::Rust) | Subject::Bus(_) => rust::run(&mut bench, result),
+        Subject::Client(client) => phases::run(&mut bench, *client, result),
+        Subject::Scripts { command, companion } => scripts::users(&mut bench, command, companion.as_deref(), result),
+        Subject::OnePublishPerProcess => scripts::published(&mut bench, result),
+    };
+    let measured = measured.and_then(|()| gains::run(&mut bench, result));
+    result.findings = findings(result);
+    measured
 }
 
 impl Settings {

@@ -36,7 +36,6 @@ pub mod queue;
 mod quiet;
 pub mod redis;
 pub mod relay;
-pub mod report;
 pub mod role;
 mod samples;
 mod servers;

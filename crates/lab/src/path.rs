@@ -217,6 +217,7 @@ fn assemble(
     let stage = |name: &str, samples: Samples| {
         (!samples.0.is_empty()).then(|| Stage {
             name: name.to_owned(),
+            label: None,
             p50_ns: Some(samples.p50_ns(calibration)),
             kind: StageKind::Measured,
         })

@@ -1,37 +1,16 @@
 //! Published experiments and what this machine makes of them: the published figure, ours, the ratio, the command, and
 //! what is to be said about it.
 //!
-//! A bench with `--preset NAME` marks its runs with `params.preset`; [`rows`] finds them again in a result file. The
+//! A bench with `--preset NAME` marks its runs with `params.preset`; [`found`] finds them again in a result file. The
 //! published figures stand in tables here, as they were published; `docs/reproduced.md` tells the stories.
 
 use std::time::Duration;
 
-use crate::report::{count, duration};
-use tickpath_result::{ResultFile, Run};
+use tickpath_report::count;
+use tickpath_result::{Published, PublishedUnit, ResultFile, Run, short_name};
 
-/// One published figure beside ours.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Row {
-    /// Which experiment.
-    pub experiment: &'static str,
-    /// What of it.
-    pub what: String,
-    /// The published figure.
-    pub published: String,
-    /// On what.
-    pub machine: &'static str,
-    /// Ours.
-    pub ours: String,
-    /// Ours divided by the published one.
-    pub ratio: Option<f64>,
-    /// What made ours.
-    pub command: String,
-    /// What is wrong or special about the published one; empty if nothing.
-    pub remark: &'static str,
-}
-
-/// All rows that this result has figures for.
-pub fn rows(result: &ResultFile) -> Vec<Row> {
+/// All published figures that this result has its own for.
+pub fn found(result: &ResultFile) -> Vec<Published> {
     let experiments: [(&str, Find); 6] = [
         ("f9omstw", f9omstw),
         ("pubsub-19", pubsub_19),
@@ -44,15 +23,15 @@ pub fn rows(result: &ResultFile) -> Vec<Row> {
     for (experiment, find) in experiments {
         let runs: Vec<&Run> = result.runs.iter().filter(|run| is(run, "preset", experiment) && run.valid).collect();
         let machine = machine(experiment);
-        rows.extend(find(&runs).into_iter().map(|found| Row {
-            experiment,
+        rows.extend(find(&runs).into_iter().map(|found| Published {
+            experiment: experiment.to_owned(),
             what: found.what,
-            published: found.unit.text(found.published),
-            machine,
-            ours: found.unit.text(found.ours),
-            ratio: Some(found.ours / found.published).filter(|ratio| ratio.is_finite()),
+            unit: found.unit,
+            published: found.published,
+            machine: machine.to_owned(),
+            ours: found.ours,
             command: result.command.clone(),
-            remark: found.remark,
+            remark: Some(found.remark.to_owned()).filter(|remark| !remark.is_empty()),
         }));
     }
     rows
@@ -66,25 +45,8 @@ struct Found {
     what: String,
     published: f64,
     ours: f64,
-    unit: Unit,
+    unit: PublishedUnit,
     remark: &'static str,
-}
-
-#[derive(Clone, Copy)]
-enum Unit {
-    Nanoseconds,
-    PerSecond,
-    Times,
-}
-
-impl Unit {
-    fn text(self, value: f64) -> String {
-        match self {
-            Self::Nanoseconds => duration(value),
-            Self::PerSecond => format!("{}/s", count(value.round() as u64)),
-            Self::Times => format!("{value:.1} times"),
-        }
-    }
 }
 
 fn machine(experiment: &str) -> &'static str {
@@ -122,7 +84,7 @@ fn f9omstw(runs: &[&Run]) -> Vec<Found> {
                     what: format!("{} orders at once, {wait}: T2−T1, {label}", count(orders)),
                     published: published * US,
                     ours: ns as f64,
-                    unit: Unit::Nanoseconds,
+                    unit: PublishedUnit::Ns,
                     remark: "its line is TCP and its venue 100 Mb/s away; ours is shared memory on one host",
                 }));
             }
@@ -135,7 +97,7 @@ fn f9omstw(runs: &[&Run]) -> Vec<Found> {
             what: format!("100,000 orders, {wait}: first T0 to last T2"),
             published: Duration::from_secs_f64(seconds).as_nanos() as f64,
             ours: *ns,
-            unit: Unit::Nanoseconds,
+            unit: PublishedUnit::Ns,
             remark: "",
         }));
     }
@@ -156,7 +118,7 @@ fn pubsub_19(runs: &[&Run]) -> Vec<Found> {
     let figure = |name: &str| runs.iter().find_map(|run| run.figures.get(name).copied());
     let rows = ROWS.into_iter().filter_map(|(name, what, published, remark)| {
         let ours = figure(name)?;
-        Some(Found { what: what.to_owned(), published: published * MS, ours, unit: Unit::Nanoseconds, remark })
+        Some(Found { what: what.to_owned(), published: published * MS, ours, unit: PublishedUnit::Ns, remark })
     });
     rows.collect()
 }
@@ -170,7 +132,7 @@ fn brokers_1k(runs: &[&Run]) -> Vec<Found> {
         ("nats", "NATS", 1.2),
     ];
     let rows = ROWS.into_iter().filter_map(|(name, what, published)| {
-        let run = runs.iter().find(|run| crate::targets::short_name(&run.target) == name)?;
+        let run = runs.iter().find(|run| short_name(&run.target) == name)?;
         let hop = run.hops.get("one_way")?;
         // A target that could not keep up has fewer samples, and none at this percentile: then the largest.
         let (ours, label) = match hop.percentiles()[5] {
@@ -181,7 +143,7 @@ fn brokers_1k(runs: &[&Run]) -> Vec<Found> {
             what: format!("{what}, 1 KB, {label}"),
             published: published * MS,
             ours: ours as f64,
-            unit: Unit::Nanoseconds,
+            unit: PublishedUnit::Ns,
             remark: "the load and the machine are not stated; the host's stalls are in ours",
         })
     });
@@ -204,7 +166,7 @@ fn ping_10k(runs: &[&Run]) -> Vec<Found> {
                 what: format!("10,000 PINGs {what}, {client}"),
                 published: seconds * 1e9,
                 ours: PINGS * 1e9 / rate,
-                unit: Unit::Nanoseconds,
+                unit: PublishedUnit::Ns,
                 remark,
             }));
         }
@@ -213,7 +175,7 @@ fn ping_10k(runs: &[&Run]) -> Vec<Found> {
                 what: format!("what the pipeline gains, {client}"),
                 published: 1.185_238 / 0.250_783,
                 ours: many / one,
-                unit: Unit::Times,
+                unit: PublishedUnit::Times,
                 remark: "\"10 times the baseline\" is the Ruby client's ceiling, not the server's",
             });
         }
@@ -265,7 +227,7 @@ fn queue_200k(runs: &[&Run]) -> Vec<Found> {
                 what: format!("{what}: {what_rate}"),
                 published,
                 ours,
-                unit: Unit::PerSecond,
+                unit: PublishedUnit::PerS,
                 remark,
             }));
         }
@@ -275,7 +237,7 @@ fn queue_200k(runs: &[&Run]) -> Vec<Found> {
         what: "1×1, 5 pushed together, one puller that asks for 100: popped".to_owned(),
         published: 2_666.0,
         ours,
-        unit: Unit::PerSecond,
+        unit: PublishedUnit::PerS,
         remark: "the published puller makes two round trips a message (BRPOP and GET); by the hundred one keeps up",
     }));
     found
@@ -307,7 +269,7 @@ fn set_get_20k(runs: &[&Run]) -> Vec<Found> {
                     what,
                     published,
                     ours,
-                    unit: Unit::PerSecond,
+                    unit: PublishedUnit::PerS,
                     remark: "the time to connect is in both",
                 });
             }
@@ -337,11 +299,11 @@ mod tests {
         run.figures.insert("throughput_with_connect_per_s".to_owned(), 17_310.0);
         let mut result = ResultFile::new("clients", "tickpath bench clients --preset set-get-20k", "");
         result.runs.push(run);
-        let found = rows(&result);
-        let [row] = &found[..] else { panic!("one row: {found:?}") };
-        assert_eq!((row.experiment, row.ratio), ("set-get-20k", Some(2.0)));
-        assert_eq!((row.published.as_str(), row.ours.as_str()), ("8\u{202f}655/s", "17\u{202f}310/s"));
+        let rows = found(&result);
+        let [row] = &rows[..] else { panic!("one row: {rows:?}") };
+        assert_eq!((row.experiment.as_str(), row.ours / row.published), ("set-get-20k", 2.0));
+        assert_eq!((row.unit, row.published, row.ours), (PublishedUnit::PerS, 8_655.0, 17_310.0));
         result.runs[0].params.set("preset", "another");
-        assert!(rows(&result).is_empty());
+        assert!(found(&result).is_empty());
     }
 }

@@ -33,8 +33,8 @@ pub(crate) use round_trip::{PingRole, ping, pong};
 
 use crate::role::{PublisherRole, Role, SubscriberRole, Thread};
 use crate::samples::{Samples, load, load_gaps};
-use crate::targets::without_login;
 use crate::{Lab, LabError, host};
+use tickpath_result::without_login;
 use tickpath_result::{Counts, Phase, Run};
 
 /// A payload holds at least when it was sent and its number.

@@ -49,13 +49,12 @@ pub(crate) use puller::{QueuePullerRole, puller};
 pub(crate) use pusher::{QueuePusherRole, pusher};
 pub use record::LEAST_BYTES;
 pub use settings::{Client, Keys, PullVariant, PushVariant, RedisPy, Settings, is_list};
-pub use verdict::keeps_up;
 
 use crate::child::Child;
 use crate::pubsub::is_log;
 use crate::role::{Role, Thread};
-use crate::targets::without_login;
 use crate::{Lab, LabError};
+use tickpath_result::without_login;
 use tickpath_result::{Run, Software};
 
 /// The kind of a benchmark's messages.

@@ -32,7 +32,7 @@ use tickpath_market::replay::PaceError;
 
 use crate::samples::histogram;
 use crate::servers;
-use crate::targets::without_login;
+use tickpath_result::without_login;
 use tickpath_result::{PERCENTILES, Percentile};
 
 /// The kind of a record in a recording that stands for messages which were lost before it.

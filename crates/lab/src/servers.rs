@@ -7,8 +7,8 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::redis::about;
-use crate::targets::without_login;
 use tickpath_result::Software;
+use tickpath_result::without_login;
 
 /// How long a server may take to say what it is; a result goes without that rather than wait. Redis may take as long as
 /// anywhere.

@@ -9,11 +9,13 @@
 //! | `lib.rs`   | the shape of the file                                               |
 //! | `hop.rs`   | one latency distribution: from a histogram, and back to one         |
 //! | `names.rs` | the names that hops, figures, counts and units may have; the check  |
+//! | `target.rs` | what a target is called                                            |
 //! | `file.rs`  | load and save                                                       |
 
 mod file;
 mod hop;
 mod names;
+mod target;
 
 use std::collections::BTreeMap;
 
@@ -23,6 +25,7 @@ use serde_json::Value;
 pub use file::{LoadError, SaveError};
 pub use hop::{HistogramError, Hop, PERCENTILES, Percentile, Unstalled};
 pub use names::{COUNTS, CheckError, FIGURES, HOPS, UNITS};
+pub use target::{short_name, without_login};
 
 /// The schema that this version writes and reads.
 pub const SCHEMA: &str = "tickpath.result/1";
@@ -50,6 +53,12 @@ pub struct ResultFile {
     /// Ratios between runs of this file.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub comparisons: Vec<Comparison>,
+    /// What the workload makes of them all, in sentences, the most telling first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub findings: Vec<String>,
+    /// Published figures that runs of this file repeat.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub published: Vec<Published>,
 }
 
 /// The machine, and what it costs or steals before any message moves.
@@ -105,6 +114,9 @@ pub struct Run {
     /// Sentences for the reader: why a run is invalid, what is special about it.
     #[serde(default)]
     pub notes: Vec<String>,
+    /// What the run shows, where that is more than its leading hop.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub finding: Option<String>,
     /// What answered, and what asked.
     #[serde(default, skip_serializing_if = "Software::is_unknown")]
     pub software: Software,
@@ -244,6 +256,9 @@ pub struct Series {
 pub struct Stage {
     /// Which part; `FROM_to_TO` for the way between two stations of the path.
     pub name: String,
+    /// What happens in it, where the name alone does not tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
     /// Its median; null if there is none.
     pub p50_ns: Option<f64>,
     /// How it is known.
@@ -280,6 +295,41 @@ pub struct Comparison {
     pub low: Option<f64>,
     /// The upper end of that interval.
     pub high: Option<f64>,
+}
+
+/// One published figure, and what this file measured for it.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Published {
+    /// Which experiment.
+    pub experiment: String,
+    /// What of it.
+    pub what: String,
+    /// What both figures are.
+    pub unit: PublishedUnit,
+    /// The published figure.
+    pub published: f64,
+    /// On what machine.
+    pub machine: String,
+    /// Ours.
+    pub ours: f64,
+    /// The command that made ours.
+    pub command: String,
+    /// What is wrong or special about the published one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub remark: Option<String>,
+}
+
+/// The unit of a published figure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PublishedUnit {
+    /// Nanoseconds.
+    #[default]
+    Ns,
+    /// So many a second.
+    PerS,
+    /// So many times as much.
+    Times,
 }
 
 impl ResultFile {

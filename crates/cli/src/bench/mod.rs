@@ -9,11 +9,11 @@ pub mod queue;
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::Context;
-use tickpath_lab::report::{bytes, duration};
 use tickpath_lab::role::Ticks;
-use tickpath_lab::targets::{short_name, without_login};
-use tickpath_lab::{Lab, LabError, host, path};
+use tickpath_lab::{Lab, LabError, host, path, published};
+use tickpath_report::{bytes, duration};
 use tickpath_result::{Comparison, Phase, ResultFile, Run};
+use tickpath_result::{short_name, without_login};
 
 use crate::Outcome;
 use crate::args::{HostArgs, Output, PathArgs, Usage, Workload, are_targets, is_file};
@@ -57,6 +57,8 @@ pub fn measure(
         run.target = without_login(&run.target);
         run.notes.iter_mut().for_each(|note| *note = without_login(note));
     }
+    result.findings.iter_mut().for_each(|finding| *finding = without_login(finding));
+    result.published = published::found(&result);
     finish(&result, output)?;
     done?;
     Ok(verdict(&result))
@@ -119,7 +121,7 @@ pub fn write(result: &ResultFile, output: &Output) -> anyhow::Result<()> {
         result.save(file)?;
     }
     if let Some(file) = &output.html {
-        std::fs::write(file, tickpath_lab::report::html(result))
+        std::fs::write(file, tickpath_report::html(result))
             .with_context(|| format!("cannot write {}", file.display()))?;
     }
     Ok(())

@@ -12,8 +12,8 @@ use tickpath_lab::queue::{
     push_alone,
 };
 use tickpath_lab::redis::{Server, ServerSettings};
-use tickpath_lab::targets::short_name;
 use tickpath_lab::{Lab, host, targets};
+use tickpath_result::short_name;
 use tickpath_result::{Comparison, ResultFile, Run};
 
 use super::usage;

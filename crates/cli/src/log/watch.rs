@@ -12,7 +12,7 @@ use signal_hook::consts::signal::{SIGINT, SIGTERM};
 use signal_hook::flag;
 use tickpath_clock::{HostClock, utc_ns};
 use tickpath_lab::relay::{Outside, Totals};
-use tickpath_lab::report::duration;
+use tickpath_report::duration;
 
 use super::moment;
 

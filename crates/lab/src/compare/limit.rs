@@ -7,7 +7,7 @@ use std::str::FromStr;
 use super::judge::{Change, Judgement};
 use super::noise::CONFIDENCE;
 use super::render::movement;
-use crate::report::figure;
+use tickpath_report::figure;
 use tickpath_result::{FIGURES, HOPS, PERCENTILES};
 
 /// How far a metric may move: `tick_to_order.p99 > +10%`, `throughput_per_s < -5%`.

@@ -4,7 +4,7 @@ use super::judge::{Change, Judgement, SAME_WITHIN, Verdict};
 use super::limit::Ruling;
 use super::noise::{CONFIDENCE, Design, LEVEL};
 use super::sample::{Measured, Side};
-use crate::report::{NONE, figure, plain, safe, table};
+use tickpath_report::{NONE, figure, plain, safe, table};
 use tickpath_result::{Comparison, ResultFile, Run};
 
 const HEADER: [&str; 7] = ["what", "metric", "old", "new", "new/old", "interval", "verdict"];

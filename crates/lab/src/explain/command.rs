@@ -116,7 +116,7 @@ pub(super) fn run(lab: &Lab<'_>, python: &Python, hook: &Path, scripts: &Scripts
     let hook_process_ns = ran.hook_process_ns();
     Ok(Outcome {
         watched,
-        problem: ran.problem.as_deref().map(crate::targets::without_login),
+        problem: ran.problem.as_deref().map(tickpath_result::without_login),
         subscribed: ran.subscribed,
         runs: ran.runs.iter().filter(|run| run.hooked).count() as u64,
         hook_message_ns: ran.hook_ns.max(0.0),

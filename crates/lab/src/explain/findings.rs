@@ -3,7 +3,7 @@
 use super::WORKLOAD;
 use super::gains::FIGURE;
 use super::stages::{Group, part};
-use crate::report::{count, duration};
+use tickpath_report::{count, duration};
 use tickpath_result::{Comparison, Phase, ResultFile, Run, StageKind};
 
 /// The share of the whole from which a part is worth a sentence.
@@ -19,7 +19,7 @@ const CLEAR_GAIN: f64 = 1.2;
 const COARSE: f64 = 0.05;
 
 /// What the result says, the most telling first.
-pub fn findings(result: &ResultFile) -> Vec<String> {
+pub(super) fn findings(result: &ResultFile) -> Vec<String> {
     if result.workload != WORKLOAD {
         return Vec::new();
     }

@@ -15,7 +15,7 @@ use super::trial::{Trial, trial};
 use super::{Bench, Client, Subject, scratch};
 use crate::LabError;
 use crate::redis::Persistence;
-use crate::targets::without_login;
+use tickpath_result::without_login;
 use tickpath_result::{Comparison, Counts, Phase, ResultFile, Run, Series};
 
 /// A change.

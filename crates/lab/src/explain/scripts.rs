@@ -13,7 +13,7 @@ use super::server::{Executed, Target};
 use super::stages::{Between, before, breakdown, breakdown_of_calls, spin_turn_ns};
 use super::{Bench, Client};
 use crate::LabError;
-use crate::targets::without_login;
+use tickpath_result::without_login;
 use tickpath_result::{Counts, Phase, ResultFile, Run, Software, median};
 
 /// Runs of a command without the hook, at most.

@@ -70,11 +70,6 @@ pub(super) fn part(name: &str) -> Option<Part> {
     PARTS.into_iter().find(|part| part.name == name)
 }
 
-/// What happens in the stage of a name.
-pub(crate) fn label(name: &str) -> Option<&'static str> {
-    part(name).map(|part| part.label)
-}
-
 /// What is known of the way between the two processes.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Between {
@@ -301,7 +296,8 @@ impl List {
 }
 
 pub(super) fn stage(name: &str, ns: f64, kind: StageKind) -> Stage {
-    Stage { name: name.to_owned(), p50_ns: Some(ns.round()), kind }
+    let label = part(name).map(|part| part.label.to_owned());
+    Stage { name: name.to_owned(), label, p50_ns: Some(ns.round()), kind }
 }
 
 /// From one stamp to a later one; none if one of them was not taken.

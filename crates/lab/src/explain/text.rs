@@ -1,8 +1,8 @@
 //! The result for a terminal: the stages of a message one under the other, what each change gains, and the findings.
 
-use super::findings::{change, findings, gain};
+use super::findings::{change, gain};
 use super::stages::{Group, part};
-use crate::report::{duration, figure, invalid};
+use tickpath_report::{duration, figure, invalid};
 use tickpath_result::{Comparison, Phase, ResultFile, Run, Stage, StageKind};
 
 /// The least columns that this can be read in.
@@ -40,7 +40,7 @@ pub fn text(result: &ResultFile, width: usize) -> String {
         out += &section("\n", &LEGEND.map(str::to_owned), width);
     }
     out += &gains(result, width);
-    let told: Vec<String> = invalid(result).into_iter().chain(findings(result)).collect();
+    let told: Vec<String> = invalid(result).into_iter().chain(result.findings.iter().cloned()).collect();
     out += &section("\nFindings\n", &told, width);
     out + &section("\nNotes\n", &notes(result), width)
 }
@@ -85,11 +85,6 @@ fn title(run: &Run) -> String {
     format!("{} {}{receive}, {phase} ({} messages){invalid}", run.target, run.client, run.counts.received)
 }
 
-/// From when on a run's message is timed.
-pub(crate) fn from_when(run: &Run) -> &'static str {
-    if run.client == "rust" { "from its intended time" } else { "from its call" }
-}
-
 /// A row a stage, each beginning where the one before has ended.
 fn waterfall(run: &Run, width: usize) -> String {
     let is_before = |stage: &&Stage| part(&stage.name).is_some_and(|part| part.group == Group::Before);
@@ -111,7 +106,8 @@ fn waterfall(run: &Run, width: usize) -> String {
         out += &row(label(stage), ns, percent(ns, whole), mark, &bar(from, from + ns, whole, columns));
         from += ns;
     }
-    out + &row(&format!("one message, {}", from_when(run)), whole, percent(whole, whole), "=", "")
+    let from = run.params.text("timed_from").unwrap_or_default();
+    out + &row(&format!("one message, from its {from}"), whole, percent(whole, whole), "=", "")
 }
 
 fn row(label: &str, ns: f64, share: String, mark: &str, bar: &str) -> String {
@@ -238,7 +234,9 @@ mod tests {
 
     #[test]
     fn stages_lie_one_after_the_other_and_end_with_the_whole() {
-        let told = text(&result(), 100);
+        let mut result = result();
+        result.findings = super::super::findings::findings(&result);
+        let told = text(&result, 100);
         let bars: Vec<(usize, usize)> = told
             .lines()
             .filter(|line| line.contains('█'))

@@ -6,7 +6,7 @@ use super::gains::Gain;
 use super::pair::{Flavour, Receive};
 use super::{Client, Subject};
 use crate::redis::Persistence;
-use crate::targets::short_name;
+use tickpath_result::short_name;
 
 /// The variable that names a NATS server.
 const NATS: &str = "TICKPATH_NATS";

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{BATCH, Command, LONG, Part};
-use crate::report::duration;
+use tickpath_report::duration;
 use tickpath_result::{Comparison, Run, median};
 
 /// The share of the best throughput at which deepening a pipeline further is no gain worth its memory.

@@ -9,8 +9,8 @@ use super::record::Records;
 use super::settings::check_batch;
 use super::{KIND, LEAST_BYTES, QUIET_NS, config, refuse_waiting};
 use crate::LabError;
-use crate::report::{count, figure};
-use crate::targets::without_login;
+use tickpath_report::{count, figure};
+use tickpath_result::without_login;
 
 /// A puller ends after so long at the latest.
 const MOST_NS: i64 = 600_000_000_000;

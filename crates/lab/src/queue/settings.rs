@@ -6,9 +6,9 @@ use tickpath_clock::Wait;
 use super::LEAST_BYTES;
 use crate::LabError;
 use crate::pubsub::is_log;
-use crate::targets::short_name;
-use crate::targets::without_login;
 use tickpath_result::Params;
+use tickpath_result::short_name;
+use tickpath_result::without_login;
 
 /// What is pushed together may take so much memory.
 const MOST_BATCH_BYTES: usize = 256 << 20;

@@ -4,7 +4,7 @@ use tickpath_bus::Delivery;
 use tickpath_clock::Calibration;
 
 use super::{Client, PullVariant, Settings, Told};
-use crate::report::{count, figure};
+use tickpath_report::{count, figure};
 use tickpath_result::Run;
 
 /// Pullers keep up that have pulled so much of what is pushed by the end of the pushing.
@@ -17,7 +17,7 @@ const MANY: u64 = 100;
 const LEAST_NS: u64 = 50_000_000;
 
 /// Whether the pullers of a run kept up with the pusher, in a sentence with the remedy; none of other runs.
-pub fn keeps_up(run: &Run) -> Option<String> {
+fn keeps_up(run: &Run) -> Option<String> {
     if run.elapsed_ns.is_some_and(|ns| ns < LEAST_NS) {
         return None;
     }
@@ -84,6 +84,7 @@ pub(super) fn judge(
     run.valid = wrong.is_empty();
     run.notes.extend(wrong);
     run.notes.extend(remarks(settings, told));
+    run.finding = keeps_up(run);
 }
 
 /// How the generator failed its own plan, if it did.

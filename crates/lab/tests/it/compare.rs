@@ -7,7 +7,8 @@ use tickpath_lab::compare::{
 };
 use tickpath_result::{Hop, ResultFile, Run};
 
-use crate::example::HOSTILE;
+/// A text that would steer a terminal or break a table if it were let through.
+const HOSTILE: &str = "<script>alert('x')</script>\u{1b}[31m | \"q\", `b` & \u{202e}end\r\n=1+1";
 
 const SCHEMA: &str = include_str!("../../../../docs/result.schema.json");
 

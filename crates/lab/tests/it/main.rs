@@ -1,7 +1,5 @@
-//! The result file and its renderings.
+//! What can be tried without a run.
 
 mod compare;
 mod doctor;
-mod example;
 mod proxy;
-mod report;

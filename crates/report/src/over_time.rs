@@ -7,7 +7,6 @@ use super::markup::escaped;
 use super::names::labels;
 use super::page::{self, Section, folded, table};
 use super::quantity::{NONE, bytes, count, duration, figure, short};
-use crate::queue::keeps_up;
 use tickpath_result::{Actor, ResultFile, Run, Series, median};
 
 /// A chart a run that has a series, with a table of its processes.
@@ -21,7 +20,7 @@ pub(super) fn section(result: &ResultFile) -> Option<Section> {
         .map(|(run, name)| {
             let name = if several(name) { format!("{name} #{}", run.repeat) } else { name.clone() };
             let invalid = (!run.valid).then(|| "not valid".to_owned());
-            let remark: Vec<String> = invalid.into_iter().chain(keeps_up(run)).collect();
+            let remark: Vec<String> = invalid.into_iter().chain(run.finding.clone()).collect();
             page::figure(&name, &remark.join(", "), &chart(run, &name), &actors(run))
         })
         .collect();

@@ -10,7 +10,7 @@ use super::overview::Overview;
 use super::page::{Section, table};
 use super::quantity::{NONE, duration, duration_or_none, size};
 use super::sentence::middle;
-use crate::targets::short_name;
+use tickpath_result::short_name;
 use tickpath_result::{Hop, Phase, ResultFile, Run};
 
 /// A table for `one_way` and `round_trip`, and one for the publish call.

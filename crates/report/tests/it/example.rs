@@ -4,7 +4,7 @@
 use hdrhistogram::Histogram;
 use serde_json::Value;
 use tickpath_result::{
-    Actor, Comparison, Counts, Hop, Host, Memory, Phase, ResultFile, Run, Series, Software, Stage, StageKind,
+    Actor, Comparison, Counts, Hop, Host, Memory, Phase, Published, ResultFile, Run, Series, Software, Stage, StageKind,
 };
 
 /// A text that would run, steer a terminal or break a table if a rendering let it through.
@@ -49,10 +49,16 @@ pub fn minimal() -> ResultFile {
     let mut hostile = Run { target: HOSTILE.to_owned(), client: HOSTILE.to_owned(), repeat: 1, ..Run::default() };
     hostile.layout = Some(HOSTILE.to_owned());
     hostile.notes = vec![HOSTILE.to_owned()];
+    hostile.finding = Some(HOSTILE.to_owned());
     hostile.software.server = Some(HOSTILE.to_owned());
     hostile.params.set(HOSTILE, HOSTILE);
     hostile.actors = vec![Actor { name: HOSTILE.to_owned(), role: HOSTILE.to_owned(), ..Actor::default() }];
-    hostile.stages = vec![Stage { name: HOSTILE.to_owned(), p50_ns: Some(5.0), kind: StageKind::Bounded }];
+    hostile.stages = vec![Stage {
+        name: HOSTILE.to_owned(),
+        label: Some(HOSTILE.to_owned()),
+        p50_ns: Some(5.0),
+        kind: StageKind::Bounded,
+    }];
     let mut empty = hostile.clone();
     empty.batch = Some(HOSTILE.into());
     empty.hops.insert("t0_t1".to_owned(), Hop::default());
@@ -60,6 +66,8 @@ pub fn minimal() -> ResultFile {
     result.runs = vec![Run { repeat: 1, ..Run::default() }, hostile, empty];
     result.host.cpu = HOSTILE.to_owned();
     let unknown = Comparison { name: HOSTILE.to_owned(), figure: HOSTILE.to_owned(), ..Comparison::default() };
+    let published = Published { experiment: HOSTILE.to_owned(), what: HOSTILE.to_owned(), ..Published::default() };
+    result.published = vec![Published { machine: HOSTILE.to_owned(), remark: Some(HOSTILE.to_owned()), ..published }];
     result.comparisons = vec![Comparison { ratio: Some(2.0), ..unknown.clone() }, unknown];
     result
 }
@@ -123,9 +131,9 @@ fn path_run(repeat: u32) -> Run {
     run.actors = vec![Actor { name, role, count: 119_999, rate_per_s: Some(9_999.5) }];
     run.series = vec![Series { name: "left".to_owned(), t_ns: vec![0, 1_000], value: vec![0.0, 3.0] }];
     run.stages = vec![
-        Stage { name: "seen_to_sent".to_owned(), p50_ns: Some(42.0), kind: StageKind::Measured },
-        Stage { name: "kernel".to_owned(), p50_ns: Some(900.0), kind: StageKind::Bounded },
-        Stage { name: "rest".to_owned(), p50_ns: None, kind: StageKind::Unexplained },
+        Stage { name: "seen_to_sent".to_owned(), label: None, p50_ns: Some(42.0), kind: StageKind::Measured },
+        Stage { name: "kernel".to_owned(), label: None, p50_ns: Some(900.0), kind: StageKind::Bounded },
+        Stage { name: "rest".to_owned(), label: None, p50_ns: None, kind: StageKind::Unexplained },
     ];
     let middles = [("one_way", 190), ("t0_t1", 210), ("t1_t2", 900), ("t0_t2", 1_100), ("tick_to_order", 1_400)];
     for (name, middle) in middles {
@@ -235,6 +243,7 @@ fn queue_runs(repeat: u32) -> Vec<Run> {
             run.series.push(series(&format!("{name}_rate_per_s"), |step| if step < 15.0 { rate } else { 0.0 }));
             run.actors.push(Actor { name, role: role.to_owned(), count: 20_000, rate_per_s: Some(rate) });
         }
+        run.finding = Some(format!("{pullers} pullers fall behind, says the workload"));
         run.series.push(series("backlog", |step| 800.0 * step.min(20.0 - step)));
         runs.push(run);
     }
@@ -304,7 +313,12 @@ fn explain_runs(repeat: u32) -> Vec<Run> {
         let base = run("redis://127.0.0.1:6379", "redis-py", repeat, &[("size_bytes", 17.into())]);
         let mut run = Run { phase, ..base };
         run.hops.insert("one_way".to_owned(), hop(samples, middle, u64::from(repeat)));
-        let stage = |(name, ns, kind): (&str, f64, StageKind)| Stage { name: name.to_owned(), p50_ns: Some(ns), kind };
+        run.figures.insert("message_ns".to_owned(), middle as f64);
+        run.params.set("timed_from", "call");
+        let stage = |(name, ns, kind): (&str, f64, StageKind)| {
+            let label = (name == "connect_tcp").then(|| "connect: the first packet and its answer".to_owned());
+            Stage { name: name.to_owned(), label, p50_ns: Some(ns), kind }
+        };
         run.stages = stages.map(stage).to_vec();
         run
     };

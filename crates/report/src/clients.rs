@@ -4,7 +4,7 @@ use super::markup::escaped;
 use super::overview::Overview;
 use super::page::{Section, table};
 use super::quantity::{NONE, duration, number, share};
-use crate::clients::{Summary, summary};
+use super::repetitions::{Summary, summary};
 use tickpath_result::{ResultFile, Run, median};
 
 /// A table with the best of the repeats as a bar, and under it what tells how sure that is.

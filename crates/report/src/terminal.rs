@@ -6,7 +6,6 @@ use super::names::Titles;
 use super::overview::{Overview, overviews};
 use super::quantity::{count, duration_or_none};
 use super::sentence::{comparison, facts, footnote, headlines, hop_remark, host, samples_needed};
-use crate::explain;
 use tickpath_result::{Hop, PERCENTILES, ResultFile, Run};
 
 /// The least columns that a table can be read in.
@@ -20,12 +19,8 @@ const TIME: usize = 10;
 /// The percentiles that a narrow terminal goes without, the first to go first; the file has them all.
 const DISPENSABLE: [usize; 3] = [1, 2, 4];
 
-/// The result for a terminal of `width` columns; orders come in blocks, as the order systems of exchanges print them, and
-/// an explanation stage by stage.
+/// The result for a terminal of `width` columns; orders come in blocks, as the order systems of exchanges print them.
 pub fn terminal(result: &ResultFile, width: usize, colour: bool) -> String {
-    if result.workload == explain::WORKLOAD {
-        return explain::text(result, width);
-    }
     let (ink, width, titles) = (Ink { colour }, width.max(NARROWEST), Titles::of(result));
     let mut text = head(result, width, ink);
     for table in overviews(result) {

@@ -2,8 +2,6 @@
 
 use super::names::Titles;
 use super::quantity::{NONE, bytes, count, duration, figure, multiple};
-use crate::explain;
-use crate::queue::keeps_up;
 use tickpath_result::{Comparison, Counts, Hop, PERCENTILES, ResultFile, Run, Software};
 
 /// The hops worth a headline, the one that people ask for first.
@@ -19,9 +17,8 @@ pub(super) fn headlines(result: &ResultFile) -> Vec<String> {
     let titles = Titles::of(result);
     let mut sentences = Vec::new();
     sentences.extend(invalid(result));
-    let findings = explain::findings(result);
-    if !findings.is_empty() {
-        sentences.extend(findings);
+    if !result.findings.is_empty() {
+        sentences.extend(result.findings.iter().cloned());
         return sentences;
     }
     sentences.extend(compared(&result.comparisons));
@@ -39,7 +36,7 @@ pub(super) fn headlines(result: &ResultFile) -> Vec<String> {
 }
 
 /// How many runs are not valid; none if all are.
-pub(crate) fn invalid(result: &ResultFile) -> Option<String> {
+pub fn invalid(result: &ResultFile) -> Option<String> {
     let all = result.runs.len();
     match result.runs.iter().filter(|run| !run.valid).count() {
         0 => None,
@@ -176,8 +173,8 @@ fn compared(comparisons: &[Comparison]) -> Vec<String> {
 
 /// What a run is known for: whether its pullers kept up, or its leading hop.
 fn headline<'a>(run: &'a Run, leading: Option<&str>) -> Option<(&'a Run, String)> {
-    if let Some(said) = keeps_up(run) {
-        return Some((run, said));
+    if let Some(said) = &run.finding {
+        return Some((run, said.clone()));
     }
     let leading = leading?;
     let hop = run.hops.get(leading)?;

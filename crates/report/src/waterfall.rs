@@ -7,7 +7,6 @@ use super::page::{Section, folded, verdict};
 use super::path::{is_way, path_drawing, spans_within, ways};
 use super::quantity::{duration, share};
 use super::sentence::middle;
-use crate::explain;
 use tickpath_result::{ResultFile, Run, StageKind};
 
 /// The path and the parts of each kind of run.
@@ -33,6 +32,7 @@ const WHOLES: [&str; 3] = ["one_way", "round_trip", "publish"];
 /// A part of one message's time.
 struct Part {
     name: String,
+    label: String,
     ns: f64,
     kind: StageKind,
 }
@@ -40,7 +40,7 @@ struct Part {
 /// The parts of a run, and what it measured as a whole.
 struct Waterfall {
     parts: Vec<Part>,
-    wholes: Vec<(&'static str, f64)>,
+    wholes: Vec<(String, f64)>,
     /// The parts from the call on.
     sum_ns: f64,
     /// What the shares are parts of: the message as it was measured, or else the sum.
@@ -56,7 +56,7 @@ impl Waterfall {
         }
         let sum_ns = parts.iter().filter(|part| !is_before(&part.name)).map(|part| part.ns).sum::<f64>();
         let message_ns = run.figures.get("message_ns").copied().filter(|ns| *ns > 0.0);
-        let wholes = message_ns.map_or_else(|| wholes(run, &parts), |ns| vec![(explain::from_when(run), ns)]);
+        let wholes = message_ns.map_or_else(|| wholes(run, &parts), |ns| vec![(timed_from(run), ns)]);
         Some(Self { parts, wholes, sum_ns, shared_ns: message_ns.unwrap_or(sum_ns).max(1.0) })
     }
 
@@ -68,15 +68,14 @@ impl Waterfall {
     fn table(&self) -> String {
         let mut from_ns = 0.0;
         let mut body = String::new();
-        for Part { name, ns, kind } in &self.parts {
-            let (label, known) =
-                (explain::label(name).map_or_else(|| name.replace('_', " "), str::to_owned), kind.name());
+        for Part { name, label, ns, kind } in &self.parts {
+            let known = kind.name();
             // A process pays that once: beside it no part of a message could be seen.
             if is_before(name) {
-                body += &row(&label, &escaped(&duration(*ns)), "", known);
+                body += &row(label, &escaped(&duration(*ns)), "", known);
                 continue;
             }
-            body += &self.row(&label, known, known, from_ns, *ns);
+            body += &self.row(label, known, known, from_ns, *ns);
             from_ns += ns;
         }
         let mut foot = self.row("sum of the parts", "sum", "", 0.0, self.sum_ns);
@@ -104,6 +103,11 @@ fn row(name: &str, flow: &str, share: &str, known: &str) -> String {
     )
 }
 
+/// From when on a run's message is timed.
+fn timed_from(run: &Run) -> String {
+    run.params.text("timed_from").map_or_else(|| "one message".to_owned(), |moment| format!("from its {moment}"))
+}
+
 fn is_before(name: &str) -> bool {
     BEFORE_THE_CALL.contains(&name)
 }
@@ -115,6 +119,11 @@ fn figure(run: &Run, title: &str) -> Option<String> {
     (!parts.is_empty()).then(|| format!("<figure>\n{caption}\n{}</figure>\n", parts.concat()))
 }
 
+/// A name without its joints.
+fn words(name: &str) -> String {
+    name.replace('_', " ")
+}
+
 /// The ways of the path, hops among them, then the stages that lie on none.
 fn parts(run: &Run) -> Vec<Part> {
     let ways = ways(run);
@@ -122,21 +131,23 @@ fn parts(run: &Run) -> Vec<Part> {
     let stages = run.stages.iter().filter(|stage| !is_told(&stage.name));
     let stages = stages.filter_map(|stage| {
         let ns = stage.p50_ns.filter(|ns| ns.is_finite() && *ns > 0.0)?;
-        Some(Part { name: stage.name.clone(), ns, kind: stage.kind })
+        let label = stage.label.clone().unwrap_or_else(|| words(&stage.name));
+        Some(Part { name: stage.name.clone(), label, ns, kind: stage.kind })
     });
     let stages: Vec<Part> = stages.collect();
     let kind = StageKind::Measured;
-    ways.into_iter().map(|(name, ns)| Part { name, ns, kind }).chain(stages).collect()
+    ways.into_iter().map(|(name, ns)| Part { label: words(&name), name, ns, kind }).chain(stages).collect()
 }
 
 /// Every hop over several stations from where the path begins to where it ends at the latest; of other stages the hop
 /// that they are parts of.
-fn wholes(run: &Run, parts: &[Part]) -> Vec<(&'static str, f64)> {
+fn wholes(run: &Run, parts: &[Part]) -> Vec<(String, f64)> {
     let mut ways = parts.iter().filter(|part| is_way(&part.name));
     if let Some(first) = ways.next() {
-        return spans_within(run, &first.name, &ways.next_back().unwrap_or(first).name);
+        let spans = spans_within(run, &first.name, &ways.next_back().unwrap_or(first).name);
+        return spans.into_iter().map(|(name, ns)| (name.to_owned(), ns)).collect();
     }
-    let whole = WHOLES.into_iter().find_map(|name| Some((name, middle(run.hops.get(name)?)?.ns)));
+    let whole = WHOLES.into_iter().find_map(|name| Some((name.to_owned(), middle(run.hops.get(name)?)?.ns)));
     whole.into_iter().collect()
 }
 

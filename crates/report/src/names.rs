@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use super::quantity::{duration, figure, size};
-use crate::targets::short_name;
+use tickpath_result::short_name;
 use tickpath_result::{Phase, ResultFile, Run};
 
 /// Titles that tell the runs of one file apart, and say no more than that needs.

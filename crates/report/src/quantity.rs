@@ -1,7 +1,7 @@
 //! Numbers with units that a person cannot misread: three digits, the unit always there.
 
 /// What stands where there is no number.
-pub(crate) const NONE: &str = "–";
+pub const NONE: &str = "–";
 
 /// Splits digits into groups of three: narrow, and no line breaks there.
 const THIN: char = '\u{202f}';

@@ -2,13 +2,12 @@
 
 use super::markup::escaped;
 use super::page::{Section, table};
-use super::quantity::{NONE, multiple};
-use crate::published::{Row, rows};
-use tickpath_result::ResultFile;
+use super::quantity::{NONE, count, duration, multiple};
+use tickpath_result::{Published, PublishedUnit, ResultFile};
 
 /// A row for each published figure that a run of the file repeats; none if no run does.
 pub(super) fn section(result: &ResultFile) -> Option<Section> {
-    let rows: Vec<Vec<String>> = rows(result).iter().map(cells).collect();
+    let rows: Vec<Vec<String>> = result.published.iter().map(cells).collect();
     if rows.is_empty() {
         return None;
     }
@@ -18,18 +17,24 @@ pub(super) fn section(result: &ResultFile) -> Option<Section> {
     Section::new("Published and ours", lead, &table("published", &header, &rows))
 }
 
-fn cells(row: &Row) -> Vec<String> {
+fn cells(row: &Published) -> Vec<String> {
     let under = |text: &str, small: &str| {
         let small = if small.is_empty() { String::new() } else { format!("<small>{}</small>", escaped(small)) };
         format!("{}{small}", escaped(text))
     };
+    let figure = |value: f64| match row.unit {
+        PublishedUnit::Ns => duration(value),
+        PublishedUnit::PerS => format!("{}/s", count(value.round() as u64)),
+        PublishedUnit::Times => format!("{value:.1} times"),
+    };
+    let ratio = row.ours / row.published;
     vec![
-        escaped(row.experiment),
+        escaped(&row.experiment),
         under(&row.what, &row.command),
-        under(&row.published, row.machine),
-        escaped(&row.ours),
-        row.ratio.map_or_else(|| NONE.to_owned(), multiple),
-        escaped(row.remark),
+        under(&figure(row.published), &row.machine),
+        escaped(&figure(row.ours)),
+        if ratio.is_finite() { multiple(ratio) } else { NONE.to_owned() },
+        escaped(row.remark.as_deref().unwrap_or_default()),
     ]
 }
 
@@ -39,19 +44,19 @@ mod tests {
 
     #[test]
     fn rows_stay_text() {
-        let row = Row {
-            experiment: "ping-10k",
+        let row = Published {
+            experiment: "ping-10k".to_owned(),
             what: "<b>".to_owned(),
-            published: "1 & 2".to_owned(),
-            machine: "a laptop",
-            ours: "3 s".to_owned(),
-            ratio: None,
+            unit: PublishedUnit::Times,
+            published: 0.0,
+            machine: "a & b".to_owned(),
+            ours: 3.0,
             command: "tickpath bench pipeline".to_owned(),
-            remark: "",
+            remark: None,
         };
         let cells = cells(&row);
         assert_eq!(cells[1], "&lt;b&gt;<small>tickpath bench pipeline</small>");
-        assert_eq!(cells[2], "1 &amp; 2<small>a laptop</small>");
+        assert_eq!(cells[2], "0.0 times<small>a &amp; b</small>");
         assert_eq!(cells[4], NONE);
     }
 }

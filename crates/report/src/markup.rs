@@ -18,7 +18,7 @@ pub(super) fn escaped(text: &str) -> String {
 }
 
 /// Text for one line of a terminal or a table: a control character could steer the terminal, so it becomes a mark.
-pub(crate) fn plain(text: &str) -> String {
+pub fn plain(text: &str) -> String {
     text.chars().map(|character| if matches!(character, '\n' | '\t') { ' ' } else { visible(character) }).collect()
 }
 

@@ -84,7 +84,7 @@ fn comparisons(result: &ResultFile) -> String {
 }
 
 /// The first column reads from the left, numbers line up on the right.
-pub(crate) fn table(header: &[&str], rows: &[Vec<String>]) -> String {
+pub fn table(header: &[&str], rows: &[Vec<String>]) -> String {
     let marks: String = (0..header.len()).map(|column| if column == 0 { "---|" } else { "--:|" }).collect();
     let mut text = format!("| {} |\n|{marks}\n", header.join(" | "));
     for row in rows {
@@ -95,7 +95,7 @@ pub(crate) fn table(header: &[&str], rows: &[Vec<String>]) -> String {
 }
 
 /// Text that stays text: no markup, no cell border, no link.
-pub(crate) fn safe(text: &str) -> String {
+pub fn safe(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for character in plain(text).chars() {
         match character {

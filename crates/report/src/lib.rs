@@ -29,6 +29,7 @@
 //! | `axis.rs`      | from a value to its place, and where a mark goes                    |
 //! | `curve.rs`     | the points of percentile curves                                     |
 //! | `path.rs`      | the path of a message, station by station, as text and as a picture |
+//! | `repetitions.rs` | what repeated runs of a client came to, best, worst and spread   |
 //! | `overview.rs`  | what many runs came to, as plain tables                             |
 //! | `names.rs`     | titles of runs within a file, labels within a chart                 |
 //! | `sentence.rs`  | headlines, facts and footnotes                                      |
@@ -55,6 +56,7 @@ mod path;
 mod phases;
 mod published;
 mod quantity;
+mod repetitions;
 mod runs;
 mod sentence;
 mod spread;
@@ -65,12 +67,10 @@ mod waterfall;
 pub use csv::csv;
 pub use html::html;
 pub use json::json;
-pub use markdown::markdown;
-pub(crate) use markdown::{safe, table};
-pub(crate) use markup::plain;
+pub use markdown::{markdown, safe, table};
+pub use markup::plain;
 pub use path::path_picture;
-pub(crate) use quantity::NONE;
-pub use quantity::{bytes, count, duration, figure};
-pub(crate) use sentence::invalid;
+pub use quantity::{NONE, bytes, count, duration, figure};
+pub use sentence::invalid;
 pub use svg::svg;
 pub use terminal::terminal;

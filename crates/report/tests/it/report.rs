@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 
 use serde_json::{Value, json};
-use tickpath_lab::report;
+use tickpath_report as report;
 use tickpath_result::{
     COUNTS, CheckError, FIGURES, HOPS, Hop, PERCENTILES, Percentile, ResultFile, Run, Series, UNITS,
 };

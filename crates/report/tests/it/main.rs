@@ -1,0 +1,4 @@
+//! The result file and its renderings.
+
+mod example;
+mod report;
