@@ -40,6 +40,7 @@
 //!   poll                             socket ──> amqp ──> io loop ──> caller, by a flag that is looked at or slept on
 //! ```
 
+mod about;
 mod error;
 mod inlet;
 mod intake;
@@ -55,7 +56,7 @@ mod subscriber;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tickpath_bus_api::{
-    Capabilities, ConnectError, Connection, Delivery, Policy, Publisher, Puller, Pusher, QueueCapabilities,
+    About, Capabilities, ConnectError, Connection, Delivery, Policy, Publisher, Puller, Pusher, QueueCapabilities,
     QueueConfig, Start, Subscriber, TopicConfig, wire,
 };
 use tickpath_clock::Wait;
@@ -109,6 +110,11 @@ impl AmqpBus {
 }
 
 impl Connection for AmqpBus {
+    fn about(&self) -> About {
+        let version = about::version(&self.server).ok().flatten();
+        About { server: Some("RabbitMQ".to_owned()), version, ..About::default() }
+    }
+
     fn capabilities(&self) -> Capabilities {
         Capabilities {
             sequences: false,

@@ -14,7 +14,7 @@ use crate::server::Server;
 use crate::signal::complete;
 
 /// How long a server may take to accept, and to answer.
-const TIMEOUT: Duration = Duration::from_secs(5);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// How long it may take to say goodbye; then it is left without.
 const GOODBYE: Duration = Duration::from_secs(1);

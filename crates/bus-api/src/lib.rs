@@ -23,6 +23,7 @@ mod mailbox;
 mod queue;
 pub mod wire;
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use tickpath_clock::Wait;
@@ -154,6 +155,11 @@ pub trait Connection: Send {
     /// What can be done here.
     fn capabilities(&self) -> Capabilities;
 
+    /// What the server says of itself; nothing where there is none, or where it tells nobody.
+    fn about(&self) -> About {
+        About::default()
+    }
+
     /// Opens a topic for publishing.
     fn publisher(&self, topic: &str, config: &TopicConfig) -> Result<Box<dyn Publisher>, ConnectError>;
 
@@ -178,6 +184,20 @@ pub trait Connection: Send {
 
     /// Removes a queue with all that is in it. A queue that does not exist is no error.
     fn remove_queue(&self, queue: &str) -> Result<(), ConnectError>;
+}
+
+/// What a server says of itself.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct About {
+    /// What people call it.
+    pub server: Option<String>,
+    /// Its version.
+    pub version: Option<String>,
+    /// What tells the place of its topics from any other, however the URL is written: of two places that say the same, a
+    /// topic of one name is one topic.
+    pub identity: Option<String>,
+    /// Settings and counts that decide what is kept and what it costs, by the server's own names; or why it does not tell.
+    pub settings: BTreeMap<&'static str, Result<String, String>>,
 }
 
 /// Publishes to one topic.

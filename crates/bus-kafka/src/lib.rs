@@ -50,7 +50,7 @@ mod subscriber;
 use std::sync::Arc;
 
 use tickpath_bus_api::{
-    Capabilities, ConnectError, Connection, Delivery, Policy, Publisher, Puller, Pusher, QueueCapabilities,
+    About, Capabilities, ConnectError, Connection, Delivery, Policy, Publisher, Puller, Pusher, QueueCapabilities,
     QueueConfig, Start, Subscriber, TopicConfig,
 };
 use tickpath_clock::Wait;
@@ -97,6 +97,11 @@ impl KafkaBus {
 }
 
 impl Connection for KafkaBus {
+    /// Its protocol tells no version.
+    fn about(&self) -> About {
+        About { server: Some("Kafka".to_owned()), ..About::default() }
+    }
+
     fn capabilities(&self) -> Capabilities {
         Capabilities {
             sequences: true,

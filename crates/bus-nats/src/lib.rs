@@ -57,7 +57,7 @@ mod topic_feed;
 use std::sync::Arc;
 
 use tickpath_bus_api::{
-    Capabilities, ConnectError, Connection, Delivery, Policy, Publisher, Puller, Pusher, QueueCapabilities,
+    About, Capabilities, ConnectError, Connection, Delivery, Policy, Publisher, Puller, Pusher, QueueCapabilities,
     QueueConfig, Start, Subscriber, TopicConfig, wire,
 };
 use tickpath_clock::{HostClock, Wait};
@@ -79,14 +79,15 @@ pub struct NatsBus {
     server: Arc<Server>,
     /// The longest message that the server takes, in bytes.
     server_bytes: usize,
+    about: About,
 }
 
 impl NatsBus {
     /// Reads the URL, and asks the server for a sign of life; with `?jetstream`, its JetStream.
     pub fn connect(url: &str) -> Result<Self, ConnectError> {
         let server = Server::parse(url)?;
-        let server_bytes = greet(&server).map_err(|e| server.error(&e))?;
-        Ok(Self { server: Arc::new(server), server_bytes })
+        let (server_bytes, about) = greet(&server).map_err(|e| server.error(&e))?;
+        Ok(Self { server: Arc::new(server), server_bytes, about })
     }
 
     /// Does this on a connection of its own.
@@ -126,6 +127,10 @@ impl NatsBus {
 }
 
 impl Connection for NatsBus {
+    fn about(&self) -> About {
+        self.about.clone()
+    }
+
     fn capabilities(&self) -> Capabilities {
         let is_jetstream = self.server.is_jetstream();
         let usual_bytes = TopicConfig::new(Policy::Overwrite).capacity_bytes as i64;
@@ -229,11 +234,21 @@ impl Connection for NatsBus {
     }
 }
 
-/// Asks for a sign of life; gives the longest message that the server takes, in bytes.
-fn greet(server: &Server) -> Result<usize, ServerError> {
+/// Asks for a sign of life; gives the longest message that the server takes, in bytes, and what it says of itself.
+fn greet(server: &Server) -> Result<(usize, About), ServerError> {
     let link = Link::open(server)?;
     if server.is_jetstream() {
         link.run(patiently(async || stream::find(link.connected(), "tickpath").await))?;
     }
-    Ok(link.connected().client.max_payload())
+    let client = &link.connected().client;
+    let info = client.server_info();
+    let told = [("max_payload", info.max_payload.to_string()), ("jetstream", info.jetstream.to_string())];
+    let about = About {
+        server: Some("nats-server".to_owned()),
+        version: Some(info.version).filter(|version| !version.is_empty()),
+        // A stream of JetStream has the subject that core NATS has.
+        identity: Some(format!("nats {}", info.server_id)).filter(|_| !info.server_id.is_empty()),
+        settings: told.map(|(name, value)| (name, Ok(value))).into(),
+    };
+    Ok((client.max_payload(), about))
 }

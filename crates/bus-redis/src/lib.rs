@@ -37,6 +37,7 @@
 //! * What others publish, without our header, comes to a subscriber as an event of its own, an entry of a stream as
 //!   an object of its fields in JSON; what they push, a puller skips and takes away.
 
+mod about;
 mod link;
 mod list_at_least_once;
 mod list_at_most_once;
@@ -58,7 +59,7 @@ use std::sync::Arc;
 
 use tickpath_bus_api::wire::check_name;
 use tickpath_bus_api::{
-    Capabilities, ConnectError, Connection, Delivery, Policy, Publisher, Puller, Pusher, QueueCapabilities,
+    About, Capabilities, ConnectError, Connection, Delivery, Policy, Publisher, Puller, Pusher, QueueCapabilities,
     QueueConfig, Start, Subscriber, TopicConfig,
 };
 use tickpath_clock::Wait;
@@ -148,6 +149,11 @@ impl RedisBus {
 }
 
 impl Connection for RedisBus {
+    fn about(&self) -> About {
+        let unknown = About { server: Some("redis-server".to_owned()), ..About::default() };
+        about::about(&self.server).unwrap_or(unknown)
+    }
+
     fn capabilities(&self) -> Capabilities {
         let (history, policies): (bool, &[Policy]) = match self.server.way() {
             Way::Plain => (false, &[Policy::Overwrite]),

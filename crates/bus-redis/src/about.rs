@@ -1,0 +1,58 @@
+//! What the server says of itself.
+
+use std::collections::BTreeMap;
+
+use tickpath_bus_api::About;
+
+use crate::link::Link;
+use crate::server::{Server, ServerError, Way};
+
+/// Settings that decide what is kept and what it costs.
+const SETTINGS: [&str; 7] = [
+    "save",
+    "appendonly",
+    "appendfsync",
+    "client-output-buffer-limit",
+    "maxmemory",
+    "maxmemory-policy",
+    "slowlog-log-slower-than",
+];
+
+/// All of it. Not every server tells everybody.
+pub(crate) fn about(server: &Server) -> Result<About, ServerError> {
+    let mut link = Link::open_ready(server)?;
+    let info = link.ask(&["INFO"], |items| Ok(text(items.bulk()?)))?;
+    let field = |name: &str| {
+        let found = info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+        found.map(|value| value.trim().to_owned())
+    };
+    let mut settings = BTreeMap::new();
+    for name in SETTINGS {
+        let told = link.ask(&["CONFIG", "GET", name], |items| match items.array()? {
+            0 => Ok(None),
+            _ => items.bulk().and_then(|_name| Ok(Some(text(items.bulk()?)))),
+        });
+        let told = told.map_err(|e| e.to_string());
+        settings.insert(name, told.and_then(|told| told.ok_or_else(|| format!("it has no setting '{name}'"))));
+    }
+    let slow = link.ask(&["SLOWLOG", "LEN"], |items| items.integer());
+    settings.insert("slowlog-len", slow.map(|count| count.to_string()).map_err(|e| e.to_string()));
+    let clients = field("connected_clients").ok_or_else(|| "INFO does not tell".to_owned());
+    settings.insert("connected_clients", clients);
+    let valkey = field("valkey_version");
+    // A channel is the same in all databases, a stream is not.
+    let identity = field("run_id").map(|id| match server.way() {
+        Way::Plain => format!("redis {id}"),
+        Way::Streams => format!("redis {id} {}?streams", server.database()),
+    });
+    Ok(About {
+        server: Some(if valkey.is_some() { "valkey-server" } else { "redis-server" }.to_owned()),
+        version: valkey.or_else(|| field("redis_version")),
+        identity,
+        settings,
+    })
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
