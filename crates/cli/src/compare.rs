@@ -11,11 +11,11 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use clap::Args;
 use tickpath_clock::{Clock, sleep_ns};
-use tickpath_lab::compare::{
+use tickpath_compare::{
     CompareError, FalsePositives, Judgement, Limit, Measured, NotMeasured, Pair, Ruling, Side, judge, markdown,
     result_file, text,
 };
-use tickpath_lab::{Lab, Progress};
+use tickpath_harness::{Lab, Progress};
 use tickpath_result::ResultFile;
 
 use crate::Outcome;

@@ -1,18 +1,14 @@
 //! `tickpath doctor`: what costs latency or safety here, what it costs, and how to mend it.
 
 use std::path::PathBuf;
-use std::time::Duration;
 
 use anyhow::Context;
 use clap::Args;
-use tickpath_lab::doctor::{Finding, Host, State, broker, host, script};
+use tickpath_doctor::{Finding, Host, State, broker, host, script};
 
 use crate::Outcome;
 use crate::args::Usage;
 use crate::report::say;
-
-/// How long a broker may take to accept and to answer.
-const BROKER_PATIENCE: Duration = Duration::from_secs(2);
 
 #[derive(Debug, Args)]
 pub struct Doctor {
@@ -45,7 +41,7 @@ pub fn run(args: &Doctor) -> anyhow::Result<Outcome> {
         true => known.iter().filter_map(|name| std::env::var(name).ok()).collect(),
         false => args.brokers.clone(),
     };
-    let told: Vec<Vec<Finding>> = brokers.iter().map(|url| broker(url, BROKER_PATIENCE)).collect();
+    let told: Vec<Vec<Finding>> = brokers.iter().map(|url| broker(url)).collect();
     let silent = told.iter().filter(|found| found.iter().all(|finding| finding.state == State::Unknown)).count();
     found.extend(told.into_iter().flatten());
     if let Some(file) = &args.json {

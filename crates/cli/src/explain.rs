@@ -1,7 +1,7 @@
 //! `tickpath explain`: where one message's time goes for this broker and client, and what each change would gain.
 
 use clap::Args;
-use tickpath_lab::explain::{self, Client, GAINS, Gain, Settings, Subject, is_redis};
+use tickpath_explain::{self as explain, Client, GAINS, Gain, Settings, Subject, is_redis};
 
 use crate::Outcome;
 use crate::args::{Cpus, Output, Usage, is_target, seconds};

@@ -75,7 +75,8 @@ fn run(command: Command) -> anyhow::Result<Outcome> {
         Command::Doctor(args) => doctor::run(&args),
         // Its error is told to the parent, who prints it.
         Command::Child { parent } if tickpath_clock::end_with_parent(parent) => {
-            Ok(tickpath_lab::role::run().map_or(Outcome::Invalid, |()| Outcome::Good))
+            Ok(tickpath_harness::role::run(bench::ROLES.into_iter().flatten())
+                .map_or(Outcome::Invalid, |()| Outcome::Good))
         }
         Command::Child { .. } => Ok(Outcome::Invalid),
     }

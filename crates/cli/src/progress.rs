@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressState, ProgressStyle};
-use tickpath_lab::Progress;
+use tickpath_harness::Progress;
 
 /// Columns of the bar.
 const WIDTH: usize = 24;

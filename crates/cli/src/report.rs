@@ -4,7 +4,7 @@ use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use tickpath_lab::explain;
+use tickpath_explain as explain;
 use tickpath_result::ResultFile;
 
 use crate::Outcome;

@@ -14,11 +14,13 @@
 
 mod calibration;
 mod counter;
+mod gap;
 mod pace;
 mod schedule;
 mod wait;
 
 pub use calibration::{Calibration, CalibrationError, HostClock, Source, utc_ns};
+pub use gap::{Gap, Gaps};
 pub use pace::{HOST_GAP_NS, Lateness, Pacer};
 pub use schedule::{
     ParsePriorityError, Priority, ScheduleError, cpus, end_with_parent, pin_to_cpu, set_priority, set_timer_slack,

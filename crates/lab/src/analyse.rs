@@ -8,15 +8,16 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
 use tickpath_clock::Calibration;
+use tickpath_clock::Gap;
 use tickpath_log::{Next, Place, Reader, Registration, Start};
 use tickpath_market::{OrderId, Request};
+use tickpath_oms::OmsError;
 use tickpath_oms::journal::logs;
-use tickpath_oms::{Gap, OmsError};
 use tickpath_orders::{At, Config, Core, Input, Output, Outputs, RecordKind, Stop};
 use zerocopy::FromBytes;
 
-use crate::LabError;
-use crate::samples::Samples;
+use tickpath_harness::LabError;
+use tickpath_harness::samples::Samples;
 use tickpath_result::{Counts, Run};
 
 /// One request's stamps, in ticks; zero if it has none.
@@ -62,7 +63,7 @@ pub struct Journal {
 /// come next.
 pub fn read(dir: &Path, from: u64) -> Result<(Journal, u64), LabError> {
     let place = Place::folder(dir);
-    let logs = if from == 0 { logs(&place)? } else { Vec::new() };
+    let logs = if from == 0 { logs(&place).map_err(LabError::other)? } else { Vec::new() };
     let start = if from == 0 { Start::Oldest } else { Start::Sequence(from) };
     let mut log = Reader::open(logs.first().unwrap_or(&place), start, Registration::Unregistered)?;
     let mut reading = Reading::new(log.calibration());
@@ -96,11 +97,11 @@ impl Reading {
         let (start, first) = (log.position(), log.sequence());
         let mut before = start;
         loop {
-            match log.next().map_err(OmsError::from)? {
+            match log.next().map_err(OmsError::from).map_err(LabError::other)? {
                 Next::Message(record) => {
                     let sequence = record.sequence;
                     let wrong = |reason| OmsError::Record { sequence, reason };
-                    match Input::read(record.kind, record.payload).map_err(wrong)? {
+                    match Input::read(record.kind, record.payload).map_err(wrong).map_err(LabError::other)? {
                         Some(input) => {
                             let group = self.input(sequence, record.stamp, &input);
                             let now = log.position();
@@ -109,7 +110,7 @@ impl Reading {
                             }
                         }
                         None if begins && sequence == first && record.kind != RecordKind::Start.code() => {
-                            return Err(OmsError::NoJournal.into());
+                            return Err(LabError::other(OmsError::NoJournal));
                         }
                         None => self.note(record.kind, record.payload),
                     }
@@ -119,7 +120,7 @@ impl Reading {
                 Next::Empty => break,
             }
         }
-        log.check_end().map_err(OmsError::from)?;
+        log.check_end().map_err(OmsError::from).map_err(LabError::other)?;
         self.journal.bytes += log.position() - start;
         Ok(())
     }

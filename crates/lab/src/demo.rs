@@ -5,13 +5,13 @@ use std::net::{TcpStream, ToSocketAddrs};
 use tickpath_clock::{Clock, Priority, Wait};
 use tickpath_oms::Layout;
 
+use crate::path::Ticks;
 use crate::path::{self, Settings as PathSettings};
-use crate::python::Python;
 use crate::python_path;
-use crate::redis::{Server, ServerSettings, one_publish_per_process};
-use crate::role::Ticks;
-use crate::{Lab, LabError, host};
+use tickpath_harness::{Lab, LabError, host};
 use tickpath_result::{Comparison, ResultFile, Run, median};
+use tickpath_scratch::python::Python;
+use tickpath_scratch::redis::{Server, ServerSettings, one_publish_per_process};
 
 /// Ticks a second of the path alone, and enough of them for the 99.99th percentile.
 const PATH_RATE: f64 = 20_000.0;

@@ -27,29 +27,30 @@ mod plan;
 mod system;
 mod way;
 
-pub(crate) use client::{client, evictor, is_of_venue};
+pub(crate) use client::is_of_venue;
 pub use compare::comparisons;
-pub(crate) use day::{BESIDE_USER, beside};
+pub(crate) use day::BESIDE_USER;
 pub use day::{Beside, BesideRole, restart, resume};
 pub use floor::SenderRole;
-pub(crate) use floor::sender;
 pub use plan::group_name;
 
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
+use tickpath_clock::Gap;
 use tickpath_clock::{Clock, Priority, Wait};
-use tickpath_oms::{AckLevel, Gap, Layout};
+use tickpath_oms::{AckLevel, Layout};
 
 use crate::analyse::{self, Group};
-use crate::memory::{self, Resident};
-use crate::role::Login;
-use crate::samples::{Samples, load, load_gaps};
 pub use crate::trade::OrderSpec;
-use crate::{Lab, LabError};
+pub use client::{ClientRole, EvictorRole};
 use plan::{Batch, RESTART_GROUP, RESUME_GROUP, plan};
 use system::{Load, System};
+use tickpath_harness::memory::{self, Resident};
+use tickpath_harness::samples::{Samples, load, load_gaps};
+use tickpath_harness::{Lab, LabError};
 use tickpath_result::{Counts, Run};
+pub use way::Login;
 
 /// Marks a row whose request the OMS denied.
 const DENIED: u64 = u64::MAX;
@@ -176,7 +177,7 @@ pub fn run(lab: &Lab<'_>, settings: &Settings) -> Result<Vec<Run>, LabError> {
     let plan = plan(settings);
     let seconds: f64 = plan.iter().map(Batch::seconds).sum();
     lab.progress.step(&settings.title(), seconds + if settings.target.has_socket() { 6.0 } else { 3.0 });
-    let idle = crate::host::idle_gaps(&lab.clock, settings.cpus[1], 200_000_000)?;
+    let idle = tickpath_harness::host::idle_gaps(&lab.clock, settings.cpus[1], 200_000_000)?;
     let mut floor = Samples::default();
     let mut measure_floor = || match settings.target {
         Target::LogonLanes | Target::Unix | Target::Tcp => {
@@ -251,8 +252,8 @@ fn evaluate(lab: &Lab<'_>, settings: &Settings, measured: &[Measured], idle: &[G
         let lasted = lab.clock.ns_between(window.0, window.1) as f64 / 1e9;
         match batch.evict || !is_ours {
             // The evictor's walks would pass for the host's gaps; those of another's OMS are not known.
-            true => crate::pubsub::drop_attribution(&mut run),
-            false => crate::pubsub::void_attribution(&mut run, idle, &own, lasted),
+            true => tickpath_harness::attribution::drop_attribution(&mut run),
+            false => tickpath_harness::attribution::void_attribution(&mut run, idle, &own, lasted),
         }
         runs.push(run);
     }
@@ -497,7 +498,7 @@ fn replay_rate(lab: &Lab<'_>, journal: &std::path::Path, expected: usize) -> Res
     let place = tickpath_log::Place::folder(journal);
     let mut core = tickpath_orders::Core::new(tickpath_orders::Config { expected_orders: expected, key: 0 });
     let from = lab.clock.ticks();
-    let replayed = tickpath_oms::journal::replay(&place, &mut core, |_, _| {})?;
+    let replayed = tickpath_oms::journal::replay(&place, &mut core, |_, _| {}).map_err(LabError::other)?;
     let ns = lab.clock.ns_between(from, lab.clock.ticks());
     Ok(replayed.inputs as f64 * 1e9 / ns as f64)
 }

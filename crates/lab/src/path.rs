@@ -15,17 +15,60 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde::{Deserialize, Serialize};
 use tickpath_bus::{Policy, Publisher, TopicConfig, connect};
+use tickpath_clock::Gap;
 use tickpath_clock::{Clock, HostClock, Lateness, Pacer, Priority, Wait};
 use tickpath_market::replay::{Event, Pace, Recording, Tally};
-use tickpath_oms::{Gap, Layout};
+use tickpath_oms::Layout;
 
 use crate::analyse;
-use crate::child::Parent;
-use crate::role::{ExchangeRole, FeedRole, OmsRole, Role, Thread, Ticks, TraderRole};
-use crate::samples::{Samples, load, load_gaps, save, touched_rows};
 use crate::strategy::Traded;
-use crate::{Lab, LabError};
+use crate::strategy::TraderRole;
+use crate::trade::{ExchangeRole, OmsRole};
+use tickpath_harness::Parent;
+use tickpath_harness::samples::{Samples, load, load_gaps, save, touched_rows};
+use tickpath_harness::{Lab, LabError};
+use tickpath_harness::{Role, Thread};
 use tickpath_result::{Counts, Run, Stage, StageKind};
+
+/// Publishes ticks of a recording.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct FeedRole {
+    /// The transport's URL.
+    pub target: String,
+    /// The topic.
+    pub topic: String,
+    /// A topic in shared memory for those who need the ticks but are not measured; none if the first one serves them.
+    pub mirror: Option<String>,
+    /// What it publishes.
+    pub ticks: Ticks,
+    /// Where it runs.
+    pub thread: Thread,
+    /// Where its samples go.
+    pub out: PathBuf,
+}
+
+impl Role for FeedRole {
+    const NAME: &'static str = "feed";
+
+    fn play(&self, parent: &Parent) -> Result<(), LabError> {
+        feed(self, parent)
+    }
+}
+
+/// Where ticks come from and how fast.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Ticks {
+    /// A recording; made up from the seed if there is none.
+    pub file: Option<PathBuf>,
+    /// What made-up ticks depend on.
+    pub seed: u64,
+    /// Ticks a second; the recording's own times if there is none.
+    pub rate: Option<f64>,
+    /// How much faster than its own times.
+    pub speed: f64,
+    /// Ticks to publish; the recording is looped for as many.
+    pub count: u64,
+}
 
 /// The group of the strategy's orders.
 pub(crate) const GROUP: u32 = 60;
@@ -73,12 +116,12 @@ pub fn run(lab: &Lab<'_>, settings: &Settings) -> Result<Run, LabError> {
     check(settings)?;
     let seconds = settings.ticks.rate.map_or(10.0, |rate| settings.ticks.count as f64 / rate);
     lab.progress.step(&format!("path {} {}", settings.target, settings.wait), seconds + 1.5);
-    let idle = crate::host::idle_gaps(&lab.clock, settings.cpus[1], 200_000_000)?;
+    let idle = tickpath_harness::host::idle_gaps(&lab.clock, settings.cpus[1], 200_000_000)?;
     let roles = Roles::of(lab, settings);
     // The OMS in the trader makes the lanes.
-    let trader = lab.spawn(&Role::Trader(roles.trader))?;
-    let exchange = lab.spawn(&Role::Exchange(roles.exchange))?;
-    let mut feed = lab.spawn(&Role::Feed(roles.feed))?;
+    let trader = lab.spawn(&roles.trader)?;
+    let exchange = lab.spawn(&roles.exchange)?;
+    let mut feed = lab.spawn(&roles.feed)?;
     let planned_ns: u64 = feed.result(600.0)?;
     feed.tell("go")?;
     let fed: Fed = feed.result(planned_ns as f64 / 1e9 * 2.0)?;
@@ -298,7 +341,7 @@ fn judge(run: &mut Run, fed: &Fed, traded: &Traded, lab: &Lab<'_>, idle: &[Gap],
     if traded.denied > 0 {
         run.notes.push(format!("{} orders were denied by the risk checks", traded.denied));
     }
-    crate::pubsub::void_attribution(run, idle, gaps, took / 1e9);
+    tickpath_harness::attribution::void_attribution(run, idle, gaps, took / 1e9);
 }
 
 // --- the feed process ------------------------------------------------------------------------------------------------

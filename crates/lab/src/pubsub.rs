@@ -18,22 +18,24 @@ mod plan;
 mod round_trip;
 
 use std::path::Path;
+use tickpath_harness::attribution::{drop_attribution, void_attribution};
+use tickpath_harness::targets::is_log;
 
 use serde::{Deserialize, Serialize};
 use tickpath_bus::{Policy, connect};
 
+use tickpath_clock::Gap;
 use tickpath_clock::{Clock, Priority, Wait};
-use tickpath_oms::Gap;
 
 pub use cold::cold;
-pub(crate) use ends::{publisher, subscriber};
 pub use plan::{Plan, plan};
 pub use round_trip::round_trip;
-pub(crate) use round_trip::{PingRole, ping, pong};
+pub use round_trip::{PingRole, PongRole};
 
-use crate::role::{PublisherRole, Role, SubscriberRole, Thread};
-use crate::samples::{Samples, load, load_gaps};
-use crate::{Lab, LabError, host};
+pub use ends::{PublisherRole, SubscriberRole};
+use tickpath_harness::Thread;
+use tickpath_harness::samples::{Samples, load, load_gaps};
+use tickpath_harness::{Lab, LabError, host};
 use tickpath_result::without_login;
 use tickpath_result::{Counts, Phase, Run};
 
@@ -105,8 +107,8 @@ pub fn run(lab: &Lab<'_>, settings: &Settings) -> Result<Run, LabError> {
     let _removed = Removed { target: &settings.target, topic: &topic };
     let (publisher, subscriber) = roles(lab, settings, &topic);
     // The publisher makes the topic, so that a `fail` topic has its reader before the first message.
-    let mut publisher = lab.spawn(&Role::Publisher(publisher))?;
-    let mut subscriber = lab.spawn(&Role::Subscriber(subscriber))?;
+    let mut publisher = lab.spawn(&publisher)?;
+    let mut subscriber = lab.spawn(&subscriber)?;
     publisher.tell("go")?;
     // As slowly as a message of this size can reasonably go.
     let message = if is_log(&settings.target) { 1e-5 } else { 1e-2 };
@@ -116,11 +118,6 @@ pub fn run(lab: &Lab<'_>, settings: &Settings) -> Result<Run, LabError> {
     let _ = subscriber.tell("ended");
     let received: Received = subscriber.result(10.0)?;
     assemble(lab, settings, transfer, &idle, &published, &received)
-}
-
-/// Whether a target is a log, in memory or on a disk.
-pub fn is_log(target: &str) -> bool {
-    matches!(target.split("://").next(), Some("shm" | "file"))
 }
 
 /// On somebody's server a name says whose it is.
@@ -335,29 +332,4 @@ fn judge(run: &mut Run, settings: &Settings, published: &Published, idle: &[Gap]
             .push(format!("{share:.1} % of sends came late by more than the interval or 10 µs; use a lower --rate"));
     }
     void_attribution(run, idle, gaps, took);
-}
-
-/// The host's share of the tail is told only if the host behaved as it does when idle.
-pub(crate) fn void_attribution(run: &mut Run, idle: &[Gap], gaps: &[Gap], seconds: f64) {
-    /// How long the idle floor was watched; a run watches one thread too.
-    const IDLE_SECONDS: f64 = 0.2;
-    /// Fewer gaps than this make no rate.
-    const LEAST: usize = 20;
-    let floor = (idle.len().max(1)) as f64 / IDLE_SECONDS;
-    let rate = gaps.len() as f64 / seconds.max(1e-3);
-    if gaps.len() > LEAST && rate > 2.0 * floor {
-        drop_attribution(run);
-        run.notes.push(format!(
-            "host gaps came {rate:.0} times a second, more than twice the idle floor of {floor:.0}: what the host took of \
-             the tail cannot be told, raw figures stand"
-        ));
-    }
-}
-
-/// Raw figures alone.
-pub(crate) fn drop_attribution(run: &mut Run) {
-    for hop in run.hops.values_mut() {
-        hop.unstalled = None;
-        hop.host_stall_share_p999 = None;
-    }
 }

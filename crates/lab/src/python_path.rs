@@ -14,11 +14,11 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use tickpath_clock::Calibration;
 
-use crate::python::Python;
-use crate::redis::Server;
-use crate::samples::{Samples, load};
-use crate::{Lab, LabError};
+use tickpath_harness::samples::{Samples, load};
+use tickpath_harness::{Lab, LabError};
 use tickpath_result::{Counts, Run};
+use tickpath_scratch::python::Python;
+use tickpath_scratch::redis::Server;
 
 /// What a process of the path is told.
 #[derive(Debug, Serialize)]
@@ -88,7 +88,7 @@ pub fn run(
         "tick_to_order".to_owned(),
         hop(ticks.iter().map(|&[_, from, _, released]| (from, released)).collect()),
     );
-    crate::pubsub::drop_attribution(&mut run);
+    tickpath_harness::attribution::drop_attribution(&mut run);
     let allowed_ns = (1_000_000_000 / rate).max(10_000);
     let sends = load::<2>(&out("feed"))?;
     let late = sends.iter().filter(|[intended, called]| called.saturating_sub(*intended) > allowed_ns).count();

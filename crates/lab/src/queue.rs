@@ -45,15 +45,15 @@ use tickpath_clock::{Clock, HostClock, Priority, sleep_ns};
 
 pub use alone::{Alone, pull_alone, push_alone};
 pub use plan::{Plan, plan};
-pub(crate) use puller::{QueuePullerRole, puller};
-pub(crate) use pusher::{QueuePusherRole, pusher};
+pub use puller::QueuePullerRole;
+pub use pusher::QueuePusherRole;
 pub use record::LEAST_BYTES;
 pub use settings::{Client, Keys, PullVariant, PushVariant, RedisPy, Settings, is_list};
 
-use crate::child::Child;
-use crate::pubsub::is_log;
-use crate::role::{Role, Thread};
-use crate::{Lab, LabError};
+use tickpath_harness::Child;
+use tickpath_harness::Thread;
+use tickpath_harness::targets::is_log;
+use tickpath_harness::{Lab, LabError};
 use tickpath_result::without_login;
 use tickpath_result::{Run, Software};
 
@@ -150,7 +150,7 @@ impl Ends {
             out: pusher_file(lab),
         };
         let puller = |index: usize| {
-            lab.spawn(&Role::QueuePuller(QueuePullerRole {
+            lab.spawn(&QueuePullerRole {
                 target: settings.target.clone(),
                 queue: queues[settings.queue_of(index)].clone(),
                 delivery: settings.usual_delivery().name().to_owned(),
@@ -160,10 +160,10 @@ impl Ends {
                 expected: settings.expected(index),
                 thread: Thread::new(settings.cpu_of(index), settings.wait, Priority::Normal),
                 out: puller_file(lab, index),
-            }))
+            })
         };
         let software = lab.software(&settings.target);
-        let pusher = lab.spawn(&Role::QueuePusher(pusher))?;
+        let pusher = lab.spawn(&pusher)?;
         let pullers = (0..settings.pullers).map(puller).collect::<Result<Vec<_>, _>>()?;
         Ok(Self { pusher, pullers, software })
     }

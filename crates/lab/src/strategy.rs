@@ -1,26 +1,54 @@
 //! The trader process of `path`: a strategy, and the OMS that takes its orders.
 
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde::{Deserialize, Serialize};
 use tickpath_bus::{Event as BusEvent, Gap as Loss, Start, Subscriber, connect};
 use tickpath_clock::{Clock, HostClock, Wait, relax, yield_now};
+use tickpath_clock::{Gap, Gaps};
 use tickpath_log::{Next, PublishError, Reader, Writer};
 use tickpath_market::{
     AccountId, ClientOrderId, ExecutionReport, Kind, NewOrder, OrderDenied, OrderType, Price, Quantity, Side,
     TimeInForce, TopOfBook,
 };
 use tickpath_oms::layout::Inline;
-use tickpath_oms::{Agent, Gap, Gaps, Layout, SessionLanes};
+use tickpath_oms::{Agent, Layout, SessionLanes};
 use zerocopy::{FromBytes, IntoBytes};
 
-use crate::LabError;
-use crate::child::Parent;
 use crate::orders::is_of_venue;
 use crate::path::GROUP;
-use crate::role::TraderRole;
-use crate::samples::{save, save_gaps, touched_rows};
+use crate::trade::OmsRole;
 use crate::trade::{SYMBOL, lanes, oms_config};
+use tickpath_harness::LabError;
+use tickpath_harness::Parent;
+use tickpath_harness::samples::{save, save_gaps, touched_rows};
+use tickpath_harness::{Role, Thread};
+
+/// Strategy and OMS.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct TraderRole {
+    /// The transport's URL.
+    pub target: String,
+    /// The topic.
+    pub topic: String,
+    /// The OMS.
+    pub oms: OmsRole,
+    /// Orders expected.
+    pub count: u64,
+    /// Where the strategy runs; in `inline` also the OMS.
+    pub thread: Thread,
+    /// Where its samples go.
+    pub out: PathBuf,
+}
+
+impl Role for TraderRole {
+    const NAME: &'static str = "trader";
+
+    fn play(&self, parent: &Parent) -> Result<(), LabError> {
+        trader(self, parent)
+    }
+}
 
 /// Each order's quantity: small beside what stands at the touch.
 const QUANTITY: Quantity = Quantity(100_000);
@@ -45,12 +73,12 @@ pub(crate) fn trader(role: &TraderRole, parent: &Parent) -> Result<(), LabError>
     let stop = parent.stop_flag();
     let (strategy, gaps) = match config.layout {
         Layout::Inline => {
-            let mut oms = Inline::open(clock, &config, None)?;
+            let mut oms = Inline::open(clock, &config, None).map_err(LabError::other)?;
             let mut strategy = Strategy::new(role, &clock)?;
             role.thread.settle()?;
             parent.ready();
             let gaps = trade_inline(&mut oms, &mut strategy, topic, wait, &stop)?;
-            oms.sequencer().stop()?;
+            oms.sequencer().stop().map_err(LabError::other)?;
             (strategy, gaps)
         }
         Layout::Split | Layout::Mutex => trade_beside(role, &clock, &config, topic, wait, &stop, parent)?,
@@ -102,15 +130,15 @@ fn trade_inline(
     loop {
         if let Some(seen) = take_tick(topic.as_mut(), &clock, &mut strategy.traded)? {
             if let Some(top) = &seen.top {
-                oms.sequencer().tick(seen.stamp, top)?;
+                oms.sequencer().tick(seen.stamp, top).map_err(LabError::other)?;
             }
             strategy.on_tick(&seen)?;
-            oms.poll()?;
+            oms.poll().map_err(LabError::other)?;
             gaps.busy_turn();
             quiet.news();
             continue;
         }
-        if oms.poll()? + strategy.hear()? > 0 {
+        if oms.poll().map_err(LabError::other)? + strategy.hear()? > 0 {
             gaps.busy_turn();
             quiet.news();
             continue;
@@ -151,7 +179,7 @@ fn trade_beside(
         let opened = is_ready.recv().is_ok();
         let traded = if opened { beside(role, clock, topic.as_mut(), wait, stop, parent) } else { Ok(None) };
         end.store(true, Ordering::Release);
-        let gaps = oms.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+        let gaps = oms.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)).map_err(LabError::other)?;
         let strategy = traded?.ok_or_else(|| LabError::Failed("the OMS ended at once".to_owned()))?;
         Ok((strategy, gaps))
     })

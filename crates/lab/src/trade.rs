@@ -1,6 +1,8 @@
 //! What the trading workloads share: the order, the desk, and the OMS and venue processes.
 
 use std::fmt;
+use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::str::FromStr;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
@@ -22,10 +24,96 @@ use tickpath_server::settings::{Sessions, Users};
 use tickpath_server::{ServerConfig, ServerEvent};
 use tickpath_venue_tcp::{Address, ParseAddressError, TcpLine};
 
-use crate::child::Parent;
-use crate::role::{ExchangeRole, OmsRole, ServerRole};
-use crate::samples::save_gaps;
-use crate::{LabError, orders};
+use crate::orders;
+use tickpath_harness::LabError;
+use tickpath_harness::Parent;
+use tickpath_harness::samples::save_gaps;
+use tickpath_harness::{Role, Thread};
+
+/// The simulated venue.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct ExchangeRole {
+    /// What the lanes' names begin with.
+    pub lanes: String,
+    /// Bytes of request lanes.
+    pub request_bytes: usize,
+    /// Bytes of report lanes.
+    pub report_bytes: usize,
+    /// Ticks in shared memory to make its market from.
+    pub market: Option<String>,
+    /// Orders expected.
+    pub expected_orders: usize,
+    /// The folder of its journal if lines come in by sockets, and no lanes are joined.
+    pub sockets: Option<PathBuf>,
+    /// Where it runs.
+    pub thread: Thread,
+}
+
+impl Role for ExchangeRole {
+    const NAME: &'static str = "exchange";
+
+    fn play(&self, parent: &Parent) -> Result<(), LabError> {
+        exchange(self, parent)
+    }
+}
+
+/// An OMS on its own.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct OmsRole {
+    /// What the lanes' names begin with.
+    pub lanes: String,
+    /// Bytes of request lanes.
+    pub request_bytes: usize,
+    /// Bytes of report lanes.
+    pub report_bytes: usize,
+    /// The journal's folder.
+    pub journal: PathBuf,
+    /// Bytes of the journal that are made ready at the start.
+    pub reserve_bytes: u64,
+    /// What is traded.
+    pub symbol: String,
+    /// For whom.
+    pub account: u32,
+    /// Orders expected.
+    pub expected_orders: usize,
+    /// `inline`, `split` or `mutex`.
+    pub layout: String,
+    /// The core's thread.
+    pub thread: Thread,
+    /// The CPU that its other threads share.
+    pub other_cpu: Option<usize>,
+    /// Ticks in shared memory, for reference prices.
+    pub market: Option<String>,
+    /// What must hold a request before anything of it leaves: `os` or `disk`.
+    pub level: String,
+    /// Inputs between two snapshots; zero for none.
+    pub snapshot_every: u64,
+    /// Where its venue listens; it comes by lanes if there is none.
+    pub line: Option<String>,
+    /// Where its clients log in; they have lanes if there is none.
+    pub server: Option<ServerRole>,
+    /// Where its gaps go.
+    pub out: PathBuf,
+}
+
+impl Role for OmsRole {
+    const NAME: &'static str = "OMS";
+
+    fn play(&self, parent: &Parent) -> Result<(), LabError> {
+        oms(self, parent)
+    }
+}
+
+/// An OMS's door.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct ServerRole {
+    /// The Unix socket to listen on.
+    pub unix: Option<PathBuf>,
+    /// The address to listen on.
+    pub tcp: Option<SocketAddr>,
+    /// The file of its users.
+    pub users: PathBuf,
+}
 
 /// The instrument of a run.
 pub(crate) const SYMBOL: SymbolId = SymbolId(0);
@@ -298,7 +386,7 @@ pub(crate) fn oms(role: &OmsRole, parent: &Parent) -> Result<(), LabError> {
     // The last sender goes with it, and the listener ends.
     drop(server);
     let told = listener.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-    save_gaps(&role.out, &gaps?)?;
+    save_gaps(&role.out, &gaps.map_err(LabError::other)?)?;
     parent.result(&told);
     Ok(())
 }

@@ -22,11 +22,11 @@ use std::str::FromStr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use tickpath_clock::{Clock, Priority, Wait, settle};
+use tickpath_clock::{Clock, Gap, Gaps, Priority, Wait, settle};
 use tickpath_log::{Config as LogConfig, Reader};
 
 use crate::OmsError;
-use crate::agent::{self, Agent, Gap, Gaps};
+use crate::agent::{self, Agent};
 use crate::front::{Front, NoFront, Opening};
 use crate::lanes::{LaneKind, LanesConfig};
 use crate::sequencer::{Desk, Sequencer};

@@ -51,7 +51,7 @@ mod start;
 mod triggers;
 mod words;
 
-pub use agent::{Agent, Gap, Gaps};
+pub use agent::Agent;
 pub use bucket::{Bucket, Rate};
 pub use commit::{AckLevel, CommitByHand};
 pub use lanes::{LaneKind, LanesConfig, SessionLanes, VenueLanes};

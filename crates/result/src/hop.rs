@@ -29,6 +29,13 @@ pub const PERCENTILES: [Percentile; 6] = [
     Percentile { label: "99.99%", key: "p9999_ns", quantile: 0.9999, samples: 100_000 },
 ];
 
+/// A histogram of nanoseconds: three significant digits, up to an hour, and further if it must.
+pub fn histogram() -> Histogram<u64> {
+    let mut histogram = Histogram::new_with_bounds(1, 3_600_000_000_000, 3).expect("these bounds are possible");
+    histogram.auto(true);
+    histogram
+}
+
 /// A latency distribution. A percentile without enough samples ([`Percentile::samples`]) is none.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Hop {

@@ -23,9 +23,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 pub use file::{LoadError, SaveError};
-pub use hop::{HistogramError, Hop, PERCENTILES, Percentile, Unstalled};
+pub use hop::{HistogramError, Hop, PERCENTILES, Percentile, Unstalled, histogram};
 pub use names::{COUNTS, CheckError, FIGURES, HOPS, UNITS};
-pub use target::{short_name, without_login};
+pub use target::{address, short_name, without_login};
 
 /// The schema that this version writes and reads.
 pub const SCHEMA: &str = "tickpath.result/1";

@@ -26,6 +26,22 @@ pub fn without_login(text: &str) -> String {
     words.collect::<Vec<_>>().join(" ")
 }
 
+/// Where the first server of a URL listens: `HOST:PORT`.
+pub fn address(url: &str) -> Option<String> {
+    let url = without_login(url);
+    let (scheme, rest) = url.split_once("://")?;
+    let port = match scheme {
+        "redis" => 6379,
+        "nats" => 4222,
+        "amqp" => 5672,
+        "kafka" => 9092,
+        _ => return None,
+    };
+    let host = rest.split([',', '/', '?']).next()?;
+    let has_port = host.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok());
+    Some(if has_port && !host.ends_with(']') { host.to_owned() } else { format!("{host}:{port}") })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -57,6 +73,21 @@ mod tests {
             ("kafka://h:1", "kafka"),
         ] {
             assert_eq!(short_name(url), name, "{url}");
+        }
+    }
+
+    #[test]
+    fn a_server_is_found_by_its_url() {
+        for (url, found) in [
+            ("nats://ann:secret@127.0.0.1", Some("127.0.0.1:4222")),
+            ("kafka://127.0.0.1:19092,127.0.0.1:2", Some("127.0.0.1:19092")),
+            ("amqp://127.0.0.1:5/vhost", Some("127.0.0.1:5")),
+            ("redis://127.0.0.1?streams", Some("127.0.0.1:6379")),
+            ("nats://[::1]", Some("[::1]:4222")),
+            ("nats://[::1]:5", Some("[::1]:5")),
+            ("redis+unix:///run/redis.sock", None),
+        ] {
+            assert_eq!(address(url).as_deref(), found, "{url}");
         }
     }
 }

@@ -33,11 +33,11 @@ use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{SyncSender, channel};
 
 use mio::{Poll, Waker};
-use tickpath_clock::Clock;
+use tickpath_clock::{Clock, Gap};
 use tickpath_log::Reader;
 use tickpath_oms::front::Opening;
 use tickpath_oms::layout::run_with;
-use tickpath_oms::{Config, Gap, Notice, OmsError, Sequencer, SessionConfig};
+use tickpath_oms::{Config, Notice, OmsError, Sequencer, SessionConfig};
 
 pub use tls::{TlsError, TlsFiles};
 

@@ -1,9 +1,9 @@
 //! `tickpath bench clients`: the same keys set and got through every client, near and far.
 
 use clap::{Args, value_parser};
-use tickpath_lab::clients::{self, Client, Settings};
-use tickpath_lab::proxy::MOST_RTT_MS;
-use tickpath_lab::{Lab, host};
+use tickpath_harness::proxy::MOST_RTT_MS;
+use tickpath_harness::{Lab, host};
+use tickpath_lab_redis::clients::{self, Client, Settings};
 use tickpath_result::ResultFile;
 
 use super::usage;

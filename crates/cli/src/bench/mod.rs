@@ -9,8 +9,9 @@ pub mod queue;
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::Context;
-use tickpath_lab::role::Ticks;
-use tickpath_lab::{Lab, LabError, host, path, published};
+use tickpath_harness::{Lab, LabError, Playable, host};
+use tickpath_lab::path::Ticks;
+use tickpath_lab::{path, published};
 use tickpath_report::{bytes, duration};
 use tickpath_result::{Comparison, Phase, ResultFile, Run};
 use tickpath_result::{short_name, without_login};
@@ -30,6 +31,9 @@ pub fn run(workload: &Workload) -> anyhow::Result<Outcome> {
         Workload::Orders(args) => measure("orders", &args.output, |lab, result| orders::run(lab, args, result)),
     }
 }
+
+/// What the processes of all workloads do: whoever adds one adds a line here.
+pub const ROLES: [&[Playable]; 3] = [tickpath_harness::ROLES, tickpath_lab::ROLES, tickpath_lab_redis::ROLES];
 
 /// Makes a lab and a result, runs, and shows and writes what came of it, in part too if it failed.
 pub fn measure(

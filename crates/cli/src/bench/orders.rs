@@ -5,9 +5,8 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use clap::Args as ClapArgs;
 use tickpath_clock::{Priority, Wait};
-use tickpath_lab::orders::{self, Beside, MOST_SESSIONS, OrderSpec, Running, Settings, Target, VenueWay};
-use tickpath_lab::role::Login;
-use tickpath_lab::{Lab, host};
+use tickpath_harness::{Lab, host};
+use tickpath_lab::orders::{self, Beside, Login, MOST_SESSIONS, OrderSpec, Running, Settings, Target, VenueWay};
 use tickpath_oms::{AckLevel, Layout};
 use tickpath_result::ResultFile;
 

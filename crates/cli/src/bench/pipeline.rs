@@ -2,14 +2,14 @@
 
 use anyhow::Context;
 use clap::Args;
-use tickpath_lab::pipeline::{
+use tickpath_harness::proxy::{MOST_RTT_MS, Proxy};
+use tickpath_harness::{Lab, host};
+use tickpath_lab_redis::pipeline::{
     self, BATCH, Client, Command, Part, Settings, Target, against_redis_benchmark, long, why_depth_one_is_slow,
 };
-use tickpath_lab::proxy::{MOST_RTT_MS, Proxy};
-use tickpath_lab::python::Python;
-use tickpath_lab::redis::{Server, ServerSettings};
-use tickpath_lab::{Lab, host};
 use tickpath_result::ResultFile;
+use tickpath_scratch::python::Python;
+use tickpath_scratch::redis::{Server, ServerSettings};
 
 use super::usage;
 use crate::args::{Cpus, Output, Rate, Usage, rate, seconds};

@@ -4,10 +4,12 @@ use anyhow::Context;
 use clap::Args;
 use tickpath_bus::Policy;
 use tickpath_clock::{Priority, Wait};
-use tickpath_lab::pubsub::{Settings, cold, is_log, plan, round_trip, run as steady};
-use tickpath_lab::redis::{Server, ServerSettings, Stalling};
-use tickpath_lab::{Lab, LabError, explain, host, targets};
+use tickpath_explain as explain;
+use tickpath_harness::targets::is_log;
+use tickpath_harness::{Lab, LabError, host, targets};
+use tickpath_lab::pubsub::{Settings, cold, plan, round_trip, run as steady};
 use tickpath_result::{Phase, ResultFile, Run};
+use tickpath_scratch::redis::{Server, ServerSettings, Stalling};
 
 use super::{compare_targets, usage};
 use crate::args::{Cpus, Output, Rate, Usage, are_targets, positive, rate, seconds, size};

@@ -7,14 +7,14 @@ use anyhow::ensure;
 use clap::Args;
 use tickpath_bus::{Delivery, connect};
 use tickpath_clock::Wait;
+use tickpath_harness::{Lab, host, targets};
 use tickpath_lab::queue::{
     self, Alone, Client, Keys, LEAST_BYTES, Plan, PullVariant, PushVariant, RedisPy, Settings, is_list, pull_alone,
     push_alone,
 };
-use tickpath_lab::redis::{Server, ServerSettings};
-use tickpath_lab::{Lab, host, targets};
 use tickpath_result::short_name;
 use tickpath_result::{Comparison, ResultFile, Run};
+use tickpath_scratch::redis::{Server, ServerSettings};
 
 use super::usage;
 use crate::args::{Cpus, Output, Rate, Usage, are_targets, rate, seconds};

@@ -6,8 +6,8 @@ use clap::Args;
 use tickpath_bus::Start;
 use tickpath_bus::wire::FIRST_KIND;
 use tickpath_clock::Wait;
-use tickpath_lab::relay::bridge::{Route, Settings, run as bridge};
-use tickpath_lab::relay::{FOREIGN_KIND, Meter, Totals};
+use tickpath_relay::bridge::{Route, Settings, run as bridge};
+use tickpath_relay::{FOREIGN_KIND, Meter, Totals};
 
 use super::watch::{Watch, carried, delays, span};
 use super::{OpeningArgs, refused, start};

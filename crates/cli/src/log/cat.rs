@@ -11,8 +11,8 @@ use std::io::Write;
 use clap::Args;
 use serde_json::Value as Json;
 use tickpath_bus::Gap;
-use tickpath_lab::relay::{gap_words, read_gap};
 use tickpath_log::{Next, Reader, Registration, Start};
+use tickpath_relay::{gap_words, read_gap};
 
 use super::fields::{self, Field, Value};
 use super::{moment, place};

@@ -14,9 +14,9 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use clap::Args;
 use tickpath_bus::Policy;
-use tickpath_lab::relay::{Opening, RelayError, read_gap};
 use tickpath_log::{Next, OpenError, Place, PlaceError, Reader, Registration, Start};
 use tickpath_orders::{Config, Core, RecordKind};
+use tickpath_relay::{Opening, RelayError, read_gap};
 use tickpath_result::rfc3339;
 
 use crate::Outcome;
@@ -208,7 +208,7 @@ fn analyse(dir: &Path, output: &Output) -> anyhow::Result<()> {
     }
     let (runs, _) = tickpath_lab::analyse::runs(&dir)?;
     let mut result = new_result("orders");
-    result.host = tickpath_lab::host::facts(&tickpath_clock::HostClock::get()?);
+    result.host = tickpath_harness::host::facts(&tickpath_clock::HostClock::get()?);
     result.runs = runs;
     finish(&result, output)
 }

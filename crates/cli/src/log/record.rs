@@ -6,8 +6,8 @@ use clap::Args;
 use tickpath_bus::Start;
 use tickpath_bus::wire::FIRST_KIND;
 use tickpath_clock::Wait;
-use tickpath_lab::relay::record::{Settings, run as record};
-use tickpath_lab::relay::{FOREIGN_KIND, Meter};
+use tickpath_relay::record::{Settings, run as record};
+use tickpath_relay::{FOREIGN_KIND, Meter};
 
 use super::watch::{Watch, carried, span};
 use super::{place, refused, start};

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use clap::Args;
 use tickpath_clock::Wait;
-use tickpath_lab::relay::replay::{Settings, run as replay};
-use tickpath_lab::relay::{Meter, Totals};
 use tickpath_market::replay::Pace;
+use tickpath_relay::replay::{Settings, run as replay};
+use tickpath_relay::{Meter, Totals};
 
 use super::watch::{Watch, carried, delays};
 use super::{OpeningArgs, place, refused};

@@ -11,7 +11,7 @@ use indicatif::{ProgressBar, ProgressState, ProgressStyle};
 use signal_hook::consts::signal::{SIGINT, SIGTERM};
 use signal_hook::flag;
 use tickpath_clock::{HostClock, utc_ns};
-use tickpath_lab::relay::{Outside, Totals};
+use tickpath_relay::{Outside, Totals};
 use tickpath_report::duration;
 
 use super::moment;

@@ -1,5 +1,7 @@
 //! The client process of `orders`, and the one that walks caches full.
 
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -13,13 +15,78 @@ use tickpath_market::{
 };
 use zerocopy::IntoBytes;
 
+use super::way::Login;
 use super::way::{Told, Way, log_in};
 use super::{Answered, Batch, DENIED};
-use crate::LabError;
-use crate::child::{Heard, Parent};
-use crate::role::{ClientRole, Entry, EvictorRole, Login};
-use crate::samples::{save, touched_rows};
 use crate::trade::{SYMBOL, market_config};
+use tickpath_harness::LabError;
+use tickpath_harness::parent::{Heard, Parent};
+use tickpath_harness::samples::{save, touched_rows};
+use tickpath_harness::{Role, Thread};
+
+/// A client that sends batches of orders.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct ClientRole {
+    /// Its way to the OMS.
+    pub entry: Entry,
+    /// The topic that it publishes the reference price on; somebody else does if there is none.
+    pub market: Option<String>,
+    /// The order that it sends.
+    pub order: crate::trade::OrderSpec,
+    /// The number of the order's instrument.
+    pub symbol: u32,
+    /// Where it runs.
+    pub thread: Thread,
+    /// Where its stamps go, a file for each batch.
+    pub out: PathBuf,
+}
+
+impl Role for ClientRole {
+    const NAME: &'static str = "client";
+
+    fn play(&self, parent: &Parent) -> Result<(), LabError> {
+        client(self, parent)
+    }
+}
+
+/// Walks a CPU's caches full.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct EvictorRole {
+    /// Whose caches.
+    pub cpu: usize,
+}
+
+impl Role for EvictorRole {
+    const NAME: &'static str = "evictor";
+
+    fn play(&self, parent: &Parent) -> Result<(), LabError> {
+        evictor(self, parent)
+    }
+}
+
+/// How a client reaches its OMS.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Entry {
+    /// By lanes in shared memory.
+    Lanes {
+        /// What their names begin with.
+        name: String,
+        /// Bytes of the request lane.
+        request_bytes: usize,
+        /// Bytes of the report lane.
+        report_bytes: usize,
+    },
+    /// By sessions over sockets.
+    Sockets {
+        /// How they log in.
+        login: Login,
+        /// How many there are.
+        sessions: u16,
+        /// How many of them send; the others are only connected.
+        active: u16,
+    },
+}
 
 /// Looks at sessions that wait for something, between two looks at one of the others: it has heartbeats to send.
 const BEAT_EVERY: u64 = 64;

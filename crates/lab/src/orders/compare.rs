@@ -112,7 +112,7 @@ mod tests {
     use tickpath_clock::Calibration;
 
     use super::*;
-    use crate::samples::Samples;
+    use tickpath_harness::samples::Samples;
 
     /// A run whose hops all take so long.
     fn run(target: &str, sessions: u64, repeat: u32, ns: u64) -> Run {

@@ -10,12 +10,13 @@ use tickpath_clock::{Clock, HostClock, sleep_ns};
 use tickpath_market::{ClientOrderId, NewOrder, Request};
 
 use super::system::{Load, System};
+use super::way::Login;
 use super::way::log_in;
 use super::{Batch, RESTART_GROUP, RESUME_GROUP, Settings, analyse, bare_run, check};
-use crate::child::Parent;
-use crate::host::on_cpu;
-use crate::role::Login;
-use crate::{Lab, LabError};
+use tickpath_harness::Parent;
+use tickpath_harness::Role;
+use tickpath_harness::host::on_cpu;
+use tickpath_harness::{Lab, LabError};
 use tickpath_result::{Counts, Run};
 
 /// The user of the client beside, and the group of its orders.
@@ -55,6 +56,14 @@ pub struct BesideRole {
     /// Orders in its day.
     orders: u64,
     cpu: usize,
+}
+
+impl Role for BesideRole {
+    const NAME: &'static str = "client beside";
+
+    fn play(&self, parent: &Parent) -> Result<(), LabError> {
+        beside(self, parent)
+    }
 }
 
 impl Beside {

@@ -12,10 +12,10 @@ use tickpath_session::write_frame;
 use zerocopy::IntoBytes;
 
 use super::Settings;
-use crate::child::Parent;
-use crate::role::{Role, Thread};
-use crate::samples::{Samples, load, save};
-use crate::{Lab, LabError};
+use tickpath_harness::Parent;
+use tickpath_harness::samples::{Samples, load, save};
+use tickpath_harness::{Lab, LabError};
+use tickpath_harness::{Role, Thread};
 
 /// Between two sends where the orders have no pace.
 const INTERVAL_NS: u64 = 20_000;
@@ -39,6 +39,14 @@ pub struct SenderRole {
     pub out: PathBuf,
 }
 
+impl Role for SenderRole {
+    const NAME: &'static str = "sender";
+
+    fn play(&self, parent: &Parent) -> Result<(), LabError> {
+        sender(self, parent)
+    }
+}
+
 /// Measures one half, before the OMS has its CPU or when it has left it.
 pub(super) fn sends(lab: &Lab<'_>, settings: &Settings, shared: Wait) -> Result<Samples, LabError> {
     let interval_ns = settings.rate.map_or(INTERVAL_NS, |rate| (1e9 / rate) as u64).max(1);
@@ -47,7 +55,7 @@ pub(super) fn sends(lab: &Lab<'_>, settings: &Settings, shared: Wait) -> Result<
     let [peer, cpu] = settings.cpus;
     let peer = Thread::new(peer, shared, tickpath_clock::Priority::Normal);
     let role = SenderRole { cpu, peer, count, interval_ns, out: out.clone() };
-    let mut child = lab.spawn(&Role::Sender(role))?;
+    let mut child = lab.spawn(&role)?;
     child.result::<()>((count * interval_ns) as f64 / 1e9)?;
     Ok(Samples(load::<2>(&out)?.into_iter().map(|[from, to]| (from, to)).collect()))
 }

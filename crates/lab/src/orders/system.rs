@@ -8,11 +8,14 @@ use tickpath_oms::AckLevel;
 use tickpath_oms::meter::Meters;
 use tickpath_session::Secret;
 
+use super::client::{ClientRole, Entry, EvictorRole};
+use super::way::Login;
 use super::{Answered, BESIDE_USER, Batch, BesideRole, Settings, Target, VenueWay};
-use crate::child::{Child, remove_topics};
-use crate::role::{ClientRole, Entry, EvictorRole, ExchangeRole, Login, OmsRole, Role, ServerRole, Thread};
-use crate::samples::{load, save};
-use crate::{Lab, LabError, memory};
+use crate::trade::{ExchangeRole, OmsRole, ServerRole};
+use tickpath_harness::Thread;
+use tickpath_harness::samples::{load, save};
+use tickpath_harness::{Child, remove_topics};
+use tickpath_harness::{Lab, LabError, memory};
 
 /// Bytes of an order in the journal, at most; for reserving.
 const JOURNAL_BYTES: u64 = 256;
@@ -67,7 +70,7 @@ impl System {
         let market = format!("{name}.market");
         let is_running = matches!(target, Target::Running(_));
         let mut oms_role = oms_role(lab, settings, load, &name, &market)?;
-        let exchange = Role::Exchange(ExchangeRole {
+        let exchange = ExchangeRole {
             lanes: name.clone(),
             request_bytes: REQUEST_BYTES,
             report_bytes: REPORT_BYTES,
@@ -76,7 +79,7 @@ impl System {
             // A venue that has heard of another journal in this minute refuses its ids.
             sockets: (settings.venue == VenueWay::Tcp).then(|| lab.folder().join(format!("venue.{number}"))),
             thread: Thread::new(settings.venue_cpu.unwrap_or(cpus[0]), settings.shared_wait(), Priority::Normal),
-        });
+        };
         let (oms, login, exchange) = match (target, settings.venue) {
             (Target::Running(running), _) => (None, Some(running.login.clone()), None),
             // The OMS makes the lanes that the venue joins.
@@ -105,7 +108,7 @@ impl System {
             out: lab.folder().join("client"),
         };
         let before = oms.as_ref().map(|oms| memory::of(oms.id()));
-        let client = lab.spawn(&Role::Client(client))?;
+        let client = lab.spawn(&client)?;
         let connected = match (&oms, before, &login) {
             (Some(oms), Some(before), Some(_)) => connected(lab, oms.id(), before.orders_bytes, settings.sessions),
             _ => Vec::new(),
@@ -113,11 +116,11 @@ impl System {
         let beside = match (settings.beside, &login) {
             (Some(kind), Some(login)) => {
                 let role = BesideRole::new(kind, login, settings);
-                Some(lab.spawn(&Role::Beside(role))?)
+                Some(lab.spawn(&role)?)
             }
             _ => None,
         };
-        let evictor = load.evicts.then(|| lab.spawn(&Role::Evictor(EvictorRole { cpu: cpus[1] }))).transpose()?;
+        let evictor = load.evicts.then(|| lab.spawn(&EvictorRole { cpu: cpus[1] })).transpose()?;
         let (client, folder) = (Some(client), lab.folder().to_owned());
         Ok(Self { oms, target: target.clone(), oms_role, exchange, client, evictor, beside, login, connected, folder })
     }
@@ -222,7 +225,7 @@ fn oms_role(lab: &Lab<'_>, settings: &Settings, load: Load, name: &str, market: 
 
 /// Starts the OMS, and says how to log in to it.
 fn start_oms(lab: &Lab<'_>, target: &Target, role: &OmsRole) -> Result<(Option<Child>, Option<Login>), LabError> {
-    let mut oms = lab.spawn(&Role::Oms(role.clone()))?;
+    let mut oms = lab.spawn(&role.clone())?;
     let url: Option<String> = oms.result(1.0)?;
     let url = url.map(|url| if *target == Target::LogonLanes { format!("{LANES_SCHEME}{url}") } else { url });
     let password_file = password_file(lab.folder());

@@ -1,5 +1,7 @@
 //! How a client's requests go to the OMS, and its reports come: a pair of lanes, or a session over a socket.
 
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
 use tickpath_client::{Client, Config, Event, SendError, Since};
 use tickpath_clock::Calibration;
 use tickpath_log::{Next, PublishError};
@@ -8,9 +10,21 @@ use tickpath_oms::SessionLanes;
 use zerocopy::FromBytes;
 
 use super::is_of_venue;
-use crate::LabError;
-use crate::role::Login;
 use crate::trade::lanes;
+use tickpath_harness::LabError;
+
+/// Whom to log in to, and as whom.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Login {
+    /// `unix:///PATH` or `tcp://HOST:PORT`.
+    pub url: String,
+    /// The user.
+    pub user: String,
+    /// The file whose first line is the password.
+    pub password_file: PathBuf,
+    /// Which of the user's sessions; any that is free if there is none.
+    pub session: Option<u16>,
+}
 
 /// One session's way.
 pub(super) enum Way {

@@ -13,12 +13,12 @@ use serde::{Deserialize, Serialize};
 use tickpath_bus::connect;
 use tickpath_clock::{Clock, HostClock};
 
+use super::ends::PublisherRole;
 use super::ends::{KIND, topic_config};
 use super::{Received, Removed, Settings, parameters, policy, roles, topic_name};
-use crate::child::Parent;
-use crate::role::{PublisherRole, Role};
-use crate::samples::{Samples, load, load_gaps};
-use crate::{Lab, LabError};
+use tickpath_harness::Parent;
+use tickpath_harness::samples::{Samples, load, load_gaps};
+use tickpath_harness::{Lab, LabError};
 use tickpath_result::{Counts, Phase, Run};
 
 /// What one process tells at its end, in ticks.
@@ -39,11 +39,11 @@ pub fn cold(lab: &Lab<'_>, settings: &Settings, times: u64) -> Result<Run, LabEr
     let _removed = Removed { target: &settings.target, topic: &topic };
     let _ = connect(&settings.target)?.remove(&topic);
     let (publisher, subscriber) = roles(lab, settings, &topic);
-    let mut subscriber = lab.spawn(&Role::Subscriber(subscriber))?;
+    let mut subscriber = lab.spawn(&subscriber)?;
     let mut firsts: Vec<First> = Vec::new();
     for number in 0..times {
         let role = PublisherRole { cold: true, count: number, ..publisher.clone() };
-        let mut process = lab.spawn(&Role::Publisher(role))?;
+        let mut process = lab.spawn(&role)?;
         process.tell("go")?;
         firsts.push(process.result(10.0)?);
     }
@@ -105,7 +105,7 @@ fn assemble(lab: &Lab<'_>, settings: &Settings, firsts: &[First], received: &Rec
     let connects = Samples(firsts.iter().map(|f| (f.go, f.connected)).collect());
     run.figures.insert("connect_ns".to_owned(), connects.p50_ns(calibration));
     if settings.wait != tickpath_clock::Wait::Busy {
-        super::drop_attribution(&mut run);
+        tickpath_harness::attribution::drop_attribution(&mut run);
     }
     Ok(run)
 }

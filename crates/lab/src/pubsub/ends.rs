@@ -1,18 +1,80 @@
 //! The two processes of `pubsub`.
 
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use tickpath_bus::{Event, Gap as Loss, Policy, PublishError, Publisher, Start, Subscriber, TopicConfig, connect};
+use tickpath_clock::Gaps;
 use tickpath_clock::{Clock, HostClock, Lateness, Pacer, Wait, relax};
-use tickpath_oms::Gaps;
 
 use super::{Published, Received};
-use crate::LabError;
-use crate::child::Parent;
-use crate::quiet::Quiet;
-use crate::role::{PublisherRole, SubscriberRole};
-use crate::samples::{save, save_gaps, touched_rows};
+use tickpath_harness::LabError;
+use tickpath_harness::Parent;
+use tickpath_harness::quiet::Quiet;
+use tickpath_harness::samples::{save, save_gaps, touched_rows};
+use tickpath_harness::{Role, Thread};
+
+/// Publishes messages at intended times.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct PublisherRole {
+    /// The transport's URL.
+    pub target: String,
+    /// The topic.
+    pub topic: String,
+    /// `overwrite`, `fail` or `keep`.
+    pub policy: String,
+    /// Bytes of a message.
+    pub size: usize,
+    /// Messages.
+    pub count: u64,
+    /// Messages a second; as fast as it goes if there is none.
+    pub rate: Option<f64>,
+    /// Messages that share a stamp.
+    pub batch: usize,
+    /// Whether connecting is a part of the first message's time, and the topic somebody else's to make.
+    pub cold: bool,
+    /// Where it runs.
+    pub thread: Thread,
+    /// Where its samples go.
+    pub out: PathBuf,
+}
+
+impl Role for PublisherRole {
+    const NAME: &'static str = "publisher";
+
+    fn play(&self, parent: &Parent) -> Result<(), LabError> {
+        publisher(self, parent)
+    }
+}
+
+/// Receives them.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct SubscriberRole {
+    /// The transport's URL.
+    pub target: String,
+    /// The topic.
+    pub topic: String,
+    /// Messages to wait for.
+    pub count: u64,
+    /// Whether each message is stamped, or only counted.
+    pub stamps: bool,
+    /// Subscriptions, read in turn.
+    pub readers: usize,
+    /// Where it runs.
+    pub thread: Thread,
+    /// Where its samples go.
+    pub out: PathBuf,
+}
+
+impl Role for SubscriberRole {
+    const NAME: &'static str = "subscriber";
+
+    fn play(&self, parent: &Parent) -> Result<(), LabError> {
+        subscriber(self, parent)
+    }
+}
 
 /// The kind of a benchmark's messages.
 pub(super) const KIND: u8 = 200;

@@ -1,7 +1,8 @@
 //! What a target can keep up with, found before it is measured.
 
-use super::{Settings, is_log, run};
-use crate::{Lab, LabError};
+use super::{Settings, run};
+use tickpath_harness::targets::is_log;
+use tickpath_harness::{Lab, LabError};
 
 /// Messages that tell how fast a target is.
 const PROBE: u64 = 500;

@@ -13,16 +13,16 @@ use tickpath_clock::{Clock, HostClock};
 
 use super::ends::{KIND, word};
 use super::{Removed, Settings, parameters, policy, topic_name};
-use crate::child::Parent;
-use crate::role::{Role, Thread};
-use crate::samples::{Samples, load, save};
-use crate::{Lab, LabError};
+use tickpath_harness::Parent;
+use tickpath_harness::samples::{Samples, load, save};
+use tickpath_harness::{Lab, LabError};
+use tickpath_harness::{Role, Thread};
 use tickpath_result::{Counts, Run};
 
 /// How long an answer may take.
 const PATIENCE_NS: i64 = 5_000_000_000;
 
-/// See [`Role::Ping`] and [`Role::Pong`].
+/// Sends a message and waits for its answer.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct PingRole {
     /// The transport's URL.
@@ -43,6 +43,26 @@ pub struct PingRole {
     pub thread: Thread,
     /// Where its samples go.
     pub out: PathBuf,
+}
+
+/// The other end: it answers.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct PongRole(pub PingRole);
+
+impl Role for PingRole {
+    const NAME: &'static str = "ping";
+
+    fn play(&self, parent: &Parent) -> Result<(), LabError> {
+        ping(self, parent)
+    }
+}
+
+impl Role for PongRole {
+    const NAME: &'static str = "pong";
+
+    fn play(&self, parent: &Parent) -> Result<(), LabError> {
+        pong(&self.0, parent)
+    }
 }
 
 /// Messages and answers for so many seconds, or until the count is reached.
@@ -66,13 +86,13 @@ pub fn round_trip(lab: &Lab<'_>, settings: &Settings, seconds: f64) -> Result<Ru
         out: lab.folder().join("ping"),
     };
     let thread = Thread::new(settings.cpus[1], settings.wait, settings.priority);
-    let pong = PingRole { to: from.clone(), from: to.clone(), thread, ..ping.clone() };
+    let pong = PongRole(PingRole { to: from.clone(), from: to.clone(), thread, ..ping.clone() });
     // Both publish before either listens: a topic that must be there is there.
     let connection = connect(&settings.target)?;
     connection.remove(&to)?;
     connection.remove(&from)?;
-    let _pong = lab.spawn(&Role::Pong(pong))?;
-    let mut ping = lab.spawn(&Role::Ping(ping))?;
+    let _pong = lab.spawn(&pong)?;
+    let mut ping = lab.spawn(&ping)?;
     ping.tell("go")?;
     let sent: u64 = ping.result(seconds + 10.0)?;
     assemble(lab, settings, sent)
@@ -187,6 +207,6 @@ fn assemble(lab: &Lab<'_>, settings: &Settings, sent: u64) -> Result<Run, LabErr
     run.params.0.remove("rate_per_s");
     let round_trips = Samples(rows.iter().map(|&[start, answered]| (start, answered)).collect());
     run.hops.insert("round_trip".to_owned(), round_trips.hop(calibration, &[]));
-    super::drop_attribution(&mut run);
+    tickpath_harness::attribution::drop_attribution(&mut run);
     Ok(run)
 }

@@ -8,7 +8,7 @@ use super::pusher::FULL_NS;
 use super::record::Records;
 use super::settings::check_batch;
 use super::{KIND, LEAST_BYTES, QUIET_NS, config, refuse_waiting};
-use crate::LabError;
+use tickpath_harness::LabError;
 use tickpath_report::{count, figure};
 use tickpath_result::without_login;
 

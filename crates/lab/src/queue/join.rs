@@ -4,9 +4,9 @@ use tickpath_clock::{Calibration, Clock};
 
 use super::pusher::intended;
 use super::{Client, Settings, Told, numbers_file, puller_file, pusher_file, series, verdict};
-use crate::pubsub::drop_attribution;
-use crate::samples::{Samples, load};
-use crate::{Lab, LabError};
+use tickpath_harness::attribution::drop_attribution;
+use tickpath_harness::samples::{Samples, load};
+use tickpath_harness::{Lab, LabError};
 use tickpath_result::{Actor, Counts, Phase, Run};
 
 /// What the processes wrote down, in ticks of one clock.

@@ -1,8 +1,8 @@
 //! How many messages fit the time, found before they are measured.
 
 use super::{Client, Settings, is_list, run};
-use crate::pubsub::is_log;
-use crate::{Lab, LabError};
+use tickpath_harness::targets::is_log;
+use tickpath_harness::{Lab, LabError};
 
 /// Messages that tell how fast a target is.
 const PROBE: u64 = 500;

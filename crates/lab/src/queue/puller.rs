@@ -7,16 +7,16 @@ use tickpath_bus::{Puller, ReceiveError, connect};
 use tickpath_clock::{Clock, HostClock, Wait};
 
 use super::{PATIENCE_NS, Pulled, QUIET_NS, config, numbers_file, record};
-use crate::LabError;
-use crate::child::Parent;
-use crate::quiet::Quiet;
-use crate::role::Thread;
-use crate::samples::{save, touched_rows};
+use tickpath_harness::LabError;
+use tickpath_harness::Parent;
+use tickpath_harness::quiet::Quiet;
+use tickpath_harness::samples::{save, touched_rows};
+use tickpath_harness::{Role, Thread};
 
 /// How long a puller sleeps that is not woken.
 pub(super) const SLEEP_NS: u64 = 10_000_000;
 
-/// See [`crate::role::Role::QueuePuller`].
+/// Pulls from a queue.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct QueuePullerRole {
     /// The transport's URL.
@@ -38,6 +38,14 @@ pub struct QueuePullerRole {
     /// Where its calls go: of each that gave something when it began and returned, and how many messages it gave.
     /// Their numbers go beside it.
     pub out: PathBuf,
+}
+
+impl Role for QueuePullerRole {
+    const NAME: &'static str = "puller";
+
+    fn play(&self, parent: &Parent) -> Result<(), LabError> {
+        puller(self, parent)
+    }
 }
 
 /// A puller's life. Its queue stays open until the parent wants it to stop.

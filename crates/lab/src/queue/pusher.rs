@@ -10,10 +10,10 @@ use tickpath_clock::{Calibration, Clock, HostClock, Lateness, Pacer, Wait};
 
 use super::record::Records;
 use super::{KIND, Pushed, config};
-use crate::LabError;
-use crate::child::Parent;
-use crate::role::Thread;
-use crate::samples::{save, touched_rows};
+use tickpath_harness::LabError;
+use tickpath_harness::Parent;
+use tickpath_harness::samples::{save, touched_rows};
+use tickpath_harness::{Role, Thread};
 
 /// Between the word to go and the first message's time.
 const RUN_UP_NS: u64 = 1_000_000;
@@ -21,7 +21,7 @@ const RUN_UP_NS: u64 = 1_000_000;
 /// How long a queue may stay full.
 pub(super) const FULL_NS: i64 = 30_000_000_000;
 
-/// See [`crate::role::Role::QueuePusher`].
+/// Pushes to queues.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct QueuePusherRole {
     /// The transport's URL.
@@ -44,6 +44,14 @@ pub struct QueuePusherRole {
     pub thread: Thread,
     /// Where its calls go: when each began and returned.
     pub out: PathBuf,
+}
+
+impl Role for QueuePusherRole {
+    const NAME: &'static str = "pusher";
+
+    fn play(&self, parent: &Parent) -> Result<(), LabError> {
+        pusher(self, parent)
+    }
 }
 
 /// The pusher's life. Its queues stay open until the parent wants it to stop.

@@ -5,9 +5,9 @@ use std::path::Path;
 use serde::Serialize;
 
 use super::{Ends, PATIENCE_NS, QUIET_NS, RedisPy, Settings, numbers_file, puller_file, pusher_file};
-use crate::python::Python;
-use crate::{Lab, LabError};
+use tickpath_harness::{Lab, LabError};
 use tickpath_result::Software;
+use tickpath_scratch::python::Python;
 
 const PUSHER: &str = include_str!("../python/queue_pusher.py");
 const PULLER: &str = include_str!("../python/queue_puller.py");

@@ -4,8 +4,8 @@ use tickpath_bus::{Connection, Delivery};
 use tickpath_clock::Wait;
 
 use super::LEAST_BYTES;
-use crate::LabError;
-use crate::pubsub::is_log;
+use tickpath_harness::LabError;
+use tickpath_harness::targets::is_log;
 use tickpath_result::Params;
 use tickpath_result::short_name;
 use tickpath_result::without_login;

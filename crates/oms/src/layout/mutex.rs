@@ -4,13 +4,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard};
 use std::thread;
 
-use tickpath_clock::{Clock, settle};
+use tickpath_clock::{Clock, Gap, Gaps, settle};
 use tickpath_log::{Reader, sleep_until_any};
 
 use super::source::{Source, open_ticks, take_tick, turn};
 use super::{Config, join, spawn, split_sources};
 use crate::OmsError;
-use crate::agent::{self, Agent, Gap, Gaps};
+use crate::agent::{self, Agent};
 use crate::sequencer::Sequencer;
 
 /// A thread that takes the core's lock for each message.

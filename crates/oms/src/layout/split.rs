@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
-use tickpath_clock::{Clock, settle};
+use tickpath_clock::{Clock, Gap, Gaps, settle};
 use tickpath_log::{
     Config as LogConfig, Message, Place, Policy, PublishError, Reader, Registration, Start, Writer, sleep_until_any,
 };
@@ -17,7 +17,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 use super::source::{Event, Source, open_ticks, poll_ticks, turn};
 use super::{Config, join, spawn, split_sources};
 use crate::OmsError;
-use crate::agent::{self, Agent, Gap, Gaps};
+use crate::agent::{self, Agent};
 use crate::front::{Front, MOST_SESSIONS, Opening};
 use crate::lanes::LaneKind;
 use crate::lines::LineAgent;

@@ -6,10 +6,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
+use tickpath_clock::Gap;
 use tickpath_clock::{HostClock, Wait, sleep_ns, yield_now};
 use tickpath_log::{Place, Reader, Registration, Start};
 use tickpath_market::{OrdStatus, OrderId, Quantity, Request, Side};
-use tickpath_oms::{Gap, Layout, OmsError, layout};
+use tickpath_oms::{Layout, OmsError, layout};
 use tickpath_orders::Output;
 
 use crate::{Asked, Client, Clock, Scene, cancel, limit};

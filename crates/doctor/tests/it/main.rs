@@ -1,0 +1,126 @@
+//! What the doctor finds on hosts that tests lay out as folders, and on brokers that are none.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::process::Command;
+
+use tempfile::tempdir;
+use tickpath_doctor::{Finding, Host, State, broker, host, script};
+
+const CPU0: &str = "sys/devices/system/cpu/cpu0";
+
+#[test]
+fn each_finding_follows_from_what_the_host_tells() {
+    use State::{CostsLatency, Good, RisksSafety, Unknown};
+    let governor = &format!("{CPU0}/cpufreq/scaling_governor");
+    let siblings = &format!("{CPU0}/topology/thread_siblings_list");
+    let isolated = "sys/devices/system/cpu/isolated";
+    let tickless = "sys/devices/system/cpu/nohz_full";
+    let source = "sys/devices/system/clocksource/clocksource0/current_clocksource";
+    let pages = "sys/kernel/mm/transparent_hugepage/enabled";
+    let limits = "proc/self/limits";
+    let interrupts = "proc/interrupts";
+    for (name, file, text, state) in [
+        ("frequency governor", governor.as_str(), "performance\n", Good),
+        ("frequency governor", governor, "powersave\n", CostsLatency),
+        ("frequency governor", "none", "", Unknown),
+        ("hyperthreads", siblings, "0\n", Good),
+        ("hyperthreads", siblings, "0,64\n", CostsLatency),
+        ("isolated CPUs", isolated, "2-7\n", Good),
+        ("isolated CPUs", isolated, "\n", CostsLatency),
+        ("isolated CPUs", "none", "", Unknown),
+        ("CPUs without a timer tick", tickless, "2-7\n", Good),
+        ("CPUs without a timer tick", tickless, "(null)\n", CostsLatency),
+        ("clock source", source, "hpet\n", CostsLatency),
+        ("clock source", source, "tsc\n", CostsLatency),
+        ("transparent huge pages", pages, "always [madvise] never\n", Good),
+        ("transparent huge pages", pages, "[always] madvise never\n", CostsLatency),
+        ("swap", "proc/meminfo", "SwapTotal: 0 kB\nSwapFree: 0 kB\n", Good),
+        ("swap", "proc/meminfo", "SwapTotal: 2048 kB\nSwapFree: 1024 kB\n", CostsLatency),
+        ("memory that may be locked", limits, "Max locked memory  unlimited unlimited bytes\n", Good),
+        ("memory that may be locked", limits, "Max locked memory  65536 65536 bytes\n", CostsLatency),
+        ("open files", limits, "Max open files  1024 4096 files\n", RisksSafety),
+        ("open files", limits, "Max open files  65536 65536 files\n", Good),
+        ("/dev/shm", "proc/self/mounts", "tmpfs /dev/shm tmpfs rw,size=65536k 0 0\n", RisksSafety),
+        ("/dev/shm", "proc/self/mounts", "tmpfs /dev/shm tmpfs rw,size=2097152k 0 0\n", Good),
+        ("/dev/shm", "none", "", RisksSafety),
+        ("irqbalance", "proc/17/comm", "irqbalance\n", CostsLatency),
+        ("irqbalance", "proc/17/comm", "redis-server\n", Good),
+        ("CPUs that take device interrupts", interrupts, " CPU0 CPU1\n 24: 7 0 PCI eth0\nLOC: 9 9 x\n", Good),
+        ("CPUs that take device interrupts", interrupts, " CPU0 CPU1\n 24: 7 1 PCI eth0\n", CostsLatency),
+        ("real-time priority", "proc/self/status", "Uid:\t0\t0\t0\t0\n", Good),
+        ("real-time priority", "proc/self/status", "Uid:\t1000\t1000\t1000\t1000\n", CostsLatency),
+        ("hypervisor", "proc/cpuinfo", "flags : fpu hypervisor nonstop_tsc\n", CostsLatency),
+    ] {
+        check(name, file, text, state);
+    }
+}
+
+/// One file alone leads to this state.
+fn check(name: &str, file: &str, text: &str, state: State) {
+    let root = tempdir().unwrap();
+    let path = root.path().join(file);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(&path, text).unwrap();
+    let all = host(&Host::under(root.path()));
+    let found = all.iter().find(|finding| finding.name == name).unwrap_or_else(|| panic!("no finding '{name}'"));
+    assert_eq!(found.state, state, "{file} {text:?}: {found:?}");
+    assert_eq!(found.remedy.is_empty(), matches!(state, State::Good | State::Unknown), "{found:?}");
+}
+
+#[test]
+fn an_empty_host_is_told_about_without_a_panic() {
+    let root = tempdir().unwrap();
+    for finding in host(&Host::under(root.path())) {
+        assert!(!finding.value.is_empty(), "{finding:?}");
+    }
+}
+
+#[test]
+fn the_script_is_one_that_a_shell_can_read() {
+    for processors in [0, 1, 2, 8] {
+        let root = tempdir().unwrap();
+        for cpu in 0..processors {
+            fs::create_dir_all(root.path().join(format!("sys/devices/system/cpu/cpu{cpu}"))).unwrap();
+        }
+        let text = script(&Host::under(root.path()));
+        let file = root.path().join("script");
+        fs::write(&file, &text).unwrap();
+        let read = Command::new("sh").arg("-n").arg(&file).output().expect("every host has a shell");
+        assert!(read.status.success(), "{}\n{text}", String::from_utf8_lossy(&read.stderr));
+        assert_eq!(text.contains("isolcpus=1-7"), processors == 8, "{text}");
+        assert!(text.contains("LimitMEMLOCK=infinity"), "{text}");
+    }
+}
+
+#[test]
+fn a_broker_that_cannot_be_asked_is_a_finding_with_the_reason() {
+    let other = answering(b"HTTP/1.1 400 Bad Request\r\n\r\n");
+    for scheme in ["redis", "nats", "amqp"] {
+        unknown(&broker(&format!("{scheme}://{other}")), &other);
+        unknown(&broker(&format!("{scheme}://127.0.0.1:1")), "refused the connection");
+    }
+    unknown(&broker("http://127.0.0.1:1"), "is no broker's URL");
+    unknown(&broker("redis://:secret@127.0.0.1:1"), "refused the connection");
+    assert!(!format!("{:?}", broker("redis://:secret@127.0.0.1:1")).contains("secret"));
+}
+
+/// A server that says this to everybody, whatever it is asked, until the test ends.
+fn answering(bytes: &'static [u8]) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    std::thread::spawn(move || {
+        for stream in listener.incoming().take(8) {
+            let Ok(mut stream) = stream else { return };
+            let _ = stream.write_all(bytes);
+            let _ = stream.read(&mut [0; 64]);
+        }
+    });
+    address
+}
+
+fn unknown(found: &[Finding], word: &str) {
+    assert!(found.len() == 1 && found[0].state == State::Unknown, "{found:?}");
+    assert!(found[0].why.contains(word), "'{word}' is not in: {}", found[0].why);
+}

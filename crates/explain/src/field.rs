@@ -1,0 +1,146 @@
+//! What takes turns, opened: scratch servers, pairs that stay connected, and one batch of each.
+
+use tickpath_clock::Wait;
+
+use super::pair::{Order, Pair, Receive, Way};
+use super::server::Target;
+use super::trial::{Cores, Place, Setup, Side, Trial};
+use super::{Bench, rust, scratch, scripts};
+use tickpath_harness::LabError;
+use tickpath_lab::pubsub;
+use tickpath_result::{Counts, Phase};
+use tickpath_scratch::redis::Persistence;
+
+/// Processes of a cold batch.
+const COLD_PROCESSES: u32 = 7;
+
+/// What is open: scratch servers, and pairs that stay connected.
+pub(super) struct Field {
+    /// What a pair is told each time.
+    pub batch: Order,
+    servers: Vec<(Place, Target)>,
+    pairs: Vec<(Setup, Pair)>,
+    /// Pairs that were ever opened: each has a channel of its own.
+    opened: usize,
+}
+
+impl Field {
+    /// With batches of so many messages.
+    pub fn new(batch: Order) -> Self {
+        Self { batch, servers: Vec::new(), pairs: Vec::new(), opened: 0 }
+    }
+
+    /// Opens what both sides need.
+    pub fn prepare(&mut self, bench: &Bench<'_>, trial: &Trial) -> Result<(), LabError> {
+        for side in [&trial.base, &trial.change] {
+            match side {
+                Side::Pair(setup) => self.open_pair(bench, *setup)?,
+                Side::Bus(place) => self.open_server(bench, *place)?,
+                Side::Other(url, wait) => {
+                    let [first, second] = bench.settings.cpus;
+                    if *wait == Wait::Busy && first == second {
+                        let why = "a reader that spins needs a CPU of its own; name two with --cpus";
+                        return Err(LabError::Setting(why.to_owned()));
+                    }
+                    tickpath_bus::connect(url)?;
+                }
+                Side::Cold(_) => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn open_pair(&mut self, bench: &Bench<'_>, setup: Setup) -> Result<(), LabError> {
+        if self.pairs.iter().any(|(known, _)| *known == setup) {
+            return Ok(());
+        }
+        self.open_server(bench, setup.place)?;
+        let [first, second] = bench.settings.cpus;
+        let cpus = match setup.cores {
+            Cores::Any => None,
+            Cores::One => Some([first, first]),
+            Cores::Apart => Some([first, second]),
+        };
+        let url = self.url(bench, setup.place, Target::python_url);
+        let way = Way { url, flavour: setup.flavour, receive: setup.receive, hiredis: setup.hiredis, cpus };
+        self.opened += 1;
+        let channel = bench.channel(&format!("gain-{}", self.opened));
+        self.pairs.push((setup, Pair::open(bench.lab, bench.python(), &way, &channel, None)?));
+        Ok(())
+    }
+
+    fn open_server(&mut self, bench: &Bench<'_>, place: Place) -> Result<(), LabError> {
+        let is_open = self.servers.iter().any(|(known, _)| *known == place);
+        let server = match place {
+            Place::Target => return Ok(()),
+            _ if is_open => return Ok(()),
+            Place::Scratch(persistence) => scratch(bench.lab, persistence, None)?,
+            Place::UnixSocket => scratch(bench.lab, Persistence::Rdb, None)?,
+            Place::FirstCore => scratch(bench.lab, Persistence::Rdb, Some(bench.settings.cpus[0]))?,
+        };
+        self.servers.push((place, server));
+        Ok(())
+    }
+
+    /// The URL of a place that is open, in one of two forms.
+    fn url(&self, bench: &Bench<'_>, place: Place, form: fn(&Target) -> String) -> String {
+        let server = match place {
+            Place::Target => bench.target.as_ref(),
+            _ => self.servers.iter().find(|(known, _)| *known == place).map(|(_, server)| server),
+        };
+        let server = server.expect("it was opened before it is used");
+        match (place, server.python_unix_url()) {
+            (Place::UnixSocket, Some(url)) => url,
+            _ => form(server),
+        }
+    }
+
+    /// One batch: the median from the intended time until the script has the message; no number if it is not valid.
+    pub fn measure(&mut self, bench: &mut Bench<'_>, side: &Side, counts: &mut Counts) -> Result<f64, LabError> {
+        match side {
+            Side::Cold(flavour) => scripts::cold_message_ns(bench, *flavour, COLD_PROCESSES),
+            Side::Pair(setup) => {
+                let pair = self.pairs.iter_mut().find(|(known, _)| known == setup);
+                let (_, pair) = pair.expect("it was opened before it is used");
+                let batch = pair.run(self.batch)?;
+                add(counts, &batch.counts());
+                Ok(batch.one_way_p50_ns().unwrap_or(f64::NAN))
+            }
+            Side::Bus(place) => {
+                let url = self.url(bench, *place, |server| server.url.clone());
+                // The bus writes a socket's URL with the name of what is spoken there.
+                let url = url.strip_prefix("unix:").map_or(url.clone(), |rest| format!("redis+unix:{rest}"));
+                self.bus(bench, &url, Wait::Block, counts)
+            }
+            Side::Other(url, wait) => self.bus(bench, url, *wait, counts),
+        }
+    }
+
+    fn bus(&self, bench: &Bench<'_>, url: &str, wait: Wait, counts: &mut Counts) -> Result<f64, LabError> {
+        let settings =
+            rust::settings(url, bench.settings.cpus, Phase::Steady, self.batch.rate(), self.batch.count, wait);
+        let run = pubsub::run(bench.lab, &settings)?;
+        add(counts, &run.counts);
+        let p50 = run.hops.get("one_way").and_then(|hop| hop.percentiles()[0]).map(|ns| ns as f64);
+        Ok(p50.filter(|_| run.valid).unwrap_or(f64::NAN))
+    }
+
+    /// Ends the pairs that only this one needed; what most changes are compared with stays.
+    pub fn close(&mut self, trial: &Trial) {
+        for side in [&trial.base, &trial.change] {
+            let Side::Pair(setup) = side else { continue };
+            let is_usual = setup.receive == Receive::Listen && !setup.hiredis && setup.cores == Cores::Any;
+            if !is_usual || !matches!(setup.place, Place::Target | Place::Scratch(Persistence::Rdb)) {
+                self.pairs.retain(|(known, _)| known != setup);
+            }
+        }
+    }
+}
+
+fn add(counts: &mut Counts, more: &Counts) {
+    counts.sent += more.sent;
+    counts.received += more.received;
+    counts.lost += more.lost;
+    counts.duplicated += more.duplicated;
+    counts.reordered += more.reordered;
+}

@@ -1,0 +1,289 @@
+//! A publisher and a subscriber with redis-py, each a process of its own, that stay connected and take orders.
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use tickpath_clock::Calibration;
+
+use super::records::Watched;
+use tickpath_harness::Child;
+use tickpath_harness::samples::Samples;
+use tickpath_harness::{Lab, LabError};
+use tickpath_result::{Counts, Hop, median};
+use tickpath_scratch::python::Python;
+
+/// The scripts.
+const BLOCKING: &str = include_str!("python/redis_py.py");
+const ASYNCIO: &str = include_str!("python/asyncio.py");
+
+/// A process may go without a message for so long.
+const SILENCE_S: f64 = 10.0;
+
+/// Bytes of a message.
+pub(super) const MESSAGE_BYTES: usize = 32;
+
+/// How redis-py is used.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Way {
+    /// The server's URL as redis-py writes it.
+    pub url: String,
+    pub flavour: Flavour,
+    pub receive: Receive,
+    /// Whether hiredis reads the protocol; else redis-py does so itself, as `pip install redis` leaves it.
+    pub hiredis: bool,
+    /// The CPU of the publisher and of the subscriber; any if there are none.
+    pub cpus: Option<[usize; 2]>,
+}
+
+/// Which of redis-py's clients.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Flavour {
+    Blocking,
+    Asyncio,
+    Uvloop,
+}
+
+/// How the subscriber waits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Receive {
+    /// A blocking loop over `listen()`.
+    Listen,
+    /// `get_message()` again and again.
+    Spin,
+    /// The same with a millisecond of sleep between, as redis-py's own example does it.
+    Sleep,
+}
+
+impl Receive {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Listen => "listen",
+            Self::Spin => "spin on get_message",
+            Self::Sleep => "get_message, sleep 1 ms",
+        }
+    }
+}
+
+/// What the publisher is to do: so many messages at a rate, or each after a pause.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub(super) struct Order {
+    pub count: u64,
+    pub every_ns: u64,
+    pub pause_ns: u64,
+}
+
+impl Order {
+    /// Messages a second.
+    pub fn rate(&self) -> f64 {
+        1e9 / self.every_ns as f64
+    }
+
+    /// About how long it takes.
+    pub fn seconds(&self) -> f64 {
+        self.count as f64 * self.every_ns.max(self.pause_ns) as f64 / 1e9
+    }
+}
+
+/// What a process is told at its start.
+#[derive(Serialize)]
+struct Settings<'a> {
+    role: &'a str,
+    channel: &'a str,
+    #[serde(rename = "loop")]
+    flavour: Flavour,
+    receive: Receive,
+    parser: &'a str,
+    cpu: Option<usize>,
+    hook: Option<&'a Path>,
+    silence_s: f64,
+}
+
+/// Both processes.
+pub(super) struct Pair {
+    publisher: Child,
+    subscriber: Child,
+    /// Where their stamps go, if they are taken.
+    rows: Option<[PathBuf; 2]>,
+}
+
+/// What came of an order; stamps are nanoseconds.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Batch {
+    /// For each message in turn: intended, called, returned.
+    pub published: Vec<[u64; 3]>,
+    /// Each message's number, and when the script had it.
+    pub received: Vec<[u64; 2]>,
+    /// The share of a processor that the subscriber used.
+    pub cpu_percent: f64,
+    /// The stamps of both sides, if they were taken.
+    pub watched: Option<[Watched; 2]>,
+}
+
+#[derive(Deserialize)]
+struct Published {
+    stamps: Vec<[u64; 3]>,
+}
+
+#[derive(Deserialize)]
+struct Received {
+    stamps: Vec<[u64; 2]>,
+    cpu_ns: u64,
+    took_ns: u64,
+}
+
+impl Pair {
+    /// Starts both and has them connect; their calls are stamped if there is a hook.
+    pub fn open(
+        lab: &Lab<'_>,
+        python: &Python,
+        way: &Way,
+        channel: &str,
+        hook: Option<&Path>,
+    ) -> Result<Self, LabError> {
+        let source = if way.flavour == Flavour::Blocking { BLOCKING } else { ASYNCIO };
+        let [publisher_cpu, subscriber_cpu] = way.cpus.map_or([None, None], |cpus| cpus.map(Some));
+        let spawn = |role: &'static str, cpu| {
+            let parser = if way.hiredis { "hiredis" } else { "python" };
+            let settings = Settings {
+                role,
+                channel,
+                flavour: way.flavour,
+                receive: way.receive,
+                parser,
+                cpu,
+                hook,
+                silence_s: SILENCE_S,
+            };
+            python.spawn(role, source, &settings)
+        };
+        let mut subscriber = spawn("subscriber", subscriber_cpu)?;
+        let mut publisher = spawn("publisher", publisher_cpu)?;
+        // Not among the settings, which everybody can see: it may hold a password.
+        let url = serde_json::to_string(&way.url).expect("a text");
+        for child in [&mut subscriber, &mut publisher] {
+            child.tell(&url)?;
+            child.result::<()>(SILENCE_S)?;
+        }
+        let rows = hook.map(|_| ["publisher", "subscriber"].map(|name| lab.folder().join(format!("{name}.jsonl"))));
+        Ok(Self { publisher, subscriber, rows })
+    }
+
+    /// Has them do it.
+    pub fn run(&mut self, order: Order) -> Result<Batch, LabError> {
+        let [publisher_rows, subscriber_rows] = self.rows.clone().map_or([None, None], |rows| rows.map(Some));
+        self.subscriber.tell(&serde_json::json!({ "out": subscriber_rows }).to_string())?;
+        let Order { count, every_ns, pause_ns } = order;
+        let told = serde_json::json!({
+            "count": count, "every_ns": every_ns, "pause_ns": pause_ns, "size": MESSAGE_BYTES, "out": publisher_rows,
+        });
+        self.publisher.tell(&told.to_string())?;
+        let published: Published = self.publisher.result(order.seconds() * 3.0)?;
+        let received: Received = self.subscriber.result(SILENCE_S)?;
+        let watched = match &self.rows {
+            Some([publisher, subscriber]) => {
+                let mut publisher = taken(publisher)?;
+                // The last one only says that this was all.
+                publisher.sent.truncate(published.stamps.len());
+                Some([publisher, taken(subscriber)?])
+            }
+            None => None,
+        };
+        Ok(Batch {
+            published: published.stamps,
+            received: received.stamps,
+            cpu_percent: 100.0 * received.cpu_ns as f64 / received.took_ns.max(1) as f64,
+            watched,
+        })
+    }
+}
+
+/// Reads a file of stamps, and makes room for the next.
+fn taken(path: &Path) -> Result<Watched, LabError> {
+    let watched = Watched::load(path)?;
+    std::fs::remove_file(path).map_err(|e| LabError::file(path, e))?;
+    Ok(watched)
+}
+
+impl Batch {
+    /// What became of the messages.
+    pub fn counts(&self) -> Counts {
+        let (sent, received) = (self.published.len() as u64, self.received.len() as u64);
+        let numbers: HashSet<u64> = self.received.iter().map(|[number, _]| *number).collect();
+        let duplicated = received - numbers.len() as u64;
+        let falls = self.received.windows(2).filter(|pair| pair[1][0] < pair[0][0]).count() as u64;
+        Counts {
+            sent,
+            received,
+            lost: sent.saturating_sub(numbers.len() as u64),
+            duplicated,
+            reordered: falls.saturating_sub(duplicated),
+            ..Counts::default()
+        }
+    }
+
+    /// From the intended time until the script has the message.
+    pub fn one_way(&self) -> Hop {
+        hop(self.arrivals(0))
+    }
+
+    /// From the call until the script has the message.
+    pub fn service(&self) -> Hop {
+        hop(self.arrivals(1))
+    }
+
+    /// The publish call.
+    pub fn publish(&self) -> Hop {
+        hop(self.published.iter().map(|&[_, called, returned]| (called, returned)).collect())
+    }
+
+    /// The median from the intended time until the script has the message; none of no message.
+    pub fn one_way_p50_ns(&self) -> Option<f64> {
+        median(self.arrivals(0).into_iter().map(|(from, to)| to.saturating_sub(from) as f64).collect())
+    }
+
+    /// How late each call was.
+    pub fn lateness_ns(&self) -> Vec<f64> {
+        self.published.iter().map(|[intended, called, _]| called.saturating_sub(*intended) as f64).collect()
+    }
+
+    /// From one of the publisher's stamps until the script has the message.
+    fn arrivals(&self, stamp: usize) -> Vec<(u64, u64)> {
+        let from = |number: u64| self.published.get(number as usize).map(|stamps| stamps[stamp]);
+        self.received.iter().filter_map(|&[number, at]| Some((from(number)?, at))).collect()
+    }
+}
+
+/// Stamps of Python are nanoseconds already; nobody watched for the host's gaps.
+pub(super) fn hop(samples: Vec<(u64, u64)>) -> Hop {
+    let hop = Samples(samples).hop(&Calibration::nanoseconds(), &[]);
+    Hop { unstalled: None, host_stall_share_p999: None, ..hop }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_became_of_messages_is_counted_by_their_numbers() {
+        for (received, lost, duplicated, reordered) in [
+            (vec![0, 1, 2, 3], 0, 0, 0),
+            (vec![0, 1, 3], 1, 0, 0),
+            (vec![0, 2, 1, 3], 0, 0, 1),
+            (vec![0, 1, 1, 3], 1, 1, 0),
+            (vec![], 4, 0, 0),
+        ] {
+            let batch = Batch {
+                published: vec![[0, 1, 2]; 4],
+                received: received.iter().map(|&number| [number, 10]).collect(),
+                ..Batch::default()
+            };
+            let counts = batch.counts();
+            let found = (counts.lost, counts.duplicated, counts.reordered);
+            assert_eq!(found, (lost, duplicated, reordered), "{received:?}");
+            assert_eq!(counts.received, received.len() as u64);
+        }
+    }
+}

@@ -1,0 +1,333 @@
+//! Scripts as they are: the user's, and our copies of the published ones, one publish a process.
+//!
+//! The first call of a process is cold, its connection made inside; what a process publishes after that is steady.
+//! There are no intended times: a script publishes when it does, so latency counts from the call.
+
+use std::collections::BTreeSet;
+
+use super::account::{fill_connect, fill_payload_clock, fill_stages, fill_waiting, set};
+use super::command::{self, Outcome, Scripts};
+use super::pair::{Flavour, Receive, hop};
+use super::records::{Journey, Matched, Process, Received, Sent, Watched, matched};
+use super::server::{Executed, Target};
+use super::stages::{Between, before, breakdown, breakdown_of_calls, spin_turn_ns};
+use super::{Bench, Client};
+use tickpath_harness::LabError;
+use tickpath_result::without_login;
+use tickpath_result::{Counts, Phase, ResultFile, Run, Software, median};
+
+/// Runs of a command without the hook, at most.
+const MOST_PLAIN: u32 = 5;
+
+/// Runs of our own copies, as the published experiment had them.
+const PUBLISHED_RUNS: u32 = 19;
+
+/// About how long one run takes, for estimates alone.
+const RUN_S: f64 = 0.25;
+
+/// About how long a subscriber waits between two of them.
+const BETWEEN_RUNS_NS: u64 = 100_000_000;
+
+/// Our copies of the published scripts.
+const PUBLISHER: (&str, &str) = ("publish.py", include_str!("python/one_publish.py"));
+const SUBSCRIBER: (&str, &str) = ("subscribe.py", include_str!("python/subscribe.py"));
+
+/// The user's scripts.
+pub(super) fn users(
+    bench: &mut Bench<'_>,
+    command: &[String],
+    companion: Option<&str>,
+    result: &mut ResultFile,
+) -> Result<(), LabError> {
+    let settings = bench.settings;
+    let scripts = Scripts {
+        command: command.to_vec(),
+        companion: companion.map(str::to_owned),
+        repeat: settings.repeat,
+        plain: settings.repeat.min(MOST_PLAIN),
+        timeout_s: settings.timeout_s,
+        // Python's launcher has one of its own, which is not the scripts'.
+        environment: std::env::var("PYTHONSAFEPATH").map(|v| ("PYTHONSAFEPATH".to_owned(), v)).into_iter().collect(),
+        show: true,
+    };
+    let mut sight = watch(bench, &scripts)?;
+    if bench.target.is_none() {
+        sight.adopt_server(bench);
+    }
+    let about = |run: &mut Run| {
+        run.params.set("command", without_login(&command.join(" ")));
+        if let Some(companion) = companion {
+            run.params.set("companion", without_login(companion));
+        }
+    };
+    sight.tell(bench, &scripts, about, result)
+}
+
+/// The published case: one publish a process, 19 times, to a subscriber that spins on get_message.
+pub(super) fn published(bench: &mut Bench<'_>, result: &mut ResultFile) -> Result<(), LabError> {
+    let repeat = bench.settings.repeat;
+    let scripts = ours(bench, Flavour::Blocking, Receive::Spin, repeat)?;
+    let about = |run: &mut Run| {
+        run.params.set("case", "one-publish-per-process");
+        run.params.set("receive", Receive::Spin.name());
+        run.notes.push(
+            "as published: redis-py without hiredis, one publish a process through a lazy connection, to a subscriber \
+             that spins on get_message()"
+                .to_owned(),
+        );
+    };
+    watch(bench, &scripts)?.tell(bench, &scripts, about, result)
+}
+
+/// The cold phase of our own clients: a new process for each message, to a subscriber that waits in a blocking loop.
+pub(super) fn cold(bench: &mut Bench<'_>, flavour: Flavour, result: &mut ResultFile) -> Result<(), LabError> {
+    let scripts = ours(bench, flavour, Receive::Listen, PUBLISHED_RUNS)?;
+    let about = |run: &mut Run| {
+        run.params.set("receive", Receive::Listen.name());
+        run.notes.push("a new process for each message; redis-py without hiredis".to_owned());
+    };
+    watch(bench, &scripts)?.tell(bench, &scripts, about, result)
+}
+
+/// The median time of so many cold messages, from the call until the script has it.
+pub(super) fn cold_message_ns(bench: &mut Bench<'_>, flavour: Flavour, times: u32) -> Result<f64, LabError> {
+    let scripts = Scripts { plain: 0, ..ours(bench, flavour, Receive::Listen, times)? };
+    let sight = watch(bench, &scripts)?;
+    if let Some(problem) = sight.outcome.problem {
+        return Err(LabError::Failed(problem));
+    }
+    let sent = sight.outcome.watched.iter().flat_map(|watched| &watched.sent);
+    let received = subscriber(&sight.outcome.watched).map(|watched| watched.received.clone()).unwrap_or_default();
+    let took = matched(sent, &received).journeys.into_iter();
+    let took = took.map(|journey| journey.received.handed.saturating_sub(journey.sent.called) as f64);
+    Ok(median(took.collect()).unwrap_or(f64::NAN))
+}
+
+/// Our copies of the scripts, against the server under test.
+fn ours(bench: &Bench<'_>, flavour: Flavour, receive: Receive, repeat: u32) -> Result<Scripts, LabError> {
+    for (name, text) in [PUBLISHER, SUBSCRIBER] {
+        let path = bench.lab.folder().join(name);
+        std::fs::write(&path, text).map_err(|e| LabError::file(&path, e))?;
+    }
+    let path = |name: &str| bench.lab.folder().join(name).display().to_string();
+    let program = bench.python().program.display().to_string();
+    let (publish, subscribe) = match (flavour, receive) {
+        (Flavour::Blocking, Receive::Spin) => ("blocking", "spin"),
+        (Flavour::Blocking, _) => ("blocking", "listen"),
+        (Flavour::Asyncio | Flavour::Uvloop, _) => ("asyncio", "asyncio"),
+    };
+    let url = bench.target.as_ref().map(Target::python_url).unwrap_or_default();
+    let environment = [
+        ("TICKPATH_EXPLAIN_URL", url),
+        ("TICKPATH_EXPLAIN_CHANNEL", bench.channel("cold")),
+        ("TICKPATH_EXPLAIN_PARSER", "python".to_owned()),
+    ];
+    Ok(Scripts {
+        command: vec![program.clone(), path(PUBLISHER.0), publish.to_owned()],
+        companion: Some(format!("{} {} {subscribe}", quoted(&program), quoted(&path(SUBSCRIBER.0)))),
+        repeat,
+        plain: repeat.min(MOST_PLAIN),
+        timeout_s: bench.settings.timeout_s,
+        environment: environment.map(|(name, value)| (name.to_owned(), value)).into(),
+        show: false,
+    })
+}
+
+/// A word as a shell takes it.
+fn quoted(word: &str) -> String {
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+/// What was seen of scripts.
+struct Sight {
+    outcome: Outcome,
+    /// What a PUBLISH took the server meanwhile.
+    server_ns: Option<f64>,
+}
+
+fn watch(bench: &mut Bench<'_>, scripts: &Scripts) -> Result<Sight, LabError> {
+    let runs = scripts.repeat + scripts.plain;
+    bench.lab.progress.step(&format!("explain: a new process {runs} times"), f64::from(runs) * RUN_S + 1.0);
+    let began = bench.target.as_mut().and_then(Target::executed);
+    let outcome = command::run(bench.lab, bench.python(), &bench.hook, scripts)?;
+    let ended = bench.target.as_mut().and_then(Target::executed);
+    let server_ns = began.zip(ended).and_then(|(began, ended)| ended.since(began));
+    Ok(Sight { outcome, server_ns })
+}
+
+impl Sight {
+    /// The server that the scripts connect to, if it lets us in: its own mean is since its start then.
+    fn adopt_server(&mut self, bench: &mut Bench<'_>) {
+        let processes = self.outcome.watched.iter().filter_map(|watched| watched.process.as_ref());
+        let urls: BTreeSet<&str> = processes.filter_map(|process| process.server.as_deref()).collect();
+        let urls = Vec::from_iter(urls);
+        let [url] = urls[..] else { return };
+        // What cannot be asked stays unexplained.
+        bench.target = Target::named(url).ok();
+        let ended = bench.target.as_mut().and_then(Target::executed);
+        self.server_ns = ended.and_then(|ended| ended.since(Executed { calls: 0, microseconds: 0 }));
+    }
+
+    /// Puts what there is into the result, a run for the first calls and one for the others.
+    fn tell(
+        self,
+        bench: &mut Bench<'_>,
+        scripts: &Scripts,
+        about: impl Fn(&mut Run),
+        result: &mut ResultFile,
+    ) -> Result<(), LabError> {
+        let Self { outcome, server_ns } = self;
+        if let Some(why) = outcome.emptiness(scripts.companion.is_some()) {
+            return Err(LabError::Failed(outcome.problem.unwrap_or(why)));
+        }
+        let story = Story::of(&outcome);
+        let spin_turn = story.subscriber.and_then(|subscriber| spin_turn_ns(&subscriber.received));
+        // Without the floor more stays unexplained; the runs that are there are worth more.
+        let floor = bench.between(spin_turn.is_some(), BETWEEN_RUNS_NS);
+        let why = floor.as_ref().err().map(ToString::to_string);
+        let between = Between { server_ns, spin_turn_ns: spin_turn, ..floor.unwrap_or_default() };
+        let runs = [Some(story.cold(&between, &outcome)), story.steady(&between)];
+        for run in runs.into_iter().flatten() {
+            let mut run = bench.describe(run);
+            about(&mut run);
+            run.notes.extend(why.clone());
+            judge(&mut run, &outcome, scripts);
+            result.runs.push(run);
+        }
+        outcome.problem.map_or(Ok(()), |problem| Err(LabError::Failed(problem)))
+    }
+}
+
+/// What the processes wrote, as calls and messages.
+struct Story<'a> {
+    subscriber: Option<&'a Watched>,
+    /// The first call of each process, and what that is.
+    firsts: Vec<(&'a Process, Sent)>,
+    /// All other calls.
+    others: Vec<Sent>,
+    matched: Matched,
+}
+
+impl<'a> Story<'a> {
+    fn of(outcome: &'a Outcome) -> Self {
+        let subscriber = subscriber(&outcome.watched);
+        let (mut firsts, mut others) = (Vec::new(), Vec::new());
+        for watched in &outcome.watched {
+            let (Some(process), Some((first, rest))) = (&watched.process, watched.sent.split_first()) else { continue };
+            firsts.push((process, *first));
+            others.extend_from_slice(rest);
+        }
+        let sent = outcome.watched.iter().flat_map(|watched| &watched.sent);
+        let matched = subscriber.map(|subscriber| matched(sent, &subscriber.received)).unwrap_or_default();
+        Self { subscriber, firsts, others, matched }
+    }
+
+    fn cold(&self, between: &Between, outcome: &Outcome) -> Run {
+        let calls: Vec<Sent> = self.firsts.iter().map(|(_, sent)| *sent).collect();
+        let mut run = self.run(Phase::Cold, &calls, between);
+        let processes: Vec<(&Process, u64)> =
+            self.firsts.iter().map(|(process, sent)| (*process, sent.called)).collect();
+        let mut stages = before(&processes);
+        stages.append(&mut run.stages);
+        run.stages = stages;
+        let took = calls.iter().map(|sent| sent.returned.saturating_sub(sent.called) as f64);
+        set(&mut run, "publish_one_process_ns", median(took.collect()));
+        if self.subscriber.is_some() {
+            let message = run.figures.get("message_ns").copied();
+            set(&mut run, "message_one_process_ns", message);
+        }
+        fill_connect(&mut run, &calls, self.subscriber);
+        set(&mut run, "hook_cost_per_message_ns", Some(outcome.hook_message_ns));
+        set(&mut run, "hook_cost_per_process_ns", outcome.hook_process_ns);
+        run.params.set("processes", outcome.runs);
+        if self.matched.foreign > 0 {
+            run.notes.push(format!(
+                "{} further messages came to the subscriber: of the runs without stamps, or from others",
+                self.matched.foreign
+            ));
+        }
+        run
+    }
+
+    /// None if each process published once.
+    fn steady(&self, between: &Between) -> Option<Run> {
+        (!self.others.is_empty()).then(|| self.run(Phase::Steady, &self.others, between))
+    }
+
+    /// A run of some of the calls.
+    fn run(&self, phase: Phase, calls: &[Sent], between: &Between) -> Run {
+        let wanted: BTreeSet<u64> = calls.iter().map(|sent| sent.called).collect();
+        let journeys = self.matched.journeys.iter().filter(|journey| wanted.contains(&journey.sent.called));
+        let journeys: Vec<Journey> = journeys.copied().collect();
+        let mut run = Run { phase, ..Run::default() };
+        self.name_client(&mut run);
+        let (sent, received) = (calls.len() as u64, journeys.len() as u64);
+        let lost = if self.subscriber.is_some() { sent.saturating_sub(received) } else { 0 };
+        run.counts = Counts { sent, received, lost, ..Counts::default() };
+        run.hops.insert("publish".to_owned(), hop(calls.iter().map(|sent| (sent.called, sent.returned)).collect()));
+        let Some(subscriber) = self.subscriber else {
+            let alone: Vec<Journey> =
+                calls.iter().map(|sent| Journey { sent: *sent, received: Received::default() }).collect();
+            fill_stages(&mut run, breakdown_of_calls(&alone, between), between);
+            run.notes.push(
+                "no process that receives was watched: the stages end with the reply; name it with --with".to_owned(),
+            );
+            return run;
+        };
+        let arrivals = journeys.iter().map(|journey| (journey.sent.called, journey.received.handed));
+        run.hops.insert("one_way".to_owned(), hop(arrivals.collect()));
+        fill_stages(&mut run, breakdown(&journeys, between), between);
+        let received: Vec<Received> = journeys.iter().map(|journey| journey.received).collect();
+        fill_waiting(&mut run, &received, subscriber.cpu_percent());
+        if let Some(process) = &subscriber.process {
+            fill_payload_clock(&mut run, &journeys, process.utc_offset);
+        }
+        run
+    }
+
+    /// What the publishers run on.
+    fn name_client(&self, run: &mut Run) {
+        let is_asyncio = self.matched.journeys.iter().any(|journey| journey.received.resumed > 0);
+        run.client = if is_asyncio { Client::RedisPyAsyncio } else { Client::RedisPy }.name().to_owned();
+        let Some((process, _)) = self.firsts.first() else { return };
+        run.target = process.server.clone().unwrap_or_else(|| "redis://".to_owned());
+        let version = |name: &str| process.versions.get(name);
+        run.software = Software {
+            client: Some("redis-py".to_owned()),
+            client_version: version("redis").map(|redis| match version("hiredis") {
+                Some(hiredis) => format!("{redis} with hiredis {hiredis}"),
+                None => format!("{redis} without hiredis"),
+            }),
+            runtime: Some(process.runtime.clone()),
+            ..Software::default()
+        };
+        run.params.set("script", process.program.as_str());
+    }
+}
+
+/// Who received most.
+fn subscriber(watched: &[Watched]) -> Option<&Watched> {
+    watched.iter().filter(|watched| !watched.received.is_empty()).max_by_key(|watched| watched.received.len())
+}
+
+/// What a reader must know, and what breaks the rules of honest measuring.
+fn judge(run: &mut Run, outcome: &Outcome, scripts: &Scripts) {
+    run.notes.push("no intended times: latency counts from the call".to_owned());
+    if !outcome.subscribed && scripts.companion.is_some() {
+        run.notes.push("the companion was not seen to subscribe before the first run".to_owned());
+    }
+    if let Some(problem) = &outcome.problem {
+        run.valid = false;
+        run.notes.push(problem.clone());
+    }
+    if outcome.subscribed && run.counts.received == 0 {
+        run.counts.lost = run.counts.sent;
+    }
+    if run.counts.lost > 0 {
+        run.valid = false;
+        run.notes.push(format!(
+            "{} messages were published and not received; start the subscriber earlier, or look why it missed them",
+            run.counts.lost
+        ));
+    }
+}

@@ -1,0 +1,113 @@
+//! The processes of a run: spawned, told to go, asked for their result, ended with the run.
+//!
+//! A child is this same program with the hidden command `child`, and its role as JSON in the environment. It says one
+//! line of JSON when it is ready and one for each result; it is told `go`, `stop` or more by lines on its standard input,
+//! and stops when that closes, so that nothing outlives a killed bench.
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{ChildStdin, Command, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::Duration;
+
+use serde::de::DeserializeOwned;
+
+use crate::LabError;
+use crate::parent::Said;
+use crate::role::{self, Role};
+
+/// How long a child may take to get ready, or to end after it was told to.
+const ANSWER_SECONDS: u64 = 60;
+
+/// A spawned process.
+pub struct Child {
+    process: std::process::Child,
+    stdin: Option<ChildStdin>,
+    lines: Receiver<String>,
+    role: &'static str,
+}
+
+impl Child {
+    pub(crate) fn spawn<R: Role>(program: &Path, role: &R) -> Result<Self, LabError> {
+        let mut command = Command::new(program);
+        command.arg("child").arg(std::process::id().to_string()).env(role::VARIABLE, role::given(role));
+        command.stderr(Stdio::inherit());
+        Self::of(command, R::NAME)
+    }
+
+    /// Spawns any program that speaks as our own children do; `role` is what it is called in errors.
+    pub fn of(mut command: Command, role: &'static str) -> Result<Self, LabError> {
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let program = Path::new(command.get_program()).to_owned();
+        let mut process = command.spawn().map_err(|e| LabError::file(&program, e))?;
+        let stdin = process.stdin.take();
+        let stdout = BufReader::new(process.stdout.take().expect("piped"));
+        let (said, lines) = channel();
+        std::thread::spawn(move || stdout.lines().map_while(Result::ok).try_for_each(|line| said.send(line)));
+        let mut child = Self { process, stdin, lines, role };
+        match child.hear::<()>(ANSWER_SECONDS)? {
+            Said::Ready => Ok(child),
+            Said::Result(()) => Err(child.failed("it gave a result before it was ready".to_owned())),
+            Said::Error(what) => Err(child.failed(what)),
+        }
+    }
+
+    /// Its process id.
+    pub fn id(&self) -> u32 {
+        self.process.id()
+    }
+
+    /// Says one line to it.
+    pub fn tell(&mut self, line: &str) -> Result<(), LabError> {
+        let result = self.stdin.as_mut().map_or(Ok(()), |stdin| writeln!(stdin, "{line}"));
+        result.map_err(|e| self.failed(e.to_string()))
+    }
+
+    /// Its next result, waited for at most `seconds`.
+    pub fn result<T: DeserializeOwned>(&mut self, seconds: f64) -> Result<T, LabError> {
+        match self.hear(seconds as u64 + ANSWER_SECONDS)? {
+            Said::Result(result) => Ok(result),
+            Said::Ready => Err(self.failed("it said 'ready' twice".to_owned())),
+            Said::Error(what) => Err(self.failed(what)),
+        }
+    }
+
+    /// Tells it to stop, and gives its last result.
+    pub fn stop<T: DeserializeOwned>(mut self) -> Result<T, LabError> {
+        drop(self.stdin.take());
+        self.result(0.0)
+    }
+
+    /// Kills it, wherever it is in its work.
+    pub fn kill(mut self) {
+        // One that has ended is as good.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+
+    fn hear<T: DeserializeOwned>(&mut self, seconds: u64) -> Result<Said<T>, LabError> {
+        match self.lines.recv_timeout(Duration::from_secs(seconds)) {
+            Ok(line) => serde_json::from_str(&line).map_err(|e| self.failed(format!("it said '{line}' ({e})"))),
+            Err(RecvTimeoutError::Timeout) => Err(LabError::Silent { role: self.role.to_owned(), seconds }),
+            Err(RecvTimeoutError::Disconnected) => {
+                let ended = self.process.wait().map_or_else(|e| e.to_string(), |status| status.to_string());
+                Err(self.failed(format!("it ended without a word ({ended})")))
+            }
+        }
+    }
+
+    fn failed(&self, what: String) -> LabError {
+        LabError::Child { role: self.role.to_owned(), what }
+    }
+}
+
+impl Drop for Child {
+    fn drop(&mut self) {
+        drop(self.stdin.take());
+        // It may have ended by itself; a killed child is reaped either way.
+        if !matches!(self.process.try_wait(), Ok(Some(_))) {
+            let _ = self.process.kill();
+        }
+        let _ = self.process.wait();
+    }
+}

@@ -1,0 +1,71 @@
+//! Why a bench did not come to a result.
+
+/// Why a bench did not come to a result.
+#[derive(Debug, thiserror::Error)]
+pub enum LabError {
+    /// A process of the run failed.
+    #[error("the {role} process failed: {what}")]
+    Child {
+        /// What it was for.
+        role: String,
+        /// What it said.
+        what: String,
+    },
+    /// A setting that makes no run.
+    #[error("{0}")]
+    Setting(String),
+    /// The run failed.
+    #[error("{0}")]
+    Failed(String),
+    /// A process did not answer in time.
+    #[error(
+        "the {role} process did not answer within {seconds} s; is the machine overloaded, or a CPU shared by two busy threads?"
+    )]
+    Silent {
+        /// What it was for.
+        role: String,
+        /// The bound.
+        seconds: u64,
+    },
+    /// A file or directory of the run.
+    #[error("{path}: {reason}")]
+    File {
+        /// Which one.
+        path: String,
+        /// What the operating system says.
+        reason: std::io::Error,
+    },
+    /// A part of the path.
+    #[error(transparent)]
+    Other(Box<dyn std::error::Error + Send + Sync>),
+    /// A log.
+    #[error(transparent)]
+    Open(#[from] tickpath_log::OpenError),
+    /// A recording.
+    #[error(transparent)]
+    Recording(#[from] tickpath_market::replay::RecordingError),
+    /// A pace.
+    #[error(transparent)]
+    Pace(#[from] tickpath_market::replay::PaceError),
+    /// A transport.
+    #[error(transparent)]
+    Connect(#[from] tickpath_bus::ConnectError),
+    /// The clock.
+    #[error(transparent)]
+    Clock(#[from] tickpath_clock::CalibrationError),
+    /// Pinning or priority.
+    #[error(transparent)]
+    Schedule(#[from] tickpath_clock::ScheduleError),
+}
+
+impl LabError {
+    /// What a part of the path says, whole.
+    pub fn other(reason: impl std::error::Error + Send + Sync + 'static) -> Self {
+        Self::Other(Box::new(reason))
+    }
+
+    /// A file's error.
+    pub fn file(path: &std::path::Path, reason: std::io::Error) -> Self {
+        Self::File { path: path.display().to_string(), reason }
+    }
+}

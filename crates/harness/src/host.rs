@@ -1,0 +1,346 @@
+//! `host`: what the machine takes before any message moves.
+//!
+//! ```text
+//!   spin      one thread reads the clock in a loop; the longest turns are what the host stole
+//!   transfer  two processes on two CPUs pass one cache line to and fro: half a round trip
+//!   loopback  the same over a TCP socket on this machine
+//! ```
+//! Valid only if nothing else runs on the two CPUs.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::sync::atomic::Ordering;
+
+use tickpath_clock::Gap;
+use tickpath_clock::{Clock, HostClock, cpus, pin_to_cpu, relax};
+use tickpath_log::SharedWords;
+
+use crate::samples::Samples;
+use crate::{Lab, LabError};
+use crate::{Parent, Role};
+use serde::{Deserialize, Serialize};
+use tickpath_result::histogram;
+use tickpath_result::{Host, Run, Series};
+
+/// Answers a cache line or a socket.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct EchoRole {
+    /// Shared words to answer on; a socket if there is none.
+    pub words: Option<String>,
+    /// Its CPU.
+    pub cpu: usize,
+}
+
+impl Role for EchoRole {
+    const NAME: &'static str = "echo";
+
+    fn play(&self, parent: &Parent) -> Result<(), LabError> {
+        echo(self, parent)
+    }
+}
+
+/// How `host` is run.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// How long to spin, in seconds.
+    pub seconds: f64,
+    /// The spinning CPU, and the one across.
+    pub cpus: [usize; 2],
+}
+
+/// Round trips of one timing: the counter's own steps of some nanoseconds vanish in their sum.
+const TRIPS: u64 = 16;
+
+/// How long an answer may take before the other process is given up: beyond any stall of the host.
+const SILENCE_S: u64 = 30;
+
+/// Looks for an answer between two looks at the clock.
+const LOOKS: u32 = 1 << 20;
+
+/// Timings of the cache line.
+const TIMINGS: usize = 20_000;
+
+/// Stamps of one cost measurement.
+const STAMPS: u32 = 1_000_000;
+
+/// Measures the host.
+pub fn run(lab: &Lab<'_>, settings: &Settings) -> Result<(Host, Run), LabError> {
+    lab.progress.step("host: clock, cache line, loopback", 1.5);
+    let mut host = facts(&lab.clock);
+    let before = cpu_times();
+    let transfer = transfer_ns(lab, settings.cpus)?;
+    let loopback = loopback(lab, settings.cpus)?;
+    lab.progress.step("host: spinning", settings.seconds);
+    let clock = lab.clock;
+    let (cpu, seconds) = (settings.cpus[0], settings.seconds);
+    let spin = on_cpu(cpu, move || Spin::measure(&clock, seconds))??;
+    let clock_cost = on_cpu(cpu, move || clock_cost_ns(&clock))?;
+    let record_cost = on_cpu(cpu, move || record_cost_ns(&clock))?;
+    host.clock_cost_ns = Some(clock_cost);
+    host.cache_line_transfer_ns = transfer;
+    host.steal_percent = steal_percent(before, cpu_times());
+    let mut run = spin.into_run(&clock);
+    host.spin_gap_p9999_ns = run.hops.get("spin_gap").and_then(|hop| hop.percentiles()[5]).map(|ns| ns as f64);
+    run.params.set("cpus", settings.cpus.to_vec());
+    run.hops.insert("round_trip".to_owned(), loopback.hop(clock.calibration(), &[]));
+    let figures = [
+        ("clock_cost_ns", clock_cost),
+        ("record_cost_ns", record_cost),
+        ("loopback_round_trip_ns", loopback.p50_ns(clock.calibration())),
+    ];
+    run.figures.extend(figures.map(|(name, value)| (name.to_owned(), value)));
+    let measured = [("cache_line_transfer_ns", transfer), ("steal_percent", host.steal_percent)];
+    run.figures.extend(measured.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))));
+    Ok((host, run))
+}
+
+/// The floor of another workload's run: as [`run`], but short, and without a run of its own.
+pub fn floor(lab: &Lab<'_>, cpus: [usize; 2]) -> Result<Host, LabError> {
+    const SECONDS: f64 = 0.3;
+    run(lab, &Settings { seconds: SECONDS, cpus }).map(|(host, _)| host)
+}
+
+/// What can be read off the machine without measuring.
+pub fn facts(clock: &HostClock) -> Host {
+    let read = |path: &str| std::fs::read_to_string(path).ok().map(|text| text.trim().to_owned());
+    let cpuinfo = read("/proc/cpuinfo").unwrap_or_default();
+    let field = |name: &str| {
+        let line = cpuinfo.lines().find(|line| line.starts_with(name))?;
+        line.split_once(':').map(|(_, value)| value.trim().to_owned())
+    };
+    let hypervised = field("flags").is_some_and(|flags| flags.split(' ').any(|flag| flag == "hypervisor"));
+    Host {
+        cpu: field("model name").unwrap_or_else(|| "unknown".to_owned()),
+        cores: cpus().len() as u32,
+        kernel: read("/proc/sys/kernel/osrelease").unwrap_or_default(),
+        governor: read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
+        hypervisor: hypervised.then(|| read("/sys/hypervisor/type").unwrap_or_else(|| "yes".to_owned())),
+        clock_source: clock.calibration().source().map_or("unknown", |source| source.name()).to_owned(),
+        ..Host::default()
+    }
+}
+
+/// The bare transfer of one cache line between two processes: the median of half a round trip. None on one CPU.
+pub fn transfer_ns(lab: &Lab<'_>, cpus: [usize; 2]) -> Result<Option<f64>, LabError> {
+    if cpus[0] == cpus[1] {
+        return Ok(None);
+    }
+    let name = format!("{}.transfer", lab.name);
+    let echo = EchoRole { words: Some(name.clone()), cpu: cpus[1] };
+    let words = SharedWords::open(&name).map_err(|e| LabError::file("/dev/shm".as_ref(), e))?;
+    let mut child = lab.spawn(&echo)?;
+    let clock = lab.clock;
+    let timings = on_cpu(cpus[0], move || {
+        let mut timings = Vec::with_capacity(TIMINGS);
+        let mut turn = 0;
+        for _ in 0..TIMINGS {
+            let from = clock.ticks();
+            for _ in 0..TRIPS {
+                turn += 1;
+                words.word(0).store(turn, Ordering::Release);
+                let mut turns = 0u32;
+                while words.word(1).load(Ordering::Acquire) != turn {
+                    relax();
+                    turns = turns.wrapping_add(1);
+                    let silent_ns = || clock.ns_between(from, clock.ticks());
+                    if turns.is_multiple_of(LOOKS) && silent_ns() / 1_000_000_000 > SILENCE_S as i64 {
+                        return None;
+                    }
+                }
+            }
+            timings.push(clock.ns_between(from, clock.ticks()));
+        }
+        words.word(0).store(u64::MAX, Ordering::Release);
+        Some(timings)
+    });
+    let _ = SharedWords::remove(&name);
+    let silent = || LabError::Silent { role: "echo".to_owned(), seconds: SILENCE_S };
+    let mut timings = timings?.ok_or_else(silent)?;
+    child.result::<()>(1.0)?;
+    let middle = timings.len() / 2;
+    Ok(Some(*timings.select_nth_unstable(middle).1 as f64 / (2 * TRIPS) as f64))
+}
+
+/// Round trips over a loopback socket, each end on its CPU.
+fn loopback(lab: &Lab<'_>, cpus: [usize; 2]) -> Result<Samples, LabError> {
+    const ROUNDS: usize = 5_000;
+    let mut child = lab.spawn(&EchoRole { words: None, cpu: cpus[1] })?;
+    let port: u16 = child.result(1.0)?;
+    let clock = lab.clock;
+    let work = move || -> std::io::Result<Samples> {
+        let mut socket = TcpStream::connect(("127.0.0.1", port))?;
+        socket.set_nodelay(true)?;
+        let mut samples = Samples::with_capacity(ROUNDS);
+        let mut answer = [0; 8];
+        for _ in 0..ROUNDS {
+            let from = clock.ticks();
+            socket.write_all(&from.to_le_bytes())?;
+            socket.read_exact(&mut answer)?;
+            samples.push(from, clock.ticks());
+        }
+        Ok(samples)
+    };
+    on_cpu(cpus[0], work)?.map_err(|e| LabError::Failed(format!("the loopback socket failed: {e}")))
+}
+
+/// The echo process: answers each turn of the shared word, or each eight bytes of a connection.
+fn echo(role: &EchoRole, parent: &Parent) -> Result<(), LabError> {
+    pin_to_cpu(role.cpu)?;
+    let Some(name) = &role.words else { return echo_socket(parent) };
+    let words = SharedWords::open(name).map_err(|e| LabError::file("/dev/shm".as_ref(), e))?;
+    parent.ready();
+    let stop = parent.stop_flag();
+    let mut last = 0;
+    loop {
+        let turn = words.word(0).load(Ordering::Acquire);
+        if turn == u64::MAX || stop.load(Ordering::Relaxed) {
+            break;
+        }
+        if turn != last {
+            last = turn;
+            words.word(1).store(turn, Ordering::Release);
+        }
+        relax();
+    }
+    parent.result(&());
+    Ok(())
+}
+
+fn echo_socket(parent: &Parent) -> Result<(), LabError> {
+    let failed = |e: std::io::Error| LabError::Failed(format!("the loopback socket failed: {e}"));
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").map_err(failed)?;
+    parent.ready();
+    parent.result(&listener.local_addr().map_err(failed)?.port());
+    let (mut socket, _) = listener.accept().map_err(failed)?;
+    socket.set_nodelay(true).map_err(failed)?;
+    let mut message = [0; 8];
+    while socket.read_exact(&mut message).is_ok() {
+        socket.write_all(&message).map_err(failed)?;
+    }
+    Ok(())
+}
+
+/// Runs work on a thread of its own, pinned, so that the caller keeps its own CPUs.
+pub fn on_cpu<T: Send>(cpu: usize, work: impl FnOnce() -> T + Send) -> Result<T, LabError> {
+    std::thread::scope(|scope| {
+        let pinned = scope.spawn(move || pin_to_cpu(cpu).map(|()| work()));
+        pinned.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)).map_err(LabError::from)
+    })
+}
+
+fn clock_cost_ns(clock: &HostClock) -> f64 {
+    let from = clock.ticks();
+    let mut last = from;
+    for _ in 0..STAMPS {
+        last = std::hint::black_box(clock.ticks());
+    }
+    clock.ns_between(from, last) as f64 / f64::from(STAMPS)
+}
+
+/// A stamp and a histogram entry together: what one sample costs.
+fn record_cost_ns(clock: &HostClock) -> f64 {
+    let mut entries = histogram();
+    let from = clock.ticks();
+    let mut last = from;
+    for _ in 0..STAMPS {
+        let now = clock.ticks();
+        entries.record(clock.ns_between(last, now) as u64).expect("an auto-sized histogram takes any value");
+        last = now;
+    }
+    std::hint::black_box(&entries);
+    clock.ns_between(from, last) as f64 / f64::from(STAMPS)
+}
+
+/// A loop that only reads the clock.
+struct Spin {
+    entries: hdrhistogram::Histogram<u64>,
+    loops: u64,
+    elapsed_ns: u64,
+    worst: [u64; 3],
+    /// When each new maximum came, and what it was.
+    maxima: Vec<(u64, u64)>,
+}
+
+impl Spin {
+    fn measure(clock: &HostClock, seconds: f64) -> Result<Self, LabError> {
+        if !(seconds > 0.0 && seconds <= 86_400.0) {
+            return Err(LabError::Setting(format!("a duration of {seconds} s is not possible; use 0.1 to 86400")));
+        }
+        let mut spin = Self { entries: histogram(), loops: 0, elapsed_ns: 0, worst: [0; 3], maxima: Vec::new() };
+        let start = clock.ticks();
+        let end = start + clock.calibration().ticks_of_ns((seconds * 1e9) as u64);
+        let mut last = start;
+        while last < end {
+            let now = clock.ticks();
+            spin.turn(clock.ns_between(last, now) as u64, clock.ns_between(start, now) as u64);
+            // From here, not from before the entry: recording is our own doing, not the host's.
+            last = clock.ticks();
+        }
+        spin.elapsed_ns = clock.ns_between(start, last) as u64;
+        Ok(spin)
+    }
+
+    #[inline(always)]
+    fn turn(&mut self, ns: u64, at_ns: u64) {
+        self.loops += 1;
+        self.entries.record(ns).expect("an auto-sized histogram takes any value");
+        if ns > self.worst[0] {
+            if ns > self.worst[2] {
+                self.maxima.push((at_ns, ns));
+            }
+            self.worst[0] = ns;
+            self.worst.sort_unstable();
+        }
+    }
+
+    fn into_run(self, clock: &HostClock) -> Run {
+        let average = self.entries.mean();
+        let worst = self.worst[2] as f64;
+        let hop = tickpath_result::Hop::from_histogram(&self.entries, None, 0, self.worst);
+        let figures = [
+            ("spin_loops", self.loops as f64),
+            ("spin_average_ns", average),
+            ("spin_worst_ns", worst),
+            ("spin_worst_times_average_ratio", worst / average.max(1e-9)),
+        ];
+        let (t_ns, value) = self.maxima.iter().map(|&(t, v)| (t, v as f64)).unzip();
+        Run {
+            target: "host".to_owned(),
+            client: "rust".to_owned(),
+            repeat: 1,
+            valid: true,
+            notes: vec![format!("stamps come from {}", facts(clock).clock_source)],
+            elapsed_ns: Some(self.elapsed_ns),
+            figures: figures.into_iter().map(|(name, value)| (name.to_owned(), value)).collect(),
+            series: vec![Series { name: "running_maximum_ns".to_owned(), t_ns, value }],
+            hops: [("spin_gap".to_owned(), hop)].into(),
+            ..Run::default()
+        }
+    }
+}
+
+/// Gaps of an idle spinning thread, for as long as asked: the floor against which a run's own gaps are judged.
+pub fn idle_gaps(clock: &HostClock, cpu: usize, ns: u64) -> Result<Vec<Gap>, LabError> {
+    let clock = *clock;
+    on_cpu(cpu, move || {
+        let mut gaps = tickpath_clock::Gaps::new(clock);
+        let end = clock.ticks() + clock.calibration().ticks_of_ns(ns);
+        while clock.ticks() < end {
+            gaps.empty_turn();
+        }
+        gaps.into_found()
+    })
+}
+
+/// Jiffies of all CPUs: in total, and stolen.
+fn cpu_times() -> Option<(u64, u64)> {
+    let stat = std::fs::read_to_string("/proc/stat").ok()?;
+    let times: Vec<u64> = stat.lines().next()?.split_whitespace().skip(1).filter_map(|n| n.parse().ok()).collect();
+    Some((times.iter().take(8).sum(), *times.get(7)?))
+}
+
+fn steal_percent(before: Option<(u64, u64)>, after: Option<(u64, u64)>) -> Option<f64> {
+    let ((total, stolen), (total_after, stolen_after)) = (before?, after?);
+    let total = total_after.checked_sub(total).filter(|total| *total > 0)?;
+    Some(100.0 * (stolen_after.saturating_sub(stolen)) as f64 / total as f64)
+}

@@ -1,0 +1,37 @@
+//! What every workload measures with: processes and their roles, samples, the machine's own floor.
+//!
+//! ```text
+//!   workload ──spawns──> roles (processes of this same program)
+//!      │                    │ samples in ticks, gaps that the host made
+//!      └── result file <────┘
+//! ```
+//! * [`Lab`]: what all workloads share. [`role`]: what spawned processes do; [`child`] and [`parent`]: both ends of the
+//!   wires between them and us.
+//! * [`samples`], [`attribution`]: stretches between stamps, and what of them was the host's.
+//! * [`host`]: what the machine takes before any message moves; [`memory`]: what a process holds.
+//! * [`proxy`]: a distance of our own making. [`targets`]: what is measured if nothing is named.
+//!
+//! Latency counts from intended times, so a stall shows in full; the generator checks its own punctuality; a gap is
+//! the host's only between two empty polls of a thread on the path.
+
+pub mod attribution;
+pub mod child;
+mod error;
+pub mod host;
+mod lab;
+pub mod memory;
+pub mod parent;
+pub mod proxy;
+pub mod quiet;
+pub mod role;
+pub mod samples;
+pub mod targets;
+
+pub use child::Child;
+pub use error::LabError;
+pub use lab::{Lab, Progress, remove_topics};
+pub use parent::Parent;
+pub use role::{Playable, Role, Thread};
+
+/// What the processes of the harness itself do.
+pub const ROLES: &[Playable] = &[Playable::of::<host::EchoRole>(), Playable::of::<proxy::ProxyRole>()];

@@ -1,0 +1,38 @@
+//! What a process holds.
+
+use tickpath_result::Memory;
+
+/// Bytes of a process, from the kernel.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Resident {
+    /// Private memory and shared memory: what orders cost.
+    pub orders_bytes: u64,
+    /// The most that was ever resident, files included.
+    pub peak_bytes: u64,
+}
+
+/// Reads a process's memory; zero if it is gone.
+pub fn of(pid: u32) -> Resident {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let field = |name: &str| -> u64 {
+        let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+        let kib = line.and_then(|rest| rest.split_whitespace().next()?.parse::<u64>().ok());
+        kib.unwrap_or(0) * 1024
+    };
+    Resident { orders_bytes: field("RssAnon") + field("RssShmem"), peak_bytes: field("VmHWM") }
+}
+
+/// Processor time that a process has used, in nanoseconds; zero if it is gone.
+pub fn cpu_ns(pid: u32) -> u64 {
+    let Ok(threads) = std::fs::read_dir(format!("/proc/{pid}/task")) else { return 0 };
+    let of_thread = |thread: std::fs::DirEntry| {
+        let text = std::fs::read_to_string(thread.path().join("schedstat")).unwrap_or_default();
+        text.split_whitespace().next()?.parse::<u64>().ok()
+    };
+    threads.flatten().filter_map(of_thread).sum()
+}
+
+/// Two readings as the result file has them.
+pub fn between(before: Resident, after: Resident) -> Memory {
+    Memory { before_bytes: before.orders_bytes, after_bytes: after.orders_bytes, peak_bytes: after.peak_bytes }
+}

@@ -1,0 +1,173 @@
+//! The clients in Rust: the crate redis, blocking and on tokio, over one connection.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use redis::aio::MultiplexedConnection;
+use redis::io::tcp::TcpSettings;
+use redis::{AsyncConnectionConfig, Connection, IntoConnectionInfo, RedisError, RedisResult};
+use tickpath_clock::{Clock, HostClock, pin_to_cpu};
+
+use super::{Client, SetGetRole, Told};
+use tickpath_harness::LabError;
+use tickpath_harness::Parent;
+use tickpath_harness::samples::{save, touched_rows};
+
+/// The version of the crate redis, as Cargo.lock has it.
+pub(super) const VERSION: &str = "1.8.1";
+
+/// How long connecting may take.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// When a pair began and when it ended, in ticks.
+type Row = [u64; 2];
+
+/// One pair: sets a key, and gives what it holds then.
+type Pair = fn(&mut Connection, &str, &str) -> RedisResult<Option<String>>;
+
+/// The client's life.
+pub(crate) fn set_get(role: &SetGetRole, parent: &Parent) -> Result<(), LabError> {
+    let clock = HostClock::get()?;
+    if let Some(cpu) = role.cpu {
+        pin_to_cpu(cpu)?;
+    }
+    let client = open(&role.url).map_err(|e| failed(&e))?;
+    parent.ready();
+    if parent.hear().is_none() {
+        return Ok(());
+    }
+    let worked = match role.client {
+        Client::RustBlocking => in_turn(role, &client, &clock, two_commands),
+        Client::RustPipeline => in_turn(role, &client, &clock, one_pipeline),
+        Client::RustAsync => side_by_side(role, &client, &clock),
+        other => return Err(LabError::Setting(format!("the client {other} is not written in Rust"))),
+    };
+    let (told, rows) = worked.map_err(|e| failed(&e))?;
+    save(&role.out, &rows)?;
+    parent.result(&told);
+    Ok(())
+}
+
+/// One connection, one pair after the other.
+fn in_turn(role: &SetGetRole, client: &redis::Client, clock: &HostClock, pair: Pair) -> RedisResult<(Told, Vec<Row>)> {
+    let mut rows: Vec<Row> = touched_rows(role.count as usize);
+    let from = clock.ticks();
+    let mut connection = client.get_connection_with_timeout(PATIENCE)?;
+    connection.set_read_timeout(Some(silence(role)))?;
+    connection.set_write_timeout(Some(silence(role)))?;
+    redis::cmd("PING").exec(&mut connection)?;
+    let connected = clock.ticks();
+    let (mut began, mut mismatched) = (connected, 0);
+    for number in 0..role.count {
+        let (key, value) = role.pair(number);
+        let found = pair(&mut connection, &key, &value)?;
+        mismatched += u64::from(found.as_deref() != Some(value.as_str()));
+        let ended = clock.ticks();
+        rows.push([began, ended]);
+        began = ended;
+    }
+    Ok((told(clock, from, connected, &rows, mismatched), rows))
+}
+
+/// Two commands, two round trips.
+fn two_commands(connection: &mut Connection, key: &str, value: &str) -> RedisResult<Option<String>> {
+    redis::cmd("SET").arg(key).arg(value).exec(connection)?;
+    redis::cmd("GET").arg(key).query(connection)
+}
+
+/// Two commands, one round trip.
+fn one_pipeline(connection: &mut Connection, key: &str, value: &str) -> RedisResult<Option<String>> {
+    let mut pipeline = redis::pipe();
+    pipeline.cmd("SET").arg(key).arg(value).ignore().cmd("GET").arg(key);
+    let (found,): (Option<String>,) = pipeline.query(connection)?;
+    Ok(found)
+}
+
+/// Workers that take turns on one thread and share a connection.
+fn side_by_side(role: &SetGetRole, client: &redis::Client, clock: &HostClock) -> RedisResult<(Told, Vec<Row>)> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(all_workers(Arc::new(role.clone()), client, clock))
+}
+
+async fn all_workers(
+    role: Arc<SetGetRole>,
+    client: &redis::Client,
+    clock: &HostClock,
+) -> RedisResult<(Told, Vec<Row>)> {
+    // Without these a far server would count as a failure: half a second is the library's own limit.
+    let limits = AsyncConnectionConfig::new().set_connection_timeout(Some(PATIENCE));
+    let limits = limits.set_response_timeout(Some(silence(&role)));
+    let from = clock.ticks();
+    let mut connection = client.get_multiplexed_async_connection_with_config(&limits).await?;
+    redis::cmd("PING").exec_async(&mut connection).await?;
+    let connected = clock.ticks();
+    let start = |first| tokio::spawn(worker(connection.clone(), role.clone(), first, *clock));
+    let workers: Vec<_> = (0..role.workers).map(start).collect();
+    let (mut rows, mut mismatched) = (Vec::with_capacity(role.count as usize), 0);
+    for worker in workers {
+        let share = worker.await.map_err(io::Error::other)??;
+        rows.extend(share.rows);
+        mismatched += share.mismatched;
+    }
+    Ok((told(clock, from, connected, &rows, mismatched), rows))
+}
+
+/// What one worker did.
+struct Share {
+    rows: Vec<Row>,
+    mismatched: u64,
+}
+
+/// Every so many pairs from the first one: two commands, two round trips in which other workers have their turn.
+async fn worker(
+    mut connection: MultiplexedConnection,
+    role: Arc<SetGetRole>,
+    first: u64,
+    clock: HostClock,
+) -> RedisResult<Share> {
+    let mut share = Share { rows: Vec::new(), mismatched: 0 };
+    let mut began = clock.ticks();
+    for number in (first..role.count).step_by(role.workers as usize) {
+        let (key, value) = role.pair(number);
+        redis::cmd("SET").arg(key.as_str()).arg(value.as_str()).exec_async(&mut connection).await?;
+        let found: Option<String> = redis::cmd("GET").arg(key.as_str()).query_async(&mut connection).await?;
+        share.mismatched += u64::from(found.as_deref() != Some(value.as_str()));
+        let ended = clock.ticks();
+        share.rows.push([began, ended]);
+        began = ended;
+    }
+    Ok(share)
+}
+
+fn open(url: &str) -> RedisResult<redis::Client> {
+    // As redis-py has it: without it a small command can wait for the acknowledgement of the one before.
+    let settings = TcpSettings::default().set_nodelay(true);
+    redis::Client::open(url.into_connection_info()?.set_tcp_settings(settings))
+}
+
+fn silence(role: &SetGetRole) -> Duration {
+    Duration::from_secs_f64(role.silence_s)
+}
+
+fn told(clock: &HostClock, from: u64, connected: u64, rows: &[Row], mismatched: u64) -> Told {
+    let ended = rows.iter().map(|[_, ended]| *ended).max().unwrap_or(connected);
+    let ns = |from, to| clock.ns_between(from, to).max(0) as u64;
+    Told { connect_ns: ns(from, connected), elapsed_ns: ns(connected, ended), pairs: rows.len() as u64, mismatched }
+}
+
+fn failed(error: &RedisError) -> LabError {
+    LabError::Failed(format!("{error}; look whether the server is still there, and try again"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_version_is_the_one_of_the_lock_file() {
+        let lock = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../Cargo.lock")).unwrap();
+        let entry = format!("name = \"redis\"\nversion = \"{VERSION}\"\n");
+        assert!(lock.contains(&entry), "Cargo.lock has no crate redis {VERSION}; write its version here");
+    }
+}

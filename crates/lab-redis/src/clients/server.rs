@@ -1,0 +1,257 @@
+//! The server under test, a scratch one or somebody's: where it is, what it is, and which keys there are ours.
+
+use std::io;
+use std::ops::Range;
+use std::os::unix::net::UnixStream;
+
+use redis::{Connection, ConnectionAddr, IntoConnectionInfo, RedisResult};
+
+use super::Settings;
+use tickpath_harness::{Lab, LabError, host, proxy};
+use tickpath_result::{Software, median};
+use tickpath_scratch::about::{PATIENCE, dial, no_answer, others, software};
+use tickpath_scratch::redis::{Server, ServerSettings};
+
+/// Keys that one command names.
+const BATCH: u64 = 1_000;
+
+/// A server, and a connection to it that is not measured.
+pub(super) struct Target {
+    connection: Connection,
+    /// What the keys begin with.
+    pub keys: String,
+    /// So many of them may be there.
+    claimed: u64,
+    /// Its URL over TCP.
+    tcp: Option<String>,
+    /// Its Unix socket's URL, in the form that every client knows.
+    unix: Option<String>,
+    /// What it is.
+    pub software: Software,
+    /// What a reader of the figures must know about it.
+    pub notes: Vec<String>,
+    /// Ends with this value; none if the server is somebody's.
+    scratch: Option<Server>,
+}
+
+impl Target {
+    /// The server that the settings name, or a scratch one.
+    pub fn open(lab: &Lab<'_>, settings: &Settings) -> Result<Self, LabError> {
+        let (scratch, tcp, unix) = match &settings.target {
+            Some(url) => (None, is_tcp(url).then(|| url.clone()), unix_form(url)),
+            None => {
+                let server = scratch(lab, settings)?;
+                let (tcp, unix) = (server.url(), server.unix_url().as_deref().and_then(unix_form));
+                (Some(server), Some(tcp), unix)
+            }
+        };
+        let url = tcp.as_ref().or(unix.as_ref()).ok_or_else(wrong_url)?;
+        let mut connection = dial(url.as_str()).map_err(|e| no_answer(&name(url), &e))?;
+        let about: String = redis::cmd("INFO").query(&mut connection).map_err(|e| no_answer(&name(url), &e))?;
+        let software = software(&about, &mut connection);
+        let notes = others(&about).filter(|_| scratch.is_none()).into_iter().collect();
+        let keys = format!("tickpath:{}:k", lab.name);
+        Ok(Self { connection, keys, claimed: 0, tcp, unix, software, notes, scratch })
+    }
+
+    /// What a result calls it: a scratch server's address says nothing.
+    pub fn name(&self, transport: &str) -> String {
+        let url = if transport == "unix" { &self.unix } else { &self.tcp };
+        match (&self.scratch, url) {
+            (None, Some(url)) => name(url),
+            _ if transport == "unix" => "redis+unix://".to_owned(),
+            _ => "redis://".to_owned(),
+        }
+    }
+
+    /// Whether it is a scratch server on this machine.
+    pub fn is_scratch(&self) -> bool {
+        self.scratch.is_some()
+    }
+
+    /// Its URL over TCP, and `HOST:PORT` of it.
+    pub fn tcp(&self) -> Option<(&str, String)> {
+        self.tcp.as_deref().map(|url| (url, address(url)))
+    }
+
+    /// Its Unix socket's URL.
+    pub fn unix(&self) -> Option<&str> {
+        self.unix.as_deref()
+    }
+
+    /// The median of some PINGs over the Unix socket from a CPU, in nanoseconds.
+    pub fn unix_round_trip_ns(&self, lab: &Lab<'_>, cpu: usize) -> Result<f64, LabError> {
+        let path = self.unix().and_then(|url| url.strip_prefix("unix://")).unwrap_or_default();
+        let clock = lab.clock;
+        let measure = move || -> io::Result<Vec<f64>> {
+            let stream = UnixStream::connect(path)?;
+            stream.set_read_timeout(Some(PATIENCE))?;
+            proxy::ping(&stream, &clock)
+        };
+        let times = host::on_cpu(cpu, measure)?.map_err(|e| no_answer(path, &e.into()))?;
+        Ok(median(times).unwrap_or(f64::NAN))
+    }
+
+    /// Makes sure that the first `count` keys are nobody's; from then on they are ours, and deleted at the end.
+    pub fn claim(&mut self, count: u64) -> Result<(), LabError> {
+        for numbers in batches(count) {
+            let there = self.on_keys("EXISTS", numbers).map_err(|e| no_answer("the server", &e))?;
+            if there > 0 {
+                return Err(LabError::Failed(format!(
+                    "the server has keys that begin with {}, and they are not of this bench; delete them if nobody \
+                     needs them, or try again: the name is another one then",
+                    self.keys
+                )));
+            }
+        }
+        self.claimed = count;
+        Ok(())
+    }
+
+    /// Deletes the first `count` keys, so that every repetition makes them anew.
+    pub fn delete(&mut self, count: u64) -> Result<(), LabError> {
+        batches(count)
+            .try_for_each(|numbers| self.on_keys("DEL", numbers).map(|_| ()))
+            .map_err(|e| no_answer("the server", &e))
+    }
+
+    fn on_keys(&mut self, command: &str, numbers: Range<u64>) -> RedisResult<u64> {
+        let mut command = redis::cmd(command);
+        for number in numbers {
+            command.arg(format!("{}:{number}", self.keys));
+        }
+        command.query(&mut self.connection)
+    }
+}
+
+impl Drop for Target {
+    fn drop(&mut self) {
+        if self.scratch.is_none() {
+            // A server that is gone has taken the keys along, or keeps what nobody can reach.
+            let _ = self.delete(self.claimed);
+        }
+    }
+}
+
+/// Whether clients can use the server of a URL.
+pub(super) fn check(url: &str) -> Result<(), LabError> {
+    match is_tcp(url) || unix_form(url).is_some() {
+        true => Ok(()),
+        false => Err(wrong_url()),
+    }
+}
+
+/// Whether it is TCP that a URL names.
+pub(super) fn is_tcp(url: &str) -> bool {
+    !url.contains('?') && matches!(parsed(url), Some(ConnectionAddr::Tcp(..)))
+}
+
+/// A URL's login and database at another address.
+pub(super) fn moved(url: &str, address: &str) -> String {
+    let (scheme, rest) = url.split_once("://").unwrap_or(("redis", url));
+    let end = rest.find('/').unwrap_or(rest.len());
+    let login = rest[..end].rfind('@').map_or("", |at| &rest[..=at]);
+    format!("{scheme}://{login}{address}{}", &rest[end..])
+}
+
+fn scratch(lab: &Lab<'_>, settings: &Settings) -> Result<Server, LabError> {
+    let wanted = ServerSettings { cpu: Some(settings.cpus[1]), unix_socket: true, ..ServerSettings::default() };
+    Server::start(lab.folder(), &wanted, &lab.clock)?.ok_or_else(|| {
+        LabError::Failed(
+            "redis-server is not installed; install it with: apt-get install redis-server   (or name a server with \
+             --target redis://HOST:PORT)"
+                .to_owned(),
+        )
+    })
+}
+
+/// The form of a socket's URL that redis-py and the crate redis both know.
+fn unix_form(url: &str) -> Option<String> {
+    match parsed(url) {
+        Some(ConnectionAddr::Unix(path)) if !url.contains('?') => Some(format!("unix://{}", path.display())),
+        _ => None,
+    }
+}
+
+fn parsed(url: &str) -> Option<ConnectionAddr> {
+    url.into_connection_info().ok().map(|info| info.addr().clone())
+}
+
+/// `HOST:PORT` of a URL.
+fn address(url: &str) -> String {
+    match parsed(url) {
+        Some(ConnectionAddr::Tcp(host, port)) if host.contains(':') => format!("[{host}]:{port}"),
+        Some(other) => other.to_string(),
+        None => String::new(),
+    }
+}
+
+/// What people may read of a URL: no password.
+fn name(url: &str) -> String {
+    let scheme = if is_tcp(url) { "redis" } else { "redis+unix" };
+    format!("{scheme}://{}", address(url))
+}
+
+fn wrong_url() -> LabError {
+    LabError::Setting(
+        "--target takes a Redis server: redis://[USER:PASSWORD@]HOST:PORT[/DATABASE] or redis+unix:///SOCKET, and \
+         nothing behind"
+            .to_owned(),
+    )
+}
+
+fn batches(count: u64) -> impl Iterator<Item = Range<u64>> {
+    (0..count).step_by(BATCH as usize).map(move |first| first..count.min(first + BATCH))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tickpath_scratch::about::field;
+
+    #[test]
+    fn urls_that_every_client_knows() {
+        for (url, tcp, unix) in [
+            ("redis://127.0.0.1:6379", true, None),
+            ("redis://ann:secret@host:1/2", true, None),
+            ("redis+unix:///run/redis.sock", false, Some("unix:///run/redis.sock")),
+            ("redis://host:1?streams", false, None),
+            ("redis+unix:///run/redis.sock?streams", false, None),
+            ("rediss://host:1", false, None),
+            ("nats://host:1", false, None),
+            ("host:1", false, None),
+        ] {
+            assert_eq!((is_tcp(url), unix_form(url).as_deref()), (tcp, unix), "{url}");
+            assert_eq!(check(url).is_ok(), tcp || unix.is_some(), "{url}");
+        }
+    }
+
+    #[test]
+    fn names_hold_no_password_and_moved_urls_keep_it() {
+        for (url, shown, elsewhere) in [
+            ("redis://host:1", "redis://host:1", "redis://127.0.0.1:9"),
+            ("redis://ann:s%40cret@host:1/2", "redis://host:1", "redis://ann:s%40cret@127.0.0.1:9/2"),
+            ("redis://[::1]:7000", "redis://[::1]:7000", "redis://127.0.0.1:9"),
+        ] {
+            assert_eq!(name(url), shown, "{url}");
+            assert_eq!(moved(url, "127.0.0.1:9"), elsewhere, "{url}");
+        }
+    }
+
+    #[test]
+    fn batches_cover_every_key_once() {
+        for count in [0, 1, BATCH - 1, BATCH, BATCH + 1, 5 * BATCH] {
+            let keys: Vec<u64> = batches(count).flatten().collect();
+            assert_eq!(keys, (0..count).collect::<Vec<_>>(), "{count} keys");
+        }
+    }
+
+    #[test]
+    fn what_a_server_says_about_itself_is_read() {
+        let about = "# Server\r\nredis_version:7.0.15\r\n# Clients\r\nconnected_clients:3\r\n";
+        assert_eq!(field(about, "redis_version"), Some("7.0.15"));
+        assert_eq!(field(about, "valkey_version"), None);
+        assert!(others(about).is_some_and(|note| note.contains("2 other clients")));
+        assert_eq!(others("connected_clients:1"), None);
+    }
+}

@@ -1,0 +1,252 @@
+//! Where a Redis server is, how to log in to it, and a socket to it.
+
+use std::fmt;
+use std::io::{self, Read, Write};
+use std::net::{TcpStream, ToSocketAddrs};
+use std::os::fd::{AsRawFd, RawFd};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use redis::{ConnectionAddr, IntoConnectionInfo};
+use serde::{Deserialize, Serialize};
+
+use tickpath_harness::LabError;
+
+/// How long a server may take to accept, and to answer.
+pub(super) const PATIENCE: Duration = Duration::from_secs(5);
+
+/// What a URL of such a server looks like.
+const FORM: &str = "use redis://[USER:PASSWORD@]HOST:PORT[/DATABASE] or redis+unix:///PATH/TO/SOCKET";
+
+/// Where a server is, and how to log in to it.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Address {
+    host: String,
+    port: u16,
+    /// A Unix socket, instead of host and port.
+    socket: Option<PathBuf>,
+    username: Option<String>,
+    password: Option<String>,
+    database: i64,
+}
+
+impl Address {
+    /// Reads a URL. The URL itself is not in errors, because it may hold a password.
+    pub fn parse(url: &str) -> Result<Self, LabError> {
+        let refused = |what: &str| LabError::Setting(format!("{what}; {FORM}"));
+        if !matches!(url.split_once("://"), Some(("redis" | "redis+unix", _))) || url.contains('?') {
+            return Err(refused("no URL of a Redis server, or one with a '?' (in a password, write %3F)"));
+        }
+        let info = url.into_connection_info().map_err(|e| refused(&format!("no URL of a Redis server: {e}")))?;
+        let (host, port, socket) = match info.addr() {
+            ConnectionAddr::Tcp(host, port) => (host.clone(), *port, None),
+            ConnectionAddr::Unix(path) => (String::new(), 0, Some(path.clone())),
+            _ => return Err(refused("only plain TCP and Unix sockets are measured here")),
+        };
+        let login = info.redis_settings();
+        Ok(Self {
+            host,
+            port,
+            socket,
+            username: login.username().map(str::to_owned),
+            password: login.password().map(str::to_owned),
+            database: login.db(),
+        })
+    }
+
+    /// The same server by another way: `HOST:PORT` of a proxy in front of it.
+    pub fn through(&self, proxy: &str) -> Self {
+        let (host, port) = proxy.rsplit_once(':').expect("a proxy's address has a port");
+        Self { host: host.to_owned(), port: port.parse().expect("a proxy's port is a number"), ..self.clone() }
+    }
+
+    /// Its name for people, without a password.
+    pub fn name(&self) -> String {
+        match &self.socket {
+            Some(path) => format!("redis+unix://{}", path.display()),
+            None => format!("redis://{}", self.endpoint()),
+        }
+    }
+
+    /// `HOST:PORT`, of a server that is reached by TCP.
+    pub fn endpoint(&self) -> String {
+        match self.host.contains(':') {
+            true => format!("[{}]:{}", self.host, self.port),
+            false => format!("{}:{}", self.host, self.port),
+        }
+    }
+
+    /// Its Unix socket, if it is reached by one.
+    pub fn socket(&self) -> Option<&Path> {
+        self.socket.as_deref()
+    }
+
+    /// What redis-benchmark is told to reach it.
+    pub fn arguments(&self) -> Vec<String> {
+        let place = match &self.socket {
+            Some(path) => vec![("-s", path.display().to_string())],
+            None => vec![("-h", self.host.clone()), ("-p", self.port.to_string())],
+        };
+        let login = [
+            self.username.clone().map(|name| ("--user", name)),
+            self.password.clone().map(|password| ("-a", password)),
+            (self.database != 0).then(|| ("--dbnum", self.database.to_string())),
+        ];
+        let all = place.into_iter().chain(login.into_iter().flatten());
+        all.flat_map(|(flag, value)| [flag.to_owned(), value]).collect()
+    }
+
+    /// The commands that log in.
+    pub fn login(&self) -> Vec<Vec<String>> {
+        let mut commands = Vec::new();
+        if let Some(password) = &self.password {
+            let words = ["AUTH".to_owned()].into_iter().chain(self.username.clone()).chain([password.clone()]);
+            commands.push(words.collect());
+        }
+        if self.database != 0 {
+            commands.push(vec!["SELECT".to_owned(), self.database.to_string()]);
+        }
+        commands
+    }
+
+    /// A socket to it, which gives up on a server that is silent for [`PATIENCE`].
+    pub fn connect(&self) -> io::Result<Stream> {
+        let stream = match &self.socket {
+            Some(path) => Stream::Unix(UnixStream::connect(path)?),
+            None => Stream::Tcp(self.connect_tcp()?),
+        };
+        stream.set_patience(PATIENCE)?;
+        Ok(stream)
+    }
+
+    /// What became of a conversation with it, as a sentence with the remedy.
+    pub fn sentence(&self, error: &io::Error) -> String {
+        let name = self.name();
+        match error.kind() {
+            io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock => format!(
+                "{name} did not answer within {} s; look whether it hangs, and whether the network is there",
+                PATIENCE.as_secs()
+            ),
+            io::ErrorKind::ConnectionRefused => {
+                format!("{name} refused the connection; start redis-server, or check host and port")
+            }
+            io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => {
+                format!("{name} closed the connection; look into its log whether it was ended, and try again")
+            }
+            io::ErrorKind::InvalidData => format!("{name} answers, but not as Redis does ({error}); check the port"),
+            _ => format!("{name} does not answer ({error}); check host and port, and whether the server runs"),
+        }
+    }
+
+    fn connect_tcp(&self) -> io::Result<TcpStream> {
+        let mut refused = io::Error::new(io::ErrorKind::NotFound, "its name has no address");
+        for address in (self.host.as_str(), self.port).to_socket_addrs()? {
+            match TcpStream::connect_timeout(&address, PATIENCE) {
+                Ok(stream) => {
+                    stream.set_nodelay(true)?;
+                    return Ok(stream);
+                }
+                Err(e) => refused = e,
+            }
+        }
+        Err(refused)
+    }
+}
+
+impl fmt::Debug for Address {
+    /// The name alone: the rest may hold a password.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.name())
+    }
+}
+
+/// A socket to a server.
+#[derive(Debug)]
+pub(super) enum Stream {
+    Tcp(TcpStream),
+    Unix(UnixStream),
+}
+
+impl Stream {
+    pub fn set_nonblocking(&self, nonblocking: bool) -> io::Result<()> {
+        match self {
+            Self::Tcp(stream) => stream.set_nonblocking(nonblocking),
+            Self::Unix(stream) => stream.set_nonblocking(nonblocking),
+        }
+    }
+
+    fn set_patience(&self, patience: Duration) -> io::Result<()> {
+        match self {
+            Self::Tcp(stream) => {
+                stream.set_read_timeout(Some(patience))?;
+                stream.set_write_timeout(Some(patience))
+            }
+            Self::Unix(stream) => {
+                stream.set_read_timeout(Some(patience))?;
+                stream.set_write_timeout(Some(patience))
+            }
+        }
+    }
+}
+
+impl Read for Stream {
+    #[inline]
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Self::Tcp(stream) => stream.read(buffer),
+            Self::Unix(stream) => stream.read(buffer),
+        }
+    }
+}
+
+impl Write for Stream {
+    #[inline]
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Self::Tcp(stream) => stream.write(bytes),
+            Self::Unix(stream) => stream.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl AsRawFd for Stream {
+    fn as_raw_fd(&self) -> RawFd {
+        match self {
+            Self::Tcp(stream) => stream.as_raw_fd(),
+            Self::Unix(stream) => stream.as_raw_fd(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn urls_name_servers_and_no_name_tells_a_password() {
+        for (url, name, arguments) in [
+            ("redis://127.0.0.1:7000", "redis://127.0.0.1:7000", "-h 127.0.0.1 -p 7000"),
+            ("redis://localhost", "redis://localhost:6379", "-h localhost -p 6379"),
+            ("redis://[::1]:7000/3", "redis://[::1]:7000", "-h ::1 -p 7000 --dbnum 3"),
+            ("redis://ann:secret@h:1", "redis://h:1", "-h h -p 1 --user ann -a secret"),
+            ("redis+unix:///run/redis.sock", "redis+unix:///run/redis.sock", "-s /run/redis.sock"),
+        ] {
+            let address = Address::parse(url).unwrap();
+            assert_eq!((address.name(), address.arguments().join(" ")), (name.to_owned(), arguments.to_owned()));
+            assert!(!format!("{address:?}").contains("secret"), "{url}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_server_is_refused_without_telling_the_password() {
+        for url in ["", "shm://", "redis://", "rediss://:secret@h:1", "redis://:secret@h:1?streams", "h:1"] {
+            let sentence = Address::parse(url).unwrap_err().to_string();
+            assert!(sentence.contains("redis+unix://") && !sentence.contains("secret"), "{url}: {sentence}");
+        }
+    }
+}

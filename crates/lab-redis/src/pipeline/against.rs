@@ -1,0 +1,295 @@
+//! Our generator beside redis-benchmark: the same commands, server, processors, connections and depths, in turn.
+//!
+//! redis-benchmark is told the command itself and not the name of a test, so that both send the same bytes about the
+//! same key, which is ours.
+
+use std::io::Read;
+use std::process::{Command as Process, Stdio};
+use std::sync::mpsc::channel;
+use std::time::Duration;
+
+use tickpath_clock::sleep_ns;
+
+use super::assemble::{OF_CLIENT, OF_SERVER, describe, per_command};
+use super::target::Key;
+use super::usage::Usage;
+use super::{Client, Command, Part, Settings, run};
+use tickpath_harness::{Lab, LabError};
+use tickpath_result::{Comparison, Counts, Hop, Run};
+
+/// What is compared: every depth with every number of connections and every command.
+const DEPTHS: [u64; 3] = [1, 10, 100];
+const CONNECTIONS: [usize; 2] = [1, 50];
+const COMMANDS: [Command; 3] = [Command::Ping, Command::Set, Command::Get];
+
+/// How long our generator looks how many commands a run should have, in seconds.
+const PROBE_SECONDS: f64 = 0.2;
+
+/// Commands of a run, at least and at most.
+const LEAST: u64 = 10_000;
+const MOST: u64 = 50_000_000;
+
+/// How many times as long as ours redis-benchmark may take, beside some seconds.
+const MOST_TIMES: f64 = 10.0;
+const GRACE_SECONDS: f64 = 10.0;
+
+/// How redis-benchmark is called in results and errors.
+const NAME: &str = "redis-benchmark";
+
+/// What both come to: the figure's name, what it is called in comparisons, and whether it is one of depth 1 alone.
+const FIGURES: [(&str, &str, bool); 3] = [
+    ("throughput_per_s", "throughput", false),
+    ("client_cpu_per_command_ns", "cpu", false),
+    ("round_trip.p50_ns", "latency", true),
+];
+
+/// One case: ours and theirs in turn, `repeats` times.
+#[derive(Debug, Clone, Copy)]
+struct Case {
+    command: Command,
+    depth: u64,
+    connections: usize,
+    /// Commands of a run.
+    count: u64,
+}
+
+/// All cases; each run is among `runs` as soon as it is there. Of `settings` the server, the processors and the
+/// duration of a run count.
+pub fn against_redis_benchmark(
+    lab: &Lab<'_>,
+    settings: &Settings,
+    repeats: u32,
+    runs: &mut Vec<Run>,
+) -> Result<Vec<Comparison>, LabError> {
+    let version = version()?;
+    let settings = Settings { client: Client::Rust, rate: None, part: Part::Against, ..settings.clone() };
+    let cases = cases(lab, &settings)?;
+    let mut pairs: Vec<[Vec<(f64, f64)>; 3]> = cases.iter().map(|_| Default::default()).collect();
+    for repeat in 1..=repeats {
+        for (case, pairs) in cases.iter().zip(&mut pairs) {
+            let settings = case.settings(&settings, repeat);
+            run(lab, &settings, runs)?;
+            runs.push(theirs(lab, &settings, &version)?);
+            let [.., ours, theirs] = &runs[..] else { continue };
+            for (pairs, (figure, ..)) in pairs.iter_mut().zip(FIGURES) {
+                pairs.push((value(ours, figure), value(theirs, figure)));
+            }
+        }
+    }
+    let compared = cases.iter().zip(&pairs).flat_map(|(case, pairs)| case.comparisons(pairs));
+    Ok(compared.collect())
+}
+
+/// The cases, each with as many commands as our generator sends in the duration.
+fn cases(lab: &Lab<'_>, settings: &Settings) -> Result<Vec<Case>, LabError> {
+    let mut cases = Vec::new();
+    for depth in DEPTHS {
+        for connections in CONNECTIONS {
+            for command in COMMANDS {
+                let seconds = PROBE_SECONDS;
+                let probe = Settings { seconds, depth, connections, command, count: None, ..settings.clone() };
+                let mut probes = Vec::new();
+                run(lab, &probe, &mut probes)?;
+                let reached = probes.first().and_then(|run| run.throughput_per_s).unwrap_or(0.0);
+                let count = ((reached * settings.seconds) as u64).clamp(LEAST, MOST);
+                cases.push(Case { command, depth, connections, count });
+            }
+        }
+    }
+    Ok(cases)
+}
+
+impl Case {
+    fn settings(&self, settings: &Settings, repeat: u32) -> Settings {
+        let Self { command, depth, connections, count } = *self;
+        Settings { command, depth, connections, count: Some(count), repeat, ..settings.clone() }
+    }
+
+    fn comparisons(&self, pairs: &[Vec<(f64, f64)>; 3]) -> Vec<Comparison> {
+        let Self { command, depth, connections, .. } = self;
+        let told = FIGURES.iter().zip(pairs).filter(|((_, _, of_depth_one), _)| !of_depth_one || *depth == 1);
+        let compared = told.filter_map(|((figure, what, _), pairs)| {
+            let name = format!("ours_to_redis_benchmark {what} {command} depth={depth} connections={connections}");
+            Comparison::of_pairs(&name, figure, pairs)
+        });
+        compared.collect()
+    }
+}
+
+/// A figure of a run; no number if the run broke a rule, which then proves nothing.
+fn value(run: &Run, figure: &str) -> f64 {
+    let found = match figure {
+        "throughput_per_s" => run.throughput_per_s,
+        "round_trip.p50_ns" => run.hops.get("round_trip").and_then(|hop| hop.p50_ns).map(|ns| ns as f64),
+        name => run.figures.get(name).copied(),
+    };
+    found.filter(|_| run.valid).unwrap_or(f64::NAN)
+}
+
+/// Runs redis-benchmark once.
+fn theirs(lab: &Lab<'_>, settings: &Settings, version: &str) -> Result<Run, LabError> {
+    lab.progress.step(&format!("{NAME} {}, depth {}", settings.command, settings.depth), settings.seconds);
+    let key = Key::claim(lab, &settings.target, settings.command)?;
+    let count = settings.count.unwrap_or(LEAST);
+    let before = settings.target.usage();
+    let (said, used) = benchmark(settings, key.name(), count)?;
+    let served = settings.target.usage().since(before);
+    drop(key);
+    let measured = Measured::read(&said).ok_or_else(|| {
+        LabError::Failed(format!("{NAME} said no line of eight fields, but: '{}'; use its version 7", said.trim()))
+    })?;
+    let mut run = Run {
+        client: NAME.to_owned(),
+        repeat: settings.repeat,
+        valid: true,
+        counts: Counts { sent: count, received: count, ..Counts::default() },
+        elapsed_ns: Some((count as f64 * 1e9 / measured.throughput_per_s) as u64),
+        throughput_per_s: Some(measured.throughput_per_s),
+        hops: [("round_trip".to_owned(), measured.hop(count))].into(),
+        ..Run::default()
+    };
+    describe(&mut run, settings);
+    run.software.client = Some(NAME.to_owned());
+    run.software.client_version = Some(version.to_owned());
+    per_command(&mut run, served, OF_SERVER);
+    // Its calls on sockets are not counted by the kernel, and it does not tell them.
+    per_command(&mut run, Usage { calls: None, ..used }, OF_CLIENT);
+    run.notes.push("what the client took holds its start, too: some milliseconds".to_owned());
+    Ok(run)
+}
+
+/// What redis-benchmark says of a run.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Measured {
+    throughput_per_s: f64,
+    mean_ns: f64,
+    p50_ns: f64,
+    p99_ns: f64,
+    max_ns: f64,
+}
+
+impl Measured {
+    /// The last line: a title, commands a second, and in milliseconds the mean, the least, 50, 95, 99 and 100 percent.
+    fn read(said: &str) -> Option<Self> {
+        let line = said.lines().rev().find(|line| !line.trim().is_empty())?;
+        let fields: Vec<&str> = line.trim().split(',').map(|field| field.trim_matches('"')).collect();
+        // The title may hold a comma; what is behind it does not.
+        let numbers = fields.get(fields.len().checked_sub(7)?..)?;
+        let numbers: Vec<f64> = numbers.iter().map(|text| text.parse::<f64>().ok()).collect::<Option<_>>()?;
+        let &[throughput_per_s, mean, _, p50, _, p99, max] = &numbers[..] else { return None };
+        let [mean_ns, p50_ns, p99_ns, max_ns] = [mean, p50, p99, max].map(|ms| ms * 1e6);
+        (throughput_per_s > 0.0).then_some(Self { throughput_per_s, mean_ns, p50_ns, p99_ns, max_ns })
+    }
+
+    fn hop(&self, count: u64) -> Hop {
+        let max = self.max_ns as u64;
+        Hop {
+            count,
+            mean_ns: Some(self.mean_ns),
+            p50_ns: Some(self.p50_ns as u64),
+            p99_ns: Some(self.p99_ns as u64),
+            max_ns: Some(max),
+            worst_ns: [0, 0, max],
+            ..Hop::default()
+        }
+    }
+}
+
+/// The version of the installed program.
+fn version() -> Result<String, LabError> {
+    let output = Process::new(NAME).arg("--version").output().map_err(|e| {
+        LabError::Failed(format!("{NAME} does not start ({e}); install it with: apt-get install redis-tools"))
+    })?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    Ok(text.split_whitespace().nth(1).unwrap_or("unknown").to_owned())
+}
+
+/// What it says, and what it took from the machine.
+fn benchmark(settings: &Settings, key: &str, count: u64) -> Result<(String, Usage), LabError> {
+    let failed = |what: String| LabError::Failed(format!("{NAME} {what}; try again, or compare without it"));
+    let mut process = Process::new("setpriv");
+    // It ends with this process, however that ends.
+    process.args(["--pdeathsig", "KILL", "taskset", "-c", &settings.cpus[0].to_string(), NAME]);
+    process.args(settings.target.way().arguments()).arg("--csv");
+    let numbers = [("-n", count), ("-c", settings.connections as u64), ("-P", settings.depth)];
+    process.args(numbers.into_iter().flat_map(|(flag, number)| [flag.to_owned(), number.to_string()]));
+    process.args(settings.command.words(key, ""));
+    process.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut running = Running(process.spawn().map_err(|e| failed(format!("does not start ({e})")))?);
+    let mut out = running.0.stdout.take().expect("it is a pipe");
+    let (said, heard) = channel();
+    std::thread::spawn(move || {
+        let mut all = String::new();
+        let _ = out.read_to_string(&mut all);
+        said.send(all)
+    });
+    let seconds = settings.seconds * MOST_TIMES + GRACE_SECONDS;
+    let heard = heard.recv_timeout(Duration::from_secs_f64(seconds));
+    let all = heard.map_err(|_| failed(format!("was not done within {seconds:.0} s")))?;
+    let used = running.last_usage();
+    let status = running.0.wait().map_err(|e| failed(e.to_string()))?;
+    if !status.success() {
+        return Err(failed(format!("failed ({status})")));
+    }
+    Ok((all, used))
+}
+
+/// A process that ends with this value.
+struct Running(std::process::Child);
+
+impl Running {
+    /// What it took in all: a process that has ended keeps its counts until somebody waits for it.
+    fn last_usage(&self) -> Usage {
+        const LOOKS: usize = 2_000;
+        let pid = self.0.id();
+        for _ in 0..LOOKS {
+            let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+            // The name before it may hold anything, a parenthesis too.
+            if stat.rsplit_once(") ").is_none_or(|(_, rest)| rest.starts_with('Z')) {
+                break;
+            }
+            sleep_ns(1_000_000);
+        }
+        Usage::of(pid)
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if !matches!(self.0.try_wait(), Ok(Some(_))) {
+            let _ = self.0.kill();
+        }
+        let _ = self.0.wait();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_line_is_read_whatever_the_title() {
+        let head = "\"test\",\"rps\",\"avg_latency_ms\",\"min_latency_ms\",\"p50_latency_ms\",\"p95_latency_ms\",\
+                    \"p99_latency_ms\",\"max_latency_ms\"\n";
+        let numbers = "\"199600.80\",\"0.140\",\"0.040\",\"0.135\",\"0.215\",\"0.303\",\"1.031\"\n";
+        let expected = Measured {
+            throughput_per_s: 199_600.8,
+            mean_ns: 0.140 * 1e6,
+            p50_ns: 0.135 * 1e6,
+            p99_ns: 0.303 * 1e6,
+            max_ns: 1.031 * 1e6,
+        };
+        for title in ["\"PING\",", "\"SET tickpath:lab-1:pipeline xxx\",", "\"a,b\","] {
+            assert_eq!(Measured::read(&format!("{head}{title}{numbers}")), Some(expected), "{title}");
+            assert_eq!(Measured::read(&format!("{title}{numbers}\n")), Some(expected), "{title}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_result_is_none() {
+        let head = "\"test\",\"rps\",\"avg\",\"min\",\"p50\",\"p95\",\"p99\",\"max\"\n";
+        for said in ["", "\n", "Could not connect to Redis", head, "1,2,3"] {
+            assert_eq!(Measured::read(said), None, "{said:?}");
+        }
+    }
+}

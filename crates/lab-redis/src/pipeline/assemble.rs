@@ -1,0 +1,195 @@
+//! A run, of what a generator and the kernel tell.
+
+use std::path::Path;
+
+use tickpath_clock::{Calibration, Clock};
+
+use super::generator::Told;
+use super::usage::Usage;
+use super::{Client, LEAST_COMMANDS, Settings, VALUE};
+use tickpath_harness::attribution::drop_attribution;
+use tickpath_harness::samples::{Samples, load};
+use tickpath_harness::{Lab, LabError};
+use tickpath_result::{Counts, Run};
+
+/// What a command costs the server, and what the client, in the order of [`Usage`].
+pub(super) const OF_SERVER: [&str; 3] =
+    ["server_cpu_per_command_ns", "context_switches_per_command", "syscalls_per_command"];
+pub(super) const OF_CLIENT: [&str; 3] =
+    ["client_cpu_per_command_ns", "client_context_switches_per_command", "client_syscalls_per_command"];
+
+/// Makes a run.
+pub(super) fn assemble(
+    lab: &Lab<'_>,
+    settings: &Settings,
+    told: &Told,
+    served: Usage,
+    out: &Path,
+) -> Result<Run, LabError> {
+    let mut run = Run {
+        client: settings.client.name().to_owned(),
+        repeat: settings.repeat,
+        valid: true,
+        counts: Counts {
+            sent: told.sent,
+            received: told.received,
+            lost: told.sent.saturating_sub(told.received),
+            reordered: told.disordered,
+            errors: told.errors,
+            ..Counts::default()
+        },
+        elapsed_ns: Some(told.elapsed_ns),
+        throughput_per_s: (told.elapsed_ns > 0).then(|| told.received as f64 * 1e9 / told.elapsed_ns as f64),
+        ..Run::default()
+    };
+    describe(&mut run, settings);
+    // The stamps of a script are nanoseconds, of a clock that is not ours.
+    let scripts = Calibration::nanoseconds();
+    let calibration = if settings.client == Client::RedisPy { &scripts } else { lab.clock.calibration() };
+    let rows = load::<3>(out)?;
+    times(&mut run, settings, calibration, &rows);
+    per_command(&mut run, served, OF_SERVER);
+    per_command(&mut run, told.used, OF_CLIENT);
+    if served.is_unknown() {
+        run.notes
+            .push("the server's process is not on this machine, so that what it took there is not known".to_owned());
+    }
+    judge(&mut run, settings, told);
+    if settings.rate.is_some() {
+        judge_rate(&mut run, told, calibration, &rows);
+    }
+    Ok(run)
+}
+
+/// What was run: its settings, the server, the client.
+pub(super) fn describe(run: &mut Run, settings: &Settings) {
+    settings.target.describe(run);
+    let params = &mut run.params;
+    params.set("part", settings.part.name());
+    params.set("command", settings.command.name());
+    params.set("depth", settings.depth);
+    params.set("connections", settings.connections as u64);
+    params.set("value_bytes", VALUE.len() as u64);
+    params.set("cpus", settings.cpus.to_vec());
+    if let Some(count) = settings.count {
+        params.set("count", count);
+    }
+    match settings.rate {
+        Some(rate) => {
+            params.set("loop", "open");
+            params.set("rate_per_s", rate);
+            run.notes.push(
+                "open loop: round_trip counts from the intended time, service from the send; between batches the \
+                 generator looks for replies without a pause, and that is in its figures"
+                    .to_owned(),
+            );
+        }
+        None => {
+            params.set("loop", "closed");
+            run.notes.push(
+                "closed loop: service time, for each connection waits for all replies before it sends again".to_owned(),
+            );
+        }
+    }
+    let (client, version) = match (settings.client, &settings.python) {
+        (Client::RedisPy, Some(python)) => {
+            run.software.runtime = Some(python.runtime.clone());
+            ("redis-py", python.version_of("redis"))
+        }
+        _ => ("tickpath", Some(env!("CARGO_PKG_VERSION"))),
+    };
+    run.software.client = Some(client.to_owned());
+    run.software.client_version = version.map(str::to_owned);
+}
+
+/// What was taken from the machine, divided by the commands.
+pub(super) fn per_command(run: &mut Run, used: Usage, names: [&str; 3]) {
+    let commands = run.counts.received;
+    if commands == 0 {
+        return;
+    }
+    let taken = [used.cpu_ns, used.switches, used.calls];
+    let known = names.into_iter().zip(taken).filter_map(|(name, taken)| Some((name, taken?)));
+    run.figures.extend(known.map(|(name, taken)| (name.to_owned(), taken as f64 / commands as f64)));
+}
+
+/// The number that the key holds at the end is how often one was added.
+pub(super) fn check_number(run: &mut Run, number: Option<i64>) {
+    let expected = run.counts.received;
+    if run.counts.lost == 0 && number.and_then(|number| u64::try_from(number).ok()) != Some(expected) {
+        run.valid = false;
+        let found = number.map_or("nothing".to_owned(), |number| number.to_string());
+        run.notes.push(format!(
+            "the number ended as {found} after {expected} additions; look whether somebody else writes the key"
+        ));
+    }
+}
+
+fn times(run: &mut Run, settings: &Settings, calibration: &Calibration, rows: &[[u64; 3]]) {
+    if rows.is_empty() {
+        return;
+    }
+    let round_trip = Samples(rows.iter().map(|&[intended, _, answered]| (intended, answered)).collect());
+    let batch = settings.count.map_or(settings.depth, |count| count.min(settings.depth));
+    let p50 = round_trip.p50_ns(calibration);
+    run.figures.insert("latency_per_command_ns".to_owned(), p50 / batch as f64);
+    run.hops.insert("round_trip".to_owned(), round_trip.hop(calibration, &[]));
+    if settings.rate.is_some() {
+        let service = Samples(rows.iter().map(|&[_, sent, answered]| (sent, answered)).collect());
+        run.hops.insert("service".to_owned(), service.hop(calibration, &[]));
+    }
+    // Who waits in the kernel does not see when the host takes the processor away.
+    drop_attribution(run);
+}
+
+/// The rules of every run.
+fn judge(run: &mut Run, settings: &Settings, told: &Told) {
+    let mut broken = Vec::new();
+    if let Some(failed) = &told.failed {
+        broken.push(format!("ended after {} of {} replies: {failed}", told.received, told.sent));
+    }
+    if told.errors > 0 {
+        let first = told.first_error.as_deref().unwrap_or("null, or a reply that was not expected");
+        broken.push(format!(
+            "{} replies were errors, the first: {first}; look whether the server allows {}, and who else uses the key",
+            told.errors, settings.command
+        ));
+    }
+    if told.disordered > 0 {
+        broken.push(format!(
+            "{} answers were not the number before and one; look whether somebody else writes the key",
+            told.disordered
+        ));
+    }
+    run.valid = broken.is_empty();
+    run.notes.extend(broken);
+    let meant = settings.until().count.unwrap_or(LEAST_COMMANDS);
+    if told.failed.is_none() && told.sent < meant {
+        run.notes.push(format!("{} commands instead of {meant}: more would have taken too long", told.sent));
+    }
+}
+
+/// The rules of a run with a rate.
+fn judge_rate(run: &mut Run, told: &Told, calibration: &Calibration, rows: &[[u64; 3]]) {
+    let first = rows.iter().map(|row| row[0]).min();
+    let last = rows.iter().max_by_key(|row| row[0]);
+    let mut broken = Vec::new();
+    if let Some((first, &[intended, sent, _])) = first.zip(last).filter(|_| rows.len() > 1) {
+        let planned = calibration.ns_between(first, intended) as f64;
+        let took = calibration.ns_between(first, sent) as f64;
+        if took > 0.0 && planned / took < 0.99 {
+            broken.push(format!(
+                "the generator reached {:.1} % of its rate; use a lower --rate, or a larger --depth",
+                100.0 * planned / took
+            ));
+        }
+    }
+    if told.late_share > 0.01 {
+        broken.push(format!(
+            "{:.1} % of batches left late by more than the interval or 10 µs; use a lower --rate",
+            100.0 * told.late_share
+        ));
+    }
+    run.valid &= broken.is_empty();
+    run.notes.extend(broken);
+}

@@ -1,0 +1,128 @@
+//! A conversation with a server, one command at a time: for what is asked around a measurement.
+
+use std::collections::BTreeMap;
+use std::io::{self, BufRead, BufReader, Read, Write};
+
+use super::address::{Address, Stream};
+use super::command::encode;
+use tickpath_harness::LabError;
+
+/// The longest line and the longest payload that are believed, in bytes.
+const MOST_LINE_BYTES: u64 = 8 << 10;
+const MOST_PAYLOAD_BYTES: usize = 64 << 20;
+
+/// What a server says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Reply {
+    /// A status or a payload.
+    Text(String),
+    Number(i64),
+    Null,
+    Error(String),
+}
+
+/// A connection that is logged in.
+#[derive(Debug)]
+pub(super) struct Control {
+    address: Address,
+    stream: BufReader<Stream>,
+}
+
+impl Control {
+    /// Connects, logs in, and asks for a sign of life.
+    pub fn open(address: &Address) -> Result<Self, LabError> {
+        let stream = address.connect().map_err(|e| LabError::Failed(address.sentence(&e)))?;
+        let mut control = Self { address: address.clone(), stream: BufReader::new(stream) };
+        for command in address.login() {
+            let words: Vec<&str> = command.iter().map(String::as_str).collect();
+            control.ask(&words)?;
+        }
+        control.ask(&["PING"])?;
+        Ok(control)
+    }
+
+    /// Its socket. Nothing of a reply is left in between: each is read whole.
+    pub fn stream(&mut self) -> &mut Stream {
+        self.stream.get_mut()
+    }
+
+    /// One command and its reply; an error reply is an error.
+    pub fn ask(&mut self, words: &[&str]) -> Result<Reply, LabError> {
+        match self.exchange(words) {
+            Ok(Reply::Error(line)) => {
+                let (name, remedy) = (self.address.name(), remedy(&line));
+                Err(LabError::Failed(format!("{name} refused {}: {line}; {remedy}", words[0])))
+            }
+            Ok(reply) => Ok(reply),
+            Err(e) => Err(LabError::Failed(self.address.sentence(&e))),
+        }
+    }
+
+    /// One command and its reply, of whatever kind.
+    pub fn exchange(&mut self, words: &[&str]) -> io::Result<Reply> {
+        self.stream.get_mut().write_all(&encode(words))?;
+        let line = self.line()?;
+        let (mark, rest) = line.split_at_checked(1).ok_or_else(not_redis)?;
+        match mark {
+            "+" => Ok(Reply::Text(rest.to_owned())),
+            "-" => Ok(Reply::Error(rest.to_owned())),
+            ":" => rest.parse().map(Reply::Number).map_err(|_| not_redis()),
+            "$" => self.payload(rest),
+            _ => Err(not_redis()),
+        }
+    }
+
+    /// A section of what the server tells of itself.
+    pub fn info(&mut self, section: &str) -> Result<BTreeMap<String, String>, LabError> {
+        let Reply::Text(text) = self.ask(&["INFO", section])? else { return Ok(BTreeMap::new()) };
+        let pairs = text.lines().filter_map(|line| line.split_once(':'));
+        Ok(pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).collect())
+    }
+
+    fn line(&mut self) -> io::Result<String> {
+        let mut line = Vec::new();
+        self.stream.by_ref().take(MOST_LINE_BYTES).read_until(b'\n', &mut line)?;
+        match line.strip_suffix(b"\r\n") {
+            Some(line) => Ok(String::from_utf8_lossy(line).into_owned()),
+            None if line.len() as u64 == MOST_LINE_BYTES => Err(not_redis()),
+            None => Err(io::ErrorKind::UnexpectedEof.into()),
+        }
+    }
+
+    fn payload(&mut self, length: &str) -> io::Result<Reply> {
+        let length: i64 = length.parse().map_err(|_| not_redis())?;
+        let Ok(length) = usize::try_from(length) else { return Ok(Reply::Null) };
+        if length > MOST_PAYLOAD_BYTES {
+            return Err(not_redis());
+        }
+        let mut payload = vec![0; length + 2];
+        self.stream.read_exact(&mut payload)?;
+        Ok(Reply::Text(String::from_utf8_lossy(&payload[..length]).into_owned()))
+    }
+}
+
+impl Reply {
+    /// The number that it is, as an integer or as text.
+    pub fn number(&self) -> Option<i64> {
+        match self {
+            Self::Number(number) => Some(*number),
+            Self::Text(text) => text.parse().ok(),
+            Self::Null | Self::Error(_) => None,
+        }
+    }
+}
+
+fn not_redis() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, "an unexpected reply")
+}
+
+fn remedy(line: &str) -> &'static str {
+    match line.split_whitespace().next() {
+        Some("NOAUTH") => "write redis://:PASSWORD@HOST:PORT or redis://USER:PASSWORD@HOST:PORT",
+        Some("WRONGPASS") => "check USER:PASSWORD@ in the URL",
+        Some("NOPERM") => "give this user the right to it, or name another one in the URL",
+        Some("LOADING") => "try again when it has finished",
+        Some("READONLY") => "name the primary instead of a replica",
+        _ => "look into its settings and its log, or measure a server of your own",
+    }
+}

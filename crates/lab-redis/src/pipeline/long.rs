@@ -1,0 +1,289 @@
+//! A million commands as one pipeline, and as a hundred of ten thousand: nearly the same speed, and very different
+//! amounts of memory that the server holds for replies.
+//!
+//! ```text
+//!   timed   write ──> …   read <── …      both at once, as fast as it goes
+//!   held    write all ──> server: its replies fill the socket, then its memory ──> look ──> read all
+//! ```
+//! The timed run reads while it writes. What the server holds for a client that writes everything first is looked at
+//! apart from it, over a second connection, for looking takes the server's time.
+
+use std::io::{self, Read, Write};
+
+use tickpath_clock::{Clock, HostClock, sleep_ns};
+
+use super::command::encode;
+use super::control::{Control, Reply};
+use super::replies::{Intake, Replies};
+use super::target::Key;
+use super::{Client, Part, Settings, run};
+use tickpath_harness::{Lab, LabError, memory};
+use tickpath_result::{Memory, Run, Series};
+
+/// The commands of the long pipeline.
+pub const LONG: u64 = 1_000_000;
+
+/// The commands of each of the shorter ones.
+pub const BATCH: u64 = 10_000;
+
+/// Commands that one write is given.
+const AT_ONCE: usize = 1_000;
+
+/// A socket that has taken nothing for so long is full.
+const FULL_NS: i64 = 300_000_000;
+
+/// A server that sends nothing for so long is gone.
+const PATIENCE_NS: i64 = 5_000_000_000;
+
+/// Looks at a server that has everything, and the pause between two: some rounds of its housekeeping, which counts its
+/// clients' memory ten times a second.
+const LOOKS: usize = 25;
+const PAUSE_NS: u64 = 10_000_000;
+
+/// How long a socket that neither takes nor gives is left alone.
+const REST_NS: u64 = 100_000;
+
+/// Both runs, one after the other. Of `settings` the server, the processors and the command count.
+pub fn long(lab: &Lab<'_>, settings: &Settings, runs: &mut Vec<Run>) -> Result<(), LabError> {
+    for depth in [LONG, BATCH] {
+        let settings = Settings {
+            client: Client::Rust,
+            depth,
+            count: Some(LONG),
+            connections: 1,
+            rate: None,
+            seconds: 3.0,
+            part: Part::Long,
+            ..settings.clone()
+        };
+        run(lab, &settings, runs)?;
+        let Some(run) = runs.last_mut() else { continue };
+        match hold(lab, &settings) {
+            Ok(held) => held.describe(run),
+            Err(e) => run.notes.push(format!("what the server holds for replies is not known: {e}")),
+        }
+    }
+    Ok(())
+}
+
+/// What a server held for a client that had not read yet.
+struct Held {
+    looks: Vec<Look>,
+    /// Bytes of the pipeline, and how many of them the socket took.
+    bytes: u64,
+    taken: u64,
+}
+
+/// One look at the server.
+#[derive(Debug, Clone, Copy)]
+struct Look {
+    /// From the first one, in nanoseconds.
+    at_ns: u64,
+    /// Replies that the server has for the client and cannot send yet, in bytes, if it tells (Redis 6.2 and later).
+    replies_bytes: Option<u64>,
+    /// What all its clients cost it, in bytes, as of its last housekeeping.
+    clients_bytes: Option<u64>,
+    /// Its own memory, if its process is on this machine.
+    resident_bytes: Option<u64>,
+}
+
+impl Held {
+    fn describe(&self, run: &mut Run) {
+        let (Some(first), Some(last)) = (self.looks.first(), self.looks.last()) else { return };
+        let most = |of: fn(&Look) -> Option<u64>| self.looks.iter().filter_map(of).max();
+        let clients = most(|look| look.clients_bytes).zip(first.clients_bytes);
+        let known = [
+            ("reply_memory_bytes", most(|look| look.replies_bytes)),
+            ("clients_memory_bytes", clients.map(|(most, before)| most.saturating_sub(before))),
+        ];
+        run.figures.extend(known.into_iter().filter_map(|(name, bytes)| Some((name.to_owned(), bytes? as f64))));
+        run.series.push(self.series("replies_held_bytes", |look| look.replies_bytes));
+        run.series.push(self.series("clients_memory_bytes", |look| look.clients_bytes));
+        let resident = [first.resident_bytes, last.resident_bytes, most(|look| look.resident_bytes)];
+        if let [Some(before_bytes), Some(after_bytes), Some(peak_bytes)] = resident {
+            run.memory = Some(Memory { before_bytes, after_bytes, peak_bytes });
+        }
+        run.notes
+            .push("the server's memory was looked at while a client wrote one pipeline and read nothing".to_owned());
+        if self.taken < self.bytes {
+            run.notes.push(format!(
+                "the socket took {} of the {} bytes of the pipeline before it was full",
+                self.taken, self.bytes
+            ));
+        }
+    }
+
+    fn series(&self, name: &str, of: fn(&Look) -> Option<u64>) -> Series {
+        let points = self.looks.iter().filter_map(|look| Some((look.at_ns, of(look)? as f64)));
+        let (t_ns, value) = points.unzip();
+        Series { name: name.to_owned(), t_ns, value }
+    }
+}
+
+/// Writes a pipeline as far as the socket takes it, looks, then reads the replies and writes the rest.
+fn hold(lab: &Lab<'_>, settings: &Settings) -> Result<Held, LabError> {
+    lab.progress.step("pipeline: what the server holds for replies", 1.0);
+    let mut key = Key::claim(lab, &settings.target, settings.command)?;
+    let command = encode(&settings.command.words(key.name(), ""));
+    let address = settings.target.way();
+    let mut control = Control::open(address)?;
+    let id = control.ask(&["CLIENT", "ID"])?.number().unwrap_or(0).to_string();
+    let failed = |e: io::Error| LabError::Failed(address.sentence(&e));
+    control.stream().set_nonblocking(true).map_err(failed)?;
+    let mut pipeline = Pipeline {
+        control,
+        clock: lab.clock,
+        block: command.repeat(AT_ONCE),
+        bytes: command.len() as u64 * settings.depth,
+        written: 0,
+        commands: settings.depth,
+        intake: Intake::Replies(Replies::new(None)),
+    };
+    let pid = settings.target.pid();
+    let mut watch = Watch { key: &mut key, id, pid, clock: lab.clock, looks: Vec::new(), begun: 0 };
+    watch.look()?;
+    pipeline.fill(&mut watch)?.map_err(failed)?;
+    let taken = pipeline.written;
+    for _ in 0..LOOKS {
+        watch.look()?;
+        sleep_ns(PAUSE_NS);
+    }
+    let looks = watch.looks;
+    pipeline.finish().map_err(failed)?;
+    Ok(Held { looks, bytes: pipeline.bytes, taken })
+}
+
+/// Looks at the server over a connection of its own.
+struct Watch<'a> {
+    key: &'a mut Key,
+    /// What the server calls the connection that is watched.
+    id: String,
+    pid: Option<u32>,
+    clock: HostClock,
+    looks: Vec<Look>,
+    /// When the first look was, in ticks.
+    begun: u64,
+}
+
+impl Watch<'_> {
+    fn look(&mut self) -> Result<(), LabError> {
+        let control = self.key.control();
+        // An older server refuses that; one that is gone does not tell of its memory either.
+        let client = match control.ask(&["CLIENT", "LIST", "ID", &self.id]) {
+            Ok(Reply::Text(line)) => line,
+            _ => String::new(),
+        };
+        let about = control.info("memory")?;
+        let now = self.clock.ticks();
+        if self.looks.is_empty() {
+            self.begun = now;
+        }
+        self.looks.push(Look {
+            at_ns: self.clock.ns_between(self.begun, now).max(0) as u64,
+            replies_bytes: field(&client, "omem"),
+            clients_bytes: about.get("mem_clients_normal").and_then(|bytes| bytes.parse().ok()),
+            resident_bytes: self.pid.map(|pid| memory::of(pid).orders_bytes),
+        });
+        Ok(())
+    }
+}
+
+/// A number in a line of `CLIENT LIST`.
+fn field(line: &str, name: &str) -> Option<u64> {
+    let value = line.split_whitespace().find_map(|pair| pair.strip_prefix(name)?.strip_prefix('='));
+    value?.parse().ok()
+}
+
+/// A pipeline that is written and read over a socket that never waits.
+struct Pipeline {
+    control: Control,
+    clock: HostClock,
+    /// Commands that are written again and again.
+    block: Vec<u8>,
+    /// Bytes of the whole pipeline, and those that the socket has taken.
+    bytes: u64,
+    written: u64,
+    commands: u64,
+    intake: Intake,
+}
+
+impl Pipeline {
+    /// Writes until all is written or the socket is full, and looks while it waits for room.
+    fn fill(&mut self, watch: &mut Watch<'_>) -> Result<io::Result<()>, LabError> {
+        let mut news = self.clock.ticks();
+        while self.written < self.bytes && self.clock.ns_between(news, self.clock.ticks()) < FULL_NS {
+            match self.write() {
+                Ok(0) => {
+                    watch.look()?;
+                    sleep_ns(PAUSE_NS / 2);
+                }
+                Ok(_) => news = self.clock.ticks(),
+                Err(e) => return Ok(Err(e)),
+            }
+        }
+        Ok(Ok(()))
+    }
+
+    /// Reads every reply, and writes what is left.
+    fn finish(&mut self) -> io::Result<()> {
+        let mut news = self.clock.ticks();
+        let mut buffer = vec![0; 64 << 10];
+        while self.intake.received() < self.commands {
+            let moved = self.write()? + self.read(&mut buffer)?;
+            let now = self.clock.ticks();
+            if moved > 0 {
+                news = now;
+            } else if self.clock.ns_between(news, now) > PATIENCE_NS {
+                return Err(io::ErrorKind::TimedOut.into());
+            } else {
+                sleep_ns(REST_NS);
+            }
+        }
+        Ok(())
+    }
+
+    /// Bytes that the socket took, at most a block; none if it has no room.
+    fn write(&mut self) -> io::Result<usize> {
+        let at = (self.written % self.block.len() as u64) as usize;
+        let left = usize::try_from(self.bytes - self.written).unwrap_or(usize::MAX);
+        let rest = &self.block[at..];
+        if left == 0 {
+            return Ok(0);
+        }
+        let written = or_nothing(self.control.stream().write(&rest[..rest.len().min(left)]))?;
+        self.written += written as u64;
+        Ok(written)
+    }
+
+    /// Bytes that the socket gave; none if there are none now.
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self.control.stream().read(buffer) {
+            Ok(0) => Err(super::generator::closed()),
+            read => {
+                let bytes = or_nothing(read)?;
+                self.intake.take(&buffer[..bytes])?;
+                Ok(bytes)
+            }
+        }
+    }
+}
+
+fn or_nothing(moved: io::Result<usize>) -> io::Result<usize> {
+    match moved {
+        Err(e) if matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => Ok(0),
+        other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::field;
+
+    #[test]
+    fn a_clients_memory_is_in_its_line() {
+        let line = "id=7 addr=127.0.0.1:5 name= obl=16384 oll=12 omem=205824 tot-mem=240000 user=default\n";
+        for (name, value) in [("omem", Some(205_824)), ("tot-mem", Some(240_000)), ("mem", None), ("user", None)] {
+            assert_eq!(field(line, name), value, "{name}");
+        }
+    }
+}

@@ -1,5 +1,0 @@
-//! What can be tried without a run.
-
-mod compare;
-mod doctor;
-mod proxy;

@@ -1,0 +1,418 @@
+//! Python clients: an interpreter with the packages that people use, and processes that run a script in it.
+//!
+//! The packages are pinned and lie in a virtual environment of their own, which is made once and kept in the user's
+//! cache; nothing that is installed already is touched. `TICKPATH_PYTHON` names another interpreter, with the packages
+//! in it. A script speaks as our own children do: `"ready"`, then `{"result": …}` or `{"error": …}`, a line each.
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::fs::{self, DirBuilder};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use serde::{Deserialize, Serialize};
+
+use tickpath_harness::LabError;
+use tickpath_harness::{Child, Progress};
+
+/// The packages and their versions.
+pub const PACKAGES: [(&str, &str); 3] = [("redis", "8.1.0"), ("hiredis", "3.5.0"), ("uvloop", "0.23.0")];
+
+/// The oldest Python that they run on.
+const OLDEST: (u32, u32) = (3, 10);
+
+/// The variable that names another interpreter.
+const VARIABLE: &str = "TICKPATH_PYTHON";
+
+/// What an environment is called that is not whole yet; the maker's process id follows.
+const UNFINISHED: &str = "making-";
+
+/// How long an interpreter may take to say what it is, to make an environment, and to fetch packages into it.
+const ASK_SECONDS: u32 = 30;
+const MAKE_SECONDS: u32 = 120;
+const FETCH_SECONDS: u32 = 240;
+
+/// An interpreter with the packages.
+#[derive(Debug, Clone)]
+pub struct Python {
+    /// Its path.
+    pub program: PathBuf,
+    /// What it is: `CPython 3.11.7`.
+    pub runtime: String,
+    versions: BTreeMap<String, String>,
+    /// Whether the environment is ours, so that nothing of the user's belongs into it.
+    ours: bool,
+}
+
+/// Why there is no Python to run clients in.
+#[derive(Debug, thiserror::Error)]
+pub enum PythonError {
+    /// No interpreter at all.
+    #[error(
+        "python3 is not installed; install it with: apt-get install python3 python3-venv   (or name an interpreter \
+         that has {pins} with TICKPATH_PYTHON=PATH)",
+        pins = pins()
+    )]
+    NoInterpreter,
+    /// An interpreter that the packages do not run on.
+    #[error(
+        "python3 is Python {major}.{minor}, and the clients need {oldest} or later; name a newer one with \
+         TICKPATH_PYTHON=PATH",
+        oldest = format!("{}.{}", OLDEST.0, OLDEST.1)
+    )]
+    TooOld {
+        /// Before the point of its version.
+        major: u32,
+        /// After the point.
+        minor: u32,
+    },
+    /// An interpreter without the module for environments.
+    #[error(
+        "python3 cannot make virtual environments; install what it needs with: apt-get install python3-venv   (or name \
+         an interpreter that has {pins} with TICKPATH_PYTHON=PATH)",
+        pins = pins()
+    )]
+    NoVenv,
+    /// The variable names something else.
+    #[error("TICKPATH_PYTHON names {program}, which does not run as Python 3 ({what}); give an interpreter's path")]
+    NoPython {
+        /// What it names.
+        program: String,
+        /// What came of running it.
+        what: String,
+    },
+    /// The variable names an interpreter that lacks packages.
+    #[error(
+        "{program}, which TICKPATH_PYTHON names, has no {package}; run: {program} -m pip install {pins}",
+        pins = pins()
+    )]
+    NoPackage {
+        /// What it names.
+        program: String,
+        /// The first that is missing.
+        package: String,
+    },
+    /// Nowhere to get packages from.
+    #[error(
+        "the package index does not answer, or has nothing; check the network, name another index with PIP_INDEX_URL, \
+         or an interpreter that has {pins} with TICKPATH_PYTHON=PATH",
+        pins = pins()
+    )]
+    NoIndex,
+    /// The index has no such package for this interpreter.
+    #[error(
+        "the package index has no build for this interpreter and machine ({what}); name an interpreter that has {pins} \
+         with TICKPATH_PYTHON=PATH",
+        pins = pins()
+    )]
+    NoBuild {
+        /// What pip says.
+        what: String,
+    },
+    /// Making the environment took too long.
+    #[error("the Python environment was not made within {0} s; check the network and the disk, and try again")]
+    Slow(u32),
+    /// Making the environment failed otherwise.
+    #[error(
+        "the Python environment cannot be made ({0}); remedy that, or name an interpreter with TICKPATH_PYTHON=PATH"
+    )]
+    Failed(String),
+    /// The folder of environments.
+    #[error("{path}: {reason}; set XDG_CACHE_HOME to a folder that you may write to")]
+    Folder {
+        /// Which one.
+        path: PathBuf,
+        /// What the operating system says.
+        reason: io::Error,
+    },
+    /// An environment that was whole once.
+    #[error("the Python environment {path} is damaged ({what}); remove it, and the next run makes it again")]
+    Damaged {
+        /// Where it lies.
+        path: PathBuf,
+        /// What does not work.
+        what: String,
+    },
+}
+
+impl From<PythonError> for LabError {
+    fn from(error: PythonError) -> Self {
+        Self::Failed(error.to_string())
+    }
+}
+
+impl Python {
+    /// The interpreter that `TICKPATH_PYTHON` names, or the environment of the user's cache; that is made if it is not
+    /// there, which takes some seconds and a package index.
+    pub fn prepare(progress: &dyn Progress) -> Result<Self, LabError> {
+        match std::env::var_os(VARIABLE).filter(|program| !program.is_empty()) {
+            Some(program) => Ok(Self::named(program.into())?),
+            None => Ok(Self::cached(progress)?),
+        }
+    }
+
+    /// The version of a package.
+    pub fn version_of(&self, package: &str) -> Option<&str> {
+        self.versions.get(package).map(String::as_str)
+    }
+
+    /// Runs a script with its settings as JSON, as a child that is called `role` in errors. It ends with the thread
+    /// that calls this, however that ends, and nothing of that costs the script time.
+    pub fn spawn(&self, role: &'static str, source: &str, settings: &impl Serialize) -> Result<Child, LabError> {
+        let json = serde_json::to_string(settings).expect("settings are plain data");
+        let mut command = Command::new("setpriv");
+        command.args(["--pdeathsig", "KILL"]).arg(&self.program);
+        if self.ours {
+            command.arg("-I");
+        }
+        // Not an argument: those everybody can read, and a URL may hold a password.
+        let source = format!("import os, sys\nsys.argv.append(os.environ.pop('TICKPATH_SETTINGS'))\n{source}");
+        command.args(["-c", &source]).env("TICKPATH_SETTINGS", json);
+        // A file redis.py in the working folder is not the package.
+        command.env("PYTHONSAFEPATH", "1").stderr(Stdio::inherit());
+        Child::of(command, role)
+    }
+
+    fn named(program: PathBuf) -> Result<Self, PythonError> {
+        let name = program.display().to_string();
+        let facts = ask(&program, false)
+            .map_err(|trouble| PythonError::NoPython { program: name.clone(), what: trouble.last_words() })?;
+        let lacking = PACKAGES.iter().find(|(package, _)| !facts.versions.contains_key(*package));
+        match lacking {
+            Some((package, _)) => Err(PythonError::NoPackage { program: name, package: (*package).to_owned() }),
+            None => Ok(Self { program, runtime: facts.runtime, versions: facts.versions, ours: false }),
+        }
+    }
+
+    fn cached(progress: &dyn Progress) -> Result<Self, PythonError> {
+        let base = ask("python3".as_ref(), false).map_err(|trouble| match trouble {
+            Trouble::Missing => PythonError::NoInterpreter,
+            other => PythonError::Failed(other.last_words()),
+        })?;
+        let home = cache()?.join(base.key());
+        if !home.exists() {
+            progress.step("making the Python environment, once", 20.0);
+            make(&base, &home)?;
+        }
+        Self::open(&home)
+    }
+
+    /// An environment that is whole: it got its name when it was.
+    fn open(home: &Path) -> Result<Self, PythonError> {
+        let program = interpreter(home);
+        let damaged = |what: String| PythonError::Damaged { path: home.to_owned(), what };
+        let facts = ask(&program, true).map_err(|trouble| damaged(trouble.last_words()))?;
+        match PACKAGES.iter().find(|(package, pin)| facts.versions.get(*package).is_none_or(|found| found != pin)) {
+            Some((package, pin)) => Err(damaged(format!("it has no {package} {pin}"))),
+            None => Ok(Self { program, runtime: facts.runtime, versions: facts.versions, ours: true }),
+        }
+    }
+}
+
+/// Prints what an interpreter is, and which of the packages that its arguments name it can import.
+const FACTS: &str = r#"
+import importlib, importlib.util, json, platform, sys
+
+def version(name):
+    try:
+        return importlib.import_module(name).__version__
+    except ImportError:
+        return None
+
+versions = {name: version(name) for name in sys.argv[1:]}
+print(json.dumps({
+    "executable": sys.executable,
+    "version": sys.version_info[:2],
+    "build": sys.version,
+    "runtime": platform.python_implementation() + " " + platform.python_version(),
+    "makes_environments": all(importlib.util.find_spec(name) for name in ("venv", "ensurepip")),
+    "versions": {name: found for name, found in versions.items() if found},
+}))
+"#;
+
+/// What an interpreter says about itself.
+#[derive(Debug, Deserialize)]
+struct Facts {
+    executable: PathBuf,
+    version: (u32, u32),
+    build: String,
+    runtime: String,
+    makes_environments: bool,
+    versions: BTreeMap<String, String>,
+}
+
+impl Facts {
+    /// The name of its environment: another one for another interpreter or other packages.
+    fn key(&self) -> String {
+        let mut hasher = DefaultHasher::new();
+        (PACKAGES, &self.build, &self.executable).hash(&mut hasher);
+        format!("python-{:016x}", hasher.finish())
+    }
+}
+
+fn ask(program: &Path, isolated: bool) -> Result<Facts, Trouble> {
+    let mut arguments: Vec<&OsStr> = Vec::new();
+    arguments.extend(isolated.then_some(OsStr::new("-I")));
+    arguments.extend(["-c", FACTS].map(OsStr::new));
+    arguments.extend(PACKAGES.map(|(package, _)| OsStr::new(package)));
+    let said = run(ASK_SECONDS, program, &arguments)?;
+    // A user's own start-up files may have printed before.
+    let last = said.lines().last().unwrap_or_default();
+    serde_json::from_str(last).map_err(|e| Trouble::Said(format!("it said '{last}' ({e})")))
+}
+
+/// Makes an environment under another name; it gets its own when it is whole. Of two that make it at once, one wins,
+/// and both use that.
+fn make(base: &Facts, home: &Path) -> Result<(), PythonError> {
+    if base.version < OLDEST {
+        let (major, minor) = base.version;
+        return Err(PythonError::TooOld { major, minor });
+    }
+    if !base.makes_environments {
+        return Err(PythonError::NoVenv);
+    }
+    let folder = home.parent().expect("it lies in the cache");
+    let failed = |reason| PythonError::Folder { path: folder.to_owned(), reason };
+    sweep(folder);
+    let prefix = format!("{UNFINISHED}{}-", std::process::id());
+    let made = tempfile::Builder::new().prefix(&prefix).tempdir_in(folder).map_err(failed)?;
+    let venv = [OsStr::new("-m"), OsStr::new("venv"), made.path().as_os_str()];
+    run(MAKE_SECONDS, &base.executable, &venv).map_err(|trouble| trouble.of_making(MAKE_SECONDS))?;
+    let options = ["-I", "-m", "pip", "install", "--disable-pip-version-check", "--no-input", "--quiet"];
+    let limits = ["--only-binary=:all:", "--timeout=15", "--retries=3"];
+    let pinned = PACKAGES.map(|(package, version)| format!("{package}=={version}"));
+    let told = options.iter().chain(&limits).map(OsStr::new);
+    let fetch: Vec<&OsStr> = told.chain(pinned.iter().map(OsStr::new)).collect();
+    run(FETCH_SECONDS, &interpreter(made.path()), &fetch).map_err(|trouble| trouble.of_making(FETCH_SECONDS))?;
+    match fs::rename(made.path(), home) {
+        Err(reason) if !home.exists() => Err(failed(reason)),
+        _ => Ok(()),
+    }
+}
+
+/// Removes what killed processes left unfinished.
+fn sweep(folder: &Path) {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let maker = name.to_str().and_then(|name| name.strip_prefix(UNFINISHED)?.split('-').next());
+        if maker.is_some_and(|pid| !Path::new("/proc").join(pid).exists()) {
+            // Another process may be removing it too.
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
+/// The folder of environments: the user's cache, or, where there is none, one of the user's in the temporary folder.
+fn cache() -> Result<PathBuf, PythonError> {
+    let variable = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let usual = variable("XDG_CACHE_HOME").or_else(|| Some(variable("HOME")?.join(".cache")));
+    let usual = usual.map(|folder| folder.join("tickpath"));
+    match usual.filter(|folder| fs::create_dir_all(folder).is_ok()) {
+        Some(folder) => Ok(folder),
+        None => temporary_cache(),
+    }
+}
+
+/// Whoever can write there first could leave programs for others: it must be the user's own.
+fn temporary_cache() -> Result<PathBuf, PythonError> {
+    let everybodys = std::env::temp_dir();
+    let own_file = tempfile::tempfile().and_then(|file| file.metadata());
+    let me = own_file.map_err(|reason| PythonError::Folder { path: everybodys.clone(), reason })?.uid();
+    let path = everybodys.join(format!("tickpath.{me}"));
+    let made = match DirBuilder::new().mode(0o700).create(&path) {
+        Err(reason) if reason.kind() != io::ErrorKind::AlreadyExists => Err(reason),
+        _ => fs::symlink_metadata(&path),
+    };
+    match made {
+        Ok(found) if found.is_dir() && found.uid() == me => Ok(path),
+        Ok(_) => Err(PythonError::Folder { path, reason: io::Error::other("it belongs to somebody else") }),
+        Err(reason) => Err(PythonError::Folder { path, reason }),
+    }
+}
+
+/// Where an environment has its interpreter.
+fn interpreter(home: &Path) -> PathBuf {
+    home.join("bin").join("python")
+}
+
+/// The packages as pip takes them.
+fn pins() -> String {
+    PACKAGES.map(|(package, version)| format!("{package}=={version}")).join(" ")
+}
+
+/// Why a program did not do its work.
+#[derive(Debug)]
+enum Trouble {
+    Missing,
+    Slow,
+    Said(String),
+}
+
+impl Trouble {
+    fn last_words(&self) -> String {
+        match self {
+            Self::Missing => "there is no such program".to_owned(),
+            Self::Slow => "it does not end".to_owned(),
+            Self::Said(text) => text.trim().lines().last().unwrap_or("it failed without a word").to_owned(),
+        }
+    }
+
+    /// What it means where an environment is made.
+    fn of_making(&self, seconds: u32) -> PythonError {
+        let what = self.last_words();
+        match self {
+            Self::Slow => PythonError::Slow(seconds),
+            // What pip says of an index that does not answer, and of one that is empty.
+            Self::Said(text) if text.contains("(from versions: none)") => PythonError::NoIndex,
+            Self::Said(text) if text.contains("No matching distribution") => PythonError::NoBuild { what },
+            Self::Missing | Self::Said(_) => PythonError::Failed(what),
+        }
+    }
+}
+
+/// Runs a program to its end, which comes in time and with this process; gives what it printed.
+fn run(seconds: u32, program: &Path, arguments: &[&OsStr]) -> Result<String, Trouble> {
+    let mut command = Command::new("setpriv");
+    command.args(["--pdeathsig", "TERM", "timeout", "-k", "2", &seconds.to_string()]).arg(program).args(arguments);
+    command.env("PYTHONSAFEPATH", "1").stdin(Stdio::null());
+    let needs = |e| Trouble::Said(format!("setpriv does not run ({e}); it is a part of util-linux"));
+    let output = command.output().map_err(needs)?;
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    match output.status.code() {
+        Some(0) => Ok(text(&output.stdout)),
+        // As `timeout` tells them: too late, and not to be run.
+        Some(124 | 137) => Err(Trouble::Slow),
+        Some(126 | 127) => Err(Trouble::Missing),
+        _ => Err(Trouble::Said(text(&output.stdout) + &text(&output.stderr))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_pip_says_becomes_a_sentence_with_a_remedy() {
+        for (said, remedy) in [
+            ("ERROR: Could not find a version that satisfies redis (from versions: none)", "PIP_INDEX_URL"),
+            ("(from versions: 1.0, 2.0)\nERROR: No matching distribution found for uvloop", "no build for this"),
+            ("ERROR: [Errno 28] No space left on device", "No space left on device"),
+            ("", "without a word"),
+        ] {
+            let sentence = Trouble::Said(said.to_owned()).of_making(1).to_string();
+            assert!(sentence.contains(remedy), "{said}: {sentence}");
+            assert!(sentence.contains("TICKPATH_PYTHON"), "{said}: {sentence}");
+        }
+    }
+
+    #[test]
+    fn a_program_that_does_not_end_is_ended_and_one_that_is_not_there_is_told() {
+        let slow = run(1, "sleep".as_ref(), &[OsStr::new("600")]);
+        assert!(matches!(slow, Err(Trouble::Slow)), "{slow:?}");
+        let missing = run(10, "/nonexistent".as_ref(), &[]);
+        assert!(matches!(missing, Err(Trouble::Missing)), "{missing:?}");
+    }
+}
