@@ -46,8 +46,8 @@ and the movement stands out among all metrics of the table: of identical builds 
 anything changed. That takes 6 pairs of calls in turn, or 4 repeats in each file; below it every verdict is 'unknown'. \
 Files drift apart in ways that their repeats do not show, so prefer programs in turn: A B, B A, A B, …
 
-A limit of --fail-if is passed if the whole interval lies beyond it; from one run each the plain ratio decides. \
-Exit codes: 4 a limit was passed, 3 nothing valid was left to compare, or of a setting that a limit is to bind, 2 bad usage, 1 a call failed.
+A limit of --fail-if is exceeded if the whole interval lies beyond it; from one run each the plain ratio decides. \
+Exit codes: 4 a limit was exceeded, 3 nothing valid was left to compare, or of a setting that a limit is to bind, 2 bad usage, 1 a call failed.
 
   tickpath compare old.json new.json --fail-if 'tick_to_order.p99 > +10%'
   tickpath compare old/tickpath new/tickpath --repeat 7 -- bench path --count 20000";
@@ -177,9 +177,9 @@ fn tell(args: &Compare, judgement: &Judgement) -> anyhow::Result<Outcome> {
         fs::write(file, markdown(judgement, told)).with_context(|| format!("cannot write {}", file.display()))?;
     }
     let rulings = rulings.map_err(|error| usage(&error))?;
-    let passed = rulings.iter().any(|ruling| ruling.passed);
+    let exceeded = rulings.iter().any(|ruling| ruling.exceeded);
     let blind = !args.fail_if.is_empty() && !judgement.unjudged.is_empty();
-    Ok(if passed {
+    Ok(if exceeded {
         Outcome::LimitPassed
     } else if blind {
         Outcome::Invalid

@@ -69,7 +69,7 @@ impl FalsePositives {
         let changes: Vec<String> = judgement.changes.iter().filter(|change| change.is_real()).map(told).collect();
         let rulings = limits.iter().map(|limit| {
             let rulings = limit.judge(judgement).unwrap_or_default();
-            rulings.into_iter().filter(|ruling| ruling.passed).map(|ruling| ruling.sentence).collect::<Vec<String>>()
+            rulings.into_iter().filter(|ruling| ruling.exceeded).map(|ruling| ruling.sentence).collect::<Vec<String>>()
         });
         for (tally, alarms) in self.tallies.iter_mut().zip(std::iter::once(changes).chain(rulings)) {
             tally.count(self.comparisons, alarms);

@@ -243,3 +243,8 @@ fn too_few(design: Design, samples: [usize; 2], changes: &[Change]) -> Option<St
     };
     Some(format!("{found}; {remedy}"))
 }
+
+/// By how much a ratio differs from one: `+12.3 %`.
+pub(super) fn movement(ratio: f64) -> String {
+    format!("{:+.1} %", (ratio - 1.0) * 100.0).replace('-', "−")
+}

@@ -3,7 +3,7 @@
 //! ```text
 //!   two result files ──┐
 //!                      ├──> Measured ──judge──> Judgement ──> text, markdown, result_file
-//!   calls in turn ─────┘                            └───────> Limit: was it passed?
+//!   calls in turn ─────┘                            └───────> Limit: was it exceeded?
 //! ```
 //!
 //! Runs of the same setting are compared, and their repeats are the samples. The noise model:
@@ -18,7 +18,7 @@
 //!   repeat by repeat, and it has to exceed the largest movement of any metric in all but 4 % of the swaps.
 //! * So a table of a hundred metrics is one question. At most [`LEVEL`] of the comparisons of identical builds call
 //!   anything changed; [`FalsePositives`] measures it.
-//! * A [`Limit`] stands alone: it is passed if the whole interval lies beyond it.
+//! * A [`Limit`] stands alone: it is exceeded if the whole interval lies beyond it.
 //!
 //! | file                 | what it holds                                                    |
 //! |----------------------|------------------------------------------------------------------|

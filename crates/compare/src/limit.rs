@@ -4,9 +4,8 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
 
-use super::judge::{Change, Judgement};
+use super::judge::{Change, Judgement, movement};
 use super::noise::CONFIDENCE;
-use super::render::movement;
 use tickpath_report::figure;
 use tickpath_result::{FIGURES, HOPS, PERCENTILES};
 
@@ -19,7 +18,7 @@ pub struct Limit {
     metric: String,
     /// Whether it binds above; below otherwise.
     above: bool,
-    /// The ratio that may not be passed.
+    /// The ratio that may not be exceeded.
     ratio: f64,
 }
 
@@ -50,8 +49,8 @@ pub struct NotMeasured {
 /// What a limit came to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ruling {
-    /// Whether it was passed.
-    pub passed: bool,
+    /// Whether it was exceeded.
+    pub exceeded: bool,
     /// The same in a sentence.
     pub sentence: String,
 }
@@ -67,7 +66,7 @@ impl FromStr for Limit {
             _ => return Err(form()),
         };
         let percent = number.trim().strip_suffix('%').and_then(|number| number.trim().parse::<f64>().ok());
-        // A ratio is above zero, so -100 % is never passed.
+        // A ratio is above zero, so -100 % is never exceeded.
         let percent = percent.filter(|percent| percent.is_finite() && *percent > -100.0).ok_or_else(form)?;
         let metric = key(name.trim()).ok_or_else(|| ParseLimitError::Metric(name.trim().to_owned()))?;
         Ok(Self { text: text.trim().to_owned(), metric, above, ratio: 1.0 + percent / 100.0 })
@@ -81,25 +80,25 @@ impl fmt::Display for Limit {
 }
 
 impl Limit {
-    /// Holds the limit against every setting: a ruling for each that passed it, or one that says that none did. It is
-    /// passed if the whole interval lies beyond it; where there is no interval the plain ratio decides, and the ruling
+    /// Holds the limit against every setting: a ruling for each that exceeded it, or one that says that none did. It is
+    /// exceeded if the whole interval lies beyond it; where there is no interval the plain ratio decides, and the ruling
     /// says so.
     pub fn judge(&self, judgement: &Judgement) -> Result<Vec<Ruling>, NotMeasured> {
         let changes: Vec<&Change> = judgement.changes.iter().filter(|change| change.metric == self.metric).collect();
         if changes.is_empty() {
             return Err(self.not_measured(judgement));
         }
-        let passed = changes.iter().filter(|change| self.is_passed(change));
+        let exceeded = changes.iter().filter(|change| self.is_exceeded(change));
         let mut rulings: Vec<Ruling> =
-            passed.map(|change| Ruling { passed: true, sentence: self.sentence(change) }).collect();
+            exceeded.map(|change| Ruling { exceeded: true, sentence: self.sentence(change) }).collect();
         if rulings.is_empty() {
             let caveat = changes.iter().find_map(|change| caveat(change)).unwrap_or_default();
-            rulings.push(Ruling { passed: false, sentence: format!("limit kept: {self}{caveat}") });
+            rulings.push(Ruling { exceeded: false, sentence: format!("limit kept: {self}{caveat}") });
         }
         Ok(rulings)
     }
 
-    fn is_passed(&self, change: &Change) -> bool {
+    fn is_exceeded(&self, change: &Change) -> bool {
         let Some(ratio) = change.ratio else { return false };
         let (low, high) = change.interval.map_or((ratio, ratio), |interval| (interval.low, interval.high));
         if self.above { low > self.ratio } else { high < self.ratio }
@@ -112,7 +111,7 @@ impl Limit {
             .interval
             .map_or(String::new(), |interval| format!(" ({} to {})", movement(interval.low), movement(interval.high)));
         let caveat = caveat(change).unwrap_or_default();
-        format!("limit passed: {self}: {} went from {old} to {new}, {moved}{between}{caveat}", change.what)
+        format!("limit exceeded: {self}: {} went from {old} to {new}, {moved}{between}{caveat}", change.what)
     }
 
     fn not_measured(&self, judgement: &Judgement) -> NotMeasured {

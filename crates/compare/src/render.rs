@@ -58,11 +58,6 @@ pub fn result_file(measured: &Measured, changes: &[Change], command: &str, start
     result
 }
 
-/// By how much a ratio differs from one: `+12.3 %`.
-pub(super) fn movement(ratio: f64) -> String {
-    format!("{:+.1} %", (ratio - 1.0) * 100.0).replace('-', "−")
-}
-
 /// What changed, the largest first; then what moved and is not known to have changed.
 fn listed(judgement: &Judgement) -> Vec<&Change> {
     let size = |change: &Change| change.ratio.map_or(f64::INFINITY, |ratio| ratio.ln().abs());

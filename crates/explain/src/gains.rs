@@ -4,12 +4,10 @@
 //! The gain is the median time of what there is divided by that of the change, between the least and the largest of a
 //! round: above one the change is faster, and where the interval holds one, no gain was seen.
 
-use std::fmt;
-use std::str::FromStr;
-
 use tickpath_clock::Clock;
 
 use super::field::Field;
+use super::gain::GAINS;
 use super::pair::Order;
 use super::trial::{Trial, trial};
 use super::{Bench, Client, Subject, scratch};
@@ -17,70 +15,6 @@ use tickpath_harness::LabError;
 use tickpath_result::without_login;
 use tickpath_result::{Comparison, Counts, Phase, ResultFile, Run, Series};
 use tickpath_scratch::redis::Persistence;
-
-/// A change.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Gain {
-    /// A connection that is there, instead of one made inside each process's call.
-    WarmConnection,
-    /// A blocking loop over `listen()`, instead of `get_message()` again and again.
-    Listen,
-    /// The same, instead of `get_message()` with a millisecond of sleep.
-    NoSleep,
-    /// hiredis.
-    Hiredis,
-    /// uvloop, instead of asyncio's own loop.
-    Uvloop,
-    /// A Unix socket instead of TCP.
-    UnixSocket,
-    /// A server that writes nothing to a disk, instead of one that makes snapshots.
-    NoPersistence,
-    /// An append-only file synchronised every second, instead of snapshots.
-    AofEverySecond,
-    /// An append-only file synchronised before each reply, instead of snapshots.
-    AofAlways,
-    /// Publisher, server and subscriber on one core.
-    OneCore,
-    /// Publisher and subscriber each on a core.
-    CoresApart,
-    /// A reader that looks again and again, instead of one that sleeps.
-    BusyReader,
-    /// Our own bus over the same server.
-    Rust,
-    /// Our own bus over NATS.
-    Nats,
-    /// The log in shared memory.
-    Log,
-}
-
-/// Every change with its name, in the order in which they are tried.
-pub const GAINS: [(Gain, &str); 15] = [
-    (Gain::WarmConnection, "warm_connection"),
-    (Gain::Listen, "listen"),
-    (Gain::NoSleep, "no_sleep"),
-    (Gain::Hiredis, "hiredis"),
-    (Gain::Uvloop, "uvloop"),
-    (Gain::UnixSocket, "unix_socket"),
-    (Gain::NoPersistence, "no_persistence"),
-    (Gain::AofEverySecond, "aof_everysec"),
-    (Gain::AofAlways, "aof_always"),
-    (Gain::OneCore, "one_core"),
-    (Gain::CoresApart, "cores_apart"),
-    (Gain::BusyReader, "busy_reader"),
-    (Gain::Rust, "rust"),
-    (Gain::Nats, "nats"),
-    (Gain::Log, "log"),
-];
-
-/// A word that is no change.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("'{0}' is no change that can be tried; use all, none, or of {names}", names = names())]
-pub struct ParseGainError(String);
-
-/// The names in a row.
-fn names() -> String {
-    GAINS.map(|(_, name)| name.replace('_', "-")).join(", ")
-}
 
 /// What the gains compare.
 pub(super) const FIGURE: &str = "one_way.p50_ns";
@@ -222,42 +156,9 @@ fn describe(trial: &Trial, bench: &Bench<'_>, field: &Field) -> Run {
     run
 }
 
-impl Gain {
-    /// The word on the command line and in results.
-    pub fn name(self) -> &'static str {
-        GAINS.iter().find(|(gain, _)| *gain == self).map_or("", |(_, name)| name)
-    }
-}
-
-impl fmt::Display for Gain {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
-impl FromStr for Gain {
-    type Err = ParseGainError;
-
-    fn from_str(text: &str) -> Result<Self, ParseGainError> {
-        let name = text.replace('-', "_");
-        let found = GAINS.iter().find(|(_, known)| *known == name);
-        found.map(|(gain, _)| *gain).ok_or_else(|| ParseGainError(text.to_owned()))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn every_change_has_a_name_of_its_own() {
-        for (gain, name) in GAINS {
-            assert_eq!((name.parse(), gain.name()), (Ok(gain), name));
-        }
-        assert_eq!("unix-socket".parse(), Ok(Gain::UnixSocket));
-        let error = "faster".parse::<Gain>().unwrap_err().to_string();
-        assert!(error.contains("faster") && error.contains("warm-connection"), "{error}");
-    }
 
     #[test]
     fn batches_fit_into_the_time_and_never_have_too_few_messages() {

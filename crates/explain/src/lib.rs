@@ -14,6 +14,7 @@
 //! | `phases.rs`   | our own clients: cold, first after a pause, steady                      |
 //! | `scripts.rs`  | the user's scripts, and the published case of one publish a process     |
 //! | `rust.rs`     | our own bus over the same server, over any other, and over the log      |
+//! | `gain.rs`     | the changes that can be tried                                           |
 //! | `gains.rs`    | what each change would gain, in turns with what there is                |
 //! | `trial.rs`    | for each change the way there is, and the way that it becomes           |
 //! | `field.rs`    | what takes turns, opened: servers, pairs, one batch of each             |
@@ -32,6 +33,7 @@ mod command;
 mod field;
 mod findings;
 mod floor;
+mod gain;
 mod gains;
 mod pair;
 mod phases;
@@ -48,7 +50,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-pub use gains::{GAINS, Gain, ParseGainError};
+pub use gain::{GAINS, Gain, ParseGainError};
 pub use server::is_redis;
 pub use text::text;
 

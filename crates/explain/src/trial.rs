@@ -2,7 +2,7 @@
 
 use tickpath_clock::Wait;
 
-use super::gains::Gain;
+use super::gain::Gain;
 use super::pair::{Flavour, Receive};
 use super::{Client, Subject};
 use tickpath_result::short_name;
@@ -200,7 +200,7 @@ impl Flavour {
 
 #[cfg(test)]
 mod tests {
-    use super::super::gains::GAINS;
+    use super::super::gain::GAINS;
     use super::*;
 
     #[test]

@@ -69,12 +69,13 @@ fn intervals_hold_the_true_ratio() {
 }
 
 #[test]
-fn a_limit_is_passed_by_what_is_wholly_beyond_it() {
+fn a_limit_is_exceeded_by_what_is_wholly_beyond_it() {
     let limit: Limit = "t0_t2.p50 > +10%".parse().expect("it is one");
-    let passed = |judgement: &Judgement| limit.judge(judgement).expect("it was measured").iter().any(|one| one.passed);
-    let alarms = worlds(Design::InTurn, 7, 1.0, passed);
+    let exceeded =
+        |judgement: &Judgement| limit.judge(judgement).expect("it was measured").iter().any(|one| one.exceeded);
+    let alarms = worlds(Design::InTurn, 7, 1.0, exceeded);
     assert!(alarms <= WORLDS / 100, "{alarms} of {WORLDS} seeds");
-    let found = worlds(Design::InTurn, 7, 1.25, passed);
+    let found = worlds(Design::InTurn, 7, 1.25, exceeded);
     assert!(found > WORLDS / 2, "{found} of {WORLDS} seeds");
 }
 
@@ -193,13 +194,13 @@ fn invalid_runs_are_left_out_and_told() {
 #[test]
 fn limits_are_read_or_refused_with_the_form() {
     for (written, judged) in [
-        ("t0_t2.p50 > +10%", "limit passed"),
-        ("t0_t2.p50>10%", "limit passed"),
-        ("t0_t2.p50_ns > +10 %", "limit passed"),
+        ("t0_t2.p50 > +10%", "limit exceeded"),
+        ("t0_t2.p50>10%", "limit exceeded"),
+        ("t0_t2.p50_ns > +10 %", "limit exceeded"),
         ("t0_t2.p50 > +31%", "limit kept"),
         ("t0_t2.p50 < -5%", "limit kept"),
         ("t0_t2.p99.9 > +10%", "measured are"),
-        ("throughput_per_s < -5%", "limit passed"),
+        ("throughput_per_s < -5%", "limit exceeded"),
         ("throughput_per_s > +5%", "limit kept"),
         ("orders_rejected > +5%", "no ratio"),
         ("one_way.p50 > +5%", "nothing measured one_way.p50"),
@@ -231,7 +232,7 @@ fn limits_are_read_or_refused_with_the_form() {
 #[test]
 fn a_limit_on_few_repeats_is_judged_and_says_how_well() {
     let limit: Limit = "t0_t2.p50 > +10%".parse().expect("it is one");
-    for (ratios, passed, word) in [
+    for (ratios, exceeded, word) in [
         (vec![1.3], true, "this is a guess"),
         (vec![1.05], false, "this is a guess"),
         (vec![1.3, 1.31, 1.32], true, "one of 75 %"),
@@ -240,7 +241,7 @@ fn a_limit_on_few_repeats_is_judged_and_says_how_well() {
         let judgement = judge(&steady(Design::InTurn, &ratios)).expect("both sides measured the same");
         let rulings = limit.judge(&judgement).expect("it was measured");
         assert_eq!(rulings.len(), 1, "{ratios:?}");
-        assert!(rulings[0].passed == passed && rulings[0].sentence.contains(word), "{ratios:?}: {:?}", rulings[0]);
+        assert!(rulings[0].exceeded == exceeded && rulings[0].sentence.contains(word), "{ratios:?}: {:?}", rulings[0]);
     }
 }
 

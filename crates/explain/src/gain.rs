@@ -1,0 +1,106 @@
+//! The changes that can be tried.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// A change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Gain {
+    /// A connection that is there, instead of one made inside each process's call.
+    WarmConnection,
+    /// A blocking loop over `listen()`, instead of `get_message()` again and again.
+    Listen,
+    /// The same, instead of `get_message()` with a millisecond of sleep.
+    NoSleep,
+    /// hiredis.
+    Hiredis,
+    /// uvloop, instead of asyncio's own loop.
+    Uvloop,
+    /// A Unix socket instead of TCP.
+    UnixSocket,
+    /// A server that writes nothing to a disk, instead of one that makes snapshots.
+    NoPersistence,
+    /// An append-only file synchronised every second, instead of snapshots.
+    AofEverySecond,
+    /// An append-only file synchronised before each reply, instead of snapshots.
+    AofAlways,
+    /// Publisher, server and subscriber on one core.
+    OneCore,
+    /// Publisher and subscriber each on a core.
+    CoresApart,
+    /// A reader that looks again and again, instead of one that sleeps.
+    BusyReader,
+    /// Our own bus over the same server.
+    Rust,
+    /// Our own bus over NATS.
+    Nats,
+    /// The log in shared memory.
+    Log,
+}
+
+/// Every change with its name, in the order in which they are tried.
+pub const GAINS: [(Gain, &str); 15] = [
+    (Gain::WarmConnection, "warm_connection"),
+    (Gain::Listen, "listen"),
+    (Gain::NoSleep, "no_sleep"),
+    (Gain::Hiredis, "hiredis"),
+    (Gain::Uvloop, "uvloop"),
+    (Gain::UnixSocket, "unix_socket"),
+    (Gain::NoPersistence, "no_persistence"),
+    (Gain::AofEverySecond, "aof_everysec"),
+    (Gain::AofAlways, "aof_always"),
+    (Gain::OneCore, "one_core"),
+    (Gain::CoresApart, "cores_apart"),
+    (Gain::BusyReader, "busy_reader"),
+    (Gain::Rust, "rust"),
+    (Gain::Nats, "nats"),
+    (Gain::Log, "log"),
+];
+
+/// A word that is no change.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("'{0}' is no change that can be tried; use all, none, or of {names}", names = names())]
+pub struct ParseGainError(String);
+
+/// The names in a row.
+fn names() -> String {
+    GAINS.map(|(_, name)| name.replace('_', "-")).join(", ")
+}
+
+impl Gain {
+    /// The word on the command line and in results.
+    pub fn name(self) -> &'static str {
+        GAINS.iter().find(|(gain, _)| *gain == self).map_or("", |(_, name)| name)
+    }
+}
+
+impl fmt::Display for Gain {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for Gain {
+    type Err = ParseGainError;
+
+    fn from_str(text: &str) -> Result<Self, ParseGainError> {
+        let name = text.replace('-', "_");
+        let found = GAINS.iter().find(|(_, known)| *known == name);
+        found.map(|(gain, _)| *gain).ok_or_else(|| ParseGainError(text.to_owned()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_change_has_a_name_of_its_own() {
+        for (gain, name) in GAINS {
+            assert_eq!((name.parse(), gain.name()), (Ok(gain), name));
+        }
+        assert_eq!("unix-socket".parse(), Ok(Gain::UnixSocket));
+        let error = "faster".parse::<Gain>().unwrap_err().to_string();
+        assert!(error.contains("faster") && error.contains("warm-connection"), "{error}");
+    }
+}
