@@ -20,8 +20,8 @@ use tickpath_result::ResultFile;
 
 use crate::Outcome;
 use crate::args::{Output, Usage};
-use crate::bench::new_result;
-use crate::report::say;
+use crate::bench::measure::new_result;
+use crate::print::say;
 
 /// Pairs of calls, if nobody says how many: six are the fewest that tell a change from noise, and one may be invalid.
 const PAIRS: u32 = 7;
@@ -180,7 +180,7 @@ fn tell(args: &Compare, judgement: &Judgement) -> anyhow::Result<Outcome> {
     let exceeded = rulings.iter().any(|ruling| ruling.exceeded);
     let blind = !args.fail_if.is_empty() && !judgement.unjudged.is_empty();
     Ok(if exceeded {
-        Outcome::LimitPassed
+        Outcome::LimitExceeded
     } else if blind {
         Outcome::Invalid
     } else {

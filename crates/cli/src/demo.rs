@@ -8,16 +8,34 @@ use tickpath_report::{duration, path_picture};
 use tickpath_result::{ResultFile, Run};
 
 use crate::Outcome;
-use crate::args::{Demo, is_file};
-use crate::bench::{lab, new_result, usage};
+use crate::args::{Cpus, Output, is_file};
+use crate::bench::measure::{lab, new_result, usage};
+use crate::print::say;
 use crate::progress::Bar;
-use crate::report::say;
+use clap::Args;
 
 /// What the trade asks for, from tick to order.
 const TRADE_ASKS_NS: f64 = 5_000.0;
 
 /// Columns of the picture.
 const WIDTH: usize = 110;
+
+#[derive(Debug, Args)]
+pub struct Demo {
+    /// A recording of LOCAL_NS JSON lines, gzip or plain; ticks are made up without one
+    #[arg(long, value_name = "FILE")]
+    pub ticks: Option<PathBuf>,
+    /// Measure the TCP connect time to a venue too, and what share of the way each path is
+    #[arg(long, value_name = "HOST:PORT")]
+    pub venue: Option<String>,
+    /// What made-up ticks depend on
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+    #[command(flatten)]
+    pub cpus: Cpus,
+    #[command(flatten)]
+    pub output: Output,
+}
 
 pub fn run(args: &Demo) -> anyhow::Result<Outcome> {
     is_file(&args.ticks)?;

@@ -8,7 +8,7 @@ use tickpath_doctor::{Finding, Host, State, broker, host, script};
 
 use crate::Outcome;
 use crate::args::Usage;
-use crate::report::say;
+use crate::print::say;
 
 #[derive(Debug, Args)]
 pub struct Doctor {

@@ -14,7 +14,7 @@ use tickpath_settings::SettingsError;
 
 use crate::Outcome;
 use crate::args::Usage;
-use crate::report::say;
+use crate::print::say;
 
 /// The exit code of an exchange that was told to stop a second time before it had.
 const CUT_SHORT: i32 = 1;

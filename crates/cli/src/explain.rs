@@ -5,7 +5,7 @@ use tickpath_explain::{self as explain, Client, GAINS, Gain, Settings, Subject, 
 
 use crate::Outcome;
 use crate::args::{Cpus, Output, Usage, is_target, seconds};
-use crate::bench::{measure, usage};
+use crate::bench::measure::{measure, usage};
 
 #[derive(Debug, Args)]
 pub struct ExplainArgs {

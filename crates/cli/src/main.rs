@@ -1,12 +1,13 @@
 //! The binary `tickpath`.
 //!
-//! `args` is the command line; each command is a module. Errors come here: a sentence on standard error, and the exit
-//! code of the contract: 0 good, 1 the run failed, 2 bad usage, 3 measured but invalid, 4 a --fail-if limit was passed.
+//! `command` is the command line; each command is a module. Errors come here: a sentence on standard error, and the exit
+//! code of the contract: 0 good, 1 the run failed, 2 bad usage, 3 measured but invalid, 4 a --fail-if limit was exceeded.
 
 #![allow(rustdoc::broken_intra_doc_links, reason = "help texts are doc comments, and URLs in them have brackets")]
 
 mod args;
 mod bench;
+mod command;
 mod compare;
 mod copies;
 mod demo;
@@ -19,6 +20,7 @@ mod log;
 mod oms;
 mod order;
 mod orders;
+mod print;
 mod progress;
 mod report;
 mod serve;
@@ -30,7 +32,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-use args::{Args, Command};
+use command::{Args, Command};
 
 /// How a command ended.
 pub enum Outcome {
@@ -38,8 +40,8 @@ pub enum Outcome {
     Good,
     /// It measured, and the run broke a rule of honest measuring.
     Invalid,
-    /// A --fail-if limit was passed.
-    LimitPassed,
+    /// A --fail-if limit was exceeded.
+    LimitExceeded,
     /// It measured, and the run lost what it promised to keep.
     Lost,
 }
@@ -50,7 +52,7 @@ fn main() -> ExitCode {
         Ok(Outcome::Good) => ExitCode::SUCCESS,
         Ok(Outcome::Invalid) => ExitCode::from(3),
         Ok(Outcome::Lost) => ExitCode::FAILURE,
-        Ok(Outcome::LimitPassed) => ExitCode::from(4),
+        Ok(Outcome::LimitExceeded) => ExitCode::from(4),
         Err(error) => {
             eprintln!("tickpath: {error:#}");
             ExitCode::from(if error.is::<args::Usage>() { 2 } else { 1 })

@@ -186,7 +186,7 @@ fn status(whom: &Whom) -> anyhow::Result<Outcome> {
 /// Checks the files, and then asks the OMS that writes their journal to read them.
 fn reload(file: &Path) -> anyhow::Result<Outcome> {
     let settings = read(file)?;
-    let journal = crate::log::journal(&settings.journal)?;
+    let journal = crate::log::place::journal(&settings.journal)?;
     let writer = Reader::open(&journal, Start::Now, Registration::Unregistered)?.writer();
     let pid = writer.and_then(|pid| Pid::from_raw(pid as i32));
     let Some(pid) = pid else {

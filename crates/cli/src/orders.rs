@@ -45,7 +45,7 @@ pub fn run(args: &Orders) -> anyhow::Result<Outcome> {
         Some(dir) => dir.clone(),
         None => crate::oms::read_for_client(&args.config)?.journal,
     };
-    let place = crate::log::journal(&dir)?;
+    let place = crate::log::place::journal(&dir)?;
     let (mut replay, mut core) = journal::follow(&place)?;
     while replay.step(&mut core, |_, _, _| {})? {}
     // A page that is lost would pass for the end.

@@ -1,6 +1,5 @@
 //! `tickpath report`: renders result files again.
 
-use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
@@ -8,10 +7,30 @@ use tickpath_explain as explain;
 use tickpath_result::ResultFile;
 
 use crate::Outcome;
-use crate::args::Report;
+use crate::print::{say, terminal};
+use clap::Args;
 
-/// Columns of a terminal whose width is not known.
-const WIDTH: usize = 120;
+#[derive(Debug, Args)]
+pub struct Report {
+    /// Result files
+    #[arg(required = true, value_name = "FILE")]
+    pub files: Vec<PathBuf>,
+    /// Write a page that needs no network
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
+    /// Write a row for each run and hop
+    #[arg(long, value_name = "FILE")]
+    pub csv: Option<PathBuf>,
+    /// Write Markdown tables
+    #[arg(long, value_name = "FILE")]
+    pub markdown: Option<PathBuf>,
+    /// Write percentile curves
+    #[arg(long, value_name = "FILE")]
+    pub svg: Option<PathBuf>,
+    /// Write the result file again, in order
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+}
 
 pub fn run(args: &Report) -> anyhow::Result<Outcome> {
     let mut files = args.files.iter();
@@ -50,21 +69,6 @@ pub fn run(args: &Report) -> anyhow::Result<Outcome> {
         say(&terminal(&result));
     }
     Ok(Outcome::Good)
-}
-
-/// The result for this terminal.
-pub fn terminal(result: &ResultFile) -> String {
-    let colour = std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
-    let width = std::env::var("COLUMNS").ok().and_then(|c| c.parse().ok()).unwrap_or(WIDTH);
-    match result.workload.as_str() {
-        explain::WORKLOAD => explain::text(result, width),
-        _ => tickpath_report::terminal(result, width, colour),
-    }
-}
-
-/// Prints. Whoever closed our output has read enough of it.
-pub fn say(text: &str) {
-    let _ = std::io::stdout().write_all(text.as_bytes());
 }
 
 fn write(file: &Path, text: &str) -> anyhow::Result<()> {

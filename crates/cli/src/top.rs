@@ -81,7 +81,7 @@ struct Screen {
 
 impl Screen {
     fn open(settings: &Settings, names: Names) -> anyhow::Result<Self> {
-        let place: Place = crate::log::journal(&settings.journal)?;
+        let place: Place = crate::log::place::journal(&settings.journal)?;
         let meters = Meters::of(&names.oms)?;
         Ok(Self { names, meters, recent: Recent::default(), follower: Follower::open(&place)? })
     }

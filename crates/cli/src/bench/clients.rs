@@ -6,7 +6,7 @@ use tickpath_harness::{Lab, host};
 use tickpath_lab_redis::clients::{self, Client, Settings};
 use tickpath_result::ResultFile;
 
-use super::usage;
+use super::measure::usage;
 use crate::args::{Cpus, Output, are_targets, seconds};
 
 /// Those of the published experiment.

@@ -10,7 +10,7 @@ use tickpath_lab::orders::{self, Beside, Login, MOST_SESSIONS, OrderSpec, Runnin
 use tickpath_oms::{AckLevel, Layout};
 use tickpath_result::ResultFile;
 
-use super::usage;
+use super::measure::usage;
 use crate::args::{Cpus, Output, Usage, positive};
 use crate::order::Whom;
 

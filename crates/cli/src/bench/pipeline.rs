@@ -11,7 +11,7 @@ use tickpath_result::ResultFile;
 use tickpath_scratch::python::Python;
 use tickpath_scratch::redis::{Server, ServerSettings};
 
-use super::usage;
+use super::measure::usage;
 use crate::args::{Cpus, Output, Rate, Usage, rate, seconds};
 
 /// How long a run lasts if nothing is said, in seconds; and one beside redis-benchmark.

@@ -11,7 +11,7 @@ use tickpath_lab::pubsub::{Settings, cold, plan, round_trip, run as steady};
 use tickpath_result::{Phase, ResultFile, Run};
 use tickpath_scratch::redis::{Server, ServerSettings, Stalling};
 
-use super::{compare_targets, usage};
+use super::measure::{compare_targets, usage};
 use crate::args::{Cpus, Output, Rate, Usage, are_targets, positive, rate, seconds, size};
 
 /// The size that a figure without a size is about, in bytes.

@@ -16,9 +16,9 @@ use tickpath_result::short_name;
 use tickpath_result::{Comparison, ResultFile, Run};
 use tickpath_scratch::redis::{Server, ServerSettings};
 
-use super::usage;
+use super::measure::usage;
 use crate::args::{Cpus, Output, Rate, Usage, are_targets, rate, seconds};
-use crate::report::say;
+use crate::print::say;
 
 /// Messages pushed and pulled at a time: one by one, as published in a pipeline that one puller cannot follow, and so
 /// that it can.

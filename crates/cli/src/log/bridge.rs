@@ -9,10 +9,10 @@ use tickpath_clock::Wait;
 use tickpath_relay::bridge::{Route, Settings, run as bridge};
 use tickpath_relay::{FOREIGN_KIND, Meter, Totals};
 
+use super::place::{OpeningArgs, refused, start};
 use super::watch::{Watch, carried, delays, span};
-use super::{OpeningArgs, refused, start};
 use crate::Outcome;
-use crate::report::say;
+use crate::print::say;
 
 #[derive(Debug, Clone, Args)]
 #[command(

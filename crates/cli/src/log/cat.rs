@@ -15,7 +15,7 @@ use tickpath_log::{Next, Reader, Registration, Start};
 use tickpath_relay::{gap_words, read_gap};
 
 use super::fields::{self, Field, Value};
-use super::{moment, place};
+use super::place::{moment, place};
 
 /// How long a following `cat` waits before it looks again.
 const LOOK_NS: u64 = 10_000_000;

@@ -3,6 +3,7 @@
 pub mod bridge;
 pub mod cat;
 mod fields;
+pub mod place;
 pub mod record;
 pub mod replay;
 mod watch;
@@ -12,35 +13,16 @@ pub use fields::word;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use clap::Args;
-use tickpath_bus::Policy;
-use tickpath_log::{Next, OpenError, Place, PlaceError, Reader, Registration, Start};
+use tickpath_log::{Next, OpenError, Place, Reader, Registration, Start};
 use tickpath_orders::{Config, Core, RecordKind};
-use tickpath_relay::{Opening, RelayError, read_gap};
-use tickpath_result::rfc3339;
+use tickpath_relay::read_gap;
 
 use crate::Outcome;
-use crate::args::{LogCommand, Output, Usage};
-use crate::bench::{finish, new_result};
-use crate::report::say;
-
-/// How the topic is opened that a command publishes.
-#[derive(Debug, Clone, Args)]
-pub struct OpeningArgs {
-    /// What a full topic does: overwrite, fail, keep. The transport's usual way if not given
-    #[arg(long, value_name = "POLICY", value_parser = policy)]
-    pub policy: Option<Policy>,
-    /// Bytes that a topic on shm:// or file:// holds; a message can have an eighth of it, all of it with 'keep'
-    #[arg(long, value_name = "BYTES", default_value_t = 1 << 20)]
-    #[arg(value_parser = clap::value_parser!(u64).range(32_768..=1 << 30))]
-    pub capacity: u64,
-}
-
-impl OpeningArgs {
-    fn opening(&self) -> Opening {
-        Opening { policy: self.policy, capacity_bytes: self.capacity as usize }
-    }
-}
+use crate::args::Output;
+use crate::bench::measure::{finish, new_result};
+use crate::command::LogCommand;
+use crate::print::say;
+use place::{journal, place};
 
 pub fn run(command: &LogCommand) -> anyhow::Result<Outcome> {
     match command {
@@ -55,46 +37,6 @@ pub fn run(command: &LogCommand) -> anyhow::Result<Outcome> {
         LogCommand::Bridge(args) => return bridge::run(args),
     }?;
     Ok(Outcome::Good)
-}
-
-/// A log by its URL, or by its folder.
-fn place(log: &str) -> anyhow::Result<Place> {
-    if log.contains("://") {
-        return Ok(log.parse().map_err(|error: PlaceError| Usage(error.to_string()))?);
-    }
-    let dir = std::path::absolute(log).with_context(|| format!("'{log}' is no path"))?;
-    if dir.is_file() {
-        anyhow::bail!("'{log}' cannot be used: it is a file; name the folder that a log lies in");
-    }
-    Ok(Place::folder(dir))
-}
-
-/// A moment, nanoseconds since the Unix epoch, as people read it and to the last digit.
-fn moment(utc_ns: u64) -> String {
-    let seconds = rfc3339(utc_ns);
-    format!("{}.{:09}Z", seconds.trim_end_matches('Z'), utc_ns % 1_000_000_000)
-}
-
-/// With which message a subscription begins.
-fn start(text: &str) -> Result<tickpath_bus::Start, String> {
-    match text {
-        "now" => Ok(tickpath_bus::Start::Now),
-        "oldest" => Ok(tickpath_bus::Start::Oldest),
-        number => match number.parse() {
-            Ok(sequence) => Ok(tickpath_bus::Start::Sequence(sequence)),
-            Err(_) => Err("use now, oldest or a sequence number".to_owned()),
-        },
-    }
-}
-
-fn policy(text: &str) -> Result<Policy, String> {
-    let found = Policy::ALL.into_iter().find(|policy| policy.name() == text);
-    found.ok_or_else(|| "use overwrite, fail or keep".to_owned())
-}
-
-/// A call that makes no sense is bad usage.
-fn refused(error: RelayError) -> anyhow::Error {
-    if error.is_usage() { Usage(error.to_string()).into() } else { error.into() }
 }
 
 fn list() -> anyhow::Result<()> {
@@ -190,15 +132,6 @@ fn snapshot(dir: &Path) -> anyhow::Result<()> {
         made.replayed
     ));
     Ok(())
-}
-
-/// The journal in a folder, which `log ls` writes as file:///PATH.
-pub fn journal(dir: &Path) -> anyhow::Result<Place> {
-    let place = place(&dir.to_string_lossy())?;
-    if tickpath_oms::journal::logs(&place)?.is_empty() {
-        return Err(OpenError::NotFound(place).into());
-    }
-    Ok(place)
 }
 
 fn analyse(dir: &Path, output: &Output) -> anyhow::Result<()> {

@@ -9,10 +9,10 @@ use tickpath_clock::Wait;
 use tickpath_relay::record::{Settings, run as record};
 use tickpath_relay::{FOREIGN_KIND, Meter};
 
+use super::place::{place, refused, start};
 use super::watch::{Watch, carried, span};
-use super::{place, refused, start};
 use crate::args::seconds;
-use crate::report::say;
+use crate::print::say;
 
 #[derive(Debug, Clone, Args)]
 #[command(

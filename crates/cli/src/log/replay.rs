@@ -8,10 +8,10 @@ use tickpath_market::replay::Pace;
 use tickpath_relay::replay::{Settings, run as replay};
 use tickpath_relay::{Meter, Totals};
 
+use super::place::{OpeningArgs, place, refused};
 use super::watch::{Watch, carried, delays};
-use super::{OpeningArgs, place, refused};
 use crate::args::{Rate, positive, rate};
-use crate::report::say;
+use crate::print::say;
 
 #[derive(Debug, Clone, Args)]
 pub struct ReplayArgs {

@@ -14,7 +14,7 @@ use tickpath_clock::{HostClock, utc_ns};
 use tickpath_relay::{Outside, Totals};
 use tickpath_report::duration;
 
-use super::moment;
+use super::place::moment;
 
 /// The exit code of a command that was stopped a second time before it was done.
 const CUT_SHORT: i32 = 1;

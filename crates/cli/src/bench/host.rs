@@ -1,0 +1,32 @@
+//! `bench host`.
+
+use clap::Args;
+use tickpath_harness::{Lab, host};
+use tickpath_result::ResultFile;
+
+use crate::args::{Cpus, Output, seconds};
+
+#[derive(Debug, Args)]
+pub struct HostArgs {
+    /// How long to spin, in seconds
+    #[arg(long, value_name = "S", default_value_t = 5.0, value_parser = seconds)]
+    pub duration: f64,
+    /// How often to measure
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub repeat: u32,
+    #[command(flatten)]
+    pub cpus: Cpus,
+    #[command(flatten)]
+    pub output: Output,
+}
+
+pub fn run(lab: &Lab<'_>, args: &HostArgs, result: &mut ResultFile) -> anyhow::Result<()> {
+    let settings = host::Settings { seconds: args.duration, cpus: args.cpus.two()? };
+    for repeat in 1..=args.repeat {
+        let (host, mut run) = host::run(lab, &settings)?;
+        result.host = host;
+        run.repeat = repeat;
+        result.runs.push(run);
+    }
+    Ok(())
+}

@@ -1,0 +1,80 @@
+//! Which log or topic is meant, and how it is opened.
+
+use std::path::Path;
+
+use anyhow::Context;
+use clap::Args;
+use tickpath_bus::Policy;
+use tickpath_log::{OpenError, Place, PlaceError};
+use tickpath_relay::{Opening, RelayError};
+use tickpath_result::rfc3339;
+
+use crate::args::Usage;
+
+/// How the topic is opened that a command publishes.
+#[derive(Debug, Clone, Args)]
+pub struct OpeningArgs {
+    /// What a full topic does: overwrite, fail, keep. The transport's usual way if not given
+    #[arg(long, value_name = "POLICY", value_parser = policy)]
+    pub policy: Option<Policy>,
+    /// Bytes that a topic on shm:// or file:// holds; a message can have an eighth of it, all of it with 'keep'
+    #[arg(long, value_name = "BYTES", default_value_t = 1 << 20)]
+    #[arg(value_parser = clap::value_parser!(u64).range(32_768..=1 << 30))]
+    pub capacity: u64,
+}
+
+impl OpeningArgs {
+    /// As the relay takes it.
+    pub fn opening(&self) -> Opening {
+        Opening { policy: self.policy, capacity_bytes: self.capacity as usize }
+    }
+}
+
+/// A log by its URL, or by its folder.
+pub fn place(log: &str) -> anyhow::Result<Place> {
+    if log.contains("://") {
+        return Ok(log.parse().map_err(|error: PlaceError| Usage(error.to_string()))?);
+    }
+    let dir = std::path::absolute(log).with_context(|| format!("'{log}' is no path"))?;
+    if dir.is_file() {
+        anyhow::bail!("'{log}' cannot be used: it is a file; name the folder that a log lies in");
+    }
+    Ok(Place::folder(dir))
+}
+
+/// A moment, nanoseconds since the Unix epoch, as people read it and to the last digit.
+pub fn moment(utc_ns: u64) -> String {
+    let seconds = rfc3339(utc_ns);
+    format!("{}.{:09}Z", seconds.trim_end_matches('Z'), utc_ns % 1_000_000_000)
+}
+
+/// With which message a subscription begins.
+pub fn start(text: &str) -> Result<tickpath_bus::Start, String> {
+    match text {
+        "now" => Ok(tickpath_bus::Start::Now),
+        "oldest" => Ok(tickpath_bus::Start::Oldest),
+        number => match number.parse() {
+            Ok(sequence) => Ok(tickpath_bus::Start::Sequence(sequence)),
+            Err(_) => Err("use now, oldest or a sequence number".to_owned()),
+        },
+    }
+}
+
+fn policy(text: &str) -> Result<Policy, String> {
+    let found = Policy::ALL.into_iter().find(|policy| policy.name() == text);
+    found.ok_or_else(|| "use overwrite, fail or keep".to_owned())
+}
+
+/// A call that makes no sense is bad usage.
+pub fn refused(error: RelayError) -> anyhow::Error {
+    if error.is_usage() { Usage(error.to_string()).into() } else { error.into() }
+}
+
+/// The journal in a folder, which `log ls` writes as file:///PATH.
+pub fn journal(dir: &Path) -> anyhow::Result<Place> {
+    let place = place(&dir.to_string_lossy())?;
+    if tickpath_oms::journal::logs(&place)?.is_empty() {
+        return Err(OpenError::NotFound(place).into());
+    }
+    Ok(place)
+}

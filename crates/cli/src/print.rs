@@ -1,0 +1,24 @@
+//! What goes to standard output.
+
+use std::io::{IsTerminal, Write};
+
+use tickpath_explain as explain;
+use tickpath_result::ResultFile;
+
+/// Columns of a terminal whose width is not known.
+const WIDTH: usize = 120;
+
+/// The result for this terminal.
+pub fn terminal(result: &ResultFile) -> String {
+    let colour = std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
+    let width = std::env::var("COLUMNS").ok().and_then(|c| c.parse().ok()).unwrap_or(WIDTH);
+    match result.workload.as_str() {
+        explain::WORKLOAD => explain::text(result, width),
+        _ => tickpath_report::terminal(result, width, colour),
+    }
+}
+
+/// Prints. Whoever closed our output has read enough of it.
+pub fn say(text: &str) {
+    let _ = std::io::stdout().write_all(text.as_bytes());
+}
