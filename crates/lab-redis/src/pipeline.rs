@@ -33,6 +33,7 @@ mod control;
 mod findings;
 mod generator;
 mod in_turn;
+mod load;
 mod long;
 mod replies;
 mod side_by_side;
@@ -46,11 +47,11 @@ use std::str::FromStr;
 pub use against::against_redis_benchmark;
 pub use command::{Command, ParseCommandError, VALUE};
 pub use findings::{compare, knee, place_knees, why_depth_one_is_slow};
-pub use generator::PipelineRole;
+pub use load::PipelineRole;
 pub use long::{BATCH, LONG, long};
 pub use target::Target;
 
-use generator::{MOST_AT_ONCE, Told, Until};
+use load::{MOST_AT_ONCE, Told, Until};
 use target::Key;
 
 use tickpath_harness::Child;

@@ -4,6 +4,7 @@
 //! holds its T2. A venue's report holds when the venue had the order; its stamp is when the OMS had the report. Orders
 //! belong to the group that the high half of their client order id tells.
 
+use crate::orders::group::group_name;
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
@@ -279,7 +280,7 @@ pub fn runs(dir: &Path) -> Result<(Vec<Run>, Calibration), LabError> {
     for (number, group) in &journal.groups {
         let mut run = group.run(&calibration, &[]);
         run.target = format!("file://{}", dir.display());
-        run.batch = Some(crate::orders::group_name(*number).into());
+        run.batch = Some(group_name(*number).into());
         run.params.set("orders", group.len() as u64);
         run.figures.insert("journal_bytes_per_order".to_owned(), per_order);
         runs.push(run);

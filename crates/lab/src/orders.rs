@@ -23,16 +23,16 @@ mod client;
 mod compare;
 mod day;
 mod floor;
+pub(crate) mod group;
 mod plan;
 mod system;
 mod way;
 
 pub(crate) use client::is_of_venue;
 pub use compare::comparisons;
-pub(crate) use day::BESIDE_USER;
 pub use day::{Beside, BesideRole, restart, resume};
 pub use floor::SenderRole;
-pub use plan::group_name;
+pub use group::group_name;
 
 use std::path::PathBuf;
 
@@ -44,7 +44,7 @@ use tickpath_oms::{AckLevel, Layout};
 use crate::analyse::{self, Group};
 pub use crate::trade::OrderSpec;
 pub use client::{ClientRole, EvictorRole};
-use plan::{Batch, RESTART_GROUP, RESUME_GROUP, plan};
+use plan::{Batch, plan};
 use system::{Load, System};
 use tickpath_harness::memory::{self, Resident};
 use tickpath_harness::samples::{Samples, load, load_gaps};

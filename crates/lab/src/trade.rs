@@ -24,11 +24,13 @@ use tickpath_server::settings::{Sessions, Users};
 use tickpath_server::{ServerConfig, ServerEvent};
 use tickpath_venue_tcp::{Address, ParseAddressError, TcpLine};
 
-use crate::orders;
 use tickpath_harness::LabError;
 use tickpath_harness::Parent;
 use tickpath_harness::samples::save_gaps;
 use tickpath_harness::{Role, Thread};
+
+/// The user of the client beside, and the group of its orders.
+pub(crate) const BESIDE_USER: &str = "beside";
 
 /// The simulated venue.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -416,7 +418,7 @@ fn hear_events(events: &Receiver<ServerEvent>, places: &Sender<String>) -> Vec<S
             ServerEvent::LoggedIn { .. } => has_clients = true,
             // The OMS makes the venue's lanes, so it is there before the venue.
             ServerEvent::Notice(Notice::VenueDown(_) | Notice::VenueUp(_)) if !has_clients => {}
-            ServerEvent::Gone { why, user, .. } if why == "it logged out" || user == orders::BESIDE_USER => {}
+            ServerEvent::Gone { why, user, .. } if why == "it logged out" || user == BESIDE_USER => {}
             _ if told.len() == MOST_TOLD => more += 1,
             _ => told.push(format!("the OMS told its operator: {event}")),
         }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use tickpath_clock::{Calibration, Clock};
 
-use super::generator::Told;
+use super::load::Told;
 use super::usage::Usage;
 use super::{Client, LEAST_COMMANDS, Settings, VALUE};
 use tickpath_harness::attribution::drop_attribution;

@@ -9,7 +9,7 @@ use tickpath_clock::Clock;
 
 use super::address::{PATIENCE, Stream};
 use super::control::Reply;
-use super::generator::{BUFFER_BYTES, Block, Link, PipelineRole, Tally, closed};
+use super::load::{BUFFER_BYTES, Block, Link, PipelineRole, Tally, closed};
 
 /// Batches, as long as there is a next one.
 pub(super) fn batches(block: &Block, link: &mut Link, tally: &mut Tally) -> io::Result<()> {

@@ -258,7 +258,7 @@ impl Pipeline {
     /// Bytes that the socket gave; none if there are none now.
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         match self.control.stream().read(buffer) {
-            Ok(0) => Err(super::generator::closed()),
+            Ok(0) => Err(super::load::closed()),
             read => {
                 let bytes = or_nothing(read)?;
                 self.intake.take(&buffer[..bytes])?;

@@ -16,7 +16,7 @@ use mio::{Events, Interest, Poll, Token};
 use tickpath_clock::Clock;
 
 use super::address::PATIENCE;
-use super::generator::{BUFFER_BYTES, Block, Link, PipelineRole, Tally, closed};
+use super::load::{BUFFER_BYTES, Block, Link, PipelineRole, Tally, closed};
 
 /// A wait for events ends at a whole millisecond: this long before an intended time it is polled instead.
 const POLLED_NS: i64 = 2_000_000;

@@ -1,6 +1,7 @@
 //! Whole days: a client that asks for one, a client beside the measured ones that does, and an OMS that is killed behind
 //! one.
 
+use crate::trade::BESIDE_USER;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -9,18 +10,17 @@ use tickpath_client::{Client, ClientError, Event, Since};
 use tickpath_clock::{Clock, HostClock, sleep_ns};
 use tickpath_market::{ClientOrderId, NewOrder, Request};
 
+use super::group::{RESTART_GROUP, RESUME_GROUP};
 use super::system::{Load, System};
 use super::way::Login;
 use super::way::log_in;
-use super::{Batch, RESTART_GROUP, RESUME_GROUP, Settings, analyse, bare_run, check};
+use super::{Batch, Settings, analyse, bare_run, check};
 use tickpath_harness::Parent;
 use tickpath_harness::Role;
 use tickpath_harness::host::on_cpu;
 use tickpath_harness::{Lab, LabError};
 use tickpath_result::{Counts, Run};
 
-/// The user of the client beside, and the group of its orders.
-pub(crate) const BESIDE_USER: &str = "beside";
 const BESIDE_GROUP: u64 = 70;
 
 /// Between two reads of a client that reads slowly, and between two looks of one that has nothing to do.

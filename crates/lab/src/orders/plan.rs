@@ -1,5 +1,6 @@
 //! The groups of a run, and who sends what of them when.
 
+use super::group::group_name;
 use serde::{Deserialize, Serialize};
 
 use super::{Settings, Target};
@@ -19,10 +20,6 @@ const STRIDE: u64 = 32;
 
 /// A paced request that goes out later than this is late.
 const LATE_NS: i64 = 10_000;
-
-/// The groups of whole days.
-pub(super) const RESUME_GROUP: u32 = 42;
-pub(super) const RESTART_GROUP: u32 = 43;
 
 /// One group of requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -46,23 +43,6 @@ pub(crate) struct Batch {
     pub late_ns: i64,
     /// The client sleeps until so long before a request, where that is further away; it never does if this is zero.
     pub nap_ns: u64,
-}
-
-/// The name of a group by its number.
-pub fn group_name(number: u32) -> String {
-    match number {
-        1..=6 => format!("g{number}"),
-        11..=16 => format!("d{}", number - 10),
-        21..=23 => format!("s{}", number - 20),
-        31..=33 => format!("e{}", number - 30),
-        40 => "paced".to_owned(),
-        41 => "burst".to_owned(),
-        RESUME_GROUP => "resume".to_owned(),
-        RESTART_GROUP => "restart".to_owned(),
-        51..=55 => format!("m{}", number - 50),
-        60 => "path".to_owned(),
-        other => other.to_string(),
-    }
 }
 
 impl Batch {

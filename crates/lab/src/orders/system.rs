@@ -10,8 +10,8 @@ use tickpath_session::Secret;
 
 use super::client::{ClientRole, Entry, EvictorRole};
 use super::way::Login;
-use super::{Answered, BESIDE_USER, Batch, BesideRole, Settings, Target, VenueWay};
-use crate::trade::{ExchangeRole, OmsRole, ServerRole};
+use super::{Answered, Batch, BesideRole, Settings, Target, VenueWay};
+use crate::trade::{BESIDE_USER, ExchangeRole, OmsRole, ServerRole};
 use tickpath_harness::Thread;
 use tickpath_harness::samples::{load, save};
 use tickpath_harness::{Child, remove_topics};

@@ -1,0 +1,22 @@
+//! Groups of orders, by number as the journal has them, and by name.
+
+/// The groups of whole days.
+pub const RESUME_GROUP: u32 = 42;
+pub const RESTART_GROUP: u32 = 43;
+
+/// The name of a group by its number.
+pub fn group_name(number: u32) -> String {
+    match number {
+        1..=6 => format!("g{number}"),
+        11..=16 => format!("d{}", number - 10),
+        21..=23 => format!("s{}", number - 20),
+        31..=33 => format!("e{}", number - 30),
+        40 => "paced".to_owned(),
+        41 => "burst".to_owned(),
+        RESUME_GROUP => "resume".to_owned(),
+        RESTART_GROUP => "restart".to_owned(),
+        51..=55 => format!("m{}", number - 50),
+        60 => "path".to_owned(),
+        other => other.to_string(),
+    }
+}
