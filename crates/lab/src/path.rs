@@ -10,6 +10,7 @@
 //! are one thread; in `split` and `mutex` the core has the system's CPU and the strategy shares the generator's. Valid
 //! only if the feed kept its times.
 
+use crate::orders::group::PATH_GROUP;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -69,9 +70,6 @@ pub struct Ticks {
     /// Ticks to publish; the recording is looped for as many.
     pub count: u64,
 }
-
-/// The group of the strategy's orders.
-pub(crate) const GROUP: u32 = 60;
 
 /// Ticks that are made up where no recording is given.
 const SYNTHETIC: usize = 20_000;
@@ -245,7 +243,7 @@ fn assemble(
     let calibration = lab.clock.calibration();
     let gaps = load_gaps(&lab.folder().join("trader.gaps"))?;
     let (told, _) = analyse::read(journal, 0)?;
-    let Some(group) = told.groups.get(&GROUP) else {
+    let Some(group) = told.groups.get(&PATH_GROUP) else {
         return Err(LabError::Failed("no tick came to an order; is a quote in the recording?".to_owned()));
     };
     let mut run = group.run(&told.calibration, &gaps);

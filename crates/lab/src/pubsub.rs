@@ -15,6 +15,7 @@
 mod cold;
 mod ends;
 mod plan;
+mod role;
 mod round_trip;
 
 use std::path::Path;
@@ -32,7 +33,7 @@ pub use plan::{Plan, plan};
 pub use round_trip::round_trip;
 pub use round_trip::{PingRole, PongRole};
 
-pub use ends::{PublisherRole, SubscriberRole};
+pub use role::{PublisherRole, SubscriberRole};
 use tickpath_harness::Thread;
 use tickpath_harness::samples::{Samples, load, load_gaps};
 use tickpath_harness::{Lab, LabError, host};

@@ -32,6 +32,7 @@ mod puller;
 mod pusher;
 mod record;
 mod redis_py;
+mod rows;
 mod series;
 mod settings;
 mod verdict;

@@ -16,8 +16,8 @@ use tickpath_oms::layout::Inline;
 use tickpath_oms::{Agent, Layout, SessionLanes};
 use zerocopy::{FromBytes, IntoBytes};
 
+use crate::orders::group::PATH_GROUP;
 use crate::orders::is_of_venue;
-use crate::path::GROUP;
 use crate::trade::OmsRole;
 use crate::trade::{SYMBOL, lanes, oms_config};
 use tickpath_harness::LabError;
@@ -276,7 +276,7 @@ impl Strategy {
             return Ok(());
         }
         let order = NewOrder {
-            client_order_id: ClientOrderId(u64::from(GROUP) << 32 | number),
+            client_order_id: ClientOrderId(u64::from(PATH_GROUP) << 32 | number),
             price,
             quantity: QUANTITY,
             cause: seen.stamp,

@@ -1,5 +1,7 @@
 //! Groups of orders, by number as the journal has them, and by name.
 
+/// The group of orders that answer ticks.
+pub const PATH_GROUP: u32 = 60;
 /// The groups of whole days.
 pub const RESUME_GROUP: u32 = 42;
 pub const RESTART_GROUP: u32 = 43;
@@ -16,7 +18,7 @@ pub fn group_name(number: u32) -> String {
         RESUME_GROUP => "resume".to_owned(),
         RESTART_GROUP => "restart".to_owned(),
         51..=55 => format!("m{}", number - 50),
-        60 => "path".to_owned(),
+        PATH_GROUP => "path".to_owned(),
         other => other.to_string(),
     }
 }

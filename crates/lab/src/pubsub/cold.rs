@@ -13,8 +13,7 @@ use serde::{Deserialize, Serialize};
 use tickpath_bus::connect;
 use tickpath_clock::{Clock, HostClock};
 
-use super::ends::PublisherRole;
-use super::ends::{KIND, topic_config};
+use super::role::{KIND, PublisherRole, topic_config};
 use super::{Received, Removed, Settings, parameters, policy, roles, topic_name};
 use tickpath_harness::Parent;
 use tickpath_harness::samples::{Samples, load, load_gaps};

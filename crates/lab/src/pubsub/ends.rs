@@ -1,45 +1,19 @@
 //! The two processes of `pubsub`.
 
-use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use tickpath_bus::{Event, Gap as Loss, Policy, PublishError, Publisher, Start, Subscriber, TopicConfig, connect};
+use tickpath_bus::{Event, Gap as Loss, PublishError, Publisher, Start, Subscriber, connect};
 use tickpath_clock::Gaps;
 use tickpath_clock::{Clock, HostClock, Lateness, Pacer, Wait, relax};
 
+use super::role::{KIND, PublisherRole, SubscriberRole, topic_config};
 use super::{Published, Received};
 use tickpath_harness::LabError;
 use tickpath_harness::Parent;
+use tickpath_harness::Role;
 use tickpath_harness::quiet::Quiet;
 use tickpath_harness::samples::{save, save_gaps, touched_rows};
-use tickpath_harness::{Role, Thread};
-
-/// Publishes messages at intended times.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct PublisherRole {
-    /// The transport's URL.
-    pub target: String,
-    /// The topic.
-    pub topic: String,
-    /// `overwrite`, `fail` or `keep`.
-    pub policy: String,
-    /// Bytes of a message.
-    pub size: usize,
-    /// Messages.
-    pub count: u64,
-    /// Messages a second; as fast as it goes if there is none.
-    pub rate: Option<f64>,
-    /// Messages that share a stamp.
-    pub batch: usize,
-    /// Whether connecting is a part of the first message's time, and the topic somebody else's to make.
-    pub cold: bool,
-    /// Where it runs.
-    pub thread: Thread,
-    /// Where its samples go.
-    pub out: PathBuf,
-}
 
 impl Role for PublisherRole {
     const NAME: &'static str = "publisher";
@@ -49,25 +23,6 @@ impl Role for PublisherRole {
     }
 }
 
-/// Receives them.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct SubscriberRole {
-    /// The transport's URL.
-    pub target: String,
-    /// The topic.
-    pub topic: String,
-    /// Messages to wait for.
-    pub count: u64,
-    /// Whether each message is stamped, or only counted.
-    pub stamps: bool,
-    /// Subscriptions, read in turn.
-    pub readers: usize,
-    /// Where it runs.
-    pub thread: Thread,
-    /// Where its samples go.
-    pub out: PathBuf,
-}
-
 impl Role for SubscriberRole {
     const NAME: &'static str = "subscriber";
 
@@ -75,9 +30,6 @@ impl Role for SubscriberRole {
         subscriber(self, parent)
     }
 }
-
-/// The kind of a benchmark's messages.
-pub(super) const KIND: u8 = 200;
 
 /// Messages that one turn of a counting reader takes.
 const TURN: usize = 256;
@@ -108,17 +60,6 @@ pub(crate) fn publisher(role: &PublisherRole, parent: &Parent) -> Result<(), Lab
     save(&role.out, &rows)?;
     parent.result(&published);
     Ok(())
-}
-
-/// How the topic is made.
-pub(super) fn topic_config(role: &PublisherRole) -> Result<TopicConfig, LabError> {
-    let policy = Policy::ALL.into_iter().find(|p| p.name() == role.policy);
-    let policy = policy.ok_or_else(|| LabError::Setting(format!("'{}' is no policy", role.policy)))?;
-    Ok(match policy {
-        Policy::Keep => TopicConfig { capacity_bytes: 16 << 20, ..TopicConfig::new(policy) },
-        // A ring holds at least sixteen messages, however long they are.
-        _ => TopicConfig { capacity_bytes: (1 << 20).max(16 * (role.size + 64)), ..TopicConfig::new(policy) },
-    })
 }
 
 /// One message at each intended time.

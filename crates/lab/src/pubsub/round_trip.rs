@@ -11,7 +11,8 @@ use serde::{Deserialize, Serialize};
 use tickpath_bus::{Event, Publisher, Start, Subscriber, TopicConfig, connect};
 use tickpath_clock::{Clock, HostClock};
 
-use super::ends::{KIND, word};
+use super::ends::word;
+use super::role::KIND;
 use super::{Removed, Settings, parameters, policy, topic_name};
 use tickpath_harness::Parent;
 use tickpath_harness::samples::{Samples, load, save};

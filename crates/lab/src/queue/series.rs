@@ -2,7 +2,7 @@
 
 use tickpath_clock::Calibration;
 
-use super::join::Rows;
+use super::rows::Rows;
 use tickpath_result::Series;
 
 /// From one value to the next.
@@ -81,7 +81,7 @@ fn backlog(pushed: &[u64], pulled: &[Vec<u64>]) -> Vec<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::queue::join::PullerRows;
+    use crate::queue::rows::PullerRows;
 
     /// So many messages a millisecond pushed one by one, each pulled after a while; one tick is a nanosecond.
     fn rows(count: u64, after_ns: u64) -> Rows {

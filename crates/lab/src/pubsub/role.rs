@@ -1,0 +1,65 @@
+//! What the two ends are told.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+use tickpath_bus::{Policy, TopicConfig};
+use tickpath_harness::{LabError, Thread};
+
+/// The kind of a benchmark's messages.
+pub(super) const KIND: u8 = 200;
+
+/// Publishes messages at intended times.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct PublisherRole {
+    /// The transport's URL.
+    pub target: String,
+    /// The topic.
+    pub topic: String,
+    /// `overwrite`, `fail` or `keep`.
+    pub policy: String,
+    /// Bytes of a message.
+    pub size: usize,
+    /// Messages.
+    pub count: u64,
+    /// Messages a second; as fast as it goes if there is none.
+    pub rate: Option<f64>,
+    /// Messages that share a stamp.
+    pub batch: usize,
+    /// Whether connecting is a part of the first message's time, and the topic somebody else's to make.
+    pub cold: bool,
+    /// Where it runs.
+    pub thread: Thread,
+    /// Where its samples go.
+    pub out: PathBuf,
+}
+
+/// Receives them.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct SubscriberRole {
+    /// The transport's URL.
+    pub target: String,
+    /// The topic.
+    pub topic: String,
+    /// Messages to wait for.
+    pub count: u64,
+    /// Whether each message is stamped, or only counted.
+    pub stamps: bool,
+    /// Subscriptions, read in turn.
+    pub readers: usize,
+    /// Where it runs.
+    pub thread: Thread,
+    /// Where its samples go.
+    pub out: PathBuf,
+}
+
+/// How the topic is made.
+pub(super) fn topic_config(role: &PublisherRole) -> Result<TopicConfig, LabError> {
+    let policy = Policy::ALL.into_iter().find(|p| p.name() == role.policy);
+    let policy = policy.ok_or_else(|| LabError::Setting(format!("'{}' is no policy", role.policy)))?;
+    Ok(match policy {
+        Policy::Keep => TopicConfig { capacity_bytes: 16 << 20, ..TopicConfig::new(policy) },
+        // A ring holds at least sixteen messages, however long they are.
+        _ => TopicConfig { capacity_bytes: (1 << 20).max(16 * (role.size + 64)), ..TopicConfig::new(policy) },
+    })
+}
