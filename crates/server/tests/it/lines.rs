@@ -61,23 +61,8 @@ fn whoever_is_killed_nothing_is_lost_and_nothing_goes_twice() {
     for (lines, layout) in [(1, "inline"), (3, "split")] {
         let desk = Desk::new(lines, "", false);
         desk.lay_out(layout);
-        let (mut exchange, mut oms, mut trader) = desk.start_all();
-        for kill in 0..12 {
-            // Some of them at once after the one before: while it comes back.
-            let filled = trader.fills.len() + kill % 3 * 30;
-            trader.trade("orders fill again", |trader| trader.fills.len() >= filled);
-            match kill % 2 {
-                0 => {
-                    drop(oms);
-                    oms = desk.start("oms");
-                }
-                _ => {
-                    drop(exchange);
-                    exchange = desk.start("exchange");
-                }
-            }
-        }
-        trader.until("all are filled", |trader| trader.open.is_empty());
+        // Some of them at once after the one before: while it comes back.
+        let trader = desk.trade_over_kills([0, 30, 60].into_iter().cycle().take(12));
         assert!(trader.fills.len() > 200, "too little was traded: {}", trader.fills.len());
         assert_eq!(desk.orders().len(), trader.fills.len(), "orders at the exchange, and fills that were told");
     }
@@ -115,22 +100,7 @@ fn what_the_exchange_refuses_for_now_is_tried_again_until_it_fills() {
         desk.change("exchange.toml", "#cut = 0", &format!("cut = {cut}"));
         let rule = format!("rejects = [{{ code = 10, do = \"{action}\", times = 100 }}]");
         desk.change("oms.toml", "#rejects = [{ code = 10, do = \"retry\", times = 3 }]", &rule);
-        let (mut exchange, mut oms, mut trader) = desk.start_all();
-        for kill in 0..4 {
-            let filled = trader.fills.len() + 50;
-            trader.trade("orders fill", |trader| trader.fills.len() >= filled);
-            match kill % 2 {
-                0 => {
-                    drop(oms);
-                    oms = desk.start("oms");
-                }
-                _ => {
-                    drop(exchange);
-                    exchange = desk.start("exchange");
-                }
-            }
-        }
-        trader.until("all are filled", |trader| trader.open.is_empty());
+        let trader = desk.trade_over_kills([50; 4]);
         let orders = desk.orders().len();
         assert!(orders > trader.fills.len() * 5 / 4, "{orders} came for {} fills: too few refused", trader.fills.len());
     }
@@ -355,6 +325,22 @@ impl Desk {
     fn start_all(&self) -> (Process, Process, Trader) {
         let (exchange, oms) = (self.start("exchange"), self.start("oms"));
         (exchange, oms, Trader::new(self))
+    }
+
+    /// A client trades, and after each so many fills the OMS or the exchange is killed, in turn, and comes back; at the end
+    /// all its orders are filled.
+    fn trade_over_kills(&self, fills: impl IntoIterator<Item = usize>) -> Trader {
+        let (exchange, oms, mut trader) = self.start_all();
+        let mut running = [("oms", Some(oms)), ("exchange", Some(exchange))];
+        for (kill, more) in fills.into_iter().enumerate() {
+            let filled = trader.fills.len() + more;
+            trader.trade("orders fill again", |trader| trader.fills.len() >= filled);
+            let (role, process) = &mut running[kill % 2];
+            drop(process.take());
+            *process = Some(self.start(role));
+        }
+        trader.until("all are filled", |trader| trader.open.is_empty());
+        trader
     }
 
     /// A process of this role that is killed when it is dropped.
