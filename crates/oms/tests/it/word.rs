@@ -74,7 +74,8 @@ fn a_lane_that_somebody_else_has_made_is_not_ours() {
 #[test]
 fn a_lane_that_its_client_has_written_over_costs_that_session_alone() {
     let later = |starts: u64| move |lane: &mut LogConfig| lane.owner.incarnation += starts;
-    let overwrite: [(&str, &[LaneKind], &dyn Fn(&mut LogConfig)); 4] = [
+    type Overwrite<'a> = &'a dyn Fn(&mut LogConfig);
+    let overwrite: [(&str, &[LaneKind], Overwrite<'_>); 4] = [
         ("the next start", &[LaneKind::Requests(0), LaneKind::Reports(0)], &later(1)),
         ("a start of a hundred later", &[LaneKind::Requests(0), LaneKind::Reports(0)], &later(100)),
         ("a start that never comes", &[LaneKind::Requests(0)], &|lane| lane.owner.incarnation = u64::MAX),
