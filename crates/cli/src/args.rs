@@ -16,6 +16,18 @@ impl std::fmt::Display for Usage {
 
 impl std::error::Error for Usage {}
 
+/// A request that nobody has answered, or whose answer is lost: exit code 5.
+#[derive(Debug)]
+pub struct Unanswered(pub String);
+
+impl std::fmt::Display for Unanswered {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Unanswered {}
+
 /// Where results go.
 #[derive(Debug, Clone, Args)]
 pub struct Output {

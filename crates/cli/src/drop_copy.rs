@@ -36,7 +36,8 @@ pub fn run(args: &DropCopy) -> anyhow::Result<Outcome> {
     {
         bail!(deaf(&args.whom.user, &users_file.to_string()));
     }
-    let mut client = args.whom.connect(&settings, if args.all { Since::Start } else { Since::Now })?;
+    let mut client = args.whom.connect_to_copy(&settings, if args.all { Since::Start } else { Since::Now })?;
+    // An older OMS gives a session to who wanted none.
     if client.welcome().has_drop_copy() == Some(false) {
         client.close();
         bail!(deaf(&args.whom.user, &format!("{users_file} where the OMS is")));

@@ -42,8 +42,10 @@ pub enum Outcome {
     Invalid,
     /// A --fail-if limit was exceeded.
     LimitExceeded,
-    /// It measured, and the run lost what it promised to keep.
+    /// It measured, and the run lost what it promised to keep; or a request was refused.
     Lost,
+    /// What became of a request is not known.
+    Unanswered,
 }
 
 fn main() -> ExitCode {
@@ -53,9 +55,14 @@ fn main() -> ExitCode {
         Ok(Outcome::Invalid) => ExitCode::from(3),
         Ok(Outcome::Lost) => ExitCode::FAILURE,
         Ok(Outcome::LimitExceeded) => ExitCode::from(4),
+        Ok(Outcome::Unanswered) => ExitCode::from(5),
         Err(error) => {
             eprintln!("tickpath: {error:#}");
-            ExitCode::from(if error.is::<args::Usage>() { 2 } else { 1 })
+            ExitCode::from(match () {
+                () if error.is::<args::Usage>() => 2,
+                () if error.is::<args::Unanswered>() => 5,
+                () => 1,
+            })
         }
     }
 }

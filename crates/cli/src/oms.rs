@@ -61,6 +61,7 @@ pub enum OmsCommand {
         folder: PathBuf,
     },
     /// How a running OMS is
+    #[command(after_help = status_help())]
     Status {
         #[command(flatten)]
         whom: Whom,
@@ -159,6 +160,13 @@ pub fn run(args: &Oms) -> anyhow::Result<Outcome> {
         Some(OmsCommand::DayEnd(args)) => words::day_end(args),
         Some(OmsCommand::User { command }) => user(command),
     }
+}
+
+/// What each line of a status is.
+fn status_help() -> String {
+    let journal = ("journal", "The number that the journal was given when it was begun.");
+    let lines = std::iter::once(journal).chain(Status::meanings());
+    lines.fold("What it prints:".to_owned(), |text, (name, meaning)| format!("{text}\n  {name:<16} {meaning}"))
 }
 
 /// Asks a running OMS how it is.

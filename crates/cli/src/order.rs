@@ -20,13 +20,21 @@ use tickpath_market::{
 };
 use tickpath_orders::Instrument;
 use tickpath_server::settings::Settings;
+use tickpath_session::Refusal;
 
 use crate::Outcome;
-use crate::args::Usage;
+use crate::args::{Unanswered, Usage};
 use crate::orders::report_line;
 use crate::when::WHEN_HELP;
 
+/// What the exit codes of an order are, for the help of who asks for all of it.
+const EXIT_CODES: &str = "\
+Exit codes: 0 the venue has taken the request, or the order is armed; 1 it was refused, by the OMS or by the venue, or was never
+sent; 5 nobody has answered in time, or the answer is that the order is unknown: it may work, or fill, still. `tickpath orders`
+tells; 2 bad usage. A mass cancel that finds nothing to cancel ends with 0.";
+
 #[derive(Debug, Clone, Args)]
+#[command(after_help = EXIT_CODES)]
 pub struct Order {
     #[command(subcommand)]
     pub command: OrderCommand,
@@ -71,6 +79,7 @@ pub struct Common {
 #[derive(Debug, Clone, Subcommand)]
 pub enum OrderCommand {
     /// A limit order, or a market order without a price
+    #[command(after_help = EXIT_CODES)]
     New {
         /// The instrument's name
         symbol: String,
@@ -93,6 +102,7 @@ pub enum OrderCommand {
         common: Common,
     },
     /// Cancel an order of the same session, or by --order-id one of any session
+    #[command(after_help = EXIT_CODES)]
     Cancel {
         /// Your own id of the order
         #[arg(required_unless_present = "order_id", conflicts_with = "order_id")]
@@ -104,6 +114,7 @@ pub enum OrderCommand {
         common: Common,
     },
     /// Give an order of the same session another price and total quantity
+    #[command(after_help = EXIT_CODES)]
     Replace {
         /// Your own id of the order
         original: u64,
@@ -120,6 +131,7 @@ pub enum OrderCommand {
         common: Common,
     },
     /// Cancel all orders of the session and account
+    #[command(after_help = EXIT_CODES)]
     MassCancel {
         /// Only those of this instrument
         #[arg(long, value_name = "NAME")]
@@ -243,15 +255,28 @@ impl Whom {
 
     /// Logs in.
     pub fn connect(&self, settings: &Settings, since: Since) -> anyhow::Result<Client> {
+        self.come(settings, since, false)
+    }
+
+    /// Logs in to hear what others are told, and for nothing else.
+    pub fn connect_to_copy(&self, settings: &Settings, since: Since) -> anyhow::Result<Client> {
+        self.come(settings, since, true)
+    }
+
+    fn come(&self, settings: &Settings, since: Since, drop_copy: bool) -> anyhow::Result<Client> {
         let (url, password) = (self.url(settings)?, password(&self.password_file())?);
         let config = ClientConfig {
             session: self.session,
             since,
             reconnect: false,
+            drop_copy,
             ..ClientConfig::new(url, &self.user, password)
         };
         match Client::connect(config) {
             Err(e @ ClientError::Address(_)) => Err(Usage(e.to_string()).into()),
+            Err(e @ ClientError::Refused { refusal: Some(Refusal::NotYours), .. }) if drop_copy => {
+                Err(Usage(e.to_string()).into())
+            }
             connected => Ok(connected?),
         }
     }
@@ -299,19 +324,21 @@ fn hear(client: &mut Client, clock: &HostClock, request: &Request, patience_ns: 
             _ => {}
         })?;
         if let Some(why) = ends {
-            return Err(anyhow::Error::new(why)
-                .context(format!("whether the OMS has taken request {} is not known; `tickpath orders` tells", id.0)));
+            let id = id.0;
+            bail!(Unanswered(format!(
+                "whether the OMS has taken request {id} is not known; `tickpath orders` tells: {why}"
+            )));
         }
         let waited = clock.ns_between(from, clock.ticks());
         if outcome.is_none() && waited > patience_ns as i64 {
             if matches!(request, Request::MassCancel(_)) {
                 return Ok(Outcome::Good);
             }
-            bail!(
+            bail!(Unanswered(format!(
                 "the venue has not answered request {} within {} s, and may still; `tickpath orders` tells how it stands",
                 id.0,
                 patience_ns / 1_000_000_000
-            );
+            )));
         }
     }
     Ok(outcome.unwrap_or(Outcome::Good))
@@ -327,7 +354,7 @@ fn is_answer(report: &ExecutionReport) -> Option<Outcome> {
         ExecType::PendingNew | ExecType::PendingCancel | ExecType::PendingReplace | ExecType::Triggered => None,
         ExecType::Rejected | ExecType::CancelRejected => Some(Outcome::Lost),
         // It is followed by the fill, if there is one at once.
-        _ if OrdStatus::from_code(report.status) == Some(OrdStatus::Unknown) => Some(Outcome::Lost),
+        _ if OrdStatus::from_code(report.status) == Some(OrdStatus::Unknown) => Some(Outcome::Unanswered),
         _ => Some(Outcome::Good),
     }
 }

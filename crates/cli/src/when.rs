@@ -30,11 +30,11 @@ pub fn read(text: &str, symbol: impl Fn(&str) -> Result<SymbolId, Usage>) -> any
             let join = match join {
                 "and" => TriggerJoin::And,
                 "or" => TriggerJoin::Or,
-                _ => return Err(wrong(join, "joins nothing; use 'and' or 'or'")),
+                _ => return Err(wrong(join, "joins nothing: 'and' and 'or' do")),
             };
             Ok(Trigger::joined(one(&words[..4])?, join, one(&words[5..])?))
         }
-        _ => Err(wrong(text, "is no trigger; write 'BTCUSDT last >= 65000', or two such joined by 'and' or 'or'")),
+        _ => Err(wrong(text, "is no trigger")),
     }
 }
 
@@ -61,21 +61,20 @@ pub fn text(trigger: &Trigger, name: impl Fn(SymbolId) -> String) -> String {
 /// Four words.
 fn condition(words: &[&str], symbol: impl Fn(&str) -> Result<SymbolId, Usage>) -> anyhow::Result<Condition> {
     let [name, price_type, direction, price] = words else {
-        return Err(wrong(&words.join(" "), "is no condition; write 'BTCUSDT last >= 65000'"));
+        return Err(wrong(&words.join(" "), "is no condition"));
     };
     let price_type = match *price_type {
         "last" => TriggerPriceType::Last,
         "bid" => TriggerPriceType::Bid,
         "ask" => TriggerPriceType::Ask,
-        other => return Err(wrong(other, "is no price; use last, bid or ask")),
+        other => return Err(wrong(other, "is no price of an instrument: last, bid and ask are")),
     };
     let direction = match *direction {
         ">=" => TriggerDirection::Up,
         "<=" => TriggerDirection::Down,
-        other => return Err(wrong(other, "compares nothing; use >= or <=")),
+        other => return Err(wrong(other, "compares nothing: >= and <= do")),
     };
-    let price: Price =
-        price.parse().map_err(|e: tickpath_market::DecimalError| Usage(format!("--when: '{price}': {e}")))?;
+    let price: Price = price.parse().map_err(|_| wrong(price, "is no decimal number"))?;
     Ok(Condition {
         price,
         symbol: symbol(name)?,
@@ -86,5 +85,6 @@ fn condition(words: &[&str], symbol: impl Fn(&str) -> Result<SymbolId, Usage>) -
 }
 
 fn wrong(what: &str, why: &str) -> anyhow::Error {
-    Usage(format!("--when: '{what}' {why}")).into()
+    let form = "write it like 'BTCUSDT last >= 65000', or two such joined by 'and' or 'or'";
+    Usage(format!("--when: '{what}' {why}; {form}")).into()
 }

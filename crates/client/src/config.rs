@@ -22,6 +22,8 @@ pub struct Config {
     pub connect_timeout_ms: u32,
     /// Whether a lost connection is made again.
     pub reconnect: bool,
+    /// Whether only a drop copy will do: a user who has none is refused, and takes no session.
+    pub drop_copy: bool,
 }
 
 /// The first report that a client asks for.
@@ -59,6 +61,7 @@ impl Config {
             heartbeat_ms: 0,
             connect_timeout_ms: 5_000,
             reconnect: true,
+            drop_copy: false,
         }
     }
 }

@@ -79,6 +79,8 @@ impl Entry {
 
     fn hello(&self, Asked { session, journal, next_report, last_sum }: Asked) -> Logon {
         let heartbeat_ms = self.config.heartbeat_ms;
+        let lanes = if matches!(self.address, Address::Lanes(_)) { Logon::LANES } else { 0 };
+        let copy = if self.config.drop_copy { Logon::DROP_COPY } else { 0 };
         Logon {
             magic: MAGIC,
             version: VERSION,
@@ -88,7 +90,7 @@ impl Entry {
             next_report,
             last_sum,
             reserved: 0,
-            wishes: if matches!(self.address, Address::Lanes(_)) { Logon::LANES } else { 0 },
+            wishes: lanes | copy,
             reserved_end: 0,
         }
     }

@@ -5,12 +5,17 @@
 //! compares the report before it with the one that it knows, and else begins with the day. The history is read from its files,
 //! so nobody waits for who reads.
 
-use tickpath_log::{Next, OpenError, Owner, Place, ReadError, Reader, Registration, Start};
+use tickpath_clock::sleep_ns;
+use tickpath_log::{Next, OpenError, Owner, Place, ReadError, Reader, Registration, Start, owner};
 
 use crate::history::{self, Told, archived_days, folder};
 
 /// Turns at the end of the log between two looks whether another day has begun.
 const LOOK_EVERY: u32 = 16;
+
+/// A day that ends is put away within so many looks, and so long between two of them.
+const MOST_LOOKS: u32 = 1000;
+const PAUSE_NS: u64 = 1_000_000;
 
 /// Why the history cannot be read.
 #[derive(Debug, thiserror::Error)]
@@ -54,21 +59,38 @@ pub struct Copy {
 }
 
 impl Copy {
-    /// Opens the history of the journal in this place.
+    /// Opens the history of the journal in this place. While a day ends, waits until that is done: for milliseconds, and for
+    /// a second at most.
     pub fn open(journal: &Place, from: CopyFrom) -> Result<Self, OpenError> {
         let history = history::place(journal);
-        let today = open(&history, Start::Now)?;
-        let (first, end) = (today.first_sequence(), today.sequence());
+        for _ in 0..MOST_LOOKS {
+            match Self::look(&history, from) {
+                Ok(Some(copy)) => return Ok(copy),
+                Ok(None) => {}
+                // Of a day that is just beginning there is no log yet; of the first one there never was another.
+                Err(OpenError::NotFound(_)) if !days(&history).is_empty() => {}
+                Err(e) => return Err(e),
+            }
+            sleep_ns(PAUSE_NS);
+        }
+        Err(OpenError::NotFound(history))
+    }
+
+    /// None if a day has ended meanwhile: what was opened by one name is of two days then.
+    fn look(history: &Place, from: CopyFrom) -> Result<Option<Self>, OpenError> {
+        let today = open(history, Start::Now)?;
+        let (day, first, end) = (today.owner(), today.first_sequence(), today.sequence());
         let (log, next) = match from {
             CopyFrom::Now => (today, end),
-            CopyFrom::Day => (open(&history, Start::Oldest)?, first),
-            CopyFrom::Place { place, last_sum } => match find(&history, &today, place, last_sum)? {
+            CopyFrom::Day => (open(history, Start::Oldest)?, first),
+            CopyFrom::Place { place, last_sum } => match find(history, &today, place, last_sum)? {
                 Some(log) => (log, place),
-                None => (open(&history, Start::Oldest)?, first),
+                None => (open(history, Start::Oldest)?, first),
             },
         };
-        let owner = log.owner();
-        Ok(Self { history, log, owner, next, end, looks: 0, is_over: false })
+        let is_one_day = owner(history)? == day;
+        let (history, owner) = (history.clone(), log.owner());
+        Ok(is_one_day.then_some(Self { history, log, owner, next, end, looks: 0, is_over: false }))
     }
 
     /// The journal's id.
@@ -100,14 +122,18 @@ impl Copy {
                     }
                 }
                 Next::Gap(_) => {}
-                Next::Empty if self.is_over => self.go_on()?,
+                Next::Empty if self.is_over => {
+                    if !self.go_on()? {
+                        return Ok(false);
+                    }
+                }
                 Next::Empty => {
                     self.looks += 1;
                     if !self.looks.is_multiple_of(LOOK_EVERY) {
                         return Ok(false);
                     }
                     // A day that is just beginning has no log yet.
-                    self.is_over = tickpath_log::owner(&self.history).is_ok_and(|owner| owner != self.owner);
+                    self.is_over = owner(&self.history).is_ok_and(|owner| owner != self.owner);
                     if !self.is_over {
                         return Ok(false);
                     }
@@ -117,14 +143,28 @@ impl Copy {
         Ok(true)
     }
 
-    /// Goes on with the day behind the one that was read to its end.
-    fn go_on(&mut self) -> Result<(), OpenError> {
-        let behind = archived_days(&self.history).into_iter().find(|&first| first > self.owner.base);
-        let place = behind.map_or_else(|| self.history.clone(), |first| Place::folder(folder(&self.history, first)));
-        self.log = open(&place, Start::Oldest)?;
-        (self.owner, self.is_over) = (self.log.owner(), false);
-        Ok(())
+    /// Goes on with the day behind the one that was read to its end; false while another day ends.
+    fn go_on(&mut self) -> Result<bool, OpenError> {
+        let behind = || days(&self.history).into_iter().find(|&first| first > self.owner.base);
+        let place = behind().map_or_else(|| self.history.clone(), |first| Place::folder(folder(&self.history, first)));
+        let log = match open(&place, Start::Oldest) {
+            Err(OpenError::NotFound(_)) => return Ok(false),
+            log => log?,
+        };
+        if behind().is_some_and(|first| first < log.owner().base) {
+            return Ok(false);
+        }
+        (self.owner, self.log, self.is_over) = (log.owner(), log, false);
+        Ok(true)
     }
+}
+
+/// The days that are put away, each by the first record of its journal's log, rising.
+fn days(history: &Place) -> Vec<u64> {
+    let mut days = archived_days(history);
+    // A folder is made before its day is over.
+    days.retain(|&day| owner(&Place::folder(folder(history, day))).is_ok());
+    days
 }
 
 /// A reader at this place, in this day's history or in that of a day before, if the report before it has the sum.
@@ -132,7 +172,7 @@ fn find(history: &Place, today: &Reader, place: u64, last_sum: u32) -> Result<Op
     if place > today.sequence() {
         return Ok(None);
     }
-    let mut days = archived_days(history);
+    let mut days = days(history);
     let mut log = history.clone();
     let mut first = today.first_sequence();
     while place < first {

@@ -77,6 +77,11 @@ impl LaneKind {
         journal ^ (u64::from(carries) << 16 | u64::from(index)).wrapping_mul(0x9e37_79b9_7f4a_7c15)
     }
 
+    /// True if the client of a session can write to its files, whatever it is for: what they say is no reason not to start.
+    pub(crate) fn is_of_session(self) -> bool {
+        matches!(self, Self::Requests(_) | Self::Reports(_))
+    }
+
     /// True if the OMS writes it.
     pub(crate) fn is_outbound(self) -> bool {
         matches!(self, Self::Reports(_) | Self::VenueRequests(_) | Self::Line(_))

@@ -23,7 +23,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use tickpath_clock::{Clock, Gap, Gaps, Priority, Wait, settle};
-use tickpath_log::{Config as LogConfig, Reader};
+use tickpath_log::{Config as LogConfig, OpenError, Reader};
 
 use crate::OmsError;
 use crate::agent::{self, Agent};
@@ -110,6 +110,28 @@ pub struct Config {
     pub seed: Option<u64>,
 }
 
+impl Config {
+    /// Says which OMS it is, where another one has the journal or the lanes.
+    fn who_runs(&self, e: OmsError) -> OmsError {
+        let (place, pid, writes) = match &e {
+            OmsError::Open(OpenError::HasWriter { place, pid }) => (place, *pid, true),
+            OmsError::Open(OpenError::HasReader { place, pid }) => (place, *pid, false),
+            _ => return e,
+        };
+        if *place == self.journal.place {
+            return OmsError::Runs { pid, has: format!("on the journal {place}") };
+        }
+        let is_it = |kind: &LaneKind| self.lanes.lane(*kind).is_ok_and(|lane| lane.place == *place);
+        match self.lanes.kinds().find(is_it) {
+            // The other ends are those of clients and venues.
+            Some(kind) if kind.is_outbound() == writes => {
+                OmsError::Runs { pid, has: format!("of the name '{}'", self.lanes.name) }
+            }
+            _ => e,
+        }
+    }
+}
+
 /// Runs an OMS on its threads until it is told to stop; what was published before `stop` was set, by a Release, is still
 /// taken. Calls `ready` when lanes and journal are open. Gives the gaps that the host made on the core's thread.
 pub fn run<C: Clock + Sync>(
@@ -124,6 +146,17 @@ pub fn run<C: Clock + Sync>(
 
 /// The same with a front, which is opened once lanes and journal are.
 pub fn run_with<C: Clock + Sync, F: Front>(
+    clock: C,
+    config: &Config,
+    front: Option<impl FnOnce(&mut Sequencer<C>, Opening) -> Result<F, OmsError>>,
+    ticks: Option<Reader>,
+    stop: &AtomicBool,
+    ready: impl FnOnce(),
+) -> Result<Vec<Gap>, OmsError> {
+    run_on(clock, config, front, ticks, stop, ready).map_err(|e| config.who_runs(e))
+}
+
+fn run_on<C: Clock + Sync, F: Front>(
     clock: C,
     config: &Config,
     front: Option<impl FnOnce(&mut Sequencer<C>, Opening) -> Result<F, OmsError>>,

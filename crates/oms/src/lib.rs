@@ -74,6 +74,14 @@ pub enum OmsError {
     /// A lane or the journal cannot be opened.
     #[error(transparent)]
     Open(#[from] OpenError),
+    /// An OMS runs already that has what this one would have.
+    #[error("process {pid} is an OMS {has} already; stop that one, or give this one another")]
+    Runs {
+        /// The other one.
+        pid: u32,
+        /// With which name, or on which journal.
+        has: String,
+    },
     /// The journal cannot take an input. The input was not accepted.
     #[error("the journal takes no more ({0}); the request was not accepted. Give its disk room, and start again")]
     Journal(#[source] PublishError),

@@ -3,7 +3,7 @@
 //! A lane is ours if its header names our journal and the journal names it. An output's identity is its place in its
 //! lane, so what lies above a lane's tail was never sent: a request waits and is checked again, a report is told. What
 //! the journal does not know was never ours to take: a lane that is ahead of the journal shows that the journal is a copy
-//! from before, and the OMS refuses to start on it.
+//! from before, and the OMS refuses to start on it; but not for the lane of a session, which its client can write.
 //!
 //! Any other lane is lost. The order of what follows holds however often the OMS is killed in the middle of it: first
 //! the journal says what is in doubt, then the evidence is replaced by a new lane, then the journal names that lane, and
@@ -392,6 +392,9 @@ impl Candidate {
             (Ok(owner), _) if owner.journal != kind.mark(ledger.journal) => {
                 lost("it is another lane, or belongs to another journal")
             }
+            (Ok(owner), _) if owner.incarnation > epoch && kind.is_of_session() => {
+                lost("it names a start that never was")
+            }
             (Ok(owner), _) if owner.incarnation > epoch => {
                 return Err(OmsError::JournalBehind { lane: kind, place: config.place });
             }
@@ -399,15 +402,12 @@ impl Candidate {
             // Its stamps could not be compared with ours, and nobody could join it.
             (Ok(_), None) if !is_of_this_boot(&config, calibration) => lost("it is of another boot of this host"),
             (Ok(_), None) => State::Ours,
-            (Ok(_), Some(Err(e @ OpenError::Differs { .. }))) => return Err(e.into()),
+            (Ok(_), Some(Err(e @ OpenError::Differs { .. }))) if !kind.is_of_session() => return Err(e.into()),
             (Ok(_), Some(Err(e))) => lost(&e.to_string()),
-            (Ok(_), Some(Ok(_))) if is_ahead => match kind {
-                LaneKind::VenueRequests(_) | LaneKind::Line(_) => {
-                    return Err(OmsError::JournalBehind { lane: kind, place: config.place });
-                }
-                // Its client can write it: no reason not to start.
-                _ => lost("it holds more than was said"),
-            },
+            (Ok(_), Some(Ok(_))) if is_ahead && kind.is_of_session() => lost("it holds more than was said"),
+            (Ok(_), Some(Ok(_))) if is_ahead => {
+                return Err(OmsError::JournalBehind { lane: kind, place: config.place });
+            }
             (Ok(_), Some(Ok(_))) if is_lost.is_some() => lost(is_lost.unwrap_or_default()),
             (Ok(_), Some(Ok(writer))) => State::Written(Box::new(writer), VecDeque::new()),
         };

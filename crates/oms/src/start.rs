@@ -123,16 +123,15 @@ impl<C: Clock> Sequencer<C> {
 
     /// Begins an epoch that no start ever had, whatever the journal has lost, and makes sure that it is on the disk
     /// before any order has it in its id: it is above the journal's last one, and no earlier than this minute, which
-    /// holds for a journal that was restored from a copy, too. A journal that was begun anew, where lanes say that there
-    /// was one before, leaves out as many epochs as that may have had starts since.
+    /// holds for a journal that was restored from a copy, too. Where lanes name a start that the journal does not know, it
+    /// leaves out as many epochs as there may have been starts since.
     fn boot(&mut self, others: impl Iterator<Item = u64>, calibration: &Calibration) -> Result<u64, OmsError> {
         let now = self.clock.ticks();
         let utc_ns = calibration.utc_ns_of(now);
         let minute = (utc_ns / 60_000_000_000).saturating_sub(EPOCHS_SINCE);
         let mut epoch = minute.max(self.core.epoch() + 1);
-        if self.core.epoch() == 0
-            && let Some(other) = others.filter(|&other| other < minute + MOST_FAR).max()
-        {
+        let known = self.core.epoch();
+        if let Some(other) = others.filter(|&other| other > known && other < minute + MOST_FAR).max() {
             epoch = minute.max(other) + MOST_STARTS;
         }
         if epoch >= MOST_EPOCHS {

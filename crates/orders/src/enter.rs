@@ -152,13 +152,12 @@ impl Core {
     /// Whether such an order may be entered, whatever its terms are; what is kept of it must agree with them.
     fn may_enter(&self, enter: &EnterOrder, order: &Order) -> Result<Vec<ReportRecord>, WordError> {
         let (venue, sent_as, own) = (enter.venue.0, enter.sent_as.0, enter.venue_order_id.0);
-        let known = self.find_order(sent_as).filter(|&slot| self.orders.get(slot).phase != Phase::Denied);
         let client = enter.client_order_id.0;
         if enter.reason[0] == 0 {
             return Err(WordError::Reason);
         } else if sent_as == 0 && own == 0 {
             return Err(WordError::Nameless);
-        } else if known.is_some() || self.names.find(venue, sent_as, own).is_some() {
+        } else if self.find_said(venue, sent_as, own).is_some() {
             return Err(WordError::Known);
         } else if self.desk.entry(order.account, order.symbol).is_err() {
             return Err(WordError::Undefined { account: order.account.0, symbol: order.symbol.0 });

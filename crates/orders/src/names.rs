@@ -66,6 +66,13 @@ impl Names {
         (name != 0).then_some(ClientOrderId(name))
     }
 
+    /// Whether a venue has an order by one of these names, whatever became of it since: one that is denied here has not been
+    /// heard of by any other.
+    #[inline]
+    pub(crate) fn knows(&self, order: u64) -> bool {
+        self.current.contains_key(&order)
+    }
+
     /// Whether an order was sent as this before it was sent as what it goes by now.
     pub(crate) fn is_earlier(&self, order: u64, venue: u16, sent_as: u64) -> bool {
         let is_its_own = || sent_as == order || self.find(venue, sent_as, 0) == Some(order);
@@ -110,7 +117,8 @@ impl Core {
     /// The order that something names which was said to a venue, or by it: what it was sent as, and the venue's own id.
     #[inline]
     pub(crate) fn find_said(&self, venue: u16, sent_as: u64, own: u64) -> Option<u32> {
-        let find = |id| self.find_order(id).filter(|&slot| self.orders.get(slot).phase != Phase::Denied);
+        let is_said = |order: &Order| order.phase != Phase::Denied || self.names.knows(order.id);
+        let find = |id| self.find_order(id).filter(|&slot| is_said(self.orders.get(slot)));
         find(sent_as).or_else(|| self.names.find(venue, sent_as, own).and_then(find))
     }
 

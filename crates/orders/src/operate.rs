@@ -363,7 +363,7 @@ impl Core {
         let client = match &waiting.request {
             Request::New(_) => {
                 // Whoever was tried before is known to its venue, which has refused it.
-                let phase = match self.names.is_earlier(order.id, order.route, order.id) {
+                let phase = match self.names.knows(order.id) {
                     true => Phase::Rejected,
                     false => step(order.phase, Event::Denied).unwrap_or(order.phase),
                 };

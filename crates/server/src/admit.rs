@@ -4,7 +4,7 @@ use tickpath_clock::Clock;
 use tickpath_oms::front::Take;
 use tickpath_oms::layout::Event;
 use tickpath_oms::{AckLevel, Bucket, LaneKind, OmsError, Rate};
-use tickpath_session::{ANY_SESSION, FROM_NOW, Inbox, Kind, Refusal, Welcome, write_with_text};
+use tickpath_session::{ANY_SESSION, FROM_NOW, Inbox, Kind, Logon, Refusal, Welcome, write_with_text};
 use zerocopy::IntoBytes;
 
 use std::sync::atomic::Ordering;
@@ -22,7 +22,7 @@ impl<C: Clock> Gateway<C> {
     /// Gives a client its session, or sends it away.
     pub(super) fn admit(&mut self, mut admitted: Admitted, take: &mut impl Take) -> Result<usize, OmsError> {
         let now = self.clock.ticks();
-        let session = match self.session_for(&admitted.user, admitted.logon.session) {
+        let session = match self.session_for(&admitted.user, &admitted.logon) {
             Ok(session) => session,
             Err((refusal, why)) => {
                 let from = admitted.stream.peer();
@@ -104,8 +104,12 @@ impl<C: Clock> Gateway<C> {
     }
 
     /// The session that a user gets.
-    fn session_for(&self, user: &User, wanted: u16) -> Result<u16, (Refusal, String)> {
-        let (theirs, is_copy) = (&user.sessions, user.drop_copy.is_some());
+    fn session_for(&self, user: &User, logon: &Logon) -> Result<u16, (Refusal, String)> {
+        let (theirs, is_copy, wanted) = (&user.sessions, user.drop_copy.is_some(), logon.session);
+        if logon.wishes & Logon::DROP_COPY != 0 && !is_copy {
+            let why = format!("'{}' hears nothing of others; log in as a user that has drop_copy = true", user.name);
+            return Err((Refusal::NotYours, why));
+        }
         let list = || theirs.iter().map(u16::to_string).collect::<Vec<_>>().join(", ");
         let known = |session: &u16| self.sessions.contains_key(session);
         // A drop copy takes no session from anybody, so several share one.

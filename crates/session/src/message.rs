@@ -66,7 +66,7 @@ pub struct Logon {
     pub last_sum: u32,
     /// Zero.
     pub reserved: u32,
-    /// What it would like to have, from version 2 on: [`Logon::LANES`], or zero.
+    /// What it would like to have, from version 2 on: a sum of [`Logon::LANES`] and [`Logon::DROP_COPY`].
     pub wishes: u32,
     /// Zero.
     pub reserved_end: u32,
@@ -75,6 +75,9 @@ pub struct Logon {
 impl Logon {
     /// To speak by lanes in shared memory. A client that wishes for 1 knows lanes of another form, and gets none.
     pub const LANES: u32 = 2;
+    /// To hear what others are told, and nothing else: a user who may not is refused, and takes no session. An OMS that does
+    /// not know this gives a session; its [`Welcome::rights`] tell.
+    pub const DROP_COPY: u32 = 4;
 }
 
 /// Come in.
@@ -227,18 +230,23 @@ pub enum Refusal {
 }
 
 macro_rules! status {
-    ($($(#[$doc:meta])* $name:ident,)+) => {
+    ($(#[doc = $doc:literal] $name:ident,)+) => {
         /// How an OMS is.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
         #[repr(C)]
         pub struct Status {
-            $($(#[$doc])* pub $name: u64,)+
+            $(#[doc = $doc] pub $name: u64,)+
         }
 
         impl Status {
             /// All of it by name.
             pub fn fields(&self) -> impl Iterator<Item = (&'static str, u64)> {
                 [$((stringify!($name), self.$name)),+].into_iter()
+            }
+
+            /// What each of them is, by name.
+            pub fn meanings() -> impl Iterator<Item = (&'static str, &'static str)> {
+                [$((stringify!($name), $doc.trim_ascii())),+].into_iter()
             }
         }
     };
@@ -247,9 +255,9 @@ macro_rules! status {
 status! {
     /// The OMS's process.
     pid,
-    /// Since its start, in seconds.
+    /// Seconds since its start.
     uptime_s,
-    /// Of its start.
+    /// The number of its start, with which the ids of its orders begin.
     epoch,
     /// Records in its journal.
     journal_records,
@@ -267,13 +275,13 @@ status! {
     rejected,
     /// Orders that waited and were denied before they could leave.
     withdrawn,
-    /// Orders whose state cannot be known.
+    /// Orders in doubt, which their venue is asked for.
     unknown,
     /// Requests that were denied.
     denied_requests,
     /// Reports that came twice.
     duplicates,
-    /// Reports of orders that are not known.
+    /// Reports of orders that are not known, today.
     strangers,
     /// Reports that do not fit their order.
     mismatched,
@@ -281,17 +289,17 @@ status! {
     contradictions,
     /// Reports that cannot be true.
     malformed,
-    /// Messages that were none.
+    /// Messages that were none: not taken, and not in the journal.
     refused,
     /// Venues that can be reached.
     venues_up,
     /// Venues.
     venues,
-    /// Outputs that wait for the disk.
+    /// What is said and waits for the disk, where a session asks for that.
     held,
     /// 1 if the journal's disk has failed.
     disk_failed,
-    /// Reports that are kept until their orders are entered.
+    /// Reports that are kept until their orders are entered by hand.
     foreign,
 }
 

@@ -7,8 +7,8 @@ use std::fmt;
 
 use tickpath_market::{
     CancelOrder, ConditionalOrder, ExecType, ExecutionReport, Kind, MassCancel, MassCancelType, NewOrder, OrdStatus,
-    OrderDenied, OrderId, OrderType, PositionEffect, ReplaceConditional, ReplaceOrder, Request, Side, StatusRequest,
-    SymbolId, TimeInForce, TopOfBook, Trade, TriggerPriceType,
+    OrderDenied, OrderId, OrderType, PositionEffect, Quantity, ReplaceConditional, ReplaceOrder, Request, Side,
+    StatusRequest, SymbolId, TimeInForce, TopOfBook, Trade, TriggerPriceType,
 };
 use tickpath_orders::{
     AccountLimits, Boot, Denial, Digest, Doubt, Ended, EnterFill, EnterOrder, Envelope, Fired, FirmLimits, GIVE_UP,
@@ -307,12 +307,8 @@ fn currency(code: &[u8]) -> Field {
 }
 
 fn account_limits(m: &AccountLimits) -> Vec<Field> {
-    vec![
-        number("account", m.account.0),
-        number("rate_limit", m.rate_limit),
-        number("rate_window_ns", m.rate_window_ns),
-        text("max_order_quantity", m.max_order_quantity),
-        number("max_notional", m.max_notional()),
+    let most = most(m.rate_limit, m.rate_window_ns, m.max_order_quantity, Some(m.max_notional()));
+    let own = vec![
         number("credit", m.credit().unwrap_or(0)),
         number("collar", m.collar),
         number("max_open_orders", m.max_open_orders),
@@ -326,6 +322,17 @@ fn account_limits(m: &AccountLimits) -> Vec<Field> {
         number("no_self_match", m.no_self_match),
         number("max_gross_value", m.max_gross_value().unwrap_or(0)),
         number("max_loss", m.max_loss().unwrap_or(0)),
+    ];
+    [vec![number("account", m.account.0)], most, own].concat()
+}
+
+/// What accounts, sessions and the firm may each do at most.
+fn most(rate_limit: u32, rate_window_ns: u64, quantity: Quantity, notional: Option<i128>) -> Vec<Field> {
+    vec![
+        number("rate_limit", rate_limit),
+        number("rate_window_ns", rate_window_ns),
+        text("max_order_quantity", quantity),
+        number("max_notional", notional.unwrap_or(0)),
     ]
 }
 
@@ -341,14 +348,9 @@ fn symbol_limits(m: &SymbolLimits) -> Vec<Field> {
 }
 
 fn firm_limits(m: &FirmLimits) -> Vec<Field> {
-    vec![
-        number("rate_limit", m.rate_limit),
-        number("rate_window_ns", m.rate_window_ns),
-        text("max_order_quantity", m.max_order_quantity),
-        number("max_notional", m.max_notional().unwrap_or(0)),
-        number("credit", m.credit().unwrap_or(0)),
-        number("max_open_orders", m.max_open_orders),
-    ]
+    let most = most(m.rate_limit, m.rate_window_ns, m.max_order_quantity, m.max_notional());
+    let own = vec![number("credit", m.credit().unwrap_or(0)), number("max_open_orders", m.max_open_orders)];
+    [most, own].concat()
 }
 
 fn kill(m: &Kill) -> Vec<Field> {
@@ -380,16 +382,14 @@ fn venue_rules(m: &VenueRules) -> Vec<Field> {
 }
 
 fn session_rules(m: &SessionRules) -> Vec<Field> {
-    vec![
+    let most = most(m.rate_limit, m.rate_window_ns, m.max_order_quantity, m.max_notional());
+    let own = vec![
         number("session", m.session),
         number("level", m.level),
         number("cancel_on_disconnect", m.cancel_on_disconnect),
         number("withheld", m.withheld),
-        text("max_order_quantity", m.max_order_quantity),
-        number("max_notional", m.max_notional().unwrap_or(0)),
-        number("rate_limit", m.rate_limit),
-        number("rate_window_ns", m.rate_window_ns),
-    ]
+    ];
+    [own, most].concat()
 }
 
 fn ended(m: &Ended) -> Vec<Field> {

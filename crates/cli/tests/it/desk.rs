@@ -145,6 +145,17 @@ fn three_commands_fill_an_order_and_the_others_tell_of_it() {
     assert!(status.out.contains("done             2"), "{}{}", status.out, status.err);
     let second = desk.tickpath("oms --config @/oms.toml");
     assert_eq!((second.code, second.err.lines().count()), (Some(1), 1), "{}", second.err);
+    assert!(
+        second.err.contains("is an OMS on the journal file://") && second.err.contains("stop that"),
+        "{}",
+        second.err
+    );
+    let text = fs::read_to_string(desk.path().join("oms.toml")).expect("it is there");
+    let text = text.replacen("journal = \"journal\"", "journal = \"another\"", 1);
+    fs::write(desk.path().join("second.toml"), text).expect("the folder is ours");
+    let second = desk.tickpath("oms --config @/second.toml");
+    let words = format!("is an OMS of the name '{}' already; stop that one", desk.name);
+    assert!(second.code == Some(1) && second.err.contains(&words), "{}", second.err);
     for (line, code, words) in [
         ("order new BTCUSDT buy 0 1", 1, "denied"),
         ("order new NOPE buy 1 1", 2, "is no instrument"),
@@ -155,6 +166,18 @@ fn three_commands_fill_an_order_and_the_others_tell_of_it() {
         let ran = desk.tickpath(&format!("{line} --config @/oms.toml"));
         let said = format!("{}{}", ran.out, ran.err);
         assert!(ran.code == Some(code) && said.contains(words), "{line}: {:?} {said}", ran.code);
+    }
+    // Refused is one thing, and no answer is another.
+    drop(exchange);
+    let ran = desk.order("new BTCUSDT buy 1 60000 --session 2 --wait 1");
+    assert!(ran.code == Some(5) && ran.err.contains("may still"), "{:?} {}{}", ran.code, ran.out, ran.err);
+    let help = desk.tickpath("order new --help").out;
+    assert!(help.contains("Exit codes: 0 ") && help.contains(" 5 nobody has answered"), "{help}");
+    let help = desk.tickpath("oms status --help").out;
+    for line in status.out.lines() {
+        let name = line.split(' ').next().unwrap_or_default();
+        let is_it = |told: &str| told.strip_prefix("  ").is_some_and(|told| told.starts_with(&format!("{name} ")));
+        assert!(help.lines().any(is_it), "no word of {name} in {help}");
     }
     let ran = oms.interrupt();
     assert!(ran.code == Some(0) && ran.err.contains("stopped in good order"), "{}", ran.err);

@@ -2,6 +2,7 @@
 //! point, layouts on threads, and hostile neighbours.
 
 mod conditional;
+mod copy;
 mod days;
 mod define;
 mod gate;

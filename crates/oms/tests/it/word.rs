@@ -16,7 +16,7 @@ use zerocopy::IntoBytes;
 use crate::told::{Told, fill, informed, new_orders, questions, said, with_one_order};
 use crate::{
     Clock, Heard, Kind, LaneKind, Notice, OmsError, PublishError, Reader, Registration, SECOND, Scene, Start, VENUE,
-    WIDE, Writer, limit, poll,
+    WIDE, Writer, limit, poll, top,
 };
 
 #[test]
@@ -68,6 +68,42 @@ fn a_lane_that_somebody_else_has_made_is_not_ours() {
         assert!(scene.replay().1.iter().all(|input| asks_for(input) != Some(77)), "{what}: nothing is taken");
         let lost = oms.sequencer().notices().filter(|notice| matches!(notice, Notice::LaneLost { .. })).count();
         assert_eq!(lost, scene.config.lanes.kinds().count(), "{what}: each is told");
+    }
+}
+
+#[test]
+fn a_lane_that_its_client_has_written_over_costs_that_session_alone() {
+    let later = |starts: u64| move |lane: &mut LogConfig| lane.owner.incarnation += starts;
+    type Overwrite<'a> = &'a dyn Fn(&mut LogConfig);
+    let overwrite: [(&str, &[LaneKind], Overwrite<'_>); 4] = [
+        ("the next start", &[LaneKind::Requests(0), LaneKind::Reports(0)], &later(1)),
+        ("a start of a hundred later", &[LaneKind::Requests(0), LaneKind::Reports(0)], &later(100)),
+        ("a start that never comes", &[LaneKind::Requests(0)], &|lane| lane.owner.incarnation = u64::MAX),
+        ("another shape", &[LaneKind::Reports(0)], &|lane| lane.segment_bytes *= 2),
+    ];
+    for (what, kinds, overwrite) in overwrite {
+        for &kind in kinds {
+            let (scene, oms, venue, client, _) = with_one_order();
+            drop((oms, venue, client));
+            let mut lane = scene.lane(kind);
+            lane.owner = owner(&lane.place).expect("the OMS made it");
+            overwrite(&mut lane);
+            lane.place.remove().expect("the lane is ours");
+            drop(Writer::open(&lane, scene.clock.calibration()).expect("it is new"));
+            let refused = |e| panic!("{what} in {kind} keeps the OMS down: {e}");
+            let mut oms = Inline::open(scene.clock.clone(), &scene.config, None).unwrap_or_else(refused);
+            let lost = oms.sequencer().notices().filter(|notice| matches!(notice, Notice::LaneLost { .. })).count();
+            assert_eq!(lost, 1, "{what} in {kind}: it is told once");
+            oms.sequencer().tick(scene.clock.ticks(), &top(99, 101)).expect("nothing waits for it");
+            let (mut venue, mut clients) = (Told::join(&scene), [scene.client(0), scene.client(1)]);
+            clients.iter_mut().for_each(|client| client.send(limit(Side::Buy, 2, 90, 5)));
+            poll(&mut oms);
+            let ids = new_orders(&venue.hear());
+            assert_eq!(ids.len(), 2, "{what} in {kind}: both sessions trade");
+            // Should it be the journal that is older, no id is given twice.
+            let is_later = |id: &u64| OrderId(*id).epoch() > lane.owner.incarnation;
+            assert!(ids.iter().all(is_later) || lane.owner.incarnation == u64::MAX, "{what} in {kind}");
+        }
     }
 }
 

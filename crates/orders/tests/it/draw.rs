@@ -328,30 +328,19 @@ impl World {
         let account = if dice.once_in(30) { AccountId(dice.pick(ACCOUNTS)) } else { account };
         let client_order_id = dice.client();
         let request = match dice.below(20) {
-            0..=1 => {
-                let order_id = OrderId(id);
-                Request::Cancel(CancelOrder { client_order_id, original, account, order_id, ..Default::default() })
+            kind @ 0..=6 => {
+                let cancel = CancelOrder { client_order_id, original, account, ..Default::default() };
+                Request::Cancel(match kind {
+                    0..=1 => CancelOrder { order_id: OrderId(id), ..cancel },
+                    _ => CancelOrder { cause: 5, ..cancel },
+                })
             }
-            2..=6 => {
-                Request::Cancel(CancelOrder { client_order_id, original, account, cause: 5, ..Default::default() })
+            kind @ 7..=17 => {
+                let (price, quantity) = (Price(dice.price()), Quantity(dice.quantity()));
+                let replace =
+                    ReplaceOrder { client_order_id, original, price, quantity, account, ..Default::default() };
+                if kind <= 9 { rearmed(&replace, dice.trigger()) } else { Request::Replace(replace) }
             }
-            7..=9 => Request::ReplaceConditional(ReplaceConditional {
-                client_order_id,
-                original,
-                price: Price(dice.price()),
-                quantity: Quantity(dice.quantity()),
-                account,
-                trigger: dice.trigger(),
-                ..Default::default()
-            }),
-            10..=17 => Request::Replace(ReplaceOrder {
-                client_order_id,
-                original,
-                price: Price(dice.price()),
-                quantity: Quantity(dice.quantity()),
-                account,
-                ..Default::default()
-            }),
             18 => Request::Status(StatusRequest { client_order_id, original, account, ..Default::default() }),
             _ => Request::MassCancel(MassCancel {
                 client_order_id,
@@ -491,6 +480,20 @@ const SAID: &[ExecType] = &[
     ExecType::OrderStatus,
     ExecType::OrderStatus,
 ];
+
+/// The same of an armed order, with another trigger.
+fn rearmed(replace: &ReplaceOrder, trigger: Trigger) -> Request {
+    let &ReplaceOrder { client_order_id, original, price, quantity, account, .. } = replace;
+    Request::ReplaceConditional(ReplaceConditional {
+        client_order_id,
+        original,
+        price,
+        quantity,
+        account,
+        trigger,
+        ..Default::default()
+    })
+}
 
 fn limits(dice: &mut Dice) -> AccountLimits {
     AccountLimits {

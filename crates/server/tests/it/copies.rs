@@ -175,3 +175,22 @@ fn a_welcome_says_who_hears_a_drop_copy() {
         assert_eq!(client.welcome().has_drop_copy(), Some(hears), "{user}");
     }
 }
+
+#[test]
+fn who_asks_for_a_drop_copy_and_has_none_takes_no_session() {
+    let house = house(Layout::Split, "");
+    let mut anna = house.remote("anna", Since::Now);
+    let session = Some(anna.client.welcome().session);
+    for session in [None, session] {
+        let url = format!("unix://{}", house.socket().display());
+        let config = Config { session, drop_copy: true, ..Config::new(url, "anna", "anna's password") };
+        let Err(why) = Client::connect(config) else { panic!("she has none, and took a session: {session:?}") };
+        let is_hers = |sentence: &str| sentence.starts_with("'anna' hears nothing of others;");
+        let is_told =
+            matches!(&why, ClientError::Refused { refusal: Some(Refusal::NotYours), sentence } if is_hers(sentence));
+        assert!(is_told, "{why}");
+    }
+    // Nobody has taken hers meanwhile.
+    trade(&mut anna, 1);
+    assert!(!anna.events.iter().any(|event| matches!(event, Event::Disconnected { .. })), "{:?}", anna.events);
+}

@@ -4,12 +4,14 @@
 mod conditional;
 mod copies;
 mod door;
+mod full;
 mod hostile;
 mod lanes;
 mod lines;
 mod sessions;
 mod settings;
 mod tls;
+mod trader;
 mod versions;
 mod words;
 
