@@ -14,12 +14,14 @@ use lapin::options::{
 use lapin::types::{FieldTable, ShortString};
 use lapin::{Channel, Consumer};
 
-use crate::MAX_UNACKNOWLEDGED;
 use crate::error::ServerError;
 use crate::link::Link;
 use crate::place::Place;
 use crate::server::Server;
 use crate::signal::Signal;
+
+/// The most messages that a puller holds, handed over or sent ahead, before it must acknowledge.
+pub const MAX_UNACKNOWLEDGED: u16 = 1024;
 
 /// A consumer on a connection of its own.
 pub(crate) struct Intake {

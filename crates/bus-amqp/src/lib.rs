@@ -69,11 +69,8 @@ use crate::puller::AmqpPuller;
 use crate::server::Server;
 use crate::subscriber::AmqpSubscriber;
 
-/// The longest payload, in bytes: an eighth of what a server with default settings takes.
-pub const MAX_PAYLOAD_BYTES: usize = 16 << 20;
-
-/// The most messages that a puller holds, handed over or sent ahead, before it must acknowledge.
-pub const MAX_UNACKNOWLEDGED: u16 = 1024;
+pub use crate::intake::MAX_UNACKNOWLEDGED;
+pub use crate::outlet::MAX_PAYLOAD_BYTES;
 
 /// How this transport is called in errors.
 const TRANSPORT: &str = "RabbitMQ";

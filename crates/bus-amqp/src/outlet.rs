@@ -8,11 +8,13 @@ use lapin::options::ConfirmSelectOptions;
 use lapin::{Channel, Confirmation, PublisherConfirm};
 use tickpath_bus_api::{BatchError, ConnectError, PublishError, Publisher, Pusher, wire};
 
-use crate::MAX_PAYLOAD_BYTES;
 use crate::error::ServerError;
 use crate::link::Link;
 use crate::place::Place;
 use crate::server::Server;
+
+/// The longest payload, in bytes: an eighth of what a server with default settings takes.
+pub const MAX_PAYLOAD_BYTES: usize = 16 << 20;
 
 /// The most messages of a batch that are on their way at a time.
 const WINDOW_MESSAGES: usize = 1024;

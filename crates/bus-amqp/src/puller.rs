@@ -5,8 +5,8 @@ use std::sync::Arc;
 use tickpath_bus_api::{ConnectError, Delivery, Pulled, Puller, ReceiveError, wire};
 use tickpath_clock::Wait;
 
-use crate::MAX_UNACKNOWLEDGED;
 use crate::inlet::Inlet;
+use crate::intake::MAX_UNACKNOWLEDGED;
 use crate::place::Place;
 use crate::server::Server;
 

@@ -5,16 +5,21 @@
 //! it can do; what it says it cannot, it must refuse in words. A case that fails panics and says why.
 
 mod child;
+mod fixture;
 mod message;
 mod process;
 mod pull;
 mod queue;
 mod queue_process;
+mod role;
+mod scratch;
 mod seen;
 mod topic;
 
-pub use child::{Connect, Role, run_child, spawn};
+pub use child::{Connect, run_child, spawn};
+pub use fixture::{Case, Fixture};
 pub use queue::QUEUE_CASES;
+pub use role::Role;
 pub use seen::{Seen, next_seen, pull_stamps};
 pub use topic::CASES;
 
@@ -23,21 +28,6 @@ use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
-
-use crate::{ConnectError, Connection};
-
-/// What a case needs of a transport's tests.
-pub struct Fixture<'a> {
-    /// Connects anew.
-    pub connect: &'a dyn Fn() -> Box<dyn Connection>,
-    /// A name that no topic and no queue has; cases append to it.
-    pub topic: String,
-    /// Starts a process that connects to the same place and takes a role there.
-    pub spawn: &'a dyn Fn(Role, &str) -> std::process::Child,
-}
-
-/// One promise, run against a transport; panics with a sentence where it is broken.
-pub type Case = fn(&Fixture<'_>);
 
 /// Runs cases against the transport at a URL; `what` tells their names from those of other calls of this process.
 pub fn check(url: &str, what: &str, cases: &[(&str, Case)], connect: Connect) {
@@ -74,30 +64,6 @@ fn claim(port: u16) -> bool {
     let Ok(claimed) = UnixListener::bind_addr(&name.expect("the name is short")) else { return false };
     CLAIMS.lock().unwrap_or_else(PoisonError::into_inner).push(claimed);
     true
-}
-
-/// Ends of names that every transport can carry.
-const GOOD_NAMES: [&str; 3] = ["A.z", "0-9_", "r1:BTC-USDT"];
-
-/// Names that could leave the place, or that some transport could not carry.
-fn bad_names() -> Vec<String> {
-    let short = ["", ".", "..", ".hidden", "a/b", "/a", "../a", "a b", "é", "a\0b", "a\n", "*"];
-    short.into_iter().map(str::to_owned).chain(["x".repeat(129)]).collect()
-}
-
-/// Checks that a name was refused in words; `what` is `topic` or `queue`.
-fn refused_name(refusal: Option<ConnectError>, what: &str, name: &str) {
-    let error = refusal.unwrap_or_else(|| panic!("{name:?} is taken for the name of a {what}"));
-    assert!(matches!(error, ConnectError::Name(_)), "{name:?}: {error}");
-    assert!(error.to_string().contains(&format!("is no {what} name; use 1 to")), "{name:?}: {error}");
-}
-
-/// Checks that something was refused as impossible, in a sentence that names it and says what to do instead.
-fn refused<T>(result: Result<T, ConnectError>, word: &str) {
-    let error = result.err().unwrap_or_else(|| panic!("'{word}' is not among the capabilities, and yet it is taken"));
-    assert!(matches!(error, ConnectError::Unsupported { .. }), "{error}");
-    let sentence = error.to_string();
-    assert!(sentence.contains(word) && sentence.contains("use "), "{sentence}");
 }
 
 #[cfg(test)]

@@ -56,19 +56,16 @@ use tickpath_bus_api::{
 use tickpath_clock::Wait;
 
 use crate::cluster::Cluster;
+use crate::names::TRANSPORT;
 use crate::publisher::KafkaPublisher;
 use crate::puller::KafkaPuller;
 use crate::server::Server;
 use crate::subscriber::KafkaSubscriber;
 
-/// The longest payload, in bytes: with everything around it less than what a server with default settings takes.
-pub const MAX_PAYLOAD_BYTES: usize = 1_000_000;
+pub use crate::publisher::MAX_PAYLOAD_BYTES;
 
 /// How many pullers can share a queue.
 pub const QUEUE_PARTITIONS: i32 = 6;
-
-/// How this transport is called in errors.
-const TRANSPORT: &str = "Kafka";
 
 /// Topics and queues on one Kafka cluster.
 #[derive(Debug, Clone)]

@@ -12,6 +12,9 @@
 
 use tickpath_bus_api::{ConnectError, wire};
 
+/// How this transport is called in errors.
+pub(crate) const TRANSPORT: &str = "Kafka";
+
 /// The longest name of a topic on a server, in bytes.
 const MAX_BYTES: usize = 249;
 

@@ -6,10 +6,12 @@ use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::producer::{BaseRecord, Producer, ThreadedProducer};
 use tickpath_bus_api::{BatchError, ConnectError, PublishError, Publisher, Pusher, wire};
 
-use crate::MAX_PAYLOAD_BYTES;
 use crate::cluster::Cluster;
 use crate::reports::{Outcome, Reports};
 use crate::server::ServerError;
+
+/// The longest payload, in bytes: with everything around it less than what a server with default settings takes.
+pub const MAX_PAYLOAD_BYTES: usize = 1_000_000;
 
 /// Each message leaves at once, and arrives once and in order, also where the client library has to send it again.
 const SETTINGS: [(&str, &str); 7] = [

@@ -8,10 +8,10 @@ use rdkafka::error::{KafkaError, RDKafkaErrorCode as Code};
 use tickpath_bus_api::{ConnectError, Delivery, Pulled, Puller, QueueConfig, ReceiveError, wire};
 use tickpath_clock::{Wait, sleep_ns};
 
-use crate::TRANSPORT;
 use crate::cluster::{Cluster, drain};
 use crate::deadline::{PAUSE_NS, whole_ms};
 use crate::group::{Group, Place};
+use crate::names::TRANSPORT;
 use crate::server::ServerError;
 
 /// A partition that is moved stops for nobody but its own puller.

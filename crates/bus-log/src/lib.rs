@@ -7,6 +7,7 @@
 //! `shm://lab.orders.queue`. So a topic and a queue of one name do not meet, and no topic's name ends like that.
 
 mod queue;
+mod ring;
 
 use std::path::PathBuf;
 
@@ -17,20 +18,16 @@ use tickpath_bus_api::{
 use tickpath_clock::{Clock, HostClock, Wait};
 use tickpath_log::{Config, Next, OpenError, Place, PlaceError, Reader, Registration, Writer};
 
-/// Segments in the ring of a topic, and of a queue.
-const SEGMENTS: usize = 8;
-
-/// The longest payload that is sure to pass with the default sizes, in bytes.
-const MAX_PAYLOAD_BYTES: usize = 64 << 10;
+use crate::ring::{
+    LOOK_FOR_LOG_NS, MAX_PAYLOAD_BYTES, SEGMENTS, connect_error, name_error, publish_batch, publish_error,
+    segment_bytes,
+};
 
 /// What the name of a queue's log ends with.
 const QUEUE_SUFFIX: &str = ".queue";
 
 /// The longest name of a queue, in bytes: its log has a name like a topic's, of at most 128.
 const MAX_QUEUE_NAME_BYTES: usize = 128 - QUEUE_SUFFIX.len();
-
-/// How often who may sleep looks whether its topic or queue exists by now.
-const LOOK_FOR_LOG_NS: u64 = 1_000_000;
 
 /// Where the topics of one connection lie.
 #[derive(Debug, Clone)]
@@ -236,21 +233,6 @@ impl Subscriber for LogSubscriber {
     }
 }
 
-fn publish_batch(writer: &mut Writer, stamp: u64, kind: u8, payloads: &[&[u8]]) -> Result<(), BatchError> {
-    let mut batch = writer.batch();
-    for (done, payload) in payloads.iter().enumerate() {
-        if let Err(e) = batch.push(stamp, kind, payload) {
-            return Err(BatchError { done, error: publish_error(e) });
-        }
-    }
-    Ok(())
-}
-
-/// Bytes of a segment of a ring of this capacity.
-fn segment_bytes(capacity_bytes: usize) -> usize {
-    (capacity_bytes / SEGMENTS).next_multiple_of(4096).max(4096)
-}
-
 /// What is not there is no error.
 fn remove(place: &Place) -> Result<(), ConnectError> {
     if !place.exists() {
@@ -272,26 +254,5 @@ fn log_policy(policy: Policy) -> tickpath_log::Policy {
         Policy::Overwrite => tickpath_log::Policy::Overwrite,
         Policy::Fail => tickpath_log::Policy::Fail,
         Policy::Keep => tickpath_log::Policy::Keep,
-    }
-}
-
-fn name_error(error: PlaceError) -> ConnectError {
-    ConnectError::Name(error.to_string())
-}
-
-fn connect_error(error: OpenError) -> ConnectError {
-    match error {
-        OpenError::Place(e) => name_error(e),
-        OpenError::HasWriter { .. } => ConnectError::HasPublisher(error.to_string()),
-        e => ConnectError::Other(Box::new(e)),
-    }
-}
-
-fn publish_error(error: tickpath_log::PublishError) -> PublishError {
-    match error {
-        tickpath_log::PublishError::Full => PublishError::Full,
-        tickpath_log::PublishError::NoReader => PublishError::NoSubscriber,
-        tickpath_log::PublishError::TooLarge { bytes, limit } => PublishError::TooLarge { bytes, limit },
-        e => PublishError::Other(Box::new(e)),
     }
 }

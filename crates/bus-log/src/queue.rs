@@ -7,7 +7,9 @@ use tickpath_bus_api::{
 use tickpath_clock::{Clock, HostClock, Wait};
 use tickpath_log::{Config, OpenError, Place, Writer};
 
-use crate::{LOOK_FOR_LOG_NS, MAX_PAYLOAD_BYTES, SEGMENTS, connect_error, publish_error, segment_bytes};
+use crate::ring::{
+    LOOK_FOR_LOG_NS, MAX_PAYLOAD_BYTES, SEGMENTS, connect_error, publish_batch, publish_error, segment_bytes,
+};
 
 pub(crate) const CAPABILITIES: QueueCapabilities = QueueCapabilities {
     deliveries: &[Delivery::AtLeastOnce, Delivery::AtMostOnce],
@@ -57,7 +59,7 @@ impl Pusher for LogPusher {
     }
 
     fn push_batch(&mut self, stamp: u64, kind: u8, payloads: &[&[u8]]) -> Result<(), BatchError> {
-        crate::publish_batch(&mut self.writer, stamp, kind, payloads)
+        publish_batch(&mut self.writer, stamp, kind, payloads)
     }
 }
 

@@ -70,7 +70,7 @@ impl Connected {
             })
             .connect(server.name());
         let connected = timeout(TIMEOUT, connecting).await.map_err(|_elapsed| ServerError::Timeout)?;
-        let client = connected.map_err(|e| ServerError::of_connect(&e, server))?;
+        let client = connected.map_err(|e| ServerError::of_connect(&e, server.has_login()))?;
         Ok(Self { context: jetstream::new(client.clone()), client, trouble })
     }
 

@@ -12,8 +12,6 @@ use async_nats::jetstream::stream::{ConsumerError, ConsumerErrorKind};
 use async_nats::jetstream::{self, ErrorCode};
 use async_nats::{ConnectErrorKind, PublishError, PublishErrorKind, RequestError, RequestErrorKind};
 
-use crate::server::Server;
-
 /// Why a server cannot be used. Reads on after the server's name.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ServerError {
@@ -82,14 +80,12 @@ impl ServerError {
         Self::Closed
     }
 
-    /// Why the library could not connect.
-    pub fn of_connect(error: &async_nats::ConnectError, server: &Server) -> Self {
+    /// Why the library could not connect; `has_login` if somebody was named who logs in.
+    pub fn of_connect(error: &async_nats::ConnectError, has_login: bool) -> Self {
         match error.kind() {
             ConnectErrorKind::Dns => Self::Unresolved(cause(error)),
             ConnectErrorKind::TimedOut => Self::Timeout,
-            ConnectErrorKind::Authentication | ConnectErrorKind::AuthorizationViolation if server.has_login() => {
-                Self::Login
-            }
+            ConnectErrorKind::Authentication | ConnectErrorKind::AuthorizationViolation if has_login => Self::Login,
             ConnectErrorKind::Authentication | ConnectErrorKind::AuthorizationViolation => Self::NoLogin,
             ConnectErrorKind::Io => Self::of_io(error),
             ConnectErrorKind::ServerParse | ConnectErrorKind::Tls | ConnectErrorKind::MaxReconnects => {

@@ -70,8 +70,7 @@ use crate::puller::{CorePuller, StreamPuller};
 use crate::server::Server;
 use crate::subscriber::NatsSubscriber;
 
-/// The longest payload, in bytes, also where a server takes longer ones. Servers usually take 1 MiB with the header.
-pub const MAX_PAYLOAD_BYTES: usize = 16 << 20;
+pub use crate::stream::MAX_PAYLOAD_BYTES;
 
 /// Topics and queues on one NATS server.
 #[derive(Debug, Clone)]

@@ -8,7 +8,10 @@ use tickpath_bus_api::{Policy, TopicConfig};
 
 use crate::connected::Connected;
 use crate::error::ServerError;
-use crate::{MAX_PAYLOAD_BYTES, name};
+use crate::name;
+
+/// The longest payload, in bytes, also where a server takes longer ones. Servers usually take 1 MiB with the header.
+pub const MAX_PAYLOAD_BYTES: usize = 16 << 20;
 
 /// The consumer that a queue's pullers share.
 pub(crate) const QUEUE_CONSUMER: &str = "tickpath";

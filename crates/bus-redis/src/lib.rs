@@ -75,8 +75,7 @@ use crate::stream_at_most_once::StreamAtMostOnce;
 use crate::stream_subscriber::StreamSubscriber;
 use crate::subscriber::RedisSubscriber;
 
-/// The longest payload, in bytes: half of what a server with default settings buffers before it drops a subscriber.
-pub const MAX_PAYLOAD_BYTES: usize = 16 << 20;
+pub use crate::sender::MAX_PAYLOAD_BYTES;
 
 /// Topics and queues on one Redis server.
 #[derive(Debug, Clone)]

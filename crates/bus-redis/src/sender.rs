@@ -5,10 +5,12 @@ use std::sync::Arc;
 use tickpath_bus_api::wire::{check_message, header};
 use tickpath_bus_api::{BatchError, ConnectError, PublishError, Publisher, Pusher};
 
-use crate::MAX_PAYLOAD_BYTES;
 use crate::link::Link;
 use crate::resp::{self, Item, Items, Malformed, UNEXPECTED};
 use crate::server::{Server, ServerError, TIMEOUT};
+
+/// The longest payload, in bytes: half of what a server with default settings buffers before it drops a subscriber.
+pub const MAX_PAYLOAD_BYTES: usize = 16 << 20;
 
 /// How a sender connects.
 pub(crate) type Connect = fn(&Server) -> Result<Link, ServerError>;

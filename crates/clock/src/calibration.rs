@@ -4,12 +4,11 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-use crate::{Clock, counter};
+use crate::counter;
 
 const MAGIC: [u8; 8] = *b"TICKCLK1";
 
@@ -192,41 +191,8 @@ pub fn utc_ns() -> u64 {
     counter::os_clock_ns(libc::CLOCK_REALTIME)
 }
 
-/// The host's counter with the host's calibration. Cheap to copy.
-#[derive(Debug, Clone, Copy)]
-pub struct HostClock {
-    calibration: &'static Calibration,
-    tsc: bool,
-}
-
-impl HostClock {
-    /// The clock of this host. The first process of a boot measures for 0.2 s; all others read what it found.
-    pub fn get() -> Result<Self, CalibrationError> {
-        static CALIBRATION: OnceLock<Calibration> = OnceLock::new();
-        let calibration = match CALIBRATION.get() {
-            Some(found) => found,
-            None => {
-                let found = host_calibration(Path::new("/dev/shm/tickpath-clock"))?;
-                CALIBRATION.get_or_init(|| found)
-            }
-        };
-        Ok(Self { calibration, tsc: calibration.source() == Some(Source::Tsc) })
-    }
-}
-
-impl Clock for HostClock {
-    #[inline(always)]
-    fn ticks(&self) -> u64 {
-        if self.tsc { counter::tsc() } else { counter::monotonic_ns() }
-    }
-
-    fn calibration(&self) -> &Calibration {
-        self.calibration
-    }
-}
-
 /// Reads the host's calibration, or measures and publishes it. Whoever links the file first wins; all use that one.
-fn host_calibration(path: &Path) -> Result<Calibration, CalibrationError> {
+pub(crate) fn host_calibration(path: &Path) -> Result<Calibration, CalibrationError> {
     let fail = |reason| CalibrationError::File { path: path.to_owned(), reason };
     let boot_id = boot_id().map_err(fail)?;
     for _ in 0..3 {

@@ -1,6 +1,7 @@
 //! What the host takes from a spinning thread.
 
-use crate::{Clock, HOST_GAP_NS};
+use crate::clock::Clock;
+use crate::pace::HOST_GAP_NS;
 
 /// Empty turns between two looks at the clock: some hundred nanoseconds.
 const LOOK_EVERY: u32 = 16;

@@ -13,71 +13,21 @@
 //! This crate is the only one that may read time, sleep, or ask the scheduler for anything.
 
 mod calibration;
+mod clock;
 mod counter;
 mod gap;
+mod host;
 mod pace;
 mod schedule;
 mod wait;
 
-pub use calibration::{Calibration, CalibrationError, HostClock, Source, utc_ns};
+pub use calibration::{Calibration, CalibrationError, Source, utc_ns};
+pub use clock::{Clock, SimulatedClock};
 pub use gap::{Gap, Gaps};
+pub use host::HostClock;
 pub use pace::{HOST_GAP_NS, Lateness, Pacer};
 pub use schedule::{
     ParsePriorityError, Priority, ScheduleError, cpus, end_with_parent, pin_to_cpu, set_priority, set_timer_slack,
     settle,
 };
 pub use wait::{ParseWaitError, Wait, relax, sleep_ns, yield_now};
-
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-
-/// Something that counts ticks. Code that needs time takes one of these, so that tests can hold the time still.
-pub trait Clock: Clone + Send + 'static {
-    /// The counter now, in ticks. Everything that the program did before is done when it is read.
-    fn ticks(&self) -> u64;
-
-    /// How ticks relate to nanoseconds and to UTC.
-    fn calibration(&self) -> &Calibration;
-
-    /// Nanoseconds from one tick count to a later one; negative if it is earlier.
-    fn ns_between(&self, from: u64, to: u64) -> i64 {
-        self.calibration().ns_between(from, to)
-    }
-}
-
-/// A clock that a test sets by hand. Clones share the time; one tick is one nanosecond.
-#[derive(Debug, Clone)]
-pub struct SimulatedClock {
-    ticks: Arc<AtomicU64>,
-    calibration: Calibration,
-}
-
-impl SimulatedClock {
-    /// A clock that stands at `ticks`.
-    pub fn at(ticks: u64) -> Self {
-        Self { ticks: Arc::new(AtomicU64::new(ticks)), calibration: Calibration::nanoseconds() }
-    }
-
-    /// The clock of the host's next boot: it counts from `ticks`, and its stamps cannot be compared with this one's.
-    pub fn after_reboot(&self, ticks: u64) -> Self {
-        let mut next = Self::at(ticks);
-        let boot = u128::from_le_bytes(self.calibration.boot_id).wrapping_add(1);
-        next.calibration.boot_id = boot.to_le_bytes();
-        next
-    }
-
-    /// Moves the time on by `ns` nanoseconds.
-    pub fn advance(&self, ns: u64) {
-        self.ticks.fetch_add(ns, Ordering::SeqCst);
-    }
-}
-
-impl Clock for SimulatedClock {
-    fn ticks(&self) -> u64 {
-        self.ticks.load(Ordering::SeqCst)
-    }
-
-    fn calibration(&self) -> &Calibration {
-        &self.calibration
-    }
-}

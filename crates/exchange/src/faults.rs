@@ -15,7 +15,7 @@ use std::str::FromStr;
 use tickpath_market::{ExecutionReport, Request};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-use crate::journal::Input;
+use crate::input::Input;
 use crate::{FillError, Venue};
 
 /// What goes wrong on purpose. Nothing, by default.

@@ -15,7 +15,7 @@ use tickpath_venue_tcp::{Address, Channel, Socket};
 use zerocopy::IntoBytes;
 
 use crate::faults::Dice;
-use crate::sessions::LANES;
+use crate::input::LANES;
 use crate::{Chance, Event, Line, LineError, ServerError};
 
 /// Connections at once: whoever comes beyond waits.

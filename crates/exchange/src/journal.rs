@@ -15,12 +15,12 @@
 //! A record's stamp is the time that the venue's reports carry, so that a replay says the same to the byte.
 
 use tickpath_log::{Message, Owner, PublishError, Writer};
-use tickpath_market::{ExecId, ExecutionReport, Price, Quantity, Request, SymbolId, TopOfBook};
+use tickpath_market::{ExecId, Price, Quantity, Request, SymbolId, TopOfBook};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
+use crate::Config;
 use crate::faults::Chances;
-use crate::sessions::LANES;
-use crate::{Config, FillError, Venue};
+use crate::input::Input;
 
 /// The version of the venue's rules: the same journal gives the same books and reports under the same version only.
 pub const RULES_VERSION: u32 = 1;
@@ -37,18 +37,6 @@ const LISTED: u8 = 104;
 const FAULTS: u8 = 105;
 const WAY: u8 = 106;
 const TRIMMED: u8 = 107;
-
-/// What changes a venue.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Input {
-    /// With its sequence number in its lane.
-    Request(u64, Request),
-    /// Of a symbol that exists, with its sequence number in its topic.
-    Tick(u64, TopOfBook),
-    Bust(ExecId),
-    Correct(ExecId, Price, Quantity),
-    EndOfDay,
-}
 
 /// What stands in a journal.
 #[derive(Debug)]
@@ -105,27 +93,6 @@ struct Correct {
     exec_id: u64,
     price: i64,
     quantity: i64,
-}
-
-impl Input {
-    /// Applies the input; its reports are appended.
-    pub fn apply(&self, venue: &mut Venue, stamp: u64, reports: &mut Vec<ExecutionReport>) -> Result<(), FillError> {
-        match self {
-            Self::Request(_, request) => venue.request(stamp, request, reports),
-            Self::Tick(_, tick) => venue.top_of_book(stamp, tick, reports),
-            Self::Bust(exec_id) => venue.bust(stamp, *exec_id, reports)?,
-            Self::Correct(exec_id, price, quantity) => venue.correct(stamp, *exec_id, *price, *quantity, reports)?,
-            Self::EndOfDay => venue.end_of_day(stamp, reports),
-        }
-        Ok(())
-    }
-}
-
-impl Input {
-    /// The way that an input came by, behind a record of this one.
-    pub fn way(&self, way: usize) -> usize {
-        if matches!(self, Self::Request(..)) { way } else { LANES }
-    }
 }
 
 impl Founded {

@@ -85,11 +85,13 @@
 
 mod ask;
 mod book;
+mod error;
 mod event;
 mod faults;
 mod feed;
 mod fills;
 mod gate;
+mod input;
 mod journal;
 mod known;
 mod lanes;
@@ -106,17 +108,19 @@ mod settings;
 mod terms;
 mod used;
 mod venue;
+mod visit;
 
 pub use book::Book;
+pub use error::{LineError, OperatorError, RecoverError, ServerError};
 pub use event::Event;
 pub use faults::{Chance, Faults, ParseChanceError};
 pub use fills::FillError;
 pub use journal::RULES_VERSION;
-pub use line::{Line, LineConfig, LineError, OperatorError};
+pub use line::Line;
 pub use order::Order;
 pub use queue::Slot;
-pub use recover::RecoverError;
+pub use recover::LineConfig;
 pub use reject::Reject;
-pub use server::{Orders, ServerError, run};
+pub use server::{Orders, run};
 pub use settings::{InitError, Settings, Wrong, init};
 pub use venue::{Config, Venue};

@@ -13,57 +13,20 @@
 use std::collections::VecDeque;
 
 use tickpath_clock::{Clock, sleep_ns};
-use tickpath_log::{Config as LogConfig, Next, PublishError, ReadError, Reader, Writer, sleep_until_any};
+use tickpath_log::{Next, PublishError, Reader, Writer, sleep_until_any};
 use tickpath_market::{ExecId, ExecutionReport, Kind, Price, Quantity, Request, TopOfBook};
 use zerocopy::{FromBytes, IntoBytes};
 
+use crate::error::{LineError, OperatorError, RecoverError};
 use crate::faults::{Faults, Faulty};
-use crate::journal::{Input, Journal, Record};
-use crate::recover::{RecoverError, Recovered};
-use crate::sessions::{LANES, Sessions};
-use crate::{Config, FillError, Venue};
+use crate::input::{Input, LANES};
+use crate::journal::{Journal, Record};
+use crate::recover::{LineConfig, Recovered};
+use crate::sessions::Sessions;
+use crate::{FillError, Venue};
 
 /// Messages that one turn takes from one lane before it looks at the other.
 const TURN: usize = 16;
-
-/// What a line with a journal is opened with.
-#[derive(Debug, Clone, PartialEq)]
-pub struct LineConfig {
-    /// The venue. A journal that is there must be of the same number; its symbols stay, and more may come.
-    pub venue: Config,
-    /// Where its journal lies: a log that keeps everything.
-    pub journal: LogConfig,
-    /// The market of a line without ticks: what the maker quotes, and quotes again when a side of it is used up. A bid is
-    /// below its offer, and a symbol has one quote.
-    pub quotes: Vec<TopOfBook>,
-    /// What goes wrong on purpose.
-    pub faults: Faults,
-}
-
-/// Why the venue's line ended.
-#[derive(Debug, thiserror::Error)]
-pub enum LineError {
-    /// A lane is damaged.
-    #[error(transparent)]
-    Read(#[from] ReadError),
-    /// A report cannot be sent.
-    #[error("the report lane takes no more: {0}")]
-    Publish(#[source] PublishError),
-    /// An input cannot be written down, and was not applied.
-    #[error("the venue's journal takes no more: {0}; then open the line again")]
-    Journal(#[source] PublishError),
-}
-
-/// Why the operator's wish was not done.
-#[derive(Debug, thiserror::Error)]
-pub enum OperatorError {
-    /// The fill cannot be changed; the line goes on.
-    #[error(transparent)]
-    Fill(#[from] FillError),
-    /// The line has ended.
-    #[error(transparent)]
-    Line(#[from] LineError),
-}
 
 /// A venue that takes requests from one lane, sends reports on another, and makes its market from a tick topic.
 pub struct Line<C> {

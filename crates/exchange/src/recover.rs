@@ -10,52 +10,28 @@
 
 use std::collections::VecDeque;
 
-use tickpath_log::{Next, OpenError, Owner, PublishError, ReadError, Reader, Registration, Start, Writer};
-use tickpath_market::ExecutionReport;
+use tickpath_log::{Config as LogConfig, Next, Owner, ReadError, Reader, Registration, Start, Writer};
+use tickpath_market::{ExecutionReport, TopOfBook};
 
-use crate::faults::Faulty;
-use crate::journal::{Founded, Input, Journal, Lane, LastTicks, Record};
-use crate::sessions::{LANES, Sessions};
-use crate::{Config, LineConfig, LineError, Venue};
+use crate::error::RecoverError;
+use crate::faults::{Faults, Faulty};
+use crate::input::{Input, LANES};
+use crate::journal::{Founded, Journal, Lane, LastTicks, Record};
+use crate::sessions::Sessions;
+use crate::{Config, Venue};
 
-/// Why a venue does not come back from its journal.
-#[derive(Debug, thiserror::Error)]
-pub enum RecoverError {
-    /// The journal or a lane does not open.
-    #[error(transparent)]
-    Open(#[from] OpenError),
-    /// The journal is damaged.
-    #[error(transparent)]
-    Read(#[from] ReadError),
-    /// The journal cannot be written.
-    #[error("the venue's journal takes no more: {0}")]
-    Journal(#[source] PublishError),
-    /// It is the journal of another venue.
-    #[error(
-        "the journal is of venue {venue} under version {rules} of its rules; open it as that, or begin another journal"
-    )]
-    Differs {
-        /// The venue's number.
-        venue: u32,
-        /// Its version of the rules.
-        rules: u32,
-    },
-    /// The market maker's quotes cannot be written down or sent.
-    #[error(transparent)]
-    Quote(#[from] LineError),
-    /// A record is none.
-    #[error("record {0} of the journal is none that this program writes; open it with the program that wrote it")]
-    Record(u64),
-    /// The lane knows more than the journal.
-    #[error(
-        "the report lane holds {held} reports of a venue that has said only {said}; restore the end of its journal, or make the lane anew"
-    )]
-    Ahead {
-        /// Reports in the lane since this venue met it.
-        held: u64,
-        /// Reports that the journal leads to.
-        said: u64,
-    },
+/// What a line with a journal is opened with.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LineConfig {
+    /// The venue. A journal that is there must be of the same number; its symbols stay, and more may come.
+    pub venue: Config,
+    /// Where its journal lies: a log that keeps everything.
+    pub journal: LogConfig,
+    /// The market of a line without ticks: what the maker quotes, and quotes again when a side of it is used up. A bid is
+    /// below its offer, and a symbol has one quote.
+    pub quotes: Vec<TopOfBook>,
+    /// What goes wrong on purpose.
+    pub faults: Faults,
 }
 
 /// A venue as its journal and its lanes tell it.

@@ -12,20 +12,19 @@
 
 use std::mem::replace;
 use std::os::unix::fs::MetadataExt;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use tickpath_clock::{CalibrationError, Clock, HostClock, ScheduleError, Wait, relax, settle, sleep_ns, yield_now};
-use tickpath_log::{Config as LogConfig, OpenError, Place, Policy, PublishError, Reader, Registration, Start, Writer};
-use tickpath_venue_tcp::Address;
+use tickpath_clock::{Clock, HostClock, Wait, relax, settle, sleep_ns, yield_now};
+use tickpath_log::{Config as LogConfig, OpenError, Place, Policy, Reader, Registration, Start, Writer};
 
+use crate::error::{LineError, RecoverError, ServerError};
 use crate::event::Event;
 use crate::feed::Feed;
 use crate::gate::Gate;
 use crate::lanes::{Absent, Found, Joined, LanePlaces, Lanes};
+use crate::line::Line;
 use crate::settings::Settings;
-use crate::{Line, LineError, RecoverError};
 
 /// Between two looks for lanes that are not there, and for what a sleeper is not woken by.
 const LOOK_NS: u64 = 10_000_000;
@@ -36,53 +35,6 @@ const LANES_NS: u64 = 200_000;
 /// What is in the way of joining for longer than this stays there. An OMS that starts passes by.
 const PATIENCE_NS: u64 = 3_000_000_000;
 const MINUTE_NS: u64 = 60_000_000_000;
-
-/// Why a venue ended, or did not start.
-#[derive(Debug, thiserror::Error)]
-pub enum ServerError {
-    /// The same venue runs already.
-    #[error(
-        "the journal {journal} is written by process {pid}: this exchange runs already. Stop that one, or give this \
-         one a journal of its own", journal = journal.display()
-    )]
-    Runs {
-        /// The journal that both would write.
-        journal: PathBuf,
-        /// Who writes it.
-        pid: u32,
-    },
-    /// A lane, the journal or the ticks cannot be opened.
-    #[error(transparent)]
-    Open(#[from] OpenError),
-    /// The venue does not come back from its journal.
-    #[error(transparent)]
-    Recover(#[from] RecoverError),
-    /// The line ended.
-    #[error(transparent)]
-    Line(#[from] LineError),
-    /// The quotes cannot be told.
-    #[error("{topic}: the quotes cannot be published ({reason})")]
-    Publish {
-        /// Where.
-        topic: Place,
-        /// Why.
-        reason: PublishError,
-    },
-    /// Nobody can come in there.
-    #[error("cannot listen on {address}: {reason}; name another place, or end who listens there")]
-    Listen {
-        /// Where.
-        address: Address,
-        /// What the system said.
-        reason: std::io::Error,
-    },
-    /// There is no time.
-    #[error(transparent)]
-    Clock(#[from] CalibrationError),
-    /// The host's scheduler refused.
-    #[error(transparent)]
-    Schedule(#[from] ScheduleError),
-}
 
 /// What a running venue is told from outside, by a signal's handler or another thread.
 #[derive(Debug, Clone, Default)]

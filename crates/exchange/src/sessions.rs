@@ -11,19 +11,12 @@
 
 use std::collections::VecDeque;
 
-use tickpath_clock::Clock;
 use tickpath_market::{ExecutionReport, Request};
-use tickpath_venue_tcp::wire::{Logon, VERSION, Welcome};
 
-use crate::journal::{Input, Lane, Record};
+use crate::Venue;
+use crate::input::LANES;
+use crate::journal::Lane;
 use crate::used::IdMap;
-use crate::{Line, LineError, Venue};
-
-/// The lanes.
-pub(crate) const LANES: usize = 0;
-
-/// Reports that the other side has before the journal says so: a replay keeps fewer then.
-const TRIM_EVERY: u64 = 4096;
 
 /// Reports, each with the time (ticks) that it waits for.
 pub(crate) type Due = (u64, ExecutionReport);
@@ -31,7 +24,7 @@ pub(crate) type Due = (u64, ExecutionReport);
 /// All lines that come by sockets.
 #[derive(Debug, Default)]
 pub(crate) struct Sessions {
-    list: Vec<Session>,
+    pub list: Vec<Session>,
     /// The way of the last request that named an order, where that is not the lanes.
     ways: IdMap<u64, u32>,
 }
@@ -40,15 +33,15 @@ pub(crate) struct Sessions {
 #[derive(Debug)]
 pub(crate) struct Session {
     /// Whose numbers these are, and which life of them.
-    journal: u64,
-    incarnation: u64,
+    pub journal: u64,
+    pub incarnation: u64,
     /// All requests below this number are taken.
     pub next_request: u64,
     /// The number of the first report that is kept.
-    first: u64,
+    pub first: u64,
     kept: VecDeque<Due>,
     /// Below this number the journal knows that reports need not be kept.
-    trimmed: u64,
+    pub trimmed: u64,
 }
 
 impl Sessions {
@@ -57,7 +50,8 @@ impl Sessions {
         self.list.get(way.checked_sub(1)?)
     }
 
-    fn get_mut(&mut self, way: usize) -> Option<&mut Session> {
+    /// The same, to change it.
+    pub fn get_mut(&mut self, way: usize) -> Option<&mut Session> {
         self.list.get_mut(way.checked_sub(1)?)
     }
 
@@ -150,7 +144,7 @@ impl Sessions {
 
 impl Session {
     /// The number of the next report that will be said.
-    fn end(&self) -> u64 {
+    pub fn end(&self) -> u64 {
         self.first + self.kept.len() as u64
     }
 
@@ -158,57 +152,5 @@ impl Session {
     #[inline]
     pub fn report(&self, number: u64) -> Option<&Due> {
         self.kept.get(usize::try_from(number.checked_sub(self.first)?).ok()?)
-    }
-}
-
-impl<C: Clock> Line<C> {
-    /// A line has come by a socket: gives its way, and what it is told.
-    pub(crate) fn logon(&mut self, logon: &Logon) -> Result<(usize, Welcome), LineError> {
-        let place = self.sessions.list.iter().position(|session| session.journal == logon.journal);
-        let way = place.unwrap_or(self.sessions.list.len()) + 1;
-        let lane = |first| Lane { journal: logon.journal, incarnation: logon.incarnation, first };
-        let session = self.sessions.get(way);
-        let knows_requests = session.is_some_and(|session| session.incarnation == logon.incarnation);
-        let knows_reports = session.is_some_and(|session| (session.first..=session.end()).contains(&logon.next_report));
-        if !knows_requests {
-            self.write_by(way, &Record::Requests(lane(logon.next_request)))?;
-            self.sessions.meet_requests(way, lane(logon.next_request));
-        }
-        if !knows_reports {
-            self.write_by(way, &Record::Reports(lane(logon.next_report)))?;
-            self.sessions.meet_reports(way, lane(logon.next_report));
-        }
-        let next_request = self.sessions.get(way).map_or(0, |session| session.next_request);
-        let welcome = Welcome {
-            version: VERSION,
-            knows_requests: knows_requests.into(),
-            knows_reports: knows_reports.into(),
-            reserved: 0,
-            next_request,
-            next_report: logon.next_report,
-        };
-        Ok((way, welcome))
-    }
-
-    /// Takes a request of a line. One whose number was taken is dropped.
-    #[inline]
-    pub(crate) fn request_by(&mut self, way: usize, number: u64, request: Request) -> Result<(), LineError> {
-        if self.sessions.get(way).is_none_or(|session| number < session.next_request) {
-            return Ok(());
-        }
-        self.has_traded = true;
-        self.take_by(way, self.clock.ticks(), Input::Request(number, request))
-    }
-
-    /// The other side has these reports on its journal.
-    pub(crate) fn confirmed_by(&mut self, way: usize, number: u64) -> Result<(), LineError> {
-        self.sessions.trim(way, number);
-        let Some(session) = self.sessions.get_mut(way) else { return Ok(()) };
-        if session.first - session.trimmed >= TRIM_EVERY {
-            session.trimmed = session.first;
-            let record = Record::Trimmed(session.first);
-            self.write_by(way, &record)?;
-        }
-        Ok(())
     }
 }

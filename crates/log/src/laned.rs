@@ -2,7 +2,7 @@
 
 use std::io::{self, Read, Write};
 
-use crate::{LaneError, Lanes};
+use crate::lanes::{LaneError, Lanes};
 
 /// What is read of the socket at once: rings of the bell; and how often before the lanes have their turn.
 const RINGS: usize = 4096;

@@ -15,21 +15,15 @@
 //! Who goes to sleep says so ([`Lanes::sleeps`]), and who waits for room does ([`Lanes::write`]); the other side then
 //! rings, by a bell that both have beside the lanes.
 
-use std::fs::File;
-use std::io;
-use std::os::fd::{AsFd, OwnedFd};
-
-use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, fcntl_get_seals, memfd_create};
-
-use crate::mapping::{Access, Mapping, allocate};
 use crate::region::Region;
 use crate::sync::{Ordering, fence};
 
-/// Bytes of a lane's ring.
-const RING: u64 = 256 << 10;
+/// Bytes of a lane's ring; in a model four lines, the fewest of which a half still takes a record.
+const RING: u64 = if cfg!(loom) { 4 * LINE } else { 256 << 10 };
 /// Bytes before it.
-const BEFORE: usize = 4096;
-const BYTES: usize = BEFORE + RING as usize;
+const BEFORE: usize = if cfg!(loom) { 192 } else { 4096 };
+/// Bytes of a lane's memory.
+pub(crate) const BYTES: usize = BEFORE + RING as usize;
 /// The longest record, in bytes: a part of the ring, so that who writes need not wait until all of it is read.
 const MOST_RECORD: usize = 16 << 10;
 
@@ -61,29 +55,8 @@ pub struct Lanes {
 pub struct LaneError(&'static str);
 
 impl Lanes {
-    /// Makes both lanes, and gives what the other side joins them with: the memory that it writes, and ours.
-    pub fn make() -> io::Result<(Self, [OwnedFd; 2])> {
-        let sealed = SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL;
-        let (theirs, fd_of_theirs) = memory("tickpath-requests", Access::Read, sealed)?;
-        // Our own mapping can be written from before this seal on, and no other ever can.
-        let (ours, fd_of_ours) = memory("tickpath-reports", Access::Write, sealed | SealFlags::FUTURE_WRITE)?;
-        Ok((Self::new(ours, theirs), [fd_of_theirs, fd_of_ours]))
-    }
-
-    /// The other side's end.
-    pub fn join([ours, theirs]: [OwnedFd; 2]) -> io::Result<Self> {
-        let map = |memory: OwnedFd, access| {
-            if !fcntl_get_seals(memory.as_fd())?.contains(SealFlags::SHRINK | SealFlags::SEAL) {
-                return Err(io::Error::other("the memory of a lane is not sealed"));
-            }
-            let mapping = Mapping::new(&File::from(memory), 0, BYTES, access)?;
-            mapping.populate(access);
-            Ok(Region::mapped(mapping))
-        };
-        Ok(Self::new(map(ours, Access::Write)?, map(theirs, Access::Read)?))
-    }
-
-    fn new(ours: Region, theirs: Region) -> Self {
+    /// Over memory that is zero, both at this side and at the other.
+    pub(crate) fn new(ours: Region, theirs: Region) -> Self {
         Self { ours, theirs, tail: 0, heard: 0, head: 0, left: 0, waits: false }
     }
 
@@ -234,14 +207,4 @@ fn until_end(position: u64) -> usize {
 /// Where the line behind a place begins, or the place itself if one begins there.
 fn next_line(position: u64) -> u64 {
     position.wrapping_add(LINE - 1) & !(LINE - 1)
-}
-
-/// Memory of a lane, sealed once it is mapped here.
-fn memory(name: &str, access: Access, seals: SealFlags) -> io::Result<(Region, OwnedFd)> {
-    let file = File::from(memfd_create(name, MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?);
-    allocate(&file, 0, BYTES as u64)?;
-    let mapping = Mapping::new(&file, 0, BYTES, access)?;
-    mapping.populate(access);
-    fcntl_add_seals(&file, seals)?;
-    Ok((Region::mapped(mapping), file.into()))
 }

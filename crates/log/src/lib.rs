@@ -40,6 +40,8 @@ mod claim;
 mod control;
 mod error;
 mod follow;
+mod laned;
+mod lanes;
 mod layout;
 mod progress;
 mod region;
@@ -64,10 +66,6 @@ mod fork;
 #[cfg(not(loom))]
 mod guard;
 #[cfg(not(loom))]
-mod laned;
-#[cfg(not(loom))]
-mod lanes;
-#[cfg(not(loom))]
 mod line;
 #[cfg(not(loom))]
 mod lock;
@@ -86,6 +84,8 @@ mod recover;
 #[cfg(not(loom))]
 mod retire;
 #[cfg(not(loom))]
+mod sealed;
+#[cfg(not(loom))]
 mod syncer;
 #[cfg(not(loom))]
 mod wake;
@@ -95,6 +95,8 @@ mod writer;
 pub use claim::{Delivery, MAX_PULLERS};
 pub use control::{MAX_READERS, ReaderInfo};
 pub use error::{PublishError, ReadError};
+pub use laned::Laned;
+pub use lanes::{LaneError, Lanes};
 pub use layout::{FORMAT_VERSION, FRAME_HEADER_BYTES, HEADER_BYTES, MAX_PAYLOAD_BYTES, Owner, SEGMENT_HEADER_BYTES};
 
 pub use progress::Tail;
@@ -106,8 +108,6 @@ pub use {
     error::OpenError,
     files::owner,
     guard::faults,
-    laned::Laned,
-    lanes::{LaneError, Lanes},
     line::SharedWords,
     place::{Place, PlaceError},
     puller::{Pulled, Puller},

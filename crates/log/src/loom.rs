@@ -1,6 +1,7 @@
 //! Models of the protocol: every order of two threads' steps, and every value that the memory model lets them see.
 //! Run with `RUSTFLAGS="--cfg loom" LOOM_MAX_PREEMPTIONS=3 cargo test -p tickpath-log --lib --release loom`.
 
+mod lanes;
 mod queue;
 
 use ::loom::model;

@@ -6,7 +6,7 @@ use crate::claim::{Claim, Claimant, Claims, Delivery, MAX_PULLERS};
 use crate::fork::Birthplace;
 use crate::lock::{self, RecordLock, TryLock};
 use crate::queue::{find_claims, lock_byte};
-use crate::reader::Walked;
+use crate::reader::walk::Walked;
 use crate::sync::{Ordering, fence};
 use crate::wake::wake_all;
 use crate::{Message, OpenError, Place, ReadError, Reader};

@@ -1,7 +1,8 @@
 //! A reader of a log.
 
 mod cursor;
-mod walk;
+mod slot;
+pub(crate) mod walk;
 
 use std::fs::File;
 
@@ -23,8 +24,7 @@ use crate::sync::{Ordering, fence};
 use crate::wake::{Barrier, MOST_FLAGS, sleep_while_all_set, sleep_while_set};
 use crate::{OpenError, Owner, Place, Policy, ReadError};
 
-use cursor::Slot;
-pub(crate) use walk::Walked;
+use slot::Slot;
 
 /// Frames that are handed over together.
 const GATHER: usize = 32;

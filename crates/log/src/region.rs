@@ -235,10 +235,13 @@ mod mapped {
 #[cfg(loom)]
 mod modelled {
     use super::*;
+    use loom::cell::UnsafeCell;
 
     #[derive(Clone)]
     pub(crate) struct Region {
         words: Arc<Vec<AtomicU64>>,
+        /// For each word, where copies of it must not race: what has seen that they do not.
+        copies: Option<Arc<Vec<UnsafeCell<()>>>>,
         first: usize,
         len: usize,
     }
@@ -246,7 +249,14 @@ mod modelled {
     impl Region {
         pub fn heap(bytes: usize) -> Self {
             let len = bytes.div_ceil(8);
-            Self { words: Arc::new((0..len).map(|_| AtomicU64::new(0)).collect()), first: 0, len }
+            Self { words: Arc::new((0..len).map(|_| AtomicU64::new(0)).collect()), copies: None, first: 0, len }
+        }
+
+        /// Memory whose bytes nobody may copy out while another copies them in.
+        pub fn without_races(bytes: usize) -> Self {
+            let region = Self::heap(bytes);
+            let copies = (0..region.len).map(|_| UnsafeCell::new(())).collect();
+            Self { copies: Some(Arc::new(copies)), ..region }
         }
 
         pub fn word(&self, offset: usize) -> &AtomicU64 {
@@ -256,6 +266,9 @@ mod modelled {
 
         pub fn copy_in(&self, offset: usize, from: &[u8]) {
             for (i, chunk) in from.chunks(8).enumerate() {
+                if let Some(copies) = &self.copies {
+                    copies[offset / 8 + i].with_mut(|_| ());
+                }
                 let mut bytes = [0; 8];
                 bytes[..chunk.len()].copy_from_slice(chunk);
                 self.word(offset + i * 8).store(u64::from_le_bytes(bytes), Ordering::Relaxed);
@@ -264,6 +277,9 @@ mod modelled {
 
         pub fn copy_out(&self, offset: usize, to: &mut [u8]) {
             for (i, chunk) in to.chunks_mut(8).enumerate() {
+                if let Some(copies) = &self.copies {
+                    copies[offset / 8 + i].with(|_| ());
+                }
                 let word = self.word(offset + i * 8).load(Ordering::Relaxed);
                 chunk.copy_from_slice(&word.to_le_bytes()[..chunk.len()]);
             }

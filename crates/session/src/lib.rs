@@ -64,6 +64,7 @@ pub mod message;
 pub mod scram;
 mod secret;
 pub mod tls;
+mod version;
 
 pub use frame::{Frame, FrameError, HEAD_BYTES, Head, Inbox, MOST_PAYLOAD, write_frame, write_with_text};
 pub use message::{
@@ -71,12 +72,4 @@ pub use message::{
     Welcome,
 };
 pub use scram::{Binding, ClientLogon, ScramError, Secret, SecretError, ServerLogon};
-
-/// The version of the messages that this code speaks.
-pub const VERSION: u16 = 4;
-
-/// The first version that knows orders with a trigger.
-pub const CONDITIONAL_VERSION: u16 = 3;
-
-/// The first version whose welcome says the session's rights.
-pub const RIGHTS_VERSION: u16 = 4;
+pub use version::{CONDITIONAL_VERSION, RIGHTS_VERSION, VERSION};

@@ -30,12 +30,8 @@ use rsasl::prelude::{
 use rsasl::property::{AuthId, Password};
 use rsasl::validate::{NoValidation, Validate, ValidationError};
 
-pub use crate::secret::{Secret, SecretError};
+pub use crate::secret::{LEAST_ITERATIONS, MOST_ITERATIONS, Secret, SecretError};
 
-/// Fewer hashes than this give the password away to who listens: a client does not answer.
-pub const LEAST_ITERATIONS: u32 = 4_096;
-/// More than this would keep the client from its work: it does not answer.
-pub const MOST_ITERATIONS: u32 = 1_000_000;
 /// Characters of a user's name, at most.
 pub const MOST_USER_CHARS: usize = 64;
 /// Bytes of a nonce, at most: ours have 24 from each side.

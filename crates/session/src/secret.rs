@@ -8,8 +8,10 @@ use base64::engine::general_purpose::STANDARD;
 use rsasl::mechanisms::scram::tools::{derive_keys, hash_password};
 use sha2::{Digest, Sha256};
 
-use crate::scram::{LEAST_ITERATIONS, MOST_ITERATIONS};
-
+/// Fewer hashes than this give the password away to who listens: a client does not answer.
+pub const LEAST_ITERATIONS: u32 = 4_096;
+/// More than this would keep the client from its work: it does not answer.
+pub const MOST_ITERATIONS: u32 = 1_000_000;
 /// How often a new secret's password is hashed. RFC 7677 wants 4,096 at least, and names 15,000 for a tenth of a second
 /// on a machine of its day; a login here takes some milliseconds of the client, and none of the OMS.
 const ITERATIONS: u32 = 15_000;

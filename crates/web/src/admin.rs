@@ -3,7 +3,7 @@
 //! A login is known by a cookie that no script reads, and by a token that a request must bring beside it; both are random.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread;
 use std::time::Duration;
 
@@ -13,8 +13,6 @@ use tickpath_market::{CancelOrder, ClientOrderId, OrderDenied, OrderId, Request}
 use tickpath_orders::{CancelScope, Denial, Kill, RecordKind};
 use tickpath_session::Role;
 use zerocopy::IntoBytes;
-
-use crate::serve::locked;
 
 /// Logins at once.
 const MOST: usize = 16;
@@ -192,4 +190,9 @@ fn secret() -> Result<String, String> {
 pub(crate) fn is_same(known: &str, given: &str) -> bool {
     let differ = known.bytes().zip(given.bytes()).fold(0, |all, (a, b)| all | (a ^ b));
     known.len() == given.len() && std::hint::black_box(differ) == 0
+}
+
+/// What is behind a lock here is whole at every moment, whoever panicked.
+pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }

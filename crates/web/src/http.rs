@@ -29,7 +29,7 @@ use tokio::time::{sleep, timeout};
 
 use crate::admin::{Known, Word, is_same};
 use crate::metrics;
-use crate::serve::Shown;
+use crate::shown::Shown;
 use crate::view::{self, Names, View};
 
 /// Connections at once.

@@ -12,6 +12,7 @@ mod follow;
 mod http;
 mod metrics;
 mod serve;
+mod shown;
 mod view;
 
 pub use follow::{Follower, Session};

@@ -7,30 +7,23 @@
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
 
-use tickpath_clock::{CalibrationError, Clock, HostClock, Priority, settle, sleep_ns};
+use tickpath_clock::{CalibrationError, HostClock, Priority, settle, sleep_ns};
 use tickpath_log::{OpenError, Place};
-use tickpath_oms::meter::{Meters, Reading};
+use tickpath_oms::meter::Meters;
 use tokio::sync::Notify;
 
 use crate::admin::Admins;
 use crate::follow::Follower;
 use crate::http;
+use crate::shown::{LOOK_NS, Shown};
 use crate::view::{FRAME_NS, Names, Recent, View};
 
-/// Between two looks at a journal that had nothing new.
-const LOOK_NS: u64 = 20_000_000;
 /// Inputs that are taken between two looks whether a frame is due.
 const INPUTS: usize = 4096;
-/// Whoever asked so long ago looks no more.
-const LOOKING_NS: i64 = 5_000_000_000;
-/// A frame that is older is not shown, unless none comes within so many looks.
-const STALE_NS: i64 = 2 * FRAME_NS as i64;
-const MOST_WAITS: u32 = 100;
 /// Looks until a journal that cannot be followed is tried again: five seconds.
 const TRY_AGAIN: u32 = 250;
 
@@ -81,18 +74,6 @@ pub struct Serving {
     threads: Vec<JoinHandle<()>>,
 }
 
-/// What requests are answered from.
-pub(crate) struct Shown {
-    pub names: Names,
-    pub admins: Admins,
-    meters: Mutex<Meters>,
-    clock: HostClock,
-    frame: Mutex<Arc<View>>,
-    /// When the frame was made, and when somebody last asked for one, in ticks.
-    made: AtomicU64,
-    asked: AtomicU64,
-}
-
 #[derive(Default)]
 struct Stop {
     is_set: AtomicBool,
@@ -104,15 +85,9 @@ pub fn serve(config: &Config) -> Result<Serving, ServeError> {
     let listen = |address: Option<SocketAddr>| address.map(listen).transpose();
     let (metrics, web) = (listen(config.metrics)?, listen(config.web)?);
     let address = |listener: &Option<TcpListener>| listener.as_ref().and_then(|listener| listener.local_addr().ok());
-    let shown = Arc::new(Shown {
-        names: config.names.clone(),
-        admins: Admins::new(&config.oms),
-        meters: Mutex::new(Meters::of(&config.names.oms)?),
-        clock: HostClock::get()?,
-        frame: Mutex::default(),
-        made: AtomicU64::new(0),
-        asked: AtomicU64::new(0),
-    });
+    let meters = Meters::of(&config.names.oms)?;
+    let shown = Shown::new(config.names.clone(), Admins::new(&config.oms), meters, HostClock::get()?);
+    let shown = Arc::new(shown);
     let stop = Arc::new(Stop::default());
     let mut serving =
         Serving { metrics: address(&metrics), web: address(&web), stop: stop.clone(), threads: Vec::new() };
@@ -163,37 +138,6 @@ impl Drop for Serving {
     }
 }
 
-impl Shown {
-    /// What the counters say now; none if nobody counts.
-    pub fn reading(&self) -> Option<Reading> {
-        locked(&self.meters).read().ok()
-    }
-
-    /// The last frame, once there is one that is not old: frames are made only while somebody looks.
-    pub async fn frame(&self) -> Arc<View> {
-        self.asked.store(self.clock.ticks(), Ordering::Relaxed);
-        for _ in 0..MOST_WAITS {
-            if self.ns_since(&self.made) < STALE_NS {
-                break;
-            }
-            tokio::time::sleep(Duration::from_nanos(LOOK_NS)).await;
-        }
-        locked(&self.frame).clone()
-    }
-
-    /// Whether somebody looks, and has seen the last frame for long enough.
-    fn is_due(&self) -> bool {
-        self.ns_since(&self.asked) < LOOKING_NS && self.ns_since(&self.made) >= FRAME_NS as i64
-    }
-
-    fn ns_since(&self, moment: &AtomicU64) -> i64 {
-        match moment.load(Ordering::Relaxed) {
-            0 => i64::MAX,
-            moment => self.clock.ns_between(moment, self.clock.ticks()),
-        }
-    }
-}
-
 fn listen(address: SocketAddr) -> Result<TcpListener, ServeError> {
     let listener = TcpListener::bind(address).and_then(|listener| {
         listener.set_nonblocking(true)?;
@@ -237,8 +181,7 @@ fn make_frames(mut meters: Meters, journal: &Place, shown: &Shown, stop: &Stop) 
             if !why.is_empty() {
                 view.alarms.push(format!("the journal cannot be followed: {why}"));
             }
-            *locked(&shown.frame) = Arc::new(view);
-            shown.made.store(shown.clock.ticks(), Ordering::Relaxed);
+            shown.show(view);
         }
         // While there is a backlog frames come later, and the backlog is worked off sooner.
         if taken < INPUTS {
@@ -260,9 +203,4 @@ fn answer(metrics: Option<TcpListener>, web: Option<TcpListener>, shown: &Arc<Sh
     });
     // A login that is being checked is not waited for.
     runtime.shutdown_background();
-}
-
-/// What is behind a lock here is whole at every moment, whoever panicked.
-pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }

@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use tickpath_clock::{Wait, sleep_ns};
 
-use super::Fixture;
+use super::fixture::Fixture;
 use super::message::{Deadline, publish};
 use super::pull::{Taken, hold, pull, try_push};
-use super::queue::{config, mortal_config, surest_delivery};
-use super::topic::usual;
+use super::role::Role;
+use super::scratch::{config, mortal_config, surest_delivery, usual};
 use crate::{ConnectError, Connection, Delivery, Puller, Start};
 
 /// What a child writes to its standard output when it is at work; what it has to say stands behind it.
@@ -22,63 +22,6 @@ const FREELY: u64 = 5_000;
 
 /// How many messages a child that holds messages holds.
 pub(super) const HELD: usize = 10;
-
-/// What a child process does until it is killed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Role {
-    /// Publishes, the first 5,000 messages as fast as it can.
-    Publisher,
-    /// Receives as fast as it can.
-    Subscriber,
-    /// Subscribes, and never looks.
-    Stuck,
-    /// Sleeps until something comes.
-    Sleeper,
-    /// Pushes as fast as it can.
-    Pusher,
-    /// Pulls and acknowledges a few messages at a time.
-    Puller,
-    /// Pulls ten messages at least once, says which, and never acknowledges them.
-    Holder,
-    /// Pulls ten messages at most once, and says which.
-    Taker,
-}
-
-impl Role {
-    /// All roles.
-    pub const ALL: [Self; 8] = [
-        Self::Publisher,
-        Self::Subscriber,
-        Self::Stuck,
-        Self::Sleeper,
-        Self::Pusher,
-        Self::Puller,
-        Self::Holder,
-        Self::Taker,
-    ];
-
-    /// Those that publish or subscribe.
-    pub(super) const OF_TOPICS: [Self; 4] = [Self::Publisher, Self::Subscriber, Self::Stuck, Self::Sleeper];
-
-    /// A word that a command line can carry.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Publisher => "publisher",
-            Self::Subscriber => "subscriber",
-            Self::Stuck => "stuck",
-            Self::Sleeper => "sleeper",
-            Self::Pusher => "pusher",
-            Self::Puller => "puller",
-            Self::Holder => "holder",
-            Self::Taker => "taker",
-        }
-    }
-
-    /// The role with this name.
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|role| role.name() == name)
-    }
-}
 
 /// How a transport's tests connect to a URL.
 pub type Connect = fn(&str) -> Result<Box<dyn Connection>, ConnectError>;

@@ -158,3 +158,9 @@ fn look(puller: &mut dyn Puller, taken: &mut Taken, limit: usize, what: &str) ->
     }
     pulled
 }
+
+/// What was held and not acknowledged came again, marked.
+pub(super) fn check_marked(taken: &Taken, held: &[u64]) {
+    let unmarked: Vec<_> = held.iter().filter(|number| !taken.again.contains(number)).collect();
+    assert!(unmarked.is_empty(), "these were held by another puller, and are not marked as redelivered: {unmarked:?}");
+}

@@ -3,12 +3,14 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::sync_channel;
 
-use tickpath_clock::{Wait, sleep_ns};
+use tickpath_clock::Wait;
 
+use super::fixture::{Case, Fixture, GOOD_NAMES, bad_names, refused, refused_name};
 use super::message::{Deadline, KIND};
-use super::pull::{Taken, each_once, hold, next, pull, pull_until, push, stays_empty};
-use super::{Case, Fixture, GOOD_NAMES, bad_names, queue_process, refused, refused_name};
-use crate::{ConnectError, Connection, Delivery, PublishError, Puller, Pusher, QueueCapabilities, QueueConfig};
+use super::pull::{Taken, check_marked, each_once, hold, next, pull, pull_until, push, stays_empty};
+use super::queue_process;
+use super::scratch::{config, surest_delivery};
+use crate::{ConnectError, Delivery, PublishError, Puller};
 
 /// The cases of queues, by name.
 pub const QUEUE_CASES: &[(&str, Case)] = &[
@@ -310,108 +312,6 @@ fn removal(fixture: &Fixture<'_>) {
         }
         queue.remove();
     }
-}
-
-/// A queue of one case, removed at its end.
-pub(super) struct Queue {
-    pub connection: Box<dyn Connection>,
-    pub name: String,
-    pub config: QueueConfig,
-}
-
-impl Fixture<'_> {
-    /// By the surest delivery.
-    pub(super) fn queue(&self, suffix: &str) -> Queue {
-        self.queue_by(suffix, surest_delivery(&*(self.connect)()))
-    }
-
-    /// One for each delivery.
-    pub(super) fn queues(&self, suffix: &str) -> impl Iterator<Item = Queue> {
-        let deliveries = (self.connect)().queue_capabilities().deliveries;
-        deliveries.iter().map(move |&delivery| self.queue_by(suffix, delivery))
-    }
-
-    fn queue_if_supported(&self, suffix: &str, delivery: Delivery) -> Option<Queue> {
-        let queue = self.queue_by(suffix, delivery);
-        queue.capabilities().deliveries.contains(&delivery).then_some(queue)
-    }
-
-    fn queue_by(&self, suffix: &str, delivery: Delivery) -> Queue {
-        let name = format!("{}.{suffix}.{delivery}", self.topic);
-        Queue { connection: (self.connect)(), name, config: config(delivery) }
-    }
-}
-
-impl Queue {
-    /// Whose pullers are killed.
-    pub fn mortal(mut self) -> Self {
-        self.config = mortal_config(self.config.delivery);
-        self
-    }
-
-    pub fn capabilities(&self) -> QueueCapabilities {
-        self.connection.queue_capabilities()
-    }
-
-    pub fn pusher(&self) -> Box<dyn Pusher> {
-        let opened = self.connection.pusher(&self.name, &self.config);
-        opened.unwrap_or_else(|e| panic!("no pusher of {}: {e}", self.name))
-    }
-
-    pub fn puller(&self, wait: Wait) -> Box<dyn Puller> {
-        let opened = self.connection.puller(&self.name, &self.config, wait);
-        opened.unwrap_or_else(|e| panic!("no puller of {}: {e}", self.name))
-    }
-
-    pub fn waiting(&self) -> Option<u64> {
-        self.connection.waiting(&self.name).unwrap_or_else(|e| panic!("no count of {}: {e}", self.name))
-    }
-
-    /// Checks that so many messages wait, where that can be told. A server may count a moment later.
-    pub fn until_waiting(&self, count: u64) {
-        let expected = self.capabilities().counts_waiting.then_some(count);
-        let deadline = Deadline::new();
-        loop {
-            let waiting = self.waiting();
-            if waiting == expected {
-                return;
-            }
-            assert!(!deadline.is_over(), "{waiting:?} messages wait in {}, not {expected:?}", self.name);
-            sleep_ns(1_000_000);
-        }
-    }
-
-    fn remove(&self) {
-        self.connection.remove_queue(&self.name).unwrap_or_else(|e| panic!("{} is not removed: {e}", self.name));
-    }
-}
-
-impl Drop for Queue {
-    fn drop(&mut self) {
-        let _ = self.connection.remove_queue(&self.name);
-    }
-}
-
-/// How cases open a queue in which no puller dies: none is silent for longer than a stall of the host, at most.
-pub(super) fn config(delivery: Delivery) -> QueueConfig {
-    QueueConfig { silence_ns: 60_000_000_000, ..QueueConfig::new(delivery) }
-}
-
-/// How cases and their processes open a queue whose pullers are killed: a death that shows only in silence is waited for.
-pub(super) fn mortal_config(delivery: Delivery) -> QueueConfig {
-    QueueConfig { silence_ns: 5_000_000_000, ..QueueConfig::new(delivery) }
-}
-
-/// At least once, where that exists.
-pub(super) fn surest_delivery(connection: &dyn Connection) -> Delivery {
-    let deliveries = connection.queue_capabilities().deliveries;
-    if deliveries.contains(&Delivery::AtLeastOnce) { Delivery::AtLeastOnce } else { deliveries[0] }
-}
-
-/// What was held and not acknowledged came again, marked.
-pub(super) fn check_marked(taken: &Taken, held: &[u64]) {
-    let unmarked: Vec<_> = held.iter().filter(|number| !taken.again.contains(number)).collect();
-    assert!(unmarked.is_empty(), "these were held by another puller, and are not marked as redelivered: {unmarked:?}");
 }
 
 fn check_rising(numbers: &[u64]) {

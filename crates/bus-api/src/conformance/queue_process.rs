@@ -4,11 +4,12 @@ use std::ops::Range;
 
 use tickpath_clock::{Clock, HostClock, Wait, sleep_ns};
 
-use super::Fixture;
-use super::child::{HELD, Role, Running};
+use super::child::{HELD, Running};
+use super::fixture::Fixture;
 use super::message::{Deadline, mix};
-use super::pull::{Taken, each_once, none_twice, pull, pull_until, push, stays_empty};
-use super::queue::{Queue, check_marked};
+use super::pull::{Taken, check_marked, each_once, none_twice, pull, pull_until, push, stays_empty};
+use super::role::Role;
+use super::scratch::Queue;
 use crate::{Delivery, Puller, Pusher};
 
 /// What a killed puller held comes to the next one, marked, and nothing is lost; at most once, what it took is gone.

@@ -4,12 +4,11 @@ use std::sync::mpsc::sync_channel;
 
 use tickpath_clock::Wait;
 
+use super::fixture::{Case, Fixture, GOOD_NAMES, bad_names, refused, refused_name};
 use super::message::{Deadline, KIND, LAST, Tally, next, payload, publish, publish_until_full, receive, stays_quiet};
-use super::{Case, Fixture, GOOD_NAMES, bad_names, process, refused, refused_name};
-use crate::{
-    Capabilities, ConnectError, Connection, Event, Policy, PublishError, Publisher, PublisherState, Start, Subscriber,
-    TopicConfig,
-};
+use super::process;
+use super::scratch::usual;
+use crate::{Capabilities, ConnectError, Event, Policy, PublishError, PublisherState, Start};
 
 /// The cases of topics, by name.
 pub const CASES: &[(&str, Case)] = &[
@@ -367,65 +366,6 @@ fn removal(fixture: &Fixture<'_>) {
         topic.connection.remove(&topic.name).expect("removed");
     }
     topic.connection.remove(&topic.name).expect("it is gone");
-}
-
-/// A topic of one case, removed at its end.
-pub(super) struct Topic {
-    pub connection: Box<dyn Connection>,
-    pub name: String,
-}
-
-impl Fixture<'_> {
-    pub(super) fn topic(&self, suffix: &str) -> Topic {
-        Topic { connection: (self.connect)(), name: format!("{}.{suffix}", self.topic) }
-    }
-}
-
-impl Topic {
-    pub fn capabilities(&self) -> Capabilities {
-        self.connection.capabilities()
-    }
-
-    /// By the usual policy.
-    pub fn publisher(&self) -> Box<dyn Publisher> {
-        self.publisher_by(usual(&*self.connection).policy)
-    }
-
-    pub fn publisher_by(&self, policy: Policy) -> Box<dyn Publisher> {
-        let opened = self.connection.publisher(&self.name, &TopicConfig::new(policy));
-        opened.unwrap_or_else(|e| panic!("no publisher of {}: {e}", self.name))
-    }
-
-    /// None where the transport has no such policy, after it has refused it in words.
-    pub fn publisher_if_supported(&self, policy: Policy) -> Option<Box<dyn Publisher>> {
-        if self.capabilities().policies.contains(&policy) {
-            return Some(self.publisher_by(policy));
-        }
-        refused(self.connection.publisher(&self.name, &TopicConfig::new(policy)), policy.name());
-        None
-    }
-
-    pub fn subscriber(&self, start: Start, wait: Wait) -> Box<dyn Subscriber> {
-        let opened = self.connection.subscriber(&self.name, start, wait);
-        opened.unwrap_or_else(|e| panic!("no subscriber of {}: {e}", self.name))
-    }
-
-    /// Nothing may be missed where the usual policy keeps everything.
-    pub fn check_kept(&self, tally: &Tally) {
-        let is_kept = usual(&*self.connection).policy == Policy::Keep;
-        assert!(!is_kept || tally.missed == 0, "{} messages of a topic that is kept were missed", tally.missed);
-    }
-}
-
-impl Drop for Topic {
-    fn drop(&mut self) {
-        let _ = self.connection.remove(&self.name);
-    }
-}
-
-/// A topic as the transport usually opens it.
-pub(super) fn usual(connection: &dyn Connection) -> TopicConfig {
-    TopicConfig::new(connection.capabilities().policies[0])
 }
 
 /// Where in the past a subscription can begin, and the number that comes first then; `middle` is a number on the way.

@@ -1,5 +1,5 @@
-//! What the repository promises about itself: dependencies point down, the map names what is there, files stay short,
-//! and every command that a page shows exists. A rule without a check drifts.
+//! What the repository promises about itself: dependencies point down, of crates and of files, the map names what is
+//! there, files stay short, and every command that a page shows exists. A rule without a check drifts.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use toml::{Table, Value};
+
+mod circles;
 
 /// The rows of the workspace, top first. A crate uses only what stands in rows below its own.
 const ROWS: &[(&str, &[&str])] = &[

@@ -2,52 +2,14 @@
 
 use tickpath_clock::relax;
 
+use super::slot::Slot;
 use super::{Reader, Registration, Start, held, tries};
-use crate::control::{Control, MANDATORY, MAX_READERS};
+use crate::control::{MANDATORY, MAX_READERS};
 use crate::follow::Step;
-use crate::fork::Birthplace;
 use crate::guard::Others;
-use crate::lock::{self, RecordLock, TryLock};
+use crate::lock::{self, TryLock};
 use crate::sync::{Ordering, fence};
 use crate::{OpenError, Policy, ReadError, files};
-
-/// A cursor that is ours.
-pub(super) struct Slot {
-    number: usize,
-    control: Control,
-    /// The cursor moves as we read, and not by what we confirm.
-    follows: bool,
-    /// A forked child's copy is not the reader.
-    born: Birthplace,
-    _lock: RecordLock,
-}
-
-impl Slot {
-    fn new(number: usize, control: Control, lock: RecordLock) -> Self {
-        Self { number, control, follows: true, born: Birthplace::here(), _lock: lock }
-    }
-
-    fn is_mandatory(&self) -> bool {
-        self.number == MANDATORY && self.control.names_mandatory()
-    }
-
-    fn cursor(&self) -> u64 {
-        self.control.cursor(self.number).load(Ordering::Relaxed)
-    }
-
-    fn move_to(&self, sequence: u64) {
-        // Pairs with the writer's acquire when it gates: all that we read before is read.
-        self.control.cursor(self.number).store(sequence, Ordering::Release);
-    }
-}
-
-impl Drop for Slot {
-    fn drop(&mut self) {
-        if !self.born.is_elsewhere() {
-            self.control.release(self.number);
-        }
-    }
-}
 
 impl Reader {
     /// From here on the cursor that others see, and that holds the writer, moves only by [`Self::confirm`].

@@ -12,7 +12,7 @@ use tickpath_log::{
     Start, faults,
 };
 
-use crate::kill::{Process, say};
+use crate::process::{Process, say};
 use crate::{ALL_POLICIES, Dice, Scratch, payload, read_on, seed};
 
 const SEGMENT_BYTES: usize = 4096;

@@ -1,16 +1,10 @@
 //! Processes that are killed: the writer in the middle of its work, a reader that holds a writer, a sleeper.
 
-use std::io::{BufRead, BufReader, Write};
-use std::process::{Child, ChildStdout, Command, Stdio};
-
 use tickpath_clock::{Calibration, Wait};
 use tickpath_log::{Next, Place, Policy, PublishError, Reader, Registration, Start, Writer};
 
+use crate::process::{PLACE, POLICY, Process, ROLE, say};
 use crate::{ALL_POLICIES, Dice, Scratch, hostile, payload, queue_kill, read_on, seed, tiny};
-
-const ROLE: &str = "TICKPATH_TEST_ROLE";
-const PLACE: &str = "TICKPATH_TEST_PLACE";
-const POLICY: &str = "TICKPATH_TEST_POLICY";
 
 /// What a child does before it is killed, or at most.
 const TURNS: u64 = 1_000_000;
@@ -178,82 +172,5 @@ fn hold(place: &Place, wait: Wait) {
         if wait == Wait::Yield {
             tickpath_clock::sleep_ns(1_000_000);
         }
-    }
-}
-
-/// Tells the parent a number, on a line of its own whatever the test harness has written before.
-pub fn say(number: u64) {
-    let mut out = std::io::stdout().lock();
-    let told = write!(out, "\nack {number}\n").and_then(|()| out.flush());
-    told.expect("the parent listens");
-}
-
-/// A child that can be killed.
-pub struct Process {
-    child: Child,
-    /// What it says.
-    pub lines: Lines,
-}
-
-impl Process {
-    /// Starts this program anew, for one role on one log.
-    pub fn start(role: &str, place: &Place, policy: Policy) -> Self {
-        let mut child = Command::new(std::env::current_exe().expect("this program has a path"))
-            .args(["child_main", "--exact", "--nocapture"])
-            .env(ROLE, role)
-            .env(PLACE, place.to_string())
-            .env(POLICY, policy.name())
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("this program can be started again");
-        let lines = Lines(BufReader::new(child.stdout.take().expect("it is a pipe")));
-        Self { child, lines }
-    }
-
-    /// Waits for an end that it comes to by itself.
-    pub fn end(&mut self) -> std::process::ExitStatus {
-        self.child.wait().expect("it ends")
-    }
-
-    /// SIGKILL, and waits for the end.
-    pub fn kill(&mut self) {
-        self.child.kill().expect("it runs");
-        self.child.wait().expect("it ends");
-    }
-}
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        // It may be dead already; if the test failed before, it is not.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-/// The numbers that a child says.
-pub struct Lines(BufReader<ChildStdout>);
-
-impl Lines {
-    /// The next number; none at the end. A line that was cut off by the kill does not count.
-    pub fn next_number(&mut self) -> Option<u64> {
-        loop {
-            let mut line = String::new();
-            if self.0.read_line(&mut line).expect("the pipe can be read") == 0 {
-                return None;
-            }
-            if let Some(number) = line.strip_suffix('\n').and_then(|line| line.strip_prefix("ack ")) {
-                return Some(number.parse().expect("a number"));
-            }
-        }
-    }
-
-    /// Reads so many numbers; gives the last.
-    pub fn skip(&mut self, count: u64) -> Option<u64> {
-        (0..count).map_while(|_| self.next_number()).last()
-    }
-
-    /// Reads to the end; gives the last number.
-    pub fn rest(&mut self) -> Option<u64> {
-        std::iter::from_fn(|| self.next_number()).last()
     }
 }

@@ -6,7 +6,7 @@ use std::fs;
 use tickpath_clock::Calibration;
 use tickpath_log::{Config, Next, OpenError, Place, Policy, PublishError, Reader, Registration, Start, Writer};
 
-use crate::kill::Process;
+use crate::process::Process;
 use crate::{Scratch, payload, read_on};
 
 const LENGTH: usize = 100;

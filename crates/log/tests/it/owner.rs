@@ -7,7 +7,7 @@ use tickpath_log::{
     Config, HEADER_BYTES, OpenError, Owner, Policy, PublishError, Reader, Registration, Start, Writer, owner, retire,
 };
 
-use crate::kill::Process;
+use crate::process::Process;
 use crate::{ALL_POLICIES, Scratch, payload, read_on};
 
 const OURS: Owner = Owner { journal: 7, incarnation: 3, base: 41 };

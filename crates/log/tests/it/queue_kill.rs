@@ -8,7 +8,7 @@ use std::time::Duration;
 use tickpath_clock::{Calibration, Wait, sleep_ns, yield_now};
 use tickpath_log::{Delivery, Place, Policy, PublishError, Pulled, Puller, Writer, waiting};
 
-use crate::kill::{Process, say};
+use crate::process::{Process, say};
 use crate::{Dice, Scratch, payload, pull, seed, tiny};
 
 const SEGMENTS: usize = 8;

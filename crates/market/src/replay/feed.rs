@@ -7,7 +7,7 @@ use std::str::FromStr;
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 
-use super::Event;
+use super::event::Event;
 use crate::{DecimalError, Price, Quantity, Side, Symbol, TopOfBook, Trade};
 
 /// Nanoseconds in a millisecond, the unit of the exchange's own times.

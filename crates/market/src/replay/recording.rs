@@ -1,14 +1,15 @@
 //! A recording as a file: lines to ticks, and ticks to lines.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 
 use flate2::read::MultiGzDecoder;
 
+use super::event::Event;
 use super::feed::{self, Content};
-use super::{Event, Recorded, Recording, Tally};
 use crate::{Symbol, SymbolId};
 
 /// The longest line that is read, without its end. Longer ones are bad lines, so that memory stays bounded.
@@ -19,6 +20,62 @@ const NAMED_BAD_LINES: usize = 10;
 const REASON_LIMIT_CHARS: usize = 160;
 /// Every gzip stream starts with these bytes, and no receive time does.
 const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
+
+/// A parsed recording, ready to be replayed.
+///
+/// ```
+/// use tickpath_market::replay::{Event, Pace, Recording};
+///
+/// let recording = Recording::synthetic(1, 1_000);
+/// for (offset_ns, event) in recording.schedule(Pace::Fixed { per_second: 500.0 }, false)? {
+///     assert_eq!(offset_ns % 2_000_000, 0);
+///     if let Event::Top(top) = event {
+///         assert!(top.bid < top.ask);
+///     }
+/// }
+/// # Ok::<(), tickpath_market::replay::PaceError>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Recording {
+    /// The ticks in the order of the file; their times never go back.
+    pub events: Vec<Recorded>,
+    /// The instruments in the order of their first tick; a [`crate::SymbolId`] in a tick is an index into it.
+    pub symbols: Vec<Symbol>,
+    /// What was read and what was left out.
+    pub tally: Tally,
+}
+
+/// A tick and when it was received.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Recorded {
+    /// Local receive time, nanoseconds since the Unix epoch.
+    pub at_ns: u64,
+    /// The tick.
+    pub event: Event,
+}
+
+/// What the lines of a recording were. Every line is counted in exactly one of tops, trades, skipped and bad.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Tally {
+    /// All lines.
+    pub lines: u64,
+    /// `bookTicker` messages.
+    pub tops: u64,
+    /// `trade` messages.
+    pub trades: u64,
+    /// Depth updates and depth snapshots.
+    pub skipped_depth: u64,
+    /// Messages of other streams.
+    pub skipped_other: u64,
+    /// Lines that are no message.
+    pub bad: u64,
+    /// The first ten bad lines: the line number, from 1, and what is wrong with it.
+    pub bad_lines: Vec<(u64, String)>,
+    /// Ticks whose receive time lay before that of an earlier tick; they keep their place and get the earlier time.
+    pub backwards: u64,
+    /// The input ended before its gzip stream did; what came until then is kept.
+    pub truncated: bool,
+}
 
 /// Why a recording cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -49,6 +106,24 @@ pub enum RecordingError {
         /// What the lines were instead.
         tally: Tally,
     },
+}
+
+impl fmt::Display for Tally {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { lines, tops, trades, skipped_depth, skipped_other, bad, .. } = self;
+        write!(f, "{lines} lines: {tops} tops of book, {trades} trades, ")?;
+        write!(f, "{skipped_depth} depth and {skipped_other} other messages skipped, {bad} bad")?;
+        for (number, why) in &self.bad_lines {
+            write!(f, "; line {number}: {why}")?;
+        }
+        if self.backwards > 0 {
+            write!(f, "; {} ticks with a time that went back", self.backwards)?;
+        }
+        if self.truncated {
+            write!(f, "; cut off before the end of its gzip stream")?;
+        }
+        Ok(())
+    }
 }
 
 impl Recording {

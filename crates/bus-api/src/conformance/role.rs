@@ -1,0 +1,58 @@
+//! What the processes of cases do.
+
+/// What a child process does until it is killed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// Publishes, the first 5,000 messages as fast as it can.
+    Publisher,
+    /// Receives as fast as it can.
+    Subscriber,
+    /// Subscribes, and never looks.
+    Stuck,
+    /// Sleeps until something comes.
+    Sleeper,
+    /// Pushes as fast as it can.
+    Pusher,
+    /// Pulls and acknowledges a few messages at a time.
+    Puller,
+    /// Pulls ten messages at least once, says which, and never acknowledges them.
+    Holder,
+    /// Pulls ten messages at most once, and says which.
+    Taker,
+}
+
+impl Role {
+    /// All roles.
+    pub const ALL: [Self; 8] = [
+        Self::Publisher,
+        Self::Subscriber,
+        Self::Stuck,
+        Self::Sleeper,
+        Self::Pusher,
+        Self::Puller,
+        Self::Holder,
+        Self::Taker,
+    ];
+
+    /// Those that publish or subscribe.
+    pub(super) const OF_TOPICS: [Self; 4] = [Self::Publisher, Self::Subscriber, Self::Stuck, Self::Sleeper];
+
+    /// A word that a command line can carry.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Publisher => "publisher",
+            Self::Subscriber => "subscriber",
+            Self::Stuck => "stuck",
+            Self::Sleeper => "sleeper",
+            Self::Pusher => "pusher",
+            Self::Puller => "puller",
+            Self::Holder => "holder",
+            Self::Taker => "taker",
+        }
+    }
+
+    /// The role with this name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|role| role.name() == name)
+    }
+}

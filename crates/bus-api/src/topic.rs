@@ -1,0 +1,162 @@
+//! Topics: each subscriber sees what is published.
+
+use std::fmt;
+
+use crate::error::{BatchError, PublishError, ReceiveError};
+
+/// Where a subscription begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Start {
+    /// With the next message that is published.
+    Now,
+    /// With the oldest that the transport still has.
+    Oldest,
+    /// With this sequence number; what is gone already is told as a gap.
+    Sequence(u64),
+}
+
+/// What a full topic does. Chosen by name, never silent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Policy {
+    /// The publisher never waits; a slow subscriber learns how many it missed.
+    Overwrite,
+    /// The publisher is told, keeps its message and decides.
+    Fail,
+    /// Everything stays.
+    Keep,
+}
+
+impl Policy {
+    /// All policies.
+    pub const ALL: [Self; 3] = [Self::Overwrite, Self::Fail, Self::Keep];
+
+    /// The word on the command line.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Overwrite => "overwrite",
+            Self::Fail => "fail",
+            Self::Keep => "keep",
+        }
+    }
+}
+
+impl fmt::Display for Policy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// A message as a subscriber sees it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Message<'a> {
+    /// The topic's count of messages, from 0, where the transport keeps one.
+    pub sequence: Option<u64>,
+    /// The publisher's stamp, in ticks of the host's clock.
+    pub stamp: u64,
+    /// What it is; 16 to 255.
+    pub kind: u8,
+    /// Its bytes.
+    pub payload: &'a [u8],
+}
+
+/// What another program published on a topic, without [our header](crate::wire).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Foreign<'a> {
+    /// The topic's count of messages, from 0, where the transport keeps one.
+    pub sequence: Option<u64>,
+    /// Its bytes; of an entry of a Redis stream, its fields as an object in JSON.
+    pub bytes: &'a [u8],
+}
+
+/// What a subscriber finds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Event<'a> {
+    /// A message.
+    Message(Message<'a>),
+    /// What is no message of ours: nobody stamped it, and it has no kind.
+    Foreign(Foreign<'a>),
+    /// Messages that this subscriber will never see.
+    Gap(Gap),
+}
+
+/// A loss.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Gap {
+    /// Exactly so many messages.
+    Missed(u64),
+    /// The connection was lost and made anew; nobody knows what came meanwhile.
+    Reconnected,
+}
+
+/// What a transport can do. What it cannot do it refuses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Capabilities {
+    /// Messages have sequence numbers, and losses are counted exactly.
+    pub sequences: bool,
+    /// A subscription can start at the oldest message, and, where there are sequence numbers, at one of them.
+    pub history: bool,
+    /// A topic has one publisher, and a second one is refused.
+    pub single_publisher: bool,
+    /// A subscriber can tell whether somebody publishes.
+    pub publisher_liveness: bool,
+    /// The full policies that exist here; the usual one first.
+    pub policies: &'static [Policy],
+    /// The longest payload that is sure to pass, in bytes, with the default sizes.
+    pub max_payload: usize,
+}
+
+/// How a publisher opens its topic.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TopicConfig {
+    /// What a full topic does.
+    pub policy: Policy,
+    /// Bytes that the topic holds before it is full, about; the transport rounds.
+    pub capacity_bytes: usize,
+    /// Permissions of what the topic is made of, where it is made of files.
+    pub mode: u32,
+}
+
+impl TopicConfig {
+    /// A topic of a mebibyte, which fits a core's second-level cache, for its owner only.
+    pub const fn new(policy: Policy) -> Self {
+        Self { policy, capacity_bytes: 1 << 20, mode: 0o600 }
+    }
+}
+
+/// Publishes to one topic.
+pub trait Publisher: Send {
+    /// Publishes one message. On an error nothing of it is published, and it is still the caller's.
+    fn publish(&mut self, stamp: u64, kind: u8, payload: &[u8]) -> Result<(), PublishError>;
+
+    /// Publishes messages that share a stamp, as cheaply as the transport can. On an error the first `done` are published.
+    fn publish_batch(&mut self, stamp: u64, kind: u8, payloads: &[&[u8]]) -> Result<(), BatchError> {
+        for (done, payload) in payloads.iter().enumerate() {
+            self.publish(stamp, kind, payload).map_err(|error| BatchError { done, error })?;
+        }
+        Ok(())
+    }
+}
+
+/// Receives one topic.
+pub trait Subscriber: Send {
+    /// Hands over up to `limit` events that are there; gives how many. Never waits.
+    fn poll(&mut self, limit: usize, handler: &mut dyn FnMut(Event<'_>)) -> Result<usize, ReceiveError>;
+
+    /// Passes the time as the subscription was opened to: until something may be there, or, where it sleeps, until
+    /// `timeout_ns` is over. The caller polls again.
+    fn wait(&mut self, timeout_ns: u64);
+
+    /// Whether somebody publishes this topic now.
+    fn publisher(&self) -> PublisherState;
+}
+
+/// Whether somebody publishes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PublisherState {
+    /// Yes, this process.
+    Alive(u32),
+    /// No: it has ended, or none ever came.
+    Absent,
+    /// The transport cannot know.
+    Unknown,
+}

@@ -1,0 +1,49 @@
+//! The log of a topic and that of a queue: how large it is, how one writes to it, and what goes wrong with it.
+
+use tickpath_bus_api::{BatchError, ConnectError, PublishError};
+use tickpath_log::{OpenError, PlaceError, Writer};
+
+/// Segments in the ring of a topic, and of a queue.
+pub(crate) const SEGMENTS: usize = 8;
+
+/// The longest payload that is sure to pass with the default sizes, in bytes.
+pub(crate) const MAX_PAYLOAD_BYTES: usize = 64 << 10;
+
+/// How often who may sleep looks whether its topic or queue exists by now.
+pub(crate) const LOOK_FOR_LOG_NS: u64 = 1_000_000;
+
+/// Bytes of a segment of a ring of this capacity.
+pub(crate) fn segment_bytes(capacity_bytes: usize) -> usize {
+    (capacity_bytes / SEGMENTS).next_multiple_of(4096).max(4096)
+}
+
+pub(crate) fn publish_batch(writer: &mut Writer, stamp: u64, kind: u8, payloads: &[&[u8]]) -> Result<(), BatchError> {
+    let mut batch = writer.batch();
+    for (done, payload) in payloads.iter().enumerate() {
+        if let Err(e) = batch.push(stamp, kind, payload) {
+            return Err(BatchError { done, error: publish_error(e) });
+        }
+    }
+    Ok(())
+}
+
+pub(crate) fn name_error(error: PlaceError) -> ConnectError {
+    ConnectError::Name(error.to_string())
+}
+
+pub(crate) fn connect_error(error: OpenError) -> ConnectError {
+    match error {
+        OpenError::Place(e) => name_error(e),
+        OpenError::HasWriter { .. } => ConnectError::HasPublisher(error.to_string()),
+        e => ConnectError::Other(Box::new(e)),
+    }
+}
+
+pub(crate) fn publish_error(error: tickpath_log::PublishError) -> PublishError {
+    match error {
+        tickpath_log::PublishError::Full => PublishError::Full,
+        tickpath_log::PublishError::NoReader => PublishError::NoSubscriber,
+        tickpath_log::PublishError::TooLarge { bytes, limit } => PublishError::TooLarge { bytes, limit },
+        e => PublishError::Other(Box::new(e)),
+    }
+}

@@ -1,0 +1,44 @@
+//! A reader's cursor in the control file.
+
+use crate::control::{Control, MANDATORY};
+use crate::fork::Birthplace;
+use crate::lock::RecordLock;
+use crate::sync::Ordering;
+
+/// A cursor that is ours.
+pub(super) struct Slot {
+    pub number: usize,
+    pub control: Control,
+    /// The cursor moves as we read, and not by what we confirm.
+    pub follows: bool,
+    /// A forked child's copy is not the reader.
+    pub born: Birthplace,
+    _lock: RecordLock,
+}
+
+impl Slot {
+    pub fn new(number: usize, control: Control, lock: RecordLock) -> Self {
+        Self { number, control, follows: true, born: Birthplace::here(), _lock: lock }
+    }
+
+    pub fn is_mandatory(&self) -> bool {
+        self.number == MANDATORY && self.control.names_mandatory()
+    }
+
+    pub fn cursor(&self) -> u64 {
+        self.control.cursor(self.number).load(Ordering::Relaxed)
+    }
+
+    pub fn move_to(&self, sequence: u64) {
+        // Pairs with the writer's acquire when it gates: all that we read before is read.
+        self.control.cursor(self.number).store(sequence, Ordering::Release);
+    }
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        if !self.born.is_elsewhere() {
+            self.control.release(self.number);
+        }
+    }
+}

@@ -1,0 +1,45 @@
+//! The memory of lanes: without a name, sealed, and mapped so that each side can write its own and nothing else.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+
+use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, fcntl_get_seals, memfd_create};
+
+use crate::lanes::{BYTES, Lanes};
+use crate::mapping::{Access, Mapping, allocate};
+use crate::region::Region;
+
+impl Lanes {
+    /// Makes both lanes, and gives what the other side joins them with: the memory that it writes, and ours.
+    pub fn make() -> io::Result<(Self, [OwnedFd; 2])> {
+        let sealed = SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL;
+        let (theirs, fd_of_theirs) = memory("tickpath-requests", Access::Read, sealed)?;
+        // Our own mapping can be written from before this seal on, and no other ever can.
+        let (ours, fd_of_ours) = memory("tickpath-reports", Access::Write, sealed | SealFlags::FUTURE_WRITE)?;
+        Ok((Self::new(ours, theirs), [fd_of_theirs, fd_of_ours]))
+    }
+
+    /// The other side's end.
+    pub fn join([ours, theirs]: [OwnedFd; 2]) -> io::Result<Self> {
+        let map = |memory: OwnedFd, access| {
+            if !fcntl_get_seals(memory.as_fd())?.contains(SealFlags::SHRINK | SealFlags::SEAL) {
+                return Err(io::Error::other("the memory of a lane is not sealed"));
+            }
+            let mapping = Mapping::new(&File::from(memory), 0, BYTES, access)?;
+            mapping.populate(access);
+            Ok(Region::mapped(mapping))
+        };
+        Ok(Self::new(map(ours, Access::Write)?, map(theirs, Access::Read)?))
+    }
+}
+
+/// Memory of a lane, sealed once it is mapped here.
+fn memory(name: &str, access: Access, seals: SealFlags) -> io::Result<(Region, OwnedFd)> {
+    let file = File::from(memfd_create(name, MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?);
+    allocate(&file, 0, BYTES as u64)?;
+    let mapping = Mapping::new(&file, 0, BYTES, access)?;
+    mapping.populate(access);
+    fcntl_add_seals(&file, seals)?;
+    Ok((Region::mapped(mapping), file.into()))
+}

@@ -1,0 +1,10 @@
+//! Versions of the messages; what came with which one stands at the head of the crate.
+
+/// The version of the messages that this code speaks.
+pub const VERSION: u16 = 4;
+
+/// The first version that knows orders with a trigger.
+pub const CONDITIONAL_VERSION: u16 = 3;
+
+/// The first version whose welcome says the session's rights.
+pub const RIGHTS_VERSION: u16 = 4;
