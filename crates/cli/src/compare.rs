@@ -18,9 +18,9 @@ use tickpath_compare::{
 use tickpath_harness::{Lab, Progress};
 use tickpath_result::ResultFile;
 
-use crate::Outcome;
 use crate::args::{Output, Usage};
 use crate::bench::measure::new_result;
+use crate::outcome::Outcome;
 use crate::print::say;
 
 /// Pairs of calls, if nobody says how many: six are the fewest that tell a change from noise, and one may be invalid.

@@ -7,9 +7,9 @@ use tickpath_lab::demo::{self, Found, Settings};
 use tickpath_report::{duration, path_picture};
 use tickpath_result::{ResultFile, Run};
 
-use crate::Outcome;
 use crate::args::{Cpus, Output, is_file};
 use crate::bench::measure::{lab, new_result, usage};
+use crate::outcome::Outcome;
 use crate::print::say;
 use crate::progress::Bar;
 use clap::Args;

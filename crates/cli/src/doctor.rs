@@ -6,8 +6,8 @@ use anyhow::Context;
 use clap::Args;
 use tickpath_doctor::{Finding, Host, State, broker, host, script};
 
-use crate::Outcome;
 use crate::args::Usage;
+use crate::outcome::Outcome;
 use crate::print::say;
 
 #[derive(Debug, Args)]

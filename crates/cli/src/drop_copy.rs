@@ -7,10 +7,10 @@ use clap::Args;
 use tickpath_client::{Event, Since, Told};
 use tickpath_server::settings::Users;
 
-use crate::Outcome;
 use crate::args::Usage;
 use crate::order::Whom;
 use crate::orders::{denial_line, report_line};
+use crate::outcome::Outcome;
 
 /// The longest sleep between two looks, in nanoseconds.
 const WAIT_NS: u64 = 50_000_000;

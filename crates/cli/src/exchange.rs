@@ -12,8 +12,8 @@ use tickpath_exchange::{Event, InitError, Orders, Settings};
 use tickpath_result::rfc3339;
 use tickpath_settings::SettingsError;
 
-use crate::Outcome;
 use crate::args::Usage;
+use crate::outcome::Outcome;
 use crate::print::say;
 
 /// The exit code of an exchange that was told to stop a second time before it had.

@@ -3,9 +3,9 @@
 use clap::Args;
 use tickpath_explain::{self as explain, Client, GAINS, Gain, Settings, Subject, is_redis};
 
-use crate::Outcome;
 use crate::args::{Cpus, Output, Usage, is_target, seconds};
 use crate::bench::measure::{measure, usage};
+use crate::outcome::Outcome;
 
 #[derive(Debug, Args)]
 pub struct ExplainArgs {

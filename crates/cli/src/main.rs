@@ -11,6 +11,7 @@ mod command;
 mod compare;
 mod copies;
 mod demo;
+mod desk;
 mod doctor;
 mod drop_copy;
 mod exchange;
@@ -20,6 +21,7 @@ mod log;
 mod oms;
 mod order;
 mod orders;
+mod outcome;
 mod print;
 mod progress;
 mod report;
@@ -33,20 +35,7 @@ use std::process::ExitCode;
 use clap::Parser;
 
 use command::{Args, Command};
-
-/// How a command ended.
-pub enum Outcome {
-    /// It did what it was asked.
-    Good,
-    /// It measured, and the run broke a rule of honest measuring.
-    Invalid,
-    /// A --fail-if limit was exceeded.
-    LimitExceeded,
-    /// It measured, and the run lost what it promised to keep; or a request was refused.
-    Lost,
-    /// What became of a request is not known.
-    Unanswered,
-}
+use outcome::Outcome;
 
 fn main() -> ExitCode {
     let args = Args::parse();

@@ -16,14 +16,15 @@ use rustix::process::{Pid, Signal};
 use tickpath_client::{Event, Since};
 use tickpath_log::{Reader, Registration, Start};
 use tickpath_server::settings::{
-    self, AccountPattern, EditError, Faults, InitError, NewUser, ROLES, Settings, User, Users, UsersFile,
+    self, AccountPattern, EditError, InitError, NewUser, ROLES, Settings, User, Users, UsersFile,
 };
 use tickpath_session::{Query, Role, Secret, Status};
 use tickpath_settings::SettingsError;
 
-use crate::Outcome;
 use crate::args::Usage;
+use crate::desk::{missing, read};
 use crate::order::Whom;
+use crate::outcome::Outcome;
 use crate::words;
 
 /// Characters of a password that we make: each of them one of 32, so that nobody guesses it.
@@ -212,29 +213,6 @@ fn check(file: &Path) -> anyhow::Result<Outcome> {
     settings.doubts().iter().for_each(|doubt| eprintln!("tickpath: {doubt}"));
     println!("{}", summary(&settings));
     Ok(Outcome::Good)
-}
-
-fn read(file: &Path) -> anyhow::Result<Settings> {
-    Settings::read(file).map_err(|faults| refuse(file, &faults)).map_err(Into::into)
-}
-
-/// What a client needs of the file: where the OMS listens, and what it trades.
-pub fn read_for_client(file: &Path) -> Result<Settings, Usage> {
-    Settings::read_for_client(file).map_err(|faults| refuse(file, &faults))
-}
-
-fn refuse(file: &Path, faults: &Faults) -> Usage {
-    let is_missing =
-        |fault: &SettingsError| matches!(fault, SettingsError::Missing { file: missing } if missing == file);
-    let no_file = faults.list.iter().any(is_missing);
-    Usage(if no_file { missing(file) } else { faults.to_string() })
-}
-
-fn missing(file: &Path) -> String {
-    format!(
-        "{}: there is no such file; name one by --config, or have `tickpath oms init` write a first one",
-        file.display()
-    )
 }
 
 /// What an OMS with these settings would do.

@@ -22,9 +22,9 @@ use tickpath_orders::Instrument;
 use tickpath_server::settings::Settings;
 use tickpath_session::Refusal;
 
-use crate::Outcome;
 use crate::args::{Unanswered, Usage};
 use crate::orders::report_line;
+use crate::outcome::Outcome;
 use crate::when::WHEN_HELP;
 
 /// What the exit codes of an order are, for the help of who asks for all of it.
@@ -231,7 +231,7 @@ impl OrderCommand {
 impl Whom {
     /// What the OMS was told.
     pub fn settings(&self) -> Result<Settings, Usage> {
-        crate::oms::read_for_client(&self.config)
+        crate::desk::read_for_client(&self.config)
     }
 
     /// Where it listens.

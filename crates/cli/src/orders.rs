@@ -19,8 +19,8 @@ use tickpath_oms::journal;
 use tickpath_orders::{Core, Denial, Foreign, Measure, OrderView, Output};
 use tickpath_result::rfc3339;
 
-use crate::Outcome;
-use crate::log::word;
+use crate::log::fields::word;
+use crate::outcome::Outcome;
 
 /// How long who follows waits before it looks again.
 const LOOK_NS: u64 = 1_000_000;
@@ -43,7 +43,7 @@ pub struct Orders {
 pub fn run(args: &Orders) -> anyhow::Result<Outcome> {
     let dir = match &args.dir {
         Some(dir) => dir.clone(),
-        None => crate::oms::read_for_client(&args.config)?.journal,
+        None => crate::desk::read_for_client(&args.config)?.journal,
     };
     let place = crate::log::place::journal(&dir)?;
     let (mut replay, mut core) = journal::follow(&place)?;

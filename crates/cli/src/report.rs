@@ -6,7 +6,7 @@ use anyhow::Context;
 use tickpath_explain as explain;
 use tickpath_result::ResultFile;
 
-use crate::Outcome;
+use crate::outcome::Outcome;
 use crate::print::{say, terminal};
 use clap::Args;
 

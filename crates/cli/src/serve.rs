@@ -14,9 +14,9 @@ use tickpath_log::{Config as LogConfig, Place, Policy, Reader, Registration, Sta
 use tickpath_server::settings::{Settings, Shown};
 use tickpath_web::Serving;
 
-use crate::Outcome;
 use crate::copies::Topics;
 use crate::lines::Lines;
+use crate::outcome::Outcome;
 
 /// The exit code of an OMS that was told to stop a second time before it had.
 const CUT_SHORT: i32 = 1;

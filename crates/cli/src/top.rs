@@ -18,7 +18,7 @@ use tickpath_oms::meter::Meters;
 use tickpath_server::settings::{Settings, Users};
 use tickpath_web::{FRAME_NS, Follower, HopRow, Names, Recent, View, duration};
 
-use crate::Outcome;
+use crate::outcome::Outcome;
 
 /// The width of a frame that goes to no terminal.
 const TEXT_WIDTH: u16 = 120;
@@ -44,7 +44,7 @@ pub struct Top {
 }
 
 pub fn run(args: &Top) -> anyhow::Result<Outcome> {
-    let settings = crate::oms::read_for_client(&args.config)?;
+    let settings = crate::desk::read_for_client(&args.config)?;
     // Who may not read the users sees sessions without their names.
     let users = Users::read(&settings.users_file).unwrap_or_default();
     let mut screen = Screen::open(&settings, names(&settings, &users))?;

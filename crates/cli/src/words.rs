@@ -26,10 +26,10 @@ use tickpath_server::settings::Settings;
 use tickpath_session::Query;
 use zerocopy::{Immutable, IntoBytes};
 
-use crate::Outcome;
 use crate::args::Usage;
 use crate::order::{Whom, order_id, price, quantity, side, symbol, time_in_force};
 use crate::orders::id;
+use crate::outcome::Outcome;
 
 /// Between two questions after an order that is on its way, in nanoseconds.
 const ASK_NS: u64 = 20_000_000;
@@ -413,7 +413,7 @@ fn tell(record: u64, what: &str, orders: &[Row]) -> Outcome {
 }
 
 fn status(order: &ExecutionReport) -> String {
-    OrdStatus::from_code(order.status).map_or_else(|| order.status.to_string(), crate::log::word)
+    OrdStatus::from_code(order.status).map_or_else(|| order.status.to_string(), crate::log::fields::word)
 }
 
 /// Whether something that was asked of the order is on its way.

@@ -1,8 +1,8 @@
 //! What each client library reaches, near and far: a row a client, a column a way to the server.
 
 use super::markup::escaped;
-use super::overview::Overview;
 use super::page::{Section, table};
+use super::plain_table::Overview;
 use super::quantity::{NONE, duration, number, share};
 use super::repetitions::{Summary, summary};
 use tickpath_result::{ResultFile, Run, median};

@@ -6,8 +6,8 @@ use super::axis::Axis;
 use super::chart::{BELOW, End, Frame, Words, drawing, look};
 use super::markup::escaped;
 use super::names::{grouped, labels_by};
-use super::overview::Overview;
 use super::page::{self, Section, table};
+use super::plain_table::Overview;
 use super::quantity::{NONE, count, figure, multiple, short};
 use tickpath_result::{ResultFile, Run, median};
 

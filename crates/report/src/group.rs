@@ -1,9 +1,9 @@
 //! The block of an order group, in the form in which order systems of exchanges print theirs: the hand-overs T1-T0 and
 //! T2-T1, the gaps between neighbours, the three worst, and what became of the orders.
 
+use super::ink::{Ink, wrapped};
 use super::markup::plain;
 use super::quantity::{NONE, bytes, count, duration};
-use super::terminal::{Ink, wrapped};
 use tickpath_result::{Hop, PERCENTILES, Run};
 
 /// The rows that every block begins with: label and hop.

@@ -31,6 +31,7 @@
 //! | `path.rs`      | the path of a message, station by station, as text and as a picture |
 //! | `repetitions.rs` | what repeated runs of a client came to, best, worst and spread   |
 //! | `overview.rs`  | what many runs came to, as plain tables                             |
+//! | `plain_table.rs`, `ink.rs` | such a table; words in colour                           |
 //! | `names.rs`     | titles of runs within a file, labels within a chart                 |
 //! | `sentence.rs`  | headlines, facts and footnotes                                      |
 //! | `quantity.rs`  | numbers with units that a person cannot misread                     |
@@ -45,6 +46,7 @@ mod curve;
 mod depth;
 mod group;
 mod html;
+mod ink;
 mod json;
 mod markdown;
 mod markup;
@@ -54,6 +56,7 @@ mod overview;
 mod page;
 mod path;
 mod phases;
+mod plain_table;
 mod published;
 mod quantity;
 mod repetitions;

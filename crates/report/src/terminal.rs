@@ -1,9 +1,11 @@
 //! Text for a terminal: headlines first, then what many runs came to, each run, comparisons, and what the marks mean.
 
 use super::group;
+use super::ink::{Ink, wrapped};
 use super::markup::plain;
 use super::names::Titles;
-use super::overview::{Overview, overviews};
+use super::overview::overviews;
+use super::plain_table::Overview;
 use super::quantity::{count, duration_or_none};
 use super::sentence::{comparison, facts, footnote, headlines, hop_remark, host, samples_needed};
 use tickpath_result::{Hop, PERCENTILES, ResultFile, Run};
@@ -21,7 +23,7 @@ const DISPENSABLE: [usize; 3] = [1, 2, 4];
 
 /// The result for a terminal of `width` columns; orders come in blocks, as the order systems of exchanges print them.
 pub fn terminal(result: &ResultFile, width: usize, colour: bool) -> String {
-    let (ink, width, titles) = (Ink { colour }, width.max(NARROWEST), Titles::of(result));
+    let (ink, width, titles) = (Ink::new(colour), width.max(NARROWEST), Titles::of(result));
     let mut text = head(result, width, ink);
     for table in overviews(result) {
         text += &overview(&table, width, ink);
@@ -36,80 +38,6 @@ pub fn terminal(result: &ResultFile, width: usize, colour: bool) -> String {
     }
     text += &comparisons(result, width, ink);
     text + &foot(result, width, ink)
-}
-
-/// Colours, or none of them.
-#[derive(Clone, Copy)]
-pub(super) struct Ink {
-    colour: bool,
-}
-
-impl Ink {
-    pub(super) fn strong(self, text: &str) -> String {
-        self.painted("1", text)
-    }
-
-    pub(super) fn faint(self, text: &str) -> String {
-        self.painted("2", text)
-    }
-
-    fn accent(self, text: &str) -> String {
-        self.painted("1;36", text)
-    }
-
-    fn alarm(self, text: &str) -> String {
-        self.painted("1;31", text)
-    }
-
-    fn painted(self, code: &str, text: &str) -> String {
-        if self.colour { format!("\u{1b}[{code}m{text}\u{1b}[0m") } else { text.to_owned() }
-    }
-}
-
-/// Breaks a text into lines of `width` columns, the second and later ones indented; a longer word is cut.
-pub(super) fn wrapped(text: &str, width: usize, indent: usize) -> Vec<String> {
-    let mut lines = Lines { width, indent, done: Vec::new(), line: String::new(), used: 0 };
-    for (index, word) in plain(text).split(' ').enumerate() {
-        let letters: Vec<char> = word.chars().collect();
-        if index > 0 {
-            lines.space_before(letters.len().min(width - indent));
-        }
-        letters.chunks(width - indent).for_each(|piece| lines.push(piece));
-    }
-    lines.done.push(lines.line);
-    lines.done
-}
-
-/// Lines that are being filled, widths in columns.
-struct Lines {
-    width: usize,
-    indent: usize,
-    done: Vec<String>,
-    line: String,
-    used: usize,
-}
-
-impl Lines {
-    fn space_before(&mut self, letters: usize) {
-        if self.used + 1 + letters > self.width {
-            self.break_line();
-        } else {
-            self.push(&[' ']);
-        }
-    }
-
-    fn push(&mut self, letters: &[char]) {
-        if self.used + letters.len() > self.width {
-            self.break_line();
-        }
-        self.line.extend(letters);
-        self.used += letters.len();
-    }
-
-    fn break_line(&mut self) {
-        self.done.push(std::mem::replace(&mut self.line, " ".repeat(self.indent)));
-        self.used = self.indent;
-    }
 }
 
 fn head(result: &ResultFile, width: usize, ink: Ink) -> String {

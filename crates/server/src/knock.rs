@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::hash::{BuildHasher, RandomState};
-use std::net::{IpAddr, Ipv6Addr};
 
 use mio::Token;
 use tickpath_session::scram::ServerLogon;
 use tickpath_session::{Inbox, Logon, Refusal};
 
+use crate::origin::Origin;
 use crate::stream::Stream;
 
 /// Places for who guesses at whom. Two that share one wait for each other; which do, nobody outside knows.
@@ -34,25 +34,6 @@ pub(crate) enum Stage {
     Waits(Box<ServerLogon>, Logon, Vec<u8>),
     /// It hears this at that time, and goes.
     Refusing(u64, Refusal, String),
-}
-
-/// Where somebody comes from, as far as that cannot be made up.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) enum Origin {
-    /// A user of this host.
-    User(u32),
-    /// A host; of version 6 its network, for a host has as many addresses there as it likes.
-    Host(IpAddr),
-    Unknown,
-}
-
-impl Origin {
-    pub fn host(address: IpAddr) -> Self {
-        Self::Host(match address.to_canonical() {
-            IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() & !u128::from(u64::MAX)).into(),
-            address => address,
-        })
-    }
 }
 
 /// Who goes when one more has come: of the origin that most come from, the longest there that has said nothing sound, else

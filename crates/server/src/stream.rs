@@ -13,7 +13,7 @@ use tickpath_log::{Laned, Lanes};
 use tickpath_session::Binding;
 use tickpath_session::tls::Secure;
 
-use crate::knock::Origin;
+use crate::origin::Origin;
 
 /// A socket that never waits.
 #[derive(Debug)]

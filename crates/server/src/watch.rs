@@ -1,17 +1,10 @@
-//! Who is silent, and who must be told that we are not: each connection is looked at when something may be due, for a
-//! look at a thousand of them takes the caches from the one that trades.
+//! Connections by the time when something of them may be due: a look at a thousand of them takes the caches from the one
+//! that trades.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use tickpath_clock::Clock;
-use tickpath_oms::front::Take;
-use tickpath_oms::layout::Event;
-use tickpath_oms::{LaneKind, OmsError};
-use tickpath_session::Kind;
-
-use super::connection::{Connection, End, Question};
-use super::gateway::{Gateway, LOOK_NS, get, mark};
+use super::connection::Connection;
 
 /// Connections by the time when something of them may be due, in ticks.
 #[derive(Debug, Default)]
@@ -24,53 +17,9 @@ impl Watch {
     }
 
     /// The next one that is due: its place and its serial.
-    fn next(&mut self, now: u64) -> Option<(usize, u64)> {
+    pub fn next(&mut self, now: u64) -> Option<(usize, u64)> {
         let Reverse((_, place, serial)) = *self.0.peek().filter(|first| first.0.0 <= now)?;
         self.0.pop();
         Some((place, serial))
-    }
-}
-
-impl<C: Clock> Gateway<C> {
-    /// Ends the connections of those who are silent, and lets the others know that we are not.
-    pub(super) fn look(&mut self, now: u64, take: &mut impl Take) -> Result<(), OmsError> {
-        let soon = now + self.clock.calibration().ticks_of_ns(LOOK_NS);
-        while let Some((place, serial)) = self.watch.next(now) {
-            let Some(Some(connection)) = self.connections.get_mut(place) else { continue };
-            if connection.serial != serial {
-                continue;
-            }
-            let (patience, session) = (connection.patience, connection.session);
-            let is_asked = matches!(connection.question, Question::Asked);
-            if now.saturating_sub(connection.heard) > patience && !is_asked {
-                let ms = self.clock.ns_between(0, patience) / 1_000_000;
-                self.end(place, End::Ended(format!("no word for {ms} ms")), take)?;
-                continue;
-            }
-            if now.saturating_sub(connection.said) > patience / 2 && !connection.lags() {
-                let upto = self.journaled.upto(session, get(&self.next_request, session));
-                connection.say(Kind::Heartbeat, upto, now, &[], &[]);
-                mark(&mut self.unfinished, place);
-            }
-            let due = (connection.heard + patience).min(connection.said + patience / 2);
-            self.watch.add(due.max(soon), place, connection);
-        }
-        if let Some((users, known)) = self.door.as_ref().and_then(|door| door.users_since(self.users)) {
-            self.users = users;
-            let has_changed = |connection: &Connection| known.find(&connection.user.name) != Some(&*connection.user);
-            for place in 0..self.connections.len() {
-                if self.connections[place].as_ref().is_some_and(has_changed) {
-                    self.end(place, End::Ended("the user's rights have changed; log in again".to_owned()), take)?;
-                }
-            }
-        }
-        if self.awaited.is_some_and(|at| now >= at) {
-            self.awaited = None;
-            let missing = self.sessions.values().filter(|session| session.cancel_on_disconnect);
-            for session in missing.map(|session| session.session).filter(|session| !self.places.contains_key(session)) {
-                take(LaneKind::Requests(session), now, Event::Login(false))?;
-            }
-        }
-        Ok(())
     }
 }

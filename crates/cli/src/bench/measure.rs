@@ -8,8 +8,8 @@ use tickpath_lab::published;
 use tickpath_report::{bytes, duration};
 use tickpath_result::{Comparison, Phase, ResultFile, Run, short_name, without_login};
 
-use crate::Outcome;
 use crate::args::{Output, Usage};
+use crate::outcome::Outcome;
 use crate::print::{say, terminal};
 use crate::progress::Bar;
 

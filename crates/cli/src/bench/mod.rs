@@ -11,8 +11,8 @@ pub mod queue;
 
 use tickpath_harness::Playable;
 
-use crate::Outcome;
 use crate::command::Workload;
+use crate::outcome::Outcome;
 use measure::measure;
 
 /// What the processes of all workloads do: whoever adds one adds a line here.

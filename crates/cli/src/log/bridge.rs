@@ -11,7 +11,7 @@ use tickpath_relay::{FOREIGN_KIND, Meter, Totals};
 
 use super::place::{OpeningArgs, refused, start};
 use super::watch::{Watch, carried, delays, span};
-use crate::Outcome;
+use crate::outcome::Outcome;
 use crate::print::say;
 
 #[derive(Debug, Clone, Args)]

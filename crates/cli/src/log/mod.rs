@@ -2,13 +2,11 @@
 
 pub mod bridge;
 pub mod cat;
-mod fields;
+pub mod fields;
 pub mod place;
 pub mod record;
 pub mod replay;
 mod watch;
-
-pub use fields::word;
 
 use std::path::{Path, PathBuf};
 
@@ -17,10 +15,10 @@ use tickpath_log::{Next, OpenError, Place, Reader, Registration, Start};
 use tickpath_orders::{Config, Core, RecordKind};
 use tickpath_relay::read_gap;
 
-use crate::Outcome;
 use crate::args::Output;
 use crate::bench::measure::{finish, new_result};
 use crate::command::LogCommand;
+use crate::outcome::Outcome;
 use crate::print::say;
 use place::{journal, place};
 

@@ -1,0 +1,82 @@
+//! Words in colour, and in lines that a terminal has room for.
+
+use super::markup::plain;
+
+/// Colours, or none of them.
+#[derive(Clone, Copy)]
+pub(super) struct Ink {
+    colour: bool,
+}
+
+impl Ink {
+    /// With colours or without.
+    pub(super) fn new(colour: bool) -> Self {
+        Self { colour }
+    }
+
+    pub(super) fn strong(self, text: &str) -> String {
+        self.painted("1", text)
+    }
+
+    pub(super) fn faint(self, text: &str) -> String {
+        self.painted("2", text)
+    }
+
+    pub(super) fn accent(self, text: &str) -> String {
+        self.painted("1;36", text)
+    }
+
+    pub(super) fn alarm(self, text: &str) -> String {
+        self.painted("1;31", text)
+    }
+
+    fn painted(self, code: &str, text: &str) -> String {
+        if self.colour { format!("\u{1b}[{code}m{text}\u{1b}[0m") } else { text.to_owned() }
+    }
+}
+
+/// Breaks a text into lines of `width` columns, the second and later ones indented; a longer word is cut.
+pub(super) fn wrapped(text: &str, width: usize, indent: usize) -> Vec<String> {
+    let mut lines = Lines { width, indent, done: Vec::new(), line: String::new(), used: 0 };
+    for (index, word) in plain(text).split(' ').enumerate() {
+        let letters: Vec<char> = word.chars().collect();
+        if index > 0 {
+            lines.space_before(letters.len().min(width - indent));
+        }
+        letters.chunks(width - indent).for_each(|piece| lines.push(piece));
+    }
+    lines.done.push(lines.line);
+    lines.done
+}
+
+/// Lines that are being filled, widths in columns.
+struct Lines {
+    width: usize,
+    indent: usize,
+    done: Vec<String>,
+    line: String,
+    used: usize,
+}
+
+impl Lines {
+    fn space_before(&mut self, letters: usize) {
+        if self.used + 1 + letters > self.width {
+            self.break_line();
+        } else {
+            self.push(&[' ']);
+        }
+    }
+
+    fn push(&mut self, letters: &[char]) {
+        if self.used + letters.len() > self.width {
+            self.break_line();
+        }
+        self.line.extend(letters);
+        self.used += letters.len();
+    }
+
+    fn break_line(&mut self) {
+        self.done.push(std::mem::replace(&mut self.line, " ".repeat(self.indent)));
+        self.used = self.indent;
+    }
+}

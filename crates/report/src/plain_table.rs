@@ -1,0 +1,8 @@
+//! A table without a chart.
+
+/// A table of plain text; the first column names the row.
+pub(super) struct Overview {
+    pub title: &'static str,
+    pub header: Vec<&'static str>,
+    pub rows: Vec<Vec<String>>,
+}
