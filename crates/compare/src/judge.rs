@@ -1,6 +1,6 @@
 //! The verdict of each metric.
 
-use super::CompareError;
+use super::error::CompareError;
 use super::noise::{CONFIDENCE, Contrast, Design, Interval, JUDGED_AT, Logs, chances};
 use super::sample::{Measured, Pair, Row, samples};
 use tickpath_result::median;

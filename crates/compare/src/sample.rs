@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::CompareError;
+use super::error::CompareError;
 use super::noise::Design;
 use tickpath_result::{PERCENTILES, ResultFile, Run, median};
 

@@ -2,7 +2,7 @@
 
 use tickpath_bus::{About, connect};
 
-use super::Finding;
+use crate::finding::Finding;
 
 /// Looks at the broker of a URL.
 pub fn broker(url: &str) -> Vec<Finding> {

@@ -1,6 +1,6 @@
 //! The processors: how fast they are, whom they belong to, and how they tell time.
 
-use super::{Finding, Host};
+use crate::finding::{Finding, Host};
 
 const CPUFREQ: &str = "/sys/devices/system/cpu/cpu0/cpufreq";
 

@@ -1,6 +1,6 @@
 //! Memory: pages, what may be locked, and where logs lie.
 
-use super::{Finding, Host};
+use crate::finding::{Finding, Host};
 
 /// What the logs and journals of a path want to lock, in bytes.
 const WANTED_LOCKED_BYTES: u64 = 1 << 30;

@@ -1,6 +1,6 @@
 //! The remedies, written down for this machine. Printed, never run.
 
-use super::Host;
+use crate::finding::Host;
 
 /// A script with the commands, the GRUB line, and a systemd unit. Nothing in it is done by printing it.
 pub fn script(host: &Host) -> String {

@@ -2,7 +2,7 @@
 
 use tickpath_clock::sleep_ns;
 
-use super::{Finding, Host};
+use crate::finding::{Finding, Host};
 
 /// How long the host is watched, in nanoseconds.
 const WATCH_NS: u64 = 500_000_000;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use super::{ResultFile, SCHEMA};
+use crate::shape::{ResultFile, SCHEMA};
 
 /// Why a result file cannot be read.
 #[derive(Debug, thiserror::Error)]

@@ -2,7 +2,8 @@
 //!
 //! `docs/results.md` shows these tables to the reader; a test holds the two together.
 
-use super::{PERCENTILES, ResultFile, Run, SCHEMA, Series};
+use crate::hop::{Hop, PERCENTILES};
+use crate::shape::{ResultFile, Run, SCHEMA, Series};
 
 /// Every hop, in the order of the path: its name, and from where to where it goes.
 pub const HOPS: &[(&str, &str)] = &[
@@ -259,4 +260,13 @@ fn check_series(run: &Run, series: &Series) -> Result<(), CheckError> {
 
 fn is_listed(table: &[(&str, &str)], name: &str) -> bool {
     table.iter().any(|(listed, _)| *listed == name)
+}
+
+impl Run {
+    /// The hops in the order of the path; names that [`HOPS`] does not know come last.
+    pub fn hops_in_path_order(&self) -> Vec<(&str, &Hop)> {
+        let mut hops: Vec<_> = self.hops.iter().map(|(name, hop)| (name.as_str(), hop)).collect();
+        hops.sort_by_key(|(name, _)| HOPS.iter().position(|(known, _)| known == name).unwrap_or(HOPS.len()));
+        hops
+    }
 }

@@ -1,0 +1,417 @@
+//! The shape of the file.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::hop::Hop;
+
+/// The schema that this version writes and reads.
+pub const SCHEMA: &str = "tickpath.result/1";
+
+/// One result file: everything that one command measured.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct ResultFile {
+    /// Always [`SCHEMA`].
+    pub schema: String,
+    /// The workload: `host`, `pubsub`, `path`, `orders`, `queue`, `pipeline`, `clients`, …
+    pub workload: String,
+    /// The command line that made the file.
+    pub command: String,
+    /// When the command began, in RFC 3339.
+    pub started_at: String,
+    /// The version of Tickpath.
+    pub tickpath: String,
+    /// The source commit it was built from, where known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commit: Option<String>,
+    /// The machine and its own floor.
+    pub host: Host,
+    /// The runs, in the order in which they ran.
+    pub runs: Vec<Run>,
+    /// Ratios between runs of this file.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub comparisons: Vec<Comparison>,
+    /// What the workload makes of them all, in sentences, the most telling first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub findings: Vec<String>,
+    /// Published figures that runs of this file repeat.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub published: Vec<Published>,
+}
+
+/// The machine, and what it costs or steals before any message moves.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Host {
+    /// The processor's name.
+    pub cpu: String,
+    /// Processors that the system offers.
+    pub cores: u32,
+    /// The kernel and its version.
+    pub kernel: String,
+    /// The frequency governor, where there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub governor: Option<String>,
+    /// The hypervisor, where there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hypervisor: Option<String>,
+    /// Where stamps come from.
+    pub clock_source: String,
+    /// The cost of one stamp.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clock_cost_ns: Option<f64>,
+    /// One cache line from one processor to the other: the median of half a round trip between two processes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache_line_transfer_ns: Option<f64>,
+    /// The 99.99th percentile of the gaps in a loop that only reads the clock.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spin_gap_p9999_ns: Option<f64>,
+    /// The share of time that the hypervisor gave to others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub steal_percent: Option<f64>,
+}
+
+/// One run of one target.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Run {
+    /// What was measured, as a URL.
+    pub target: String,
+    /// The client that was driven: `rust`, `redis-py`, …
+    pub client: String,
+    /// Which repetition, from 1.
+    pub repeat: u32,
+    /// What state the path was in.
+    pub phase: Phase,
+    /// How the parts were put on threads: `inline`, `split`, `mutex`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub layout: Option<String>,
+    /// Messages or commands sent together; for orders the group's name: `g6`, `d6`, `paced`, …
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub batch: Option<Value>,
+    /// Whether the run kept the rules of honest measuring; `notes` says why not.
+    pub valid: bool,
+    /// Sentences for the reader: why a run is invalid, what is special about it.
+    #[serde(default)]
+    pub notes: Vec<String>,
+    /// What the run shows, where that is more than its leading hop.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub finding: Option<String>,
+    /// What answered, and what asked.
+    #[serde(default, skip_serializing_if = "Software::is_unknown")]
+    pub software: Software,
+    /// The settings of the run.
+    #[serde(default)]
+    pub params: Params,
+    /// What became of the messages.
+    pub counts: Counts,
+    /// Messages received a second.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub throughput_per_s: Option<f64>,
+    /// From the first send to the last receipt.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub elapsed_ns: Option<u64>,
+    /// Memory of the system under test.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory: Option<Memory>,
+    /// What is neither a hop nor a count; [`FIGURES`] names them all.
+    #[serde(default)]
+    pub figures: BTreeMap<String, f64>,
+    /// The share of each process or worker.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub actors: Vec<Actor>,
+    /// What changed during the run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub series: Vec<Series>,
+    /// Where the time of one message goes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub stages: Vec<Stage>,
+    /// Latencies by name; [`HOPS`] names them all.
+    #[serde(default)]
+    pub hops: BTreeMap<String, Hop>,
+}
+
+/// Cold, first after idle and steady are three results, never one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Phase {
+    /// The first message of a new process, connecting included.
+    Cold,
+    /// The first message after a pause.
+    Idle,
+    /// Messages in a row.
+    #[default]
+    Steady,
+}
+
+/// What answered, and what asked.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Software {
+    /// The server's name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server: Option<String>,
+    /// The server's version.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server_version: Option<String>,
+    /// The settings of the server that matter for the figures.
+    #[serde(default, skip_serializing_if = "Params::is_empty")]
+    pub server_settings: Params,
+    /// The client library's name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client: Option<String>,
+    /// The client library's version.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client_version: Option<String>,
+    /// What the client runs on: an interpreter and its version.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub runtime: Option<String>,
+}
+
+/// Settings by name, in the order of their names.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Params(
+    /// The settings.
+    pub BTreeMap<String, Value>,
+);
+
+/// What became of the messages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Counts {
+    /// Handed to the transport.
+    pub sent: u64,
+    /// Taken by the receiver.
+    pub received: u64,
+    /// Sent and never received.
+    pub lost: u64,
+    /// Received more than once.
+    pub duplicated: u64,
+    /// Received after a later one.
+    pub reordered: u64,
+    /// Still waiting when the run ended.
+    pub left: u64,
+    /// Calls that failed.
+    pub errors: u64,
+}
+
+/// Memory of the system under test.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Memory {
+    /// Resident before the first message.
+    pub before_bytes: u64,
+    /// Resident after the last message.
+    pub after_bytes: u64,
+    /// The most that was resident.
+    pub peak_bytes: u64,
+}
+
+/// One process or worker, and its share.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Actor {
+    /// Which one.
+    pub name: String,
+    /// What it does: `pusher`, `puller`, `publisher`, …
+    pub role: String,
+    /// Messages that it handled.
+    pub count: u64,
+    /// Messages that it handled a second.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate_per_s: Option<f64>,
+}
+
+/// A value over the time of the run.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Series {
+    /// What it is, the unit last.
+    pub name: String,
+    /// When, from the start of the run.
+    pub t_ns: Vec<u64>,
+    /// The value then; as long as `t_ns`.
+    pub value: Vec<f64>,
+}
+
+/// A part of the time that one message takes.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Stage {
+    /// Which part; `FROM_to_TO` for the way between two stations of the path.
+    pub name: String,
+    /// What happens in it, where the name alone does not tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
+    /// Its median; null if there is none.
+    pub p50_ns: Option<f64>,
+    /// How it is known.
+    pub kind: StageKind,
+}
+
+/// How the time of a stage is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StageKind {
+    /// Two stamps were taken around it.
+    #[default]
+    Measured,
+    /// It cannot be more: it was measured together with something else.
+    Bounded,
+    /// What remains of the whole.
+    Unexplained,
+}
+
+/// Two runs of this file, compared.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Comparison {
+    /// What is compared: `redis_to_log_tick_to_order` is Redis divided by the log.
+    pub name: String,
+    /// What of it: `p50_ns`, `throughput_per_s`, …
+    pub figure: String,
+    /// The first system's figure.
+    pub a: Option<f64>,
+    /// The second system's figure.
+    pub b: Option<f64>,
+    /// `a` divided by `b`; null if it cannot be.
+    pub ratio: Option<f64>,
+    /// The lower end of the interval of the ratio over the repeats.
+    pub low: Option<f64>,
+    /// The upper end of that interval.
+    pub high: Option<f64>,
+}
+
+/// One published figure, and what this file measured for it.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Published {
+    /// Which experiment.
+    pub experiment: String,
+    /// What of it.
+    pub what: String,
+    /// What both figures are.
+    pub unit: PublishedUnit,
+    /// The published figure.
+    pub published: f64,
+    /// On what machine.
+    pub machine: String,
+    /// Ours.
+    pub ours: f64,
+    /// The command that made ours.
+    pub command: String,
+    /// What is wrong or special about the published one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub remark: Option<String>,
+}
+
+/// The unit of a published figure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PublishedUnit {
+    /// Nanoseconds.
+    #[default]
+    Ns,
+    /// So many a second.
+    PerS,
+    /// So many times as much.
+    Times,
+}
+
+impl ResultFile {
+    /// An empty result of this version; `started_at` is in RFC 3339.
+    pub fn new(workload: &str, command: &str, started_at: &str) -> Self {
+        Self {
+            schema: SCHEMA.to_owned(),
+            workload: workload.to_owned(),
+            command: command.to_owned(),
+            started_at: started_at.to_owned(),
+            tickpath: env!("CARGO_PKG_VERSION").to_owned(),
+            ..Self::default()
+        }
+    }
+}
+
+impl Run {
+    /// What was sent together, as text.
+    pub fn batch_text(&self) -> Option<String> {
+        match self.batch.as_ref()? {
+            Value::String(name) => Some(name.clone()),
+            number => Some(number.to_string()),
+        }
+    }
+}
+
+impl Phase {
+    /// The word in the file.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Cold => "cold",
+            Self::Idle => "idle",
+            Self::Steady => "steady",
+        }
+    }
+}
+
+impl StageKind {
+    /// The word in the file.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Measured => "measured",
+            Self::Bounded => "bounded",
+            Self::Unexplained => "unexplained",
+        }
+    }
+}
+
+impl Software {
+    /// Whether nothing is known.
+    pub fn is_unknown(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+impl Params {
+    /// Sets one.
+    pub fn set(&mut self, name: &str, value: impl Into<Value>) {
+        self.0.insert(name.to_owned(), value.into());
+    }
+
+    /// One as text: a text without its quotes, anything else as JSON.
+    pub fn text(&self, name: &str) -> Option<String> {
+        self.0.get(name).map(|value| value.as_str().map_or_else(|| value.to_string(), str::to_owned))
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl Comparison {
+    /// The ratio of the medians of pairs that ran in turn, between the smallest and the largest ratio of a pair, if there
+    /// are several. None if no pair has one.
+    pub fn of_pairs(name: &str, figure: &str, pairs: &[(f64, f64)]) -> Option<Self> {
+        let good: Vec<_> = pairs.iter().copied().filter(|(a, b)| (a / b).is_finite()).collect();
+        let ratios = || good.iter().map(|(a, b)| a / b);
+        let low = ratios().min_by(f64::total_cmp)?;
+        let high = ratios().max_by(f64::total_cmp)?;
+        let a = median(good.iter().map(|pair| pair.0).collect())?;
+        let b = median(good.iter().map(|pair| pair.1).collect())?;
+        // One pair has no spread.
+        Some(Self::new(name, figure, a, b, (good.len() > 1).then_some((low, high))))
+    }
+
+    /// Divides `a` by `b`; `interval` is the low and high end of the ratio over the repeats.
+    pub fn new(name: &str, figure: &str, a: f64, b: f64, interval: Option<(f64, f64)>) -> Self {
+        Self {
+            name: name.to_owned(),
+            figure: figure.to_owned(),
+            a: Some(a),
+            b: Some(b),
+            ratio: Some(a / b).filter(|ratio| ratio.is_finite()),
+            low: interval.map(|(low, _)| low),
+            high: interval.map(|(_, high)| high),
+        }
+    }
+}
+
+/// The middle one; none of none.
+pub fn median(mut values: Vec<f64>) -> Option<f64> {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied()
+}
