@@ -188,10 +188,10 @@ impl Lines {
     ) -> Result<(), OmsError> {
         let flow = Arc::new(Flow::default());
         let line = (config.open.0)().map_err(|reason| OmsError::Line { line: config.id, reason })?;
-        let shared = (flow.clone(), self.shared.clone(), now(clock));
-        let mut agent = LineAgent::open(config.id, line, lanes, ledger, shared)?;
-        let (on_way, place) = (agent.unproven()?, agent.place().clone());
         let calibration = clock.calibration();
+        let (shared, time) = ((flow.clone(), self.shared.clone()), (now(clock), *calibration));
+        let mut agent = LineAgent::open(config.id, line, lanes, ledger, shared, time)?;
+        let (on_way, place) = (agent.unproven()?, agent.place().clone());
         let pace = Pace::new(config.rate_per_second, calibration);
         let lost_after = calibration.ticks_of_ns(config.lost_after_ns);
         let (id, window, agent) = (config.id, config.window.into(), Some(Box::new(agent)));
