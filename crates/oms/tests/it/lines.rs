@@ -325,6 +325,25 @@ fn what_went_by_a_line_that_does_not_come_back_is_in_doubt_and_asked_for_by_anot
 }
 
 #[test]
+fn what_went_by_a_line_before_its_lane_was_lost_is_in_doubt_too() {
+    let (wires, scene, mut oms, mut client) = joined::<2>(|_| {});
+    client.send(limit(Side::Buy, 1, 100, 1));
+    until(&mut oms, "it is sent", |_| wires.iter().any(|wire| !wire.sent().is_empty()));
+    let by = usize::from(wires[0].sent().is_empty());
+    let order = wires[by].hands(|hands| hands.sent[0].1.client_order_id());
+    wires[by].hands(|hands| (hands.received, hands.reports) = (1, vec![taken(order)]));
+    until(&mut oms, "the venue works it", |oms| oms.sequencer().counts().working == 1);
+    drop((oms, client));
+    scene.config.lanes.remove().expect("nobody has them open");
+    wires.iter().for_each(|wire| wire.hands(|hands| (hands.is_up, hands.has, hands.resume) = (false, None, None)));
+    let mut oms = Timed::new(&scene);
+    // Its reports come by that line only, and the other one's new lane knows nothing of it.
+    wires[1 - by].let_up(None);
+    until(&mut oms, "it is asked for", |_| wires[1 - by].sent().last().is_some_and(|last| last.1 == 'S'));
+    assert_eq!(oms.sequencer().counts().unknown, 1);
+}
+
+#[test]
 fn what_a_start_finds_on_a_line_that_does_not_come_is_in_doubt_too() {
     let (wires, scene, mut oms, mut client) = joined::<1>(|_| {});
     client.send(limit(Side::Buy, 1, 100, 1));
@@ -382,6 +401,12 @@ fn refused(order: ClientOrderId, reason: u16) -> ExecutionReport {
         reason,
         ..ExecutionReport::default()
     }
+}
+
+fn taken(order: ClientOrderId) -> ExecutionReport {
+    let (exec_type, status) = (ExecType::New.code(), OrdStatus::New.code());
+    let (price, leaves_quantity) = (Price::from_whole(100), Quantity::from_whole(1));
+    ExecutionReport { exec_type, status, price, leaves_quantity, ..refused(order, 0) }
 }
 
 /// The answer to a question after an order that the venue has not got.
@@ -456,6 +481,23 @@ fn a_venue_that_cannot_say_leaves_doubt_and_is_asked() {
 }
 
 #[test]
+fn a_venue_that_has_lost_what_it_had_leaves_doubt_and_is_asked() {
+    let (wires, _scene, mut oms, mut client) = joined::<1>(|_| {});
+    client.send(limit(Side::Buy, 1, 100, 1));
+    wires[0].hands(|hands| hands.received = 1);
+    until(&mut oms, "it is sent", |_| wires[0].sent().len() == 1);
+    for _ in 0..4 {
+        poll(&mut oms);
+    }
+    wires[0].cut();
+    until(&mut oms, "the loss", |_| wires[0].hands(|hands| !hands.is_up));
+    wires[0].hands(|hands| hands.received = 0);
+    wires[0].let_up(Some(0));
+    until(&mut oms, "it is asked for, and not sent again", |_| wires[0].sent() == [(0, 'N'), (1, 'S')]);
+    assert_eq!(oms.sequencer().counts().unknown, 1);
+}
+
+#[test]
 fn what_came_back_too_old_is_refused_at_the_line() {
     let (wires, mut scene, mut oms, mut client) =
         joined::<1>(|scene| scene.config.desk.accounts[0].max_request_age_ns = SECOND);
@@ -492,6 +534,27 @@ fn a_window_that_is_full_makes_what_comes_wait() {
     until(&mut oms, "one more leaves", |_| wires[0].sent().len() == 3);
     wires[0].hands(|hands| hands.received = 3);
     until(&mut oms, "the last leaves", |_| wires[0].sent() == [(0, 'N'), (1, 'N'), (2, 'N'), (3, 'N')]);
+}
+
+#[test]
+fn what_follows_its_order_keeps_the_limits_of_its_line() {
+    for (window, rate_per_second) in [(2, 0), (100, 2)] {
+        let (wires, _scene, mut oms, mut client) = joined::<2>(|scene| {
+            for line in &mut scene.config.lanes.lines {
+                (line.window, line.rate_per_second) = (window, rate_per_second);
+            }
+        });
+        (1..=4).for_each(|id| client.send(limit(Side::Buy, id, 100, 1)));
+        until(&mut oms, "each line has two", |_| wires.iter().all(|wire| wire.sent().len() == 2));
+        (1..=4).for_each(|id| client.send(cancel(10 + id, id)));
+        for _ in 0..10 {
+            poll(&mut oms);
+        }
+        assert!(wires.iter().all(|wire| wire.sent().len() == 2), "a window of {window}, a rate of {rate_per_second}");
+        wires.iter().for_each(|wire| wire.hands(|hands| hands.received = 2));
+        oms.clock.advance(SECOND);
+        until(&mut oms, "the cancels leave", |_| wires.iter().all(|wire| wire.sent().len() == 4));
+    }
 }
 
 #[test]
