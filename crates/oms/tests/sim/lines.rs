@@ -70,8 +70,8 @@ impl Terms {
         if dice.one_in(2) {
             return None;
         }
-        let rate = [0, 0, 10, 40][dice.place(4)];
-        let window = [4, 8, 100][dice.place(3)];
+        let rate = [0, 0, 20, 50][dice.place(4)];
+        let window = [8, 16, 100][dice.place(3)];
         let wires = (0..2 + dice.place(2)).map(|_| Wire::new(rate, window, clock.clone())).collect();
         Some(Self {
             place: dice.place(VENUES.len()),
@@ -148,7 +148,7 @@ impl Lines {
     pub fn deliver(&mut self, most: usize) -> usize {
         let mut done = 0;
         // A word may come alone, and what follows it later: who is up has not heard yet what it lacks.
-        let most = [0, 1, most][self.dice.place(3)];
+        let most = [0, 1, most, most][self.dice.place(4)];
         for end in &mut self.ends {
             let mut on = end.wire.lock();
             let here = most.min(on.to_oms.len());

@@ -64,7 +64,8 @@ impl World {
                 return Ok(());
             }
         }
-        broken("all comes to rest", "the world does not")
+        let waits = self.host.sequencer().map_or(0, |oms| oms.queued());
+        broken("all comes to rest", format!("the world does not: {waits} requests wait"))
     }
 
     fn round(&mut self) -> Result<usize, Broken> {
