@@ -182,9 +182,6 @@ pub enum OmsError {
     /// The system gives no more sockets.
     #[error("the system gives no sockets ({0}); raise the limit of open files")]
     Sockets(#[source] std::io::Error),
-    /// There is no time.
-    #[error(transparent)]
-    Clock(#[from] tickpath_clock::CalibrationError),
     /// The host's scheduler refused.
     #[error(transparent)]
     Schedule(#[from] tickpath_clock::ScheduleError),

@@ -15,7 +15,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use tickpath_clock::{Clock, HostClock};
+use tickpath_clock::Calibration;
 use tickpath_log::{Message, Next, Place, ReadError, Reader, Registration, Start};
 use tickpath_market::{Kind, Request};
 use tickpath_orders::{LOST_REPORTS, LOST_REQUESTS};
@@ -52,9 +52,8 @@ enum State {
 /// One line's.
 pub(crate) struct LineAgent {
     id: LineId,
-    clock: HostClock,
-    /// The time of the stamps.
     now: Now,
+    calibration: Calibration,
     line: Box<dyn Line>,
     place: Place,
     requests: Reader,
@@ -84,9 +83,9 @@ impl LineAgent {
         line: Box<dyn Line>,
         lanes: &LanesConfig,
         ledger: &Ledger,
-        (flow, shared, now): (Arc<Flow>, Shared, Now),
+        (flow, shared): (Arc<Flow>, Shared),
+        (now, calibration): (Now, Calibration),
     ) -> Result<Self, OmsError> {
-        let clock = HostClock::get().map_err(OmsError::Clock)?;
         let Shared { bell, validity } = shared;
         let place = lanes.lane(LaneKind::Line(id))?.place;
         let mut requests = Reader::open(&place, Start::Cursor, Registration::Mandatory)?;
@@ -100,8 +99,8 @@ impl LineAgent {
         flow.set_journaled(next_report);
         Ok(Self {
             id,
-            clock,
             now,
+            calibration,
             line,
             place,
             requests,
@@ -188,7 +187,7 @@ impl LineAgent {
             _ => {}
         }
         let sent = self.carry();
-        let Self { line, clock, flow, requests, next_report, settled, proof, .. } = self;
+        let Self { line, now, flow, requests, next_report, settled, proof, .. } = self;
         // A line that nothing ever came or went by has lost nothing.
         let is_used = *next_report > 0 || requests.sequence() > requests.owner().base;
         let (mut up, mut ended) = (None, Ok(()));
@@ -201,7 +200,7 @@ impl LineAgent {
                     match next {
                         Some(_) if lost == 0 => Ok(()),
                         None if !is_used => Ok(()),
-                        _ => take(lane, clock.ticks(), Event::Lost { what: LOST_REPORTS, messages: lost }),
+                        _ => take(lane, now(), Event::Lost { what: LOST_REPORTS, messages: lost }),
                     }
                 }
                 Said::Received(next) => {
@@ -217,7 +216,7 @@ impl LineAgent {
                     let kind = Kind::ExecutionReport.code();
                     *next_report = number + 1;
                     let message = Message { sequence: number, stamp, kind, payload: report.as_bytes() };
-                    take(lane, clock.ticks(), Event::Message(&message))
+                    take(lane, now(), Event::Message(&message))
                 }
             };
             if ended.is_ok() {
@@ -264,7 +263,7 @@ impl LineAgent {
 
     fn connect(&mut self, again: u64) -> Result<usize, OmsError> {
         // Not before the core knows that it is down: nothing may come into the lane meanwhile that it takes for sent.
-        if !self.flow.is_down() || self.clock.ticks() < again {
+        if !self.flow.is_down() || (self.now)() < again {
             return Ok(0);
         }
         let owner = self.requests.owner();
@@ -299,7 +298,7 @@ impl LineAgent {
             // It had more than it knows of now, or does not know.
             forgotten => {
                 if tail > self.settled || forgotten.is_some() {
-                    take(lane, self.clock.ticks(), Event::Lost { what: LOST_REQUESTS, messages: 0 })?;
+                    take(lane, (self.now)(), Event::Lost { what: LOST_REQUESTS, messages: 0 })?;
                 }
                 self.proof = 0;
                 forgotten.unwrap_or(tail)
@@ -313,14 +312,14 @@ impl LineAgent {
     fn give_back(&mut self, from: u64, take: &mut Take<'_>) -> Result<(), OmsError> {
         let lane = LaneKind::Line(self.id);
         let mut upto = from;
-        let clock = &self.clock;
+        let now = &self.now;
         each(&self.place, from, &mut |message| {
             upto = message.sequence + 1;
-            take(lane, clock.ticks(), Event::Returned(message))
+            take(lane, now(), Event::Returned(message))
         })?;
         self.settled = upto;
         self.state = State::GivenBack(upto);
-        take(lane, self.clock.ticks(), Event::LineUp(upto))
+        take(lane, (self.now)(), Event::LineUp(upto))
     }
 
     /// The core has what was given back, and requests come from here on.
@@ -333,8 +332,8 @@ impl LineAgent {
     }
 
     fn lose(&mut self, why: String, take: &mut Take<'_>) -> Result<(), OmsError> {
-        let now = self.clock.ticks();
-        let again = State::Down(now + self.clock.calibration().ticks_of_ns(self.pause_ns));
+        let now = (self.now)();
+        let again = State::Down(now + self.calibration.ticks_of_ns(self.pause_ns));
         self.pause_ns = (self.pause_ns * 2).min(MOST_PAUSE_NS);
         // The same once, however often it is tried; but the core must hear of the end of what it heard the beginning of.
         let was_up =

@@ -113,18 +113,20 @@ impl<C: Clock> Sequencer<C> {
         while let Some((line, went)) = self.lines(venue).map(Lines::give_up_one).transpose()?.flatten() {
             match went {
                 Went::More => self.doubt(venue, LOST_REPORTS, 0)?,
-                Went::Orders(orders) => done += self.doubt_orders(line, &orders)?,
+                Went::Orders(orders, before) => done += self.doubt_orders(line, &orders, before)?,
             }
         }
         Ok(done)
     }
 
-    fn doubt_orders(&mut self, line: LineId, orders: &BTreeSet<u64>) -> Result<usize, OmsError> {
+    fn doubt_orders(&mut self, line: LineId, orders: &BTreeSet<u64>, before: u64) -> Result<usize, OmsError> {
         let is_open = |order: &OrderView| {
             !matches!(order.status, OrdStatus::Filled | OrdStatus::Canceled | OrdStatus::Expired | OrdStatus::Rejected)
         };
         let open = orders.iter().filter_map(|&name| self.core.order_said(line.venue, name)).filter(is_open);
-        let open: BTreeSet<u64> = open.map(|order| order.id.0).collect();
+        let earlier = self.core.live().filter(|order| order.venue == line.venue && order.id.epoch() < before);
+        let earlier = earlier.filter(|order| order.status != OrdStatus::Armed);
+        let open: BTreeSet<u64> = open.chain(earlier).map(|order| order.id.0).collect();
         for &messages in &open {
             let doubt = Doubt { messages, venue: line.venue, lost: LOST_ORDER, reserved: [0; 5] };
             self.take(self.clock.ticks(), &Input::Doubt(doubt))?;

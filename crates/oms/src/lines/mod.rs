@@ -17,8 +17,9 @@
 //! * Reports have no lane: the journal knows their numbers, and the venue is asked for them from there.
 //!
 //! A request is given to the first line, in turn, that is up, has room in its window of unproven requests, and may
-//! send one more in this second; where there is none it waits in the core. What names an order whose own request is unproven follows that on its line, up or not:
-//! a venue must not see a cancel before its order.
+//! send one more in this second; where there is none it waits in the core. What names an order whose own request is unproven
+//! follows that on its line, up or not: a venue must not see a cancel before its order. Where that line is up and full, it
+//! waits, too.
 
 mod agent;
 mod flow;
@@ -165,10 +166,19 @@ struct OutLine {
 
 /// What went by a line that is away for too long.
 pub(crate) enum Went {
-    /// These orders, some of which may be over.
-    Orders(BTreeSet<u64>),
+    /// The orders that its lane names, some of which may be over; and if any went by it before that lane was made, all of
+    /// epochs before this one.
+    Orders(BTreeSet<u64>, u64),
     /// More than is known.
     More,
+}
+
+impl OutLine {
+    /// Whether its window and its pace let one more go.
+    #[inline]
+    fn has_room(&self, now: impl FnOnce() -> u64) -> bool {
+        (self.on_way.len() as u64) < self.window && self.pace.has_room(now)
+    }
 }
 
 impl Lines {
@@ -188,10 +198,10 @@ impl Lines {
     ) -> Result<(), OmsError> {
         let flow = Arc::new(Flow::default());
         let line = (config.open.0)().map_err(|reason| OmsError::Line { line: config.id, reason })?;
-        let shared = (flow.clone(), self.shared.clone(), now(clock));
-        let mut agent = LineAgent::open(config.id, line, lanes, ledger, shared)?;
-        let (on_way, place) = (agent.unproven()?, agent.place().clone());
         let calibration = clock.calibration();
+        let (shared, time) = ((flow.clone(), self.shared.clone()), (now(clock), *calibration));
+        let mut agent = LineAgent::open(config.id, line, lanes, ledger, shared, time)?;
+        let (on_way, place) = (agent.unproven()?, agent.place().clone());
         let pace = Pace::new(config.rate_per_second, calibration);
         let lost_after = calibration.ticks_of_ns(config.lost_after_ns);
         let (id, window, agent) = (config.id, config.window.into(), Some(Box::new(agent)));
@@ -243,7 +253,14 @@ impl Lines {
             let order = order_of(request);
             let follows = |line: &OutLine| line.on_way.iter().any(|(_, on_way)| *on_way == order);
             if let Some(place) = list.iter().position(follows) {
-                return list[place].lane.room_for(size_of::<Request>()).map(|()| place);
+                let line = &mut list[place];
+                // What a line finds in its lane when it comes up goes back to the core: while it is down it has no limits.
+                let may_go = !line.flow.is_up() || line.has_room(&*now);
+                return if may_go {
+                    line.lane.room_for(size_of::<Request>()).map(|()| place)
+                } else {
+                    Err(PublishError::Full)
+                };
             }
         }
         let shunned = if avoided.is_empty() { None } else { shunned(list, avoided, request) };
@@ -255,8 +272,7 @@ impl Lines {
                 continue;
             }
             refused = PublishError::Full;
-            let has_room = (line.on_way.len() as u64) < line.window && line.lane.room_for(size_of::<Request>()).is_ok();
-            if has_room && line.pace.has_room(&*now) {
+            if line.lane.room_for(size_of::<Request>()).is_ok() && line.has_room(&*now) {
                 return Ok(place);
             }
         }
@@ -295,7 +311,7 @@ impl Lines {
         self.list.iter().any(|line| line.id == id && line.flow.is_up())
     }
 
-    /// A line that was away for too long just now, and what went by it since its lane was made. What has no proof of
+    /// A line that was away for too long just now, and what went by it. What has no proof of
     /// receipt is waited for no more: what names it goes by another line.
     #[cold]
     pub fn give_up_one(&mut self) -> Result<Option<(LineId, Went)>, OmsError> {
@@ -305,7 +321,7 @@ impl Lines {
         let Some(line) = self.list.iter_mut().find(is_over) else { return Ok(None) };
         line.down_since = None;
         line.on_way.clear();
-        Ok(Some((line.id, went_by(&line.place)?)))
+        Ok(Some((line.id, went_by(&line.place, line.flow.journaled() > 0)?)))
     }
 
     /// An order is not to go by this line, as long as another one is up.
@@ -362,13 +378,16 @@ fn shunned(list: &[OutLine], avoided: &[(u64, u8)], request: &Request) -> Option
     others.iter().any(|other| other.flow.is_up()).then(|| by.first().map(|line| line.id)).flatten()
 }
 
-/// The orders that the requests of a lane name.
-fn went_by(place: &Place) -> Result<Went, OmsError> {
+/// The orders that the requests of a lane name, and those from before it was made, if its line has ever been `used`: their
+/// reports come by the line that they went by.
+fn went_by(place: &Place, used: bool) -> Result<Went, OmsError> {
     let look = Reader::open(place, Start::Oldest, Registration::Unregistered)?;
-    if look.sequence() > look.owner().base {
+    let owner = look.owner();
+    if look.sequence() > owner.base {
         return Ok(Went::More);
     }
     drop(look);
+    let before = if used && owner.base > 0 { owner.incarnation } else { 0 };
     let mut orders = BTreeSet::new();
     agent::each(place, 0, &mut |message| {
         if let Ok(request) = Request::read(message.kind, message.payload) {
@@ -376,7 +395,7 @@ fn went_by(place: &Place) -> Result<Went, OmsError> {
         }
         Ok(())
     })?;
-    Ok(Went::Orders(orders))
+    Ok(Went::Orders(orders, before))
 }
 
 /// The order that a request names.

@@ -1,8 +1,8 @@
 //! Lines of a venue, in a test's hands: what comes back, what is in doubt, what waits, and what never goes twice.
 
+use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, Mutex};
 
-use tickpath_clock::{HostClock, sleep_ns};
 use tickpath_market::{ExecutionReport, OrderId};
 use tickpath_oms::{LineConfig, LineId, OpenLine};
 use tickpath_orders::{Denial, OTHER_LINE, RejectRule};
@@ -10,8 +10,8 @@ use tickpath_venue::{Event as Said, Line as VenueLine, Lost, Resume, SendError};
 
 use super::*;
 
-/// What is waited for comes within this.
-const PATIENCE_NS: i64 = 30_000_000_000;
+/// How far the time moves in a turn that waits for something.
+const TURN_NS: u64 = 1_000_000;
 
 /// A line as its test has it.
 #[derive(Default)]
@@ -108,11 +108,11 @@ impl VenueLine for Wire {
 }
 
 /// An OMS whose venue is reached by so many lines only, all of them up, and a client of it.
-fn joined<const N: usize>(change: impl FnOnce(&mut Scene)) -> ([Wire; N], Scene, Inline<SimulatedClock>, Client) {
+fn joined<const N: usize>(change: impl FnOnce(&mut Scene)) -> ([Wire; N], Scene, Timed, Client) {
     let wires = std::array::from_fn(|_| Wire::default());
     let mut scene = scene(&wires);
     change(&mut scene);
-    let mut oms = scene.oms();
+    let mut oms = Timed::new(&scene);
     up(&mut oms, &wires, 0);
     let client = scene.client(0);
     (wires, scene, oms, client)
@@ -133,18 +133,45 @@ fn config_of(wire: &Wire, line: u8) -> LineConfig {
     LineConfig { id: LineId { venue: VENUE, line }, open, rate_per_second: 0, window: 100, lost_after_ns: 10 * SECOND }
 }
 
-fn until(oms: &mut Inline<SimulatedClock>, what: &str, mut is_so: impl FnMut(&mut Inline<SimulatedClock>) -> bool) {
-    let clock = HostClock::get().expect("this host has a clock");
-    let began = clock.ticks();
-    while !is_so(oms) {
-        poll(oms);
-        assert!(clock.ns_between(began, clock.ticks()) < PATIENCE_NS, "in vain waited until {what}");
-        sleep_ns(10_000);
+/// An OMS, and its time.
+struct Timed {
+    oms: Inline<SimulatedClock>,
+    clock: SimulatedClock,
+}
+
+impl Timed {
+    fn new(scene: &Scene) -> Self {
+        Self { oms: scene.oms(), clock: scene.clock.clone() }
     }
 }
 
+impl Deref for Timed {
+    type Target = Inline<SimulatedClock>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.oms
+    }
+}
+
+impl DerefMut for Timed {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        &mut self.oms
+    }
+}
+
+fn until(oms: &mut Timed, what: &str, mut is_so: impl FnMut(&mut Inline<SimulatedClock>) -> bool) {
+    for _ in 0..MOST_TURNS {
+        if is_so(oms) {
+            return;
+        }
+        poll(oms);
+        oms.clock.advance(TURN_NS);
+    }
+    panic!("in vain waited until {what}");
+}
+
 /// All lines come up, and have what they are told to have.
-fn up(oms: &mut Inline<SimulatedClock>, wires: &[Wire], has: u64) {
+fn up(oms: &mut Timed, wires: &[Wire], has: u64) {
     wires.iter().for_each(|wire| wire.let_up(Some(has)));
     let ups = oms.sequencer().notices().filter(|notice| matches!(notice, Notice::LineUp(_))).count();
     until(oms, "the lines are up", |oms| {
@@ -159,7 +186,7 @@ fn up(oms: &mut Inline<SimulatedClock>, wires: &[Wire], has: u64) {
 fn what_the_venue_has_not_goes_by_another_line_and_a_cancel_never_overtakes_its_order() {
     let wires = [Wire::default(), Wire::default()];
     let scene = scene(&wires);
-    let mut oms = scene.oms();
+    let mut oms = Timed::new(&scene);
     let mut client = scene.client(0);
     // While no line is up, an order waits.
     client.send(limit(Side::Buy, 1, 100, 1));
@@ -298,13 +325,32 @@ fn what_went_by_a_line_that_does_not_come_back_is_in_doubt_and_asked_for_by_anot
 }
 
 #[test]
+fn what_went_by_a_line_before_its_lane_was_lost_is_in_doubt_too() {
+    let (wires, scene, mut oms, mut client) = joined::<2>(|_| {});
+    client.send(limit(Side::Buy, 1, 100, 1));
+    until(&mut oms, "it is sent", |_| wires.iter().any(|wire| !wire.sent().is_empty()));
+    let by = usize::from(wires[0].sent().is_empty());
+    let order = wires[by].hands(|hands| hands.sent[0].1.client_order_id());
+    wires[by].hands(|hands| (hands.received, hands.reports) = (1, vec![taken(order)]));
+    until(&mut oms, "the venue works it", |oms| oms.sequencer().counts().working == 1);
+    drop((oms, client));
+    scene.config.lanes.remove().expect("nobody has them open");
+    wires.iter().for_each(|wire| wire.hands(|hands| (hands.is_up, hands.has, hands.resume) = (false, None, None)));
+    let mut oms = Timed::new(&scene);
+    // Its reports come by that line only, and the other one's new lane knows nothing of it.
+    wires[1 - by].let_up(None);
+    until(&mut oms, "it is asked for", |_| wires[1 - by].sent().last().is_some_and(|last| last.1 == 'S'));
+    assert_eq!(oms.sequencer().counts().unknown, 1);
+}
+
+#[test]
 fn what_a_start_finds_on_a_line_that_does_not_come_is_in_doubt_too() {
     let (wires, scene, mut oms, mut client) = joined::<1>(|_| {});
     client.send(limit(Side::Buy, 1, 100, 1));
     until(&mut oms, "it is sent", |_| wires[0].sent().len() == 1);
     drop(oms);
     wires[0].hands(|hands| (hands.is_up, hands.has, hands.resume) = (false, None, None));
-    let mut oms = scene.oms();
+    let mut oms = Timed::new(&scene);
     scene.clock.advance(11 * SECOND);
     until(&mut oms, "it is unknown", |oms| oms.sequencer().counts().unknown == 1);
     // Asked for as soon as anybody can be asked.
@@ -357,6 +403,12 @@ fn refused(order: ClientOrderId, reason: u16) -> ExecutionReport {
     }
 }
 
+fn taken(order: ClientOrderId) -> ExecutionReport {
+    let (exec_type, status) = (ExecType::New.code(), OrdStatus::New.code());
+    let (price, leaves_quantity) = (Price::from_whole(100), Quantity::from_whole(1));
+    ExecutionReport { exec_type, status, price, leaves_quantity, ..refused(order, 0) }
+}
+
 /// The answer to a question after an order that the venue has not got.
 fn never_heard(order: ClientOrderId, question: ClientOrderId) -> ExecutionReport {
     ExecutionReport {
@@ -379,7 +431,7 @@ fn an_oms_that_comes_back_asks_what_the_venue_has_and_sends_the_rest_once() {
     }
     drop(oms);
     wires[0].hands(|hands| (hands.is_up, hands.has, hands.resume) = (false, None, None));
-    let mut oms = scene.oms();
+    let mut oms = Timed::new(&scene);
     // The first two had proof, the third has arrived, too.
     up(&mut oms, &wires, 3);
     until(&mut oms, "the rest is sent", |_| wires[0].sent().len() == 7);
@@ -394,7 +446,7 @@ fn an_oms_that_comes_back_asks_what_the_venue_has_and_sends_the_rest_once() {
     up(&mut oms, &wires, 7);
     drop(oms);
     wires[0].hands(|hands| (hands.is_up, hands.has, hands.resume) = (false, None, None));
-    let mut oms = scene.oms();
+    let mut oms = Timed::new(&scene);
     up(&mut oms, &wires, 7);
     assert_eq!(wires[0].sent().len(), 7);
     assert_eq!(oms.sequencer().counts().unknown, 0);
@@ -426,6 +478,23 @@ fn a_venue_that_cannot_say_leaves_doubt_and_is_asked() {
     };
     wires[0].hands(|hands| hands.reports.push(never));
     until(&mut oms, "it is known", |oms| oms.sequencer().counts().unknown == 0);
+}
+
+#[test]
+fn a_venue_that_has_lost_what_it_had_leaves_doubt_and_is_asked() {
+    let (wires, _scene, mut oms, mut client) = joined::<1>(|_| {});
+    client.send(limit(Side::Buy, 1, 100, 1));
+    wires[0].hands(|hands| hands.received = 1);
+    until(&mut oms, "it is sent", |_| wires[0].sent().len() == 1);
+    for _ in 0..4 {
+        poll(&mut oms);
+    }
+    wires[0].cut();
+    until(&mut oms, "the loss", |_| wires[0].hands(|hands| !hands.is_up));
+    wires[0].hands(|hands| hands.received = 0);
+    wires[0].let_up(Some(0));
+    until(&mut oms, "it is asked for, and not sent again", |_| wires[0].sent() == [(0, 'N'), (1, 'S')]);
+    assert_eq!(oms.sequencer().counts().unknown, 1);
 }
 
 #[test]
@@ -468,6 +537,27 @@ fn a_window_that_is_full_makes_what_comes_wait() {
 }
 
 #[test]
+fn what_follows_its_order_keeps_the_limits_of_its_line() {
+    for (window, rate_per_second) in [(2, 0), (100, 2)] {
+        let (wires, _scene, mut oms, mut client) = joined::<2>(|scene| {
+            for line in &mut scene.config.lanes.lines {
+                (line.window, line.rate_per_second) = (window, rate_per_second);
+            }
+        });
+        (1..=4).for_each(|id| client.send(limit(Side::Buy, id, 100, 1)));
+        until(&mut oms, "each line has two", |_| wires.iter().all(|wire| wire.sent().len() == 2));
+        (1..=4).for_each(|id| client.send(cancel(10 + id, id)));
+        for _ in 0..10 {
+            poll(&mut oms);
+        }
+        assert!(wires.iter().all(|wire| wire.sent().len() == 2), "a window of {window}, a rate of {rate_per_second}");
+        wires.iter().for_each(|wire| wire.hands(|hands| hands.received = 2));
+        oms.clock.advance(SECOND);
+        until(&mut oms, "the cancels leave", |_| wires.iter().all(|wire| wire.sent().len() == 4));
+    }
+}
+
+#[test]
 fn a_line_that_is_lost_or_taken_away_puts_its_venue_in_doubt_and_a_new_one_does_not() {
     let wires = [Wire::default(), Wire::default(), Wire::default()];
     let mut scene = scene(&wires);
@@ -478,7 +568,7 @@ fn a_line_that_is_lost_or_taken_away_puts_its_venue_in_doubt_and_a_new_one_does_
     {
         scene.config.lanes.lines = lines.to_vec();
         wires.iter().for_each(|wire| wire.hands(|hands| (hands.is_up, hands.resume) = (false, None)));
-        let mut oms = scene.oms();
+        let mut oms = Timed::new(&scene);
         let doubted = oms.sequencer().notices().any(|notice| matches!(notice, Notice::Doubt { .. }));
         doubts.push((doubted, lost));
         // An order that is never over, so that there is something to doubt.

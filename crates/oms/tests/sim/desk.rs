@@ -7,7 +7,9 @@ use tickpath_exchange::Reject;
 use tickpath_log::{Config as LogConfig, Place};
 use tickpath_market::{AccountId, Notional, Price, Quantity, SymbolId, TopOfBook, VenueId};
 use tickpath_oms::{AckLevel, Config, Desk, LanesConfig, Layout, Rate, SessionConfig};
-use tickpath_orders::{AccountLimits, Instrument, RETRY, RejectRule, VenueRules};
+use tickpath_orders::{AccountLimits, Instrument, OTHER_LINE, RETRY, RejectRule, VenueRules};
+
+use crate::lines::Terms;
 
 /// Sessions with lanes: one told at once, one when the disk has it, one whose orders are canceled when it is lost.
 pub const LANED: u16 = 3;
@@ -28,13 +30,16 @@ pub const SEGMENT_BYTES: usize = 16 << 10;
 const LANE_BYTES: usize = 8 * 4096;
 
 /// An OMS on this host.
-pub fn config(name: &str, folder: &Path, seed: u64) -> Config {
+pub fn config(name: &str, folder: &Path, seed: u64, terms: Option<&Terms>) -> Config {
     let journal = LogConfig::journal(Place::folder(folder.join("journal")));
-    let lanes = LanesConfig::new(name, LANED, &VENUES);
+    let lined = terms.map(Terms::venue);
+    let venues: Vec<VenueId> = VENUES.into_iter().filter(|venue| Some(*venue) != lined).collect();
+    let lines = terms.map(Terms::configs).unwrap_or_default();
+    let lanes = LanesConfig { lines, ..LanesConfig::new(name, LANED, &venues) };
     Config {
         lanes: LanesConfig { request_bytes: LANE_BYTES, report_bytes: LANE_BYTES, ..lanes },
         journal: LogConfig { segment_bytes: SEGMENT_BYTES, ..journal },
-        desk: desk(),
+        desk: desk(lined),
         expected_orders: 64,
         layout: Layout::Inline,
         wait: Wait::Yield,
@@ -58,7 +63,8 @@ pub fn accounts_of(session: u16) -> Vec<AccountId> {
     others.into_iter().chain([account_of(session)]).collect()
 }
 
-fn desk() -> Desk {
+/// One of the venues may be reached by lines.
+fn desk(lined: Option<VenueId>) -> Desk {
     let instrument = |(symbol, venue): (u32, VenueId)| Instrument {
         symbol: SymbolId(symbol),
         venue,
@@ -90,7 +96,10 @@ fn desk() -> Desk {
         limits: Default::default(),
         rate: Rate::UNLIMITED,
     };
-    let again = |venue| RejectRule { venue, code: Reject::OnOrder.code(), action: RETRY, times: 2, reserved: 0 };
+    let again = |venue| {
+        let action = if Some(venue) == lined { OTHER_LINE } else { RETRY };
+        RejectRule { venue, code: Reject::OnOrder.code(), action, times: 2, reserved: 0 }
+    };
     Desk {
         instruments: (0..).zip(VENUES).map(instrument).collect(),
         accounts: (0..SESSIONS).map(limits).collect(),

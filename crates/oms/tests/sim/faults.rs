@@ -87,7 +87,10 @@ impl World {
         self.operator.control = None;
         for line in &mut self.lines {
             line.lanes = None;
-            line.cut(dice, around!(self))?;
+            match line.by {
+                Some(_) => line.leave_lines(around!(self))?,
+                None => line.cut(dice, around!(self))?,
+            }
         }
         let fate = self.host.lose_power(dice);
         self.oracle.power_lost();
@@ -117,6 +120,9 @@ impl World {
     pub fn start(&mut self, kill_at: u64) -> Checked {
         if self.host.is_up() {
             return Ok(());
+        }
+        for line in &mut self.lines {
+            line.leave_lines(around!(self))?;
         }
         let mut started = self.host.start(kill_at);
         if let Err(OmsError::Open(tickpath_log::OpenError::HasReader { .. })) = started {

@@ -16,6 +16,7 @@ use tickpath_orders::{Config as CoreConfig, Core, Output};
 use crate::clock::{Killed, SimClock};
 use crate::desk::{SEGMENT_BYTES, config};
 use crate::disk::{Disk, Fate};
+use crate::lines::Terms;
 use crate::oracle::{Broken, broken};
 use crate::plan::Dice;
 use crate::remote::{SimFront, Wires};
@@ -39,6 +40,8 @@ pub struct Host {
     /// What is on its way from sessions without lanes, and the next request of each, as the last start says.
     pub wires: Wires,
     pub next_request: Vec<u64>,
+    /// The lines of a venue that is reached by some.
+    pub terms: Option<Terms>,
     /// How often there might have been a snapshot.
     looks: u64,
     folder: TempDir,
@@ -54,11 +57,13 @@ impl Host {
         static HOSTS: AtomicU64 = AtomicU64::new(0);
         let name = format!("oms-sim-{}-{seed}-{}", std::process::id(), HOSTS.fetch_add(1, Ordering::Relaxed));
         let folder = memory_folder(&name);
-        let config = config(&name, folder.path(), seed);
+        let clock = SimClock::of_boot(1, 1_000, DAWN_NS);
+        let terms = Terms::of(seed, &clock);
+        let config = config(&name, folder.path(), seed, terms.as_ref());
         let disk = Disk::new(config.journal.place.dir().join("data"), SEGMENT_BYTES);
         Self {
             config,
-            clock: SimClock::of_boot(1, 1_000, DAWN_NS),
+            clock,
             process: None,
             disk,
             boots: 1,
@@ -66,6 +71,7 @@ impl Host {
             noticed: 0,
             wires: Wires::default(),
             next_request: Vec::new(),
+            terms,
             looks: 0,
             folder,
         }
@@ -173,6 +179,7 @@ impl Host {
         let now = self.clock.utc_ns();
         let utc_ns = if is_back { now - minutes } else { now + minutes };
         self.clock = SimClock::of_boot(self.boots, 1 + dice.below(1_000_000), utc_ns);
+        self.terms.iter().for_each(|terms| terms.set_clock(&self.clock));
         fate
     }
 

@@ -84,6 +84,7 @@ pub fn draw(desk: &mut Desk, dice: &mut Dice) {
         (account.order_trade_free, account.order_trade_ratio) = (on(30) as u32, on(5) as u32);
         (account.duplicate_window_ns, account.no_self_match) = (on(SECOND as i64 / 20) as u64, on(1) as u8);
         account.max_gross_value = Notional::from_whole(on(9_000)).0.to_le_bytes();
+        account.max_request_age_ns = on(SECOND as i64 / 2) as u64;
         account.max_loss = Notional::from_whole(on(40)).0.to_le_bytes();
     }
     let own = |(account, symbol): (&AccountLimits, u32)| SymbolLimits {

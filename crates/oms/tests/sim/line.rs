@@ -6,7 +6,7 @@
 //! ```
 //!
 //! The gateway does what one must: it moves its cursor before it sends, so that it sends nothing twice; and once
-//! anything was lost on the wire it tells the OMS before it goes on.
+//! anything was lost on the wire it tells the OMS before it goes on. Of some seeds one venue has lines instead (`lines.rs`).
 
 use std::collections::VecDeque;
 
@@ -20,6 +20,7 @@ use tickpath_oms::{LanesConfig, VenueLanes};
 use zerocopy::IntoBytes;
 
 use crate::clock::SimClock;
+use crate::lines::Lines;
 use crate::oracle::{Checked, Oracle, tag};
 use crate::plan::Dice;
 use crate::plants::Plant;
@@ -41,6 +42,8 @@ pub struct Line {
     pub id: VenueId,
     venue: Venue,
     pub lanes: Option<VenueLanes>,
+    /// Its lines, if it is reached by some, and not by lanes.
+    pub by: Option<Lines>,
     to_venue: VecDeque<Request>,
     from_venue: VecDeque<ExecutionReport>,
     /// Messages that were lost, and that the OMS was not told of yet.
@@ -49,15 +52,15 @@ pub struct Line {
 }
 
 impl Line {
-    pub fn new(id: VenueId, symbols: u32) -> Self {
+    pub fn new(id: VenueId, symbols: u32, by: Option<Lines>) -> Self {
         let venue = Venue::new(Config { venue: id, symbols, expected_orders: 64 });
         let (to_venue, from_venue) = (VecDeque::new(), VecDeque::new());
-        Self { id, venue, lanes: None, to_venue, from_venue, untold: 0, fills: 0 }
+        Self { id, venue, lanes: None, by, to_venue, from_venue, untold: 0, fills: 0 }
     }
 
     /// The gateway opens its lanes; its cursor moves by hand.
     pub fn join(&mut self, lanes: &LanesConfig, clock: &SimClock) -> Result<(), OpenError> {
-        if self.lanes.is_none() {
+        if self.lanes.is_none() && self.by.is_none() {
             let mut joined = lanes.join_venue(self.id, clock.calibration())?;
             joined.requests.hold_cursor();
             self.lanes = Some(joined);
@@ -84,25 +87,33 @@ impl Line {
 
     /// The venue takes so many requests from the wire.
     pub fn take(&mut self, most: usize, around: &mut Around<'_>) -> Result<usize, crate::oracle::Broken> {
+        if self.by.is_some() {
+            return self.take_by_lines(most, around);
+        }
         let most = most.min(self.to_venue.len());
         for request in self.to_venue.drain(..most).collect::<Vec<_>>() {
-            self.receive(&request, around)?;
-            match (around.plant, request) {
-                (Some(Plant::SentTwice), Request::New(_)) => self.receive(&request, around)?,
-                (Some(Plant::BehindOurBack), Request::New(new)) => {
-                    let cause = tag(0, 1 << 30 | new.client_order_id.0 & 0xffff_ffff);
-                    let client_order_id = tickpath_market::ClientOrderId(new.client_order_id.0 | 1 << 39);
-                    around.oracle.sent(cause);
-                    let own = Request::New(tickpath_market::NewOrder { client_order_id, cause, ..new });
-                    self.receive(&own, around)?;
-                }
-                _ => {}
-            }
+            self.take_one(&request, 0, around)?;
         }
         Ok(most)
     }
 
-    fn receive(&mut self, request: &Request, around: &mut Around<'_>) -> Checked {
+    /// The venue takes a request; of one that came by a line, by which.
+    pub fn take_one(&mut self, request: &Request, way: usize, around: &mut Around<'_>) -> Checked {
+        self.receive(request, way, around)?;
+        match (around.plant, request) {
+            (Some(Plant::SentTwice), Request::New(_)) => self.receive(request, way, around),
+            (Some(Plant::BehindOurBack), Request::New(new)) => {
+                let cause = tag(0, 1 << 30 | new.client_order_id.0 & 0xffff_ffff);
+                let client_order_id = tickpath_market::ClientOrderId(new.client_order_id.0 | 1 << 39);
+                around.oracle.sent(cause);
+                let own = Request::New(tickpath_market::NewOrder { client_order_id, cause, ..*new });
+                self.receive(&own, way, around)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn receive(&mut self, request: &Request, way: usize, around: &mut Around<'_>) -> Checked {
         around.oracle.arrived(request)?;
         around.tally.count("requests arrived");
         let mut made = Vec::new();
@@ -114,20 +125,26 @@ impl Line {
             request => *request,
         };
         self.venue.request(around.clock.ticks(), &asked, &mut made);
-        self.say(made, around);
+        self.say(made, way, around);
         Ok(())
     }
 
-    fn say(&mut self, made: Vec<ExecutionReport>, around: &mut Around<'_>) {
+    fn say(&mut self, made: Vec<ExecutionReport>, way: usize, around: &mut Around<'_>) {
         for report in made {
             around.oracle.made(&report, around.tally);
             self.fills = self.fills.max(report.exec_id.0);
-            self.from_venue.push_back(report);
+            match &mut self.by {
+                Some(lines) => lines.say(report, way, around),
+                None => self.from_venue.push_back(report),
+            }
         }
     }
 
     /// The gateway delivers so many reports.
     pub fn deliver(&mut self, most: usize, around: &mut Around<'_>) -> usize {
+        if let Some(lines) = &mut self.by {
+            return lines.deliver(most);
+        }
         let Some(lanes) = self.lanes.as_mut().filter(|_| self.untold == 0) else { return 0 };
         for done in 0..most {
             let Some(&report) = self.from_venue.front() else { return done };
@@ -157,6 +174,9 @@ impl Line {
     /// The connection is gone: of what was on it to the venue the first part has arrived, of what was on it to us the
     /// venue sends again nothing, something or everything.
     pub fn cut(&mut self, dice: &mut Dice, around: &mut Around<'_>) -> Checked {
+        if self.by.is_some() {
+            return self.cut_any_line(dice, around);
+        }
         let arrived = dice.place(self.to_venue.len() + 1);
         self.take(arrived, around)?;
         let requests = std::mem::take(&mut self.to_venue).len() as u64;
@@ -206,6 +226,9 @@ impl Line {
 
     /// The venue's operator takes a fill back or corrects it.
     pub fn amend(&mut self, dice: &mut Dice, around: &mut Around<'_>) -> bool {
+        if self.is_down() {
+            return false;
+        }
         let (fill, mut made) = (ExecId(1 + dice.below(self.fills)), Vec::new());
         let stamp = around.clock.ticks();
         let amended = match dice.one_in(2) {
@@ -215,20 +238,28 @@ impl Line {
                 self.venue.correct(stamp, fill, Price::from_whole(100), quantity, &mut made)
             }
         };
-        self.say(made, around);
+        self.say(made, 0, around);
         amended.is_ok()
     }
 
     pub fn tick(&mut self, tick: &TopOfBook, around: &mut Around<'_>) {
+        if self.is_down() {
+            return;
+        }
         let mut made = Vec::new();
         self.venue.top_of_book(around.clock.ticks(), tick, &mut made);
-        self.say(made, around);
+        self.say(made, 0, around);
     }
 
     pub fn end_day(&mut self, around: &mut Around<'_>) {
         let mut made = Vec::new();
         self.venue.end_of_day(around.clock.ticks(), &mut made);
-        self.say(made, around);
+        self.say(made, 0, around);
+    }
+
+    /// Whether nobody is there.
+    fn is_down(&self) -> bool {
+        self.by.as_ref().is_some_and(|lines| lines.is_down)
     }
 
     /// Takes a report off the wire that was meant for the OMS.

@@ -3,7 +3,7 @@
 //! ```text
 //!   plan (from the seed) ──> world ──┬── clients, operator ── lanes ──┬── OMS ── journal ── disk
 //!                                    ├── gateways ─────────── lanes ──┘
-//!                                    ├── venues, on other machines
+//!                                    ├── venues, on other machines, by lanes or by lines
 //!                                    └── oracle: what was told, sent and filled, and whether the OMS is right
 //! ```
 //!
@@ -24,6 +24,7 @@ mod host;
 mod judge;
 mod limits;
 mod line;
+mod lines;
 mod oracle;
 mod plan;
 mod plants;
@@ -32,6 +33,7 @@ mod rest;
 mod shrink;
 mod tally;
 mod tries;
+mod wire;
 mod world;
 
 use std::collections::BTreeMap;

@@ -63,6 +63,8 @@ pub struct Oracle {
     /// New orders and replaces of clients, by tag: sent, and arrived at a venue.
     sent: BTreeSet<u64>,
     executed: BTreeSet<u64>,
+    /// Orders that were to be canceled or replaced before their venue had them.
+    named: BTreeSet<u64>,
     /// By each name that a venue was told.
     pub truths: BTreeMap<u64, Truth>,
     /// Fills: order and execution.
@@ -133,10 +135,18 @@ impl Oracle {
         if tag != 0 && !self.executed.insert(tag) && !self.was_refused(tag) {
             return broken("nothing is sent twice", format!("{request:?} arrives again, with another id"));
         }
-        if let Request::New(new) = request {
-            self.new_order(new)?;
+        match request {
+            Request::New(_) if self.named.contains(&id) => {
+                broken("nothing comes before its order", format!("{id:x} was named before"))
+            }
+            Request::New(new) => self.new_order(new),
+            // What may have fired is asked for before it leaves.
+            Request::Status(_) => Ok(()),
+            _ => {
+                self.named.extend((!self.truths.contains_key(&original)).then_some(original));
+                Ok(())
+            }
         }
-        Ok(())
     }
 
     /// Whether the new order that a client has sent is to be tried again.
@@ -157,7 +167,11 @@ impl Oracle {
 
     fn new_order(&mut self, new: &NewOrder) -> Checked {
         let (id, session) = (new.client_order_id.0, session_of(new.cause));
-        if self.barred.iter().any(|&(barred, from, upto)| barred == session && from <= id && id < upto) {
+        // What was refused and waits to be tried again is checked as it leaves, perhaps with the right back by then.
+        let is_again = self.tries.latest_of(new.cause).is_some();
+        let barred =
+            self.barred.iter().filter(|(barred, _, upto)| *barred == session && !(is_again && *upto < u64::MAX));
+        if barred.into_iter().any(|&(_, from, upto)| from <= id && id < upto) {
             return broken("a right that is gone denies the next order", format!("{id:x} of session {session}"));
         }
         self.limits.arrived(new)?;

@@ -112,6 +112,14 @@ acts! {
     Stop 1 true,
     /// A gateway is killed.
     KillGateway 2 true,
+    /// A line is cut.
+    CutLine 5 true,
+    /// The process of a venue that is reached by lines is killed.
+    KillVenue 2 true,
+    /// A line goes, and does not come back.
+    LoseLine 2 true,
+    /// The sockets to a venue take nothing.
+    FillSockets 1 true,
     /// A client is killed.
     KillClient 2 true,
     /// The disk fails.

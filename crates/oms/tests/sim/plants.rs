@@ -28,6 +28,10 @@ pub enum Plant {
     ToldToAnother,
     /// Clients hear of orders that the OMS does not have.
     InventedWord,
+    /// A venue says of its line that it has what never came.
+    VenueThatLies,
+    /// A line leaves out a report that it is asked for.
+    ReportLeftOut,
     /// Yesterday's empty lane lies where today's was, with a forged owner.
     ForgedLane,
     /// The journal is cut between two records while the OMS is away.
@@ -37,7 +41,7 @@ pub enum Plant {
 }
 
 impl Plant {
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 12] = [
         Self::SentTwice,
         Self::BehindOurBack,
         Self::DroppedFill,
@@ -45,6 +49,8 @@ impl Plant {
         Self::WrongLane,
         Self::ToldToAnother,
         Self::InventedWord,
+        Self::VenueThatLies,
+        Self::ReportLeftOut,
         Self::ForgedLane,
         Self::CutJournal,
         Self::LyingDisk,

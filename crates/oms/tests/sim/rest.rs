@@ -8,14 +8,17 @@ use tickpath_orders::{Config as CoreConfig, Core, Input, Inquire, Output, Record
 
 use crate::desk::{SESSIONS, VENUES};
 use crate::line::Around;
+use crate::lines::Lines;
 use crate::oracle::{Broken, Checked, broken};
 use crate::tally::Tally;
 use crate::world::{SECOND, World, around};
 
 /// Rounds after which a world that is not at rest never will be.
-const MOST_ROUNDS: usize = 400;
+const MOST_ROUNDS: usize = 1_000;
 /// Rounds without anything to do, with time passing, before it counts as rest.
 const QUIET_ROUNDS: usize = 3;
+/// Turns in which an OMS looks after lines that are away.
+const LOOKS: u64 = 40;
 
 impl World {
     /// Lets everything arrive, and holds the oracle's knowledge against the OMS's; then the operator looks after what
@@ -43,7 +46,17 @@ impl World {
         Ok(())
     }
 
+    /// What will come has come; then lines that are away are so for too long, and that is looked after, too.
     fn calm(&mut self) -> Checked {
+        self.come_to_rest()?;
+        let is_away = self.lines.iter().any(|line| line.by.as_ref().is_some_and(Lines::has_away));
+        let Some(terms) = self.host.terms.as_ref().filter(|_| is_away) else { return Ok(()) };
+        self.host.clock.advance(terms.lost_after_ns + SECOND);
+        self.turns(LOOKS, 0)?;
+        self.come_to_rest()
+    }
+
+    fn come_to_rest(&mut self) -> Checked {
         let mut quiet = 0;
         for _ in 0..MOST_ROUNDS {
             quiet = if self.round()? == 0 { quiet + 1 } else { 0 };
@@ -51,7 +64,8 @@ impl World {
                 return Ok(());
             }
         }
-        broken("all comes to rest", "the world does not")
+        let waits = self.host.sequencer().map_or(0, |oms| oms.queued());
+        broken("all comes to rest", format!("the world does not: {waits} requests wait"))
     }
 
     fn round(&mut self) -> Result<usize, Broken> {
@@ -68,6 +82,10 @@ impl World {
         self.host.commit();
         let polled = self.host.poll(0);
         done += self.noted(polled)?.unwrap_or(0);
+        for lines in self.lines.iter_mut().filter_map(|line| line.by.as_mut()) {
+            lines.set_down(false);
+            lines.set_full(false);
+        }
         for line in &mut self.lines {
             done += line.forward(usize::MAX) + line.take(usize::MAX, around!(self))?;
         }
@@ -79,6 +97,10 @@ impl World {
         }
         if done == 0 {
             self.host.clock.advance(SECOND / 2);
+            // A line is tried again in a while, and lets go in a while what waits for it.
+            let is_restless = self.lines.iter().any(|line| line.by.as_ref().is_some_and(Lines::is_restless));
+            let waits = self.host.terms.is_some() && self.host.sequencer().is_some_and(|oms| oms.queued() > 0);
+            done += usize::from(is_restless || waits);
         }
         Ok(done)
     }
@@ -164,12 +186,14 @@ impl World {
     }
 }
 
-/// What the journal says of triggers.
+/// What the journal says of triggers, and of lines.
 #[derive(Default)]
 struct Fired {
     triggers: BTreeMap<u64, Trigger>,
     fired: BTreeSet<u64>,
     wrong: Option<(&'static str, String)>,
+    /// Requests that lines gave back.
+    given_back: u64,
 }
 
 impl Fired {
@@ -185,6 +209,7 @@ impl Fired {
             (Input::Request { request: Request::ReplaceConditional(to), .. }, Some(id)) => {
                 self.triggers.insert(id, to.trigger);
             }
+            (Input::Returned(returned), _) => self.given_back += u64::from(returned.place != 0),
             (Input::Fired(fired), _) => {
                 let reached = |condition: Condition| {
                     (condition.symbol, condition.price_type) == (fired.symbol, fired.price_type)
@@ -203,6 +228,7 @@ impl Fired {
 
     fn check(self, tally: &mut Tally) -> Checked {
         tally.add("orders fired", self.fired.len() as u64);
+        tally.add("requests that lines gave back", self.given_back);
         self.wrong.map_or(Ok(()), |(rule, what)| broken(rule, what))
     }
 }

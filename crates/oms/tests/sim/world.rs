@@ -11,6 +11,7 @@ use crate::desk::{SESSIONS, VENUES, accounts_of, top};
 use crate::host::Host;
 use crate::limits;
 use crate::line::{Around, Line};
+use crate::lines::{Lines, Terms};
 use crate::oracle::{Broken, Checked, Oracle, broken};
 use crate::plan::{Act, Dice, Step};
 use crate::plants::Plant;
@@ -73,11 +74,14 @@ impl World {
         if plant == Some(Plant::LyingDisk) {
             host.let_disk_lie();
         }
+        let terms = host.terms.as_ref();
+        let by = |place| terms.filter(|terms| terms.place == place).map(Terms::lines);
+        let lines = (0..).zip(VENUES).map(|(place, venue)| Line::new(venue, VENUES.len() as u32, by(place))).collect();
         Self {
             clients: (0..SESSIONS).map(|session| Client::new(session, &host.wires)).collect(),
             host,
             operator: Operator::default(),
-            lines: VENUES.into_iter().map(|venue| Line::new(venue, VENUES.len() as u32)).collect(),
+            lines,
             oracle: Oracle::default(),
             tally: Tally::default(),
             plant,
@@ -142,6 +146,7 @@ impl World {
             }
             Act::Stop => self.stop(dice)?,
             Act::KillGateway => self.kill_gateway(dice)?,
+            Act::CutLine | Act::KillVenue | Act::LoseLine | Act::FillSockets => self.on_lines(act, dice)?,
             Act::KillClient => {
                 let client = dice.place(self.clients.len());
                 let client = &mut self.clients[client];
@@ -216,7 +221,8 @@ impl World {
             let core = oms.core();
             VENUES.iter().any(|venue| core.is_up(*venue) && core.waiting(*venue) > 0)
         });
-        self.tally.add("venues' lanes full", is_full.into());
+        let by_line = self.lines[symbol.0 as usize].by.is_some();
+        self.tally.add(if by_line { "requests that wait for a line" } else { "venues' lanes full" }, is_full.into());
         Ok(())
     }
 
@@ -263,6 +269,7 @@ impl World {
         }
         if act == Act::Deliver
             && self.plant == Some(Plant::WrongLane)
+            && self.host.terms.is_none()
             && let Some(report) = self.lines[at].misroute()
         {
             self.lines[1 - at].bring(report);
@@ -284,6 +291,27 @@ impl World {
             }
         }
         Ok(())
+    }
+
+    /// What goes wrong where a venue is reached by lines.
+    fn on_lines(&mut self, act: Act, dice: &mut Dice) -> Checked {
+        let Some(place) = self.host.terms.as_ref().map(|terms| terms.place) else { return Ok(()) };
+        // Something is on its way, or nothing happens.
+        for _ in 0..dice.below(5) {
+            self.ask([Act::Order, Act::Order, Act::Cancel, Act::Replace][dice.place(4)], dice);
+        }
+        self.turns(1, 0)?;
+        let line = &mut self.lines[place];
+        match act {
+            Act::CutLine => line.cut_any_line(dice, around!(self)),
+            Act::KillVenue => line.kill_venue(around!(self)),
+            Act::LoseLine => line.lose_line(dice, around!(self)),
+            _ => {
+                self.tally.count("sockets full");
+                line.by.iter_mut().for_each(|lines| lines.set_full(true));
+                Ok(())
+            }
+        }
     }
 
     /// The gateways tell the OMS what was lost on their wires.
@@ -331,12 +359,24 @@ impl World {
             return self.start(0);
         }
         // Who comes before the lanes are there comes again.
-        match dice.below(3) {
+        match dice.below(if self.host.terms.is_some() { 4 } else { 3 }) {
+            3 => self.lines_come_back(dice),
             0 => drop(self.lines[dice.place(VENUES.len())].join(&self.host.config.lanes, &self.host.clock)),
             1 => drop(self.clients[dice.place(SESSIONS.into())].join(&self.host.config.lanes, &self.host.clock)),
             _ => drop(self.operator.join(&self.host.config.lanes, &self.host.clock)),
         }
         Ok(())
+    }
+
+    /// A venue is there again, its sockets take what is sent, or a line is back that was thought gone for good.
+    fn lines_come_back(&mut self, dice: &mut Dice) {
+        for lines in self.lines.iter_mut().filter_map(|line| line.by.as_mut()) {
+            match dice.below(4) {
+                0 | 1 => lines.set_down(false),
+                2 => lines.set_full(false),
+                _ => self.tally.add("lines back after all", lines.come_back() as u64),
+            }
+        }
     }
 
     fn switch(&mut self, dice: &mut Dice) {
@@ -363,10 +403,12 @@ impl World {
     /// A desk says otherwise how much may be done.
     fn change_limits(&mut self, dice: &mut Dice) -> Checked {
         self.oracle.limits.end();
+        self.host.terms.iter().for_each(|terms| terms.set_accounts(&[]));
         limits::draw(&mut self.host.config.desk, dice);
         let Some((changes, last)) = self.define(dice)? else { return Ok(()) };
         self.tally.add("limits changed", u64::from(changes > 0));
         self.oracle.limits.begin(last.0, &self.host.config.desk);
+        self.host.terms.iter().for_each(|terms| terms.set_accounts(&self.host.config.desk.accounts));
         Ok(())
     }
 
@@ -414,6 +456,7 @@ impl World {
 
     /// What must hold at any time.
     pub fn watch(&mut self) -> Checked {
+        self.lines.iter().filter_map(|line| line.by.as_ref()).try_for_each(Lines::check)?;
         let Some(oms) = self.host.sequencer() else { return Ok(()) };
         self.oracle.check_told(oms.core())?;
         self.oracle.check_exposure(oms.core(), false)
