@@ -1,6 +1,7 @@
 //! Words that the command lines share: where results go, which processors, rates and sizes.
 
-use std::path::PathBuf;
+use std::fs::OpenOptions;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 
@@ -45,13 +46,28 @@ pub struct Output {
 impl Output {
     /// Refuses files that cannot be written, before anything is measured.
     pub fn check(&self) -> Result<(), Usage> {
-        for file in self.json.iter().chain(&self.html) {
-            let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
-            if file.is_dir() || folder.is_some_and(|folder| !folder.is_dir()) {
-                return Err(Usage(format!("cannot write {}: name a file in a folder that exists", file.display())));
-            }
+        self.json.iter().chain(&self.html).try_for_each(|file| can_be_written(file))
+    }
+}
+
+/// Refuses a file that cannot be written, and leaves everything as it is.
+pub fn can_be_written(file: &Path) -> Result<(), Usage> {
+    let is_new = !file.exists();
+    // A pipe or a terminal would wait for its other end.
+    if std::fs::metadata(file).is_ok_and(|found| !found.is_file() && !found.is_dir()) {
+        return Ok(());
+    }
+    match OpenOptions::new().append(true).create(true).open(file) {
+        Ok(_) if is_new => {
+            // It was made for the question.
+            let _ = std::fs::remove_file(file);
+            Ok(())
         }
-        Ok(())
+        Ok(_) => Ok(()),
+        Err(error) => {
+            let remedy = "name a file in a folder that exists and that you may write to";
+            Err(Usage(format!("cannot write {}: {error}; {remedy}", file.display())))
+        }
     }
 }
 
@@ -94,12 +110,21 @@ pub fn is_file(ticks: &Option<PathBuf>) -> Result<(), Usage> {
     }
 }
 
+/// A number with its multiple: `64k` is 64 times so much.
+fn multiplied(text: &str, of_k: f64) -> Option<f64> {
+    let (number, times) = match text.strip_suffix(['k', 'K']) {
+        Some(number) => (number, of_k),
+        None => text.strip_suffix('M').map_or((text, 1.0), |number| (number, of_k * of_k)),
+    };
+    Some(number.parse::<f64>().ok()? * times)
+}
+
 pub fn rate(text: &str) -> Result<Rate, String> {
     if text == "max" { Ok(Rate::Max) } else { positive(text).map(Rate::PerSecond) }
 }
 
 pub fn positive(text: &str) -> Result<f64, String> {
-    let number: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
+    let number = multiplied(text, 1_000.0).ok_or("not a number, as 10000 or 10k")?;
     if number > 0.0 && number <= 1e8 { Ok(number) } else { Err("use a number above 0, up to 100000000".to_owned()) }
 }
 
@@ -109,7 +134,8 @@ pub fn seconds(text: &str) -> Result<f64, String> {
 }
 
 pub fn size(text: &str) -> Result<usize, String> {
-    let number: usize = text.parse().map_err(|_| "not a whole number".to_owned())?;
+    let number = multiplied(text, 1_024.0).filter(|number| number.fract() == 0.0);
+    let number = number.ok_or("not a whole number, as 65536 or 64k")? as usize;
     if (16..=16 << 20).contains(&number) { Ok(number) } else { Err("use 16 to 16777216 bytes".to_owned()) }
 }
 

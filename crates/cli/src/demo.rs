@@ -7,11 +7,12 @@ use tickpath_lab::demo::{self, Found, Settings};
 use tickpath_report::{duration, path_picture};
 use tickpath_result::{ResultFile, Run};
 
-use crate::args::{Cpus, Output, is_file};
+use crate::args::{Cpus, Output, can_be_written, is_file};
 use crate::bench::measure::{lab, new_result, usage};
 use crate::outcome::Outcome;
 use crate::print::say;
 use crate::progress::Bar;
+use crate::turn::Turn;
 use clap::Args;
 
 /// What the trade asks for, from tick to order.
@@ -40,8 +41,11 @@ pub struct Demo {
 pub fn run(args: &Demo) -> anyhow::Result<Outcome> {
     is_file(&args.ticks)?;
     args.output.check()?;
+    let page = args.output.html.clone().unwrap_or_else(|| PathBuf::from("tickpath-demo.html"));
+    can_be_written(&page)?;
     let settings =
         Settings { file: args.ticks.clone(), seed: args.seed, cpus: args.cpus.two()?, venue: args.venue.clone() };
+    let turn = Turn::take(args.output.quiet)?;
     let bar = Bar::new(args.output.quiet);
     let mut result = new_result("path");
     let mut found = Found::default();
@@ -50,22 +54,28 @@ pub fn run(args: &Demo) -> anyhow::Result<Outcome> {
         demo::run(&lab, &settings, &mut result, &mut found)
     };
     drop(bar);
+    let is_interrupted = done.is_err() && turn.is_interrupted();
     if result.runs.is_empty() {
-        return done.map(|()| Outcome::Good).map_err(usage);
+        return if is_interrupted { Ok(Outcome::Interrupted) } else { done.map(|()| Outcome::Good).map_err(usage) };
     }
     if let Err(error) = &done {
-        let notes = vec![format!("it broke off: {error}")];
+        let why = if is_interrupted { "interrupted".to_owned() } else { error.to_string() };
+        let notes = vec![format!("it broke off: {why}")];
         let (target, client) = ("redis://".to_owned(), "rust".to_owned());
         result.runs.push(Run { target, client, repeat: 1, notes, ..Run::default() });
     }
     result.check().context("this is a defect of Tickpath")?;
+    // What was measured is told even if it cannot be kept.
+    say(&text(&result, &found));
     if let Some(file) = &args.output.json {
         result.save(file)?;
     }
-    let page = args.output.html.clone().unwrap_or_else(|| PathBuf::from("tickpath-demo.html"));
     std::fs::write(&page, tickpath_report::html(&result))
         .with_context(|| format!("cannot write {}", page.display()))?;
-    say(&format!("{}\nreport: {}\n", text(&result, &found), page.display()));
+    say(&format!("\nreport: {}\n", page.display()));
+    if is_interrupted {
+        return Ok(Outcome::Interrupted);
+    }
     done.map_err(usage)?;
     // The headline is what the demo promises; a ratio leaves out pairs that broke a rule.
     let path_is_valid = path_alone(&result).is_none_or(|run| run.valid);

@@ -27,6 +27,7 @@ mod progress;
 mod report;
 mod serve;
 mod top;
+mod turn;
 mod when;
 mod words;
 
@@ -45,6 +46,10 @@ fn main() -> ExitCode {
         Ok(Outcome::Lost) => ExitCode::FAILURE,
         Ok(Outcome::LimitExceeded) => ExitCode::from(4),
         Ok(Outcome::Unanswered) => ExitCode::from(5),
+        Ok(Outcome::Interrupted) => {
+            eprintln!("tickpath: interrupted");
+            ExitCode::from(130)
+        }
         Err(error) => {
             eprintln!("tickpath: {error:#}");
             ExitCode::from(match () {

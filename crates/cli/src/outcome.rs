@@ -12,4 +12,6 @@ pub enum Outcome {
     Lost,
     /// What became of a request is not known.
     Unanswered,
+    /// Ctrl-C; what was measured before is saved.
+    Interrupted,
 }

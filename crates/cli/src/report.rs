@@ -71,7 +71,12 @@ pub fn run(args: &Report) -> anyhow::Result<Outcome> {
     Ok(Outcome::Good)
 }
 
+/// To standard output if the file is called `-`.
 fn write(file: &Path, text: &str) -> anyhow::Result<()> {
+    if file == Path::new("-") {
+        say(text);
+        return Ok(());
+    }
     std::fs::write(file, text)
         .with_context(|| format!("cannot write {}; name a file that may be written", file.display()))
 }

@@ -12,6 +12,7 @@ use crate::args::{Output, Usage};
 use crate::outcome::Outcome;
 use crate::print::{say, terminal};
 use crate::progress::Bar;
+use crate::turn::Turn;
 
 /// Makes a lab and a result, runs, and shows and writes what came of it, in part too if it failed.
 pub fn measure(
@@ -20,19 +21,19 @@ pub fn measure(
     bench: impl FnOnce(&Lab<'_>, &mut ResultFile) -> anyhow::Result<()>,
 ) -> anyhow::Result<Outcome> {
     output.check()?;
+    let turn = Turn::take(output.quiet)?;
     let bar = Bar::new(output.quiet);
     let lab = lab(&bar)?;
     let mut result = new_result(workload);
-    outlive_ctrl_c().context("cannot listen for Ctrl-C")?;
     let done = bench(&lab, &mut result);
     drop(lab);
     drop(bar);
+    let is_interrupted = done.is_err() && turn.is_interrupted();
     if result.runs.is_empty() {
-        done?;
-        return Ok(Outcome::Good);
+        return if is_interrupted { Ok(Outcome::Interrupted) } else { done.map(|()| Outcome::Good) };
     }
     if let Err(error) = &done {
-        mark(&mut result, &format!("{error:#}"));
+        mark(&mut result, &if is_interrupted { "interrupted".to_owned() } else { format!("{error:#}") });
     }
     // A result is shown to others.
     for run in &mut result.runs {
@@ -42,6 +43,9 @@ pub fn measure(
     result.findings.iter_mut().for_each(|finding| *finding = without_login(finding));
     result.published = published::found(&result);
     finish(&result, output)?;
+    if is_interrupted {
+        return Ok(Outcome::Interrupted);
+    }
     done?;
     Ok(verdict(&result))
 }
@@ -54,15 +58,6 @@ fn mark(result: &mut ResultFile, why: &str) {
         let notes = vec![format!("the bench broke off after the run before: {why}")];
         result.runs.push(Run { target, client, repeat, notes, ..Run::default() });
     }
-}
-
-/// The first Ctrl-C ends the run's processes, whom the terminal tells too; this one then removes what it made on servers
-/// and saves what there is. The second one ends it at once.
-fn outlive_ctrl_c() -> std::io::Result<()> {
-    use signal_hook::{consts::signal::SIGINT, flag};
-    let stop = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
-    flag::register_conditional_shutdown(SIGINT, 130, stop.clone())?;
-    flag::register(SIGINT, stop).map(|_| ())
 }
 
 /// A lab that spawns this very program.

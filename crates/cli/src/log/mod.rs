@@ -20,14 +20,14 @@ use crate::bench::measure::{finish, new_result};
 use crate::command::LogCommand;
 use crate::outcome::Outcome;
 use crate::print::say;
-use place::{journal, place};
+use place::{existing, journal, place};
 
 pub fn run(command: &LogCommand) -> anyhow::Result<Outcome> {
     match command {
         LogCommand::Ls { log: None } => list(),
-        LogCommand::Ls { log: Some(log) } => describe(&place(log)?),
+        LogCommand::Ls { log: Some(log) } => describe(&existing(log)?),
         LogCommand::Cat(args) => cat::run(args),
-        LogCommand::Verify { log } => verify(&place(log)?),
+        LogCommand::Verify { log } => verify(&existing(log)?),
         LogCommand::Analyse { dir, output } => analyse(dir, output),
         LogCommand::Snapshot { dir } => snapshot(dir),
         LogCommand::Record(args) => record::run(args),

@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::Context;
 use clap::Args;
 use tickpath_bus::Policy;
-use tickpath_log::{OpenError, Place, PlaceError};
+use tickpath_log::{OpenError, Place, PlaceError, Reader, Registration, Start};
 use tickpath_relay::{Opening, RelayError};
 use tickpath_result::rfc3339;
 
@@ -40,6 +40,17 @@ pub fn place(log: &str) -> anyhow::Result<Place> {
         anyhow::bail!("'{log}' cannot be used: it is a file; name the folder that a log lies in");
     }
     Ok(Place::folder(dir))
+}
+
+/// The same of a log that must be there already.
+pub fn existing(log: &str) -> anyhow::Result<Place> {
+    let place = place(log)?;
+    let is_there =
+        || !matches!(Reader::open(&place, Start::Now, Registration::Unregistered), Err(OpenError::NotFound(_)));
+    if place.dir().is_dir() && tickpath_oms::journal::logs(&place)?.is_empty() && !is_there() {
+        anyhow::bail!("'{log}' is a folder in which no log lies; name the folder of a log or of a journal");
+    }
+    Ok(place)
 }
 
 /// A moment, nanoseconds since the Unix epoch, as people read it and to the last digit.

@@ -9,6 +9,7 @@ mod conditional;
 mod copies;
 mod desk;
 mod exchange;
+mod interrupt;
 mod logs;
 mod oms;
 mod page;

@@ -1,0 +1,66 @@
+//! Around a measurement: one at a time on a machine, and a Ctrl-C that leaves nothing behind.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{Read, Write};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use anyhow::Context;
+use signal_hook::{consts::signal::SIGINT, flag};
+
+/// The file whose lock is the turn. It says who has it.
+const FILE: &str = "tickpath-bench.lock";
+
+/// The right to measure on this machine; given back when it is dropped, or its process ends.
+pub struct Turn {
+    _lock: Option<File>,
+    interrupted: Arc<AtomicBool>,
+}
+
+impl Turn {
+    /// Waits until nobody else measures: two at once would measure each other.
+    ///
+    /// From then on the first Ctrl-C ends the processes of a run, whom the terminal tells too; this one then removes what it
+    /// made on servers and saves what there is. The second one ends it at once.
+    pub fn take(quiet: bool) -> anyhow::Result<Self> {
+        // Who may not even read the file of another user goes without.
+        let lock = file(&std::env::temp_dir().join(FILE)).map(|file| wait(file, quiet)).transpose()?;
+        let interrupted = Arc::new(AtomicBool::new(false));
+        flag::register_conditional_shutdown(SIGINT, 130, interrupted.clone()).context("cannot listen for Ctrl-C")?;
+        flag::register(SIGINT, interrupted.clone()).context("cannot listen for Ctrl-C")?;
+        Ok(Self { _lock: lock, interrupted })
+    }
+
+    /// Whether there was a Ctrl-C.
+    pub fn is_interrupted(&self) -> bool {
+        self.interrupted.load(Ordering::Relaxed)
+    }
+}
+
+fn file(path: &Path) -> Option<File> {
+    let opened = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path);
+    opened.or_else(|_| File::open(path)).ok()
+}
+
+fn wait(mut file: File, quiet: bool) -> anyhow::Result<File> {
+    match file.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => {
+            let mut who = String::new();
+            // The words are for people: without them it waits all the same.
+            let _ = file.read_to_string(&mut who);
+            if !quiet {
+                eprintln!(
+                    "process {} measures on this machine; waiting for its end, for two would measure each other",
+                    who.trim()
+                );
+            }
+            file.lock().context("cannot wait for another bench")?;
+        }
+        Err(TryLockError::Error(error)) => return Err(error).context("cannot ask whether another bench runs"),
+    }
+    // Another user's file cannot be written; its lock is the same.
+    let _ = file.set_len(0).and_then(|()| write!(file, "{}", std::process::id()));
+    Ok(file)
+}

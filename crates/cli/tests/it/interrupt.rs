@@ -1,0 +1,95 @@
+//! Ctrl-C, and two benches at once.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+
+use rustix::process::{Pid, Signal, kill_process_group};
+use tempfile::tempdir;
+
+use crate::program::{LOOKS, PAUSE_NS, tickpath};
+use crate::reports::load;
+
+/// Looks until something is so.
+fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    for _ in 0..LOOKS {
+        if is_so() {
+            return;
+        }
+        tickpath_clock::sleep_ns(PAUSE_NS);
+    }
+    panic!("in vain waited until {what}");
+}
+
+/// A bench of this test; it ends with it.
+struct Bench(Child);
+
+impl Drop for Bench {
+    fn drop(&mut self) {
+        // It may have ended.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn start(words: &[&str]) -> Bench {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tickpath"));
+    command.args(words).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+    // A terminal tells the whole group.
+    Bench(command.process_group(0).spawn().expect("the binary starts"))
+}
+
+/// Topics of shared memory that a bench has made.
+fn topics_of(pid: u32) -> usize {
+    let names = fs::read_dir("/dev/shm").expect("shared memory").flatten();
+    names.filter(|entry| entry.file_name().to_string_lossy().contains(&format!("lab-{pid}."))).count()
+}
+
+#[test]
+fn ctrl_c_ends_a_bench_saves_what_there_is_and_leaves_nothing() {
+    let folder = tempdir().unwrap();
+    let file = folder.path().join("result.json");
+    let words = ["bench", "pubsub", "--target", "shm://", "--size", "64", "--rate", "1k", "--duration", "3600"];
+    let json = file.to_str().unwrap();
+    let mut bench = start(&[&words[..], &["--quiet", "--json", json]].concat());
+    let pid = bench.0.id();
+    until("it publishes", || topics_of(pid) > 0);
+    let group = Pid::from_raw(pid as i32).unwrap();
+    kill_process_group(group, Signal::INT).unwrap();
+    let mut said = String::new();
+    bench.0.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+    assert_eq!((bench.0.wait().unwrap().code(), said.as_str()), (Some(130), "tickpath: interrupted\n"));
+    assert_eq!(topics_of(pid), 0);
+    if file.exists() {
+        let result = load(&file);
+        let runs = result["runs"].as_array().unwrap();
+        assert!(runs.last().is_some_and(|run| run["valid"] == false), "{result}");
+    }
+}
+
+#[test]
+fn one_bench_at_a_time() {
+    let first = start(&["bench", "pubsub", "--target", "shm://", "--rate", "1k", "--duration", "3600", "--quiet"]);
+    until("it publishes", || topics_of(first.0.id()) > 0);
+    let mut second = start(&["bench", "host", "--duration", "0.1"]);
+    let mut said = BufReader::new(second.0.stderr.take().unwrap());
+    let mut line = String::new();
+    said.read_line(&mut line).unwrap();
+    assert!(line.contains(&format!("process {} measures on this machine", first.0.id())), "{line}");
+    drop(first);
+    until("the second one ends", || second.0.try_wait().unwrap().is_some());
+    assert!(matches!(second.0.wait().unwrap().code(), Some(0 | 3)));
+}
+
+#[test]
+fn numbers_have_multiples() {
+    for (line, word) in [
+        ("bench pubsub --size 64q", "as 65536 or 64k"),
+        ("bench pubsub --rate 10q", "as 10000 or 10k"),
+        ("bench pubsub --size 17M", "16 to 16777216"),
+    ] {
+        let ran = tickpath(line);
+        assert!(ran.code == Some(2) && ran.err.contains(word), "{line}: {}", ran.err);
+    }
+}
