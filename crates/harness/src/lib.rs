@@ -8,6 +8,7 @@
 //! * [`Lab`]: what all workloads share. [`role`]: what spawned processes do; [`child`] and [`parent`]: both ends of the
 //!   wires between them and us.
 //! * [`samples`], [`attribution`]: stretches between stamps, and what of them was the host's.
+//! * [`rules`]: what makes a run invalid, whatever the workload.
 //! * [`host`]: what the machine takes before any message moves; [`memory`]: what a process holds.
 //! * [`proxy`]: a distance of our own making. [`targets`]: what is measured if nothing is named.
 //!
@@ -24,6 +25,7 @@ pub mod parent;
 pub mod proxy;
 pub mod quiet;
 pub mod role;
+pub mod rules;
 pub mod samples;
 pub mod targets;
 

@@ -13,6 +13,7 @@
 use crate::orders::group::PATH_GROUP;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
+use tickpath_harness::rules::{refuse_loss, tell_reconnects};
 
 use serde::{Deserialize, Serialize};
 use tickpath_bus::{Policy, Publisher, TopicConfig, connect};
@@ -281,6 +282,8 @@ fn assemble(
         ..Counts::default()
     };
     judge(&mut run, fed, traded, lab, idle, &gaps);
+    tell_reconnects(&mut run, traded.reconnects);
+    refuse_loss(&mut run);
     Ok(run)
 }
 

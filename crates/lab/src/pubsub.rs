@@ -20,6 +20,7 @@ mod round_trip;
 
 use std::path::Path;
 use tickpath_harness::attribution::{drop_attribution, void_attribution};
+use tickpath_harness::rules::{refuse_loss, tell_reconnects};
 use tickpath_harness::targets::is_log;
 
 use serde::{Deserialize, Serialize};
@@ -91,6 +92,7 @@ struct Received {
     received: u64,
     reordered: u64,
     duplicated: u64,
+    reconnects: u64,
     last: u64,
 }
 
@@ -249,9 +251,13 @@ fn assemble(
     if published.refused > 0 {
         run.notes.push(format!("the topic was full {} times; the publisher tried again", published.refused));
     }
+    tell_reconnects(&mut run, received.reconnects);
     if run.counts.lost > 0 && settings.policy != Some(Policy::Overwrite) {
         run.valid = false;
         run.notes.push(format!("{} messages were lost on a topic that promises to keep them", run.counts.lost));
+    } else if settings.rate.is_some() {
+        // At full speed a topic may overwrite what its reader has not taken; at a rate that it keeps nothing is lost.
+        refuse_loss(&mut run);
     }
     Ok(run)
 }

@@ -58,6 +58,8 @@ const QUANTITY: Quantity = Quantity(100_000);
 pub(crate) struct Traded {
     pub seen: u64,
     pub missed: u64,
+    /// How often its connection to the ticks was made again.
+    pub reconnects: u64,
     pub orders: u64,
     pub denied: u64,
     /// Reports that it missed.
@@ -110,7 +112,8 @@ fn take_tick(topic: &mut dyn Subscriber, clock: &HostClock, traded: &mut Traded)
         }
         BusEvent::Gap(Loss::Missed(missed)) => traded.missed += missed,
         // What is no tick of ours is nothing to trade on.
-        BusEvent::Gap(Loss::Reconnected) | BusEvent::Foreign(_) => {}
+        BusEvent::Gap(Loss::Reconnected) => traded.reconnects += 1,
+        BusEvent::Foreign(_) => {}
     });
     polled.map_err(|e| LabError::Failed(format!("receiving ticks failed: {e}")))?;
     Ok(found)

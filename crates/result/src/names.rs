@@ -61,6 +61,7 @@ pub const FIGURES: &[(&str, &str)] = &[
     ("restart_to_ready_ns", "From the start of the process of an OMS that was killed until it is ready."),
     ("replay_inputs_per_s", "Journal inputs that a restart replays a second."),
     ("writer_cost_ns", "What one publish costs the writer: the mean of the faster nine tenths of the calls."),
+    ("reconnects", "How often the receiver's connection was lost and made again."),
     ("record_cost_ns", "What recording one sample costs the generator."),
     ("syscalls_per_command", "Reads and writes of the server, divided by the commands; its waits are not counted."),
     ("context_switches_per_command", "Context switches of the server, divided by the commands."),

@@ -12,6 +12,7 @@
 use serde::{Deserialize, Serialize};
 use tickpath_bus::connect;
 use tickpath_clock::{Clock, HostClock};
+use tickpath_harness::rules::{refuse_loss, tell_reconnects};
 
 use super::role::{KIND, PublisherRole, topic_config};
 use super::{Received, Removed, Settings, parameters, policy, roles, topic_name};
@@ -106,5 +107,7 @@ fn assemble(lab: &Lab<'_>, settings: &Settings, firsts: &[First], received: &Rec
     if settings.wait != tickpath_clock::Wait::Busy {
         tickpath_harness::attribution::drop_attribution(&mut run);
     }
+    tell_reconnects(&mut run, received.reconnects);
+    refuse_loss(&mut run);
     Ok(run)
 }

@@ -182,6 +182,7 @@ struct Seen {
     received: u64,
     reordered: u64,
     duplicated: u64,
+    reconnects: u64,
     next: u64,
     /// Numbers that were passed over and may still come late.
     passed_over: BTreeSet<u64>,
@@ -239,6 +240,7 @@ pub(crate) fn subscriber(role: &SubscriberRole, parent: &Parent) -> Result<(), L
         received: sum(|seen| seen.received),
         reordered: sum(|seen| seen.reordered),
         duplicated: sum(|seen| seen.duplicated),
+        reconnects: sum(|seen| seen.reconnects),
         last,
     };
     parent.result(&received);
@@ -279,8 +281,9 @@ fn receive(
                     seen.gap(missed);
                     done += missed;
                 }
+                Event::Gap(Loss::Reconnected) => seen.reconnects += 1,
                 // Nothing of this run.
-                Event::Gap(Loss::Reconnected) | Event::Foreign(_) => {}
+                Event::Foreign(_) => {}
             });
             found += polled.map_err(|e| LabError::Failed(format!("receiving failed: {e}")))?;
         }
