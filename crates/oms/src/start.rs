@@ -43,8 +43,8 @@ const EPOCHS_SINCE: u64 = 50 * 365 * 24 * 60 + 12 * 24 * 60;
 const MOST_EPOCHS: u64 = 1 << 24;
 /// Starts by which an OMS may be ahead of the minute, and of the one that made its lanes.
 const MOST_STARTS: u64 = 60;
-/// A lane that was made so far ahead of the minute is damaged: a day.
-const MOST_FAR: u64 = 24 * 60;
+/// A lane that was made so far ahead of the minute is damaged: a day, less what a start leaves out behind it.
+const MOST_FAR: u64 = 24 * 60 - MOST_STARTS;
 
 impl<C: Clock> Sequencer<C> {
     /// Replays the journal, says what is in doubt, brings lanes and logs up to where it ends, and is ready for the next
@@ -65,7 +65,10 @@ impl<C: Clock> Sequencer<C> {
         if let Some(cut) = sequencer.journal.cut() {
             sequencer.notices.add(Notice::TailLost { sequence: cut.sequence, bytes: cut.bytes });
         }
-        let others = lanes.iter().filter_map(|lane| owner(&lane.config.place).ok()).map(|owner| owner.incarnation);
+        // What a client can write reaches no further than starts within an hour do.
+        let reach = |kind: LaneKind| if kind.is_of_session() { MOST_STARTS } else { MOST_FAR };
+        let others =
+            lanes.iter().filter_map(|lane| Some((owner(&lane.config.place).ok()?.incarnation, reach(lane.kind))));
         let epoch = sequencer.boot(others, &calibration)?;
         if let Some(telling) = telling {
             sequencer.go_on_telling(telling, &calibration)?;
@@ -125,13 +128,14 @@ impl<C: Clock> Sequencer<C> {
     /// before any order has it in its id: it is above the journal's last one, and no earlier than this minute, which
     /// holds for a journal that was restored from a copy, too. Where lanes name a start that the journal does not know, it
     /// leaves out as many epochs as there may have been starts since.
-    fn boot(&mut self, others: impl Iterator<Item = u64>, calibration: &Calibration) -> Result<u64, OmsError> {
+    fn boot(&mut self, others: impl Iterator<Item = (u64, u64)>, calibration: &Calibration) -> Result<u64, OmsError> {
         let now = self.clock.ticks();
         let utc_ns = calibration.utc_ns_of(now);
         let minute = (utc_ns / 60_000_000_000).saturating_sub(EPOCHS_SINCE);
         let mut epoch = minute.max(self.core.epoch() + 1);
         let known = self.core.epoch();
-        if let Some(other) = others.filter(|&other| other > known && other < minute + MOST_FAR).max() {
+        let is_sound = |&(other, reach): &(u64, u64)| other > known && other < minute + reach;
+        if let Some((other, _)) = others.filter(is_sound).max() {
             epoch = minute.max(other) + MOST_STARTS;
         }
         if epoch >= MOST_EPOCHS {

@@ -82,6 +82,9 @@ impl<C: Clock> Sequencer<C> {
 
     /// The venue has not got this request: it waits here, and is checked again.
     fn line_returned(&mut self, line: LineId, message: &Message<'_>) -> Result<(), OmsError> {
+        if let Some(lines) = self.lines(line.venue) {
+            lines.returned(line, message.sequence);
+        }
         let Ok(request) = Request::read(message.kind, message.payload) else { return Ok(()) };
         let now = self.clock.ticks();
         let place = line.place(message.sequence);

@@ -18,8 +18,8 @@
 //!
 //! A request is given to the first line, in turn, that is up, has room in its window of unproven requests, and may
 //! send one more in this second; where there is none it waits in the core. What names an order whose own request is unproven
-//! follows that on its line, up or not: a venue must not see a cancel before its order. Where that line is up and full, it
-//! waits, too.
+//! follows that on its line, up or not: a venue must not see a cancel before its order. It keeps the line's rate, and needs no
+//! room in its window.
 
 mod agent;
 mod flow;
@@ -254,8 +254,9 @@ impl Lines {
             let follows = |line: &OutLine| line.on_way.iter().any(|(_, on_way)| *on_way == order);
             if let Some(place) = list.iter().position(follows) {
                 let line = &mut list[place];
-                // What a line finds in its lane when it comes up goes back to the core: while it is down it has no limits.
-                let may_go = !line.flow.is_up() || line.has_room(&*now);
+                // What a line finds in its lane when it comes up goes back to the core: while it is down it has no limits. And a
+                // venue that proves nothing must not hold a cancel for ever, with all that waits behind it.
+                let may_go = !line.flow.is_up() || line.pace.has_room(&*now);
                 return if may_go {
                     line.lane.room_for(size_of::<Request>()).map(|()| place)
                 } else {
@@ -291,6 +292,12 @@ impl Lines {
         line.flow.answer(upto, is_up);
         self.shared.bell.ring();
         is_up
+    }
+
+    /// A line has given a request back: its order is not on this line's way any more.
+    pub fn returned(&mut self, id: LineId, number: u64) {
+        let Some(line) = self.list.iter_mut().find(|line| line.id == id) else { return };
+        while line.on_way.pop_front_if(|(on_way, _)| *on_way <= number).is_some() {}
     }
 
     /// A line takes nothing any more.

@@ -140,9 +140,10 @@ impl OnWire {
 }
 
 impl Flow {
-    fn send(&mut self, number: u64, now: u64) {
+    fn send(&mut self, number: u64, now: u64, request: &Request) {
         self.unproven.push_back(number);
-        if self.unproven.len() > self.window {
+        // What follows its order needs no room in the window.
+        if matches!(request, Request::New(_)) && self.unproven.len() > self.window {
             let what = format!("{} requests have no proof: {:?}", self.unproven.len(), self.unproven);
             self.broken = Some(Broken { rule: "a line's window holds", what });
         }
@@ -201,7 +202,7 @@ impl Line for SimLine {
             return Err(SendError::Full);
         }
         let now = on.clock.ticks();
-        on.flow.send(number, now);
+        on.flow.send(number, now, request);
         on.flow.check_age(request, now.saturating_sub(stamp));
         if on.state == State::Open {
             on.to_venue.push_back((number, *request));
