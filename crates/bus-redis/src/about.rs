@@ -18,13 +18,27 @@ const SETTINGS: [&str; 7] = [
     "slowlog-log-slower-than",
 ];
 
-/// All of it. Not every server tells everybody.
-pub(crate) fn about(server: &Server) -> Result<About, ServerError> {
+/// All of it. Not every server tells everybody; of one that answers no more, why.
+pub(crate) fn about(server: &Server) -> About {
+    match ask(server) {
+        Ok(about) => about,
+        Err(error) => About {
+            server: Some("redis-server".to_owned()),
+            settings: SETTINGS.map(|name| (name, Err(error.to_string()))).into(),
+            ..About::default()
+        },
+    }
+}
+
+fn ask(server: &Server) -> Result<About, ServerError> {
     let mut link = Link::open_ready(server)?;
-    let info = link.ask(&["INFO"], |items| Ok(text(items.bulk()?)))?;
+    let info = link.ask(&["INFO"], |items| Ok(text(items.bulk()?))).map_err(|e| e.to_string());
     let field = |name: &str| {
-        let found = info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
-        found.map(|value| value.trim().to_owned())
+        let lines = info.as_deref().unwrap_or_default().lines();
+        lines
+            .into_iter()
+            .find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))
+            .map(|value| value.trim().to_owned())
     };
     let mut settings = BTreeMap::new();
     for name in SETTINGS {
@@ -37,7 +51,8 @@ pub(crate) fn about(server: &Server) -> Result<About, ServerError> {
     }
     let slow = link.ask(&["SLOWLOG", "LEN"], |items| items.integer());
     settings.insert("slowlog-len", slow.map(|count| count.to_string()).map_err(|e| e.to_string()));
-    let clients = field("connected_clients").ok_or_else(|| "INFO does not tell".to_owned());
+    let refused = info.as_ref().err().map_or("INFO does not tell", String::as_str);
+    let clients = field("connected_clients").ok_or_else(|| refused.to_owned());
     settings.insert("connected_clients", clients);
     let valkey = field("valkey_version");
     // A channel is the same in all databases, a stream is not.

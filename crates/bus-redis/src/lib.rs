@@ -149,8 +149,7 @@ impl RedisBus {
 
 impl Connection for RedisBus {
     fn about(&self) -> About {
-        let unknown = About { server: Some("redis-server".to_owned()), ..About::default() };
-        about::about(&self.server).unwrap_or(unknown)
+        about::about(&self.server)
     }
 
     fn capabilities(&self) -> Capabilities {

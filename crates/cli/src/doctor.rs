@@ -25,7 +25,7 @@ pub struct Doctor {
 }
 
 pub fn run(args: &Doctor) -> anyhow::Result<Outcome> {
-    let schemes = ["redis://", "nats://", "amqp://", "kafka://"];
+    let schemes = ["redis://", "redis+unix://", "nats://", "amqp://", "kafka://"];
     if !args.brokers.iter().all(|url| schemes.iter().any(|scheme| url.starts_with(scheme))) {
         let what = "a broker's URL begins with redis://, nats://, amqp:// or kafka://";
         return Err(Usage(what.to_owned()).into());

@@ -1,7 +1,7 @@
 //! The binary `tickpath`.
 //!
 //! `command` is the command line; each command is a module. Errors come here: a sentence on standard error, and the exit
-//! code of the contract: 0 good, 1 the run failed, 2 bad usage, 3 measured but invalid, 4 a --fail-if limit was exceeded.
+//! code of the contract: 0 good, 1 the run failed, 2 bad usage, 3 measured but invalid, 4 a --fail-if limit was exceeded, 5 nobody answered, 130 Ctrl-C.
 
 #![allow(rustdoc::broken_intra_doc_links, reason = "help texts are doc comments, and URLs in them have brackets")]
 

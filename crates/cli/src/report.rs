@@ -38,7 +38,8 @@ pub fn run(args: &Report) -> anyhow::Result<Outcome> {
     for file in files {
         let more = ResultFile::load(file)?;
         if result.workload == more.workload {
-            result.findings.extend(more.findings);
+            let news = more.findings.into_iter().filter(|finding| !result.findings.contains(finding));
+            result.findings.extend(news.collect::<Vec<_>>());
         } else {
             result.findings.clear();
         }

@@ -27,6 +27,7 @@
 //! | `judge.rs`           | the verdict of each metric                                       |
 //! | `limit.rs`           | limits: read, and held against a judgement                       |
 //! | `false_positives.rs` | how often identical builds are called different                  |
+//! | `error.rs`           | why two results cannot be compared                               |
 //! | `render.rs`          | a judgement as text, as Markdown and as a result file            |
 
 mod error;

@@ -55,6 +55,7 @@ pub fn result_file(measured: &Measured, changes: &[Change], command: &str, start
         }
     }
     result.comparisons = changes.iter().map(comparison).collect();
+    result.published = pairs.last().map(|pair| pair.new.published.clone()).unwrap_or_default();
     result
 }
 

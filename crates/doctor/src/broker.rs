@@ -2,7 +2,7 @@
 
 use tickpath_bus::{About, connect};
 
-use crate::finding::Finding;
+use crate::finding::{Finding, State};
 
 /// Looks at the broker of a URL.
 pub fn broker(url: &str) -> Vec<Finding> {
@@ -21,8 +21,9 @@ pub fn broker(url: &str) -> Vec<Finding> {
         Ok(connection) => {
             let mut found = look(&connection.about());
             let place = url.rsplit_once('@').map_or_else(|| url.trim_start_matches(scheme), |(_, place)| place);
-            if let Some(broker) = found.first_mut() {
-                broker.value += &format!(" at {}", place.trim_start_matches("://"));
+            if let Some(broker) = found.first_mut().filter(|broker| broker.state != State::Unknown) {
+                broker.value +=
+                    &format!(" at {}", place.trim_start_matches("://").split('?').next().unwrap_or_default());
             }
             found
         }
@@ -30,9 +31,14 @@ pub fn broker(url: &str) -> Vec<Finding> {
     }
 }
 
-/// What the broker is.
+/// What the broker is; not known of one that tells nothing at all, and why.
 fn is(about: &About, name: &'static str) -> Finding {
-    Finding::good(name, about.version.clone().unwrap_or_else(|| "no version told".to_owned()))
+    let untold = about.settings.values().find_map(|told| told.as_ref().err());
+    match (&about.version, untold) {
+        (Some(version), _) => Finding::good(name, version.clone()),
+        (None, Some(why)) if about.settings.values().all(Result::is_err) => Finding::unknown(name, why.clone()),
+        (None, _) => Finding::good(name, "no version told"),
+    }
 }
 
 /// A setting, or why it is not told.

@@ -19,7 +19,7 @@ pub(super) fn fill_stages(run: &mut Run, breakdown: Option<Breakdown>, between: 
     let Some(breakdown) = breakdown else { return };
     set(run, "stages_sum_percent", Some(breakdown.sum_percent));
     set(run, "message_ns", Some(breakdown.whole_ns));
-    run.params.set("timed_from", "call");
+    run.timed_from = Some("call".to_owned());
     run.stages.extend(breakdown.stages);
 }
 

@@ -127,7 +127,7 @@ fn explain(run: &mut Run, server_ns: Option<f64>, below: &Below) {
     let stages = stages(whole, service, first, server_ns, below);
     let known: f64 = stages.iter().filter(|stage| stage.kind != StageKind::Unexplained).filter_map(|s| s.p50_ns).sum();
     set(run, "message_ns", Some(whole));
-    run.params.set("timed_from", "intended time");
+    run.timed_from = Some("intended time".to_owned());
     set(run, "stages_sum_percent", Some(100.0 * known / whole.max(1.0)));
     set(run, "server_publish_ns", server_ns);
     if let Below::Redis(floor) | Below::Server { floor, .. } = below {

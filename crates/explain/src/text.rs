@@ -106,8 +106,8 @@ fn waterfall(run: &Run, width: usize) -> String {
         out += &row(label(stage), ns, percent(ns, whole), mark, &bar(from, from + ns, whole, columns));
         from += ns;
     }
-    let from = run.params.text("timed_from").unwrap_or_default();
-    out + &row(&format!("one message, from its {from}"), whole, percent(whole, whole), "=", "")
+    let from = run.timed_from.as_ref().map_or_else(String::new, |from| format!(", from its {from}"));
+    out + &row(&format!("one message{from}"), whole, percent(whole, whole), "=", "")
 }
 
 fn row(label: &str, ns: f64, share: String, mark: &str, bar: &str) -> String {

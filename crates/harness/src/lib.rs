@@ -10,7 +10,7 @@
 //! * [`samples`], [`attribution`]: stretches between stamps, and what of them was the host's.
 //! * [`rules`]: what makes a run invalid, whatever the workload.
 //! * [`host`]: what the machine takes before any message moves; [`memory`]: what a process holds.
-//! * [`proxy`]: a distance of our own making. [`targets`]: what is measured if nothing is named.
+//! * [`quiet`]: when a receiver stops waiting. [`proxy`]: a distance of our own making. [`targets`]: what is measured if nothing is named.
 //!
 //! Latency counts from intended times, so a stall shows in full; the generator checks its own punctuality; a gap is
 //! the host's only between two empty polls of a thread on the path.

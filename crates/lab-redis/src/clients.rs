@@ -88,7 +88,7 @@ pub struct SetGetRole {
 }
 
 impl Role for SetGetRole {
-    const NAME: &'static str = "set and get";
+    const NAME: &'static str = "key client";
 
     fn play(&self, parent: &Parent) -> Result<(), LabError> {
         rust::set_get(self, parent)

@@ -15,6 +15,7 @@
 //! |-------------------|----------------------------------------------------------------------------|
 //! | `target.rs`       | the server, and the key that a run has on it                               |
 //! | `command.rs`      | what is sent                                                               |
+//! | `load.rs`         | what is to be sent, over which connections, and how far it is              |
 //! | `generator.rs`    | the process that sends it                                                  |
 //! | `in_turn.rs`, `side_by_side.rs` | how it does: over one connection, over many                  |
 //! | `replies.rs`      | what comes back, counted                                                   |

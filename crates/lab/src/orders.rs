@@ -13,6 +13,7 @@
 //! |--------------|--------------------------------------------------------------------------------|
 //! | `system.rs`  | the processes of a run                                                         |
 //! | `plan.rs`    | the groups, and who sends what when                                            |
+//! | `group.rs`   | groups by number and by name                                                   |
 //! | `client.rs`  | the client's, with one session or a thousand                                   |
 //! | `way.rs`     | a lane or a socket                                                             |
 //! | `day.rs`     | whole days: one that a client asks for, one behind which an OMS is killed      |

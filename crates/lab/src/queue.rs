@@ -19,6 +19,7 @@
 //! | `pusher.rs`   | the pusher's process                                           |
 //! | `puller.rs`   | a puller's process                                             |
 //! | `redis_py.rs` | the same two in Python                                         |
+//! | `rows.rs`     | what the processes wrote down                                  |
 //! | `join.rs`     | from what they wrote down to a run                             |
 //! | `series.rs`   | rates and backlog over the time of the run                     |
 //! | `verdict.rs`  | whether the run kept the rules, and the pullers up             |

@@ -29,7 +29,7 @@ use tickpath_harness::Parent;
 use tickpath_harness::samples::save_gaps;
 use tickpath_harness::{Role, Thread};
 
-/// The user of the client beside, and the group of its orders.
+/// The user of the client beside.
 pub(crate) const BESIDE_USER: &str = "beside";
 
 /// The simulated venue.

@@ -12,10 +12,10 @@
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
 
-use tickpath_bus::{Event, Gap, Message, PublishError, Start, Subscriber, connect};
+use tickpath_bus::{Connection, Event, Gap, Message, PublishError, Start, Subscriber, connect};
 use tickpath_clock::{Clock, Wait, sleep_ns};
 
-use super::{Handed, LOOK_NS, Meter, Opening, Outlet, Outside, RelayError, TURN, address, gap_words, without_login};
+use super::{Handed, LOOK_NS, Meter, Opening, Outlet, Outside, RelayError, TURN, address_at, gap_words, without_login};
 
 /// How long after a failure the broker is tried again.
 const RETRY_NS: u64 = 100_000_000;
@@ -51,8 +51,9 @@ pub struct Route {
 /// Carries until it is stopped. There is a meter for each route.
 pub fn run(settings: &Settings, meters: &[Meter], outside: &Outside<'_>) -> Result<(), RelayError> {
     assert_eq!(settings.routes.len(), meters.len(), "each route has a meter");
-    check_circle(settings)?;
-    let lines = open(settings, meters, outside)?;
+    let ends = (connect(&settings.from)?, connect(&settings.to)?);
+    check_circle(settings, &ends)?;
+    let lines = open(settings, &ends, meters, outside)?;
     let (from, to) = (without_login(&settings.from), without_login(&settings.to));
     for route in &settings.routes {
         (outside.tell)(&format!("carrying '{}' of {from} to '{}' of {to}", route.from, route.to));
@@ -63,20 +64,29 @@ pub fn run(settings: &Settings, meters: &[Meter], outside: &Outside<'_>) -> Resu
     })
 }
 
+/// From where, and to where.
+type Ends = (Box<dyn Connection>, Box<dyn Connection>);
+
 /// Refuses topics that would be received and published, and two that would go into one.
-fn check_circle(settings: &Settings) -> Result<(), RelayError> {
+fn check_circle(settings: &Settings, (from, to): &Ends) -> Result<(), RelayError> {
     let mut names = BTreeSet::new();
     if let Some(route) = settings.routes.iter().find(|route| !names.insert(&route.to)) {
         return Err(RelayError::Twice(route.to.clone()));
     }
-    let received: Vec<String> = settings.routes.iter().map(|route| address(&settings.from, &route.from)).collect();
-    let circle = settings.routes.iter().find(|route| received.contains(&address(&settings.to, &route.to)));
+    let servers = [from.about().identity, to.about().identity];
+    let address = |url: &str, side: usize, topic: &str| address_at(url, servers[side].as_deref(), topic);
+    let received: Vec<String> = settings.routes.iter().map(|route| address(&settings.from, 0, &route.from)).collect();
+    let circle = settings.routes.iter().find(|route| received.contains(&address(&settings.to, 1, &route.to)));
     circle.map_or(Ok(()), |route| Err(RelayError::Circle(format!("'{}' of {}", route.to, without_login(&settings.to)))))
 }
 
 /// Opens everything before anything is carried.
-fn open<'a>(settings: &Settings, meters: &'a [Meter], outside: &'a Outside<'a>) -> Result<Vec<Line<'a>>, RelayError> {
-    let (from, to) = (connect(&settings.from)?, connect(&settings.to)?);
+fn open<'a>(
+    settings: &Settings,
+    (from, to): &Ends,
+    meters: &'a [Meter],
+    outside: &'a Outside<'a>,
+) -> Result<Vec<Line<'a>>, RelayError> {
     let mut lines = Vec::new();
     for (route, meter) in settings.routes.iter().zip(meters) {
         let outlet = Outlet::open(to.as_ref(), &route.to, &settings.opening, settings.wait)?;

@@ -401,20 +401,22 @@ impl Outlet {
 
 /// Where a topic lies, however its URL is written: two of one address are one topic.
 fn address(url: &str, topic: &str) -> String {
+    let is_log = matches!(url.split_once("://"), Some(("shm" | "file", _)));
+    let server = if is_log { None } else { tickpath_bus::connect(url).ok().and_then(|there| there.about().identity) };
+    address_at(url, server.as_deref(), topic)
+}
+
+/// The same where the server has said already which one it is.
+fn address_at(url: &str, server: Option<&str>, topic: &str) -> String {
     match url.split_once("://") {
         Some(("shm", "")) => format!("shm://{topic}"),
         Some(("shm", prefix)) => format!("shm://{prefix}.{topic}"),
         Some(("file", folder)) => folder_address(&Path::new(folder).join(topic)),
-        _ => match identity(url) {
+        _ => match server {
             Some(server) => format!("{server}/{topic}"),
             None => format!("{}/{topic}", one_name(without_login(url).trim_end_matches('/'))),
         },
     }
-}
-
-/// Which server answers at a URL, in its own words.
-fn identity(url: &str) -> Option<String> {
-    tickpath_bus::connect(url).ok()?.about().identity
 }
 
 /// A server's URL by the address that its name stands for: one server has many names.

@@ -105,7 +105,7 @@ fn row(name: &str, flow: &str, share: &str, known: &str) -> String {
 
 /// From when on a run's message is timed.
 fn timed_from(run: &Run) -> String {
-    run.params.text("timed_from").map_or_else(|| "one message".to_owned(), |moment| format!("from its {moment}"))
+    run.timed_from.as_ref().map_or_else(|| "one message".to_owned(), |moment| format!("from its {moment}"))
 }
 
 fn is_before(name: &str) -> bool {

@@ -10,6 +10,7 @@
 //! | `hop.rs`   | one latency distribution: from a histogram, and back to one         |
 //! | `names.rs` | the names that hops, figures, counts and units may have; the check  |
 //! | `target.rs` | what a target is called                                            |
+//! | `moment.rs` | moments as people read them                                         |
 //! | `file.rs`  | load and save                                                       |
 
 mod file;

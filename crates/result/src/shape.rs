@@ -97,6 +97,9 @@ pub struct Run {
     /// What the run shows, where that is more than its leading hop.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub finding: Option<String>,
+    /// From which moment on a message of the stages is timed: its `call`, or its `intended time`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timed_from: Option<String>,
     /// What answered, and what asked.
     #[serde(default, skip_serializing_if = "Software::is_unknown")]
     pub software: Software,

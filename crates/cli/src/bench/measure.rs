@@ -38,7 +38,7 @@ pub fn measure(
     // A result is shown to others.
     for run in &mut result.runs {
         run.target = without_login(&run.target);
-        run.notes.iter_mut().for_each(|note| *note = without_login(note));
+        run.notes.iter_mut().chain(&mut run.finding).for_each(|text| *text = without_login(text));
     }
     result.findings.iter_mut().for_each(|finding| *finding = without_login(finding));
     result.published = published::found(&result);

@@ -29,3 +29,16 @@ pub fn run(workload: &Workload) -> anyhow::Result<Outcome> {
         Workload::Orders(args) => measure("orders", &args.output, |lab, result| orders::run(lab, args, result)),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::ROLES;
+
+    #[test]
+    fn no_two_roles_have_the_same_name() {
+        let names: Vec<&str> = ROLES.into_iter().flatten().map(|role| role.name()).collect();
+        assert_eq!(names.iter().collect::<BTreeSet<_>>().len(), names.len(), "{names:?}");
+    }
+}

@@ -101,6 +101,9 @@ fn a_broker_that_cannot_be_asked_is_a_finding_with_the_reason() {
         unknown(&broker(&format!("{scheme}://{other}")), &other);
         unknown(&broker(&format!("{scheme}://127.0.0.1:1")), "refused the connection");
     }
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    unknown(&broker(&format!("redis://{}", silent.local_addr().unwrap())), "did not answer");
+    unknown(&broker("kafka://127.0.0.1:1"), "127.0.0.1:1");
     unknown(&broker("http://127.0.0.1:1"), "is no broker's URL");
     unknown(&broker("redis://:secret@127.0.0.1:1"), "refused the connection");
     assert!(!format!("{:?}", broker("redis://:secret@127.0.0.1:1")).contains("secret"));

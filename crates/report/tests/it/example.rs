@@ -314,7 +314,7 @@ fn explain_runs(repeat: u32) -> Vec<Run> {
         let mut run = Run { phase, ..base };
         run.hops.insert("one_way".to_owned(), hop(samples, middle, u64::from(repeat)));
         run.figures.insert("message_ns".to_owned(), middle as f64);
-        run.params.set("timed_from", "call");
+        run.timed_from = Some("call".to_owned());
         let stage = |(name, ns, kind): (&str, f64, StageKind)| {
             let label = (name == "connect_tcp").then(|| "connect: the first packet and its answer".to_owned());
             Stage { name: name.to_owned(), label, p50_ns: Some(ns), kind }
