@@ -97,21 +97,32 @@ fn who_was_away_hears_the_end_of_a_day_that_was_killed_as_it_ended() {
 #[test]
 fn what_no_record_tells_any_more_is_missed_and_the_operator_hears_of_it() {
     let house = House::new();
-    let (mut oms, day) = house.a_day_that_ends();
+    let mut oms = house.start();
+    house.order(&mut oms, 1);
+    house.end_day(&mut oms);
+    let first_day = house.said();
+    house.order(&mut oms, 2);
+    house.keep_early();
+    let lost = house.places(CopyFrom::Day);
+    house.end_day(&mut oms);
+    let said = house.said().len() as u64;
     drop(oms);
     snapshot::make(house.journal()).expect("the journal is sound");
+    let second = second_day(&house.history());
     fs::remove_dir_all(house.journal().dir().join("archive")).expect("it is there");
-    fs::remove_dir_all(house.history().join("archive")).expect("it is there");
+    fs::remove_dir_all(second).expect("it is there");
     bring_early(&house.history());
     oms = house.start();
     assert!(is_told_as_lost(&mut oms));
-    let next = day.reports.len() as u64;
-    house.order(&mut oms, 10);
-    let heard = heard(&mut oms, 0);
-    assert_eq!(heard.first().map(|(number, ..)| *number), Some(next), "each report has its own number");
-    let places = house.places(CopyFrom::Day);
-    let early = day.places[day.early].0;
-    assert!(places[0].0 > early, "no place is given out again: {} is one of the day before", places[0].0);
+    house.order(&mut oms, 3);
+    let (before, since) = (heard(&mut oms, 0), heard(&mut oms, said));
+    assert_eq!(before, [&first_day[..], &since].concat(), "the day before that, and this one");
+    assert_eq!((since[0].0, since.len()), (said, 2), "each report has its own number");
+    let today = house.places(CopyFrom::Day);
+    assert_eq!((today[0].0 > lost[1].0, today.len()), (true, 2), "no place is given out again: {today:?}, {lost:?}");
+    for (place, _) in lost {
+        assert_eq!(house.places(CopyFrom::Place { place, last_sum: 0 }), today, "place {place} is nowhere");
+    }
 }
 
 #[test]
@@ -279,6 +290,12 @@ fn heard(oms: &mut Inline<SimulatedClock>, from: u64) -> Vec<Report> {
         // Whatever the day before lacks nobody has.
         next = next.max(marks.first(0));
     }
+}
+
+/// Where the second day was put away.
+fn second_day(history: &Path) -> PathBuf {
+    let days = fs::read_dir(history.join("archive")).expect("it is there").map(|day| day.expect("it is there").path());
+    days.max().expect("there are some")
 }
 
 /// Moves these files back from the archive.
