@@ -83,6 +83,11 @@ impl Archive {
         self.firsts.first().map_or_else(|| self.journal.clone(), |&first| log(&self.journal, first))
     }
 
+    /// The first number of the last log that began before this one.
+    pub fn last_before(&self, sequence: u64) -> Option<u64> {
+        self.firsts.iter().copied().rfind(|&first| first < sequence)
+    }
+
     /// How the last log ended, if the journal's own is not there.
     pub fn last_ended(&self) -> Result<Option<Ended>, OmsError> {
         match self.firsts.last() {

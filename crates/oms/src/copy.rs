@@ -183,6 +183,10 @@ fn find(history: &Place, today: &Reader, place: u64, last_sum: u32) -> Result<Op
             return Ok(None);
         }
         first = opened.first_sequence();
+        // What lay between two days was set aside, and is nowhere.
+        if place > open(&log, Start::Now)?.sequence() {
+            return Ok(None);
+        }
     }
     // What is the first of its day has the last of another one before it, which is no frame here.
     if last_sum != 0 && place > first {

@@ -119,6 +119,8 @@ pub(crate) struct Found {
     marks: Vec<Mark>,
     /// The number of its first frame: that of a history which is said again is the same.
     first: u64,
+    /// The number behind the last frame that can be read.
+    end: u64,
     /// Why there is none.
     lost: Option<String>,
 }
@@ -136,13 +138,16 @@ pub(crate) fn place(journal: &Place) -> Place {
 }
 
 impl Found {
-    /// Looks at the history of the day whose journal's log has this id and begins with this record.
-    pub fn look(config: &Config, journal: u64, first: u64) -> Result<Self, OmsError> {
-        let owner = Owner { journal, incarnation: 0, base: first };
-        let (mut has, mut marks, mut begin, mut lost) = (None, Vec::new(), 0, None);
+    /// Looks at the history of the journal with this id, whose log begins with the record `first`, and the one that ended
+    /// last, if it is there, with `ended`: it is of this day, or of the last one, killed before it was put away.
+    pub fn look(config: &Config, journal: u64, first: u64, ended: Option<u64>) -> Result<Self, OmsError> {
+        let mut owner = Owner { journal, incarnation: 0, base: first };
+        let (mut has, mut marks, mut begin, mut end, mut lost) = (None, Vec::new(), 0, 0, None);
+        let is_left =
+            |day: u64| day < first && ended.is_none_or(|ended| ended <= day) && !is_put_away(&config.place, day);
         match Reader::open(&config.place, Start::Oldest, Registration::Unregistered) {
-            Ok(mut log) if log.owner() == owner => {
-                begin = log.first_sequence();
+            Ok(mut log) if log.owner() == owner || log.owner().journal == journal && is_left(log.owner().base) => {
+                (owner, begin) = (log.owner(), log.first_sequence());
                 let mut scan = Scan::default();
                 let whole = loop {
                     match log.next() {
@@ -151,6 +156,7 @@ impl Found {
                         Err(_) => break false,
                     }
                 };
+                end = log.sequence();
                 // One that a loss of power has torn is said again from the journal.
                 if whole && scan.base {
                     (has, marks) = (Some(scan.next), scan.marks);
@@ -162,10 +168,27 @@ impl Found {
             Ok(_) => lost = Some("it is of another day, or of another journal".to_owned()),
             Err(e @ (OpenError::NotFound(_) | OpenError::Damaged { .. } | OpenError::Version { .. })) => {
                 lost = Some(e.to_string());
+                // What was there may have been of the last day, if that was not put away.
+                owner.base = ended.filter(|&day| config.place.dir().exists() && is_left(day)).unwrap_or(first);
             }
             Err(e) => return Err(e.into()),
         }
-        Ok(Self { config: config.clone(), owner, has, marks, first: begin, lost })
+        Ok(Self { config: config.clone(), owner, has, marks, first: begin, end, lost })
+    }
+
+    /// The first record of the journal's log of that day.
+    pub fn day(&self) -> u64 {
+        self.owner.base
+    }
+
+    /// No record tells any more what it lacks: it is to be set aside, and the history begins with this day, whose log
+    /// begins with this record.
+    pub fn give_up(&mut self, first: u64) {
+        if self.owner.base != first {
+            self.first = self.end;
+        }
+        (self.owner.base, self.has) = (first, None);
+        self.lost = Some("the records of what it lacks are gone".to_owned());
     }
 
     /// Why what was said is not there, if anything was; that is said again then.
@@ -489,7 +512,7 @@ fn keep_known(place: &Place, said: &[u64]) -> Result<(Vec<u64>, Vec<Kept>), OmsE
 impl Before {
     /// The last day of this journal that was put away before this one began.
     fn find(place: &Place, now: &Owner) -> Option<Self> {
-        let day = archived_days(place).into_iter().rfind(|&first| first < now.base)?;
+        let day = archived_days(place).into_iter().rfind(|&first| first < now.base && is_put_away(place, first))?;
         let place = Place::folder(folder(place, day));
         let mut log = Reader::open(&place, Start::Oldest, Registration::Unregistered).ok()?;
         let mut scan = Scan::default();
@@ -526,20 +549,25 @@ fn set_aside(place: &Place) -> Result<(), OmsError> {
     moved.map_err(OmsError::NotArchived)
 }
 
-/// A folder for the day that began with this record: one that nothing lies in.
 /// Where a day goes that is over.
 fn archived(place: &Place, first: u64) -> PathBuf {
     free(folder(place, first))
 }
 
+/// The folder of the day that began with this record.
 pub(crate) fn folder(place: &Place, first: u64) -> PathBuf {
     place.dir().join("archive").join(format!("{first:020}"))
 }
 
-/// The folder, or, if something is there, one beside it.
+/// Whether that day lies in its folder, which is made before it does.
+fn is_put_away(place: &Place, first: u64) -> bool {
+    Place::folder(folder(place, first)).exists()
+}
+
+/// The folder, or, if a log is there, one beside it.
 fn free(folder: PathBuf) -> PathBuf {
     let copies = (1_u64..).map(|copy| folder.with_extension(copy.to_string()));
-    std::iter::once(folder.clone()).chain(copies).find(|folder| !folder.exists()).unwrap_or(folder)
+    std::iter::once(folder.clone()).chain(copies).find(|folder| !Place::folder(folder).exists()).unwrap_or(folder)
 }
 
 #[inline]

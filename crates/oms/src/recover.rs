@@ -17,7 +17,7 @@ use tickpath_market::Request;
 use tickpath_orders::{At, Config as CoreConfig, Core, Input, Output};
 
 use crate::OmsError;
-use crate::archive::read_start;
+use crate::archive::{Archive, read_start};
 use crate::history;
 use crate::lanes::{LaneKind, LanesConfig};
 use crate::ledger::Ledger;
@@ -37,31 +37,41 @@ pub(crate) struct Recovered {
 pub(crate) struct Telling {
     pub found: history::Found,
     /// The first record of the journal's own log.
-    pub from: u64,
-    /// Reports said to each session before that record, and now.
+    pub first: u64,
+    /// Reports said to each session before the history's day, and now.
     pub base: Option<Vec<u64>>,
     pub said: Vec<u64>,
-    /// What was said and is not in the history.
-    pub above: VecDeque<Output>,
+    /// What was said since that day began and is not in the history, with the record to which it was said.
+    pub above: VecDeque<(u64, Output)>,
 }
 
 impl Telling {
     fn look(config: &Config, journal: &Place) -> Result<Self, OmsError> {
         let own = Reader::open(journal, Start::Oldest, Registration::Unregistered)?;
-        let from = own.first_sequence();
+        let first = own.first_sequence();
+        let ended = Archive::of(journal)?.last_before(first);
         let id = read_start(journal)?.map_or(0, |start| start.journal);
-        let found = history::Found::look(config, id, from)?;
-        Ok(Self { found, from, base: None, said: Vec::new(), above: VecDeque::new() })
+        let found = history::Found::look(config, id, first, ended)?;
+        Ok(Self { found, first, base: None, said: Vec::new(), above: VecDeque::new() })
     }
 
-    /// Whether a start can go on from where a snapshot stands without losing a report of this day.
-    fn can_begin_at(&self, next: u64, ledger: &Ledger) -> bool {
-        next <= self.from || self.found.has_all(ledger.said())
+    /// Whether a start can go on from where a snapshot stands without losing a report of the day that began here.
+    fn can_begin_at(&self, next: u64, ledger: &Ledger, day: u64) -> bool {
+        next <= day || self.found.has_all(ledger.said())
+    }
+
+    /// The replay begins here.
+    fn begin(&mut self, next: u64, ledger: &Ledger) {
+        if !self.can_begin_at(next, ledger, self.found.day()) {
+            self.found.give_up(self.first);
+        }
+        self.said = ledger.said().to_vec();
     }
 
     #[inline]
     fn note(&mut self, at: At, outputs: &[Output]) {
-        if self.base.is_none() && at.sequence >= self.from {
+        let is_behind = at.sequence >= self.found.day();
+        if self.base.is_none() && is_behind {
             self.base = Some(self.said.clone());
         }
         for output in outputs {
@@ -72,8 +82,8 @@ impl Telling {
             }
             let number = self.said[index];
             self.said[index] += 1;
-            if at.sequence >= self.from && self.found.next(*session).is_none_or(|next| number >= next) {
-                self.above.push_back(*output);
+            if is_behind && self.found.next(*session).is_none_or(|next| number >= next) {
+                self.above.push_back((at.sequence, *output));
             }
         }
     }
@@ -122,10 +132,19 @@ impl Recovered {
         let mut telling = history.map(|history| Telling::look(history, journal)).transpose()?;
         let candidates = lanes.kinds().map(|kind| Candidate::open(kind, lanes, calibration));
         let mut candidates = Candidates::new(candidates.collect::<Result<_, _>>()?);
-        let has_all = |next, ledger: &Ledger| {
-            candidates.have_all_of(ledger) && telling.as_ref().is_none_or(|telling| telling.can_begin_at(next, ledger))
+        let begin = |day| {
+            snapshot::begin(journal, config, |next, ledger| {
+                let can_tell = telling.as_ref().is_none_or(|telling| telling.can_begin_at(next, ledger, day));
+                candidates.have_all_of(ledger) && can_tell
+            })
         };
-        let begun = match snapshot::begin(journal, config, has_all) {
+        let (day, first) = telling.as_ref().map_or((0, 0), |telling| (telling.found.day(), telling.first));
+        let begun = match begin(day) {
+            // What the history lacks of the last day nobody can say again: this day's is said whole.
+            Err(OmsError::ArchiveGone { .. } | OmsError::CoreVersion { .. }) if day < first => begin(first),
+            begun => begun,
+        };
+        let begun = match begun {
             // What such a lane has not got is in no record that is left: it is lost, and nobody else waits for it.
             Err(OmsError::ArchiveGone { .. }) => snapshot::begin(journal, config, |_, _| true),
             begun => begun,
@@ -133,7 +152,7 @@ impl Recovered {
         let (mut replay, mut core) = begun?;
         candidates.go_on_from(replay.ledger());
         if let Some(telling) = &mut telling {
-            telling.said = replay.ledger().said().to_vec();
+            telling.begin(replay.sequence(), replay.ledger());
         }
         while replay.step(&mut core, |at, input, outputs| {
             candidates.note(at, input, outputs);

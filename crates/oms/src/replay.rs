@@ -38,12 +38,16 @@ pub struct Replay {
 }
 
 impl Replay {
-    /// At the beginning of a journal.
+    /// At the beginning of a journal, if this version of the core wrote it.
     pub fn open(journal: &Place) -> Result<Self, OmsError> {
-        let log = Reader::open(&Archive::of(journal)?.oldest(), From::Oldest, Registration::Unregistered)?;
-        match log.first_sequence() {
-            0 => Ok(Self::on(journal, log, Ledger::default())),
-            first => Err(OmsError::ArchiveGone { journal: journal.clone(), upto: first }),
+        let oldest = Archive::of(journal)?.oldest();
+        let log = Reader::open(&oldest, From::Oldest, Registration::Unregistered)?;
+        match (log.first_sequence(), read_start(&oldest)?) {
+            (0, Some(Beginning { core_version: found, .. })) if found != CORE_VERSION => {
+                Err(OmsError::CoreVersion { found, expected: CORE_VERSION })
+            }
+            (0, _) => Ok(Self::on(journal, log, Ledger::default())),
+            (first, _) => Err(OmsError::ArchiveGone { journal: journal.clone(), upto: first }),
         }
     }
 

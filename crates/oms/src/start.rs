@@ -150,19 +150,26 @@ impl<C: Clock> Sequencer<C> {
 
     /// Opens the history and says what it lacks.
     fn go_on_telling(&mut self, telling: Telling, calibration: &Calibration) -> Result<(), OmsError> {
-        let Telling { found, from, base, said, above } = telling;
+        let Telling { found, first, base, said, mut above } = telling;
         if let Some(why) = found.lost(&said) {
             self.notices.add(Notice::HistoryLost(why.to_owned()));
         }
+        let mut day = found.day();
         let mut history = found.open(&base.unwrap_or_else(|| said.clone()), &said, calibration)?;
         let now = self.clock.ticks();
-        for output in &above {
-            history.say(now, output)?;
+        // The journal's log was rolled by whoever was killed before the history was, and by this start.
+        for next in [first, self.journal.log().first_sequence()] {
+            let before = above.partition_point(|(sequence, _)| *sequence < next);
+            for (_, output) in above.drain(..before) {
+                history.say(now, &output)?;
+            }
+            if next != day {
+                history.begin_day(next)?;
+                day = next;
+            }
         }
-        // The journal's log was rolled by this start.
-        let first = self.journal.log().first_sequence();
-        if first != from {
-            history.begin_day(first)?;
+        for (_, output) in &above {
+            history.say(now, output)?;
         }
         self.history = Some(history);
         Ok(())

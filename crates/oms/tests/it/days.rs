@@ -276,7 +276,7 @@ fn another_version_of_the_core_starts_from_a_snapshot_and_from_nothing_else() {
 }
 
 /// The journal's log, as if a core of this version had written it.
-fn as_written_by(scene: &Scene, version: u32) {
+pub fn as_written_by(scene: &Scene, version: u32) {
     let place = &scene.config.journal.place;
     let copy = Place::folder(scene.journal().join("copy"));
     let config = LogConfig { place: copy.clone(), ..scene.config.journal.clone() };

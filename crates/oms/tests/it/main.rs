@@ -6,6 +6,7 @@ mod copy;
 mod days;
 mod define;
 mod gate;
+mod history;
 mod hostile;
 mod layouts;
 mod lines;
