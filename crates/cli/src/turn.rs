@@ -1,7 +1,7 @@
 //! Around a measurement: one at a time on a machine, and a Ctrl-C that leaves nothing behind.
 
 use std::fs::{File, OpenOptions, TryLockError};
-use std::io::{Read, Write};
+use std::io::{Read, Seek, Write};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -61,6 +61,6 @@ fn wait(mut file: File, quiet: bool) -> anyhow::Result<File> {
         Err(TryLockError::Error(error)) => return Err(error).context("cannot ask whether another bench runs"),
     }
     // Another user's file cannot be written; its lock is the same.
-    let _ = file.set_len(0).and_then(|()| write!(file, "{}", std::process::id()));
+    let _ = file.set_len(0).and_then(|()| file.rewind()).and_then(|()| write!(file, "{}", std::process::id()));
     Ok(file)
 }

@@ -117,7 +117,7 @@ pub struct Run {
     /// Memory of the system under test.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<Memory>,
-    /// What is neither a hop nor a count; [`FIGURES`] names them all.
+    /// What is neither a hop nor a count; [`FIGURES`](crate::FIGURES) names them all.
     #[serde(default)]
     pub figures: BTreeMap<String, f64>,
     /// The share of each process or worker.
@@ -129,7 +129,7 @@ pub struct Run {
     /// Where the time of one message goes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stages: Vec<Stage>,
-    /// Latencies by name; [`HOPS`] names them all.
+    /// Latencies by name; [`HOPS`](crate::HOPS) names them all.
     #[serde(default)]
     pub hops: BTreeMap<String, Hop>,
 }
