@@ -51,7 +51,8 @@ impl World {
         self.come_to_rest()?;
         let is_away = self.lines.iter().any(|line| line.by.as_ref().is_some_and(Lines::has_away));
         let Some(terms) = self.host.terms.as_ref().filter(|_| is_away) else { return Ok(()) };
-        self.host.clock.advance(terms.lost_after_ns + SECOND);
+        // The clock may have been set back since.
+        self.host.clock.advance(terms.lost_after_ns + 11 * SECOND);
         self.turns(LOOKS, 0)?;
         self.come_to_rest()
     }
