@@ -201,7 +201,7 @@ impl<'a> Turn<'a> {
         };
         let mut child = match python.filter(|_| client.is_python()) {
             Some(python) => python.spawn(client.name(), SOURCE, &role)?,
-            None => lab.spawn(&role.clone())?,
+            None => lab.spawn(&role)?,
         };
         child.tell("go")?;
         let told: Told = child.result(10.0 * self.seconds())?;

@@ -4,7 +4,6 @@
 //! holds its T2. A venue's report holds when the venue had the order; its stamp is when the OMS had the report. Orders
 //! belong to the group that the high half of their client order id tells.
 
-use crate::orders::group::group_name;
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
@@ -17,6 +16,7 @@ use tickpath_oms::journal::logs;
 use tickpath_orders::{At, Config, Core, Input, Output, Outputs, RecordKind, Stop};
 use zerocopy::FromBytes;
 
+use crate::orders::group::group_name;
 use tickpath_harness::LabError;
 use tickpath_harness::samples::Samples;
 use tickpath_result::{Counts, Run};

@@ -33,7 +33,6 @@ pub(crate) use client::is_of_venue;
 pub use compare::comparisons;
 pub use day::{Beside, BesideRole, restart, resume};
 pub use floor::SenderRole;
-pub use group::group_name;
 
 use std::path::PathBuf;
 

@@ -10,10 +10,8 @@
 //! are one thread; in `split` and `mutex` the core has the system's CPU and the strategy shares the generator's. Valid
 //! only if the feed kept its times.
 
-use crate::orders::group::PATH_GROUP;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
-use tickpath_harness::rules::{refuse_loss, tell_reconnects};
 
 use serde::{Deserialize, Serialize};
 use tickpath_bus::{Policy, Publisher, TopicConfig, connect};
@@ -23,10 +21,12 @@ use tickpath_market::replay::{Event, Pace, Recording, Tally};
 use tickpath_oms::Layout;
 
 use crate::analyse;
+use crate::orders::group::PATH_GROUP;
 use crate::strategy::Traded;
 use crate::strategy::TraderRole;
 use crate::trade::{ExchangeRole, OmsRole};
 use tickpath_harness::Parent;
+use tickpath_harness::rules::{refuse_loss, tell_reconnects};
 use tickpath_harness::samples::{Samples, load, load_gaps, save, touched_rows};
 use tickpath_harness::{Lab, LabError};
 use tickpath_harness::{Role, Thread};

@@ -132,8 +132,8 @@ impl<C: Clock> Sequencer<C> {
         let now = self.clock.ticks();
         let utc_ns = calibration.utc_ns_of(now);
         let minute = (utc_ns / 60_000_000_000).saturating_sub(EPOCHS_SINCE);
-        let mut epoch = minute.max(self.core.epoch() + 1);
         let known = self.core.epoch();
+        let mut epoch = minute.max(known + 1);
         let is_sound = |&(other, reach): &(u64, u64)| other > known && other < minute + reach;
         if let Some((other, _)) = others.filter(is_sound).max() {
             epoch = minute.max(other) + MOST_STARTS;

@@ -2,7 +2,7 @@
 
 use super::markup::escaped;
 use super::page::{Section, table};
-use super::plain_table::Overview;
+use super::plain_table::PlainTable;
 use super::quantity::{NONE, duration, number, share};
 use super::repetitions::{Summary, summary};
 use tickpath_result::{ResultFile, Run, median};
@@ -32,7 +32,7 @@ pub(super) fn section(result: &ResultFile) -> Option<Section> {
 }
 
 /// The same as text, a row a client and way.
-pub(super) fn overview(result: &ResultFile) -> Option<Overview> {
+pub(super) fn overview(result: &ResultFile) -> Option<PlainTable> {
     let row = |one: &Summary| {
         let spread = &one.throughput;
         vec![
@@ -46,7 +46,7 @@ pub(super) fn overview(result: &ResultFile) -> Option<Overview> {
     };
     let rows: Vec<Vec<String>> = summary(&result.runs).iter().map(row).collect();
     let header = vec!["client, pairs a second", "best", "worst", "deviation", "of the mean", "connect"];
-    (!rows.is_empty()).then_some(Overview { title: "clients", header, rows })
+    (!rows.is_empty()).then_some(PlainTable { title: "clients", header, rows })
 }
 
 /// How a client reaches the server.

@@ -7,7 +7,7 @@ use super::chart::{BELOW, End, Frame, Words, drawing, look};
 use super::markup::escaped;
 use super::names::{grouped, labels_by};
 use super::page::{self, Section, table};
-use super::plain_table::Overview;
+use super::plain_table::PlainTable;
 use super::quantity::{NONE, count, figure, multiple, short};
 use tickpath_result::{ResultFile, Run, median};
 
@@ -25,14 +25,14 @@ pub(super) fn section(result: &ResultFile) -> Option<Section> {
 }
 
 /// The same as text, a row a command, client and depth.
-pub(super) fn overview(result: &ResultFile) -> Option<Overview> {
+pub(super) fn overview(result: &ResultFile) -> Option<PlainTable> {
     let sweeps = sweeps(result);
     let named = |row: Vec<String>| -> Vec<String> {
         let name = format!("{} {}", row[0], row[1]);
         std::iter::once(name).chain(row.into_iter().skip(2)).collect()
     };
     let rows: Vec<Vec<String>> = sweeps.iter().flat_map(Sweep::rows).map(named).collect();
-    (!rows.is_empty()).then_some(Overview { title: "pipeline depth", header: HEADER[1..].to_vec(), rows })
+    (!rows.is_empty()).then_some(PlainTable { title: "pipeline depth", header: HEADER[1..].to_vec(), rows })
 }
 
 const HEADER: [&str; 8] =

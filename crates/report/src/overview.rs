@@ -1,10 +1,10 @@
 //! What many runs came to, in one table each: for a terminal and for Markdown, which have no charts.
 
-use super::plain_table::Overview;
+use super::plain_table::PlainTable;
 use super::{clients, depth, phases};
 use tickpath_result::ResultFile;
 
 /// The tables of the workloads whose runs say little one by one.
-pub(super) fn overviews(result: &ResultFile) -> Vec<Overview> {
+pub(super) fn overviews(result: &ResultFile) -> Vec<PlainTable> {
     [phases::overview(result), depth::overview(result), clients::overview(result)].into_iter().flatten().collect()
 }

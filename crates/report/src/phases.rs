@@ -7,7 +7,7 @@ use super::axis::Axis;
 use super::markup::escaped;
 use super::names::grouped;
 use super::page::{Section, table};
-use super::plain_table::Overview;
+use super::plain_table::PlainTable;
 use super::quantity::{NONE, duration, duration_or_none, size};
 use super::sentence::middle;
 use tickpath_result::short_name;
@@ -24,7 +24,7 @@ pub(super) fn section(result: &ResultFile) -> Option<Section> {
 }
 
 /// The same as text, a row a target and phase.
-pub(super) fn overview(result: &ResultFile) -> Option<Overview> {
+pub(super) fn overview(result: &ResultFile) -> Option<PlainTable> {
     let matrix = Matrix::of(result)?;
     let mut rows = Vec::new();
     for target in &matrix.targets {
@@ -43,7 +43,7 @@ pub(super) fn overview(result: &ResultFile) -> Option<Overview> {
         }
     }
     let header = vec!["target and phase", "hop", "50%", "99%", "publish, 50%"];
-    (!rows.is_empty()).then_some(Overview { title: "cold, idle, steady", header, rows })
+    (!rows.is_empty()).then_some(PlainTable { title: "cold, idle, steady", header, rows })
 }
 
 /// The bar's places in a cell, in percent of its width.

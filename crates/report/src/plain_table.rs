@@ -1,7 +1,7 @@
 //! A table without a chart.
 
 /// A table of plain text; the first column names the row.
-pub(super) struct Overview {
+pub(super) struct PlainTable {
     pub title: &'static str,
     pub header: Vec<&'static str>,
     pub rows: Vec<Vec<String>>,

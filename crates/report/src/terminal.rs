@@ -5,7 +5,7 @@ use super::ink::{Ink, wrapped};
 use super::markup::plain;
 use super::names::Titles;
 use super::overview::overviews;
-use super::plain_table::Overview;
+use super::plain_table::PlainTable;
 use super::quantity::{count, duration_or_none};
 use super::sentence::{comparison, facts, footnote, headlines, hop_remark, host, samples_needed};
 use tickpath_result::{Hop, PERCENTILES, ResultFile, Run};
@@ -54,7 +54,7 @@ fn head(result: &ResultFile, width: usize, ink: Ink) -> String {
 }
 
 /// A table of as many columns as fit, the name on the left.
-fn overview(table: &Overview, width: usize, ink: Ink) -> String {
+fn overview(table: &PlainTable, width: usize, ink: Ink) -> String {
     let header: Vec<String> = table.header.iter().map(|name| (*name).to_owned()).collect();
     let longest = |column: usize| {
         let cells = std::iter::once(&header).chain(&table.rows).map(|row| row[column].chars().count());

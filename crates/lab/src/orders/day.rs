@@ -1,7 +1,6 @@
 //! Whole days: a client that asks for one, a client beside the measured ones that does, and an OMS that is killed behind
 //! one.
 
-use crate::trade::BESIDE_USER;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -15,6 +14,7 @@ use super::system::{Load, System};
 use super::way::Login;
 use super::way::log_in;
 use super::{Batch, Settings, analyse, bare_run, check};
+use crate::trade::BESIDE_USER;
 use tickpath_harness::Parent;
 use tickpath_harness::Role;
 use tickpath_harness::host::on_cpu;

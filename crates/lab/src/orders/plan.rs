@@ -1,8 +1,8 @@
 //! The groups of a run, and who sends what of them when.
 
-use super::group::group_name;
 use serde::{Deserialize, Serialize};
 
+use super::group::group_name;
 use super::{Settings, Target};
 use tickpath_result::Phase;
 

@@ -225,7 +225,7 @@ fn oms_role(lab: &Lab<'_>, settings: &Settings, load: Load, name: &str, market: 
 
 /// Starts the OMS, and says how to log in to it.
 fn start_oms(lab: &Lab<'_>, target: &Target, role: &OmsRole) -> Result<(Option<Child>, Option<Login>), LabError> {
-    let mut oms = lab.spawn(&role.clone())?;
+    let mut oms = lab.spawn(role)?;
     let url: Option<String> = oms.result(1.0)?;
     let url = url.map(|url| if *target == Target::LogonLanes { format!("{LANES_SCHEME}{url}") } else { url });
     let password_file = password_file(lab.folder());
