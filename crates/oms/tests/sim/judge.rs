@@ -51,12 +51,15 @@ impl Oracle {
         }
         let (mut net, mut buys, mut sells) = (0_i128, 0_i128, 0_i128);
         for (id, truth) in &self.truths {
-            // A try that is lost is counted in its order.
             let is_lost = self.lost.contains(&self.tries.order(*id)) || self.given_up.contains(id);
             if (truth.account, truth.symbol) != (account, symbol) || is_lost {
                 continue;
             }
-            let (filled, open) = (i128::from(truth.cumulative), i128::from(truth.leaves));
+            // A try that is lost is counted in its order, as it left: what its venue has made of it since is told under a name
+            // that nobody knows, and is a stranger's.
+            let most = if self.lost.contains(id) { truth.quantity } else { i64::MAX };
+            let filled = truth.cumulative.min(most);
+            let (filled, open) = (i128::from(filled), i128::from(truth.leaves.min(most - filled)));
             match truth.side {
                 Side::Buy => (net, buys) = (net + filled, buys + open),
                 Side::Sell => (net, sells) = (net - filled, sells + open),

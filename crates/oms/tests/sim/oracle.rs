@@ -35,6 +35,8 @@ pub struct Truth {
     pub account: AccountId,
     pub symbol: SymbolId,
     pub side: Side,
+    /// As it arrived.
+    pub quantity: i64,
     pub cumulative: i64,
     pub leaves: i64,
     pub status: OrdStatus,
@@ -183,6 +185,7 @@ impl Oracle {
             account: new.account,
             symbol: new.symbol,
             side: Side::from_code(new.side).expect("the OMS has checked it"),
+            quantity: new.quantity.0,
             cumulative: 0,
             leaves: 0,
             status: OrdStatus::PendingNew,

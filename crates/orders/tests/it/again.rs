@@ -6,7 +6,7 @@ use tickpath_orders::{
     RETRY, RecordKind, RejectRule, ReportRecord, SessionRules, VenueRules,
 };
 
-use crate::scene::{Scene, VENUE, fill, order, said};
+use crate::scene::{Scene, VENUE, amended, fill, order, said};
 
 const BUSY: u16 = 77;
 const WRONG: u16 = 78;
@@ -312,6 +312,10 @@ fn a_refusal_is_no_end_of_what_may_have_been_tried_again_in_a_lost_tail() {
         let lost = OrderId::new(1, scene.sequence).0;
         scene.hear_exactly(ReportRecord { source: VENUE, ..scene.agreeing(fill(lost, 1, 10, 10, 0)) });
         assert_eq!((scene.bought(), scene.counts().strangers), ((0, 10), 1));
+        // Nobody can tell whose fill that is: that it is three times as large now makes no known order larger.
+        let corrected = amended(lost, ExecType::TradeCorrect, 10, 2, 30, 30, 0);
+        scene.hear_exactly(ReportRecord { source: VENUE, ..scene.agreeing(corrected) });
+        assert_eq!((scene.bought(), scene.counts().strangers), ((0, 10), 2));
     });
     // Of an order that nobody has put in doubt yet.
     let (mut scene, id) = restarted(0, 2);
