@@ -182,7 +182,7 @@ impl Core {
             _ => return Err(WordError::Status),
         };
         // A venue may have filled too much; then that is the truth to be told.
-        let (filled, most) = (resolve.cumulative_quantity, order.quantity.max(order.filled));
+        let (filled, most) = (resolve.cumulative_quantity, order.quantity.max(order.known()));
         let is_whole = resolve.status != OrdStatus::Filled.code() || filled.0 >= order.quantity;
         if !order.phase.is_unknown() {
             return Err(WordError::NotUnknown(order.status()));

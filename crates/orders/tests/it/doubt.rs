@@ -486,6 +486,21 @@ fn an_overfill_can_be_resolved_as_what_it_is() {
     assert_eq!((scene.state(id), scene.bought()), (Filled, (12, 0)));
 }
 
+/// Its reports are lost, and its venue counts more than was asked for: that may be said, and no more than that.
+#[test]
+fn an_overfill_that_only_its_venue_knows_can_be_resolved_as_what_it_is() {
+    let mut scene = Scene::new();
+    let id = scene.order(1, Side::Buy, 100, 10);
+    scene.hear(accepted(id, 1));
+    scene.doubt(LOST_REPORTS);
+    scene.answer(id, Canceled, 4, 12, 0);
+    assert_eq!((scene.state(id), scene.bought()), (Unknown, (0, 12)));
+    scene.resolve(id, Canceled, 13, "the venue's desk");
+    assert_eq!((scene.state(id), scene.bought()), (Unknown, (0, 12)));
+    scene.resolve(id, Canceled, 12, "the venue's desk");
+    assert_eq!((scene.state(id), scene.bought()), (Filled, (12, 0)));
+}
+
 #[test]
 fn a_venue_that_contradicts_the_operator_puts_the_order_in_doubt_again() {
     let mut scene = Scene::new();
