@@ -11,6 +11,7 @@ use super::{LineAgent, LineId, Lines, Went};
 use crate::OmsError;
 use crate::layout::Event;
 use crate::notice::Notice;
+use crate::outbound::Outbound;
 use crate::sequencer::Sequencer;
 
 impl<C: Clock> Sequencer<C> {
@@ -47,6 +48,11 @@ impl<C: Clock> Sequencer<C> {
     /// Whether any venue comes by lines.
     pub(crate) fn has_lines(&self) -> bool {
         !self.line_places.is_empty()
+    }
+
+    /// Whether any line is down, and not for so long yet that what went by it is in doubt.
+    pub fn waits_for_lines(&mut self) -> bool {
+        self.venues.iter_mut().flatten().filter_map(Outbound::lines).any(|lines| lines.waits_for_one())
     }
 
     pub(crate) fn lines(&mut self, venue: VenueId) -> Option<&mut Lines> {

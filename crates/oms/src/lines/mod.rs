@@ -331,6 +331,11 @@ impl Lines {
         Ok(Some((line.id, went_by(&line.place, line.flow.journaled() > 0)?)))
     }
 
+    /// Whether any line is down, and not for too long yet.
+    pub fn waits_for_one(&self) -> bool {
+        self.list.iter().any(|line| line.down_since.is_some())
+    }
+
     /// An order is not to go by this line, as long as another one is up.
     pub fn avoid(&mut self, order: u64, line: u8) {
         if self.list.len() > 1 && !self.avoided.contains(&(order, line)) {

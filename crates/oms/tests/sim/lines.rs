@@ -28,7 +28,7 @@ pub struct Terms {
     wires: Vec<Wire>,
     rate: u32,
     window: u32,
-    pub lost_after_ns: u64,
+    lost_after_ns: u64,
     says_requests: bool,
     keeps_reports: bool,
     dice: Dice,
@@ -253,10 +253,6 @@ impl Lines {
     /// Whether any line that will come is not there.
     pub fn is_restless(&self) -> bool {
         self.ends.iter().any(|end| !end.is_away && end.wire.lock().state != State::Open)
-    }
-
-    pub fn has_away(&self) -> bool {
-        self.ends.iter().any(|end| end.is_away)
     }
 
     /// The venue's process is there, or not.
