@@ -9,7 +9,7 @@ use tickpath_clock::Calibration;
 use zerocopy::{FromZeros, IntoBytes};
 
 use crate::config::{MAX_SEGMENT_BYTES, MAX_SEGMENTS};
-use crate::control::{CONTROL_BYTES, Control};
+use crate::control::{CONTROL_BYTES, Control, MANDATORY};
 use crate::follow::{Follower, Step};
 use crate::guard::Others;
 use crate::layout::{
@@ -21,7 +21,7 @@ use crate::progress::Missing;
 use crate::region::Region;
 use crate::segments::Segments;
 use crate::sync::Ordering;
-use crate::{Config, OpenError, Owner, Place, Policy, ReadError};
+use crate::{Config, OpenError, Owner, Place, Policy, ReadError, lock};
 
 const CONTROL_MAGIC: u64 = u64::from_le_bytes(*b"TICKCTL1");
 
@@ -141,6 +141,16 @@ impl Shape {
 /// Whose a log is, by its header alone.
 pub fn owner(place: &Place) -> Result<Owner, OpenError> {
     open_data(place, Access::Read).map(|(_, shape)| shape.owner)
+}
+
+/// The process that writes a log now, if one does.
+pub fn writer(place: &Place) -> Option<u32> {
+    lock::holder(&place.writer_lock(), 0).ok().flatten()
+}
+
+/// The process that is a log's mandatory reader now, if one is.
+pub fn mandatory_reader(place: &Place) -> Option<u32> {
+    lock::holder(&place.reader_locks(), MANDATORY as u32).ok().flatten()
 }
 
 /// Opens the data file for reading, or for writing as well.

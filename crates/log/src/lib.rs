@@ -106,7 +106,7 @@ pub use {
     config::{Config, ParsePolicyError, Policy},
     counters::{Counters, CountersReader},
     error::OpenError,
-    files::owner,
+    files::{mandatory_reader, owner, writer},
     guard::faults,
     line::SharedWords,
     place::{Place, PlaceError},
@@ -114,7 +114,7 @@ pub use {
     queue::waiting,
     reader::{Message, Next, Reader, Registration, Start, sleep_until_any},
     recover::Cut,
-    retire::retire,
+    retire::{evict, retire},
     syncer::Syncer,
     writer::{Batch, FIRST_KIND, Writer},
 };

@@ -15,7 +15,6 @@ use crate::files::{self, Shape};
 use crate::follow::{Follower, FrameAt, Step};
 use crate::guard::Others;
 use crate::layout::{BASE_SEQUENCE, GENERATION, MAX_BASE, SEGMENT_CALIBRATION, holding, index_held};
-use crate::lock;
 use crate::mapping::Access;
 use crate::progress::this_boot;
 use crate::region::Region;
@@ -234,7 +233,7 @@ impl Reader {
 
     /// The process that writes the log now, if one does.
     pub fn writer(&self) -> Option<u32> {
-        lock::holder(&self.place.writer_lock(), 0).ok().flatten()
+        files::writer(&self.place)
     }
 
     /// Where the log lies.

@@ -20,10 +20,15 @@ pub fn retire(place: &Place) -> Result<(), OpenError> {
         }
         ours => ours.ok(),
     };
-    forget_readers(place);
-    let removed = place.remove();
+    let evicted = evict(place);
     drop(ours);
-    match removed {
+    evicted
+}
+
+/// The same, whoever reads it: for a log whose files somebody can lock who is not to be asked.
+pub fn evict(place: &Place) -> Result<(), OpenError> {
+    forget_readers(place);
+    match place.remove() {
         // Somebody was just about to open it: what is left of it is no log.
         Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::DirectoryNotEmpty) => Ok(()),
         removed => removed.map_err(|e| OpenError::from_io(place, 0, e)),

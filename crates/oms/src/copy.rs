@@ -6,15 +6,14 @@
 //! so nobody waits for who reads.
 
 use tickpath_clock::sleep_ns;
-use tickpath_log::{Next, OpenError, Owner, Place, ReadError, Reader, Registration, Start, owner};
+use tickpath_log::{Next, OpenError, Owner, Place, ReadError, Reader, Registration, Start, owner, writer};
 
 use crate::history::{self, Told, archived_days, folder};
 
 /// Turns at the end of the log between two looks whether another day has begun.
 const LOOK_EVERY: u32 = 16;
 
-/// A day that ends is put away within so many looks, and so long between two of them.
-const MOST_LOOKS: u32 = 1000;
+/// Between two looks whether a day that ends is put away.
 const PAUSE_NS: u64 = 1_000_000;
 
 /// Why the history cannot be read.
@@ -59,21 +58,22 @@ pub struct Copy {
 }
 
 impl Copy {
-    /// Opens the history of the journal in this place. While a day ends, waits until that is done: for milliseconds, and for
-    /// a second at most.
+    /// Opens the history of the journal in this place. While a day ends, waits until that is done: for milliseconds, or for
+    /// as long as its disk is busy. Where nobody is there who would begin the next one, there is none.
     pub fn open(journal: &Place, from: CopyFrom) -> Result<Self, OpenError> {
         let history = history::place(journal);
-        for _ in 0..MOST_LOOKS {
+        loop {
+            // Asked first: who is gone after a look may have begun the day behind it.
+            let is_written = writer(&history).is_some();
             match Self::look(&history, from) {
                 Ok(Some(copy)) => return Ok(copy),
                 Ok(None) => {}
-                // Of a day that is just beginning there is no log yet; of the first one there never was another.
-                Err(OpenError::NotFound(_)) if !days(&history).is_empty() => {}
+                // Of a day that is just beginning there is no log yet.
+                Err(OpenError::NotFound(_)) if is_written => {}
                 Err(e) => return Err(e),
             }
             sleep_ns(PAUSE_NS);
         }
-        Err(OpenError::NotFound(history))
     }
 
     /// None if a day has ended meanwhile: what was opened by one name is of two days then.

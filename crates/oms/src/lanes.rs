@@ -2,7 +2,9 @@
 //! belongs to, the start that made it, and its one mandatory reader; the others join.
 
 use tickpath_clock::{Calibration, sleep_ns};
-use tickpath_log::{Config, OpenError, Owner, Place, Policy, Reader, Registration, Start, Writer, retire};
+use tickpath_log::{
+    Config, OpenError, Owner, Place, Policy, Reader, Registration, Start, Writer, evict, mandatory_reader, retire,
+};
 use tickpath_market::VenueId;
 
 use crate::lines::{LineConfig, LineId};
@@ -160,6 +162,12 @@ impl LanesConfig {
         Writer::join(&self.lane(LaneKind::Control)?, calibration)
     }
 
+    /// Refuses where another OMS has these lanes: it reads the words of the operator, as no client can.
+    pub(crate) fn refuse_another(&self) -> Result<(), OpenError> {
+        let place = self.lane(LaneKind::Control)?.place;
+        mandatory_reader(&place).map_or(Ok(()), |pid| Err(OpenError::HasReader { place, pid }))
+    }
+
     /// Removes all lanes. Processes that have them open keep what they have.
     pub fn remove(&self) -> Result<(), OpenError> {
         for kind in self.kinds() {
@@ -180,8 +188,11 @@ const LEAVING_NS: u64 = 3_000_000_000;
 const PAUSE_NS: u64 = 10_000_000;
 
 /// Removes a stale lane. Its reader may just be about to leave: a venue looks each tenth of a second whether its OMS is
-/// there. A reader of this process cannot leave while we wait.
-pub(crate) fn take_away(place: &Place) -> Result<(), OpenError> {
+/// there. A reader of this process cannot leave while we wait. Nobody waits for the client of a session.
+pub(crate) fn take_away(kind: LaneKind, place: &Place) -> Result<(), OpenError> {
+    if kind.is_of_session() {
+        return evict(place);
+    }
     let mut waited = 0;
     loop {
         match retire(place) {

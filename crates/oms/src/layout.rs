@@ -124,7 +124,7 @@ impl Config {
         let is_it = |kind: &LaneKind| self.lanes.lane(*kind).is_ok_and(|lane| lane.place == *place);
         match self.lanes.kinds().find(is_it) {
             // The other ends are those of clients and venues.
-            Some(kind) if kind.is_outbound() == writes => {
+            Some(kind) if kind.is_outbound() == writes && !kind.is_of_session() => {
                 OmsError::Runs { pid, has: format!("of the name '{}'", self.lanes.name) }
             }
             _ => e,

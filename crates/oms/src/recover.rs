@@ -12,7 +12,7 @@
 use std::collections::VecDeque;
 
 use tickpath_clock::Calibration;
-use tickpath_log::{Config, OpenError, Owner, Place, Reader, Registration, Start, Writer, owner};
+use tickpath_log::{Config, OpenError, Owner, Place, Reader, Registration, Start, Writer, mandatory_reader, owner};
 use tickpath_market::Request;
 use tickpath_orders::{At, Config as CoreConfig, Core, Input, Output};
 
@@ -129,6 +129,7 @@ impl Recovered {
         history: Option<&Config>,
         calibration: &Calibration,
     ) -> Result<Self, OmsError> {
+        lanes.refuse_another()?;
         let mut telling = history.map(|history| Telling::look(history, journal)).transpose()?;
         let candidates = lanes.kinds().map(|kind| Candidate::open(kind, lanes, calibration));
         let mut candidates = Candidates::new(candidates.collect::<Result<_, _>>()?);
@@ -323,6 +324,8 @@ struct Candidate {
     owner: Result<Owner, OpenError>,
     /// If we write it and it can be opened.
     writer: Option<Result<Writer, OpenError>>,
+    /// The process that has our end of a session's lane, and is no OMS.
+    holder: Option<u32>,
 }
 
 impl Candidate {
@@ -334,11 +337,17 @@ impl Candidate {
             true => Writer::open(&config, calibration),
             false => Writer::open_untrusted(&config, calibration),
         });
-        // Whoever writes our lanes is another OMS, and it lives.
-        if let Some(Err(OpenError::HasWriter { place, pid })) = writer {
-            return Err(OpenError::HasWriter { place, pid }.into());
-        }
-        Ok(Self { kind, config, owner, writer })
+        let holder = match (kind, &writer) {
+            // A client can lock what it can write to.
+            (LaneKind::Reports(_), Some(Err(OpenError::HasWriter { pid, .. }))) => Some(*pid),
+            (LaneKind::Requests(_), _) => mandatory_reader(&config.place),
+            // Whoever else writes our lanes is another OMS, and it lives.
+            (_, Some(Err(OpenError::HasWriter { place, pid }))) => {
+                return Err(OpenError::HasWriter { place: place.clone(), pid: *pid }.into());
+            }
+            _ => None,
+        };
+        Ok(Self { kind, config, owner, writer, holder })
     }
 }
 
@@ -400,7 +409,7 @@ impl Candidate {
         epoch: u64,
         calibration: &Calibration,
     ) -> Result<Found, OmsError> {
-        let Self { kind, config, owner, writer } = self;
+        let Self { kind, config, owner, writer, holder } = self;
         let is_lost = trail.and_then(|trail| trail.lost);
         let is_ahead = trail.and_then(|trail| trail.tail).is_some_and(|tail| tail > ledger.next(kind));
         let lost = |why: &str| State::Lost(why.to_owned());
@@ -411,6 +420,7 @@ impl Candidate {
             (Ok(owner), _) if owner.journal != kind.mark(ledger.journal) => {
                 lost("it is another lane, or belongs to another journal")
             }
+            (Ok(_), _) if let Some(pid) = holder => lost(&format!("process {pid} has the OMS's end of it")),
             (Ok(owner), _) if owner.incarnation > epoch && kind.is_of_session() => {
                 lost("it names a start that never was")
             }

@@ -194,6 +194,7 @@ impl<C: Clock> Sequencer<C> {
                 said.extend(self.take_unsent(venue, std::mem::take(unsent))?);
             }
         }
+        config.lanes.refuse_another()?;
         // All doubts before the first lane is replaced: a second kill finds either them or their evidence.
         said.extend(self.doubt_lost(&lanes)?);
         self.journal.sync()?;
@@ -294,7 +295,7 @@ impl<C: Clock> Sequencer<C> {
         epoch: u64,
         calibration: &Calibration,
     ) -> Result<Writer, OmsError> {
-        take_away(&lane.place)?;
+        take_away(kind, &lane.place)?;
         let owner = Owner { journal: kind.mark(ledger.journal), incarnation: epoch, base: ledger.next(kind) };
         let writer = make(lane.clone(), owner, calibration)?;
         let (carries, index) = kind.code();
@@ -352,7 +353,7 @@ impl<C: Clock> Sequencer<C> {
         let bucket = Bucket::new(rate, calibration, self.clock.ticks());
         let reader = match self.read_on(kind, lane, ledger.next(kind)) {
             Ok(reader) => Some(reader),
-            Err(OmsError::Open(e @ OpenError::HasReader { .. })) => return Err(e.into()),
+            Err(OmsError::Open(e @ OpenError::HasReader { .. })) if !kind.is_of_session() => return Err(e.into()),
             Err(OmsError::Open(e)) => {
                 self.quarantine(kind, e.to_string())?;
                 None

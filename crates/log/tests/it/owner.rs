@@ -4,7 +4,8 @@ use std::fs;
 
 use tickpath_clock::Calibration;
 use tickpath_log::{
-    Config, HEADER_BYTES, OpenError, Owner, Policy, PublishError, Reader, Registration, Start, Writer, owner, retire,
+    Config, HEADER_BYTES, OpenError, Owner, Policy, PublishError, Reader, Registration, Start, Writer, evict,
+    mandatory_reader, owner, retire, writer,
 };
 
 use crate::process::Process;
@@ -103,6 +104,22 @@ fn the_lane_of_a_killed_reader_is_retired() {
     child.kill();
     retire(scratch.place()).expect("its reader is dead");
     assert!(matches!(writer.publish(0, 16, b"after"), Err(PublishError::NoReader)));
+}
+
+/// Who has locked what it may write to is not asked.
+#[test]
+fn who_reads_is_known_and_can_be_left_behind() {
+    let mut scratch = Scratch::shared(Policy::Fail, 2);
+    scratch.config.mandatory = true;
+    let ours = Some(std::process::id());
+    let mut old = scratch.writer();
+    let reader = Reader::open(scratch.place(), Start::Now, Registration::Mandatory).expect("it is there");
+    assert_eq!((writer(scratch.place()), mandatory_reader(scratch.place())), (ours, ours));
+    evict(scratch.place()).expect("nobody is asked");
+    assert_eq!((writer(scratch.place()), mandatory_reader(scratch.place())), (None, None));
+    assert!(matches!(old.publish(0, 16, b"after"), Err(PublishError::NoReader)));
+    drop(scratch.writer());
+    drop(reader);
 }
 
 #[test]

@@ -1,9 +1,10 @@
 //! Who reads all that was said, while days end.
 
+use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use tickpath_clock::yield_now;
-use tickpath_log::{Message, Place};
+use tickpath_clock::{sleep_ns, yield_now};
+use tickpath_log::{Message, OpenError, Place};
 use tickpath_market::{Request, Side};
 use tickpath_oms::copy::{Copy, CopyFrom};
 use tickpath_orders::{DayEnd, RecordKind};
@@ -42,6 +43,33 @@ fn who_reads_while_days_end_misses_nothing() {
     });
     assert_eq!(heard[..2], [DAYS * REPORTS; 2], "each report, once");
     assert!(heard[2] > 0, "no day was seen");
+}
+
+/// A disk may be busy for as long as it likes while a day is put away.
+#[test]
+fn who_opens_while_no_day_is_there_waits_until_its_writer_has_begun_one_or_is_gone() {
+    let mut scene = Scene::new();
+    (scene.config.history, scene.config.lanes.sessions) = (true, 0);
+    let oms = scene.oms();
+    let journal = &scene.config.journal.place;
+    let data = journal.dir().join("reports").join("data");
+    let away = data.with_extension("away");
+    fs::rename(&data, &away).expect("the history is ours");
+    std::thread::scope(|scope| {
+        let reader = scope.spawn(|| Copy::open(journal, CopyFrom::Day).map(|copy| copy.next()));
+        // Many times as often as it looks itself.
+        for _ in 0..20_000 {
+            if reader.is_finished() {
+                break;
+            }
+            sleep_ns(100_000);
+        }
+        fs::rename(&away, &data).expect("the history is ours");
+        assert!(reader.join().expect("it does not panic").is_ok(), "its writer is there");
+    });
+    fs::rename(&data, &away).expect("the history is ours");
+    drop(oms);
+    assert!(matches!(Copy::open(journal, CopyFrom::Day), Err(OpenError::NotFound(_))), "nobody begins another one");
 }
 
 /// Opens the history again for every few reports, behind the last that it has.

@@ -4,7 +4,9 @@
 use std::fs;
 
 use tickpath_clock::SimulatedClock;
+use tickpath_log::{OpenError, Place, Reader, Registration, Start};
 use tickpath_market::{ExecType, OrdStatus, Side};
+use tickpath_oms::OmsError;
 use tickpath_oms::layout::Inline;
 use tickpath_orders::{Input, KILL_ALL, Kill, RecordKind};
 use zerocopy::IntoBytes;
@@ -399,4 +401,46 @@ fn a_lane_is_sound_for_every_other_while_its_client_rewrites_and_truncates_it() 
     }
     let accepted = honest.told().into_iter().filter(|word| word.1 == ExecType::New).count();
     assert_eq!(accepted, 20, "the other session goes on");
+}
+
+/// Who can write to a lane can lock it. That costs a client its own lanes, and keeps no OMS down.
+#[test]
+fn a_client_that_has_the_oms_ends_of_its_lanes_keeps_no_start_away() {
+    let scene = Scene::new();
+    let (mut oms, mut venue) = (informed(&scene), scene.venue());
+    let (mut hostile, mut honest) = (scene.client(0), scene.client(1));
+    honest.send(limit(Side::Buy, 1, 90, 1));
+    settle(&mut oms, &mut venue);
+    drop(oms);
+    let requests = scene.lane(LaneKind::Requests(0)).place;
+    let _reads = Reader::open(&requests, Start::Cursor, Registration::Mandatory).expect("nobody reads it");
+    let reports = scene.lane(LaneKind::Reports(0));
+    let _writes = Writer::open_untrusted(&reports, scene.clock.calibration()).expect("nobody writes it");
+    let mut oms = informed(&scene);
+    let holder = format!("process {}", std::process::id());
+    let is_told = |notice: &&Notice| matches!(notice, Notice::LaneLost { why, .. } if why.contains(&holder));
+    assert_eq!(oms.sequencer().notices().filter(is_told).count(), 2);
+    assert!(matches!(hostile.try_send(limit(Side::Buy, 1, 90, 1)), Err(PublishError::NoReader)));
+    let mut comes_back = scene.client(0);
+    for client in [&mut comes_back, &mut honest] {
+        client.hear();
+        client.send(limit(Side::Buy, 2, 90, 1));
+        settle(&mut oms, &mut venue);
+        assert_eq!(client.told().last().map(|word| word.1), Some(ExecType::New));
+    }
+}
+
+#[test]
+fn another_oms_of_the_same_name_is_refused_and_costs_the_first_nothing() {
+    let mut scene = Scene::new();
+    let (mut oms, mut venue) = (informed(&scene), scene.venue());
+    let mut client = scene.client(0);
+    let folder = scene.config.journal.place.dir().join("another");
+    let first = std::mem::replace(&mut scene.config.journal.place, Place::folder(folder));
+    let refused = scene.try_oms().err().expect("the lanes are another one's");
+    assert!(matches!(refused, OmsError::Open(OpenError::HasReader { .. })), "{refused}");
+    scene.config.journal.place = first;
+    client.send(limit(Side::Buy, 1, 90, 1));
+    settle(&mut oms, &mut venue);
+    assert_eq!(client.told().last().map(|word| word.1), Some(ExecType::New));
 }
