@@ -203,17 +203,18 @@ impl Topic {
         let place = Place::folder(&self.journal);
         while !self.is_over() {
             let copy = match Copy::open(&place, CopyFrom::Day) {
-                Err(tickpath_log::OpenError::NotFound(_)) => {
+                Ok(Some(copy)) => copy,
+                Ok(None) | Err(tickpath_log::OpenError::NotFound(_)) => {
                     sleep_ns(PAUSE_NS);
                     continue;
                 }
-                copy => copy?,
+                Err(e) => return Err(e.into()),
             };
             let day = Stand { journal: copy.journal(), place: copy.next(), last_sum: 0, from: copy.next() };
             let noted = self.noted();
             if let Some(noted) = noted.filter(|noted| noted.journal == day.journal) {
                 let Stand { place: from, last_sum, .. } = noted;
-                let behind = Copy::open(&place, CopyFrom::Place { place: from, last_sum })?;
+                let Some(behind) = Copy::open(&place, CopyFrom::Place { place: from, last_sum })? else { continue };
                 if behind.next() == from {
                     return Ok(Some((behind, noted)));
                 }

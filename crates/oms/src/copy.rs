@@ -5,16 +5,12 @@
 //! compares the report before it with the one that it knows, and else begins with the day. The history is read from its files,
 //! so nobody waits for who reads.
 
-use tickpath_clock::sleep_ns;
 use tickpath_log::{Next, OpenError, Owner, Place, ReadError, Reader, Registration, Start, owner, writer};
 
 use crate::history::{self, Told, archived_days, folder};
 
 /// Turns at the end of the log between two looks whether another day has begun.
 const LOOK_EVERY: u32 = 16;
-
-/// Between two looks whether a day that ends is put away.
-const PAUSE_NS: u64 = 1_000_000;
 
 /// Why the history cannot be read.
 #[derive(Debug, thiserror::Error)]
@@ -58,21 +54,15 @@ pub struct Copy {
 }
 
 impl Copy {
-    /// Opens the history of the journal in this place. While a day ends, waits until that is done: for milliseconds, or for
-    /// as long as its disk is busy. Where nobody is there who would begin the next one, there is none.
-    pub fn open(journal: &Place, from: CopyFrom) -> Result<Self, OpenError> {
+    /// Opens the history of the journal in this place. None while a day is put away, for as long as its disk is busy: it is
+    /// there in a while. Where nobody is who would begin the next day, that is an error.
+    pub fn open(journal: &Place, from: CopyFrom) -> Result<Option<Self>, OpenError> {
         let history = history::place(journal);
-        loop {
-            // Asked first: who is gone after a look may have begun the day behind it.
-            let is_written = writer(&history).is_some();
-            match Self::look(&history, from) {
-                Ok(Some(copy)) => return Ok(copy),
-                Ok(None) => {}
-                // Of a day that is just beginning there is no log yet.
-                Err(OpenError::NotFound(_)) if is_written => {}
-                Err(e) => return Err(e),
-            }
-            sleep_ns(PAUSE_NS);
+        // Asked first: who is gone after a look may have begun a day behind it.
+        let is_written = writer(&history).is_some();
+        match Self::look(&history, from) {
+            Err(OpenError::NotFound(_)) if is_written => Ok(None),
+            looked => looked,
         }
     }
 

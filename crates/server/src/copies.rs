@@ -59,6 +59,8 @@ struct Work<C> {
     /// Which users were looked at.
     users: u64,
     events: SyncSender<ServerEvent>,
+    /// Who came while a day was put away.
+    waiting: Vec<Newcomer>,
     list: Vec<Hearer>,
 }
 
@@ -87,6 +89,7 @@ impl Copies {
             known,
             users: 0,
             events: config.events.clone(),
+            waiting: Vec::new(),
             list: Vec::new(),
         };
         let thread = std::thread::Builder::new().name("oms-copies".to_owned()).spawn(move || work.run(&come));
@@ -112,13 +115,13 @@ impl Drop for Copies {
 impl<C: Clock> Work<C> {
     fn run(&mut self, come: &Receiver<Box<Newcomer>>) {
         loop {
-            if self.list.is_empty() {
+            if self.list.is_empty() && self.waiting.is_empty() {
                 let Ok(newcomer) = come.recv() else { return };
-                self.admit(*newcomer);
+                self.waiting.push(*newcomer);
             }
             loop {
                 match come.try_recv() {
-                    Ok(newcomer) => self.admit(*newcomer),
+                    Ok(newcomer) => self.waiting.push(*newcomer),
                     Err(TryRecvError::Empty) => break,
                     Err(TryRecvError::Disconnected) => {
                         for hearer in &mut self.list {
@@ -128,16 +131,20 @@ impl<C: Clock> Work<C> {
                     }
                 }
             }
+            for newcomer in std::mem::take(&mut self.waiting) {
+                self.admit(newcomer);
+            }
             if !self.turn() {
                 sleep_ns(PAUSE_NS);
             }
         }
     }
 
-    /// Says welcome, from the report on that the client lacks, or why not.
+    /// Says welcome, from the report on that the client lacks, or why not. While a day is put away, the client waits.
     fn admit(&mut self, mut newcomer: Newcomer) {
         let (copy, takes) = match self.open_for(&newcomer.admitted) {
-            Ok(opened) => opened,
+            Ok(Some(opened)) => opened,
+            Ok(None) => return self.waiting.push(newcomer),
             Err((refusal, why)) => {
                 let Admitted { stream, user, .. } = &mut newcomer.admitted;
                 tell_refusal(stream, self.clock.ticks(), refusal, &why);
@@ -175,8 +182,12 @@ impl<C: Clock> Work<C> {
         self.list.push(Hearer { connection, copy, takes });
     }
 
-    /// The history for a client, from the report on that it lacks, and what it takes of it; or why it gets none.
-    fn open_for(&self, Admitted { user, logon, .. }: &Admitted) -> Result<(Copy, CopyTakes), (Refusal, String)> {
+    /// The history for a client, from the report on that it lacks, and what it takes of it; or why it gets none. None while
+    /// a day is put away.
+    fn open_for(
+        &self,
+        Admitted { user, logon, .. }: &Admitted,
+    ) -> Result<Option<(Copy, CopyTakes)>, (Refusal, String)> {
         let Some(filter) = &user.drop_copy else {
             return Err((Refusal::NotYours, "the user has no drop copy".to_owned()));
         };
@@ -197,7 +208,7 @@ impl<C: Clock> Work<C> {
             (_, false) => CopyFrom::Day,
         };
         let copy = Copy::open(&self.place, from).map_err(|e| (Refusal::NotYours, e.to_string()))?;
-        Ok((copy, filter.with(&self.known.get())))
+        Ok(copy.map(|copy| (copy, filter.with(&self.known.get()))))
     }
 
     /// A turn of each; false if nobody had anything to do.

@@ -231,7 +231,7 @@ impl House {
 
     /// Place and number of each report that a drop copy gets.
     fn places(&self, from: CopyFrom) -> Vec<(u64, u64)> {
-        let mut copy = Copy::open(self.journal(), from).expect("there is a history");
+        let mut copy = Copy::open(self.journal(), from).expect("there is a history").expect("no day ends");
         let (mut places, mut quiet) = (Vec::new(), 0);
         // It looks only now and then whether another day has begun.
         while quiet < 100 {
