@@ -12,7 +12,8 @@
 //! real SIGKILL is in the tests beside these.
 //!
 //! A seed that fails is shrunk, and printed as one command. `TICKPATH_SEED` begins elsewhere, `TICKPATH_SEEDS` says how
-//! many, `TICKPATH_SOAK` runs very many; `TICKPATH_CRASH_PROOF` names the file that the page of what survives is written to.
+//! many, `TICKPATH_SOAK` runs very many, `TICKPATH_FIRST` ends at the first that fails; `TICKPATH_CRASH_PROOF` names the
+//! file that the page of what survives is written to.
 
 mod client;
 mod clock;
@@ -63,6 +64,7 @@ fn seeds() {
     let first = number("TICKPATH_SEED").unwrap_or(1);
     let soak = std::env::var_os("TICKPATH_SOAK").map(|_| SOAK_SEEDS);
     let seeds = number("TICKPATH_SEEDS").or(soak).unwrap_or(SEEDS);
+    let is_one_enough = std::env::var_os("TICKPATH_FIRST").is_some();
     let (next, whole) = (AtomicU64::new(first), Mutex::new((Tally::default(), BTreeMap::<_, Vec<u64>>::new())));
     std::thread::scope(|scope| {
         for _ in 0..THREADS {
@@ -73,6 +75,7 @@ fn seeds() {
                     whole.0.merge(&outcome.tally);
                     if let Some(broken) = outcome.broken {
                         whole.1.entry(broken.rule).or_default().push(seed);
+                        next.fetch_max(if is_one_enough { first + seeds } else { 0 }, Ordering::Relaxed);
                     }
                 }
             });
@@ -82,7 +85,7 @@ fn seeds() {
     tally.print();
     for (rule, seeds) in &failed {
         eprintln!("\n{} seeds break the rule '{rule}': {:?}", seeds.len(), &seeds[..seeds.len().min(20)]);
-        seeds.iter().take(SHRUNK).for_each(|&seed| explain(seed));
+        seeds.iter().take(if is_one_enough { 0 } else { SHRUNK }).for_each(|&seed| explain(seed));
     }
     assert!(failed.is_empty(), "{} seeds fail", failed.values().map(Vec::len).sum::<usize>());
     let missing = tally.missing();
