@@ -139,7 +139,7 @@ pub fn page(tally: &Tally, seeds: u64) -> String {
          * each of {} fills was known to the OMS, or its order was held in doubt and asked for; no exposure was understated;\n\
          * {} times, in the middle of a plan and at its end, all came to rest; each time two replays agreed with the OMS to the byte.\n\n\
          An order that is gone is one that the session's level allows to go: at `os` the tail of the journal that the \
-         power took.\nThe venue may work it. Its id is never used again: its reports change nothing and are counted as strangers, an alarm at which\nthe desk asks its venue. \
+         power took.\nThe venue may work it. Its id is never used again: its reports change nothing and are counted as strangers, an alarm at which\nthe desk asks its venue.\n\
          What is gone may be a later try of an order that is known: that is in doubt then, and counted as it was asked for.\n",
         count("connections lost"),
         count("gateways killed"),
