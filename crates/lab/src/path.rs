@@ -368,7 +368,7 @@ pub(crate) fn feed(role: &FeedRole, parent: &Parent) -> Result<(), LabError> {
         return Ok(());
     }
     let stop = parent.stop_flag();
-    let pacer = Pacer::new(clock, role.thread.wait()?);
+    let mut pacer = Pacer::new(clock, role.thread.wait()?);
     let start = clock.ticks() + clock.calibration().ticks_of_ns(5_000_000);
     let mut rows = touched_rows(plan.len());
     let mut lateness = Lateness::default();
@@ -386,7 +386,8 @@ pub(crate) fn feed(role: &FeedRole, parent: &Parent) -> Result<(), LabError> {
         rows.push([intended, actual]);
         let allowance_ns = (offset_ns - before).max(10_000);
         before = *offset_ns;
-        let late_ns = if pacer.was_held_up(intended) { 0 } else { clock.ns_between(intended, actual).max(0) as u64 };
+        let own_ticks = actual.saturating_sub(intended).saturating_sub(pacer.held_up(intended, actual));
+        let late_ns = clock.calibration().ns(own_ticks as i64) as u64;
         lateness.count(late_ns, allowance_ns);
     }
     save(&role.out, &rows)?;

@@ -1,6 +1,6 @@
 //! Percentile curves: along, 1/(1−q) from 50 % to 99.999 %; up, the latency; both logarithmic.
 //!
-//! A curve ends where fewer than ten samples lie beyond it. The distribution without the samples that overlap a gap
+//! A curve ends where fewer than ten samples lie beyond it. The distribution without the samples that gaps
 //! of the host goes through the percentiles that the file holds.
 
 use super::axis::Axis;

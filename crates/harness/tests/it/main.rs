@@ -1,4 +1,5 @@
 //! What every workload measures with, through its public interface.
 
+mod around;
 mod attribution;
 mod proxy;
