@@ -48,7 +48,7 @@ use plan::{Batch, plan};
 use system::{Load, System};
 use tickpath_harness::memory::{self, Resident};
 use tickpath_harness::samples::{Samples, load, load_gaps};
-use tickpath_harness::{Lab, LabError};
+use tickpath_harness::{Around, Lab, LabError};
 use tickpath_result::{Counts, Run};
 pub use way::Login;
 
@@ -177,6 +177,7 @@ pub fn run(lab: &Lab<'_>, settings: &Settings) -> Result<Vec<Run>, LabError> {
     let plan = plan(settings);
     let seconds: f64 = plan.iter().map(Batch::seconds).sum();
     lab.progress.step(&settings.title(), seconds + if settings.target.has_socket() { 6.0 } else { 3.0 });
+    let around = Around::begin(lab, settings.cpus)?;
     let idle = tickpath_harness::host::idle_gaps(&lab.clock, settings.cpus[1], 200_000_000)?;
     let mut floor = Samples::default();
     let mut measure_floor = || match settings.target {
@@ -210,6 +211,7 @@ pub fn run(lab: &Lab<'_>, settings: &Settings) -> Result<Vec<Run>, LabError> {
     if let Some(last) = runs.last_mut() {
         last.notes.extend(told);
     }
+    around.end(lab, &mut runs)?;
     Ok(runs)
 }
 

@@ -28,7 +28,7 @@ use crate::trade::{ExchangeRole, OmsRole};
 use tickpath_harness::Parent;
 use tickpath_harness::rules::{refuse_loss, tell_reconnects};
 use tickpath_harness::samples::{Samples, load, load_gaps, save, touched_rows};
-use tickpath_harness::{Lab, LabError};
+use tickpath_harness::{Around, Lab, LabError};
 use tickpath_harness::{Role, Thread};
 use tickpath_result::{Counts, Run, Stage, StageKind};
 
@@ -115,6 +115,7 @@ pub fn run(lab: &Lab<'_>, settings: &Settings) -> Result<Run, LabError> {
     check(settings)?;
     let seconds = settings.ticks.rate.map_or(10.0, |rate| settings.ticks.count as f64 / rate);
     lab.progress.step(&format!("path {} {}", settings.target, settings.wait), seconds + 1.5);
+    let around = Around::begin(lab, settings.cpus)?;
     let idle = tickpath_harness::host::idle_gaps(&lab.clock, settings.cpus[1], 200_000_000)?;
     let roles = Roles::of(lab, settings);
     // The OMS in the trader makes the lanes.
@@ -131,7 +132,9 @@ pub fn run(lab: &Lab<'_>, settings: &Settings) -> Result<Run, LabError> {
     let _ = connect(&settings.target)?.remove(&roles.topic);
     let _ = connect("shm://")?.remove(&roles.market);
     roles.lanes.remove()?;
-    run
+    let mut run = run?;
+    around.end(lab, std::slice::from_mut(&mut run))?;
+    Ok(run)
 }
 
 fn check(settings: &Settings) -> Result<(), LabError> {

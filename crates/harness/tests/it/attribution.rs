@@ -4,7 +4,9 @@ use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 
 use proptest::prelude::*;
-use tickpath_clock::{Calibration, Cause, Clock, Gap, Gaps, HostClock, Pacer, Wait, notice_stops, pin_to_cpu, sleep_ns};
+use tickpath_clock::{
+    Calibration, Cause, Clock, Gap, Gaps, HostClock, Pacer, Wait, notice_stops, pin_to_cpu, sleep_ns,
+};
 use tickpath_harness::attribution::{stood_still_ns, tell_standstills, with_whole_stops};
 use tickpath_harness::rules::refuse_starved;
 use tickpath_harness::samples::{Samples, load_gaps, save_gaps};
@@ -107,24 +109,20 @@ fn spinner() {
     let cpu = tickpath_clock::cpus()[0];
     let ended = std::thread::spawn(|| std::io::stdin().lines().count());
     pin_to_cpu(cpu).expect("the first CPU is there");
-    println!("\nspins");
-    let found = match role.as_str() {
-        "reader" => {
-            let mut gaps = Gaps::new(clock);
-            while !ended.is_finished() {
-                gaps.empty_turn();
-            }
-            gaps.into_found()
-        }
-        _ => {
-            let mut pacer = Pacer::new(clock, Wait::Busy);
-            while !ended.is_finished() {
-                pacer.until(clock.ticks() + clock.calibration().ticks_of_ns(50_000));
-            }
-            pacer.into_found()
-        }
+    let mut gaps = Gaps::new(clock);
+    let mut pacer = Pacer::new(clock, Wait::Busy);
+    let mut looks = || match role.as_str() {
+        "reader" => (0..100).for_each(|_| gaps.empty_turn()),
+        _ => _ = pacer.until(clock.ticks() + clock.calibration().ticks_of_ns(50_000)),
     };
-    for gap in found {
+    // The account begins with the first look.
+    looks();
+    println!("\nspins");
+    while !ended.is_finished() {
+        looks();
+    }
+    looks();
+    for gap in [gaps.into_found(), pacer.into_found()].concat() {
         println!("gap {} {} {:?}", gap.from, gap.to, gap.cause);
     }
 }
@@ -177,6 +175,16 @@ impl Spinner {
         }
     }
 
+    /// How long its threads waited for a CPU.
+    fn waited_ns(&self) -> u64 {
+        let tasks = std::fs::read_dir(format!("/proc/{}/task", self.process.id())).expect("it is there");
+        let waited = |task: std::fs::DirEntry| {
+            let text = std::fs::read_to_string(task.path().join("schedstat")).ok()?;
+            text.split_whitespace().nth(1)?.parse::<u64>().ok()
+        };
+        tasks.flatten().filter_map(waited).sum()
+    }
+
     /// Its gaps, the longest first.
     fn gaps(mut self) -> Vec<Gap> {
         drop(self.process.stdin.take());
@@ -209,12 +217,8 @@ fn a_run_that_is_stopped_whole_is_told_from_one_of_its_processes() {
         (from, to)
     };
     let [reader, sender] = ["reader", "sender"].map(Spinner::start);
-    // Each notes something before: the account begins with the first look.
-    sleep_ns(20_000_000);
     let both = stop(&[&reader, &sender]);
-    sleep_ns(50_000_000);
     let alone = stop(&[&reader]);
-    sleep_ns(50_000_000);
     let (reader, sender) = (reader.gaps(), sender.gaps());
     let counted = with_whole_stops(&reader, &[&sender]);
     let sample = |gaps: &[Gap], (from, to)| left(&[(from, to)], gaps);
@@ -229,8 +233,15 @@ fn a_neighbour_on_the_cpu_is_no_host() {
     let hog = Spinner::start("sender");
     let victim = Spinner::start("reader");
     let clock = HostClock::get().expect("a clock");
-    sleep_ns(300_000_000);
+    while victim.waited_ns() < 100_000_000 {
+        sleep_ns(1_000_000);
+    }
     let [victim, _] = [victim, hog].map(Spinner::gaps);
-    let [preempted, host] = [Cause::Preempted, Cause::Host].map(|cause| stood_still_ns(&victim, cause, clock.calibration()));
-    assert!(preempted > host, "{preempted} ns were the neighbour's, {host} ns the host's: {:?}", &victim[..victim.len().min(9)]);
+    let [preempted, host] =
+        [Cause::Preempted, Cause::Host].map(|cause| stood_still_ns(&victim, cause, clock.calibration()));
+    assert!(
+        preempted > host,
+        "{preempted} ns were the neighbour's, {host} ns the host's: {:?}",
+        &victim[..victim.len().min(9)]
+    );
 }
