@@ -33,7 +33,7 @@ pub fn tell_standstills(run: &mut Run, who: &str, gaps: &[Gap], took_ns: u64, ca
     const LEAST: f64 = 0.001;
     let told = [
         (Cause::Preempted, "other processes of this machine, a server of the run among them perhaps, had its CPU"),
-        (Cause::Stopped, "its process was stopped, and not the whole run"),
+        (Cause::Stopped, "its process was stopped, and the whole run is not known to have been"),
         (Cause::Own, "it slept where it was to spin"),
         (Cause::Untold, "why, the kernel did not tell"),
     ];

@@ -26,6 +26,7 @@ use crate::strategy::Traded;
 use crate::strategy::TraderRole;
 use crate::trade::{ExchangeRole, OmsRole};
 use tickpath_harness::Parent;
+use tickpath_harness::attribution::{tell_standstills, void_attribution};
 use tickpath_harness::rules::{refuse_loss, tell_reconnects};
 use tickpath_harness::samples::{Samples, load, load_gaps, save, touched_rows};
 use tickpath_harness::{Around, Lab, LabError};
@@ -345,7 +346,8 @@ fn judge(run: &mut Run, fed: &Fed, traded: &Traded, lab: &Lab<'_>, idle: &[Gap],
     if traded.denied > 0 {
         run.notes.push(format!("{} orders were denied by the risk checks", traded.denied));
     }
-    tickpath_harness::attribution::void_attribution(run, idle, gaps, took / 1e9);
+    void_attribution(run, idle, gaps, took / 1e9);
+    tell_standstills(run, "trader", gaps, took.max(0.0) as u64, lab.clock.calibration());
 }
 
 // --- the feed process ------------------------------------------------------------------------------------------------
