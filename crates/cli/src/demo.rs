@@ -182,7 +182,8 @@ fn host_share(run: &Run) -> String {
     let [.., without, _] = calm.percentiles();
     let told = |ns: Option<u64>| ns.map_or("–".to_owned(), |ns| duration(ns as f64));
     format!(
-        "The host took {:.0} % of the slowest thousandth: 99.9 % is {} as measured, {} without the orders that it stalled.\n",
+        "The host took at least {:.0} % of the slowest thousandth: 99.9 % is {} as measured, {} without the orders that it \
+         stalled.\n",
         100.0 * share,
         told(raw),
         told(without)

@@ -23,13 +23,19 @@ pub trait Clock: Clone + Send + 'static {
 #[derive(Debug, Clone)]
 pub struct SimulatedClock {
     ticks: Arc<AtomicU64>,
+    ahead: i64,
     calibration: Calibration,
 }
 
 impl SimulatedClock {
     /// A clock that stands at `ticks`.
     pub fn at(ticks: u64) -> Self {
-        Self { ticks: Arc::new(AtomicU64::new(ticks)), calibration: Calibration::nanoseconds() }
+        Self { ticks: Arc::new(AtomicU64::new(ticks)), ahead: 0, calibration: Calibration::nanoseconds() }
+    }
+
+    /// The same time as another processor's counter shows it that is `ns` ahead, or behind if that is negative.
+    pub fn ahead_by(&self, ns: i64) -> Self {
+        Self { ahead: self.ahead + ns, ..self.clone() }
     }
 
     /// The clock of the host's next boot: it counts from `ticks`, and its stamps cannot be compared with this one's.
@@ -48,7 +54,7 @@ impl SimulatedClock {
 
 impl Clock for SimulatedClock {
     fn ticks(&self) -> u64 {
-        self.ticks.load(Ordering::SeqCst)
+        self.ticks.load(Ordering::SeqCst).wrapping_add_signed(self.ahead)
     }
 
     fn calibration(&self) -> &Calibration {

@@ -1,10 +1,70 @@
-//! What the host takes from a spinning thread.
+//! What is taken from a spinning thread, and by whom, as far as the kernel knows.
+//!
+//! ```text
+//!   the kernel's account before and after a gap               cause
+//!   this process was stopped and goes on                      stopped
+//!   the thread waited for a processor that another had        preempted
+//!   it gave its processor away                                own
+//!   neither: an interrupt, or the hypervisor                  host
+//!   nobody looked in time, or nobody counts                   untold
+//! ```
 
 use crate::clock::Clock;
-use crate::pace::HOST_GAP_NS;
+use crate::kernel::{Account, Ledger, was_continued};
+
+/// A spinning loop that stands still for longer than this did not run.
+pub const HOST_GAP_NS: u64 = 2_000;
 
 /// Empty turns between two looks at the clock: some hundred nanoseconds.
 const LOOK_EVERY: u32 = 16;
+
+/// From here on the kernel is asked about a gap at once: asking takes some microseconds. About shorter ones it is asked
+/// later, about many at a time.
+const ASKED_AT_ONCE_NS: u64 = 10_000;
+
+/// The longest that short gaps wait for that question.
+const ASK_EVERY_NS: i64 = 20_000_000;
+
+/// Why a thread stood still.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Cause {
+    /// An interrupt, or the hypervisor: the thread had its processor all the time, and did not run.
+    Host,
+    /// Another thread of this machine had its processor.
+    Preempted,
+    /// Somebody stopped its process.
+    Stopped,
+    /// It slept, though it had only asked for work: in a page fault, or in its transport.
+    Own,
+    /// Not known.
+    #[default]
+    Untold,
+}
+
+impl Cause {
+    /// All causes; a cause's place is its code in files.
+    pub const ALL: [Self; 5] = [Self::Host, Self::Preempted, Self::Stopped, Self::Own, Self::Untold];
+
+    /// The cause of a gap of this length between two accounts of its thread.
+    pub fn of(gap_ns: u64, before: Option<Account>, after: Option<Account>, stopped: bool) -> Self {
+        /// A wait that is less of a gap than this is not why there is one: a short thread ran behind an interrupt.
+        const LEAST_SHARE: u64 = 10;
+        if stopped {
+            return Self::Stopped;
+        }
+        let (Some(before), Some(after)) = (before, after) else { return Self::Untold };
+        if !before.is_switched(&after) {
+            return Self::Host;
+        }
+        let waited_ns = after.waited_ns.zip(before.waited_ns).map(|(after, before)| after.saturating_sub(before));
+        match waited_ns {
+            None => Self::Untold,
+            Some(waited_ns) if waited_ns.saturating_mul(LEAST_SHARE) >= gap_ns => Self::Preempted,
+            Some(_) if after.voluntary != before.voluntary => Self::Own,
+            Some(_) => Self::Host,
+        }
+    }
+}
 
 /// A stretch of time in which a thread wanted to run and did not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -13,10 +73,12 @@ pub struct Gap {
     pub from: u64,
     /// The next moment at which it ran, in ticks.
     pub to: u64,
+    /// Why.
+    pub cause: Cause,
 }
 
-/// Watches for gaps between two empty turns of a spinning thread. Only those are the host's: in between the thread did
-/// nothing but ask for work, so a gap during work never counts.
+/// Watches for gaps between two empty turns of a spinning thread: in between the thread did nothing but ask for work, so
+/// that a gap during work never counts.
 #[derive(Debug)]
 pub struct Gaps<C> {
     clock: C,
@@ -24,14 +86,16 @@ pub struct Gaps<C> {
     last_empty: Option<u64>,
     /// Empty turns since the last look at the clock.
     turns: u32,
-    found: Vec<Gap>,
+    /// The shortest time between two looks: what the turns themselves take, a system call in each perhaps.
+    usual: u64,
+    found: Found,
 }
 
 impl<C: Clock> Gaps<C> {
-    /// Gaps from [`HOST_GAP_NS`] on.
+    /// Gaps from [`HOST_GAP_NS`] on, of the thread that has the turns.
     pub fn new(clock: C) -> Self {
         let threshold = clock.calibration().ticks_of_ns(HOST_GAP_NS);
-        Self { clock, threshold, last_empty: None, turns: 0, found: Vec::with_capacity(1 << 16) }
+        Self { clock, threshold, last_empty: None, turns: 0, usual: u64::MAX, found: Found::default() }
     }
 
     /// Notes a turn that found no work. Only some turns look at the clock: that costs as much as a turn, and a message
@@ -47,12 +111,21 @@ impl<C: Clock> Gaps<C> {
     #[inline(never)]
     fn look(&mut self) {
         let now = self.clock.ticks();
-        if let Some(from) = self.last_empty
-            && now - from > self.threshold
-        {
-            self.found.push(Gap { from, to: now });
+        self.last_empty = Some(now).filter(|_| !self.passed(now));
+    }
+
+    /// Looks at the time since the last look; true if that asked the kernel, which is no gap.
+    fn passed(&mut self, now: u64) -> bool {
+        let Some(from) = self.last_empty else {
+            return self.found.begin(now);
+        };
+        let stretch = now.saturating_sub(from);
+        // Turns that take twice their usual time are no gap yet.
+        if stretch > self.usual.saturating_mul(2).saturating_add(self.threshold) {
+            return self.found.note(&self.clock, from + self.usual, now);
         }
-        self.last_empty = Some(now);
+        self.usual = self.usual.min(stretch);
+        self.found.ask_if_due(&self.clock, now)
     }
 
     /// Notes a turn that found work, or one in which the thread slept of its own will.
@@ -64,6 +137,134 @@ impl<C: Clock> Gaps<C> {
 
     /// What was found.
     pub fn into_found(self) -> Vec<Gap> {
-        self.found
+        self.found.into_gaps()
+    }
+}
+
+/// Gaps, and what the kernel says about them.
+#[derive(Debug, Default)]
+pub(crate) struct Found {
+    gaps: Vec<Gap>,
+    /// The kernel was asked about all gaps before this one.
+    asked: usize,
+    asked_at: u64,
+    account: Option<Account>,
+    ledger: Option<Ledger>,
+    /// Whether the thread sleeps in its calls between the spins: then that it gave its processor away says nothing.
+    calls_sleep: bool,
+}
+
+impl Found {
+    /// Of a thread whose calls may sleep, and which does nothing but spin in its gaps.
+    pub(crate) fn of_a_caller() -> Self {
+        Self { calls_sleep: true, ..Self::default() }
+    }
+
+    /// Begins an account of the calling thread, once; true if that took time.
+    pub(crate) fn begin(&mut self, now: u64) -> bool {
+        let begins = self.ledger.is_none();
+        if begins {
+            self.gaps.reserve(1 << 16);
+            self.ledger = Some(Ledger::of_this_thread());
+            self.ask(Ledger::account, now);
+        }
+        begins
+    }
+
+    /// Notes a gap, and asks the kernel about it if it is long; true if that took time.
+    pub(crate) fn note(&mut self, clock: &impl Clock, from: u64, to: u64) -> bool {
+        let ns = clock.ns_between(from, to).unsigned_abs();
+        if ns < ASKED_AT_ONCE_NS {
+            self.gaps.push(Gap { from, to, cause: Cause::Untold });
+            return self.ask_if_due(clock, to);
+        }
+        let before = self.account;
+        self.ask(Ledger::account, to);
+        self.gaps.push(Gap { from, to, cause: Cause::of(ns, before, self.account, was_continued()) });
+        self.asked = self.gaps.len();
+        true
+    }
+
+    /// Notes that the process was stopped meanwhile, if it was.
+    pub(crate) fn note_if_stopped(&mut self, from: u64, to: u64) {
+        if was_continued() {
+            self.gaps.push(Gap { from, to, cause: Cause::Stopped });
+        }
+    }
+
+    /// Asks about short gaps if the last time was long ago; true if that took time.
+    pub(crate) fn ask_if_due(&mut self, clock: &impl Clock, now: u64) -> bool {
+        let is_due = self.asked < self.gaps.len() && clock.ns_between(self.asked_at, now) > ASK_EVERY_NS;
+        if is_due {
+            self.ask(Ledger::switches, now);
+        }
+        is_due
+    }
+
+    /// Short gaps are the host's if the thread had its processor all the time since; else any of them may not be.
+    fn ask(&mut self, how: fn(&Ledger) -> Option<Account>, now: u64) {
+        let mut after = self.ledger.as_ref().and_then(how);
+        if let (true, Some(after)) = (self.calls_sleep, &mut after) {
+            after.voluntary = 0;
+        }
+        let open = self.gaps[self.asked..].iter_mut().filter(|gap| gap.cause == Cause::Untold);
+        if let (Some(before), Some(after)) = (self.account, &mut after) {
+            // Who was not asked for waits counts them from the last time on.
+            after.waited_ns = after.waited_ns.or(before.waited_ns);
+            if !before.is_switched(after) {
+                open.for_each(|gap| gap.cause = Cause::Host);
+            }
+        }
+        (self.asked, self.asked_at, self.account) = (self.gaps.len(), now, after);
+    }
+
+    /// What was found, the last first.
+    pub(crate) fn latest(&self) -> impl Iterator<Item = &Gap> {
+        self.gaps.iter().rev()
+    }
+
+    /// What was found.
+    pub(crate) fn into_gaps(mut self) -> Vec<Gap> {
+        self.ask(Ledger::switches, self.asked_at);
+        self.gaps
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_gap_has_the_cause_that_the_accounts_tell() {
+        let account = |voluntary, involuntary, waited_ns| Some(Account { voluntary, involuntary, waited_ns });
+        let before = account(5, 7, Some(1_000));
+        for (after, stopped, cause) in [
+            (account(5, 7, Some(1_000)), false, Cause::Host),
+            // A short thread behind an interrupt does not explain 5 ms.
+            (account(5, 8, Some(21_000)), false, Cause::Host),
+            (account(5, 8, Some(4_900_000)), false, Cause::Preempted),
+            (account(6, 7, Some(3_000)), false, Cause::Own),
+            (account(6, 7, Some(3_000)), true, Cause::Stopped),
+            (account(5, 8, None), false, Cause::Untold),
+            (None, false, Cause::Untold),
+        ] {
+            assert_eq!(Cause::of(5_000_000, before, after, stopped), cause, "{after:?}");
+            assert_eq!(Cause::of(5_000_000, None, after, false), Cause::Untold);
+        }
+    }
+
+    #[test]
+    fn turns_that_always_take_long_are_no_gaps() {
+        let clock = crate::SimulatedClock::at(1_000);
+        let mut gaps = Gaps::new(clock.clone());
+        let mut turn = |ns| {
+            clock.advance(ns);
+            gaps.empty_turn();
+        };
+        (0..640).for_each(|_| turn(500));
+        turn(50_000);
+        (0..640).for_each(|_| turn(500));
+        let found: Vec<u64> = gaps.into_found().iter().map(|gap| gap.to - gap.from).collect();
+        assert_eq!(found, [49_500]);
     }
 }

@@ -17,15 +17,19 @@ mod clock;
 mod counter;
 mod gap;
 mod host;
+mod kernel;
+mod offset;
 mod pace;
 mod schedule;
 mod wait;
 
 pub use calibration::{Calibration, CalibrationError, Source, utc_ns};
 pub use clock::{Clock, SimulatedClock};
-pub use gap::{Gap, Gaps};
+pub use gap::{Cause, Gap, Gaps, HOST_GAP_NS};
 pub use host::HostClock;
-pub use pace::{HOST_GAP_NS, Lateness, Pacer};
+pub use kernel::{Account, notice_stops};
+pub use offset::Offset;
+pub use pace::{Lateness, Pacer};
 pub use schedule::{
     ParsePriorityError, Priority, ScheduleError, cpus, end_with_parent, pin_to_cpu, set_priority, set_timer_slack,
     settle,

@@ -1,15 +1,11 @@
 //! Sending at intended times, and knowing how late one was.
 
-use std::cell::Cell;
-
-use crate::{Clock, Wait, relax, sleep_ns, yield_now};
+use crate::gap::{Found, HOST_GAP_NS};
+use crate::{Cause, Clock, Gap, Wait, relax, sleep_ns, yield_now};
 
 /// How long before an intended time a pacer stops giving the processor away: longer than a yield takes to come back
 /// on a shared core.
 const SPIN_NS: u64 = 20_000;
-
-/// A spinning loop that stands still for longer than this was stopped by the host.
-pub const HOST_GAP_NS: u64 = 2_000;
 
 /// How long before an intended time a spinning pacer makes no pauses any more.
 const NEAR_NS: u64 = 500;
@@ -17,8 +13,11 @@ const NEAR_NS: u64 = 500;
 /// How long before an intended time a blocking pacer stops sleeping: longer than a timer wakes late.
 const SLEEP_MARGIN_NS: u64 = 200_000;
 
+/// A call or a sleep that takes longer than this may have been a stop of the whole process.
+const LEAST_STOP_NS: u64 = 100_000;
+
 /// Waits until intended times.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct Pacer<C> {
     clock: C,
     wait: Wait,
@@ -26,58 +25,79 @@ pub struct Pacer<C> {
     margin: u64,
     near: u64,
     gap: u64,
-    /// End of the last gap that the host made while we only spun.
-    last_gap_end: Cell<u64>,
+    stop: u64,
+    /// The last reading of the clock.
+    last: Option<u64>,
+    found: Found,
 }
 
 impl<C: Clock> Pacer<C> {
     /// A pacer that waits in this way: `busy` spins, `yield` gives the core to others until shortly before the time,
     /// `block` sleeps until shortly before the time.
     pub fn new(clock: C, wait: Wait) -> Self {
-        let spin = clock.calibration().ticks_of_ns(SPIN_NS);
-        let margin = clock.calibration().ticks_of_ns(SLEEP_MARGIN_NS);
-        let near = clock.calibration().ticks_of_ns(NEAR_NS);
-        let gap = clock.calibration().ticks_of_ns(HOST_GAP_NS);
-        Self { clock, wait, spin, margin, near, gap, last_gap_end: Cell::new(0) }
+        let ticks = |ns| clock.calibration().ticks_of_ns(ns);
+        let [spin, margin, near] = [SPIN_NS, SLEEP_MARGIN_NS, NEAR_NS].map(ticks);
+        let [gap, stop] = [HOST_GAP_NS, LEAST_STOP_NS].map(ticks);
+        Self { clock, wait, spin, margin, near, gap, stop, last: None, found: Found::of_a_caller() }
     }
 
     /// Returns at `intended` (ticks), or at once if that has passed, with the ticks then.
     #[inline]
-    pub fn until(&self, intended: u64) -> u64 {
-        // The last reading, if nothing but spinning lies between it and the next.
-        let mut spun_since = None;
+    pub fn until(&mut self, intended: u64) -> u64 {
+        // Whether nothing but spinning lies between the last reading and the next.
+        let mut has_spun = false;
         loop {
-            let now = self.clock.ticks();
-            if spun_since.is_some_and(|before| now - before > self.gap) {
-                self.last_gap_end.set(now);
+            let mut now = self.clock.ticks();
+            let since_last = self.last.map_or(0, |last| now.saturating_sub(last));
+            if since_last > self.gap {
+                now = self.stood_still(now, since_last, has_spun);
             }
-            spun_since = Some(now);
+            self.last = Some(now);
             let left = intended.wrapping_sub(now) as i64;
             if left <= 0 {
                 return now;
             }
+            has_spun = false;
             match self.wait {
                 Wait::Block if left as u64 > self.margin => {
-                    spun_since = None;
                     sleep_ns(self.clock.calibration().ns(left - self.margin as i64) as u64);
                 }
-                Wait::Yield | Wait::Block if left as u64 > self.spin => {
-                    spun_since = None;
-                    yield_now();
+                Wait::Yield | Wait::Block if left as u64 > self.spin => yield_now(),
+                _ => {
+                    has_spun = true;
+                    // The last stretch without a pause: one takes as long as a message's whole way.
+                    if left as u64 > self.near {
+                        self.found.begin(now);
+                        relax();
+                    }
                 }
-                _ if left as u64 > self.near => relax(),
-                // The last stretch without a pause: one takes as long as a message's whole way.
-                _ => {}
             }
         }
     }
-}
 
-impl<C> Pacer<C> {
-    /// True if the host held the generator up at this intended time: then being late is not the generator's doing.
+    /// In a spin this is a gap; in a call, in a sleep or behind a yield only a stop of the whole process can be told.
+    /// Gives the time after it, for the kernel's answer is no gap.
+    #[cold]
+    fn stood_still(&mut self, now: u64, ticks: u64, has_spun: bool) -> u64 {
+        if has_spun {
+            self.found.note(&self.clock, now - ticks, now);
+        } else if ticks > self.stop {
+            self.found.note_if_stopped(now - ticks, now);
+        }
+        self.clock.ticks()
+    }
+
+    /// How much of the time from `from` to `to` was the host's, in ticks, as far as the kernel's account shows it: so far
+    /// being late is not the generator's doing.
     #[inline]
-    pub fn was_held_up(&self, intended: u64) -> bool {
-        intended <= self.last_gap_end.get()
+    pub fn held_up(&self, from: u64, to: u64) -> u64 {
+        let since = self.found.latest().take_while(|gap| gap.to > from).filter(|gap| gap.cause == Cause::Host);
+        since.map(|gap| gap.to.min(to).saturating_sub(gap.from.max(from))).sum()
+    }
+
+    /// When it stood still, and why.
+    pub fn into_found(self) -> Vec<Gap> {
+        self.found.into_gaps()
     }
 }
 

@@ -1,7 +1,55 @@
-//! Whether what the host took of a run's tail can be told.
+//! What of a run's tail was the host's, as far as the kernel's account of a watched thread tells.
 
-use tickpath_clock::Gap;
+use tickpath_clock::{Calibration, Cause, Gap};
 use tickpath_result::Run;
+
+/// The gaps of a thread as its run counts them. A stop is the host's only as far as the other watched threads of the run
+/// were stopped as well: who stops one process alone, a server perhaps, stalls the path. With no other thread it stays a
+/// stop.
+pub fn with_whole_stops(own: &[Gap], others: &[&[Gap]]) -> Vec<Gap> {
+    let whole = |gap: &Gap| {
+        let stops = others.iter().map(|gaps| gaps.iter().filter(|other| other.cause == Cause::Stopped));
+        let shared = |stop: &Gap, other: &Gap| (stop.from.max(other.from), stop.to.min(other.to));
+        let narrowed = stops.into_iter().try_fold(*gap, |stop, mut others| {
+            let other = others.find(|other| shared(&stop, other).0 < shared(&stop, other).1)?;
+            let (from, to) = shared(&stop, other);
+            Some(Gap { from, to, ..stop })
+        });
+        narrowed.filter(|_| !others.is_empty()).map(|stop| Gap { cause: Cause::Host, ..stop })
+    };
+    let counted = |gap: &Gap| if gap.cause == Cause::Stopped { whole(gap).unwrap_or(*gap) } else { *gap };
+    own.iter().map(counted).collect()
+}
+
+/// Time that a thread stood still for one cause, in nanoseconds.
+pub fn stood_still_ns(gaps: &[Gap], cause: Cause, calibration: &Calibration) -> u64 {
+    let of_cause = gaps.iter().filter(|gap| gap.cause == cause);
+    of_cause.map(|gap| calibration.ns_between(gap.from, gap.to).unsigned_abs()).sum()
+}
+
+/// Says what held a thread up and is not the host's. `gaps` are those of [`with_whole_stops`] where there are others.
+pub fn tell_standstills(run: &mut Run, who: &str, gaps: &[Gap], took_ns: u64, calibration: &Calibration) {
+    /// Below this share of a run it moves no percentile up to the 99.9th.
+    const LEAST: f64 = 0.001;
+    let told = [
+        (Cause::Preempted, "other processes of this machine, a server of the run among them perhaps, had its CPU"),
+        (Cause::Stopped, "its process was stopped, and the whole run is not known to have been"),
+        (Cause::Own, "it slept where it was to spin"),
+        (Cause::Untold, "why, the kernel did not tell"),
+    ];
+    for (cause, why) in told {
+        let ns = stood_still_ns(gaps, cause, calibration);
+        let share = ns as f64 / took_ns.max(1) as f64;
+        if share >= LEAST {
+            run.notes.push(format!(
+                "the {who} stood still for {:.2} ms, {:.1} % of the run, and it is not known to be the host's: {why}; it is \
+                 in all figures",
+                ns as f64 / 1e6,
+                100.0 * share
+            ));
+        }
+    }
+}
 
 /// The host's share of the tail is told only if the host behaved as it does when idle.
 pub fn void_attribution(run: &mut Run, idle: &[Gap], gaps: &[Gap], seconds: f64) {
@@ -9,9 +57,11 @@ pub fn void_attribution(run: &mut Run, idle: &[Gap], gaps: &[Gap], seconds: f64)
     const IDLE_SECONDS: f64 = 0.2;
     /// Fewer gaps than this make no rate.
     const LEAST: usize = 20;
-    let floor = (idle.len().max(1)) as f64 / IDLE_SECONDS;
-    let rate = gaps.len() as f64 / seconds.max(1e-3);
-    if gaps.len() > LEAST && rate > 2.0 * floor {
+    let of_host = |gaps: &[Gap]| gaps.iter().filter(|gap| gap.cause == Cause::Host).count();
+    let (idle, gaps) = (of_host(idle), of_host(gaps));
+    let floor = idle.max(1) as f64 / IDLE_SECONDS;
+    let rate = gaps as f64 / seconds.max(1e-3);
+    if gaps > LEAST && rate > 2.0 * floor {
         drop_attribution(run);
         run.notes.push(format!(
             "host gaps came {rate:.0} times a second, more than twice the idle floor of {floor:.0}: what the host took of \

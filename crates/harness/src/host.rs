@@ -12,7 +12,7 @@ use std::net::TcpStream;
 use std::sync::atomic::Ordering;
 
 use tickpath_clock::Gap;
-use tickpath_clock::{Clock, HostClock, cpus, pin_to_cpu, relax};
+use tickpath_clock::{Clock, HostClock, Offset, cpus, pin_to_cpu, relax};
 use tickpath_log::SharedWords;
 
 use crate::samples::Samples;
@@ -60,6 +60,13 @@ const LOOKS: u32 = 1 << 20;
 /// Timings of the cache line.
 const TIMINGS: usize = 20_000;
 
+/// The longest that either kind of them may take.
+const MOST_NS: i64 = 250_000_000;
+
+/// Round trips that are stamped on both sides; turns from this number on are.
+const STAMPED_TRIPS: u64 = 2_000;
+const STAMPED: u64 = 1 << 62;
+
 /// Stamps of one cost measurement.
 const STAMPS: u32 = 1_000_000;
 
@@ -68,7 +75,7 @@ pub fn run(lab: &Lab<'_>, settings: &Settings) -> Result<(Host, Run), LabError> 
     lab.progress.step("host: clock, cache line, loopback", 1.5);
     let mut host = facts(&lab.clock);
     let before = cpu_times();
-    let transfer = transfer_ns(lab, settings.cpus)?;
+    let transfer = crossing(lab, settings.cpus, TIMINGS)?.map(|crossing| crossing.transfer_ns);
     let loopback = loopback(lab, settings.cpus)?;
     lab.progress.step("host: spinning", settings.seconds);
     let clock = lab.clock;
@@ -120,8 +127,18 @@ pub fn facts(clock: &HostClock) -> Host {
     }
 }
 
-/// The bare transfer of one cache line between two processes: the median of half a round trip. None on one CPU.
-pub fn transfer_ns(lab: &Lab<'_>, cpus: [usize; 2]) -> Result<Option<f64>, LabError> {
+/// One cache line to and fro between two processors.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Crossing {
+    /// The median of half a round trip.
+    pub transfer_ns: f64,
+    /// How far the second processor's counter is ahead of the first one's.
+    pub offset: Offset,
+}
+
+/// So many timings of the bare transfer of one cache line between two processes, and what their stamps tell of the two
+/// counters. None on one CPU.
+pub fn crossing(lab: &Lab<'_>, cpus: [usize; 2], timings: usize) -> Result<Option<Crossing>, LabError> {
     if cpus[0] == cpus[1] {
         return Ok(None);
     }
@@ -130,35 +147,62 @@ pub fn transfer_ns(lab: &Lab<'_>, cpus: [usize; 2]) -> Result<Option<f64>, LabEr
     let words = SharedWords::open(&name).map_err(|e| LabError::file("/dev/shm".as_ref(), e))?;
     let mut child = lab.spawn(&echo)?;
     let clock = lab.clock;
-    let timings = on_cpu(cpus[0], move || {
-        let mut timings = Vec::with_capacity(TIMINGS);
-        let mut turn = 0;
-        for _ in 0..TIMINGS {
-            let from = clock.ticks();
-            for _ in 0..TRIPS {
-                turn += 1;
-                words.word(0).store(turn, Ordering::Release);
-                let mut turns = 0u32;
-                while words.word(1).load(Ordering::Acquire) != turn {
-                    relax();
-                    turns = turns.wrapping_add(1);
-                    let silent_ns = || clock.ns_between(from, clock.ticks());
-                    if turns.is_multiple_of(LOOKS) && silent_ns() / 1_000_000_000 > SILENCE_S as i64 {
-                        return None;
-                    }
-                }
-            }
-            timings.push(clock.ns_between(from, clock.ticks()));
-        }
+    let measured = on_cpu(cpus[0], move || {
+        let measured = timed(&words, &clock, timings).zip(stamped(&words, &clock));
         words.word(0).store(u64::MAX, Ordering::Release);
-        Some(timings)
+        measured
     });
     let _ = SharedWords::remove(&name);
     let silent = || LabError::Silent { role: "echo".to_owned(), seconds: SILENCE_S };
-    let mut timings = timings?.ok_or_else(silent)?;
+    let (mut ns, trips) = measured?.ok_or_else(silent)?;
     child.result::<()>(1.0)?;
-    let middle = timings.len() / 2;
-    Ok(Some(*timings.select_nth_unstable(middle).1 as f64 / (2 * TRIPS) as f64))
+    let middle = ns.len() / 2;
+    let transfer_ns = *ns.select_nth_unstable(middle).1 as f64 / (2 * TRIPS) as f64;
+    Ok(Offset::of(&trips, clock.calibration()).map(|offset| Crossing { transfer_ns, offset }))
+}
+
+/// Timings of so many round trips each, or as many as the time allows.
+fn timed(words: &SharedWords, clock: &HostClock, timings: usize) -> Option<Vec<i64>> {
+    let once = |timing: u64| {
+        let from = clock.ticks();
+        (1..=TRIPS).try_for_each(|trip| ask(words, clock, timing * TRIPS + trip))?;
+        Some(clock.ns_between(from, clock.ticks()))
+    };
+    in_time(clock, (0..timings as u64).map(once)).collect()
+}
+
+/// As many of these as the time allows, and one at least: a busy neighbour makes each of them wait for its turn.
+fn in_time<T>(clock: &HostClock, each: impl Iterator<Item = T>) -> impl Iterator<Item = T> {
+    let (start, mut is_first) = (clock.ticks(), true);
+    each.take_while(move |_| std::mem::take(&mut is_first) || clock.ns_between(start, clock.ticks()) < MOST_NS)
+}
+
+/// Round trips whose answers are stamped: of each the stamp here, there, and here again.
+fn stamped(words: &SharedWords, clock: &HostClock) -> Option<Vec<[u64; 3]>> {
+    let once = |trip: u64| {
+        let out = clock.ticks();
+        ask(words, clock, STAMPED | trip)?;
+        let back = clock.ticks();
+        Some([out, words.word(2).load(Ordering::Relaxed), back])
+    };
+    in_time(clock, (1..=STAMPED_TRIPS).map(once)).collect()
+}
+
+/// Sets the shared word, and waits for its answer; none if nobody answers.
+fn ask(words: &SharedWords, clock: &HostClock, turn: u64) -> Option<()> {
+    words.word(0).store(turn, Ordering::Release);
+    let (mut looks, mut since) = (0u32, None);
+    while words.word(1).load(Ordering::Acquire) != turn {
+        relax();
+        looks = looks.wrapping_add(1);
+        if looks.is_multiple_of(LOOKS) {
+            let now = clock.ticks();
+            if clock.ns_between(*since.get_or_insert(now), now) / 1_000_000_000 > SILENCE_S as i64 {
+                return None;
+            }
+        }
+    }
+    Some(())
 }
 
 /// Round trips over a loopback socket, each end on its CPU.
@@ -188,6 +232,7 @@ fn echo(role: &EchoRole, parent: &Parent) -> Result<(), LabError> {
     pin_to_cpu(role.cpu)?;
     let Some(name) = &role.words else { return echo_socket(parent) };
     let words = SharedWords::open(name).map_err(|e| LabError::file("/dev/shm".as_ref(), e))?;
+    let clock = HostClock::get()?;
     parent.ready();
     let stop = parent.stop_flag();
     let mut last = 0;
@@ -198,6 +243,9 @@ fn echo(role: &EchoRole, parent: &Parent) -> Result<(), LabError> {
         }
         if turn != last {
             last = turn;
+            if turn & STAMPED != 0 {
+                words.word(2).store(clock.ticks(), Ordering::Relaxed);
+            }
             words.word(1).store(turn, Ordering::Release);
         }
         relax();
@@ -333,13 +381,14 @@ pub fn idle_gaps(clock: &HostClock, cpu: usize, ns: u64) -> Result<Vec<Gap>, Lab
 }
 
 /// Jiffies of all CPUs: in total, and stolen.
-fn cpu_times() -> Option<(u64, u64)> {
+pub(crate) fn cpu_times() -> Option<(u64, u64)> {
     let stat = std::fs::read_to_string("/proc/stat").ok()?;
     let times: Vec<u64> = stat.lines().next()?.split_whitespace().skip(1).filter_map(|n| n.parse().ok()).collect();
     Some((times.iter().take(8).sum(), *times.get(7)?))
 }
 
-fn steal_percent(before: Option<(u64, u64)>, after: Option<(u64, u64)>) -> Option<f64> {
+/// The stolen share between two readings.
+pub(crate) fn steal_percent(before: Option<(u64, u64)>, after: Option<(u64, u64)>) -> Option<f64> {
     let ((total, stolen), (total_after, stolen_after)) = (before?, after?);
     let total = total_after.checked_sub(total).filter(|total| *total > 0)?;
     Some(100.0 * (stolen_after.saturating_sub(stolen)) as f64 / total as f64)

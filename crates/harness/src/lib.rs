@@ -8,13 +8,15 @@
 //! * [`Lab`]: what all workloads share. [`role`]: what spawned processes do; [`child`] and [`parent`]: both ends of the
 //!   wires between them and us.
 //! * [`samples`], [`attribution`]: stretches between stamps, and what of them was the host's.
+//! * [`Around`]: whether the machine was the same before and after a run, and its processors show one time.
 //! * [`rules`]: what makes a run invalid, whatever the workload.
 //! * [`host`]: what the machine takes before any message moves; [`memory`]: what a process holds.
 //! * [`quiet`]: when a receiver stops waiting. [`proxy`]: a distance of our own making. [`targets`]: what is measured if nothing is named.
 //!
 //! Latency counts from intended times, so a stall shows in full; the generator checks its own punctuality; a gap is
-//! the host's only between two empty polls of a thread on the path.
+//! the host's only between two empty polls of a thread on the path, and if the kernel's account of that thread agrees.
 
+pub mod around;
 pub mod attribution;
 pub mod child;
 mod error;
@@ -29,6 +31,7 @@ pub mod rules;
 pub mod samples;
 pub mod targets;
 
+pub use around::Around;
 pub use child::Child;
 pub use error::LabError;
 pub use lab::{Lab, Progress, remove_topics};

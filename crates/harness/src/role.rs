@@ -58,6 +58,7 @@ pub(crate) fn given<R: Role>(role: &R) -> String {
 
 /// Plays the role that the environment holds, one of these, as this whole process.
 pub fn run<'a>(roles: impl IntoIterator<Item = &'a Playable>) -> Result<(), LabError> {
+    tickpath_clock::notice_stops();
     let parent = Parent::listen();
     let text = std::env::var(VARIABLE).unwrap_or_default();
     let given = serde_json::from_str::<Given>(&text).map_err(|e| LabError::Setting(format!("no role: {e}")));

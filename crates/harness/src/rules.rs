@@ -19,3 +19,34 @@ pub fn tell_reconnects(run: &mut Run, reconnects: u64) {
         run.notes.push(format!("the receiver's connection was lost and made again {times}"));
     }
 }
+
+/// Nothing ends before it begins: a sample that does, by more than the counters of the run's CPUs may differ, shows that a
+/// stamp of the run is wrong.
+pub fn refuse_negative(run: &mut Run) {
+    /// Hops that may well be negative: a message is popped before its push returns, and neighbours overtake each other.
+    const EITHER_WAY: [&str; 4] = ["in_queue", "t0_gap", "t1_gap", "t2_gap"];
+    let bound_ns = run.floor.map_or(0, |floor| floor.counter_offset_ns);
+    let causal = run.hops.iter().filter(|(name, _)| !EITHER_WAY.contains(&name.as_str()));
+    let beyond = causal.filter_map(|(name, hop)| Some((name, hop.negative, hop.negative_max_ns?)));
+    let notes: Vec<String> = beyond
+        .filter(|(.., ns)| *ns > bound_ns)
+        .map(|(name, count, ns)| {
+            format!(
+                "{count} samples of {name} ended before they began, by up to {ns} ns, and the counters differ by {bound_ns} ns \
+                 at most: a clock of this run is wrong"
+            )
+        })
+        .collect();
+    run.valid &= notes.is_empty();
+    run.notes.extend(notes);
+}
+
+/// Who shares its CPU measures its neighbour: a run in which other processes of this machine had the CPU of a thread, that
+/// was to have it for itself, for more than a hundredth of the time is not valid.
+pub fn refuse_starved(run: &mut Run, who: &str, preempted_ns: u64, took_ns: u64) {
+    if preempted_ns as f64 > 0.01 * took_ns as f64 {
+        run.valid = false;
+        run.notes
+            .push(format!("the {who} did not have its CPU to itself; end what else runs there, or name other CPUs"));
+    }
+}

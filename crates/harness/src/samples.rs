@@ -3,8 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use tickpath_clock::Calibration;
-use tickpath_clock::Gap;
+use tickpath_clock::{Calibration, Cause, Gap};
 use zerocopy::IntoBytes;
 
 use crate::LabError;
@@ -26,10 +25,11 @@ impl Samples {
         self.0.push((from, to));
     }
 
-    /// The hop: every sample counts; those that overlap a gap of the host are left out of `unstalled`.
+    /// The hop: every sample counts. Left out of `unstalled` are those that the host's gaps explain: at least nine tenths
+    /// of such a sample passed in gaps whose cause is [`Cause::Host`]. Any other stays in, whole.
     pub fn hop(&self, calibration: &Calibration, gaps: &[Gap]) -> Hop {
         let (mut all, mut unstalled) = (histogram(), histogram());
-        let mut negative = 0;
+        let (mut negative, mut negative_max_ns) = (0, None);
         let mut worst = [0u64; 3];
         let overlaps = Overlaps::new(gaps);
         for &(from, to) in &self.0 {
@@ -37,12 +37,13 @@ impl Samples {
             if ns < 0 {
                 // Counted, and shown beside the distribution: as a zero it would only make that look faster.
                 negative += 1;
+                negative_max_ns = negative_max_ns.max(Some(ns.unsigned_abs()));
                 continue;
             }
             let ns = ns as u64;
             // The bounds grow by themselves; a value that could not be recorded would be a lost sample.
             all.record(ns).expect("an auto-sized histogram takes any value");
-            if !overlaps.touches(from, to) {
+            if !overlaps.explain(from, to) {
                 unstalled.record(ns).expect("an auto-sized histogram takes any value");
             }
             if ns > worst[0] {
@@ -50,7 +51,12 @@ impl Samples {
                 worst.sort_unstable();
             }
         }
-        Hop::from_histogram(&all, Some(&unstalled), negative, worst)
+        Hop { negative_max_ns, ..Hop::from_histogram(&all, Some(&unstalled), negative, worst) }
+    }
+
+    /// The hop of a thread that nobody watched: what the host took of it is not known.
+    pub fn unwatched_hop(&self, calibration: &Calibration) -> Hop {
+        Hop { unstalled: None, host_stall_share_p999: None, ..self.hop(calibration, &[]) }
     }
 
     /// The mean of the faster nine tenths, in nanoseconds: finer than the counter's own steps of some nanoseconds, and
@@ -80,12 +86,16 @@ pub fn touched_rows<const N: usize>(count: usize) -> Vec<[u64; N]> {
     rows
 }
 
-/// Gaps in order, merged, for fast questions.
-struct Overlaps(Vec<Gap>);
+/// The host's gaps in order, merged, for fast questions.
+struct Overlaps {
+    gaps: Vec<Gap>,
+    /// Ticks of all gaps before each one, and of all.
+    before: Vec<u64>,
+}
 
 impl Overlaps {
     fn new(gaps: &[Gap]) -> Self {
-        let mut sorted = gaps.to_vec();
+        let mut sorted: Vec<Gap> = gaps.iter().filter(|gap| gap.cause == Cause::Host).copied().collect();
         sorted.sort_unstable_by_key(|gap| gap.from);
         let mut merged: Vec<Gap> = Vec::with_capacity(sorted.len());
         for gap in sorted {
@@ -94,12 +104,23 @@ impl Overlaps {
                 _ => merged.push(gap),
             }
         }
-        Self(merged)
+        let sum = |sum: &mut u64, gap: &Gap| {
+            *sum += gap.to - gap.from;
+            Some(*sum)
+        };
+        let before = std::iter::once(0).chain(merged.iter().scan(0, sum)).collect();
+        Self { gaps: merged, before }
     }
 
-    fn touches(&self, from: u64, to: u64) -> bool {
-        let next = self.0.partition_point(|gap| gap.to < from);
-        self.0.get(next).is_some_and(|gap| gap.from <= to)
+    /// Whether at least nine tenths of the time from one tick to another passed in gaps.
+    fn explain(&self, from: u64, to: u64) -> bool {
+        to > from && u128::from(self.until(to) - self.until(from)) * 10 >= u128::from(to - from) * 9
+    }
+
+    /// Ticks of all gaps before this moment.
+    fn until(&self, at: u64) -> u64 {
+        let next = self.gaps.partition_point(|gap| gap.to <= at);
+        self.before[next] + self.gaps.get(next).map_or(0, |gap| at.saturating_sub(gap.from))
     }
 }
 
@@ -117,29 +138,12 @@ pub fn load<const N: usize>(path: &Path) -> Result<Vec<[u64; N]>, LabError> {
 
 /// Writes gaps to a file.
 pub fn save_gaps(path: &Path, gaps: &[Gap]) -> Result<(), LabError> {
-    save(path, &gaps.iter().map(|gap| [gap.from, gap.to]).collect::<Vec<_>>())
+    let code = |gap: &Gap| Cause::ALL.iter().position(|cause| *cause == gap.cause).unwrap_or(Cause::ALL.len()) as u64;
+    save(path, &gaps.iter().map(|gap| [gap.from, gap.to, code(gap)]).collect::<Vec<_>>())
 }
 
 /// Reads gaps.
 pub fn load_gaps(path: &Path) -> Result<Vec<Gap>, LabError> {
-    Ok(load::<2>(path)?.into_iter().map(|[from, to]| Gap { from, to }).collect())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn samples_that_overlap_a_gap_are_left_out_of_unstalled_only() {
-        let gaps = [Gap { from: 50, to: 60 }, Gap { from: 55, to: 70 }, Gap { from: 200, to: 210 }];
-        let samples = Samples(vec![(0, 49), (0, 50), (65, 66), (70, 71), (71, 72), (190, 220), (211, 212)]);
-        let hop = samples.hop(&Calibration::nanoseconds(), &gaps);
-        assert_eq!((hop.count, hop.unstalled.map(|u| u.count)), (7, Some(3)));
-    }
-
-    #[test]
-    fn negative_differences_are_counted_not_dropped() {
-        let hop = Samples(vec![(10, 5), (10, 15)]).hop(&Calibration::nanoseconds(), &[]);
-        assert_eq!((hop.count, hop.negative), (1, 1));
-    }
+    let cause = |code: u64| Cause::ALL.get(code as usize).copied().unwrap_or_default();
+    Ok(load::<3>(path)?.into_iter().map(|[from, to, code]| Gap { from, to, cause: cause(code) }).collect())
 }

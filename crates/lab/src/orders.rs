@@ -47,8 +47,9 @@ pub use client::{ClientRole, EvictorRole};
 use plan::{Batch, plan};
 use system::{Load, System};
 use tickpath_harness::memory::{self, Resident};
+use tickpath_harness::attribution::{drop_attribution, tell_standstills, void_attribution};
 use tickpath_harness::samples::{Samples, load, load_gaps};
-use tickpath_harness::{Lab, LabError};
+use tickpath_harness::{Around, Lab, LabError};
 use tickpath_result::{Counts, Run};
 pub use way::Login;
 
@@ -177,6 +178,7 @@ pub fn run(lab: &Lab<'_>, settings: &Settings) -> Result<Vec<Run>, LabError> {
     let plan = plan(settings);
     let seconds: f64 = plan.iter().map(Batch::seconds).sum();
     lab.progress.step(&settings.title(), seconds + if settings.target.has_socket() { 6.0 } else { 3.0 });
+    let around = Around::begin(lab, settings.cpus)?;
     let idle = tickpath_harness::host::idle_gaps(&lab.clock, settings.cpus[1], 200_000_000)?;
     let mut floor = Samples::default();
     let mut measure_floor = || match settings.target {
@@ -210,6 +212,7 @@ pub fn run(lab: &Lab<'_>, settings: &Settings) -> Result<Vec<Run>, LabError> {
     if let Some(last) = runs.last_mut() {
         last.notes.extend(told);
     }
+    around.end(lab, &mut runs)?;
     Ok(runs)
 }
 
@@ -249,12 +252,13 @@ fn evaluate(lab: &Lab<'_>, settings: &Settings, measured: &[Measured], idle: &[G
         if is_ours {
             memory_of(&mut run, batch, *before, *after);
         }
-        let lasted = lab.clock.ns_between(window.0, window.1) as f64 / 1e9;
+        let lasted_ns = lab.clock.ns_between(window.0, window.1);
         match batch.evict || !is_ours {
             // The evictor's walks would pass for the host's gaps; those of another's OMS are not known.
-            true => tickpath_harness::attribution::drop_attribution(&mut run),
-            false => tickpath_harness::attribution::void_attribution(&mut run, idle, &own, lasted),
+            true => drop_attribution(&mut run),
+            false => void_attribution(&mut run, idle, &own, lasted_ns as f64 / 1e9),
         }
+        tell_standstills(&mut run, "OMS", &own, lasted_ns.unsigned_abs(), lab.clock.calibration());
         runs.push(run);
     }
     if let Some(last) = runs.last_mut().filter(|_| is_ours) {

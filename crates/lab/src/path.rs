@@ -26,9 +26,10 @@ use crate::strategy::Traded;
 use crate::strategy::TraderRole;
 use crate::trade::{ExchangeRole, OmsRole};
 use tickpath_harness::Parent;
+use tickpath_harness::attribution::{tell_standstills, void_attribution};
 use tickpath_harness::rules::{refuse_loss, tell_reconnects};
 use tickpath_harness::samples::{Samples, load, load_gaps, save, touched_rows};
-use tickpath_harness::{Lab, LabError};
+use tickpath_harness::{Around, Lab, LabError};
 use tickpath_harness::{Role, Thread};
 use tickpath_result::{Counts, Run, Stage, StageKind};
 
@@ -115,6 +116,7 @@ pub fn run(lab: &Lab<'_>, settings: &Settings) -> Result<Run, LabError> {
     check(settings)?;
     let seconds = settings.ticks.rate.map_or(10.0, |rate| settings.ticks.count as f64 / rate);
     lab.progress.step(&format!("path {} {}", settings.target, settings.wait), seconds + 1.5);
+    let around = Around::begin(lab, settings.cpus)?;
     let idle = tickpath_harness::host::idle_gaps(&lab.clock, settings.cpus[1], 200_000_000)?;
     let roles = Roles::of(lab, settings);
     // The OMS in the trader makes the lanes.
@@ -131,7 +133,9 @@ pub fn run(lab: &Lab<'_>, settings: &Settings) -> Result<Run, LabError> {
     let _ = connect(&settings.target)?.remove(&roles.topic);
     let _ = connect("shm://")?.remove(&roles.market);
     roles.lanes.remove()?;
-    run
+    let mut run = run?;
+    around.end(lab, std::slice::from_mut(&mut run))?;
+    Ok(run)
 }
 
 fn check(settings: &Settings) -> Result<(), LabError> {
@@ -342,7 +346,8 @@ fn judge(run: &mut Run, fed: &Fed, traded: &Traded, lab: &Lab<'_>, idle: &[Gap],
     if traded.denied > 0 {
         run.notes.push(format!("{} orders were denied by the risk checks", traded.denied));
     }
-    tickpath_harness::attribution::void_attribution(run, idle, gaps, took / 1e9);
+    void_attribution(run, idle, gaps, took / 1e9);
+    tell_standstills(run, "trader", gaps, took.max(0.0) as u64, lab.clock.calibration());
 }
 
 // --- the feed process ------------------------------------------------------------------------------------------------
@@ -368,7 +373,7 @@ pub(crate) fn feed(role: &FeedRole, parent: &Parent) -> Result<(), LabError> {
         return Ok(());
     }
     let stop = parent.stop_flag();
-    let pacer = Pacer::new(clock, role.thread.wait()?);
+    let mut pacer = Pacer::new(clock, role.thread.wait()?);
     let start = clock.ticks() + clock.calibration().ticks_of_ns(5_000_000);
     let mut rows = touched_rows(plan.len());
     let mut lateness = Lateness::default();
@@ -386,7 +391,8 @@ pub(crate) fn feed(role: &FeedRole, parent: &Parent) -> Result<(), LabError> {
         rows.push([intended, actual]);
         let allowance_ns = (offset_ns - before).max(10_000);
         before = *offset_ns;
-        let late_ns = if pacer.was_held_up(intended) { 0 } else { clock.ns_between(intended, actual).max(0) as u64 };
+        let own_ticks = actual.saturating_sub(intended).saturating_sub(pacer.held_up(intended, actual));
+        let late_ns = clock.calibration().ns(own_ticks as i64) as u64;
         lateness.count(late_ns, allowance_ns);
     }
     save(&role.out, &rows)?;

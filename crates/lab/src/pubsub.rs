@@ -19,15 +19,16 @@ mod role;
 mod round_trip;
 
 use std::path::Path;
-use tickpath_harness::attribution::{drop_attribution, void_attribution};
-use tickpath_harness::rules::{refuse_loss, tell_reconnects};
+use tickpath_harness::attribution::{
+    drop_attribution, stood_still_ns, tell_standstills, void_attribution, with_whole_stops,
+};
+use tickpath_harness::rules::{refuse_loss, refuse_starved, tell_reconnects};
 use tickpath_harness::targets::is_log;
 
 use serde::{Deserialize, Serialize};
 use tickpath_bus::{Policy, connect};
 
-use tickpath_clock::Gap;
-use tickpath_clock::{Clock, Priority, Wait};
+use tickpath_clock::{Cause, Clock, Gap, Priority, Wait};
 
 pub use cold::cold;
 pub use plan::{Plan, plan};
@@ -37,7 +38,7 @@ pub use round_trip::{PingRole, PongRole};
 pub use role::{PublisherRole, SubscriberRole};
 use tickpath_harness::Thread;
 use tickpath_harness::samples::{Samples, load, load_gaps};
-use tickpath_harness::{Lab, LabError, host};
+use tickpath_harness::{Around, Lab, LabError, host};
 use tickpath_result::without_login;
 use tickpath_result::{Counts, Phase, Run};
 
@@ -103,8 +104,9 @@ pub fn run(lab: &Lab<'_>, settings: &Settings) -> Result<Run, LabError> {
     let what = format!("pubsub {} {} B", without_login(&settings.target), settings.size);
     lab.progress.step(&what, seconds + 1.0);
     let settings = &Settings { policy: Some(policy(settings)?), ..settings.clone() };
+    let around = Around::begin(lab, settings.cpus)?;
     // The floor of the log; a broker's path holds a thousand of them.
-    let transfer = if is_log(&settings.target) { host::transfer_ns(lab, settings.cpus)?.unwrap_or(0.0) } else { 0.0 };
+    let transfer = around.transfer_ns().filter(|_| is_log(&settings.target)).unwrap_or(0.0);
     let idle = host::idle_gaps(&lab.clock, settings.cpus[1], 200_000_000)?;
     let topic = topic_name(lab, &settings.target);
     let _removed = Removed { target: &settings.target, topic: &topic };
@@ -120,7 +122,9 @@ pub fn run(lab: &Lab<'_>, settings: &Settings) -> Result<Run, LabError> {
     // It may have everything already, and be gone.
     let _ = subscriber.tell("ended");
     let received: Received = subscriber.result(10.0)?;
-    assemble(lab, settings, transfer, &idle, &published, &received)
+    let mut run = assemble(lab, settings, transfer, &idle, &published, &received)?;
+    around.end(lab, std::slice::from_mut(&mut run))?;
+    Ok(run)
 }
 
 /// On somebody's server a name says whose it is.
@@ -230,14 +234,19 @@ fn assemble(
     if transfer > 0.0 {
         run.figures.insert("cache_line_transfer_ns".to_owned(), transfer);
     }
-    let gaps = load_gaps(&lab.folder().join("subscriber.gaps"))?;
-    publish_hop(&mut run, &lab.folder().join("publisher"), lab, &gaps)?;
+    publish_hop(&mut run, &lab.folder().join("publisher"), lab)?;
     if settings.rate.is_some() {
+        let [ours, theirs] = ["subscriber.gaps", "publisher.gaps"].map(|name| load_gaps(&lab.folder().join(name)));
+        let (ours, theirs) = (ours?, theirs?);
+        let gaps = with_whole_stops(&ours, &[&theirs]);
         latency_hops(&mut run, &lab.folder().join("subscriber"), lab, &gaps, transfer)?;
         if published.sent >= 1_000 {
             run.figures.insert("lateness_own_p99_ns".to_owned(), f64::from(published.own_p99_ns));
         }
         judge(&mut run, settings, published, idle, &gaps, lab);
+        for (who, gaps) in [("subscriber", gaps), ("publisher", with_whole_stops(&theirs, &[&ours]))] {
+            hold_up(&mut run, settings, who, &gaps, elapsed, lab);
+        }
     }
     if settings.wait != Wait::Busy || settings.readers > 1 {
         // Nobody spun on the receiver's CPU: what the host took is not known.
@@ -293,7 +302,7 @@ fn parameters(run: &mut Run, settings: &Settings) {
     }
 }
 
-fn publish_hop(run: &mut Run, out: &Path, lab: &Lab<'_>, gaps: &[Gap]) -> Result<(), LabError> {
+fn publish_hop(run: &mut Run, out: &Path, lab: &Lab<'_>) -> Result<(), LabError> {
     let rows = load::<3>(out)?;
     if rows.is_empty() {
         return Ok(());
@@ -301,9 +310,10 @@ fn publish_hop(run: &mut Run, out: &Path, lab: &Lab<'_>, gaps: &[Gap]) -> Result
     let calibration = lab.clock.calibration();
     let calls = Samples(rows.iter().map(|&[_, actual, done]| (actual, done)).collect());
     let late = Samples(rows.iter().map(|&[intended, actual, _]| (intended, actual)).collect());
-    run.hops.insert("publish".to_owned(), calls.hop(calibration, gaps));
+    // The gaps are those of the subscriber's CPU.
+    run.hops.insert("publish".to_owned(), calls.unwatched_hop(calibration));
     run.figures.insert("writer_cost_ns".to_owned(), calls.fast_mean_ns(calibration));
-    let late = late.hop(calibration, gaps);
+    let late = late.unwatched_hop(calibration);
     let lateness = [("lateness_p50_ns", late.percentiles()[0]), ("lateness_p99_ns", late.percentiles()[3])];
     run.figures.extend(lateness.into_iter().filter_map(|(name, ns)| Some((name.to_owned(), ns? as f64))));
     Ok(())
@@ -320,6 +330,16 @@ fn latency_hops(run: &mut Run, out: &Path, lab: &Lab<'_>, gaps: &[Gap], transfer
         run.figures.insert("one_way_over_transfer_ratio".to_owned(), one_way.p50_ns(calibration) / transfer);
     }
     Ok(())
+}
+
+/// What held a thread up. Where nothing but the two ends runs, each has its CPU to itself.
+fn hold_up(run: &mut Run, settings: &Settings, who: &str, gaps: &[Gap], took_ns: u64, lab: &Lab<'_>) {
+    let calibration = lab.clock.calibration();
+    tell_standstills(run, who, gaps, took_ns, calibration);
+    let shares = settings.cpus[0] == settings.cpus[1] || settings.wait != Wait::Busy || settings.readers > 1;
+    if is_log(&settings.target) && !shares {
+        refuse_starved(run, who, stood_still_ns(gaps, Cause::Preempted, calibration), took_ns);
+    }
 }
 
 /// The run's own rules: rate, punctuality, and whether the host was calmer than while it idled.

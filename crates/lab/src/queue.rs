@@ -55,7 +55,7 @@ pub use settings::{Client, Keys, PullVariant, PushVariant, RedisPy, Settings, is
 use tickpath_harness::Child;
 use tickpath_harness::Thread;
 use tickpath_harness::targets::is_log;
-use tickpath_harness::{Lab, LabError};
+use tickpath_harness::{Around, Lab, LabError};
 use tickpath_result::without_login;
 use tickpath_result::{Run, Software};
 
@@ -84,13 +84,16 @@ pub fn run(lab: &Lab<'_>, settings: &Settings, runs: &mut Vec<Run>) -> Result<()
         settings.pull
     );
     lab.progress.step(&what, settings.guess_seconds());
+    let around = Around::begin(lab, [settings.cpus[0], settings.cpu_of(0)])?;
     let queues = Queues::fresh(lab, connection, settings)?;
     let ends = match settings.client {
         Client::Rust => Ends::spawn(lab, settings, &queues.names)?,
         Client::RedisPy(variants) => redis_py::spawn(lab, settings, variants, &queues.names)?,
     };
     let told = ends.work(settings, &queues, &lab.clock)?;
-    runs.push(join::assemble(lab, settings, &told)?);
+    let mut run = join::assemble(lab, settings, &told)?;
+    around.end(lab, std::slice::from_mut(&mut run))?;
+    runs.push(run);
     told.failed.map_or(Ok(()), |what| Err(LabError::Failed(what)))
 }
 

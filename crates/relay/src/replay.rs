@@ -161,7 +161,7 @@ impl<'a> Player<'a> {
     }
 
     /// Waits for a time, where there is one; gives the ticks then, or none if it was stopped before.
-    fn until(&self, intended: Option<u64>) -> Option<u64> {
+    fn until(&mut self, intended: Option<u64>) -> Option<u64> {
         loop {
             if self.outside.is_stopped() {
                 return None;

@@ -1,7 +1,7 @@
 //! Percentile curves: along, 1/(1−q) from 50 % to 99.999 %; up, the latency; both logarithmic.
 //!
-//! A curve ends where fewer than ten samples lie beyond it. The distribution without the samples that overlap a gap
-//! of the host goes through the percentiles that the file holds.
+//! A curve ends where fewer than ten samples lie beyond it. The distribution without the samples that gaps of
+//! the host explain goes through the percentiles that the file holds.
 
 use super::axis::Axis;
 use super::chart::{BELOW, Frame};
@@ -29,7 +29,7 @@ pub(super) fn raw(hop: &Hop) -> Points {
     (0..=STEPS).map(point).collect()
 }
 
-/// The curve without the samples that overlap a gap of the host, where those were told apart.
+/// The curve without the samples that gaps of the host explain, where those were told apart.
 pub(super) fn unstalled(hop: &Hop) -> Option<Points> {
     Some(known_points(hop.unstalled.as_ref()?.percentiles()))
 }

@@ -59,7 +59,8 @@ fn reading() -> Option<Section> {
         "<ul class=\"reading\">\n\
          <li>Latency counts from the intended time of a message, so a stall shows in full.</li>\n\
          <li>Cold, idle (first after a pause) and steady are three results, never one.</li>\n\
-         <li>“Unstalled” leaves out the samples during which the host ran something else. Limits bind the raw figures.\
+         <li>“Unstalled” leaves out the samples that gaps of the host explain: they take nine tenths of the sample or more,\n\
+         and the kernel's account shows an interrupt or the hypervisor. Limits bind the raw figures.\
          </li>\n<li>Percentiles are never averaged; {}. Where there are fewer stands –, and * marks the nearest rank.\
          </li>\n<li>Compare runs of this page with each other, not with figures of other machines.</li>\n</ul>\n",
         escaped(&samples_needed())

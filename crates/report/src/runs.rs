@@ -51,7 +51,7 @@ fn hops(run: &Run) -> String {
     table("hops", &header, &rows)
 }
 
-/// A hop, and under it the same without the samples that overlap a gap of the host.
+/// A hop, and under it the same without the samples that gaps of the host explain.
 fn rows(name: &str, hop: &Hop) -> Vec<Vec<String>> {
     let remark = hop_remark(hop).map(|text| format!("<small>{}</small>", escaped(&text))).unwrap_or_default();
     let mut rows = vec![cells(format!("{}{remark}", escaped(name)), hop.count, hop.percentiles(), hop.max_ns)];

@@ -2,7 +2,7 @@
 
 use super::names::Titles;
 use super::quantity::{NONE, bytes, count, duration, figure, multiple};
-use tickpath_result::{Comparison, Counts, Hop, PERCENTILES, ResultFile, Run, Software};
+use tickpath_result::{Comparison, Counts, Floor, Hop, PERCENTILES, ResultFile, Run, Software};
 
 /// The hops worth a headline, the one that people ask for first.
 pub(super) const LEADING_HOPS: [&str; 9] =
@@ -75,6 +75,7 @@ pub(super) fn facts(run: &Run) -> Vec<(String, String)> {
             format!("before {before}, after {after}, peak {peak}")
         }),
     );
+    add("machine", run.floor.as_ref().map(machine));
     for (name, value) in &run.figures {
         add(name, Some(figure(name, *value)));
     }
@@ -86,6 +87,18 @@ pub(super) fn facts(run: &Run) -> Vec<(String, String)> {
     let params = run.params.0.keys().filter_map(|name| Some(format!("{name} {}", run.params.text(name)?)));
     add("settings", Some(params.collect::<Vec<_>>().join(", ")).filter(|text| !text.is_empty()));
     facts
+}
+
+/// What was known of the machine around a run.
+fn machine(floor: &Floor) -> String {
+    let stolen = floor.steal_percent.map(|share| format!(", {} stolen", figure("steal_percent", share)));
+    format!(
+        "a cache line in {} before and {} after, counters within {}{}",
+        duration(floor.cache_line_transfer_before_ns),
+        duration(floor.cache_line_transfer_after_ns),
+        duration(floor.counter_offset_ns as f64),
+        stolen.unwrap_or_default()
+    )
 }
 
 /// What is known of the machine: label and text.
@@ -117,7 +130,7 @@ pub(super) fn host(result: &ResultFile) -> Vec<(String, String)> {
 pub(super) fn hop_remark(hop: &Hop) -> Option<String> {
     let negative = (hop.negative > 0).then(|| format!("{} negative", count(hop.negative)));
     let share = hop.host_stall_share_p999.map(|share| share * 100.0);
-    let stalled = share.map(|percent| format!("{percent:.0} % of the tail beyond p99.9 is the host's"));
+    let stalled = share.map(|percent| format!("at least {percent:.0} % of the tail beyond p99.9 is the host's"));
     let remarks: Vec<String> = negative.into_iter().chain(stalled).collect();
     (!remarks.is_empty()).then(|| remarks.join(", "))
 }

@@ -36,7 +36,7 @@ pub(super) fn section(result: &ResultFile) -> Option<Section> {
         };
     }
     let lead = "The latency that a share of the messages stays under; further right, rarer. Thin: without the samples \
-                that overlap a gap of the host, where that makes a difference.";
+                that gaps of the host explain, where that makes a difference.";
     Section::new("The spread", lead, &body)
 }
 

@@ -61,10 +61,14 @@ pub struct Hop {
     pub worst_ns: [u64; 3],
     /// Samples that came out negative: counted, and not in the distribution.
     pub negative: u64,
-    /// The share of the samples at or beyond p99.9 that overlap a gap of the host; none without enough samples.
+    /// By how much the worst of those came before its beginning.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub negative_max_ns: Option<u64>,
+    /// The share of the samples at or beyond p99.9 that gaps of the host explain: at least so much of the tail is the
+    /// host's. None without enough samples.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host_stall_share_p999: Option<f64>,
-    /// The same without the samples that overlap a gap of the host, where those were told apart.
+    /// The same without the samples that gaps of the host explain, where those were told apart.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unstalled: Option<Unstalled>,
     /// The whole distribution: an HdrHistogram in the V2 form, uncompressed, in base64.
@@ -72,7 +76,7 @@ pub struct Hop {
     pub hdr: Option<String>,
 }
 
-/// A hop without the samples that overlap a gap of the host.
+/// A hop without the samples that gaps of the host explain: nine tenths of such a sample passed in them.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Unstalled {
     /// Samples left.
@@ -120,7 +124,7 @@ pub enum HistogramError {
 
 impl Hop {
     /// Takes a distribution. `worst` are the three largest samples in any order; `unstalled` is the same distribution
-    /// without the samples that overlap a gap of the host; `negative` samples are in neither.
+    /// without the samples that gaps of the host explain; `negative` samples are in neither.
     pub fn from_histogram(
         histogram: &Histogram<u64>,
         unstalled: Option<&Histogram<u64>>,
@@ -143,6 +147,7 @@ impl Hop {
             max_ns,
             worst_ns,
             negative,
+            negative_max_ns: None,
             host_stall_share_p999: unstalled.and_then(|rest| stall_share(histogram, rest)),
             unstalled: unstalled.map(|rest| Unstalled::from_histogram(rest, max_ns)),
             hdr: encode(histogram),
@@ -200,7 +205,7 @@ fn known_percentiles(histogram: &Histogram<u64>, max_ns: Option<u64>) -> [Option
     })
 }
 
-/// What is in the tail of the one and not of the other overlaps a gap of the host.
+/// What is in the tail of the one and not of the other was left out as the host's.
 fn stall_share(raw: &Histogram<u64>, unstalled: &Histogram<u64>) -> Option<f64> {
     let Percentile { quantile, samples, .. } = PERCENTILES[4];
     if raw.len() < samples {

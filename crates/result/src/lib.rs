@@ -25,7 +25,7 @@ pub use hop::{HistogramError, Hop, PERCENTILES, Percentile, Unstalled, histogram
 pub use moment::rfc3339;
 pub use names::{COUNTS, CheckError, FIGURES, HOPS, UNITS};
 pub use shape::{
-    Actor, Comparison, Counts, Host, Memory, Params, Phase, Published, PublishedUnit, ResultFile, Run, SCHEMA, Series,
-    Software, Stage, StageKind, median,
+    Actor, Comparison, Counts, Floor, Host, Memory, Params, Phase, Published, PublishedUnit, ResultFile, Run, SCHEMA,
+    Series, Software, Stage, StageKind, median,
 };
 pub use target::{address, short_name, without_login};

@@ -123,7 +123,7 @@ pub const FIGURES: &[(&str, &str)] = &[
     ("hook_cost_per_process_ns", "What the stamps cost a process; may come out negative."),
     (
         "lateness_own_p99_ns",
-        "How late the generator sent for no other reason than itself: outside gaps of the host, and not while the call before was still out: the 99th percentile.",
+        "How late the generator sent for no other reason than itself: without the time that gaps of the host took, and not while the call before was still out: the 99th percentile.",
     ),
     ("steal_percent", "The share of time that the hypervisor gave to others during the run."),
 ];

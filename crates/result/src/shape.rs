@@ -117,6 +117,9 @@ pub struct Run {
     /// Memory of the system under test.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<Memory>,
+    /// The machine just before and just after the run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub floor: Option<Floor>,
     /// What is neither a hop nor a count; [`FIGURES`](crate::FIGURES) names them all.
     #[serde(default)]
     pub figures: BTreeMap<String, f64>,
@@ -207,6 +210,20 @@ pub struct Memory {
     pub after_bytes: u64,
     /// The most that was resident.
     pub peak_bytes: u64,
+}
+
+/// The machine around one run: two of its processors, before and after.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct Floor {
+    /// One cache line from the one to the other before the run: the median of half a round trip.
+    pub cache_line_transfer_before_ns: f64,
+    /// The same after the run.
+    pub cache_line_transfer_after_ns: f64,
+    /// The counters of the two differ by this at most, before and after.
+    pub counter_offset_ns: u64,
+    /// The share of time that the hypervisor gave to others meanwhile.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub steal_percent: Option<f64>,
 }
 
 /// One process or worker, and its share.

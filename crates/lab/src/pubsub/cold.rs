@@ -18,7 +18,7 @@ use super::role::{KIND, PublisherRole, topic_config};
 use super::{Received, Removed, Settings, parameters, policy, roles, topic_name};
 use tickpath_harness::Parent;
 use tickpath_harness::samples::{Samples, load, load_gaps};
-use tickpath_harness::{Lab, LabError};
+use tickpath_harness::{Around, Lab, LabError};
 use tickpath_result::{Counts, Phase, Run};
 
 /// What one process tells at its end, in ticks.
@@ -35,6 +35,7 @@ pub fn cold(lab: &Lab<'_>, settings: &Settings, times: u64) -> Result<Run, LabEr
     let one = Settings { phase: Phase::Cold, count: times, rate: Some(1.0), readers: 1, batch: 1, ..settings.clone() };
     super::check(&one)?;
     let settings = &Settings { policy: Some(policy(&one)?), ..one };
+    let around = Around::begin(lab, settings.cpus)?;
     let topic = topic_name(lab, &settings.target);
     let _removed = Removed { target: &settings.target, topic: &topic };
     let _ = connect(&settings.target)?.remove(&topic);
@@ -49,7 +50,9 @@ pub fn cold(lab: &Lab<'_>, settings: &Settings, times: u64) -> Result<Run, LabEr
     }
     let _ = subscriber.tell("ended");
     let received: Received = subscriber.result(10.0)?;
-    assemble(lab, settings, &firsts, &received)
+    let mut run = assemble(lab, settings, &firsts, &received)?;
+    around.end(lab, std::slice::from_mut(&mut run))?;
+    Ok(run)
 }
 
 /// The life of a publisher that connects when it is told to send. Its count is the number of its one message.
@@ -101,7 +104,8 @@ fn assemble(lab: &Lab<'_>, settings: &Settings, firsts: &[First], received: &Rec
     let hop = |samples: Vec<(u64, u64)>| Samples(samples).hop(calibration, &gaps);
     run.hops.insert("one_way".to_owned(), hop(rows.iter().map(|&[go, _, copied]| (go, copied)).collect()));
     run.hops.insert("service".to_owned(), hop(rows.iter().map(|&[_, sent, copied]| (sent, copied)).collect()));
-    run.hops.insert("publish".to_owned(), hop(firsts.iter().map(|f| (f.connected, f.published)).collect()));
+    let publishes = Samples(firsts.iter().map(|f| (f.connected, f.published)).collect());
+    run.hops.insert("publish".to_owned(), publishes.unwatched_hop(calibration));
     let connects = Samples(firsts.iter().map(|f| (f.go, f.connected)).collect());
     run.figures.insert("connect_ns".to_owned(), connects.p50_ns(calibration));
     if settings.wait != tickpath_clock::Wait::Busy {

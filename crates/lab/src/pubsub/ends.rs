@@ -72,13 +72,13 @@ fn paced(
     stop: &AtomicBool,
 ) -> Result<Published, LabError> {
     let calibration = clock.calibration();
-    let pacer = Pacer::new(*clock, role.thread.wait()?);
+    let mut pacer = Pacer::new(*clock, role.thread.wait()?);
     let allowance_ns = (1e9 / rate).max(10_000.0) as u64;
     let mut lateness = Lateness::default();
     let mut payload = vec![0; role.size];
     let start = clock.ticks() + calibration.ticks_of_ns(1_000_000);
     let mut refused = 0;
-    // How late each send was that neither the host nor the call before it held up, in nanoseconds.
+    // How late each send was, without what the host or the call before it held it up, in nanoseconds.
     let mut own = vec![1u32; role.count as usize];
     own.clear();
     let mut free = start;
@@ -91,15 +91,14 @@ fn paced(
         let done = clock.ticks();
         rows.push([intended, actual, done]);
         // A call that took longer than the interval is the target's time, and is in `one_way`.
-        let late_ns = clock.ns_between(intended.max(free), actual).max(0) as u64;
+        let due = intended.max(free);
+        let own_ticks = actual.saturating_sub(due).saturating_sub(pacer.held_up(due, actual));
+        let late_ns = calibration.ns(own_ticks as i64) as u64;
         free = done;
-        if pacer.was_held_up(intended) {
-            lateness.count(0, allowance_ns);
-        } else {
-            lateness.count(late_ns, allowance_ns);
-            own.push(u32::try_from(late_ns).unwrap_or(u32::MAX));
-        }
+        lateness.count(late_ns, allowance_ns);
+        own.push(u32::try_from(late_ns).unwrap_or(u32::MAX));
     }
+    save_gaps(&role.out.with_extension("gaps"), &pacer.into_found())?;
     own.sort_unstable();
     let own_p99_ns = own.get(own.len() * 99 / 100).copied().unwrap_or(0);
     let last = rows.last().map_or(start, |row| row[1]);
@@ -293,7 +292,7 @@ fn receive(
             last_news = clock.ticks();
             continue;
         }
-        if wait == Wait::Busy && topics.len() == 1 {
+        if wait == Wait::Busy && topics.len() == 1 && role.stamps {
             gaps.empty_turn();
         }
         // What is on its way to a reader behind the others wakes nobody who sleeps on the first.

@@ -110,13 +110,13 @@ impl Pushing<'_> {
     fn all(&mut self, queues: &mut [Box<dyn Pusher>]) -> Result<(), LabError> {
         let role = self.role;
         let mut records = Records::new(role.size, role.batch, role.seed);
-        let pacer = Pacer::new(self.clock, self.wait);
+        let mut pacer = Pacer::new(self.clock, self.wait);
         let mut turns = (0..queues.len()).cycle();
         while self.sent < role.count {
             let batch = (role.count - self.sent).min(role.batch as u64);
             let payloads = records.numbered(self.sent, batch as usize);
             if let Some(rate) = role.rate {
-                self.keep_time(&pacer, rate, batch);
+                self.keep_time(&mut pacer, rate, batch);
             }
             let turn = turns.next().expect("a pusher has a queue");
             let called = self.clock.ticks();
@@ -127,10 +127,11 @@ impl Pushing<'_> {
     }
 
     /// Waits for the time of the batch's last message: until then it is not all there.
-    fn keep_time(&mut self, pacer: &Pacer<HostClock>, rate: f64, batch: u64) {
+    fn keep_time(&mut self, pacer: &mut Pacer<HostClock>, rate: f64, batch: u64) {
         let due = intended(self.clock.calibration(), self.start, self.sent + batch - 1, rate);
         let actual = pacer.until(due);
-        let late_ns = if pacer.was_held_up(due) { 0 } else { self.clock.ns_between(due, actual).max(0) as u64 };
+        let own_ticks = actual.saturating_sub(due).saturating_sub(pacer.held_up(due, actual));
+        let late_ns = self.clock.calibration().ns(own_ticks as i64) as u64;
         let interval_ns = batch as f64 * 1e9 / rate;
         self.lateness.count(late_ns, interval_ns.max(10_000.0) as u64);
     }

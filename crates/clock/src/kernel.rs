@@ -1,0 +1,81 @@
+//! What the kernel knows of a thread's standstills.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+
+/// What the kernel has counted of a thread since its start. A difference of two says why it stood still in between.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Account {
+    /// How often it gave its processor away.
+    pub voluntary: u64,
+    /// How often its processor was taken from it, for another thread.
+    pub involuntary: u64,
+    /// How long it waited for a processor that another thread had, in nanoseconds; none where the kernel does not tell.
+    pub waited_ns: Option<u64>,
+}
+
+impl Account {
+    /// Whether the thread was off its processor between this account and a later one.
+    pub(crate) fn is_switched(&self, later: &Self) -> bool {
+        (self.voluntary, self.involuntary) != (later.voluntary, later.involuntary)
+    }
+}
+
+/// Reads the account of the thread that made it.
+#[derive(Debug)]
+pub(crate) struct Ledger {
+    run_delay: Option<File>,
+}
+
+impl Ledger {
+    pub(crate) fn of_this_thread() -> Self {
+        Self { run_delay: File::open("/proc/thread-self/schedstat").ok() }
+    }
+
+    /// The switches alone: one system call, about a microsecond. None where nobody counts them.
+    pub(crate) fn switches(&self) -> Option<Account> {
+        // SAFETY: a usage is plain numbers, for which zero is valid.
+        let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+        // SAFETY: the place is a valid one for the result.
+        let result = unsafe { libc::getrusage(libc::RUSAGE_THREAD, &mut usage) };
+        let (voluntary, involuntary) = (usage.ru_nvcsw as u64, usage.ru_nivcsw as u64);
+        // Every thread was switched to once: where all stays zero, nobody counts.
+        (result == 0 && voluntary + involuntary > 0).then_some(Account { voluntary, involuntary, waited_ns: None })
+    }
+
+    /// The whole account: some microseconds.
+    pub(crate) fn account(&self) -> Option<Account> {
+        Some(Account { waited_ns: self.run_delay_ns(), ..self.switches()? })
+    }
+
+    /// The second number of `schedstat`.
+    fn run_delay_ns(&self) -> Option<u64> {
+        let mut text = [0; 96];
+        let bytes = self.run_delay.as_ref()?.read_at(&mut text, 0).ok()?;
+        std::str::from_utf8(&text[..bytes]).ok()?.split_whitespace().nth(1)?.parse().ok()
+    }
+}
+
+/// Keeps the word that this process goes on after a stop (`SIGCONT`) for those of its threads that ask. It is for the
+/// first thread of a process, before it starts others; processes that it spawns do the same.
+pub fn notice_stops() {
+    // SAFETY: the set is filled before it is used; the call changes the mask of the calling thread alone.
+    unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &continuation(), std::ptr::null_mut()) };
+}
+
+/// Whether this process was stopped and goes on, since somebody asked last. False where [`notice_stops`] was not called.
+pub(crate) fn was_continued() -> bool {
+    let at_once = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: set and time are valid; who does not ask for details passes null.
+    unsafe { libc::sigtimedwait(&continuation(), std::ptr::null_mut(), &at_once) == libc::SIGCONT }
+}
+
+fn continuation() -> libc::sigset_t {
+    // SAFETY: a signal set is plain bits, and is made empty before a valid signal is added.
+    unsafe {
+        let mut set: libc::sigset_t = std::mem::zeroed();
+        libc::sigemptyset(&mut set);
+        libc::sigaddset(&mut set, libc::SIGCONT);
+        set
+    }
+}

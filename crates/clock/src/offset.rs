@@ -1,0 +1,98 @@
+//! Whether the counters of two processors show the same time, as far as messages between them can tell.
+//!
+//! ```text
+//!   here    a ────┐           ┌──── b       the answer's stamp lies between a and b, so the other counter is
+//!   there         └─> stamp ──┘             at least stamp - b and at most stamp - a ahead
+//! ```
+
+use crate::calibration::Calibration;
+
+/// How far another processor's counter is ahead of this one's, in nanoseconds: between these two bounds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Offset {
+    /// It is at least so far ahead; negative where it may be behind.
+    pub low_ns: i64,
+    /// It is at most so far ahead.
+    pub high_ns: i64,
+    /// A counter was seen to go back, or the bounds of two round trips contradict each other.
+    pub stepped_back: bool,
+}
+
+impl Offset {
+    /// What round trips tell: of each the stamp here, the stamp there and the stamp here again, in ticks and in the order
+    /// in which they were taken. None without a round trip.
+    pub fn of(trips: &[[u64; 3]], calibration: &Calibration) -> Option<Self> {
+        let ahead = |from: u64, to: u64| calibration.ns_between(from, to);
+        let low_ns = trips.iter().map(|&[_, there, back]| ahead(back, there)).max()?;
+        let high_ns = trips.iter().map(|&[out, there, _]| ahead(out, there)).min()?;
+        let here = trips.iter().flat_map(|&[out, _, back]| [out, back]);
+        let there = trips.iter().map(|&[_, there, _]| there);
+        let stepped_back = !here.is_sorted() || !there.is_sorted() || low_ns > high_ns.saturating_add(ROUNDING_NS);
+        Some(Self { low_ns, high_ns, stepped_back })
+    }
+
+    /// The counters differ by no more than this, in nanoseconds.
+    pub fn bound_ns(&self) -> u64 {
+        self.low_ns.unsigned_abs().max(self.high_ns.unsigned_abs())
+    }
+
+    /// Whether the counters show two times: the difference is no longer than a message takes, or it would be seen.
+    pub fn is_apart(&self) -> bool {
+        self.stepped_back || self.low_ns > ROUNDING_NS || self.high_ns < -ROUNDING_NS
+    }
+}
+
+/// Differences of ticks are cut to nanoseconds.
+const ROUNDING_NS: i64 = 2;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Clock, SimulatedClock};
+    use proptest::prelude::*;
+
+    /// Round trips of these lengths, out and back, to a counter that is so far ahead.
+    fn trips(ways_ns: &[(u64, u64)], ahead_ns: impl Fn(usize) -> i64) -> Vec<[u64; 3]> {
+        let here = SimulatedClock::at(1_000_000);
+        let trip = |(number, &(out_ns, back_ns))| {
+            let out = here.ticks();
+            here.advance(out_ns);
+            let there = here.ahead_by(ahead_ns(number)).ticks();
+            here.advance(back_ns);
+            [out, there, here.ticks()]
+        };
+        ways_ns.iter().enumerate().map(trip).collect()
+    }
+
+    fn offset(ways_ns: &[(u64, u64)], ahead_ns: impl Fn(usize) -> i64) -> Offset {
+        Offset::of(&trips(ways_ns, ahead_ns), &Calibration::nanoseconds()).unwrap()
+    }
+
+    proptest! {
+        #[test]
+        fn the_bounds_hold_the_offset(ways in prop::collection::vec((1u64..5_000, 1u64..5_000), 1..50), ahead in -9_000i64..9_000) {
+            let found = offset(&ways, |_| ahead);
+            prop_assert!(found.low_ns <= ahead && ahead <= found.high_ns, "{found:?}");
+            prop_assert!(!found.stepped_back);
+            let shortest = ways.iter().map(|(out, back)| out + back).min().unwrap();
+            prop_assert!((found.high_ns - found.low_ns) as u64 <= shortest);
+        }
+    }
+
+    #[test]
+    fn counters_apart_are_told() {
+        let ways = [(120, 150), (90, 100), (300, 90)];
+        for (ahead, apart) in [(0, false), (50, false), (2_000, true), (-2_000, true)] {
+            assert_eq!(offset(&ways, |_| ahead).is_apart(), apart, "{ahead} ns ahead");
+        }
+        assert!((1_900..=2_100).contains(&offset(&ways, |_| 2_000).bound_ns()));
+    }
+
+    #[test]
+    fn a_counter_that_steps_back_is_told() {
+        let ways = [(100, 100); 20];
+        assert!(offset(&ways, |trip| if trip < 10 { 0 } else { -1_000 }).stepped_back);
+        assert!(!offset(&ways, |_| 0).stepped_back);
+        assert_eq!(Offset::of(&[], &Calibration::nanoseconds()), None);
+    }
+}

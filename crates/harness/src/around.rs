@@ -1,0 +1,82 @@
+//! Whether the machine was the same before and after a run.
+//!
+//! ```text
+//!   crossing ── run ── crossing        one cache line to and fro between the run's two CPUs, and both counters' stamps
+//! ```
+
+use tickpath_result::{Floor, Run};
+
+use crate::host::{self, Crossing};
+use crate::rules::refuse_negative;
+use crate::{Lab, LabError};
+
+/// Timings of the cache line, as many as make a median.
+const TIMINGS: usize = 2_000;
+
+/// A floor that moves by more than this, up or down, is another floor.
+const MOVED: f64 = 1.5;
+
+/// What was known of the machine before a run.
+#[derive(Debug)]
+pub struct Around {
+    cpus: [usize; 2],
+    crossing: Option<Crossing>,
+    times: Option<(u64, u64)>,
+}
+
+impl Around {
+    /// Measures before a run, on two CPUs of it; they must be idle.
+    pub fn begin(lab: &Lab<'_>, cpus: [usize; 2]) -> Result<Self, LabError> {
+        let crossing = host::crossing(lab, cpus, TIMINGS)?;
+        Ok(Self { cpus, crossing, times: host::cpu_times() })
+    }
+
+    /// One cache line from the one to the other; none on one CPU.
+    pub fn transfer_ns(&self) -> Option<f64> {
+        self.crossing.map(|crossing| crossing.transfer_ns)
+    }
+
+    /// Measures again, and judges what ran meanwhile by both.
+    pub fn end(self, lab: &Lab<'_>, runs: &mut [Run]) -> Result<(), LabError> {
+        let steal_percent = host::steal_percent(self.times, host::cpu_times());
+        let after = host::crossing(lab, self.cpus, TIMINGS)?;
+        for run in runs {
+            if let (Some(before), Some(after)) = (self.crossing, after) {
+                judge(run, [before, after], steal_percent);
+            }
+            refuse_negative(run);
+        }
+        Ok(())
+    }
+}
+
+/// Writes down what was measured before and after a run. Counters that show two times make it invalid; a floor that moved
+/// is told, and the run is set in no ratio to it.
+pub fn judge(run: &mut Run, crossings: [Crossing; 2], steal_percent: Option<f64>) {
+    let [before, after] = crossings.map(|crossing| crossing.transfer_ns);
+    run.floor = Some(Floor {
+        cache_line_transfer_before_ns: before,
+        cache_line_transfer_after_ns: after,
+        counter_offset_ns: crossings.map(|crossing| crossing.offset.bound_ns()).into_iter().max().unwrap_or(0),
+        steal_percent,
+    });
+    if let Some(apart) = crossings.iter().map(|crossing| crossing.offset).find(|offset| offset.is_apart()) {
+        run.valid = false;
+        run.notes.push(match apart.stepped_back {
+            true => "the counter of a CPU stepped back: no stamp of this run can be trusted; use another clock source"
+                .to_owned(),
+            false => format!(
+                "the counter of the second CPU is {} to {} ns ahead of the first one's: latencies between the two are wrong \
+                 by as much; use another clock source, or CPUs of one socket",
+                apart.low_ns, apart.high_ns
+            ),
+        });
+    }
+    if before.max(after) > MOVED * before.min(after) {
+        run.figures.remove("one_way_over_transfer_ratio");
+        run.notes.push(format!(
+            "one cache line took {before:.0} ns before the run and {after:.0} ns after it: the host has moved its CPUs, so \
+             the run is set in no ratio to its floor"
+        ));
+    }
+}
