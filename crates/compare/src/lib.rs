@@ -51,6 +51,6 @@ pub use false_positives::{FalsePositives, Tally};
 pub use judge::{Change, Judgement, Verdict, judge};
 pub use limit::{Limit, NotMeasured, ParseLimitError, Ruled, Ruling};
 pub use noise::{Design, Interval, LEVEL};
-pub use ratio::{CONFIDENCE, Line, in_turn, pairs_needed, table, value};
+pub use ratio::{Against, CONFIDENCE, Line, against_first, in_turn, pairs_needed, place, table, value};
 pub use render::{markdown, result_file, text};
 pub use sample::{Measured, Pair, Side};

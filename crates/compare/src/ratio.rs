@@ -110,6 +110,56 @@ pub fn table(lines: impl IntoIterator<Item = Line>) -> Vec<Comparison> {
     lines.into_iter().filter_map(|line| line.comparison(judged)).collect()
 }
 
+/// What took turns in one way: the runs of the side that came first in it, and those of another.
+#[derive(Debug)]
+pub struct Against<'a> {
+    /// What both have in common.
+    pub way: String,
+    /// The side that came first.
+    pub first: String,
+    /// The other one.
+    pub other: String,
+    /// The runs of both: the first's, the other's.
+    pub runs: [Vec<&'a Run>; 2],
+}
+
+/// Every other side against the one that came first, in each way in which they ran.
+pub fn against_first<'a>(
+    runs: impl IntoIterator<Item = &'a Run>,
+    way: impl Fn(&Run) -> String,
+    side: impl Fn(&Run) -> String,
+) -> Vec<Against<'a>> {
+    let mut ways: Vec<(String, Vec<(String, Vec<&Run>)>)> = Vec::new();
+    for run in runs {
+        place(place(&mut ways, way(run)), side(run)).push(run);
+    }
+    let others = ways.into_iter().flat_map(|(way, sides)| {
+        let first = sides.first().cloned();
+        sides.into_iter().skip(1).filter_map(move |(other, theirs)| {
+            let (first, ours) = first.clone()?;
+            Some(Against { way: way.clone(), first, other, runs: [ours, theirs] })
+        })
+    });
+    others.collect()
+}
+
+impl Against<'_> {
+    /// How many times the other side's figure is the first one's.
+    pub fn line(&self, name: &str, figure: &str) -> Line {
+        let [first, other] = &self.runs;
+        Line::of_runs(name, figure, other.iter().copied(), first.iter().copied())
+    }
+}
+
+/// What stands under a key, made if there is nothing; keys stay in the order in which they came.
+pub fn place<T: Default>(list: &mut Vec<(String, T)>, key: String) -> &mut T {
+    let index = list.iter().position(|(known, _)| *known == key).unwrap_or_else(|| {
+        list.push((key, T::default()));
+        list.len() - 1
+    });
+    &mut list[index].1
+}
+
 /// The fewest pairs with which all intervals of a table of so many lines hold in 95 % of cases.
 pub fn pairs_needed(lines: usize) -> u32 {
     let misses = lines.max(1) as f64 / (1.0 - CONFIDENCE);
