@@ -12,8 +12,8 @@ use anyhow::{Context, bail};
 use clap::Args;
 use tickpath_clock::{Clock, sleep_ns};
 use tickpath_compare::{
-    CompareError, FalsePositives, Judgement, Limit, Measured, NotMeasured, Pair, Ruling, Side, judge, markdown,
-    result_file, text,
+    CompareError, FalsePositives, Judgement, Limit, Measured, NotMeasured, Pair, Ruled, Ruling, Side, in_turn, judge,
+    markdown, result_file, text,
 };
 use tickpath_harness::{Lab, Progress};
 use tickpath_result::ResultFile;
@@ -43,11 +43,14 @@ const NOISE: &str = "\
 Ratios are NEW divided by OLD, each with an interval of 95 %. A metric is called changed if its interval excludes 1, \
 its median moved by more than its noise floor (2 % in turn, 5 % between files, or what the host's own floor moved by), \
 and the movement stands out among all metrics of the table: of identical builds at most 5 % of the tables call \
-anything changed. That takes 6 pairs of calls in turn, or 4 repeats in each file; below it every verdict is 'unknown'. \
-Files drift apart in ways that their repeats do not show, so prefer programs in turn: A B, B A, A B, …
+anything changed, if their calls took turns. That takes 6 valid pairs of calls, or 4 repeats in each file; below it, and \
+where more than one in four was left out as not valid, every verdict is 'unknown'. Files drift apart in ways that their \
+repeats do not show, and no such share is known of them, so prefer programs in turn: A B, B A, A B, …
 
-A limit of --fail-if is exceeded if the whole interval lies beyond it; from one run each the plain ratio decides. \
-Exit codes: 4 a limit was exceeded, 3 nothing valid was left to compare, or of a setting that a limit is to bind, 2 bad usage, 1 a call failed.
+A limit of --fail-if is exceeded if the whole interval lies beyond it, and kept if the ratio does not. What is neither, \
+or has too few valid repeats, cannot be judged. A build that loses messages which the old one kept fails, however fast.
+Exit codes: 4 a limit was exceeded; 3 a limit cannot be judged, or nothing valid was left to compare; 2 bad usage; \
+1 NEW loses messages, or a call failed.
 
   tickpath compare old.json new.json --fail-if 'tick_to_order.p99 > +10%'
   tickpath compare old/tickpath new/tickpath --repeat 7 -- bench path --count 20000";
@@ -96,7 +99,7 @@ pub fn run(args: &Compare) -> anyhow::Result<Outcome> {
     let calls = Calls::of(args, &lab)?;
     match args.false_positives {
         Some(comparisons) => false_positives(args, &calls, comparisons),
-        None => in_turn(args, &calls),
+        None => programs(args, &calls),
     }
 }
 
@@ -111,7 +114,7 @@ fn files(args: &Compare) -> anyhow::Result<Outcome> {
 }
 
 /// What was measured is shown and written in part too, if a call failed.
-fn in_turn(args: &Compare, calls: &Calls<'_>) -> anyhow::Result<Outcome> {
+fn programs(args: &Compare, calls: &Calls<'_>) -> anyhow::Result<Outcome> {
     let head = new_result("");
     let mut pairs = Vec::new();
     let done = calls.pairs("", &args.fail_if, &mut pairs);
@@ -164,7 +167,9 @@ fn finish(args: &Compare, measured: &Measured, head: &ResultFile) -> anyhow::Res
         Ok(judgement) => tell(args, &judgement),
         Err(error) => {
             eprintln!("tickpath: {error}");
-            Ok(Outcome::Invalid)
+            let CompareError::NothingValid { losses, .. } = error else { return Ok(Outcome::Invalid) };
+            losses.iter().for_each(|loss| eprintln!("tickpath: {loss}"));
+            Ok(if losses.is_empty() { Outcome::Invalid } else { Outcome::Lost })
         }
     }
 }
@@ -177,11 +182,13 @@ fn tell(args: &Compare, judgement: &Judgement) -> anyhow::Result<Outcome> {
         fs::write(file, markdown(judgement, told)).with_context(|| format!("cannot write {}", file.display()))?;
     }
     let rulings = rulings.map_err(|error| usage(&error))?;
-    let exceeded = rulings.iter().any(|ruling| ruling.exceeded);
+    let is_any = |ruled| rulings.iter().any(|ruling| ruling.ruled == ruled);
     let blind = !args.fail_if.is_empty() && !judgement.unjudged.is_empty();
-    Ok(if exceeded {
+    Ok(if !judgement.losses.is_empty() {
+        Outcome::Lost
+    } else if is_any(Ruled::Exceeded) {
         Outcome::LimitExceeded
-    } else if blind {
+    } else if blind || is_any(Ruled::Open) {
         Outcome::Invalid
     } else {
         Outcome::Good
@@ -224,13 +231,11 @@ impl<'a> Calls<'a> {
                 seconds = self.lab.clock.ns_between(begun, self.lab.clock.ticks()) as f64 / 1e9;
                 result
             };
-            let (old, new) = if place.is_multiple_of(2) {
-                let old = call(1, Side::Old)?;
-                (old, call(2, Side::New)?)
-            } else {
-                let new = call(1, Side::New)?;
-                (call(2, Side::Old)?, new)
-            };
+            let mut results = [None, None];
+            for (nth, side) in (1..).zip(in_turn(place + 1, Side::BOTH)) {
+                results[usize::from(side == Side::New)] = Some(call(nth, side)?);
+            }
+            let [Some(old), Some(new)] = results else { bail!("this is a defect of Tickpath: a side had no turn") };
             into.push(Pair { old, new });
             if place == 0 {
                 first_look(&into[0], limits)?;
@@ -255,7 +260,10 @@ impl<'a> Calls<'a> {
         }
         let what = format!("{} {}", program.display(), self.bench.join(" "));
         let (said, status) = run_bounded(&mut command).with_context(|| what.clone())?;
+        // What lost messages failed, and says how many.
+        let lossy = |file: &ResultFile| file.runs.iter().any(|run| run.counts.lost > 0);
         match status.code() {
+            Some(1) if ResultFile::load(&file).is_ok_and(|file| lossy(&file)) => Ok(ResultFile::load(&file)?),
             Some(0 | 3) => ResultFile::load(&file).with_context(|| format!("{what} wrote no result that can be read")),
             Some(2) => Err(Usage(format!("{what} refuses: {said}")).into()),
             _ => bail!("{what} failed ({status}): {said}"),

@@ -24,5 +24,7 @@ pub enum CompareError {
     NothingValid {
         /// How much was left out.
         why: String,
+        /// What the new side lost, in sentences; that may be the reason.
+        losses: Vec<String>,
     },
 }

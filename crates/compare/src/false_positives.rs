@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::judge::{Change, Judgement};
-use super::limit::Limit;
+use super::limit::{Limit, Ruled};
 use super::noise::LEVEL;
 
 /// The normal quantile of an interval of 95 %.
@@ -69,7 +69,11 @@ impl FalsePositives {
         let changes: Vec<String> = judgement.changes.iter().filter(|change| change.is_real()).map(told).collect();
         let rulings = limits.iter().map(|limit| {
             let rulings = limit.judge(judgement).unwrap_or_default();
-            rulings.into_iter().filter(|ruling| ruling.exceeded).map(|ruling| ruling.sentence).collect::<Vec<String>>()
+            rulings
+                .into_iter()
+                .filter(|ruling| ruling.ruled == Ruled::Exceeded)
+                .map(|ruling| ruling.sentence)
+                .collect::<Vec<String>>()
         });
         for (tally, alarms) in self.tallies.iter_mut().zip(std::iter::once(changes).chain(rulings)) {
             tally.count(self.comparisons, alarms);

@@ -1,8 +1,9 @@
 //! The verdict of each metric.
 
 use super::error::CompareError;
-use super::noise::{CONFIDENCE, Contrast, Design, Interval, JUDGED_AT, Logs, chances};
-use super::sample::{Measured, Pair, Row, samples};
+use super::noise::{Contrast, Design, Interval, JUDGED_AT, Logs, chances};
+use super::ratio::{CONFIDENCE, Line};
+use super::sample::{Measured, Pair, Row, Samples, samples};
 use tickpath_result::median;
 
 /// What counts as a movement at all, as a share: builds of the same source differ by so much through the places at
@@ -26,6 +27,9 @@ pub struct Judgement {
     pub samples: [usize; 2],
     /// A change for each metric of each setting, in the order of the runs.
     pub changes: Vec<Change>,
+    /// What the new build lost that the old one kept, or what was promised to be kept, in sentences: whatever its speed,
+    /// it is worse.
+    pub losses: Vec<String>,
     /// What the reader should know: what was left out, and what makes the two sides differ.
     pub notes: Vec<String>,
     /// Settings that could not be judged.
@@ -47,6 +51,8 @@ pub struct Change {
     pub ratio: Option<f64>,
     /// The interval of the ratio; none from a single sample a side.
     pub interval: Option<Interval>,
+    /// Whether enough of its runs were valid for a verdict.
+    pub enough: bool,
     /// Movements up to this share do not count.
     pub floor: f64,
     /// The share of swaps in which any metric of the table moves as far as this one did; none with too few samples.
@@ -82,10 +88,7 @@ pub fn judge(measured: &Measured) -> Result<Judgement, CompareError> {
         Design::Apart => host.max(LEAST_APART),
     };
     let logs: Vec<Option<Logs>> = samples.rows.iter().map(|row| Logs::of(&row.sides, design)).collect();
-    let weighed = samples.rows.iter().zip(&logs).map(|(row, logs)| {
-        let what = samples.titles[row.setting].clone();
-        weigh(what, row, logs.as_ref(), least, design)
-    });
+    let weighed = samples.rows.iter().zip(&logs).map(|(row, logs)| weigh(&samples, row, logs.as_ref(), least, design));
     let mut changes: Vec<Change> = weighed.collect();
     let tellable = changes.iter_mut().zip(&logs).filter(|(change, _)| change.is_tellable());
     let contrasts = tellable.filter_map(|(change, logs)| {
@@ -93,15 +96,15 @@ pub fn judge(measured: &Measured) -> Result<Judgement, CompareError> {
         Some((change, contrast))
     });
     let (tellable, contrasts): (Vec<&mut Change>, Vec<Contrast>) = contrasts.unzip();
-    let chances = chances(&contrasts, design, samples.units);
+    let units = samples.units;
+    let chances = chances(&contrasts, design, units);
     tellable.into_iter().zip(chances).for_each(|(change, chance)| change.chance = Some(chance));
     changes.iter_mut().for_each(|change| change.verdict = verdict(change));
-    let unjudged = samples.unjudged;
-    let mut notes = samples.notes;
+    let Samples { unjudged, losses, mut notes, .. } = samples;
     notes.extend(differences(measured, host));
-    notes.extend(too_few(design, samples.units, &changes));
+    notes.extend(too_few(design, units, &changes));
     let workload = measured.pairs().first().map_or(String::new(), |pair| pair.new.workload.clone());
-    Ok(Judgement { workload, design, samples: samples.units, changes, notes, unjudged })
+    Ok(Judgement { workload, design, samples: units, changes, losses, notes, unjudged })
 }
 
 impl Change {
@@ -130,8 +133,8 @@ impl Change {
     }
 
     /// Whether it has enough samples for a verdict.
-    fn is_tellable(&self) -> bool {
-        self.interval.is_some_and(|interval| interval.level >= CONFIDENCE)
+    pub(super) fn is_tellable(&self) -> bool {
+        self.enough && self.interval.is_some_and(|interval| interval.level >= CONFIDENCE)
     }
 }
 
@@ -150,15 +153,14 @@ impl Verdict {
 }
 
 /// Everything about a row but its chance and its verdict, which the whole table decides.
-fn weigh(what: String, row: &Row, logs: Option<&Logs>, least: f64, design: Design) -> Change {
-    let medians = row.sides.each_ref().map(|side| median(side.iter().flatten().copied().collect()));
-    let [old, new] = medians.map(|median| median.expect("a row has samples on both sides"));
+fn weigh(samples: &Samples, row: &Row, logs: Option<&Logs>, least: f64, design: Design) -> Change {
+    let [old, new] = middles(row, logs);
     let ratio = logs.map(|_| new / old);
     let drift = match design {
         Design::InTurn => 0.0,
         Design::Apart => least.ln_1p(),
     };
-    // The ratio of the medians is not the median of the ratios; it belongs into its interval all the same.
+    // The ratio of two medians is not quite what is drawn for the interval, but belongs into it.
     let interval = ratio.zip(logs.and_then(|logs| logs.interval(drift))).map(|(ratio, interval)| Interval {
         low: interval.low.min(ratio),
         high: interval.high.max(ratio),
@@ -167,8 +169,21 @@ fn weigh(what: String, row: &Row, logs: Option<&Logs>, least: f64, design: Desig
     // Times are whole nanoseconds.
     let last_digit = if row.metric.ends_with("_ns") { 1.0 / old.min(new).max(1.0) } else { 0.0 };
     let floor = least.max(last_digit);
-    let metric = row.metric.clone();
-    Change { what, metric, old, new, ratio, interval, floor, chance: None, verdict: Verdict::Unknown }
+    let (what, metric) = (samples.titles[row.setting].clone(), row.metric.clone());
+    let enough = !samples.left_out[row.setting].are_too_many();
+    Change { what, metric, old, new, ratio, interval, enough, floor, chance: None, verdict: Verdict::Unknown }
+}
+
+/// What stands for each side: of pairs the one with the middle ratio, else both medians.
+fn middles(row: &Row, logs: Option<&Logs>) -> [f64; 2] {
+    if let Some(Logs::Pairs(_)) = logs {
+        let [old, new] = &row.sides;
+        let pairs = old.iter().zip(new).map(|(old, new)| [*new, *old]).collect();
+        let (new, old) = Line::new("", &row.metric, pairs).middle().expect("a row has a whole pair");
+        return [old, new];
+    }
+    let medians = row.sides.each_ref().map(|side| median(side.iter().flatten().copied().collect()));
+    medians.map(|median| median.expect("a row has samples on both sides"))
 }
 
 fn verdict(change: &Change) -> Verdict {

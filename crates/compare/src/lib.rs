@@ -1,4 +1,5 @@
-//! Two builds side by side: what changed, by how much, and what is only noise.
+//! Two builds side by side: what changed, by how much, and what is only noise. And every ratio that a result holds: the
+//! benches hand their pairs to [`table`].
 //!
 //! ```text
 //!   two result files ──┐
@@ -16,9 +17,12 @@
 //! * A change counts only if its interval excludes 1, its median moved by more than the noise floor of the metric, and
 //!   the movement stands out in the whole table: labels are swapped as chance could have done it, pair by pair or
 //!   repeat by repeat, and it has to exceed the largest movement of any metric in all but 4 % of the swaps.
-//! * So a table of a hundred metrics is one question. At most [`LEVEL`] of the comparisons of identical builds call
-//!   anything changed; [`FalsePositives`] measures it.
-//! * A [`Limit`] stands alone: it is exceeded if the whole interval lies beyond it.
+//! * So a table of a hundred metrics is one question. Of calls in turn at most [`LEVEL`] of the comparisons of identical
+//!   builds call anything changed; [`FalsePositives`] measures it. Of files from different hours no such rate is known.
+//! * A [`Limit`] stands alone: it is exceeded if the whole interval lies beyond it, and kept if the ratio does not. What
+//!   is neither, and what has too few repeats, cannot be judged.
+//! * What was not valid is left out of both sides alike. Of more than one in four there is no verdict.
+//! * Counts come before times: a build that loses what the old one kept is worse, whatever its speed.
 //!
 //! | file                 | what it holds                                                    |
 //! |----------------------|------------------------------------------------------------------|
@@ -27,6 +31,8 @@
 //! | `judge.rs`           | the verdict of each metric                                       |
 //! | `limit.rs`           | limits: read, and held against a judgement                       |
 //! | `false_positives.rs` | how often identical builds are called different                  |
+//! | `ratio.rs`           | the one home of ratios: turns, pairs, intervals for a whole table |
+//! | `losses.rs`          | what the new side lost                                           |
 //! | `error.rs`           | why two results cannot be compared                               |
 //! | `render.rs`          | a judgement as text, as Markdown and as a result file            |
 
@@ -34,14 +40,17 @@ mod error;
 mod false_positives;
 mod judge;
 mod limit;
+mod losses;
 mod noise;
+mod ratio;
 mod render;
 mod sample;
 
 pub use error::CompareError;
 pub use false_positives::{FalsePositives, Tally};
 pub use judge::{Change, Judgement, Verdict, judge};
-pub use limit::{Limit, NotMeasured, ParseLimitError, Ruling};
+pub use limit::{Limit, NotMeasured, ParseLimitError, Ruled, Ruling};
 pub use noise::{Design, Interval, LEVEL};
+pub use ratio::{Against, CONFIDENCE, Line, against_first, in_turn, pairs_needed, place, table, value};
 pub use render::{markdown, result_file, text};
 pub use sample::{Measured, Pair, Side};

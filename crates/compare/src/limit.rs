@@ -5,7 +5,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use super::judge::{Change, Judgement, movement};
-use super::noise::CONFIDENCE;
+use super::ratio::CONFIDENCE;
 use tickpath_report::figure;
 use tickpath_result::{FIGURES, HOPS, PERCENTILES};
 
@@ -50,9 +50,20 @@ pub struct NotMeasured {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ruling {
     /// Whether it was exceeded.
-    pub exceeded: bool,
+    pub ruled: Ruled,
     /// The same in a sentence.
     pub sentence: String,
+}
+
+/// Whether a limit was exceeded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ruled {
+    /// The whole interval lies beyond it.
+    Exceeded,
+    /// The ratio does not lie beyond it, and there are enough repeats to say so.
+    Kept,
+    /// The repeats do not tell.
+    Open,
 }
 
 impl FromStr for Limit {
@@ -80,38 +91,58 @@ impl fmt::Display for Limit {
 }
 
 impl Limit {
-    /// Holds the limit against every setting: a ruling for each that exceeded it, or one that says that none did. It is
-    /// exceeded if the whole interval lies beyond it; where there is no interval the plain ratio decides, and the ruling
-    /// says so.
+    /// Holds the limit against every setting: a ruling for each that exceeded it or cannot be judged, or one that says
+    /// that all kept it.
     pub fn judge(&self, judgement: &Judgement) -> Result<Vec<Ruling>, NotMeasured> {
         let changes: Vec<&Change> = judgement.changes.iter().filter(|change| change.metric == self.metric).collect();
         if changes.is_empty() {
             return Err(self.not_measured(judgement));
         }
-        let exceeded = changes.iter().filter(|change| self.is_exceeded(change));
-        let mut rulings: Vec<Ruling> =
-            exceeded.map(|change| Ruling { exceeded: true, sentence: self.sentence(change) }).collect();
-        if rulings.is_empty() {
-            let caveat = changes.iter().find_map(|change| caveat(change)).unwrap_or_default();
-            rulings.push(Ruling { exceeded: false, sentence: format!("limit kept: {self}{caveat}") });
+        let ruled = changes.iter().map(|change| (self.rule(change), *change));
+        let broken: Vec<(Ruled, &Change)> = ruled.filter(|(ruled, _)| *ruled != Ruled::Kept).collect();
+        if broken.is_empty() {
+            return Ok(vec![Ruling { ruled: Ruled::Kept, sentence: self.kept(&changes) }]);
         }
-        Ok(rulings)
+        let rulings = broken.into_iter().map(|(ruled, change)| Ruling { ruled, sentence: self.broken(ruled, change) });
+        Ok(rulings.collect())
     }
 
-    fn is_exceeded(&self, change: &Change) -> bool {
-        let Some(ratio) = change.ratio else { return false };
-        let (low, high) = change.interval.map_or((ratio, ratio), |interval| (interval.low, interval.high));
-        if self.above { low > self.ratio } else { high < self.ratio }
+    fn rule(&self, change: &Change) -> Ruled {
+        let Some((ratio, interval)) = change.ratio.zip(change.interval).filter(|_| change.is_tellable()) else {
+            // What is zero on both sides has not moved.
+            let same = change.enough && change.ratio.is_none() && change.old == change.new;
+            return if same { Ruled::Kept } else { Ruled::Open };
+        };
+        let is_beyond = |ratio: f64| if self.above { ratio > self.ratio } else { ratio < self.ratio };
+        match (is_beyond(ratio), is_beyond(interval.low) && is_beyond(interval.high)) {
+            (_, true) => Ruled::Exceeded,
+            (true, false) => Ruled::Open,
+            (false, false) => Ruled::Kept,
+        }
     }
 
-    fn sentence(&self, change: &Change) -> String {
+    /// How far it may have moved all the same, at most.
+    fn kept(&self, changes: &[&Change]) -> String {
+        let ends = changes.iter().filter_map(|change| change.interval);
+        let worst = match self.above {
+            true => ends.map(|interval| interval.high).reduce(f64::max),
+            false => ends.map(|interval| interval.low).reduce(f64::min),
+        };
+        let worst = worst.map_or(String::new(), |worst| format!(", {} at most", movement(worst)));
+        format!("limit kept: {self}{worst}")
+    }
+
+    fn broken(&self, ruled: Ruled, change: &Change) -> String {
         let [old, new] = [change.old, change.new].map(|value| figure(&change.metric, value));
-        let moved = change.ratio.map(movement).unwrap_or_default();
+        let moved = change.ratio.map_or(String::new(), |ratio| format!(", {}", movement(ratio)));
         let between = change
             .interval
             .map_or(String::new(), |interval| format!(" ({} to {})", movement(interval.low), movement(interval.high)));
-        let caveat = caveat(change).unwrap_or_default();
-        format!("limit exceeded: {self}: {} went from {old} to {new}, {moved}{between}{caveat}", change.what)
+        let (word, why) = match ruled {
+            Ruled::Open => ("limit cannot be judged", too_little(change)),
+            Ruled::Exceeded | Ruled::Kept => ("limit exceeded", String::new()),
+        };
+        format!("{word}: {self}: {} went from {old} to {new}{moved}{between}{why}", change.what)
     }
 
     fn not_measured(&self, judgement: &Judgement) -> NotMeasured {
@@ -121,15 +152,16 @@ impl Limit {
     }
 }
 
-/// What makes a ruling weaker than it looks; none if it rests on a full interval.
-fn caveat(change: &Change) -> Option<String> {
+/// Why a change tells too little for a limit.
+fn too_little(change: &Change) -> String {
     match (change.ratio, change.interval) {
-        (None, _) => Some("; a sample is not above zero, so there is no ratio to judge".to_owned()),
-        (Some(_), None) => Some("; one run each: no noise is known, so this is a guess".to_owned()),
+        (None, _) => "; a sample is not above zero, so there is no ratio to judge".to_owned(),
+        (Some(_), _) if !change.enough => "; too many of its runs were left out".to_owned(),
+        (Some(_), None) => "; one run each: no noise is known".to_owned(),
         (Some(_), Some(interval)) if interval.level < CONFIDENCE => {
-            Some(format!("; too few repeats: the interval is one of {:.0} %", interval.level * 100.0))
+            format!("; too few repeats: the interval is one of {:.0} %", interval.level * 100.0)
         }
-        (Some(_), Some(_)) => None,
+        (Some(_), Some(_)) => "; the interval lies on both sides of the limit: more repeats may tell".to_owned(),
     }
 }
 

@@ -2,6 +2,7 @@
 //!
 //! All is done with logarithms, in which a doubling and a halving are equally far.
 
+use super::ratio::{self, CONFIDENCE, at_most};
 use tickpath_result::median;
 
 /// The stated level: of the comparisons of identical builds at most this share calls anything changed.
@@ -10,9 +11,6 @@ pub const LEVEL: f64 = 0.05;
 /// The share of swaps at which a movement stands out. It is below the stated level, which is to hold although the two
 /// calls of a pair are not quite exchangeable: the first finds other caches than the second.
 pub(super) const JUDGED_AT: f64 = 0.04;
-
-/// How often an interval holds the true ratio, at least.
-pub(super) const CONFIDENCE: f64 = 0.95;
 
 /// Up to so many samples every way to swap labels is tried.
 const EXHAUSTED: usize = 12;
@@ -67,7 +65,10 @@ impl Logs {
     /// The interval of the ratio, wider at both ends by `drift`, a logarithm; none from a single sample.
     pub fn interval(&self, drift: f64) -> Option<Interval> {
         let (low, high, level) = match self {
-            Self::Pairs(ratios) => of_pairs(&sorted(ratios))?,
+            Self::Pairs(ratios) => {
+                let (low, high, missed) = ratio::interval(&sorted(ratios), 1.0 - CONFIDENCE)?;
+                (low, high, 1.0 - missed)
+            }
             Self::Sides([old, new]) => of_sides(&sorted(old), &sorted(new))?,
         };
         Some(Interval { low: (low - drift).exp(), high: (high + drift).exp(), level })
@@ -181,15 +182,6 @@ impl Dice {
     }
 }
 
-/// The ends and the level of the interval of the median of paired ratios: as few are left out at each end as the
-/// confidence allows. With n pairs the smallest and the largest hold it in 1 − 2^(1−n) of cases.
-fn of_pairs(ratios: &[f64]) -> Option<(f64, f64, f64)> {
-    let n = ratios.len();
-    let level = |dropped: usize| 1.0 - 2.0 * at_most(dropped, n, 0.5);
-    let dropped = (1..n / 2).take_while(|dropped| level(*dropped) >= CONFIDENCE).last().unwrap_or(0);
-    (n > 1).then(|| (ratios[dropped], ratios[n - 1 - dropped], level(dropped)))
-}
-
 /// The ends and the level of the interval of the ratio of two medians: the bootstrap of both. Where there are too few
 /// for the confidence, all that lies between the extremes, and how often that holds.
 fn of_sides(old: &[f64], new: &[f64]) -> Option<(f64, f64, f64)> {
@@ -224,22 +216,6 @@ fn quantile(weighted: &[(f64, f64)], share: f64) -> f64 {
         sum >= share
     });
     reached.or(weighted.last()).map_or(f64::NAN, |(value, _)| *value)
-}
-
-/// The chance of at most `most` hits in `n` draws that each hit with the chance `p`.
-fn at_most(most: usize, n: usize, p: f64) -> f64 {
-    if p <= 0.0 || most >= n {
-        return 1.0;
-    }
-    if p >= 1.0 {
-        return 0.0;
-    }
-    let (mut sum, mut ln_ways) = (0.0, 0.0);
-    for hits in 0..=most {
-        sum += (ln_ways + hits as f64 * p.ln() + (n - hits) as f64 * (1.0 - p).ln()).exp();
-        ln_ways += ((n - hits) as f64 / (hits + 1) as f64).ln();
-    }
-    sum
 }
 
 /// In how many ways `a + b` things fall into a group of `a` and one of `b`.

@@ -2,7 +2,8 @@
 
 use super::judge::{Change, Judgement, SAME_WITHIN, Verdict};
 use super::limit::Ruling;
-use super::noise::{CONFIDENCE, Design, LEVEL};
+use super::noise::{Design, LEVEL};
+use super::ratio::CONFIDENCE;
 use super::sample::{Measured, Side};
 use tickpath_report::{NONE, figure, plain, safe, table};
 use tickpath_result::{Comparison, ResultFile, Run};
@@ -120,8 +121,16 @@ fn sentences(judgement: &Judgement, rulings: &[Ruling]) -> Vec<String> {
         first += &format!(" ({quiet} of those moved by less than their noise floor and are not listed)");
     }
     let level = LEVEL * 100.0;
-    let mut sentences =
-        vec![format!("{first}. Of identical builds at most {level:.0} % of such tables call any changed.")];
+    let claim = match judgement.design {
+        Design::InTurn => format!("Of identical builds at most {level:.0} % of such tables call any changed."),
+        Design::Apart => {
+            "Measured apart, no such rate is known: how often files of identical builds are called changed \
+                          depends on what drifted between them. Call both programs in turn for one."
+                .to_owned()
+        }
+    };
+    let mut sentences = vec![format!("{first}. {claim}")];
+    sentences.extend(judgement.losses.iter().cloned());
     sentences.extend(rulings.iter().map(|ruling| ruling.sentence.clone()));
     sentences.extend(judgement.notes.iter().map(|note| format!("note: {note}")));
     sentences
@@ -161,5 +170,7 @@ fn comparison(change: &Change) -> Comparison {
         ratio: change.ratio,
         low: change.interval.map(|interval| interval.low),
         high: change.interval.map(|interval| interval.high),
+        level_percent: change.interval.map(|interval| interval.level * 100.0),
+        ..Comparison::default()
     }
 }

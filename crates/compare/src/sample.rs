@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::error::CompareError;
+use super::losses::Losses;
 use super::noise::Design;
 use tickpath_result::{PERCENTILES, ResultFile, Run, median};
 
@@ -45,7 +46,21 @@ pub(super) struct Samples {
     pub notes: Vec<String>,
     /// Settings of both sides that no valid run of both is of.
     pub unjudged: Vec<String>,
+    /// For each setting what of it was not valid.
+    pub left_out: Vec<LeftOut>,
+    /// What the new side lost.
+    pub losses: Vec<String>,
 }
+
+/// What of a setting was not valid: pairs of which a half is missing, or runs of the side that lacks more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct LeftOut {
+    missing: usize,
+    all: usize,
+}
+
+/// So many of them may be left out, as one in this number: what a build cannot do in time is not left out by chance.
+const MOST_LEFT_OUT: usize = 4;
 
 /// One metric of one setting.
 pub(super) struct Row {
@@ -72,25 +87,31 @@ pub(super) fn samples(measured: &Measured) -> Result<Samples, CompareError> {
         let [old, new] = known.map(|of| of.first().map_or("nothing".to_owned(), |setting| titles[*setting].clone()));
         return Err(CompareError::NothingInCommon { old, new });
     }
-    let left_out: Vec<String> =
-        Side::BOTH.iter().zip(&placed).filter_map(|(side, runs)| left_out(*side, runs)).collect();
+    let not_valid: Vec<String> =
+        Side::BOTH.iter().zip(&placed).filter_map(|(side, runs)| not_valid(*side, runs)).collect();
+    let losses = losses(&placed, &titles);
     let units = placed.each_ref().map(|runs| units(measured, runs));
     let rows = rows(&placed, &units, measured.design());
     if rows.is_empty() {
-        let why = if left_out.is_empty() { "no metric is common to both".to_owned() } else { left_out.join("; ") };
-        return Err(CompareError::NothingValid { why });
+        let why = if not_valid.is_empty() { "no metric is common to both".to_owned() } else { not_valid.join("; ") };
+        return Err(CompareError::NothingValid { why, losses: losses.failures });
     }
     let judged: BTreeSet<usize> = rows.iter().map(|row| row.setting).collect();
     let both = known[0].intersection(&known[1]).filter(|setting| !judged.contains(*setting));
     let unjudged: Vec<String> = both.map(|setting| titles[*setting].clone()).collect();
-    let mut notes = left_out;
+    let left_out: Vec<LeftOut> = (0..titles.len()).map(|setting| LeftOut::of(setting, &placed, measured)).collect();
+    let mut notes = not_valid;
+    let both = |setting: usize| known.iter().all(|of| of.contains(&setting));
+    notes.extend(bounds(&left_out, &titles, both, measured.design()));
+    notes.extend(losses.notes);
     notes.extend(only_in(Side::Old, known[0].difference(&known[1]), &titles));
     notes.extend(only_in(Side::New, known[1].difference(&known[0]), &titles));
     notes.extend(
         (!unjudged.is_empty())
             .then(|| format!("not judged, for no run of it is valid on both sides: {}", unjudged.join("; "))),
     );
-    Ok(Samples { rows, titles, units: units.map(|of| of.len()), notes, unjudged })
+    let (units, losses) = (units.map(|of| of.len()), losses.failures);
+    Ok(Samples { rows, titles, units, notes, unjudged, left_out, losses })
 }
 
 impl Side {
@@ -325,11 +346,72 @@ fn titles(settings: &[Setting]) -> Vec<String> {
 }
 
 /// What became of the runs of one side that were not valid; none if all were.
-fn left_out(side: Side, placed: &[Placed<'_>]) -> Option<String> {
+fn not_valid(side: Side, placed: &[Placed<'_>]) -> Option<String> {
     let invalid: Vec<&Run> = placed.iter().map(|one| one.run).filter(|run| !run.valid).collect();
     let note = invalid.first()?.notes.last().map_or("no reason was noted", String::as_str);
     let (side, some, all) = (side.name(), invalid.len(), placed.len());
     Some(format!("{some} of {all} runs of {side} are not valid and left out, for example: {note}"))
+}
+
+/// What the new side lost of what both ran.
+fn losses(placed: &[Vec<Placed<'_>>; 2], titles: &[String]) -> Losses {
+    let mut found = Losses::default();
+    for (setting, title) in titles.iter().enumerate() {
+        let mut sides: [Vec<&Run>; 2] = Default::default();
+        for (side, runs) in sides.iter_mut().zip(placed) {
+            side.extend(runs.iter().filter(|one| one.setting == setting).map(|one| one.run));
+        }
+        found.extend(Losses::of(title, &sides));
+    }
+    found
+}
+
+impl LeftOut {
+    fn of(setting: usize, placed: &[Vec<Placed<'_>>; 2], measured: &Measured) -> Self {
+        let [old, new] = placed.each_ref().map(|runs| runs.iter().filter(|one| one.setting == setting));
+        match measured {
+            Measured::InTurn(pairs) => {
+                let valid = |runs: &mut dyn Iterator<Item = &Placed<'_>>| {
+                    runs.filter(|one| one.run.valid).map(|one| one.unit).collect::<BTreeSet<Unit>>()
+                };
+                let [old, new] = [valid(&mut { old }), valid(&mut { new })];
+                Self { missing: pairs.len() - old.intersection(&new).count(), all: pairs.len() }
+            }
+            Measured::Apart(_) => {
+                let side = |runs: &mut dyn Iterator<Item = &Placed<'_>>| {
+                    let validity: Vec<bool> = runs.map(|one| one.run.valid).collect();
+                    Self { missing: validity.iter().filter(|valid| !**valid).count(), all: validity.len() }
+                };
+                let [old, new] = [side(&mut { old }), side(&mut { new })];
+                if old.missing * new.all > new.missing * old.all { old } else { new }
+            }
+        }
+    }
+
+    pub fn are_too_many(self) -> bool {
+        self.missing * MOST_LEFT_OUT > self.all
+    }
+}
+
+/// What was left out bounds what can be said: in a sentence for each number of pairs, or of runs.
+fn bounds(left_out: &[LeftOut], titles: &[String], both: impl Fn(usize) -> bool, design: Design) -> Vec<String> {
+    let mut told: Vec<(LeftOut, Vec<&str>)> = Vec::new();
+    let some = (0..titles.len()).filter(|setting| both(*setting) && left_out[*setting].missing > 0);
+    for (one, title) in some.map(|setting| (&left_out[setting], &titles[setting])) {
+        match told.iter_mut().find(|(known, _)| known == one) {
+            Some((_, titles)) => titles.push(title),
+            None => told.push((*one, vec![title])),
+        }
+    }
+    let sentence = |(one, titles): (LeftOut, Vec<&str>)| {
+        let of = match design {
+            Design::InTurn => "pairs are left out, for a half of them is not valid",
+            Design::Apart => "runs of one side are left out, for they are not valid",
+        };
+        let verdict = if one.are_too_many() { "too many for a verdict" } else { "the verdict is of the others" };
+        format!("{} of {} {of}: {verdict}: {}", one.missing, one.all, titles.join("; "))
+    };
+    told.into_iter().map(sentence).collect()
 }
 
 fn only_in<'a>(side: Side, settings: impl Iterator<Item = &'a usize>, titles: &[String]) -> Option<String> {

@@ -6,13 +6,14 @@ use super::pair::{Order, Pair, Receive, Way};
 use super::server::Target;
 use super::trial::{Cores, Place, Setup, Side, Trial};
 use super::{Bench, rust, scratch, scripts};
+use tickpath_compare::value;
 use tickpath_harness::LabError;
 use tickpath_lab::pubsub;
 use tickpath_result::{Counts, Phase};
 use tickpath_scratch::redis::Persistence;
 
 /// Processes of a cold batch.
-const COLD_PROCESSES: u32 = 7;
+const COLD_PROCESSES: u32 = 5;
 
 /// What is open: scratch servers, and pairs that stay connected.
 pub(super) struct Field {
@@ -95,16 +96,24 @@ impl Field {
         }
     }
 
-    /// One batch: the median from the intended time until the script has the message; no number if it is not valid.
-    pub fn measure(&mut self, bench: &mut Bench<'_>, side: &Side, counts: &mut Counts) -> Result<f64, LabError> {
+    /// One batch: the median from the intended time until the script has the message; none if it is not valid.
+    pub fn measure(
+        &mut self,
+        bench: &mut Bench<'_>,
+        side: &Side,
+        counts: &mut Counts,
+    ) -> Result<Option<f64>, LabError> {
         match side {
-            Side::Cold(flavour) => scripts::cold_message_ns(bench, *flavour, COLD_PROCESSES),
+            Side::Cold(flavour) => {
+                let ns = scripts::cold_message_ns(bench, *flavour, COLD_PROCESSES)?;
+                Ok(Some(ns).filter(|ns| ns.is_finite()))
+            }
             Side::Pair(setup) => {
                 let pair = self.pairs.iter_mut().find(|(known, _)| known == setup);
                 let (_, pair) = pair.expect("it was opened before it is used");
                 let batch = pair.run(self.batch)?;
                 add(counts, &batch.counts());
-                Ok(batch.one_way_p50_ns().unwrap_or(f64::NAN))
+                Ok(batch.one_way_p50_ns().filter(|_| batch.faults(&self.batch).is_empty()))
             }
             Side::Bus(place) => {
                 let url = self.url(bench, *place, |server| server.url.clone());
@@ -116,13 +125,12 @@ impl Field {
         }
     }
 
-    fn bus(&self, bench: &Bench<'_>, url: &str, wait: Wait, counts: &mut Counts) -> Result<f64, LabError> {
+    fn bus(&self, bench: &Bench<'_>, url: &str, wait: Wait, counts: &mut Counts) -> Result<Option<f64>, LabError> {
         let settings =
             rust::settings(url, bench.settings.cpus, Phase::Steady, self.batch.rate(), self.batch.count, wait);
         let run = pubsub::run(bench.lab, &settings)?;
         add(counts, &run.counts);
-        let p50 = run.hops.get("one_way").and_then(|hop| hop.percentiles()[0]).map(|ns| ns as f64);
-        Ok(p50.filter(|_| run.valid).unwrap_or(f64::NAN))
+        Ok(value(&run, "one_way.p50_ns").filter(|_| run.valid))
     }
 
     /// Ends the pairs that only this one needed; what most changes are compared with stays.

@@ -30,11 +30,11 @@ pub enum Gain {
     CoresApart,
     /// A reader that looks again and again, instead of one that sleeps.
     BusyReader,
-    /// Our own bus over the same server.
+    /// Our own bus instead of redis-py, over the same server.
     Rust,
-    /// Our own bus over NATS.
+    /// NATS instead of the server, our own bus over both.
     Nats,
-    /// The log in shared memory.
+    /// The log in shared memory instead of the server, our own bus over both.
     Log,
 }
 
@@ -71,6 +71,26 @@ impl Gain {
     /// The word on the command line and in results.
     pub fn name(self) -> &'static str {
         GAINS.iter().find(|(gain, _)| *gain == self).map_or("", |(_, name)| name)
+    }
+}
+
+/// What a change makes of what there is, in words.
+pub(super) fn words(name: &str) -> &str {
+    match name.parse() {
+        Ok(Gain::WarmConnection) => "warm connection",
+        Ok(Gain::Listen) => "blocking listen()",
+        Ok(Gain::NoSleep) => "no sleep",
+        Ok(Gain::UnixSocket) => "a Unix socket",
+        Ok(Gain::NoPersistence) => "no persistence",
+        Ok(Gain::AofEverySecond) => "AOF every second",
+        Ok(Gain::AofAlways) => "AOF each command",
+        Ok(Gain::OneCore) => "all on one core",
+        Ok(Gain::CoresApart) => "a core each",
+        Ok(Gain::BusyReader) => "a spinning reader",
+        Ok(Gain::Rust) => "Rust, not Python",
+        Ok(Gain::Nats) => "NATS, same client",
+        Ok(Gain::Log) => "log, same client",
+        Ok(Gain::Hiredis | Gain::Uvloop) | Err(_) => name,
     }
 }
 

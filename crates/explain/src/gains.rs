@@ -1,8 +1,9 @@
 //! What each change would gain: what there is and the change take turns, some rounds of some hundred messages.
 //!
 //! A change that needs other settings of the server is tried on a scratch server, and so is what it is compared with.
-//! The gain is the median time of what there is divided by that of the change, between the least and the largest of a
-//! round: above one the change is faster, and where the interval holds one, no gain was seen.
+//! The gain is the time of what there is divided by that of the change, of the middle round: above one the change is
+//! faster, and where its interval holds one, no gain was seen. The more changes are tried, the more rounds it takes for
+//! all intervals to hold together.
 
 use tickpath_clock::Clock;
 
@@ -11,16 +12,20 @@ use super::gain::GAINS;
 use super::pair::Order;
 use super::trial::{Trial, trial};
 use super::{Bench, Client, Subject, scratch};
+use tickpath_compare::{Line, in_turn, pairs_needed, table};
 use tickpath_harness::LabError;
 use tickpath_result::without_login;
-use tickpath_result::{Comparison, Counts, Phase, ResultFile, Run, Series};
+use tickpath_result::{Counts, Phase, ResultFile, Run, Series};
 use tickpath_scratch::redis::Persistence;
 
 /// What the gains compare.
 pub(super) const FIGURE: &str = "one_way.p50_ns";
 
-/// Rounds; messages of a batch, and how many a second.
-const ROUNDS: u32 = 5;
+/// The fewest rounds, and how many more than needed, for one may not be valid.
+const LEAST_ROUNDS: u32 = 5;
+const SPARE_ROUNDS: u32 = 1;
+
+/// Messages of a batch, and how many a second.
 const MESSAGES: u64 = 200;
 const LEAST_MESSAGES: u64 = 40;
 const RATE: f64 = 500.0;
@@ -35,8 +40,10 @@ pub(super) fn run(bench: &mut Bench<'_>, result: &mut ResultFile) -> Result<(), 
     let wanted = &bench.settings.gains;
     let mut missing = Vec::new();
     let mut trials = Vec::new();
+    // What is not named will be a scratch server.
+    let ours = bench.settings.url.is_none();
     for &gain in wanted {
-        match trial(gain, &bench.settings.subject) {
+        match trial(gain, &bench.settings.subject, ours) {
             Ok(trial) => trials.push(trial),
             Err(Some(why)) => missing.push(format!("not tried: {gain}: {why}")),
             // Who asks for all of them asks for those that there are.
@@ -57,86 +64,98 @@ pub(super) fn run(bench: &mut Bench<'_>, result: &mut ResultFile) -> Result<(), 
     // As slow as the steady run had to be: what cannot keep up makes no valid batch. Slower, and nobody would wait for it.
     let steady = result.runs.iter().filter(|run| run.phase == Phase::Steady);
     let rate = steady.filter_map(|run| run.params.0.get("rate_per_s")?.as_f64()).fold(RATE, f64::min).max(LEAST_RATE);
-    let batch = batch(bench.settings.seconds, trials.len(), rate);
+    let (rounds, batch) = plan(bench.settings.seconds, trials.len(), rate);
     let mut field = Field::new(batch);
+    let (mut lines, mut done) = (Vec::new(), Ok(()));
     for trial in trials {
         match field.prepare(bench, &trial) {
-            Ok(()) => take_turns(&trial, bench, &mut field, result)?,
+            Ok(()) => done = take_turns(&trial, rounds, bench, &mut field, result, &mut lines),
             Err(why) => missing.push(format!("not tried: {}: {why}", trial.gain)),
         }
         field.close(&trial);
+        if done.is_err() {
+            break;
+        }
     }
+    result.comparisons.extend(table(lines));
+    done?;
     if let Some(run) = result.runs.iter_mut().find(|run| !run.stages.is_empty()) {
         run.notes.extend(missing);
     }
     Ok(())
 }
 
-/// Messages of a batch, so that all fit into their share of the time.
-fn batch(seconds: f64, trials: usize, rate: f64) -> Order {
-    let batches = f64::from(trials.max(1) as u32 * 2 * ROUNDS);
-    let possible = (seconds * SHARE / batches - AROUND_S) * rate;
-    let count = (possible.max(0.0) as u64).clamp(LEAST_MESSAGES, MESSAGES);
-    Order { count, every_ns: (1e9 / rate) as u64, pause_ns: 0 }
+/// Rounds, as many as all trials together need where the time is enough for them, and what a batch is.
+fn plan(seconds: f64, trials: usize, rate: f64) -> (u32, Order) {
+    let round_of = |messages: f64| 2.0 * trials.max(1) as f64 * (AROUND_S + messages / rate);
+    let needed = pairs_needed(trials) + SPARE_ROUNDS;
+    let possible = (seconds * SHARE / round_of(LEAST_MESSAGES as f64)) as u32;
+    let rounds = possible.clamp(LEAST_ROUNDS, needed);
+    let batches = 2.0 * trials.max(1) as f64 * f64::from(rounds);
+    let messages = (seconds * SHARE / batches - AROUND_S) * rate;
+    let count = (messages.max(0.0) as u64).clamp(LEAST_MESSAGES, MESSAGES);
+    (rounds, Order { count, every_ns: (1e9 / rate) as u64, pause_ns: 0 })
 }
 
 /// Both sides take turns; what came of it goes into the result, in part too if it failed.
 fn take_turns(
     trial: &Trial,
+    rounds: u32,
     bench: &mut Bench<'_>,
     field: &mut Field,
     result: &mut ResultFile,
+    lines: &mut Vec<Line>,
 ) -> Result<(), LabError> {
-    let name = format!("gain_{}", trial.gain);
     let mut run = describe(trial, bench, field);
-    let (mut times, mut failed) = (Vec::new(), None);
+    let (mut pairs, mut done) = (Vec::new(), Ok(()));
     let clock = bench.lab.clock;
     let start = clock.ticks();
     let empty = |name: &str| Series { name: name.to_owned(), ..Series::default() };
-    let mut series = ["base_one_way_p50_ns", "change_one_way_p50_ns"].map(empty);
-    for turn in 1..=ROUNDS {
-        let what = format!("explain: {} ({turn}/{ROUNDS})", trial.gain);
+    run.series = ["base_one_way_p50_ns", "change_one_way_p50_ns"].map(empty).into();
+    for round in 1..=rounds {
+        let what = format!("explain: {} ({round}/{rounds})", trial.gain);
         bench.lab.progress.step(&what, 2.0 * (field.batch.seconds() + AROUND_S));
-        let (base, change) = match one_turn(trial, bench, field, &mut run.counts) {
+        let pair = match one_round(round, trial, bench, field, &mut run.counts) {
             Ok(pair) => pair,
             Err(error) => {
-                failed = Some(error);
+                run.notes.push(error.to_string());
+                run.valid = false;
+                done = Err(error);
                 break;
             }
         };
-        times.push((base, change));
+        pairs.push(pair);
         let at = clock.ns_between(start, clock.ticks()).max(0) as u64;
-        for (series, value) in series.iter_mut().zip([base, change]) {
-            // What was not measured is in no series; the comparison leaves it out too.
-            if value.is_finite() {
-                series.t_ns.push(at);
-                series.value.push(value);
-            }
+        // What was not valid is in no series.
+        for (series, ns) in run.series.iter_mut().zip(pair) {
+            series.t_ns.extend(ns.map(|_| at));
+            series.value.extend(ns);
         }
     }
-    run.series = series.into();
-    run.notes.extend(failed.as_ref().map(ToString::to_string));
-    run.valid = failed.is_none();
-    let comparison = Comparison::of_pairs(&name, FIGURE, &times);
-    if comparison.is_none() && failed.is_none() {
+    if done.is_ok() && pairs.iter().all(|pair| pair.contains(&None)) {
         run.notes.push(format!(
             "not judged: {}: in no round were both sides measured and valid; let nothing else run, and try again",
             trial.gain
         ));
     }
     result.runs.push(run);
-    result.comparisons.extend(comparison);
-    failed.map_or(Ok(()), Err)
+    lines.push(Line::new(&format!("gain_{}", trial.gain), FIGURE, pairs));
+    done
 }
 
-/// Both once: their medians.
-fn one_turn(
+/// Both once, in the order of this round: the median of what there is, then that of the change.
+fn one_round(
+    round: u32,
     trial: &Trial,
     bench: &mut Bench<'_>,
     field: &mut Field,
     counts: &mut Counts,
-) -> Result<(f64, f64), LabError> {
-    Ok((field.measure(bench, &trial.base, counts)?, field.measure(bench, &trial.change, counts)?))
+) -> Result<[Option<f64>; 2], LabError> {
+    let mut pair = [None; 2];
+    for (place, side) in in_turn(round, [&trial.base, &trial.change].into_iter().enumerate()) {
+        pair[place] = field.measure(bench, side, counts)?;
+    }
+    Ok(pair)
 }
 
 fn describe(trial: &Trial, bench: &Bench<'_>, field: &Field) -> Run {
@@ -162,14 +181,16 @@ mod tests {
 
     #[test]
     fn batches_fit_into_the_time_and_never_have_too_few_messages() {
-        for (seconds, trials, least, most) in [
-            (1_000.0, 14, MESSAGES, MESSAGES),
-            (9.0, 0, MESSAGES, MESSAGES),
-            (70.0, 14, 95, 105),
-            (1.0, 14, LEAST_MESSAGES, LEAST_MESSAGES),
+        for (seconds, trials, rounds, least, most) in [
+            (1_000.0, 14, 11, MESSAGES, MESSAGES),
+            (9.0, 0, 7, MESSAGES, MESSAGES),
+            (100.0, 14, 11, 45, 50),
+            (60.0, 14, 7, 40, 50),
+            (1.0, 14, LEAST_ROUNDS, LEAST_MESSAGES, LEAST_MESSAGES),
         ] {
-            let count = batch(seconds, trials, RATE).count;
-            assert!((least..=most).contains(&count), "{count} for {trials} in {seconds} s");
+            let (found, order) = plan(seconds, trials, RATE);
+            assert_eq!(found, rounds, "{trials} in {seconds} s");
+            assert!((least..=most).contains(&order.count), "{} for {trials} in {seconds} s", order.count);
         }
     }
 }

@@ -20,6 +20,9 @@ const ASYNCIO: &str = include_str!("python/asyncio.py");
 /// A process may go without a message for so long.
 const SILENCE_S: f64 = 10.0;
 
+/// Late sends that a valid batch may have.
+const MOST_LATE: f64 = 0.01;
+
 /// Bytes of a message.
 pub(super) const MESSAGE_BYTES: usize = 32;
 
@@ -249,6 +252,32 @@ impl Batch {
         self.published.iter().map(|[intended, called, _]| called.saturating_sub(*intended) as f64).collect()
     }
 
+    /// Which rules of honest measuring it broke: rate, punctuality, and that all messages came.
+    pub fn faults(&self, order: &Order) -> Vec<String> {
+        let (late, lost) = (self.lateness_ns(), self.counts().lost);
+        let mut wrong = Vec::new();
+        if order.pause_ns == 0 && !late.is_empty() {
+            let allowance = order.every_ns.max(10_000) as f64;
+            let share = late.iter().filter(|ns| **ns > allowance).count() as f64 / late.len() as f64;
+            if share > MOST_LATE {
+                wrong.push(format!(
+                    "{:.1} % of sends came late by more than a millisecond; let nothing else run, or use fewer processes",
+                    100.0 * share
+                ));
+            }
+            let (first, last) = (self.published.first(), self.published.last());
+            let took = last.map_or(0, |stamps| stamps[1]) - first.map_or(0, |stamps| stamps[0]);
+            let planned = order.every_ns * order.count.saturating_sub(1);
+            if took > 0 && (planned as f64) < 0.99 * took as f64 {
+                wrong.push(format!("the generator reached {:.1} % of its rate", 100.0 * planned as f64 / took as f64));
+            }
+        }
+        if lost > 0 {
+            wrong.push(format!("{lost} messages were lost; look whether the server dropped the subscriber"));
+        }
+        wrong
+    }
+
     /// From one of the publisher's stamps until the script has the message.
     fn arrivals(&self, stamp: usize) -> Vec<(u64, u64)> {
         let from = |number: u64| self.published.get(number as usize).map(|stamps| stamps[stamp]);
@@ -284,6 +313,32 @@ mod tests {
             let found = (counts.lost, counts.duplicated, counts.reordered);
             assert_eq!(found, (lost, duplicated, reordered), "{received:?}");
             assert_eq!(counts.received, received.len() as u64);
+        }
+    }
+
+    #[test]
+    fn a_batch_that_lost_a_message_or_came_late_breaks_a_rule() {
+        let order = Order { count: 100, every_ns: 1_000_000, pause_ns: 0 };
+        // Each message at its time, but for those from this one on, which come so late, and but for the last ones.
+        for (late_from, late_ns, dropped, fault) in [
+            (100, 0, 0, None),
+            (0, 900_000, 0, None),
+            (50, 2_000_000, 0, Some("came late")),
+            (99, 9_000_000, 0, Some("of its rate")),
+            (100, 0, 1, Some("1 messages were lost")),
+        ] {
+            let intended = |number: u64| number * order.every_ns;
+            let late = |number: u64| if number >= late_from { late_ns } else { 0 };
+            let batch = Batch {
+                published: (0..order.count)
+                    .map(|n| [intended(n), intended(n) + late(n), intended(n) + late(n)])
+                    .collect(),
+                received: (0..order.count - dropped).map(|n| [n, intended(n) + late(n) + 100_000]).collect(),
+                ..Batch::default()
+            };
+            let told = batch.faults(&order).join("; ");
+            assert_eq!(!told.is_empty(), fault.is_some(), "{told}");
+            assert!(fault.is_none_or(|words| told.contains(words)), "{told}");
         }
     }
 }

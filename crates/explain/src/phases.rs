@@ -25,9 +25,6 @@ const MOST_AFTER_PAUSE: u64 = 200;
 /// A pause whose least messages would take more than this share of all time is left out.
 const MOST_PAUSE_SHARE: f64 = 0.35;
 
-/// Late sends that a valid run may have.
-const MOST_LATE: f64 = 0.01;
-
 /// All phases, one after the other.
 pub(super) fn run(bench: &mut Bench<'_>, client: Client, result: &mut ResultFile) -> Result<(), LabError> {
     let flavour = if client == Client::RedisPyAsyncio { Flavour::Asyncio } else { Flavour::Blocking };
@@ -136,28 +133,8 @@ fn fill(run: &mut Run, publisher: &Watched, subscriber: &Watched, batch: &Batch,
 
 /// The run's own rules: rate, punctuality, and that all messages came.
 fn judge(run: &mut Run, batch: &Batch, order: &Order) {
-    let late = batch.lateness_ns();
-    set(run, "lateness_p50_ns", median(late.clone()));
-    let mut wrong = Vec::new();
-    if order.pause_ns == 0 && !late.is_empty() {
-        let allowance = order.every_ns.max(10_000) as f64;
-        let share = late.iter().filter(|ns| **ns > allowance).count() as f64 / late.len() as f64;
-        if share > MOST_LATE {
-            wrong.push(format!(
-                "{:.1} % of sends came late by more than a millisecond; let nothing else run, or use fewer processes",
-                100.0 * share
-            ));
-        }
-        let (first, last) = (batch.published.first(), batch.published.last());
-        let took = last.map_or(0, |stamps| stamps[1]) - first.map_or(0, |stamps| stamps[0]);
-        let planned = order.every_ns * order.count.saturating_sub(1);
-        if took > 0 && (planned as f64) < 0.99 * took as f64 {
-            wrong.push(format!("the generator reached {:.1} % of its rate", 100.0 * planned as f64 / took as f64));
-        }
-    }
-    if run.counts.lost > 0 {
-        wrong.push(format!("{} messages were lost; look whether the server dropped the subscriber", run.counts.lost));
-    }
+    set(run, "lateness_p50_ns", median(batch.lateness_ns()));
+    let wrong = batch.faults(order);
     run.valid &= wrong.is_empty();
     run.notes.extend(wrong);
 }

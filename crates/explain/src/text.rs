@@ -1,12 +1,18 @@
 //! The result for a terminal: the stages of a message one under the other, what each change gains, and the findings.
 
 use super::findings::{change, gain};
+use super::gain::words;
 use super::stages::{Group, part};
+use tickpath_compare::place;
 use tickpath_report::{duration, figure, invalid};
-use tickpath_result::{Comparison, Phase, ResultFile, Run, Stage, StageKind};
+use tickpath_result::{Phase, ResultFile, Run, Stage, StageKind};
 
 /// The least columns that this can be read in.
 const NARROWEST: usize = 72;
+
+/// Columns of a change's words.
+const CHANGE: usize = 18;
+const THEN: usize = 9;
 
 /// Columns of a stage's label, its time, its share, and the mark of how it is known.
 const LABEL: usize = 40;
@@ -139,33 +145,28 @@ fn figures(run: &Run) -> String {
     known.map(|(words, value)| format!("    {words}: {value}\n")).collect()
 }
 
-/// A row a change, with what there is and what it becomes.
+/// A row a change, what changes first; those that stand against the same base below it.
 fn gains(result: &ResultFile, width: usize) -> String {
-    let found: Vec<(&Comparison, &str)> =
-        result.comparisons.iter().filter_map(|found| Some((found, change(found)?))).collect();
-    if found.is_empty() {
-        return String::new();
-    }
-    let mut out = format!("\nWhat each change gains\n  {:<16}{:>TIME$}{:>TIME$}\n", "", "now", "then");
-    for (comparison, name) in found {
+    let mut bases: Vec<(String, Vec<String>)> = Vec::new();
+    for (comparison, name) in result.comparisons.iter().filter_map(|found| Some((found, change(found)?))) {
+        let run = result.runs.iter().find(|run| run.params.text("gain").as_deref() == Some(name));
+        let base = run.and_then(|run| run.params.text("base")).unwrap_or_default();
         let time = |ns: Option<f64>| ns.map_or("–".to_owned(), duration);
-        let words = gain(comparison).unwrap_or_else(|| "not measured".to_owned());
-        out += &format!(
-            "  {:<16}{:>TIME$}{:>TIME$}   {words}\n",
-            name.replace('_', " "),
-            time(comparison.a),
-            time(comparison.b)
-        );
-        out += &section("", &about(result, name), width);
+        let told = gain(comparison).unwrap_or_else(|| "not measured".to_owned());
+        let [was, is] = [comparison.a, comparison.b].map(time);
+        place(&mut bases, base).push(format!("  {:<CHANGE$}{was:>THEN$}{is:>THEN$}  {told}\n", words(name)));
     }
-    out
-}
-
-/// What was compared with what.
-fn about(result: &ResultFile, name: &str) -> Vec<String> {
-    let run = result.runs.iter().find(|run| run.params.text("gain").as_deref() == Some(name));
-    let told = run.and_then(|run| Some(format!("{} → {}", run.params.text("base")?, run.params.text("change")?)));
-    told.into_iter().collect()
+    let tables = bases.into_iter().map(|(base, rows)| {
+        let head = if base.is_empty() { String::new() } else { section("", &[format!("instead of: {base}")], width) };
+        head + &rows.concat()
+    });
+    let tables: String = tables.collect();
+    if tables.is_empty() {
+        return tables;
+    }
+    let levels = result.comparisons.iter().filter(|one| change(one).is_some()).filter_map(|one| one.level_percent);
+    let level = levels.reduce(f64::min).map_or(String::new(), |level| format!(" (all intervals: {} %)", level.floor()));
+    format!("\nWhat each change gains{level}\n  {:<CHANGE$}{:>THEN$}{:>THEN$}\n{tables}", "", "now", "then")
 }
 
 /// Every note once.
@@ -206,6 +207,8 @@ fn wrapped(sentence: &str, width: usize) -> String {
 
 #[cfg(test)]
 mod tests {
+    use tickpath_result::Comparison;
+
     use super::super::stages::stage;
     use super::*;
 

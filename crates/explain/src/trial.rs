@@ -63,16 +63,19 @@ pub(super) enum Cores {
     Apart,
 }
 
-/// What a change and its base are. Without a sentence where the change is nothing to this client.
-pub(super) fn trial(gain: Gain, subject: &Subject) -> Result<Trial, Option<String>> {
+/// What a change and its base are: they differ in one thing, the one that the change is called by. Settings of a server
+/// are tried on scratch servers, and `ours` says whether the server under test is one, so that all stand against it.
+/// Without a sentence where the change is nothing to this client.
+pub(super) fn trial(gain: Gain, subject: &Subject, ours: bool) -> Result<Trial, Option<String>> {
+    let usual = if ours { Place::Target } else { Place::Scratch(Persistence::Rdb) };
     let flavour = match subject {
         Subject::Bus(url) => return trial_of_url(gain, url),
-        Subject::Client(Client::Rust) => return trial_of_bus(gain),
+        Subject::Client(Client::Rust) => return trial_of_bus(gain, usual),
         Subject::Client(Client::RedisPyAsyncio) => Flavour::Asyncio,
         _ => Flavour::Blocking,
     };
     let base = Setup { place: Place::Target, flavour, receive: Receive::Listen, hiredis: false, cores: Cores::Any };
-    let scratch = Setup { place: Place::Scratch(Persistence::Rdb), ..base };
+    let scratch = Setup { place: usual, ..base };
     let stored = |persistence| Setup { place: Place::Scratch(persistence), ..base };
     let apart = Side::Pair(Setup { cores: Cores::Apart, ..base });
     let (base, change) = match gain {
@@ -95,8 +98,9 @@ pub(super) fn trial(gain: Gain, subject: &Subject) -> Result<Trial, Option<Strin
         Gain::CoresApart => (Side::Pair(scratch), Side::Pair(Setup { cores: Cores::Apart, ..scratch })),
         // Our own processes are pinned: so is what they are compared with.
         Gain::Rust => (apart, Side::Bus(Place::Target)),
-        Gain::Nats => (apart, nats()?),
-        Gain::Log => (apart, log()),
+        // Who leaves Redis need not leave Python: that is another change.
+        Gain::Nats => (Side::Bus(Place::Target), nats()?),
+        Gain::Log => (Side::Bus(Place::Target), log()),
         Gain::BusyReader => return Err(None),
     };
     Ok(Trial { gain, base, change })
@@ -114,8 +118,8 @@ fn trial_of_url(gain: Gain, url: &str) -> Result<Trial, Option<String>> {
     Ok(Trial { gain, base, change })
 }
 
-fn trial_of_bus(gain: Gain) -> Result<Trial, Option<String>> {
-    let scratch = Side::Bus(Place::Scratch(Persistence::Rdb));
+fn trial_of_bus(gain: Gain, usual: Place) -> Result<Trial, Option<String>> {
+    let scratch = Side::Bus(usual);
     let stored = |persistence| Side::Bus(Place::Scratch(persistence));
     let (base, change) = match gain {
         Gain::UnixSocket => (scratch, Side::Bus(Place::UnixSocket)),
@@ -203,15 +207,39 @@ mod tests {
     use super::super::gain::GAINS;
     use super::*;
 
+    /// How many things differ between two setups.
+    fn differences(a: &Setup, b: &Setup) -> usize {
+        let differ = [
+            a.place != b.place,
+            a.flavour != b.flavour,
+            a.receive != b.receive,
+            a.hiredis != b.hiredis,
+            a.cores != b.cores,
+        ];
+        differ.into_iter().filter(|differs| *differs).count()
+    }
+
     #[test]
-    fn a_change_differs_from_its_base() {
+    fn a_change_differs_from_its_base_in_one_thing() {
         let subjects = [Client::RedisPy, Client::RedisPyAsyncio, Client::Rust].map(Subject::Client);
         let buses = ["shm://", "nats://h:1", "nats://h:1?jetstream"].map(|url| Subject::Bus(url.to_owned()));
         for subject in subjects.iter().chain(&buses).chain([&Subject::OnePublishPerProcess]) {
             for (gain, _) in GAINS {
-                if let Ok(trial) = trial(gain, subject) {
+                for ours in [true, false] {
+                    let Ok(trial) = trial(gain, subject, ours) else { continue };
                     assert_ne!(trial.base, trial.change, "{gain} of {subject:?}");
                     assert_ne!(trial.base.text(), trial.change.text(), "{gain} of {subject:?}");
+                    match (&trial.base, &trial.change) {
+                        // The server takes the core that both clients share.
+                        (Side::Pair(a), Side::Pair(b)) if gain == Gain::OneCore => assert_eq!(differences(a, b), 2),
+                        (Side::Pair(a), Side::Pair(b)) => assert_eq!(differences(a, b), 1, "{gain} of {subject:?}"),
+                        // A language is left for the same server alone, and a server for one that the same client uses.
+                        (Side::Pair(a), Side::Bus(place)) => {
+                            assert_eq!((gain, a.place, a.receive), (Gain::Rust, *place, Receive::Listen));
+                        }
+                        (Side::Pair(_), Side::Other(..)) => panic!("{gain} of {subject:?} changes client and server"),
+                        _ => {}
+                    }
                 }
             }
         }

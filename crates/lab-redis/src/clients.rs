@@ -9,7 +9,7 @@
 //!     └── round_trip of one pair; a worker begins the next one at once
 //! ```
 //! A closed loop by nature: a worker sends when it has its answer, so a rate is what the client reaches, not what the
-//! server could. Connecting is timed apart. Clients take turns (A B C …, A B C …). Valid only if every key held what
+//! server could. Connecting is timed apart. Clients take turns (A B C …, … C B A). Valid only if every key held what
 //! was set.
 
 mod case;
@@ -24,12 +24,12 @@ use serde::{Deserialize, Serialize};
 use tickpath_clock::{Calibration, Clock};
 
 pub use case::{Client, ParseClientError};
-pub use ratios::{Answer, latency_hiding};
 
 use case::Case;
 use server::Target;
 use way::Way;
 
+use tickpath_compare::in_turn;
 use tickpath_harness::attribution::drop_attribution;
 use tickpath_harness::proxy::MOST_RTT_MS;
 use tickpath_harness::samples::{Samples, load};
@@ -166,7 +166,7 @@ impl<'a> Turn<'a> {
         let mut turns = Vec::new();
         for repeat in 1..=settings.repeat {
             for way in ways {
-                turns.extend(cases.iter().map(|&case| {
+                turns.extend(in_turn(repeat, &cases).into_iter().map(|&case| {
                     let pairs = case.pairs(settings.count, way.network_ns, settings.seconds);
                     Self { case, way, repeat, pairs }
                 }));

@@ -8,8 +8,9 @@ use tickpath_oms::Layout;
 use crate::path::Ticks;
 use crate::path::{self, Settings as PathSettings};
 use crate::python_path;
+use tickpath_compare::{Line, in_turn, table, value};
 use tickpath_harness::{Lab, LabError, host};
-use tickpath_result::{Comparison, ResultFile, Run, median};
+use tickpath_result::{ResultFile, Run, median};
 use tickpath_scratch::python::Python;
 use tickpath_scratch::redis::{Server, ServerSettings, one_publish_per_process};
 
@@ -109,7 +110,7 @@ fn compare_with_redis(
             return Ok(());
         };
         let run = path::run(lab, &path_settings(settings, &server.url(), way.wait, COMPARED_RATE, TRIED_TICKS))?;
-        let p50 = tick_to_order_p50(&run).unwrap_or(f64::INFINITY);
+        let p50 = value(&run, FIGURE).unwrap_or(f64::INFINITY);
         tried.push((way, p50));
     }
     tried.sort_by(|a, b| a.1.total_cmp(&b.1));
@@ -143,12 +144,12 @@ fn interleave(
     ways: [Way; 2],
     python: Option<&Python>,
 ) -> Result<(), LabError> {
-    let mut pairs: [Vec<(f64, f64)>; 2] = Default::default();
+    let mut pairs: [Vec<[Option<f64>; 2]>; 2] = Default::default();
     let mut python_pairs = Vec::new();
     for repeat in 1..=REPEATS {
         for ((ours, theirs), pairs) in [Wait::Busy, Wait::Block].into_iter().zip(ways).zip(&mut pairs) {
-            let mut p50 = Vec::new();
-            for (target, wait) in [(None, ours), (Some(theirs.cpu), theirs.wait)] {
+            let mut p50 = [None; 2];
+            for (target, wait) in in_turn(repeat, [(None, ours), (Some(theirs.cpu), theirs.wait)]) {
                 let server = match target {
                     Some(cpu) => start(lab, cpu)?,
                     None => None,
@@ -165,28 +166,25 @@ fn interleave(
                     run.params.set("server_cpu", theirs.cpu.map_or("any".to_owned(), |cpu| cpu.to_string()));
                 }
                 // A run that broke a rule proves nothing.
-                p50.push(tick_to_order_p50(&run).filter(|_| run.valid).unwrap_or(f64::NAN));
+                p50[usize::from(target.is_none())] = value(&run, FIGURE).filter(|_| run.valid);
                 result.runs.push(run);
             }
-            pairs.push((p50[1], p50[0]));
+            pairs.push(p50);
         }
         if let (Some(python), Some(server)) = (python, start(lab, None)?) {
             let run = python_path::run(lab, python, &server, COMPARED_RATE as u64, COMPARED_TICKS, repeat)?;
-            let log = pairs[0].last().map_or(f64::NAN, |(_, log)| *log);
-            python_pairs.push((tick_to_order_p50(&run).filter(|_| run.valid).unwrap_or(f64::NAN), log));
+            let log = pairs[0].last().and_then(|[_, log]| *log);
+            python_pairs.push([value(&run, FIGURE).filter(|_| run.valid), log]);
             result.runs.push(run);
         }
     }
     let [best, block] = pairs;
-    result.comparisons.extend(Comparison::of_pairs("redis_to_log_tick_to_order", FIGURE, &best));
-    result.comparisons.extend(Comparison::of_pairs("redis_to_log_tick_to_order_block", FIGURE, &block));
-    let name = "python_redis_to_log_tick_to_order";
-    result.comparisons.extend(Comparison::of_pairs(name, FIGURE, &python_pairs));
+    result.comparisons.extend(table([
+        Line::new("redis_to_log_tick_to_order", FIGURE, best),
+        Line::new("redis_to_log_tick_to_order_block", FIGURE, block),
+        Line::new("python_redis_to_log_tick_to_order", FIGURE, python_pairs),
+    ]));
     Ok(())
-}
-
-fn tick_to_order_p50(run: &Run) -> Option<f64> {
-    run.hops.get("tick_to_order")?.percentiles()[0].map(|ns| ns as f64)
 }
 
 fn push_python(result: &mut ResultFile, publish: f64, message: f64) {

@@ -16,8 +16,8 @@ pub(super) fn section(result: &ResultFile) -> Option<Section> {
     }
     let axis = scale.map(|scale| scale.header()).unwrap_or_default();
     let header = ["", axis.as_str(), "ratio", "interval", "figure", "a", "b"];
-    let lead = "How many times the first is the second: a divided by b. The line over a bar is the interval over the \
-                repeats; where it holds 1×, there is no difference to see.";
+    let lead = "How many times the first is the second: a divided by b. The line over a bar is its interval, \
+                and the level says how often all of such a table hold; where it holds 1×, there is no difference to see.";
     Section::new("Comparisons", lead, &table("ratios", &header, &rows))
 }
 
@@ -96,7 +96,7 @@ fn row(one: &Comparison, scale: Option<&Scale>) -> Vec<String> {
         escaped(&one.name.replace('_', " ")),
         bar.unwrap_or_else(|| NONE.to_owned()),
         format!("<b>{}</b>", one.ratio.map_or_else(|| NONE.to_owned(), multiple)),
-        interval(one).unwrap_or_else(|| NONE.to_owned()),
+        escaped(&interval(one).or_else(|| one.note.clone()).unwrap_or_else(|| NONE.to_owned())),
         escaped(&one.figure),
         value(one.a),
         value(one.b),

@@ -1,7 +1,7 @@
 //! What every rendering says in the same words: headlines, facts and footnotes.
 
 use super::names::Titles;
-use super::quantity::{NONE, bytes, count, duration, figure, multiple};
+use super::quantity::{NONE, bytes, count, duration, figure, multiple, number};
 use tickpath_result::{Comparison, Counts, Floor, Hop, PERCENTILES, ResultFile, Run, Software};
 
 /// The hops worth a headline, the one that people ask for first.
@@ -45,20 +45,79 @@ pub fn invalid(result: &ResultFile) -> Option<String> {
     }
 }
 
-/// A comparison in a sentence, with its interval where there is one.
+/// A comparison in a sentence: who takes how many times as long as whom, with the interval where there is one.
 pub(super) fn comparison(comparison: &Comparison) -> String {
-    let name = comparison.name.replace('_', " ");
-    let ratio = comparison.ratio.map_or_else(|| NONE.to_owned(), multiple);
-    match interval(comparison) {
-        Some(interval) => format!("{name}: {ratio} ({interval}) in {}.", comparison.figure),
-        None => format!("{name}: {ratio} in {}.", comparison.figure),
+    let Comparison { name, figure, ratio, note, .. } = comparison;
+    let ratio = ratio.map_or_else(|| NONE.to_owned(), multiple);
+    let interval = interval(comparison).map_or(String::new(), |interval| format!(" ({interval})"));
+    let note = note.as_ref().map_or(String::new(), |note| format!("; {note}"));
+    match Sides::of(comparison) {
+        Some(Sides { a, b, way }) if comparison.ratio.is_some() => {
+            let said = if figure.ends_with("_ns") {
+                format!("takes {ratio} as long as {b}")
+            } else if figure.ends_with("_per_s") {
+                format!("reaches {ratio} the rate of {b}")
+            } else {
+                format!("has {ratio} of {b}")
+            };
+            format!("{a} {said}{interval}{way}, in {figure}{note}.")
+        }
+        _ => format!("{}: {ratio}{interval} in {figure}{note}.", name.replace('_', " ")),
     }
 }
 
-/// The interval of a ratio, if both ends are known.
+/// The interval of a ratio, if both ends are known, and how often such a one holds.
 pub(super) fn interval(comparison: &Comparison) -> Option<String> {
     let (low, high) = comparison.low.zip(comparison.high)?;
-    Some(format!("{} to {}", multiple(low), multiple(high)))
+    let level = comparison.level_percent.map(|level| match level {
+        // Never more than it is.
+        1.0.. => format!(" at {} %", number((level * 10.0).floor() / 10.0)),
+        _ => ", too few pairs for a level".to_owned(),
+    });
+    Some(format!("{} to {}{}", multiple(low), multiple(high), level.unwrap_or_default()))
+}
+
+/// Who is compared with whom, as a comparison's name says it: `A_to_B`, the figure's hop, and the way in which they ran.
+struct Sides {
+    a: String,
+    b: String,
+    way: String,
+}
+
+impl Sides {
+    fn of(comparison: &Comparison) -> Option<Self> {
+        if let Some(change) = comparison.name.strip_prefix("gain_") {
+            let b = format!("with {}", change.replace('_', " "));
+            return Some(Self { a: "What there is".to_owned(), b, way: String::new() });
+        }
+        let (head, way) = comparison.name.split_once(' ').unwrap_or((&comparison.name, ""));
+        let (a, rest) = head.split_once("_to_")?;
+        let of = comparison.figure.split('.').next()?.trim_end_matches("_per_s");
+        // Older files name the percentile alone.
+        let hop = [of].into_iter().chain(LEADING_HOPS).find(|hop| rest.contains(&format!("_{hop}"))).unwrap_or(of);
+        let (b, more) = rest.split_once(&format!("_{hop}")).unwrap_or((rest, ""));
+        let ways = [more.trim_start_matches('_'), way].into_iter().filter(|way| !way.is_empty());
+        let way: String = ways.map(|way| format!(", {}", way.replace('_', " "))).collect();
+        let mut a = called(a);
+        a.get_mut(..1).into_iter().for_each(str::make_ascii_uppercase);
+        Some(Self { a, b: called(b), way })
+    }
+}
+
+/// What people call a system.
+fn called(name: &str) -> String {
+    let known = [
+        ("log", "the log"),
+        ("redis", "Redis"),
+        ("python_redis", "Python over Redis"),
+        ("redis-streams", "Redis streams"),
+        ("nats", "NATS"),
+        ("jetstream", "JetStream"),
+        ("rabbitmq", "RabbitMQ"),
+        ("kafka", "Kafka"),
+    ];
+    let found = known.into_iter().find(|(short, _)| *short == name);
+    found.map_or_else(|| name.replace('_', " "), |(_, called)| called.to_owned())
 }
 
 /// What is known of a run beside its hops: label and text.

@@ -295,6 +295,15 @@ pub struct Comparison {
     pub low: Option<f64>,
     /// The upper end of that interval.
     pub high: Option<f64>,
+    /// How often such an interval holds the true ratio, at least, although it is one of as many as its table has lines.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub level_percent: Option<f64>,
+    /// The pairs that it is of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pairs: Option<u32>,
+    /// What bounds the ratio, or why there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
 }
 
 /// One published figure, and what this file measured for it.
@@ -403,19 +412,6 @@ impl Params {
 }
 
 impl Comparison {
-    /// The ratio of the medians of pairs that ran in turn, between the smallest and the largest ratio of a pair, if there
-    /// are several. None if no pair has one.
-    pub fn of_pairs(name: &str, figure: &str, pairs: &[(f64, f64)]) -> Option<Self> {
-        let good: Vec<_> = pairs.iter().copied().filter(|(a, b)| (a / b).is_finite()).collect();
-        let ratios = || good.iter().map(|(a, b)| a / b);
-        let low = ratios().min_by(f64::total_cmp)?;
-        let high = ratios().max_by(f64::total_cmp)?;
-        let a = median(good.iter().map(|pair| pair.0).collect())?;
-        let b = median(good.iter().map(|pair| pair.1).collect())?;
-        // One pair has no spread.
-        Some(Self::new(name, figure, a, b, (good.len() > 1).then_some((low, high))))
-    }
-
     /// Divides `a` by `b`; `interval` is the low and high end of the ratio over the repeats.
     pub fn new(name: &str, figure: &str, a: f64, b: f64, interval: Option<(f64, f64)>) -> Self {
         Self {
@@ -426,6 +422,7 @@ impl Comparison {
             ratio: Some(a / b).filter(|ratio| ratio.is_finite()),
             low: interval.map(|(low, _)| low),
             high: interval.map(|(_, high)| high),
+            ..Self::default()
         }
     }
 }

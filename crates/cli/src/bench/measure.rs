@@ -1,12 +1,11 @@
 //! What each bench does around its own measuring: a lab before it, a result after it.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use anyhow::Context;
+use tickpath_compare::{against_first, table, value};
 use tickpath_harness::{Lab, LabError};
 use tickpath_lab::published;
 use tickpath_report::{bytes, duration};
-use tickpath_result::{Comparison, Phase, ResultFile, Run, short_name, without_login};
+use tickpath_result::{Phase, ResultFile, Run, short_name, without_login};
 
 use crate::args::{Output, Usage};
 use crate::outcome::Outcome;
@@ -123,27 +122,21 @@ pub fn usage(error: LabError) -> anyhow::Error {
     }
 }
 
-/// Where several targets took turns, the ratio of each to the first, for each way in which they ran: medians over the
-/// repeats, between the smallest and the largest ratio of a repeat.
-pub fn compare_targets(result: &mut ResultFile, hop: &str) {
-    let Some(first) = result.runs.first().map(|run| short_name(&run.target)) else { return };
-    let mut ways: BTreeMap<(String, String), BTreeMap<u32, f64>> = BTreeMap::new();
-    for run in result.runs.iter().filter(|run| run.valid) {
-        let p50 = run.hops.get(hop).and_then(|hop| hop.percentiles()[0]);
-        if let Some(p50) = p50 {
-            ways.entry((way(run), short_name(&run.target))).or_default().insert(run.repeat, p50 as f64);
-        }
+/// Where several targets took turns, the ratio of each to the first, for each way in which they ran and each of these
+/// hops that they have.
+pub fn compare_targets(result: &mut ResultFile, hops: &[&str]) {
+    let mut lines = Vec::new();
+    for hop in hops {
+        let median = format!("{hop}.p50_ns");
+        let has = |run: &&Run| value(run, &median).is_some();
+        let found = against_first(result.runs.iter().filter(has), way, |run| short_name(&run.target));
+        let several = found.iter().any(|one| one.way != found[0].way);
+        lines.extend(found.iter().map(|one| {
+            let name = format!("{}_to_{}_{hop}", one.other, one.first);
+            one.line(&if several { format!("{name} {}", one.way) } else { name }, &median)
+        }));
     }
-    let several = ways.keys().map(|(way, _)| way).collect::<BTreeSet<_>>().len() > 1;
-    let mut found = Vec::new();
-    for ((way, other), theirs) in ways.iter().filter(|((_, name), _)| *name != first) {
-        let Some(ours) = ways.get(&(way.clone(), first.clone())) else { continue };
-        let pairs: Vec<(f64, f64)> = theirs.iter().filter_map(|(repeat, a)| Some((*a, *ours.get(repeat)?))).collect();
-        let name = format!("{other}_to_{first}_{hop}");
-        let name = if several { format!("{name} {way}") } else { name };
-        found.extend(Comparison::of_pairs(&name, &format!("{hop}.p50_ns"), &pairs));
-    }
-    result.comparisons.extend(found);
+    result.comparisons.extend(table(lines));
 }
 
 /// How a run ran, but for its target and repetition.

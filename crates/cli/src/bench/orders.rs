@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use clap::Args as ClapArgs;
 use tickpath_clock::{Priority, Wait};
+use tickpath_compare::in_turn;
 use tickpath_harness::{Lab, host};
 use tickpath_lab::orders::{self, Beside, Login, MOST_SESSIONS, OrderSpec, Running, Settings, Target, VenueWay};
 use tickpath_oms::{AckLevel, Layout};
@@ -144,13 +145,14 @@ impl OrdersArgs {
         let cpus = self.cpus.two()?;
         let mut turns = Vec::new();
         for repeat in 1..=self.repeat {
+            let mut round = Vec::new();
             for (&layout, &wait) in layouts.iter().flat_map(|layout| waits.iter().map(move |wait| (layout, wait))) {
                 for (&level, &beside) in self.ack.iter().flat_map(|ack| besides.iter().map(move |beside| (ack, beside)))
                 {
                     for (&sessions, target) in
                         self.sessions.iter().flat_map(|count| targets.iter().map(move |target| (count, target)))
                     {
-                        turns.push(Settings {
+                        round.push(Settings {
                             target: target.clone(),
                             venue: self.venue,
                             sessions,
@@ -174,6 +176,7 @@ impl OrdersArgs {
                     }
                 }
             }
+            turns.extend(in_turn(repeat, round));
         }
         turns.iter().try_for_each(|turn| self.check(turn))?;
         Ok(turns)

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use tickpath_clock::{Priority, Wait};
+use tickpath_compare::in_turn;
 use tickpath_harness::{Lab, host};
 use tickpath_lab::path::{self, Ticks};
 use tickpath_oms::Layout;
@@ -65,7 +66,7 @@ pub fn run(lab: &Lab<'_>, args: &PathArgs, result: &mut ResultFile) -> anyhow::R
     for repeat in 1..=args.repeat {
         for &layout in &args.layout {
             for &wait in &args.wait {
-                for target in &args.target {
+                for target in in_turn(repeat, &args.target) {
                     let ticks = Ticks { file: args.ticks.clone(), seed: args.seed, rate, speed: args.speed, count };
                     let settings = path::Settings {
                         target: target.clone(),
@@ -82,6 +83,6 @@ pub fn run(lab: &Lab<'_>, args: &PathArgs, result: &mut ResultFile) -> anyhow::R
             }
         }
     }
-    compare_targets(result, "tick_to_order");
+    compare_targets(result, &["tick_to_order"]);
     Ok(())
 }

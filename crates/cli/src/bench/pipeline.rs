@@ -2,6 +2,7 @@
 
 use anyhow::Context;
 use clap::Args;
+use tickpath_compare::in_turn;
 use tickpath_harness::proxy::{MOST_RTT_MS, Proxy};
 use tickpath_harness::{Lab, host};
 use tickpath_lab_redis::pipeline::{
@@ -173,7 +174,7 @@ fn sweep(lab: &Lab<'_>, plan: &Plan<'_>, base: &Settings, result: &mut ResultFil
             if !client.can(command, base.connections, base.rate) {
                 continue;
             }
-            for &depth in &plan.args.depth {
+            for &depth in in_turn(base.repeat, &plan.args.depth) {
                 // It writes a pipeline before it reads: deeper ones would block.
                 if client == Client::RedisPy && depth > BATCH {
                     continue;
@@ -188,7 +189,7 @@ fn sweep(lab: &Lab<'_>, plan: &Plan<'_>, base: &Settings, result: &mut ResultFil
 
 /// Ways to read, compute and write.
 fn scripts(lab: &Lab<'_>, base: &Settings, result: &mut ResultFile) -> anyhow::Result<()> {
-    for command in Command::COMPUTING {
+    for command in in_turn(base.repeat, Command::COMPUTING) {
         let depth = if command == Command::EvalShaPipeline { SCRIPT_DEPTH } else { 1 };
         let settings = Settings { command, depth, connections: 1, rate: None, part: Part::Scripts, ..base.clone() };
         pipeline::run(lab, &settings, &mut result.runs).map_err(usage)?;
@@ -204,7 +205,7 @@ fn preset(lab: &Lab<'_>, plan: &Plan<'_>, name: &str, result: &mut ResultFile) -
             for &client in &plan.clients {
                 let possible = if *rtt_ms > 0.0 { (PRESET_MS / rtt_ms) as u64 } else { BATCH };
                 let one_by_one = possible.clamp(PRESET_LEAST, BATCH);
-                for (depth, count) in [(1, one_by_one), (BATCH, BATCH)] {
+                for (depth, count) in in_turn(repeat, [(1, one_by_one), (BATCH, BATCH)]) {
                     let target = target.clone();
                     let base = plan.base.clone();
                     let settings = Settings { target, client, depth, count: Some(count), repeat, ..base };

@@ -4,6 +4,7 @@ use anyhow::Context;
 use clap::Args;
 use tickpath_bus::Policy;
 use tickpath_clock::{Priority, Wait};
+use tickpath_compare::in_turn;
 use tickpath_explain as explain;
 use tickpath_harness::targets::is_log;
 use tickpath_harness::{Lab, LabError, host, targets};
@@ -194,6 +195,7 @@ fn measure(lab: &Lab<'_>, args: &PubsubArgs, result: &mut ResultFile) -> anyhow:
     }
     result.host = host::floor(lab, cpus)?;
     for repeat in 1..=args.repeat {
+        let all = in_turn(repeat, all.clone());
         for &wait in &waits {
             let base = base(args, wait, cpus, repeat);
             match args.rate {
@@ -202,8 +204,7 @@ fn measure(lab: &Lab<'_>, args: &PubsubArgs, result: &mut ResultFile) -> anyhow:
             }
         }
     }
-    compare_targets(result, "one_way");
-    compare_targets(result, "round_trip");
+    compare_targets(result, &["one_way", "round_trip"]);
     Ok(())
 }
 

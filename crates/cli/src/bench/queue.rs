@@ -1,19 +1,18 @@
 //! `tickpath bench queue`: every target in one interleaved run, one by one, pipelined, and by the hundred; or one side
 //! alone, for containers.
 
-use std::collections::BTreeMap;
-
 use anyhow::ensure;
 use clap::Args;
 use tickpath_bus::{Delivery, connect};
 use tickpath_clock::Wait;
+use tickpath_compare::{Line, against_first, in_turn, table};
 use tickpath_harness::{Lab, host, targets};
 use tickpath_lab::queue::{
     self, Alone, Client, Keys, LEAST_BYTES, Plan, PullVariant, PushVariant, RedisPy, Settings, is_list, pull_alone,
     push_alone,
 };
 use tickpath_result::short_name;
-use tickpath_result::{Comparison, ResultFile, Run};
+use tickpath_result::{ResultFile, Run};
 use tickpath_scratch::redis::{Server, ServerSettings};
 
 use super::measure::usage;
@@ -145,7 +144,7 @@ fn measure(lab: &Lab<'_>, args: &QueueArgs, result: &mut ResultFile) -> anyhow::
     let mut ways = if args.preset.is_some() { published(args, &targets, &cpus) } else { ways(args, &targets, &cpus)? };
     result.host = host::floor(lab, [cpus[0], cpus[1]])?;
     for repeat in 1..=args.repeat {
-        for way in &mut ways {
+        for way in in_turn(repeat, &mut ways) {
             let plan = match way.plan.take() {
                 Some(plan) => plan,
                 None => queue::plan(lab, &way.settings, args.duration).map_err(usage)?,
@@ -162,9 +161,7 @@ fn measure(lab: &Lab<'_>, args: &QueueArgs, result: &mut ResultFile) -> anyhow::
             way.plan = Some(plan);
         }
     }
-    for figure in ["push_rate_per_s", "pull_rate_per_s"] {
-        compare(result, figure);
-    }
+    compare(result);
     Ok(())
 }
 
@@ -323,23 +320,17 @@ fn name_server(run: &mut Run, server: Option<&Server>) {
 }
 
 /// Where several targets took turns: how many times the rate of each other one the first one has, for each way in which
-/// they ran: medians over the repeats, between the smallest and the largest ratio of a repeat.
-fn compare(result: &mut ResultFile, figure: &str) {
-    let Some(first) = result.runs.first().map(|run| short_name(&run.target)) else { return };
-    let mut ways: BTreeMap<(String, String), BTreeMap<u32, f64>> = BTreeMap::new();
-    for run in result.runs.iter().filter(|run| run.valid) {
-        if let Some(rate) = run.figures.get(figure) {
-            ways.entry((way(run), short_name(&run.target))).or_default().insert(run.repeat, *rate);
+/// they ran.
+fn compare(result: &mut ResultFile) {
+    let mut lines = Vec::new();
+    for figure in ["push_rate_per_s", "pull_rate_per_s"] {
+        for one in against_first(&result.runs, way, |run| short_name(&run.target)) {
+            let [first, other] = one.runs;
+            let name = format!("{}_to_{}_{} {}", one.first, one.other, figure.trim_end_matches("_per_s"), one.way);
+            lines.push(Line::of_runs(&name, figure, first, other));
         }
     }
-    let mut found = Vec::new();
-    for ((way, other), theirs) in ways.iter().filter(|((_, name), _)| *name != first) {
-        let Some(ours) = ways.get(&(way.clone(), first.clone())) else { continue };
-        let pairs: Vec<(f64, f64)> = theirs.iter().filter_map(|(repeat, b)| Some((*ours.get(repeat)?, *b))).collect();
-        let name = format!("{first}_to_{other}_{} {way}", figure.trim_end_matches("_per_s"));
-        found.extend(Comparison::of_pairs(&name, figure, &pairs));
-    }
-    result.comparisons.extend(found);
+    result.comparisons.extend(table(lines));
 }
 
 /// How a run ran, but for its target and repetition.

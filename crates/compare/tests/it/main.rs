@@ -2,10 +2,13 @@
 
 use serde_json::Value;
 use tickpath_compare::{
-    Change, CompareError, Design, FalsePositives, Judgement, LEVEL, Limit, Measured, Pair, Verdict, judge, markdown,
-    result_file, text,
+    Change, CompareError, Design, FalsePositives, Judgement, LEVEL, Limit, Measured, Pair, Ruled, Verdict, judge,
+    markdown, result_file, text,
 };
-use tickpath_result::{Hop, ResultFile, Run};
+use tickpath_result::{Counts, Hop, ResultFile, Run};
+
+mod lies;
+mod ratios;
 
 /// A text that would steer a terminal or break a table if it were let through.
 const HOSTILE: &str = "<script>alert('x')</script>\u{1b}[31m | \"q\", `b` & \u{202e}end\r\n=1+1";
@@ -71,8 +74,9 @@ fn intervals_hold_the_true_ratio() {
 #[test]
 fn a_limit_is_exceeded_by_what_is_wholly_beyond_it() {
     let limit: Limit = "t0_t2.p50 > +10%".parse().expect("it is one");
-    let exceeded =
-        |judgement: &Judgement| limit.judge(judgement).expect("it was measured").iter().any(|one| one.exceeded);
+    let exceeded = |judgement: &Judgement| {
+        limit.judge(judgement).expect("it was measured").iter().any(|one| one.ruled == Ruled::Exceeded)
+    };
     let alarms = worlds(Design::InTurn, 7, 1.0, exceeded);
     assert!(alarms <= WORLDS / 100, "{alarms} of {WORLDS} seeds");
     let found = worlds(Design::InTurn, 7, 1.25, exceeded);
@@ -202,7 +206,7 @@ fn limits_are_read_or_refused_with_the_form() {
         ("t0_t2.p99.9 > +10%", "measured are"),
         ("throughput_per_s < -5%", "limit exceeded"),
         ("throughput_per_s > +5%", "limit kept"),
-        ("orders_rejected > +5%", "no ratio"),
+        ("orders_rejected > +5%", "limit kept"),
         ("one_way.p50 > +5%", "nothing measured one_way.p50"),
         ("bytes_per_order > 5%", "throughput_per_s"),
         ("", "write 'METRIC > +10%'"),
@@ -226,22 +230,6 @@ fn limits_are_read_or_refused_with_the_form() {
             },
         };
         assert!(told.contains(judged), "'{written}': {told}");
-    }
-}
-
-#[test]
-fn a_limit_on_few_repeats_is_judged_and_says_how_well() {
-    let limit: Limit = "t0_t2.p50 > +10%".parse().expect("it is one");
-    for (ratios, exceeded, word) in [
-        (vec![1.3], true, "this is a guess"),
-        (vec![1.05], false, "this is a guess"),
-        (vec![1.3, 1.31, 1.32], true, "one of 75 %"),
-        (vec![1.3, 1.05, 1.32], false, "one of 75 %"),
-    ] {
-        let judgement = judge(&steady(Design::InTurn, &ratios)).expect("both sides measured the same");
-        let rulings = limit.judge(&judgement).expect("it was measured");
-        assert_eq!(rulings.len(), 1, "{ratios:?}");
-        assert!(rulings[0].exceeded == exceeded && rulings[0].sentence.contains(word), "{ratios:?}: {:?}", rulings[0]);
     }
 }
 

@@ -14,6 +14,7 @@ use super::assemble::{OF_CLIENT, OF_SERVER, describe, per_command};
 use super::target::Key;
 use super::usage::Usage;
 use super::{Client, Command, Part, Settings, run};
+use tickpath_compare::{Line, in_turn, table};
 use tickpath_harness::{Lab, LabError};
 use tickpath_result::{Comparison, Counts, Hop, Run};
 
@@ -64,20 +65,19 @@ pub fn against_redis_benchmark(
     let version = version()?;
     let settings = Settings { client: Client::Rust, rate: None, part: Part::Against, ..settings.clone() };
     let cases = cases(lab, &settings)?;
-    let mut pairs: Vec<[Vec<(f64, f64)>; 3]> = cases.iter().map(|_| Default::default()).collect();
+    let before = runs.len();
     for repeat in 1..=repeats {
-        for (case, pairs) in cases.iter().zip(&mut pairs) {
+        for case in &cases {
             let settings = case.settings(&settings, repeat);
-            run(lab, &settings, runs)?;
-            runs.push(theirs(lab, &settings, &version)?);
-            let [.., ours, theirs] = &runs[..] else { continue };
-            for (pairs, (figure, ..)) in pairs.iter_mut().zip(FIGURES) {
-                pairs.push((value(ours, figure), value(theirs, figure)));
+            for client in in_turn(repeat, [Client::Rust.name(), NAME]) {
+                match client {
+                    NAME => runs.push(theirs(lab, &settings, &version)?),
+                    _ => run(lab, &settings, runs)?,
+                }
             }
         }
     }
-    let compared = cases.iter().zip(&pairs).flat_map(|(case, pairs)| case.comparisons(pairs));
-    Ok(compared.collect())
+    Ok(table(cases.iter().flat_map(|case| case.lines(&runs[before..]))))
 }
 
 /// The cases, each with as many commands as our generator sends in the duration.
@@ -105,25 +105,22 @@ impl Case {
         Settings { command, depth, connections, count: Some(count), repeat, ..settings.clone() }
     }
 
-    fn comparisons(&self, pairs: &[Vec<(f64, f64)>; 3]) -> Vec<Comparison> {
-        let Self { command, depth, connections, .. } = self;
-        let told = FIGURES.iter().zip(pairs).filter(|((_, _, of_depth_one), _)| !of_depth_one || *depth == 1);
-        let compared = told.filter_map(|((figure, what, _), pairs)| {
+    /// Ours to theirs.
+    fn lines(&self, runs: &[Run]) -> Vec<Line> {
+        let Self { command, depth, connections, .. } = *self;
+        let of_case = |run: &&Run| {
+            let number = |name: &str| run.params.0.get(name).and_then(serde_json::Value::as_u64);
+            run.params.text("command").as_deref() == Some(command.name())
+                && (number("depth"), number("connections")) == (Some(depth), Some(connections as u64))
+        };
+        let told = FIGURES.iter().filter(|(_, _, of_depth_one)| !of_depth_one || depth == 1);
+        let line = told.map(|(figure, what, _)| {
             let name = format!("ours_to_redis_benchmark {what} {command} depth={depth} connections={connections}");
-            Comparison::of_pairs(&name, figure, pairs)
+            let (theirs, ours): (Vec<&Run>, _) = runs.iter().filter(of_case).partition(|run| run.client == NAME);
+            Line::of_runs(&name, figure, ours, theirs)
         });
-        compared.collect()
+        line.collect()
     }
-}
-
-/// A figure of a run; no number if the run broke a rule, which then proves nothing.
-fn value(run: &Run, figure: &str) -> f64 {
-    let found = match figure {
-        "throughput_per_s" => run.throughput_per_s,
-        "round_trip.p50_ns" => run.hops.get("round_trip").and_then(|hop| hop.p50_ns).map(|ns| ns as f64),
-        name => run.figures.get(name).copied(),
-    };
-    found.filter(|_| run.valid).unwrap_or(f64::NAN)
 }
 
 /// Runs redis-benchmark once.

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{BATCH, Command, LONG, Part};
+use tickpath_compare::{Line, table};
 use tickpath_report::duration;
 use tickpath_result::{Comparison, Run, median};
 
@@ -15,29 +16,32 @@ const THROUGHPUT: &str = "throughput_per_s";
 /// Every ratio between the runs, over their repeats: each depth to one command at a time (`pipeline_to_one`), one long
 /// pipeline to batches (`long_to_batches`), and each way to read, compute and write to two round trips.
 pub fn compare(runs: &[Run]) -> Vec<Comparison> {
-    let mut found = Vec::new();
+    let mut lines = Vec::new();
+    let mut add = |name: String, figure, runs: &[&Run], a: &dyn Fn(&Run) -> bool, b: &dyn Fn(&Run) -> bool| {
+        let of = |is: &dyn Fn(&Run) -> bool| runs.iter().copied().filter(|run| is(run)).collect::<Vec<_>>();
+        lines.push(Line::of_runs(name.trim_end(), figure, of(a), of(b)));
+    };
+    let is_deep = |depth| move |run: &Run| depth_of(run) == Some(depth);
     for (way, runs) in ways(runs, Part::Sweep) {
         for depth in depths(&runs).into_iter().filter(|depth| *depth > 1) {
-            let pairs = pairs(&runs, throughput, |run| depth_of(run) == Some(depth), |run| depth_of(run) == Some(1));
             let name = format!("pipeline_to_one {}", way.title(Some(depth)));
-            found.extend(Comparison::of_pairs(&name, THROUGHPUT, &pairs));
+            add(name, THROUGHPUT, &runs, &is_deep(depth), &is_deep(1));
         }
     }
     for (way, runs) in ways(runs, Part::Long) {
-        for (figure, of) in [(THROUGHPUT, throughput as Figure), ("reply_memory_bytes", reply_memory as Figure)] {
-            let pairs = pairs(&runs, of, |run| depth_of(run) == Some(LONG), |run| depth_of(run) == Some(BATCH));
-            found.extend(Comparison::of_pairs(&format!("long_to_batches {}", way.title(None)), figure, &pairs));
+        for figure in [THROUGHPUT, "reply_memory_bytes"] {
+            let name = format!("long_to_batches {}", way.title(None));
+            add(name, figure, &runs, &is_deep(LONG), &is_deep(BATCH));
         }
     }
     let [by_round_trips, others @ ..] = Command::COMPUTING;
     for (way, runs) in grouped(runs, Part::Scripts, |run| Way { command: String::new(), ..Way::of(run) }) {
         for command in others {
-            let pairs = pairs(&runs, throughput, |run| is_with(run, command), |run| is_with(run, by_round_trips));
             let name = format!("{}_to_get_set {}", command.name().replace('-', "_"), way.title(None));
-            found.extend(Comparison::of_pairs(name.trim_end(), THROUGHPUT, &pairs));
+            add(name, THROUGHPUT, &runs, &|run| is_with(run, command), &|run| is_with(run, by_round_trips));
         }
     }
-    found
+    table(lines)
 }
 
 /// The smallest depth that reaches nine tenths of the best throughput, medians over the repeats; none of one depth.
@@ -120,9 +124,6 @@ impl Way {
     }
 }
 
-/// A figure of a run.
-type Figure = fn(&Run) -> Option<f64>;
-
 /// The runs of a part, by what tells them apart.
 fn ways(runs: &[Run], part: Part) -> BTreeMap<Way, Vec<&Run>> {
     grouped(runs, part, Way::of)
@@ -143,16 +144,6 @@ fn depths(runs: &[&Run]) -> Vec<u64> {
     depths
 }
 
-/// Two figures of each repetition. A run that broke a rule proves nothing.
-fn pairs(runs: &[&Run], figure: Figure, a: impl Fn(&Run) -> bool, b: impl Fn(&Run) -> bool) -> Vec<(f64, f64)> {
-    let of = |repeat: u32, is: &dyn Fn(&Run) -> bool| {
-        let run = runs.iter().find(|run| run.valid && run.repeat == repeat && is(run))?;
-        figure(run)
-    };
-    let repeats = runs.iter().filter(|run| a(run)).map(|run| run.repeat);
-    repeats.filter_map(|repeat| Some((of(repeat, &a)?, of(repeat, &b)?))).collect()
-}
-
 fn is_of(run: &Run, part: Part) -> bool {
     run.params.text("part").as_deref() == Some(part.name())
 }
@@ -163,14 +154,6 @@ fn is_with(run: &Run, command: Command) -> bool {
 
 fn depth_of(run: &Run) -> Option<u64> {
     run.params.0.get("depth")?.as_u64()
-}
-
-fn throughput(run: &Run) -> Option<f64> {
-    run.throughput_per_s
-}
-
-fn reply_memory(run: &Run) -> Option<f64> {
-    run.figures.get("reply_memory_bytes").copied()
 }
 
 #[cfg(test)]

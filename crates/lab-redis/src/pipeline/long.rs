@@ -17,6 +17,7 @@ use super::control::{Control, Reply};
 use super::replies::{Intake, Replies};
 use super::target::Key;
 use super::{Client, Part, Settings, run};
+use tickpath_compare::in_turn;
 use tickpath_harness::{Lab, LabError, memory};
 use tickpath_result::{Memory, Run, Series};
 
@@ -45,7 +46,7 @@ const REST_NS: u64 = 100_000;
 
 /// Both runs, one after the other. Of `settings` the server, the processors and the command count.
 pub fn long(lab: &Lab<'_>, settings: &Settings, runs: &mut Vec<Run>) -> Result<(), LabError> {
-    for depth in [LONG, BATCH] {
+    for depth in in_turn(settings.repeat, [LONG, BATCH]) {
         let settings = Settings {
             client: Client::Rust,
             depth,

@@ -1,9 +1,7 @@
 //! What is set against what: runs that took turns and differ in one thing alone.
 
-use std::collections::BTreeMap;
-
 use serde_json::Value;
-
+use tickpath_compare::{Against, Line, against_first, place, table, value as figure};
 use tickpath_result::{Comparison, Run};
 
 /// Settings that took turns, each with the hops that are compared.
@@ -14,71 +12,41 @@ const TURNS: [(&str, &[&str]); 4] = [
     ("beside", &["t0_t2", "t1_t2", "order_round_trip"]),
 ];
 
-/// What each repetition measured.
-type Repeats = BTreeMap<u32, f64>;
-
 /// The ratios of runs that differ in their target, sessions, ack level or the client beside them alone: of each to the one
 /// that came first. And of what an OMS does with an order to one `send`.
 pub fn comparisons(runs: &[Run]) -> Vec<Comparison> {
-    let mut found = Vec::new();
-    for (param, hops) in TURNS {
-        hops.iter().for_each(|hop| found.extend(turns(runs, param, hop)));
-    }
-    found.extend(over_send(runs));
-    found
+    let hops = TURNS.into_iter().flat_map(|(param, hops)| hops.iter().map(move |hop| (param, hop)));
+    table(hops.flat_map(|(param, hop)| turns(runs, param, hop)).chain(over_send(runs)))
 }
 
-/// A run's p50 of a hop.
-fn p50(run: &Run, hop: &str) -> Option<f64> {
-    run.hops.get(hop).and_then(|hop| hop.percentiles()[0]).map(|ns| ns as f64)
+fn turns(runs: &[Run], param: &str, hop: &str) -> Vec<Line> {
+    let median = format!("{hop}.p50_ns");
+    let has = |run: &&Run| figure(run, &median).is_some();
+    let found = against_first(runs.iter().filter(has), |run| way(run, Some(param)), |run| value(run, param));
+    let several = found.iter().any(|one| one.way != found[0].way);
+    let line = |one: &Against<'_>| {
+        let (first, other) = (&one.first, &one.other);
+        let name = match param {
+            "target" | "beside" | "ack" => format!("{other}_to_{first}_{hop}"),
+            _ => format!("{other}_to_{first}_{param}_{hop}"),
+        };
+        one.line(&if several { format!("{name} {}", one.way) } else { name }, &median)
+    };
+    found.iter().map(line).collect()
 }
 
-fn turns(runs: &[Run], param: &str, hop: &str) -> Vec<Comparison> {
-    // By what they have in common, and then by the value of the setting, in the order in which they came.
-    let mut ways: Vec<(String, Vec<(String, Repeats)>)> = Vec::new();
-    for (run, p50) in runs.iter().filter(|run| run.valid).filter_map(|run| Some((run, p50(run, hop)?))) {
-        let (way, value) = (way(run, Some(param)), value(run, param));
-        let values = place(&mut ways, way);
-        place(values, value).insert(run.repeat, p50);
-    }
-    let several = ways.len() > 1;
-    let mut found = Vec::new();
-    for (way, values) in &ways {
-        let Some(((first, base), others)) = values.split_first() else { continue };
-        for (other, theirs) in others {
-            let pairs: Vec<_> = theirs.iter().filter_map(|(repeat, a)| Some((*a, *base.get(repeat)?))).collect();
-            let name = match param {
-                "target" | "beside" | "ack" => format!("{other}_to_{first}_{hop}"),
-                _ => format!("{other}_to_{first}_{param}_{hop}"),
-            };
-            let name = if several { format!("{name} {way}") } else { name };
-            found.extend(Comparison::of_pairs(&name, &format!("{hop}.p50_ns"), &pairs));
-        }
-    }
-    found
-}
-
-fn over_send(runs: &[Run]) -> Vec<Comparison> {
-    let mut ways: Vec<(String, Vec<(f64, f64)>)> = Vec::new();
+fn over_send(runs: &[Run]) -> Vec<Line> {
+    const T1_T2: &str = "t1_t2.p50_ns";
+    let mut ways: Vec<(String, Vec<[Option<f64>; 2]>)> = Vec::new();
     // In a burst most of that time is waiting for the orders before.
-    let paced = |run: &&Run| run.valid && run.params.0.contains_key("interval_ns");
-    for run in runs.iter().filter(paced) {
-        if let Some(pair) = p50(run, "t1_t2").zip(run.figures.get("send_ns").copied()) {
-            place(&mut ways, way(run, None)).push(pair);
+    for run in runs.iter().filter(|run| run.params.0.contains_key("interval_ns")) {
+        if let Some((ours, send)) = figure(run, T1_T2).zip(figure(run, "send_ns")) {
+            place(&mut ways, way(run, None)).push([ours, send].map(|ns| run.valid.then_some(ns)));
         }
     }
     let several = ways.len() > 1;
     let name = |way: &str| if several { format!("t1_t2_to_send {way}") } else { "t1_t2_to_send".to_owned() };
-    ways.iter().filter_map(|(way, pairs)| Comparison::of_pairs(&name(way), "t1_t2.p50_ns", pairs)).collect()
-}
-
-/// What stands under a key, made if there is nothing.
-fn place<T: Default>(list: &mut Vec<(String, T)>, key: String) -> &mut T {
-    let index = list.iter().position(|(known, _)| *known == key).unwrap_or_else(|| {
-        list.push((key, T::default()));
-        list.len() - 1
-    });
-    &mut list[index].1
+    ways.into_iter().map(|(way, pairs)| Line::new(&name(&way), T1_T2, pairs)).collect()
 }
 
 fn value(run: &Run, param: &str) -> String {

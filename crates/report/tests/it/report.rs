@@ -6,7 +6,7 @@ use std::fs;
 use serde_json::{Value, json};
 use tickpath_report as report;
 use tickpath_result::{
-    COUNTS, CheckError, FIGURES, HOPS, Hop, PERCENTILES, Percentile, ResultFile, Run, Series, UNITS,
+    COUNTS, CheckError, Comparison, FIGURES, HOPS, Hop, PERCENTILES, Percentile, ResultFile, Run, Series, UNITS,
 };
 
 use crate::example::{HOSTILE, example, histograms, hop, minimal, workloads};
@@ -534,4 +534,47 @@ fn uncoloured(text: &str) -> String {
 
 fn unfolded(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn a_ratio_is_a_sentence_with_its_level_and_what_bounds_it() {
+    let plain = |name: &str, figure: &str| Comparison::new(name, figure, 285.0, 100.0, Some((2.6, 3.1)));
+    let with = |level, note: Option<&str>| Comparison {
+        level_percent: Some(level),
+        note: note.map(str::to_owned),
+        ..plain("redis_to_log_one_way", "one_way.p50_ns")
+    };
+    let refused = Comparison { ratio: None, low: None, high: None, ..with(0.0, Some("no ratio: their rates")) };
+    for (comparison, sentence) in [
+        (with(96.875, None), "Redis takes 2.85× as long as the log (2.6× to 3.1× at 96.8 %), in one_way.p50_ns."),
+        (with(0.0, None), "the log (2.6× to 3.1×, too few pairs for a level), in one_way.p50_ns."),
+        (with(95.0, Some("1 of 7 pairs was not valid")), "at 95 %), in one_way.p50_ns; 1 of 7 pairs was not valid."),
+        (refused, "redis to log one way: – in one_way.p50_ns; no ratio: their rates."),
+        (
+            plain("python_redis_to_log_tick_to_order", "tick_to_order.p50_ns"),
+            "Python over Redis takes 2.85× as long as the log (2.6× to 3.1×), in tick_to_order.p50_ns.",
+        ),
+        (
+            plain("redis_to_log_tick_to_order_block", "tick_to_order.p50_ns"),
+            "Redis takes 2.85× as long as the log (2.6× to 3.1×), block, in tick_to_order.p50_ns.",
+        ),
+        (
+            plain("log_to_nats_push_rate push 5, pullers 1", "push_rate_per_s"),
+            "The log reaches 2.85× the rate of NATS (2.6× to 3.1×), push 5, pullers 1, in push_rate_per_s.",
+        ),
+        (
+            plain("pipeline_to_one GET 100", "throughput_per_s"),
+            "Pipeline reaches 2.85× the rate of one (2.6× to 3.1×), GET 100, in throughput_per_s.",
+        ),
+        (
+            plain("gain_hiredis", "one_way.p50_ns"),
+            "What there is takes 2.85× as long as with hiredis (2.6× to 3.1×), in one_way.p50_ns.",
+        ),
+        (plain("strange", "one_way.p50_ns"), "strange: 2.85× (2.6× to 3.1×) in one_way.p50_ns."),
+    ] {
+        let mut result = ResultFile::new("pubsub", "tickpath bench pubsub", "2026-01-02T03:04:05Z");
+        result.comparisons.push(comparison);
+        let told = report::terminal(&result, 400, false);
+        assert!(told.contains(sentence), "'{sentence}' is missing in:\n{told}");
+    }
 }

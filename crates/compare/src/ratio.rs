@@ -1,0 +1,231 @@
+//! Every ratio of a result: of pairs that took turns, each line with an interval whose level counts the whole table.
+//!
+//! A pair gives one ratio, and the middle ratio is the line's. How many pairs lie on either side of the true one is a
+//! matter of coins alone, so the sorted ratios hold it between the k-th from below and the k-th from above in a share of
+//! cases that is known exactly, whatever the noise looks like. Of n pairs the widest such interval misses it in
+//! 2^(1−n) of cases; a table of m lines misses one of them in at most m times as many. What that leaves is stated.
+
+use std::collections::BTreeMap;
+
+use tickpath_result::{Comparison, PERCENTILES, Run};
+
+/// How often an interval, or all those of a table together, should hold what is true.
+pub const CONFIDENCE: f64 = 0.95;
+
+/// Rates that differ by no more than this share are one rate.
+const ONE_RATE: f64 = 0.01;
+
+/// A line of a table of ratios, before it is one: what two sides measured in turn.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Line {
+    /// What is compared: `A_to_B`, and what of it.
+    pub name: String,
+    /// The figure, as a result names it: `one_way.p50_ns`, `throughput_per_s`.
+    pub figure: String,
+    /// A pair for each round: A, then B. Nothing where a side was not measured, or was not valid.
+    pub pairs: Vec<[Option<f64>; 2]>,
+    /// Why there is no ratio although both were measured: their rates.
+    unequal: Option<String>,
+}
+
+impl Line {
+    /// Of what was measured by hand.
+    pub fn new(name: &str, figure: &str, pairs: Vec<[Option<f64>; 2]>) -> Self {
+        Self { name: name.to_owned(), figure: figure.to_owned(), pairs, unequal: None }
+    }
+
+    /// Of runs: the two of a repetition are a pair, and the last one counts where there are several. A run that is not
+    /// valid leaves its half empty, on either side alike. Times of runs at different rates have no ratio.
+    pub fn of_runs<'a>(
+        name: &str,
+        figure: &str,
+        a: impl IntoIterator<Item = &'a Run>,
+        b: impl IntoIterator<Item = &'a Run>,
+    ) -> Self {
+        let mut rounds: BTreeMap<u32, [Option<&Run>; 2]> = BTreeMap::new();
+        a.into_iter().for_each(|run| rounds.entry(run.repeat).or_default()[0] = Some(run));
+        b.into_iter().for_each(|run| rounds.entry(run.repeat).or_default()[1] = Some(run));
+        let valid = |run: Option<&Run>| run.filter(|run| run.valid).and_then(|run| value(run, figure));
+        let pairs = rounds.values().map(|runs| runs.map(valid)).collect();
+        let unequal = rounds.values().find_map(|[a, b]| unequal((*a)?, (*b)?));
+        let unequal = unequal.filter(|_| figure.ends_with("_ns"));
+        Self { unequal, ..Self::new(name, figure, pairs) }
+    }
+
+    /// The rounds in which both sides have what can be divided, the least ratio first.
+    fn whole(&self) -> Vec<(f64, f64)> {
+        let can_be_divided = |value: &f64| value.is_finite() && *value > 0.0;
+        let pairs = self.pairs.iter().filter_map(|[a, b]| Some(((*a)?, (*b)?)));
+        let mut whole: Vec<_> = pairs.filter(|(a, b)| can_be_divided(a) && can_be_divided(b)).collect();
+        whole.sort_by(|(a, b), (c, d)| (a / b).total_cmp(&(c / d)));
+        whole
+    }
+
+    /// Both sides of the pair with the middle ratio; none if no pair is whole.
+    pub(super) fn middle(&self) -> Option<(f64, f64)> {
+        middle(&self.whole())
+    }
+
+    fn comparison(self, lines: usize) -> Option<Comparison> {
+        let whole = self.whole();
+        let (a, b) = middle(&whole)?;
+        let (name, figure) = (self.name, self.figure);
+        if self.unequal.is_some() {
+            return Some(Comparison {
+                name,
+                figure,
+                a: Some(a),
+                b: Some(b),
+                note: self.unequal,
+                ..Comparison::default()
+            });
+        }
+        let ratio = a / b;
+        let ratios: Vec<f64> = whole.iter().map(|(a, b)| a / b).collect();
+        let interval = interval(&ratios, (1.0 - CONFIDENCE) / lines as f64);
+        let (pairs, all) = (whole.len(), self.pairs.len());
+        let left_out = all - pairs;
+        let was = if left_out == 1 { "was" } else { "were" };
+        Some(Comparison {
+            name,
+            figure,
+            a: Some(a),
+            b: Some(b),
+            ratio: Some(ratio),
+            // The middle of two differs from them in its last digit.
+            low: interval.map(|(low, ..)| low.min(ratio)),
+            high: interval.map(|(_, high, _)| high.max(ratio)),
+            level_percent: interval.map(|(.., missed)| 100.0 * (1.0 - missed * lines as f64).max(0.0)),
+            pairs: u32::try_from(pairs).ok(),
+            note: (left_out > 0).then(|| format!("{left_out} of {all} pairs {was} not valid on both sides")),
+        })
+    }
+}
+
+/// The lines of one table as ratios. Their level says how often an interval holds although it is one of so many; a line
+/// of which no pair is whole is none.
+pub fn table(lines: impl IntoIterator<Item = Line>) -> Vec<Comparison> {
+    let lines: Vec<Line> = lines.into_iter().collect();
+    let judged = lines.iter().filter(|line| line.unequal.is_none() && line.whole().len() > 1).count().max(1);
+    lines.into_iter().filter_map(|line| line.comparison(judged)).collect()
+}
+
+/// What took turns in one way: the runs of the side that came first in it, and those of another.
+#[derive(Debug)]
+pub struct Against<'a> {
+    /// What both have in common.
+    pub way: String,
+    /// The side that came first.
+    pub first: String,
+    /// The other one.
+    pub other: String,
+    /// The runs of both: the first's, the other's.
+    pub runs: [Vec<&'a Run>; 2],
+}
+
+/// Every other side against the one that came first, in each way in which they ran.
+pub fn against_first<'a>(
+    runs: impl IntoIterator<Item = &'a Run>,
+    way: impl Fn(&Run) -> String,
+    side: impl Fn(&Run) -> String,
+) -> Vec<Against<'a>> {
+    let mut ways: Vec<(String, Vec<(String, Vec<&Run>)>)> = Vec::new();
+    for run in runs {
+        place(place(&mut ways, way(run)), side(run)).push(run);
+    }
+    let others = ways.into_iter().flat_map(|(way, sides)| {
+        let first = sides.first().cloned();
+        sides.into_iter().skip(1).filter_map(move |(other, theirs)| {
+            let (first, ours) = first.clone()?;
+            Some(Against { way: way.clone(), first, other, runs: [ours, theirs] })
+        })
+    });
+    others.collect()
+}
+
+impl Against<'_> {
+    /// How many times the other side's figure is the first one's.
+    pub fn line(&self, name: &str, figure: &str) -> Line {
+        let [first, other] = &self.runs;
+        Line::of_runs(name, figure, other.iter().copied(), first.iter().copied())
+    }
+}
+
+/// What stands under a key, made if there is nothing; keys stay in the order in which they came.
+pub fn place<T: Default>(list: &mut Vec<(String, T)>, key: String) -> &mut T {
+    let index = list.iter().position(|(known, _)| *known == key).unwrap_or_else(|| {
+        list.push((key, T::default()));
+        list.len() - 1
+    });
+    &mut list[index].1
+}
+
+/// The fewest pairs with which all intervals of a table of so many lines hold in 95 % of cases.
+pub fn pairs_needed(lines: usize) -> u32 {
+    let misses = lines.max(1) as f64 / (1.0 - CONFIDENCE);
+    1 + misses.log2().ceil() as u32
+}
+
+/// The order of a round's turns: as they stand in odd rounds, from behind in even ones. So of any two each comes first
+/// in every other round, and what drifts meets both alike.
+pub fn in_turn<T>(round: u32, sides: impl IntoIterator<Item = T>) -> Vec<T> {
+    let mut order: Vec<T> = sides.into_iter().collect();
+    if round.is_multiple_of(2) {
+        order.reverse();
+    }
+    order
+}
+
+/// A figure of a run by the name that comparisons give it; none if the run has none.
+pub fn value(run: &Run, figure: &str) -> Option<f64> {
+    match figure.split_once('.') {
+        Some((hop, key)) => {
+            let place = PERCENTILES.iter().position(|percentile| percentile.key == key)?;
+            run.hops.get(hop)?.percentiles()[place].map(|ns| ns as f64)
+        }
+        None if figure == "throughput_per_s" => run.throughput_per_s,
+        None => run.figures.get(figure).copied(),
+    }
+}
+
+/// The interval of the middle of sorted values, and how often it misses the true one: as many are left out at each end as
+/// keep that below `missed`. None from a single value.
+pub(super) fn interval(sorted: &[f64], missed: f64) -> Option<(f64, f64, f64)> {
+    let n = sorted.len();
+    let misses = |dropped: usize| 2.0 * at_most(dropped, n, 0.5);
+    let dropped = (1..n / 2).take_while(|dropped| misses(*dropped) <= missed).last().unwrap_or(0);
+    (n > 1).then(|| (sorted[dropped], sorted[n - 1 - dropped], misses(dropped)))
+}
+
+/// The chance of at most `most` hits in `n` draws that each hit with the chance `p`.
+pub(super) fn at_most(most: usize, n: usize, p: f64) -> f64 {
+    if p <= 0.0 || most >= n {
+        return 1.0;
+    }
+    if p >= 1.0 {
+        return 0.0;
+    }
+    let (mut sum, mut ln_ways) = (0.0, 0.0);
+    for hits in 0..=most {
+        sum += (ln_ways + hits as f64 * p.ln() + (n - hits) as f64 * (1.0 - p).ln()).exp();
+        ln_ways += ((n - hits) as f64 / (hits + 1) as f64).ln();
+    }
+    sum
+}
+
+/// Both sides of the pair with the middle ratio. Of an even number the two in the middle count alike, so that turning the
+/// sides round turns the ratio round.
+fn middle(sorted: &[(f64, f64)]) -> Option<(f64, f64)> {
+    let n = sorted.len();
+    let ((a, b), (c, d)) = (sorted.get(n.checked_sub(1)? / 2)?, sorted.get(n / 2)?);
+    Some(if n.is_multiple_of(2) { ((a * c).sqrt(), (b * d).sqrt()) } else { (*a, *b) })
+}
+
+/// What two runs say of their rates if those differ; none if they are equal, or nobody set any.
+fn unequal(a: &Run, b: &Run) -> Option<String> {
+    // As fast as it goes is as fast as each one goes.
+    let rate = |run: &Run| run.params.0.get("rate_per_s").and_then(|set| set.as_f64().or(run.throughput_per_s));
+    let (of_a, of_b) = (rate(a)?, rate(b)?);
+    ((of_a / of_b).ln().abs() > ONE_RATE)
+        .then(|| format!("no ratio: their rates are not equal, {of_a:.0} and {of_b:.0} a second"))
+}

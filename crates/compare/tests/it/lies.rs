@@ -1,0 +1,134 @@
+//! Lies that made-up results can plant, and what a comparison has to say to each.
+
+use super::*;
+
+/// Calls in turn of which the new build is faster, and its counts are these.
+fn faster_with(alter: fn(&mut Run)) -> Measured {
+    let mut measured = steady(Design::InTurn, &[0.7; 8]);
+    for pair in pairs_of(&mut measured) {
+        pair.old.runs[0].counts = Counts { sent: 5_000, received: 5_000, ..Counts::default() };
+        pair.new.runs[0].counts = Counts { sent: 5_000, received: 5_000, ..Counts::default() };
+        alter(&mut pair.new.runs[0]);
+    }
+    measured
+}
+
+#[test]
+fn a_build_that_loses_messages_is_told_however_fast_it_is() {
+    let cases: [(&str, fn(&mut Run), bool); 6] = [
+        ("nothing", |_| {}, false),
+        ("lost", |run| (run.counts.lost, run.counts.received) = (50, 4_950), true),
+        // Who drops its slow messages and does not count them.
+        ("dropped", |run| run.counts.received = 4_950, true),
+        // Who sends less in the same time loses nothing.
+        ("sent less", |run| (run.counts.sent, run.counts.received) = (4_000, 4_000), false),
+        (
+            "samples",
+            |run| {
+                run.hops.insert("t0_t2".to_owned(), Hop { count: 60, p50_ns: Some(700), ..Hop::default() });
+            },
+            true,
+        ),
+        ("doubled", |run| run.counts.duplicated = 3, false),
+    ];
+    for (name, alter, fails) in cases {
+        let judgement = judge(&faster_with(alter)).expect("both sides measured the same");
+        let told = text(&judgement, &[]);
+        assert_eq!(!judgement.losses.is_empty(), fails, "{name}: {told}");
+        assert_eq!(told.contains("NEW loses"), fails, "{name}: {told}");
+        assert_eq!(markdown(&judgement, &[]).contains("NEW loses"), fails, "{name}: {told}");
+        assert_eq!(told.contains("duplicated"), name == "doubled", "{name}: {told}");
+    }
+}
+
+#[test]
+fn what_a_topic_may_lose_fails_only_beside_one_that_always_lost_less() {
+    let cases: [(&str, usize, fn(usize) -> u64, fn(usize) -> u64, bool); 5] = [
+        ("none, then some", 8, |_| 0, |place| 10 + place as u64, true),
+        ("some, then none", 8, |place| 10 + place as u64, |_| 0, false),
+        ("more each time", 8, |_| 40, |_| 80, true),
+        ("more each time, too few", 3, |_| 40, |_| 80, false),
+        ("more by chance", 8, |place| [10, 200, 60][place % 3], |place| [20, 210, 70][place % 3], false),
+    ];
+    for (name, pairs, old, new, fails) in cases {
+        let mut measured = steady(Design::InTurn, &vec![0.7; pairs]);
+        for (place, pair) in pairs_of(&mut measured).iter_mut().enumerate() {
+            for (file, lost) in [(&mut pair.old, old(place)), (&mut pair.new, new(place))] {
+                let run = &mut file.runs[0];
+                run.params.set("policy", "overwrite");
+                run.counts = Counts { sent: 5_000, received: 5_000 - lost, lost, ..Counts::default() };
+            }
+        }
+        let judgement = judge(&measured).expect("both sides measured the same");
+        assert_eq!(!judgement.losses.is_empty(), fails, "{name}: {:?}", judgement.losses);
+    }
+}
+
+#[test]
+fn a_build_whose_lossy_runs_are_not_valid_is_not_merely_unmeasured() {
+    let mut measured = faster_with(|run| {
+        (run.counts.lost, run.counts.received, run.valid) = (50, 4_950, false);
+    });
+    let error = judge(&measured).expect_err("no run of the new build is valid");
+    let CompareError::NothingValid { losses, .. } = &error else { panic!("{error}") };
+    assert!(losses.iter().any(|loss| loss.contains("400 of 40")), "{error}");
+    // One of them valid: the others' loss is still told.
+    pairs_of(&mut measured)[0].new.runs[0] = steady_run(1, 0.7);
+    let judgement = judge(&measured).expect("one pair is whole");
+    assert!(text(&judgement, &[]).contains("NEW loses"), "{judgement:?}");
+}
+
+#[test]
+fn where_too_many_pairs_were_left_out_there_is_no_verdict() {
+    for (pairs, invalid, verdict) in
+        [(8, 1, Verdict::Slower), (8, 2, Verdict::Slower), (9, 3, Verdict::Unknown), (12, 6, Verdict::Unknown)]
+    {
+        let mut measured = steady(Design::InTurn, &vec![1.3; pairs]);
+        pairs_of(&mut measured)[..invalid].iter_mut().for_each(|pair| pair.new.runs[0].valid = false);
+        let judgement = judge(&measured).expect("the others are valid");
+        let found = change(&judgement, "t0_t2.p50");
+        assert_eq!(found.verdict, verdict, "{invalid} of {pairs}: {found:?}");
+        let told = text(&judgement, &[]);
+        assert!(told.contains(&format!("{invalid} of {pairs} pairs are left out")), "{told}");
+        assert_eq!(told.contains("too many for a verdict"), verdict == Verdict::Unknown, "{told}");
+    }
+}
+
+#[test]
+fn each_claim_says_for_what_it_was_measured() {
+    for (design, claimed) in [(Design::InTurn, true), (Design::Apart, false)] {
+        let judgement = judge(&steady(design, &[1.3; 7])).expect("both sides measured the same");
+        for told in [text(&judgement, &[]), markdown(&judgement, &[])] {
+            assert_eq!(told.contains("at most 5 % of such tables"), claimed, "{told}");
+            assert_eq!(told.contains("no such rate is known"), !claimed, "{told}");
+        }
+    }
+}
+
+#[test]
+fn a_limit_that_cannot_be_judged_is_not_kept() {
+    let limit: Limit = "t0_t2.p50 > +10%".parse().expect("it is one");
+    for (ratios, wanted) in [
+        // One run each, or few: whatever they say.
+        (vec![1.3], "cannot be judged"),
+        (vec![1.0], "cannot be judged"),
+        (vec![1.3, 1.31, 1.32], "cannot be judged"),
+        (vec![1.0, 1.0, 1.0], "cannot be judged"),
+        // Enough: beyond it, within it, and neither.
+        (vec![1.3; 7], "exceeded"),
+        (vec![1.05; 7], "kept"),
+        (vec![1.3, 0.9, 1.25, 1.2, 0.95, 1.3, 1.2], "cannot be judged"),
+    ] {
+        let judgement = judge(&steady(Design::InTurn, &ratios)).expect("both sides measured the same");
+        let rulings = limit.judge(&judgement).expect("it was measured");
+        let told: Vec<&str> = rulings.iter().map(|ruling| ruling.sentence.as_str()).collect();
+        assert!(told.len() == 1 && told[0].contains(wanted), "{ratios:?}: {told:?}");
+        assert!(!told[0].contains("passed"), "{told:?}");
+    }
+    // A setting with too many pairs left out binds the limit on all.
+    let mut measured = steady(Design::InTurn, &[1.0; 9]);
+    pairs_of(&mut measured)[..4].iter_mut().for_each(|pair| pair.new.runs[0].valid = false);
+    let judgement = judge(&measured).expect("the others are valid");
+    let rulings = limit.judge(&judgement).expect("it was measured");
+    assert!(rulings.iter().any(|ruling| ruling.sentence.contains("cannot be judged")), "{rulings:?}");
+}
