@@ -417,6 +417,43 @@ mod tests {
         }
     }
 
+    /// Nobody hears how far a test is.
+    struct Silent;
+
+    impl Progress for Silent {
+        fn step(&self, _what: &str, _seconds: f64) {}
+    }
+
+    #[test]
+    fn others_see_a_short_path_and_neither_source_nor_settings() {
+        const SCRIPT: [(&str, &str); 2] = [
+            (
+                "ends.py",
+                "import json, os, sys\n\
+                 sys.path.append(os.path.dirname(__file__))\n\
+                 from middle import settings, shown\n\
+                 print('\"ready\"', flush=True)\n\
+                 print(json.dumps({'result': [settings, shown()]}), flush=True)\n",
+            ),
+            (
+                "middle.py",
+                "import json, os\n\
+                 settings = json.loads(os.environ.pop('TICKPATH_SETTINGS'))\n\
+                 def shown():\n    return open('/proc/self/cmdline').read().split('\\0')[:-1]\n",
+            ),
+        ];
+        let lab = Lab::new(PathBuf::from("/nonexistent"), &Silent).unwrap();
+        let python =
+            Python { program: "python3".into(), runtime: String::new(), versions: BTreeMap::new(), ours: true };
+        for _again in 0..2 {
+            let mut child = python.spawn(&lab, "script", &SCRIPT, &"redis://ann:secret@host").unwrap();
+            let (settings, shown): (String, Vec<String>) = child.result(30.0).unwrap();
+            assert_eq!(settings, "redis://ann:secret@host");
+            let script = lab.folder().join("python").join("ends.py").display().to_string();
+            assert_eq!(shown, ["python3".to_owned(), "-I".to_owned(), script]);
+        }
+    }
+
     #[test]
     fn a_program_that_does_not_end_is_ended_and_one_that_is_not_there_is_told() {
         let slow = run(1, "sleep".as_ref(), &[OsStr::new("600")]);
