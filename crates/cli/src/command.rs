@@ -84,11 +84,15 @@ pub struct Log {
 
 #[derive(Debug, Subcommand)]
 pub enum LogCommand {
-    /// The topics in shared memory, or one log: policy, sizes, writer, readers and how far they are. One that nobody uses
-    /// any more goes with its folder, /dev/shm/tickpath.NAME
+    /// The topics in shared memory, or one log: policy, sizes, writer, readers and how far they are
     Ls {
         /// shm://NAME, file:///PATH or a folder
         log: Option<String>,
+    },
+    /// Remove a topic or a recording that no process has open. What an OMS made stays
+    Rm {
+        /// shm://NAME, file:///PATH or a folder
+        log: String,
     },
     /// Print messages, one a line
     Cat(crate::log::cat::CatArgs),
@@ -114,6 +118,6 @@ pub enum LogCommand {
     Record(crate::log::record::RecordArgs),
     /// Publish a recording again, at its own times or others
     Replay(crate::log::replay::ReplayArgs),
-    /// Carry topics from one bus to another, until Ctrl-C
+    /// Carry topics from one bus to another, until Ctrl-C. Into a topic that is there already they go behind what it holds
     Bridge(crate::log::bridge::BridgeArgs),
 }

@@ -15,7 +15,8 @@ pub(super) fn fill_stages(run: &mut Run, breakdown: Option<Breakdown>, between: 
     set(run, "server_publish_ns", between.server_ns);
     set(run, "socket_one_way_ns", between.wire_ns);
     set(run, "socket_round_trip_ns", between.round_trip_ns);
-    set(run, "spin_turn_ns", between.spin_turn_ns);
+    set(run, "spin_turn_ns", between.polls.map(|polls| polls.turn_ns));
+    set(run, "reader_pause_ns", between.polls.map(|polls| polls.pause_ns));
     let Some(breakdown) = breakdown else { return };
     set(run, "stages_sum_percent", Some(breakdown.sum_percent));
     set(run, "message_ns", Some(breakdown.whole_ns));

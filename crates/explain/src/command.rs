@@ -4,10 +4,10 @@
 //!   launcher ── spawns ──> companion (once)                    hook ──> PID.jsonl
 //!            ── spawns ──> command (19 times, one by one)      hook ──> PID.jsonl
 //! ```
-//! Nothing of the scripts is changed: the hook comes with PYTHONPATH, and stamps what redis-py does.
+//! Nothing of the scripts is changed: the hook comes with PYTHONPATH, and stamps what redis-py does. The first run is
+//! looked at before the others: where it shows nothing, they would not either.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -19,7 +19,7 @@ use tickpath_result::median;
 use tickpath_scratch::python::Python;
 
 /// What runs the processes.
-const LAUNCHER: &str = include_str!("python/launcher.py");
+const LAUNCHER: (&str, &str) = ("launcher.py", include_str!("python/launcher.py"));
 
 /// The hook's files: the first is read by every interpreter whose PYTHONPATH begins with their folder.
 const HOOK: [(&str, &str); 4] = [
@@ -95,37 +95,51 @@ pub(super) struct Outcome {
 
 /// Writes the hook's files into the run's folder; gives their folder.
 pub(super) fn hook(lab: &Lab<'_>) -> Result<PathBuf, LabError> {
-    let folder = lab.folder().join("hook");
-    fs::create_dir_all(&folder).map_err(|e| LabError::file(&folder, e))?;
-    for (name, text) in HOOK {
-        let path = folder.join(name);
-        fs::write(&path, text).map_err(|e| LabError::file(&path, e))?;
-    }
-    Ok(folder)
+    lab.put("hook", &HOOK)
 }
 
-/// Runs the scripts, and reads what their processes wrote.
-pub(super) fn run(lab: &Lab<'_>, python: &Python, hook: &Path, scripts: &Scripts) -> Result<Outcome, LabError> {
+/// Scripts of which the first run is over.
+pub(super) struct Started {
+    launcher: Child,
+    records: tempfile::TempDir,
+    /// How long the others may take, in seconds.
+    rest_s: f64,
+    /// What came of all, if it is over already.
+    ended: Option<Ran>,
+}
+
+/// Runs the companion, and the command once.
+pub(super) fn start(lab: &Lab<'_>, python: &Python, hook: &Path, scripts: &Scripts) -> Result<Started, LabError> {
     let records = tempfile::Builder::new().prefix("records-").tempdir_in(lab.folder());
     let records = records.map_err(|e| LabError::file(lab.folder(), e))?;
-    let mut launcher = python.spawn("launcher", LAUNCHER, &())?;
+    let mut launcher = python.spawn(lab, "launcher", &[LAUNCHER], &())?;
     let told = Told { scripts, hook, records: records.path() };
     launcher.tell(&serde_json::to_string(&told).expect("plain data"))?;
-    let ran = hear(&mut launcher, scripts)?;
-    let watched = Watched::load_all(records.path())?;
-    let hook_process_ns = ran.hook_process_ns();
-    Ok(Outcome {
-        watched,
-        problem: ran.problem.as_deref().map(tickpath_result::without_login),
-        subscribed: ran.subscribed,
-        runs: ran.runs.iter().filter(|run| run.hooked).count() as u64,
-        hook_message_ns: ran.hook_ns.max(0.0),
-        hook_process_ns,
-    })
+    let ended = launcher.result(scripts.timeout_s + AROUND_S)?;
+    let rest_s = f64::from(scripts.repeat + scripts.plain) * scripts.timeout_s + AROUND_S;
+    Ok(Started { launcher, records, rest_s, ended })
 }
 
-fn hear(launcher: &mut Child, scripts: &Scripts) -> Result<Ran, LabError> {
-    launcher.result(f64::from(scripts.repeat + scripts.plain) * scripts.timeout_s + AROUND_S)
+impl Started {
+    /// What was seen in the first run; none if it went wrong.
+    pub fn first(&self) -> Result<Option<Outcome>, LabError> {
+        match self.ended {
+            Some(_) => Ok(None),
+            None => Outcome::read(self.records.path(), &Ran::default()).map(Some),
+        }
+    }
+
+    /// Runs the command as often as it is to be run, and reads what the processes wrote.
+    pub fn finish(mut self) -> Result<Outcome, LabError> {
+        let ran = match self.ended {
+            Some(ran) => ran,
+            None => {
+                self.launcher.tell("go")?;
+                self.launcher.result(self.rest_s)?
+            }
+        };
+        Outcome::read(self.records.path(), &ran)
+    }
 }
 
 impl Ran {
@@ -141,6 +155,17 @@ impl Ran {
 }
 
 impl Outcome {
+    fn read(records: &Path, ran: &Ran) -> Result<Self, LabError> {
+        Ok(Self {
+            watched: Watched::load_all(records)?,
+            problem: ran.problem.as_deref().map(tickpath_result::without_login),
+            subscribed: ran.subscribed,
+            runs: ran.runs.iter().filter(|run| run.hooked).count() as u64,
+            hook_message_ns: ran.hook_ns.max(0.0),
+            hook_process_ns: ran.hook_process_ns(),
+        })
+    }
+
     /// Why there is nothing to explain, if there is nothing: a sentence with the remedy.
     pub fn emptiness(&self, has_companion: bool) -> Option<String> {
         if self.watched.is_empty() {

@@ -2,7 +2,7 @@
 
 use super::WORKLOAD;
 use super::gains::FIGURE;
-use super::stages::{Group, part};
+use super::stages::{Group, Polls, part};
 use tickpath_report::{count, duration};
 use tickpath_result::{Comparison, Phase, ResultFile, Run, StageKind};
 
@@ -35,7 +35,7 @@ pub(super) fn findings(result: &ResultFile) -> Vec<String> {
     told.extend(cold.zip(steady).and_then(|(cold, steady)| warm(cold, steady)));
     told.extend(steady.filter(|_| cold.is_some()).into_iter().flat_map(python));
     told.extend(pause(result, steady));
-    told.extend(spinning(result, leading));
+    told.extend(asking(result, leading));
     told.extend(clock(leading));
     told.extend(persistence(result));
     told.extend(gains(result, leading));
@@ -52,7 +52,7 @@ pub(super) fn gain(comparison: &Comparison) -> Option<String> {
     let ratio = comparison.ratio?;
     let (low, high) = (comparison.low?, comparison.high?);
     Some(if (low..=high).contains(&1.0) || (ratio - 1.0).abs() < LEAST_GAIN {
-        format!("no gain seen ({} to {})", times(low), times(high))
+        format!("no gain seen, at most {} times ({} to {})", times(high), times(low), times(high))
     } else if ratio >= 1.0 {
         format!("{} times faster ({} to {})", times(ratio), times(low), times(high))
     } else {
@@ -120,16 +120,25 @@ fn message(run: &Run) -> &'static str {
 /// The interpreter's part.
 fn python(run: &Run) -> Option<String> {
     let whole = whole(run)?;
-    let python = sum(run, |name, group| group == Group::Python || name == "connect_client");
+    let parts = run.stages.iter().filter(|stage| {
+        part(&stage.name).is_some_and(|part| part.group == Group::Python || part.name == "connect_client")
+    });
+    let [least, most] = parts.fold([0.0, 0.0], |[least, most], stage| {
+        let ns = stage.p50_ns.unwrap_or(0.0);
+        let bounds = stage.bounds_ns.unwrap_or([ns, ns]);
+        [least + bounds[0], most + bounds[1]]
+    });
     let server = one(run, "server");
     let is_python = run.client.starts_with("redis-py");
-    (is_python && python > 0.0).then(|| {
+    (is_python && most > 0.0).then(|| {
         let phase = message(run);
         let server = match server > 0.0 {
-            true => format!("; the server's own work is {}", share(server, whole)),
+            true => format!("; the server's own work, as it tells, is {}", share(server, whole)),
             false => String::new(),
         };
-        format!("Python is {} of {phase}{server}.", share(python, whole))
+        let (least, most) = (share(least, whole), share(most, whole));
+        let python = if least == most { least } else { format!("{least} to {most}") };
+        format!("Python is {python} of {phase}{server}.")
     })
 }
 
@@ -141,8 +150,8 @@ fn server(run: &Run) -> Option<String> {
     let far = if network > 0.0 { format!(", and {} the network", duration(network)) } else { String::new() };
     (above > 0.0).then(|| {
         format!(
-            "Of {}, {} is what bare sockets need through a thread that only copies{far}; {} ({}) is the server and \
-             both clients.",
+            "Of {}, {} is what bare sockets need through a thread that only copies{far}; what is left, {} ({}), is the \
+             server and both clients.",
             duration(whole),
             duration(sockets),
             duration(above),
@@ -154,8 +163,7 @@ fn server(run: &Run) -> Option<String> {
 /// A publisher that could not run.
 fn waiting(run: &Run) -> Option<String> {
     let (whole, waited) = (whole(run)?, one(run, "waiting_for_a_cpu"));
-    let spins = run.figures.contains_key("empty_polls_per_message");
-    let why = if spins { ": the subscriber that spins has one" } else { "" };
+    let why = if spins(run) { ": the subscriber that spins has one" } else { "" };
     (waited >= WORTH * whole)
         .then(|| format!("For {} the publisher only waited for a processor{why}.", duration(waited)))
 }
@@ -202,20 +210,41 @@ fn pause(result: &ResultFile, steady: Option<&Run>) -> Option<String> {
     })
 }
 
-/// A subscriber that asks again and again.
-fn spinning(result: &ResultFile, run: &Run) -> Option<String> {
-    let polls = run.figures.get("empty_polls_per_message").filter(|polls| **polls >= 1.0)?;
-    let cpu = run.figures.get("subscriber_cpu_percent");
-    let cpu = cpu.map_or(String::new(), |percent| format!(" and {percent:.0} % of a processor"));
-    let listen = result.comparisons.iter().find(|found| change(found) == Some("listen"));
-    let instead = listen
-        .and_then(|found| found.ratio)
-        .filter(|ratio| *ratio > 0.0)
-        .map(|ratio| format!("; a blocking listen takes {} times as long, and no processor", times(1.0 / ratio)));
+/// Whether the subscriber asks again and again, and pauses for so long before it asks again; none if it waits.
+fn asks(run: &Run) -> Option<Option<f64>> {
+    run.figures.get("empty_polls_per_message").filter(|polls| **polls >= 1.0)?;
+    let figure = |name: &str| run.figures.get(name).copied().unwrap_or(0.0);
+    let polls = Polls { turn_ns: figure("spin_turn_ns"), pause_ns: figure("reader_pause_ns") };
+    Some(polls.is_pausing().then_some(polls.pause_ns))
+}
+
+fn spins(run: &Run) -> bool {
+    asks(run) == Some(None)
+}
+
+/// A subscriber that asks again and again, and what it would gain by waiting: the ratio of one that asks as it does.
+fn asking(result: &ResultFile, run: &Run) -> Option<String> {
+    let polls = count(run.figures.get("empty_polls_per_message").copied().unwrap_or(0.0) as u64);
+    let tried = |name: &str| result.comparisons.iter().find(|found| change(found) == Some(name));
+    let Some(pause_ns) = asks(run)? else {
+        let cpu = run.figures.get("subscriber_cpu_percent");
+        let cpu = cpu.map_or(String::new(), |percent| format!(" and {percent:.0} % of a processor"));
+        let instead = tried("listen")
+            .and_then(|found| found.ratio)
+            .filter(|ratio| *ratio > 0.0)
+            .map(|ratio| format!("; a blocking listen takes {} times as long, and no processor", times(1.0 / ratio)));
+        let instead = instead.unwrap_or_default();
+        return Some(format!("The subscriber spins: {polls} empty get_message calls a message{cpu}{instead}."));
+    };
+    let instead = tried("no_sleep").and_then(gain).map_or_else(
+        || "; a blocking listen waits without that".to_owned(),
+        |gain| format!("; a blocking listen instead of get_message with 1 ms of sleep: {gain}"),
+    );
     Some(format!(
-        "The subscriber spins: {} empty get_message calls a message{cpu}{}.",
-        count(*polls as u64),
-        instead.unwrap_or_default()
+        "The subscriber asks with get_message and pauses {} before it asks again, {polls} times a message: a message \
+         waits about {} for that{instead}.",
+        duration(pause_ns),
+        duration(one(run, "sleep_turn"))
     ))
 }
 
@@ -233,20 +262,16 @@ fn clock(run: &Run) -> Option<String> {
 /// The question that people ask first.
 fn persistence(result: &ResultFile) -> Option<String> {
     let found = result.comparisons.iter().find(|found| change(found) == Some("no_persistence"))?;
-    let (low, high) = (found.low?, found.high?);
-    Some(match (low..=high).contains(&1.0) {
-        true => "Persistence changes nothing here: PUBLISH writes no key.".to_owned(),
-        false => format!("Without persistence: {}; PUBLISH itself writes no key.", gain(found)?),
-    })
+    Some(format!("Without persistence: {}; PUBLISH itself writes no key.", gain(found)?))
 }
 
 /// The clear gains, the largest first; without what is there already, and without what was never done.
 fn gains(result: &ResultFile, run: &Run) -> Option<String> {
     let has_hiredis = run.software.client_version.as_ref().is_some_and(|version| version.contains("with hiredis"));
-    let spins = run.figures.contains_key("empty_polls_per_message");
     let is_news = |name: &str| match name {
         "hiredis" => !has_hiredis,
-        "listen" | "no_sleep" => spins,
+        "listen" => spins(run),
+        "no_sleep" => asks(run).flatten().is_some(),
         _ => true,
     };
     let clear =
@@ -260,11 +285,19 @@ fn gains(result: &ResultFile, run: &Run) -> Option<String> {
     (!told.is_empty()).then(|| format!("What gains most: {}.", told.join(", ")))
 }
 
-/// What is left of the whole.
+/// What is left of the whole, or what is too much of it.
 fn remainder(run: &Run) -> Option<String> {
     let whole = whole(run)?;
-    let left = run.stages.iter().find(|stage| stage.kind == StageKind::Unexplained).and_then(|stage| stage.p50_ns);
-    Some(format!("What remains unexplained of {}: {}.", message(run), share(left.unwrap_or(0.0), whole)))
+    let sum = run.figures.get("stages_sum_percent").copied().unwrap_or(0.0);
+    if sum.round() > 100.0 {
+        return Some(format!(
+            "The parts of {} come to {sum:.0} % of it: some were measured elsewhere, and what remains is not known.",
+            message(run)
+        ));
+    }
+    let left = run.stages.iter().filter(|stage| stage.kind == StageKind::Unexplained).filter_map(|stage| stage.p50_ns);
+    let left = left.fold(0.0, |sum, ns| sum + ns);
+    Some(format!("What remains unexplained of {}: {}.", message(run), share(left, whole)))
 }
 
 /// What the stamps cost.
@@ -295,15 +328,20 @@ fn times(ratio: f64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::stages::stage;
+    use super::super::stages::{bounded, measured, unexplained};
     use super::*;
 
     fn run(phase: Phase, stages: &[(&str, f64)], figures: &[(&str, f64)]) -> Run {
         let is_within = |name: &str| part(name).unwrap().group != Group::Before;
         let whole: f64 = stages.iter().filter(|(name, _)| is_within(name)).map(|(_, ns)| ns).sum();
-        let kind = |name: &str| if name == "unexplained" { StageKind::Unexplained } else { StageKind::Measured };
+        let stage = |name: &str, ns: f64| match name {
+            "unexplained" | "server_and_clients" => unexplained(name, ns).unwrap(),
+            "connect_client" => bounded(name, ns, 0.0, ns),
+            "server" => bounded(name, ns, 0.0, 1e6),
+            _ => measured(name, ns),
+        };
         let mut run = Run { phase, client: "redis-py".to_owned(), valid: true, ..Run::default() };
-        run.stages = stages.iter().map(|(name, ns)| stage(name, *ns, kind(name))).collect();
+        run.stages = stages.iter().map(|(name, ns)| stage(name, *ns)).collect();
         run.figures = figures.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect();
         run.figures.insert("message_ns".to_owned(), whole);
         run
@@ -326,6 +364,8 @@ mod tests {
             &[
                 ("connect_commands", 4.0),
                 ("empty_polls_per_message", 1_900.0),
+                ("spin_turn_ns", 10_000.0),
+                ("reader_pause_ns", 400.0),
                 ("subscriber_cpu_percent", 97.0),
                 ("payload_clock_step_ns", 1e6),
                 ("hook_cost_per_message_ns", 8_000.0),
@@ -363,10 +403,10 @@ mod tests {
                 "Of 5.9 ms, 4.7 ms is the connect, not the publish.",
                 "1 ms of the connect is the resolution",
                 "4 commands, each a round trip",
-                "Python is 41 % of a cold message; the server's own work is 0.1 %.",
+                "Python is 7 % to 41 % of a cold message; the server's own work, as it tells, is 0.1 %.",
                 "For 600 µs the publisher only waited",
                 "each process took 150 ms, 120 ms of them to import redis",
-                "Persistence changes nothing here: PUBLISH writes no key.",
+                "Without persistence: no gain seen, at most 1.1 times (0.90 to 1.1); PUBLISH itself writes no key.",
                 "1\u{202f}900 empty get_message calls a message and 97 % of a processor",
                 "a blocking listen takes 0.90 times as long, and no processor.",
                 "Your clock ticks in 1 ms",
@@ -384,7 +424,7 @@ mod tests {
         check(
             &file(vec![steady], &[]),
             &["Python is 50 % of a message of a stream.", "unexplained of a message of a stream: 0.0 %"],
-            &["connect", "spins", "clock", "Persistence", "stamps", "import"],
+            &["connect", "spins", "clock", "ersistence", "stamps", "import", "come to"],
         );
     }
 
@@ -409,10 +449,38 @@ mod tests {
         let rust = |parts| Run { client: "rust".to_owned(), ..run(Phase::Steady, parts, &[]) };
         check(
             &file(vec![rust(&parts)], &[]),
-            &["Of 350 µs, 40 µs is what bare sockets need", ", and 250 µs the network; 60 µs (17 %) is the server"],
+            &["Of 350 µs, 40 µs is what bare sockets need", ", and 250 µs the network; what is left, 60 µs (17 %), is"],
             &["Python"],
         );
         check(&file(vec![rust(&parts[..2])], &[]), &[], &["bare sockets"]);
+    }
+
+    #[test]
+    fn a_sum_is_told_as_it_came_out() {
+        let mut steady = run(Phase::Steady, &[("client", 100e3), ("parse", 1e3)], &[("stages_sum_percent", 101.2)]);
+        steady.figures.insert("message_ns".to_owned(), 100e3);
+        check(&file(vec![steady], &[]), &["The parts of a message of a stream come to 101 % of it"], &["0.0 %"]);
+    }
+
+    #[test]
+    fn a_subscriber_is_told_what_it_does_and_the_ratio_of_its_kind() {
+        let gains = [("listen", 0.4, 0.3, 0.5), ("no_sleep", 2.6, 2.1, 3.0)];
+        let parts = [("client", 300e3), ("sleep_turn", 600e3)];
+        let figures = [("empty_polls_per_message", 93.0), ("spin_turn_ns", 1.2e6), ("reader_pause_ns", 1.1e6)];
+        let sleeps = run(Phase::Steady, &parts, &figures);
+        check(
+            &file(vec![sleeps.clone()], &gains),
+            &[
+                "asks with get_message and pauses 1.1 ms before it asks again, 93 times a message",
+                "a message waits about 600 µs for that",
+                "instead of get_message with 1 ms of sleep: 2.6 times faster (2.1 to 3.0).",
+                "What gains most: no sleep (2.6 times).",
+            ],
+            &["spins", "2.5 times"],
+        );
+        check(&file(vec![sleeps], &[]), &["a blocking listen waits without that."], &["spins"]);
+        // One that spins is told the ratio of spinning, and nothing of sleep.
+        check(&file(vec![cold()], &gains), &["The subscriber spins", "takes 2.5 times as long"], &["sleep"]);
     }
 
     #[test]
@@ -436,7 +504,7 @@ mod tests {
     fn a_gain_is_told_only_if_every_round_had_it() {
         for (ratio, low, high, words) in [
             (1.5, 1.2, 1.8, "1.5 times faster (1.2 to 1.8)"),
-            (1.1, 0.9, 1.2, "no gain seen (0.90 to 1.2)"),
+            (1.1, 0.9, 1.2, "no gain seen, at most 1.2 times (0.90 to 1.2)"),
             (0.5, 0.4, 0.7, "2.0 times slower (1.4 to 2.5)"),
         ] {
             let result = file(vec![], &[("hiredis", ratio, low, high)]);

@@ -180,7 +180,7 @@ impl<'a> Bench<'a> {
     fn open(lab: &'a Lab<'a>, settings: &'a Settings) -> Result<Self, LabError> {
         let target = match (&settings.subject, &settings.url) {
             (Subject::Bus(_), _) | (Subject::Scripts { .. }, None) => None,
-            (_, Some(url)) => Some(Target::named(url)?),
+            (_, Some(url)) => Some(Target::named(lab, url)?),
             // As a server is that nobody has set up otherwise.
             (_, None) => Some(scratch(lab, Persistence::Rdb, None)?),
         };

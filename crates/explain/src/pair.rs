@@ -13,9 +13,10 @@ use tickpath_harness::{Lab, LabError};
 use tickpath_result::{Counts, Hop, median};
 use tickpath_scratch::python::Python;
 
-/// The scripts.
-const BLOCKING: &str = include_str!("python/redis_py.py");
-const ASYNCIO: &str = include_str!("python/asyncio.py");
+/// The scripts, and what both import.
+const BLOCKING: (&str, &str) = ("pair_blocking.py", include_str!("python/pair_blocking.py"));
+const ASYNCIO: (&str, &str) = ("pair_asyncio.py", include_str!("python/pair_asyncio.py"));
+const COMMON: (&str, &str) = ("pair.py", include_str!("python/pair.py"));
 
 /// A process may go without a message for so long.
 const SILENCE_S: f64 = 10.0;
@@ -146,7 +147,7 @@ impl Pair {
         channel: &str,
         hook: Option<&Path>,
     ) -> Result<Self, LabError> {
-        let source = if way.flavour == Flavour::Blocking { BLOCKING } else { ASYNCIO };
+        let script = if way.flavour == Flavour::Blocking { BLOCKING } else { ASYNCIO };
         let [publisher_cpu, subscriber_cpu] = way.cpus.map_or([None, None], |cpus| cpus.map(Some));
         let spawn = |role: &'static str, cpu| {
             let parser = if way.hiredis { "hiredis" } else { "python" };
@@ -160,7 +161,7 @@ impl Pair {
                 hook,
                 silence_s: SILENCE_S,
             };
-            python.spawn(role, source, &settings)
+            python.spawn(lab, role, &[script, COMMON], &settings)
         };
         let mut subscriber = spawn("subscriber", subscriber_cpu)?;
         let mut publisher = spawn("publisher", publisher_cpu)?;

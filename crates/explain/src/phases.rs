@@ -6,7 +6,7 @@ use super::account::{fill_connect, fill_stages, fill_waiting, set};
 use super::pair::{Batch, Flavour, MESSAGE_BYTES, Order, Pair, Receive, Way};
 use super::records::{Watched, matched};
 use super::server::Target;
-use super::stages::{Between, breakdown, spin_turn_ns};
+use super::stages::{Between, Polls, breakdown};
 use super::{Bench, Client, scripts};
 use tickpath_harness::LabError;
 use tickpath_result::{Phase, ResultFile, Run, Software, median};
@@ -124,7 +124,7 @@ fn measure(
 
 fn fill(run: &mut Run, publisher: &Watched, subscriber: &Watched, batch: &Batch, between: Between) {
     let matched = matched(publisher.sent.iter(), &subscriber.received);
-    let between = Between { spin_turn_ns: spin_turn_ns(&subscriber.received), ..between };
+    let between = Between { polls: Polls::of(&subscriber.received), ..between };
     fill_stages(run, breakdown(&matched.journeys, &between), &between);
     let received: Vec<_> = matched.journeys.iter().map(|journey| journey.received).collect();
     fill_waiting(run, &received, Some(batch.cpu_percent));

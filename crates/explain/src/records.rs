@@ -86,8 +86,10 @@ pub(super) struct Received {
     pub parsed: u64,
     /// The script has it.
     pub handed: u64,
-    /// Calls of get_message before that returned nothing.
+    /// Calls of get_message before that only looked, and returned nothing.
     pub empty: u64,
+    /// From each of those calls to the next one, added up.
+    pub pause: u64,
 }
 
 /// One message with the stamps of both sides.

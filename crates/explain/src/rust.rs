@@ -9,7 +9,7 @@ use super::floor::{self, Floor, Sides};
 use super::pair::MESSAGE_BYTES;
 use super::phases::{EVERY_NS, pauses};
 use super::server::Target;
-use super::stages::stage;
+use super::stages::{bounded, measured, unexplained};
 use super::{Bench, LEAST_MESSAGES};
 use tickpath_harness::LabError;
 use tickpath_lab::pubsub::{self, Settings, plan};
@@ -114,8 +114,8 @@ fn named(bench: &Bench<'_>, run: Run) -> Run {
     run
 }
 
-/// The stages of one message, from its intended time: there are stamps at its ends and at the call alone, so that what
-/// lies between is bounded by what no client can go below.
+/// The stages of one message, from its intended time: there are stamps at its ends and at the call alone, so that of what
+/// lies between only that is known which no client can go below.
 fn explain(run: &mut Run, server_ns: Option<f64>, below: &Below) {
     let p50 = |name: &str| run.hops.get(name).and_then(|hop| hop.percentiles()[0]).map(|ns| ns as f64);
     let (Some(whole), Some(service)) = (p50("one_way"), p50("service")) else { return };
@@ -137,41 +137,30 @@ fn explain(run: &mut Run, server_ns: Option<f64>, below: &Below) {
     run.stages = stages;
 }
 
-/// What comes before the call, then the call until the reader has the message.
+/// What comes before the call, then the call until the reader has the message. Of that the parts that were measured
+/// elsewhere are known as far as no client can go below them; what is above them is the rest.
 fn stages(whole: f64, service: f64, first: (&str, f64), server_ns: Option<f64>, below: &Below) -> Vec<Stage> {
-    let mut left = service;
-    let mut take = |ns: f64| {
-        let taken = ns.clamp(0.0, left);
-        left -= taken;
-        taken
-    };
-    // What is above that is the rest: of Redis ours alone, for the server tells its own.
-    let (known, rest) = match below {
+    let server_ns = server_ns.unwrap_or(0.0);
+    let (parts, rest) = match below {
         Below::Redis(floor) => (
-            vec![
-                ("send", take(floor.write_ns), StageKind::Bounded),
-                ("server", take(server_ns.unwrap_or(0.0)), StageKind::Measured),
-                ("kernel_and_wake_up", take(floor.wire_ns - server_ns.unwrap_or(0.0)), StageKind::Bounded),
-            ],
+            vec![("send", floor.write_ns), ("server", server_ns), ("kernel_and_wake_up", floor.wire_ns - server_ns)],
             "hand_over",
         ),
         Below::Server { floor, network_ns } => (
-            vec![
-                ("send", take(floor.write_ns), StageKind::Bounded),
-                ("kernel_and_wake_up", take(floor.wire_ns), StageKind::Bounded),
-                ("network", take(*network_ns), StageKind::Bounded),
-            ],
+            vec![("send", floor.write_ns), ("kernel_and_wake_up", floor.wire_ns), ("network", *network_ns)],
             "server_and_clients",
         ),
-        Below::Log { transfer_ns } => (vec![("cache_line", take(*transfer_ns), StageKind::Bounded)], "log_and_wake_up"),
+        Below::Log { transfer_ns } => (vec![("cache_line", *transfer_ns)], "log_and_wake_up"),
     };
-    let unexplained = whole - first.1 - service;
-    let found = [
-        vec![(first.0, first.1, StageKind::Measured)],
-        known,
-        vec![(rest, left, StageKind::Bounded), ("unexplained", unexplained, StageKind::Unexplained)],
-    ];
-    found.into_iter().flatten().filter(|(_, ns, _)| *ns > 0.0).map(|(name, ns, kind)| stage(name, ns, kind)).collect()
+    let left = service - parts.iter().map(|(_, ns)| ns.max(0.0)).sum::<f64>();
+    let parts = parts.into_iter().filter(|(_, ns)| *ns > 0.0).map(|(name, ns)| {
+        // Only what the server tells is no floor, but a mean.
+        let least = if name == "server" { 0.0 } else { ns };
+        bounded(name, ns, least, ns + left)
+    });
+    let rest = [unexplained(rest, left), unexplained("unexplained", whole - first.1 - service)];
+    let first = (first.1 > 0.0).then(|| measured(first.0, first.1));
+    first.into_iter().chain(parts).chain(rest.into_iter().flatten()).collect()
 }
 
 #[cfg(test)]
@@ -205,10 +194,26 @@ mod tests {
     }
 
     #[test]
-    fn a_bus_that_was_faster_than_the_floor_adds_nothing() {
+    fn a_bus_that_was_faster_than_the_floor_adds_nothing_and_the_sum_says_so() {
         let found = stages(20_000.0, 20_000.0, ("generator_late", 0.0), Some(4_000.0), &Below::Redis(FLOOR));
         let sum: f64 = found.iter().filter_map(|stage| stage.p50_ns).sum();
-        assert_eq!(sum, 20_000.0);
+        assert_eq!(sum, 34_000.0);
         assert!(found.iter().all(|stage| stage.name != "hand_over"));
+    }
+
+    #[test]
+    fn what_is_left_is_unexplained_and_what_was_had_elsewhere_is_bounded() {
+        let below = Below::Server { floor: FLOOR, network_ns: 0.0 };
+        let found = stages(61_000.0, 60_000.0, ("generator_late", 1_000.0), None, &below);
+        let known: Vec<_> = found.iter().map(|stage| (stage.name.as_str(), stage.kind, stage.bounds_ns)).collect();
+        assert_eq!(
+            known,
+            [
+                ("generator_late", StageKind::Measured, None),
+                ("send", StageKind::Bounded, Some([10_000.0, 36_000.0])),
+                ("kernel_and_wake_up", StageKind::Bounded, Some([24_000.0, 50_000.0])),
+                ("server_and_clients", StageKind::Unexplained, None),
+            ]
+        );
     }
 }

@@ -9,8 +9,8 @@ use super::account::{fill_connect, fill_payload_clock, fill_stages, fill_waiting
 use super::command::{self, Outcome, Scripts};
 use super::pair::{Flavour, Receive, hop};
 use super::records::{Journey, Matched, Process, Received, Sent, Watched, matched};
-use super::server::{Executed, Target};
-use super::stages::{Between, before, breakdown, breakdown_of_calls, spin_turn_ns};
+use super::server::Target;
+use super::stages::{Between, Polls, before, breakdown, breakdown_of_calls};
 use super::{Bench, Client};
 use tickpath_harness::LabError;
 use tickpath_result::without_login;
@@ -50,10 +50,7 @@ pub(super) fn users(
         environment: std::env::var("PYTHONSAFEPATH").map(|v| ("PYTHONSAFEPATH".to_owned(), v)).into_iter().collect(),
         show: true,
     };
-    let mut sight = watch(bench, &scripts)?;
-    if bench.target.is_none() {
-        sight.adopt_server(bench);
-    }
+    let sight = watch(bench, &scripts)?;
     let about = |run: &mut Run| {
         run.params.set("command", without_login(&command.join(" ")));
         if let Some(companion) = companion {
@@ -105,11 +102,8 @@ pub(super) fn cold_message_ns(bench: &mut Bench<'_>, flavour: Flavour, times: u3
 
 /// Our copies of the scripts, against the server under test.
 fn ours(bench: &Bench<'_>, flavour: Flavour, receive: Receive, repeat: u32) -> Result<Scripts, LabError> {
-    for (name, text) in [PUBLISHER, SUBSCRIBER] {
-        let path = bench.lab.folder().join(name);
-        std::fs::write(&path, text).map_err(|e| LabError::file(&path, e))?;
-    }
-    let path = |name: &str| bench.lab.folder().join(name).display().to_string();
+    let folder = bench.lab.put("scripts", &[PUBLISHER, SUBSCRIBER])?;
+    let path = |name: &str| folder.join(name).display().to_string();
     let program = bench.python().program.display().to_string();
     let (publish, subscribe) = match (flavour, receive) {
         (Flavour::Blocking, Receive::Spin) => ("blocking", "spin"),
@@ -148,26 +142,31 @@ struct Sight {
 fn watch(bench: &mut Bench<'_>, scripts: &Scripts) -> Result<Sight, LabError> {
     let runs = scripts.repeat + scripts.plain;
     bench.lab.progress.step(&format!("explain: a new process {runs} times"), f64::from(runs) * RUN_S + 1.0);
+    let started = command::start(bench.lab, bench.python(), &bench.hook, scripts)?;
+    if let Some(first) = started.first()? {
+        if let Some(why) = first.emptiness(scripts.companion.is_some()) {
+            return Err(LabError::Failed(why));
+        }
+        adopt_server(bench, &first);
+    }
     let began = bench.target.as_mut().and_then(Target::executed);
-    let outcome = command::run(bench.lab, bench.python(), &bench.hook, scripts)?;
+    let outcome = started.finish()?;
     let ended = bench.target.as_mut().and_then(Target::executed);
     let server_ns = began.zip(ended).and_then(|(began, ended)| ended.since(began));
     Ok(Sight { outcome, server_ns })
 }
 
-impl Sight {
-    /// The server that the scripts connect to, if it lets us in: its own mean is since its start then.
-    fn adopt_server(&mut self, bench: &mut Bench<'_>) {
-        let processes = self.outcome.watched.iter().filter_map(|watched| watched.process.as_ref());
-        let urls: BTreeSet<&str> = processes.filter_map(|process| process.server.as_deref()).collect();
-        let urls = Vec::from_iter(urls);
-        let [url] = urls[..] else { return };
+/// Where nobody has named a server: the one that the scripts connect to, if it lets us in.
+fn adopt_server(bench: &mut Bench<'_>, first: &Outcome) {
+    let processes = first.watched.iter().filter_map(|watched| watched.process.as_ref());
+    let urls: BTreeSet<&str> = processes.filter_map(|process| process.server.as_deref()).collect();
+    if let (None, [url]) = (&bench.target, &Vec::from_iter(urls)[..]) {
         // What cannot be asked stays unexplained.
-        bench.target = Target::named(url).ok();
-        let ended = bench.target.as_mut().and_then(Target::executed);
-        self.server_ns = ended.and_then(|ended| ended.since(Executed { calls: 0, microseconds: 0 }));
+        bench.target = Target::named(bench.lab, url).ok();
     }
+}
 
+impl Sight {
     /// Puts what there is into the result, a run for the first calls and one for the others.
     fn tell(
         self,
@@ -181,11 +180,11 @@ impl Sight {
             return Err(LabError::Failed(outcome.problem.unwrap_or(why)));
         }
         let story = Story::of(&outcome);
-        let spin_turn = story.subscriber.and_then(|subscriber| spin_turn_ns(&subscriber.received));
+        let polls = story.subscriber.and_then(|subscriber| Polls::of(&subscriber.received));
         // Without the floor more stays unexplained; the runs that are there are worth more.
-        let floor = bench.between(spin_turn.is_some(), BETWEEN_RUNS_NS);
+        let floor = bench.between(polls.is_some(), BETWEEN_RUNS_NS);
         let why = floor.as_ref().err().map(ToString::to_string);
-        let between = Between { server_ns, spin_turn_ns: spin_turn, ..floor.unwrap_or_default() };
+        let between = Between { server_ns, polls, ..floor.unwrap_or_default() };
         let runs = [Some(story.cold(&between, &outcome)), story.steady(&between)];
         for run in runs.into_iter().flatten() {
             let mut run = bench.describe(run);

@@ -5,7 +5,7 @@ use redis::{Connection, ConnectionAddr, ConnectionInfo, IntoConnectionInfo};
 
 use tickpath_harness::{Lab, LabError};
 use tickpath_result::Software;
-use tickpath_scratch::about::{dial, field, no_answer, others, software};
+use tickpath_scratch::about::{Executed, dial, no_answer, others};
 use tickpath_scratch::redis::{Server, ServerSettings};
 
 /// A server, and a connection to it that is not measured.
@@ -24,17 +24,10 @@ pub(super) struct Target {
     scratch: Option<Server>,
 }
 
-/// What a server counts of one command.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Executed {
-    pub calls: u64,
-    pub microseconds: u64,
-}
-
 impl Target {
     /// The server of a URL.
-    pub fn named(url: &str) -> Result<Self, LabError> {
-        Self::open(url.to_owned(), None)
+    pub fn named(lab: &Lab<'_>, url: &str) -> Result<Self, LabError> {
+        Self::open(lab, url.to_owned(), None)
     }
 
     /// A server of our own.
@@ -46,16 +39,16 @@ impl Target {
                     .to_owned(),
             )
         })?;
-        Self::open(server.url(), Some(server))
+        Self::open(lab, server.url(), Some(server))
     }
 
-    fn open(url: String, scratch: Option<Server>) -> Result<Self, LabError> {
+    fn open(lab: &Lab<'_>, url: String, scratch: Option<Server>) -> Result<Self, LabError> {
         let info = parsed(&url).ok_or_else(|| wrong_url(&url))?;
         let name = name(&info);
+        let (software, others) = (lab.software(&url), others(lab, &url));
         let mut connection = dial(info.clone()).map_err(|e| no_answer(&name, &e))?;
-        let about: String = redis::cmd("INFO").query(&mut connection).map_err(|e| no_answer(&name, &e))?;
-        let software = software(&about, &mut connection);
-        let notes = others(&about).filter(|_| scratch.is_none()).into_iter().collect();
+        redis::cmd("PING").exec(&mut connection).map_err(|e| no_answer(&name, &e))?;
+        let notes = others.filter(|_| scratch.is_none()).into_iter().collect();
         Ok(Self { connection, info, url, name, software, notes, scratch })
     }
 
@@ -80,17 +73,7 @@ impl Target {
 
     /// What its PUBLISH commands took until now; none if it does not tell.
     pub fn executed(&mut self) -> Option<Executed> {
-        let about: String = redis::cmd("INFO").arg("commandstats").query(&mut self.connection).ok()?;
-        // A server that has executed none has no line for it.
-        Some(executed(&about).unwrap_or(Executed { calls: 0, microseconds: 0 }))
-    }
-}
-
-impl Executed {
-    /// What one took since then: the mean, in nanoseconds. None if there was none.
-    pub fn since(self, before: Self) -> Option<f64> {
-        let calls = self.calls.checked_sub(before.calls).filter(|calls| *calls > 0)?;
-        Some(1_000.0 * self.microseconds.checked_sub(before.microseconds)? as f64 / calls as f64)
+        Executed::of("publish", &mut self.connection)
     }
 }
 
@@ -134,16 +117,6 @@ fn wrong_url(url: &str) -> LabError {
     ))
 }
 
-/// `cmdstat_publish:calls=10,usec=42,usec_per_call=4.20,…`
-fn executed(about: &str) -> Option<Executed> {
-    let line = field(about, "cmdstat_publish")?;
-    let number = |name: &str| {
-        let value = line.split(',').find_map(|pair| pair.strip_prefix(name)?.strip_prefix('='))?;
-        value.parse().ok()
-    };
-    Some(Executed { calls: number("calls")?, microseconds: number("usec")? })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -175,18 +148,5 @@ mod tests {
         ] {
             assert_eq!(name(&parsed(url).unwrap()), shown, "{url}");
         }
-    }
-
-    #[test]
-    fn what_a_publish_takes_is_a_mean_of_what_came_since() {
-        let about = |calls: u64, microseconds: u64| {
-            let publish = format!("cmdstat_publish:calls={calls},usec={microseconds},usec_per_call=1.00");
-            format!("# Commandstats\r\ncmdstat_ping:calls=9,usec=9\r\n{publish}\r\n")
-        };
-        let [before, after] = [about(10, 30), about(30, 100)].map(|text| executed(&text).unwrap());
-        assert_eq!(after.since(before), Some(3_500.0));
-        assert_eq!(before.since(before), None);
-        assert_eq!(before.since(after), None);
-        assert_eq!(executed("cmdstat_ping:calls=9,usec=9"), None);
     }
 }

@@ -21,11 +21,12 @@ const SHARE: usize = 6;
 const MARK: usize = 3;
 
 /// Figures worth a line below the stages, with their words.
-const FIGURES: [(&str, &str); 8] = [
+const FIGURES: [(&str, &str); 9] = [
     ("stages_sum_percent", "stages, measured and bounded, of the whole"),
     ("connect_commands", "commands of the handshake"),
     ("subscribe_ns", "subscribe call until its confirmation"),
     ("empty_polls_per_message", "empty get_message calls a message"),
+    ("reader_pause_ns", "pause before it asks again"),
     ("subscriber_cpu_percent", "processor of the subscriber"),
     ("message_by_payload_clock_ns", "by the clock in the payload"),
     ("hook_cost_per_message_ns", "cost of the stamps a message"),
@@ -53,9 +54,9 @@ pub fn text(result: &ResultFile, width: usize) -> String {
 
 /// What the marks mean.
 const LEGEND: [&str; 2] = [
-    "≤ is bounded: it has no stamps of its own; it is what bare sockets, or on a log a cache line, need for the same \
-     message, or what they leave.",
-    "? is what remains of the whole.",
+    "~ is bounded: it has no stamps of its own, but is what bare sockets, or on a log a cache line, need for the same \
+     message elsewhere, what the server tells, or a share; its bounds stand below.",
+    "? is what remains of the whole. What was had elsewhere may make the sum more than the whole.",
 ];
 
 fn machine(result: &ResultFile) -> String {
@@ -106,10 +107,13 @@ fn waterfall(run: &Run, width: usize) -> String {
         let ns = stage.p50_ns.unwrap_or(0.0);
         let mark = match stage.kind {
             StageKind::Measured => " ",
-            StageKind::Bounded => "≤",
+            StageKind::Bounded => "~",
             StageKind::Unexplained => "?",
         };
         out += &row(label(stage), ns, percent(ns, whole), mark, &bar(from, from + ns, whole, columns));
+        if let Some([least, most]) = stage.bounds_ns {
+            out += &format!("    {} to {}\n", duration(least), duration(most));
+        }
         from += ns;
     }
     let from = run.timed_from.as_ref().map_or_else(String::new, |from| format!(", from its {from}"));
@@ -209,7 +213,7 @@ fn wrapped(sentence: &str, width: usize) -> String {
 mod tests {
     use tickpath_result::Comparison;
 
-    use super::super::stages::stage;
+    use super::super::stages::{bounded, measured, unexplained};
     use super::*;
 
     fn result() -> ResultFile {
@@ -220,10 +224,10 @@ mod tests {
             valid: true,
             notes: vec!["a note that is long enough to be broken into lines on a narrow terminal".to_owned(); 2],
             stages: vec![
-                stage("import_redis", 120e6, StageKind::Measured),
-                stage("connect_tcp", 3e6, StageKind::Measured),
-                stage("kernel_and_wake_up", 0.5e6, StageKind::Bounded),
-                stage("unexplained", 0.5e6, StageKind::Unexplained),
+                measured("import_redis", 120e6),
+                measured("connect_tcp", 3e6),
+                bounded("kernel_and_wake_up", 0.5e6, 0.4e6, 1e6),
+                unexplained("unexplained", 0.5e6).unwrap(),
             ],
             ..Run::default()
         };
@@ -250,7 +254,16 @@ mod tests {
             .collect();
         assert_eq!(bars.len(), 3, "{told}");
         assert!(bars.windows(2).all(|pair| pair[1].0 == pair[0].0 + pair[0].1), "{bars:?}\n{told}");
-        let there = ["import redis", "75 %", "4 ms", "≤", "?", "1.2 times faster (1.1 to 1.3)", "Of 4 ms, 3 ms is"];
+        let there = [
+            "import redis",
+            "75 %",
+            "4 ms",
+            "~",
+            "?",
+            "400 µs to 1 ms",
+            "1.2 times faster (1.1 to 1.3)",
+            "Of 4 ms, 3 ms is",
+        ];
         for words in there {
             assert!(told.contains(words), "'{words}' is missing in:\n{told}");
         }

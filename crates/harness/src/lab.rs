@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
+use tickpath_bus::About;
 use tickpath_clock::HostClock;
 use tickpath_result::Software;
 
@@ -32,8 +33,8 @@ pub struct Lab<'a> {
     pub name: String,
     /// How far it is.
     pub progress: &'a dyn Progress,
-    /// What the servers are that were asked already, by URL.
-    servers: Mutex<BTreeMap<String, Software>>,
+    /// What the servers said of themselves that were asked already, by URL.
+    servers: Mutex<BTreeMap<String, About>>,
 }
 
 impl<'a> Lab<'a> {
@@ -54,11 +55,31 @@ impl<'a> Lab<'a> {
         self.folder.path()
     }
 
-    /// The server of a URL, asked once, and our own bus before it.
-    pub fn software(&self, url: &str) -> Software {
+    /// Writes files, each a name and its text, into a folder of the run; gives the folder.
+    pub fn put(&self, folder: &str, files: &[(&str, &str)]) -> Result<PathBuf, LabError> {
+        let folder = self.folder().join(folder);
+        std::fs::create_dir_all(&folder).map_err(|e| LabError::file(&folder, e))?;
+        for (name, text) in files {
+            let path = folder.join(name);
+            // A process of the run may be reading what is there.
+            if !path.exists() {
+                std::fs::write(&path, text).map_err(|e| LabError::file(&path, e))?;
+            }
+        }
+        Ok(folder)
+    }
+
+    /// What the server of a URL says of itself, asked once; nothing of one that cannot be reached.
+    pub fn about(&self, url: &str) -> About {
         let mut servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
-        let server = servers.entry(url.to_owned()).or_insert_with(|| software(url)).clone();
+        let ask = || tickpath_bus::connect(url).map(|connection| connection.about()).unwrap_or_default();
+        servers.entry(url.to_owned()).or_insert_with(ask).clone()
+    }
+
+    /// The server of a URL, and our own bus before it.
+    pub fn software(&self, url: &str) -> Software {
         let version = env!("CARGO_PKG_VERSION").to_owned();
+        let server = software(self.about(url));
         Software { client: Some("tickpath".to_owned()), client_version: Some(version), ..server }
     }
 
@@ -74,9 +95,8 @@ impl Drop for Lab<'_> {
     }
 }
 
-/// What answers at a URL, as far as it tells.
-fn software(url: &str) -> Software {
-    let about = tickpath_bus::connect(url).map(|connection| connection.about()).unwrap_or_default();
+/// What answers, as far as it tells.
+fn software(about: About) -> Software {
     let mut software = Software { server: about.server, server_version: about.version, ..Software::default() };
     for (name, value) in about.settings {
         if let (true, Ok(value)) = (KEPT.contains(&name), value) {

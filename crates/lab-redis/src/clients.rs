@@ -39,7 +39,7 @@ use tickpath_result::{Counts, ResultFile, Run};
 use tickpath_scratch::python::Python;
 
 /// What a Python client runs.
-const SOURCE: &str = include_str!("python/clients.py");
+const SCRIPT: (&str, &str) = ("clients.py", include_str!("python/clients.py"));
 
 /// A client may go without an answer for so long, beside twenty round trips: connecting takes some.
 const SILENCE_S: f64 = 10.0;
@@ -200,7 +200,7 @@ impl<'a> Turn<'a> {
             out: lab.folder().join("clients"),
         };
         let mut child = match python.filter(|_| client.is_python()) {
-            Some(python) => python.spawn(client.name(), SOURCE, &role)?,
+            Some(python) => python.spawn(lab, client.name(), &[SCRIPT], &role)?,
             None => lab.spawn(&role)?,
         };
         child.tell("go")?;

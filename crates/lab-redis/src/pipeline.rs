@@ -274,7 +274,9 @@ fn spawn(lab: &Lab<'_>, settings: &Settings, key: &mut Key, out: &Path) -> Resul
     };
     match (settings.client, &settings.python) {
         (Client::Rust | Client::Raw, _) => lab.spawn(&role),
-        (Client::RedisPy, Some(python)) => python.spawn("redis-py", include_str!("python/pipeline.py"), &role),
+        (Client::RedisPy, Some(python)) => {
+            python.spawn(lab, "redis-py", &[("pipeline.py", include_str!("python/pipeline.py"))], &role)
+        }
         (Client::RedisPy, None) => {
             Err(LabError::Setting("redis-py needs a Python environment; prepare one, or leave redis-py out".to_owned()))
         }

@@ -263,9 +263,9 @@ fn assemble(
     let stage = |name: &str, samples: Samples| {
         (!samples.0.is_empty()).then(|| Stage {
             name: name.to_owned(),
-            label: None,
             p50_ns: Some(samples.p50_ns(calibration)),
             kind: StageKind::Measured,
+            ..Stage::default()
         })
     };
     run.stages.extend(stage("tick_to_seen", pairs(0, 1)));

@@ -46,7 +46,7 @@ pub fn run(
     let out = |role: &str| lab.folder().join(format!("python-{role}"));
     let spawn = |role: &'static str| {
         let part = Part { role, port: server.port, name: &name, count, rate, out: out(role) };
-        python.spawn(role, include_str!("python/path.py"), &part)
+        python.spawn(lab, role, &[("path.py", include_str!("python/path.py"))], &part)
     };
     let mut venue = spawn("venue")?;
     let mut strategy = spawn("strategy")?;

@@ -89,7 +89,7 @@ fn open<'a>(
 ) -> Result<Vec<Line<'a>>, RelayError> {
     let mut lines = Vec::new();
     for (route, meter) in settings.routes.iter().zip(meters) {
-        let outlet = Outlet::open(to.as_ref(), &route.to, &settings.opening, settings.wait)?;
+        let outlet = Outlet::open(to.as_ref(), (&settings.to, &route.to), &settings.opening, settings.wait, outside)?;
         let subscriber = from.subscriber(&route.from, settings.start, settings.wait)?;
         let foreign_kind = settings.foreign_kind;
         let onward =

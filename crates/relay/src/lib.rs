@@ -27,7 +27,7 @@ use tickpath_bus::{
     ConnectError, Connection, Foreign, Gap, Message, Policy, PublishError, Publisher, ReceiveError, TopicConfig,
 };
 use tickpath_clock::{Clock, HostClock, Wait, sleep_ns};
-use tickpath_log::{OpenError, Place, ReadError};
+use tickpath_log::{OpenError, Place, ReadError, Reader, Registration, Start};
 use tickpath_market::replay::PaceError;
 
 use tickpath_result::{PERCENTILES, Percentile, histogram, without_login};
@@ -353,11 +353,25 @@ enum Handed {
 }
 
 impl Outlet {
-    fn open(connection: &dyn Connection, topic: &str, opening: &Opening, wait: Wait) -> Result<Self, ConnectError> {
+    /// Opens a topic of the bus of this URL. What a log there holds already is told, for it stays.
+    fn open(
+        connection: &dyn Connection,
+        (url, topic): (&str, &str),
+        opening: &Opening,
+        wait: Wait,
+        outside: &Outside<'_>,
+    ) -> Result<Self, ConnectError> {
         let usual = connection.capabilities().policies.first().copied().unwrap_or(Policy::Overwrite);
         let policy = opening.policy.unwrap_or(usual);
         let config = TopicConfig { capacity_bytes: opening.capacity_bytes, ..TopicConfig::new(policy) };
         let publisher = connection.publisher(topic, &config)?;
+        if let Some((place, held)) = held(url, topic).filter(|(_, held)| *held > 0) {
+            (outside.tell)(&format!(
+                "'{topic}' of {} was there already: messages go behind its {held} messages; to begin anew, first: \
+                 tickpath log rm {place}",
+                without_login(url)
+            ));
+        }
         Ok(Self { topic: topic.to_owned(), publisher, wait, is_alone: false })
     }
 
@@ -401,22 +415,34 @@ impl Outlet {
 
 /// Where a topic lies, however its URL is written: two of one address are one topic.
 fn address(url: &str, topic: &str) -> String {
-    let is_log = matches!(url.split_once("://"), Some(("shm" | "file", _)));
-    let server = if is_log { None } else { tickpath_bus::connect(url).ok().and_then(|there| there.about().identity) };
-    address_at(url, server.as_deref(), topic)
+    let identity = || tickpath_bus::connect(url).ok().and_then(|there| there.about().identity);
+    log_address(url, topic).unwrap_or_else(|| address_at(url, identity().as_deref(), topic))
 }
 
 /// The same where the server has said already which one it is.
 fn address_at(url: &str, server: Option<&str>, topic: &str) -> String {
-    match url.split_once("://") {
-        Some(("shm", "")) => format!("shm://{topic}"),
-        Some(("shm", prefix)) => format!("shm://{prefix}.{topic}"),
-        Some(("file", folder)) => folder_address(&Path::new(folder).join(topic)),
-        _ => match server {
-            Some(server) => format!("{server}/{topic}"),
-            None => format!("{}/{topic}", one_name(without_login(url).trim_end_matches('/'))),
-        },
+    log_address(url, topic).unwrap_or_else(|| match server {
+        Some(server) => format!("{server}/{topic}"),
+        None => format!("{}/{topic}", one_name(without_login(url).trim_end_matches('/'))),
+    })
+}
+
+/// The same of a topic that is a log; none on a server.
+fn log_address(url: &str, topic: &str) -> Option<String> {
+    match url.split_once("://")? {
+        ("shm", "") => Some(format!("shm://{topic}")),
+        ("shm", prefix) => Some(format!("shm://{prefix}.{topic}")),
+        ("file", folder) => Some(folder_address(&Path::new(folder).join(topic))),
+        _ => None,
     }
+}
+
+/// Where a topic lies that is a log, and how many messages it holds.
+fn held(url: &str, topic: &str) -> Option<(Place, u64)> {
+    let place: Place = log_address(url, topic)?.parse().ok()?;
+    let sequence = |start| Reader::open(&place, start, Registration::Unregistered).map(|log| log.sequence()).ok();
+    let held = sequence(Start::Now)?.saturating_sub(sequence(Start::Oldest)?);
+    Some((place, held))
 }
 
 /// A server's URL by the address that its name stands for: one server has many names.

@@ -14,9 +14,9 @@ pub(super) fn section(result: &ResultFile, titles: &Titles) -> Option<Section> {
     let figures: Vec<String> =
         titles.first_runs(result).into_iter().filter_map(|run| figure(run, &titles.title(run))).collect();
     let lead = "What each part of one message’s time takes, beginning where the one before ended. Solid: measured \
-                between two stamps. Hatched: bounded, by what \
-                bare sockets, or on a log a cache line, need or leave. Dashed outline: what remains unexplained. Medians do not \
-                add up exactly: what was measured as a whole stands below their sum.";
+                between two stamps. Hatched: bounded, as what \
+                bare sockets, or on a log a cache line, need elsewhere, or by a share; the bounds stand beside it. Dashed outline: \
+                what remains unexplained. Parts do not add up exactly: what was measured as a whole stands below their sum.";
     Section::new("Where the time goes", lead, &folded(&figures, OPEN, "runs"))
 }
 
@@ -34,6 +34,7 @@ struct Part {
     name: String,
     label: String,
     ns: f64,
+    bounds_ns: Option<[f64; 2]>,
     kind: StageKind,
 }
 
@@ -68,14 +69,19 @@ impl Waterfall {
     fn table(&self) -> String {
         let mut from_ns = 0.0;
         let mut body = String::new();
-        for Part { name, label, ns, kind } in &self.parts {
-            let known = kind.name();
+        for Part { name, label, ns, bounds_ns, kind } in &self.parts {
+            let known = match bounds_ns {
+                Some([least, most]) => {
+                    escaped(&format!("{}, {} to {}", kind.name(), duration(*least), duration(*most)))
+                }
+                None => kind.name().to_owned(),
+            };
             // A process pays that once: beside it no part of a message could be seen.
             if is_before(name) {
-                body += &row(label, &escaped(&duration(*ns)), "", known);
+                body += &row(label, &escaped(&duration(*ns)), "", &known);
                 continue;
             }
-            body += &self.row(label, known, known, from_ns, *ns);
+            body += &self.row(label, kind.name(), &known, from_ns, *ns);
             from_ns += ns;
         }
         let mut foot = self.row("sum of the parts", "sum", "", 0.0, self.sum_ns);
@@ -132,11 +138,12 @@ fn parts(run: &Run) -> Vec<Part> {
     let stages = stages.filter_map(|stage| {
         let ns = stage.p50_ns.filter(|ns| ns.is_finite() && *ns > 0.0)?;
         let label = stage.label.clone().unwrap_or_else(|| words(&stage.name));
-        Some(Part { name: stage.name.clone(), label, ns, kind: stage.kind })
+        Some(Part { name: stage.name.clone(), label, ns, bounds_ns: stage.bounds_ns, kind: stage.kind })
     });
     let stages: Vec<Part> = stages.collect();
     let kind = StageKind::Measured;
-    ways.into_iter().map(|(name, ns)| Part { label: words(&name), name, ns, kind }).chain(stages).collect()
+    let way = |(name, ns): (String, f64)| Part { label: words(&name), name, ns, bounds_ns: None, kind };
+    ways.into_iter().map(way).chain(stages).collect()
 }
 
 /// Every hop over several stations from where the path begins to where it ends at the latest; of other stages the hop

@@ -261,6 +261,9 @@ pub struct Stage {
     pub label: Option<String>,
     /// Its median; null if there is none.
     pub p50_ns: Option<f64>,
+    /// The least and the most that it can be, where it is bounded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bounds_ns: Option<[f64; 2]>,
     /// How it is known.
     pub kind: StageKind,
 }
@@ -272,7 +275,7 @@ pub enum StageKind {
     /// Two stamps were taken around it.
     #[default]
     Measured,
-    /// It cannot be more: it was measured together with something else.
+    /// It has no stamps of its own: its time was had elsewhere, or by a share, and lies between two bounds.
     Bounded,
     /// What remains of the whole.
     Unexplained,

@@ -1,11 +1,10 @@
-//! What a Redis server says of itself, over a connection that is not measured.
+//! What a Redis server is asked beyond what the bus asks of any, over a connection that is not measured.
 
 use std::time::Duration;
 
 use redis::{Connection, ErrorKind, IntoConnectionInfo, RedisError, RedisResult, ServerErrorKind};
 
-use tickpath_harness::LabError;
-use tickpath_result::Software;
+use tickpath_harness::{Lab, LabError};
 
 /// How long the server may take to answer.
 pub const PATIENCE: Duration = Duration::from_secs(5);
@@ -41,32 +40,64 @@ pub fn dial(info: impl IntoConnectionInfo) -> RedisResult<Connection> {
     Ok(connection)
 }
 
-/// The server's name and version, and the settings that decide what reaches a disk.
-pub fn software(about: &str, connection: &mut Connection) -> Software {
-    let valkey = field(about, "valkey_version");
-    let mut software = Software {
-        server: Some(if valkey.is_some() { "valkey-server" } else { "redis-server" }.to_owned()),
-        server_version: valkey.or_else(|| field(about, "redis_version")).map(str::to_owned),
-        ..Software::default()
-    };
-    for setting in ["save", "appendonly"] {
-        // Not every server tells everybody.
-        let told: RedisResult<Vec<String>> = redis::cmd("CONFIG").arg("GET").arg(setting).query(connection);
-        if let Some(value) = told.ok().and_then(|pair| pair.into_iter().nth(1)) {
-            software.server_settings.set(setting, value);
-        }
-    }
-    software
-}
-
-/// A sentence about those who use the server beside us, if there are any.
-pub fn others(about: &str) -> Option<String> {
-    let others = field(about, "connected_clients")?.parse::<u64>().ok()?.saturating_sub(1);
+/// A sentence about those who use the server of a URL beside us, if there are any.
+pub fn others(lab: &Lab<'_>, url: &str) -> Option<String> {
+    let clients = lab.about(url).settings.remove("connected_clients")?.ok()?;
+    // One of them has asked.
+    let others = clients.parse::<u64>().ok()?.saturating_sub(1);
     (others > 0)
         .then(|| format!("the server had {others} other clients at the beginning; their load is in these figures"))
 }
 
-/// What stands behind a name in the lines of INFO.
-pub fn field<'a>(about: &'a str, name: &str) -> Option<&'a str> {
-    about.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(str::trim)
+/// What a server counts of one command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Executed {
+    /// How often it was called.
+    pub calls: u64,
+    /// How long all calls took, in microseconds.
+    pub microseconds: u64,
+}
+
+impl Executed {
+    /// What a server has counted of a command, in small letters, until now; none if it does not tell.
+    pub fn of(command: &str, connection: &mut Connection) -> Option<Self> {
+        let about: String = redis::cmd("INFO").arg("commandstats").query(connection).ok()?;
+        // A server that has executed none has no line for it.
+        Some(Self::read(&about, command).unwrap_or(Self { calls: 0, microseconds: 0 }))
+    }
+
+    /// What one call took since then: the mean, in nanoseconds. None if there was none.
+    pub fn since(self, before: Self) -> Option<f64> {
+        let calls = self.calls.checked_sub(before.calls).filter(|calls| *calls > 0)?;
+        Some(1_000.0 * self.microseconds.checked_sub(before.microseconds)? as f64 / calls as f64)
+    }
+
+    /// `cmdstat_publish:calls=10,usec=42,usec_per_call=4.20,…`
+    fn read(about: &str, command: &str) -> Option<Self> {
+        let name = format!("cmdstat_{command}:");
+        let line = about.lines().find_map(|line| line.strip_prefix(&name))?;
+        let number = |name: &str| {
+            let value = line.split(',').find_map(|pair| pair.strip_prefix(name)?.strip_prefix('='))?;
+            value.trim().parse().ok()
+        };
+        Some(Self { calls: number("calls")?, microseconds: number("usec")? })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_command_takes_is_a_mean_of_what_came_since() {
+        let about = |calls: u64, microseconds: u64| {
+            let publish = format!("cmdstat_publish:calls={calls},usec={microseconds},usec_per_call=1.00");
+            format!("# Commandstats\r\ncmdstat_ping:calls=9,usec=9\r\n{publish}\r\n")
+        };
+        let [before, after] = [about(10, 30), about(30, 100)].map(|text| Executed::read(&text, "publish").unwrap());
+        assert_eq!(after.since(before), Some(3_500.0));
+        assert_eq!(before.since(after), None);
+        assert_eq!(before.since(before), None);
+        assert_eq!(Executed::read("cmdstat_ping:calls=9,usec=9", "publish"), None);
+    }
 }

@@ -2,7 +2,8 @@
 //!
 //! The packages are pinned and lie in a virtual environment of their own, which is made once and kept in the user's
 //! cache; nothing that is installed already is touched. `TICKPATH_PYTHON` names another interpreter, with the packages
-//! in it. A script speaks as our own children do: `"ready"`, then `{"result": …}` or `{"error": …}`, a line each.
+//! in it. A script is a file in the run's folder, and speaks as our own children do: `"ready"`, then `{"result": …}` or
+//! `{"error": …}`, a line each.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -16,7 +17,7 @@ use std::process::{Command, Stdio};
 use serde::{Deserialize, Serialize};
 
 use tickpath_harness::LabError;
-use tickpath_harness::{Child, Progress};
+use tickpath_harness::{Child, Lab, Progress};
 
 /// The packages and their versions.
 pub const PACKAGES: [(&str, &str); 3] = [("redis", "8.1.0"), ("hiredis", "3.5.0"), ("uvloop", "0.23.0")];
@@ -159,18 +160,26 @@ impl Python {
         self.versions.get(package).map(String::as_str)
     }
 
-    /// Runs a script with its settings as JSON, as a child that is called `role` in errors. It ends with the thread
-    /// that calls this, however that ends, and nothing of that costs the script time.
-    pub fn spawn(&self, role: &'static str, source: &str, settings: &impl Serialize) -> Result<Child, LabError> {
+    /// Runs a script with its settings as JSON, as a child that is called `role` in errors: the first of these files, each
+    /// a name and its text; the others are modules that it imports. It ends with the thread that calls this, however
+    /// that ends, and nothing of that costs the script time.
+    pub fn spawn(
+        &self,
+        lab: &Lab<'_>,
+        role: &'static str,
+        script: &[(&str, &str)],
+        settings: &impl Serialize,
+    ) -> Result<Child, LabError> {
         let json = serde_json::to_string(settings).expect("settings are plain data");
+        let folder = lab.put("python", script)?;
         let mut command = Command::new("setpriv");
         command.args(["--pdeathsig", "KILL"]).arg(&self.program);
         if self.ours {
             command.arg("-I");
         }
+        command.args(script.first().map(|(name, _)| folder.join(name)));
         // Not an argument: those everybody can read, and a URL may hold a password.
-        let source = format!("import os, sys\nsys.argv.append(os.environ.pop('TICKPATH_SETTINGS'))\n{source}");
-        command.args(["-c", &source]).env("TICKPATH_SETTINGS", json);
+        command.env("TICKPATH_SETTINGS", json);
         // A file redis.py in the working folder is not the package.
         command.env("PYTHONSAFEPATH", "1").stderr(Stdio::inherit());
         Child::of(command, role)
@@ -405,6 +414,43 @@ mod tests {
             let sentence = Trouble::Said(said.to_owned()).of_making(1).to_string();
             assert!(sentence.contains(remedy), "{said}: {sentence}");
             assert!(sentence.contains("TICKPATH_PYTHON"), "{said}: {sentence}");
+        }
+    }
+
+    /// Nobody hears how far a test is.
+    struct Silent;
+
+    impl Progress for Silent {
+        fn step(&self, _what: &str, _seconds: f64) {}
+    }
+
+    #[test]
+    fn others_see_a_short_path_and_neither_source_nor_settings() {
+        const SCRIPT: [(&str, &str); 2] = [
+            (
+                "ends.py",
+                "import json, os, sys\n\
+                 sys.path.append(os.path.dirname(__file__))\n\
+                 from middle import settings, shown\n\
+                 print('\"ready\"', flush=True)\n\
+                 print(json.dumps({'result': [settings, shown()]}), flush=True)\n",
+            ),
+            (
+                "middle.py",
+                "import json, os\n\
+                 settings = json.loads(os.environ.pop('TICKPATH_SETTINGS'))\n\
+                 def shown():\n    return open('/proc/self/cmdline').read().split('\\0')[:-1]\n",
+            ),
+        ];
+        let lab = Lab::new(PathBuf::from("/nonexistent"), &Silent).unwrap();
+        let python =
+            Python { program: "python3".into(), runtime: String::new(), versions: BTreeMap::new(), ours: true };
+        for _again in 0..2 {
+            let mut child = python.spawn(&lab, "script", &SCRIPT, &"redis://ann:secret@host").unwrap();
+            let (settings, shown): (String, Vec<String>) = child.result(30.0).unwrap();
+            assert_eq!(settings, "redis://ann:secret@host");
+            let script = lab.folder().join("python").join("ends.py").display().to_string();
+            assert_eq!(shown, ["python3".to_owned(), "-I".to_owned(), script]);
         }
     }
 

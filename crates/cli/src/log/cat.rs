@@ -11,7 +11,7 @@ use std::io::Write;
 use clap::Args;
 use serde_json::Value as Json;
 use tickpath_bus::Gap;
-use tickpath_log::{Next, Reader, Registration, Start};
+use tickpath_log::{Next, OpenError, Place, Reader, Registration, Start};
 use tickpath_relay::{gap_words, read_gap};
 
 use super::fields::{self, Field, Value};
@@ -33,17 +33,17 @@ pub struct CatArgs {
     /// Print so many at most
     #[arg(long, value_name = "N")]
     pub count: Option<u64>,
-    /// Go on waiting for more
+    /// Go on waiting for more; for the log itself too, if it is not there yet
     #[arg(long)]
     pub follow: bool,
-    /// Print JSON objects; a payload that is not known comes whole
+    /// Print JSON objects; a payload that is not known comes whole, as payload_hex, and as payload_text where it is text
     #[arg(long)]
     pub json: bool,
 }
 
 pub fn run(args: &CatArgs) -> anyhow::Result<()> {
     let start = args.from.map_or(Start::Oldest, Start::Sequence);
-    let mut log = Reader::open(&place(&args.log)?, start, Registration::Unregistered)?;
+    let mut log = open(&place(&args.log)?, start, args.follow)?;
     let mut out = std::io::BufWriter::new(std::io::stdout().lock());
     let (mut left, mut payload) = (args.count.unwrap_or(u64::MAX), Vec::new());
     while left > 0 {
@@ -76,6 +76,21 @@ pub fn run(args: &CatArgs) -> anyhow::Result<()> {
         }
     }
     out.flush().or_else(closed)
+}
+
+/// A log; one that is followed is waited for.
+fn open(place: &Place, start: Start, follow: bool) -> Result<Reader, OpenError> {
+    let mut is_told = false;
+    loop {
+        match Reader::open(place, start, Registration::Unregistered) {
+            Err(OpenError::NotFound(_)) if follow => {}
+            opened => return opened,
+        }
+        if !std::mem::replace(&mut is_told, true) {
+            eprintln!("{place} is not there yet; waiting for its first writer");
+        }
+        tickpath_clock::sleep_ns(LOOK_NS);
+    }
 }
 
 /// Who closed our output has read enough of it; a full disk has not.
@@ -114,7 +129,10 @@ impl Entry<'_> {
         let content = match (read_gap(kind, payload), fields::read(kind, payload)) {
             (Some(gap), _) => gap_content(gap),
             (None, Some((name, fields))) => format!(r#""name":"{name}","fields":{}"#, object(&fields)),
-            (None, None) => format!(r#""name":"kind_{kind}","payload_hex":"{}""#, hex(payload)),
+            (None, None) => {
+                let text = text(payload).map(|text| format!(r#","payload_text":{}"#, Json::from(text)));
+                format!(r#""name":"kind_{kind}","payload_hex":"{}"{}"#, hex(payload), text.unwrap_or_default())
+            }
         };
         let time = moment(self.utc_ns);
         format!(r#"{{"sequence":{sequence},"time":"{time}","stamp_ticks":{stamp},"kind":{kind},{content}}}"#)
@@ -153,6 +171,12 @@ fn bytes(payload: &[u8]) -> String {
         0 => "0 bytes".to_owned(),
         length => format!("{}{rest} |{letters}{rest}| {length} bytes", hex(shown)),
     }
+}
+
+/// A payload that people can read.
+fn text(payload: &[u8]) -> Option<&str> {
+    let is_text = |letter: char| !letter.is_control() || letter.is_whitespace();
+    std::str::from_utf8(payload).ok().filter(|text| !text.is_empty() && text.chars().all(is_text))
 }
 
 fn hex(bytes: &[u8]) -> String {

@@ -5,6 +5,7 @@ pub mod cat;
 pub mod fields;
 pub mod place;
 pub mod record;
+mod remove;
 pub mod replay;
 mod watch;
 
@@ -26,6 +27,7 @@ pub fn run(command: &LogCommand) -> anyhow::Result<Outcome> {
     match command {
         LogCommand::Ls { log: None } => list(),
         LogCommand::Ls { log: Some(log) } => describe(&existing(log)?),
+        LogCommand::Rm { log } => remove::run(&existing(log)?),
         LogCommand::Cat(args) => cat::run(args),
         LogCommand::Verify { log } => verify(&existing(log)?),
         LogCommand::Analyse { dir, output } => analyse(dir, output),

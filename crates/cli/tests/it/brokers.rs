@@ -188,6 +188,53 @@ fn scripts_of_the_user_are_explained_unchanged() {
     assert_eq!(count(run, "received") + count(run, "lost"), count(run, "sent"), "{run}");
 }
 
+#[test]
+fn a_subscriber_that_sleeps_is_told_so_and_given_the_ratio_of_its_kind() {
+    let folder = tempdir().unwrap();
+    let redis = server("TICKPATH_REDIS");
+    let port = redis.rsplit(':').next().expect("a port").to_owned();
+    let script = |name: &str, lines: &str| {
+        let path = folder.path().join(name);
+        let client = format!("import redis, time\nr = redis.Redis(port={port})\n");
+        fs::write(&path, client + lines).unwrap();
+        text(&path).to_owned()
+    };
+    let publisher = script("publish.py", "r.publish('tickpath-test-sleeps', str(time.time()))\n");
+    let subscriber = script(
+        "sleeps.py",
+        "p = r.pubsub()\np.subscribe('tickpath-test-sleeps')\nwhile True:\n    p.get_message()\n    time.sleep(0.001)\n",
+    );
+    let (python, file) = (python(), folder.path().join("explain.json"));
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_tickpath"));
+    command.args(["explain", &redis, "--repeat", "5", "--gains", "no-sleep", "--quiet", "--json", text(&file)]);
+    command.args(["--with", &format!("{python} {subscriber}"), "--", &python, &publisher]);
+    let ran = command.output().unwrap();
+    let (out, err) = (String::from_utf8_lossy(&ran.stdout), String::from_utf8_lossy(&ran.stderr));
+    assert!(matches!(ran.status.code(), Some(0 | 3)), "{:?} {err}", ran.status);
+    let said = out.split_whitespace().collect::<Vec<_>>().join(" ");
+    for words in ["asks with get_message and pauses", "a blocking listen instead of get_message with 1 ms of sleep:"] {
+        assert!(said.contains(words), "'{words}' is not in: {out}");
+    }
+    assert!(!said.contains("spins"), "{out}");
+    let result = load(&file);
+    let run = runs(&result).iter().find(|run| run["phase"] == "cold").unwrap_or_else(|| panic!("{result}"));
+    // No sleep is shorter than it was asked to be.
+    assert!(number(&run["figures"]["reader_pause_ns"]) >= 1e6, "{run}");
+}
+
+#[test]
+fn a_command_that_shows_nothing_runs_once() {
+    let folder = tempdir().unwrap();
+    let (script, runs) = (folder.path().join("silent.py"), folder.path().join("runs"));
+    fs::write(&script, format!("open({:?}, 'a').write('once\\n')\n", text(&runs))).unwrap();
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_tickpath"));
+    let ran = command.args(["explain", "--gains", "none", "--quiet", "--", "python3", text(&script)]).output().unwrap();
+    let err = String::from_utf8_lossy(&ran.stderr);
+    let said = err.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(ran.status.code() == Some(1) && said.contains("imports redis"), "{:?} {err}", ran.status);
+    assert_eq!(fs::read_to_string(&runs).unwrap(), "once\n");
+}
+
 /// The stages of a message and what is unexplained come to the whole, and the figure says how much of it is explained.
 fn adds_up(run: &Value) {
     const BEFORE: [&str; 3] = ["interpreter_start", "import_redis", "script_until_call"];

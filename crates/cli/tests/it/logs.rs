@@ -16,8 +16,12 @@ pub use running::{Running, until};
 struct Topic {
     place: Place,
     writer: Writer,
-    _reader: Reader,
+    reader: Reader,
+    _gone: Gone,
 }
+
+/// Removes a topic with the test.
+struct Gone(Place);
 
 impl Topic {
     fn new(name: &str) -> Self {
@@ -29,7 +33,8 @@ impl Topic {
         writer.publish(7, Kind::TopOfBook.code(), tick.as_bytes()).expect("an overwrite topic takes all");
         writer.publish(9, 200, b"hello").expect("an overwrite topic takes all");
         assert_eq!(reader.drain(1, |_| {}).expect("the topic is sound"), 1);
-        Self { place, writer, _reader: reader }
+        let _gone = Gone(place.clone());
+        Self { place, writer, reader, _gone }
     }
 
     fn publish(&mut self, kind: u8, payload: &[u8]) {
@@ -37,10 +42,10 @@ impl Topic {
     }
 }
 
-impl Drop for Topic {
+impl Drop for Gone {
     fn drop(&mut self) {
-        // A test that failed may have removed it.
-        let _ = self.place.remove();
+        // The test may have removed it.
+        let _ = self.0.remove();
     }
 }
 
@@ -124,6 +129,54 @@ fn fields_are_told_by_their_names_and_as_json() {
     assert_eq!(objects[0]["stamp_ticks"], json!(11));
     assert_eq!(objects[2]["payload_hex"].as_str().map(str::len), Some(512), "a payload comes whole");
     assert_eq!(objects[3]["payload_hex"], json!(""));
+}
+
+#[test]
+fn a_payload_that_is_text_is_text_in_json() {
+    let mut topic = Topic::new("cli-text");
+    for payload in ["{\"price\": \"64000.25\"}\n".as_bytes(), "漲 ▲".as_bytes(), &[0xc3, 0x28], b"a\0b"] {
+        topic.publish(200, payload);
+    }
+    let objects = objects(&tickpath(&format!("log cat {} --json --from 1", topic.place)).out);
+    let texts: Vec<Option<&str>> = objects.iter().map(|object| object["payload_text"].as_str()).collect();
+    assert_eq!(texts, [Some("hello"), Some("{\"price\": \"64000.25\"}\n"), Some("漲 ▲"), None, None]);
+    assert!(objects.iter().all(|object| object["payload_hex"].is_string()), "{objects:?}");
+}
+
+#[test]
+fn a_topic_that_is_followed_is_waited_for() {
+    let name = format!("cli-follow-{}", std::process::id());
+    let cat = Running::start(&format!("log cat shm://{name} --follow --count 1"));
+    cat.await_words("is not there yet; waiting for its first writer");
+    let topic = Topic::new("cli-follow");
+    let ran = cat.end();
+    assert_eq!((ran.code, ran.out.lines().count()), (Some(0), 1), "{} {}", ran.out, ran.err);
+    assert!(ran.out.starts_with("0 1970-01-01") && ran.out.contains("tick symbol=0"), "{}", ran.out);
+    let missing = tickpath("log cat shm://cli-follow-never");
+    assert!(missing.code == Some(1) && missing.err.contains("does not exist"), "{}", missing.err);
+    drop(topic);
+}
+
+#[test]
+fn a_topic_goes_when_nobody_has_it() {
+    let topic = Topic::new("cli-rm");
+    let place = topic.place.clone();
+    let rm = format!("log rm {place}");
+    let ran = tickpath(&rm);
+    assert_eq!((ran.code, ran.out.as_str()), (Some(1), ""), "{}", ran.err);
+    assert!(ran.err.contains(&format!("process {}", std::process::id())) && place.exists(), "{}", ran.err);
+    drop(topic.writer);
+    let ran = tickpath(&rm);
+    assert!(ran.code == Some(1) && place.exists(), "its reader has it still: {}", ran.err);
+    drop(topic.reader);
+    let follower = Running::start(&format!("log cat {place} --follow"));
+    until(|| tickpath(&rm).err.contains(&format!("process {}", follower.id())), || "a reader unseen".to_owned());
+    drop(follower);
+    let ran = tickpath(&rm);
+    assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""));
+    assert!(ran.out.contains("removed, with 2 messages") && !place.dir().exists(), "{}", ran.out);
+    let ran = tickpath(&rm);
+    assert!(ran.code == Some(1) && ran.err.contains("does not exist"), "{}", ran.err);
 }
 
 #[test]

@@ -1,8 +1,9 @@
 """Runs a command again and again, each time as a new process, with a companion beside it; the scripts stay as they are.
 
-It says "ready", is told in one line what to run, and tells in one line what came of it: when each process was spawned
-and had ended, in nanoseconds of the monotonic clock. What the processes print goes to standard error. A process that
-ends when it should not, or does not end, is told as a sentence, beside the runs until then.
+It says "ready", is told in one line what to run, and says when the first run has ended: who reads what that wrote knows
+whether there is anything to see, and says "go", or ends this. It tells in one line what came of all: when each process
+was spawned and had ended, in nanoseconds of the monotonic clock. What the processes print goes to standard error. A
+process that ends when it should not, or does not end, is told as a sentence, beside the runs until then.
 """
 
 import ctypes
@@ -52,7 +53,7 @@ class Launcher:
         self.hook: str = order["hook"]
         self.records: str = order["records"]
         # Ours alone: without it the user's scripts find the modules beside them.
-        ours = {"PYTHONSAFEPATH"}
+        ours = {"PYTHONSAFEPATH", "TICKPATH_SETTINGS"}
         self.environment: dict[str, str] = {k: v for k, v in os.environ.items() if k not in ours} | order["environment"]
         self.output = sys.stderr if order["show"] else subprocess.DEVNULL
         self.beside: subprocess.Popen | None = None
@@ -68,6 +69,8 @@ class Launcher:
                 subscribed = self.subscription()
             for number in range(self.repeat):
                 self.run_once(number, hooked=True)
+                if number == 0:
+                    self.ask()
                 if number < self.plain:
                     self.run_once(number, hooked=False)
                 self.look_beside()
@@ -77,6 +80,13 @@ class Launcher:
         finally:
             self.stop_beside()
         return {"runs": self.runs, "problem": problem, "subscribed": subscribed, "hook_ns": hook_cost_ns(self.hook)}
+
+    def ask(self) -> None:
+        """Whether to go on after the first run. If nobody wants it, all is over."""
+        tell({"result": None})
+        if sys.stdin.readline() != "go\n":
+            self.stop_beside()
+            sys.exit(1)
 
     def companion_words(self) -> list[str]:
         try:

@@ -9,7 +9,7 @@ use redis::{Connection, ConnectionAddr, IntoConnectionInfo, RedisResult};
 use super::Settings;
 use tickpath_harness::{Lab, LabError, host, proxy};
 use tickpath_result::{Software, median};
-use tickpath_scratch::about::{PATIENCE, dial, no_answer, others, software};
+use tickpath_scratch::about::{PATIENCE, dial, no_answer, others};
 use tickpath_scratch::redis::{Server, ServerSettings};
 
 /// Keys that one command names.
@@ -45,11 +45,12 @@ impl Target {
                 (Some(server), Some(tcp), unix)
             }
         };
+        let url = settings.target.as_ref().or(tcp.as_ref()).ok_or_else(wrong_url)?;
+        let (software, others) = (lab.software(url), others(lab, url));
         let url = tcp.as_ref().or(unix.as_ref()).ok_or_else(wrong_url)?;
         let mut connection = dial(url.as_str()).map_err(|e| no_answer(&name(url), &e))?;
-        let about: String = redis::cmd("INFO").query(&mut connection).map_err(|e| no_answer(&name(url), &e))?;
-        let software = software(&about, &mut connection);
-        let notes = others(&about).filter(|_| scratch.is_none()).into_iter().collect();
+        redis::cmd("PING").exec(&mut connection).map_err(|e| no_answer(&name(url), &e))?;
+        let notes = others.filter(|_| scratch.is_none()).into_iter().collect();
         let keys = format!("tickpath:{}:k", lab.name);
         Ok(Self { connection, keys, claimed: 0, tcp, unix, software, notes, scratch })
     }
@@ -207,7 +208,6 @@ fn batches(count: u64) -> impl Iterator<Item = Range<u64>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tickpath_scratch::about::field;
 
     #[test]
     fn urls_that_every_client_knows() {
@@ -244,14 +244,5 @@ mod tests {
             let keys: Vec<u64> = batches(count).flatten().collect();
             assert_eq!(keys, (0..count).collect::<Vec<_>>(), "{count} keys");
         }
-    }
-
-    #[test]
-    fn what_a_server_says_about_itself_is_read() {
-        let about = "# Server\r\nredis_version:7.0.15\r\n# Clients\r\nconnected_clients:3\r\n";
-        assert_eq!(field(about, "redis_version"), Some("7.0.15"));
-        assert_eq!(field(about, "valkey_version"), None);
-        assert!(others(about).is_some_and(|note| note.contains("2 other clients")));
-        assert_eq!(others("connected_clients:1"), None);
     }
 }

@@ -14,7 +14,7 @@ import time
 from array import array
 from collections.abc import Iterable
 
-settings = json.loads(sys.argv[1])
+settings = json.loads(os.environ.pop("TICKPATH_SETTINGS"))
 CLIENT: str = settings["client"]
 URL: str = settings["url"]
 KEYS: str = settings["keys"]

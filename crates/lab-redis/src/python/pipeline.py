@@ -15,7 +15,7 @@ from array import array
 
 import redis
 
-settings = json.loads(sys.argv[1])
+settings = json.loads(os.environ.pop("TICKPATH_SETTINGS"))
 KEY: str = settings["key"]
 VALUE = "xxx"
 COMMAND: str = settings["command"]

@@ -7,13 +7,14 @@ host share.
 """
 
 import json
+import os
 import sys
 import time
 from array import array
 
 import redis
 
-settings = json.loads(sys.argv[1])
+settings = json.loads(os.environ.pop("TICKPATH_SETTINGS"))
 COUNT: int = settings["count"]
 TICKS: str = settings["name"] + ":ticks"
 ORDERS: str = settings["name"] + ":orders"

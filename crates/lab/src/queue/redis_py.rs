@@ -9,8 +9,8 @@ use tickpath_harness::{Lab, LabError};
 use tickpath_result::Software;
 use tickpath_scratch::python::Python;
 
-const PUSHER: &str = include_str!("../python/queue_pusher.py");
-const PULLER: &str = include_str!("../python/queue_puller.py");
+const PUSHER: (&str, &str) = ("queue_pusher.py", include_str!("../python/queue_pusher.py"));
+const PULLER: (&str, &str) = ("queue_puller.py", include_str!("../python/queue_puller.py"));
 
 /// What the pusher's script is told.
 #[derive(Serialize)]
@@ -80,7 +80,7 @@ pub(super) fn spawn(
             out: &out,
             numbers: &numbers,
         };
-        python.spawn("puller", PULLER, &told)
+        python.spawn(lab, "puller", &[PULLER], &told)
     };
     let software = Software {
         server: Some("redis-server".to_owned()),
@@ -89,7 +89,7 @@ pub(super) fn spawn(
         runtime: Some(python.runtime.clone()),
         ..Software::default()
     };
-    let pusher = python.spawn("pusher", PUSHER, &pusher)?;
+    let pusher = python.spawn(lab, "pusher", &[PUSHER], &pusher)?;
     let pullers = (0..settings.pullers).map(puller).collect::<Result<Vec<_>, _>>()?;
     Ok(Ends { pusher, pullers, software })
 }

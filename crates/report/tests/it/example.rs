@@ -57,6 +57,7 @@ pub fn minimal() -> ResultFile {
         name: HOSTILE.to_owned(),
         label: Some(HOSTILE.to_owned()),
         p50_ns: Some(5.0),
+        bounds_ns: Some([0.0, 5.0]),
         kind: StageKind::Bounded,
     }];
     let mut empty = hostile.clone();
@@ -131,9 +132,9 @@ fn path_run(repeat: u32) -> Run {
     run.actors = vec![Actor { name, role, count: 119_999, rate_per_s: Some(9_999.5) }];
     run.series = vec![Series { name: "left".to_owned(), t_ns: vec![0, 1_000], value: vec![0.0, 3.0] }];
     run.stages = vec![
-        Stage { name: "seen_to_sent".to_owned(), label: None, p50_ns: Some(42.0), kind: StageKind::Measured },
-        Stage { name: "kernel".to_owned(), label: None, p50_ns: Some(900.0), kind: StageKind::Bounded },
-        Stage { name: "rest".to_owned(), label: None, p50_ns: None, kind: StageKind::Unexplained },
+        stage("seen_to_sent", Some(42.0), StageKind::Measured),
+        stage("kernel", Some(900.0), StageKind::Bounded),
+        stage("rest", None, StageKind::Unexplained),
     ];
     let middles = [("one_way", 190), ("t0_t1", 210), ("t1_t2", 900), ("t0_t2", 1_100), ("tick_to_order", 1_400)];
     for (name, middle) in middles {
@@ -302,6 +303,10 @@ fn clients_runs(repeat: u32) -> Vec<Run> {
     runs
 }
 
+fn stage(name: &str, p50_ns: Option<f64>, kind: StageKind) -> Stage {
+    Stage { name: name.to_owned(), p50_ns, kind, ..Stage::default() }
+}
+
 /// Stages of all three kinds, cold with the process's start before the call.
 fn explain_runs(repeat: u32) -> Vec<Run> {
     use StageKind::{Bounded, Measured, Unexplained};
@@ -317,7 +322,8 @@ fn explain_runs(repeat: u32) -> Vec<Run> {
         run.timed_from = Some("call".to_owned());
         let stage = |(name, ns, kind): (&str, f64, StageKind)| {
             let label = (name == "connect_tcp").then(|| "connect: the first packet and its answer".to_owned());
-            Stage { name: name.to_owned(), label, p50_ns: Some(ns), kind }
+            let bounds_ns = (kind == Bounded).then_some([ns, 1.2 * ns]);
+            Stage { name: name.to_owned(), label, p50_ns: Some(ns), bounds_ns, kind }
         };
         run.stages = stages.map(stage).to_vec();
         run

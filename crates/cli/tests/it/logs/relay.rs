@@ -240,6 +240,25 @@ fn what_other_programs_publish_is_carried_and_recorded_whole() {
 }
 
 #[test]
+fn a_bridge_says_what_it_carries_behind() {
+    let (here, there) = (Shared::new("new"), Shared::new("leftover"));
+    let bridge = |words: &str| {
+        let bridge = Running::start(&format!("log bridge {} {} --topic ticks", here.url, there.url));
+        bridge.await_words("carrying 'ticks'");
+        assert_eq!(bridge.err().contains("was there already"), !words.is_empty(), "{}", bridge.err());
+        assert!(bridge.err().contains(words), "{}", bridge.err());
+        bridge
+    };
+    let mut source = publisher(&here.url, "ticks");
+    let first = bridge("");
+    publish(source.as_mut(), &[(1, 40, b"one".to_vec()), (2, 40, b"two".to_vec())]);
+    assert_eq!(receive(subscriber(&there.url, "ticks", bus::Start::Oldest).as_mut(), 2).len(), 2);
+    first.interrupt();
+    let again = format!("behind its 2 messages; to begin anew, first: tickpath log rm {}", there.place("ticks"));
+    bridge(&again).interrupt();
+}
+
+#[test]
 fn a_bridge_waits_for_a_broker_that_takes_nothing() {
     let mut server = RedisServer::start();
     let topic = Shared::new("outage");

@@ -36,6 +36,11 @@ impl Running {
         Self { child, err, listener: Some(listener) }
     }
 
+    /// Its process id.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// What it has said on standard error so far.
     pub fn err(&self) -> String {
         self.err.lock().expect("nobody panics with it").clone()

@@ -6,13 +6,13 @@ sent        key, value, called, connect, tcp, connected, lookup, commands, encod
             delayed_tcp, delayed_handshake, delayed_else
 connected   began, tcp, ended, lookup, commands
 subscribed  called, confirmed
-received    key, read, resumed, parsed, handed, empty
+received    key, read, resumed, parsed, handed, empty, pause
 cpu         now, processor time until now
 
 `key` is the same number for the same message on both sides. `value` is a payload that is a number. `lookup` is how long
 the resolution of the server's name took, `commands` what connecting sent beside. `resumed` is when asyncio gave the
 reader its turn. `delayed` is how long a process's first call waited for a processor. `empty` are calls of get_message
-since the last message that returned nothing.
+since the last message that only looked and returned nothing, `pause` the time from each of them to the next call.
 
 Rows are written when a subscription is confirmed, when so many have come together, and at the end; or when they are
 asked for, where there is no such folder.

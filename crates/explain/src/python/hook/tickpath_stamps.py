@@ -41,7 +41,7 @@ def stamp(name: str) -> None:
     around(base, "send_packed_command", send_begins, send_ends)
     around(base, "read_response", None, read_ends)
     around(client.PubSub, "execute_command", subscribe_begins, None)
-    around(client.PubSub, "get_message", None, get_message_ends)
+    around(client.PubSub, "get_message", get_message_begins, get_message_ends)
     around(client.PubSub, "handle_message", None, hand_over_ends)
     for kind in (connection.Connection, connection.UnixDomainSocketConnection):
         around(kind, "_connect", None, open_ends if name == "redis" else open_ends_asyncio)
@@ -50,15 +50,15 @@ def stamp(name: str) -> None:
 
 
 def around(kind: type, name: str, begins, ends) -> None:
-    """Has a method of a class call `begins(self, args)` before it, and `ends(self, args, begun, result)` after it: with
-    None if it fails. Versions of redis-py differ; a class without the method stays as it is."""
+    """Has a method of a class call `begins` before it, with all that the method gets, and `ends(self, args, begun, result)`
+    after it: with None if it fails. Versions of redis-py differ; a class without the method stays as it is."""
     method = kind.__dict__.get(name)
     if method is None:
         return
     if method.__code__.co_flags & COROUTINE:
 
         async def stamped(self, *args, **options):
-            begun = begins(self, args) if begins is not None else None
+            begun = begins(self, *args, **options) if begins is not None else None
             result = None
             try:
                 result = await method(self, *args, **options)
@@ -70,7 +70,7 @@ def around(kind: type, name: str, begins, ends) -> None:
     else:
 
         def stamped(self, *args, **options):
-            begun = begins(self, args) if begins is not None else None
+            begun = begins(self, *args, **options) if begins is not None else None
             result = None
             try:
                 result = method(self, *args, **options)
@@ -145,7 +145,7 @@ def is_publish(args: tuple) -> bool:
     return len(args) == 3 and args[0] in ("PUBLISH", b"PUBLISH")
 
 
-def publish_begins(_client, args: tuple) -> Publishing | None:
+def publish_begins(_client, *args, **_options) -> Publishing | None:
     return Publishing(monotonic_ns()) if is_publish(args) else None
 
 
@@ -165,7 +165,7 @@ def publish_ends(_client, args: tuple, call: Publishing | None, _result) -> None
     add("sent", [key_of(args[1], args[2]), number_of(args[2]), call.called, *connect, *stamps, *delays])
 
 
-def connect_begins(connection, _args: tuple) -> Connecting | None:
+def connect_begins(connection, *_args, **_options) -> Connecting | None:
     # What is connected already returns at once.
     if getattr(connection, "_sock", None) is not None or getattr(connection, "_writer", None) is not None:
         return None
@@ -265,13 +265,13 @@ def timed_lookup(resolve):
     return getaddrinfo
 
 
-def encode_begins(_connection, args: tuple) -> None:
+def encode_begins(_connection, *args, **_options) -> None:
     call = publishing.get()
     if call is not None and is_publish(args):
         call.encode = monotonic_ns()
 
 
-def send_begins(_connection, _args: tuple) -> Publishing | None:
+def send_begins(_connection, *_args, **_options) -> Publishing | None:
     made, call = connecting.get(), publishing.get()
     if made is not None:
         made.commands += 1
@@ -305,13 +305,24 @@ def read_ends(connection, _args: tuple, _begun, _response) -> None:
         connection._tickpath = (read, getattr(connection, "_tickpath_resumed", 0), parsed)
 
 
-def subscribe_begins(pubsub, _args: tuple) -> None:
+def subscribe_begins(pubsub, *_args, **_options) -> None:
     pubsub._tickpath_called = monotonic_ns()
 
 
-def get_message_ends(pubsub, _args: tuple, _begun, message) -> None:
-    if message is None:
+def get_message_begins(pubsub, _ignore=False, timeout=0.0, **_options) -> bool:
+    """Whether the call only looks; one that waits for a message is woken by it."""
+    left = getattr(pubsub, "_tickpath_left", 0)
+    if left:
+        pubsub._tickpath_pause += monotonic_ns() - left
+        pubsub._tickpath_left = 0
+    return timeout == 0
+
+
+def get_message_ends(pubsub, _args: tuple, only_looked: bool, message) -> None:
+    if message is None and only_looked:
         pubsub._tickpath_empty = getattr(pubsub, "_tickpath_empty", 0) + 1
+        pubsub._tickpath_pause = getattr(pubsub, "_tickpath_pause", 0)
+        pubsub._tickpath_left = monotonic_ns()
 
 
 def hand_over_ends(pubsub, args: tuple, _begun, message) -> None:
@@ -323,11 +334,11 @@ def hand_over_ends(pubsub, args: tuple, _begun, message) -> None:
         read, turn, parsed = getattr(pubsub.connection, "_tickpath", (handed, 0, handed))
         # A handler of the script has run by now; the message was its own when it was parsed.
         handed = parsed if message is None else handed
-        empty = getattr(pubsub, "_tickpath_empty", 0)
-        pubsub._tickpath_empty = 0
-        add("received", [key_of(response[-2], response[-1]), read, turn, parsed, handed, empty])
+        empty, pause = getattr(pubsub, "_tickpath_empty", 0), getattr(pubsub, "_tickpath_pause", 0)
+        pubsub._tickpath_empty = pubsub._tickpath_pause = 0
+        add("received", [key_of(response[-2], response[-1]), read, turn, parsed, handed, empty, pause])
     elif kind in ("subscribe", "psubscribe", "ssubscribe"):
-        pubsub._tickpath_empty = 0
+        pubsub._tickpath_empty = pubsub._tickpath_pause = 0
         add("subscribed", [getattr(pubsub, "_tickpath_called", 0), handed])
         # Whoever waits for this process sees that it is ready.
         write()

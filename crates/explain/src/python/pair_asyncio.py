@@ -1,34 +1,13 @@
-"""The same publisher and subscriber with redis-py's asyncio client, on asyncio's own loop or on uvloop.
-
-It says "ready", is told the server's URL, and says when it is connected. Then each line on standard input is an order.
-"""
+"""The same publisher and subscriber with redis-py's asyncio client, on asyncio's own loop or on uvloop."""
 
 import asyncio
 import json
 import os
-import signal
 import sys
 import time
 
-settings = json.loads(sys.argv[1])
-CHANNEL: str = settings["channel"]
-
-# What the publisher says last of an order.
-END = "end"
-
-# How long before a message's time the publisher stops sleeping: longer than a timer wakes late.
-SPIN_NS = 200_000
-
-if settings["parser"] == "python":
-    # As if hiredis were not installed, which `pip install redis` leaves out.
-    sys.modules["hiredis"] = None
-
-if settings["hook"] is not None:
-    sys.path.insert(0, settings["hook"])
-    import tickpath_hook
-    import tickpath_rows
-
-    tickpath_hook.watch()
+sys.path.append(os.path.dirname(__file__))
+from pair import CHANNEL, END, settings, tell, tell_failure, tell_silence, told_url, wait_until, write_rows
 
 import redis.asyncio
 
@@ -38,10 +17,7 @@ class Silence(Exception):
 
 
 async def main() -> None:
-    if settings["cpu"] is not None:
-        os.sched_setaffinity(0, {settings["cpu"]})
-    tell("ready")
-    url = json.loads(sys.stdin.readline() or "null")
+    url = told_url()
     if url is None:
         return
     client = redis.asyncio.from_url(url)
@@ -50,12 +26,10 @@ async def main() -> None:
         for line in sys.stdin:
             tell({"result": await work(**json.loads(line))})
     except (redis.RedisError, OSError) as error:
-        what = f"{type(error).__name__}: {error}".rstrip(".")
-        tell({"error": f"{what}; look whether the server is still there, and try again"})
+        tell_failure(error)
         sys.exit(1)
     except Silence:
-        silence = f"{settings['silence_s']:.0f}"
-        tell({"error": f"no message came within {silence} s; look whether the server hangs, and try again"})
+        tell_silence()
         sys.exit(1)
 
 
@@ -127,26 +101,6 @@ async def watch(receiving: asyncio.Task, stamps: list) -> None:
     receiving.cancel()
 
 
-def wait_until(intended: int) -> None:
-    left = intended - time.monotonic_ns()
-    if left > SPIN_NS:
-        time.sleep((left - SPIN_NS) / 1e9)
-    while time.monotonic_ns() < intended:
-        pass
-
-
-def write_rows(out: str | None) -> None:
-    """The stamps that the hook took."""
-    if out is not None:
-        tickpath_rows.write(out)
-
-
-def tell(what) -> None:
-    print(json.dumps(what), flush=True)
-
-
-# The whole group is ended from the terminal; there is nothing to say about it.
-signal.signal(signal.SIGINT, signal.SIG_DFL)
 if settings["loop"] == "uvloop":
     import uvloop
 

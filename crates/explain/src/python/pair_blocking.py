@@ -1,37 +1,14 @@
-"""A publisher and a subscriber with redis-py, as people write them; each is a process of its own.
-
-It says "ready", is told the server's URL, and says when it is connected. Then each line on standard input is an order:
-the publisher publishes so many messages, the subscriber receives until the end of that. Stamps are nanoseconds of the
-monotonic clock, which all processes of a host share.
-"""
+"""A publisher and a subscriber with redis-py, as people write them; each is a process of its own."""
 
 import json
 import os
-import signal
 import sys
 import threading
 import time
 from collections.abc import Iterator
 
-settings = json.loads(sys.argv[1])
-CHANNEL: str = settings["channel"]
-
-# What the publisher says last of an order.
-END = "end"
-
-# How long before a message's time the publisher stops sleeping: longer than a timer wakes late.
-SPIN_NS = 200_000
-
-if settings["parser"] == "python":
-    # As if hiredis were not installed, which `pip install redis` leaves out.
-    sys.modules["hiredis"] = None
-
-if settings["hook"] is not None:
-    sys.path.insert(0, settings["hook"])
-    import tickpath_hook
-    import tickpath_rows
-
-    tickpath_hook.watch()
+sys.path.append(os.path.dirname(__file__))
+from pair import CHANNEL, END, settings, tell, tell_failure, tell_silence, told_url, wait_until, write_rows
 
 import redis
 
@@ -40,12 +17,7 @@ progress = 0
 
 
 def main() -> None:
-    # The whole group is ended from the terminal; there is nothing to say about it.
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-    if settings["cpu"] is not None:
-        os.sched_setaffinity(0, {settings["cpu"]})
-    tell("ready")
-    url = json.loads(sys.stdin.readline() or "null")
+    url = told_url()
     if url is None:
         return
     client = redis.Redis.from_url(url)
@@ -54,8 +26,7 @@ def main() -> None:
         for order in orders():
             tell({"result": work(**order)})
     except (redis.RedisError, OSError) as error:
-        what = f"{type(error).__name__}: {error}".rstrip(".")
-        tell({"error": f"{what}; look whether the server is still there, and try again"})
+        tell_failure(error)
         sys.exit(1)
 
 
@@ -132,14 +103,6 @@ def messages(pubsub) -> Iterator[dict]:
                 time.sleep(0.001)
 
 
-def wait_until(intended: int) -> None:
-    left = intended - time.monotonic_ns()
-    if left > SPIN_NS:
-        time.sleep((left - SPIN_NS) / 1e9)
-    while time.monotonic_ns() < intended:
-        pass
-
-
 def orders() -> Iterator[dict]:
     """Lines until standard input ends; while one is worked on, messages must come."""
     for line in sys.stdin:
@@ -154,20 +117,9 @@ def watch(done: threading.Event) -> None:
     seen = progress
     while not done.wait(settings["silence_s"]):
         if progress == seen:
-            silence = f"{settings['silence_s']:.0f}"
-            tell({"error": f"no message came within {silence} s; look whether the server hangs, and try again"})
+            tell_silence()
             os._exit(1)
         seen = progress
-
-
-def write_rows(out: str | None) -> None:
-    """The stamps that the hook took."""
-    if out is not None:
-        tickpath_rows.write(out)
-
-
-def tell(what) -> None:
-    print(json.dumps(what), flush=True)
 
 
 main()

@@ -1,0 +1,42 @@
+//! `tickpath log rm`: a log goes, if no living process has it.
+
+use std::collections::BTreeSet;
+use std::fs;
+
+use anyhow::Context;
+use tickpath_log::{Next, Owner, Place, Reader, Registration, Start};
+use tickpath_orders::RecordKind;
+
+use crate::print::say;
+
+pub fn run(place: &Place) -> anyhow::Result<()> {
+    let log = Reader::open(place, Start::Now, Registration::Unregistered)?;
+    let mut oldest = Reader::open(place, Start::Oldest, Registration::Unregistered)?;
+    let messages = log.sequence().saturating_sub(oldest.sequence());
+    let is_journal = matches!(oldest.next(), Ok(Next::Message(message)) if message.kind == RecordKind::Start.code());
+    if log.owner() != Owner::default() || is_journal {
+        anyhow::bail!("{place} belongs to an OMS; if nobody needs it, remove the whole folder of its journal");
+    }
+    let users: Vec<String> = users(&log).iter().map(|pid| format!("process {pid}")).collect();
+    if !users.is_empty() {
+        anyhow::bail!("{place} is in use by {}; end that first", users.join(" and "));
+    }
+    place.remove().with_context(|| format!("{place} cannot be removed whole; look at what its folder still holds"))?;
+    say(&format!("{place}: removed, with {messages} messages\n"));
+    Ok(())
+}
+
+/// The other processes that write the log, are registered to read it, or have it mapped, as far as we may look.
+fn users(log: &Reader) -> BTreeSet<u32> {
+    let registered = log.readers().into_iter().filter(|reader| !reader.away).map(|reader| reader.pid);
+    let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let pids = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    let data = log.place().dir().join("data");
+    let data = data.canonicalize().unwrap_or(data).display().to_string();
+    let has_mapped = |pid: &u32| {
+        fs::read_to_string(format!("/proc/{pid}/maps")).is_ok_and(|maps| maps.lines().any(|line| line.ends_with(&data)))
+    };
+    let mut users: BTreeSet<u32> = pids.filter(has_mapped).chain(log.writer()).chain(registered).collect();
+    users.remove(&std::process::id());
+    users
+}
