@@ -25,7 +25,7 @@ pub use calibration::{Calibration, CalibrationError, Source, utc_ns};
 pub use clock::{Clock, SimulatedClock};
 pub use gap::{Gap, Gaps};
 pub use host::HostClock;
-pub use pace::{HOST_GAP_NS, Lateness, Pacer};
+pub use pace::{HOST_GAP_NS, Lateness, Pacer, Rest};
 pub use schedule::{
     ParsePriorityError, Priority, ScheduleError, cpus, end_with_parent, pin_to_cpu, set_priority, set_timer_slack,
     settle,

@@ -1,6 +1,7 @@
 //! Sending at intended times, and knowing how late one was.
 
 use std::cell::Cell;
+use std::convert::Infallible;
 
 use crate::{Clock, Wait, relax, sleep_ns, yield_now};
 
@@ -44,6 +45,17 @@ impl<C: Clock> Pacer<C> {
     /// Returns at `intended` (ticks), or at once if that has passed, with the ticks then.
     #[inline]
     pub fn until(&self, intended: u64) -> u64 {
+        let Ok(now) = self.until_beside(intended, |rest| {
+            rest.take();
+            Ok::<_, Infallible>(false)
+        });
+        now
+    }
+
+    /// The same for a thread that has other work to do meanwhile: `turn` does some, and says so, or takes the rest. None
+    /// begins shortly before the time.
+    #[inline]
+    pub fn until_beside<E>(&self, intended: u64, mut turn: impl FnMut(Rest) -> Result<bool, E>) -> Result<u64, E> {
         // The last reading, if nothing but spinning lies between it and the next.
         let mut spun_since = None;
         loop {
@@ -54,21 +66,43 @@ impl<C: Clock> Pacer<C> {
             spun_since = Some(now);
             let left = intended.wrapping_sub(now) as i64;
             if left <= 0 {
-                return now;
+                return Ok(now);
             }
-            match self.wait {
+            let rest = match self.wait {
                 Wait::Block if left as u64 > self.margin => {
-                    spun_since = None;
-                    sleep_ns(self.clock.calibration().ns(left - self.margin as i64) as u64);
+                    Rest::Sleep(self.clock.calibration().ns(left - self.margin as i64) as u64)
                 }
-                Wait::Yield | Wait::Block if left as u64 > self.spin => {
-                    spun_since = None;
-                    yield_now();
-                }
-                _ if left as u64 > self.near => relax(),
+                Wait::Yield | Wait::Block if left as u64 > self.spin => Rest::Yield,
+                _ if left as u64 > self.near => Rest::Spin,
                 // The last stretch without a pause: one takes as long as a message's whole way.
-                _ => {}
+                _ => continue,
+            };
+            if turn(rest)? || rest != Rest::Spin {
+                spun_since = None;
             }
+        }
+    }
+}
+
+/// How a thread that finds nothing to do passes a moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rest {
+    /// It goes on looking.
+    Spin,
+    /// It gives the processor away.
+    Yield,
+    /// It sleeps for at most so many nanoseconds.
+    Sleep(u64),
+}
+
+impl Rest {
+    /// Passes it.
+    #[inline]
+    pub fn take(self) {
+        match self {
+            Self::Spin => relax(),
+            Self::Yield => yield_now(),
+            Self::Sleep(ns) => sleep_ns(ns),
         }
     }
 }

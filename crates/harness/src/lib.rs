@@ -9,7 +9,8 @@
 //!   wires between them and us.
 //! * [`samples`], [`attribution`]: stretches between stamps, and what of them was the host's.
 //! * [`rules`]: what makes a run invalid, whatever the workload.
-//! * [`host`]: what the machine takes before any message moves; [`memory`]: what a process holds.
+//! * [`host`]: what the machine takes before any message moves; [`memory`]: what a process holds;
+//!   [`others`]: who else is busy.
 //! * [`quiet`]: when a receiver stops waiting. [`proxy`]: a distance of our own making. [`targets`]: what is measured if nothing is named.
 //!
 //! Latency counts from intended times, so a stall shows in full; the generator checks its own punctuality; a gap is
@@ -21,6 +22,7 @@ mod error;
 pub mod host;
 mod lab;
 pub mod memory;
+pub mod others;
 pub mod parent;
 pub mod proxy;
 pub mod quiet;

@@ -1,4 +1,7 @@
-//! The delaying proxy between real sockets: whatever it is given comes out whole, in order, and to its end.
+//! The delaying proxy between real sockets: whatever it is given comes out whole, in order, and to its end. Beside it:
+//! who else is busy.
+
+mod others;
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};

@@ -7,6 +7,7 @@ host share.
 """
 
 import json
+import os
 import sys
 import time
 from array import array
@@ -14,6 +15,7 @@ from array import array
 import redis
 
 settings = json.loads(sys.argv[1])
+os.sched_setaffinity(0, {settings["cpu"]})
 COUNT: int = settings["count"]
 TICKS: str = settings["name"] + ":ticks"
 ORDERS: str = settings["name"] + ":orders"
