@@ -255,3 +255,49 @@ fn venue(result: &ResultFile) -> String {
     }
     out
 }
+
+#[cfg(test)]
+mod tests {
+    use tickpath_harness::others::Busy;
+    use tickpath_lab::demo::Change;
+    use tickpath_result::{Comparison, Hop};
+
+    use super::*;
+
+    /// A path whose median is 789 ns, with a change that has a ratio and one that has none.
+    fn told(valid: bool, other: Option<Busy>) -> String {
+        let hop = Hop { count: 100, p50_ns: Some(789), ..Hop::default() };
+        let hops = [("tick_to_order".to_owned(), hop)].into();
+        let mut result = ResultFile::new("path", "", "");
+        result.runs.push(Run { target: "shm://".to_owned(), valid, hops, ..Run::default() });
+        result.comparisons.push(Comparison::new("known", "tick_to_order.p50_ns", 600.0, 200.0, Some((2.5, 3.5))));
+        let change = |name, what: &str| Change {
+            name,
+            what: what.to_owned(),
+            sides: ["over A", "over B"],
+            raw_ns: [Some(5_000.0), None],
+        };
+        let changes = vec![change("known", "B in place of A"), change("unknown", "C in place of A")];
+        text(&result, &Found { changes, other, ..Found::default() })
+    }
+
+    #[test]
+    fn a_change_without_a_valid_pair_says_so_under_its_own_words() {
+        let told = told(true, None);
+        assert!(
+            told.contains("B in place of A:\n    600 ns over A, 200 ns over B: 3.0 times (2.5 to 3.5)\n"),
+            "{told}"
+        );
+        let words =
+            "C in place of A:\n    no valid pair, so no ratio; as measured, not valid: 5 µs over A, – over B\n";
+        assert!(told.contains(words) && !told.contains("NOT VALID"), "{told}");
+    }
+
+    #[test]
+    fn a_disturbed_demo_names_who_disturbed_it_and_shows_what_it_measured() {
+        let told_of = told(false, Some(Busy { pid: 77, name: "rustc".to_owned(), percent: 87.4 }));
+        assert!(told_of.contains("NOT VALID: process 77 (rustc) took 87 % of a CPU meanwhile. End it"), "{told_of}");
+        assert!(told_of.contains("789 ns") && told_of.contains("1 of 1 runs"), "{told_of}");
+        assert!(told(false, None).contains("NOT VALID: no other process was seen busy"));
+    }
+}

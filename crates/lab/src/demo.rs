@@ -157,6 +157,7 @@ impl Placed {
 }
 
 /// The fastest way to run Redis, of all, of those whose strategy spins and of those whose strategy sleeps.
+#[derive(Debug, Clone, Copy)]
 struct Best {
     of_all: Placed,
     busy: Placed,
@@ -207,44 +208,48 @@ fn about_server(run: &mut Run, server: &Server, placed: Placed) {
 /// What takes turns.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Side {
-    Log(Wait),
+    Log { wait: Wait, generator_wait: Wait },
     Redis(Placed),
     Python(Placed),
 }
 
-/// What is set against what. But for the first one each pair differs in one thing, and a change of the wait or of the
-/// transport keeps what is best for the side that it is about.
+/// What is set against what. In the first pair each side is as it is fastest; in each other one a single thing differs,
+/// and the rest is what suits Redis best.
 fn changes(best: &Best, has_python: bool) -> Vec<(Change, [Side; 2])> {
     let change = |name, what: String, sides| Change { name, what, sides, raw_ns: [None; 2] };
-    let transport = ["over Redis", "over the log"];
-    let Placed { wait, .. } = best.of_all;
-    let mut changes = vec![(
-        change(
-            "redis_to_log_tick_to_order",
-            format!(
-                "Redis in place of the log, each as it is fastest here (log: busy; Redis: {wait}, its server {})",
-                best.of_all.server()
-            ),
-            transport,
+    let transport = |name, what: String| change(name, what, ["over Redis", "over the log"]);
+    let log = |wait, generator_wait| Side::Log { wait, generator_wait };
+    let Best { of_all, busy, block } = *best;
+    let fastest = format!(
+        "Redis in place of the log, each as it is fastest here (log: busy; Redis: {}, its server {})",
+        of_all.wait,
+        of_all.server()
+    );
+    let alike = |how, placed: Placed| format!("Redis in place of the log, both {how}, the server {}", placed.server());
+    let mut changes = vec![
+        (transport("redis_to_log_tick_to_order", fastest), [Side::Redis(of_all), log(Wait::Busy, Wait::Busy)]),
+        (
+            transport("redis_to_log_tick_to_order_busy", alike("spinning", busy)),
+            [Side::Redis(busy), log(Wait::Busy, busy.generator_wait)],
         ),
-        [Side::Redis(best.of_all), Side::Log(Wait::Busy)],
-    )];
-    if best.of_all != best.busy {
-        let what = format!("Redis in place of the log, both readers spinning, the server {}", best.busy.server());
-        let sides = [Side::Redis(best.busy), Side::Log(Wait::Busy)];
-        changes.push((change("redis_to_log_tick_to_order_busy", what, transport), sides));
-    }
-    let what = format!("Redis in place of the log, both readers sleeping, the server {}", best.block.server());
-    let sides = [Side::Redis(best.block), Side::Log(Wait::Block)];
-    changes.push((change("redis_to_log_tick_to_order_block", what, transport), sides));
-    let what = "A sleeping reader in place of a spinning one, over the log".to_owned();
-    let sides = [Side::Log(Wait::Block), Side::Log(Wait::Busy)];
-    changes.push((change("block_to_busy_tick_to_order_log", what, ["sleeping", "spinning"]), sides));
+        (
+            transport("redis_to_log_tick_to_order_block", alike("sleeping", block)),
+            [Side::Redis(block), log(Wait::Block, block.generator_wait)],
+        ),
+        (
+            change(
+                "block_to_busy_tick_to_order_log",
+                "A strategy that sleeps in place of one that spins, over the log".to_owned(),
+                ["sleeping", "spinning"],
+            ),
+            [log(Wait::Block, block.generator_wait), log(Wait::Busy, block.generator_wait)],
+        ),
+    ];
     if has_python {
-        let what =
-            "Python with redis-py and JSON in place of Rust, both over Redis, sleeping, on the same CPUs".to_owned();
-        let sides = [Side::Python(best.block), Side::Redis(best.block)];
-        changes.push((change("python_to_rust_tick_to_order_redis_block", what, ["in Python", "in Rust"]), sides));
+        let what = "Python with redis-py and JSON in place of Rust, both over Redis, sleeping, on the same CPUs";
+        let name = "python_to_rust_tick_to_order_redis_block";
+        let sides = [Side::Python(block), Side::Redis(block)];
+        changes.push((change(name, what.to_owned(), ["in Python", "in Rust"]), sides));
     }
     changes
 }
@@ -317,9 +322,9 @@ fn run_side(
         }
         (Side::Python(_), None) => Err(LabError::Failed("there is no Python".to_owned())),
         (Side::Redis(placed), _) => over_redis(lab, settings, &server(placed)?, placed, COMPARED_TICKS, repeat),
-        (Side::Log(wait), _) => {
+        (Side::Log { wait, generator_wait }, _) => {
             let over = path_settings(settings, "shm://", wait, COMPARED_RATE, COMPARED_TICKS);
-            path::run(lab, &PathSettings { repeat, ..over })
+            path::run(lab, &PathSettings { generator_wait: Some(generator_wait), repeat, ..over })
         }
     }
 }

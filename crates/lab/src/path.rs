@@ -280,6 +280,7 @@ fn describe(run: &mut Run, settings: &Settings, fed: &Fed) {
     run.params.set("wait", settings.wait.name());
     run.params.set("cpus", settings.cpus.to_vec());
     run.params.set("threads", settings.threads());
+    run.params.set("generator_wait", settings.generator_wait().name());
     run.params.set("count", *count);
     run.params.set("priority", settings.priority.to_string());
     if settings.wait == Wait::Block {

@@ -141,3 +141,24 @@ fn way(run: &Run) -> String {
     let told = [run.layout.clone(), phase, idle, size, readers, run.params.text("wait"), batch];
     told.into_iter().flatten().collect::<Vec<_>>().join(" ")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_lost_decides_by_what_was_promised() {
+        let outcome = |workload: &str, lost: u64, orders_lost: bool, valid: bool| {
+            let mut run = Run { valid, ..Run::default() };
+            run.counts.lost = lost;
+            run.figures.extend(orders_lost.then(|| ("orders_lost".to_owned(), lost as f64)));
+            let mut result = ResultFile::new(workload, "", "");
+            result.runs.push(run);
+            verdict(&result)
+        };
+        assert!(matches!(outcome("path", 0, false, true), Outcome::Good));
+        assert!(matches!(outcome("path", 1, false, false), Outcome::Invalid), "ticks are on a topic that overwrites");
+        assert!(matches!(outcome("path", 1, true, false), Outcome::Lost), "an order is kept");
+        assert!(matches!(outcome("orders", 1, false, true), Outcome::Lost));
+    }
+}
