@@ -8,7 +8,7 @@ use tickpath_report::{duration, path_picture};
 use tickpath_result::{ResultFile, Run};
 
 use crate::args::{Cpus, Output, can_be_written, is_file};
-use crate::bench::measure::{lab, new_result, usage};
+use crate::bench::measure::{lab, new_result, usage, write};
 use crate::outcome::Outcome;
 use crate::print::say;
 use crate::progress::Bar;
@@ -46,46 +46,43 @@ pub fn run(args: &Demo) -> anyhow::Result<Outcome> {
     let settings =
         Settings { file: args.ticks.clone(), seed: args.seed, cpus: args.cpus.two()?, venue: args.venue.clone() };
     let turn = Turn::take(args.output.quiet)?;
+    if !args.output.quiet {
+        eprintln!("about {} s; leave this machine alone meanwhile", demo::SECONDS);
+    }
     let bar = Bar::new(args.output.quiet);
     let mut result = new_result("path");
     let mut found = Found::default();
     let done = {
         let lab = lab(&bar)?;
-        demo::run(&lab, &settings, &mut result, &mut found)
+        demo::run(&lab, &settings, &mut result, &mut found).map_err(usage)
     };
     drop(bar);
-    let is_interrupted = done.is_err() && turn.is_interrupted();
-    if result.runs.is_empty() {
-        return if is_interrupted { Ok(Outcome::Interrupted) } else { done.map(|()| Outcome::Good).map_err(usage) };
-    }
-    if let Err(error) = &done {
-        let why = if is_interrupted { "interrupted".to_owned() } else { error.to_string() };
-        let notes = vec![format!("it broke off: {why}")];
-        let (target, client) = ("redis://".to_owned(), "rust".to_owned());
-        result.runs.push(Run { target, client, repeat: 1, notes, ..Run::default() });
-    }
-    result.check().context("this is a defect of Tickpath")?;
-    // What was measured is told even if it cannot be kept.
-    say(&text(&result, &found));
-    if let Some(file) = &args.output.json {
-        result.save(file)?;
-    }
-    std::fs::write(&page, tickpath_report::html(&result))
-        .with_context(|| format!("cannot write {}", page.display()))?;
-    say(&format!("\nreport: {}\n", page.display()));
-    if is_interrupted {
-        return Ok(Outcome::Interrupted);
-    }
-    done.map_err(usage)?;
+    let show = |result: &mut ResultFile| {
+        result.check().context("this is a defect of Tickpath")?;
+        // What was measured is told even if it cannot be kept.
+        say(&text(result, &found));
+        write(result, &Output { html: Some(page.clone()), ..args.output.clone() })?;
+        say(&format!("\nreport: {}\n", page.display()));
+        Ok(())
+    };
     // The headline is what the demo promises; a ratio leaves out pairs that broke a rule.
-    let path_is_valid = path_alone(&result).is_none_or(|run| run.valid);
-    Ok(if path_is_valid { Outcome::Good } else { Outcome::Invalid })
+    let verdict = |result: &ResultFile| match path_alone(result).is_none_or(|run| run.valid) {
+        true => Outcome::Good,
+        false => Outcome::Invalid,
+    };
+    turn.end(done, &mut result, show, verdict)
 }
 
 /// What the demo says on standard output.
 fn text(result: &ResultFile, found: &Found) -> String {
     let mut out = String::new();
     if let Some(run) = path_alone(result) {
+        if !run.valid {
+            out.push_str(&format!(
+                "\nNOT VALID: {} What the path took is shown as it was measured.\n",
+                disturbed(found)
+            ));
+        }
         out.push_str("\nFrom a tick to an order at a venue on this machine: a feed, a strategy with its OMS and journal, a venue\n\n");
         out.push_str(&path_picture(run, WIDTH));
         out.push_str(LEGEND);
@@ -93,9 +90,10 @@ fn text(result: &ResultFile, found: &Found) -> String {
         out.push_str(&against_the_trade(run));
         out.push_str(&host_share(run));
     }
-    out.push_str(&redis(result, found));
+    out.push_str(&changes(result, found));
+    out.push_str(&one_process(result));
     out.push_str(&venue(result));
-    out.push_str(&invalid(result));
+    out.push_str(&invalid(result, found));
     out.push_str("\nOutside of this measurement: the network card, the network, and a real venue's own time.\n");
     for missing in &found.missing {
         out.push_str(&format!("Not run: {missing}\n"));
@@ -114,16 +112,25 @@ T0: the order is sent. T1: the order system (OMS) sees it. T2: risk checks and j
 venue. p50 is the median; an arrow without p99 has a median only. busy spins, yield gives way, block sleeps.
 ";
 
+/// What kept the demo from measuring, and what to do.
+fn disturbed(found: &Found) -> String {
+    match &found.other {
+        Some(other) => {
+            format!("{other} meanwhile. End it, or leave it another CPU with --cpus, and run the demo again.")
+        }
+        None => "no other process was seen busy, so the host may have held this machine up. Run the demo again; the \
+                 notes in the report say what each run broke."
+            .to_owned(),
+    }
+}
+
 /// Runs that broke a rule of honest measuring.
-fn invalid(result: &ResultFile) -> String {
-    let invalid: Vec<&Run> = result.runs.iter().filter(|run| !run.valid).collect();
-    let Some(first) = invalid.first() else { return String::new() };
-    format!(
-        "\n{} of {} runs broke a rule of honest measuring and are in no ratio, for example: {}.\n",
-        invalid.len(),
-        result.runs.len(),
-        first.notes.last().map_or("no reason was noted", String::as_str)
-    )
+fn invalid(result: &ResultFile, found: &Found) -> String {
+    let (all, invalid) = (result.runs.len(), result.runs.iter().filter(|run| !run.valid).count());
+    match invalid {
+        0 => String::new(),
+        _ => format!("\n{invalid} of {all} runs did not keep the rules and are in no ratio: {}\n", disturbed(found)),
+    }
 }
 
 /// Two digits of a ratio.
@@ -190,47 +197,43 @@ fn host_share(run: &Run) -> String {
     )
 }
 
-fn redis(result: &ResultFile, found: &Found) -> String {
-    let mut out = String::new();
-    for comparison in &result.comparisons {
-        let (Some(a), Some(b), Some(ratio)) = (comparison.a, comparison.b, comparison.ratio) else { continue };
-        if comparison.name.starts_with("python") {
-            out.push_str(&format!(
-                "\nIn Python, with JSON over Redis on both sides of the strategy and a blocking listen:\n  tick_to_order p50 \
-                 {} in Python, {} over the shared-memory log: {} times\n",
-                duration(a),
-                duration(b),
-                times(ratio)
-            ));
-            continue;
-        }
-        let how = match (&found.redis_best, comparison.name.ends_with("_block")) {
-            (Some(best), false) => format!("each at the wait that suits it best (log: busy; Redis: {best})"),
-            _ => "both blocking".to_owned(),
-        };
-        out.push_str(&format!(
-            "\nThe same path at 2,000 ticks a second, with Redis between tick and strategy, {how}:\n  tick_to_order p50 {} over Redis, {} over the shared-memory log: {} times",
-            duration(a),
-            duration(b),
-            times(ratio)
-        ));
-        if let (Some(low), Some(high)) = (comparison.low, comparison.high) {
-            out.push_str(&format!(" ({} to {})", times(low), times(high)));
-        } else {
-            out.push_str(" (one valid pair, no spread)");
-        }
-        out.push('\n');
+/// The same path with one thing changed at a time: each change under its own words, with its ratio or why it has none.
+fn changes(result: &ResultFile, found: &Found) -> String {
+    if found.changes.is_empty() {
+        return String::new();
     }
-    if let Some(python) = result.runs.iter().find(|run| run.figures.contains_key("publish_one_process_ns")) {
-        let figure = |name: &str| python.figures.get(name).map_or("–".to_owned(), |ns| duration(*ns));
-        out.push_str(&format!(
-            "\nOne publish a process from Python, as scripts do it: the publish call {} with its connection, \
-             and {} from before that call until the subscriber has the message.\n",
-            figure("publish_one_process_ns"),
-            figure("message_one_process_ns")
-        ));
+    let mut out = format!("\nThe same path at {} ticks a second, tick_to_order p50:\n", demo::COMPARED_RATE);
+    for change in &found.changes {
+        let [a, b] = change.sides;
+        out.push_str(&format!("  {}:\n    ", change.what));
+        let of = result.comparisons.iter().find(|comparison| comparison.name == change.name);
+        let told = of.and_then(|of| Some((of.a?, of.b?, of.ratio?, of.low.zip(of.high))));
+        let Some((a_ns, b_ns, ratio, interval)) = told else {
+            let [a_ns, b_ns] = change.raw_ns.map(|ns| ns.map_or("–".to_owned(), duration));
+            out.push_str(&format!("no valid pair, so no ratio; as measured, not valid: {a_ns} {a}, {b_ns} {b}\n"));
+            continue;
+        };
+        let interval = match interval {
+            Some((low, high)) => format!("{} to {}", times(low), times(high)),
+            None => "one valid pair, no spread".to_owned(),
+        };
+        let (a_ns, b_ns) = (duration(a_ns), duration(b_ns));
+        out.push_str(&format!("{a_ns} {a}, {b_ns} {b}: {} times ({interval})\n", times(ratio)));
     }
     out
+}
+
+fn one_process(result: &ResultFile) -> String {
+    let Some(python) = result.runs.iter().find(|run| run.figures.contains_key("publish_one_process_ns")) else {
+        return String::new();
+    };
+    let figure = |name: &str| python.figures.get(name).map_or("–".to_owned(), |ns| duration(*ns));
+    format!(
+        "\nOne publish a process from Python, as scripts do it: the publish call {} with its connection, \
+         and {} from before that call until the subscriber has the message.\n",
+        figure("publish_one_process_ns"),
+        figure("message_one_process_ns")
+    )
 }
 
 fn venue(result: &ResultFile) -> String {
@@ -252,4 +255,50 @@ fn venue(result: &ResultFile) -> String {
         ));
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use tickpath_harness::others::Busy;
+    use tickpath_lab::demo::Change;
+    use tickpath_result::{Comparison, Hop};
+
+    use super::*;
+
+    /// A path whose median is 789 ns, with a change that has a ratio and one that has none.
+    fn told(valid: bool, other: Option<Busy>) -> String {
+        let hop = Hop { count: 100, p50_ns: Some(789), ..Hop::default() };
+        let hops = [("tick_to_order".to_owned(), hop)].into();
+        let mut result = ResultFile::new("path", "", "");
+        result.runs.push(Run { target: "shm://".to_owned(), valid, hops, ..Run::default() });
+        result.comparisons.push(Comparison::new("known", "tick_to_order.p50_ns", 600.0, 200.0, Some((2.5, 3.5))));
+        let change = |name, what: &str| Change {
+            name,
+            what: what.to_owned(),
+            sides: ["over A", "over B"],
+            raw_ns: [Some(5_000.0), None],
+        };
+        let changes = vec![change("known", "B in place of A"), change("unknown", "C in place of A")];
+        text(&result, &Found { changes, other, ..Found::default() })
+    }
+
+    #[test]
+    fn a_change_without_a_valid_pair_says_so_under_its_own_words() {
+        let told = told(true, None);
+        assert!(
+            told.contains("B in place of A:\n    600 ns over A, 200 ns over B: 3.0 times (2.5 to 3.5)\n"),
+            "{told}"
+        );
+        let words =
+            "C in place of A:\n    no valid pair, so no ratio; as measured, not valid: 5 µs over A, – over B\n";
+        assert!(told.contains(words) && !told.contains("NOT VALID"), "{told}");
+    }
+
+    #[test]
+    fn a_disturbed_demo_names_who_disturbed_it_and_shows_what_it_measured() {
+        let told_of = told(false, Some(Busy { pid: 77, name: "rustc".to_owned(), percent: 87.4 }));
+        assert!(told_of.contains("NOT VALID: process 77 (rustc) took 87 % of a CPU meanwhile. End it"), "{told_of}");
+        assert!(told_of.contains("789 ns") && told_of.contains("1 of 1 runs"), "{told_of}");
+        assert!(told(false, None).contains("NOT VALID: no other process was seen busy"));
+    }
 }

@@ -8,6 +8,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::Context;
 use signal_hook::{consts::signal::SIGINT, flag};
+use tickpath_result::{ResultFile, Run};
+
+use crate::outcome::Outcome;
 
 /// The file whose lock is the turn. It says who has it.
 const FILE: &str = "tickpath-bench.lock";
@@ -32,9 +35,36 @@ impl Turn {
         Ok(Self { _lock: lock, interrupted })
     }
 
-    /// Whether there was a Ctrl-C.
-    pub fn is_interrupted(&self) -> bool {
-        self.interrupted.load(Ordering::Relaxed)
+    /// Ends a measurement that is `done` or broke off: what there is of a result says so, and is shown and saved. A Ctrl-C
+    /// is no error.
+    pub fn end(
+        self,
+        done: anyhow::Result<()>,
+        result: &mut ResultFile,
+        show: impl FnOnce(&mut ResultFile) -> anyhow::Result<()>,
+        verdict: impl FnOnce(&ResultFile) -> Outcome,
+    ) -> anyhow::Result<Outcome> {
+        let is_interrupted = done.is_err() && self.interrupted.load(Ordering::Relaxed);
+        if let Err(error) = &done {
+            mark(result, &if is_interrupted { "interrupted".to_owned() } else { format!("{error:#}") });
+        }
+        if !result.runs.is_empty() {
+            show(result)?;
+        }
+        match done {
+            Err(_) if is_interrupted => Ok(Outcome::Interrupted),
+            done => done.map(|()| verdict(result)),
+        }
+    }
+}
+
+/// Says in the result that the bench broke off, and why, unless a run says so already.
+fn mark(result: &mut ResultFile, why: &str) {
+    let is_told = result.runs.iter().flat_map(|run| &run.notes).any(|note| note.contains(why));
+    if let Some(last) = result.runs.last().filter(|_| !is_told) {
+        let (target, client, repeat) = (last.target.clone(), last.client.clone(), last.repeat);
+        let notes = vec![format!("the bench broke off after the run before: {why}")];
+        result.runs.push(Run { target, client, repeat, notes, ..Run::default() });
     }
 }
 

@@ -29,7 +29,7 @@ pub use gap::{Cause, Gap, Gaps, HOST_GAP_NS};
 pub use host::HostClock;
 pub use kernel::{Account, notice_stops};
 pub use offset::Offset;
-pub use pace::{Lateness, Pacer};
+pub use pace::{Lateness, Pacer, Rest};
 pub use schedule::{
     ParsePriorityError, Priority, ScheduleError, cpus, end_with_parent, pin_to_cpu, set_priority, set_timer_slack,
     settle,

@@ -1,5 +1,7 @@
 //! Sending at intended times, and knowing how late one was.
 
+use std::convert::Infallible;
+
 use crate::gap::{Found, HOST_GAP_NS};
 use crate::{Cause, Clock, Gap, Wait, relax, sleep_ns, yield_now};
 
@@ -44,6 +46,21 @@ impl<C: Clock> Pacer<C> {
     /// Returns at `intended` (ticks), or at once if that has passed, with the ticks then.
     #[inline]
     pub fn until(&mut self, intended: u64) -> u64 {
+        let Ok(now) = self.until_beside(intended, |rest| {
+            rest.take();
+            Ok::<_, Infallible>(false)
+        });
+        now
+    }
+
+    /// The same for a thread that has other work to do meanwhile: `turn` does some, and says so, or takes the rest. None
+    /// begins shortly before the time.
+    #[inline]
+    pub fn until_beside<E>(
+        &mut self,
+        intended: u64,
+        mut turn: impl FnMut(Rest) -> Result<bool, E>,
+    ) -> Result<u64, E> {
         // Whether nothing but spinning lies between the last reading and the next.
         let mut has_spun = false;
         loop {
@@ -55,23 +72,24 @@ impl<C: Clock> Pacer<C> {
             self.last = Some(now);
             let left = intended.wrapping_sub(now) as i64;
             if left <= 0 {
-                return now;
+                return Ok(now);
             }
-            has_spun = false;
-            match self.wait {
+            let rest = match self.wait {
                 Wait::Block if left as u64 > self.margin => {
-                    sleep_ns(self.clock.calibration().ns(left - self.margin as i64) as u64);
+                    Rest::Sleep(self.clock.calibration().ns(left - self.margin as i64) as u64)
                 }
-                Wait::Yield | Wait::Block if left as u64 > self.spin => yield_now(),
+                Wait::Yield | Wait::Block if left as u64 > self.spin => Rest::Yield,
+                _ if left as u64 > self.near => Rest::Spin,
+                // The last stretch without a pause: one takes as long as a message's whole way.
                 _ => {
                     has_spun = true;
-                    // The last stretch without a pause: one takes as long as a message's whole way.
-                    if left as u64 > self.near {
-                        self.found.begin(now);
-                        relax();
-                    }
+                    continue;
                 }
-            }
+            };
+            // Its own first question takes time, and is no gap.
+            let has_asked = rest == Rest::Spin && self.found.begin(now);
+            let has_worked = turn(rest)?;
+            has_spun = rest == Rest::Spin && !has_asked && !has_worked;
         }
     }
 
@@ -98,6 +116,29 @@ impl<C: Clock> Pacer<C> {
     /// When it stood still, and why.
     pub fn into_found(self) -> Vec<Gap> {
         self.found.into_gaps()
+    }
+}
+
+/// How a thread that finds nothing to do passes a moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rest {
+    /// It goes on looking.
+    Spin,
+    /// It gives the processor away.
+    Yield,
+    /// It sleeps for at most so many nanoseconds.
+    Sleep(u64),
+}
+
+impl Rest {
+    /// Passes it.
+    #[inline]
+    pub fn take(self) {
+        match self {
+            Self::Spin => relax(),
+            Self::Yield => yield_now(),
+            Self::Sleep(ns) => sleep_ns(ns),
+        }
     }
 }
 

@@ -10,7 +10,8 @@
 //! * [`samples`], [`attribution`]: stretches between stamps, and what of them was the host's.
 //! * [`Around`]: whether the machine was the same before and after a run, and its processors show one time.
 //! * [`rules`]: what makes a run invalid, whatever the workload.
-//! * [`host`]: what the machine takes before any message moves; [`memory`]: what a process holds.
+//! * [`host`]: what the machine takes before any message moves; [`memory`]: what a process holds;
+//!   [`others`]: who else is busy.
 //! * [`quiet`]: when a receiver stops waiting. [`proxy`]: a distance of our own making. [`targets`]: what is measured if nothing is named.
 //!
 //! Latency counts from intended times, so a stall shows in full; the generator checks its own punctuality; a gap is
@@ -23,6 +24,7 @@ mod error;
 pub mod host;
 mod lab;
 pub mod memory;
+pub mod others;
 pub mod parent;
 pub mod proxy;
 pub mod quiet;

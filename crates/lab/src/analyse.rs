@@ -1,8 +1,9 @@
 //! The tables of an order journal, from the journal alone.
 //!
 //! A request's record holds T0 and the stamp of the tick that caused it; its own stamp is T1; the next request's record
-//! holds its T2. A venue's report holds when the venue had the order; its stamp is when the OMS had the report. Orders
-//! belong to the group that the high half of their client order id tells.
+//! holds its T2. That is the release of one that left at once; of one that was denied or kept it is when that was done,
+//! and belongs to other hops. A venue's report holds when the venue had the order; its stamp is when the OMS had the
+//! report. Orders belong to the group that the high half of their client order id tells.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
@@ -30,11 +31,24 @@ struct Stamps {
     released: u64,
     arrived: u64,
     reported: u64,
+    became: Became,
+    /// It had to wait for its venue.
+    queued: bool,
     /// By the venue, or by the risk checks.
     rejected: bool,
-    /// It had to wait for the venue's lane.
-    queued: bool,
     answered: bool,
+}
+
+/// What its T2 is the end of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum Became {
+    /// It went to its venue: T2 is its release.
+    #[default]
+    Released,
+    /// The OMS refused it.
+    Denied,
+    /// It waits in the OMS for its venue or its trigger, or the OMS answered it alone.
+    Kept,
 }
 
 /// The requests of one group, in the order in which they were journaled.
@@ -60,20 +74,18 @@ pub struct Journal {
     pub inputs: u64,
 }
 
-/// Reads a journal from record `from` on, days that have ended included. Gives what it tells, and the record that would
-/// come next.
-pub fn read(dir: &Path, from: u64) -> Result<(Journal, u64), LabError> {
+/// Reads a journal, days that have ended included.
+pub fn read(dir: &Path) -> Result<Journal, LabError> {
     let place = Place::folder(dir);
-    let logs = if from == 0 { logs(&place).map_err(LabError::other)? } else { Vec::new() };
-    let start = if from == 0 { Start::Oldest } else { Start::Sequence(from) };
-    let mut log = Reader::open(logs.first().unwrap_or(&place), start, Registration::Unregistered)?;
+    let logs = logs(&place).map_err(LabError::other)?;
+    let open = |place| Reader::open(place, Start::Oldest, Registration::Unregistered);
+    let mut log = open(logs.first().unwrap_or(&place))?;
     let mut reading = Reading::new(log.calibration());
-    reading.log(&mut log, from == 0)?;
+    reading.log(&mut log)?;
     for place in logs.iter().skip(1) {
-        log = Reader::open(place, Start::Oldest, Registration::Unregistered)?;
-        reading.log(&mut log, true)?;
+        reading.log(&mut open(place)?)?;
     }
-    Ok((reading.journal, log.sequence()))
+    Ok(reading.journal)
 }
 
 struct Reading {
@@ -93,8 +105,8 @@ impl Reading {
         Self { journal, places: HashMap::new(), last: None, core, outputs: Outputs::new() }
     }
 
-    /// Takes what is left of a log, which `begins` there or in its middle.
-    fn log(&mut self, log: &mut Reader, begins: bool) -> Result<(), LabError> {
+    /// Takes a log from its first record on.
+    fn log(&mut self, log: &mut Reader) -> Result<(), LabError> {
         let (start, first) = (log.position(), log.sequence());
         let mut before = start;
         loop {
@@ -110,7 +122,7 @@ impl Reading {
                                 group.bytes += now - before;
                             }
                         }
-                        None if begins && sequence == first && record.kind != RecordKind::Start.code() => {
+                        None if sequence == first && record.kind != RecordKind::Start.code() => {
                             return Err(LabError::other(OmsError::NoJournal));
                         }
                         None => self.note(record.kind, record.payload),
@@ -136,8 +148,11 @@ impl Reading {
                 self.journal.orders += u64::from(matches!(request, Request::New(_)));
                 let group = (request.client_order_id().0 >> 32) as u32;
                 let stamps = &mut self.journal.groups.entry(group).or_default().stamps;
-                let denied = self.outputs.iter().any(|output| matches!(output, Output::Denied { .. }));
+                let became = became(&self.outputs);
+                let denied = became == Became::Denied;
                 stamps.push(Stamps {
+                    became,
+                    queued: became == Became::Kept && matches!(request, Request::New(_)),
                     rejected: denied,
                     answered: denied,
                     cause: request.cause(),
@@ -177,12 +192,25 @@ impl Reading {
     fn released(&mut self, at: u64, queued: bool) {
         if let Some(stamps) = self.last.take().and_then(|place| self.at(place)) {
             stamps.released = at;
-            stamps.queued = queued;
+            stamps.queued |= queued;
+            if queued && stamps.became == Became::Released {
+                stamps.became = Became::Kept;
+            }
         }
     }
 
     fn at(&mut self, (group, index): (u32, usize)) -> Option<&mut Stamps> {
         self.journal.groups.get_mut(&group)?.stamps.get_mut(index)
+    }
+}
+
+/// What the core made of a request, as far as its lane took it.
+fn became(outputs: &Outputs) -> Became {
+    let any = |of: fn(&Output) -> bool| outputs.iter().any(of);
+    match () {
+        () if any(|output| matches!(output, Output::Denied { .. })) => Became::Denied,
+        () if any(|output| matches!(output, Output::Venue { .. })) => Became::Released,
+        () => Became::Kept,
     }
 }
 
@@ -202,40 +230,39 @@ impl Group {
         self.stamps.first().map_or(0, |s| s.sent)
     }
 
-    /// Stamps of T2, for what comes after the last one.
+    /// The last T2, for what comes after it.
     pub fn last_released(&self) -> u64 {
         self.stamps.iter().map(|s| s.released).max().unwrap_or(0)
     }
 
+    /// Requests whose T2 is the end of this.
+    fn that(&self, became: Became) -> impl Iterator<Item = &Stamps> {
+        self.stamps.iter().filter(move |s| s.became == became)
+    }
+
     /// From the release to the venue, and from the venue to the OMS.
     pub(crate) fn venue_stages(&self) -> [Samples; 2] {
-        let answered = || self.stamps.iter().filter(|s| s.released != 0 && s.arrived != 0);
-        [
-            Samples(answered().map(|s| (s.released, s.arrived)).collect()),
-            Samples(answered().map(|s| (s.arrived, s.reported)).collect()),
-        ]
+        let left = self.that(Became::Released);
+        [pairs(left, |s| s.released, |s| s.arrived), pairs(self.stamps.iter(), |s| s.arrived, |s| s.reported)]
     }
 
     /// A run with the group's hops, figures and counts.
     pub fn run(&self, calibration: &Calibration, gaps: &[Gap]) -> Run {
         let mut run = Run { client: "rust".to_owned(), repeat: 1, valid: true, ..Run::default() };
         let hop = |pairs: Samples| pairs.hop(calibration, gaps);
-        let pairs = |from: fn(&Stamps) -> u64, to: fn(&Stamps) -> u64| {
-            let both = self.stamps.iter().map(|s| (from(s), to(s)));
-            Samples(both.filter(|&(from, to)| from != 0 && to != 0).collect())
-        };
-        let neighbours = |of: fn(&Stamps) -> u64| {
-            Samples(self.stamps.windows(2).map(|w| (of(&w[0]), of(&w[1]))).filter(|p| p.0 != 0 && p.1 != 0).collect())
-        };
+        let all = || self.stamps.iter();
+        let [left, denied, kept] = [Became::Released, Became::Denied, Became::Kept];
         let hops = [
-            ("t0_t1", pairs(|s| s.sent, |s| s.received)),
-            ("t1_t2", pairs(|s| s.received, |s| s.released)),
-            ("t0_t2", pairs(|s| s.sent, |s| s.released)),
-            ("tick_to_order", pairs(|s| s.cause, |s| s.released)),
-            ("tick_to_venue", pairs(|s| s.cause, |s| s.arrived)),
-            ("t0_gap", neighbours(|s| s.sent)),
-            ("t1_gap", neighbours(|s| s.received)),
-            ("t2_gap", neighbours(|s| s.released)),
+            ("t0_t1", pairs(all(), |s| s.sent, |s| s.received)),
+            ("t1_t2", pairs(self.that(left), |s| s.received, |s| s.released)),
+            ("t0_t2", pairs(self.that(left), |s| s.sent, |s| s.released)),
+            ("tick_to_order", pairs(self.that(left), |s| s.cause, |s| s.released)),
+            ("tick_to_venue", pairs(all(), |s| s.cause, |s| s.arrived)),
+            ("t0_t2_denied", pairs(self.that(denied), |s| s.sent, |s| s.released)),
+            ("t0_t2_kept", pairs(self.that(kept), |s| s.sent, |s| s.released)),
+            ("t0_gap", neighbours(all(), |s| s.sent)),
+            ("t1_gap", neighbours(all(), |s| s.received)),
+            ("t2_gap", neighbours(self.that(left), |s| s.released)),
         ];
         run.hops = hops.into_iter().filter(|(_, p)| !p.0.is_empty()).map(|(n, p)| (n.to_owned(), hop(p))).collect();
         self.figures(&mut run, calibration);
@@ -255,6 +282,7 @@ impl Group {
             ("orders_sending", Some(self.len() as f64 - queued - rejected)),
             ("orders_queued", Some(queued)),
             ("orders_rejected", Some(rejected)),
+            ("orders_denied", Some(count(|s| s.became == Became::Denied))),
         ];
         run.figures.extend(figures.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))));
         run.elapsed_ns = since(self.last_released()).map(|ns| ns.max(0.0) as u64);
@@ -265,9 +293,20 @@ impl Group {
     }
 }
 
+/// Both stamps of each request that has them.
+fn pairs<'a>(stamps: impl Iterator<Item = &'a Stamps>, from: fn(&Stamps) -> u64, to: fn(&Stamps) -> u64) -> Samples {
+    Samples(stamps.map(|s| (from(s), to(s))).filter(|&(from, to)| from != 0 && to != 0).collect())
+}
+
+/// A stamp of each request that has it, and of the next one.
+fn neighbours<'a>(stamps: impl Iterator<Item = &'a Stamps>, of: fn(&Stamps) -> u64) -> Samples {
+    let known: Vec<u64> = stamps.map(of).filter(|stamp| *stamp != 0).collect();
+    Samples(known.windows(2).map(|pair| (pair[0], pair[1])).collect())
+}
+
 /// Runs of all groups of a journal, as `log analyse` shows them.
 pub fn runs(dir: &Path) -> Result<(Vec<Run>, Calibration), LabError> {
-    let (journal, _) = read(dir, 0)?;
+    let journal = read(dir)?;
     if journal.groups.is_empty() {
         return Err(LabError::Failed(format!(
             "{} holds no order; it was written before the first one came",

@@ -1,25 +1,29 @@
-//! `demo`: the path on this machine, with and without a broker, in half a minute.
+//! `demo`: the path on this machine, and beside it the same path with one thing changed at a time.
 
 use std::net::{TcpStream, ToSocketAddrs};
 
-use tickpath_clock::{Clock, Priority, Wait};
+use tickpath_clock::{Clock, Priority, Wait, cpus};
 use tickpath_oms::Layout;
 
 use crate::path::Ticks;
 use crate::path::{self, Settings as PathSettings};
 use crate::python_path;
 use tickpath_compare::{Line, in_turn, table, value};
+use tickpath_harness::others::{Busy, Processes};
 use tickpath_harness::{Lab, LabError, host};
 use tickpath_result::{ResultFile, Run, median};
 use tickpath_scratch::python::Python;
 use tickpath_scratch::redis::{Server, ServerSettings, one_publish_per_process};
+
+/// About how long all of it takes, in seconds.
+pub const SECONDS: u32 = 50;
 
 /// Ticks a second of the path alone, and enough of them for the 99.99th percentile.
 const PATH_RATE: f64 = 20_000.0;
 const PATH_TICKS: u64 = 100_000;
 
 /// Ticks a second that a broker keeps up with too; both sides of a comparison get the same.
-const COMPARED_RATE: f64 = 2_000.0;
+pub const COMPARED_RATE: f64 = 2_000.0;
 const COMPARED_TICKS: u64 = 1_200;
 const TRIED_TICKS: u64 = 600;
 const REPEATS: u32 = 3;
@@ -45,81 +49,56 @@ pub struct Settings {
 pub struct Found {
     /// How to get what was not there.
     pub missing: Vec<String>,
-    /// The wait and placement that suited Redis best.
-    pub redis_best: Option<String>,
+    /// What was set against what; a ratio without a valid pair is not in the result.
+    pub changes: Vec<Change>,
+    /// The busiest process that was none of the demo's.
+    pub other: Option<Busy>,
+}
+
+/// One thing that was changed on the path, or its best form, and what that did.
+#[derive(Debug, Clone)]
+pub struct Change {
+    /// The name of the ratio.
+    pub name: &'static str,
+    /// What was changed, in words.
+    pub what: String,
+    /// What both sides are called.
+    pub sides: [&'static str; 2],
+    /// What was measured on both sides, in nanoseconds, whether the run kept the rules or not.
+    pub raw_ns: [Option<f64>; 2],
 }
 
 /// Runs the demo into a result file.
 pub fn run(lab: &Lab<'_>, settings: &Settings, result: &mut ResultFile, found: &mut Found) -> Result<(), LabError> {
     // First, so that a wrong address costs nothing.
     let connect = settings.venue.as_ref().map(|venue| connect_ns(lab, venue)).transpose()?;
-    let (host, floor) = host::run(lab, &host::Settings { seconds: 1.0, cpus: settings.cpus })?;
-    result.host = host;
-    result.runs.push(floor);
-    let ours = path_settings(settings, "shm://", Wait::Busy, PATH_RATE, PATH_TICKS);
-    result.runs.push(path::run(lab, &ours)?);
-    compare_with_redis(lab, settings, result, found)?;
+    let before = Processes::now(&lab.clock);
+    let done = measure(lab, settings, result, found);
+    found.other = Processes::now(&lab.clock).busiest_since(&before, std::process::id(), &settings.cpus);
+    done?;
     if let Some(connect) = connect {
         share_the_way(connect, result);
     }
     Ok(())
 }
 
-fn path_settings(settings: &Settings, target: &str, wait: Wait, rate: f64, count: u64) -> PathSettings {
-    PathSettings {
-        target: target.to_owned(),
-        layout: Layout::Inline,
-        wait,
-        cpus: settings.cpus,
-        venue_cpu: None,
-        priority: Priority::Normal,
-        ticks: Ticks { file: settings.file.clone(), seed: settings.seed, rate: Some(rate), speed: 1.0, count },
-        repeat: 1,
-    }
-}
-
-/// One way to run Redis: how the strategy waits, and the server's CPU.
-#[derive(Debug, Clone, Copy)]
-struct Way {
-    wait: Wait,
-    cpu: Option<usize>,
-}
-
-fn compare_with_redis(
-    lab: &Lab<'_>,
-    settings: &Settings,
-    result: &mut ResultFile,
-    found: &mut Found,
-) -> Result<(), LabError> {
-    let [generator, system] = settings.cpus;
-    let ways = [
-        Way { wait: Wait::Busy, cpu: Some(generator) },
-        Way { wait: Wait::Yield, cpu: Some(generator) },
-        Way { wait: Wait::Block, cpu: Some(generator) },
-        Way { wait: Wait::Block, cpu: Some(system) },
-        Way { wait: Wait::Block, cpu: None },
-    ];
-    let mut tried: Vec<(Way, f64)> = Vec::new();
-    for way in ways {
-        let Some(server) = start(lab, way.cpu)? else {
-            found.missing.push(
-                "redis-server is not installed: with it the same path is run over Redis too. Install it with: \
-                 apt-get install redis-server"
-                    .to_owned(),
-            );
-            return Ok(());
-        };
-        let run = path::run(lab, &path_settings(settings, &server.url(), way.wait, COMPARED_RATE, TRIED_TICKS))?;
-        let p50 = value(&run, FIGURE).unwrap_or(f64::INFINITY);
-        tried.push((way, p50));
-    }
-    tried.sort_by(|a, b| a.1.total_cmp(&b.1));
-    let Some(&(best, _)) = tried.first() else { return Ok(()) };
-    let Some(&(blocking, _)) = tried.iter().find(|(way, _)| way.wait == Wait::Block) else { return Ok(()) };
-    let place = best.cpu.map_or("on any CPU".to_owned(), |cpu| format!("on CPU {cpu}"));
-    found.redis_best = Some(format!("{}, the server {place}", best.wait));
+fn measure(lab: &Lab<'_>, settings: &Settings, result: &mut ResultFile, found: &mut Found) -> Result<(), LabError> {
+    let (host, floor) = host::run(lab, &host::Settings { seconds: 1.0, cpus: settings.cpus })?;
+    result.host = host;
+    result.runs.push(floor);
+    let ours = path_settings(settings, "shm://", Wait::Busy, PATH_RATE, PATH_TICKS);
+    result.runs.push(path::run(lab, &ours)?);
+    let Some(best) = try_redis(lab, settings)? else {
+        found.missing.push(
+            "redis-server is not installed: with it the same path is run over Redis too. Install it with: \
+             apt-get install redis-server"
+                .to_owned(),
+        );
+        return Ok(());
+    };
     let python = Python::prepare(lab.progress);
-    interleave(lab, settings, result, [best, blocking], python.as_ref().ok())?;
+    let changes = changes(&best, python.is_ok());
+    take_turns(lab, settings, result, found, changes, python.as_ref().ok())?;
     match (python, start(lab, None)?) {
         (Ok(python), Some(server)) => {
             lab.progress.step("python3 with redis-py, one publish a process", 3.0);
@@ -132,59 +111,222 @@ fn compare_with_redis(
     Ok(())
 }
 
+fn path_settings(settings: &Settings, target: &str, wait: Wait, rate: f64, count: u64) -> PathSettings {
+    PathSettings {
+        target: target.to_owned(),
+        layout: Layout::Inline,
+        wait,
+        cpus: settings.cpus,
+        venue_cpu: None,
+        generator_wait: None,
+        priority: Priority::Normal,
+        ticks: Ticks { file: settings.file.clone(), seed: settings.seed, rate: Some(rate), speed: 1.0, count },
+        repeat: 1,
+    }
+}
+
+/// One way to run Redis: how the strategy waits, the server's CPU, and how feed and venue wait, who may have the same.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Placed {
+    wait: Wait,
+    server_cpu: Option<usize>,
+    generator_wait: Wait,
+}
+
+impl Placed {
+    /// Each that may be the best one. A server gets a CPU of its own if there is one more than two; else a feed that
+    /// sleeps between ticks leaves it its CPU.
+    fn all([generator, system]: [usize; 2]) -> Vec<Self> {
+        let spare = cpus().into_iter().find(|cpu| ![generator, system].contains(cpu));
+        let placed = |wait, server_cpu, generator_wait| Self { wait, server_cpu, generator_wait };
+        let mut all = vec![
+            placed(Wait::Busy, Some(generator), Wait::Yield),
+            placed(Wait::Busy, Some(generator), Wait::Block),
+            placed(Wait::Yield, Some(generator), Wait::Yield),
+            placed(Wait::Block, Some(generator), Wait::Block),
+            placed(Wait::Block, Some(system), Wait::Block),
+            placed(Wait::Block, None, Wait::Block),
+        ];
+        all.extend(spare.map(|spare| placed(Wait::Busy, Some(spare), Wait::Yield)));
+        all.extend(spare.map(|spare| placed(Wait::Block, Some(spare), Wait::Block)));
+        all
+    }
+
+    fn server(self) -> String {
+        self.server_cpu.map_or("on any CPU".to_owned(), |cpu| format!("on CPU {cpu}"))
+    }
+}
+
+/// The fastest way to run Redis, of all, of those whose strategy spins and of those whose strategy sleeps.
+#[derive(Debug, Clone, Copy)]
+struct Best {
+    of_all: Placed,
+    busy: Placed,
+    block: Placed,
+}
+
+/// Tries them all, for a moment each; none if there is no Redis.
+fn try_redis(lab: &Lab<'_>, settings: &Settings) -> Result<Option<Best>, LabError> {
+    let mut tried: Vec<(Placed, f64)> = Vec::new();
+    for placed in Placed::all(settings.cpus) {
+        let Some(server) = start(lab, placed.server_cpu)? else { return Ok(None) };
+        let run = over_redis(lab, settings, &server, placed, TRIED_TICKS, 1)?;
+        tried.push((placed, value(&run, FIGURE).unwrap_or(f64::INFINITY)));
+    }
+    tried.sort_by(|a, b| a.1.total_cmp(&b.1));
+    let best = |which: fn(Wait) -> bool| tried.iter().map(|(placed, _)| *placed).find(|placed| which(placed.wait));
+    let found = (best(|_| true), best(|wait| wait == Wait::Busy), best(|wait| wait == Wait::Block));
+    let (Some(of_all), Some(busy), Some(block)) = found else { return Ok(None) };
+    Ok(Some(Best { of_all, busy, block }))
+}
+
 fn start(lab: &Lab<'_>, cpu: Option<usize>) -> Result<Option<Server>, LabError> {
     Server::start(lab.folder(), &ServerSettings { cpu, ..ServerSettings::default() }, &lab.clock)
 }
 
-/// Log and Redis in turn, each at the wait that suits it, then both blocking, then Python over Redis.
-fn interleave(
+fn over_redis(
+    lab: &Lab<'_>,
+    settings: &Settings,
+    server: &Server,
+    placed: Placed,
+    count: u64,
+    repeat: u32,
+) -> Result<Run, LabError> {
+    let generator_wait = Some(placed.generator_wait);
+    let over = path_settings(settings, &server.url(), placed.wait, COMPARED_RATE, count);
+    let mut run = path::run(lab, &PathSettings { generator_wait, repeat, ..over })?;
+    about_server(&mut run, server, placed);
+    Ok(run)
+}
+
+fn about_server(run: &mut Run, server: &Server, placed: Placed) {
+    run.target = "redis://".to_owned();
+    run.software.server = Some("redis-server".to_owned());
+    run.software.server_version = Some(server.version.clone());
+    run.params.set("server_cpu", placed.server_cpu.map_or("any".to_owned(), |cpu| cpu.to_string()));
+}
+
+/// What takes turns.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Side {
+    Log { wait: Wait, generator_wait: Wait },
+    Redis(Placed),
+    Python(Placed),
+}
+
+/// What is set against what. In the first pair each side is as it is fastest; in each other one a single thing differs,
+/// and the rest is what suits Redis best.
+fn changes(best: &Best, has_python: bool) -> Vec<(Change, [Side; 2])> {
+    let change = |name, what: String, sides| Change { name, what, sides, raw_ns: [None; 2] };
+    let transport = |name, what: String| change(name, what, ["over Redis", "over the log"]);
+    let log = |wait, generator_wait| Side::Log { wait, generator_wait };
+    let Best { of_all, busy, block } = *best;
+    let fastest = format!(
+        "Redis in place of the log, each as it is fastest here (log: busy; Redis: {}, its server {})",
+        of_all.wait,
+        of_all.server()
+    );
+    let alike = |how, placed: Placed| format!("Redis in place of the log, both {how}, the server {}", placed.server());
+    let mut changes = vec![
+        (transport("redis_to_log_tick_to_order", fastest), [Side::Redis(of_all), log(Wait::Busy, Wait::Busy)]),
+        (
+            transport("redis_to_log_tick_to_order_busy", alike("spinning", busy)),
+            [Side::Redis(busy), log(Wait::Busy, busy.generator_wait)],
+        ),
+        (
+            transport("redis_to_log_tick_to_order_block", alike("sleeping", block)),
+            [Side::Redis(block), log(Wait::Block, block.generator_wait)],
+        ),
+        (
+            change(
+                "block_to_busy_tick_to_order_log",
+                "A strategy that sleeps in place of one that spins, over the log".to_owned(),
+                ["sleeping", "spinning"],
+            ),
+            [log(Wait::Block, block.generator_wait), log(Wait::Busy, block.generator_wait)],
+        ),
+    ];
+    if has_python {
+        let what = "Python with redis-py and JSON in place of Rust, both over Redis, sleeping, on the same CPUs";
+        let name = "python_to_rust_tick_to_order_redis_block";
+        let sides = [Side::Python(block), Side::Redis(block)];
+        changes.push((change(name, what.to_owned(), ["in Python", "in Rust"]), sides));
+    }
+    changes
+}
+
+/// Runs every side in turn, in the other order each second time, and sets them against each other.
+fn take_turns(
     lab: &Lab<'_>,
     settings: &Settings,
     result: &mut ResultFile,
-    ways: [Way; 2],
+    found: &mut Found,
+    changes: Vec<(Change, [Side; 2])>,
     python: Option<&Python>,
 ) -> Result<(), LabError> {
-    let mut pairs: [Vec<[Option<f64>; 2]>; 2] = Default::default();
-    let mut python_pairs = Vec::new();
-    for repeat in 1..=REPEATS {
-        for ((ours, theirs), pairs) in [Wait::Busy, Wait::Block].into_iter().zip(ways).zip(&mut pairs) {
-            let mut p50 = [None; 2];
-            for (target, wait) in in_turn(repeat, [(None, ours), (Some(theirs.cpu), theirs.wait)]) {
-                let server = match target {
-                    Some(cpu) => start(lab, cpu)?,
-                    None => None,
-                };
-                let url = server.as_ref().map_or("shm://".to_owned(), Server::url);
-                let mut run = path::run(
-                    lab,
-                    &PathSettings { repeat, ..path_settings(settings, &url, wait, COMPARED_RATE, COMPARED_TICKS) },
-                )?;
-                if let Some(server) = &server {
-                    run.target = "redis://".to_owned();
-                    run.software.server = Some("redis-server".to_owned());
-                    run.software.server_version = Some(server.version.clone());
-                    run.params.set("server_cpu", theirs.cpu.map_or("any".to_owned(), |cpu| cpu.to_string()));
-                }
-                // A run that broke a rule proves nothing.
-                p50[usize::from(target.is_none())] = value(&run, FIGURE).filter(|_| run.valid);
-                result.runs.push(run);
-            }
-            pairs.push(p50);
+    let mut sides: Vec<(Side, Vec<Measured>)> = Vec::new();
+    for side in changes.iter().flat_map(|(_, sides)| sides) {
+        if sides.iter().all(|(known, _)| known != side) {
+            sides.push((*side, Vec::new()));
         }
-        if let (Some(python), Some(server)) = (python, start(lab, None)?) {
-            let run = python_path::run(lab, python, &server, COMPARED_RATE as u64, COMPARED_TICKS, repeat)?;
-            let log = pairs[0].last().and_then(|[_, log]| *log);
-            python_pairs.push([value(&run, FIGURE).filter(|_| run.valid), log]);
+    }
+    for repeat in 1..=REPEATS {
+        for (side, measured) in in_turn(repeat, &mut sides) {
+            let run = run_side(lab, settings, *side, python, repeat)?;
+            measured.push(Measured { p50_ns: value(&run, FIGURE), valid: run.valid });
             result.runs.push(run);
         }
     }
-    let [best, block] = pairs;
-    result.comparisons.extend(table([
-        Line::new("redis_to_log_tick_to_order", FIGURE, best),
-        Line::new("redis_to_log_tick_to_order_block", FIGURE, block),
-        Line::new("python_redis_to_log_tick_to_order", FIGURE, python_pairs),
-    ]));
+    let of = |side: Side| sides.iter().find(|(known, _)| *known == side).map_or(&[][..], |(_, measured)| measured);
+    let raw = |side| median(of(side).iter().filter_map(|measured| measured.p50_ns).collect());
+    let line = |(change, [a, b]): &(Change, [Side; 2])| {
+        // A run that broke a rule proves nothing.
+        let pairs = of(*a).iter().zip(of(*b)).map(|(a, b)| [a.proven(), b.proven()]).collect();
+        Line::new(change.name, FIGURE, pairs)
+    };
+    result.comparisons.extend(table(changes.iter().map(line)));
+    found.changes = changes.into_iter().map(|(change, [a, b])| Change { raw_ns: [raw(a), raw(b)], ..change }).collect();
     Ok(())
+}
+
+/// What a run of one side came to.
+struct Measured {
+    p50_ns: Option<f64>,
+    valid: bool,
+}
+
+impl Measured {
+    fn proven(&self) -> Option<f64> {
+        self.p50_ns.filter(|_| self.valid)
+    }
+}
+
+fn run_side(
+    lab: &Lab<'_>,
+    settings: &Settings,
+    side: Side,
+    python: Option<&Python>,
+    repeat: u32,
+) -> Result<Run, LabError> {
+    let server = |placed: Placed| {
+        let gone = || LabError::Failed("redis-server was there, and is not any more".to_owned());
+        start(lab, placed.server_cpu)?.ok_or_else(gone)
+    };
+    match (side, python) {
+        (Side::Python(placed), Some(python)) => {
+            let server = server(placed)?;
+            let rate = COMPARED_RATE as u64;
+            let mut run = python_path::run(lab, python, &server, settings.cpus, rate, COMPARED_TICKS, repeat)?;
+            about_server(&mut run, &server, placed);
+            Ok(run)
+        }
+        (Side::Python(_), None) => Err(LabError::Failed("there is no Python".to_owned())),
+        (Side::Redis(placed), _) => over_redis(lab, settings, &server(placed)?, placed, COMPARED_TICKS, repeat),
+        (Side::Log { wait, generator_wait }, _) => {
+            let over = path_settings(settings, "shm://", wait, COMPARED_RATE, COMPARED_TICKS);
+            path::run(lab, &PathSettings { generator_wait: Some(generator_wait), repeat, ..over })
+        }
+    }
 }
 
 fn push_python(result: &mut ResultFile, publish: f64, message: f64) {

@@ -1,7 +1,7 @@
 //! The workloads: load with intended times, every hop measured, and the floor of the same run beside it.
 //!
 //! * [`pubsub`], [`queue`], [`path`], [`orders`]: each makes [`Run`](tickpath_result::Run)s.
-//! * [`demo`]: the path with and without a broker, in half a minute.
+//! * [`demo`]: the path, and beside it the same path with one thing changed at a time.
 //! * [`analyse`]: the tables of an order journal, from the journal alone.
 //! * [`published`]: what others have published, beside ours.
 

@@ -221,9 +221,9 @@ fn evaluate(lab: &Lab<'_>, settings: &Settings, measured: &[Measured], idle: &[G
     let is_ours = !matches!(settings.target, Target::Running(_));
     let gaps = if is_ours { load_gaps(&lab.folder().join("oms.gaps"))? } else { Vec::new() };
     let journal = settings.journal_in(lab);
-    let read = match analyse::read(&journal, 0) {
+    let read = match analyse::read(&journal) {
         Err(e) if is_ours => return Err(e),
-        read => read.map(|(read, _)| read),
+        read => read,
     };
     let mut runs = Vec::new();
     for Measured { batch, answered, before, after } in measured {
@@ -273,7 +273,7 @@ fn evaluate(lab: &Lab<'_>, settings: &Settings, measured: &[Measured], idle: &[G
 
 /// T2 is stamped before the disk has an order: it is not when that left, and each had to wait.
 fn without_release(run: &mut Run) {
-    for hop in ["t1_t2", "t0_t2", "t2_gap", "tick_to_order"] {
+    for hop in ["t1_t2", "t0_t2", "t2_gap", "tick_to_order", "t0_t2_denied", "t0_t2_kept"] {
         run.hops.remove(hop);
     }
     let of_release = ["first_t0_to_last_t2_ns", "last_order_t2_ns", "last_t2_to_last_report_ns"];

@@ -4,20 +4,23 @@
 //!   feed process        trader process: strategy + OMS            venue process
 //!   tick ──topic──> seen ─> T0 ─lane─> T1 ─risk, journal─> T2 ──lane──> arrived
 //!                     acked, accepted <── reports log <── reported <──lane──┘
-//!   generator's CPU    system's CPU                                shares the generator's
+//!   generator's CPU     system's CPU                                its own, if one is named
 //! ```
-//! The strategy sends a limit IOC at the touch on every tick, buying and selling in turn. In `inline` strategy and OMS
-//! are one thread; in `split` and `mutex` the core has the system's CPU and the strategy shares the generator's. Valid
-//! only if the feed kept its times.
+//! A venue without a CPU of its own is an agent of the feed's thread, polled between ticks. The strategy sends a limit
+//! IOC at the touch on every tick, buying and selling in turn. In `inline` strategy and OMS are one thread; in `split`
+//! and `mutex` the core has the system's CPU and the strategy shares the generator's. `rules.rs` says when a run is
+//! valid.
+
+mod feed;
+mod rules;
+
+pub use feed::{FeedRole, Ticks};
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use serde::{Deserialize, Serialize};
-use tickpath_bus::{Policy, Publisher, TopicConfig, connect};
-use tickpath_clock::Gap;
-use tickpath_clock::{Clock, HostClock, Lateness, Pacer, Priority, Wait};
-use tickpath_market::replay::{Event, Pace, Recording, Tally};
+use tickpath_bus::connect;
+use tickpath_clock::{Clock, Gap, Priority, Wait};
 use tickpath_oms::Layout;
 
 use crate::analyse;
@@ -25,56 +28,12 @@ use crate::orders::group::PATH_GROUP;
 use crate::strategy::Traded;
 use crate::strategy::TraderRole;
 use crate::trade::{ExchangeRole, OmsRole};
-use tickpath_harness::Parent;
+use feed::Fed;
 use tickpath_harness::attribution::{tell_standstills, void_attribution};
-use tickpath_harness::rules::{refuse_loss, tell_reconnects};
-use tickpath_harness::samples::{Samples, load, load_gaps, save, touched_rows};
-use tickpath_harness::{Around, Lab, LabError};
-use tickpath_harness::{Role, Thread};
-use tickpath_result::{Counts, Run, Stage, StageKind};
-
-/// Publishes ticks of a recording.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct FeedRole {
-    /// The transport's URL.
-    pub target: String,
-    /// The topic.
-    pub topic: String,
-    /// A topic in shared memory for those who need the ticks but are not measured; none if the first one serves them.
-    pub mirror: Option<String>,
-    /// What it publishes.
-    pub ticks: Ticks,
-    /// Where it runs.
-    pub thread: Thread,
-    /// Where its samples go.
-    pub out: PathBuf,
-}
-
-impl Role for FeedRole {
-    const NAME: &'static str = "feed";
-
-    fn play(&self, parent: &Parent) -> Result<(), LabError> {
-        feed(self, parent)
-    }
-}
-
-/// Where ticks come from and how fast.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Ticks {
-    /// A recording; made up from the seed if there is none.
-    pub file: Option<PathBuf>,
-    /// What made-up ticks depend on.
-    pub seed: u64,
-    /// Ticks a second; the recording's own times if there is none.
-    pub rate: Option<f64>,
-    /// How much faster than its own times.
-    pub speed: f64,
-    /// Ticks to publish; the recording is looped for as many.
-    pub count: u64,
-}
-
-/// Ticks that are made up where no recording is given.
-const SYNTHETIC: usize = 20_000;
+use tickpath_harness::others::Processes;
+use tickpath_harness::samples::{Samples, load, load_gaps};
+use tickpath_harness::{Around, Lab, LabError, Thread};
+use tickpath_result::{Run, Stage, StageKind};
 
 /// How `path` is run.
 #[derive(Debug, Clone)]
@@ -87,28 +46,16 @@ pub struct Settings {
     pub wait: Wait,
     /// Generator's and system's CPU.
     pub cpus: [usize; 2],
-    /// The venue's CPU; it shares the generator's if there is none.
+    /// The venue's CPU; its feed polls it on the generator's if there is none.
     pub venue_cpu: Option<usize>,
+    /// How feed and venue wait; as it suits who else is on their CPUs if that is not said.
+    pub generator_wait: Option<Wait>,
     /// Of the core's thread.
     pub priority: Priority,
     /// The ticks.
     pub ticks: Ticks,
     /// Which repetition this is.
     pub repeat: u32,
-}
-
-/// What the feed tells at its end.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-struct Fed {
-    sent: u64,
-    first: u64,
-    last: u64,
-    planned_ns: u64,
-    late_share: f64,
-    skipped: u64,
-    bad: u64,
-    bad_lines: Vec<(u64, String)>,
-    truncated: bool,
 }
 
 /// Runs once.
@@ -119,16 +66,22 @@ pub fn run(lab: &Lab<'_>, settings: &Settings) -> Result<Run, LabError> {
     let around = Around::begin(lab, settings.cpus)?;
     let idle = tickpath_harness::host::idle_gaps(&lab.clock, settings.cpus[1], 200_000_000)?;
     let roles = Roles::of(lab, settings);
+    let before = Processes::now(&lab.clock);
     // The OMS in the trader makes the lanes.
     let trader = lab.spawn(&roles.trader)?;
-    let exchange = lab.spawn(&roles.exchange)?;
+    let exchange = roles.exchange.as_ref().map(|exchange| lab.spawn(exchange)).transpose()?;
     let mut feed = lab.spawn(&roles.feed)?;
     let planned_ns: u64 = feed.result(600.0)?;
     feed.tell("go")?;
-    let fed: Fed = feed.result(planned_ns as f64 / 1e9 * 2.0)?;
+    feed.result::<()>(planned_ns as f64 / 1e9 * 2.0)?;
     let traded: Traded = trader.stop()?;
-    exchange.stop::<()>()?;
-    let run = assemble(lab, settings, &roles.journal, &fed, &traded, &idle);
+    let fed: Fed = feed.stop()?;
+    exchange.map_or(Ok(()), tickpath_harness::Child::stop::<()>)?;
+    let other = Processes::now(&lab.clock).busiest_since(&before, std::process::id(), &settings.cpus);
+    let mut run = assemble(lab, settings, &roles.journal, &fed, &traded, &idle);
+    if let (Ok(run), Some(other)) = (&mut run, other) {
+        run.notes.push(format!("{other} meanwhile"));
+    }
     let _ = std::fs::remove_dir_all(&roles.journal);
     let _ = connect(&settings.target)?.remove(&roles.topic);
     let _ = connect("shm://")?.remove(&roles.market);
@@ -158,9 +111,42 @@ fn check(settings: &Settings) -> Result<(), LabError> {
     Ok(())
 }
 
+impl Settings {
+    /// The venue's CPU, if it is not the feed's.
+    fn own_venue_cpu(&self) -> Option<usize> {
+        self.venue_cpu.filter(|cpu| *cpu != self.cpus[0])
+    }
+
+    /// How feed and venue wait: who shares a CPU with others gives it to them.
+    fn generator_wait(&self) -> Wait {
+        let [generator, system] = self.cpus;
+        let is_alone = self.layout == Layout::Inline && self.target == "shm://" && generator != system;
+        match (self.generator_wait, self.wait) {
+            (Some(wait), _) => wait,
+            (None, Wait::Block) => Wait::Block,
+            (None, _) if is_alone && self.venue_cpu != Some(system) => Wait::Busy,
+            (None, _) => Wait::Yield,
+        }
+    }
+
+    /// Who runs where, in words.
+    fn threads(&self) -> String {
+        let [generator, system] = self.cpus;
+        let (beside, core) = match self.layout {
+            Layout::Inline => ("", "strategy and OMS in turn"),
+            Layout::Split | Layout::Mutex => (", strategy beside", "the OMS's core"),
+        };
+        match self.own_venue_cpu() {
+            Some(venue) => format!("feed{beside} on CPU {generator}; {core} on CPU {system}; venue on CPU {venue}"),
+            None => format!("feed and venue in turn on one thread{beside} on CPU {generator}; {core} on CPU {system}"),
+        }
+    }
+}
+
 /// The processes of one run.
 struct Roles {
-    exchange: ExchangeRole,
+    /// None if the feed is the venue too.
+    exchange: Option<ExchangeRole>,
     trader: TraderRole,
     feed: FeedRole,
     journal: PathBuf,
@@ -177,7 +163,7 @@ impl Roles {
         let in_shared_memory = target == "shm://";
         let market = format!("{name}.market");
         let topic = if in_shared_memory { market.clone() } else { format!("tickpath:{name}") };
-        let shared = if wait == Wait::Block { Wait::Block } else { Wait::Yield };
+        let generator_wait = settings.generator_wait();
         let journal = lab.folder().join(format!("{name}.journal"));
         let (request_bytes, report_bytes) = (1 << 20, 4 << 20);
         let oms = OmsRole {
@@ -223,14 +209,19 @@ impl Roles {
             market: Some(market.clone()),
             expected_orders: ticks.count as usize,
             sockets: None,
-            thread: Thread::new(settings.venue_cpu.unwrap_or(cpus[0]), shared, Priority::Normal),
+            thread: Thread::new(settings.venue_cpu.unwrap_or(cpus[0]), generator_wait, Priority::Normal),
+        };
+        let (venue, exchange) = match settings.own_venue_cpu() {
+            Some(_) => (None, Some(exchange)),
+            None => (Some(exchange), None),
         };
         let feed = FeedRole {
             target,
             topic: topic.clone(),
             mirror: (!in_shared_memory).then(|| market.clone()),
             ticks,
-            thread: Thread::new(cpus[0], shared, Priority::Normal),
+            venue,
+            thread: Thread::new(cpus[0], generator_wait, Priority::Normal),
             out: lab.folder().join("feed"),
         };
         Self { exchange, trader, feed, journal, topic, market, lanes }
@@ -247,7 +238,7 @@ fn assemble(
 ) -> Result<Run, LabError> {
     let calibration = lab.clock.calibration();
     let gaps = load_gaps(&lab.folder().join("trader.gaps"))?;
-    let (told, _) = analyse::read(journal, 0)?;
+    let told = analyse::read(journal)?;
     let Some(group) = told.groups.get(&PATH_GROUP) else {
         return Err(LabError::Failed("no tick came to an order; is a quote in the recording?".to_owned()));
     };
@@ -263,9 +254,9 @@ fn assemble(
     let stage = |name: &str, samples: Samples| {
         (!samples.0.is_empty()).then(|| Stage {
             name: name.to_owned(),
+            label: None,
             p50_ns: Some(samples.p50_ns(calibration)),
             kind: StageKind::Measured,
-            ..Stage::default()
         })
     };
     run.stages.extend(stage("tick_to_seen", pairs(0, 1)));
@@ -278,16 +269,10 @@ fn assemble(
     for (name, ns) in [("lateness_p50_ns", late.percentiles()[0]), ("lateness_p99_ns", late.percentiles()[3])] {
         run.figures.extend(ns.map(|ns| (name.to_owned(), ns as f64)));
     }
-    run.counts = Counts {
-        sent: fed.sent,
-        received: traded.seen,
-        lost: fed.sent.saturating_sub(traded.seen) + traded.orders.saturating_sub(group.len() as u64),
-        left: run.counts.left,
-        ..Counts::default()
-    };
-    judge(&mut run, fed, traded, lab, idle, &gaps);
-    tell_reconnects(&mut run, traded.reconnects);
-    refuse_loss(&mut run);
+    let took_ns = lab.clock.ns_between(fed.first, fed.last) as f64;
+    rules::hold(&mut run, fed, traded, group.len() as u64, took_ns);
+    void_attribution(&mut run, idle, &gaps, took_ns / 1e9);
+    tell_standstills(&mut run, "trader", &gaps, took_ns.max(0.0) as u64, calibration);
     Ok(run)
 }
 
@@ -298,6 +283,8 @@ fn describe(run: &mut Run, settings: &Settings, fed: &Fed) {
     run.layout = Some(settings.layout.to_string());
     run.params.set("wait", settings.wait.name());
     run.params.set("cpus", settings.cpus.to_vec());
+    run.params.set("threads", settings.threads());
+    run.params.set("generator_wait", settings.generator_wait().name());
     run.params.set("count", *count);
     run.params.set("priority", settings.priority.to_string());
     if settings.wait == Wait::Block {
@@ -325,103 +312,4 @@ fn describe(run: &mut Run, settings: &Settings, fed: &Fed) {
         let first: Vec<String> = fed.bad_lines.iter().map(|(line, why)| format!("line {line}: {why}")).collect();
         run.notes.push(format!("{} lines of the recording are no messages ({})", fed.bad, first.join("; ")));
     }
-}
-
-fn judge(run: &mut Run, fed: &Fed, traded: &Traded, lab: &Lab<'_>, idle: &[Gap], gaps: &[Gap]) {
-    let took = lab.clock.ns_between(fed.first, fed.last) as f64;
-    if took > 0.0 && (fed.planned_ns as f64) < 0.99 * took {
-        run.valid = false;
-        run.notes.push(format!("the feed reached {:.1} % of its rate", 100.0 * fed.planned_ns as f64 / took));
-    }
-    if fed.late_share > 0.01 {
-        run.valid = false;
-        run.notes.push(format!("{:.1} % of ticks were published late", 100.0 * fed.late_share));
-    }
-    if traded.missed > 0 {
-        run.notes.push(format!("the strategy was lapped and missed {} ticks", traded.missed));
-    }
-    if traded.lapped > 0 {
-        run.notes.push(format!("the strategy was lapped and missed {} reports", traded.lapped));
-    }
-    if traded.denied > 0 {
-        run.notes.push(format!("{} orders were denied by the risk checks", traded.denied));
-    }
-    void_attribution(run, idle, gaps, took / 1e9);
-    tell_standstills(run, "trader", gaps, took.max(0.0) as u64, lab.clock.calibration());
-}
-
-// --- the feed process ------------------------------------------------------------------------------------------------
-
-/// The feed's life: all ticks at their times, parsed before the first one.
-pub(crate) fn feed(role: &FeedRole, parent: &Parent) -> Result<(), LabError> {
-    let clock = HostClock::get()?;
-    let recording = match &role.ticks.file {
-        Some(file) => Recording::open(file)?,
-        None => Recording::synthetic(role.ticks.seed, SYNTHETIC),
-    };
-    let plan = plan(&recording, &role.ticks)?;
-    let config = TopicConfig::new(Policy::Overwrite);
-    let mut topic = connect(&role.target)?.publisher(&role.topic, &config)?;
-    let mut mirror = match &role.mirror {
-        Some(mirror) => Some(connect("shm://")?.publisher(mirror, &config)?),
-        None => None,
-    };
-    role.thread.settle()?;
-    parent.ready();
-    parent.result(&plan.last().map_or(0, |(offset, _)| *offset));
-    if parent.hear().is_none() {
-        return Ok(());
-    }
-    let stop = parent.stop_flag();
-    let mut pacer = Pacer::new(clock, role.thread.wait()?);
-    let start = clock.ticks() + clock.calibration().ticks_of_ns(5_000_000);
-    let mut rows = touched_rows(plan.len());
-    let mut lateness = Lateness::default();
-    let mut before = 0;
-    for (offset_ns, event) in &plan {
-        let intended = start + clock.calibration().ticks_of_ns(*offset_ns);
-        let actual = pacer.until(intended);
-        if stop.load(Ordering::Relaxed) {
-            return Err(LabError::Failed("the bench was stopped".to_owned()));
-        }
-        publish(topic.as_mut(), intended, event)?;
-        if let Some(mirror) = &mut mirror {
-            publish(mirror.as_mut(), intended, event)?;
-        }
-        rows.push([intended, actual]);
-        let allowance_ns = (offset_ns - before).max(10_000);
-        before = *offset_ns;
-        let own_ticks = actual.saturating_sub(intended).saturating_sub(pacer.held_up(intended, actual));
-        let late_ns = clock.calibration().ns(own_ticks as i64) as u64;
-        lateness.count(late_ns, allowance_ns);
-    }
-    save(&role.out, &rows)?;
-    let Tally { skipped_depth, skipped_other, bad, bad_lines, truncated, .. } = recording.tally;
-    parent.result(&Fed {
-        sent: plan.len() as u64,
-        first: start,
-        last: rows.last().map_or(start, |row| row[1]),
-        planned_ns: plan.last().map_or(0, |(offset, _)| *offset),
-        late_share: lateness.share(),
-        skipped: skipped_depth + skipped_other,
-        bad,
-        bad_lines,
-        truncated,
-    });
-    Ok(())
-}
-
-/// What is published when, from the start.
-fn plan(recording: &Recording, ticks: &Ticks) -> Result<Vec<(u64, Event)>, LabError> {
-    let pace = match ticks.rate {
-        Some(per_second) => Pace::Fixed { per_second },
-        None => Pace::Scaled(ticks.speed),
-    };
-    let schedule = recording.schedule(pace, true)?;
-    Ok(schedule.take(ticks.count as usize).map(|(offset, event)| (offset, *event)).collect())
-}
-
-fn publish(topic: &mut dyn Publisher, stamp: u64, event: &Event) -> Result<(), LabError> {
-    let published = topic.publish(stamp, event.kind().code(), event.as_bytes());
-    published.map_err(|e| LabError::Failed(format!("publishing a tick failed: {e}")))
 }

@@ -28,14 +28,16 @@ struct Part<'a> {
     name: &'a str,
     count: u64,
     rate: u64,
+    cpu: usize,
     out: std::path::PathBuf,
 }
 
-/// So many ticks, at so many a second.
+/// So many ticks, at so many a second; feed and venue on the first CPU, the strategy on the second one, as on our own path.
 pub fn run(
     lab: &Lab<'_>,
     python: &Python,
     server: &Server,
+    [generator, system]: [usize; 2],
     rate: u64,
     count: u64,
     repeat: u32,
@@ -45,7 +47,8 @@ pub fn run(
     let name = format!("tickpath:{}:path", lab.name);
     let out = |role: &str| lab.folder().join(format!("python-{role}"));
     let spawn = |role: &'static str| {
-        let part = Part { role, port: server.port, name: &name, count, rate, out: out(role) };
+        let cpu = if role == "strategy" { system } else { generator };
+        let part = Part { role, port: server.port, name: &name, count, rate, cpu, out: out(role) };
         python.spawn(lab, role, &[("path.py", include_str!("python/path.py"))], &part)
     };
     let mut venue = spawn("venue")?;
@@ -73,8 +76,8 @@ pub fn run(
     };
     run.params.set("rate_per_s", rate);
     run.params.set("wait", "block");
-    run.software.server = Some("redis-server".to_owned());
-    run.software.server_version = Some(server.version.clone());
+    run.params.set("cpus", vec![generator, system]);
+    run.params.set("threads", format!("feed and venue on CPU {generator}; strategy on CPU {system}"));
     run.software.client = Some("redis-py".to_owned());
     run.software.client_version = python.version_of("redis").map(str::to_owned);
     run.software.runtime = Some(python.runtime.clone());

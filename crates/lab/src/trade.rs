@@ -4,11 +4,11 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::str::FromStr;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 
 use serde::{Deserialize, Serialize};
-use tickpath_clock::{Clock, HostClock, Wait};
+use tickpath_clock::{Clock, HostClock, Rest, Wait};
 use tickpath_exchange::{Line, Venue};
 use tickpath_log::{Config as LogConfig, Place, Reader, Registration, Start, Writer};
 use tickpath_market::{
@@ -427,34 +427,58 @@ fn hear_events(events: &Receiver<ServerEvent>, places: &Sender<String>) -> Vec<S
     told
 }
 
+/// The venue on lanes that the OMS has made, polled by whoever has it.
+pub(crate) struct Exchange(Line<HostClock>);
+
+impl Exchange {
+    /// Joins the lanes, with empty books.
+    pub fn open(role: &ExchangeRole, clock: HostClock) -> Result<Self, LabError> {
+        let lanes = lanes(&role.lanes, 0, role.request_bytes, role.report_bytes);
+        let VenueLanes { requests, reports } = lanes.join_venue(VENUE, clock.calibration())?;
+        let venue = Venue::new(tickpath_exchange::Config {
+            venue: VENUE,
+            symbols: 1,
+            expected_orders: role.expected_orders.max(1024),
+        });
+        Ok(Self(Line::new(clock, venue, requests, reports, market(&role.market, &clock)?)))
+    }
+
+    /// One turn. True if there was something to do; else it rests so.
+    #[inline]
+    pub fn turn(&mut self, rest: Rest) -> Result<bool, LabError> {
+        let done = self.0.poll().map_err(|e| LabError::Failed(format!("the venue stopped: {e}")))?;
+        match rest {
+            _ if done > 0 => {}
+            Rest::Sleep(ns) => self.0.sleep(ns),
+            rest => rest.take(),
+        }
+        Ok(done > 0)
+    }
+
+    /// Turns until it is told to stop.
+    pub fn serve(&mut self, wait: Wait, stop: &AtomicBool) -> Result<(), LabError> {
+        let rest = match wait {
+            Wait::Busy => Rest::Spin,
+            Wait::Yield => Rest::Yield,
+            Wait::Block => Rest::Sleep(10_000_000),
+        };
+        while !stop.load(Ordering::Relaxed) {
+            self.turn(rest)?;
+        }
+        Ok(())
+    }
+}
+
 /// The venue process's life. The OMS has made the lanes, unless it comes by a socket: then the first result is where.
 pub(crate) fn exchange(role: &ExchangeRole, parent: &Parent) -> Result<(), LabError> {
     let clock = HostClock::get()?;
     if let Some(journal) = &role.sockets {
         return exchange_by_sockets(role, journal, clock, parent);
     }
-    let lanes = lanes(&role.lanes, 0, role.request_bytes, role.report_bytes);
-    let VenueLanes { requests, reports } = lanes.join_venue(VENUE, clock.calibration())?;
-    let venue = Venue::new(tickpath_exchange::Config {
-        venue: VENUE,
-        symbols: 1,
-        expected_orders: role.expected_orders.max(1024),
-    });
-    let mut line = Line::new(clock, venue, requests, reports, market(&role.market, &clock)?);
+    let mut exchange = Exchange::open(role, clock)?;
     role.thread.settle()?;
-    let wait = role.thread.wait()?;
-    let stop = parent.stop_flag();
     parent.ready();
-    let failed = |e: tickpath_exchange::LineError| LabError::Failed(format!("the venue stopped: {e}"));
-    while !stop.load(Ordering::Relaxed) {
-        if line.poll().map_err(failed)? > 0 {
-            continue;
-        }
-        match wait {
-            Wait::Block => line.sleep(10_000_000),
-            wait => wait.idle(),
-        }
-    }
+    exchange.serve(role.thread.wait()?, &parent.stop_flag())?;
     parent.result(&());
     Ok(())
 }

@@ -125,7 +125,18 @@ const BATCH: usize = 4;
 const IDLE: &str = "idle_ns";
 
 /// Settings that are told only where nothing else tells runs apart, the last one least.
-const WEAK: [&str; 8] = ["rate_per_s", "count", "orders", "cpus", "seed", "interval_ns", "measured_rtt_ns", "encoding"];
+const WEAK: [&str; 10] = [
+    "generator_wait",
+    "rate_per_s",
+    "count",
+    "orders",
+    "cpus",
+    "seed",
+    "interval_ns",
+    "measured_rtt_ns",
+    "encoding",
+    "threads",
+];
 
 fn row(run: &Run, settings: &[String]) -> Row {
     let batch = match &run.batch {

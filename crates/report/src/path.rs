@@ -4,7 +4,7 @@
 //! `FROM_to_TO`. Longer ways span several stations and stand below. What was not measured is drawn broken, never
 //! subtracted: a difference of percentiles is no percentile.
 
-use super::markup::escaped;
+use super::markup::{escaped, plain};
 use super::quantity::{NONE, duration, duration_or_none};
 use tickpath_result::{Hop, Run};
 
@@ -44,21 +44,33 @@ pub fn path_picture(run: &Run, width: usize) -> String {
         let line = format!("{:<17} {:<22} p50 {:<9} p99 {}", span.name, ends, span.time.p50, span.time.p99);
         text += &format!("{}\n", line.trim_end());
     }
-    text
+    text + &threads(run).map(|threads| format!("{threads}\n")).unwrap_or_default()
+}
+
+/// Who ran where, in words: stations of one thread wait for each other.
+fn threads(run: &Run) -> Option<String> {
+    run.params.text("threads").map(|threads| format!("Threads: {}.", plain(&threads)))
 }
 
 /// The path of a run as a drawing for a page; none if the run knows no more of it than one time.
 pub(super) fn path_drawing(run: &Run) -> Option<String> {
     let path = Path::of(run).filter(|path| path.known_times() > 1)?;
     let width = MARGIN * 2.0 + STEP * (path.last - path.first) as f64;
-    let height = SPANS_TOP + SPAN_STEP * path.spans.len() as f64;
+    let threads = threads(run);
+    let foot = if threads.is_some() { FOOT } else { 0.0 };
+    let height = SPANS_TOP + SPAN_STEP * path.spans.len() as f64 + foot;
+    let told = threads.map(|threads| {
+        let (x, y) = (MARGIN / 2.0, height - FOOT / 2.0);
+        format!("<text class=\"threads\" x=\"{x:.1}\" y=\"{y:.1}\">{}</text>\n", escaped(&threads))
+    });
+    let told = told.unwrap_or_default();
     let links: String = (path.first..path.last).map(|from| path.drawn_link(from)).collect();
     let stations: String = (path.first..=path.last).map(|station| path.drawn_station(station)).collect();
     let spans: String = path.spans.iter().enumerate().map(|(row, span)| path.drawn_span(row, span)).collect();
     Some(format!(
         "<svg class=\"path\" viewBox=\"0 0 {width:.0} {height:.0}\" style=\"min-width:{:.0}px;max-width:{width:.0}px\" \
          role=\"img\"><title>The path, station by station</title><desc>The median of each way, and under it the 99th \
-         percentile; a thicker line is a slower way, a dotted one was not measured.</desc>\n{links}{stations}{spans}\
+         percentile; a thicker line is a slower way, a dotted one was not measured.</desc>\n{links}{stations}{spans}{told}\
          </svg>\n",
         width * 0.8
     ))
@@ -98,6 +110,7 @@ const STEP: f64 = 132.0;
 const LINE: f64 = 72.0;
 const SPANS_TOP: f64 = 136.0;
 const SPAN_STEP: f64 = 44.0;
+const FOOT: f64 = 24.0;
 
 /// The measured part of the path.
 struct Path {

@@ -10,8 +10,19 @@ pub const HOPS: &[(&str, &str)] = &[
     ("tick_to_order", "From the tick's intended publish time until the order is released (T2)."),
     ("tick_to_venue", "From the tick's intended publish time until the venue has the order."),
     ("t0_t1", "From the first attempt to send (T0) until a thread of the OMS sees the frame (T1)."),
-    ("t1_t2", "From the OMS seeing the frame (T1) until it is released: risk, journal and venue send (T2)."),
-    ("t0_t2", "From the first attempt to send (T0) until release (T2); compare this one in bursts."),
+    (
+        "t1_t2",
+        "From the OMS seeing the frame (T1) until it is released: risk, journal and venue send (T2); of what left at once.",
+    ),
+    (
+        "t0_t2",
+        "From the first attempt to send (T0) until release (T2), of what left at once; compare this one in bursts.",
+    ),
+    ("t0_t2_denied", "From the first attempt to send (T0) until the OMS has denied the request (T2)."),
+    (
+        "t0_t2_kept",
+        "From the first attempt to send (T0) until the OMS has put away a request that did not leave then (T2): it waits for its venue or its trigger, or the OMS answered it alone.",
+    ),
     ("t0_gap", "Between the sends (T0) of neighbouring orders."),
     ("t1_gap", "Between the receipts (T1) of neighbouring orders."),
     ("t2_gap", "Between the releases (T2) of neighbouring orders."),
@@ -39,6 +50,8 @@ pub const FIGURES: &[(&str, &str)] = &[
     ("orders_sending", "Orders that ended as sent to the venue."),
     ("orders_queued", "Orders that had to wait for a line to the venue."),
     ("orders_rejected", "Orders that ended refused."),
+    ("orders_denied", "Requests that the OMS denied; their T2 is in no hop of what was released."),
+    ("orders_lost", "Orders that the strategy sent and the journal does not hold; only there if there were any."),
     (
         "acked_per_s",
         "Orders that the client has the OMS's first report of, a second: from the first T0 to the last such report.",

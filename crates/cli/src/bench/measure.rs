@@ -27,36 +27,17 @@ pub fn measure(
     let done = bench(&lab, &mut result);
     drop(lab);
     drop(bar);
-    let is_interrupted = done.is_err() && turn.is_interrupted();
-    if result.runs.is_empty() {
-        return if is_interrupted { Ok(Outcome::Interrupted) } else { done.map(|()| Outcome::Good) };
-    }
-    if let Err(error) = &done {
-        mark(&mut result, &if is_interrupted { "interrupted".to_owned() } else { format!("{error:#}") });
-    }
-    // A result is shown to others.
-    for run in &mut result.runs {
-        run.target = without_login(&run.target);
-        run.notes.iter_mut().chain(&mut run.finding).for_each(|text| *text = without_login(text));
-    }
-    result.findings.iter_mut().for_each(|finding| *finding = without_login(finding));
-    result.published = published::found(&result);
-    finish(&result, output)?;
-    if is_interrupted {
-        return Ok(Outcome::Interrupted);
-    }
-    done?;
-    Ok(verdict(&result))
-}
-
-/// Says in the result that the bench broke off, and why, unless a run says so already.
-fn mark(result: &mut ResultFile, why: &str) {
-    let is_told = result.runs.iter().flat_map(|run| &run.notes).any(|note| note.contains(why));
-    if let Some(last) = result.runs.last().filter(|_| !is_told) {
-        let (target, client, repeat) = (last.target.clone(), last.client.clone(), last.repeat);
-        let notes = vec![format!("the bench broke off after the run before: {why}")];
-        result.runs.push(Run { target, client, repeat, notes, ..Run::default() });
-    }
+    let show = |result: &mut ResultFile| {
+        // A result is shown to others.
+        for run in &mut result.runs {
+            run.target = without_login(&run.target);
+            run.notes.iter_mut().chain(&mut run.finding).for_each(|text| *text = without_login(text));
+        }
+        result.findings.iter_mut().for_each(|finding| *finding = without_login(finding));
+        result.published = published::found(result);
+        finish(result, output)
+    };
+    turn.end(done, &mut result, show, verdict)
 }
 
 /// A lab that spawns this very program.
@@ -105,10 +86,13 @@ pub fn write(result: &ResultFile, output: &Output) -> anyhow::Result<()> {
 
 /// Whether every run kept the rules.
 pub fn verdict(result: &ResultFile) -> Outcome {
-    // Only a topic that overwrites may lose; an order never.
-    let keeps = |run: &Run| run.params.text("policy").is_none_or(|policy| policy != "overwrite");
-    let promised = result.workload != "path";
-    if promised && result.runs.iter().any(|run| keeps(run) && run.counts.lost > 0) {
+    // Only a topic that overwrites may lose, as that of ticks; an order never.
+    let overwrites = |run: &Run| run.params.text("policy").is_some_and(|policy| policy == "overwrite");
+    let has_lost = |run: &Run| match result.workload.as_str() {
+        "path" => run.figures.contains_key("orders_lost"),
+        _ => !overwrites(run) && run.counts.lost > 0,
+    };
+    if result.runs.iter().any(has_lost) {
         return Outcome::Lost;
     }
     if result.runs.iter().all(|run| run.valid) { Outcome::Good } else { Outcome::Invalid }
@@ -149,4 +133,25 @@ fn way(run: &Run) -> String {
     let batch = run.batch_text().filter(|batch| batch != "1").map(|batch| format!("by {batch}"));
     let told = [run.layout.clone(), phase, idle, size, readers, run.params.text("wait"), batch];
     told.into_iter().flatten().collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_lost_decides_by_what_was_promised() {
+        let outcome = |workload: &str, lost: u64, orders_lost: bool, valid: bool| {
+            let mut run = Run { valid, ..Run::default() };
+            run.counts.lost = lost;
+            run.figures.extend(orders_lost.then(|| ("orders_lost".to_owned(), lost as f64)));
+            let mut result = ResultFile::new(workload, "", "");
+            result.runs.push(run);
+            verdict(&result)
+        };
+        assert!(matches!(outcome("path", 0, false, true), Outcome::Good));
+        assert!(matches!(outcome("path", 1, false, false), Outcome::Invalid), "ticks are on a topic that overwrites");
+        assert!(matches!(outcome("path", 1, true, false), Outcome::Lost), "an order is kept");
+        assert!(matches!(outcome("orders", 1, false, true), Outcome::Lost));
+    }
 }

@@ -74,6 +74,7 @@ pub fn run(lab: &Lab<'_>, args: &PathArgs, result: &mut ResultFile) -> anyhow::R
                         wait,
                         cpus,
                         venue_cpu: args.cpus.third(),
+                        generator_wait: None,
                         priority: args.priority,
                         ticks,
                         repeat,

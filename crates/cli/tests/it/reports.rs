@@ -67,6 +67,8 @@ fn path(folder: &Path) {
             assert!(number(&run["hops"][hop]["count"]) > 0.0, "{name}, {hop}");
         }
         assert!(run["stages"].as_array().is_some_and(|stages| !stages.is_empty()), "{name}: {}", run["stages"]);
+        let threads = run["params"]["threads"].as_str().unwrap_or_default();
+        assert!(threads.starts_with("feed and venue in turn on one thread"), "{name}: {threads}");
     }
 }
 

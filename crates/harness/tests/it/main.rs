@@ -2,4 +2,5 @@
 
 mod around;
 mod attribution;
+mod others;
 mod proxy;

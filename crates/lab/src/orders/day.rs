@@ -257,7 +257,7 @@ pub fn restart(lab: &Lab<'_>, settings: &Settings, orders: u64) -> Result<Run, L
     system.restart_oms(lab)?;
     let ns = lab.clock.ns_between(from, lab.clock.ticks()) as f64;
     let (told, _) = system.stop()?;
-    let (read, _) = analyse::read(&journal, 0)?;
+    let read = analyse::read(&journal)?;
     let known = read.groups.get(&RESTART_GROUP).map_or(0, |group| group.len() as u64);
     let mut run = bare_run(settings, &batch);
     run.counts = Counts { sent: orders, received: known, lost: orders.saturating_sub(known), ..Counts::default() };

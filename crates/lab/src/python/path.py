@@ -15,6 +15,7 @@ from array import array
 import redis
 
 settings = json.loads(os.environ.pop("TICKPATH_SETTINGS"))
+os.sched_setaffinity(0, {settings["cpu"]})
 COUNT: int = settings["count"]
 TICKS: str = settings["name"] + ":ticks"
 ORDERS: str = settings["name"] + ":orders"

@@ -308,6 +308,9 @@ fn the_path_shows_the_stations_that_were_measured() {
         }
     }
     assert_eq!(report::path_picture(&Run::default(), 100), "");
+    let mut run = result.runs[0].clone();
+    run.params.set("threads", "feed and venue in turn on one thread");
+    assert!(report::path_picture(&run, 100).ends_with("Threads: feed and venue in turn on one thread.\n"));
 }
 
 #[test]

@@ -1,0 +1,165 @@
+//! The feed process of `path`: ticks at their times. Where it has the venue's CPU too, it is the venue in between: two
+//! threads that spin on one CPU would wait for its scheduler, not for each other.
+
+use std::path::PathBuf;
+use std::sync::atomic::Ordering;
+
+use serde::{Deserialize, Serialize};
+use tickpath_bus::{Policy, Publisher, TopicConfig, connect};
+use tickpath_clock::{Clock, HostClock, Lateness, Pacer, Rest};
+use tickpath_market::replay::{Event, Pace, Recording, Tally};
+
+use crate::trade::{Exchange, ExchangeRole};
+use tickpath_harness::samples::{save, touched_rows};
+use tickpath_harness::{LabError, Parent, Role, Thread};
+
+/// Publishes ticks of a recording.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct FeedRole {
+    /// The transport's URL.
+    pub target: String,
+    /// The topic.
+    pub topic: String,
+    /// A topic in shared memory for those who need the ticks but are not measured; none if the first one serves them.
+    pub mirror: Option<String>,
+    /// What it publishes.
+    pub ticks: Ticks,
+    /// The venue that this thread is too.
+    pub venue: Option<ExchangeRole>,
+    /// Where it runs.
+    pub thread: Thread,
+    /// Where its samples go.
+    pub out: PathBuf,
+}
+
+impl Role for FeedRole {
+    const NAME: &'static str = "feed";
+
+    fn play(&self, parent: &Parent) -> Result<(), LabError> {
+        feed(self, parent)
+    }
+}
+
+/// Where ticks come from and how fast.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Ticks {
+    /// A recording; made up from the seed if there is none.
+    pub file: Option<PathBuf>,
+    /// What made-up ticks depend on.
+    pub seed: u64,
+    /// Ticks a second; the recording's own times if there is none.
+    pub rate: Option<f64>,
+    /// How much faster than its own times.
+    pub speed: f64,
+    /// Ticks to publish; the recording is looped for as many.
+    pub count: u64,
+}
+
+/// Ticks that are made up where no recording is given.
+const SYNTHETIC: usize = 20_000;
+
+/// Ticks between two turns of the venue, where they come so fast that nobody waits for the next one.
+const VENUE_EVERY: usize = 16;
+
+/// What the feed tells at its end.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub(crate) struct Fed {
+    pub sent: u64,
+    pub first: u64,
+    pub last: u64,
+    pub planned_ns: u64,
+    pub late_share: f64,
+    pub skipped: u64,
+    pub bad: u64,
+    pub bad_lines: Vec<(u64, String)>,
+    pub truncated: bool,
+}
+
+/// The feed's life. Its first result is how long it will publish, the next one that it has; the last one, when it was
+/// told to stop, what it did.
+fn feed(role: &FeedRole, parent: &Parent) -> Result<(), LabError> {
+    let clock = HostClock::get()?;
+    let recording = match &role.ticks.file {
+        Some(file) => Recording::open(file)?,
+        None => Recording::synthetic(role.ticks.seed, SYNTHETIC),
+    };
+    let plan = plan(&recording, &role.ticks)?;
+    let config = TopicConfig::new(Policy::Overwrite);
+    let mut topic = connect(&role.target)?.publisher(&role.topic, &config)?;
+    let mut mirror = match &role.mirror {
+        Some(mirror) => Some(connect("shm://")?.publisher(mirror, &config)?),
+        None => None,
+    };
+    let mut venue = role.venue.as_ref().map(|venue| Exchange::open(venue, clock)).transpose()?;
+    role.thread.settle()?;
+    parent.ready();
+    let planned_ns = plan.last().map_or(0, |(offset, _)| *offset);
+    parent.result(&planned_ns);
+    if parent.hear().is_none() {
+        return Ok(());
+    }
+    let stop = parent.stop_flag();
+    let wait = role.thread.wait()?;
+    let mut pacer = Pacer::new(clock, wait);
+    let start = clock.ticks() + clock.calibration().ticks_of_ns(5_000_000);
+    let mut rows = touched_rows(plan.len());
+    let mut lateness = Lateness::default();
+    let mut before = 0;
+    for (offset_ns, event) in &plan {
+        let intended = start + clock.calibration().ticks_of_ns(*offset_ns);
+        let actual = match &mut venue {
+            Some(venue) => pacer.until_beside(intended, |rest| venue.turn(rest))?,
+            None => pacer.until(intended),
+        };
+        if stop.load(Ordering::Relaxed) {
+            return Err(LabError::Failed("the bench was stopped".to_owned()));
+        }
+        publish(topic.as_mut(), intended, event)?;
+        if let Some(mirror) = &mut mirror {
+            publish(mirror.as_mut(), intended, event)?;
+        }
+        rows.push([intended, actual]);
+        if let Some(venue) = venue.as_mut().filter(|_| rows.len().is_multiple_of(VENUE_EVERY)) {
+            venue.turn(Rest::Spin)?;
+        }
+        let allowance_ns = (offset_ns - before).max(10_000);
+        before = *offset_ns;
+        let own_ticks = actual.saturating_sub(intended).saturating_sub(pacer.held_up(intended, actual));
+        let late_ns = clock.calibration().ns(own_ticks as i64) as u64;
+        lateness.count(late_ns, allowance_ns);
+    }
+    parent.result(&());
+    match &mut venue {
+        Some(venue) => venue.serve(wait, &stop)?,
+        None => while parent.hear().is_some() {},
+    }
+    save(&role.out, &rows)?;
+    let Tally { skipped_depth, skipped_other, bad, bad_lines, truncated, .. } = recording.tally;
+    parent.result(&Fed {
+        sent: plan.len() as u64,
+        first: start,
+        last: rows.last().map_or(start, |row| row[1]),
+        planned_ns,
+        late_share: lateness.share(),
+        skipped: skipped_depth + skipped_other,
+        bad,
+        bad_lines,
+        truncated,
+    });
+    Ok(())
+}
+
+/// What is published when, from the start.
+fn plan(recording: &Recording, ticks: &Ticks) -> Result<Vec<(u64, Event)>, LabError> {
+    let pace = match ticks.rate {
+        Some(per_second) => Pace::Fixed { per_second },
+        None => Pace::Scaled(ticks.speed),
+    };
+    let schedule = recording.schedule(pace, true)?;
+    Ok(schedule.take(ticks.count as usize).map(|(offset, event)| (offset, *event)).collect())
+}
+
+fn publish(topic: &mut dyn Publisher, stamp: u64, event: &Event) -> Result<(), LabError> {
+    let published = topic.publish(stamp, event.kind().code(), event.as_bytes());
+    published.map_err(|e| LabError::Failed(format!("publishing a tick failed: {e}")))
+}
