@@ -2,7 +2,7 @@
 //!
 //! | file          | what it makes                                                        |
 //! |---------------|----------------------------------------------------------------------|
-//! | `terminal.rs` | text for a terminal, as wide as it is, with or without colours       |
+//! | `terminal.rs` | text for a terminal: a screen of what came out, or every run         |
 //! | `group.rs`    | the block of an order group within it: `g1` … `g6`, `d1` …, `s1` …    |
 //! | `markdown.rs` | tables for an issue or a page                                        |
 //! | `csv.rs`      | a row a run and hop                                                  |
@@ -73,7 +73,7 @@ pub use json::json;
 pub use markdown::{markdown, safe, table};
 pub use markup::plain;
 pub use path::path_picture;
-pub use quantity::{NONE, bytes, count, duration, figure};
+pub use quantity::{NONE, bytes, count, duration, figure, size};
 pub use sentence::invalid;
 pub use svg::svg;
-pub use terminal::terminal;
+pub use terminal::{Screen, terminal};
