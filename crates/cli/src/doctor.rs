@@ -26,9 +26,10 @@ pub struct Doctor {
 
 pub fn run(args: &Doctor) -> anyhow::Result<Outcome> {
     let schemes = ["redis://", "redis+unix://", "nats://", "amqp://", "kafka://"];
-    if !args.brokers.iter().all(|url| schemes.iter().any(|scheme| url.starts_with(scheme))) {
-        let what = "a broker's URL begins with redis://, nats://, amqp:// or kafka://";
-        return Err(Usage(what.to_owned()).into());
+    if let Some(url) = args.brokers.iter().find(|url| !schemes.iter().any(|scheme| url.starts_with(scheme))) {
+        let meant = tickpath_bus::meant(url).map(|meant| format!("; did you mean {meant}?")).unwrap_or_default();
+        let what = format!("a broker's URL begins with redis://, nats://, amqp:// or kafka://{meant}");
+        return Err(Usage(what).into());
     }
     let here = Host::here();
     if args.script {

@@ -26,6 +26,7 @@
 //! | `noise.rs`           | intervals, and the chance of a movement in a whole table         |
 //! | `judge.rs`           | the verdict of each metric                                       |
 //! | `limit.rs`           | limits: read, and held against a judgement                       |
+//! | `promise.rs`         | what a system is asked to keep, held against one run             |
 //! | `false_positives.rs` | how often identical builds are called different                  |
 //! | `error.rs`           | why two results cannot be compared                               |
 //! | `render.rs`          | a judgement as text, as Markdown and as a result file            |
@@ -35,6 +36,7 @@ mod false_positives;
 mod judge;
 mod limit;
 mod noise;
+mod promise;
 mod render;
 mod sample;
 
@@ -43,5 +45,6 @@ pub use false_positives::{FalsePositives, Tally};
 pub use judge::{Change, Judgement, Verdict, judge};
 pub use limit::{Limit, NotMeasured, ParseLimitError, Ruling};
 pub use noise::{Design, Interval, LEVEL};
+pub use promise::{ParsePromiseError, Promise};
 pub use render::{markdown, result_file, text};
 pub use sample::{Measured, Pair, Side};

@@ -7,6 +7,7 @@
 //! ```
 //! * [`Lab`]: what all workloads share. [`role`]: what spawned processes do; [`child`] and [`parent`]: both ends of the
 //!   wires between them and us.
+//! * [`arrivals`]: when messages are due.
 //! * [`samples`], [`attribution`]: stretches between stamps, and what of them was the host's.
 //! * [`rules`]: what makes a run invalid, whatever the workload.
 //! * [`host`]: what the machine takes before any message moves; [`memory`]: what a process holds.
@@ -15,6 +16,7 @@
 //! Latency counts from intended times, so a stall shows in full; the generator checks its own punctuality; a gap is
 //! the host's only between two empty polls of a thread on the path.
 
+pub mod arrivals;
 pub mod attribution;
 pub mod child;
 mod error;

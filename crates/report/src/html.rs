@@ -8,7 +8,7 @@ use super::markup::escaped;
 use super::names::Titles;
 use super::page::{Section, list};
 use super::sentence::{headlines, host, samples_needed};
-use super::{bars, clients, depth, over_time, phases, published, runs, spread, waterfall};
+use super::{bars, clients, depth, load, over_time, phases, published, runs, spread, waterfall};
 use tickpath_result::ResultFile;
 
 /// The result as a page.
@@ -17,6 +17,7 @@ pub fn html(result: &ResultFile) -> String {
     let sections = [
         waterfall::section(result, &titles),
         phases::section(result),
+        load::section(result),
         over_time::section(result),
         depth::section(result),
         clients::section(result),

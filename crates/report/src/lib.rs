@@ -15,6 +15,7 @@
 //! | `waterfall.rs` | where the time of a message goes, part after part                   |
 //! | `phases.rs`    | publish and subscribe: cold, idle, steady, and there and back       |
 //! | `over_time.rs` | rates and what was waiting, over the time of a run                  |
+//! | `load.rs`      | latency over rate: what a search for the highest rate has tried     |
 //! | `depth.rs`     | throughput over the depth of a pipeline                             |
 //! | `clients.rs`   | what each client library reaches, near and far                      |
 //! | `bars.rs`      | comparisons as bars with intervals                                  |
@@ -48,6 +49,7 @@ mod group;
 mod html;
 mod ink;
 mod json;
+mod load;
 mod markdown;
 mod markup;
 mod names;

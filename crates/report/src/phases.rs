@@ -63,9 +63,9 @@ impl Column {
     fn of(run: &Run) -> Option<Self> {
         let number = |name: &str| run.params.0.get(name)?.as_u64();
         let (size_bytes, readers) = (number("size_bytes")?, number("readers")?);
-        let is_stalled = run.params.0.contains_key("stall_ns");
+        let is_special = ["stall_ns", "slo"].iter().any(|name| run.params.0.contains_key(*name));
         let kind = match (run.phase, run.hops.contains_key("one_way"), run.hops.contains_key("round_trip")) {
-            _ if is_stalled => return None,
+            _ if is_special => return None,
             (Phase::Cold, true, _) => Kind::Cold,
             (Phase::Idle, true, _) => Kind::Idle,
             (Phase::Steady, true, _) => Kind::Steady,

@@ -50,7 +50,9 @@ fn lost(result: &ResultFile, titles: &Titles) -> Option<String> {
     let place = titles.numbered(worst);
     Some(match lossy.len() {
         1 => format!("Messages lost: {}, in {place}.", count(all)),
-        runs => format!("Messages lost: {} in {runs} runs, {} of them in {place}.", count(all), count(worst.counts.lost)),
+        runs => {
+            format!("Messages lost: {} in {runs} runs, {} of them in {place}.", count(all), count(worst.counts.lost))
+        }
     })
 }
 

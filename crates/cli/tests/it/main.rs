@@ -12,6 +12,7 @@ mod exchange;
 mod interrupt;
 mod logs;
 mod oms;
+mod pace;
 mod page;
 mod program;
 mod reports;

@@ -1,5 +1,7 @@
 //! The delaying proxy between real sockets: whatever it is given comes out whole, in order, and to its end.
 
+mod arrivals;
+
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::thread;

@@ -35,9 +35,12 @@ fn many() -> ResultFile {
 
 #[test]
 fn many_runs_are_a_screen_and_few_stand_in_full() {
-    for (name, result, fits) in
-        [("many", many(), true), ("workloads", workloads(), true), ("example", example(), true), ("minimal", minimal(), false)]
-    {
+    for (name, result, fits) in [
+        ("many", many(), true),
+        ("workloads", workloads(), true),
+        ("example", example(), true),
+        ("minimal", minimal(), false),
+    ] {
         for width in [60, 80, 120] {
             let text = shown(&result, width, false);
             let count = text.lines().count();
@@ -52,7 +55,8 @@ fn many_runs_are_a_screen_and_few_stand_in_full() {
 
 #[test]
 fn lines_fit_and_colours_come_only_if_asked() {
-    for (name, result) in [("many", many()), ("workloads", workloads()), ("example", example()), ("minimal", minimal())] {
+    for (name, result) in [("many", many()), ("workloads", workloads()), ("example", example()), ("minimal", minimal())]
+    {
         for (width, all) in [(80, false), (80, true), (120, false), (120, true)] {
             let bare = shown(&result, width, all);
             for line in bare.lines() {
