@@ -1,6 +1,6 @@
 //! What every rendering says in the same words: headlines, facts and footnotes.
 
-use super::names::Titles;
+use super::names::{Titles, setting};
 use super::quantity::{NONE, bytes, count, duration, figure, figure_name, multiple};
 use tickpath_result::{Comparison, Counts, Hop, PERCENTILES, ResultFile, Run, Software};
 
@@ -94,7 +94,7 @@ pub(super) fn facts(run: &Run) -> Vec<(String, String)> {
         add(&format!("{} {}", actor.role, actor.name), Some(format!("{}{rate}", count(actor.count))));
     }
     add("software", software(&run.software));
-    let params = run.params.0.keys().filter_map(|name| Some(format!("{name} {}", run.params.text(name)?)));
+    let params = run.params.0.iter().map(|(name, value)| setting(name, value));
     add("settings", Some(params.collect::<Vec<_>>().join(", ")).filter(|text| !text.is_empty()));
     facts
 }

@@ -14,6 +14,7 @@ mod logs;
 mod oms;
 mod pace;
 mod page;
+mod phone;
 mod program;
 mod reports;
 mod server;

@@ -1,6 +1,6 @@
 //! What a terminal shows: a screen of what came out, and every run on demand.
 
-use tickpath_report::{Screen, terminal};
+use tickpath_report::{Screen, html, terminal};
 use tickpath_result::{Counts, ResultFile, Run};
 
 use crate::example::{example, hop, minimal, workloads};
@@ -102,6 +102,18 @@ fn a_loss_names_its_run_and_an_invalid_run_its_reason() {
 fn figures_have_one_unit() {
     let text = shown(&many(), 80, true);
     assert!(text.contains("writer cost: 9.63 µs") && !text.contains("_ns"), "{text}");
+}
+
+#[test]
+fn a_page_has_a_chart_before_many_sentences() {
+    let mut result = workloads();
+    result.findings = (1..=12).map(|number| format!("Finding {number}.")).collect();
+    let page = html(&result);
+    let chart = page.find("<svg").expect("there is a chart");
+    let folded = page.find("<details><summary>8 more</summary>").expect("the others are folded");
+    assert!(folded < chart && page.find("Finding 4.").is_some_and(|place| place < folded));
+    assert!(page.find("Finding 5.").is_some_and(|place| place > folded), "four stand open");
+    assert!(page.find("<h2>The machine</h2>").is_some_and(|place| place > chart), "the machine comes after the charts");
 }
 
 fn uncoloured(text: &str) -> String {
