@@ -11,6 +11,9 @@
 //! | `amqp://HOST:PORT[/VHOST]`               | RabbitMQ exchanges      | RabbitMQ queues      |
 //! | `kafka://HOST:PORT`                      | Kafka, one partition    | consumer groups      |
 
+mod meant;
+
+pub use meant::meant;
 pub use tickpath_bus_api::*;
 
 use tickpath_bus_amqp::AmqpBus;
@@ -36,6 +39,9 @@ pub fn connect(url: &str) -> Result<Box<dyn Connection>, ConnectError> {
                 },
                 None => url.to_owned(),
             };
+            if let Some(meant) = meant(url) {
+                return Err(ConnectError::Url(format!("'{shown}' names no transport; did you mean {meant}?")));
+            }
             return Err(ConnectError::Url(format!(
                 "'{shown}' names no transport; use shm://, shm://PREFIX, file:///FOLDER, redis://HOST:PORT[?streams], \
                  nats://HOST:PORT[?jetstream], amqp://HOST:PORT or kafka://HOST:PORT"

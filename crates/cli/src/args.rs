@@ -38,6 +38,9 @@ pub struct Output {
     /// Write a page that needs no network
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
+    /// Print every run in full, however many screens that takes
+    #[arg(long)]
+    pub all: bool,
     /// Say nothing on standard error
     #[arg(long)]
     pub quiet: bool,

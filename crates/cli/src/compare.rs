@@ -90,7 +90,7 @@ pub struct Compare {
 
 pub fn run(args: &Compare) -> anyhow::Result<Outcome> {
     // Both are refused before anything is measured.
-    Output { json: args.json.clone(), html: args.markdown.clone(), quiet: args.quiet }.check()?;
+    Output { json: args.json.clone(), html: args.markdown.clone(), all: false, quiet: args.quiet }.check()?;
     if args.bench.is_empty() {
         return files(args);
     }

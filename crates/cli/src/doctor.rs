@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 use clap::Args;
-use tickpath_doctor::{Finding, Host, State, broker, host, script};
+use tickpath_clock::HostClock;
+use tickpath_doctor::{Finding, Host, State, broker, host, neighbours, script};
 
 use crate::args::Usage;
 use crate::outcome::Outcome;
@@ -26,9 +27,10 @@ pub struct Doctor {
 
 pub fn run(args: &Doctor) -> anyhow::Result<Outcome> {
     let schemes = ["redis://", "redis+unix://", "nats://", "amqp://", "kafka://"];
-    if !args.brokers.iter().all(|url| schemes.iter().any(|scheme| url.starts_with(scheme))) {
-        let what = "a broker's URL begins with redis://, nats://, amqp:// or kafka://";
-        return Err(Usage(what.to_owned()).into());
+    if let Some(url) = args.brokers.iter().find(|url| !schemes.iter().any(|scheme| url.starts_with(scheme))) {
+        let meant = tickpath_bus::meant(url).map(|meant| format!("; did you mean {meant}?")).unwrap_or_default();
+        let what = format!("a broker's URL begins with redis://, nats://, amqp:// or kafka://{meant}");
+        return Err(Usage(what).into());
     }
     let here = Host::here();
     if args.script {
@@ -36,6 +38,7 @@ pub fn run(args: &Doctor) -> anyhow::Result<Outcome> {
         return Ok(Outcome::Good);
     }
     let mut found = host(&here);
+    found.push(neighbours(&HostClock::get()?));
     let known = ["TICKPATH_REDIS", "TICKPATH_NATS", "TICKPATH_AMQP", "TICKPATH_KAFKA"];
     let brokers = match args.brokers.is_empty() {
         true => known.iter().filter_map(|name| std::env::var(name).ok()).collect(),
@@ -72,9 +75,9 @@ fn text(found: &[Finding]) -> String {
     out
 }
 
-/// A text in lines of up to 100 columns, the first behind a label; nothing for no text.
+/// A text in lines of up to 80 columns, the first behind a label; nothing for no text.
 fn paragraph(label: &str, text: &str) -> String {
-    const WIDTH: usize = 100;
+    const WIDTH: usize = 80;
     if text.is_empty() {
         return String::new();
     }

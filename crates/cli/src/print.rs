@@ -3,18 +3,19 @@
 use std::io::{IsTerminal, Write};
 
 use tickpath_explain as explain;
+use tickpath_report::Screen;
 use tickpath_result::ResultFile;
 
 /// Columns of a terminal whose width is not known.
-const WIDTH: usize = 120;
+const WIDTH: usize = 80;
 
-/// The result for this terminal.
-pub fn terminal(result: &ResultFile) -> String {
+/// The result for this terminal: a screen of it, or all.
+pub fn terminal(result: &ResultFile, all: bool) -> String {
     let colour = std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
     let width = std::env::var("COLUMNS").ok().and_then(|c| c.parse().ok()).unwrap_or(WIDTH);
     match result.workload.as_str() {
         explain::WORKLOAD => explain::text(result, width),
-        _ => tickpath_report::terminal(result, width, colour),
+        _ => tickpath_report::terminal(result, &Screen { width, colour, all }),
     }
 }
 

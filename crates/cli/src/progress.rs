@@ -1,6 +1,7 @@
 //! How far a bench is: one line on standard error, with an estimate of the rest.
 
 use std::fmt::Write;
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressState, ProgressStyle};
@@ -9,9 +10,12 @@ use tickpath_harness::Progress;
 /// Columns of the bar.
 const WIDTH: usize = 24;
 
-/// A bar that fills over the time that a step is expected to take.
+/// A bar that fills over the time that the whole bench is expected to take, or, where that is not known, each step.
 pub struct Bar {
     bar: ProgressBar,
+    quiet: bool,
+    /// Seconds of the whole.
+    planned: OnceLock<f64>,
 }
 
 impl Bar {
@@ -19,24 +23,49 @@ impl Bar {
     pub fn new(quiet: bool) -> Self {
         let bar = if quiet { ProgressBar::hidden() } else { ProgressBar::new_spinner() };
         bar.enable_steady_tick(Duration::from_millis(250));
-        Self { bar }
+        Self { bar, quiet, planned: OnceLock::new() }
+    }
+
+    /// Fills from now on over so many seconds.
+    fn fill(&self, seconds: f64) {
+        let guess = move |state: &ProgressState, out: &mut dyn Write| {
+            let done = (state.elapsed().as_secs_f64() / seconds.max(0.1)).min(1.0);
+            let filled = (done * WIDTH as f64) as usize;
+            let left = about((seconds - state.elapsed().as_secs_f64()).max(0.0));
+            // A line that cannot be drawn costs nobody a result.
+            let _ = write!(out, "{}{} {left} left", "█".repeat(filled), "░".repeat(WIDTH - filled));
+        };
+        let style = ProgressStyle::with_template("{guess}  {msg}").expect("a valid template");
+        self.bar.set_style(style.with_key("guess", guess));
+        self.bar.reset_elapsed();
     }
 }
 
 impl Progress for Bar {
     fn step(&self, what: &str, seconds: f64) {
-        let guess = move |state: &ProgressState, out: &mut dyn Write| {
-            let done = (state.elapsed().as_secs_f64() / seconds.max(0.1)).min(1.0);
-            let filled = (done * WIDTH as f64) as usize;
-            let left = (seconds - state.elapsed().as_secs_f64()).max(0.0);
-            // A line that cannot be drawn costs nobody a result.
-            let _ = write!(out, "{}{} about {left:.0} s left", "█".repeat(filled), "░".repeat(WIDTH - filled));
-        };
-        let style = ProgressStyle::with_template("{guess}  {msg}").expect("a valid template");
-        self.bar.set_style(style.with_key("guess", guess));
-        self.bar.reset_elapsed();
+        if self.planned.get().is_none() {
+            self.fill(seconds);
+        }
         self.bar.set_message(what.to_owned());
     }
+
+    fn plan(&self, runs: usize, seconds: f64) {
+        if self.planned.set(seconds).is_err() {
+            return;
+        }
+        self.fill(seconds);
+        if !self.quiet {
+            let runs = if runs == 1 { "1 run".to_owned() } else { format!("{runs} runs") };
+            self.bar.suspend(|| eprintln!("tickpath: {}: {runs}", about(seconds)));
+        }
+    }
+}
+
+/// About so long: `about 40 s`, `about 7 min`.
+fn about(seconds: f64) -> String {
+    /// Below it seconds are told.
+    const MINUTES_FROM_S: f64 = 100.0;
+    if seconds < MINUTES_FROM_S { format!("about {seconds:.0} s") } else { format!("about {:.0} min", seconds / 60.0) }
 }
 
 impl Drop for Bar {

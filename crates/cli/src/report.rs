@@ -27,6 +27,9 @@ pub struct Report {
     /// Write percentile curves
     #[arg(long, value_name = "FILE")]
     pub svg: Option<PathBuf>,
+    /// Print every run in full, however many screens that takes
+    #[arg(long, conflicts_with_all = ["html", "csv", "markdown", "svg", "json"])]
+    pub all: bool,
     /// Write the result file again, in order
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
@@ -67,7 +70,7 @@ pub fn run(args: &Report) -> anyhow::Result<Outcome> {
         }
     }
     if !written {
-        say(&terminal(&result));
+        say(&terminal(&result, args.all));
     }
     Ok(Outcome::Good)
 }

@@ -30,6 +30,7 @@
 //! | `noise.rs`           | intervals, and the chance of a movement in a whole table         |
 //! | `judge.rs`           | the verdict of each metric                                       |
 //! | `limit.rs`           | limits: read, and held against a judgement                       |
+//! | `promise.rs`         | what a system is asked to keep, held against one run             |
 //! | `false_positives.rs` | how often identical builds are called different                  |
 //! | `ratio.rs`           | the one home of ratios: turns, pairs, intervals for a whole table |
 //! | `losses.rs`          | what the new side lost                                           |
@@ -42,6 +43,7 @@ mod judge;
 mod limit;
 mod losses;
 mod noise;
+mod promise;
 mod ratio;
 mod render;
 mod sample;
@@ -51,6 +53,7 @@ pub use false_positives::{FalsePositives, Tally};
 pub use judge::{Change, Judgement, Verdict, judge};
 pub use limit::{Limit, NotMeasured, ParseLimitError, Ruled, Ruling};
 pub use noise::{Design, Interval, LEVEL};
+pub use promise::{ParsePromiseError, Promise};
 pub use ratio::{Against, CONFIDENCE, Line, against_first, in_turn, pairs_needed, place, table, value};
 pub use render::{markdown, result_file, text};
 pub use sample::{Measured, Pair, Side};

@@ -71,16 +71,11 @@ impl FromStr for Limit {
 
     fn from_str(text: &str) -> Result<Self, ParseLimitError> {
         let form = || ParseLimitError::Form(text.to_owned());
-        let (name, above, number) = match (text.split_once('>'), text.split_once('<')) {
-            (Some((name, number)), None) => (name, true, number),
-            (None, Some((name, number))) => (name, false, number),
-            _ => return Err(form()),
-        };
-        let percent = number.trim().strip_suffix('%').and_then(|number| number.trim().parse::<f64>().ok());
+        let (name, above, number) = split(text).ok_or_else(form)?;
+        let percent = number.strip_suffix('%').and_then(|number| number.trim().parse::<f64>().ok());
         // A ratio is above zero, so -100 % is never exceeded.
         let percent = percent.filter(|percent| percent.is_finite() && *percent > -100.0).ok_or_else(form)?;
-        let metric = key(name.trim()).ok_or_else(|| ParseLimitError::Metric(name.trim().to_owned()))?;
-        Ok(Self { text: text.trim().to_owned(), metric, above, ratio: 1.0 + percent / 100.0 })
+        Ok(Self { text: text.trim().to_owned(), metric: metric_of(name)?, above, ratio: 1.0 + percent / 100.0 })
     }
 }
 
@@ -163,6 +158,21 @@ fn too_little(change: &Change) -> String {
         }
         (Some(_), Some(_)) => "; the interval lies on both sides of the limit: more repeats may tell".to_owned(),
     }
+}
+
+/// A metric's name, whether it is bound above, and the bound.
+pub(super) fn split(text: &str) -> Option<(&str, bool, &str)> {
+    let (name, above, bound) = match (text.split_once('>'), text.split_once('<')) {
+        (Some((name, bound)), None) => (name, true, bound),
+        (None, Some((name, bound))) => (name, false, bound),
+        _ => return None,
+    };
+    Some((name.trim(), above, bound.trim()))
+}
+
+/// The metric as a result names it.
+pub(super) fn metric_of(name: &str) -> Result<String, ParseLimitError> {
+    key(name).ok_or_else(|| ParseLimitError::Metric(name.to_owned()))
 }
 
 /// The metric as a result names it; none if no bench measures it. `p99.9` is `p999`.

@@ -1,10 +1,11 @@
 //! `doctor`: what of this host and of its brokers costs latency or safety, what it costs, and how to mend it.
 //!
-//! It reads and changes nothing. What cannot be read is a finding too: `unknown`, with the reason.
+//! It reads, measures where a machine may be told wrong, and changes nothing. What cannot be read is a finding too: `unknown`, with the reason.
 //!
 //! | file        | what it looks at                                                        |
 //! |-------------|-------------------------------------------------------------------------|
 //! | `cpu.rs`    | frequency, siblings, isolation, idle states, clock, timer tick          |
+//! | `neighbours.rs` | what the processors are to each other, measured                     |
 //! | `memory.rs` | huge pages, swap, locked memory, `/dev/shm`                             |
 //! | `system.rs` | what the host gives to others: steal, interrupts, priorities, limits    |
 //! | `finding.rs`| what is looked at, and what is found                                    |
@@ -15,11 +16,13 @@ mod broker;
 mod cpu;
 mod finding;
 mod memory;
+mod neighbours;
 mod script;
 mod system;
 
 pub use broker::broker;
 pub use finding::{Finding, Host, State};
+pub use neighbours::{Neighbour, judged, neighbours};
 pub use script::script;
 
 type Check = fn(&Host) -> Finding;

@@ -2,6 +2,7 @@
 //! below is its own part, and that of a server which does not tell its own.
 
 use tickpath_clock::{Priority, Wait};
+use tickpath_harness::arrivals::Arrivals;
 use tickpath_harness::targets::is_log;
 
 use super::account::set;
@@ -90,6 +91,7 @@ pub(super) fn settings(url: &str, cpus: [usize; 2], phase: Phase, rate: f64, cou
         target: url.to_owned(),
         size: MESSAGE_BYTES,
         rate: Some(rate),
+        arrivals: Arrivals::Steady,
         count,
         batch: 1,
         policy: None,

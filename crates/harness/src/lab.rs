@@ -19,6 +19,9 @@ const KEPT: [&str; 2] = ["save", "appendonly"];
 pub trait Progress {
     /// A step begins: what it is, and about how long it takes.
     fn step(&self, what: &str, seconds: f64);
+
+    /// All steps together, once they are known: so many runs, and about how long.
+    fn plan(&self, _runs: usize, _seconds: f64) {}
 }
 
 /// What all workloads share: the program to spawn, a folder of the run, the clock, names.

@@ -7,6 +7,7 @@
 //! ```
 //! * [`Lab`]: what all workloads share. [`role`]: what spawned processes do; [`child`] and [`parent`]: both ends of the
 //!   wires between them and us.
+//! * [`arrivals`]: when messages are due.
 //! * [`samples`], [`attribution`]: stretches between stamps, and what of them was the host's.
 //! * [`Around`]: whether the machine was the same before and after a run, and its processors show one time.
 //! * [`rules`]: what makes a run invalid, whatever the workload.
@@ -18,6 +19,7 @@
 //! the host's only between two empty polls of a thread on the path, and if the kernel's account of that thread agrees.
 
 pub mod around;
+pub mod arrivals;
 pub mod attribution;
 pub mod child;
 mod error;

@@ -272,13 +272,13 @@ fn take(
     target: &mut Target,
     result: &mut ResultFile,
 ) -> Result<(), LabError> {
-    let mut left_s: f64 = turns.iter().map(Turn::seconds).sum();
+    /// Starting and ending the process of a turn, and taking its keys away.
+    const AROUND_S: f64 = 0.7;
+    lab.progress.plan(turns.len(), turns.iter().map(|turn| turn.seconds() + AROUND_S).sum());
     for turn in turns {
         let Turn { case, way, repeat, .. } = turn;
         let who = format!("{} ×{} {} {} ms", case.client, case.workers, way.transport, way.rtt_ms);
-        let what = format!("clients {repeat}/{}: {who}; in all about {left_s:.0} s left", settings.repeat);
-        lab.progress.step(&what, turn.seconds());
-        left_s -= turn.seconds();
+        lab.progress.step(&format!("clients {repeat}/{}: {who}", settings.repeat), turn.seconds());
         match turn.run(lab, settings, python, target) {
             Ok(run) => result.runs.push(run),
             Err(error) => {

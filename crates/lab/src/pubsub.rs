@@ -17,8 +17,10 @@ mod ends;
 mod plan;
 mod role;
 mod round_trip;
+mod search;
 
 use std::path::Path;
+use tickpath_harness::arrivals::Arrivals;
 use tickpath_harness::attribution::{
     drop_attribution, stood_still_ns, tell_standstills, void_attribution, with_whole_stops,
 };
@@ -34,6 +36,7 @@ pub use cold::cold;
 pub use plan::{Plan, plan};
 pub use round_trip::round_trip;
 pub use round_trip::{PingRole, PongRole};
+pub use search::{Search, Tried};
 
 pub use role::{PublisherRole, SubscriberRole};
 use tickpath_harness::Thread;
@@ -54,6 +57,8 @@ pub struct Settings {
     pub size: usize,
     /// Messages a second; as fast as it goes if there is none.
     pub rate: Option<f64>,
+    /// How their intended times lie.
+    pub arrivals: Arrivals,
     /// Messages.
     pub count: u64,
     /// Messages that share a stamp.
@@ -83,6 +88,8 @@ struct Published {
     refused: u64,
     first: u64,
     last: u64,
+    /// From the first message's intended time to the last one's.
+    planned_ns: u64,
     late_share: f64,
     own_p99_ns: u32,
 }
@@ -179,7 +186,7 @@ fn check(settings: &Settings) -> Result<(), LabError> {
 }
 
 fn roles(lab: &Lab<'_>, settings: &Settings, topic: &str) -> (PublisherRole, SubscriberRole) {
-    let Settings { target, size, rate, count, batch, policy, readers, wait, pace, cpus, priority, .. } =
+    let Settings { target, size, rate, arrivals, count, batch, policy, readers, wait, pace, cpus, priority, .. } =
         settings.clone();
     // Readers that share the publisher's core need it to give way.
     let pace = pace.unwrap_or(if cpus[0] == cpus[1] && wait == Wait::Busy { Wait::Yield } else { wait });
@@ -190,6 +197,7 @@ fn roles(lab: &Lab<'_>, settings: &Settings, topic: &str) -> (PublisherRole, Sub
         size,
         count,
         rate,
+        arrivals,
         batch,
         cold: false,
         thread: Thread::new(cpus[0], pace, priority),
@@ -300,6 +308,10 @@ fn parameters(run: &mut Run, settings: &Settings) {
         Some(rate) => run.params.set("rate_per_s", rate),
         None => run.params.set("rate_per_s", "max"),
     }
+    if let Arrivals::Poisson { seed } = settings.arrivals {
+        run.params.set("arrivals", "poisson");
+        run.params.set("seed", seed);
+    }
 }
 
 fn publish_hop(run: &mut Run, out: &Path, lab: &Lab<'_>) -> Result<(), LabError> {
@@ -345,7 +357,7 @@ fn hold_up(run: &mut Run, settings: &Settings, who: &str, gaps: &[Gap], took_ns:
 /// The run's own rules: rate, punctuality, and whether the host was calmer than while it idled.
 fn judge(run: &mut Run, settings: &Settings, published: &Published, idle: &[Gap], gaps: &[Gap], lab: &Lab<'_>) {
     let calibration = lab.clock.calibration();
-    let planned = settings.count.saturating_sub(1) as f64 / settings.rate.unwrap_or(f64::INFINITY);
+    let planned = published.planned_ns as f64 / 1e9;
     let took = calibration.ns_between(published.first, published.last) as f64 / 1e9;
     if took > 0.0 && planned / took < 0.99 && settings.count > 1 {
         run.valid = false;

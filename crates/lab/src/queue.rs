@@ -70,6 +70,9 @@ const CAPACITY_MESSAGES: usize = 64;
 const PATIENCE_NS: i64 = 30_000_000_000;
 const QUIET_NS: i64 = 1_000_000_000;
 
+/// What a slow target is given, in seconds, if nobody says.
+pub const USUAL_S: f64 = 4.0;
+
 /// Between two looks at how many messages wait.
 const LOOK_NS: u64 = 50_000_000;
 
@@ -83,7 +86,7 @@ pub fn run(lab: &Lab<'_>, settings: &Settings, runs: &mut Vec<Run>) -> Result<()
         settings.pipeline,
         settings.pull
     );
-    lab.progress.step(&what, settings.guess_seconds());
+    lab.progress.step(&what, settings.guess_seconds(USUAL_S));
     let around = Around::begin(lab, [settings.cpus[0], settings.cpu_of(0)])?;
     let queues = Queues::fresh(lab, connection, settings)?;
     let ends = match settings.client {

@@ -45,8 +45,8 @@ pub(super) fn overview(result: &ResultFile) -> Option<PlainTable> {
         ]
     };
     let rows: Vec<Vec<String>> = summary(&result.runs).iter().map(row).collect();
-    let header = vec!["client, pairs a second", "best", "worst", "deviation", "of the mean", "connect"];
-    (!rows.is_empty()).then_some(PlainTable { title: "clients", header, rows })
+    let header = ["client, pairs a second", "best", "worst", "deviation", "of the mean", "connect"];
+    PlainTable::new("clients", &header, rows)
 }
 
 /// How a client reaches the server.

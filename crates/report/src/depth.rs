@@ -32,7 +32,7 @@ pub(super) fn overview(result: &ResultFile) -> Option<PlainTable> {
         std::iter::once(name).chain(row.into_iter().skip(2)).collect()
     };
     let rows: Vec<Vec<String>> = sweeps.iter().flat_map(Sweep::rows).map(named).collect();
-    (!rows.is_empty()).then_some(PlainTable { title: "pipeline depth", header: HEADER[1..].to_vec(), rows })
+    PlainTable::new("pipeline depth", &HEADER[1..], rows)
 }
 
 const HEADER: [&str; 8] =

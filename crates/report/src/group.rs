@@ -1,9 +1,10 @@
 //! The block of an order group, in the form in which order systems of exchanges print theirs: the hand-overs T1-T0 and
 //! T2-T1, the gaps between neighbours, the three worst, and what became of the orders.
 
-use super::ink::{Ink, wrapped};
+use super::ink::{Ink, percentiles_in, wrapped};
 use super::markup::plain;
 use super::quantity::{NONE, bytes, count, duration};
+use super::sentence::NEAREST_RANK;
 use tickpath_result::{Hop, PERCENTILES, Run};
 
 /// The rows that every block begins with: label and hop.
@@ -19,6 +20,9 @@ const ROWS: [(&str, &str); 6] = [
 const LABEL: usize = 16;
 const TIME: usize = 10;
 
+/// Columns of the three worst, and of the room before them.
+const WORST: usize = 29;
+
 /// The group of a run of orders: `g6` are 100,000 new orders, `d6` their cancels, `s1` orders one by one.
 pub(super) fn name(run: &Run) -> Option<String> {
     run.batch.as_ref()?.as_str().map(str::to_owned)
@@ -26,7 +30,8 @@ pub(super) fn name(run: &Run) -> Option<String> {
 
 /// The block of one group.
 pub(super) fn block(run: &Run, name: &str, width: usize, ink: Ink) -> String {
-    let labels: String = PERCENTILES.iter().map(|percentile| format!("{:>TIME$}", percentile.label)).collect();
+    let shown = percentiles_in(width.saturating_sub(LABEL + WORST), TIME);
+    let labels: String = shown.iter().map(|index| format!("{:>TIME$}", PERCENTILES[*index].label)).collect();
     let header = format!("{:<LABEL$}{labels}    worst three", "");
     let title: Vec<String> = wrapped(&title(run, name), width, 2).iter().map(|line| ink.strong(line)).collect();
     let mut text = format!("{}\n", title.join("\n"));
@@ -34,7 +39,10 @@ pub(super) fn block(run: &Run, name: &str, width: usize, ink: Ink) -> String {
         text += &format!("{}\n", ink.faint(&header));
     }
     for (label, hop) in rows(run) {
-        text += &format!("{}\n", row(label, hop));
+        text += &format!("{}\n", row(label, hop, &shown));
+    }
+    if has_nearest_rank(run) {
+        text += &format!("{}\n", ink.faint(NEAREST_RANK));
     }
     for line in wrapped(&outcome(run).join("   "), width, 2) {
         text += &format!("{line}\n");
@@ -43,7 +51,7 @@ pub(super) fn block(run: &Run, name: &str, width: usize, ink: Ink) -> String {
 }
 
 /// Whether the block of this run marks a percentile that too few samples carry.
-pub(super) fn has_nearest_rank(run: &Run) -> bool {
+fn has_nearest_rank(run: &Run) -> bool {
     rows(run).iter().any(|(_, hop)| hop.percentiles().contains(&None) && hop.nearest_ranks().is_some())
 }
 
@@ -74,12 +82,12 @@ fn rows(run: &Run) -> Vec<(&str, &Hop)> {
     formed.chain(others).collect()
 }
 
-fn row(label: &str, hop: &Hop) -> String {
+fn row(label: &str, hop: &Hop, shown: &[usize]) -> String {
     let label: String = plain(label).chars().take(LABEL).collect();
     let ranks = hop.nearest_ranks();
-    let times = hop.percentiles().into_iter().enumerate().map(|(index, known)| match (known, ranks) {
+    let times = shown.iter().map(|index| match (hop.percentiles()[*index], ranks) {
         (Some(ns), _) => duration(ns as f64),
-        (None, Some(ranks)) => format!("{}*", duration(ranks[index] as f64)),
+        (None, Some(ranks)) => format!("{}*", duration(ranks[*index] as f64)),
         (None, None) => NONE.to_owned(),
     });
     let times: String = times.map(|time| format!("{time:>TIME$}")).collect();

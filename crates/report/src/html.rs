@@ -1,14 +1,14 @@
 //! One page that needs nothing beside itself: it opens offline, on a phone, on paper, and in the dark.
 //!
-//! The order is that of a reader's questions: what came out, on which machine, where the time goes, what each workload
-//! says, what beats what, how it spreads, how it stands to what was published, and every run. A section that the file
-//! has nothing for is not there.
+//! The order is that of a reader's questions: what came out, where the time goes, what each workload says, what beats
+//! what, how it spreads, how it stands to what was published, every run, and on which machine. A few sentences stand
+//! before the first chart, the others are folded. A section that the file has nothing for is not there.
 
 use super::markup::escaped;
 use super::names::Titles;
 use super::page::{Section, list};
 use super::sentence::{headlines, host, samples_needed};
-use super::{bars, clients, depth, over_time, phases, published, runs, spread, waterfall};
+use super::{bars, clients, depth, load, over_time, phases, published, runs, spread, waterfall};
 use tickpath_result::ResultFile;
 
 /// The result as a page.
@@ -17,6 +17,7 @@ pub fn html(result: &ResultFile) -> String {
     let sections = [
         waterfall::section(result, &titles),
         phases::section(result),
+        load::section(result),
         over_time::section(result),
         depth::section(result),
         clients::section(result),
@@ -24,6 +25,7 @@ pub fn html(result: &ResultFile) -> String {
         spread::section(result),
         published::section(result),
         runs::section(result, &titles),
+        Section::new("The machine", "", &list(&host(result))),
         reading(),
         command(result),
     ];
@@ -40,17 +42,28 @@ pub fn html(result: &ResultFile) -> String {
     )
 }
 
-/// What came out, and the machine that nothing can be faster than.
+/// Sentences before the first chart, at most.
+const OPEN: usize = 4;
+
+/// What came out, and where to look.
 fn header(result: &ResultFile, sections: &[Section]) -> String {
-    let sentences: String = headlines(result).iter().map(|line| format!("<li>{}</li>\n", escaped(line))).collect();
+    let told = headlines(result);
+    let (first, others) = told.split_at(if told.len() > OPEN + 1 { OPEN } else { told.len() });
+    let items = |lines: &[String]| {
+        let items: String = lines.iter().map(|line| format!("<li>{}</li>\n", escaped(line))).collect();
+        format!("<ul class=\"headlines\">\n{items}</ul>\n")
+    };
+    let more = match others.len() {
+        0 => String::new(),
+        more => format!("<details><summary>{more} more</summary>\n{}</details>\n", items(others)),
+    };
     let link = |section: &Section| format!("<a href=\"#{}\">{}</a>\n", section.place(), section.title);
     let links: String = sections.iter().map(link).collect();
     format!(
-        "<header>\n<p class=\"brand\">tickpath</p>\n<h1>{}</h1>\n<div class=\"top\">\n\
-         <ul class=\"headlines\">\n{sentences}</ul>\n<section class=\"machine\">\n<h2>The machine</h2>\n{}</section>\n\
-         </div>\n<nav aria-label=\"Sections\">\n{links}</nav>\n</header>\n",
+        "<header>\n<p class=\"brand\">tickpath</p>\n<h1>{}</h1>\n{}{more}<nav aria-label=\"Sections\">\n{links}</nav>\n\
+         </header>\n",
         escaped(&result.workload),
-        list(&host(result))
+        items(first)
     )
 }
 

@@ -1,6 +1,21 @@
 //! Words in colour, and in lines that a terminal has room for.
 
 use super::markup::plain;
+use tickpath_result::PERCENTILES;
+
+/// The percentiles that a narrow terminal goes without, the first to go first; the file has them all.
+const DISPENSABLE: [usize; 3] = [1, 2, 4];
+
+/// The percentiles for which there is room, each so many columns wide.
+pub(super) fn percentiles_in(room: usize, each: usize) -> Vec<usize> {
+    let mut shown: Vec<usize> = (0..PERCENTILES.len()).collect();
+    for dispensable in DISPENSABLE {
+        if each * shown.len() > room {
+            shown.retain(|index| *index != dispensable);
+        }
+    }
+    shown
+}
 
 /// Colours, or none of them.
 #[derive(Clone, Copy)]

@@ -2,7 +2,7 @@
 //!
 //! | file          | what it makes                                                        |
 //! |---------------|----------------------------------------------------------------------|
-//! | `terminal.rs` | text for a terminal, as wide as it is, with or without colours       |
+//! | `terminal.rs` | text for a terminal: a screen of what came out, or every run         |
 //! | `group.rs`    | the block of an order group within it: `g1` … `g6`, `d1` …, `s1` …    |
 //! | `markdown.rs` | tables for an issue or a page                                        |
 //! | `csv.rs`      | a row a run and hop                                                  |
@@ -15,6 +15,7 @@
 //! | `waterfall.rs` | where the time of a message goes, part after part                   |
 //! | `phases.rs`    | publish and subscribe: cold, idle, steady, and there and back       |
 //! | `over_time.rs` | rates and what was waiting, over the time of a run                  |
+//! | `load.rs`      | latency over rate: what a search for the highest rate has tried     |
 //! | `depth.rs`     | throughput over the depth of a pipeline                             |
 //! | `clients.rs`   | what each client library reaches, near and far                      |
 //! | `bars.rs`      | comparisons as bars with intervals                                  |
@@ -48,6 +49,7 @@ mod group;
 mod html;
 mod ink;
 mod json;
+mod load;
 mod markdown;
 mod markup;
 mod names;
@@ -73,7 +75,7 @@ pub use json::json;
 pub use markdown::{markdown, safe, table};
 pub use markup::plain;
 pub use path::path_picture;
-pub use quantity::{NONE, bytes, count, duration, figure};
+pub use quantity::{NONE, bytes, count, duration, figure, size};
 pub use sentence::invalid;
 pub use svg::svg;
-pub use terminal::terminal;
+pub use terminal::{Screen, terminal};

@@ -15,7 +15,8 @@ pub fn markdown(result: &ResultFile) -> String {
         text += &format!("- {}\n", safe(&sentence));
     }
     for overview in overviews(result) {
-        text += &format!("\n## {}\n\n{}", overview.title, table(&overview.header, &overview.rows));
+        let header: Vec<&str> = overview.header.iter().map(String::as_str).collect();
+        text += &format!("\n## {}\n\n{}", overview.title, table(&header, &overview.rows));
     }
     for run in &result.runs {
         text += &format!("\n## {}\n\n{}", safe(&titles.numbered(run)), run_section(run));

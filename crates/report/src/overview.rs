@@ -6,5 +6,6 @@ use tickpath_result::ResultFile;
 
 /// The tables of the workloads whose runs say little one by one.
 pub(super) fn overviews(result: &ResultFile) -> Vec<PlainTable> {
-    [phases::overview(result), depth::overview(result), clients::overview(result)].into_iter().flatten().collect()
+    let others = [depth::overview(result), clients::overview(result)];
+    phases::overview(result).into_iter().chain(others.into_iter().flatten()).collect()
 }

@@ -23,27 +23,16 @@ pub(super) fn section(result: &ResultFile) -> Option<Section> {
     Section::new("Cold, idle, steady", lead, &body)
 }
 
-/// The same as text, a row a target and phase.
-pub(super) fn overview(result: &ResultFile) -> Option<PlainTable> {
-    let matrix = Matrix::of(result)?;
-    let mut rows = Vec::new();
-    for target in &matrix.targets {
-        for column in &matrix.columns {
-            let cell = |hop: Option<&'static str>| Some(matrix.cell(target, column, hop?)?.hop);
-            let way = cell(column.way());
-            let publish = cell(Some("publish"));
-            if way.is_none() && publish.is_none() {
-                continue;
-            }
-            let words = |hop: &Option<Hop>| hop.as_ref().map_or_else(|| NONE.to_owned(), told);
-            let name = format!("{} {}", short_name(target), column.words(&matrix.columns));
-            let p99 = duration_or_none(way.as_ref().and_then(|hop| hop.p99_ns));
-            let kind = column.way().unwrap_or("publish").to_owned();
-            rows.push(vec![name, kind, words(&way), p99, words(&publish)]);
-        }
-    }
-    let header = vec!["target and phase", "hop", "50%", "99%", "publish, 50%"];
-    (!rows.is_empty()).then_some(PlainTable { title: "cold, idle, steady", header, rows })
+/// The same as text, a column a target: the medians, the 99th percentiles, and the publish call's medians.
+pub(super) fn overview(result: &ResultFile) -> Vec<PlainTable> {
+    let Some(matrix) = Matrix::of(result) else { return Vec::new() };
+    let p99 = |hop: &Hop| duration_or_none(hop.p99_ns);
+    let tables = [
+        matrix.table("cold, idle, steady: 50% of one_way, and of round_trip", Column::way, told),
+        matrix.table("cold, idle, steady: 99% of the same", Column::way, p99),
+        matrix.table("the publish call: 50%", |_| Some("publish"), told),
+    ];
+    tables.into_iter().flatten().collect()
 }
 
 /// The bar's places in a cell, in percent of its width.
@@ -74,9 +63,9 @@ impl Column {
     fn of(run: &Run) -> Option<Self> {
         let number = |name: &str| run.params.0.get(name)?.as_u64();
         let (size_bytes, readers) = (number("size_bytes")?, number("readers")?);
-        let is_stalled = run.params.0.contains_key("stall_ns");
+        let is_special = ["stall_ns", "slo"].iter().any(|name| run.params.0.contains_key(*name));
         let kind = match (run.phase, run.hops.contains_key("one_way"), run.hops.contains_key("round_trip")) {
-            _ if is_stalled => return None,
+            _ if is_special => return None,
             (Phase::Cold, true, _) => Kind::Cold,
             (Phase::Idle, true, _) => Kind::Idle,
             (Phase::Steady, true, _) => Kind::Steady,
@@ -150,6 +139,25 @@ impl<'a> Matrix<'a> {
         Some(Cell { hop: merged(&hops)?, valid })
     }
 
+    /// A row a phase, a column a target; phases that no target has a word for are left out.
+    fn table(
+        &self,
+        title: &'static str,
+        hop_of: fn(&Column) -> Option<&'static str>,
+        word: fn(&Hop) -> String,
+    ) -> Option<PlainTable> {
+        let word = |target: &String, column: &Column| Some(word(&self.cell(target, column, hop_of(column)?)?.hop));
+        let cell = |target: &String, column: &Column| word(target, column).unwrap_or_else(|| NONE.to_owned());
+        let row = |column: &Column| {
+            let cells: Vec<String> = self.targets.iter().map(|target| cell(target, column)).collect();
+            let has_any = cells.iter().any(|cell| cell != NONE);
+            has_any.then(|| std::iter::once(column.words(&self.columns)).chain(cells).collect())
+        };
+        let names: Vec<String> = self.targets.iter().map(|target| short_name(target)).collect();
+        let header: Vec<&str> = std::iter::once("").chain(names.iter().map(String::as_str)).collect();
+        PlainTable::new(title, &header, self.columns.iter().filter_map(row).collect())
+    }
+
     /// A table of the hop that each column is about; nothing if no run has one.
     fn html(&self, title: &str, hop_of: fn(&Column) -> Option<&'static str>) -> String {
         let cell = |target: &String, column: &Column| self.cell(target, column, hop_of(column)?);
@@ -210,12 +218,12 @@ impl Cell {
 }
 
 /// The median in words.
-fn told(hop: &Hop) -> String {
+pub(super) fn told(hop: &Hop) -> String {
     middle(hop).map_or_else(|| NONE.to_owned(), |middle| format!("{}{}", duration(middle.ns), middle.mark))
 }
 
 /// Repeats as one distribution, for percentiles are never averaged; the first alone where the file has no histograms.
-fn merged(hops: &[&Hop]) -> Option<Hop> {
+pub(super) fn merged(hops: &[&Hop]) -> Option<Hop> {
     let [first, others @ ..] = hops else { return None };
     let add_up = || {
         let mut sum = first.histogram().ok()?;

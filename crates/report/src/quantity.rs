@@ -52,7 +52,7 @@ pub fn bytes(number: f64) -> String {
 }
 
 /// The size of a message, exactly: `200 B`, `64 KiB`.
-pub(super) fn size(bytes: f64) -> String {
+pub fn size(bytes: f64) -> String {
     let whole = bytes.max(0.0).round() as u64;
     let units = [(1 << 20, "MiB"), (1 << 10, "KiB")];
     match units.into_iter().find(|(unit, _)| whole >= *unit && whole.is_multiple_of(*unit)) {
@@ -76,6 +76,12 @@ pub fn figure(name: &str, value: f64) -> String {
     } else {
         number(value)
     }
+}
+
+/// A figure's name without the unit that stands behind its value: `writer_cost_ns` is the `writer cost`.
+pub(super) fn figure_name(name: &str) -> String {
+    let units = ["_ns", "_per_s", "_bytes", "_percent", "_ratio"];
+    units.iter().find_map(|unit| name.strip_suffix(unit)).unwrap_or(name).replace('_', " ")
 }
 
 /// How many times: `31.2×`.

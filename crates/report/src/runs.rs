@@ -1,11 +1,13 @@
 //! Every run as it was measured: notes, hops, counts, figures and settings, folded.
 
 use super::markup::escaped;
-use super::names::Titles;
+use super::names::{Titles, grouped, labels};
 use super::page::{Section, list, table, verdict};
-use super::quantity::{count, duration, duration_or_none, figure};
-use super::sentence::{LEADING_HOPS, facts, footnote, hop_remark, middle};
-use tickpath_result::{Hop, PERCENTILES, ResultFile, Run};
+use super::phases::{merged, told};
+use super::plain_table::PlainTable;
+use super::quantity::{NONE, count, duration, duration_or_none, figure};
+use super::sentence::{LEADING_HOPS, facts, footnote, hop_remark, leading_hop, middle};
+use tickpath_result::{Hop, PERCENTILES, ResultFile, Run, median};
 
 /// A fold a run.
 pub(super) fn section(result: &ResultFile, titles: &Titles) -> Option<Section> {
@@ -15,6 +17,30 @@ pub(super) fn section(result: &ResultFile, titles: &Titles) -> Option<Section> {
     let note = footnote(result).map(|note| format!("<p class=\"note\">{}</p>\n", escaped(&note)));
     let note = note.filter(|_| !runs.is_empty()).unwrap_or_default();
     Section::new("Every run", "As measured: hops, counts, figures and settings.", &(runs + &note))
+}
+
+/// A row for each kind of run: the repeats as one distribution, of rates the median.
+pub(super) fn overview(result: &ResultFile) -> Option<PlainTable> {
+    let hop_name = leading_hop(result).unwrap_or_default();
+    let runs: Vec<&Run> = result.runs.iter().collect();
+    let labelled = labels(&runs).into_iter().zip(runs);
+    let row = |(label, members): (String, Vec<(String, &Run)>)| {
+        let valid = members.iter().any(|(_, run)| run.valid);
+        let counted: Vec<&Run> = members.iter().map(|(_, run)| *run).filter(|run| run.valid == valid).collect();
+        let hop = merged(&counted.iter().filter_map(|run| run.hops.get(hop_name)).collect::<Vec<_>>());
+        let rate = median(counted.iter().filter_map(|run| run.throughput_per_s).collect());
+        let lost: u64 = members.iter().map(|(_, run)| run.counts.lost).sum();
+        let words = |word: Option<String>| word.unwrap_or_else(|| NONE.to_owned());
+        vec![
+            if valid { label } else { format!("{label}, not valid") },
+            words(hop.as_ref().map(told)),
+            words(hop.as_ref().map(|hop| duration_or_none(hop.p99_ns))),
+            words(rate.map(|rate| figure("throughput_per_s", rate))),
+            if lost > 0 { count(lost) } else { NONE.to_owned() },
+        ]
+    };
+    let rows = grouped(labelled, |(label, _)| label.clone()).into_iter().map(row).collect();
+    PlainTable::new("every run", &["", &format!("{hop_name} 50%"), "99%", "rate", "lost"], rows)
 }
 
 /// The most runs that are not folded.

@@ -1,7 +1,7 @@
 //! What every rendering says in the same words: headlines, facts and footnotes.
 
-use super::names::Titles;
-use super::quantity::{NONE, bytes, count, duration, figure, multiple, number};
+use super::names::{Titles, setting};
+use super::quantity::{NONE, bytes, count, duration, figure, figure_name, multiple, number};
 use tickpath_result::{Comparison, Counts, Floor, Hop, PERCENTILES, ResultFile, Run, Software};
 
 /// The hops worth a headline, the one that people ask for first.
@@ -17,6 +17,7 @@ pub(super) fn headlines(result: &ResultFile) -> Vec<String> {
     let titles = Titles::of(result);
     let mut sentences = Vec::new();
     sentences.extend(invalid(result));
+    sentences.extend(lost(result, &titles));
     if !result.findings.is_empty() {
         sentences.extend(result.findings.iter().cloned());
         return sentences;
@@ -25,10 +26,6 @@ pub(super) fn headlines(result: &ResultFile) -> Vec<String> {
     let leading = leading_hop(result);
     let told = titles.first_runs(result).into_iter().filter_map(|run| headline(run, leading));
     sentences.extend(told.take(HEADLINE_RUNS).map(|(run, said)| format!("{}: {said}.", titles.title(run))));
-    let lost: u64 = result.runs.iter().map(|run| run.counts.lost).fold(0, u64::saturating_add);
-    if lost > 0 {
-        sentences.push(format!("{} messages were lost.", count(lost)));
-    }
     if sentences.is_empty() {
         sentences.push(format!("{} runs, and no latency among them.", result.runs.len()));
     }
@@ -43,6 +40,20 @@ pub fn invalid(result: &ResultFile) -> Option<String> {
         1 => Some(format!("1 of {all} runs is not valid; its notes say why.")),
         invalid => Some(format!("{invalid} of {all} runs are not valid; their notes say why.")),
     }
+}
+
+/// How many messages were lost, and in which run most of them; none if none was.
+fn lost(result: &ResultFile, titles: &Titles) -> Option<String> {
+    let lossy: Vec<&Run> = result.runs.iter().filter(|run| run.counts.lost > 0).collect();
+    let worst = lossy.iter().max_by_key(|run| run.counts.lost)?;
+    let all = lossy.iter().map(|run| run.counts.lost).fold(0, u64::saturating_add);
+    let place = titles.numbered(worst);
+    Some(match lossy.len() {
+        1 => format!("Messages lost: {}, in {place}.", count(all)),
+        runs => {
+            format!("Messages lost: {} in {runs} runs, {} of them in {place}.", count(all), count(worst.counts.lost))
+        }
+    })
 }
 
 /// A comparison in a sentence: who takes how many times as long as whom, with the interval where there is one.
@@ -136,14 +147,14 @@ pub(super) fn facts(run: &Run) -> Vec<(String, String)> {
     );
     add("machine", run.floor.as_ref().map(machine));
     for (name, value) in &run.figures {
-        add(name, Some(figure(name, *value)));
+        add(&figure_name(name), Some(figure(name, *value)));
     }
     for actor in &run.actors {
         let rate = actor.rate_per_s.map(|rate| format!(", {}", figure("rate_per_s", rate))).unwrap_or_default();
         add(&format!("{} {}", actor.role, actor.name), Some(format!("{}{rate}", count(actor.count))));
     }
     add("software", software(&run.software));
-    let params = run.params.0.keys().filter_map(|name| Some(format!("{name} {}", run.params.text(name)?)));
+    let params = run.params.0.iter().map(|(name, value)| setting(name, value));
     add("settings", Some(params.collect::<Vec<_>>().join(", ")).filter(|text| !text.is_empty()));
     facts
 }
@@ -206,6 +217,9 @@ pub(super) fn middle(hop: &Hop) -> Option<Middle> {
     known.or_else(|| Some(Middle { ns: hop.nearest_ranks()?[0] as f64, mark: "*" }))
 }
 
+/// What the mark behind a figure means.
+pub(super) const NEAREST_RANK: &str = "* too few samples for this percentile: the sample nearest to it";
+
 /// The footnote that a missing percentile needs; none if all are there.
 pub(super) fn footnote(result: &ResultFile) -> Option<String> {
     let lacking = |hop: &Hop| hop.percentiles().contains(&None);
@@ -235,10 +249,19 @@ fn counts(counts: &Counts) -> String {
     text
 }
 
+/// The comparisons that no headline tells.
+pub(super) fn untold(result: &ResultFile) -> &[Comparison] {
+    if result.findings.is_empty() { headline_comparisons(&result.comparisons).1 } else { &result.comparisons }
+}
+
+fn headline_comparisons(comparisons: &[Comparison]) -> (&[Comparison], &[Comparison]) {
+    let named = if comparisons.len() <= HEADLINE_COMPARISONS + 1 { comparisons.len() } else { HEADLINE_COMPARISONS };
+    comparisons.split_at(named)
+}
+
 /// The comparisons that came first, and how many there are beside them.
 fn compared(comparisons: &[Comparison]) -> Vec<String> {
-    let named = if comparisons.len() <= HEADLINE_COMPARISONS + 1 { comparisons.len() } else { HEADLINE_COMPARISONS };
-    let (first, others) = comparisons.split_at(named);
+    let (first, others) = headline_comparisons(comparisons);
     let more = (!others.is_empty()).then(|| format!("{} more comparisons stand below.", others.len()));
     first.iter().map(comparison).chain(more).collect()
 }

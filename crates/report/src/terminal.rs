@@ -1,14 +1,46 @@
-//! Text for a terminal: headlines first, then what many runs came to, each run, comparisons, and what the marks mean.
+//! Text for a terminal: a screen of what came out, with headlines, findings, ratios and a table; or, where that is no
+//! longer or is asked for, every run too.
 
 use super::group;
-use super::ink::{Ink, wrapped};
+use super::ink::{Ink, percentiles_in, wrapped};
 use super::markup::plain;
 use super::names::Titles;
 use super::overview::overviews;
 use super::plain_table::PlainTable;
-use super::quantity::{count, duration_or_none};
-use super::sentence::{comparison, facts, footnote, headlines, hop_remark, host, samples_needed};
+use super::quantity::{NONE, count, duration_or_none};
+use super::runs;
+use super::sentence::{NEAREST_RANK, comparison, facts, footnote, headlines, hop_remark, host, untold};
 use tickpath_result::{Hop, PERCENTILES, ResultFile, Run};
+
+/// How a terminal is written to.
+#[derive(Debug, Clone, Copy)]
+pub struct Screen {
+    /// Columns.
+    pub width: usize,
+    /// Whether it has colours.
+    pub colour: bool,
+    /// Whether every run is wanted, however many screens that takes.
+    pub all: bool,
+}
+
+/// The result for a terminal; orders come in blocks, as the order systems of exchanges print them.
+pub fn terminal(result: &ResultFile, screen: &Screen) -> String {
+    let width = screen.width.max(NARROWEST);
+    let page = Page { result, titles: Titles::of(result), width, ink: Ink::new(screen.colour) };
+    let whole = page.whole();
+    if screen.all || lines(&whole) <= LINES { whole } else { page.overview() }
+}
+
+/// Lines of a screen.
+const LINES: usize = 40;
+
+/// What a part of the overview takes at most, in lines: headlines, reasons why runs are not valid, ratios.
+const HEADLINES: usize = 14;
+const REASONS: usize = 4;
+const RATIOS: usize = 8;
+
+/// Where runs are many, what of the machine is told: what bounds every figure.
+const FLOOR: [&str; 4] = ["processor", "processors", "one cache line takes", "spin gap, 99.99%"];
 
 /// The least columns that a table can be read in.
 const NARROWEST: usize = 60;
@@ -18,96 +50,176 @@ const NAME: usize = 20;
 const COUNT: usize = 12;
 const TIME: usize = 10;
 
-/// The percentiles that a narrow terminal goes without, the first to go first; the file has them all.
-const DISPENSABLE: [usize; 3] = [1, 2, 4];
+/// A result, and how it is written.
+struct Page<'a> {
+    result: &'a ResultFile,
+    titles: Titles,
+    width: usize,
+    ink: Ink,
+}
 
-/// The result for a terminal of `width` columns; orders come in blocks, as the order systems of exchanges print them.
-pub fn terminal(result: &ResultFile, width: usize, colour: bool) -> String {
-    let (ink, width, titles) = (Ink::new(colour), width.max(NARROWEST), Titles::of(result));
-    let mut text = head(result, width, ink);
-    for table in overviews(result) {
-        text += &overview(&table, width, ink);
+impl Page<'_> {
+    /// All that there is.
+    fn whole(&self) -> String {
+        let mut text = self.head(host(self.result));
+        text += &self.paragraphs(&headlines(self.result), 2, |line| self.ink.strong(line));
+        for table in overviews(self.result) {
+            text += &self.table(&table, usize::MAX);
+        }
+        for run in &self.result.runs {
+            text += "\n";
+            text += &match group::name(run) {
+                Some(name) => group::block(run, &name, self.width, self.ink),
+                None => self.run(run),
+            };
+            text += &self.notes(run);
+        }
+        text += &self.ratios(usize::MAX);
+        let note = footnote(self.result).map(|note| format!("\n{}", self.faint(&note, 2)));
+        text + &note.unwrap_or_default()
     }
-    for run in &result.runs {
-        text += "\n";
-        text += &match group::name(run) {
-            Some(name) => group::block(run, &name, width, ink),
-            None => run_block(run, &titles.numbered(run), width, ink),
+
+    /// What fits a screen.
+    fn overview(&self) -> String {
+        let floor = host(self.result).into_iter().filter(|(label, _)| FLOOR.contains(&label.as_str())).collect();
+        let mut text = self.head(floor);
+        let told = self.paragraphs(&headlines(self.result), 2, |line| self.ink.strong(line));
+        text += &cut(&told, HEADLINES);
+        text += &cut(&self.reasons(), REASONS);
+        let mut tables = overviews(self.result);
+        if tables.is_empty() {
+            tables.extend(runs::overview(self.result));
+        }
+        let (ratios, end) = (self.ratios(RATIOS), self.end());
+        let mut room = LINES.saturating_sub(lines(&text) + lines(&ratios) + lines(&end));
+        for (index, table) in tables.iter().enumerate() {
+            let whole = self.table(table, usize::MAX);
+            // The first one stands in any case, the others whole or not at all.
+            if lines(&whole) <= room || index == 0 {
+                let shown = if lines(&whole) <= room { whole } else { self.table(table, room.max(LEAST_TABLE)) };
+                room = room.saturating_sub(lines(&shown));
+                text += &shown;
+            }
+        }
+        text + &ratios + &end
+    }
+
+    fn head(&self, machine: Vec<(String, String)>) -> String {
+        let title = format!("{}, {}", self.result.workload, self.result.started_at);
+        let machine: Vec<String> = machine.into_iter().map(|(label, value)| format!("{label} {value}")).collect();
+        let mut text = self.paragraphs(&[title], 2, |line| self.ink.accent(line));
+        text += &self.faint(&machine.join(" · "), 0);
+        text += &self.faint(&self.result.command, 4);
+        text + "\n"
+    }
+
+    /// Why runs are not valid, each reason once, with the first run that has it.
+    fn reasons(&self) -> String {
+        let mut told: Vec<&str> = Vec::new();
+        let mut sentences = Vec::new();
+        for run in self.result.runs.iter().filter(|run| !run.valid) {
+            if let Some(note) = run.notes.first().filter(|note| !told.contains(&note.as_str())) {
+                told.push(note);
+                sentences.push(format!("  not valid: {}: {note}", self.titles.numbered(run)));
+            }
+        }
+        self.paragraphs(&sentences, 4, |line| self.ink.alarm(line))
+    }
+
+    /// How the rest is had.
+    fn end(&self) -> String {
+        let runs = count(self.result.runs.len() as u64);
+        format!("\n{}", self.faint(&format!("{runs} runs, each in full: --all. Charts of them: --html FILE."), 2))
+    }
+
+    /// A table of as many columns as fit, and of so many lines; the name on the left.
+    fn table(&self, table: &PlainTable, most: usize) -> String {
+        let longest = |column: usize| {
+            let cells = std::iter::once(&table.header).chain(&table.rows).map(|row| row[column].chars().count());
+            cells.max().unwrap_or(0) + 2
         };
-        text += &notes(run, width, ink);
+        // A column of nothing is left out.
+        let says = |column: &usize| *column == 0 || table.rows.iter().any(|row| row[*column] != NONE);
+        let widths: Vec<usize> = (0..table.header.len()).map(longest).collect();
+        let name = widths[0].min(self.width / 2);
+        let mut used = name;
+        let fits = |column: &usize| {
+            used += widths[*column];
+            used <= self.width
+        };
+        let columns: Vec<usize> = (1..widths.len()).filter(says).take_while(fits).collect();
+        let line = |row: &[String]| {
+            let first: String = plain(&row[0]).chars().take(name - 2).collect();
+            let cells = columns.iter().map(|column| format!("{:>wide$}", plain(&row[*column]), wide = widths[*column]));
+            format!("  {first:<wide$}{}", cells.collect::<String>(), wide = name - 2)
+        };
+        let mut text = format!("\n{}\n{}\n", self.ink.accent(table.title), self.ink.faint(&line(&table.header)));
+        let is_cut = lines(&text) + table.rows.len() + 1 > most;
+        let shown = if is_cut { most.saturating_sub(lines(&text) + 2) } else { table.rows.len() };
+        let rows = &table.rows[..shown];
+        text += &rows.iter().map(|row| format!("{}\n", line(row))).collect::<String>();
+        if is_cut {
+            text += &format!("  … {} more\n", count((table.rows.len() - shown) as u64));
+        }
+        let starred = rows.iter().any(|row| columns.iter().any(|column| row[*column].ends_with('*')));
+        if starred { text + &self.faint(&format!("  {NEAREST_RANK}"), 4) } else { text }
     }
-    text += &comparisons(result, width, ink);
-    text + &foot(result, width, ink)
+
+    fn run(&self, run: &Run) -> String {
+        let mut text = self.paragraphs(&[self.titles.numbered(run)], 2, |line| self.ink.accent(line));
+        let shown = percentiles_in(self.width - (2 + NAME + COUNT + TIME), TIME);
+        if !run.hops.is_empty() {
+            let labels = shown.iter().map(|index| format!("{:>TIME$}", PERCENTILES[*index].label)).collect::<String>();
+            let header = format!("  {:<NAME$}{:>COUNT$}{labels}{:>TIME$}", "hop", "count", "max");
+            text += &format!("{}\n", self.ink.faint(&header));
+        }
+        for (name, hop) in run.hops_in_path_order() {
+            text += &self.hop(name, hop, &shown);
+        }
+        let facts: Vec<String> = facts(run).into_iter().map(|(label, value)| format!("{label}: {value}")).collect();
+        text + &self.paragraphs(&[format!("  {}", facts.join(" · "))], 2, str::to_owned)
+    }
+
+    fn hop(&self, name: &str, hop: &Hop, shown: &[usize]) -> String {
+        let mut text = format!("{}\n", row(name, hop.count, hop.percentiles(), hop.max_ns, shown));
+        if let Some(rest) = &hop.unstalled {
+            let line = row("  unstalled", rest.count, rest.percentiles(), rest.max_ns, shown);
+            text += &format!("{}\n", self.ink.faint(&line));
+        }
+        let remark = hop_remark(hop).map(|remark| self.faint(&format!("    {remark}"), 4));
+        text + &remark.unwrap_or_default()
+    }
+
+    fn notes(&self, run: &Run) -> String {
+        let verdict = ["  not valid".to_owned()];
+        let verdict = if run.valid { &[] } else { verdict.as_slice() };
+        let notes: Vec<String> = run.notes.iter().map(|note| format!("  {note}")).collect();
+        self.paragraphs(verdict, 4, |line| self.ink.alarm(line)) + &self.paragraphs(&notes, 4, str::to_owned)
+    }
+
+    /// The comparisons that no headline tells, so many of them.
+    fn ratios(&self, most: usize) -> String {
+        let untold = untold(self.result);
+        if untold.is_empty() {
+            return String::new();
+        }
+        let sentences: Vec<String> = untold.iter().map(|one| format!("  {}", comparison(one))).collect();
+        let text = self.paragraphs(&sentences, 4, str::to_owned);
+        format!("\n{}\n{}", self.ink.accent("ratios"), cut(&text, most))
+    }
+
+    fn faint(&self, text: &str, indent: usize) -> String {
+        self.paragraphs(&[text.to_owned()], indent, |line| self.ink.faint(line))
+    }
+
+    fn paragraphs(&self, texts: &[String], indent: usize, paint: impl Fn(&str) -> String) -> String {
+        let lines = texts.iter().flat_map(|text| wrapped(text, self.width, indent));
+        lines.map(|line| format!("{}\n", paint(&line))).collect()
+    }
 }
 
-fn head(result: &ResultFile, width: usize, ink: Ink) -> String {
-    let title = format!("{}, {}", result.workload, result.started_at);
-    let mut text = paragraph(&title, width, 2, |line| ink.accent(line));
-    let machine: Vec<String> = host(result).into_iter().map(|(label, value)| format!("{label} {value}")).collect();
-    text += &paragraph(&machine.join(" · "), width, 0, |line| ink.faint(line));
-    text += &paragraph(&result.command, width, 4, |line| ink.faint(line));
-    text += "\n";
-    for sentence in headlines(result) {
-        text += &paragraph(&sentence, width, 2, |line| ink.strong(line));
-    }
-    text
-}
-
-/// A table of as many columns as fit, the name on the left.
-fn overview(table: &PlainTable, width: usize, ink: Ink) -> String {
-    let header: Vec<String> = table.header.iter().map(|name| (*name).to_owned()).collect();
-    let longest = |column: usize| {
-        let cells = std::iter::once(&header).chain(&table.rows).map(|row| row[column].chars().count());
-        cells.max().unwrap_or(0) + 2
-    };
-    let widths: Vec<usize> = (0..header.len()).map(longest).collect();
-    let name = widths[0].min(width / 2);
-    let mut used = name;
-    let fits = |column: &usize| {
-        used += widths[*column];
-        used <= width
-    };
-    let columns: Vec<usize> = (1..widths.len()).take_while(fits).collect();
-    let line = |row: &[String]| {
-        let first: String = plain(&row[0]).chars().take(name - 2).collect();
-        let cells = columns.iter().map(|column| format!("{:>wide$}", plain(&row[*column]), wide = widths[*column]));
-        format!("  {first:<wide$}{}", cells.collect::<String>(), wide = name - 2)
-    };
-    let mut text = format!("\n{}\n{}\n", ink.accent(table.title), ink.faint(&line(&header)));
-    for row in &table.rows {
-        text += &format!("{}\n", line(row));
-    }
-    text
-}
-
-fn run_block(run: &Run, title: &str, width: usize, ink: Ink) -> String {
-    let mut text = paragraph(title, width, 2, |line| ink.accent(line));
-    let shown = shown_percentiles(width);
-    if !run.hops.is_empty() {
-        let labels = shown.iter().map(|index| format!("{:>TIME$}", PERCENTILES[*index].label)).collect::<String>();
-        let header = format!("  {:<NAME$}{:>COUNT$}{labels}{:>TIME$}", "hop", "count", "max");
-        text += &format!("{}\n", ink.faint(&header));
-    }
-    for (name, hop) in run.hops_in_path_order() {
-        text += &hop_rows(name, hop, &shown, width, ink);
-    }
-    for (label, value) in facts(run) {
-        text += &paragraph(&format!("  {label}: {value}"), width, 4, str::to_owned);
-    }
-    text
-}
-
-fn hop_rows(name: &str, hop: &Hop, shown: &[usize], width: usize, ink: Ink) -> String {
-    let mut text = format!("{}\n", row(name, hop.count, hop.percentiles(), hop.max_ns, shown));
-    if let Some(rest) = &hop.unstalled {
-        let line = row("  unstalled", rest.count, rest.percentiles(), rest.max_ns, shown);
-        text += &format!("{}\n", ink.faint(&line));
-    }
-    if let Some(remark) = hop_remark(hop) {
-        text += &paragraph(&format!("    {remark}"), width, 4, |line| ink.faint(line));
-    }
-    text
-}
+/// The lines of a table that is cut, at the least.
+const LEAST_TABLE: usize = 10;
 
 fn row(name: &str, samples: u64, percentiles: [Option<u64>; 6], max_ns: Option<u64>, shown: &[usize]) -> String {
     let name: String = plain(name).chars().take(NAME).collect();
@@ -116,43 +228,16 @@ fn row(name: &str, samples: u64, percentiles: [Option<u64>; 6], max_ns: Option<u
     format!("  {name:<NAME$}{:>COUNT$}{times}", count(samples))
 }
 
-fn shown_percentiles(width: usize) -> Vec<usize> {
-    let mut shown: Vec<usize> = (0..PERCENTILES.len()).collect();
-    for dispensable in DISPENSABLE {
-        if 2 + NAME + COUNT + TIME * (shown.len() + 1) > width {
-            shown.retain(|index| *index != dispensable);
-        }
+fn lines(text: &str) -> usize {
+    text.lines().count()
+}
+
+/// The first lines, and how many more there are.
+fn cut(text: &str, most: usize) -> String {
+    let all = lines(text);
+    if all <= most {
+        return text.to_owned();
     }
-    shown
-}
-
-fn notes(run: &Run, width: usize, ink: Ink) -> String {
-    let verdict = (!run.valid).then(|| paragraph("  not valid", width, 4, |line| ink.alarm(line)));
-    let notes = run.notes.iter().map(|note| paragraph(&format!("  {note}"), width, 4, str::to_owned));
-    verdict.into_iter().chain(notes).collect()
-}
-
-fn comparisons(result: &ResultFile, width: usize, ink: Ink) -> String {
-    if result.comparisons.is_empty() {
-        return String::new();
-    }
-    let lines = result.comparisons.iter().map(|one| format!("  {}", comparison(one)));
-    let text: String = lines.map(|line| paragraph(&line, width, 4, str::to_owned)).collect();
-    format!("\n{}\n{text}", ink.accent("comparisons"))
-}
-
-/// What the marks mean, where one was printed: a block of orders marks the nearest rank, a table leaves a gap.
-fn foot(result: &ResultFile, width: usize, ink: Ink) -> String {
-    let lacking = |run: &&Run| run.hops.values().any(|hop| hop.percentiles().contains(&None));
-    let gaps = result.runs.iter().filter(lacking).any(|run| group::name(run).is_none());
-    let missing = footnote(result).filter(|_| gaps);
-    let starred = result.runs.iter().filter(|run| group::name(run).is_some()).any(group::has_nearest_rank);
-    let nearest = starred.then(|| format!("* too few samples, so the nearest rank: {}.", samples_needed()));
-    let notes = missing.into_iter().chain(nearest);
-    let text: String = notes.map(|note| paragraph(&note, width, 2, |line| ink.faint(line))).collect();
-    if text.is_empty() { text } else { format!("\n{text}") }
-}
-
-fn paragraph(text: &str, width: usize, indent: usize, paint: impl Fn(&str) -> String) -> String {
-    wrapped(text, width, indent).iter().map(|line| format!("{}\n", paint(line))).collect()
+    let first: String = text.lines().take(most - 1).map(|line| format!("{line}\n")).collect();
+    format!("{first}  … {} more lines\n", all - most + 1)
 }

@@ -22,6 +22,7 @@ pub struct HostArgs {
 
 pub fn run(lab: &Lab<'_>, args: &HostArgs, result: &mut ResultFile) -> anyhow::Result<()> {
     let settings = host::Settings { seconds: args.duration, cpus: args.cpus.two()? };
+    lab.progress.plan(args.repeat as usize, f64::from(args.repeat) * (args.duration + 1.5));
     for repeat in 1..=args.repeat {
         let (host, mut run) = host::run(lab, &settings)?;
         result.host = host;

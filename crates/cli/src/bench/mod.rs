@@ -8,6 +8,7 @@ pub mod path;
 pub mod pipeline;
 pub mod pubsub;
 pub mod queue;
+mod slo;
 
 use tickpath_harness::Playable;
 

@@ -145,9 +145,8 @@ pub fn run(lab: &Lab<'_>, args: &PipelineArgs, result: &mut ResultFile) -> anyho
 
 /// All parts in turn, the depths innermost.
 fn measure(lab: &Lab<'_>, plan: &Plan<'_>, result: &mut ResultFile) -> anyhow::Result<()> {
-    if !plan.args.output.quiet {
-        eprintln!("tickpath: about {:.0} s", estimate(plan));
-    }
+    let (runs, seconds) = estimate(plan);
+    lab.progress.plan(runs, seconds);
     for repeat in 1..=plan.repeats {
         for target in &plan.targets {
             let base = Settings { target: target.clone(), repeat, ..plan.base.clone() };
@@ -200,6 +199,10 @@ fn scripts(lab: &Lab<'_>, base: &Settings, result: &mut ResultFile) -> anyhow::R
 /// 10,000 PINGs one by one, and in one pipeline; fewer one by one where that would take too long.
 fn preset(lab: &Lab<'_>, plan: &Plan<'_>, name: &str, result: &mut ResultFile) -> anyhow::Result<()> {
     let rtts = rtts(plan.args);
+    let runs = 2 * plan.repeats as usize * rtts.len() * plan.clients.len();
+    // One by one they wait for the distance, but no longer than the preset allows.
+    let far = rtts.iter().map(|rtt_ms| (BATCH as f64 * rtt_ms).min(PRESET_MS) / 1e3 + 2.0).sum::<f64>();
+    lab.progress.plan(runs, far * f64::from(plan.repeats) * plan.clients.len() as f64);
     for repeat in 1..=plan.repeats {
         for (target, rtt_ms) in plan.targets.iter().zip(&rtts) {
             for &client in &plan.clients {
@@ -333,8 +336,8 @@ fn wants(args: &PipelineArgs, part: Part) -> bool {
     part == Part::Sweep || !special
 }
 
-/// Seconds that all of it takes, about.
-fn estimate(plan: &Plan<'_>) -> f64 {
+/// How many runs there are, and seconds that all of it takes, about.
+fn estimate(plan: &Plan<'_>) -> (usize, f64) {
     /// Starting and ending the process of a run; the long pipelines of one repetition.
     const AROUND: f64 = 0.3;
     const LONG: f64 = 6.0;
@@ -344,13 +347,17 @@ fn estimate(plan: &Plan<'_>) -> f64 {
         commands.filter(|command| client.can(**command, plan.base.connections, plan.base.rate)).count()
     };
     let ways: usize = plan.clients.iter().map(|client| can(*client)).sum();
+    let sweep = ways * plan.args.depth.len();
+    let scripts = Command::COMPUTING.len();
     let parts = [
-        (Part::Sweep, (ways * plan.args.depth.len()) as f64 * one),
-        (Part::Scripts, Command::COMPUTING.len() as f64 * one),
-        (Part::Long, LONG),
+        (Part::Sweep, sweep, sweep as f64 * one),
+        (Part::Scripts, scripts, scripts as f64 * one),
+        (Part::Long, 1, LONG),
     ];
-    let wanted: f64 = parts.iter().filter(|(part, _)| wants(plan.args, *part)).map(|(_, seconds)| seconds).sum();
-    wanted * plan.targets.len() as f64 * f64::from(plan.repeats)
+    let turns = plan.targets.len() * plan.repeats as usize;
+    let wanted = parts.into_iter().filter(|(part, ..)| wants(plan.args, *part));
+    let (runs, seconds) = wanted.fold((0, 0.0), |(runs, all), (_, more, seconds)| (runs + more, all + seconds));
+    (runs * turns, seconds * turns as f64)
 }
 
 fn round_trip(text: &str) -> Result<f64, String> {

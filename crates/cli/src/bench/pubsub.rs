@@ -4,19 +4,24 @@ use anyhow::Context;
 use clap::Args;
 use tickpath_bus::Policy;
 use tickpath_clock::{Priority, Wait};
-use tickpath_compare::in_turn;
+use tickpath_compare::{Promise, in_turn};
 use tickpath_explain as explain;
+use tickpath_harness::arrivals::Arrivals;
 use tickpath_harness::targets::is_log;
 use tickpath_harness::{Lab, LabError, host, targets};
 use tickpath_lab::pubsub::{Settings, cold, plan, round_trip, run as steady};
-use tickpath_result::{Phase, ResultFile, Run};
+use tickpath_result::{Phase, ResultFile, Run, short_name};
 use tickpath_scratch::redis::{Server, ServerSettings, Stalling};
 
 use super::measure::{compare_targets, usage};
+use super::slo;
 use crate::args::{Cpus, Output, Rate, Usage, are_targets, positive, rate, seconds, size};
 
 /// The size that a figure without a size is about, in bytes.
 const HEADLINE: usize = 1024;
+
+/// The sizes of a bench that is not told any.
+const SIZES: [usize; 3] = [HEADLINE, 64, 65_536];
 
 /// Seconds at the headline's size: enough for the 99.99th percentile at the usual rate; and at other sizes.
 const HEADLINE_SECONDS: f64 = 10.0;
@@ -49,12 +54,22 @@ pub struct PubsubArgs {
     /// scripts/brokers has started
     #[arg(long, value_name = "URL")]
     pub target: Vec<String>,
-    /// Bytes of a message, 16 to 16777216; may be a list
-    #[arg(long, value_name = "BYTES", value_delimiter = ',', default_value = "1024,64,65536", value_parser = size)]
+    /// Bytes of a message, 16 to 16777216; may be a list. 1024,64,65536 if not given, and 1024 for --rate auto
+    #[arg(long, value_name = "BYTES", value_delimiter = ',', value_parser = size)]
     pub size: Vec<usize>,
-    /// Messages a second, or max; a broker that cannot keep up gets less, and the run says so
-    #[arg(long, value_name = "R|max", default_value = "10000", value_parser = rate)]
-    pub rate: Rate,
+    /// Messages a second, or max, or auto: the highest rate that keeps --slo; a broker that cannot keep up with a number
+    /// gets less, and the run says so
+    #[arg(long, value_name = "R|max|auto", default_value = "10000", value_parser = pace)]
+    pub rate: Pace,
+    /// What --rate auto is to keep, such as 'one_way.p99 < 50us'
+    #[arg(long, value_name = "EXPR")]
+    pub slo: Option<Promise>,
+    /// When messages are due: steady, or poisson, as independent senders make them, from --seed
+    #[arg(long, value_name = "steady|poisson", default_value = "steady", value_parser = ["steady", "poisson"])]
+    pub arrivals: String,
+    /// What the times of --arrivals poisson depend on
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
     /// How long a run sends at its rate, in seconds; 10 at 1,024 bytes and 1 at other sizes if not given
     #[arg(long, value_name = "S", value_parser = seconds, conflicts_with = "count")]
     pub duration: Option<f64>,
@@ -70,11 +85,11 @@ pub struct PubsubArgs {
     pub idle: Vec<f64>,
     /// Stand a scratch redis-server still for so many milliseconds of every second, at 1,000 messages a second: one_way
     /// shows it, service hides it
-    #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u64).range(1..=900), conflicts_with_all = ["target", "phase", "preset", "rate", "wait", "readers", "repeat", "idle", "batch"])]
+    #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u64).range(1..=900), conflicts_with_all = ["target", "phase", "preset", "rate", "wait", "readers", "repeat", "idle", "batch", "arrivals"])]
     pub stall: Option<u64>,
     /// Set everything as a published experiment did: brokers-1k (1 KB, p99.99, all brokers), pubsub-19 (redis-py, one
     /// publish a process, 19 times)
-    #[arg(long, value_name = "NAME", value_parser = ["brokers-1k", "pubsub-19"], conflicts_with_all = ["size", "rate", "phase", "count"])]
+    #[arg(long, value_name = "NAME", value_parser = ["brokers-1k", "pubsub-19"], conflicts_with_all = ["size", "rate", "phase", "count", "arrivals"])]
     pub preset: Option<String>,
     /// Messages that share a stamp at --rate max; may be a list
     #[arg(long, value_name = "N", value_delimiter = ',', default_value = "32,1", value_parser = clap::value_parser!(u32).range(1..=65536))]
@@ -102,12 +117,45 @@ pub struct PubsubArgs {
     pub output: Output,
 }
 
+/// What `--rate` says.
+#[derive(Debug, Clone, Copy)]
+pub enum Pace {
+    /// This one.
+    At(Rate),
+    /// The highest that keeps a promise.
+    Auto,
+}
+
 pub fn run(lab: &Lab<'_>, args: &PubsubArgs, result: &mut ResultFile) -> anyhow::Result<()> {
+    check(args)?;
     match (&args.preset, args.stall) {
         (Some(name), _) => preset(lab, args, name, result),
         (None, Some(ms)) => stalled(lab, args, ms, result),
         (None, None) => measure(lab, args, result),
     }
+}
+
+/// Refuses words that do not go together.
+fn check(args: &PubsubArgs) -> Result<(), Usage> {
+    let is_auto = matches!(args.rate, Pace::Auto);
+    let wrong = |what: &str| Err(Usage(what.to_owned()));
+    if is_auto != args.slo.is_some() {
+        return wrong("--rate auto and --slo go together: --rate auto --slo 'one_way.p99 < 50us'");
+    }
+    if args
+        .slo
+        .as_ref()
+        .is_some_and(|slo| slo.hop().is_none_or(|hop| !["one_way", "service", "publish"].contains(&hop)))
+    {
+        return wrong("--slo: a run at a rate has the percentiles of one_way, service and publish");
+    }
+    if is_auto && (args.count.is_some() || !args.phase.is_empty()) {
+        return wrong("--rate auto sends steady messages, and as many as it needs; leave --count and --phase out");
+    }
+    if args.arrivals != "steady" && matches!(args.rate, Pace::At(Rate::Max)) {
+        return wrong("--arrivals poisson needs a rate; at --rate max a message is due when the last one is out");
+    }
+    Ok(())
 }
 
 /// As published: brokers with 1 KB, steady, until the 99.99th percentile stands; or Python with one publish a process.
@@ -161,8 +209,9 @@ fn stalled(lab: &Lab<'_>, args: &PubsubArgs, ms: u64, result: &mut ResultFile) -
 fn base(args: &PubsubArgs, wait: Wait, cpus: [usize; 2], repeat: u32) -> Settings {
     Settings {
         target: String::new(),
-        size: args.size[0],
+        size: sizes(args)[0],
         rate: None,
+        arrivals: Arrivals::Steady,
         count: 0,
         batch: 1,
         policy: args.policy,
@@ -190,19 +239,22 @@ fn measure(lab: &Lab<'_>, args: &PubsubArgs, result: &mut ResultFile) -> anyhow:
         [] => vec![Wait::Block],
         _ => args.wait.clone(),
     };
-    if !args.output.quiet {
-        eprintln!("tickpath: about {:.0} s", estimate(args, all.len() * waits.len()));
-    }
+    let (runs, seconds) = estimate(args, all.len() * waits.len());
+    lab.progress.plan(runs, seconds);
     result.host = host::floor(lab, cpus)?;
     for repeat in 1..=args.repeat {
         let all = in_turn(repeat, all.clone());
         for &wait in &waits {
             let base = base(args, wait, cpus, repeat);
             match args.rate {
-                Rate::Max => flood(lab, args, &all, &base, result)?,
-                Rate::PerSecond(rate) => phases(lab, args, &all, &base, rate, result)?,
+                Pace::At(Rate::Max) => flood(lab, args, &all, &base, result)?,
+                Pace::At(Rate::PerSecond(rate)) => phases(lab, args, &all, &base, rate, result)?,
+                Pace::Auto => searches(lab, args, &all, &base, result)?,
             }
         }
+    }
+    if matches!(args.rate, Pace::Auto) {
+        return Ok(());
     }
     compare_targets(result, &["one_way", "round_trip"]);
     Ok(())
@@ -216,7 +268,7 @@ fn flood(
     base: &Settings,
     result: &mut ResultFile,
 ) -> anyhow::Result<()> {
-    for &size in &args.size {
+    for size in sizes(args) {
         for &batch in &args.batch {
             for &readers in &args.readers {
                 for target in all {
@@ -284,10 +336,12 @@ fn streams(
     rate: f64,
     result: &mut ResultFile,
 ) -> anyhow::Result<()> {
-    for &size in &args.size {
+    let arrivals = arrivals(args);
+    for size in sizes(args) {
         for &readers in &args.readers {
             for target in all {
-                let settings = Settings { target: target.clone(), size, readers: readers as usize, ..base.clone() };
+                let (target_url, readers) = (target.clone(), readers as usize);
+                let settings = Settings { target: target_url, size, readers, arrivals, ..base.clone() };
                 let planned = match plan(lab, &settings, rate, duration(args, size)) {
                     Ok(planned) => planned,
                     Err(error) => return keep(result, target, base.repeat, Err(error)),
@@ -296,6 +350,36 @@ fn streams(
                 let run = steady(lab, &Settings { rate: Some(planned.rate), count, ..settings });
                 keep(result, target, base.repeat, run)?;
                 result.runs.iter_mut().last().into_iter().for_each(|run| run.notes.extend(planned.note.clone()));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The highest rate that keeps the promise, for each target, size and number of readers.
+fn searches(
+    lab: &Lab<'_>,
+    args: &PubsubArgs,
+    all: &[String],
+    base: &Settings,
+    result: &mut ResultFile,
+) -> anyhow::Result<()> {
+    let promise = args.slo.as_ref().context("--rate auto has a promise")?;
+    let (arrivals, seconds) = (arrivals(args), args.duration.unwrap_or(OTHER_SECONDS));
+    for bytes in sizes(args) {
+        for &readers in &args.readers {
+            for target in all {
+                let (url, readers) = (target.clone(), readers as usize);
+                let settings = Settings { target: url, size: bytes, readers, arrivals, ..base.clone() };
+                let found = slo::search(lab, promise, &settings, seconds, result)?;
+                let details = [
+                    (sizes(args).len() > 1, tickpath_report::size(bytes as f64)),
+                    (args.readers.len() > 1, format!("{readers} readers")),
+                    (args.wait.len() > 1, base.wait.name().to_owned()),
+                    (args.repeat > 1, format!("search {} of {}", base.repeat, args.repeat)),
+                ];
+                let told = details.into_iter().filter(|(tells, _)| *tells).map(|(_, words)| format!(", {words}"));
+                result.findings.push(format!("{}{} {found}", short_name(target), told.collect::<String>()));
             }
         }
     }
@@ -332,25 +416,49 @@ fn duration(args: &PubsubArgs, size: usize) -> f64 {
     args.duration.unwrap_or(if size == HEADLINE { HEADLINE_SECONDS } else { OTHER_SECONDS })
 }
 
-/// Seconds that all of it takes, about.
-fn estimate(args: &PubsubArgs, targets: usize) -> f64 {
+/// As told, or those that a figure is asked for at.
+fn sizes(args: &PubsubArgs) -> Vec<usize> {
+    match (&args.size[..], args.rate) {
+        ([], Pace::Auto) => vec![HEADLINE],
+        ([], Pace::At(_)) => SIZES.to_vec(),
+        (told, _) => told.to_vec(),
+    }
+}
+
+/// How the intended times of a stream lie.
+fn arrivals(args: &PubsubArgs) -> Arrivals {
+    if args.arrivals == "poisson" { Arrivals::Poisson { seed: args.seed } } else { Arrivals::Steady }
+}
+
+/// How many runs there are, and seconds that all of it takes, about.
+fn estimate(args: &PubsubArgs, targets: usize) -> (usize, f64) {
     /// Starting and ending the processes of a run, and looking how fast a target is.
     const AROUND: f64 = 0.6;
+    let streams = sizes(args).len() * args.readers.len();
+    let turns = targets * args.repeat as usize;
     let rate = match args.rate {
-        Rate::Max => return (args.size.len() * args.batch.len() * args.readers.len() * targets) as f64 * 3.0,
-        Rate::PerSecond(rate) => rate,
+        Pace::At(Rate::Max) => {
+            let runs = streams * args.batch.len() * turns;
+            return (runs, runs as f64 * 3.0);
+        }
+        Pace::Auto => {
+            let runs = streams * turns * slo::USUAL_RUNS;
+            return (runs, runs as f64 * (args.duration.unwrap_or(OTHER_SECONDS) + AROUND));
+        }
+        Pace::At(Rate::PerSecond(rate)) => rate,
     };
     let counted = args.count.map(|count| count as f64 / rate);
-    let stream = |&size: &usize| (counted.unwrap_or(duration(args, size)) + 2.0 * AROUND) * args.readers.len() as f64;
+    let stream = |size: usize| (counted.unwrap_or(duration(args, size)) + 2.0 * AROUND) * args.readers.len() as f64;
     let idle = |&ms: &f64| (IDLE_SECONDS * 1e3 / ms).clamp(IDLE_LEAST, IDLE_MOST) * ms / 1e3 + AROUND;
     let phases = [
-        ("steady", args.size.iter().map(stream).sum::<f64>()),
-        ("idle", args.idle.iter().map(idle).sum()),
-        ("round-trip", ROUND_TRIP_SECONDS + AROUND),
-        ("cold", COLD_TIMES as f64 * 0.05 + AROUND),
+        ("steady", streams, sizes(args).into_iter().map(stream).sum::<f64>()),
+        ("idle", args.idle.len(), args.idle.iter().map(idle).sum()),
+        ("round-trip", 1, ROUND_TRIP_SECONDS + AROUND),
+        ("cold", 1, COLD_TIMES as f64 * 0.05 + AROUND),
     ];
-    let one: f64 = phases.iter().filter(|(phase, _)| wants(args, phase)).map(|(_, seconds)| seconds).sum();
-    one * targets as f64 * f64::from(args.repeat)
+    let wanted = phases.into_iter().filter(|(phase, ..)| wants(args, phase));
+    let (runs, seconds) = wanted.fold((0, 0.0), |(runs, all), (_, more, seconds)| (runs + more, all + seconds));
+    (runs * turns, seconds * turns as f64)
 }
 
 /// Refuses a policy that a target does not have, before anything is measured.
@@ -366,6 +474,10 @@ fn have_policy(all: &[String], policy: Option<Policy>) -> anyhow::Result<()> {
         }
     }
     Ok(())
+}
+
+fn pace(text: &str) -> Result<Pace, String> {
+    if text == "auto" { Ok(Pace::Auto) } else { rate(text).map(Pace::At) }
 }
 
 fn policy(text: &str) -> Result<Policy, String> {

@@ -23,6 +23,10 @@ use crate::print::say;
 /// that it can.
 const PAIRS: [(usize, usize); 3] = [(1, 1), (5, 1), (100, 100)];
 
+/// What starting and checking the processes of a run takes, and the host's floor before all, in seconds.
+const AROUND_S: f64 = 0.8;
+const FLOOR_S: f64 = 2.0;
+
 /// The most messages of a run, if not told.
 const COUNT: u64 = 200_000;
 
@@ -39,8 +43,9 @@ pub struct QueueArgs {
     /// Messages of a run; 200000 if not given, or what a slower target takes in --duration
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=20_000_000))]
     pub count: Option<u64>,
-    /// About how long a run takes on a slow target, or at a rate, in seconds
-    #[arg(long, value_name = "S", default_value_t = 4.0, value_parser = seconds, conflicts_with = "count")]
+    /// About how long a run takes on a slow target, or at a rate, in seconds. A log takes its 200000 messages in any case;
+    /// the processes of a run, the look at how fast its target is, and the host's floor come on top
+    #[arg(long, value_name = "S", default_value_t = queue::USUAL_S, value_parser = seconds, conflicts_with = "count")]
     pub duration: f64,
     /// Bytes of a message, 108 to 16777216: a JSON record
     #[arg(long, value_name = "BYTES", default_value_t = 200, value_parser = record_size)]
@@ -142,6 +147,8 @@ fn measure(lab: &Lab<'_>, args: &QueueArgs, result: &mut ResultFile) -> anyhow::
     are_targets(&args.target)?;
     let (targets, server) = targets_of(lab, args)?;
     let mut ways = if args.preset.is_some() { published(args, &targets, &cpus) } else { ways(args, &targets, &cpus)? };
+    let seconds: f64 = ways.iter().map(|way| way.settings.guess_seconds(args.duration) + AROUND_S).sum();
+    lab.progress.plan(ways.len() * args.repeat as usize, FLOOR_S + f64::from(args.repeat) * seconds);
     result.host = host::floor(lab, [cpus[0], cpus[1]])?;
     for repeat in 1..=args.repeat {
         for way in in_turn(repeat, &mut ways) {

@@ -1,5 +1,7 @@
 //! What a comparison calls changed, and how often it is wrong: simulated builds of which the truth is known.
 
+mod promise;
+
 use serde_json::Value;
 use tickpath_compare::{
     Change, CompareError, Design, FalsePositives, Judgement, LEVEL, Limit, Measured, Pair, Ruled, Verdict, judge,

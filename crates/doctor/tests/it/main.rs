@@ -6,7 +6,8 @@ use std::net::TcpListener;
 use std::process::Command;
 
 use tempfile::tempdir;
-use tickpath_doctor::{Finding, Host, State, broker, host, script};
+use tickpath_clock::{HostClock, cpus};
+use tickpath_doctor::{Finding, Host, Neighbour, State, broker, host, judged, neighbours, script};
 
 const CPU0: &str = "sys/devices/system/cpu/cpu0";
 
@@ -74,6 +75,34 @@ fn an_empty_host_is_told_about_without_a_panic() {
     let root = tempdir().unwrap();
     for finding in host(&Host::under(root.path())) {
         assert!(!finding.value.is_empty(), "{finding:?}");
+    }
+}
+
+#[test]
+fn processors_are_what_they_do_to_each_other() {
+    let one = |cpu, transfer_ns, slowdown| Neighbour { cpu, transfer_ns, slowdown };
+    for (others, state, words) in [
+        (vec![], State::Unknown, "not told here"),
+        (vec![one(1, 27.0, 1.9)], State::CostsLatency, "a thread of the same core: CPU 1 (27 ns, busy together 1.9"),
+        // Some cores are as near as threads of one core elsewhere.
+        (vec![one(1, 27.0, 1.02)], State::Good, "near: CPU 1 (27 ns)"),
+        (vec![one(1, 52.0, 1.0), one(2, 205.0, 1.0)], State::Good, "near: CPU 1 (52 ns); far: CPU 2 (205 ns)"),
+        (vec![one(8, 205.0, 1.1)], State::CostsLatency, "far: CPU 8 (205 ns)"),
+        (vec![one(1, 30.0, 1.0), one(2, 9.0, 1.5)], State::CostsLatency, "a thread of the same core: CPU 2 (9 ns"),
+    ] {
+        let found = judged(0, &others);
+        assert_eq!(found.state, state, "{found:?}");
+        assert!(found.value.contains(words), "'{words}' is not in {found:?}");
+        assert_eq!(found.remedy.is_empty(), matches!(state, State::Good | State::Unknown), "{found:?}");
+    }
+}
+
+#[test]
+fn this_machine_s_processors_are_measured() {
+    let found = neighbours(&HostClock::get().expect("a host has a clock"));
+    assert_eq!(found.state == State::Unknown, cpus().len() < 2, "{found:?}");
+    for cpu in cpus().iter().skip(1).take(3) {
+        assert!(found.value.contains(&format!("{cpu} (")), "CPU {cpu} is not in {found:?}");
     }
 }
 

@@ -1,6 +1,7 @@
 //! What every workload measures with, through its public interface.
 
 mod around;
+mod arrivals;
 mod attribution;
 mod others;
 mod proxy;

@@ -82,8 +82,10 @@ fn paced(
     let mut own = vec![1u32; role.count as usize];
     own.clear();
     let mut free = start;
-    for number in 0..role.count {
-        let intended = start + calibration.ticks_of_ns((number as f64 * 1e9 / rate) as u64);
+    let mut planned_ns = 0;
+    for (number, due_ns) in (0..role.count).zip(role.arrivals.times_ns(rate)) {
+        planned_ns = due_ns;
+        let intended = start + calibration.ticks_of_ns(due_ns);
         let actual = pacer.until(intended);
         payload[..8].copy_from_slice(&actual.to_le_bytes());
         payload[8..16].copy_from_slice(&number.to_le_bytes());
@@ -102,7 +104,8 @@ fn paced(
     own.sort_unstable();
     let own_p99_ns = own.get(own.len() * 99 / 100).copied().unwrap_or(0);
     let last = rows.last().map_or(start, |row| row[1]);
-    Ok(Published { sent: role.count, refused, first: start, last, late_share: lateness.share(), own_p99_ns })
+    let late_share = lateness.share();
+    Ok(Published { sent: role.count, refused, first: start, last, planned_ns, late_share, own_p99_ns })
 }
 
 /// As fast as it goes, in batches that share a stamp.
@@ -130,7 +133,7 @@ fn flood(
         }
         sent += batch as u64;
     }
-    Ok(Published { sent, refused, first, last: clock.ticks(), late_share: 0.0, own_p99_ns: 0 })
+    Ok(Published { sent, refused, first, last: clock.ticks(), planned_ns: 0, late_share: 0.0, own_p99_ns: 0 })
 }
 
 /// Publishes one message, again and again while the topic is full; gives how often it was.

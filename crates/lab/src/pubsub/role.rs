@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 use tickpath_bus::{Policy, TopicConfig};
+use tickpath_harness::arrivals::Arrivals;
 use tickpath_harness::{LabError, Thread};
 
 /// The kind of a benchmark's messages.
@@ -24,6 +25,8 @@ pub struct PublisherRole {
     pub count: u64,
     /// Messages a second; as fast as it goes if there is none.
     pub rate: Option<f64>,
+    /// How their intended times lie.
+    pub arrivals: Arrivals,
     /// Messages that share a stamp.
     pub batch: usize,
     /// Whether connecting is a part of the first message's time, and the topic somebody else's to make.

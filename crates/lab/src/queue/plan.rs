@@ -1,6 +1,6 @@
 //! How many messages fit the time, found before they are measured.
 
-use super::{Client, Settings, is_list, run};
+use super::{Client, Settings, USUAL_S, is_list, run};
 use tickpath_harness::targets::is_log;
 use tickpath_harness::{Lab, LabError};
 
@@ -17,13 +17,15 @@ pub struct Plan {
 }
 
 /// The messages of `settings`, or as many as the target takes in so many seconds if that is less. At a rate the time
-/// alone decides. Logs, and lists of Redis with our client, are known to be fast enough.
+/// alone decides. Logs are known to be fast enough, and for the usual time so are lists of Redis
+/// with our client.
 pub fn plan(lab: &Lab<'_>, settings: &Settings, seconds: f64) -> Result<Plan, LabError> {
     if let Some(rate) = settings.rate {
         let timed = (rate * seconds) as u64;
         return Ok(Plan { count: timed.clamp(1, settings.count.max(1)), note: None });
     }
-    if is_log(&settings.target) || (settings.client == Client::Rust && is_list(&settings.target)) {
+    let is_fast = settings.client == Client::Rust && is_list(&settings.target) && seconds >= USUAL_S;
+    if is_log(&settings.target) || is_fast {
         return Ok(Plan { count: settings.count, note: None });
     }
     let mut probe = Vec::new();

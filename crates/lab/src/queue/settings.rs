@@ -228,10 +228,17 @@ impl Settings {
         self.share(puller).unwrap_or(self.count.div_ceil(self.pullers as u64))
     }
 
-    /// About how long a run takes, for those who look on.
-    pub(super) fn guess_seconds(&self) -> f64 {
-        let fastest = if is_log(&self.target) { 1.0 } else { 5.0 };
-        self.rate.map_or(fastest, |rate| self.count as f64 / rate)
+    /// About how long a run takes, for those who look on, if a slow target is given so many seconds.
+    pub fn guess_seconds(&self, slow: f64) -> f64 {
+        /// Messages a second of one process in Python that takes one at a time, and many.
+        const ONE_BY_ONE: f64 = 4_000.0;
+        const BY_MANY: f64 = 20_000.0;
+        match (self.rate, self.client) {
+            (Some(rate), _) => self.count as f64 / rate,
+            (None, Client::RedisPy(_)) => self.count as f64 / if self.pull == 1 { ONE_BY_ONE } else { BY_MANY },
+            (None, Client::Rust) if is_log(&self.target) => 1.0,
+            (None, Client::Rust) => slow,
+        }
     }
 
     /// After so long something hangs that should have given up by itself.

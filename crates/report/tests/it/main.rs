@@ -2,3 +2,4 @@
 
 mod example;
 mod report;
+mod screen;

@@ -1,0 +1,42 @@
+//! What was meant by a URL that names no transport.
+
+/// The schemes, and the port that a server of each listens on.
+const SCHEMES: [(&str, Option<&str>); 7] = [
+    ("redis", Some("6379")),
+    ("nats", Some("4222")),
+    ("amqp", Some("5672")),
+    ("kafka", Some("9092")),
+    ("shm", None),
+    ("file", None),
+    ("redis+unix", None),
+];
+
+/// These are no misspelt ones: over TLS no broker is reached.
+const OVER_TLS: [&str; 3] = ["rediss", "amqps", "tls"];
+
+/// The URL that was meant, if one is near: a scheme that is misspelt, or none at all and a broker's usual port. A login
+/// is not repeated.
+pub fn meant(url: &str) -> Option<String> {
+    let (scheme, rest) = match url.split_once(":/") {
+        Some((scheme, rest)) => (Some(scheme.to_lowercase()), rest.trim_start_matches('/')),
+        None => (None, url),
+    };
+    let place = rest.rsplit_once('@').map_or(rest, |(_, place)| place);
+    let found = match scheme {
+        Some(scheme) if OVER_TLS.contains(&scheme.as_str()) => None,
+        Some(scheme) => near(&scheme),
+        None => {
+            let host = place.split(['/', '?', ',']).next().unwrap_or_default();
+            let port = host.rsplit_once(':')?.1;
+            SCHEMES.iter().find(|(_, usual)| *usual == Some(port)).map(|(name, _)| *name)
+        }
+    }?;
+    let slash = if ["file", "redis+unix"].contains(&found) && !place.starts_with('/') { "/" } else { "" };
+    Some(format!("{found}://{slash}{place}"))
+}
+
+fn near(scheme: &str) -> Option<&'static str> {
+    let distance = |name: &str| strsim::osa_distance(name, scheme);
+    let (name, _) = SCHEMES.iter().min_by_key(|(name, _)| distance(name))?;
+    (distance(name) <= name.len().max(scheme.len()) / 3).then_some(*name)
+}

@@ -1,0 +1,100 @@
+//! `tickpath bench pubsub --rate auto`: the highest rate at which each target keeps its promise.
+
+use tickpath_compare::Promise;
+use tickpath_harness::{Lab, LabError};
+use tickpath_lab::pubsub::{Search, Settings, run as steady};
+use tickpath_report::figure;
+use tickpath_result::{ResultFile, Run};
+
+use super::measure::usage;
+
+/// Rates that a search mostly tries.
+pub const USUAL_RUNS: usize = 9;
+
+/// Messages of a run, at most; and of those that the percentile needs, so many times as many at least.
+const MOST: f64 = 2e6;
+const ENOUGH: u64 = 2;
+
+/// No run takes longer for its percentile, in seconds: a rate that would is not tried.
+const LONGEST_S: f64 = 10.0;
+
+/// Searches for one target; the runs go into the result. Gives what it found in words.
+pub fn search(
+    lab: &Lab<'_>,
+    promise: &Promise,
+    settings: &Settings,
+    seconds: f64,
+    result: &mut ResultFile,
+) -> anyhow::Result<String> {
+    let needed = promise.samples() * ENOUGH;
+    let mut search = Search::new(needed as f64 / LONGEST_S);
+    let mut ends = Ends::default();
+    while let Some(rate) = search.next_rate() {
+        let count = (rate * seconds).clamp(needed as f64, MOST.max(needed as f64)) as u64;
+        let settings = Settings { rate: Some(rate), count, ..settings.clone() };
+        let run = tried(lab, promise, &settings).map_err(usage)?;
+        let kept = keeps(promise, &run);
+        search.tell(rate, kept);
+        ends.note(promise, &run, rate, kept);
+        result.runs.push(run);
+    }
+    Ok(ends.told(promise, search.kept(), search.broken()))
+}
+
+/// A run, and once more if it broke a rule that has nothing to do with the promise.
+fn tried(lab: &Lab<'_>, promise: &Promise, settings: &Settings) -> Result<Run, LabError> {
+    let mut run = steady(lab, settings)?;
+    if !run.valid && promise.is_kept(&run) == Some(true) && run.counts.lost == 0 {
+        run = steady(lab, settings)?;
+    }
+    run.params.set("slo", promise.to_string());
+    Ok(run)
+}
+
+/// Whether every message came, as promised, at the rate that was asked for.
+fn keeps(promise: &Promise, run: &Run) -> bool {
+    run.valid && run.counts.lost == 0 && promise.is_kept(run) == Some(true)
+}
+
+/// What was seen at both ends of the bracket.
+#[derive(Default)]
+struct Ends(Vec<(f64, String)>);
+
+impl Ends {
+    fn note(&mut self, promise: &Promise, run: &Run, rate: f64, kept: bool) {
+        let value = promise.told(run).unwrap_or_else(|| "too few messages".to_owned());
+        let why = match (kept, promise.is_kept(run)) {
+            (false, _) if run.counts.lost > 0 => format!("{} messages lost", run.counts.lost),
+            (false, Some(true)) => {
+                format!("{value}, and {}", run.notes.last().map_or("a rule was broken", String::as_str))
+            }
+            _ => value,
+        };
+        self.0.push((rate, why));
+    }
+
+    fn at(&self, rate: f64) -> &str {
+        let seen = self.0.iter().rev().find(|(tried, _)| *tried == rate);
+        seen.map_or("", |(_, why)| why.as_str())
+    }
+
+    fn told(&self, promise: &Promise, kept: Option<f64>, broken: Option<f64>) -> String {
+        let name = |rate: f64| figure("_per_s", rate);
+        match (kept, broken) {
+            (Some(kept), Some(broken)) => format!(
+                "keeps {promise} up to {}: {} there, and at {} {}.",
+                name(kept),
+                self.at(kept),
+                name(broken),
+                self.at(broken)
+            ),
+            (Some(kept), None) => {
+                format!("keeps {promise} at every rate tried, up to {}: {} there.", name(kept), self.at(kept))
+            }
+            (None, Some(broken)) => {
+                format!("keeps {promise} at no rate tried: at {} {}.", name(broken), self.at(broken))
+            }
+            (None, None) => format!("was not tried for {promise}."),
+        }
+    }
+}

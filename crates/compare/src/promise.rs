@@ -1,0 +1,92 @@
+//! What a system is asked to keep: read from a text, and held against one run.
+
+use std::fmt;
+use std::str::FromStr;
+
+use super::limit::{ParseLimitError, metric_of, split};
+use tickpath_report::figure;
+use tickpath_result::{PERCENTILES, Run};
+
+/// A bound that a metric has to keep: `one_way.p99 < 50us`, `throughput_per_s > 10000`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Promise {
+    /// As it was written.
+    text: String,
+    /// The metric as a result names it.
+    metric: String,
+    /// Whether the metric has to be above; below otherwise.
+    above: bool,
+    /// In the metric's own unit.
+    bound: f64,
+}
+
+/// A text that is no promise.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ParsePromiseError {
+    /// It has another form.
+    #[error("'{0}' is no promise; write 'one_way.p99 < 50us' with ns, us, ms or s, or 'throughput_per_s > 10000'")]
+    Form(String),
+    /// No bench measures that.
+    #[error(transparent)]
+    Metric(#[from] ParseLimitError),
+}
+
+impl FromStr for Promise {
+    type Err = ParsePromiseError;
+
+    fn from_str(text: &str) -> Result<Self, ParsePromiseError> {
+        let form = || ParsePromiseError::Form(text.to_owned());
+        let (name, above, bound) = split(text).ok_or_else(form)?;
+        let metric = metric_of(name)?;
+        let bound = if metric.ends_with("_ns") { nanoseconds(bound) } else { bound.parse().ok() };
+        let bound = bound.filter(|bound: &f64| bound.is_finite() && *bound > 0.0).ok_or_else(form)?;
+        Ok(Self { text: text.trim().to_owned(), metric, above, bound })
+    }
+}
+
+impl fmt::Display for Promise {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl Promise {
+    /// The metric of a run; none if it lacks it, or too few samples carry it.
+    pub fn value(&self, run: &Run) -> Option<f64> {
+        let Some((hop, key)) = self.metric.split_once('.') else {
+            let rate = run.throughput_per_s.filter(|_| self.metric == "throughput_per_s");
+            return rate.or_else(|| run.figures.get(&self.metric).copied());
+        };
+        let known = PERCENTILES.iter().zip(run.hops.get(hop)?.percentiles());
+        known.into_iter().find(|(percentile, _)| percentile.key == key)?.1.map(|ns| ns as f64)
+    }
+
+    /// Whether a run keeps it; none if that cannot be told.
+    pub fn is_kept(&self, run: &Run) -> Option<bool> {
+        let value = self.value(run)?;
+        Some(if self.above { value > self.bound } else { value < self.bound })
+    }
+
+    /// The metric of a run in words.
+    pub fn told(&self, run: &Run) -> Option<String> {
+        self.value(run).map(|value| figure(&self.metric, value))
+    }
+
+    /// The samples that the metric needs.
+    pub fn samples(&self) -> u64 {
+        let key = self.metric.split_once('.').map_or("", |(_, key)| key);
+        PERCENTILES.iter().find(|percentile| percentile.key == key).map_or(1, |percentile| percentile.samples)
+    }
+
+    /// The hop whose percentile it is; none if it is a figure.
+    pub fn hop(&self) -> Option<&str> {
+        self.metric.split_once('.').map(|(hop, _)| hop)
+    }
+}
+
+/// A time with its unit.
+fn nanoseconds(text: &str) -> Option<f64> {
+    let units = [("ns", 1.0), ("us", 1e3), ("µs", 1e3), ("ms", 1e6), ("s", 1e9)];
+    let (number, scale) = units.into_iter().find_map(|(unit, scale)| Some((text.strip_suffix(unit)?, scale)))?;
+    Some(number.trim().parse::<f64>().ok()? * scale)
+}

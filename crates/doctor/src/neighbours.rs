@@ -1,0 +1,179 @@
+//! What the processors are to each other, measured: a virtual machine is often told that each is a core of its own.
+
+use std::hint::black_box;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::thread;
+
+use tickpath_clock::{Clock, HostClock, ScheduleError, cpus, pin_to_cpu, yield_now};
+
+use crate::finding::Finding;
+
+/// The first processor and another one.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Neighbour {
+    /// The other one.
+    pub cpu: usize,
+    /// One cache line from one to the other: half a round trip at best, in nanoseconds.
+    pub transfer_ns: f64,
+    /// How many times as long the same work takes while the other one is busy.
+    pub slowdown: f64,
+}
+
+/// Two threads of one core take at least so many times as long beside each other as alone; two cores do not.
+const SHARED: f64 = 1.25;
+
+/// A cache line that takes longer, in nanoseconds, comes from another cluster of cores or another socket.
+const FAR_NS: f64 = 100.0;
+
+/// Processors that are measured against the first one, at most.
+const MOST: usize = 32;
+
+/// Measures the first processor of this process against the others.
+pub fn neighbours(clock: &HostClock) -> Finding {
+    let cpus = cpus();
+    let [first, others @ ..] = &cpus[..] else { return judged(0, &[]) };
+    let measured: Result<Vec<Neighbour>, ScheduleError> =
+        others.iter().take(MOST).map(|other| neighbour(clock, *first, *other)).collect();
+    measured.map_or_else(|error| Finding::unknown(NAME, error.to_string()), |measured| judged(*first, &measured))
+}
+
+/// What the figures of the others say of the first one.
+pub fn judged(first: usize, others: &[Neighbour]) -> Finding {
+    if others.is_empty() {
+        return Finding::unknown(NAME, "this process may use one processor only");
+    }
+    let of = |wanted: fn(&Neighbour) -> bool| others.iter().filter(|other| wanted(other)).collect::<Vec<_>>();
+    let threads = of(|other| other.slowdown >= SHARED);
+    let near = of(|other| other.slowdown < SHARED && other.transfer_ns <= FAR_NS);
+    let far = of(|other| other.slowdown < SHARED && other.transfer_ns > FAR_NS);
+    let kinds = [("a thread of the same core", &threads), ("near", &near), ("far", &far)];
+    let told: Vec<String> = kinds
+        .into_iter()
+        .filter(|(_, members)| !members.is_empty())
+        .map(|(kind, members)| format!("{kind}: CPU {}", listed(members)))
+        .collect();
+    let value = format!("beside CPU {first} {}", told.join("; "));
+    let of_all = if others.len() == 1 { "this machine has no other core" } else { "choose another with --cpus" };
+    match (threads.is_empty(), near.is_empty()) {
+        (false, _) => Finding::latency(
+            NAME,
+            value,
+            "two busy threads of one core take a part of it from each other, whatever the machine is told of its cores",
+            format!("keep busy threads off that one: {of_all}; of a virtual machine's host ask for whole cores"),
+        ),
+        (true, true) => Finding::latency(
+            NAME,
+            value,
+            "each message between those CPUs takes that long at least, twice for an answer",
+            format!("keep a path within one cluster of cores: {of_all}"),
+        ),
+        (true, false) => Finding::good(NAME, value),
+    }
+}
+
+const NAME: &str = "CPUs beside each other";
+
+/// `1 (27 ns, busy together 1.9 times as long)`.
+fn listed(members: &[&Neighbour]) -> String {
+    let told = |one: &&Neighbour| {
+        let busy = (one.slowdown >= SHARED).then(|| format!(", busy together {:.1} times as long", one.slowdown));
+        format!("{} ({:.0} ns{})", one.cpu, one.transfer_ns, busy.unwrap_or_default())
+    };
+    members.iter().map(told).collect::<Vec<_>>().join(", ")
+}
+
+/// Fails before anything is measured if one of them cannot be had.
+fn neighbour(clock: &HostClock, first: usize, other: usize) -> Result<Neighbour, ScheduleError> {
+    for cpu in [first, other] {
+        thread::scope(|scope| joined(scope.spawn(move || pin_to_cpu(cpu))))?;
+    }
+    let alone_ns = burst_ns(clock, first, None);
+    let beside_ns = burst_ns(clock, first, Some(other));
+    let slowdown = beside_ns as f64 / alone_ns.max(1) as f64;
+    Ok(Neighbour { cpu: other, transfer_ns: transfer_ns(clock, first, other), slowdown })
+}
+
+/// A word on a cache line of its own, and on no line that a processor fetches beside it.
+#[derive(Default)]
+#[repr(align(128))]
+struct Word(AtomicU32);
+
+/// The best of many stretches of round trips, for others may run here too.
+fn transfer_ns(clock: &HostClock, first: usize, other: usize) -> f64 {
+    const STRETCHES: u32 = 400;
+    const TRIPS: u32 = 50;
+    let (there, back) = (Word::default(), Word::default());
+    let best = thread::scope(|scope| {
+        scope.spawn(|| {
+            // It was possible a moment ago.
+            let _ = pin_to_cpu(other);
+            for turn in 1..=STRETCHES * TRIPS {
+                while there.0.load(Ordering::Acquire) != turn {}
+                back.0.store(turn, Ordering::Release);
+            }
+        });
+        joined(scope.spawn(|| {
+            let _ = pin_to_cpu(first);
+            let (mut best, mut turn) = (i64::MAX, 0);
+            for _ in 0..STRETCHES {
+                let from = clock.ticks();
+                for _ in 0..TRIPS {
+                    turn += 1;
+                    there.0.store(turn, Ordering::Release);
+                    while back.0.load(Ordering::Acquire) != turn {}
+                }
+                best = best.min(clock.ns_between(from, clock.ticks()));
+            }
+            best
+        }))
+    });
+    best as f64 / f64::from(2 * TRIPS)
+}
+
+/// The fastest of many bursts of work on one processor, alone or while another one works without a pause.
+fn burst_ns(clock: &HostClock, cpu: usize, busy: Option<usize>) -> i64 {
+    const BURSTS: u32 = 1_000;
+    let (begun, over) = (AtomicBool::new(busy.is_none()), AtomicBool::new(false));
+    thread::scope(|scope| {
+        if let Some(busy) = busy {
+            let (begun, over) = (&begun, &over);
+            scope.spawn(move || {
+                let _ = pin_to_cpu(busy);
+                while !over.load(Ordering::Relaxed) {
+                    work();
+                    begun.store(true, Ordering::Relaxed);
+                }
+            });
+        }
+        let best = joined(scope.spawn(|| {
+            let _ = pin_to_cpu(cpu);
+            while !begun.load(Ordering::Relaxed) {
+                yield_now();
+            }
+            let mut best = i64::MAX;
+            for _ in 0..BURSTS {
+                let from = clock.ticks();
+                work();
+                best = best.min(clock.ns_between(from, clock.ticks()));
+            }
+            best
+        }));
+        over.store(true, Ordering::Relaxed);
+        best
+    })
+}
+
+/// Some microseconds that keep a core's units busy: independent chains, no memory.
+fn work() {
+    let mut chains = [1u64, 2, 3, 4, 5, 6];
+    for _ in 0..2_000 {
+        for chain in &mut chains {
+            *chain = chain.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(7) ^ 1;
+        }
+    }
+    black_box(chains);
+}
+
+fn joined<T>(thread: thread::ScopedJoinHandle<'_, T>) -> T {
+    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}

@@ -1,0 +1,110 @@
+//! The highest rate at which a promise is kept, found by bisection.
+
+/// A rate that was tried, and whether the promise was kept.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Tried {
+    /// Messages a second.
+    pub rate: f64,
+    /// Whether it was kept.
+    pub kept: bool,
+}
+
+/// A search that brackets the rate by factors of four, then halves the bracket in proportion until its ends are near.
+#[derive(Debug, Clone)]
+pub struct Search {
+    least: f64,
+    tried: Vec<Tried>,
+}
+
+impl Search {
+    /// Rates that are tried at most.
+    pub const MOST: usize = 16;
+
+    /// Where it begins, and where it ends, in messages a second.
+    pub const FIRST: f64 = 10_000.0;
+    /// No generator here sends faster.
+    pub const HIGHEST: f64 = 20_000_000.0;
+
+    /// From one rate to the next until the bracket is closed; and how near its ends are in the end.
+    const STEP: f64 = 4.0;
+    const NEAR: f64 = 1.05;
+
+    /// A search that tries no rate below `least`.
+    pub fn new(least: f64) -> Self {
+        Self { least, tried: Vec::new() }
+    }
+
+    /// The rate to try next, of three digits; none if it is found.
+    pub fn next_rate(&self) -> Option<f64> {
+        let rate = match (self.kept(), self.broken()) {
+            (None, None) => Self::FIRST.max(self.least),
+            (Some(kept), None) => (kept < Self::HIGHEST).then_some((kept * Self::STEP).min(Self::HIGHEST))?,
+            (None, Some(broken)) => (broken > self.least).then_some((broken / Self::STEP).max(self.least))?,
+            (Some(kept), Some(broken)) => (broken / kept > Self::NEAR).then_some((kept * broken).sqrt())?,
+        };
+        let rate = format!("{rate:.2e}").parse().unwrap_or(rate);
+        let is_new = self.tried.iter().all(|tried| tried.rate != rate);
+        (is_new && self.tried.len() < Self::MOST).then_some(rate)
+    }
+
+    /// Tells what came of a rate.
+    pub fn tell(&mut self, rate: f64, kept: bool) {
+        self.tried.push(Tried { rate, kept });
+    }
+
+    /// The lowest rate that broke it.
+    pub fn broken(&self) -> Option<f64> {
+        self.tried.iter().filter(|tried| !tried.kept).map(|tried| tried.rate).min_by(f64::total_cmp)
+    }
+
+    /// The highest rate that kept it, below all that broke it.
+    pub fn kept(&self) -> Option<f64> {
+        let end = self.broken().unwrap_or(f64::INFINITY);
+        let kept = self.tried.iter().filter(|tried| tried.kept && tried.rate < end).map(|tried| tried.rate);
+        kept.max_by(f64::total_cmp)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Searches a target that keeps the promise up to `limit`; rates below `least` are not tried.
+    fn searched(limit: f64, least: f64) -> Search {
+        let mut search = Search::new(least);
+        while let Some(rate) = search.next_rate() {
+            search.tell(rate, rate <= limit);
+        }
+        assert!(search.tried.len() <= Search::MOST && search.tried.iter().all(|tried| tried.rate >= least * 0.99));
+        search
+    }
+
+    #[test]
+    fn the_limit_lies_between_the_ends_and_they_are_near() {
+        for step in 0..120 {
+            let limit = 10f64.powf(1.0 + f64::from(step) / 20.0);
+            let search = searched(limit, 1.0);
+            let (kept, broken) = (search.kept().expect("a rate keeps it"), search.broken().expect("a rate breaks it"));
+            assert!(kept <= limit && limit < broken && broken / kept < 1.07, "{limit}: {kept} to {broken}");
+        }
+    }
+
+    #[test]
+    fn a_promise_that_no_rate_or_every_rate_keeps_has_an_end_too() {
+        let none = searched(0.0, 250.0);
+        assert_eq!((none.kept(), none.broken()), (None, Some(250.0)));
+        let every = searched(f64::INFINITY, 1.0);
+        assert_eq!((every.kept(), every.broken()), (Some(Search::HIGHEST), None));
+    }
+
+    #[test]
+    fn noise_ends_the_search_too() {
+        let mut search = Search::new(1.0);
+        let mut rounds = 0;
+        while let Some(rate) = search.next_rate() {
+            search.tell(rate, rounds % 3 != 1);
+            rounds += 1;
+        }
+        assert!(rounds <= Search::MOST && search.kept() < search.broken(), "{:?}", search.tried);
+    }
+}
