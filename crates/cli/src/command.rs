@@ -29,6 +29,8 @@ pub enum Command {
     Compare(crate::compare::Compare),
     /// Every lie that the instrument must catch, planted and told
     Check(crate::check::Check),
+    /// Results of one machine over time: each figure, and at which commit it changed
+    History(crate::history::History),
     /// Send an order to an OMS, change it, take it back
     Order(crate::order::Order),
     /// The open orders of an order journal, and what becomes of them; safe while its OMS trades

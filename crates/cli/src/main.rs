@@ -17,6 +17,7 @@ mod doctor;
 mod drop_copy;
 mod exchange;
 mod explain;
+mod history;
 mod lines;
 mod log;
 mod oms;
@@ -70,6 +71,7 @@ fn run(command: Command) -> anyhow::Result<Outcome> {
         Command::Explain(args) => explain::run(&args),
         Command::Compare(args) => compare::run(&args),
         Command::Check(args) => check::run(&args),
+        Command::History(args) => history::run(&args),
         Command::Order(args) => order::run(&args),
         Command::Orders(args) => orders::run(&args),
         Command::DropCopy(args) => drop_copy::run(&args),

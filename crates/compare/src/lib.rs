@@ -27,11 +27,13 @@
 //! | `judge.rs`           | the verdict of each metric                                       |
 //! | `limit.rs`           | limits: read, and held against a judgement                       |
 //! | `false_positives.rs` | how often identical builds are called different                  |
+//! | `history.rs`         | results of one machine over time, and where they changed         |
 //! | `error.rs`           | why two results cannot be compared                               |
 //! | `render.rs`          | a judgement as text, as Markdown and as a result file            |
 
 mod error;
 mod false_positives;
+mod history;
 mod judge;
 mod limit;
 mod noise;
@@ -40,6 +42,7 @@ mod sample;
 
 pub use error::CompareError;
 pub use false_positives::{FalsePositives, Tally};
+pub use history::histories;
 pub use judge::{Change, Judgement, Verdict, judge};
 pub use limit::{Limit, NotMeasured, ParseLimitError, Ruling};
 pub use noise::{Design, Interval, LEVEL};
