@@ -15,9 +15,9 @@ use crate::turn::Turn;
 /// About how long one takes, in seconds.
 const SECONDS: f64 = 4.0;
 
-/// Columns of a lie's name, of what was planted, and of a line.
-const NAME: usize = 20;
-const PLANTED: usize = 36;
+/// Columns of a lie's name, and of a line.
+const NAME: usize = 26;
+const WIDTH: usize = 80;
 
 #[derive(Debug, Args)]
 #[command(
@@ -49,7 +49,7 @@ pub fn run(args: &Check) -> anyhow::Result<Outcome> {
     }
     let lab = lab(&bar)?;
     let stage = Stage { lab: &lab, cpus };
-    say(&format!("{:<NAME$}  {:<PLANTED$}  reported\n", "lie", "planted"));
+    say(&row("lie", "planted → reported"));
     let mut missed = 0;
     for _ in 0..args.repeat {
         for lie in &lies {
@@ -77,8 +77,24 @@ fn plant(lab: &Lab<'_>, lie: &Lie, stage: &Stage<'_>) -> anyhow::Result<Told> {
 
 fn line(lie: &Lie, told: &Told) -> String {
     let Told { planted, reported, is_told } = told;
-    let through = if *is_told { "" } else { "\n  ^ got through" };
-    format!("{:<NAME$}  {planted:<PLANTED$}  {reported}{through}\n", lie.title())
+    let through = if *is_told { "" } else { " (GOT THROUGH)" };
+    row(&lie.title(), &format!("{planted} → {reported}{through}"))
+}
+
+/// A name and a text beside it, which goes on below itself.
+fn row(name: &str, text: &str) -> String {
+    let mut out = format!("{name:<NAME$}");
+    let mut column = NAME;
+    for word in text.split(' ') {
+        let long = word.chars().count() + 1;
+        if column + long > WIDTH && column > NAME {
+            out += &format!("\n{:NAME$}", "");
+            column = NAME;
+        }
+        out += &format!(" {word}");
+        column += long;
+    }
+    out + "\n"
 }
 
 fn chosen(names: &[String]) -> anyhow::Result<Vec<&'static Lie>> {
