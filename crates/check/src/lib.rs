@@ -10,8 +10,10 @@
 //! is not valid elsewhere. Two rows plant nothing: who cries wolf there tells nothing by crying elsewhere.
 //!
 //! * [`Tamper`](tamper::Tamper): somebody between the two ends, on any transport.
-//! * [`messages`], [`machine`], [`figures`]: lies about messages, about whose time it was, and about numbers.
+//! * [`messages`], [`machine`], [`figures`], [`builds`]: lies about messages, about whose time it was, about numbers, and
+//!   about which build is slower.
 
+mod builds;
 mod figures;
 mod hog;
 mod machine;
@@ -19,10 +21,12 @@ mod messages;
 mod signals;
 mod tamper;
 
+use std::cell::OnceCell;
+
 use tickpath_clock::{Priority, Wait};
 use tickpath_harness::{Lab, LabError, Playable};
 use tickpath_lab::pubsub::Settings;
-use tickpath_result::Phase;
+use tickpath_result::{Phase, ResultFile};
 use tickpath_scratch::redis::{Server, ServerSettings};
 
 /// What the processes of this crate do.
@@ -33,7 +37,7 @@ pub const ROLES: &[Playable] = &[Playable::of::<hog::HogRole>()];
 pub struct Lie {
     /// Its name on the command line.
     pub name: &'static str,
-    /// What carries the messages; empty where none move.
+    /// What carries the messages, or how they are compared; empty where there is one way.
     pub target: &'static str,
     plant: fn(&Stage<'_>) -> Result<Told, LabError>,
 }
@@ -71,6 +75,9 @@ pub const LIES: &[Lie] = &[
     Lie { name: "all-stopped", target: "redis", plant: machine::all_stopped },
     Lie { name: "server-stopped", target: "redis", plant: machine::server_stopped },
     Lie { name: "few-samples", target: "", plant: figures::few_samples },
+    Lie { name: "identical", target: "in turn", plant: builds::identical_in_turn },
+    Lie { name: "identical", target: "files", plant: builds::identical_files },
+    Lie { name: "slower-tail", target: "", plant: builds::slower_tail },
 ];
 
 const ON_LOG: bool = true;
@@ -82,6 +89,8 @@ pub struct Stage<'a> {
     pub lab: &'a Lab<'a>,
     /// The publisher's and the subscriber's CPU.
     pub cpus: [usize; 2],
+    /// Runs of this build, measured once for all lies about builds.
+    runs: OnceCell<Vec<ResultFile>>,
 }
 
 impl Lie {
@@ -100,7 +109,20 @@ impl Lie {
 const RATE: f64 = 2_000.0;
 const COUNT: u64 = 4_000;
 
-impl Stage<'_> {
+impl<'a> Stage<'a> {
+    /// An empty one.
+    pub fn new(lab: &'a Lab<'a>, cpus: [usize; 2]) -> Self {
+        Self { lab, cpus, runs: OnceCell::new() }
+    }
+
+    fn runs(&self, measure: fn(&Self) -> Result<Vec<ResultFile>, LabError>) -> Result<&[ResultFile], LabError> {
+        if let Some(runs) = self.runs.get() {
+            return Ok(runs);
+        }
+        let runs = measure(self)?;
+        Ok(self.runs.get_or_init(|| runs))
+    }
+
     /// A server of the lie's own, for some lies end it.
     fn server(&self) -> Result<Server, LabError> {
         let settings = ServerSettings { cpu: Some(self.cpus[0]), ..ServerSettings::default() };

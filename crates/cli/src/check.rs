@@ -48,7 +48,7 @@ pub fn run(args: &Check) -> anyhow::Result<Outcome> {
         eprintln!("tickpath: about {:.0} s", SECONDS * f64::from(args.repeat) * lies.len() as f64);
     }
     let lab = lab(&bar)?;
-    let stage = Stage { lab: &lab, cpus };
+    let stage = Stage::new(&lab, cpus);
     say(&row("lie", "planted → reported"));
     let mut missed = 0;
     for _ in 0..args.repeat {
