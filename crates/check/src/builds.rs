@@ -14,8 +14,8 @@ use crate::{Stage, Told};
 const RUNS: usize = 28;
 
 /// Messages of one: enough for a 99th percentile.
-const COUNT: u64 = 2_000;
-const RATE: f64 = 10_000.0;
+const COUNT: u64 = 1_200;
+const RATE: f64 = 4_000.0;
 
 /// Comparisons of a build with itself, and how many of them may call it different: at the stated level more come once in
 /// three hundred times.
