@@ -12,11 +12,13 @@ BUILD := cargo cc c++
 TEST := $(BUILD) redis-benchmark python3 chromium
 FUZZ_TARGETS := log_reader recording journal_record session venue_line lanes
 FUZZ_SECONDS := 20
+# Of the binary of `make check`: dev takes the one that the tests have built.
+PROFILE ?= release
 STATIC := $(shell uname -m)-unknown-linux-musl
 
 # Two measurements at once would measure each other.
 .NOTPARALLEL:
-.PHONY: help demo bench measure test lint soak crash-proof miri fuzz dist clean
+.PHONY: help demo bench measure test check lint soak crash-proof miri fuzz dist clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /make \1\t/p' Makefile | expand -t 18
@@ -44,6 +46,11 @@ test: ## all tests, then the models of the lock-free parts
 	@scripts/needs $(TEST)
 	$(BROKERS) cargo test --workspace --no-fail-fast
 	RUSTFLAGS='--cfg loom' cargo test -p tickpath-log --lib --release --target-dir target/loom loom
+
+check: ## every lie that the instrument must catch, planted and told; the machine has to be left alone
+	@scripts/needs $(BUILD)
+	@scripts/needs redis-server
+	cargo run --profile $(PROFILE) -p tickpath-cli -- check --quiet
 
 lint: ## format, clippy and documentation, warnings being errors
 	@scripts/needs $(BUILD)

@@ -27,6 +27,10 @@ pub enum Command {
     Explain(crate::explain::ExplainArgs),
     /// Two builds side by side: what changed, by how much, and what is only noise
     Compare(crate::compare::Compare),
+    /// Every lie that the instrument must catch, planted and told
+    Check(crate::check::Check),
+    /// Results of one machine over time: each figure, and at which commit it changed
+    History(crate::history::History),
     /// Send an order to an OMS, change it, take it back
     Order(crate::order::Order),
     /// The open orders of an order journal, and what becomes of them; safe while its OMS trades

@@ -7,6 +7,7 @@
 
 mod args;
 mod bench;
+mod check;
 mod command;
 mod compare;
 mod copies;
@@ -16,6 +17,7 @@ mod doctor;
 mod drop_copy;
 mod exchange;
 mod explain;
+mod history;
 mod lines;
 mod log;
 mod oms;
@@ -68,6 +70,8 @@ fn run(command: Command) -> anyhow::Result<Outcome> {
         Command::Report(args) => report::run(&args),
         Command::Explain(args) => explain::run(&args),
         Command::Compare(args) => compare::run(&args),
+        Command::Check(args) => check::run(&args),
+        Command::History(args) => history::run(&args),
         Command::Order(args) => order::run(&args),
         Command::Orders(args) => orders::run(&args),
         Command::DropCopy(args) => drop_copy::run(&args),

@@ -34,11 +34,13 @@
 //! | `false_positives.rs` | how often identical builds are called different                  |
 //! | `ratio.rs`           | the one home of ratios: turns, pairs, intervals for a whole table |
 //! | `losses.rs`          | what the new side lost                                           |
+//! | `history.rs`         | results of one machine over time, and where they changed         |
 //! | `error.rs`           | why two results cannot be compared                               |
 //! | `render.rs`          | a judgement as text, as Markdown and as a result file            |
 
 mod error;
 mod false_positives;
+mod history;
 mod judge;
 mod limit;
 mod losses;
@@ -50,6 +52,7 @@ mod sample;
 
 pub use error::CompareError;
 pub use false_positives::{FalsePositives, Tally};
+pub use history::histories;
 pub use judge::{Change, Judgement, Verdict, judge};
 pub use limit::{Limit, NotMeasured, ParseLimitError, Ruled, Ruling};
 pub use noise::{Design, Interval, LEVEL};

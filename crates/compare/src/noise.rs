@@ -159,10 +159,21 @@ fn swaps(found: &[bool], design: Design) -> Vec<Vec<bool>> {
 }
 
 /// SplitMix64.
-struct Dice(u64);
+pub(super) struct Dice(u64);
 
 impl Dice {
-    fn draw(&mut self) -> u64 {
+    pub(super) const fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    /// Another order, each as likely.
+    pub(super) fn shuffle<T>(&mut self, things: &mut [T]) {
+        for place in (1..things.len()).rev() {
+            things.swap(place, (self.draw() % (place as u64 + 1)) as usize);
+        }
+    }
+
+    pub(super) fn draw(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -172,11 +183,9 @@ impl Dice {
     /// Pairs turn round one by one; labels of sides keep their numbers.
     fn swap(&mut self, found: &[bool], design: Design) -> Vec<bool> {
         let mut labels = found.to_vec();
-        for place in (0..labels.len()).rev() {
-            match design {
-                Design::InTurn => labels[place] = self.draw() & 1 == 1,
-                Design::Apart => labels.swap(place, (self.draw() % (place as u64 + 1)) as usize),
-            }
+        match design {
+            Design::InTurn => labels.iter_mut().for_each(|label| *label = self.draw() & 1 == 1),
+            Design::Apart => self.shuffle(&mut labels),
         }
         labels
     }

@@ -162,7 +162,7 @@ impl Measured {
 
 /// What was run, as names and values, in the order in which people say them.
 #[derive(Debug, PartialEq, Eq)]
-struct Setting(Vec<(String, String)>);
+pub(super) struct Setting(Vec<(String, String)>);
 
 /// A run, its setting as a place in the list of them, and the sample that it belongs to.
 struct Placed<'a> {
@@ -284,7 +284,7 @@ fn whole_pairs(sides: [Vec<Option<f64>>; 2]) -> [Vec<Option<f64>>; 2] {
 }
 
 /// What a run measured, in the order of the path: the percentiles of its hops, its throughput, its figures.
-fn values(run: &Run) -> Vec<(String, f64)> {
+pub(super) fn values(run: &Run) -> Vec<(String, f64)> {
     let mut values = Vec::new();
     for (name, hop) in run.hops_in_path_order() {
         let known = PERCENTILES.iter().zip(hop.percentiles());
@@ -296,7 +296,7 @@ fn values(run: &Run) -> Vec<(String, f64)> {
 }
 
 impl Setting {
-    fn of(run: &Run, server: Option<usize>, telling: &BTreeSet<String>) -> Self {
+    pub(super) fn of(run: &Run, server: Option<usize>, telling: &BTreeSet<String>) -> Self {
         let mut parts = vec![
             ("target".to_owned(), whereabouts(&run.target)),
             ("client".to_owned(), run.client.clone()),
@@ -332,7 +332,7 @@ fn whereabouts(target: &str) -> String {
 }
 
 /// The target of each setting, and of the rest what is not the same for all.
-fn titles(settings: &[Setting]) -> Vec<String> {
+pub(super) fn titles(settings: &[Setting]) -> Vec<String> {
     let varies = |name: &str| settings.iter().map(|one| one.value(name)).collect::<BTreeSet<_>>().len() > 1;
     let title = |setting: &Setting| {
         let told = setting.0.iter().filter(|(name, value)| !value.is_empty() && (name == "target" || varies(name)));

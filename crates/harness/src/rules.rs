@@ -11,6 +11,17 @@ pub fn refuse_loss(run: &mut Run) {
     }
 }
 
+/// A topic gives each message at most once and in the order of its publisher: a run in which it did not says so by number,
+/// and is not valid.
+pub fn refuse_disorder(run: &mut Run) {
+    for (count, how) in [(run.counts.duplicated, "twice"), (run.counts.reordered, "behind a later one")] {
+        if count > 0 {
+            run.valid = false;
+            run.notes.push(format!("{count} of {} messages came {how}: no topic may do that", run.counts.sent));
+        }
+    }
+}
+
 /// Connections that were lost and made again: counted and told, for what the transport did meanwhile is in the figures.
 pub fn tell_reconnects(run: &mut Run, reconnects: u64) {
     if reconnects > 0 {

@@ -24,7 +24,7 @@ use tickpath_harness::arrivals::Arrivals;
 use tickpath_harness::attribution::{
     drop_attribution, stood_still_ns, tell_standstills, void_attribution, with_whole_stops,
 };
-use tickpath_harness::rules::{refuse_loss, refuse_starved, tell_reconnects};
+use tickpath_harness::rules::{refuse_disorder, refuse_loss, refuse_starved, tell_reconnects};
 use tickpath_harness::targets::is_log;
 
 use serde::{Deserialize, Serialize};
@@ -104,8 +104,32 @@ struct Received {
     last: u64,
 }
 
+/// What a run has, right before its first message.
+#[derive(Debug)]
+pub struct Ends<'a> {
+    /// Where messages are published.
+    pub published: &'a str,
+    /// Where they are heard: the same topic, unless somebody is to come between.
+    pub heard: &'a str,
+    /// The publisher's process id.
+    pub publisher: u32,
+    /// The subscriber's process id.
+    pub subscriber: u32,
+}
+
 /// Runs once, with the floor of the same run.
 pub fn run(lab: &Lab<'_>, settings: &Settings) -> Result<Run, LabError> {
+    run_with(lab, settings, false, |_| Ok(()))
+}
+
+/// The same; `begin` is called when all is ready, and the first message is sent when it returns. If somebody is to come
+/// between, the subscriber hears another topic than is published, and it is `begin`'s to carry what comes.
+pub fn run_with(
+    lab: &Lab<'_>,
+    settings: &Settings,
+    between: bool,
+    begin: impl FnOnce(&Ends<'_>) -> Result<(), LabError>,
+) -> Result<Run, LabError> {
     check(settings)?;
     let seconds = settings.rate.map_or(2.0, |rate| settings.count as f64 / rate);
     let what = format!("pubsub {} {} B", without_login(&settings.target), settings.size);
@@ -117,10 +141,13 @@ pub fn run(lab: &Lab<'_>, settings: &Settings) -> Result<Run, LabError> {
     let idle = host::idle_gaps(&lab.clock, settings.cpus[1], 200_000_000)?;
     let topic = topic_name(lab, &settings.target);
     let _removed = Removed { target: &settings.target, topic: &topic };
-    let (publisher, subscriber) = roles(lab, settings, &topic);
+    let heard = if between { format!("{topic}.heard") } else { topic.clone() };
+    let _removed_too = Removed { target: &settings.target, topic: &heard };
+    let (publisher, subscriber) = roles(lab, settings, &topic, &heard);
     // The publisher makes the topic, so that a `fail` topic has its reader before the first message.
     let mut publisher = lab.spawn(&publisher)?;
     let mut subscriber = lab.spawn(&subscriber)?;
+    begin(&Ends { published: &topic, heard: &heard, publisher: publisher.id(), subscriber: subscriber.id() })?;
     publisher.tell("go")?;
     // As slowly as a message of this size can reasonably go.
     let message = if is_log(&settings.target) { 1e-5 } else { 1e-2 };
@@ -185,7 +212,7 @@ fn check(settings: &Settings) -> Result<(), LabError> {
     Ok(())
 }
 
-fn roles(lab: &Lab<'_>, settings: &Settings, topic: &str) -> (PublisherRole, SubscriberRole) {
+fn roles(lab: &Lab<'_>, settings: &Settings, topic: &str, heard: &str) -> (PublisherRole, SubscriberRole) {
     let Settings { target, size, rate, arrivals, count, batch, policy, readers, wait, pace, cpus, priority, .. } =
         settings.clone();
     // Readers that share the publisher's core need it to give way.
@@ -205,7 +232,7 @@ fn roles(lab: &Lab<'_>, settings: &Settings, topic: &str) -> (PublisherRole, Sub
     };
     let subscriber = SubscriberRole {
         target,
-        topic: topic.to_owned(),
+        topic: heard.to_owned(),
         count,
         stamps: rate.is_some(),
         readers,
@@ -269,6 +296,7 @@ fn assemble(
         run.notes.push(format!("the topic was full {} times; the publisher tried again", published.refused));
     }
     tell_reconnects(&mut run, received.reconnects);
+    refuse_disorder(&mut run);
     if run.counts.lost > 0 && settings.policy != Some(Policy::Overwrite) {
         run.valid = false;
         run.notes.push(format!("{} messages were lost on a topic that promises to keep them", run.counts.lost));

@@ -30,15 +30,19 @@ pub fn html(result: &ResultFile) -> String {
         command(result),
     ];
     let sections: Vec<Section> = sections.into_iter().flatten().collect();
+    let body: String = sections.iter().map(Section::html).collect();
+    document(&result.workload, &(header(result, &sections) + &body))
+}
+
+/// A page of its own, with its style.
+pub(super) fn document(title: &str, main: &str) -> String {
     format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\"/>\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n\
          <meta name=\"color-scheme\" content=\"light dark\"/>\n<title>{} – tickpath</title>\n<style>\n{}</style>\n\
-         </head>\n<body>\n<main>\n{}{}</main>\n</body>\n</html>\n",
-        escaped(&result.workload),
+         </head>\n<body>\n<main>\n{main}</main>\n</body>\n</html>\n",
+        escaped(title),
         include_str!("report.css"),
-        header(result, &sections),
-        sections.iter().map(Section::html).collect::<String>()
     )
 }
 

@@ -67,6 +67,7 @@ mod sentence;
 mod spread;
 mod svg;
 mod terminal;
+pub mod trends;
 mod waterfall;
 
 pub use csv::csv;

@@ -39,7 +39,7 @@ pub fn cold(lab: &Lab<'_>, settings: &Settings, times: u64) -> Result<Run, LabEr
     let topic = topic_name(lab, &settings.target);
     let _removed = Removed { target: &settings.target, topic: &topic };
     let _ = connect(&settings.target)?.remove(&topic);
-    let (publisher, subscriber) = roles(lab, settings, &topic);
+    let (publisher, subscriber) = roles(lab, settings, &topic, &topic);
     let mut subscriber = lab.spawn(&subscriber)?;
     let mut firsts: Vec<First> = Vec::new();
     for number in 0..times {

@@ -1,0 +1,60 @@
+//! Processes that stand still for a while, again and again.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+
+use rustix::process::{Pid, Signal, kill_process};
+use tickpath_clock::sleep_ns;
+use tickpath_harness::LabError;
+
+/// Stops processes and lets them go on; when this value ends, all go on.
+pub(crate) struct Stopping {
+    is_over: Arc<AtomicBool>,
+    thread: Option<JoinHandle<u64>>,
+}
+
+impl Stopping {
+    /// All of them at once for `still_ns`, then none for `moving_ns`, and so on.
+    pub(crate) fn of(pids: Vec<Pid>, still_ns: u64, moving_ns: u64) -> Self {
+        let is_over = Arc::new(AtomicBool::new(false));
+        let ends = is_over.clone();
+        let thread = std::thread::spawn(move || {
+            // Whoever has ended meanwhile stands still for ever.
+            let tell = |signal| {
+                for &pid in &pids {
+                    let _ = kill_process(pid, signal);
+                }
+            };
+            let mut times = 0;
+            while !ends.load(Ordering::Relaxed) {
+                sleep_ns(moving_ns);
+                tell(Signal::STOP);
+                sleep_ns(still_ns);
+                tell(Signal::CONT);
+                times += 1;
+            }
+            times
+        });
+        Self { is_over, thread: Some(thread) }
+    }
+
+    /// How often they stood still.
+    pub(crate) fn end(mut self) -> u64 {
+        self.is_over.store(true, Ordering::Relaxed);
+        self.thread.take().and_then(|thread| thread.join().ok()).unwrap_or(0)
+    }
+}
+
+impl Drop for Stopping {
+    fn drop(&mut self) {
+        self.is_over.store(true, Ordering::Relaxed);
+        let _ = self.thread.take().map(JoinHandle::join);
+    }
+}
+
+/// A process id as the system takes it.
+pub(crate) fn pid(id: u32) -> Result<Pid, LabError> {
+    let found = i32::try_from(id).ok().and_then(Pid::from_raw);
+    found.ok_or_else(|| LabError::Failed(format!("{id} is no process id")))
+}

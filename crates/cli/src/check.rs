@@ -1,0 +1,109 @@
+//! `tickpath check`: the instrument is lied to, and must say so.
+
+use anyhow::Context;
+use clap::Args;
+use tickpath_check::{LIES, Lie, Stage, Told};
+use tickpath_harness::Lab;
+
+use crate::args::{Cpus, Usage};
+use crate::bench::measure::{lab, usage};
+use crate::outcome::Outcome;
+use crate::print::say;
+use crate::progress::Bar;
+use crate::turn::Turn;
+
+/// About how long one takes, in seconds.
+const SECONDS: f64 = 4.0;
+
+/// Columns of a lie's name, and of a line.
+const NAME: usize = 26;
+const WIDTH: usize = 80;
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "A lie is told if the result says what was planted: by the same number where whoever planted it \
+counts, by its name or by a run that is not valid elsewhere. \"nothing\" plants none, and nothing is to be told.\n\nExit \
+code: 0 all were told, 1 one got through."
+)]
+pub struct Check {
+    /// Which lies; all if not given
+    #[arg(value_name = "LIE")]
+    pub lies: Vec<String>,
+    /// How often to plant each
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub repeat: u32,
+    /// Do not show how far it is
+    #[arg(long)]
+    pub quiet: bool,
+    #[command(flatten)]
+    pub cpus: Cpus,
+}
+
+pub fn run(args: &Check) -> anyhow::Result<Outcome> {
+    let lies = chosen(&args.lies)?;
+    let cpus = args.cpus.two()?;
+    let turn = Turn::take(args.quiet)?;
+    let bar = Bar::new(args.quiet);
+    if !args.quiet {
+        eprintln!("tickpath: about {:.0} s", SECONDS * f64::from(args.repeat) * lies.len() as f64);
+    }
+    let lab = lab(&bar)?;
+    let stage = Stage::new(&lab, cpus);
+    say(&row("lie", "planted → reported"));
+    let mut missed = 0;
+    for _ in 0..args.repeat {
+        for lie in &lies {
+            let told = plant(&lab, lie, &stage);
+            if turn.is_interrupted() {
+                return Ok(Outcome::Interrupted);
+            }
+            let told = told.with_context(|| lie.title())?;
+            missed += u32::from(!told.is_told);
+            say(&line(lie, &told));
+        }
+    }
+    let planted = args.repeat * lies.len() as u32;
+    say(&match missed {
+        0 => format!("\nAll {planted} were told.\n"),
+        _ => format!("\n{missed} of {planted} got through.\n"),
+    });
+    Ok(if missed == 0 { Outcome::Good } else { Outcome::Lost })
+}
+
+fn plant(lab: &Lab<'_>, lie: &Lie, stage: &Stage<'_>) -> anyhow::Result<Told> {
+    lab.progress.step(&lie.title(), SECONDS);
+    lie.plant(stage).map_err(usage)
+}
+
+fn line(lie: &Lie, told: &Told) -> String {
+    let Told { planted, reported, is_told } = told;
+    let through = if *is_told { "" } else { " (GOT THROUGH)" };
+    row(&lie.title(), &format!("{planted} → {reported}{through}"))
+}
+
+/// A name and a text beside it, which goes on below itself.
+fn row(name: &str, text: &str) -> String {
+    let mut out = format!("{name:<NAME$}");
+    let mut column = NAME;
+    for word in text.split(' ') {
+        let long = word.chars().count() + 1;
+        if column + long > WIDTH && column > NAME {
+            out += &format!("\n{:NAME$}", "");
+            column = NAME;
+        }
+        out += &format!(" {word}");
+        column += long;
+    }
+    out + "\n"
+}
+
+fn chosen(names: &[String]) -> anyhow::Result<Vec<&'static Lie>> {
+    for name in names {
+        if !LIES.iter().any(|lie| lie.name == name) {
+            let mut known: Vec<&str> = LIES.iter().map(|lie| lie.name).collect();
+            known.dedup();
+            return Err(Usage(format!("no lie is called '{name}'; there are {}", known.join(", "))).into());
+        }
+    }
+    Ok(LIES.iter().filter(|lie| names.is_empty() || names.iter().any(|name| name == lie.name)).collect())
+}

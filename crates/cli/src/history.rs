@@ -1,0 +1,59 @@
+//! `tickpath history`: results of one machine over time.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use clap::Args;
+use tickpath_compare::histories;
+use tickpath_report::trends;
+use tickpath_result::{LoadError, ResultFile};
+
+use crate::args::{Usage, can_be_written};
+use crate::outcome::Outcome;
+use crate::print::say;
+
+#[derive(Debug, Args)]
+pub struct History {
+    /// A folder of result files, as --json writes them; other files in it are left alone
+    #[arg(value_name = "FOLDER")]
+    pub folder: PathBuf,
+    /// Write a page with a chart for each figure
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
+}
+
+pub fn run(args: &History) -> anyhow::Result<Outcome> {
+    if let Some(file) = &args.html {
+        can_be_written(file)?;
+    }
+    let results = results(&args.folder)?;
+    if results.is_empty() {
+        let what = "holds no result file; keep some there: tickpath bench WORKLOAD --json FILE";
+        return Err(Usage(format!("{} {what}", args.folder.display())).into());
+    }
+    let histories = histories(results);
+    let texts: Vec<String> = histories.iter().map(trends::Trends::text).collect();
+    say(&texts.join("\n"));
+    if let Some(file) = &args.html {
+        std::fs::write(file, trends::page(&histories)).with_context(|| format!("cannot write {}", file.display()))?;
+    }
+    Ok(Outcome::Good)
+}
+
+/// Every result of a folder. What is JSON of something else is none; a result that is damaged is told.
+fn results(folder: &Path) -> anyhow::Result<Vec<ResultFile>> {
+    let entries = std::fs::read_dir(folder).map_err(|e| Usage(format!("{}: {e}; name a folder", folder.display())))?;
+    let mut results = Vec::new();
+    for entry in entries {
+        let path = entry.with_context(|| format!("cannot read {}", folder.display()))?.path();
+        if path.extension().is_none_or(|end| end != "json") {
+            continue;
+        }
+        match ResultFile::load(&path) {
+            Ok(result) => results.push(result),
+            Err(LoadError::NoSchema { .. }) => {}
+            Err(error) => eprintln!("tickpath: {error}"),
+        }
+    }
+    Ok(results)
+}

@@ -1,0 +1,22 @@
+//! The instrument is lied to: what is planted by number is told by the same number, however busy this machine is. Lies about
+//! whose time it was need a machine that is left alone: `make check` plants those too.
+
+use crate::program::tickpath;
+
+#[test]
+fn what_is_planted_by_number_is_told_by_the_same_number() {
+    let ran = tickpath("check --quiet dropped doubled swapped cut gone killed few-samples");
+    assert_eq!(ran.code, Some(0), "{}\n{}", ran.out, ran.err);
+    for (lie, times) in [("dropped", 2), ("doubled", 2), ("swapped", 2), ("cut", 1), ("gone", 1), ("killed", 1)] {
+        let rows = ran.out.lines().filter(|line| line.starts_with(lie)).count();
+        assert_eq!(rows, times, "{lie}: {}", ran.out);
+    }
+    assert!(ran.out.contains("All 10 were told."), "{}", ran.out);
+}
+
+#[test]
+fn an_unknown_lie_is_told_with_those_there_are() {
+    let ran = tickpath("check white");
+    assert_eq!(ran.code, Some(2), "{}", ran.err);
+    assert!(ran.err.contains("'white'") && ran.err.contains("starved-publisher"), "{}", ran.err);
+}

@@ -1,0 +1,231 @@
+//! Results of one machine over time: each figure as a series, and where it changed.
+//!
+//! A series has changed if one place parts it into values before and behind whose ranks lie further apart than the same
+//! files in any other order would have it: the order is shuffled for the whole table at once, and the change has to exceed
+//! the largest of any series in all but [`LEVEL`] of the shuffles. So a table of a hundred figures is one question.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::noise::{Dice, LEVEL};
+use super::sample::{Setting, titles, values};
+use tickpath_report::trends::{Moment, Step, Trend, Trends};
+use tickpath_result::{Host, ResultFile, Run, median};
+
+/// Fewer values than this on a side of a change are chance.
+const LEAST: usize = 3;
+
+/// Orders that are tried beside the one that was found, and what they depend on.
+const SHUFFLES: usize = 999;
+const SEED: u64 = 1;
+
+/// The histories of result files, one for each workload, in the order of their names. Of several machines the one of the
+/// newest file counts; the others' files are told, and left out.
+pub fn histories(mut files: Vec<ResultFile>) -> Vec<Trends> {
+    files.sort_by(|a, b| a.started_at.cmp(&b.started_at));
+    let mut by_workload: BTreeMap<String, Vec<ResultFile>> = BTreeMap::new();
+    for file in files {
+        by_workload.entry(file.workload.clone()).or_default().push(file);
+    }
+    by_workload.into_iter().filter_map(|(workload, files)| history(workload, files)).collect()
+}
+
+fn history(workload: String, files: Vec<ResultFile>) -> Option<Trends> {
+    let machine = machine(&files.last()?.host);
+    let (files, others): (Vec<_>, Vec<_>) = files.into_iter().partition(|file| self::machine(&file.host) == machine);
+    let mut notes = Vec::new();
+    if !others.is_empty() {
+        let names: BTreeSet<String> = others.iter().map(|file| self::machine(&file.host)).collect();
+        let names = names.into_iter().collect::<Vec<_>>().join("; ");
+        notes.push(format!("{} files of other machines are left out: {names}", others.len()));
+    }
+    let broken = files.iter().flat_map(|file| &file.runs).filter(|run| !run.valid).count();
+    if broken > 0 {
+        notes.push(format!("{broken} runs broke a rule of honest measuring, and are left out"));
+    }
+    let mut trends = of_machine(&files);
+    trends.extend(of_runs(&files));
+    trends.retain(|trend| trend.values.iter().flatten().count() > 1);
+    find_steps(&mut trends);
+    let moments = files.iter().map(|file| Moment {
+        started_at: file.started_at.clone(),
+        tickpath: file.tickpath.clone(),
+        commit: file.commit.clone(),
+    });
+    Some(Trends { workload, machine, moments: moments.collect(), trends, notes })
+}
+
+/// What tells a machine from others, as far as a result says.
+fn machine(host: &Host) -> String {
+    let Host { cpu, cores, hypervisor, .. } = host;
+    let under = hypervisor.as_ref().map_or_else(String::new, |name| format!(" under {name}"));
+    format!("{cpu}, {cores} CPUs{under}")
+}
+
+/// The floor of the machine: what changes with it is not the program's.
+fn of_machine(files: &[ResultFile]) -> Vec<Trend> {
+    type Of = fn(&Host) -> Option<f64>;
+    let floors: [(&str, Of); 3] = [
+        ("clock_cost_ns", |host| host.clock_cost_ns),
+        ("cache_line_transfer_ns", |host| host.cache_line_transfer_ns),
+        ("spin_gap_p9999_ns", |host| host.spin_gap_p9999_ns),
+    ];
+    let trend = |(metric, of): (&str, Of)| Trend {
+        what: "the machine".to_owned(),
+        metric: metric.to_owned(),
+        values: files.iter().map(|file| of(&file.host)).collect(),
+        step: None,
+    };
+    floors.into_iter().map(trend).collect()
+}
+
+/// Each figure of each setting; repeats within a file are one value, their median.
+fn of_runs(files: &[ResultFile]) -> Vec<Trend> {
+    let telling = telling(files);
+    let mut settings: Vec<Setting> = Vec::new();
+    let mut found: BTreeMap<(usize, String), Vec<Vec<f64>>> = BTreeMap::new();
+    let mut order: Vec<(usize, String)> = Vec::new();
+    for (place, file) in files.iter().enumerate() {
+        for run in file.runs.iter().filter(|run| run.valid) {
+            let setting = Setting::of(run, None, &telling);
+            let setting = settings.iter().position(|known| *known == setting).unwrap_or_else(|| {
+                settings.push(setting);
+                settings.len() - 1
+            });
+            for (metric, value) in values(run) {
+                let key = (setting, metric);
+                let of_files = found.entry(key.clone()).or_insert_with(|| {
+                    order.push(key);
+                    vec![Vec::new(); files.len()]
+                });
+                of_files[place].push(value);
+            }
+        }
+    }
+    let titles = titles(&settings);
+    let trend = |key: (usize, String)| {
+        let values = found.remove(&key).unwrap_or_default().into_iter().map(median).collect();
+        Trend { what: titles[key.0].clone(), metric: key.1, values, step: None }
+    };
+    order.into_iter().map(trend).collect()
+}
+
+/// The settings that every file names: what a later version writes down besides tells no runs apart.
+fn telling(files: &[ResultFile]) -> BTreeSet<String> {
+    let of_file = |file: &ResultFile| {
+        let names = file.runs.iter().flat_map(|run: &Run| run.params.0.keys());
+        names.filter(|name| !name.starts_with("measured_")).cloned().collect::<BTreeSet<_>>()
+    };
+    files.iter().map(of_file).reduce(|all, names| &all & &names).unwrap_or_default()
+}
+
+/// Marks where each series changed, if it did.
+fn find_steps(trends: &mut [Trend]) {
+    let series: Vec<&[Option<f64>]> = trends.iter().map(|trend| trend.values.as_slice()).collect();
+    let files = series.first().map_or(0, |values| values.len());
+    let found: Vec<Option<(usize, f64)>> = series.iter().map(|values| parting(values.iter().copied())).collect();
+    let mut dice = Dice::new(SEED);
+    let mut order: Vec<usize> = (0..files).collect();
+    let largest: Vec<f64> = (0..SHUFFLES)
+        .map(|_| {
+            dice.shuffle(&mut order);
+            let sizes = series.iter().filter_map(|values| parting(order.iter().map(|&place| values[place])));
+            sizes.map(|(_, size)| size).fold(0.0, f64::max)
+        })
+        .collect();
+    let steps: Vec<Option<Step>> = found
+        .into_iter()
+        .zip(&series)
+        .map(|(found, values)| {
+            let (at, size) = found?;
+            // The order that was found is one of them.
+            let as_large = 1 + largest.iter().filter(|other| **other >= size - 1e-9).count();
+            let chance = as_large as f64 / (largest.len() + 1) as f64;
+            let middle = |values: &[Option<f64>]| median(values.iter().flatten().copied().collect());
+            let ratio = middle(&values[at..])? / middle(&values[..at])?;
+            (chance <= LEVEL && ratio.is_finite()).then_some(Step { at, ratio, chance })
+        })
+        .collect();
+    trends.iter_mut().zip(steps).for_each(|(trend, step)| trend.step = step);
+}
+
+/// The place that parts a series best, as the place of the first value behind it, and how far the ranks of both sides lie
+/// apart, by what they do by chance; none with too few values.
+fn parting(values: impl Iterator<Item = Option<f64>>) -> Option<(usize, f64)> {
+    let known: Vec<(usize, f64)> = values.enumerate().filter_map(|(place, value)| Some((place, value?))).collect();
+    let n = known.len();
+    if n < 2 * LEAST {
+        return None;
+    }
+    let ranks = ranks(&known.iter().map(|(_, value)| *value).collect::<Vec<_>>());
+    let mut before = 0.0;
+    let mut best: Option<(usize, f64)> = None;
+    for (count, rank) in (1..).zip(&ranks).take(n - LEAST) {
+        before += rank;
+        if count < LEAST {
+            continue;
+        }
+        let (a, all) = (count as f64, n as f64);
+        let usual = a * (all + 1.0) / 2.0;
+        let scale = (a * (all - a) * (all + 1.0) / 12.0).sqrt();
+        let size = (before - usual).abs() / scale;
+        if best.is_none_or(|(_, most)| size > most) {
+            best = Some((known[count].0, size));
+        }
+    }
+    best
+}
+
+/// The rank of each value, from 1; equal ones share theirs.
+fn ranks(values: &[f64]) -> Vec<f64> {
+    let rank = |value: &f64| {
+        let below = values.iter().filter(|other| *other < value).count() as f64;
+        let equal = values.iter().filter(|other| *other == value).count() as f64;
+        below + (equal + 1.0) / 2.0
+    };
+    values.iter().map(rank).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn trend(values: &[f64]) -> Trend {
+        let values = values.iter().copied().map(Some).collect();
+        Trend { what: "one".to_owned(), metric: "one_way.p50_ns".to_owned(), values, step: None }
+    }
+
+    #[test]
+    fn a_step_is_found_where_it_is() {
+        let mut trends = [
+            trend(&[10.0, 11.0, 10.0, 12.0, 11.0, 20.0, 21.0, 22.0, 20.0, 23.0]),
+            trend(&[5.0, 6.0, 5.5, 6.5, 5.2, 6.1, 5.1, 6.3, 5.7, 5.4]),
+        ];
+        find_steps(&mut trends);
+        let step = trends[0].step.expect("it doubled");
+        assert_eq!((step.at, (step.ratio * 10.0).round()), (5, 19.0));
+        assert!(step.chance <= LEVEL);
+        assert_eq!(trends[1].step, None);
+    }
+
+    #[test]
+    fn what_is_only_noise_is_rarely_called_a_change() {
+        let mut dice = Dice::new(7);
+        let tables = 200;
+        let alarms = (0..tables).filter(|_| {
+            let mut trends: Vec<Trend> = (0..10)
+                .map(|_| trend(&(0..16).map(|_| 1.0 + (dice.draw() % 10_000) as f64).collect::<Vec<_>>()))
+                .collect();
+            find_steps(&mut trends);
+            trends.iter().any(|trend| trend.step.is_some())
+        });
+        // 5 % are stated; 22 of 200 would come once in 1,000 times.
+        assert!(alarms.count() < 22);
+    }
+
+    #[test]
+    fn six_files_are_too_few_to_tell() {
+        let mut trends = [trend(&[1.0, 1.1, 1.2, 9.0, 9.1, 9.2])];
+        find_steps(&mut trends);
+        assert_eq!(trends[0].step, None);
+    }
+}
