@@ -24,6 +24,7 @@ mod tamper;
 use std::cell::OnceCell;
 
 use tickpath_clock::{Priority, Wait};
+use tickpath_harness::arrivals::Arrivals;
 use tickpath_harness::{Lab, LabError, Playable};
 use tickpath_lab::pubsub::Settings;
 use tickpath_result::{Phase, ResultFile};
@@ -136,7 +137,7 @@ impl<'a> Stage<'a> {
             target: target.to_owned(),
             size: 64,
             rate: Some(RATE),
-            arrivals: Arrivals::default(),
+            arrivals: Arrivals::Steady,
             count: COUNT,
             batch: 1,
             policy: None,

@@ -44,10 +44,9 @@ pub fn run(args: &Check) -> anyhow::Result<Outcome> {
     let cpus = args.cpus.two()?;
     let turn = Turn::take(args.quiet)?;
     let bar = Bar::new(args.quiet);
-    if !args.quiet {
-        eprintln!("tickpath: about {:.0} s", SECONDS * f64::from(args.repeat) * lies.len() as f64);
-    }
     let lab = lab(&bar)?;
+    let planted = args.repeat * lies.len() as u32;
+    lab.progress.plan(planted as usize, SECONDS * f64::from(planted));
     let stage = Stage::new(&lab, cpus);
     say(&row("lie", "planted → reported"));
     let mut missed = 0;
@@ -62,7 +61,6 @@ pub fn run(args: &Check) -> anyhow::Result<Outcome> {
             say(&line(lie, &told));
         }
     }
-    let planted = args.repeat * lies.len() as u32;
     say(&match missed {
         0 => format!("\nAll {planted} were told.\n"),
         _ => format!("\n{missed} of {planted} got through.\n"),

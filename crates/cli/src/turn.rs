@@ -35,6 +35,11 @@ impl Turn {
         Ok(Self { _lock: lock, interrupted })
     }
 
+    /// Whether there was a Ctrl-C.
+    pub fn is_interrupted(&self) -> bool {
+        self.interrupted.load(Ordering::Relaxed)
+    }
+
     /// Ends a measurement that is `done` or broke off: what there is of a result says so, and is shown and saved. A Ctrl-C
     /// is no error.
     pub fn end(
@@ -44,7 +49,7 @@ impl Turn {
         show: impl FnOnce(&mut ResultFile) -> anyhow::Result<()>,
         verdict: impl FnOnce(&ResultFile) -> Outcome,
     ) -> anyhow::Result<Outcome> {
-        let is_interrupted = done.is_err() && self.interrupted.load(Ordering::Relaxed);
+        let is_interrupted = done.is_err() && self.is_interrupted();
         if let Err(error) = &done {
             mark(result, &if is_interrupted { "interrupted".to_owned() } else { format!("{error:#}") });
         }

@@ -256,6 +256,7 @@ fn assemble(
             name: name.to_owned(),
             label: None,
             p50_ns: Some(samples.p50_ns(calibration)),
+            bounds_ns: None,
             kind: StageKind::Measured,
         })
     };

@@ -556,7 +556,7 @@ fn a_ratio_is_a_sentence_with_its_level_and_what_bounds_it() {
     ] {
         let mut result = ResultFile::new("pubsub", "tickpath bench pubsub", "2026-01-02T03:04:05Z");
         result.comparisons.push(comparison);
-        let told = report::terminal(&result, 400, false);
+        let told = report::terminal(&result, &report::Screen { width: 400, colour: false, all: true });
         assert!(told.contains(sentence), "'{sentence}' is missing in:\n{told}");
     }
 }
