@@ -160,6 +160,11 @@ impl Found {
         Self { calls_sleep: true, ..Self::default() }
     }
 
+    #[cfg(test)]
+    pub(crate) fn planted(gaps: Vec<Gap>) -> Self {
+        Self { gaps, ..Self::default() }
+    }
+
     /// Begins an account of the calling thread, once; true if that took time.
     pub(crate) fn begin(&mut self, now: u64) -> bool {
         let begins = self.ledger.is_none();

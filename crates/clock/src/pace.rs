@@ -163,3 +163,33 @@ impl Lateness {
         if self.sends == 0 { 0.0 } else { self.late as f64 / self.sends as f64 }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::SimulatedClock;
+
+    #[test]
+    fn only_the_hosts_part_of_a_delay_is_excused() {
+        let gap = |from, to, cause| Gap { from, to, cause };
+        let gaps = vec![
+            gap(100, 200, Cause::Host),
+            gap(300, 400, Cause::Preempted),
+            gap(450, 480, Cause::Untold),
+            gap(500, 600, Cause::Host),
+            gap(700, 800, Cause::Stopped),
+        ];
+        let pacer = Pacer { found: Found::planted(gaps), ..Pacer::new(SimulatedClock::at(0), Wait::Busy) };
+        for (from, to, held_up) in [
+            (0, 1_000, 200),
+            (150, 5_000, 150),
+            (550, 560, 10),
+            (200, 500, 0),
+            (290, 410, 0),
+            (440, 490, 0),
+            (600, 900, 0),
+        ] {
+            assert_eq!(pacer.held_up(from, to), held_up, "{from} to {to}");
+        }
+    }
+}

@@ -4,7 +4,8 @@
 use hdrhistogram::Histogram;
 use serde_json::Value;
 use tickpath_result::{
-    Actor, Comparison, Counts, Hop, Host, Memory, Phase, Published, ResultFile, Run, Series, Software, Stage, StageKind,
+    Actor, Comparison, Counts, Floor, Hop, Host, Memory, Phase, Published, ResultFile, Run, Series, Software, Stage,
+    StageKind,
 };
 
 /// A text that would run, steer a terminal or break a table if a rendering let it through.
@@ -129,6 +130,12 @@ fn path_run(repeat: u32) -> Run {
     run.figures.insert("clock_cost_ns".to_owned(), 9.5);
     run.figures.insert("one_way_over_transfer_ratio".to_owned(), 1.3);
     let (name, role) = ("0".to_owned(), "reader".to_owned());
+    run.floor = Some(Floor {
+        cache_line_transfer_before_ns: 150.0,
+        cache_line_transfer_after_ns: 151.5,
+        counter_offset_ns: 160,
+        steal_percent: Some(0.4),
+    });
     run.actors = vec![Actor { name, role, count: 119_999, rate_per_s: Some(9_999.5) }];
     run.series = vec![Series { name: "left".to_owned(), t_ns: vec![0, 1_000], value: vec![0.0, 3.0] }];
     run.stages = vec![
@@ -160,7 +167,7 @@ fn redis_run() -> Run {
     run.batch = Some(5.into());
     run.counts = Counts { sent: 19, received: 19, ..Counts::default() };
     run.params.set("size_bytes", 1_024);
-    run.hops.insert("one_way".to_owned(), Hop { negative: 2, ..hop(19, 6_000_000, 7) });
+    run.hops.insert("one_way".to_owned(), Hop { negative: 2, negative_max_ns: Some(40), ..hop(19, 6_000_000, 7) });
     run.hops.insert("publish".to_owned(), hop(5_000, 80_000, 8));
     run
 }
