@@ -36,7 +36,7 @@ pub struct Answer {
 pub fn latency_hiding(runs: &[Run]) -> Vec<Answer> {
     let mut gains: BTreeMap<u64, (f64, f64)> = BTreeMap::new();
     for way in ways(runs).into_iter().filter(|way| way.transport == "tcp") {
-        let pairs = way.pairs(runs, crowd(Client::RedisPyAsyncio), alone(Client::RedisPy));
+        let pairs = way.pairs(runs, crowd(Client::REDIS_PY_ASYNCIO), alone(Client::REDIS_PY));
         let gain = Comparison::of_pairs("", FIGURE, &pairs).and_then(|comparison| comparison.ratio);
         let sync = median(pairs.iter().map(|(_, sync)| *sync).collect());
         if let (Some(gain), Some(sync)) = (gain, sync) {
@@ -60,9 +60,9 @@ pub fn latency_hiding(runs: &[Run]) -> Vec<Answer> {
 /// server.
 pub(super) fn comparisons(runs: &[Run]) -> Vec<Comparison> {
     let ratios = [
-        ("asyncio100_to_sync_set_get", crowd(Client::RedisPyAsyncio), alone(Client::RedisPy)),
-        ("uvloop100_to_asyncio100_set_get", crowd(Client::RedisPyUvloop), crowd(Client::RedisPyAsyncio)),
-        ("pipeline_to_sync_set_get", alone(Client::RedisPyPipeline), alone(Client::RedisPy)),
+        ("asyncio100_to_sync_set_get", crowd(Client::REDIS_PY_ASYNCIO), alone(Client::REDIS_PY)),
+        ("uvloop100_to_asyncio100_set_get", crowd(Client::REDIS_PY_UVLOOP), crowd(Client::REDIS_PY_ASYNCIO)),
+        ("pipeline_to_sync_set_get", alone(Client::REDIS_PY_PIPELINE), alone(Client::REDIS_PY)),
     ];
     let ways = ways(runs);
     let mut found = Vec::new();
@@ -106,7 +106,7 @@ impl Way {
     fn pairs(&self, runs: &[Run], a: Who, b: Who) -> Vec<(f64, f64)> {
         let rates = |(client, workers): Who| -> BTreeMap<u32, f64> {
             let here = |run: &&Run| {
-                let of_them = run.client == client.name() && number(run, "workers") == Some(workers as f64);
+                let of_them = run.client == client.name && number(run, "workers") == Some(workers as f64);
                 run.valid && of_them && Way::of(run).is_some_and(|way| way == *self)
             };
             runs.iter().filter(here).filter_map(|run| Some((run.repeat, run.throughput_per_s?))).collect()
@@ -143,7 +143,7 @@ mod tests {
 
     /// A valid run that reached so many pairs a second, half as many with its time to connect.
     fn run((client, workers): Who, rtt_ms: f64, repeat: u32, rate: f64) -> Run {
-        let mut run = Run { client: client.name().to_owned(), repeat, valid: true, ..Run::default() };
+        let mut run = Run { client: client.name.to_owned(), repeat, valid: true, ..Run::default() };
         run.params.set("transport", "tcp");
         run.params.set("rtt_ms", rtt_ms);
         run.params.set("workers", workers);
@@ -165,8 +165,8 @@ mod tests {
         ] {
             let mut runs = Vec::new();
             for (rtt_ms, gain) in [(0.0, near), (1.0, far)] {
-                runs.push(run(alone(Client::RedisPy), rtt_ms, 1, 400.0));
-                runs.push(run(crowd(Client::RedisPyAsyncio), rtt_ms, 1, 400.0 * gain));
+                runs.push(run(alone(Client::REDIS_PY), rtt_ms, 1, 400.0));
+                runs.push(run(crowd(Client::REDIS_PY_ASYNCIO), rtt_ms, 1, 400.0 * gain));
             }
             let answers = latency_hiding(&runs);
             assert_eq!(answers.iter().map(|a| a.rtt_ms).collect::<Vec<_>>(), [0.0, 1.0]);
@@ -180,7 +180,7 @@ mod tests {
 
     #[test]
     fn ratios_come_from_the_same_repetition() {
-        let (sync, asyncio) = (alone(Client::RedisPy), crowd(Client::RedisPyAsyncio));
+        let (sync, asyncio) = (alone(Client::REDIS_PY), crowd(Client::REDIS_PY_ASYNCIO));
         let runs = [run(sync, 0.0, 1, 100.0), run(asyncio, 0.0, 1, 300.0), run(asyncio, 0.0, 2, 900.0)];
         let found = comparisons(&runs);
         let [only] = &found[..] else { panic!("one ratio: {found:?}") };
