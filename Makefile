@@ -9,7 +9,7 @@ BROKERED := pubsub queue
 BROKERS := scripts/brokers run --
 # Kafka's client is C, and its own build makes its C++ wrapper along with it.
 BUILD := cargo cc c++
-TEST := $(BUILD) redis-benchmark python3 chromium
+TEST := $(BUILD) redis-benchmark python3 go chromium
 FUZZ_TARGETS := log_reader recording journal_record session venue_line lanes
 FUZZ_SECONDS := 20
 # Of the binary of `make check`: dev takes the one that the tests have built.

@@ -12,20 +12,24 @@
 //! server could. Connecting is timed apart. Clients take turns (A B C …, … C B A). Valid only if every key held what
 //! was set.
 
-mod case;
+mod client;
+mod go_redis;
 mod ratios;
+mod redis_py;
+mod role;
+mod runtimes;
 mod rust;
 mod server;
 mod way;
 
-use std::path::PathBuf;
+use std::str::FromStr;
 
-use serde::{Deserialize, Serialize};
-use tickpath_clock::{Calibration, Clock};
+pub use client::Client;
+pub use role::SetGetRole;
 
-pub use case::{Client, ParseClientError};
-
-use case::Case;
+use client::{Case, Runs};
+use role::Outcome;
+use runtimes::Runtimes;
 use server::Target;
 use way::Way;
 
@@ -36,10 +40,9 @@ use tickpath_harness::samples::{Samples, load};
 use tickpath_harness::{Lab, LabError};
 use tickpath_harness::{Parent, Role};
 use tickpath_result::{Counts, ResultFile, Run};
-use tickpath_scratch::python::Python;
 
-/// What a Python client runs.
-const SCRIPT: (&str, &str) = ("clients.py", include_str!("python/clients.py"));
+/// All clients, in the order in which they take turns: whoever adds one adds its file, and a line here.
+const CLIENTS: [&[Client]; 3] = [redis_py::CLIENTS, rust::CLIENTS, go_redis::CLIENTS];
 
 /// A client may go without an answer for so long, beside twenty round trips: connecting takes some.
 const SILENCE_S: f64 = 10.0;
@@ -51,6 +54,8 @@ pub struct Settings {
     pub target: Option<String>,
     /// Who takes part.
     pub clients: Vec<Client>,
+    /// Whether each of them was asked for by name: then none is left out because there is no Go here.
+    pub all_needed: bool,
     /// Round trips to put between, in milliseconds, over TCP; if there are none, what there is without, over TCP and
     /// over a Unix socket.
     pub rtts_ms: Vec<f64>,
@@ -66,58 +71,53 @@ pub struct Settings {
     pub proxy_cpu: Option<usize>,
 }
 
-/// One client: what its process is told.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct SetGetRole {
-    /// Which one.
-    pub client: Client,
-    /// The server.
-    pub url: String,
-    /// Workers that take turns.
-    pub workers: u64,
-    /// What the keys begin with.
-    pub keys: String,
-    /// Pairs of all workers together.
-    pub count: u64,
-    /// Its CPU.
-    pub cpu: Option<usize>,
-    /// How long it waits for an answer.
-    pub silence_s: f64,
-    /// Where its samples go.
-    pub out: PathBuf,
+/// A word that is no client.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("'{0}' is no client; use {names}", names = Client::all().map(|client| client.name).collect::<Vec<_>>().join(", "))]
+pub struct ParseClientError(String);
+
+impl Client {
+    /// All of them, in the order in which they take turns.
+    pub fn all() -> impl Iterator<Item = Self> {
+        CLIENTS.into_iter().flatten().copied()
+    }
+}
+
+impl FromStr for Client {
+    type Err = ParseClientError;
+
+    fn from_str(text: &str) -> Result<Self, ParseClientError> {
+        Self::all().find(|client| client.name == text).ok_or_else(|| ParseClientError(text.to_owned()))
+    }
 }
 
 impl Role for SetGetRole {
     const NAME: &'static str = "key client";
 
     fn play(&self, parent: &Parent) -> Result<(), LabError> {
-        rust::set_get(self, parent)
+        let client: Client = self.client.parse().map_err(|e: ParseClientError| LabError::Setting(e.to_string()))?;
+        match client.runs {
+            Runs::Rust { work, .. } => rust::set_get(self, work, parent),
+            _ => Err(LabError::Setting(format!("the client {client} is not written in Rust"))),
+        }
     }
-}
-
-/// What a client tells at its end.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-struct Told {
-    /// Until each connection has answered a PING.
-    connect_ns: u64,
-    /// From then on, until the last pair ended.
-    elapsed_ns: u64,
-    pairs: u64,
-    /// Keys that did not hold what was set.
-    mismatched: u64,
 }
 
 /// Runs everything into a result file, a run for each repetition of each client; what there is stays there if a later
 /// one fails.
 pub fn run(lab: &Lab<'_>, settings: &Settings, result: &mut ResultFile) -> Result<(), LabError> {
     settings.check()?;
-    let needed = settings.clients.iter().any(|client| client.is_python());
-    let python = needed.then(|| Python::prepare(lab.progress)).transpose()?;
+    let (runtimes, missing) = Runtimes::prepare(lab, &settings.clients)?;
+    let settings = &match missing {
+        Some(error) if settings.all_needed => return Err(error.into()),
+        Some(error) => settings.without_go(&error.to_string(), result),
+        None => settings.clone(),
+    };
     let mut target = Target::open(lab, settings)?;
     let ways = Way::all(lab, settings, &target)?;
     let turns = Turn::all(settings, &ways);
     target.claim(turns.iter().map(|turn| turn.pairs).max().unwrap_or(0))?;
-    let done = take(lab, settings, &turns, python.as_ref(), &mut target, result);
+    let done = take(lab, settings, &turns, &runtimes, &mut target, result);
     result.comparisons.extend(ratios::comparisons(&result.runs));
     done
 }
@@ -142,12 +142,13 @@ impl Settings {
         }
         Ok(())
     }
-}
 
-impl SetGetRole {
-    /// A key and the value that it is set to.
-    fn pair(&self, number: u64) -> (String, String) {
-        (format!("{}:{number}", self.keys), format!("value:{number}"))
+    /// Those clients that need no Go; the result says which are left out, and why.
+    fn without_go(&self, why: &str, result: &mut ResultFile) -> Self {
+        let is_go = |client: &&Client| matches!(client.runs, Runs::Go(_));
+        let left_out: Vec<&str> = self.clients.iter().filter(is_go).map(|client| client.name).collect();
+        result.findings.push(format!("left out: {}: {why}", left_out.join(", ")));
+        Self { clients: self.clients.iter().filter(|client| !is_go(client)).copied().collect(), ..self.clone() }
     }
 }
 
@@ -162,7 +163,9 @@ struct Turn<'a> {
 impl<'a> Turn<'a> {
     /// All, clients innermost, so that they take turns.
     fn all(settings: &Settings, ways: &'a [Way]) -> Vec<Self> {
-        let cases = Case::of(&settings.clients);
+        // In the order of the table, whatever the order in which they were asked for.
+        let wanted = Client::all().filter(|client| settings.clients.contains(client));
+        let cases: Vec<Case> = wanted.flat_map(Case::of).collect();
         let mut turns = Vec::new();
         for repeat in 1..=settings.repeat {
             for way in ways {
@@ -181,16 +184,10 @@ impl<'a> Turn<'a> {
     }
 
     /// Runs it.
-    fn run(
-        &self,
-        lab: &Lab<'_>,
-        settings: &Settings,
-        python: Option<&Python>,
-        target: &Target,
-    ) -> Result<Run, LabError> {
+    fn run(&self, lab: &Lab<'_>, settings: &Settings, runtimes: &Runtimes, target: &Target) -> Result<Run, LabError> {
         let Self { case: Case { client, workers, .. }, way, pairs, .. } = *self;
         let role = SetGetRole {
-            client,
+            client: client.name.to_owned(),
             url: way.url.clone(),
             workers,
             keys: target.keys.clone(),
@@ -199,37 +196,32 @@ impl<'a> Turn<'a> {
             silence_s: SILENCE_S + 20.0 * way.measured_rtt_ns / 1e9,
             out: lab.folder().join("clients"),
         };
-        let mut child = match python.filter(|_| client.is_python()) {
-            Some(python) => python.spawn(lab, client.name(), &[SCRIPT], &role)?,
-            None => lab.spawn(&role)?,
-        };
+        let mut child = runtimes.spawn(lab, client, &role)?;
         child.tell("go")?;
-        let told: Told = child.result(10.0 * self.seconds())?;
+        let outcome: Outcome = child.result(10.0 * self.seconds())?;
         let rows = load::<2>(&role.out)?;
-        // Python's stamps are nanoseconds already.
-        let calibration = if client.is_python() { Calibration::nanoseconds() } else { *lab.clock.calibration() };
         let samples = Samples(rows.iter().map(|&[began, ended]| (began, ended)).collect());
-        let mut run = self.describe(settings, python, target);
-        run.hops.insert("round_trip".to_owned(), samples.hop(&calibration, &[]));
+        let mut run = self.describe(settings, runtimes, target);
+        run.hops.insert("round_trip".to_owned(), samples.hop(&Runtimes::calibration(client, lab), &[]));
         // Nobody watched for the host's gaps.
         drop_attribution(&mut run);
-        tell(&mut run, &told, pairs);
+        tell(&mut run, &outcome, pairs);
         Ok(run)
     }
 
     /// What is known before it has run.
-    fn describe(&self, settings: &Settings, python: Option<&Python>, target: &Target) -> Run {
+    fn describe(&self, settings: &Settings, runtimes: &Runtimes, target: &Target) -> Run {
         let Self { case: Case { client, workers, .. }, way, .. } = *self;
         let mut run = Run {
             target: target.name(way.transport),
-            client: client.name().to_owned(),
+            client: client.name.to_owned(),
             repeat: self.repeat,
             valid: true,
-            batch: client.is_pipeline().then(|| 2.into()),
+            batch: client.is_pipeline.then(|| 2.into()),
             software: target.software.clone(),
             ..Run::default()
         };
-        name_client(&mut run, client, python);
+        runtimes.name(client, &mut run.software);
         run.params.set("command", "set-get");
         run.params.set("loop", "closed");
         run.params.set("transport", way.transport);
@@ -255,8 +247,8 @@ impl<'a> Turn<'a> {
     }
 
     /// What is left of it if it failed.
-    fn failed(&self, settings: &Settings, python: Option<&Python>, target: &Target, error: &LabError) -> Run {
-        let mut run = self.describe(settings, python, target);
+    fn failed(&self, settings: &Settings, runtimes: &Runtimes, target: &Target, error: &LabError) -> Run {
+        let mut run = self.describe(settings, runtimes, target);
         run.valid = false;
         run.notes.push(error.to_string());
         run
@@ -268,7 +260,7 @@ fn take(
     lab: &Lab<'_>,
     settings: &Settings,
     turns: &[Turn<'_>],
-    python: Option<&Python>,
+    runtimes: &Runtimes,
     target: &mut Target,
     result: &mut ResultFile,
 ) -> Result<(), LabError> {
@@ -279,10 +271,10 @@ fn take(
         let Turn { case, way, repeat, .. } = turn;
         let who = format!("{} ×{} {} {} ms", case.client, case.workers, way.transport, way.rtt_ms);
         lab.progress.step(&format!("clients {repeat}/{}: {who}", settings.repeat), turn.seconds());
-        match turn.run(lab, settings, python, target) {
+        match turn.run(lab, settings, runtimes, target) {
             Ok(run) => result.runs.push(run),
             Err(error) => {
-                result.runs.push(turn.failed(settings, python, target, &error));
+                result.runs.push(turn.failed(settings, runtimes, target, &error));
                 return Err(error);
             }
         }
@@ -291,31 +283,9 @@ fn take(
     Ok(())
 }
 
-/// The client's library and what that runs on.
-fn name_client(run: &mut Run, client: Client, python: Option<&Python>) {
-    let software = &mut run.software;
-    let Some(python) = python.filter(|_| client.is_python()) else {
-        software.client = Some("redis-rs".to_owned());
-        software.client_version = Some(rust::VERSION.to_owned());
-        software.runtime = (client == Client::RustAsync).then(|| "tokio, one thread".to_owned());
-        return;
-    };
-    let version = |package| python.version_of(package).unwrap_or("?");
-    let with_hiredis = !matches!(client, Client::RedisPyPure | Client::RedisPyPipelinePure);
-    software.client = Some("redis-py".to_owned());
-    software.client_version = Some(match with_hiredis {
-        true => format!("{} with hiredis {}", version("redis"), version("hiredis")),
-        false => format!("{} without hiredis", version("redis")),
-    });
-    software.runtime = Some(match client {
-        Client::RedisPyUvloop => format!("{}, uvloop {}", python.runtime, version("uvloop")),
-        _ => python.runtime.clone(),
-    });
-}
-
 /// Fills in what the client told, and judges it.
-fn tell(run: &mut Run, told: &Told, wanted: u64) {
-    let Told { connect_ns, elapsed_ns, pairs, mismatched } = *told;
+fn tell(run: &mut Run, outcome: &Outcome, wanted: u64) {
+    let Outcome { connect_ns, elapsed_ns, pairs, mismatched } = *outcome;
     let per_s = |ns: u64| (ns > 0).then(|| pairs as f64 * 1e9 / ns as f64);
     run.counts =
         Counts { sent: wanted, received: pairs, lost: wanted.saturating_sub(pairs), errors: mismatched, ..run.counts };
@@ -334,5 +304,20 @@ fn tell(run: &mut Run, told: &Told, wanted: u64) {
     if pairs != wanted {
         run.valid = false;
         run.notes.push(format!("{pairs} of {wanted} pairs came to their end; try again"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_client_has_a_name_of_its_own_and_a_process() {
+        for client in Client::all() {
+            assert_eq!(client.name.parse(), Ok(client));
+            assert!(Case::of(client).count() > 0, "{client} has no workers");
+        }
+        let error = "jedis".parse::<Client>().unwrap_err().to_string();
+        assert!(error.contains("jedis") && error.contains("redis-py-uvloop"), "{error}");
     }
 }

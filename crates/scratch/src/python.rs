@@ -7,10 +7,7 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
-use std::fs::{self, DirBuilder};
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::io;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -18,6 +15,8 @@ use serde::{Deserialize, Serialize};
 
 use tickpath_harness::LabError;
 use tickpath_harness::{Child, Lab, Progress};
+
+use crate::kept::{self, FolderError, Trouble, cache};
 
 /// The packages and their versions.
 pub const PACKAGES: [(&str, &str); 3] = [("redis", "8.1.0"), ("hiredis", "3.5.0"), ("uvloop", "0.23.0")];
@@ -27,9 +26,6 @@ const OLDEST: (u32, u32) = (3, 10);
 
 /// The variable that names another interpreter.
 const VARIABLE: &str = "TICKPATH_PYTHON";
-
-/// What an environment is called that is not whole yet; the maker's process id follows.
-const UNFINISHED: &str = "making-";
 
 /// How long an interpreter may take to say what it is, to make an environment, and to fetch packages into it.
 const ASK_SECONDS: u32 = 30;
@@ -122,13 +118,8 @@ pub enum PythonError {
     )]
     Failed(String),
     /// The folder of environments.
-    #[error("{path}: {reason}; set XDG_CACHE_HOME to a folder that you may write to")]
-    Folder {
-        /// Which one.
-        path: PathBuf,
-        /// What the operating system says.
-        reason: io::Error,
-    },
+    #[error(transparent)]
+    Folder(#[from] FolderError),
     /// An environment that was whole once.
     #[error("the Python environment {path} is damaged ({what}); remove it, and the next run makes it again")]
     Damaged {
@@ -283,63 +274,21 @@ fn make(base: &Facts, home: &Path) -> Result<(), PythonError> {
     if !base.makes_environments {
         return Err(PythonError::NoVenv);
     }
-    let folder = home.parent().expect("it lies in the cache");
-    let failed = |reason| PythonError::Folder { path: folder.to_owned(), reason };
-    sweep(folder);
-    let prefix = format!("{UNFINISHED}{}-", std::process::id());
-    let made = tempfile::Builder::new().prefix(&prefix).tempdir_in(folder).map_err(failed)?;
+    let made = kept::unfinished(home)?;
     let venv = [OsStr::new("-m"), OsStr::new("venv"), made.path().as_os_str()];
-    run(MAKE_SECONDS, &base.executable, &venv).map_err(|trouble| trouble.of_making(MAKE_SECONDS))?;
+    run(MAKE_SECONDS, &base.executable, &venv).map_err(|trouble| of_making(&trouble, MAKE_SECONDS))?;
     let options = ["-I", "-m", "pip", "install", "--disable-pip-version-check", "--no-input", "--quiet"];
     let limits = ["--only-binary=:all:", "--timeout=15", "--retries=3"];
     let pinned = PACKAGES.map(|(package, version)| format!("{package}=={version}"));
     let told = options.iter().chain(&limits).map(OsStr::new);
     let fetch: Vec<&OsStr> = told.chain(pinned.iter().map(OsStr::new)).collect();
-    run(FETCH_SECONDS, &interpreter(made.path()), &fetch).map_err(|trouble| trouble.of_making(FETCH_SECONDS))?;
-    match fs::rename(made.path(), home) {
-        Err(reason) if !home.exists() => Err(failed(reason)),
-        _ => Ok(()),
-    }
+    run(FETCH_SECONDS, &interpreter(made.path()), &fetch).map_err(|trouble| of_making(&trouble, FETCH_SECONDS))?;
+    Ok(kept::finish(made, home)?)
 }
 
-/// Removes what killed processes left unfinished.
-fn sweep(folder: &Path) {
-    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-        let name = entry.file_name();
-        let maker = name.to_str().and_then(|name| name.strip_prefix(UNFINISHED)?.split('-').next());
-        if maker.is_some_and(|pid| !Path::new("/proc").join(pid).exists()) {
-            // Another process may be removing it too.
-            let _ = fs::remove_dir_all(entry.path());
-        }
-    }
-}
-
-/// The folder of environments: the user's cache, or, where there is none, one of the user's in the temporary folder.
-fn cache() -> Result<PathBuf, PythonError> {
-    let variable = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    let usual = variable("XDG_CACHE_HOME").or_else(|| Some(variable("HOME")?.join(".cache")));
-    let usual = usual.map(|folder| folder.join("tickpath"));
-    match usual.filter(|folder| fs::create_dir_all(folder).is_ok()) {
-        Some(folder) => Ok(folder),
-        None => temporary_cache(),
-    }
-}
-
-/// Whoever can write there first could leave programs for others: it must be the user's own.
-fn temporary_cache() -> Result<PathBuf, PythonError> {
-    let everybodys = std::env::temp_dir();
-    let own_file = tempfile::tempfile().and_then(|file| file.metadata());
-    let me = own_file.map_err(|reason| PythonError::Folder { path: everybodys.clone(), reason })?.uid();
-    let path = everybodys.join(format!("tickpath.{me}"));
-    let made = match DirBuilder::new().mode(0o700).create(&path) {
-        Err(reason) if reason.kind() != io::ErrorKind::AlreadyExists => Err(reason),
-        _ => fs::symlink_metadata(&path),
-    };
-    match made {
-        Ok(found) if found.is_dir() && found.uid() == me => Ok(path),
-        Ok(_) => Err(PythonError::Folder { path, reason: io::Error::other("it belongs to somebody else") }),
-        Err(reason) => Err(PythonError::Folder { path, reason }),
-    }
+/// Runs an interpreter to its end.
+fn run(seconds: u32, program: &Path, arguments: &[&OsStr]) -> Result<String, Trouble> {
+    kept::run(seconds, program, arguments, |command| _ = command.env("PYTHONSAFEPATH", "1"))
 }
 
 /// Where an environment has its interpreter.
@@ -347,56 +296,21 @@ fn interpreter(home: &Path) -> PathBuf {
     home.join("bin").join("python")
 }
 
+/// What it means where an environment is made.
+fn of_making(trouble: &Trouble, seconds: u32) -> PythonError {
+    let what = trouble.last_words();
+    match trouble {
+        Trouble::Slow => PythonError::Slow(seconds),
+        // What pip says of an index that does not answer, and of one that is empty.
+        Trouble::Said(text) if text.contains("(from versions: none)") => PythonError::NoIndex,
+        Trouble::Said(text) if text.contains("No matching distribution") => PythonError::NoBuild { what },
+        Trouble::Missing | Trouble::Said(_) => PythonError::Failed(what),
+    }
+}
+
 /// The packages as pip takes them.
 fn pins() -> String {
     PACKAGES.map(|(package, version)| format!("{package}=={version}")).join(" ")
-}
-
-/// Why a program did not do its work.
-#[derive(Debug)]
-enum Trouble {
-    Missing,
-    Slow,
-    Said(String),
-}
-
-impl Trouble {
-    fn last_words(&self) -> String {
-        match self {
-            Self::Missing => "there is no such program".to_owned(),
-            Self::Slow => "it does not end".to_owned(),
-            Self::Said(text) => text.trim().lines().last().unwrap_or("it failed without a word").to_owned(),
-        }
-    }
-
-    /// What it means where an environment is made.
-    fn of_making(&self, seconds: u32) -> PythonError {
-        let what = self.last_words();
-        match self {
-            Self::Slow => PythonError::Slow(seconds),
-            // What pip says of an index that does not answer, and of one that is empty.
-            Self::Said(text) if text.contains("(from versions: none)") => PythonError::NoIndex,
-            Self::Said(text) if text.contains("No matching distribution") => PythonError::NoBuild { what },
-            Self::Missing | Self::Said(_) => PythonError::Failed(what),
-        }
-    }
-}
-
-/// Runs a program to its end, which comes in time and with this process; gives what it printed.
-fn run(seconds: u32, program: &Path, arguments: &[&OsStr]) -> Result<String, Trouble> {
-    let mut command = Command::new("setpriv");
-    command.args(["--pdeathsig", "TERM", "timeout", "-k", "2", &seconds.to_string()]).arg(program).args(arguments);
-    command.env("PYTHONSAFEPATH", "1").stdin(Stdio::null());
-    let needs = |e| Trouble::Said(format!("setpriv does not run ({e}); it is a part of util-linux"));
-    let output = command.output().map_err(needs)?;
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    match output.status.code() {
-        Some(0) => Ok(text(&output.stdout)),
-        // As `timeout` tells them: too late, and not to be run.
-        Some(124 | 137) => Err(Trouble::Slow),
-        Some(126 | 127) => Err(Trouble::Missing),
-        _ => Err(Trouble::Said(text(&output.stdout) + &text(&output.stderr))),
-    }
 }
 
 #[cfg(test)]
@@ -411,7 +325,7 @@ mod tests {
             ("ERROR: [Errno 28] No space left on device", "No space left on device"),
             ("", "without a word"),
         ] {
-            let sentence = Trouble::Said(said.to_owned()).of_making(1).to_string();
+            let sentence = of_making(&Trouble::Said(said.to_owned()), 1).to_string();
             assert!(sentence.contains(remedy), "{said}: {sentence}");
             assert!(sentence.contains("TICKPATH_PYTHON"), "{said}: {sentence}");
         }
@@ -452,13 +366,5 @@ mod tests {
             let script = lab.folder().join("python").join("ends.py").display().to_string();
             assert_eq!(shown, ["python3".to_owned(), "-I".to_owned(), script]);
         }
-    }
-
-    #[test]
-    fn a_program_that_does_not_end_is_ended_and_one_that_is_not_there_is_told() {
-        let slow = run(1, "sleep".as_ref(), &[OsStr::new("600")]);
-        assert!(matches!(slow, Err(Trouble::Slow)), "{slow:?}");
-        let missing = run(10, "/nonexistent".as_ref(), &[]);
-        assert!(matches!(missing, Err(Trouble::Missing)), "{missing:?}");
     }
 }

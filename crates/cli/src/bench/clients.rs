@@ -11,11 +11,11 @@ use crate::args::{Cpus, Output, are_targets, seconds};
 
 /// Those of the published experiment.
 const PUBLISHED_CLIENTS: [Client; 4] =
-    [Client::RedisPy, Client::RedisPyPipeline, Client::RedisPyAsyncio, Client::RedisPyUvloop];
+    [Client::REDIS_PY, Client::REDIS_PY_PIPELINE, Client::REDIS_PY_ASYNCIO, Client::REDIS_PY_UVLOOP];
 
 #[derive(Debug, Clone, Args)]
 #[command(
-    after_help = "Without options: 9 clients (asyncio and uvloop with 1, 10 and 100 workers) over TCP and over a Unix \
+    after_help = "Without options: 11 clients (asyncio and uvloop with 1, 10 and 100 workers) over TCP and over a Unix \
                   socket to a redis-server of its own, five times 20,000 pairs each: about 5 minutes on two processors."
 )]
 pub struct ClientsArgs {
@@ -23,7 +23,8 @@ pub struct ClientsArgs {
     #[arg(long, value_name = "URL")]
     pub target: Option<String>,
     /// Who takes part: redis-py, redis-py-pipeline, redis-py-pure, redis-py-pipeline-pure, redis-py-asyncio,
-    /// redis-py-uvloop, rust-blocking, rust-pipeline, rust-async; may be a list. All if not given
+    /// redis-py-uvloop, rust-blocking, rust-pipeline, rust-async, go-redis, go-redis-pipeline; may be a list. All if not
+    /// given, those of Go only where Go is
     #[arg(long, value_name = "CLIENT", value_delimiter = ',')]
     pub client: Vec<Client>,
     /// Milliseconds of round trip to put between by a delaying proxy, 0 to 2000; may be a list. TCP alone then
@@ -49,11 +50,12 @@ pub struct ClientsArgs {
 
 pub fn run(lab: &Lab<'_>, args: &ClientsArgs, result: &mut ResultFile) -> anyhow::Result<()> {
     let cpus = args.cpus.two()?;
-    let clients = if args.client.is_empty() { Client::ALL.to_vec() } else { args.client.clone() };
+    let clients = if args.client.is_empty() { Client::all().collect() } else { args.client.clone() };
     let published = args.preset.is_some();
     let settings = Settings {
         target: args.target.clone(),
         clients: if published { PUBLISHED_CLIENTS.to_vec() } else { clients },
+        all_needed: published || !args.client.is_empty(),
         rtts_ms: if published { vec![0.0, 0.25] } else { args.rtt.clone() },
         count: args.count,
         repeat: args.repeat,

@@ -14,9 +14,9 @@ const CROWD: u64 = 100;
 /// server.
 pub(super) fn comparisons(runs: &[Run]) -> Vec<Comparison> {
     let ratios = [
-        ("asyncio100_to_sync_set_get", crowd(Client::RedisPyAsyncio), alone(Client::RedisPy)),
-        ("uvloop100_to_asyncio100_set_get", crowd(Client::RedisPyUvloop), crowd(Client::RedisPyAsyncio)),
-        ("pipeline_to_sync_set_get", alone(Client::RedisPyPipeline), alone(Client::RedisPy)),
+        ("asyncio100_to_sync_set_get", crowd(Client::REDIS_PY_ASYNCIO), alone(Client::REDIS_PY)),
+        ("uvloop100_to_asyncio100_set_get", crowd(Client::REDIS_PY_UVLOOP), crowd(Client::REDIS_PY_ASYNCIO)),
+        ("pipeline_to_sync_set_get", alone(Client::REDIS_PY_PIPELINE), alone(Client::REDIS_PY)),
     ];
     let ways = ways(runs);
     let mut lines = Vec::new();
@@ -59,7 +59,7 @@ impl Way {
     /// The runs that a client made this way.
     fn runs_of<'a>(&self, runs: &'a [Run], (client, workers): Who) -> impl Iterator<Item = &'a Run> {
         runs.iter().filter(move |run| {
-            let of_them = run.client == client.name() && number(run, "workers") == Some(workers as f64);
+            let of_them = run.client == client.name && number(run, "workers") == Some(workers as f64);
             of_them && Way::of(run).is_some_and(|way| way == *self)
         })
     }
@@ -86,7 +86,7 @@ mod tests {
 
     /// A valid run that reached so many pairs a second.
     fn run((client, workers): Who, rtt_ms: f64, repeat: u32, rate: f64) -> Run {
-        let mut run = Run { client: client.name().to_owned(), repeat, valid: true, ..Run::default() };
+        let mut run = Run { client: client.name.to_owned(), repeat, valid: true, ..Run::default() };
         run.params.set("transport", "tcp");
         run.params.set("rtt_ms", rtt_ms);
         run.params.set("workers", workers);
@@ -96,7 +96,7 @@ mod tests {
 
     #[test]
     fn ratios_come_from_the_same_repetition() {
-        let (sync, asyncio) = (alone(Client::RedisPy), crowd(Client::RedisPyAsyncio));
+        let (sync, asyncio) = (alone(Client::REDIS_PY), crowd(Client::REDIS_PY_ASYNCIO));
         let runs = [run(sync, 0.0, 1, 100.0), run(asyncio, 0.0, 1, 300.0), run(asyncio, 0.0, 2, 900.0)];
         let found = comparisons(&runs);
         let [only] = &found[..] else { panic!("one ratio: {found:?}") };

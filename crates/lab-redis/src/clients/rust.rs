@@ -9,10 +9,34 @@ use redis::io::tcp::TcpSettings;
 use redis::{AsyncConnectionConfig, Connection, IntoConnectionInfo, RedisError, RedisResult};
 use tickpath_clock::{Clock, HostClock, pin_to_cpu};
 
-use super::{Client, SetGetRole, Told};
+use super::client::{Client, Runs, Work};
+use super::role::{Outcome, SetGetRole};
 use tickpath_harness::LabError;
 use tickpath_harness::Parent;
 use tickpath_harness::samples::{save, touched_rows};
+
+/// All of them: the crate redis, a command at a time; both commands of a pair in one pipeline; and on tokio, one thread,
+/// where the workers share a connection.
+pub(super) const CLIENTS: &[Client] = &[
+    client(
+        "rust-blocking",
+        &[(1, 60)],
+        Runs::Rust { work: |role, client, clock| in_turn(role, client, clock, two_commands), runtime: None },
+    ),
+    Client {
+        is_pipeline: true,
+        ..client(
+            "rust-pipeline",
+            &[(1, 40)],
+            Runs::Rust { work: |role, client, clock| in_turn(role, client, clock, one_pipeline), runtime: None },
+        )
+    },
+    client("rust-async", &[(1, 80), (100, 15)], Runs::Rust { work: side_by_side, runtime: Some("tokio, one thread") }),
+];
+
+const fn client(name: &'static str, processes: &'static [(u64, u64)], runs: Runs) -> Client {
+    Client { name, library: "redis-rs", is_pipeline: false, processes, runs }
+}
 
 /// The version of the crate redis, as Cargo.lock has it.
 pub(super) const VERSION: &str = "1.8.1";
@@ -27,7 +51,7 @@ type Row = [u64; 2];
 type Pair = fn(&mut Connection, &str, &str) -> RedisResult<Option<String>>;
 
 /// The client's life.
-pub(crate) fn set_get(role: &SetGetRole, parent: &Parent) -> Result<(), LabError> {
+pub(super) fn set_get(role: &SetGetRole, work: Work, parent: &Parent) -> Result<(), LabError> {
     let clock = HostClock::get()?;
     if let Some(cpu) = role.cpu {
         pin_to_cpu(cpu)?;
@@ -37,20 +61,19 @@ pub(crate) fn set_get(role: &SetGetRole, parent: &Parent) -> Result<(), LabError
     if parent.hear().is_none() {
         return Ok(());
     }
-    let worked = match role.client {
-        Client::RustBlocking => in_turn(role, &client, &clock, two_commands),
-        Client::RustPipeline => in_turn(role, &client, &clock, one_pipeline),
-        Client::RustAsync => side_by_side(role, &client, &clock),
-        other => return Err(LabError::Setting(format!("the client {other} is not written in Rust"))),
-    };
-    let (told, rows) = worked.map_err(|e| failed(&e))?;
+    let (outcome, rows) = work(role, &client, &clock).map_err(|e| failed(&e))?;
     save(&role.out, &rows)?;
-    parent.result(&told);
+    parent.result(&outcome);
     Ok(())
 }
 
 /// One connection, one pair after the other.
-fn in_turn(role: &SetGetRole, client: &redis::Client, clock: &HostClock, pair: Pair) -> RedisResult<(Told, Vec<Row>)> {
+fn in_turn(
+    role: &SetGetRole,
+    client: &redis::Client,
+    clock: &HostClock,
+    pair: Pair,
+) -> RedisResult<(Outcome, Vec<Row>)> {
     let mut rows: Vec<Row> = touched_rows(role.count as usize);
     let from = clock.ticks();
     let mut connection = client.get_connection_with_timeout(PATIENCE)?;
@@ -67,7 +90,7 @@ fn in_turn(role: &SetGetRole, client: &redis::Client, clock: &HostClock, pair: P
         rows.push([began, ended]);
         began = ended;
     }
-    Ok((told(clock, from, connected, &rows, mismatched), rows))
+    Ok((outcome(clock, from, connected, &rows, mismatched), rows))
 }
 
 /// Two commands, two round trips.
@@ -85,7 +108,7 @@ fn one_pipeline(connection: &mut Connection, key: &str, value: &str) -> RedisRes
 }
 
 /// Workers that take turns on one thread and share a connection.
-fn side_by_side(role: &SetGetRole, client: &redis::Client, clock: &HostClock) -> RedisResult<(Told, Vec<Row>)> {
+fn side_by_side(role: &SetGetRole, client: &redis::Client, clock: &HostClock) -> RedisResult<(Outcome, Vec<Row>)> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(all_workers(Arc::new(role.clone()), client, clock))
 }
@@ -94,7 +117,7 @@ async fn all_workers(
     role: Arc<SetGetRole>,
     client: &redis::Client,
     clock: &HostClock,
-) -> RedisResult<(Told, Vec<Row>)> {
+) -> RedisResult<(Outcome, Vec<Row>)> {
     // Without these a far server would count as a failure: half a second is the library's own limit.
     let limits = AsyncConnectionConfig::new().set_connection_timeout(Some(PATIENCE));
     let limits = limits.set_response_timeout(Some(silence(&role)));
@@ -110,7 +133,7 @@ async fn all_workers(
         rows.extend(share.rows);
         mismatched += share.mismatched;
     }
-    Ok((told(clock, from, connected, &rows, mismatched), rows))
+    Ok((outcome(clock, from, connected, &rows, mismatched), rows))
 }
 
 /// What one worker did.
@@ -150,10 +173,10 @@ fn silence(role: &SetGetRole) -> Duration {
     Duration::from_secs_f64(role.silence_s)
 }
 
-fn told(clock: &HostClock, from: u64, connected: u64, rows: &[Row], mismatched: u64) -> Told {
+fn outcome(clock: &HostClock, from: u64, connected: u64, rows: &[Row], mismatched: u64) -> Outcome {
     let ended = rows.iter().map(|[_, ended]| *ended).max().unwrap_or(connected);
     let ns = |from, to| clock.ns_between(from, to).max(0) as u64;
-    Told { connect_ns: ns(from, connected), elapsed_ns: ns(connected, ended), pairs: rows.len() as u64, mismatched }
+    Outcome { connect_ns: ns(from, connected), elapsed_ns: ns(connected, ended), pairs: rows.len() as u64, mismatched }
 }
 
 fn failed(error: &RedisError) -> LabError {

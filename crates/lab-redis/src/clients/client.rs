@@ -1,0 +1,130 @@
+//! What a client is: a library and the way in which it is used, how many workers it has, and how much it is given to do.
+
+use std::fmt;
+
+use tickpath_clock::HostClock;
+
+use super::role::{Outcome, SetGetRole};
+
+/// A client library and the way in which it is used: one row of the table of clients.
+#[derive(Debug, Clone, Copy)]
+pub struct Client {
+    /// The word on the command line and in results.
+    pub name: &'static str,
+    /// What the library is called.
+    pub library: &'static str,
+    /// Whether both commands of a pair go out together.
+    pub is_pipeline: bool,
+    /// Its processes: how many workers each has, and about how many microseconds of processors a pair takes there, which
+    /// is for estimates alone.
+    pub(super) processes: &'static [(u64, u64)],
+    /// What runs it.
+    pub(super) runs: Runs,
+}
+
+/// What runs a client.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Runs {
+    /// This program, in a process of its own.
+    Rust {
+        /// What it does.
+        work: Work,
+        /// What it runs on, if that is more than a thread.
+        runtime: Option<&'static str>,
+    },
+    /// A Python interpreter.
+    Python {
+        /// The script: its name and its text.
+        source: (&'static str, &'static str),
+        /// Whether the protocol is written and read by hiredis.
+        hiredis: bool,
+        /// The package of its event loop, if that is not Python's own.
+        event_loop: Option<&'static str>,
+    },
+    /// A Go program, which is built from this file: its name and its text.
+    Go((&'static str, &'static str)),
+}
+
+/// The work of a client in this program; gives when each pair began and when it ended, in ticks.
+pub(super) type Work = fn(&SetGetRole, &redis::Client, &HostClock) -> redis::RedisResult<(Outcome, Vec<[u64; 2]>)>;
+
+impl PartialEq for Client {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
+}
+
+impl fmt::Display for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name)
+    }
+}
+
+/// A client with a number of workers: what one process is.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Case {
+    pub client: Client,
+    pub workers: u64,
+    pair_us: u64,
+}
+
+/// Pairs that each worker has at least.
+const LEAST_A_WORKER: u64 = 4;
+
+/// Seconds around the work of a repetition: the process, its imports, its keys.
+const AROUND_S: f64 = 0.25;
+
+impl Case {
+    /// Those of a client, in the order in which they take turns.
+    pub fn of(client: Client) -> impl Iterator<Item = Self> {
+        client.processes.iter().map(move |&(workers, pair_us)| Self { client, workers, pair_us })
+    }
+
+    /// Pairs of a repetition: as many as wanted, but no more than wait for the network for so many seconds, and at
+    /// least four a worker.
+    pub fn pairs(&self, wanted: u64, network_ns: f64, seconds: f64) -> u64 {
+        let possible = seconds * 1e9 / self.waits_ns(network_ns);
+        // Without a network all are possible: the quotient is infinite, and so is the number as far as it goes.
+        wanted.min(possible as u64).max(LEAST_A_WORKER * self.workers)
+    }
+
+    /// About how long a repetition of so many pairs takes, in seconds.
+    pub fn seconds(&self, pairs: u64, network_ns: f64) -> f64 {
+        AROUND_S + pairs as f64 * (self.pair_us as f64 / 1e6 + self.waits_ns(network_ns) / 1e9)
+    }
+
+    /// How long a pair waits for the network, at this round trip, while no other worker's pair does.
+    fn waits_ns(&self, network_ns: f64) -> f64 {
+        let round_trips = if self.client.is_pipeline { 1.0 } else { 2.0 };
+        round_trips * network_ns / self.workers as f64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_far_server_gets_fewer_pairs_but_some_for_each_worker() {
+        let case = |is_pipeline, workers| {
+            let runs = Runs::Go(("", ""));
+            let client = Client { name: "a client", library: "", is_pipeline, processes: &[], runs };
+            Case { client, workers, pair_us: 100 }
+        };
+        let (sync, pipeline, crowd) = (case(false, 1), case(true, 1), case(false, 100));
+        for (case, wanted, network_ms, seconds, pairs) in [
+            (sync, 20_000, 0.0, 5.0, 20_000),
+            (sync, 20_000, 0.1, 5.0, 20_000),
+            (sync, 20_000, 1.0, 5.0, 2_500),
+            (sync, 20_000, 250.0, 5.0, 10),
+            (sync, 20_000, 2_000.0, 0.1, 4),
+            (sync, 1, 0.0, 5.0, 4),
+            (pipeline, 20_000, 1.0, 5.0, 5_000),
+            (crowd, 20_000, 1.0, 5.0, 20_000),
+            (crowd, 20_000, 250.0, 5.0, 1_000),
+            (crowd, 20_000, 2_000.0, 5.0, 400),
+        ] {
+            assert_eq!(case.pairs(wanted, network_ms * 1e6, seconds), pairs, "{case:?} at {network_ms} ms");
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! What clients run in: this program, a Python interpreter, a Go program.
+
+use std::collections::BTreeMap;
+
+use tickpath_clock::{Calibration, Clock};
+use tickpath_harness::{Child, Lab, LabError};
+use tickpath_result::Software;
+use tickpath_scratch::go::{Go, GoError};
+use tickpath_scratch::python::Python;
+
+use super::client::{Client, Runs};
+use super::role::SetGetRole;
+use super::rust;
+
+/// Those that some clients need.
+pub(super) struct Runtimes {
+    python: Option<Python>,
+    /// By the name of its source.
+    go: BTreeMap<&'static str, Go>,
+}
+
+impl Runtimes {
+    /// Makes what is needed and not there yet. Without Go there are no Go clients, which is the second value's business.
+    pub fn prepare(lab: &Lab<'_>, clients: &[Client]) -> Result<(Self, Option<GoError>), LabError> {
+        let has_python = clients.iter().any(|client| matches!(client.runs, Runs::Python { .. }));
+        let python = has_python.then(|| Python::prepare(lab.progress)).transpose()?;
+        let sources = clients.iter().filter_map(|client| match client.runs {
+            Runs::Go(source) => Some((source.0, source)),
+            _ => None,
+        });
+        let built = |(name, source)| Go::prepare(lab.progress, source).map(|go| (name, go));
+        let sources: BTreeMap<_, _> = sources.collect();
+        let (go, missing) = match sources.into_iter().map(built).collect() {
+            Ok(go) => (go, None),
+            Err(missing) => (BTreeMap::new(), Some(missing)),
+        };
+        Ok((Self { python, go }, missing))
+    }
+
+    /// Starts a client's process.
+    pub fn spawn(&self, lab: &Lab<'_>, client: Client, role: &SetGetRole) -> Result<Child, LabError> {
+        match client.runs {
+            Runs::Python { source, .. } => self.python.as_ref().map(|python| python.spawn(lab, client.name, &[source], role)),
+            Runs::Go((source, _)) => self.go.get(source).map(|go| go.spawn(client.name, role.cpu, role)),
+            Runs::Rust { .. } => None,
+        }
+        .unwrap_or_else(|| lab.spawn(role))
+    }
+
+    /// What a client's stamps are.
+    pub fn calibration(client: Client, lab: &Lab<'_>) -> Calibration {
+        match client.runs {
+            Runs::Rust { .. } => *lab.clock.calibration(),
+            Runs::Python { .. } | Runs::Go(_) => Calibration::nanoseconds(),
+        }
+    }
+
+    /// Names the client's library, and what that runs on.
+    pub fn name(&self, client: Client, software: &mut Software) {
+        software.client = Some(client.library.to_owned());
+        let (version, runtime) = match client.runs {
+            Runs::Rust { runtime, .. } => (rust::VERSION.to_owned(), runtime.map(str::to_owned)),
+            Runs::Go((source, _)) => {
+                (Go::library_version().to_owned(), self.go.get(source).map(|go| go.runtime.clone()))
+            }
+            Runs::Python { hiredis, event_loop, .. } => {
+                let version =
+                    |package| self.python.as_ref().and_then(|python| python.version_of(package)).unwrap_or("?");
+                let library = version("redis");
+                let told = match hiredis {
+                    true => format!("{library} with hiredis {}", version("hiredis")),
+                    false => format!("{library} without hiredis"),
+                };
+                let runtime = self.python.as_ref().map(|python| match event_loop {
+                    Some(package) => format!("{}, {package} {}", python.runtime, version(package)),
+                    None => python.runtime.clone(),
+                });
+                (told, runtime)
+            }
+        };
+        software.client_version = Some(version);
+        software.runtime = runtime;
+    }
+}

@@ -1,0 +1,40 @@
+//! Workloads of Redis, against a real server and with clients as people have them.
+
+use std::path::PathBuf;
+
+use tickpath_harness::{Lab, Progress};
+use tickpath_lab_redis::clients::{Client, Settings, run};
+use tickpath_result::ResultFile;
+
+struct Silent;
+
+impl Progress for Silent {
+    fn step(&self, _what: &str, _seconds: f64) {}
+}
+
+#[test]
+fn clients_in_go_get_what_they_set() {
+    // No process of this program is needed.
+    let lab = Lab::new(PathBuf::from("/nonexistent"), &Silent).expect("a lab can be made");
+    let mut result = ResultFile::new("clients", "", "");
+    let settings = Settings {
+        target: None,
+        clients: Client::all().filter(|client| client.library == "go-redis").collect(),
+        all_needed: true,
+        rtts_ms: Vec::new(),
+        count: 50,
+        repeat: 1,
+        seconds: 1.0,
+        cpus: [0, 0],
+        proxy_cpu: None,
+    };
+    run(&lab, &settings, &mut result).expect("it runs");
+    // Over TCP and over a Unix socket: one worker, a hundred of them with four pairs each, and a pipeline.
+    let pairs: Vec<u64> = result.runs.iter().map(|run| run.counts.received).collect();
+    assert_eq!(pairs, [50, 400, 50, 50, 400, 50]);
+    for run in &result.runs {
+        assert!(run.valid, "{run:?}");
+        assert_eq!((run.counts.errors, run.hops["round_trip"].count), (0, run.counts.sent), "{run:?}");
+        assert!(run.software.runtime.as_ref().is_some_and(|runtime| runtime.starts_with("go1.")), "{run:?}");
+    }
+}
