@@ -12,8 +12,8 @@ use anyhow::{Context, bail};
 use clap::Args;
 use tickpath_clock::{Clock, sleep_ns};
 use tickpath_compare::{
-    CompareError, FalsePositives, Judgement, Limit, Measured, NotMeasured, Pair, Ruled, Ruling, Side, in_turn, judge,
-    markdown, result_file, text,
+    CompareError, Ending, FalsePositives, Judgement, Limit, Measured, NotMeasured, Pair, Ruling, Side, ending, in_turn,
+    judge, markdown, result_file, text,
 };
 use tickpath_harness::{Lab, Progress};
 use tickpath_result::ResultFile;
@@ -182,16 +182,11 @@ fn tell(args: &Compare, judgement: &Judgement) -> anyhow::Result<Outcome> {
         fs::write(file, markdown(judgement, told)).with_context(|| format!("cannot write {}", file.display()))?;
     }
     let rulings = rulings.map_err(|error| usage(&error))?;
-    let is_any = |ruled| rulings.iter().any(|ruling| ruling.ruled == ruled);
-    let blind = !args.fail_if.is_empty() && !judgement.unjudged.is_empty();
-    Ok(if !judgement.losses.is_empty() {
-        Outcome::Lost
-    } else if is_any(Ruled::Exceeded) {
-        Outcome::LimitExceeded
-    } else if blind || is_any(Ruled::Open) {
-        Outcome::Invalid
-    } else {
-        Outcome::Good
+    Ok(match ending(judgement, &rulings) {
+        Ending::Lost => Outcome::Lost,
+        Ending::Exceeded => Outcome::LimitExceeded,
+        Ending::Open => Outcome::Invalid,
+        Ending::Good => Outcome::Good,
     })
 }
 

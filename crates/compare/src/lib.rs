@@ -54,7 +54,7 @@ pub use error::CompareError;
 pub use false_positives::{FalsePositives, Tally};
 pub use history::histories;
 pub use judge::{Change, Judgement, Verdict, judge};
-pub use limit::{Limit, NotMeasured, ParseLimitError, Ruled, Ruling};
+pub use limit::{Ending, Limit, NotMeasured, ParseLimitError, Ruled, Ruling, ending};
 pub use noise::{Design, Interval, LEVEL};
 pub use promise::{ParsePromiseError, Promise};
 pub use ratio::{Against, CONFIDENCE, Line, against_first, in_turn, pairs_needed, place, table, value};

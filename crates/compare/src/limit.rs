@@ -66,6 +66,33 @@ pub enum Ruled {
     Open,
 }
 
+/// How a comparison ends, the worst first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ending {
+    /// The new build loses messages, however fast it is.
+    Lost,
+    /// A limit was exceeded.
+    Exceeded,
+    /// A limit cannot be judged, of one setting at least.
+    Open,
+    /// Nothing of that.
+    Good,
+}
+
+/// What a judgement and the rulings of all limits come to.
+pub fn ending(judgement: &Judgement, rulings: &[Ruling]) -> Ending {
+    let is_any = |ruled| rulings.iter().any(|ruling| ruling.ruled == ruled);
+    if !judgement.losses.is_empty() {
+        Ending::Lost
+    } else if is_any(Ruled::Exceeded) {
+        Ending::Exceeded
+    } else if is_any(Ruled::Open) || (!rulings.is_empty() && !judgement.unjudged.is_empty()) {
+        Ending::Open
+    } else {
+        Ending::Good
+    }
+}
+
 impl FromStr for Limit {
     type Err = ParseLimitError;
 

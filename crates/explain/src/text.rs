@@ -280,6 +280,33 @@ mod tests {
     }
 
     #[test]
+    fn changes_of_one_base_stand_below_it_and_say_what_changes() {
+        let mut result = result();
+        for (gain, base) in [("hiredis", "a listen"), ("log", "our bus"), ("one_core", "a listen")] {
+            let mut run = Run::default();
+            run.params.set("gain", gain);
+            run.params.set("base", base);
+            result.runs.push(run);
+            let one = Comparison::new(&format!("gain_{gain}"), "one_way.p50_ns", 120e3, 100e3, Some((1.1, 1.3)));
+            result.comparisons.push(Comparison { level_percent: Some(93.75), ..one });
+        }
+        let told = text(&result, 80);
+        let rows: Vec<&str> = told.lines().skip_while(|line| !line.starts_with("What each")).skip(2).collect();
+        let begins = [
+            "instead of: a listen",
+            "hiredis",
+            "hiredis",
+            "all on one core",
+            "instead of: our bus",
+            "log, same client",
+        ];
+        for (row, begin) in rows.iter().zip(begins) {
+            assert!(row.trim_start().starts_with(begin), "'{begin}' is not the beginning of '{row}' in:\n{told}");
+        }
+        assert!(told.contains("(all intervals: 93 %)"), "{told}");
+    }
+
+    #[test]
     fn a_result_without_stages_has_no_legend() {
         let told = text(&ResultFile::new("explain", "tickpath explain", ""), 80);
         assert!(!told.contains("bounded") && !told.contains("Findings"), "{told}");

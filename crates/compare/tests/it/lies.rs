@@ -132,3 +132,35 @@ fn a_limit_that_cannot_be_judged_is_not_kept() {
     let rulings = limit.judge(&judgement).expect("it was measured");
     assert!(rulings.iter().any(|ruling| ruling.sentence.contains("cannot be judged")), "{rulings:?}");
 }
+
+#[test]
+fn a_comparison_ends_with_the_worst_that_it_found() {
+    let slower = || steady(Design::InTurn, &[1.3; 8]);
+    let lossy = || faster_with(|run| run.counts.lost = 1);
+    let unjudged = || {
+        let mut measured = steady(Design::InTurn, &[1.0; 8]);
+        for pair in pairs_of(&mut measured) {
+            for file in [&mut pair.old, &mut pair.new] {
+                file.runs.push(Run { layout: Some("split".to_owned()), valid: false, ..file.runs[0].clone() });
+            }
+        }
+        measured
+    };
+    let cases: [(Measured, Option<&str>, Ending); 9] = [
+        (slower(), None, Ending::Good),
+        (slower(), Some("t0_t2.p50 > +50%"), Ending::Good),
+        (slower(), Some("t0_t2.p50 > +10%"), Ending::Exceeded),
+        (steady(Design::InTurn, &[1.0; 3]), Some("t0_t2.p50 > +10%"), Ending::Open),
+        (steady(Design::Apart, &[1.3; 3]), Some("t0_t2.p50 > +10%"), Ending::Open),
+        (unjudged(), None, Ending::Good),
+        (unjudged(), Some("t0_t2.p50 > +10%"), Ending::Open),
+        (lossy(), None, Ending::Lost),
+        (lossy(), Some("t0_t2.p50 > +10%"), Ending::Lost),
+    ];
+    for (measured, limit, wanted) in cases {
+        let judgement = judge(&measured).expect("both sides measured the same");
+        let judged =
+            |limit: &str| limit.parse::<Limit>().expect("it is one").judge(&judgement).expect("it was measured");
+        assert_eq!(ending(&judgement, &limit.map(judged).unwrap_or_default()), wanted, "{limit:?}: {judgement:?}");
+    }
+}

@@ -4,8 +4,8 @@ mod promise;
 
 use serde_json::Value;
 use tickpath_compare::{
-    Change, CompareError, Design, FalsePositives, Judgement, LEVEL, Limit, Measured, Pair, Ruled, Verdict, judge,
-    markdown, result_file, text,
+    Change, CompareError, Design, Ending, FalsePositives, Judgement, LEVEL, Limit, Measured, Pair, Ruled, Verdict,
+    ending, judge, markdown, result_file, text,
 };
 use tickpath_result::{Counts, Hop, ResultFile, Run};
 
