@@ -20,7 +20,10 @@ const LOOK_EVERY: u32 = 16;
 
 /// From here on the kernel is asked about a gap at once: asking takes some microseconds. About shorter ones it is asked
 /// later, about many at a time.
-const ASKED_AT_ONCE_NS: u64 = 10_000;
+const ASKED_AT_ONCE_NS: i64 = 10_000;
+
+/// The kernel has answered in this time, or the thread stood still meanwhile.
+const ANSWERED_IN_NS: i64 = 30_000;
 
 /// The longest that short gaps wait for that question.
 const ASK_EVERY_NS: i64 = 20_000_000;
@@ -111,21 +114,20 @@ impl<C: Clock> Gaps<C> {
     #[inline(never)]
     fn look(&mut self) {
         let now = self.clock.ticks();
-        self.last_empty = Some(now).filter(|_| !self.passed(now));
-    }
-
-    /// Looks at the time since the last look; true if that asked the kernel, which is no gap.
-    fn passed(&mut self, now: u64) -> bool {
         let Some(from) = self.last_empty else {
-            return self.found.begin(now);
+            self.found.begin(now);
+            self.last_empty = Some(now);
+            return;
         };
         let stretch = now.saturating_sub(from);
         // Turns that take twice their usual time are no gap yet.
-        if stretch > self.usual.saturating_mul(2).saturating_add(self.threshold) {
-            return self.found.note(&self.clock, from + self.usual, now);
-        }
+        let is_gap = stretch > self.usual.saturating_mul(2).saturating_add(self.threshold);
+        let gap_from = is_gap.then(|| from + self.usual);
         self.usual = self.usual.min(stretch);
-        self.found.ask_if_due(&self.clock, now)
+        self.last_empty = Some(match gap_from {
+            Some(from) => self.found.note(&self.clock, from, now),
+            None => self.found.ask_if_due(&self.clock, now),
+        });
     }
 
     /// Notes a turn that found work, or one in which the thread slept of its own will.
@@ -165,29 +167,35 @@ impl Found {
         Self { gaps, ..Self::default() }
     }
 
-    /// Begins an account of the calling thread, once; true if that took time.
-    pub(crate) fn begin(&mut self, now: u64) -> bool {
-        let begins = self.ledger.is_none();
-        if begins {
+    /// Begins an account of the calling thread, once.
+    pub(crate) fn begin(&mut self, now: u64) {
+        if self.ledger.is_none() {
             self.gaps.reserve(1 << 16);
             self.ledger = Some(Ledger::of_this_thread());
             self.ask(Ledger::account, now);
         }
-        begins
     }
 
-    /// Notes a gap, and asks the kernel about it if it is long; true if that took time.
-    pub(crate) fn note(&mut self, clock: &impl Clock, from: u64, to: u64) -> bool {
-        let ns = clock.ns_between(from, to).unsigned_abs();
+    /// Notes a gap, and asks the kernel about it if it is long. Gives the time from which on the next one counts.
+    pub(crate) fn note(&mut self, clock: &impl Clock, from: u64, to: u64) -> u64 {
+        let ns = clock.ns_between(from, to);
         if ns < ASKED_AT_ONCE_NS {
             self.gaps.push(Gap { from, to, cause: Cause::Untold });
             return self.ask_if_due(clock, to);
         }
         let before = self.account;
         self.ask(Ledger::account, to);
-        self.gaps.push(Gap { from, to, cause: Cause::of(ns, before, self.account, was_continued()) });
+        let cause = Cause::of(ns.unsigned_abs(), before, self.account, was_continued());
+        self.gaps.push(Gap { from, to, cause });
         self.asked = self.gaps.len();
-        true
+        self.after_asking(clock, to)
+    }
+
+    /// That an answer takes some microseconds is no gap. But a thread is stopped or preempted in a call to the kernel as
+    /// well, and more often.
+    fn after_asking(&mut self, clock: &impl Clock, asked_at: u64) -> u64 {
+        let now = clock.ticks();
+        if clock.ns_between(asked_at, now) < ANSWERED_IN_NS { now } else { self.note(clock, asked_at, now) }
     }
 
     /// Notes that the process was stopped meanwhile, if it was.
@@ -197,13 +205,13 @@ impl Found {
         }
     }
 
-    /// Asks about short gaps if the last time was long ago; true if that took time.
-    pub(crate) fn ask_if_due(&mut self, clock: &impl Clock, now: u64) -> bool {
-        let is_due = self.asked < self.gaps.len() && clock.ns_between(self.asked_at, now) > ASK_EVERY_NS;
-        if is_due {
-            self.ask(Ledger::switches, now);
+    /// Asks about short gaps if the last time was long ago. Gives the time from which on the next one counts.
+    pub(crate) fn ask_if_due(&mut self, clock: &impl Clock, now: u64) -> u64 {
+        if self.asked == self.gaps.len() || clock.ns_between(self.asked_at, now) < ASK_EVERY_NS {
+            return now;
         }
-        is_due
+        self.ask(Ledger::switches, now);
+        self.after_asking(clock, now)
     }
 
     /// Short gaps are the host's if the thread had its processor all the time since; else any of them may not be.

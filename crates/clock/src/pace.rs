@@ -94,15 +94,16 @@ impl<C: Clock> Pacer<C> {
     }
 
     /// In a spin this is a gap; in a call, in a sleep or behind a yield only a stop of the whole process can be told.
-    /// Gives the time after it, for the kernel's answer is no gap.
+    /// Gives the time from which on the next one counts.
     #[cold]
     fn stood_still(&mut self, now: u64, ticks: u64, has_spun: bool) -> u64 {
         if has_spun {
-            self.found.note(&self.clock, now - ticks, now);
-        } else if ticks > self.stop {
+            return self.found.note(&self.clock, now - ticks, now);
+        }
+        if ticks > self.stop {
             self.found.note_if_stopped(now - ticks, now);
         }
-        self.clock.ticks()
+        now
     }
 
     /// How much of the time from `from` to `to` was the host's, in ticks, as far as the kernel's account shows it: so far

@@ -7,18 +7,29 @@ use tickpath_result::Run;
 /// were stopped as well: who stops one process alone, a server perhaps, stalls the path. With no other thread it stays a
 /// stop.
 pub fn with_whole_stops(own: &[Gap], others: &[&[Gap]]) -> Vec<Gap> {
-    let whole = |gap: &Gap| {
-        let stops = others.iter().map(|gaps| gaps.iter().filter(|other| other.cause == Cause::Stopped));
-        let shared = |stop: &Gap, other: &Gap| (stop.from.max(other.from), stop.to.min(other.to));
-        let narrowed = stops.into_iter().try_fold(*gap, |stop, mut others| {
-            let other = others.find(|other| shared(&stop, other).0 < shared(&stop, other).1)?;
-            let (from, to) = shared(&stop, other);
-            Some(Gap { from, to, ..stop })
-        });
-        narrowed.filter(|_| !others.is_empty()).map(|stop| Gap { cause: Cause::Host, ..stop })
-    };
-    let counted = |gap: &Gap| if gap.cause == Cause::Stopped { whole(gap).unwrap_or(*gap) } else { *gap };
-    own.iter().map(counted).collect()
+    own.iter().flat_map(|gap| if gap.cause == Cause::Stopped { split(*gap, others) } else { vec![*gap] }).collect()
+}
+
+/// The parts of a stop: the host's where all others were stopped too, and what is left of it.
+fn split(stop: Gap, others: &[&[Gap]]) -> Vec<Gap> {
+    let mut whole = if others.is_empty() { Vec::new() } else { vec![stop] };
+    for gaps in others {
+        let stops = || gaps.iter().filter(|gap| gap.cause == Cause::Stopped);
+        let shared = |part: Gap| {
+            stops().map(move |other| Gap { from: part.from.max(other.from), to: part.to.min(other.to), ..part })
+        };
+        whole = whole.into_iter().flat_map(shared).filter(|part| part.from < part.to).collect();
+    }
+    let mut parts = Vec::new();
+    let mut from = stop.from;
+    for part in whole {
+        parts.push(Gap { from, to: part.from, ..stop });
+        parts.push(Gap { cause: Cause::Host, ..part });
+        from = part.to;
+    }
+    parts.push(Gap { from, ..stop });
+    parts.retain(|part| part.from < part.to);
+    parts
 }
 
 /// Time that a thread stood still for one cause, in nanoseconds.
