@@ -14,6 +14,9 @@ const SAMPLED_WITHIN: f64 = 0.01;
 /// Runs of each side from which on the least of the one stands above the most of the other by no chance.
 const RUNS: usize = 4;
 
+/// One of the counts.
+type Of = fn(&Counts) -> u64;
+
 /// What became of one setting, in sentences.
 #[derive(Debug, Default)]
 pub(super) struct Losses {
@@ -41,7 +44,7 @@ impl Losses {
             told.failures.extend(received(what, &old, &new).filter(|_| new.counts.lost == 0));
             told.failures.extend(fewer_samples(what, sides, [&old, &new]));
         }
-        let others: [(&str, fn(&Counts) -> u64); 3] = [
+        let others: [(&str, Of); 3] = [
             ("duplicated", |counts| counts.duplicated),
             ("reordered", |counts| counts.reordered),
             ("errors", |counts| counts.errors),
@@ -68,7 +71,7 @@ struct Totals {
 
 impl Totals {
     fn of(runs: &[&Run]) -> Self {
-        let sum = |of: fn(&Counts) -> u64| runs.iter().map(|run| of(&run.counts)).fold(0, u64::saturating_add);
+        let sum = |of: Of| runs.iter().map(|run| of(&run.counts)).fold(0, u64::saturating_add);
         Self {
             counts: Counts {
                 sent: sum(|counts| counts.sent),

@@ -110,6 +110,9 @@ pub fn table(lines: impl IntoIterator<Item = Line>) -> Vec<Comparison> {
     lines.into_iter().filter_map(|line| line.comparison(judged)).collect()
 }
 
+/// The runs of each side, in the order in which they came.
+type Sides<'a> = Vec<(String, Vec<&'a Run>)>;
+
 /// What took turns in one way: the runs of the side that came first in it, and those of another.
 #[derive(Debug)]
 pub struct Against<'a> {
@@ -129,7 +132,7 @@ pub fn against_first<'a>(
     way: impl Fn(&Run) -> String,
     side: impl Fn(&Run) -> String,
 ) -> Vec<Against<'a>> {
-    let mut ways: Vec<(String, Vec<(String, Vec<&Run>)>)> = Vec::new();
+    let mut ways: Vec<(String, Sides<'_>)> = Vec::new();
     for run in runs {
         place(place(&mut ways, way(run)), side(run)).push(run);
     }

@@ -183,7 +183,7 @@ mod tests {
     fn batches_fit_into_the_time_and_never_have_too_few_messages() {
         for (seconds, trials, rounds, least, most) in [
             (1_000.0, 14, 11, MESSAGES, MESSAGES),
-            (9.0, 0, 7, MESSAGES, MESSAGES),
+            (12.0, 0, 7, MESSAGES, MESSAGES),
             (100.0, 14, 11, 45, 50),
             (60.0, 14, 7, 40, 50),
             (1.0, 14, LEAST_ROUNDS, LEAST_MESSAGES, LEAST_MESSAGES),

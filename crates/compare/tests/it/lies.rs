@@ -2,8 +2,13 @@
 
 use super::*;
 
+type Alter = fn(&mut Run);
+
+/// What the run at this place lost.
+type Lost = fn(usize) -> u64;
+
 /// Calls in turn of which the new build is faster, and its counts are these.
-fn faster_with(alter: fn(&mut Run)) -> Measured {
+fn faster_with(alter: Alter) -> Measured {
     let mut measured = steady(Design::InTurn, &[0.7; 8]);
     for pair in pairs_of(&mut measured) {
         pair.old.runs[0].counts = Counts { sent: 5_000, received: 5_000, ..Counts::default() };
@@ -15,7 +20,7 @@ fn faster_with(alter: fn(&mut Run)) -> Measured {
 
 #[test]
 fn a_build_that_loses_messages_is_told_however_fast_it_is() {
-    let cases: [(&str, fn(&mut Run), bool); 6] = [
+    let cases: [(&str, Alter, bool); 6] = [
         ("nothing", |_| {}, false),
         ("lost", |run| (run.counts.lost, run.counts.received) = (50, 4_950), true),
         // Who drops its slow messages and does not count them.
@@ -43,7 +48,7 @@ fn a_build_that_loses_messages_is_told_however_fast_it_is() {
 
 #[test]
 fn what_a_topic_may_lose_fails_only_beside_one_that_always_lost_less() {
-    let cases: [(&str, usize, fn(usize) -> u64, fn(usize) -> u64, bool); 5] = [
+    let cases: [(&str, usize, Lost, Lost, bool); 5] = [
         ("none, then some", 8, |_| 0, |place| 10 + place as u64, true),
         ("some, then none", 8, |place| 10 + place as u64, |_| 0, false),
         ("more each time", 8, |_| 40, |_| 80, true),
