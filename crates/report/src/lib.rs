@@ -69,6 +69,7 @@ mod waterfall;
 
 pub use csv::csv;
 pub use html::html;
+pub use ink::wrapped;
 pub use json::json;
 pub use markdown::{markdown, safe, table};
 pub use markup::plain;
