@@ -3,8 +3,9 @@
 use std::path::PathBuf;
 
 use anyhow::Context;
+use tickpath_harness::others::in_words;
 use tickpath_lab::demo::{self, Found, Settings};
-use tickpath_report::{duration, path_picture};
+use tickpath_report::{duration, path_picture, wrapped};
 use tickpath_result::{ResultFile, Run};
 
 use crate::args::{Cpus, Output, can_be_written, is_file};
@@ -18,8 +19,8 @@ use clap::Args;
 /// What the trade asks for, from tick to order.
 const TRADE_ASKS_NS: f64 = 5_000.0;
 
-/// Columns of the picture.
-const WIDTH: usize = 110;
+/// Columns of all that it says.
+const WIDTH: usize = 80;
 
 #[derive(Debug, Args)]
 pub struct Demo {
@@ -60,7 +61,7 @@ pub fn run(args: &Demo) -> anyhow::Result<Outcome> {
     let show = |result: &mut ResultFile| {
         result.check().context("this is a defect of Tickpath")?;
         // What was measured is told even if it cannot be kept.
-        say(&text(result, &found));
+        say(&fitted(&text(result, &found)));
         write(result, &Output { html: Some(page.clone()), ..args.output.clone() })?;
         say(&format!("\nreport: {}\n", page.display()));
         Ok(())
@@ -71,6 +72,15 @@ pub fn run(args: &Demo) -> anyhow::Result<Outcome> {
         false => Outcome::Invalid,
     };
     turn.end(done, &mut result, show, verdict)
+}
+
+/// The text in lines that are not too long; a line that goes on is indented as it began.
+fn fitted(text: &str) -> String {
+    let fit = |line: &str| match line.chars().count() > WIDTH {
+        true => wrapped(line, WIDTH, line.len() - line.trim_start().len()),
+        false => vec![line.to_owned()],
+    };
+    text.split('\n').flat_map(fit).collect::<Vec<_>>().join("\n")
 }
 
 /// What the demo says on standard output.
@@ -108,15 +118,16 @@ fn path_alone(result: &ResultFile) -> Option<&Run> {
 
 /// What the words mean.
 const LEGEND: &str = "
-T0: the order is sent. T1: the order system (OMS) sees it. T2: risk checks and journal are done and it has gone to the
-venue. p50 is the median; an arrow without p99 has a median only. busy spins, yield gives way, block sleeps.
+T0: the order is sent. T1: the order system (OMS) sees it. T2: risk checks and
+journal are done and it has gone to the venue. p50 is the median; an arrow
+without p99 has a median only. busy spins, yield gives way, block sleeps.
 ";
 
 /// What kept the demo from measuring, and what to do.
 fn disturbed(found: &Found) -> String {
-    match &found.other {
-        Some(other) => {
-            format!("{other} meanwhile. End it, or leave it another CPU with --cpus, and run the demo again.")
+    match in_words(&found.others) {
+        Some(others) => {
+            format!("{others}. End what is busy, or leave it other CPUs with --cpus, and run the demo again.")
         }
         None => "no other process was seen busy, so the host may have held this machine up. Run the demo again; the \
                  notes in the report say what each run broke."
@@ -124,12 +135,16 @@ fn disturbed(found: &Found) -> String {
     }
 }
 
-/// Runs that broke a rule of honest measuring.
+/// Runs that broke a rule of honest measuring; why, if the path's own run does not say so above.
 fn invalid(result: &ResultFile, found: &Found) -> String {
     let (all, invalid) = (result.runs.len(), result.runs.iter().filter(|run| !run.valid).count());
+    let why = match path_alone(result) {
+        Some(run) if !run.valid => ".".to_owned(),
+        _ => format!(": {}", disturbed(found)),
+    };
     match invalid {
         0 => String::new(),
-        _ => format!("\n{invalid} of {all} runs did not keep the rules and are in no ratio: {}\n", disturbed(found)),
+        _ => format!("\n{invalid} of {all} runs did not keep the rules and are in no ratio{why}\n"),
     }
 }
 
@@ -266,7 +281,7 @@ mod tests {
     use super::*;
 
     /// A path whose median is 789 ns, with a change that has a ratio and one that has none.
-    fn told(valid: bool, other: Option<Busy>) -> String {
+    fn told(valid: bool, others: &[Busy]) -> String {
         let hop = Hop { count: 100, p50_ns: Some(789), ..Hop::default() };
         let hops = [("tick_to_order".to_owned(), hop)].into();
         let mut result = ResultFile::new("path", "", "");
@@ -279,26 +294,30 @@ mod tests {
             raw_ns: [Some(5_000.0), None],
         };
         let changes = vec![change("known", "B in place of A"), change("unknown", "C in place of A")];
-        text(&result, &Found { changes, other, ..Found::default() })
+        let told = text(&result, &Found { changes, others: others.to_vec(), ..Found::default() });
+        let fitted = fitted(&told);
+        assert!(fitted.lines().all(|line| line.chars().count() <= WIDTH), "{fitted}");
+        let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+        assert_eq!(words(&fitted), words(&told));
+        told
     }
 
     #[test]
     fn a_change_without_a_valid_pair_says_so_under_its_own_words() {
-        let told = told(true, None);
+        let told = told(true, &[]);
         assert!(
             told.contains("B in place of A:\n    600 ns over A, 200 ns over B: 3.0 times (2.5 to 3.5)\n"),
             "{told}"
         );
-        let words =
-            "C in place of A:\n    no valid pair, so no ratio; as measured, not valid: 5 µs over A, – over B\n";
+        let words = "C in place of A:\n    no valid pair, so no ratio; as measured, not valid: 5 µs over A, – over B\n";
         assert!(told.contains(words) && !told.contains("NOT VALID"), "{told}");
     }
 
     #[test]
     fn a_disturbed_demo_names_who_disturbed_it_and_shows_what_it_measured() {
-        let told_of = told(false, Some(Busy { pid: 77, name: "rustc".to_owned(), percent: 87.4 }));
-        assert!(told_of.contains("NOT VALID: process 77 (rustc) took 87 % of a CPU meanwhile. End it"), "{told_of}");
+        let told_of = told(false, &[Busy { pid: 77, name: "rustc".to_owned(), percent: 87.4 }]);
+        assert!(told_of.contains("NOT VALID: process 77 (rustc) took 87 % of a CPU. End"), "{told_of}");
         assert!(told_of.contains("789 ns") && told_of.contains("1 of 1 runs"), "{told_of}");
-        assert!(told(false, None).contains("NOT VALID: no other process was seen busy"));
+        assert!(told(false, &[]).contains("NOT VALID: no other process was seen busy"));
     }
 }

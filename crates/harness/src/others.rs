@@ -1,7 +1,6 @@
 //! Who else is busy: a process that is none of ours takes time from a run, and is told by its name.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
 use tickpath_clock::{Clock, HostClock};
 
@@ -40,10 +39,16 @@ pub struct Busy {
     pub percent: f64,
 }
 
-impl fmt::Display for Busy {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "process {} ({}) took {:.0} % of a CPU", self.pid, self.name, self.percent)
-    }
+/// Who was busy, in words: the busiest by its name, and what the others took; none if nobody was.
+pub fn in_words(busy: &[Busy]) -> Option<String> {
+    let ([Busy { pid, name, percent }], others) = busy.split_at_checked(1)? else { return None };
+    let more: f64 = others.iter().map(|other| other.percent).sum();
+    let more = match others.len() {
+        0 => String::new(),
+        1 => format!(", another one {more:.0} %"),
+        count => format!(", {count} others {more:.0} %"),
+    };
+    Some(format!("process {pid} ({name}) took {percent:.0} % of a CPU{more}"))
 }
 
 impl Processes {
@@ -62,21 +67,24 @@ impl Processes {
         Self { at_ns, by_pid: stats.into_iter().filter_map(process).collect() }
     }
 
-    /// The busiest process since then that ran on one of these CPUs last, and is neither `own` nor came of it; none if
-    /// that took no time worth telling.
-    pub fn busiest_since(&self, before: &Self, own: u32, cpus: &[usize]) -> Option<Busy> {
+    /// The processes that were busy since then, ran on one of these CPUs last, and are neither `own` nor came of it: the
+    /// busiest first, and none that took no time worth telling.
+    pub fn busy_since(&self, before: &Self, own: u32, cpus: &[usize]) -> Vec<Busy> {
         let lasted_ns = self.at_ns.saturating_sub(before.at_ns).max(1) as f64;
         // Whoever waited for a child that ended has all its time, and not only that since then.
         let mut known: BTreeMap<u32, u64> = before.by_pid.iter().map(|(pid, process)| (*pid, process.ticks)).collect();
         for (_, process) in before.by_pid.iter().filter(|(pid, _)| !self.by_pid.contains_key(pid)) {
             *known.entry(process.parent).or_default() += process.ticks;
         }
-        let busy = self.by_pid.iter().filter(|(pid, process)| cpus.contains(&process.cpu) && !self.came_of(**pid, own));
-        let busy = busy.map(|(pid, process)| {
+        let others =
+            self.by_pid.iter().filter(|(pid, process)| cpus.contains(&process.cpu) && !self.came_of(**pid, own));
+        let busy = others.map(|(pid, process)| {
             let ticks = process.ticks.saturating_sub(known.get(pid).copied().unwrap_or(0));
             Busy { pid: *pid, name: process.name.clone(), percent: 100.0 * ticks as f64 * NS_PER_TICK / lasted_ns }
         });
-        busy.filter(|busy| busy.percent >= LEAST_PERCENT).max_by(|a, b| a.percent.total_cmp(&b.percent))
+        let mut busy: Vec<Busy> = busy.filter(|busy| busy.percent >= LEAST_PERCENT).collect();
+        busy.sort_by(|a, b| b.percent.total_cmp(&a.percent));
+        busy
     }
 
     fn came_of(&self, mut pid: u32, own: u32) -> bool {

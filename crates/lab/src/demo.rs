@@ -51,8 +51,8 @@ pub struct Found {
     pub missing: Vec<String>,
     /// What was set against what; a ratio without a valid pair is not in the result.
     pub changes: Vec<Change>,
-    /// The busiest process that was none of the demo's.
-    pub other: Option<Busy>,
+    /// Processes that were busy and none of the demo's.
+    pub others: Vec<Busy>,
 }
 
 /// One thing that was changed on the path, or its best form, and what that did.
@@ -74,7 +74,7 @@ pub fn run(lab: &Lab<'_>, settings: &Settings, result: &mut ResultFile, found: &
     let connect = settings.venue.as_ref().map(|venue| connect_ns(lab, venue)).transpose()?;
     let before = Processes::now(&lab.clock);
     let done = measure(lab, settings, result, found);
-    found.other = Processes::now(&lab.clock).busiest_since(&before, std::process::id(), &settings.cpus);
+    found.others = Processes::now(&lab.clock).busy_since(&before, std::process::id(), &settings.cpus);
     done?;
     if let Some(connect) = connect {
         share_the_way(connect, result);

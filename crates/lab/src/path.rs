@@ -30,7 +30,7 @@ use crate::strategy::TraderRole;
 use crate::trade::{ExchangeRole, OmsRole};
 use feed::Fed;
 use tickpath_harness::attribution::{tell_standstills, void_attribution};
-use tickpath_harness::others::Processes;
+use tickpath_harness::others::{Processes, in_words};
 use tickpath_harness::samples::{Samples, load, load_gaps};
 use tickpath_harness::{Around, Lab, LabError, Thread};
 use tickpath_result::{Run, Stage, StageKind};
@@ -77,10 +77,10 @@ pub fn run(lab: &Lab<'_>, settings: &Settings) -> Result<Run, LabError> {
     let traded: Traded = trader.stop()?;
     let fed: Fed = feed.stop()?;
     exchange.map_or(Ok(()), tickpath_harness::Child::stop::<()>)?;
-    let other = Processes::now(&lab.clock).busiest_since(&before, std::process::id(), &settings.cpus);
+    let others = Processes::now(&lab.clock).busy_since(&before, std::process::id(), &settings.cpus);
     let mut run = assemble(lab, settings, &roles.journal, &fed, &traded, &idle);
-    if let (Ok(run), Some(other)) = (&mut run, other) {
-        run.notes.push(format!("{other} meanwhile"));
+    if let (Ok(run), Some(others)) = (&mut run, in_words(&others)) {
+        run.notes.push(format!("{others} meanwhile"));
     }
     let _ = std::fs::remove_dir_all(&roles.journal);
     let _ = connect(&settings.target)?.remove(&roles.topic);

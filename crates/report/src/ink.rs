@@ -51,7 +51,7 @@ impl Ink {
 }
 
 /// Breaks a text into lines of `width` columns, the second and later ones indented; a longer word is cut.
-pub(super) fn wrapped(text: &str, width: usize, indent: usize) -> Vec<String> {
+pub fn wrapped(text: &str, width: usize, indent: usize) -> Vec<String> {
     let mut lines = Lines { width, indent, done: Vec::new(), line: String::new(), used: 0 };
     for (index, word) in plain(text).split(' ').enumerate() {
         let letters: Vec<char> = word.chars().collect();

@@ -72,6 +72,7 @@ mod waterfall;
 
 pub use csv::csv;
 pub use html::html;
+pub use ink::wrapped;
 pub use json::json;
 pub use markdown::{markdown, safe, table};
 pub use markup::plain;
