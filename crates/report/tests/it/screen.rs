@@ -99,6 +99,21 @@ fn a_loss_names_its_run_and_an_invalid_run_its_reason() {
 }
 
 #[test]
+fn a_search_that_went_beyond_the_highest_rate_is_no_trouble() {
+    let mut result = many();
+    result.findings = vec!["log keeps one_way.p99 < 50us up to 118 000/s.".to_owned()];
+    for run in &mut result.runs {
+        run.valid = false;
+        run.notes.push("the generator reached 79.9 % of its rate".to_owned());
+        run.params.set("slo", "one_way.p99 < 50us");
+    }
+    let text = shown(&result, 80, false);
+    assert!(!text.contains("are not valid") && !text.contains("79.9"), "{text}");
+    result.runs[0].params = Run::default().params;
+    assert!(shown(&result, 80, false).contains("1 of 45 runs is not valid"), "{text}");
+}
+
+#[test]
 fn figures_have_one_unit() {
     let text = shown(&many(), 80, true);
     assert!(text.contains("writer cost: 9.63 µs") && !text.contains("_ns"), "{text}");
