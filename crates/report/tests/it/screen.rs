@@ -120,6 +120,29 @@ fn figures_have_one_unit() {
 }
 
 #[test]
+fn a_search_is_a_curve_of_latency_over_rate_with_a_line_a_target() {
+    for (targets, words) in [(vec!["shm://"], vec!["log"]), (vec!["shm://", "redis://h:1"], vec!["log", "redis"])] {
+        let mut result = ResultFile::new("pubsub", "", "");
+        for target in targets {
+            for rate in [10_000.0, 40_000.0, 20_000.0] {
+                let mut run = Run { target: target.to_owned(), client: "rust".to_owned(), repeat: 1, ..Run::default() };
+                run.params.set("slo", "one_way.p99 < 50us");
+                run.params.set("rate_per_s", rate);
+                run.hops.insert("one_way".to_owned(), hop(2_000, rate as u64, 3));
+                result.runs.push(run);
+            }
+        }
+        let page = html(&result);
+        let section = page.split("<h2>Latency over rate</h2>").nth(1).expect("it is a section");
+        let chart = section.split("</svg>").next().expect("a chart ends");
+        assert_eq!(chart.matches("<polyline").count(), 2 * words.len(), "a tail and a middle each");
+        for word in words {
+            assert!(chart.contains(&format!(">{word}</text>")), "no line is called {word}: {chart}");
+        }
+    }
+}
+
+#[test]
 fn a_page_has_a_chart_before_many_sentences() {
     let mut result = workloads();
     result.findings = (1..=12).map(|number| format!("Finding {number}.")).collect();
