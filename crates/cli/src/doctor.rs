@@ -66,7 +66,7 @@ fn text(found: &[Finding]) -> String {
         }
         out += &format!("\n{} ({})\n", state.name(), of_state.len());
         for finding in of_state {
-            out += &format!("  {:<34}{}\n", finding.name, finding.value);
+            out += &paragraph(&format!("  {:<34}", finding.name), &finding.value);
             out += &paragraph("    why: ", &finding.why);
             out += &paragraph("    do:  ", &finding.remedy);
         }

@@ -73,8 +73,15 @@ pub fn judged(first: usize, others: &[Neighbour]) -> Finding {
 
 const NAME: &str = "CPUs beside each other";
 
-/// `1 (27 ns, busy together 1.9 times as long)`.
+/// `1 (27 ns, busy together 1.9 times as long)`; of many only between which times they lie.
 fn listed(members: &[&Neighbour]) -> String {
+    const MANY: usize = 4;
+    if members.len() > MANY {
+        let cpus: Vec<String> = members.iter().map(|one| one.cpu.to_string()).collect();
+        let times = || members.iter().map(|one| one.transfer_ns);
+        let (least, most) = (times().fold(f64::INFINITY, f64::min), times().fold(0.0, f64::max));
+        return format!("{} ({least:.0} to {most:.0} ns)", cpus.join(", "));
+    }
     let told = |one: &&Neighbour| {
         let busy = (one.slowdown >= SHARED).then(|| format!(", busy together {:.1} times as long", one.slowdown));
         format!("{} ({:.0} ns{})", one.cpu, one.transfer_ns, busy.unwrap_or_default())

@@ -10,7 +10,7 @@ use super::markup::escaped;
 use super::names::{grouped, labels_by};
 use super::page::{Section, figure, table};
 use super::quantity::{self, count, duration, duration_or_none, short};
-use tickpath_result::{ResultFile, Run};
+use tickpath_result::{ResultFile, Run, short_name};
 
 /// A chart for each promise that was searched for.
 pub(super) fn section(result: &ResultFile) -> Option<Section> {
@@ -49,7 +49,11 @@ fn point(run: &Run) -> Option<Point> {
 
 /// None if no run has a median.
 fn chart(promise: &str, runs: &[&Run]) -> Option<String> {
-    let labelled = labels_by(runs, &TELLING).into_iter().zip(runs);
+    let mut labels = labels_by(runs, &TELLING);
+    if labels.iter().all(|label| *label == labels[0]) {
+        labels.fill(short_name(&runs[0].target));
+    }
+    let labelled = labels.into_iter().zip(runs);
     let mut lines: Vec<(String, Vec<Point>)> = Vec::new();
     let mut rows = Vec::new();
     for (label, members) in grouped(labelled, |(label, _)| label.clone()) {

@@ -9,7 +9,7 @@ use super::overview::overviews;
 use super::plain_table::PlainTable;
 use super::quantity::{NONE, count, duration_or_none};
 use super::runs;
-use super::sentence::{NEAREST_RANK, comparison, facts, footnote, headlines, hop_remark, host, untold};
+use super::sentence::{NEAREST_RANK, comparison, facts, footnote, headlines, hop_remark, host, invalid_runs, untold};
 use tickpath_result::{Hop, PERCENTILES, ResultFile, Run};
 
 /// How a terminal is written to.
@@ -117,7 +117,7 @@ impl Page<'_> {
     fn reasons(&self) -> String {
         let mut told: Vec<&str> = Vec::new();
         let mut sentences = Vec::new();
-        for run in self.result.runs.iter().filter(|run| !run.valid) {
+        for run in invalid_runs(self.result) {
             if let Some(note) = run.notes.first().filter(|note| !told.contains(&note.as_str())) {
                 told.push(note);
                 sentences.push(format!("  not valid: {}: {note}", self.titles.numbered(run)));

@@ -87,6 +87,11 @@ fn processors_are_what_they_do_to_each_other() {
         // Some cores are as near as threads of one core elsewhere.
         (vec![one(1, 27.0, 1.02)], State::Good, "near: CPU 1 (27 ns)"),
         (vec![one(1, 52.0, 1.0), one(2, 205.0, 1.0)], State::Good, "near: CPU 1 (52 ns); far: CPU 2 (205 ns)"),
+        (
+            (1..=9).map(|cpu| one(cpu, 50.0 + cpu as f64, 1.0)).collect(),
+            State::Good,
+            "near: CPU 1, 2, 3, 4, 5, 6, 7, 8, 9 (51 to 59 ns)",
+        ),
         (vec![one(8, 205.0, 1.1)], State::CostsLatency, "far: CPU 8 (205 ns)"),
         (vec![one(1, 30.0, 1.0), one(2, 9.0, 1.5)], State::CostsLatency, "a thread of the same core: CPU 2 (9 ns"),
     ] {

@@ -99,9 +99,47 @@ fn a_loss_names_its_run_and_an_invalid_run_its_reason() {
 }
 
 #[test]
+fn a_search_that_went_beyond_the_highest_rate_is_no_trouble() {
+    let mut result = many();
+    result.findings = vec!["log keeps one_way.p99 < 50us up to 118 000/s.".to_owned()];
+    for run in &mut result.runs {
+        run.valid = false;
+        run.notes.push("the generator reached 79.9 % of its rate".to_owned());
+        run.params.set("slo", "one_way.p99 < 50us");
+    }
+    let text = shown(&result, 80, false);
+    assert!(!text.contains("are not valid") && !text.contains("79.9"), "{text}");
+    result.runs[0].params = Run::default().params;
+    assert!(shown(&result, 80, false).contains("1 of 45 runs is not valid"), "{text}");
+}
+
+#[test]
 fn figures_have_one_unit() {
     let text = shown(&many(), 80, true);
     assert!(text.contains("writer cost: 9.63 µs") && !text.contains("_ns"), "{text}");
+}
+
+#[test]
+fn a_search_is_a_curve_of_latency_over_rate_with_a_line_a_target() {
+    for (targets, words) in [(vec!["shm://"], vec!["log"]), (vec!["shm://", "redis://h:1"], vec!["log", "redis"])] {
+        let mut result = ResultFile::new("pubsub", "", "");
+        for target in targets {
+            for rate in [10_000.0, 40_000.0, 20_000.0] {
+                let mut run = Run { target: target.to_owned(), client: "rust".to_owned(), repeat: 1, ..Run::default() };
+                run.params.set("slo", "one_way.p99 < 50us");
+                run.params.set("rate_per_s", rate);
+                run.hops.insert("one_way".to_owned(), hop(2_000, rate as u64, 3));
+                result.runs.push(run);
+            }
+        }
+        let page = html(&result);
+        let section = page.split("<h2>Latency over rate</h2>").nth(1).expect("it is a section");
+        let chart = section.split("</svg>").next().expect("a chart ends");
+        assert_eq!(chart.matches("<polyline").count(), 2 * words.len(), "a tail and a middle each");
+        for word in words {
+            assert!(chart.contains(&format!(">{word}</text>")), "no line is called {word}: {chart}");
+        }
+    }
 }
 
 #[test]
