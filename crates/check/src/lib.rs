@@ -135,6 +135,7 @@ impl<'a> Stage<'a> {
     fn settings(&self, target: &str) -> Settings {
         Settings {
             target: target.to_owned(),
+            go: None,
             size: 64,
             rate: Some(RATE),
             arrivals: Arrivals::Steady,

@@ -299,13 +299,7 @@ impl Socket {
 
 /// A command as the server reads it.
 fn command(words: &[&[u8]]) -> Vec<u8> {
-    let mut bytes = format!("*{}\r\n", words.len()).into_bytes();
-    for word in words {
-        bytes.extend(format!("${}\r\n", word.len()).bytes());
-        bytes.extend_from_slice(word);
-        bytes.extend_from_slice(b"\r\n");
-    }
-    bytes
+    redis::Cmd::new().arg(words).get_packed_command()
 }
 
 /// How long a message is when it comes out.

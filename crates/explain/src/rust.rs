@@ -89,6 +89,7 @@ impl Below {
 pub(super) fn settings(url: &str, cpus: [usize; 2], phase: Phase, rate: f64, count: u64, wait: Wait) -> Settings {
     Settings {
         target: url.to_owned(),
+        go: None,
         size: MESSAGE_BYTES,
         rate: Some(rate),
         arrivals: Arrivals::Steady,

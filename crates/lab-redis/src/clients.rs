@@ -27,6 +27,7 @@ use std::str::FromStr;
 pub use client::Client;
 pub use role::SetGetRole;
 
+use crate::address::Address;
 use client::{Case, Runs};
 use role::Outcome;
 use runtimes::Runtimes;
@@ -136,7 +137,7 @@ impl Settings {
             return wrong(format!("--duration {} is not possible; use a number of seconds above zero", self.seconds));
         }
         let Some(target) = &self.target else { return Ok(()) };
-        server::check(target)?;
+        Address::parse(target)?;
         if !self.rtts_ms.is_empty() && !server::is_tcp(target) {
             return wrong("--rtt puts a distance between over TCP; give --target redis://HOST:PORT".to_owned());
         }

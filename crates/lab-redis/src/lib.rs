@@ -1,5 +1,6 @@
 //! Workloads of Redis itself: what a pipeline gains ([`pipeline`]), and what each client library reaches ([`clients`]).
 
+mod address;
 pub mod clients;
 pub mod pipeline;
 

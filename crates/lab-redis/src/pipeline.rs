@@ -24,9 +24,8 @@
 //! | `long.rs`         | a million commands in one pipeline, and what the server holds for it       |
 //! | `against.rs`      | the same beside redis-benchmark                                            |
 //! | `findings.rs`     | what the runs say together: gain, knee, why one by one is slow             |
-//! | `address.rs`, `control.rs` | sockets and logging in; asking the server one thing at a time     |
+//! | `control.rs`      | logging in; asking the server one thing at a time                          |
 
-mod address;
 mod against;
 mod assemble;
 mod command;

@@ -14,6 +14,7 @@
 
 mod cold;
 mod ends;
+pub mod go_redis;
 mod plan;
 mod role;
 mod round_trip;
@@ -30,7 +31,7 @@ use tickpath_harness::targets::is_log;
 use serde::{Deserialize, Serialize};
 use tickpath_bus::{Policy, connect};
 
-use tickpath_clock::{Cause, Clock, Gap, Priority, Wait};
+use tickpath_clock::{Calibration, Cause, Clock, Gap, Priority, Wait};
 
 pub use cold::cold;
 pub use plan::{Plan, plan};
@@ -44,6 +45,7 @@ use tickpath_harness::samples::{Samples, load, load_gaps};
 use tickpath_harness::{Around, Lab, LabError, host};
 use tickpath_result::without_login;
 use tickpath_result::{Counts, Phase, Run};
+use tickpath_scratch::go::Go;
 
 /// A payload holds at least when it was sent and its number.
 const LEAST_BYTES: usize = 16;
@@ -53,6 +55,8 @@ const LEAST_BYTES: usize = 16;
 pub struct Settings {
     /// The transport's URL.
     pub target: String,
+    /// The program of [`go_redis`] at both ends; our own bus if there is none.
+    pub go: Option<Go>,
     /// Bytes of a message.
     pub size: usize,
     /// Messages a second; as fast as it goes if there is none.
@@ -79,6 +83,13 @@ pub struct Settings {
     pub priority: Priority,
     /// Which repetition this is.
     pub repeat: u32,
+}
+
+impl Settings {
+    /// What the client of both ends is called.
+    pub fn client(&self) -> &'static str {
+        if self.go.is_some() { go_redis::NAME } else { "rust" }
+    }
 }
 
 /// What the publisher tells at its end.
@@ -145,8 +156,10 @@ pub fn run_with(
     let _removed_too = Removed { target: &settings.target, topic: &heard };
     let (publisher, subscriber) = roles(lab, settings, &topic, &heard);
     // The publisher makes the topic, so that a `fail` topic has its reader before the first message.
-    let mut publisher = lab.spawn(&publisher)?;
-    let mut subscriber = lab.spawn(&subscriber)?;
+    let (mut publisher, mut subscriber) = match &settings.go {
+        Some(go) => go_redis::spawn(go, &publisher, &subscriber)?,
+        None => (lab.spawn(&publisher)?, lab.spawn(&subscriber)?),
+    };
     begin(&Ends { published: &topic, heard: &heard, publisher: publisher.id(), subscriber: subscriber.id() })?;
     publisher.tell("go")?;
     // As slowly as a message of this size can reasonably go.
@@ -209,7 +222,27 @@ fn check(settings: &Settings) -> Result<(), LabError> {
             settings.cpus[0]
         ));
     }
+    let usual = settings.readers == 1 && settings.wait == Wait::Block && settings.priority == Priority::Normal;
+    if settings.go.is_some() && !usual {
+        return wrong(format!(
+            "--client {}: one subscription, which waits as Go does; leave --readers, --wait and --priority out",
+            go_redis::NAME
+        ));
+    }
     Ok(())
+}
+
+/// Refuses a phase that our own bus alone has.
+fn refuse_go(settings: &Settings, phase: &str) -> Result<(), LabError> {
+    match settings.go {
+        Some(_) => Err(LabError::Setting(format!("--client {} has no {phase} phase; leave it out", go_redis::NAME))),
+        None => Ok(()),
+    }
+}
+
+/// What the stamps of a client are.
+fn calibration(lab: &Lab<'_>, client: &str) -> Calibration {
+    if client == go_redis::NAME { Calibration::nanoseconds() } else { *lab.clock.calibration() }
 }
 
 fn roles(lab: &Lab<'_>, settings: &Settings, topic: &str, heard: &str) -> (PublisherRole, SubscriberRole) {
@@ -250,11 +283,11 @@ fn assemble(
     published: &Published,
     received: &Received,
 ) -> Result<Run, LabError> {
-    let calibration = lab.clock.calibration();
+    let calibration = calibration(lab, settings.client());
     let elapsed = calibration.ns_between(published.first, received.last).max(0) as u64;
     let mut run = Run {
         target: settings.target.clone(),
-        client: "rust".to_owned(),
+        client: settings.client().to_owned(),
         software: lab.software(&settings.target),
         repeat: settings.repeat,
         phase: settings.phase,
@@ -265,14 +298,21 @@ fn assemble(
         throughput_per_s: (elapsed > 0).then(|| received.received as f64 * 1e9 / elapsed as f64),
         ..Run::default()
     };
+    if let Some(go) = &settings.go {
+        go_redis::name(go, &mut run.software);
+    }
     parameters(&mut run, settings);
     if transfer > 0.0 {
         run.figures.insert("cache_line_transfer_ns".to_owned(), transfer);
     }
     publish_hop(&mut run, &lab.folder().join("publisher"), lab)?;
     if settings.rate.is_some() {
-        let [ours, theirs] = ["subscriber.gaps", "publisher.gaps"].map(|name| load_gaps(&lab.folder().join(name)));
-        let (ours, theirs) = (ours?, theirs?);
+        // The processes of another language watch for none.
+        let found = |name: &str| match settings.go {
+            Some(_) => Ok(Vec::new()),
+            None => load_gaps(&lab.folder().join(name)),
+        };
+        let (ours, theirs) = (found("subscriber.gaps")?, found("publisher.gaps")?);
         let gaps = with_whole_stops(&ours, &[&theirs]);
         latency_hops(&mut run, &lab.folder().join("subscriber"), lab, &gaps, transfer)?;
         if published.sent >= 1_000 {
@@ -283,7 +323,7 @@ fn assemble(
             hold_up(&mut run, settings, who, &gaps, elapsed, lab);
         }
     }
-    if settings.wait != Wait::Busy || settings.readers > 1 {
+    if settings.wait != Wait::Busy || settings.readers > 1 || settings.go.is_some() {
         // Nobody spun on the receiver's CPU: what the host took is not known.
         drop_attribution(&mut run);
     }
@@ -347,7 +387,7 @@ fn publish_hop(run: &mut Run, out: &Path, lab: &Lab<'_>) -> Result<(), LabError>
     if rows.is_empty() {
         return Ok(());
     }
-    let calibration = lab.clock.calibration();
+    let calibration = &calibration(lab, &run.client);
     let calls = Samples(rows.iter().map(|&[_, actual, done]| (actual, done)).collect());
     let late = Samples(rows.iter().map(|&[intended, actual, _]| (intended, actual)).collect());
     // The gaps are those of the subscriber's CPU.
@@ -361,7 +401,7 @@ fn publish_hop(run: &mut Run, out: &Path, lab: &Lab<'_>) -> Result<(), LabError>
 
 fn latency_hops(run: &mut Run, out: &Path, lab: &Lab<'_>, gaps: &[Gap], transfer: f64) -> Result<(), LabError> {
     let rows = load::<3>(out)?;
-    let calibration = lab.clock.calibration();
+    let calibration = &calibration(lab, &run.client);
     let one_way = Samples(rows.iter().map(|&[intended, _, copied]| (intended, copied)).collect());
     let service = Samples(rows.iter().map(|&[_, actual, copied]| (actual, copied)).collect());
     run.hops.insert("one_way".to_owned(), one_way.hop(calibration, gaps));
@@ -384,7 +424,7 @@ fn hold_up(run: &mut Run, settings: &Settings, who: &str, gaps: &[Gap], took_ns:
 
 /// The run's own rules: rate, punctuality, and whether the host was calmer than while it idled.
 fn judge(run: &mut Run, settings: &Settings, published: &Published, idle: &[Gap], gaps: &[Gap], lab: &Lab<'_>) {
-    let calibration = lab.clock.calibration();
+    let calibration = &calibration(lab, &run.client);
     let planned = published.planned_ns as f64 / 1e9;
     let took = calibration.ns_between(published.first, published.last) as f64 / 1e9;
     if took > 0.0 && planned / took < 0.99 && settings.count > 1 {

@@ -9,7 +9,7 @@ use tickpath_explain as explain;
 use tickpath_harness::arrivals::Arrivals;
 use tickpath_harness::targets::is_log;
 use tickpath_harness::{Lab, LabError, host, targets};
-use tickpath_lab::pubsub::{Settings, cold, plan, round_trip, run as steady};
+use tickpath_lab::pubsub::{Settings, cold, go_redis, plan, round_trip, run as steady};
 use tickpath_result::{Phase, ResultFile, Run, short_name};
 use tickpath_scratch::redis::{Server, ServerSettings, Stalling};
 
@@ -54,6 +54,10 @@ pub struct PubsubArgs {
     /// scripts/brokers has started
     #[arg(long, value_name = "URL")]
     pub target: Vec<String>,
+    /// Whose code publishes and subscribes: rust is our own bus; go-redis, on publish and subscribe of Redis, has the
+    /// phases steady and idle
+    #[arg(long, value_name = "CLIENT", default_value = "rust", value_parser = ["rust", go_redis::NAME], conflicts_with_all = ["preset", "stall"])]
+    pub client: String,
     /// Bytes of a message, 16 to 16777216; may be a list. 1024,64,65536 if not given, and 1024 for --rate auto
     #[arg(long, value_name = "BYTES", value_delimiter = ',', value_parser = size)]
     pub size: Vec<usize>,
@@ -209,6 +213,7 @@ fn stalled(lab: &Lab<'_>, args: &PubsubArgs, ms: u64, result: &mut ResultFile) -
 fn base(args: &PubsubArgs, wait: Wait, cpus: [usize; 2], repeat: u32) -> Settings {
     Settings {
         target: String::new(),
+        go: None,
         size: sizes(args)[0],
         rate: None,
         arrivals: Arrivals::Steady,
@@ -231,6 +236,11 @@ fn measure(lab: &Lab<'_>, args: &PubsubArgs, result: &mut ResultFile) -> anyhow:
     let all = if args.target.is_empty() { targets::all() } else { args.target.clone() };
     are_targets(&all)?;
     have_policy(&all, args.policy)?;
+    let is_go = args.client == go_redis::NAME;
+    let go = is_go.then(|| go_redis::prepare(lab, &all)).transpose().map_err(usage)?;
+    if is_go && args.phase.is_empty() {
+        eprintln!("tickpath: --client {} has no cold and no round-trip phase: they are left out", args.client);
+    }
     if let Some(missing) = args.target.is_empty().then(targets::missing).flatten() {
         eprintln!("tickpath: {missing}");
     }
@@ -245,7 +255,7 @@ fn measure(lab: &Lab<'_>, args: &PubsubArgs, result: &mut ResultFile) -> anyhow:
     for repeat in 1..=args.repeat {
         let all = in_turn(repeat, all.clone());
         for &wait in &waits {
-            let base = base(args, wait, cpus, repeat);
+            let base = Settings { go: go.clone(), ..base(args, wait, cpus, repeat) };
             match args.rate {
                 Pace::At(Rate::Max) => flood(lab, args, &all, &base, result)?,
                 Pace::At(Rate::PerSecond(rate)) => phases(lab, args, &all, &base, rate, result)?,
@@ -281,7 +291,7 @@ fn flood(
                         None => plan(lab, &settings, 1e8, 4.0).map(|plan| plan.count),
                     };
                     let run = count.and_then(|count| steady(lab, &Settings { count, ..settings }));
-                    keep(result, target, base.repeat, run)?;
+                    keep(result, target, base, run)?;
                 }
             }
         }
@@ -307,7 +317,7 @@ fn phases(
                 let count = (IDLE_SECONDS * 1e3 / idle).clamp(IDLE_LEAST, IDLE_MOST) as u64;
                 let rate = Some(1e3 / idle);
                 let settings = Settings { target: target.clone(), count, rate, phase: Phase::Idle, ..base.clone() };
-                keep(result, target, base.repeat, steady(lab, &settings))?;
+                keep(result, target, base, steady(lab, &settings))?;
             }
         }
     }
@@ -315,13 +325,13 @@ fn phases(
         for target in all {
             let count = args.count.unwrap_or(1_000_000);
             let settings = Settings { target: target.clone(), count, ..base.clone() };
-            keep(result, target, base.repeat, round_trip(lab, &settings, ROUND_TRIP_SECONDS))?;
+            keep(result, target, base, round_trip(lab, &settings, ROUND_TRIP_SECONDS))?;
         }
     }
     if wants(args, "cold") {
         for target in all {
             let settings = Settings { target: target.clone(), ..base.clone() };
-            keep(result, target, base.repeat, cold(lab, &settings, COLD_TIMES))?;
+            keep(result, target, base, cold(lab, &settings, COLD_TIMES))?;
         }
     }
     Ok(())
@@ -344,11 +354,11 @@ fn streams(
                 let settings = Settings { target: target_url, size, readers, arrivals, ..base.clone() };
                 let planned = match plan(lab, &settings, rate, duration(args, size)) {
                     Ok(planned) => planned,
-                    Err(error) => return keep(result, target, base.repeat, Err(error)),
+                    Err(error) => return keep(result, target, base, Err(error)),
                 };
                 let count = args.count.unwrap_or(planned.count);
                 let run = steady(lab, &Settings { rate: Some(planned.rate), count, ..settings });
-                keep(result, target, base.repeat, run)?;
+                keep(result, target, base, run)?;
                 result.runs.iter_mut().last().into_iter().for_each(|run| run.notes.extend(planned.note.clone()));
             }
         }
@@ -387,15 +397,15 @@ fn searches(
 }
 
 /// Keeps a run; of one that broke off, that it did, so that what was measured before it stands with the reason.
-fn keep(result: &mut ResultFile, target: &str, repeat: u32, run: Result<Run, LabError>) -> anyhow::Result<()> {
+fn keep(result: &mut ResultFile, target: &str, base: &Settings, run: Result<Run, LabError>) -> anyhow::Result<()> {
     match run {
         Ok(run) => result.runs.push(run),
         Err(error @ LabError::Setting(_)) => return Err(usage(error)),
         Err(error) => {
             result.runs.push(Run {
                 target: target.to_owned(),
-                client: "rust".to_owned(),
-                repeat,
+                client: base.client().to_owned(),
+                repeat: base.repeat,
                 notes: vec![format!("it broke off: {error}")],
                 ..Run::default()
             });
@@ -407,6 +417,7 @@ fn keep(result: &mut ResultFile, target: &str, repeat: u32, run: Result<Run, Lab
 
 fn wants(args: &PubsubArgs, phase: &str) -> bool {
     match args.phase.is_empty() {
+        true if args.client == go_redis::NAME && ["cold", "round-trip"].contains(&phase) => false,
         true => args.count.is_none() || phase == "steady",
         false => args.phase.iter().any(|wanted| wanted == phase),
     }

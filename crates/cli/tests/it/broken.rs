@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
 use serde_json::Value;
@@ -136,6 +137,43 @@ fn a_python_that_is_not_there_is_named_with_the_remedy() {
     let said = String::from_utf8_lossy(&ran.stderr);
     assert!(!ran.status.success() && said.contains("/no/such/python"), "{said}");
     assert_eq!(said.lines().count(), 1, "{said}");
+}
+
+#[test]
+fn a_go_that_is_not_there_is_named_with_the_remedy_or_left_out_with_a_word() {
+    let folder = tempdir().unwrap();
+    let go = folder.path().join("go");
+    // What a shell says of a program that is not there.
+    fs::write(&go, "#!/bin/sh\nexit 127\n").unwrap();
+    fs::set_permissions(&go, fs::Permissions::from_mode(0o755)).unwrap();
+    let path = format!("{}:{}", text(folder.path()), std::env::var("PATH").unwrap());
+    let tickpath = |line: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tickpath"));
+        let ran = command.args(line.split(' ')).env("PATH", &path).output().unwrap();
+        (ran.status.code(), String::from_utf8_lossy(&ran.stderr).into_owned())
+    };
+    let remedy = "go is not installed; install it with: apt-get install golang-go";
+    for call in ["clients --client go-redis", "pubsub --client go-redis --target redis://127.0.0.1:1"] {
+        let (code, said) = tickpath(&format!("bench {call} --count 10 --quiet"));
+        assert!(code == Some(1) && said.contains(remedy) && said.lines().count() == 1, "{call}: {code:?} {said}");
+    }
+    let server = RedisServer::start();
+    let file = folder.path().join("result.json");
+    let (code, said) = tickpath(&format!(
+        "bench clients --target {} --count 8 --repeat 1 --quiet --json {}",
+        server.url(),
+        text(&file)
+    ));
+    assert_eq!(code, Some(0), "{said}");
+    let result = load(&file);
+    let found = result["findings"].as_array().expect("findings is a list");
+    let is_word = |finding: &Value| {
+        finding.as_str().is_some_and(|f| f.starts_with("left out: go-redis, go-redis-pipeline: ") && f.contains(remedy))
+    };
+    assert!(found.iter().any(is_word), "{found:?}");
+    let clients: Vec<&Value> = runs(&result).iter().map(|run| &run["client"]).collect();
+    assert!(clients.iter().any(|client| *client == "rust-async"), "{clients:?}");
+    assert!(clients.iter().all(|client| *client != "go-redis"), "{clients:?}");
 }
 
 fn runs(result: &Value) -> &[Value] {

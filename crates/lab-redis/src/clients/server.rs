@@ -4,9 +4,10 @@ use std::io;
 use std::ops::Range;
 use std::os::unix::net::UnixStream;
 
-use redis::{Connection, ConnectionAddr, IntoConnectionInfo, RedisResult};
+use redis::{Connection, RedisResult};
 
 use super::Settings;
+use crate::address::Address;
 use tickpath_harness::{Lab, LabError, host, proxy};
 use tickpath_result::{Software, median};
 use tickpath_scratch::about::{PATIENCE, dial, no_answer, others};
@@ -45,9 +46,9 @@ impl Target {
                 (Some(server), Some(tcp), unix)
             }
         };
-        let url = settings.target.as_ref().or(tcp.as_ref()).ok_or_else(wrong_url)?;
+        let url = settings.target.as_ref().or(tcp.as_ref()).expect("a scratch server listens on TCP");
         let (software, others) = (lab.software(url), others(lab, url));
-        let url = tcp.as_ref().or(unix.as_ref()).ok_or_else(wrong_url)?;
+        let url = tcp.as_ref().or(unix.as_ref()).expect("it was checked");
         let mut connection = dial(url.as_str()).map_err(|e| no_answer(&name(url), &e))?;
         redis::cmd("PING").exec(&mut connection).map_err(|e| no_answer(&name(url), &e))?;
         let notes = others.filter(|_| scratch.is_none()).into_iter().collect();
@@ -72,7 +73,7 @@ impl Target {
 
     /// Its URL over TCP, and `HOST:PORT` of it.
     pub fn tcp(&self) -> Option<(&str, String)> {
-        self.tcp.as_deref().map(|url| (url, address(url)))
+        self.tcp.as_deref().and_then(|url| Some((url, Address::parse(url).ok()?.endpoint())))
     }
 
     /// Its Unix socket's URL.
@@ -134,17 +135,9 @@ impl Drop for Target {
     }
 }
 
-/// Whether clients can use the server of a URL.
-pub(super) fn check(url: &str) -> Result<(), LabError> {
-    match is_tcp(url) || unix_form(url).is_some() {
-        true => Ok(()),
-        false => Err(wrong_url()),
-    }
-}
-
 /// Whether it is TCP that a URL names.
 pub(super) fn is_tcp(url: &str) -> bool {
-    !url.contains('?') && matches!(parsed(url), Some(ConnectionAddr::Tcp(..)))
+    Address::parse(url).is_ok_and(|address| address.socket().is_none())
 }
 
 /// A URL's login and database at another address.
@@ -166,39 +159,14 @@ fn scratch(lab: &Lab<'_>, settings: &Settings) -> Result<Server, LabError> {
     })
 }
 
-/// The form of a socket's URL that redis-py and the crate redis both know.
+/// The form of a socket's URL that redis-py, go-redis and the crate redis all know.
 fn unix_form(url: &str) -> Option<String> {
-    match parsed(url) {
-        Some(ConnectionAddr::Unix(path)) if !url.contains('?') => Some(format!("unix://{}", path.display())),
-        _ => None,
-    }
-}
-
-fn parsed(url: &str) -> Option<ConnectionAddr> {
-    url.into_connection_info().ok().map(|info| info.addr().clone())
-}
-
-/// `HOST:PORT` of a URL.
-fn address(url: &str) -> String {
-    match parsed(url) {
-        Some(ConnectionAddr::Tcp(host, port)) if host.contains(':') => format!("[{host}]:{port}"),
-        Some(other) => other.to_string(),
-        None => String::new(),
-    }
+    Address::parse(url).ok()?.socket().map(|path| format!("unix://{}", path.display()))
 }
 
 /// What people may read of a URL: no password.
 fn name(url: &str) -> String {
-    let scheme = if is_tcp(url) { "redis" } else { "redis+unix" };
-    format!("{scheme}://{}", address(url))
-}
-
-fn wrong_url() -> LabError {
-    LabError::Setting(
-        "--target takes a Redis server: redis://[USER:PASSWORD@]HOST:PORT[/DATABASE] or redis+unix:///SOCKET, and \
-         nothing behind"
-            .to_owned(),
-    )
+    Address::parse(url).map(|address| address.name()).unwrap_or_default()
 }
 
 fn batches(count: u64) -> impl Iterator<Item = Range<u64>> {
@@ -222,7 +190,7 @@ mod tests {
             ("host:1", false, None),
         ] {
             assert_eq!((is_tcp(url), unix_form(url).as_deref()), (tcp, unix), "{url}");
-            assert_eq!(check(url).is_ok(), tcp || unix.is_some(), "{url}");
+            assert_eq!(Address::parse(url).is_ok(), tcp || unix.is_some(), "{url}");
         }
     }
 

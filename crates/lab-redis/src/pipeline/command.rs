@@ -119,11 +119,7 @@ pub(super) const LOAD_SCRIPT: [&str; 3] = ["SCRIPT", "LOAD", SCRIPT];
 
 /// The bytes of a command.
 pub(super) fn encode(words: &[&str]) -> Vec<u8> {
-    let mut bytes = format!("*{}\r\n", words.len()).into_bytes();
-    for word in words {
-        bytes.extend_from_slice(format!("${}\r\n{word}\r\n", word.len()).as_bytes());
-    }
-    bytes
+    redis::Cmd::new().arg(words).get_packed_command()
 }
 
 #[cfg(test)]

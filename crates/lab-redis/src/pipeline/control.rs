@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, BufReader, Read, Write};
 
-use super::address::{Address, Stream};
 use super::command::encode;
+use crate::address::{Address, Stream};
 use tickpath_harness::LabError;
 
 /// The longest line and the longest payload that are believed, in bytes.

@@ -7,9 +7,9 @@ use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token};
 use tickpath_clock::Clock;
 
-use super::address::{PATIENCE, Stream};
 use super::control::Reply;
 use super::load::{BUFFER_BYTES, Block, Link, PipelineRole, Tally, closed};
+use crate::address::{PATIENCE, Stream};
 
 /// Batches, as long as there is a next one.
 pub(super) fn batches(block: &Block, link: &mut Link, tally: &mut Tally) -> io::Result<()> {

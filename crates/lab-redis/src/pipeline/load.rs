@@ -8,11 +8,11 @@ use tickpath_clock::{Clock, HostClock, Lateness};
 use tickpath_harness::LabError;
 use tickpath_harness::samples::touched_rows;
 
-use super::address::{Address, Stream};
 use super::command::{Command, encode};
 use super::control::Control;
 use super::replies::{Intake, Replies};
 use super::usage::Usage;
+use crate::address::{Address, Stream};
 
 /// Commands that are written before any reply is read. The server keeps the replies meanwhile; who would write more
 /// must read while writing.

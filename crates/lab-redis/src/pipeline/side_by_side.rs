@@ -15,8 +15,8 @@ use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token};
 use tickpath_clock::Clock;
 
-use super::address::PATIENCE;
 use super::load::{BUFFER_BYTES, Block, Link, PipelineRole, Tally, closed};
+use crate::address::PATIENCE;
 
 /// A wait for events ends at a whole millisecond: this long before an intended time it is polled instead.
 const POLLED_NS: i64 = 2_000_000;

@@ -2,10 +2,10 @@
 
 use std::fs;
 
-use super::address::Address;
 use super::command::{Command, LOAD_SCRIPT};
 use super::control::{Control, Reply};
 use super::usage::Usage;
+use crate::address::Address;
 use tickpath_harness::proxy::Proxy;
 use tickpath_harness::{Lab, LabError};
 use tickpath_result::Run;

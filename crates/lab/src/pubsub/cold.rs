@@ -34,6 +34,7 @@ pub fn cold(lab: &Lab<'_>, settings: &Settings, times: u64) -> Result<Run, LabEr
     lab.progress.step(&format!("pubsub {} cold", tickpath_result::without_login(&settings.target)), times as f64 * 0.1);
     let one = Settings { phase: Phase::Cold, count: times, rate: Some(1.0), readers: 1, batch: 1, ..settings.clone() };
     super::check(&one)?;
+    super::refuse_go(&one, "cold")?;
     let settings = &Settings { policy: Some(policy(&one)?), ..one };
     let around = Around::begin(lab, settings.cpus)?;
     let topic = topic_name(lab, &settings.target);

@@ -1,3 +1,4 @@
 //! The workloads on planted facts: what their results say of them is known beforehand.
 
 mod analyse;
+mod go;

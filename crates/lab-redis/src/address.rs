@@ -17,7 +17,8 @@ use tickpath_harness::LabError;
 pub(super) const PATIENCE: Duration = Duration::from_secs(5);
 
 /// What a URL of such a server looks like.
-const FORM: &str = "use redis://[USER:PASSWORD@]HOST:PORT[/DATABASE] or redis+unix:///PATH/TO/SOCKET";
+const FORM: &str =
+    "use redis://[USER:PASSWORD@]HOST:PORT[/DATABASE] or redis+unix:///PATH/TO/SOCKET, and nothing behind";
 
 /// Where a server is, and how to log in to it.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -35,7 +36,7 @@ impl Address {
     /// Reads a URL. The URL itself is not in errors, because it may hold a password.
     pub fn parse(url: &str) -> Result<Self, LabError> {
         let refused = |what: &str| LabError::Setting(format!("{what}; {FORM}"));
-        if !matches!(url.split_once("://"), Some(("redis" | "redis+unix", _))) || url.contains('?') {
+        if !matches!(url.split_once("://"), Some(("redis" | "redis+unix" | "unix", _))) || url.contains('?') {
             return Err(refused("no URL of a Redis server, or one with a '?' (in a password, write %3F)"));
         }
         let info = url.into_connection_info().map_err(|e| refused(&format!("no URL of a Redis server: {e}")))?;
