@@ -86,10 +86,11 @@ impl<C: Clock> Pacer<C> {
                     continue;
                 }
             };
-            // Its own first question takes time, and is no gap.
-            let has_asked = rest == Rest::Spin && self.found.begin(now);
+            if rest == Rest::Spin {
+                self.found.begin(now);
+            }
             let has_worked = turn(rest)?;
-            has_spun = rest == Rest::Spin && !has_asked && !has_worked;
+            has_spun = rest == Rest::Spin && !has_worked;
         }
     }
 
