@@ -136,6 +136,16 @@ pub struct Crossing {
     pub offset: Offset,
 }
 
+/// Removes shared words at the end, however that comes.
+struct Removed<'a>(&'a str);
+
+impl Drop for Removed<'_> {
+    fn drop(&mut self) {
+        // Nobody can do more about it.
+        let _ = SharedWords::remove(self.0);
+    }
+}
+
 /// So many timings of the bare transfer of one cache line between two processes, and what their stamps tell of the two
 /// counters. None on one CPU.
 pub fn crossing(lab: &Lab<'_>, cpus: [usize; 2], timings: usize) -> Result<Option<Crossing>, LabError> {
@@ -145,6 +155,7 @@ pub fn crossing(lab: &Lab<'_>, cpus: [usize; 2], timings: usize) -> Result<Optio
     let name = format!("{}.transfer", lab.name);
     let echo = EchoRole { words: Some(name.clone()), cpu: cpus[1] };
     let words = SharedWords::open(&name).map_err(|e| LabError::file("/dev/shm".as_ref(), e))?;
+    let _removed = Removed(&name);
     let mut child = lab.spawn(&echo)?;
     let clock = lab.clock;
     let measured = on_cpu(cpus[0], move || {
@@ -152,7 +163,6 @@ pub fn crossing(lab: &Lab<'_>, cpus: [usize; 2], timings: usize) -> Result<Optio
         words.word(0).store(u64::MAX, Ordering::Release);
         measured
     });
-    let _ = SharedWords::remove(&name);
     let silent = || LabError::Silent { role: "echo".to_owned(), seconds: SILENCE_S };
     let (mut ns, trips) = measured?.ok_or_else(silent)?;
     child.result::<()>(1.0)?;
