@@ -3,7 +3,7 @@
 //! Real runs of one build are drawn into the sides of comparisons at random, again and again: whatever noise they have,
 //! the sides do not differ. Then one side's tail is stretched.
 
-use tickpath_compare::{Judgement, LEVEL, Measured, Pair, Verdict, judge};
+use tickpath_compare::{Judgement, LEVEL, Measured, Pair, Verdict, judge, value};
 use tickpath_harness::LabError;
 use tickpath_lab::pubsub::{Settings, run};
 use tickpath_result::{Hop, ResultFile, Run, histogram};
@@ -24,12 +24,15 @@ const MOST_ALARMS: u32 = 6;
 
 /// Pairs of a comparison, as `tickpath compare` makes them if nobody says how many; and at most.
 const PAIRS: usize = 7;
-const MOST_PAIRS: usize = 2_048;
+const MOST_PAIRS: usize = 400;
 
 /// How much slower the slower build is, and from which quantile on.
 const SLOWER: f64 = 1.03;
 const TAIL: f64 = 0.985;
 const METRIC: &str = "one_way.p99_ns";
+
+/// Below this a movement counts as none: builds of one source differ by so much.
+const FLOOR: f64 = 1.02;
 
 /// Of so many comparisons so many must find it.
 const LOOKS: usize = 10;
@@ -66,35 +69,38 @@ fn identical(
     })
 }
 
-/// Found at the usual length, or at the length that is told; never called the same to within less.
+/// Found at the usual length, or the length that it takes here is told; and tried, if it is not too long.
 pub(crate) fn slower_tail(stage: &Stage<'_>) -> Result<Told, LabError> {
     let runs = stage.runs(measure)?;
     let mut dice = Dice(2);
-    let mut usual = None;
-    let mut length = PAIRS;
-    while length <= MOST_PAIRS {
-        let found = finds(&mut dice, runs, length)?;
-        let usual = *usual.get_or_insert(found);
-        if found >= FINDS {
-            return Ok(Told {
-                planted: planted(),
-                reported: match length {
-                    PAIRS => format!("found in {found} of {LOOKS} comparisons of {PAIRS} pairs"),
-                    _ => format!(
-                        "found in {usual} of {LOOKS} comparisons of {PAIRS} pairs, in {found} of {LOOKS} with {length}: so \
-                         many it takes here"
-                    ),
-                },
-                is_told: true,
-            });
-        }
-        length *= 2;
+    let planted = format!("a build that is {:.0} % slower at p99 alone", 100.0 * (SLOWER - 1.0));
+    let usual = finds(&mut dice, runs, PAIRS)?;
+    let of = |found: usize, pairs: usize| format!("found in {found} of {LOOKS} comparisons of {pairs} pairs");
+    if usual >= FINDS {
+        return Ok(Told { planted, reported: of(usual, PAIRS), is_told: true });
     }
-    Ok(Told { planted: planted(), reported: format!("not found with {MOST_PAIRS} pairs"), is_told: false })
+    let needed = needed(runs);
+    let reported = format!("{}; it takes about {needed} here", of(usual, PAIRS));
+    if needed > MOST_PAIRS {
+        return Ok(Told { planted, reported, is_told: true });
+    }
+    let found = finds(&mut dice, runs, needed)?;
+    Ok(Told { planted, reported: format!("{reported}: {}", of(found, needed)), is_told: found >= FINDS })
 }
 
-fn planted() -> String {
-    format!("a build that is {:.0} % slower at p99 alone", 100.0 * (SLOWER - 1.0))
+/// Pairs with which nine of ten comparisons find it: the middle of so many ratios, which scatter as those of two runs do,
+/// lies beyond the noise floor and its own error.
+fn needed(runs: &[ResultFile]) -> usize {
+    /// Quantiles of the normal curve: that of the interval's end, and that of nine of ten; how much wider a median
+    /// scatters than a mean.
+    const ERRORS: f64 = 1.96 + 1.28;
+    const OF_MEDIAN: f64 = 1.2533;
+    let logs: Vec<f64> =
+        runs.iter().flat_map(|result| &result.runs).filter_map(|run| value(run, METRIC)).map(f64::ln).collect();
+    let mean = logs.iter().sum::<f64>() / logs.len() as f64;
+    let variance = logs.iter().map(|log| (log - mean).powi(2)).sum::<f64>() / logs.len() as f64;
+    let reach = SLOWER.ln() - FLOOR.ln();
+    (2.0 * variance * (ERRORS * OF_MEDIAN / reach).powi(2)).ceil().max(PAIRS as f64) as usize
 }
 
 fn finds(dice: &mut Dice, runs: &[ResultFile], length: usize) -> Result<usize, LabError> {

@@ -14,6 +14,10 @@ use crate::{Stage, Told, ms};
 /// Processes that want the same CPU as one end of the run.
 const HOGS: usize = 3;
 
+/// Messages a second that leave no queue behind a standstill, and enough of them for a 99th percentile.
+const SLOWLY: f64 = 500.0;
+const SLOW_COUNT: u64 = 1_500;
+
 /// How long something stands still, and how long it moves between.
 const STILL_NS: u64 = 5_000_000;
 const MOVING_NS: u64 = 95_000_000;
@@ -70,7 +74,8 @@ fn stopped(stage: &Stage<'_>, who: fn((Pid, Pid), Pid) -> Vec<Pid>) -> Result<(R
     let server = stage.server()?;
     let server_pid = pid(server.pid())?;
     let mut stopping = None;
-    let run = run_with(stage.lab, &busy(stage, &server.url()), false, |ends| {
+    let settings = Settings { rate: Some(SLOWLY), count: SLOW_COUNT, ..busy(stage, &server.url()) };
+    let run = run_with(stage.lab, &settings, false, |ends| {
         let who = who((pid(ends.publisher)?, pid(ends.subscriber)?), server_pid);
         stopping = Some(Stopping::of(who, STILL_NS, MOVING_NS));
         Ok(())

@@ -56,11 +56,7 @@ impl<C: Clock> Pacer<C> {
     /// The same for a thread that has other work to do meanwhile: `turn` does some, and says so, or takes the rest. None
     /// begins shortly before the time.
     #[inline]
-    pub fn until_beside<E>(
-        &mut self,
-        intended: u64,
-        mut turn: impl FnMut(Rest) -> Result<bool, E>,
-    ) -> Result<u64, E> {
+    pub fn until_beside<E>(&mut self, intended: u64, mut turn: impl FnMut(Rest) -> Result<bool, E>) -> Result<u64, E> {
         // Whether nothing but spinning lies between the last reading and the next.
         let mut has_spun = false;
         loop {

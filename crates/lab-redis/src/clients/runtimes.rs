@@ -40,7 +40,9 @@ impl Runtimes {
     /// Starts a client's process.
     pub fn spawn(&self, lab: &Lab<'_>, client: Client, role: &SetGetRole) -> Result<Child, LabError> {
         match client.runs {
-            Runs::Python { source, .. } => self.python.as_ref().map(|python| python.spawn(lab, client.name, &[source], role)),
+            Runs::Python { source, .. } => {
+                self.python.as_ref().map(|python| python.spawn(lab, client.name, &[source], role))
+            }
             Runs::Go((source, _)) => self.go.get(source).map(|go| go.spawn(client.name, role.cpu, role)),
             Runs::Rust { .. } => None,
         }
