@@ -50,8 +50,9 @@ pub(crate) fn starved_subscriber(stage: &Stage<'_>) -> Result<Told, LabError> {
 pub(crate) fn all_stopped(stage: &Stage<'_>) -> Result<Told, LabError> {
     let (run, times) = stopped(stage, |ends, server| vec![ends.0, ends.1, server])?;
     let (raw, rest) = tails(&run);
-    let is_told =
-        raw.is_some_and(|ns| ns >= STILL_NS / 2) && rest.is_none_or(|ns| ns.is_some_and(|ns| ns < STILL_NS / 2));
+    // What was sent shortly before the end of a standstill waited for its answer as well, and stays.
+    let is_hosts = |raw: u64| rest.is_none_or(|ns| ns.is_some_and(|ns| ns * 4 <= raw * 3));
+    let is_told = raw.is_some_and(|raw| raw >= STILL_NS / 2 && is_hosts(raw));
     Ok(Told {
         planted: format!("all stopped {times} times for {}", ms(Some(STILL_NS))),
         reported: reported(raw, rest),
@@ -91,8 +92,8 @@ fn tails(run: &Run) -> (Option<u64>, Option<Option<u64>>) {
 
 /// A tail that is not the host's stays in both figures.
 fn is_ours(raw: Option<u64>, rest: Option<Option<u64>>) -> bool {
-    let is_long = |ns: Option<u64>| ns.is_some_and(|ns| ns >= STILL_NS / 2);
-    is_long(raw) && rest.is_none_or(is_long)
+    let stays = |raw: u64| rest.is_none_or(|ns| ns.is_some_and(|ns| ns * 10 >= raw * 9));
+    raw.is_some_and(|raw| raw >= STILL_NS / 2 && stays(raw))
 }
 
 fn reported(raw: Option<u64>, rest: Option<Option<u64>>) -> String {
