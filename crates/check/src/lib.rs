@@ -9,9 +9,9 @@
 //! A lie is told if the result says what was planted: exactly where whoever planted it counts, and by name or by a run that
 //! is not valid elsewhere. Two rows plant nothing: who cries wolf there tells nothing by crying elsewhere.
 //!
-//! * [`Tamper`](tamper::Tamper): somebody between the two ends, on any transport.
-//! * [`messages`], [`machine`], [`figures`], [`builds`]: lies about messages, about whose time it was, about numbers, and
-//!   about which build is slower.
+//! * `tamper.rs`: somebody between the two ends, on any transport.
+//! * `messages.rs`, `machine.rs`, `figures.rs`, `builds.rs`: lies about messages, about whose time it was, about numbers,
+//!   and about which build is slower.
 
 mod builds;
 mod figures;
