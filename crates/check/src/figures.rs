@@ -1,9 +1,11 @@
 //! Lies about numbers.
 
-use tickpath_clock::Calibration;
+use tickpath_clock::{Calibration, Clock, Offset, SimulatedClock};
 use tickpath_harness::LabError;
+use tickpath_harness::around::judge;
+use tickpath_harness::host::Crossing;
 use tickpath_harness::samples::Samples;
-use tickpath_result::PERCENTILES;
+use tickpath_result::{PERCENTILES, Run};
 
 use crate::{Stage, Told};
 
@@ -19,5 +21,50 @@ pub(crate) fn few_samples(_: &Stage<'_>) -> Result<Told, LabError> {
         planted: format!("a sample too few for each of {} percentiles", PERCENTILES.len()),
         reported: format!("none of {}", right.join(", ")),
         is_told: right.len() == PERCENTILES.len(),
+    })
+}
+
+/// How far a wrong counter is ahead, or steps back.
+const WRONG_NS: i64 = 2_000;
+
+/// One way between two CPUs, and round trips whose stamps are taken.
+const WAY_NS: u64 = 100;
+const TRIPS: u64 = 20;
+
+pub(crate) fn counter_ahead(_: &Stage<'_>) -> Result<Told, LabError> {
+    clocks("is 2 µs ahead on one CPU", "ns ahead", |_| WRONG_NS)
+}
+
+pub(crate) fn counter_back(_: &Stage<'_>) -> Result<Told, LabError> {
+    clocks("steps back by 2 µs on one CPU", "stepped back", |trip| if trip < TRIPS / 2 { 0 } else { -WRONG_NS })
+}
+
+/// A run between two clocks of our own making, which no real host can be told to have.
+fn clocks(planted: &str, word: &str, ahead_ns: fn(u64) -> i64) -> Result<Told, LabError> {
+    let crossing = |ahead_ns: &dyn Fn(u64) -> i64| {
+        let here = SimulatedClock::at(1_000_000);
+        let trip = |number| {
+            let out = here.ticks();
+            here.advance(WAY_NS);
+            let there = here.ahead_by(ahead_ns(number)).ticks();
+            here.advance(WAY_NS);
+            [out, there, here.ticks()]
+        };
+        let trips: Vec<[u64; 3]> = (0..TRIPS).map(trip).collect();
+        let offset = Offset::of(&trips, &Calibration::nanoseconds());
+        offset.map(|offset| Crossing { transfer_ns: WAY_NS as f64, offset })
+    };
+    let judged = |ahead_ns: &dyn Fn(u64) -> i64| {
+        let mut run = Run { valid: true, ..Run::default() };
+        let around = crossing(&|_| 0).zip(crossing(ahead_ns)).map(|(before, after)| [before, after]);
+        around.into_iter().for_each(|around| judge(&mut run, around, None));
+        run
+    };
+    let (honest, run) = (judged(&|_| 0), judged(&ahead_ns));
+    let told = run.notes.iter().find(|note| note.contains(word));
+    Ok(Told {
+        planted: format!("a simulated counter that {planted}"),
+        reported: told.cloned().unwrap_or_else(|| "nothing".to_owned()),
+        is_told: honest.valid && honest.notes.is_empty() && !run.valid && told.is_some(),
     })
 }

@@ -38,7 +38,7 @@ pub const ROLES: &[Playable] = &[Playable::of::<hog::HogRole>()];
 pub struct Lie {
     /// Its name on the command line.
     pub name: &'static str,
-    /// What carries the messages, or how they are compared; empty where there is one way.
+    /// What carries the messages, or which of two; empty where there is one way.
     pub target: &'static str,
     plant: fn(&Stage<'_>) -> Result<Told, LabError>,
 }
@@ -75,6 +75,8 @@ pub const LIES: &[Lie] = &[
     Lie { name: "starved-subscriber", target: "log", plant: machine::starved_subscriber },
     Lie { name: "all-stopped", target: "redis", plant: machine::all_stopped },
     Lie { name: "server-stopped", target: "redis", plant: machine::server_stopped },
+    Lie { name: "counter", target: "ahead", plant: figures::counter_ahead },
+    Lie { name: "counter", target: "back", plant: figures::counter_back },
     Lie { name: "few-samples", target: "", plant: figures::few_samples },
     Lie { name: "identical", target: "in turn", plant: builds::identical_in_turn },
     Lie { name: "identical", target: "files", plant: builds::identical_files },

@@ -5,13 +5,13 @@ use crate::program::tickpath;
 
 #[test]
 fn what_is_planted_by_number_is_told_by_the_same_number() {
-    let ran = tickpath("check --quiet dropped doubled swapped cut gone killed few-samples");
+    let ran = tickpath("check --quiet dropped doubled swapped cut gone killed counter few-samples");
     assert_eq!(ran.code, Some(0), "{}\n{}", ran.out, ran.err);
     for (lie, times) in [("dropped", 2), ("doubled", 2), ("swapped", 2), ("cut", 1), ("gone", 1), ("killed", 1)] {
         let rows = ran.out.lines().filter(|line| line.starts_with(lie)).count();
         assert_eq!(rows, times, "{lie}: {}", ran.out);
     }
-    assert!(ran.out.contains("All 10 were told."), "{}", ran.out);
+    assert!(ran.out.contains("All 12 were told."), "{}", ran.out);
 }
 
 #[test]
