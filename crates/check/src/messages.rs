@@ -106,7 +106,7 @@ pub(crate) fn cut(stage: &Stage<'_>) -> Result<Told, LabError> {
     let is_noted = run.notes.iter().any(|note| note.contains("connection was lost"));
     Ok(Told {
         planted: format!("{cut} connection cut"),
-        reported: said(&run, &format!("{reconnects} reconnects, {} lost", run.counts.lost)),
+        reported: said(&run, &format!("reconnected: {reconnects}, lost: {}", run.counts.lost)),
         is_told: cut == "1" && reconnects == 1.0 && is_noted && (run.counts.lost == 0 || !run.valid),
     })
 }
