@@ -181,7 +181,11 @@ fn tell(args: &Compare, judgement: &Judgement) -> anyhow::Result<Outcome> {
     if let Some(file) = &args.markdown {
         fs::write(file, markdown(judgement, told)).with_context(|| format!("cannot write {}", file.display()))?;
     }
-    let rulings = rulings.map_err(|error| usage(&error))?;
+    let rulings = match rulings {
+        // Whose metric went with its losses did not name the wrong one.
+        Err(_) if !judgement.losses.is_empty() => return Ok(Outcome::Lost),
+        rulings => rulings.map_err(|error| usage(&error))?,
+    };
     Ok(match ending(judgement, &rulings) {
         Ending::Lost => Outcome::Lost,
         Ending::Exceeded => Outcome::LimitExceeded,

@@ -10,6 +10,7 @@ use tickpath_doctor::{Finding, Host, State, broker, host, neighbours, script};
 use crate::args::Usage;
 use crate::outcome::Outcome;
 use crate::print::say;
+use crate::turn::Turn;
 
 #[derive(Debug, Args)]
 pub struct Doctor {
@@ -38,7 +39,11 @@ pub fn run(args: &Doctor) -> anyhow::Result<Outcome> {
         return Ok(Outcome::Good);
     }
     let mut found = host(&here);
-    found.push(neighbours(&HostClock::get()?));
+    {
+        // Two that measure at once would measure each other.
+        let _turn = Turn::take(false)?;
+        found.push(neighbours(&HostClock::get()?));
+    }
     let known = ["TICKPATH_REDIS", "TICKPATH_NATS", "TICKPATH_AMQP", "TICKPATH_KAFKA"];
     let brokers = match args.brokers.is_empty() {
         true => known.iter().filter_map(|name| std::env::var(name).ok()).collect(),

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::noise::{Dice, LEVEL};
 use super::sample::{Setting, titles, values};
 use tickpath_report::trends::{Moment, Step, Trend, Trends};
-use tickpath_result::{Host, ResultFile, Run, median};
+use tickpath_result::{Host, ResultFile, median};
 
 /// Fewer values than this on a side of a change are chance.
 const LEAST: usize = 3;
@@ -109,13 +109,20 @@ fn of_runs(files: &[ResultFile]) -> Vec<Trend> {
     order.into_iter().map(trend).collect()
 }
 
-/// The settings that every file names: what a later version writes down besides tells no runs apart.
+/// The settings that tell runs apart: all, but for what is measured, and what a later version writes down besides: of that
+/// no file had anything before one, and each has the same from there on.
 fn telling(files: &[ResultFile]) -> BTreeSet<String> {
-    let of_file = |file: &ResultFile| {
-        let names = file.runs.iter().flat_map(|run: &Run| run.params.0.keys());
-        names.filter(|name| !name.starts_with("measured_")).cloned().collect::<BTreeSet<_>>()
+    let with_runs: Vec<&ResultFile> = files.iter().filter(|file| !file.runs.is_empty()).collect();
+    let names: BTreeSet<&String> =
+        with_runs.iter().flat_map(|file| &file.runs).flat_map(|run| run.params.0.keys()).collect();
+    let is_news = |name: &str| {
+        let values = |file: &&ResultFile| file.runs.iter().map(|run| run.params.text(name)).collect::<BTreeSet<_>>();
+        let of_files: Vec<BTreeSet<_>> = with_runs.iter().map(values).collect();
+        let nothing = BTreeSet::from([None]);
+        let first = of_files.iter().position(|values| *values != nothing).unwrap_or(0);
+        first > 0 && of_files[first].len() == 1 && of_files[first..].iter().all(|values| *values == of_files[first])
     };
-    files.iter().map(of_file).reduce(|all, names| &all & &names).unwrap_or_default()
+    names.into_iter().filter(|name| !name.starts_with("measured_") && !is_news(name)).cloned().collect()
 }
 
 /// Marks where each series changed, if it did.
@@ -220,6 +227,24 @@ mod tests {
         });
         // 5 % are stated; 22 of 200 would come once in 1,000 times.
         assert!(alarms.count() < 22);
+    }
+
+    #[test]
+    fn what_only_some_files_set_tells_their_runs_apart_and_news_do_not() {
+        let file = |params: &[(&str, &str)]| {
+            let mut run = tickpath_result::Run { valid: true, ..Default::default() };
+            params.iter().for_each(|(name, value)| run.params.set(name, *value));
+            ResultFile { runs: vec![run], ..ResultFile::default() }
+        };
+        let files = [
+            file(&[("rate", "1")]),
+            ResultFile::default(),
+            file(&[("rate", "1"), ("ack", "disk")]),
+            file(&[("rate", "2"), ("threads", "two")]),
+            file(&[("rate", "1"), ("threads", "two")]),
+        ];
+        let told: Vec<String> = telling(&files).into_iter().collect();
+        assert_eq!(told, ["ack", "rate"]);
     }
 
     #[test]

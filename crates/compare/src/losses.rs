@@ -1,7 +1,5 @@
 //! What the new side lost: a build that drops its slow messages is faster, and worse.
 
-use std::collections::BTreeSet;
-
 use tickpath_report::count;
 use tickpath_result::{Counts, Run};
 
@@ -40,7 +38,9 @@ impl Losses {
             let into = if beyond { &mut told.failures } else { &mut told.notes };
             into.extend((new.lost_share() > old.lost_share()).then(|| lost(what, &old, &new)));
         } else {
-            told.failures.extend((new.counts.lost > 0).then(|| lost(what, &old, &new)));
+            let is_worse = new.lost_share() > old.lost_share();
+            let into = if is_worse { &mut told.failures } else { &mut told.notes };
+            into.extend((new.counts.lost > 0).then(|| lost(what, &old, &new)));
             told.failures.extend(received(what, &old, &new).filter(|_| new.counts.lost == 0));
             told.failures.extend(fewer_samples(what, sides, [&old, &new]));
         }
@@ -122,10 +122,12 @@ fn received(what: &str, old: &Totals, new: &Totals) -> Option<String> {
     (now < before * (1.0 - RECEIVED_WITHIN)).then(|| format!("NEW loses messages, {what}: received {new}; OLD {old}"))
 }
 
+/// Hops that have a sample for each message, whatever the timing; others depend on batches, or on what became of an order.
+const OF_EACH_MESSAGE: [&str; 5] = ["one_way", "service", "publish", "round_trip", "in_queue"];
+
 /// The hops that the new side has fewer samples of: what has none is in no percentile.
 fn fewer_samples(what: &str, sides: &[Vec<&Run>; 2], totals: [&Totals; 2]) -> Vec<String> {
-    let names: BTreeSet<&String> = sides.iter().flatten().flat_map(|run| run.hops.keys()).collect();
-    let fewer = names.into_iter().filter_map(|name| {
+    let fewer = OF_EACH_MESSAGE.into_iter().filter_map(|name| {
         let samples = |runs: &Vec<&Run>| {
             let of_run = |run: &&Run| run.hops.get(name).map_or(0, |hop| hop.count.saturating_add(hop.negative));
             runs.iter().map(of_run).fold(0, u64::saturating_add)

@@ -4,6 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use super::limit::{ParseLimitError, metric_of, split};
+use super::ratio::value;
 use tickpath_report::figure;
 use tickpath_result::{PERCENTILES, Run};
 
@@ -53,12 +54,7 @@ impl fmt::Display for Promise {
 impl Promise {
     /// The metric of a run; none if it lacks it, or too few samples carry it.
     pub fn value(&self, run: &Run) -> Option<f64> {
-        let Some((hop, key)) = self.metric.split_once('.') else {
-            let rate = run.throughput_per_s.filter(|_| self.metric == "throughput_per_s");
-            return rate.or_else(|| run.figures.get(&self.metric).copied());
-        };
-        let known = PERCENTILES.iter().zip(run.hops.get(hop)?.percentiles());
-        known.into_iter().find(|(percentile, _)| percentile.key == key)?.1.map(|ns| ns as f64)
+        value(run, &self.metric)
     }
 
     /// Whether a run keeps it; none if that cannot be told.

@@ -96,7 +96,10 @@ fn row(one: &Comparison, scale: Option<&Scale>) -> Vec<String> {
         escaped(&one.name.replace('_', " ")),
         bar.unwrap_or_else(|| NONE.to_owned()),
         format!("<b>{}</b>", one.ratio.map_or_else(|| NONE.to_owned(), multiple)),
-        escaped(&interval(one).or_else(|| one.note.clone()).unwrap_or_else(|| NONE.to_owned())),
+        escaped(&match interval(one).into_iter().chain(one.note.clone()).collect::<Vec<_>>() {
+            told if told.is_empty() => NONE.to_owned(),
+            told => told.join("; "),
+        }),
         escaped(&one.figure),
         value(one.a),
         value(one.b),

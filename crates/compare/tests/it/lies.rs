@@ -28,11 +28,12 @@ fn a_build_that_loses_messages_is_told_however_fast_it_is() {
         // Who sends less in the same time loses nothing.
         ("sent less", |run| (run.counts.sent, run.counts.received) = (4_000, 4_000), false),
         (
-            "samples",
+            // Every order that is slow is kept from its venue: the hop of those that left looks faster.
+            "split",
             |run| {
                 run.hops.insert("t0_t2".to_owned(), Hop { count: 60, p50_ns: Some(700), ..Hop::default() });
             },
-            true,
+            false,
         ),
         ("doubled", |run| run.counts.duplicated = 3, false),
     ];
@@ -44,6 +45,24 @@ fn a_build_that_loses_messages_is_told_however_fast_it_is() {
         assert_eq!(markdown(&judgement, &[]).contains("NEW loses"), fails, "{name}: {told}");
         assert_eq!(told.contains("duplicated"), name == "doubled", "{name}: {told}");
     }
+}
+
+#[test]
+fn a_hop_that_has_a_sample_for_each_message_lacks_none() {
+    let with = |of_old: u64, of_new: u64| {
+        let mut measured = faster_with(|_| {});
+        let put = |run: &mut tickpath_result::Run, count| {
+            run.hops.insert("one_way".to_owned(), Hop { count, p50_ns: Some(700), ..Hop::default() });
+        };
+        for pair in pairs_of(&mut measured) {
+            pair.old.runs.iter_mut().for_each(|run| put(run, of_old));
+            pair.new.runs.iter_mut().for_each(|run| put(run, of_new));
+        }
+        judge(&measured).expect("both sides measured the same")
+    };
+    assert!(!with(100, 60).losses.is_empty());
+    assert!(with(100, 100).losses.is_empty());
+    assert!(with(60, 100).losses.is_empty());
 }
 
 #[test]

@@ -49,7 +49,6 @@ func main() {
 	begin(&settings)
 	client := connect(settings.Target, patience)
 	// Nobody watches for the host's gaps.
-	save(settings.Out+".gaps", nil)
 	if len(os.Args) > 1 && os.Args[1] == "publisher" {
 		publisher(client)
 	} else {
