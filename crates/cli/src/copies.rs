@@ -214,7 +214,10 @@ impl Topic {
             let noted = self.noted();
             if let Some(noted) = noted.filter(|noted| noted.journal == day.journal) {
                 let Stand { place: from, last_sum, .. } = noted;
-                let Some(behind) = Copy::open(&place, CopyFrom::Place { place: from, last_sum })? else { continue };
+                let Some(behind) = Copy::open(&place, CopyFrom::Place { place: from, last_sum })? else {
+                    sleep_ns(PAUSE_NS);
+                    continue;
+                };
                 if behind.next() == from {
                     return Ok(Some((behind, noted)));
                 }

@@ -61,7 +61,8 @@ impl Copy {
         // Asked first: who is gone after a look may have begun a day behind it.
         let is_written = writer(&history).is_some();
         match Self::look(&history, from) {
-            Err(OpenError::NotFound(_)) if is_written => Ok(None),
+            // An archive that is not whole will not be so in a while.
+            Err(OpenError::NotFound(place)) if is_written && place == history => Ok(None),
             looked => looked,
         }
     }

@@ -199,7 +199,11 @@ impl<C: Clock> Sequencer<C> {
         said.extend(self.doubt_lost(&lanes)?);
         self.journal.sync()?;
         let (mut sources, mut untold) = (Vec::new(), Vec::new());
-        for lane in lanes {
+        // The lane whose reader says that an OMS is here comes first: of two that start at once one is refused before it has
+        // touched another's.
+        let (control, others): (Vec<_>, Vec<_>) = lanes.into_iter().partition(|lane| lane.kind == LaneKind::Control);
+        let controls = control.len();
+        for lane in control.into_iter().chain(others) {
             let Found { kind, config: lane, state } = lane;
             let (writer, above) = match state {
                 State::Written(writer, above) => (Some(*writer), above),
@@ -240,6 +244,8 @@ impl<C: Clock> Sequencer<C> {
             }
         }
         self.take_back()?;
+        // Its words come last in a turn.
+        sources.rotate_left(controls);
         Ok(sources)
     }
 

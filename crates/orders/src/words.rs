@@ -181,8 +181,11 @@ impl Core {
             Some(OrdStatus::Rejected) => Phase::Rejected,
             _ => return Err(WordError::Status),
         };
-        // A venue may have filled too much; then that is the truth to be told.
-        let (filled, most) = (resolve.cumulative_quantity, order.quantity.max(order.known()));
+        // A venue may have filled too much; then that is the truth to be told. Of an order that works on nobody knows by how
+        // much its total has grown: what its fills themselves have told is the most.
+        let is_over = !matches!(phase, Phase::Open) || resolve.status == OrdStatus::Filled.code();
+        let known = if is_over { order.known() } else { order.filled };
+        let (filled, most) = (resolve.cumulative_quantity, order.quantity.max(known));
         let is_whole = resolve.status != OrdStatus::Filled.code() || filled.0 >= order.quantity;
         if !order.phase.is_unknown() {
             return Err(WordError::NotUnknown(order.status()));

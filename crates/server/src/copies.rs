@@ -188,6 +188,10 @@ impl<C: Clock> Work<C> {
         &self,
         Admitted { user, logon, .. }: &Admitted,
     ) -> Result<Option<(Copy, CopyTakes)>, (Refusal, String)> {
+        // While it waited, an admin may have changed it.
+        if self.known.get().find(&user.name) != Some(&**user) {
+            return Err((Refusal::NotYours, "the user's rights have changed; log in again".to_owned()));
+        }
         let Some(filter) = &user.drop_copy else {
             return Err((Refusal::NotYours, "the user has no drop copy".to_owned()));
         };

@@ -497,6 +497,11 @@ fn an_overfill_that_only_its_venue_knows_can_be_resolved_as_what_it_is() {
     assert_eq!((scene.state(id), scene.bought()), (Unknown, (0, 12)));
     scene.resolve(id, Canceled, 13, "the venue's desk");
     assert_eq!((scene.state(id), scene.bought()), (Unknown, (0, 12)));
+    // Then it would count as filled, and what works on of it as nothing.
+    for works_on in [New, PartiallyFilled] {
+        scene.resolve(id, works_on, 12, "the venue's desk");
+        assert_eq!((scene.state(id), scene.bought()), (Unknown, (0, 12)));
+    }
     scene.resolve(id, Canceled, 12, "the venue's desk");
     assert_eq!((scene.state(id), scene.bought()), (Filled, (12, 0)));
 }
