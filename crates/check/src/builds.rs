@@ -88,19 +88,20 @@ pub(crate) fn slower_tail(stage: &Stage<'_>) -> Result<Told, LabError> {
     Ok(Told { planted, reported: format!("{reported}: {}", of(found, needed)), is_told: found >= FINDS })
 }
 
-/// Pairs with which nine of ten comparisons find it: the middle of so many ratios, which scatter as those of two runs do,
-/// lies beyond the noise floor and its own error.
+/// Pairs with which nine of ten comparisons find it. The middle of so many ratios, which scatter as those of two runs do,
+/// has to lie beyond the noise floor, and its interval beyond 1.
 fn needed(runs: &[ResultFile]) -> usize {
-    /// Quantiles of the normal curve: that of the interval's end, and that of nine of ten; how much wider a median
+    /// Quantiles of the normal curve: that of nine of ten, and that of the interval's end; how much wider a median
     /// scatters than a mean.
-    const ERRORS: f64 = 1.96 + 1.28;
+    const NINE_OF_TEN: f64 = 1.28;
+    const END: f64 = 1.96;
     const OF_MEDIAN: f64 = 1.2533;
-    let logs: Vec<f64> =
-        runs.iter().flat_map(|result| &result.runs).filter_map(|run| value(run, METRIC)).map(f64::ln).collect();
+    let values = runs.iter().flat_map(|result| &result.runs).filter_map(|run| value(run, METRIC));
+    let logs: Vec<f64> = values.map(f64::ln).collect();
     let mean = logs.iter().sum::<f64>() / logs.len() as f64;
     let variance = logs.iter().map(|log| (log - mean).powi(2)).sum::<f64>() / logs.len() as f64;
-    let reach = SLOWER.ln() - FLOOR.ln();
-    (2.0 * variance * (ERRORS * OF_MEDIAN / reach).powi(2)).ceil().max(PAIRS as f64) as usize
+    let error = ((SLOWER / FLOOR).ln() / NINE_OF_TEN).min(SLOWER.ln() / (NINE_OF_TEN + END));
+    (2.0 * variance * (OF_MEDIAN / error).powi(2)).ceil().max(PAIRS as f64) as usize
 }
 
 fn finds(dice: &mut Dice, runs: &[ResultFile], length: usize) -> Result<usize, LabError> {

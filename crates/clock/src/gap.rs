@@ -25,6 +25,9 @@ const ASKED_AT_ONCE_NS: i64 = 10_000;
 /// The kernel has answered in this time, or the thread stood still meanwhile.
 const ANSWERED_IN_NS: i64 = 30_000;
 
+/// Where every answer takes long, the next question would say nothing new.
+const MOST_QUESTIONS: u32 = 3;
+
 /// The longest that short gaps wait for that question.
 const ASK_EVERY_NS: i64 = 20_000_000;
 
@@ -167,35 +170,40 @@ impl Found {
         Self { gaps, ..Self::default() }
     }
 
-    /// Begins an account of the calling thread, once.
-    pub(crate) fn begin(&mut self, now: u64) {
-        if self.ledger.is_none() {
+    /// Begins an account of the calling thread, once; true if it did, which took time.
+    pub(crate) fn begin(&mut self, now: u64) -> bool {
+        let begins = self.ledger.is_none();
+        if begins {
             self.gaps.reserve(1 << 16);
             self.ledger = Some(Ledger::of_this_thread());
             self.ask(Ledger::account, now);
         }
+        begins
     }
 
     /// Notes a gap, and asks the kernel about it if it is long. Gives the time from which on the next one counts.
     pub(crate) fn note(&mut self, clock: &impl Clock, from: u64, to: u64) -> u64 {
-        let ns = clock.ns_between(from, to);
-        if ns < ASKED_AT_ONCE_NS {
-            self.gaps.push(Gap { from, to, cause: Cause::Untold });
-            return self.ask_if_due(clock, to);
+        let (mut from, mut to) = (from, to);
+        for _ in 0..MOST_QUESTIONS {
+            let ns = clock.ns_between(from, to);
+            if ns < ASKED_AT_ONCE_NS {
+                self.gaps.push(Gap { from, to, cause: Cause::Untold });
+                return self.ask_if_due(clock, to);
+            }
+            let before = self.account;
+            self.ask(Ledger::account, to);
+            let cause = Cause::of(ns.unsigned_abs(), before, self.account, was_continued());
+            self.gaps.push(Gap { from, to, cause });
+            self.asked = self.gaps.len();
+            // That an answer takes some microseconds is no gap. But a thread is stopped or preempted in a call to the
+            // kernel as well, and more often.
+            let now = clock.ticks();
+            if clock.ns_between(to, now) < ANSWERED_IN_NS {
+                return now;
+            }
+            (from, to) = (to, now);
         }
-        let before = self.account;
-        self.ask(Ledger::account, to);
-        let cause = Cause::of(ns.unsigned_abs(), before, self.account, was_continued());
-        self.gaps.push(Gap { from, to, cause });
-        self.asked = self.gaps.len();
-        self.after_asking(clock, to)
-    }
-
-    /// That an answer takes some microseconds is no gap. But a thread is stopped or preempted in a call to the kernel as
-    /// well, and more often.
-    fn after_asking(&mut self, clock: &impl Clock, asked_at: u64) -> u64 {
-        let now = clock.ticks();
-        if clock.ns_between(asked_at, now) < ANSWERED_IN_NS { now } else { self.note(clock, asked_at, now) }
+        to
     }
 
     /// Notes that the process was stopped meanwhile, if it was.
@@ -211,7 +219,8 @@ impl Found {
             return now;
         }
         self.ask(Ledger::switches, now);
-        self.after_asking(clock, now)
+        let answered = clock.ticks();
+        if clock.ns_between(now, answered) < ANSWERED_IN_NS { answered } else { self.note(clock, now, answered) }
     }
 
     /// Short gaps are the host's if the thread had its processor all the time since; else any of them may not be.

@@ -39,8 +39,12 @@ impl Ledger {
         // SAFETY: the place is a valid one for the result.
         let result = unsafe { libc::getrusage(libc::RUSAGE_THREAD, &mut usage) };
         let (voluntary, involuntary) = (usage.ru_nvcsw as u64, usage.ru_nivcsw as u64);
-        // Every thread was switched to once: where all stays zero, nobody counts.
-        (result == 0 && voluntary + involuntary > 0).then_some(Account { voluntary, involuntary, waited_ns: None })
+        // A thread that never left its processor has none. Where there is no account of its waits either, nobody counts.
+        (result == 0 && (voluntary + involuntary > 0 || self.run_delay.is_some())).then_some(Account {
+            voluntary,
+            involuntary,
+            waited_ns: None,
+        })
     }
 
     /// The whole account: some microseconds.

@@ -82,8 +82,9 @@ impl<C: Clock> Pacer<C> {
                     continue;
                 }
             };
-            if rest == Rest::Spin {
-                self.found.begin(now);
+            if rest == Rest::Spin && self.found.begin(now) {
+                // Its own question is no gap.
+                self.last = Some(self.clock.ticks());
             }
             let has_worked = turn(rest)?;
             has_spun = rest == Rest::Spin && !has_worked;

@@ -127,22 +127,23 @@ fn telling(files: &[ResultFile]) -> BTreeSet<String> {
 
 /// Marks where each series changed, if it did.
 fn find_steps(trends: &mut [Trend]) {
-    let series: Vec<&[Option<f64>]> = trends.iter().map(|trend| trend.values.as_slice()).collect();
-    let files = series.first().map_or(0, |values| values.len());
-    let found: Vec<Option<(usize, f64)>> = series.iter().map(|values| parting(values.iter().copied())).collect();
+    let files = trends.first().map_or(0, |trend| trend.values.len());
+    // The ranks of a series are the same in any order of the files.
+    let ranked: Vec<Vec<Option<f64>>> = trends.iter().map(|trend| ranks(&trend.values)).collect();
+    let found: Vec<Option<(usize, f64)>> = ranked.iter().map(|ranks| parting(ranks.iter().copied())).collect();
     let mut dice = Dice::new(SEED);
     let mut order: Vec<usize> = (0..files).collect();
     let largest: Vec<f64> = (0..SHUFFLES)
         .map(|_| {
             dice.shuffle(&mut order);
-            let sizes = series.iter().filter_map(|values| parting(order.iter().map(|&place| values[place])));
+            let sizes = ranked.iter().filter_map(|ranks| parting(order.iter().map(|&place| ranks[place])));
             sizes.map(|(_, size)| size).fold(0.0, f64::max)
         })
         .collect();
     let steps: Vec<Option<Step>> = found
         .into_iter()
-        .zip(&series)
-        .map(|(found, values)| {
+        .zip(trends.iter())
+        .map(|(found, Trend { values, .. })| {
             let (at, size) = found?;
             // The order that was found is one of them.
             let as_large = 1 + largest.iter().filter(|other| **other >= size - 1e-9).count();
@@ -155,18 +156,17 @@ fn find_steps(trends: &mut [Trend]) {
     trends.iter_mut().zip(steps).for_each(|(trend, step)| trend.step = step);
 }
 
-/// The place that parts a series best, as the place of the first value behind it, and how far the ranks of both sides lie
-/// apart, by what they do by chance; none with too few values.
-fn parting(values: impl Iterator<Item = Option<f64>>) -> Option<(usize, f64)> {
-    let known: Vec<(usize, f64)> = values.enumerate().filter_map(|(place, value)| Some((place, value?))).collect();
+/// The place that parts a series of ranks best, as the place of the first value behind it, and how far the ranks of both
+/// sides lie apart, by what they do by chance; none with too few values.
+fn parting(ranks: impl Iterator<Item = Option<f64>>) -> Option<(usize, f64)> {
+    let known: Vec<(usize, f64)> = ranks.enumerate().filter_map(|(place, rank)| Some((place, rank?))).collect();
     let n = known.len();
     if n < 2 * LEAST {
         return None;
     }
-    let ranks = ranks(&known.iter().map(|(_, value)| *value).collect::<Vec<_>>());
     let mut before = 0.0;
     let mut best: Option<(usize, f64)> = None;
-    for (count, rank) in (1..).zip(&ranks).take(n - LEAST) {
+    for (count, (_, rank)) in (1..).zip(&known).take(n - LEAST) {
         before += rank;
         if count < LEAST {
             continue;
@@ -183,13 +183,13 @@ fn parting(values: impl Iterator<Item = Option<f64>>) -> Option<(usize, f64)> {
 }
 
 /// The rank of each value, from 1; equal ones share theirs.
-fn ranks(values: &[f64]) -> Vec<f64> {
-    let rank = |value: &f64| {
-        let below = values.iter().filter(|other| *other < value).count() as f64;
-        let equal = values.iter().filter(|other| *other == value).count() as f64;
+fn ranks(values: &[Option<f64>]) -> Vec<Option<f64>> {
+    let rank = |value: f64| {
+        let below = values.iter().flatten().filter(|other| **other < value).count() as f64;
+        let equal = values.iter().flatten().filter(|other| **other == value).count() as f64;
         below + (equal + 1.0) / 2.0
     };
-    values.iter().map(rank).collect()
+    values.iter().map(|value| value.map(rank)).collect()
 }
 
 #[cfg(test)]

@@ -32,6 +32,12 @@ fn split(stop: Gap, others: &[&[Gap]]) -> Vec<Gap> {
     parts
 }
 
+/// Gaps as far as they lie between two stamps: a thread waits before its run and after it, too.
+pub fn within(gaps: &[Gap], from: u64, to: u64) -> Vec<Gap> {
+    let cut = gaps.iter().map(|gap| Gap { from: gap.from.max(from), to: gap.to.min(to), ..*gap });
+    cut.filter(|gap| gap.from < gap.to).collect()
+}
+
 /// Time that a thread stood still for one cause, in nanoseconds.
 pub fn stood_still_ns(gaps: &[Gap], cause: Cause, calibration: &Calibration) -> u64 {
     let of_cause = gaps.iter().filter(|gap| gap.cause == cause);

@@ -157,9 +157,10 @@ pub fn crossing(lab: &Lab<'_>, cpus: [usize; 2], timings: usize) -> Result<Optio
     let words = SharedWords::open(&name).map_err(|e| LabError::file("/dev/shm".as_ref(), e))?;
     let _removed = Removed(&name);
     let mut child = lab.spawn(&echo)?;
-    let clock = lab.clock;
+    let (clock, echo) = (lab.clock, child.id());
     let measured = on_cpu(cpus[0], move || {
-        let measured = timed(&words, &clock, timings).zip(stamped(&words, &clock));
+        let asks = Asks { words: &words, clock: &clock, echo };
+        let measured = asks.timed(timings).zip(asks.stamped());
         words.word(0).store(u64::MAX, Ordering::Release);
         measured
     });
@@ -171,48 +172,64 @@ pub fn crossing(lab: &Lab<'_>, cpus: [usize; 2], timings: usize) -> Result<Optio
     Ok(Offset::of(&trips, clock.calibration()).map(|offset| Crossing { transfer_ns, offset }))
 }
 
-/// Timings of so many round trips each, or as many as the time allows.
-fn timed(words: &SharedWords, clock: &HostClock, timings: usize) -> Option<Vec<i64>> {
-    let once = |timing: u64| {
-        let from = clock.ticks();
-        (1..=TRIPS).try_for_each(|trip| ask(words, clock, timing * TRIPS + trip))?;
-        Some(clock.ns_between(from, clock.ticks()))
-    };
-    in_time(clock, (0..timings as u64).map(once)).collect()
-}
-
 /// As many of these as the time allows, and one at least: a busy neighbour makes each of them wait for its turn.
 fn in_time<T>(clock: &HostClock, each: impl Iterator<Item = T>) -> impl Iterator<Item = T> {
     let (start, mut is_first) = (clock.ticks(), true);
     each.take_while(move |_| std::mem::take(&mut is_first) || clock.ns_between(start, clock.ticks()) < MOST_NS)
 }
 
-/// Round trips whose answers are stamped: of each the stamp here, there, and here again.
-fn stamped(words: &SharedWords, clock: &HostClock) -> Option<Vec<[u64; 3]>> {
-    let once = |trip: u64| {
-        let out = clock.ticks();
-        ask(words, clock, STAMPED | trip)?;
-        let back = clock.ticks();
-        Some([out, words.word(2).load(Ordering::Relaxed), back])
-    };
-    in_time(clock, (1..=STAMPED_TRIPS).map(once)).collect()
+/// Asks the echo process by shared words.
+struct Asks<'a> {
+    words: &'a SharedWords,
+    clock: &'a HostClock,
+    /// Its process id.
+    echo: u32,
 }
 
-/// Sets the shared word, and waits for its answer; none if nobody answers.
-fn ask(words: &SharedWords, clock: &HostClock, turn: u64) -> Option<()> {
-    words.word(0).store(turn, Ordering::Release);
-    let (mut looks, mut since) = (0u32, None);
-    while words.word(1).load(Ordering::Acquire) != turn {
-        relax();
-        looks = looks.wrapping_add(1);
-        if looks.is_multiple_of(LOOKS) {
-            let now = clock.ticks();
-            if clock.ns_between(*since.get_or_insert(now), now) / 1_000_000_000 > SILENCE_S as i64 {
-                return None;
+impl Asks<'_> {
+    /// Timings of so many round trips each, or as many as the time allows.
+    fn timed(&self, timings: usize) -> Option<Vec<i64>> {
+        let once = |timing: u64| {
+            let from = self.clock.ticks();
+            (1..=TRIPS).try_for_each(|trip| self.ask(timing * TRIPS + trip))?;
+            Some(self.clock.ns_between(from, self.clock.ticks()))
+        };
+        in_time(self.clock, (0..timings as u64).map(once)).collect()
+    }
+
+    /// Round trips whose answers are stamped: of each the stamp here, there, and here again.
+    fn stamped(&self) -> Option<Vec<[u64; 3]>> {
+        let once = |trip: u64| {
+            let out = self.clock.ticks();
+            self.ask(STAMPED | trip)?;
+            let back = self.clock.ticks();
+            Some([out, self.words.word(2).load(Ordering::Relaxed), back])
+        };
+        in_time(self.clock, (1..=STAMPED_TRIPS).map(once)).collect()
+    }
+
+    /// Sets the shared word, and waits for its answer; none if nobody answers, or will.
+    fn ask(&self, turn: u64) -> Option<()> {
+        self.words.word(0).store(turn, Ordering::Release);
+        let (mut looks, mut since) = (0u32, None);
+        while self.words.word(1).load(Ordering::Acquire) != turn {
+            relax();
+            looks = looks.wrapping_add(1);
+            if looks.is_multiple_of(LOOKS) {
+                let now = self.clock.ticks();
+                let silent_s = self.clock.ns_between(*since.get_or_insert(now), now) / 1_000_000_000;
+                if silent_s > SILENCE_S as i64 || is_gone(self.echo) {
+                    return None;
+                }
             }
         }
+        Some(())
     }
-    Some(())
+}
+
+/// Whether a process has ended, though nobody may have taken notice of it.
+fn is_gone(pid: u32) -> bool {
+    std::fs::read_to_string(format!("/proc/{pid}/stat")).map_or(true, |stat| stat.contains(") Z "))
 }
 
 /// Round trips over a loopback socket, each end on its CPU.

@@ -167,14 +167,15 @@ struct Best {
 
 /// Tries them all, for a moment each; none if there is no Redis.
 fn try_redis(lab: &Lab<'_>, settings: &Settings) -> Result<Option<Best>, LabError> {
-    let mut tried: Vec<(Placed, f64)> = Vec::new();
+    let mut tried: Vec<(Placed, bool, f64)> = Vec::new();
     for placed in Placed::all(settings.cpus) {
         let Some(server) = start(lab, placed.server_cpu)? else { return Ok(None) };
         let run = over_redis(lab, settings, &server, placed, TRIED_TICKS, 1)?;
-        tried.push((placed, value(&run, FIGURE).unwrap_or(f64::INFINITY)));
+        tried.push((placed, run.valid, value(&run, FIGURE).unwrap_or(f64::INFINITY)));
     }
-    tried.sort_by(|a, b| a.1.total_cmp(&b.1));
-    let best = |which: fn(Wait) -> bool| tried.iter().map(|(placed, _)| *placed).find(|placed| which(placed.wait));
+    // One that breaks a rule here would break it in the comparison.
+    tried.sort_by(|(_, a_valid, a), (_, b_valid, b)| b_valid.cmp(a_valid).then(a.total_cmp(b)));
+    let best = |which: fn(Wait) -> bool| tried.iter().map(|(placed, ..)| *placed).find(|placed| which(placed.wait));
     let found = (best(|_| true), best(|wait| wait == Wait::Busy), best(|wait| wait == Wait::Block));
     let (Some(of_all), Some(busy), Some(block)) = found else { return Ok(None) };
     Ok(Some(Best { of_all, busy, block }))

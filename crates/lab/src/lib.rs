@@ -13,6 +13,7 @@ pub mod published;
 pub mod pubsub;
 mod python_path;
 pub mod queue;
+mod removed;
 mod strategy;
 mod trade;
 

@@ -46,7 +46,7 @@ pub use crate::trade::OrderSpec;
 pub use client::{ClientRole, EvictorRole};
 use plan::{Batch, plan};
 use system::{Load, System};
-use tickpath_harness::attribution::{drop_attribution, tell_standstills, void_attribution};
+use tickpath_harness::attribution::{drop_attribution, tell_standstills, void_attribution, within};
 use tickpath_harness::memory::{self, Resident};
 use tickpath_harness::samples::{Samples, load, load_gaps};
 use tickpath_harness::{Around, Lab, LabError};
@@ -241,7 +241,7 @@ fn evaluate(lab: &Lab<'_>, settings: &Settings, measured: &[Measured], idle: &[G
             continue;
         };
         let window = (group.first_sent(), answered.last_report.max(group.last_released()));
-        let own: Vec<_> = gaps.iter().filter(|g| g.to >= window.0 && g.from <= window.1).copied().collect();
+        let own = within(&gaps, window.0, window.1);
         let mut run = group.run(lab.clock.calibration(), &own);
         describe(&mut run, settings, batch);
         run.figures.insert("journal_bytes_per_order".to_owned(), group.bytes as f64 / group.len() as f64);
@@ -253,8 +253,9 @@ fn evaluate(lab: &Lab<'_>, settings: &Settings, measured: &[Measured], idle: &[G
             memory_of(&mut run, batch, *before, *after);
         }
         let lasted_ns = lab.clock.ns_between(window.0, window.1);
-        match batch.evict || !is_ours {
-            // The evictor's walks would pass for the host's gaps; those of another's OMS are not known.
+        match batch.evict || !is_ours || settings.wait != Wait::Busy {
+            // The evictor's walks would pass for the host's gaps; those of another's OMS are not known, nor those of one
+            // that does not spin.
             true => drop_attribution(&mut run),
             false => void_attribution(&mut run, idle, &own, lasted_ns as f64 / 1e9),
         }

@@ -19,17 +19,17 @@ pub use feed::{FeedRole, Ticks};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use tickpath_bus::connect;
 use tickpath_clock::{Clock, Gap, Priority, Wait};
 use tickpath_oms::Layout;
 
 use crate::analyse;
 use crate::orders::group::PATH_GROUP;
+use crate::removed::Removed;
 use crate::strategy::Traded;
 use crate::strategy::TraderRole;
 use crate::trade::{ExchangeRole, OmsRole};
 use feed::Fed;
-use tickpath_harness::attribution::{tell_standstills, void_attribution};
+use tickpath_harness::attribution::{drop_attribution, tell_standstills, void_attribution, within};
 use tickpath_harness::others::{Processes, in_words};
 use tickpath_harness::samples::{Samples, load, load_gaps};
 use tickpath_harness::{Around, Lab, LabError, Thread};
@@ -66,6 +66,8 @@ pub fn run(lab: &Lab<'_>, settings: &Settings) -> Result<Run, LabError> {
     let around = Around::begin(lab, settings.cpus)?;
     let idle = tickpath_harness::host::idle_gaps(&lab.clock, settings.cpus[1], 200_000_000)?;
     let roles = Roles::of(lab, settings);
+    let _removed = [(settings.target.as_str(), &roles.topic), ("shm://", &roles.market)]
+        .map(|(target, topic)| Removed { target, topic });
     let before = Processes::now(&lab.clock);
     // The OMS in the trader makes the lanes.
     let trader = lab.spawn(&roles.trader)?;
@@ -83,8 +85,6 @@ pub fn run(lab: &Lab<'_>, settings: &Settings) -> Result<Run, LabError> {
         run.notes.push(format!("{others} meanwhile"));
     }
     let _ = std::fs::remove_dir_all(&roles.journal);
-    let _ = connect(&settings.target)?.remove(&roles.topic);
-    let _ = connect("shm://")?.remove(&roles.market);
     roles.lanes.remove()?;
     let mut run = run?;
     around.end(lab, std::slice::from_mut(&mut run))?;
@@ -237,15 +237,16 @@ fn assemble(
     idle: &[Gap],
 ) -> Result<Run, LabError> {
     let calibration = lab.clock.calibration();
-    let gaps = load_gaps(&lab.folder().join("trader.gaps"))?;
+    // Tick, seen, sent, first report, first report of the venue.
+    let rows = load::<5>(&lab.folder().join("trader"))?;
+    let last = rows.iter().flatten().copied().max().unwrap_or(fed.last);
+    let gaps = within(&load_gaps(&lab.folder().join("trader.gaps"))?, fed.first, last);
     let told = analyse::read(journal)?;
     let Some(group) = told.groups.get(&PATH_GROUP) else {
         return Err(LabError::Failed("no tick came to an order; is a quote in the recording?".to_owned()));
     };
     let mut run = group.run(&told.calibration, &gaps);
     describe(&mut run, settings, fed);
-    // Tick, seen, sent, first report, first report of the venue.
-    let rows = load::<5>(&lab.folder().join("trader"))?;
     let pairs = |from: usize, to: usize| {
         Samples(rows.iter().filter(|row| row[from] != 0 && row[to] != 0).map(|row| (row[from], row[to])).collect())
     };
@@ -272,7 +273,11 @@ fn assemble(
     }
     let took_ns = lab.clock.ns_between(fed.first, fed.last) as f64;
     rules::hold(&mut run, fed, traded, group.len() as u64, took_ns);
-    void_attribution(&mut run, idle, &gaps, took_ns / 1e9);
+    match settings.wait {
+        Wait::Busy => void_attribution(&mut run, idle, &gaps, took_ns / 1e9),
+        // Nobody spun on the trader's CPU: what the host took is not known.
+        _ => drop_attribution(&mut run),
+    }
     tell_standstills(&mut run, "trader", &gaps, took_ns.max(0.0) as u64, calibration);
     Ok(run)
 }

@@ -23,7 +23,7 @@ mod search;
 use std::path::Path;
 use tickpath_harness::arrivals::Arrivals;
 use tickpath_harness::attribution::{
-    drop_attribution, stood_still_ns, tell_standstills, void_attribution, with_whole_stops,
+    drop_attribution, stood_still_ns, tell_standstills, void_attribution, with_whole_stops, within,
 };
 use tickpath_harness::rules::{refuse_disorder, refuse_loss, refuse_starved, tell_reconnects};
 use tickpath_harness::targets::is_log;
@@ -39,6 +39,7 @@ pub use round_trip::round_trip;
 pub use round_trip::{PingRole, PongRole};
 pub use search::{Search, Tried};
 
+use crate::removed::Removed;
 pub use role::{PublisherRole, SubscriberRole};
 use tickpath_harness::Thread;
 use tickpath_harness::samples::{Samples, load, load_gaps};
@@ -182,19 +183,6 @@ fn topic_name(lab: &Lab<'_>, target: &str) -> String {
     }
 }
 
-/// Removes a topic at the end, however the run ends.
-struct Removed<'a> {
-    target: &'a str,
-    topic: &'a str,
-}
-
-impl Drop for Removed<'_> {
-    fn drop(&mut self) {
-        // A server that has gone keeps what it has; the run's own error says so.
-        let _ = connect(self.target).map(|connection| connection.remove(self.topic));
-    }
-}
-
 /// As told, or the transport's usual one; at full speed the publisher is told when a subscriber is too slow, if it can be.
 fn policy(settings: &Settings) -> Result<Policy, LabError> {
     if let Some(policy) = settings.policy {
@@ -222,10 +210,13 @@ fn check(settings: &Settings) -> Result<(), LabError> {
             settings.cpus[0]
         ));
     }
-    let usual = settings.readers == 1 && settings.wait == Wait::Block && settings.priority == Priority::Normal;
+    let usual = settings.readers == 1
+        && settings.wait == Wait::Block
+        && settings.priority == Priority::Normal
+        && settings.arrivals == Arrivals::Steady;
     if settings.go.is_some() && !usual {
         return wrong(format!(
-            "--client {}: one subscription, which waits as Go does; leave --readers, --wait and --priority out",
+            "--client {}: one subscription, which waits as Go does, at equal distances; leave --readers, --wait, --priority and --arrivals out",
             go_redis::NAME
         ));
     }
@@ -310,7 +301,7 @@ fn assemble(
         // The processes of another language watch for none.
         let found = |name: &str| match settings.go {
             Some(_) => Ok(Vec::new()),
-            None => load_gaps(&lab.folder().join(name)),
+            None => load_gaps(&lab.folder().join(name)).map(|gaps| within(&gaps, published.first, received.last)),
         };
         let (ours, theirs) = (found("subscriber.gaps")?, found("publisher.gaps")?);
         let gaps = with_whole_stops(&ours, &[&theirs]);

@@ -97,7 +97,7 @@ impl Trends {
         format!("{}: {results}, {first} to {last}, {}", self.workload, self.machine)
     }
 
-    /// The figures that changed, those of the machine first, then the largest change.
+    /// The figures that changed, the largest change first.
     fn changed(&self) -> Vec<&Trend> {
         let size = |trend: &Trend| trend.step.map_or(0.0, |step| step.ratio.ln().abs());
         let mut changed: Vec<&Trend> = self.trends.iter().filter(|trend| trend.step.is_some()).collect();
@@ -116,7 +116,7 @@ impl Trends {
         }
     }
 
-    /// `1.9 times as much since 4f2a1bc of 2026-11-12: 10.1 µs before, 20.3 µs from then on`.
+    /// `1.93 times as much since commit 4f2a1bc of 2026-11-12 (by chance in 0.1 % of tables)`.
     fn sentence(&self, trend: &Trend) -> String {
         let Some(Step { at, ratio, chance }) = trend.step else { return String::new() };
         let since = self.moments.get(at).map_or_else(|| NONE.to_owned(), Moment::named);
