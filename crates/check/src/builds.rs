@@ -8,7 +8,7 @@ use tickpath_harness::LabError;
 use tickpath_lab::pubsub::{Settings, run};
 use tickpath_result::{Hop, ResultFile, Run, histogram};
 
-use crate::{Stage, Told};
+use crate::stage::{Stage, Told};
 
 /// Runs that are drawn from.
 const RUNS: usize = 28;

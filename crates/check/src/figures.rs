@@ -7,7 +7,7 @@ use tickpath_harness::host::Crossing;
 use tickpath_harness::samples::Samples;
 use tickpath_result::{PERCENTILES, Run};
 
-use crate::{Stage, Told};
+use crate::stage::{Stage, Told};
 
 /// A percentile that too few samples are behind is no percentile.
 pub(crate) fn few_samples(_: &Stage<'_>) -> Result<Told, LabError> {

@@ -9,7 +9,7 @@ use tickpath_result::Run;
 use crate::hog::HogRole;
 use crate::messages::said;
 use crate::signals::{Stopping, pid};
-use crate::{Stage, Told, ms};
+use crate::stage::{Stage, Told, ms};
 
 /// Processes that want the same CPU as one end of the run.
 const HOGS: usize = 3;

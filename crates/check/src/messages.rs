@@ -10,8 +10,8 @@ use tickpath_lab::pubsub::{Ends, run, run_with};
 use tickpath_result::Run;
 
 use crate::signals::{Stopping, pid};
+use crate::stage::{COUNT, RATE, Stage, Told, ms};
 use crate::tamper::{Fault, Tamper};
-use crate::{COUNT, RATE, Stage, Told, ms};
 
 /// How late a message that is late is, and how long what stalls stands still in each second.
 const LATE_NS: u64 = 2_000_000;

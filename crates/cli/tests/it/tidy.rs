@@ -13,7 +13,7 @@ mod circles;
 /// The rows of the workspace, top first. A crate uses only what stands in rows below its own.
 const ROWS: &[(&str, &[&str])] = &[
     ("roots", &["cli", "python", "capi"]),
-    ("advice", &["explain", "doctor"]),
+    ("advice", &["explain", "doctor", "check"]),
     ("workloads", &["lab", "lab-redis"]),
     ("apparatus", &["scratch", "compare"]),
     ("harness", &["harness"]),

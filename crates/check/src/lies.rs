@@ -1,0 +1,60 @@
+//! The table of lies.
+
+use tickpath_harness::LabError;
+
+use crate::stage::{Stage, Told};
+use crate::{builds, figures, machine, messages};
+
+/// A lie, and how it is planted.
+#[derive(Debug, Clone, Copy)]
+pub struct Lie {
+    /// Its name on the command line.
+    pub name: &'static str,
+    /// What carries the messages, or which of two; empty where there is one way.
+    pub target: &'static str,
+    plant: fn(&Stage<'_>) -> Result<Told, LabError>,
+}
+
+/// All of them, in the order of the table.
+pub const LIES: &[Lie] = &[
+    Lie { name: "nothing", target: "log", plant: |stage| messages::nothing(stage, ON_LOG) },
+    Lie { name: "nothing", target: "redis", plant: |stage| messages::nothing(stage, ON_REDIS) },
+    Lie { name: "dropped", target: "log", plant: |stage| messages::dropped(stage, ON_LOG) },
+    Lie { name: "dropped", target: "redis", plant: |stage| messages::dropped(stage, ON_REDIS) },
+    Lie { name: "doubled", target: "log", plant: |stage| messages::doubled(stage, ON_LOG) },
+    Lie { name: "doubled", target: "redis", plant: |stage| messages::doubled(stage, ON_REDIS) },
+    Lie { name: "swapped", target: "log", plant: |stage| messages::swapped(stage, ON_LOG) },
+    Lie { name: "swapped", target: "redis", plant: |stage| messages::swapped(stage, ON_REDIS) },
+    Lie { name: "late", target: "log", plant: |stage| messages::late(stage, ON_LOG) },
+    Lie { name: "late", target: "redis", plant: |stage| messages::late(stage, ON_REDIS) },
+    Lie { name: "stalled", target: "log", plant: |stage| messages::stalled(stage, ON_LOG) },
+    Lie { name: "stalled", target: "redis", plant: messages::server_stalled },
+    Lie { name: "cut", target: "redis", plant: messages::cut },
+    Lie { name: "gone", target: "redis", plant: messages::gone },
+    Lie { name: "killed", target: "log", plant: messages::killed },
+    Lie { name: "starved-publisher", target: "log", plant: machine::starved_publisher },
+    Lie { name: "starved-subscriber", target: "log", plant: machine::starved_subscriber },
+    Lie { name: "all-stopped", target: "redis", plant: machine::all_stopped },
+    Lie { name: "server-stopped", target: "redis", plant: machine::server_stopped },
+    Lie { name: "counter", target: "ahead", plant: figures::counter_ahead },
+    Lie { name: "counter", target: "back", plant: figures::counter_back },
+    Lie { name: "few-samples", target: "", plant: figures::few_samples },
+    Lie { name: "identical", target: "in turn", plant: builds::identical_in_turn },
+    Lie { name: "identical", target: "files", plant: builds::identical_files },
+    Lie { name: "slower-tail", target: "", plant: builds::slower_tail },
+];
+
+const ON_LOG: bool = true;
+const ON_REDIS: bool = false;
+
+impl Lie {
+    /// What people call it.
+    pub fn title(&self) -> String {
+        if self.target.is_empty() { self.name.to_owned() } else { format!("{} ({})", self.name, self.target) }
+    }
+
+    /// Plants it, and hears what the instrument says.
+    pub fn plant(&self, stage: &Stage<'_>) -> Result<Told, LabError> {
+        (self.plant)(stage)
+    }
+}

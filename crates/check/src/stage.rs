@@ -1,0 +1,85 @@
+//! Where a lie is planted, and what came of it.
+
+use std::cell::OnceCell;
+
+use tickpath_clock::{Priority, Wait};
+use tickpath_harness::arrivals::Arrivals;
+use tickpath_harness::{Lab, LabError};
+use tickpath_lab::pubsub::Settings;
+use tickpath_result::{Phase, ResultFile};
+use tickpath_scratch::redis::{Server, ServerSettings};
+
+/// What was planted, and what came of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Told {
+    /// What was planted.
+    pub planted: String,
+    /// What the instrument said.
+    pub reported: String,
+    /// Whether that is what was planted.
+    pub is_told: bool,
+}
+
+/// Where a lie is planted.
+pub struct Stage<'a> {
+    /// The lab.
+    pub lab: &'a Lab<'a>,
+    /// The publisher's and the subscriber's CPU.
+    pub cpus: [usize; 2],
+    /// Runs of this build, measured once for all lies about builds.
+    runs: OnceCell<Vec<ResultFile>>,
+}
+
+/// Messages a second, and messages.
+pub(crate) const RATE: f64 = 2_000.0;
+pub(crate) const COUNT: u64 = 4_000;
+
+impl<'a> Stage<'a> {
+    /// An empty one.
+    pub fn new(lab: &'a Lab<'a>, cpus: [usize; 2]) -> Self {
+        Self { lab, cpus, runs: OnceCell::new() }
+    }
+
+    pub(crate) fn runs(
+        &self,
+        measure: fn(&Self) -> Result<Vec<ResultFile>, LabError>,
+    ) -> Result<&[ResultFile], LabError> {
+        if let Some(runs) = self.runs.get() {
+            return Ok(runs);
+        }
+        let runs = measure(self)?;
+        Ok(self.runs.get_or_init(|| runs))
+    }
+
+    /// A server of the lie's own, for some lies end it.
+    pub(crate) fn server(&self) -> Result<Server, LabError> {
+        let settings = ServerSettings { cpu: Some(self.cpus[0]), ..ServerSettings::default() };
+        let server = Server::start(self.lab.folder(), &settings, &self.lab.clock)?;
+        let missing = "redis-server is not installed; install it with: apt-get install redis-server";
+        server.ok_or_else(|| LabError::Failed(missing.to_owned()))
+    }
+
+    pub(crate) fn settings(&self, target: &str) -> Settings {
+        Settings {
+            target: target.to_owned(),
+            go: None,
+            size: 64,
+            rate: Some(RATE),
+            arrivals: Arrivals::Steady,
+            count: COUNT,
+            batch: 1,
+            policy: None,
+            phase: Phase::Steady,
+            readers: 1,
+            wait: Wait::Block,
+            pace: None,
+            cpus: self.cpus,
+            priority: Priority::Normal,
+            repeat: 1,
+        }
+    }
+}
+
+pub(crate) fn ms(ns: Option<u64>) -> String {
+    ns.map_or_else(|| "unknown".to_owned(), |ns| format!("{:.1} ms", ns as f64 / 1e6))
+}
