@@ -12,8 +12,6 @@ BUILD := cargo cc c++
 TEST := $(BUILD) redis-benchmark python3 go chromium
 FUZZ_TARGETS := log_reader recording journal_record session venue_line lanes
 FUZZ_SECONDS := 20
-# Of the binary of `make check`: dev takes the one that the tests have built.
-PROFILE ?= release
 STATIC := $(shell uname -m)-unknown-linux-musl
 
 # Two measurements at once would measure each other.
@@ -50,7 +48,7 @@ test: ## all tests, then the models of the lock-free parts
 check: ## every lie that the instrument must catch, planted and told; the machine has to be left alone
 	@scripts/needs $(BUILD)
 	@scripts/needs redis-server
-	cargo run --profile $(PROFILE) -p tickpath-cli -- check --quiet
+	cargo run --release -p tickpath-cli -- check --quiet
 
 lint: ## format, clippy and documentation, warnings being errors
 	@scripts/needs $(BUILD)

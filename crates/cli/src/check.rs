@@ -32,6 +32,9 @@ pub struct Check {
     /// How often to plant each
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub repeat: u32,
+    /// How often to plant a lie that got through, at most: a machine that others use at times hides one
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=10))]
+    pub tries: u32,
     /// Do not show how far it is
     #[arg(long)]
     pub quiet: bool,
@@ -52,13 +55,20 @@ pub fn run(args: &Check) -> anyhow::Result<Outcome> {
     let mut missed = 0;
     for _ in 0..args.repeat {
         for lie in &lies {
-            let told = plant(&lab, lie, &stage);
-            if turn.is_interrupted() {
-                return Ok(Outcome::Interrupted);
+            let mut is_told = false;
+            for _ in 0..args.tries {
+                let told = plant(&lab, lie, &stage);
+                if turn.is_interrupted() {
+                    return Ok(Outcome::Interrupted);
+                }
+                let told = told.with_context(|| lie.title())?;
+                say(&line(lie, &told));
+                is_told = told.is_told;
+                if is_told {
+                    break;
+                }
             }
-            let told = told.with_context(|| lie.title())?;
-            missed += u32::from(!told.is_told);
-            say(&line(lie, &told));
+            missed += u32::from(!is_told);
         }
     }
     say(&match missed {
