@@ -110,6 +110,13 @@ impl Reader {
         Self::open_file(place, file, shape, start, registration, Others::Untrusted)
     }
 
+    /// The same from the oldest message on, without its writer's knowledge: nothing waits for this one, or sees it.
+    pub fn look_untrusted(place: &Place) -> Result<Self, OpenError> {
+        let (file, shape) = files::open_data(place, Access::Read)?;
+        files::refuse_holes(place, &file)?;
+        Self::open_file(place, file, shape, Start::Oldest, Registration::Unregistered, Others::Untrusted)
+    }
+
     fn open_file(
         place: &Place,
         file: File,

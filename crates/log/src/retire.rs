@@ -1,6 +1,7 @@
 //! Taking a log away under who may still have it open.
 
 use std::io::ErrorKind;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::control::MANDATORY;
 use crate::guard::Others;
@@ -20,13 +21,18 @@ pub fn retire(place: &Place) -> Result<(), OpenError> {
         }
         ours => ours.ok(),
     };
-    let evicted = evict(place);
+    let removed = remove(place);
     drop(ours);
-    evicted
+    removed
 }
 
-/// The same, whoever reads it: for a log whose files somebody can lock who is not to be asked.
+/// The same, whoever reads it, and whatever else lies in its folder: for a log whose files belong to somebody who is not
+/// to be asked.
 pub fn evict(place: &Place) -> Result<(), OpenError> {
+    remove(place).or_else(|_| set_aside(place).map_err(|e| OpenError::from_io(place, 0, e)))
+}
+
+fn remove(place: &Place) -> Result<(), OpenError> {
     forget_readers(place);
     match place.remove() {
         // Somebody was just about to open it: what is left of it is no log.
@@ -34,6 +40,19 @@ pub fn evict(place: &Place) -> Result<(), OpenError> {
         removed => removed.map_err(|e| OpenError::from_io(place, 0, e)),
     }
 }
+
+/// Gives the folder another name, and removes what can be removed of it: who can write to it may have made folders in
+/// it, or taken the right away.
+fn set_aside(place: &Place) -> std::io::Result<()> {
+    let mut name = place.dir().as_os_str().to_owned();
+    name.push(format!(".aside-{}-{}", std::process::id(), ASIDE.fetch_add(1, Ordering::Relaxed)));
+    std::fs::rename(place.dir(), &name)?;
+    let _ = std::fs::remove_dir_all(&name);
+    Ok(())
+}
+
+/// Folders that this process has set aside.
+static ASIDE: AtomicU64 = AtomicU64::new(0);
 
 fn names_mandatory(place: &Place) -> bool {
     files::open_control(place, Others::Untrusted).is_ok_and(|control| control.names_mandatory())

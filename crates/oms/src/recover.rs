@@ -428,9 +428,14 @@ impl Candidate {
                 return Err(OmsError::JournalBehind { lane: kind, place: config.place });
             }
             (Ok(owner), _) if Some(owner.incarnation) != made => lost("the journal knows a later one"),
-            // Its stamps could not be compared with ours, and nobody could join it.
-            (Ok(_), None) if !is_of_this_boot(&config, calibration) => lost("it is of another boot of this host"),
-            (Ok(_), None) => State::Ours,
+            (Ok(_), None) => match Reader::look_untrusted(&config.place) {
+                // Its stamps could not be compared with ours, and nobody could join it.
+                Ok(look) if !look.calibration().agrees_with(calibration) => lost("it is of another boot of this host"),
+                // An operator must be heard.
+                Err(e) if kind == LaneKind::Control => lost(&e.to_string()),
+                // One that cannot be read is set aside by who takes it up.
+                _ => State::Ours,
+            },
             (Ok(_), Some(Err(e @ OpenError::Differs { .. }))) if !kind.is_of_session() => return Err(e.into()),
             (Ok(_), Some(Err(e))) => lost(&e.to_string()),
             (Ok(_), Some(Ok(_))) if is_ahead && kind.is_of_session() => lost("it holds more than was said"),
@@ -442,12 +447,6 @@ impl Candidate {
         };
         Ok(Found { kind, config, state })
     }
-}
-
-/// Whether a lane's stamps are of this boot's clock; one that cannot be read is looked at again by who takes it up.
-fn is_of_this_boot(lane: &Config, calibration: &Calibration) -> bool {
-    let look = Reader::open(&lane.place, Start::Oldest, Registration::Unregistered);
-    look.map_or(true, |look| look.calibration().agrees_with(calibration))
 }
 
 /// The log that an output belongs on.

@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use tickpath_clock::{Calibration, Clock};
-use tickpath_log::{Config as LogConfig, Next, OpenError, Owner, Reader, Registration, Start, Writer, owner};
+use tickpath_log::{Config as LogConfig, Next, OpenError, Owner, Reader, Start, Writer, owner};
 use tickpath_market::{ExecutionReport, Request, VenueId};
 use tickpath_orders::{
     At, Boot, Core, Doubt, Input, LOST_REPORTS, LOST_REQUESTS, Lane, Output, Outputs, RecordKind, Returned,
@@ -198,7 +198,7 @@ impl<C: Clock> Sequencer<C> {
         // All doubts before the first lane is replaced: a second kill finds either them or their evidence.
         said.extend(self.doubt_lost(&lanes)?);
         self.journal.sync()?;
-        let (mut sources, mut untold) = (Vec::new(), Vec::new());
+        let (mut sources, mut untold, mut broken) = (Vec::new(), Vec::new(), Vec::new());
         // The lane whose reader says that an OMS is here comes first: of two that start at once one is refused before it has
         // touched another's.
         let (control, others): (Vec<_>, Vec<_>) = lanes.into_iter().partition(|lane| lane.kind == LaneKind::Control);
@@ -226,7 +226,7 @@ impl<C: Clock> Sequencer<C> {
                 (LaneKind::Reports(_), Some(writer)) => self.sessions.push(Outbound::new(writer)),
                 (_, writer) => {
                     drop(writer);
-                    sources.push(self.source(kind, &lane, ledger, config, calibration)?);
+                    sources.push(self.source(kind, &lane, ledger, config, calibration, &mut broken)?);
                 }
             }
         }
@@ -241,6 +241,13 @@ impl<C: Clock> Sequencer<C> {
                         history.say(now, &output)?;
                     }
                 }
+            }
+        }
+        // What comes of them is said in lanes: all of these are there now, with what stands before it.
+        for (lane, broken) in broken {
+            match broken {
+                Broken::Missed(messages) => self.missed(lane, messages)?,
+                Broken::Unreadable(why) => self.quarantine(lane, why)?,
             }
         }
         self.take_back()?;
@@ -338,14 +345,16 @@ impl<C: Clock> Sequencer<C> {
         self.venues[place] = Some(outbound);
     }
 
-    /// The reader of a lane, behind what the journal holds of it. One that cannot be read is set aside; the others go on.
+    /// The reader of a lane, behind what the journal holds of it. One that cannot be read is to be set aside; the others go
+    /// on.
     fn source(
-        &mut self,
+        &self,
         kind: LaneKind,
         lane: &LogConfig,
         ledger: &Ledger,
         config: &Config,
         calibration: &Calibration,
+        broken: &mut Vec<(LaneKind, Broken)>,
     ) -> Result<Source, OmsError> {
         let session = match kind {
             LaneKind::Requests(session) => config.desk.sessions.iter().find(|rules| rules.session == session),
@@ -357,35 +366,18 @@ impl<C: Clock> Sequencer<C> {
         };
         let watches = session.is_some_and(|rules| rules.cancel_on_disconnect);
         let bucket = Bucket::new(rate, calibration, self.clock.ticks());
-        let reader = match self.read_on(kind, lane, ledger.next(kind)) {
-            Ok(reader) => Some(reader),
-            Err(OmsError::Open(e @ OpenError::HasReader { .. })) if !kind.is_of_session() => return Err(e.into()),
-            Err(OmsError::Open(e)) => {
-                self.quarantine(kind, e.to_string())?;
+        let reader = match read_on(lane, ledger.next(kind)) {
+            Ok((reader, missed)) => {
+                broken.extend((missed > 0).then_some((kind, Broken::Missed(missed))));
+                Some(reader)
+            }
+            Err(e @ OpenError::HasReader { .. }) if !kind.is_of_session() => return Err(e.into()),
+            Err(e) => {
+                broken.push((kind, Broken::Unreadable(e.to_string())));
                 None
             }
-            Err(e) => return Err(e),
         };
         Ok(Source::new(kind, reader, bucket, watches))
-    }
-
-    /// A reader behind what the journal holds of a lane, and behind its cursor. The cursor only ever moved behind the
-    /// journal: what lies between the two was taken by a journal that was lost since, and is never taken again.
-    fn read_on(&mut self, kind: LaneKind, lane: &LogConfig, next: u64) -> Result<Reader, OmsError> {
-        let reader = Reader::open_untrusted(&lane.place, Start::Cursor)?;
-        let cursor = reader.sequence();
-        if cursor < next {
-            drop(reader);
-            return Ok(Reader::open_untrusted(&lane.place, Start::Sequence(next))?);
-        }
-        if cursor > next {
-            let look = Reader::open(&lane.place, Start::Oldest, Registration::Unregistered)?;
-            match taken_before(look, next, cursor) {
-                0 => {}
-                messages => self.missed(kind, messages)?,
-            }
-        }
-        Ok(reader)
     }
 
     /// Starts the thread that makes snapshots, if there are to be some. It keeps away from the core's processor.
@@ -414,6 +406,30 @@ impl<C: Clock> Sequencer<C> {
         }
         Ok(())
     }
+}
+
+/// What a start finds of a lane that it reads.
+enum Broken {
+    /// Messages that were taken, and that the journal does not hold.
+    Missed(u64),
+    Unreadable(String),
+}
+
+/// A reader behind what the journal holds of a lane, and behind its cursor, and how many messages lie between the two.
+/// The cursor only ever moved behind the journal: they were taken by a journal that was lost since, and are never taken
+/// again.
+fn read_on(lane: &LogConfig, next: u64) -> Result<(Reader, u64), OpenError> {
+    let reader = Reader::open_untrusted(&lane.place, Start::Cursor)?;
+    let cursor = reader.sequence();
+    if cursor < next {
+        drop(reader);
+        return Ok((Reader::open_untrusted(&lane.place, Start::Sequence(next))?, 0));
+    }
+    if cursor == next {
+        return Ok((reader, 0));
+    }
+    let look = Reader::look_untrusted(&lane.place)?;
+    Ok((reader, taken_before(look, next, cursor)))
 }
 
 /// What must hold the requests of each session.

@@ -114,4 +114,4 @@ pub use tickpath_risk::{
 };
 
 /// The version of the transition rules. A journal of another version is not replayed with this core.
-pub const CORE_VERSION: u32 = 5;
+pub const CORE_VERSION: u32 = 6;

@@ -23,6 +23,8 @@ pub(crate) struct Source {
     lane: LaneKind,
     /// None once it is set aside.
     reader: Option<Reader>,
+    /// The operator's lane that is set aside.
+    mark: Option<Reader>,
     bucket: Bucket,
     watch: Option<Watch>,
 }
@@ -64,7 +66,7 @@ impl Source {
     /// A lane that is read through a bucket; `watches` if it matters whether its writer is there.
     pub fn new(lane: LaneKind, reader: Option<Reader>, bucket: Bucket, watches: bool) -> Self {
         let watch = watches.then_some(Watch { is_up: None, looked: 0 });
-        Self { lane, reader, bucket, watch }
+        Self { lane, reader, mark: None, bucket, watch }
     }
 
     pub fn lane(&self) -> LaneKind {
@@ -125,7 +127,8 @@ impl Source {
         why: &ReadError,
         mut take: impl FnMut(LaneKind, Event<'_>) -> Result<(), OmsError>,
     ) -> Result<(), OmsError> {
-        self.reader = None;
+        // Of two OMSes of one name the second finds the first by who reads its operator's words.
+        self.mark = self.reader.take().filter(|_| self.lane == LaneKind::Control);
         take(self.lane, Event::Damaged(why.to_string()))
     }
 

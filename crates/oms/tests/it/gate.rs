@@ -444,3 +444,44 @@ fn another_oms_of_the_same_name_is_refused_and_costs_the_first_nothing() {
     settle(&mut oms, &mut venue);
     assert_eq!(client.told().last().map(|word| word.1), Some(ExecType::New));
 }
+
+/// A client can write to the folders of its lanes.
+#[test]
+fn a_client_that_fills_the_folders_of_its_lanes_keeps_no_start_away() {
+    let scene = Scene::new();
+    drop(informed(&scene));
+    for lane in [LaneKind::Requests(0), LaneKind::Reports(0)] {
+        let folder = scene.lane(lane).place.dir().to_owned();
+        fs::remove_file(folder.join("data")).expect("the folder is its client's");
+        fs::create_dir_all(folder.join("data/within")).expect("the folder is its client's");
+    }
+    let mut oms = informed(&scene);
+    let (mut venue, mut client) = (scene.venue(), scene.client(0));
+    client.send(limit(Side::Buy, 1, 90, 1));
+    settle(&mut oms, &mut venue);
+    assert_eq!(client.told().last().map(|word| word.1), Some(ExecType::New));
+}
+
+/// Who reads the operator's words is the OMS of that name, for any other that would start.
+#[test]
+fn an_oms_whose_control_lane_is_damaged_is_still_one() {
+    let mut scene = Scene::new();
+    let control = scene.lane(LaneKind::Control).place;
+    drop(informed(&scene));
+    let cut = |bytes| {
+        let file = fs::OpenOptions::new().write(true).open(control.dir().join("data"));
+        file.and_then(|file| file.set_len(bytes)).expect("the lane is there");
+    };
+    cut(4096);
+    let mut oms = informed(&scene);
+    let is_told = |notice: &&Notice| matches!(notice, Notice::LaneLost { lane: LaneKind::Control, .. });
+    assert_eq!(oms.sequencer().notices().filter(is_told).count(), 1, "an operator must be heard");
+    cut(4096);
+    while poll(&mut oms) > 0 {}
+    let is_told = |notice: &&Notice| matches!(notice, Notice::Quarantined { lane: LaneKind::Control, .. });
+    assert_eq!(oms.sequencer().notices().filter(is_told).count(), 1);
+    let folder = scene.config.journal.place.dir().join("another");
+    scene.config.journal.place = Place::folder(folder);
+    let refused = scene.try_oms().err().expect("the lanes are another one's");
+    assert!(matches!(refused, OmsError::Open(OpenError::HasReader { .. })), "{refused}");
+}
