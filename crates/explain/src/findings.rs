@@ -477,8 +477,12 @@ mod tests {
             &["spins", "2.5 times"],
         );
         check(&file(vec![sleeps], &[]), &["a blocking listen waits without that."], &["spins"]);
-        // One that spins is told the ratio of spinning, and nothing of sleep.
-        check(&file(vec![cold()], &gains), &["The subscriber spins", "takes 2.5 times as long"], &["sleep"]);
+        // One that spins is told the ratio of spinning, and nothing of a pause.
+        check(
+            &file(vec![cold()], &gains),
+            &["The subscriber spins", "between messages: 2.5 times slower (2.0 to 3.3)"],
+            &["pauses", "no sleep"],
+        );
     }
 
     #[test]
