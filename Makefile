@@ -16,7 +16,7 @@ STATIC := $(shell uname -m)-unknown-linux-musl
 
 # Two measurements at once would measure each other.
 .NOTPARALLEL:
-.PHONY: help demo bench measure test check lint soak crash-proof miri fuzz dist clean
+.PHONY: help demo bench measure figures pages test check lint soak crash-proof miri fuzz dist clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /make \1\t/p' Makefile | expand -t 18
@@ -39,6 +39,17 @@ measure: ## what history and durability cost the OMS: restart, snapshots, the di
 	@scripts/needs $(BUILD)
 	cargo build --release -p tickpath-oms --example measure
 	for what in restart snapshot disk follow; do target/release/examples/measure $$what || exit; done
+
+figures: ## measure what docs/figures.md and docs/reproduced.md say: about an hour, with the machine left alone
+	@scripts/needs $(TEST)
+	cargo build --release -p tickpath-cli
+	cargo build -p tickpath-pages
+	scripts/figures
+	$(MAKE) pages
+
+pages: ## make the pages whose figures are measured, from docs/results
+	@scripts/needs $(BUILD)
+	cargo run -p tickpath-pages
 
 test: ## all tests, then the models of the lock-free parts
 	@scripts/needs $(TEST)

@@ -3,7 +3,7 @@
 use super::error::CompareError;
 use super::noise::{Contrast, Design, Interval, JUDGED_AT, Logs, chances};
 use super::ratio::{CONFIDENCE, Line};
-use super::sample::{Measured, Pair, Row, Samples, samples};
+use super::sample::{Measured, Pair, Row, Samples, Side, samples};
 use tickpath_result::median;
 
 /// What counts as a movement at all, as a share: builds of the same source differ by so much through the places at
@@ -34,6 +34,8 @@ pub struct Judgement {
     pub notes: Vec<String>,
     /// Settings that could not be judged.
     pub unjudged: Vec<String>,
+    /// What only one side has of a setting that both ran: the metric, the setting, and the side.
+    pub lone: Vec<(String, String, Side)>,
 }
 
 /// One metric of one setting on both sides.
@@ -100,11 +102,11 @@ pub fn judge(measured: &Measured) -> Result<Judgement, CompareError> {
     let chances = chances(&contrasts, design, units);
     tellable.into_iter().zip(chances).for_each(|(change, chance)| change.chance = Some(chance));
     changes.iter_mut().for_each(|change| change.verdict = verdict(change));
-    let Samples { unjudged, losses, mut notes, .. } = samples;
+    let Samples { unjudged, lone, losses, mut notes, .. } = samples;
     notes.extend(differences(measured, host));
     notes.extend(too_few(design, units, &changes));
     let workload = measured.pairs().first().map_or(String::new(), |pair| pair.new.workload.clone());
-    Ok(Judgement { workload, design, samples: units, changes, losses, notes, unjudged })
+    Ok(Judgement { workload, design, samples: units, changes, losses, notes, unjudged, lone })
 }
 
 impl Change {

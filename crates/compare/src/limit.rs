@@ -117,16 +117,24 @@ impl Limit {
     /// that all kept it.
     pub fn judge(&self, judgement: &Judgement) -> Result<Vec<Ruling>, NotMeasured> {
         let changes: Vec<&Change> = judgement.changes.iter().filter(|change| change.metric == self.metric).collect();
-        if changes.is_empty() {
+        // A side that has too few samples for a percentile has not kept a limit on it.
+        let alone = judgement.lone.iter().filter(|(metric, ..)| *metric == self.metric);
+        let alone: Vec<Ruling> = alone
+            .map(|(_, what, side)| {
+                let sentence = format!("limit cannot be judged: {self}: of {what} only {} has it", side.name());
+                Ruling { ruled: Ruled::Open, sentence }
+            })
+            .collect();
+        if changes.is_empty() && alone.is_empty() {
             return Err(self.not_measured(judgement));
         }
         let ruled = changes.iter().map(|change| (self.rule(change), *change));
         let broken: Vec<(Ruled, &Change)> = ruled.filter(|(ruled, _)| *ruled != Ruled::Kept).collect();
-        if broken.is_empty() {
+        if broken.is_empty() && alone.is_empty() {
             return Ok(vec![Ruling { ruled: Ruled::Kept, sentence: self.kept(&changes) }]);
         }
         let rulings = broken.into_iter().map(|(ruled, change)| Ruling { ruled, sentence: self.broken(ruled, change) });
-        Ok(rulings.collect())
+        Ok(rulings.chain(alone).collect())
     }
 
     fn rule(&self, change: &Change) -> Ruled {

@@ -46,6 +46,8 @@ pub(super) struct Samples {
     pub notes: Vec<String>,
     /// Settings of both sides that no valid run of both is of.
     pub unjudged: Vec<String>,
+    /// What only one side has of a setting that both ran: the metric, the setting, and the side.
+    pub lone: Vec<(String, String, Side)>,
     /// For each setting what of it was not valid.
     pub left_out: Vec<LeftOut>,
     /// What the new side lost.
@@ -91,11 +93,16 @@ pub(super) fn samples(measured: &Measured) -> Result<Samples, CompareError> {
         Side::BOTH.iter().zip(&placed).filter_map(|(side, runs)| not_valid(*side, runs)).collect();
     let losses = losses(&placed, &titles);
     let units = placed.each_ref().map(|runs| units(measured, runs));
-    let rows = rows(&placed, &units, measured.design());
+    let (rows, lone): (Vec<Row>, Vec<Row>) =
+        gathered(&placed, &units).into_iter().partition(|row| row.lone_side().is_none());
+    let rows: Vec<Row> = rows.into_iter().filter_map(|row| row.paired(measured.design())).collect();
     if rows.is_empty() {
         let why = if not_valid.is_empty() { "no metric is common to both".to_owned() } else { not_valid.join("; ") };
         return Err(CompareError::NothingValid { why, losses: losses.failures });
     }
+    let lone = lone.into_iter().filter_map(|row| Some((row.lone_side()?, row)));
+    let lone = lone.filter(|(_, row)| known.iter().all(|of| of.contains(&row.setting)));
+    let lone = lone.map(|(side, row)| (row.metric, titles[row.setting].clone(), side)).collect();
     let judged: BTreeSet<usize> = rows.iter().map(|row| row.setting).collect();
     let both = known[0].intersection(&known[1]).filter(|setting| !judged.contains(*setting));
     let unjudged: Vec<String> = both.map(|setting| titles[*setting].clone()).collect();
@@ -111,7 +118,7 @@ pub(super) fn samples(measured: &Measured) -> Result<Samples, CompareError> {
             .then(|| format!("not judged, for no run of it is valid on both sides: {}", unjudged.join("; "))),
     );
     let (units, losses) = (units.map(|of| of.len()), losses.failures);
-    Ok(Samples { rows, titles, units, notes, unjudged, left_out, losses })
+    Ok(Samples { rows, titles, units, notes, unjudged, lone, left_out, losses })
 }
 
 impl Side {
@@ -248,8 +255,26 @@ fn units(measured: &Measured, placed: &[Placed<'_>]) -> Vec<Unit> {
 /// A setting's index, a metric, and its values: of each side, of each sample.
 type Gathered = (usize, String, [Vec<Vec<f64>>; 2]);
 
-/// The rows that have samples on both sides. Repeats within one call are one sample: their median.
-fn rows(placed: &[Vec<Placed<'_>>; 2], units: &[Vec<Unit>; 2], design: Design) -> Vec<Row> {
+impl Row {
+    /// The side that alone has samples.
+    fn lone_side(&self) -> Option<Side> {
+        let is_there = |side: usize| self.sides[side].iter().any(Option::is_some);
+        match (is_there(0), is_there(1)) {
+            (true, false) => Some(Side::Old),
+            (false, true) => Some(Side::New),
+            _ => None,
+        }
+    }
+
+    /// Of calls in turn whole pairs alone; nothing if there are none.
+    fn paired(self, design: Design) -> Option<Self> {
+        let sides = if design == Design::InTurn { whole_pairs(self.sides) } else { self.sides };
+        sides.iter().all(|side| side.iter().any(Option::is_some)).then_some(Self { sides, ..self })
+    }
+}
+
+/// A row for each metric of each setting. Repeats within one call are one sample: their median.
+fn gathered(placed: &[Vec<Placed<'_>>; 2], units: &[Vec<Unit>; 2]) -> Vec<Row> {
     let mut index: BTreeMap<(usize, String), usize> = BTreeMap::new();
     let mut gathered: Vec<Gathered> = Vec::new();
     for (side, runs) in placed.iter().enumerate() {
@@ -265,11 +290,10 @@ fn rows(placed: &[Vec<Placed<'_>>; 2], units: &[Vec<Unit>; 2], design: Design) -
             }
         }
     }
-    let rows = gathered.into_iter().map(|(setting, metric, sides)| {
-        let sides = sides.map(|of| of.into_iter().map(median).collect());
-        Row { setting, metric, sides: if design == Design::InTurn { whole_pairs(sides) } else { sides } }
-    });
-    rows.filter(|row| row.sides.iter().all(|side| side.iter().any(Option::is_some))).collect()
+    let row = |(setting, metric, sides): Gathered| {
+        Row { setting, metric, sides: sides.map(|of| of.into_iter().map(median).collect()) }
+    };
+    gathered.into_iter().map(row).collect()
 }
 
 /// A pair of which one half is missing gives no ratio.

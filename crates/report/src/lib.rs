@@ -76,7 +76,7 @@ pub use ink::wrapped;
 pub use json::json;
 pub use markdown::{markdown, safe, table};
 pub use markup::plain;
-pub use path::path_picture;
+pub use path::{path_picture, path_svg};
 pub use quantity::{NONE, bytes, count, duration, figure, size};
 pub use sentence::invalid;
 pub use svg::svg;

@@ -54,6 +54,26 @@ fn threads(run: &Run) -> Option<String> {
 
 /// The path of a run as a drawing for a page; none if the run knows no more of it than one time.
 pub(super) fn path_drawing(run: &Run) -> Option<String> {
+    let (width, height, body) = drawn(run)?;
+    Some(format!(
+        "<svg class=\"path\" viewBox=\"0 0 {width:.0} {height:.0}\" style=\"min-width:{:.0}px;max-width:{width:.0}px\" \
+         role=\"img\">{body}</svg>\n",
+        width * 0.8
+    ))
+}
+
+/// The same as a picture that needs nothing beside itself.
+pub fn path_svg(run: &Run) -> Option<String> {
+    let (width, height, body) = drawn(run)?;
+    Some(format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width:.0} {height:.0}\" width=\"{width:.0}\" \
+         height=\"{height:.0}\" role=\"img\">\n<style>{STYLE}</style>\n\
+         <rect width=\"{width:.0}\" height=\"{height:.0}\" fill=\"#ffffff\"/>\n{body}</svg>\n"
+    ))
+}
+
+/// Width, height, and what is in between.
+fn drawn(run: &Run) -> Option<(f64, f64, String)> {
     let path = Path::of(run).filter(|path| path.known_times() > 1)?;
     let width = MARGIN * 2.0 + STEP * (path.last - path.first) as f64;
     let threads = threads(run);
@@ -67,13 +87,11 @@ pub(super) fn path_drawing(run: &Run) -> Option<String> {
     let links: String = (path.first..path.last).map(|from| path.drawn_link(from)).collect();
     let stations: String = (path.first..=path.last).map(|station| path.drawn_station(station)).collect();
     let spans: String = path.spans.iter().enumerate().map(|(row, span)| path.drawn_span(row, span)).collect();
-    Some(format!(
-        "<svg class=\"path\" viewBox=\"0 0 {width:.0} {height:.0}\" style=\"min-width:{:.0}px;max-width:{width:.0}px\" \
-         role=\"img\"><title>The path, station by station</title><desc>The median of each way, and under it the 99th \
-         percentile; a thicker line is a slower way, a dotted one was not measured.</desc>\n{links}{stations}{spans}{told}\
-         </svg>\n",
-        width * 0.8
-    ))
+    let body = format!(
+        "<title>The path, station by station</title><desc>The median of each way, and under it the 99th percentile; a \
+         thicker line is a slower way, a dotted one was not measured.</desc>\n{links}{stations}{spans}{told}"
+    );
+    Some((width, height, body))
 }
 
 /// The ways between neighbouring stations that were measured, each as `FROM_to_TO` with its median in nanoseconds; none
@@ -103,6 +121,17 @@ pub(super) fn is_way(stage: &str) -> bool {
 /// Columns of a station's box and of the arrow between two.
 const BOX: usize = 12;
 const ARROW: usize = 13;
+
+/// The colours and sizes of the picture; `report.css` has the same for the page.
+const STYLE: &str = "
+text { font: 13px system-ui, sans-serif; text-anchor: middle; fill: #16191e }
+.way { stroke: #0b5cad } .unknown { stroke: #59616d; stroke-dasharray: 2 6 }
+.station { fill: #ffffff; stroke: #0b5cad; stroke-width: 2 }
+.name { font-weight: 600 } .stamp { font-size: 11px; fill: #0b5cad; font-weight: 650 }
+.p50 { font-size: 15px; font-weight: 620 } .p99 { font-size: 12px; fill: #59616d }
+.span { fill: none; stroke: #59616d } .total { fill: #59616d } .total .p50 { font-size: 14px; fill: #16191e }
+.threads { text-anchor: start; fill: #59616d }
+";
 
 /// The drawing's measures, in its own units.
 const MARGIN: f64 = 80.0;

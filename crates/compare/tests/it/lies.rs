@@ -158,6 +158,24 @@ fn a_limit_that_cannot_be_judged_is_not_kept() {
 }
 
 #[test]
+fn a_percentile_that_one_side_has_too_few_samples_for_keeps_no_limit() {
+    let limit: Limit = "t0_t2.p50 > +10%".parse().expect("it is one");
+    let mut measured = steady(Design::InTurn, &[1.0; 8]);
+    for pair in pairs_of(&mut measured) {
+        for (file, p50) in [(&mut pair.old, Some(700)), (&mut pair.new, None)] {
+            let mut run = Run { layout: Some("split".to_owned()), ..file.runs[0].clone() };
+            run.hops.values_mut().for_each(|hop| hop.p50_ns = p50);
+            file.runs.push(run);
+        }
+    }
+    let judgement = judge(&measured).expect("both sides measured the same");
+    let rulings = limit.judge(&judgement).expect("it was measured");
+    let told: Vec<&str> = rulings.iter().map(|ruling| ruling.sentence.as_str()).collect();
+    assert!(told.len() == 1 && told[0].contains("cannot be judged") && told[0].contains("only OLD has it"), "{told:?}");
+    assert_eq!(ending(&judgement, &rulings), Ending::Open);
+}
+
+#[test]
 fn a_comparison_ends_with_the_worst_that_it_found() {
     let slower = || steady(Design::InTurn, &[1.3; 8]);
     let lossy = || faster_with(|run| run.counts.lost = 1);

@@ -1,0 +1,230 @@
+//! What a template may ask of result files.
+//!
+//! | in a template                                         | what it says                                              |
+//! |-------------------------------------------------------|-----------------------------------------------------------|
+//! | `figure(FILE, PATH, KEY=VALUE, …)`                    | the figure at PATH of each run whose keys or params have  |
+//! |                                                       | these values: one, or the lowest to the highest           |
+//! | `.median`, `.low`, `.high`, `.valid`                  | of a figure                                               |
+//! | `ratio(A, B)`                                         | A divided by B; each a figure or a number                 |
+//! | `comparison(FILE, NAME, FIGURE)`, `gain(…)`           | a ratio of the file with its interval, or one by it       |
+//! | `file(FILE)`, `command(FILE)`                         | the file as it is, and the command that made it           |
+//! | `ns`, `rate`, `two`                                   | filters: a time, a rate, two digits                       |
+//!
+//! In PATH, `stages.NAME` and `actors.NAME` are found by name. Runs that are not valid count only where there is no
+//! other; their figure is marked †.
+
+use std::fmt;
+use std::sync::Arc;
+
+use minijinja::value::{Enumerator, Kwargs, Object, Serde, Value};
+use minijinja::{Environment, Error, ErrorKind};
+use serde_json::Value as Json;
+use tickpath_report::figure as shown;
+use tickpath_result::{Comparison, ResultFile, short_name};
+
+use crate::results::Results;
+
+/// Gives templates their words.
+pub fn teach(environment: &mut Environment<'_>, results: Results) {
+    let results = Arc::new(results);
+    let files = Arc::clone(&results);
+    environment.add_function("figure", move |file: String, path: String, keys: Kwargs| {
+        Figure::find(get(&files, &file)?, &path, &keys).map(Value::from_object)
+    });
+    let files = Arc::clone(&results);
+    environment.add_function("comparison", move |file: String, name: String, figure: Option<String>| {
+        interval(get(&files, &file)?, &name, figure.as_deref(), |ratio| ratio)
+    });
+    let files = Arc::clone(&results);
+    environment.add_function("gain", move |file: String, name: String, figure: Option<String>| {
+        interval(get(&files, &file)?, &name, figure.as_deref(), f64::recip)
+    });
+    let files = Arc::clone(&results);
+    environment.add_function("file", move |file: String| Ok::<_, Error>(Value::from(Serde(get(&files, &file)?))));
+    environment.add_function("command", move |file: String| {
+        let words = get(&results, &file)?.command.split(' ').collect::<Vec<_>>();
+        let outputs = ["--json", "--html"];
+        let is_output = |at: usize| {
+            outputs.contains(&words[at]) || at > 0 && outputs.contains(&words[at - 1]) || words[at] == "--quiet"
+        };
+        let left: Vec<&str> = (0..words.len()).filter(|&at| !is_output(at)).map(|at| words[at]).collect();
+        Ok::<_, Error>(left.join(" "))
+    });
+    environment.add_function("ratio", |a: Value, b: Value| {
+        let (a, b) = (Figure::of(&a)?, Figure::of(&b)?);
+        let (low, high) = (a.low / b.high, a.high / b.low);
+        Ok::<_, Error>(Value::from_object(Figure {
+            unit: "_ratio".to_owned(),
+            low,
+            high,
+            median: a.median / b.median,
+            valid: a.valid && b.valid,
+        }))
+    });
+    environment.add_filter("ns", |value: f64| shown("_ns", value));
+    environment.add_filter("rate", |value: f64| rate(value));
+    environment.add_filter("two", |value: f64| two(value));
+}
+
+fn get<'a>(results: &'a Results, name: &str) -> Result<&'a ResultFile, Error> {
+    results.get(name).map_err(|e| wrong(e.to_string()))
+}
+
+fn wrong(what: String) -> Error {
+    Error::new(ErrorKind::InvalidOperation, what)
+}
+
+/// A figure over the runs that have it.
+#[derive(Debug)]
+struct Figure {
+    /// The last part of its path, whose ending is its unit.
+    unit: String,
+    low: f64,
+    high: f64,
+    median: f64,
+    /// Whether the runs kept the rules.
+    valid: bool,
+}
+
+impl Figure {
+    fn find(result: &ResultFile, path: &str, keys: &Kwargs) -> Result<Self, Error> {
+        let runs = serde_json::to_value(&result.runs).map_err(|e| wrong(e.to_string()))?;
+        let names: Vec<&str> = keys.args().collect();
+        let mut wanted = Vec::with_capacity(names.len());
+        for name in names {
+            wanted.push((name.to_owned(), keys.get::<Value>(name)?.to_string()));
+        }
+        let is_wanted = |run: &&Json| wanted.iter().all(|(key, value)| has(run, key, value));
+        let mut found: Vec<(bool, f64)> = Vec::new();
+        for run in runs.as_array().into_iter().flatten().filter(is_wanted) {
+            let value = path.split('.').try_fold(run, step).and_then(Json::as_f64);
+            found.extend(value.map(|value| (run["valid"] == true, value)));
+        }
+        let valid = found.iter().any(|(valid, _)| *valid);
+        let mut values: Vec<f64> = found.iter().filter(|(is, _)| *is == valid).map(|(_, value)| *value).collect();
+        values.sort_by(f64::total_cmp);
+        let (Some(&low), Some(&high)) = (values.first(), values.last()) else {
+            return Err(wrong(format!("no run of {} with {wanted:?} has {path}", result.command)));
+        };
+        let median = f64::midpoint(values[(values.len() - 1) / 2], values[values.len() / 2]);
+        let unit = path.rsplit('.').next().unwrap_or_default().to_owned();
+        Ok(Self { unit, low, high, median, valid })
+    }
+
+    /// A figure, or a number as one.
+    fn of(value: &Value) -> Result<Self, Error> {
+        if let Some(figure) = value.downcast_object_ref::<Self>() {
+            return Ok(Self { unit: figure.unit.clone(), ..*figure });
+        }
+        let number = f64::try_from(value.clone())?;
+        Ok(Self { unit: String::new(), low: number, high: number, median: number, valid: true })
+    }
+
+    fn number(&self, value: f64) -> String {
+        if self.unit.ends_with("_ratio") {
+            two(value)
+        } else if self.unit.ends_with("_per_s") {
+            rate(value)
+        } else {
+            shown(&self.unit, value)
+        }
+    }
+}
+
+impl fmt::Display for Figure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (low, high) = (self.number(self.low), self.number(self.high));
+        let mark = if self.valid { "" } else { " †" };
+        if low == high {
+            return write!(f, "{high}{mark}");
+        }
+        // The unit stands once where both have the same.
+        match (low.split_once(' '), high.split_once(' ')) {
+            (Some((number, unit)), Some((_, other))) if unit == other => write!(f, "{number} to {high}{mark}"),
+            _ => write!(f, "{low} to {high}{mark}"),
+        }
+    }
+}
+
+impl Object for Figure {
+    fn get_value(self: &Arc<Self>, key: &Value) -> Option<Value> {
+        Some(match key.as_str()? {
+            "low" => self.low.into(),
+            "high" => self.high.into(),
+            "median" => self.number(self.median).into(),
+            "middle" => self.median.into(),
+            "valid" => self.valid.into(),
+            _ => return None,
+        })
+    }
+
+    fn enumerate(self: &Arc<Self>) -> Enumerator {
+        Enumerator::NonEnumerable
+    }
+
+    fn render(self: &Arc<Self>, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// One part of a path; parts of a list go by their names.
+fn step<'a>(at: &'a Json, part: &str) -> Option<&'a Json> {
+    match at {
+        Json::Array(parts) => parts.iter().find(|found| found["name"] == part),
+        _ => at.get(part),
+    }
+}
+
+/// Whether a run has this value under a key of its own or of its params. The target goes by its short
+/// name: a server's port is another one each time.
+fn has(run: &Json, key: &str, value: &str) -> bool {
+    let found = match run.get(key).or_else(|| run["params"].get(key)) {
+        Some(Json::String(found)) => found.clone(),
+        Some(found) => found.to_string(),
+        None => return value.is_empty(),
+    };
+    let is_same_number = || matches!((found.parse::<f64>(), value.parse::<f64>()), (Ok(a), Ok(b)) if a == b);
+    found == value || key == "target" && short_name(&found) == value || is_same_number()
+}
+
+/// A ratio of a file, and its interval.
+fn interval(
+    result: &ResultFile,
+    name: &str,
+    figure: Option<&str>,
+    turned: fn(f64) -> f64,
+) -> Result<String, Error> {
+    let is_it = |found: &&Comparison| found.name == name && figure.is_none_or(|figure| found.figure == figure);
+    let found = result.comparisons.iter().find(is_it);
+    let found = found.ok_or_else(|| wrong(format!("{} compares no {name}", result.command)))?;
+    let Some(ratio) = found.ratio else {
+        return Ok(found.note.clone().unwrap_or_else(|| "no ratio".to_owned()));
+    };
+    let (Some(low), Some(high)) = (found.low.map(turned), found.high.map(turned)) else {
+        return Ok(two(turned(ratio)));
+    };
+    Ok(format!("{} ({} to {})", two(turned(ratio)), two(low.min(high)), two(low.max(high))))
+}
+
+/// Two digits: 0.021, 2.7, 33, 310.
+fn two(value: f64) -> String {
+    let rounded: f64 = format!("{value:.1e}").parse().unwrap_or(value);
+    match rounded {
+        rounded if rounded.abs() >= 10.0 => format!("{rounded:.0}"),
+        rounded if rounded.abs() >= 1.0 => format!("{rounded:.1}"),
+        rounded => {
+            let places = (1.0 - rounded.abs().max(1e-9).log10().floor()) as usize;
+            format!("{rounded:.places$}")
+        }
+    }
+}
+
+/// From a million a second on in millions.
+fn rate(value: f64) -> String {
+    if value >= 1e6 { format!("{} M/s", trimmed(value / 1e6)) } else { shown("_per_s", value) }
+}
+
+fn trimmed(value: f64) -> String {
+    let places = if value >= 100.0 { 0 } else if value >= 10.0 { 1 } else { 2 };
+    format!("{value:.places$}")
+}
