@@ -79,7 +79,7 @@ pub fn run(args: &Check) -> anyhow::Result<Outcome> {
 }
 
 fn plant(lab: &Lab<'_>, lie: &Lie, stage: &Stage<'_>) -> anyhow::Result<Told> {
-    lab.progress.step(&lie.title(), SECONDS);
+    lab.step(&lie.title(), SECONDS)?;
     lie.plant(stage).map_err(usage)
 }
 

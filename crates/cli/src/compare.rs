@@ -224,7 +224,7 @@ impl<'a> Calls<'a> {
         for place in 0..self.count {
             let mut call = |nth: u32, side: Side| {
                 let what = format!("{label}call {} of {}: {}", 2 * place + nth, 2 * self.count, side.name());
-                self.lab.progress.step(&what, seconds);
+                self.lab.step(&what, seconds)?;
                 let begun = self.lab.clock.ticks();
                 let result = self.call(side);
                 seconds = self.lab.clock.ns_between(begun, self.lab.clock.ticks()) as f64 / 1e9;

@@ -3,11 +3,11 @@
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Read, Seek, Write};
 use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 
 use anyhow::Context;
 use signal_hook::{consts::signal::SIGINT, flag};
+use tickpath_harness::interruption;
 use tickpath_result::{ResultFile, Run};
 
 use crate::outcome::Outcome;
@@ -18,26 +18,24 @@ const FILE: &str = "tickpath-bench.lock";
 /// The right to measure on this machine; given back when it is dropped, or its process ends.
 pub struct Turn {
     _lock: Option<File>,
-    interrupted: Arc<AtomicBool>,
 }
 
 impl Turn {
     /// Waits until nobody else measures: two at once would measure each other.
     ///
-    /// From then on the first Ctrl-C ends the processes of a run, whom the terminal tells too; this one then removes what it
-    /// made on servers and saves what there is. The second one ends it at once.
+    /// From then on the first Ctrl-C ends the processes of a run, whom the terminal tells too, and no other run begins; this
+    /// one then removes what it made on servers and saves what there is. The second one ends it at once.
     pub fn take(quiet: bool) -> anyhow::Result<Self> {
         // Who may not even read the file of another user goes without.
         let lock = file(&std::env::temp_dir().join(FILE)).map(|file| wait(file, quiet)).transpose()?;
-        let interrupted = Arc::new(AtomicBool::new(false));
-        flag::register_conditional_shutdown(SIGINT, 130, interrupted.clone()).context("cannot listen for Ctrl-C")?;
-        flag::register(SIGINT, interrupted.clone()).context("cannot listen for Ctrl-C")?;
-        Ok(Self { _lock: lock, interrupted })
+        flag::register_conditional_shutdown(SIGINT, 130, interruption().clone()).context("cannot listen for Ctrl-C")?;
+        flag::register(SIGINT, interruption().clone()).context("cannot listen for Ctrl-C")?;
+        Ok(Self { _lock: lock })
     }
 
     /// Whether there was a Ctrl-C.
     pub fn is_interrupted(&self) -> bool {
-        self.interrupted.load(Ordering::Relaxed)
+        interruption().load(Ordering::Relaxed)
     }
 
     /// Ends a measurement that is `done` or broke off: what there is of a result says so, and is shown and saved. A Ctrl-C

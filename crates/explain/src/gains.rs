@@ -114,7 +114,7 @@ fn take_turns(
     run.series = ["base_one_way_p50_ns", "change_one_way_p50_ns"].map(empty).into();
     for round in 1..=rounds {
         let what = format!("explain: {} ({round}/{rounds})", trial.gain);
-        bench.lab.progress.step(&what, 2.0 * (field.batch.seconds() + AROUND_S));
+        bench.lab.step(&what, 2.0 * (field.batch.seconds() + AROUND_S))?;
         let pair = match one_round(round, trial, bench, field, &mut run.counts) {
             Ok(pair) => pair,
             Err(error) => {

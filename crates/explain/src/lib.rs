@@ -212,7 +212,7 @@ impl<'a> Bench<'a> {
         let known = match self.floors.get(&(spins, pause_ns)) {
             Some(known) => *known,
             None => {
-                self.lab.progress.step("explain: the same message over bare sockets", 0.5);
+                self.lab.step("explain: the same message over bare sockets", 0.5)?;
                 let sides = Sides { spins, cpus: None, pause_ns };
                 floor::measure(target.info(), &self.channel("floor"), sides, self.lab.clock)?
             }

@@ -42,7 +42,7 @@ pub(super) fn run(bench: &mut Bench<'_>, client: Client, result: &mut ResultFile
     let orders = pauses.into_iter().map(|order| (Phase::Idle, order)).chain([(Phase::Steady, steady)]);
     for (phase, order) in orders {
         let mut run = describe(bench, client, &way, phase, &order);
-        bench.lab.progress.step(&format!("explain: {} {}", client.name(), phase.name()), order.seconds() + 0.2);
+        bench.lab.step(&format!("explain: {} {}", client.name(), phase.name()), order.seconds() + 0.2)?;
         let between = bench.between(false, order.every_ns.max(order.pause_ns))?;
         let done = measure(bench, &mut pair, order, between, &mut run);
         if let Err(error) = &done {

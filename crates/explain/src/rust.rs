@@ -76,7 +76,7 @@ impl Below {
         if is_log(url) {
             return Ok(Self::Log { transfer_ns: transfer_ns.unwrap_or(0.0) });
         }
-        bench.lab.progress.step("explain: the same message over bare sockets", 0.5);
+        bench.lab.step("explain: the same message over bare sockets", 0.5)?;
         let (clock, sides) = (bench.lab.clock, Sides { spins: false, cpus: Some(bench.settings.cpus), pause_ns });
         Ok(match &bench.target {
             Some(target) => Self::Redis(floor::measure(target.info(), &bench.channel("floor"), sides, clock)?),

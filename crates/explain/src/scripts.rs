@@ -141,7 +141,7 @@ struct Sight {
 
 fn watch(bench: &mut Bench<'_>, scripts: &Scripts) -> Result<Sight, LabError> {
     let runs = scripts.repeat + scripts.plain;
-    bench.lab.progress.step(&format!("explain: a new process {runs} times"), f64::from(runs) * RUN_S + 1.0);
+    bench.lab.step(&format!("explain: a new process {runs} times"), f64::from(runs) * RUN_S + 1.0)?;
     let started = command::start(bench.lab, bench.python(), &bench.hook, scripts)?;
     if let Some(first) = started.first()? {
         if let Some(why) = first.emptiness(scripts.companion.is_some()) {

@@ -11,6 +11,9 @@ pub enum LabError {
         /// What it said.
         what: String,
     },
+    /// There was a Ctrl-C.
+    #[error("interrupted")]
+    Interrupted,
     /// A setting that makes no run.
     #[error("{0}")]
     Setting(String),

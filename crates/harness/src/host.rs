@@ -72,12 +72,12 @@ const STAMPS: u32 = 1_000_000;
 
 /// Measures the host.
 pub fn run(lab: &Lab<'_>, settings: &Settings) -> Result<(Host, Run), LabError> {
-    lab.progress.step("host: clock, cache line, loopback", 1.5);
+    lab.step("host: clock, cache line, loopback", 1.5)?;
     let mut host = facts(&lab.clock);
     let before = cpu_times();
     let transfer = crossing(lab, settings.cpus, TIMINGS)?.map(|crossing| crossing.transfer_ns);
     let loopback = loopback(lab, settings.cpus)?;
-    lab.progress.step("host: spinning", settings.seconds);
+    lab.step("host: spinning", settings.seconds)?;
     let clock = lab.clock;
     let (cpu, seconds) = (settings.cpus[0], settings.seconds);
     let spin = on_cpu(cpu, move || Spin::measure(&clock, seconds))??;

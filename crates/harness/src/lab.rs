@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
 use tickpath_bus::About;
 use tickpath_clock::HostClock;
@@ -86,10 +87,25 @@ impl<'a> Lab<'a> {
         Software { client: Some("tickpath".to_owned()), client_version: Some(version), ..server }
     }
 
+    /// A step begins, as [`Progress::step`] has it; none does after a Ctrl-C.
+    pub fn step(&self, what: &str, seconds: f64) -> Result<(), LabError> {
+        if interruption().load(Ordering::Relaxed) {
+            return Err(LabError::Interrupted);
+        }
+        self.progress.step(what, seconds);
+        Ok(())
+    }
+
     /// Spawns a process for a role.
     pub fn spawn<R: Role>(&self, role: &R) -> Result<Child, LabError> {
         Child::spawn(&self.program, role)
     }
+}
+
+/// Set by a Ctrl-C, if somebody has asked for that: no step begins any more.
+pub fn interruption() -> &'static Arc<AtomicBool> {
+    static INTERRUPTION: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
+    &INTERRUPTION
 }
 
 impl Drop for Lab<'_> {

@@ -38,7 +38,7 @@ pub mod targets;
 pub use around::Around;
 pub use child::Child;
 pub use error::LabError;
-pub use lab::{Lab, Progress, remove_topics};
+pub use lab::{Lab, Progress, interruption, remove_topics};
 pub use parent::Parent;
 pub use role::{Playable, Role, Thread};
 

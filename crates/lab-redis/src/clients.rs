@@ -271,7 +271,7 @@ fn take(
     for turn in turns {
         let Turn { case, way, repeat, .. } = turn;
         let who = format!("{} ×{} {} {} ms", case.client, case.workers, way.transport, way.rtt_ms);
-        lab.progress.step(&format!("clients {repeat}/{}: {who}", settings.repeat), turn.seconds());
+        lab.step(&format!("clients {repeat}/{}: {who}", settings.repeat), turn.seconds())?;
         match turn.run(lab, settings, runtimes, target) {
             Ok(run) => result.runs.push(run),
             Err(error) => {

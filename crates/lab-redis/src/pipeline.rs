@@ -185,7 +185,7 @@ impl fmt::Display for Settings {
 /// Runs once. The run is among `runs` also if it failed in the middle, with what it had come to.
 pub fn run(lab: &Lab<'_>, settings: &Settings, runs: &mut Vec<Run>) -> Result<(), LabError> {
     check(settings)?;
-    lab.progress.step(&settings.to_string(), settings.seconds);
+    lab.step(&settings.to_string(), settings.seconds)?;
     let mut key = Key::claim(lab, &settings.target, settings.command)?;
     let out = lab.folder().join("pipeline");
     let mut client = spawn(lab, settings, &mut key, &out)?;

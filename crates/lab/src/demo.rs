@@ -101,7 +101,7 @@ fn measure(lab: &Lab<'_>, settings: &Settings, result: &mut ResultFile, found: &
     take_turns(lab, settings, result, found, changes, python.as_ref().ok())?;
     match (python, start(lab, None)?) {
         (Ok(python), Some(server)) => {
-            lab.progress.step("python3 with redis-py, one publish a process", 3.0);
+            lab.step("python3 with redis-py, one publish a process", 3.0)?;
             let (publish, message) = one_publish_per_process(&server, &python.program, 5)?;
             push_python(result, publish, message);
         }
@@ -349,7 +349,7 @@ fn push_python(result: &mut ResultFile, publish: f64, message: f64) {
 
 /// The venue's distance: the median of some TCP connects, in nanoseconds.
 fn connect_ns(lab: &Lab<'_>, venue: &str) -> Result<f64, LabError> {
-    lab.progress.step("connecting to the venue", 1.0);
+    lab.step("connecting to the venue", 1.0)?;
     let failed =
         |what: String| LabError::Setting(format!("--venue {venue}: {what}; write HOST:PORT of a server that listens"));
     let address = venue.to_socket_addrs().map_err(|e| failed(e.to_string()))?.next();

@@ -177,7 +177,7 @@ pub fn run(lab: &Lab<'_>, settings: &Settings) -> Result<Vec<Run>, LabError> {
     check(settings)?;
     let plan = plan(settings);
     let seconds: f64 = plan.iter().map(Batch::seconds).sum();
-    lab.progress.step(&settings.title(), seconds + if settings.target.has_socket() { 6.0 } else { 3.0 });
+    lab.step(&settings.title(), seconds + if settings.target.has_socket() { 6.0 } else { 3.0 })?;
     let around = Around::begin(lab, settings.cpus)?;
     let idle = tickpath_harness::host::idle_gaps(&lab.clock, settings.cpus[1], 200_000_000)?;
     let mut floor = Samples::default();

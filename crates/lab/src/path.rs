@@ -62,7 +62,7 @@ pub struct Settings {
 pub fn run(lab: &Lab<'_>, settings: &Settings) -> Result<Run, LabError> {
     check(settings)?;
     let seconds = settings.ticks.rate.map_or(10.0, |rate| settings.ticks.count as f64 / rate);
-    lab.progress.step(&format!("path {} {}", settings.target, settings.wait), seconds + 1.5);
+    lab.step(&format!("path {} {}", settings.target, settings.wait), seconds + 1.5)?;
     let around = Around::begin(lab, settings.cpus)?;
     let idle = tickpath_harness::host::idle_gaps(&lab.clock, settings.cpus[1], 200_000_000)?;
     let roles = Roles::of(lab, settings);

@@ -145,7 +145,7 @@ pub fn run_with(
     check(settings)?;
     let seconds = settings.rate.map_or(2.0, |rate| settings.count as f64 / rate);
     let what = format!("pubsub {} {} B", without_login(&settings.target), settings.size);
-    lab.progress.step(&what, seconds + 1.0);
+    lab.step(&what, seconds + 1.0)?;
     let settings = &Settings { policy: Some(policy(settings)?), ..settings.clone() };
     let around = Around::begin(lab, settings.cpus)?;
     // The floor of the log; a broker's path holds a thousand of them.

@@ -43,7 +43,7 @@ pub fn run(
     repeat: u32,
 ) -> Result<Run, LabError> {
     let seconds = count as f64 / rate as f64;
-    lab.progress.step("the path in Python over Redis", seconds + 1.0);
+    lab.step("the path in Python over Redis", seconds + 1.0)?;
     let name = format!("tickpath:{}:path", lab.name);
     let out = |role: &str| lab.folder().join(format!("python-{role}"));
     let spawn = |role: &'static str| {

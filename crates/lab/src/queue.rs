@@ -86,7 +86,7 @@ pub fn run(lab: &Lab<'_>, settings: &Settings, runs: &mut Vec<Run>) -> Result<()
         settings.pipeline,
         settings.pull
     );
-    lab.progress.step(&what, settings.guess_seconds(USUAL_S));
+    lab.step(&what, settings.guess_seconds(USUAL_S))?;
     let around = Around::begin(lab, [settings.cpus[0], settings.cpu_of(0)])?;
     let queues = Queues::fresh(lab, connection, settings)?;
     let ends = match settings.client {

@@ -29,7 +29,7 @@ pub(super) struct Way {
 impl Way {
     /// All that the settings ask for: TCP first, a Unix socket last.
     pub fn all(lab: &Lab<'_>, settings: &Settings, target: &Target) -> Result<Vec<Self>, LabError> {
-        lab.progress.step("clients: measuring the round trip", 2.0 + 2.0 * settings.rtts_ms.len() as f64);
+        lab.step("clients: measuring the round trip", 2.0 + 2.0 * settings.rtts_ms.len() as f64)?;
         let mut ways = Vec::new();
         if let Some((url, address)) = target.tcp() {
             ways.extend(Self::over_tcp(lab, settings, target, url, &address)?);

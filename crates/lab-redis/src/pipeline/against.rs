@@ -125,7 +125,7 @@ impl Case {
 
 /// Runs redis-benchmark once.
 fn theirs(lab: &Lab<'_>, settings: &Settings, version: &str) -> Result<Run, LabError> {
-    lab.progress.step(&format!("{NAME} {}, depth {}", settings.command, settings.depth), settings.seconds);
+    lab.step(&format!("{NAME} {}, depth {}", settings.command, settings.depth), settings.seconds)?;
     let key = Key::claim(lab, &settings.target, settings.command)?;
     let count = settings.count.unwrap_or(LEAST);
     let before = settings.target.usage();

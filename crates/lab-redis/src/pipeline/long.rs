@@ -123,7 +123,7 @@ impl Held {
 
 /// Writes a pipeline as far as the socket takes it, looks, then reads the replies and writes the rest.
 fn hold(lab: &Lab<'_>, settings: &Settings) -> Result<Held, LabError> {
-    lab.progress.step("pipeline: what the server holds for replies", 1.0);
+    lab.step("pipeline: what the server holds for replies", 1.0)?;
     let mut key = Key::claim(lab, &settings.target, settings.command)?;
     let command = encode(&settings.command.words(key.name(), ""));
     let address = settings.target.way();

@@ -273,7 +273,7 @@ pub fn restart(lab: &Lab<'_>, settings: &Settings, orders: u64) -> Result<Run, L
 
 /// A system that has taken a whole day, and its journal.
 fn day(lab: &Lab<'_>, settings: &Settings, batch: &Batch, snapshot_every: u64) -> Result<(System, PathBuf), LabError> {
-    lab.progress.step(&settings.title(), batch.seconds() * 3.0 + 5.0);
+    lab.step(&settings.title(), batch.seconds() * 3.0 + 5.0)?;
     let load = Load { expected: batch.count as usize, evicts: false, snapshot_every };
     let mut system = System::start(lab, settings, load)?;
     let answered = system.batch(batch)?;

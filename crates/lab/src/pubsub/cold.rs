@@ -31,7 +31,7 @@ struct First {
 
 /// So many processes, one message each.
 pub fn cold(lab: &Lab<'_>, settings: &Settings, times: u64) -> Result<Run, LabError> {
-    lab.progress.step(&format!("pubsub {} cold", tickpath_result::without_login(&settings.target)), times as f64 * 0.1);
+    lab.step(&format!("pubsub {} cold", tickpath_result::without_login(&settings.target)), times as f64 * 0.1)?;
     let one = Settings { phase: Phase::Cold, count: times, rate: Some(1.0), readers: 1, batch: 1, ..settings.clone() };
     super::check(&one)?;
     super::refuse_go(&one, "cold")?;

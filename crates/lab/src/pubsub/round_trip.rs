@@ -68,7 +68,7 @@ impl Role for PongRole {
 
 /// Messages and answers for so many seconds, or until the count is reached.
 pub fn round_trip(lab: &Lab<'_>, settings: &Settings, seconds: f64) -> Result<Run, LabError> {
-    lab.progress.step(&format!("pubsub {} round trips", tickpath_result::without_login(&settings.target)), seconds);
+    lab.step(&format!("pubsub {} round trips", tickpath_result::without_login(&settings.target)), seconds)?;
     super::check(settings)?;
     super::refuse_go(settings, "round-trip")?;
     let settings = &Settings { rate: Some(1.0), readers: 1, batch: 1, ..settings.clone() };
