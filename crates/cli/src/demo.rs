@@ -11,7 +11,7 @@ use tickpath_result::{ResultFile, Run};
 use crate::args::{Cpus, Output, can_be_written, is_file};
 use crate::bench::measure::{lab, new_result, usage, write};
 use crate::outcome::Outcome;
-use crate::print::say;
+use crate::print::{say, terminal};
 use crate::progress::Bar;
 use crate::turn::Turn;
 use clap::Args;
@@ -62,6 +62,9 @@ pub fn run(args: &Demo) -> anyhow::Result<Outcome> {
         result.check().context("this is a defect of Tickpath")?;
         // What was measured is told even if it cannot be kept.
         say(&fitted(&text(result, &found)));
+        if args.output.all {
+            say(&format!("\n{}", terminal(result, true)));
+        }
         write(result, &Output { html: Some(page.clone()), ..args.output.clone() })?;
         say(&format!("\nreport: {}\n", page.display()));
         Ok(())

@@ -13,9 +13,11 @@ const WIDTH: usize = 80;
 pub fn terminal(result: &ResultFile, all: bool) -> String {
     let colour = std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
     let width = std::env::var("COLUMNS").ok().and_then(|c| c.parse().ok()).unwrap_or(WIDTH);
-    match result.workload.as_str() {
-        explain::WORKLOAD => explain::text(result, width),
-        _ => tickpath_report::terminal(result, &Screen { width, colour, all }),
+    let report = || tickpath_report::terminal(result, &Screen { width, colour, all });
+    match (result.workload.as_str(), all) {
+        (explain::WORKLOAD, false) => explain::text(result, width),
+        (explain::WORKLOAD, true) => explain::text(result, width) + "\n" + &report(),
+        _ => report(),
     }
 }
 

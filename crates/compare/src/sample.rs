@@ -290,8 +290,10 @@ fn gathered(placed: &[Vec<Placed<'_>>; 2], units: &[Vec<Unit>; 2]) -> Vec<Row> {
             }
         }
     }
-    let row = |(setting, metric, sides): Gathered| {
-        Row { setting, metric, sides: sides.map(|of| of.into_iter().map(median).collect()) }
+    let row = |(setting, metric, sides): Gathered| Row {
+        setting,
+        metric,
+        sides: sides.map(|of| of.into_iter().map(median).collect()),
     };
     gathered.into_iter().map(row).collect()
 }

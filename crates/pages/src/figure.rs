@@ -7,8 +7,10 @@
 //! | `.median`, `.low`, `.high`, `.valid`                  | of a figure                                               |
 //! | `ratio(A, B)`                                         | A divided by B; each a figure or a number                 |
 //! | `comparison(FILE, NAME, FIGURE)`, `gain(…)`           | a ratio of the file with its interval, or one by it       |
+//! | `sentence(FILE, WORDS)`                               | the finding of the file that begins with these words      |
 //! | `file(FILE)`, `command(FILE)`                         | the file as it is, and the command that made it           |
-//! | `ns`, `rate`, `two`                                   | filters: a time, a rate, two digits                       |
+//! | `left_out(FILE)`                                      | how many of its runs broke a rule, and how the first did  |
+//! | `ns`, `rate`, `two`, `unit(UNIT)`                     | filters: a time, a rate, two digits, or as UNIT has it    |
 //!
 //! In PATH, `stages.NAME` and `actors.NAME` are found by name. Runs that are not valid count only where there is no
 //! other; their figure is marked †.
@@ -40,6 +42,23 @@ pub fn teach(environment: &mut Environment<'_>, results: Results) {
         interval(get(&files, &file)?, &name, figure.as_deref(), f64::recip)
     });
     let files = Arc::clone(&results);
+    environment.add_function("left_out", move |file: String| {
+        let result = get(&files, &file)?;
+        let invalid = result.runs.iter().filter(|run| !run.valid).collect::<Vec<_>>();
+        Ok::<_, Error>(match invalid.first().and_then(|run| run.notes.first()) {
+            None if invalid.is_empty() => format!("All {} runs kept the rules.", result.runs.len()),
+            why => {
+                let why = why.map_or(String::new(), |why| format!(", the first because {why}"));
+                format!("{} of {} runs broke a rule and are left out{why}.", invalid.len(), result.runs.len())
+            }
+        })
+    });
+    let files = Arc::clone(&results);
+    environment.add_function("sentence", move |file: String, begin: String| {
+        let found = get(&files, &file)?.findings.iter().find(|found| found.starts_with(&begin));
+        found.cloned().ok_or_else(|| wrong(format!("{file} finds nothing that begins with '{begin}'")))
+    });
+    let files = Arc::clone(&results);
     environment.add_function("file", move |file: String| Ok::<_, Error>(Value::from(Serde(get(&files, &file)?))));
     environment.add_function("command", move |file: String| {
         let words = get(&results, &file)?.command.split(' ').collect::<Vec<_>>();
@@ -64,6 +83,11 @@ pub fn teach(environment: &mut Environment<'_>, results: Results) {
     environment.add_filter("ns", |value: f64| shown("_ns", value));
     environment.add_filter("rate", |value: f64| rate(value));
     environment.add_filter("two", |value: f64| two(value));
+    environment.add_filter("unit", |value: f64, unit: String| match unit.as_str() {
+        "ns" => shown("_ns", value),
+        "per_s" => rate(value),
+        _ => format!("{} times", two(value)),
+    });
 }
 
 fn get<'a>(results: &'a Results, name: &str) -> Result<&'a ResultFile, Error> {
@@ -187,13 +211,11 @@ fn has(run: &Json, key: &str, value: &str) -> bool {
     found == value || key == "target" && short_name(&found) == value || is_same_number()
 }
 
-/// A ratio of a file, and its interval.
-fn interval(
-    result: &ResultFile,
-    name: &str,
-    figure: Option<&str>,
-    turned: fn(f64) -> f64,
-) -> Result<String, Error> {
+/// The level of an interval that need not be said, in percent.
+const STATED: f64 = 95.0;
+
+/// A ratio of a file, and its interval, with its level where that is lower than usual.
+fn interval(result: &ResultFile, name: &str, figure: Option<&str>, turned: fn(f64) -> f64) -> Result<String, Error> {
     let is_it = |found: &&Comparison| found.name == name && figure.is_none_or(|figure| found.figure == figure);
     let found = result.comparisons.iter().find(is_it);
     let found = found.ok_or_else(|| wrong(format!("{} compares no {name}", result.command)))?;
@@ -203,7 +225,12 @@ fn interval(
     let (Some(low), Some(high)) = (found.low.map(turned), found.high.map(turned)) else {
         return Ok(two(turned(ratio)));
     };
-    Ok(format!("{} ({} to {})", two(turned(ratio)), two(low.min(high)), two(low.max(high))))
+    let level = match found.level_percent {
+        Some(level) if level >= STATED => String::new(),
+        Some(level) if level > 0.0 => format!(", {level:.0} %"),
+        _ => ", no level".to_owned(),
+    };
+    Ok(format!("{} ({} to {}{level})", two(turned(ratio)), two(low.min(high)), two(low.max(high))))
 }
 
 /// Two digits: 0.021, 2.7, 33, 310.
@@ -225,6 +252,12 @@ fn rate(value: f64) -> String {
 }
 
 fn trimmed(value: f64) -> String {
-    let places = if value >= 100.0 { 0 } else if value >= 10.0 { 1 } else { 2 };
+    let places = if value >= 100.0 {
+        0
+    } else if value >= 10.0 {
+        1
+    } else {
+        2
+    };
     format!("{value:.places$}")
 }

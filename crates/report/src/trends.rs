@@ -172,9 +172,9 @@ impl Trends {
 
     fn table(&self, trend: &Trend) -> String {
         let row = |(moment, value): (&Moment, &Option<f64>)| {
-            let commit = moment.commit.as_deref().map_or(NONE, |commit| abbreviated(commit));
+            let commit = moment.commit.as_deref().map_or_else(|| NONE.to_owned(), abbreviated);
             let value = value.map_or_else(|| NONE.to_owned(), |value| figure(&trend.metric, value));
-            vec![escaped(moment.day()), escaped(commit), escaped(&value)]
+            vec![escaped(moment.day()), escaped(&commit), escaped(&value)]
         };
         let rows: Vec<Vec<String>> = self.moments.iter().zip(&trend.values).map(row).collect();
         table("over", &["day", "commit", "value"], &rows)
@@ -211,6 +211,8 @@ fn print(metric: &str) -> fn(f64) -> String {
     }
 }
 
-fn abbreviated(commit: &str) -> &str {
-    commit.get(..9).unwrap_or(commit)
+/// Nine digits, and whether the tree differed from it.
+fn abbreviated(commit: &str) -> String {
+    let (id, differs) = commit.split_once('-').map_or((commit, String::new()), |(id, how)| (id, format!("-{how}")));
+    format!("{}{differs}", id.get(..9).unwrap_or(id))
 }

@@ -53,7 +53,9 @@ pub fn new_result(workload: &str) -> ResultFile {
     if let Some(rest) = command.split_once(' ').map(|(_, rest)| rest.to_owned()) {
         command = format!("tickpath {rest}");
     }
-    ResultFile::new(workload, &without_login(&command), &tickpath_result::rfc3339(tickpath_clock::utc_ns()))
+    let started_at = tickpath_result::rfc3339(tickpath_clock::utc_ns());
+    let commit = option_env!("TICKPATH_COMMIT").map(str::to_owned);
+    ResultFile { commit, ..ResultFile::new(workload, &without_login(&command), &started_at) }
 }
 
 /// A word as a shell takes it.

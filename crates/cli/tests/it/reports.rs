@@ -28,6 +28,12 @@ fn host(folder: &Path) {
     let page = folder.join("host.html");
     let result = bench(folder, "host", &format!("host --duration 0.1 --html {}", text(&page)));
     assert!(fs::read_to_string(&page).expect("it was written").contains("spin_gap"));
+    // `tickpath history` lives of it.
+    let git = ["-C", env!("CARGO_MANIFEST_DIR"), "rev-parse", "HEAD"];
+    let head = std::process::Command::new("git").args(git).output().map(|output| output.stdout).unwrap_or_default();
+    if let Some(head) = String::from_utf8_lossy(&head).get(..12) {
+        assert!(result["commit"].as_str().is_some_and(|commit| commit.starts_with(head)), "{}", result["commit"]);
+    }
     let run = only_run(&result);
     for hop in ["spin_gap", "round_trip"] {
         assert!(number(&run["hops"][hop]["count"]) > 0.0, "{hop}");

@@ -12,7 +12,7 @@ mod circles;
 
 /// The rows of the workspace, top first. A crate uses only what stands in rows below its own.
 const ROWS: &[(&str, &[&str])] = &[
-    ("roots", &["cli", "python", "capi"]),
+    ("roots", &["cli", "pages", "python", "capi"]),
     ("advice", &["explain", "doctor", "check"]),
     ("workloads", &["lab", "lab-redis"]),
     ("apparatus", &["scratch", "compare"]),
