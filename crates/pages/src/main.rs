@@ -48,8 +48,8 @@ fn root() -> PathBuf {
 fn pages(root: &Path) -> Result<Vec<(String, String)>> {
     let results = Results::load(&root.join(results::FOLDER))?;
     let (path, name, target) = PICTURE;
-    let run = results.get(name)?.runs.iter().find(|run| short_name(&run.target) == target);
-    let picture = run.and_then(path_svg).with_context(|| format!("{name} has no path over {target} to draw"))?;
+    let run = results.get(name)?.runs.iter().find(|run| run.valid && short_name(&run.target) == target);
+    let picture = run.and_then(path_svg).with_context(|| format!("{name} has no valid path over {target} to draw"))?;
     let mut environment = Environment::new();
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
     environment.set_syntax(SyntaxConfig::builder().trim_blocks(true).keep_trailing_newline(true).build()?);
