@@ -144,8 +144,11 @@ fn is_of_the_dead(rest: &str, end: char) -> bool {
     pid.is_some_and(|pid| !Path::new(&format!("/proc/{pid}")).exists())
 }
 
-/// Removes these topics of shared memory.
+/// Removes these topics of shared memory, and bare words of such names.
 pub fn remove_topics(which: impl Fn(&str) -> bool) {
+    for words in tickpath_log::SharedWords::all().unwrap_or_default().iter().filter(|words| which(words)) {
+        let _ = tickpath_log::SharedWords::remove(words);
+    }
     let Ok(topics) = tickpath_log::Place::all_in_shared_memory() else { return };
     for topic in topics.iter().filter(|topic| which(topic)) {
         if let Ok(place) = tickpath_log::Place::shared_memory(topic) {

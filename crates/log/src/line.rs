@@ -16,6 +16,7 @@ pub struct SharedWords {
 }
 
 const APART: usize = 128;
+const ENDING: &str = ".words";
 const BYTES: usize = 4096;
 
 impl SharedWords {
@@ -26,6 +27,12 @@ impl SharedWords {
         allocate(&file, 0, BYTES as u64)?;
         let mapping = Mapping::new(&file, 0, BYTES, Access::Write)?;
         Ok(Self { region: Region::mapped(mapping) })
+    }
+
+    /// Those that lie in shared memory now, by name.
+    pub fn all() -> io::Result<Vec<String>> {
+        let words = |name: String| name.strip_suffix(ENDING).map(str::to_owned);
+        Ok(Place::names_in_shared_memory()?.into_iter().filter_map(words).collect())
     }
 
     /// One word.
@@ -40,6 +47,6 @@ impl SharedWords {
 }
 
 fn path(name: &str) -> io::Result<PathBuf> {
-    let place = Place::shared_memory(&format!("{name}.words")).map_err(io::Error::other)?;
+    let place = Place::shared_memory(&format!("{name}{ENDING}")).map_err(io::Error::other)?;
     Ok(place.dir().to_owned())
 }

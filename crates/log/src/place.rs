@@ -50,16 +50,17 @@ impl Place {
 
     /// The topics that lie in shared memory now, by name.
     pub fn all_in_shared_memory() -> std::io::Result<Vec<String>> {
+        let mut names = Self::names_in_shared_memory()?;
+        names.retain(|name| Self::shared_memory(name).is_ok_and(|place| place.data().exists()));
+        Ok(names)
+    }
+
+    /// All names of ours there, whatever has them.
+    pub(crate) fn names_in_shared_memory() -> std::io::Result<Vec<String>> {
         let mut names = Vec::new();
         for entry in std::fs::read_dir(SHARED_MEMORY)? {
-            let entry = entry?;
-            let name = entry.file_name();
-            if !entry.path().join("data").exists() {
-                continue;
-            }
-            if let Some(topic) = name.to_str().and_then(|name| name.strip_prefix("tickpath.")) {
-                names.push(topic.to_owned());
-            }
+            let name = entry?.file_name();
+            names.extend(name.to_str().and_then(|name| name.strip_prefix("tickpath.")).map(str::to_owned));
         }
         names.sort();
         Ok(names)

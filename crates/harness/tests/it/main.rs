@@ -3,5 +3,6 @@
 mod around;
 mod arrivals;
 mod attribution;
+mod leftovers;
 mod others;
 mod proxy;
