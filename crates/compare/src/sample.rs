@@ -93,22 +93,24 @@ pub(super) fn samples(measured: &Measured) -> Result<Samples, CompareError> {
         Side::BOTH.iter().zip(&placed).filter_map(|(side, runs)| not_valid(*side, runs)).collect();
     let losses = losses(&placed, &titles);
     let units = placed.each_ref().map(|runs| units(measured, runs));
-    let (rows, lone): (Vec<Row>, Vec<Row>) =
-        gathered(&placed, &units).into_iter().partition(|row| row.lone_side().is_none());
-    let rows: Vec<Row> = rows.into_iter().filter_map(|row| row.paired(measured.design())).collect();
+    let both = |setting: usize| known.iter().all(|of| of.contains(&setting));
+    let (mut rows, mut lone) = (Vec::new(), Vec::new());
+    for row in gathered(&placed, &units) {
+        match row.lone_side() {
+            None => rows.extend(row.paired(measured.design())),
+            Some(side) if both(row.setting) => lone.push((row.metric, titles[row.setting].clone(), side)),
+            Some(_) => {}
+        }
+    }
     if rows.is_empty() {
         let why = if not_valid.is_empty() { "no metric is common to both".to_owned() } else { not_valid.join("; ") };
         return Err(CompareError::NothingValid { why, losses: losses.failures });
     }
-    let lone = lone.into_iter().filter_map(|row| Some((row.lone_side()?, row)));
-    let lone = lone.filter(|(_, row)| known.iter().all(|of| of.contains(&row.setting)));
-    let lone = lone.map(|(side, row)| (row.metric, titles[row.setting].clone(), side)).collect();
     let judged: BTreeSet<usize> = rows.iter().map(|row| row.setting).collect();
-    let both = known[0].intersection(&known[1]).filter(|setting| !judged.contains(*setting));
-    let unjudged: Vec<String> = both.map(|setting| titles[*setting].clone()).collect();
+    let unjudged = known[0].intersection(&known[1]).filter(|setting| !judged.contains(*setting));
+    let unjudged: Vec<String> = unjudged.map(|setting| titles[*setting].clone()).collect();
     let left_out: Vec<LeftOut> = (0..titles.len()).map(|setting| LeftOut::of(setting, &placed, measured)).collect();
     let mut notes = not_valid;
-    let both = |setting: usize| known.iter().all(|of| of.contains(&setting));
     notes.extend(bounds(&left_out, &titles, both, measured.design()));
     notes.extend(losses.notes);
     notes.extend(only_in(Side::Old, known[0].difference(&known[1]), &titles));

@@ -226,7 +226,9 @@ impl<C: Clock> Sequencer<C> {
                 (LaneKind::Reports(_), Some(writer)) => self.sessions.push(Outbound::new(writer)),
                 (_, writer) => {
                     drop(writer);
-                    sources.push(self.source(kind, &lane, ledger, config, calibration, &mut broken)?);
+                    let (source, found) = self.source(kind, &lane, ledger, config, calibration)?;
+                    sources.push(source);
+                    broken.extend(found.map(|found| (kind, found)));
                 }
             }
         }
@@ -354,8 +356,7 @@ impl<C: Clock> Sequencer<C> {
         ledger: &Ledger,
         config: &Config,
         calibration: &Calibration,
-        broken: &mut Vec<(LaneKind, Broken)>,
-    ) -> Result<Source, OmsError> {
+    ) -> Result<(Source, Option<Broken>), OmsError> {
         let session = match kind {
             LaneKind::Requests(session) => config.desk.sessions.iter().find(|rules| rules.session == session),
             _ => None,
@@ -366,18 +367,12 @@ impl<C: Clock> Sequencer<C> {
         };
         let watches = session.is_some_and(|rules| rules.cancel_on_disconnect);
         let bucket = Bucket::new(rate, calibration, self.clock.ticks());
-        let reader = match read_on(lane, ledger.next(kind)) {
-            Ok((reader, missed)) => {
-                broken.extend((missed > 0).then_some((kind, Broken::Missed(missed))));
-                Some(reader)
-            }
+        let (reader, broken) = match read_on(lane, ledger.next(kind)) {
+            Ok((reader, missed)) => (Some(reader), (missed > 0).then_some(Broken::Missed(missed))),
             Err(e @ OpenError::HasReader { .. }) if !kind.is_of_session() => return Err(e.into()),
-            Err(e) => {
-                broken.push((kind, Broken::Unreadable(e.to_string())));
-                None
-            }
+            Err(e) => (None, Some(Broken::Unreadable(e.to_string()))),
         };
-        Ok(Source::new(kind, reader, bucket, watches))
+        Ok((Source::new(kind, reader, bucket, watches), broken))
     }
 
     /// Starts the thread that makes snapshots, if there are to be some. It keeps away from the core's processor.

@@ -4,13 +4,13 @@
 //! |-------------------------------------------------------|-----------------------------------------------------------|
 //! | `figure(FILE, PATH, KEY=VALUE, …)`                    | the figure at PATH of each run whose keys or params have  |
 //! |                                                       | these values: one, or the lowest to the highest           |
-//! | `.median`, `.low`, `.high`, `.valid`                  | of a figure                                               |
+//! | `.median`                                             | of a figure                                               |
 //! | `ratio(A, B)`                                         | A divided by B; each a figure or a number                 |
-//! | `comparison(FILE, NAME, FIGURE)`, `gain(…)`           | a ratio of the file with its interval, or one by it       |
+//! | `comparison(FILE, NAME)`                              | a ratio of the file with its interval                     |
 //! | `sentence(FILE, WORDS)`                               | the finding of the file that begins with these words      |
 //! | `file(FILE)`, `command(FILE)`                         | the file as it is, and the command that made it           |
 //! | `left_out(FILE)`                                      | how many of its runs broke a rule, and how the first did  |
-//! | `ns`, `rate`, `two`, `unit(UNIT)`                     | filters: a time, a rate, two digits, or as UNIT has it    |
+//! | `ns`, `two`, `unit(UNIT)`                             | filters: a time, two digits, or as UNIT has it            |
 //!
 //! In PATH, `stages.NAME` and `actors.NAME` are found by name. Runs that are not valid count only where there is no
 //! other; their figure is marked †.
@@ -22,7 +22,7 @@ use minijinja::value::{Enumerator, Kwargs, Object, Serde, Value};
 use minijinja::{Environment, Error, ErrorKind};
 use serde_json::Value as Json;
 use tickpath_report::figure as shown;
-use tickpath_result::{Comparison, ResultFile, short_name};
+use tickpath_result::{ResultFile, short_name};
 
 use crate::results::Results;
 
@@ -34,13 +34,7 @@ pub fn teach(environment: &mut Environment<'_>, results: Results) {
         Figure::find(get(&files, &file)?, &path, &keys).map(Value::from_object)
     });
     let files = Arc::clone(&results);
-    environment.add_function("comparison", move |file: String, name: String, figure: Option<String>| {
-        interval(get(&files, &file)?, &name, figure.as_deref(), |ratio| ratio)
-    });
-    let files = Arc::clone(&results);
-    environment.add_function("gain", move |file: String, name: String, figure: Option<String>| {
-        interval(get(&files, &file)?, &name, figure.as_deref(), f64::recip)
-    });
+    environment.add_function("comparison", move |file: String, name: String| interval(get(&files, &file)?, &name));
     let files = Arc::clone(&results);
     environment.add_function("left_out", move |file: String| {
         let result = get(&files, &file)?;
@@ -81,7 +75,6 @@ pub fn teach(environment: &mut Environment<'_>, results: Results) {
         }))
     });
     environment.add_filter("ns", |value: f64| shown("_ns", value));
-    environment.add_filter("rate", |value: f64| rate(value));
     environment.add_filter("two", |value: f64| two(value));
     environment.add_filter("unit", |value: f64, unit: String| match unit.as_str() {
         "ns" => shown("_ns", value),
@@ -172,14 +165,7 @@ impl fmt::Display for Figure {
 
 impl Object for Figure {
     fn get_value(self: &Arc<Self>, key: &Value) -> Option<Value> {
-        Some(match key.as_str()? {
-            "low" => self.low.into(),
-            "high" => self.high.into(),
-            "median" => self.number(self.median).into(),
-            "middle" => self.median.into(),
-            "valid" => self.valid.into(),
-            _ => return None,
-        })
+        (key.as_str()? == "median").then(|| self.number(self.median).into())
     }
 
     fn enumerate(self: &Arc<Self>) -> Enumerator {
@@ -215,22 +201,19 @@ fn has(run: &Json, key: &str, value: &str) -> bool {
 const STATED: f64 = 95.0;
 
 /// A ratio of a file, and its interval, with its level where that is lower than usual.
-fn interval(result: &ResultFile, name: &str, figure: Option<&str>, turned: fn(f64) -> f64) -> Result<String, Error> {
-    let is_it = |found: &&Comparison| found.name == name && figure.is_none_or(|figure| found.figure == figure);
-    let found = result.comparisons.iter().find(is_it);
+fn interval(result: &ResultFile, name: &str) -> Result<String, Error> {
+    let found = result.comparisons.iter().find(|found| found.name == name);
     let found = found.ok_or_else(|| wrong(format!("{} compares no {name}", result.command)))?;
     let Some(ratio) = found.ratio else {
         return Ok(found.note.clone().unwrap_or_else(|| "no ratio".to_owned()));
     };
-    let (Some(low), Some(high)) = (found.low.map(turned), found.high.map(turned)) else {
-        return Ok(two(turned(ratio)));
-    };
+    let (Some(low), Some(high)) = (found.low, found.high) else { return Ok(two(ratio)) };
     let level = match found.level_percent {
         Some(level) if level >= STATED => String::new(),
         Some(level) if level > 0.0 => format!(", {level:.0} %"),
         _ => ", no level".to_owned(),
     };
-    Ok(format!("{} ({} to {}{level})", two(turned(ratio)), two(low.min(high)), two(low.max(high))))
+    Ok(format!("{} ({} to {}{level})", two(ratio), two(low), two(high)))
 }
 
 /// Two digits: 0.021, 2.7, 33, 310.
@@ -248,16 +231,5 @@ fn two(value: f64) -> String {
 
 /// From a million a second on in millions.
 fn rate(value: f64) -> String {
-    if value >= 1e6 { format!("{} M/s", trimmed(value / 1e6)) } else { shown("_per_s", value) }
-}
-
-fn trimmed(value: f64) -> String {
-    let places = if value >= 100.0 {
-        0
-    } else if value >= 10.0 {
-        1
-    } else {
-        2
-    };
-    format!("{value:.places$}")
+    if value >= 1e6 { format!("{} M/s", shown("", value / 1e6)) } else { shown("_per_s", value) }
 }

@@ -12,6 +12,7 @@ mod figure;
 mod results;
 
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
 use minijinja::syntax::SyntaxConfig;
@@ -24,7 +25,17 @@ use crate::results::Results;
 /// README's picture: of which result file, and of which target.
 const PICTURE: (&str, &str, &str) = ("docs/path.svg", "path", "log");
 
-fn main() -> Result<()> {
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("pages: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match arguments.split_first() {
         None => {
