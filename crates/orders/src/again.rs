@@ -14,131 +14,16 @@
 //! venue says that it lived under the name that is known, or an operator says what became of it. Only where nothing
 //! leaves before the disk has its input, there is no doubt.
 
-use std::collections::BTreeMap;
-
 use tickpath_market::{ClientOrderId, ExecType, ExecutionReport, NewOrder, OrderId, Quantity, Request, VenueId};
-use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use crate::core::{At, Core};
 use crate::order::{ASTRAY, NONE, Order};
+use crate::reject::{GIVE_UP, OTHER_LINE, RejectRule, Try};
 use crate::reports::{Said, is_never_heard};
 use crate::requests::told;
-use crate::route::VENUES;
-use crate::snapshot::{Load, Save, SnapshotError};
 use crate::state::{Event, Phase, step};
 use crate::waiting::Waiting;
 use crate::{Output, Outputs, ReportRecord};
-
-/// [`RejectRule::action`]: the order is over, as it is after any code that has no rule.
-pub const GIVE_UP: u8 = 0;
-/// [`RejectRule::action`]: it is tried again, by whichever line is ready.
-pub const RETRY: u8 = 1;
-/// [`RejectRule::action`]: it is tried again by another line than the one that brought the refusal, if another is up.
-pub const OTHER_LINE: u8 = 2;
-
-/// What is done with a new order that its venue refuses with a code.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
-#[repr(C)]
-pub struct RejectRule {
-    /// Whose code it is.
-    pub venue: VenueId,
-    /// The venue's code: `reason` of its report.
-    pub code: u16,
-    /// [`GIVE_UP`], [`RETRY`] or [`OTHER_LINE`].
-    pub action: u8,
-    /// An order that was tried again so often, for whatever codes, is over.
-    pub times: u8,
-    /// Zero.
-    pub reserved: u16,
-}
-
-/// The table, and the orders that it may come to.
-#[derive(Debug, Default)]
-pub(crate) struct Again {
-    /// By venue and code.
-    rules: BTreeMap<(u16, u16), RejectRule>,
-    /// By the id of an order that may be refused yet.
-    tries: BTreeMap<u64, Try>,
-}
-
-/// What of an order is needed to try it again.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
-#[repr(C)]
-struct Try {
-    /// As its venue was told last.
-    request: NewOrder,
-    /// When its client sent it, in ticks.
-    sent: u64,
-    order: u64,
-    /// The line that brought the last refusal if it is to go by another one, one above its number; zero for any.
-    refused_by: u16,
-    /// How often it was tried again.
-    count: u8,
-    reserved: [u8; 5],
-}
-
-impl Again {
-    /// Takes a rule; false if it says nothing that can be done.
-    pub(crate) fn define(&mut self, rule: &RejectRule) -> bool {
-        let is_good = rule.venue.0 < VENUES && rule.action <= OTHER_LINE;
-        if is_good {
-            self.rules.insert((rule.venue.0, rule.code), *rule);
-        }
-        is_good
-    }
-
-    /// After this code orders are over again; false if they were.
-    pub(crate) fn end(&mut self, venue: u32, code: u16) -> bool {
-        u16::try_from(venue).is_ok_and(|venue| self.rules.remove(&(venue, code)).is_some())
-    }
-
-    /// Whether no order can be tried again.
-    #[inline]
-    pub(crate) fn has_no_rules(&self) -> bool {
-        self.rules.is_empty()
-    }
-
-    /// Keeps what is needed to try a new order again, if its venue has a code for that.
-    #[cold]
-    pub(crate) fn keep(&mut self, order: &Order, request: NewOrder, sent: u64) {
-        if self.may_try(order.route) {
-            let order = order.id;
-            self.tries.insert(order, Try { request, sent, order, refused_by: 0, count: 0, reserved: [0; 5] });
-        }
-    }
-
-    /// Whether there is a code after which this venue's orders are tried again.
-    fn may_try(&self, venue: u16) -> bool {
-        let mut rules = self.rules.range((venue, 0)..=(venue, u16::MAX));
-        rules.any(|(_, rule)| rule.action != GIVE_UP && rule.times > 0)
-    }
-
-    /// An order is not tried again any more.
-    #[inline]
-    pub(crate) fn forget(&mut self, order: u64) {
-        if !self.tries.is_empty() {
-            self.tries.remove(&order);
-        }
-    }
-
-    /// A day has ended: orders are forgotten.
-    pub(crate) fn end_day(&mut self, is_known: impl Fn(u64) -> bool) {
-        self.tries.retain(|order, _| is_known(*order));
-    }
-
-    pub(crate) fn save(&self, save: &mut Save<'_>) {
-        save.list(&self.rules.values().copied().collect::<Vec<_>>());
-        save.list(&self.tries.values().copied().collect::<Vec<_>>());
-    }
-
-    pub(crate) fn load(load: &mut Load<'_>) -> Result<Self, SnapshotError> {
-        let (rules, tries) = (load.list::<RejectRule>()?, load.list::<Try>()?);
-        Ok(Self {
-            rules: rules.into_iter().map(|rule| ((rule.venue.0, rule.code), rule)).collect(),
-            tries: tries.into_iter().map(|tried| (tried.order, tried)).collect(),
-        })
-    }
-}
 
 impl Core {
     /// The line that what waits first for a venue should not go by: it brought the refusal of that order. Its number.
@@ -245,7 +130,7 @@ impl Core {
     /// says so.
     fn may_try_again(&self, at: At, slot: u32, tried: &Try, report: &ExecutionReport) -> bool {
         let order = self.orders.get(slot);
-        let rule = self.again.rules.get(&(order.route, report.reason)).filter(|rule| rule.action != GIVE_UP);
+        let rule = self.again.rule(order.route, report.reason).filter(|rule| rule.action != GIVE_UP);
         let is_numbered = self.routes.iter().nth(order.route.into()).is_none_or(|route| route.rules.numbered != 0);
         rule.is_some_and(|rule| tried.count < rule.times)
             && order.phase == Phase::Sent
@@ -260,12 +145,12 @@ impl Core {
     fn try_again(&mut self, at: At, slot: u32, tried: &Try, record: &ReportRecord, out: &mut Outputs) {
         let (order, report) = (*self.orders.get(slot), &record.report);
         let is_for_another = |rule: &RejectRule| rule.action == OTHER_LINE;
-        let avoids = self.again.rules.get(&(order.route, report.reason)).is_some_and(is_for_another);
+        let avoids = self.again.rule(order.route, report.reason).is_some_and(is_for_another);
         let id = self.id(at);
         let request = NewOrder { client_order_id: ClientOrderId(id), ..tried.request };
         let refused_by = if avoids { record.line } else { 0 };
         self.names.add(order.id, order.route, id, 0);
-        self.again.tries.insert(order.id, Try { request, refused_by, count: tried.count + 1, ..*tried });
+        self.again.note_try(tried, request, refused_by);
         let phase = step(order.phase, Event::Returned).unwrap_or(order.phase);
         self.settle(slot, &Order { phase, ..order });
         let waiting = Waiting { order: slot, session: order.session, request: Request::New(request), sent: tried.sent };

@@ -16,60 +16,18 @@
 
 use tickpath_market::{
     ClientOrderId, ConditionalOrder, ExecType, ExecutionReport, NewOrder, OrderId, OrderType, Price, Quantity,
-    ReplaceConditional, ReplaceOrder, Request, SymbolId, Trigger, VenueId,
+    ReplaceConditional, ReplaceOrder, Request, Trigger, VenueId,
 };
 use tickpath_risk::{Facts, Refusal, check};
-use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
+use crate::control::Fired;
 use crate::core::{At, Core};
-use crate::order::{ASTRAY, NONE, Order};
+use crate::order::{ASTRAY, Arming, NONE, Order};
 use crate::reports::is_never_heard;
 use crate::requests::{answer, denied, facts, may_wait, undefined};
 use crate::snapshot::{Load, Save, SnapshotError};
 use crate::state::{Event, Phase, step};
 use crate::{Denial, Envelope, Outputs};
-
-/// A conditional order in the journal.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
-#[repr(C)]
-pub struct ConditionalRecord {
-    /// What the sequencer knows.
-    pub envelope: Envelope,
-    /// What the client sent.
-    pub order: ConditionalOrder,
-}
-
-/// Another trigger for an armed order, in the journal.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
-#[repr(C)]
-pub struct ReplaceConditionalRecord {
-    /// What the sequencer knows.
-    pub envelope: Envelope,
-    /// What the client sent.
-    pub order: ReplaceConditional,
-}
-
-/// The trigger of an armed order holds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
-#[repr(C)]
-pub struct Fired {
-    /// The order's id.
-    pub order: u64,
-    /// The stamp of the tick that has fired it, in ticks of the host's clock.
-    pub tick: u64,
-    /// What it came to: the price of the condition that held last.
-    pub price: Price,
-    /// The reference price of the order's symbol, for the checks; zero if there is none.
-    pub reference_price: Price,
-    /// Its age, in nanoseconds.
-    pub reference_age_ns: u64,
-    /// The instrument whose price that is.
-    pub symbol: SymbolId,
-    /// Which price of it: a [`TriggerPriceType`](tickpath_market::TriggerPriceType) as its code.
-    pub price_type: u8,
-    /// Zero.
-    pub reserved: [u8; 3],
-}
 
 /// An order that waits for its trigger.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -82,20 +40,6 @@ pub struct Armed {
     pub by: u64,
     /// When that came, in ticks; zero if the clock was another boot's.
     pub since: u64,
-}
-
-/// What is kept of an order with a trigger beside the order, until it is certain that it has left.
-#[derive(Debug, Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
-#[repr(C)]
-pub(crate) struct Arming {
-    /// Slot of the order.
-    pub(crate) slot: u32,
-    position_effect: u8,
-    reserved: [u8; 3],
-    cause: u64,
-    by: u64,
-    since: u64,
-    trigger: Trigger,
 }
 
 /// What a client asks of an armed order.

@@ -1,6 +1,9 @@
-//! What happens to the OMS itself: starts, lines, doubts, days, and what operators order. Inputs like all others.
+//! What happens to the OMS itself: starts, lines, doubts, triggers, days, and what operators order. Inputs like all
+//! others.
 
-use tickpath_market::{Price, Quantity, Request, VenueId};
+use tickpath_market::{
+    AccountId, ClientOrderId, ExecId, OrderId, Price, Quantity, Request, SymbolId, VenueId, VenueOrderId,
+};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 /// A start of the OMS. Orders from here on have this epoch in their ids.
@@ -202,6 +205,82 @@ pub struct Inquire {
     pub reserved: u32,
 }
 
+/// An operator cancels what works in a scope, of whatever session. Nothing is switched off.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub struct CancelScope {
+    /// As [`Kill::scope`], but not [`KILL_DISK`].
+    pub scope: u8,
+    /// Zero.
+    pub reserved: [u8; 3],
+    /// The account's, symbol's or session's number; not read for other scopes.
+    pub target: u32,
+    /// The low half of its number in the operator's lane.
+    pub lane_sequence: u32,
+    /// Zero.
+    pub reserved_end: u32,
+}
+
+/// An admin enters an order that its venue works and that is not known here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub struct EnterOrder {
+    /// The id that it has for its session; not used there before.
+    pub client_order_id: ClientOrderId,
+    /// What it was sent to the venue as; zero if that is not known.
+    pub sent_as: OrderId,
+    /// The venue's own id of it; zero if that is not known. One of the two must be.
+    pub venue_order_id: VenueOrderId,
+    /// Its limit price; zero for a market order.
+    pub price: Price,
+    /// All that it asks for, what is filled included.
+    pub quantity: Quantity,
+    /// The instrument.
+    pub symbol: SymbolId,
+    /// For whom.
+    pub account: AccountId,
+    /// Where it works.
+    pub venue: VenueId,
+    /// The session that it belongs to from now on.
+    pub session: u16,
+    /// [`Side`](tickpath_market::Side) as its code.
+    pub side: u8,
+    /// [`OrderType`](tickpath_market::OrderType) as its code.
+    pub order_type: u8,
+    /// [`TimeInForce`](tickpath_market::TimeInForce) as its code.
+    pub time_in_force: u8,
+    /// Zero.
+    pub reserved: u8,
+    /// The low half of its number in the operator's lane.
+    pub lane_sequence: u32,
+    /// Zero.
+    pub reserved_end: u32,
+    /// Who says so and why: text, padded with zeros. Not empty.
+    pub reason: [u8; 32],
+}
+
+/// An admin enters a fill that never came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub struct EnterFill {
+    /// The order's id.
+    pub order: u64,
+    /// The venue's id of the execution. Not zero.
+    pub exec_id: ExecId,
+    /// The venue's number of the event; zero if it gives none, or that is not known.
+    pub venue_sequence: u64,
+    /// At this price.
+    pub price: Price,
+    /// So much.
+    pub quantity: Quantity,
+    /// The low half of its number in the operator's lane.
+    pub lane_sequence: u32,
+    /// Zero.
+    pub reserved: u32,
+    /// Who says so and why: text, padded with zeros. Not empty.
+    pub reason: [u8; 32],
+}
+
 /// Time has passed: an order whose events have missed a number for too long is in doubt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
@@ -218,4 +297,26 @@ pub struct DayEnd {
     pub day: u32,
     /// The low half of its number in the operator's lane; zero if the OMS made it.
     pub lane_sequence: u32,
+}
+
+/// The trigger of an armed order holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub struct Fired {
+    /// The order's id.
+    pub order: u64,
+    /// The stamp of the tick that has fired it, in ticks of the host's clock.
+    pub tick: u64,
+    /// What it came to: the price of the condition that held last.
+    pub price: Price,
+    /// The reference price of the order's symbol, for the checks; zero if there is none.
+    pub reference_price: Price,
+    /// Its age, in nanoseconds.
+    pub reference_age_ns: u64,
+    /// The instrument whose price that is.
+    pub symbol: SymbolId,
+    /// Which price of it: a [`TriggerPriceType`](tickpath_market::TriggerPriceType) as its code.
+    pub price_type: u8,
+    /// Zero.
+    pub reserved: [u8; 3],
 }

@@ -6,23 +6,27 @@ use tickpath_market::{AccountId, ClientOrderId, OrderId, Request, Side, SymbolId
 use tickpath_risk::{MOST_VALUE, times};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-use crate::again::Again;
-use crate::conditional::Arming;
 use crate::desk::Desk;
 use crate::digest::Tally;
-use crate::foreign::Foreigners;
+use crate::foreign::{Foreign, Foreigners};
 use crate::index::{Index, tag};
 use crate::live::Live;
 use crate::names::Names;
-use crate::order::{Ask, DeniedId, Fill, GAPPED, NONE, Order};
+use crate::order::{Arming, Ask, DeniedId, Fill, GAPPED, NONE, Order};
 use crate::own::OwnOrders;
-use crate::page::{ORDERS, Pages};
+use crate::page::Pages;
 use crate::position::Positions;
+use crate::reject::Again;
 use crate::route::Routes;
 use crate::state::Phase;
 use crate::waiting::Waiting;
-use crate::{Digest, Input, Instrument, OrderView, Output, Outputs, Page, PositionView};
+use crate::{Digest, Input, Instrument, OrderView, Output, Outputs, PositionView};
 
+/// The version of the transition rules. A journal of another version is not replayed with this core.
+pub const CORE_VERSION: u32 = 6;
+
+/// Orders, and fills, in one page.
+pub(crate) const ORDERS: usize = 4096;
 /// Cancels and replaces, and ids of denied requests, in one page.
 const ASKS: usize = 1024;
 /// In the index of client ids: the slot is that of a cancel or replace, or of a denied request, not of an order.
@@ -233,6 +237,11 @@ impl Core {
         self.find_original(session, original.0).map(|slot| self.orders.get(slot).view())
     }
 
+    /// The order that its venue was told of by this name.
+    pub fn order_said(&self, venue: VenueId, name: u64) -> Option<OrderView> {
+        self.find_said(venue.0, name, 0).map(|slot| self.orders.get(slot).view())
+    }
+
     /// An instrument, if it is defined.
     pub fn instrument(&self, symbol: SymbolId) -> Option<&Instrument> {
         self.desk.instrument_of(symbol)
@@ -251,6 +260,16 @@ impl Core {
     /// The positions, each of an account in a symbol, in the order in which they were first needed.
     pub fn positions(&self) -> impl Iterator<Item = (AccountId, SymbolId, PositionView)> + '_ {
         self.positions.iter()
+    }
+
+    /// The reports of orders that are not known here, oldest first.
+    pub fn foreign(&self) -> Vec<Foreign> {
+        self.foreign.list()
+    }
+
+    /// How many there are.
+    pub fn foreign_count(&self) -> usize {
+        self.foreign.len()
     }
 
     /// The kill switches that are on: each by its scope, as [`Kill`](crate::Kill) has it, and its target.
@@ -282,6 +301,11 @@ impl Core {
     pub fn next_waiting(&self, venue: VenueId) -> Option<(OrderId, Request)> {
         let waiting = self.routes.front(venue)?;
         Some((OrderId(self.orders.get(waiting.order).id), waiting.request))
+    }
+
+    /// When what would go next to a venue was received, in ticks: it has been growing old since then.
+    pub fn waits_since(&self, venue: VenueId) -> Option<u64> {
+        self.routes.front(venue).map(|waiting| waiting.sent)
     }
 
     /// Whether a [`Timer`](crate::Timer) at this moment would put an order in doubt.
@@ -318,24 +342,6 @@ impl Core {
         self.desk.rules(session).level
     }
 
-    /// Whether a [`Page`] should be given soon. Without one the core builds its own when it needs it.
-    pub fn wants_page(&self) -> bool {
-        self.orders.wants_page()
-    }
-
-    /// Takes memory for the next orders. The results are the same with it and without.
-    pub fn give_page(&mut self, page: Page) {
-        self.orders.give_page(page.orders);
-        self.fills.give_page(page.fills);
-        for (turn, buckets) in page.buckets.into_iter().enumerate() {
-            match turn % 3 {
-                0 => self.by_id.give_page(buckets),
-                1 => self.by_client.give_page(buckets),
-                _ => self.by_exec.give_page(buckets),
-            }
-        }
-    }
-
     pub(crate) fn tag(&self, group: u64, id: u64) -> u32 {
         tag(self.config.key, group, id)
     }
@@ -351,6 +357,20 @@ impl Core {
 
     pub(crate) fn find_order(&self, id: u64) -> Option<u32> {
         self.by_id.find(self.tag(0, id), |slot| self.orders.get(slot).id == id)
+    }
+
+    /// What the venue of an order calls it. One that it knows no name of is told under our id: it refuses that.
+    #[inline]
+    pub(crate) fn venues_name(&self, order: &Order) -> ClientOrderId {
+        self.names.current(order.id).unwrap_or(ClientOrderId(order.id))
+    }
+
+    /// The order that something names which was said to a venue, or by it: what it was sent as, and the venue's own id.
+    #[inline]
+    pub(crate) fn find_said(&self, venue: u16, sent_as: u64, own: u64) -> Option<u32> {
+        let is_said = |order: &Order| order.phase != Phase::Denied || self.names.knows(order.id);
+        let find = |id| self.find_order(id).filter(|&slot| is_said(self.orders.get(slot)));
+        find(sent_as).or_else(|| self.names.find(venue, sent_as, own).and_then(find))
     }
 
     /// The order that a client names, if the id is that of a new order.
@@ -552,24 +572,6 @@ impl Core {
 
     pub(crate) fn multiplier(&self, symbol: SymbolId) -> i64 {
         self.desk.multiplier(symbol)
-    }
-}
-
-impl Order {
-    /// Whether it may still be filled, and is not filled yet.
-    pub(crate) fn is_open(&self) -> bool {
-        self.phase.is_live() && !self.is_filled()
-    }
-
-    /// Whether it may trade with another order: what waits for its trigger is at no venue.
-    fn may_meet(&self) -> bool {
-        self.is_open() && self.phase != Phase::Armed
-    }
-
-    /// One that a replace on its way may make larger is not filled yet; nor is one whose cancel was not answered: the answer
-    /// may be lost.
-    fn is_filled(&self) -> bool {
-        self.phase == Phase::Open && self.filled >= self.quantity && self.replace == NONE && self.cancel == NONE
     }
 }
 

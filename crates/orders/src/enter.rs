@@ -7,11 +7,11 @@
 //! changes nothing.
 
 use tickpath_market::{
-    AccountId, ClientOrderId, ExecId, ExecType, ExecutionReport, ManualOrderIndicator, NewOrder, OrdStatus, OrderId,
-    OrderType, Price, Quantity, Side, SymbolId, TimeInForce, VenueId, VenueOrderId,
+    ExecType, ExecutionReport, ManualOrderIndicator, NewOrder, OrdStatus, OrderId, OrderType, Price, Quantity, Side,
+    TimeInForce, VenueId, VenueOrderId,
 };
-use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
+use crate::control::{EnterFill, EnterOrder};
 use crate::core::{At, Core};
 use crate::order::Order;
 use crate::reports::Said;
@@ -20,66 +20,6 @@ use crate::route::VENUES;
 use crate::state::Phase;
 use crate::words::WordError;
 use crate::{Output, Outputs, ReportRecord};
-
-/// An admin enters an order that its venue works and that is not known here.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
-#[repr(C)]
-pub struct EnterOrder {
-    /// The id that it has for its session; not used there before.
-    pub client_order_id: ClientOrderId,
-    /// What it was sent to the venue as; zero if that is not known.
-    pub sent_as: OrderId,
-    /// The venue's own id of it; zero if that is not known. One of the two must be.
-    pub venue_order_id: VenueOrderId,
-    /// Its limit price; zero for a market order.
-    pub price: Price,
-    /// All that it asks for, what is filled included.
-    pub quantity: Quantity,
-    /// The instrument.
-    pub symbol: SymbolId,
-    /// For whom.
-    pub account: AccountId,
-    /// Where it works.
-    pub venue: VenueId,
-    /// The session that it belongs to from now on.
-    pub session: u16,
-    /// [`Side`] as its code.
-    pub side: u8,
-    /// [`OrderType`] as its code.
-    pub order_type: u8,
-    /// [`TimeInForce`] as its code.
-    pub time_in_force: u8,
-    /// Zero.
-    pub reserved: u8,
-    /// The low half of its number in the operator's lane.
-    pub lane_sequence: u32,
-    /// Zero.
-    pub reserved_end: u32,
-    /// Who says so and why: text, padded with zeros. Not empty.
-    pub reason: [u8; 32],
-}
-
-/// An admin enters a fill that never came.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
-#[repr(C)]
-pub struct EnterFill {
-    /// The order's id.
-    pub order: u64,
-    /// The venue's id of the execution. Not zero.
-    pub exec_id: ExecId,
-    /// The venue's number of the event; zero if it gives none, or that is not known.
-    pub venue_sequence: u64,
-    /// At this price.
-    pub price: Price,
-    /// So much.
-    pub quantity: Quantity,
-    /// The low half of its number in the operator's lane.
-    pub lane_sequence: u32,
-    /// Zero.
-    pub reserved: u32,
-    /// Who says so and why: text, padded with zeros. Not empty.
-    pub reason: [u8; 32],
-}
 
 impl Core {
     /// Takes an order that an admin enters, what its venue has said of it, and asks the venue.
@@ -96,7 +36,11 @@ impl Core {
         let manual = ManualOrderIndicator::Manual.code();
         let report = ExecutionReport { manual, ..told_as(&order, ExecType::New, enter.client_order_id) };
         out.push(Output::Report { session: order.session, report });
-        self.join_foreign(at, heard, out);
+        // What was kept of it is taken now.
+        for record in heard {
+            self.foreign.forget(&record);
+            self.report(at, &record, out);
+        }
         // Where nothing is known of its events the venue's answer tells them; else it tells whether they are all.
         if self.orders.get(slot).phase.is_live() {
             self.inquire(at, slot, out);

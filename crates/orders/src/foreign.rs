@@ -9,10 +9,8 @@ use std::collections::BTreeMap;
 use tickpath_market::ExecutionReport;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-use crate::core::{At, Core};
-use crate::reports::Said;
+use crate::ReportRecord;
 use crate::snapshot::{Load, Save, SnapshotError};
-use crate::{Outputs, ReportRecord};
 
 /// Reports that are kept at once; what comes above it is counted as a stranger, and not kept.
 const MOST: usize = 1 << 16;
@@ -47,42 +45,32 @@ struct Kept {
     record: ReportRecord,
 }
 
-impl Core {
-    /// The reports of orders that are not known here, oldest first.
-    pub fn foreign(&self) -> Vec<Foreign> {
+impl Foreigners {
+    /// All that is kept, oldest first.
+    pub(crate) fn list(&self) -> Vec<Foreign> {
         let each = |kept: &Kept| Foreign { sequence: kept.sequence, record: kept.record };
-        let mut list: Vec<Foreign> = self.foreign.kept.values().map(each).collect();
+        let mut list: Vec<Foreign> = self.kept.values().map(each).collect();
         list.sort_unstable_by_key(|foreign| foreign.sequence);
         list
     }
 
-    /// How many there are.
-    pub fn foreign_count(&self) -> usize {
-        self.foreign.kept.len()
+    /// How many are kept.
+    pub(crate) fn len(&self) -> usize {
+        self.kept.len()
     }
 
-    /// Keeps a report that names no order here.
-    #[cold]
-    pub(crate) fn stranger(&mut self, at: At, said: Said, record: &ReportRecord) {
-        self.counts.strangers += 1;
-        // The answer to a question after an order that is forgotten says nothing of any order.
-        let says_something = !matches!(said, Said::Nothing | Said::Refused) && record.report.side != 0;
-        if says_something && self.foreign.kept.len() < MOST {
-            let kept = Kept { sequence: at.sequence, days: 0, reserved: 0, record: *record };
-            self.foreign.kept.insert(key(record), kept);
+    /// Keeps a report with its journal sequence, if there is room.
+    pub(crate) fn keep(&mut self, sequence: u64, record: &ReportRecord) {
+        if self.kept.len() < MOST {
+            self.kept.insert(key(record), Kept { sequence, days: 0, reserved: 0, record: *record });
         }
     }
 
-    /// Takes what was kept of an order that is known now.
-    pub(crate) fn join_foreign(&mut self, at: At, records: Vec<ReportRecord>, out: &mut Outputs) {
-        for record in records {
-            self.foreign.kept.remove(&key(&record));
-            self.report(at, &record, out);
-        }
+    /// A report is kept no more: its order is known now.
+    pub(crate) fn forget(&mut self, record: &ReportRecord) {
+        self.kept.remove(&key(record));
     }
-}
 
-impl Foreigners {
     /// What is kept under these names, oldest first. What the order was sent as may be known from what is kept.
     pub(crate) fn find(&self, venue: u16, sent_as: u64, own: u64) -> Vec<ReportRecord> {
         let of_venue = || self.kept.values().filter(|kept| kept.record.source.0 == venue);

@@ -11,9 +11,11 @@
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-use crate::page::{BUCKETS, Pages};
+use crate::page::Pages;
 use crate::snapshot::{Load, Save, SnapshotError};
 
+/// Buckets in one page.
+pub(crate) const BUCKETS: usize = 512;
 /// Entries in one bucket.
 const ENTRIES: usize = 7;
 /// Mean entries a bucket; above it the next bucket is split.

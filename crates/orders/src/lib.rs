@@ -24,6 +24,7 @@
 //! | `enter.rs`      | orders and fills that an admin enters by hand                      |
 //! | `foreign.rs`    | reports of orders that are not known here                          |
 //! | `again.rs`      | what is tried again after its venue has refused it                 |
+//! | `reject.rs`     | after which codes of a venue, and what that takes                  |
 //! | `names.rs`      | what venues call orders that they do not know by our id            |
 //! | `day.rs`        | the end of a day                                                   |
 //! | `conditional.rs` | orders that wait for a trigger                                    |
@@ -31,7 +32,6 @@
 //! | `rare.rs`       | what the checks that are off for most look at                      |
 //! | `recent.rs`     | the latest orders of an account, to know one that comes twice      |
 //! | `desk.rs`       | accounts, instruments, sessions, kill switches                     |
-//! | `saved.rs`      | the same in a snapshot                                             |
 //! | `route.rs`      | venues, and what waits for them                                    |
 //! | `position.rs`   | net and working quantity for each (account, symbol), and its day   |
 //! | `own.rs`        | the prices of own orders, not to meet them                         |
@@ -40,8 +40,10 @@
 //! | `index.rs`      | linear hashing, from ids to slots                                  |
 //! | `live.rs`       | which orders are open                                              |
 //! | `page.rs`       | memory in pages                                                    |
+//! | `spare.rs`      | pages for the next orders, built on another thread                 |
 //! | `digest.rs`     | the fold over every output                                         |
-//! | `snapshot.rs`   | a core as bytes, and from bytes                                    |
+//! | `saved.rs`      | a core as bytes, and from bytes                                    |
+//! | `snapshot.rs`   | how those bytes are laid out                                       |
 //!
 //! What can be traded, by whom and how much of it, and the table of checks are [`tickpath_risk`]'s.
 //!
@@ -79,39 +81,38 @@ mod position;
 mod rare;
 mod recent;
 mod record;
+mod reject;
 mod reports;
 mod requests;
 mod route;
 mod saved;
 mod snapshot;
+mod spare;
 mod state;
 mod waiting;
 mod words;
 
-pub use self::again::{GIVE_UP, OTHER_LINE, RETRY, RejectRule};
-pub use self::conditional::{Armed, ConditionalRecord, Fired, ReplaceConditionalRecord};
+pub use self::conditional::Armed;
 pub use self::control::{
-    Boot, DayEnd, Doubt, Inquire, KILL_ACCOUNT, KILL_ALL, KILL_DISK, KILL_SESSION, KILL_SYMBOL, Kill, LOST_ORDER,
-    LOST_REPORTS, LOST_REQUESTS, Line, Login, Release, Resolve, Returned, Timer, scope_name, scope_named,
+    Boot, CancelScope, DayEnd, Doubt, EnterFill, EnterOrder, Fired, Inquire, KILL_ACCOUNT, KILL_ALL, KILL_DISK,
+    KILL_SESSION, KILL_SYMBOL, Kill, LOST_ORDER, LOST_REPORTS, LOST_REQUESTS, Line, Login, Release, Resolve, Returned,
+    Timer, scope_name, scope_named,
 };
-pub use self::core::{At, Config, Core, Counts};
-pub use self::enter::{EnterFill, EnterOrder};
+pub use self::core::{At, CORE_VERSION, Config, Core, Counts};
 pub use self::foreign::Foreign;
 pub use self::index::{Index, tag};
 pub use self::order::OrderView;
 pub use self::output::{Output, Outputs};
-pub use self::page::Page;
 pub use self::position::PositionView;
 pub use self::record::{
-    CancelRecord, Digest, Envelope, Input, Lane, MassCancelRecord, NewRecord, RECORD_BYTES, RecordError, RecordKind,
-    ReplaceRecord, ReportRecord, Rolled, Start, StatusRecord, Stop,
+    CancelRecord, ConditionalRecord, Digest, Envelope, Input, Lane, MassCancelRecord, NewRecord, RECORD_BYTES,
+    RecordError, RecordKind, ReplaceConditionalRecord, ReplaceRecord, ReportRecord, Rolled, Start, StatusRecord, Stop,
 };
+pub use self::reject::{GIVE_UP, OTHER_LINE, RETRY, RejectRule};
 pub use self::snapshot::SnapshotError;
-pub use self::words::{CancelScope, WordError};
+pub use self::spare::Page;
+pub use self::words::WordError;
 pub use tickpath_risk::{
     ALL_ACCOUNTS, AccountLimits, Denial, Ended, FirmLimits, Grant, Hours, Instrument, MAY_CANCEL, MAY_MASS_CANCEL,
     MAY_NEW, MAY_REPLACE, MAY_STATUS, Measure, SessionRules, SymbolLimits, VenueRules, checks_table,
 };
-
-/// The version of the transition rules. A journal of another version is not replayed with this core.
-pub const CORE_VERSION: u32 = 6;

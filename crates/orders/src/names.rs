@@ -5,14 +5,10 @@
 
 use std::collections::BTreeMap;
 
-use tickpath_market::{ClientOrderId, VenueId};
+use tickpath_market::ClientOrderId;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-use crate::OrderView;
-use crate::core::Core;
-use crate::order::Order;
 use crate::snapshot::{Load, Save, SnapshotError};
-use crate::state::Phase;
 
 /// The names of orders that go by another one than our id.
 #[derive(Debug, Default)]
@@ -104,27 +100,6 @@ impl Names {
             loaded.add(order, venue, sent_as, own);
         }
         Ok(loaded)
-    }
-}
-
-impl Core {
-    /// What the venue of an order calls it. One that it knows no name of is told under our id: it refuses that.
-    #[inline]
-    pub(crate) fn venues_name(&self, order: &Order) -> ClientOrderId {
-        self.names.current(order.id).unwrap_or(ClientOrderId(order.id))
-    }
-
-    /// The order that something names which was said to a venue, or by it: what it was sent as, and the venue's own id.
-    #[inline]
-    pub(crate) fn find_said(&self, venue: u16, sent_as: u64, own: u64) -> Option<u32> {
-        let is_said = |order: &Order| order.phase != Phase::Denied || self.names.knows(order.id);
-        let find = |id| self.find_order(id).filter(|&slot| is_said(self.orders.get(slot)));
-        find(sent_as).or_else(|| self.names.find(venue, sent_as, own).and_then(find))
-    }
-
-    /// The order that its venue was told of by this name.
-    pub fn order_said(&self, venue: VenueId, name: u64) -> Option<OrderView> {
-        self.find_said(venue.0, name, 0).map(|slot| self.orders.get(slot).view())
     }
 }
 

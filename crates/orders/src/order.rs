@@ -1,4 +1,4 @@
-//! What is kept of an order, of a cancel or replace, and of a fill.
+//! What is kept of an order, of its trigger, of a cancel or replace, and of a fill.
 //!
 //! ```text
 //!   quantity  the total asked for, as last replaced
@@ -11,11 +11,11 @@
 //! ```
 
 use tickpath_market::{
-    AccountId, ClientOrderId, OrdStatus, OrderId, OrderType, Price, Quantity, Side, SymbolId, TimeInForce, VenueId,
-    VenueOrderId,
+    AccountId, ClientOrderId, OrdStatus, OrderId, OrderType, Price, Quantity, Side, SymbolId, TimeInForce, Trigger,
+    VenueId, VenueOrderId,
 };
 use tickpath_risk::{MOST_VALUE, times};
-use zerocopy::{Immutable, IntoBytes, KnownLayout, TryFromBytes};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, TryFromBytes};
 
 use crate::state::{Pending, Phase, status};
 
@@ -134,6 +134,22 @@ pub(crate) struct Ask {
     pub(crate) reserved: [u8; 5],
 }
 
+/// What is kept of an order with a trigger beside the order, until it is certain that it has left.
+#[derive(Debug, Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub(crate) struct Arming {
+    /// Slot of the order.
+    pub(crate) slot: u32,
+    pub(crate) position_effect: u8,
+    pub(crate) reserved: [u8; 3],
+    pub(crate) cause: u64,
+    /// The id of the request that the trigger came with.
+    pub(crate) by: u64,
+    /// When that came, in ticks.
+    pub(crate) since: u64,
+    pub(crate) trigger: Trigger,
+}
+
 /// The id of a request that was denied: all that is kept of it, for it is used up.
 #[derive(Debug, Clone, Copy, TryFromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
@@ -209,6 +225,22 @@ impl Order {
     pub(crate) fn value(&self, replacing: i64, price: i64, multiplier: i64) -> i128 {
         let each = i128::from(self.valued.unsigned_abs().max(price.unsigned_abs()));
         times(each * i128::from(self.exposure(replacing)), multiplier).min(MOST_VALUE)
+    }
+
+    /// Whether it may still be filled, and is not filled yet.
+    pub(crate) fn is_open(&self) -> bool {
+        self.phase.is_live() && !self.is_filled()
+    }
+
+    /// Whether it may trade with another order: what waits for its trigger is at no venue.
+    pub(crate) fn may_meet(&self) -> bool {
+        self.is_open() && self.phase != Phase::Armed
+    }
+
+    /// One that a replace on its way may make larger is not filled yet; nor is one whose cancel was not answered: the answer
+    /// may be lost.
+    pub(crate) fn is_filled(&self) -> bool {
+        self.phase == Phase::Open && self.filled >= self.quantity && self.replace == NONE && self.cancel == NONE
     }
 
     /// Whether another state of this order may move as much, is worth as much, and is as open.

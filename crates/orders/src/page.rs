@@ -2,42 +2,10 @@
 
 use zerocopy::{Immutable, IntoBytes, KnownLayout, TryFromBytes};
 
-use crate::index::Bucket;
-use crate::order::{Fill, Order};
 use crate::snapshot::{Load, Save, SnapshotError};
 
-/// Orders, and fills, in one page.
-pub(crate) const ORDERS: usize = 4096;
-/// Buckets of an index in one page.
-pub(crate) const BUCKETS: usize = 512;
-/// What the indexes together need while [`ORDERS`] orders come in, each with a fill.
-const BUCKET_PAGES: usize = 6;
 /// Pages held ready; more than that is given back to the allocator.
 const SPARE: usize = 3;
-
-/// Memory for the next 4096 orders with all its bytes touched, to be built on another thread than the core's.
-pub struct Page {
-    pub(crate) orders: Box<[Order]>,
-    pub(crate) fills: Box<[Fill]>,
-    pub(crate) buckets: Vec<Box<[Bucket]>>,
-}
-
-impl Page {
-    /// Builds a page.
-    pub fn new() -> Self {
-        Self {
-            orders: blank(Order::EMPTY, ORDERS),
-            fills: blank(Fill::EMPTY, ORDERS),
-            buckets: (0..BUCKET_PAGES).map(|_| blank(Bucket::EMPTY, BUCKETS)).collect(),
-        }
-    }
-}
-
-impl Default for Page {
-    fn default() -> Self {
-        Self::new()
-    }
-}
 
 /// A list in pages of `N`. Its items have slots that never move.
 pub(crate) struct Pages<T, const N: usize> {
@@ -122,6 +90,6 @@ impl<T: Copy, const N: usize> Pages<T, N> {
 }
 
 /// An empty item has bits that are not zero, so building a page writes to all of it.
-fn blank<T: Copy>(empty: T, count: usize) -> Box<[T]> {
+pub(crate) fn blank<T: Copy>(empty: T, count: usize) -> Box<[T]> {
     vec![empty; count].into_boxed_slice()
 }

@@ -1,16 +1,17 @@
 //! What lies in the journal: flat little-endian structs, and the inputs that they become.
 
 use tickpath_market::{
-    CancelOrder, ExecutionReport, MassCancel, NewOrder, Price, ReplaceOrder, Request, StatusRequest, VenueId,
+    CancelOrder, ConditionalOrder, ExecutionReport, MassCancel, NewOrder, Price, ReplaceConditional, ReplaceOrder,
+    Request, StatusRequest, VenueId,
 };
 use tickpath_risk::{ACCOUNT_BYTES, INSTRUMENT_BYTES, SESSION_BYTES};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-use crate::again::RejectRule;
-use crate::conditional::{ConditionalRecord, Fired, ReplaceConditionalRecord};
-use crate::control::{Boot, DayEnd, Doubt, Inquire, Kill, Line, Login, Release, Resolve, Returned, Timer};
-use crate::enter::{EnterFill, EnterOrder};
-use crate::words::CancelScope;
+use crate::control::{
+    Boot, CancelScope, DayEnd, Doubt, EnterFill, EnterOrder, Fired, Inquire, Kill, Line, Login, Release, Resolve,
+    Returned, Timer,
+};
+use crate::reject::RejectRule;
 use crate::{AccountLimits, Ended, FirmLimits, Grant, Instrument, SessionRules, SymbolLimits, VenueRules};
 
 /// Bytes of the longest record.
@@ -281,6 +282,26 @@ pub struct MassCancelRecord {
     pub envelope: Envelope,
     /// What the client sent.
     pub orders: MassCancel,
+}
+
+/// A conditional order in the journal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub struct ConditionalRecord {
+    /// What the sequencer knows.
+    pub envelope: Envelope,
+    /// What the client sent.
+    pub order: ConditionalOrder,
+}
+
+/// Another trigger for an armed order, in the journal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub struct ReplaceConditionalRecord {
+    /// What the sequencer knows.
+    pub envelope: Envelope,
+    /// What the client sent.
+    pub order: ReplaceConditional,
 }
 
 /// A venue's report in the journal.

@@ -77,6 +77,17 @@ impl Core {
         }
     }
 
+    /// Keeps a report that names no order here.
+    #[cold]
+    fn stranger(&mut self, at: At, said: Said, record: &ReportRecord) {
+        self.counts.strangers += 1;
+        // The answer to a question after an order that is forgotten says nothing of any order.
+        let says_something = !matches!(said, Said::Nothing | Said::Refused) && record.report.side != 0;
+        if says_something {
+            self.foreign.keep(at.sequence, record);
+        }
+    }
+
     /// Takes an event of an order.
     pub(crate) fn event(&mut self, at: At, slot: u32, said: Said, report: &ExecutionReport, out: &mut Outputs) {
         let order = *self.orders.get(slot);

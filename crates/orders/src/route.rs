@@ -3,9 +3,9 @@
 use tickpath_market::{Request, VenueId};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
+use crate::VenueRules;
 use crate::snapshot::{Load, Save, SnapshotError};
 use crate::waiting::{Queue, Waiting};
-use crate::{Core, VenueRules};
 
 /// Venue numbers are below this: they are places in a table.
 pub(crate) const VENUES: u16 = 1 << 12;
@@ -48,13 +48,6 @@ impl Route {
             self.waiting.remove(order, Waiting::is_question);
         }
         is_newest
-    }
-}
-
-impl Core {
-    /// When what would go next to a venue was received, in ticks: it has been growing old since then.
-    pub fn waits_since(&self, venue: VenueId) -> Option<u64> {
-        self.routes.front(venue).map(|waiting| waiting.sent)
     }
 }
 

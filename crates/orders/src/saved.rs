@@ -1,4 +1,4 @@
-//! A desk in a snapshot, and from one.
+//! A core as bytes, and a core from bytes: its numbers, its lists, and its desk.
 //!
 //! What core version 3 had of a definition stands where it stood then, and the rest behind it: an item of that version is
 //! the beginning of one of this.
@@ -6,10 +6,45 @@
 use tickpath_risk::{ACCOUNT_BYTES, INSTRUMENT_BYTES, SESSION_BYTES, says_more};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
+use crate::core::{CORE_VERSION, Config, Core, Counts, Rate};
 use crate::desk::{Account, Desk, Firm, Open, Session, Traded, Window};
+use crate::digest::Tally;
+use crate::names::Names;
 use crate::recent::Seen;
+use crate::reject::Again;
 use crate::snapshot::{Load, Save, SnapshotError};
-use crate::{AccountLimits, FirmLimits, Instrument, SessionRules};
+use crate::{AccountLimits, Digest, FirmLimits, Instrument, SessionRules};
+
+/// Numbers of the core that are no lists.
+#[derive(FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+struct State {
+    key: u64,
+    last_request: u64,
+    epoch: u64,
+    boot_id: [u8; 16],
+    ns_of_tick: u64,
+    counts: Counts,
+    digest: Digest,
+}
+
+/// An order that misses a venue sequence, and since when.
+#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+struct Gapped {
+    slot: u32,
+    reserved: u32,
+    since: u64,
+}
+
+/// Numbers of the core that version 3 did not have.
+#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+struct MoreState {
+    booted: u64,
+    utc_ns: u64,
+    has_unpriced: u64,
+}
 
 /// An [`Account`] in a snapshot.
 #[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
@@ -78,6 +113,82 @@ struct SavedFirm {
 struct SavedSeen {
     seen: Seen,
     account: u64,
+}
+
+impl Core {
+    /// Gives the core's bytes to `emit`, in pieces. What is applied after them gives the same state and outputs as it
+    /// gives here.
+    pub fn save(&self, emit: &mut dyn FnMut(&[u8])) {
+        let mut save = Save::begin(emit, CORE_VERSION);
+        save.item(&State {
+            key: self.config.key,
+            last_request: self.last_request,
+            epoch: self.epoch,
+            boot_id: self.boot_id,
+            ns_of_tick: self.rate.number(),
+            counts: self.counts,
+            digest: self.tally.digest(),
+        });
+        self.orders.save(&mut save);
+        self.asks.save(&mut save);
+        self.fills.save(&mut save);
+        self.denied.save(&mut save);
+        self.by_id.save(&mut save);
+        self.by_client.save(&mut save);
+        self.by_exec.save(&mut save);
+        self.live.save(&mut save);
+        self.desk.save(&mut save);
+        self.routes.save(&mut save);
+        self.positions.save(&mut save);
+        let gapped = self.gapped.iter().map(|&(slot, since)| Gapped { slot, reserved: 0, since });
+        save.list(&gapped.collect::<Vec<_>>());
+        let (booted, utc_ns) = self.booted;
+        save.list(&[MoreState { booted, utc_ns, has_unpriced: self.has_unpriced.into() }]);
+        self.desk.save_more(&mut save);
+        self.positions.save_more(&mut save);
+        self.save_armed(&mut save);
+        self.foreign.save(&mut save);
+        self.names.save(&mut save);
+        self.again.save(&mut save);
+    }
+
+    /// A core from the bytes that [`Self::save`] gave; `fill` fills a piece, or says that there are no more. It is laid
+    /// out for `expected_orders` more, and keeps the key that it was saved with.
+    pub fn load(expected_orders: usize, fill: &mut dyn FnMut(&mut [u8]) -> bool) -> Result<Self, SnapshotError> {
+        let mut load = Load::begin(fill)?;
+        let state: State = load.item()?;
+        let mut core = Self::new(Config { expected_orders, key: state.key });
+        core.orders.load(&mut load)?;
+        core.asks.load(&mut load)?;
+        core.fills.load(&mut load)?;
+        core.denied.load(&mut load)?;
+        core.by_id.load(&mut load)?;
+        core.by_client.load(&mut load)?;
+        core.by_exec.load(&mut load)?;
+        core.live.load(&mut load)?;
+        core.desk.load(&mut load)?;
+        core.routes.load(&mut load)?;
+        core.positions.load(&mut load)?;
+        core.gapped = load.list::<Gapped>()?.into_iter().map(|gap| (gap.slot, gap.since)).collect();
+        (core.last_request, core.epoch, core.boot_id) = (state.last_request, state.epoch, state.boot_id);
+        (core.rate, core.counts) = (Rate::saved(state.ns_of_tick), state.counts);
+        core.tally = Tally::at(state.digest);
+        if !load.is_older() {
+            let [more] = load.list::<MoreState>()?[..] else { return Err(SnapshotError::Damaged) };
+            (core.booted, core.has_unpriced) = ((more.booted, more.utc_ns), more.has_unpriced != 0);
+            core.desk.load_more(&mut load)?;
+            core.positions.load_more(&mut load)?;
+            core.load_armed(&mut load)?;
+            core.foreign.load(&mut load)?;
+            core.desk.has_rare |= core.positions.has_limits();
+            core.names = Names::load(&mut load)?;
+            core.again = Again::load(&mut load)?;
+        } else {
+            core.has_unpriced = true;
+        }
+        core.count_own();
+        Ok(core)
+    }
 }
 
 impl Desk {

@@ -1,9 +1,9 @@
-//! A core as bytes, and a core from bytes.
+//! How a core is laid out as bytes.
 //!
 //! ```text
 //!   layout version 4 · core version 4      each in so many bytes
 //!   state     keys, epoch, boot, counts, digest: one struct each
-//!   lists     bytes of an item 4 · zero 4 · items 8 · the items    of each list, in the order of `save`
+//!   lists     bytes of an item 4 · zero 4 · items 8 · the items    of each list, in the order of `Core::save`
 //! ```
 //! Items are the structs that the core works with, so a snapshot is read at the speed of memory. Each list says how long
 //! its items are. Structs grow at their end, and zero says nothing: an item of an older layout is read with zeros behind it,
@@ -11,12 +11,6 @@
 //! Whoever stores a snapshot sums it up: this module only refuses what no core has written.
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, TryFromBytes};
-
-use crate::again::Again;
-use crate::core::{Config, Core, Counts, Rate};
-use crate::digest::Tally;
-use crate::names::Names;
-use crate::{CORE_VERSION, Digest};
 
 /// The version of how a core is laid out here.
 const LAYOUT: u32 = 2;
@@ -45,28 +39,6 @@ pub enum SnapshotError {
     Damaged,
 }
 
-/// Numbers of the core that are no lists.
-#[derive(FromBytes, IntoBytes, Immutable, KnownLayout)]
-#[repr(C)]
-struct State {
-    key: u64,
-    last_request: u64,
-    epoch: u64,
-    boot_id: [u8; 16],
-    ns_of_tick: u64,
-    counts: Counts,
-    digest: Digest,
-}
-
-/// An order that misses a venue sequence, and since when.
-#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
-#[repr(C)]
-struct Gapped {
-    slot: u32,
-    reserved: u32,
-    since: u64,
-}
-
 #[derive(FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 struct ListHead {
@@ -90,99 +62,14 @@ pub(crate) struct List {
     item_bytes: usize,
 }
 
-/// Numbers of the core that version 3 did not have.
-#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
-#[repr(C)]
-struct MoreState {
-    booted: u64,
-    utc_ns: u64,
-    has_unpriced: u64,
-}
-
-impl Core {
-    /// Gives the core's bytes to `emit`, in pieces. What is applied after them gives the same state and outputs as it
-    /// gives here.
-    pub fn save(&self, emit: &mut dyn FnMut(&[u8])) {
-        let mut save = Save(emit);
-        save.item(&[LAYOUT, CORE_VERSION]);
-        save.item(&State {
-            key: self.config.key,
-            last_request: self.last_request,
-            epoch: self.epoch,
-            boot_id: self.boot_id,
-            ns_of_tick: self.rate.number(),
-            counts: self.counts,
-            digest: self.tally.digest(),
-        });
-        self.orders.save(&mut save);
-        self.asks.save(&mut save);
-        self.fills.save(&mut save);
-        self.denied.save(&mut save);
-        self.by_id.save(&mut save);
-        self.by_client.save(&mut save);
-        self.by_exec.save(&mut save);
-        self.live.save(&mut save);
-        self.desk.save(&mut save);
-        self.routes.save(&mut save);
-        self.positions.save(&mut save);
-        let gapped = self.gapped.iter().map(|&(slot, since)| Gapped { slot, reserved: 0, since });
-        save.list(&gapped.collect::<Vec<_>>());
-        let (booted, utc_ns) = self.booted;
-        save.list(&[MoreState { booted, utc_ns, has_unpriced: self.has_unpriced.into() }]);
-        self.desk.save_more(&mut save);
-        self.positions.save_more(&mut save);
-        self.save_armed(&mut save);
-        self.foreign.save(&mut save);
-        self.names.save(&mut save);
-        self.again.save(&mut save);
+impl<'a> Save<'a> {
+    /// Begins with the versions: of the layout, and of the rules that made the state.
+    pub(crate) fn begin(emit: &'a mut dyn FnMut(&[u8]), core_version: u32) -> Self {
+        let mut save = Self(emit);
+        save.item(&[LAYOUT, core_version]);
+        save
     }
 
-    /// A core from the bytes that [`Self::save`] gave; `fill` fills a piece, or says that there are no more. It is laid
-    /// out for `expected_orders` more, and keeps the key that it was saved with.
-    pub fn load(expected_orders: usize, fill: &mut dyn FnMut(&mut [u8]) -> bool) -> Result<Self, SnapshotError> {
-        let mut load = Load { fill, layout: LAYOUT };
-        // The core's own version says which rules made this state, and nothing about how it is laid out.
-        let [found, _core_version]: [u32; 2] = load.item()?;
-        if found != LAYOUT && found != OLDER {
-            return Err(SnapshotError::Layout { found });
-        }
-        load.layout = found;
-        let state: State = load.item()?;
-        let mut core = Self::new(Config { expected_orders, key: state.key });
-        core.orders.load(&mut load)?;
-        core.asks.load(&mut load)?;
-        core.fills.load(&mut load)?;
-        core.denied.load(&mut load)?;
-        core.by_id.load(&mut load)?;
-        core.by_client.load(&mut load)?;
-        core.by_exec.load(&mut load)?;
-        core.live.load(&mut load)?;
-        core.desk.load(&mut load)?;
-        core.routes.load(&mut load)?;
-        core.positions.load(&mut load)?;
-        core.gapped = load.list::<Gapped>()?.into_iter().map(|gap| (gap.slot, gap.since)).collect();
-        (core.last_request, core.epoch, core.boot_id) = (state.last_request, state.epoch, state.boot_id);
-        (core.rate, core.counts) = (Rate::saved(state.ns_of_tick), state.counts);
-        core.tally = Tally::at(state.digest);
-        if found != OLDER {
-            let [more] = load.list::<MoreState>()?[..] else { return Err(SnapshotError::Damaged) };
-            (core.booted, core.has_unpriced) = ((more.booted, more.utc_ns), more.has_unpriced != 0);
-            core.desk.load_more(&mut load)?;
-            core.positions.load_more(&mut load)?;
-            core.load_armed(&mut load)?;
-            core.foreign.load(&mut load)?;
-            core.desk.has_rare |= core.positions.has_limits();
-            core.names = Names::load(&mut load)?;
-            core.again = Again::load(&mut load)?;
-        } else {
-            core.has_unpriced = true;
-        }
-        core.count_own();
-        Ok(core)
-    }
-}
-
-impl Save<'_> {
     pub(crate) fn item<T: IntoBytes + Immutable>(&mut self, item: &T) {
         (self.0)(item.as_bytes());
     }
@@ -202,7 +89,24 @@ impl Save<'_> {
     }
 }
 
-impl Load<'_> {
+impl<'a> Load<'a> {
+    /// Reads the versions, which say how what follows is laid out.
+    pub(crate) fn begin(fill: &'a mut dyn FnMut(&mut [u8]) -> bool) -> Result<Self, SnapshotError> {
+        let mut load = Self { fill, layout: LAYOUT };
+        // The core's own version says which rules made this state, and nothing about how it is laid out.
+        let [found, _core_version]: [u32; 2] = load.item()?;
+        if found != LAYOUT && found != OLDER {
+            return Err(SnapshotError::Layout { found });
+        }
+        load.layout = found;
+        Ok(load)
+    }
+
+    /// Whether core version 3 has written it.
+    pub(crate) fn is_older(&self) -> bool {
+        self.layout == OLDER
+    }
+
     pub(crate) fn item<T: TryFromBytes + IntoBytes + KnownLayout + Immutable>(&mut self) -> Result<T, SnapshotError> {
         let mut bytes = vec![0; size_of::<T>()];
         self.bytes(&mut bytes)?;
@@ -213,7 +117,7 @@ impl Load<'_> {
     pub(crate) fn head<T>(&mut self) -> Result<List, SnapshotError> {
         let head: ListHead = self.item()?;
         let item_bytes = head.item_bytes as usize;
-        let is_older = self.layout == OLDER && (1..size_of::<T>()).contains(&item_bytes);
+        let is_older = self.is_older() && (1..size_of::<T>()).contains(&item_bytes);
         match item_bytes == size_of::<T>() || is_older {
             true => Ok(List { items: head.items, item_bytes }),
             false => Err(SnapshotError::Damaged),

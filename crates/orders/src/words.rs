@@ -1,29 +1,12 @@
 //! An operator's words: which of them can be taken, and the sentence that says why one cannot.
 
 use tickpath_market::{OrdStatus, OrderId, Quantity};
-use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-use crate::control::{KILL_ACCOUNT, KILL_ALL, KILL_SESSION, KILL_SYMBOL, Resolve};
+use crate::control::{CancelScope, KILL_ACCOUNT, KILL_ALL, KILL_SESSION, KILL_SYMBOL, Resolve};
 use crate::core::{At, Core};
 use crate::order::Order;
 use crate::state::Phase;
 use crate::{Input, OrderView, Outputs};
-
-/// An operator cancels what works in a scope, of whatever session. Nothing is switched off.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
-#[repr(C)]
-pub struct CancelScope {
-    /// As [`Kill::scope`](crate::Kill::scope), but not [`KILL_DISK`](crate::KILL_DISK).
-    pub scope: u8,
-    /// Zero.
-    pub reserved: [u8; 3],
-    /// The account's, symbol's or session's number; not read for other scopes.
-    pub target: u32,
-    /// The low half of its number in the operator's lane.
-    pub lane_sequence: u32,
-    /// Zero.
-    pub reserved_end: u32,
-}
 
 /// Why an operator's word cannot be taken. It changes nothing then.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]

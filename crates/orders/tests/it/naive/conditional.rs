@@ -8,17 +8,7 @@ use tickpath_orders::{At, Denial, Envelope, Fired, Output};
 
 use super::life::{Life, Stand, Word};
 use super::risk::{Kind, Wish};
-use super::{Checked, Naive, denied};
-
-/// What an order waits for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Waits {
-    pub trigger: Trigger,
-    pub by: u64,
-    pub since: u64,
-    cause: u64,
-    position_effect: u8,
-}
+use super::{Checked, Naive, Waits, denied};
 
 /// What is asked of an armed order.
 pub struct Terms {

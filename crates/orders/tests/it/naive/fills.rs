@@ -65,3 +65,9 @@ impl Sum {
         }
     }
 }
+
+/// Whether a report of this kind tells of a fill, or of what became of one.
+pub(super) fn is_fill(exec_type: u8) -> bool {
+    use ExecType::{Trade, TradeCancel, TradeCorrect};
+    matches!(ExecType::from_code(exec_type), Some(Trade | TradeCorrect | TradeCancel))
+}

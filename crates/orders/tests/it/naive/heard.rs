@@ -100,11 +100,6 @@ impl Naive {
     }
 }
 
-pub fn is_fill(exec_type: u8) -> bool {
-    use ExecType::{Trade, TradeCancel, TradeCorrect};
-    matches!(ExecType::from_code(exec_type), Some(Trade | TradeCorrect | TradeCancel))
-}
-
 pub fn is_possible(report: &ExecutionReport) -> bool {
     let is_fill = matches!(
         ExecType::from_code(report.exec_type),

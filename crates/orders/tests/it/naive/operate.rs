@@ -9,8 +9,9 @@ use tickpath_orders::{
 };
 
 use super::life::{Life, Stand, Word};
+use super::requests::may_replace;
 use super::risk::{Kind, Wish};
-use super::{Checked, MOST, Naive, Waiting, denied, may_replace, note_result};
+use super::{Checked, MOST, Naive, Waiting, denied, note_result};
 
 const IDS: u32 = 1 << 16;
 const VENUES: u16 = 1 << 12;

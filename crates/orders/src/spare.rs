@@ -1,0 +1,53 @@
+//! Memory for the next orders, which another thread than the core's can build.
+
+use crate::core::{Core, ORDERS};
+use crate::index::{BUCKETS, Bucket};
+use crate::order::{Fill, Order};
+use crate::page::blank;
+
+/// What the indexes together need while [`ORDERS`] orders come in, each with a fill.
+const BUCKET_PAGES: usize = 6;
+
+/// Memory for the next 4096 orders with all its bytes touched, to be built on another thread than the core's.
+pub struct Page {
+    orders: Box<[Order]>,
+    fills: Box<[Fill]>,
+    buckets: Vec<Box<[Bucket]>>,
+}
+
+impl Page {
+    /// Builds a page.
+    pub fn new() -> Self {
+        Self {
+            orders: blank(Order::EMPTY, ORDERS),
+            fills: blank(Fill::EMPTY, ORDERS),
+            buckets: (0..BUCKET_PAGES).map(|_| blank(Bucket::EMPTY, BUCKETS)).collect(),
+        }
+    }
+}
+
+impl Default for Page {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Core {
+    /// Whether a [`Page`] should be given soon. Without one the core builds its own when it needs it.
+    pub fn wants_page(&self) -> bool {
+        self.orders.wants_page()
+    }
+
+    /// Takes memory for the next orders. The results are the same with it and without.
+    pub fn give_page(&mut self, page: Page) {
+        self.orders.give_page(page.orders);
+        self.fills.give_page(page.fills);
+        for (turn, buckets) in page.buckets.into_iter().enumerate() {
+            match turn % 3 {
+                0 => self.by_id.give_page(buckets),
+                1 => self.by_client.give_page(buckets),
+                _ => self.by_exec.give_page(buckets),
+            }
+        }
+    }
+}
