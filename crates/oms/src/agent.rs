@@ -1,10 +1,12 @@
 //! Duty cycles.
 
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 
-use tickpath_clock::{Clock, Gaps, Wait};
+use tickpath_clock::{Clock, Gaps, Priority, Wait, settle};
 
 use crate::OmsError;
+use crate::config::Config;
 
 /// The longest that a sleeping agent goes without looking whether it should stop.
 const SLEEP_NS: u64 = 10_000_000;
@@ -41,4 +43,43 @@ pub fn run<C: Clock>(
             Wait::Block => agent.sleep(SLEEP_NS),
         }
     }
+}
+
+/// Threads that share a processor must give it to each other.
+fn shared_wait(wait: Wait) -> Wait {
+    match wait {
+        Wait::Busy | Wait::Yield => Wait::Yield,
+        Wait::Block => Wait::Block,
+    }
+}
+
+type Ended = Result<(), OmsError>;
+
+/// Runs an agent on a thread of its own beside the core.
+pub(crate) fn spawn<'scope, 'env, C: Clock>(
+    scope: &'scope thread::Scope<'scope, 'env>,
+    name: &str,
+    config: &'env Config,
+    clock: &C,
+    mut agent: impl Agent + Send + 'scope,
+    stop: &'env AtomicBool,
+) -> thread::ScopedJoinHandle<'scope, Ended> {
+    let clock = clock.clone();
+    let work = move || {
+        // They yield to whoever shares their CPU, and real-time threads never yield to normal ones.
+        let mut gaps = Gaps::new(clock);
+        let settled = settle(config.other_cpu, Priority::Normal).map_err(OmsError::from);
+        let ended = settled.and_then(|()| run(&mut agent, shared_wait(config.wait), stop, &mut gaps));
+        if ended.is_err() {
+            // An OMS that does not hear is no OMS.
+            stop.store(true, Ordering::Release);
+        }
+        ended
+    };
+    thread::Builder::new().name(name.to_owned()).spawn_scoped(scope, work).expect("a thread can be started")
+}
+
+/// How the agent of a thread has ended; its panic goes on here.
+pub(crate) fn join(thread: thread::ScopedJoinHandle<'_, Ended>) -> Ended {
+    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }

@@ -10,7 +10,7 @@ use zerocopy::FromBytes;
 
 use crate::OmsError;
 
-/// The folder of a log that begins with this number.
+/// The folder of what has ended, by the number of the journal's record that it began with.
 pub(crate) fn folder(journal: &Place, first: u64) -> PathBuf {
     journal.dir().join("archive").join(format!("{first:020}"))
 }

@@ -35,7 +35,6 @@ pub struct Bucket {
 }
 
 impl Bucket {
-    /// A full one.
     /// A full one at this moment, in ticks.
     pub fn new(rate: Rate, calibration: &Calibration, now: u64) -> Self {
         let ticks_per_token = match rate.per_second {

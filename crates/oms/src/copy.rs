@@ -7,7 +7,8 @@
 
 use tickpath_log::{Next, OpenError, Owner, Place, ReadError, Reader, Registration, Start, owner, writer};
 
-use crate::history::{self, Told, archived_days, folder};
+use crate::archive::folder;
+use crate::history::{self, Told, archived_days};
 
 /// Turns at the end of the log between two looks whether another day has begun.
 const LOOK_EVERY: u32 = 16;

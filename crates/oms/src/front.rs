@@ -7,12 +7,10 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use tickpath_clock::Clock;
-
 use crate::OmsError;
-use crate::lanes::LaneKind;
-use crate::layout::Event;
-use crate::sequencer::Sequencer;
+use crate::lanes::{Event, LaneKind};
+
+pub use crate::sequencer::{Bell, Window};
 
 /// Sessions that a front brings in are below this.
 pub const MOST_SESSIONS: u16 = 65_000;
@@ -30,16 +28,6 @@ pub trait Front: Send {
     /// Sleeps until there may be work, or the time is over: only on a thread of its own.
     fn sleep(&mut self, timeout_ns: u64);
 }
-
-/// The core's side of a front.
-pub trait Window<C: Clock>: Send {
-    /// Answers what was asked, takes a desk that has changed, and tells what an operator must hear. Says how much that
-    /// was.
-    fn serve(&mut self, oms: &mut Sequencer<C>) -> Result<usize, OmsError>;
-}
-
-/// Wakes a front that sleeps.
-pub type Bell = Box<dyn Fn() + Send + Sync>;
 
 /// What a front begins with.
 #[derive(Debug)]

@@ -23,6 +23,8 @@ use tickpath_orders::Output;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use crate::OmsError;
+use crate::archive::folder;
+use crate::ledger::place_of;
 use crate::outbound::frame;
 
 /// The kind of a [`Base`] frame.
@@ -554,11 +556,6 @@ fn archived(place: &Place, first: u64) -> PathBuf {
     free(folder(place, first))
 }
 
-/// The folder of the day that began with this record.
-pub(crate) fn folder(place: &Place, first: u64) -> PathBuf {
-    place.dir().join("archive").join(format!("{first:020}"))
-}
-
 /// Whether that day lies in its folder, which is made before it does.
 fn is_put_away(place: &Place, first: u64) -> bool {
     Place::folder(folder(place, first)).exists()
@@ -568,13 +565,4 @@ fn is_put_away(place: &Place, first: u64) -> bool {
 fn free(folder: PathBuf) -> PathBuf {
     let copies = (1_u64..).map(|copy| folder.with_extension(copy.to_string()));
     std::iter::once(folder.clone()).chain(copies).find(|folder| !Place::folder(folder).exists()).unwrap_or(folder)
-}
-
-#[inline]
-fn place_of(list: &mut Vec<u64>, session: u16) -> &mut u64 {
-    let index = usize::from(session);
-    if index >= list.len() {
-        list.resize(index + 1, 0);
-    }
-    &mut list[index]
 }

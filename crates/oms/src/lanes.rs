@@ -3,7 +3,8 @@
 
 use tickpath_clock::{Calibration, sleep_ns};
 use tickpath_log::{
-    Config, OpenError, Owner, Place, Policy, Reader, Registration, Start, Writer, evict, mandatory_reader, retire,
+    Config, Message, OpenError, Owner, Place, Policy, Reader, Registration, Start, Writer, evict, mandatory_reader,
+    retire,
 };
 use tickpath_market::VenueId;
 
@@ -41,6 +42,32 @@ pub enum LaneKind {
     Line(LineId),
     /// Words of the operator.
     Control,
+}
+
+/// What a lane, or a front, brings.
+#[derive(Debug)]
+pub enum Event<'a> {
+    /// A message.
+    Message(&'a Message<'a>),
+    /// So many messages are gone.
+    Missed(u64),
+    /// It is damaged: nothing more comes.
+    Damaged(String),
+    /// Its client has come, or is gone.
+    Login(bool),
+    /// A line's venue has not got this request.
+    Returned(&'a Message<'a>),
+    /// A line's venue may have lost something: requests or reports, as a doubt says it, and so many of them if that is known.
+    Lost {
+        /// As [`tickpath_orders::Doubt`] has it.
+        what: u8,
+        /// How many; zero if that is not known.
+        messages: u64,
+    },
+    /// A line is connected, and all below this number of its lane was given back.
+    LineUp(u64),
+    /// A line is not connected, and why.
+    LineDown(&'a str),
 }
 
 /// A client's ends of its lanes.

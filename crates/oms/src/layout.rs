@@ -17,98 +17,21 @@ mod mutex;
 mod source;
 mod split;
 
-use std::fmt;
-use std::str::FromStr;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
+use std::sync::atomic::AtomicBool;
 
-use tickpath_clock::{Clock, Gap, Gaps, Priority, Wait, settle};
-use tickpath_log::{Config as LogConfig, OpenError, Reader};
+use tickpath_clock::{Clock, Gap, Gaps, settle};
+use tickpath_log::{OpenError, Reader};
 
 use crate::OmsError;
-use crate::agent::{self, Agent};
+use crate::agent;
 use crate::front::{Front, NoFront, Opening};
-use crate::lanes::{LaneKind, LanesConfig};
-use crate::sequencer::{Desk, Sequencer};
+use crate::lanes::LaneKind;
+use crate::sequencer::Sequencer;
 
+pub use crate::config::{Config, Layout, ParseLayoutError};
+pub use crate::lanes::Event;
 pub use inline::Inline;
-pub use source::Event;
 pub(crate) use source::Source;
-
-/// How the work is put on threads.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Layout {
-    /// One thread does everything.
-    #[default]
-    Inline,
-    /// Receiving, core and venue line have a thread each.
-    Split,
-    /// Receiving and venue line have a thread each and share the core under a lock.
-    Mutex,
-}
-
-impl Layout {
-    /// All layouts.
-    pub const ALL: [Self; 3] = [Self::Inline, Self::Split, Self::Mutex];
-
-    /// The word on the command line.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Inline => "inline",
-            Self::Split => "split",
-            Self::Mutex => "mutex",
-        }
-    }
-}
-
-impl fmt::Display for Layout {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
-/// A word that is no layout.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("'{0}' is no layout; use inline, split or mutex")]
-pub struct ParseLayoutError(String);
-
-impl FromStr for Layout {
-    type Err = ParseLayoutError;
-
-    fn from_str(text: &str) -> Result<Self, ParseLayoutError> {
-        Self::ALL.into_iter().find(|layout| layout.name() == text).ok_or_else(|| ParseLayoutError(text.to_owned()))
-    }
-}
-
-/// How an OMS runs.
-#[derive(Debug, Clone)]
-pub struct Config {
-    /// Its lanes.
-    pub lanes: LanesConfig,
-    /// Its journal.
-    pub journal: LogConfig,
-    /// What can be traded, and by whom.
-    pub desk: Desk,
-    /// Orders expected before the next start.
-    pub expected_orders: usize,
-    /// Which thread does what.
-    pub layout: Layout,
-    /// How the core's thread passes the time.
-    pub wait: Wait,
-    /// The processor of the core's thread.
-    pub cpu: Option<usize>,
-    /// The processor of the other threads, where a layout has some. They share it, and yield.
-    pub other_cpu: Option<usize>,
-    /// The priority of the core's thread.
-    pub priority: Priority,
-    /// What is said to sessions without lanes is kept as a [history](crate::history), for a front that tells them.
-    pub history: bool,
-    /// Inputs between two snapshots, and one at the end of a day; zero for none. They are made by a thread beside the core,
-    /// which takes as much memory as the core itself.
-    pub snapshot_every: u64,
-    /// What is random otherwise, for tests that must come out the same: none.
-    pub seed: Option<u64>,
-}
 
 impl Config {
     /// Says which OMS it is, where another one has the journal or the lanes.
@@ -179,64 +102,4 @@ fn run_on<C: Clock + Sync, F: Front>(
         Layout::Mutex if front.is_some() => Err(OmsError::NoServer),
         Layout::Mutex => mutex::run(clock, config, ticks, stop, ready),
     }
-}
-
-/// Threads that share a processor must give it to each other.
-fn shared_wait(wait: Wait) -> Wait {
-    match wait {
-        Wait::Busy | Wait::Yield => Wait::Yield,
-        Wait::Block => Wait::Block,
-    }
-}
-
-/// The lanes of clients and operators, and those of venues: each for a thread.
-fn split_sources<S: HasLane>(sources: impl IntoIterator<Item = S>) -> (Vec<S>, Vec<S>) {
-    sources.into_iter().partition(|source| !matches!(source.lane(), LaneKind::VenueReports(_)))
-}
-
-/// A source, or one with its place.
-trait HasLane {
-    fn lane(&self) -> LaneKind;
-}
-
-impl HasLane for Source {
-    fn lane(&self) -> LaneKind {
-        Source::lane(self)
-    }
-}
-
-impl HasLane for (usize, Source) {
-    fn lane(&self) -> LaneKind {
-        self.1.lane()
-    }
-}
-
-type Ended = Result<(), OmsError>;
-
-/// Runs an agent on a thread of its own beside the core.
-fn spawn<'scope, 'env, C: Clock>(
-    scope: &'scope thread::Scope<'scope, 'env>,
-    name: &str,
-    config: &'env Config,
-    clock: &C,
-    mut agent: impl Agent + Send + 'scope,
-    stop: &'env AtomicBool,
-) -> thread::ScopedJoinHandle<'scope, Ended> {
-    let clock = clock.clone();
-    let work = move || {
-        // They yield to whoever shares their CPU, and real-time threads never yield to normal ones.
-        let mut gaps = Gaps::new(clock);
-        let settled = settle(config.other_cpu, Priority::Normal).map_err(OmsError::from);
-        let ended = settled.and_then(|()| agent::run(&mut agent, shared_wait(config.wait), stop, &mut gaps));
-        if ended.is_err() {
-            // An OMS that does not hear is no OMS.
-            stop.store(true, Ordering::Release);
-        }
-        ended
-    };
-    thread::Builder::new().name(name.to_owned()).spawn_scoped(scope, work).expect("a thread can be started")
-}
-
-fn join(thread: thread::ScopedJoinHandle<'_, Ended>) -> Ended {
-    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }

@@ -118,9 +118,9 @@ impl Ledger {
         }
         for output in outputs {
             match output {
-                Output::Venue { venue, .. } => *place(&mut self.venue_requests, venue.0) += 1,
+                Output::Venue { venue, .. } => *place_of(&mut self.venue_requests, venue.0) += 1,
                 Output::Report { session, .. } | Output::Denied { session, .. } => {
-                    *place(&mut self.reports, *session) += 1;
+                    *place_of(&mut self.reports, *session) += 1;
                 }
             }
         }
@@ -143,7 +143,7 @@ impl Ledger {
             }
             // It was said, and never left.
             Input::Returned(returned) => {
-                let said = place(&mut self.venue_requests, returned.venue.0);
+                let said = place_of(&mut self.venue_requests, returned.venue.0);
                 *said = said.saturating_sub(1);
             }
             Input::DayEnd(_) => self.day_has_ended = true,
@@ -227,7 +227,7 @@ fn operators_number(input: &Input) -> u32 {
 /// Moves the cursor of a lane behind the message with this low half of its number.
 #[inline]
 fn pass(list: &mut Vec<u64>, index: u16, low: u32) {
-    let next = place(list, index);
+    let next = place_of(list, index);
     *next = widen(*next, low) + 1;
 }
 
@@ -237,8 +237,9 @@ fn widen(next: u64, low: u32) -> u64 {
     next + u64::from(low.wrapping_sub(next as u32))
 }
 
+/// The number of a session or a venue in a list that has one for each.
 #[inline]
-fn place(list: &mut Vec<u64>, index: u16) -> &mut u64 {
+pub(crate) fn place_of(list: &mut Vec<u64>, index: u16) -> &mut u64 {
     let index = usize::from(index);
     if index >= list.len() {
         list.resize(index + 1, 0);

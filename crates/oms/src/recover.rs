@@ -20,7 +20,7 @@ use crate::OmsError;
 use crate::archive::{Archive, read_start};
 use crate::history;
 use crate::lanes::{LaneKind, LanesConfig};
-use crate::ledger::Ledger;
+use crate::ledger::{Ledger, place_of};
 use crate::lines::LineId;
 use crate::snapshot;
 
@@ -76,12 +76,9 @@ impl Telling {
         }
         for output in outputs {
             let (Output::Report { session, .. } | Output::Denied { session, .. }) = output else { continue };
-            let index = usize::from(*session);
-            if index >= self.said.len() {
-                self.said.resize(index + 1, 0);
-            }
-            let number = self.said[index];
-            self.said[index] += 1;
+            let said = place_of(&mut self.said, *session);
+            let number = *said;
+            *said += 1;
             if is_behind && self.found.next(*session).is_none_or(|next| number >= next) {
                 self.above.push_back((at.sequence, *output));
             }

@@ -4,28 +4,23 @@ use std::collections::VecDeque;
 
 use tickpath_clock::Clock;
 use tickpath_log::{Message, Place};
-use tickpath_market::{AccountId, ExecutionReport, Notional, Price, Quantity, Request, SymbolId, VenueId};
+use tickpath_market::{ExecutionReport, Price, Request, SymbolId, VenueId};
 use tickpath_orders::{
-    AccountLimits, At, Core, Counts, Doubt, Envelope, FirmLimits, Input, Instrument, LOST_REPORTS, Line, Login, Output,
-    Outputs, RejectRule, ReportRecord, SymbolLimits, Timer, VenueRules,
+    At, Core, Counts, Doubt, Envelope, Input, LOST_REPORTS, Line, Login, Output, Outputs, ReportRecord, Timer,
 };
 
 use crate::OmsError;
-use crate::bucket::Rate;
 use crate::commit::{AckLevel, Commit, CommitByHand};
 use crate::definitions::Definitions;
-use crate::front::{Bell, Window};
 use crate::history::{History, Marks};
 use crate::journal::Journal;
-use crate::lanes::LaneKind;
-use crate::layout::Event;
+use crate::lanes::{Event, LaneKind};
 use crate::meter::Meter;
 use crate::notice::{Notice, Notices};
 use crate::outbound::{Held, Outbound};
 use crate::pages::PageMaker;
 use crate::snapshot::SnapshotMaker;
-use crate::triggers::Triggers;
-use crate::words;
+use crate::triggers::{Reference, Triggers};
 
 /// Idle turns between two looks at the clock.
 const CLOCK_EVERY: u32 = 16;
@@ -35,73 +30,6 @@ const VENUES_NS: u64 = 20_000_000;
 
 /// Busy turns between two looks at disk and venues.
 const LOOK_EVERY: u32 = 256;
-
-/// What can be traded, by whom, where. The journal takes what is new in it at every start and by [`Sequencer::define`],
-/// and ends what is gone.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Desk {
-    /// What can be traded.
-    pub instruments: Vec<Instrument>,
-    /// Who may trade, and how much.
-    pub accounts: Vec<AccountLimits>,
-    /// Where.
-    pub venues: Vec<VenueRules>,
-    /// What accounts may do in single symbols.
-    pub symbols: Vec<SymbolLimits>,
-    /// How much all of them together may do, if that is limited.
-    pub firm: Option<FirmLimits>,
-    /// Through which sessions.
-    pub sessions: Vec<SessionConfig>,
-    /// What is done after which code of a venue.
-    pub rejects: Vec<RejectRule>,
-}
-
-/// A session's rights.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct SessionConfig {
-    /// Its number.
-    pub session: u16,
-    /// What must hold its requests before anything of them leaves.
-    pub level: AckLevel,
-    /// Whether its orders are canceled when it is lost.
-    pub cancel_on_disconnect: bool,
-    /// The accounts that it may trade for; [`tickpath_orders::ALL_ACCOUNTS`] for every one.
-    pub accounts: Vec<AccountId>,
-    /// The kinds of request that it may not make: the sum of [`tickpath_orders::MAY_NEW`] and its like.
-    pub withheld: u8,
-    /// Largest quantity and notional of one order, and messages a window; as in [`tickpath_orders::SessionRules`].
-    pub limits: SessionLimits,
-    /// How fast its requests are taken.
-    pub rate: Rate,
-}
-
-/// What a session may do at most; zero turns a check off.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct SessionLimits {
-    /// Largest quantity of one order.
-    pub max_order_quantity: Quantity,
-    /// Largest notional of one order.
-    pub max_notional: Notional,
-    /// Messages a window.
-    pub rate_limit: u32,
-    /// The window, in nanoseconds.
-    pub rate_window_ns: u64,
-}
-
-/// The last prices of a symbol, in one cache line; zero where there is none.
-#[derive(Debug, Clone, Copy, Default)]
-#[repr(align(64))]
-pub(crate) struct Reference {
-    /// What requests are held against, and when it was sent.
-    pub price: Price,
-    pub stamp: u64,
-    /// What triggers look at.
-    pub bid: Price,
-    pub ask: Price,
-    pub last: Price,
-    /// When the last trade was sent.
-    pub traded: u64,
-}
 
 /// Journals inputs, applies the core, and lets out what it says.
 pub struct Sequencer<C> {
@@ -152,6 +80,16 @@ pub struct Sequencer<C> {
     /// A snapshot is due at this record.
     pub(crate) next_snapshot: u64,
 }
+
+/// The core's side of a front.
+pub trait Window<C: Clock>: Send {
+    /// Answers what was asked, takes a desk that has changed, and tells what an operator must hear. Says how much that
+    /// was.
+    fn serve(&mut self, oms: &mut Sequencer<C>) -> Result<usize, OmsError>;
+}
+
+/// Wakes a front that sleeps.
+pub type Bell = Box<dyn Fn() + Send + Sync>;
 
 impl<C: Clock> Sequencer<C> {
     /// Takes a request of a client, as its lane holds it: T0 is the frame's stamp, `received` is T1.
@@ -232,17 +170,6 @@ impl<C: Clock> Sequencer<C> {
     ) -> Result<(), OmsError> {
         let record = ReportRecord { report, source: venue, line: 0, lane_sequence: lane_sequence as u32 };
         self.take(received, &Input::Report(record))
-    }
-
-    /// Takes a message of the operator's lane.
-    pub fn control(&mut self, received: u64, message: &Message<'_>) -> Result<(), OmsError> {
-        match words::read(message.kind, message.payload, (message.sequence as u32).wrapping_add(1)) {
-            Some(input) => self.take_word(received, &input).map(drop),
-            None => {
-                self.refused += 1;
-                Ok(())
-            }
-        }
     }
 
     /// The day's log goes into the archive, and a snapshot is made of where it ended.

@@ -13,11 +13,13 @@ use tickpath_orders::{
 use crate::OmsError;
 use crate::bucket::{Bucket, Rate};
 use crate::commit::{AckLevel, Commit};
-use crate::definitions::{Definitions, raise};
+use crate::config::Config;
+use crate::define::raise;
+use crate::definitions::Definitions;
 use crate::history;
 use crate::journal::{Journal, fresh_id};
 use crate::lanes::{LaneKind, make, take_away};
-use crate::layout::{Config, Source};
+use crate::layout::Source;
 use crate::ledger::Ledger;
 use crate::lines::{Bell, LineId, Lines, Shared};
 use crate::meter::Meter;

@@ -23,17 +23,15 @@
 //! so many of them on one threshold keep those that wait behind this tick. It is not spread over turns: the next tick must
 //! find all that the last one left, and one that fires may be among them.
 
+mod ticks;
+
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap};
 
-use tickpath_clock::Clock;
 use tickpath_market::{
-    Condition, OrdStatus, OrderId, Price, SymbolId, TopOfBook, Trade, TriggerDirection, TriggerJoin, TriggerPriceType,
+    Condition, OrdStatus, OrderId, Price, SymbolId, TriggerDirection, TriggerJoin, TriggerPriceType,
 };
-use tickpath_orders::{Armed, Core, Fired, Input, Output};
-
-use crate::OmsError;
-use crate::sequencer::{Reference, Sequencer};
+use tickpath_orders::{Armed, Core, Output};
 
 /// Entries that may be of orders that are armed no more, beside as many as there are armed orders.
 const MOST_STALE: usize = 256;
@@ -54,6 +52,21 @@ pub(crate) struct Triggers {
     fresh: Vec<OrderId>,
     /// A start reads what its topic holds of before.
     reads_again: bool,
+}
+
+/// The last prices of a symbol, in one cache line; zero where there is none.
+#[derive(Debug, Clone, Copy, Default)]
+#[repr(align(64))]
+pub(crate) struct Reference {
+    /// What requests are held against, and when it was sent.
+    pub price: Price,
+    pub stamp: u64,
+    /// What triggers look at.
+    pub bid: Price,
+    pub ask: Price,
+    pub last: Price,
+    /// When the last trade was sent.
+    pub traded: u64,
 }
 
 /// What is watched of an instrument: by price type, then upwards and downwards.
@@ -235,138 +248,6 @@ impl Triggers {
         let board = self.boards.get_mut(symbol)?.get_or_insert_default();
         let price_type = usize::from(condition.price_type).checked_sub(1)?;
         board.0.get_mut(price_type)?.get_mut(usize::from(condition.direction).checked_sub(1)?)
-    }
-}
-
-impl<C: Clock> Sequencer<C> {
-    /// It will see ticks: whoever asks for a trigger is not told that nothing could fire it.
-    pub fn expect_ticks(&mut self) {
-        self.sees_ticks = true;
-    }
-
-    /// What it sees until the next word is what its topic holds of before this start, or that is over.
-    pub(crate) fn read_again(&mut self, reads_again: bool) {
-        self.triggers.reads_again = reads_again;
-        if !reads_again {
-            self.triggers.put_back(u64::MAX);
-        }
-    }
-
-    /// Takes a top of book, stamped when it was sent: its middle is the reference price for checks, and it fires what
-    /// waits for it.
-    #[inline]
-    pub fn tick(&mut self, stamp: u64, tick: &TopOfBook) -> Result<(), OmsError> {
-        let Some(reference) = self.reference_mut(tick.symbol) else { return Ok(()) };
-        let price = match (tick.bid.0, tick.ask.0) {
-            (0, one) | (one, 0) => one,
-            (bid, ask) => bid / 2 + ask / 2,
-        };
-        *reference = Reference { price: Price(price), stamp, bid: tick.bid, ask: tick.ask, ..*reference };
-        if self.triggers.is_empty() { Ok(()) } else { self.fire_reached(tick.symbol, stamp) }
-    }
-
-    /// Takes a trade of the market, stamped when it was sent: it fires what waits for it.
-    #[inline]
-    pub fn trade(&mut self, stamp: u64, trade: &Trade) -> Result<(), OmsError> {
-        let Some(reference) = self.reference_mut(trade.symbol) else { return Ok(()) };
-        (reference.last, reference.traded) = (trade.price, stamp);
-        if self.triggers.is_empty() { Ok(()) } else { self.fire_reached(trade.symbol, stamp) }
-    }
-
-    /// Watches what was armed before this start: all conditions, for what holds already is told by old ticks.
-    pub(crate) fn watch_armed(&mut self) {
-        let Self { triggers, core, .. } = self;
-        for armed in core.armed() {
-            armed.trigger.conditions().for_each(|condition| triggers.watch(&armed, &condition));
-        }
-    }
-
-    /// Watches what was armed just now, or fires it at once.
-    #[cold]
-    pub(crate) fn watch_fresh(&mut self) -> Result<(), OmsError> {
-        while let Some(order) = self.triggers.fresh.pop() {
-            let Some(armed) = self.core.armed_order(order).filter(|armed| !self.triggers.is_watched(armed)) else {
-                continue;
-            };
-            if armed.trigger.fires(|condition| self.price_of(condition)) {
-                let holds = |condition: &Condition| self.price_of(condition).is_some_and(|it| condition.holds(it));
-                let first = armed.trigger.conditions().find(holds).unwrap_or_default();
-                let is_trade = first.price_type == TriggerPriceType::Last.code();
-                let reference = self.references.get(first.symbol.0 as usize).copied().unwrap_or_default();
-                let stamp = if is_trade { reference.traded } else { reference.stamp };
-                self.fire(order, stamp, &first)?;
-                continue;
-            }
-            let Self { triggers, references, core, .. } = self;
-            triggers.add(&armed, references);
-            triggers.tidy(core);
-        }
-        Ok(())
-    }
-
-    /// Fires what the latest prices of an instrument have reached.
-    #[inline]
-    fn fire_reached(&mut self, symbol: SymbolId, stamp: u64) -> Result<(), OmsError> {
-        if self.triggers.reads_again {
-            self.triggers.put_back(stamp);
-        }
-        let prices = self.references.get(symbol.0 as usize).copied().unwrap_or_default();
-        match self.triggers.next_reached(symbol, &prices) {
-            None => Ok(()),
-            Some(first) => self.fire_all(first, stamp, &prices),
-        }
-    }
-
-    #[cold]
-    fn fire_all(&mut self, first: Reached, stamp: u64, prices: &Reference) -> Result<(), OmsError> {
-        let (symbol, mut next) = (first.condition.symbol, Some(first));
-        while let Some(reached) = next {
-            let Self { triggers, references, core, .. } = self;
-            let order = reached.watch.order;
-            if triggers.fires(&reached, core.armed_order(order), stamp, references) {
-                self.fire(order, stamp, &reached.condition)?;
-            }
-            next = self.triggers.next_reached(symbol, prices);
-        }
-        Ok(())
-    }
-
-    /// Journals that an order has fired, and lets it go.
-    fn fire(&mut self, order: OrderId, tick: u64, condition: &Condition) -> Result<(), OmsError> {
-        let now = self.clock.ticks();
-        let Some(symbol) = self.core.order(order).map(|view| view.symbol) else { return Ok(()) };
-        let (reference_price, reference_age_ns) = self.reference(symbol, now);
-        let fired = Fired {
-            order: order.0,
-            tick,
-            price: self.price_of(condition).unwrap_or_default(),
-            reference_price,
-            reference_age_ns,
-            symbol: condition.symbol,
-            price_type: condition.price_type,
-            reserved: [0; 3],
-        };
-        let sequence = self.apply(now, &Input::Fired(fired))?;
-        self.let_venues(sequence, now)?;
-        // What its client is told carries T2, as of any order.
-        self.let_sessions(sequence, self.clock.ticks())?;
-        self.after_input()
-    }
-
-    /// The latest price that a condition looks at.
-    fn price_of(&self, condition: &Condition) -> Option<Price> {
-        latest(&self.references, condition)
-    }
-
-    #[inline]
-    fn reference_mut(&mut self, symbol: SymbolId) -> Option<&mut Reference> {
-        /// Larger ids are unknown to the core.
-        const MOST: usize = 1 << 16;
-        let index = symbol.0 as usize;
-        if index >= self.references.len() {
-            self.references.resize((index + 1).min(MOST), Reference::default());
-        }
-        self.references.get_mut(index)
     }
 }
 

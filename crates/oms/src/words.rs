@@ -1,6 +1,7 @@
 //! An operator's words: from its lane, or, with an answer, from an admin's session.
 
 use tickpath_clock::Clock;
+use tickpath_log::Message;
 use tickpath_market::{OrdStatus, Quantity};
 use tickpath_orders::{
     CancelScope, DayEnd, EnterFill, EnterOrder, Input, Inquire, KILL_DISK, Kill, OrderView, RecordKind, Resolve,
@@ -47,8 +48,19 @@ impl<C: Clock> Sequencer<C> {
         Ok(Ok(Taken { record, orders }))
     }
 
+    /// Takes a message of the operator's lane.
+    pub fn control(&mut self, received: u64, message: &Message<'_>) -> Result<(), OmsError> {
+        match read(message.kind, message.payload, (message.sequence as u32).wrapping_add(1)) {
+            Some(input) => self.take_word(received, &input).map(drop),
+            None => {
+                self.refused += 1;
+                Ok(())
+            }
+        }
+    }
+
     /// Takes a word, and gives its record; none if the core has ignored it. The end of a day is the end of its log, too.
-    pub(crate) fn take_word(&mut self, received: u64, word: &Input) -> Result<Option<u64>, OmsError> {
+    fn take_word(&mut self, received: u64, word: &Input) -> Result<Option<u64>, OmsError> {
         let ignored = self.core.counts().ignored;
         let record = self.apply(received, word)?;
         // What comes of it may be ignored, too.
@@ -62,7 +74,7 @@ impl<C: Clock> Sequencer<C> {
 }
 
 /// What an operator may say, with its number in the operator's lane, counted from one; zero if it is of no lane.
-pub(crate) fn read(kind: u8, bytes: &[u8], lane_sequence: u32) -> Option<Input> {
+fn read(kind: u8, bytes: &[u8], lane_sequence: u32) -> Option<Input> {
     let input = match RecordKind::from_code(kind)? {
         RecordKind::Kill => {
             let kill = Kill { lane_sequence, ..Kill::read_from_bytes(bytes).ok()? };

@@ -3,10 +3,10 @@
 use tickpath_clock::Clock;
 use tickpath_log::{Reader, sleep_until_any};
 
-use super::Config;
 use super::source::{Source, open_ticks, poll_ticks};
 use crate::OmsError;
 use crate::agent::Agent;
+use crate::config::Config;
 use crate::front::{Front, NoFront, Opening};
 use crate::sequencer::Sequencer;
 

@@ -7,10 +7,10 @@ use std::thread;
 use tickpath_clock::{Clock, Gap, Gaps, settle};
 use tickpath_log::{Reader, sleep_until_any};
 
-use super::source::{Source, open_ticks, take_tick, turn};
-use super::{Config, join, spawn, split_sources};
+use super::source::{Source, open_ticks, split_sources, take_tick, turn};
 use crate::OmsError;
 use crate::agent::{self, Agent};
+use crate::config::Config;
 use crate::sequencer::Sequencer;
 
 /// A thread that takes the core's lock for each message.
@@ -82,17 +82,17 @@ pub(super) fn run<C: Clock + Sync>(
     // Prices first: the venue line lets go what waits before the receiver has had its first turn.
     open_ticks(&mut ticks, &mut sequencer)?;
     let core = Mutex::new(sequencer);
-    let (clients, venues) = split_sources(inbound.sources);
+    let (clients, venues) = split_sources(inbound.sources, Source::lane);
     let mut receiver = Sharer { clock: clock.clone(), core: &core, from: clients, ticks, does_chores: false };
     let line = Sharer { clock: clock.clone(), core: &core, from: venues, ticks: None, does_chores: true };
     let gaps = thread::scope(|scope| {
-        let line = spawn(scope, "oms-line", config, &clock, line, stop);
+        let line = agent::spawn(scope, "oms-line", config, &clock, line, stop);
         let mut gaps = Gaps::new(receiver.clock.clone());
         let settled = settle(config.cpu, config.priority).map_err(OmsError::from);
         ready();
         let result = settled.and_then(|()| agent::run(&mut receiver, config.wait, stop, &mut gaps));
         stop.store(true, Ordering::Release);
-        result.and(join(line)).map(|()| gaps.into_found())
+        result.and(agent::join(line)).map(|()| gaps.into_found())
     })?;
     lock(&core).stop()?;
     Ok(gaps)

@@ -9,7 +9,7 @@ use zerocopy::FromBytes;
 
 use crate::OmsError;
 use crate::bucket::Bucket;
-use crate::lanes::LaneKind;
+use crate::lanes::{Event, LaneKind};
 use crate::sequencer::Sequencer;
 
 /// Messages that one turn takes from one lane before it looks at the others.
@@ -34,32 +34,6 @@ struct Watch {
     /// None until it was looked for the first time: a client that went while no OMS was there is gone, too.
     is_up: Option<bool>,
     looked: u64,
-}
-
-/// What a lane, or a front, brings.
-#[derive(Debug)]
-pub enum Event<'a> {
-    /// A message.
-    Message(&'a Message<'a>),
-    /// So many messages are gone.
-    Missed(u64),
-    /// It is damaged: nothing more comes.
-    Damaged(String),
-    /// Its client has come, or is gone.
-    Login(bool),
-    /// A line's venue has not got this request.
-    Returned(&'a Message<'a>),
-    /// A line's venue may have lost something: requests or reports, as a doubt says it, and so many of them if that is known.
-    Lost {
-        /// As [`tickpath_orders::Doubt`] has it.
-        what: u8,
-        /// How many; zero if that is not known.
-        messages: u64,
-    },
-    /// A line is connected, and all below this number of its lane was given back.
-    LineUp(u64),
-    /// A line is not connected, and why.
-    LineDown(&'a str),
 }
 
 impl Source {
@@ -151,6 +125,14 @@ impl Source {
         }
         Ok(())
     }
+}
+
+/// The lanes of clients and operators, and those of venues: each for a thread.
+pub(super) fn split_sources<S>(
+    sources: impl IntoIterator<Item = S>,
+    lane: impl Fn(&S) -> LaneKind,
+) -> (Vec<S>, Vec<S>) {
+    sources.into_iter().partition(|source| !matches!(lane(source), LaneKind::VenueReports(_)))
 }
 
 /// Takes up to a turn's messages from a log of our own.

@@ -14,12 +14,12 @@ use tickpath_log::{
 };
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-use super::source::{Event, Source, open_ticks, poll_ticks, turn};
-use super::{Config, join, spawn, split_sources};
+use super::source::{Source, open_ticks, poll_ticks, split_sources, turn};
 use crate::OmsError;
 use crate::agent::{self, Agent};
+use crate::config::Config;
 use crate::front::{Front, MOST_SESSIONS, Opening};
-use crate::lanes::LaneKind;
+use crate::lanes::{Event, LaneKind};
 use crate::lines::LineAgent;
 use crate::sequencer::Sequencer;
 
@@ -269,14 +269,14 @@ pub(super) fn run<C: Clock + Sync, F: Front>(
     let (outside, outer) = outside.unzip();
     let inner = [clients, venues].into_iter().chain(outer).collect();
     let mut core = CoreAgent { clock: clock.clone(), sequencer, lanes, inner, ticks, taken: taken.clone() };
-    let (clients, venues) = split_sources(inbound.sources.into_iter().enumerate());
+    let (clients, venues) = split_sources(inbound.sources.into_iter().enumerate(), |(_, source)| source.lane());
     let receiver =
         Mover { clock: clock.clone(), from: clients, agents: Vec::new(), to: client_writer, taken: taken.clone() };
     let line = Mover { clock: clock.clone(), from: venues, agents, to: venue_writer, taken };
     let gaps = thread::scope(|scope| {
-        let receiver = spawn(scope, "oms-receiver", config, &clock, receiver, stop);
-        let line = spawn(scope, "oms-line", config, &clock, line, stop);
-        let outside = outside.map(|outside| spawn(scope, "oms-front", config, &clock, outside, stop));
+        let receiver = agent::spawn(scope, "oms-receiver", config, &clock, receiver, stop);
+        let line = agent::spawn(scope, "oms-line", config, &clock, line, stop);
+        let outside = outside.map(|outside| agent::spawn(scope, "oms-front", config, &clock, outside, stop));
         let mut gaps = Gaps::new(core.clock.clone());
         let settled = settle(config.cpu, config.priority).map_err(OmsError::from);
         ready();
@@ -294,9 +294,9 @@ pub(super) fn run<C: Clock + Sync, F: Front>(
         }
         result
             .and(drained)
-            .and(join(receiver))
-            .and(join(line))
-            .and(outside.map_or(Ok(()), join))
+            .and(agent::join(receiver))
+            .and(agent::join(line))
+            .and(outside.map_or(Ok(()), agent::join))
             .map(|()| gaps.into_found())
     })?;
     while core.poll()? > 0 {}

@@ -22,10 +22,11 @@ use tickpath_orders::{LOST_REPORTS, LOST_REQUESTS};
 use tickpath_venue::{Event as Said, Line, Resume, SendError};
 use zerocopy::IntoBytes;
 
-use super::{Bell, Flow, LineId, Now, Shared, Validity, order_of};
+use super::flow::{Bell, Flow, Shared};
+use super::line::LineId;
+use super::validity::Validity;
 use crate::OmsError;
-use crate::lanes::{LaneKind, LanesConfig};
-use crate::layout::Event;
+use crate::lanes::{Event, LaneKind, LanesConfig};
 use crate::ledger::Ledger;
 
 /// Between two attempts to connect: at first, and at most.
@@ -34,6 +35,9 @@ const MOST_PAUSE_NS: u64 = 1_000_000_000;
 
 /// Takes what an agent brings: which line, when, what.
 pub(crate) type Take<'a> = dyn FnMut(LaneKind, u64, Event<'_>) -> Result<(), OmsError> + 'a;
+
+/// The time of the inputs' stamps, in ticks.
+pub(crate) type Now = Box<dyn Fn() -> u64 + Send>;
 
 /// Where a line is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -359,5 +363,16 @@ pub(super) fn each(
             Next::Message(_) | Next::Gap(_) => {}
             Next::Empty => return Ok(()),
         }
+    }
+}
+
+/// The order that a request names.
+pub(super) fn order_of(request: &Request) -> u64 {
+    match request {
+        Request::New(new) => new.client_order_id.0,
+        Request::Cancel(cancel) => cancel.original.0,
+        Request::Replace(replace) => replace.original.0,
+        Request::Status(status) => status.original.0,
+        Request::MassCancel(_) | Request::Conditional(_) | Request::ReplaceConditional(_) => 0,
     }
 }

@@ -1,10 +1,12 @@
 //! What the core and a line's agent, each perhaps on a thread of its own, know of each other.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering, fence};
 
 use rustix::event::{EventfdFlags, eventfd};
 
+use super::validity::Validity;
 use crate::OmsError;
 
 const DOWN: u8 = 0;
@@ -126,4 +128,11 @@ impl AsFd for Bell {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.wakes.as_fd()
     }
+}
+
+/// What all lines of an OMS have together.
+#[derive(Debug, Clone)]
+pub(crate) struct Shared {
+    pub bell: Arc<Bell>,
+    pub validity: Arc<Validity>,
 }

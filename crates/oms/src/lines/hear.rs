@@ -9,7 +9,7 @@ use tickpath_orders::{Doubt, Input, LOST_ORDER, LOST_REPORTS, OrderView, ReportR
 
 use super::{LineAgent, LineId, Lines, Went};
 use crate::OmsError;
-use crate::layout::Event;
+use crate::lanes::Event;
 use crate::notice::Notice;
 use crate::outbound::Outbound;
 use crate::sequencer::Sequencer;

@@ -24,117 +24,30 @@
 mod agent;
 mod flow;
 mod hear;
+mod line;
 mod pace;
 mod validity;
 
 use std::collections::{BTreeSet, VecDeque};
-use std::fmt;
 use std::sync::Arc;
 
 use tickpath_clock::Clock;
 use tickpath_log::{Place, PublishError, Reader, Registration, Start, Writer};
-use tickpath_market::{Request, VenueId};
-use tickpath_venue::Line;
+use tickpath_market::Request;
 
 pub(crate) use agent::LineAgent;
-pub(crate) use flow::{Bell, Flow};
+use agent::{Now, each, order_of};
+pub(crate) use flow::{Bell, Flow, Shared};
+pub(crate) use line::NUMBER_BITS;
+pub use line::{LineConfig, LineId, MOST_LINES, OpenLine};
 use pace::Pace;
-pub(crate) use validity::Validity;
 
 use crate::OmsError;
 use crate::lanes::LanesConfig;
 use crate::ledger::Ledger;
 
-/// Lines of one venue, at most: their numbers have four bits, and one value says that there is none.
-pub const MOST_LINES: usize = 15;
 /// Orders that are kept from a line at once.
 const MOST_AVOIDED: usize = 256;
-/// The number of a request in a record has so many bits.
-pub(crate) const NUMBER_BITS: u32 = 28;
-
-/// Which line.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct LineId {
-    /// Of which venue.
-    pub venue: VenueId,
-    /// Its number there, from 0, below [`MOST_LINES`].
-    pub line: u8,
-}
-
-/// A line as it is configured.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LineConfig {
-    /// Which.
-    pub id: LineId,
-    /// How it is opened.
-    pub open: OpenLine,
-    /// Requests in any second, at most; zero for as many as come.
-    pub rate_per_second: u32,
-    /// Requests without proof of receipt, at most.
-    pub window: u32,
-    /// After so long without its venue, in nanoseconds, what went by it is in doubt, and asked for by another line.
-    pub lost_after_ns: u64,
-}
-
-/// Opens a line: whoever adds a protocol gives one of these.
-#[derive(Clone)]
-pub struct OpenLine(Arc<Open>);
-
-type Open = dyn Fn() -> Result<Box<dyn Line>, String> + Send + Sync;
-
-impl OpenLine {
-    /// By this function, at each start. It connects nothing yet; what it says where it cannot is a sentence.
-    pub fn new(open: impl Fn() -> Result<Box<dyn Line>, String> + Send + Sync + 'static) -> Self {
-        Self(Arc::new(open))
-    }
-}
-
-impl fmt::Debug for OpenLine {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("OpenLine")
-    }
-}
-
-impl PartialEq for OpenLine {
-    fn eq(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.0, &other.0)
-    }
-}
-
-impl Eq for OpenLine {}
-
-impl LineId {
-    /// As one number: the venue, and the line in the upper bits.
-    pub(crate) fn index(self) -> u16 {
-        self.venue.0 & 0x0fff | u16::from(self.line) << 12
-    }
-
-    /// From a record's line, which is one above its number; none for zero.
-    pub(crate) fn recorded(venue: VenueId, line: u16) -> Option<Self> {
-        Some(Self { venue, line: u8::try_from(line.checked_sub(1)?).ok()? })
-    }
-
-    /// A request's place in a record: the line, one above its number, and the low bits of the request's number.
-    pub(crate) fn place(self, number: u64) -> u32 {
-        (u32::from(self.line) + 1) << NUMBER_BITS | (number & ((1 << NUMBER_BITS) - 1)) as u32
-    }
-}
-
-impl fmt::Display for LineId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "line {} of venue {}", self.line, self.venue)
-    }
-}
-
-/// The time of the inputs' stamps, in ticks.
-pub(crate) type Now = Box<dyn Fn() -> u64 + Send>;
-
-/// What all lines of an OMS have together.
-#[derive(Debug, Clone)]
-pub(crate) struct Shared {
-    pub bell: Arc<Bell>,
-    pub validity: Arc<Validity>,
-}
 
 /// The lines of one venue, from the core's side.
 pub(crate) struct Lines {
@@ -401,22 +314,11 @@ fn went_by(place: &Place, used: bool) -> Result<Went, OmsError> {
     drop(look);
     let before = if used && owner.base > 0 { owner.incarnation } else { 0 };
     let mut orders = BTreeSet::new();
-    agent::each(place, 0, &mut |message| {
+    each(place, 0, &mut |message| {
         if let Ok(request) = Request::read(message.kind, message.payload) {
             orders.insert(order_of(&request));
         }
         Ok(())
     })?;
     Ok(Went::Orders(orders, before))
-}
-
-/// The order that a request names.
-fn order_of(request: &Request) -> u64 {
-    match request {
-        Request::New(new) => new.client_order_id.0,
-        Request::Cancel(cancel) => cancel.original.0,
-        Request::Replace(replace) => replace.original.0,
-        Request::Status(status) => status.original.0,
-        Request::MassCancel(_) | Request::Conditional(_) | Request::ReplaceConditional(_) => 0,
-    }
 }

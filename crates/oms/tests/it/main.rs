@@ -53,12 +53,6 @@ const SECOND: u64 = 1_000_000_000;
 /// Turns after which a path that is not quiet never will be.
 const MOST_TURNS: usize = 100_000;
 
-/// Does nothing, unless a test started this program anew to have a process to kill.
-#[test]
-fn child_main() {
-    recover::child();
-}
-
 /// Lanes, market and journal of one test, gone at its end.
 struct Scene {
     config: Config,

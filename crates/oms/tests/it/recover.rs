@@ -433,8 +433,9 @@ fn a_full_disk_ends_the_oms_and_costs_nobody_an_order() {
     assert_eq!(venue.venue().working() as u64, id);
 }
 
-/// The OMS of a killed process, if this process is one.
-pub fn child() {
+/// The OMS of a killed process. Does nothing, unless a test started this program anew to have a process to kill.
+#[test]
+fn child_main() {
     let Ok(name) = std::env::var(NAME) else { return };
     let folder = PathBuf::from(std::env::var(FOLDER).expect("the parent has set it"));
     let clock = SimulatedClock::at(MORNING);
@@ -475,7 +476,7 @@ impl Process {
         let folder = scene.config.journal.place.dir().parent().expect("the journal lies in the test's folder");
         let limit = blocks.map_or(String::new(), |blocks| format!("trap '' XFSZ; ulimit -f {blocks}; "));
         let child = Command::new("sh")
-            .args(["-c", &format!("{limit}exec \"$0\" child_main --exact --nocapture")])
+            .args(["-c", &format!("{limit}exec \"$0\" recover::child_main --exact --nocapture")])
             .arg(std::env::current_exe().expect("this program has a path"))
             .env(NAME, &scene.config.lanes.name)
             .env(FOLDER, folder)

@@ -11,13 +11,14 @@ use tickpath_oms::{LaneKind, LanesConfig, SessionLanes};
 use tickpath_orders::RecordKind;
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
+use crate::around::Around;
 use crate::clock::SimClock;
 use crate::desk::{LANED, VENUES, account_of};
-use crate::line::Around;
-use crate::oracle::{Checked, tag};
+use crate::oracle::tag;
 use crate::plan::Dice;
 use crate::plants::Plant;
 use crate::remote::{Remote, Wires};
+use crate::rule::{Broken, Checked};
 
 /// A client.
 pub struct Client {
@@ -178,7 +179,7 @@ impl Client {
     }
 
     /// Reads all reports that are there.
-    pub fn hear(&mut self, around: &mut Around<'_>) -> Result<usize, crate::oracle::Broken> {
+    pub fn hear(&mut self, around: &mut Around<'_>) -> Result<usize, Broken> {
         if let Some(remote) = &mut self.remote {
             return remote.hear(around);
         }

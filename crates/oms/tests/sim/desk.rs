@@ -1,15 +1,9 @@
-//! What can be traded in the simulation, by whom, where, and how the OMS is set up.
+//! What can be traded in the simulation, by whom, and where.
 
-use std::path::Path;
-
-use tickpath_clock::{Priority, Wait};
 use tickpath_exchange::Reject;
-use tickpath_log::{Config as LogConfig, Place};
 use tickpath_market::{AccountId, Notional, Price, Quantity, SymbolId, TopOfBook, VenueId};
-use tickpath_oms::{AckLevel, Config, Desk, LanesConfig, Layout, Rate, SessionConfig};
+use tickpath_oms::{AckLevel, Desk, Rate, SessionConfig};
 use tickpath_orders::{AccountLimits, Instrument, OTHER_LINE, RETRY, RejectRule, VenueRules};
-
-use crate::lines::Terms;
 
 /// Sessions with lanes: one told at once, one when the disk has it, one whose orders are canceled when it is lost.
 pub const LANED: u16 = 3;
@@ -25,32 +19,6 @@ pub fn is_for_disk(session: u16) -> bool {
 pub const VENUES: [VenueId; 2] = [VenueId(1), VenueId(2)];
 
 const SECOND: u64 = 1_000_000_000;
-pub const SEGMENT_BYTES: usize = 16 << 10;
-/// Of each lane: room for some hundred messages.
-const LANE_BYTES: usize = 8 * 4096;
-
-/// An OMS on this host.
-pub fn config(name: &str, folder: &Path, seed: u64, terms: Option<&Terms>) -> Config {
-    let journal = LogConfig::journal(Place::folder(folder.join("journal")));
-    let lined = terms.map(Terms::venue);
-    let venues: Vec<VenueId> = VENUES.into_iter().filter(|venue| Some(*venue) != lined).collect();
-    let lines = terms.map(Terms::configs).unwrap_or_default();
-    let lanes = LanesConfig { lines, ..LanesConfig::new(name, LANED, &venues) };
-    Config {
-        lanes: LanesConfig { request_bytes: LANE_BYTES, report_bytes: LANE_BYTES, ..lanes },
-        journal: LogConfig { segment_bytes: SEGMENT_BYTES, ..journal },
-        desk: desk(lined),
-        expected_orders: 64,
-        layout: Layout::Inline,
-        wait: Wait::Yield,
-        cpu: None,
-        other_cpu: None,
-        priority: Priority::Normal,
-        snapshot_every: 0,
-        history: true,
-        seed: Some(seed),
-    }
-}
 
 /// Each session trades for an account of its own, so that what is lost of one level is told apart.
 pub fn account_of(session: u16) -> AccountId {
@@ -63,8 +31,8 @@ pub fn accounts_of(session: u16) -> Vec<AccountId> {
     others.into_iter().chain([account_of(session)]).collect()
 }
 
-/// One of the venues may be reached by lines.
-fn desk(lined: Option<VenueId>) -> Desk {
+/// What the OMS is set up with; one of the venues may be reached by lines.
+pub fn desk(lined: Option<VenueId>) -> Desk {
     let instrument = |(symbol, venue): (u32, VenueId)| Instrument {
         symbol: SymbolId(symbol),
         venue,

@@ -3,15 +3,15 @@
 use tickpath_market::{OrderId, VenueId};
 use tickpath_oms::{LaneKind, OmsError};
 
+use crate::around::Around;
 use crate::client::is_current;
-use crate::crash_proof::{AtStake, End};
 use crate::desk::VENUES;
 use crate::disk::Fate;
-use crate::line::Around;
-use crate::oracle::{Broken, Checked, broken};
+use crate::ends::End;
 use crate::plan::{Act, Dice};
 use crate::plants::{self, Plant};
 use crate::remote::Remote;
+use crate::rule::{Broken, Checked, broken};
 use crate::world::{World, around};
 
 impl World {
@@ -24,9 +24,9 @@ impl World {
         match self.plant {
             Some(Plant::ForgedLane) => {
                 self.lines.iter_mut().for_each(|line| line.lanes = None);
-                plants::forge_lanes(&self.host);
+                plants::forge_lanes(&self.host.config.lanes, &self.host.clock);
             }
-            Some(Plant::CutJournal) => plants::cut_journal(&self.host, dice),
+            Some(Plant::CutJournal) => plants::cut_journal(&self.host.config.journal, &self.host.clock, dice),
             _ => {}
         }
     }
@@ -151,14 +151,14 @@ impl World {
         for rules in &self.host.config.desk.sessions {
             self.oracle.note_right(rules.session, !rules.accounts.is_empty(), epoch);
         }
-        let before = AtStake::of(&self.oracle);
+        let before = self.oracle.at_stake();
         if std::mem::take(&mut self.is_after_power) {
             let journaled = self.host.journaled()?;
             let Some(oms) = self.host.sequencer() else { return Ok(()) };
             self.oracle.note_lost(oms.core(), &journaled, &mut self.tally)?;
         }
         if let Some(end) = self.end.take() {
-            self.tally.ends.survived(end, before, AtStake::of(&self.oracle));
+            self.tally.ends.survived(end, before, self.oracle.at_stake());
         }
         // A start syncs what it found.
         self.oracle.is_disk_bad(false);

@@ -7,21 +7,26 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use tempfile::TempDir;
-use tickpath_log::Place;
+use tickpath_clock::{Priority, Wait};
+use tickpath_log::{Config as LogConfig, Place};
+use tickpath_market::VenueId;
 use tickpath_oms::front::Opening;
 use tickpath_oms::layout::Inline;
-use tickpath_oms::{Agent, CommitByHand, Config, Notice, OmsError, Sequencer, journal, snapshot};
+use tickpath_oms::{Agent, CommitByHand, Config, LanesConfig, Layout, Notice, OmsError, Sequencer, journal, snapshot};
 use tickpath_orders::{Config as CoreConfig, Core, Output};
 
 use crate::clock::{Killed, SimClock};
-use crate::desk::{SEGMENT_BYTES, config};
+use crate::desk::{LANED, VENUES, desk};
 use crate::disk::{Disk, Fate};
 use crate::lines::Terms;
-use crate::oracle::{Broken, broken};
 use crate::plan::Dice;
 use crate::remote::{SimFront, Wires};
+use crate::rule::{Broken, broken};
 
 const SECOND: u64 = 1_000_000_000;
+const SEGMENT_BYTES: usize = 16 << 10;
+/// Of each lane: room for some hundred messages.
+const LANE_BYTES: usize = 8 * 4096;
 /// Starts and syncs between two snapshots.
 const SNAPSHOT_EVERY: u64 = 3;
 /// When the world begins: in 2026.
@@ -248,6 +253,29 @@ impl Drop for Host {
         self.process = None;
         // Whatever became of the simulation, nothing of it stays.
         let _ = self.config.lanes.remove();
+    }
+}
+
+/// An OMS on this host.
+fn config(name: &str, folder: &Path, seed: u64, terms: Option<&Terms>) -> Config {
+    let journal = LogConfig::journal(Place::folder(folder.join("journal")));
+    let lined = terms.map(Terms::venue);
+    let venues: Vec<VenueId> = VENUES.into_iter().filter(|venue| Some(*venue) != lined).collect();
+    let lines = terms.map(Terms::configs).unwrap_or_default();
+    let lanes = LanesConfig { lines, ..LanesConfig::new(name, LANED, &venues) };
+    Config {
+        lanes: LanesConfig { request_bytes: LANE_BYTES, report_bytes: LANE_BYTES, ..lanes },
+        journal: LogConfig { segment_bytes: SEGMENT_BYTES, ..journal },
+        desk: desk(lined),
+        expected_orders: 64,
+        layout: Layout::Inline,
+        wait: Wait::Yield,
+        cpu: None,
+        other_cpu: None,
+        priority: Priority::Normal,
+        snapshot_every: 0,
+        history: true,
+        seed: Some(seed),
     }
 }
 

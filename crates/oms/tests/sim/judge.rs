@@ -4,7 +4,8 @@ use tickpath_market::{AccountId, Condition, OrdStatus, OrderId, Side, SymbolId};
 use tickpath_orders::{Core, OrderView};
 
 use crate::desk::{SESSIONS, VENUES, account_of, is_for_disk};
-use crate::oracle::{Checked, Oracle, Truth, broken};
+use crate::oracle::{Oracle, Truth};
+use crate::rule::{Checked, broken};
 use crate::tally::Tally;
 
 impl Oracle {

@@ -5,8 +5,8 @@ use tickpath_oms::Desk;
 use tickpath_orders::{AccountLimits, FirmLimits, Hours, SymbolLimits};
 
 use crate::desk::VENUES;
-use crate::oracle::{Checked, broken};
 use crate::plan::Dice;
+use crate::rule::{Checked, broken};
 
 const SECOND: u64 = 1_000_000_000;
 

@@ -19,23 +19,16 @@ use tickpath_market::{
 use tickpath_oms::{LanesConfig, VenueLanes};
 use zerocopy::IntoBytes;
 
+use crate::around::Around;
 use crate::clock::SimClock;
 use crate::lines::Lines;
-use crate::oracle::{Checked, Oracle, tag};
+use crate::oracle::tag;
 use crate::plan::Dice;
 use crate::plants::Plant;
-use crate::tally::Tally;
+use crate::rule::{Broken, Checked};
 
 /// Of so many ids one is refused for now.
 const REFUSED: u64 = 4;
-
-/// Who looks on while something happens on a line.
-pub struct Around<'a> {
-    pub clock: &'a SimClock,
-    pub oracle: &'a mut Oracle,
-    pub tally: &'a mut Tally,
-    pub plant: Option<Plant>,
-}
 
 /// One venue and the way to it.
 pub struct Line {
@@ -86,7 +79,7 @@ impl Line {
     }
 
     /// The venue takes so many requests from the wire.
-    pub fn take(&mut self, most: usize, around: &mut Around<'_>) -> Result<usize, crate::oracle::Broken> {
+    pub fn take(&mut self, most: usize, around: &mut Around<'_>) -> Result<usize, Broken> {
         if self.by.is_some() {
             return self.take_by_lines(most, around);
         }
@@ -269,5 +262,86 @@ impl Line {
 
     pub fn bring(&mut self, report: ExecutionReport) {
         self.from_venue.push_back(report);
+    }
+
+    /// The venue takes what has come by its lines, so many requests of each.
+    fn take_by_lines(&mut self, most: usize, around: &mut Around<'_>) -> Result<usize, Broken> {
+        let mut done = 0;
+        for way in 0..self.by.as_ref().map_or(0, Lines::count) {
+            if let Some(lines) = &mut self.by {
+                lines.welcome(way, around);
+            }
+            done += self.take_by(way, most, around)?;
+        }
+        Ok(done)
+    }
+
+    fn take_by(&mut self, way: usize, most: usize, around: &mut Around<'_>) -> Result<usize, Broken> {
+        let mut done = 0;
+        while done < most
+            && let Some(request) = self.by.as_mut().map(|lines| lines.next(way)).transpose()?.flatten()
+        {
+            self.take_one(&request, way, around)?;
+            done += 1;
+        }
+        if let (Some(lines), true) = (&mut self.by, done > 0) {
+            lines.prove(way);
+        }
+        Ok(done)
+    }
+
+    /// A line is cut.
+    fn cut_line(&mut self, way: usize, why: &'static str, around: &mut Around<'_>) -> Checked {
+        let Some(arrived) = self.by.as_mut().and_then(|lines| lines.arriving(way)) else { return Ok(()) };
+        self.take_by(way, arrived, around)?;
+        if let Some(lines) = &mut self.by {
+            lines.end(way, why, around);
+        }
+        Ok(())
+    }
+
+    /// One of the lines is cut.
+    pub fn cut_any_line(&mut self, dice: &mut Dice, around: &mut Around<'_>) -> Checked {
+        let ends = self.by.as_ref().map_or(0, Lines::count);
+        around.tally.count("lines cut");
+        self.cut_line(dice.place(ends), "cut", around)
+    }
+
+    /// All lines are cut, and nobody is at the other end.
+    pub fn leave_lines(&mut self, around: &mut Around<'_>) -> Checked {
+        for way in 0..self.by.as_ref().map_or(0, Lines::count) {
+            self.cut_line(way, "the OMS is gone", around)?;
+            if let Some(lines) = &mut self.by {
+                lines.leave(way, around);
+            }
+        }
+        Ok(())
+    }
+
+    /// The venue's process is killed: what it has taken is in its journal.
+    pub fn kill_venue(&mut self, around: &mut Around<'_>) -> Checked {
+        for way in 0..self.by.as_ref().map_or(0, Lines::count) {
+            self.cut_line(way, "the venue is gone", around)?;
+        }
+        if let Some(lines) = self.by.as_mut().filter(|lines| !lines.is_down) {
+            around.tally.count("venues killed");
+            lines.set_down(true);
+        }
+        Ok(())
+    }
+
+    /// A line goes and does not come back, if that is not the last one.
+    pub fn lose_line(&mut self, dice: &mut Dice, around: &mut Around<'_>) -> Checked {
+        let Some(lines) = &self.by else { return Ok(()) };
+        let way = dice.place(lines.count());
+        if !lines.may_go(way) {
+            return Ok(());
+        }
+        around.tally.count("lines away for good");
+        self.cut_line(way, "it is away", around)?;
+        if let Some(lines) = &mut self.by {
+            lines.go(way, around);
+        }
+        Ok(())
     }
 }

@@ -10,12 +10,12 @@ use tickpath_oms::{LineConfig, LineId, OpenLine};
 use tickpath_orders::AccountLimits;
 use tickpath_venue::Resume;
 
+use crate::around::Around;
 use crate::clock::SimClock;
 use crate::desk::VENUES;
-use crate::line::{Around, Line};
-use crate::oracle::{Checked, broken};
 use crate::plan::Dice;
 use crate::plants::Plant;
+use crate::rule::{Broken, Checked, broken};
 use crate::wire::{Said, State, Wire};
 
 const SECOND: u64 = 1_000_000_000;
@@ -124,6 +124,11 @@ impl Terms {
 }
 
 impl Lines {
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.ends.len()
+    }
+
     /// A report goes by the line of the last request that named its order; one of no order, by that of the request.
     pub fn say(&mut self, report: ExecutionReport, way: usize, around: &mut Around<'_>) {
         let way = self.ways.get(&report.order_id.0).copied().unwrap_or(way);
@@ -160,7 +165,7 @@ impl Lines {
     }
 
     /// Who asks is answered, unless nobody is there.
-    fn welcome(&mut self, way: usize, around: &mut Around<'_>) {
+    pub fn welcome(&mut self, way: usize, around: &mut Around<'_>) {
         let Self { ends, says_requests, keeps_reports, is_down, .. } = self;
         let End { wire, session, is_away } = &mut ends[way];
         let mut on = wire.lock();
@@ -190,7 +195,7 @@ impl Lines {
     }
 
     /// The next request of a line, if it is one that it may send.
-    fn next(&mut self, way: usize) -> Result<Option<Request>, crate::oracle::Broken> {
+    pub fn next(&mut self, way: usize) -> Result<Option<Request>, Broken> {
         let End { wire, session, is_away } = &mut self.ends[way];
         let mut on = wire.lock();
         if on.is_refused || *is_away {
@@ -214,7 +219,7 @@ impl Lines {
     }
 
     /// The venue has what was sent, and forgets what the OMS has journaled.
-    fn prove(&mut self, way: usize) {
+    pub fn prove(&mut self, way: usize) {
         let End { wire, session: Some(session), .. } = &mut self.ends[way] else { return };
         let mut on = wire.lock();
         if on.state == State::Open {
@@ -225,8 +230,14 @@ impl Lines {
         }
     }
 
+    /// How many requests of a line arrive if it is cut here; none if it has ended already.
+    pub fn arriving(&mut self, way: usize) -> Option<usize> {
+        let on = self.ends[way].wire.lock();
+        (on.state != State::Ended).then(|| self.dice.place(on.to_venue.len() + 1))
+    }
+
     /// Ends a connection, of whose wire to the venue all but so much is gone. Of what is on it to the OMS the first part arrives.
-    fn end(&mut self, way: usize, why: &'static str, around: &mut Around<'_>) {
+    pub fn end(&mut self, way: usize, why: &'static str, around: &mut Around<'_>) {
         let Self { ends, dice, keeps_reports, .. } = self;
         let mut on = ends[way].wire.lock();
         around.tally.add("requests lost on a line", on.to_venue.len() as u64);
@@ -243,11 +254,25 @@ impl Lines {
     }
 
     /// Nobody is at the OMS's end any more: what had arrived there is gone.
-    fn leave(&mut self, way: usize, around: &mut Around<'_>) {
+    pub fn leave(&mut self, way: usize, around: &mut Around<'_>) {
         let there = std::mem::take(&mut self.ends[way].wire.lock().there);
         if !self.keeps_reports {
             forget(there.iter(), around);
         }
+    }
+
+    /// Whether a line may go for good: it is there, and not the last one.
+    pub fn may_go(&self, way: usize) -> bool {
+        let stays = |(other, end): (usize, &End)| other != way && !end.is_away;
+        !self.ends[way].is_away && self.ends.iter().enumerate().any(stays)
+    }
+
+    /// A line does not come back.
+    pub fn go(&mut self, way: usize, around: &mut Around<'_>) {
+        self.ends[way].is_away = true;
+        // What it says later may be too late.
+        let kept = self.ends[way].session.iter().flat_map(|session| &session.kept);
+        kept.for_each(|report| around.oracle.vanished(report));
     }
 
     /// Whether any line that will come is not there.
@@ -309,99 +334,5 @@ fn forget<'a>(said: impl Iterator<Item = &'a Said>, around: &mut Around<'_>) {
         if let Said::Report(_, report) = said {
             around.oracle.vanished(report);
         }
-    }
-}
-
-impl Line {
-    /// The venue takes what has come by its lines, so many requests of each.
-    pub fn take_by_lines(&mut self, most: usize, around: &mut Around<'_>) -> Result<usize, crate::oracle::Broken> {
-        let ends = self.by.as_ref().map_or(0, |lines| lines.ends.len());
-        let mut done = 0;
-        for way in 0..ends {
-            if let Some(lines) = &mut self.by {
-                lines.welcome(way, around);
-            }
-            done += self.take_by(way, most, around)?;
-        }
-        Ok(done)
-    }
-
-    fn take_by(&mut self, way: usize, most: usize, around: &mut Around<'_>) -> Result<usize, crate::oracle::Broken> {
-        let mut done = 0;
-        while done < most
-            && let Some(request) = self.by.as_mut().map(|lines| lines.next(way)).transpose()?.flatten()
-        {
-            self.take_one(&request, way, around)?;
-            done += 1;
-        }
-        if let (Some(lines), true) = (&mut self.by, done > 0) {
-            lines.prove(way);
-        }
-        Ok(done)
-    }
-
-    /// A line is cut.
-    pub fn cut_line(&mut self, way: usize, why: &'static str, around: &mut Around<'_>) -> Checked {
-        let Some(lines) = &mut self.by else { return Ok(()) };
-        let sent = lines.ends[way].wire.lock().to_venue.len();
-        if lines.ends[way].wire.lock().state == State::Ended {
-            return Ok(());
-        }
-        let arrived = lines.dice.place(sent + 1);
-        self.take_by(way, arrived, around)?;
-        if let Some(lines) = &mut self.by {
-            lines.end(way, why, around);
-        }
-        Ok(())
-    }
-
-    /// One of the lines is cut.
-    pub fn cut_any_line(&mut self, dice: &mut Dice, around: &mut Around<'_>) -> Checked {
-        let ends = self.by.as_ref().map_or(0, |lines| lines.ends.len());
-        around.tally.count("lines cut");
-        self.cut_line(dice.place(ends), "cut", around)
-    }
-
-    /// All lines are cut, and nobody is at the other end.
-    pub fn leave_lines(&mut self, around: &mut Around<'_>) -> Checked {
-        let ends = self.by.as_ref().map_or(0, |lines| lines.ends.len());
-        for way in 0..ends {
-            self.cut_line(way, "the OMS is gone", around)?;
-            if let Some(lines) = &mut self.by {
-                lines.leave(way, around);
-            }
-        }
-        Ok(())
-    }
-
-    /// The venue's process is killed: what it has taken is in its journal.
-    pub fn kill_venue(&mut self, around: &mut Around<'_>) -> Checked {
-        let ends = self.by.as_ref().map_or(0, |lines| lines.ends.len());
-        for way in 0..ends {
-            self.cut_line(way, "the venue is gone", around)?;
-        }
-        if let Some(lines) = self.by.as_mut().filter(|lines| !lines.is_down) {
-            around.tally.count("venues killed");
-            lines.set_down(true);
-        }
-        Ok(())
-    }
-
-    /// A line goes and does not come back, if that is not the last one.
-    pub fn lose_line(&mut self, dice: &mut Dice, around: &mut Around<'_>) -> Checked {
-        let Some(lines) = &self.by else { return Ok(()) };
-        let way = dice.place(lines.ends.len());
-        if lines.ends.iter().enumerate().all(|(other, end)| other == way || end.is_away) || lines.ends[way].is_away {
-            return Ok(());
-        }
-        around.tally.count("lines away for good");
-        self.cut_line(way, "it is away", around)?;
-        if let Some(lines) = &mut self.by {
-            lines.ends[way].is_away = true;
-            // What it says later may be too late.
-            let kept = lines.ends[way].session.iter().flat_map(|session| &session.kept);
-            kept.for_each(|report| around.oracle.vanished(report));
-        }
-        Ok(())
     }
 }

@@ -15,11 +15,13 @@
 //! many, `TICKPATH_SOAK` runs very many, `TICKPATH_FIRST` ends at the first that fails; `TICKPATH_CRASH_PROOF` names the
 //! file that the page of what survives is written to.
 
+mod around;
 mod client;
 mod clock;
 mod crash_proof;
 mod desk;
 mod disk;
+mod ends;
 mod faults;
 mod host;
 mod judge;
@@ -31,6 +33,7 @@ mod plan;
 mod plants;
 mod remote;
 mod rest;
+mod rule;
 mod shrink;
 mod tally;
 mod tries;
@@ -44,6 +47,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::plan::{Step, plan};
 use crate::plants::Plant;
+use crate::rule::Broken;
 use crate::tally::Tally;
 use crate::world::{Outcome, run};
 
@@ -135,7 +139,7 @@ fn attempt(seed: u64, plan: &[Step], plant: Option<Plant>, is_told: bool) -> Out
     catch_unwind(AssertUnwindSafe(|| run(seed, plan, plant, is_told))).unwrap_or_else(|cause| {
         let text = cause.downcast_ref::<String>().cloned();
         let what = text.or_else(|| cause.downcast_ref::<&str>().map(|text| (*text).to_owned())).unwrap_or_default();
-        let broken = Some(oracle::Broken { rule: "nothing panics", what });
+        let broken = Some(Broken { rule: "nothing panics", what });
         Outcome { tally: Tally::default(), story: Vec::new(), broken, digest: 0 }
     })
 }

@@ -11,22 +11,11 @@ use tickpath_orders::Core;
 use zerocopy::FromBytes;
 
 use crate::desk::{VENUES, is_for_disk};
+use crate::ends::AtStake;
 use crate::limits::Limits;
+use crate::rule::{Checked, broken};
 use crate::tally::Tally;
 use crate::tries::Tries;
-
-/// What does not hold.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Broken {
-    pub rule: &'static str,
-    pub what: String,
-}
-
-pub type Checked = Result<(), Broken>;
-
-pub fn broken<T>(rule: &'static str, what: impl Into<String>) -> Result<T, Broken> {
-    Err(Broken { rule, what: what.into() })
-}
 
 /// An order as its venue has it.
 #[derive(Debug, Clone, Copy)]
@@ -372,6 +361,18 @@ impl Oracle {
         self.given_up.extend(self.tries.names(order).filter(|name| self.lost.contains(name)));
         let known = self.tries.names(order).find(|name| !self.lost.contains(name))?;
         self.truths.get(&known).copied()
+    }
+
+    /// Orders that clients know of and that the OMS should.
+    pub fn at_stake(&self) -> AtStake {
+        let is_known = |id: &u64| !self.lost.contains(id) && !self.forgotten.contains(id);
+        // Of an order that is over and never traded there is nothing to lose.
+        let is_alive = |(id, told): &(&u64, &Told)| is_known(id) && !told.is_over;
+        let known = || self.told.iter().filter(is_alive).map(|(_, told)| told.session);
+        AtStake {
+            os: known().filter(|&session| !is_for_disk(session)).count() as u64,
+            disk: known().filter(|&session| is_for_disk(session)).count() as u64,
+        }
     }
 
     pub fn had_strangers(&self) -> bool {

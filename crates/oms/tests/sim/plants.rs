@@ -2,14 +2,13 @@
 
 use std::fs;
 
+use tickpath_clock::Clock;
 use tickpath_log::{Config as LogConfig, Next, Owner, Reader, Registration, Start, Writer, owner};
-use tickpath_oms::LaneKind;
+use tickpath_oms::{LaneKind, LanesConfig};
 
 use crate::clock::SimClock;
 use crate::desk::VENUES;
-use crate::host::Host;
 use crate::plan::Dice;
-use tickpath_clock::Clock;
 
 /// A planted bug.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,18 +57,17 @@ impl Plant {
 }
 
 /// Replaces the lanes to the venues by empty ones that say that they are those; whoever had them open must be gone.
-pub fn forge_lanes(host: &Host) {
+pub fn forge_lanes(lanes: &LanesConfig, clock: &SimClock) {
     for venue in VENUES {
-        let lane = host.config.lanes.lane(LaneKind::VenueRequests(venue)).expect("a good name");
+        let lane = lanes.lane(LaneKind::VenueRequests(venue)).expect("a good name");
         let Ok(real) = owner(&lane.place) else { continue };
         lane.place.remove().expect("the lane can be removed");
-        make(&LogConfig { owner: real, first_sequence: real.base, ..lane }, &host.clock);
+        make(&LogConfig { owner: real, first_sequence: real.base, ..lane }, clock);
     }
 }
 
 /// Drops the last records of the journal; whoever had it open must be gone.
-pub fn cut_journal(host: &Host, dice: &mut Dice) {
-    let journal = &host.config.journal;
+pub fn cut_journal(journal: &LogConfig, clock: &SimClock, dice: &mut Dice) {
     let Ok(mut reader) = Reader::open(&journal.place, Start::Oldest, Registration::Unregistered) else { return };
     let mut records = Vec::new();
     while let Ok(Next::Message(record)) = reader.next() {
@@ -78,7 +76,7 @@ pub fn cut_journal(host: &Host, dice: &mut Dice) {
     drop(reader);
     let kept = records.len() - dice.place(records.len() / 4 + 1);
     fs::remove_dir_all(journal.place.dir()).expect("the journal can be removed");
-    let mut writer = make(&LogConfig { owner: Owner::default(), ..journal.clone() }, &host.clock);
+    let mut writer = make(&LogConfig { owner: Owner::default(), ..journal.clone() }, clock);
     for (stamp, kind, payload) in &records[..kept] {
         writer.publish(*stamp, *kind, payload).expect("a journal takes all");
     }

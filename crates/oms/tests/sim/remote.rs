@@ -20,9 +20,9 @@ use tickpath_oms::{LaneKind, OmsError, Sequencer};
 use tickpath_orders::Output;
 use zerocopy::IntoBytes;
 
+use crate::around::Around;
 use crate::clock::SimClock;
-use crate::line::Around;
-use crate::oracle::{Broken, Checked, broken};
+use crate::rule::{Broken, Checked, broken};
 
 /// Frames that a remote looks at in a turn.
 const TURN: usize = 64;

@@ -6,10 +6,10 @@ use tickpath_market::{Condition, OrdStatus, OrderId, Quantity, Request, Trigger}
 use tickpath_oms::journal;
 use tickpath_orders::{Config as CoreConfig, Core, Input, Inquire, Output, RecordKind, Resolve};
 
+use crate::around::Around;
 use crate::desk::{SESSIONS, VENUES};
-use crate::line::Around;
 use crate::lines::Lines;
-use crate::oracle::{Broken, Checked, broken};
+use crate::rule::{Broken, Checked, broken};
 use crate::tally::Tally;
 use crate::world::{SECOND, World, around};
 

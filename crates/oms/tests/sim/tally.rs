@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use tickpath_oms::Notice;
 
-use crate::crash_proof::Ends;
+use crate::ends::Ends;
 
 /// Counts by name, and what survived.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

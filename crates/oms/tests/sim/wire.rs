@@ -18,7 +18,7 @@ use tickpath_orders::AccountLimits;
 use tickpath_venue::{Event, Line, Lost, Resume, SendError};
 
 use crate::clock::SimClock;
-use crate::oracle::Broken;
+use crate::rule::Broken;
 
 const SECOND: u64 = 1_000_000_000;
 /// What a process may look at the clock between its check of an age and the sending.

@@ -5,17 +5,19 @@ use tickpath_market::{NewOrder, OrderId, Price, Request, Side, SymbolId, Trade, 
 use tickpath_oms::{LaneKind, Notice, OmsError};
 use tickpath_orders::{DayEnd, Inquire, KILL_ACCOUNT, KILL_ALL, KILL_SYMBOL, Kill, RecordKind};
 
+use crate::around::Around;
 use crate::client::{Client, Operator};
-use crate::crash_proof::End;
 use crate::desk::{SESSIONS, VENUES, accounts_of, top};
+use crate::ends::End;
 use crate::host::Host;
 use crate::limits;
-use crate::line::{Around, Line};
+use crate::line::Line;
 use crate::lines::{Lines, Terms};
-use crate::oracle::{Broken, Checked, Oracle, broken};
+use crate::oracle::Oracle;
 use crate::plan::{Act, Dice, Step};
 use crate::plants::Plant;
 use crate::remote::Remote;
+use crate::rule::{Broken, Checked, broken};
 use crate::tally::Tally;
 
 pub const SECOND: u64 = 1_000_000_000;
