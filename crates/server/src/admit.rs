@@ -11,10 +11,10 @@ use std::sync::atomic::Ordering;
 
 use mio::{Interest, Token};
 
-use super::ServerEvent;
 use super::connection::{Connection, End, Hears, heartbeat_ms};
 use super::copies::Newcomer;
 use super::door::{Admitted, tell_refusal};
+use super::event::ServerEvent;
 use super::gateway::{Gateway, get, mark};
 use crate::settings::User;
 

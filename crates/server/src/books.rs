@@ -8,8 +8,6 @@
 //! ```
 
 use std::collections::BTreeSet;
-use std::fs;
-use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex};
@@ -17,7 +15,10 @@ use std::time::SystemTime;
 
 use tickpath_oms::Desk;
 
-use super::{OpenError, ServerConfig, ServerEvent};
+use super::config::ServerConfig;
+use super::error::OpenError;
+use super::event::ServerEvent;
+use super::file::modified;
 use crate::settings::{Settings, Users};
 
 /// The users who may log in now, and how often they have changed.
@@ -122,9 +123,4 @@ impl Known {
         let now = self.changes.load(Ordering::Acquire);
         (now != changes).then(|| (now, self.get()))
     }
-}
-
-pub(super) fn modified(path: &Path) -> Option<(SystemTime, u64)> {
-    let file = fs::metadata(path).ok()?;
-    Some((file.modified().ok()?, file.len()))
 }

@@ -21,9 +21,11 @@ use tickpath_session::{Copied, FROM_NOW, Inbox, Kind, Refusal, Welcome, write_wi
 use zerocopy::IntoBytes;
 
 use super::books::Known;
+use super::config::ServerConfig;
 use super::connection::{Connection, End, Hears, heartbeat_ms};
 use super::door::{Admitted, tell_refusal};
-use super::{OpenError, ServerConfig, ServerEvent};
+use super::error::OpenError;
+use super::event::ServerEvent;
 use crate::settings::CopyTakes;
 
 /// Frames of the history that one turn looks at for one client.

@@ -22,10 +22,12 @@ use tickpath_session::{FrameError, Inbox, Kind, Logon, MAGIC, Refusal, Refused, 
 use zerocopy::IntoBytes;
 
 use super::books::{Books, Known, NewDesk};
+use super::config::ServerConfig;
+use super::error::OpenError;
+use super::event::ServerEvent;
 use super::knock::{Guesses, Knock, Stage, least_welcome};
 use super::stream::Stream;
 use super::tls::Certificate;
-use super::{OpenError, ServerConfig, ServerEvent};
 use crate::settings::{User, Users};
 
 /// Who knocks at once; of more, one of the origin goes that most come from.

@@ -26,12 +26,14 @@ use tickpath_orders::RecordKind;
 use tickpath_session::{Frame, Kind};
 
 use super::books::NewDesk;
+use super::config::ServerConfig;
 use super::connection::{Connection, End, Hears, Question, REQUEST_BYTES, fit};
 use super::copies::Copies;
 use super::door::{Admitted, Door};
+use super::error::OpenError;
+use super::event::ServerEvent;
 use super::watch::Watch;
 use super::window::{Ask, Asked, Asking, Bell, Said};
-use super::{OpenError, ServerConfig, ServerEvent};
 
 /// Frames that one turn takes from one client before it looks at the others.
 const TURN: usize = 64;

@@ -14,9 +14,13 @@
 
 mod admit;
 mod books;
+mod config;
 mod connection;
 mod copies;
 mod door;
+mod error;
+mod event;
+mod file;
 mod gateway;
 mod knock;
 mod origin;
@@ -27,148 +31,23 @@ mod tls;
 mod watch;
 mod window;
 
-use std::fmt;
-use std::net::SocketAddr;
-use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::sync::mpsc::{SyncSender, channel};
+use std::sync::mpsc::channel;
 
 use mio::{Poll, Waker};
 use tickpath_clock::{Clock, Gap};
 use tickpath_log::Reader;
 use tickpath_oms::front::Opening;
 use tickpath_oms::layout::run_with;
-use tickpath_oms::{Config, Notice, OmsError, Sequencer, SessionConfig};
+use tickpath_oms::{Config, OmsError, Sequencer};
 
+pub use config::ServerConfig;
+pub use error::OpenError;
+pub use event::ServerEvent;
 pub use tls::{TlsError, TlsFiles};
 
-use crate::settings::Settings;
 use gateway::{BELL, Gateway, Opened};
 use window::{Bell, Window};
-
-/// How clients come.
-#[derive(Debug, Clone)]
-pub struct ServerConfig {
-    /// The Unix socket to listen on.
-    pub unix: Option<PathBuf>,
-    /// The address to listen on.
-    pub tcp: Option<SocketAddr>,
-    /// What encrypts who comes there; without it nobody may.
-    pub tls: Option<TlsFiles>,
-    /// The file of the users.
-    pub users: PathBuf,
-    /// After so long without a word a client is taken for gone, in milliseconds.
-    pub heartbeat_ms: u32,
-    /// Clients at once, and as many drop copies.
-    pub most: usize,
-    /// The file of it all, so that rights and tables can change while it runs; none if they cannot.
-    pub settings: Option<Box<Settings>>,
-    /// Set by a Release: all files are to be read again.
-    pub reload: Arc<AtomicBool>,
-    /// The sessions that may come in.
-    pub sessions: Vec<SessionConfig>,
-    /// Who hears what happens. What does not fit in is not told.
-    pub events: SyncSender<ServerEvent>,
-}
-
-/// Something that happened to the server.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ServerEvent {
-    /// It listens here.
-    Listening(String),
-    /// A client has logged in.
-    LoggedIn {
-        /// Its user.
-        user: String,
-        /// Its session.
-        session: u16,
-        /// Where it comes from.
-        from: String,
-    },
-    /// A client was refused.
-    Refused {
-        /// Where it comes from.
-        from: String,
-        /// Why.
-        why: String,
-    },
-    /// A client is gone.
-    Gone {
-        /// Its user.
-        user: String,
-        /// Its session.
-        session: u16,
-        /// Why.
-        why: String,
-    },
-    /// The users' file cannot be read: the users that were known stay.
-    Users(String),
-    /// The files cannot be taken: what was known stays.
-    NotReloaded(String),
-    /// The files have changed, and the OMS has journaled so many definitions that differ.
-    Defined {
-        /// How many.
-        changes: usize,
-    },
-    /// The certificate cannot be read: the one that was known stays.
-    Certificate(String),
-    /// What an operator must hear of the OMS.
-    Notice(Notice),
-}
-
-impl fmt::Display for ServerEvent {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Listening(place) => write!(f, "listening on {place}"),
-            Self::LoggedIn { user, session, from } => {
-                write!(f, "{user} has logged in to session {session} from {from}")
-            }
-            Self::Refused { from, why } => write!(f, "refused {from}: {why}"),
-            Self::Gone { user, session, why } => write!(f, "{user} is gone from session {session}: {why}"),
-            Self::Users(why) => write!(f, "{why}; the users that were known stay"),
-            Self::NotReloaded(why) => write!(f, "{why}; what was known stays"),
-            Self::Defined { changes: 0 } => write!(f, "the files were read again, and say the same"),
-            Self::Defined { changes } => write!(f, "the files were read again: {changes} definitions have changed"),
-            Self::Certificate(why) => write!(f, "{why}; the certificate that was known stays"),
-            Self::Notice(notice) => notice.fmt(f),
-        }
-    }
-}
-
-/// Why an OMS does not become a server.
-#[derive(Debug, thiserror::Error)]
-pub enum OpenError {
-    /// Nobody can be listened for there.
-    #[error("cannot listen on {place}: {reason}; name another place, or end who listens there")]
-    Listen {
-        /// Where.
-        place: String,
-        /// What the system said.
-        reason: std::io::Error,
-    },
-    /// The system gives no more sockets.
-    #[error("the system gives no sockets ({0}); raise the limit of open files")]
-    Sockets(#[source] std::io::Error),
-    /// The users' file cannot be read.
-    #[error("{0}")]
-    Users(String),
-    /// There is no certificate to show.
-    #[error(transparent)]
-    Tls(#[from] TlsError),
-    /// The history of what was said cannot be read.
-    #[error(transparent)]
-    History(#[from] tickpath_log::OpenError),
-    /// A thread could not be started.
-    #[error("cannot start a thread: {0}")]
-    Thread(#[source] std::io::Error),
-}
-
-impl From<OpenError> for OmsError {
-    fn from(e: OpenError) -> Self {
-        Self::Front(Box::new(e))
-    }
-}
 
 /// Runs an OMS as a server until it is told to stop, as [`tickpath_oms::layout::run`] does.
 pub fn run<C: Clock + Sync>(

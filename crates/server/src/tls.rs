@@ -19,7 +19,7 @@ use rustls::{CertificateError, Error, RootCertStore, ServerConnection};
 use tickpath_clock::utc_ns;
 use tickpath_session::tls::Secure;
 
-use super::books::modified;
+use super::file::modified;
 
 /// Where the certificate lies, and its key; both are PEM.
 #[derive(Debug, Clone, PartialEq, Eq)]

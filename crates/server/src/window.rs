@@ -12,8 +12,8 @@ use tickpath_orders::OrderView;
 use tickpath_session::{Kind, Query, Status, Taken, write_frame, write_with_text};
 use zerocopy::IntoBytes;
 
-use super::ServerEvent;
-use crate::books::NewDesk;
+use super::books::NewDesk;
+use super::event::ServerEvent;
 use crate::settings::User;
 
 /// Somebody asks.

@@ -17,7 +17,7 @@ use tickpath_oms::history::Told;
 use tickpath_settings::Section;
 use zerocopy::FromBytes;
 
-use super::{AccountPattern, Users};
+use super::pattern::AccountPattern;
 
 /// Which reports a drop copy takes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -85,10 +85,8 @@ impl CopyFilter {
         Self { accounts, users, fills_only: section.flag("fills_only").unwrap_or(false) }
     }
 
-    /// With the sessions that its users have now.
-    pub fn with(&self, users: &Users) -> CopyTakes {
-        let of = |name: &String| users.find(name).map(|user| user.sessions.clone()).unwrap_or_default();
-        let sessions = (!self.users.is_empty()).then(|| self.users.iter().flat_map(of).collect());
+    /// With these sessions of its users; `None` stands for all sessions.
+    pub(super) fn of_sessions(&self, sessions: Option<BTreeSet<u16>>) -> CopyTakes {
         CopyTakes { accounts: self.accounts.clone(), sessions, fills_only: self.fills_only }
     }
 }

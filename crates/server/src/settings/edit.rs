@@ -14,7 +14,9 @@ use tickpath_session::{Role, Secret};
 use tickpath_settings::{Mistakes, SettingsError, read_text};
 use toml_edit::{Array, ArrayOfTables, DocumentMut, Item, Table, TomlError, value};
 
-use super::users::{AccountPattern, MOST_SESSIONS, ROLES, Users, check_name};
+use super::pattern::AccountPattern;
+use super::sessions::MOST_SESSIONS;
+use super::users::{ROLES, Users, check_name};
 
 /// Only who runs the OMS may read secrets.
 pub(super) const PRIVATE: u32 = 0o600;

@@ -9,9 +9,9 @@ use tickpath_market::{Price, Symbol, SymbolId, VenueId};
 use tickpath_orders::{Hours, Instrument};
 use tickpath_settings::SettingsError;
 
-use super::Venue;
 use super::csv::{self, Column, Row};
 use super::limits::{MOST_ID, currency, flag, rate};
+use super::venue::Venue;
 
 const COLUMNS: &[Column] = &[
     Column { name: "symbol", needed: true },

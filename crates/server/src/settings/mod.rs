@@ -19,21 +19,22 @@ mod init;
 mod instruments;
 mod limits;
 mod lines;
+mod pattern;
 mod rejects;
+mod sessions;
 mod symbols;
 mod users;
+mod venue;
 
 use std::fmt;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::mpsc::SyncSender;
 
 use tickpath_clock::{Priority, Wait};
 use tickpath_log::{Config as LogConfig, Place};
 use tickpath_market::VenueId;
-use tickpath_oms::{AckLevel, Config, Desk, LaneKind, LanesConfig, Layout, Rate};
-use tickpath_orders::{AccountLimits, FirmLimits, Instrument, RejectRule, SymbolLimits, VenueRules};
+use tickpath_oms::{Config, Desk, LaneKind, LanesConfig, Layout};
+use tickpath_orders::{AccountLimits, FirmLimits, Instrument, SymbolLimits};
 use tickpath_settings::{Section, SettingsError};
 
 pub use accounts::account_columns;
@@ -42,24 +43,23 @@ pub use edit::{EditError, NewUser, UsersFile};
 pub use init::{InitError, Initial, init};
 pub use instruments::instrument_columns;
 pub use lines::LineSettings;
+pub use pattern::{AccountPattern, AccountPatternError};
+pub use sessions::{MOST_SESSIONS, Sessions};
 pub use symbols::symbol_columns;
-pub use users::{AccountPattern, AccountPatternError, MOST_SESSIONS, ROLES, User, Users};
+pub use users::{ROLES, User, Users};
+pub use venue::Venue;
 
 use limits::{money_of, quantity_of, rate_of};
 
-use crate::{ServerConfig, ServerEvent, TlsFiles};
+use crate::tls::TlsFiles;
 
-/// Venue numbers are below this.
-const VENUES: u16 = 1 << 12;
 /// Bytes of the name of an OMS: what its lanes are called is longer.
 const MOST_NAME: usize = 100;
 /// Bytes of a Unix socket's path, its end included.
 const MOST_SOCKET_PATH: usize = 108;
-const MS_NS: u64 = 1_000_000;
 
 const LAYOUTS: &[(&str, Layout)] = &[("inline", Layout::Inline), ("split", Layout::Split)];
 const WAITS: &[(&str, Wait)] = &[("busy", Wait::Busy), ("yield", Wait::Yield), ("block", Wait::Block)];
-const LEVELS: &[(&str, AckLevel)] = &[("os", AckLevel::Os), ("disk", AckLevel::Disk)];
 
 /// All that an OMS as a server is told.
 #[derive(Debug, Clone)]
@@ -157,34 +157,6 @@ pub struct CoreSettings {
     pub snapshot_every: u64,
 }
 
-/// What holds for each session.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Sessions {
-    /// After so long without a word either side is taken for gone, in milliseconds.
-    pub heartbeat_ms: u32,
-    /// What must hold its requests before anything of them leaves.
-    pub level: AckLevel,
-    /// Whether its orders are canceled when it is lost.
-    pub cancel_on_disconnect: bool,
-    /// How fast its requests are taken.
-    pub rate: Rate,
-    /// Connections at once.
-    pub most: u32,
-}
-
-/// A venue.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Venue {
-    /// What people call it.
-    pub name: String,
-    /// How it behaves.
-    pub rules: VenueRules,
-    /// How it is reached; over shared memory if there are none.
-    pub lines: Vec<LineSettings>,
-    /// What is done with new orders that it refuses, by its code; of any other code they are over.
-    pub rejects: Vec<RejectRule>,
-}
-
 /// Why there are no settings: all that is wrong, file by file.
 #[derive(Debug)]
 pub struct Faults {
@@ -249,22 +221,6 @@ impl Settings {
             snapshot_every,
             history: true,
             seed: None,
-        }
-    }
-
-    /// Where its clients come in, and who hears what happens there: for [`run`](crate::run) beside [`Self::config`].
-    pub fn server(&self, events: SyncSender<ServerEvent>) -> ServerConfig {
-        ServerConfig {
-            unix: self.listen.unix.clone(),
-            tcp: self.listen.tcp,
-            tls: self.listen.tls.clone(),
-            users: self.users_file.clone(),
-            heartbeat_ms: self.sessions.heartbeat_ms,
-            most: self.sessions.most as usize,
-            settings: Some(Box::new(self.clone())),
-            reload: Arc::default(),
-            sessions: self.users.sessions(&self.sessions, &self.accounts),
-            events,
         }
     }
 
@@ -351,7 +307,7 @@ impl Settings {
             listen: Listen::take(top),
             core: top.section("core", CoreSettings::take),
             sessions: top.section("sessions", Sessions::take),
-            venues: venues(top),
+            venues: Venue::take_all(top),
             instruments: Vec::new(),
             accounts: Vec::new(),
             users: Users::default(),
@@ -445,62 +401,6 @@ impl CoreSettings {
     }
 }
 
-impl Sessions {
-    fn take(sessions: &mut Section<'_>) -> Self {
-        let usual = Rate::default();
-        Self {
-            heartbeat_ms: sessions.number("heartbeat_ms", 100..=3_600_000).unwrap_or(10_000),
-            level: sessions.one_of("level", LEVELS).unwrap_or_default(),
-            cancel_on_disconnect: sessions.flag("cancel_on_disconnect").unwrap_or(false),
-            rate: Rate {
-                per_second: sessions.number("rate_per_second", 0..=u32::MAX).unwrap_or(usual.per_second),
-                burst: sessions.number("burst", 1..=u32::MAX).unwrap_or(usual.burst),
-            },
-            most: sessions.number("most", 1..=u32::from(MOST_SESSIONS)).unwrap_or(1024),
-        }
-    }
-}
-
-impl Venue {
-    /// With the venues before it, which have other names and numbers.
-    fn take(venue: &mut Section<'_>, before: &[Self]) -> Self {
-        venue.need("name");
-        venue.need("number");
-        let (name, number) = (venue.text("name"), venue.number("number", 0..=VENUES - 1));
-        let mut wrong = |key: &str, value: &dyn fmt::Display, why: &str| venue.mistake(key, format!("'{value}' {why}"));
-        if let Some(name) = &name {
-            if !name.starts_with(|first: char| first.is_ascii_alphabetic()) {
-                wrong("name", name, "does not begin with a letter, so it could be taken for a number");
-            }
-            if name.contains([',', '"']) {
-                wrong("name", name, "has a comma or a quote in it, which a table cannot have");
-            }
-            if before.iter().any(|other| other.name == *name) {
-                wrong("name", name, "is another venue's already; give each its own");
-            }
-        }
-        if let Some(number) = number.filter(|&number| before.iter().any(|other| other.rules.venue.0 == number)) {
-            wrong("number", &number, "is another venue's already; give each its own");
-        }
-        let id = VenueId(number.unwrap_or(VENUES));
-        let (rules, lines) = (rules(venue, VenueRules::of(id)), lines::take(venue));
-        let rejects = rejects::take(venue, id, lines.len());
-        Self { name: name.unwrap_or_default(), rules, lines, rejects }
-    }
-}
-
-/// How a venue behaves; as usual where nothing is said.
-fn rules(venue: &mut Section<'_>, usual: VenueRules) -> VenueRules {
-    let max_gap_ms = venue.number("max_gap_ms", 1..=86_400_000).unwrap_or(usual.max_gap_ns / MS_NS);
-    VenueRules {
-        numbered: venue.flag("numbered").map_or(usual.numbered, u8::from),
-        answers_status: venue.flag("answers_status").map_or(usual.answers_status, u8::from),
-        max_queued: venue.number("max_queued", 0..=u32::MAX).unwrap_or(usual.max_queued),
-        max_gap_ns: max_gap_ms * MS_NS,
-        ..usual
-    }
-}
-
 impl Faults {
     /// Reads a file, if one was named.
     fn named<T: Default>(&mut self, file: &Path, read: impl FnOnce(&Path) -> Result<T, SettingsError>) -> T {
@@ -528,18 +428,6 @@ fn count(fault: &SettingsError) -> usize {
         SettingsError::Wrong(mistakes) => mistakes.list.len(),
         SettingsError::Missing { .. } | SettingsError::Unreadable { .. } => 1,
     }
-}
-
-fn venues(top: &mut Section<'_>) -> Vec<Venue> {
-    let mut venues: Vec<Venue> = Vec::new();
-    top.sections("venue", |section| {
-        let venue = Venue::take(section, &venues);
-        venues.push(venue);
-    });
-    if !top.has("venue") {
-        top.wrong("there is no [[venue]]; orders need one to go to");
-    }
-    venues
 }
 
 fn address(section: &mut Section<'_>, key: &str) -> Option<SocketAddr> {

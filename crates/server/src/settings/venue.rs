@@ -1,0 +1,80 @@
+//! A `[[venue]]`: how it behaves, and how it is reached.
+
+use std::fmt;
+
+use tickpath_market::VenueId;
+use tickpath_orders::{RejectRule, VenueRules};
+use tickpath_settings::Section;
+
+use super::lines::{self, LineSettings};
+use super::rejects;
+
+/// Venue numbers are below this.
+const VENUES: u16 = 1 << 12;
+const MS_NS: u64 = 1_000_000;
+
+/// A venue.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Venue {
+    /// What people call it.
+    pub name: String,
+    /// How it behaves.
+    pub rules: VenueRules,
+    /// How it is reached; over shared memory if there are none.
+    pub lines: Vec<LineSettings>,
+    /// What is done with new orders that it refuses, by its code; of any other code they are over.
+    pub rejects: Vec<RejectRule>,
+}
+
+impl Venue {
+    /// All of a file; there must be one.
+    pub(super) fn take_all(top: &mut Section<'_>) -> Vec<Self> {
+        let mut venues: Vec<Self> = Vec::new();
+        top.sections("venue", |section| {
+            let venue = Self::take(section, &venues);
+            venues.push(venue);
+        });
+        if !top.has("venue") {
+            top.wrong("there is no [[venue]]; orders need one to go to");
+        }
+        venues
+    }
+
+    /// With the venues before it, which have other names and numbers.
+    fn take(venue: &mut Section<'_>, before: &[Self]) -> Self {
+        venue.need("name");
+        venue.need("number");
+        let (name, number) = (venue.text("name"), venue.number("number", 0..=VENUES - 1));
+        let mut wrong = |key: &str, value: &dyn fmt::Display, why: &str| venue.mistake(key, format!("'{value}' {why}"));
+        if let Some(name) = &name {
+            if !name.starts_with(|first: char| first.is_ascii_alphabetic()) {
+                wrong("name", name, "does not begin with a letter, so it could be taken for a number");
+            }
+            if name.contains([',', '"']) {
+                wrong("name", name, "has a comma or a quote in it, which a table cannot have");
+            }
+            if before.iter().any(|other| other.name == *name) {
+                wrong("name", name, "is another venue's already; give each its own");
+            }
+        }
+        if let Some(number) = number.filter(|&number| before.iter().any(|other| other.rules.venue.0 == number)) {
+            wrong("number", &number, "is another venue's already; give each its own");
+        }
+        let id = VenueId(number.unwrap_or(VENUES));
+        let (rules, lines) = (rules(venue, VenueRules::of(id)), lines::take(venue));
+        let rejects = rejects::take(venue, id, lines.len());
+        Self { name: name.unwrap_or_default(), rules, lines, rejects }
+    }
+}
+
+/// How a venue behaves; as usual where nothing is said.
+fn rules(venue: &mut Section<'_>, usual: VenueRules) -> VenueRules {
+    let max_gap_ms = venue.number("max_gap_ms", 1..=86_400_000).unwrap_or(usual.max_gap_ns / MS_NS);
+    VenueRules {
+        numbered: venue.flag("numbered").map_or(usual.numbered, u8::from),
+        answers_status: venue.flag("answers_status").map_or(usual.answers_status, u8::from),
+        max_queued: venue.number("max_queued", 0..=u32::MAX).unwrap_or(usual.max_queued),
+        max_gap_ns: max_gap_ms * MS_NS,
+        ..usual
+    }
+}
