@@ -2,10 +2,11 @@
 
 use tickpath_clock::Wait;
 
+use super::bench::Bench;
 use super::pair::{Order, Pair, Receive, Way};
 use super::server::Target;
 use super::trial::{Cores, Place, Setup, Side, Trial};
-use super::{Bench, rust, scratch, scripts};
+use super::{rust, scripts};
 use tickpath_compare::value;
 use tickpath_harness::LabError;
 use tickpath_lab::pubsub;
@@ -75,9 +76,9 @@ impl Field {
         let server = match place {
             Place::Target => return Ok(()),
             _ if is_open => return Ok(()),
-            Place::Scratch(persistence) => scratch(bench.lab, persistence, None)?,
-            Place::UnixSocket => scratch(bench.lab, Persistence::Rdb, None)?,
-            Place::FirstCore => scratch(bench.lab, Persistence::Rdb, Some(bench.settings.cpus[0]))?,
+            Place::Scratch(persistence) => Target::scratch(bench.lab, persistence, None)?,
+            Place::UnixSocket => Target::scratch(bench.lab, Persistence::Rdb, None)?,
+            Place::FirstCore => Target::scratch(bench.lab, Persistence::Rdb, Some(bench.settings.cpus[0]))?,
         };
         self.servers.push((place, server));
         Ok(())

@@ -1,10 +1,12 @@
 //! The result in plain sentences: a pure function of the file.
 
-use super::WORKLOAD;
-use super::gains::FIGURE;
+use super::gain::FIGURE;
 use super::stages::{Group, Polls, part};
 use tickpath_report::{count, duration};
 use tickpath_result::{Comparison, Phase, ResultFile, Run, StageKind};
+
+/// The workload that its results name.
+pub const WORKLOAD: &str = "explain";
 
 /// The share of the whole from which a part is worth a sentence.
 const WORTH: f64 = 0.1;

@@ -3,6 +3,9 @@
 use std::fmt;
 use std::str::FromStr;
 
+/// What the gains compare.
+pub(super) const FIGURE: &str = "one_way.p50_ns";
+
 /// A change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Gain {

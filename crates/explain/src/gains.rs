@@ -7,19 +7,18 @@
 
 use tickpath_clock::Clock;
 
+use super::bench::Bench;
 use super::field::Field;
-use super::gain::GAINS;
+use super::gain::{FIGURE, GAINS};
 use super::pair::Order;
+use super::server::Target;
+use super::settings::{Client, Subject};
 use super::trial::{Trial, trial};
-use super::{Bench, Client, Subject, scratch};
 use tickpath_compare::{Line, in_turn, pairs_needed, table};
 use tickpath_harness::LabError;
 use tickpath_result::without_login;
 use tickpath_result::{Counts, Phase, ResultFile, Run, Series};
 use tickpath_scratch::redis::Persistence;
-
-/// What the gains compare.
-pub(super) const FIGURE: &str = "one_way.p50_ns";
 
 /// The fewest rounds, and how many more than needed, for one may not be valid.
 const LEAST_ROUNDS: u32 = 5;
@@ -53,7 +52,7 @@ pub(super) fn run(bench: &mut Bench<'_>, result: &mut ResultFile) -> Result<(), 
     }
     let is_bus = matches!(bench.settings.subject, Subject::Bus(_));
     if bench.target.is_none() && !is_bus && !trials.is_empty() {
-        match scratch(bench.lab, Persistence::Rdb, None) {
+        match Target::scratch(bench.lab, Persistence::Rdb, None) {
             Ok(server) => bench.target = Some(server),
             Err(why) => {
                 missing.push(format!("no change was tried: {why}"));

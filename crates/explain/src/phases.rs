@@ -3,11 +3,13 @@
 //! Valid only if the publisher kept its rate and was punctual, and no message was lost.
 
 use super::account::{fill_connect, fill_stages, fill_waiting, set};
+use super::bench::Bench;
 use super::pair::{Batch, Flavour, MESSAGE_BYTES, Order, Pair, Receive, Way};
 use super::records::{Watched, matched};
+use super::scripts;
 use super::server::Target;
+use super::settings::Client;
 use super::stages::{Between, Polls, breakdown};
-use super::{Bench, Client, scripts};
 use tickpath_harness::LabError;
 use tickpath_result::{Phase, ResultFile, Run, Software, median};
 

@@ -6,12 +6,13 @@ use tickpath_harness::arrivals::Arrivals;
 use tickpath_harness::targets::is_log;
 
 use super::account::set;
+use super::bench::Bench;
 use super::floor::{self, Floor, Sides};
 use super::pair::MESSAGE_BYTES;
 use super::phases::{EVERY_NS, pauses};
 use super::server::Target;
+use super::settings::LEAST_MESSAGES;
 use super::stages::{bounded, measured, unexplained};
-use super::{Bench, LEAST_MESSAGES};
 use tickpath_harness::LabError;
 use tickpath_lab::pubsub::{self, Settings, plan};
 use tickpath_result::{Phase, ResultFile, Run, Stage, StageKind};

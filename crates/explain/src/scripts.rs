@@ -6,12 +6,13 @@
 use std::collections::BTreeSet;
 
 use super::account::{fill_connect, fill_payload_clock, fill_stages, fill_waiting, set};
+use super::bench::Bench;
 use super::command::{self, Outcome, Scripts};
 use super::pair::{Flavour, Receive, hop};
 use super::records::{Journey, Matched, Process, Received, Sent, Watched, matched};
 use super::server::Target;
+use super::settings::Client;
 use super::stages::{Between, Polls, before, breakdown, breakdown_of_calls};
-use super::{Bench, Client};
 use tickpath_harness::LabError;
 use tickpath_result::without_login;
 use tickpath_result::{Counts, Phase, ResultFile, Run, Software, median};

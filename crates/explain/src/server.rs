@@ -6,7 +6,7 @@ use redis::{Connection, ConnectionAddr, ConnectionInfo, IntoConnectionInfo};
 use tickpath_harness::{Lab, LabError};
 use tickpath_result::Software;
 use tickpath_scratch::about::{Executed, dial, no_answer, others};
-use tickpath_scratch::redis::{Server, ServerSettings};
+use tickpath_scratch::redis::{Persistence, Server, ServerSettings};
 
 /// A server, and a connection to it that is not measured.
 pub(super) struct Target {
@@ -30,9 +30,10 @@ impl Target {
         Self::open(lab, url.to_owned(), None)
     }
 
-    /// A server of our own.
-    pub fn scratch(lab: &Lab<'_>, settings: &ServerSettings) -> Result<Self, LabError> {
-        let server = Server::start(lab.folder(), settings, &lab.clock)?.ok_or_else(|| {
+    /// A server of our own; it has a Unix socket too.
+    pub fn scratch(lab: &Lab<'_>, persistence: Persistence, cpu: Option<usize>) -> Result<Self, LabError> {
+        let settings = ServerSettings { cpu, unix_socket: true, persistence };
+        let server = Server::start(lab.folder(), &settings, &lab.clock)?.ok_or_else(|| {
             LabError::Failed(
                 "redis-server is not installed; install it with: apt-get install redis-server   (or name a server: \
                  tickpath explain redis://HOST:PORT)"

@@ -4,7 +4,7 @@ use tickpath_clock::Wait;
 
 use super::gain::Gain;
 use super::pair::{Flavour, Receive};
-use super::{Client, Subject};
+use super::settings::{Client, Subject};
 use tickpath_result::short_name;
 use tickpath_scratch::redis::Persistence;
 
