@@ -9,15 +9,12 @@ use std::thread::JoinHandle;
 use tickpath_client::Since;
 use tickpath_clock::{Clock, HostClock, Wait, relax, sleep_ns, yield_now};
 use tickpath_log::Writer;
-use tickpath_market::{
-    CancelOrder, ClientOrderId, ExecType, ExecutionReport, Kind, NewOrder, Price, Quantity, Request, SymbolId,
-    TopOfBook,
-};
+use tickpath_market::{CancelOrder, ClientOrderId, Kind, NewOrder, Price, Quantity, Request, SymbolId, TopOfBook};
 use zerocopy::IntoBytes;
 
-use super::way::Login;
-use super::way::{Told, Way, log_in};
-use super::{Answered, Batch, DENIED};
+use super::login::{Login, log_in};
+use super::plan::Batch;
+use super::route::{ReportKind, Route};
 use crate::trade::{SYMBOL, market_config};
 use tickpath_harness::LabError;
 use tickpath_harness::parent::{Heard, Parent};
@@ -27,7 +24,7 @@ use tickpath_harness::{Role, Thread};
 /// A client that sends batches of orders.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct ClientRole {
-    /// Its way to the OMS.
+    /// Its route to the OMS.
     pub entry: Entry,
     /// The topic that it publishes the reference price on; somebody else does if there is none.
     pub market: Option<String>,
@@ -88,6 +85,20 @@ pub enum Entry {
     },
 }
 
+/// Marks a row whose request the OMS denied.
+pub(super) const DENIED: u64 = u64::MAX;
+
+/// What the client tells of one batch.
+#[derive(Debug, Default, Clone, Serialize, Deserialize)]
+pub(super) struct Answered {
+    pub denied: u64,
+    pub missed: u64,
+    pub unanswered: u64,
+    pub last_report: u64,
+    /// Requests of a paced batch that went out late.
+    pub late: u64,
+}
+
 /// Looks at sessions that wait for something, between two looks at one of the others: it has heartbeats to send.
 const BEAT_EVERY: u64 = 64;
 
@@ -112,7 +123,7 @@ struct Client {
 }
 
 struct Session {
-    way: Way,
+    route: Route,
     /// Requests without an answer of the venue.
     open: u32,
     /// Requests without any report.
@@ -124,8 +135,8 @@ pub(crate) fn client(role: &ClientRole, parent: &Parent) -> Result<(), LabError>
     let clock = HostClock::get()?;
     let order = NewOrder { symbol: SymbolId(role.symbol), ..role.order.order().map_err(LabError::Setting)? };
     role.thread.settle()?;
-    let (idle, ways) = ways(&role.entry, &clock)?;
-    let sessions = ways.into_iter().map(|way| Session { way, open: 0, unacked: 0 }).collect();
+    let (idle, routes) = routes(&role.entry, &clock)?;
+    let sessions = routes.into_iter().map(|route| Session { route, open: 0, unacked: 0 }).collect();
     let market = role.market.as_ref().map(|name| publish_reference(name, &clock, order.price)).transpose()?;
     let mut client = Client {
         clock,
@@ -150,17 +161,17 @@ pub(crate) fn client(role: &ClientRole, parent: &Parent) -> Result<(), LabError>
         parent.result(&answered);
     }
     drop(market);
-    client.sessions.into_iter().for_each(|session| session.way.close());
+    client.sessions.into_iter().for_each(|session| session.route.close());
     idle.map(Idle::stop).transpose()?;
     parent.result(&());
     Ok(())
 }
 
-/// The ways of the sessions that send, and the sessions that are only connected.
-fn ways(entry: &Entry, clock: &HostClock) -> Result<(Option<Idle>, Vec<Way>), LabError> {
+/// The routes of the sessions that send, and the sessions that are only connected.
+fn routes(entry: &Entry, clock: &HostClock) -> Result<(Option<Idle>, Vec<Route>), LabError> {
     match entry {
         Entry::Lanes { name, request_bytes, report_bytes } => {
-            Ok((None, vec![Way::lanes(name, *request_bytes, *report_bytes, clock.calibration())?]))
+            Ok((None, vec![Route::lanes(name, *request_bytes, *report_bytes, clock.calibration())?]))
         }
         Entry::Sockets { login, sessions, active } => {
             let idle = sessions.checked_sub(*active).filter(|idle| *idle > 0);
@@ -171,22 +182,22 @@ fn ways(entry: &Entry, clock: &HostClock) -> Result<(Option<Idle>, Vec<Way>), La
 }
 
 /// Logs so many sessions in; those that are there already are kept alive meanwhile.
-fn log_in_all(clock: &HostClock, login: &Login, count: u16) -> Result<Vec<Way>, LabError> {
-    let mut ways = Vec::with_capacity(usize::from(count));
+fn log_in_all(clock: &HostClock, login: &Login, count: u16) -> Result<Vec<Route>, LabError> {
+    let mut routes = Vec::with_capacity(usize::from(count));
     let mut looked = clock.ticks();
     for _ in 0..count {
-        ways.push(Way::Socket(log_in(login, Since::Now)?));
+        routes.push(Route::Socket(log_in(login, Since::Now)?));
         if clock.ns_between(looked, clock.ticks()) > IDLE_LOOK_NS as i64 {
-            look(&mut ways)?;
+            look(&mut routes)?;
             looked = clock.ticks();
         }
     }
-    Ok(ways)
+    Ok(routes)
 }
 
 /// Hears what comes, and sends the heartbeats that are due.
-fn look(ways: &mut [Way]) -> Result<(), LabError> {
-    ways.iter_mut().try_for_each(|way| way.hear(usize::MAX, |_, _| {}).map(|_| ()))
+fn look(routes: &mut [Route]) -> Result<(), LabError> {
+    routes.iter_mut().try_for_each(|route| route.hear(usize::MAX, |_, _| {}).map(|_| ()))
 }
 
 /// Sessions that are only connected, on a thread that mostly sleeps.
@@ -197,15 +208,15 @@ struct Idle {
 
 impl Idle {
     fn start(clock: &HostClock, login: &Login, count: u16) -> Result<Self, LabError> {
-        let mut ways = log_in_all(clock, login, count)?;
+        let mut routes = log_in_all(clock, login, count)?;
         let stop = Arc::new(AtomicBool::new(false));
         let theirs = stop.clone();
         let thread = std::thread::spawn(move || {
             while !theirs.load(Ordering::Relaxed) {
-                look(&mut ways)?;
+                look(&mut routes)?;
                 sleep_ns(IDLE_LOOK_NS);
             }
-            ways.into_iter().for_each(Way::close);
+            routes.into_iter().for_each(Route::close);
             Ok(())
         });
         Ok(Self { stop, thread })
@@ -238,7 +249,7 @@ impl Client {
                 Heard::Nothing => {}
             }
             for session in &mut self.sessions {
-                session.way.hear(usize::MAX, |_, _| {})?;
+                session.route.hear(usize::MAX, |_, _| {})?;
             }
         }
     }
@@ -268,7 +279,7 @@ impl Client {
                 self.hear(64)?;
             }
         }
-        self.sessions.iter_mut().for_each(|session| session.way.flush());
+        self.sessions.iter_mut().for_each(|session| session.route.flush());
         self.hear_all()?;
         self.answered.unanswered = self.open;
         Ok(self.answered.clone())
@@ -326,7 +337,7 @@ impl Client {
         let may_wait = self.batch.interval_ns.is_none() && self.batch.in_flight.is_none();
         let sent = self.clock.ticks();
         self.rows[i as usize][0] = sent;
-        while !self.sessions[place].way.send(sent, request, may_wait)? {
+        while !self.sessions[place].route.send(sent, request, may_wait)? {
             if self.hear_at(place, 64)? == 0 && self.hear(64)? == 0 {
                 yield_now();
             }
@@ -338,7 +349,7 @@ impl Client {
         session.open += 1;
         session.unacked += 1;
         if may_wait && (self.batch.first + i) % self.batch.stride == self.batch.stride - 1 {
-            session.way.flush();
+            session.route.flush();
         }
         Ok(())
     }
@@ -373,8 +384,8 @@ impl Client {
         const LOOK_NS: u64 = 100_000;
         match self.waiting[..] {
             [] => sleep_ns(ns),
-            [only] => self.sessions[only].way.sleep(ns),
-            [first, ..] => self.sessions[first].way.sleep(ns.min(LOOK_NS)),
+            [only] => self.sessions[only].route.sleep(ns),
+            [first, ..] => self.sessions[first].route.sleep(ns.min(LOOK_NS)),
         }
     }
 
@@ -393,21 +404,21 @@ impl Client {
 
     fn hear_at(&mut self, place: usize, limit: usize) -> Result<usize, LabError> {
         let Self { sessions, waiting, clock, rows, answered, open, batch, .. } = self;
-        let Session { way, open: own, unacked } = &mut sessions[place];
-        let (heard, missed) = way.hear(limit, |id: ClientOrderId, told: Told| {
+        let Session { route, open: own, unacked } = &mut sessions[place];
+        let (heard, missed) = route.hear(limit, |id: ClientOrderId, told: ReportKind| {
             let now = clock.ticks();
-            answered.denied += u64::from(told == Told::Denied);
+            answered.denied += u64::from(told == ReportKind::Denied);
             let row = (id.0 as u32 as u64).checked_sub(batch.first).and_then(|i| rows.get_mut(i as usize));
             let Some(row) = row.filter(|_| (id.0 >> 32) as u32 == batch.number) else { return };
             if row[1] == 0 {
                 row[1] = now;
                 *unacked -= 1;
             }
-            if told == Told::OnItsWay || row[2] != 0 {
+            if told == ReportKind::Pending || row[2] != 0 {
                 return;
             }
             // A denial closes the request, and is no answer of the venue.
-            row[2] = if told == Told::ByVenue { now } else { DENIED };
+            row[2] = if told == ReportKind::OfVenue { now } else { DENIED };
             *open -= 1;
             *own -= 1;
             answered.last_report = now;
@@ -417,14 +428,6 @@ impl Client {
             waiting.retain(|waits| *waits != place);
         }
         Ok(heard)
-    }
-}
-
-/// True if a report tells what the venue did; the OMS's own say that something is on its way.
-pub(crate) fn is_of_venue(report: &ExecutionReport) -> bool {
-    match ExecType::from_code(report.exec_type) {
-        Some(ExecType::PendingNew | ExecType::PendingCancel | ExecType::PendingReplace) | None => false,
-        Some(_) => true,
     }
 }
 

@@ -11,7 +11,7 @@ use tickpath_market::{Kind, NewOrder};
 use tickpath_session::write_frame;
 use zerocopy::IntoBytes;
 
-use super::Settings;
+use super::settings::Settings;
 use tickpath_harness::Parent;
 use tickpath_harness::samples::{Samples, load, save};
 use tickpath_harness::{Lab, LabError};

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::group::group_name;
-use super::{Settings, Target};
+use super::settings::{Settings, Target};
 use tickpath_result::Phase;
 
 /// Sizes of the groups g1 … g6 and d1 … d6.

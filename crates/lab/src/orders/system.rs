@@ -8,9 +8,11 @@ use tickpath_oms::AckLevel;
 use tickpath_oms::meter::Meters;
 use tickpath_session::Secret;
 
-use super::client::{ClientRole, Entry, EvictorRole};
-use super::way::Login;
-use super::{Answered, Batch, BesideRole, Settings, Target, VenueWay};
+use super::beside::BesideRole;
+use super::client::{Answered, ClientRole, Entry, EvictorRole};
+use super::login::Login;
+use super::plan::Batch;
+use super::settings::{Settings, Target, VenueWay};
 use crate::trade::{BESIDE_USER, ExchangeRole, OmsRole, ServerRole};
 use tickpath_harness::Thread;
 use tickpath_harness::samples::{load, save};

@@ -9,32 +9,23 @@
 //! The subscriber stays; each message comes from a process of its own. Loading the program is not in the figure: a
 //! script's interpreter costs more than any connection, and is told apart by `tickpath explain`.
 
-use serde::{Deserialize, Serialize};
 use tickpath_bus::connect;
-use tickpath_clock::{Clock, HostClock};
-use tickpath_harness::rules::{refuse_loss, tell_reconnects};
+use tickpath_clock::Clock;
 
-use super::role::{KIND, PublisherRole, topic_config};
-use super::{Received, Removed, Settings, parameters, policy, roles, topic_name};
-use tickpath_harness::Parent;
+use super::role::{First, PublisherRole, Received, topic_name};
+use super::settings::{Settings, check, parameters, policy, refuse_go, roles};
+use crate::removed::Removed;
+use tickpath_harness::rules::{refuse_loss, tell_reconnects};
 use tickpath_harness::samples::{Samples, load, load_gaps};
 use tickpath_harness::{Around, Lab, LabError};
 use tickpath_result::{Counts, Phase, Run};
-
-/// What one process tells at its end, in ticks.
-#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
-struct First {
-    go: u64,
-    connected: u64,
-    published: u64,
-}
 
 /// So many processes, one message each.
 pub fn cold(lab: &Lab<'_>, settings: &Settings, times: u64) -> Result<Run, LabError> {
     lab.step(&format!("pubsub {} cold", tickpath_result::without_login(&settings.target)), times as f64 * 0.1)?;
     let one = Settings { phase: Phase::Cold, count: times, rate: Some(1.0), readers: 1, batch: 1, ..settings.clone() };
-    super::check(&one)?;
-    super::refuse_go(&one, "cold")?;
+    check(&one)?;
+    refuse_go(&one, "cold")?;
     let settings = &Settings { policy: Some(policy(&one)?), ..one };
     let around = Around::begin(lab, settings.cpus)?;
     let topic = topic_name(lab, &settings.target);
@@ -54,27 +45,6 @@ pub fn cold(lab: &Lab<'_>, settings: &Settings, times: u64) -> Result<Run, LabEr
     let mut run = assemble(lab, settings, &firsts, &received)?;
     around.end(lab, std::slice::from_mut(&mut run))?;
     Ok(run)
-}
-
-/// The life of a publisher that connects when it is told to send. Its count is the number of its one message.
-pub(super) fn publisher(role: &PublisherRole, clock: &HostClock, parent: &Parent) -> Result<(), LabError> {
-    role.thread.settle()?;
-    let config = topic_config(role)?;
-    let mut payload = vec![0; role.size];
-    payload[8..16].copy_from_slice(&role.count.to_le_bytes());
-    parent.ready();
-    if parent.hear().is_none() {
-        return Ok(());
-    }
-    let go = clock.ticks();
-    let connection = connect(&role.target)?;
-    let mut topic = connection.publisher(&role.topic, &config)?;
-    let connected = clock.ticks();
-    payload[..8].copy_from_slice(&connected.to_le_bytes());
-    let published = topic.publish(go, KIND, &payload);
-    published.map_err(|e| LabError::Failed(format!("publishing failed: {e}")))?;
-    parent.result(&First { go, connected, published: clock.ticks() });
-    Ok(())
 }
 
 fn assemble(lab: &Lab<'_>, settings: &Settings, firsts: &[First], received: &Received) -> Result<Run, LabError> {

@@ -7,8 +7,7 @@ use tickpath_bus::{Event, Gap as Loss, PublishError, Publisher, Start, Subscribe
 use tickpath_clock::Gaps;
 use tickpath_clock::{Clock, HostClock, Lateness, Pacer, Wait, relax};
 
-use super::role::{KIND, PublisherRole, SubscriberRole, topic_config};
-use super::{Published, Received};
+use super::role::{First, KIND, Published, PublisherRole, Received, SubscriberRole, topic_config};
 use tickpath_harness::LabError;
 use tickpath_harness::Parent;
 use tickpath_harness::Role;
@@ -42,7 +41,7 @@ const DRAIN_NS: i64 = 10_000_000_000;
 pub(crate) fn publisher(role: &PublisherRole, parent: &Parent) -> Result<(), LabError> {
     let clock = HostClock::get()?;
     if role.cold {
-        return super::cold::publisher(role, &clock, parent);
+        return cold_publisher(role, &clock, parent);
     }
     let connection = connect(&role.target)?;
     let _ = connection.remove(&role.topic);
@@ -59,6 +58,27 @@ pub(crate) fn publisher(role: &PublisherRole, parent: &Parent) -> Result<(), Lab
     };
     save(&role.out, &rows)?;
     parent.result(&published);
+    Ok(())
+}
+
+/// The life of a publisher that connects when it is told to send. Its count is the number of its one message.
+fn cold_publisher(role: &PublisherRole, clock: &HostClock, parent: &Parent) -> Result<(), LabError> {
+    role.thread.settle()?;
+    let config = topic_config(role)?;
+    let mut payload = vec![0; role.size];
+    payload[8..16].copy_from_slice(&role.count.to_le_bytes());
+    parent.ready();
+    if parent.hear().is_none() {
+        return Ok(());
+    }
+    let go = clock.ticks();
+    let connection = connect(&role.target)?;
+    let mut topic = connection.publisher(&role.topic, &config)?;
+    let connected = clock.ticks();
+    payload[..8].copy_from_slice(&connected.to_le_bytes());
+    let published = topic.publish(go, KIND, &payload);
+    published.map_err(|e| LabError::Failed(format!("publishing failed: {e}")))?;
+    parent.result(&First { go, connected, published: clock.ticks() });
     Ok(())
 }
 

@@ -1,6 +1,7 @@
 //! What a target can keep up with, found before it is measured.
 
-use super::{Settings, run};
+use super::settings::Settings;
+use super::steady::run;
 use tickpath_harness::targets::is_log;
 use tickpath_harness::{Lab, LabError};
 

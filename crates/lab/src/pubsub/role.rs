@@ -1,11 +1,12 @@
-//! What the two ends are told.
+//! What the two ends are told, and what they tell.
 
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 use tickpath_bus::{Policy, TopicConfig};
 use tickpath_harness::arrivals::Arrivals;
-use tickpath_harness::{LabError, Thread};
+use tickpath_harness::targets::is_log;
+use tickpath_harness::{Lab, LabError, Thread};
 
 /// The kind of a benchmark's messages.
 pub(super) const KIND: u8 = 200;
@@ -54,6 +55,45 @@ pub struct SubscriberRole {
     pub thread: Thread,
     /// Where its samples go.
     pub out: PathBuf,
+}
+
+/// What the publisher tells at its end.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Published {
+    pub sent: u64,
+    pub refused: u64,
+    pub first: u64,
+    pub last: u64,
+    /// From the first message's intended time to the last one's.
+    pub planned_ns: u64,
+    pub late_share: f64,
+    pub own_p99_ns: u32,
+}
+
+/// What a publisher tells that connects for one message, in ticks.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+pub(super) struct First {
+    pub go: u64,
+    pub connected: u64,
+    pub published: u64,
+}
+
+/// What the subscriber tells at its end.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Received {
+    pub received: u64,
+    pub reordered: u64,
+    pub duplicated: u64,
+    pub reconnects: u64,
+    pub last: u64,
+}
+
+/// What the topic is called. On somebody's server a name says whose it is.
+pub(super) fn topic_name(lab: &Lab<'_>, target: &str) -> String {
+    match is_log(target) {
+        true => format!("{}.pubsub", lab.name),
+        false => format!("tickpath:{}:pubsub", lab.name),
+    }
 }
 
 /// How the topic is made.

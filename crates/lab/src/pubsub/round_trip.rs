@@ -12,8 +12,9 @@ use tickpath_bus::{Event, Publisher, Start, Subscriber, TopicConfig, connect};
 use tickpath_clock::{Clock, HostClock};
 
 use super::ends::word;
-use super::role::KIND;
-use super::{Removed, Settings, parameters, policy, topic_name};
+use super::role::{KIND, topic_name};
+use super::settings::{Settings, check, parameters, policy, refuse_go};
+use crate::removed::Removed;
 use tickpath_harness::Parent;
 use tickpath_harness::samples::{Samples, load, save};
 use tickpath_harness::{Lab, LabError};
@@ -69,8 +70,8 @@ impl Role for PongRole {
 /// Messages and answers for so many seconds, or until the count is reached.
 pub fn round_trip(lab: &Lab<'_>, settings: &Settings, seconds: f64) -> Result<Run, LabError> {
     lab.step(&format!("pubsub {} round trips", tickpath_result::without_login(&settings.target)), seconds)?;
-    super::check(settings)?;
-    super::refuse_go(settings, "round-trip")?;
+    check(settings)?;
+    refuse_go(settings, "round-trip")?;
     let settings = &Settings { rate: Some(1.0), readers: 1, batch: 1, ..settings.clone() };
     let settings = &Settings { policy: Some(policy(settings)?), ..settings.clone() };
     let to = topic_name(lab, &settings.target);

@@ -3,11 +3,11 @@
 use tickpath_bus::{BatchError, Connection, Delivery, PublishError, QueueConfig, ReceiveError, connect};
 use tickpath_clock::{Clock, HostClock, Wait};
 
-use super::puller::SLEEP_NS;
+use super::puller::{QUIET_NS, SLEEP_NS};
 use super::pusher::FULL_NS;
-use super::record::Records;
+use super::queues::{config, refuse_waiting};
+use super::record::{KIND, LEAST_BYTES, Records};
 use super::settings::check_batch;
-use super::{KIND, LEAST_BYTES, QUIET_NS, config, refuse_waiting};
 use tickpath_harness::LabError;
 use tickpath_report::{count, figure};
 use tickpath_result::without_login;

@@ -2,23 +2,25 @@
 
 use tickpath_clock::{Calibration, Clock};
 
+use super::ends::Outcome;
 use super::pusher::intended;
 use super::rows::{PullerRows, Rows};
-use super::{Client, Settings, Told, series, verdict};
+use super::settings::{Client, Settings};
+use super::{series, verdict};
 use tickpath_harness::attribution::drop_attribution;
 use tickpath_harness::samples::Samples;
 use tickpath_harness::{Lab, LabError};
 use tickpath_result::{Actor, Counts, Phase, Run};
 
 /// The run that all of it makes.
-pub(super) fn assemble(lab: &Lab<'_>, settings: &Settings, told: &Told) -> Result<Run, LabError> {
+pub(super) fn assemble(lab: &Lab<'_>, settings: &Settings, outcome: &Outcome) -> Result<Run, LabError> {
     let calibration = &match settings.client {
         Client::Rust => *lab.clock.calibration(),
         // Python's stamps are nanoseconds already.
         Client::RedisPy(_) => Calibration::nanoseconds(),
     };
-    let rows = Rows::load(lab, settings, told.pushed.sent)?;
-    let mut joined = Joined::of(&rows, settings, told.pushed.start, calibration);
+    let rows = Rows::load(lab, settings, outcome.pushed.sent)?;
+    let mut joined = Joined::of(&rows, settings, outcome.pushed.start, calibration);
     let mut run = Run {
         target: settings.target.clone(),
         client: settings.client.name().to_owned(),
@@ -26,8 +28,8 @@ pub(super) fn assemble(lab: &Lab<'_>, settings: &Settings, told: &Told) -> Resul
         phase: Phase::Steady,
         valid: true,
         batch: Some((settings.pipeline as u64).into()),
-        software: told.software.clone(),
-        counts: joined.counts(told),
+        software: outcome.software.clone(),
+        counts: joined.counts(outcome),
         ..Run::default()
     };
     settings.describe(&mut run.params);
@@ -48,15 +50,15 @@ pub(super) fn assemble(lab: &Lab<'_>, settings: &Settings, told: &Told) -> Resul
     // Nobody watched for the host's gaps: what it took of the tail is not known.
     drop_attribution(&mut run);
     figures(&mut run, &rows, calibration);
-    if told.pushed.full > 0 {
-        run.figures.insert("full_pushes".to_owned(), told.pushed.full as f64);
+    if outcome.pushed.full > 0 {
+        run.figures.insert("full_pushes".to_owned(), outcome.pushed.full as f64);
     }
     if let Some(rate) = settings.rate {
-        lateness(&mut run, &rows, told.pushed.start, rate, calibration);
+        lateness(&mut run, &rows, outcome.pushed.start, rate, calibration);
     }
     run.actors = actors(&rows, calibration);
     run.series = series::series(&rows, calibration);
-    verdict::judge(&mut run, settings, told, rows.last_call(), calibration);
+    verdict::judge(&mut run, settings, outcome, rows.last_call(), calibration);
     Ok(run)
 }
 
@@ -126,14 +128,14 @@ impl Joined {
         }
     }
 
-    fn counts(&self, told: &Told) -> Counts {
+    fn counts(&self, outcome: &Outcome) -> Counts {
         Counts {
-            sent: told.pushed.sent,
+            sent: outcome.pushed.sent,
             received: self.distinct + self.duplicated,
-            lost: told.pushed.sent.saturating_sub(self.distinct + told.left),
+            lost: outcome.pushed.sent.saturating_sub(self.distinct + outcome.left),
             duplicated: self.duplicated,
             reordered: self.reordered,
-            left: told.left,
+            left: outcome.left,
             errors: self.foreign,
         }
     }

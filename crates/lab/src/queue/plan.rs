@@ -1,6 +1,7 @@
 //! How many messages fit the time, found before they are measured.
 
-use super::{Client, Settings, USUAL_S, is_list, run};
+use super::run::run;
+use super::settings::{Client, Settings, USUAL_S, is_list};
 use tickpath_harness::targets::is_log;
 use tickpath_harness::{Lab, LabError};
 

@@ -6,12 +6,18 @@ use serde::{Deserialize, Serialize};
 use tickpath_bus::{Puller, ReceiveError, connect};
 use tickpath_clock::{Clock, HostClock, Wait};
 
-use super::{PATIENCE_NS, Pulled, QUIET_NS, config, numbers_file, record};
+use super::queues::config;
+use super::record;
+use super::rows::numbers_file;
 use tickpath_harness::LabError;
 use tickpath_harness::Parent;
 use tickpath_harness::quiet::Quiet;
 use tickpath_harness::samples::{save, touched_rows};
 use tickpath_harness::{Role, Thread};
+
+/// Once the pusher has ended: how long a puller waits for what is still to come, and how long if it cannot know.
+pub(super) const PATIENCE_NS: i64 = 30_000_000_000;
+pub(super) const QUIET_NS: i64 = 1_000_000_000;
 
 /// How long a puller sleeps that is not woken.
 pub(super) const SLEEP_NS: u64 = 10_000_000;
@@ -46,6 +52,14 @@ impl Role for QueuePullerRole {
     fn play(&self, parent: &Parent) -> Result<(), LabError> {
         puller(self, parent)
     }
+}
+
+/// What a puller tells at its end.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Pulled {
+    /// Messages that were marked as redelivered.
+    pub redelivered: u64,
+    pub failed: Option<String>,
 }
 
 /// A puller's life. Its queue stays open until the parent wants it to stop.

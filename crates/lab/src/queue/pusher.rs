@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use tickpath_bus::{BatchError, PublishError, Pusher, connect};
 use tickpath_clock::{Calibration, Clock, HostClock, Lateness, Pacer, Wait};
 
-use super::record::Records;
-use super::{KIND, Pushed, config};
+use super::queues::config;
+use super::record::{KIND, Records};
 use tickpath_harness::LabError;
 use tickpath_harness::Parent;
 use tickpath_harness::samples::{save, touched_rows};
@@ -52,6 +52,20 @@ impl Role for QueuePusherRole {
     fn play(&self, parent: &Parent) -> Result<(), LabError> {
         pusher(self, parent)
     }
+}
+
+/// What the pusher tells at its end.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Pushed {
+    pub sent: u64,
+    /// Pushes that found the queue full.
+    pub full: u64,
+    /// The intended time of message 0, in the process's own ticks.
+    pub start: u64,
+    pub late_share: f64,
+    pub failed: Option<String>,
+    /// Where the client can tell.
+    pub server_version: Option<String>,
 }
 
 /// The pusher's life. Its queues stay open until the parent wants it to stop.

@@ -5,6 +5,9 @@
 //!           └ 10 digits               └ microseconds
 //! ```
 
+/// The kind of a benchmark's messages.
+pub(super) const KIND: u8 = 200;
+
 /// Bytes of a record without padding.
 pub const LEAST_BYTES: usize = 108;
 

@@ -4,7 +4,10 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use super::{Ends, PATIENCE_NS, QUIET_NS, RedisPy, Settings, numbers_file, puller_file, pusher_file};
+use super::ends::Ends;
+use super::puller::{PATIENCE_NS, QUIET_NS};
+use super::rows::{numbers_file, puller_file, pusher_file};
+use super::settings::{RedisPy, Settings};
 use tickpath_harness::{Lab, LabError};
 use tickpath_result::Software;
 use tickpath_scratch::python::Python;

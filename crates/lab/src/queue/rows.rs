@@ -1,9 +1,10 @@
 //! What the processes of a run wrote down.
 
+use std::path::{Path, PathBuf};
+
+use super::settings::Settings;
 use tickpath_harness::samples::load;
 use tickpath_harness::{Lab, LabError};
-
-use super::{Settings, numbers_file, puller_file, pusher_file};
 
 /// What the processes wrote down, in ticks of one clock.
 pub(super) struct Rows {
@@ -71,4 +72,19 @@ impl PullerRows {
     pub fn pulled(&self) -> impl Iterator<Item = (u64, u64)> {
         self.pulls.iter().map(|pull| (pull[1], pull[2]))
     }
+}
+
+/// Where the pusher writes down its calls.
+pub(super) fn pusher_file(lab: &Lab<'_>) -> PathBuf {
+    lab.folder().join("queue-pusher")
+}
+
+/// Where a puller writes down its calls; beside it lie the numbers.
+pub(super) fn puller_file(lab: &Lab<'_>, index: usize) -> PathBuf {
+    lab.folder().join(format!("queue-puller{index}"))
+}
+
+/// Where it writes down the numbers of its messages.
+pub(super) fn numbers_file(puller_file: &Path) -> PathBuf {
+    puller_file.with_extension("numbers")
 }

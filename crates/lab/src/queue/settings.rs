@@ -3,12 +3,15 @@
 use tickpath_bus::{Connection, Delivery};
 use tickpath_clock::Wait;
 
-use super::LEAST_BYTES;
+use super::record::LEAST_BYTES;
 use tickpath_harness::LabError;
 use tickpath_harness::targets::is_log;
 use tickpath_result::Params;
 use tickpath_result::short_name;
 use tickpath_result::without_login;
+
+/// What a slow target is given, in seconds, if nobody says.
+pub const USUAL_S: f64 = 4.0;
 
 /// What is pushed together may take so much memory.
 const MOST_BATCH_BYTES: usize = 256 << 20;

@@ -3,7 +3,8 @@
 use tickpath_bus::Delivery;
 use tickpath_clock::Calibration;
 
-use super::{Client, PullVariant, Settings, Told};
+use super::ends::Outcome;
+use super::settings::{Client, PullVariant, Settings};
 use tickpath_report::{count, figure};
 use tickpath_result::Run;
 
@@ -52,14 +53,14 @@ fn keeps_up(run: &Run) -> Option<String> {
 pub(super) fn judge(
     run: &mut Run,
     settings: &Settings,
-    told: &Told,
+    outcome: &Outcome,
     last_call: Option<u64>,
     calibration: &Calibration,
 ) {
     let (counts, delivery) = (run.counts, settings.usual_delivery());
     let mut wrong = Vec::new();
-    wrong.extend(told.failed.as_ref().map(|what| format!("the run broke off: {what}")));
-    if counts.lost > 0 && told.keeps {
+    wrong.extend(outcome.failed.as_ref().map(|what| format!("the run broke off: {what}")));
+    if counts.lost > 0 && outcome.keeps {
         wrong.push(format!("{} messages were lost in a queue that promises to keep them", counts.lost));
     }
     if counts.left > 0 {
@@ -74,39 +75,39 @@ pub(super) fn judge(
     if counts.errors > 0 {
         wrong.push(format!("{} messages were not of this run; does somebody else use its queue?", counts.errors));
     }
-    if let (Some(rate), Some(last), None) = (settings.rate, last_call, &told.failed) {
-        wrong.extend(unpunctual(settings, told, rate, last, calibration));
+    if let (Some(rate), Some(last), None) = (settings.rate, last_call, &outcome.failed) {
+        wrong.extend(unpunctual(settings, outcome, rate, last, calibration));
     }
-    if !told.keeps {
+    if !outcome.keeps {
         // So it is with a topic that overwrites.
         run.params.set("policy", "overwrite");
     }
     run.valid = wrong.is_empty();
     run.notes.extend(wrong);
-    run.notes.extend(remarks(settings, told));
+    run.notes.extend(remarks(settings, outcome));
     run.finding = keeps_up(run);
 }
 
 /// How the generator failed its own plan, if it did.
 fn unpunctual(
     settings: &Settings,
-    told: &Told,
+    outcome: &Outcome,
     rate: f64,
     last_call: u64,
     calibration: &Calibration,
 ) -> Option<String> {
     let planned = settings.count.saturating_sub(1) as f64 / rate;
-    let took = calibration.ns_between(told.pushed.start, last_call) as f64 / 1e9;
+    let took = calibration.ns_between(outcome.pushed.start, last_call) as f64 / 1e9;
     if took > 0.0 && settings.count > 1 && planned / took < 0.99 {
         return Some(format!("the pusher reached {:.1} % of its rate; use a lower --rate", 100.0 * planned / took));
     }
-    let share = 100.0 * told.pushed.late_share;
+    let share = 100.0 * outcome.pushed.late_share;
     let late = || format!("{share:.1} % of pushes came late by more than the interval or 10 µs; use a lower --rate");
     (share > 1.0).then(late)
 }
 
 /// What is special about the run.
-fn remarks(settings: &Settings, told: &Told) -> Vec<String> {
+fn remarks(settings: &Settings, outcome: &Outcome) -> Vec<String> {
     let mut remarks = Vec::new();
     if settings.rate.is_none() {
         remarks.push("closed loop: each push begins when the one before is confirmed".to_owned());
@@ -119,14 +120,14 @@ fn remarks(settings: &Settings, told: &Told) -> Vec<String> {
         };
         remarks.push(what.to_owned());
     }
-    if !told.keeps {
+    if !outcome.keeps {
         remarks.push("this transport keeps nothing for a puller that is too slow".to_owned());
     }
-    if told.pushed.full > 0 {
-        let full = told.pushed.full;
+    if outcome.pushed.full > 0 {
+        let full = outcome.pushed.full;
         remarks.push(format!("the queue was full at {full} pushes; the pusher waited for room, and lost nothing"));
     }
-    let redelivered: u64 = told.pulled.iter().map(|pulled| pulled.redelivered).sum();
+    let redelivered: u64 = outcome.pulled.iter().map(|pulled| pulled.redelivered).sum();
     if redelivered > 0 {
         remarks.push(format!("{redelivered} messages came marked as redelivered"));
     }

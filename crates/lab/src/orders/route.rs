@@ -1,46 +1,30 @@
-//! How a client's requests go to the OMS, and its reports come: a pair of lanes, or a session over a socket.
+//! The route that a session's requests take to the OMS, and its reports back: a pair of lanes, or a socket.
 
-use serde::{Deserialize, Serialize};
-use std::path::PathBuf;
-use tickpath_client::{Client, Config, Event, SendError, Since};
+use tickpath_client::{Client, Event, SendError};
 use tickpath_clock::Calibration;
 use tickpath_log::{Next, PublishError};
-use tickpath_market::{ClientOrderId, ExecutionReport, Kind, OrderDenied, Request};
+use tickpath_market::{ClientOrderId, ExecType, ExecutionReport, Kind, OrderDenied, Request};
 use tickpath_oms::SessionLanes;
 use zerocopy::FromBytes;
 
-use super::is_of_venue;
 use crate::trade::lanes;
 use tickpath_harness::LabError;
 
-/// Whom to log in to, and as whom.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Login {
-    /// `unix:///PATH` or `tcp://HOST:PORT`.
-    pub url: String,
-    /// The user.
-    pub user: String,
-    /// The file whose first line is the password.
-    pub password_file: PathBuf,
-    /// Which of the user's sessions; any that is free if there is none.
-    pub session: Option<u16>,
-}
-
-/// One session's way.
-pub(super) enum Way {
+/// One session's route.
+pub(super) enum Route {
     Lanes(Box<SessionLanes>),
     Socket(Box<Client>),
 }
 
 /// What a report tells its client.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Told {
-    OnItsWay,
-    ByVenue,
+pub(super) enum ReportKind {
+    Pending,
+    OfVenue,
     Denied,
 }
 
-impl Way {
+impl Route {
     /// Joins the lanes of session 0. The OMS has made them.
     pub fn lanes(
         name: &str,
@@ -83,19 +67,23 @@ impl Way {
 
     /// Takes reports: from a lane up to `limit`, from a socket those of one read. Gives how many came, and how many will
     /// never come.
-    pub fn hear(&mut self, limit: usize, mut take: impl FnMut(ClientOrderId, Told)) -> Result<(usize, u64), LabError> {
+    pub fn hear(
+        &mut self,
+        limit: usize,
+        mut take: impl FnMut(ClientOrderId, ReportKind),
+    ) -> Result<(usize, u64), LabError> {
         match self {
             Self::Lanes(lanes) => {
                 let mut missed = 0;
                 let heard = lanes.reports.drain(limit, |next| match next {
                     Next::Message(message) if message.kind == Kind::OrderDenied.code() => {
                         if let Ok(report) = OrderDenied::read_from_bytes(message.payload) {
-                            take(report.client_order_id, Told::Denied);
+                            take(report.client_order_id, ReportKind::Denied);
                         }
                     }
                     Next::Message(message) => {
                         if let Ok(report) = ExecutionReport::read(message.kind, message.payload) {
-                            take(report.client_order_id, told(&report));
+                            take(report.client_order_id, kind_of(&report));
                         }
                     }
                     Next::Gap(gone) => missed += gone,
@@ -123,27 +111,17 @@ impl Way {
     }
 }
 
-/// Logs in, once, and is lost with its connection: a run that made it again would hide the loss.
-pub(super) fn log_in(login: &Login, since: Since) -> Result<Box<Client>, LabError> {
-    let Login { url, user, password_file, session } = login;
-    let text = std::fs::read_to_string(password_file).map_err(|e| LabError::file(password_file, e))?;
-    let password = text.lines().next().unwrap_or_default();
-    let config =
-        Config { session: *session, since, reconnect: false, ..Config::new(url.as_str(), user.as_str(), password) };
-    Client::connect(config).map(Box::new).map_err(|e| LabError::Failed(e.to_string()))
-}
-
-fn hear_socket(client: &mut Client, mut take: impl FnMut(ClientOrderId, Told)) -> Result<(usize, u64), LabError> {
+fn hear_socket(client: &mut Client, mut take: impl FnMut(ClientOrderId, ReportKind)) -> Result<(usize, u64), LabError> {
     let (mut heard, mut missed, mut lost) = (0, 0, None);
     let session = client.welcome().session;
     let polled = client.poll(|event| match event {
         Event::Report { report, .. } => {
             heard += 1;
-            take(report.client_order_id, told(&report));
+            take(report.client_order_id, kind_of(&report));
         }
         Event::Denied { denial, .. } => {
             heard += 1;
-            take(denial.client_order_id, Told::Denied);
+            take(denial.client_order_id, ReportKind::Denied);
         }
         Event::Gap { from, to } => missed += to - from,
         Event::Disconnected { why } => lost = Some(why),
@@ -155,6 +133,14 @@ fn hear_socket(client: &mut Client, mut take: impl FnMut(ClientOrderId, Told)) -
     }
 }
 
-fn told(report: &ExecutionReport) -> Told {
-    if is_of_venue(report) { Told::ByVenue } else { Told::OnItsWay }
+fn kind_of(report: &ExecutionReport) -> ReportKind {
+    if is_of_venue(report) { ReportKind::OfVenue } else { ReportKind::Pending }
+}
+
+/// True if a report tells what the venue did; the OMS's own say that something is on its way.
+pub(crate) fn is_of_venue(report: &ExecutionReport) -> bool {
+    match ExecType::from_code(report.exec_type) {
+        Some(ExecType::PendingNew | ExecType::PendingCancel | ExecType::PendingReplace) | None => false,
+        Some(_) => true,
+    }
 }

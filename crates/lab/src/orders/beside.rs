@@ -1,0 +1,131 @@
+//! The process of a client beside the measured ones, which makes a day of its own and asks for it.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use serde::{Deserialize, Serialize};
+use tickpath_client::{Client, Since};
+use tickpath_clock::{Clock, HostClock, sleep_ns};
+use tickpath_market::{ClientOrderId, NewOrder, Request};
+
+use super::login::{Login, PATIENCE_NS, day_of, hear, log_in};
+use super::settings::{Beside, Settings};
+use crate::trade::{BESIDE_USER, OrderSpec};
+use tickpath_harness::{LabError, Parent, Role};
+
+const BESIDE_GROUP: u64 = 70;
+
+/// Between two reads of a client that reads slowly, and between two looks of one that has nothing to do.
+const SLOW_NS: u64 = 20_000_000;
+const IDLE_NS: u64 = 100_000_000;
+
+/// After so long a client that never reads comes again: the OMS has given it up then, for it says nothing either.
+const STUCK_NS: u64 = 9_000_000_000;
+
+/// See [`Beside`].
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct BesideRole {
+    kind: Beside,
+    login: Login,
+    order: OrderSpec,
+    /// Orders in its day.
+    orders: u64,
+    cpu: usize,
+}
+
+impl Role for BesideRole {
+    const NAME: &'static str = "client beside";
+
+    fn play(&self, parent: &Parent) -> Result<(), LabError> {
+        beside(self, parent)
+    }
+}
+
+impl BesideRole {
+    pub(super) fn new(kind: Beside, login: &Login, settings: &Settings) -> Self {
+        let login = Login { user: BESIDE_USER.to_owned(), ..login.clone() };
+        let cpu = settings.venue_cpu.unwrap_or(settings.cpus[0]);
+        Self { kind, login, order: settings.order.clone(), orders: settings.day, cpu }
+    }
+}
+
+/// The life of a client beside the measured ones. Its result is how many reports it has heard behind its own day.
+pub(crate) fn beside(role: &BesideRole, parent: &Parent) -> Result<(), LabError> {
+    let clock = HostClock::get()?;
+    tickpath_clock::pin_to_cpu(role.cpu)?;
+    make_day(&clock, role)?;
+    // It runs where the measured client leaves room.
+    rustix::process::nice(19).map_err(|e| LabError::Failed(format!("cannot be nice: {e}")))?;
+    let stop = parent.stop_flag();
+    parent.ready();
+    let mut heard = 0;
+    while !stop.load(Ordering::Relaxed) {
+        let since = if role.kind == Beside::Idle { Since::Now } else { Since::Start };
+        let mut client = log_in(&role.login, since)?;
+        match role.kind {
+            Beside::Idle => read(&clock, &mut client, &stop, Some(IDLE_NS), u64::MAX, &mut heard)?,
+            Beside::Stuck => wait(&clock, &stop, STUCK_NS),
+            Beside::Slow | Beside::Day => {
+                let (pause_ns, day) = ((role.kind == Beside::Slow).then_some(SLOW_NS), day_of(&client));
+                read(&clock, &mut client, &stop, pause_ns, day, &mut heard)?;
+            }
+        }
+        client.close();
+    }
+    parent.result(&heard);
+    Ok(())
+}
+
+fn make_day(clock: &HostClock, role: &BesideRole) -> Result<(), LabError> {
+    let order = role.order.order().map_err(LabError::Setting)?;
+    let mut client = log_in(&role.login, Since::Now)?;
+    let (mut next, mut heard, mut last) = (0, 0, clock.ticks());
+    let orders = role.orders;
+    // Each order has a report of the OMS and one of the venue.
+    while heard < 2 * orders {
+        while next < orders {
+            let id = ClientOrderId(BESIDE_GROUP << 32 | next);
+            if client.gather(&Request::New(NewOrder { client_order_id: id, ..order }), clock.ticks()).is_err() {
+                break;
+            }
+            next += 1;
+        }
+        let told = hear(&mut client)?;
+        if told > 0 {
+            (heard, last) = (heard + told, clock.ticks());
+        } else if clock.ns_between(last, clock.ticks()) > PATIENCE_NS {
+            return Err(LabError::Failed(format!("of {} reports only {heard} came", 2 * orders)));
+        } else {
+            client.wait(1_000_000);
+        }
+    }
+    client.close();
+    Ok(())
+}
+
+/// Reads so many reports, with a pause between two reads if there is one.
+fn read(
+    clock: &HostClock,
+    client: &mut Client,
+    stop: &AtomicBool,
+    pause_ns: Option<u64>,
+    count: u64,
+    heard: &mut u64,
+) -> Result<(), LabError> {
+    let upto = heard.saturating_add(count);
+    while !stop.load(Ordering::Relaxed) && *heard < upto {
+        *heard += hear(client)?;
+        match pause_ns {
+            Some(ns) => wait(clock, stop, ns),
+            None => client.wait(10_000_000),
+        }
+    }
+    Ok(())
+}
+
+/// Passes the time, unless it is time to stop.
+fn wait(clock: &HostClock, stop: &AtomicBool, ns: u64) {
+    let from = clock.ticks();
+    while !stop.load(Ordering::Relaxed) && clock.ns_between(from, clock.ticks()) < ns as i64 {
+        sleep_ns(ns.min(IDLE_NS));
+    }
+}

@@ -1,0 +1,159 @@
+//! How `pubsub` is run, and which settings make no run.
+
+use tickpath_bus::{Policy, connect};
+use tickpath_clock::{Priority, Wait};
+
+use super::go_redis;
+use super::role::{PublisherRole, SubscriberRole};
+use tickpath_harness::arrivals::Arrivals;
+use tickpath_harness::{Lab, LabError, Thread};
+use tickpath_result::{Phase, Run};
+use tickpath_scratch::go::Go;
+
+/// A payload holds at least when it was sent and its number.
+const LEAST_BYTES: usize = 16;
+
+/// How `pubsub` is run.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// The transport's URL.
+    pub target: String,
+    /// The program of [`go_redis`] at both ends; our own bus if there is none.
+    pub go: Option<Go>,
+    /// Bytes of a message.
+    pub size: usize,
+    /// Messages a second; as fast as it goes if there is none.
+    pub rate: Option<f64>,
+    /// How their intended times lie.
+    pub arrivals: Arrivals,
+    /// Messages.
+    pub count: u64,
+    /// Messages that share a stamp.
+    pub batch: usize,
+    /// What a full topic does; the transport's usual way if there is none.
+    pub policy: Option<Policy>,
+    /// Whether each message is the first after an idle, or one of a stream.
+    pub phase: Phase,
+    /// Subscriptions; they take turns on the receiver's CPU.
+    pub readers: usize,
+    /// How the subscriber waits.
+    pub wait: Wait,
+    /// How the publisher waits for the next message's time; as the subscriber if there is none.
+    pub pace: Option<Wait>,
+    /// The generator's and the receiver's CPU.
+    pub cpus: [usize; 2],
+    /// Of both processes.
+    pub priority: Priority,
+    /// Which repetition this is.
+    pub repeat: u32,
+}
+
+impl Settings {
+    /// What the client of both ends is called.
+    pub fn client(&self) -> &'static str {
+        if self.go.is_some() { go_redis::NAME } else { "rust" }
+    }
+}
+
+/// As told, or the transport's usual one; at full speed the publisher is told when a subscriber is too slow, if it can be.
+pub(super) fn policy(settings: &Settings) -> Result<Policy, LabError> {
+    if let Some(policy) = settings.policy {
+        return Ok(policy);
+    }
+    let policies = connect(&settings.target)?.capabilities().policies;
+    let told = policies.contains(&Policy::Fail) && settings.rate.is_none();
+    Ok(if told { Policy::Fail } else { policies[0] })
+}
+
+/// Refuses settings that make no run.
+pub(super) fn check(settings: &Settings) -> Result<(), LabError> {
+    let wrong = |what: String| Err(LabError::Setting(what));
+    if settings.size < LEAST_BYTES || settings.size > 16 << 20 {
+        return wrong(format!("a size of {} bytes is not possible; use {LEAST_BYTES} to 16777216", settings.size));
+    }
+    if settings.count == 0 || settings.batch == 0 || settings.readers == 0 || settings.readers > 256 {
+        return wrong("counts, batches and readers start at 1; readers end at 256".to_owned());
+    }
+    if settings.rate.is_some_and(|rate| !(rate > 0.0 && rate <= 1e8)) {
+        return wrong("--rate takes a number above 0, up to 100000000, or max".to_owned());
+    }
+    if settings.cpus[0] == settings.cpus[1] && settings.wait == Wait::Busy {
+        return wrong(format!(
+            "publisher and subscriber would both spin on CPU {}; name two with --cpus, or use --wait yield or block",
+            settings.cpus[0]
+        ));
+    }
+    let usual = settings.readers == 1
+        && settings.wait == Wait::Block
+        && settings.priority == Priority::Normal
+        && settings.arrivals == Arrivals::Steady;
+    if settings.go.is_some() && !usual {
+        return wrong(format!(
+            "--client {}: one subscription, which waits as Go does, at equal distances; leave --readers, --wait, --priority and --arrivals out",
+            go_redis::NAME
+        ));
+    }
+    Ok(())
+}
+
+/// Refuses a phase that our own bus alone has.
+pub(super) fn refuse_go(settings: &Settings, phase: &str) -> Result<(), LabError> {
+    match settings.go {
+        Some(_) => Err(LabError::Setting(format!("--client {} has no {phase} phase; leave it out", go_redis::NAME))),
+        None => Ok(()),
+    }
+}
+
+/// What both ends are told, where the policy is resolved.
+pub(super) fn roles(lab: &Lab<'_>, settings: &Settings, topic: &str, heard: &str) -> (PublisherRole, SubscriberRole) {
+    let Settings { target, size, rate, arrivals, count, batch, policy, readers, wait, pace, cpus, priority, .. } =
+        settings.clone();
+    // Readers that share the publisher's core need it to give way.
+    let pace = pace.unwrap_or(if cpus[0] == cpus[1] && wait == Wait::Busy { Wait::Yield } else { wait });
+    let publisher = PublisherRole {
+        target: target.clone(),
+        topic: topic.to_owned(),
+        policy: policy.expect("resolved").to_string(),
+        size,
+        count,
+        rate,
+        arrivals,
+        batch,
+        cold: false,
+        thread: Thread::new(cpus[0], pace, priority),
+        out: lab.folder().join("publisher"),
+    };
+    let subscriber = SubscriberRole {
+        target,
+        topic: heard.to_owned(),
+        count,
+        stamps: rate.is_some(),
+        readers,
+        thread: Thread::new(cpus[1], wait, priority),
+        out: lab.folder().join("subscriber"),
+    };
+    (publisher, subscriber)
+}
+
+/// What a result tells of them.
+pub(super) fn parameters(run: &mut Run, settings: &Settings) {
+    run.params.set("size_bytes", settings.size as u64);
+    run.params.set("wait", settings.wait.name());
+    if let Some(policy) = settings.policy {
+        run.params.set("policy", policy.name());
+    }
+    if let (Phase::Idle, Some(rate)) = (settings.phase, settings.rate) {
+        run.params.set("idle_ns", (1e9 / rate) as u64);
+    }
+    run.params.set("readers", settings.readers as u64);
+    run.params.set("cpus", settings.cpus.to_vec());
+    run.params.set("count", settings.count);
+    match settings.rate {
+        Some(rate) => run.params.set("rate_per_s", rate),
+        None => run.params.set("rate_per_s", "max"),
+    }
+    if let Arrivals::Poisson { seed } = settings.arrivals {
+        run.params.set("arrivals", "poisson");
+        run.params.set("seed", seed);
+    }
+}

@@ -1,0 +1,227 @@
+//! A steady stream of messages, or, at a low rate, the first message after an idle.
+
+use std::path::Path;
+
+use tickpath_bus::Policy;
+use tickpath_clock::{Calibration, Cause, Clock, Gap, Wait};
+
+use super::go_redis;
+use super::role::{Published, Received, topic_name};
+use super::settings::{Settings, check, parameters, policy, roles};
+use crate::removed::Removed;
+use tickpath_harness::attribution::{
+    drop_attribution, stood_still_ns, tell_standstills, void_attribution, with_whole_stops, within,
+};
+use tickpath_harness::rules::{refuse_disorder, refuse_loss, refuse_starved, tell_reconnects};
+use tickpath_harness::samples::{Samples, load, load_gaps};
+use tickpath_harness::targets::is_log;
+use tickpath_harness::{Around, Lab, LabError, host};
+use tickpath_result::{Counts, Run, without_login};
+
+/// What a run has, right before its first message.
+#[derive(Debug)]
+pub struct Ends<'a> {
+    /// Where messages are published.
+    pub published: &'a str,
+    /// Where they are heard: the same topic, unless somebody is to come between.
+    pub heard: &'a str,
+    /// The publisher's process id.
+    pub publisher: u32,
+    /// The subscriber's process id.
+    pub subscriber: u32,
+}
+
+/// Runs once, with the floor of the same run.
+pub fn run(lab: &Lab<'_>, settings: &Settings) -> Result<Run, LabError> {
+    run_with(lab, settings, false, |_| Ok(()))
+}
+
+/// The same; `begin` is called when all is ready, and the first message is sent when it returns. If somebody is to come
+/// between, the subscriber hears another topic than is published, and it is `begin`'s to carry what comes.
+pub fn run_with(
+    lab: &Lab<'_>,
+    settings: &Settings,
+    between: bool,
+    begin: impl FnOnce(&Ends<'_>) -> Result<(), LabError>,
+) -> Result<Run, LabError> {
+    check(settings)?;
+    let seconds = settings.rate.map_or(2.0, |rate| settings.count as f64 / rate);
+    let what = format!("pubsub {} {} B", without_login(&settings.target), settings.size);
+    lab.step(&what, seconds + 1.0)?;
+    let settings = &Settings { policy: Some(policy(settings)?), ..settings.clone() };
+    let around = Around::begin(lab, settings.cpus)?;
+    // The floor of the log; a broker's path holds a thousand of them.
+    let transfer = around.transfer_ns().filter(|_| is_log(&settings.target)).unwrap_or(0.0);
+    let idle = host::idle_gaps(&lab.clock, settings.cpus[1], 200_000_000)?;
+    let topic = topic_name(lab, &settings.target);
+    let _removed = Removed { target: &settings.target, topic: &topic };
+    let heard = if between { format!("{topic}.heard") } else { topic.clone() };
+    let _removed_too = Removed { target: &settings.target, topic: &heard };
+    let (publisher, subscriber) = roles(lab, settings, &topic, &heard);
+    // The publisher makes the topic, so that a `fail` topic has its reader before the first message.
+    let (mut publisher, mut subscriber) = match &settings.go {
+        Some(go) => go_redis::spawn(go, &publisher, &subscriber)?,
+        None => (lab.spawn(&publisher)?, lab.spawn(&subscriber)?),
+    };
+    begin(&Ends { published: &topic, heard: &heard, publisher: publisher.id(), subscriber: subscriber.id() })?;
+    publisher.tell("go")?;
+    // As slowly as a message of this size can reasonably go.
+    let message = if is_log(&settings.target) { 1e-5 } else { 1e-2 };
+    let slowest = settings.count as f64 * (message + settings.size as f64 * 1e-8);
+    let published: Published = publisher.result(seconds * 3.0 + slowest)?;
+    // It may have everything already, and be gone.
+    let _ = subscriber.tell("ended");
+    let received: Received = subscriber.result(10.0)?;
+    let mut run = assemble(lab, settings, transfer, &idle, &published, &received)?;
+    around.end(lab, std::slice::from_mut(&mut run))?;
+    Ok(run)
+}
+
+/// What the stamps of a client are.
+fn calibration(lab: &Lab<'_>, client: &str) -> Calibration {
+    if client == go_redis::NAME { Calibration::nanoseconds() } else { *lab.clock.calibration() }
+}
+
+fn assemble(
+    lab: &Lab<'_>,
+    settings: &Settings,
+    transfer: f64,
+    idle: &[Gap],
+    published: &Published,
+    received: &Received,
+) -> Result<Run, LabError> {
+    let calibration = calibration(lab, settings.client());
+    let elapsed = calibration.ns_between(published.first, received.last).max(0) as u64;
+    let mut run = Run {
+        target: settings.target.clone(),
+        client: settings.client().to_owned(),
+        software: lab.software(&settings.target),
+        repeat: settings.repeat,
+        phase: settings.phase,
+        valid: true,
+        batch: Some((settings.batch as u64).into()),
+        counts: counts(settings, published, received),
+        elapsed_ns: Some(elapsed),
+        throughput_per_s: (elapsed > 0).then(|| received.received as f64 * 1e9 / elapsed as f64),
+        ..Run::default()
+    };
+    if let Some(go) = &settings.go {
+        go_redis::name(go, &mut run.software);
+    }
+    parameters(&mut run, settings);
+    if transfer > 0.0 {
+        run.figures.insert("cache_line_transfer_ns".to_owned(), transfer);
+    }
+    publish_hop(&mut run, &lab.folder().join("publisher"), lab)?;
+    if settings.rate.is_some() {
+        // The processes of another language watch for none.
+        let found = |name: &str| match settings.go {
+            Some(_) => Ok(Vec::new()),
+            None => load_gaps(&lab.folder().join(name)).map(|gaps| within(&gaps, published.first, received.last)),
+        };
+        let (ours, theirs) = (found("subscriber.gaps")?, found("publisher.gaps")?);
+        let gaps = with_whole_stops(&ours, &[&theirs]);
+        latency_hops(&mut run, &lab.folder().join("subscriber"), lab, &gaps, transfer)?;
+        if published.sent >= 1_000 {
+            run.figures.insert("lateness_own_p99_ns".to_owned(), f64::from(published.own_p99_ns));
+        }
+        judge(&mut run, settings, published, idle, &gaps, lab);
+        for (who, gaps) in [("subscriber", gaps), ("publisher", with_whole_stops(&theirs, &[&ours]))] {
+            hold_up(&mut run, settings, who, &gaps, elapsed, lab);
+        }
+    }
+    if settings.wait != Wait::Busy || settings.readers > 1 || settings.go.is_some() {
+        // Nobody spun on the receiver's CPU: what the host took is not known.
+        drop_attribution(&mut run);
+    }
+    if received.received == 0 {
+        run.valid = false;
+        run.notes
+            .push("nothing was received; look at the server's log, and whether this user may subscribe".to_owned());
+    }
+    if published.refused > 0 {
+        run.notes.push(format!("the topic was full {} times; the publisher tried again", published.refused));
+    }
+    tell_reconnects(&mut run, received.reconnects);
+    refuse_disorder(&mut run);
+    if run.counts.lost > 0 && settings.policy != Some(Policy::Overwrite) {
+        run.valid = false;
+        run.notes.push(format!("{} messages were lost on a topic that promises to keep them", run.counts.lost));
+    } else if settings.rate.is_some() {
+        // At full speed a topic may overwrite what its reader has not taken; at a rate that it keeps nothing is lost.
+        refuse_loss(&mut run);
+    }
+    Ok(run)
+}
+
+fn counts(settings: &Settings, published: &Published, received: &Received) -> Counts {
+    let expected = published.sent * settings.readers as u64;
+    Counts {
+        sent: published.sent,
+        received: received.received,
+        lost: expected.saturating_sub(received.received - received.duplicated),
+        duplicated: received.duplicated,
+        reordered: received.reordered,
+        left: 0,
+        errors: 0,
+    }
+}
+
+fn publish_hop(run: &mut Run, out: &Path, lab: &Lab<'_>) -> Result<(), LabError> {
+    let rows = load::<3>(out)?;
+    if rows.is_empty() {
+        return Ok(());
+    }
+    let calibration = &calibration(lab, &run.client);
+    let calls = Samples(rows.iter().map(|&[_, actual, done]| (actual, done)).collect());
+    let late = Samples(rows.iter().map(|&[intended, actual, _]| (intended, actual)).collect());
+    // The gaps are those of the subscriber's CPU.
+    run.hops.insert("publish".to_owned(), calls.unwatched_hop(calibration));
+    run.figures.insert("writer_cost_ns".to_owned(), calls.fast_mean_ns(calibration));
+    let late = late.unwatched_hop(calibration);
+    let lateness = [("lateness_p50_ns", late.percentiles()[0]), ("lateness_p99_ns", late.percentiles()[3])];
+    run.figures.extend(lateness.into_iter().filter_map(|(name, ns)| Some((name.to_owned(), ns? as f64))));
+    Ok(())
+}
+
+fn latency_hops(run: &mut Run, out: &Path, lab: &Lab<'_>, gaps: &[Gap], transfer: f64) -> Result<(), LabError> {
+    let rows = load::<3>(out)?;
+    let calibration = &calibration(lab, &run.client);
+    let one_way = Samples(rows.iter().map(|&[intended, _, copied]| (intended, copied)).collect());
+    let service = Samples(rows.iter().map(|&[_, actual, copied]| (actual, copied)).collect());
+    run.hops.insert("one_way".to_owned(), one_way.hop(calibration, gaps));
+    run.hops.insert("service".to_owned(), service.hop(calibration, gaps));
+    if transfer > 0.0 && !rows.is_empty() {
+        run.figures.insert("one_way_over_transfer_ratio".to_owned(), one_way.p50_ns(calibration) / transfer);
+    }
+    Ok(())
+}
+
+/// What held a thread up. Where nothing but the two ends runs, each has its CPU to itself.
+fn hold_up(run: &mut Run, settings: &Settings, who: &str, gaps: &[Gap], took_ns: u64, lab: &Lab<'_>) {
+    let calibration = lab.clock.calibration();
+    tell_standstills(run, who, gaps, took_ns, calibration);
+    let shares = settings.cpus[0] == settings.cpus[1] || settings.wait != Wait::Busy || settings.readers > 1;
+    if is_log(&settings.target) && !shares {
+        refuse_starved(run, who, stood_still_ns(gaps, Cause::Preempted, calibration), took_ns);
+    }
+}
+
+/// The run's own rules: rate, punctuality, and whether the host was calmer than while it idled.
+fn judge(run: &mut Run, settings: &Settings, published: &Published, idle: &[Gap], gaps: &[Gap], lab: &Lab<'_>) {
+    let calibration = &calibration(lab, &run.client);
+    let planned = published.planned_ns as f64 / 1e9;
+    let took = calibration.ns_between(published.first, published.last) as f64 / 1e9;
+    if took > 0.0 && planned / took < 0.99 && settings.count > 1 {
+        run.valid = false;
+        run.notes
+            .push(format!("the generator reached {:.1} % of its rate; use a lower --rate", 100.0 * planned / took));
+    }
+    if published.late_share > 0.01 {
+        run.valid = false;
+        let share = 100.0 * published.late_share;
+        run.notes
+            .push(format!("{share:.1} % of sends came late by more than the interval or 10 µs; use a lower --rate"));
+    }
+    void_attribution(run, idle, gaps, took);
+}

@@ -1,0 +1,34 @@
+//! A run, from its queues to its result.
+
+use tickpath_bus::connect;
+
+use super::ends::Ends;
+use super::queues::Queues;
+use super::settings::{Client, Settings, USUAL_S};
+use super::{join, redis_py};
+use tickpath_harness::{Around, Lab, LabError};
+use tickpath_result::{Run, without_login};
+
+/// Runs once into `runs`. A run that broke off is there too, with what it measured, not valid; then its error is given.
+pub fn run(lab: &Lab<'_>, settings: &Settings, runs: &mut Vec<Run>) -> Result<(), LabError> {
+    let connection = connect(&settings.target)?;
+    let settings = &settings.resolved(&*connection)?;
+    let what = format!(
+        "queue {}, {} pushed and {} pulled at a time",
+        without_login(&settings.target),
+        settings.pipeline,
+        settings.pull
+    );
+    lab.step(&what, settings.guess_seconds(USUAL_S))?;
+    let around = Around::begin(lab, [settings.cpus[0], settings.cpu_of(0)])?;
+    let queues = Queues::fresh(lab, connection, settings)?;
+    let ends = match settings.client {
+        Client::Rust => Ends::spawn(lab, settings, &queues.names)?,
+        Client::RedisPy(variants) => redis_py::spawn(lab, settings, variants, &queues.names)?,
+    };
+    let outcome = ends.work(settings, &queues, &lab.clock)?;
+    let mut run = join::assemble(lab, settings, &outcome)?;
+    around.end(lab, std::slice::from_mut(&mut run))?;
+    runs.push(run);
+    outcome.failed.map_or(Ok(()), |what| Err(LabError::Failed(what)))
+}
