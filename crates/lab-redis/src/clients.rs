@@ -20,14 +20,15 @@ mod role;
 mod runtimes;
 mod rust;
 mod server;
+mod settings;
 mod way;
 
 use std::str::FromStr;
 
 pub use client::Client;
 pub use role::SetGetRole;
+pub use settings::Settings;
 
-use crate::address::Address;
 use client::{Case, Runs};
 use role::Outcome;
 use runtimes::Runtimes;
@@ -36,7 +37,6 @@ use way::Way;
 
 use tickpath_compare::in_turn;
 use tickpath_harness::attribution::drop_attribution;
-use tickpath_harness::proxy::MOST_RTT_MS;
 use tickpath_harness::samples::{Samples, load};
 use tickpath_harness::{Lab, LabError};
 use tickpath_harness::{Parent, Role};
@@ -47,30 +47,6 @@ const CLIENTS: [&[Client]; 3] = [redis_py::CLIENTS, rust::CLIENTS, go_redis::CLI
 
 /// A client may go without an answer for so long, beside twenty round trips: connecting takes some.
 const SILENCE_S: f64 = 10.0;
-
-/// How `clients` is run.
-#[derive(Debug, Clone)]
-pub struct Settings {
-    /// The server's URL; a scratch server if there is none.
-    pub target: Option<String>,
-    /// Who takes part.
-    pub clients: Vec<Client>,
-    /// Whether each of them was asked for by name: then none is left out because there is no Go here.
-    pub all_needed: bool,
-    /// Round trips to put between, in milliseconds, over TCP; if there are none, what there is without, over TCP and
-    /// over a Unix socket.
-    pub rtts_ms: Vec<f64>,
-    /// Pairs of a repetition.
-    pub count: u64,
-    /// Repetitions.
-    pub repeat: u32,
-    /// A repetition waits for a far server about so long, and has fewer pairs for that.
-    pub seconds: f64,
-    /// The clients' and a scratch server's CPU.
-    pub cpus: [usize; 2],
-    /// The proxy's; it shares the server's if there is none.
-    pub proxy_cpu: Option<usize>,
-}
 
 /// A word that is no client.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -121,36 +97,6 @@ pub fn run(lab: &Lab<'_>, settings: &Settings, result: &mut ResultFile) -> Resul
     let done = take(lab, settings, &turns, &runtimes, &mut target, result);
     result.comparisons.extend(ratios::comparisons(&result.runs));
     done
-}
-
-impl Settings {
-    /// Refuses what makes no run, before anything is measured.
-    pub fn check(&self) -> Result<(), LabError> {
-        let wrong = |what: String| Err(LabError::Setting(what));
-        if let Some(bad) = self.rtts_ms.iter().find(|rtt| !(0.0..=MOST_RTT_MS).contains(*rtt)) {
-            return wrong(format!("--rtt {bad} is not possible; use 0 to {MOST_RTT_MS} milliseconds"));
-        }
-        if self.clients.is_empty() || self.count == 0 || self.repeat == 0 {
-            return wrong("clients, pairs and repetitions start at 1".to_owned());
-        }
-        if !(self.seconds > 0.0 && self.seconds.is_finite()) {
-            return wrong(format!("--duration {} is not possible; use a number of seconds above zero", self.seconds));
-        }
-        let Some(target) = &self.target else { return Ok(()) };
-        Address::parse(target)?;
-        if !self.rtts_ms.is_empty() && !server::is_tcp(target) {
-            return wrong("--rtt puts a distance between over TCP; give --target redis://HOST:PORT".to_owned());
-        }
-        Ok(())
-    }
-
-    /// Those clients that need no Go; the result says which are left out, and why.
-    fn without_go(&self, why: &str, result: &mut ResultFile) -> Self {
-        let is_go = |client: &&Client| matches!(client.runs, Runs::Go(_));
-        let left_out: Vec<&str> = self.clients.iter().filter(is_go).map(|client| client.name).collect();
-        result.findings.push(format!("left out: {}: {why}", left_out.join(", ")));
-        Self { clients: self.clients.iter().filter(|client| !is_go(client)).copied().collect(), ..self.clone() }
-    }
 }
 
 /// One repetition of one client on one way.

@@ -6,7 +6,7 @@ use std::os::unix::net::UnixStream;
 
 use redis::{Connection, RedisResult};
 
-use super::Settings;
+use super::settings::Settings;
 use crate::address::Address;
 use tickpath_harness::{Lab, LabError, host, proxy};
 use tickpath_result::{Software, median};
@@ -136,7 +136,7 @@ impl Drop for Target {
 }
 
 /// Whether it is TCP that a URL names.
-pub(super) fn is_tcp(url: &str) -> bool {
+fn is_tcp(url: &str) -> bool {
     Address::parse(url).is_ok_and(|address| address.socket().is_none())
 }
 

@@ -1,7 +1,7 @@
 //! The ways to the server: straight over TCP, straight over a Unix socket, over TCP at a distance; and how far each is.
 
-use super::Settings;
 use super::server::{Target, moved};
+use super::settings::Settings;
 use tickpath_harness::proxy::{self, Proxy};
 use tickpath_harness::{Lab, LabError};
 

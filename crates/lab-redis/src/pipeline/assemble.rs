@@ -6,7 +6,7 @@ use tickpath_clock::{Calibration, Clock};
 
 use super::load::Told;
 use super::usage::Usage;
-use super::{Client, LEAST_COMMANDS, Settings, VALUE};
+use super::{Client, Settings, VALUE};
 use tickpath_harness::attribution::drop_attribution;
 use tickpath_harness::samples::{Samples, load};
 use tickpath_harness::{Lab, LabError};
@@ -163,7 +163,8 @@ fn judge(run: &mut Run, settings: &Settings, told: &Told) {
     }
     run.valid = broken.is_empty();
     run.notes.extend(broken);
-    let meant = settings.until().count.unwrap_or(LEAST_COMMANDS);
+    let until = settings.until();
+    let meant = until.count.unwrap_or(until.least);
     if told.failed.is_none() && told.sent < meant {
         run.notes.push(format!("{} commands instead of {meant}: more would have taken too long", told.sent));
     }

@@ -1,0 +1,57 @@
+//! One run, from claiming its key to its result.
+
+use std::path::Path;
+
+use super::assemble::{assemble, check_number};
+use super::load::{PipelineRole, Told};
+use super::settings::{Client, Settings};
+use super::target::Key;
+use tickpath_harness::{Child, Lab, LabError};
+use tickpath_result::Run;
+
+/// Runs once. The run is among `runs` also if it failed in the middle, with what it had come to.
+pub fn run(lab: &Lab<'_>, settings: &Settings, runs: &mut Vec<Run>) -> Result<(), LabError> {
+    settings.check()?;
+    lab.step(&settings.to_string(), settings.seconds)?;
+    let mut key = Key::claim(lab, &settings.target, settings.command)?;
+    let out = lab.folder().join("pipeline");
+    let mut client = spawn(lab, settings, &mut key, &out)?;
+    let before = settings.target.usage();
+    client.tell("go")?;
+    let told: Told = client.result(settings.until().most_ns as f64 / 1e9)?;
+    let served = settings.target.usage().since(before);
+    drop(client);
+    let mut run = assemble(lab, settings, &told, served, &out)?;
+    if settings.command.is_counting() {
+        check_number(&mut run, key.number());
+    }
+    runs.push(run);
+    told.failed.map_or(Ok(()), |what| Err(LabError::Failed(what)))
+}
+
+fn spawn(lab: &Lab<'_>, settings: &Settings, key: &mut Key, out: &Path) -> Result<Child, LabError> {
+    let digest = if settings.command.is_by_digest() { key.load_script()? } else { String::new() };
+    let role = PipelineRole {
+        address: settings.target.way().clone(),
+        key: key.name().to_owned(),
+        command: settings.command,
+        digest,
+        raw: settings.client == Client::Raw,
+        depth: settings.depth,
+        connections: settings.connections,
+        rate: settings.rate,
+        while_writing: settings.reads_while_writing(),
+        until: settings.until(),
+        cpu: settings.cpus[0],
+        out: out.to_owned(),
+    };
+    match (settings.client, &settings.python) {
+        (Client::Rust | Client::Raw, _) => lab.spawn(&role),
+        (Client::RedisPy, Some(python)) => {
+            python.spawn(lab, "redis-py", &[("pipeline.py", include_str!("../python/pipeline.py"))], &role)
+        }
+        (Client::RedisPy, None) => {
+            Err(LabError::Setting("redis-py needs a Python environment; prepare one, or leave redis-py out".to_owned()))
+        }
+    }
+}
