@@ -24,7 +24,7 @@ help: ## this list
 demo: ## the path on this machine, with and without a broker, and where the time goes
 	@scripts/needs $(BUILD)
 	@scripts/needs redis-server || echo 'The demo goes on without the broker.'
-	cargo run --release -p tickpath-cli -- demo
+	cargo run --profile demo --no-default-features -p tickpath-cli -- demo
 
 bench: $(addprefix bench-,$(WORKLOADS)) ## measure this machine: results/WORKLOAD.json and .html
 
@@ -65,6 +65,7 @@ lint: ## format, clippy and documentation, warnings being errors
 	@scripts/needs $(BUILD)
 	cargo fmt --check
 	cargo clippy --workspace --all-targets -- -D warnings
+	cargo clippy -p tickpath-bus --no-default-features -- -D warnings
 	RUSTDOCFLAGS='-D warnings' cargo doc --workspace --no-deps
 
 soak: ## all tests, optimised, with the long searches
