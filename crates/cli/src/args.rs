@@ -4,6 +4,7 @@ use std::fs::OpenOptions;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use tickpath_harness::arrivals::Arrivals;
 
 /// A mistake in how the command was called: exit code 2.
 #[derive(Debug)]
@@ -124,6 +125,13 @@ fn multiplied(text: &str, of_k: f64) -> Option<f64> {
 
 pub fn rate(text: &str) -> Result<Rate, String> {
     if text == "max" { Ok(Rate::Max) } else { positive(text).map(Rate::PerSecond) }
+}
+
+/// How intended times may lie, the usual way first.
+pub const ARRIVALS: [&str; 2] = ["steady", "poisson"];
+
+pub fn arrivals(name: &str, seed: u64) -> Arrivals {
+    if name == ARRIVALS[0] { Arrivals::Steady } else { Arrivals::Poisson { seed } }
 }
 
 pub fn positive(text: &str) -> Result<f64, String> {

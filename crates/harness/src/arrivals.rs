@@ -1,6 +1,7 @@
 //! When messages are due: at equal distances, or by chance.
 
 use serde::{Deserialize, Serialize};
+use tickpath_result::Params;
 
 /// How the intended times of a run's messages lie.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -15,6 +16,14 @@ pub enum Arrivals {
 }
 
 impl Arrivals {
+    /// Tells it in a run's settings, where it is not the usual one.
+    pub fn describe(self, params: &mut Params) {
+        if let Self::Poisson { seed } = self {
+            params.set("arrivals", "poisson");
+            params.set("seed", seed);
+        }
+    }
+
     /// The intended times at so many messages a second, in nanoseconds from the first one's.
     pub fn times_ns(self, rate_per_s: f64) -> impl Iterator<Item = u64> {
         let mut random = match self {

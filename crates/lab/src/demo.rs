@@ -9,6 +9,7 @@ use crate::path::Ticks;
 use crate::path::{self, Settings as PathSettings};
 use crate::python_path;
 use tickpath_compare::{Line, in_turn, table, value};
+use tickpath_harness::arrivals::Arrivals;
 use tickpath_harness::others::{Busy, Processes};
 use tickpath_harness::{Lab, LabError, host};
 use tickpath_result::{ResultFile, Run, median};
@@ -121,7 +122,14 @@ fn path_settings(settings: &Settings, target: &str, wait: Wait, rate: f64, count
         venue_cpu: None,
         generator_wait: None,
         priority: Priority::Normal,
-        ticks: Ticks { file: settings.file.clone(), seed: settings.seed, rate: Some(rate), speed: 1.0, count },
+        ticks: Ticks {
+            file: settings.file.clone(),
+            seed: settings.seed,
+            rate: Some(rate),
+            arrivals: Arrivals::Steady,
+            speed: 1.0,
+            count,
+        },
         repeat: 1,
     }
 }

@@ -40,7 +40,7 @@ mod system;
 pub use beside::BesideRole;
 pub use client::{ClientRole, EvictorRole};
 pub use compare::comparisons;
-pub use day::{restart, resume};
+pub use day::{day_seconds, restart, resume};
 pub use floor::SenderRole;
 pub use login::Login;
 pub(crate) use route::is_of_venue;
@@ -61,8 +61,7 @@ use tickpath_result::Run;
 pub fn run(lab: &Lab<'_>, settings: &Settings) -> Result<Vec<Run>, LabError> {
     check(settings)?;
     let plan = plan(settings);
-    let seconds: f64 = plan.iter().map(Batch::seconds).sum();
-    lab.step(&settings.title(), seconds + if settings.target.has_socket() { 6.0 } else { 3.0 })?;
+    lab.step(&settings.title(), seconds(settings))?;
     let around = Around::begin(lab, settings.cpus)?;
     let idle = tickpath_harness::host::idle_gaps(&lab.clock, settings.cpus[1], 200_000_000)?;
     let mut floor = Samples::default();
@@ -99,6 +98,13 @@ pub fn run(lab: &Lab<'_>, settings: &Settings) -> Result<Vec<Run>, LabError> {
     }
     around.end(lab, &mut runs)?;
     Ok(runs)
+}
+
+/// About how long [`run`] takes.
+pub fn seconds(settings: &Settings) -> f64 {
+    /// Starting and ending the processes, and measuring what a send through a socket costs.
+    const AROUND: [f64; 2] = [3.0, 6.0];
+    AROUND[usize::from(settings.target.has_socket())] + plan(settings).iter().map(Batch::seconds).sum::<f64>()
 }
 
 /// Orders and cancels of all groups.

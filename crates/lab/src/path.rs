@@ -61,8 +61,7 @@ pub struct Settings {
 /// Runs once.
 pub fn run(lab: &Lab<'_>, settings: &Settings) -> Result<Run, LabError> {
     check(settings)?;
-    let seconds = settings.ticks.rate.map_or(10.0, |rate| settings.ticks.count as f64 / rate);
-    lab.step(&format!("path {} {}", settings.target, settings.wait), seconds + 1.5)?;
+    lab.step(&format!("path {} {}", settings.target, settings.wait), settings.seconds())?;
     let around = Around::begin(lab, settings.cpus)?;
     let idle = tickpath_harness::host::idle_gaps(&lab.clock, settings.cpus[1], 200_000_000)?;
     let roles = Roles::of(lab, settings);
@@ -112,6 +111,13 @@ fn check(settings: &Settings) -> Result<(), LabError> {
 }
 
 impl Settings {
+    /// About how long a run takes; of a recording's own times it is a guess.
+    pub fn seconds(&self) -> f64 {
+        /// Starting and ending the processes.
+        const AROUND: f64 = 1.5;
+        AROUND + self.ticks.rate.map_or(10.0, |rate| self.ticks.count as f64 / rate)
+    }
+
     /// The venue's CPU, if it is not the feed's.
     fn own_venue_cpu(&self) -> Option<usize> {
         self.venue_cpu.filter(|cpu| *cpu != self.cpus[0])
@@ -283,7 +289,7 @@ fn assemble(
 }
 
 fn describe(run: &mut Run, settings: &Settings, fed: &Fed) {
-    let Ticks { file, rate, speed, count, seed } = &settings.ticks;
+    let Ticks { file, rate, arrivals, speed, count, seed } = &settings.ticks;
     run.target = settings.target.clone();
     run.repeat = settings.repeat;
     run.layout = Some(settings.layout.to_string());
@@ -307,6 +313,7 @@ fn describe(run: &mut Run, settings: &Settings, fed: &Fed) {
         Some(rate) => run.params.set("rate_per_s", *rate),
         None => run.params.set("speed_ratio", *speed),
     }
+    arrivals.describe(&mut run.params);
     if fed.skipped > 0 {
         run.notes.push(format!("{} depth updates and other messages of the recording were skipped", fed.skipped));
     }

@@ -109,6 +109,11 @@ pub fn run(lab: &Lab<'_>, args: &OrdersArgs, result: &mut ResultFile) -> anyhow:
         }
     }
     result.host = host::floor(lab, args.cpus.two()?)?;
+    let seconds = |settings: &Settings| match args.resume.map(|reports| reports.div_ceil(2)).or(args.restart) {
+        Some(orders) => orders::day_seconds(orders),
+        None => orders::seconds(settings),
+    };
+    lab.progress.plan(turns.len(), turns.iter().map(seconds).sum());
     for settings in &turns {
         if let (Target::Running(running), Some(count), false) = (&settings.target, args.count, args.output.quiet) {
             eprintln!("tickpath: {count} real orders go to the OMS '{}' at {}", running.name, running.login.url);

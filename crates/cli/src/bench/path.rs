@@ -11,7 +11,7 @@ use tickpath_oms::Layout;
 use tickpath_result::ResultFile;
 
 use super::measure::{compare_targets, usage};
-use crate::args::{Cpus, Output, are_targets, is_file, positive, seconds};
+use crate::args::{ARRIVALS, Cpus, Output, Usage, are_targets, arrivals, is_file, positive, seconds};
 
 #[derive(Debug, Args)]
 pub struct PathArgs {
@@ -24,6 +24,9 @@ pub struct PathArgs {
     /// Ticks a second; the recording's own times if not given and there is one
     #[arg(long, value_name = "R", value_parser = positive)]
     pub rate: Option<f64>,
+    /// When ticks are due: steady, or poisson, as independent senders make them, from --seed; needs a rate
+    #[arg(long, value_name = "steady|poisson", default_value = "steady", value_parser = ARRIVALS)]
+    pub arrivals: String,
     /// How much faster than the recording's own times
     #[arg(long, value_name = "X", default_value_t = 1.0, value_parser = positive, requires = "ticks", conflicts_with = "rate")]
     pub speed: f64,
@@ -42,7 +45,7 @@ pub struct PathArgs {
     /// Scheduling priority: normal, or fifo:1 to fifo:99
     #[arg(long, value_name = "fifo:N", default_value = "normal")]
     pub priority: Priority,
-    /// What made-up ticks depend on
+    /// What made-up ticks depend on, and the times of --arrivals poisson
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
     /// How often to run everything, in turn
@@ -61,14 +64,23 @@ pub fn run(lab: &Lab<'_>, args: &PathArgs, result: &mut ResultFile) -> anyhow::R
     result.host = host::floor(lab, cpus)?;
     // Made-up ticks have no times worth keeping.
     let rate = args.rate.or(args.ticks.is_none().then_some(20_000.0));
+    if args.arrivals != ARRIVALS[0] && rate.is_none() {
+        return Err(Usage(format!(
+            "--arrivals {} needs a rate, for the recording has its own times; add --rate",
+            args.arrivals
+        ))
+        .into());
+    }
     let timed = args.duration.zip(rate).map(|(seconds, rate)| (seconds * rate).max(1.0) as u64);
     let count = timed.unwrap_or(args.count);
+    let arrivals = arrivals(&args.arrivals, args.seed);
+    let mut turns = Vec::new();
     for repeat in 1..=args.repeat {
         for &layout in &args.layout {
             for &wait in &args.wait {
                 for target in in_turn(repeat, &args.target) {
-                    let ticks = Ticks { file: args.ticks.clone(), seed: args.seed, rate, speed: args.speed, count };
-                    let settings = path::Settings {
+                    let file = args.ticks.clone();
+                    turns.push(path::Settings {
                         target: target.clone(),
                         layout,
                         wait,
@@ -76,13 +88,16 @@ pub fn run(lab: &Lab<'_>, args: &PathArgs, result: &mut ResultFile) -> anyhow::R
                         venue_cpu: args.cpus.third(),
                         generator_wait: None,
                         priority: args.priority,
-                        ticks,
+                        ticks: Ticks { file, seed: args.seed, rate, arrivals, speed: args.speed, count },
                         repeat,
-                    };
-                    result.runs.push(path::run(lab, &settings).map_err(usage)?);
+                    });
                 }
             }
         }
+    }
+    lab.progress.plan(turns.len(), turns.iter().map(path::Settings::seconds).sum());
+    for settings in &turns {
+        result.runs.push(path::run(lab, settings).map_err(usage)?);
     }
     compare_targets(result, &["tick_to_order"]);
     Ok(())

@@ -15,7 +15,7 @@ use tickpath_scratch::redis::{Server, ServerSettings, Stalling};
 
 use super::measure::{compare_targets, usage};
 use super::slo;
-use crate::args::{Cpus, Output, Rate, Usage, are_targets, positive, rate, seconds, size};
+use crate::args::{ARRIVALS, Cpus, Output, Rate, Usage, are_targets, arrivals, positive, rate, seconds, size};
 
 /// The size that a figure without a size is about, in bytes.
 const HEADLINE: usize = 1024;
@@ -69,7 +69,7 @@ pub struct PubsubArgs {
     #[arg(long, value_name = "EXPR")]
     pub slo: Option<Promise>,
     /// When messages are due: steady, or poisson, as independent senders make them, from --seed
-    #[arg(long, value_name = "steady|poisson", default_value = "steady", value_parser = ["steady", "poisson"])]
+    #[arg(long, value_name = "steady|poisson", default_value = "steady", value_parser = ARRIVALS)]
     pub arrivals: String,
     /// What the times of --arrivals poisson depend on
     #[arg(long, value_name = "N", default_value_t = 1)]
@@ -346,7 +346,7 @@ fn streams(
     rate: f64,
     result: &mut ResultFile,
 ) -> anyhow::Result<()> {
-    let arrivals = arrivals(args);
+    let arrivals = arrivals(&args.arrivals, args.seed);
     for size in sizes(args) {
         for &readers in &args.readers {
             for target in all {
@@ -375,7 +375,7 @@ fn searches(
     result: &mut ResultFile,
 ) -> anyhow::Result<()> {
     let promise = args.slo.as_ref().context("--rate auto has a promise")?;
-    let (arrivals, seconds) = (arrivals(args), args.duration.unwrap_or(OTHER_SECONDS));
+    let (arrivals, seconds) = (arrivals(&args.arrivals, args.seed), args.duration.unwrap_or(OTHER_SECONDS));
     for bytes in sizes(args) {
         for &readers in &args.readers {
             for target in all {
@@ -434,11 +434,6 @@ fn sizes(args: &PubsubArgs) -> Vec<usize> {
         ([], Pace::At(_)) => SIZES.to_vec(),
         (told, _) => told.to_vec(),
     }
-}
-
-/// How the intended times of a stream lie.
-fn arrivals(args: &PubsubArgs) -> Arrivals {
-    if args.arrivals == "poisson" { Arrivals::Poisson { seed: args.seed } } else { Arrivals::Steady }
 }
 
 /// How many runs there are, and seconds that all of it takes, about.

@@ -48,16 +48,18 @@ fn the_highest_rate_is_found_or_there_is_none() {
 fn independent_senders_are_in_the_result_with_their_seed() {
     let folder = tempdir().expect("a temporary folder can be made");
     let file = folder.path().join("poisson.json");
-    let line =
-        "bench pubsub --target shm:// --count 500 --size 64 --rate 5000 --wait block --arrivals poisson --seed 7";
-    let mut words: Vec<&str> = line.split(' ').collect();
-    words.extend(["--json", text(&file)]);
-    let ran = tickpath_with(&words);
-    assert!(matches!(ran.code, Some(0 | 3)), "{}", ran.err);
-    assert!(ran.err.contains("tickpath: about ") && ran.err.contains(": 1 run"), "{}", ran.err);
-    let run = &load(&file)["runs"][0];
-    assert_eq!((run["params"]["arrivals"].as_str(), number(&run["params"]["seed"])), (Some("poisson"), 7.0));
-    assert_eq!(number(&run["counts"]["received"]), 500.0, "{run}");
+    for (bench, received) in [("pubsub --size 64", "received"), ("path", "sent")] {
+        let line =
+            format!("bench {bench} --target shm:// --count 500 --rate 5000 --wait block --arrivals poisson --seed 7");
+        let mut words: Vec<&str> = line.split(' ').collect();
+        words.extend(["--json", text(&file)]);
+        let ran = tickpath_with(&words);
+        assert!(matches!(ran.code, Some(0 | 3)), "{}", ran.err);
+        assert!(ran.err.contains("tickpath: about ") && ran.err.contains(": 1 run"), "{}", ran.err);
+        let run = &load(&file)["runs"][0];
+        assert_eq!((run["params"]["arrivals"].as_str(), number(&run["params"]["seed"])), (Some("poisson"), 7.0));
+        assert_eq!(number(&run["counts"][received]), 500.0, "{run}");
+    }
 }
 
 #[test]

@@ -99,9 +99,14 @@ pub fn restart(lab: &Lab<'_>, settings: &Settings, orders: u64) -> Result<Run, L
     Ok(run)
 }
 
+/// About how long a day of so many orders takes, with what is measured after it.
+pub fn day_seconds(orders: u64) -> f64 {
+    Batch::burst(RESTART_GROUP, orders).seconds() * 3.0 + 5.0
+}
+
 /// A system that has taken a whole day, and its journal.
 fn day(lab: &Lab<'_>, settings: &Settings, batch: &Batch, snapshot_every: u64) -> Result<(System, PathBuf), LabError> {
-    lab.step(&settings.title(), batch.seconds() * 3.0 + 5.0)?;
+    lab.step(&settings.title(), day_seconds(batch.count))?;
     let load = Load { expected: batch.count as usize, evicts: false, snapshot_every };
     let mut system = System::start(lab, settings, load)?;
     let answered = system.batch(batch)?;

@@ -10,6 +10,7 @@ use tickpath_clock::{Clock, HostClock, Lateness, Pacer, Rest};
 use tickpath_market::replay::{Event, Pace, Recording, Tally};
 
 use crate::trade::{Exchange, ExchangeRole};
+use tickpath_harness::arrivals::Arrivals;
 use tickpath_harness::samples::{save, touched_rows};
 use tickpath_harness::{LabError, Parent, Role, Thread};
 
@@ -49,6 +50,8 @@ pub struct Ticks {
     pub seed: u64,
     /// Ticks a second; the recording's own times if there is none.
     pub rate: Option<f64>,
+    /// How their intended times lie at that rate.
+    pub arrivals: Arrivals,
     /// How much faster than its own times.
     pub speed: f64,
     /// Ticks to publish; the recording is looped for as many.
@@ -155,11 +158,36 @@ fn plan(recording: &Recording, ticks: &Ticks) -> Result<Vec<(u64, Event)>, LabEr
         Some(per_second) => Pace::Fixed { per_second },
         None => Pace::Scaled(ticks.speed),
     };
-    let schedule = recording.schedule(pace, true)?;
-    Ok(schedule.take(ticks.count as usize).map(|(offset, event)| (offset, *event)).collect())
+    let scheduled = recording.schedule(pace, true)?.map(|(offset, event)| (offset, *event)).take(ticks.count as usize);
+    Ok(match (ticks.rate, ticks.arrivals) {
+        (Some(rate), chance @ Arrivals::Poisson { .. }) => {
+            chance.times_ns(rate).zip(scheduled).map(|(offset, (_, event))| (offset, event)).collect()
+        }
+        _ => scheduled.collect(),
+    })
 }
 
 fn publish(topic: &mut dyn Publisher, stamp: u64, event: &Event) -> Result<(), LabError> {
     let published = topic.publish(stamp, event.kind().code(), event.as_bytes());
     published.map_err(|e| LabError::Failed(format!("publishing a tick failed: {e}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn chance_moves_the_times_of_ticks_and_not_the_ticks() {
+        let recording = Recording::synthetic(1, 50);
+        let of = |arrivals| {
+            let ticks = Ticks { file: None, seed: 1, rate: Some(1_000.0), arrivals, speed: 1.0, count: 120 };
+            plan(&recording, &ticks).expect("a rate is a schedule")
+        };
+        let bytes = |plan: &[(u64, Event)]| plan.iter().map(|(_, event)| event.as_bytes().to_vec()).collect::<Vec<_>>();
+        let (steady, chance) = (of(Arrivals::Steady), of(Arrivals::Poisson { seed: 3 }));
+        assert_eq!(bytes(&steady), bytes(&chance));
+        let times: Vec<u64> = chance.iter().map(|(offset, _)| *offset).collect();
+        assert_eq!(times, Arrivals::Poisson { seed: 3 }.times_ns(1_000.0).take(120).collect::<Vec<_>>());
+        assert_ne!(times, steady.iter().map(|(offset, _)| *offset).collect::<Vec<_>>());
+    }
 }

@@ -152,8 +152,5 @@ pub(super) fn parameters(run: &mut Run, settings: &Settings) {
         Some(rate) => run.params.set("rate_per_s", rate),
         None => run.params.set("rate_per_s", "max"),
     }
-    if let Arrivals::Poisson { seed } = settings.arrivals {
-        run.params.set("arrivals", "poisson");
-        run.params.set("seed", seed);
-    }
+    settings.arrivals.describe(&mut run.params);
 }
