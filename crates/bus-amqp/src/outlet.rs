@@ -27,14 +27,14 @@ pub(crate) struct Outlet {
     server: Arc<Server>,
     place: Place,
     /// None after an error.
-    way: Option<Way>,
+    channel: Option<ConfirmChannel>,
 }
 
 impl Outlet {
     /// Connects now, so that the first message does not pay for it.
     pub fn open(server: Arc<Server>, place: Place) -> Result<Self, ConnectError> {
-        let way = Way::open(&server, &place).map_err(|e| server.error(&e))?;
-        Ok(Self { server, place, way: Some(way) })
+        let channel = ConfirmChannel::open(&server, &place).map_err(|e| server.error(&e))?;
+        Ok(Self { server, place, channel: Some(channel) })
     }
 
     /// Sends all that fit, up to the first one that does not.
@@ -53,27 +53,27 @@ impl Outlet {
         let mut done = 0;
         let mut result = self.attempt(stamp, kind, payloads, &mut done);
         if result.as_ref().is_err_and(ServerError::is_loss) {
-            self.way = None;
+            self.channel = None;
             result = self.attempt(stamp, kind, payloads, &mut done);
         }
         result.map_err(|e| {
-            self.way = None;
+            self.channel = None;
             BatchError { done, error: PublishError::Other(format!("{} {e}", self.server.name()).into()) }
         })
     }
 
     /// Sends what is not done yet, a window at a time, then counts the confirmations.
     fn attempt(&mut self, stamp: u64, kind: u8, payloads: &[&[u8]], done: &mut usize) -> Result<(), ServerError> {
-        if self.way.is_none() {
-            self.way = Some(Way::open(&self.server, &self.place)?);
+        if self.channel.is_none() {
+            self.channel = Some(ConfirmChannel::open(&self.server, &self.place)?);
         }
-        let way = self.way.as_ref().expect("opened");
+        let channel = self.channel.as_ref().expect("opened");
         while *done < payloads.len() {
             let left = &payloads[*done..];
             let bodies: Vec<_> =
                 left[..window(left)].iter().map(|payload| wire::encode(stamp, kind, payload)).collect();
-            for confirm in way.publish(&self.place, &bodies)? {
-                match way.link.answer(confirm)? {
+            for confirm in channel.publish(&self.place, &bodies)? {
+                match channel.link.answer(confirm)? {
                     Confirmation::Ack(None) => *done += 1,
                     Confirmation::Ack(Some(_)) | Confirmation::Nack(Some(_)) => return Err(ServerError::NoQueue),
                     Confirmation::Nack(None) | Confirmation::NotRequested => return Err(ServerError::NotConfirmed),
@@ -105,12 +105,12 @@ impl Pusher for Outlet {
 }
 
 /// A connection whose channel confirms.
-struct Way {
+struct ConfirmChannel {
     link: Link,
     channel: Channel,
 }
 
-impl Way {
+impl ConfirmChannel {
     fn open(server: &Server, place: &Place) -> Result<Self, ServerError> {
         let link = Link::open(server)?;
         let channel = link.channel()?;

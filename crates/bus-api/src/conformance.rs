@@ -7,20 +7,20 @@
 mod child;
 mod fixture;
 mod message;
+mod owned_event;
 mod process;
 mod pull;
 mod queue;
 mod queue_process;
 mod role;
 mod scratch;
-mod seen;
 mod topic;
 
 pub use child::{Connect, run_child, spawn};
 pub use fixture::{Case, Fixture};
+pub use owned_event::{OwnedEvent, next_event, pull_stamps};
 pub use queue::QUEUE_CASES;
 pub use role::Role;
-pub use seen::{Seen, next_seen, pull_stamps};
 pub use topic::CASES;
 
 use std::net::TcpListener;

@@ -120,4 +120,9 @@ pub trait Puller: Send {
     /// Passes the time as the puller was opened to: until something may be there, or, where it sleeps, until
     /// `timeout_ns` is over. The caller pulls again.
     fn wait(&mut self, timeout_ns: u64);
+
+    /// How often its connection was lost and made again; zero where the transport cannot tell.
+    fn reconnects(&self) -> u64 {
+        0
+    }
 }

@@ -3,6 +3,7 @@
 use std::convert::Infallible;
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
@@ -43,6 +44,7 @@ pub(crate) trait Feed: Send + 'static {
 pub(crate) struct Background {
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
+    reconnects: Arc<AtomicU64>,
 }
 
 impl Background {
@@ -50,11 +52,17 @@ impl Background {
     pub fn start<F: Feed>(server: Arc<Server>, feed: F) -> Result<Self, ServerError> {
         let (stop, stopped) = oneshot::channel();
         let (opened, outcome) = sync_channel(1);
-        let life = Life { server, feed, opened: Some(opened), pause: Duration::ZERO };
+        let reconnects = Arc::new(AtomicU64::new(0));
+        let life = Life { server, feed, opened: Some(opened), pause: Duration::ZERO, reconnects: reconnects.clone() };
         let thread = Builder::new().name("nats".to_owned()).spawn(move || life.live(stopped));
-        let background = Self { stop: Some(stop), thread: Some(thread.map_err(ServerError::NoThread)?) };
+        let background = Self { stop: Some(stop), thread: Some(thread.map_err(ServerError::NoThread)?), reconnects };
         outcome.recv().unwrap_or(Err(ServerError::Closed))?;
         Ok(background)
+    }
+
+    /// How often its connection was lost and made again.
+    pub fn reconnects(&self) -> u64 {
+        self.reconnects.load(Ordering::Relaxed)
     }
 }
 
@@ -76,6 +84,7 @@ struct Life<F> {
     opened: Option<SyncSender<Result<(), ServerError>>>,
     /// Before the next connection.
     pause: Duration,
+    reconnects: Arc<AtomicU64>,
 }
 
 /// How a connection ended.
@@ -124,7 +133,7 @@ impl<F: Feed> Life<F> {
     }
 
     async fn connection(&mut self, stop: &mut oneshot::Receiver<()>) -> End {
-        let Self { server, feed, opened, pause } = self;
+        let Self { server, feed, opened, pause, reconnects } = self;
         let opening = async {
             if !pause.is_zero() {
                 sleep(*pause).await;
@@ -138,8 +147,9 @@ impl<F: Feed> Life<F> {
             Some(Err(e)) => return End::Failed(e),
             Some(Ok(connected)) => connected,
         };
-        if let Some(opened) = opened.take() {
-            let _ = opened.send(Ok(()));
+        match opened.take() {
+            Some(opened) => _ = opened.send(Ok(())),
+            None => _ = reconnects.fetch_add(1, Ordering::Relaxed),
         }
         match unless(stop, until_lost(feed, &connected)).await {
             Some(e) => End::Lost(e),

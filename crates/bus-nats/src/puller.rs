@@ -33,7 +33,7 @@ const FAREWELL: Duration = Duration::from_secs(1);
 pub(crate) struct CorePuller {
     arrivals: Arrivals<Arrival>,
     wait: Wait,
-    _background: Background,
+    background: Background,
 }
 
 impl CorePuller {
@@ -42,7 +42,7 @@ impl CorePuller {
         let mailbox = Mailbox::new();
         let feed = CoreFeed::new(name::queue_subject(queue), Some(GROUP), mailbox.clone());
         let background = Background::start(server, feed)?;
-        Ok(Self { arrivals: Arrivals::new(mailbox), wait, _background: background })
+        Ok(Self { arrivals: Arrivals::new(mailbox), wait, background })
     }
 }
 
@@ -67,12 +67,16 @@ impl Puller for CorePuller {
             Wait::Busy | Wait::Yield => self.wait.idle(),
         }
     }
+
+    fn reconnects(&self) -> u64 {
+        self.background.reconnects()
+    }
 }
 
 /// A puller of a queue that JetStream keeps.
 pub(crate) struct StreamPuller {
     /// First, so that it ends first: it gives back what has come, and hears what is said until then.
-    _background: Background,
+    background: Background,
     server: Arc<Server>,
     clock: HostClock,
     arrivals: Arrivals<Held>,
@@ -105,7 +109,7 @@ impl StreamPuller {
         let stream = stream::of_queue(queue);
         let feed = QueueFeed::new(stream, silence, clock, mailbox.clone(), demand.clone(), to_settle);
         Ok(Self {
-            _background: Background::start(server.clone(), feed)?,
+            background: Background::start(server.clone(), feed)?,
             server,
             clock,
             arrivals: Arrivals::new(mailbox),
@@ -218,6 +222,10 @@ impl Puller for StreamPuller {
             }
             Wait::Busy | Wait::Yield => self.wait.idle(),
         }
+    }
+
+    fn reconnects(&self) -> u64 {
+        self.background.reconnects()
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use tickpath_bus_api::About;
 
 use crate::link::Link;
-use crate::server::{Server, ServerError, Way};
+use crate::server::{Mechanism, Server, ServerError};
 
 /// Settings that decide what is kept and what it costs.
 const SETTINGS: [&str; 7] = [
@@ -56,9 +56,9 @@ fn ask(server: &Server) -> Result<About, ServerError> {
     settings.insert("connected_clients", clients);
     let valkey = field("valkey_version");
     // A channel is the same in all databases, a stream is not.
-    let identity = field("run_id").map(|id| match server.way() {
-        Way::Plain => format!("redis {id}"),
-        Way::Streams => format!("redis {id} {}?streams", server.database()),
+    let identity = field("run_id").map(|id| match server.mechanism() {
+        Mechanism::Plain => format!("redis {id}"),
+        Mechanism::Streams => format!("redis {id} {}?streams", server.database()),
     });
     Ok(About {
         server: Some(if valkey.is_some() { "valkey-server" } else { "redis-server" }.to_owned()),

@@ -69,7 +69,7 @@ use crate::list_at_least_once::ListAtLeastOnce;
 use crate::list_at_most_once::ListAtMostOnce;
 use crate::puller::{Queue, RedisPuller};
 use crate::sender::{Connect, Sender};
-use crate::server::{Server, ServerError, Way};
+use crate::server::{Mechanism, Server, ServerError};
 use crate::stream_at_least_once::StreamAtLeastOnce;
 use crate::stream_at_most_once::StreamAtMostOnce;
 use crate::stream_subscriber::StreamSubscriber;
@@ -106,9 +106,9 @@ impl RedisBus {
 
     /// How this transport is called in errors.
     fn transport(&self) -> &'static str {
-        match self.server.way() {
-            Way::Plain => "Redis publish and subscribe",
-            Way::Streams => "Redis streams",
+        match self.server.mechanism() {
+            Mechanism::Plain => "Redis publish and subscribe",
+            Mechanism::Streams => "Redis streams",
         }
     }
 
@@ -116,9 +116,9 @@ impl RedisBus {
         if self.capabilities().policies.contains(&policy) {
             return Ok(());
         }
-        let remedy = match self.server.way() {
-            Way::Plain => "use 'overwrite', or a topic on shm:// or file://",
-            Way::Streams => {
+        let remedy = match self.server.mechanism() {
+            Mechanism::Plain => "use 'overwrite', or a topic on shm:// or file://",
+            Mechanism::Streams => {
                 "trimming a stream would lose messages silently: use 'keep', or a topic on shm:// or file://"
             }
         };
@@ -127,16 +127,16 @@ impl RedisBus {
     }
 
     fn check_start(&self, start: Start) -> Result<(), ConnectError> {
-        let (what, remedy) = match (self.server.way(), start) {
-            (_, Start::Now) | (Way::Streams, Start::Oldest) => return Ok(()),
-            (Way::Plain, Start::Oldest) => {
+        let (what, remedy) = match (self.server.mechanism(), start) {
+            (_, Start::Now) | (Mechanism::Streams, Start::Oldest) => return Ok(()),
+            (Mechanism::Plain, Start::Oldest) => {
                 let remedy = "it keeps no messages: start 'now', or use ?streams in the URL, shm:// or file://";
                 ("start at the oldest message".to_owned(), remedy)
             }
-            (way, Start::Sequence(sequence)) => {
-                let remedy = match way {
-                    Way::Plain => "it keeps no messages: start 'now', or use shm:// or file://",
-                    Way::Streams => {
+            (mechanism, Start::Sequence(sequence)) => {
+                let remedy = match mechanism {
+                    Mechanism::Plain => "it keeps no messages: start 'now', or use shm:// or file://",
+                    Mechanism::Streams => {
                         "ids of its entries are times: start at the oldest message, or use shm:// or file://"
                     }
                 };
@@ -153,9 +153,9 @@ impl Connection for RedisBus {
     }
 
     fn capabilities(&self) -> Capabilities {
-        let (history, policies): (bool, &[Policy]) = match self.server.way() {
-            Way::Plain => (false, &[Policy::Overwrite]),
-            Way::Streams => (true, &[Policy::Keep]),
+        let (history, policies): (bool, &[Policy]) = match self.server.mechanism() {
+            Mechanism::Plain => (false, &[Policy::Overwrite]),
+            Mechanism::Streams => (true, &[Policy::Keep]),
         };
         Capabilities {
             sequences: false,
@@ -170,10 +170,10 @@ impl Connection for RedisBus {
     fn publisher(&self, topic: &str, config: &TopicConfig) -> Result<Box<dyn Publisher>, ConnectError> {
         check_name("topic", topic)?;
         self.check_policy(config.policy)?;
-        Ok(Box::new(match self.server.way() {
+        Ok(Box::new(match self.server.mechanism() {
             // A server that loads its data publishes, and does nothing else.
-            Way::Plain => self.sender(Link::open, &["PUBLISH", topic])?,
-            Way::Streams => self.sender(Link::open_ready, &["XADD", topic, "*", stream::FIELD])?,
+            Mechanism::Plain => self.sender(Link::open, &["PUBLISH", topic])?,
+            Mechanism::Streams => self.sender(Link::open_ready, &["XADD", topic, "*", stream::FIELD])?,
         }))
     }
 
@@ -181,25 +181,25 @@ impl Connection for RedisBus {
         check_name("topic", topic)?;
         self.check_start(start)?;
         let server = self.server.clone();
-        Ok(match server.way() {
-            Way::Plain => Box::new(RedisSubscriber::open(server, topic, wait)?),
-            Way::Streams => Box::new(StreamSubscriber::open(server, topic, start, wait)?),
+        Ok(match server.mechanism() {
+            Mechanism::Plain => Box::new(RedisSubscriber::open(server, topic, wait)?),
+            Mechanism::Streams => Box::new(StreamSubscriber::open(server, topic, start, wait)?),
         })
     }
 
     fn remove(&self, topic: &str) -> Result<(), ConnectError> {
         check_name("topic", topic)?;
-        match self.server.way() {
-            Way::Plain => Ok(()),
-            Way::Streams => self.ask(|link| stream::remove(link, topic)),
+        match self.server.mechanism() {
+            Mechanism::Plain => Ok(()),
+            Mechanism::Streams => self.ask(|link| stream::remove(link, topic)),
         }
     }
 
     fn queue_capabilities(&self) -> QueueCapabilities {
         QueueCapabilities {
-            deliveries: match self.server.way() {
-                Way::Plain => &[Delivery::AtMostOnce, Delivery::AtLeastOnce],
-                Way::Streams => &[Delivery::AtLeastOnce, Delivery::AtMostOnce],
+            deliveries: match self.server.mechanism() {
+                Mechanism::Plain => &[Delivery::AtMostOnce, Delivery::AtLeastOnce],
+                Mechanism::Streams => &[Delivery::AtLeastOnce, Delivery::AtMostOnce],
             },
             ordered: true,
             single_pusher: false,
@@ -212,9 +212,9 @@ impl Connection for RedisBus {
 
     fn pusher(&self, queue: &str, _config: &QueueConfig) -> Result<Box<dyn Pusher>, ConnectError> {
         check_name("queue", queue)?;
-        Ok(Box::new(match self.server.way() {
-            Way::Plain => self.sender(Link::open_ready, &["LPUSH", queue])?,
-            Way::Streams => self.sender(Link::open_ready, &["XADD", queue, "*", stream::FIELD])?,
+        Ok(Box::new(match self.server.mechanism() {
+            Mechanism::Plain => self.sender(Link::open_ready, &["LPUSH", queue])?,
+            Mechanism::Streams => self.sender(Link::open_ready, &["XADD", queue, "*", stream::FIELD])?,
         }))
     }
 
@@ -222,15 +222,15 @@ impl Connection for RedisBus {
         check_name("queue", queue)?;
         let clock = self.server.clock();
         let silence_ns = config.silence_ns;
-        match (self.server.way(), config.delivery) {
-            (Way::Plain, Delivery::AtMostOnce) => self.open_puller(ListAtMostOnce::new(queue), wait),
-            (Way::Plain, Delivery::AtLeastOnce) => {
+        match (self.server.mechanism(), config.delivery) {
+            (Mechanism::Plain, Delivery::AtMostOnce) => self.open_puller(ListAtMostOnce::new(queue), wait),
+            (Mechanism::Plain, Delivery::AtLeastOnce) => {
                 self.open_puller(ListAtLeastOnce::new(queue, silence_ns, clock), wait)
             }
-            (Way::Streams, Delivery::AtMostOnce) => {
+            (Mechanism::Streams, Delivery::AtMostOnce) => {
                 self.open_puller(StreamAtMostOnce::new(queue, silence_ns, clock), wait)
             }
-            (Way::Streams, Delivery::AtLeastOnce) => {
+            (Mechanism::Streams, Delivery::AtLeastOnce) => {
                 self.open_puller(StreamAtLeastOnce::new(queue, silence_ns, clock), wait)
             }
         }
@@ -238,18 +238,18 @@ impl Connection for RedisBus {
 
     fn waiting(&self, queue: &str) -> Result<Option<u64>, ConnectError> {
         check_name("queue", queue)?;
-        let count = match self.server.way() {
-            Way::Plain => self.ask(|link| list_at_least_once::count_waiting(link, queue)),
-            Way::Streams => self.ask(|link| stream_group::count_waiting(link, queue)),
+        let count = match self.server.mechanism() {
+            Mechanism::Plain => self.ask(|link| list_at_least_once::count_waiting(link, queue)),
+            Mechanism::Streams => self.ask(|link| stream_group::count_waiting(link, queue)),
         };
         count.map(Some)
     }
 
     fn remove_queue(&self, queue: &str) -> Result<(), ConnectError> {
         check_name("queue", queue)?;
-        match self.server.way() {
-            Way::Plain => self.ask(|link| list_at_least_once::remove(link, queue)),
-            Way::Streams => self.ask(|link| stream::remove(link, queue)),
+        match self.server.mechanism() {
+            Mechanism::Plain => self.ask(|link| list_at_least_once::remove(link, queue)),
+            Mechanism::Streams => self.ask(|link| stream::remove(link, queue)),
         }
     }
 }

@@ -47,6 +47,7 @@ pub(crate) struct RedisPuller<Q: Queue> {
     queue: Q,
     wait: Wait,
     state: State<Link>,
+    reconnects: u64,
 }
 
 impl<Q: Queue> RedisPuller<Q> {
@@ -54,7 +55,7 @@ impl<Q: Queue> RedisPuller<Q> {
     pub fn open(server: Arc<Server>, mut queue: Q, wait: Wait) -> Result<Self, ConnectError> {
         let resumed = Link::open_ready(&server).and_then(|mut link| queue.resume(&mut link).map(|()| link));
         let link = resumed.map_err(|e| server.error(&e))?;
-        Ok(Self { server, queue, wait, state: State::Connected(link) })
+        Ok(Self { server, queue, wait, state: State::Connected(link), reconnects: 0 })
     }
 
     fn reconnect(&mut self) {
@@ -68,8 +69,9 @@ impl<Q: Queue> RedisPuller<Q> {
             State::Connected(link) => outcome.and_then(|()| self.queue.resume(link)),
             State::Lost(_) => outcome,
         };
-        if resumed.is_err() {
-            self.reconnect();
+        match resumed {
+            Ok(()) => self.reconnects += 1,
+            Err(_) => self.reconnect(),
         }
         resumed
     }
@@ -142,6 +144,10 @@ impl<Q: Queue> Puller for RedisPuller<Q> {
         if slept.is_err() {
             self.reconnect();
         }
+    }
+
+    fn reconnects(&self) -> u64 {
+        self.reconnects
     }
 }
 

@@ -25,7 +25,7 @@ const MAX_PATH_BYTES: usize = 107;
 pub(crate) struct Server {
     info: ConnectionInfo,
     address: Address,
-    way: Way,
+    mechanism: Mechanism,
     clock: HostClock,
 }
 
@@ -38,7 +38,7 @@ pub(crate) enum Address {
 
 /// What carries topics and queues.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Way {
+pub(crate) enum Mechanism {
     /// Publish and subscribe, and lists.
     Plain,
     /// Streams for both.
@@ -99,9 +99,9 @@ impl Server {
     /// Reads a URL. The URL itself is not in errors, because it may hold a password.
     pub fn parse(url: &str) -> Result<Self, ConnectError> {
         let refused = |what: &str| ConnectError::Url(format!("{what}; {FORM}"));
-        let (place, way) = match url.split_once('?') {
-            None => (url, Way::Plain),
-            Some((place, "streams")) => (place, Way::Streams),
+        let (place, mechanism) = match url.split_once('?') {
+            None => (url, Mechanism::Plain),
+            Some((place, "streams")) => (place, Mechanism::Streams),
             // What stands there is not repeated: it may be a password that has a '?'.
             Some(_) => return Err(refused("behind '?' a Redis URL has only 'streams' (in a password, write %3F)")),
         };
@@ -121,7 +121,7 @@ impl Server {
             return Err(refused("there is a user name without a password (one without any is written USER:@)"));
         }
         let clock = HostClock::get().map_err(|e| ConnectError::Other(Box::new(e)))?;
-        Ok(Self { info, address, way, clock })
+        Ok(Self { info, address, mechanism, clock })
     }
 
     /// Its name for people, without a password.
@@ -139,8 +139,8 @@ impl Server {
     }
 
     /// What carries topics and queues there.
-    pub fn way(&self) -> Way {
-        self.way
+    pub fn mechanism(&self) -> Mechanism {
+        self.mechanism
     }
 
     /// What waiting for it goes by.
@@ -252,10 +252,14 @@ mod tests {
             ("redis+unix:///run/redis.sock", "redis+unix:///run/redis.sock", None, 0),
             ("redis+unix:///a%20b/redis.sock", "redis+unix:///a b/redis.sock", None, 0),
         ] {
-            for (end, way) in [("", Way::Plain), ("?streams", Way::Streams)] {
+            for (end, mechanism) in [("", Mechanism::Plain), ("?streams", Mechanism::Streams)] {
                 let server = Server::parse(&format!("{url}{end}")).unwrap();
                 assert_eq!(server.name(), name, "{url}{end}");
-                assert_eq!((server.login(), server.database(), server.way()), (login, database, way), "{url}{end}");
+                assert_eq!(
+                    (server.login(), server.database(), server.mechanism()),
+                    (login, database, mechanism),
+                    "{url}{end}"
+                );
             }
         }
     }

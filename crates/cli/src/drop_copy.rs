@@ -4,7 +4,7 @@ use std::io::Write;
 
 use anyhow::bail;
 use clap::Args;
-use tickpath_client::{Event, Since, Told};
+use tickpath_client::{CopiedReport, Event, Since};
 use tickpath_server::settings::Users;
 
 use crate::args::Usage;
@@ -48,11 +48,11 @@ pub fn run(args: &DropCopy) -> anyhow::Result<Outcome> {
         let mut text = String::new();
         client.wait(WAIT_NS);
         client.poll(|event| match event {
-            Event::Copied { number, session, told, .. } if left > 0 => {
+            Event::Copied { number, session, report, .. } if left > 0 => {
                 left -= 1;
-                let line = match &told {
-                    Told::Report(report) => report_line(session, report),
-                    Told::Denied(denied) => denial_line(session, denied),
+                let line = match &report {
+                    CopiedReport::Report(report) => report_line(session, report),
+                    CopiedReport::Denied(denied) => denial_line(session, denied),
                 };
                 text.push_str(&format!("{number} {line}"));
             }

@@ -64,7 +64,7 @@ pub enum Event {
         /// Its number there.
         session_number: u64,
         /// What was told.
-        told: Told,
+        report: CopiedReport,
     },
     /// Reports are missing and will not come: whoever counts on them has to ask for the open orders.
     Gap {
@@ -116,7 +116,7 @@ pub enum Event {
 
 /// What somebody else was told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Told {
+pub enum CopiedReport {
     /// What became of an order.
     Report(ExecutionReport),
     /// A request was denied.

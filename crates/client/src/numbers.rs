@@ -7,7 +7,7 @@ use tickpath_market::{Kind as Message, Request};
 use tickpath_session::{ANY_SESSION, Copied, FROM_NOW, Frame, Kind, Status, Taken, Welcome};
 
 use crate::logon::{Asked, farewell};
-use crate::{ClientError, Config, Counts, Event, Since, Told};
+use crate::{ClientError, Config, CopiedReport, Counts, Event, Since};
 
 /// Requests that are kept until the OMS tells that it took them. So many are sixty megabytes on the wire, more than the
 /// sockets of both sides hold together: what is older was read.
@@ -110,9 +110,9 @@ impl Numbers {
             return;
         };
         let inner = Frame { kind: copied.kind, payload: message, ..*frame };
-        let told = match copied.kind {
-            REPORT => Told::Report(inner.message()),
-            DENIAL => Told::Denied(inner.message()),
+        let report = match copied.kind {
+            REPORT => CopiedReport::Report(inner.message()),
+            DENIAL => CopiedReport::Denied(inner.message()),
             _ => {
                 self.counts.strange += 1;
                 return;
@@ -126,7 +126,7 @@ impl Numbers {
         }
         if self.is_next(&inner, tell) {
             let Copied { session, session_number, .. } = copied;
-            tell(Event::Copied { number, stamp, session, session_number, told });
+            tell(Event::Copied { number, stamp, session, session_number, report });
         }
     }
 

@@ -67,7 +67,7 @@ pub fn run<C: Clock>(
         feed: None,
         gate: None,
         topic: None,
-        told: Told::default(),
+        loss_notice: LossNotice::default(),
     };
     // Taken before anything is waited for: who comes second is told at once.
     server.journal = Some(server.open_journal()?);
@@ -107,7 +107,7 @@ struct Server<'a, C> {
     gate: Option<Gate>,
     /// The folder of the tick topic that is read.
     topic: Option<Folder>,
-    told: Told,
+    loss_notice: LossNotice,
 }
 
 /// Why lanes were left.
@@ -124,7 +124,7 @@ type Folder = (u64, u64);
 
 /// What was told of messages that were lost, and when, in ticks.
 #[derive(Default)]
-struct Told {
+struct LossNotice {
     lost: (u64, u64),
     at: u64,
 }
@@ -256,7 +256,7 @@ impl<C: Clock> Server<'_, C> {
             Ok(line) => {
                 let rest = line.venue().working();
                 (self.tell)(Event::Serves { oms: self.settings.oms.clone(), rest });
-                (self.line, self.told) = (Some(line), Told::default());
+                (self.line, self.loss_notice) = (Some(line), LossNotice::default());
                 Ok(Some(joined))
             }
             Err(RecoverError::Open(OpenError::NotFound(_))) => Ok(None),
@@ -344,9 +344,9 @@ impl<C: Clock> Server<'_, C> {
     fn tell_lost(&mut self) {
         let Some(line) = &self.line else { return };
         let lost = (line.refused(), line.missed());
-        let is_due = self.told.lost == (0, 0) || self.is_over(MINUTE_NS, self.told.at);
-        if lost != self.told.lost && is_due {
-            self.told = Told { lost, at: self.clock.ticks() };
+        let is_due = self.loss_notice.lost == (0, 0) || self.is_over(MINUTE_NS, self.loss_notice.at);
+        if lost != self.loss_notice.lost && is_due {
+            self.loss_notice = LossNotice { lost, at: self.clock.ticks() };
             (self.tell)(Event::Lost { refused: lost.0, missed: lost.1 });
         }
     }

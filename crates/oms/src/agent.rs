@@ -1,4 +1,4 @@
-//! Duty cycles.
+//! Duty cycles, and the threads that run them.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;

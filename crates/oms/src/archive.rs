@@ -1,4 +1,5 @@
-//! The logs of a journal that have ended: `archive/FIRST` in its folder, by the number of their first record.
+//! The logs of a journal, or of a history, that have ended: `archive/FIRST` in its folder, by the number of their first
+//! record.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
@@ -10,9 +11,9 @@ use zerocopy::FromBytes;
 
 use crate::OmsError;
 
-/// The folder of what has ended, by the number of the journal's record that it began with.
-pub(crate) fn folder(journal: &Place, first: u64) -> PathBuf {
-    journal.dir().join("archive").join(format!("{first:020}"))
+/// The folder of what has ended, by the number of the record that it began with.
+pub(crate) fn folder(place: &Place, first: u64) -> PathBuf {
+    place.dir().join("archive").join(format!("{first:020}"))
 }
 
 /// Makes sure that a log can be moved there, before it says that it was.

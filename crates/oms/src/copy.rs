@@ -8,7 +8,7 @@
 use tickpath_log::{Next, OpenError, Owner, Place, ReadError, Reader, Registration, Start, owner, writer};
 
 use crate::archive::folder;
-use crate::history::{self, Told, archived_days};
+use crate::history::{self, SessionReport, archived_days};
 
 /// Turns at the end of the log between two looks whether another day has begun.
 const LOOK_EVERY: u32 = 16;
@@ -102,13 +102,17 @@ impl Copy {
 
     /// Looks at up to so many frames and hands over each report with its place, until it is told to stop; false where
     /// there are no more now.
-    pub fn turn(&mut self, frames: usize, mut take: impl FnMut(u64, &Told<'_>) -> bool) -> Result<bool, CopyError> {
+    pub fn turn(
+        &mut self,
+        frames: usize,
+        mut take: impl FnMut(u64, &SessionReport<'_>) -> bool,
+    ) -> Result<bool, CopyError> {
         for _ in 0..frames {
             match self.log.next()? {
                 Next::Message(message) => {
                     self.next = message.sequence + 1;
-                    if let Some(told) = history::read(&message)
-                        && !take(message.sequence, &told)
+                    if let Some(report) = history::read(&message)
+                        && !take(message.sequence, &report)
                     {
                         return Ok(true);
                     }
@@ -185,7 +189,7 @@ fn find(history: &Place, today: &Reader, place: u64, last_sum: u32) -> Result<Op
         let mut before = open(&log, Start::Sequence(place - 1))?;
         let is_same = match before.next() {
             Ok(Next::Message(message)) => {
-                history::read(&message).is_none_or(|told| crc32c::crc32c(told.message) == last_sum)
+                history::read(&message).is_none_or(|report| crc32c::crc32c(report.message) == last_sum)
             }
             _ => false,
         };

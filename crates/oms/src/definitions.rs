@@ -1,5 +1,4 @@
-//! What is defined: instruments, accounts, venues, sessions and their rights, as the journal has them, and what a desk
-//! changes in it.
+//! What is defined: instruments, accounts, venues, sessions and their rights, as the journal has them.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -99,7 +99,7 @@ struct Mark {
 
 /// A report, as it was said.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Told<'a> {
+pub struct SessionReport<'a> {
     /// To whom.
     pub session: u16,
     /// Its number there.
@@ -334,8 +334,8 @@ impl Marks {
         let mut reading = self.read(session, number).ok()?;
         let mut sum = None;
         while sum.is_none() {
-            let more = reading.turn(LOOK, |told| {
-                sum = Some((told.number, crc32c::crc32c(told.message)));
+            let more = reading.turn(LOOK, |report| {
+                sum = Some((report.number, crc32c::crc32c(report.message)));
                 false
             });
             if !more.unwrap_or(false) {
@@ -429,13 +429,13 @@ impl Reading {
     }
 
     /// Looks at up to so many frames and hands over the session's, until it is told to stop; false where the log ends.
-    pub fn turn(&mut self, frames: usize, mut take: impl FnMut(&Told<'_>) -> bool) -> Result<bool, ReadError> {
+    pub fn turn(&mut self, frames: usize, mut take: impl FnMut(&SessionReport<'_>) -> bool) -> Result<bool, ReadError> {
         for _ in 0..frames {
             let Next::Message(message) = self.log.next()? else { return Ok(false) };
-            if let Some(told) = read(&message)
-                && told.session == self.session
-                && told.number >= self.first
-                && !take(&told)
+            if let Some(report) = read(&message)
+                && report.session == self.session
+                && report.number >= self.first
+                && !take(&report)
             {
                 return Ok(true);
             }
@@ -446,12 +446,12 @@ impl Reading {
 
 /// A report of the history; none if the frame is none.
 #[inline]
-pub fn read<'a>(message: &Message<'a>) -> Option<Told<'a>> {
+pub fn read<'a>(message: &Message<'a>) -> Option<SessionReport<'a>> {
     if message.kind == BASE {
         return None;
     }
     let (prefix, rest) = Prefix::read_from_prefix(message.payload).ok()?;
-    Some(Told {
+    Some(SessionReport {
         session: prefix.session,
         number: prefix.number,
         stamp: message.stamp,
@@ -478,9 +478,9 @@ impl Scan {
             self.marks.push(Mark { sequence: message.sequence, next: self.next.clone() });
             return;
         }
-        let Some(told) = read(message) else { return };
-        let next = place_of(&mut self.next, told.session);
-        *next = (*next).max(told.number + 1);
+        let Some(report) = read(message) else { return };
+        let next = place_of(&mut self.next, report.session);
+        *next = (*next).max(report.number + 1);
         self.unmarked += 1;
         if self.unmarked == MARK_EVERY {
             self.unmarked = 0;
@@ -499,8 +499,8 @@ fn keep_known(place: &Place, said: &[u64]) -> Result<(Vec<u64>, Vec<Kept>), OmsE
     while let Next::Message(message) = log.next()? {
         scan.take(&message);
         match read(&message) {
-            Some(told) if told.number < said.get(usize::from(told.session)).copied().unwrap_or(0) => {
-                kept.push((told.number, told.session, told.stamp, told.kind, told.message.to_vec()));
+            Some(report) if report.number < said.get(usize::from(report.session)).copied().unwrap_or(0) => {
+                kept.push((report.number, report.session, report.stamp, report.kind, report.message.to_vec()));
             }
             Some(_) => {}
             None => base.clone_from(&scan.next),

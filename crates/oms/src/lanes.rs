@@ -44,7 +44,7 @@ pub enum LaneKind {
     Control,
 }
 
-/// What a lane, or a front, brings.
+/// What a lane, a line, or a front brings.
 #[derive(Debug)]
 pub enum Event<'a> {
     /// A message.

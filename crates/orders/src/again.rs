@@ -28,11 +28,11 @@ use crate::{Output, Outputs, ReportRecord};
 impl Core {
     /// The line that what waits first for a venue should not go by: it brought the refusal of that order. Its number.
     pub fn refused_by(&self, venue: VenueId) -> Option<u8> {
-        if self.again.tries.is_empty() {
+        if self.again.has_no_tries() {
             return None;
         }
         let waiting = self.routes.front(venue).filter(|waiting| matches!(waiting.request, Request::New(_)))?;
-        u8::try_from(self.again.tries.get(&self.orders.get(waiting.order).id)?.refused_by.checked_sub(1)?).ok()
+        u8::try_from(self.again.tried(self.orders.get(waiting.order).id)?.refused_by.checked_sub(1)?).ok()
     }
 
     /// Takes a report, if it is of a try of its order and not of the order itself; false for every other one.
@@ -46,7 +46,7 @@ impl Core {
         out: &mut Outputs,
     ) -> bool {
         let is_astray = self.orders.get(slot).marks & ASTRAY != 0;
-        let may_be = is_astray || !self.again.tries.is_empty() || !self.names.is_empty();
+        let may_be = is_astray || !self.again.has_no_tries() || !self.names.is_empty();
         may_be && self.hear_of_this_try(at, slot, said, record, out)
     }
 
@@ -61,7 +61,7 @@ impl Core {
         if name != order.id && self.names.current(order.id).is_none() {
             self.names.add(order.id, order.route, name, 0);
         }
-        match (said, self.again.tries.get(&order.id)) {
+        match (said, self.again.tried(order.id)) {
             (Said::Nothing | Said::Status | Said::Lost | Said::Refused, _) => false,
             (Said::Rejected, _) if order.marks & ASTRAY != 0 => {
                 // One that is unknown is asked for already.
@@ -103,7 +103,7 @@ impl Core {
     /// Of another boot: what was on its way may have been refused and tried again in what the journal has lost, unless
     /// nothing of its session leaves before the disk has it; so may what may have fired.
     pub(crate) fn doubt_tries(&mut self) {
-        let sent = self.again.tries.keys().filter_map(|&order| self.find_order(order));
+        let sent = self.again.orders().filter_map(|order| self.find_order(order));
         let sent = sent.filter(|&slot| self.orders.get(slot).phase == Phase::Sent);
         let fired = self.armed.keys().copied().filter(|&slot| !self.is_armed(slot));
         let fired = fired.filter(|&slot| self.again.may_try(self.orders.get(slot).route));

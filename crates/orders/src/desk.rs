@@ -4,7 +4,7 @@ use tickpath_market::{AccountId, SymbolId};
 use tickpath_risk::{ACCOUNT_BYTES, INSTRUMENT_BYTES, SESSION_BYTES, says_more};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-use crate::recent::{Recent, Seen};
+use crate::recent::{Recent, RecentOrder};
 use crate::route::VENUES;
 use crate::{
     ALL_ACCOUNTS, AccountLimits, Denial, FirmLimits, Grant, Instrument, KILL_ACCOUNT, KILL_ALL, KILL_DISK,
@@ -205,7 +205,12 @@ impl Desk {
 
     /// Notes an order that was let through, if the account may not send it twice.
     #[inline]
-    pub(crate) fn note_recent(&mut self, account: AccountId, like: impl FnOnce() -> Seen, age: impl Fn(u64) -> u64) {
+    pub(crate) fn note_recent(
+        &mut self,
+        account: AccountId,
+        like: impl FnOnce() -> RecentOrder,
+        age: impl Fn(u64) -> u64,
+    ) {
         if !self.has_rare {
             return;
         }

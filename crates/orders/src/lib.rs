@@ -24,7 +24,7 @@
 //! | `enter.rs`      | orders and fills that an admin enters by hand                      |
 //! | `foreign.rs`    | reports of orders that are not known here                          |
 //! | `again.rs`      | what is tried again after its venue has refused it                 |
-//! | `reject.rs`     | after which codes of a venue, and what that takes                  |
+//! | `reject.rs`     | after which codes of a venue, and what is kept of an order for it  |
 //! | `names.rs`      | what venues call orders that they do not know by our id            |
 //! | `day.rs`        | the end of a day                                                   |
 //! | `conditional.rs` | orders that wait for a trigger                                    |

@@ -228,17 +228,20 @@ impl Order {
     }
 
     /// Whether it may still be filled, and is not filled yet.
+    #[inline]
     pub(crate) fn is_open(&self) -> bool {
         self.phase.is_live() && !self.is_filled()
     }
 
     /// Whether it may trade with another order: what waits for its trigger is at no venue.
+    #[inline]
     pub(crate) fn may_meet(&self) -> bool {
         self.is_open() && self.phase != Phase::Armed
     }
 
     /// One that a replace on its way may make larger is not filled yet; nor is one whose cancel was not answered: the answer
     /// may be lost.
+    #[inline]
     pub(crate) fn is_filled(&self) -> bool {
         self.phase == Phase::Open && self.filled >= self.quantity && self.replace == NONE && self.cancel == NONE
     }

@@ -22,7 +22,7 @@ pub(crate) struct Like {
 /// An order that was let through, and when, in ticks.
 #[derive(Debug, Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
-pub(crate) struct Seen {
+pub(crate) struct RecentOrder {
     pub(crate) like: Like,
     pub(crate) stamp: u64,
 }
@@ -30,7 +30,7 @@ pub(crate) struct Seen {
 /// Orders by when they were let through, and the latest of those that are alike.
 #[derive(Default)]
 pub(crate) struct Recent {
-    orders: VecDeque<Seen>,
+    orders: VecDeque<RecentOrder>,
     last: HashMap<Like, u64>,
 }
 
@@ -57,18 +57,18 @@ impl Recent {
     }
 
     /// Notes one, and forgets those that are too old to matter.
-    pub(crate) fn note(&mut self, seen: Seen, is_old: impl Fn(u64) -> bool) {
+    pub(crate) fn note(&mut self, order: RecentOrder, is_old: impl Fn(u64) -> bool) {
         while let Some(first) = self.orders.pop_front_if(|first| is_old(first.stamp)) {
             if self.last.get(&first.like) == Some(&first.stamp) {
                 self.last.remove(&first.like);
             }
         }
-        self.last.insert(seen.like, seen.stamp);
-        self.orders.push_back(seen);
+        self.last.insert(order.like, order.stamp);
+        self.orders.push_back(order);
     }
 
     /// All that are kept, the oldest first.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &Seen> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &RecentOrder> {
         self.orders.iter()
     }
 }

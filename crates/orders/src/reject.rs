@@ -38,7 +38,7 @@ pub(crate) struct Again {
     /// By venue and code.
     rules: BTreeMap<(u16, u16), RejectRule>,
     /// By the id of an order that may be refused yet.
-    pub(crate) tries: BTreeMap<u64, Try>,
+    tries: BTreeMap<u64, Try>,
 }
 
 /// What of an order is needed to try it again.
@@ -101,6 +101,22 @@ impl Again {
     /// An order is tried once more, by this request, and not by the line that has refused it, if one is named.
     pub(crate) fn note_try(&mut self, tried: &Try, request: NewOrder, refused_by: u16) {
         self.tries.insert(tried.order, Try { request, refused_by, count: tried.count + 1, ..*tried });
+    }
+
+    /// Whether no order may be refused yet that would be tried again.
+    #[inline]
+    pub(crate) fn has_no_tries(&self) -> bool {
+        self.tries.is_empty()
+    }
+
+    /// What is needed to try this order again, if it may be.
+    pub(crate) fn tried(&self, order: u64) -> Option<&Try> {
+        self.tries.get(&order)
+    }
+
+    /// The ids of all that may be tried again.
+    pub(crate) fn orders(&self) -> impl Iterator<Item = u64> {
+        self.tries.keys().copied()
     }
 
     /// An order is not tried again any more.

@@ -14,7 +14,7 @@ use tickpath_risk::{Facts, Refusal, check};
 use crate::core::{At, Core};
 use crate::desk::Entry;
 use crate::order::{Ask, NONE, Order, SOFT};
-use crate::recent::{Like, Seen};
+use crate::recent::{Like, RecentOrder};
 use crate::state::{Event, Phase, step};
 use crate::{Denial, Envelope, MAY_CANCEL, MAY_MASS_CANCEL, MAY_NEW, MAY_REPLACE, MAY_STATUS, Output, Outputs};
 
@@ -100,9 +100,9 @@ impl Core {
             return Err(refusal);
         }
         let slot = self.keep_order(order);
-        let seen = || Seen { like: Like::of(&order), stamp: at.stamp };
+        let recent = || RecentOrder { like: Like::of(&order), stamp: at.stamp };
         let rate = self.rate;
-        self.desk.note_recent(order.account, seen, |stamp| rate.ns(at.stamp.saturating_sub(stamp)));
+        self.desk.note_recent(order.account, recent, |stamp| rate.ns(at.stamp.saturating_sub(stamp)));
         let new_order = NewOrder { client_order_id: ClientOrderId(order.id), ..*new };
         if !self.again.has_no_rules() {
             self.again.keep(&order, new_order, envelope.sent);

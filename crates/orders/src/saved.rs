@@ -10,7 +10,7 @@ use crate::core::{CORE_VERSION, Config, Core, Counts, Rate};
 use crate::desk::{Account, Desk, Firm, Open, Session, Traded, Window};
 use crate::digest::Tally;
 use crate::names::Names;
-use crate::recent::Seen;
+use crate::recent::RecentOrder;
 use crate::reject::Again;
 use crate::snapshot::{Load, Save, SnapshotError};
 use crate::{AccountLimits, Digest, FirmLimits, Instrument, SessionRules};
@@ -110,8 +110,8 @@ struct SavedFirm {
 /// An order of an account's [`Recent`] in a snapshot.
 #[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
-struct SavedSeen {
-    seen: Seen,
+struct SavedRecentOrder {
+    order: RecentOrder,
     account: u64,
 }
 
@@ -236,7 +236,7 @@ impl Desk {
         let is_limited = u32::from(is_limited);
         save.list(&[SavedFirm { value, traded, limits, window, fills, orders, is_limited, reserved: 0 }]);
         let recent = (0..).zip(&self.accounts).flat_map(|(account, row)| {
-            row.recent.iter().flat_map(|recent| recent.iter()).map(move |&seen| SavedSeen { seen, account })
+            row.recent.iter().flat_map(|recent| recent.iter()).map(move |&order| SavedRecentOrder { order, account })
         });
         save.list(&recent.collect::<Vec<_>>());
     }
@@ -245,9 +245,9 @@ impl Desk {
         let [firm] = load.list::<SavedFirm>()?[..] else { return Err(SnapshotError::Damaged) };
         let SavedFirm { value, traded, limits, window, fills, orders, is_limited, .. } = firm;
         self.firm = Firm { limits, is_limited: is_limited != 0, window, open: Open { orders, value, traded, fills } };
-        for SavedSeen { seen, account } in load.list()? {
+        for SavedRecentOrder { order, account } in load.list()? {
             let row = self.accounts.get_mut(account as usize).ok_or(SnapshotError::Damaged)?;
-            row.recent.get_or_insert_default().note(seen, |_| false);
+            row.recent.get_or_insert_default().note(order, |_| false);
         }
         self.has_rare = self.firm.is_limited
             || self.accounts.iter().any(|row| row.says_more)

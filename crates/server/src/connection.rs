@@ -8,7 +8,7 @@ use tickpath_market::{
     StatusRequest,
 };
 use tickpath_oms::Bucket;
-use tickpath_oms::history::{Reading, Told};
+use tickpath_oms::history::{Reading, SessionReport};
 use tickpath_session::{Copied, Inbox, Kind, Logon, Query, Refusal, Refused, write_frame, write_with_text};
 
 use zerocopy::IntoBytes;
@@ -136,19 +136,19 @@ impl Connection {
 
     /// Says a report, which is the next one.
     #[inline]
-    pub fn report(&mut self, told: &Told<'_>) {
-        write_frame(&mut self.out, told.kind, told.number, told.stamp, told.message);
-        self.next_report = told.number + 1;
+    pub fn report(&mut self, report: &SessionReport<'_>) {
+        write_frame(&mut self.out, report.kind, report.number, report.stamp, report.message);
+        self.next_report = report.number + 1;
     }
 
     /// Says a report to somebody else.
-    pub fn copy(&mut self, place: u64, told: &Told<'_>, copied: &Copied) {
+    pub fn copy(&mut self, place: u64, report: &SessionReport<'_>, copied: &Copied) {
         let head = copied.as_bytes();
         let mut payload = [0; MOST_COPY];
         payload[..head.len()].copy_from_slice(head);
-        let payload = &mut payload[..head.len() + told.message.len()];
-        payload[head.len()..].copy_from_slice(told.message);
-        write_frame(&mut self.out, Kind::Copy.code(), place, told.stamp, payload);
+        let payload = &mut payload[..head.len() + report.message.len()];
+        payload[head.len()..].copy_from_slice(report.message);
+        write_frame(&mut self.out, Kind::Copy.code(), place, report.stamp, payload);
         self.next_report = place + 1;
     }
 

@@ -277,21 +277,21 @@ impl Hearer {
         }
         if connection.has_room() {
             let before = copy.next();
-            let told = copy.turn(TURN, |place, told| {
-                if takes.takes(told) {
+            let read = copy.turn(TURN, |place, report| {
+                if takes.takes(report) {
                     let Connection { next_report: from, .. } = *connection;
                     let copied = Copied {
                         from,
-                        session_number: told.number,
-                        session: told.session,
-                        kind: told.kind,
+                        session_number: report.number,
+                        session: report.session,
+                        kind: report.kind,
                         reserved: [0; 5],
                     };
-                    connection.copy(place, told, &copied);
+                    connection.copy(place, report, &copied);
                 }
                 connection.has_room()
             });
-            told.map_err(|e| End::Ended(format!("the history cannot be read: {e}")))?;
+            read.map_err(|e| End::Ended(format!("the history cannot be read: {e}")))?;
             done |= copy.next() != before;
         }
         if now.saturating_sub(connection.said) > connection.patience / 2 && !connection.lags() {

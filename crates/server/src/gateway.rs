@@ -222,24 +222,24 @@ impl<C: Clock> Gateway<C> {
                     continue;
                 }
             };
-            let Some(told) = history::read(&message) else { continue };
-            put(next_report, told.session, told.number + 1);
-            let Some(&place) = places.get(&told.session) else { continue };
+            let Some(report) = history::read(&message) else { continue };
+            put(next_report, report.session, report.number + 1);
+            let Some(&place) = places.get(&report.session) else { continue };
             let Some(Some(connection)) = connections.get_mut(place) else { continue };
             mark(unfinished, place);
-            if !matches!(connection.hears, Hears::Live) || told.number < connection.next_report {
+            if !matches!(connection.hears, Hears::Live) || report.number < connection.next_report {
                 continue;
             }
-            if told.number > connection.next_report || connection.lags() {
+            if report.number > connection.next_report || connection.lags() {
                 // Its place is taken now: when it reads on, the day may be another one.
-                let reading = marks.read_in(*day, told.session, connection.next_report);
+                let reading = marks.read_in(*day, report.session, connection.next_report);
                 // What is left of a day that is over is in no log that could be opened: it waits for its client.
-                if !matches!(reading, Ok(None)) || told.number > connection.next_report {
+                if !matches!(reading, Ok(None)) || report.number > connection.next_report {
                     connection.hears = Hears::Reading(reading.ok().flatten().map(Box::new));
                     continue;
                 }
             }
-            connection.report(&told);
+            connection.report(&report);
         }
         Ok(LIVE_TURN)
     }
@@ -393,9 +393,9 @@ impl<C: Clock> Gateway<C> {
                 Err(e) => return Err(End::Ended(format!("the history cannot be read: {e}"))),
             },
         };
-        let more = here.turn(READ_TURN, |told| {
-            if told.number >= connection.next_report {
-                connection.report(told);
+        let more = here.turn(READ_TURN, |report| {
+            if report.number >= connection.next_report {
+                connection.report(report);
             }
             connection.has_room()
         });

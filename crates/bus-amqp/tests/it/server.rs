@@ -5,7 +5,7 @@ use std::net::{TcpListener, TcpStream};
 use std::time::Duration;
 
 use tickpath_bus_amqp::{AmqpBus, MAX_UNACKNOWLEDGED};
-use tickpath_bus_api::conformance::{Seen, free_port, next_seen, pull_stamps};
+use tickpath_bus_api::conformance::{OwnedEvent, free_port, next_event, pull_stamps};
 use tickpath_bus_api::{
     Connection, Delivery, Gap, Policy, Publisher, Puller, Pusher, QueueConfig, Start, Subscriber, TopicConfig,
 };
@@ -27,7 +27,7 @@ fn a_subscriber_comes_back_and_says_so() {
         let mut subscriber = subscriber(&bus, &scratch.name, wait);
         let mut publisher = publisher(&scratch.bus, &scratch.name);
         publisher.publish(1, KIND, b"before").unwrap();
-        assert_eq!(next_seen(&mut *subscriber), Seen::message(1, b"before"));
+        assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(1, b"before"));
 
         relay.set(Mode::Refusing);
         relay.cut();
@@ -38,9 +38,9 @@ fn a_subscriber_comes_back_and_says_so() {
         publisher.publish(2, KIND, b"missed").unwrap();
 
         relay.set(Mode::Open);
-        assert_eq!(next_seen(&mut *subscriber), Seen::Gap(Gap::Reconnected));
+        assert_eq!(next_event(&mut *subscriber), OwnedEvent::Gap(Gap::Reconnected));
         publisher.publish(3, KIND, b"after").unwrap();
-        assert_eq!(next_seen(&mut *subscriber), Seen::message(3, b"after"));
+        assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(3, b"after"));
     }
 }
 
@@ -51,12 +51,12 @@ fn a_publisher_comes_back_within_a_call() {
     let mut subscriber = subscriber(&scratch.bus, &scratch.name, Wait::Block);
     let mut publisher = publisher(&bus, &scratch.name);
     publisher.publish(1, KIND, b"before").unwrap();
-    assert_eq!(next_seen(&mut *subscriber), Seen::message(1, b"before"));
+    assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(1, b"before"));
 
     relay.cut();
     publisher.publish_batch(2, KIND, &[b"one", b"two"]).unwrap();
-    assert_eq!(next_seen(&mut *subscriber), Seen::message(2, b"one"));
-    assert_eq!(next_seen(&mut *subscriber), Seen::message(2, b"two"));
+    assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(2, b"one"));
+    assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(2, b"two"));
 
     relay.set(Mode::Refusing);
     relay.cut();
@@ -64,7 +64,7 @@ fn a_publisher_comes_back_within_a_call() {
     assert!(error.starts_with(&format!("amqp://{} ", relay.address())) && error.contains("try again"), "{error}");
     relay.set(Mode::Open);
     publisher.publish(4, KIND, b"after").unwrap();
-    assert_eq!(next_seen(&mut *subscriber), Seen::message(4, b"after"));
+    assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(4, b"after"));
 }
 
 #[test]
@@ -98,6 +98,7 @@ fn what_a_cut_off_puller_has_not_acknowledged_comes_again() {
     let again = pull_stamps(&mut *puller, 8);
     assert_eq!(again.iter().map(|(number, _)| *number).collect::<Vec<_>>(), (2..10).collect::<Vec<_>>());
     assert!(again[0].1 && again[1].1, "{again:?}");
+    assert_eq!(puller.reconnects(), 1);
     puller.acknowledge().unwrap();
     drop(puller);
     scratch.until_waiting(0);
@@ -153,10 +154,10 @@ fn foreign_messages_on_a_topic_come_as_what_they_are() {
     let mut subscriber = subscriber(&scratch.bus, &scratch.name, Wait::Block);
     publish_foreign(&scratch.name, "any key", &FOREIGN);
     for text in FOREIGN {
-        assert_eq!(next_seen(&mut *subscriber), Seen::foreign(None, text));
+        assert_eq!(next_event(&mut *subscriber), OwnedEvent::foreign(None, text));
     }
     publisher(&scratch.bus, &scratch.name).publish(6, KIND, b"ours").unwrap();
-    assert_eq!(next_seen(&mut *subscriber), Seen::message(6, b"ours"));
+    assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(6, b"ours"));
 }
 
 #[test]
@@ -182,7 +183,7 @@ fn names_that_the_broker_reserves_are_carried() {
     scratch.name = format!("amq.{}", scratch.name);
     let mut subscriber = subscriber(&scratch.bus, &scratch.name, Wait::Block);
     publisher(&scratch.bus, &scratch.name).publish(8, KIND, b"reserved").unwrap();
-    assert_eq!(next_seen(&mut *subscriber), Seen::message(8, b"reserved"));
+    assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(8, b"reserved"));
     pusher(&scratch.bus, &scratch.name).push(9, KIND, b"reserved").unwrap();
     assert_eq!(pull_stamps(&mut *puller(&scratch.bus, &scratch.name, Delivery::AtMostOnce), 1), [(9, false)]);
 }

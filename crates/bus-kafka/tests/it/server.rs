@@ -12,7 +12,7 @@ use rdkafka::client::DefaultClientContext;
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::producer::{BaseProducer, BaseRecord, Producer};
 use rdkafka::{ClientConfig, Offset, TopicPartitionList};
-use tickpath_bus_api::conformance::{Seen, free_port, next_seen, pull_stamps};
+use tickpath_bus_api::conformance::{OwnedEvent, free_port, next_event, pull_stamps};
 use tickpath_bus_api::{
     ConnectError, Connection, Delivery, Gap, Policy, Puller, QueueConfig, Start, Subscriber, TopicConfig,
 };
@@ -37,9 +37,9 @@ fn foreign_messages_come_as_what_they_are_and_take_numbers() {
     others.flush(PATIENCE).unwrap();
     topic.publish(6..7);
     for (sequence, value) in (0..).zip(foreign) {
-        assert_eq!(next_seen(&mut *subscriber), Seen::foreign(Some(sequence), value));
+        assert_eq!(next_event(&mut *subscriber), OwnedEvent::foreign(Some(sequence), value));
     }
-    assert_eq!(next_seen(&mut *subscriber), Seen::at(4, 6, b"ours"));
+    assert_eq!(next_event(&mut *subscriber), OwnedEvent::at(4, 6, b"ours"));
 }
 
 #[test]
@@ -55,9 +55,9 @@ fn what_the_server_has_forgotten_is_missed() {
     for (start, missed) in [(Start::Oldest, None), (Start::Sequence(4), None), (Start::Sequence(1), Some(3))] {
         let mut subscriber = topic.subscriber(start);
         if let Some(missed) = missed {
-            assert_eq!(next_seen(&mut *subscriber), Seen::Gap(Gap::Missed(missed)), "{start:?}");
+            assert_eq!(next_event(&mut *subscriber), OwnedEvent::Gap(Gap::Missed(missed)), "{start:?}");
         }
-        assert_eq!(next_seen(&mut *subscriber), Seen::at(4, 4, b"ours"), "{start:?}");
+        assert_eq!(next_event(&mut *subscriber), OwnedEvent::at(4, 4, b"ours"), "{start:?}");
     }
 }
 

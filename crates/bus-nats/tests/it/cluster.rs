@@ -1,6 +1,6 @@
 //! A cluster that has no leader, as it is while its servers start: it answers, and keeps nothing yet.
 
-use tickpath_bus_api::conformance::{Seen, next_seen};
+use tickpath_bus_api::conformance::{OwnedEvent, next_event};
 use tickpath_bus_api::{Connection, Delivery, Policy, Start, TopicConfig};
 use tickpath_bus_nats::NatsBus;
 use tickpath_clock::{Wait, sleep_ns};
@@ -28,7 +28,7 @@ fn a_cluster_without_a_leader_is_waited_for_by_who_receives_and_told_to_who_send
     second.restart();
     let mut publisher = until(|| bus.publisher(TOPIC, &TopicConfig::new(Policy::Overwrite)));
     publisher.publish(1, KIND, b"after").unwrap();
-    assert_eq!(next_seen(&mut *subscriber), Seen::at(0, 1, b"after"));
+    assert_eq!(next_event(&mut *subscriber), OwnedEvent::at(0, 1, b"after"));
     pusher(&bus, Delivery::AtLeastOnce).push(2, KIND, b"after").unwrap();
     assert_eq!(pull(&mut *puller(&bus, Delivery::AtLeastOnce)), (2, false));
 }

@@ -1,6 +1,6 @@
 //! What only JetStream can do: keep a topic or a queue beyond a connection, and lose it with the server.
 
-use tickpath_bus_api::conformance::{Seen, next_seen};
+use tickpath_bus_api::conformance::{OwnedEvent, next_event};
 use tickpath_bus_api::{ConnectError, Connection, Delivery, Gap, Policy, Start, TopicConfig};
 use tickpath_bus_nats::NatsBus;
 use tickpath_clock::Wait;
@@ -18,11 +18,11 @@ fn nothing_is_missed_while_the_line_is_cut() {
     let mut subscriber = subscriber(&jetstream(&relay.url()), Wait::Block);
     for round in 0..5 {
         publisher.publish(2 * round, KIND, b"before").unwrap();
-        assert_eq!(next_seen(&mut *subscriber), Seen::at(2 * round, 2 * round, b"before"));
+        assert_eq!(next_event(&mut *subscriber), OwnedEvent::at(2 * round, 2 * round, b"before"));
         relay.cut();
         publisher.publish(2 * round + 1, KIND, b"meanwhile").unwrap();
         relay.heal();
-        assert_eq!(next_seen(&mut *subscriber), Seen::at(2 * round + 1, 2 * round + 1, b"meanwhile"));
+        assert_eq!(next_event(&mut *subscriber), OwnedEvent::at(2 * round + 1, 2 * round + 1, b"meanwhile"));
     }
 }
 
@@ -39,12 +39,12 @@ fn what_is_overwritten_while_the_line_is_cut_is_counted() {
         publisher.publish(stamp, KIND, &[7; 4096]).unwrap();
     }
     relay.heal();
-    let Seen::Gap(Gap::Missed(missed)) = next_seen(&mut *subscriber) else {
+    let OwnedEvent::Gap(Gap::Missed(missed)) = next_event(&mut *subscriber) else {
         panic!("no gap, though the topic is small")
     };
     assert!(0 < missed && missed < COUNT, "{missed} of {COUNT} missed");
     for stamp in missed..COUNT {
-        assert_eq!(next_seen(&mut *subscriber), Seen::at(stamp, stamp, &[7; 4096]));
+        assert_eq!(next_event(&mut *subscriber), OwnedEvent::at(stamp, stamp, &[7; 4096]));
     }
 }
 
@@ -55,13 +55,13 @@ fn a_topic_that_its_server_lost_begins_anew_and_says_so() {
     let mut subscriber = subscriber(&bus, Wait::Block);
     let mut publisher = publisher(&bus);
     publisher.publish_batch(1, KIND, &[b"one", b"two"]).unwrap();
-    assert_eq!(next_seen(&mut *subscriber), Seen::at(0, 1, b"one"));
-    assert_eq!(next_seen(&mut *subscriber), Seen::at(1, 1, b"two"));
+    assert_eq!(next_event(&mut *subscriber), OwnedEvent::at(0, 1, b"one"));
+    assert_eq!(next_event(&mut *subscriber), OwnedEvent::at(1, 1, b"two"));
     server.kill();
     server.restart();
     publisher.publish(2, KIND, b"anew").unwrap();
-    assert_eq!(next_seen(&mut *subscriber), Seen::Gap(Gap::Reconnected));
-    assert_eq!(next_seen(&mut *subscriber), Seen::at(0, 2, b"anew"));
+    assert_eq!(next_event(&mut *subscriber), OwnedEvent::Gap(Gap::Reconnected));
+    assert_eq!(next_event(&mut *subscriber), OwnedEvent::at(0, 2, b"anew"));
 }
 
 #[test]
@@ -71,11 +71,11 @@ fn a_topic_that_was_removed_is_made_anew_by_its_publisher() {
     let mut subscriber = subscriber(&bus, Wait::Block);
     let mut publisher = publisher(&bus);
     publisher.publish(1, KIND, b"before").unwrap();
-    assert_eq!(next_seen(&mut *subscriber), Seen::at(0, 1, b"before"));
+    assert_eq!(next_event(&mut *subscriber), OwnedEvent::at(0, 1, b"before"));
     bus.remove(TOPIC).unwrap();
     publisher.publish(2, KIND, b"after").unwrap();
-    assert_eq!(next_seen(&mut *subscriber), Seen::Gap(Gap::Reconnected));
-    assert_eq!(next_seen(&mut *subscriber), Seen::at(0, 2, b"after"));
+    assert_eq!(next_event(&mut *subscriber), OwnedEvent::Gap(Gap::Reconnected));
+    assert_eq!(next_event(&mut *subscriber), OwnedEvent::at(0, 2, b"after"));
 }
 
 #[test]
@@ -101,10 +101,10 @@ fn foreign_messages_have_a_place_and_no_queue_takes_them() {
     for (start, wait) in [(Start::Oldest, Wait::Yield), (Start::Sequence(1), Wait::Block)] {
         let mut subscriber = bus.subscriber(TOPIC, start, wait).unwrap_or_else(|e| panic!("{e}"));
         if start == Start::Oldest {
-            assert_eq!(next_seen(&mut *subscriber), Seen::foreign(Some(0), "hello"));
+            assert_eq!(next_event(&mut *subscriber), OwnedEvent::foreign(Some(0), "hello"));
         }
-        assert_eq!(next_seen(&mut *subscriber), Seen::foreign(Some(1), "{\"price\": 64000.25}"), "{start:?}");
-        assert_eq!(next_seen(&mut *subscriber), Seen::at(2, 1, b"ours"), "{start:?}");
+        assert_eq!(next_event(&mut *subscriber), OwnedEvent::foreign(Some(1), "{\"price\": 64000.25}"), "{start:?}");
+        assert_eq!(next_event(&mut *subscriber), OwnedEvent::at(2, 1, b"ours"), "{start:?}");
     }
     let mut pusher = pusher(&bus, Delivery::AtLeastOnce);
     publish_foreign(server.port(), &format!("queue/{QUEUE}"), &["hello", "{\"price\": 64000.25}"]);
@@ -126,7 +126,7 @@ fn a_puller_acknowledges_after_a_cut_what_it_got_before() {
     relay.cut();
     relay.heal();
     first.acknowledge().unwrap();
-    assert_eq!(pull(&mut *first), (2, false));
+    assert_eq!((pull(&mut *first), first.reconnects()), ((2, false), 1));
     drop(first);
     // What was held comes again at once, what was acknowledged does not.
     let mut second = puller(&far, Delivery::AtLeastOnce);

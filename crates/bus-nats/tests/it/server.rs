@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::time::Duration;
 
-use tickpath_bus_api::conformance::{Seen, free_port, next_seen};
+use tickpath_bus_api::conformance::{OwnedEvent, free_port, next_event};
 use tickpath_bus_api::{Connection, Delivery, Gap, Policy, Start, TopicConfig};
 use tickpath_bus_nats::NatsBus;
 use tickpath_clock::{Wait, sleep_ns};
@@ -21,7 +21,7 @@ fn a_killed_server_is_come_back_to() {
         let mut subscriber = subscriber(&bus, wait);
         let mut publisher = publisher(&bus);
         publisher.publish(1, KIND, b"before").unwrap();
-        assert_eq!(next_seen(&mut *subscriber), Seen::message(1, b"before"));
+        assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(1, b"before"));
 
         server.kill();
         // What the socket takes counts as published: until the end of the connection is heard of, it takes some.
@@ -38,9 +38,9 @@ fn a_killed_server_is_come_back_to() {
         }
 
         server.restart();
-        assert_eq!(next_seen(&mut *subscriber), Seen::Gap(Gap::Reconnected));
+        assert_eq!(next_event(&mut *subscriber), OwnedEvent::Gap(Gap::Reconnected));
         publisher.publish(3, KIND, b"after").unwrap();
-        assert_eq!(next_seen(&mut *subscriber), Seen::message(3, b"after"));
+        assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(3, b"after"));
     }
 }
 
@@ -54,8 +54,8 @@ fn a_publisher_reconnects_by_itself_if_the_server_is_back() {
     server.restart();
     let mut subscriber = subscriber(&bus, Wait::Block);
     publisher.publish_batch(2, KIND, &[b"one", b"two"]).unwrap();
-    assert_eq!(next_seen(&mut *subscriber), Seen::message(2, b"one"));
-    assert_eq!(next_seen(&mut *subscriber), Seen::message(2, b"two"));
+    assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(2, b"one"));
+    assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(2, b"two"));
 }
 
 #[test]
@@ -68,9 +68,9 @@ fn a_subscriber_whose_line_was_cut_says_so() {
         relay.cut();
         publisher.publish(round, KIND, b"missed").unwrap();
         relay.heal();
-        assert_eq!(next_seen(&mut *subscriber), Seen::Gap(Gap::Reconnected));
+        assert_eq!(next_event(&mut *subscriber), OwnedEvent::Gap(Gap::Reconnected));
         publisher.publish(round, KIND, b"after").unwrap();
-        assert_eq!(next_seen(&mut *subscriber), Seen::message(round, b"after"));
+        assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(round, b"after"));
     }
 }
 
@@ -109,9 +109,9 @@ fn foreign_messages_come_as_what_they_are_and_no_queue_takes_them() {
     publish_foreign(server.port(), &format!("queue/{QUEUE}"), &foreign);
     publisher(&bus).publish(6, KIND, b"ours").unwrap();
     for text in foreign {
-        assert_eq!(next_seen(&mut *subscriber), Seen::foreign(None, text));
+        assert_eq!(next_event(&mut *subscriber), OwnedEvent::foreign(None, text));
     }
-    assert_eq!(next_seen(&mut *subscriber), Seen::message(6, b"ours"));
+    assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(6, b"ours"));
     pusher(&bus, Delivery::AtMostOnce).push(7, KIND, b"ours").unwrap();
     assert_eq!(pull(&mut *puller), (7, false));
 }
@@ -132,7 +132,7 @@ fn names_that_subjects_cannot_hold_are_carried_apart() {
             opened.unwrap_or_else(|e| panic!("{name}: {e}")).publish(stamp, KIND, name.as_bytes()).unwrap();
         }
         for (stamp, (name, subscriber)) in (0..).zip(names.into_iter().zip(&mut subscribers)) {
-            let Seen::Message { stamp: came, payload, .. } = next_seen(&mut **subscriber) else {
+            let OwnedEvent::Message { stamp: came, payload, .. } = next_event(&mut **subscriber) else {
                 panic!("a gap in {name}")
             };
             assert_eq!((came, payload.as_slice()), (stamp, name.as_bytes()));
@@ -228,7 +228,7 @@ fn check_let_in(url: &str) {
     let bus = bus(url);
     let mut subscriber = subscriber(&bus, Wait::Block);
     publisher(&bus).publish(7, KIND, b"let in").unwrap();
-    assert_eq!(next_seen(&mut *subscriber), Seen::message(7, b"let in"));
+    assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(7, b"let in"));
 }
 
 /// Publishes as somebody else; returns when the server has all of it.

@@ -1,7 +1,7 @@
 //! Servers that answer, and cannot be used yet: one that loads its data, one that waits for its master, and one that is
 //! busy. Each is waited for as one that is not there is.
 
-use tickpath_bus_api::conformance::{Seen, free_port, next_seen, pull_stamps};
+use tickpath_bus_api::conformance::{OwnedEvent, free_port, next_event, pull_stamps};
 use tickpath_bus_api::{Connection, Delivery, Policy, Publisher, Puller, Pusher, QueueConfig, Start, TopicConfig};
 use tickpath_bus_redis::RedisBus;
 use tickpath_clock::{Wait, sleep_ns};
@@ -55,7 +55,7 @@ fn a_server_that_loads_is_waited_for_by_who_sends() {
     let mut publisher = publisher(&bus);
     loading.outlasted_by("publish", || publisher.publish(3, KIND, b"after").unwrap());
     let mut subscriber = bus.subscriber(TOPIC, Start::Oldest, Wait::Block).unwrap_or_else(|e| panic!("{e}"));
-    assert_eq!(next_seen(&mut *subscriber), Seen::message(3, b"after"));
+    assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(3, b"after"));
 }
 
 #[test]
@@ -64,7 +64,7 @@ fn a_server_that_loads_is_waited_for_by_who_receives() {
     let bus = bus(&loading.server.url(), "?streams");
     publisher(&bus).publish(1, KIND, b"before").unwrap();
     let mut subscriber = bus.subscriber(TOPIC, Start::Oldest, Wait::Block).unwrap_or_else(|e| panic!("{e}"));
-    assert_eq!(next_seen(&mut *subscriber), Seen::message(1, b"before"));
+    assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(1, b"before"));
     let mut pullers = Delivery::ALL.map(|delivery| puller(&bus, delivery));
     loading.server.says(&["SAVE"]).unwrap();
     loading.restart();
@@ -79,7 +79,7 @@ fn a_server_that_loads_is_waited_for_by_who_receives() {
     });
     loading.finish();
     publisher(&bus).publish(2, KIND, b"after").unwrap();
-    assert_eq!(next_seen(&mut *subscriber), Seen::message(2, b"after"));
+    assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(2, b"after"));
     for (stamp, puller) in (3..).zip(&mut pullers) {
         pusher(&bus).push(stamp, KIND, b"").unwrap();
         assert_eq!(pull_stamps(&mut **puller, 1), [(stamp, false)]);
@@ -113,7 +113,7 @@ fn a_server_that_loads_publishes_all_the_same() {
     loading.restart();
     let mut subscriber = bus.subscriber(TOPIC, Start::Now, Wait::Block).unwrap_or_else(|e| panic!("{e}"));
     publisher.publish(1, KIND, b"meanwhile").unwrap();
-    assert_eq!(next_seen(&mut *subscriber), Seen::message(1, b"meanwhile"));
+    assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(1, b"meanwhile"));
     assert_eq!(loading.server.says(&["PING"]), Err("LOADING".to_owned()));
 }
 
@@ -124,7 +124,7 @@ fn a_replica_that_waits_for_its_master_is_waited_for_by_who_receives() {
     let mut publisher = publisher(&bus);
     publisher.publish(1, KIND, b"before").unwrap();
     let mut subscriber = bus.subscriber(TOPIC, Start::Oldest, Wait::Block).unwrap_or_else(|e| panic!("{e}"));
-    assert_eq!(next_seen(&mut *subscriber), Seen::message(1, b"before"));
+    assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(1, b"before"));
     server.says(&["REPLICAOF", "127.0.0.1", &free_port().to_string()]).unwrap();
     let sentence = publisher.publish(2, KIND, b"refused").unwrap_err().to_string();
     assert!(sentence.contains("READONLY"), "who writes is told, and can look for the master: {sentence}");
@@ -135,7 +135,7 @@ fn a_replica_that_waits_for_its_master_is_waited_for_by_who_receives() {
     });
     server.says(&["REPLICAOF", "NO", "ONE"]).unwrap();
     publisher.publish(3, KIND, b"after").unwrap();
-    assert_eq!(next_seen(&mut *subscriber), Seen::message(3, b"after"));
+    assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(3, b"after"));
 }
 
 #[test]
@@ -145,7 +145,7 @@ fn a_server_that_is_busy_with_a_script_is_waited_for() {
     let mut publisher = publisher(&bus);
     publisher.publish(1, KIND, b"before").unwrap();
     let mut subscriber = bus.subscriber(TOPIC, Start::Oldest, Wait::Block).unwrap_or_else(|e| panic!("{e}"));
-    assert_eq!(next_seen(&mut *subscriber), Seen::message(1, b"before"));
+    assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(1, b"before"));
     assert!(server.cut_connections() >= 2, "a publisher and a subscriber");
     let (mut told, mut polled) = (String::new(), Ok(0));
     std::thread::scope(|scope| {
@@ -165,7 +165,7 @@ fn a_server_that_is_busy_with_a_script_is_waited_for() {
     assert_eq!(polled.unwrap(), 0);
     assert!(told.contains("busy with a script") && told.contains("end it by SCRIPT KILL"), "{told}");
     publisher.publish(2, KIND, b"after").unwrap();
-    assert_eq!(next_seen(&mut *subscriber), Seen::message(2, b"after"));
+    assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(2, b"after"));
 }
 
 /// A server that can be made to load for as long as a test wants.

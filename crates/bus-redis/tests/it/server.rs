@@ -3,7 +3,7 @@
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 
-use tickpath_bus_api::conformance::{Seen, free_port, next_seen};
+use tickpath_bus_api::conformance::{OwnedEvent, free_port, next_event};
 use tickpath_bus_api::{ConnectError, Connection, Gap, Policy, Publisher, Start, Subscriber, TopicConfig};
 use tickpath_bus_redis::RedisBus;
 use tickpath_clock::Wait;
@@ -21,7 +21,7 @@ fn a_killed_server_is_come_back_to() {
         let mut subscriber = subscriber(&bus, wait);
         let mut publisher = publisher(&bus);
         publisher.publish(1, KIND, b"before").unwrap();
-        assert_eq!(next_seen(&mut *subscriber), Seen::message(1, b"before"));
+        assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(1, b"before"));
 
         server.kill();
         let error = publisher.publish(2, KIND, b"lost").unwrap_err().to_string();
@@ -33,9 +33,9 @@ fn a_killed_server_is_come_back_to() {
         }
 
         server.restart();
-        assert_eq!(next_seen(&mut *subscriber), Seen::Gap(Gap::Reconnected));
+        assert_eq!(next_event(&mut *subscriber), OwnedEvent::Gap(Gap::Reconnected));
         publisher.publish(3, KIND, b"after").unwrap();
-        assert_eq!(next_seen(&mut *subscriber), Seen::message(3, b"after"));
+        assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(3, b"after"));
     }
 }
 
@@ -49,8 +49,8 @@ fn a_publisher_reconnects_by_itself_if_the_server_is_back() {
     server.restart();
     let mut subscriber = subscriber(&bus, Wait::Block);
     publisher.publish_batch(2, KIND, &[b"one", b"two"]).unwrap();
-    assert_eq!(next_seen(&mut *subscriber), Seen::message(2, b"one"));
-    assert_eq!(next_seen(&mut *subscriber), Seen::message(2, b"two"));
+    assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(2, b"one"));
+    assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(2, b"two"));
 }
 
 #[test]
@@ -61,9 +61,9 @@ fn a_subscriber_that_the_server_throws_out_says_so() {
     let mut client = server.client();
     let killed = redis::cmd("CLIENT").arg("KILL").arg("TYPE").arg("pubsub").query::<i64>(&mut client).unwrap();
     assert_eq!(killed, 1);
-    assert_eq!(next_seen(&mut *subscriber), Seen::Gap(Gap::Reconnected));
+    assert_eq!(next_event(&mut *subscriber), OwnedEvent::Gap(Gap::Reconnected));
     publisher(&bus).publish(5, KIND, b"again").unwrap();
-    assert_eq!(next_seen(&mut *subscriber), Seen::message(5, b"again"));
+    assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(5, b"again"));
 }
 
 #[test]
@@ -75,10 +75,10 @@ fn foreign_messages_come_as_what_they_are() {
     for foreign in ["", "hello", "{\"price\": 64000.25}", "0123456789abcdef0123456789abcdef"] {
         let received = redis::cmd("PUBLISH").arg(TOPIC).arg(foreign).query::<i64>(&mut client).unwrap();
         assert_eq!(received, 1);
-        assert_eq!(next_seen(&mut *subscriber), Seen::foreign(None, foreign));
+        assert_eq!(next_event(&mut *subscriber), OwnedEvent::foreign(None, foreign));
     }
     publisher(&bus).publish(6, KIND, b"ours").unwrap();
-    assert_eq!(next_seen(&mut *subscriber), Seen::message(6, b"ours"));
+    assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(6, b"ours"));
 }
 
 #[test]
@@ -91,7 +91,7 @@ fn the_password_decides() {
         let bus = RedisBus::connect(&server.url_with(login)).unwrap();
         let mut subscriber = subscriber(&bus, Wait::Block);
         publisher(&bus).publish(7, KIND, b"let in").unwrap();
-        assert_eq!(next_seen(&mut *subscriber), Seen::message(7, b"let in"));
+        assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(7, b"let in"));
     }
 }
 
@@ -101,7 +101,7 @@ fn the_database_is_chosen_and_channels_are_the_same_in_all() {
     let third = RedisBus::connect(&format!("{}/3", server.url())).unwrap();
     let mut subscriber = subscriber(&third, Wait::Block);
     publisher(&RedisBus::connect(&server.url()).unwrap()).publish(8, KIND, b"from 0").unwrap();
-    assert_eq!(next_seen(&mut *subscriber), Seen::message(8, b"from 0"));
+    assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(8, b"from 0"));
     check(&format!("{}/9999", server.url()), &["out of range"]);
 }
 
@@ -124,9 +124,9 @@ fn a_unix_socket_of_a_dead_server_is_said_so() {
     server.kill();
     check(&server.unix_url(), &["refused the connection", "start redis-server"]);
     server.restart();
-    assert_eq!(next_seen(&mut *subscriber), Seen::Gap(Gap::Reconnected));
+    assert_eq!(next_event(&mut *subscriber), OwnedEvent::Gap(Gap::Reconnected));
     publisher(&bus).publish(9, KIND, b"again").unwrap();
-    assert_eq!(next_seen(&mut *subscriber), Seen::message(9, b"again"));
+    assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(9, b"again"));
 }
 
 #[test]

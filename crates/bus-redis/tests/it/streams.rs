@@ -1,6 +1,6 @@
 //! Topics on streams: what a lost connection and a lost stream mean, and what else can lie there.
 
-use tickpath_bus_api::conformance::{Seen, next_seen};
+use tickpath_bus_api::conformance::{OwnedEvent, next_event};
 use tickpath_bus_api::{Connection, Gap, Policy, Publisher, Start, Subscriber, TopicConfig};
 use tickpath_bus_redis::RedisBus;
 use tickpath_clock::Wait;
@@ -22,7 +22,7 @@ fn a_lost_connection_is_gone_on_from_without_a_gap() {
         publisher.publish(0, KIND, b"").unwrap();
         let mut subscriber = subscriber(&bus, Start::Oldest, wait);
         for stamp in 0..40 {
-            assert_eq!(next_seen(&mut *subscriber), Seen::message(stamp, b""));
+            assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(stamp, b""));
             if stamp % 10 == 5 {
                 assert!(server.cut_connections() >= 2, "a publisher and a subscriber");
             }
@@ -39,13 +39,13 @@ fn a_stream_that_the_server_lost_is_told_and_begun_anew() {
         let mut publisher = publisher(&bus);
         let mut subscriber = subscriber(&bus, Start::Now, wait);
         publisher.publish(1, KIND, b"before").unwrap();
-        assert_eq!(next_seen(&mut *subscriber), Seen::message(1, b"before"));
+        assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(1, b"before"));
         server.kill();
         server.restart();
         publisher.publish_batch(2, KIND, &[b"after", b"that"]).unwrap();
-        assert_eq!(next_seen(&mut *subscriber), Seen::Gap(Gap::Reconnected));
-        assert_eq!(next_seen(&mut *subscriber), Seen::message(2, b"after"));
-        assert_eq!(next_seen(&mut *subscriber), Seen::message(2, b"that"));
+        assert_eq!(next_event(&mut *subscriber), OwnedEvent::Gap(Gap::Reconnected));
+        assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(2, b"after"));
+        assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(2, b"that"));
     }
 }
 
@@ -56,7 +56,7 @@ fn a_stream_that_the_server_still_has_is_gone_on_from_without_a_gap() {
     let mut publisher = publisher(&bus);
     let mut subscriber = subscriber(&bus, Start::Now, Wait::Block);
     publisher.publish(1, KIND, b"before").unwrap();
-    assert_eq!(next_seen(&mut *subscriber), Seen::message(1, b"before"));
+    assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(1, b"before"));
     server.kill();
     let error = publisher.publish(2, KIND, b"lost").unwrap_err().to_string();
     assert!(error.contains("refused the connection; start redis-server"), "{error}");
@@ -66,7 +66,7 @@ fn a_stream_that_the_server_still_has_is_gone_on_from_without_a_gap() {
     }
     server.restart();
     publisher.publish(3, KIND, b"after").unwrap();
-    assert_eq!(next_seen(&mut *subscriber), Seen::message(3, b"after"));
+    assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(3, b"after"));
 }
 
 #[test]
@@ -75,9 +75,9 @@ fn who_has_no_entry_to_know_the_stream_by_says_so() {
     let bus = streams(&server);
     let mut subscriber = subscriber(&bus, Start::Now, Wait::Block);
     assert!(server.cut_connections() >= 1, "a subscriber");
-    assert_eq!(next_seen(&mut *subscriber), Seen::Gap(Gap::Reconnected));
+    assert_eq!(next_event(&mut *subscriber), OwnedEvent::Gap(Gap::Reconnected));
     publisher(&bus).publish(1, KIND, b"first").unwrap();
-    assert_eq!(next_seen(&mut *subscriber), Seen::message(1, b"first"));
+    assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(1, b"first"));
 }
 
 #[test]
@@ -96,10 +96,10 @@ fn foreign_entries_come_as_what_they_are() {
         (&["a", "1", "m", "2"], r#"{"a":"1","m":"2"}"#),
     ] {
         redis::cmd("XADD").arg(TOPIC).arg("*").arg(fields).query::<String>(&mut client).unwrap();
-        assert_eq!(next_seen(&mut *subscriber), Seen::foreign(None, told));
+        assert_eq!(next_event(&mut *subscriber), OwnedEvent::foreign(None, told));
     }
     publisher(&bus).publish(4, KIND, b"ours").unwrap();
-    assert_eq!(next_seen(&mut *subscriber), Seen::message(4, b"ours"));
+    assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(4, b"ours"));
 }
 
 #[test]

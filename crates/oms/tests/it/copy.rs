@@ -103,8 +103,8 @@ fn read_days(journal: &Place, is_over: &AtomicBool) -> u64 {
         // Each has a frame of its own before its reports.
         let first = copy.next();
         assert_eq!(first % (REPORTS + 1), 0, "it begins with a day");
-        let read = copy.turn(2, |place, told| {
-            assert_eq!((place, told.number % REPORTS), (first + 1, 0), "a day begins with its first report");
+        let read = copy.turn(2, |place, report| {
+            assert_eq!((place, report.number % REPORTS), (first + 1, 0), "a day begins with its first report");
             heard += 1;
             true
         });
@@ -124,8 +124,8 @@ fn open(journal: &Place, from: CopyFrom) -> Copy {
 
 /// Reads what is there; all reports are of one session.
 fn turn(copy: &mut Copy, heard: &mut u64) {
-    let read = copy.turn(64, |place, told| {
-        assert_eq!(told.number, *heard, "at place {place}");
+    let read = copy.turn(64, |place, report| {
+        assert_eq!(report.number, *heard, "at place {place}");
         *heard += 1;
         true
     });

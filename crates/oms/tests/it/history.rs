@@ -236,8 +236,8 @@ impl House {
         // It looks only now and then whether another day has begun.
         while quiet < 100 {
             let before = places.len();
-            let read = copy.turn(64, |place, told| {
-                places.push((place, told.number));
+            let read = copy.turn(64, |place, report| {
+                places.push((place, report.number));
                 true
             });
             read.expect("the history is sound");
@@ -277,9 +277,9 @@ fn heard(oms: &mut Inline<SimulatedClock>, from: u64) -> Vec<Report> {
     loop {
         let mut reading = marks.read(0, next).expect("the history is sound");
         let mut take = |reading: &mut tickpath_oms::history::Reading| {
-            reading.turn(64, |told| {
-                heard.push((told.number, told.kind, crc32c::crc32c(told.message)));
-                next = told.number + 1;
+            reading.turn(64, |report| {
+                heard.push((report.number, report.kind, crc32c::crc32c(report.message)));
+                next = report.number + 1;
                 true
             })
         };

@@ -5,7 +5,7 @@ use crate::oracle::Oracle;
 use crate::plants::Plant;
 use crate::tally::Tally;
 
-/// Who looks on while something happens on a line.
+/// Who looks on while something happens.
 pub struct Around<'a> {
     pub clock: &'a SimClock,
     pub oracle: &'a mut Oracle,

@@ -13,7 +13,7 @@
 use std::collections::BTreeSet;
 
 use tickpath_market::{AccountId, ExecType, ExecutionReport, Kind, OrderDenied};
-use tickpath_oms::history::Told;
+use tickpath_oms::history::SessionReport;
 use tickpath_settings::Section;
 use zerocopy::FromBytes;
 
@@ -93,11 +93,11 @@ impl CopyFilter {
 
 impl CopyTakes {
     /// Whether it takes what was said.
-    pub fn takes(&self, told: &Told<'_>) -> bool {
-        if self.sessions.as_ref().is_some_and(|sessions| !sessions.contains(&told.session)) {
+    pub fn takes(&self, report: &SessionReport<'_>) -> bool {
+        if self.sessions.as_ref().is_some_and(|sessions| !sessions.contains(&report.session)) {
             return false;
         }
-        match account(told, self.fills_only) {
+        match account(report, self.fills_only) {
             Some(account) => self.accounts.iter().any(|pattern| pattern.matches(account)),
             None => false,
         }
@@ -105,12 +105,12 @@ impl CopyTakes {
 }
 
 /// The account that a report is for; none if it is no report, or no fill where only these count.
-fn account(told: &Told<'_>, fills_only: bool) -> Option<AccountId> {
-    if told.kind == Kind::ExecutionReport.code() {
-        let (report, _) = ExecutionReport::read_from_prefix(told.message).ok()?;
+fn account(report: &SessionReport<'_>, fills_only: bool) -> Option<AccountId> {
+    if report.kind == Kind::ExecutionReport.code() {
+        let (execution, _) = ExecutionReport::read_from_prefix(report.message).ok()?;
         let fills = [ExecType::Trade, ExecType::TradeCorrect, ExecType::TradeCancel].map(ExecType::code);
-        return (!fills_only || fills.contains(&report.exec_type)).then_some(report.account);
+        return (!fills_only || fills.contains(&execution.exec_type)).then_some(execution.account);
     }
-    let (denied, _) = OrderDenied::read_from_prefix(told.message).ok()?;
-    (!fills_only && told.kind == Kind::OrderDenied.code()).then_some(denied.account)
+    let (denied, _) = OrderDenied::read_from_prefix(report.message).ok()?;
+    (!fills_only && report.kind == Kind::OrderDenied.code()).then_some(denied.account)
 }

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use tickpath_client::{Client, ClientError, Config, Event, Since, Told};
+use tickpath_client::{Client, ClientError, Config, CopiedReport, Event, Since};
 use tickpath_market::{ClientOrderId, ExecType, NewOrder, Side};
 use tickpath_oms::Layout;
 use tickpath_orders::{DayEnd, RecordKind};
@@ -29,10 +29,10 @@ fn house(layout: Layout, lines: &str) -> House {
 /// What was copied: place, session, number there, and whose request it answers.
 fn copied(eve: &Hearing) -> Vec<(u64, u16, u64, u64)> {
     let copied = eve.events.iter().filter_map(|event| match event {
-        Event::Copied { number, session, session_number, told, .. } => {
-            let client = match told {
-                Told::Report(report) => report.client_order_id,
-                Told::Denied(denied) => denied.client_order_id,
+        Event::Copied { number, session, session_number, report, .. } => {
+            let client = match report {
+                CopiedReport::Report(report) => report.client_order_id,
+                CopiedReport::Denied(denied) => denied.client_order_id,
             };
             Some((*number, *session, *session_number, client.0))
         }
@@ -102,7 +102,9 @@ fn a_filter_leaves_out_what_is_not_meant_and_that_is_no_gap() {
     }
     eve.until("three fills", |eve| copied(eve).len() == 3);
     let fills = eve.events.iter().filter_map(|event| match event {
-        Event::Copied { told: Told::Report(report), .. } => Some((report.client_order_id.0, report.exec_type)),
+        Event::Copied { report: CopiedReport::Report(report), .. } => {
+            Some((report.client_order_id.0, report.exec_type))
+        }
         _ => None,
     });
     let trade = ExecType::Trade.code();

@@ -1,8 +1,9 @@
 //! No file of a crate needs a file that needs it, however many stand between the two. Who reads a crate can then begin
-//! with a file that needs no other, and end with the one that needs all.
+//! with a file that names nothing of another, and end with the one that names them all.
 //!
 //! A file needs another if a path in its code leads there: in a `use`, re-exports too, or where it is used. What a path
-//! names is in the file that defines it, whatever re-exports it passes. A `mod` line by itself needs nothing.
+//! names is in the file that defines it, whatever re-exports it passes. A `mod` line by itself needs nothing, nor does a
+//! method call: one type's methods may lie in several files.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

@@ -9,7 +9,7 @@ const LOOKS: u32 = 60_000;
 
 /// An event that stays.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Seen {
+pub enum OwnedEvent {
     /// A message.
     Message {
         /// Its place in the topic, where that is counted.
@@ -30,7 +30,7 @@ pub enum Seen {
     Gap(Gap),
 }
 
-impl Seen {
+impl OwnedEvent {
     /// A message that is to come, where none is counted.
     pub fn message(stamp: u64, payload: &[u8]) -> Self {
         Self::Message { sequence: None, stamp, payload: payload.to_vec() }
@@ -58,13 +58,13 @@ impl Seen {
 }
 
 /// The next event, waited for up to a minute or two.
-pub fn next_seen(subscriber: &mut dyn Subscriber) -> Seen {
-    let mut seen = None;
+pub fn next_event(subscriber: &mut dyn Subscriber) -> OwnedEvent {
+    let mut next = None;
     for _ in 0..LOOKS {
-        let polled = subscriber.poll(1, &mut |event| seen = Some(Seen::of(event)));
+        let polled = subscriber.poll(1, &mut |event| next = Some(OwnedEvent::of(event)));
         polled.expect("the subscription goes on");
-        if let Some(seen) = seen {
-            return seen;
+        if let Some(next) = next {
+            return next;
         }
         subscriber.wait(1_000_000);
         sleep_ns(1_000_000);
