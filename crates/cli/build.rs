@@ -1,5 +1,7 @@
-//! Says of which commit the binary is, where git can tell: a result holds it, and `tickpath history` names it.
+//! Says of which commit the binary is, where git can tell, and with which profile it is built: a result holds both, and
+//! `tickpath history` names the commit.
 
+use std::path::PathBuf;
 use std::process::Command;
 
 fn main() {
@@ -13,6 +15,16 @@ fn main() {
     if let Some(commit) = git(&["describe", "--always", "--abbrev=12", "--dirty", "--exclude=*"]).filter(|_| is_ours) {
         println!("cargo:rustc-env=TICKPATH_COMMIT={commit}");
     }
+    if let Some(profile) = profile() {
+        println!("cargo:rustc-env=TICKPATH_PROFILE={profile}");
+    }
+}
+
+/// The profile's folder: OUT_DIR is …/PROFILE/build/….
+fn profile() -> Option<String> {
+    let out = PathBuf::from(std::env::var_os("OUT_DIR")?);
+    let build = out.ancestors().find(|folder| folder.ends_with("build"))?;
+    Some(build.parent()?.file_name()?.to_str()?.to_owned())
 }
 
 fn git(arguments: &[&str]) -> Option<String> {

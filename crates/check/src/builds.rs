@@ -3,12 +3,13 @@
 //! Real runs of one build are drawn into the sides of comparisons at random, again and again: whatever noise they have,
 //! the sides do not differ. Then one side's tail is stretched.
 
-use tickpath_compare::{Judgement, LEVEL, Measured, Pair, Verdict, judge, value};
+use tickpath_compare::{Judgement, LEAST_IN_TURN, LEVEL, Line, Measured, Pair, Verdict, judge, table, value};
 use tickpath_harness::LabError;
+use tickpath_harness::random::Random;
 use tickpath_lab::pubsub::{Settings, run};
 use tickpath_result::{Hop, ResultFile, Run, histogram};
 
-use crate::stage::{Stage, Told};
+use crate::stage::{Finding, Stage};
 
 /// Runs that are drawn from.
 const RUNS: usize = 28;
@@ -17,98 +18,154 @@ const RUNS: usize = 28;
 const COUNT: u64 = 1_200;
 const RATE: f64 = 4_000.0;
 
-/// Comparisons of a build with itself, and how many of them may call it different: at the stated level more come once in
-/// three hundred times.
+/// Comparisons of a build with itself.
 const COMPARISONS: u32 = 40;
-const MOST_ALARMS: u32 = 6;
 
 /// Pairs of a comparison, as `tickpath compare` makes them if nobody says how many; and at most.
 const PAIRS: usize = 7;
-const MOST_PAIRS: usize = 400;
+const MOST_PAIRS: usize = 200;
+
+/// Lines of a table of ratios: so many as have a level of 95 % with these pairs.
+const FIGURES: [&str; 3] = ["one_way.p50_ns", "one_way.p99_ns", "service.p50_ns"];
 
 /// How much slower the slower build is, and from which quantile on.
 const SLOWER: f64 = 1.03;
 const TAIL: f64 = 0.985;
 const METRIC: &str = "one_way.p99_ns";
 
-/// Below this a movement counts as none: builds of one source differ by so much.
-const FLOOR: f64 = 1.02;
-
 /// Of so many comparisons so many must find it.
 const LOOKS: usize = 10;
 const FINDS: usize = 9;
 
-pub(crate) fn identical_in_turn(stage: &Stage<'_>) -> Result<Told, LabError> {
-    identical(stage, "in turn", |old, new| Measured::InTurn(pairs(old, new)))
-}
+/// Quantiles of the normal curve: that of 99 in a hundred, for then nine of ten are all but sure, and what the largest
+/// movement of a table reaches by chance; how much wider a median scatters than a mean.
+const FOUND: f64 = 2.33;
+const OF_TABLE: f64 = 3.1;
+const OF_MEDIAN: f64 = 1.2533;
 
-pub(crate) fn identical_files(stage: &Stage<'_>) -> Result<Told, LabError> {
-    identical(stage, "as two files", |old, new| {
-        Measured::Apart(Box::new(Pair { old: as_file(old), new: as_file(new) }))
+pub(crate) fn identical_in_turn(stage: &Stage<'_>) -> Result<Finding, LabError> {
+    identical(stage, "in turn", "stated are at most", |old, new| {
+        let judgement = judged(&Measured::InTurn(pairs(old, new)))?;
+        Ok((judgement.changes.iter().any(|change| change.is_real()), LEVEL))
     })
 }
 
-fn identical(
-    stage: &Stage<'_>,
-    how: &str,
-    measured: fn(Vec<ResultFile>, Vec<ResultFile>) -> Measured,
-) -> Result<Told, LabError> {
+/// The table that the demo, `explain` and the benches print.
+pub(crate) fn identical_ratios(stage: &Stage<'_>) -> Result<Finding, LabError> {
+    identical(stage, "as a table of ratios", "stated are at most", |old, new| {
+        let (old, new) = (as_file(old), as_file(new));
+        let table = table(FIGURES.map(|figure| Line::of_runs("new_to_old", figure, &new.runs, &old.runs)));
+        let excludes_one = |low: Option<f64>, high: Option<f64>| {
+            low.is_some_and(|low| low > 1.0) || high.is_some_and(|high| high < 1.0)
+        };
+        let is_different = table.iter().any(|line| excludes_one(line.low, line.high));
+        let level_percent = table.iter().filter_map(|line| line.level_percent).fold(100.0, f64::min);
+        Ok((is_different, 1.0 - level_percent / 100.0))
+    })
+}
+
+/// Of files apart no rate is stated: what drifts between them is not known. Runs of one hour, dealt to two files by
+/// chance, are what the swaps of labels take them for.
+pub(crate) fn identical_files(stage: &Stage<'_>) -> Result<Finding, LabError> {
+    let stated = "no rate is stated for files, these may be at most";
+    identical(stage, "as two files of one hour", stated, |old, new| {
+        let judgement = judged(&Measured::Apart(Box::new(Pair { old: as_file(old), new: as_file(new) })))?;
+        Ok((judgement.changes.iter().any(|change| change.is_real()), LEVEL))
+    })
+}
+
+/// Whether two sides are called different, and how often such sides may be.
+type Differs = fn(Vec<ResultFile>, Vec<ResultFile>) -> Result<(bool, f64), LabError>;
+
+fn identical(stage: &Stage<'_>, how: &str, stated: &str, differs: Differs) -> Result<Finding, LabError> {
     let runs = stage.runs(measure)?;
-    let mut dice = Dice(1);
-    let mut alarms = 0;
+    let mut random = Random::new(1);
+    let (mut alarms, mut level) = (0, 0.0);
     for _ in 0..COMPARISONS {
-        let drawn = dice.draw_without(runs, 2 * PAIRS);
-        let (old, new) = drawn.split_at(PAIRS);
-        let judgement = judged(&measured(old.to_vec(), new.to_vec()))?;
-        alarms += u32::from(judgement.changes.iter().any(|change| change.is_real()));
+        let mut old = draw_without(&mut random, runs, 2 * PAIRS);
+        let new = old.split_off(PAIRS);
+        let (is_different, at_most) = differs(old, new)?;
+        alarms += u32::from(is_different);
+        level = f64::max(level, at_most);
     }
-    Ok(Told {
+    let most = most_alarms(level);
+    let percent = 100.0 * level;
+    Ok(Finding {
         planted: format!("one build and itself {how}, {COMPARISONS} times"),
-        reported: format!("called different {alarms} times; {:.0} % are stated", 100.0 * LEVEL),
-        is_told: alarms <= MOST_ALARMS,
+        reported: format!("called different {alarms} times; {stated} {percent:.0} %, up to {most} by chance"),
+        is_told: alarms <= most,
     })
 }
 
-/// Found at the usual length, or the length that it takes here is told; and tried, if it is not too long.
-pub(crate) fn slower_tail(stage: &Stage<'_>) -> Result<Told, LabError> {
+/// At this level more alarms come in one of two hundred such rows at most: the binomial says so, for each comparison is
+/// drawn for itself.
+fn most_alarms(level: f64) -> u32 {
+    const SELDOM: f64 = 0.005;
+    let odds = level / (1.0 - level);
+    let (mut most, mut chance) = (0, (1.0 - level).powi(COMPARISONS as i32));
+    let mut more = 1.0 - chance;
+    while more > SELDOM && most < COMPARISONS {
+        chance *= odds * f64::from(COMPARISONS - most) / f64::from(most + 1);
+        most += 1;
+        more -= chance;
+    }
+    most
+}
+
+/// Found at the usual length, or the length that it takes here is told. Where that is too long to try, a build so much
+/// slower that it can be tried is reckoned alike: it must be found.
+pub(crate) fn slower_tail(stage: &Stage<'_>) -> Result<Finding, LabError> {
     let runs = stage.runs(measure)?;
-    let mut dice = Dice(2);
+    let mut random = Random::new(2);
     let planted = format!("a build that is {:.0} % slower at p99 alone", 100.0 * (SLOWER - 1.0));
-    let usual = finds(&mut dice, runs, PAIRS)?;
+    let usual = finds(&mut random, runs, SLOWER, PAIRS)?;
     let of = |found: usize, pairs: usize| format!("found in {found} of {LOOKS} comparisons of {pairs} pairs");
     if usual >= FINDS {
-        return Ok(Told { planted, reported: of(usual, PAIRS), is_told: true });
+        return Ok(Finding { planted, reported: of(usual, PAIRS), is_told: true });
     }
-    let needed = needed(runs);
-    let reported = format!("{}; it takes about {needed} here", of(usual, PAIRS));
-    if needed > MOST_PAIRS {
-        return Ok(Told { planted, reported, is_told: true });
-    }
-    let found = finds(&mut dice, runs, needed)?;
-    Ok(Told { planted, reported: format!("{reported}: {}", of(found, needed)), is_told: found >= FINDS })
+    let variance = variance(runs);
+    let needed = needed(variance, SLOWER);
+    let (slower, length) = match needed {
+        ..=MOST_PAIRS => (SLOWER, needed),
+        _ => (findable(variance, MOST_PAIRS), MOST_PAIRS),
+    };
+    let found = finds(&mut random, runs, slower, length)?;
+    let reported = format!(
+        "{}; it takes about {needed} here: one that is {:.0} % slower is {}",
+        of(usual, PAIRS),
+        100.0 * (slower - 1.0),
+        of(found, length)
+    );
+    Ok(Finding { planted, reported, is_told: found >= FINDS })
 }
 
-/// Pairs with which nine of ten comparisons find it. The middle of so many ratios, which scatter as those of two runs do,
-/// has to lie beyond the noise floor, and its interval beyond 1.
-fn needed(runs: &[ResultFile]) -> usize {
-    /// Quantiles of the normal curve: that of nine of ten, and that of the interval's end; how much wider a median
-    /// scatters than a mean.
-    const NINE_OF_TEN: f64 = 1.28;
-    const END: f64 = 1.96;
-    const OF_MEDIAN: f64 = 1.2533;
+/// How the logarithms of the metric scatter from run to run.
+fn variance(runs: &[ResultFile]) -> f64 {
     let values = runs.iter().flat_map(|result| &result.runs).filter_map(|run| value(run, METRIC));
     let logs: Vec<f64> = values.map(f64::ln).collect();
     let mean = logs.iter().sum::<f64>() / logs.len() as f64;
-    let variance = logs.iter().map(|log| (log - mean).powi(2)).sum::<f64>() / logs.len() as f64;
-    let error = ((SLOWER / FLOOR).ln() / NINE_OF_TEN).min(SLOWER.ln() / (NINE_OF_TEN + END));
+    logs.iter().map(|log| (log - mean).powi(2)).sum::<f64>() / logs.len() as f64
+}
+
+/// Pairs with which a build that is so many times slower is found. The middle of so many ratios, which scatter as those
+/// of two runs do, has to lie beyond the noise floor, and beyond what chance makes of a whole table.
+fn needed(variance: f64, slower: f64) -> usize {
+    let error = ((slower / (1.0 + LEAST_IN_TURN)).ln() / FOUND).min(slower.ln() / (FOUND + OF_TABLE));
     (2.0 * variance * (OF_MEDIAN / error).powi(2)).ceil().max(PAIRS as f64) as usize
 }
 
-fn finds(dice: &mut Dice, runs: &[ResultFile], length: usize) -> Result<usize, LabError> {
+/// The same asked the other way round: how many times slower a build has to be to be found with so many pairs.
+fn findable(variance: f64, pairs: usize) -> f64 {
+    let error = OF_MEDIAN * (2.0 * variance / pairs as f64).sqrt();
+    (error * FOUND + LEAST_IN_TURN.ln_1p()).max(error * (FOUND + OF_TABLE)).exp()
+}
+
+fn finds(random: &mut Random, runs: &[ResultFile], slower: f64, length: usize) -> Result<usize, LabError> {
+    let slowed: Vec<ResultFile> = runs.iter().map(|result| stretched(result.clone(), slower)).collect();
     let mut found = 0;
     for _ in 0..LOOKS {
-        let old = dice.draw_with(runs, length);
-        let new: Vec<ResultFile> = dice.draw_with(runs, length).into_iter().map(stretched).collect();
+        let old = draw_with(random, runs, length);
+        let new = draw_with(random, &slowed, length);
         let judgement = judged(&Measured::InTurn(pairs(old, new)))?;
         let change = judgement.changes.iter().find(|change| change.metric == METRIC);
         found += usize::from(change.is_some_and(|change| change.verdict == Verdict::Slower));
@@ -149,48 +206,58 @@ fn as_file(results: Vec<ResultFile>) -> ResultFile {
 }
 
 /// The same result of a build whose tail is longer.
-fn stretched(mut result: ResultFile) -> ResultFile {
+fn stretched(mut result: ResultFile, slower: f64) -> ResultFile {
     for run in &mut result.runs {
-        run.hops.values_mut().for_each(|hop| *hop = longer(hop));
+        run.hops.values_mut().for_each(|hop| *hop = longer(hop, slower));
     }
     result
 }
 
-fn longer(hop: &Hop) -> Hop {
+fn longer(hop: &Hop, slower: f64) -> Hop {
     let Ok(samples) = hop.histogram() else { return hop.clone() };
     let from = samples.value_at_quantile(TAIL);
     let mut all = histogram();
     let mut worst = hop.worst_ns;
     for sample in samples.iter_recorded() {
         let (value, times) = (sample.value_iterated_to(), sample.count_at_value());
-        let value = if value >= from { (value as f64 * SLOWER) as u64 } else { value };
+        let value = if value >= from { (value as f64 * slower) as u64 } else { value };
         all.record_n(value, times).expect("an auto-sized histogram takes any value");
     }
-    worst.iter_mut().for_each(|ns| *ns = (*ns as f64 * SLOWER) as u64);
+    worst.iter_mut().for_each(|ns| *ns = (*ns as f64 * slower) as u64);
     Hop::from_histogram(&all, None, hop.negative, worst)
 }
 
-/// SplitMix64: the same runs are drawn alike.
-struct Dice(u64);
+/// Some of them; one may come again.
+fn draw_with(random: &mut Random, results: &[ResultFile], count: usize) -> Vec<ResultFile> {
+    (0..count).map(|_| results[random.below(results.len())].clone()).collect()
+}
 
-impl Dice {
-    fn draw(&mut self, below: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((mixed ^ (mixed >> 31)) % below as u64) as usize
+/// Some of them, each once at most.
+fn draw_without(random: &mut Random, results: &[ResultFile], count: usize) -> Vec<ResultFile> {
+    let mut places: Vec<usize> = (0..results.len()).collect();
+    for place in 0..count {
+        let other = place + random.below(places.len() - place);
+        places.swap(place, other);
     }
+    places[..count].iter().map(|&place| results[place].clone()).collect()
+}
 
-    fn draw_with(&mut self, results: &[ResultFile], count: usize) -> Vec<ResultFile> {
-        (0..count).map(|_| results[self.draw(results.len())].clone()).collect()
-    }
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-    fn draw_without(&mut self, results: &[ResultFile], count: usize) -> Vec<ResultFile> {
-        let mut places: Vec<usize> = (0..results.len()).collect();
-        for place in 0..count {
-            let other = place + self.draw(places.len() - place);
-            places.swap(place, other);
+    #[test]
+    fn more_alarms_than_the_level_allows_are_too_many() {
+        for (level, most) in [(0.0, 0), (0.01, 3), (0.05, 6), (0.5, 28)] {
+            assert_eq!(most_alarms(level), most, "{level}");
         }
-        places[..count].iter().map(|&place| results[place].clone()).collect()
+    }
+
+    #[test]
+    fn a_build_that_can_be_found_needs_as_many_pairs_as_it_was_reckoned_with() {
+        for (variance, pairs) in [(0.001, 50), (0.1, 200), (1.0, 200)] {
+            let needed = needed(variance, findable(variance, pairs));
+            assert!((pairs..=pairs + 1).contains(&needed), "{needed} for {pairs}");
+        }
     }
 }

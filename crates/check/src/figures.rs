@@ -1,23 +1,23 @@
 //! Lies about numbers.
 
-use tickpath_clock::{Calibration, Clock, Offset, SimulatedClock};
+use tickpath_clock::{Calibration, Offset, SimulatedClock};
 use tickpath_harness::LabError;
 use tickpath_harness::around::judge;
 use tickpath_harness::host::Crossing;
 use tickpath_harness::samples::Samples;
 use tickpath_result::{PERCENTILES, Run};
 
-use crate::stage::{Stage, Told};
+use crate::stage::{Finding, Stage};
 
 /// A percentile that too few samples are behind is no percentile.
-pub(crate) fn few_samples(_: &Stage<'_>) -> Result<Told, LabError> {
+pub(crate) fn few_samples(_: &Stage<'_>) -> Result<Finding, LabError> {
     let told = |count: u64| Samples((0..count).map(|n| (0, n)).collect()).hop(&Calibration::nanoseconds(), &[]);
     let is_right = |place: usize, count: u64, is_there: bool| told(count).percentiles()[place].is_some() == is_there;
     let right = PERCENTILES.iter().enumerate().filter(|(place, percentile)| {
         is_right(*place, percentile.samples - 1, false) && is_right(*place, percentile.samples, true)
     });
     let right = right.map(|(_, percentile)| percentile.label).collect::<Vec<_>>();
-    Ok(Told {
+    Ok(Finding {
         planted: format!("a sample too few for each of {} percentiles", PERCENTILES.len()),
         reported: format!("none of {}", right.join(", ")),
         is_told: right.len() == PERCENTILES.len(),
@@ -29,32 +29,24 @@ const WRONG_NS: i64 = 2_000;
 
 /// One way between two CPUs, and round trips whose stamps are taken.
 const WAY_NS: u64 = 100;
-const TRIPS: u64 = 20;
+const TRIPS: usize = 20;
 
-pub(crate) fn counter_ahead(_: &Stage<'_>) -> Result<Told, LabError> {
+pub(crate) fn counter_ahead(_: &Stage<'_>) -> Result<Finding, LabError> {
     clocks("is 2 µs ahead on one CPU", "ns ahead", |_| WRONG_NS)
 }
 
-pub(crate) fn counter_back(_: &Stage<'_>) -> Result<Told, LabError> {
+pub(crate) fn counter_back(_: &Stage<'_>) -> Result<Finding, LabError> {
     clocks("steps back by 2 µs on one CPU", "stepped back", |trip| if trip < TRIPS / 2 { 0 } else { -WRONG_NS })
 }
 
 /// A run between two clocks of our own making, which no real host can be told to have.
-fn clocks(planted: &str, word: &str, ahead_ns: fn(u64) -> i64) -> Result<Told, LabError> {
-    let crossing = |ahead_ns: &dyn Fn(u64) -> i64| {
-        let here = SimulatedClock::at(1_000_000);
-        let trip = |number| {
-            let out = here.ticks();
-            here.advance(WAY_NS);
-            let there = here.ahead_by(ahead_ns(number)).ticks();
-            here.advance(WAY_NS);
-            [out, there, here.ticks()]
-        };
-        let trips: Vec<[u64; 3]> = (0..TRIPS).map(trip).collect();
+fn clocks(planted: &str, word: &str, ahead_ns: fn(usize) -> i64) -> Result<Finding, LabError> {
+    let crossing = |ahead_ns: &dyn Fn(usize) -> i64| {
+        let trips = SimulatedClock::at(1_000_000).round_trips(&[(WAY_NS, WAY_NS); TRIPS], ahead_ns);
         let offset = Offset::of(&trips, &Calibration::nanoseconds());
         offset.map(|offset| Crossing { transfer_ns: WAY_NS as f64, offset })
     };
-    let judged = |ahead_ns: &dyn Fn(u64) -> i64| {
+    let judged = |ahead_ns: &dyn Fn(usize) -> i64| {
         let mut run = Run { valid: true, ..Run::default() };
         let around = crossing(&|_| 0).zip(crossing(ahead_ns)).map(|(before, after)| [before, after]);
         around.into_iter().for_each(|around| judge(&mut run, around, None));
@@ -62,7 +54,7 @@ fn clocks(planted: &str, word: &str, ahead_ns: fn(u64) -> i64) -> Result<Told, L
     };
     let (honest, run) = (judged(&|_| 0), judged(&ahead_ns));
     let told = run.notes.iter().find(|note| note.contains(word));
-    Ok(Told {
+    Ok(Finding {
         planted: format!("a simulated counter that {planted}"),
         reported: told.cloned().unwrap_or_else(|| "nothing".to_owned()),
         is_told: honest.valid && honest.notes.is_empty() && !run.valid && told.is_some(),

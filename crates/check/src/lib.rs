@@ -6,13 +6,13 @@
 //!        │  hogs, signals, a server that is gone                                  │
 //!        └──────────────────┴───── planted | reported | told ─────────────────────┘
 //! ```
-//! A lie is told if the result says what was planted: exactly where whoever planted it counts, and by name or by a run that
-//! is not valid elsewhere. Two rows plant nothing: who cries wolf there tells nothing by crying elsewhere.
+//! A lie is told if the result says what was planted: exactly where whoever planted it counts, and by name elsewhere.
+//! Some rows plant nothing: who cries wolf there tells nothing by crying elsewhere.
 //!
 //! * `lies.rs`: the table. `stage.rs`: where a lie is planted.
-//! * `tamper.rs`: somebody between the two ends, on any transport.
-//! * `messages.rs`, `machine.rs`, `figures.rs`, `builds.rs`: lies about messages, about whose time it was, about numbers,
-//!   and about which build is slower.
+//! * `tamper.rs`: somebody between the two ends, on any transport. `relay.rs`: somebody on the wire before a server.
+//! * `messages.rs`, `workloads.rs`: lies about messages.
+//! * `machine.rs`, `figures.rs`, `builds.rs`: about whose time it was, about numbers, and about which build is slower.
 
 mod builds;
 mod figures;
@@ -20,14 +20,15 @@ mod hog;
 mod lies;
 mod machine;
 mod messages;
-mod signals;
+mod relay;
 mod stage;
 mod tamper;
+mod workloads;
 
 use tickpath_harness::Playable;
 
 pub use lies::{LIES, Lie};
-pub use stage::{Stage, Told};
+pub use stage::{Finding, Stage};
 
 /// What the processes of this crate do.
 pub const ROLES: &[Playable] = &[Playable::of::<hog::HogRole>()];

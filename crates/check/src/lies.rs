@@ -2,17 +2,17 @@
 
 use tickpath_harness::LabError;
 
-use crate::stage::{Stage, Told};
-use crate::{builds, figures, machine, messages};
+use crate::stage::{Finding, Stage};
+use crate::{builds, figures, machine, messages, workloads};
 
 /// A lie, and how it is planted.
 #[derive(Debug, Clone, Copy)]
 pub struct Lie {
     /// Its name on the command line.
     pub name: &'static str,
-    /// What carries the messages, or which of two; empty where there is one way.
+    /// What carries the messages, or which of several; empty where there is one way.
     pub target: &'static str,
-    plant: fn(&Stage<'_>) -> Result<Told, LabError>,
+    plant: fn(&Stage<'_>) -> Result<Finding, LabError>,
 }
 
 /// All of them, in the order of the table.
@@ -21,6 +21,9 @@ pub const LIES: &[Lie] = &[
     Lie { name: "nothing", target: "redis", plant: |stage| messages::nothing(stage, ON_REDIS) },
     Lie { name: "dropped", target: "log", plant: |stage| messages::dropped(stage, ON_LOG) },
     Lie { name: "dropped", target: "redis", plant: |stage| messages::dropped(stage, ON_REDIS) },
+    Lie { name: "dropped", target: "path", plant: workloads::dropped_ticks },
+    Lie { name: "dropped", target: "queue", plant: workloads::dropped_pushes },
+    Lie { name: "dropped", target: "round trip", plant: workloads::dropped_answer },
     Lie { name: "doubled", target: "log", plant: |stage| messages::doubled(stage, ON_LOG) },
     Lie { name: "doubled", target: "redis", plant: |stage| messages::doubled(stage, ON_REDIS) },
     Lie { name: "swapped", target: "log", plant: |stage| messages::swapped(stage, ON_LOG) },
@@ -40,6 +43,7 @@ pub const LIES: &[Lie] = &[
     Lie { name: "counter", target: "back", plant: figures::counter_back },
     Lie { name: "few-samples", target: "", plant: figures::few_samples },
     Lie { name: "identical", target: "in turn", plant: builds::identical_in_turn },
+    Lie { name: "identical", target: "ratios", plant: builds::identical_ratios },
     Lie { name: "identical", target: "files", plant: builds::identical_files },
     Lie { name: "slower-tail", target: "", plant: builds::slower_tail },
 ];
@@ -53,8 +57,13 @@ impl Lie {
         if self.target.is_empty() { self.name.to_owned() } else { format!("{} ({})", self.name, self.target) }
     }
 
+    /// Whether there is nothing to tell: an alarm here is a false one.
+    pub fn plants_nothing(&self) -> bool {
+        ["nothing", "identical"].contains(&self.name)
+    }
+
     /// Plants it, and hears what the instrument says.
-    pub fn plant(&self, stage: &Stage<'_>) -> Result<Told, LabError> {
+    pub fn plant(&self, stage: &Stage<'_>) -> Result<Finding, LabError> {
         (self.plant)(stage)
     }
 }

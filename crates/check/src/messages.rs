@@ -3,86 +3,110 @@
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
 
-use rustix::process::{Pid, Signal, kill_process};
 use tickpath_clock::sleep_ns;
 use tickpath_harness::LabError;
+use tickpath_harness::signals::{Stopping, kill};
 use tickpath_lab::pubsub::{Ends, run, run_with};
 use tickpath_result::Run;
 
-use crate::signals::{Stopping, pid};
-use crate::stage::{COUNT, RATE, Stage, Told, ms};
+use crate::stage::{COUNT, Finding, RATE, Stage, judgeable, ms};
 use crate::tamper::{Fault, Tamper};
 
 /// How late a message that is late is, and how long what stalls stands still in each second.
 const LATE_NS: u64 = 2_000_000;
 const STALL_NS: u64 = 100_000_000;
 
-/// No lie: nothing is to be told.
-pub(crate) fn nothing(stage: &Stage<'_>, on_log: bool) -> Result<Told, LabError> {
+/// No lie: nothing is to be told. A run that is not valid, and says that the machine was disturbed, is made again.
+pub(crate) fn nothing(stage: &Stage<'_>, on_log: bool) -> Result<Finding, LabError> {
     let server = (!on_log).then(|| stage.server()).transpose()?;
     let target = server.as_ref().map_or("shm://".to_owned(), |server| server.url());
-    let run = run(stage.lab, &stage.settings(&target))?;
+    let settings = stage.settings(&target);
+    let run = judgeable(|| run(stage.lab, &settings), |run| run.valid || !is_disturbed(run))?;
     let counts = &run.counts;
     let is_told = run.valid && counts.lost + counts.duplicated + counts.reordered == 0;
-    Ok(Told { planted: "nothing".to_owned(), reported: said(&run, "nothing"), is_told })
+    let told = if is_told { "nothing".to_owned() } else { run.notes.join("; ") };
+    Ok(Finding { planted: "nothing".to_owned(), reported: said(&run, &told), is_told })
 }
 
-pub(crate) fn dropped(stage: &Stage<'_>, on_log: bool) -> Result<Told, LabError> {
-    counted(stage, on_log, Fault::Drop, "lost", |run| run.counts.lost)
+pub(crate) fn dropped(stage: &Stage<'_>, on_log: bool) -> Result<Finding, LabError> {
+    counted(stage, on_log, Fault::Drop, ["lost", "were lost"], |run| run.counts.lost)
 }
 
-pub(crate) fn doubled(stage: &Stage<'_>, on_log: bool) -> Result<Told, LabError> {
-    counted(stage, on_log, Fault::Double, "doubled", |run| run.counts.duplicated)
+pub(crate) fn doubled(stage: &Stage<'_>, on_log: bool) -> Result<Finding, LabError> {
+    counted(stage, on_log, Fault::Double, ["doubled", "came twice"], |run| run.counts.duplicated)
 }
 
-pub(crate) fn swapped(stage: &Stage<'_>, on_log: bool) -> Result<Told, LabError> {
-    counted(stage, on_log, Fault::Swap, "swapped", |run| run.counts.reordered)
+pub(crate) fn swapped(stage: &Stage<'_>, on_log: bool) -> Result<Finding, LabError> {
+    counted(stage, on_log, Fault::Swap, ["swapped", "came behind"], |run| run.counts.reordered)
 }
 
-/// What is spoiled by number is reported by the same number, and a run with it is not valid.
-fn counted(stage: &Stage<'_>, on_log: bool, fault: Fault, what: &str, of: fn(&Run) -> u64) -> Result<Told, LabError> {
+/// What is spoiled, and how the run's note has it.
+fn counted(
+    stage: &Stage<'_>,
+    on_log: bool,
+    fault: Fault,
+    [what, words]: [&str; 2],
+    of: fn(&Run) -> u64,
+) -> Result<Finding, LabError> {
     let (run, faults) = tampered(stage, on_log, fault)?;
-    let is_told = faults > 0 && of(&run) == faults && !run.valid;
-    Ok(Told {
-        planted: format!("{faults} of {COUNT} {what}"),
-        reported: said(&run, &format!("{} {what}", of(&run))),
-        is_told,
-    })
+    Ok(exactly(&run, faults, of(&run), what, words))
 }
 
-pub(crate) fn late(stage: &Stage<'_>, on_log: bool) -> Result<Told, LabError> {
+/// What is spoiled by number is reported by the same number, by a note with it too, and a run with it is not valid.
+pub(crate) fn exactly(run: &Run, faults: u64, counted: u64, what: &str, words: &str) -> Finding {
+    Finding {
+        planted: format!("{faults} of {} {what}", run.counts.sent),
+        reported: said(run, &format!("{counted} {what}")),
+        is_told: faults > 0 && counted == faults && is_noted(run, faults, words) && !run.valid,
+    }
+}
+
+fn is_noted(run: &Run, count: u64, words: &str) -> bool {
+    run.notes.iter().any(|note| note.starts_with(&format!("{count} ")) && note.contains(words))
+}
+
+/// Whether the run says itself that the machine was not its own.
+fn is_disturbed(run: &Run) -> bool {
+    const SIGNS: [&str; 3] = ["the host has moved its CPUs", "host gaps came", "of a CPU"];
+    /// What a hypervisor gives to others, in percent.
+    const MOST_STEAL: f64 = 1.0;
+    let is_stolen = run.floor.and_then(|floor| floor.steal_percent).is_some_and(|percent| percent > MOST_STEAL);
+    is_stolen || run.notes.iter().any(|note| SIGNS.iter().any(|sign| note.contains(sign)))
+}
+
+pub(crate) fn late(stage: &Stage<'_>, on_log: bool) -> Result<Finding, LabError> {
     let (run, _) = tampered(stage, on_log, Fault::Late(LATE_NS))?;
     let p50 = |hop: &str| run.hops.get(hop).and_then(|hop| hop.p50_ns);
     let is_told = ["one_way", "service"].iter().all(|hop| p50(hop).is_some_and(|ns| ns >= LATE_NS));
-    Ok(Told {
+    Ok(Finding {
         planted: format!("each {} late, in order", ms(Some(LATE_NS))),
         reported: format!("one_way p50 {}, service p50 {}", ms(p50("one_way")), ms(p50("service"))),
         is_told,
     })
 }
 
-pub(crate) fn stalled(stage: &Stage<'_>, on_log: bool) -> Result<Told, LabError> {
+pub(crate) fn stalled(stage: &Stage<'_>, on_log: bool) -> Result<Finding, LabError> {
     let (run, stalls) = tampered(stage, on_log, Fault::Stall(STALL_NS))?;
     Ok(stalls_told(&run, stalls))
 }
 
 /// The publisher waits for replies: it sends nothing while the server stands still.
-pub(crate) fn server_stalled(stage: &Stage<'_>) -> Result<Told, LabError> {
+pub(crate) fn server_stalled(stage: &Stage<'_>) -> Result<Finding, LabError> {
     let server = stage.server()?;
-    let stopping = Stopping::of(vec![pid(server.pid())?], STALL_NS, 1_000_000_000 - STALL_NS);
+    let stopping = Stopping::of(&[server.pid()], STALL_NS, 1_000_000_000 - STALL_NS)?;
     let run = run(stage.lab, &stage.settings(&server.url()))?;
     Ok(stalls_told(&run, stopping.end()))
 }
 
 /// A tenth of all messages meets a stall, evenly from its beginning to its end: the 99th percentile is nine tenths of it.
-fn stalls_told(run: &Run, stalls: u64) -> Told {
+fn stalls_told(run: &Run, stalls: u64) -> Finding {
     let one_way = run.hops.get("one_way");
     let raw = one_way.and_then(|hop| hop.p99_ns);
     let rest = one_way.and_then(|hop| hop.unstalled.as_ref());
     let least = STALL_NS * 7 / 10;
     let is_kept = rest.is_none_or(|rest| rest.p99_ns.is_some_and(|ns| ns >= least));
     let rest = rest.map_or_else(String::new, |rest| format!(", {} of it not the host's", ms(rest.p99_ns)));
-    Told {
+    Finding {
         planted: format!("{stalls} stalls of {}", ms(Some(STALL_NS))),
         reported: format!("one_way p99 {}{rest}", ms(raw)),
         is_told: stalls > 0 && raw.is_some_and(|ns| ns >= least) && is_kept,
@@ -90,7 +114,7 @@ fn stalls_told(run: &Run, stalls: u64) -> Told {
 }
 
 /// The server closes the subscriber's connection in the middle of the run.
-pub(crate) fn cut(stage: &Stage<'_>) -> Result<Told, LabError> {
+pub(crate) fn cut(stage: &Stage<'_>) -> Result<Finding, LabError> {
     let server = stage.server()?;
     let port = server.port;
     let (run, cut) = half_way(stage, &server.url(), move |_| {
@@ -104,7 +128,7 @@ pub(crate) fn cut(stage: &Stage<'_>) -> Result<Told, LabError> {
     let run = run?;
     let reconnects = run.figures.get("reconnects").copied().unwrap_or(0.0);
     let is_noted = run.notes.iter().any(|note| note.contains("connection was lost"));
-    Ok(Told {
+    Ok(Finding {
         planted: format!("{cut} connection cut"),
         reported: said(&run, &format!("reconnected: {reconnects}, lost: {}", run.counts.lost)),
         is_told: cut == "1" && reconnects == 1.0 && is_noted && (run.counts.lost == 0 || !run.valid),
@@ -112,30 +136,33 @@ pub(crate) fn cut(stage: &Stage<'_>) -> Result<Told, LabError> {
 }
 
 /// The server is gone half-way, and does not come back.
-pub(crate) fn gone(stage: &Stage<'_>) -> Result<Told, LabError> {
+pub(crate) fn gone(stage: &Stage<'_>) -> Result<Finding, LabError> {
     let server = stage.server()?;
-    let victim = pid(server.pid())?;
-    let (run, _) = half_way(stage, &server.url(), move |_| kill(victim))?;
-    Ok(broken(run, "the server killed half-way"))
+    let victim = server.pid();
+    let (run, ()) = half_way(stage, &server.url(), move |_| kill(victim))?;
+    Ok(broken(run, "the server killed half-way", &["publishing failed", server.url().as_str()]))
 }
 
 /// A process of the run is killed half-way.
-pub(crate) fn killed(stage: &Stage<'_>) -> Result<Told, LabError> {
-    let (run, _) = half_way(stage, "shm://", |ends| kill(pid(ends.1)?))?;
-    Ok(broken(run, "the subscriber killed half-way"))
+pub(crate) fn killed(stage: &Stage<'_>) -> Result<Finding, LabError> {
+    let (run, ()) = half_way(stage, "shm://", |ends| kill(ends.1))?;
+    Ok(broken(run, "the subscriber killed half-way", &["subscriber process failed", "signal: 9"]))
 }
 
-fn kill(victim: Pid) -> Result<String, LabError> {
-    kill_process(victim, Signal::KILL).map_err(|e| LabError::Failed(format!("it cannot be killed: {e}")))?;
-    Ok(String::new())
-}
-
-fn broken(run: Result<Run, LabError>, planted: &str) -> Told {
+/// A run that breaks off says by what, in these words; one that does not says what it lost.
+pub(crate) fn broken(run: Result<Run, LabError>, planted: &str, words: &[&str]) -> Finding {
     let (reported, is_told) = match run {
-        Ok(run) => (said(&run, &format!("{} lost", run.counts.lost)), !run.valid && run.counts.lost > 0),
-        Err(error) => (error.to_string(), true),
+        Ok(run) => {
+            let lost = run.counts.lost;
+            (said(&run, &format!("{lost} lost")), !run.valid && lost > 0 && is_noted(&run, lost, "were lost"))
+        }
+        Err(error) => {
+            let error = error.to_string();
+            let is_told = words.iter().all(|word| error.contains(word));
+            (error, is_told)
+        }
     };
-    Told { planted: planted.to_owned(), reported, is_told }
+    Finding { planted: planted.to_owned(), reported, is_told }
 }
 
 /// A run with somebody in the middle, and how many faults he made.
@@ -152,11 +179,11 @@ fn tampered(stage: &Stage<'_>, on_log: bool, fault: Fault) -> Result<(Run, u64),
 }
 
 /// A run, and what `act` says, who is called in its middle with the publisher's and the subscriber's process id.
-fn half_way(
+fn half_way<T: Send + 'static>(
     stage: &Stage<'_>,
     target: &str,
-    act: impl FnOnce((u32, u32)) -> Result<String, LabError> + Send + 'static,
-) -> Result<(Result<Run, LabError>, String), LabError> {
+    act: impl FnOnce((u32, u32)) -> Result<T, LabError> + Send + 'static,
+) -> Result<(Result<Run, LabError>, T), LabError> {
     let mut acting = None;
     let run = run_with(stage.lab, &stage.settings(target), false, |ends| {
         let pids = (ends.publisher, ends.subscriber);
@@ -174,4 +201,42 @@ fn half_way(
 /// What a run says of itself: a count, and whether it is valid.
 pub(crate) fn said(run: &Run, count: &str) -> String {
     format!("{count}, {}", if run.valid { "valid" } else { "not valid" })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A run that counts 40 lost of 4,000 messages.
+    fn lossy(valid: bool, notes: &[&str]) -> Run {
+        let mut run = Run { valid, notes: notes.iter().map(|note| (*note).to_owned()).collect(), ..Run::default() };
+        (run.counts.sent, run.counts.lost) = (4_000, 40);
+        run
+    }
+
+    #[test]
+    fn a_fault_is_told_by_its_number_its_name_and_a_run_that_is_not_valid() {
+        let told = |run: &Run, faults: u64| exactly(run, faults, run.counts.lost, "lost", "were lost").is_told;
+        let note = "40 of 4000 messages were lost";
+        assert!(told(&lossy(false, &[note]), 40));
+        assert!(!told(&lossy(false, &[note]), 41));
+        assert!(!told(&lossy(true, &[note]), 40));
+        assert!(!told(&lossy(false, &["11 % of sends came late"]), 40));
+        assert!(!told(&lossy(false, &["140 of 4000 messages were lost"]), 40));
+    }
+
+    #[test]
+    fn a_run_that_broke_off_by_something_else_tells_nothing() {
+        let words = ["subscriber", "signal: 9"];
+        let failed = |why: &str| broken(Err(LabError::Failed(why.to_owned())), "", &words).is_told;
+        assert!(failed("the subscriber process failed: it ended without a word (signal: 9 (SIGKILL))"));
+        assert!(!failed("the subscriber process failed: no memory is left"));
+        assert!(!broken(Ok(lossy(false, &["another note"])), "", &[]).is_told);
+    }
+
+    #[test]
+    fn a_run_is_disturbed_if_it_says_so() {
+        assert!(is_disturbed(&lossy(false, &["process 7 (make) took 90 % of a CPU meanwhile"])));
+        assert!(!is_disturbed(&lossy(false, &["11 % of sends came late"])));
+    }
 }

@@ -2,16 +2,14 @@
 
 use std::cell::OnceCell;
 
-use tickpath_clock::{Priority, Wait};
-use tickpath_harness::arrivals::Arrivals;
 use tickpath_harness::{Lab, LabError};
 use tickpath_lab::pubsub::Settings;
-use tickpath_result::{Phase, ResultFile};
+use tickpath_result::ResultFile;
 use tickpath_scratch::redis::{Server, ServerSettings};
 
 /// What was planted, and what came of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Told {
+pub struct Finding {
     /// What was planted.
     pub planted: String,
     /// What the instrument said.
@@ -60,24 +58,24 @@ impl<'a> Stage<'a> {
     }
 
     pub(crate) fn settings(&self, target: &str) -> Settings {
-        Settings {
-            target: target.to_owned(),
-            go: None,
-            size: 64,
-            rate: Some(RATE),
-            arrivals: Arrivals::Steady,
-            count: COUNT,
-            batch: 1,
-            policy: None,
-            phase: Phase::Steady,
-            readers: 1,
-            wait: Wait::Block,
-            pace: None,
-            cpus: self.cpus,
-            priority: Priority::Normal,
-            repeat: 1,
-        }
+        Settings { rate: Some(RATE), count: COUNT, ..Settings::new(target, self.cpus) }
     }
+}
+
+/// The first of some tries that can be judged, or the last one.
+pub(crate) fn judgeable<T>(
+    mut act: impl FnMut() -> Result<T, LabError>,
+    can_be_judged: impl Fn(&T) -> bool,
+) -> Result<T, LabError> {
+    const TRIES: u32 = 4;
+    let mut tried = act()?;
+    for _ in 1..TRIES {
+        if can_be_judged(&tried) {
+            break;
+        }
+        tried = act()?;
+    }
+    Ok(tried)
 }
 
 pub(crate) fn ms(ns: Option<u64>) -> String {

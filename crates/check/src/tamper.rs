@@ -18,14 +18,14 @@ pub enum Fault {
     Double,
     /// One in a hundred arrives behind the next one.
     Swap,
-    /// Each arrives so many nanoseconds late, in order.
+    /// Each arrives so many nanoseconds after it was sent, in order.
     Late(u64),
     /// Nothing goes on for so many nanoseconds of each second.
     Stall(u64),
 }
 
 /// Of so many messages one is spoiled.
-const EVERY: u64 = 100;
+pub(crate) const EVERY: u64 = 100;
 
 /// How long it sleeps for messages before it looks whether it is to end.
 const PATIENCE_NS: u64 = 10_000_000;
@@ -131,7 +131,9 @@ impl Between {
                 return Ok(());
             }
             Fault::Late(ns) => {
-                let left = ns as i64 - self.clock.ns_between(message.stamp, self.clock.ticks());
+                // Its stamp is when it was to be sent; when it really was stands first in it.
+                let sent = message.payload.first_chunk().map_or(message.stamp, |sent| u64::from_le_bytes(*sent));
+                let left = ns as i64 - self.clock.ns_between(sent, self.clock.ticks());
                 sleep_ns(left.max(0) as u64);
                 self.faults += 1;
             }

@@ -4,7 +4,9 @@ use std::fs::OpenOptions;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use tickpath_bus::Policy;
 use tickpath_harness::arrivals::Arrivals;
+use tickpath_harness::proxy::MOST_RTT_MS;
 
 /// A mistake in how the command was called: exit code 2.
 #[derive(Debug)]
@@ -90,6 +92,16 @@ pub enum Rate {
     PerSecond(f64),
 }
 
+impl Rate {
+    /// None as fast as it goes.
+    pub fn per_second(self) -> Option<f64> {
+        match self {
+            Self::Max => None,
+            Self::PerSecond(rate) => Some(rate),
+        }
+    }
+}
+
 /// Refuses a URL that names no transport, before anything is measured.
 pub fn are_targets(urls: &[String]) -> anyhow::Result<()> {
     urls.iter().try_for_each(|url| is_target(url))
@@ -142,6 +154,17 @@ pub fn positive(text: &str) -> Result<f64, String> {
 pub fn seconds(text: &str) -> Result<f64, String> {
     let number: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
     if (0.1..=86_400.0).contains(&number) { Ok(number) } else { Err("use 0.1 to 86400 seconds".to_owned()) }
+}
+
+pub fn policy(text: &str) -> Result<Policy, String> {
+    let found = Policy::ALL.into_iter().find(|policy| policy.name() == text);
+    found.ok_or_else(|| "use overwrite, fail or keep".to_owned())
+}
+
+/// A round trip of our own making, in milliseconds.
+pub fn rtt(text: &str) -> Result<f64, String> {
+    let number: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
+    if (0.0..=MOST_RTT_MS).contains(&number) { Ok(number) } else { Err(format!("use 0 to {MOST_RTT_MS} milliseconds")) }
 }
 
 pub fn size(text: &str) -> Result<usize, String> {

@@ -2,7 +2,7 @@
 
 use anyhow::Context;
 use clap::Args;
-use tickpath_check::{LIES, Lie, Stage, Told};
+use tickpath_check::{Finding, LIES, Lie, Stage};
 use tickpath_harness::Lab;
 
 use crate::args::{Cpus, Usage};
@@ -22,8 +22,8 @@ const WIDTH: usize = 80;
 #[derive(Debug, Args)]
 #[command(
     after_help = "A lie is told if the result says what was planted: by the same number where whoever planted it \
-counts, by its name or by a run that is not valid elsewhere. \"nothing\" plants none, and nothing is to be told.\n\nExit \
-code: 0 all were told, 1 one got through."
+counts, by its name elsewhere. \"nothing\" and \"identical\" plant none, and nothing is to be told.\n\nExit code: 0 \
+all were told, 1 one got through or gave a false alarm."
 )]
 pub struct Check {
     /// Which lies; all if not given
@@ -32,7 +32,8 @@ pub struct Check {
     /// How often to plant each
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub repeat: u32,
-    /// How often to plant a lie that got through, at most: a machine that others use at times hides one
+    /// How often to plant a lie that got through, at most: a machine that others use at times hides one. What plants
+    /// none is never tried again
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=10))]
     pub tries: u32,
     /// Do not show how far it is
@@ -56,14 +57,14 @@ pub fn run(args: &Check) -> anyhow::Result<Outcome> {
     for _ in 0..args.repeat {
         for lie in &lies {
             let mut is_told = false;
-            for _ in 0..args.tries {
-                let told = plant(&lab, lie, &stage);
+            for _ in 0..tries(lie, args.tries) {
+                let finding = plant(&lab, lie, &stage);
                 if turn.is_interrupted() {
                     return Ok(Outcome::Interrupted);
                 }
-                let told = told.with_context(|| lie.title())?;
-                say(&line(lie, &told));
-                is_told = told.is_told;
+                let finding = finding.with_context(|| lie.title())?;
+                say(&line(lie, &finding));
+                is_told = finding.is_told;
                 if is_told {
                     break;
                 }
@@ -73,19 +74,28 @@ pub fn run(args: &Check) -> anyhow::Result<Outcome> {
     }
     say(&match missed {
         0 => format!("\nAll {planted} were told.\n"),
-        _ => format!("\n{missed} of {planted} got through.\n"),
+        _ => format!("\n{missed} of {planted} got through or gave a false alarm.\n"),
     });
     Ok(if missed == 0 { Outcome::Good } else { Outcome::Lost })
 }
 
-fn plant(lab: &Lab<'_>, lie: &Lie, stage: &Stage<'_>) -> anyhow::Result<Told> {
+/// What was not told may be tried again, what was told wrongly may not.
+fn tries(lie: &Lie, most: u32) -> u32 {
+    if lie.plants_nothing() { 1 } else { most }
+}
+
+fn plant(lab: &Lab<'_>, lie: &Lie, stage: &Stage<'_>) -> anyhow::Result<Finding> {
     lab.step(&lie.title(), SECONDS)?;
     lie.plant(stage).map_err(usage)
 }
 
-fn line(lie: &Lie, told: &Told) -> String {
-    let Told { planted, reported, is_told } = told;
-    let through = if *is_told { "" } else { " (GOT THROUGH)" };
+fn line(lie: &Lie, finding: &Finding) -> String {
+    let Finding { planted, reported, is_told } = finding;
+    let through = match (*is_told, lie.plants_nothing()) {
+        (true, _) => "",
+        (false, true) => " (FALSE ALARM)",
+        (false, false) => " (GOT THROUGH)",
+    };
     row(&lie.title(), &format!("{planted} → {reported}{through}"))
 }
 
@@ -114,4 +124,16 @@ fn chosen(names: &[String]) -> anyhow::Result<Vec<&'static Lie>> {
         }
     }
     Ok(LIES.iter().filter(|lie| names.is_empty() || names.iter().any(|name| name == lie.name)).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_false_alarm_is_never_tried_again() {
+        let once: Vec<&str> = LIES.iter().filter(|lie| tries(lie, 3) == 1).map(|lie| lie.name).collect();
+        assert_eq!(once, ["nothing", "nothing", "identical", "identical", "identical"]);
+        assert!(LIES.iter().all(|lie| lie.plants_nothing() || tries(lie, 3) == 3));
+    }
 }

@@ -1,5 +1,6 @@
 //! `tickpath compare`: two builds side by side. Result files are read; programs are called in turn.
 
+use std::cell::Cell;
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::os::unix::fs::PermissionsExt;
@@ -22,6 +23,7 @@ use crate::args::{Output, Usage};
 use crate::bench::measure::new_result;
 use crate::outcome::Outcome;
 use crate::print::say;
+use crate::progress::about;
 
 /// Pairs of calls, if nobody says how many: six are the fewest that tell a change from noise, and one may be invalid.
 const PAIRS: u32 = 7;
@@ -94,7 +96,7 @@ pub fn run(args: &Compare) -> anyhow::Result<Outcome> {
     if args.bench.is_empty() {
         return files(args);
     }
-    let steps = Steps { quiet: args.quiet };
+    let steps = Steps { quiet: args.quiet, is_planned: Cell::new(false) };
     let lab = Lab::new(std::env::current_exe().context("cannot find this program's own file")?, &steps)?;
     let calls = Calls::of(args, &lab)?;
     match args.false_positives {
@@ -200,6 +202,8 @@ struct Calls<'a> {
     programs: [PathBuf; 2],
     bench: &'a [String],
     count: u32,
+    /// Calls of all comparisons.
+    all: u64,
     lab: &'a Lab<'a>,
 }
 
@@ -214,7 +218,9 @@ impl<'a> Calls<'a> {
             return Err(Usage(format!("{word} behind --: {why}")).into());
         }
         let programs = [program(&args.old)?, program(&args.new)?];
-        Ok(Self { programs, bench, count: args.repeat.unwrap_or(PAIRS), lab })
+        let count = args.repeat.unwrap_or(PAIRS);
+        let all = 2 * u64::from(count) * u64::from(args.false_positives.unwrap_or(1));
+        Ok(Self { programs, bench, count, all, lab })
     }
 
     /// Pairs in the order A B, B A, A B, …: what drifts, and what the first call finds that the second does not, meets
@@ -228,6 +234,8 @@ impl<'a> Calls<'a> {
                 let begun = self.lab.clock.ticks();
                 let result = self.call(side);
                 seconds = self.lab.clock.ns_between(begun, self.lab.clock.ticks()) as f64 / 1e9;
+                // How long a bench takes, its first call shows.
+                self.lab.progress.plan(self.all as usize, seconds * self.all as f64);
                 result
             };
             let mut results = [None, None];
@@ -273,6 +281,7 @@ impl<'a> Calls<'a> {
 /// Says on standard error which call runs. Nothing is drawn meanwhile: that would take time from what is measured.
 struct Steps {
     quiet: bool,
+    is_planned: Cell<bool>,
 }
 
 impl Progress for Steps {
@@ -280,6 +289,12 @@ impl Progress for Steps {
         if !self.quiet {
             let about = if seconds > 0.0 { format!(", about {seconds:.0} s") } else { String::new() };
             eprintln!("{what}{about}");
+        }
+    }
+
+    fn plan(&self, calls: usize, seconds: f64) {
+        if !self.is_planned.replace(true) && !self.quiet {
+            eprintln!("tickpath: {}: {calls} calls", about(seconds));
         }
     }
 }

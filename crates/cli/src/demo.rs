@@ -4,9 +4,9 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 use tickpath_harness::others::in_words;
-use tickpath_lab::demo::{self, Found, Settings};
+use tickpath_lab::demo::{self, Change, Found, Settings};
 use tickpath_report::{duration, path_picture, wrapped};
-use tickpath_result::{ResultFile, Run};
+use tickpath_result::{Comparison, Phase, ResultFile, Run};
 
 use crate::args::{Cpus, Output, can_be_written, is_file};
 use crate::bench::measure::{lab, new_result, usage, write};
@@ -23,6 +23,7 @@ const TRADE_ASKS_NS: f64 = 5_000.0;
 const WIDTH: usize = 80;
 
 #[derive(Debug, Args)]
+#[command(after_help = "Exit code 3: the path alone is not valid, or a part beside it has nothing valid to tell.")]
 pub struct Demo {
     /// A recording of LOCAL_NS JSON lines, gzip or plain; ticks are made up without one
     #[arg(long, value_name = "FILE")]
@@ -69,12 +70,17 @@ pub fn run(args: &Demo) -> anyhow::Result<Outcome> {
         say(&format!("\nreport: {}\n", page.display()));
         Ok(())
     };
-    // The headline is what the demo promises; a ratio leaves out pairs that broke a rule.
-    let verdict = |result: &ResultFile| match path_alone(result).is_none_or(|run| run.valid) {
+    turn.end(done, &mut result, show, |result| verdict(result, &found))
+}
+
+/// Whether each part has something valid to tell; a comparison leaves out pairs that broke a rule.
+fn verdict(result: &ResultFile, found: &Found) -> Outcome {
+    let is_told = |change: &Change| comparison(result, change).is_some();
+    let mut alone = path_alone(result).into_iter().chain(one_process_run(result));
+    match alone.all(|run| run.valid) && found.changes.iter().all(is_told) {
         true => Outcome::Good,
         false => Outcome::Invalid,
-    };
-    turn.end(done, &mut result, show, verdict)
+    }
 }
 
 /// The text in lines that are not too long; a line that goes on is indented as it began.
@@ -215,40 +221,63 @@ fn host_share(run: &Run) -> String {
     )
 }
 
-/// The same path with one thing changed at a time: each change under its own words, with its ratio or why it has none.
+/// The path with one thing changed at a time, and in Python: each under its own words, with its ratio or why it has
+/// none.
 fn changes(result: &ResultFile, found: &Found) -> String {
     if found.changes.is_empty() {
         return String::new();
     }
-    let mut out = format!("\nThe same path at {} ticks a second, tick_to_order p50:\n", demo::COMPARED_RATE);
+    let mut out = format!(
+        "\nThe path at {} ticks a second, tick_to_order p50; behind a ratio its interval, and how often such a one \
+         holds:\n",
+        demo::COMPARED_RATE
+    );
+    let told = |ns: Option<f64>| ns.map_or("–".to_owned(), duration);
     for change in &found.changes {
         let [a, b] = change.sides;
         out.push_str(&format!("  {}:\n    ", change.what));
-        let of = result.comparisons.iter().find(|comparison| comparison.name == change.name);
-        let told = of.and_then(|of| Some((of.a?, of.b?, of.ratio?, of.low.zip(of.high))));
-        let Some((a_ns, b_ns, ratio, interval)) = told else {
-            let [a_ns, b_ns] = change.raw_ns.map(|ns| ns.map_or("–".to_owned(), duration));
+        let Some(of) = comparison(result, change) else {
+            let [a_ns, b_ns] = change.raw_ns.map(told);
             out.push_str(&format!("no valid pair, so no ratio; as measured, not valid: {a_ns} {a}, {b_ns} {b}\n"));
             continue;
         };
-        let interval = match interval {
-            Some((low, high)) => format!("{} to {}", times(low), times(high)),
-            None => "one valid pair, no spread".to_owned(),
-        };
-        let (a_ns, b_ns) = (duration(a_ns), duration(b_ns));
-        out.push_str(&format!("{a_ns} {a}, {b_ns} {b}: {} times ({interval})\n", times(ratio)));
+        let [a_ns, b_ns] = [of.a, of.b].map(told);
+        let ratio = of.ratio.map_or(String::new(), |ratio| format!(": {} times ({})", times(ratio), interval(of)));
+        let note = of.note.as_ref().map_or(String::new(), |note| format!("; {note}"));
+        out.push_str(&format!("{a_ns} {a}, {b_ns} {b}{ratio}{note}\n"));
     }
     out
 }
 
-fn one_process(result: &ResultFile) -> String {
-    let Some(python) = result.runs.iter().find(|run| run.figures.contains_key("publish_one_process_ns")) else {
-        return String::new();
+/// What the valid pairs of a change came to; none if there is none.
+fn comparison<'a>(result: &'a ResultFile, change: &Change) -> Option<&'a Comparison> {
+    result.comparisons.iter().find(|comparison| comparison.name == change.name)
+}
+
+/// The interval of a ratio, and how often such a one holds.
+fn interval(of: &Comparison) -> String {
+    let Some((low, high)) = of.low.zip(of.high) else { return "one valid pair, no spread".to_owned() };
+    let level = match of.level_percent {
+        // Never more than it is.
+        Some(level) if level >= 1.0 => format!("{} %", level.floor()),
+        _ => "too few pairs for a level".to_owned(),
     };
+    format!("{} to {}, {level}", times(low), times(high))
+}
+
+/// The run of one publish a process.
+fn one_process_run(result: &ResultFile) -> Option<&Run> {
+    result.runs.iter().find(|run| run.phase == Phase::Cold)
+}
+
+fn one_process(result: &ResultFile) -> String {
+    let Some(python) = one_process_run(result) else { return String::new() };
     let figure = |name: &str| python.figures.get(name).map_or("–".to_owned(), |ns| duration(*ns));
     format!(
-        "\nOne publish a process from Python, as scripts do it: the publish call {} with its connection, \
-         and {} from before that call until the subscriber has the message.\n",
+        "\nOne publish a process from Python, as scripts do it, {} of {} messages received: the publish call {} with its \
+         connection, and {} from before that call until the subscriber has the message, both medians.\n",
+        python.counts.received,
+        python.counts.sent,
         figure("publish_one_process_ns"),
         figure("message_one_process_ns")
     )
@@ -278,26 +307,36 @@ fn venue(result: &ResultFile) -> String {
 #[cfg(test)]
 mod tests {
     use tickpath_harness::others::Busy;
-    use tickpath_lab::demo::Change;
-    use tickpath_result::{Comparison, Hop};
+    use tickpath_result::Hop;
 
     use super::*;
 
-    /// A path whose median is 789 ns, with a change that has a ratio and one that has none.
-    fn told(valid: bool, others: &[Busy]) -> String {
+    /// A path whose median is 789 ns, with a change that has a ratio, one that is to have none, and one without a pair.
+    fn planted(valid: bool, others: &[Busy]) -> (ResultFile, Found) {
         let hop = Hop { count: 100, p50_ns: Some(789), ..Hop::default() };
         let hops = [("tick_to_order".to_owned(), hop)].into();
         let mut result = ResultFile::new("path", "", "");
         result.runs.push(Run { target: "shm://".to_owned(), valid, hops, ..Run::default() });
-        result.comparisons.push(Comparison::new("known", "tick_to_order.p50_ns", 600.0, 200.0, Some((2.5, 3.5))));
+        let known = Comparison::new("known", "tick_to_order.p50_ns", 600.0, 200.0, Some((2.5, 3.5)));
+        let note = Some("1 of 7 pairs was not valid on both sides".to_owned());
+        result.comparisons.push(Comparison { level_percent: Some(87.5), note, ..known });
+        let (a, b, note) = (Some(900.0), Some(300.0), Some("no ratio: two things differ".to_owned()));
+        result.comparisons.push(Comparison { name: "beside".to_owned(), a, b, note, ..Comparison::default() });
         let change = |name, what: &str| Change {
             name,
             what: what.to_owned(),
             sides: ["over A", "over B"],
+            no_ratio: None,
             raw_ns: [Some(5_000.0), None],
         };
-        let changes = vec![change("known", "B in place of A"), change("unknown", "C in place of A")];
-        let told = text(&result, &Found { changes, others: others.to_vec(), ..Found::default() });
+        let words = [("known", "B in place of A"), ("beside", "B and A"), ("unknown", "C in place of A")];
+        let changes = words.map(|(name, what)| change(name, what)).to_vec();
+        (result, Found { changes, others: others.to_vec(), ..Found::default() })
+    }
+
+    fn told(valid: bool, others: &[Busy]) -> String {
+        let (result, found) = planted(valid, others);
+        let told = text(&result, &found);
         let fitted = fitted(&told);
         assert!(fitted.lines().all(|line| line.chars().count() <= WIDTH), "{fitted}");
         let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
@@ -308,12 +347,29 @@ mod tests {
     #[test]
     fn a_change_without_a_valid_pair_says_so_under_its_own_words() {
         let told = told(true, &[]);
-        assert!(
-            told.contains("B in place of A:\n    600 ns over A, 200 ns over B: 3.0 times (2.5 to 3.5)\n"),
-            "{told}"
-        );
+        let words =
+            "B in place of A:\n    600 ns over A, 200 ns over B: 3.0 times (2.5 to 3.5, 87 %); 1 of 7 pairs was";
+        assert!(told.contains(words), "{told}");
+        let words = "B and A:\n    900 ns over A, 300 ns over B; no ratio: two things differ\n";
+        assert!(told.contains(words), "{told}");
         let words = "C in place of A:\n    no valid pair, so no ratio; as measured, not valid: 5 µs over A, – over B\n";
         assert!(told.contains(words) && !told.contains("NOT VALID"), "{told}");
+    }
+
+    #[test]
+    fn a_part_with_nothing_valid_to_tell_is_no_good_end() {
+        let (mut result, mut found) = planted(true, &[]);
+        assert!(matches!(verdict(&result, &found), Outcome::Invalid), "a change has no valid pair");
+        found.changes.pop();
+        // Single runs of what has valid pairs may break a rule.
+        result.runs.push(Run::default());
+        assert!(matches!(verdict(&result, &found), Outcome::Good));
+        result.runs.push(Run { phase: Phase::Cold, ..Run::default() });
+        assert!(matches!(verdict(&result, &found), Outcome::Invalid), "too few messages of one publish a process");
+        let (mut result, found) = (planted(false, &[]).0, Found::default());
+        assert!(matches!(verdict(&result, &found), Outcome::Invalid), "the path alone");
+        result.runs[0].valid = true;
+        assert!(matches!(verdict(&result, &found), Outcome::Good));
     }
 
     #[test]

@@ -6,6 +6,7 @@ use anyhow::Context;
 use clap::Args;
 use tickpath_clock::HostClock;
 use tickpath_doctor::{Finding, Host, State, broker, host, neighbours, script};
+use tickpath_harness::targets;
 
 use crate::args::Usage;
 use crate::outcome::Outcome;
@@ -44,11 +45,7 @@ pub fn run(args: &Doctor) -> anyhow::Result<Outcome> {
         let _turn = Turn::take(false)?;
         found.push(neighbours(&HostClock::get()?));
     }
-    let known = ["TICKPATH_REDIS", "TICKPATH_NATS", "TICKPATH_AMQP", "TICKPATH_KAFKA"];
-    let brokers = match args.brokers.is_empty() {
-        true => known.iter().filter_map(|name| std::env::var(name).ok()).collect(),
-        false => args.brokers.clone(),
-    };
+    let brokers = if args.brokers.is_empty() { targets::brokers() } else { args.brokers.clone() };
     let told: Vec<Vec<Finding>> = brokers.iter().map(|url| broker(url)).collect();
     let silent = told.iter().filter(|found| found.iter().all(|finding| finding.state == State::Unknown)).count();
     found.extend(told.into_iter().flatten());

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use clap::{Args, Subcommand};
-use signal_hook::consts::signal::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::signal::SIGHUP;
 use signal_hook::flag;
 use tickpath_clock::{HostClock, utc_ns};
 use tickpath_exchange::{Event, InitError, Orders, Settings};
@@ -13,11 +13,8 @@ use tickpath_result::rfc3339;
 use tickpath_settings::SettingsError;
 
 use crate::args::Usage;
-use crate::outcome::Outcome;
+use crate::outcome::{Outcome, stop_on_signals};
 use crate::print::say;
-
-/// The exit code of an exchange that was told to stop a second time before it had.
-const CUT_SHORT: i32 = 1;
 
 #[derive(Debug, Clone, Args)]
 #[command(args_conflicts_with_subcommands = true)]
@@ -93,11 +90,7 @@ fn serve(settings: Settings) -> anyhow::Result<()> {
 
 /// What signals tell: the first one to end stops the exchange, the second ends the process at once.
 fn orders() -> std::io::Result<Orders> {
-    let orders = Orders::default();
-    for signal in [SIGINT, SIGTERM] {
-        flag::register_conditional_shutdown(signal, CUT_SHORT, orders.stop.clone())?;
-        flag::register(signal, orders.stop.clone())?;
-    }
+    let orders = Orders { stop: stop_on_signals()?, ..Orders::default() };
     flag::register(SIGHUP, orders.reload.clone())?;
     Ok(orders)
 }

@@ -1,5 +1,24 @@
 //! How a command ends.
 
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use signal_hook::consts::signal::{SIGINT, SIGTERM};
+use signal_hook::flag;
+
+/// The exit code of a command that was stopped a second time before it was done.
+const CUT_SHORT: i32 = 1;
+
+/// A flag that the first signal to end sets. The second ends the process: what lies on a disk is whole at any moment.
+pub fn stop_on_signals() -> std::io::Result<Arc<AtomicBool>> {
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM] {
+        flag::register_conditional_shutdown(signal, CUT_SHORT, stop.clone())?;
+        flag::register(signal, stop.clone())?;
+    }
+    Ok(stop)
+}
+
 /// How a command ended.
 pub enum Outcome {
     /// It did what it was asked.

@@ -62,7 +62,7 @@ impl Progress for Bar {
 }
 
 /// About so long: `about 40 s`, `about 7 min`.
-fn about(seconds: f64) -> String {
+pub fn about(seconds: f64) -> String {
     /// Below it seconds are told.
     const MINUTES_FROM_S: f64 = 100.0;
     if seconds < MINUTES_FROM_S { format!("about {seconds:.0} s") } else { format!("about {:.0} min", seconds / 60.0) }

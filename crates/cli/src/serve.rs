@@ -1,13 +1,11 @@
 //! `tickpath oms --config FILE`: an OMS as a server, until it is told to stop.
 
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::sync_channel;
 
 use anyhow::Context;
 use sd_notify::NotifyState;
 use serde_json::json;
-use signal_hook::consts::signal::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::signal::SIGHUP;
 use signal_hook::flag;
 use tickpath_clock::{Clock, HostClock, sleep_ns};
 use tickpath_log::{Config as LogConfig, Place, Policy, Reader, Registration, Start, Writer};
@@ -16,10 +14,8 @@ use tickpath_web::Serving;
 
 use crate::copies::Topics;
 use crate::lines::Lines;
-use crate::outcome::Outcome;
+use crate::outcome::{Outcome, stop_on_signals};
 
-/// The exit code of an OMS that was told to stop a second time before it had.
-const CUT_SHORT: i32 = 1;
 /// Events that may wait to be written; more are counted.
 const MOST_WAITING: usize = 4096;
 /// How often a topic that somebody is just making is looked at, and the pause between two looks.
@@ -33,7 +29,7 @@ pub fn run(settings: &Settings) -> anyhow::Result<Outcome> {
     let (events, hear) = sync_channel(MOST_WAITING);
     let (config, server) = (settings.config(), settings.server(events));
     let ticks = settings.ticks.as_deref().map(|topic| market(topic, &clock)).transpose()?;
-    let stop = stop_flag().context("cannot listen for signals")?;
+    let stop = stop_on_signals().context("cannot listen for signals")?;
     flag::register(SIGHUP, server.reload.clone()).context("cannot listen for signals")?;
     let lines = Lines { oms: settings.name.clone(), form: settings.shown.log };
     for doubt in settings.doubts() {
@@ -83,15 +79,6 @@ fn show(settings: &Settings, lines: &Lines) -> anyhow::Result<Option<Serving>> {
         lines.say(what, &[("place", json!(place))], &format!("{what} at {place}"));
     }
     Ok(Some(serving))
-}
-
-fn stop_flag() -> std::io::Result<Arc<AtomicBool>> {
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM] {
-        flag::register_conditional_shutdown(signal, CUT_SHORT, stop.clone())?;
-        flag::register(signal, stop.clone())?;
-    }
-    Ok(stop)
 }
 
 /// A reader of reference prices. The topic is made if nobody has: who publishes takes it up.

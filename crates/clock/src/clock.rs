@@ -50,6 +50,19 @@ impl SimulatedClock {
     pub fn advance(&self, ns: u64) {
         self.ticks.fetch_add(ns, Ordering::SeqCst);
     }
+
+    /// What [`crate::Offset::of`] takes: round trips of these lengths, out and back, to a counter that is so far ahead
+    /// at each.
+    pub fn round_trips(&self, ways_ns: &[(u64, u64)], ahead_ns: impl Fn(usize) -> i64) -> Vec<[u64; 3]> {
+        let trip = |(number, &(out_ns, back_ns))| {
+            let out = self.ticks();
+            self.advance(out_ns);
+            let there = self.ahead_by(ahead_ns(number)).ticks();
+            self.advance(back_ns);
+            [out, there, self.ticks()]
+        };
+        ways_ns.iter().enumerate().map(trip).collect()
+    }
 }
 
 impl Clock for SimulatedClock {

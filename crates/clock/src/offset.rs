@@ -31,6 +31,14 @@ impl Offset {
         Some(Self { low_ns, high_ns, stepped_back })
     }
 
+    /// What a second measurement leaves of this one. Counters that were apart by noise are not so twice. Two measurements
+    /// that contradict each other show a counter that stepped.
+    pub fn confirmed_by(self, again: Self) -> Self {
+        let (low_ns, high_ns) = (self.low_ns.max(again.low_ns), self.high_ns.min(again.high_ns));
+        let contradict = low_ns > high_ns.saturating_add(ROUNDING_NS);
+        Self { stepped_back: self.stepped_back || again.stepped_back || contradict, ..again }
+    }
+
     /// The counters differ by no more than this, in nanoseconds.
     pub fn bound_ns(&self) -> u64 {
         self.low_ns.unsigned_abs().max(self.high_ns.unsigned_abs())
@@ -48,24 +56,12 @@ const ROUNDING_NS: i64 = 2;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Clock, SimulatedClock};
+    use crate::SimulatedClock;
     use proptest::prelude::*;
 
-    /// Round trips of these lengths, out and back, to a counter that is so far ahead.
-    fn trips(ways_ns: &[(u64, u64)], ahead_ns: impl Fn(usize) -> i64) -> Vec<[u64; 3]> {
-        let here = SimulatedClock::at(1_000_000);
-        let trip = |(number, &(out_ns, back_ns))| {
-            let out = here.ticks();
-            here.advance(out_ns);
-            let there = here.ahead_by(ahead_ns(number)).ticks();
-            here.advance(back_ns);
-            [out, there, here.ticks()]
-        };
-        ways_ns.iter().enumerate().map(trip).collect()
-    }
-
     fn offset(ways_ns: &[(u64, u64)], ahead_ns: impl Fn(usize) -> i64) -> Offset {
-        Offset::of(&trips(ways_ns, ahead_ns), &Calibration::nanoseconds()).unwrap()
+        let trips = SimulatedClock::at(1_000_000).round_trips(ways_ns, ahead_ns);
+        Offset::of(&trips, &Calibration::nanoseconds()).unwrap()
     }
 
     proptest! {
@@ -86,6 +82,22 @@ mod tests {
             assert_eq!(offset(&ways, |_| ahead).is_apart(), apart, "{ahead} ns ahead");
         }
         assert!((1_900..=2_100).contains(&offset(&ways, |_| 2_000).bound_ns()));
+    }
+
+    #[test]
+    fn counters_are_apart_only_if_a_second_measurement_says_so_too() {
+        let between = |low_ns, high_ns| Offset { low_ns, high_ns, stepped_back: false };
+        for (first, second, apart, stepped_back) in [
+            (between(4, 44), between(-20, 30), false, false),
+            (between(4, 44), between(5, 40), true, false),
+            (between(1_900, 2_100), between(1_950, 2_050), true, false),
+            // It was 2 µs ahead, and is not any more.
+            (between(1_900, 2_100), between(-50, 50), true, true),
+            (Offset { stepped_back: true, ..between(-50, 50) }, between(-50, 50), true, true),
+        ] {
+            let found = first.confirmed_by(second);
+            assert_eq!((found.is_apart(), found.stepped_back), (apart, stepped_back), "{first:?}, {second:?}");
+        }
     }
 
     #[test]

@@ -6,8 +6,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::noise::{Dice, LEVEL};
+use super::noise::LEVEL;
 use super::sample::{Setting, titles, values};
+use tickpath_harness::random::Random;
 use tickpath_report::trends::{Moment, Step, Trend, Trends};
 use tickpath_result::{Host, ResultFile, median};
 
@@ -131,11 +132,11 @@ fn find_steps(trends: &mut [Trend]) {
     // The ranks of a series are the same in any order of the files.
     let ranked: Vec<Vec<Option<f64>>> = trends.iter().map(|trend| ranks(&trend.values)).collect();
     let found: Vec<Option<(usize, f64)>> = ranked.iter().map(|ranks| parting(ranks.iter().copied())).collect();
-    let mut dice = Dice::new(SEED);
+    let mut random = Random::new(SEED);
     let mut order: Vec<usize> = (0..files).collect();
     let largest: Vec<f64> = (0..SHUFFLES)
         .map(|_| {
-            dice.shuffle(&mut order);
+            random.shuffle(&mut order);
             let sizes = ranked.iter().filter_map(|ranks| parting(order.iter().map(|&place| ranks[place])));
             sizes.map(|(_, size)| size).fold(0.0, f64::max)
         })
@@ -216,11 +217,11 @@ mod tests {
 
     #[test]
     fn what_is_only_noise_is_rarely_called_a_change() {
-        let mut dice = Dice::new(7);
+        let mut random = Random::new(7);
         let tables = 200;
         let alarms = (0..tables).filter(|_| {
             let mut trends: Vec<Trend> = (0..10)
-                .map(|_| trend(&(0..16).map(|_| 1.0 + (dice.draw() % 10_000) as f64).collect::<Vec<_>>()))
+                .map(|_| trend(&(0..16).map(|_| 1.0 + random.below(10_000) as f64).collect::<Vec<_>>()))
                 .collect();
             find_steps(&mut trends);
             trends.iter().any(|trend| trend.step.is_some())

@@ -6,9 +6,9 @@ use super::ratio::{CONFIDENCE, Line};
 use super::sample::{Measured, Pair, Row, Samples, Side, samples};
 use tickpath_result::median;
 
-/// What counts as a movement at all, as a share: builds of the same source differ by so much through the places at
-/// which their code happens to lie.
-const LEAST_IN_TURN: f64 = 0.02;
+/// What of calls in turn counts as a movement at all, as a share: builds of the same source differ by so much through
+/// the places at which their code happens to lie.
+pub const LEAST_IN_TURN: f64 = 0.02;
 
 /// The same for files: from one hour to the next a host drifts by so much, and repeats inside one file do not show it.
 const LEAST_APART: f64 = 0.05;

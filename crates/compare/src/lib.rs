@@ -53,7 +53,7 @@ mod sample;
 pub use error::CompareError;
 pub use false_positives::{FalsePositives, Tally};
 pub use history::histories;
-pub use judge::{Change, Judgement, Verdict, judge};
+pub use judge::{Change, Judgement, LEAST_IN_TURN, Verdict, judge};
 pub use limit::{Ending, Limit, NotMeasured, ParseLimitError, Ruled, Ruling, ending};
 pub use noise::{Design, Interval, LEVEL};
 pub use promise::{ParsePromiseError, Promise};

@@ -5,6 +5,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use super::judge::{Change, Judgement, movement};
+use super::noise::Design;
 use super::ratio::CONFIDENCE;
 use tickpath_report::figure;
 use tickpath_result::{FIGURES, HOPS, PERCENTILES};
@@ -131,7 +132,7 @@ impl Limit {
         let ruled = changes.iter().map(|change| (self.rule(change), *change));
         let broken: Vec<(Ruled, &Change)> = ruled.filter(|(ruled, _)| *ruled != Ruled::Kept).collect();
         if broken.is_empty() && alone.is_empty() {
-            return Ok(vec![Ruling { ruled: Ruled::Kept, sentence: self.kept(&changes) }]);
+            return Ok(vec![Ruling { ruled: Ruled::Kept, sentence: self.kept(&changes, judgement.design) }]);
         }
         let rulings = broken.into_iter().map(|(ruled, change)| Ruling { ruled, sentence: self.broken(ruled, change) });
         Ok(rulings.chain(alone).collect())
@@ -151,14 +152,18 @@ impl Limit {
         }
     }
 
-    /// How far it may have moved all the same, at most.
-    fn kept(&self, changes: &[&Change]) -> String {
+    /// How far it may have moved all the same, at most: of files, if no more drifted between them than is reckoned with.
+    fn kept(&self, changes: &[&Change], design: Design) -> String {
         let ends = changes.iter().filter_map(|change| change.interval);
         let worst = match self.above {
             true => ends.map(|interval| interval.high).reduce(f64::max),
             false => ends.map(|interval| interval.low).reduce(f64::min),
         };
-        let worst = worst.map_or(String::new(), |worst| format!(", {} at most", movement(worst)));
+        let by = match design {
+            Design::InTurn => "by calls in turn",
+            Design::Apart => "by files measured apart, unless more drifted between them",
+        };
+        let worst = worst.map_or(String::new(), |worst| format!(", {} at most {by}", movement(worst)));
         format!("limit kept: {self}{worst}")
     }
 

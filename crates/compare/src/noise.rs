@@ -3,6 +3,7 @@
 //! All is done with logarithms, in which a doubling and a halving are equally far.
 
 use super::ratio::{self, CONFIDENCE, at_most};
+use tickpath_harness::random::Random;
 use tickpath_result::median;
 
 /// The stated level: of the comparisons of identical builds at most this share calls anything changed.
@@ -145,8 +146,8 @@ pub(super) fn chances(contrasts: &[Contrast], design: Design, units: [usize; 2])
 fn swaps(found: &[bool], design: Design) -> Vec<Vec<bool>> {
     let samples = found.len();
     if samples > EXHAUSTED {
-        let mut dice = Dice(SEED);
-        let drawn = (0..DRAWN).map(|_| dice.swap(found, design));
+        let mut random = Random::new(SEED);
+        let drawn = (0..DRAWN).map(|_| swap(&mut random, found, design));
         return std::iter::once(found.to_vec()).chain(drawn).collect();
     }
     let all = (0..1u32 << samples).map(|mask| (0..samples).map(|bit| (mask >> bit) & 1 == 1).collect::<Vec<bool>>());
@@ -158,37 +159,14 @@ fn swaps(found: &[bool], design: Design) -> Vec<Vec<bool>> {
     }
 }
 
-/// SplitMix64.
-pub(super) struct Dice(u64);
-
-impl Dice {
-    pub(super) const fn new(seed: u64) -> Self {
-        Self(seed)
+/// Pairs turn round one by one; labels of sides keep their numbers.
+fn swap(random: &mut Random, found: &[bool], design: Design) -> Vec<bool> {
+    let mut labels = found.to_vec();
+    match design {
+        Design::InTurn => labels.iter_mut().for_each(|label| *label = random.draw() & 1 == 1),
+        Design::Apart => random.shuffle(&mut labels),
     }
-
-    /// Another order, each as likely.
-    pub(super) fn shuffle<T>(&mut self, things: &mut [T]) {
-        for place in (1..things.len()).rev() {
-            things.swap(place, (self.draw() % (place as u64 + 1)) as usize);
-        }
-    }
-
-    pub(super) fn draw(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
-
-    /// Pairs turn round one by one; labels of sides keep their numbers.
-    fn swap(&mut self, found: &[bool], design: Design) -> Vec<bool> {
-        let mut labels = found.to_vec();
-        match design {
-            Design::InTurn => labels.iter_mut().for_each(|label| *label = self.draw() & 1 == 1),
-            Design::Apart => self.shuffle(&mut labels),
-        }
-        labels
-    }
+    labels
 }
 
 /// The ends and the level of the interval of the ratio of two medians: the bootstrap of both. Where there are too few

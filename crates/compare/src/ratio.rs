@@ -24,14 +24,14 @@ pub struct Line {
     pub figure: String,
     /// A pair for each round: A, then B. Nothing where a side was not measured, or was not valid.
     pub pairs: Vec<[Option<f64>; 2]>,
-    /// Why there is no ratio although both were measured: their rates.
-    unequal: Option<String>,
+    /// Why there is no ratio although both were measured: their rates, or what else differs.
+    pub no_ratio: Option<String>,
 }
 
 impl Line {
     /// Of what was measured by hand.
     pub fn new(name: &str, figure: &str, pairs: Vec<[Option<f64>; 2]>) -> Self {
-        Self { name: name.to_owned(), figure: figure.to_owned(), pairs, unequal: None }
+        Self { name: name.to_owned(), figure: figure.to_owned(), pairs, no_ratio: None }
     }
 
     /// Of runs: the two of a repetition are a pair, and the last one counts where there are several. A run that is not
@@ -48,8 +48,8 @@ impl Line {
         let valid = |run: Option<&Run>| run.filter(|run| run.valid).and_then(|run| value(run, figure));
         let pairs = rounds.values().map(|runs| runs.map(valid)).collect();
         let unequal = rounds.values().find_map(|[a, b]| unequal((*a)?, (*b)?));
-        let unequal = unequal.filter(|_| figure.ends_with("_ns"));
-        Self { unequal, ..Self::new(name, figure, pairs) }
+        let no_ratio = unequal.filter(|_| figure.ends_with("_ns"));
+        Self { no_ratio, ..Self::new(name, figure, pairs) }
     }
 
     /// The rounds in which both sides have what can be divided, the least ratio first.
@@ -70,13 +70,13 @@ impl Line {
         let whole = self.whole();
         let (a, b) = middle(&whole)?;
         let (name, figure) = (self.name, self.figure);
-        if self.unequal.is_some() {
+        if self.no_ratio.is_some() {
             return Some(Comparison {
                 name,
                 figure,
                 a: Some(a),
                 b: Some(b),
-                note: self.unequal,
+                note: self.no_ratio,
                 ..Comparison::default()
             });
         }
@@ -95,7 +95,7 @@ impl Line {
             // The middle of two differs from them in its last digit.
             low: interval.map(|(low, ..)| low.min(ratio)),
             high: interval.map(|(_, high, _)| high.max(ratio)),
-            level_percent: interval.map(|(.., missed)| 100.0 * (1.0 - missed * lines as f64).max(0.0)),
+            level_percent: interval.map(|(.., missed)| of_table(missed, lines)),
             pairs: u32::try_from(pairs).ok(),
             note: (left_out > 0).then(|| format!("{left_out} of {all} pairs {was} not valid on both sides")),
         })
@@ -106,7 +106,7 @@ impl Line {
 /// of which no pair is whole is none.
 pub fn table(lines: impl IntoIterator<Item = Line>) -> Vec<Comparison> {
     let lines: Vec<Line> = lines.into_iter().collect();
-    let judged = lines.iter().filter(|line| line.unequal.is_none() && line.whole().len() > 1).count().max(1);
+    let judged = lines.iter().filter(|line| line.no_ratio.is_none() && line.whole().len() > 1).count().max(1);
     lines.into_iter().filter_map(|line| line.comparison(judged)).collect()
 }
 
@@ -198,6 +198,12 @@ pub(super) fn interval(sorted: &[f64], missed: f64) -> Option<(f64, f64, f64)> {
     let misses = |dropped: usize| 2.0 * at_most(dropped, n, 0.5);
     let dropped = (1..n / 2).take_while(|dropped| misses(*dropped) <= missed).last().unwrap_or(0);
     (n > 1).then(|| (sorted[dropped], sorted[n - 1 - dropped], misses(dropped)))
+}
+
+/// How often an interval that alone misses in this share of cases holds at least, in percent, although it is one of a
+/// table of so many.
+pub(super) fn of_table(missed: f64, lines: usize) -> f64 {
+    100.0 * (1.0 - missed * lines as f64).max(0.0)
 }
 
 /// The chance of at most `most` hits in `n` draws that each hit with the chance `p`.

@@ -3,7 +3,7 @@
 use super::judge::{Change, Judgement, SAME_WITHIN, Verdict};
 use super::limit::Ruling;
 use super::noise::{Design, LEVEL};
-use super::ratio::CONFIDENCE;
+use super::ratio::{CONFIDENCE, of_table};
 use super::sample::{Measured, Side};
 use tickpath_report::{NONE, figure, plain, safe, table};
 use tickpath_result::{Comparison, ResultFile, Run};
@@ -55,7 +55,8 @@ pub fn result_file(measured: &Measured, changes: &[Change], command: &str, start
             result.runs.extend(pair.of(side).runs.iter().map(|run| of_side(run, side, before.saturating_mul(repeats))));
         }
     }
-    result.comparisons = changes.iter().map(comparison).collect();
+    let lines = changes.iter().filter(|change| change.interval.is_some()).count();
+    result.comparisons = changes.iter().map(|change| comparison(change, lines)).collect();
     result.published = pairs.last().map(|pair| pair.new.published.clone()).unwrap_or_default();
     result
 }
@@ -161,7 +162,8 @@ fn of_side(run: &Run, side: Side, before: u32) -> Run {
     run
 }
 
-fn comparison(change: &Change) -> Comparison {
+/// One of so many with an interval, whose level counts them all.
+fn comparison(change: &Change, lines: usize) -> Comparison {
     Comparison {
         name: format!("new_to_old {}", change.what),
         figure: change.metric.clone(),
@@ -170,7 +172,7 @@ fn comparison(change: &Change) -> Comparison {
         ratio: change.ratio,
         low: change.interval.map(|interval| interval.low),
         high: change.interval.map(|interval| interval.high),
-        level_percent: change.interval.map(|interval| interval.level * 100.0),
+        level_percent: change.interval.map(|interval| of_table(1.0 - interval.level, lines)),
         ..Comparison::default()
     }
 }

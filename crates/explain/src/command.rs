@@ -52,7 +52,7 @@ pub(super) struct Scripts {
 
 /// What the launcher is told.
 #[derive(Serialize)]
-struct Told<'a> {
+struct Launch<'a> {
     #[serde(flatten)]
     scripts: &'a Scripts,
     hook: &'a Path,
@@ -113,8 +113,8 @@ pub(super) fn start(lab: &Lab<'_>, python: &Python, hook: &Path, scripts: &Scrip
     let records = tempfile::Builder::new().prefix("records-").tempdir_in(lab.folder());
     let records = records.map_err(|e| LabError::file(lab.folder(), e))?;
     let mut launcher = python.spawn(lab, "launcher", &[LAUNCHER], &())?;
-    let told = Told { scripts, hook, records: records.path() };
-    launcher.tell(&serde_json::to_string(&told).expect("plain data"))?;
+    let launch = Launch { scripts, hook, records: records.path() };
+    launcher.tell(&serde_json::to_string(&launch).expect("plain data"))?;
     let ended = launcher.result(scripts.timeout_s + AROUND_S)?;
     let rest_s = f64::from(scripts.repeat + scripts.plain) * scripts.timeout_s + AROUND_S;
     Ok(Started { launcher, records, rest_s, ended })

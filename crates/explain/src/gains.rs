@@ -8,14 +8,14 @@
 use tickpath_clock::Clock;
 
 use super::bench::Bench;
-use super::field::Field;
 use super::gain::{FIGURE, GAINS};
 use super::pair::Order;
 use super::server::Target;
-use super::settings::{Client, Subject};
+use super::settings::{Client, Settings, Subject};
+use super::testbed::{self, AROUND_S, Testbed};
 use super::trial::{Trial, trial};
 use tickpath_compare::{Line, in_turn, pairs_needed, table};
-use tickpath_harness::LabError;
+use tickpath_harness::{Around, LabError};
 use tickpath_result::without_login;
 use tickpath_result::{Counts, Phase, ResultFile, Run, Series};
 use tickpath_scratch::redis::Persistence;
@@ -30,26 +30,12 @@ const LEAST_MESSAGES: u64 = 40;
 const RATE: f64 = 500.0;
 const LEAST_RATE: f64 = 50.0;
 
-/// The share of all time that gains may take, and what a batch takes beside its messages.
+/// The share of all time that gains may take.
 const SHARE: f64 = 0.6;
-const AROUND_S: f64 = 0.1;
 
 /// Tries all that were asked for; what cannot be tried here is told in the result's first run.
 pub(super) fn run(bench: &mut Bench<'_>, result: &mut ResultFile) -> Result<(), LabError> {
-    let wanted = &bench.settings.gains;
-    let mut missing = Vec::new();
-    let mut trials = Vec::new();
-    // What is not named will be a scratch server.
-    let ours = bench.settings.url.is_none();
-    for &gain in wanted {
-        match trial(gain, &bench.settings.subject, ours) {
-            Ok(trial) => trials.push(trial),
-            Err(Some(why)) => missing.push(format!("not tried: {gain}: {why}")),
-            // Who asks for all of them asks for those that there are.
-            Err(None) if wanted.len() == GAINS.len() => {}
-            Err(None) => missing.push(format!("not tried: {gain}: to this client it is no change")),
-        }
-    }
+    let (mut trials, mut missing) = trials(bench.settings);
     let is_bus = matches!(bench.settings.subject, Subject::Bus(_));
     if bench.target.is_none() && !is_bus && !trials.is_empty() {
         match Target::scratch(bench.lab, Persistence::Rdb, None) {
@@ -64,14 +50,14 @@ pub(super) fn run(bench: &mut Bench<'_>, result: &mut ResultFile) -> Result<(), 
     let steady = result.runs.iter().filter(|run| run.phase == Phase::Steady);
     let rate = steady.filter_map(|run| run.params.0.get("rate_per_s")?.as_f64()).fold(RATE, f64::min).max(LEAST_RATE);
     let (rounds, batch) = plan(bench.settings.seconds, trials.len(), rate);
-    let mut field = Field::new(batch);
+    let mut testbed = Testbed::new(batch);
     let (mut lines, mut done) = (Vec::new(), Ok(()));
     for trial in trials {
-        match field.prepare(bench, &trial) {
-            Ok(()) => done = take_turns(&trial, rounds, bench, &mut field, result, &mut lines),
+        match testbed.prepare(bench, &trial) {
+            Ok(()) => done = take_turns(&trial, rounds, bench, &mut testbed, result, &mut lines),
             Err(why) => missing.push(format!("not tried: {}: {why}", trial.gain)),
         }
-        field.close(&trial);
+        testbed.close(&trial);
         if done.is_err() {
             break;
         }
@@ -82,6 +68,31 @@ pub(super) fn run(bench: &mut Bench<'_>, result: &mut ResultFile) -> Result<(), 
         run.notes.extend(missing);
     }
     Ok(())
+}
+
+/// How many changes are tried, and about how long that takes, in seconds.
+pub(super) fn estimate(settings: &Settings) -> (usize, f64) {
+    let (trials, _) = trials(settings);
+    let (rounds, batch) = plan(settings.seconds, trials.len(), RATE);
+    let sides = trials.iter().flat_map(|trial| [&trial.base, &trial.change]);
+    (trials.len(), f64::from(rounds) * sides.map(|side| testbed::seconds(side, &batch)).sum::<f64>())
+}
+
+/// What can be tried of what was asked for, and why something cannot.
+fn trials(settings: &Settings) -> (Vec<Trial>, Vec<String>) {
+    let (mut trials, mut missing) = (Vec::new(), Vec::new());
+    // What is not named will be a scratch server.
+    let ours = settings.url.is_none();
+    for &gain in &settings.gains {
+        match trial(gain, &settings.subject, ours) {
+            Ok(trial) => trials.push(trial),
+            Err(Some(why)) => missing.push(format!("not tried: {gain}: {why}")),
+            // Who asks for all of them asks for those that there are.
+            Err(None) if settings.gains.len() == GAINS.len() => {}
+            Err(None) => missing.push(format!("not tried: {gain}: to this client it is no change")),
+        }
+    }
+    (trials, missing)
 }
 
 /// Rounds, as many as all trials together need where the time is enough for them, and what a batch is.
@@ -101,11 +112,12 @@ fn take_turns(
     trial: &Trial,
     rounds: u32,
     bench: &mut Bench<'_>,
-    field: &mut Field,
+    testbed: &mut Testbed,
     result: &mut ResultFile,
     lines: &mut Vec<Line>,
 ) -> Result<(), LabError> {
-    let mut run = describe(trial, bench, field);
+    let around = Around::begin(bench.lab, bench.settings.cpus)?;
+    let mut run = describe(trial, bench, testbed);
     let (mut pairs, mut done) = (Vec::new(), Ok(()));
     let clock = bench.lab.clock;
     let start = clock.ticks();
@@ -113,8 +125,8 @@ fn take_turns(
     run.series = ["base_one_way_p50_ns", "change_one_way_p50_ns"].map(empty).into();
     for round in 1..=rounds {
         let what = format!("explain: {} ({round}/{rounds})", trial.gain);
-        bench.lab.step(&what, 2.0 * (field.batch.seconds() + AROUND_S))?;
-        let pair = match one_round(round, trial, bench, field, &mut run.counts) {
+        bench.lab.step(&what, 2.0 * (testbed.batch.seconds() + AROUND_S))?;
+        let pair = match one_round(round, trial, bench, testbed, &mut run.counts) {
             Ok(pair) => pair,
             Err(error) => {
                 run.notes.push(error.to_string());
@@ -137,9 +149,15 @@ fn take_turns(
             trial.gain
         ));
     }
+    let was_valid = run.valid;
+    let ended = around.end(bench.lab, std::slice::from_mut(&mut run));
+    if was_valid && !run.valid {
+        // A clock that is wrong is so in all rounds.
+        pairs.clear();
+    }
     result.runs.push(run);
     lines.push(Line::new(&format!("gain_{}", trial.gain), FIGURE, pairs));
-    done
+    done.and(ended)
 }
 
 /// Both once, in the order of this round: the median of what there is, then that of the change.
@@ -147,17 +165,17 @@ fn one_round(
     round: u32,
     trial: &Trial,
     bench: &mut Bench<'_>,
-    field: &mut Field,
+    testbed: &mut Testbed,
     counts: &mut Counts,
 ) -> Result<[Option<f64>; 2], LabError> {
     let mut pair = [None; 2];
     for (place, side) in in_turn(round, [&trial.base, &trial.change].into_iter().enumerate()) {
-        pair[place] = field.measure(bench, side, counts)?;
+        pair[place] = testbed.measure(bench, side, counts)?;
     }
     Ok(pair)
 }
 
-fn describe(trial: &Trial, bench: &Bench<'_>, field: &Field) -> Run {
+fn describe(trial: &Trial, bench: &Bench<'_>, testbed: &Testbed) -> Run {
     let (client, target) = match &bench.settings.subject {
         Subject::Client(Client::Rust) => ("rust", String::new()),
         Subject::Bus(url) => ("rust", without_login(url)),
@@ -169,8 +187,8 @@ fn describe(trial: &Trial, bench: &Bench<'_>, field: &Field) -> Run {
     run.params.set("gain", trial.gain.name());
     run.params.set("base", trial.base.text());
     run.params.set("change", trial.change.text());
-    run.params.set("rate_per_s", field.batch.rate());
-    run.params.set("count", field.batch.count);
+    run.params.set("rate_per_s", testbed.batch.rate());
+    run.params.set("count", testbed.batch.count);
     run
 }
 

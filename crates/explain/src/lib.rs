@@ -19,7 +19,7 @@
 //! | `gain.rs`     | the changes that can be tried                                           |
 //! | `gains.rs`    | what each change would gain, in turns with what there is                |
 //! | `trial.rs`    | for each change the way there is, and the way that it becomes           |
-//! | `field.rs`    | what takes turns, opened: servers, pairs, one batch of each             |
+//! | `testbed.rs`  | what takes turns, opened: servers, pairs, one batch of each             |
 //! | `pair.rs`     | a publisher and a subscriber that stay connected and take orders        |
 //! | `command.rs`  | scripts as they are, each run a new process, watched by a hook          |
 //! | `records.rs`  | what the hook wrote, and which row of both sides belongs together       |
@@ -33,7 +33,6 @@
 mod account;
 mod bench;
 mod command;
-mod field;
 mod findings;
 mod floor;
 mod gain;
@@ -46,6 +45,7 @@ mod scripts;
 mod server;
 mod settings;
 mod stages;
+mod testbed;
 mod text;
 mod trial;
 
@@ -65,6 +65,8 @@ use tickpath_result::ResultFile;
 pub fn run(lab: &Lab<'_>, settings: &Settings, result: &mut ResultFile) -> Result<(), LabError> {
     settings.check()?;
     let mut bench = Bench::open(lab, settings)?;
+    let (runs, seconds) = estimate(settings);
+    lab.progress.plan(runs, seconds);
     result.host = host::floor(lab, settings.cpus)?;
     let measured = match &settings.subject {
         Subject::Client(Client::Rust) | Subject::Bus(_) => rust::run(&mut bench, result),
@@ -75,4 +77,16 @@ pub fn run(lab: &Lab<'_>, settings: &Settings, result: &mut ResultFile) -> Resul
     let measured = measured.and_then(|()| gains::run(&mut bench, result));
     result.findings = findings(result);
     measured
+}
+
+/// How many runs there will be, and about how long all of it takes, in seconds; of the user's scripts it is a guess.
+fn estimate(settings: &Settings) -> (usize, f64) {
+    /// The machine's floor, servers and interpreters.
+    const AROUND_S: f64 = 5.0;
+    let (phases, seconds) = match settings.subject {
+        Subject::Client(_) | Subject::Bus(_) => phases::estimate(settings),
+        Subject::Scripts { .. } | Subject::OnePublishPerProcess => (1, scripts::estimate(settings.repeat)),
+    };
+    let (changes, more) = gains::estimate(settings);
+    (phases + changes, AROUND_S + seconds + more)
 }

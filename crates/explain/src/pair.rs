@@ -29,7 +29,7 @@ pub(super) const MESSAGE_BYTES: usize = 32;
 
 /// How redis-py is used.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Way {
+pub(super) struct PairConfig {
     /// The server's URL as redis-py writes it.
     pub url: String,
     pub flavour: Flavour,
@@ -143,19 +143,19 @@ impl Pair {
     pub fn open(
         lab: &Lab<'_>,
         python: &Python,
-        way: &Way,
+        config: &PairConfig,
         channel: &str,
         hook: Option<&Path>,
     ) -> Result<Self, LabError> {
-        let script = if way.flavour == Flavour::Blocking { BLOCKING } else { ASYNCIO };
-        let [publisher_cpu, subscriber_cpu] = way.cpus.map_or([None, None], |cpus| cpus.map(Some));
+        let script = if config.flavour == Flavour::Blocking { BLOCKING } else { ASYNCIO };
+        let [publisher_cpu, subscriber_cpu] = config.cpus.map_or([None, None], |cpus| cpus.map(Some));
         let spawn = |role: &'static str, cpu| {
-            let parser = if way.hiredis { "hiredis" } else { "python" };
+            let parser = if config.hiredis { "hiredis" } else { "python" };
             let settings = Settings {
                 role,
                 channel,
-                flavour: way.flavour,
-                receive: way.receive,
+                flavour: config.flavour,
+                receive: config.receive,
                 parser,
                 cpu,
                 hook,
@@ -166,7 +166,7 @@ impl Pair {
         let mut subscriber = spawn("subscriber", subscriber_cpu)?;
         let mut publisher = spawn("publisher", publisher_cpu)?;
         // Not among the settings, which everybody can see: it may hold a password.
-        let url = serde_json::to_string(&way.url).expect("a text");
+        let url = serde_json::to_string(&config.url).expect("a text");
         for child in [&mut subscriber, &mut publisher] {
             child.tell(&url)?;
             child.result::<()>(SILENCE_S)?;
@@ -288,8 +288,7 @@ impl Batch {
 
 /// Stamps of Python are nanoseconds already; nobody watched for the host's gaps.
 pub(super) fn hop(samples: Vec<(u64, u64)>) -> Hop {
-    let hop = Samples(samples).hop(&Calibration::nanoseconds(), &[]);
-    Hop { unstalled: None, host_stall_share_p999: None, ..hop }
+    Samples(samples).unwatched_hop(&Calibration::nanoseconds())
 }
 
 #[cfg(test)]

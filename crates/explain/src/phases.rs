@@ -4,13 +4,13 @@
 
 use super::account::{fill_connect, fill_stages, fill_waiting, set};
 use super::bench::Bench;
-use super::pair::{Batch, Flavour, MESSAGE_BYTES, Order, Pair, Receive, Way};
+use super::pair::{Batch, Flavour, MESSAGE_BYTES, Order, Pair, PairConfig, Receive};
 use super::records::{Watched, matched};
 use super::scripts;
 use super::server::Target;
-use super::settings::Client;
+use super::settings::{Client, Settings};
 use super::stages::{Between, Polls, breakdown};
-use tickpath_harness::LabError;
+use tickpath_harness::{Around, LabError};
 use tickpath_result::{Phase, ResultFile, Run, Software, median};
 
 /// Nanoseconds between messages of a steady run: 1,000 a second.
@@ -27,25 +27,36 @@ const MOST_AFTER_PAUSE: u64 = 200;
 /// A pause whose least messages would take more than this share of all time is left out.
 const MOST_PAUSE_SHARE: f64 = 0.35;
 
+/// How many runs the phases are, and about how long they take, in seconds.
+pub(super) fn estimate(settings: &Settings) -> (usize, f64) {
+    /// Bare sockets before each, and what a run takes beside its messages.
+    const AROUND_S: f64 = 1.5;
+    let (pauses, _) = pauses(settings.seconds);
+    let steady = Order { count: settings.count, every_ns: EVERY_NS, pause_ns: 0 };
+    let seconds: f64 = pauses.iter().chain([&steady]).map(|order| order.seconds() + AROUND_S).sum();
+    (pauses.len() + 2, scripts::estimate(scripts::PUBLISHED_RUNS) + seconds)
+}
+
 /// All phases, one after the other.
 pub(super) fn run(bench: &mut Bench<'_>, client: Client, result: &mut ResultFile) -> Result<(), LabError> {
     let flavour = if client == Client::RedisPyAsyncio { Flavour::Asyncio } else { Flavour::Blocking };
     scripts::cold(bench, flavour, result)?;
-    let way = Way {
+    let config = PairConfig {
         url: bench.target.as_ref().map(Target::python_url).unwrap_or_default(),
         flavour,
         receive: Receive::Listen,
         hiredis: false,
         cpus: None,
     };
-    let mut pair = Pair::open(bench.lab, bench.python(), &way, &bench.channel("stages"), Some(&bench.hook))?;
+    let mut pair = Pair::open(bench.lab, bench.python(), &config, &bench.channel("stages"), Some(&bench.hook))?;
     let (pauses, left_out) = pauses(bench.settings.seconds);
     let steady = Order { count: bench.settings.count, every_ns: EVERY_NS, pause_ns: 0 };
     let orders = pauses.into_iter().map(|order| (Phase::Idle, order)).chain([(Phase::Steady, steady)]);
     for (phase, order) in orders {
-        let mut run = describe(bench, client, &way, phase, &order);
+        let mut run = describe(bench, client, &config, phase, &order);
         bench.lab.step(&format!("explain: {} {}", client.name(), phase.name()), order.seconds() + 0.2)?;
         let between = bench.between(false, order.every_ns.max(order.pause_ns))?;
+        let around = Around::begin(bench.lab, bench.settings.cpus)?;
         let done = measure(bench, &mut pair, order, between, &mut run);
         if let Err(error) = &done {
             run.valid = false;
@@ -53,8 +64,9 @@ pub(super) fn run(bench: &mut Bench<'_>, client: Client, result: &mut ResultFile
         } else if phase == Phase::Steady {
             run.notes.extend(left_out.clone());
         }
+        let ended = around.end(bench.lab, std::slice::from_mut(&mut run));
         result.runs.push(run);
-        done?;
+        done.and(ended)?;
     }
     Ok(())
 }
@@ -79,7 +91,7 @@ pub(super) fn pauses(seconds: f64) -> (Vec<Order>, Option<String>) {
 }
 
 /// What is known before anything is sent.
-fn describe(bench: &Bench<'_>, client: Client, way: &Way, phase: Phase, order: &Order) -> Run {
+fn describe(bench: &Bench<'_>, client: Client, config: &PairConfig, phase: Phase, order: &Order) -> Run {
     let python = bench.python();
     let software = Software {
         client: Some("redis-py".to_owned()),
@@ -88,7 +100,7 @@ fn describe(bench: &Bench<'_>, client: Client, way: &Way, phase: Phase, order: &
         ..Software::default()
     };
     let mut run = bench.describe(Run { client: client.name().to_owned(), phase, software, ..Run::default() });
-    run.params.set("receive", way.receive.name());
+    run.params.set("receive", config.receive.name());
     run.params.set("size_bytes", MESSAGE_BYTES as u64);
     run.params.set("count", order.count);
     match order.pause_ns {

@@ -1,8 +1,7 @@
 //! Our own bus over any server, and over the log: cold, first after a pause, steady. What it adds to what no client can go
 //! below is its own part, and that of a server which does not tell its own.
 
-use tickpath_clock::{Priority, Wait};
-use tickpath_harness::arrivals::Arrivals;
+use tickpath_clock::Wait;
 use tickpath_harness::targets::is_log;
 
 use super::account::set;
@@ -89,22 +88,14 @@ impl Below {
 /// One run of `pubsub` between processes that wait so.
 pub(super) fn settings(url: &str, cpus: [usize; 2], phase: Phase, rate: f64, count: u64, wait: Wait) -> Settings {
     Settings {
-        target: url.to_owned(),
-        go: None,
         size: MESSAGE_BYTES,
         rate: Some(rate),
-        arrivals: Arrivals::Steady,
         count,
-        batch: 1,
-        policy: None,
         phase,
-        readers: 1,
         wait,
         // A publisher that spins takes a CPU from the server.
         pace: Some(Wait::Block),
-        cpus,
-        priority: Priority::Normal,
-        repeat: 1,
+        ..Settings::new(url, cpus)
     }
 }
 

@@ -13,7 +13,7 @@ use super::records::{Journey, Matched, Process, Received, Sent, Watched, matched
 use super::server::Target;
 use super::settings::Client;
 use super::stages::{Between, Polls, before, breakdown, breakdown_of_calls};
-use tickpath_harness::LabError;
+use tickpath_harness::{Around, LabError};
 use tickpath_result::without_login;
 use tickpath_result::{Counts, Phase, ResultFile, Run, Software, median};
 
@@ -21,7 +21,7 @@ use tickpath_result::{Counts, Phase, ResultFile, Run, Software, median};
 const MOST_PLAIN: u32 = 5;
 
 /// Runs of our own copies, as the published experiment had them.
-const PUBLISHED_RUNS: u32 = 19;
+pub(super) const PUBLISHED_RUNS: u32 = 19;
 
 /// About how long one run takes, for estimates alone.
 const RUN_S: f64 = 0.25;
@@ -32,6 +32,16 @@ const BETWEEN_RUNS_NS: u64 = 100_000_000;
 /// Our copies of the published scripts.
 const PUBLISHER: (&str, &str) = ("publish.py", include_str!("python/one_publish.py"));
 const SUBSCRIBER: (&str, &str) = ("subscribe.py", include_str!("python/subscribe.py"));
+
+/// About how long a command takes that is run so often, in seconds, with its runs without the hook.
+pub(super) fn estimate(repeat: u32) -> f64 {
+    seconds(repeat + repeat.min(MOST_PLAIN))
+}
+
+/// About how long so many runs take, in seconds.
+pub(super) fn seconds(runs: u32) -> f64 {
+    f64::from(runs) * RUN_S + 1.0
+}
 
 /// The user's scripts.
 pub(super) fn users(
@@ -51,14 +61,13 @@ pub(super) fn users(
         environment: std::env::var("PYTHONSAFEPATH").map(|v| ("PYTHONSAFEPATH".to_owned(), v)).into_iter().collect(),
         show: true,
     };
-    let sight = watch(bench, &scripts)?;
     let about = |run: &mut Run| {
         run.params.set("command", without_login(&command.join(" ")));
         if let Some(companion) = companion {
             run.params.set("companion", without_login(companion));
         }
     };
-    sight.tell(bench, &scripts, about, result)
+    explain(bench, &scripts, about, result)
 }
 
 /// The published case: one publish a process, 19 times, to a subscriber that spins on get_message.
@@ -74,7 +83,7 @@ pub(super) fn published(bench: &mut Bench<'_>, result: &mut ResultFile) -> Resul
                 .to_owned(),
         );
     };
-    watch(bench, &scripts)?.tell(bench, &scripts, about, result)
+    explain(bench, &scripts, about, result)
 }
 
 /// The cold phase of our own clients: a new process for each message, to a subscriber that waits in a blocking loop.
@@ -84,7 +93,20 @@ pub(super) fn cold(bench: &mut Bench<'_>, flavour: Flavour, result: &mut ResultF
         run.params.set("receive", Receive::Listen.name());
         run.notes.push("a new process for each message; redis-py without hiredis".to_owned());
     };
-    watch(bench, &scripts)?.tell(bench, &scripts, about, result)
+    explain(bench, &scripts, about, result)
+}
+
+/// Runs scripts, and puts what was seen of them into the result.
+fn explain(
+    bench: &mut Bench<'_>,
+    scripts: &Scripts,
+    about: impl Fn(&mut Run),
+    result: &mut ResultFile,
+) -> Result<(), LabError> {
+    let around = Around::begin(bench.lab, bench.settings.cpus)?;
+    let first = result.runs.len();
+    let done = watch(bench, scripts).and_then(|sight| sight.tell(bench, scripts, about, result));
+    done.and(around.end(bench.lab, &mut result.runs[first..]))
 }
 
 /// The median time of so many cold messages, from the call until the script has it.
@@ -142,7 +164,7 @@ struct Sight {
 
 fn watch(bench: &mut Bench<'_>, scripts: &Scripts) -> Result<Sight, LabError> {
     let runs = scripts.repeat + scripts.plain;
-    bench.lab.step(&format!("explain: a new process {runs} times"), f64::from(runs) * RUN_S + 1.0)?;
+    bench.lab.step(&format!("explain: a new process {runs} times"), seconds(runs))?;
     let started = command::start(bench.lab, bench.python(), &bench.hook, scripts)?;
     if let Some(first) = started.first()? {
         if let Some(why) = first.emptiness(scripts.companion.is_some()) {

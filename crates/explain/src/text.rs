@@ -5,7 +5,7 @@ use super::gain::words;
 use super::stages::{Group, part};
 use tickpath_compare::place;
 use tickpath_report::{duration, figure, invalid};
-use tickpath_result::{Phase, ResultFile, Run, Stage, StageKind};
+use tickpath_result::{Phase, ResultFile, Run, Software, Stage, StageKind};
 
 /// The least columns that this can be read in.
 const NARROWEST: usize = 72;
@@ -62,16 +62,8 @@ const LEGEND: [&str; 2] = [
 fn machine(result: &ResultFile) -> String {
     let host = &result.host;
     let software = result.runs.iter().map(|run| &run.software).find(|software| !software.is_unknown());
-    let pair = |name: &Option<String>, version: &Option<String>| {
-        let known: Vec<&str> = [name, version].into_iter().flatten().map(String::as_str).collect();
-        (!known.is_empty()).then(|| known.join(" "))
-    };
     let mut parts = vec![format!("{}, {} processors, {}", host.cpu, host.cores, result.started_at)];
-    if let Some(software) = software {
-        parts.extend(pair(&software.server, &software.server_version));
-        parts.extend(pair(&software.client, &software.client_version));
-        parts.extend(software.runtime.clone());
-    }
+    parts.extend(software.into_iter().flat_map(Software::names));
     parts.join(" · ")
 }
 
@@ -232,6 +224,7 @@ mod tests {
             ..Run::default()
         };
         run.figures.insert("message_ns".to_owned(), 4e6);
+        run.figures.insert("connect_ns".to_owned(), 3e6);
         run.figures.insert("stages_sum_percent".to_owned(), 87.5);
         let mut result = ResultFile::new("explain", "tickpath explain", "2026-01-01T00:00:00Z");
         result.runs.push(run);

@@ -2,11 +2,13 @@
 //!
 //! ```text
 //!   crossing ── run ── crossing        one cache line to and fro between the run's two CPUs, and both counters' stamps
+//!   processes ──────── processes       who else was busy on the two
 //! ```
 
 use tickpath_result::{Floor, Run};
 
 use crate::host::{self, Crossing};
+use crate::others::{Busy, Processes, in_words};
 use crate::rules::refuse_negative;
 use crate::{Lab, LabError};
 
@@ -22,13 +24,14 @@ pub struct Around {
     cpus: [usize; 2],
     crossing: Option<Crossing>,
     times: Option<(u64, u64)>,
+    processes: Processes,
 }
 
 impl Around {
     /// Measures before a run, on two CPUs of it; they must be idle.
     pub fn begin(lab: &Lab<'_>, cpus: [usize; 2]) -> Result<Self, LabError> {
         let crossing = host::crossing(lab, cpus, TIMINGS)?;
-        Ok(Self { cpus, crossing, times: host::cpu_times() })
+        Ok(Self { cpus, crossing, times: host::cpu_times(), processes: Processes::now(&lab.clock) })
     }
 
     /// One cache line from the one to the other; none on one CPU.
@@ -36,11 +39,13 @@ impl Around {
         self.crossing.map(|crossing| crossing.transfer_ns)
     }
 
-    /// Measures again, and judges what ran meanwhile by both.
+    /// Measures again, and judges what ran meanwhile by both: one run, or several, one after the other.
     pub fn end(self, lab: &Lab<'_>, runs: &mut [Run]) -> Result<(), LabError> {
         let steal_percent = host::steal_percent(self.times, host::cpu_times());
+        let others = Processes::now(&lab.clock).busy_since(&self.processes, std::process::id(), &self.cpus);
         let after = host::crossing(lab, self.cpus, TIMINGS)?;
         for run in runs {
+            tell_others(run, &others);
             if let (Some(before), Some(after)) = (self.crossing, after) {
                 judge(run, [before, after], steal_percent);
             }
@@ -48,6 +53,11 @@ impl Around {
         }
         Ok(())
     }
+}
+
+/// Says who else was busy: what such a process took is in the figures.
+pub fn tell_others(run: &mut Run, others: &[Busy]) {
+    run.notes.extend(in_words(others).map(|others| format!("{others} meanwhile")));
 }
 
 /// Writes down what was measured before and after a run. Counters that show two times make it invalid; a floor that moved

@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 use tickpath_result::Params;
 
+use crate::random::Random;
+
 /// How the intended times of a run's messages lie.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Arrivals {
@@ -28,7 +30,7 @@ impl Arrivals {
     pub fn times_ns(self, rate_per_s: f64) -> impl Iterator<Item = u64> {
         let mut random = match self {
             Self::Steady => None,
-            Self::Poisson { seed } => Some(Random(seed)),
+            Self::Poisson { seed } => Some(Random::new(seed)),
         };
         let mut due_ns = 0.0;
         (0u64..).map(move |number| match &mut random {
@@ -36,7 +38,7 @@ impl Arrivals {
             None => (number as f64 * 1e9 / rate_per_s) as u64,
             Some(random) => {
                 if number > 0 {
-                    due_ns += random.exponential() * 1e9 / rate_per_s;
+                    due_ns += exponential(random) * 1e9 / rate_per_s;
                 }
                 due_ns as u64
             }
@@ -44,17 +46,9 @@ impl Arrivals {
     }
 }
 
-/// SplitMix64: small, and the same on every machine.
-struct Random(u64);
-
-impl Random {
-    /// A distance whose mean is one.
-    fn exponential(&mut self) -> f64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        // 53 bits make a number from zero to below one; of one minus that there is always a logarithm.
-        let share = ((mixed ^ (mixed >> 31)) >> 11) as f64 / (1u64 << 53) as f64;
-        -(1.0 - share).ln()
-    }
+/// A distance whose mean is one.
+fn exponential(random: &mut Random) -> f64 {
+    // 53 bits make a number from zero to below one; of one minus that there is always a logarithm.
+    let share = (random.draw() >> 11) as f64 / (1u64 << 53) as f64;
+    -(1.0 - share).ln()
 }

@@ -3,6 +3,8 @@
 use tickpath_clock::{Calibration, Cause, Gap};
 use tickpath_result::Run;
 
+use crate::host::IDLE_NS;
+
 /// The gaps of a thread as its run counts them. A stop is the host's only as far as the other watched threads of the run
 /// were stopped as well: who stops one process alone, a server perhaps, stalls the path. With no other thread it stays a
 /// stop.
@@ -70,13 +72,11 @@ pub fn tell_standstills(run: &mut Run, who: &str, gaps: &[Gap], took_ns: u64, ca
 
 /// The host's share of the tail is told only if the host behaved as it does when idle.
 pub fn void_attribution(run: &mut Run, idle: &[Gap], gaps: &[Gap], seconds: f64) {
-    /// How long the idle floor was watched; a run watches one thread too.
-    const IDLE_SECONDS: f64 = 0.2;
     /// Fewer gaps than this make no rate.
     const LEAST: usize = 20;
     let of_host = |gaps: &[Gap]| gaps.iter().filter(|gap| gap.cause == Cause::Host).count();
     let (idle, gaps) = (of_host(idle), of_host(gaps));
-    let floor = idle.max(1) as f64 / IDLE_SECONDS;
+    let floor = idle.max(1) as f64 / (IDLE_NS as f64 / 1e9);
     let rate = gaps as f64 / seconds.max(1e-3);
     if gaps > LEAST && rate > 2.0 * floor {
         drop_attribution(run);

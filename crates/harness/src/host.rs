@@ -31,14 +31,6 @@ pub struct EchoRole {
     pub cpu: usize,
 }
 
-impl Role for EchoRole {
-    const NAME: &'static str = "echo";
-
-    fn play(&self, parent: &Parent) -> Result<(), LabError> {
-        echo(self, parent)
-    }
-}
-
 /// How `host` is run.
 #[derive(Debug, Clone)]
 pub struct Settings {
@@ -89,7 +81,7 @@ pub fn run(lab: &Lab<'_>, settings: &Settings) -> Result<(Host, Run), LabError> 
     let mut run = spin.into_run(&clock);
     host.spin_gap_p9999_ns = run.hops.get("spin_gap").and_then(|hop| hop.percentiles()[5]).map(|ns| ns as f64);
     run.params.set("cpus", settings.cpus.to_vec());
-    run.hops.insert("round_trip".to_owned(), loopback.hop(clock.calibration(), &[]));
+    run.hops.insert("round_trip".to_owned(), loopback.unwatched_hop(clock.calibration()));
     let figures = [
         ("clock_cost_ns", clock_cost),
         ("record_cost_ns", record_cost),
@@ -160,16 +152,16 @@ pub fn crossing(lab: &Lab<'_>, cpus: [usize; 2], timings: usize) -> Result<Optio
     let (clock, echo) = (lab.clock, child.id());
     let measured = on_cpu(cpus[0], move || {
         let asks = Asks { words: &words, clock: &clock, echo };
-        let measured = asks.timed(timings).zip(asks.stamped());
+        let measured = asks.timed(timings).zip(asks.offset());
         words.word(0).store(u64::MAX, Ordering::Release);
         measured
     });
     let silent = || LabError::Silent { role: "echo".to_owned(), seconds: SILENCE_S };
-    let (mut ns, trips) = measured?.ok_or_else(silent)?;
+    let (mut ns, offset) = measured?.ok_or_else(silent)?;
     child.result::<()>(1.0)?;
     let middle = ns.len() / 2;
     let transfer_ns = *ns.select_nth_unstable(middle).1 as f64 / (2 * TRIPS) as f64;
-    Ok(Offset::of(&trips, clock.calibration()).map(|offset| Crossing { transfer_ns, offset }))
+    Ok(Some(Crossing { transfer_ns, offset }))
 }
 
 /// As many of these as the time allows, and one at least: a busy neighbour makes each of them wait for its turn.
@@ -197,15 +189,24 @@ impl Asks<'_> {
         in_time(self.clock, (0..timings as u64).map(once)).collect()
     }
 
-    /// Round trips whose answers are stamped: of each the stamp here, there, and here again.
-    fn stamped(&self) -> Option<Vec<[u64; 3]>> {
+    /// What stamped round trips tell of the two counters. Before they are called apart they are measured once more: a
+    /// virtual machine may show a few nanoseconds that are none.
+    fn offset(&self) -> Option<Offset> {
+        let found = self.stamped(0)?;
+        if found.is_apart() { Some(found.confirmed_by(self.stamped(1)?)) } else { Some(found) }
+    }
+
+    /// What round trips tell whose answers are stamped, for the first time or the second: of each the stamp here, there,
+    /// and here again.
+    fn stamped(&self, time: u64) -> Option<Offset> {
         let once = |trip: u64| {
             let out = self.clock.ticks();
-            self.ask(STAMPED | trip)?;
+            self.ask(STAMPED | (time * STAMPED_TRIPS + trip))?;
             let back = self.clock.ticks();
             Some([out, self.words.word(2).load(Ordering::Relaxed), back])
         };
-        in_time(self.clock, (1..=STAMPED_TRIPS).map(once)).collect()
+        let trips: Option<Vec<[u64; 3]>> = in_time(self.clock, (1..=STAMPED_TRIPS).map(once)).collect();
+        Offset::of(&trips?, self.clock.calibration())
     }
 
     /// Sets the shared word, and waits for its answer; none if nobody answers, or will.
@@ -254,31 +255,35 @@ fn loopback(lab: &Lab<'_>, cpus: [usize; 2]) -> Result<Samples, LabError> {
     on_cpu(cpus[0], work)?.map_err(|e| LabError::Failed(format!("the loopback socket failed: {e}")))
 }
 
-/// The echo process: answers each turn of the shared word, or each eight bytes of a connection.
-fn echo(role: &EchoRole, parent: &Parent) -> Result<(), LabError> {
-    pin_to_cpu(role.cpu)?;
-    let Some(name) = &role.words else { return echo_socket(parent) };
-    let words = SharedWords::open(name).map_err(|e| LabError::file("/dev/shm".as_ref(), e))?;
-    let clock = HostClock::get()?;
-    parent.ready();
-    let stop = parent.stop_flag();
-    let mut last = 0;
-    loop {
-        let turn = words.word(0).load(Ordering::Acquire);
-        if turn == u64::MAX || stop.load(Ordering::Relaxed) {
-            break;
-        }
-        if turn != last {
-            last = turn;
-            if turn & STAMPED != 0 {
-                words.word(2).store(clock.ticks(), Ordering::Relaxed);
+impl Role for EchoRole {
+    const NAME: &'static str = "echo";
+
+    /// Answers each turn of the shared word, or each eight bytes of a connection.
+    fn play(&self, parent: &Parent) -> Result<(), LabError> {
+        pin_to_cpu(self.cpu)?;
+        let Some(name) = &self.words else { return echo_socket(parent) };
+        let words = SharedWords::open(name).map_err(|e| LabError::file("/dev/shm".as_ref(), e))?;
+        let clock = HostClock::get()?;
+        parent.ready();
+        let stop = parent.stop_flag();
+        let mut last = 0;
+        loop {
+            let turn = words.word(0).load(Ordering::Acquire);
+            if turn == u64::MAX || stop.load(Ordering::Relaxed) {
+                break;
             }
-            words.word(1).store(turn, Ordering::Release);
+            if turn != last {
+                last = turn;
+                if turn & STAMPED != 0 {
+                    words.word(2).store(clock.ticks(), Ordering::Relaxed);
+                }
+                words.word(1).store(turn, Ordering::Release);
+            }
+            relax();
         }
-        relax();
+        parent.result(&());
+        Ok(())
     }
-    parent.result(&());
-    Ok(())
 }
 
 fn echo_socket(parent: &Parent) -> Result<(), LabError> {
@@ -394,12 +399,15 @@ impl Spin {
     }
 }
 
-/// Gaps of an idle spinning thread, for as long as asked: the floor against which a run's own gaps are judged.
-pub fn idle_gaps(clock: &HostClock, cpu: usize, ns: u64) -> Result<Vec<Gap>, LabError> {
+/// How long an idle thread is watched.
+pub(crate) const IDLE_NS: u64 = 200_000_000;
+
+/// Gaps of an idle spinning thread: the floor against which a run's own gaps are judged.
+pub fn idle_gaps(clock: &HostClock, cpu: usize) -> Result<Vec<Gap>, LabError> {
     let clock = *clock;
     on_cpu(cpu, move || {
         let mut gaps = tickpath_clock::Gaps::new(clock);
-        let end = clock.ticks() + clock.calibration().ticks_of_ns(ns);
+        let end = clock.ticks() + clock.calibration().ticks_of_ns(IDLE_NS);
         while clock.ticks() < end {
             gaps.empty_turn();
         }

@@ -7,13 +7,14 @@
 //! ```
 //! * [`Lab`]: what all workloads share. [`role`]: what spawned processes do; [`child`] and [`parent`]: both ends of the
 //!   wires between them and us.
-//! * [`arrivals`]: when messages are due.
+//! * [`arrivals`]: when messages are due. [`random`]: chance that is the same everywhere.
 //! * [`samples`], [`attribution`]: stretches between stamps, and what of them was the host's.
 //! * [`Around`]: whether the machine was the same before and after a run, and its processors show one time.
 //! * [`rules`]: what makes a run invalid, whatever the workload.
 //! * [`host`]: what the machine takes before any message moves; [`memory`]: what a process holds;
 //!   [`others`]: who else is busy.
-//! * [`quiet`]: when a receiver stops waiting. [`proxy`]: a distance of our own making. [`targets`]: what is measured if nothing is named.
+//! * [`quiet`]: when a receiver stops waiting. [`targets`]: what is measured if nothing is named.
+//! * [`proxy`]: a distance of our own making. [`signals`]: standstills of our own making.
 //!
 //! Latency counts from intended times, so a stall shows in full; the generator checks its own punctuality; a gap is
 //! the host's only between two empty polls of a thread on the path, and if the kernel's account of that thread agrees.
@@ -30,9 +31,11 @@ pub mod others;
 pub mod parent;
 pub mod proxy;
 pub mod quiet;
+pub mod random;
 pub mod role;
 pub mod rules;
 pub mod samples;
+pub mod signals;
 pub mod targets;
 
 pub use around::Around;

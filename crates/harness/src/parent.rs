@@ -70,7 +70,7 @@ impl Parent {
     }
 
     /// True if the parent has said a line since, or is gone.
-    pub fn has_spoken(&self) -> bool {
+    pub(crate) fn has_spoken(&self) -> bool {
         !matches!(self.lines.try_recv(), Err(std::sync::mpsc::TryRecvError::Empty))
     }
 

@@ -52,7 +52,7 @@ const RETRY_NS: u64 = 10_000_000;
 
 /// A proxy in a process of its own; it ends with this value.
 pub struct Proxy {
-    child: Child,
+    _child: Child,
     address: String,
     rtt_ms: f64,
 }
@@ -73,7 +73,7 @@ impl Proxy {
         let delay_ns = (rtt_ms * 1e6 / 2.0) as u64;
         let mut child = lab.spawn(&ProxyRole { target: target.to_owned(), delay_ns, cpu })?;
         let port: u16 = child.result(1.0)?;
-        Ok(Self { child, address: format!("127.0.0.1:{port}"), rtt_ms })
+        Ok(Self { _child: child, address: format!("127.0.0.1:{port}"), rtt_ms })
     }
 
     /// Where it listens: `HOST:PORT`.
@@ -81,19 +81,9 @@ impl Proxy {
         &self.address
     }
 
-    /// The URL of a Redis server behind it.
-    pub fn url(&self) -> String {
-        format!("redis://{}", self.address)
-    }
-
     /// The round trip that it was asked for, in milliseconds.
     pub fn rtt_ms(&self) -> f64 {
         self.rtt_ms
-    }
-
-    /// Its process id.
-    pub fn id(&self) -> u32 {
-        self.child.id()
     }
 }
 
@@ -177,31 +167,27 @@ pub struct ProxyRole {
 impl Role for ProxyRole {
     const NAME: &'static str = "proxy";
 
+    /// Its first result is its port.
     fn play(&self, parent: &Parent) -> Result<(), LabError> {
-        proxy(self, parent)
+        // Threads inherit both from the one that starts them.
+        if let Some(cpu) = self.cpu {
+            pin_to_cpu(cpu)?;
+        }
+        set_timer_slack(1);
+        let clock = HostClock::get()?;
+        let target = resolve(&self.target)?;
+        // A wrong address is told at once, and not by connections that break off.
+        TcpStream::connect_timeout(&target, PATIENCE).map_err(|e| no_answer(&self.target, &e))?;
+        let failed = |e: io::Error| LabError::Failed(format!("the proxy cannot listen on loopback: {e}"));
+        let listener = TcpListener::bind("127.0.0.1:0").map_err(failed)?;
+        let port = listener.local_addr().map_err(failed)?.port();
+        let delay_ns = self.delay_ns;
+        thread::spawn(move || serve(&listener, target, delay_ns, clock));
+        parent.ready();
+        parent.result(&port);
+        while parent.hear().is_some() {}
+        Ok(())
     }
-}
-
-/// The proxy's life: its first result is its port.
-fn proxy(role: &ProxyRole, parent: &Parent) -> Result<(), LabError> {
-    // Threads inherit both from the one that starts them.
-    if let Some(cpu) = role.cpu {
-        pin_to_cpu(cpu)?;
-    }
-    set_timer_slack(1);
-    let clock = HostClock::get()?;
-    let target = resolve(&role.target)?;
-    // A wrong address is told at once, and not by connections that break off.
-    TcpStream::connect_timeout(&target, PATIENCE).map_err(|e| no_answer(&role.target, &e))?;
-    let failed = |e: io::Error| LabError::Failed(format!("the proxy cannot listen on loopback: {e}"));
-    let listener = TcpListener::bind("127.0.0.1:0").map_err(failed)?;
-    let port = listener.local_addr().map_err(failed)?.port();
-    let delay_ns = role.delay_ns;
-    thread::spawn(move || serve(&listener, target, delay_ns, clock));
-    parent.ready();
-    parent.result(&port);
-    while parent.hear().is_some() {}
-    Ok(())
 }
 
 /// Carries every connection of `listener` to `target`, each byte held back for `delay_ns`. Does not return.

@@ -15,6 +15,11 @@ pub fn all() -> Vec<String> {
     std::iter::once("shm://".to_owned()).chain(urls.filter(|url| url.contains("://"))).collect()
 }
 
+/// The brokers of the environment.
+pub fn brokers() -> Vec<String> {
+    VARIABLES.iter().filter_map(|(name, _)| std::env::var(name).ok()).collect()
+}
+
 /// What is missing for all brokers to take part; none if nothing is.
 pub fn missing() -> Option<String> {
     let gone: Vec<&str> = VARIABLES.iter().map(|(name, _)| *name).filter(|name| std::env::var(name).is_err()).collect();

@@ -17,11 +17,11 @@ mod go_redis;
 mod ratios;
 mod redis_py;
 mod role;
+mod route;
 mod runtimes;
 mod rust;
 mod server;
 mod settings;
-mod way;
 
 use std::str::FromStr;
 
@@ -31,14 +31,14 @@ pub use settings::Settings;
 
 use client::{Case, Runs};
 use role::Outcome;
+use route::Route;
 use runtimes::Runtimes;
 use server::Target;
-use way::Way;
 
 use tickpath_compare::in_turn;
 use tickpath_harness::attribution::drop_attribution;
 use tickpath_harness::samples::{Samples, load};
-use tickpath_harness::{Lab, LabError};
+use tickpath_harness::{Around, Lab, LabError};
 use tickpath_harness::{Parent, Role};
 use tickpath_result::{Counts, ResultFile, Run};
 
@@ -91,34 +91,34 @@ pub fn run(lab: &Lab<'_>, settings: &Settings, result: &mut ResultFile) -> Resul
         None => settings.clone(),
     };
     let mut target = Target::open(lab, settings)?;
-    let ways = Way::all(lab, settings, &target)?;
-    let turns = Turn::all(settings, &ways);
+    let routes = Route::all(lab, settings, &target)?;
+    let turns = Turn::all(settings, &routes);
     target.claim(turns.iter().map(|turn| turn.pairs).max().unwrap_or(0))?;
     let done = take(lab, settings, &turns, &runtimes, &mut target, result);
     result.comparisons.extend(ratios::comparisons(&result.runs));
     done
 }
 
-/// One repetition of one client on one way.
+/// One repetition of one client over one route.
 struct Turn<'a> {
     case: Case,
-    way: &'a Way,
+    route: &'a Route,
     repeat: u32,
     pairs: u64,
 }
 
 impl<'a> Turn<'a> {
     /// All, clients innermost, so that they take turns.
-    fn all(settings: &Settings, ways: &'a [Way]) -> Vec<Self> {
+    fn all(settings: &Settings, routes: &'a [Route]) -> Vec<Self> {
         // In the order of the table, whatever the order in which they were asked for.
         let wanted = Client::all().filter(|client| settings.clients.contains(client));
         let cases: Vec<Case> = wanted.flat_map(Case::of).collect();
         let mut turns = Vec::new();
         for repeat in 1..=settings.repeat {
-            for way in ways {
+            for route in routes {
                 turns.extend(in_turn(repeat, &cases).into_iter().map(|&case| {
-                    let pairs = case.pairs(settings.count, way.network_ns, settings.seconds);
-                    Self { case, way, repeat, pairs }
+                    let pairs = case.pairs(settings.count, route.network_ns, settings.seconds);
+                    Self { case, route, repeat, pairs }
                 }));
             }
         }
@@ -127,20 +127,20 @@ impl<'a> Turn<'a> {
 
     /// About how long it takes.
     fn seconds(&self) -> f64 {
-        self.case.seconds(self.pairs, self.way.network_ns)
+        self.case.seconds(self.pairs, self.route.network_ns)
     }
 
     /// Runs it.
     fn run(&self, lab: &Lab<'_>, settings: &Settings, runtimes: &Runtimes, target: &Target) -> Result<Run, LabError> {
-        let Self { case: Case { client, workers, .. }, way, pairs, .. } = *self;
+        let Self { case: Case { client, workers, .. }, route, pairs, .. } = *self;
         let role = SetGetRole {
             client: client.name.to_owned(),
-            url: way.url.clone(),
+            url: route.url.clone(),
             workers,
             keys: target.keys.clone(),
             count: pairs,
             cpu: Some(settings.cpus[0]),
-            silence_s: SILENCE_S + 20.0 * way.measured_rtt_ns / 1e9,
+            silence_s: SILENCE_S + 20.0 * route.measured_rtt_ns / 1e9,
             out: lab.folder().join("clients"),
         };
         let mut child = runtimes.spawn(lab, client, &role)?;
@@ -158,9 +158,9 @@ impl<'a> Turn<'a> {
 
     /// What is known before it has run.
     fn describe(&self, settings: &Settings, runtimes: &Runtimes, target: &Target) -> Run {
-        let Self { case: Case { client, workers, .. }, way, .. } = *self;
+        let Self { case: Case { client, workers, .. }, route, .. } = *self;
         let mut run = Run {
-            target: target.name(way.transport),
+            target: target.name(route.transport),
             client: client.name.to_owned(),
             repeat: self.repeat,
             valid: true,
@@ -171,20 +171,20 @@ impl<'a> Turn<'a> {
         runtimes.name(client, &mut run.software);
         run.params.set("command", "set-get");
         run.params.set("loop", "closed");
-        run.params.set("transport", way.transport);
-        run.params.set("rtt_ms", way.rtt_ms);
-        run.params.set("measured_rtt_ns", way.measured_rtt_ns.round());
+        run.params.set("transport", route.transport);
+        run.params.set("rtt_ms", route.rtt_ms);
+        run.params.set("measured_rtt_ns", route.measured_rtt_ns.round());
         run.params.set("workers", workers);
         run.params.set("count", self.pairs);
         run.params.set("cpus", settings.cpus.to_vec());
-        run.figures.extend(way.proxy_cost_ns.map(|ns| ("proxy_cost_ns".to_owned(), ns)));
+        run.figures.extend(route.proxy_cost_ns.map(|ns| ("proxy_cost_ns".to_owned(), ns)));
         run.notes.push("a closed loop: a worker sends when it has its answer".to_owned());
         run.notes.extend(target.notes.iter().cloned());
         if !target.is_scratch() {
-            run.notes.push(format!("a PING takes {:.3} ms to the server and back", way.measured_rtt_ns / 1e6));
+            run.notes.push(format!("a PING takes {:.3} ms to the server and back", route.measured_rtt_ns / 1e6));
         }
         if self.pairs < settings.count {
-            let all_s = self.case.seconds(settings.count, way.network_ns);
+            let all_s = self.case.seconds(settings.count, route.network_ns);
             run.notes.push(format!(
                 "{} of {} pairs: all would take about {all_s:.0} s a repetition; a longer --duration gets more",
                 self.pairs, settings.count
@@ -202,7 +202,8 @@ impl<'a> Turn<'a> {
     }
 }
 
-/// One turn after the other, until one fails.
+/// One turn after the other, until one fails. The machine is looked at before and after each round of all clients over
+/// one route.
 fn take(
     lab: &Lab<'_>,
     settings: &Settings,
@@ -214,18 +215,23 @@ fn take(
     /// Starting and ending the process of a turn, and taking its keys away.
     const AROUND_S: f64 = 0.7;
     lab.progress.plan(turns.len(), turns.iter().map(|turn| turn.seconds() + AROUND_S).sum());
-    for turn in turns {
-        let Turn { case, way, repeat, .. } = turn;
-        let who = format!("{} ×{} {} {} ms", case.client, case.workers, way.transport, way.rtt_ms);
-        lab.step(&format!("clients {repeat}/{}: {who}", settings.repeat), turn.seconds())?;
-        match turn.run(lab, settings, runtimes, target) {
-            Ok(run) => result.runs.push(run),
-            Err(error) => {
-                result.runs.push(turn.failed(settings, runtimes, target, &error));
-                return Err(error);
+    for round in turns.chunk_by(|a, b| a.repeat == b.repeat && std::ptr::eq(a.route, b.route)) {
+        let around = Around::begin(lab, settings.cpus)?;
+        let first = result.runs.len();
+        let done = round.iter().try_for_each(|turn| {
+            let Turn { case, route, repeat, .. } = turn;
+            let who = format!("{} ×{} {} {} ms", case.client, case.workers, route.transport, route.rtt_ms);
+            lab.step(&format!("clients {repeat}/{}: {who}", settings.repeat), turn.seconds())?;
+            match turn.run(lab, settings, runtimes, target) {
+                Ok(run) => result.runs.push(run),
+                Err(error) => {
+                    result.runs.push(turn.failed(settings, runtimes, target, &error));
+                    return Err(error);
+                }
             }
-        }
-        target.delete(turn.pairs)?;
+            target.delete(turn.pairs)
+        });
+        done.and(around.end(lab, &mut result.runs[first..]))?;
     }
     Ok(())
 }

@@ -45,10 +45,10 @@ mod target;
 mod usage;
 
 pub use against::against_redis_benchmark;
-pub use command::{Command, ParseCommandError, VALUE};
-pub use findings::{compare, knee, place_knees, why_depth_one_is_slow};
+pub use command::{Command, ParseCommandError};
+pub use findings::{compare, place_knees, why_depth_one_is_slow};
 pub use load::PipelineRole;
 pub use long::{BATCH, LONG, long};
 pub use run::run;
-pub use settings::{Client, MOST_CONNECTIONS, MOST_DEPTH, ParseClientError, Part, Settings};
+pub use settings::{Client, ParseClientError, Part, Settings};
 pub use target::Target;

@@ -19,6 +19,7 @@ use zerocopy::FromBytes;
 
 use crate::orders::group::group_name;
 use tickpath_harness::LabError;
+use tickpath_harness::attribution::drop_attribution;
 use tickpath_harness::samples::Samples;
 use tickpath_result::{Counts, Run};
 
@@ -269,6 +270,21 @@ impl Group {
         run
     }
 
+    /// What has no answer is in no hop that ends at a venue: it is told, and no run is valid that lost sight of it.
+    fn tell_unanswered(&self, run: &mut Run) {
+        let open = |became| self.that(became).filter(|s| !s.answered).count();
+        let (left, kept) = (open(Became::Released), open(Became::Kept));
+        if left > 0 {
+            run.valid = false;
+            run.notes.push(format!("{left} requests had no answer of the venue: they are in no hop that ends there"));
+        }
+        if kept > 0 {
+            run.notes.push(format!(
+                "{kept} requests wait in the OMS, or it answered them alone: they are in no hop that ends at a venue"
+            ));
+        }
+    }
+
     fn figures(&self, run: &mut Run, calibration: &Calibration) {
         let (Some(first), Some(last)) = (self.stamps.first(), self.stamps.last()) else { return };
         let since = |to: u64| (to != 0).then(|| calibration.ns_between(first.sent, to) as f64);
@@ -305,7 +321,7 @@ fn neighbours<'a>(stamps: impl Iterator<Item = &'a Stamps>, of: fn(&Stamps) -> u
 }
 
 /// Runs of all groups of a journal, as `log analyse` shows them.
-pub fn runs(dir: &Path) -> Result<(Vec<Run>, Calibration), LabError> {
+pub fn runs(dir: &Path) -> Result<Vec<Run>, LabError> {
     let journal = read(dir)?;
     if journal.groups.is_empty() {
         return Err(LabError::Failed(format!(
@@ -313,16 +329,18 @@ pub fn runs(dir: &Path) -> Result<(Vec<Run>, Calibration), LabError> {
             dir.display()
         )));
     }
-    let calibration = journal.calibration;
     let per_order = journal.bytes as f64 / journal.orders.max(1) as f64;
     let mut runs = Vec::new();
     for (number, group) in &journal.groups {
-        let mut run = group.run(&calibration, &[]);
+        let mut run = group.run(&journal.calibration, &[]);
+        // A journal does not tell what the host took.
+        drop_attribution(&mut run);
+        group.tell_unanswered(&mut run);
         run.target = format!("file://{}", dir.display());
         run.batch = Some(group_name(*number).into());
         run.params.set("orders", group.len() as u64);
         run.figures.insert("journal_bytes_per_order".to_owned(), per_order);
         runs.push(run);
     }
-    Ok((runs, calibration))
+    Ok(runs)
 }

@@ -7,6 +7,7 @@
 
 pub mod analyse;
 pub mod demo;
+mod digits;
 pub mod orders;
 pub mod path;
 pub mod published;

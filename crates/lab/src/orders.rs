@@ -44,7 +44,7 @@ pub use day::{day_seconds, restart, resume};
 pub use floor::SenderRole;
 pub use login::Login;
 pub(crate) use route::is_of_venue;
-pub use settings::{Beside, MOST_SESSIONS, Running, Settings, Target, VenueWay};
+pub use settings::{Beside, MOST_SESSIONS, Running, Settings, Target, VenueRoute};
 
 use tickpath_clock::Clock;
 
@@ -63,7 +63,7 @@ pub fn run(lab: &Lab<'_>, settings: &Settings) -> Result<Vec<Run>, LabError> {
     let plan = plan(settings);
     lab.step(&settings.title(), seconds(settings))?;
     let around = Around::begin(lab, settings.cpus)?;
-    let idle = tickpath_harness::host::idle_gaps(&lab.clock, settings.cpus[1], 200_000_000)?;
+    let idle = tickpath_harness::host::idle_gaps(&lab.clock, settings.cpus[1])?;
     let mut floor = Samples::default();
     let mut measure_floor = || match settings.target {
         Target::LogonLanes | Target::Unix | Target::Tcp => {
@@ -73,7 +73,8 @@ pub fn run(lab: &Lab<'_>, settings: &Settings) -> Result<Vec<Run>, LabError> {
         Target::Lanes | Target::Running(_) => Ok(()),
     };
     measure_floor()?;
-    let load = Load { expected: total(&plan), evicts: plan.iter().any(|batch| batch.evict), snapshot_every: 0 };
+    let expected = plan.iter().map(|batch| batch.count as usize).sum();
+    let load = Load { expected, evicts: plan.iter().any(|batch| batch.evict), snapshot_every: 0 };
     let mut system = System::start(lab, settings, load)?;
     let mut measured = Vec::new();
     for &batch in &plan {
@@ -105,9 +106,4 @@ pub fn seconds(settings: &Settings) -> f64 {
     /// Starting and ending the processes, and measuring what a send through a socket costs.
     const AROUND: [f64; 2] = [3.0, 6.0];
     AROUND[usize::from(settings.target.has_socket())] + plan(settings).iter().map(Batch::seconds).sum::<f64>()
-}
-
-/// Orders and cancels of all groups.
-fn total(plan: &[Batch]) -> usize {
-    plan.iter().map(|batch| batch.count as usize).sum()
 }

@@ -25,12 +25,10 @@ use tickpath_oms::Layout;
 use crate::analyse;
 use crate::orders::group::PATH_GROUP;
 use crate::removed::Removed;
-use crate::strategy::Traded;
-use crate::strategy::TraderRole;
+use crate::strategy::{Traded, TraderRole};
 use crate::trade::{ExchangeRole, OmsRole};
 use feed::Fed;
 use tickpath_harness::attribution::{drop_attribution, tell_standstills, void_attribution, within};
-use tickpath_harness::others::{Processes, in_words};
 use tickpath_harness::samples::{Samples, load, load_gaps};
 use tickpath_harness::{Around, Lab, LabError, Thread};
 use tickpath_result::{Run, Stage, StageKind};
@@ -63,11 +61,10 @@ pub fn run(lab: &Lab<'_>, settings: &Settings) -> Result<Run, LabError> {
     check(settings)?;
     lab.step(&format!("path {} {}", settings.target, settings.wait), settings.seconds())?;
     let around = Around::begin(lab, settings.cpus)?;
-    let idle = tickpath_harness::host::idle_gaps(&lab.clock, settings.cpus[1], 200_000_000)?;
+    let idle = tickpath_harness::host::idle_gaps(&lab.clock, settings.cpus[1])?;
     let roles = Roles::of(lab, settings);
     let _removed = [(settings.target.as_str(), &roles.topic), ("shm://", &roles.market)]
         .map(|(target, topic)| Removed { target, topic });
-    let before = Processes::now(&lab.clock);
     // The OMS in the trader makes the lanes.
     let trader = lab.spawn(&roles.trader)?;
     let exchange = roles.exchange.as_ref().map(|exchange| lab.spawn(exchange)).transpose()?;
@@ -78,11 +75,7 @@ pub fn run(lab: &Lab<'_>, settings: &Settings) -> Result<Run, LabError> {
     let traded: Traded = trader.stop()?;
     let fed: Fed = feed.stop()?;
     exchange.map_or(Ok(()), tickpath_harness::Child::stop::<()>)?;
-    let others = Processes::now(&lab.clock).busy_since(&before, std::process::id(), &settings.cpus);
-    let mut run = assemble(lab, settings, &roles.journal, &fed, &traded, &idle);
-    if let (Ok(run), Some(others)) = (&mut run, in_words(&others)) {
-        run.notes.push(format!("{others} meanwhile"));
-    }
+    let run = assemble(lab, settings, &roles.journal, &fed, &traded, &idle);
     let _ = std::fs::remove_dir_all(&roles.journal);
     roles.lanes.remove()?;
     let mut run = run?;
@@ -272,12 +265,14 @@ fn assemble(
     let [arrival, report] = group.venue_stages();
     run.stages.extend(stage("released_to_arrived", arrival));
     run.stages.extend(stage("arrived_to_reported", report));
-    let lateness = Samples(load::<2>(&lab.folder().join("feed"))?.iter().map(|&[a, b]| (a, b)).collect());
+    let published = load::<2>(&lab.folder().join("feed"))?;
+    let lateness = Samples(published.iter().map(|&[intended, actual]| (intended, actual)).collect());
     let late = lateness.hop(calibration, &gaps);
     for (name, ns) in [("lateness_p50_ns", late.percentiles()[0]), ("lateness_p99_ns", late.percentiles()[3])] {
         run.figures.extend(ns.map(|ns| (name.to_owned(), ns as f64)));
     }
     let took_ns = lab.clock.ns_between(fed.first, fed.last) as f64;
+    rules::count(&mut run, &published, &load::<1>(&lab.folder().join("trader.ticks"))?);
     rules::hold(&mut run, fed, traded, group.len() as u64, took_ns);
     match settings.wait {
         Wait::Busy => void_attribution(&mut run, idle, &gaps, took_ns / 1e9),

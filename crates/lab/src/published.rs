@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use tickpath_report::count;
-use tickpath_result::{Published, PublishedUnit, ResultFile, Run, short_name};
+use tickpath_result::{Hop, Published, PublishedUnit, ResultFile, Run, short_name};
 
 /// All published figures that this result has its own for.
 pub fn found(result: &ResultFile) -> Vec<Published> {
@@ -77,10 +77,8 @@ fn f9omstw(runs: &[&Run]) -> Vec<Found> {
         for (wait, [p50, p99]) in [("block", block), ("busy", busy)] {
             let of_group = |run: &&&Run| run.batch_text().as_deref() == Some(group) && is(run, "wait", wait);
             let Some(hop) = runs.iter().find(of_group).and_then(|run| run.hops.get("t1_t2")) else { continue };
-            let ranks = hop.nearest_ranks();
             for (index, label, published) in [(0, "50 %", p50), (3, "99 %", p99)] {
-                let ours = hop.percentiles()[index].or(ranks.map(|ranks| ranks[index]));
-                found.extend(ours.map(|ns| Found {
+                found.extend(percentile(hop, index, label).map(|(ns, label)| Found {
                     what: format!("{} orders at once, {wait}: T2−T1, {label}", count(orders)),
                     published: published * US,
                     ours: ns as f64,
@@ -134,11 +132,8 @@ fn brokers_1k(runs: &[&Run]) -> Vec<Found> {
     let rows = ROWS.into_iter().filter_map(|(name, what, published)| {
         let run = runs.iter().find(|run| short_name(&run.target) == name)?;
         let hop = run.hops.get("one_way")?;
-        // A target that could not keep up has fewer samples, and none at this percentile: then the largest.
-        let (ours, label) = match hop.percentiles()[5] {
-            Some(ns) => (ns, "99.99 %"),
-            None => (hop.max_ns?, "the largest, for want of samples"),
-        };
+        // A target that could not keep up has fewer samples.
+        let (ours, label) = percentile(hop, 5, "99.99 %")?;
         Some(Found {
             what: format!("{what}, 1 KB, {label}"),
             published: published * MS,
@@ -256,8 +251,7 @@ fn set_get_20k(runs: &[&Run]) -> Vec<Found> {
     for (client, workers, near, far) in ROWS {
         for (rtt_ms, place, published) in [(0.0, "local", near), (0.25, "0.25 ms away", far)] {
             let this = |run: &&&Run| {
-                run.valid
-                    && run.client == client
+                run.client == client
                     && number(run, "workers") == Some(workers as f64)
                     && number(run, "rtt_ms") == Some(rtt_ms)
             };
@@ -276,6 +270,12 @@ fn set_get_20k(runs: &[&Run]) -> Vec<Found> {
         }
     }
     found
+}
+
+/// A percentile by its place, and what it is; of too few samples the largest instead, and of a median nothing.
+fn percentile(hop: &Hop, place: usize, label: &'static str) -> Option<(u64, &'static str)> {
+    let largest = hop.max_ns.filter(|_| place > 0).map(|ns| (ns, "the largest, for want of samples"));
+    hop.percentiles()[place].map(|ns| (ns, label)).or(largest)
 }
 
 fn is(run: &Run, name: &str, value: &str) -> bool {
@@ -305,5 +305,18 @@ mod tests {
         assert_eq!((row.unit, row.published, row.ours), (PublishedUnit::PerS, 8_655.0, 17_310.0));
         result.runs[0].params.set("preset", "another");
         assert!(found(&result).is_empty());
+    }
+
+    #[test]
+    fn too_few_samples_have_no_median_and_no_percentile_by_that_name() {
+        let hop = Hop { count: 10, max_ns: Some(55_000), ..Hop::default() };
+        let hops = [("t1_t2".to_owned(), hop)].into();
+        let mut run = Run { batch: Some("g2".into()), valid: true, hops, ..Run::default() };
+        run.params.set("preset", "f9omstw");
+        run.params.set("wait", "block");
+        let rows = found(&ResultFile { runs: vec![run], ..ResultFile::default() });
+        let [row] = &rows[..] else { panic!("one row: {rows:?}") };
+        assert_eq!(row.what, "10 orders at once, block: T2−T1, the largest, for want of samples");
+        assert_eq!(row.ours, 55_000.0);
     }
 }

@@ -7,7 +7,8 @@
 //!      └──────────────── one_way ──────────────────┤      service = actual → copied
 //! ```
 //! A message carries its intended time as its stamp, and in its payload when it was really sent and its number. Valid
-//! only if the generator kept its rate and was punctual, and both processes had a CPU of their own.
+//! only if each message came once and in order, the generator kept its rate and was punctual, and both processes had a
+//! CPU of their own.
 //!
 //! Three phases, three results: [`run`] is a steady stream, or, at a low rate, the first message after an idle;
 //! [`cold`] is the first message of a new process, connecting included; [`round_trip`] waits for each answer.
@@ -26,6 +27,6 @@ pub use cold::cold;
 pub use plan::{Plan, plan};
 pub use role::{PublisherRole, SubscriberRole};
 pub use round_trip::{PingRole, PongRole, round_trip};
-pub use search::{Search, Tried};
+pub use search::Search;
 pub use settings::Settings;
 pub use steady::{Ends, run, run_with};

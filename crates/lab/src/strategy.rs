@@ -5,8 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde::{Deserialize, Serialize};
 use tickpath_bus::{Event as BusEvent, Gap as Loss, Start, Subscriber, connect};
-use tickpath_clock::{Clock, HostClock, Wait, relax, yield_now};
-use tickpath_clock::{Gap, Gaps};
+use tickpath_clock::{Clock, Gap, Gaps, HostClock, Wait, relax, yield_now};
 use tickpath_log::{Next, PublishError, Reader, Writer};
 use tickpath_market::{
     AccountId, ClientOrderId, ExecutionReport, Kind, NewOrder, OrderDenied, OrderType, Price, Quantity, Side,
@@ -18,12 +17,10 @@ use zerocopy::{FromBytes, IntoBytes};
 
 use crate::orders::group::PATH_GROUP;
 use crate::orders::is_of_venue;
-use crate::trade::OmsRole;
-use crate::trade::{SYMBOL, lanes, oms_config};
-use tickpath_harness::LabError;
-use tickpath_harness::Parent;
+use crate::trade::{OmsRole, SYMBOL, lanes, oms_config};
+use tickpath_harness::quiet::Quiet;
 use tickpath_harness::samples::{save, save_gaps, touched_rows};
-use tickpath_harness::{Role, Thread};
+use tickpath_harness::{LabError, Parent, Role, Thread};
 
 /// Strategy and OMS.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -50,13 +47,15 @@ impl Role for TraderRole {
     }
 }
 
+/// With nothing new for so long, what was on its way is there.
+const QUIET_NS: i64 = 100_000_000;
+
 /// Each order's quantity: small beside what stands at the touch.
 const QUANTITY: Quantity = Quantity(100_000);
 
 /// What the trader tells at its end.
 #[derive(Debug, Default, Clone, Serialize, Deserialize)]
 pub(crate) struct Traded {
-    pub seen: u64,
     pub missed: u64,
     /// How often its connection to the ticks was made again.
     pub reconnects: u64,
@@ -72,27 +71,27 @@ pub(crate) fn trader(role: &TraderRole, parent: &Parent) -> Result<(), LabError>
     let config = oms_config(&role.oms)?;
     let wait = role.thread.wait()?;
     let topic = connect(&role.target)?.subscriber(&role.topic, Start::Now, wait)?;
-    let stop = parent.stop_flag();
     let (strategy, gaps) = match config.layout {
         Layout::Inline => {
             let mut oms = Inline::open(clock, &config, None).map_err(LabError::other)?;
             let mut strategy = Strategy::new(role, &clock)?;
             role.thread.settle()?;
             parent.ready();
-            let gaps = trade_inline(&mut oms, &mut strategy, topic, wait, &stop)?;
+            let gaps = trade_inline(&mut oms, &mut strategy, topic, wait, parent)?;
             oms.sequencer().stop().map_err(LabError::other)?;
             (strategy, gaps)
         }
-        Layout::Split | Layout::Mutex => trade_beside(role, &clock, &config, topic, wait, &stop, parent)?,
+        Layout::Split | Layout::Mutex => trade_beside(role, &clock, &config, topic, wait, parent)?,
     };
     save(&role.out, &strategy.rows)?;
+    save(&role.out.with_extension("ticks"), &strategy.ticks)?;
     save_gaps(&role.out.with_extension("gaps"), &gaps)?;
     parent.result(&strategy.traded);
     Ok(())
 }
 
 /// A tick that was just seen.
-struct Seen {
+struct Tick {
     stamp: u64,
     seen: u64,
     top: Option<TopOfBook>,
@@ -100,15 +99,16 @@ struct Seen {
 
 /// Takes one tick off the topic, if there is one.
 #[inline(always)]
-fn take_tick(topic: &mut dyn Subscriber, clock: &HostClock, traded: &mut Traded) -> Result<Option<Seen>, LabError> {
+fn take_tick(topic: &mut dyn Subscriber, strategy: &mut Strategy) -> Result<Option<Tick>, LabError> {
+    let Strategy { clock, ticks, traded, .. } = strategy;
     let mut found = None;
     let polled = topic.poll(1, &mut |event| match event {
         BusEvent::Message(message) => {
             let seen = clock.ticks();
-            traded.seen += 1;
+            ticks.push([message.stamp]);
             let is_top = message.kind == Kind::TopOfBook.code();
             let top = if is_top { TopOfBook::read_from_bytes(message.payload).ok() } else { None };
-            found = Some(Seen { stamp: message.stamp, seen, top });
+            found = Some(Tick { stamp: message.stamp, seen, top });
         }
         BusEvent::Gap(Loss::Missed(missed)) => traded.missed += missed,
         // What is no tick of ours is nothing to trade on.
@@ -125,28 +125,28 @@ fn trade_inline(
     strategy: &mut Strategy,
     mut topic: Box<dyn Subscriber>,
     wait: Wait,
-    stop: &AtomicBool,
+    parent: &Parent,
 ) -> Result<Vec<Gap>, LabError> {
     let mut gaps = Gaps::new(strategy.clock);
     let clock = strategy.clock;
-    let mut quiet = Quiet::new(clock);
+    let (stop, mut quiet) = (parent.stop_flag(), Quiet::new(&clock, QUIET_NS));
     loop {
-        if let Some(seen) = take_tick(topic.as_mut(), &clock, &mut strategy.traded)? {
-            if let Some(top) = &seen.top {
-                oms.sequencer().tick(seen.stamp, top).map_err(LabError::other)?;
+        if let Some(tick) = take_tick(topic.as_mut(), strategy)? {
+            if let Some(top) = &tick.top {
+                oms.sequencer().tick(tick.stamp, top).map_err(LabError::other)?;
             }
-            strategy.on_tick(&seen)?;
+            strategy.on_tick(&tick)?;
             oms.poll().map_err(LabError::other)?;
             gaps.busy_turn();
-            quiet.news();
+            quiet.ends();
             continue;
         }
         if oms.poll().map_err(LabError::other)? + strategy.hear()? > 0 {
             gaps.busy_turn();
-            quiet.news();
+            quiet.ends();
             continue;
         }
-        if stop.load(Ordering::Relaxed) && quiet.is_long() {
+        if stop.load(Ordering::Relaxed) && quiet.is_over(parent) {
             return Ok(gaps.into_found());
         }
         match wait {
@@ -165,7 +165,6 @@ fn trade_beside(
     config: &tickpath_oms::Config,
     mut topic: Box<dyn Subscriber>,
     wait: Wait,
-    stop: &AtomicBool,
     parent: &Parent,
 ) -> Result<(Strategy, Vec<Gap>), LabError> {
     let ticks = crate::trade::market(&role.oms.market, clock)?;
@@ -180,7 +179,7 @@ fn trade_beside(
         });
         // If the OMS ends instead, its error is below.
         let opened = is_ready.recv().is_ok();
-        let traded = if opened { beside(role, clock, topic.as_mut(), wait, stop, parent) } else { Ok(None) };
+        let traded = if opened { beside(role, clock, topic.as_mut(), wait, parent) } else { Ok(None) };
         end.store(true, Ordering::Release);
         let gaps = oms.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)).map_err(LabError::other)?;
         let strategy = traded?.ok_or_else(|| LabError::Failed("the OMS ended at once".to_owned()))?;
@@ -193,47 +192,23 @@ fn beside(
     clock: &HostClock,
     topic: &mut dyn Subscriber,
     wait: Wait,
-    stop: &AtomicBool,
     parent: &Parent,
 ) -> Result<Option<Strategy>, LabError> {
     role.thread.settle()?;
     let mut strategy = Strategy::new(role, clock)?;
-    let mut quiet = Quiet::new(*clock);
+    let (stop, mut quiet) = (parent.stop_flag(), Quiet::new(clock, QUIET_NS));
     parent.ready();
     loop {
-        match take_tick(topic, clock, &mut strategy.traded)? {
-            Some(seen) => {
-                strategy.on_tick(&seen)?;
-                quiet.news();
+        match take_tick(topic, &mut strategy)? {
+            Some(tick) => {
+                strategy.on_tick(&tick)?;
+                quiet.ends();
             }
-            None if strategy.hear()? > 0 => quiet.news(),
-            None if stop.load(Ordering::Relaxed) && quiet.is_long() => return Ok(Some(strategy)),
+            None if strategy.hear()? > 0 => quiet.ends(),
+            None if stop.load(Ordering::Relaxed) && quiet.is_over(parent) => return Ok(Some(strategy)),
             None if wait == Wait::Busy => relax(),
             None => topic.wait(1_000_000),
         }
-    }
-}
-
-/// Knows whether nothing has happened for a while: what was on its way is there.
-struct Quiet {
-    clock: HostClock,
-    since: Option<u64>,
-}
-
-impl Quiet {
-    fn new(clock: HostClock) -> Self {
-        Self { clock, since: None }
-    }
-
-    #[inline(always)]
-    fn news(&mut self) {
-        self.since = None;
-    }
-
-    fn is_long(&mut self) -> bool {
-        const LONG_NS: i64 = 100_000_000;
-        let now = self.clock.ticks();
-        self.clock.ns_between(*self.since.get_or_insert(now), now) > LONG_NS
     }
 }
 
@@ -244,6 +219,8 @@ struct Strategy {
     reports: Reader,
     top: TopOfBook,
     account: AccountId,
+    /// The stamp of each tick, as they came.
+    ticks: Vec<[u64; 1]>,
     /// Tick, seen, sent, first report, first report of the venue; one for each order.
     rows: Vec<[u64; 5]>,
     traded: Traded,
@@ -259,6 +236,7 @@ impl Strategy {
             reports,
             top: TopOfBook::default(),
             account: AccountId(role.oms.account),
+            ticks: touched_rows(role.count as usize),
             rows: touched_rows(role.count as usize),
             traded: Traded::default(),
         })
@@ -266,9 +244,9 @@ impl Strategy {
 
     /// The decision, and the order.
     #[inline(always)]
-    fn on_tick(&mut self, seen: &Seen) -> Result<(), LabError> {
+    fn on_tick(&mut self, tick: &Tick) -> Result<(), LabError> {
         // A recording of several instruments is traded in its first.
-        if let Some(top) = seen.top.filter(|top| top.symbol == SYMBOL) {
+        if let Some(top) = tick.top.filter(|top| top.symbol == SYMBOL) {
             self.top = top;
         }
         let number = self.rows.len() as u64;
@@ -282,7 +260,7 @@ impl Strategy {
             client_order_id: ClientOrderId(u64::from(PATH_GROUP) << 32 | number),
             price,
             quantity: QUANTITY,
-            cause: seen.stamp,
+            cause: tick.stamp,
             symbol: SYMBOL,
             account: self.account,
             side: side.code(),
@@ -294,7 +272,7 @@ impl Strategy {
         loop {
             match self.requests.publish(sent, Kind::NewOrder.code(), order.as_bytes()) {
                 Ok(_) => {
-                    self.rows.push([seen.stamp, seen.seen, sent, 0, 0]);
+                    self.rows.push([tick.stamp, tick.seen, sent, 0, 0]);
                     self.traded.orders += 1;
                     return Ok(());
                 }

@@ -13,7 +13,7 @@
 //! | `ns`, `two`, `unit(UNIT)`                             | filters: a time, two digits, or as UNIT has it            |
 //!
 //! In PATH, `stages.NAME` and `actors.NAME` are found by name. Runs that are not valid count only where there is no
-//! other; their figure is marked †.
+//! other; their figure is marked †. A figure of fewer than all runs that have it says of how many.
 
 use std::fmt;
 use std::sync::Arc;
@@ -71,7 +71,7 @@ pub fn teach(environment: &mut Environment<'_>, results: Results) {
             low,
             high,
             median: a.median / b.median,
-            valid: a.valid && b.valid,
+            mark: if a.mark == b.mark { a.mark } else { a.mark + &b.mark },
         }))
     });
     environment.add_filter("ns", |value: f64| shown("_ns", value));
@@ -92,15 +92,15 @@ fn wrong(what: String) -> Error {
 }
 
 /// A figure over the runs that have it.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Figure {
     /// The last part of its path, whose ending is its unit.
     unit: String,
     low: f64,
     high: f64,
     median: f64,
-    /// Whether the runs kept the rules.
-    valid: bool,
+    /// What stands behind it where not all runs kept the rules.
+    mark: String,
 }
 
 impl Figure {
@@ -117,24 +117,30 @@ impl Figure {
             let value = path.split('.').try_fold(run, step).and_then(Json::as_f64);
             found.extend(value.map(|value| (run["valid"] == true, value)));
         }
-        let valid = found.iter().any(|(valid, _)| *valid);
-        let mut values: Vec<f64> = found.iter().filter(|(is, _)| *is == valid).map(|(_, value)| *value).collect();
+        let (all, valid) = (found.len(), found.iter().filter(|(valid, _)| *valid).count());
+        let mark = match valid {
+            0 => " †".to_owned(),
+            _ if valid == all => String::new(),
+            _ => format!(" ({valid} of {all} runs valid)"),
+        };
+        let counts = |(is_valid, _): &&(bool, f64)| *is_valid == (valid > 0);
+        let mut values: Vec<f64> = found.iter().filter(counts).map(|(_, value)| *value).collect();
         values.sort_by(f64::total_cmp);
         let (Some(&low), Some(&high)) = (values.first(), values.last()) else {
             return Err(wrong(format!("no run of {} with {wanted:?} has {path}", result.command)));
         };
         let median = f64::midpoint(values[(values.len() - 1) / 2], values[values.len() / 2]);
         let unit = path.rsplit('.').next().unwrap_or_default().to_owned();
-        Ok(Self { unit, low, high, median, valid })
+        Ok(Self { unit, low, high, median, mark })
     }
 
     /// A figure, or a number as one.
     fn of(value: &Value) -> Result<Self, Error> {
         if let Some(figure) = value.downcast_object_ref::<Self>() {
-            return Ok(Self { unit: figure.unit.clone(), ..*figure });
+            return Ok(figure.clone());
         }
         let number = f64::try_from(value.clone())?;
-        Ok(Self { unit: String::new(), low: number, high: number, median: number, valid: true })
+        Ok(Self { unit: String::new(), low: number, high: number, median: number, mark: String::new() })
     }
 
     fn number(&self, value: f64) -> String {
@@ -151,7 +157,7 @@ impl Figure {
 impl fmt::Display for Figure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (low, high) = (self.number(self.low), self.number(self.high));
-        let mark = if self.valid { "" } else { " †" };
+        let mark = &self.mark;
         if low == high {
             return write!(f, "{high}{mark}");
         }
@@ -165,7 +171,7 @@ impl fmt::Display for Figure {
 
 impl Object for Figure {
     fn get_value(self: &Arc<Self>, key: &Value) -> Option<Value> {
-        (key.as_str()? == "median").then(|| self.number(self.median).into())
+        (key.as_str()? == "median").then(|| (self.number(self.median) + &self.mark).into())
     }
 
     fn enumerate(self: &Arc<Self>) -> Enumerator {
@@ -207,7 +213,7 @@ fn interval(result: &ResultFile, name: &str) -> Result<String, Error> {
     let Some(ratio) = found.ratio else {
         return Ok(found.note.clone().unwrap_or_else(|| "no ratio".to_owned()));
     };
-    let (Some(low), Some(high)) = (found.low, found.high) else { return Ok(two(ratio)) };
+    let (Some(low), Some(high)) = (found.low, found.high) else { return Ok(format!("{} (one pair)", two(ratio))) };
     let level = match found.level_percent {
         Some(level) if level >= STATED => String::new(),
         Some(level) if level > 0.0 => format!(", {level:.0} %"),
@@ -232,4 +238,29 @@ fn two(value: f64) -> String {
 /// From a million a second on in millions.
 fn rate(value: f64) -> String {
     if value >= 1e6 { format!("{} M/s", shown("", value / 1e6)) } else { shown("_per_s", value) }
+}
+
+#[cfg(test)]
+mod tests {
+    use tickpath_result::Run;
+
+    use super::*;
+
+    #[test]
+    fn a_figure_says_of_how_many_runs_it_is() {
+        let said = |valid: [bool; 3]| {
+            let run = |(valid, ns): (bool, f64)| Run {
+                valid,
+                figures: [("send_ns".to_owned(), ns)].into(),
+                ..Run::default()
+            };
+            let runs = valid.into_iter().zip([10.0, 20.0, 30.0]).map(run).collect();
+            let result = ResultFile { runs, ..ResultFile::default() };
+            let none: [(&str, Value); 0] = [];
+            Figure::find(&result, "figures.send_ns", &none.into_iter().collect()).unwrap().to_string()
+        };
+        assert_eq!(said([true, true, true]), "10 to 30 ns");
+        assert_eq!(said([false, true, true]), "20 to 30 ns (2 of 3 runs valid)");
+        assert_eq!(said([false, false, false]), "10 to 30 ns †");
+    }
 }

@@ -8,6 +8,7 @@ use anyhow::{Context, Result};
 use flate2::Compression;
 use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
+use tickpath_lab::published;
 use tickpath_result::{ResultFile, Run};
 
 /// Where they lie, under the project's root.
@@ -19,7 +20,7 @@ const ENDING: &str = ".json.gz";
 pub struct Results(BTreeMap<String, ResultFile>);
 
 impl Results {
-    /// Reads every result file of a folder.
+    /// Reads every result file of a folder; what was published is set beside its runs anew, by the rules of today.
     pub fn load(folder: &Path) -> Result<Self> {
         let mut files = BTreeMap::new();
         for entry in std::fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))? {
@@ -28,7 +29,8 @@ impl Results {
             let Some(name) = name.strip_suffix(ENDING) else { continue };
             let file = File::open(&path).with_context(|| format!("cannot read {}", path.display()))?;
             let result = serde_json::from_reader(GzDecoder::new(file));
-            files.insert(name.to_owned(), result.with_context(|| format!("{} is no result file", path.display()))?);
+            let result: ResultFile = result.with_context(|| format!("{} is no result file", path.display()))?;
+            files.insert(name.to_owned(), ResultFile { published: published::found(&result), ..result });
         }
         Ok(Self(files))
     }

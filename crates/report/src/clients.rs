@@ -1,22 +1,22 @@
-//! What each client library reaches, near and far: a row a client, a column a way to the server.
+//! What each client library reaches, near and far: a row a client, a column a route to the server.
 
 use super::markup::escaped;
 use super::page::{Section, table};
 use super::plain_table::PlainTable;
 use super::quantity::{NONE, duration, number, share};
 use super::repetitions::{Summary, summary};
-use tickpath_result::{ResultFile, Run, median};
+use tickpath_result::{ResultFile, Run, firsts, median};
 
 /// A table with the best of the repeats as a bar, and under it what tells how sure that is.
 pub(super) fn section(result: &ResultFile) -> Option<Section> {
     let all = summary(&result.runs);
-    let ways = firsts(all.iter().map(Way::of));
-    let header: Vec<String> = std::iter::once(String::new()).chain(ways.iter().map(Way::head)).collect();
+    let routes = firsts(all.iter().map(Route::of));
+    let header: Vec<String> = std::iter::once(String::new()).chain(routes.iter().map(Route::head)).collect();
     let mut rows: Vec<Vec<String>> = Vec::new();
     for (client, workers) in firsts(all.iter().map(|one| (one.client.clone(), one.workers))) {
-        let of_client = |way: &Way| all.iter().find(|one| is(one, &client, workers) && Way::of(one) == *way);
-        let cells = ways.iter().map(|way| match of_client(way) {
-            Some(one) => cell(one, best_of(&all, way), &result.runs),
+        let of_client = |route: &Route| all.iter().find(|one| is(one, &client, workers) && Route::of(one) == *route);
+        let cells = routes.iter().map(|route| match of_client(route) {
+            Some(one) => cell(one, best_of(&all, route), &result.runs),
             None => NONE.to_owned(),
         });
         let name = format!("{}<small>{}</small>", escaped(&client), crowd(workers));
@@ -31,12 +31,12 @@ pub(super) fn section(result: &ResultFile) -> Option<Section> {
     Section::new("Clients", lead, &table("matrix clients", &header, &rows))
 }
 
-/// The same as text, a row a client and way.
+/// The same as text, a row a client and route.
 pub(super) fn overview(result: &ResultFile) -> Option<PlainTable> {
     let row = |one: &Summary| {
         let spread = &one.throughput;
         vec![
-            format!("{} ×{} {}", one.client, one.workers, Way::of(one).name()),
+            format!("{} ×{} {}", one.client, one.workers, Route::of(one).name()),
             number(spread.best),
             number(spread.worst),
             number(spread.deviation),
@@ -51,12 +51,12 @@ pub(super) fn overview(result: &ResultFile) -> Option<PlainTable> {
 
 /// How a client reaches the server.
 #[derive(Debug, Clone, PartialEq)]
-struct Way {
+struct Route {
     transport: String,
     rtt_ms: f64,
 }
 
-impl Way {
+impl Route {
     fn of(one: &Summary) -> Self {
         Self { transport: one.transport.clone(), rtt_ms: one.rtt_ms }
     }
@@ -91,17 +91,17 @@ fn cell(one: &Summary, best: f64, runs: &[Run]) -> String {
 }
 
 /// The best rate of a column.
-fn best_of(all: &[Summary], way: &Way) -> f64 {
-    all.iter().filter(|one| Way::of(one) == *way).map(|one| one.throughput.best).fold(0.0, f64::max)
+fn best_of(all: &[Summary], route: &Route) -> f64 {
+    all.iter().filter(|one| Route::of(one) == *route).map(|one| one.throughput.best).fold(0.0, f64::max)
 }
 
 /// The time to connect: the median of the repeats.
 fn connect(one: &Summary, runs: &[Run]) -> String {
     let same = |run: &&Run| {
-        let is_way = run.params.text("transport").as_deref() == Some(one.transport.as_str())
+        let is_route = run.params.text("transport").as_deref() == Some(one.transport.as_str())
             && run.params.0.get("rtt_ms").and_then(serde_json::Value::as_f64) == Some(one.rtt_ms);
         let workers = run.params.0.get("workers").and_then(serde_json::Value::as_u64);
-        run.valid && run.client == one.client && workers == Some(one.workers) && is_way
+        run.valid && run.client == one.client && workers == Some(one.workers) && is_route
     };
     let times = runs.iter().filter(same).filter_map(|run| run.figures.get("connect_ns").copied());
     median(times.collect()).map_or_else(|| NONE.to_owned(), duration)
@@ -113,15 +113,4 @@ fn is(one: &Summary, client: &str, workers: u64) -> bool {
 
 fn crowd(workers: u64) -> String {
     if workers == 1 { "1 worker".to_owned() } else { format!("{workers} workers") }
-}
-
-/// Each once, in the order in which it first came.
-fn firsts<T: PartialEq>(things: impl Iterator<Item = T>) -> Vec<T> {
-    let mut firsts = Vec::new();
-    for thing in things {
-        if !firsts.contains(&thing) {
-            firsts.push(thing);
-        }
-    }
-    firsts
 }

@@ -61,7 +61,7 @@ fn lost(result: &ResultFile, titles: &Titles) -> Option<String> {
     })
 }
 
-/// A comparison in a sentence: who takes how many times as long as whom, with the interval where there is one.
+/// A comparison in a sentence: who takes how many times as long as whom, with the interval, or that there is none.
 pub(super) fn comparison(comparison: &Comparison) -> String {
     let Comparison { name, figure, ratio, note, .. } = comparison;
     let ratio = ratio.map_or_else(|| NONE.to_owned(), multiple);
@@ -82,9 +82,12 @@ pub(super) fn comparison(comparison: &Comparison) -> String {
     }
 }
 
-/// The interval of a ratio, if both ends are known, and how often such a one holds.
+/// The interval of a ratio and how often such a one holds, or that there is none; nothing without a ratio.
 pub(super) fn interval(comparison: &Comparison) -> Option<String> {
-    let (low, high) = comparison.low.zip(comparison.high)?;
+    let Some((low, high)) = comparison.low.zip(comparison.high) else {
+        let pairs = if comparison.pairs == Some(1) { "one pair, " } else { "" };
+        return comparison.ratio.map(|_| format!("{pairs}no interval"));
+    };
     let level = comparison.level_percent.map(|level| match level {
         // Never more than it is.
         1.0.. => format!(" at {} %", number((level * 10.0).floor() / 10.0)),
@@ -194,6 +197,7 @@ pub(super) fn host(result: &ResultFile) -> Vec<(String, String)> {
         ("stolen by the hypervisor", host.steal_percent.map(|share| figure("steal_percent", share))),
         ("tickpath", known(&result.tickpath)),
         ("commit", result.commit.clone()),
+        ("profile", result.profile.clone()),
         ("started", known(&result.started_at)),
     ]
     .into_iter()
@@ -289,19 +293,10 @@ pub(super) fn leading_hop(result: &ResultFile) -> Option<&'static str> {
 }
 
 fn software(software: &Software) -> Option<String> {
-    let pair = |name: &Option<String>, version: &Option<String>| {
-        let parts: Vec<&str> = [name, version].into_iter().flatten().map(String::as_str).collect();
-        (!parts.is_empty()).then(|| parts.join(" "))
-    };
     let settings = software.server_settings.0.keys().filter_map(|name| {
         let value = software.server_settings.text(name)?;
         Some(if value.is_empty() { format!("{name} \"\"") } else { format!("{name} {value}") })
     });
-    let parts: Vec<String> = pair(&software.server, &software.server_version)
-        .into_iter()
-        .chain(pair(&software.client, &software.client_version))
-        .chain(software.runtime.clone())
-        .chain(settings)
-        .collect();
+    let parts: Vec<String> = software.names().into_iter().chain(settings).collect();
     (!parts.is_empty()).then(|| parts.join(", "))
 }

@@ -12,7 +12,7 @@ use super::names::{grouped, labels, phase, setting};
 use super::page::{Section, figure, folded, table};
 use super::quantity::{count, duration_or_none, size};
 use super::sentence::leading_hop;
-use tickpath_result::{HOPS, Hop, PERCENTILES, ResultFile, Run};
+use tickpath_result::{HOPS, Hop, PERCENTILES, ResultFile, Run, firsts};
 
 /// The charts of every hop that has a curve.
 pub(super) fn section(result: &ResultFile) -> Option<Section> {
@@ -108,12 +108,7 @@ fn chart(hop: &str, caption: &str, runs: &[&Run]) -> Option<String> {
     if !lines.iter().any(|line| line.raw.last().is_some_and(|(odds, _)| *odds > LEAST_ODDS)) {
         return None;
     }
-    let mut names: Vec<&str> = Vec::new();
-    for line in &lines {
-        if !names.contains(&line.label) {
-            names.push(line.label);
-        }
-    }
+    let names: Vec<&str> = firsts(lines.iter().map(|line| line.label));
     let words = Words::new(names.iter().map(|name| (*name).to_owned()).collect());
     let curves = lines.iter().flat_map(|line| std::iter::once(&line.raw).chain(&line.unstalled));
     let frame = curve::frame(curves, words.right())?;

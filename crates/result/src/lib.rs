@@ -26,6 +26,6 @@ pub use moment::rfc3339;
 pub use names::{COUNTS, CheckError, FIGURES, HOPS, UNITS};
 pub use shape::{
     Actor, Comparison, Counts, Floor, Host, Memory, Params, Phase, Published, PublishedUnit, ResultFile, Run, SCHEMA,
-    Series, Software, Stage, StageKind, median,
+    Series, Software, Stage, StageKind, firsts, median,
 };
 pub use target::{address, short_name, without_login};

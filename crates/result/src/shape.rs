@@ -26,6 +26,9 @@ pub struct ResultFile {
     /// The source commit it was built from, where known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
+    /// The Cargo profile that it was built with, by its folder's name: `release`, `demo`, `debug`; where known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub profile: Option<String>,
     /// The machine and its own floor.
     pub host: Host,
     /// The runs, in the order in which they ran.
@@ -395,6 +398,16 @@ impl Software {
     pub fn is_unknown(&self) -> bool {
         *self == Self::default()
     }
+
+    /// The server and the client, each with its version, and what the client runs on: as much as is known.
+    pub fn names(&self) -> Vec<String> {
+        let pair = |name: &Option<String>, version: &Option<String>| {
+            let known: Vec<&str> = [name, version].into_iter().flatten().map(String::as_str).collect();
+            (!known.is_empty()).then(|| known.join(" "))
+        };
+        let pairs = [pair(&self.server, &self.server_version), pair(&self.client, &self.client_version)];
+        pairs.into_iter().flatten().chain(self.runtime.clone()).collect()
+    }
 }
 
 impl Params {
@@ -428,6 +441,17 @@ impl Comparison {
             ..Self::default()
         }
     }
+}
+
+/// Each once, in the order in which it first came.
+pub fn firsts<T: PartialEq>(things: impl Iterator<Item = T>) -> Vec<T> {
+    let mut firsts = Vec::new();
+    for thing in things {
+        if !firsts.contains(&thing) {
+            firsts.push(thing);
+        }
+    }
+    firsts
 }
 
 /// The middle one; none of none.

@@ -19,7 +19,7 @@ use tickpath_harness::{Child, Lab, Progress};
 use crate::kept::{self, FolderError, Trouble, cache};
 
 /// The packages and their versions.
-pub const PACKAGES: [(&str, &str); 3] = [("redis", "8.1.0"), ("hiredis", "3.5.0"), ("uvloop", "0.23.0")];
+const PACKAGES: [(&str, &str); 3] = [("redis", "8.1.0"), ("hiredis", "3.5.0"), ("uvloop", "0.23.0")];
 
 /// The oldest Python that they run on.
 const OLDEST: (u32, u32) = (3, 10);

@@ -1,13 +1,12 @@
 //! `tickpath bench clients`: the same keys set and got through every client, near and far.
 
 use clap::{Args, value_parser};
-use tickpath_harness::proxy::MOST_RTT_MS;
 use tickpath_harness::{Lab, host};
 use tickpath_lab_redis::clients::{self, Client, Settings};
 use tickpath_result::ResultFile;
 
 use super::measure::usage;
-use crate::args::{Cpus, Output, are_targets, seconds};
+use crate::args::{Cpus, Output, are_targets, rtt, seconds};
 
 /// Those of the published experiment.
 const PUBLISHED_CLIENTS: [Client; 4] =
@@ -71,12 +70,4 @@ pub fn run(lab: &Lab<'_>, args: &ClientsArgs, result: &mut ResultFile) -> anyhow
         result.runs.iter_mut().for_each(|run| run.params.set("preset", name.as_str()));
     }
     done
-}
-
-fn rtt(text: &str) -> Result<f64, String> {
-    let number: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
-    match (0.0..=MOST_RTT_MS).contains(&number) {
-        true => Ok(number),
-        false => Err(format!("use 0 to {MOST_RTT_MS} milliseconds")),
-    }
 }

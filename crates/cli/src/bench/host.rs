@@ -1,7 +1,7 @@
 //! `bench host`.
 
 use clap::Args;
-use tickpath_harness::{Lab, host};
+use tickpath_harness::{Around, Lab, host};
 use tickpath_result::ResultFile;
 
 use crate::args::{Cpus, Output, seconds};
@@ -24,7 +24,9 @@ pub fn run(lab: &Lab<'_>, args: &HostArgs, result: &mut ResultFile) -> anyhow::R
     let settings = host::Settings { seconds: args.duration, cpus: args.cpus.two()? };
     lab.progress.plan(args.repeat as usize, f64::from(args.repeat) * (args.duration + 1.5));
     for repeat in 1..=args.repeat {
+        let around = Around::begin(lab, settings.cpus)?;
         let (host, mut run) = host::run(lab, &settings)?;
+        around.end(lab, std::slice::from_mut(&mut run))?;
         result.host = host;
         run.repeat = repeat;
         result.runs.push(run);

@@ -54,8 +54,9 @@ pub fn new_result(workload: &str) -> ResultFile {
         command = format!("tickpath {rest}");
     }
     let started_at = tickpath_result::rfc3339(tickpath_clock::utc_ns());
-    let commit = option_env!("TICKPATH_COMMIT").map(str::to_owned);
-    ResultFile { commit, ..ResultFile::new(workload, &without_login(&command), &started_at) }
+    let [commit, profile] =
+        [option_env!("TICKPATH_COMMIT"), option_env!("TICKPATH_PROFILE")].map(|told| told.map(str::to_owned));
+    ResultFile { commit, profile, ..ResultFile::new(workload, &without_login(&command), &started_at) }
 }
 
 /// A word as a shell takes it.
@@ -142,6 +143,12 @@ fn way(run: &Run) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_result_names_the_profile_of_its_program() {
+        let profile = new_result("host").profile.expect("Cargo built it");
+        assert!(env!("OUT_DIR").contains(&format!("/{profile}/build/")), "{profile}");
+    }
 
     #[test]
     fn what_was_lost_decides_by_what_was_promised() {

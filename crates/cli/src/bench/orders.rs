@@ -7,7 +7,7 @@ use clap::Args as ClapArgs;
 use tickpath_clock::{Priority, Wait};
 use tickpath_compare::in_turn;
 use tickpath_harness::{Lab, host};
-use tickpath_lab::orders::{self, Beside, Login, MOST_SESSIONS, OrderSpec, Running, Settings, Target, VenueWay};
+use tickpath_lab::orders::{self, Beside, Login, MOST_SESSIONS, OrderSpec, Running, Settings, Target, VenueRoute};
 use tickpath_oms::{AckLevel, Layout};
 use tickpath_result::ResultFile;
 
@@ -24,7 +24,7 @@ pub struct OrdersArgs {
     pub target: Vec<String>,
     /// How an OMS that is started for it reaches its venue: by lanes, or by a line over TCP
     #[arg(long, value_name = "lanes|tcp", default_value = "lanes", value_parser = venue)]
-    pub venue: VenueWay,
+    pub venue: VenueRoute,
     /// Send real orders to the venues of the OMS that --target names by its file
     #[arg(long)]
     pub yes: bool,
@@ -268,10 +268,10 @@ fn ack_level(word: &str) -> Result<AckLevel, String> {
     }
 }
 
-fn venue(word: &str) -> Result<VenueWay, String> {
+fn venue(word: &str) -> Result<VenueRoute, String> {
     match word {
-        "lanes" => Ok(VenueWay::Lanes),
-        "tcp" => Ok(VenueWay::Tcp),
+        "lanes" => Ok(VenueRoute::Lanes),
+        "tcp" => Ok(VenueRoute::Tcp),
         _ => Err("use lanes or tcp".to_owned()),
     }
 }

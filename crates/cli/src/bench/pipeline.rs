@@ -3,7 +3,7 @@
 use anyhow::Context;
 use clap::Args;
 use tickpath_compare::in_turn;
-use tickpath_harness::proxy::{MOST_RTT_MS, Proxy};
+use tickpath_harness::proxy::Proxy;
 use tickpath_harness::{Lab, host};
 use tickpath_lab_redis::pipeline::{
     self, BATCH, Client, Command, Part, Settings, Target, against_redis_benchmark, long, why_depth_one_is_slow,
@@ -13,7 +13,7 @@ use tickpath_scratch::python::Python;
 use tickpath_scratch::redis::{Server, ServerSettings};
 
 use super::measure::usage;
-use crate::args::{Cpus, Output, Rate, Usage, rate, seconds};
+use crate::args::{Cpus, Output, Rate, Usage, rate, rtt, seconds};
 
 /// How long a run lasts if nothing is said, in seconds; and one beside redis-benchmark.
 const SECONDS: f64 = 0.5;
@@ -76,7 +76,7 @@ pub struct PipelineArgs {
     pub part: Vec<String>,
     /// Put the server so many milliseconds away, there and back, by a proxy on loopback; 0 is without one; may be a
     /// list
-    #[arg(long, value_name = "MS", value_delimiter = ',', value_parser = round_trip)]
+    #[arg(long, value_name = "MS", value_delimiter = ',', value_parser = rtt)]
     pub rtt: Vec<f64>,
     /// Measure beside redis-benchmark, in turn: PING, SET and GET at depths 1, 10, 100 over 1 and 50 connections; four
     /// minutes
@@ -118,7 +118,7 @@ pub fn run(lab: &Lab<'_>, args: &PipelineArgs, result: &mut ResultFile) -> anyho
         command: Command::Ping,
         depth: 1,
         connections: args.connections as usize,
-        rate: rate_of(args),
+        rate: args.rate.per_second(),
         seconds: args.duration.unwrap_or(if against { AGAINST_SECONDS } else { SECONDS }),
         count: args.count,
         cpus,
@@ -251,7 +251,7 @@ fn conclude(args: &PipelineArgs, result: &mut ResultFile) {
 fn clients(lab: &Lab<'_>, args: &PipelineArgs) -> anyhow::Result<(Vec<Client>, Option<Python>)> {
     let can = |client: &Client| {
         let commands = if args.preset.is_some() { &vec![Command::Ping] } else { &args.command };
-        commands.iter().any(|command| client.can(*command, args.connections as usize, rate_of(args)))
+        commands.iter().any(|command| client.can(*command, args.connections as usize, args.rate.per_second()))
     };
     if let Some(client) = args.client.iter().find(|client| !can(client)) {
         let what = "none of the commands in this way; leave --rate and --connections out, or add --command PING";
@@ -321,18 +321,12 @@ fn rtts(args: &PipelineArgs) -> Vec<f64> {
     }
 }
 
-fn rate_of(args: &PipelineArgs) -> Option<f64> {
-    match args.rate {
-        Rate::Max => None,
-        Rate::PerSecond(rate) => Some(rate),
-    }
-}
-
 fn wants(args: &PipelineArgs, part: Part) -> bool {
     if !args.part.is_empty() {
         return args.part.iter().any(|wanted| wanted == part.name());
     }
-    let special = !args.rtt.is_empty() || rate_of(args).is_some() || args.count.is_some() || args.connections > 1;
+    let special =
+        !args.rtt.is_empty() || args.rate.per_second().is_some() || args.count.is_some() || args.connections > 1;
     part == Part::Sweep || !special
 }
 
@@ -358,9 +352,4 @@ fn estimate(plan: &Plan<'_>) -> (usize, f64) {
     let wanted = parts.into_iter().filter(|(part, ..)| wants(plan.args, *part));
     let (runs, seconds) = wanted.fold((0, 0.0), |(runs, all), (_, more, seconds)| (runs + more, all + seconds));
     (runs * turns, seconds * turns as f64)
-}
-
-fn round_trip(text: &str) -> Result<f64, String> {
-    let number: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
-    if (0.0..=MOST_RTT_MS).contains(&number) { Ok(number) } else { Err(format!("use 0 to {MOST_RTT_MS} milliseconds")) }
 }

@@ -6,16 +6,16 @@ use tickpath_bus::Policy;
 use tickpath_clock::{Priority, Wait};
 use tickpath_compare::{Promise, in_turn};
 use tickpath_explain as explain;
-use tickpath_harness::arrivals::Arrivals;
+use tickpath_harness::signals::Stopping;
 use tickpath_harness::targets::is_log;
 use tickpath_harness::{Lab, LabError, host, targets};
 use tickpath_lab::pubsub::{Settings, cold, go_redis, plan, round_trip, run as steady};
 use tickpath_result::{Phase, ResultFile, Run, short_name};
-use tickpath_scratch::redis::{Server, ServerSettings, Stalling};
+use tickpath_scratch::redis::{Server, ServerSettings};
 
 use super::measure::{compare_targets, usage};
 use super::slo;
-use crate::args::{ARRIVALS, Cpus, Output, Rate, Usage, are_targets, arrivals, positive, rate, seconds, size};
+use crate::args::{ARRIVALS, Cpus, Output, Rate, Usage, are_targets, arrivals, policy, positive, rate, seconds, size};
 
 /// The size that a figure without a size is about, in bytes.
 const HEADLINE: usize = 1024;
@@ -194,40 +194,24 @@ fn stalled(lab: &Lab<'_>, args: &PubsubArgs, ms: u64, result: &mut ResultFile) -
     let base = base(args, Wait::Block, cpus, 1);
     let rate = STALLED_RATE;
     let count = args.count.unwrap_or((args.duration.unwrap_or(HEADLINE_SECONDS) * rate) as u64);
-    let settings = Settings { target: server.url(), rate: Some(rate), count, ..base };
-    let stalling = Stalling::start(&server, ms * 1_000_000);
+    let settings = Settings { target: server.url(), rate: Some(rate), count, is_stalled: true, ..base };
+    let still_ns = ms * 1_000_000;
+    let stalling = Stopping::of(&[server.pid()], still_ns, 1_000_000_000 - still_ns)?;
     let run = steady(lab, &settings);
     drop(stalling);
     let mut run = run.map_err(usage)?;
-    run.params.set("stall_ns", ms * 1_000_000);
+    run.params.set("stall_ns", still_ns);
     run.notes.push(format!(
         "the server stood still for {ms} ms of every second; the sender waits for each reply, so that it sends late: \
          one_way counts from the intended time, service from the send"
     ));
-    // Late sends are what is shown here.
-    run.valid = run.counts.lost == 0;
     result.runs.push(run);
     Ok(())
 }
 
 fn base(args: &PubsubArgs, wait: Wait, cpus: [usize; 2], repeat: u32) -> Settings {
-    Settings {
-        target: String::new(),
-        go: None,
-        size: sizes(args)[0],
-        rate: None,
-        arrivals: Arrivals::Steady,
-        count: 0,
-        batch: 1,
-        policy: args.policy,
-        phase: Phase::Steady,
-        readers: 1,
-        wait,
-        pace: None,
-        cpus,
-        priority: args.priority,
-        repeat,
-    }
+    let (size, policy, priority) = (sizes(args)[0], args.policy, args.priority);
+    Settings { size, policy, wait, priority, repeat, ..Settings::new("", cpus) }
 }
 
 /// All that was asked for.
@@ -484,9 +468,4 @@ fn have_policy(all: &[String], policy: Option<Policy>) -> anyhow::Result<()> {
 
 fn pace(text: &str) -> Result<Pace, String> {
     if text == "auto" { Ok(Pace::Auto) } else { rate(text).map(Pace::At) }
-}
-
-fn policy(text: &str) -> Result<Policy, String> {
-    let found = Policy::ALL.into_iter().find(|policy| policy.name() == text);
-    found.ok_or_else(|| "use overwrite, fail or keep".to_owned())
 }

@@ -146,17 +146,18 @@ fn measure(lab: &Lab<'_>, args: &QueueArgs, result: &mut ResultFile) -> anyhow::
     let cpus = cpus(&args.cpus)?;
     are_targets(&args.target)?;
     let (targets, server) = targets_of(lab, args)?;
-    let mut ways = if args.preset.is_some() { published(args, &targets, &cpus) } else { ways(args, &targets, &cpus)? };
-    let seconds: f64 = ways.iter().map(|way| way.settings.guess_seconds(args.duration) + AROUND_S).sum();
-    lab.progress.plan(ways.len() * args.repeat as usize, FLOOR_S + f64::from(args.repeat) * seconds);
+    let mut cases =
+        if args.preset.is_some() { published(args, &targets, &cpus) } else { cases(args, &targets, &cpus)? };
+    let seconds: f64 = cases.iter().map(|case| case.settings.guess_seconds(args.duration) + AROUND_S).sum();
+    lab.progress.plan(cases.len() * args.repeat as usize, FLOOR_S + f64::from(args.repeat) * seconds);
     result.host = host::floor(lab, [cpus[0], cpus[1]])?;
     for repeat in 1..=args.repeat {
-        for way in in_turn(repeat, &mut ways) {
-            let plan = match way.plan.take() {
+        for case in in_turn(repeat, &mut cases) {
+            let plan = match case.plan.take() {
                 Some(plan) => plan,
-                None => queue::plan(lab, &way.settings, args.duration).map_err(usage)?,
+                None => queue::plan(lab, &case.settings, args.duration).map_err(usage)?,
             };
-            let settings = Settings { repeat, count: plan.count, ..way.settings.clone() };
+            let settings = Settings { repeat, count: plan.count, ..case.settings.clone() };
             let before = result.runs.len();
             let done = queue::run(lab, &settings, &mut result.runs);
             for run in &mut result.runs[before..] {
@@ -165,7 +166,7 @@ fn measure(lab: &Lab<'_>, args: &QueueArgs, result: &mut ResultFile) -> anyhow::
                 args.preset.iter().for_each(|name| run.params.set("preset", name.as_str()));
             }
             done.map_err(usage)?;
-            way.plan = Some(plan);
+            case.plan = Some(plan);
         }
     }
     compare(result);
@@ -173,14 +174,14 @@ fn measure(lab: &Lab<'_>, args: &QueueArgs, result: &mut ResultFile) -> anyhow::
 }
 
 /// One way to run, and how many messages fit it once that is known.
-struct Way {
+struct Case {
     settings: Settings,
     plan: Option<Plan>,
 }
 
 /// The runs of the published experiment, in its order, and one more in which one puller keeps up: it asks for a hundred
 /// messages at a time.
-fn published(args: &QueueArgs, targets: &[String], cpus: &[usize]) -> Vec<Way> {
+fn published(args: &QueueArgs, targets: &[String], cpus: &[usize]) -> Vec<Case> {
     use PullVariant::{Count, Published};
     use PushVariant::{Push, PushLtrim};
     let runs = [
@@ -193,7 +194,7 @@ fn published(args: &QueueArgs, targets: &[String], cpus: &[usize]) -> Vec<Way> {
         (Push, 5, false, Count, 100, 1, 200_000),
         (Push, 2_000, true, Count, 100, 1, 200_000),
     ];
-    let way = |(push, pipeline, transaction, variant, pull, pullers, count)| {
+    let case = |(push, pipeline, transaction, variant, pull, pullers, count)| {
         let settings = Settings {
             target: targets.iter().find(|target| is_list(target)).unwrap_or(&targets[0]).clone(),
             client: Client::RedisPy(RedisPy { push, pull: variant, transaction }),
@@ -210,14 +211,14 @@ fn published(args: &QueueArgs, targets: &[String], cpus: &[usize]) -> Vec<Way> {
             cpus: cpus.to_vec(),
             repeat: 1,
         };
-        Way { settings, plan: Some(Plan { count, note: None }) }
+        Case { settings, plan: Some(Plan { count, note: None }) }
     };
-    runs.into_iter().map(way).collect()
+    runs.into_iter().map(case).collect()
 }
 
 /// The product of all lists.
-fn ways(args: &QueueArgs, targets: &[String], cpus: &[usize]) -> Result<Vec<Way>, Usage> {
-    let mut ways = Vec::new();
+fn cases(args: &QueueArgs, targets: &[String], cpus: &[usize]) -> Result<Vec<Case>, Usage> {
+    let mut cases = Vec::new();
     for &pullers in &args.pullers {
         for (pipeline, pull) in pairs(args) {
             for client in clients(args, pull) {
@@ -232,25 +233,22 @@ fn ways(args: &QueueArgs, targets: &[String], cpus: &[usize]) -> Result<Vec<Way>
                         pull,
                         keys: args.keys,
                         delivery: args.delivery,
-                        rate: match args.rate {
-                            Rate::Max => None,
-                            Rate::PerSecond(rate) => Some(rate),
-                        },
+                        rate: args.rate.per_second(),
                         wait: args.wait,
                         seed: args.seed,
                         cpus: cpus.to_vec(),
                         repeat: 1,
                     };
-                    ways.push(Way { settings, plan: args.count.map(|count| Plan { count, note: None }) });
+                    cases.push(Case { settings, plan: args.count.map(|count| Plan { count, note: None }) });
                 }
             }
         }
     }
-    if ways.is_empty() {
+    if cases.is_empty() {
         let what = "published and brpop pull one at a time; use --pull 1, or --pull-variant count";
         return Err(Usage(format!("--pull-variant: {what}")));
     }
-    Ok(ways)
+    Ok(cases)
 }
 
 fn pairs(args: &QueueArgs) -> Vec<(usize, usize)> {

@@ -65,9 +65,7 @@ impl Ends {
         let value = promise.told(run).unwrap_or_else(|| "too few messages".to_owned());
         let why = match (kept, promise.is_kept(run)) {
             (false, _) if run.counts.lost > 0 => format!("{} messages lost", run.counts.lost),
-            (false, Some(true)) => {
-                format!("{value}, and {}", run.notes.last().map_or("a rule was broken", String::as_str))
-            }
+            (false, Some(true)) => format!("{value}, and {}", run.notes.join("; ")),
             _ => value,
         };
         self.0.push((rate, why));

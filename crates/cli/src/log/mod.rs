@@ -17,7 +17,7 @@ use tickpath_orders::{Config, Core, RecordKind};
 use tickpath_relay::read_gap;
 
 use crate::args::Output;
-use crate::bench::measure::{finish, new_result};
+use crate::bench::measure::{finish, new_result, verdict};
 use crate::command::LogCommand;
 use crate::outcome::Outcome;
 use crate::print::say;
@@ -30,7 +30,7 @@ pub fn run(command: &LogCommand) -> anyhow::Result<Outcome> {
         LogCommand::Rm { log } => remove::run(&existing(log)?),
         LogCommand::Cat(args) => cat::run(args),
         LogCommand::Verify { log } => verify(&existing(log)?),
-        LogCommand::Analyse { dir, output } => analyse(dir, output),
+        LogCommand::Analyse { dir, output } => return analyse(dir, output),
         LogCommand::Snapshot { dir } => snapshot(dir),
         LogCommand::Record(args) => record::run(args),
         LogCommand::Replay(args) => replay::run(args),
@@ -134,14 +134,15 @@ fn snapshot(dir: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn analyse(dir: &Path, output: &Output) -> anyhow::Result<()> {
+fn analyse(dir: &Path, output: &Output) -> anyhow::Result<Outcome> {
     let dir: PathBuf = place(&dir.to_string_lossy())?.dir().to_owned();
     if !dir.is_dir() {
         return Err(OpenError::NotFound(Place::folder(dir)).into());
     }
-    let (runs, _) = tickpath_lab::analyse::runs(&dir)?;
+    let runs = tickpath_lab::analyse::runs(&dir)?;
     let mut result = new_result("orders");
     result.host = tickpath_harness::host::facts(&tickpath_clock::HostClock::get()?);
     result.runs = runs;
-    finish(&result, output)
+    finish(&result, output)?;
+    Ok(verdict(&result))
 }

@@ -9,7 +9,7 @@ use tickpath_log::{OpenError, Place, PlaceError, Reader, Registration, Start};
 use tickpath_relay::{Opening, RelayError};
 use tickpath_result::rfc3339;
 
-use crate::args::Usage;
+use crate::args::{Usage, policy};
 
 /// How the topic is opened that a command publishes.
 #[derive(Debug, Clone, Args)]
@@ -69,11 +69,6 @@ pub fn start(text: &str) -> Result<tickpath_bus::Start, String> {
             Err(_) => Err("use now, oldest or a sequence number".to_owned()),
         },
     }
-}
-
-fn policy(text: &str) -> Result<Policy, String> {
-    let found = Policy::ALL.into_iter().find(|policy| policy.name() == text);
-    found.ok_or_else(|| "use overwrite, fail or keep".to_owned())
 }
 
 /// A call that makes no sense is bad usage.

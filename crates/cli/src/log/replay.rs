@@ -74,10 +74,9 @@ pub fn run(args: &ReplayArgs) -> anyhow::Result<()> {
 }
 
 fn pace(args: &ReplayArgs) -> Option<Pace> {
-    match (args.rate, args.speed) {
-        (Some(per_second), _) => Some(Pace::Fixed { per_second }),
-        (None, Rate::PerSecond(speed)) => Some(Pace::Scaled(speed)),
-        (None, Rate::Max) => None,
+    match args.rate {
+        Some(per_second) => Some(Pace::Fixed { per_second }),
+        None => args.speed.per_second().map(Pace::Scaled),
     }
 }
 

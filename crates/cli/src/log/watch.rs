@@ -8,16 +8,12 @@ use std::time::Duration;
 
 use anyhow::Context;
 use indicatif::{ProgressBar, ProgressState, ProgressStyle};
-use signal_hook::consts::signal::{SIGINT, SIGTERM};
-use signal_hook::flag;
 use tickpath_clock::{HostClock, utc_ns};
 use tickpath_relay::{Outside, Totals};
 use tickpath_report::duration;
 
 use super::place::moment;
-
-/// The exit code of a command that was stopped a second time before it was done.
-const CUT_SHORT: i32 = 1;
+use crate::outcome::stop_on_signals;
 
 /// Watches over a command, from its start to its end.
 pub struct Watch {
@@ -89,14 +85,4 @@ pub fn delays(what: &str, totals: &Totals) -> String {
 
 fn counted(number: u64, noun: &str) -> String {
     format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
-}
-
-/// A flag that the first signal to end sets. The second ends the process: what lies on a disk is whole at any moment.
-fn stop_on_signals() -> std::io::Result<Arc<AtomicBool>> {
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM] {
-        flag::register_conditional_shutdown(signal, CUT_SHORT, stop.clone())?;
-        flag::register(signal, stop.clone())?;
-    }
-    Ok(stop)
 }

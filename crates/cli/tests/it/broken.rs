@@ -130,6 +130,14 @@ fn results_that_cannot_be_compared_are_refused_with_the_reason() {
 }
 
 #[test]
+fn calls_in_turn_say_once_how_long_all_of_them_take() {
+    let program = env!("CARGO_BIN_EXE_tickpath");
+    let ran = tickpath(&format!("compare {program} {program} --repeat 1 -- bench host --duration 0.1"));
+    assert!(matches!(ran.code, Some(0 | 3)), "{:?} {}", ran.code, ran.err);
+    assert_eq!(ran.err.matches(": 2 calls\n").count(), 1, "{}", ran.err);
+}
+
+#[test]
 fn a_python_that_is_not_there_is_named_with_the_remedy() {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tickpath"));
     command.args(["bench", "clients", "--client", "redis-py", "--count", "10", "--quiet"]);

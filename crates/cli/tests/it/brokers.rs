@@ -33,6 +33,7 @@ fn every_broker_carries_every_phase() {
         assert!(number(&run["counts"]["received"]) > 0.0, "{run}");
         let hops = run["hops"].as_object().expect("hops");
         assert!(hops.contains_key("one_way") || hops.contains_key("round_trip"), "{run}");
+        has_floor(run);
     }
 }
 
@@ -90,6 +91,7 @@ fn pipelines_of_every_client_count_their_replies() {
     for run in runs(&result) {
         assert_eq!(number(&run["counts"]["errors"]), 0.0, "{run}");
         assert_eq!(number(&run["counts"]["sent"]), number(&run["counts"]["received"]), "{run}");
+        has_floor(run);
     }
     assert!(result["comparisons"].as_array().is_some_and(|found| !found.is_empty()), "{result}");
 }
@@ -102,6 +104,7 @@ fn clients_get_what_they_set_near_and_far() {
     for run in runs(&result) {
         assert_eq!(number(&run["counts"]["errors"]), 0.0, "{run}");
         assert!(number(&run["figures"]["throughput_with_connect_per_s"]) > 0.0, "{run}");
+        has_floor(run);
     }
     let far: Vec<&Value> = runs(&result).iter().filter(|run| run["params"]["rtt_ms"] == 1.0).collect();
     assert!(!far.is_empty());
@@ -116,10 +119,11 @@ fn an_explanation_adds_up_and_says_what_it_found() {
     let folder = tempdir().unwrap();
     let file = folder.path().join("explain.json");
     let ran = tickpath(&format!(
-        "explain --case one-publish-per-process --repeat 3 --count 20 --gains none --quiet --json {}",
+        "explain --case one-publish-per-process --repeat 3 --count 20 --gains none --json {}",
         text(&file)
     ));
     assert!(matches!(ran.code, Some(0 | 3)), "{:?} {}", ran.code, ran.err);
+    assert!(ran.err.contains(": 1 run\n"), "it is not told how long it takes: {}", ran.err);
     for word in ["connect", "import redis"] {
         assert!(ran.out.contains(word), "'{word}' is not in: {}", ran.out);
     }
@@ -130,6 +134,7 @@ fn an_explanation_adds_up_and_says_what_it_found() {
     let empty = run["figures"]["empty_polls_per_message"].as_f64().unwrap_or(0.0);
     assert_eq!(ran.out.contains("The subscriber spins"), empty >= 1.0, "{empty}: {}", ran.out);
     adds_up(run);
+    has_floor(run);
 }
 
 #[test]
@@ -148,6 +153,7 @@ fn our_own_message_is_explained_on_every_way() {
         let (gained, explained): (Vec<&Value>, Vec<&Value>) =
             runs(&result).iter().partition(|run| run["params"].get("gain").is_some());
         assert_eq!(gained.len(), tried, "{url}: {gained:?}");
+        gained.iter().for_each(|run| has_floor(run));
         for run in explained {
             adds_up(run);
             assert_eq!(run["software"].get("server").is_some(), url != "shm://", "{run}");
@@ -233,6 +239,12 @@ fn a_command_that_shows_nothing_runs_once() {
     let said = err.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(ran.status.code() == Some(1) && said.contains("imports redis"), "{:?} {err}", ran.status);
     assert_eq!(fs::read_to_string(&runs).unwrap(), "once\n");
+}
+
+/// The machine was looked at before and after it, if it has two CPUs.
+fn has_floor(run: &Value) {
+    let cpus = std::thread::available_parallelism().expect("it is known").get();
+    assert_eq!(run["floor"]["cache_line_transfer_after_ns"].is_number(), cpus > 1, "{run}");
 }
 
 /// The stages of a message and what is unexplained come to the whole, and the figure says how much of it is explained.

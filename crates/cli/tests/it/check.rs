@@ -1,17 +1,19 @@
-//! The instrument is lied to: what is planted by number is told by the same number, however busy this machine is. Lies about
-//! whose time it was need a machine that is left alone: `make check` plants those too.
+//! The instrument is lied to: what is planted by number is told by the same number, and what is held back is late by as
+//! much at least, however busy this machine is. Lies about whose time it was need a machine that is left alone:
+//! `make check` plants those too.
 
 use crate::program::tickpath;
 
 #[test]
-fn what_is_planted_by_number_is_told_by_the_same_number() {
-    let ran = tickpath("check --quiet dropped doubled swapped cut gone killed counter few-samples");
+fn what_no_busy_machine_can_hide_is_told() {
+    let ran = tickpath("check --quiet dropped doubled swapped late stalled cut gone killed counter few-samples");
     assert_eq!(ran.code, Some(0), "{}\n{}", ran.out, ran.err);
-    for (lie, times) in [("dropped", 2), ("doubled", 2), ("swapped", 2), ("cut", 1), ("gone", 1), ("killed", 1)] {
+    let twice = ["doubled", "swapped", "late", "stalled"].map(|lie| (lie, 2));
+    for (lie, times) in [("dropped", 5), ("cut", 1), ("gone", 1), ("killed", 1)].into_iter().chain(twice) {
         let rows = ran.out.lines().filter(|line| line.starts_with(lie)).count();
         assert_eq!(rows, times, "{lie}: {}", ran.out);
     }
-    assert!(ran.out.contains("All 12 were told."), "{}", ran.out);
+    assert!(ran.out.contains("All 19 were told."), "{}", ran.out);
 }
 
 #[test]

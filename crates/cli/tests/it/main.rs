@@ -9,6 +9,7 @@ mod chromium;
 mod conditional;
 mod copies;
 mod desk;
+mod doubled;
 mod exchange;
 mod history;
 mod interrupt;

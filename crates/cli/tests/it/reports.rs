@@ -37,7 +37,9 @@ fn host(folder: &Path) {
     let run = only_run(&result);
     for hop in ["spin_gap", "round_trip"] {
         assert!(number(&run["hops"][hop]["count"]) > 0.0, "{hop}");
+        assert!(run["hops"][hop].get("unstalled").is_none(), "nobody watched for the host's gaps: {hop}");
     }
+    assert!(number(&run["floor"]["cache_line_transfer_after_ns"]) > 0.0, "{}", run["floor"]);
     for figure in ["clock_cost_ns", "record_cost_ns", "cache_line_transfer_ns", "loopback_round_trip_ns", "spin_loops"]
     {
         assert!(number(&run["figures"][figure]) >= 0.0, "{figure}");
@@ -165,6 +167,7 @@ fn whole_days(folder: &Path) {
         let run = only_run(&result);
         assert_eq!(["sent", "received", "lost"].map(|name| number(&run["counts"][name])), [200.0, 200.0, 0.0]);
         assert!(number(&run["figures"]["restart_to_ready_ns"]) > 0.0, "{target}");
+        assert!(run["floor"].is_object(), "measured before and after it: {run}");
     }
 }
 

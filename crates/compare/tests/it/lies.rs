@@ -126,6 +126,11 @@ fn each_claim_says_for_what_it_was_measured() {
             assert_eq!(told.contains("at most 5 % of such tables"), claimed, "{told}");
             assert_eq!(told.contains("no such rate is known"), !claimed, "{told}");
         }
+        let limit: Limit = "t0_t2.p50 > +50%".parse().expect("it is one");
+        let rulings = limit.judge(&judgement).expect("it was measured");
+        let [Ruling { ruled: Ruled::Kept, sentence }] = &rulings[..] else { panic!("{rulings:?}") };
+        assert_eq!(sentence.contains("at most by calls in turn"), claimed, "{sentence}");
+        assert_eq!(sentence.contains("at most by files measured apart"), !claimed, "{sentence}");
     }
 }
 

@@ -1,23 +1,16 @@
 //! Whether the machine was the same around a run, and its processors show one time: told by planted facts.
 
-use tickpath_clock::{Calibration, Clock, Offset, SimulatedClock};
-use tickpath_harness::around::judge;
+use tickpath_clock::{Calibration, Offset, SimulatedClock};
+use tickpath_harness::around::{judge, tell_others};
 use tickpath_harness::host::Crossing;
+use tickpath_harness::others::Busy;
 use tickpath_harness::rules::refuse_negative;
 use tickpath_harness::samples::Samples;
 use tickpath_result::Run;
 
 /// What round trips of 100 ns each way tell of a counter that is so far ahead at each trip.
-fn crossing(transfer_ns: f64, ahead_ns: impl Fn(u64) -> i64) -> Crossing {
-    let here = SimulatedClock::at(1_000_000);
-    let trip = |number| {
-        let out = here.ticks();
-        here.advance(100);
-        let there = here.ahead_by(ahead_ns(number)).ticks();
-        here.advance(100);
-        [out, there, here.ticks()]
-    };
-    let trips: Vec<[u64; 3]> = (0..20).map(trip).collect();
+fn crossing(transfer_ns: f64, ahead_ns: impl Fn(usize) -> i64) -> Crossing {
+    let trips = SimulatedClock::at(1_000_000).round_trips(&[(100, 100); 20], ahead_ns);
     Crossing { transfer_ns, offset: Offset::of(&trips, &Calibration::nanoseconds()).expect("there are trips") }
 }
 
@@ -65,4 +58,13 @@ fn a_floor_that_moved_is_told_and_is_in_no_ratio() {
     let floor = judged([at(100.0), at(140.0)], &[]).floor.expect("it is written down");
     assert_eq!((floor.cache_line_transfer_before_ns, floor.cache_line_transfer_after_ns), (100.0, 140.0));
     assert_eq!(floor.counter_offset_ns, 100);
+}
+
+#[test]
+fn who_else_was_busy_is_told_by_name() {
+    let mut run = Run { valid: true, ..Run::default() };
+    tell_others(&mut run, &[]);
+    assert!(run.notes.is_empty(), "{:?}", run.notes);
+    tell_others(&mut run, &[Busy { pid: 77, name: "hog".to_owned(), percent: 87.0 }]);
+    assert_eq!((run.valid, run.notes), (true, vec!["process 77 (hog) took 87 % of a CPU meanwhile".to_owned()]));
 }

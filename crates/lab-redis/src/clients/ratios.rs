@@ -2,7 +2,7 @@
 
 use super::Client;
 use tickpath_compare::{Line, table};
-use tickpath_result::{Comparison, Run};
+use tickpath_result::{Comparison, Run, firsts};
 
 /// What the ratios compare.
 const FIGURE: &str = "throughput_per_s";
@@ -10,7 +10,7 @@ const FIGURE: &str = "throughput_per_s";
 /// The workers of asyncio and uvloop in comparisons: the most there are.
 const CROWD: u64 = 100;
 
-/// The ratios of a result: asyncio to waiting, uvloop to asyncio, one pipeline to two commands, for each way to the
+/// The ratios of a result: asyncio to waiting, uvloop to asyncio, one pipeline to two commands, for each route to the
 /// server.
 pub(super) fn comparisons(runs: &[Run]) -> Vec<Comparison> {
     let ratios = [
@@ -18,15 +18,15 @@ pub(super) fn comparisons(runs: &[Run]) -> Vec<Comparison> {
         ("uvloop100_to_asyncio100_set_get", crowd(Client::REDIS_PY_UVLOOP), crowd(Client::REDIS_PY_ASYNCIO)),
         ("pipeline_to_sync_set_get", alone(Client::REDIS_PY_PIPELINE), alone(Client::REDIS_PY)),
     ];
-    let ways = ways(runs);
+    let routes = firsts(runs.iter().filter_map(RouteKey::of));
     let mut lines = Vec::new();
-    for way in &ways {
+    for route in &routes {
         for (name, a, b) in ratios {
-            let name = match ways.len() {
+            let name = match routes.len() {
                 1 => name.to_owned(),
-                _ => format!("{name} {} {} ms", way.transport, way.rtt_ms),
+                _ => format!("{name} {} {} ms", route.transport, route.rtt_ms),
             };
-            lines.push(Line::of_runs(&name, FIGURE, way.runs_of(runs, a), way.runs_of(runs, b)));
+            lines.push(Line::of_runs(&name, FIGURE, route.runs_of(runs, a), route.runs_of(runs, b)));
         }
     }
     table(lines)
@@ -43,41 +43,30 @@ fn alone(client: Client) -> Who {
     (client, 1)
 }
 
-/// A way to the server that runs took.
+/// A route to the server that runs took.
 #[derive(Debug, Clone, PartialEq)]
-struct Way {
+struct RouteKey {
     transport: String,
     rtt_ms: f64,
 }
 
-impl Way {
+impl RouteKey {
     /// None of a run of another workload.
     fn of(run: &Run) -> Option<Self> {
         Some(Self { transport: run.params.text("transport")?, rtt_ms: number(run, "rtt_ms")? })
     }
 
-    /// The runs that a client made this way.
+    /// The runs that a client made over this route.
     fn runs_of<'a>(&self, runs: &'a [Run], (client, workers): Who) -> impl Iterator<Item = &'a Run> {
         runs.iter().filter(move |run| {
             let of_them = run.client == client.name && number(run, "workers") == Some(workers as f64);
-            of_them && Way::of(run).is_some_and(|way| way == *self)
+            of_them && RouteKey::of(run).is_some_and(|route| route == *self)
         })
     }
 }
 
 fn number(run: &Run, name: &str) -> Option<f64> {
     run.params.0.get(name)?.as_f64()
-}
-
-/// The ways of the runs, in the order in which they first came.
-fn ways(runs: &[Run]) -> Vec<Way> {
-    let mut ways = Vec::new();
-    for way in runs.iter().filter_map(Way::of) {
-        if !ways.contains(&way) {
-            ways.push(way);
-        }
-    }
-    ways
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ use super::target::Key;
 use super::usage::Usage;
 use super::{Client, Command, Part, Settings, run};
 use tickpath_compare::{Line, in_turn, table};
-use tickpath_harness::{Lab, LabError};
+use tickpath_harness::{Around, Lab, LabError};
 use tickpath_result::{Comparison, Counts, Hop, Run};
 
 /// What is compared: every depth with every number of connections and every command.
@@ -126,6 +126,7 @@ impl Case {
 /// Runs redis-benchmark once.
 fn theirs(lab: &Lab<'_>, settings: &Settings, version: &str) -> Result<Run, LabError> {
     lab.step(&format!("{NAME} {}, depth {}", settings.command, settings.depth), settings.seconds)?;
+    let around = Around::begin(lab, settings.cpus)?;
     let key = Key::claim(lab, &settings.target, settings.command)?;
     let count = settings.count.unwrap_or(LEAST);
     let before = settings.target.usage();
@@ -152,6 +153,7 @@ fn theirs(lab: &Lab<'_>, settings: &Settings, version: &str) -> Result<Run, LabE
     // Its calls on sockets are not counted by the kernel, and it does not tell them.
     per_command(&mut run, Usage { calls: None, ..used }, OF_CLIENT);
     run.notes.push("what the client took holds its start, too: some milliseconds".to_owned());
+    around.end(lab, std::slice::from_mut(&mut run))?;
     Ok(run)
 }
 

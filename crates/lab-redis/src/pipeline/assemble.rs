@@ -4,9 +4,10 @@ use std::path::Path;
 
 use tickpath_clock::{Calibration, Clock};
 
-use super::load::Told;
+use super::command::VALUE;
+use super::load::LoadReport;
 use super::usage::Usage;
-use super::{Client, Settings, VALUE};
+use super::{Client, Settings};
 use tickpath_harness::attribution::drop_attribution;
 use tickpath_harness::samples::{Samples, load};
 use tickpath_harness::{Lab, LabError};
@@ -22,7 +23,7 @@ pub(super) const OF_CLIENT: [&str; 3] =
 pub(super) fn assemble(
     lab: &Lab<'_>,
     settings: &Settings,
-    told: &Told,
+    report: &LoadReport,
     served: Usage,
     out: &Path,
 ) -> Result<Run, LabError> {
@@ -31,15 +32,15 @@ pub(super) fn assemble(
         repeat: settings.repeat,
         valid: true,
         counts: Counts {
-            sent: told.sent,
-            received: told.received,
-            lost: told.sent.saturating_sub(told.received),
-            reordered: told.disordered,
-            errors: told.errors,
+            sent: report.sent,
+            received: report.received,
+            lost: report.sent.saturating_sub(report.received),
+            reordered: report.disordered,
+            errors: report.errors,
             ..Counts::default()
         },
-        elapsed_ns: Some(told.elapsed_ns),
-        throughput_per_s: (told.elapsed_ns > 0).then(|| told.received as f64 * 1e9 / told.elapsed_ns as f64),
+        elapsed_ns: Some(report.elapsed_ns),
+        throughput_per_s: (report.elapsed_ns > 0).then(|| report.received as f64 * 1e9 / report.elapsed_ns as f64),
         ..Run::default()
     };
     describe(&mut run, settings);
@@ -49,14 +50,14 @@ pub(super) fn assemble(
     let rows = load::<3>(out)?;
     times(&mut run, settings, calibration, &rows);
     per_command(&mut run, served, OF_SERVER);
-    per_command(&mut run, told.used, OF_CLIENT);
+    per_command(&mut run, report.used, OF_CLIENT);
     if served.is_unknown() {
         run.notes
             .push("the server's process is not on this machine, so that what it took there is not known".to_owned());
     }
-    judge(&mut run, settings, told);
+    judge(&mut run, settings, report);
     if settings.rate.is_some() {
-        judge_rate(&mut run, told, calibration, &rows);
+        judge_rate(&mut run, report, calibration, &rows);
     }
     Ok(run)
 }
@@ -143,35 +144,35 @@ fn times(run: &mut Run, settings: &Settings, calibration: &Calibration, rows: &[
 }
 
 /// The rules of every run.
-fn judge(run: &mut Run, settings: &Settings, told: &Told) {
+fn judge(run: &mut Run, settings: &Settings, report: &LoadReport) {
     let mut broken = Vec::new();
-    if let Some(failed) = &told.failed {
-        broken.push(format!("ended after {} of {} replies: {failed}", told.received, told.sent));
+    if let Some(failed) = &report.failed {
+        broken.push(format!("ended after {} of {} replies: {failed}", report.received, report.sent));
     }
-    if told.errors > 0 {
-        let first = told.first_error.as_deref().unwrap_or("null, or a reply that was not expected");
+    if report.errors > 0 {
+        let first = report.first_error.as_deref().unwrap_or("null, or a reply that was not expected");
         broken.push(format!(
             "{} replies were errors, the first: {first}; look whether the server allows {}, and who else uses the key",
-            told.errors, settings.command
+            report.errors, settings.command
         ));
     }
-    if told.disordered > 0 {
+    if report.disordered > 0 {
         broken.push(format!(
             "{} answers were not the number before and one; look whether somebody else writes the key",
-            told.disordered
+            report.disordered
         ));
     }
     run.valid = broken.is_empty();
     run.notes.extend(broken);
     let until = settings.until();
     let meant = until.count.unwrap_or(until.least);
-    if told.failed.is_none() && told.sent < meant {
-        run.notes.push(format!("{} commands instead of {meant}: more would have taken too long", told.sent));
+    if report.failed.is_none() && report.sent < meant {
+        run.notes.push(format!("{} commands instead of {meant}: more would have taken too long", report.sent));
     }
 }
 
 /// The rules of a run with a rate.
-fn judge_rate(run: &mut Run, told: &Told, calibration: &Calibration, rows: &[[u64; 3]]) {
+fn judge_rate(run: &mut Run, report: &LoadReport, calibration: &Calibration, rows: &[[u64; 3]]) {
     let first = rows.iter().map(|row| row[0]).min();
     let last = rows.iter().max_by_key(|row| row[0]);
     let mut broken = Vec::new();
@@ -185,10 +186,10 @@ fn judge_rate(run: &mut Run, told: &Told, calibration: &Calibration, rows: &[[u6
             ));
         }
     }
-    if told.late_share > 0.01 {
+    if report.late_share > 0.01 {
         broken.push(format!(
             "{:.1} % of batches left late by more than the interval or 10 µs; use a lower --rate",
-            100.0 * told.late_share
+            100.0 * report.late_share
         ));
     }
     run.valid &= broken.is_empty();

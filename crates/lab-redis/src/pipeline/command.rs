@@ -6,7 +6,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 /// What is set: as long as what redis-benchmark sets if it is told nothing else.
-pub const VALUE: &str = "xxx";
+pub(super) const VALUE: &str = "xxx";
 
 /// Reads a number, adds to it, and writes it: without a round trip in between.
 const SCRIPT: &str =

@@ -22,22 +22,22 @@ pub fn compare(runs: &[Run]) -> Vec<Comparison> {
         lines.push(Line::of_runs(name.trim_end(), figure, of(a), of(b)));
     };
     let is_deep = |depth| move |run: &Run| depth_of(run) == Some(depth);
-    for (way, runs) in ways(runs, Part::Sweep) {
+    for (variant, runs) in variants(runs, Part::Sweep) {
         for depth in depths(&runs).into_iter().filter(|depth| *depth > 1) {
-            let name = format!("pipeline_to_one {}", way.title(Some(depth)));
+            let name = format!("pipeline_to_one {}", variant.title(Some(depth)));
             add(name, THROUGHPUT, &runs, &is_deep(depth), &is_deep(1));
         }
     }
-    for (way, runs) in ways(runs, Part::Long) {
+    for (variant, runs) in variants(runs, Part::Long) {
         for figure in [THROUGHPUT, "reply_memory_bytes"] {
-            let name = format!("long_to_batches {}", way.title(None));
+            let name = format!("long_to_batches {}", variant.title(None));
             add(name, figure, &runs, &is_deep(LONG), &is_deep(BATCH));
         }
     }
     let [by_round_trips, others @ ..] = Command::COMPUTING;
-    for (way, runs) in grouped(runs, Part::Scripts, |run| Way { command: String::new(), ..Way::of(run) }) {
+    for (variant, runs) in grouped(runs, Part::Scripts, |run| Variant { command: String::new(), ..Variant::of(run) }) {
         for command in others {
-            let name = format!("{}_to_get_set {}", command.name().replace('-', "_"), way.title(None));
+            let name = format!("{}_to_get_set {}", command.name().replace('-', "_"), variant.title(None));
             add(name, THROUGHPUT, &runs, &|run| is_with(run, command), &|run| is_with(run, by_round_trips));
         }
     }
@@ -45,7 +45,7 @@ pub fn compare(runs: &[Run]) -> Vec<Comparison> {
 }
 
 /// The smallest depth that reaches nine tenths of the best throughput, medians over the repeats; none of one depth.
-pub fn knee(runs: &[&Run]) -> Option<u64> {
+fn knee(runs: &[&Run]) -> Option<u64> {
     let mut reached: BTreeMap<u64, Vec<f64>> = BTreeMap::new();
     for run in runs.iter().filter(|run| run.valid) {
         if let (Some(depth), Some(throughput)) = (depth_of(run), run.throughput_per_s) {
@@ -61,11 +61,11 @@ pub fn knee(runs: &[&Run]) -> Option<u64> {
 
 /// Gives each run of a sweep the knee of its command.
 pub fn place_knees(runs: &mut [Run]) {
-    let knees: Vec<(Way, Option<u64>)> =
-        ways(runs, Part::Sweep).into_iter().map(|(way, runs)| (way, knee(&runs))).collect();
+    let knees: Vec<(Variant, Option<u64>)> =
+        variants(runs, Part::Sweep).into_iter().map(|(variant, runs)| (variant, knee(&runs))).collect();
     for run in runs.iter_mut().filter(|run| is_of(run, Part::Sweep)) {
-        let way = Way::of(run);
-        let found = knees.iter().find(|(known, _)| *known == way).and_then(|(_, knee)| *knee);
+        let variant = Variant::of(run);
+        let found = knees.iter().find(|(known, _)| *known == variant).and_then(|(_, knee)| *knee);
         run.figures.extend(found.map(|depth| ("knee_depth".to_owned(), depth as f64)));
     }
 }
@@ -92,7 +92,7 @@ pub fn why_depth_one_is_slow(run: &Run) -> Option<String> {
 
 /// What tells groups of runs apart, beside depth and repetition.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-struct Way {
+struct Variant {
     command: String,
     client: String,
     target: String,
@@ -100,7 +100,7 @@ struct Way {
     rtt_ms: Option<String>,
 }
 
-impl Way {
+impl Variant {
     fn of(run: &Run) -> Self {
         Self {
             command: run.params.text("command").unwrap_or_default(),
@@ -125,14 +125,14 @@ impl Way {
 }
 
 /// The runs of a part, by what tells them apart.
-fn ways(runs: &[Run], part: Part) -> BTreeMap<Way, Vec<&Run>> {
-    grouped(runs, part, Way::of)
+fn variants(runs: &[Run], part: Part) -> BTreeMap<Variant, Vec<&Run>> {
+    grouped(runs, part, Variant::of)
 }
 
-fn grouped(runs: &[Run], part: Part, way: impl Fn(&Run) -> Way) -> BTreeMap<Way, Vec<&Run>> {
-    let mut found: BTreeMap<Way, Vec<&Run>> = BTreeMap::new();
+fn grouped(runs: &[Run], part: Part, variant: impl Fn(&Run) -> Variant) -> BTreeMap<Variant, Vec<&Run>> {
+    let mut found: BTreeMap<Variant, Vec<&Run>> = BTreeMap::new();
     for run in runs.iter().filter(|run| is_of(run, part)) {
-        found.entry(way(run)).or_default().push(run);
+        found.entry(variant(run)).or_default().push(run);
     }
     found
 }

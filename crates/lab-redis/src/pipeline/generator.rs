@@ -16,33 +16,28 @@ impl Role for PipelineRole {
     const NAME: &'static str = "generator";
 
     fn play(&self, parent: &Parent) -> Result<(), LabError> {
-        generator(self, parent)
+        let clock = HostClock::get()?;
+        pin_to_cpu(self.cpu)?;
+        let mut links = (0..self.connections).map(|_| Link::open(self)).collect::<Result<Vec<_>, _>>()?;
+        let block = Block::new(self);
+        let mut tally = Tally::new(self, clock);
+        parent.ready();
+        if parent.hear().is_none() {
+            return Ok(());
+        }
+        let before = Usage::own();
+        tally.start();
+        let ended = match self.command {
+            Command::GetSet => in_turn::get_set(self, &mut links[0], &mut tally),
+            _ if self.writes_first() => in_turn::batches(&block, &mut links[0], &mut tally),
+            _ => side_by_side::run(self, &block, &mut links, &mut tally),
+        };
+        let used = Usage { calls: Some(tally.calls), ..Usage::own().since(before) };
+        save(&self.out, &tally.rows)?;
+        let failed = ended.err().map(|e| self.address.sentence(&e));
+        parent.result(&tally.report(&links, used, failed));
+        // The connections stay as they are until the parent has looked at the server.
+        let _gone = parent.hear();
+        Ok(())
     }
-}
-
-/// The generator's life.
-pub(crate) fn generator(role: &PipelineRole, parent: &Parent) -> Result<(), LabError> {
-    let clock = HostClock::get()?;
-    pin_to_cpu(role.cpu)?;
-    let mut links = (0..role.connections).map(|_| Link::open(role)).collect::<Result<Vec<_>, _>>()?;
-    let block = Block::new(role);
-    let mut tally = Tally::new(role, clock);
-    parent.ready();
-    if parent.hear().is_none() {
-        return Ok(());
-    }
-    let before = Usage::own();
-    tally.start();
-    let ended = match role.command {
-        Command::GetSet => in_turn::get_set(role, &mut links[0], &mut tally),
-        _ if role.writes_first() => in_turn::batches(&block, &mut links[0], &mut tally),
-        _ => side_by_side::run(role, &block, &mut links, &mut tally),
-    };
-    let used = Usage { calls: Some(tally.calls), ..Usage::own().since(before) };
-    save(&role.out, &tally.rows)?;
-    let failed = ended.err().map(|e| role.address.sentence(&e));
-    parent.result(&tally.told(&links, used, failed));
-    // The connections stay as they are until the parent has looked at the server.
-    let _gone = parent.hear();
-    Ok(())
 }

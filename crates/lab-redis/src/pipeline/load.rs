@@ -73,7 +73,7 @@ pub(super) struct Until {
 
 /// What a generator tells at its end.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub(super) struct Told {
+pub(super) struct LoadReport {
     /// Commands.
     pub sent: u64,
     /// Replies.
@@ -214,9 +214,9 @@ impl Tally {
         self.last = answered;
     }
 
-    pub fn told(&self, links: &[Link], used: Usage, failed: Option<String>) -> Told {
+    pub fn report(&self, links: &[Link], used: Usage, failed: Option<String>) -> LoadReport {
         let sum = |of: fn(&Intake) -> u64| links.iter().map(|link| of(&link.intake)).sum();
-        Told {
+        LoadReport {
             sent: self.sent,
             received: sum(Intake::received),
             errors: sum(Intake::errors),

@@ -3,30 +3,32 @@
 use std::path::Path;
 
 use super::assemble::{assemble, check_number};
-use super::load::{PipelineRole, Told};
+use super::load::{LoadReport, PipelineRole};
 use super::settings::{Client, Settings};
 use super::target::Key;
-use tickpath_harness::{Child, Lab, LabError};
+use tickpath_harness::{Around, Child, Lab, LabError};
 use tickpath_result::Run;
 
 /// Runs once. The run is among `runs` also if it failed in the middle, with what it had come to.
 pub fn run(lab: &Lab<'_>, settings: &Settings, runs: &mut Vec<Run>) -> Result<(), LabError> {
     settings.check()?;
     lab.step(&settings.to_string(), settings.seconds)?;
+    let around = Around::begin(lab, settings.cpus)?;
     let mut key = Key::claim(lab, &settings.target, settings.command)?;
     let out = lab.folder().join("pipeline");
     let mut client = spawn(lab, settings, &mut key, &out)?;
     let before = settings.target.usage();
     client.tell("go")?;
-    let told: Told = client.result(settings.until().most_ns as f64 / 1e9)?;
+    let report: LoadReport = client.result(settings.until().most_ns as f64 / 1e9)?;
     let served = settings.target.usage().since(before);
     drop(client);
-    let mut run = assemble(lab, settings, &told, served, &out)?;
+    let mut run = assemble(lab, settings, &report, served, &out)?;
     if settings.command.is_counting() {
         check_number(&mut run, key.number());
     }
+    let first = runs.len();
     runs.push(run);
-    told.failed.map_or(Ok(()), |what| Err(LabError::Failed(what)))
+    report.failed.map_or(Ok(()), |what| Err(LabError::Failed(what))).and(around.end(lab, &mut runs[first..]))
 }
 
 fn spawn(lab: &Lab<'_>, settings: &Settings, key: &mut Key, out: &Path) -> Result<Child, LabError> {

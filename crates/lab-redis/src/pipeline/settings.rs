@@ -20,9 +20,9 @@ const MOST_SECONDS: f64 = 3.0;
 const MOST_COUNTED_SECONDS: f64 = 600.0;
 
 /// The deepest pipeline.
-pub const MOST_DEPTH: u64 = 10_000_000;
+const MOST_DEPTH: u64 = 10_000_000;
 /// The most connections of a run: what a process may have open without asking for more.
-pub const MOST_CONNECTIONS: usize = 900;
+const MOST_CONNECTIONS: usize = 900;
 
 /// How `pipeline` is run.
 #[derive(Debug, Clone)]

@@ -36,7 +36,30 @@ impl Role for BesideRole {
     const NAME: &'static str = "client beside";
 
     fn play(&self, parent: &Parent) -> Result<(), LabError> {
-        beside(self, parent)
+        let clock = HostClock::get()?;
+        tickpath_clock::pin_to_cpu(self.cpu)?;
+        make_day(&clock, self)?;
+        // It runs where the measured client leaves room.
+        rustix::process::nice(19).map_err(|e| LabError::Failed(format!("cannot be nice: {e}")))?;
+        let stop = parent.stop_flag();
+        parent.ready();
+        let mut heard = 0;
+        while !stop.load(Ordering::Relaxed) {
+            let since = if self.kind == Beside::Idle { Since::Now } else { Since::Start };
+            let mut client = log_in(&self.login, since)?;
+            match self.kind {
+                Beside::Idle => read(&clock, &mut client, &stop, Some(IDLE_NS), u64::MAX, &mut heard)?,
+                Beside::Stuck => wait(&clock, &stop, STUCK_NS),
+                Beside::Slow | Beside::Day => {
+                    let (pause_ns, day) = ((self.kind == Beside::Slow).then_some(SLOW_NS), day_of(&client));
+                    read(&clock, &mut client, &stop, pause_ns, day, &mut heard)?;
+                }
+            }
+            client.close();
+        }
+        // Behind its own day.
+        parent.result(&heard);
+        Ok(())
     }
 }
 
@@ -46,33 +69,6 @@ impl BesideRole {
         let cpu = settings.venue_cpu.unwrap_or(settings.cpus[0]);
         Self { kind, login, order: settings.order.clone(), orders: settings.day, cpu }
     }
-}
-
-/// The life of a client beside the measured ones. Its result is how many reports it has heard behind its own day.
-pub(crate) fn beside(role: &BesideRole, parent: &Parent) -> Result<(), LabError> {
-    let clock = HostClock::get()?;
-    tickpath_clock::pin_to_cpu(role.cpu)?;
-    make_day(&clock, role)?;
-    // It runs where the measured client leaves room.
-    rustix::process::nice(19).map_err(|e| LabError::Failed(format!("cannot be nice: {e}")))?;
-    let stop = parent.stop_flag();
-    parent.ready();
-    let mut heard = 0;
-    while !stop.load(Ordering::Relaxed) {
-        let since = if role.kind == Beside::Idle { Since::Now } else { Since::Start };
-        let mut client = log_in(&role.login, since)?;
-        match role.kind {
-            Beside::Idle => read(&clock, &mut client, &stop, Some(IDLE_NS), u64::MAX, &mut heard)?,
-            Beside::Stuck => wait(&clock, &stop, STUCK_NS),
-            Beside::Slow | Beside::Day => {
-                let (pause_ns, day) = ((role.kind == Beside::Slow).then_some(SLOW_NS), day_of(&client));
-                read(&clock, &mut client, &stop, pause_ns, day, &mut heard)?;
-            }
-        }
-        client.close();
-    }
-    parent.result(&heard);
-    Ok(())
 }
 
 fn make_day(clock: &HostClock, role: &BesideRole) -> Result<(), LabError> {

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
 use tickpath_client::Since;
-use tickpath_clock::{Clock, HostClock, Wait, relax, sleep_ns, yield_now};
+use tickpath_clock::{Clock, HostClock, Pacer, Rest, Wait, sleep_ns, yield_now};
 use tickpath_log::Writer;
 use tickpath_market::{CancelOrder, ClientOrderId, Kind, NewOrder, Price, Quantity, Request, SymbolId, TopOfBook};
 use zerocopy::IntoBytes;
@@ -34,6 +34,8 @@ pub struct ClientRole {
     pub symbol: u32,
     /// Where it runs.
     pub thread: Thread,
+    /// Whether it sleeps until shortly before a paced request: a client beside it has its CPU then.
+    pub sleeps: bool,
     /// Where its stamps go, a file for each batch.
     pub out: PathBuf,
 }
@@ -46,7 +48,7 @@ impl Role for ClientRole {
     }
 }
 
-/// Walks a CPU's caches full.
+/// Walks a CPU's caches full, whenever it is told to.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct EvictorRole {
     /// Whose caches.
@@ -57,7 +59,19 @@ impl Role for EvictorRole {
     const NAME: &'static str = "evictor";
 
     fn play(&self, parent: &Parent) -> Result<(), LabError> {
-        evictor(self, parent)
+        /// More than any last-level cache share of a core.
+        const WORDS: usize = (128 << 20) / 8;
+        tickpath_clock::pin_to_cpu(self.cpu)?;
+        let mut memory = vec![1u64; WORDS];
+        parent.ready();
+        while parent.hear().is_some() {
+            for line in memory.chunks_mut(8) {
+                line[0] = line[0].wrapping_mul(3);
+            }
+            std::hint::black_box(&memory);
+            parent.result(&());
+        }
+        Ok(())
     }
 }
 
@@ -153,10 +167,13 @@ pub(crate) fn client(role: &ClientRole, parent: &Parent) -> Result<(), LabError>
     };
     // The reference must be seen before the first order: a missing one denies.
     sleep_ns(50_000_000);
+    let mut pacer = Pacer::new(clock, if role.sleeps { Wait::Block } else { Wait::Yield });
+    // The kernel's account of this thread begins with its first wait, and not before the first order.
+    pacer.until(clock.ticks() + clock.calibration().ticks_of_ns(1_000_000));
     parent.ready();
     while let Some(line) = client.next_line(parent)? {
         let batch: Batch = serde_json::from_str(&line).map_err(|e| LabError::Setting(format!("no batch: {e}")))?;
-        let answered = client.run(&batch)?;
+        let answered = client.run(&batch, &mut pacer)?;
         save(&role.out.with_extension(batch.number.to_string()), &client.rows)?;
         parent.result(&answered);
     }
@@ -255,7 +272,7 @@ impl Client {
     }
 
     /// Sends a batch and waits for the venue's answers.
-    fn run(&mut self, batch: &Batch) -> Result<Answered, LabError> {
+    fn run(&mut self, batch: &Batch, pacer: &mut Pacer<HostClock>) -> Result<Answered, LabError> {
         self.batch = *batch;
         self.rows = touched_rows(batch.count as usize);
         self.rows.resize(batch.count as usize, [0; 3]);
@@ -269,13 +286,16 @@ impl Client {
         for i in 0..batch.count {
             let intended = pause.map_or(0, |pause| start + i * pause);
             if intended > 0 {
-                self.until(intended)?;
-                let late_ns = self.clock.ns_between(intended, self.clock.ticks());
-                self.answered.late += u64::from(late_ns > batch.late_ns);
+                self.until(pacer, intended)?;
             }
             let request = self.request(batch, i, intended);
             self.send(i, &request)?;
-            if pause.is_none() && i % 32 == 31 {
+            if intended > 0 {
+                let sent = self.rows[i as usize][0];
+                let own_ticks = sent.saturating_sub(intended).saturating_sub(pacer.held_up(intended, sent));
+                let late_ns = self.clock.calibration().ns(own_ticks as i64) as u64;
+                self.answered.late += u64::from(late_ns > batch.late_ns());
+            } else if i % 32 == 31 {
                 self.hear(64)?;
             }
         }
@@ -306,24 +326,20 @@ impl Client {
         ((self.batch.first + i) / self.batch.stride) as usize % self.sessions.len()
     }
 
-    /// Passes the time until a moment, hearing reports meanwhile, and spinning for the last microseconds.
-    fn until(&mut self, intended: u64) -> Result<(), LabError> {
-        let spin = self.clock.calibration().ticks_of_ns(20_000);
-        loop {
-            let left = intended.wrapping_sub(self.clock.ticks()) as i64;
-            if left <= 0 {
-                return Ok(());
+    /// Passes the time until a moment, hearing reports meanwhile.
+    fn until(&mut self, pacer: &mut Pacer<HostClock>, intended: u64) -> Result<(), LabError> {
+        let is_call = self.sessions[0].route.is_socket();
+        let waited = pacer.until_beside(intended, |rest| {
+            let has_heard = self.hear(16)? > 0;
+            match rest {
+                _ if has_heard => {}
+                Rest::Sleep(ns) => self.sleep(ns),
+                rest => rest.take(),
             }
-            if self.hear(16)? > 0 {
-                continue;
-            }
-            let left_ns = self.clock.ns_between(0, left as u64) as u64;
-            match self.batch.nap_ns {
-                nap_ns if nap_ns > 0 && left_ns > 2 * nap_ns => self.sleep(left_ns - nap_ns),
-                _ if left as u64 > spin => yield_now(),
-                _ => relax(),
-            }
-        }
+            // What passes in a call to the kernel is not known to be the host's.
+            Ok::<_, LabError>(has_heard || is_call)
+        });
+        waited.map(|_| ())
     }
 
     /// Sends one request; T0 is before the first attempt.
@@ -429,21 +445,4 @@ impl Client {
         }
         Ok(heard)
     }
-}
-
-/// The evictor's life: walks more memory than the caches hold, whenever it is told to.
-pub(crate) fn evictor(role: &EvictorRole, parent: &Parent) -> Result<(), LabError> {
-    /// More than any last-level cache share of a core.
-    const WORDS: usize = (128 << 20) / 8;
-    tickpath_clock::pin_to_cpu(role.cpu)?;
-    let mut memory = vec![1u64; WORDS];
-    parent.ready();
-    while parent.hear().is_some() {
-        for line in memory.chunks_mut(8) {
-            line[0] = line[0].wrapping_mul(3);
-        }
-        std::hint::black_box(&memory);
-        parent.result(&());
-    }
-    Ok(())
 }

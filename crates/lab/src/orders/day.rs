@@ -1,7 +1,5 @@
 //! Whole days: one that a client asks for, and one behind which an OMS is killed.
 
-use std::path::PathBuf;
-
 use tickpath_client::Since;
 use tickpath_clock::{Clock, HostClock};
 
@@ -13,7 +11,8 @@ use super::settings::{Settings, check};
 use super::system::{Load, System};
 use crate::analyse;
 use tickpath_harness::host::on_cpu;
-use tickpath_harness::{Lab, LabError};
+use tickpath_harness::rules::refuse_loss;
+use tickpath_harness::{Around, Lab, LabError};
 use tickpath_result::{Counts, Run};
 
 /// How fast a client that lacks a day of so many reports is live again.
@@ -21,7 +20,8 @@ pub fn resume(lab: &Lab<'_>, settings: &Settings, reports: u64) -> Result<Run, L
     check(settings)?;
     // Each order has a report of the OMS and one of the venue.
     let batch = Batch::burst(RESUME_GROUP, reports.div_ceil(2));
-    let (mut system, journal) = day(lab, settings, &batch, 0)?;
+    let around = Around::begin(lab, settings.cpus)?;
+    let mut system = day(lab, settings, &batch, 0)?;
     system.stop_client()?;
     let login = system.login.clone().expect("checked: it has a socket");
     let (clock, session) = (lab.clock, Login { session: Some(0), ..login });
@@ -40,10 +40,7 @@ pub fn resume(lab: &Lab<'_>, settings: &Settings, reports: u64) -> Result<Run, L
     let figures = [("resume_ns", resumed.ns), ("resume_reports_per_s", resumed.heard as f64 * 1e9 / resumed.ns)];
     run.figures.extend(figures.map(|(name, value)| (name.to_owned(), value)));
     run.notes.extend(told);
-    if settings.journal.is_none() {
-        let _ = std::fs::remove_dir_all(&journal);
-    }
-    Ok(run)
+    end(lab, settings, around, run)
 }
 
 struct Resumed {
@@ -79,13 +76,14 @@ pub fn restart(lab: &Lab<'_>, settings: &Settings, orders: u64) -> Result<Run, L
     const SNAPSHOT_EVERY: u64 = 1_000_000;
     check(settings)?;
     let batch = Batch::burst(RESTART_GROUP, orders);
-    let (mut system, journal) = day(lab, settings, &batch, SNAPSHOT_EVERY)?;
+    let around = Around::begin(lab, settings.cpus)?;
+    let mut system = day(lab, settings, &batch, SNAPSHOT_EVERY)?;
     system.stop_client()?;
     let from = lab.clock.ticks();
     system.restart_oms(lab)?;
     let ns = lab.clock.ns_between(from, lab.clock.ticks()) as f64;
     let (told, _) = system.stop()?;
-    let read = analyse::read(&journal)?;
+    let read = analyse::read(&settings.journal_in(lab))?;
     let known = read.groups.get(&RESTART_GROUP).map_or(0, |group| group.len() as u64);
     let mut run = bare_run(settings, &batch);
     run.counts = Counts { sent: orders, received: known, lost: orders.saturating_sub(known), ..Counts::default() };
@@ -93,9 +91,16 @@ pub fn restart(lab: &Lab<'_>, settings: &Settings, orders: u64) -> Result<Run, L
     run.elapsed_ns = Some(ns as u64);
     run.figures.insert("restart_to_ready_ns".to_owned(), ns);
     run.notes.extend(told);
+    end(lab, settings, around, run)
+}
+
+/// The end of a run: what was lost, and what the machine did meanwhile.
+fn end(lab: &Lab<'_>, settings: &Settings, around: Around, mut run: Run) -> Result<Run, LabError> {
+    refuse_loss(&mut run);
     if settings.journal.is_none() {
-        let _ = std::fs::remove_dir_all(&journal);
+        let _ = std::fs::remove_dir_all(settings.journal_in(lab));
     }
+    around.end(lab, std::slice::from_mut(&mut run))?;
     Ok(run)
 }
 
@@ -104,8 +109,8 @@ pub fn day_seconds(orders: u64) -> f64 {
     Batch::burst(RESTART_GROUP, orders).seconds() * 3.0 + 5.0
 }
 
-/// A system that has taken a whole day, and its journal.
-fn day(lab: &Lab<'_>, settings: &Settings, batch: &Batch, snapshot_every: u64) -> Result<(System, PathBuf), LabError> {
+/// A system that has taken a whole day.
+fn day(lab: &Lab<'_>, settings: &Settings, batch: &Batch, snapshot_every: u64) -> Result<System, LabError> {
     lab.step(&settings.title(), day_seconds(batch.count))?;
     let load = Load { expected: batch.count as usize, evicts: false, snapshot_every };
     let mut system = System::start(lab, settings, load)?;
@@ -116,5 +121,5 @@ fn day(lab: &Lab<'_>, settings: &Settings, batch: &Batch, snapshot_every: u64) -
             batch.count, answered.denied, answered.unanswered
         )));
     }
-    Ok((system, settings.journal_in(lab)))
+    Ok(system)
 }

@@ -1,16 +1,15 @@
 //! From what the journal, the client and the OMS have written down to runs.
 
-use std::path::PathBuf;
-
 use tickpath_clock::{Clock, Gap, Wait};
 use tickpath_oms::AckLevel;
 
 use super::client::{Answered, DENIED};
 use super::plan::Batch;
-use super::settings::{Settings, Target, VenueWay};
+use super::settings::{Settings, Target, VenueRoute};
 use crate::analyse::{self, Group};
 use tickpath_harness::attribution::{drop_attribution, tell_standstills, void_attribution, within};
 use tickpath_harness::memory::{self, Resident};
+use tickpath_harness::rules::refuse_loss;
 use tickpath_harness::samples::{Samples, load, load_gaps};
 use tickpath_harness::{Lab, LabError};
 use tickpath_result::{Counts, Run};
@@ -129,7 +128,7 @@ fn describe(run: &mut Run, settings: &Settings, batch: &Batch) {
         run.layout = Some(settings.layout.to_string());
         run.params.set("wait", settings.wait.name());
         run.params.set("priority", settings.priority.to_string());
-        if settings.venue != VenueWay::Lanes {
+        if settings.venue != VenueRoute::Lanes {
             run.params.set("venue", settings.venue.name());
         }
         run.params.set("caches", if batch.evict { "evicted" } else { "warm" });
@@ -176,7 +175,7 @@ fn client_hops(
     gaps: &[Gap],
 ) -> Result<(), LabError> {
     let calibration = lab.clock.calibration();
-    let rows = load::<3>(&rows_of(lab, batch.number))?;
+    let rows = load::<3>(&lab.folder().join(format!("client.{}", batch.number)))?;
     for (name, column) in [("order_ack", 1), ("order_round_trip", 2)] {
         let told = rows.iter().filter(|row| row[0] != 0 && row[column] != 0 && row[column] != DENIED);
         let samples = Samples(told.map(|row| (row[0], row[column])).collect());
@@ -212,12 +211,15 @@ fn client_hops(
 
 /// Says what was not as it should be.
 fn told_of(run: &mut Run, batch: &Batch, answered: &Answered) {
+    refuse_loss(run);
     if answered.missed > 0 {
-        run.notes.push(format!("the client was lapped and missed {} reports", answered.missed));
+        run.valid = false;
+        let missed = answered.missed;
+        run.notes.push(format!("the client was lapped and missed {missed} reports: order_round_trip lacks them"));
     }
     if batch.interval_ns.is_some() && answered.late * 100 > batch.count {
         run.valid = false;
-        let late_us = batch.late_ns / 1_000;
+        let late_us = batch.late_ns() / 1_000;
         run.notes.push(format!("{} of {} orders went out more than {late_us} µs late", answered.late, batch.count));
     }
     if answered.denied > 0 {
@@ -229,10 +231,6 @@ fn told_of(run: &mut Run, batch: &Batch, answered: &Answered) {
     }
 }
 
-fn rows_of(lab: &Lab<'_>, number: u32) -> PathBuf {
-    lab.folder().join(format!("client.{number}"))
-}
-
 /// How fast a restart replays this journal.
 fn replay_rate(lab: &Lab<'_>, journal: &std::path::Path, expected: usize) -> Result<f64, LabError> {
     let place = tickpath_log::Place::folder(journal);
@@ -241,4 +239,33 @@ fn replay_rate(lab: &Lab<'_>, journal: &std::path::Path, expected: usize) -> Res
     let replayed = tickpath_oms::journal::replay(&place, &mut core, |_, _| {}).map_err(LabError::other)?;
     let ns = lab.clock.ns_between(from, lab.clock.ticks());
     Ok(replayed.inputs as f64 * 1e9 / ns as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(lost: u64, answered: &Answered) -> Run {
+        let mut run = Run { valid: true, ..Run::default() };
+        (run.counts.sent, run.counts.lost) = (100, lost);
+        told_of(&mut run, &Batch { interval_ns: Some(1_000_000), ..Batch::burst(40, 100) }, answered);
+        run
+    }
+
+    #[test]
+    fn a_run_says_what_was_not_as_it_should_be_and_is_not_valid() {
+        let good = Answered::default;
+        for (lost, answered, words) in [
+            (0, good(), None),
+            (0, Answered { late: 1, ..good() }, None),
+            (0, Answered { late: 2, ..good() }, Some("2 of 100 orders went out more than 1000 µs late")),
+            (3, good(), Some("3 of 100 messages were lost")),
+            (0, Answered { unanswered: 3, ..good() }, Some("3 orders had no answer")),
+            (0, Answered { missed: 7, ..good() }, Some("missed 7 reports")),
+        ] {
+            let run = told(lost, &answered);
+            assert_eq!((run.valid, run.notes.len()), (words.is_none(), usize::from(words.is_some())), "{run:?}");
+            assert!(words.is_none_or(|words| run.notes[0].contains(words)), "{words:?}: {:?}", run.notes);
+        }
+    }
 }

@@ -43,7 +43,20 @@ impl Role for SenderRole {
     const NAME: &'static str = "sender";
 
     fn play(&self, parent: &Parent) -> Result<(), LabError> {
-        sender(self, parent)
+        let clock = HostClock::get()?;
+        let failed = |e: std::io::Error| LabError::Failed(format!("the loopback socket failed: {e}"));
+        let listener = TcpListener::bind("127.0.0.1:0").map_err(failed)?;
+        let stream = TcpStream::connect(listener.local_addr().map_err(failed)?).map_err(failed)?;
+        let (peer, _) = listener.accept().map_err(failed)?;
+        let thread = self.peer.clone();
+        let reader = std::thread::spawn(move || thread.settle().and_then(|()| read_all(peer, thread.wait()?)));
+        pin_to_cpu(self.cpu)?;
+        parent.ready();
+        let rows = send_all(&clock, stream, self).map_err(failed)?;
+        reader.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+        save(&self.out, &rows)?;
+        parent.result(&());
+        Ok(())
     }
 }
 
@@ -58,24 +71,6 @@ pub(super) fn sends(lab: &Lab<'_>, settings: &Settings, shared: Wait) -> Result<
     let mut child = lab.spawn(&role)?;
     child.result::<()>((count * interval_ns) as f64 / 1e9)?;
     Ok(Samples(load::<2>(&out)?.into_iter().map(|[from, to]| (from, to)).collect()))
-}
-
-/// The sender's life.
-pub(crate) fn sender(role: &SenderRole, parent: &Parent) -> Result<(), LabError> {
-    let clock = HostClock::get()?;
-    let failed = |e: std::io::Error| LabError::Failed(format!("the loopback socket failed: {e}"));
-    let listener = TcpListener::bind("127.0.0.1:0").map_err(failed)?;
-    let stream = TcpStream::connect(listener.local_addr().map_err(failed)?).map_err(failed)?;
-    let (peer, _) = listener.accept().map_err(failed)?;
-    let thread = role.peer.clone();
-    let reader = std::thread::spawn(move || thread.settle().and_then(|()| read_all(peer, thread.wait()?)));
-    pin_to_cpu(role.cpu)?;
-    parent.ready();
-    let rows = send_all(&clock, stream, role).map_err(failed)?;
-    reader.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
-    save(&role.out, &rows)?;
-    parent.result(&());
-    Ok(())
 }
 
 fn send_all(clock: &HostClock, mut stream: TcpStream, role: &SenderRole) -> std::io::Result<Vec<[u64; 2]>> {

@@ -18,8 +18,8 @@ const STEP: u64 = 1_000_000;
 /// Requests of a burst that leave one session together, and then the next one's.
 const STRIDE: u64 = 32;
 
-/// A paced request that goes out later than this is late.
-const LATE_NS: i64 = 10_000;
+/// A paced request may be late by its interval, and by so much where that is shorter.
+const LATE_NS: u64 = 10_000;
 
 /// One group of requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -39,10 +39,6 @@ pub(crate) struct Batch {
     pub stride: u64,
     /// Requests of a session without a report, at most.
     pub in_flight: Option<u32>,
-    /// A paced request that goes out later than this is late, in nanoseconds.
-    pub late_ns: i64,
-    /// The client sleeps until so long before a request, where that is further away; it never does if this is zero.
-    pub nap_ns: u64,
 }
 
 impl Batch {
@@ -56,13 +52,16 @@ impl Batch {
             first: 0,
             stride: STRIDE,
             in_flight: None,
-            late_ns: LATE_NS,
-            nap_ns: 0,
         }
     }
 
     pub fn name(&self) -> String {
         group_name(self.number)
+    }
+
+    /// A paced request that goes out later than this is late, in nanoseconds.
+    pub fn late_ns(&self) -> u64 {
+        self.interval_ns.unwrap_or(0).max(LATE_NS)
     }
 
     /// The first order of a new system, orders one by one, or orders in a row.
@@ -94,10 +93,6 @@ pub(super) fn plan(settings: &Settings) -> Vec<Batch> {
     if interval_ns.is_some() || settings.in_flight.is_some() {
         alone.stride = 1;
     }
-    if settings.beside.is_some() {
-        // It has the generator's CPU where nothing is sent, and takes some time to leave it.
-        (alone.nap_ns, alone.late_ns) = (150_000, LATE_NS.max(interval_ns.unwrap_or(0) as i64));
-    }
     match settings.target {
         // What was sent there and is still open is taken back.
         Target::Running(_) => vec![alone, Batch { number: number + 1, cancels: Some(number), ..alone }],
@@ -127,10 +122,17 @@ mod tests {
     use crate::orders::OrderSpec;
 
     #[test]
+    fn a_paced_request_may_be_late_by_its_interval_and_by_ten_microseconds_at_least() {
+        for (interval_ns, late_ns) in [(Some(1_000_000), 1_000_000), (Some(2_000), 10_000), (None, 10_000)] {
+            assert_eq!(Batch { interval_ns, ..Batch::burst(40, 1) }.late_ns(), late_ns, "{interval_ns:?}");
+        }
+    }
+
+    #[test]
     fn every_planned_group_has_a_name_of_its_own() {
         let settings = Settings {
             target: Target::Lanes,
-            venue: crate::orders::VenueWay::Lanes,
+            venue: crate::orders::VenueRoute::Lanes,
             sessions: 1,
             active: 1,
             in_flight: None,

@@ -36,6 +36,11 @@ impl Route {
         Ok(Self::Lanes(Box::new(joined)))
     }
 
+    /// True if looking for reports is a call to the kernel.
+    pub fn is_socket(&self) -> bool {
+        matches!(self, Self::Socket(_))
+    }
+
     /// Hands a request over that is first tried at `sent`; false if there is no room for it now. What may wait leaves with
     /// the next [`Self::flush`].
     pub fn send(&mut self, sent: u64, request: &Request, may_wait: bool) -> Result<bool, LabError> {

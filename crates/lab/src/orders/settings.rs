@@ -43,7 +43,7 @@ pub struct Running {
 
 /// How an OMS of the run reaches its venue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum VenueWay {
+pub enum VenueRoute {
     /// By lanes in shared memory.
     #[default]
     Lanes,
@@ -71,7 +71,7 @@ pub struct Settings {
     /// Where the orders go in.
     pub target: Target,
     /// How the orders go out.
-    pub venue: VenueWay,
+    pub venue: VenueRoute,
     /// Sessions that are logged in.
     pub sessions: u16,
     /// Sessions that send; no more than there are.
@@ -108,7 +108,7 @@ pub struct Settings {
     pub repeat: u32,
 }
 
-impl VenueWay {
+impl VenueRoute {
     /// The word on the command line.
     pub const fn name(self) -> &'static str {
         match self {

@@ -12,7 +12,7 @@ use super::beside::BesideRole;
 use super::client::{Answered, ClientRole, Entry, EvictorRole};
 use super::login::Login;
 use super::plan::Batch;
-use super::settings::{Settings, Target, VenueWay};
+use super::settings::{Settings, Target, VenueRoute};
 use crate::trade::{BESIDE_USER, ExchangeRole, OmsRole, ServerRole};
 use tickpath_harness::Thread;
 use tickpath_harness::samples::{load, save};
@@ -79,17 +79,17 @@ impl System {
             market: None,
             expected_orders: load.expected,
             // A venue that has heard of another journal in this minute refuses its ids.
-            sockets: (settings.venue == VenueWay::Tcp).then(|| lab.folder().join(format!("venue.{number}"))),
+            sockets: (settings.venue == VenueRoute::Tcp).then(|| lab.folder().join(format!("venue.{number}"))),
             thread: Thread::new(settings.venue_cpu.unwrap_or(cpus[0]), settings.shared_wait(), Priority::Normal),
         };
         let (oms, login, exchange) = match (target, settings.venue) {
             (Target::Running(running), _) => (None, Some(running.login.clone()), None),
             // The OMS makes the lanes that the venue joins.
-            (_, VenueWay::Lanes) => {
+            (_, VenueRoute::Lanes) => {
                 let (oms, login) = start_oms(lab, target, &oms_role)?;
                 (oms, login, Some(lab.spawn(&exchange)?))
             }
-            (_, VenueWay::Tcp) => {
+            (_, VenueRoute::Tcp) => {
                 let mut exchange = lab.spawn(&exchange)?;
                 oms_role.line = Some(exchange.result(1.0)?);
                 let (oms, login) = start_oms(lab, target, &oms_role)?;
@@ -107,6 +107,7 @@ impl System {
             order: order.clone(),
             symbol: target.symbol(),
             thread: Thread::new(cpus[0], settings.shared_wait(), Priority::Normal),
+            sleeps: settings.beside.is_some(),
             out: lab.folder().join("client"),
         };
         let before = oms.as_ref().map(|oms| memory::of(oms.id()));
@@ -135,7 +136,7 @@ impl System {
     /// Runs one group.
     pub fn batch(&mut self, batch: &Batch) -> Result<Answered, LabError> {
         let Some(evictor) = self.evictor.as_mut().filter(|_| batch.evict) else {
-            return self.send(batch);
+            return tell(self.client.as_mut(), batch);
         };
         // One request at a time: walk the caches full, then wait out the rest of the pause in the client.
         let (mut all, mut rows) = (Answered::default(), Vec::new());
@@ -154,10 +155,6 @@ impl System {
         }
         save(&file, &rows)?;
         Ok(all)
-    }
-
-    fn send(&mut self, batch: &Batch) -> Result<Answered, LabError> {
-        tell(self.client.as_mut(), batch)
     }
 
     /// Logs the clients out; the others go on.

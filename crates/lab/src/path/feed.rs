@@ -67,7 +67,6 @@ const VENUE_EVERY: usize = 16;
 /// What the feed tells at its end.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Fed {
-    pub sent: u64,
     pub first: u64,
     pub last: u64,
     pub planned_ns: u64,
@@ -139,7 +138,6 @@ fn feed(role: &FeedRole, parent: &Parent) -> Result<(), LabError> {
     save(&role.out, &rows)?;
     let Tally { skipped_depth, skipped_other, bad, bad_lines, truncated, .. } = recording.tally;
     parent.result(&Fed {
-        sent: plan.len() as u64,
         first: start,
         last: rows.last().map_or(start, |row| row[1]),
         planned_ns,

@@ -1,17 +1,37 @@
 //! When a run of `path` proves nothing: its feed did not keep its times, or what it asked for is not in its latencies.
 
-use tickpath_harness::rules::{refuse_loss, tell_reconnects};
+use tickpath_harness::rules::{refuse_disorder, refuse_loss, tell_reconnects};
 use tickpath_result::Run;
 
 use super::feed::Fed;
 use crate::strategy::Traded;
 
+/// Counts the ticks that were seen, as they came, against those that were published. A tick's stamp is its intended
+/// time; those of one time are alike.
+pub(super) fn count(run: &mut Run, published: &[[u64; 2]], seen: &[[u64; 1]]) {
+    let alike = published.chunk_by(|[a, _], [b, _]| a == b);
+    let mut due: Vec<(u64, u64)> = alike.map(|ticks| (ticks[0][0], ticks.len() as u64)).collect();
+    let counts = &mut run.counts;
+    (counts.sent, counts.received) = (published.len() as u64, seen.len() as u64);
+    let mut newest = 0;
+    for &[stamp] in seen {
+        match due.binary_search_by_key(&stamp, |(time, _)| *time) {
+            Ok(place) if due[place].1 > 0 => {
+                due[place].1 -= 1;
+                counts.reordered += u64::from(stamp < newest);
+                newest = newest.max(stamp);
+            }
+            _ => counts.duplicated += 1,
+        }
+    }
+    counts.lost = due.iter().map(|(_, left)| left).sum();
+}
+
 /// Holds what the processes told against the rules. `took_ns` is how long the feed published, `journaled` are the orders
-/// that the OMS had; what it has no answer to is in the run's counts already.
+/// that the OMS had; ticks, and orders that it has no answer to, are in the run's counts already.
 pub(super) fn hold(run: &mut Run, fed: &Fed, traded: &Traded, journaled: u64, took_ns: f64) {
     let lost_orders = traded.orders.saturating_sub(journaled);
-    (run.counts.sent, run.counts.received) = (fed.sent, traded.seen);
-    run.counts.lost = fed.sent.saturating_sub(traded.seen) + lost_orders;
+    run.counts.lost += lost_orders;
     if took_ns > 0.0 && (fed.planned_ns as f64) < 0.99 * took_ns {
         refuse(run, format!("the feed reached {:.1} % of its rate", 100.0 * fed.planned_ns as f64 / took_ns));
     }
@@ -42,6 +62,7 @@ pub(super) fn hold(run: &mut Run, fed: &Fed, traded: &Traded, journaled: u64, to
         ));
     }
     tell_reconnects(run, traded.reconnects);
+    refuse_disorder(run);
     refuse_loss(run);
 }
 
@@ -59,13 +80,13 @@ mod tests {
 
     /// A run in which everything arrived in its time.
     fn good() -> (Fed, Traded) {
-        let fed = Fed { sent: TICKS, planned_ns: PLANNED_NS, ..Fed::default() };
-        (fed, Traded { seen: TICKS, orders: TICKS, ..Traded::default() })
+        let fed = Fed { planned_ns: PLANNED_NS, ..Fed::default() };
+        (fed, Traded { orders: TICKS, ..Traded::default() })
     }
 
     fn held(fed: &Fed, traded: &Traded, journaled: u64, left: u64, took_ns: u64) -> Run {
         let mut run = Run { valid: true, ..Run::default() };
-        run.counts.left = left;
+        (run.counts.sent, run.counts.received, run.counts.left) = (TICKS, TICKS, left);
         hold(&mut run, fed, traded, journaled, took_ns as f64);
         run
     }
@@ -86,13 +107,44 @@ mod tests {
     #[test]
     fn a_run_whose_ticks_or_orders_were_lost_is_not_valid() {
         let (fed, traded) = good();
-        let lossy = Traded { seen: TICKS - 10, orders: TICKS - 10, missed: 10, ..traded.clone() };
-        let run = held(&fed, &lossy, TICKS - 10, 0, PLANNED_NS);
+        let all: Vec<u64> = (1..=TICKS).collect();
+        let (run, counts) = seen(&all, &all[10..]);
         refused(&run, "10 of 1000 messages were lost");
-        assert_eq!((run.counts.lost, run.figures.get("orders_lost")), (10, None));
+        assert_eq!((counts, run.figures.get("orders_lost")), ((10, 0, 0), None));
         let run = held(&fed, &traded, TICKS - 3, 0, PLANNED_NS);
         refused(&run, "3 of 1000 orders were lost");
         assert_eq!((run.counts.lost, run.figures.get("orders_lost")), (3, Some(&3.0)));
+    }
+
+    /// A run in which ticks with these stamps were published, and those seen: how many were lost, doubled, swapped.
+    fn seen(published: &[u64], seen: &[u64]) -> (Run, (u64, u64, u64)) {
+        let (fed, traded) = good();
+        let mut run = Run { valid: true, ..Run::default() };
+        let published: Vec<[u64; 2]> = published.iter().map(|stamp| [*stamp, 0]).collect();
+        let seen: Vec<[u64; 1]> = seen.iter().map(|stamp| [*stamp]).collect();
+        count(&mut run, &published, &seen);
+        hold(&mut run, &fed, &traded, TICKS, PLANNED_NS as f64);
+        let found = (run.counts.lost, run.counts.duplicated, run.counts.reordered);
+        (run, found)
+    }
+
+    #[test]
+    fn ticks_are_told_apart_by_their_stamps_so_that_a_double_hides_no_loss() {
+        let cases = [
+            (&[10, 20, 30, 40][..], &[10, 20, 20, 40][..], (1, 1, 0), "1 of 4 messages came twice"),
+            (&[10, 20, 30, 40], &[10, 30, 20, 40], (0, 0, 1), "1 of 4 messages came behind a later one"),
+            (&[10, 20, 30, 40], &[10, 20, 30, 40, 10], (0, 1, 0), "1 of 4 messages came twice"),
+            (&[10, 10, 10, 20], &[10, 10, 20], (1, 0, 0), "1 of 4 messages were lost"),
+            (&[10, 20], &[10, 15, 20], (0, 1, 0), "1 of 2 messages came twice"),
+        ];
+        for (published, came, found, word) in cases {
+            let (run, counts) = seen(published, came);
+            assert_eq!(counts, found, "{published:?}, {came:?}");
+            refused(&run, word);
+        }
+        // Ticks of one time are no doubles.
+        let (run, counts) = seen(&[10, 10, 20], &[10, 10, 20]);
+        assert_eq!((run.valid, counts), (true, (0, 0, 0)), "{run:?}");
     }
 
     #[test]

@@ -15,10 +15,9 @@ use tickpath_clock::Clock;
 use super::role::{First, PublisherRole, Received, topic_name};
 use super::settings::{Settings, check, parameters, policy, refuse_go, roles};
 use crate::removed::Removed;
-use tickpath_harness::rules::{refuse_loss, tell_reconnects};
 use tickpath_harness::samples::{Samples, load, load_gaps};
 use tickpath_harness::{Around, Lab, LabError};
-use tickpath_result::{Counts, Phase, Run};
+use tickpath_result::{Phase, Run};
 
 /// So many processes, one message each.
 pub fn cold(lab: &Lab<'_>, settings: &Settings, times: u64) -> Result<Run, LabError> {
@@ -59,14 +58,6 @@ fn assemble(lab: &Lab<'_>, settings: &Settings, firsts: &[First], received: &Rec
         repeat: settings.repeat,
         phase: Phase::Cold,
         valid: true,
-        counts: Counts {
-            sent: firsts.len() as u64,
-            received: received.received,
-            lost: (firsts.len() as u64).saturating_sub(received.received - received.duplicated),
-            duplicated: received.duplicated,
-            reordered: received.reordered,
-            ..Counts::default()
-        },
         notes: vec!["a new process for each message, connecting included".to_owned()],
         ..Run::default()
     };
@@ -82,7 +73,6 @@ fn assemble(lab: &Lab<'_>, settings: &Settings, firsts: &[First], received: &Rec
     if settings.wait != tickpath_clock::Wait::Busy {
         tickpath_harness::attribution::drop_attribution(&mut run);
     }
-    tell_reconnects(&mut run, received.reconnects);
-    refuse_loss(&mut run);
+    received.hold(&mut run, firsts.len() as u64);
     Ok(run)
 }

@@ -4,15 +4,12 @@ use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use tickpath_bus::{Event, Gap as Loss, PublishError, Publisher, Start, Subscriber, connect};
-use tickpath_clock::Gaps;
-use tickpath_clock::{Clock, HostClock, Lateness, Pacer, Wait, relax};
+use tickpath_clock::{Clock, Gaps, HostClock, Lateness, Pacer, Wait, relax};
 
 use super::role::{First, KIND, Published, PublisherRole, Received, SubscriberRole, topic_config};
-use tickpath_harness::LabError;
-use tickpath_harness::Parent;
-use tickpath_harness::Role;
 use tickpath_harness::quiet::Quiet;
 use tickpath_harness::samples::{save, save_gaps, touched_rows};
+use tickpath_harness::{LabError, Parent, Role};
 
 impl Role for PublisherRole {
     const NAME: &'static str = "publisher";
@@ -45,7 +42,7 @@ pub(crate) fn publisher(role: &PublisherRole, parent: &Parent) -> Result<(), Lab
     }
     let connection = connect(&role.target)?;
     let _ = connection.remove(&role.topic);
-    let mut topic = connection.publisher(&role.topic, &topic_config(role)?)?;
+    let mut topic = connection.publisher(&role.topic, &topic_config(&role.policy, role.size)?)?;
     role.thread.settle()?;
     let mut rows = touched_rows(if role.rate.is_some() { role.count as usize } else { 0 });
     parent.ready();
@@ -64,7 +61,7 @@ pub(crate) fn publisher(role: &PublisherRole, parent: &Parent) -> Result<(), Lab
 /// The life of a publisher that connects when it is told to send. Its count is the number of its one message.
 fn cold_publisher(role: &PublisherRole, clock: &HostClock, parent: &Parent) -> Result<(), LabError> {
     role.thread.settle()?;
-    let config = topic_config(role)?;
+    let config = topic_config(&role.policy, role.size)?;
     let mut payload = vec![0; role.size];
     payload[8..16].copy_from_slice(&role.count.to_le_bytes());
     parent.ready();
@@ -200,20 +197,20 @@ fn give_up_if(stop: &AtomicBool) -> Result<(), LabError> {
 
 /// What one subscription has seen.
 #[derive(Default)]
-struct Seen {
+pub(super) struct SequenceTracker {
     received: u64,
     reordered: u64,
     duplicated: u64,
-    reconnects: u64,
+    pub reconnects: u64,
     next: u64,
     /// Numbers that were passed over and may still come late.
     passed_over: BTreeSet<u64>,
 }
 
-impl Seen {
+impl SequenceTracker {
     /// Gives 1, or 0 of a message that has come before.
     #[inline(always)]
-    fn message(&mut self, number: u64) -> u64 {
+    pub fn message(&mut self, number: u64) -> u64 {
         self.received += 1;
         if number == self.next {
             self.next += 1;
@@ -238,8 +235,20 @@ impl Seen {
     }
 
     /// A loss that was told: those numbers will not come.
-    fn gap(&mut self, missed: u64) {
+    pub fn gap(&mut self, missed: u64) {
         self.next += missed;
+    }
+
+    /// What all subscriptions have seen, the last of it at `last`.
+    pub fn received(trackers: &[Self], last: u64) -> Received {
+        let sum = |of: fn(&Self) -> u64| trackers.iter().map(of).sum();
+        Received {
+            received: sum(|tracker| tracker.received),
+            reordered: sum(|tracker| tracker.reordered),
+            duplicated: sum(|tracker| tracker.duplicated),
+            reconnects: sum(|tracker| tracker.reconnects),
+            last,
+        }
     }
 }
 
@@ -254,18 +263,10 @@ pub(crate) fn subscriber(role: &SubscriberRole, parent: &Parent) -> Result<(), L
     let mut rows = touched_rows(if role.stamps { role.count as usize * role.readers } else { 0 });
     let mut gaps = Gaps::new(clock);
     parent.ready();
-    let (seen, last) = receive(role, &clock, wait, &mut topics, &mut rows, &mut gaps, parent)?;
+    let (trackers, last) = receive(role, &clock, wait, &mut topics, &mut rows, &mut gaps, parent)?;
     save(&role.out, &rows)?;
     save_gaps(&role.out.with_extension("gaps"), &gaps.into_found())?;
-    let sum = |of: fn(&Seen) -> u64| seen.iter().map(of).sum();
-    let received = Received {
-        received: sum(|seen| seen.received),
-        reordered: sum(|seen| seen.reordered),
-        duplicated: sum(|seen| seen.duplicated),
-        reconnects: sum(|seen| seen.reconnects),
-        last,
-    };
-    parent.result(&received);
+    parent.result(&SequenceTracker::received(&trackers, last));
     Ok(())
 }
 
@@ -279,31 +280,31 @@ fn receive(
     rows: &mut Vec<[u64; 3]>,
     gaps: &mut Gaps<HostClock>,
     parent: &Parent,
-) -> Result<(Vec<Seen>, u64), LabError> {
-    let mut seen: Vec<Seen> = topics.iter().map(|_| Seen::default()).collect();
+) -> Result<(Vec<SequenceTracker>, u64), LabError> {
+    let mut trackers: Vec<SequenceTracker> = topics.iter().map(|_| SequenceTracker::default()).collect();
     let expected = role.count * topics.len() as u64;
     let mut copy = vec![0; 16 << 20];
     let (mut quiet, mut last_news) = (Quiet::new(clock, DRAIN_NS), 0);
     let (mut done, mut turns) = (0, 0u32);
     while done < expected {
         let mut found = 0;
-        for (topic, seen) in topics.iter_mut().zip(&mut seen) {
+        for (topic, tracker) in topics.iter_mut().zip(&mut trackers) {
             let limit = if role.stamps { 1 } else { TURN };
             let polled = topic.poll(limit, &mut |event| match event {
                 Event::Message(message) if role.stamps => {
                     let bytes = message.payload.len();
                     copy[..bytes].copy_from_slice(message.payload);
                     rows.push([message.stamp, word(&copy, 0), clock.ticks()]);
-                    done += seen.message(word(&copy, 8));
+                    done += tracker.message(word(&copy, 8));
                 }
                 Event::Message(message) => {
-                    done += seen.message(word(message.payload, 8));
+                    done += tracker.message(word(message.payload, 8));
                 }
                 Event::Gap(Loss::Missed(missed)) => {
-                    seen.gap(missed);
+                    tracker.gap(missed);
                     done += missed;
                 }
-                Event::Gap(Loss::Reconnected) => seen.reconnects += 1,
+                Event::Gap(Loss::Reconnected) => tracker.reconnects += 1,
                 // Nothing of this run.
                 Event::Foreign(_) => {}
             });
@@ -319,7 +320,7 @@ fn receive(
             gaps.empty_turn();
         }
         // What is on its way to a reader behind the others wakes nobody who sleeps on the first.
-        if seen.iter().all(|one| one.next == seen[0].next) {
+        if trackers.iter().all(|one| one.next == trackers[0].next) {
             topics[0].wait(10_000_000);
         } else {
             Wait::Yield.idle();
@@ -329,7 +330,7 @@ fn receive(
             break;
         }
     }
-    Ok((seen, last_news))
+    Ok((trackers, last_news))
 }
 
 pub(super) fn word(bytes: &[u8], at: usize) -> u64 {

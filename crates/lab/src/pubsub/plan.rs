@@ -2,6 +2,7 @@
 
 use super::settings::Settings;
 use super::steady::run;
+use crate::digits::round_down;
 use tickpath_harness::targets::is_log;
 use tickpath_harness::{Lab, LabError};
 
@@ -43,7 +44,7 @@ pub fn plan(lab: &Lab<'_>, settings: &Settings, rate: f64, seconds: f64) -> Resu
 }
 
 fn fit(asked: f64, reached: f64, seconds: f64, size: u64) -> Plan {
-    let rate = if reached * CALM < asked { round_down(reached * CALM) } else { asked };
+    let rate = if reached * CALM < asked { round_down(reached * CALM, 1).max(1.0) } else { asked };
     let timed = ((rate * seconds) as u64).max(1);
     let count = timed.min((MOST_BYTES / size).max(1));
     let mut notes = Vec::new();
@@ -56,12 +57,6 @@ fn fit(asked: f64, reached: f64, seconds: f64, size: u64) -> Plan {
         notes.push(format!("{count} messages instead of {timed}, for the server to hold 256 MiB at most"));
     }
     Plan { rate, count, note: (!notes.is_empty()).then(|| notes.join("; ")) }
-}
-
-/// One significant digit, and no less than one a second.
-fn round_down(rate: f64) -> f64 {
-    let step = 10f64.powf(rate.log10().floor());
-    ((rate / step).floor() * step).max(1.0)
 }
 
 #[cfg(test)]

@@ -5,8 +5,10 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use tickpath_bus::{Policy, TopicConfig};
 use tickpath_harness::arrivals::Arrivals;
+use tickpath_harness::rules::{refuse_disorder, refuse_loss, tell_reconnects};
 use tickpath_harness::targets::is_log;
 use tickpath_harness::{Lab, LabError, Thread};
+use tickpath_result::{Counts, Run};
 
 /// The kind of a benchmark's messages.
 pub(super) const KIND: u8 = 200;
@@ -79,13 +81,35 @@ pub(super) struct First {
 }
 
 /// What the subscriber tells at its end.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Default, Clone, Serialize, Deserialize)]
 pub(super) struct Received {
     pub received: u64,
     pub reordered: u64,
     pub duplicated: u64,
     pub reconnects: u64,
     pub last: u64,
+}
+
+impl Received {
+    /// What a run counts, of so many that were sent to each of so many readers.
+    pub fn counts(&self, sent: u64, readers: u64) -> Counts {
+        Counts {
+            sent,
+            received: self.received,
+            lost: (sent * readers).saturating_sub(self.received - self.duplicated),
+            duplicated: self.duplicated,
+            reordered: self.reordered,
+            ..Counts::default()
+        }
+    }
+
+    /// Holds what came against what was sent to one reader, of which nothing may be lost.
+    pub fn hold(&self, run: &mut Run, sent: u64) {
+        run.counts = self.counts(sent, 1);
+        tell_reconnects(run, self.reconnects);
+        refuse_disorder(run);
+        refuse_loss(run);
+    }
 }
 
 /// What the topic is called. On somebody's server a name says whose it is.
@@ -96,13 +120,39 @@ pub(super) fn topic_name(lab: &Lab<'_>, target: &str) -> String {
     }
 }
 
-/// How the topic is made.
-pub(super) fn topic_config(role: &PublisherRole) -> Result<TopicConfig, LabError> {
-    let policy = Policy::ALL.into_iter().find(|p| p.name() == role.policy);
-    let policy = policy.ok_or_else(|| LabError::Setting(format!("'{}' is no policy", role.policy)))?;
+/// How a topic for messages of so many bytes is made.
+pub(super) fn topic_config(policy: &str, size: usize) -> Result<TopicConfig, LabError> {
+    let found = Policy::ALL.into_iter().find(|known| known.name() == policy);
+    let policy = found.ok_or_else(|| LabError::Setting(format!("'{policy}' is no policy")))?;
     Ok(match policy {
         Policy::Keep => TopicConfig { capacity_bytes: 16 << 20, ..TopicConfig::new(policy) },
         // A ring holds at least sixteen messages, however long they are.
-        _ => TopicConfig { capacity_bytes: (1 << 20).max(16 * (role.size + 64)), ..TopicConfig::new(policy) },
+        _ => TopicConfig { capacity_bytes: (1 << 20).max(16 * (size + 64)), ..TopicConfig::new(policy) },
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_lost_doubled_or_swapped_makes_a_run_invalid_by_its_number() {
+        let all = Received { received: 20, ..Received::default() };
+        for (received, note) in [
+            (Received { received: 17, ..all.clone() }, Some("3 of 20 messages were lost")),
+            (Received { received: 22, duplicated: 2, ..all.clone() }, Some("2 of 20 messages came twice")),
+            (Received { reordered: 1, ..all.clone() }, Some("1 of 20 messages came behind a later one")),
+            // As many came as were sent.
+            (Received { duplicated: 5, ..all.clone() }, Some("5 of 20 messages were lost")),
+            (all.clone(), None),
+        ] {
+            let mut run = Run { valid: true, ..Run::default() };
+            received.hold(&mut run, 20);
+            assert_eq!(run.valid, note.is_none(), "{received:?}");
+            assert!(note.is_none_or(|note| run.notes.iter().any(|told| told.contains(note))), "{:?}", run.notes);
+        }
+        let mut run = Run { valid: true, ..Run::default() };
+        Received { reconnects: 2, ..all }.hold(&mut run, 20);
+        assert!(run.valid && run.notes[0].contains("made again 2 times"), "{:?}", run.notes);
+    }
 }

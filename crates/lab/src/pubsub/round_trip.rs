@@ -4,22 +4,21 @@
 //!   ping (generator's CPU) ── topic ──> pong (receiver's CPU)
 //!     └──────────<── topic.answer ───────┘        round_trip = publish call begins → answer copied
 //! ```
+//! A message without an answer ends the run: it broke off.
 
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
-use tickpath_bus::{Event, Publisher, Start, Subscriber, TopicConfig, connect};
+use tickpath_bus::{Event, Gap as Loss, Publisher, Start, Subscriber, connect};
 use tickpath_clock::{Clock, HostClock};
 
-use super::ends::word;
-use super::role::{KIND, topic_name};
+use super::ends::{SequenceTracker, word};
+use super::role::{KIND, Received, topic_config, topic_name};
 use super::settings::{Settings, check, parameters, policy, refuse_go};
 use crate::removed::Removed;
-use tickpath_harness::Parent;
 use tickpath_harness::samples::{Samples, load, save};
-use tickpath_harness::{Lab, LabError};
-use tickpath_harness::{Role, Thread};
-use tickpath_result::{Counts, Run};
+use tickpath_harness::{Around, Lab, LabError, Parent, Role, Thread};
+use tickpath_result::Run;
 
 /// How long an answer may take.
 const PATIENCE_NS: i64 = 5_000_000_000;
@@ -74,6 +73,7 @@ pub fn round_trip(lab: &Lab<'_>, settings: &Settings, seconds: f64) -> Result<Ru
     refuse_go(settings, "round-trip")?;
     let settings = &Settings { rate: Some(1.0), readers: 1, batch: 1, ..settings.clone() };
     let settings = &Settings { policy: Some(policy(settings)?), ..settings.clone() };
+    let around = Around::begin(lab, settings.cpus)?;
     let to = topic_name(lab, &settings.target);
     let from = format!("{to}.answer");
     let _removed = [&to, &from].map(|topic| Removed { target: &settings.target, topic });
@@ -94,11 +94,14 @@ pub fn round_trip(lab: &Lab<'_>, settings: &Settings, seconds: f64) -> Result<Ru
     let connection = connect(&settings.target)?;
     connection.remove(&to)?;
     connection.remove(&from)?;
-    let _pong = lab.spawn(&pong)?;
+    let pong = lab.spawn(&pong)?;
     let mut ping = lab.spawn(&ping)?;
     ping.tell("go")?;
-    let sent: u64 = ping.result(seconds + 10.0)?;
-    assemble(lab, settings, sent)
+    let mut received: Received = ping.result(seconds + 10.0)?;
+    received.reconnects += pong.stop::<u64>()?;
+    let mut run = assemble(lab, settings, &received)?;
+    around.end(lab, std::slice::from_mut(&mut run))?;
+    Ok(run)
 }
 
 /// Sends, waits for the answer, and sends again.
@@ -112,34 +115,39 @@ pub(crate) fn ping(role: &PingRole, parent: &Parent) -> Result<(), LabError> {
         return Ok(());
     }
     let end = clock.ticks() + clock.calibration().ticks_of_ns(role.duration_ns);
-    let mut sent = 0;
+    let mut tracker = SequenceTracker::default();
+    let (mut sent, mut last) = (0, 0);
     while sent < role.count && clock.ticks() < end {
         payload[8..16].copy_from_slice(&sent.to_le_bytes());
         let start = clock.ticks();
         publish(to.as_mut(), start, &payload)?;
-        let answered = await_answer(from.as_mut(), sent, start, &clock)?;
-        rows.push([start, answered]);
+        last = await_answer(from.as_mut(), &mut tracker, sent, start, &clock)?;
+        rows.push([start, last]);
         sent += 1;
     }
     save(&role.out, &rows)?;
-    parent.result(&sent);
+    parent.result(&SequenceTracker::received(&[tracker], last));
     Ok(())
 }
 
-/// Answers until it is told to stop.
+/// Answers until it is told to stop; then it tells how often its connection was made again.
 pub(crate) fn pong(role: &PingRole, parent: &Parent) -> Result<(), LabError> {
     let (mut to, mut from) = open(role)?;
     let stop = parent.stop_flag();
     let mut answer = Vec::new();
+    let mut reconnects = 0u64;
     parent.ready();
     while !stop.load(std::sync::atomic::Ordering::Relaxed) {
         let mut stamp = None;
-        let polled = from.poll(1, &mut |event| {
-            if let Event::Message(message) = event {
+        let polled = from.poll(1, &mut |event| match event {
+            Event::Message(message) => {
                 answer.clear();
                 answer.extend_from_slice(message.payload);
                 stamp = Some(message.stamp);
             }
+            Event::Gap(Loss::Reconnected) => reconnects += 1,
+            // What is missed here has no answer there.
+            Event::Gap(Loss::Missed(_)) | Event::Foreign(_) => {}
         });
         polled.map_err(|e| LabError::Failed(format!("receiving failed: {e}")))?;
         match stamp {
@@ -147,6 +155,7 @@ pub(crate) fn pong(role: &PingRole, parent: &Parent) -> Result<(), LabError> {
             None => from.wait(10_000_000),
         }
     }
+    parent.result(&reconnects);
     Ok(())
 }
 
@@ -155,11 +164,8 @@ type Ends = (Box<dyn Publisher>, Box<dyn Subscriber>);
 
 /// Both topics: the one to publish, and a subscription to the other.
 fn open(role: &PingRole) -> Result<Ends, LabError> {
-    let policy = tickpath_bus::Policy::ALL.into_iter().find(|p| p.name() == role.policy);
-    let policy = policy.ok_or_else(|| LabError::Setting(format!("'{}' is no policy", role.policy)))?;
     let connection = connect(&role.target)?;
-    let capacity_bytes = (1 << 20).max(16 * (role.size + 64));
-    let to = connection.publisher(&role.to, &TopicConfig { capacity_bytes, ..TopicConfig::new(policy) })?;
+    let to = connection.publisher(&role.to, &topic_config(&role.policy, role.size)?)?;
     let from = connection.subscriber(&role.from, Start::Now, role.thread.wait()?)?;
     role.thread.settle()?;
     Ok((to, from))
@@ -169,16 +175,26 @@ fn publish(to: &mut dyn Publisher, stamp: u64, payload: &[u8]) -> Result<(), Lab
     to.publish(stamp, KIND, payload).map_err(|e| LabError::Failed(format!("publishing failed: {e}")))
 }
 
-fn await_answer(from: &mut dyn Subscriber, number: u64, start: u64, clock: &HostClock) -> Result<u64, LabError> {
+/// When the answer to this message came. Whatever else comes is counted.
+fn await_answer(
+    from: &mut dyn Subscriber,
+    tracker: &mut SequenceTracker,
+    number: u64,
+    start: u64,
+    clock: &HostClock,
+) -> Result<u64, LabError> {
     let mut answered = None;
     let mut turns = 0u32;
     while answered.is_none() {
-        let polled = from.poll(1, &mut |event| {
-            if let Event::Message(message) = event
-                && word(message.payload, 8) == number
-            {
-                answered = Some(clock.ticks());
+        let polled = from.poll(1, &mut |event| match event {
+            Event::Message(message) => {
+                let answer = word(message.payload, 8);
+                answered = (answer == number).then(|| clock.ticks());
+                tracker.message(answer);
             }
+            Event::Gap(Loss::Missed(missed)) => tracker.gap(missed),
+            Event::Gap(Loss::Reconnected) => tracker.reconnects += 1,
+            Event::Foreign(_) => {}
         });
         let found = polled.map_err(|e| LabError::Failed(format!("receiving failed: {e}")))?;
         if found == 0 {
@@ -192,24 +208,63 @@ fn await_answer(from: &mut dyn Subscriber, number: u64, start: u64, clock: &Host
     Ok(answered.expect("answered"))
 }
 
-fn assemble(lab: &Lab<'_>, settings: &Settings, sent: u64) -> Result<Run, LabError> {
-    let calibration = lab.clock.calibration();
+fn assemble(lab: &Lab<'_>, settings: &Settings, received: &Received) -> Result<Run, LabError> {
     let rows = load::<2>(&lab.folder().join("ping"))?;
-    let answers = rows.len() as u64;
     let mut run = Run {
         target: settings.target.clone(),
         client: "rust".to_owned(),
         software: lab.software(&settings.target),
         repeat: settings.repeat,
         valid: true,
-        counts: Counts { sent, received: answers, lost: sent.saturating_sub(answers), ..Counts::default() },
         notes: vec!["closed loop: each message waits for the answer to the one before".to_owned()],
         ..Run::default()
     };
     parameters(&mut run, settings);
     run.params.0.remove("rate_per_s");
     let round_trips = Samples(rows.iter().map(|&[start, answered]| (start, answered)).collect());
-    run.hops.insert("round_trip".to_owned(), round_trips.hop(calibration, &[]));
-    tickpath_harness::attribution::drop_attribution(&mut run);
+    run.hops.insert("round_trip".to_owned(), round_trips.unwatched_hop(lab.clock.calibration()));
+    received.hold(&mut run, rows.len() as u64);
     Ok(run)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tickpath_bus::{Message, PublisherState, ReceiveError};
+
+    /// The numbers of the answers that come; none is a connection that was made again.
+    struct Planted(Vec<Option<u64>>);
+
+    impl Subscriber for Planted {
+        fn poll(&mut self, _limit: usize, handler: &mut dyn FnMut(Event<'_>)) -> Result<usize, ReceiveError> {
+            match self.0.remove(0) {
+                Some(number) => {
+                    let payload = [[0; 8], number.to_le_bytes()].concat();
+                    handler(Event::Message(Message { sequence: None, stamp: 0, kind: KIND, payload: &payload }));
+                }
+                None => handler(Event::Gap(Loss::Reconnected)),
+            }
+            Ok(1)
+        }
+
+        fn wait(&mut self, _timeout_ns: u64) {}
+
+        fn publisher(&self) -> PublisherState {
+            PublisherState::Unknown
+        }
+    }
+
+    #[test]
+    fn answers_that_come_twice_make_a_run_invalid_and_a_new_connection_is_told() {
+        let clock = HostClock::get().expect("the host has a clock");
+        let mut from = Planted(vec![Some(0), Some(0), Some(1), None, Some(1), Some(2)]);
+        let mut tracker = SequenceTracker::default();
+        for number in 0..3 {
+            await_answer(&mut from, &mut tracker, number, 0, &clock).expect("it is answered");
+        }
+        let mut run = Run { valid: true, ..Run::default() };
+        SequenceTracker::received(&[tracker], 0).hold(&mut run, 3);
+        assert_eq!((run.valid, run.counts.received, run.counts.duplicated), (false, 5, 2), "{run:?}");
+        assert_eq!((run.counts.lost, run.figures.get("reconnects")), (0, Some(&1.0)), "{run:?}");
+    }
 }

@@ -1,12 +1,10 @@
 //! The highest rate at which a promise is kept, found by bisection.
 
 /// A rate that was tried, and whether the promise was kept.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Tried {
-    /// Messages a second.
-    pub rate: f64,
-    /// Whether it was kept.
-    pub kept: bool,
+#[derive(Debug, Clone)]
+struct Tried {
+    rate: f64,
+    kept: bool,
 }
 
 /// A search that brackets the rate by factors of four, then halves the bracket in proportion until its ends are near.
@@ -18,12 +16,12 @@ pub struct Search {
 
 impl Search {
     /// Rates that are tried at most.
-    pub const MOST: usize = 16;
+    const MOST: usize = 16;
 
     /// Where it begins, and where it ends, in messages a second.
-    pub const FIRST: f64 = 10_000.0;
+    const FIRST: f64 = 10_000.0;
     /// No generator here sends faster.
-    pub const HIGHEST: f64 = 20_000_000.0;
+    const HIGHEST: f64 = 20_000_000.0;
 
     /// From one rate to the next until the bracket is closed; and how near its ends are in the end.
     const STEP: f64 = 4.0;

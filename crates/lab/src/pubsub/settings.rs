@@ -46,9 +46,33 @@ pub struct Settings {
     pub priority: Priority,
     /// Which repetition this is.
     pub repeat: u32,
+    /// Whether the target is made to stand still at times: who waits for it then cannot keep the rate.
+    pub is_stalled: bool,
 }
 
 impl Settings {
+    /// No message yet: of 64 bytes, as fast as they go, to one subscriber that sleeps between them.
+    pub fn new(target: &str, cpus: [usize; 2]) -> Self {
+        Self {
+            target: target.to_owned(),
+            go: None,
+            size: 64,
+            rate: None,
+            arrivals: Arrivals::Steady,
+            count: 0,
+            batch: 1,
+            policy: None,
+            phase: Phase::Steady,
+            readers: 1,
+            wait: Wait::Block,
+            pace: None,
+            cpus,
+            priority: Priority::Normal,
+            repeat: 1,
+            is_stalled: false,
+        }
+    }
+
     /// What the client of both ends is called.
     pub fn client(&self) -> &'static str {
         if self.go.is_some() { go_redis::NAME } else { "rust" }

@@ -16,7 +16,7 @@ use tickpath_harness::rules::{refuse_disorder, refuse_loss, refuse_starved, tell
 use tickpath_harness::samples::{Samples, load, load_gaps};
 use tickpath_harness::targets::is_log;
 use tickpath_harness::{Around, Lab, LabError, host};
-use tickpath_result::{Counts, Run, without_login};
+use tickpath_result::{Run, without_login};
 
 /// What a run has, right before its first message.
 #[derive(Debug)]
@@ -52,7 +52,7 @@ pub fn run_with(
     let around = Around::begin(lab, settings.cpus)?;
     // The floor of the log; a broker's path holds a thousand of them.
     let transfer = around.transfer_ns().filter(|_| is_log(&settings.target)).unwrap_or(0.0);
-    let idle = host::idle_gaps(&lab.clock, settings.cpus[1], 200_000_000)?;
+    let idle = host::idle_gaps(&lab.clock, settings.cpus[1])?;
     let topic = topic_name(lab, &settings.target);
     let _removed = Removed { target: &settings.target, topic: &topic };
     let heard = if between { format!("{topic}.heard") } else { topic.clone() };
@@ -100,7 +100,7 @@ fn assemble(
         phase: settings.phase,
         valid: true,
         batch: Some((settings.batch as u64).into()),
-        counts: counts(settings, published, received),
+        counts: received.counts(published.sent, settings.readers as u64),
         elapsed_ns: Some(elapsed),
         throughput_per_s: (elapsed > 0).then(|| received.received as f64 * 1e9 / elapsed as f64),
         ..Run::default()
@@ -125,7 +125,9 @@ fn assemble(
         if published.sent >= 1_000 {
             run.figures.insert("lateness_own_p99_ns".to_owned(), f64::from(published.own_p99_ns));
         }
-        judge(&mut run, settings, published, idle, &gaps, lab);
+        let took_ns = calibration.ns_between(published.first, published.last);
+        judge(&mut run, settings, published, took_ns);
+        void_attribution(&mut run, idle, &gaps, took_ns as f64 / 1e9);
         for (who, gaps) in [("subscriber", gaps), ("publisher", with_whole_stops(&theirs, &[&ours]))] {
             hold_up(&mut run, settings, who, &gaps, elapsed, lab);
         }
@@ -152,19 +154,6 @@ fn assemble(
         refuse_loss(&mut run);
     }
     Ok(run)
-}
-
-fn counts(settings: &Settings, published: &Published, received: &Received) -> Counts {
-    let expected = published.sent * settings.readers as u64;
-    Counts {
-        sent: published.sent,
-        received: received.received,
-        lost: expected.saturating_sub(received.received - received.duplicated),
-        duplicated: received.duplicated,
-        reordered: received.reordered,
-        left: 0,
-        errors: 0,
-    }
 }
 
 fn publish_hop(run: &mut Run, out: &Path, lab: &Lab<'_>) -> Result<(), LabError> {
@@ -207,15 +196,12 @@ fn hold_up(run: &mut Run, settings: &Settings, who: &str, gaps: &[Gap], took_ns:
     }
 }
 
-/// The run's own rules: rate, punctuality, and whether the host was calmer than while it idled.
-fn judge(run: &mut Run, settings: &Settings, published: &Published, idle: &[Gap], gaps: &[Gap], lab: &Lab<'_>) {
-    let calibration = &calibration(lab, &run.client);
-    let planned = published.planned_ns as f64 / 1e9;
-    let took = calibration.ns_between(published.first, published.last) as f64 / 1e9;
-    if took > 0.0 && planned / took < 0.99 && settings.count > 1 {
+/// The generator's own rules: its rate, and its punctuality, of which no call that waits is a part.
+fn judge(run: &mut Run, settings: &Settings, published: &Published, took_ns: i64) {
+    let reached = published.planned_ns as f64 / took_ns as f64;
+    if took_ns > 0 && reached < 0.99 && settings.count > 1 && !settings.is_stalled {
         run.valid = false;
-        run.notes
-            .push(format!("the generator reached {:.1} % of its rate; use a lower --rate", 100.0 * planned / took));
+        run.notes.push(format!("the generator reached {:.1} % of its rate; use a lower --rate", 100.0 * reached));
     }
     if published.late_share > 0.01 {
         run.valid = false;
@@ -223,5 +209,38 @@ fn judge(run: &mut Run, settings: &Settings, published: &Published, idle: &[Gap]
         run.notes
             .push(format!("{share:.1} % of sends came late by more than the interval or 10 µs; use a lower --rate"));
     }
-    void_attribution(run, idle, gaps, took);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_target_that_is_stalled_excuses_a_rate_and_nothing_else() {
+        let kept = Published {
+            sent: 1_000,
+            refused: 0,
+            first: 0,
+            last: 0,
+            planned_ns: 1_000_000_000,
+            late_share: 0.01,
+            own_p99_ns: 0,
+        };
+        let late = Published { late_share: 0.011, ..kept.clone() };
+        for (is_stalled, published, took_ns, valid) in [
+            (false, &kept, 1_010_000_000, true),
+            (false, &kept, 1_100_000_000, false),
+            (true, &kept, 1_100_000_000, true),
+            (false, &late, 1_000_000_000, false),
+            (true, &late, 1_000_000_000, false),
+        ] {
+            let settings = Settings { count: 1_000, is_stalled, ..Settings::new("redis://host:1", [0, 1]) };
+            let mut run = Run { valid: true, ..Run::default() };
+            judge(&mut run, &settings, published, took_ns);
+            assert_eq!((run.valid, run.notes.is_empty()), (valid, valid), "{is_stalled}, {published:?}, {took_ns} ns");
+        }
+        let mut run = Run::default();
+        judge(&mut run, &Settings::new("redis://host:1", [0, 1]), &kept, 1_000_000_000);
+        assert!(!run.valid, "what was refused before stays refused");
+    }
 }

@@ -5,17 +5,17 @@ any more. It writes down when each call that gave something began and returned, 
 numbers.
 """
 
-import json
 import os
-import signal
 import sys
 import threading
 import time
 from array import array
 
+sys.path.append(os.path.dirname(__file__))
+from queue_end import connect, sentence, settings, tell
+
 import redis
 
-settings = json.loads(os.environ.pop("TICKPATH_SETTINGS"))
 LIST: str = settings["queue"]
 # Records that a call asks for.
 LIMIT: int = settings["limit"]
@@ -26,22 +26,12 @@ PATIENCE_NS: int = settings["patience_ns"]
 
 # How long a pop sleeps, in seconds.
 SLEEP_S = 1
-# How long the server may take to answer, in seconds.
-ANSWER_S = 5
 # What stands for the number of a record that has none.
 FOREIGN = 2**64 - 1
 
 
 def main() -> None:
-    # The whole group is ended from the terminal; there is nothing to say about it.
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-    os.sched_setaffinity(0, {settings["cpu"]})
-    client = redis.Redis.from_url(settings["url"], socket_timeout=ANSWER_S, socket_connect_timeout=ANSWER_S)
-    try:
-        client.ping()
-    except redis.RedisError as error:
-        tell({"error": sentence(error)})
-        sys.exit(1)
+    client = connect("pulling")
     tell("ready")
     if not sys.stdin.readline():
         return
@@ -56,7 +46,7 @@ def main() -> None:
     try:
         pull_all(client, pusher_ended, calls, heads)
     except redis.RedisError as error:
-        failed = sentence(error)
+        failed = sentence("pulling", error)
     with open(settings["out"], "wb") as file:
         calls.tofile(file)
     with open(settings["numbers"], "wb") as file:
@@ -114,15 +104,6 @@ def listen(pusher_ended: threading.Event) -> None:
     for _ in sys.stdin:
         pusher_ended.set()
     pusher_ended.set()
-
-
-def sentence(error: Exception) -> str:
-    what = f"{type(error).__name__}: {error}".rstrip(".")
-    return f"pulling failed ({what}); look whether the server is still there, and try again"
-
-
-def tell(what) -> None:
-    print(json.dumps(what), flush=True)
 
 
 main()

@@ -8,14 +8,15 @@ came of it.
 import json
 import os
 import random
-import signal
 import sys
 import time
 from array import array
 
+sys.path.append(os.path.dirname(__file__))
+from queue_end import connect, sentence, settings, tell
+
 import redis
 
-settings = json.loads(os.environ.pop("TICKPATH_SETTINGS"))
 LISTS: list[str] = settings["queues"]
 COUNT: int = settings["count"]
 # Records of a call.
@@ -31,8 +32,6 @@ RATE: float | None = settings["rate"]
 SPIN_NS = 200_000
 # How late a call may be, if its interval is not longer.
 GRACE_NS = 10_000
-# How long the server may take to answer, in seconds.
-ANSWER_S = 5
 
 made_up = random.Random(settings["seed"])
 SYMBOLS = ("BTC-USD", "ETH-USD", "SOL-USD", "XRP-USD")
@@ -40,15 +39,7 @@ TICKS = [(made_up.choice(SYMBOLS), f"{made_up.uniform(10_000, 99_999):.2f}") for
 
 
 def main() -> None:
-    # The whole group is ended from the terminal; there is nothing to say about it.
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-    os.sched_setaffinity(0, {settings["cpu"]})
-    client = redis.Redis.from_url(settings["url"], socket_timeout=ANSWER_S, socket_connect_timeout=ANSWER_S)
-    try:
-        client.ping()
-    except redis.RedisError as error:
-        tell({"error": sentence(error)})
-        sys.exit(1)
+    client = connect("pushing")
     server_version = version_of(client)
     tell("ready")
     if not sys.stdin.readline():
@@ -60,7 +51,7 @@ def main() -> None:
     try:
         late = push_all(client, start, calls)
     except redis.RedisError as error:
-        failed = sentence(error)
+        failed = sentence("pushing", error)
     with open(settings["out"], "wb") as file:
         calls.tofile(file)
     done = len(calls) // 2
@@ -130,15 +121,6 @@ def version_of(client: redis.Redis) -> str | None:
     except redis.ResponseError:
         # Not every user may ask.
         return None
-
-
-def sentence(error: Exception) -> str:
-    what = f"{type(error).__name__}: {error}".rstrip(".")
-    return f"pushing failed ({what}); look whether the server is still there, and try again"
-
-
-def tell(what) -> None:
-    print(json.dumps(what), flush=True)
 
 
 PADDING = ""

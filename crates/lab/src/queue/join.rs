@@ -7,7 +7,6 @@ use super::pusher::intended;
 use super::rows::{PullerRows, Rows};
 use super::settings::{Client, Settings};
 use super::{series, verdict};
-use tickpath_harness::attribution::drop_attribution;
 use tickpath_harness::samples::Samples;
 use tickpath_harness::{Lab, LabError};
 use tickpath_result::{Actor, Counts, Phase, Run};
@@ -40,15 +39,13 @@ pub(super) fn assemble(lab: &Lab<'_>, settings: &Settings, outcome: &Outcome) ->
     if settings.rate.is_some() {
         hops.push(("one_way", std::mem::take(&mut joined.one_way)));
     }
-    run.hops = hops.iter().map(|(name, samples)| ((*name).to_owned(), samples.hop(calibration, &[]))).collect();
+    run.hops = hops.iter().map(|(name, samples)| ((*name).to_owned(), samples.unwatched_hop(calibration))).collect();
     let early = run.hops.get("in_queue").map_or(0, |hop| hop.negative);
     if 100 * early > run.counts.received {
         run.notes.push(format!(
             "{early} messages were popped before the call that pushed them returned: in_queue is of the others"
         ));
     }
-    // Nobody watched for the host's gaps: what it took of the tail is not known.
-    drop_attribution(&mut run);
     figures(&mut run, &rows, calibration);
     if outcome.pushed.full > 0 {
         run.figures.insert("full_pushes".to_owned(), outcome.pushed.full as f64);
@@ -163,7 +160,7 @@ fn figures(run: &mut Run, rows: &Rows, calibration: &Calibration) {
 fn lateness(run: &mut Run, rows: &Rows, start: u64, rate: f64, calibration: &Calibration) {
     let due = |index: u64| intended(calibration, start, ((index + 1) * rows.batch).min(rows.sent).max(1) - 1, rate);
     let late = Samples((0..).zip(&rows.pushes).map(|(index, push)| (due(index), push[0])).collect());
-    let late = late.hop(calibration, &[]);
+    let late = late.unwatched_hop(calibration);
     let figures = [("lateness_p50_ns", late.percentiles()[0]), ("lateness_p99_ns", late.percentiles()[3])];
     run.figures.extend(figures.into_iter().filter_map(|(name, ns)| Some((name.to_owned(), ns? as f64))));
 }

@@ -2,6 +2,7 @@
 
 use super::run::run;
 use super::settings::{Client, Settings, USUAL_S, is_list};
+use crate::digits::round_down;
 use tickpath_harness::targets::is_log;
 use tickpath_harness::{Lab, LabError};
 
@@ -36,18 +37,12 @@ pub fn plan(lab: &Lab<'_>, settings: &Settings, seconds: f64) -> Result<Plan, La
 }
 
 fn fit(asked: u64, reached: f64, seconds: f64) -> Plan {
-    let count = round_down(reached * seconds).max(PROBE).min(asked);
+    let most = reached * seconds;
+    let count = if most < asked as f64 { (round_down(most, 2) as u64).max(PROBE).min(asked) } else { asked };
     let note = (count < asked).then(|| {
         format!("{count} messages instead of {asked}, for about {seconds} s: this target takes {reached:.0} a second")
     });
     Plan { count, note }
-}
-
-/// Two significant digits.
-fn round_down(count: f64) -> u64 {
-    let step = 10f64.powf(count.log10().floor() - 1.0).max(1.0);
-    // An infinite count is as many as there are.
-    if count.is_finite() { ((count / step).floor() * step) as u64 } else { u64::MAX }
 }
 
 #[cfg(test)]

@@ -50,7 +50,29 @@ impl Role for QueuePullerRole {
     const NAME: &'static str = "puller";
 
     fn play(&self, parent: &Parent) -> Result<(), LabError> {
-        puller(self, parent)
+        let clock = HostClock::get()?;
+        let wait = self.thread.wait()?;
+        let connection = connect(&self.target)?;
+        let mut queue = connection.puller(&self.queue, &config(&self.delivery, self.size)?, wait)?;
+        self.thread.settle()?;
+        let mut pulling = Pulling {
+            calls: touched_rows(self.expected.div_ceil(self.limit as u64) as usize),
+            numbers: touched_rows(self.expected as usize),
+            redelivered: 0,
+        };
+        parent.ready();
+        if parent.hear().is_none() {
+            return Ok(());
+        }
+        let failed = pulling.all(self, &clock, wait, queue.as_mut(), parent).err().map(|error| error.to_string());
+        save(&self.out, &pulling.calls)?;
+        save(&numbers_file(&self.out), &pulling.numbers)?;
+        parent.result(&Pulled { redelivered: pulling.redelivered, reconnects: queue.reconnects(), failed });
+        // Its queue stays open until the parent wants it to stop.
+        while parent.hear().is_some() {}
+        drop(queue);
+        parent.result(&());
+        Ok(())
     }
 }
 
@@ -59,33 +81,10 @@ impl Role for QueuePullerRole {
 pub(super) struct Pulled {
     /// Messages that were marked as redelivered.
     pub redelivered: u64,
+    /// How often its connection was lost and made again, where the client can tell.
+    #[serde(default)]
+    pub reconnects: u64,
     pub failed: Option<String>,
-}
-
-/// A puller's life. Its queue stays open until the parent wants it to stop.
-pub(crate) fn puller(role: &QueuePullerRole, parent: &Parent) -> Result<(), LabError> {
-    let clock = HostClock::get()?;
-    let wait = role.thread.wait()?;
-    let connection = connect(&role.target)?;
-    let mut queue = connection.puller(&role.queue, &config(&role.delivery, role.size)?, wait)?;
-    role.thread.settle()?;
-    let mut pulling = Pulling {
-        calls: touched_rows(role.expected.div_ceil(role.limit as u64) as usize),
-        numbers: touched_rows(role.expected as usize),
-        redelivered: 0,
-    };
-    parent.ready();
-    if parent.hear().is_none() {
-        return Ok(());
-    }
-    let failed = pulling.all(role, &clock, wait, queue.as_mut(), parent).err().map(|error| error.to_string());
-    save(&role.out, &pulling.calls)?;
-    save(&numbers_file(&role.out), &pulling.numbers)?;
-    parent.result(&Pulled { redelivered: pulling.redelivered, failed });
-    while parent.hear().is_some() {}
-    drop(queue);
-    parent.result(&());
-    Ok(())
 }
 
 /// What a puller writes down.

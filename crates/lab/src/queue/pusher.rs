@@ -50,7 +50,36 @@ impl Role for QueuePusherRole {
     const NAME: &'static str = "pusher";
 
     fn play(&self, parent: &Parent) -> Result<(), LabError> {
-        pusher(self, parent)
+        let clock = HostClock::get()?;
+        let connection = connect(&self.target)?;
+        let config = config(&self.delivery, self.size)?;
+        let open = |queue: &String| connection.pusher(queue, &config);
+        let mut queues = self.queues.iter().map(open).collect::<Result<Vec<_>, _>>()?;
+        self.thread.settle()?;
+        let mut pushing = Pushing {
+            role: self,
+            clock,
+            wait: self.thread.wait()?,
+            stop: parent.stop_flag(),
+            calls: touched_rows(self.count.div_ceil(self.batch as u64) as usize),
+            start: 0,
+            sent: 0,
+            full: 0,
+            lateness: Lateness::default(),
+        };
+        parent.ready();
+        if parent.hear().is_none() {
+            return Ok(());
+        }
+        pushing.start = clock.ticks() + clock.calibration().ticks_of_ns(RUN_UP_NS);
+        let failed = pushing.all(&mut queues).err().map(|error| error.to_string());
+        save(&self.out, &pushing.calls)?;
+        parent.result(&pushing.told(failed));
+        // Its queues stay open until the parent wants it to stop.
+        while parent.hear().is_some() {}
+        drop(queues);
+        parent.result(&());
+        Ok(())
     }
 }
 
@@ -66,39 +95,6 @@ pub(super) struct Pushed {
     pub failed: Option<String>,
     /// Where the client can tell.
     pub server_version: Option<String>,
-}
-
-/// The pusher's life. Its queues stay open until the parent wants it to stop.
-pub(crate) fn pusher(role: &QueuePusherRole, parent: &Parent) -> Result<(), LabError> {
-    let clock = HostClock::get()?;
-    let connection = connect(&role.target)?;
-    let config = config(&role.delivery, role.size)?;
-    let open = |queue: &String| connection.pusher(queue, &config);
-    let mut queues = role.queues.iter().map(open).collect::<Result<Vec<_>, _>>()?;
-    role.thread.settle()?;
-    let mut pushing = Pushing {
-        role,
-        clock,
-        wait: role.thread.wait()?,
-        stop: parent.stop_flag(),
-        calls: touched_rows(role.count.div_ceil(role.batch as u64) as usize),
-        start: 0,
-        sent: 0,
-        full: 0,
-        lateness: Lateness::default(),
-    };
-    parent.ready();
-    if parent.hear().is_none() {
-        return Ok(());
-    }
-    pushing.start = clock.ticks() + clock.calibration().ticks_of_ns(RUN_UP_NS);
-    let failed = pushing.all(&mut queues).err().map(|error| error.to_string());
-    save(&role.out, &pushing.calls)?;
-    parent.result(&pushing.told(failed));
-    while parent.hear().is_some() {}
-    drop(queues);
-    parent.result(&());
-    Ok(())
 }
 
 /// When a message is to be pushed, in ticks.

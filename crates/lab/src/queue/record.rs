@@ -5,6 +5,8 @@
 //!           └ 10 digits               └ microseconds
 //! ```
 
+use tickpath_harness::random::Random;
+
 /// The kind of a benchmark's messages.
 pub(super) const KIND: u8 = 200;
 
@@ -33,7 +35,8 @@ pub(super) struct Records {
 impl Records {
     /// So many records of `size` bytes, made up from a seed.
     pub fn new(size: usize, count: usize, seed: u64) -> Self {
-        let bytes = (0..count as u64).flat_map(|index| record(size, mixed(seed.wrapping_add(index)))).collect();
+        let bytes =
+            (0..count as u64).flat_map(|index| record(size, Random::new(seed.wrapping_add(index)).draw())).collect();
         Self { bytes, size }
     }
 
@@ -75,14 +78,6 @@ fn record(size: usize, dice: u64) -> Vec<u8> {
          \"price\": \"{whole}.{cents:02}\", \"padding\": \"{padding}\"}}"
     );
     text.into_bytes()
-}
-
-/// Spreads neighbouring seeds over all numbers.
-fn mixed(seed: u64) -> u64 {
-    let first = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let second = (first ^ (first >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let third = (second ^ (second >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    third ^ (third >> 31)
 }
 
 #[cfg(test)]

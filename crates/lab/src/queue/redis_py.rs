@@ -12,8 +12,10 @@ use tickpath_harness::{Lab, LabError};
 use tickpath_result::Software;
 use tickpath_scratch::python::Python;
 
+/// The scripts, and what both import.
 const PUSHER: (&str, &str) = ("queue_pusher.py", include_str!("../python/queue_pusher.py"));
 const PULLER: (&str, &str) = ("queue_puller.py", include_str!("../python/queue_puller.py"));
+const COMMON: (&str, &str) = ("queue_end.py", include_str!("../python/queue_end.py"));
 
 /// What the pusher's script is told.
 #[derive(Serialize)]
@@ -83,7 +85,7 @@ pub(super) fn spawn(
             out: &out,
             numbers: &numbers,
         };
-        python.spawn(lab, "puller", &[PULLER], &told)
+        python.spawn(lab, "puller", &[PULLER, COMMON], &told)
     };
     let software = Software {
         server: Some("redis-server".to_owned()),
@@ -92,7 +94,7 @@ pub(super) fn spawn(
         runtime: Some(python.runtime.clone()),
         ..Software::default()
     };
-    let pusher = python.spawn(lab, "pusher", &[PUSHER], &pusher)?;
+    let pusher = python.spawn(lab, "pusher", &[PUSHER, COMMON], &pusher)?;
     let pullers = (0..settings.pullers).map(puller).collect::<Result<Vec<_>, _>>()?;
     Ok(Ends { pusher, pullers, software })
 }

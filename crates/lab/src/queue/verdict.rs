@@ -5,6 +5,7 @@ use tickpath_clock::Calibration;
 
 use super::ends::Outcome;
 use super::settings::{Client, PullVariant, Settings};
+use tickpath_harness::rules::{refuse_loss, tell_reconnects};
 use tickpath_report::{count, figure};
 use tickpath_result::Run;
 
@@ -84,7 +85,12 @@ pub(super) fn judge(
     }
     run.valid = wrong.is_empty();
     run.notes.extend(wrong);
+    if !outcome.keeps && settings.rate.is_some() {
+        // At full speed it may lose what its puller has not taken; at a rate that it keeps nothing is lost.
+        refuse_loss(run);
+    }
     run.notes.extend(remarks(settings, outcome));
+    tell_reconnects(run, outcome.pulled.iter().map(|pulled| pulled.reconnects).sum());
     run.finding = keeps_up(run);
 }
 
@@ -132,4 +138,69 @@ fn remarks(settings: &Settings, outcome: &Outcome) -> Vec<String> {
         remarks.push(format!("{redelivered} messages came marked as redelivered"));
     }
     remarks
+}
+
+#[cfg(test)]
+mod tests {
+    use tickpath_clock::Wait;
+    use tickpath_result::Software;
+
+    use super::*;
+    use crate::queue::puller::Pulled;
+    use crate::queue::pusher::Pushed;
+    use crate::queue::settings::Keys;
+
+    /// A run of a hundred messages, of which so many were lost.
+    fn judged(rate: Option<f64>, keeps: bool, lost: u64, reconnects: u64) -> Run {
+        let settings = Settings {
+            target: "nats://host".to_owned(),
+            client: Client::Rust,
+            count: 100,
+            size: 64,
+            pullers: 1,
+            pipeline: 1,
+            pull: 1,
+            keys: Keys::Each,
+            delivery: Some(Delivery::AtMostOnce),
+            rate,
+            wait: Wait::Block,
+            seed: 1,
+            cpus: vec![0, 1],
+            repeat: 1,
+        };
+        let pushed = Pushed { sent: 100, full: 0, start: 0, late_share: 0.0, failed: None, server_version: None };
+        let pulled = vec![Pulled { redelivered: 0, reconnects, failed: None }];
+        let outcome = Outcome { pushed, pulled, software: Software::default(), left: 0, keeps, failed: None };
+        let mut run = Run { valid: true, ..Run::default() };
+        (run.counts.sent, run.counts.lost) = (100, lost);
+        judge(&mut run, &settings, &outcome, None, &Calibration::nanoseconds());
+        run
+    }
+
+    fn says(run: &Run, words: &str) -> bool {
+        run.notes.iter().any(|note| note.contains(words))
+    }
+
+    #[test]
+    fn loss_is_refused_at_a_rate_and_wherever_messages_are_kept() {
+        for (rate, keeps, words) in [
+            (Some(1_000.0), false, Some("3 of 100 messages were lost")),
+            (Some(1_000.0), true, Some("3 messages were lost in a queue that promises to keep them")),
+            (None, true, Some("3 messages were lost in a queue that promises to keep them")),
+            (None, false, None),
+        ] {
+            let run = judged(rate, keeps, 3, 0);
+            assert_eq!(run.valid, words.is_none(), "{rate:?}, {keeps}: {:?}", run.notes);
+            assert!(words.is_none_or(|words| says(&run, words)), "{rate:?}, {keeps}: {:?}", run.notes);
+            assert!(judged(rate, keeps, 0, 0).valid);
+        }
+    }
+
+    #[test]
+    fn a_connection_that_was_made_again_is_told_and_counted() {
+        let run = judged(None, true, 0, 2);
+        assert!(run.valid && says(&run, "made again 2 times"), "{:?}", run.notes);
+        assert_eq!(run.figures.get("reconnects"), Some(&2.0));
+        assert_eq!(judged(None, true, 0, 0).figures.get("reconnects"), None);
+    }
 }

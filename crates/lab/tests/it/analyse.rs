@@ -33,7 +33,7 @@ enum Fate {
 fn run(orders: &[(Fate, u64)]) -> Run {
     let folder = tempfile::tempdir().expect("a temporary folder");
     plant(folder.path(), orders);
-    let (mut runs, _) = analyse::runs(folder.path()).expect("the journal is whole");
+    let mut runs = analyse::runs(folder.path()).expect("the journal is whole");
     assert_eq!(runs.len(), 1, "all orders are of one group");
     runs.remove(0)
 }
@@ -125,6 +125,20 @@ fn what_did_not_leave_makes_no_release_look_fast() {
         [("orders_sending", 2.0), ("orders_queued", 2.0), ("orders_rejected", 1.0), ("orders_denied", 1.0)]
     {
         assert_eq!(figure(&run, name), Some(expected), "{name}");
+    }
+}
+
+#[test]
+fn what_has_no_answer_is_told_and_what_the_host_took_is_not() {
+    for (fate, valid, told) in [
+        (Fate::Leaves, false, Some("3 requests had no answer of the venue")),
+        (Fate::VenueIsDown, true, Some("3 requests wait in the OMS")),
+        (Fate::Denied, true, None),
+    ] {
+        let run = run(&[(fate, 110); 3]);
+        assert_eq!((run.valid, run.notes.len()), (valid, usize::from(told.is_some())), "{fate:?}: {:?}", run.notes);
+        assert!(told.is_none_or(|told| run.notes[0].contains(told)), "{fate:?}: {:?}", run.notes);
+        assert!(run.hops.values().all(|hop| hop.unstalled.is_none() && hop.host_stall_share_p999.is_none()));
     }
 }
 

@@ -2,11 +2,9 @@
 
 use std::path::PathBuf;
 
-use tickpath_clock::{HostClock, Priority, Wait};
-use tickpath_harness::arrivals::Arrivals;
+use tickpath_clock::{HostClock, Wait};
 use tickpath_harness::{Lab, LabError, Progress};
 use tickpath_lab::pubsub::{Settings, cold, go_redis, run};
-use tickpath_result::Phase;
 use tickpath_scratch::redis::{Server, ServerSettings};
 
 struct Silent;
@@ -61,21 +59,5 @@ fn what_go_does_not_do_is_refused() {
 }
 
 fn settings(target: &str, go: Option<tickpath_scratch::go::Go>) -> Settings {
-    Settings {
-        target: target.to_owned(),
-        go,
-        size: 64,
-        rate: Some(1_000.0),
-        arrivals: Arrivals::Steady,
-        count: 10,
-        batch: 16,
-        policy: None,
-        phase: Phase::Steady,
-        readers: 1,
-        wait: Wait::Block,
-        pace: None,
-        cpus: [0, 0],
-        priority: Priority::Normal,
-        repeat: 1,
-    }
+    Settings { go, rate: Some(1_000.0), count: 10, batch: 16, ..Settings::new(target, [0, 0]) }
 }

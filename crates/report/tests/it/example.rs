@@ -16,6 +16,7 @@ pub fn example() -> ResultFile {
     let command = "tickpath bench orders --target shm:// --repeat 2";
     let mut result = ResultFile::new("orders", command, "2026-01-02T03:04:05Z");
     result.commit = Some("0123abc".to_owned());
+    result.profile = Some("release".to_owned());
     result.host = host();
     result.runs = vec![path_run(1), path_run(2), redis_run(), group_run("g1", 10), group_run("g6", 100_000)];
     result.comparisons = vec![

@@ -526,11 +526,17 @@ fn a_ratio_is_a_sentence_with_its_level_and_what_bounds_it() {
         note: note.map(str::to_owned),
         ..plain("redis_to_log_one_way", "one_way.p50_ns")
     };
+    let bare = Comparison { low: None, high: None, ..plain("kafka_to_log_one_way", "one_way.p50_ns") };
     let refused = Comparison { ratio: None, low: None, high: None, ..with(0.0, Some("no ratio: their rates")) };
     for (comparison, sentence) in [
         (with(96.875, None), "Redis takes 2.85× as long as the log (2.6× to 3.1× at 96.8 %), in one_way.p50_ns."),
         (with(0.0, None), "the log (2.6× to 3.1×, too few pairs for a level), in one_way.p50_ns."),
         (with(95.0, Some("1 of 7 pairs was not valid")), "at 95 %), in one_way.p50_ns; 1 of 7 pairs was not valid."),
+        (
+            Comparison { pairs: Some(1), ..bare.clone() },
+            "Kafka takes 2.85× as long as the log (one pair, no interval), in one_way.p50_ns.",
+        ),
+        (bare, "Kafka takes 2.85× as long as the log (no interval), in one_way.p50_ns."),
         (refused, "redis to log one way: – in one_way.p50_ns; no ratio: their rates."),
         (
             plain("python_redis_to_log_tick_to_order", "tick_to_order.p50_ns"),

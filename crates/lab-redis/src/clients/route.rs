@@ -1,4 +1,4 @@
-//! The ways to the server: straight over TCP, straight over a Unix socket, over TCP at a distance; and how far each is.
+//! Routes to the server: straight over TCP, straight over a Unix socket, over TCP at a distance; and how far each is.
 
 use super::server::{Target, moved};
 use super::settings::Settings;
@@ -8,8 +8,8 @@ use tickpath_harness::{Lab, LabError};
 /// The round trips to put between where none are named.
 const NEAR: &[f64] = &[0.0];
 
-/// A way to the server.
-pub(super) struct Way {
+/// A route to the server.
+pub(super) struct Route {
     /// `tcp` or `unix`.
     pub transport: &'static str,
     /// Where clients connect.
@@ -26,19 +26,19 @@ pub(super) struct Way {
     _proxy: Option<Proxy>,
 }
 
-impl Way {
+impl Route {
     /// All that the settings ask for: TCP first, a Unix socket last.
     pub fn all(lab: &Lab<'_>, settings: &Settings, target: &Target) -> Result<Vec<Self>, LabError> {
         lab.step("clients: measuring the round trip", 2.0 + 2.0 * settings.rtts_ms.len() as f64)?;
-        let mut ways = Vec::new();
+        let mut routes = Vec::new();
         if let Some((url, address)) = target.tcp() {
-            ways.extend(Self::over_tcp(lab, settings, target, url, &address)?);
+            routes.extend(Self::over_tcp(lab, settings, target, url, &address)?);
         }
         if let Some(url) = target.unix().filter(|_| settings.rtts_ms.is_empty()) {
             let measured_rtt_ns = target.unix_round_trip_ns(lab, settings.cpus[0])?;
-            ways.push(Self::direct("unix", url, measured_rtt_ns, 0.0));
+            routes.push(Self::direct("unix", url, measured_rtt_ns, 0.0));
         }
-        Ok(ways)
+        Ok(routes)
     }
 
     /// Without a proxy at a round trip of zero, and with one at each other.

@@ -1,4 +1,4 @@
-//! Processes that stand still for a while, again and again.
+//! Processes that stand still for a while, again and again, or end at once.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -6,17 +6,19 @@ use std::thread::JoinHandle;
 
 use rustix::process::{Pid, Signal, kill_process};
 use tickpath_clock::sleep_ns;
-use tickpath_harness::LabError;
+
+use crate::LabError;
 
 /// Stops processes and lets them go on; when this value ends, all go on.
-pub(crate) struct Stopping {
+pub struct Stopping {
     is_over: Arc<AtomicBool>,
     thread: Option<JoinHandle<u64>>,
 }
 
 impl Stopping {
     /// All of them at once for `still_ns`, then none for `moving_ns`, and so on.
-    pub(crate) fn of(pids: Vec<Pid>, still_ns: u64, moving_ns: u64) -> Self {
+    pub fn of(ids: &[u32], still_ns: u64, moving_ns: u64) -> Result<Self, LabError> {
+        let pids = ids.iter().map(|&id| pid(id)).collect::<Result<Vec<Pid>, LabError>>()?;
         let is_over = Arc::new(AtomicBool::new(false));
         let ends = is_over.clone();
         let thread = std::thread::spawn(move || {
@@ -36,11 +38,11 @@ impl Stopping {
             }
             times
         });
-        Self { is_over, thread: Some(thread) }
+        Ok(Self { is_over, thread: Some(thread) })
     }
 
     /// How often they stood still.
-    pub(crate) fn end(mut self) -> u64 {
+    pub fn end(mut self) -> u64 {
         self.is_over.store(true, Ordering::Relaxed);
         self.thread.take().and_then(|thread| thread.join().ok()).unwrap_or(0)
     }
@@ -53,8 +55,13 @@ impl Drop for Stopping {
     }
 }
 
+/// Kills a process.
+pub fn kill(id: u32) -> Result<(), LabError> {
+    kill_process(pid(id)?, Signal::KILL).map_err(|e| LabError::Failed(format!("it cannot be killed: {e}")))
+}
+
 /// A process id as the system takes it.
-pub(crate) fn pid(id: u32) -> Result<Pid, LabError> {
+fn pid(id: u32) -> Result<Pid, LabError> {
     let found = i32::try_from(id).ok().and_then(Pid::from_raw);
     found.ok_or_else(|| LabError::Failed(format!("{id} is no process id")))
 }

@@ -3,7 +3,7 @@
 use tickpath_clock::Wait;
 
 use super::bench::Bench;
-use super::pair::{Order, Pair, Receive, Way};
+use super::pair::{Order, Pair, PairConfig, Receive};
 use super::server::Target;
 use super::trial::{Cores, Place, Setup, Side, Trial};
 use super::{rust, scripts};
@@ -16,8 +16,12 @@ use tickpath_scratch::redis::Persistence;
 /// Processes of a cold batch.
 const COLD_PROCESSES: u32 = 5;
 
+/// What a batch takes beside its messages, in seconds, of a pair that is there and of our own bus, which is started.
+pub(super) const AROUND_S: f64 = 0.1;
+const BUS_S: f64 = 0.8;
+
 /// What is open: scratch servers, and pairs that stay connected.
-pub(super) struct Field {
+pub(super) struct Testbed {
     /// What a pair is told each time.
     pub batch: Order,
     servers: Vec<(Place, Target)>,
@@ -26,7 +30,7 @@ pub(super) struct Field {
     opened: usize,
 }
 
-impl Field {
+impl Testbed {
     /// With batches of so many messages.
     pub fn new(batch: Order) -> Self {
         Self { batch, servers: Vec::new(), pairs: Vec::new(), opened: 0 }
@@ -64,10 +68,10 @@ impl Field {
             Cores::Apart => Some([first, second]),
         };
         let url = self.url(bench, setup.place, Target::python_url);
-        let way = Way { url, flavour: setup.flavour, receive: setup.receive, hiredis: setup.hiredis, cpus };
+        let config = PairConfig { url, flavour: setup.flavour, receive: setup.receive, hiredis: setup.hiredis, cpus };
         self.opened += 1;
         let channel = bench.channel(&format!("gain-{}", self.opened));
-        self.pairs.push((setup, Pair::open(bench.lab, bench.python(), &way, &channel, None)?));
+        self.pairs.push((setup, Pair::open(bench.lab, bench.python(), &config, &channel, None)?));
         Ok(())
     }
 
@@ -143,6 +147,15 @@ impl Field {
                 self.pairs.retain(|(known, _)| known != setup);
             }
         }
+    }
+}
+
+/// About how long a batch of a side takes, in seconds.
+pub(super) fn seconds(side: &Side, batch: &Order) -> f64 {
+    match side {
+        Side::Cold(_) => scripts::seconds(COLD_PROCESSES),
+        Side::Pair(_) => batch.seconds() + AROUND_S,
+        Side::Bus(_) | Side::Other(..) => batch.seconds() + BUS_S,
     }
 }
 

@@ -1,0 +1,168 @@
+//! Somebody on the wire before a Redis server: passes on what clients ask, but of what they publish and push one in a
+//! hundred, and counts what it dropped.
+//!
+//! ```text
+//!   client ── PUBLISH, LPUSH, … ──> relay ── the same; DBSIZE instead of what is dropped ──> server
+//!     └───────────<──────────────────────── answers ──────────────────────────<────────────────┘
+//! ```
+//! So every workload that reaches its server by a URL can be lied to, and none has to know.
+
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+
+use tickpath_harness::LabError;
+
+use crate::tamper::EVERY;
+
+/// Asked instead of what is dropped: it changes nothing, and its answer is a number too.
+const INSTEAD: &[u8] = b"*1\r\n$6\r\nDBSIZE\r\n";
+
+/// What brings a server a message.
+const MESSAGES: [&[u8]; 2] = [b"$7\r\nPUBLISH\r\n", b"$5\r\nLPUSH\r\n"];
+
+/// A relay before a server of this host; ends with this value, its connections with those who made them.
+pub(crate) struct Relay {
+    port: u16,
+    counts: Arc<Counts>,
+}
+
+#[derive(Default)]
+struct Counts {
+    is_over: AtomicBool,
+    seen: AtomicU64,
+    dropped: AtomicU64,
+}
+
+impl Relay {
+    /// Before the server that listens on this port.
+    pub fn start(server: u16) -> Result<Self, LabError> {
+        let failed = |e: io::Error| LabError::Failed(format!("the relay cannot listen on loopback: {e}"));
+        let listener = TcpListener::bind("127.0.0.1:0").map_err(failed)?;
+        let port = listener.local_addr().map_err(failed)?.port();
+        let counts = Arc::new(Counts::default());
+        let shared = counts.clone();
+        thread::spawn(move || {
+            for client in listener.incoming().flatten() {
+                if shared.is_over.load(Ordering::Relaxed) {
+                    return;
+                }
+                let counts = shared.clone();
+                // Whoever waits at the other end sees the connection close.
+                thread::spawn(move || carry(&client, server, &counts));
+            }
+        });
+        Ok(Self { port, counts })
+    }
+
+    /// Its URL.
+    pub fn url(&self) -> String {
+        format!("redis://127.0.0.1:{}", self.port)
+    }
+
+    /// How many messages it dropped.
+    pub fn dropped(&self) -> u64 {
+        self.counts.dropped.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for Relay {
+    fn drop(&mut self) {
+        self.counts.is_over.store(true, Ordering::Relaxed);
+        // Wakes who accepts.
+        let _ = TcpStream::connect(("127.0.0.1", self.port));
+    }
+}
+
+impl Counts {
+    /// Counts a message; whether it is one to drop.
+    fn drops(&self) -> bool {
+        let seen = 1 + self.seen.fetch_add(1, Ordering::Relaxed);
+        let is_dropped = seen % EVERY == EVERY / 2;
+        self.dropped.fetch_add(u64::from(is_dropped), Ordering::Relaxed);
+        is_dropped
+    }
+}
+
+/// One connection, until either end closes it.
+fn carry(client: &TcpStream, server: u16, counts: &Counts) -> io::Result<()> {
+    let server = TcpStream::connect(("127.0.0.1", server))?;
+    client.set_nodelay(true)?;
+    server.set_nodelay(true)?;
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let (mut from, mut to) = (&server, client);
+            let _ = io::copy(&mut from, &mut to);
+            let _ = client.shutdown(Shutdown::Both);
+        });
+        let asked = ask(client, &server, counts);
+        let _ = server.shutdown(Shutdown::Both);
+        asked
+    })
+}
+
+fn ask(client: &TcpStream, mut server: &TcpStream, counts: &Counts) -> io::Result<()> {
+    let mut client = BufReader::new(client);
+    loop {
+        let command = command(&mut client)?;
+        if command.is_empty() {
+            return Ok(());
+        }
+        let is_dropped = is_message(&command) && counts.drops();
+        server.write_all(if is_dropped { INSTEAD } else { &command })?;
+    }
+}
+
+fn is_message(command: &[u8]) -> bool {
+    let name = command.splitn(2, |byte| *byte == b'\n').nth(1);
+    name.is_some_and(|name| MESSAGES.iter().any(|message| name.starts_with(message)))
+}
+
+/// The bytes of one command, which is an array of texts; none at the end.
+fn command(from: &mut impl BufRead) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    for _ in 0..length(from, &mut bytes)? {
+        let text = length(from, &mut bytes)?;
+        from.by_ref().take(text + 2).read_to_end(&mut bytes)?;
+    }
+    Ok(bytes)
+}
+
+/// Reads one line, and the number in it: of texts, or of the bytes of one.
+fn length(from: &mut impl BufRead, bytes: &mut Vec<u8>) -> io::Result<u64> {
+    let start = bytes.len();
+    from.read_until(b'\n', bytes)?;
+    let digits = bytes.get(start + 1..).and_then(|digits| std::str::from_utf8(digits).ok());
+    Ok(digits.and_then(|digits| digits.trim_end().parse().ok()).unwrap_or(0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_are_told_apart_and_messages_among_them() {
+        let commands: [(&[u8], bool); 4] = [
+            (b"*3\r\n$7\r\nPUBLISH\r\n$1\r\na\r\n$4\r\n*1\r\n\r\n", true),
+            (b"PING\r\n", false),
+            (b"*2\r\n$9\r\nSUBSCRIBE\r\n$7\r\nPUBLISH\r\n", false),
+            (b"*3\r\n$5\r\nLPUSH\r\n$1\r\nq\r\n$0\r\n\r\n", true),
+        ];
+        let wire = commands.map(|(bytes, _)| bytes).concat();
+        let mut wire = wire.as_slice();
+        for (bytes, is_one) in commands {
+            let read = command(&mut wire).expect("memory can be read");
+            assert_eq!((read.as_slice(), is_message(&read)), (bytes, is_one));
+        }
+        assert!(command(&mut wire).expect("memory can be read").is_empty());
+    }
+
+    #[test]
+    fn one_in_a_hundred_is_dropped_and_counted() {
+        let counts = Counts::default();
+        let dropped: Vec<u64> = (1..=300).filter(|_| counts.drops()).collect();
+        assert_eq!((dropped.as_slice(), counts.dropped.into_inner()), (&[50, 150, 250][..], 3));
+    }
+}

@@ -1,0 +1,82 @@
+//! Lies to the workloads that are no plain stream: on the way to their server messages are dropped.
+
+use tickpath_clock::{Priority, Wait};
+use tickpath_harness::LabError;
+use tickpath_harness::arrivals::Arrivals;
+use tickpath_lab::{path, pubsub, queue};
+use tickpath_result::Run;
+
+use crate::messages::{broken, exactly};
+use crate::relay::Relay;
+use crate::stage::{Finding, Stage};
+
+/// Ticks or records a second, and all of them.
+const RATE: f64 = 1_000.0;
+const COUNT: u64 = 1_500;
+
+/// How long round trips are made, in seconds.
+const SECONDS: f64 = 2.0;
+
+pub(crate) fn dropped_ticks(stage: &Stage<'_>) -> Result<Finding, LabError> {
+    dropped(stage, |url| {
+        let settings = path::Settings {
+            target: url.to_owned(),
+            layout: Default::default(),
+            wait: Wait::Block,
+            cpus: stage.cpus,
+            venue_cpu: None,
+            generator_wait: None,
+            priority: Priority::Normal,
+            ticks: path::Ticks {
+                file: None,
+                seed: 1,
+                rate: Some(RATE),
+                arrivals: Arrivals::Steady,
+                speed: 1.0,
+                count: COUNT,
+            },
+            repeat: 1,
+        };
+        path::run(stage.lab, &settings)
+    })
+}
+
+/// Two pullers share the queue, so that none waits long for what never comes.
+pub(crate) fn dropped_pushes(stage: &Stage<'_>) -> Result<Finding, LabError> {
+    dropped(stage, |url| {
+        let settings = queue::Settings {
+            target: url.to_owned(),
+            client: queue::Client::Rust,
+            count: COUNT,
+            size: 200,
+            pullers: 2,
+            pipeline: 1,
+            pull: 1,
+            keys: queue::Keys::Shared,
+            delivery: None,
+            rate: Some(RATE),
+            wait: Wait::Block,
+            seed: 1,
+            cpus: stage.cpus.to_vec(),
+            repeat: 1,
+        };
+        let mut runs = Vec::new();
+        queue::run(stage.lab, &settings, &mut runs)?;
+        runs.pop().ok_or_else(|| LabError::Failed("the queue made no run".to_owned()))
+    })
+}
+
+/// Who waits for the answer to one message sends no other: the run breaks off, and says at which.
+pub(crate) fn dropped_answer(stage: &Stage<'_>) -> Result<Finding, LabError> {
+    let server = stage.server()?;
+    let relay = Relay::start(server.port)?;
+    let run = pubsub::round_trip(stage.lab, &stage.settings(&relay.url()), SECONDS);
+    Ok(broken(run, &format!("{} message dropped", relay.dropped()), &["message ", " had no answer"]))
+}
+
+fn dropped(stage: &Stage<'_>, measure: impl FnOnce(&str) -> Result<Run, LabError>) -> Result<Finding, LabError> {
+    let server = stage.server()?;
+    let relay = Relay::start(server.port)?;
+    let run = measure(&relay.url())?;
+    Ok(exactly(&run, relay.dropped(), run.counts.lost, "lost", "were lost"))
+}

@@ -1,0 +1,79 @@
+//! Somebody says a message again on the topic of a workload: its run says so, by number, and is not valid.
+
+use std::path::PathBuf;
+use std::thread::JoinHandle;
+
+use tickpath_bus::{Event, Start, TopicConfig, connect};
+use tickpath_clock::{Priority, Wait};
+use tickpath_harness::arrivals::Arrivals;
+use tickpath_harness::{Lab, Progress};
+use tickpath_lab::path::{self, Ticks};
+use tickpath_lab::pubsub::{Settings, cold, round_trip};
+use tickpath_oms::Layout;
+use tickpath_result::Run;
+use tickpath_scratch::redis::{Server, ServerSettings};
+
+struct Silent;
+
+impl Progress for Silent {
+    fn step(&self, _what: &str, _seconds: f64) {}
+}
+
+#[test]
+fn a_message_that_comes_twice_makes_a_run_invalid() {
+    let lab = Lab::new(PathBuf::from(env!("CARGO_BIN_EXE_tickpath")), &Silent).expect("a lab can be made");
+    let server = Server::start(lab.folder(), &ServerSettings::default(), &lab.clock);
+    let server = server.expect("it starts").expect("redis-server is installed");
+    let (url, name) = (server.url(), &lab.name);
+    let settings = Settings { count: 1_000_000, ..Settings::new(&url, [0, 0]) };
+
+    let twice = say_twice(&url, &format!("tickpath:{name}:pubsub"));
+    told(cold(&lab, &settings, 5).expect("it runs"), twice);
+
+    let twice = say_twice(&url, &format!("tickpath:{name}:pubsub.answer"));
+    told(round_trip(&lab, &settings, 0.5).expect("it runs"), twice);
+
+    let ticks = Ticks { file: None, seed: 1, rate: Some(1_000.0), arrivals: Arrivals::Steady, speed: 1.0, count: 200 };
+    let settings = path::Settings {
+        target: url.clone(),
+        layout: Layout::Inline,
+        wait: Wait::Block,
+        cpus: [0, 0],
+        venue_cpu: None,
+        generator_wait: None,
+        priority: Priority::Normal,
+        ticks,
+        repeat: 1,
+    };
+    let twice = say_twice(&url, &format!("tickpath:{name}.path0"));
+    told(path::run(&lab, &settings).expect("it runs"), twice);
+}
+
+/// The run tells of one message, and of nothing that is lost.
+#[track_caller]
+fn told(run: Run, twice: JoinHandle<()>) {
+    twice.join().expect("it was said again");
+    assert_eq!((run.valid, run.counts.duplicated, run.counts.lost), (false, 1, 0), "{run:?}");
+    assert!(run.notes.iter().any(|note| note.contains("messages came twice")), "{:?}", run.notes);
+}
+
+/// Says the first message of a topic again.
+fn say_twice(url: &str, topic: &str) -> JoinHandle<()> {
+    let connection = connect(url).expect("the server answers");
+    let config = TopicConfig::new(connection.capabilities().policies[0]);
+    let mut hears = connection.subscriber(topic, Start::Now, Wait::Block).expect("anybody may subscribe");
+    let mut says = connection.publisher(topic, &config).expect("anybody may publish");
+    std::thread::spawn(move || {
+        let mut is_said = false;
+        while !is_said {
+            let heard = hears.poll(1, &mut |event| {
+                if let Event::Message(message) = event {
+                    says.publish(message.stamp, message.kind, message.payload).expect("the server answers");
+                    is_said = true;
+                }
+            });
+            heard.expect("the server answers");
+            hears.wait(10_000_000);
+        }
+    })
+}
