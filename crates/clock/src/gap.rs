@@ -140,6 +140,12 @@ impl<C: Clock> Gaps<C> {
         self.turns = 0;
     }
 
+    /// How long the thread has waited for a processor that another one had, in nanoseconds since its start, also where
+    /// it found work right after it; none where the kernel does not tell, or before a look at the clock.
+    pub fn waited_ns(&self) -> Option<u64> {
+        self.found.ledger.as_ref()?.account()?.waited_ns
+    }
+
     /// What was found.
     pub fn into_found(self) -> Vec<Gap> {
         self.found.into_gaps()

@@ -57,7 +57,9 @@ pub fn refuse_negative(run: &mut Run) {
 pub fn refuse_starved(run: &mut Run, who: &str, preempted_ns: u64, took_ns: u64) {
     if preempted_ns as f64 > 0.01 * took_ns as f64 {
         run.valid = false;
-        run.notes
-            .push(format!("the {who} did not have its CPU to itself; end what else runs there, or name other CPUs"));
+        run.notes.push(format!(
+            "the {who} did not have its CPU to itself and waited {:.1} ms for it; end what else runs there, or name other CPUs",
+            preempted_ns as f64 / 1e6
+        ));
     }
 }

@@ -248,6 +248,7 @@ impl SequenceTracker {
             duplicated: sum(|tracker| tracker.duplicated),
             reconnects: sum(|tracker| tracker.reconnects),
             last,
+            waited_ns: 0,
         }
     }
 }
@@ -263,14 +264,16 @@ pub(crate) fn subscriber(role: &SubscriberRole, parent: &Parent) -> Result<(), L
     let mut rows = touched_rows(if role.stamps { role.count as usize * role.readers } else { 0 });
     let mut gaps = Gaps::new(clock);
     parent.ready();
-    let (trackers, last) = receive(role, &clock, wait, &mut topics, &mut rows, &mut gaps, parent)?;
+    let (trackers, last, waited) = receive(role, &clock, wait, &mut topics, &mut rows, &mut gaps, parent)?;
+    let waited_ns = waited.zip(gaps.waited_ns()).map_or(0, |(before, after)| after - before);
     save(&role.out, &rows)?;
     save_gaps(&role.out.with_extension("gaps"), &gaps.into_found())?;
-    parent.result(&SequenceTracker::received(&trackers, last));
+    parent.result(&Received { waited_ns, ..SequenceTracker::received(&trackers, last) });
     Ok(())
 }
 
-/// Receives until all is there, or nothing more comes after the publisher has ended.
+/// Receives until all is there, or nothing more comes after the publisher has ended. Gives when the last news came, and
+/// how long the thread had waited for its CPU when the first one had.
 #[allow(clippy::too_many_arguments, reason = "the loop of the process, whose parts these are")]
 fn receive(
     role: &SubscriberRole,
@@ -280,12 +283,12 @@ fn receive(
     rows: &mut Vec<[u64; 3]>,
     gaps: &mut Gaps<HostClock>,
     parent: &Parent,
-) -> Result<(Vec<SequenceTracker>, u64), LabError> {
+) -> Result<(Vec<SequenceTracker>, u64, Option<u64>), LabError> {
     let mut trackers: Vec<SequenceTracker> = topics.iter().map(|_| SequenceTracker::default()).collect();
     let expected = role.count * topics.len() as u64;
     let mut copy = vec![0; 16 << 20];
     let (mut quiet, mut last_news) = (Quiet::new(clock, DRAIN_NS), 0);
-    let (mut done, mut turns) = (0, 0u32);
+    let (mut done, mut turns, mut waited) = (0, 0u32, None);
     while done < expected {
         let mut found = 0;
         for (topic, tracker) in topics.iter_mut().zip(&mut trackers) {
@@ -313,6 +316,9 @@ fn receive(
         if found > 0 {
             gaps.busy_turn();
             quiet.ends();
+            if last_news == 0 {
+                waited = gaps.waited_ns();
+            }
             last_news = clock.ticks();
             continue;
         }
@@ -330,7 +336,7 @@ fn receive(
             break;
         }
     }
-    Ok((trackers, last_news))
+    Ok((trackers, last_news, waited))
 }
 
 pub(super) fn word(bytes: &[u8], at: usize) -> u64 {

@@ -128,8 +128,9 @@ fn assemble(
         let took_ns = calibration.ns_between(published.first, published.last);
         judge(&mut run, settings, published, took_ns);
         void_attribution(&mut run, idle, &gaps, took_ns as f64 / 1e9);
-        for (who, gaps) in [("subscriber", gaps), ("publisher", with_whole_stops(&theirs, &[&ours]))] {
-            hold_up(&mut run, settings, who, &gaps, elapsed, lab);
+        let ends = [("subscriber", gaps, received.waited_ns), ("publisher", with_whole_stops(&theirs, &[&ours]), 0)];
+        for (who, gaps, waited_ns) in ends {
+            hold_up(&mut run, settings, (who, &gaps, waited_ns), elapsed, lab);
         }
     }
     if settings.wait != Wait::Busy || settings.readers > 1 || settings.go.is_some() {
@@ -186,13 +187,15 @@ fn latency_hops(run: &mut Run, out: &Path, lab: &Lab<'_>, gaps: &[Gap], transfer
     Ok(())
 }
 
-/// What held a thread up. Where nothing but the two ends runs, each has its CPU to itself.
-fn hold_up(run: &mut Run, settings: &Settings, who: &str, gaps: &[Gap], took_ns: u64, lab: &Lab<'_>) {
+/// What held a thread up. Where nothing but the two ends runs, each has its CPU to itself. One that finds messages right
+/// after it has waited shows no gap; the kernel counts that.
+fn hold_up(run: &mut Run, settings: &Settings, end: (&str, &[Gap], u64), took_ns: u64, lab: &Lab<'_>) {
+    let (who, gaps, waited_ns) = end;
     let calibration = lab.clock.calibration();
     tell_standstills(run, who, gaps, took_ns, calibration);
     let shares = settings.cpus[0] == settings.cpus[1] || settings.wait != Wait::Busy || settings.readers > 1;
     if is_log(&settings.target) && !shares {
-        refuse_starved(run, who, stood_still_ns(gaps, Cause::Preempted, calibration), took_ns);
+        refuse_starved(run, who, waited_ns.max(stood_still_ns(gaps, Cause::Preempted, calibration)), took_ns);
     }
 }
 
