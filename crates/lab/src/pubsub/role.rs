@@ -88,7 +88,9 @@ pub(super) struct Received {
     pub duplicated: u64,
     pub reconnects: u64,
     pub last: u64,
-    /// How long it waited for its CPU while messages came, by the kernel's account; zero where that is not known.
+    /// How long it waited for its CPU while messages came, by the kernel's account; zero where that is not known, as of
+    /// a client in another language.
+    #[serde(default)]
     pub waited_ns: u64,
 }
 
