@@ -6,7 +6,7 @@ use tickpath_log::{OpenError, Place, PublishError, ReadError};
 use tickpath_orders::RecordError;
 
 use crate::lanes::LaneKind;
-use crate::lines::LineId;
+use crate::line::LineId;
 
 /// Why the OMS stopped, or did not start.
 #[derive(Debug, thiserror::Error)]

@@ -8,7 +8,7 @@ use tickpath_log::{
 };
 use tickpath_market::VenueId;
 
-use crate::lines::{LineConfig, LineId};
+use crate::line::{LineConfig, LineId};
 
 /// Where the lanes of one OMS lie, and how large they are.
 #[derive(Debug, Clone, PartialEq, Eq)]

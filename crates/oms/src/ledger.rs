@@ -7,7 +7,7 @@ use tickpath_orders::{Input, Lane, Output};
 
 use crate::definitions::Definitions;
 use crate::lanes::LaneKind;
-use crate::lines::{LineId, NUMBER_BITS};
+use crate::line::{LineId, NUMBER_BITS};
 
 /// What the lane of a line carries, as its record says it.
 const LINE: u8 = 6;

@@ -41,6 +41,7 @@ mod lanes;
 pub mod layout;
 mod ledger;
 mod levels;
+mod line;
 pub mod lines;
 pub mod meter;
 mod notice;
@@ -62,7 +63,7 @@ pub use config::{Config, Desk, Layout, ParseLayoutError, SessionConfig, SessionL
 pub use error::OmsError;
 pub use lanes::{LaneKind, LanesConfig, SessionLanes, VenueLanes};
 pub use ledger::Ledger;
-pub use lines::{LineConfig, LineId, OpenLine};
+pub use line::{LineConfig, LineId, OpenLine};
 pub use notice::{NOTICES, Notice};
 pub use sequencer::Sequencer;
 pub use start::Inbound;

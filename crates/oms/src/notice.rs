@@ -6,7 +6,7 @@ use std::fmt;
 use tickpath_market::VenueId;
 
 use crate::lanes::LaneKind;
-use crate::lines::LineId;
+use crate::line::LineId;
 
 /// Notices that are kept; older ones are forgotten, and counted.
 const MOST: usize = 1024;

@@ -21,7 +21,7 @@ use crate::archive::{Archive, read_start};
 use crate::history;
 use crate::lanes::{LaneKind, LanesConfig};
 use crate::ledger::{Ledger, place_of};
-use crate::lines::LineId;
+use crate::line::LineId;
 use crate::snapshot;
 
 /// What is known after a replay.

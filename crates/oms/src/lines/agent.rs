@@ -23,11 +23,11 @@ use tickpath_venue::{Event as Said, Line, Resume, SendError};
 use zerocopy::IntoBytes;
 
 use super::flow::{Bell, Flow, Shared};
-use super::line::LineId;
 use super::validity::Validity;
 use crate::OmsError;
 use crate::lanes::{Event, LaneKind, LanesConfig};
 use crate::ledger::Ledger;
+use crate::line::LineId;
 
 /// Between two attempts to connect: at first, and at most.
 const FIRST_PAUSE_NS: u64 = 10_000_000;

@@ -24,7 +24,6 @@
 mod agent;
 mod flow;
 mod hear;
-mod line;
 mod pace;
 mod validity;
 
@@ -35,11 +34,10 @@ use tickpath_clock::Clock;
 use tickpath_log::{Place, PublishError, Reader, Registration, Start, Writer};
 use tickpath_market::Request;
 
+pub use crate::line::{LineConfig, LineId, MOST_LINES, OpenLine};
 pub(crate) use agent::LineAgent;
 use agent::{Now, each, order_of};
 pub(crate) use flow::{Bell, Flow, Shared};
-pub(crate) use line::NUMBER_BITS;
-pub use line::{LineConfig, LineId, MOST_LINES, OpenLine};
 use pace::Pace;
 
 use crate::OmsError;

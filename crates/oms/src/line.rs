@@ -37,7 +37,7 @@ pub struct LineConfig {
 
 /// Opens a line: whoever adds a protocol gives one of these.
 #[derive(Clone)]
-pub struct OpenLine(pub(super) Arc<Open>);
+pub struct OpenLine(pub(crate) Arc<Open>);
 
 type Open = dyn Fn() -> Result<Box<dyn Line>, String> + Send + Sync;
 
