@@ -118,6 +118,7 @@ impl Connection for AmqpBus {
             history: false,
             single_publisher: false,
             publisher_liveness: false,
+            whole_batches: false,
             policies: &[Policy::Overwrite],
             max_payload: MAX_PAYLOAD_BYTES,
         }

@@ -99,6 +99,8 @@ pub struct Capabilities {
     pub single_publisher: bool,
     /// A subscriber can tell whether somebody publishes.
     pub publisher_liveness: bool,
+    /// A batch that takes no more than an eighth of its topic is visible at once: who sees its first message finds all.
+    pub whole_batches: bool,
     /// The full policies that exist here; the usual one first.
     pub policies: &'static [Policy],
     /// The longest payload that is sure to pass, in bytes, with the default sizes.
@@ -129,12 +131,17 @@ pub trait Publisher: Send {
     fn publish(&mut self, stamp: u64, kind: u8, payload: &[u8]) -> Result<(), PublishError>;
 
     /// Publishes messages that share a stamp, as cheaply as the transport can. On an error the first `done` are published.
+    /// Where [`Capabilities::whole_batches`] says so, they are visible at once.
     fn publish_batch(&mut self, stamp: u64, kind: u8, payloads: &[&[u8]]) -> Result<(), BatchError> {
         for (done, payload) in payloads.iter().enumerate() {
             self.publish(stamp, kind, payload).map_err(|error| BatchError { done, error })?;
         }
         Ok(())
     }
+
+    /// Says that there is nothing to publish now, again and again while the caller spins until there is. A transport may
+    /// use the time to keep the next message's way warm; nobody sees anything of it.
+    fn idle(&mut self) {}
 }
 
 /// Receives one topic.
@@ -145,6 +152,10 @@ pub trait Subscriber: Send {
     /// Passes the time as the subscription was opened to: until something may be there, or, where it sleeps, until
     /// `timeout_ns` is over. The caller polls again.
     fn wait(&mut self, timeout_ns: u64);
+
+    /// Whether the time that is passed by spinning may be used to keep the next message's way warm, where the transport can;
+    /// it is, unless this says no.
+    fn keep_warm(&mut self, _keep: bool) {}
 
     /// Whether somebody publishes this topic now.
     fn publisher(&self) -> PublisherState;

@@ -105,6 +105,7 @@ impl Connection for KafkaBus {
             history: true,
             single_publisher: false,
             publisher_liveness: false,
+            whole_batches: false,
             policies: &[Policy::Keep],
             max_payload: MAX_PAYLOAD_BYTES,
         }

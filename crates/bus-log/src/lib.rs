@@ -8,6 +8,7 @@
 
 mod queue;
 mod ring;
+mod warm;
 
 use std::path::PathBuf;
 
@@ -17,6 +18,8 @@ use tickpath_bus_api::{
 };
 use tickpath_clock::{Clock, HostClock, Wait};
 use tickpath_log::{Config, Next, OpenError, Place, PlaceError, Reader, Registration, Writer};
+
+use crate::warm::Warm;
 
 use crate::ring::{
     LOOK_FOR_LOG_NS, MAX_PAYLOAD_BYTES, SEGMENTS, connect_error, name_error, publish_batch, publish_error,
@@ -97,6 +100,7 @@ impl Connection for LogBus {
             history: true,
             single_publisher: true,
             publisher_liveness: true,
+            whole_batches: true,
             policies: &Policy::ALL,
             max_payload: MAX_PAYLOAD_BYTES,
         }
@@ -115,11 +119,11 @@ impl Connection for LogBus {
             ..Config::topic(place, log_policy(config.policy))
         };
         let writer = Writer::open(&config, self.clock.calibration()).map_err(connect_error)?;
-        Ok(Box::new(LogPublisher { writer }))
+        Ok(Box::new(LogPublisher::new(writer)))
     }
 
     fn subscriber(&self, topic: &str, start: Start, wait: Wait) -> Result<Box<dyn Subscriber>, ConnectError> {
-        let mut subscriber = LogSubscriber { place: self.place(topic)?, start, wait, reader: None };
+        let mut subscriber = LogSubscriber::new(self.place(topic)?, start, wait, None);
         match subscriber.attach() {
             Err(OpenError::NotFound(_)) => {
                 // Whatever comes first is "from now on"; what is gone before we see the topic is told as a gap.
@@ -160,12 +164,27 @@ impl Connection for LogBus {
 
 struct LogPublisher {
     writer: Writer,
+    /// Bytes of the last message.
+    last_bytes: usize,
+    warm: Warm<LogPublisher>,
+}
+
+impl LogPublisher {
+    fn new(writer: Writer) -> Self {
+        Self { writer, last_bytes: 0, warm: Warm::default() }
+    }
 }
 
 impl Publisher for LogPublisher {
     #[inline]
     fn publish(&mut self, stamp: u64, kind: u8, payload: &[u8]) -> Result<(), PublishError> {
+        self.last_bytes = payload.len();
         self.writer.publish(stamp, kind, payload).map(|_| ()).map_err(publish_error)
+    }
+
+    #[inline]
+    fn idle(&mut self) {
+        self.warm.publisher(&self.writer, self.last_bytes);
     }
 
     fn publish_batch(&mut self, stamp: u64, kind: u8, payloads: &[&[u8]]) -> Result<(), BatchError> {
@@ -178,9 +197,16 @@ struct LogSubscriber {
     start: Start,
     wait: Wait,
     reader: Option<Reader>,
+    /// Bytes of the last message.
+    last_bytes: usize,
+    warm: Warm<(Writer, LogSubscriber)>,
 }
 
 impl LogSubscriber {
+    fn new(place: Place, start: Start, wait: Wait, reader: Option<Reader>) -> Self {
+        Self { place, start, wait, reader, last_bytes: 0, warm: Warm::default() }
+    }
+
     fn attach(&mut self) -> Result<(), OpenError> {
         self.reader = Some(Reader::open(&self.place, log_start(self.start), Registration::Registered)?);
         Ok(())
@@ -203,14 +229,18 @@ impl Subscriber for LogSubscriber {
         if self.reader.is_none() && !self.try_attach()? {
             return Ok(0);
         }
-        let reader = self.reader.as_mut().expect("attached");
+        let Self { reader, last_bytes, .. } = self;
+        let reader = reader.as_mut().expect("attached");
         let drained = reader.drain(limit, |next| match next {
-            Next::Message(m) => handler(Event::Message(Message {
-                sequence: Some(m.sequence),
-                stamp: m.stamp,
-                kind: m.kind,
-                payload: m.payload,
-            })),
+            Next::Message(m) => {
+                *last_bytes = m.payload.len();
+                handler(Event::Message(Message {
+                    sequence: Some(m.sequence),
+                    stamp: m.stamp,
+                    kind: m.kind,
+                    payload: m.payload,
+                }));
+            }
             Next::Gap(missed) => handler(Event::Gap(Gap::Missed(missed))),
             Next::Empty => {}
         });
@@ -219,10 +249,18 @@ impl Subscriber for LogSubscriber {
 
     fn wait(&mut self, timeout_ns: u64) {
         match (&mut self.reader, self.wait) {
+            (Some(reader), Wait::Busy) => {
+                self.warm.subscriber(reader, self.last_bytes);
+                tickpath_clock::relax();
+            }
             (Some(reader), wait) => reader.wait(wait, timeout_ns),
             (None, Wait::Block) => tickpath_clock::sleep_ns(timeout_ns.min(LOOK_FOR_LOG_NS)),
             (None, wait) => wait.idle(),
         }
+    }
+
+    fn keep_warm(&mut self, keep: bool) {
+        self.warm.keep(keep);
     }
 
     fn publisher(&self) -> PublisherState {

@@ -18,13 +18,8 @@ pub(crate) fn segment_bytes(capacity_bytes: usize) -> usize {
 }
 
 pub(crate) fn publish_batch(writer: &mut Writer, stamp: u64, kind: u8, payloads: &[&[u8]]) -> Result<(), BatchError> {
-    let mut batch = writer.batch();
-    for (done, payload) in payloads.iter().enumerate() {
-        if let Err(e) = batch.push(stamp, kind, payload) {
-            return Err(BatchError { done, error: publish_error(e) });
-        }
-    }
-    Ok(())
+    let published = writer.publish_batch(stamp, kind, payloads);
+    published.map_err(|e| BatchError { done: e.done, error: publish_error(e.error) })
 }
 
 pub(crate) fn name_error(error: PlaceError) -> ConnectError {

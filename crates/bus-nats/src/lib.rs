@@ -138,6 +138,7 @@ impl Connection for NatsBus {
             history: is_jetstream,
             single_publisher: false,
             publisher_liveness: false,
+            whole_batches: false,
             policies: if is_jetstream { &[Policy::Overwrite, Policy::Keep] } else { &[Policy::Overwrite] },
             max_payload: stream::longest_payload(self.server_bytes, is_jetstream.then_some(usual_bytes)),
         }

@@ -162,6 +162,7 @@ impl Connection for RedisBus {
             history,
             single_publisher: false,
             publisher_liveness: false,
+            whole_batches: false,
             policies,
             max_payload: MAX_PAYLOAD_BYTES,
         }

@@ -150,7 +150,10 @@ fn trade_inline(
             return Ok(gaps.into_found());
         }
         match wait {
-            Wait::Busy => gaps.empty_turn(),
+            Wait::Busy => {
+                oms.idle().map_err(LabError::other)?;
+                gaps.empty_turn();
+            }
             Wait::Yield => yield_now(),
             // A report of the venue does not wake a thread that sleeps for ticks: look after a millisecond.
             Wait::Block => topic.wait(1_000_000),

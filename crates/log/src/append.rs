@@ -15,6 +15,10 @@ use crate::{PublishError, Tail};
 /// How many cache lines of the next frame a writer asks for ahead: a kilobyte and its header.
 const LINES_AHEAD: usize = 17;
 
+/// How far ahead of a batch's frames their lines are asked for: as far as a transfer between two far cores takes, so that
+/// no store waits for a line that the reader still holds.
+const BYTES_AHEAD: usize = 12 * 64;
+
 /// Appends frames to segments.
 pub(crate) struct Appender {
     pub segments: Segments,
@@ -145,23 +149,72 @@ impl Appender {
             self.next_segment(bytes, payload.len())?;
         }
         let (at, next) = (self.offset, self.offset + bytes);
-        let region = &self.region;
         if next < self.segment_bytes {
-            region.word(next).store(0, Ordering::Relaxed);
+            self.region.word(next).store(0, Ordering::Relaxed);
         }
         let commit = Commit::new(payload.len(), kind, self.sequence);
-        region.word(at + 8).store(stamp, Ordering::Relaxed);
-        region.copy_in(at + FRAME_HEADER_BYTES, payload);
-        if self.frame.crc {
-            let sum = frame_crc(commit, stamp, payload);
-            region.word(at + self.frame.crc_at(payload.len())).store(u64::from(sum), Ordering::Relaxed);
-        }
+        self.write(at, commit, stamp, payload);
         // Pairs with the reader's acquire of the same word: whoever sees it sees the payload, and sees the next commit
         // word as zero or as ours.
-        region.word(at).store(commit.0, Ordering::Release);
+        self.region.word(at).store(commit.0, Ordering::Release);
         self.offset = next;
         self.sequence += 1;
         Ok(())
+    }
+
+    /// Appends frames until one does not fit the segment, or is too long, and makes them visible together: the first
+    /// commit word is stored last. Gives how many. Wakes nobody.
+    #[inline]
+    pub fn append_batch(&mut self, stamp: u64, kind: u8, payloads: &[&[u8]]) -> usize {
+        let (first, from) = (self.offset, self.sequence);
+        let (mut next, mut first_commit) = (first, Commit(0));
+        for payload in payloads {
+            let (at, sequence) = (next, self.sequence);
+            let behind = at + self.frame.bytes(payload.len());
+            if behind > self.segment_bytes || payload.len() > MAX_PAYLOAD_BYTES {
+                break;
+            }
+            self.region.expect_write(behind + BYTES_AHEAD);
+            let commit = Commit::new(payload.len(), kind, sequence);
+            self.write(at, commit, stamp, payload);
+            if at > first {
+                self.region.word(at).store(commit.0, Ordering::Relaxed);
+            } else {
+                first_commit = commit;
+                self.open_batch(at);
+            }
+            (next, self.sequence) = (behind, sequence + 1);
+        }
+        if next > first {
+            if next < self.segment_bytes {
+                self.region.word(next).store(0, Ordering::Relaxed);
+            }
+            // Pairs with the reader's acquire, for all of the batch: nobody looks behind this word before it is there.
+            self.region.word(first).store(first_commit.0, Ordering::Release);
+            self.offset = next;
+        }
+        (self.sequence - from) as usize
+    }
+
+    /// Whoever is killed in a batch leaves whole frames behind none. In a log with checksums that would be a hole.
+    #[inline(always)]
+    fn open_batch(&self, at: usize) {
+        if self.frame.crc {
+            self.region.word(at).store(Commit::open(self.sequence).0, Ordering::Relaxed);
+            // Pairs with the acquire of who looks whether a hole is one.
+            fence(Ordering::Release);
+        }
+    }
+
+    /// Writes all of a frame but its commit word.
+    #[inline(always)]
+    fn write(&self, at: usize, commit: Commit, stamp: u64, payload: &[u8]) {
+        self.region.word(at + 8).store(stamp, Ordering::Relaxed);
+        self.region.copy_in(at + FRAME_HEADER_BYTES, payload);
+        if self.frame.crc {
+            let sum = frame_crc(commit, stamp, payload);
+            self.region.word(at + self.frame.crc_at(payload.len())).store(u64::from(sum), Ordering::Relaxed);
+        }
     }
 
     /// Asks for the lines of the next frame, guessing that it is as long as the last one. Readers hold copies of them
@@ -189,6 +242,18 @@ impl Appender {
             self.next_segment(bytes, payload)?;
         }
         Ok(())
+    }
+
+    /// Makes sure that a batch has its place in one segment, or its first message, if all of it has none.
+    pub fn make_room_for_all(&mut self, payloads: &[&[u8]]) -> Result<(), AppendError> {
+        let bytes: usize = payloads.iter().map(|payload| self.frame.bytes(payload.len())).sum();
+        if self.offset + bytes <= self.segment_bytes {
+            return Ok(());
+        }
+        if SEGMENT_HEADER_BYTES + bytes > self.segment_bytes {
+            return self.make_room(payloads.first().map_or(0, |payload| payload.len()));
+        }
+        self.roll().map_err(AppendError::Blocked)
     }
 
     /// Ends this segment and opens the next.

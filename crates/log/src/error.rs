@@ -186,6 +186,16 @@ pub enum PublishError {
     Grow(#[source] io::Error),
 }
 
+/// A batch that was published in part.
+#[derive(Debug, thiserror::Error)]
+#[error("{done} messages of the batch are published, then: {error}")]
+pub struct BatchError {
+    /// How many messages were published, from the first on.
+    pub done: usize,
+    /// Why the next one was not.
+    pub error: PublishError,
+}
+
 /// Why a log cannot be read on.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {

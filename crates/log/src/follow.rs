@@ -2,7 +2,9 @@
 
 use crate::ReadError;
 use crate::append::frame_crc;
-use crate::layout::{Commit, FRAME_HEADER_BYTES, FrameShape, GENERATION, KIND_END, SEGMENT_HEADER_BYTES, holding};
+use crate::layout::{
+    Commit, FIRST_KIND, FRAME_HEADER_BYTES, FrameShape, GENERATION, KIND_END, KIND_OPEN, SEGMENT_HEADER_BYTES, holding,
+};
 use crate::region::Region;
 use crate::sync::{Ordering, fence};
 
@@ -19,6 +21,9 @@ pub(crate) struct Follower {
     index: u64,
     offset: usize,
     sequence: u64,
+    /// The next commit word if the next frame is like the last one, and the bytes that it takes then.
+    expected: Commit,
+    bytes: usize,
     /// Frames are pinned: lent where they lie instead of copied.
     lend: bool,
 }
@@ -57,7 +62,8 @@ pub(crate) struct FrameAt {
 impl Follower {
     /// A cursor at the first frame of a segment.
     pub fn new(region: Region, frame: FrameShape, segment_bytes: usize, index: u64, base: u64, lend: bool) -> Self {
-        Self { region, frame, segment_bytes, index, offset: SEGMENT_HEADER_BYTES, sequence: base, lend }
+        let (offset, expected) = (SEGMENT_HEADER_BYTES, Commit::new(0, FIRST_KIND, base));
+        Self { region, frame, segment_bytes, index, offset, sequence: base, expected, bytes: frame.bytes(0), lend }
     }
 
     pub fn index(&self) -> u64 {
@@ -94,7 +100,7 @@ impl Follower {
         let full = self.offset >= self.segment_bytes;
         let is_end = || {
             let commit = Commit(self.region.word(self.offset).load(Ordering::Acquire));
-            (commit == Commit::new(0, KIND_END, self.sequence), commit.0 != 0)
+            (commit == Commit::new(0, KIND_END, self.sequence), !self.is_nothing(commit))
         };
         match (self.is_lapped(), full) {
             (true, _) => Some(true),
@@ -126,6 +132,9 @@ impl Follower {
         }
         // Pairs with the release of the writer's commit.
         let commit = Commit(self.region.word(self.offset).load(Ordering::Acquire));
+        if commit.0 == 0 {
+            return None;
+        }
         let bytes = self.fits(commit)?;
         self.take(commit, bytes, buffer)
     }
@@ -210,7 +219,7 @@ impl Follower {
     pub fn claims_next(&self) -> bool {
         let commit = Commit(self.region.word(self.offset).load(Ordering::Acquire));
         let bytes = self.frame.bytes(commit.length());
-        let claims = commit.is_of(self.sequence) && commit.kind() > KIND_END && self.frame.crc;
+        let claims = commit.is_of(self.sequence) && commit.kind() > KIND_OPEN && self.frame.crc;
         claims && self.offset + bytes <= self.segment_bytes
     }
 
@@ -222,9 +231,16 @@ impl Follower {
             let later = ahead.wrapping_sub(self.sequence as u32).wrapping_sub(1) < u32::MAX / 2;
             let fits = at + self.frame.bytes(commit.length()) <= self.segment_bytes;
             let is_end = commit.length() == 0 && commit.kind() == KIND_END;
-            let is_frame = || commit.kind() > KIND_END && fits && self.is_whole(at, commit);
+            let is_frame = || commit.kind() > KIND_OPEN && fits && self.is_whole(at, commit);
             self.frame.crc && later && (is_end || is_frame())
         })
+    }
+
+    /// True if a batch is being written at the cursor, or was when its writer was killed: what lies behind is no message
+    /// yet.
+    pub fn is_open(&self) -> bool {
+        let has_word = self.offset < self.segment_bytes;
+        has_word && self.region.word(self.offset).load(Ordering::Acquire) == Commit::open(self.sequence).0
     }
 
     /// What is wrong if frames lie behind a cursor that finds nothing.
@@ -273,7 +289,7 @@ impl Follower {
         }
         // Pairs with the release of the writer's commit.
         let commit = Commit(self.region.word(self.offset).load(Ordering::Acquire));
-        if commit.0 == 0 {
+        if self.is_nothing(commit) {
             return Ok(Here::Other(if self.is_lapped() { Step::Lapped } else { Step::Empty }));
         }
         if commit == Commit::new(0, KIND_END, self.sequence) {
@@ -286,11 +302,31 @@ impl Follower {
     }
 
     /// The bytes of the frame that this commit word is of, if it is one of the next frame.
+    ///
+    /// That of a frame like the last one is known before its word is there: the processor guesses the branch, and looks
+    /// for the frames behind while this line is still on its way. Calculated from the word, each frame's place would wait
+    /// for the transfer of the line before.
     #[inline(always)]
     fn fits(&self, commit: Commit) -> Option<usize> {
+        if commit == self.expected && self.offset + self.bytes <= self.segment_bytes {
+            return Some(self.bytes);
+        }
+        self.fits_otherwise(commit)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn fits_otherwise(&self, commit: Commit) -> Option<usize> {
         let bytes = self.frame.bytes(commit.length());
-        let fits = commit.is_of(self.sequence) && self.offset + bytes <= self.segment_bytes && commit.kind() > KIND_END;
+        let fits =
+            commit.is_of(self.sequence) && self.offset + bytes <= self.segment_bytes && commit.kind() > KIND_OPEN;
         fits.then_some(bytes)
+    }
+
+    /// Whether this word, at the cursor, says that there is nothing yet.
+    #[inline(always)]
+    fn is_nothing(&self, commit: Commit) -> bool {
+        commit.0 == 0 || commit == Commit::open(self.sequence)
     }
 
     /// Moves the cursor behind the frame at it.
@@ -300,6 +336,7 @@ impl Follower {
         let at = FrameAt { sequence: self.sequence, stamp, kind: commit.kind(), length: commit.length(), offset };
         self.offset += bytes;
         self.sequence += 1;
+        (self.expected, self.bytes) = (commit.next_alike(), bytes);
         at
     }
 

@@ -162,6 +162,50 @@ fn ring(segments: usize, gated: bool) -> (Appender, Vec<Region>, Control) {
     (made.expect("memory cannot fail"), regions, control)
 }
 
+/// Batches of two to seven messages, of which some fill segments and some go over a segment's end, beside readers that are
+/// lapped: what a reader finds is whole, and the rest of a batch that fits its segment is there with its first message.
+#[test]
+fn batches_are_there_at_once() {
+    let (mut appender, regions, _) = ring(3, false);
+    let mut follower = enter(&regions, 0).expect("it was just opened");
+    thread::scope(|scope| {
+        let writer = scope.spawn(move || {
+            while appender.sequence() < MESSAGES {
+                let first = appender.sequence();
+                // Each message says how many of its batch are behind it.
+                let messages: Vec<Vec<u8>> =
+                    (0..2 + first % 3).map(|place| vec![(1 + first % 3 - place) as u8; 1 + place as usize]).collect();
+                let payloads: Vec<&[u8]> = messages.iter().map(Vec::as_slice).collect();
+                assert!(appender.make_room_for_all(&payloads).is_ok(), "nothing is in the way");
+                assert_eq!(appender.append_batch(first, 16, &payloads), payloads.len(), "it fits a segment");
+            }
+        });
+        let (mut buffer, mut behind) = (Vec::new(), 0);
+        loop {
+            let is_over = writer.is_finished();
+            match follower.step(&mut buffer).expect("nothing is damaged") {
+                Step::Frame(at) => {
+                    let payload = follower.payload(at.offset, at.length, &buffer);
+                    assert!(behind == 0 || usize::from(payload[0]) + 1 == behind, "not the next of its batch");
+                    behind = payload[0].into();
+                }
+                Step::Empty => {
+                    assert_eq!(behind, 0, "a part of a batch");
+                    if is_over {
+                        break;
+                    }
+                    spin_loop();
+                }
+                Step::End | Step::Lapped => {
+                    if let Some(next) = following(&regions, &follower) {
+                        (follower, behind) = (next, 0);
+                    }
+                }
+            }
+        }
+    });
+}
+
 /// False if a cursor is in the way.
 fn append(appender: &mut Appender, sequence: u64) -> bool {
     match appender.append(sequence * 3, 16, &message(sequence)) {

@@ -11,6 +11,7 @@
 //!          │ commit word 8 │ stamp 8  │ payload, to 8     │ crc 8 ? │   aligned to 64 (topics) or 16 (journals)
 //!          └───────────────┴──────────┴───────────────────┴─────────┘
 //! commit    bits 0..24 payload length, 24..32 kind (never 0), 32..64 low half of the sequence number
+//! batch     its first commit word is stored last; until then it is zero, or says that a batch is open (with checksums)
 //! ```
 
 use tickpath_clock::Calibration;
@@ -41,8 +42,15 @@ pub(crate) const SEGMENT_CALIBRATION: usize = 16;
 /// Only damage leads beyond this number: counting on from here never wraps around.
 pub(crate) const MAX_BASE: u64 = 1 << 62;
 
+/// Kinds below this mark the log's own frames.
+pub const FIRST_KIND: u8 = 16;
+
 /// The kind of the frame that ends a segment before its last byte.
 pub(crate) const KIND_END: u8 = 1;
+
+/// The kind of a frame that is the first of a batch which is still being written: nothing yet. Only where frames carry
+/// checksums, and what lies behind could pass for frames behind a hole.
+pub(crate) const KIND_OPEN: u8 = 2;
 
 /// What is in the first page of a log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
@@ -95,6 +103,18 @@ impl Commit {
     #[inline(always)]
     pub fn new(length: usize, kind: u8, sequence: u64) -> Self {
         Self(length as u64 | u64::from(kind) << 24 | sequence << 32)
+    }
+
+    /// What stands for the first frame of a batch that is being written.
+    #[inline(always)]
+    pub fn open(sequence: u64) -> Self {
+        Self::new(0, KIND_OPEN, sequence)
+    }
+
+    /// That of the next frame, if it is like this one.
+    #[inline(always)]
+    pub fn next_alike(self) -> Self {
+        Self(self.0.wrapping_add(1 << 32))
     }
 
     #[inline(always)]

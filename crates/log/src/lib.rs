@@ -82,6 +82,8 @@ mod reader;
 #[cfg(not(loom))]
 mod recover;
 #[cfg(not(loom))]
+mod rehearsal;
+#[cfg(not(loom))]
 mod retire;
 #[cfg(not(loom))]
 mod sealed;
@@ -94,10 +96,12 @@ mod writer;
 
 pub use claim::{Delivery, MAX_PULLERS};
 pub use control::{MAX_READERS, ReaderInfo};
-pub use error::{PublishError, ReadError};
+pub use error::{BatchError, PublishError, ReadError};
 pub use laned::Laned;
 pub use lanes::{LaneError, Lanes};
-pub use layout::{FORMAT_VERSION, FRAME_HEADER_BYTES, HEADER_BYTES, MAX_PAYLOAD_BYTES, Owner, SEGMENT_HEADER_BYTES};
+pub use layout::{
+    FIRST_KIND, FORMAT_VERSION, FRAME_HEADER_BYTES, HEADER_BYTES, MAX_PAYLOAD_BYTES, Owner, SEGMENT_HEADER_BYTES,
+};
 
 pub use progress::Tail;
 
@@ -114,7 +118,8 @@ pub use {
     queue::waiting,
     reader::{Message, Next, Reader, Registration, Start, sleep_until_any},
     recover::Cut,
+    rehearsal::Rehearsal,
     retire::{evict, retire},
     syncer::Syncer,
-    writer::{Batch, FIRST_KIND, Writer},
+    writer::Writer,
 };

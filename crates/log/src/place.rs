@@ -43,6 +43,11 @@ impl Place {
         Ok(Self { dir: Path::new(SHARED_MEMORY).join(format!("tickpath.{name}")), shared_memory: true })
     }
 
+    /// Where a log lies that has no name. Nothing can be opened there.
+    pub(crate) fn nowhere() -> Self {
+        Self { dir: PathBuf::new(), shared_memory: true }
+    }
+
     /// A log on a disk, in a folder of its own.
     pub fn folder(dir: impl Into<PathBuf>) -> Self {
         Self { dir: dir.into(), shared_memory: false }

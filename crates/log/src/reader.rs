@@ -148,6 +148,17 @@ impl Reader {
         Ok(reader)
     }
 
+    /// The reader of a log without a name.
+    pub(crate) fn unnamed(follower: Follower, segments: Segments, shape: Shape, place: &Place) -> Self {
+        let (place, buffer, others) = (place.clone(), Vec::new(), Others::Trusted);
+        Self { follower, segments, shape, place, control: None, slot: None, buffer, missed: 0, others }
+    }
+
+    /// How its log's frames are laid out.
+    pub(crate) fn shape(&self) -> &Shape {
+        &self.shape
+    }
+
     /// The next message, a gap, or nothing. A message that was lent is given back by the next call.
     #[inline(always)]
     #[allow(clippy::should_implement_trait, reason = "it lends, which an Iterator cannot")]
@@ -222,8 +233,8 @@ impl Reader {
         let is_hole = extent.found > index + 1
             || self.follower.has_later_frame()
             || self.follower.sequence() < extent.firm.sequence;
-        // A writer may have gone on meanwhile.
-        if is_hole && !self.has_news() { Err(self.follower.hole()) } else { Ok(()) }
+        // A writer may have gone on meanwhile, or is in the middle of a batch.
+        if is_hole && !self.follower.is_open() && !self.has_news() { Err(self.follower.hole()) } else { Ok(()) }
     }
 
     /// True if the files of a log that was opened untrusted were cut short: from then on [`Self::next`] says so, too.
@@ -497,7 +508,7 @@ fn tries(others: Others) -> u32 {
 
 /// The oldest segment that is there. None is there for a moment while a short ring recycles, and before the first one
 /// is opened.
-fn oldest(place: &Place, segments: &Segments, shape: &Shape, others: Others) -> Result<Follower, OpenError> {
+pub(crate) fn oldest(place: &Place, segments: &Segments, shape: &Shape, others: Others) -> Result<Follower, OpenError> {
     for _ in 0..tries(others) {
         let held = held(segments, shape).map_err(|e| OpenError::from_io(place, 0, e))?;
         if let Some(oldest) = held.into_iter().next() {

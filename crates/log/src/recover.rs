@@ -11,7 +11,7 @@ use crate::sync::Ordering;
 use crate::{ReadError, Tail};
 
 /// What was dropped when a log was opened: it was never known to be on the disk, and a loss of power has taken it, or
-/// pieces before it.
+/// pieces before it, or its writer was killed in the middle of a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cut {
     /// The first sequence number that is not there any more.
@@ -55,7 +55,7 @@ struct End {
 enum Rest {
     /// No frame.
     Nothing,
-    /// The torn last write of a writer that died with its host.
+    /// The torn last write of a writer that died with its host, or a batch that its writer was killed in.
     Torn,
     /// Frames behind a hole, or behind one whose checksum is wrong.
     Later(&'static str),
@@ -176,6 +176,7 @@ impl Remains<'_> {
         let rest = loop {
             match follower.step(&mut buffer) {
                 Ok(Step::Frame(_)) => {}
+                Ok(Step::Empty) if follower.is_open() => break Rest::Torn,
                 Ok(Step::Empty) if follower.has_later_frame() => break Rest::Later(HOLE),
                 Ok(Step::Empty | Step::End | Step::Lapped) => break Rest::Nothing,
                 Err(_) if !follower.claims_next() => break Rest::Damage(MISFIT),

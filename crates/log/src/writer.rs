@@ -1,5 +1,6 @@
 //! The one writer of a log.
 
+use std::hint::black_box;
 use std::path::Path;
 
 use tickpath_clock::Calibration;
@@ -10,16 +11,14 @@ use crate::control::{Control, MAX_READERS};
 use crate::files::{self, Shape};
 use crate::fork::Birthplace;
 use crate::guard::Others;
+use crate::layout::FIRST_KIND;
 use crate::lock::{self, RecordLock, TryLock};
 use crate::mapping::Access;
 use crate::recover::{Cut, Remains, ResumeError};
 use crate::segments::Segments;
 use crate::sync::Ordering;
 use crate::wake::{Barrier, wake_all};
-use crate::{Config, OpenError, Owner, Place, Policy, PublishError, ReadError};
-
-/// Kinds below this mark the log's own frames.
-pub const FIRST_KIND: u8 = 16;
+use crate::{BatchError, Config, OpenError, Owner, Place, Policy, PublishError, ReadError};
 
 /// Publishes frames to a log that nobody else writes.
 pub struct Writer {
@@ -32,7 +31,8 @@ pub struct Writer {
     /// A forked child's copy is not the writer.
     born: Birthplace,
     cut: Option<Cut>,
-    _lock: RecordLock,
+    /// None of a log that nobody else can find.
+    _lock: Option<RecordLock>,
 }
 
 impl Writer {
@@ -80,7 +80,22 @@ impl Writer {
         };
         appender.control.barrier().store(barrier.code(), Ordering::SeqCst);
         let needs_reader = shape.policy == Policy::Fail && appender.control.group().is_none();
-        Ok(Self { appender, place, shape, barrier, needs_reader, born: Birthplace::here(), cut, _lock: lock })
+        Ok(Self { appender, place, shape, barrier, needs_reader, born: Birthplace::here(), cut, _lock: Some(lock) })
+    }
+
+    /// The writer of a log without a name.
+    pub(crate) fn unnamed(appender: Appender, shape: Shape) -> Self {
+        let (place, barrier, born) = (Place::nowhere(), Barrier::of_this_host(), Birthplace::here());
+        Self { appender, place, shape, barrier, needs_reader: false, born, cut: None, _lock: None }
+    }
+
+    /// Asks for what the next message will need, if it has so many bytes: its lines, and the words that are looked at
+    /// beside. To be called while there is nothing to publish. Changes nothing.
+    #[inline]
+    pub fn keep_warm(&self, payload: usize) {
+        self.appender.expect_next(payload);
+        black_box(self.refuse().is_ok());
+        black_box(self.appender.control.sleepers().load(Ordering::Relaxed));
     }
 
     /// Publishes one message, stamped `stamp` (ticks), and wakes who sleeps. Gives its sequence number.
@@ -92,18 +107,31 @@ impl Writer {
         Ok(sequence)
     }
 
+    /// Publishes messages that become visible together, with one look for sleepers: whoever finds the first finds all.
+    /// Those that fit no segment together become visible in parts. Whoever is killed in it leaves none, or the parts that
+    /// were visible.
+    #[inline]
+    pub fn publish_batch(&mut self, stamp: u64, kind: u8, payloads: &[&[u8]]) -> Result<(), BatchError> {
+        let mut done = 0;
+        while done < payloads.len() {
+            match self.publish_part(stamp, kind, &payloads[done..]) {
+                Ok(part) => done += part,
+                Err(error) => {
+                    // Whoever is in the way may be asleep.
+                    self.wake();
+                    return Err(BatchError { done, error });
+                }
+            }
+        }
+        self.wake();
+        Ok(())
+    }
+
     /// True if the next message with so many bytes would be published now; else why not. May go on to the next segment
     /// for it.
     #[cold]
     pub fn room_for(&mut self, payload: usize) -> Result<(), PublishError> {
-        for _ in 0..=MAX_READERS {
-            self.refuse()?;
-            match self.appender.make_room(payload) {
-                Ok(()) => return Ok(()),
-                Err(e) => self.clear_the_way(e)?,
-            }
-        }
-        Err(PublishError::Full)
+        self.room(|appender| appender.make_room(payload))
     }
 
     /// Allocates and faults in so many bytes of a growing log behind where it ends. After a sync, and not before: the pages
@@ -137,11 +165,6 @@ impl Writer {
     /// True while nothing was ever published.
     pub fn is_new(&self) -> bool {
         self.sequence() == self.first_sequence()
-    }
-
-    /// Starts a batch: its messages are visible one by one, and share one look for sleepers at its end.
-    pub fn batch(&mut self) -> Batch<'_> {
-        Batch { writer: self }
     }
 
     /// The sequence number of the next message.
@@ -219,6 +242,28 @@ impl Writer {
         self.appender.forget_cursors();
     }
 
+    /// Publishes as many of them as one segment takes, and one at least.
+    #[inline]
+    fn publish_part(&mut self, stamp: u64, kind: u8, payloads: &[&[u8]]) -> Result<usize, PublishError> {
+        if kind < FIRST_KIND {
+            return Err(PublishError::Kind(kind));
+        }
+        self.room(|appender| appender.make_room_for_all(payloads))?;
+        Ok(self.appender.append_batch(stamp, kind, payloads))
+    }
+
+    #[inline]
+    fn room(&mut self, mut make: impl FnMut(&mut Appender) -> Result<(), AppendError>) -> Result<(), PublishError> {
+        for _ in 0..=MAX_READERS {
+            self.refuse()?;
+            match make(&mut self.appender) {
+                Ok(()) => return Ok(()),
+                Err(e) => self.clear_the_way(e)?,
+            }
+        }
+        Err(PublishError::Full)
+    }
+
     #[inline(always)]
     fn append(&mut self, stamp: u64, kind: u8, payload: &[u8]) -> Result<u64, PublishError> {
         if kind < FIRST_KIND {
@@ -289,26 +334,6 @@ impl Writer {
     }
 }
 
-/// Messages that share one look for sleepers. Ends when dropped.
-pub struct Batch<'a> {
-    writer: &'a mut Writer,
-}
-
-impl Batch<'_> {
-    /// Publishes one message of the batch.
-    #[inline(always)]
-    pub fn push(&mut self, stamp: u64, kind: u8, payload: &[u8]) -> Result<u64, PublishError> {
-        // Whoever is in the way may be asleep.
-        self.writer.append(stamp, kind, payload).inspect_err(|_| self.writer.wake())
-    }
-}
-
-impl Drop for Batch<'_> {
-    fn drop(&mut self) {
-        self.writer.wake();
-    }
-}
-
 fn take_lock(config: &Config) -> Result<RecordLock, OpenError> {
     let place = &config.place;
     match lock::try_lock(&place.writer_lock(), 0, config.mode) {
@@ -332,7 +357,7 @@ fn create(config: &Config, shape: &Shape) -> Result<(Shape, Appender), OpenError
     Ok((*shape, appender))
 }
 
-fn parts<'a>(shape: &Shape, segments: Segments, control: Control, calibration: &'a [u8]) -> Parts<'a> {
+pub(crate) fn parts<'a>(shape: &Shape, segments: Segments, control: Control, calibration: &'a [u8]) -> Parts<'a> {
     let Shape { frame, segment_bytes, policy, .. } = *shape;
     Parts { segments, control, frame, segment_bytes, gated: policy == Policy::Fail, calibration }
 }

@@ -418,6 +418,7 @@ fn config(folder: &Path, sessions: u16, level: AckLevel, orders: u64) -> Config 
         other_cpu: None,
         priority: Priority::Normal,
         snapshot_every: 0,
+        warm: true,
         history: false,
         seed: None,
     }

@@ -16,6 +16,11 @@ pub trait Agent {
     /// Does what there is to do now; says how much that was.
     fn poll(&mut self) -> Result<usize, OmsError>;
 
+    /// Passes a turn in which there was no work, spinning: there is time to keep the next one's way warm.
+    fn idle(&mut self) -> Result<(), OmsError> {
+        Ok(())
+    }
+
     /// Sleeps until there may be work, or `timeout_ns` is over.
     fn sleep(&mut self, timeout_ns: u64);
 }
@@ -38,7 +43,10 @@ pub fn run<C: Clock>(
             return Ok(());
         }
         match wait {
-            Wait::Busy => gaps.empty_turn(),
+            Wait::Busy => {
+                agent.idle()?;
+                gaps.empty_turn();
+            }
             Wait::Yield => tickpath_clock::yield_now(),
             Wait::Block => agent.sleep(SLEEP_NS),
         }

@@ -38,6 +38,8 @@ pub struct Config {
     /// Inputs between two snapshots, and one at the end of a day; zero for none. They are made by a thread beside the core,
     /// which takes as much memory as the core itself.
     pub snapshot_every: u64,
+    /// While the core's thread spins with nothing to do, it rehearses: see `crates/oms/src/rehearsal.rs`.
+    pub warm: bool,
     /// What is random otherwise, for tests that must come out the same: none.
     pub seed: Option<u64>,
 }

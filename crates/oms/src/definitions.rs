@@ -36,6 +36,11 @@ impl Definitions {
         gone.map(ended).chain(wanted.into_iter().filter(is_new)).collect()
     }
 
+    /// What holds now, as the core has been told it.
+    pub fn all(&self) -> impl Iterator<Item = &Input> {
+        self.0.values()
+    }
+
     /// As records, behind each other: kind, length, bytes.
     pub fn save(&self, bytes: &mut Vec<u8>) {
         for definition in self.0.values() {

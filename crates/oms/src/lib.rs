@@ -48,6 +48,7 @@ mod notice;
 mod outbound;
 mod pages;
 mod recover;
+mod rehearsal;
 mod release;
 mod replay;
 mod sequencer;

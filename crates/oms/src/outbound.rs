@@ -46,6 +46,14 @@ impl Outbound {
         Self { to: To::Lines(lines), held: VecDeque::new() }
     }
 
+    /// Where it goes, if that is a log.
+    pub fn log(&self) -> Option<&Writer> {
+        match &self.to {
+            To::Log(log) => Some(log),
+            To::Lines(_) => None,
+        }
+    }
+
     /// The lines, if it goes by some.
     pub fn lines(&mut self) -> Option<&mut Lines> {
         match &mut self.to {

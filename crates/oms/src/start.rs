@@ -91,7 +91,12 @@ impl<C: Clock> Sequencer<C> {
 
     fn on(clock: C, config: &Config, journal: Journal, core: Core) -> Result<Self, OmsError> {
         let pages = config.seed.is_none().then(PageMaker::start).transpose().map_err(OmsError::Thread)?;
-        Ok(Self {
+        Ok(Self { pages, levels: levels(config), ..Self::bare(clock, journal, core) })
+    }
+
+    /// With nothing around it.
+    pub(crate) fn bare(clock: C, journal: Journal, core: Core) -> Self {
+        Self {
             clock,
             core,
             journal,
@@ -104,7 +109,7 @@ impl<C: Clock> Sequencer<C> {
             late: VecDeque::new(),
             window: None,
             bell: None,
-            levels: levels(config),
+            levels: Vec::new(),
             definitions: Definitions::default(),
             commit: None,
             held: 0,
@@ -121,10 +126,10 @@ impl<C: Clock> Sequencer<C> {
             disk_failed: false,
             notices: Notices::default(),
             meter: None,
-            pages,
+            pages: None,
             snapshots: None,
             next_snapshot: u64::MAX,
-        })
+        }
     }
 
     /// Begins an epoch that no start ever had, whatever the journal has lost, and makes sure that it is on the disk

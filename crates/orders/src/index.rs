@@ -9,6 +9,8 @@
 //! A bucket's home is the low bits of the tag, so a split moves entries without a look at what they stand for.
 //! Buckets lie in pages that never move. At five entries a bucket an entry costs about 14 bytes.
 
+use std::hint::black_box;
+
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use crate::page::Pages;
@@ -91,6 +93,19 @@ impl Index {
             self.split();
         }
         self.append(self.home(tag), Entry { slot, tag });
+    }
+
+    /// Looks at the bucket of a tag.
+    pub(crate) fn look_at(&self, tag: u32) {
+        black_box(self.homes.get(self.home(tag)).len);
+    }
+
+    /// Forgets all entries; the memory stays.
+    pub(crate) fn empty(&mut self) {
+        self.homes.empty();
+        self.homes.push(Bucket::EMPTY);
+        self.spill.empty();
+        (self.free, self.entries) = (NONE, 0);
     }
 
     /// How many entries there are.

@@ -90,6 +90,7 @@ mod snapshot;
 mod spare;
 mod state;
 mod waiting;
+mod warm;
 mod words;
 
 pub use self::conditional::Armed;

@@ -38,6 +38,11 @@ impl Live {
         }
     }
 
+    /// Takes all out.
+    pub(crate) fn empty(&mut self) {
+        self.words.clear();
+    }
+
     /// The first slot at or behind this one.
     pub(crate) fn next(&self, from: u32) -> Option<u32> {
         let mut word = from as usize / 64;

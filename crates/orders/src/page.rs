@@ -1,5 +1,7 @@
 //! Memory in pages of fixed size: growth costs the same at the first order and at the five millionth.
 
+use std::hint::black_box;
+
 use zerocopy::{Immutable, IntoBytes, KnownLayout, TryFromBytes};
 
 use crate::snapshot::{Load, Save, SnapshotError};
@@ -74,6 +76,22 @@ impl<T: Copy, const N: usize> Pages<T, N> {
 
     pub(crate) fn len(&self) -> u32 {
         self.len
+    }
+
+    /// Forgets all items; their pages stay.
+    pub(crate) fn empty(&mut self) {
+        self.len = 0;
+    }
+
+    /// Looks at where the next item will lie, if its page is there.
+    pub(crate) fn look_ahead(&self) {
+        /// An item of one and a half lines may lie in three.
+        const LINES: usize = 3;
+        let (page, place) = (self.len as usize / N, self.len as usize % N);
+        let items = self.pages.get(page).or(self.spare.last()).map(|page| &page[place..]);
+        let Some(items) = items else { return };
+        let step = (64 / size_of::<T>()).max(1);
+        items.iter().step_by(step).take(LINES).for_each(|item| drop(black_box(*item)));
     }
 
     /// Whether the next page would have to be built in place.

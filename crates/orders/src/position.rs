@@ -87,6 +87,15 @@ impl Positions {
         if is_sound { Ok(()) } else { Err(SnapshotError::Damaged) }
     }
 
+    /// Makes all flat; gives their accounts.
+    pub(crate) fn forget(&mut self) -> impl Iterator<Item = AccountId> + '_ {
+        self.results.fill(0);
+        self.list.iter_mut().map(|position| {
+            position.view = PositionView::default();
+            position.account
+        })
+    }
+
     /// Says what an account may do in a symbol.
     pub(crate) fn limit(&mut self, limits: &SymbolLimits) {
         let slot = self.open(limits.account, limits.symbol) as usize;

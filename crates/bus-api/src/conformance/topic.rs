@@ -8,12 +8,13 @@ use super::fixture::{Case, Fixture, GOOD_NAMES, bad_names, refused, refused_name
 use super::message::{Deadline, KIND, LAST, Tally, next, payload, publish, publish_until_full, receive, stays_quiet};
 use super::process;
 use super::scratch::usual;
-use crate::{Capabilities, ConnectError, Event, Policy, PublishError, PublisherState, Start};
+use crate::{Capabilities, ConnectError, Event, Gap, Policy, PublishError, PublisherState, Start};
 
 /// The cases of topics, by name.
 pub const CASES: &[(&str, Case)] = &[
     ("order", order),
     ("batch", batch),
+    ("whole_batches", whole_batches),
     ("concurrent", concurrent),
     ("slow_subscriber", slow_subscriber),
     ("fan_out", fan_out),
@@ -75,6 +76,39 @@ fn batch(fixture: &Fixture<'_>) {
     }
     let expected: Vec<_> = short.iter().chain(&short[..50]).map(|payload| (7u64, payload.clone())).collect();
     assert_eq!(seen, expected);
+}
+
+/// Where a batch is visible at once, who finds nothing more has seen all of each.
+fn whole_batches(fixture: &Fixture<'_>) {
+    const BATCH: u64 = 20;
+    const BATCHES: u64 = 2_000;
+    let topic = fixture.topic("whole");
+    if !topic.capabilities().whole_batches {
+        return;
+    }
+    let mut subscriber = topic.subscriber(Start::Now, Wait::Yield);
+    let mut publisher = topic.publisher();
+    let deadline = Deadline::new();
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            for _ in 0..BATCHES {
+                publisher.publish_batch(7, KIND, &[&b"message"[..]; BATCH as usize]).expect("the batch is published");
+            }
+        });
+        let mut seen = 0;
+        while seen < BATCH * BATCHES {
+            let polled = subscriber.poll(7, &mut |event| match event {
+                Event::Message(_) => seen += 1,
+                Event::Gap(Gap::Missed(missed)) => seen += missed,
+                other => panic!("in a batch: {other:?}"),
+            });
+            if polled.expect("polled") == 0 {
+                assert!(seen.is_multiple_of(BATCH), "{seen} messages are seen of batches of {BATCH}");
+                subscriber.wait(1_000_000);
+            }
+            deadline.check("whole batches");
+        }
+    });
 }
 
 /// With a publisher at full speed no message is torn, and each one is received or told as missed, exactly.

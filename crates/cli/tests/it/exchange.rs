@@ -444,6 +444,7 @@ fn config(name: &str, folder: PathBuf) -> Config {
         priority: Priority::Normal,
         history: false,
         snapshot_every: 0,
+        warm: true,
         seed: None,
     }
 }

@@ -90,6 +90,7 @@ fn paced(
 ) -> Result<Published, LabError> {
     let calibration = clock.calibration();
     let mut pacer = Pacer::new(*clock, role.thread.wait()?);
+    let warm = std::env::var_os("TP_WARM_OFF").is_none();
     let allowance_ns = (1e9 / rate).max(10_000.0) as u64;
     let mut lateness = Lateness::default();
     let mut payload = vec![0; role.size];
@@ -103,7 +104,13 @@ fn paced(
     for (number, due_ns) in (0..role.count).zip(role.arrivals.times_ns(rate)) {
         planned_ns = due_ns;
         let intended = start + calibration.ticks_of_ns(due_ns);
-        let actual = pacer.until(intended);
+        let Ok(actual) = pacer.until_beside(intended, |rest| {
+            if warm {
+                topic.idle();
+            }
+            rest.take();
+            Ok::<_, std::convert::Infallible>(false)
+        });
         payload[..8].copy_from_slice(&actual.to_le_bytes());
         payload[8..16].copy_from_slice(&number.to_le_bytes());
         refused += send(topic, intended, &payload, stop)?;
@@ -260,6 +267,7 @@ pub(crate) fn subscriber(role: &SubscriberRole, parent: &Parent) -> Result<(), L
     let connection = connect(&role.target)?;
     let subscribe = |_| connection.subscriber(&role.topic, Start::Now, wait);
     let mut topics = (0..role.readers).map(subscribe).collect::<Result<Vec<_>, _>>()?;
+    topics.iter_mut().for_each(|topic| topic.keep_warm(std::env::var_os("TP_WARM_OFF").is_none()));
     role.thread.settle()?;
     let mut rows = touched_rows(if role.stamps { role.count as usize * role.readers } else { 0 });
     let mut gaps = Gaps::new(clock);

@@ -12,7 +12,9 @@ fn a_fork_does_not_publish() {
         let mut reader = scratch.reader(Start::Now);
         let publish = |writer: &mut Writer| writer.publish(0, 16, &payload(0, 9));
         assert!(in_a_fork(|| matches!(publish(&mut writer), Err(PublishError::Forked))));
-        assert!(in_a_fork(|| matches!(writer.batch().push(0, 16, b"x"), Err(PublishError::Forked))));
+        assert!(in_a_fork(
+            || matches!(writer.publish_batch(0, 16, &[b"x"]), Err(e) if matches!(e.error, PublishError::Forked))
+        ));
         assert!(in_a_fork(|| matches!(writer.room_for(9), Err(PublishError::Forked))));
         publish(&mut writer).expect("the writer itself goes on");
         assert_eq!(read_on(&mut reader, 0), 1);

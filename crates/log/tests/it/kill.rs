@@ -1,13 +1,16 @@
 //! Processes that are killed: the writer in the middle of its work, a reader that holds a writer, a sleeper.
 
 use tickpath_clock::{Calibration, Wait};
-use tickpath_log::{Next, Place, Policy, PublishError, Reader, Registration, Start, Writer};
+use tickpath_log::{BatchError, Next, Place, Policy, PublishError, Reader, Registration, Start, Writer};
 
 use crate::process::{PLACE, POLICY, Process, ROLE, say};
 use crate::{ALL_POLICIES, Dice, Scratch, hostile, payload, queue_kill, read_on, seed, tiny};
 
 /// What a child does before it is killed, or at most.
 const TURNS: u64 = 1_000_000;
+
+/// Messages of a batch: less than a segment's.
+const BATCH: u64 = 20;
 
 #[test]
 fn nothing_acknowledged_is_lost() {
@@ -31,6 +34,72 @@ fn nothing_acknowledged_is_lost() {
             assert_eq!(read, end);
         }
         assert_eq!(read_on(&mut scratch.looker(Start::Oldest), 0), end);
+    }
+}
+
+/// Of a batch that fits a segment all is there or nothing, wherever its writer was killed.
+#[test]
+fn a_batch_is_whole_or_not_there() {
+    let mut dice = Dice::new(seed());
+    let scratches = ALL_POLICIES.map(|policy| Scratch::shared(policy, 3)).into_iter();
+    for scratch in scratches.chain([Scratch::on_disk(Policy::Keep, 0)]) {
+        for _ in 0..10 {
+            let mut child = Process::start("batcher", scratch.place(), scratch.config.policy);
+            let first = child.lines.next_number().expect("the child writes");
+            assert!(first.is_multiple_of(BATCH), "a new writer goes on behind a whole batch, not at {first}");
+            let mut reader = scratch.reader(Start::Now);
+            let mut at = reader.sequence();
+            for _ in 0..dice.below(300) {
+                at = read_past(&mut reader, at);
+                child.lines.skip(1);
+            }
+            child.kill();
+            at = read_past(&mut reader, at);
+            assert!(at.is_multiple_of(BATCH), "{at} are read, and batches have {BATCH} messages");
+            let mut writer = scratch.writer();
+            assert_eq!(writer.sequence(), at);
+            publish_batch(&mut writer, at).expect("there is room");
+            assert_eq!(read_past(&mut reader, at), at + BATCH);
+        }
+    }
+}
+
+/// Reads to where nothing is, over what was missed; what there is comes in whole batches.
+fn read_past(reader: &mut Reader, mut at: u64) -> u64 {
+    loop {
+        match reader.next().expect("the log is sound") {
+            Next::Message(message) => {
+                assert_eq!((message.sequence, message.payload), (at, &payload(at, (at % 50) as usize)[..]));
+                at += 1;
+            }
+            Next::Gap(missed) => at += missed,
+            Next::Empty => {
+                assert!(at.is_multiple_of(BATCH), "a part of a batch is seen, up to {at}");
+                return at;
+            }
+        }
+    }
+}
+
+fn publish_batch(writer: &mut Writer, first: u64) -> Result<(), BatchError> {
+    let messages: Vec<_> = (first..first + BATCH).map(|at| payload(at, (at % 50) as usize)).collect();
+    let batch: Vec<&[u8]> = messages.iter().map(Vec::as_slice).collect();
+    writer.publish_batch(0, 16, &batch)
+}
+
+fn publish_batches_for_ever(place: &Place, policy: Policy) {
+    let config = tiny(place.clone(), policy, 3);
+    let mut writer = Writer::open(&config, &Calibration::nanoseconds()).expect("the last writer is dead");
+    say(writer.sequence());
+    for _ in 0..TURNS {
+        let first = writer.sequence();
+        match publish_batch(&mut writer, first) {
+            Ok(()) => say(first),
+            Err(BatchError { done: 0, error: PublishError::Full | PublishError::NoReader }) => {
+                tickpath_clock::yield_now();
+            }
+            Err(e) => panic!("{e}"),
+        }
     }
 }
 
@@ -128,6 +197,7 @@ pub fn child() {
     let policy: Policy = variable(POLICY).parse().expect("the parent names a policy");
     match role.as_str() {
         "writer" => publish_for_ever(&place, policy),
+        "batcher" => publish_batches_for_ever(&place, policy),
         "reader" => hold(&place, Wait::Yield),
         "mandatory" => read_for_ever(&place),
         "sleeper" => hold(&place, Wait::Block),

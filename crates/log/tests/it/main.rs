@@ -18,6 +18,7 @@ mod queue;
 mod queue_kill;
 mod queue_model;
 mod recover;
+mod rehearsal;
 mod scratch;
 mod wake;
 

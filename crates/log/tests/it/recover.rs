@@ -85,6 +85,30 @@ fn damage_in_the_middle_is_refused() {
     }
 }
 
+/// A writer that is killed in a batch leaves whole frames behind one that is none yet: no hole, and never seen again.
+#[test]
+fn a_batch_that_was_not_ended_is_cut() {
+    for (first, behind) in [(0, 9), (4, 5), (8, 1)] {
+        let scratch = journal(9);
+        let mut bytes = fs::read(scratch.data()).expect("the file can be read");
+        let at = FIRST_FRAME + first * FRAME_BYTES;
+        // Length 0, kind 2, and the number of the batch's first message.
+        bytes[at..at + 8].copy_from_slice(&(2 << 24 | (first as u64) << 32).to_le_bytes());
+        fs::write(scratch.data(), bytes).expect("the file can be written");
+        let mut reader = scratch.looker(Start::Oldest);
+        assert_eq!(read_on(&mut reader, 0), first as u64);
+        reader.check_end().expect("a batch may be on its way");
+        let mut writer = scratch.writer();
+        let cut = writer.cut().expect("a part of a batch is dropped");
+        assert_eq!((writer.sequence(), cut.sequence), (first as u64, first as u64));
+        assert!(cut.bytes as usize > (behind - 1) * FRAME_BYTES, "{cut:?}");
+        writer.publish(0, 16, &payload(first as u64, 20)).expect("a log that grows takes all");
+        assert_eq!(read_on(&mut reader, first as u64), first as u64 + 1);
+        drop(writer);
+        assert_eq!(scratch.writer().cut(), None, "nothing of the batch is left");
+    }
+}
+
 /// A page of zeros, as a loss of power can leave one, is no end: it hides what lies behind it.
 #[test]
 fn a_hole_is_not_taken_for_the_end() {

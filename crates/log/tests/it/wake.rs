@@ -74,10 +74,9 @@ fn a_batch_wakes_at_its_end() {
         }
     });
     for first in (0..1000).step_by(10) {
-        let mut batch = writer.batch();
-        for sequence in first..first + 10 {
-            batch.push(0, 16, &payload(sequence, 20)).expect("a log that grows takes all");
-        }
+        let payloads: Vec<_> = (first..first + 10).map(|sequence| payload(sequence, 20)).collect();
+        let batch: Vec<&[u8]> = payloads.iter().map(Vec::as_slice).collect();
+        writer.publish_batch(0, 16, &batch).expect("a log that grows takes all");
     }
     ended.recv_timeout(PATIENCE).expect("the sleeper ends");
 }

@@ -8,7 +8,14 @@ use crate::OmsError;
 use crate::agent::Agent;
 use crate::config::Config;
 use crate::front::{Front, NoFront, Opening};
+use crate::rehearsal::Client;
 use crate::sequencer::Sequencer;
+
+/// Turns without work between two rehearsals: some fifty microseconds, of which one takes one.
+const REHEARSE_EVERY: u32 = 512;
+
+/// Rehearsals of a start, so that the first order finds what the second one does.
+const REHEARSALS: u32 = 300;
 
 /// The OMS on one thread, to be polled by it.
 pub struct Inline<C, F = NoFront> {
@@ -17,6 +24,15 @@ pub struct Inline<C, F = NoFront> {
     sources: Vec<Source>,
     ticks: Option<Reader>,
     front: Option<F>,
+    rehearsal: Option<Rehearsal<C, F>>,
+    /// Turns without work.
+    idle_turns: u32,
+}
+
+/// A second OMS, and who sends it orders.
+struct Rehearsal<C, F> {
+    oms: Box<Inline<C, F>>,
+    client: Client,
 }
 
 impl<C: Clock> Inline<C> {
@@ -39,7 +55,28 @@ impl<C: Clock, F: Front> Inline<C, F> {
         let front = front.map(|open| open(&mut sequencer, opening)).transpose()?;
         let mut ticks = ticks;
         open_ticks(&mut ticks, &mut sequencer)?;
-        Ok(Self { clock, sequencer, sources: inbound.sources, ticks, front })
+        let rehearsal = if config.warm { sequencer.rehearsal()? } else { None };
+        let mut inline = Self::of(sequencer, inbound.sources);
+        (inline.ticks, inline.front) = (ticks, front);
+        inline.rehearsal = rehearsal.map(|(second, source, client)| {
+            let oms = Box::new(Self::of(second, vec![source]));
+            Rehearsal { oms, client }
+        });
+        (0..REHEARSALS).try_for_each(|_| inline.rehearse())?;
+        Ok(inline)
+    }
+
+    fn of(sequencer: Sequencer<C>, sources: Vec<Source>) -> Self {
+        let clock = sequencer.clock().clone();
+        Self { clock, sequencer, sources, ticks: None, front: None, rehearsal: None, idle_turns: 0 }
+    }
+
+    /// Takes an order through the OMS's own code, on lanes and a journal of which nobody knows.
+    #[inline(never)]
+    fn rehearse(&mut self) -> Result<(), OmsError> {
+        let Some(Rehearsal { oms, client }) = &mut self.rehearsal else { return Ok(()) };
+        client.send(&self.sequencer, &mut oms.sequencer)?;
+        oms.poll().map(drop)
     }
 
     /// The sequencer.
@@ -49,7 +86,8 @@ impl<C: Clock, F: Front> Inline<C, F> {
 }
 
 impl<C: Clock, F: Front> Agent for Inline<C, F> {
-    #[inline]
+    // One function for the OMS and its rehearsal: a copy of it would keep nothing warm.
+    #[inline(never)]
     fn poll(&mut self) -> Result<usize, OmsError> {
         let Self { clock, sequencer, sources, ticks, front } = self;
         // Prices first: the first orders after a start must not be checked without one.
@@ -63,6 +101,12 @@ impl<C: Clock, F: Front> Agent for Inline<C, F> {
         done += sequencer.poll_lines()?;
         done += sequencer.chores(done == 0)?;
         Ok(done)
+    }
+
+    #[inline]
+    fn idle(&mut self) -> Result<(), OmsError> {
+        self.idle_turns = self.idle_turns.wrapping_add(1);
+        if self.idle_turns.is_multiple_of(REHEARSE_EVERY) { self.rehearse() } else { Ok(()) }
     }
 
     fn sleep(&mut self, timeout_ns: u64) {

@@ -241,6 +241,7 @@ fn config(name: &str, folder: &Path) -> Config {
         other_cpu: None,
         priority: Priority::Normal,
         snapshot_every: 0,
+        warm: true,
         history: false,
         seed: Some(0x5eed),
     }

@@ -274,6 +274,7 @@ fn config(name: &str, folder: &Path, seed: u64, terms: Option<&Terms>) -> Config
         other_cpu: None,
         priority: Priority::Normal,
         snapshot_every: 0,
+        warm: false,
         history: true,
         seed: Some(seed),
     }

@@ -219,6 +219,7 @@ impl Settings {
             other_cpu,
             priority,
             snapshot_every,
+            warm: true,
             history: true,
             seed: None,
         }

@@ -85,6 +85,7 @@ fn config(name: &str, folder: &Path) -> Config {
         other_cpu: None,
         priority: Priority::Normal,
         snapshot_every: 0,
+        warm: true,
         history: true,
         seed: Some(0x5eed),
     }

@@ -1,0 +1,164 @@
+//! The rehearsal: while the OMS has nothing to do, an order goes through it that is none.
+//!
+//! ```text
+//!   real        lanes ─> Inline::poll ─> journal, core ─> lanes        an order now and then
+//!   rehearsal   lanes ─> Inline::poll ─> journal, core ─> lanes        an order each fifty microseconds
+//!               └ nobody else's memory ┘   └ no order of the real one
+//! ```
+//!
+//! After milliseconds of spinning, an order finds its way cold: code that nothing has run, lines and translations that
+//! nothing has used. So the same functions are run on a second OMS that shares nothing with the first but its code, and
+//! the first one's next lines are looked at. Nothing of it can reach the journal, a lane, a digest or a count: the second
+//! OMS has none of them, and of the first one it has a shared reference.
+
+use tickpath_clock::Clock;
+use tickpath_log::Writer;
+use tickpath_market::{
+    AccountId, ClientOrderId, Kind, NewOrder, OrderType, Price, Quantity, Request, Side, SymbolId, TimeInForce, VenueId,
+};
+use tickpath_orders::{Boot, Config, Core, Input, OrderView};
+use zerocopy::IntoBytes;
+
+use crate::OmsError;
+use crate::bucket::{Bucket, Rate};
+use crate::journal::Journal;
+use crate::lanes::LaneKind;
+use crate::layout::Source;
+use crate::outbound::Outbound;
+use crate::sequencer::Sequencer;
+
+/// Orders that the second core keeps until it forgets them.
+const ORDERS: u64 = 256;
+
+/// The client of a second OMS.
+pub(crate) struct Client {
+    requests: Writer,
+    order: NewOrder,
+    sent: u64,
+}
+
+impl<C: Clock> Sequencer<C> {
+    /// A second OMS like this one, the lane that it reads, and who sends on it; none if nothing can be traded that goes to
+    /// a venue by a lane.
+    pub(crate) fn rehearsal(&self) -> Result<Option<(Self, Source, Client)>, OmsError> {
+        let real = self;
+        let Some((session, order, venue)) = first_order(real) else { return Ok(None) };
+        let Some(lane) = real.venues.get(usize::from(venue.0)).and_then(|venue| venue.as_ref()?.log()) else {
+            return Ok(None);
+        };
+        let like = |log: &Writer| log.rehearsal().map_err(OmsError::Disk);
+        let journal = Journal::of_rehearsal(like(real.journal.log())?.writer, &real.journal);
+        let mut second = Sequencer::bare(real.clock.clone(), journal, Core::new(Config::default()));
+        second.venues.resize_with(usize::from(venue.0), || None);
+        second.venues.push(Some(Outbound::new(like(lane)?.writer)));
+        for report in real.sessions.iter().take(usize::from(session) + 1) {
+            second.sessions.extend(report.log().map(like).transpose()?.map(|made| Outbound::new(made.writer)));
+        }
+        let calibration = *real.clock.calibration();
+        let (ticks_per_second, boot_id) = (calibration.ticks_per_second, calibration.boot_id);
+        let now = real.clock.ticks();
+        let utc_ns = calibration.utc_ns_of(now);
+        second.take(now, &Input::Boot(Boot { epoch: 1, boot_id, ticks_per_second, utc_ns }))?;
+        for definition in real.definitions.all().filter_map(|input| defined_for(input, session, &order)) {
+            second.take(now, &definition)?;
+        }
+        let requests = like(lane)?;
+        let bucket = Bucket::new(Rate::default(), &calibration, now);
+        let source = Source::new(LaneKind::Requests(session), Some(requests.reader), bucket, false);
+        Ok(Some((second, source, Client { requests: requests.writer, order, sent: 0 })))
+    }
+
+    /// Looks at what an order like this one would need next.
+    fn look_ahead(&self, like: &OrderView) {
+        self.journal.log().keep_warm(size_of::<Request>());
+        if let Some(lane) = self.venues.get(usize::from(like.venue.0)).and_then(|venue| venue.as_ref()?.log()) {
+            lane.keep_warm(size_of::<NewOrder>());
+        }
+        if let Some(log) = self.sessions.get(usize::from(like.session)).and_then(Outbound::log) {
+            log.keep_warm(size_of::<tickpath_market::ExecutionReport>());
+        }
+        self.core.look_ahead(self.journal.tail().sequence, like);
+    }
+}
+
+impl Client {
+    /// Sends the second OMS an order, and looks at what the real one's next will need.
+    pub(crate) fn send<C: Clock>(&mut self, real: &Sequencer<C>, second: &mut Sequencer<C>) -> Result<(), OmsError> {
+        if self.sent.is_multiple_of(ORDERS) {
+            second.core.forget_orders();
+        }
+        self.sent += 1;
+        if let Some(newest) = real.core.newest() {
+            real.look_ahead(&newest);
+            (self.order.price, self.order.quantity) = (newest.price, newest.quantity);
+        }
+        second.references.clone_from(&real.references);
+        self.order.client_order_id = ClientOrderId(self.sent);
+        let sent = self.requests.publish(real.clock.ticks(), Kind::NewOrder.code(), self.order.as_bytes());
+        sent.map(drop).map_err(OmsError::Lane)
+    }
+}
+
+/// An order that the real OMS might take, and its session and venue.
+fn first_order<C: Clock>(real: &Sequencer<C>) -> Option<(u16, NewOrder, VenueId)> {
+    if let Some(newest) = real.core.newest() {
+        return Some((
+            newest.session,
+            new_order(newest.symbol, newest.account, newest.price, newest.quantity),
+            newest.venue,
+        ));
+    }
+    let instrument = real.definitions.all().find_map(|input| match input {
+        Input::Instrument(instrument) => Some(instrument),
+        _ => None,
+    })?;
+    let account = real.definitions.all().find_map(|input| match input {
+        Input::Account(account) => Some(account.account),
+        _ => None,
+    })?;
+    let session = real.definitions.all().find_map(|input| match input {
+        Input::Session(rules) => Some(rules.session),
+        _ => None,
+    });
+    let price = real.references.get(instrument.symbol.0 as usize).map_or(Price::ZERO, |reference| reference.price);
+    let price = if price == Price::ZERO { instrument.lowest_price.max(instrument.tick_size) } else { price };
+    let quantity = instrument.lot.max(Quantity(1));
+    Some((session.unwrap_or(0), new_order(instrument.symbol, account, price, quantity), instrument.venue))
+}
+
+fn new_order(symbol: SymbolId, account: AccountId, price: Price, quantity: Quantity) -> NewOrder {
+    NewOrder {
+        price,
+        quantity,
+        symbol,
+        account,
+        side: Side::Buy.code(),
+        order_type: OrderType::Limit.code(),
+        time_in_force: TimeInForce::ImmediateOrCancel.code(),
+        ..NewOrder::default()
+    }
+}
+
+/// A definition as the second OMS needs it, if it concerns the order: without what counts messages, for it takes more.
+fn defined_for(input: &Input, session: u16, order: &NewOrder) -> Option<Input> {
+    let (symbol, account) = (order.symbol, order.account);
+    match *input {
+        Input::Instrument(new) if new.symbol == symbol => {
+            Some(Input::Instrument(tickpath_orders::Instrument { rate_limit: 0, ..new }))
+        }
+        Input::Account(new) if new.account == account => Some(Input::Account(tickpath_orders::AccountLimits {
+            rate_limit: 0,
+            order_trade_ratio: 0,
+            order_trade_free: 0,
+            ..new
+        })),
+        Input::Session(new) if new.session == session => {
+            Some(Input::Session(tickpath_orders::SessionRules { rate_limit: 0, ..new }))
+        }
+        Input::Grant(new) if new.session == session => Some(Input::Grant(new)),
+        Input::SymbolLimits(new) if new.symbol == symbol && new.account == account => Some(Input::SymbolLimits(new)),
+        Input::Venue(new) => Some(Input::Venue(new)),
+        Input::Firm(new) => Some(Input::Firm(tickpath_orders::FirmLimits { rate_limit: 0, ..new })),
+        _ => None,
+    }
+}

@@ -1,0 +1,48 @@
+//! What a core that has nothing to do can do for the next order.
+
+use std::hint::black_box;
+
+use crate::OrderView;
+use crate::core::Core;
+use crate::desk::Open;
+
+impl Core {
+    /// The newest order that is kept.
+    pub fn newest(&self) -> Option<OrderView> {
+        self.orders.len().checked_sub(1).map(|slot| self.orders.get(slot).view())
+    }
+
+    /// Looks at what an order like this one would need if it were journaled here next, so that it lies near: where it would
+    /// be kept and found, its account, its instrument, its position. Changes nothing, and nothing follows from it.
+    pub fn look_ahead(&self, next: u64, like: &OrderView) {
+        let (session, client) = (like.session, like.client_order_id.0 + 1);
+        self.orders.look_ahead();
+        self.by_id.look_at(self.tag(0, self.id(crate::At { sequence: next, stamp: 0 })));
+        self.by_client.look_at(self.tag(session.into(), client));
+        black_box(self.find_client(session, client));
+        black_box(self.live.next(self.orders.len()));
+        black_box(self.desk.entry(like.account, like.symbol).is_ok());
+        black_box(self.desk.is_entitled(session, like.account));
+        black_box(self.position(like.account, like.symbol));
+        black_box(self.routes.iter().nth(usize::from(like.venue.0)).is_some_and(|route| route.is_clear()));
+    }
+
+    /// Forgets all orders and what they hold, and keeps the memory. Of a core that rehearses: they were nobody's.
+    pub fn forget_orders(&mut self) {
+        self.orders.empty();
+        self.asks.empty();
+        self.fills.empty();
+        self.denied.empty();
+        for index in [&mut self.by_id, &mut self.by_client, &mut self.by_exec] {
+            index.empty();
+        }
+        self.live.empty();
+        for account in self.positions.forget() {
+            self.desk.change_open(account, |open| *open = Open::default());
+        }
+        self.counts = crate::Counts::default();
+        self.gapped.clear();
+        self.armed.clear();
+        self.count_own();
+    }
+}
