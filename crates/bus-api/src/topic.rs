@@ -135,6 +135,11 @@ pub trait Publisher: Send {
         }
         Ok(())
     }
+
+    /// How often its connection was lost and made again; none where nobody knows.
+    fn reconnects(&self) -> Option<u64> {
+        None
+    }
 }
 
 /// Receives one topic.
@@ -148,6 +153,12 @@ pub trait Subscriber: Send {
 
     /// Whether somebody publishes this topic now.
     fn publisher(&self) -> PublisherState;
+
+    /// How often its connection was lost and made again, also where that was no gap, because nothing can have been
+    /// missed; none where nobody knows.
+    fn reconnects(&self) -> Option<u64> {
+        None
+    }
 }
 
 /// Whether somebody publishes.
