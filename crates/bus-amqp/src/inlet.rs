@@ -22,19 +22,25 @@ pub(crate) struct Inlet {
     intake: Option<Intake>,
     /// Some while the intake is made anew.
     reconnect: Option<Reconnect>,
+    reconnects: u64,
 }
 
 impl Inlet {
     /// Connects.
     pub fn open(server: Arc<Server>, place: Place, wait: Wait) -> Result<Self, ConnectError> {
         let intake = Intake::open(&server, &place).map_err(|e| server.error(&e))?;
-        Ok(Self { server, place, wait, intake: Some(intake), reconnect: None })
+        Ok(Self { server, place, wait, intake: Some(intake), reconnect: None, reconnects: 0 })
     }
 
     /// True once after the connection was lost and made anew.
     #[inline]
     pub fn is_anew(&mut self) -> Result<bool, ReceiveError> {
         if self.reconnect.is_some() { self.come_back() } else { Ok(false) }
+    }
+
+    /// How often the connection was lost and made anew.
+    pub fn reconnects(&self) -> u64 {
+        self.reconnects
     }
 
     /// The next message that is here.
@@ -107,6 +113,7 @@ impl Inlet {
             Some(Ok(intake)) => {
                 self.intake = Some(intake);
                 self.reconnect = None;
+                self.reconnects += 1;
                 Ok(true)
             }
             Some(Err(e)) => {

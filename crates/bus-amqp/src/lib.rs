@@ -41,6 +41,7 @@
 //! ```
 
 mod about;
+mod advice;
 mod error;
 mod inlet;
 mod intake;
@@ -57,7 +58,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tickpath_bus_api::{
     About, Capabilities, ConnectError, Connection, Delivery, Policy, Publisher, Puller, Pusher, QueueCapabilities,
-    QueueConfig, Start, Subscriber, TopicConfig, wire,
+    QueueConfig, Start, Subscriber, TopicConfig, Transport, wire,
 };
 use tickpath_clock::Wait;
 
@@ -72,8 +73,16 @@ use crate::subscriber::AmqpSubscriber;
 pub use crate::intake::MAX_UNACKNOWLEDGED;
 pub use crate::outlet::MAX_PAYLOAD_BYTES;
 
-/// How this transport is called in errors.
-const TRANSPORT: &str = "RabbitMQ";
+/// What this transport is.
+pub const TRANSPORT: Transport = Transport {
+    name: "RabbitMQ",
+    schemes: &["amqp"],
+    form: "amqp://HOST:PORT",
+    ways: &[""],
+    port: Some(server::PORT),
+    connect: |url| Ok(Box::new(AmqpBus::connect(url)?)),
+    advise: advice::advise,
+};
 
 /// Topics and queues on one RabbitMQ server.
 #[derive(Debug, Clone)]
@@ -109,7 +118,7 @@ impl AmqpBus {
 impl Connection for AmqpBus {
     fn about(&self) -> About {
         let version = about::version(&self.server).ok().flatten();
-        About { server: Some("RabbitMQ".to_owned()), version, ..About::default() }
+        About { server: Some(TRANSPORT.name.to_owned()), version, ..About::default() }
     }
 
     fn capabilities(&self) -> Capabilities {
@@ -128,7 +137,7 @@ impl Connection for AmqpBus {
         wire::check_name("topic", topic)?;
         if config.policy != Policy::Overwrite {
             return Err(ConnectError::Unsupported {
-                transport: TRANSPORT,
+                transport: TRANSPORT.name,
                 what: format!("hold a topic by the policy '{}'", config.policy),
                 remedy: "use 'overwrite', a queue, or a topic on shm:// or file://",
             });
@@ -144,7 +153,7 @@ impl Connection for AmqpBus {
             Start::Sequence(sequence) => format!("start at the sequence number {sequence}"),
         };
         let remedy = "its topics keep no messages: start 'now', or use a queue, or a topic on shm:// or file://";
-        Err(ConnectError::Unsupported { transport: TRANSPORT, what: from, remedy })
+        Err(ConnectError::Unsupported { transport: TRANSPORT.name, what: from, remedy })
     }
 
     fn remove(&self, topic: &str) -> Result<(), ConnectError> {

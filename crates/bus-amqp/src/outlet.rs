@@ -28,13 +28,14 @@ pub(crate) struct Outlet {
     place: Place,
     /// None after an error.
     channel: Option<ConfirmChannel>,
+    reconnects: u64,
 }
 
 impl Outlet {
     /// Connects now, so that the first message does not pay for it.
     pub fn open(server: Arc<Server>, place: Place) -> Result<Self, ConnectError> {
         let channel = ConfirmChannel::open(&server, &place).map_err(|e| server.error(&e))?;
-        Ok(Self { server, place, channel: Some(channel) })
+        Ok(Self { server, place, channel: Some(channel), reconnects: 0 })
     }
 
     /// Sends all that fit, up to the first one that does not.
@@ -66,6 +67,7 @@ impl Outlet {
     fn attempt(&mut self, stamp: u64, kind: u8, payloads: &[&[u8]], done: &mut usize) -> Result<(), ServerError> {
         if self.channel.is_none() {
             self.channel = Some(ConfirmChannel::open(&self.server, &self.place)?);
+            self.reconnects += 1;
         }
         let channel = self.channel.as_ref().expect("opened");
         while *done < payloads.len() {
@@ -92,6 +94,10 @@ impl Publisher for Outlet {
     fn publish_batch(&mut self, stamp: u64, kind: u8, payloads: &[&[u8]]) -> Result<(), BatchError> {
         self.send(stamp, kind, payloads)
     }
+
+    fn reconnects(&self) -> Option<u64> {
+        Some(self.reconnects)
+    }
 }
 
 impl Pusher for Outlet {
@@ -101,6 +107,10 @@ impl Pusher for Outlet {
 
     fn push_batch(&mut self, stamp: u64, kind: u8, payloads: &[&[u8]]) -> Result<(), BatchError> {
         self.send(stamp, kind, payloads)
+    }
+
+    fn reconnects(&self) -> Option<u64> {
+        Some(self.reconnects)
     }
 }
 

@@ -14,13 +14,12 @@ use crate::server::Server;
 pub(crate) struct AmqpPuller {
     inlet: Inlet,
     delivery: Delivery,
-    reconnects: u64,
 }
 
 impl AmqpPuller {
     /// Connects, and makes the queue if it is not there.
     pub fn open(server: Arc<Server>, queue: &str, delivery: Delivery, wait: Wait) -> Result<Self, ConnectError> {
-        Ok(Self { inlet: Inlet::open(server, Place::queue(queue), wait)?, delivery, reconnects: 0 })
+        Ok(Self { inlet: Inlet::open(server, Place::queue(queue), wait)?, delivery })
     }
 
     /// Hands over what is acknowledged later.
@@ -72,7 +71,7 @@ impl AmqpPuller {
 impl Puller for AmqpPuller {
     fn pull(&mut self, limit: usize, handler: &mut dyn FnMut(Pulled<'_>)) -> Result<usize, ReceiveError> {
         // What was lost with the connection comes again by itself: a gap is nothing that a queue has.
-        self.reconnects += u64::from(self.inlet.is_anew()?);
+        self.inlet.is_anew()?;
         match self.delivery {
             Delivery::AtLeastOnce => self.lend(limit, handler),
             Delivery::AtMostOnce => Ok(self.give(limit, handler)),
@@ -90,7 +89,7 @@ impl Puller for AmqpPuller {
         self.inlet.wait(timeout_ns);
     }
 
-    fn reconnects(&self) -> u64 {
-        self.reconnects
+    fn reconnects(&self) -> Option<u64> {
+        Some(self.inlet.reconnects())
     }
 }

@@ -9,7 +9,7 @@ use tickpath_bus_api::ConnectError;
 use crate::error::ServerError;
 
 /// The port if the URL has none.
-const PORT: u16 = 5672;
+pub(crate) const PORT: u16 = 5672;
 
 /// The user name and the password if the URL has none: what RabbitMQ takes from loopback.
 const GUEST: &str = "guest";

@@ -46,4 +46,8 @@ impl Subscriber for AmqpSubscriber {
     fn publisher(&self) -> PublisherState {
         PublisherState::Unknown
     }
+
+    fn reconnects(&self) -> Option<u64> {
+        Some(self.inlet.reconnects())
+    }
 }

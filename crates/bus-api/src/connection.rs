@@ -57,3 +57,13 @@ pub struct About {
     /// Settings and counts that decide what is kept and what it costs, by the server's own names; or why it does not tell.
     pub settings: BTreeMap<&'static str, Result<String, String>>,
 }
+
+impl About {
+    /// A setting, or why it is not told.
+    pub fn setting(&self, name: &str) -> Result<&str, String> {
+        match self.settings.get(name) {
+            Some(told) => told.as_deref().map_err(Clone::clone),
+            None => Err(format!("'{name}' is not told")),
+        }
+    }
+}

@@ -17,6 +17,7 @@
 //! A [queue](Pusher) gives each message to one of its pullers, once or at least once, by name.
 //!
 //! What a transport truly cannot do it declares in [`Capabilities`]; the suite then checks that it refuses, in words.
+//! What is to be known before anybody connects (URLs, port, ways) its adapter tells in a [`Transport`].
 
 pub mod conformance;
 mod connection;
@@ -24,6 +25,7 @@ mod error;
 mod mailbox;
 mod queue;
 mod topic;
+mod transport;
 pub mod wire;
 
 pub use connection::{About, Connection};
@@ -33,3 +35,4 @@ pub use queue::{Delivery, Pulled, Puller, Pusher, QueueCapabilities, QueueConfig
 pub use topic::{
     Capabilities, Event, Foreign, Gap, Message, Policy, Publisher, PublisherState, Start, Subscriber, TopicConfig,
 };
+pub use transport::{Advice, Cost, Transport};

@@ -107,6 +107,11 @@ pub trait Pusher: Send {
         }
         Ok(())
     }
+
+    /// How often its connection was lost and made again; none where nobody knows.
+    fn reconnects(&self) -> Option<u64> {
+        None
+    }
 }
 
 /// Pulls from one queue.
@@ -121,8 +126,8 @@ pub trait Puller: Send {
     /// `timeout_ns` is over. The caller pulls again.
     fn wait(&mut self, timeout_ns: u64);
 
-    /// How often its connection was lost and made again; zero where the transport cannot tell.
-    fn reconnects(&self) -> u64 {
-        0
+    /// How often its connection was lost and made again; none where nobody knows.
+    fn reconnects(&self) -> Option<u64> {
+        None
     }
 }

@@ -142,6 +142,11 @@ pub trait Publisher: Send {
     /// Says that there is nothing to publish now, again and again while the caller spins until there is. A transport may
     /// use the time to keep the next message's way warm; nobody sees anything of it.
     fn idle(&mut self) {}
+
+    /// How often its connection was lost and made again; none where nobody knows.
+    fn reconnects(&self) -> Option<u64> {
+        None
+    }
 }
 
 /// Receives one topic.
@@ -159,6 +164,12 @@ pub trait Subscriber: Send {
 
     /// Whether somebody publishes this topic now.
     fn publisher(&self) -> PublisherState;
+
+    /// How often its connection was lost and made again, also where that was no gap, because nothing can have been
+    /// missed; none where nobody knows.
+    fn reconnects(&self) -> Option<u64> {
+        None
+    }
 }
 
 /// Whether somebody publishes.

@@ -34,8 +34,12 @@
 //!   has pulled for seven days (`offsets.retention.minutes`): then what is not freed yet comes again.
 //! * Drop all pullers before a queue is removed.
 //!
+//! The client library makes lost connections again in the background, and tells nobody how often: `reconnects` is
+//! none for all four.
+//!
 //! Connecting makes Kafka's own topic `__consumer_offsets`, as any client does. Nothing else on the server is touched.
 
+mod advice;
 mod cluster;
 mod deadline;
 mod group;
@@ -51,18 +55,28 @@ use std::sync::Arc;
 
 use tickpath_bus_api::{
     About, Capabilities, ConnectError, Connection, Delivery, Policy, Publisher, Puller, Pusher, QueueCapabilities,
-    QueueConfig, Start, Subscriber, TopicConfig,
+    QueueConfig, Start, Subscriber, TopicConfig, Transport,
 };
 use tickpath_clock::Wait;
 
 use crate::cluster::Cluster;
-use crate::names::TRANSPORT;
 use crate::publisher::KafkaPublisher;
 use crate::puller::KafkaPuller;
 use crate::server::Server;
 use crate::subscriber::KafkaSubscriber;
 
 pub use crate::publisher::MAX_PAYLOAD_BYTES;
+
+/// What this transport is.
+pub const TRANSPORT: Transport = Transport {
+    name: names::TRANSPORT,
+    schemes: &["kafka"],
+    form: "kafka://HOST:PORT",
+    ways: &[""],
+    port: Some(server::PORT),
+    connect: |url| Ok(Box::new(KafkaBus::connect(url)?)),
+    advise: advice::advise,
+};
 
 /// How many pullers can share a queue.
 pub const QUEUE_PARTITIONS: i32 = 6;
@@ -85,7 +99,7 @@ impl KafkaBus {
         match self.cluster.ensure(there, 1).map_err(|e| self.cluster.error(&e))? {
             1 => Ok(()),
             partitions => Err(ConnectError::Unsupported {
-                transport: TRANSPORT,
+                transport: TRANSPORT.name,
                 what: format!("number the messages of the topic '{topic}', which has {partitions} partitions"),
                 remedy: "use a topic of one partition, or a name that is free: it is made as it should be",
             }),
@@ -96,7 +110,7 @@ impl KafkaBus {
 impl Connection for KafkaBus {
     /// Its protocol tells no version.
     fn about(&self) -> About {
-        About { server: Some("Kafka".to_owned()), ..About::default() }
+        About { server: Some(TRANSPORT.name.to_owned()), ..About::default() }
     }
 
     fn capabilities(&self) -> Capabilities {
@@ -115,7 +129,7 @@ impl Connection for KafkaBus {
         let there = names::topic(topic)?;
         if config.policy != Policy::Keep {
             return Err(ConnectError::Unsupported {
-                transport: TRANSPORT,
+                transport: TRANSPORT.name,
                 what: format!("hold a topic by the policy '{}'", config.policy),
                 remedy: "it drops old messages by the segment, whoever has read them or not: use 'keep', \
                          or a topic on shm:// or file://",

@@ -9,7 +9,7 @@ use rdkafka::error::{KafkaError, RDKafkaErrorCode as Code};
 use tickpath_bus_api::ConnectError;
 
 /// Where Kafka listens if nobody says otherwise.
-const PORT: u16 = 9092;
+pub(crate) const PORT: u16 = 9092;
 
 /// Settings of every client. Nothing is printed, nothing is measured for the server's owner, no topic is made by asking
 /// for it, and every request ends.

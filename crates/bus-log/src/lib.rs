@@ -15,6 +15,7 @@ use std::path::PathBuf;
 use tickpath_bus_api::{
     BatchError, Capabilities, ConnectError, Connection, Event, Gap, Message, Policy, PublishError, Publisher,
     PublisherState, Puller, Pusher, QueueCapabilities, QueueConfig, ReceiveError, Start, Subscriber, TopicConfig,
+    Transport,
 };
 use tickpath_clock::{Clock, HostClock, Wait};
 use tickpath_log::{Config, Next, OpenError, Place, PlaceError, Reader, Registration, Writer};
@@ -24,6 +25,17 @@ use crate::warm::Warm;
 use crate::ring::{
     LOOK_FOR_LOG_NS, MAX_PAYLOAD_BYTES, SEGMENTS, connect_error, name_error, publish_batch, publish_error,
     segment_bytes,
+};
+
+/// What this transport is.
+pub const TRANSPORT: Transport = Transport {
+    name: "log",
+    schemes: &["shm", "file"],
+    form: "shm://, shm://PREFIX, file:///FOLDER",
+    ways: &[""],
+    port: None,
+    connect: |url| Ok(Box::new(LogBus::connect(url)?)),
+    advise: |_about| Vec::new(),
 };
 
 /// What the name of a queue's log ends with.
@@ -190,6 +202,11 @@ impl Publisher for LogPublisher {
     fn publish_batch(&mut self, stamp: u64, kind: u8, payloads: &[&[u8]]) -> Result<(), BatchError> {
         publish_batch(&mut self.writer, stamp, kind, payloads)
     }
+
+    /// There is nothing that could be lost.
+    fn reconnects(&self) -> Option<u64> {
+        Some(0)
+    }
 }
 
 struct LogSubscriber {
@@ -268,6 +285,11 @@ impl Subscriber for LogSubscriber {
             Some(pid) => PublisherState::Alive(pid),
             None => PublisherState::Absent,
         }
+    }
+
+    /// There is nothing that could be lost.
+    fn reconnects(&self) -> Option<u64> {
+        Some(0)
     }
 }
 

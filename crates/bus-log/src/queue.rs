@@ -61,6 +61,11 @@ impl Pusher for LogPusher {
     fn push_batch(&mut self, stamp: u64, kind: u8, payloads: &[&[u8]]) -> Result<(), BatchError> {
         publish_batch(&mut self.writer, stamp, kind, payloads)
     }
+
+    /// There is nothing that could be lost.
+    fn reconnects(&self) -> Option<u64> {
+        Some(0)
+    }
 }
 
 struct LogPuller {
@@ -111,6 +116,11 @@ impl Puller for LogPuller {
             (None, Wait::Block) => tickpath_clock::sleep_ns(timeout_ns.min(LOOK_FOR_LOG_NS)),
             (None, wait) => wait.idle(),
         }
+    }
+
+    /// There is nothing that could be lost.
+    fn reconnects(&self) -> Option<u64> {
+        Some(0)
     }
 }
 

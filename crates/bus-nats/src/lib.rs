@@ -36,6 +36,7 @@
 //! * What others publish, without our header, comes to a subscriber as an event of its own, with a sequence number in a
 //!   topic of JetStream; what they push, a puller skips and takes away.
 
+mod advice;
 mod arrivals;
 mod background;
 mod connected;
@@ -58,7 +59,7 @@ use std::sync::Arc;
 
 use tickpath_bus_api::{
     About, Capabilities, ConnectError, Connection, Delivery, Policy, Publisher, Puller, Pusher, QueueCapabilities,
-    QueueConfig, Start, Subscriber, TopicConfig, wire,
+    QueueConfig, Start, Subscriber, TopicConfig, Transport, wire,
 };
 use tickpath_clock::{HostClock, Wait};
 
@@ -71,6 +72,17 @@ use crate::server::Server;
 use crate::subscriber::NatsSubscriber;
 
 pub use crate::stream::MAX_PAYLOAD_BYTES;
+
+/// What this transport is.
+pub const TRANSPORT: Transport = Transport {
+    name: "NATS",
+    schemes: &["nats"],
+    form: "nats://HOST:PORT[?jetstream]",
+    ways: &["", "?jetstream"],
+    port: Some(4222),
+    connect: |url| Ok(Box::new(NatsBus::connect(url)?)),
+    advise: advice::advise,
+};
 
 /// Topics and queues on one NATS server.
 #[derive(Debug, Clone)]

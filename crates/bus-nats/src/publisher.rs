@@ -30,6 +30,7 @@ pub(crate) struct NatsPublisher {
     target: Target,
     /// None after an error: nothing of the last call may come out of it later.
     link: Option<Link>,
+    reconnects: u64,
     /// The longest payload, in bytes, by the last connection.
     limit: usize,
 }
@@ -37,7 +38,7 @@ pub(crate) struct NatsPublisher {
 impl NatsPublisher {
     /// Connects now, so that the first message does not pay for it.
     pub fn open(server: Arc<Server>, target: Target) -> Result<Self, ServerError> {
-        let mut publisher = Self { server, target, link: None, limit: 0 };
+        let mut publisher = Self { server, target, link: None, reconnects: 0, limit: 0 };
         publisher.connect()?;
         Ok(publisher)
     }
@@ -89,6 +90,7 @@ impl NatsPublisher {
     fn attempt(&mut self, stamp: u64, kind: u8, payloads: &[&[u8]], done: &mut usize) -> Result<(), ServerError> {
         if self.link.is_none() {
             self.connect()?;
+            self.reconnects += 1;
         }
         let link = self.link.as_ref().expect("connected");
         let Target { subject, stream } = &self.target;
@@ -114,6 +116,10 @@ impl Publisher for NatsPublisher {
     fn publish_batch(&mut self, stamp: u64, kind: u8, payloads: &[&[u8]]) -> Result<(), BatchError> {
         self.send_batch(stamp, kind, payloads)
     }
+
+    fn reconnects(&self) -> Option<u64> {
+        Some(self.reconnects)
+    }
 }
 
 impl Pusher for NatsPublisher {
@@ -123,6 +129,10 @@ impl Pusher for NatsPublisher {
 
     fn push_batch(&mut self, stamp: u64, kind: u8, payloads: &[&[u8]]) -> Result<(), BatchError> {
         self.send_batch(stamp, kind, payloads)
+    }
+
+    fn reconnects(&self) -> Option<u64> {
+        Some(self.reconnects)
     }
 }
 

@@ -68,8 +68,8 @@ impl Puller for CorePuller {
         }
     }
 
-    fn reconnects(&self) -> u64 {
-        self.background.reconnects()
+    fn reconnects(&self) -> Option<u64> {
+        Some(self.background.reconnects())
     }
 }
 
@@ -224,8 +224,8 @@ impl Puller for StreamPuller {
         }
     }
 
-    fn reconnects(&self) -> u64 {
-        self.background.reconnects()
+    fn reconnects(&self) -> Option<u64> {
+        Some(self.background.reconnects())
     }
 }
 

@@ -20,7 +20,7 @@ pub(crate) struct NatsSubscriber {
     /// How much is wanted, where that can be said: JetStream keeps the rest.
     demand: Option<Demand>,
     wait: Wait,
-    _background: Background,
+    background: Background,
 }
 
 impl NatsSubscriber {
@@ -29,7 +29,7 @@ impl NatsSubscriber {
         let mailbox = Mailbox::new();
         let feed = CoreFeed::new(name::topic_subject(topic), None, mailbox.clone());
         let background = Background::start(server, feed)?;
-        Ok(Self { arrivals: Arrivals::new(mailbox), demand: None, wait, _background: background })
+        Ok(Self { arrivals: Arrivals::new(mailbox), demand: None, wait, background })
     }
 
     /// Follows a stream of JetStream.
@@ -38,7 +38,7 @@ impl NatsSubscriber {
         demand.raise(WINDOW);
         let feed = TopicFeed::new(name::topic_stream(topic), start, mailbox.clone(), demand.clone());
         let background = Background::start(server, feed)?;
-        Ok(Self { arrivals: Arrivals::new(mailbox), demand: Some(demand), wait, _background: background })
+        Ok(Self { arrivals: Arrivals::new(mailbox), demand: Some(demand), wait, background })
     }
 }
 
@@ -62,5 +62,9 @@ impl Subscriber for NatsSubscriber {
 
     fn publisher(&self) -> PublisherState {
         PublisherState::Unknown
+    }
+
+    fn reconnects(&self) -> Option<u64> {
+        Some(self.background.reconnects())
     }
 }

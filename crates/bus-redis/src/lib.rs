@@ -38,6 +38,7 @@
 //!   an object of its fields in JSON; what they push, a puller skips and takes away.
 
 mod about;
+mod advice;
 mod link;
 mod list_at_least_once;
 mod list_at_most_once;
@@ -60,7 +61,7 @@ use std::sync::Arc;
 use tickpath_bus_api::wire::check_name;
 use tickpath_bus_api::{
     About, Capabilities, ConnectError, Connection, Delivery, Policy, Publisher, Puller, Pusher, QueueCapabilities,
-    QueueConfig, Start, Subscriber, TopicConfig,
+    QueueConfig, Start, Subscriber, TopicConfig, Transport,
 };
 use tickpath_clock::Wait;
 
@@ -76,6 +77,17 @@ use crate::stream_subscriber::StreamSubscriber;
 use crate::subscriber::RedisSubscriber;
 
 pub use crate::sender::MAX_PAYLOAD_BYTES;
+
+/// What this transport is.
+pub const TRANSPORT: Transport = Transport {
+    name: "Redis",
+    schemes: &["redis", "redis+unix"],
+    form: "redis://HOST:PORT[?streams]",
+    ways: &["", "?streams"],
+    port: Some(6379),
+    connect: |url| Ok(Box::new(RedisBus::connect(url)?)),
+    advise: advice::advise,
+};
 
 /// Topics and queues on one Redis server.
 #[derive(Debug, Clone)]

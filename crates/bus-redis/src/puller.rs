@@ -146,8 +146,8 @@ impl<Q: Queue> Puller for RedisPuller<Q> {
         }
     }
 
-    fn reconnects(&self) -> u64 {
-        self.reconnects
+    fn reconnects(&self) -> Option<u64> {
+        Some(self.reconnects)
     }
 }
 

@@ -23,6 +23,7 @@ pub(crate) struct Sender {
     head: Vec<u8>,
     /// None after an error, when replies may be left in it.
     link: Option<Link>,
+    reconnects: u64,
     /// Commands on their way; kept, so that sending allocates nothing.
     packed: Vec<u8>,
 }
@@ -33,7 +34,7 @@ impl Sender {
         let link = connect(&server).map_err(|e| server.error(&e))?;
         let mut head = Vec::new();
         resp::head(&mut head, command);
-        Ok(Self { server, connect, head, link: Some(link), packed: Vec::new() })
+        Ok(Self { server, connect, head, link: Some(link), reconnects: 0, packed: Vec::new() })
     }
 
     fn send(&mut self, stamp: u64, kind: u8, payload: &[u8]) -> Result<(), PublishError> {
@@ -67,7 +68,11 @@ impl Sender {
     fn attempt(&mut self, stamp: u64, kind: u8, payloads: &[&[u8]], done: &mut usize) -> Result<(), ServerError> {
         let mut link = match self.link.take() {
             Some(link) => link,
-            None => (self.connect)(&self.server)?,
+            None => {
+                let link = (self.connect)(&self.server)?;
+                self.reconnects += 1;
+                link
+            }
         };
         self.packed.clear();
         let header = header(stamp, kind);
@@ -93,6 +98,10 @@ impl Publisher for Sender {
     fn publish_batch(&mut self, stamp: u64, kind: u8, payloads: &[&[u8]]) -> Result<(), BatchError> {
         self.send_batch(stamp, kind, payloads)
     }
+
+    fn reconnects(&self) -> Option<u64> {
+        Some(self.reconnects)
+    }
 }
 
 impl Pusher for Sender {
@@ -102,6 +111,10 @@ impl Pusher for Sender {
 
     fn push_batch(&mut self, stamp: u64, kind: u8, payloads: &[&[u8]]) -> Result<(), BatchError> {
         self.send_batch(stamp, kind, payloads)
+    }
+
+    fn reconnects(&self) -> Option<u64> {
+        Some(self.reconnects)
     }
 }
 

@@ -31,6 +31,7 @@ pub(crate) struct StreamSubscriber {
     /// The last entry that came.
     place: Id,
     state: State<Feed>,
+    reconnects: u64,
 }
 
 /// A connection on which the question for more entries is out, or an answer is coming in.
@@ -48,7 +49,8 @@ impl StreamSubscriber {
     /// Connects, fixes where the subscription begins, and asks.
     pub fn open(server: Arc<Server>, topic: &str, start: Start, wait: Wait) -> Result<Self, ConnectError> {
         let feed = Feed::begin(&server, topic, start).map_err(|e| server.error(&e))?;
-        Ok(Self { server, topic: topic.to_owned(), wait, place: feed.place, state: State::Connected(feed) })
+        let (topic, place) = (topic.to_owned(), feed.place);
+        Ok(Self { server, topic, wait, place, state: State::Connected(feed), reconnects: 0 })
     }
 
     fn reconnect(&mut self) {
@@ -66,6 +68,7 @@ impl StreamSubscriber {
         match &mut self.state {
             State::Connected(feed) => {
                 self.place = feed.place;
+                self.reconnects += 1;
                 Ok(feed.is_new.then_some(Gap::Reconnected))
             }
             State::Lost(_) => Ok(None),
@@ -118,6 +121,10 @@ impl Subscriber for StreamSubscriber {
 
     fn publisher(&self) -> PublisherState {
         PublisherState::Unknown
+    }
+
+    fn reconnects(&self) -> Option<u64> {
+        Some(self.reconnects)
     }
 }
 

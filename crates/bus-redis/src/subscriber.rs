@@ -17,13 +17,14 @@ pub(crate) struct RedisSubscriber {
     topic: String,
     wait: Wait,
     state: State<Link>,
+    reconnects: u64,
 }
 
 impl RedisSubscriber {
     /// Connects and subscribes.
     pub fn open(server: Arc<Server>, topic: &str, wait: Wait) -> Result<Self, ConnectError> {
         let link = subscribe(&server, topic).map_err(|e| server.error(&e))?;
-        Ok(Self { server, topic: topic.to_owned(), wait, state: State::Connected(link) })
+        Ok(Self { server, topic: topic.to_owned(), wait, state: State::Connected(link), reconnects: 0 })
     }
 
     fn reconnect(&mut self) {
@@ -36,7 +37,10 @@ impl RedisSubscriber {
     fn is_reconnected(&mut self) -> Result<bool, ReceiveError> {
         match self.state.outcome() {
             None => Ok(false),
-            Some(Ok(())) => Ok(true),
+            Some(Ok(())) => {
+                self.reconnects += 1;
+                Ok(true)
+            }
             Some(Err(e)) => {
                 self.reconnect();
                 Err(self.server.receive_error(&e))
@@ -90,6 +94,10 @@ impl Subscriber for RedisSubscriber {
 
     fn publisher(&self) -> PublisherState {
         PublisherState::Unknown
+    }
+
+    fn reconnects(&self) -> Option<u64> {
+        Some(self.reconnects)
     }
 }
 

@@ -1,15 +1,6 @@
 //! What was meant by a URL that names no transport.
 
-/// The schemes, and the port that a server of each listens on.
-const SCHEMES: [(&str, Option<&str>); 7] = [
-    ("redis", Some("6379")),
-    ("nats", Some("4222")),
-    ("amqp", Some("5672")),
-    ("kafka", Some("9092")),
-    ("shm", None),
-    ("file", None),
-    ("redis+unix", None),
-];
+use crate::transports::TRANSPORTS;
 
 /// These are no misspelt ones: over TLS no broker is reached.
 const OVER_TLS: [&str; 3] = ["rediss", "amqps", "tls"];
@@ -27,8 +18,8 @@ pub fn meant(url: &str) -> Option<String> {
         Some(scheme) => near(&scheme),
         None => {
             let host = place.split(['/', '?', ',']).next().unwrap_or_default();
-            let port = host.rsplit_once(':')?.1;
-            SCHEMES.iter().find(|(_, usual)| *usual == Some(port)).map(|(name, _)| *name)
+            let port: u16 = host.rsplit_once(':')?.1.parse().ok()?;
+            TRANSPORTS.iter().find(|transport| transport.port == Some(port)).map(|transport| transport.schemes[0])
         }
     }?;
     let slash = if ["file", "redis+unix"].contains(&found) && !place.starts_with('/') { "/" } else { "" };
@@ -37,6 +28,7 @@ pub fn meant(url: &str) -> Option<String> {
 
 fn near(scheme: &str) -> Option<&'static str> {
     let distance = |name: &str| strsim::osa_distance(name, scheme);
-    let (name, _) = SCHEMES.iter().min_by_key(|(name, _)| distance(name))?;
-    (distance(name) <= name.len().max(scheme.len()) / 3).then_some(*name)
+    let schemes = TRANSPORTS.iter().flat_map(|transport| transport.schemes);
+    let name = *schemes.min_by_key(|name| distance(name))?;
+    (distance(name) <= name.len().max(scheme.len()) / 3).then_some(name)
 }

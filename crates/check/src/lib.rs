@@ -11,7 +11,7 @@
 //!
 //! * `lies.rs`: the table. `stage.rs`: where a lie is planted.
 //! * `tamper.rs`: somebody between the two ends, on any transport. `relay.rs`: somebody on the wire before a server.
-//! * `messages.rs`, `workloads.rs`: lies about messages.
+//! * `messages.rs`, `workloads.rs`: lies about messages. `orders.rs`: lies to orders.
 //! * `machine.rs`, `figures.rs`, `builds.rs`: about whose time it was, about numbers, and about which build is slower.
 
 mod builds;
@@ -20,6 +20,7 @@ mod hog;
 mod lies;
 mod machine;
 mod messages;
+mod orders;
 mod relay;
 mod stage;
 mod tamper;

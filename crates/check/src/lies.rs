@@ -3,7 +3,7 @@
 use tickpath_harness::LabError;
 
 use crate::stage::{Finding, Stage};
-use crate::{builds, figures, machine, messages, workloads};
+use crate::{builds, figures, machine, messages, orders, workloads};
 
 /// A lie, and how it is planted.
 #[derive(Debug, Clone, Copy)]
@@ -19,6 +19,7 @@ pub struct Lie {
 pub const LIES: &[Lie] = &[
     Lie { name: "nothing", target: "log", plant: |stage| messages::nothing(stage, ON_LOG) },
     Lie { name: "nothing", target: "redis", plant: |stage| messages::nothing(stage, ON_REDIS) },
+    Lie { name: "nothing", target: "orders", plant: orders::nothing },
     Lie { name: "dropped", target: "log", plant: |stage| messages::dropped(stage, ON_LOG) },
     Lie { name: "dropped", target: "redis", plant: |stage| messages::dropped(stage, ON_REDIS) },
     Lie { name: "dropped", target: "path", plant: workloads::dropped_ticks },
@@ -32,13 +33,17 @@ pub const LIES: &[Lie] = &[
     Lie { name: "late", target: "redis", plant: |stage| messages::late(stage, ON_REDIS) },
     Lie { name: "stalled", target: "log", plant: |stage| messages::stalled(stage, ON_LOG) },
     Lie { name: "stalled", target: "redis", plant: messages::server_stalled },
+    Lie { name: "unanswered", target: "orders", plant: orders::unanswered },
     Lie { name: "cut", target: "redis", plant: messages::cut },
     Lie { name: "gone", target: "redis", plant: messages::gone },
     Lie { name: "killed", target: "log", plant: messages::killed },
     Lie { name: "starved-publisher", target: "log", plant: machine::starved_publisher },
     Lie { name: "starved-subscriber", target: "log", plant: machine::starved_subscriber },
+    Lie { name: "starved-oms", target: "orders", plant: orders::starved_oms },
     Lie { name: "all-stopped", target: "redis", plant: machine::all_stopped },
     Lie { name: "server-stopped", target: "redis", plant: machine::server_stopped },
+    Lie { name: "oms-stopped", target: "orders", plant: orders::oms_stopped },
+    Lie { name: "venue-stopped", target: "orders", plant: orders::venue_stopped },
     Lie { name: "counter", target: "ahead", plant: figures::counter_ahead },
     Lie { name: "counter", target: "back", plant: figures::counter_back },
     Lie { name: "few-samples", target: "", plant: figures::few_samples },

@@ -1,5 +1,7 @@
 //! Lies about whose time it was: the host's, a process of this machine, or the server's.
 
+use std::fmt;
+
 use tickpath_clock::Wait;
 use tickpath_harness::signals::Stopping;
 use tickpath_harness::{Child, LabError};
@@ -11,27 +13,30 @@ use crate::messages::said;
 use crate::stage::{Finding, Stage, judgeable, ms};
 
 /// Processes that want the same CPU as one end of the run.
-const HOGS: usize = 3;
+pub(crate) const HOGS: usize = 3;
 
 /// Messages a second that leave no queue behind a standstill, and enough of them for a 99th percentile.
 const SLOWLY: f64 = 500.0;
 const SLOW_COUNT: u64 = 1_500;
 
 /// How long something stands still, and how long it moves between.
-const STILL_NS: u64 = 5_000_000;
-const MOVING_NS: u64 = 95_000_000;
+pub(crate) const STILL_NS: u64 = 5_000_000;
+pub(crate) const MOVING_NS: u64 = 95_000_000;
+
+const ONE_WAY: &str = "one_way";
 
 pub(crate) fn starved_publisher(stage: &Stage<'_>) -> Result<Finding, LabError> {
     const WORDS: [&str; 3] = ["of its rate", "of sends came late", "publisher did not have its CPU"];
     let hogs = hogs(stage, stage.cpus[0])?;
     let run = run(stage.lab, &busy(stage, "shm://"))?;
     drop(hogs);
-    let told = run.notes.iter().find(|note| WORDS.iter().any(|word| note.contains(word)));
-    Ok(Finding {
-        planted: format!("{HOGS} hogs on the publisher's CPU"),
-        reported: said(&run, told.map_or("no note", |note| note)),
-        is_told: !run.valid && told.is_some(),
-    })
+    Ok(refused(&run, format!("{HOGS} hogs on the publisher's CPU"), &WORDS))
+}
+
+/// A run with such a lie is not valid, and says why in one of these words.
+pub(crate) fn refused(run: &Run, planted: String, words: &[&str]) -> Finding {
+    let told = run.notes.iter().find(|note| words.iter().any(|word| note.contains(word)));
+    Finding { planted, reported: said(run, told.map_or("no note", |note| note)), is_told: !run.valid && told.is_some() }
 }
 
 /// Who starves is late by its own machine: not by the host, which gave it to somebody else of the same machine.
@@ -40,37 +45,34 @@ pub(crate) fn starved_subscriber(stage: &Stage<'_>) -> Result<Finding, LabError>
     let settings = busy(stage, "shm://");
     let run = judgeable(|| run(stage.lab, &settings), is_told_apart)?;
     drop(hogs);
-    let (raw, rest) = tails(&run);
+    let tail = Tail::of(&run, ONE_WAY);
     let is_named = run.notes.iter().any(|note| note.contains("subscriber did not have its CPU"));
     Ok(Finding {
         planted: format!("{HOGS} hogs on the subscriber's CPU"),
-        reported: said(&run, &format!("{}{}", reported(raw, rest), if is_named { ", its CPU shared" } else { "" })),
-        is_told: is_ours(raw, rest) && is_named && !run.valid,
+        reported: said(&run, &format!("{tail}{}", if is_named { ", its CPU shared" } else { "" })),
+        is_told: tail.is_ours() && is_named && !run.valid,
     })
 }
 
 /// Everybody stands still, as if the host did: that is the host's.
 pub(crate) fn all_stopped(stage: &Stage<'_>) -> Result<Finding, LabError> {
     let (run, times) = stopped(stage, |ends, server| vec![ends.0, ends.1, server])?;
-    let (raw, rest) = tails(&run);
-    // What was sent shortly before the end of a standstill waited for its answer as well, and stays.
-    let is_hosts = |raw: u64| rest.flatten().is_some_and(|ns| ns * 4 <= raw * 3);
-    let is_told = raw.is_some_and(|raw| raw >= STILL_NS / 2 && is_hosts(raw));
+    let tail = Tail::of(&run, ONE_WAY);
     Ok(Finding {
         planted: format!("all stopped {times} times for {}", ms(Some(STILL_NS))),
-        reported: reported(raw, rest),
-        is_told,
+        reported: tail.to_string(),
+        is_told: tail.is_hosts(),
     })
 }
 
 /// The server alone stands still: that is nobody's but the server's.
 pub(crate) fn server_stopped(stage: &Stage<'_>) -> Result<Finding, LabError> {
     let (run, times) = stopped(stage, |_, server| vec![server])?;
-    let (raw, rest) = tails(&run);
+    let tail = Tail::of(&run, ONE_WAY);
     Ok(Finding {
         planted: format!("the server stopped {times} times for {}", ms(Some(STILL_NS))),
-        reported: reported(raw, rest),
-        is_told: is_ours(raw, rest),
+        reported: tail.to_string(),
+        is_told: tail.is_ours(),
     })
 }
 
@@ -92,28 +94,58 @@ fn stopped_once(stage: &Stage<'_>, who: fn((u32, u32), u32) -> Vec<u32>) -> Resu
     Ok((run, stopping.map_or(0, Stopping::end)))
 }
 
-/// The 99th percentile of the way, and what of it is left without the host; no second one where nothing was told apart.
-fn tails(run: &Run) -> (Option<u64>, Option<Option<u64>>) {
-    let one_way = run.hops.get("one_way");
-    (one_way.and_then(|hop| hop.p99_ns), one_way.and_then(|hop| hop.unstalled.as_ref()).map(|rest| rest.p99_ns))
-}
-
 fn is_told_apart(run: &Run) -> bool {
-    tails(run).1.is_some()
+    Tail::of(run, ONE_WAY).is_told_apart()
 }
 
-/// A tail that is not the host's stays in both figures. Where nothing was told apart, nothing was told.
-fn is_ours(raw: Option<u64>, rest: Option<Option<u64>>) -> bool {
-    let stays = |raw: u64| rest.flatten().is_some_and(|ns| ns * 10 >= raw * 9);
-    raw.is_some_and(|raw| raw >= STILL_NS / 2 && stays(raw))
+/// The 99th percentile of a hop, and what of it is left without the host.
+pub(crate) struct Tail {
+    hop: &'static str,
+    raw: Option<u64>,
+    /// None where nothing was told apart, and then nothing was told.
+    rest: Option<Option<u64>>,
 }
 
-fn reported(raw: Option<u64>, rest: Option<Option<u64>>) -> String {
-    let rest = rest.map_or_else(|| ", whose is not told".to_owned(), |rest| format!(", {} without the host", ms(rest)));
-    format!("one_way p99 {}{rest}", ms(raw))
+impl Tail {
+    pub fn of(run: &Run, hop: &'static str) -> Self {
+        let found = run.hops.get(hop);
+        let rest = found.and_then(|found| found.unstalled.as_ref()).map(|rest| rest.p99_ns);
+        Self { hop, raw: found.and_then(|found| found.p99_ns), rest }
+    }
+
+    pub fn is_told_apart(&self) -> bool {
+        self.rest.is_some()
+    }
+
+    pub fn has_standstill(&self) -> bool {
+        self.raw.is_some_and(|raw| raw >= STILL_NS / 2)
+    }
+
+    /// A tail that is not the host's stays in both figures.
+    pub fn is_ours(&self) -> bool {
+        let stays = |rest: u64| self.raw.is_some_and(|raw| rest * 10 >= raw * 9);
+        self.has_standstill() && self.rest.flatten().is_some_and(stays)
+    }
+
+    /// One that is the host's does not. But what was sent shortly before the end of a standstill waited for its answer
+    /// as well, and stays.
+    fn is_hosts(&self) -> bool {
+        let goes = |rest: u64| self.raw.is_some_and(|raw| rest * 4 <= raw * 3);
+        self.has_standstill() && self.rest.flatten().is_some_and(goes)
+    }
 }
 
-fn hogs(stage: &Stage<'_>, cpu: usize) -> Result<Vec<Child>, LabError> {
+impl fmt::Display for Tail {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} p99 {}", self.hop, ms(self.raw))?;
+        match self.rest {
+            Some(rest) => write!(f, ", {} without the host", ms(rest)),
+            None => f.write_str(", whose is not told"),
+        }
+    }
+}
+
+pub(crate) fn hogs(stage: &Stage<'_>, cpu: usize) -> Result<Vec<Child>, LabError> {
     (0..HOGS).map(|_| stage.lab.spawn(&HogRole { cpu })).collect()
 }
 
@@ -128,11 +160,14 @@ mod tests {
 
     #[test]
     fn a_tail_is_not_the_hosts_only_if_that_was_told() {
+        let tail = |raw, rest| Tail { hop: ONE_WAY, raw, rest };
         let raw = Some(STILL_NS);
-        assert!(is_ours(raw, Some(raw)));
+        assert!(tail(raw, Some(raw)).is_ours());
         for rest in [None, Some(None), Some(Some(STILL_NS / 2))] {
-            assert!(!is_ours(raw, rest), "{rest:?}");
+            assert!(!tail(raw, rest).is_ours(), "{rest:?}");
+            assert_eq!(tail(raw, rest).is_hosts(), rest == Some(Some(STILL_NS / 2)), "{rest:?}");
         }
-        assert!(!is_ours(Some(STILL_NS / 10), Some(Some(STILL_NS / 10))));
+        let short = Some(STILL_NS / 10);
+        assert!(!tail(short, Some(short)).is_ours());
     }
 }

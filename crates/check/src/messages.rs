@@ -16,14 +16,19 @@ use crate::tamper::{Fault, Tamper};
 const LATE_NS: u64 = 2_000_000;
 const STALL_NS: u64 = 100_000_000;
 
-/// No lie: nothing is to be told. A run that is not valid, and says that the machine was disturbed, is made again.
+/// No lie: nothing is to be told.
 pub(crate) fn nothing(stage: &Stage<'_>, on_log: bool) -> Result<Finding, LabError> {
     let server = (!on_log).then(|| stage.server()).transpose()?;
     let target = server.as_ref().map_or("shm://".to_owned(), |server| server.url());
     let settings = stage.settings(&target);
-    let run = judgeable(|| run(stage.lab, &settings), |run| run.valid || !is_disturbed(run))?;
+    told_nothing(|| run(stage.lab, &settings))
+}
+
+/// A run that nobody lied to is valid. One that is not, and says that the machine was disturbed, is made again.
+pub(crate) fn told_nothing(measure: impl FnMut() -> Result<Run, LabError>) -> Result<Finding, LabError> {
+    let run = judgeable(measure, |run| run.valid || !is_disturbed(run))?;
     let counts = &run.counts;
-    let is_told = run.valid && counts.lost + counts.duplicated + counts.reordered == 0;
+    let is_told = run.valid && counts.lost + counts.duplicated + counts.reordered + counts.left == 0;
     let told = if is_told { "nothing".to_owned() } else { run.notes.join("; ") };
     Ok(Finding { planted: "nothing".to_owned(), reported: said(&run, &told), is_told })
 }

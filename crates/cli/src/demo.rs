@@ -107,6 +107,7 @@ fn text(result: &ResultFile, found: &Found) -> String {
         out.push_str(LEGEND);
         out.push_str(&hops(run));
         out.push_str(&against_the_trade(run));
+        out.push_str(&whose_tail(run));
         out.push_str(&host_share(run));
     }
     out.push_str(&changes(result, found));
@@ -198,6 +199,38 @@ fn against_the_trade(run: &Run) -> String {
         duration(p99 as f64),
         verdict(p99),
     )
+}
+
+/// Whose the tail is: what each part takes beyond its median, on average. Averages add up, percentiles do not.
+fn whose_tail(run: &Run) -> String {
+    const PARTS: [(&str, &str, &str); 3] = [
+        ("lateness", "before the feed sent", "the feed's, which was late"),
+        ("service", "from there until the strategy had the tick", "the way's to the strategy, or its thread's"),
+        ("t0_t2", "in the order system", "the order system's"),
+    ];
+    let beyond = |name: &str| {
+        let hop = run.hops.get(name)?;
+        Some(hop.mean_ns? - hop.p50_ns? as f64)
+    };
+    let parts = PARTS.map(|(name, ..)| beyond(name));
+    let whole = beyond("tick_to_order").filter(|ns| *ns > 0.0);
+    let (Some(whole), [Some(late), Some(way), Some(oms)]) = (whole, parts) else { return String::new() };
+    let shares = [late, way, oms].map(|ns| 100.0 * ns / whole);
+    let parts = || PARTS.into_iter().zip(shares);
+    let told: Vec<String> = parts().map(|((_, when, _), share)| format!("{share:.0} % {when}")).collect();
+    let most = parts().find(|(_, share)| *share > 50.0);
+    let whose = most.map_or("of no part alone", |((.., whose), _)| whose);
+    format!(
+        "On average an order takes {} longer than the median: {}. The tail is {whose}.\n{}",
+        duration(whole),
+        told.join(", "),
+        standstills(run)
+    )
+}
+
+/// Who stood still, as the run's notes have it.
+fn standstills(run: &Run) -> String {
+    run.notes.iter().filter(|note| note.contains("stood still")).map(|note| format!("Note: {note}.\n")).collect()
 }
 
 /// What the host took of the tail.
@@ -354,6 +387,30 @@ mod tests {
         assert!(told.contains(words), "{told}");
         let words = "C in place of A:\n    no valid pair, so no ratio; as measured, not valid: 5 µs over A, – over B\n";
         assert!(told.contains(words) && !told.contains("NOT VALID"), "{told}");
+    }
+
+    #[test]
+    fn the_tail_is_told_to_be_that_parts_which_takes_most_of_it() {
+        let hop = |p50_ns, mean_ns| Hop { count: 100, p50_ns: Some(p50_ns), mean_ns: Some(mean_ns), ..Hop::default() };
+        let told = |lateness, service, t0_t2| {
+            let hops = [("lateness", 10, lateness), ("service", 130, service), ("t0_t2", 510, t0_t2)];
+            let whole = hops.iter().map(|(.., mean_ns)| mean_ns).sum::<f64>();
+            let all = hops.into_iter().chain([("tick_to_order", 650, whole)]);
+            let hops = all.map(|(name, p50_ns, mean_ns)| (name.to_owned(), hop(p50_ns, mean_ns))).collect();
+            let notes = vec!["the feed stood still for 50.00 ms".to_owned(), "another note".to_owned()];
+            whose_tail(&Run { hops, notes, ..Run::default() })
+        };
+        for (means, words) in [
+            ((20_010.0, 5_130.0, 510.0), "25 µs longer than the median: 80 % before the feed sent, 20 % from there"),
+            ((20_010.0, 5_130.0, 510.0), "the feed's, which was late.\nNote: the feed stood still for 50.00 ms.\n"),
+            ((10.0, 25_130.0, 510.0), "The tail is the way's to the strategy"),
+            ((10.0, 130.0, 25_510.0), "The tail is the order system's."),
+            ((4_010.0, 4_130.0, 2_510.0), "The tail is of no part alone."),
+        ] {
+            let told = told(means.0, means.1, means.2);
+            assert!(told.contains(words) && !told.contains("another note"), "{words}\n{told}");
+        }
+        assert_eq!(told(10.0, 130.0, 510.0), "", "there is no tail");
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 use clap::Args;
+use tickpath_bus::{Transport, meant, servers, transport};
 use tickpath_clock::HostClock;
 use tickpath_doctor::{Finding, Host, State, broker, host, neighbours, script};
 use tickpath_harness::targets;
@@ -28,10 +29,10 @@ pub struct Doctor {
 }
 
 pub fn run(args: &Doctor) -> anyhow::Result<Outcome> {
-    let schemes = ["redis://", "redis+unix://", "nats://", "amqp://", "kafka://"];
-    if let Some(url) = args.brokers.iter().find(|url| !schemes.iter().any(|scheme| url.starts_with(scheme))) {
-        let meant = tickpath_bus::meant(url).map(|meant| format!("; did you mean {meant}?")).unwrap_or_default();
-        let what = format!("a broker's URL begins with redis://, nats://, amqp:// or kafka://{meant}");
+    let is_server = |url: &str| transport(url).is_some_and(Transport::is_server);
+    if let Some(url) = args.brokers.iter().find(|url| !is_server(url)) {
+        let meant = meant(url).map(|meant| format!("; did you mean {meant}?")).unwrap_or_default();
+        let what = format!("a broker's URL begins with {}{meant}", servers());
         return Err(Usage(what).into());
     }
     let here = Host::here();

@@ -83,12 +83,14 @@ pub struct Gap {
     pub cause: Cause,
 }
 
-/// Watches for gaps between two empty turns of a spinning thread: in between the thread did nothing but ask for work, so
-/// that a gap during work never counts.
+/// Watches for gaps between two empty turns of a spinning thread, and between one and the work that waited behind it: in
+/// between the thread did nothing but ask for work, so that a gap during work never counts.
 #[derive(Debug)]
 pub struct Gaps<C> {
     clock: C,
     threshold: u64,
+    /// Turns are calls to the kernel.
+    are_calls: bool,
     last_empty: Option<u64>,
     /// Empty turns since the last look at the clock.
     turns: u32,
@@ -101,7 +103,14 @@ impl<C: Clock> Gaps<C> {
     /// Gaps from [`HOST_GAP_NS`] on, of the thread that has the turns.
     pub fn new(clock: C) -> Self {
         let threshold = clock.calibration().ticks_of_ns(HOST_GAP_NS);
-        Self { clock, threshold, last_empty: None, turns: 0, usual: u64::MAX, found: Found::default() }
+        let found = Found::default();
+        Self { clock, threshold, are_calls: false, last_empty: None, turns: 0, usual: u64::MAX, found }
+    }
+
+    /// The same where turns are calls to the kernel, if they are: one that took long may have been worked on there, so
+    /// nothing in them is known to be the host's. What the kernel tells of stops, waits and sleeps stays.
+    pub fn of_calls(self, are_calls: bool) -> Self {
+        Self { are_calls, ..self }
     }
 
     /// Notes a turn that found no work. Only some turns look at the clock: that costs as much as a turn, and a message
@@ -122,15 +131,30 @@ impl<C: Clock> Gaps<C> {
             self.last_empty = Some(now);
             return;
         };
-        let stretch = now.saturating_sub(from);
-        // Turns that take twice their usual time are no gap yet.
-        let is_gap = stretch > self.usual.saturating_mul(2).saturating_add(self.threshold);
-        let gap_from = is_gap.then(|| from + self.usual);
-        self.usual = self.usual.min(stretch);
+        let gap_from = self.gap_from(from, now);
+        self.usual = self.usual.min(now.saturating_sub(from));
         self.last_empty = Some(match gap_from {
             Some(from) => self.found.note(&self.clock, from, now),
             None => self.found.ask_if_due(&self.clock, now),
         });
+    }
+
+    /// Where a gap begins between two looks, if there is one: turns that take twice their usual time are none yet.
+    fn gap_from(&self, from: u64, to: u64) -> Option<u64> {
+        let is_gap = to.saturating_sub(from) > self.usual.saturating_mul(2).saturating_add(self.threshold);
+        is_gap.then(|| from + self.usual)
+    }
+
+    /// Notes, once the work is done, a turn that found some, and when it saw that, in ticks, before it did any. A thread
+    /// that stands still for long finds work right after it.
+    #[inline(always)]
+    pub fn found_work(&mut self, seen: u64) {
+        if let Some(from) = self.last_empty
+            && let Some(from) = self.gap_from(from, seen)
+        {
+            self.found.note_one(&self.clock, from, seen);
+        }
+        self.busy_turn();
     }
 
     /// Notes a turn that found work, or one in which the thread slept of its own will.
@@ -148,7 +172,9 @@ impl<C: Clock> Gaps<C> {
 
     /// What was found.
     pub fn into_found(self) -> Vec<Gap> {
-        self.found.into_gaps()
+        let mut gaps = self.found.into_gaps();
+        gaps.retain(|gap| !self.are_calls || gap.cause != Cause::Host);
+        gaps
     }
 }
 
@@ -191,16 +217,9 @@ impl Found {
     pub(crate) fn note(&mut self, clock: &impl Clock, from: u64, to: u64) -> u64 {
         let (mut from, mut to) = (from, to);
         for _ in 0..MOST_QUESTIONS {
-            let ns = clock.ns_between(from, to);
-            if ns < ASKED_AT_ONCE_NS {
-                self.gaps.push(Gap { from, to, cause: Cause::Untold });
+            if !self.note_one(clock, from, to) {
                 return self.ask_if_due(clock, to);
             }
-            let before = self.account;
-            self.ask(Ledger::account, to);
-            let cause = Cause::of(ns.unsigned_abs(), before, self.account, was_continued());
-            self.gaps.push(Gap { from, to, cause });
-            self.asked = self.gaps.len();
             // That an answer takes some microseconds is no gap. But a thread is stopped or preempted in a call to the
             // kernel as well, and more often.
             let now = clock.ticks();
@@ -210,6 +229,22 @@ impl Found {
             (from, to) = (to, now);
         }
         to
+    }
+
+    /// Notes a gap, and asks the kernel about it if it is long; true if it did.
+    #[cold]
+    fn note_one(&mut self, clock: &impl Clock, from: u64, to: u64) -> bool {
+        let ns = clock.ns_between(from, to);
+        if ns < ASKED_AT_ONCE_NS {
+            self.gaps.push(Gap { from, to, cause: Cause::Untold });
+            return false;
+        }
+        let before = self.account;
+        self.ask(Ledger::account, to);
+        let cause = Cause::of(ns.unsigned_abs(), before, self.account, was_continued());
+        self.gaps.push(Gap { from, to, cause });
+        self.asked = self.gaps.len();
+        true
     }
 
     /// Notes that the process was stopped meanwhile, if it was.
@@ -294,5 +329,40 @@ mod tests {
         (0..640).for_each(|_| turn(500));
         let found: Vec<u64> = gaps.into_found().iter().map(|gap| gap.to - gap.from).collect();
         assert_eq!(found, [49_500]);
+    }
+
+    #[test]
+    fn a_gap_that_ends_with_work_is_one_and_the_work_is_none() {
+        let clock = crate::SimulatedClock::at(1_000);
+        let mut gaps = Gaps::new(clock.clone());
+        let idles = |gaps: &mut Gaps<crate::SimulatedClock>| {
+            (0..64).for_each(|_| {
+                clock.advance(10);
+                gaps.empty_turn();
+            });
+        };
+        for (waited_ns, worked_ns) in [(8_000_000, 1_000), (20, 900_000), (4_000_000, 0)] {
+            idles(&mut gaps);
+            clock.advance(waited_ns);
+            let seen = clock.ticks();
+            clock.advance(worked_ns);
+            gaps.found_work(seen);
+        }
+        // With nothing but work between, there is no idle time to have a gap in.
+        clock.advance(500_000);
+        gaps.found_work(clock.ticks());
+        let found: Vec<u64> = gaps.into_found().iter().map(|gap| gap.to - gap.from).collect();
+        assert_eq!(found, [7_999_840, 3_999_840]);
+    }
+
+    #[test]
+    fn a_call_to_the_kernel_that_takes_long_is_not_the_hosts() {
+        let found = |are_calls| {
+            let gaps = Cause::ALL.map(|cause| Gap { from: 0, to: 10, cause }).to_vec();
+            let gaps = Gaps { found: Found::planted(gaps), ..Gaps::new(crate::SimulatedClock::at(0)) };
+            gaps.of_calls(are_calls).into_found().iter().map(|gap| gap.cause).collect::<Vec<_>>()
+        };
+        assert_eq!(found(false), Cause::ALL);
+        assert_eq!(found(true), Cause::ALL[1..]);
     }
 }

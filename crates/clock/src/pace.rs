@@ -104,10 +104,17 @@ impl<C: Clock> Pacer<C> {
         now
     }
 
-    /// How much of the time from `from` to `to` was the host's, in ticks, as far as the kernel's account shows it: so far
-    /// being late is not the generator's doing.
+    /// How late something went out that was due, in nanoseconds, without what was the host's of that, as far as the
+    /// kernel's account shows it: the generator's own doing.
     #[inline]
-    pub fn held_up(&self, from: u64, to: u64) -> u64 {
+    pub fn own_lateness_ns(&self, due: u64, actual: u64) -> u64 {
+        let own = actual.saturating_sub(due).saturating_sub(self.held_up(due, actual));
+        self.clock.calibration().ns(own as i64) as u64
+    }
+
+    /// How much of the time from `from` to `to` was the host's, in ticks.
+    #[inline]
+    fn held_up(&self, from: u64, to: u64) -> u64 {
         let since = self.found.latest().take_while(|gap| gap.to > from).filter(|gap| gap.cause == Cause::Host);
         since.map(|gap| gap.to.min(to).saturating_sub(gap.from.max(from))).sum()
     }
@@ -189,6 +196,7 @@ mod tests {
             (600, 900, 0),
         ] {
             assert_eq!(pacer.held_up(from, to), held_up, "{from} to {to}");
+            assert_eq!(pacer.own_lateness_ns(from, to), to - from - held_up, "{from} to {to}");
         }
     }
 }

@@ -9,7 +9,7 @@
 //! | `memory.rs` | huge pages, swap, locked memory, `/dev/shm`                             |
 //! | `system.rs` | what the host gives to others: steal, interrupts, priorities, limits    |
 //! | `finding.rs`| what is looked at, and what is found                                    |
-//! | `broker.rs` | Redis, NATS, RabbitMQ, Kafka: persistence, acknowledgement, buffers     |
+//! | `broker.rs` | what each transport knows of its server                                  |
 //! | `script.rs` | the remedies as a script, a GRUB line and a systemd unit                |
 
 mod broker;

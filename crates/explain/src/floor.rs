@@ -13,10 +13,10 @@ use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 use redis::{ConnectionAddr, ConnectionInfo};
+use tickpath_bus::address;
 use tickpath_clock::{Clock, HostClock, pin_to_cpu, relax, sleep_ns};
 
 use tickpath_harness::LabError;
-use tickpath_result::address;
 use tickpath_result::median;
 
 /// How long the server may take to answer.

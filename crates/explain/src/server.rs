@@ -3,6 +3,7 @@
 
 use redis::{Connection, ConnectionAddr, ConnectionInfo, IntoConnectionInfo};
 
+use tickpath_bus::transport;
 use tickpath_harness::{Lab, LabError};
 use tickpath_result::Software;
 use tickpath_scratch::about::{Executed, dial, no_answer, others};
@@ -107,11 +108,7 @@ fn name(info: &ConnectionInfo) -> String {
 
 /// The URL itself is not told, for it may hold a password.
 fn wrong_url(url: &str) -> LabError {
-    let scheme = url.split_once("://").map_or("", |(scheme, _)| scheme);
-    let instead = match scheme {
-        "nats" | "amqp" | "kafka" | "shm" | "file" | "redis" => "; on other ways it explains --client rust",
-        _ => "",
-    };
+    let instead = if transport(url).is_some() { "; on other ways it explains --client rust" } else { "" };
     LabError::Setting(format!(
         "redis-py is explained on a Redis server: redis://[USER:PASSWORD@]HOST:PORT[/DATABASE] or \
          redis+unix:///SOCKET, and nothing behind{instead}"

@@ -11,7 +11,7 @@
 //! * [`samples`], [`attribution`]: stretches between stamps, and what of them was the host's.
 //! * [`Around`]: whether the machine was the same before and after a run, and its processors show one time.
 //! * [`rules`]: what makes a run invalid, whatever the workload.
-//! * [`host`]: what the machine takes before any message moves; [`memory`]: what a process holds;
+//! * [`host`]: what the machine takes before any message moves; [`memory`]: what a process holds and waits for;
 //!   [`others`]: who else is busy.
 //! * [`quiet`]: when a receiver stops waiting. [`targets`]: what is measured if nothing is named.
 //! * [`proxy`]: a distance of our own making. [`signals`]: standstills of our own making.

@@ -1,4 +1,4 @@
-//! What a process holds.
+//! What a process holds, uses and waits for.
 
 use tickpath_result::Memory;
 
@@ -30,6 +30,13 @@ pub fn cpu_ns(pid: u32) -> u64 {
         text.split_whitespace().next()?.parse::<u64>().ok()
     };
     threads.flatten().filter_map(of_thread).sum()
+}
+
+/// How long the first thread of a process has waited for a processor that another one had, in nanoseconds; zero if it
+/// is gone, or the kernel does not count.
+pub fn waited_ns(pid: u32) -> u64 {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/schedstat")).unwrap_or_default();
+    text.split_whitespace().nth(1).and_then(|ns| ns.parse().ok()).unwrap_or(0)
 }
 
 /// Two readings as the result file has them.

@@ -1,6 +1,6 @@
 //! Rules of honest measuring that bind every workload.
 
-use tickpath_result::Run;
+use tickpath_result::{Hop, Run};
 
 /// What is lost is in no latency: a run that lost messages says so by number, and is not valid.
 pub fn refuse_loss(run: &mut Run) {
@@ -22,13 +22,23 @@ pub fn refuse_disorder(run: &mut Run) {
     }
 }
 
-/// Connections that were lost and made again: counted and told, for what the transport did meanwhile is in the figures.
-pub fn tell_reconnects(run: &mut Run, reconnects: u64) {
+/// How often an end's connections were lost and made again: counted and told, for what the transport did meanwhile is
+/// in the figures. That nobody knows is told too.
+pub fn tell_reconnects(run: &mut Run, who: &str, reconnects: Option<u64>) {
+    let Some(reconnects) = reconnects else {
+        return run.notes.push(format!("the {who}'s client does not tell when it connects anew"));
+    };
     if reconnects > 0 {
-        run.figures.insert("reconnects".to_owned(), reconnects as f64);
+        *run.figures.entry("reconnects".to_owned()).or_default() += reconnects as f64;
         let times = if reconnects == 1 { "once".to_owned() } else { format!("{reconnects} times") };
-        run.notes.push(format!("the receiver's connection was lost and made again {times}"));
+        run.notes.push(format!("the {who}'s connection was lost and made again {times}"));
     }
+}
+
+/// How late the generator sent, against its own plan: its percentiles as far as there are samples for them.
+pub fn tell_lateness(run: &mut Run, late: &Hop) {
+    let figures = [("lateness_p50_ns", late.p50_ns), ("lateness_p99_ns", late.p99_ns)];
+    run.figures.extend(figures.into_iter().filter_map(|(name, ns)| Some((name.to_owned(), ns? as f64))));
 }
 
 /// Nothing ends before it begins: a sample that does, by more than the counters of the run's CPUs may differ, shows that a

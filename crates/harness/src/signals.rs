@@ -57,7 +57,21 @@ impl Drop for Stopping {
 
 /// Kills a process.
 pub fn kill(id: u32) -> Result<(), LabError> {
-    kill_process(pid(id)?, Signal::KILL).map_err(|e| LabError::Failed(format!("it cannot be killed: {e}")))
+    tell(id, Signal::KILL, "be killed")
+}
+
+/// Stops a process until it is told to go on.
+pub fn stop(id: u32) -> Result<(), LabError> {
+    tell(id, Signal::STOP, "be stopped")
+}
+
+/// Lets a process go on that was stopped.
+pub fn go_on(id: u32) -> Result<(), LabError> {
+    tell(id, Signal::CONT, "go on")
+}
+
+fn tell(id: u32, signal: Signal, what: &str) -> Result<(), LabError> {
+    kill_process(pid(id)?, signal).map_err(|e| LabError::Failed(format!("process {id} cannot {what}: {e}")))
 }
 
 /// A process id as the system takes it.

@@ -1,28 +1,28 @@
 //! The targets that a bench takes when none is named: the log, and every broker that the environment tells of.
 
-/// The variables that `scripts/brokers` sets, and the further ways to use each broker.
-const VARIABLES: [(&str, &[&str]); 4] = [
-    ("TICKPATH_REDIS", &["", "?streams"]),
-    ("TICKPATH_NATS", &["", "?jetstream"]),
-    ("TICKPATH_AMQP", &[""]),
-    ("TICKPATH_KAFKA", &[""]),
-];
+use tickpath_bus::{TRANSPORTS, Transport, transport};
+
+/// Each transport that has a server, and the variable in which `scripts/brokers` tells where one listens.
+fn servers() -> impl Iterator<Item = (String, &'static Transport)> {
+    let servers = TRANSPORTS.iter().filter(|transport| transport.is_server());
+    servers.map(|server| (format!("TICKPATH_{}", server.schemes[0].to_uppercase()), server))
+}
 
 /// The log in shared memory, then each broker of the environment, in each of its ways.
 pub fn all() -> Vec<String> {
-    let brokers = VARIABLES.iter().filter_map(|(name, ways)| Some((std::env::var(name).ok()?, ways)));
+    let brokers = servers().filter_map(|(name, server)| Some((std::env::var(name).ok()?, server.ways)));
     let urls = brokers.flat_map(|(url, ways)| ways.iter().map(move |way| format!("{url}{way}")));
     std::iter::once("shm://".to_owned()).chain(urls.filter(|url| url.contains("://"))).collect()
 }
 
 /// The brokers of the environment.
 pub fn brokers() -> Vec<String> {
-    VARIABLES.iter().filter_map(|(name, _)| std::env::var(name).ok()).collect()
+    servers().filter_map(|(name, _)| std::env::var(name).ok()).collect()
 }
 
 /// What is missing for all brokers to take part; none if nothing is.
 pub fn missing() -> Option<String> {
-    let gone: Vec<&str> = VARIABLES.iter().map(|(name, _)| *name).filter(|name| std::env::var(name).is_err()).collect();
+    let gone: Vec<String> = servers().map(|(name, _)| name).filter(|name| std::env::var(name).is_err()).collect();
     (!gone.is_empty()).then(|| {
         format!(
             "not measured, for {} is not set: start the brokers with `scripts/brokers run -- COMMAND`, or name targets \
@@ -34,5 +34,25 @@ pub fn missing() -> Option<String> {
 
 /// Whether a target is a log, in memory or on a disk.
 pub fn is_log(target: &str) -> bool {
-    matches!(target.split("://").next(), Some("shm" | "file"))
+    transport(target).is_some_and(|transport| !transport.is_server())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_needs_no_server_is_a_log() {
+        for (target, is_one) in
+            [("shm://", true), ("file:///x", true), ("redis+unix:///s?streams", false), ("shm", false), ("", false)]
+        {
+            assert_eq!(is_log(target), is_one, "{target}");
+        }
+    }
+
+    #[test]
+    fn each_server_has_the_variable_that_the_script_sets() {
+        let names: Vec<String> = servers().map(|(name, _)| name).collect();
+        assert_eq!(names, ["TICKPATH_REDIS", "TICKPATH_NATS", "TICKPATH_AMQP", "TICKPATH_KAFKA"]);
+    }
 }

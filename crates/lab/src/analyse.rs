@@ -8,8 +8,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
-use tickpath_clock::Calibration;
-use tickpath_clock::Gap;
+use tickpath_clock::{Calibration, Gap};
 use tickpath_log::{Next, Place, Reader, Registration, Start};
 use tickpath_market::{OrderId, Request};
 use tickpath_oms::OmsError;

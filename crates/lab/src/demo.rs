@@ -5,8 +5,7 @@ use std::net::{TcpStream, ToSocketAddrs};
 use tickpath_clock::{Clock, Priority, Wait, cpus};
 use tickpath_oms::Layout;
 
-use crate::path::Ticks;
-use crate::path::{self, Settings as PathSettings};
+use crate::path::{self, Settings as PathSettings, Ticks};
 use crate::python_path;
 use tickpath_compare::{Line, in_turn, table, value};
 use tickpath_harness::arrivals::Arrivals;
@@ -110,7 +109,7 @@ fn measure(lab: &Lab<'_>, settings: &Settings, result: &mut ResultFile, found: &
     match (python, start(lab, None)?) {
         (Ok(python), Some(server)) => {
             lab.step("python3 with redis-py, one publish a process", 8.0)?;
-            let times = one_publish_per_process(&server, &python.program, PROCESSES)?;
+            let times = one_publish_per_process(lab, &server, &python, PROCESSES)?;
             result.runs.push(one_process(times));
         }
         (Err(why), _) => found.missing.push(format!("the same in Python: {why}")),

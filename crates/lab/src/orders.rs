@@ -45,6 +45,7 @@ pub use floor::SenderRole;
 pub use login::Login;
 pub(crate) use route::is_of_venue;
 pub use settings::{Beside, MOST_SESSIONS, Running, Settings, Target, VenueRoute};
+pub use system::Ends;
 
 use tickpath_clock::Clock;
 
@@ -54,11 +55,20 @@ use plan::{Batch, plan};
 use settings::check;
 use system::{Load, System};
 use tickpath_harness::samples::Samples;
-use tickpath_harness::{Around, Lab, LabError};
+use tickpath_harness::{Around, Lab, LabError, memory};
 use tickpath_result::Run;
 
 /// Runs all groups with one target, one layout and one way to wait.
 pub fn run(lab: &Lab<'_>, settings: &Settings) -> Result<Vec<Run>, LabError> {
+    run_with(lab, settings, |_| Ok(()))
+}
+
+/// The same; `begin` is called when all is ready, and the first order is sent when it returns.
+pub fn run_with(
+    lab: &Lab<'_>,
+    settings: &Settings,
+    begin: impl FnOnce(&Ends) -> Result<(), LabError>,
+) -> Result<Vec<Run>, LabError> {
     check(settings)?;
     let plan = plan(settings);
     lab.step(&settings.title(), seconds(settings))?;
@@ -76,11 +86,15 @@ pub fn run(lab: &Lab<'_>, settings: &Settings) -> Result<Vec<Run>, LabError> {
     let expected = plan.iter().map(|batch| batch.count as usize).sum();
     let load = Load { expected, evicts: plan.iter().any(|batch| batch.evict), snapshot_every: 0 };
     let mut system = System::start(lab, settings, load)?;
-    let mut measured = Vec::new();
+    let (ends, mut measured) = (system.ends(), Vec::new());
+    begin(&ends)?;
     for &batch in &plan {
-        let before = system.memory();
+        let before = memory::of(ends.oms);
+        let (from, waited_ns) = (lab.clock.ticks(), memory::waited_ns(ends.oms));
         let answered = system.batch(&batch).map_err(|e| settings.may_be_open(e))?;
-        measured.push(Measured { batch, answered, before, after: system.memory() });
+        let waited_ns = memory::waited_ns(ends.oms).saturating_sub(waited_ns);
+        let took_ns = lab.clock.ns_between(from, lab.clock.ticks()).unsigned_abs();
+        measured.push(Measured { batch, answered, before, after: memory::of(ends.oms), waited_ns, took_ns });
     }
     let connected = std::mem::take(&mut system.connected);
     let (told, heard_beside) = system.stop()?;

@@ -6,6 +6,7 @@
 //!                     acked, accepted <── reports log <── reported <──lane──┘
 //!   generator's CPU     system's CPU                                its own, if one is named
 //! ```
+//! A tick is due at its intended time: `lateness` ends when the feed sends it, `service` leads on from there to `seen`.
 //! A venue without a CPU of its own is an agent of the feed's thread, polled between ticks. The strategy sends a limit
 //! IOC at the touch on every tick, buying and selling in turn. In `inline` strategy and OMS are one thread; in `split`
 //! and `mutex` the core has the system's CPU and the strategy shares the generator's. `rules.rs` says when a run is
@@ -28,10 +29,11 @@ use crate::removed::Removed;
 use crate::strategy::{Traded, TraderRole};
 use crate::trade::{ExchangeRole, OmsRole};
 use feed::Fed;
-use tickpath_harness::attribution::{drop_attribution, tell_standstills, void_attribution, within};
+use tickpath_harness::attribution::{drop_attribution, tell_standstills, void_attribution, with_whole_stops, within};
+use tickpath_harness::rules::tell_lateness;
 use tickpath_harness::samples::{Samples, load, load_gaps};
 use tickpath_harness::{Around, Lab, LabError, Thread};
-use tickpath_result::{Run, Stage, StageKind};
+use tickpath_result::{Run, Stage};
 
 /// How `path` is run.
 #[derive(Debug, Clone)]
@@ -186,18 +188,15 @@ impl Roles {
             out: lab.folder().join("oms.gaps"),
         };
         let strategy_cpu = if layout == Layout::Inline { cpus[1] } else { cpus[0] };
+        // Beside the feed it must give way.
+        let strategy_priority = if strategy_cpu == cpus[1] { priority } else { Priority::Normal };
         let strategy_wait = if layout == Layout::Inline || wait == Wait::Block { wait } else { Wait::Yield };
         let trader = TraderRole {
             target: target.clone(),
             topic: topic.clone(),
             oms,
             count: ticks.count,
-            // Beside the feed it must give way.
-            thread: Thread::new(
-                strategy_cpu,
-                strategy_wait,
-                if strategy_cpu == cpus[1] { priority } else { Priority::Normal },
-            ),
+            thread: Thread::new(strategy_cpu, strategy_wait, strategy_priority),
             out: lab.folder().join("trader"),
         };
         let lanes = crate::trade::lanes(&name, 1, request_bytes, report_bytes);
@@ -239,7 +238,9 @@ fn assemble(
     // Tick, seen, sent, first report, first report of the venue.
     let rows = load::<5>(&lab.folder().join("trader"))?;
     let last = rows.iter().flatten().copied().max().unwrap_or(fed.last);
-    let gaps = within(&load_gaps(&lab.folder().join("trader.gaps"))?, fed.first, last);
+    let found = |name: &str| load_gaps(&lab.folder().join(name)).map(|gaps| within(&gaps, fed.first, last));
+    let (ours, feeds) = (found("trader.gaps")?, found("feed.gaps")?);
+    let (gaps, feeds) = (with_whole_stops(&ours, &[&feeds]), with_whole_stops(&feeds, &[&ours]));
     let told = analyse::read(journal)?;
     let Some(group) = told.groups.get(&PATH_GROUP) else {
         return Err(LabError::Failed("no tick came to an order; is a quote in the recording?".to_owned()));
@@ -249,28 +250,21 @@ fn assemble(
     let pairs = |from: usize, to: usize| {
         Samples(rows.iter().filter(|row| row[from] != 0 && row[to] != 0).map(|row| (row[from], row[to])).collect())
     };
-    run.hops.insert("order_ack".to_owned(), pairs(2, 3).hop(calibration, &gaps));
-    run.hops.insert("order_round_trip".to_owned(), pairs(2, 4).hop(calibration, &gaps));
-    let stage = |name: &str, samples: Samples| {
-        (!samples.0.is_empty()).then(|| Stage {
-            name: name.to_owned(),
-            label: None,
-            p50_ns: Some(samples.p50_ns(calibration)),
-            bounds_ns: None,
-            kind: StageKind::Measured,
-        })
-    };
-    run.stages.extend(stage("tick_to_seen", pairs(0, 1)));
-    run.stages.extend(stage("seen_to_sent", pairs(1, 2)));
-    let [arrival, report] = group.venue_stages();
-    run.stages.extend(stage("released_to_arrived", arrival));
-    run.stages.extend(stage("arrived_to_reported", report));
     let published = load::<2>(&lab.folder().join("feed"))?;
-    let lateness = Samples(published.iter().map(|&[intended, actual]| (intended, actual)).collect());
-    let late = lateness.hop(calibration, &gaps);
-    for (name, ns) in [("lateness_p50_ns", late.percentiles()[0]), ("lateness_p99_ns", late.percentiles()[3])] {
-        run.figures.extend(ns.map(|ns| (name.to_owned(), ns as f64)));
-    }
+    let late = Samples(published.iter().map(|&[intended, actual]| (intended, actual)).collect());
+    let late = late.hop(calibration, &feeds);
+    tell_lateness(&mut run, &late);
+    run.hops.insert("lateness".to_owned(), late);
+    let (way, service) = (pairs(0, 1), since_sent(&published, &rows));
+    let hops = [("one_way", way), ("service", service), ("order_ack", pairs(2, 3)), ("order_round_trip", pairs(2, 4))];
+    run.hops.extend(hops.map(|(name, samples)| (name.to_owned(), samples.hop(calibration, &gaps))));
+    let [arrival, report] = group.venue_stages();
+    let stages = [("seen_to_sent", pairs(1, 2)), ("released_to_arrived", arrival), ("arrived_to_reported", report)];
+    run.stages.extend(stages.into_iter().filter(|(_, samples)| !samples.0.is_empty()).map(|(name, samples)| Stage {
+        name: name.to_owned(),
+        p50_ns: Some(samples.p50_ns(calibration)),
+        ..Stage::default()
+    }));
     let took_ns = lab.clock.ns_between(fed.first, fed.last) as f64;
     rules::count(&mut run, &published, &load::<1>(&lab.folder().join("trader.ticks"))?);
     rules::hold(&mut run, fed, traded, group.len() as u64, took_ns);
@@ -279,8 +273,19 @@ fn assemble(
         // Nobody spun on the trader's CPU: what the host took is not known.
         _ => drop_attribution(&mut run),
     }
-    tell_standstills(&mut run, "trader", &gaps, took_ns.max(0.0) as u64, calibration);
+    for (who, gaps) in [("feed", &feeds), ("trader", &gaps)] {
+        tell_standstills(&mut run, who, gaps, took_ns.max(0.0) as u64, calibration);
+    }
     Ok(run)
+}
+
+/// From each tick's actual send until the strategy saw it. Of ticks of one time the first one's send counts.
+fn since_sent(published: &[[u64; 2]], rows: &[[u64; 5]]) -> Samples {
+    let sample = |row: &[u64; 5]| {
+        let sent = published.get(published.partition_point(|[intended, _]| *intended < row[0]))?;
+        (sent[0] == row[0]).then_some((sent[1], row[1]))
+    };
+    Samples(rows.iter().filter_map(sample).collect())
 }
 
 fn describe(run: &mut Run, settings: &Settings, fed: &Fed) {
@@ -300,10 +305,8 @@ fn describe(run: &mut Run, settings: &Settings, fed: &Fed) {
                 .to_owned(),
         );
     }
-    match file {
-        Some(file) => run.params.set("ticks", file.display().to_string()),
-        None => run.params.set("ticks", format!("made up from seed {seed}")),
-    }
+    let ticks = file.as_ref().map_or_else(|| format!("made up from seed {seed}"), |file| file.display().to_string());
+    run.params.set("ticks", ticks);
     match rate {
         Some(rate) => run.params.set("rate_per_s", *rate),
         None => run.params.set("speed_ratio", *speed),
@@ -319,5 +322,19 @@ fn describe(run: &mut Run, settings: &Settings, fed: &Fed) {
     if fed.bad > 0 {
         let first: Vec<String> = fed.bad_lines.iter().map(|(line, why)| format!("line {line}: {why}")).collect();
         run.notes.push(format!("{} lines of the recording are no messages ({})", fed.bad, first.join("; ")));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tick_is_timed_from_its_send_and_one_of_several_from_the_first() {
+        let published = [[10, 11], [20, 25], [20, 26], [30, 90]];
+        let seen = |tick, at| [tick, at, 0, 0, 0];
+        // 25 is no tick of the feed.
+        let rows = [seen(10, 15), seen(20, 27), seen(20, 28), seen(25, 29), seen(30, 95)];
+        assert_eq!(since_sent(&published, &rows).0, [(11, 15), (25, 27), (25, 28), (90, 95)]);
     }
 }

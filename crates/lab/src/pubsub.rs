@@ -15,7 +15,7 @@
 
 mod cold;
 mod ends;
-pub mod go_redis;
+mod go_redis;
 mod plan;
 mod role;
 mod round_trip;
@@ -25,8 +25,11 @@ mod steady;
 
 pub use cold::cold;
 pub use plan::{Plan, plan};
-pub use role::{PublisherRole, SubscriberRole};
+pub use role::{ForeignClient, Prepare, PublisherRole, SubscriberRole};
 pub use round_trip::{PingRole, PongRole, round_trip};
 pub use search::Search;
 pub use settings::Settings;
 pub use steady::{Ends, run, run_with};
+
+/// Clients in other languages by name: whoever adds one adds its file, and a line here.
+pub const CLIENTS: &[(&str, Prepare)] = &[(go_redis::NAME, go_redis::prepare)];

@@ -14,11 +14,15 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use tickpath_clock::Calibration;
 
+use tickpath_harness::rules::tell_reconnects;
 use tickpath_harness::samples::{Samples, load};
 use tickpath_harness::{Lab, LabError};
 use tickpath_result::{Counts, Run};
 use tickpath_scratch::python::Python;
 use tickpath_scratch::redis::Server;
+
+/// What scripts import that tell of connections that were made again.
+pub(crate) const RECONNECTS: (&str, &str) = ("reconnects.py", include_str!("python/reconnects.py"));
 
 /// What a process of the path is told.
 #[derive(Debug, Serialize)]
@@ -49,14 +53,15 @@ pub fn run(
     let spawn = |role: &'static str| {
         let cpu = if role == "strategy" { system } else { generator };
         let part = Part { role, port: server.port, name: &name, count, rate, cpu, out: out(role) };
-        python.spawn(lab, role, &[("path.py", include_str!("python/path.py"))], &part)
+        python.spawn(lab, role, &[("path.py", include_str!("python/path.py")), RECONNECTS], &part)
     };
     let mut venue = spawn("venue")?;
     let mut strategy = spawn("strategy")?;
     let mut feed = spawn("feed")?;
     feed.tell("go")?;
-    for part in [&mut feed, &mut strategy, &mut venue] {
-        let _rows: u64 = part.result(seconds * 3.0)?;
+    let mut reconnects = Vec::new();
+    for (who, part) in [("feed", &mut feed), ("strategy", &mut strategy), ("venue", &mut venue)] {
+        reconnects.push((who, part.result::<u64>(seconds * 3.0)?));
     }
     let arrived: BTreeMap<u64, u64> = load::<2>(&out("venue"))?.into_iter().map(|[number, at]| (number, at)).collect();
     let ticks = load::<4>(&out("strategy"))?;
@@ -92,6 +97,7 @@ pub fn run(
         hop(ticks.iter().map(|&[_, from, _, released]| (from, released)).collect()),
     );
     tickpath_harness::attribution::drop_attribution(&mut run);
+    reconnects.into_iter().for_each(|(who, count)| tell_reconnects(&mut run, who, Some(count)));
     let allowed_ns = (1_000_000_000 / rate).max(10_000);
     let sends = load::<2>(&out("feed"))?;
     let late = sends.iter().filter(|[intended, called]| called.saturating_sub(*intended) > allowed_ns).count();
@@ -104,4 +110,29 @@ pub fn run(
         run.notes.push(format!("{} ticks and {} orders were lost", run.counts.lost, ticks.len() - arrived.len()));
     }
     Ok(run)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_connection_that_is_made_twice_was_lost_once() {
+        const USED: &str = "
+class Connection:
+    def on_connect(self):
+        pass
+
+first, second = Connection(), Connection()
+told = []
+for connection in (first, second, first):
+    connected(connection)
+    told.append(reconnects())
+print(told)
+";
+        let script = format!("{}{USED}", RECONNECTS.1);
+        let ran = std::process::Command::new("python3").args(["-I", "-c", &script]).output().expect("there is Python");
+        let (out, err) = (String::from_utf8_lossy(&ran.stdout), String::from_utf8_lossy(&ran.stderr));
+        assert_eq!(out.trim(), "[0, 0, 1]", "{err}");
+    }
 }

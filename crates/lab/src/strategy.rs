@@ -20,6 +20,7 @@ use crate::orders::is_of_venue;
 use crate::trade::{OmsRole, SYMBOL, lanes, oms_config};
 use tickpath_harness::quiet::Quiet;
 use tickpath_harness::samples::{save, save_gaps, touched_rows};
+use tickpath_harness::targets::is_log;
 use tickpath_harness::{LabError, Parent, Role, Thread};
 
 /// Strategy and OMS.
@@ -57,8 +58,8 @@ const QUANTITY: Quantity = Quantity(100_000);
 #[derive(Debug, Default, Clone, Serialize, Deserialize)]
 pub(crate) struct Traded {
     pub missed: u64,
-    /// How often its connection to the ticks was made again.
-    pub reconnects: u64,
+    /// How often its connection to the ticks was made again, where the client tells.
+    pub reconnects: Option<u64>,
     pub orders: u64,
     pub denied: u64,
     /// Reports that it missed.
@@ -70,19 +71,21 @@ pub(crate) fn trader(role: &TraderRole, parent: &Parent) -> Result<(), LabError>
     let clock = HostClock::get()?;
     let config = oms_config(&role.oms)?;
     let wait = role.thread.wait()?;
-    let topic = connect(&role.target)?.subscriber(&role.topic, Start::Now, wait)?;
-    let (strategy, gaps) = match config.layout {
+    let mut topic = connect(&role.target)?.subscriber(&role.topic, Start::Now, wait)?;
+    let (mut strategy, gaps) = match config.layout {
         Layout::Inline => {
             let mut oms = Inline::open(clock, &config, None).map_err(LabError::other)?;
             let mut strategy = Strategy::new(role, &clock)?;
             role.thread.settle()?;
             parent.ready();
-            let gaps = trade_inline(&mut oms, &mut strategy, topic, wait, parent)?;
+            let gaps = Gaps::new(clock).of_calls(!is_log(&role.target));
+            let gaps = trade_inline(&mut oms, &mut strategy, topic.as_mut(), wait, gaps, parent)?;
             oms.sequencer().stop().map_err(LabError::other)?;
             (strategy, gaps)
         }
-        Layout::Split | Layout::Mutex => trade_beside(role, &clock, &config, topic, wait, parent)?,
+        Layout::Split | Layout::Mutex => trade_beside(role, &clock, &config, topic.as_mut(), wait, parent)?,
     };
+    strategy.traded.reconnects = topic.reconnects();
     save(&role.out, &strategy.rows)?;
     save(&role.out.with_extension("ticks"), &strategy.ticks)?;
     save_gaps(&role.out.with_extension("gaps"), &gaps)?;
@@ -97,9 +100,9 @@ struct Tick {
     top: Option<TopOfBook>,
 }
 
-/// Takes one tick off the topic, if there is one.
+/// Takes one event off the topic, if there is one: how many there were, and the tick if it was one.
 #[inline(always)]
-fn take_tick(topic: &mut dyn Subscriber, strategy: &mut Strategy) -> Result<Option<Tick>, LabError> {
+fn take_tick(topic: &mut dyn Subscriber, strategy: &mut Strategy) -> Result<(usize, Option<Tick>), LabError> {
     let Strategy { clock, ticks, traded, .. } = strategy;
     let mut found = None;
     let polled = topic.poll(1, &mut |event| match event {
@@ -112,36 +115,36 @@ fn take_tick(topic: &mut dyn Subscriber, strategy: &mut Strategy) -> Result<Opti
         }
         BusEvent::Gap(Loss::Missed(missed)) => traded.missed += missed,
         // What is no tick of ours is nothing to trade on.
-        BusEvent::Gap(Loss::Reconnected) => traded.reconnects += 1,
-        BusEvent::Foreign(_) => {}
+        BusEvent::Gap(Loss::Reconnected) | BusEvent::Foreign(_) => {}
     });
-    polled.map_err(|e| LabError::Failed(format!("receiving ticks failed: {e}")))?;
-    Ok(found)
+    let events = polled.map_err(|e| LabError::Failed(format!("receiving ticks failed: {e}")))?;
+    Ok((events, found))
 }
 
 /// Strategy and OMS as one thread.
 fn trade_inline(
     oms: &mut Inline<HostClock>,
     strategy: &mut Strategy,
-    mut topic: Box<dyn Subscriber>,
+    topic: &mut dyn Subscriber,
     wait: Wait,
+    mut gaps: Gaps<HostClock>,
     parent: &Parent,
 ) -> Result<Vec<Gap>, LabError> {
-    let mut gaps = Gaps::new(strategy.clock);
     let clock = strategy.clock;
     let (stop, mut quiet) = (parent.stop_flag(), Quiet::new(&clock, QUIET_NS));
     loop {
-        if let Some(tick) = take_tick(topic.as_mut(), strategy)? {
+        let (events, tick) = take_tick(topic, strategy)?;
+        if let Some(tick) = tick {
             if let Some(top) = &tick.top {
                 oms.sequencer().tick(tick.stamp, top).map_err(LabError::other)?;
             }
             strategy.on_tick(&tick)?;
             oms.poll().map_err(LabError::other)?;
-            gaps.busy_turn();
+            gaps.found_work(tick.seen);
             quiet.ends();
             continue;
         }
-        if oms.poll().map_err(LabError::other)? + strategy.hear()? > 0 {
+        if events + oms.poll().map_err(LabError::other)? + strategy.hear()? > 0 {
             gaps.busy_turn();
             quiet.ends();
             continue;
@@ -166,7 +169,7 @@ fn trade_beside(
     role: &TraderRole,
     clock: &HostClock,
     config: &tickpath_oms::Config,
-    mut topic: Box<dyn Subscriber>,
+    topic: &mut dyn Subscriber,
     wait: Wait,
     parent: &Parent,
 ) -> Result<(Strategy, Vec<Gap>), LabError> {
@@ -182,7 +185,7 @@ fn trade_beside(
         });
         // If the OMS ends instead, its error is below.
         let opened = is_ready.recv().is_ok();
-        let traded = if opened { beside(role, clock, topic.as_mut(), wait, parent) } else { Ok(None) };
+        let traded = if opened { beside(role, clock, topic, wait, parent) } else { Ok(None) };
         end.store(true, Ordering::Release);
         let gaps = oms.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)).map_err(LabError::other)?;
         let strategy = traded?.ok_or_else(|| LabError::Failed("the OMS ended at once".to_owned()))?;
@@ -202,7 +205,7 @@ fn beside(
     let (stop, mut quiet) = (parent.stop_flag(), Quiet::new(clock, QUIET_NS));
     parent.ready();
     loop {
-        match take_tick(topic, &mut strategy)? {
+        match take_tick(topic, &mut strategy)?.1 {
             Some(tick) => {
                 strategy.on_tick(&tick)?;
                 quiet.ends();

@@ -24,10 +24,8 @@ use tickpath_server::settings::{Sessions, Users};
 use tickpath_server::{ServerConfig, ServerEvent};
 use tickpath_venue_tcp::{Address, ParseAddressError, TcpLine};
 
-use tickpath_harness::LabError;
-use tickpath_harness::Parent;
 use tickpath_harness::samples::save_gaps;
-use tickpath_harness::{Role, Thread};
+use tickpath_harness::{LabError, Parent, Role, Thread};
 
 /// The user of the client beside.
 pub(crate) const BESIDE_USER: &str = "beside";
@@ -154,16 +152,7 @@ pub struct OrderSpec {
 impl Default for OrderSpec {
     /// The order of the f9omstw benchmark.
     fn default() -> Self {
-        let text = "symbol=XJFL9,side=buy,qty=33,price=8000,tif=rod,position=open,account=1";
-        text.parse().expect("a complete order")
-    }
-}
-
-impl FromStr for OrderSpec {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let mut spec = Self {
+        Self {
             symbol: "XJFL9".to_owned(),
             side: "buy".to_owned(),
             qty: "33".to_owned(),
@@ -171,7 +160,15 @@ impl FromStr for OrderSpec {
             tif: "rod".to_owned(),
             position: "open".to_owned(),
             account: 1,
-        };
+        }
+    }
+}
+
+impl FromStr for OrderSpec {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let mut spec = Self::default();
         for part in text.split(',').filter(|part| !part.is_empty()) {
             let (key, value) = part.split_once('=').ok_or_else(|| format!("'{part}' is no KEY=VALUE"))?;
             let value = value.trim().to_owned();

@@ -89,11 +89,13 @@ fn run_on<C: Clock + Sync, F: Front>(
 ) -> Result<Vec<Gap>, OmsError> {
     match config.layout {
         Layout::Inline => {
+            let has_front = front.is_some();
             // Opened first: its side threads must not share the core's CPU.
             let mut agent = Inline::with_front(clock.clone(), config, front, ticks)?;
             settle(config.cpu, config.priority)?;
             ready();
-            let mut gaps = Gaps::new(clock);
+            // A look at sockets is a call to the kernel, and lanes are memory.
+            let mut gaps = Gaps::new(clock).of_calls(has_front || agent.sequencer().has_lines());
             agent::run(&mut agent, config.wait, stop, &mut gaps)?;
             agent.sequencer().stop()?;
             Ok(gaps.into_found())

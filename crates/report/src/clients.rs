@@ -1,25 +1,26 @@
-//! What each client library reaches, near and far: a row a client, a column a route to the server.
+//! What each client library reaches, near and far: a row a client, a column a route to the server. It is had by the
+//! settings `transport`, `rtt_ms` and `workers`, whichever workload has them.
 
 use super::markup::escaped;
+use super::names::grouped;
 use super::page::{Section, table};
 use super::plain_table::PlainTable;
 use super::quantity::{NONE, duration, number, share};
-use super::repetitions::{Summary, summary};
 use tickpath_result::{ResultFile, Run, firsts, median};
 
 /// A table with the best of the repeats as a bar, and under it what tells how sure that is.
 pub(super) fn section(result: &ResultFile) -> Option<Section> {
     let all = summary(&result.runs);
-    let routes = firsts(all.iter().map(Route::of));
-    let header: Vec<String> = std::iter::once(String::new()).chain(routes.iter().map(Route::head)).collect();
+    let routes = firsts(all.iter().map(|one| &one.route));
+    let header: Vec<String> = std::iter::once(String::new()).chain(routes.iter().map(|route| route.head())).collect();
     let mut rows: Vec<Vec<String>> = Vec::new();
-    for (client, workers) in firsts(all.iter().map(|one| (one.client.clone(), one.workers))) {
-        let of_client = |route: &Route| all.iter().find(|one| is(one, &client, workers) && Route::of(one) == *route);
-        let cells = routes.iter().map(|route| match of_client(route) {
-            Some(one) => cell(one, best_of(&all, route), &result.runs),
+    for (client, workers) in firsts(all.iter().map(|one| (&one.client, one.workers))) {
+        let of_client = |one: &&Summary| one.client == *client && one.workers == workers;
+        let cells = routes.iter().map(|route| match all.iter().filter(of_client).find(|one| one.route == **route) {
+            Some(one) => one.cell(best_of(&all, route)),
             None => NONE.to_owned(),
         });
-        let name = format!("{}<small>{}</small>", escaped(&client), crowd(workers));
+        let name = format!("{}<small>{}</small>", escaped(client), crowd(workers));
         rows.push(std::iter::once(name).chain(cells).collect());
     }
     if rows.is_empty() {
@@ -36,12 +37,12 @@ pub(super) fn overview(result: &ResultFile) -> Option<PlainTable> {
     let row = |one: &Summary| {
         let spread = &one.throughput;
         vec![
-            format!("{} ×{} {}", one.client, one.workers, Route::of(one).name()),
+            format!("{} ×{} {}", one.client, one.workers, one.route.name()),
             number(spread.best),
             number(spread.worst),
             number(spread.deviation),
             share(spread.deviation_percent),
-            connect(one, &result.runs),
+            one.connect.clone(),
         ]
     };
     let rows: Vec<Vec<String>> = summary(&result.runs).iter().map(row).collect();
@@ -52,15 +53,69 @@ pub(super) fn overview(result: &ResultFile) -> Option<PlainTable> {
 /// How a client reaches the server.
 #[derive(Debug, Clone, PartialEq)]
 struct Route {
+    /// `tcp` or `unix`.
     transport: String,
+    /// The round trip that was put between, in milliseconds.
     rtt_ms: f64,
 }
 
-impl Route {
-    fn of(one: &Summary) -> Self {
-        Self { transport: one.transport.clone(), rtt_ms: one.rtt_ms }
-    }
+/// The repetitions of one client over one route.
+#[derive(Debug)]
+struct Summary {
+    client: String,
+    workers: u64,
+    route: Route,
+    throughput: Spread,
+    /// The time to connect: the median, in words.
+    connect: String,
+}
 
+/// How far repetitions lie apart, in pairs a second.
+#[derive(Debug, PartialEq)]
+struct Spread {
+    best: f64,
+    worst: f64,
+    /// The standard deviation of the sample; zero of one.
+    deviation: f64,
+    /// The deviation as a share of the mean.
+    deviation_percent: f64,
+}
+
+/// Sums up the valid runs, in the order in which each setting first came.
+fn summary(runs: &[Run]) -> Vec<Summary> {
+    let valid = runs.iter().filter(|run| run.valid);
+    let summed = |(key, runs): (Option<(String, u64, Route)>, Vec<&Run>)| {
+        let (client, workers, route) = key?;
+        let rates: Vec<f64> = runs.iter().filter_map(|run| run.throughput_per_s).collect();
+        let times = runs.iter().filter_map(|run| run.figures.get("connect_ns").copied());
+        let connect = median(times.collect()).map_or_else(|| NONE.to_owned(), duration);
+        Some(Summary { client, workers, route, throughput: Spread::of(&rates)?, connect })
+    };
+    grouped(valid, |run| key(run)).into_iter().filter_map(summed).collect()
+}
+
+/// What tells runs apart, but for their repetition: the client, its workers and the route; none of another run.
+fn key(run: &Run) -> Option<(String, u64, Route)> {
+    let transport = run.params.text("transport")?;
+    let rtt_ms = run.params.0.get("rtt_ms")?.as_f64()?;
+    let workers = run.params.0.get("workers")?.as_u64()?;
+    Some((run.client.clone(), workers, Route { transport, rtt_ms }))
+}
+
+impl Spread {
+    /// None of nothing.
+    fn of(rates: &[f64]) -> Option<Self> {
+        let best = rates.iter().copied().max_by(f64::total_cmp)?;
+        let worst = rates.iter().copied().min_by(f64::total_cmp)?;
+        let mean = rates.iter().sum::<f64>() / rates.len() as f64;
+        let squares: f64 = rates.iter().map(|rate| (rate - mean).powi(2)).sum();
+        let deviation = (squares / (rates.len() - 1).max(1) as f64).sqrt();
+        let deviation_percent = if mean > 0.0 { 100.0 * deviation / mean } else { 0.0 };
+        Some(Self { best, worst, deviation, deviation_percent })
+    }
+}
+
+impl Route {
     fn name(&self) -> String {
         let distance = (self.rtt_ms > 0.0).then(|| format!(" {}", duration(self.rtt_ms * 1e6)));
         format!("{}{}", self.transport, distance.unwrap_or_default())
@@ -76,41 +131,55 @@ impl Route {
     }
 }
 
-fn cell(one: &Summary, best: f64, runs: &[Run]) -> String {
-    let spread = &one.throughput;
-    let width = if best > 0.0 { 100.0 * spread.best / best } else { 0.0 };
-    format!(
-        "<div class=\"beside\"><b>{}</b><svg class=\"cell\" height=\"8\" aria-hidden=\"true\"><rect class=\"bar\" \
-         width=\"{width:.1}%\" height=\"8\"/></svg></div><small>worst {} · σ {}, {} · connect {}</small>",
-        number(spread.best),
-        number(spread.worst),
-        number(spread.deviation),
-        escaped(&share(spread.deviation_percent)),
-        connect(one, runs)
-    )
+impl Summary {
+    fn cell(&self, best: f64) -> String {
+        let spread = &self.throughput;
+        let width = if best > 0.0 { 100.0 * spread.best / best } else { 0.0 };
+        format!(
+            "<div class=\"beside\"><b>{}</b><svg class=\"cell\" height=\"8\" aria-hidden=\"true\"><rect class=\"bar\" \
+             width=\"{width:.1}%\" height=\"8\"/></svg></div><small>worst {} · σ {}, {} · connect {}</small>",
+            number(spread.best),
+            number(spread.worst),
+            number(spread.deviation),
+            escaped(&share(spread.deviation_percent)),
+            self.connect
+        )
+    }
 }
 
 /// The best rate of a column.
 fn best_of(all: &[Summary], route: &Route) -> f64 {
-    all.iter().filter(|one| Route::of(one) == *route).map(|one| one.throughput.best).fold(0.0, f64::max)
-}
-
-/// The time to connect: the median of the repeats.
-fn connect(one: &Summary, runs: &[Run]) -> String {
-    let same = |run: &&Run| {
-        let is_route = run.params.text("transport").as_deref() == Some(one.transport.as_str())
-            && run.params.0.get("rtt_ms").and_then(serde_json::Value::as_f64) == Some(one.rtt_ms);
-        let workers = run.params.0.get("workers").and_then(serde_json::Value::as_u64);
-        run.valid && run.client == one.client && workers == Some(one.workers) && is_route
-    };
-    let times = runs.iter().filter(same).filter_map(|run| run.figures.get("connect_ns").copied());
-    median(times.collect()).map_or_else(|| NONE.to_owned(), duration)
-}
-
-fn is(one: &Summary, client: &str, workers: u64) -> bool {
-    one.client == client && one.workers == workers
+    all.iter().filter(|one| one.route == *route).map(|one| one.throughput.best).fold(0.0, f64::max)
 }
 
 fn crowd(workers: u64) -> String {
     if workers == 1 { "1 worker".to_owned() } else { format!("{workers} workers") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A valid run that reached so many pairs a second.
+    fn run((client, workers): (&str, u64), repeat: u32, rate: f64) -> Run {
+        let mut run = Run { client: client.to_owned(), repeat, valid: true, ..Run::default() };
+        run.params.set("transport", "tcp");
+        run.params.set("rtt_ms", 0.0);
+        run.params.set("workers", workers);
+        run.throughput_per_s = Some(rate);
+        run
+    }
+
+    #[test]
+    fn repetitions_become_best_worst_and_deviation() {
+        let rates = [(1, 900.0), (2, 1_000.0), (3, 1_100.0)];
+        let mut runs: Vec<Run> = rates.iter().map(|&(repeat, rate)| run(("redis-py", 1), repeat, rate)).collect();
+        runs.push(Run { valid: false, ..run(("redis-py", 1), 4, 5.0) });
+        runs.push(run(("redis-py-asyncio", 100), 1, 7.0));
+        let summed = summary(&runs);
+        let [first, second] = &summed[..] else { panic!("two settings: {summed:?}") };
+        let spread = Spread { best: 1_100.0, worst: 900.0, deviation: 100.0, deviation_percent: 10.0 };
+        assert_eq!((first.client.as_str(), first.workers, &first.throughput), ("redis-py", 1, &spread));
+        assert_eq!((second.workers, second.throughput.deviation), (100, 0.0));
+    }
 }

@@ -45,7 +45,7 @@ const TOP: f64 = 32.0;
 /// Settings that make another line, beside client and target.
 const TELLING: [&str; 4] = ["connections", "transport", "rtt_ms", "loop"];
 
-/// The part of the workload that needs no name.
+/// The part that needs no name.
 const USUAL_PART: &str = "sweep";
 
 /// One command at every depth.

@@ -1,6 +1,6 @@
 //! One page that needs nothing beside itself: it opens offline, on a phone, on paper, and in the dark.
 //!
-//! The order is that of a reader's questions: what came out, where the time goes, what each workload says, what beats
+//! The order is that of a reader's questions: what came out, where the time goes, what runs of a kind say, what beats
 //! what, how it spreads, how it stands to what was published, every run, and on which machine. A few sentences stand
 //! before the first chart, the others are folded. A section that the file has nothing for is not there.
 

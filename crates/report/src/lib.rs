@@ -10,14 +10,16 @@
 //! | `svg.rs`      | percentile curves as one picture                                     |
 //! | `html.rs`     | one page that needs nothing beside itself, with `report.css`         |
 //!
+//! A section is had by what a run holds, whichever workload it is of: `docs/results.md`, Sections.
+//!
 //! | file           | a section of the page                                               |
 //! |----------------|---------------------------------------------------------------------|
 //! | `waterfall.rs` | where the time of a message goes, part after part                   |
-//! | `phases.rs`    | publish and subscribe: cold, idle, steady, and there and back       |
+//! | `phases.rs`    | a message's way: cold, idle, steady, and there and back             |
 //! | `over_time.rs` | rates and what was waiting, over the time of a run                  |
 //! | `load.rs`      | latency over rate: what a search for the highest rate has tried     |
 //! | `depth.rs`     | throughput over the depth of a pipeline                             |
-//! | `clients.rs`   | what each client library reaches, near and far                      |
+//! | `clients.rs`   | what each client library reaches, near and far: best, worst, spread |
 //! | `bars.rs`      | comparisons as bars with intervals                                  |
 //! | `spread.rs`    | percentile curves                                                   |
 //! | `published.rs` | what was published, and ours                                        |
@@ -30,7 +32,6 @@
 //! | `axis.rs`      | from a value to its place, and where a mark goes                    |
 //! | `curve.rs`     | the points of percentile curves                                     |
 //! | `path.rs`      | the path of a message, station by station, as text and as a picture |
-//! | `repetitions.rs` | what repeated runs of a client came to, best, worst and spread   |
 //! | `overview.rs`  | what many runs came to, as plain tables                             |
 //! | `plain_table.rs`, `ink.rs` | such a table; words in colour                           |
 //! | `names.rs`     | titles of runs within a file, labels within a chart                 |
@@ -61,7 +62,6 @@ mod phases;
 mod plain_table;
 mod published;
 mod quantity;
-mod repetitions;
 mod runs;
 mod sentence;
 mod spread;

@@ -4,7 +4,7 @@ use super::plain_table::PlainTable;
 use super::{clients, depth, phases};
 use tickpath_result::ResultFile;
 
-/// The tables of the workloads whose runs say little one by one.
+/// The tables of runs that say little one by one.
 pub(super) fn overviews(result: &ResultFile) -> Vec<PlainTable> {
     let others = [depth::overview(result), clients::overview(result)];
     phases::overview(result).into_iter().chain(others.into_iter().flatten()).collect()

@@ -59,7 +59,7 @@ struct Column {
 }
 
 impl Column {
-    /// The column of a run of the workload `pubsub` that has a pace; none of others.
+    /// The column of a run of messages to readers that has a pace; none of others.
     fn of(run: &Run) -> Option<Self> {
         let number = |name: &str| run.params.0.get(name)?.as_u64();
         let (size_bytes, readers) = (number("size_bytes")?, number("readers")?);

@@ -28,4 +28,4 @@ pub use shape::{
     Actor, Comparison, Counts, Floor, Host, Memory, Params, Phase, Published, PublishedUnit, ResultFile, Run, SCHEMA,
     Series, Software, Stage, StageKind, firsts, median,
 };
-pub use target::{address, short_name, without_login};
+pub use target::{short_name, without_login};

@@ -7,6 +7,9 @@ use crate::shape::{ResultFile, Run, SCHEMA, Series};
 
 /// Every hop, in the order of the path: its name, and from where to where it goes.
 pub const HOPS: &[(&str, &str)] = &[
+    ("lateness", "From the intended publish time until the actual send: how late the generator was."),
+    ("one_way", "From the intended publish time until the reader has copied the payload."),
+    ("service", "From the actual send until the reader has copied the payload."),
     ("tick_to_order", "From the tick's intended publish time until the order is released (T2)."),
     ("tick_to_venue", "From the tick's intended publish time until the venue has the order."),
     ("t0_t1", "From the first attempt to send (T0) until a thread of the OMS sees the frame (T1)."),
@@ -28,8 +31,6 @@ pub const HOPS: &[(&str, &str)] = &[
     ("t2_gap", "Between the releases (T2) of neighbouring orders."),
     ("order_ack", "From the first attempt to send (T0) until the client has the OMS's first report."),
     ("order_round_trip", "From the first attempt to send (T0) until the client has the venue's first report."),
-    ("one_way", "From the intended publish time until the reader has copied the payload."),
-    ("service", "From the actual send until the reader has copied the payload."),
     ("publish", "The publish call itself."),
     ("round_trip", "From a message's send until its answer is there."),
     ("push", "The push call itself."),
@@ -74,7 +75,7 @@ pub const FIGURES: &[(&str, &str)] = &[
     ("restart_to_ready_ns", "From the start of the process of an OMS that was killed until it is ready."),
     ("replay_inputs_per_s", "Journal inputs that a restart replays a second."),
     ("writer_cost_ns", "What one publish costs the writer: the mean of the faster nine tenths of the calls."),
-    ("reconnects", "How often the receiver's connection was lost and made again."),
+    ("reconnects", "How often connections were lost and made again, of either end: the notes say of which."),
     ("record_cost_ns", "What recording one sample costs the generator."),
     ("syscalls_per_command", "Reads and writes of the server, divided by the commands; its waits are not counted."),
     ("context_switches_per_command", "Context switches of the server, divided by the commands."),

@@ -1,6 +1,7 @@
 //! What a target is called, and what of its URL nobody is told.
 
-/// What a target is called in names of comparisons and in tables: `log`, `redis`, `redis-streams`, `jetstream`, …
+/// What a target is called in names of comparisons and in tables: `log`, `redis`, `redis-streams`, `jetstream`, …;
+/// by its scheme, if it has no other name here.
 pub fn short_name(url: &str) -> String {
     let scheme = url.split("://").next().unwrap_or(url);
     match (scheme, url.split_once('?').map(|(_, way)| way)) {
@@ -24,22 +25,6 @@ pub fn without_login(text: &str) -> String {
         None => word.to_owned(),
     });
     words.collect::<Vec<_>>().join(" ")
-}
-
-/// Where the first server of a URL listens: `HOST:PORT`.
-pub fn address(url: &str) -> Option<String> {
-    let url = without_login(url);
-    let (scheme, rest) = url.split_once("://")?;
-    let port = match scheme {
-        "redis" => 6379,
-        "nats" => 4222,
-        "amqp" => 5672,
-        "kafka" => 9092,
-        _ => return None,
-    };
-    let host = rest.split([',', '/', '?']).next()?;
-    let has_port = host.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok());
-    Some(if has_port && !host.ends_with(']') { host.to_owned() } else { format!("{host}:{port}") })
 }
 
 #[cfg(test)]
@@ -73,21 +58,6 @@ mod tests {
             ("kafka://h:1", "kafka"),
         ] {
             assert_eq!(short_name(url), name, "{url}");
-        }
-    }
-
-    #[test]
-    fn a_server_is_found_by_its_url() {
-        for (url, found) in [
-            ("nats://ann:secret@127.0.0.1", Some("127.0.0.1:4222")),
-            ("kafka://127.0.0.1:19092,127.0.0.1:2", Some("127.0.0.1:19092")),
-            ("amqp://127.0.0.1:5/vhost", Some("127.0.0.1:5")),
-            ("redis://127.0.0.1?streams", Some("127.0.0.1:6379")),
-            ("nats://[::1]", Some("[::1]:4222")),
-            ("nats://[::1]:5", Some("[::1]:5")),
-            ("redis+unix:///run/redis.sock", None),
-        ] {
-            assert_eq!(address(url).as_deref(), found, "{url}");
         }
     }
 }

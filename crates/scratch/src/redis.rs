@@ -4,9 +4,11 @@ use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
+use serde::Serialize;
 use tickpath_clock::{Clock, HostClock, sleep_ns};
 
-use tickpath_harness::LabError;
+use crate::python::Python;
+use tickpath_harness::{Lab, LabError};
 
 /// A scratch server on a free loopback port; it ends with this value.
 pub struct Server {
@@ -151,48 +153,56 @@ fn version() -> Option<String> {
     text.split_whitespace().find_map(|word| word.strip_prefix("v=").map(str::to_owned))
 }
 
-/// Receives with a loop that spins on `get_message()`, until none comes for 10 s; prints each message's nanoseconds.
-const SUBSCRIBER: &str = "
-import redis, sys, time
-s = redis.Redis(port=int(sys.argv[1])).pubsub()
-s.subscribe('tickpath:one')
-print('ready', flush=True)
-left = int(sys.argv[2])
-end = time.monotonic() + 10
-while left and time.monotonic() < end:
-    m = s.get_message()
-    if m and m['type'] == 'message':
-        print(time.monotonic_ns() - int(m['data']), flush=True)
-        left -= 1
-        end = time.monotonic() + 10
-";
+/// What an end of one publish a process is told.
+#[derive(Serialize)]
+struct End {
+    role: &'static str,
+    port: u16,
+    /// Messages, one from each publisher.
+    count: u64,
+}
 
-/// One process, one message: the connection is made inside the call.
-const PUBLISHER: &str = "
-import redis, sys, time
-r = redis.Redis(port=int(sys.argv[1]))
-t = time.monotonic_ns()
-r.publish('tickpath:one', str(t))
-print(time.monotonic_ns() - t)
-";
-
-/// One publish a process from Python: nanoseconds of each publish call, and of each message that came.
-pub fn one_publish_per_process(server: &Server, python: &Path, times: u64) -> Result<[Vec<f64>; 2], LabError> {
-    let failed = |what: String| LabError::Failed(format!("one publish a process, with {}: {what}", python.display()));
-    let io = |e: std::io::Error| failed(e.to_string());
-    let port = server.port.to_string();
-    let mut command = Command::new(python);
-    command.args(["-c", SUBSCRIBER, &port, &times.to_string()]).stdout(Stdio::piped());
-    let mut subscriber = Ended(command.spawn().map_err(io)?);
-    let output = subscriber.0.stdout.take().expect("piped");
-    let mut lines = std::io::BufRead::lines(std::io::BufReader::new(output));
-    let _ready = lines.next();
+/// One publish a process from Python, to a subscriber that spins on `get_message()`: nanoseconds of each publish call, and
+/// of each message that came.
+pub fn one_publish_per_process(
+    lab: &Lab<'_>,
+    server: &Server,
+    python: &Python,
+    count: u64,
+) -> Result<[Vec<f64>; 2], LabError> {
+    const SCRIPT: [(&str, &str); 1] = [("publish_once.py", include_str!("python/publish_once.py"))];
+    /// As long as nothing may come.
+    const SECONDS: f64 = 10.0;
+    let spawn = |role| python.spawn(lab, role, &SCRIPT, &End { role, port: server.port, count });
+    let mut subscriber = spawn("subscriber")?;
     let mut publishes: Vec<f64> = Vec::new();
-    for _ in 0..times {
-        let output = Command::new(python).args(["-c", PUBLISHER, &port]).output().map_err(io)?;
-        let took = String::from_utf8_lossy(&output.stdout).trim().parse::<f64>();
-        publishes.push(took.map_err(|_| failed(String::from_utf8_lossy(&output.stderr).trim().to_owned()))?);
+    for _ in 0..count {
+        publishes.push(spawn("publisher")?.result(SECONDS)?);
     }
-    let messages: Vec<f64> = lines.map_while(|line| line.ok()?.trim().parse().ok()).collect();
-    Ok([publishes, messages])
+    Ok([publishes, subscriber.result(SECONDS)?])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tickpath_harness::Progress;
+
+    /// Nobody hears how far a test is.
+    struct Silent;
+
+    impl Progress for Silent {
+        fn step(&self, _what: &str, _seconds: f64) {}
+    }
+
+    #[test]
+    fn one_publish_a_process_is_timed_at_both_ends_by_a_script_that_is_a_file() {
+        let lab = Lab::new(PathBuf::from("/nonexistent"), &Silent).unwrap();
+        let server = Server::start(lab.folder(), &ServerSettings::default(), &lab.clock).unwrap();
+        let server = server.expect("redis-server is installed");
+        let python = Python::prepare(&Silent).unwrap();
+        let [publishes, messages] = one_publish_per_process(&lab, &server, &python, 2).unwrap();
+        assert_eq!((publishes.len(), messages.len()), (2, 2));
+        assert!(publishes.iter().chain(&messages).all(|ns| *ns > 0.0), "{publishes:?} {messages:?}");
+        assert!(lab.folder().join("python").join("publish_once.py").exists());
+    }
 }

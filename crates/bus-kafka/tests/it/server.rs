@@ -62,6 +62,16 @@ fn what_the_server_has_forgotten_is_missed() {
 }
 
 #[test]
+fn that_connections_were_made_again_is_not_known() {
+    let (topic, queue) = (Named::topic("again"), Named::queue("again"));
+    let publisher = topic.bus.publisher(&topic.name, &TopicConfig::new(Policy::Keep)).unwrap_or_else(|e| panic!("{e}"));
+    let pusher = queue.bus.pusher(&queue.name, &QueueConfig::new(Delivery::AtLeastOnce));
+    let pusher = pusher.unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!((publisher.reconnects(), topic.subscriber(Start::Now).reconnects()), (None, None));
+    assert_eq!((pusher.reconnects(), queue.puller().reconnects()), (None, None));
+}
+
+#[test]
 fn a_topic_of_several_partitions_is_refused() {
     let topic = Named::topic("several");
     let admin = admin();

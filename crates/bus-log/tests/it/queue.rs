@@ -66,6 +66,9 @@ fn a_topic_and_a_queue_of_one_name_do_not_meet() {
     };
     subscriber.poll(10, &mut hear).unwrap();
     assert_eq!(stamps, [2]);
+    let reconnects =
+        [publisher.reconnects(), subscriber.reconnects(), pusher.reconnects(), place.puller().reconnects()];
+    assert_eq!(reconnects, [Some(0); 4], "there is no connection");
     drop((pusher, publisher));
     place.bus.remove("orders").unwrap();
     assert_eq!(place.bus.waiting("orders").unwrap(), Some(1), "the queue is there still, and its puller has gone");

@@ -54,6 +54,7 @@ fn a_publisher_reconnects_by_itself_if_the_server_is_back() {
     server.restart();
     let mut subscriber = subscriber(&bus, Wait::Block);
     publisher.publish_batch(2, KIND, &[b"one", b"two"]).unwrap();
+    assert_eq!(publisher.reconnects(), Some(1));
     assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(2, b"one"));
     assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(2, b"two"));
 }
@@ -71,6 +72,7 @@ fn a_subscriber_whose_line_was_cut_says_so() {
         assert_eq!(next_event(&mut *subscriber), OwnedEvent::Gap(Gap::Reconnected));
         publisher.publish(round, KIND, b"after").unwrap();
         assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(round, b"after"));
+        assert_eq!((publisher.reconnects(), subscriber.reconnects()), (Some(0), Some(round + 1)));
     }
 }
 

@@ -49,6 +49,7 @@ fn a_publisher_reconnects_by_itself_if_the_server_is_back() {
     server.restart();
     let mut subscriber = subscriber(&bus, Wait::Block);
     publisher.publish_batch(2, KIND, &[b"one", b"two"]).unwrap();
+    assert_eq!((publisher.reconnects(), subscriber.reconnects()), (Some(1), Some(0)));
     assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(2, b"one"));
     assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(2, b"two"));
 }
@@ -62,6 +63,7 @@ fn a_subscriber_that_the_server_throws_out_says_so() {
     let killed = redis::cmd("CLIENT").arg("KILL").arg("TYPE").arg("pubsub").query::<i64>(&mut client).unwrap();
     assert_eq!(killed, 1);
     assert_eq!(next_event(&mut *subscriber), OwnedEvent::Gap(Gap::Reconnected));
+    assert_eq!(subscriber.reconnects(), Some(1));
     publisher(&bus).publish(5, KIND, b"again").unwrap();
     assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(5, b"again"));
 }

@@ -28,6 +28,7 @@ fn a_lost_connection_is_gone_on_from_without_a_gap() {
             }
             publisher.publish(stamp + 1, KIND, b"").unwrap();
         }
+        assert_eq!((publisher.reconnects(), subscriber.reconnects()), (Some(4), Some(4)), "{wait}");
     }
 }
 

@@ -1,6 +1,6 @@
 //! Which transport a URL names.
 
-use tickpath_bus::{Connection, Delivery, Policy, connect};
+use tickpath_bus::{About, Connection, Delivery, Policy, TRANSPORTS, address, connect, servers, transport};
 
 #[test]
 fn a_url_names_its_transport() {
@@ -68,4 +68,36 @@ fn a_url_that_names_none_is_refused_with_what_to_write_instead() {
         let error = connect(url).err().unwrap_or_else(|| panic!("{url} is taken")).to_string();
         assert!(error.contains(words), "{url}: {error}");
     }
+}
+
+#[test]
+fn a_server_is_found_by_its_url() {
+    for (url, found) in [
+        ("nats://ann:secret@127.0.0.1", Some("127.0.0.1:4222")),
+        ("kafka://127.0.0.1:19092,127.0.0.1:2", Some("127.0.0.1:19092")),
+        ("amqp://127.0.0.1:5/vhost", Some("127.0.0.1:5")),
+        ("redis://127.0.0.1?streams", Some("127.0.0.1:6379")),
+        ("nats://[::1]", Some("[::1]:4222")),
+        ("nats://[::1]:5", Some("[::1]:5")),
+        ("redis+unix:///run/redis.sock", None),
+        ("shm://ticks", None),
+        ("http://127.0.0.1:80", None),
+    ] {
+        assert_eq!(address(url).as_deref(), found, "{url}");
+    }
+}
+
+#[test]
+fn each_transport_tells_what_it_is() {
+    assert_eq!(servers(), "redis://, nats://, amqp:// or kafka://");
+    for one in TRANSPORTS {
+        for scheme in one.schemes {
+            let found = transport(&format!("{scheme}://x")).map(|found| found.name);
+            assert_eq!(found, Some(one.name), "{scheme}");
+        }
+        assert_eq!(one.ways.first(), Some(&""), "{}: the plain way is the first", one.name);
+        // What is known of every server of its kind is told of one that says nothing, too.
+        assert_eq!((one.advise)(&About::default()).is_empty(), !one.is_server(), "{}", one.name);
+    }
+    assert!(transport("shm").is_none() && transport("http://x").is_none());
 }

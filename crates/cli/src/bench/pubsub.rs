@@ -2,6 +2,7 @@
 
 use anyhow::Context;
 use clap::Args;
+use clap::builder::PossibleValuesParser;
 use tickpath_bus::Policy;
 use tickpath_clock::{Priority, Wait};
 use tickpath_compare::{Promise, in_turn};
@@ -9,7 +10,7 @@ use tickpath_explain as explain;
 use tickpath_harness::signals::Stopping;
 use tickpath_harness::targets::is_log;
 use tickpath_harness::{Lab, LabError, host, targets};
-use tickpath_lab::pubsub::{Settings, cold, go_redis, plan, round_trip, run as steady};
+use tickpath_lab::pubsub::{CLIENTS, Settings, cold, plan, round_trip, run as steady};
 use tickpath_result::{Phase, ResultFile, Run, short_name};
 use tickpath_scratch::redis::{Server, ServerSettings};
 
@@ -47,6 +48,9 @@ const IDLE_SECONDS: f64 = 2.0;
 const IDLE_LEAST: f64 = 4.0;
 const IDLE_MOST: f64 = 100.0;
 
+/// The client that is our own bus.
+const OURS: &str = "rust";
+
 #[derive(Debug, Clone, Args)]
 pub struct PubsubArgs {
     /// What carries the messages: shm://, file:///FOLDER, redis://HOST:PORT[?streams], nats://HOST:PORT[?jetstream],
@@ -54,9 +58,9 @@ pub struct PubsubArgs {
     /// scripts/brokers has started
     #[arg(long, value_name = "URL")]
     pub target: Vec<String>,
-    /// Whose code publishes and subscribes: rust is our own bus; go-redis, on publish and subscribe of Redis, has the
-    /// phases steady and idle
-    #[arg(long, value_name = "CLIENT", default_value = "rust", value_parser = ["rust", go_redis::NAME], conflicts_with_all = ["preset", "stall"])]
+    /// Whose code publishes and subscribes: rust is our own bus; any other has the phases steady and idle, on targets
+    /// that it has: go-redis on publish and subscribe of Redis
+    #[arg(long, value_name = "CLIENT", default_value = OURS, value_parser = clients(), conflicts_with_all = ["preset", "stall"])]
     pub client: String,
     /// Bytes of a message, 16 to 16777216; may be a list. 1024,64,65536 if not given, and 1024 for --rate auto
     #[arg(long, value_name = "BYTES", value_delimiter = ',', value_parser = size)]
@@ -220,9 +224,9 @@ fn measure(lab: &Lab<'_>, args: &PubsubArgs, result: &mut ResultFile) -> anyhow:
     let all = if args.target.is_empty() { targets::all() } else { args.target.clone() };
     are_targets(&all)?;
     have_policy(&all, args.policy)?;
-    let is_go = args.client == go_redis::NAME;
-    let go = is_go.then(|| go_redis::prepare(lab, &all)).transpose().map_err(usage)?;
-    if is_go && args.phase.is_empty() {
+    let foreign = CLIENTS.iter().find(|(name, _)| *name == args.client);
+    let foreign = foreign.map(|(_, prepare)| prepare(lab, &all)).transpose().map_err(usage)?;
+    if foreign.is_some() && args.phase.is_empty() {
         eprintln!("tickpath: --client {} has no cold and no round-trip phase: they are left out", args.client);
     }
     if let Some(missing) = args.target.is_empty().then(targets::missing).flatten() {
@@ -239,7 +243,7 @@ fn measure(lab: &Lab<'_>, args: &PubsubArgs, result: &mut ResultFile) -> anyhow:
     for repeat in 1..=args.repeat {
         let all = in_turn(repeat, all.clone());
         for &wait in &waits {
-            let base = Settings { go: go.clone(), ..base(args, wait, cpus, repeat) };
+            let base = Settings { foreign: foreign.clone(), ..base(args, wait, cpus, repeat) };
             match args.rate {
                 Pace::At(Rate::Max) => flood(lab, args, &all, &base, result)?,
                 Pace::At(Rate::PerSecond(rate)) => phases(lab, args, &all, &base, rate, result)?,
@@ -401,7 +405,7 @@ fn keep(result: &mut ResultFile, target: &str, base: &Settings, run: Result<Run,
 
 fn wants(args: &PubsubArgs, phase: &str) -> bool {
     match args.phase.is_empty() {
-        true if args.client == go_redis::NAME && ["cold", "round-trip"].contains(&phase) => false,
+        true if args.client != OURS && ["cold", "round-trip"].contains(&phase) => false,
         true => args.count.is_none() || phase == "steady",
         false => args.phase.iter().any(|wanted| wanted == phase),
     }
@@ -464,6 +468,11 @@ fn have_policy(all: &[String], policy: Option<Policy>) -> anyhow::Result<()> {
         }
     }
     Ok(())
+}
+
+/// Whose code there is.
+fn clients() -> PossibleValuesParser {
+    std::iter::once(OURS).chain(CLIENTS.iter().map(|(name, _)| *name)).into()
 }
 
 fn pace(text: &str) -> Result<Pace, String> {

@@ -50,6 +50,29 @@ fn a_server_that_is_killed_in_the_middle_leaves_what_was_measured_and_says_so() 
 }
 
 #[test]
+fn a_pusher_whose_connection_is_cut_is_told() {
+    let (folder, server) = (tempdir().unwrap(), RedisServer::start());
+    let file = folder.path().join("cut.json");
+    let call = "bench queue --count 3000 --rate 2000 --pipeline 1 --pull 1 --quiet";
+    let line = format!("{call} --target {} --json {}", server.url(), text(&file));
+    std::thread::scope(|scope| {
+        let running = scope.spawn(|| tickpath(&line));
+        while server.calls("lpush") < 300 && !running.is_finished() {
+            sleep_ns(PAUSE_NS);
+        }
+        let clients = server.obey("CLIENT LIST");
+        let pusher = clients.lines().find(|client| client.contains(" cmd=lpush "));
+        let id = pusher.and_then(|pusher| pusher.strip_prefix("id=")?.split(' ').next());
+        server.obey(&format!("CLIENT KILL ID {}", id.unwrap_or_else(|| panic!("nobody pushes: {clients}"))));
+    });
+    let result = load(&file);
+    let [run] = runs(&result) else { panic!("one run: {result}") };
+    assert_eq!(run["figures"]["reconnects"], 1.0, "{run}");
+    let is_told = |note: &Value| note == "the sender's connection was lost and made again once";
+    assert!(run["notes"].as_array().is_some_and(|notes| notes.iter().any(is_told)), "{run}");
+}
+
+#[test]
 fn a_server_that_never_answers_is_not_waited_for_for_ever() {
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = silent.local_addr().unwrap().port();

@@ -81,6 +81,9 @@ fn python_pushes_and_pulls_as_published() {
         let [run] = runs(&result) else { panic!("one run: {result}") };
         assert_eq!((number(&run["counts"]["received"]), number(&run["counts"]["lost"])), (300.0, 0.0), "{run}");
         assert_eq!(run["params"]["pull_variant"], variant);
+        // Both ends have told that no connection was lost.
+        let notes = run["notes"].to_string();
+        assert!(run["figures"].get("reconnects").is_none() && !notes.contains("connects anew"), "{run}");
     }
 }
 

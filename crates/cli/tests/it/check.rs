@@ -1,19 +1,22 @@
 //! The instrument is lied to: what is planted by number is told by the same number, and what is held back is late by as
-//! much at least, however busy this machine is. Lies about whose time it was need a machine that is left alone:
+//! much at least, however busy this machine is. Other lies about whose time it was need a machine that is left alone:
 //! `make check` plants those too.
 
 use crate::program::tickpath;
 
 #[test]
 fn what_no_busy_machine_can_hide_is_told() {
-    let ran = tickpath("check --quiet dropped doubled swapped late stalled cut gone killed counter few-samples");
+    let ran = tickpath(
+        "check --quiet dropped doubled swapped late stalled unanswered cut gone killed starved-oms counter few-samples",
+    );
     assert_eq!(ran.code, Some(0), "{}\n{}", ran.out, ran.err);
     let twice = ["doubled", "swapped", "late", "stalled"].map(|lie| (lie, 2));
-    for (lie, times) in [("dropped", 5), ("cut", 1), ("gone", 1), ("killed", 1)].into_iter().chain(twice) {
+    let once = ["unanswered", "cut", "gone", "killed", "starved-oms"].map(|lie| (lie, 1));
+    for (lie, times) in once.into_iter().chain(twice).chain([("dropped", 5)]) {
         let rows = ran.out.lines().filter(|line| line.starts_with(lie)).count();
         assert_eq!(rows, times, "{lie}: {}", ran.out);
     }
-    assert!(ran.out.contains("All 19 were told."), "{}", ran.out);
+    assert!(ran.out.contains("All 21 were told."), "{}", ran.out);
 }
 
 #[test]

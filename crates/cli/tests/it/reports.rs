@@ -71,7 +71,8 @@ fn path(folder: &Path) {
         let counts = &run["counts"];
         assert_eq!(number(&counts["sent"]), 500.0, "{name}: {counts}");
         assert_eq!(number(&counts["received"]) + number(&counts["lost"]), 500.0, "{name}: {counts}");
-        for hop in ["tick_to_order", "tick_to_venue", "t0_t1", "t1_t2", "t0_t2", "order_ack", "order_round_trip"] {
+        let hops = ["lateness", "one_way", "service", "tick_to_order", "tick_to_venue", "t0_t1", "t1_t2", "t0_t2"];
+        for hop in hops.into_iter().chain(["order_ack", "order_round_trip"]) {
             assert!(number(&run["hops"][hop]["count"]) > 0.0, "{name}, {hop}");
         }
         assert!(run["stages"].as_array().is_some_and(|stages| !stages.is_empty()), "{name}: {}", run["stages"]);

@@ -8,6 +8,7 @@ use tickpath_clock::{
     Calibration, Cause, Clock, Gap, Gaps, HostClock, Pacer, Wait, notice_stops, pin_to_cpu, sleep_ns,
 };
 use tickpath_harness::attribution::{stood_still_ns, tell_standstills, with_whole_stops};
+use tickpath_harness::memory;
 use tickpath_harness::rules::refuse_starved;
 use tickpath_harness::samples::{Samples, load_gaps, save_gaps};
 use tickpath_result::Run;
@@ -252,4 +253,23 @@ fn a_neighbour_on_the_cpu_is_no_host() {
         "{preempted} ns were the neighbour's, {host} ns the host's: {:?}",
         &victim[..victim.len().min(9)]
     );
+}
+
+#[test]
+fn what_a_process_waits_for_its_cpu_is_known_from_outside() {
+    let spin = || Command::new("sh").args(["-c", "while :; do :; done"]).spawn().expect("there is a shell");
+    // A process has the CPU of the thread that starts it.
+    let both = std::thread::spawn(move || {
+        pin_to_cpu(tickpath_clock::cpus()[0]).expect("the first CPU is there");
+        [spin(), spin()]
+    });
+    let mut both = both.join().expect("they start");
+    while memory::waited_ns(both[0].id()) < 10_000_000 {
+        sleep_ns(1_000_000);
+    }
+    for process in &mut both {
+        process.kill().expect("it lives");
+        process.wait().expect("it ends");
+    }
+    assert_eq!(memory::waited_ns(both[0].id()), 0, "it is gone");
 }

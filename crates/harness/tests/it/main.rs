@@ -6,3 +6,4 @@ mod attribution;
 mod leftovers;
 mod others;
 mod proxy;
+mod rules;

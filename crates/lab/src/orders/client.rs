@@ -16,10 +16,9 @@ use super::login::{Login, log_in};
 use super::plan::Batch;
 use super::route::{ReportKind, Route};
 use crate::trade::{SYMBOL, market_config};
-use tickpath_harness::LabError;
 use tickpath_harness::parent::{Heard, Parent};
 use tickpath_harness::samples::{save, touched_rows};
-use tickpath_harness::{Role, Thread};
+use tickpath_harness::{LabError, Role, Thread};
 
 /// A client that sends batches of orders.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -292,9 +291,7 @@ impl Client {
             self.send(i, &request)?;
             if intended > 0 {
                 let sent = self.rows[i as usize][0];
-                let own_ticks = sent.saturating_sub(intended).saturating_sub(pacer.held_up(intended, sent));
-                let late_ns = self.clock.calibration().ns(own_ticks as i64) as u64;
-                self.answered.late += u64::from(late_ns > batch.late_ns());
+                self.answered.late += u64::from(pacer.own_lateness_ns(intended, sent) > batch.late_ns());
             } else if i % 32 == 31 {
                 self.hear(64)?;
             }

@@ -9,7 +9,7 @@ use super::settings::{Settings, Target, VenueRoute};
 use crate::analyse::{self, Group};
 use tickpath_harness::attribution::{drop_attribution, tell_standstills, void_attribution, within};
 use tickpath_harness::memory::{self, Resident};
-use tickpath_harness::rules::refuse_loss;
+use tickpath_harness::rules::{refuse_loss, refuse_starved};
 use tickpath_harness::samples::{Samples, load, load_gaps};
 use tickpath_harness::{Lab, LabError};
 use tickpath_result::{Counts, Run};
@@ -23,6 +23,9 @@ pub(super) struct Measured {
     pub answered: Answered,
     pub before: Resident,
     pub after: Resident,
+    /// How long the core's thread waited for its CPU meanwhile, and how long that was.
+    pub waited_ns: u64,
+    pub took_ns: u64,
 }
 
 /// Makes runs of what the journal, the client and the OMS have written down.
@@ -40,7 +43,7 @@ pub(super) fn evaluate(
         read => read,
     };
     let mut runs = Vec::new();
-    for Measured { batch, answered, before, after } in measured {
+    for Measured { batch, answered, before, after, waited_ns, took_ns } in measured {
         let group = read.as_ref().ok().and_then(|read| read.groups.get(&batch.number));
         let Some(group) = group else {
             let why =
@@ -67,13 +70,19 @@ pub(super) fn evaluate(
             memory_of(&mut run, batch, *before, *after);
         }
         let lasted_ns = lab.clock.ns_between(window.0, window.1);
-        match batch.evict || !is_ours || settings.wait != Wait::Busy {
-            // The evictor's walks would pass for the host's gaps; those of another's OMS are not known, nor those of one
-            // that does not spin.
-            true => drop_attribution(&mut run),
-            false => void_attribution(&mut run, idle, &own, lasted_ns as f64 / 1e9),
+        // The evictor's walks would pass for the host's gaps; those of another's OMS are not known, nor those of one
+        // that does not spin.
+        let has_own_cpu = is_ours && settings.wait == Wait::Busy && !batch.evict;
+        match has_own_cpu {
+            true => void_attribution(&mut run, idle, &own, lasted_ns as f64 / 1e9),
+            false => drop_attribution(&mut run),
         }
         tell_standstills(&mut run, "OMS", &own, lasted_ns.unsigned_abs(), lab.clock.calibration());
+        // A thread that finds orders right after it has waited shows no gap; the kernel counts that. What the kernel
+        // itself does for a disk, or meanwhile in the moment of a burst, is no neighbour.
+        if has_own_cpu && batch.interval_ns.is_some() && settings.level == AckLevel::Os {
+            refuse_starved(&mut run, "OMS", *waited_ns, *took_ns);
+        }
         runs.push(run);
     }
     if let Some(last) = runs.last_mut().filter(|_| is_ours) {
@@ -128,8 +137,8 @@ fn describe(run: &mut Run, settings: &Settings, batch: &Batch) {
         run.layout = Some(settings.layout.to_string());
         run.params.set("wait", settings.wait.name());
         run.params.set("priority", settings.priority.to_string());
-        if settings.venue != VenueRoute::Lanes {
-            run.params.set("venue", settings.venue.name());
+        if settings.venue == VenueRoute::Tcp {
+            run.params.set("venue", "tcp");
         }
         run.params.set("caches", if batch.evict { "evicted" } else { "warm" });
     }

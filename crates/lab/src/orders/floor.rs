@@ -12,10 +12,8 @@ use tickpath_session::write_frame;
 use zerocopy::IntoBytes;
 
 use super::settings::Settings;
-use tickpath_harness::Parent;
 use tickpath_harness::samples::{Samples, load, save};
-use tickpath_harness::{Lab, LabError};
-use tickpath_harness::{Role, Thread};
+use tickpath_harness::{Lab, LabError, Parent, Role, Thread};
 
 /// Between two sends where the orders have no pace.
 const INTERVAL_NS: u64 = 20_000;

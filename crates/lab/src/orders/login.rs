@@ -3,8 +3,9 @@
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
-use tickpath_client::{Client, ClientError, Config, Event, Since};
+use tickpath_client::{Client, Config, Since};
 
+use super::route::hear_socket;
 use tickpath_harness::LabError;
 
 /// Nothing comes for so long: it never will.
@@ -35,14 +36,7 @@ pub(super) fn log_in(login: &Login, since: Since) -> Result<Box<Client>, LabErro
 
 /// Reads once; says how many reports came.
 pub(super) fn hear(client: &mut Client) -> Result<u64, LabError> {
-    let (mut heard, mut lost) = (0, None);
-    let polled = client.poll(|event| match event {
-        Event::Report { .. } | Event::Denied { .. } => heard += 1,
-        Event::Disconnected { why } => lost = Some(why),
-        _ => {}
-    });
-    let failed = |why: ClientError| LabError::Failed(format!("a session was lost: {why}"));
-    lost.or(polled.err()).map_or(Ok(heard), |why| Err(failed(why)))
+    hear_socket(client, |_, _| {}).map(|(heard, _)| heard as u64)
 }
 
 /// Reports that a client gets before it is live.

@@ -22,7 +22,7 @@ const STRIDE: u64 = 32;
 const LATE_NS: u64 = 10_000;
 
 /// One group of requests.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Batch {
     /// Its number: the high half of its client order ids.
     pub number: u32,
@@ -43,16 +43,7 @@ pub(crate) struct Batch {
 
 impl Batch {
     pub fn burst(number: u32, count: u64) -> Self {
-        Self {
-            number,
-            count,
-            interval_ns: None,
-            cancels: None,
-            evict: false,
-            first: 0,
-            stride: STRIDE,
-            in_flight: None,
-        }
+        Self { number, count, stride: STRIDE, ..Self::default() }
     }
 
     pub fn name(&self) -> String {

@@ -54,9 +54,8 @@ impl Route {
                 let given = if may_wait { client.gather(request, sent) } else { client.send_at(request, sent) };
                 match given {
                     Ok(_) => Ok(true),
-                    Err(SendError::Full(_)) => Ok(false),
-                    // The reason is told by the next look at the reports.
-                    Err(SendError::Disconnected(_)) => Ok(false),
+                    // Why a connection is gone is told by the next look at the reports.
+                    Err(SendError::Full(_) | SendError::Disconnected(_)) => Ok(false),
                     Err(e) => Err(LabError::Failed(e.to_string())),
                 }
             }
@@ -116,7 +115,11 @@ impl Route {
     }
 }
 
-fn hear_socket(client: &mut Client, mut take: impl FnMut(ClientOrderId, ReportKind)) -> Result<(usize, u64), LabError> {
+/// Takes reports of one read, and counts them, as [`Route::hear`] does.
+pub(super) fn hear_socket(
+    client: &mut Client,
+    mut take: impl FnMut(ClientOrderId, ReportKind),
+) -> Result<(usize, u64), LabError> {
     let (mut heard, mut missed, mut lost) = (0, 0, None);
     let session = client.welcome().session;
     let polled = client.poll(|event| match event {

@@ -108,16 +108,6 @@ pub struct Settings {
     pub repeat: u32,
 }
 
-impl VenueRoute {
-    /// The word on the command line.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Lanes => "lanes",
-            Self::Tcp => "tcp",
-        }
-    }
-}
-
 impl Beside {
     /// All of them.
     pub const ALL: [Self; 4] = [Self::Idle, Self::Stuck, Self::Slow, Self::Day];

@@ -14,10 +14,8 @@ use super::login::Login;
 use super::plan::Batch;
 use super::settings::{Settings, Target, VenueRoute};
 use crate::trade::{BESIDE_USER, ExchangeRole, OmsRole, ServerRole};
-use tickpath_harness::Thread;
 use tickpath_harness::samples::{load, save};
-use tickpath_harness::{Child, remove_topics};
-use tickpath_harness::{Lab, LabError, memory};
+use tickpath_harness::{Child, Lab, LabError, Thread, memory, remove_topics};
 
 /// Bytes of an order in the journal, at most; for reserving.
 const JOURNAL_BYTES: u64 = 256;
@@ -44,6 +42,17 @@ pub(super) struct Load {
     pub evicts: bool,
     /// Inputs between two snapshots; zero for none.
     pub snapshot_every: u64,
+}
+
+/// What a run has, right before its first order. Of somebody's own OMS no process is known: zero.
+#[derive(Debug, Clone)]
+pub struct Ends {
+    /// What the lanes' names begin with.
+    pub lanes: String,
+    /// The OMS's process id.
+    pub oms: u32,
+    /// The venue's process id.
+    pub venue: u32,
 }
 
 /// The processes of a run. Of somebody's own OMS there is the client alone.
@@ -128,9 +137,10 @@ impl System {
         Ok(Self { oms, target: target.clone(), oms_role, exchange, client, evictor, beside, login, connected, folder })
     }
 
-    /// The memory of the OMS; zero of one that is not ours.
-    pub fn memory(&self) -> memory::Resident {
-        self.oms.as_ref().map(|oms| memory::of(oms.id())).unwrap_or_default()
+    /// Whom to look at, and to lie to.
+    pub fn ends(&self) -> Ends {
+        let [oms, venue] = [&self.oms, &self.exchange].map(|process| process.as_ref().map_or(0, Child::id));
+        Ends { lanes: self.oms_role.lanes.clone(), oms, venue }
     }
 
     /// Runs one group.

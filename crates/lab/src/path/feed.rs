@@ -11,7 +11,7 @@ use tickpath_market::replay::{Event, Pace, Recording, Tally};
 
 use crate::trade::{Exchange, ExchangeRole};
 use tickpath_harness::arrivals::Arrivals;
-use tickpath_harness::samples::{save, touched_rows};
+use tickpath_harness::samples::{save, save_gaps, touched_rows};
 use tickpath_harness::{LabError, Parent, Role, Thread};
 
 /// Publishes ticks of a recording.
@@ -71,6 +71,8 @@ pub(crate) struct Fed {
     pub last: u64,
     pub planned_ns: u64,
     pub late_share: f64,
+    /// How often its connection was lost and made again, where the client tells.
+    pub reconnects: Option<u64>,
     pub skipped: u64,
     pub bad: u64,
     pub bad_lines: Vec<(u64, String)>,
@@ -87,11 +89,9 @@ fn feed(role: &FeedRole, parent: &Parent) -> Result<(), LabError> {
     };
     let plan = plan(&recording, &role.ticks)?;
     let config = TopicConfig::new(Policy::Overwrite);
-    let mut topic = connect(&role.target)?.publisher(&role.topic, &config)?;
-    let mut mirror = match &role.mirror {
-        Some(mirror) => Some(connect("shm://")?.publisher(mirror, &config)?),
-        None => None,
-    };
+    let open = |url: &str, topic: &str| Ok::<_, LabError>(connect(url)?.publisher(topic, &config)?);
+    let mut topic = open(&role.target, &role.topic)?;
+    let mut mirror = role.mirror.as_ref().map(|mirror| open("shm://", mirror)).transpose()?;
     let mut venue = role.venue.as_ref().map(|venue| Exchange::open(venue, clock)).transpose()?;
     role.thread.settle()?;
     parent.ready();
@@ -126,9 +126,7 @@ fn feed(role: &FeedRole, parent: &Parent) -> Result<(), LabError> {
         }
         let allowance_ns = (offset_ns - before).max(10_000);
         before = *offset_ns;
-        let own_ticks = actual.saturating_sub(intended).saturating_sub(pacer.held_up(intended, actual));
-        let late_ns = clock.calibration().ns(own_ticks as i64) as u64;
-        lateness.count(late_ns, allowance_ns);
+        lateness.count(pacer.own_lateness_ns(intended, actual), allowance_ns);
     }
     parent.result(&());
     match &mut venue {
@@ -136,12 +134,14 @@ fn feed(role: &FeedRole, parent: &Parent) -> Result<(), LabError> {
         None => while parent.hear().is_some() {},
     }
     save(&role.out, &rows)?;
+    save_gaps(&role.out.with_extension("gaps"), &pacer.into_found())?;
     let Tally { skipped_depth, skipped_other, bad, bad_lines, truncated, .. } = recording.tally;
     parent.result(&Fed {
         first: start,
         last: rows.last().map_or(start, |row| row[1]),
         planned_ns,
         late_share: lateness.share(),
+        reconnects: topic.reconnects(),
         skipped: skipped_depth + skipped_other,
         bad,
         bad_lines,

@@ -61,7 +61,8 @@ pub(super) fn hold(run: &mut Run, fed: &Fed, traded: &Traded, journaled: u64, to
             "{queued} orders had to wait for the venue: tick_to_order lacks them, tick_to_venue does not"
         ));
     }
-    tell_reconnects(run, traded.reconnects);
+    tell_reconnects(run, "feed", fed.reconnects);
+    tell_reconnects(run, "strategy", traded.reconnects);
     refuse_disorder(run);
     refuse_loss(run);
 }
@@ -80,8 +81,8 @@ mod tests {
 
     /// A run in which everything arrived in its time.
     fn good() -> (Fed, Traded) {
-        let fed = Fed { planned_ns: PLANNED_NS, ..Fed::default() };
-        (fed, Traded { orders: TICKS, ..Traded::default() })
+        let fed = Fed { planned_ns: PLANNED_NS, reconnects: Some(0), ..Fed::default() };
+        (fed, Traded { orders: TICKS, reconnects: Some(0), ..Traded::default() })
     }
 
     fn held(fed: &Fed, traded: &Traded, journaled: u64, left: u64, took_ns: u64) -> Run {
@@ -170,7 +171,11 @@ mod tests {
     #[test]
     fn a_connection_that_was_made_again_is_told() {
         let (fed, traded) = good();
-        let run = held(&fed, &Traded { reconnects: 1, ..traded }, TICKS, 0, PLANNED_NS);
-        assert!(run.valid && run.notes.iter().any(|note| note.contains("made again")), "{:?}", run.notes);
+        let (fed, traded) = (Fed { reconnects: Some(2), ..fed }, Traded { reconnects: Some(1), ..traded });
+        let run = held(&fed, &traded, TICKS, 0, PLANNED_NS);
+        assert!(run.valid && run.figures.get("reconnects") == Some(&3.0), "{run:?}");
+        for told in ["the feed's connection was lost", "the strategy's connection was lost"] {
+            assert!(run.notes.iter().any(|note| note.contains(told)), "{told}: {:?}", run.notes);
+        }
     }
 }

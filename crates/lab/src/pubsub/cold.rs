@@ -13,7 +13,7 @@ use tickpath_bus::connect;
 use tickpath_clock::Clock;
 
 use super::role::{First, PublisherRole, Received, topic_name};
-use super::settings::{Settings, check, parameters, policy, refuse_go, roles};
+use super::settings::{Settings, check, described, policy, roles};
 use crate::removed::Removed;
 use tickpath_harness::samples::{Samples, load, load_gaps};
 use tickpath_harness::{Around, Lab, LabError};
@@ -23,8 +23,7 @@ use tickpath_result::{Phase, Run};
 pub fn cold(lab: &Lab<'_>, settings: &Settings, times: u64) -> Result<Run, LabError> {
     lab.step(&format!("pubsub {} cold", tickpath_result::without_login(&settings.target)), times as f64 * 0.1)?;
     let one = Settings { phase: Phase::Cold, count: times, rate: Some(1.0), readers: 1, batch: 1, ..settings.clone() };
-    check(&one)?;
-    refuse_go(&one, "cold")?;
+    check(&one, Some("cold"))?;
     let settings = &Settings { policy: Some(policy(&one)?), ..one };
     let around = Around::begin(lab, settings.cpus)?;
     let topic = topic_name(lab, &settings.target);
@@ -51,17 +50,8 @@ fn assemble(lab: &Lab<'_>, settings: &Settings, firsts: &[First], received: &Rec
     let out = lab.folder().join("subscriber");
     let gaps = load_gaps(&out.with_extension("gaps"))?;
     let rows = load::<3>(&out)?;
-    let mut run = Run {
-        target: settings.target.clone(),
-        client: "rust".to_owned(),
-        software: lab.software(&settings.target),
-        repeat: settings.repeat,
-        phase: Phase::Cold,
-        valid: true,
-        notes: vec!["a new process for each message, connecting included".to_owned()],
-        ..Run::default()
-    };
-    parameters(&mut run, settings);
+    let mut run = described(lab, settings);
+    run.notes.push("a new process for each message, connecting included".to_owned());
     run.params.0.remove("rate_per_s");
     let hop = |samples: Vec<(u64, u64)>| Samples(samples).hop(calibration, &gaps);
     run.hops.insert("one_way".to_owned(), hop(rows.iter().map(|&[go, _, copied]| (go, copied)).collect()));

@@ -3,12 +3,13 @@
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use tickpath_bus::{Event, Gap as Loss, PublishError, Publisher, Start, Subscriber, connect};
+use tickpath_bus::{BatchError, Event, Gap as Loss, PublishError, Publisher, Start, Subscriber, connect};
 use tickpath_clock::{Clock, Gaps, HostClock, Lateness, Pacer, Wait, relax};
 
 use super::role::{First, KIND, Published, PublisherRole, Received, SubscriberRole, topic_config};
 use tickpath_harness::quiet::Quiet;
 use tickpath_harness::samples::{save, save_gaps, touched_rows};
+use tickpath_harness::targets::is_log;
 use tickpath_harness::{LabError, Parent, Role};
 
 impl Role for PublisherRole {
@@ -117,9 +118,7 @@ fn paced(
         let done = clock.ticks();
         rows.push([intended, actual, done]);
         // A call that took longer than the interval is the target's time, and is in `one_way`.
-        let due = intended.max(free);
-        let own_ticks = actual.saturating_sub(due).saturating_sub(pacer.held_up(due, actual));
-        let late_ns = calibration.ns(own_ticks as i64) as u64;
+        let late_ns = pacer.own_lateness_ns(intended.max(free), actual);
         free = done;
         lateness.count(late_ns, allowance_ns);
         own.push(u32::try_from(late_ns).unwrap_or(u32::MAX));
@@ -127,9 +126,9 @@ fn paced(
     save_gaps(&role.out.with_extension("gaps"), &pacer.into_found())?;
     own.sort_unstable();
     let own_p99_ns = own.get(own.len() * 99 / 100).copied().unwrap_or(0);
-    let last = rows.last().map_or(start, |row| row[1]);
+    let (last, reconnects) = (rows.last().map_or(start, |row| row[1]), topic.reconnects());
     let late_share = lateness.share();
-    Ok(Published { sent: role.count, refused, first: start, last, planned_ns, late_share, own_p99_ns })
+    Ok(Published { sent: role.count, refused, first: start, last, planned_ns, late_share, own_p99_ns, reconnects })
 }
 
 /// As fast as it goes, in batches that share a stamp.
@@ -157,7 +156,7 @@ fn flood(
         }
         sent += batch as u64;
     }
-    Ok(Published { sent, refused, first, last: clock.ticks(), planned_ns: 0, late_share: 0.0, own_p99_ns: 0 })
+    Ok(Published { sent, refused, first, last: clock.ticks(), reconnects: topic.reconnects(), ..Published::default() })
 }
 
 /// Publishes one message, again and again while the topic is full; gives how often it was.
@@ -181,15 +180,12 @@ fn send_batch(topic: &mut dyn Publisher, stamp: u64, payloads: &[&[u8]], stop: &
     loop {
         match topic.publish_batch(stamp, KIND, &payloads[done..]) {
             Ok(()) => return Ok(refused),
-            Err(e) => {
-                done += e.done;
-                match e.error {
-                    PublishError::Full => refused += 1,
-                    error => return Err(LabError::Failed(format!("publishing failed: {error}"))),
-                }
+            Err(BatchError { done: more, error: PublishError::Full }) => {
+                (done, refused) = (done + more, refused + 1);
                 give_up_if(stop)?;
                 relax();
             }
+            Err(e) => return Err(LabError::Failed(format!("publishing failed: {}", e.error))),
         }
     }
 }
@@ -208,7 +204,6 @@ pub(super) struct SequenceTracker {
     received: u64,
     reordered: u64,
     duplicated: u64,
-    pub reconnects: u64,
     next: u64,
     /// Numbers that were passed over and may still come late.
     passed_over: BTreeSet<u64>,
@@ -253,9 +248,8 @@ impl SequenceTracker {
             received: sum(|tracker| tracker.received),
             reordered: sum(|tracker| tracker.reordered),
             duplicated: sum(|tracker| tracker.duplicated),
-            reconnects: sum(|tracker| tracker.reconnects),
             last,
-            waited_ns: 0,
+            ..Received::default()
         }
     }
 }
@@ -270,13 +264,15 @@ pub(crate) fn subscriber(role: &SubscriberRole, parent: &Parent) -> Result<(), L
     topics.iter_mut().for_each(|topic| topic.keep_warm(std::env::var_os("TP_WARM_OFF").is_none()));
     role.thread.settle()?;
     let mut rows = touched_rows(if role.stamps { role.count as usize * role.readers } else { 0 });
-    let mut gaps = Gaps::new(clock);
+    // A look at a server's answers is a call to the kernel.
+    let mut gaps = Gaps::new(clock).of_calls(!is_log(&role.target));
     parent.ready();
     let (trackers, last, waited) = receive(role, &clock, wait, &mut topics, &mut rows, &mut gaps, parent)?;
     let waited_ns = waited.zip(gaps.waited_ns()).map_or(0, |(before, after)| after - before);
     save(&role.out, &rows)?;
     save_gaps(&role.out.with_extension("gaps"), &gaps.into_found())?;
-    parent.result(&Received { waited_ns, ..SequenceTracker::received(&trackers, last) });
+    let reconnects = topics.iter().map(|topic| topic.reconnects()).sum();
+    parent.result(&Received { waited_ns, reconnects, ..SequenceTracker::received(&trackers, last) });
     Ok(())
 }
 
@@ -308,16 +304,13 @@ fn receive(
                     rows.push([message.stamp, word(&copy, 0), clock.ticks()]);
                     done += tracker.message(word(&copy, 8));
                 }
-                Event::Message(message) => {
-                    done += tracker.message(word(message.payload, 8));
-                }
+                Event::Message(message) => done += tracker.message(word(message.payload, 8)),
                 Event::Gap(Loss::Missed(missed)) => {
                     tracker.gap(missed);
                     done += missed;
                 }
-                Event::Gap(Loss::Reconnected) => tracker.reconnects += 1,
-                // Nothing of this run.
-                Event::Foreign(_) => {}
+                // The subscription counts that itself; the other is nothing of this run.
+                Event::Gap(Loss::Reconnected) | Event::Foreign(_) => {}
             });
             found += polled.map_err(|e| LabError::Failed(format!("receiving failed: {e}")))?;
         }

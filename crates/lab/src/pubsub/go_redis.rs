@@ -1,41 +1,48 @@
 //! Both ends with go-redis, over a channel of Redis.
 
+use std::rc::Rc;
+
+use super::role::{ForeignClient, PublisherRole, SubscriberRole};
 use tickpath_harness::{Child, Lab, LabError};
 use tickpath_result::Software;
 use tickpath_scratch::go::Go;
 
-use super::role::{PublisherRole, SubscriberRole};
-
 /// The name of this client in results and on the command line.
-pub const NAME: &str = "go-redis";
+pub(super) const NAME: &str = "go-redis";
 
 /// What both ends run.
 const SOURCE: (&str, &str) = ("pubsub.go", include_str!("../go/pubsub.go"));
 
-/// The program of both ends, built if it is not there yet. Any target but a channel of Redis is refused before.
-pub fn prepare(lab: &Lab<'_>, targets: &[String]) -> Result<Go, LabError> {
+/// The program of both ends.
+#[derive(Debug)]
+struct GoRedis(Go);
+
+/// The program, built if it is not there yet. Any target but a channel of Redis is refused before.
+pub(super) fn prepare(lab: &Lab<'_>, targets: &[String]) -> Result<Rc<dyn ForeignClient>, LabError> {
     targets.iter().try_for_each(|target| url(target).map(|_| ()))?;
-    Ok(Go::prepare(lab.progress, SOURCE)?)
+    Ok(Rc::new(GoRedis(Go::prepare(lab.progress, SOURCE)?)))
 }
 
-/// Starts both; they are ready then.
-pub(super) fn spawn(
-    go: &Go,
-    publisher: &PublisherRole,
-    subscriber: &SubscriberRole,
-) -> Result<(Child, Child), LabError> {
-    let publisher = PublisherRole { target: url(&publisher.target)?, ..publisher.clone() };
-    let subscriber = SubscriberRole { target: url(&subscriber.target)?, ..subscriber.clone() };
-    let sends = go.spawn("publisher", publisher.thread.cpu, &publisher)?;
-    let receives = go.spawn("subscriber", subscriber.thread.cpu, &subscriber)?;
-    Ok((sends, receives))
-}
+impl ForeignClient for GoRedis {
+    fn name(&self) -> &'static str {
+        NAME
+    }
 
-/// Says what runs at both ends.
-pub(super) fn name(go: &Go, software: &mut Software) {
-    software.client = Some(NAME.to_owned());
-    software.client_version = Some(Go::library_version().to_owned());
-    software.runtime = Some(go.runtime.clone());
+    fn publisher(&self, _: &Lab<'_>, role: &PublisherRole) -> Result<Child, LabError> {
+        let role = PublisherRole { target: url(&role.target)?, ..role.clone() };
+        self.0.spawn("publisher", role.thread.cpu, &role)
+    }
+
+    fn subscriber(&self, _: &Lab<'_>, role: &SubscriberRole) -> Result<Child, LabError> {
+        let role = SubscriberRole { target: url(&role.target)?, ..role.clone() };
+        self.0.spawn("subscriber", role.thread.cpu, &role)
+    }
+
+    fn tell(&self, software: &mut Software) {
+        software.client = Some(NAME.to_owned());
+        software.client_version = Some(Go::library_version().to_owned());
+        software.runtime = Some(self.0.runtime.clone());
+    }
 }
 
 /// A target as the library names it.

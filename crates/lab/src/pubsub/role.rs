@@ -1,14 +1,15 @@
-//! What the two ends are told, and what they tell.
+//! What the two ends are told, what they tell, and what a client in another language is, which may be both of them.
 
 use std::path::PathBuf;
+use std::rc::Rc;
 
 use serde::{Deserialize, Serialize};
 use tickpath_bus::{Policy, TopicConfig};
 use tickpath_harness::arrivals::Arrivals;
 use tickpath_harness::rules::{refuse_disorder, refuse_loss, tell_reconnects};
 use tickpath_harness::targets::is_log;
-use tickpath_harness::{Lab, LabError, Thread};
-use tickpath_result::{Counts, Run};
+use tickpath_harness::{Child, Lab, LabError, Thread};
+use tickpath_result::{Counts, Run, Software};
 
 /// The kind of a benchmark's messages.
 pub(super) const KIND: u8 = 200;
@@ -59,8 +60,26 @@ pub struct SubscriberRole {
     pub out: PathBuf,
 }
 
+/// Makes a client in another language ready for these targets; those that it does not have it refuses.
+pub type Prepare = fn(&Lab<'_>, &[String]) -> Result<Rc<dyn ForeignClient>, LabError>;
+
+/// A client in another language that is ready: both ends are processes of it, which speak as `docs/clients.md` says.
+pub trait ForeignClient: std::fmt::Debug {
+    /// The word on the command line and in results.
+    fn name(&self) -> &'static str;
+
+    /// Starts a publisher; it is ready then.
+    fn publisher(&self, lab: &Lab<'_>, role: &PublisherRole) -> Result<Child, LabError>;
+
+    /// Starts a subscriber; it hears the topic then.
+    fn subscriber(&self, lab: &Lab<'_>, role: &SubscriberRole) -> Result<Child, LabError>;
+
+    /// Says which library both use, and what it runs on.
+    fn tell(&self, software: &mut Software);
+}
+
 /// What the publisher tells at its end.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Default, Clone, Serialize, Deserialize)]
 pub(super) struct Published {
     pub sent: u64,
     pub refused: u64,
@@ -70,6 +89,8 @@ pub(super) struct Published {
     pub planned_ns: u64,
     pub late_share: f64,
     pub own_p99_ns: u32,
+    /// How often its connection was lost and made again, where the client tells; as below.
+    pub reconnects: Option<u64>,
 }
 
 /// What a publisher tells that connects for one message, in ticks.
@@ -86,7 +107,7 @@ pub(super) struct Received {
     pub received: u64,
     pub reordered: u64,
     pub duplicated: u64,
-    pub reconnects: u64,
+    pub reconnects: Option<u64>,
     pub last: u64,
     /// How long it waited for its CPU while messages came, by the kernel's account; zero where that is not known, as of
     /// a client in another language.
@@ -110,7 +131,7 @@ impl Received {
     /// Holds what came against what was sent to one reader, of which nothing may be lost.
     pub fn hold(&self, run: &mut Run, sent: u64) {
         run.counts = self.counts(sent, 1);
-        tell_reconnects(run, self.reconnects);
+        tell_reconnects(run, "receiver", self.reconnects);
         refuse_disorder(run);
         refuse_loss(run);
     }
@@ -141,7 +162,7 @@ mod tests {
 
     #[test]
     fn what_was_lost_doubled_or_swapped_makes_a_run_invalid_by_its_number() {
-        let all = Received { received: 20, ..Received::default() };
+        let all = Received { received: 20, reconnects: Some(0), ..Received::default() };
         for (received, note) in [
             (Received { received: 17, ..all.clone() }, Some("3 of 20 messages were lost")),
             (Received { received: 22, duplicated: 2, ..all.clone() }, Some("2 of 20 messages came twice")),
@@ -156,7 +177,7 @@ mod tests {
             assert!(note.is_none_or(|note| run.notes.iter().any(|told| told.contains(note))), "{:?}", run.notes);
         }
         let mut run = Run { valid: true, ..Run::default() };
-        Received { reconnects: 2, ..all }.hold(&mut run, 20);
+        Received { reconnects: Some(2), ..all }.hold(&mut run, 20);
         assert!(run.valid && run.notes[0].contains("made again 2 times"), "{:?}", run.notes);
     }
 }

@@ -14,8 +14,9 @@ use tickpath_clock::{Clock, HostClock};
 
 use super::ends::{SequenceTracker, word};
 use super::role::{KIND, Received, topic_config, topic_name};
-use super::settings::{Settings, check, parameters, policy, refuse_go};
+use super::settings::{Settings, check, described, policy};
 use crate::removed::Removed;
+use tickpath_harness::rules::tell_reconnects;
 use tickpath_harness::samples::{Samples, load, save};
 use tickpath_harness::{Around, Lab, LabError, Parent, Role, Thread};
 use tickpath_result::Run;
@@ -69,8 +70,7 @@ impl Role for PongRole {
 /// Messages and answers for so many seconds, or until the count is reached.
 pub fn round_trip(lab: &Lab<'_>, settings: &Settings, seconds: f64) -> Result<Run, LabError> {
     lab.step(&format!("pubsub {} round trips", tickpath_result::without_login(&settings.target)), seconds)?;
-    check(settings)?;
-    refuse_go(settings, "round-trip")?;
+    check(settings, Some("round-trip"))?;
     let settings = &Settings { rate: Some(1.0), readers: 1, batch: 1, ..settings.clone() };
     let settings = &Settings { policy: Some(policy(settings)?), ..settings.clone() };
     let around = Around::begin(lab, settings.cpus)?;
@@ -97,9 +97,11 @@ pub fn round_trip(lab: &Lab<'_>, settings: &Settings, seconds: f64) -> Result<Ru
     let pong = lab.spawn(&pong)?;
     let mut ping = lab.spawn(&ping)?;
     ping.tell("go")?;
-    let mut received: Received = ping.result(seconds + 10.0)?;
-    received.reconnects += pong.stop::<u64>()?;
+    let (mut received, sent): (Received, Option<u64>) = ping.result(seconds + 10.0)?;
+    let (heard, answered): (Option<u64>, Option<u64>) = pong.stop()?;
+    received.reconnects = [received.reconnects, heard].into_iter().sum();
     let mut run = assemble(lab, settings, &received)?;
+    tell_reconnects(&mut run, "sender", [sent, answered].into_iter().sum());
     around.end(lab, std::slice::from_mut(&mut run))?;
     Ok(run)
 }
@@ -126,16 +128,16 @@ pub(crate) fn ping(role: &PingRole, parent: &Parent) -> Result<(), LabError> {
         sent += 1;
     }
     save(&role.out, &rows)?;
-    parent.result(&SequenceTracker::received(&[tracker], last));
+    let received = SequenceTracker::received(&[tracker], last);
+    parent.result(&(Received { reconnects: from.reconnects(), ..received }, to.reconnects()));
     Ok(())
 }
 
-/// Answers until it is told to stop; then it tells how often its connection was made again.
+/// Answers until it is told to stop; then it tells how often its connections were made again.
 pub(crate) fn pong(role: &PingRole, parent: &Parent) -> Result<(), LabError> {
     let (mut to, mut from) = open(role)?;
     let stop = parent.stop_flag();
     let mut answer = Vec::new();
-    let mut reconnects = 0u64;
     parent.ready();
     while !stop.load(std::sync::atomic::Ordering::Relaxed) {
         let mut stamp = None;
@@ -145,9 +147,8 @@ pub(crate) fn pong(role: &PingRole, parent: &Parent) -> Result<(), LabError> {
                 answer.extend_from_slice(message.payload);
                 stamp = Some(message.stamp);
             }
-            Event::Gap(Loss::Reconnected) => reconnects += 1,
             // What is missed here has no answer there.
-            Event::Gap(Loss::Missed(_)) | Event::Foreign(_) => {}
+            Event::Gap(_) | Event::Foreign(_) => {}
         });
         polled.map_err(|e| LabError::Failed(format!("receiving failed: {e}")))?;
         match stamp {
@@ -155,7 +156,7 @@ pub(crate) fn pong(role: &PingRole, parent: &Parent) -> Result<(), LabError> {
             None => from.wait(10_000_000),
         }
     }
-    parent.result(&reconnects);
+    parent.result(&(from.reconnects(), to.reconnects()));
     Ok(())
 }
 
@@ -193,8 +194,7 @@ fn await_answer(
                 tracker.message(answer);
             }
             Event::Gap(Loss::Missed(missed)) => tracker.gap(missed),
-            Event::Gap(Loss::Reconnected) => tracker.reconnects += 1,
-            Event::Foreign(_) => {}
+            Event::Gap(Loss::Reconnected) | Event::Foreign(_) => {}
         });
         let found = polled.map_err(|e| LabError::Failed(format!("receiving failed: {e}")))?;
         if found == 0 {
@@ -210,16 +210,8 @@ fn await_answer(
 
 fn assemble(lab: &Lab<'_>, settings: &Settings, received: &Received) -> Result<Run, LabError> {
     let rows = load::<2>(&lab.folder().join("ping"))?;
-    let mut run = Run {
-        target: settings.target.clone(),
-        client: "rust".to_owned(),
-        software: lab.software(&settings.target),
-        repeat: settings.repeat,
-        valid: true,
-        notes: vec!["closed loop: each message waits for the answer to the one before".to_owned()],
-        ..Run::default()
-    };
-    parameters(&mut run, settings);
+    let mut run = described(lab, settings);
+    run.notes.push("closed loop: each message waits for the answer to the one before".to_owned());
     run.params.0.remove("rate_per_s");
     let round_trips = Samples(rows.iter().map(|&[start, answered]| (start, answered)).collect());
     run.hops.insert("round_trip".to_owned(), round_trips.unwatched_hop(lab.clock.calibration()));
@@ -252,6 +244,10 @@ mod tests {
         fn publisher(&self) -> PublisherState {
             PublisherState::Unknown
         }
+
+        fn reconnects(&self) -> Option<u64> {
+            Some(1)
+        }
     }
 
     #[test]
@@ -263,7 +259,8 @@ mod tests {
             await_answer(&mut from, &mut tracker, number, 0, &clock).expect("it is answered");
         }
         let mut run = Run { valid: true, ..Run::default() };
-        SequenceTracker::received(&[tracker], 0).hold(&mut run, 3);
+        let received = SequenceTracker::received(&[tracker], 0);
+        Received { reconnects: from.reconnects(), ..received }.hold(&mut run, 3);
         assert_eq!((run.valid, run.counts.received, run.counts.duplicated), (false, 5, 2), "{run:?}");
         assert_eq!((run.counts.lost, run.figures.get("reconnects")), (0, Some(&1.0)), "{run:?}");
     }

@@ -1,14 +1,14 @@
 //! How `pubsub` is run, and which settings make no run.
 
+use std::rc::Rc;
+
 use tickpath_bus::{Policy, connect};
 use tickpath_clock::{Priority, Wait};
 
-use super::go_redis;
-use super::role::{PublisherRole, SubscriberRole};
+use super::role::{ForeignClient, PublisherRole, SubscriberRole};
 use tickpath_harness::arrivals::Arrivals;
 use tickpath_harness::{Lab, LabError, Thread};
 use tickpath_result::{Phase, Run};
-use tickpath_scratch::go::Go;
 
 /// A payload holds at least when it was sent and its number.
 const LEAST_BYTES: usize = 16;
@@ -18,8 +18,8 @@ const LEAST_BYTES: usize = 16;
 pub struct Settings {
     /// The transport's URL.
     pub target: String,
-    /// The program of [`go_redis`] at both ends; our own bus if there is none.
-    pub go: Option<Go>,
+    /// The client in another language at both ends; our own bus if there is none.
+    pub foreign: Option<Rc<dyn ForeignClient>>,
     /// Bytes of a message.
     pub size: usize,
     /// Messages a second; as fast as it goes if there is none.
@@ -55,7 +55,7 @@ impl Settings {
     pub fn new(target: &str, cpus: [usize; 2]) -> Self {
         Self {
             target: target.to_owned(),
-            go: None,
+            foreign: None,
             size: 64,
             rate: None,
             arrivals: Arrivals::Steady,
@@ -75,7 +75,7 @@ impl Settings {
 
     /// What the client of both ends is called.
     pub fn client(&self) -> &'static str {
-        if self.go.is_some() { go_redis::NAME } else { "rust" }
+        self.foreign.as_ref().map_or("rust", |client| client.name())
     }
 }
 
@@ -89,8 +89,8 @@ pub(super) fn policy(settings: &Settings) -> Result<Policy, LabError> {
     Ok(if told { Policy::Fail } else { policies[0] })
 }
 
-/// Refuses settings that make no run.
-pub(super) fn check(settings: &Settings) -> Result<(), LabError> {
+/// Refuses settings that make no run; and, in a phase that our own bus alone has, any other client.
+pub(super) fn check(settings: &Settings, own_phase: Option<&str>) -> Result<(), LabError> {
     let wrong = |what: String| Err(LabError::Setting(what));
     if settings.size < LEAST_BYTES || settings.size > 16 << 20 {
         return wrong(format!("a size of {} bytes is not possible; use {LEAST_BYTES} to 16777216", settings.size));
@@ -111,20 +111,13 @@ pub(super) fn check(settings: &Settings) -> Result<(), LabError> {
         && settings.wait == Wait::Block
         && settings.priority == Priority::Normal
         && settings.arrivals == Arrivals::Steady;
-    if settings.go.is_some() && !usual {
-        return wrong(format!(
-            "--client {}: one subscription, which waits as Go does, at equal distances; leave --readers, --wait, --priority and --arrivals out",
-            go_redis::NAME
-        ));
-    }
-    Ok(())
-}
-
-/// Refuses a phase that our own bus alone has.
-pub(super) fn refuse_go(settings: &Settings, phase: &str) -> Result<(), LabError> {
-    match settings.go {
-        Some(_) => Err(LabError::Setting(format!("--client {} has no {phase} phase; leave it out", go_redis::NAME))),
-        None => Ok(()),
+    match (&settings.foreign, own_phase) {
+        (Some(client), Some(phase)) => wrong(format!("--client {} has no {phase} phase; leave it out", client.name())),
+        (Some(client), None) if !usual => wrong(format!(
+            "--client {}: one subscription, which waits as its library does, at equal distances; leave --readers, --wait, --priority and --arrivals out",
+            client.name()
+        )),
+        _ => Ok(()),
     }
 }
 
@@ -159,8 +152,18 @@ pub(super) fn roles(lab: &Lab<'_>, settings: &Settings, topic: &str, heard: &str
     (publisher, subscriber)
 }
 
-/// What a result tells of them.
-pub(super) fn parameters(run: &mut Run, settings: &Settings) {
+/// What a run's settings tell of it.
+pub(super) fn described(lab: &Lab<'_>, settings: &Settings) -> Run {
+    let mut run = Run {
+        target: settings.target.clone(),
+        client: settings.client().to_owned(),
+        software: lab.software(&settings.target),
+        repeat: settings.repeat,
+        phase: settings.phase,
+        valid: true,
+        ..Run::default()
+    };
+    settings.foreign.iter().for_each(|client| client.tell(&mut run.software));
     run.params.set("size_bytes", settings.size as u64);
     run.params.set("wait", settings.wait.name());
     if let Some(policy) = settings.policy {
@@ -177,4 +180,5 @@ pub(super) fn parameters(run: &mut Run, settings: &Settings) {
         None => run.params.set("rate_per_s", "max"),
     }
     settings.arrivals.describe(&mut run.params);
+    run
 }

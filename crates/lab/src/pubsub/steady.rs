@@ -5,14 +5,13 @@ use std::path::Path;
 use tickpath_bus::Policy;
 use tickpath_clock::{Calibration, Cause, Clock, Gap, Wait};
 
-use super::go_redis;
 use super::role::{Published, Received, topic_name};
-use super::settings::{Settings, check, parameters, policy, roles};
+use super::settings::{Settings, check, described, policy, roles};
 use crate::removed::Removed;
 use tickpath_harness::attribution::{
     drop_attribution, stood_still_ns, tell_standstills, void_attribution, with_whole_stops, within,
 };
-use tickpath_harness::rules::{refuse_disorder, refuse_loss, refuse_starved, tell_reconnects};
+use tickpath_harness::rules::{refuse_disorder, refuse_loss, refuse_starved, tell_lateness, tell_reconnects};
 use tickpath_harness::samples::{Samples, load, load_gaps};
 use tickpath_harness::targets::is_log;
 use tickpath_harness::{Around, Lab, LabError, host};
@@ -44,7 +43,7 @@ pub fn run_with(
     between: bool,
     begin: impl FnOnce(&Ends<'_>) -> Result<(), LabError>,
 ) -> Result<Run, LabError> {
-    check(settings)?;
+    check(settings, None)?;
     let seconds = settings.rate.map_or(2.0, |rate| settings.count as f64 / rate);
     let what = format!("pubsub {} {} B", without_login(&settings.target), settings.size);
     lab.step(&what, seconds + 1.0)?;
@@ -54,13 +53,12 @@ pub fn run_with(
     let transfer = around.transfer_ns().filter(|_| is_log(&settings.target)).unwrap_or(0.0);
     let idle = host::idle_gaps(&lab.clock, settings.cpus[1])?;
     let topic = topic_name(lab, &settings.target);
-    let _removed = Removed { target: &settings.target, topic: &topic };
     let heard = if between { format!("{topic}.heard") } else { topic.clone() };
-    let _removed_too = Removed { target: &settings.target, topic: &heard };
+    let _removed = [&topic, &heard].map(|topic| Removed { target: &settings.target, topic });
     let (publisher, subscriber) = roles(lab, settings, &topic, &heard);
     // The publisher makes the topic, so that a `fail` topic has its reader before the first message.
-    let (mut publisher, mut subscriber) = match &settings.go {
-        Some(go) => go_redis::spawn(go, &publisher, &subscriber)?,
+    let (mut publisher, mut subscriber) = match &settings.foreign {
+        Some(client) => (client.publisher(lab, &publisher)?, client.subscriber(lab, &subscriber)?),
         None => (lab.spawn(&publisher)?, lab.spawn(&subscriber)?),
     };
     begin(&Ends { published: &topic, heard: &heard, publisher: publisher.id(), subscriber: subscriber.id() })?;
@@ -77,11 +75,6 @@ pub fn run_with(
     Ok(run)
 }
 
-/// What the stamps of a client are.
-fn calibration(lab: &Lab<'_>, client: &str) -> Calibration {
-    if client == go_redis::NAME { Calibration::nanoseconds() } else { *lab.clock.calibration() }
-}
-
 fn assemble(
     lab: &Lab<'_>,
     settings: &Settings,
@@ -90,38 +83,29 @@ fn assemble(
     published: &Published,
     received: &Received,
 ) -> Result<Run, LabError> {
-    let calibration = calibration(lab, settings.client());
+    // The stamps of another language are nanoseconds.
+    let calibration = &settings.foreign.as_ref().map_or(*lab.clock.calibration(), |_| Calibration::nanoseconds());
     let elapsed = calibration.ns_between(published.first, received.last).max(0) as u64;
     let mut run = Run {
-        target: settings.target.clone(),
-        client: settings.client().to_owned(),
-        software: lab.software(&settings.target),
-        repeat: settings.repeat,
-        phase: settings.phase,
-        valid: true,
         batch: Some((settings.batch as u64).into()),
         counts: received.counts(published.sent, settings.readers as u64),
         elapsed_ns: Some(elapsed),
         throughput_per_s: (elapsed > 0).then(|| received.received as f64 * 1e9 / elapsed as f64),
-        ..Run::default()
+        ..described(lab, settings)
     };
-    if let Some(go) = &settings.go {
-        go_redis::name(go, &mut run.software);
-    }
-    parameters(&mut run, settings);
     if transfer > 0.0 {
         run.figures.insert("cache_line_transfer_ns".to_owned(), transfer);
     }
-    publish_hop(&mut run, &lab.folder().join("publisher"), lab)?;
+    publish_hop(&mut run, &lab.folder().join("publisher"), calibration)?;
     if settings.rate.is_some() {
         // The processes of another language watch for none.
-        let found = |name: &str| match settings.go {
+        let found = |name: &str| match settings.foreign {
             Some(_) => Ok(Vec::new()),
             None => load_gaps(&lab.folder().join(name)).map(|gaps| within(&gaps, published.first, received.last)),
         };
         let (ours, theirs) = (found("subscriber.gaps")?, found("publisher.gaps")?);
         let gaps = with_whole_stops(&ours, &[&theirs]);
-        latency_hops(&mut run, &lab.folder().join("subscriber"), lab, &gaps, transfer)?;
+        latency_hops(&mut run, &lab.folder().join("subscriber"), calibration, &gaps, transfer)?;
         if published.sent >= 1_000 {
             run.figures.insert("lateness_own_p99_ns".to_owned(), f64::from(published.own_p99_ns));
         }
@@ -130,10 +114,10 @@ fn assemble(
         void_attribution(&mut run, idle, &gaps, took_ns as f64 / 1e9);
         let ends = [("subscriber", gaps, received.waited_ns), ("publisher", with_whole_stops(&theirs, &[&ours]), 0)];
         for (who, gaps, waited_ns) in ends {
-            hold_up(&mut run, settings, (who, &gaps, waited_ns), elapsed, lab);
+            hold_up(&mut run, settings, (who, &gaps, waited_ns), elapsed, calibration);
         }
     }
-    if settings.wait != Wait::Busy || settings.readers > 1 || settings.go.is_some() {
+    if settings.wait != Wait::Busy || settings.readers > 1 || settings.foreign.is_some() {
         // Nobody spun on the receiver's CPU: what the host took is not known.
         drop_attribution(&mut run);
     }
@@ -145,7 +129,8 @@ fn assemble(
     if published.refused > 0 {
         run.notes.push(format!("the topic was full {} times; the publisher tried again", published.refused));
     }
-    tell_reconnects(&mut run, received.reconnects);
+    tell_reconnects(&mut run, "sender", published.reconnects);
+    tell_reconnects(&mut run, "receiver", received.reconnects);
     refuse_disorder(&mut run);
     if run.counts.lost > 0 && settings.policy != Some(Policy::Overwrite) {
         run.valid = false;
@@ -157,45 +142,40 @@ fn assemble(
     Ok(run)
 }
 
-fn publish_hop(run: &mut Run, out: &Path, lab: &Lab<'_>) -> Result<(), LabError> {
+fn publish_hop(run: &mut Run, out: &Path, calibration: &Calibration) -> Result<(), LabError> {
     let rows = load::<3>(out)?;
     if rows.is_empty() {
         return Ok(());
     }
-    let calibration = &calibration(lab, &run.client);
     let calls = Samples(rows.iter().map(|&[_, actual, done]| (actual, done)).collect());
     let late = Samples(rows.iter().map(|&[intended, actual, _]| (intended, actual)).collect());
     // The gaps are those of the subscriber's CPU.
     run.hops.insert("publish".to_owned(), calls.unwatched_hop(calibration));
     run.figures.insert("writer_cost_ns".to_owned(), calls.fast_mean_ns(calibration));
-    let late = late.unwatched_hop(calibration);
-    let lateness = [("lateness_p50_ns", late.percentiles()[0]), ("lateness_p99_ns", late.percentiles()[3])];
-    run.figures.extend(lateness.into_iter().filter_map(|(name, ns)| Some((name.to_owned(), ns? as f64))));
+    tell_lateness(run, &late.unwatched_hop(calibration));
     Ok(())
 }
 
-fn latency_hops(run: &mut Run, out: &Path, lab: &Lab<'_>, gaps: &[Gap], transfer: f64) -> Result<(), LabError> {
+fn latency_hops(run: &mut Run, out: &Path, clock: &Calibration, gaps: &[Gap], transfer: f64) -> Result<(), LabError> {
     let rows = load::<3>(out)?;
-    let calibration = &calibration(lab, &run.client);
     let one_way = Samples(rows.iter().map(|&[intended, _, copied]| (intended, copied)).collect());
     let service = Samples(rows.iter().map(|&[_, actual, copied]| (actual, copied)).collect());
-    run.hops.insert("one_way".to_owned(), one_way.hop(calibration, gaps));
-    run.hops.insert("service".to_owned(), service.hop(calibration, gaps));
+    run.hops.insert("one_way".to_owned(), one_way.hop(clock, gaps));
+    run.hops.insert("service".to_owned(), service.hop(clock, gaps));
     if transfer > 0.0 && !rows.is_empty() {
-        run.figures.insert("one_way_over_transfer_ratio".to_owned(), one_way.p50_ns(calibration) / transfer);
+        run.figures.insert("one_way_over_transfer_ratio".to_owned(), one_way.p50_ns(clock) / transfer);
     }
     Ok(())
 }
 
 /// What held a thread up. Where nothing but the two ends runs, each has its CPU to itself. One that finds messages right
 /// after it has waited shows no gap; the kernel counts that.
-fn hold_up(run: &mut Run, settings: &Settings, end: (&str, &[Gap], u64), took_ns: u64, lab: &Lab<'_>) {
+fn hold_up(run: &mut Run, settings: &Settings, end: (&str, &[Gap], u64), took_ns: u64, clock: &Calibration) {
     let (who, gaps, waited_ns) = end;
-    let calibration = lab.clock.calibration();
-    tell_standstills(run, who, gaps, took_ns, calibration);
+    tell_standstills(run, who, gaps, took_ns, clock);
     let shares = settings.cpus[0] == settings.cpus[1] || settings.wait != Wait::Busy || settings.readers > 1;
     if is_log(&settings.target) && !shares {
-        refuse_starved(run, who, waited_ns.max(stood_still_ns(gaps, Cause::Preempted, calibration)), took_ns);
+        refuse_starved(run, who, waited_ns.max(stood_still_ns(gaps, Cause::Preempted, clock)), took_ns);
     }
 }
 
@@ -220,15 +200,7 @@ mod tests {
 
     #[test]
     fn a_target_that_is_stalled_excuses_a_rate_and_nothing_else() {
-        let kept = Published {
-            sent: 1_000,
-            refused: 0,
-            first: 0,
-            last: 0,
-            planned_ns: 1_000_000_000,
-            late_share: 0.01,
-            own_p99_ns: 0,
-        };
+        let kept = Published { sent: 1_000, planned_ns: 1_000_000_000, late_share: 0.01, ..Published::default() };
         let late = Published { late_share: 0.011, ..kept.clone() };
         for (is_stalled, published, took_ns, valid) in [
             (false, &kept, 1_010_000_000, true),

@@ -12,6 +12,9 @@ import sys
 import time
 from array import array
 
+sys.path.append(os.path.dirname(__file__))
+from reconnects import connected, reconnects
+
 import redis
 
 settings = json.loads(os.environ.pop("TICKPATH_SETTINGS"))
@@ -31,7 +34,7 @@ def tell(what) -> None:
 def save(rows: array) -> None:
     with open(settings["out"], "wb") as file:
         rows.tofile(file)
-    tell({"result": len(rows)})
+    tell({"result": reconnects()})
 
 
 def feed(client: redis.Redis) -> None:
@@ -90,7 +93,8 @@ def venue(client: redis.Redis) -> None:
 
 
 try:
-    {"feed": feed, "strategy": strategy, "venue": venue}[settings["role"]](redis.Redis(port=settings["port"]))
+    play = {"feed": feed, "strategy": strategy, "venue": venue}[settings["role"]]
+    play(redis.Redis(port=settings["port"], redis_connect_func=connected))
 except redis.RedisError as error:
     tell({"error": f"{type(error).__name__}: {error}"})
     sys.exit(1)

@@ -5,6 +5,8 @@ import os
 import signal
 import sys
 
+from reconnects import connected
+
 import redis
 
 settings = json.loads(os.environ.pop("TICKPATH_SETTINGS"))
@@ -17,7 +19,9 @@ def connect(doing: str) -> redis.Redis:
     # The whole group is ended from the terminal; there is nothing to say about it.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     os.sched_setaffinity(0, {settings["cpu"]})
-    client = redis.Redis.from_url(settings["url"], socket_timeout=ANSWER_S, socket_connect_timeout=ANSWER_S)
+    client = redis.Redis.from_url(
+        settings["url"], socket_timeout=ANSWER_S, socket_connect_timeout=ANSWER_S, redis_connect_func=connected
+    )
     try:
         client.ping()
     except redis.RedisError as error:

@@ -13,6 +13,7 @@ from array import array
 
 sys.path.append(os.path.dirname(__file__))
 from queue_end import connect, sentence, settings, tell
+from reconnects import reconnects
 
 import redis
 
@@ -51,7 +52,7 @@ def main() -> None:
         calls.tofile(file)
     with open(settings["numbers"], "wb") as file:
         array("Q", map(number, heads)).tofile(file)
-    tell({"result": {"redelivered": 0, "failed": failed}})
+    tell({"result": {"redelivered": 0, "reconnects": reconnects(), "failed": failed}})
     # Until it is told to stop.
     listener.join()
     client.close()

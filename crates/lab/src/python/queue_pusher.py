@@ -14,6 +14,7 @@ from array import array
 
 sys.path.append(os.path.dirname(__file__))
 from queue_end import connect, sentence, settings, tell
+from reconnects import reconnects
 
 import redis
 
@@ -60,6 +61,7 @@ def main() -> None:
         "full": 0,
         "start": start,
         "late_share": late / max(done, 1),
+        "reconnects": reconnects(),
         "failed": failed,
         "server_version": server_version,
     }})

@@ -7,6 +7,7 @@ use super::pusher::intended;
 use super::rows::{PullerRows, Rows};
 use super::settings::{Client, Settings};
 use super::{series, verdict};
+use tickpath_harness::rules::tell_lateness;
 use tickpath_harness::samples::Samples;
 use tickpath_harness::{Lab, LabError};
 use tickpath_result::{Actor, Counts, Phase, Run};
@@ -160,9 +161,7 @@ fn figures(run: &mut Run, rows: &Rows, calibration: &Calibration) {
 fn lateness(run: &mut Run, rows: &Rows, start: u64, rate: f64, calibration: &Calibration) {
     let due = |index: u64| intended(calibration, start, ((index + 1) * rows.batch).min(rows.sent).max(1) - 1, rate);
     let late = Samples((0..).zip(&rows.pushes).map(|(index, push)| (due(index), push[0])).collect());
-    let late = late.unwatched_hop(calibration);
-    let figures = [("lateness_p50_ns", late.percentiles()[0]), ("lateness_p99_ns", late.percentiles()[3])];
-    run.figures.extend(figures.into_iter().filter_map(|(name, ns)| Some((name.to_owned(), ns? as f64))));
+    tell_lateness(run, &late.unwatched_hop(calibration));
 }
 
 /// Each process, from its own first message to its last one.

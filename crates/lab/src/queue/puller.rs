@@ -9,11 +9,9 @@ use tickpath_clock::{Clock, HostClock, Wait};
 use super::queues::config;
 use super::record;
 use super::rows::numbers_file;
-use tickpath_harness::LabError;
-use tickpath_harness::Parent;
 use tickpath_harness::quiet::Quiet;
 use tickpath_harness::samples::{save, touched_rows};
-use tickpath_harness::{Role, Thread};
+use tickpath_harness::{LabError, Parent, Role, Thread};
 
 /// Once the pusher has ended: how long a puller waits for what is still to come, and how long if it cannot know.
 pub(super) const PATIENCE_NS: i64 = 30_000_000_000;
@@ -81,9 +79,8 @@ impl Role for QueuePullerRole {
 pub(super) struct Pulled {
     /// Messages that were marked as redelivered.
     pub redelivered: u64,
-    /// How often its connection was lost and made again, where the client can tell.
-    #[serde(default)]
-    pub reconnects: u64,
+    /// How often its connection was lost and made again, where the client tells.
+    pub reconnects: Option<u64>,
     pub failed: Option<String>,
 }
 

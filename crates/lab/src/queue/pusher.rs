@@ -10,10 +10,8 @@ use tickpath_clock::{Calibration, Clock, HostClock, Lateness, Pacer, Wait};
 
 use super::queues::config;
 use super::record::{KIND, Records};
-use tickpath_harness::LabError;
-use tickpath_harness::Parent;
 use tickpath_harness::samples::{save, touched_rows};
-use tickpath_harness::{Role, Thread};
+use tickpath_harness::{LabError, Parent, Role, Thread};
 
 /// Between the word to go and the first message's time.
 const RUN_UP_NS: u64 = 1_000_000;
@@ -74,7 +72,15 @@ impl Role for QueuePusherRole {
         pushing.start = clock.ticks() + clock.calibration().ticks_of_ns(RUN_UP_NS);
         let failed = pushing.all(&mut queues).err().map(|error| error.to_string());
         save(&self.out, &pushing.calls)?;
-        parent.result(&pushing.told(failed));
+        parent.result(&Pushed {
+            sent: pushing.sent,
+            full: pushing.full,
+            start: pushing.start,
+            late_share: pushing.lateness.share(),
+            reconnects: queues.iter().map(|queue| queue.reconnects()).sum(),
+            failed,
+            server_version: None,
+        });
         // Its queues stay open until the parent wants it to stop.
         while parent.hear().is_some() {}
         drop(queues);
@@ -92,6 +98,8 @@ pub(super) struct Pushed {
     /// The intended time of message 0, in the process's own ticks.
     pub start: u64,
     pub late_share: f64,
+    /// How often its connections were lost and made again, where the client tells.
+    pub reconnects: Option<u64>,
     pub failed: Option<String>,
     /// Where the client can tell.
     pub server_version: Option<String>,
@@ -140,10 +148,8 @@ impl Pushing<'_> {
     fn keep_time(&mut self, pacer: &mut Pacer<HostClock>, rate: f64, batch: u64) {
         let due = intended(self.clock.calibration(), self.start, self.sent + batch - 1, rate);
         let actual = pacer.until(due);
-        let own_ticks = actual.saturating_sub(due).saturating_sub(pacer.held_up(due, actual));
-        let late_ns = self.clock.calibration().ns(own_ticks as i64) as u64;
         let interval_ns = batch as f64 * 1e9 / rate;
-        self.lateness.count(late_ns, interval_ns.max(10_000.0) as u64);
+        self.lateness.count(pacer.own_lateness_ns(due, actual), interval_ns.max(10_000.0) as u64);
     }
 
     /// Pushes some messages, the rest of them again while the queue is full.
@@ -172,25 +178,13 @@ impl Pushing<'_> {
             self.full += 1;
         }
         if self.clock.ns_between(*since.get_or_insert(now), now) > FULL_NS {
-            return Err(LabError::Failed(
-                "the queue was full for 30 s; look whether its pullers still pull".to_owned(),
-            ));
+            let what = "the queue was full for 30 s; look whether its pullers still pull";
+            return Err(LabError::Failed(what.to_owned()));
         }
         if self.stop.load(Ordering::Relaxed) {
             return Err(LabError::Failed("the bench was stopped".to_owned()));
         }
         self.wait.idle();
         Ok(())
-    }
-
-    fn told(&self, failed: Option<String>) -> Pushed {
-        Pushed {
-            sent: self.sent,
-            full: self.full,
-            start: self.start,
-            late_share: self.lateness.share(),
-            failed,
-            server_version: None,
-        }
     }
 }

@@ -8,6 +8,7 @@ use super::ends::Ends;
 use super::puller::{PATIENCE_NS, QUIET_NS};
 use super::rows::{numbers_file, puller_file, pusher_file};
 use super::settings::{RedisPy, Settings};
+use crate::python_path::RECONNECTS;
 use tickpath_harness::{Lab, LabError};
 use tickpath_result::Software;
 use tickpath_scratch::python::Python;
@@ -85,7 +86,7 @@ pub(super) fn spawn(
             out: &out,
             numbers: &numbers,
         };
-        python.spawn(lab, "puller", &[PULLER, COMMON], &told)
+        python.spawn(lab, "puller", &[PULLER, COMMON, RECONNECTS], &told)
     };
     let software = Software {
         server: Some("redis-server".to_owned()),
@@ -94,15 +95,12 @@ pub(super) fn spawn(
         runtime: Some(python.runtime.clone()),
         ..Software::default()
     };
-    let pusher = python.spawn(lab, "pusher", &[PUSHER, COMMON], &pusher)?;
+    let pusher = python.spawn(lab, "pusher", &[PUSHER, COMMON, RECONNECTS], &pusher)?;
     let pullers = (0..settings.pullers).map(puller).collect::<Result<Vec<_>, _>>()?;
     Ok(Ends { pusher, pullers, software })
 }
 
 /// A target as redis-py names it.
 fn url(target: &str) -> String {
-    match target.strip_prefix("redis+unix://") {
-        Some(path) => format!("unix://{path}"),
-        None => target.to_owned(),
-    }
+    target.strip_prefix("redis+unix://").map_or_else(|| target.to_owned(), |path| format!("unix://{path}"))
 }

@@ -90,7 +90,8 @@ pub(super) fn judge(
         refuse_loss(run);
     }
     run.notes.extend(remarks(settings, outcome));
-    tell_reconnects(run, outcome.pulled.iter().map(|pulled| pulled.reconnects).sum());
+    tell_reconnects(run, "sender", outcome.pushed.reconnects);
+    tell_reconnects(run, "receiver", outcome.pulled.iter().map(|pulled| pulled.reconnects).sum());
     run.finding = keeps_up(run);
 }
 
@@ -150,8 +151,8 @@ mod tests {
     use crate::queue::pusher::Pushed;
     use crate::queue::settings::Keys;
 
-    /// A run of a hundred messages, of which so many were lost.
-    fn judged(rate: Option<f64>, keeps: bool, lost: u64, reconnects: u64) -> Run {
+    /// A run of a hundred messages, of which so many were lost, and whose pusher and puller connected anew so often.
+    fn judged(rate: Option<f64>, keeps: bool, lost: u64, reconnects: [u64; 2]) -> Run {
         let settings = Settings {
             target: "nats://host".to_owned(),
             client: Client::Rust,
@@ -168,8 +169,16 @@ mod tests {
             cpus: vec![0, 1],
             repeat: 1,
         };
-        let pushed = Pushed { sent: 100, full: 0, start: 0, late_share: 0.0, failed: None, server_version: None };
-        let pulled = vec![Pulled { redelivered: 0, reconnects, failed: None }];
+        let pushed = Pushed {
+            sent: 100,
+            full: 0,
+            start: 0,
+            late_share: 0.0,
+            reconnects: Some(reconnects[0]),
+            failed: None,
+            server_version: None,
+        };
+        let pulled = vec![Pulled { redelivered: 0, reconnects: Some(reconnects[1]), failed: None }];
         let outcome = Outcome { pushed, pulled, software: Software::default(), left: 0, keeps, failed: None };
         let mut run = Run { valid: true, ..Run::default() };
         (run.counts.sent, run.counts.lost) = (100, lost);
@@ -189,18 +198,20 @@ mod tests {
             (None, true, Some("3 messages were lost in a queue that promises to keep them")),
             (None, false, None),
         ] {
-            let run = judged(rate, keeps, 3, 0);
+            let run = judged(rate, keeps, 3, [0, 0]);
             assert_eq!(run.valid, words.is_none(), "{rate:?}, {keeps}: {:?}", run.notes);
             assert!(words.is_none_or(|words| says(&run, words)), "{rate:?}, {keeps}: {:?}", run.notes);
-            assert!(judged(rate, keeps, 0, 0).valid);
+            assert!(judged(rate, keeps, 0, [0, 0]).valid);
         }
     }
 
     #[test]
     fn a_connection_that_was_made_again_is_told_and_counted() {
-        let run = judged(None, true, 0, 2);
-        assert!(run.valid && says(&run, "made again 2 times"), "{:?}", run.notes);
-        assert_eq!(run.figures.get("reconnects"), Some(&2.0));
-        assert_eq!(judged(None, true, 0, 0).figures.get("reconnects"), None);
+        let run = judged(None, true, 0, [1, 2]);
+        for told in ["the sender's connection was lost and made again once", "the receiver's connection was lost"] {
+            assert!(run.valid && says(&run, told), "{told}: {:?}", run.notes);
+        }
+        assert_eq!(run.figures.get("reconnects"), Some(&3.0));
+        assert_eq!(judged(None, true, 0, [0, 0]).figures.get("reconnects"), None);
     }
 }

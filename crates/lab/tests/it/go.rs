@@ -1,10 +1,13 @@
-//! Both ends in Go, over a real server.
+//! Both ends in another language: in Go, over a real server, and in a shell that says what it is planted to say.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::rc::Rc;
 
 use tickpath_clock::{HostClock, Wait};
-use tickpath_harness::{Lab, LabError, Progress};
-use tickpath_lab::pubsub::{Settings, cold, go_redis, run};
+use tickpath_harness::{Child, Lab, LabError, Progress};
+use tickpath_lab::pubsub::{CLIENTS, ForeignClient, PublisherRole, Settings, SubscriberRole, cold, run};
+use tickpath_result::Software;
 use tickpath_scratch::redis::{Server, ServerSettings};
 
 struct Silent;
@@ -22,7 +25,7 @@ fn messages_between_two_go_processes_are_counted_and_stamped() {
         Server::start(lab.folder(), &ServerSettings { unix_socket: true, ..ServerSettings::default() }, &clock);
     let server = server.expect("it starts").expect("redis-server is installed");
     let unix = server.unix_url().expect("it has a socket");
-    let go = go_redis::prepare(&lab, &[server.url(), unix.clone()]).expect("Go is installed, and the proxy answers");
+    let go = go_redis(&lab, &[server.url(), unix.clone()]).expect("Go is installed, and the proxy answers");
     for (target, rate, count) in
         [(server.url(), Some(2_000.0), 200), (unix, Some(2_000.0), 1), (server.url(), None, 1_000)]
     {
@@ -45,10 +48,10 @@ fn what_go_does_not_do_is_refused() {
     let lab = Lab::new(PathBuf::from("/nonexistent"), &Silent).expect("a lab can be made");
     let streams = "redis://127.0.0.1:1?streams".to_owned();
     let redis = "redis://127.0.0.1:1".to_owned();
-    let go = go_redis::prepare(&lab, std::slice::from_ref(&redis)).expect("Go is installed, and the proxy answers");
+    let go = go_redis(&lab, std::slice::from_ref(&redis)).expect("Go is installed, and the proxy answers");
     let base = settings(&redis, Some(go));
     let refused = [
-        go_redis::prepare(&lab, &[streams]).map(|_| ()),
+        go_redis(&lab, &[streams]).map(|_| ()),
         run(&lab, &Settings { readers: 2, ..base.clone() }).map(|_| ()),
         run(&lab, &Settings { wait: Wait::Yield, ..base.clone() }).map(|_| ()),
         cold(&lab, &base, 1).map(|_| ()),
@@ -58,6 +61,55 @@ fn what_go_does_not_do_is_refused() {
     }
 }
 
-fn settings(target: &str, go: Option<tickpath_scratch::go::Go>) -> Settings {
-    Settings { go, rate: Some(1_000.0), count: 10, batch: 16, ..Settings::new(target, [0, 0]) }
+#[test]
+fn a_client_that_nobody_knows_is_run_and_named_and_its_stamps_are_nanoseconds() {
+    let lab = Lab::new(PathBuf::from("/nonexistent"), &Silent).expect("a lab can be made");
+    let settings = Settings { rate: None, count: 5, ..settings("shm://", Some(Rc::new(Planted))) };
+    let run = run(&lab, &settings).expect("it runs");
+    assert_eq!((run.client.as_str(), run.software.client_version.as_deref()), ("planted", Some("1.2.3")));
+    assert_eq!((run.counts.sent, run.counts.received, run.counts.lost), (5, 4, 1), "{run:?}");
+    assert_eq!((run.elapsed_ns, run.valid), (Some(2_000), false), "{run:?}");
+}
+
+/// Two shells: one says that it has sent five messages from 1,000 ns on, the other that it has four, the last one at
+/// 3,000 ns.
+#[derive(Debug)]
+struct Planted;
+
+impl ForeignClient for Planted {
+    fn name(&self) -> &'static str {
+        "planted"
+    }
+
+    fn publisher(&self, _: &Lab<'_>, role: &PublisherRole) -> Result<Child, LabError> {
+        let times = r#""first": 1000, "last": 2000, "planned_ns": 0, "late_share": 0, "own_p99_ns": 0"#;
+        shell("publisher", &role.out, &format!(r#""sent": 5, "refused": 0, {times}"#))
+    }
+
+    fn subscriber(&self, _: &Lab<'_>, role: &SubscriberRole) -> Result<Child, LabError> {
+        let faults = r#""reordered": 0, "duplicated": 0, "reconnects": 0"#;
+        shell("subscriber", &role.out, &format!(r#""received": 4, "last": 3000, {faults}"#))
+    }
+
+    fn tell(&self, software: &mut Software) {
+        software.client_version = Some("1.2.3".to_owned());
+    }
+}
+
+/// A process that has no samples, and gives this result at the first word that it is told.
+fn shell(role: &'static str, out: &Path, result: &str) -> Result<Child, LabError> {
+    const SCRIPT: &str = r#": > "$1"; echo '"ready"'; read word; echo "{\"result\": {$2}}"; read word"#;
+    let mut command = Command::new("sh");
+    command.args(["-c", SCRIPT, "sh"]).arg(out).arg(result);
+    Child::of(command, role)
+}
+
+/// The client of that name in the list, made ready.
+fn go_redis(lab: &Lab<'_>, targets: &[String]) -> Result<Rc<dyn ForeignClient>, LabError> {
+    let (_, prepare) = CLIENTS.iter().find(|(name, _)| *name == "go-redis").expect("it is in the list");
+    prepare(lab, targets)
+}
+
+fn settings(target: &str, foreign: Option<Rc<dyn ForeignClient>>) -> Settings {
+    Settings { foreign, rate: Some(1_000.0), count: 10, batch: 16, ..Settings::new(target, [0, 0]) }
 }

@@ -152,6 +152,32 @@ fn the_page_has_the_sections_that_the_file_has_something_for() {
 }
 
 #[test]
+fn sections_are_had_by_what_runs_hold_and_the_page_of_names_says_what() {
+    let mut all = workloads();
+    for rate in [10_000.0, 20_000.0] {
+        let mut run = Run { target: "shm://".to_owned(), repeat: 1, ..Run::default() };
+        run.params.set("slo", "one_way.p99 < 50us");
+        run.params.set("rate_per_s", rate);
+        run.hops.insert("one_way".to_owned(), hop(2_000, rate as u64, 3));
+        all.runs.push(run);
+    }
+    for (section, sentence) in documented("Sections") {
+        let named: Vec<&str> = sentence.split('`').skip(1).step_by(2).collect();
+        // Of runs that have these names alone, or all but these.
+        let is_there = |kept: bool| {
+            let mut result = all.clone();
+            for run in &mut result.runs {
+                run.params.0.retain(|name, _| named.contains(&name.as_str()) == kept);
+                run.figures.retain(|name, _| named.contains(&name.as_str()) == kept);
+                run.hops.retain(|name, _| named.contains(&name.as_str()) == kept);
+            }
+            report::html(&result).contains(&format!("<h2>{section}</h2>"))
+        };
+        assert_eq!((is_there(true), is_there(false)), (true, false), "{section}: {named:?}");
+    }
+}
+
+#[test]
 fn charts_show_all_that_the_file_holds() {
     let result = workloads();
     let page = report::html(&result);

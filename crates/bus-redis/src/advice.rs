@@ -1,0 +1,159 @@
+//! What of a server's settings costs time or loses messages.
+
+use tickpath_bus_api::{About, Advice};
+
+/// One look at a server.
+type Look = fn(&About) -> Result<Advice, String>;
+
+/// All that is looked at.
+pub(crate) fn advise(about: &About) -> Vec<Advice> {
+    let looks: [Look; 6] = [snapshots, append_only, subscribers, memory, clients, slow_commands];
+    looks.map(|look| look(about).unwrap_or_else(|why| Advice::unknown("Redis setting", why))).into()
+}
+
+fn snapshots(about: &About) -> Result<Advice, String> {
+    let save = about.setting("save")?;
+    if save.is_empty() {
+        return Ok(Advice::good("Redis snapshots", "off"));
+    }
+    Ok(Advice::latency(
+        "Redis snapshots",
+        save,
+        "a save forks: the server stands still for about 10 ms a gigabyte, and each page written meanwhile is copied. \
+         PUBLISH stores no key: a server that only publishes never saves",
+        "CONFIG SET save \"\" on a server that only carries messages",
+    ))
+}
+
+fn append_only(about: &About) -> Result<Advice, String> {
+    let (is_on, sync) = (about.setting("appendonly")? == "yes", about.setting("appendfsync")?);
+    Ok(match (is_on, sync) {
+        (false, _) => Advice::safety(
+            "Redis append-only file",
+            "off",
+            "lists and streams are gone after a crash, back to the last snapshot",
+            "appendonly yes, or treat the server as a fan-out and keep a journal of your own",
+        ),
+        (true, "always") => Advice::latency(
+            "Redis append-only file",
+            "synchronised before each reply",
+            "each write waits for the disk: 0.1 to 10 ms",
+            "appendfsync everysec, if a second of messages may be lost in a power cut",
+        ),
+        (true, other) => Advice::safety(
+            "Redis append-only file",
+            format!("synchronised: {other}"),
+            "a power cut loses up to a second of acknowledged writes, or more if the disk is slow",
+            "appendfsync always where that must not be, at the price of the disk's time a write",
+        ),
+    })
+}
+
+fn subscribers(about: &About) -> Result<Advice, String> {
+    let limits = about.setting("client-output-buffer-limit")?;
+    let words: Vec<&str> = limits.split_whitespace().collect();
+    let pubsub = words.iter().position(|&word| word == "pubsub").and_then(|at| words.get(at + 1..at + 4));
+    let Some(&[hard, soft, seconds]) = pubsub else { return Err("no limit for subscribers is told".to_owned()) };
+    if hard == "0" && soft == "0" {
+        return Ok(Advice::good("Redis buffer of a subscriber", "without limit"));
+    }
+    Ok(Advice::safety(
+        "Redis buffer of a subscriber",
+        format!("{hard} bytes, or {soft} for {seconds} s"),
+        "a subscriber that falls behind so far is disconnected, and what it had not read is gone without a count",
+        "read faster, watch for reconnects, or raise client-output-buffer-limit pubsub",
+    ))
+}
+
+fn memory(about: &About) -> Result<Advice, String> {
+    let (limit, policy) = (about.setting("maxmemory")?, about.setting("maxmemory-policy")?);
+    Ok(match (limit, policy) {
+        ("0", _) => Advice::safety(
+            "Redis memory",
+            "without limit",
+            "a queue that nobody empties takes all memory, and the kernel ends the server",
+            "maxmemory, with maxmemory-policy noeviction",
+        ),
+        (limit, "noeviction") => Advice::good("Redis memory", format!("{limit} bytes, nothing evicted")),
+        (limit, policy) => Advice::safety(
+            "Redis memory",
+            format!("{limit} bytes, {policy}"),
+            "a full server deletes keys, queues and streams among them, without telling anybody",
+            "maxmemory-policy noeviction",
+        ),
+    })
+}
+
+fn clients(about: &About) -> Result<Advice, String> {
+    let others = about.setting("connected_clients")?.parse::<u64>().unwrap_or(1).saturating_sub(1);
+    if others == 0 {
+        return Ok(Advice::good("Redis clients", "none but this one"));
+    }
+    Ok(Advice::latency(
+        "Redis clients",
+        format!("{others} others"),
+        "it serves others: one thread runs all commands, so that a long one of theirs delays yours, and a benchmark \
+         disturbs them",
+        "a server of its own for messages of the path",
+    ))
+}
+
+fn slow_commands(about: &About) -> Result<Advice, String> {
+    let slow = about.setting("slowlog-len")?.parse::<u64>().unwrap_or(0);
+    if slow == 0 {
+        return Ok(Advice::good("Redis slow commands", "none are noted"));
+    }
+    let limit = about.setting("slowlog-log-slower-than")?;
+    Ok(Advice::latency(
+        "Redis slow commands",
+        format!("{slow} noted, slower than {limit} µs"),
+        "everybody waits while one runs",
+        "SLOWLOG GET tells which; split them, or move them to another server",
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use tickpath_bus_api::Cost;
+
+    use super::*;
+
+    /// What is said of a server that tells these settings and no others.
+    fn said(settings: &[(&'static str, &str)], name: &str) -> Advice {
+        let settings = settings.iter().map(|&(name, value)| (name, Ok(value.to_owned()))).collect();
+        let advised = advise(&About { settings, ..About::default() });
+        advised.into_iter().find(|advice| advice.name == name).unwrap_or_else(|| panic!("nothing is said of {name}"))
+    }
+
+    #[test]
+    fn settings_that_cost_time_or_messages_are_told_and_others_are_good() {
+        const SAFETY: Option<bool> = Some(true);
+        const LATENCY: Option<bool> = Some(false);
+        let none: [(&str, &str); 0] = [];
+        for (settings, name, cost, value) in [
+            (&[("save", "")][..], "Redis snapshots", None, Ok("off")),
+            (&[("save", "3600 1")], "Redis snapshots", LATENCY, Ok("3600 1")),
+            (&[("appendonly", "no"), ("appendfsync", "always")], "Redis append-only file", SAFETY, Ok("off")),
+            (
+                &[("appendonly", "yes"), ("appendfsync", "always")],
+                "Redis append-only file",
+                LATENCY,
+                Ok("synchronised before each reply"),
+            ),
+            (&[("maxmemory", "0"), ("maxmemory-policy", "noeviction")], "Redis memory", SAFETY, Ok("without limit")),
+            (
+                &[("client-output-buffer-limit", "normal 0 0 0 pubsub 0 0 0")],
+                "Redis buffer of a subscriber",
+                None,
+                Ok("without limit"),
+            ),
+            (&[("connected_clients", "3")], "Redis clients", LATENCY, Ok("2 others")),
+            (&none[..], "Redis setting", None, Err("'save' is not told")),
+        ] {
+            let advice = said(settings, name);
+            let costs = advice.cost.map(|cost| matches!(cost, Cost::Safety { .. }));
+            let found = advice.value.as_deref().map_err(String::as_str);
+            assert_eq!((costs, found), (cost, value), "{settings:?}");
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! The transports, and what can be said of a URL by them alone.
+
+use tickpath_bus_api::Transport;
+
+/// All of them: one line each.
+pub const TRANSPORTS: &[Transport] = &[
+    tickpath_bus_log::TRANSPORT,
+    tickpath_bus_redis::TRANSPORT,
+    #[cfg(feature = "brokers")]
+    tickpath_bus_nats::TRANSPORT,
+    #[cfg(feature = "brokers")]
+    tickpath_bus_amqp::TRANSPORT,
+    #[cfg(feature = "brokers")]
+    tickpath_bus_kafka::TRANSPORT,
+    #[cfg(not(feature = "brokers"))]
+    left_out::transport(&["nats"], 4222),
+    #[cfg(not(feature = "brokers"))]
+    left_out::transport(&["amqp"], 5672),
+    #[cfg(not(feature = "brokers"))]
+    left_out::transport(&["kafka"], 9092),
+];
+
+/// The transport that a URL names, if it names one.
+pub fn transport(url: &str) -> Option<&'static Transport> {
+    let (scheme, _) = url.split_once("://")?;
+    TRANSPORTS.iter().find(|transport| transport.schemes.contains(&scheme))
+}
+
+/// Where the first server of a URL listens: `HOST:PORT`; none if it names no server, or one without a port.
+pub fn address(url: &str) -> Option<String> {
+    let (_, rest) = url.split_once("://")?;
+    let port = transport(url)?.port?;
+    let place = rest.rsplit_once('@').map_or(rest, |(_, place)| place);
+    let host = place.split([',', '/', '?']).next().filter(|host| !host.is_empty())?;
+    let has_port = host.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok());
+    Some(if has_port && !host.ends_with(']') { host.to_owned() } else { format!("{host}:{port}") })
+}
+
+/// What URLs of servers begin with: `redis://, nats://, amqp:// or kafka://`.
+pub fn servers() -> String {
+    let servers = TRANSPORTS.iter().filter(|transport| transport.is_server());
+    either(servers.map(|server| format!("{}://", server.schemes[0])).collect())
+}
+
+/// How URLs are written, of every transport.
+pub(crate) fn forms() -> String {
+    let told = TRANSPORTS.iter().filter(|transport| !transport.form.is_empty());
+    either(told.map(|transport| transport.form.to_owned()).collect())
+}
+
+fn either(mut words: Vec<String>) -> String {
+    let last = words.pop().unwrap_or_default();
+    if words.is_empty() { last } else { format!("{} or {last}", words.join(", ")) }
+}
+
+/// What a binary without the feature `brokers` says of what it lacks.
+#[cfg(not(feature = "brokers"))]
+mod left_out {
+    use tickpath_bus_api::{ConnectError, Connection, Transport};
+
+    pub const fn transport(schemes: &'static [&'static str], port: u16) -> Transport {
+        let (name, port) = (schemes[0], Some(port));
+        Transport { name, schemes, form: "", ways: &[""], port, connect: refuse, advise: |_about| Vec::new() }
+    }
+
+    fn refuse(url: &str) -> Result<Box<dyn Connection>, ConnectError> {
+        let scheme = url.split("://").next().unwrap_or_default();
+        Err(ConnectError::Url(format!(
+            "{scheme}:// is not in this binary, which was built for the demo; `cargo build --release` makes one that \
+             has every transport"
+        )))
+    }
+}
