@@ -183,7 +183,7 @@ struct LogPublisher {
 
 impl LogPublisher {
     fn new(writer: Writer) -> Self {
-        Self { writer, last_bytes: 0, warm: Warm::default() }
+        Self { writer, last_bytes: 0, warm: Warm::new() }
     }
 }
 
@@ -221,7 +221,7 @@ struct LogSubscriber {
 
 impl LogSubscriber {
     fn new(place: Place, start: Start, wait: Wait, reader: Option<Reader>) -> Self {
-        Self { place, start, wait, reader, last_bytes: 0, warm: Warm::default() }
+        Self { place, start, wait, reader, last_bytes: 0, warm: Warm::new() }
     }
 
     fn attach(&mut self) -> Result<(), OpenError> {

@@ -13,16 +13,13 @@ use crate::{LogPublisher, LogSubscriber};
 const EVERY: u32 = 256;
 
 /// A rehearsal of one end.
-#[derive(Default)]
 pub(crate) struct Warm<T> {
     /// Turns without work.
     turns: u32,
     state: State<T>,
 }
 
-#[derive(Default)]
 enum State<T> {
-    #[default]
     New,
     /// What it is rehearsed on. Its messages have the length of the last real one.
     On(Box<T>, Vec<u8>),
@@ -33,6 +30,10 @@ enum State<T> {
 type Heard = (Writer, LogSubscriber);
 
 impl<T> Warm<T> {
+    pub(crate) fn new() -> Self {
+        Self { turns: 0, state: State::New }
+    }
+
     pub(crate) fn keep(&mut self, keep: bool) {
         self.state = if keep { State::New } else { State::Off };
     }
@@ -94,6 +95,8 @@ impl Warm<Heard> {
         let Some(((writer, subscriber), message)) = self.stage(make, bytes) else { return };
         let _ = writer.publish(0, FIRST_KIND, message);
         let subscriber: &mut dyn Subscriber = black_box(subscriber);
-        let _ = subscriber.poll(1, &mut |event| drop(black_box(event)));
+        let _ = subscriber.poll(1, &mut |event| {
+            black_box(event);
+        });
     }
 }

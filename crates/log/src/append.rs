@@ -15,10 +15,6 @@ use crate::{PublishError, Tail};
 /// How many cache lines of the next frame a writer asks for ahead: a kilobyte and its header.
 const LINES_AHEAD: usize = 17;
 
-/// How far ahead of a batch's frames their lines are asked for: as far as a transfer between two far cores takes, so that
-/// no store waits for a line that the reader still holds.
-const BYTES_AHEAD: usize = 12 * 64;
-
 /// Appends frames to segments.
 pub(crate) struct Appender {
     pub segments: Segments,
@@ -166,44 +162,44 @@ impl Appender {
     /// commit word is stored last. Gives how many. Wakes nobody.
     #[inline]
     pub fn append_batch(&mut self, stamp: u64, kind: u8, payloads: &[&[u8]]) -> usize {
+        let Some((head, rest)) = payloads.split_first() else { return 0 };
         let (first, from) = (self.offset, self.sequence);
-        let (mut next, mut first_commit) = (first, Commit(0));
-        for payload in payloads {
-            let (at, sequence) = (next, self.sequence);
-            let behind = at + self.frame.bytes(payload.len());
-            if behind > self.segment_bytes || payload.len() > MAX_PAYLOAD_BYTES {
-                break;
-            }
-            self.region.expect_write(behind + BYTES_AHEAD);
+        let Some(mut next) = self.end_of(first, head) else { return 0 };
+        if self.frame.crc {
+            self.open_batch(first);
+        }
+        let mut sequence = from + 1;
+        for payload in rest {
+            let Some(behind) = self.end_of(next, payload) else { break };
             let commit = Commit::new(payload.len(), kind, sequence);
-            self.write(at, commit, stamp, payload);
-            if at > first {
-                self.region.word(at).store(commit.0, Ordering::Relaxed);
-            } else {
-                first_commit = commit;
-                self.open_batch(at);
-            }
-            (next, self.sequence) = (behind, sequence + 1);
+            self.region.word(next).store(commit.0, Ordering::Relaxed);
+            self.write(next, commit, stamp, payload);
+            (next, sequence) = (behind, sequence + 1);
         }
-        if next > first {
-            if next < self.segment_bytes {
-                self.region.word(next).store(0, Ordering::Relaxed);
-            }
-            // Pairs with the reader's acquire, for all of the batch: nobody looks behind this word before it is there.
-            self.region.word(first).store(first_commit.0, Ordering::Release);
-            self.offset = next;
+        if next < self.segment_bytes {
+            self.region.word(next).store(0, Ordering::Relaxed);
         }
-        (self.sequence - from) as usize
+        // The first frame comes last, all of it: readers look at its line all the while.
+        let commit = Commit::new(head.len(), kind, from);
+        self.write(first, commit, stamp, head);
+        // Pairs with the reader's acquire, for all of the batch: nobody looks behind this word before it is there.
+        self.region.word(first).store(commit.0, Ordering::Release);
+        (self.offset, self.sequence) = (next, sequence);
+        (sequence - from) as usize
+    }
+
+    /// Where a frame at this place would end, if it has its place in the segment.
+    #[inline(always)]
+    fn end_of(&self, at: usize, payload: &[u8]) -> Option<usize> {
+        let behind = at + self.frame.bytes(payload.len());
+        (behind <= self.segment_bytes && payload.len() <= MAX_PAYLOAD_BYTES).then_some(behind)
     }
 
     /// Whoever is killed in a batch leaves whole frames behind none. In a log with checksums that would be a hole.
-    #[inline(always)]
     fn open_batch(&self, at: usize) {
-        if self.frame.crc {
-            self.region.word(at).store(Commit::open(self.sequence).0, Ordering::Relaxed);
-            // Pairs with the acquire of who looks whether a hole is one.
-            fence(Ordering::Release);
-        }
+        self.region.word(at).store(Commit::open(self.sequence).0, Ordering::Relaxed);
+        // Pairs with the acquire of who looks whether a hole is one.
+        fence(Ordering::Release);
     }
 
     /// Writes all of a frame but its commit word.

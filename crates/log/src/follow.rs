@@ -59,6 +59,13 @@ pub(crate) struct FrameAt {
     pub offset: usize,
 }
 
+/// Frames of one shape behind each other.
+pub(crate) struct Run {
+    from: FrameAt,
+    bytes: usize,
+    pub count: usize,
+}
+
 impl Follower {
     /// A cursor at the first frame of a segment.
     pub fn new(region: Region, frame: FrameShape, segment_bytes: usize, index: u64, base: u64, lend: bool) -> Self {
@@ -137,6 +144,36 @@ impl Follower {
         }
         let bytes = self.fits(commit)?;
         self.take(commit, bytes, buffer)
+    }
+
+    /// Steps over at most so many frames that are like the last one, and are lent. Their commit words are all that is
+    /// looked at, and each one's place is known before the word of the one before has come: so the processor has many lines
+    /// on their way at once.
+    #[inline(always)]
+    pub fn run(&mut self, most: usize) -> Run {
+        let from = FrameAt {
+            sequence: self.sequence,
+            stamp: 0,
+            kind: self.expected.kind(),
+            length: self.expected.length(),
+            offset: self.offset + FRAME_HEADER_BYTES,
+        };
+        let is_plain = self.lend && !self.frame.crc;
+        let most = if is_plain { most } else { 0 };
+        // Pairs with the release of the writer's commit.
+        let count = self.region.count_words(self.offset, self.bytes, self.expected.0, 1 << 32, self.segment_bytes, most);
+        self.offset += count * self.bytes;
+        self.sequence += count as u64;
+        self.expected = Commit(self.expected.0.wrapping_add((count as u64) << 32));
+        Run { from, bytes: self.bytes, count }
+    }
+
+    /// One of a run's frames.
+    #[inline(always)]
+    pub fn of_run(&self, run: &Run, place: usize) -> FrameAt {
+        let offset = run.from.offset + place * run.bytes;
+        let stamp = self.region.word(offset + 8 - FRAME_HEADER_BYTES).load(Ordering::Relaxed);
+        FrameAt { sequence: run.from.sequence + place as u64, stamp, offset, ..run.from }
     }
 
     /// The frame of this commit word, which was read at the cursor and fits; none if it was recycled or its checksum is
@@ -302,21 +339,8 @@ impl Follower {
     }
 
     /// The bytes of the frame that this commit word is of, if it is one of the next frame.
-    ///
-    /// That of a frame like the last one is known before its word is there: the processor guesses the branch, and looks
-    /// for the frames behind while this line is still on its way. Calculated from the word, each frame's place would wait
-    /// for the transfer of the line before.
     #[inline(always)]
     fn fits(&self, commit: Commit) -> Option<usize> {
-        if commit == self.expected && self.offset + self.bytes <= self.segment_bytes {
-            return Some(self.bytes);
-        }
-        self.fits_otherwise(commit)
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn fits_otherwise(&self, commit: Commit) -> Option<usize> {
         let bytes = self.frame.bytes(commit.length());
         let fits =
             commit.is_of(self.sequence) && self.offset + bytes <= self.segment_bytes && commit.kind() > KIND_OPEN;

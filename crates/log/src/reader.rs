@@ -185,13 +185,12 @@ impl Reader {
         let mut count = 0;
         while count < limit {
             // Frames that stay where they are need not be handed over one by one: found together, they are handed over
-            // together, and the next one's place does not wait for what is done with this one.
-            if self.follower.lends() {
-                let mut frames = [FrameAt::default(); GATHER];
-                let gathered = self.gather(&mut frames[..GATHER.min(limit - count)]);
-                frames[..gathered].iter().for_each(|&at| hand_over(Next::Message(self.message(at))));
-                count += gathered;
-                if gathered > 0 {
+            // together.
+            if self.missed == 0 {
+                let run = self.follower.run(GATHER.min(limit - count));
+                (0..run.count).for_each(|place| hand_over(Next::Message(self.message(self.follower.of_run(&run, place)))));
+                count += run.count;
+                if run.count > 0 {
                     continue;
                 }
             }
@@ -292,18 +291,6 @@ impl Reader {
         let looked_up = || files::open_control(&self.place, self.others).ok();
         let control = self.control.clone().or_else(looked_up);
         control.map(|control| control.registered().collect()).unwrap_or_default()
-    }
-
-    /// Steps over frames until there is something else, which is left for [`Self::advance`]; gives how many.
-    #[inline(always)]
-    fn gather(&mut self, frames: &mut [FrameAt]) -> usize {
-        for (count, frame) in frames.iter_mut().enumerate() {
-            match self.frame() {
-                Some(at) => *frame = at,
-                None => return count,
-            }
-        }
-        frames.len()
     }
 
     #[inline(always)]

@@ -7,8 +7,9 @@ pub(crate) use mapped::Region;
 #[cfg(loom)]
 pub(crate) use modelled::Region;
 
-/// Payloads up to here are copied word by word, longer ones by vector instructions.
-const WORDWISE: usize = 64;
+/// Payloads up to here are copied word by word, longer ones by vector instructions: fewer stores stand in line behind one
+/// that waits for its cache line.
+const WORDWISE: usize = 16;
 
 #[cfg(not(loom))]
 mod mapped {
@@ -93,6 +94,24 @@ mod mapped {
             // SAFETY: aligned (mappings start on a page, heap words on 8) and inside the memory, which lives as long
             // as `self`. Every access to it by us is atomic or a racing copy of this module.
             unsafe { self.base.add(offset).cast::<AtomicU64>().as_ref() }
+        }
+
+        /// How many words, `step` bytes apart, are `first` and what follows when `add` is added again and again: at most
+        /// `most`, each with its `step` bytes before `end`. Each is loaded with acquire.
+        #[inline(always)]
+        pub fn count_words(&self, offset: usize, step: usize, first: u64, add: u64, end: usize, most: usize) -> usize {
+            let aligned = offset.is_multiple_of(8) && step.is_multiple_of(8) && step >= 8;
+            assert!(aligned && end <= self.bytes, "the words lie inside their region");
+            let (mut at, mut expected, mut count) = (offset, first, 0);
+            while count < most && at + step <= end {
+                // SAFETY: aligned, and inside the memory: as in `word`, with the bounds checked above.
+                let word = unsafe { self.base.add(at).cast::<AtomicU64>().as_ref() };
+                if word.load(Ordering::Acquire) != expected {
+                    break;
+                }
+                (at, expected, count) = (at + step, expected.wrapping_add(add), count + 1);
+            }
+            count
         }
 
         /// The half word at a byte offset: a futex is 32 bits.
@@ -262,6 +281,15 @@ mod modelled {
         pub fn word(&self, offset: usize) -> &AtomicU64 {
             assert!(offset % 8 == 0 && offset / 8 < self.len);
             &self.words[self.first + offset / 8]
+        }
+
+        pub fn count_words(&self, offset: usize, step: usize, first: u64, add: u64, end: usize, most: usize) -> usize {
+            let places = (0..most).take_while(|place| offset + (place + 1) * step <= end);
+            let is_there = |place: &usize| {
+                let expected = first.wrapping_add(add.wrapping_mul(*place as u64));
+                self.word(offset + place * step).load(Ordering::Acquire) == expected
+            };
+            places.take_while(is_there).count()
         }
 
         pub fn copy_in(&self, offset: usize, from: &[u8]) {

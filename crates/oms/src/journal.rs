@@ -5,6 +5,7 @@
 //! a later core can begin the next one.
 
 use std::hash::{BuildHasher, RandomState};
+use std::hint::black_box;
 
 use tickpath_clock::Calibration;
 use tickpath_log::{Config, Cut, Tail, Writer};
@@ -112,6 +113,12 @@ impl Journal {
         let sequence = self.log.publish(stamp, kind, record).map_err(OmsError::Journal)?;
         self.inputs += 1;
         Ok(sequence)
+    }
+
+    /// Looks at what the next record is made in.
+    pub(crate) fn look_ahead(&self) {
+        black_box(self.record.0);
+        self.log.keep_warm(RECORD_BYTES);
     }
 
     /// Writes that a lane was made.

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   real        lanes ─> Inline::poll ─> journal, core ─> lanes        an order now and then
-//!   rehearsal   lanes ─> Inline::poll ─> journal, core ─> lanes        an order each fifty microseconds
+//!   rehearsal   lanes ─> Inline::poll ─> journal, core ─> lanes        an order each hundred microseconds
 //!               └ nobody else's memory ┘   └ no order of the real one
 //! ```
 //!
@@ -11,10 +11,12 @@
 //! the first one's next lines are looked at. Nothing of it can reach the journal, a lane, a digest or a count: the second
 //! OMS has none of them, and of the first one it has a shared reference.
 
+use std::hint::black_box;
+
 use tickpath_clock::Clock;
 use tickpath_log::Writer;
 use tickpath_market::{
-    AccountId, ClientOrderId, Kind, NewOrder, OrderType, Price, Quantity, Request, Side, SymbolId, TimeInForce, VenueId,
+    AccountId, ClientOrderId, Kind, NewOrder, OrderType, Price, Quantity, Side, SymbolId, TimeInForce, VenueId,
 };
 use tickpath_orders::{Boot, Config, Core, Input, OrderView};
 use zerocopy::IntoBytes;
@@ -70,7 +72,6 @@ impl<C: Clock> Sequencer<C> {
 
     /// Looks at what an order like this one would need next.
     fn look_ahead(&self, like: &OrderView) {
-        self.journal.log().keep_warm(size_of::<Request>());
         if let Some(lane) = self.venues.get(usize::from(like.venue.0)).and_then(|venue| venue.as_ref()?.log()) {
             lane.keep_warm(size_of::<NewOrder>());
         }
@@ -78,6 +79,13 @@ impl<C: Clock> Sequencer<C> {
             log.keep_warm(size_of::<tickpath_market::ExecutionReport>());
         }
         self.core.look_ahead(self.journal.tail().sequence, like);
+        // What was said last lies where the next will be.
+        self.outputs.iter().for_each(|output| {
+            black_box(*output);
+        });
+        black_box((self.levels.get(usize::from(like.session)), self.reference(like.symbol, 0), self.released));
+        black_box((self.held, self.returning.len(), self.busy_turns, self.next_snapshot));
+        self.journal.look_ahead();
     }
 }
 

@@ -2,9 +2,19 @@
 
 use std::hint::black_box;
 
+use zerocopy::IntoBytes;
+
 use crate::OrderView;
 use crate::core::Core;
 use crate::desk::Open;
+
+/// Looks at each line of some memory.
+pub(crate) fn look_at(bytes: &[u8]) {
+    for line in bytes.chunks(64) {
+        black_box(line[0]);
+    }
+    black_box(bytes.last());
+}
 
 impl Core {
     /// The newest order that is kept.
@@ -21,10 +31,15 @@ impl Core {
         self.by_client.look_at(self.tag(session.into(), client));
         black_box(self.find_client(session, client));
         black_box(self.live.next(self.orders.len()));
-        black_box(self.desk.entry(like.account, like.symbol).is_ok());
+        if let Ok(entry) = self.desk.entry(like.account, like.symbol) {
+            look_at(entry.limits.as_bytes());
+            look_at(entry.instrument.as_bytes());
+            black_box((entry.open, entry.messages, entry.messages_today, entry.symbol_messages));
+        }
         black_box(self.desk.is_entitled(session, like.account));
         black_box(self.position(like.account, like.symbol));
         black_box(self.routes.iter().nth(usize::from(like.venue.0)).is_some_and(|route| route.is_clear()));
+        black_box((self.digest(), self.counts, self.gapped.len(), self.armed.len(), self.again.has_no_rules()));
     }
 
     /// Forgets all orders and what they hold, and keeps the memory. Of a core that rehearses: they were nobody's.
