@@ -16,7 +16,7 @@ STATIC := $(shell uname -m)-unknown-linux-musl
 
 # Two measurements at once would measure each other.
 .NOTPARALLEL:
-.PHONY: help demo bench measure figures pages test check lint soak crash-proof miri fuzz dist clean
+.PHONY: help demo bench bench-peers peers-page measure figures pages test check lint soak crash-proof miri fuzz dist clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /make \1\t/p' Makefile | expand -t 18
@@ -34,6 +34,24 @@ bench-%:
 	cargo build --release -p tickpath-cli
 	$(if $(filter $*,$(BROKERED)),$(BROKERS)) cargo run --release -p tickpath-cli -- \
 	    bench $* --json results/$*.json --html results/$*.html
+
+# PEERS=--quick takes some three minutes, PEERS='--only aeron' one of them.
+bench-peers: ## other people's systems in turn with ours: results/peers.json, most of an hour, the machine left alone
+	@scripts/needs $(BUILD) mvn javac
+	@mkdir -p results
+	mvn -B -q -f peers/java/pom.xml dependency:copy-dependencies -DoutputDirectory=$(CURDIR)/peers/java/target/lib
+	javac -d peers/java/target/classes -cp 'peers/java/target/lib/*' peers/java/src/main/java/tickpath/*.java
+	TICKPATH_COMMIT=$$(git describe --always --abbrev=12 --dirty --exclude='*') \
+	    cargo build --release --manifest-path peers/Cargo.toml
+	peers/target/release/tickpath-peers bench --json results/peers.json $(PEERS)
+
+peers-page: ## keep results/peers.json, if there is one, in docs/results, and make docs/peers.md from what is kept
+	@scripts/needs $(BUILD)
+	@mkdir -p results
+	if [ -f results/peers.json ]; then cargo run -p tickpath-pages -- keep results/peers.json; fi
+	zcat docs/results/peers.json.gz >results/peers-kept.json
+	cargo run --release --manifest-path peers/Cargo.toml -- page results/peers-kept.json >results/peers.md
+	mv results/peers.md docs/peers.md
 
 measure: ## what history and durability cost the OMS: restart, snapshots, the disk, a second process that follows
 	@scripts/needs $(BUILD)
@@ -98,4 +116,4 @@ dist: ## one static binary and its checksum in dist/
 	cd dist && sha256sum tickpath | tee tickpath.sha256
 
 clean: ## remove all that was built or measured
-	rm -rf target fuzz/target dist results
+	rm -rf target fuzz/target peers/target peers/java/target dist results

@@ -18,7 +18,7 @@ mod transports;
 
 pub use meant::meant;
 pub use tickpath_bus_api::*;
-pub use transports::{TRANSPORTS, address, servers, transport};
+pub use transports::{TRANSPORTS, add, address, servers, transport};
 
 /// Connects to where topics and queues live.
 pub fn connect(url: &str) -> Result<Box<dyn Connection>, ConnectError> {

@@ -1,5 +1,7 @@
 //! The transports, and what can be said of a URL by them alone.
 
+use std::sync::OnceLock;
+
 use tickpath_bus_api::Transport;
 
 /// All of them: one line each.
@@ -20,10 +22,20 @@ pub const TRANSPORTS: &[Transport] = &[
     left_out::transport(&["kafka"], 9092),
 ];
 
+/// What a program brings beside them.
+static MORE: OnceLock<&'static [Transport]> = OnceLock::new();
+
+/// Adds transports that this program alone has: once, before anything connects.
+pub fn add(transports: &'static [Transport]) {
+    // Whoever comes first is the program itself.
+    let _ = MORE.set(transports);
+}
+
 /// The transport that a URL names, if it names one.
 pub fn transport(url: &str) -> Option<&'static Transport> {
     let (scheme, _) = url.split_once("://")?;
-    TRANSPORTS.iter().find(|transport| transport.schemes.contains(&scheme))
+    let more = MORE.get().copied().unwrap_or_default();
+    TRANSPORTS.iter().chain(more).find(|transport| transport.schemes.contains(&scheme))
 }
 
 /// Where the first server of a URL listens: `HOST:PORT`; none if it names no server, or one without a port.

@@ -2,27 +2,28 @@
 //!
 //! A child is this same program with the hidden command `child`, and its role as JSON in the environment. It says one
 //! line of JSON when it is ready and one for each result; it is told `go`, `stop` or more by lines on its standard input,
-//! and stops when that closes, so that nothing outlives a killed bench.
+//! and stops when that closes, so that nothing outlives a killed bench. What is between threads alone is measured by
+//! children that are threads of this process, on wires of the same kind.
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
-use std::process::{ChildStdin, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 
 use serde::de::DeserializeOwned;
 
 use crate::LabError;
-use crate::parent::Said;
-use crate::role::{self, Role};
+use crate::parent::{Parent, Said};
+use crate::role::{self, Playable, Role};
 
 /// How long a child may take to get ready, or to end after it was told to.
 const ANSWER_SECONDS: u64 = 60;
 
-/// A spawned process.
+/// A spawned process, or a thread that is as good as one.
 pub struct Child {
-    process: std::process::Child,
-    stdin: Option<ChildStdin>,
+    process: Option<std::process::Child>,
+    stdin: Option<Box<dyn Write + Send>>,
     lines: Receiver<String>,
     role: &'static str,
 }
@@ -35,14 +36,38 @@ impl Child {
         Self::of(command, R::NAME)
     }
 
+    /// Plays a role in a thread of this process.
+    pub(crate) fn thread<R: Role>(role: &R) -> Result<Self, LabError> {
+        let pipe = || std::io::pipe().map_err(|e| LabError::Failed(format!("no pipe can be made: {e}")));
+        let ((input, stdin), (stdout, out)) = (pipe()?, pipe()?);
+        let (given, playable) = (role::given(role), Playable::of::<R>());
+        std::thread::spawn(move || {
+            let parent = Parent::over(BufReader::new(input), out);
+            // Its error is told over the wire.
+            let _ = role::play_given(&given, [&playable], &parent);
+        });
+        Self::hearing(None, Some(Box::new(stdin)), stdout, R::NAME)
+    }
+
     /// Spawns any program that speaks as our own children do; `role` is what it is called in errors.
     pub fn of(mut command: Command, role: &'static str) -> Result<Self, LabError> {
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let program = Path::new(command.get_program()).to_owned();
         let mut process = command.spawn().map_err(|e| LabError::file(&program, e))?;
-        let stdin = process.stdin.take();
-        let stdout = BufReader::new(process.stdout.take().expect("piped"));
+        let stdin = process.stdin.take().map(|stdin| Box::new(stdin) as Box<dyn Write + Send>);
+        let stdout = process.stdout.take().expect("piped");
+        Self::hearing(Some(process), stdin, stdout, role)
+    }
+
+    /// One that is ready, on these wires.
+    fn hearing(
+        process: Option<std::process::Child>,
+        stdin: Option<Box<dyn Write + Send>>,
+        stdout: impl Read + Send + 'static,
+        role: &'static str,
+    ) -> Result<Self, LabError> {
         let (said, lines) = channel();
+        let stdout = BufReader::new(stdout);
         std::thread::spawn(move || stdout.lines().map_while(Result::ok).try_for_each(|line| said.send(line)));
         let mut child = Self { process, stdin, lines, role };
         match child.hear::<()>(ANSWER_SECONDS)? {
@@ -54,7 +79,7 @@ impl Child {
 
     /// Its process id.
     pub fn id(&self) -> u32 {
-        self.process.id()
+        self.process.as_ref().map_or_else(std::process::id, std::process::Child::id)
     }
 
     /// Says one line to it.
@@ -81,8 +106,10 @@ impl Child {
     /// Kills it, wherever it is in its work.
     pub fn kill(mut self) {
         // One that has ended is as good.
-        let _ = self.process.kill();
-        let _ = self.process.wait();
+        if let Some(process) = &mut self.process {
+            let _ = process.kill();
+            let _ = process.wait();
+        }
     }
 
     fn hear<T: DeserializeOwned>(&mut self, seconds: u64) -> Result<Said<T>, LabError> {
@@ -90,7 +117,10 @@ impl Child {
             Ok(line) => serde_json::from_str(&line).map_err(|e| self.failed(format!("it said '{line}' ({e})"))),
             Err(RecvTimeoutError::Timeout) => Err(LabError::Silent { role: self.role.to_owned(), seconds }),
             Err(RecvTimeoutError::Disconnected) => {
-                let ended = self.process.wait().map_or_else(|e| e.to_string(), |status| status.to_string());
+                let ended = self.process.as_mut().map(std::process::Child::wait);
+                let ended = ended.map_or("a thread".to_owned(), |ended| {
+                    ended.map_or_else(|e| e.to_string(), |status| status.to_string())
+                });
                 Err(self.failed(format!("it ended without a word ({ended})")))
             }
         }
@@ -104,10 +134,11 @@ impl Child {
 impl Drop for Child {
     fn drop(&mut self) {
         drop(self.stdin.take());
+        let Some(process) = &mut self.process else { return };
         // It may have ended by itself; a killed child is reaped either way.
-        if !matches!(self.process.try_wait(), Ok(Some(_))) {
-            let _ = self.process.kill();
+        if !matches!(process.try_wait(), Ok(Some(_))) {
+            let _ = process.kill();
         }
-        let _ = self.process.wait();
+        let _ = process.wait();
     }
 }

@@ -37,6 +37,8 @@ pub struct Lab<'a> {
     pub name: String,
     /// How far it is.
     pub progress: &'a dyn Progress,
+    /// Whether roles are threads of this process, for what is between threads alone.
+    pub in_threads: bool,
     /// What the servers said of themselves that were asked already, by URL.
     servers: Mutex<BTreeMap<String, About>>,
 }
@@ -51,7 +53,8 @@ impl<'a> Lab<'a> {
         // Two hosts, or two containers, may have the same process id and bench one server.
         let own = folder.path().file_name().and_then(|name| name.to_str()?.rsplit('-').next()).unwrap_or_default();
         let name = format!("lab-{}.{own}", std::process::id());
-        Ok(Self { program, clock: HostClock::get()?, folder, name, progress, servers: Mutex::default() })
+        let (clock, servers) = (HostClock::get()?, Mutex::default());
+        Ok(Self { program, clock, folder, name, progress, in_threads: false, servers })
     }
 
     /// The run's folder.
@@ -96,9 +99,9 @@ impl<'a> Lab<'a> {
         Ok(())
     }
 
-    /// Spawns a process for a role.
+    /// Spawns a process for a role, or, where roles are threads, a thread.
     pub fn spawn<R: Role>(&self, role: &R) -> Result<Child, LabError> {
-        Child::spawn(&self.program, role)
+        if self.in_threads { Child::thread(role) } else { Child::spawn(&self.program, role) }
     }
 }
 

@@ -1,6 +1,7 @@
 //! The child's side of its wires: what its parent says, and saying things to it, a line each.
 
-use std::io::Write;
+use std::cell::RefCell;
+use std::io::{BufRead, BufReader, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
@@ -31,23 +32,29 @@ pub enum Heard {
 pub struct Parent {
     lines: Receiver<String>,
     stop: Arc<AtomicBool>,
+    out: RefCell<Box<dyn Write + Send>>,
 }
 
 impl Parent {
     /// Listens on standard input; `stop` is set when that ends.
     pub fn listen() -> Self {
+        Self::over(BufReader::new(std::io::stdin()), std::io::stdout())
+    }
+
+    /// The same on any two wires.
+    pub(crate) fn over(input: impl BufRead + Send + 'static, out: impl Write + Send + 'static) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let (said, lines) = channel();
         let ended = stop.clone();
         std::thread::spawn(move || {
-            for line in std::io::stdin().lines().map_while(Result::ok) {
+            for line in input.lines().map_while(Result::ok) {
                 if said.send(line).is_err() {
                     break;
                 }
             }
             ended.store(true, Ordering::Release);
         });
-        Self { lines, stop }
+        Self { lines, stop, out: RefCell::new(Box::new(out)) }
     }
 
     /// Set when the parent wants this process to stop, or is gone.
@@ -76,23 +83,23 @@ impl Parent {
 
     /// Says that this process is ready.
     pub fn ready(&self) {
-        say(&Said::<()>::Ready);
+        self.say(&Said::<()>::Ready);
     }
 
     /// Gives a result.
     pub fn result(&self, result: &impl Serialize) {
-        say(&Said::Result(result));
+        self.say(&Said::Result(result));
     }
 
     /// Says why there will be none.
     pub fn error(&self, what: &str) {
-        say(&Said::<()>::Error(what.to_owned()));
+        self.say(&Said::<()>::Error(what.to_owned()));
     }
-}
 
-fn say<T: Serialize>(said: &Said<T>) {
-    let line = serde_json::to_string(said).expect("plain data");
-    let mut out = std::io::stdout().lock();
-    // A parent that is gone needs no answer.
-    let _ = writeln!(out, "{line}").and_then(|()| out.flush());
+    fn say<T: Serialize>(&self, said: &Said<T>) {
+        let line = serde_json::to_string(said).expect("plain data");
+        let mut out = self.out.borrow_mut();
+        // A parent that is gone needs no answer.
+        let _ = writeln!(out, "{line}").and_then(|()| out.flush());
+    }
 }

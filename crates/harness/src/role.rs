@@ -61,11 +61,20 @@ pub fn run<'a>(roles: impl IntoIterator<Item = &'a Playable>) -> Result<(), LabE
     tickpath_clock::notice_stops();
     let parent = Parent::listen();
     let text = std::env::var(VARIABLE).unwrap_or_default();
-    let given = serde_json::from_str::<Given>(&text).map_err(|e| LabError::Setting(format!("no role: {e}")));
+    play_given(&text, roles, &parent)
+}
+
+/// Plays the role that this text holds, one of these; its error is told to the parent too.
+pub(crate) fn play_given<'a>(
+    text: &str,
+    roles: impl IntoIterator<Item = &'a Playable>,
+    parent: &Parent,
+) -> Result<(), LabError> {
+    let given = serde_json::from_str::<Given>(text).map_err(|e| LabError::Setting(format!("no role: {e}")));
     let done = given.and_then(|given| {
         let playable = roles.into_iter().find(|playable| playable.name == given.name);
         let playable = playable.ok_or_else(|| LabError::Setting(format!("no role is called '{}'", given.name)))?;
-        (playable.play)(given.role, &parent)
+        (playable.play)(given.role, parent)
     });
     if let Err(error) = &done {
         parent.error(&error.to_string());

@@ -133,6 +133,7 @@ pub const FIGURES: &[(&str, &str)] = &[
     ("reader_pause_ns", "What passes from an empty call of get_message to the next one: the median."),
     ("empty_polls_per_message", "Calls of get_message that only looked and returned nothing, for each message."),
     ("subscriber_cpu_percent", "Processor time of the subscriber; 100 is one processor."),
+    ("cpu_per_message_ns", "Processor time of both ends while messages went, divided by the messages."),
     ("connect_commands", "Commands that connecting sent before the first PUBLISH."),
     ("subscribe_ns", "From the subscribe call until its confirmation."),
     ("payload_clock_step_ns", "The step of a clock whose times are the payloads."),
