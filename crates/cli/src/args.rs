@@ -5,8 +5,10 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use tickpath_bus::Policy;
+use tickpath_harness::Lab;
 use tickpath_harness::arrivals::Arrivals;
 use tickpath_harness::proxy::MOST_RTT_MS;
+use tickpath_result::ResultFile;
 
 /// A mistake in how the command was called: exit code 2.
 #[derive(Debug)]
@@ -83,6 +85,31 @@ pub struct Cpus {
     /// CPUs of generator, system (receiver) and venue; the first two if not given, the venue beside the generator
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub cpus: Vec<usize>,
+}
+
+/// Whether threads that spin keep warm.
+#[derive(Debug, Clone, Args)]
+pub struct Warm {
+    /// Whether threads that spin with nothing to do keep the next message's way warm
+    #[arg(long, value_name = "on|off", default_value = "on", value_parser = ["on", "off"])]
+    warm: String,
+}
+
+impl Warm {
+    /// Runs so, and has the runs say it where it is not the usual way.
+    pub fn hold<'a>(
+        &self,
+        lab: &mut Lab<'a>,
+        result: &mut ResultFile,
+        run: impl FnOnce(&Lab<'a>, &mut ResultFile) -> anyhow::Result<()>,
+    ) -> anyhow::Result<()> {
+        lab.warm = self.warm == "on";
+        let done = run(lab, result);
+        if !lab.warm {
+            result.runs.iter_mut().for_each(|run| run.params.set("warm", "off"));
+        }
+        done
+    }
 }
 
 /// Messages a second, or as fast as it goes.

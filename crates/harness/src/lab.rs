@@ -39,6 +39,8 @@ pub struct Lab<'a> {
     pub progress: &'a dyn Progress,
     /// Whether roles are threads of this process, for what is between threads alone.
     pub in_threads: bool,
+    /// Whether threads that spin keep the next message's way warm.
+    pub warm: bool,
     /// What the servers said of themselves that were asked already, by URL.
     servers: Mutex<BTreeMap<String, About>>,
 }
@@ -54,7 +56,7 @@ impl<'a> Lab<'a> {
         let own = folder.path().file_name().and_then(|name| name.to_str()?.rsplit('-').next()).unwrap_or_default();
         let name = format!("lab-{}.{own}", std::process::id());
         let (clock, servers) = (HostClock::get()?, Mutex::default());
-        Ok(Self { program, clock, folder, name, progress, in_threads: false, servers })
+        Ok(Self { program, clock, folder, name, progress, in_threads: false, warm: true, servers })
     }
 
     /// The run's folder.

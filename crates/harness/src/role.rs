@@ -91,12 +91,19 @@ pub struct Thread {
     pub wait: String,
     /// `normal` or `fifo:N`.
     pub priority: String,
+    /// Whether it keeps the next message's way warm while it spins.
+    pub warm: bool,
 }
 
 impl Thread {
-    /// A thread with this CPU and wait strategy.
+    /// A thread with this CPU and wait strategy, which keeps warm.
     pub fn new(cpu: usize, wait: tickpath_clock::Wait, priority: tickpath_clock::Priority) -> Self {
-        Self { cpu: Some(cpu), wait: wait.to_string(), priority: priority.to_string() }
+        Self { cpu: Some(cpu), wait: wait.to_string(), priority: priority.to_string(), warm: true }
+    }
+
+    /// The same, warm or not.
+    pub fn warm(self, warm: bool) -> Self {
+        Self { warm, ..self }
     }
 
     /// The wait strategy.

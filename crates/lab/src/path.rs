@@ -178,7 +178,7 @@ impl Roles {
             account: 1,
             expected_orders: ticks.count as usize,
             layout: layout.to_string(),
-            thread: Thread::new(cpus[1], wait, priority),
+            thread: Thread::new(cpus[1], wait, priority).warm(lab.warm),
             other_cpu: Some(cpus[0]),
             market: (layout != Layout::Inline).then(|| market.clone()),
             level: "os".to_owned(),
@@ -196,7 +196,7 @@ impl Roles {
             topic: topic.clone(),
             oms,
             count: ticks.count,
-            thread: Thread::new(strategy_cpu, strategy_wait, strategy_priority),
+            thread: Thread::new(strategy_cpu, strategy_wait, strategy_priority).warm(lab.warm),
             out: lab.folder().join("trader"),
         };
         let lanes = crate::trade::lanes(&name, 1, request_bytes, report_bytes);

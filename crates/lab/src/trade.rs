@@ -325,7 +325,7 @@ pub(crate) fn oms_config(role: &OmsRole) -> Result<Config, LabError> {
         cpu: role.thread.cpu,
         other_cpu: role.other_cpu,
         snapshot_every: role.snapshot_every,
-        warm: std::env::var_os("TP_WARM_OFF").is_none(),
+        warm: role.thread.warm,
         history: false,
         priority: role.thread.priority()?,
         seed: None,

@@ -161,7 +161,8 @@ impl Follower {
         let is_plain = self.lend && !self.frame.crc;
         let most = if is_plain { most } else { 0 };
         // Pairs with the release of the writer's commit.
-        let count = self.region.count_words(self.offset, self.bytes, self.expected.0, 1 << 32, self.segment_bytes, most);
+        let count =
+            self.region.count_words(self.offset, self.bytes, self.expected.0, 1 << 32, self.segment_bytes, most);
         self.offset += count * self.bytes;
         self.sequence += count as u64;
         self.expected = Commit(self.expected.0.wrapping_add((count as u64) << 32));

@@ -188,7 +188,8 @@ impl Reader {
             // together.
             if self.missed == 0 {
                 let run = self.follower.run(GATHER.min(limit - count));
-                (0..run.count).for_each(|place| hand_over(Next::Message(self.message(self.follower.of_run(&run, place)))));
+                (0..run.count)
+                    .for_each(|place| hand_over(Next::Message(self.message(self.follower.of_run(&run, place)))));
                 count += run.count;
                 if run.count > 0 {
                     continue;

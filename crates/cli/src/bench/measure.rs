@@ -17,14 +17,14 @@ use crate::turn::Turn;
 pub fn measure(
     workload: &str,
     output: &Output,
-    bench: impl FnOnce(&Lab<'_>, &mut ResultFile) -> anyhow::Result<()>,
+    bench: impl FnOnce(&mut Lab<'_>, &mut ResultFile) -> anyhow::Result<()>,
 ) -> anyhow::Result<Outcome> {
     output.check()?;
     let turn = Turn::take(output.quiet)?;
     let bar = Bar::new(output.quiet);
-    let lab = lab(&bar)?;
+    let mut lab = lab(&bar)?;
     let mut result = new_result(workload);
-    let done = bench(&lab, &mut result);
+    let done = bench(&mut lab, &mut result);
     drop(lab);
     drop(bar);
     let show = |result: &mut ResultFile| {

@@ -23,12 +23,18 @@ pub const ROLES: [&[Playable]; 4] =
 pub fn run(workload: &Workload) -> anyhow::Result<Outcome> {
     match workload {
         Workload::Host(args) => measure("host", &args.output, |lab, result| host::run(lab, args, result)),
-        Workload::Pubsub(args) => measure("pubsub", &args.output, |lab, result| pubsub::run(lab, args, result)),
+        Workload::Pubsub(args) => measure("pubsub", &args.output, |lab, result| {
+            args.warm.hold(lab, result, |lab, result| pubsub::run(lab, args, result))
+        }),
         Workload::Queue(args) => measure("queue", &args.output, |lab, result| queue::run(lab, args, result)),
         Workload::Pipeline(args) => measure("pipeline", &args.output, |lab, result| pipeline::run(lab, args, result)),
         Workload::Clients(args) => measure("clients", &args.output, |lab, result| clients::run(lab, args, result)),
-        Workload::Path(args) => measure("path", &args.output, |lab, result| path::run(lab, args, result)),
-        Workload::Orders(args) => measure("orders", &args.output, |lab, result| orders::run(lab, args, result)),
+        Workload::Path(args) => measure("path", &args.output, |lab, result| {
+            args.warm.hold(lab, result, |lab, result| path::run(lab, args, result))
+        }),
+        Workload::Orders(args) => measure("orders", &args.output, |lab, result| {
+            args.warm.hold(lab, result, |lab, result| orders::run(lab, args, result))
+        }),
     }
 }
 

@@ -12,7 +12,7 @@ use tickpath_oms::{AckLevel, Layout};
 use tickpath_result::ResultFile;
 
 use super::measure::usage;
-use crate::args::{Cpus, Output, Usage, positive};
+use crate::args::{Cpus, Output, Usage, Warm, positive};
 use crate::order::Whom;
 
 #[derive(Debug, ClapArgs)]
@@ -89,6 +89,8 @@ pub struct OrdersArgs {
     /// How often to run everything, in turn
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub repeat: u32,
+    #[command(flatten)]
+    pub warm: Warm,
     #[command(flatten)]
     pub cpus: Cpus,
     #[command(flatten)]

@@ -11,7 +11,7 @@ use tickpath_oms::Layout;
 use tickpath_result::ResultFile;
 
 use super::measure::{compare_targets, usage};
-use crate::args::{ARRIVALS, Cpus, Output, Usage, are_targets, arrivals, is_file, positive, seconds};
+use crate::args::{ARRIVALS, Cpus, Output, Usage, Warm, are_targets, arrivals, is_file, positive, seconds};
 
 #[derive(Debug, Args)]
 pub struct PathArgs {
@@ -51,6 +51,8 @@ pub struct PathArgs {
     /// How often to run everything, in turn
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub repeat: u32,
+    #[command(flatten)]
+    pub warm: Warm,
     #[command(flatten)]
     pub cpus: Cpus,
     #[command(flatten)]

@@ -16,7 +16,9 @@ use tickpath_scratch::redis::{Server, ServerSettings};
 
 use super::measure::{compare_targets, usage};
 use super::slo;
-use crate::args::{ARRIVALS, Cpus, Output, Rate, Usage, are_targets, arrivals, policy, positive, rate, seconds, size};
+use crate::args::{
+    ARRIVALS, Cpus, Output, Rate, Usage, Warm, are_targets, arrivals, policy, positive, rate, seconds, size,
+};
 
 /// The size that a figure without a size is about, in bytes.
 const HEADLINE: usize = 1024;
@@ -119,6 +121,8 @@ pub struct PubsubArgs {
     /// How often to run everything, in turn
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub repeat: u32,
+    #[command(flatten)]
+    pub warm: Warm,
     #[command(flatten)]
     pub cpus: Cpus,
     #[command(flatten)]

@@ -221,7 +221,7 @@ fn oms_role(lab: &Lab<'_>, settings: &Settings, load: Load, name: &str, market: 
         account: order.account,
         expected_orders: load.expected,
         layout: layout.to_string(),
-        thread: Thread::new(cpus[1], *wait, *priority),
+        thread: Thread::new(cpus[1], *wait, *priority).warm(lab.warm),
         other_cpu: Some(cpus[0]),
         market: Some(market.to_owned()),
         level: if settings.level == AckLevel::Disk { "disk" } else { "os" }.to_owned(),

@@ -91,7 +91,6 @@ fn paced(
 ) -> Result<Published, LabError> {
     let calibration = clock.calibration();
     let mut pacer = Pacer::new(*clock, role.thread.wait()?);
-    let warm = std::env::var_os("TP_WARM_OFF").is_none();
     let allowance_ns = (1e9 / rate).max(10_000.0) as u64;
     let mut lateness = Lateness::default();
     let mut payload = vec![0; role.size];
@@ -106,7 +105,7 @@ fn paced(
         planned_ns = due_ns;
         let intended = start + calibration.ticks_of_ns(due_ns);
         let Ok(actual) = pacer.until_beside(intended, |rest| {
-            if warm {
+            if role.thread.warm {
                 topic.idle();
             }
             rest.take();
@@ -261,7 +260,7 @@ pub(crate) fn subscriber(role: &SubscriberRole, parent: &Parent) -> Result<(), L
     let connection = connect(&role.target)?;
     let subscribe = |_| connection.subscriber(&role.topic, Start::Now, wait);
     let mut topics = (0..role.readers).map(subscribe).collect::<Result<Vec<_>, _>>()?;
-    topics.iter_mut().for_each(|topic| topic.keep_warm(std::env::var_os("TP_WARM_OFF").is_none()));
+    topics.iter_mut().for_each(|topic| topic.keep_warm(role.thread.warm));
     role.thread.settle()?;
     let mut rows = touched_rows(if role.stamps { role.count as usize * role.readers } else { 0 });
     // A look at a server's answers is a call to the kernel.

@@ -137,7 +137,7 @@ pub(super) fn roles(lab: &Lab<'_>, settings: &Settings, topic: &str, heard: &str
         arrivals,
         batch,
         cold: false,
-        thread: Thread::new(cpus[0], pace, priority),
+        thread: Thread::new(cpus[0], pace, priority).warm(lab.warm),
         out: lab.folder().join("publisher"),
     };
     let subscriber = SubscriberRole {
@@ -146,7 +146,7 @@ pub(super) fn roles(lab: &Lab<'_>, settings: &Settings, topic: &str, heard: &str
         count,
         stamps: rate.is_some(),
         readers,
-        thread: Thread::new(cpus[1], wait, priority),
+        thread: Thread::new(cpus[1], wait, priority).warm(lab.warm),
         out: lab.folder().join("subscriber"),
     };
     (publisher, subscriber)

@@ -1,6 +1,6 @@
 //! `inline`: one thread does everything, or polls it between other things.
 
-use tickpath_clock::Clock;
+use tickpath_clock::{Clock, Wait};
 use tickpath_log::{Reader, sleep_until_any};
 
 use super::source::{Source, open_ticks, poll_ticks};
@@ -56,7 +56,8 @@ impl<C: Clock, F: Front> Inline<C, F> {
         let front = front.map(|open| open(&mut sequencer, opening)).transpose()?;
         let mut ticks = ticks;
         open_ticks(&mut ticks, &mut sequencer)?;
-        let rehearsal = if config.warm { sequencer.rehearsal()? } else { None };
+        let is_warm = config.warm && config.wait == Wait::Busy;
+        let rehearsal = if is_warm { sequencer.rehearsal()? } else { None };
         let mut inline = Self::of(sequencer, inbound.sources);
         (inline.ticks, inline.front) = (ticks, front);
         inline.rehearsal = rehearsal.map(|(second, source, client)| {

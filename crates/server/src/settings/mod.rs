@@ -155,6 +155,8 @@ pub struct CoreSettings {
     pub expected_orders: usize,
     /// Inputs between two snapshots; zero for none.
     pub snapshot_every: u64,
+    /// Whether the core's thread rehearses while it spins.
+    pub warm: bool,
 }
 
 /// Why there are no settings: all that is wrong, file by file.
@@ -207,7 +209,7 @@ impl Settings {
         let by_lanes = self.venues.iter().filter(|venue| venue.lines.is_empty());
         let by_lanes: Vec<VenueId> = by_lanes.map(|venue| venue.rules.venue).collect();
         let lines = self.venues.iter().flat_map(|venue| lines::configs(&self.name, venue.rules.venue, &venue.lines));
-        let CoreSettings { layout, wait, cpu, other_cpu, priority, expected_orders, snapshot_every } = self.core;
+        let CoreSettings { layout, wait, cpu, other_cpu, priority, expected_orders, snapshot_every, warm } = self.core;
         Config {
             lanes: LanesConfig { lines: lines.collect(), ..LanesConfig::new(&self.name, 0, &by_lanes) },
             journal: LogConfig::journal(Place::folder(&self.journal)),
@@ -219,7 +221,7 @@ impl Settings {
             other_cpu,
             priority,
             snapshot_every,
-            warm: true,
+            warm,
             history: true,
             seed: None,
         }
@@ -398,6 +400,7 @@ impl CoreSettings {
             priority: core.parsed("priority").unwrap_or_default(),
             expected_orders: core.number("expected_orders", 1..=50_000_000).unwrap_or(100_000),
             snapshot_every: core.number("snapshot_every", 0..=u64::MAX).unwrap_or(1_000_000),
+            warm: core.flag("warm").unwrap_or(true),
         }
     }
 }
