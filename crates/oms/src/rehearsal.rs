@@ -90,6 +90,11 @@ impl<C: Clock> Sequencer<C> {
 }
 
 impl Client {
+    /// Orders so far.
+    pub(crate) fn sent(&self) -> u64 {
+        self.sent
+    }
+
     /// Sends the second OMS an order, and looks at what the real one's next will need.
     pub(crate) fn send<C: Clock>(&mut self, real: &Sequencer<C>, second: &mut Sequencer<C>) -> Result<(), OmsError> {
         if self.sent.is_multiple_of(ORDERS) {
@@ -101,6 +106,9 @@ impl Client {
             (self.order.price, self.order.quantity) = (newest.price, newest.quantity);
         }
         second.references.clone_from(&real.references);
+        if self.order.price == Price::ZERO {
+            self.order.price = real.reference(self.order.symbol, 0).0;
+        }
         self.order.client_order_id = ClientOrderId(self.sent);
         let sent = self.requests.publish(real.clock.ticks(), Kind::NewOrder.code(), self.order.as_bytes());
         sent.map(drop).map_err(OmsError::Lane)
@@ -128,9 +136,8 @@ fn first_order<C: Clock>(real: &Sequencer<C>) -> Option<(u16, NewOrder, VenueId)
         Input::Session(rules) => Some(rules.session),
         _ => None,
     });
-    let price = real.references.get(instrument.symbol.0 as usize).map_or(Price::ZERO, |reference| reference.price);
-    let price = if price == Price::ZERO { instrument.lowest_price.max(instrument.tick_size) } else { price };
-    let quantity = instrument.lot.max(Quantity(1));
+    // At the reference price, once there is one.
+    let (price, quantity) = (Price::ZERO, instrument.lot.max(Quantity(1)));
     Some((session.unwrap_or(0), new_order(instrument.symbol, account, price, quantity), instrument.venue))
 }
 

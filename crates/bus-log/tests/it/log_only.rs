@@ -23,6 +23,35 @@ fn another_format_version_is_refused() {
     place.check_refusals(&["format version 99", "remove it"]);
 }
 
+/// Ends that pass the time by keeping warm: nobody finds anything of it, and nothing is lost for it.
+#[test]
+fn what_is_rehearsed_is_nobodys() {
+    for policy in Policy::ALL {
+        let place = Place::empty();
+        let mut publisher = place.bus.publisher(TOPIC, &TopicConfig::new(policy)).expect("the topic is new");
+        let mut subscriber = place.bus.subscriber(TOPIC, Start::Now, Wait::Busy).expect("the topic is there");
+        let files = || fs::read_dir(place.dir.path().join(TOPIC)).expect("a folder").count();
+        let (before, mut seen) = (files(), Vec::new());
+        for stamp in 0..20 {
+            for _ in 0..2_000 {
+                publisher.idle();
+                subscriber.wait(1);
+                let polled = subscriber.poll(9, &mut |event| panic!("nothing was published, and there is {event:?}"));
+                assert_eq!(polled.expect("polled"), 0);
+            }
+            subscriber.keep_warm(stamp % 3 != 0);
+            publisher.publish(stamp, KIND, &vec![7; stamp as usize * 300]).expect("there is room");
+            let polled = subscriber.poll(9, &mut |event| match event {
+                Event::Message(m) => seen.push((m.sequence, m.stamp, m.kind, m.payload.len() as u64)),
+                other => panic!("{other:?} where a message is"),
+            });
+            assert_eq!(polled.expect("polled"), 1);
+        }
+        assert_eq!(seen, (0..20).map(|n| (Some(n), n, KIND, n * 300)).collect::<Vec<_>>());
+        assert_eq!(files(), before);
+    }
+}
+
 #[test]
 fn what_is_no_log_is_refused() {
     for bytes in [&b""[..], b"TICKLOG", &[0; 8192], b"a text file that lies where a log should lie\n"] {

@@ -81,6 +81,12 @@ impl<C: Clock, F: Front> Inline<C, F> {
         oms.poll().map(drop)
     }
 
+    /// Orders that were rehearsed, and what was said to them: two words each, unless they were denied.
+    pub fn rehearsed(&self) -> (u64, u64) {
+        let Some(Rehearsal { oms, client }) = &self.rehearsal else { return (0, 0) };
+        (client.sent(), oms.sequencer.core.digest().outputs)
+    }
+
     /// The sequencer.
     pub fn sequencer(&mut self) -> &mut Sequencer<C> {
         &mut self.sequencer

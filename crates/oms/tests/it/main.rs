@@ -15,6 +15,7 @@ mod path;
 mod recover;
 mod refuse;
 mod told;
+mod warm;
 mod word;
 
 use std::path::Path;
