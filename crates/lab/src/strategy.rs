@@ -154,7 +154,7 @@ fn trade_inline(
         }
         match wait {
             Wait::Busy => {
-                oms.idle().map_err(LabError::other)?;
+                oms.idle();
                 gaps.empty_turn();
             }
             Wait::Yield => yield_now(),

@@ -17,9 +17,7 @@ pub trait Agent {
     fn poll(&mut self) -> Result<usize, OmsError>;
 
     /// Passes a turn in which there was no work, spinning: there is time to keep the next one's way warm.
-    fn idle(&mut self) -> Result<(), OmsError> {
-        Ok(())
-    }
+    fn idle(&mut self) {}
 
     /// Sleeps until there may be work, or `timeout_ns` is over.
     fn sleep(&mut self, timeout_ns: u64);
@@ -44,7 +42,7 @@ pub fn run<C: Clock>(
         }
         match wait {
             Wait::Busy => {
-                agent.idle()?;
+                agent.idle();
                 gaps.empty_turn();
             }
             Wait::Yield => tickpath_clock::yield_now(),
