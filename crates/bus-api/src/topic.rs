@@ -99,7 +99,8 @@ pub struct Capabilities {
     pub single_publisher: bool,
     /// A subscriber can tell whether somebody publishes.
     pub publisher_liveness: bool,
-    /// A batch that takes no more than an eighth of its topic is visible at once: who sees its first message finds all.
+    /// A batch is visible at once: who sees its first message finds all. It holds for batches that take no more than a
+    /// sixteenth of their topic, where a message takes 16 bytes more than it has, rounded up to 64.
     pub whole_batches: bool,
     /// The full policies that exist here; the usual one first.
     pub policies: &'static [Policy],

@@ -10,6 +10,7 @@ mod queue;
 mod ring;
 mod warm;
 
+use std::hint::black_box;
 use std::path::PathBuf;
 
 use tickpath_bus_api::{
@@ -18,7 +19,7 @@ use tickpath_bus_api::{
     Transport,
 };
 use tickpath_clock::{Clock, HostClock, Wait};
-use tickpath_log::{Config, Next, OpenError, Place, PlaceError, Reader, Registration, Writer};
+use tickpath_log::{Config, FIRST_KIND, Next, OpenError, Place, PlaceError, Reader, Registration, Rehearsal, Writer};
 
 use crate::warm::Warm;
 
@@ -185,6 +186,17 @@ impl LogPublisher {
     fn new(writer: Writer) -> Self {
         Self { writer, last_bytes: 0, warm: Warm::new() }
     }
+
+    #[inline(never)]
+    fn rehearse(&mut self) {
+        let Self { writer, last_bytes, warm } = self;
+        writer.keep_warm(*last_bytes);
+        let make = || writer.rehearsal().ok().map(|made| Self::new(made.writer));
+        let Some((stage, message)) = warm.stage(make, *last_bytes) else { return };
+        // The function that callers call, not a copy of it.
+        let publisher: &mut dyn Publisher = black_box(stage);
+        let _ = publisher.publish(0, FIRST_KIND, message);
+    }
 }
 
 impl Publisher for LogPublisher {
@@ -196,10 +208,13 @@ impl Publisher for LogPublisher {
 
     #[inline]
     fn idle(&mut self) {
-        self.warm.publisher(&self.writer, self.last_bytes);
+        if self.warm.is_due() {
+            self.rehearse();
+        }
     }
 
     fn publish_batch(&mut self, stamp: u64, kind: u8, payloads: &[&[u8]]) -> Result<(), BatchError> {
+        self.last_bytes = payloads.last().map_or(self.last_bytes, |payload| payload.len());
         publish_batch(&mut self.writer, stamp, kind, payloads)
     }
 
@@ -216,8 +231,11 @@ struct LogSubscriber {
     reader: Option<Reader>,
     /// Bytes of the last message.
     last_bytes: usize,
-    warm: Warm<(Writer, LogSubscriber)>,
+    warm: Warm<Heard>,
 }
+
+/// A subscriber that rehearses, and who publishes to it.
+type Heard = (Writer, LogSubscriber);
 
 impl LogSubscriber {
     fn new(place: Place, start: Start, wait: Wait, reader: Option<Reader>) -> Self {
@@ -225,7 +243,12 @@ impl LogSubscriber {
     }
 
     fn attach(&mut self) -> Result<(), OpenError> {
-        self.reader = Some(Reader::open(&self.place, log_start(self.start), Registration::Registered)?);
+        let reader = Reader::open(&self.place, log_start(self.start), Registration::Registered)?;
+        if self.wait == Wait::Busy {
+            // What it takes to begin with is not taken from a message that comes.
+            rehearse(&mut self.warm, &reader, 0);
+        }
+        self.reader = Some(reader);
         Ok(())
     }
 
@@ -267,7 +290,9 @@ impl Subscriber for LogSubscriber {
     fn wait(&mut self, timeout_ns: u64) {
         match (&mut self.reader, self.wait) {
             (Some(reader), Wait::Busy) => {
-                self.warm.subscriber(reader, self.last_bytes);
+                if self.warm.is_due() {
+                    rehearse(&mut self.warm, reader, self.last_bytes);
+                }
                 tickpath_clock::relax();
             }
             (Some(reader), wait) => reader.wait(wait, timeout_ns),
@@ -291,6 +316,22 @@ impl Subscriber for LogSubscriber {
     fn reconnects(&self) -> Option<u64> {
         Some(0)
     }
+}
+
+/// Receives a message of so many bytes that is none.
+#[inline(never)]
+fn rehearse(warm: &mut Warm<Heard>, reader: &Reader, bytes: usize) {
+    let make = || {
+        let Rehearsal { writer, reader } = reader.rehearsal().ok()?;
+        let place = reader.place().clone();
+        Some((writer, LogSubscriber::new(place, Start::Now, Wait::Busy, Some(reader))))
+    };
+    let Some(((writer, subscriber), message)) = warm.stage(make, bytes) else { return };
+    let _ = writer.publish(0, FIRST_KIND, message);
+    let subscriber: &mut dyn Subscriber = black_box(subscriber);
+    let _ = subscriber.poll(1, &mut |event| {
+        black_box(event);
+    });
 }
 
 /// What is not there is no error.

@@ -7,7 +7,7 @@ use tickpath_harness::LabError;
 use tickpath_harness::signals::{Stopping, go_on, stop};
 use tickpath_lab::orders::{Ends, OrderSpec, Settings, Target, VenueRoute, run_with};
 use tickpath_market::ExecType;
-use tickpath_oms::meter::Meters;
+use tickpath_meter::Meters;
 use tickpath_oms::{AckLevel, Layout};
 use tickpath_result::Run;
 

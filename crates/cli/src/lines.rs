@@ -11,7 +11,8 @@ use std::sync::mpsc::Receiver;
 
 use serde_json::{Map, Value, json};
 use tickpath_clock::utc_ns;
-use tickpath_oms::{NOTICES, Notice};
+use tickpath_meter::NOTICES;
+use tickpath_oms::Notice;
 use tickpath_result::rfc3339;
 use tickpath_server::ServerEvent;
 use tickpath_server::settings::LogForm;

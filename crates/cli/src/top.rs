@@ -14,7 +14,7 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Borders, Cell, Paragraph, Row, Table, Widget, Wrap};
 use tickpath_clock::{Clock, HostClock};
 use tickpath_log::Place;
-use tickpath_oms::meter::Meters;
+use tickpath_meter::Meters;
 use tickpath_server::settings::{Settings, Users};
 use tickpath_web::{FRAME_NS, Follower, HopRow, Names, Recent, View, duration};
 

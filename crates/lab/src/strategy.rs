@@ -154,8 +154,11 @@ fn trade_inline(
         }
         match wait {
             Wait::Busy => {
-                oms.idle();
-                gaps.empty_turn();
+                if oms.idle() {
+                    gaps.busy_turn()
+                } else {
+                    gaps.empty_turn()
+                }
             }
             Wait::Yield => yield_now(),
             // A report of the venue does not wake a thread that sleeps for ticks: look after a millisecond.

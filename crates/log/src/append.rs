@@ -242,6 +242,9 @@ impl Appender {
 
     /// Makes sure that a batch has its place in one segment, or its first message, if all of it has none.
     pub fn make_room_for_all(&mut self, payloads: &[&[u8]]) -> Result<(), AppendError> {
+        if let Some(first) = payloads.first().filter(|first| first.len() > MAX_PAYLOAD_BYTES) {
+            return Err(AppendError::TooLarge(first.len()));
+        }
         let bytes: usize = payloads.iter().map(|payload| self.frame.bytes(payload.len())).sum();
         if self.offset + bytes <= self.segment_bytes {
             return Ok(());

@@ -49,7 +49,7 @@ enum Here {
 }
 
 /// A frame that was read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct FrameAt {
     pub sequence: u64,
     pub stamp: u64,
@@ -277,6 +277,8 @@ impl Follower {
     /// True if a batch is being written at the cursor, or was when its writer was killed: what lies behind is no message
     /// yet.
     pub fn is_open(&self) -> bool {
+        // Pairs with the fence of who opens a batch: whoever has seen a frame behind it sees that it is open, or there.
+        fence(Ordering::Acquire);
         let has_word = self.offset < self.segment_bytes;
         has_word && self.region.word(self.offset).load(Ordering::Acquire) == Commit::open(self.sequence).0
     }

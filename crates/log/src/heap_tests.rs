@@ -162,6 +162,50 @@ fn ring(segments: usize, gated: bool) -> (Appender, Vec<Region>, Control) {
     (made.expect("memory cannot fail"), regions, control)
 }
 
+/// Frames of one length, of which some are of another, run over: none is passed twice, or before it is there.
+#[test]
+fn frames_alike_are_run_over() {
+    let (mut appender, regions, control) = ring(2, true);
+    control.activate(0, 0, 1);
+    let mut follower = enter(&regions, 0).expect("it was just opened");
+    follower.set_lending(true);
+    let payload = |sequence: u64| vec![sequence as u8; if sequence % 11 == 0 { 70 } else { 20 }];
+    thread::scope(|scope| {
+        let reader = scope.spawn(|| {
+            let mut buffer = Vec::new();
+            while follower.sequence() < MESSAGES {
+                let first = follower.sequence();
+                control.cursor(0).store(first, Ordering::Release);
+                let run = follower.run(4);
+                for place in 0..run.count {
+                    let at = follower.of_run(&run, place);
+                    let sequence = first + place as u64;
+                    assert_eq!((at.sequence, at.stamp, at.kind), (sequence, sequence * 3, 16));
+                    assert_eq!(follower.payload(at.offset, at.length, &buffer), payload(sequence));
+                }
+                assert_eq!(follower.sequence(), first + run.count as u64);
+                match follower.step(&mut buffer).expect("nothing is damaged") {
+                    Step::Frame(at) => assert_eq!(at.stamp, at.sequence * 3),
+                    Step::Empty => spin_loop(),
+                    Step::End | Step::Lapped => match following(&regions, &follower) {
+                        Some(next) => {
+                            assert_eq!(next.sequence(), follower.sequence());
+                            follower = next;
+                            follower.set_lending(true);
+                        }
+                        None => spin_loop(),
+                    },
+                }
+            }
+        });
+        for sequence in 0..MESSAGES {
+            while appender.append(sequence * 3, 16, &payload(sequence)).is_err() {
+                assert!(!reader.is_finished(), "the reader has stopped before {sequence}");
+            }
+        }
+    });
+}
+
 /// Batches of two to seven messages, of which some fill segments and some go over a segment's end, beside readers that are
 /// lapped: what a reader finds is whole, and the rest of a batch that fits its segment is there with its first message.
 #[test]

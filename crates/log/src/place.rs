@@ -45,7 +45,7 @@ impl Place {
 
     /// Where a log lies that has no name. Nothing can be opened there.
     pub(crate) fn nowhere() -> Self {
-        Self { dir: PathBuf::new(), shared_memory: true }
+        Self { dir: PathBuf::from("/dev/null/tickpath"), shared_memory: true }
     }
 
     /// A log on a disk, in a folder of its own.

@@ -230,11 +230,12 @@ impl Reader {
         let io = |reason| ReadError::Io { segment: index, reason };
         let Some(surveyed) = self.segments.survey(this_boot()).map_err(io)? else { return Ok(()) };
         let extent = surveyed.map_err(|missing| missing.damage(&self.segments, &self.shape))?;
+        // Frames behind a batch that is being written are its own.
         let is_hole = extent.found > index + 1
-            || self.follower.has_later_frame()
-            || self.follower.sequence() < extent.firm.sequence;
-        // A writer may have gone on meanwhile, or is in the middle of a batch.
-        if is_hole && !self.follower.is_open() && !self.has_news() { Err(self.follower.hole()) } else { Ok(()) }
+            || self.follower.sequence() < extent.firm.sequence
+            || self.follower.has_later_frame() && !self.follower.is_open();
+        // A writer may have gone on meanwhile.
+        if is_hole && !self.has_news() { Err(self.follower.hole()) } else { Ok(()) }
     }
 
     /// True if the files of a log that was opened untrusted were cut short: from then on [`Self::next`] says so, too.

@@ -215,13 +215,15 @@ impl End {
 }
 
 /// Zeroes what is behind a segment's last frame; gives how many bytes up to the last that was not zero. What a torn write
-/// left must never be taken for a frame again, not after a second loss of power either.
+/// left must never be taken for a frame again, not after a second loss of power either. From the end down: whoever is
+/// killed in it leaves the word that says why there is something to clear.
 fn clear(region: &Region, offset: usize, segment_bytes: usize) -> u64 {
     let mut cleared = 0;
-    for at in (offset..segment_bytes).step_by(8) {
+    for at in (offset..segment_bytes).step_by(8).rev() {
         if region.word(at).load(Ordering::Relaxed) != 0 {
-            region.word(at).store(0, Ordering::Relaxed);
-            cleared = (at + 8 - offset) as u64;
+            cleared = cleared.max((at + 8 - offset) as u64);
+            // Each behind those that were cleared before.
+            region.word(at).store(0, Ordering::Release);
         }
     }
     cleared

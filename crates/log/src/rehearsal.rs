@@ -19,6 +19,7 @@ use crate::layout::HEADER_BYTES;
 use crate::mapping::{Access, Mapping, allocate};
 use crate::reader::oldest;
 use crate::region::Region;
+use crate::wake::Barrier;
 use crate::writer::parts;
 use crate::{Policy, Reader, Writer};
 
@@ -37,14 +38,15 @@ pub struct Rehearsal {
 impl Writer {
     /// A log with frames like this one's.
     pub fn rehearsal(&self) -> io::Result<Rehearsal> {
-        Rehearsal::like(self.shape())
+        Rehearsal::like(self.shape(), self.barrier())
     }
 }
 
 impl Reader {
     /// A log with frames like this one's. Its reader copies them, for its writer never waits.
     pub fn rehearsal(&self) -> io::Result<Rehearsal> {
-        Rehearsal::like(self.shape())
+        // Nobody sleeps on it: a fence, for which this process need ask nobody.
+        Rehearsal::like(self.shape(), Barrier::Fence)
     }
 }
 
@@ -52,7 +54,7 @@ impl Rehearsal {
     /// The longest message that can be rehearsed with, in bytes.
     pub const MAX_PAYLOAD: usize = SEGMENT_BYTES / 2;
 
-    fn like(real: &Shape) -> io::Result<Self> {
+    fn like(real: &Shape, barrier: Barrier) -> io::Result<Self> {
         let shape = Shape {
             policy: Policy::Overwrite,
             segments: SEGMENTS,
@@ -66,7 +68,7 @@ impl Rehearsal {
         let (of_writer, of_reader) = (segments(data.try_clone()?)?, segments(data)?);
         let control = Mapping::new(&memory(CONTROL_BYTES)?, 0, CONTROL_BYTES, Access::Write)?;
         let parts = parts(&shape, of_writer, Control::new(Region::mapped(control)), shape.calibration.as_bytes());
-        let writer = Writer::unnamed(Appender::fresh(parts, 0)?, shape);
+        let writer = Writer::unnamed(Appender::fresh(parts, 0)?, shape, barrier);
         let follower = oldest(writer.place(), &of_reader, &shape, Others::Trusted).map_err(io::Error::other)?;
         Ok(Self { reader: Reader::unnamed(follower, of_reader, shape, writer.place()), writer })
     }

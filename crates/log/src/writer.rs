@@ -83,9 +83,14 @@ impl Writer {
         Ok(Self { appender, place, shape, barrier, needs_reader, born: Birthplace::here(), cut, _lock: Some(lock) })
     }
 
+    /// How it wakes who sleeps.
+    pub(crate) fn barrier(&self) -> Barrier {
+        self.barrier
+    }
+
     /// The writer of a log without a name.
-    pub(crate) fn unnamed(appender: Appender, shape: Shape) -> Self {
-        let (place, barrier, born) = (Place::nowhere(), Barrier::of_this_host(), Birthplace::here());
+    pub(crate) fn unnamed(appender: Appender, shape: Shape, barrier: Barrier) -> Self {
+        let (place, born) = (Place::nowhere(), Birthplace::here());
         Self { appender, place, shape, barrier, needs_reader: false, born, cut: None, _lock: None }
     }
 
@@ -124,6 +129,7 @@ impl Writer {
             }
         }
         self.wake();
+        self.appender.expect_next(payloads.last().map_or(0, |payload| payload.len()));
         Ok(())
     }
 
@@ -199,13 +205,17 @@ impl Writer {
 
     /// Whether a reader that counts is there. It asks the kernel: the count alone does not know of one that was killed.
     pub fn is_read(&self) -> bool {
+        // A log without a name is its maker's, at both ends.
+        if self._lock.is_none() {
+            return true;
+        }
         // Those that are away hold no lock, and one that is just coming back must find it free.
         let here: Vec<usize> =
             self.appender.control.registered().filter(|reader| !reader.away).map(|reader| reader.slot).collect();
         !here.is_empty() && !here.into_iter().all(|slot| self.bury(slot))
     }
 
-    /// What was dropped when the log was opened, after a loss of power; none if nothing was.
+    /// What was dropped when the log was opened, after a loss of power or a kill in a batch; none if nothing was.
     pub fn cut(&self) -> Option<Cut> {
         self.cut
     }

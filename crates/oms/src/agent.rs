@@ -16,8 +16,11 @@ pub trait Agent {
     /// Does what there is to do now; says how much that was.
     fn poll(&mut self) -> Result<usize, OmsError>;
 
-    /// Passes a turn in which there was no work, spinning: there is time to keep the next one's way warm.
-    fn idle(&mut self) {}
+    /// Passes a turn in which there was no work, spinning: there is time to keep the next one's way warm. True if it took
+    /// some.
+    fn idle(&mut self) -> bool {
+        false
+    }
 
     /// Sleeps until there may be work, or `timeout_ns` is over.
     fn sleep(&mut self, timeout_ns: u64);
@@ -42,8 +45,11 @@ pub fn run<C: Clock>(
         }
         match wait {
             Wait::Busy => {
-                agent.idle();
-                gaps.empty_turn();
+                // What is our own is no gap.
+                match agent.idle() {
+                    true => gaps.busy_turn(),
+                    false => gaps.empty_turn(),
+                }
             }
             Wait::Yield => tickpath_clock::yield_now(),
             Wait::Block => agent.sleep(SLEEP_NS),

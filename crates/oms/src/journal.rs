@@ -59,8 +59,9 @@ impl Journal {
 
     /// A journal to rehearse with, which is never read again.
     pub(crate) fn of_rehearsal(log: Writer, real: &Self) -> Self {
-        let Self { id, ref config, calibration, .. } = *real;
-        Self { log, id, record: Aligned([0; RECORD_BYTES]), config: config.clone(), calibration, inputs: 0, cut: None }
+        let Self { id, calibration, .. } = *real;
+        let config = Config { place: log.place().clone(), ..real.config.clone() };
+        Self { log, id, record: Aligned([0; RECORD_BYTES]), config, calibration, inputs: 0, cut: None }
     }
 
     /// Goes on where a replay has come to, in the next log if that is due.

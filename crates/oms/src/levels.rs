@@ -1,8 +1,8 @@
 //! How much there is of everything, for whoever reads the counters.
 
 use tickpath_clock::Clock;
+use tickpath_meter::Levels;
 
-use crate::meter::Levels;
 use crate::sequencer::Sequencer;
 
 impl<C: Clock> Sequencer<C> {

@@ -4,31 +4,13 @@ use std::collections::VecDeque;
 use std::fmt;
 
 use tickpath_market::VenueId;
+use tickpath_meter::NOTICES;
 
 use crate::lanes::LaneKind;
 use crate::line::LineId;
 
 /// Notices that are kept; older ones are forgotten, and counted.
 const MOST: usize = 1024;
-
-/// What the kinds of notices are called, where they are counted.
-pub const NOTICES: [&str; 15] = [
-    "tail_lost",
-    "lane_lost",
-    "doubt",
-    "missed",
-    "quarantined",
-    "returned",
-    "venue_down",
-    "venue_up",
-    "disk_failed",
-    "not_archived",
-    "snapshot_failed",
-    "line_down",
-    "line_up",
-    "line_given_up",
-    "history_lost",
-];
 
 /// Something that happened to the OMS and that nobody would see otherwise.
 #[derive(Debug, Clone, PartialEq, Eq)]

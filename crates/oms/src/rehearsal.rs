@@ -18,7 +18,9 @@ use tickpath_log::Writer;
 use tickpath_market::{
     AccountId, ClientOrderId, Kind, NewOrder, OrderType, Price, Quantity, Side, SymbolId, TimeInForce, VenueId,
 };
-use tickpath_orders::{Boot, Config, Core, Input, OrderView};
+use tickpath_orders::{
+    AccountLimits, Boot, Config, Core, FirmLimits, Grant, Input, Instrument, OrderView, SessionRules,
+};
 use zerocopy::IntoBytes;
 
 use crate::OmsError;
@@ -28,6 +30,7 @@ use crate::lanes::LaneKind;
 use crate::layout::Source;
 use crate::outbound::Outbound;
 use crate::sequencer::Sequencer;
+use crate::triggers::Reference;
 
 /// Orders that the second core keeps until it forgets them.
 const ORDERS: u64 = 256;
@@ -53,9 +56,9 @@ impl<C: Clock> Sequencer<C> {
         let mut second = Sequencer::bare(real.clock.clone(), journal, Core::new(Config::default()));
         second.venues.resize_with(usize::from(venue.0), || None);
         second.venues.push(Some(Outbound::new(like(lane)?.writer)));
-        for report in real.sessions.iter().take(usize::from(session) + 1) {
-            second.sessions.extend(report.log().map(like).transpose()?.map(|made| Outbound::new(made.writer)));
-        }
+        let reports = real.sessions.get(usize::from(session)).and_then(Outbound::log).map(like).transpose()?;
+        second.sessions.extend(reports.map(|made| Outbound::new(made.writer)));
+        second.sees_ticks = real.sees_ticks;
         let calibration = *real.clock.calibration();
         let (ticks_per_second, boot_id) = (calibration.ticks_per_second, calibration.boot_id);
         let now = real.clock.ticks();
@@ -66,7 +69,7 @@ impl<C: Clock> Sequencer<C> {
         }
         let requests = like(lane)?;
         let bucket = Bucket::new(Rate::default(), &calibration, now);
-        let source = Source::new(LaneKind::Requests(session), Some(requests.reader), bucket, false);
+        let source = Source::new(LaneKind::Requests(0), Some(requests.reader), bucket, false);
         Ok(Some((second, source, Client { requests: requests.writer, order, sent: 0 })))
     }
 
@@ -103,11 +106,19 @@ impl Client {
         self.sent += 1;
         if let Some(newest) = real.core.newest() {
             real.look_ahead(&newest);
-            (self.order.price, self.order.quantity) = (newest.price, newest.quantity);
+            if newest.symbol == self.order.symbol {
+                (self.order.price, self.order.quantity) = (newest.price, newest.quantity);
+                self.order.order_type = newest.order_type.code();
+            }
         }
-        second.references.clone_from(&real.references);
-        if self.order.price == Price::ZERO {
-            self.order.price = real.reference(self.order.symbol, 0).0;
+        let place = self.order.symbol.0 as usize;
+        if let Some(reference) = real.references.get(place) {
+            second.references.resize_with(second.references.len().max(place + 1), Reference::default);
+            second.references[place] = *reference;
+            // Before the first order it is as good a price as any.
+            if self.order.price == Price::ZERO {
+                self.order.price = reference.price;
+            }
         }
         self.order.client_order_id = ClientOrderId(self.sent);
         let sent = self.requests.publish(real.clock.ticks(), Kind::NewOrder.code(), self.order.as_bytes());
@@ -154,26 +165,22 @@ fn new_order(symbol: SymbolId, account: AccountId, price: Price, quantity: Quant
     }
 }
 
-/// A definition as the second OMS needs it, if it concerns the order: without what counts messages, for it takes more.
+/// A definition as the second OMS needs it, if it concerns the order: without what counts messages, for it takes more, and
+/// for its one session, 0.
 fn defined_for(input: &Input, session: u16, order: &NewOrder) -> Option<Input> {
     let (symbol, account) = (order.symbol, order.account);
     match *input {
-        Input::Instrument(new) if new.symbol == symbol => {
-            Some(Input::Instrument(tickpath_orders::Instrument { rate_limit: 0, ..new }))
+        Input::Instrument(new) if new.symbol == symbol => Some(Input::Instrument(Instrument { rate_limit: 0, ..new })),
+        Input::Account(new) if new.account == account => {
+            Some(Input::Account(AccountLimits { rate_limit: 0, order_trade_ratio: 0, order_trade_free: 0, ..new }))
         }
-        Input::Account(new) if new.account == account => Some(Input::Account(tickpath_orders::AccountLimits {
-            rate_limit: 0,
-            order_trade_ratio: 0,
-            order_trade_free: 0,
-            ..new
-        })),
         Input::Session(new) if new.session == session => {
-            Some(Input::Session(tickpath_orders::SessionRules { rate_limit: 0, ..new }))
+            Some(Input::Session(SessionRules { session: 0, rate_limit: 0, ..new }))
         }
-        Input::Grant(new) if new.session == session => Some(Input::Grant(new)),
+        Input::Grant(new) if new.session == session => Some(Input::Grant(Grant { session: 0, ..new })),
         Input::SymbolLimits(new) if new.symbol == symbol && new.account == account => Some(Input::SymbolLimits(new)),
         Input::Venue(new) => Some(Input::Venue(new)),
-        Input::Firm(new) => Some(Input::Firm(tickpath_orders::FirmLimits { rate_limit: 0, ..new })),
+        Input::Firm(new) => Some(Input::Firm(FirmLimits { rate_limit: 0, ..new })),
         _ => None,
     }
 }

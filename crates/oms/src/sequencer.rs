@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use tickpath_clock::Clock;
 use tickpath_log::{Message, Place};
 use tickpath_market::{ExecutionReport, Price, Request, SymbolId, VenueId};
+use tickpath_meter::Meter;
 use tickpath_orders::{
     At, Core, Counts, Doubt, Envelope, Input, LOST_REPORTS, Line, Login, Output, Outputs, ReportRecord, Timer,
 };
@@ -15,7 +16,6 @@ use crate::definitions::Definitions;
 use crate::history::{History, Marks};
 use crate::journal::Journal;
 use crate::lanes::{Event, LaneKind};
-use crate::meter::Meter;
 use crate::notice::{Notice, Notices};
 use crate::outbound::{Held, Outbound};
 use crate::pages::PageMaker;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use tickpath_clock::{Calibration, Clock};
 use tickpath_log::{Config as LogConfig, Next, OpenError, Owner, Reader, Start, Writer, owner};
 use tickpath_market::{ExecutionReport, Request, VenueId};
+use tickpath_meter::Meter;
 use tickpath_orders::{
     At, Boot, Core, Doubt, Input, LOST_REPORTS, LOST_REQUESTS, Lane, Output, Outputs, RecordKind, Returned,
 };
@@ -23,7 +24,6 @@ use crate::layout::Source;
 use crate::ledger::Ledger;
 use crate::line::LineId;
 use crate::lines::{Bell, Lines, Shared};
-use crate::meter::Meter;
 use crate::notice::{Notice, Notices};
 use crate::outbound::Outbound;
 use crate::pages::PageMaker;
@@ -396,7 +396,7 @@ impl<C: Clock> Sequencer<C> {
     /// Counts from here on, in shared memory; a simulation has nobody who would read it.
     fn count(&mut self, config: &Config, epoch: u64) -> Result<(), OmsError> {
         if config.seed.is_none() {
-            self.meter = Some(Meter::open(&config.lanes, epoch, &self.levels_now())?);
+            self.meter = Some(Meter::open(&config.lanes.name, config.lanes.all_venues(), epoch, &self.levels_now())?);
             self.look_at_levels();
         }
         Ok(())

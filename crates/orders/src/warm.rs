@@ -25,7 +25,7 @@ impl Core {
     /// Looks at what an order like this one would need if it were journaled here next, so that it lies near: where it would
     /// be kept and found, its account, its instrument, its position. Changes nothing, and nothing follows from it.
     pub fn look_ahead(&self, next: u64, like: &OrderView) {
-        let (session, client) = (like.session, like.client_order_id.0 + 1);
+        let (session, client) = (like.session, like.client_order_id.0.wrapping_add(1));
         self.orders.look_ahead();
         self.by_id.look_at(self.tag(0, self.id(crate::At { sequence: next, stamp: 0 })));
         self.by_client.look_at(self.tag(session.into(), client));
@@ -58,6 +58,7 @@ impl Core {
         self.counts = crate::Counts::default();
         self.gapped.clear();
         self.armed.clear();
+        self.routes.iter_mut().for_each(|route| drop(route.waiting.take()));
         self.count_own();
     }
 }

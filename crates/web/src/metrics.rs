@@ -3,7 +3,7 @@
 use std::fmt::{Display, Write};
 
 use tickpath_market::ExecType;
-use tickpath_oms::meter::{HOPS, Hop, Reading, bucket_from};
+use tickpath_meter::{HOPS, Hop, Reading, bucket_from};
 use tickpath_orders::Denial;
 
 /// The media type of [`render`].

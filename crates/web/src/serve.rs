@@ -13,7 +13,7 @@ use std::thread::{self, JoinHandle};
 
 use tickpath_clock::{CalibrationError, HostClock, Priority, settle, sleep_ns};
 use tickpath_log::{OpenError, Place};
-use tickpath_oms::meter::Meters;
+use tickpath_meter::Meters;
 use tokio::sync::Notify;
 
 use crate::admin::Admins;

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tickpath_clock::{Clock, HostClock};
-use tickpath_oms::meter::{Meters, Reading};
+use tickpath_meter::{Meters, Reading};
 
 use crate::admin::{Admins, locked};
 use crate::view::{FRAME_NS, Names, View};

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque};
 
 use serde::Serialize;
 use tickpath_market::{OrderId, Price};
-use tickpath_oms::meter::{HOPS, Hop, Reading};
+use tickpath_meter::{HOPS, Hop, Reading};
 use tickpath_orders::{Core, KILL_ALL, KILL_DISK, KILL_SYMBOL, OrderView, scope_name};
 
 use crate::follow::Follower;

@@ -21,6 +21,7 @@ const ROWS: &[(&str, &[&str])] = &[
     ("engines", &["oms", "exchange", "client", "relay"]),
     ("facade", &["bus"]),
     ("adapters", &["bus-log", "bus-redis", "bus-nats", "bus-amqp", "bus-kafka", "venue-tcp"]),
+    ("counts", &["meter"]),
     ("cores", &["bus-api", "orders", "session", "venue", "report", "fix"]),
     ("foundation", &["log", "risk"]),
     ("primitives", &["clock", "market", "settings", "result"]),

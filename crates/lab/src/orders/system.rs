@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use tickpath_clock::{Clock, Priority};
+use tickpath_meter::Meters;
 use tickpath_oms::AckLevel;
-use tickpath_oms::meter::Meters;
 use tickpath_session::Secret;
 
 use super::beside::BesideRole;

@@ -94,6 +94,14 @@ fn a_batch_that_was_not_ended_is_cut() {
         let at = FIRST_FRAME + first * FRAME_BYTES;
         // Length 0, kind 2, and the number of the batch's first message.
         bytes[at..at + 8].copy_from_slice(&(2 << 24 | (first as u64) << 32).to_le_bytes());
+        // Whoever is killed while he drops it has cleared some of it, from its end on.
+        for cleared in (0..behind * FRAME_BYTES).step_by(56) {
+            let mut bytes = bytes.clone();
+            bytes[at + behind * FRAME_BYTES - cleared..].fill(0);
+            fs::write(scratch.data(), bytes).expect("the file can be written");
+            let writer = scratch.writer();
+            assert_eq!((writer.sequence(), writer.cut().map(|cut| cut.sequence)), (first as u64, Some(first as u64)));
+        }
         fs::write(scratch.data(), bytes).expect("the file can be written");
         let mut reader = scratch.looker(Start::Oldest);
         assert_eq!(read_on(&mut reader, 0), first as u64);

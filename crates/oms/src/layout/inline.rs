@@ -115,11 +115,13 @@ impl<C: Clock, F: Front> Agent for Inline<C, F> {
     }
 
     #[inline]
-    fn idle(&mut self) {
+    fn idle(&mut self) -> bool {
         self.idle_turns = self.idle_turns.wrapping_add(1);
-        if self.idle_turns.is_multiple_of(REHEARSE_EVERY) {
+        let is_due = self.idle_turns.is_multiple_of(REHEARSE_EVERY);
+        if is_due {
             self.rehearse();
         }
+        is_due
     }
 
     fn sleep(&mut self, timeout_ns: u64) {

@@ -1,7 +1,7 @@
 //! What the OMS counts: each request by its hops, each word to a client by its code, and how much there is of everything.
 
 use tickpath_market::{ExecType, Side};
-use tickpath_oms::meter::Meters;
+use tickpath_meter::Meters;
 use tickpath_orders::Denial;
 
 use crate::{SECOND, Scene, cancel, limit, poll, settle};

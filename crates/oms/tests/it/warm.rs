@@ -53,7 +53,9 @@ fn day(seed: u64, warm: bool) -> (Day, (u64, u64)) {
         if dice.below(2) == 0 {
             settle(&mut oms, &mut venue);
         }
-        (0..TURNS).for_each(|_| oms.idle());
+        (0..TURNS).for_each(|_| {
+            oms.idle();
+        });
         scene.clock.advance(SECOND / 100);
         if dice.below(5) == 0 {
             scene.tick(98 + (id % 2) as i64, 101);

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tickpath_oms::meter::{BUCKETS, HOPS, Hop, Reading, VenueReading, bucket_from};
+use tickpath_meter::{BUCKETS, HOPS, Hop, Reading, VenueReading, bucket_from};
 use tickpath_web::{METRICS, render};
 
 fn reading() -> Reading {

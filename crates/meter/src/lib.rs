@@ -16,9 +16,6 @@ use tickpath_log::{Counters, CountersReader, OpenError, Place};
 use tickpath_market::VenueId;
 use tickpath_orders::{Core, Output};
 
-use crate::lanes::LanesConfig;
-use crate::notice::NOTICES;
-
 /// Buckets of a power of two, as a power of two.
 const SUB_BITS: u32 = 3;
 /// Buckets of a hop.
@@ -28,6 +25,25 @@ const HOP_WORDS: usize = BUCKETS + 1;
 
 /// The hops of a request: T0 is when its client sent it, T1 when it was received, T2 when it had left.
 pub const HOPS: [&str; 3] = ["t0_t1", "t1_t2", "t0_t2"];
+
+/// What the kinds of notices are called, where they are counted.
+pub const NOTICES: [&str; 15] = [
+    "tail_lost",
+    "lane_lost",
+    "doubt",
+    "missed",
+    "quarantined",
+    "returned",
+    "venue_down",
+    "venue_up",
+    "disk_failed",
+    "not_archived",
+    "snapshot_failed",
+    "line_down",
+    "line_up",
+    "line_given_up",
+    "history_lost",
+];
 
 /// By code; what has a larger one is in place 0, which no denial has.
 const DENIALS: usize = 64;
@@ -42,7 +58,7 @@ const LEVELS_AT: usize = SESSIONS_AT + 1;
 const VENUE_WORDS: usize = 2;
 
 /// What is there at a moment, by name.
-pub(crate) type Levels = [(&'static str, u64); 19];
+pub type Levels = [(&'static str, u64); 19];
 
 /// The core's thread counts here.
 pub struct Meter {
@@ -56,21 +72,21 @@ impl Meter {
         Ok(Place::shared_memory(&format!("{name}.counters"))?)
     }
 
-    pub(crate) fn open(lanes: &LanesConfig, epoch: u64, levels: &Levels) -> Result<Self, OpenError> {
+    /// Begins to count, for the start of an OMS with this epoch.
+    pub fn open(name: &str, venues: Vec<VenueId>, epoch: u64, levels: &Levels) -> Result<Self, OpenError> {
         let mut runs: Vec<(String, usize)> = HOPS.iter().map(|hop| (format!("hop.{hop}"), HOP_WORDS)).collect();
         runs.extend([("denials".to_owned(), DENIALS), ("reports".to_owned(), REPORTS)]);
         runs.extend(NOTICES.iter().map(|kind| (format!("notice.{kind}"), 1)));
         runs.push(("level.sessions".to_owned(), 1));
         runs.extend(levels.iter().map(|(name, _)| (format!("level.{name}"), 1)));
-        let venues = lanes.all_venues();
         runs.extend(venues.iter().map(|venue| (format!("venue.{venue}"), VENUE_WORDS)));
-        let counters = Counters::open(&Self::place(&lanes.name)?, epoch, &runs)?;
+        let counters = Counters::open(&Self::place(name)?, epoch, &runs)?;
         Ok(Self { counters, venues })
     }
 
     /// Counts a request that has left, by the nanoseconds of its two hops.
     #[inline]
-    pub(crate) fn request(&mut self, t0_t1: u64, t1_t2: u64) {
+    pub fn request(&mut self, t0_t1: u64, t1_t2: u64) {
         for (hop, ns) in [t0_t1, t1_t2, t0_t1.saturating_add(t1_t2)].into_iter().enumerate() {
             self.counters.add(hop * HOP_WORDS + bucket_of(ns), 1);
             self.counters.add(hop * HOP_WORDS + BUCKETS, ns);
@@ -79,7 +95,7 @@ impl Meter {
 
     /// Counts what a session is told.
     #[inline]
-    pub(crate) fn said(&mut self, output: &Output) {
+    pub fn said(&mut self, output: &Output) {
         let word = match output {
             Output::Report { report, .. } => REPORTS_AT + usize::from(report.exec_type).min(REPORTS - 1),
             Output::Denied { denied, .. } if usize::from(denied.code) < DENIALS => {
@@ -91,12 +107,13 @@ impl Meter {
         self.counters.add(word, 1);
     }
 
-    pub(crate) fn sessions(&mut self, sessions: u64) {
+    /// Says how many sessions are logged in.
+    pub fn sessions(&mut self, sessions: u64) {
         self.counters.set(SESSIONS_AT, sessions);
     }
 
     /// Says how much there is of everything.
-    pub(crate) fn look(&mut self, levels: &Levels, notices: &[u64; NOTICES.len()], core: &Core) {
+    pub fn look(&mut self, levels: &Levels, notices: &[u64; NOTICES.len()], core: &Core) {
         for (place, count) in notices.iter().enumerate() {
             self.counters.set(NOTICES_AT + place, *count);
         }
