@@ -80,9 +80,10 @@ fn head(result: &ResultFile) -> String {
 }
 
 fn systems(result: &ResultFile) -> String {
-    let mut text = "\n## Who takes part\n\n| system | version | what it is here | at a rate | at full speed | waits |\n\
+    let mut text =
+        "\n## Who takes part\n\n| system | version | what it is here | at a rate | at full speed | waits |\n\
                     |---|---|---|---|---|---|\n"
-        .to_owned();
+            .to_owned();
     for name in values(&result.runs, "system") {
         let runs: Vec<&Run> = result.runs.iter().filter(|run| is(run, "system", &name)).collect();
         let told = |name: &str, at_full_speed: bool| {
@@ -148,8 +149,7 @@ fn rows(result: &ResultFile, title: &str, cases: &[String], cell: impl Fn(&str, 
     let systems: Vec<String> = values(&result.runs, "system").into_iter().filter(has_any).collect();
     let mut text = format!("\n## {title}\n\n| | {} |\n|---|{}\n", systems.join(" | "), "--:|".repeat(systems.len()));
     for case in cases {
-        let cells: Vec<String> =
-            systems.iter().map(|system| cell(system, case).unwrap_or(NONE.to_owned())).collect();
+        let cells: Vec<String> = systems.iter().map(|system| cell(system, case).unwrap_or(NONE.to_owned())).collect();
         text += &format!("| {case} | {} |\n", cells.join(" | "));
     }
     text

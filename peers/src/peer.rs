@@ -8,6 +8,9 @@ use tickpath_clock::Wait;
 
 use crate::{iceoryx2, ringfire, rtrb, zeromq};
 
+/// An end of a peer, opened.
+type Opened<T> = Result<Box<T>, ConnectError>;
+
 /// What opens the two ends of a topic.
 pub struct Peer {
     /// Its URLs' scheme, and what it is called.
@@ -15,9 +18,9 @@ pub struct Peer {
     /// The full policies that it has, the usual one first.
     pub policies: &'static [Policy],
     /// Makes a topic, and publishes on it.
-    pub publisher: fn(&Shape, &str, &TopicConfig) -> Result<Box<dyn Publisher>, ConnectError>,
+    pub publisher: fn(&Shape, &str, &TopicConfig) -> Opened<dyn Publisher>,
     /// Hears a topic that is there.
-    pub subscriber: fn(&Shape, &str, Wait) -> Result<Box<dyn Subscriber>, ConnectError>,
+    pub subscriber: fn(&Shape, &str, Wait) -> Opened<dyn Subscriber>,
     /// Removes what a topic has left.
     pub remove: fn(&str),
 }
@@ -101,6 +104,7 @@ impl Connection for Place {
             history: false,
             single_publisher: true,
             publisher_liveness: false,
+            whole_batches: false,
             policies: self.peer.policies,
             max_payload: self.shape.size,
         }

@@ -93,12 +93,7 @@ pub const KINDS: [Kind; 4] = [
         figure: "one_way.p50_ns",
         more_is_better: false,
     },
-    Kind {
-        begins: "throughput",
-        title: "Throughput, nothing lost",
-        figure: "throughput_per_s",
-        more_is_better: true,
-    },
+    Kind { begins: "throughput", title: "Throughput, nothing lost", figure: "throughput_per_s", more_is_better: true },
     Kind {
         begins: "readers",
         title: "What a publish of 64 B costs the writer",

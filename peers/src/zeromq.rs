@@ -15,13 +15,8 @@ use crate::item::{event, put_stamp};
 use crate::peer::{Peer, Shape, failed};
 
 /// As the loop sees it.
-pub const PEER: Peer = Peer {
-    name: "zeromq",
-    policies: &[Policy::Overwrite, Policy::Fail],
-    publisher,
-    subscriber,
-    remove: |_topic| (),
-};
+pub const PEER: Peer =
+    Peer { name: "zeromq", policies: &[Policy::Overwrite, Policy::Fail], publisher, subscriber, remove: |_topic| () };
 
 /// A subscription has no answer: after so long it is there.
 const SUBSCRIBING_NS: u64 = 50_000_000;
