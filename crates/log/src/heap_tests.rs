@@ -169,7 +169,7 @@ fn frames_alike_are_run_over() {
     control.activate(0, 0, 1);
     let mut follower = enter(&regions, 0).expect("it was just opened");
     follower.set_lending(true);
-    let payload = |sequence: u64| vec![sequence as u8; if sequence % 11 == 0 { 70 } else { 20 }];
+    let payload = |sequence: u64| vec![sequence as u8; if sequence.is_multiple_of(11) { 70 } else { 20 }];
     thread::scope(|scope| {
         let reader = scope.spawn(|| {
             let mut buffer = Vec::new();
