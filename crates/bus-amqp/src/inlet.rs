@@ -57,7 +57,7 @@ impl Inlet {
 
     /// Passes the time until something may be here.
     pub fn wait(&mut self, timeout_ns: u64) {
-        if self.wait != Wait::Block {
+        if !self.wait.sleeps() {
             self.wait.idle();
             return;
         }

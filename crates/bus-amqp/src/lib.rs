@@ -58,7 +58,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tickpath_bus_api::{
     About, Capabilities, ConnectError, Connection, Delivery, Policy, Publisher, Puller, Pusher, QueueCapabilities,
-    QueueConfig, Start, Subscriber, TopicConfig, Transport, wire,
+    QueueConfig, Start, Subscriber, TopicConfig, Transport, adaptive, wire,
 };
 use tickpath_clock::Wait;
 
@@ -148,7 +148,9 @@ impl Connection for AmqpBus {
     fn subscriber(&self, topic: &str, start: Start, wait: Wait) -> Result<Box<dyn Subscriber>, ConnectError> {
         wire::check_name("topic", topic)?;
         let from = match start {
-            Start::Now => return Ok(Box::new(AmqpSubscriber::open(self.server.clone(), topic, wait)?)),
+            Start::Now => {
+                return adaptive::subscriber(wait, AmqpSubscriber::open(self.server.clone(), topic, wait)?);
+            }
             Start::Oldest => "start at the oldest message".to_owned(),
             Start::Sequence(sequence) => format!("start at the sequence number {sequence}"),
         };
@@ -180,7 +182,7 @@ impl Connection for AmqpBus {
 
     fn puller(&self, queue: &str, config: &QueueConfig, wait: Wait) -> Result<Box<dyn Puller>, ConnectError> {
         wire::check_name("queue", queue)?;
-        Ok(Box::new(AmqpPuller::open(self.server.clone(), queue, config.delivery, wait)?))
+        adaptive::puller(wait, AmqpPuller::open(self.server.clone(), queue, config.delivery, wait)?)
     }
 
     fn waiting(&self, queue: &str) -> Result<Option<u64>, ConnectError> {

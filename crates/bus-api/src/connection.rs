@@ -21,7 +21,8 @@ pub trait Connection: Send {
     /// Opens a topic for publishing.
     fn publisher(&self, topic: &str, config: &TopicConfig) -> Result<Box<dyn Publisher>, ConnectError>;
 
-    /// Subscribes to a topic, whether or not somebody publishes it yet. With `Wait::Block` the subscriber may sleep.
+    /// Subscribes to a topic, whether or not somebody publishes it yet. With `Wait::Block` or
+    /// `Wait::Adaptive` the subscriber may sleep.
     fn subscriber(&self, topic: &str, start: Start, wait: Wait) -> Result<Box<dyn Subscriber>, ConnectError>;
 
     /// Removes what a topic has left, where it leaves anything. A topic that does not exist is no error.
@@ -33,7 +34,8 @@ pub trait Connection: Send {
     /// Opens a queue for pushing, and makes it if it is not there.
     fn pusher(&self, queue: &str, config: &QueueConfig) -> Result<Box<dyn Pusher>, ConnectError>;
 
-    /// Opens a queue for pulling, whether or not somebody has pushed yet. With `Wait::Block` the puller may sleep.
+    /// Opens a queue for pulling, whether or not somebody has pushed yet. With `Wait::Block` or
+    /// `Wait::Adaptive` the puller may sleep.
     fn puller(&self, queue: &str, config: &QueueConfig, wait: Wait) -> Result<Box<dyn Puller>, ConnectError>;
 
     /// How many messages wait in a queue that nobody has taken; none where the transport cannot tell. A queue that does

@@ -19,6 +19,7 @@
 //! What a transport truly cannot do it declares in [`Capabilities`]; the suite then checks that it refuses, in words.
 //! What is to be known before anybody connects (URLs, port, ways) its adapter tells in a [`Transport`].
 
+pub mod adaptive;
 pub mod conformance;
 mod connection;
 mod error;

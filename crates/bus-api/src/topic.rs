@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use tickpath_clock::relax;
+
 use crate::error::{BatchError, PublishError, ReceiveError};
 
 /// Where a subscription begins.
@@ -158,6 +160,12 @@ pub trait Subscriber: Send {
     /// Passes the time as the subscription was opened to: until something may be there, or, where it sleeps, until
     /// `timeout_ns` is over. The caller polls again.
     fn wait(&mut self, timeout_ns: u64);
+
+    /// Passes a moment awake, however the subscription was opened to wait. A transport may use it to keep the next message's
+    /// way warm.
+    fn idle(&mut self) {
+        relax();
+    }
 
     /// Whether the time that is passed by spinning may be used to keep the next message's way warm, where the transport can;
     /// it is, unless this says no.

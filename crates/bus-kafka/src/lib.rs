@@ -55,7 +55,7 @@ use std::sync::Arc;
 
 use tickpath_bus_api::{
     About, Capabilities, ConnectError, Connection, Delivery, Policy, Publisher, Puller, Pusher, QueueCapabilities,
-    QueueConfig, Start, Subscriber, TopicConfig, Transport,
+    QueueConfig, Start, Subscriber, TopicConfig, Transport, adaptive,
 };
 use tickpath_clock::Wait;
 
@@ -142,7 +142,7 @@ impl Connection for KafkaBus {
     fn subscriber(&self, topic: &str, start: Start, wait: Wait) -> Result<Box<dyn Subscriber>, ConnectError> {
         let there = names::topic(topic)?;
         self.ensure_topic(topic, &there)?;
-        Ok(Box::new(KafkaSubscriber::open(self.cluster.clone(), &there, start, wait)?))
+        adaptive::subscriber(wait, KafkaSubscriber::open(self.cluster.clone(), &there, start, wait)?)
     }
 
     fn remove(&self, topic: &str) -> Result<(), ConnectError> {
@@ -171,7 +171,7 @@ impl Connection for KafkaBus {
     fn puller(&self, queue: &str, config: &QueueConfig, wait: Wait) -> Result<Box<dyn Puller>, ConnectError> {
         let there = names::queue(queue)?;
         self.cluster.ensure(&there, QUEUE_PARTITIONS).map_err(|e| self.cluster.error(&e))?;
-        Ok(Box::new(KafkaPuller::open(self.cluster.clone(), &there, config, wait)?))
+        adaptive::puller(wait, KafkaPuller::open(self.cluster.clone(), &there, config, wait)?)
     }
 
     fn waiting(&self, queue: &str) -> Result<Option<u64>, ConnectError> {

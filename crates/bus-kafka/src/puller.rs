@@ -206,7 +206,7 @@ impl Puller for KafkaPuller {
     }
 
     fn wait(&mut self, timeout_ns: u64) {
-        if self.wait != Wait::Block {
+        if !self.wait.sleeps() {
             return self.wait.idle();
         }
         if self.error.is_some() || self.consumer.context().fetched() > 0 {

@@ -112,7 +112,7 @@ impl Subscriber for KafkaSubscriber {
     }
 
     fn wait(&mut self, timeout_ns: u64) {
-        if self.wait != Wait::Block {
+        if !self.wait.sleeps() {
             return self.wait.idle();
         }
         if self.gap.is_some() || self.held.is_some() || self.error.is_some() {

@@ -16,7 +16,7 @@ use std::path::PathBuf;
 use tickpath_bus_api::{
     BatchError, Capabilities, ConnectError, Connection, Event, Gap, Message, Policy, PublishError, Publisher,
     PublisherState, Puller, Pusher, QueueCapabilities, QueueConfig, ReceiveError, Start, Subscriber, TopicConfig,
-    Transport,
+    Transport, adaptive,
 };
 use tickpath_clock::{Clock, HostClock, Wait};
 use tickpath_log::{Config, FIRST_KIND, Next, OpenError, Place, PlaceError, Reader, Registration, Rehearsal, Writer};
@@ -143,10 +143,10 @@ impl Connection for LogBus {
                 if matches!(start, Start::Now | Start::Oldest) {
                     subscriber.start = Start::Sequence(0);
                 }
-                Ok(Box::new(subscriber))
+                adaptive::subscriber(wait, subscriber)
             }
             Err(e) => Err(connect_error(e)),
-            Ok(()) => Ok(Box::new(subscriber)),
+            Ok(()) => adaptive::subscriber(wait, subscriber),
         }
     }
 
@@ -244,7 +244,7 @@ impl LogSubscriber {
 
     fn attach(&mut self) -> Result<(), OpenError> {
         let reader = Reader::open(&self.place, log_start(self.start), Registration::Registered)?;
-        if self.wait == Wait::Busy {
+        if matches!(self.wait, Wait::Busy | Wait::Adaptive) {
             // What it takes to begin with is not taken from a message that comes.
             rehearse(&mut self.warm, &reader, 0);
         }
@@ -289,16 +289,21 @@ impl Subscriber for LogSubscriber {
 
     fn wait(&mut self, timeout_ns: u64) {
         match (&mut self.reader, self.wait) {
-            (Some(reader), Wait::Busy) => {
-                if self.warm.is_due() {
-                    rehearse(&mut self.warm, reader, self.last_bytes);
-                }
-                tickpath_clock::relax();
+            (Some(_), Wait::Busy) => self.idle(),
+            (Some(reader), wait) => {
+                reader.wait(wait, timeout_ns);
+                self.warm.is_cold();
             }
-            (Some(reader), wait) => reader.wait(wait, timeout_ns),
-            (None, Wait::Block) => tickpath_clock::sleep_ns(timeout_ns.min(LOOK_FOR_LOG_NS)),
+            (None, wait) if wait.sleeps() => tickpath_clock::sleep_ns(timeout_ns.min(LOOK_FOR_LOG_NS)),
             (None, wait) => wait.idle(),
         }
+    }
+
+    fn idle(&mut self) {
+        if let Some(reader) = self.reader.as_ref().filter(|_| self.warm.is_due()) {
+            rehearse(&mut self.warm, reader, self.last_bytes);
+        }
+        tickpath_clock::relax();
     }
 
     fn keep_warm(&mut self, keep: bool) {

@@ -2,7 +2,7 @@
 
 use tickpath_bus_api::{
     BatchError, ConnectError, Delivery, Message, PublishError, Pulled, Puller, Pusher, QueueCapabilities, QueueConfig,
-    ReceiveError,
+    ReceiveError, adaptive,
 };
 use tickpath_clock::{Clock, HostClock, Wait};
 use tickpath_log::{Config, OpenError, Place, Writer};
@@ -37,7 +37,7 @@ pub(crate) fn pusher(place: Place, config: &QueueConfig, clock: &HostClock) -> R
 pub(crate) fn puller(place: Place, delivery: Delivery, wait: Wait) -> Result<Box<dyn Puller>, ConnectError> {
     let mut puller = LogPuller { place, delivery: log_delivery(delivery), wait, puller: None };
     puller.try_attach().map_err(connect_error)?;
-    Ok(Box::new(puller))
+    adaptive::puller(wait, puller)
 }
 
 /// How many messages of a queue nobody has taken.
@@ -113,7 +113,7 @@ impl Puller for LogPuller {
     fn wait(&mut self, timeout_ns: u64) {
         match (&mut self.puller, self.wait) {
             (Some(puller), wait) => puller.wait(wait, timeout_ns),
-            (None, Wait::Block) => tickpath_clock::sleep_ns(timeout_ns.min(LOOK_FOR_LOG_NS)),
+            (None, wait) if wait.sleeps() => tickpath_clock::sleep_ns(timeout_ns.min(LOOK_FOR_LOG_NS)),
             (None, wait) => wait.idle(),
         }
     }

@@ -40,6 +40,11 @@ impl<T> Warm<T> {
         self.turns.is_multiple_of(EVERY)
     }
 
+    /// The next turn without work is due: a sleep has left everything cold.
+    pub(crate) fn is_cold(&mut self) {
+        self.turns = EVERY - 1;
+    }
+
     /// What to rehearse on, and a message of this length; none if there is nothing.
     pub(crate) fn stage(&mut self, make: impl FnOnce() -> Option<T>, bytes: usize) -> Option<(&mut T, &[u8])> {
         if let State::New = self.state {

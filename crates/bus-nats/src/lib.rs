@@ -59,7 +59,7 @@ use std::sync::Arc;
 
 use tickpath_bus_api::{
     About, Capabilities, ConnectError, Connection, Delivery, Policy, Publisher, Puller, Pusher, QueueCapabilities,
-    QueueConfig, Start, Subscriber, TopicConfig, Transport, wire,
+    QueueConfig, Start, Subscriber, TopicConfig, Transport, adaptive, wire,
 };
 use tickpath_clock::{HostClock, Wait};
 
@@ -181,7 +181,7 @@ impl Connection for NatsBus {
             }
             NatsSubscriber::to_subject(server, topic, wait)
         };
-        Ok(Box::new(opened.map_err(|e| self.server.error(&e))?))
+        adaptive::subscriber(wait, opened.map_err(|e| self.server.error(&e))?)
     }
 
     fn remove(&self, topic: &str) -> Result<(), ConnectError> {
@@ -223,10 +223,10 @@ impl Connection for NatsBus {
         let server = self.server.clone();
         let error = |e: ServerError| self.server.error(&e);
         if !server.is_jetstream() {
-            return Ok(Box::new(CorePuller::open(server, queue, wait).map_err(error)?));
+            return adaptive::puller(wait, CorePuller::open(server, queue, wait).map_err(error)?);
         }
         let clock = HostClock::get().map_err(|e| ConnectError::Other(Box::new(e)))?;
-        Ok(Box::new(StreamPuller::open(server, queue, config, wait, clock).map_err(error)?))
+        adaptive::puller(wait, StreamPuller::open(server, queue, config, wait, clock).map_err(error)?)
     }
 
     fn waiting(&self, queue: &str) -> Result<Option<u64>, ConnectError> {

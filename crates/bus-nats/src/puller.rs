@@ -63,7 +63,7 @@ impl Puller for CorePuller {
 
     fn wait(&mut self, timeout_ns: u64) {
         match self.wait {
-            Wait::Block => self.arrivals.wait(timeout_ns),
+            Wait::Block | Wait::Adaptive => self.arrivals.wait(timeout_ns),
             Wait::Busy | Wait::Yield => self.wait.idle(),
         }
     }
@@ -216,7 +216,7 @@ impl Puller for StreamPuller {
 
     fn wait(&mut self, timeout_ns: u64) {
         match self.wait {
-            Wait::Block => {
+            Wait::Block | Wait::Adaptive => {
                 self.ask();
                 self.arrivals.wait(timeout_ns);
             }

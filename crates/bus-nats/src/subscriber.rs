@@ -55,7 +55,7 @@ impl Subscriber for NatsSubscriber {
 
     fn wait(&mut self, timeout_ns: u64) {
         match self.wait {
-            Wait::Block => self.arrivals.wait(timeout_ns),
+            Wait::Block | Wait::Adaptive => self.arrivals.wait(timeout_ns),
             Wait::Busy | Wait::Yield => self.wait.idle(),
         }
     }

@@ -61,7 +61,7 @@ use std::sync::Arc;
 use tickpath_bus_api::wire::check_name;
 use tickpath_bus_api::{
     About, Capabilities, ConnectError, Connection, Delivery, Policy, Publisher, Puller, Pusher, QueueCapabilities,
-    QueueConfig, Start, Subscriber, TopicConfig, Transport,
+    QueueConfig, Start, Subscriber, TopicConfig, Transport, adaptive,
 };
 use tickpath_clock::Wait;
 
@@ -113,7 +113,7 @@ impl RedisBus {
     }
 
     fn open_puller(&self, queue: impl Queue + 'static, wait: Wait) -> Result<Box<dyn Puller>, ConnectError> {
-        Ok(Box::new(RedisPuller::open(self.server.clone(), queue, wait)?))
+        adaptive::puller(wait, RedisPuller::open(self.server.clone(), queue, wait)?)
     }
 
     /// How this transport is called in errors.
@@ -194,10 +194,10 @@ impl Connection for RedisBus {
         check_name("topic", topic)?;
         self.check_start(start)?;
         let server = self.server.clone();
-        Ok(match server.mechanism() {
-            Mechanism::Plain => Box::new(RedisSubscriber::open(server, topic, wait)?),
-            Mechanism::Streams => Box::new(StreamSubscriber::open(server, topic, start, wait)?),
-        })
+        match server.mechanism() {
+            Mechanism::Plain => adaptive::subscriber(wait, RedisSubscriber::open(server, topic, wait)?),
+            Mechanism::Streams => adaptive::subscriber(wait, StreamSubscriber::open(server, topic, start, wait)?),
+        }
     }
 
     fn remove(&self, topic: &str) -> Result<(), ConnectError> {

@@ -129,7 +129,7 @@ impl<Q: Queue> Puller for RedisPuller<Q> {
     }
 
     fn wait(&mut self, timeout_ns: u64) {
-        if self.wait != Wait::Block {
+        if !self.wait.sleeps() {
             return self.wait.idle();
         }
         let timeout = Duration::from_nanos(timeout_ns);

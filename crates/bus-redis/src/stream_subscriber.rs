@@ -102,7 +102,7 @@ impl Subscriber for StreamSubscriber {
     }
 
     fn wait(&mut self, timeout_ns: u64) {
-        if self.wait != Wait::Block {
+        if !self.wait.sleeps() {
             return self.wait.idle();
         }
         let timeout = Duration::from_nanos(timeout_ns);

@@ -130,7 +130,8 @@ fn path_alone(result: &ResultFile) -> Option<&Run> {
 const LEGEND: &str = "
 T0: the order is sent. T1: the order system (OMS) sees it. T2: risk checks and
 journal are done and it has gone to the venue. p50 is the median; an arrow
-without p99 has a median only. busy spins, yield gives way, block sleeps.
+without p99 has a median only. busy spins, yield gives way, block sleeps,
+adaptive sleeps until shortly before it has to be there.
 ";
 
 /// What kept the demo from measuring, and what to do.
@@ -277,7 +278,13 @@ fn changes(result: &ResultFile, found: &Found) -> String {
         let [a_ns, b_ns] = [of.a, of.b].map(told);
         let ratio = of.ratio.map_or(String::new(), |ratio| format!(": {} times ({})", times(ratio), interval(of)));
         let note = of.note.as_ref().map_or(String::new(), |note| format!("; {note}"));
-        out.push_str(&format!("{a_ns} {a}, {b_ns} {b}{ratio}{note}\n"));
+        let cpu = match change.cpu_ns {
+            [Some(a_ns), Some(b_ns)] => {
+                format!("; processor time a tick {} {a}, {} {b}", duration(a_ns), duration(b_ns))
+            }
+            _ => String::new(),
+        };
+        out.push_str(&format!("{a_ns} {a}, {b_ns} {b}{ratio}{note}{cpu}\n"));
     }
     out
 }
@@ -361,9 +368,11 @@ mod tests {
             sides: ["over A", "over B"],
             no_ratio: None,
             raw_ns: [Some(5_000.0), None],
+            cpu_ns: [None; 2],
         };
         let words = [("known", "B in place of A"), ("beside", "B and A"), ("unknown", "C in place of A")];
-        let changes = words.map(|(name, what)| change(name, what)).to_vec();
+        let mut changes = words.map(|(name, what)| change(name, what)).to_vec();
+        changes[0].cpu_ns = [Some(45_000.0), Some(1e6)];
         (result, Found { changes, others: others.to_vec(), ..Found::default() })
     }
 
@@ -382,6 +391,8 @@ mod tests {
         let told = told(true, &[]);
         let words =
             "B in place of A:\n    600 ns over A, 200 ns over B: 3.0 times (2.5 to 3.5, 87 %); 1 of 7 pairs was";
+        assert!(told.contains(words), "{told}");
+        let words = "not valid on both sides; processor time a tick 45 µs over A, 1 ms over B\n";
         assert!(told.contains(words), "{told}");
         let words = "B and A:\n    900 ns over A, 300 ns over B; no ratio: two things differ\n";
         assert!(told.contains(words), "{told}");

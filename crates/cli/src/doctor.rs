@@ -6,7 +6,7 @@ use anyhow::Context;
 use clap::Args;
 use tickpath_bus::{Transport, meant, servers, transport};
 use tickpath_clock::HostClock;
-use tickpath_doctor::{Finding, Host, State, broker, host, neighbours, script};
+use tickpath_doctor::{Finding, Host, State, broker, host, neighbours, script, wake_up};
 use tickpath_harness::targets;
 
 use crate::args::Usage;
@@ -45,6 +45,7 @@ pub fn run(args: &Doctor) -> anyhow::Result<Outcome> {
         // Two that measure at once would measure each other.
         let _turn = Turn::take(false)?;
         found.push(neighbours(&HostClock::get()?));
+        found.push(wake_up(&here));
     }
     let brokers = if args.brokers.is_empty() { targets::brokers() } else { args.brokers.clone() };
     let told: Vec<Vec<Finding>> = brokers.iter().map(|url| broker(url)).collect();

@@ -88,7 +88,7 @@ pub enum CalibrationError {
 }
 
 impl Calibration {
-    /// A clock whose tick is a nanosecond since the Unix epoch, for tests.
+    /// A clock whose tick is a nanosecond since the Unix epoch: for tests, and for what is in nanoseconds already.
     pub fn nanoseconds() -> Self {
         Self {
             magic: MAGIC,

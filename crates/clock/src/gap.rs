@@ -113,6 +113,11 @@ impl<C: Clock> Gaps<C> {
         Self { are_calls, ..self }
     }
 
+    /// By which it looks.
+    pub fn clock(&self) -> &C {
+        &self.clock
+    }
+
     /// Notes a turn that found no work. Only some turns look at the clock: that costs as much as a turn, and a message
     /// that comes meanwhile would wait for it.
     #[inline(always)]

@@ -12,6 +12,7 @@
 //!
 //! This crate is the only one that may read time, sleep, or ask the scheduler for anything.
 
+mod adaptive;
 mod calibration;
 mod clock;
 mod counter;
@@ -22,7 +23,9 @@ mod offset;
 mod pace;
 mod schedule;
 mod wait;
+mod wake_up;
 
+pub use adaptive::AdaptiveWait;
 pub use calibration::{Calibration, CalibrationError, Source, utc_ns};
 pub use clock::{Clock, SimulatedClock};
 pub use gap::{Cause, Gap, Gaps, HOST_GAP_NS};
@@ -35,3 +38,4 @@ pub use schedule::{
     settle,
 };
 pub use wait::{ParseWaitError, Wait, relax, sleep_ns, yield_now};
+pub use wake_up::{WakeUp, WakeUps};

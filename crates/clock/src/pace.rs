@@ -35,7 +35,7 @@ pub struct Pacer<C> {
 
 impl<C: Clock> Pacer<C> {
     /// A pacer that waits in this way: `busy` spins, `yield` gives the core to others until shortly before the time,
-    /// `block` sleeps until shortly before the time.
+    /// `block` and `adaptive` sleep until shortly before the time.
     pub fn new(clock: C, wait: Wait) -> Self {
         let ticks = |ns| clock.calibration().ticks_of_ns(ns);
         let [spin, margin, near] = [SPIN_NS, SLEEP_MARGIN_NS, NEAR_NS].map(ticks);
@@ -71,10 +71,10 @@ impl<C: Clock> Pacer<C> {
                 return Ok(now);
             }
             let rest = match self.wait {
-                Wait::Block if left as u64 > self.margin => {
+                wait if wait.sleeps() && left as u64 > self.margin => {
                     Rest::Sleep(self.clock.calibration().ns(left - self.margin as i64) as u64)
                 }
-                Wait::Yield | Wait::Block if left as u64 > self.spin => Rest::Yield,
+                wait if wait != Wait::Busy && left as u64 > self.spin => Rest::Yield,
                 _ if left as u64 > self.near => Rest::Spin,
                 // The last stretch without a pause: one takes as long as a message's whole way.
                 _ => {

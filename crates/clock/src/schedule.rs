@@ -3,6 +3,7 @@
 use std::fmt;
 use std::io;
 use std::str::FromStr;
+use std::sync::OnceLock;
 
 /// Why the scheduler did not do what was asked.
 #[derive(Debug, thiserror::Error)]
@@ -82,8 +83,21 @@ pub fn cpus() -> Vec<usize> {
     (0..libc::CPU_SETSIZE as usize).filter(|&cpu| unsafe { libc::CPU_ISSET(cpu, &set) }).collect()
 }
 
+/// What [`cpus`] says while no thread of this process is pinned: the main thread's own may be one processor afterwards.
+pub(crate) fn cpus_before_pinning() -> &'static [usize] {
+    static CPUS: OnceLock<Vec<usize>> = OnceLock::new();
+    CPUS.get_or_init(cpus)
+}
+
+/// The processor that the calling thread runs on now.
+pub(crate) fn current_cpu() -> Option<usize> {
+    // SAFETY: the call takes nothing and touches no memory of ours.
+    usize::try_from(unsafe { libc::sched_getcpu() }).ok()
+}
+
 /// Pins the calling thread to one processor.
 pub fn pin_to_cpu(cpu: usize) -> Result<(), ScheduleError> {
+    cpus_before_pinning();
     if cpu >= libc::CPU_SETSIZE as usize {
         return Err(ScheduleError::NoSuchCpu { cpu, available: cpus() });
     }
@@ -144,6 +158,15 @@ pub fn set_priority(priority: Priority) -> Result<(), ScheduleError> {
             e if e.raw_os_error() == Some(libc::EPERM) => Err(ScheduleError::NoPriorityRight(priority)),
             reason => Err(ScheduleError::Refused { what: priority.to_string(), reason }),
         },
+    }
+}
+
+/// Has the calling thread run only while its processor has nothing else to do. False if the scheduler refuses.
+pub(crate) fn run_when_idle() -> bool {
+    // SAFETY: the parameters are plain numbers, for which zero is valid, and a valid struct; 0 is the calling thread.
+    unsafe {
+        let parameters: libc::sched_param = std::mem::zeroed();
+        libc::sched_setscheduler(0, libc::SCHED_IDLE, &parameters) == 0
     }
 }
 

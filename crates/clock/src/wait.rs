@@ -13,16 +13,19 @@ pub enum Wait {
     Yield,
     /// Sleeps until it is woken: no core, some microseconds.
     Block,
+    /// Spins as long as a wake-up costs, then sleeps; where messages come at a rhythm, it wakes for the next one:
+    /// [`AdaptiveWait`](crate::AdaptiveWait).
+    Adaptive,
 }
 
 impl Wait {
-    /// What one turn without work does. Blocking needs something to be woken by, which the log brings; without it a
-    /// blocked thread yields.
+    /// What one turn without work does. Sleeping needs something to be woken by, which the log brings; without it a
+    /// thread that would sleep yields.
     #[inline]
     pub fn idle(self) {
         match self {
             Self::Busy => relax(),
-            Self::Yield | Self::Block => yield_now(),
+            Self::Yield | Self::Block | Self::Adaptive => yield_now(),
         }
     }
 
@@ -32,7 +35,14 @@ impl Wait {
             Self::Busy => "busy",
             Self::Yield => "yield",
             Self::Block => "block",
+            Self::Adaptive => "adaptive",
         }
+    }
+
+    /// Whether it gives the processor away until there is something.
+    #[inline]
+    pub const fn sleeps(self) -> bool {
+        matches!(self, Self::Block | Self::Adaptive)
     }
 }
 
@@ -44,7 +54,7 @@ impl fmt::Display for Wait {
 
 /// A word that is no wait strategy.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("'{0}' is no wait strategy; use busy, yield or block")]
+#[error("'{0}' is no wait strategy; use busy, yield, block or adaptive")]
 pub struct ParseWaitError(String);
 
 impl FromStr for Wait {
@@ -55,6 +65,7 @@ impl FromStr for Wait {
             "busy" => Ok(Self::Busy),
             "yield" => Ok(Self::Yield),
             "block" => Ok(Self::Block),
+            "adaptive" => Ok(Self::Adaptive),
             other => Err(ParseWaitError(other.to_owned())),
         }
     }

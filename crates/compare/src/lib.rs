@@ -31,6 +31,7 @@
 //! | `judge.rs`           | the verdict of each metric                                       |
 //! | `limit.rs`           | limits: read, and held against a judgement                       |
 //! | `promise.rs`         | what a system is asked to keep, held against one run             |
+//! | `search.rs`          | the highest rate at which a promise is kept                      |
 //! | `false_positives.rs` | how often identical builds are called different                  |
 //! | `ratio.rs`           | the one home of ratios: turns, pairs, intervals for a whole table |
 //! | `losses.rs`          | what the new side lost                                           |
@@ -49,6 +50,7 @@ mod promise;
 mod ratio;
 mod render;
 mod sample;
+mod search;
 
 pub use error::CompareError;
 pub use false_positives::{FalsePositives, Tally};
@@ -60,3 +62,4 @@ pub use promise::{ParsePromiseError, Promise};
 pub use ratio::{Against, CONFIDENCE, Line, against_first, in_turn, pairs_needed, place, table, value};
 pub use render::{markdown, result_file, text};
 pub use sample::{Measured, Pair, Side};
+pub use search::Search;

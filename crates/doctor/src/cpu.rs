@@ -80,6 +80,9 @@ pub(super) fn tickless(host: &Host) -> Finding {
 pub(super) fn idle_states(host: &Host) -> Finding {
     const NAME: &str = "deepest idle state";
     const FOLDER: &str = "/sys/devices/system/cpu/cpu0/cpuidle";
+    if host.read("/sys/devices/system/cpu/cpuidle/current_driver").as_deref() == Some("haltpoll") {
+        return Finding::unknown(NAME, "a virtual machine's processors halt, and its host decides what that is");
+    }
     let states = host.names(FOLDER);
     let enabled = states.iter().filter(|state| host.number(&format!("{FOLDER}/{state}/disable")) != Some(1));
     let exit_us = |state: &&String| host.number(&format!("{FOLDER}/{state}/latency")).unwrap_or(0);

@@ -89,6 +89,11 @@ impl Host {
         line.split_whitespace().next()?.parse().ok()
     }
 
+    /// Whether it is a virtual machine.
+    pub(crate) fn is_guest(&self) -> bool {
+        self.read("/proc/cpuinfo").is_some_and(|text| text.split_whitespace().any(|flag| flag == "hypervisor"))
+    }
+
     /// How many processors there are.
     pub(crate) fn processors(&self) -> usize {
         let is_cpu = |name: &&String| {

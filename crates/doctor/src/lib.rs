@@ -6,6 +6,7 @@
 //! |-------------|-------------------------------------------------------------------------|
 //! | `cpu.rs`    | frequency, siblings, isolation, idle states, clock, timer tick          |
 //! | `neighbours.rs` | what the processors are to each other, measured                     |
+//! | `wake_up.rs` | what it takes to wake a thread that sleeps, measured                   |
 //! | `memory.rs` | huge pages, swap, locked memory, `/dev/shm`                             |
 //! | `system.rs` | what the host gives to others: steal, interrupts, priorities, limits    |
 //! | `finding.rs`| what is looked at, and what is found                                    |
@@ -19,11 +20,13 @@ mod memory;
 mod neighbours;
 mod script;
 mod system;
+mod wake_up;
 
 pub use broker::broker;
 pub use finding::{Finding, Host, State};
 pub use neighbours::{Neighbour, judged, neighbours};
 pub use script::script;
+pub use wake_up::{wake_up, woken};
 
 type Check = fn(&Host) -> Finding;
 

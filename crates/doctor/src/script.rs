@@ -28,6 +28,11 @@ fn now() -> String {
             "if [ -w /sys/kernel/mm/transparent_hugepage/enabled ]; then\n    \
              echo madvise > /sys/kernel/mm/transparent_hugepage/enabled\nfi",
         ),
+        (
+            "A virtual machine's CPU spins for so many ns before it halts. Undo: the number that was there before.",
+            "poll=/sys/module/haltpoll/parameters/guest_halt_poll_ns\n\
+             if [ -w $poll ] && [ \"$(cat $poll)\" -lt 200000 ]; then echo 200000 > $poll; fi",
+        ),
         ("No paging of what is idle. Undo: sysctl -w vm.swappiness=60.", "sysctl -w vm.swappiness=0"),
         (
             "Interrupts stay where they are. Undo: systemctl enable --now irqbalance.",

@@ -33,8 +33,7 @@ fn stolen(host: &Host) -> Option<(u64, u64)> {
 
 pub(super) fn hypervisor(host: &Host) -> Finding {
     const NAME: &str = "hypervisor";
-    let is_guest = host.read("/proc/cpuinfo").is_some_and(|text| text.split_whitespace().any(|f| f == "hypervisor"));
-    if !is_guest {
+    if !host.is_guest() {
         return Finding::good(NAME, "none");
     }
     Finding::latency(

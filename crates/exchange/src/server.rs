@@ -15,7 +15,7 @@ use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use tickpath_clock::{Clock, HostClock, Wait, relax, settle, sleep_ns, yield_now};
+use tickpath_clock::{AdaptiveWait, Clock, HostClock, Rest, Wait, settle, sleep_ns};
 use tickpath_log::{Config as LogConfig, OpenError, Place, Policy, Reader, Registration, Start, Writer};
 
 use crate::error::{LineError, RecoverError, ServerError};
@@ -56,6 +56,7 @@ pub fn run<C: Clock>(
     let has_lanes = !settings.oms.is_empty();
     let places =
         has_lanes.then(|| LanePlaces::new(&settings.oms, settings.venue)).transpose().map_err(OpenError::from)?;
+    let rests = (settings.wait == Wait::Adaptive).then(|| AdaptiveWait::new(clock.clone()));
     let mut server = Server {
         clock,
         settings,
@@ -68,6 +69,7 @@ pub fn run<C: Clock>(
         gate: None,
         topic: None,
         loss_notice: LossNotice::default(),
+        rests,
     };
     // Taken before anything is waited for: who comes second is told at once.
     server.journal = Some(server.open_journal()?);
@@ -108,6 +110,8 @@ struct Server<'a, C> {
     /// The folder of the tick topic that is read.
     topic: Option<Folder>,
     loss_notice: LossNotice,
+    /// If it waits by adapting.
+    rests: Option<AdaptiveWait<C>>,
 }
 
 /// Why lanes were left.
@@ -227,22 +231,31 @@ impl<C: Clock> Server<'_, C> {
         if let Some(gate) = &mut self.gate {
             done += gate.turn(line, self.tell)?;
         }
+        if let Some(rests) = self.rests.as_mut().filter(|_| done > 0) {
+            rests.found();
+        }
         Ok(done)
     }
 
     /// Passes the time of an empty turn.
-    fn rest(&self) {
-        match (self.settings.wait, &self.line, &self.gate) {
-            (Wait::Busy, ..) => relax(),
-            (Wait::Block, Some(line), None) => line.sleep(LOOK_NS),
-            (Wait::Block, Some(line), Some(gate)) => {
-                gate.sleep(line.sleeps_ns(if self.places.is_some() || self.topic.is_some() {
-                    LANES_NS
-                } else {
-                    LOOK_NS
-                }));
+    fn rest(&mut self) {
+        let rest = match (self.settings.wait, &mut self.rests) {
+            (Wait::Busy, _) => Rest::Spin,
+            (Wait::Yield, _) => Rest::Yield,
+            (Wait::Block | Wait::Adaptive, None) => Rest::Sleep(LOOK_NS),
+            (Wait::Block | Wait::Adaptive, Some(rests)) => rests.rest(LOOK_NS),
+        };
+        match (rest, &self.line, &self.gate) {
+            (Rest::Sleep(ns), Some(line), None) => line.sleep(ns),
+            (Rest::Sleep(ns), Some(line), Some(gate)) => {
+                let has_lanes = self.places.is_some() || self.topic.is_some();
+                gate.sleep(line.sleeps_ns(if has_lanes { ns.min(LANES_NS) } else { ns }));
             }
-            _ => yield_now(),
+            (Rest::Sleep(_), None, _) => Rest::Yield.take(),
+            (rest, ..) => rest.take(),
+        }
+        if let (Rest::Sleep(_), Some(rests)) = (rest, &mut self.rests) {
+            rests.woke();
         }
     }
 

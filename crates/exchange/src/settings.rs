@@ -26,7 +26,8 @@ const VENUES: u16 = 1 << 12;
 const MOST_DELAY_MS: u64 = 3_600_000;
 const MS_NS: u64 = 1_000_000;
 
-const WAITS: &[(&str, Wait)] = &[("busy", Wait::Busy), ("yield", Wait::Yield), ("block", Wait::Block)];
+const WAITS: &[(&str, Wait)] =
+    &[("busy", Wait::Busy), ("yield", Wait::Yield), ("block", Wait::Block), ("adaptive", Wait::Adaptive)];
 
 /// All that a venue as a process is told.
 #[derive(Debug, Clone, PartialEq, Eq)]

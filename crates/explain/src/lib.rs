@@ -58,6 +58,7 @@ pub use text::text;
 use bench::Bench;
 use findings::findings;
 
+use tickpath_clock::WakeUps;
 use tickpath_harness::{Lab, LabError, host};
 use tickpath_result::ResultFile;
 
@@ -75,8 +76,19 @@ pub fn run(lab: &Lab<'_>, settings: &Settings, result: &mut ResultFile) -> Resul
         Subject::OnePublishPerProcess => scripts::published(&mut bench, result),
     };
     let measured = measured.and_then(|()| gains::run(&mut bench, result));
+    let waking = waking(settings.cpus, result);
     result.findings = findings(result);
+    result.findings.extend(waking);
     measured
+}
+
+/// What a wake-up takes here, if the stages of a message hold some.
+fn waking([waker, sleeper]: [usize; 2], result: &ResultFile) -> Option<String> {
+    const ROUNDS: usize = 200;
+    let mut stages = result.runs.iter().flat_map(|run| &run.stages);
+    let has_some = stages.any(|stage| stage.name.ends_with("_and_wake_up"));
+    let woken = has_some.then(|| WakeUps::measure([sleeper, waker], ROUNDS))?.ok()?.middle()?;
+    Some(format!("A thread that sleeps runs so long after a message wakes it: {woken}."))
 }
 
 /// How many runs there will be, and about how long all of it takes, in seconds; of the user's scripts it is a guess.

@@ -4,6 +4,7 @@
 //!   spin      one thread reads the clock in a loop; the longest turns are what the host stole
 //!   transfer  two processes on two CPUs pass one cache line to and fro: half a round trip
 //!   loopback  the same over a TCP socket on this machine
+//!   wake-up   a thread sleeps on the second CPU, one on the first wakes it
 //! ```
 //! Valid only if nothing else runs on the two CPUs.
 
@@ -12,7 +13,7 @@ use std::net::TcpStream;
 use std::sync::atomic::Ordering;
 
 use tickpath_clock::Gap;
-use tickpath_clock::{Clock, HostClock, Offset, cpus, pin_to_cpu, relax};
+use tickpath_clock::{Calibration, Clock, HostClock, Offset, WakeUps, cpus, pin_to_cpu, relax};
 use tickpath_log::SharedWords;
 
 use crate::samples::Samples;
@@ -97,6 +98,21 @@ pub fn run(lab: &Lab<'_>, settings: &Settings) -> Result<(Host, Run), LabError> 
 pub fn floor(lab: &Lab<'_>, cpus: [usize; 2]) -> Result<Host, LabError> {
     const SECONDS: f64 = 0.3;
     run(lab, &Settings { seconds: SECONDS, cpus }).map(|(host, _)| host)
+}
+
+/// What it takes to wake a thread that sleeps, in a run's hops, and where that goes, in a note of it.
+pub fn wake_ups(lab: &Lab<'_>, [waker, sleeper]: [usize; 2], run: &mut Run) -> Result<(), LabError> {
+    /// As many as make a 99th percentile, though some may not count.
+    const ROUNDS: usize = 1_050;
+    lab.step("host: wake-ups", 0.8)?;
+    let woken = WakeUps::measure([sleeper, waker], ROUNDS)?;
+    let hops = [("wake_call", &woken.calls_ns), ("wake_up", &woken.asleep_ns), ("wake_up_awake", &woken.awake_ns)];
+    for (name, ns) in hops.into_iter().filter(|(_, ns)| !ns.is_empty()) {
+        let samples = Samples(ns.iter().map(|ns| (0, *ns)).collect());
+        run.hops.insert(name.to_owned(), samples.unwatched_hop(&Calibration::nanoseconds()));
+    }
+    run.notes.extend(woken.middle().map(|wake_up| format!("a wake-up takes {wake_up}")));
+    Ok(())
 }
 
 /// What can be read off the machine without measuring.

@@ -1,5 +1,6 @@
 //! What a process holds, uses and waits for.
 
+use tickpath_clock::sleep_ns;
 use tickpath_result::Memory;
 
 /// Bytes of a process, from the kernel.
@@ -30,6 +31,13 @@ pub fn cpu_ns(pid: u32) -> u64 {
         text.split_whitespace().next()?.parse::<u64>().ok()
     };
     threads.flatten().filter_map(of_thread).sum()
+}
+
+/// The same of this process, up to this moment.
+pub fn own_cpu_ns() -> u64 {
+    // The kernel adds a running thread's time up when it leaves its processor, or at a tick that may be 4 ms away.
+    sleep_ns(1);
+    cpu_ns(std::process::id())
 }
 
 /// How long the first thread of a process has waited for a processor that another one had, in nanoseconds; zero if it

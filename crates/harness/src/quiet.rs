@@ -1,6 +1,6 @@
 //! When a receiver stops waiting for what is still on its way.
 
-use tickpath_clock::{Clock, HostClock};
+use tickpath_clock::{Clock, HostClock, Wait};
 
 use crate::Parent;
 
@@ -12,12 +12,14 @@ pub struct Quiet<'a> {
     sender_ended: bool,
     since: Option<u64>,
     was_over: bool,
+    /// Looks that found nothing, of a thread that says how it waits.
+    looks: u32,
 }
 
 impl<'a> Quiet<'a> {
     /// The while begins when the parent has spoken: that the sender has ended is all that it says.
     pub fn new(clock: &'a HostClock, patience_ns: i64) -> Self {
-        Self { clock, patience_ns, sender_ended: false, since: None, was_over: false }
+        Self { clock, patience_ns, sender_ended: false, since: None, was_over: false, looks: 0 }
     }
 
     /// Something came.
@@ -25,6 +27,19 @@ impl<'a> Quiet<'a> {
     pub fn ends(&mut self) {
         self.since = None;
         self.was_over = false;
+    }
+
+    /// Asked after each look that found nothing, of a thread that waits so: the more often it looks, the fewer of them
+    /// are spent on the question.
+    #[inline(always)]
+    pub fn is_over_after(&mut self, wait: Wait, parent: &Parent) -> bool {
+        let every = match wait {
+            Wait::Block => 1,
+            Wait::Adaptive => 1 << 4,
+            Wait::Busy | Wait::Yield => 1 << 14,
+        };
+        self.looks = self.looks.wrapping_add(1);
+        self.looks.is_multiple_of(every) && self.is_over(parent)
     }
 
     /// Asked after a look that found nothing.

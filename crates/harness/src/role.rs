@@ -87,7 +87,7 @@ pub(crate) fn play_given<'a>(
 pub struct Thread {
     /// Its CPU.
     pub cpu: Option<usize>,
-    /// `busy`, `yield` or `block`.
+    /// `busy`, `yield`, `block` or `adaptive`.
     pub wait: String,
     /// `normal` or `fifo:N`.
     pub priority: String,

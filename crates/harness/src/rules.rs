@@ -41,6 +41,15 @@ pub fn tell_lateness(run: &mut Run, late: &Hop) {
     run.figures.extend(figures.into_iter().filter_map(|(name, ns)| Some((name.to_owned(), ns? as f64))));
 }
 
+/// What of a processor the process used that waits for the messages, for each that it got; nothing where that is not
+/// known.
+pub fn tell_receiver_cpu(run: &mut Run, used_ns: u64) {
+    if used_ns > 0 && run.counts.received > 0 {
+        let each_ns = used_ns as f64 / run.counts.received as f64;
+        run.figures.insert("receiver_cpu_per_message_ns".to_owned(), each_ns);
+    }
+}
+
 /// Nothing ends before it begins: a sample that does, by more than the counters of the run's CPUs may differ, shows that a
 /// stamp of the run is wrong.
 pub fn refuse_negative(run: &mut Run) {

@@ -1,6 +1,7 @@
-//! The targets that a bench takes when none is named: the log, and every broker that the environment tells of.
+//! The targets that a bench takes when none is named, the log and every broker that the environment tells of; and what
+//! a run leaves on one: nothing.
 
-use tickpath_bus::{TRANSPORTS, Transport, transport};
+use tickpath_bus::{TRANSPORTS, Transport, connect, transport};
 
 /// Each transport that has a server, and the variable in which `scripts/brokers` tells where one listens.
 fn servers() -> impl Iterator<Item = (String, &'static Transport)> {
@@ -35,6 +36,21 @@ pub fn missing() -> Option<String> {
 /// Whether a target is a log, in memory or on a disk.
 pub fn is_log(target: &str) -> bool {
     transport(target).is_some_and(|transport| !transport.is_server())
+}
+
+/// Removes a topic at the end, however the run ends.
+pub struct Removed<'a> {
+    /// The transport's URL.
+    pub target: &'a str,
+    /// The topic.
+    pub topic: &'a str,
+}
+
+impl Drop for Removed<'_> {
+    fn drop(&mut self) {
+        // A server that has gone keeps what it has; the run's own error says so.
+        let _ = connect(self.target).map(|connection| connection.remove(self.topic));
+    }
 }
 
 #[cfg(test)]

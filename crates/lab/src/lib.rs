@@ -7,14 +7,12 @@
 
 pub mod analyse;
 pub mod demo;
-mod digits;
 pub mod orders;
 pub mod path;
 pub mod published;
 pub mod pubsub;
 mod python_path;
 pub mod queue;
-mod removed;
 mod strategy;
 mod trade;
 
@@ -33,7 +31,6 @@ pub const ROLES: &[Playable] = &[
     Playable::of::<trade::ExchangeRole>(),
     Playable::of::<trade::OmsRole>(),
     Playable::of::<orders::ClientRole>(),
-    Playable::of::<orders::EvictorRole>(),
     Playable::of::<orders::SenderRole>(),
     Playable::of::<orders::BesideRole>(),
 ];

@@ -38,7 +38,7 @@ mod settings;
 mod system;
 
 pub use beside::BesideRole;
-pub use client::{ClientRole, EvictorRole};
+pub use client::ClientRole;
 pub use compare::comparisons;
 pub use day::{day_seconds, restart, resume};
 pub use floor::SenderRole;
@@ -90,11 +90,12 @@ pub fn run_with(
     begin(&ends)?;
     for &batch in &plan {
         let before = memory::of(ends.oms);
-        let (from, waited_ns) = (lab.clock.ticks(), memory::waited_ns(ends.oms));
+        let (from, waited_ns, cpu_ns) = (lab.clock.ticks(), memory::waited_ns(ends.oms), memory::cpu_ns(ends.oms));
         let answered = system.batch(&batch).map_err(|e| settings.may_be_open(e))?;
         let waited_ns = memory::waited_ns(ends.oms).saturating_sub(waited_ns);
+        let cpu_ns = memory::cpu_ns(ends.oms).saturating_sub(cpu_ns);
         let took_ns = lab.clock.ns_between(from, lab.clock.ticks()).unsigned_abs();
-        measured.push(Measured { batch, answered, before, after: memory::of(ends.oms), waited_ns, took_ns });
+        measured.push(Measured { batch, answered, before, after: memory::of(ends.oms), waited_ns, cpu_ns, took_ns });
     }
     let connected = std::mem::take(&mut system.connected);
     let (told, heard_beside) = system.stop()?;

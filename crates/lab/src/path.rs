@@ -25,13 +25,14 @@ use tickpath_oms::Layout;
 
 use crate::analyse;
 use crate::orders::group::PATH_GROUP;
-use crate::removed::Removed;
 use crate::strategy::{Traded, TraderRole};
 use crate::trade::{ExchangeRole, OmsRole};
 use feed::Fed;
 use tickpath_harness::attribution::{drop_attribution, tell_standstills, void_attribution, with_whole_stops, within};
-use tickpath_harness::rules::tell_lateness;
+use tickpath_harness::memory::cpu_ns;
+use tickpath_harness::rules::{tell_lateness, tell_receiver_cpu};
 use tickpath_harness::samples::{Samples, load, load_gaps};
+use tickpath_harness::targets::Removed;
 use tickpath_harness::{Around, Lab, LabError, Thread};
 use tickpath_result::{Run, Stage};
 
@@ -72,8 +73,10 @@ pub fn run(lab: &Lab<'_>, settings: &Settings) -> Result<Run, LabError> {
     let exchange = roles.exchange.as_ref().map(|exchange| lab.spawn(exchange)).transpose()?;
     let mut feed = lab.spawn(&roles.feed)?;
     let planned_ns: u64 = feed.result(600.0)?;
+    let before_ns = cpu_ns(trader.id());
     feed.tell("go")?;
     feed.result::<()>(planned_ns as f64 / 1e9 * 2.0)?;
+    let used_ns = cpu_ns(trader.id()).saturating_sub(before_ns);
     let traded: Traded = trader.stop()?;
     let fed: Fed = feed.stop()?;
     exchange.map_or(Ok(()), tickpath_harness::Child::stop::<()>)?;
@@ -81,6 +84,7 @@ pub fn run(lab: &Lab<'_>, settings: &Settings) -> Result<Run, LabError> {
     let _ = std::fs::remove_dir_all(&roles.journal);
     roles.lanes.remove()?;
     let mut run = run?;
+    tell_receiver_cpu(&mut run, used_ns);
     around.end(lab, std::slice::from_mut(&mut run))?;
     Ok(run)
 }
@@ -118,7 +122,8 @@ impl Settings {
         self.venue_cpu.filter(|cpu| *cpu != self.cpus[0])
     }
 
-    /// How feed and venue wait: who shares a CPU with others gives it to them.
+    /// How feed and venue wait: who shares a CPU with others gives it to them. Beside a strategy that adapts they do as
+    /// beside one that spins: a venue that sleeps has to be woken by the OMS, and that is no waiting of the strategy's.
     fn generator_wait(&self) -> Wait {
         let [generator, system] = self.cpus;
         let is_alone = self.layout == Layout::Inline && self.target == "shm://" && generator != system;
@@ -190,7 +195,8 @@ impl Roles {
         let strategy_cpu = if layout == Layout::Inline { cpus[1] } else { cpus[0] };
         // Beside the feed it must give way.
         let strategy_priority = if strategy_cpu == cpus[1] { priority } else { Priority::Normal };
-        let strategy_wait = if layout == Layout::Inline || wait == Wait::Block { wait } else { Wait::Yield };
+        let beside_wait = if wait.sleeps() { Wait::Block } else { Wait::Yield };
+        let strategy_wait = if layout == Layout::Inline { wait } else { beside_wait };
         let trader = TraderRole {
             target: target.clone(),
             topic: topic.clone(),
@@ -219,7 +225,7 @@ impl Roles {
             mirror: (!in_shared_memory).then(|| market.clone()),
             ticks,
             venue,
-            thread: Thread::new(cpus[0], generator_wait, Priority::Normal),
+            thread: Thread::new(cpus[0], generator_wait, Priority::Normal).warm(lab.warm),
             out: lab.folder().join("feed"),
         };
         Self { exchange, trader, feed, journal, topic, market, lanes }
@@ -299,7 +305,7 @@ fn describe(run: &mut Run, settings: &Settings, fed: &Fed) {
     run.params.set("generator_wait", settings.generator_wait().name());
     run.params.set("count", *count);
     run.params.set("priority", settings.priority.to_string());
-    if settings.wait == Wait::Block {
+    if settings.wait.sleeps() {
         run.notes.push(
             "a venue's report does not wake a strategy that sleeps for ticks: order_round_trip holds up to 1 ms of that sleep"
                 .to_owned(),

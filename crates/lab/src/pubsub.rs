@@ -19,7 +19,6 @@ mod go_redis;
 mod plan;
 mod role;
 mod round_trip;
-mod search;
 mod settings;
 mod steady;
 
@@ -27,7 +26,6 @@ pub use cold::cold;
 pub use plan::{Plan, plan};
 pub use role::{ForeignClient, Prepare, PublisherRole, SubscriberRole};
 pub use round_trip::{PingRole, PongRole, round_trip};
-pub use search::Search;
 pub use settings::Settings;
 pub use steady::{Ends, run, run_with};
 

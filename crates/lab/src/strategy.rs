@@ -4,12 +4,12 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde::{Deserialize, Serialize};
-use tickpath_bus::{Event as BusEvent, Gap as Loss, Start, Subscriber, connect};
-use tickpath_clock::{Clock, Gap, Gaps, HostClock, Wait, relax, yield_now};
-use tickpath_log::{Next, PublishError, Reader, Writer};
+use tickpath_bus::{Event as BusEvent, Gap as Loss, Message, Start, Subscriber, connect};
+use tickpath_clock::{AdaptiveWait, Clock, Gap, Gaps, HostClock, Rest, Wait, WakeUp, yield_now};
+use tickpath_log::{Next, PublishError, Reader, Rehearsal, Writer};
 use tickpath_market::{
-    AccountId, ClientOrderId, ExecutionReport, Kind, NewOrder, OrderDenied, OrderType, Price, Quantity, Side,
-    TimeInForce, TopOfBook,
+    AccountId, ClientOrderId, ExecType, ExecutionReport, Kind, NewOrder, OrdStatus, OrderDenied, OrderType, Price,
+    Quantity, Side, TimeInForce, TopOfBook,
 };
 use tickpath_oms::layout::Inline;
 use tickpath_oms::{Agent, Layout, SessionLanes};
@@ -54,6 +54,9 @@ const QUIET_NS: i64 = 100_000_000;
 /// Each order's quantity: small beside what stands at the touch.
 const QUANTITY: Quantity = Quantity(100_000);
 
+/// Turns without work between two in which the topic has the time: a tick would wait for the pause of each.
+const TOPIC_EVERY: u32 = 8;
+
 /// What the trader tells at its end.
 #[derive(Debug, Default, Clone, Serialize, Deserialize)]
 pub(crate) struct Traded {
@@ -71,7 +74,14 @@ pub(crate) fn trader(role: &TraderRole, parent: &Parent) -> Result<(), LabError>
     let clock = HostClock::get()?;
     let config = oms_config(&role.oms)?;
     let wait = role.thread.wait()?;
-    let mut topic = connect(&role.target)?.subscriber(&role.topic, Start::Now, wait)?;
+    // One thread waits for all that it does: when, is not the topic's to say.
+    let of_topic = if (config.layout, wait) == (Layout::Inline, Wait::Adaptive) { Wait::Block } else { wait };
+    if wait == Wait::Adaptive {
+        // What that takes is not taken from the first ticks.
+        WakeUp::of_this_host();
+    }
+    let mut topic = connect(&role.target)?.subscriber(&role.topic, Start::Now, of_topic)?;
+    topic.keep_warm(role.thread.warm);
     let (mut strategy, gaps) = match config.layout {
         Layout::Inline => {
             let mut oms = Inline::open(clock, &config, None).map_err(LabError::other)?;
@@ -83,7 +93,7 @@ pub(crate) fn trader(role: &TraderRole, parent: &Parent) -> Result<(), LabError>
             oms.sequencer().stop().map_err(LabError::other)?;
             (strategy, gaps)
         }
-        Layout::Split | Layout::Mutex => trade_beside(role, &clock, &config, topic.as_mut(), wait, parent)?,
+        Layout::Split | Layout::Mutex => trade_beside(role, &clock, &config, topic.as_mut(), parent)?,
     };
     strategy.traded.reconnects = topic.reconnects();
     save(&role.out, &strategy.rows)?;
@@ -103,17 +113,10 @@ struct Tick {
 /// Takes one event off the topic, if there is one: how many there were, and the tick if it was one.
 #[inline(always)]
 fn take_tick(topic: &mut dyn Subscriber, strategy: &mut Strategy) -> Result<(usize, Option<Tick>), LabError> {
-    let Strategy { clock, ticks, traded, .. } = strategy;
     let mut found = None;
     let polled = topic.poll(1, &mut |event| match event {
-        BusEvent::Message(message) => {
-            let seen = clock.ticks();
-            ticks.push([message.stamp]);
-            let is_top = message.kind == Kind::TopOfBook.code();
-            let top = if is_top { TopOfBook::read_from_bytes(message.payload).ok() } else { None };
-            found = Some(Tick { stamp: message.stamp, seen, top });
-        }
-        BusEvent::Gap(Loss::Missed(missed)) => traded.missed += missed,
+        BusEvent::Message(message) => found = Some(strategy.see(&message)),
+        BusEvent::Gap(Loss::Missed(missed)) => strategy.traded.missed += missed,
         // What is no tick of ours is nothing to trade on.
         BusEvent::Gap(Loss::Reconnected) | BusEvent::Foreign(_) => {}
     });
@@ -132,6 +135,8 @@ fn trade_inline(
 ) -> Result<Vec<Gap>, LabError> {
     let clock = strategy.clock;
     let (stop, mut quiet) = (parent.stop_flag(), Quiet::new(&clock, QUIET_NS));
+    let mut idle_turns = 0u32;
+    let mut rests = (wait == Wait::Adaptive).then(|| AdaptiveWait::new(clock));
     loop {
         let (events, tick) = take_tick(topic, strategy)?;
         if let Some(tick) = tick {
@@ -141,6 +146,7 @@ fn trade_inline(
             strategy.on_tick(&tick)?;
             oms.poll().map_err(LabError::other)?;
             gaps.found_work(tick.seen);
+            rests.iter_mut().for_each(AdaptiveWait::found);
             quiet.ends();
             continue;
         }
@@ -152,17 +158,32 @@ fn trade_inline(
         if stop.load(Ordering::Relaxed) && quiet.is_over(parent) {
             return Ok(gaps.into_found());
         }
-        match wait {
-            Wait::Busy => {
-                if oms.idle() {
-                    gaps.busy_turn()
-                } else {
-                    gaps.empty_turn()
-                }
+        // A report of the venue does not wake a thread that sleeps for ticks: look after a millisecond.
+        const LOOK_NS: u64 = 1_000_000;
+        match rests.as_mut().map(|rests| rests.rest(LOOK_NS)) {
+            None if wait != Wait::Busy => {
+                topic.wait(LOOK_NS);
+                continue;
             }
-            Wait::Yield => yield_now(),
-            // A report of the venue does not wake a thread that sleeps for ticks: look after a millisecond.
-            Wait::Block => topic.wait(1_000_000),
+            Some(Rest::Sleep(ns)) => {
+                topic.wait(ns);
+                rests.iter_mut().for_each(AdaptiveWait::woke);
+                gaps.busy_turn();
+                oms.is_cold();
+                continue;
+            }
+            _ => {}
+        }
+        idle_turns = idle_turns.wrapping_add(1);
+        if idle_turns.is_multiple_of(TOPIC_EVERY) {
+            topic.idle();
+        }
+        // What is our own is no gap.
+        if oms.idle() {
+            strategy.rehearse();
+            gaps.busy_turn();
+        } else {
+            gaps.empty_turn();
         }
     }
 }
@@ -173,7 +194,6 @@ fn trade_beside(
     clock: &HostClock,
     config: &tickpath_oms::Config,
     topic: &mut dyn Subscriber,
-    wait: Wait,
     parent: &Parent,
 ) -> Result<(Strategy, Vec<Gap>), LabError> {
     let ticks = crate::trade::market(&role.oms.market, clock)?;
@@ -188,7 +208,7 @@ fn trade_beside(
         });
         // If the OMS ends instead, its error is below.
         let opened = is_ready.recv().is_ok();
-        let traded = if opened { beside(role, clock, topic, wait, parent) } else { Ok(None) };
+        let traded = if opened { beside(role, clock, topic, parent) } else { Ok(None) };
         end.store(true, Ordering::Release);
         let gaps = oms.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)).map_err(LabError::other)?;
         let strategy = traded?.ok_or_else(|| LabError::Failed("the OMS ended at once".to_owned()))?;
@@ -200,7 +220,6 @@ fn beside(
     role: &TraderRole,
     clock: &HostClock,
     topic: &mut dyn Subscriber,
-    wait: Wait,
     parent: &Parent,
 ) -> Result<Option<Strategy>, LabError> {
     role.thread.settle()?;
@@ -215,7 +234,6 @@ fn beside(
             }
             None if strategy.hear()? > 0 => quiet.ends(),
             None if stop.load(Ordering::Relaxed) && quiet.is_over(parent) => return Ok(Some(strategy)),
-            None if wait == Wait::Busy => relax(),
             None => topic.wait(1_000_000),
         }
     }
@@ -233,26 +251,79 @@ struct Strategy {
     /// Tick, seen, sent, first report, first report of the venue; one for each order.
     rows: Vec<[u64; 5]>,
     traded: Traded,
+    /// The same on lanes of which nobody knows, and who reports there.
+    rehearsal: Option<Box<(Strategy, Writer)>>,
 }
 
 impl Strategy {
     fn new(role: &TraderRole, clock: &HostClock) -> Result<Self, LabError> {
         let lanes = lanes(&role.oms.lanes, 1, role.oms.request_bytes, role.oms.report_bytes);
-        let SessionLanes { requests, reports } = lanes.join_session(0, clock.calibration())?;
-        Ok(Self {
+        let lanes = lanes.join_session(0, clock.calibration())?;
+        let mut strategy = Self::on(lanes, AccountId(role.oms.account), role.count as usize, clock);
+        if role.thread.warm && matches!(role.thread.wait()?, Wait::Busy | Wait::Adaptive) {
+            // Without one, where there is no memory for it perhaps, a tick after a silence takes longer.
+            strategy.rehearsal = strategy.second().ok().map(Box::new);
+        }
+        Ok(strategy)
+    }
+
+    /// A strategy that expects so many ticks.
+    fn on(lanes: SessionLanes, account: AccountId, count: usize, clock: &HostClock) -> Self {
+        Self {
             clock: *clock,
-            requests,
-            reports,
+            requests: lanes.requests,
+            reports: lanes.reports,
             top: TopOfBook::default(),
-            account: AccountId(role.oms.account),
-            ticks: touched_rows(role.count as usize),
-            rows: touched_rows(role.count as usize),
+            account,
+            ticks: touched_rows(count),
+            rows: touched_rows(count),
             traded: Traded::default(),
-        })
+            rehearsal: None,
+        }
+    }
+
+    /// One to rehearse with, and who reports to it: it has room for an order of each side.
+    fn second(&self) -> std::io::Result<(Self, Writer)> {
+        let requests = self.requests.rehearsal()?.writer;
+        let Rehearsal { writer, reader: reports } = self.reports.rehearsal()?;
+        Ok((Self::on(SessionLanes { requests, reports }, self.account, 2, &self.clock), writer))
+    }
+
+    /// Answers the last tick again on lanes of which nobody knows, and hears of it; looks at what the next answer needs.
+    #[inline(never)]
+    fn rehearse(&mut self) {
+        let Self { requests, top, ticks, rows, rehearsal, .. } = self;
+        let Some((second, reports)) = rehearsal.as_deref_mut() else { return };
+        requests.keep_warm(size_of::<NewOrder>());
+        let _ = ticks.spare_capacity_mut().first_mut().map(|next| next.write([0]));
+        let _ = rows.spare_capacity_mut().first_mut().map(|next| next.write([0; 5]));
+        second.ticks.clear();
+        if second.rows.len() == second.rows.capacity() {
+            second.rows.clear();
+        }
+        let (stamp, client_order_id) = (second.clock.ticks(), ClientOrderId(second.rows.len() as u64));
+        let (kind, payload) = (Kind::TopOfBook.code(), top.as_bytes());
+        let tick = second.see(&Message { sequence: None, stamp, kind, payload });
+        let _ = second.on_tick(&tick);
+        let (exec_type, status) = (ExecType::New.code(), OrdStatus::New.code());
+        let report = ExecutionReport { client_order_id, exec_type, status, ..ExecutionReport::default() };
+        let _ = reports.publish(stamp, Kind::ExecutionReport.code(), report.as_bytes());
+        let _ = second.hear();
+    }
+
+    /// Takes a message off the topic.
+    // One function for what is real and what is rehearsed, as the two below: a copy would keep nothing warm.
+    #[inline(never)]
+    fn see(&mut self, message: &Message<'_>) -> Tick {
+        let seen = self.clock.ticks();
+        self.ticks.push([message.stamp]);
+        let is_top = message.kind == Kind::TopOfBook.code();
+        let top = if is_top { TopOfBook::read_from_bytes(message.payload).ok() } else { None };
+        Tick { stamp: message.stamp, seen, top }
     }
 
     /// The decision, and the order.
-    #[inline(always)]
+    #[inline(never)]
     fn on_tick(&mut self, tick: &Tick) -> Result<(), LabError> {
         // A recording of several instruments is traded in its first.
         if let Some(top) = tick.top.filter(|top| top.symbol == SYMBOL) {
@@ -292,7 +363,7 @@ impl Strategy {
     }
 
     /// Takes what the OMS says.
-    #[inline(always)]
+    #[inline(never)]
     fn hear(&mut self) -> Result<usize, LabError> {
         let Self { reports, clock, rows, .. } = self;
         let mut take = |id: ClientOrderId, of_venue: bool| {
@@ -324,5 +395,64 @@ impl Strategy {
         self.traded.denied += denied;
         self.traded.lapped += lapped;
         heard.map_err(|e| LabError::Failed(format!("the report log: {e}")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tickpath_log::{Config, Place, Policy, Registration};
+
+    use super::*;
+
+    /// Answers eight ticks, hears of each third, and rehearses before each, or not: all that is left of it, and how many
+    /// orders were rehearsed.
+    fn day(rehearses: bool) -> (String, u64) {
+        let clock = HostClock::get().expect("this host has a clock");
+        let folder = tempfile::tempdir().expect("a temporary folder can be made");
+        let lanes = [("requests", Policy::Fail), ("reports", Policy::Overwrite)];
+        let [requests, mut oms] = lanes.map(|(name, policy)| {
+            let config = Config::topic(Place::folder(folder.path().join(name)), policy);
+            Writer::open(&config, clock.calibration()).expect("the folder is ours")
+        });
+        let [mut orders, reports] = [&requests, &oms].map(|lane| {
+            let start = tickpath_log::Start::Oldest;
+            Reader::open(lane.place(), start, Registration::Registered).expect("the lane is there")
+        });
+        let mut strategy = Strategy::on(SessionLanes { requests, reports }, AccountId(7), 8, &clock);
+        if rehearses {
+            strategy.rehearsal = Some(Box::new(strategy.second().expect("there is memory")));
+        }
+        for stamp in 1..=8 {
+            (0..50).for_each(|_| strategy.rehearse());
+            assert_eq!(strategy.hear().expect("the lane is sound"), 0, "nobody has said anything");
+            let [bid, ask] = [99, 100].map(|price| Price::from_whole(price + stamp as i64));
+            let top = TopOfBook { bid, ask, symbol: SYMBOL, ..TopOfBook::default() };
+            let (kind, payload) = (Kind::TopOfBook.code(), top.as_bytes());
+            let tick = strategy.see(&Message { sequence: None, stamp, kind, payload });
+            strategy.on_tick(&tick).expect("there is room");
+            if stamp % 3 == 0 {
+                let (exec_type, status) = (ExecType::New.code(), OrdStatus::New.code());
+                let client_order_id = ClientOrderId(stamp - 1);
+                let report = ExecutionReport { client_order_id, exec_type, status, ..ExecutionReport::default() };
+                oms.publish(stamp, Kind::ExecutionReport.code(), report.as_bytes()).expect("it never waits");
+                assert_eq!(strategy.hear().expect("the lane is sound"), 1);
+            }
+        }
+        let mut sent = Vec::new();
+        let drained = orders.drain(100, |next| match next {
+            Next::Message(order) => sent.push((order.kind, order.payload.to_vec())),
+            other => panic!("{other:?} where an order is"),
+        });
+        assert_eq!(drained.expect("the lane is sound"), 8);
+        let rows: Vec<_> = strategy.rows.iter().map(|row| (row[0], row[3] > 0, row[4] > 0)).collect();
+        let rehearsed = strategy.rehearsal.as_ref().map_or(0, |second| second.0.traded.orders);
+        (format!("{sent:?} {rows:?} {:?} {:?}", strategy.ticks, strategy.traded), rehearsed)
+    }
+
+    #[test]
+    fn who_rehearses_trades_as_who_does_not() {
+        let [(warm, rehearsed), (cold, none)] = [true, false].map(day);
+        assert_eq!(warm, cold);
+        assert_eq!((rehearsed, none), (350, 0), "before the first tick there is no touch");
     }
 }

@@ -458,7 +458,7 @@ impl Exchange {
         let rest = match wait {
             Wait::Busy => Rest::Spin,
             Wait::Yield => Rest::Yield,
-            Wait::Block => Rest::Sleep(10_000_000),
+            Wait::Block | Wait::Adaptive => Rest::Sleep(10_000_000),
         };
         while !stop.load(Ordering::Relaxed) {
             self.turn(rest)?;

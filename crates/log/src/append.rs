@@ -164,18 +164,11 @@ impl Appender {
     pub fn append_batch(&mut self, stamp: u64, kind: u8, payloads: &[&[u8]]) -> usize {
         let Some((head, rest)) = payloads.split_first() else { return 0 };
         let (first, from) = (self.offset, self.sequence);
-        let Some(mut next) = self.end_of(first, head) else { return 0 };
+        let Some(behind) = self.end_of(first, head) else { return 0 };
         if self.frame.crc {
             self.open_batch(first);
         }
-        let mut sequence = from + 1;
-        for payload in rest {
-            let Some(behind) = self.end_of(next, payload) else { break };
-            let commit = Commit::new(payload.len(), kind, sequence);
-            self.region.word(next).store(commit.0, Ordering::Relaxed);
-            self.write(next, commit, stamp, payload);
-            (next, sequence) = (behind, sequence + 1);
-        }
+        let (count, next) = self.append_unseen(behind, from + 1, stamp, kind, rest);
         if next < self.segment_bytes {
             self.region.word(next).store(0, Ordering::Relaxed);
         }
@@ -184,8 +177,34 @@ impl Appender {
         self.write(first, commit, stamp, head);
         // Pairs with the reader's acquire, for all of the batch: nobody looks behind this word before it is there.
         self.region.word(first).store(commit.0, Ordering::Release);
-        (self.offset, self.sequence) = (next, sequence);
-        (sequence - from) as usize
+        (self.offset, self.sequence) = (next, from + 1 + count as u64);
+        count + 1
+    }
+
+    /// Writes frames that nobody looks at yet, as many as have their place; gives how many, and where they end.
+    fn append_unseen(&self, mut next: usize, from: u64, stamp: u64, kind: u8, payloads: &[&[u8]]) -> (usize, usize) {
+        let mut count = 0;
+        while let Some(first) = payloads.get(count).filter(|first| first.len() <= MAX_PAYLOAD_BYTES) {
+            let (begin, bytes) = (next, self.frame.bytes(first.len()));
+            let fits = |payload: &&&[u8]| {
+                let fits = payload.len() == first.len() && next + bytes <= self.segment_bytes;
+                next += if fits { bytes } else { 0 };
+                fits
+            };
+            let alike = &payloads[count..][..payloads[count..].iter().take_while(fits).count()];
+            if alike.is_empty() {
+                break;
+            }
+            let commit = |place: usize| Commit::new(first.len(), kind, from + place as u64);
+            self.region.put_all(begin, bytes, [commit(count).0, stamp], 1 << 32, alike);
+            if self.frame.crc {
+                for (place, payload) in alike.iter().enumerate() {
+                    self.sum_up(begin + place * bytes, commit(count + place), stamp, payload);
+                }
+            }
+            count += alike.len();
+        }
+        (count, next)
     }
 
     /// Where a frame at this place would end, if it has its place in the segment.
@@ -208,9 +227,15 @@ impl Appender {
         self.region.word(at + 8).store(stamp, Ordering::Relaxed);
         self.region.copy_in(at + FRAME_HEADER_BYTES, payload);
         if self.frame.crc {
-            let sum = frame_crc(commit, stamp, payload);
-            self.region.word(at + self.frame.crc_at(payload.len())).store(u64::from(sum), Ordering::Relaxed);
+            self.sum_up(at, commit, stamp, payload);
         }
+    }
+
+    /// Writes a frame's checksum.
+    #[inline(always)]
+    fn sum_up(&self, at: usize, commit: Commit, stamp: u64, payload: &[u8]) {
+        let sum = frame_crc(commit, stamp, payload);
+        self.region.word(at + self.frame.crc_at(payload.len())).store(u64::from(sum), Ordering::Relaxed);
     }
 
     /// Asks for the lines of the next frame, guessing that it is as long as the last one. Readers hold copies of them

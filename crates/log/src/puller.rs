@@ -169,7 +169,7 @@ impl Puller {
     /// Passes the time until there may be something, or `timeout_ns` is over for one that sleeps; the caller pulls
     /// again. While others hold messages this returns now and then, so that somebody sees when they fall.
     pub fn wait(&mut self, wait: Wait, timeout_ns: u64) {
-        if wait != Wait::Block {
+        if !wait.sleeps() {
             return self.reader.wait(wait, timeout_ns);
         }
         let longest = if self.others_hold() { LOOK_NS } else { u64::MAX };

@@ -211,12 +211,13 @@ impl Reader {
         Ok(count)
     }
 
-    /// Passes the time until there is something, or `timeout_ns` is over for one that sleeps; the caller looks again.
+    /// Passes the time until there is something, or `timeout_ns` is over for one that sleeps; the caller looks again. When
+    /// one that adapts is to sleep the caller knows, by its [`AdaptiveWait`](tickpath_clock::AdaptiveWait).
     pub fn wait(&mut self, wait: Wait, timeout_ns: u64) {
         match wait {
             Wait::Busy => relax(),
             Wait::Yield => yield_now(),
-            Wait::Block => self.sleep(timeout_ns),
+            Wait::Block | Wait::Adaptive => self.sleep(timeout_ns),
         }
     }
 

@@ -145,6 +145,40 @@ mod mapped {
             }
         }
 
+        /// Writes frames of payloads that are equally long, `step` bytes apart: two words, of which the first grows by `add`
+        /// from frame to frame, and the payload as [`Self::copy_in`] does. In as few stores as there can be, and all of them
+        /// the frames': they stand in line behind the one that waits for its cache line, and the fewer a line has, the more
+        /// lines are on their way at once.
+        #[inline(never)]
+        pub fn put_all(&self, offset: usize, step: usize, words: [u64; 2], add: u64, payloads: &[&[u8]]) {
+            let bytes = payloads.first().map_or(0, |payload| payload.len());
+            let has_place = step.checked_mul(payloads.len()).is_some_and(|all| offset + all <= self.bytes);
+            assert!(has_place && offset.is_multiple_of(8) && step.is_multiple_of(8), "frames lie inside their region");
+            assert!(16 + bytes.next_multiple_of(8) <= step, "frames do not overlap");
+            let wide = if VECTORS { bytes / 16 * 16 } else { 0 };
+            let (mut at, [mut first, second]) = (offset, words);
+            for payload in payloads {
+                assert!(payload.len() == bytes, "they are equally long");
+                // SAFETY: a step further than the last one, inside the memory, as was asserted for all.
+                let to = unsafe { self.base.as_ptr().add(at) };
+                if VECTORS {
+                    // SAFETY: `16 + wide` bytes at `to` are inside the memory, `wide` bytes are the payload's, and the
+                    // payload is ours: they do not overlap.
+                    unsafe {
+                        store_pair(to, [first, second]);
+                        copy_vectors(to.add(16), payload.as_ptr(), wide);
+                    }
+                } else {
+                    self.word(at).store(first, Ordering::Relaxed);
+                    self.word(at + 8).store(second, Ordering::Relaxed);
+                }
+                if wide < bytes {
+                    self.copy_in(at + 16 + wide, &payload[wide..]);
+                }
+                (at, first) = (at + step, first.wrapping_add(add));
+            }
+        }
+
         /// Reads bytes from an offset of whole words, while a writer may be changing them: the caller must check
         /// afterwards, behind an acquire fence, that it did not.
         #[inline(always)]
@@ -244,6 +278,35 @@ mod mapped {
         }
     }
 
+    /// Stores two words at once; each is old or new for who looks, as in [`copy_vectors`].
+    ///
+    /// # Safety
+    /// `to` must be valid for 16 bytes.
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    #[inline(always)]
+    unsafe fn store_pair(to: *mut u8, words: [u64; 2]) {
+        // SAFETY: the store touches exactly the 16 bytes; SSE2 is part of x86-64.
+        unsafe {
+            std::arch::asm!(
+                "movq {a}, {low}",
+                "movq {b}, {high}",
+                "punpcklqdq {a}, {b}",
+                "movups [{to}], {a}",
+                to = in(reg) to,
+                low = in(reg) words[0],
+                high = in(reg) words[1],
+                a = out(xmm_reg) _,
+                b = out(xmm_reg) _,
+                options(nostack, preserves_flags),
+            );
+        }
+    }
+
+    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+    unsafe fn store_pair(_: *mut u8, _: [u64; 2]) {
+        unreachable!("VECTORS is false here")
+    }
+
     #[cfg(not(all(target_arch = "x86_64", not(miri))))]
     unsafe fn copy_vectors(_: *mut u8, _: *const u8, _: usize) {
         unreachable!("VECTORS is false here")
@@ -300,6 +363,15 @@ mod modelled {
                 let mut bytes = [0; 8];
                 bytes[..chunk.len()].copy_from_slice(chunk);
                 self.word(offset + i * 8).store(u64::from_le_bytes(bytes), Ordering::Relaxed);
+            }
+        }
+
+        pub fn put_all(&self, offset: usize, step: usize, words: [u64; 2], add: u64, payloads: &[&[u8]]) {
+            for (place, payload) in payloads.iter().enumerate() {
+                let at = offset + place * step;
+                self.word(at).store(words[0].wrapping_add(add.wrapping_mul(place as u64)), Ordering::Relaxed);
+                self.word(at + 8).store(words[1], Ordering::Relaxed);
+                self.copy_in(at + 16, payload);
             }
         }
 

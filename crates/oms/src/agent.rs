@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use tickpath_clock::{Clock, Gaps, Priority, Wait, settle};
+use tickpath_clock::{AdaptiveWait, Clock, Gaps, Priority, Rest, Wait, relax, settle};
 
 use crate::OmsError;
 use crate::config::Config;
@@ -33,9 +33,11 @@ pub fn run<C: Clock>(
     stop: &AtomicBool,
     gaps: &mut Gaps<C>,
 ) -> Result<(), OmsError> {
+    let mut rests = (wait == Wait::Adaptive).then(|| AdaptiveWait::new(gaps.clock().clone()));
     loop {
         if agent.poll()? > 0 {
             gaps.busy_turn();
+            rests.iter_mut().for_each(AdaptiveWait::found);
             continue;
         }
         // Pairs with the Release of who says it: what was published before the stop is seen, and still taken.
@@ -53,6 +55,16 @@ pub fn run<C: Clock>(
             }
             Wait::Yield => tickpath_clock::yield_now(),
             Wait::Block => agent.sleep(SLEEP_NS),
+            Wait::Adaptive => rests.iter_mut().for_each(|rests| match rests.rest(SLEEP_NS) {
+                Rest::Sleep(ns) => {
+                    agent.sleep(ns);
+                    rests.woke();
+                }
+                Rest::Spin | Rest::Yield => {
+                    agent.idle();
+                    relax();
+                }
+            }),
         }
     }
 }
@@ -61,7 +73,7 @@ pub fn run<C: Clock>(
 fn shared_wait(wait: Wait) -> Wait {
     match wait {
         Wait::Busy | Wait::Yield => Wait::Yield,
-        Wait::Block => Wait::Block,
+        Wait::Block | Wait::Adaptive => Wait::Block,
     }
 }
 

@@ -19,7 +19,7 @@ mod split;
 
 use std::sync::atomic::AtomicBool;
 
-use tickpath_clock::{Clock, Gap, Gaps, settle};
+use tickpath_clock::{Clock, Gap, Gaps, Wait, WakeUp, settle};
 use tickpath_log::{OpenError, Reader};
 
 use crate::OmsError;
@@ -87,6 +87,10 @@ fn run_on<C: Clock + Sync, F: Front>(
     stop: &AtomicBool,
     ready: impl FnOnce(),
 ) -> Result<Vec<Gap>, OmsError> {
+    if config.wait == Wait::Adaptive {
+        // What that takes is not taken from the first orders.
+        WakeUp::of_this_host();
+    }
     match config.layout {
         Layout::Inline => {
             let has_front = front.is_some();

@@ -16,7 +16,8 @@ use std::hint::black_box;
 use tickpath_clock::Clock;
 use tickpath_log::Writer;
 use tickpath_market::{
-    AccountId, ClientOrderId, Kind, NewOrder, OrderType, Price, Quantity, Side, SymbolId, TimeInForce, VenueId,
+    AccountId, ClientOrderId, Kind, NewOrder, OrderType, Price, Quantity, Side, SymbolId, TimeInForce, TopOfBook,
+    VenueId,
 };
 use tickpath_orders::{
     AccountLimits, Boot, Config, Core, FirmLimits, Grant, Input, Instrument, OrderView, SessionRules,
@@ -98,7 +99,7 @@ impl Client {
         self.sent
     }
 
-    /// Sends the second OMS an order, and looks at what the real one's next will need.
+    /// Sends the second OMS the last tick and an order, and looks at what the real one's next will need.
     pub(crate) fn send<C: Clock>(&mut self, real: &Sequencer<C>, second: &mut Sequencer<C>) -> Result<(), OmsError> {
         if self.sent.is_multiple_of(ORDERS) {
             second.core.forget_orders();
@@ -111,13 +112,12 @@ impl Client {
                 self.order.order_type = newest.order_type.code();
             }
         }
-        let place = self.order.symbol.0 as usize;
-        if let Some(reference) = real.references.get(place) {
-            second.references.resize_with(second.references.len().max(place + 1), Reference::default);
-            second.references[place] = *reference;
+        let symbol = self.order.symbol;
+        if let Some(&Reference { price, stamp, bid, ask, .. }) = real.references.get(symbol.0 as usize) {
+            second.tick(stamp, &TopOfBook { bid, ask, symbol, ..TopOfBook::default() })?;
             // Before the first order it is as good a price as any.
             if self.order.price == Price::ZERO {
-                self.order.price = reference.price;
+                self.order.price = price;
             }
         }
         self.order.client_order_id = ClientOrderId(self.sent);

@@ -399,7 +399,7 @@ impl Outlet {
             }
             refused = true;
             match self.wait {
-                Wait::Block => sleep_ns(ROOM_NS),
+                wait if wait.sleeps() => sleep_ns(ROOM_NS),
                 wait => wait.idle(),
             }
         }

@@ -11,7 +11,7 @@ use super::plain_table::PlainTable;
 use super::quantity::{NONE, duration, duration_or_none, size};
 use super::sentence::middle;
 use tickpath_result::short_name;
-use tickpath_result::{Hop, Phase, ResultFile, Run};
+use tickpath_result::{Hop, Phase, ResultFile, Run, median};
 
 /// A table for `one_way` and `round_trip`, and one for the publish call.
 pub(super) fn section(result: &ResultFile) -> Option<Section> {
@@ -23,13 +23,15 @@ pub(super) fn section(result: &ResultFile) -> Option<Section> {
     Section::new("Cold, idle, steady", lead, &body)
 }
 
-/// The same as text, a column a target: the medians, the 99th percentiles, and the publish call's medians.
+/// The same as text, a column a target: the medians, the 99th percentiles, what the receiver used of a processor, and
+/// the publish call's medians.
 pub(super) fn overview(result: &ResultFile) -> Vec<PlainTable> {
     let Some(matrix) = Matrix::of(result) else { return Vec::new() };
     let p99 = |hop: &Hop| duration_or_none(hop.p99_ns);
     let tables = [
         matrix.table("cold, idle, steady: 50% of one_way, and of round_trip", Column::way, told),
         matrix.table("cold, idle, steady: 99% of the same", Column::way, p99),
+        matrix.plain("the receiver's processor time a message", |target, column| matrix.receiver_cpu(target, column)),
         matrix.table("the publish call: 50%", |_| Some("publish"), told),
     ];
     tables.into_iter().flatten().collect()
@@ -130,13 +132,23 @@ impl<'a> Matrix<'a> {
         (cells.len() > 1).then(|| Self { targets, columns: columns.into_iter().collect(), cells })
     }
 
-    /// The valid repeats as one distribution, or all if none is.
-    fn cell(&self, target: &str, column: &Column, hop: &str) -> Option<Cell> {
+    /// The valid repeats, or all if none is.
+    fn repeats(&self, target: &str, column: &Column) -> Option<(bool, impl Iterator<Item = &'a Run>)> {
         let (_, runs) = self.cells.iter().find(|((known, of), _)| known == target && of == column)?;
         let valid = runs.iter().any(|run| run.valid);
-        let counted = runs.iter().filter(|run| run.valid == valid);
-        let hops: Vec<&Hop> = counted.filter_map(|run| run.hops.get(hop)).collect();
+        Some((valid, runs.iter().copied().filter(move |run| run.valid == valid)))
+    }
+
+    /// Them as one distribution.
+    fn cell(&self, target: &str, column: &Column, hop: &str) -> Option<Cell> {
+        let (valid, repeats) = self.repeats(target, column)?;
+        let hops: Vec<&Hop> = repeats.filter_map(|run| run.hops.get(hop)).collect();
         Some(Cell { hop: merged(&hops)?, valid })
+    }
+
+    /// What the receiver used of a processor for a message: the median of them.
+    fn receiver_cpu(&self, target: &str, column: &Column) -> Option<String> {
+        receiver_cpu(self.repeats(target, column)?.1)
     }
 
     /// A row a phase, a column a target; phases that no target has a word for are left out.
@@ -146,7 +158,11 @@ impl<'a> Matrix<'a> {
         hop_of: fn(&Column) -> Option<&'static str>,
         word: fn(&Hop) -> String,
     ) -> Option<PlainTable> {
-        let word = |target: &String, column: &Column| Some(word(&self.cell(target, column, hop_of(column)?)?.hop));
+        self.plain(title, |target, column| Some(word(&self.cell(target, column, hop_of(column)?)?.hop)))
+    }
+
+    /// The same of any word.
+    fn plain(&self, title: &'static str, word: impl Fn(&str, &Column) -> Option<String>) -> Option<PlainTable> {
         let cell = |target: &String, column: &Column| word(target, column).unwrap_or_else(|| NONE.to_owned());
         let row = |column: &Column| {
             let cells: Vec<String> = self.targets.iter().map(|target| cell(target, column)).collect();
@@ -215,6 +231,11 @@ impl Cell {
             duration_or_none(self.hop.p99_ns)
         )
     }
+}
+
+/// What the receiver used of a processor for a message, in words: the median of some runs; none if it is not known.
+pub(super) fn receiver_cpu<'a>(runs: impl Iterator<Item = &'a Run>) -> Option<String> {
+    median(runs.filter_map(|run| run.figures.get("receiver_cpu_per_message_ns").copied()).collect()).map(duration)
 }
 
 /// The median in words.

@@ -3,7 +3,7 @@
 use super::markup::escaped;
 use super::names::{Titles, grouped, labels};
 use super::page::{Section, list, table, verdict};
-use super::phases::{merged, told};
+use super::phases::{merged, receiver_cpu, told};
 use super::plain_table::PlainTable;
 use super::quantity::{NONE, count, duration, duration_or_none, figure};
 use super::sentence::{LEADING_HOPS, facts, footnote, hop_remark, leading_hop, middle};
@@ -35,12 +35,13 @@ pub(super) fn overview(result: &ResultFile) -> Option<PlainTable> {
             if valid { label } else { format!("{label}, not valid") },
             words(hop.as_ref().map(told)),
             words(hop.as_ref().map(|hop| duration_or_none(hop.p99_ns))),
+            words(receiver_cpu(counted.iter().copied())),
             words(rate.map(|rate| figure("throughput_per_s", rate))),
             if lost > 0 { count(lost) } else { NONE.to_owned() },
         ]
     };
     let rows = grouped(labelled, |(label, _)| label.clone()).into_iter().map(row).collect();
-    PlainTable::new("every run", &["", &format!("{hop_name} 50%"), "99%", "rate", "lost"], rows)
+    PlainTable::new("every run", &["", &format!("{hop_name} 50%"), "99%", "CPU a message", "rate", "lost"], rows)
 }
 
 /// The most runs that are not folded.

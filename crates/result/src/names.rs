@@ -37,6 +37,9 @@ pub const HOPS: &[(&str, &str)] = &[
     ("pop", "The pop call itself."),
     ("in_queue", "From the return of push until the return of the pop that took the message."),
     ("spin_gap", "Between two readings of a loop that only reads the clock: what the host takes away."),
+    ("wake_call", "The call that wakes a thread whose CPU has gone idle."),
+    ("wake_up", "From before the call that wakes a thread whose CPU has gone idle until that thread runs."),
+    ("wake_up_awake", "From before the call that wakes a thread until it runs, on a CPU that is kept from going idle."),
 ];
 
 /// Every figure: what is neither a hop nor a count.
@@ -134,6 +137,10 @@ pub const FIGURES: &[(&str, &str)] = &[
     ("empty_polls_per_message", "Calls of get_message that only looked and returned nothing, for each message."),
     ("subscriber_cpu_percent", "Processor time of the subscriber; 100 is one processor."),
     ("cpu_per_message_ns", "Processor time of both ends while messages went, divided by the messages."),
+    (
+        "receiver_cpu_per_message_ns",
+        "Processor time of the process that waits for messages sent at a rate (the subscriber, strategy and OMS, or the OMS), divided by those that it got.",
+    ),
     ("connect_commands", "Commands that connecting sent before the first PUBLISH."),
     ("subscribe_ns", "From the subscribe call until its confirmation."),
     ("payload_clock_step_ns", "The step of a clock whose times are the payloads."),

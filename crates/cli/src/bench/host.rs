@@ -22,10 +22,11 @@ pub struct HostArgs {
 
 pub fn run(lab: &Lab<'_>, args: &HostArgs, result: &mut ResultFile) -> anyhow::Result<()> {
     let settings = host::Settings { seconds: args.duration, cpus: args.cpus.two()? };
-    lab.progress.plan(args.repeat as usize, f64::from(args.repeat) * (args.duration + 1.5));
+    lab.progress.plan(args.repeat as usize, f64::from(args.repeat) * (args.duration + 2.3));
     for repeat in 1..=args.repeat {
         let around = Around::begin(lab, settings.cpus)?;
         let (host, mut run) = host::run(lab, &settings)?;
+        host::wake_ups(lab, settings.cpus, &mut run)?;
         around.end(lab, std::slice::from_mut(&mut run))?;
         result.host = host;
         run.repeat = repeat;

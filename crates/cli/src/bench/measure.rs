@@ -1,7 +1,7 @@
 //! What each bench does around its own measuring: a lab before it, a result after it.
 
 use anyhow::Context;
-use tickpath_compare::{against_first, table, value};
+use tickpath_compare::{Against, Line, against_first, table, value};
 use tickpath_harness::{Lab, LabError};
 use tickpath_lab::published;
 use tickpath_report::{duration, size};
@@ -111,43 +111,83 @@ pub fn usage(error: LabError) -> anyhow::Error {
     }
 }
 
-/// Where several targets took turns, the ratio of each to the first, for each way in which they ran and each of these
-/// hops that they have.
-pub fn compare_targets(result: &mut ResultFile, hops: &[&str]) {
+/// What a waiting receiver takes of a processor.
+const RECEIVER_CPU: &str = "receiver_cpu_per_message_ns";
+
+/// Where several targets or ways to wait took turns, the ratio of each to the first, for each way in which they ran
+/// otherwise and each of these hops that they have; of ways to wait that of the receiver's processor time too.
+pub fn compare_turns(result: &mut ResultFile, hops: &[&str]) {
+    let target = |run: &Run| short_name(&run.target);
+    let wait = |run: &Run| run.params.text("wait");
     let mut lines = Vec::new();
     for hop in hops {
-        let median = format!("{hop}.p50_ns");
-        let has = |run: &&Run| value(run, &median).is_some();
-        let found = against_first(result.runs.iter().filter(has), way, |run| short_name(&run.target));
-        let several = found.iter().any(|one| one.way != found[0].way);
-        lines.extend(found.iter().map(|one| {
-            let name = format!("{}_to_{}_{hop}", one.other, one.first);
-            one.line(&if several { format!("{name} {}", one.way) } else { name }, &median)
-        }));
+        lines.extend(against(&result.runs, hop, &format!("{hop}.p50_ns"), |run| way(run, wait(run)), target));
+    }
+    let medians = hops.iter().map(|hop| (*hop, format!("{hop}.p50_ns")));
+    for (name, figure) in medians.chain([(RECEIVER_CPU, RECEIVER_CPU.to_owned())]) {
+        let otherwise = |run: &Run| way(run, Some(target(run)));
+        lines.extend(against(&result.runs, name, &figure, otherwise, |run| wait(run).unwrap_or_default()));
     }
     result.comparisons.extend(table(lines));
 }
 
-/// How a run ran, but for its target and repetition.
-fn way(run: &Run) -> String {
+/// The lines of one figure: of every side to the one that came first, for each way in which they ran.
+fn against(
+    runs: &[Run],
+    name: &str,
+    figure: &str,
+    way: impl Fn(&Run) -> String,
+    side: impl Fn(&Run) -> String,
+) -> Vec<Line> {
+    let found = against_first(runs.iter().filter(|run| value(run, figure).is_some()), way, side);
+    let several = found.iter().any(|one| one.way != found[0].way);
+    let line = |one: &Against<'_>| {
+        let name = format!("{}_to_{}_{name}", one.other, one.first);
+        one.line(&if several { format!("{name} {}", one.way) } else { name }, figure)
+    };
+    found.iter().map(line).collect()
+}
+
+/// How a run ran, but for its repetition and either its target or how it waited: `other` is the one that is no side.
+fn way(run: &Run, other: Option<String>) -> String {
     let number = |name: &str| run.params.0.get(name).and_then(serde_json::Value::as_f64);
     let idle = number("idle_ns").map(|ns| format!("after {}", duration(ns)));
     let phase = (run.phase == Phase::Cold).then(|| "cold".to_owned());
     let size = number("size_bytes").map(size);
     let readers = number("readers").filter(|readers| *readers > 1.0).map(|readers| format!("{readers} readers"));
     let batch = run.batch_text().filter(|batch| batch != "1").map(|batch| format!("by {batch}"));
-    let told = [run.layout.clone(), phase, idle, size, readers, run.params.text("wait"), batch];
+    let told = [run.layout.clone(), phase, idle, size, readers, other, batch];
     told.into_iter().flatten().collect::<Vec<_>>().join(" ")
 }
 
 #[cfg(test)]
 mod tests {
+    use tickpath_result::Hop;
+
     use super::*;
 
     #[test]
     fn a_result_names_the_profile_of_its_program() {
         let profile = new_result("host").profile.expect("Cargo built it");
         assert!(env!("OUT_DIR").contains(&format!("/{profile}/build/")), "{profile}");
+    }
+
+    #[test]
+    fn ways_to_wait_that_took_turns_are_set_against_the_first_in_latency_and_in_processor_time() {
+        let run = |wait: &str, p50_ns: u64, cpu_ns: f64| {
+            let hop = Hop { count: 100, p50_ns: Some(p50_ns), ..Hop::default() };
+            let hops = [("one_way".to_owned(), hop)].into();
+            let mut run = Run { target: "shm://".to_owned(), repeat: 1, valid: true, hops, ..Run::default() };
+            run.params.set("wait", wait);
+            run.figures.insert(RECEIVER_CPU.to_owned(), cpu_ns);
+            run
+        };
+        let mut result = ResultFile::new("pubsub", "", "");
+        result.runs = vec![run("busy", 100, 1e6), run("adaptive", 150, 2e5)];
+        compare_turns(&mut result, &["one_way"]);
+        let told: Vec<_> = result.comparisons.iter().map(|one| (one.name.as_str(), one.ratio)).collect();
+        let wanted = [("adaptive_to_busy_one_way", 1.5), ("adaptive_to_busy_receiver_cpu_per_message_ns", 0.2)];
+        assert_eq!(told, wanted.map(|(name, ratio)| (name, Some(ratio))));
     }
 
     #[test]

@@ -78,7 +78,7 @@ pub struct OrdersArgs {
     #[arg(long, value_name = "inline|split|mutex", value_delimiter = ',', default_value = "inline")]
     pub layout: Vec<Layout>,
     /// How the core's thread waits; may be a list
-    #[arg(long, value_name = "busy|yield|block", value_delimiter = ',', default_value = "busy")]
+    #[arg(long, value_name = "busy|yield|block|adaptive", value_delimiter = ',', default_value = "busy")]
     pub wait: Vec<Wait>,
     /// Scheduling priority: normal, or fifo:1 to fifo:99
     #[arg(long, value_name = "fifo:N", default_value = "normal")]

@@ -10,7 +10,7 @@ use tickpath_lab::path::{self, Ticks};
 use tickpath_oms::Layout;
 use tickpath_result::ResultFile;
 
-use super::measure::{compare_targets, usage};
+use super::measure::{compare_turns, usage};
 use crate::args::{ARRIVALS, Cpus, Output, Usage, Warm, are_targets, arrivals, is_file, positive, seconds};
 
 #[derive(Debug, Args)]
@@ -40,7 +40,7 @@ pub struct PathArgs {
     #[arg(long, value_name = "inline|split|mutex", value_delimiter = ',', default_value = "inline")]
     pub layout: Vec<Layout>,
     /// How the strategy waits for ticks
-    #[arg(long, value_name = "busy|yield|block", value_delimiter = ',', default_value = "busy")]
+    #[arg(long, value_name = "busy|yield|block|adaptive", value_delimiter = ',', default_value = "busy")]
     pub wait: Vec<Wait>,
     /// Scheduling priority: normal, or fifo:1 to fifo:99
     #[arg(long, value_name = "fifo:N", default_value = "normal")]
@@ -79,7 +79,7 @@ pub fn run(lab: &Lab<'_>, args: &PathArgs, result: &mut ResultFile) -> anyhow::R
     let mut turns = Vec::new();
     for repeat in 1..=args.repeat {
         for &layout in &args.layout {
-            for &wait in &args.wait {
+            for wait in in_turn(repeat, args.wait.iter().copied()) {
                 for target in in_turn(repeat, &args.target) {
                     let file = args.ticks.clone();
                     turns.push(path::Settings {
@@ -101,6 +101,6 @@ pub fn run(lab: &Lab<'_>, args: &PathArgs, result: &mut ResultFile) -> anyhow::R
     for settings in &turns {
         result.runs.push(path::run(lab, settings).map_err(usage)?);
     }
-    compare_targets(result, &["tick_to_order"]);
+    compare_turns(result, &["tick_to_order"]);
     Ok(())
 }

@@ -14,7 +14,7 @@ use tickpath_lab::pubsub::{CLIENTS, Settings, cold, plan, round_trip, run as ste
 use tickpath_result::{Phase, ResultFile, Run, short_name};
 use tickpath_scratch::redis::{Server, ServerSettings};
 
-use super::measure::{compare_targets, usage};
+use super::measure::{compare_turns, usage};
 use super::slo;
 use crate::args::{
     ARRIVALS, Cpus, Output, Rate, Usage, Warm, are_targets, arrivals, policy, positive, rate, seconds, size,
@@ -113,7 +113,7 @@ pub struct PubsubArgs {
     pub readers: Vec<u32>,
     /// How both ends wait: the subscriber for messages, the publisher for their times; may be a list. If not given busy
     /// on logs alone, and block where a broker takes part, which needs a CPU too
-    #[arg(long, value_name = "busy|yield|block", value_delimiter = ',')]
+    #[arg(long, value_name = "busy|yield|block|adaptive", value_delimiter = ',')]
     pub wait: Vec<Wait>,
     /// Scheduling priority: normal, or fifo:1 to fifo:99
     #[arg(long, value_name = "fifo:N", default_value = "normal")]
@@ -246,7 +246,7 @@ fn measure(lab: &Lab<'_>, args: &PubsubArgs, result: &mut ResultFile) -> anyhow:
     result.host = host::floor(lab, cpus)?;
     for repeat in 1..=args.repeat {
         let all = in_turn(repeat, all.clone());
-        for &wait in &waits {
+        for wait in in_turn(repeat, waits.iter().copied()) {
             let base = Settings { foreign: foreign.clone(), ..base(args, wait, cpus, repeat) };
             match args.rate {
                 Pace::At(Rate::Max) => flood(lab, args, &all, &base, result)?,
@@ -258,7 +258,7 @@ fn measure(lab: &Lab<'_>, args: &PubsubArgs, result: &mut ResultFile) -> anyhow:
     if matches!(args.rate, Pace::Auto) {
         return Ok(());
     }
-    compare_targets(result, &["one_way", "round_trip"]);
+    compare_turns(result, &["one_way", "round_trip"]);
     Ok(())
 }
 

@@ -70,7 +70,7 @@ pub struct QueueArgs {
     #[arg(long, value_name = "R|max", default_value = "max", value_parser = rate)]
     pub rate: Rate,
     /// How pullers wait for messages, and the pusher for a message's time or for room
-    #[arg(long, value_name = "busy|yield|block", default_value = "block")]
+    #[arg(long, value_name = "busy|yield|block|adaptive", default_value = "block")]
     pub wait: Wait,
     /// What a push of redis-py is: push (LPUSH), push-ltrim (LPUSH and LTRIM)
     #[arg(long, value_name = "VARIANT", value_parser = push_variant)]

@@ -1,8 +1,8 @@
 //! `tickpath bench pubsub --rate auto`: the highest rate at which each target keeps its promise.
 
-use tickpath_compare::Promise;
+use tickpath_compare::{Promise, Search};
 use tickpath_harness::{Lab, LabError};
-use tickpath_lab::pubsub::{Search, Settings, run as steady};
+use tickpath_lab::pubsub::{Settings, run as steady};
 use tickpath_report::figure;
 use tickpath_result::{ResultFile, Run};
 

@@ -39,7 +39,7 @@ pub struct BridgeArgs {
     #[arg(long, value_name = "KIND", default_value_t = FOREIGN_KIND, value_parser = clap::value_parser!(u8).range(i64::from(FIRST_KIND)..))]
     pub foreign_kind: u8,
     /// How to wait for messages, and for room in a full topic
-    #[arg(long, value_name = "busy|yield|block", default_value = "block")]
+    #[arg(long, value_name = "busy|yield|block|adaptive", default_value = "block")]
     pub wait: Wait,
     #[command(flatten)]
     pub opening: OpeningArgs,

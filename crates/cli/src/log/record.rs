@@ -43,7 +43,7 @@ pub struct RecordArgs {
     #[arg(long, value_name = "KIND", default_value_t = FOREIGN_KIND, value_parser = clap::value_parser!(u8).range(i64::from(FIRST_KIND)..))]
     pub foreign_kind: u8,
     /// How to wait for messages
-    #[arg(long, value_name = "busy|yield|block", default_value = "block")]
+    #[arg(long, value_name = "busy|yield|block|adaptive", default_value = "block")]
     pub wait: Wait,
     /// Add to a recording that is there
     #[arg(long)]

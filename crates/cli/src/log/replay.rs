@@ -42,7 +42,7 @@ pub struct ReplayArgs {
     #[arg(long)]
     pub keep_stamps: bool,
     /// How to wait for intended times, and for room in a full topic
-    #[arg(long, value_name = "busy|yield|block", default_value = "block")]
+    #[arg(long, value_name = "busy|yield|block|adaptive", default_value = "block")]
     pub wait: Wait,
     #[command(flatten)]
     pub opening: OpeningArgs,

@@ -19,6 +19,7 @@ fn benches_write_results_that_render_again() {
     pubsub(folder.path());
     path(folder.path());
     orders(folder.path());
+    waits(folder.path());
     orders_over_sockets(folder.path());
     whole_days(folder.path());
     beside(folder.path());
@@ -35,7 +36,7 @@ fn host(folder: &Path) {
         assert!(result["commit"].as_str().is_some_and(|commit| commit.starts_with(head)), "{}", result["commit"]);
     }
     let run = only_run(&result);
-    for hop in ["spin_gap", "round_trip"] {
+    for hop in ["spin_gap", "round_trip", "wake_call", "wake_up"] {
         assert!(number(&run["hops"][hop]["count"]) > 0.0, "{hop}");
         assert!(run["hops"][hop].get("unstalled").is_none(), "nobody watched for the host's gaps: {hop}");
     }
@@ -44,6 +45,8 @@ fn host(folder: &Path) {
     {
         assert!(number(&run["figures"][figure]) >= 0.0, "{figure}");
     }
+    let notes = run["notes"].to_string();
+    assert!(notes.contains("a wake-up takes") && notes.contains("in the call that wakes"), "{notes}");
     assert_eq!(run["valid"], true, "a look at the host breaks no rule");
 }
 
@@ -116,6 +119,29 @@ fn orders(folder: &Path) {
     let told = good(&format!("log cat {} --count 5", text(&journal)));
     assert_eq!(told.out.lines().count(), 5);
     assert!(told.out.lines().next().is_some_and(|line| line.contains("journal_start")), "{}", told.out);
+}
+
+fn waits(folder: &Path) {
+    for (name, call, hop) in [
+        ("pubsub", "pubsub --target shm:// --count 200 --size 64 --rate 1000", "one_way"),
+        ("path", "path --count 200 --rate 1000", "tick_to_order"),
+        ("orders", "orders --count 100 --rate 1000", "t0_t2"),
+    ] {
+        let result = bench(folder, &format!("{name}-waits"), &format!("{call} --wait block,adaptive"));
+        let runs = result["runs"].as_array().expect("runs is a list");
+        let told: Vec<_> = runs.iter().map(|run| run["params"]["wait"].as_str()).collect();
+        assert_eq!(told, [Some("block"), Some("adaptive")], "{name}");
+        for run in runs {
+            let [sent, received, lost] = ["sent", "received", "lost"].map(|count| number(&run["counts"][count]));
+            assert_eq!(received + lost, sent, "{name}: {run}");
+            assert!(number(&run["hops"][hop]["count"]) > 0.0, "{name}: {run}");
+            assert!(number(&run["figures"]["receiver_cpu_per_message_ns"]) > 0.0, "{name}: {run}");
+        }
+    }
+    let call = "queue --target shm:// --count 500 --rate 5000 --pipeline 1 --pull 1 --wait adaptive";
+    let result = bench(folder, "queue-adaptive", call);
+    let run = only_run(&result);
+    assert_eq!((run["params"]["wait"].as_str(), number(&run["counts"]["lost"])), (Some("adaptive"), 0.0), "{run}");
 }
 
 fn orders_over_sockets(folder: &Path) {

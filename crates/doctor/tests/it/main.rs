@@ -6,8 +6,8 @@ use std::net::TcpListener;
 use std::process::Command;
 
 use tempfile::tempdir;
-use tickpath_clock::{HostClock, cpus};
-use tickpath_doctor::{Finding, Host, Neighbour, State, broker, host, judged, neighbours, script};
+use tickpath_clock::{HostClock, WakeUp, cpus};
+use tickpath_doctor::{Finding, Host, Neighbour, State, broker, host, judged, neighbours, script, wake_up, woken};
 
 const CPU0: &str = "sys/devices/system/cpu/cpu0";
 
@@ -53,6 +53,8 @@ fn each_finding_follows_from_what_the_host_tells() {
         ("real-time priority", "proc/self/status", "Uid:\t0\t0\t0\t0\n", Good),
         ("real-time priority", "proc/self/status", "Uid:\t1000\t1000\t1000\t1000\n", CostsLatency),
         ("hypervisor", "proc/cpuinfo", "flags : fpu hypervisor nonstop_tsc\n", CostsLatency),
+        // It tells of its one state that leaving it takes a microsecond.
+        ("deepest idle state", "sys/devices/system/cpu/cpuidle/current_driver", "haltpoll\n", Unknown),
     ] {
         check(name, file, text, state);
     }
@@ -110,6 +112,38 @@ fn this_machine_s_processors_are_measured() {
         let named = found.value.split(|c: char| !c.is_ascii_digit()).any(|word| word == cpu.to_string());
         assert!(named, "CPU {cpu} is not in {found:?}");
     }
+}
+
+#[test]
+fn a_wake_up_that_is_mostly_idle_state_has_the_remedy_of_its_host() {
+    use State::{CostsLatency, Good, Unknown};
+    const GUEST: (&str, &str) = ("proc/cpuinfo", "flags : fpu hypervisor\n");
+    const HALTPOLL: (&str, &str) = ("sys/devices/system/cpu/cpuidle/current_governor", "haltpoll\n");
+    const POLL_NS: (&str, &str) = ("sys/module/haltpoll/parameters/guest_halt_poll_ns", "0\n");
+    for (files, awake_ns, asleep_ns, state, words) in [
+        (vec![GUEST, HALTPOLL, POLL_NS], Some(15_000), 53_000, CostsLatency, "guest_halt_poll_ns (now 0)"),
+        (vec![GUEST, POLL_NS], Some(15_000), 53_000, CostsLatency, "cpuidle.governor=haltpoll"),
+        (vec![], Some(15_000), 53_000, CostsLatency, "/dev/cpu_dma_latency"),
+        (vec![GUEST], Some(30_000), 53_000, Good, "23.0 to leave the idle state"),
+        (vec![], Some(2_000), 6_000, Good, "4.0 to leave the idle state"),
+        (vec![GUEST], None, 53_000, Unknown, "could not be taken apart"),
+    ] {
+        let root = tempdir().unwrap();
+        for (file, text) in files {
+            fs::create_dir_all(root.path().join(file).parent().unwrap()).unwrap();
+            fs::write(root.path().join(file), text).unwrap();
+        }
+        let found = woken(&Host::under(root.path()), &WakeUp { call_ns: 1_000, asleep_ns, awake_ns });
+        assert_eq!(found.state, state, "{found:?}");
+        assert!(format!("{found:?}").contains(words), "'{words}' is not in {found:?}");
+        assert_eq!(found.remedy.contains("--wait adaptive"), state == CostsLatency, "{found:?}");
+    }
+}
+
+#[test]
+fn this_machine_s_wake_up_is_measured() {
+    let found = wake_up(&Host::here());
+    assert_eq!(format!("{found:?}").contains("in the call that wakes"), cpus().len() > 1, "{found:?}");
 }
 
 #[test]

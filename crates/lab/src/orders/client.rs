@@ -1,4 +1,4 @@
-//! The client process of `orders`, and the one that walks caches full.
+//! The client process of `orders`.
 
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -44,33 +44,6 @@ impl Role for ClientRole {
 
     fn play(&self, parent: &Parent) -> Result<(), LabError> {
         client(self, parent)
-    }
-}
-
-/// Walks a CPU's caches full, whenever it is told to.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct EvictorRole {
-    /// Whose caches.
-    pub cpu: usize,
-}
-
-impl Role for EvictorRole {
-    const NAME: &'static str = "evictor";
-
-    fn play(&self, parent: &Parent) -> Result<(), LabError> {
-        /// More than any last-level cache share of a core.
-        const WORDS: usize = (128 << 20) / 8;
-        tickpath_clock::pin_to_cpu(self.cpu)?;
-        let mut memory = vec![1u64; WORDS];
-        parent.ready();
-        while parent.hear().is_some() {
-            for line in memory.chunks_mut(8) {
-                line[0] = line[0].wrapping_mul(3);
-            }
-            std::hint::black_box(&memory);
-            parent.result(&());
-        }
-        Ok(())
     }
 }
 

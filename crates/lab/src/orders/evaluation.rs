@@ -9,7 +9,7 @@ use super::settings::{Settings, Target, VenueRoute};
 use crate::analyse::{self, Group};
 use tickpath_harness::attribution::{drop_attribution, tell_standstills, void_attribution, within};
 use tickpath_harness::memory::{self, Resident};
-use tickpath_harness::rules::{refuse_loss, refuse_starved};
+use tickpath_harness::rules::{refuse_loss, refuse_starved, tell_receiver_cpu};
 use tickpath_harness::samples::{Samples, load, load_gaps};
 use tickpath_harness::{Lab, LabError};
 use tickpath_result::{Counts, Run};
@@ -23,8 +23,9 @@ pub(super) struct Measured {
     pub answered: Answered,
     pub before: Resident,
     pub after: Resident,
-    /// How long the core's thread waited for its CPU meanwhile, and how long that was.
+    /// How long the core's thread waited for its CPU meanwhile, what the OMS used of CPUs, and how long that was.
     pub waited_ns: u64,
+    pub cpu_ns: u64,
     pub took_ns: u64,
 }
 
@@ -43,7 +44,7 @@ pub(super) fn evaluate(
         read => read,
     };
     let mut runs = Vec::new();
-    for Measured { batch, answered, before, after, waited_ns, took_ns } in measured {
+    for Measured { batch, answered, before, after, waited_ns, cpu_ns, took_ns } in measured {
         let group = read.as_ref().ok().and_then(|read| read.groups.get(&batch.number));
         let Some(group) = group else {
             let why =
@@ -68,6 +69,10 @@ pub(super) fn evaluate(
         }
         if is_ours {
             memory_of(&mut run, batch, *before, *after);
+        }
+        // In the moment of a burst there is no waiting.
+        if batch.interval_ns.is_some() {
+            tell_receiver_cpu(&mut run, *cpu_ns);
         }
         let lasted_ns = lab.clock.ns_between(window.0, window.1);
         // The evictor's walks would pass for the host's gaps; those of another's OMS are not known, nor those of one

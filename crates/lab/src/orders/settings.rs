@@ -150,7 +150,8 @@ impl Target {
 }
 
 impl Settings {
-    /// How client and venue wait, who share a CPU.
+    /// How client and venue wait, who share a CPU. Beside a core that adapts they do as beside one that spins: a venue
+    /// that sleeps has to be woken by it.
     pub(super) fn shared_wait(&self) -> Wait {
         if self.wait == Wait::Block || self.beside.is_some() { Wait::Block } else { Wait::Yield }
     }
@@ -196,7 +197,7 @@ pub(super) fn check(settings: &Settings) -> Result<(), LabError> {
     if target.has_socket() && *layout == Layout::Mutex {
         return wrong("the layout 'mutex' serves no sockets; use --layout inline or split");
     }
-    if target.has_socket() && (*layout, *wait) == (Layout::Inline, Wait::Block) {
+    if target.has_socket() && *layout == Layout::Inline && wait.sleeps() {
         return wrong("one thread cannot sleep for sockets and for lanes at once; use --layout split, or --wait busy");
     }
     if !target.has_socket() && (*sessions != 1 || settings.beside.is_some()) {

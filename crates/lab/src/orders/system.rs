@@ -9,11 +9,12 @@ use tickpath_oms::AckLevel;
 use tickpath_session::Secret;
 
 use super::beside::BesideRole;
-use super::client::{Answered, ClientRole, Entry, EvictorRole};
+use super::client::{Answered, ClientRole, Entry};
 use super::login::Login;
 use super::plan::Batch;
 use super::settings::{Settings, Target, VenueRoute};
 use crate::trade::{BESIDE_USER, ExchangeRole, OmsRole, ServerRole};
+use tickpath_harness::evict::EvictorRole;
 use tickpath_harness::samples::{load, save};
 use tickpath_harness::{Child, Lab, LabError, Thread, memory, remove_topics};
 

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 
 use serde::{Deserialize, Serialize};
 use tickpath_bus::{Policy, Publisher, TopicConfig, connect};
-use tickpath_clock::{Clock, HostClock, Lateness, Pacer, Rest};
+use tickpath_clock::{Clock, HostClock, Lateness, Pacer, Rest, Wait};
 use tickpath_market::replay::{Event, Pace, Recording, Tally};
 
 use crate::trade::{Exchange, ExchangeRole};
@@ -107,25 +107,33 @@ fn feed(role: &FeedRole, parent: &Parent) -> Result<(), LabError> {
     let mut rows = touched_rows(plan.len());
     let mut lateness = Lateness::default();
     let mut before = 0;
-    for (offset_ns, event) in &plan {
-        let intended = start + clock.calibration().ticks_of_ns(*offset_ns);
-        let actual = match &mut venue {
-            Some(venue) => pacer.until_beside(intended, |rest| venue.turn(rest))?,
-            None => pacer.until(intended),
-        };
+    let is_warm = role.thread.warm && wait == Wait::Busy;
+    // What can be looked at before a tick's time is not looked at then: the tick, and whether there is to be one.
+    for &(offset_ns, event) in &plan {
         if stop.load(Ordering::Relaxed) {
             return Err(LabError::Failed("the bench was stopped".to_owned()));
         }
-        publish(topic.as_mut(), intended, event)?;
+        let intended = start + clock.calibration().ticks_of_ns(offset_ns);
+        let actual = pacer.until_beside(intended, |rest| {
+            if is_warm {
+                topic.idle();
+            }
+            let Some(venue) = &mut venue else {
+                rest.take();
+                return Ok(false);
+            };
+            venue.turn(rest)
+        })?;
+        publish(topic.as_mut(), intended, &event)?;
         if let Some(mirror) = &mut mirror {
-            publish(mirror.as_mut(), intended, event)?;
+            publish(mirror.as_mut(), intended, &event)?;
         }
         rows.push([intended, actual]);
         if let Some(venue) = venue.as_mut().filter(|_| rows.len().is_multiple_of(VENUE_EVERY)) {
             venue.turn(Rest::Spin)?;
         }
         let allowance_ns = (offset_ns - before).max(10_000);
-        before = *offset_ns;
+        before = offset_ns;
         lateness.count(pacer.own_lateness_ns(intended, actual), allowance_ns);
     }
     parent.result(&());

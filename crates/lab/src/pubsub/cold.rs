@@ -14,8 +14,8 @@ use tickpath_clock::Clock;
 
 use super::role::{First, PublisherRole, Received, topic_name};
 use super::settings::{Settings, check, described, policy, roles};
-use crate::removed::Removed;
 use tickpath_harness::samples::{Samples, load, load_gaps};
+use tickpath_harness::targets::Removed;
 use tickpath_harness::{Around, Lab, LabError};
 use tickpath_result::{Phase, Run};
 

@@ -7,6 +7,7 @@ use tickpath_bus::{BatchError, Event, Gap as Loss, PublishError, Publisher, Star
 use tickpath_clock::{Clock, Gaps, HostClock, Lateness, Pacer, Wait, relax};
 
 use super::role::{First, KIND, Published, PublisherRole, Received, SubscriberRole, topic_config};
+use tickpath_harness::memory::own_cpu_ns;
 use tickpath_harness::quiet::Quiet;
 use tickpath_harness::samples::{save, save_gaps, touched_rows};
 use tickpath_harness::targets::is_log;
@@ -263,15 +264,17 @@ pub(crate) fn subscriber(role: &SubscriberRole, parent: &Parent) -> Result<(), L
     topics.iter_mut().for_each(|topic| topic.keep_warm(role.thread.warm));
     role.thread.settle()?;
     let mut rows = touched_rows(if role.stamps { role.count as usize * role.readers } else { 0 });
+    let cpu_ns = own_cpu_ns();
     // A look at a server's answers is a call to the kernel.
     let mut gaps = Gaps::new(clock).of_calls(!is_log(&role.target));
     parent.ready();
     let (trackers, last, waited) = receive(role, &clock, wait, &mut topics, &mut rows, &mut gaps, parent)?;
+    let cpu_ns = own_cpu_ns().saturating_sub(cpu_ns);
     let waited_ns = waited.zip(gaps.waited_ns()).map_or(0, |(before, after)| after - before);
     save(&role.out, &rows)?;
     save_gaps(&role.out.with_extension("gaps"), &gaps.into_found())?;
     let reconnects = topics.iter().map(|topic| topic.reconnects()).sum();
-    parent.result(&Received { waited_ns, reconnects, ..SequenceTracker::received(&trackers, last) });
+    parent.result(&Received { waited_ns, cpu_ns, reconnects, ..SequenceTracker::received(&trackers, last) });
     Ok(())
 }
 
@@ -291,7 +294,7 @@ fn receive(
     let expected = role.count * topics.len() as u64;
     let mut copy = vec![0; 16 << 20];
     let (mut quiet, mut last_news) = (Quiet::new(clock, DRAIN_NS), 0);
-    let (mut done, mut turns, mut waited) = (0, 0u32, None);
+    let (mut done, mut waited) = (0, None);
     while done < expected {
         let mut found = 0;
         for (topic, tracker) in topics.iter_mut().zip(&mut trackers) {
@@ -331,8 +334,7 @@ fn receive(
         } else {
             Wait::Yield.idle();
         }
-        turns = turns.wrapping_add(1);
-        if (turns.is_multiple_of(1 << 14) || wait == Wait::Block) && quiet.is_over(parent) {
+        if quiet.is_over_after(wait, parent) {
             break;
         }
     }

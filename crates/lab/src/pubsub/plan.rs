@@ -2,7 +2,7 @@
 
 use super::settings::Settings;
 use super::steady::run;
-use crate::digits::round_down;
+use tickpath_harness::digits::round_down;
 use tickpath_harness::targets::is_log;
 use tickpath_harness::{Lab, LabError};
 

@@ -113,6 +113,9 @@ pub(super) struct Received {
     /// a client in another language.
     #[serde(default)]
     pub waited_ns: u64,
+    /// Processor time of its process meanwhile, from when it was ready; zero as above.
+    #[serde(default)]
+    pub cpu_ns: u64,
 }
 
 impl Received {

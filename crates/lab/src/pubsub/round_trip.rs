@@ -15,9 +15,9 @@ use tickpath_clock::{Clock, HostClock};
 use super::ends::{SequenceTracker, word};
 use super::role::{KIND, Received, topic_config, topic_name};
 use super::settings::{Settings, check, described, policy};
-use crate::removed::Removed;
 use tickpath_harness::rules::tell_reconnects;
 use tickpath_harness::samples::{Samples, load, save};
+use tickpath_harness::targets::Removed;
 use tickpath_harness::{Around, Lab, LabError, Parent, Role, Thread};
 use tickpath_result::Run;
 

@@ -7,13 +7,14 @@ use tickpath_clock::{Calibration, Cause, Clock, Gap, Wait};
 
 use super::role::{Published, Received, topic_name};
 use super::settings::{Settings, check, described, policy, roles};
-use crate::removed::Removed;
 use tickpath_harness::attribution::{
     drop_attribution, stood_still_ns, tell_standstills, void_attribution, with_whole_stops, within,
 };
-use tickpath_harness::rules::{refuse_disorder, refuse_loss, refuse_starved, tell_lateness, tell_reconnects};
+use tickpath_harness::rules::{
+    refuse_disorder, refuse_loss, refuse_starved, tell_lateness, tell_receiver_cpu, tell_reconnects,
+};
 use tickpath_harness::samples::{Samples, load, load_gaps};
-use tickpath_harness::targets::is_log;
+use tickpath_harness::targets::{Removed, is_log};
 use tickpath_harness::{Around, Lab, LabError, host};
 use tickpath_result::{Run, without_login};
 
@@ -112,6 +113,10 @@ fn assemble(
         let took_ns = calibration.ns_between(published.first, published.last);
         judge(&mut run, settings, published, took_ns);
         void_attribution(&mut run, idle, &gaps, took_ns as f64 / 1e9);
+        // Ends that are threads of one process have one account.
+        if !lab.in_threads {
+            tell_receiver_cpu(&mut run, received.cpu_ns);
+        }
         let ends = [("subscriber", gaps, received.waited_ns), ("publisher", with_whole_stops(&theirs, &[&ours]), 0)];
         for (who, gaps, waited_ns) in ends {
             hold_up(&mut run, settings, (who, &gaps, waited_ns), elapsed, calibration);

@@ -2,7 +2,7 @@
 
 use super::run::run;
 use super::settings::{Client, Settings, USUAL_S, is_list};
-use crate::digits::round_down;
+use tickpath_harness::digits::round_down;
 use tickpath_harness::targets::is_log;
 use tickpath_harness::{Lab, LabError};
 

@@ -104,7 +104,6 @@ impl Pulling {
     ) -> Result<(), LabError> {
         let share = role.share.unwrap_or(u64::MAX);
         let mut quiet = Quiet::new(clock, if role.share.is_some() { PATIENCE_NS } else { QUIET_NS });
-        let mut turns = 0u32;
         while self.fresh() < share {
             let called = clock.ticks();
             let messages = self.pull(queue, role.limit)?;
@@ -115,8 +114,7 @@ impl Pulling {
                 continue;
             }
             queue.wait(SLEEP_NS);
-            turns = turns.wrapping_add(1);
-            if (turns.is_multiple_of(1 << 14) || wait == Wait::Block) && quiet.is_over(parent) {
+            if quiet.is_over_after(wait, parent) {
                 break;
             }
         }

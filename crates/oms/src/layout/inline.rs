@@ -56,7 +56,7 @@ impl<C: Clock, F: Front> Inline<C, F> {
         let front = front.map(|open| open(&mut sequencer, opening)).transpose()?;
         let mut ticks = ticks;
         open_ticks(&mut ticks, &mut sequencer)?;
-        let is_warm = config.warm && config.wait == Wait::Busy;
+        let is_warm = config.warm && matches!(config.wait, Wait::Busy | Wait::Adaptive);
         // Without one, where there is no memory for it perhaps, an order after a silence takes longer, and that is all.
         let rehearsal = if is_warm { sequencer.rehearsal().ok().flatten() } else { None };
         let mut inline = Self::of(sequencer, inbound.sources);
@@ -88,6 +88,11 @@ impl<C: Clock, F: Front> Inline<C, F> {
     pub fn rehearsed(&self) -> (u64, u64) {
         let Some(Rehearsal { oms, client }) = &self.rehearsal else { return (0, 0) };
         (client.sent(), oms.sequencer.core.digest().outputs)
+    }
+
+    /// Notes that its thread has slept: the next turn without work is one for a rehearsal.
+    pub fn is_cold(&mut self) {
+        self.idle_turns = REHEARSE_EVERY - 1;
     }
 
     /// The sequencer.
@@ -132,5 +137,6 @@ impl<C: Clock, F: Front> Agent for Inline<C, F> {
         let mut sources: Vec<&Reader> = self.sources.iter().filter_map(Source::reader).collect();
         sources.extend(&self.ticks);
         sleep_until_any(&sources, timeout_ns);
+        self.is_cold();
     }
 }

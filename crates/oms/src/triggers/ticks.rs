@@ -24,7 +24,8 @@ impl<C: Clock> Sequencer<C> {
 
     /// Takes a top of book, stamped when it was sent: its middle is the reference price for checks, and it fires what
     /// waits for it.
-    #[inline]
+    // One function for the OMS and its rehearsal, as its poll is.
+    #[inline(never)]
     pub fn tick(&mut self, stamp: u64, tick: &TopOfBook) -> Result<(), OmsError> {
         let Some(reference) = self.reference_mut(tick.symbol) else { return Ok(()) };
         let price = match (tick.bid.0, tick.ask.0) {

@@ -120,6 +120,21 @@ fn figures_have_one_unit() {
 }
 
 #[test]
+fn the_processor_time_of_who_waits_stands_beside_the_latency() {
+    let mut result = many();
+    for run in &mut result.runs {
+        run.figures.insert("receiver_cpu_per_message_ns".to_owned(), 45_000.0);
+    }
+    let text = shown(&result, 80, true);
+    let (_, table) = text.split_once("the receiver's processor time a message\n").expect("it has a table");
+    assert!(table.lines().nth(1).is_some_and(|row| row.contains("45 µs")), "{text}");
+    // What is no matter of phases has one row a kind of run.
+    result.runs.iter_mut().for_each(|run| run.params = Run::default().params);
+    let text = shown(&result, 120, false);
+    assert!(text.contains("CPU a message") && text.contains("45 µs"), "{text}");
+}
+
+#[test]
 fn a_search_is_a_curve_of_latency_over_rate_with_a_line_a_target() {
     for (targets, words) in [(vec!["shm://"], vec!["log"]), (vec!["shm://", "redis://h:1"], vec!["log", "redis"])] {
         let mut result = ResultFile::new("pubsub", "", "");

@@ -59,7 +59,8 @@ const MOST_NAME: usize = 100;
 const MOST_SOCKET_PATH: usize = 108;
 
 const LAYOUTS: &[(&str, Layout)] = &[("inline", Layout::Inline), ("split", Layout::Split)];
-const WAITS: &[(&str, Wait)] = &[("busy", Wait::Busy), ("yield", Wait::Yield), ("block", Wait::Block)];
+const WAITS: &[(&str, Wait)] =
+    &[("busy", Wait::Busy), ("yield", Wait::Yield), ("block", Wait::Block), ("adaptive", Wait::Adaptive)];
 
 /// All that an OMS as a server is told.
 #[derive(Debug, Clone)]
@@ -387,7 +388,7 @@ impl CoreSettings {
     fn take(core: &mut Section<'_>) -> Self {
         let layout = core.one_of("layout", LAYOUTS).unwrap_or(Layout::Split);
         let wait = core.one_of("wait", WAITS).unwrap_or(Wait::Block);
-        if (layout, wait) == (Layout::Inline, Wait::Block) {
+        if layout == Layout::Inline && wait.sleeps() {
             let why =
                 "one thread cannot sleep for sockets and for shared memory at once; set wait = \"busy\" or \"yield\"";
             core.mistake("layout", why.to_owned());

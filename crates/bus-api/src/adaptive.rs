@@ -1,0 +1,96 @@
+//! [`Wait::Adaptive`] over any transport that can sleep: what sleeps is the transport's, when is not.
+
+use tickpath_clock::{AdaptiveWait, HostClock, Rest, Wait, relax};
+
+use crate::error::{ConnectError, ReceiveError};
+use crate::queue::{Pulled, Puller};
+use crate::topic::{Event, PublisherState, Subscriber};
+
+/// A subscriber that was opened to wait so: one that adapts is told when to sleep, any other is as it was.
+pub fn subscriber(wait: Wait, inner: impl Subscriber + 'static) -> Result<Box<dyn Subscriber>, ConnectError> {
+    match wait {
+        Wait::Adaptive => Ok(Box::new(Adaptive { inner, rests: rests()? })),
+        _ => Ok(Box::new(inner)),
+    }
+}
+
+/// The same for a puller.
+pub fn puller(wait: Wait, inner: impl Puller + 'static) -> Result<Box<dyn Puller>, ConnectError> {
+    match wait {
+        Wait::Adaptive => Ok(Box::new(Adaptive { inner, rests: rests()? })),
+        _ => Ok(Box::new(inner)),
+    }
+}
+
+fn rests() -> Result<AdaptiveWait<HostClock>, ConnectError> {
+    HostClock::get().map(AdaptiveWait::new).map_err(|e| ConnectError::Other(Box::new(e)))
+}
+
+struct Adaptive<T> {
+    inner: T,
+    rests: AdaptiveWait<HostClock>,
+}
+
+impl<T: Subscriber> Subscriber for Adaptive<T> {
+    fn poll(&mut self, limit: usize, handler: &mut dyn FnMut(Event<'_>)) -> Result<usize, ReceiveError> {
+        let found = self.inner.poll(limit, handler)?;
+        if found > 0 {
+            self.rests.found();
+        }
+        Ok(found)
+    }
+
+    fn wait(&mut self, timeout_ns: u64) {
+        match self.rests.rest(timeout_ns) {
+            Rest::Sleep(ns) => {
+                self.inner.wait(ns);
+                self.rests.woke();
+            }
+            Rest::Spin | Rest::Yield => self.inner.idle(),
+        }
+    }
+
+    fn idle(&mut self) {
+        self.inner.idle();
+    }
+
+    fn keep_warm(&mut self, keep: bool) {
+        self.inner.keep_warm(keep);
+    }
+
+    fn publisher(&self) -> PublisherState {
+        self.inner.publisher()
+    }
+
+    fn reconnects(&self) -> Option<u64> {
+        self.inner.reconnects()
+    }
+}
+
+impl<T: Puller> Puller for Adaptive<T> {
+    fn pull(&mut self, limit: usize, handler: &mut dyn FnMut(Pulled<'_>)) -> Result<usize, ReceiveError> {
+        let found = self.inner.pull(limit, handler)?;
+        if found > 0 {
+            self.rests.found();
+        }
+        Ok(found)
+    }
+
+    fn acknowledge(&mut self) -> Result<(), ReceiveError> {
+        self.inner.acknowledge()
+    }
+
+    fn wait(&mut self, timeout_ns: u64) {
+        match self.rests.rest(timeout_ns) {
+            Rest::Sleep(ns) => {
+                self.inner.wait(ns);
+                self.rests.woke();
+            }
+            Rest::Spin | Rest::Yield => relax(),
+        }
+    }
+
+    fn reconnects(&self) -> Option<u64> {
+        self.inner.reconnects()
+    }
+}

@@ -1,0 +1,321 @@
+//! What it takes to wake a thread that sleeps, and where that goes.
+//!
+//! ```text
+//!   waker     from │ word := turn, futex wake │ called
+//!   sleeper   ……………………………………… out of the idle state, interrupt, scheduler │ runs
+//!
+//!   call    from to called
+//!   asleep  from to runs, of a thread whose CPU has gone idle
+//!   awake   from to runs, of a thread whose CPU was kept from that: by one that spins when there is nothing else to do
+//! ```
+//! `asleep` without `awake` is the idle state's: in a virtual machine the host's way back to it, too.
+
+use std::fmt;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::thread;
+
+use crate::counter::monotonic_ns;
+use crate::schedule::{ScheduleError, cpus_before_pinning, current_cpu, pin_to_cpu, run_when_idle};
+use crate::wait::{relax, yield_now};
+
+/// How long the sleeper is left alone: after that its CPU has gone idle, also one that polls for a while first.
+const QUIET_NS: u64 = 250_000;
+
+/// What waking a thread takes, in nanoseconds: medians.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WakeUp {
+    /// The call to the kernel of who wakes.
+    pub call_ns: u64,
+    /// From before that call until the thread runs; its CPU has gone idle meanwhile.
+    pub asleep_ns: u64,
+    /// The same while something keeps that CPU from going idle; none if that was not measured, or is not possible.
+    pub awake_ns: Option<u64>,
+}
+
+impl WakeUp {
+    /// Of a thread that may run where the calling one may, by one on another CPU if this process has one; without
+    /// `awake_ns`. Measured once a process, which takes some milliseconds.
+    pub fn of_this_host() -> &'static Self {
+        static MEASURED: OnceLock<WakeUp> = OnceLock::new();
+        MEASURED.get_or_init(Self::measure)
+    }
+
+    /// The same, measured anew.
+    pub fn measure() -> Self {
+        const ROUNDS: usize = 15;
+        const MOST_NS: u64 = 8_000_000;
+        /// Taken where nothing came of it.
+        const USUAL: WakeUp = WakeUp { call_ns: 5_000, asleep_ns: 50_000, awake_ns: None };
+        let here = current_cpu();
+        let others = cpus_before_pinning().iter().copied().filter(|cpu| Some(*cpu) != here);
+        let near = others.min_by_key(|cpu| cpu.abs_diff(here.unwrap_or_default()));
+        let rounds = wake_caller(near, ROUNDS, MOST_NS, None).unwrap_or_default();
+        rounds.alone().middle().unwrap_or(USUAL)
+    }
+
+    /// The parts of `asleep_ns`, which they add up to: in the call of who wakes; until the scheduler runs the sleeper;
+    /// and to leave the idle state. None without `awake_ns`.
+    pub fn parts_ns(&self) -> Option<[u64; 3]> {
+        let awake = self.awake_ns?.min(self.asleep_ns);
+        let call = self.call_ns.min(awake);
+        Some([call, awake - call, self.asleep_ns - awake])
+    }
+}
+
+impl fmt::Display for WakeUp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let us = |ns: u64| ns as f64 / 1e3;
+        let whole = us(self.asleep_ns);
+        match self.parts_ns() {
+            Some(parts) => {
+                let [call, scheduler, idle] = parts.map(us);
+                write!(
+                    f,
+                    "{whole:.1} µs: {call:.1} in the call that wakes, {scheduler:.1} until the scheduler runs the \
+                     sleeper, {idle:.1} to leave the idle state"
+                )
+            }
+            None => {
+                let call = us(self.call_ns.min(self.asleep_ns));
+                write!(f, "{whole:.1} µs: {call:.1} in the call that wakes; the rest could not be taken apart here")
+            }
+        }
+    }
+}
+
+/// Wake-ups of a thread on one CPU by a thread on another, in nanoseconds each.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct WakeUps {
+    /// As [`WakeUp::call_ns`].
+    pub calls_ns: Vec<u64>,
+    /// As [`WakeUp::asleep_ns`].
+    pub asleep_ns: Vec<u64>,
+    /// As [`WakeUp::awake_ns`]; empty if both share a CPU, or the scheduler refuses the policy `SCHED_IDLE`.
+    pub awake_ns: Vec<u64>,
+}
+
+impl WakeUps {
+    /// So many of each kind, a third of a millisecond each, between these two CPUs: the sleeper's, and the waker's.
+    /// Fewer if that takes more than a second, or if the thread did not sleep yet when it was woken.
+    pub fn measure([sleeper, waker]: [usize; 2], rounds: usize) -> Result<Self, ScheduleError> {
+        const MOST_NS: u64 = 1_000_000_000;
+        let work = || -> Result<Self, ScheduleError> {
+            pin_to_cpu(sleeper)?;
+            let asleep = wake_caller(Some(waker), rounds, MOST_NS, None)?.alone();
+            let awake = match sleeper == waker {
+                true => Rounds::default(),
+                false => wake_caller(Some(waker), rounds, MOST_NS, Some(sleeper))?,
+            };
+            Ok(Self { awake_ns: awake.runs_ns, ..asleep })
+        };
+        thread::scope(|scope| scope.spawn(work).join()).unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    }
+
+    /// The medians; none if nothing was measured.
+    pub fn middle(&self) -> Option<WakeUp> {
+        let [call, asleep, awake] = [&self.calls_ns, &self.asleep_ns, &self.awake_ns].map(|ns| median(ns));
+        Some(WakeUp { call_ns: call?, asleep_ns: asleep?, awake_ns: awake })
+    }
+}
+
+fn median(ns: &[u64]) -> Option<u64> {
+    let mut sorted = ns.to_vec();
+    sorted.sort_unstable();
+    sorted.get(sorted.len() / 2).copied()
+}
+
+/// Of each wake-up how long the call took, and how long it was until the thread ran.
+#[derive(Debug, Default)]
+struct Rounds {
+    calls_ns: Vec<u64>,
+    runs_ns: Vec<u64>,
+}
+
+impl Rounds {
+    fn alone(self) -> WakeUps {
+        WakeUps { calls_ns: self.calls_ns, asleep_ns: self.runs_ns, awake_ns: Vec::new() }
+    }
+}
+
+/// Wakes the calling thread so often, for so long at most, from this CPU, while its own is kept awake if that is named.
+fn wake_caller(
+    from: Option<usize>,
+    rounds: usize,
+    most_ns: u64,
+    kept_awake: Option<usize>,
+) -> Result<Rounds, ScheduleError> {
+    let nap = &Nap::default();
+    thread::scope(|scope| {
+        let waker = scope.spawn(move || {
+            let found = from.map_or(Ok(()), pin_to_cpu).map(|()| nap.wake(rounds, most_ns));
+            nap.end();
+            found
+        });
+        let spinner = kept_awake.map(|cpu| thread::Builder::new().spawn_scoped(scope, move || nap.keep_awake(cpu)));
+        if !matches!(spinner, Some(Ok(_))) {
+            // Nothing is to keep it awake, or there is no thread to be had for that. Nobody else says so.
+            let _ = nap.ready.set(spinner.is_none());
+        }
+        nap.sleep();
+        waker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
+}
+
+/// What sleeper and waker share.
+#[derive(Debug, Default)]
+struct Nap {
+    /// Whether the sleeper's CPU is kept awake if it is to be.
+    ready: OnceLock<bool>,
+    /// How often the sleeper was woken, [`ENDED`] at last: what it sleeps on.
+    woken: AtomicU32,
+    /// How often it has run since.
+    ran: AtomicU32,
+    /// When it did so last.
+    ran_at_ns: AtomicU64,
+}
+
+/// No turn is this one.
+const ENDED: u32 = u32::MAX;
+
+impl Nap {
+    /// Sleeps and is woken, until the end.
+    fn sleep(&self) {
+        for turn in 0.. {
+            let mut ran_at_ns = 0;
+            while self.woken.load(Ordering::Acquire) == turn {
+                sleep_while(&self.woken, turn);
+                ran_at_ns = monotonic_ns();
+            }
+            if self.woken.load(Ordering::Acquire) == ENDED {
+                return;
+            }
+            self.ran_at_ns.store(ran_at_ns, Ordering::Relaxed);
+            // Pairs with the Acquire of who waits for it.
+            self.ran.store(turn + 1, Ordering::Release);
+        }
+    }
+
+    /// Wakes the sleeper again and again.
+    fn wake(&self, rounds: usize, most_ns: u64) -> Rounds {
+        let begin = monotonic_ns();
+        let is_over = || monotonic_ns() - begin > most_ns;
+        let mut found = Rounds::default();
+        while self.ready.get().is_none() && !is_over() {
+            yield_now();
+        }
+        if self.ready.get() != Some(&true) {
+            return found;
+        }
+        for turn in 1..=rounds as u32 {
+            let quiet_since = monotonic_ns();
+            while monotonic_ns() - quiet_since < QUIET_NS {
+                relax();
+            }
+            let from = monotonic_ns();
+            self.woken.store(turn, Ordering::Release);
+            let has_slept = wake(&self.woken);
+            let called = monotonic_ns();
+            while self.ran.load(Ordering::Acquire) != turn {
+                yield_now();
+            }
+            if has_slept {
+                found.calls_ns.push(called - from);
+                found.runs_ns.push(self.ran_at_ns.load(Ordering::Relaxed).saturating_sub(from));
+            }
+            if is_over() {
+                break;
+            }
+        }
+        found
+    }
+
+    fn end(&self) {
+        self.woken.store(ENDED, Ordering::Release);
+        wake(&self.woken);
+    }
+
+    /// Keeps a CPU from going idle until the end, and takes it from nobody.
+    fn keep_awake(&self, cpu: usize) {
+        let is_kept = pin_to_cpu(cpu).is_ok() && run_when_idle();
+        // Nobody else says so.
+        let _ = self.ready.set(is_kept);
+        while is_kept && self.woken.load(Ordering::Relaxed) != ENDED {
+            relax();
+        }
+    }
+}
+
+/// Sleeps while the word has this value, until somebody wakes it.
+fn sleep_while(word: &AtomicU32, value: u32) {
+    let forever = std::ptr::null::<libc::timespec>();
+    // SAFETY: the word is a valid one for the call's length, and no timeout is null. All returns (woken, value
+    // differed, interrupted) mean the same to the caller: look again.
+    unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAIT, value, forever) };
+}
+
+/// Wakes who sleeps on the word; false if nobody did.
+fn wake(word: &AtomicU32) -> bool {
+    // SAFETY: the word is a valid one for the call's length.
+    unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAKE, 1) == 1 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cpus;
+
+    #[test]
+    fn this_host_is_measured_once_and_takes_some_time_to_wake_a_thread() {
+        let found = WakeUp::of_this_host();
+        assert!(std::ptr::eq(found, WakeUp::of_this_host()));
+        assert!(found.call_ns > 0 && found.asleep_ns > 0, "{found:?}");
+        assert_eq!(found.awake_ns, None, "that takes as long again");
+    }
+
+    #[test]
+    fn every_wake_up_between_two_cpus_has_a_call_and_a_thread_that_ran() {
+        let all = cpus();
+        let found = WakeUps::measure([all[all.len() - 1], all[0]], 20).expect("both CPUs are there");
+        assert_eq!(found.calls_ns.len(), found.asleep_ns.len());
+        assert!(!found.asleep_ns.is_empty() && found.awake_ns.len() <= 20, "{found:?}");
+        let mut every = found.calls_ns.iter().chain(&found.asleep_ns).chain(&found.awake_ns);
+        assert!(every.all(|ns| *ns > 0), "{found:?}");
+    }
+
+    #[test]
+    fn on_one_cpu_nothing_is_kept_awake() {
+        let cpu = cpus()[0];
+        let found = WakeUps::measure([cpu, cpu], 5).expect("the CPU is there");
+        assert!(found.awake_ns.is_empty(), "{found:?}");
+    }
+
+    #[test]
+    fn a_missing_cpu_is_told_and_nobody_sleeps_on() {
+        let cpu = cpus()[0];
+        for cpus in [[cpu, 1_000_000], [1_000_000, cpu]] {
+            let error = WakeUps::measure(cpus, 5).unwrap_err().to_string();
+            assert!(error.contains("CPU 1000000 is not available"), "{error}");
+        }
+    }
+
+    #[test]
+    fn the_parts_of_a_wake_up_add_up_to_it() {
+        for (call_ns, awake_ns, asleep_ns, parts) in [
+            (6_000, 15_000, 53_000, [6_000, 9_000, 38_000]),
+            // The thread runs before the call that woke it is over.
+            (6_000, 4_000, 53_000, [4_000, 0, 49_000]),
+            // There is no idle state to leave.
+            (1_000, 3_100, 3_000, [1_000, 2_000, 0]),
+        ] {
+            let found = WakeUp { call_ns, asleep_ns, awake_ns: Some(awake_ns) };
+            assert_eq!(found.parts_ns(), Some(parts), "{found}");
+            assert_eq!(parts.iter().sum::<u64>(), asleep_ns);
+        }
+        let found = WakeUps { calls_ns: vec![3, 1, 2], asleep_ns: vec![9, 8, 7], awake_ns: Vec::new() };
+        let middle = WakeUp { call_ns: 2, asleep_ns: 8, awake_ns: None };
+        assert_eq!(found.middle(), Some(middle));
+        assert_eq!(middle.parts_ns(), None);
+        assert_eq!(WakeUps::default().middle(), None);
+    }
+}

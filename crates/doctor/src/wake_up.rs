@@ -1,0 +1,58 @@
+//! What it takes to wake a thread that sleeps, measured: a virtual machine is not told what its host does for that.
+
+use tickpath_clock::{WakeUp, WakeUps, cpus};
+
+use crate::finding::{Finding, Host};
+
+const NAME: &str = "waking a thread that sleeps";
+
+/// Leaving an idle state that takes no longer, in nanoseconds, is not worth a CPU that never rests.
+const WORTH_NS: u64 = 5_000;
+
+/// Measures it between the first two processors of this process.
+pub fn wake_up(host: &Host) -> Finding {
+    const ROUNDS: usize = 200;
+    let cpus = cpus();
+    let [waker, sleeper, ..] = cpus[..] else {
+        return Finding::unknown(NAME, "this process may use one processor only");
+    };
+    match WakeUps::measure([sleeper, waker], ROUNDS).map(|found| found.middle()) {
+        Ok(Some(found)) => woken(host, &found),
+        Ok(None) => Finding::unknown(NAME, "the processors are too busy to measure it"),
+        Err(error) => Finding::unknown(NAME, error.to_string()),
+    }
+}
+
+/// What the figures say of this host.
+pub fn woken(host: &Host, found: &WakeUp) -> Finding {
+    let Some([.., idle_ns]) = found.parts_ns() else {
+        return Finding::unknown(NAME, format!("it takes {found}"));
+    };
+    if idle_ns <= WORTH_NS || idle_ns <= found.asleep_ns / 2 {
+        return Finding::good(NAME, found.to_string());
+    }
+    let why = "a message to a thread that sleeps waits for that, mostly until its CPU has left the idle state";
+    let remedy = format!("wait awake (--wait adaptive or busy), or {}", stay_awake(host));
+    Finding::latency(NAME, found.to_string(), why, remedy)
+}
+
+/// How this host's CPUs are kept from idle states that take long to leave.
+fn stay_awake(host: &Host) -> String {
+    const CPUIDLE: &str = "/sys/devices/system/cpu/cpuidle";
+    const POLL_NS: &str = "/sys/module/haltpoll/parameters/guest_halt_poll_ns";
+    let of = |name: &str| host.read(&format!("{CPUIDLE}/{name}"));
+    let governor = of("current_governor").or_else(|| of("current_governor_ro"));
+    match (governor.as_deref(), host.number(POLL_NS)) {
+        (Some("haltpoll"), Some(ns)) => {
+            format!("raise {POLL_NS} (now {ns}) above the pauses: for so long a CPU spins before it halts")
+        }
+        _ if host.is_guest() => {
+            "cpuidle_haltpoll.force=1 cpuidle.governor=haltpoll on the kernel's command line: a CPU spins for a while \
+             before it halts; or idle=poll there, and it never does"
+                .to_owned()
+        }
+        _ => "hold /dev/cpu_dma_latency open with a 0 in it, as tuned-adm profile latency-performance does, or idle=poll \
+              on the kernel's command line"
+            .to_owned(),
+    }
+}
