@@ -46,12 +46,12 @@ impl<T: Subscriber> Subscriber for Adaptive<T> {
                 self.inner.wait(ns);
                 self.rests.woke();
             }
-            Rest::Spin | Rest::Yield => self.inner.idle(),
+            Rest::Spin | Rest::Yield => _ = self.inner.idle(),
         }
     }
 
-    fn idle(&mut self) {
-        self.inner.idle();
+    fn idle(&mut self) -> bool {
+        self.inner.idle()
     }
 
     fn keep_warm(&mut self, keep: bool) {

@@ -162,9 +162,10 @@ pub trait Subscriber: Send {
     fn wait(&mut self, timeout_ns: u64);
 
     /// Passes a moment awake, however the subscription was opened to wait. A transport may use it to keep the next message's
-    /// way warm.
-    fn idle(&mut self) {
+    /// way warm; true if it has taken its time for that.
+    fn idle(&mut self) -> bool {
         relax();
+        false
     }
 
     /// Whether the time that is passed by spinning may be used to keep the next message's way warm, where the transport can;

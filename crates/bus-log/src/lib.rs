@@ -284,12 +284,15 @@ impl Subscriber for LogSubscriber {
             Next::Gap(missed) => handler(Event::Gap(Gap::Missed(missed))),
             Next::Empty => {}
         });
+        if let Ok(1..) = drained {
+            self.warm.has_worked();
+        }
         drained.map_err(|e| ReceiveError::Damaged(e.to_string()))
     }
 
     fn wait(&mut self, timeout_ns: u64) {
         match (&mut self.reader, self.wait) {
-            (Some(_), Wait::Busy) => self.idle(),
+            (Some(_), Wait::Busy) => _ = self.idle(),
             (Some(reader), wait) => {
                 reader.wait(wait, timeout_ns);
                 self.warm.is_cold();
@@ -299,11 +302,13 @@ impl Subscriber for LogSubscriber {
         }
     }
 
-    fn idle(&mut self) {
-        if let Some(reader) = self.reader.as_ref().filter(|_| self.warm.is_due()) {
+    fn idle(&mut self) -> bool {
+        let due = self.reader.as_ref().filter(|_| self.warm.is_due());
+        if let Some(reader) = due {
             rehearse(&mut self.warm, reader, self.last_bytes);
         }
         tickpath_clock::relax();
+        due.is_some()
     }
 
     fn keep_warm(&mut self, keep: bool) {

@@ -45,6 +45,11 @@ impl<T> Warm<T> {
         self.turns = EVERY - 1;
     }
 
+    /// There was work, and more may be near: nothing is due for a while.
+    pub(crate) fn has_worked(&mut self) {
+        self.turns = 0;
+    }
+
     /// What to rehearse on, and a message of this length; none if there is nothing.
     pub(crate) fn stage(&mut self, make: impl FnOnce() -> Option<T>, bytes: usize) -> Option<(&mut T, &[u8])> {
         if let State::New = self.state {

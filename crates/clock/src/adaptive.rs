@@ -17,6 +17,9 @@ const REMEMBERED: usize = 16;
 /// How many of them may be shorter, and how many longer, than those that are taken for the rhythm.
 const OUTLIERS: usize = 2;
 
+/// The longest wake-up that anybody spins for: what takes longer was measured on a host that stood still.
+const MOST_NS: u64 = 200_000;
+
 /// One part in so many of a pause may be spent spinning for the next message.
 const SHARE: u64 = 4;
 
@@ -52,7 +55,7 @@ struct Pause {
 impl<C: Clock> AdaptiveWait<C> {
     /// For a thread on this host. The first of a process measures what a wake-up costs, which takes some milliseconds.
     pub fn new(clock: C) -> Self {
-        Self::with_wake_up(clock, WakeUp::of_this_host().asleep_ns)
+        Self::with_wake_up(clock, WakeUp::of_this_host().asleep_ns.min(MOST_NS))
     }
 
     /// As if a wake-up cost so much.
@@ -116,12 +119,13 @@ impl<C: Clock> AdaptiveWait<C> {
 
     #[inline]
     fn remember(&mut self, pause: Pause) {
-        let lasted = pause.looked.saturating_sub(pause.began);
+        // Who was woken hears of a message when it has been there for as long as that takes.
+        let unheard = if pause.slept { self.wake_up } else { 0 };
+        let lasted = pause.looked.saturating_sub(pause.began).saturating_sub(unheard);
         let is_brief = lasted < self.wake_up;
         self.brief = self.brief << 1 | u16::from(is_brief);
         if !is_brief {
-            // Who was woken hears of a message when it has been there for as long as that takes.
-            self.lengths.push(lasted - if pause.slept { self.wake_up } else { 0 });
+            self.lengths.push(lasted);
             self.likely = self.foresee();
         }
     }
@@ -133,7 +137,8 @@ impl<C: Clock> AdaptiveWait<C> {
         // Until it has been seen how late they return, sleeps are taken to be late by a wake-up and a half.
         let [early, late] = self.late.most().unwrap_or([self.wake_up, self.wake_up * 3 / 2]);
         let lead = late + self.wake_up / 2;
-        let (from, to) = (shortest.checked_sub(lead)?, longest + self.wake_up / 2);
+        // A pause begins later behind a message that was heard of late.
+        let (from, to) = (shortest.checked_sub(lead)?, longest + self.wake_up);
         let awake = to.saturating_sub(from + early);
         (from > self.wake_up && awake * SHARE <= shortest).then_some([from, to])
     }

@@ -30,7 +30,7 @@ pub use calibration::{Calibration, CalibrationError, Source, utc_ns};
 pub use clock::{Clock, SimulatedClock};
 pub use gap::{Cause, Gap, Gaps, HOST_GAP_NS};
 pub use host::HostClock;
-pub use kernel::{Account, notice_stops};
+pub use kernel::{Account, cpu_ns, notice_stops};
 pub use offset::Offset;
 pub use pace::{Lateness, Pacer, Rest};
 pub use schedule::{

@@ -39,6 +39,12 @@ impl Wait {
         }
     }
 
+    /// Whether it keeps the processor, always or for a while: two of these need two.
+    #[inline]
+    pub const fn spins(self) -> bool {
+        matches!(self, Self::Busy | Self::Adaptive)
+    }
+
     /// Whether it gives the processor away until there is something.
     #[inline]
     pub const fn sleeps(self) -> bool {

@@ -11,16 +11,24 @@
 //! `asleep` without `awake` is the idle state's: in a virtual machine the host's way back to it, too.
 
 use std::fmt;
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock, mpsc};
 use std::thread;
 
 use crate::counter::monotonic_ns;
-use crate::schedule::{ScheduleError, cpus_before_pinning, current_cpu, pin_to_cpu, run_when_idle};
-use crate::wait::{relax, yield_now};
+use crate::schedule::{
+    Priority, ScheduleError, cpus_before_pinning, current_cpu, pin_to_cpu, run_when_idle, set_priority,
+};
+use crate::wait::{relax, sleep_ns, yield_now};
 
 /// How long the sleeper is left alone: after that its CPU has gone idle, also one that polls for a while first.
 const QUIET_NS: u64 = 250_000;
+
+/// For so long before it wakes somebody the waker is awake.
+const AWAKE_NS: u64 = 50_000;
+
+/// How much longer than the waker may take the sleeper waits for it.
+const PATIENCE_NS: u64 = 20_000_000;
 
 /// What waking a thread takes, in nanoseconds: medians.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,13 +53,18 @@ impl WakeUp {
     pub fn measure() -> Self {
         const ROUNDS: usize = 15;
         const MOST_NS: u64 = 8_000_000;
+        const LEAST: usize = 5;
         /// Taken where nothing came of it.
         const USUAL: WakeUp = WakeUp { call_ns: 5_000, asleep_ns: 50_000, awake_ns: None };
         let here = current_cpu();
         let others = cpus_before_pinning().iter().copied().filter(|cpu| Some(*cpu) != here);
         let near = others.min_by_key(|cpu| cpu.abs_diff(here.unwrap_or_default()));
         let rounds = wake_caller(near, ROUNDS, MOST_NS, None).unwrap_or_default();
-        rounds.alone().middle().unwrap_or(USUAL)
+        // One of few may have taken as long as the host stood still.
+        match rounds.runs_ns.len() {
+            0..LEAST => USUAL,
+            _ => rounds.alone().middle().unwrap_or(USUAL),
+        }
     }
 
     /// The parts of `asleep_ns`, which they add up to: in the call of who wakes; until the scheduler runs the sleeper;
@@ -139,27 +152,34 @@ impl Rounds {
 }
 
 /// Wakes the calling thread so often, for so long at most, from this CPU, while its own is kept awake if that is named.
+/// Finds nothing where the waker does not come to run: one that spins at a higher priority may have its CPU.
 fn wake_caller(
     from: Option<usize>,
     rounds: usize,
     most_ns: u64,
     kept_awake: Option<usize>,
 ) -> Result<Rounds, ScheduleError> {
-    let nap = &Nap::default();
-    thread::scope(|scope| {
-        let waker = scope.spawn(move || {
-            let found = from.map_or(Ok(()), pin_to_cpu).map(|()| nap.wake(rounds, most_ns));
-            nap.end();
-            found
-        });
-        let spinner = kept_awake.map(|cpu| thread::Builder::new().spawn_scoped(scope, move || nap.keep_awake(cpu)));
-        if !matches!(spinner, Some(Ok(_))) {
-            // Nothing is to keep it awake, or there is no thread to be had for that. Nobody else says so.
-            let _ = nap.ready.set(spinner.is_none());
-        }
-        nap.sleep();
-        waker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-    })
+    let nap = Arc::new(Nap::default());
+    let (found, told) = mpsc::channel();
+    let waker = nap.clone();
+    let wake = move || {
+        // Of an equal priority it might wait for ever for one that spins, or keep one from its work.
+        let settled = set_priority(Priority::Normal).and_then(|()| from.map_or(Ok(()), pin_to_cpu));
+        // Who gave up hears nothing.
+        let _ = found.send(settled.map(|()| waker.wake(rounds, most_ns)));
+        waker.end();
+    };
+    if thread::Builder::new().spawn(wake).is_err() {
+        return Ok(Rounds::default());
+    }
+    let keeper = nap.clone();
+    let spinner = kept_awake.map(|cpu| thread::Builder::new().spawn(move || keeper.keep_awake(cpu)));
+    if !matches!(spinner, Some(Ok(_))) {
+        // Nothing is to keep it awake, or there is no thread to be had for that. Nobody else says so.
+        let _ = nap.ready.set(spinner.is_none());
+    }
+    nap.sleep(most_ns + PATIENCE_NS);
+    told.try_recv().unwrap_or(Ok(Rounds::default()))
 }
 
 /// What sleeper and waker share.
@@ -173,27 +193,34 @@ struct Nap {
     ran: AtomicU32,
     /// When it did so last.
     ran_at_ns: AtomicU64,
+    /// Nobody sleeps any more.
+    is_over: AtomicBool,
 }
 
 /// No turn is this one.
 const ENDED: u32 = u32::MAX;
 
 impl Nap {
-    /// Sleeps and is woken, until the end.
-    fn sleep(&self) {
-        for turn in 0.. {
-            let mut ran_at_ns = 0;
+    /// Sleeps and is woken, until the end, or for so long.
+    fn sleep(&self, most_ns: u64) {
+        let begin = monotonic_ns();
+        'turns: for turn in 0.. {
+            let mut ran_at_ns = begin;
             while self.woken.load(Ordering::Acquire) == turn {
-                sleep_while(&self.woken, turn);
+                if ran_at_ns - begin > most_ns {
+                    break 'turns;
+                }
+                sleep_while(&self.woken, turn, most_ns);
                 ran_at_ns = monotonic_ns();
             }
             if self.woken.load(Ordering::Acquire) == ENDED {
-                return;
+                break;
             }
             self.ran_at_ns.store(ran_at_ns, Ordering::Relaxed);
             // Pairs with the Acquire of who waits for it.
             self.ran.store(turn + 1, Ordering::Release);
         }
+        self.is_over.store(true, Ordering::Release);
     }
 
     /// Wakes the sleeper again and again.
@@ -209,6 +236,8 @@ impl Nap {
         }
         for turn in 1..=rounds as u32 {
             let quiet_since = monotonic_ns();
+            // The last part awake, as a writer is that publishes.
+            sleep_ns(QUIET_NS - AWAKE_NS);
             while monotonic_ns() - quiet_since < QUIET_NS {
                 relax();
             }
@@ -217,6 +246,9 @@ impl Nap {
             let has_slept = wake(&self.woken);
             let called = monotonic_ns();
             while self.ran.load(Ordering::Acquire) != turn {
+                if self.is_over.load(Ordering::Acquire) {
+                    return found;
+                }
                 yield_now();
             }
             if has_slept {
@@ -240,18 +272,18 @@ impl Nap {
         let is_kept = pin_to_cpu(cpu).is_ok() && run_when_idle();
         // Nobody else says so.
         let _ = self.ready.set(is_kept);
-        while is_kept && self.woken.load(Ordering::Relaxed) != ENDED {
+        while is_kept && !self.is_over.load(Ordering::Relaxed) {
             relax();
         }
     }
 }
 
-/// Sleeps while the word has this value, until somebody wakes it.
-fn sleep_while(word: &AtomicU32, value: u32) {
-    let forever = std::ptr::null::<libc::timespec>();
-    // SAFETY: the word is a valid one for the call's length, and no timeout is null. All returns (woken, value
-    // differed, interrupted) mean the same to the caller: look again.
-    unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAIT, value, forever) };
+/// Sleeps while the word has this value, until somebody wakes it or the time is over.
+fn sleep_while(word: &AtomicU32, value: u32, most_ns: u64) {
+    let most = libc::timespec { tv_sec: (most_ns / 1_000_000_000) as i64, tv_nsec: (most_ns % 1_000_000_000) as i64 };
+    // SAFETY: the word is a valid one for the call's length, and the time a valid struct. All returns (woken, value
+    // differed, interrupted, timed out) mean the same to the caller: look again.
+    unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAIT, value, &most) };
 }
 
 /// Wakes who sleeps on the word; false if nobody did.

@@ -31,6 +31,7 @@
 //! | `judge.rs`           | the verdict of each metric                                       |
 //! | `limit.rs`           | limits: read, and held against a judgement                       |
 //! | `promise.rs`         | what a system is asked to keep, held against one run             |
+//! | `published.rs`       | what others have published, beside ours                          |
 //! | `search.rs`          | the highest rate at which a promise is kept                      |
 //! | `false_positives.rs` | how often identical builds are called different                  |
 //! | `ratio.rs`           | the one home of ratios: turns, pairs, intervals for a whole table |
@@ -47,6 +48,7 @@ mod limit;
 mod losses;
 mod noise;
 mod promise;
+pub mod published;
 mod ratio;
 mod render;
 mod sample;

@@ -52,11 +52,12 @@ pub fn run<C: Clock>(
     orders: &Orders,
     tell: &mut dyn FnMut(Event),
 ) -> Result<(), ServerError> {
+    // While the thread has its CPU and its priority yet to come: that is measured with another one beside.
+    let rests = (settings.wait == Wait::Adaptive).then(|| AdaptiveWait::new(clock.clone()));
     settle(settings.cpu, settings.priority)?;
     let has_lanes = !settings.oms.is_empty();
     let places =
         has_lanes.then(|| LanePlaces::new(&settings.oms, settings.venue)).transpose().map_err(OpenError::from)?;
-    let rests = (settings.wait == Wait::Adaptive).then(|| AdaptiveWait::new(clock.clone()));
     let mut server = Server {
         clock,
         settings,

@@ -1,6 +1,5 @@
 //! What a process holds, uses and waits for.
 
-use tickpath_clock::sleep_ns;
 use tickpath_result::Memory;
 
 /// Bytes of a process, from the kernel.
@@ -21,23 +20,6 @@ pub fn of(pid: u32) -> Resident {
         kib.unwrap_or(0) * 1024
     };
     Resident { orders_bytes: field("RssAnon") + field("RssShmem"), peak_bytes: field("VmHWM") }
-}
-
-/// Processor time that a process has used, in nanoseconds; zero if it is gone.
-pub fn cpu_ns(pid: u32) -> u64 {
-    let Ok(threads) = std::fs::read_dir(format!("/proc/{pid}/task")) else { return 0 };
-    let of_thread = |thread: std::fs::DirEntry| {
-        let text = std::fs::read_to_string(thread.path().join("schedstat")).unwrap_or_default();
-        text.split_whitespace().next()?.parse::<u64>().ok()
-    };
-    threads.flatten().filter_map(of_thread).sum()
-}
-
-/// The same of this process, up to this moment.
-pub fn own_cpu_ns() -> u64 {
-    // The kernel adds a running thread's time up when it leaves its processor, or at a tick that may be 4 ms away.
-    sleep_ns(1);
-    cpu_ns(std::process::id())
 }
 
 /// How long the first thread of a process has waited for a processor that another one had, in nanoseconds; zero if it

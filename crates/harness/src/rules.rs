@@ -42,9 +42,9 @@ pub fn tell_lateness(run: &mut Run, late: &Hop) {
 }
 
 /// What of a processor the process used that waits for the messages, for each that it got; nothing where that is not
-/// known.
+/// known, or where it waited for some that never came.
 pub fn tell_receiver_cpu(run: &mut Run, used_ns: u64) {
-    if used_ns > 0 && run.counts.received > 0 {
+    if used_ns > 0 && run.counts.received > 0 && run.counts.lost == 0 {
         let each_ns = used_ns as f64 / run.counts.received as f64;
         run.figures.insert("receiver_cpu_per_message_ns".to_owned(), each_ns);
     }

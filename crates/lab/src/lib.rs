@@ -3,13 +3,11 @@
 //! * [`pubsub`], [`queue`], [`path`], [`orders`]: each makes [`Run`](tickpath_result::Run)s.
 //! * [`demo`]: the path, and beside it the same path with one thing changed at a time.
 //! * [`analyse`]: the tables of an order journal, from the journal alone.
-//! * [`published`]: what others have published, beside ours.
 
 pub mod analyse;
 pub mod demo;
 pub mod orders;
 pub mod path;
-pub mod published;
 pub mod pubsub;
 mod python_path;
 pub mod queue;

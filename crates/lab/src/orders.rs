@@ -90,10 +90,11 @@ pub fn run_with(
     begin(&ends)?;
     for &batch in &plan {
         let before = memory::of(ends.oms);
-        let (from, waited_ns, cpu_ns) = (lab.clock.ticks(), memory::waited_ns(ends.oms), memory::cpu_ns(ends.oms));
+        let (from, waited_ns, cpu_ns) =
+            (lab.clock.ticks(), memory::waited_ns(ends.oms), tickpath_clock::cpu_ns(ends.oms));
         let answered = system.batch(&batch).map_err(|e| settings.may_be_open(e))?;
         let waited_ns = memory::waited_ns(ends.oms).saturating_sub(waited_ns);
-        let cpu_ns = memory::cpu_ns(ends.oms).saturating_sub(cpu_ns);
+        let cpu_ns = tickpath_clock::cpu_ns(ends.oms).saturating_sub(cpu_ns);
         let took_ns = lab.clock.ns_between(from, lab.clock.ticks()).unsigned_abs();
         measured.push(Measured { batch, answered, before, after: memory::of(ends.oms), waited_ns, cpu_ns, took_ns });
     }

@@ -20,7 +20,7 @@ pub use feed::{FeedRole, Ticks};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use tickpath_clock::{Clock, Gap, Priority, Wait};
+use tickpath_clock::{Clock, Gap, Priority, Wait, cpu_ns};
 use tickpath_oms::Layout;
 
 use crate::analyse;
@@ -29,7 +29,6 @@ use crate::strategy::{Traded, TraderRole};
 use crate::trade::{ExchangeRole, OmsRole};
 use feed::Fed;
 use tickpath_harness::attribution::{drop_attribution, tell_standstills, void_attribution, with_whole_stops, within};
-use tickpath_harness::memory::cpu_ns;
 use tickpath_harness::rules::{tell_lateness, tell_receiver_cpu};
 use tickpath_harness::samples::{Samples, load, load_gaps};
 use tickpath_harness::targets::Removed;
@@ -101,7 +100,7 @@ fn check(settings: &Settings) -> Result<(), LabError> {
     if !(*speed > 0.0 && speed.is_finite()) {
         return wrong(format!("--speed {speed} is not possible; use a number above zero"));
     }
-    if settings.cpus[0] == settings.cpus[1] && settings.wait == Wait::Busy {
+    if settings.cpus[0] == settings.cpus[1] && settings.wait.spins() {
         return wrong(
             "feed and trader would both spin on one CPU; name two with --cpus, or use --wait block".to_owned(),
         );

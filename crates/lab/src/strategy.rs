@@ -175,12 +175,13 @@ fn trade_inline(
             _ => {}
         }
         idle_turns = idle_turns.wrapping_add(1);
-        if idle_turns.is_multiple_of(TOPIC_EVERY) {
-            topic.idle();
+        let of_topic = idle_turns.is_multiple_of(TOPIC_EVERY) && topic.idle();
+        let of_oms = oms.idle();
+        if of_oms {
+            strategy.rehearse();
         }
         // What is our own is no gap.
-        if oms.idle() {
-            strategy.rehearse();
+        if of_topic || of_oms {
             gaps.busy_turn();
         } else {
             gaps.empty_turn();

@@ -20,7 +20,7 @@ use crate::progress::this_boot;
 use crate::region::Region;
 use crate::segments::Segments;
 use crate::sync::{Ordering, fence};
-use crate::wake::{Barrier, MOST_FLAGS, sleep_while_all_set, sleep_while_set};
+use crate::wake::{Barrier, MOST_FLAGS, sleep_while_all_set, sleep_while_set, wake_all};
 use crate::{OpenError, Owner, Place, Policy, ReadError};
 
 use slot::Slot;
@@ -413,6 +413,7 @@ impl Reader {
         }
         if !self.has_news() && !is_told() {
             sleep_while_set(control.sleepers(), timeout_ns);
+            stay_up(control);
         }
     }
 
@@ -450,6 +451,15 @@ pub fn sleep_until_any(readers: &[&Reader], timeout_ns: u64) {
     if !controls.iter().any(|(reader, _)| reader.has_news()) {
         let flags: Vec<_> = controls.iter().map(|(_, control)| control.sleepers()).collect();
         sleep_while_all_set(&flags, timeout_ns);
+        controls.iter().for_each(|(_, control)| stay_up(control));
+    }
+}
+
+/// Takes a flag back that no writer has: of one who woke by itself, its next message would wake nobody, in a call to the
+/// kernel. Others who sleep look again, and set it again.
+fn stay_up(control: &Control) {
+    if control.sleepers().load(Ordering::Relaxed) != 0 {
+        wake_all(control.sleepers());
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use tickpath_clock::{AdaptiveWait, Clock, Gaps, Priority, Rest, Wait, relax, settle};
+use tickpath_clock::{AdaptiveWait, Clock, Gaps, Priority, Rest, Wait, settle};
 
 use crate::OmsError;
 use crate::config::Config;
@@ -60,10 +60,7 @@ pub fn run<C: Clock>(
                     agent.sleep(ns);
                     rests.woke();
                 }
-                Rest::Spin | Rest::Yield => {
-                    agent.idle();
-                    relax();
-                }
+                Rest::Spin | Rest::Yield => _ = agent.idle(),
             }),
         }
     }
@@ -71,10 +68,7 @@ pub fn run<C: Clock>(
 
 /// Threads that share a processor must give it to each other.
 fn shared_wait(wait: Wait) -> Wait {
-    match wait {
-        Wait::Busy | Wait::Yield => Wait::Yield,
-        Wait::Block | Wait::Adaptive => Wait::Block,
-    }
+    if wait.sleeps() { Wait::Block } else { Wait::Yield }
 }
 
 type Ended = Result<(), OmsError>;

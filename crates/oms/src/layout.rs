@@ -87,10 +87,8 @@ fn run_on<C: Clock + Sync, F: Front>(
     stop: &AtomicBool,
     ready: impl FnOnce(),
 ) -> Result<Vec<Gap>, OmsError> {
-    if config.wait == Wait::Adaptive {
-        // What that takes is not taken from the first orders.
-        WakeUp::of_this_host();
-    }
+    // What that takes is not taken from the first orders.
+    (config.wait == Wait::Adaptive).then(WakeUp::of_this_host);
     match config.layout {
         Layout::Inline => {
             let has_front = front.is_some();

@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use flate2::Compression;
 use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
-use tickpath_lab::published;
+use tickpath_compare::published;
 use tickpath_result::{ResultFile, Run};
 
 /// Where they lie, under the project's root.

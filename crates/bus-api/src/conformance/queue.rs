@@ -266,7 +266,7 @@ fn names(fixture: &Fixture<'_>) {
 fn waiting(fixture: &Fixture<'_>) {
     const COUNT: u64 = 100;
     const LONG_NS: u64 = 120_000_000_000;
-    for wait in [Wait::Busy, Wait::Yield, Wait::Block] {
+    for wait in [Wait::Busy, Wait::Yield, Wait::Block, Wait::Adaptive] {
         let queue = fixture.queue(wait.name());
         let mut puller = queue.puller(wait);
         let mut pusher = queue.pusher();

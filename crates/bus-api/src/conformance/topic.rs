@@ -230,7 +230,7 @@ fn start_order(fixture: &Fixture<'_>) {
 /// A topic without a publisher is no error, and says so to who asks; waiting for it ends.
 fn no_publisher(fixture: &Fixture<'_>) {
     let topic = fixture.topic("nobody");
-    for wait in [Wait::Busy, Wait::Yield, Wait::Block] {
+    for wait in [Wait::Busy, Wait::Yield, Wait::Block, Wait::Adaptive] {
         let mut subscriber = topic.subscriber(Start::Now, wait);
         stays_quiet(&mut *subscriber);
         let known = topic.capabilities().publisher_liveness;
@@ -359,7 +359,7 @@ fn names(fixture: &Fixture<'_>) {
 fn waiting(fixture: &Fixture<'_>) {
     const COUNT: u64 = 200;
     const LONG_NS: u64 = 120_000_000_000;
-    for wait in [Wait::Busy, Wait::Yield, Wait::Block] {
+    for wait in [Wait::Busy, Wait::Yield, Wait::Block, Wait::Adaptive] {
         let topic = fixture.topic(wait.name());
         let mut publisher = topic.publisher();
         let mut subscriber = topic.subscriber(Start::Now, wait);

@@ -1,9 +1,9 @@
 //! What each bench does around its own measuring: a lab before it, a result after it.
 
 use anyhow::Context;
+use tickpath_compare::published;
 use tickpath_compare::{Against, Line, against_first, table, value};
 use tickpath_harness::{Lab, LabError};
-use tickpath_lab::published;
 use tickpath_report::{duration, size};
 use tickpath_result::{Phase, ResultFile, Run, short_name, without_login};
 

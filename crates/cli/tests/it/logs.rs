@@ -168,9 +168,12 @@ fn a_topic_goes_when_nobody_has_it() {
     drop(topic.writer);
     let ran = tickpath(&rm);
     assert!(ran.code == Some(1) && place.exists(), "its reader has it still: {}", ran.err);
-    drop(topic.reader);
+    // Until it is seen the other reader keeps the log: of nobody, it would go.
     let follower = Running::start(&format!("log cat {place} --follow"));
-    until(|| tickpath(&rm).err.contains(&format!("process {}", follower.id())), || "a reader unseen".to_owned());
+    let is_seen = || tickpath(&rm).err.contains(&format!("process {}", follower.id()));
+    until(is_seen, || "a reader unseen".to_owned());
+    drop(topic.reader);
+    assert!(is_seen() && place.exists(), "the follower has it still");
     drop(follower);
     let ran = tickpath(&rm);
     assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""));

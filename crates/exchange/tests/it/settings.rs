@@ -59,7 +59,7 @@ fn every_mistake_is_told_with_its_line() {
         ("ticks = 'a b'", 5, "no topic name"),
         ("publish = 'p'", 5, "no [[quote]]"),
         ("expected_orders = 0", 5, "out of range"),
-        ("[thread]\nwait = 'sleep'", 6, "busy, yield or block"),
+        ("[thread]\nwait = 'sleep'", 6, "busy, yield, block or adaptive"),
         ("[thread]\ncpu = 4000", 6, "not available"),
         ("[thread]\npriority = 'fifo:100'", 6, "fifo:1 to fifo:99"),
         ("[faults]\nlag = 1", 6, "unknown key 'lag'"),

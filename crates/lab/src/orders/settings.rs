@@ -191,7 +191,7 @@ pub(super) fn check(settings: &Settings) -> Result<(), LabError> {
     if (settings.rate.is_some() || settings.in_flight.is_some()) && settings.count.is_none() {
         return wrong("--rate and --in-flight are of one group; say how many orders with --count");
     }
-    if settings.cpus[0] == settings.cpus[1] && settings.wait == Wait::Busy {
+    if settings.cpus[0] == settings.cpus[1] && settings.wait.spins() {
         return wrong("client and core would both spin on one CPU; name two with --cpus, or use --wait block");
     }
     if target.has_socket() && *layout == Layout::Mutex {

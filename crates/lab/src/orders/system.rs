@@ -291,9 +291,9 @@ fn write_users(folder: &Path, settings: &Settings) -> Result<PathBuf, LabError> 
 /// What so many sessions that only listen cost an OMS.
 fn connected(lab: &Lab<'_>, oms: u32, before_bytes: u64, sessions: u16) -> Vec<(&'static str, f64)> {
     let grown = memory::of(oms).orders_bytes.saturating_sub(before_bytes) as f64;
-    let (from, cpu_ns) = (lab.clock.ticks(), memory::cpu_ns(oms));
+    let (from, cpu_ns) = (lab.clock.ticks(), tickpath_clock::cpu_ns(oms));
     tickpath_clock::sleep_ns(WATCH_NS);
-    let used = memory::cpu_ns(oms).saturating_sub(cpu_ns) as f64;
+    let used = tickpath_clock::cpu_ns(oms).saturating_sub(cpu_ns) as f64;
     let lasted = lab.clock.ns_between(from, lab.clock.ticks()) as f64;
     vec![("memory_per_session_bytes", grown / f64::from(sessions)), ("connected_cpu_percent", 100.0 * used / lasted)]
 }

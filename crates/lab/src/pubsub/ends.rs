@@ -3,11 +3,10 @@
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use tickpath_bus::{BatchError, Event, Gap as Loss, PublishError, Publisher, Start, Subscriber, connect};
-use tickpath_clock::{Clock, Gaps, HostClock, Lateness, Pacer, Wait, relax};
+use tickpath_bus::{BatchError, Event, Gap as Loss, Message, PublishError, Publisher, Start, Subscriber, connect};
+use tickpath_clock::{Clock, Gaps, HostClock, Lateness, Pacer, Wait, cpu_ns, relax};
 
 use super::role::{First, KIND, Published, PublisherRole, Received, SubscriberRole, topic_config};
-use tickpath_harness::memory::own_cpu_ns;
 use tickpath_harness::quiet::Quiet;
 use tickpath_harness::samples::{save, save_gaps, touched_rows};
 use tickpath_harness::targets::is_log;
@@ -28,6 +27,9 @@ impl Role for SubscriberRole {
         subscriber(self, parent)
     }
 }
+
+/// Turns without work between two runs of the receiver's own code.
+const REHEARSE_EVERY: u32 = 1024;
 
 /// Messages that one turn of a counting reader takes.
 const TURN: usize = 256;
@@ -264,12 +266,12 @@ pub(crate) fn subscriber(role: &SubscriberRole, parent: &Parent) -> Result<(), L
     topics.iter_mut().for_each(|topic| topic.keep_warm(role.thread.warm));
     role.thread.settle()?;
     let mut rows = touched_rows(if role.stamps { role.count as usize * role.readers } else { 0 });
-    let cpu_ns = own_cpu_ns();
+    let before_ns = cpu_ns(std::process::id());
     // A look at a server's answers is a call to the kernel.
     let mut gaps = Gaps::new(clock).of_calls(!is_log(&role.target));
     parent.ready();
     let (trackers, last, waited) = receive(role, &clock, wait, &mut topics, &mut rows, &mut gaps, parent)?;
-    let cpu_ns = own_cpu_ns().saturating_sub(cpu_ns);
+    let cpu_ns = cpu_ns(std::process::id()).saturating_sub(before_ns);
     let waited_ns = waited.zip(gaps.waited_ns()).map_or(0, |(before, after)| after - before);
     save(&role.out, &rows)?;
     save_gaps(&role.out.with_extension("gaps"), &gaps.into_found())?;
@@ -294,18 +296,15 @@ fn receive(
     let expected = role.count * topics.len() as u64;
     let mut copy = vec![0; 16 << 20];
     let (mut quiet, mut last_news) = (Quiet::new(clock, DRAIN_NS), 0);
-    let (mut done, mut waited) = (0, None);
+    let (mut done, mut waited, mut turns) = (0, None, 0u32);
+    let (payload, mut spare_rows) = ([0; 64], Vec::with_capacity(1));
+    let spare = Message { sequence: None, stamp: 0, kind: KIND, payload: &payload };
     while done < expected {
         let mut found = 0;
         for (topic, tracker) in topics.iter_mut().zip(&mut trackers) {
             let limit = if role.stamps { 1 } else { TURN };
             let polled = topic.poll(limit, &mut |event| match event {
-                Event::Message(message) if role.stamps => {
-                    let bytes = message.payload.len();
-                    copy[..bytes].copy_from_slice(message.payload);
-                    rows.push([message.stamp, word(&copy, 0), clock.ticks()]);
-                    done += tracker.message(word(&copy, 8));
-                }
+                Event::Message(message) if role.stamps => done += take(&message, clock, &mut copy, rows, tracker),
                 Event::Message(message) => done += tracker.message(word(message.payload, 8)),
                 Event::Gap(Loss::Missed(missed)) => {
                     tracker.gap(missed);
@@ -326,7 +325,16 @@ fn receive(
             continue;
         }
         if wait == Wait::Busy && topics.len() == 1 && role.stamps {
-            gaps.empty_turn();
+            turns = turns.wrapping_add(1);
+            if role.thread.warm && turns.is_multiple_of(REHEARSE_EVERY) {
+                // The receiver's own code, with what is no message, into rows that are none: what it takes after a silence
+                // is not the transport's.
+                take(&spare, clock, &mut copy, &mut spare_rows, &mut SequenceTracker::default());
+                spare_rows.clear();
+                gaps.busy_turn();
+            } else {
+                gaps.empty_turn();
+            }
         }
         // What is on its way to a reader behind the others wakes nobody who sleeps on the first.
         if trackers.iter().all(|one| one.next == trackers[0].next) {
@@ -339,6 +347,22 @@ fn receive(
         }
     }
     Ok((trackers, last_news, waited))
+}
+
+/// What the receiver does with a message that it stamps. Gives 1, or 0 of one that has come before. One function for all: a
+/// copy of it would not be kept warm by the other.
+#[inline(never)]
+fn take(
+    message: &Message<'_>,
+    clock: &HostClock,
+    copy: &mut [u8],
+    rows: &mut Vec<[u64; 3]>,
+    tracker: &mut SequenceTracker,
+) -> u64 {
+    let bytes = message.payload.len();
+    copy[..bytes].copy_from_slice(message.payload);
+    rows.push([message.stamp, word(copy, 0), clock.ticks()]);
+    tracker.message(word(copy, 8))
 }
 
 pub(super) fn word(bytes: &[u8], at: usize) -> u64 {

@@ -101,7 +101,7 @@ pub(super) fn check(settings: &Settings, own_phase: Option<&str>) -> Result<(), 
     if settings.rate.is_some_and(|rate| !(rate > 0.0 && rate <= 1e8)) {
         return wrong("--rate takes a number above 0, up to 100000000, or max".to_owned());
     }
-    if settings.cpus[0] == settings.cpus[1] && settings.wait == Wait::Busy {
+    if settings.cpus[0] == settings.cpus[1] && settings.wait.spins() {
         return wrong(format!(
             "publisher and subscriber would both spin on CPU {}; name two with --cpus, or use --wait yield or block",
             settings.cpus[0]
@@ -126,7 +126,12 @@ pub(super) fn roles(lab: &Lab<'_>, settings: &Settings, topic: &str, heard: &str
     let Settings { target, size, rate, arrivals, count, batch, policy, readers, wait, pace, cpus, priority, .. } =
         settings.clone();
     // Readers that share the publisher's core need it to give way.
-    let pace = pace.unwrap_or(if cpus[0] == cpus[1] && wait == Wait::Busy { Wait::Yield } else { wait });
+    // Who waits by adapting is set against who spins: their publishers are one and the same.
+    let pace = pace.unwrap_or(match (wait, cpus[0] == cpus[1]) {
+        (Wait::Busy | Wait::Adaptive, true) => Wait::Yield,
+        (Wait::Busy | Wait::Adaptive, false) => Wait::Busy,
+        _ => wait,
+    });
     let publisher = PublisherRole {
         target: target.clone(),
         topic: topic.to_owned(),

@@ -306,7 +306,7 @@ impl Settings {
         }
         let mut used = vec![self.cpus[0]];
         for cpu in (0..self.pullers).map(|puller| self.cpu_of(puller)) {
-            if self.wait == Wait::Busy && used.contains(&cpu) {
+            if self.wait.spins() && used.contains(&cpu) {
                 return Err(LabError::Setting(format!(
                     "two processes would both spin on CPU {cpu}; name more with --cpus, or use --wait yield or block"
                 )));

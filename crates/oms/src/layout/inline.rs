@@ -105,7 +105,7 @@ impl<C: Clock, F: Front> Agent for Inline<C, F> {
     // One function for the OMS and its rehearsal: a copy of it would keep nothing warm.
     #[inline(never)]
     fn poll(&mut self) -> Result<usize, OmsError> {
-        let Self { clock, sequencer, sources, ticks, front, .. } = self;
+        let Self { clock, sequencer, sources, ticks, front, idle_turns, .. } = self;
         // Prices first: the first orders after a start must not be checked without one.
         let mut done = poll_ticks(ticks, sequencer)?;
         for source in sources {
@@ -116,6 +116,8 @@ impl<C: Clock, F: Front> Agent for Inline<C, F> {
         }
         done += sequencer.poll_lines()?;
         done += sequencer.chores(done == 0)?;
+        // More may be near: no rehearsal now.
+        *idle_turns *= u32::from(done == 0);
         Ok(done)
     }
 

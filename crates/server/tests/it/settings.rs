@@ -187,7 +187,7 @@ fn every_mistake_of_a_file_is_told_at_its_line() {
         (
             "#wait = \"block\"",
             "wait = \"bussy\"",
-            "oms.toml:@0: [core] wait: 'bussy' is none of its words; use busy, yield or block",
+            "oms.toml:@0: [core] wait: 'bussy' is none of its words; use busy, yield, block or adaptive",
         ),
         (
             "#priority = \"normal\"",
