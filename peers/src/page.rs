@@ -1,6 +1,6 @@
 //! `docs/peers.md`, made from a result file alone: a pure function.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use tickpath_compare::value;
 use tickpath_report::{NONE, duration, figure, safe};
@@ -158,13 +158,19 @@ fn rows(result: &ResultFile, title: &str, cases: &[String], cell: impl Fn(&str, 
 fn foot(result: &ResultFile) -> String {
     let invalid: Vec<&Run> = result.runs.iter().filter(|run| !run.valid).collect();
     let mut text = format!("\n## What was left out\n\n{} of {} runs broke a rule.\n", invalid.len(), result.runs.len());
-    let told = invalid.iter().map(|run| {
-        let name = |key: &str| run.params.text(key).unwrap_or_default();
+    // Reasons that differ in their figures only are one, told by the first of them.
+    let mut told: BTreeMap<String, (&str, BTreeMap<String, usize>)> = BTreeMap::new();
+    for run in invalid {
         let why = run.notes.first().map_or("", String::as_str);
-        format!("* {}, {}: {}\n", name("system"), name("case"), safe(why))
-    });
-    // One reason a system and case is enough.
-    text += &told.collect::<BTreeSet<_>>().into_iter().collect::<String>();
+        let kind = why.chars().filter(|letter| !letter.is_ascii_digit() && *letter != '.').collect();
+        let name = |key: &str| run.params.text(key).unwrap_or_default();
+        let place = format!("{}, {}", name("system"), name("case"));
+        *told.entry(kind).or_insert((why, BTreeMap::new())).1.entry(place).or_default() += 1;
+    }
+    for (why, places) in told.values() {
+        let places: Vec<String> = places.iter().map(|(place, count)| format!("{place} ({count})")).collect();
+        text += &format!("* {}\n  Runs: {}.\n", safe(why), places.join("; "));
+    }
     for finding in &result.findings {
         text += &format!("* {}\n", safe(finding));
     }

@@ -14,8 +14,9 @@ use crate::{Clock, Rest, WakeUp, set_timer_slack};
 /// Pauses that are remembered.
 const REMEMBERED: usize = 16;
 
-/// How many of them may be shorter, and how many longer, than those that are taken for the rhythm.
-const OUTLIERS: usize = 2;
+/// How many of them may be shorter, and how many longer, than those that are taken for the rhythm: as few as there can be.
+/// On a host that stands still now and then it is better to meet half of the messages awake than none.
+const OUTLIERS: [usize; 3] = [2, 4, 6];
 
 /// The longest wake-up that anybody spins for: what takes longer was measured on a host that stood still.
 const MOST_NS: u64 = 200_000;
@@ -133,9 +134,13 @@ impl<C: Clock> AdaptiveWait<C> {
     /// When the next message is likely, if the last pauses agree so well that spinning then is cheap.
     #[cold]
     fn foresee(&self) -> Option<[u64; 2]> {
-        let [shortest, longest] = self.lengths.most()?;
+        OUTLIERS.into_iter().find_map(|outliers| self.foresee_without(outliers))
+    }
+
+    fn foresee_without(&self, outliers: usize) -> Option<[u64; 2]> {
+        let [shortest, longest] = self.lengths.without(outliers)?;
         // Until it has been seen how late they return, sleeps are taken to be late by a wake-up and a half.
-        let [early, late] = self.late.most().unwrap_or([self.wake_up, self.wake_up * 3 / 2]);
+        let [early, late] = self.late.without(outliers).unwrap_or([self.wake_up, self.wake_up * 3 / 2]);
         let lead = late + self.wake_up / 2;
         // A pause begins later behind a message that was heard of late.
         let (from, to) = (shortest.checked_sub(lead)?, longest + self.wake_up);
@@ -157,11 +162,11 @@ impl Recent {
         self.count += 1;
     }
 
-    /// Between which values most of them lie, once there are enough.
-    fn most(&self) -> Option<[u64; 2]> {
+    /// Between which values they lie without so many of the lowest and the highest, once there are enough.
+    fn without(&self, outliers: usize) -> Option<[u64; 2]> {
         let mut sorted = self.values;
         sorted.sort_unstable();
-        (self.count >= REMEMBERED).then_some([sorted[OUTLIERS], sorted[REMEMBERED - 1 - OUTLIERS]])
+        (self.count >= REMEMBERED).then_some([sorted[outliers], sorted[REMEMBERED - 1 - outliers]])
     }
 }
 
