@@ -75,5 +75,7 @@ fn every_run_is_there_on_demand() {
     assert!(screen <= 40 && ran.out.contains("--all"), "{}", ran.out);
     assert!(ran.out.lines().all(|line| line.chars().count() <= 80), "{}", ran.out);
     let all = tickpath_with(&["report", text(&file), "--all"]);
-    assert_eq!(all.out.lines().filter(|line| line.contains("writer cost")).count(), 12, "{}", all.out);
+    // Where a line breaks depends on what stands before.
+    let unbroken = all.out.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert_eq!(unbroken.matches("writer cost").count(), 12, "{}", all.out);
 }
