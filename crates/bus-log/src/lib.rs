@@ -210,6 +210,8 @@ impl Publisher for LogPublisher {
     fn idle(&mut self) {
         if self.warm.is_due() {
             self.rehearse();
+        } else {
+            self.writer.take_lines(self.last_bytes, self.warm.turns());
         }
     }
 
@@ -304,11 +306,15 @@ impl Subscriber for LogSubscriber {
 
     fn idle(&mut self) -> bool {
         let due = self.reader.as_ref().filter(|_| self.warm.is_due());
+        let is_due = due.is_some();
         if let Some(reader) = due {
             rehearse(&mut self.warm, reader, self.last_bytes);
         }
-        tickpath_clock::relax();
-        due.is_some()
+        match &mut self.reader {
+            Some(reader) => reader.wait(Wait::Busy, 0),
+            None => tickpath_clock::relax(),
+        }
+        is_due
     }
 
     fn keep_warm(&mut self, keep: bool) {

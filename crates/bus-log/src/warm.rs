@@ -40,6 +40,12 @@ impl<T> Warm<T> {
         self.turns.is_multiple_of(EVERY)
     }
 
+    /// Turns without work since there was some.
+    #[inline(always)]
+    pub(crate) fn turns(&self) -> u32 {
+        self.turns
+    }
+
     /// The next turn without work is due: a sleep has left everything cold.
     pub(crate) fn is_cold(&mut self) {
         self.turns = EVERY - 1;

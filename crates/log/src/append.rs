@@ -3,8 +3,9 @@
 use std::collections::VecDeque;
 
 use crate::control::Control;
+use crate::follow::LINES_ALONG;
 use crate::layout::{
-    BASE_SEQUENCE, Commit, FRAME_HEADER_BYTES, FrameShape, GENERATION, KIND_END, MAX_PAYLOAD_BYTES,
+    BASE_SEQUENCE, Commit, FRAME_HEADER_BYTES, FrameShape, GENERATION, KIND_END, LINE_BYTES, MAX_PAYLOAD_BYTES,
     SEGMENT_CALIBRATION, SEGMENT_HEADER_BYTES, changing, holding,
 };
 use crate::region::Region;
@@ -14,6 +15,9 @@ use crate::{PublishError, Tail};
 
 /// How many cache lines of the next frame a writer asks for ahead: a kilobyte and its header.
 const LINES_AHEAD: usize = 17;
+
+/// How many a writer with nothing to do takes in a turn: what comes waits until they are here.
+const LINES_A_TURN: usize = 4;
 
 /// Appends frames to segments.
 pub(crate) struct Appender {
@@ -221,14 +225,19 @@ impl Appender {
         fence(Ordering::Release);
     }
 
-    /// Writes all of a frame but its commit word.
+    /// Writes all of a frame but its commit word. Its first line comes last: readers look at it all the while, and would
+    /// take it away again before the rest is there.
     #[inline(always)]
     fn write(&self, at: usize, commit: Commit, stamp: u64, payload: &[u8]) {
-        self.region.word(at + 8).store(stamp, Ordering::Relaxed);
-        self.region.copy_in(at + FRAME_HEADER_BYTES, payload);
+        let (head, rest) = payload.split_at(payload.len().min(LINE_BYTES - FRAME_HEADER_BYTES));
+        if !rest.is_empty() {
+            self.region.copy_in(at + LINE_BYTES, rest);
+        }
         if self.frame.crc {
             self.sum_up(at, commit, stamp, payload);
         }
+        self.region.word(at + 8).store(stamp, Ordering::Relaxed);
+        self.region.copy_in(at + FRAME_HEADER_BYTES, head);
     }
 
     /// Writes a frame's checksum.
@@ -243,8 +252,24 @@ impl Appender {
     #[inline(always)]
     pub fn expect_next(&self, payload: usize) {
         let bytes = self.frame.bytes(payload);
-        for line in 1..(bytes / 64 + 1).min(LINES_AHEAD + 1) {
-            self.region.expect_write(self.offset + line * 64);
+        for line in 1..(bytes / LINE_BYTES + 1).min(LINES_AHEAD + 1) {
+            self.region.expect_write(self.offset + line * LINE_BYTES);
+        }
+    }
+
+    /// Takes a few lines of the next frame from the readers, if it is as long as that: others in each turn, round and
+    /// round. By a store, for `prefetchw` leaves them with the readers, at least on the processors that this was measured on;
+    /// behind the tail of its segment nobody looks for anything. The first lines stay where they are: readers ask for them
+    /// all the while.
+    #[inline]
+    pub fn take_lines(&self, payload: usize, turn: u32) {
+        let end = (self.offset + self.frame.bytes(payload)).min(self.segment_bytes);
+        let begin = self.offset + (1 + LINES_ALONG) * LINE_BYTES;
+        let parts = end.saturating_sub(begin).div_ceil(LINES_A_TURN * LINE_BYTES);
+        if parts > 0 {
+            let first = begin + turn as usize % parts * LINES_A_TURN * LINE_BYTES;
+            let last = end.min(first + LINES_A_TURN * LINE_BYTES);
+            (first..last).step_by(LINE_BYTES).for_each(|at| self.region.word(at).store(0, Ordering::Relaxed));
         }
     }
 

@@ -1,12 +1,21 @@
 //! The reading half of the protocol, inside one segment: no files, no processes.
 
+use tickpath_clock::relax;
+
 use crate::ReadError;
 use crate::append::frame_crc;
 use crate::layout::{
-    Commit, FIRST_KIND, FRAME_HEADER_BYTES, FrameShape, GENERATION, KIND_END, KIND_OPEN, SEGMENT_HEADER_BYTES, holding,
+    Commit, FIRST_KIND, FRAME_HEADER_BYTES, FrameShape, GENERATION, KIND_END, KIND_OPEN, LINE_BYTES,
+    SEGMENT_HEADER_BYTES, holding,
 };
 use crate::region::Region;
 use crate::sync::{Ordering, fence};
+
+/// How often a reader that spins looks for the next frame before it looks for anything else.
+const LOOKS: usize = 12;
+
+/// How many lines behind a frame's first it asks for meanwhile.
+pub(crate) const LINES_ALONG: usize = 4;
 
 /// What can be wrong where a frame should be.
 pub(crate) const WRONG: &str = "the checksum is wrong";
@@ -200,6 +209,22 @@ impl Follower {
             return None;
         }
         Some(self.pass_over(commit, stamp, bytes))
+    }
+
+    /// Waits for the next frame about as long as a pause of the processor takes, and sees it at once. The lines behind the
+    /// first are asked for along with it, guessing that it is as long as the last frame: they come together.
+    #[inline]
+    pub fn look_out(&self) {
+        if self.offset >= self.segment_bytes {
+            return relax();
+        }
+        let lines = self.bytes.div_ceil(LINE_BYTES).min(1 + LINES_ALONG);
+        for _ in 0..LOOKS {
+            (1..lines).for_each(|line| self.region.expect_read(self.offset + line * LINE_BYTES));
+            if self.region.word(self.offset).load(Ordering::Relaxed) != 0 {
+                return;
+            }
+        }
     }
 
     /// Whether the cursor stands where the next frame will lie, and it is not there yet.

@@ -29,6 +29,9 @@ pub const SEGMENT_HEADER_BYTES: usize = 128;
 /// Bytes before a frame's payload.
 pub const FRAME_HEADER_BYTES: usize = 16;
 
+/// Bytes of a cache line.
+pub(crate) const LINE_BYTES: usize = 64;
+
 /// The longest payload that a commit word can tell.
 pub const MAX_PAYLOAD_BYTES: usize = (1 << 24) - 1;
 

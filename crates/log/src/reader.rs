@@ -215,7 +215,7 @@ impl Reader {
     /// one that adapts is to sleep the caller knows, by its [`AdaptiveWait`](tickpath_clock::AdaptiveWait).
     pub fn wait(&mut self, wait: Wait, timeout_ns: u64) {
         match wait {
-            Wait::Busy => relax(),
+            Wait::Busy => self.follower.look_out(),
             Wait::Yield => yield_now(),
             Wait::Block | Wait::Adaptive => self.sleep(timeout_ns),
         }

@@ -214,6 +214,20 @@ mod mapped {
             unsafe { std::slice::from_raw_parts(self.base.as_ptr().add(offset), bytes) }
         }
 
+        /// Asks for a line to be brought here for reading, before it is needed.
+        #[inline(always)]
+        pub fn expect_read(&self, offset: usize) {
+            #[cfg(all(target_arch = "x86_64", not(miri)))]
+            if offset < self.bytes {
+                // SAFETY: a hint without effect on memory.
+                unsafe {
+                    std::arch::asm!("prefetcht0 [{}]", in(reg) self.base.as_ptr().add(offset), options(nostack, preserves_flags, readonly));
+                }
+            }
+            #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+            let _ = offset;
+        }
+
         /// Asks for a line to be brought here for writing, before it is needed.
         #[inline(always)]
         pub fn expect_write(&self, offset: usize) {
@@ -384,6 +398,8 @@ mod modelled {
                 chunk.copy_from_slice(&word.to_le_bytes()[..chunk.len()]);
             }
         }
+
+        pub fn expect_read(&self, _offset: usize) {}
 
         pub fn expect_write(&self, _offset: usize) {}
     }

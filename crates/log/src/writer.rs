@@ -103,6 +103,16 @@ impl Writer {
         black_box(self.appender.control.sleepers().load(Ordering::Relaxed));
     }
 
+    /// Takes a few cache lines of the next message from the readers, if it has so many bytes: others in each turn. To be
+    /// called in each turn with nothing to publish. Nobody sees anything of it. A log that grows is left alone: on a disk,
+    /// pages would be written that hold nothing new; and so is that of another process, which a fork would write to.
+    #[inline]
+    pub fn take_lines(&self, payload: usize, turn: u32) {
+        if self.shape.policy != Policy::Keep && !self.born.is_elsewhere() {
+            self.appender.take_lines(payload, turn);
+        }
+    }
+
     /// Publishes one message, stamped `stamp` (ticks), and wakes who sleeps. Gives its sequence number.
     #[inline(always)]
     pub fn publish(&mut self, stamp: u64, kind: u8, payload: &[u8]) -> Result<u64, PublishError> {

@@ -154,8 +154,8 @@ pub(super) fn topic_config(policy: &str, size: usize) -> Result<TopicConfig, Lab
     let policy = found.ok_or_else(|| LabError::Setting(format!("'{policy}' is no policy")))?;
     Ok(match policy {
         Policy::Keep => TopicConfig { capacity_bytes: 16 << 20, ..TopicConfig::new(policy) },
-        // A ring holds at least sixteen messages, however long they are.
-        _ => TopicConfig { capacity_bytes: (1 << 20).max(16 * (size + 64)), ..TopicConfig::new(policy) },
+        // Several messages a segment, however long they are: at a segment's end a writer cannot be ready for the next.
+        _ => TopicConfig { capacity_bytes: (1 << 20).max(64 * (size + 64)), ..TopicConfig::new(policy) },
     })
 }
 

@@ -1,5 +1,7 @@
 //! Forked children: they have a copy of every writer and reader on the same memory, and must leave it alone.
 
+use std::os::unix::fs::FileExt;
+
 use tickpath_log::{Delivery, Policy, PublishError, ReadError, Reader, Start, Writer};
 
 use crate::{ALL_POLICIES, Scratch, payload, pull, read_on};
@@ -16,6 +18,15 @@ fn a_fork_does_not_publish() {
             || matches!(writer.publish_batch(0, 16, &[b"x"]), Err(e) if matches!(e.error, PublishError::Forked))
         ));
         assert!(in_a_fork(|| matches!(writer.room_for(9), Err(PublishError::Forked))));
+        // Behind the tail, as if the writer had gone on meanwhile.
+        let data = std::fs::OpenOptions::new().write(true).open(scratch.data()).expect("the log is there");
+        data.write_all_at(&[7; 1000], 4096 + 2000).expect("a page");
+        let before = std::fs::read(scratch.data()).expect("the log is there");
+        assert!(in_a_fork(|| {
+            (0..100).for_each(|turn| writer.take_lines(3000, turn));
+            true
+        }));
+        assert!(before == std::fs::read(scratch.data()).expect("the log is there"));
         publish(&mut writer).expect("the writer itself goes on");
         assert_eq!(read_on(&mut reader, 0), 1);
     }

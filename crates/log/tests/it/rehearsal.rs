@@ -2,7 +2,31 @@
 
 use tickpath_log::{Next, Rehearsal, Start};
 
-use crate::{ALL_POLICIES, Scratch, payload, read_on};
+use crate::{ALL_POLICIES, Dice, Scratch, payload, read_on, seed};
+
+/// However wrong the guess, and however far the ring's readers are behind, they find every message as it was.
+#[test]
+fn lines_that_a_writer_takes_hold_nothing() {
+    let mut dice = Dice::new(seed());
+    for scratch in ALL_POLICIES.iter().flat_map(|&p| [Scratch::shared(p, 3), Scratch::on_disk(p, 3)]) {
+        let mut writer = scratch.writer();
+        let mut reader = scratch.reader(Start::Now);
+        let (mut read, mut number) = (0, 0);
+        while number < 2_000 {
+            for turn in 0..dice.below(40) as u32 {
+                writer.take_lines(dice.below(5_000) as usize, turn);
+            }
+            let next = payload(number, dice.below(3_000) as usize);
+            number += u64::from(writer.publish(number, 16, &next).is_ok());
+            if dice.below(2) == 0 || number - read > 1 {
+                read = read_on(&mut reader, read);
+                assert_eq!(read, number);
+            }
+        }
+        drop(writer);
+        assert_eq!(scratch.writer().sequence(), number, "it is taken up where it ended");
+    }
+}
 
 #[test]
 fn a_rehearsal_leaves_no_trace() {
