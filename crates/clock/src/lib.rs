@@ -13,6 +13,7 @@
 //! This crate is the only one that may read time, sleep, or ask the scheduler for anything.
 
 mod adaptive;
+mod bucket;
 mod calibration;
 mod clock;
 mod counter;
@@ -26,6 +27,7 @@ mod wait;
 mod wake_up;
 
 pub use adaptive::AdaptiveWait;
+pub use bucket::{Bucket, Rate};
 pub use calibration::{Calibration, CalibrationError, Source, utc_ns};
 pub use clock::{Clock, SimulatedClock};
 pub use gap::{Cause, Gap, Gaps, HOST_GAP_NS};

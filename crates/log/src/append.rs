@@ -3,10 +3,9 @@
 use std::collections::VecDeque;
 
 use crate::control::Control;
-use crate::follow::LINES_ALONG;
 use crate::layout::{
-    BASE_SEQUENCE, Commit, FRAME_HEADER_BYTES, FrameShape, GENERATION, KIND_END, LINE_BYTES, MAX_PAYLOAD_BYTES,
-    SEGMENT_CALIBRATION, SEGMENT_HEADER_BYTES, changing, holding,
+    BASE_SEQUENCE, Commit, FRAME_HEADER_BYTES, FrameShape, GENERATION, KIND_END, LINE_BYTES, LINES_ALONG,
+    MAX_PAYLOAD_BYTES, SEGMENT_CALIBRATION, SEGMENT_HEADER_BYTES, changing, holding,
 };
 use crate::region::Region;
 use crate::segments::Segments;

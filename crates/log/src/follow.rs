@@ -5,7 +5,7 @@ use tickpath_clock::relax;
 use crate::ReadError;
 use crate::append::frame_crc;
 use crate::layout::{
-    Commit, FIRST_KIND, FRAME_HEADER_BYTES, FrameShape, GENERATION, KIND_END, KIND_OPEN, LINE_BYTES,
+    Commit, FIRST_KIND, FRAME_HEADER_BYTES, FrameShape, GENERATION, KIND_END, KIND_OPEN, LINE_BYTES, LINES_ALONG,
     SEGMENT_HEADER_BYTES, holding,
 };
 use crate::region::Region;
@@ -13,9 +13,6 @@ use crate::sync::{Ordering, fence};
 
 /// How often a reader that spins looks for the next frame before it looks for anything else.
 const LOOKS: usize = 12;
-
-/// How many lines behind a frame's first it asks for meanwhile.
-pub(crate) const LINES_ALONG: usize = 4;
 
 /// What can be wrong where a frame should be.
 pub(crate) const WRONG: &str = "the checksum is wrong";

@@ -32,6 +32,9 @@ pub const FRAME_HEADER_BYTES: usize = 16;
 /// Bytes of a cache line.
 pub(crate) const LINE_BYTES: usize = 64;
 
+/// How many lines behind a frame's first a reader that spins asks for, so that all come together.
+pub(crate) const LINES_ALONG: usize = 4;
+
 /// The longest payload that a commit word can tell.
 pub const MAX_PAYLOAD_BYTES: usize = (1 << 24) - 1;
 

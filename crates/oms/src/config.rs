@@ -3,12 +3,11 @@
 use std::fmt;
 use std::str::FromStr;
 
-use tickpath_clock::{Priority, Wait};
+use tickpath_clock::{Priority, Rate, Wait};
 use tickpath_log::Config as LogConfig;
 use tickpath_market::{AccountId, Notional, Quantity};
 use tickpath_orders::{AccountLimits, FirmLimits, Instrument, RejectRule, SymbolLimits, VenueRules};
 
-use crate::bucket::Rate;
 use crate::commit::AckLevel;
 use crate::lanes::LanesConfig;
 

@@ -27,7 +27,6 @@
 
 pub mod agent;
 mod archive;
-mod bucket;
 mod commit;
 mod config;
 pub mod copy;
@@ -57,7 +56,6 @@ mod triggers;
 mod words;
 
 pub use agent::Agent;
-pub use bucket::{Bucket, Rate};
 pub use commit::{AckLevel, CommitByHand};
 pub use config::{Config, Desk, Layout, ParseLayoutError, SessionConfig, SessionLimits};
 pub use error::OmsError;
@@ -67,4 +65,5 @@ pub use line::{LineConfig, LineId, OpenLine};
 pub use notice::Notice;
 pub use sequencer::Sequencer;
 pub use start::Inbound;
+pub use tickpath_clock::{Bucket, Rate};
 pub use words::Taken;

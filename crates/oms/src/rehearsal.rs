@@ -13,7 +13,7 @@
 
 use std::hint::black_box;
 
-use tickpath_clock::Clock;
+use tickpath_clock::{Bucket, Clock, Rate, Wait};
 use tickpath_log::Writer;
 use tickpath_market::{
     AccountId, ClientOrderId, Kind, NewOrder, OrderType, Price, Quantity, Side, SymbolId, TimeInForce, TopOfBook,
@@ -25,7 +25,6 @@ use tickpath_orders::{
 use zerocopy::IntoBytes;
 
 use crate::OmsError;
-use crate::bucket::{Bucket, Rate};
 use crate::journal::Journal;
 use crate::lanes::LaneKind;
 use crate::layout::Source;
@@ -44,14 +43,13 @@ pub(crate) struct Client {
 }
 
 impl<C: Clock> Sequencer<C> {
-    /// A second OMS like this one, the lane that it reads, and who sends on it; none if nothing can be traded that goes to
-    /// a venue by a lane.
-    pub(crate) fn rehearsal(&self) -> Result<Option<(Self, Source, Client)>, OmsError> {
+    /// A second OMS like this one, the lane that it reads, and who sends on it; none if nothing can be traded. The way by
+    /// a line is rehearsed as far as the journal and the core.
+    fn rehearsal(&self) -> Result<Option<(Self, Source, Client)>, OmsError> {
         let real = self;
         let Some((session, order, venue)) = first_order(real) else { return Ok(None) };
-        let Some(lane) = real.venues.get(usize::from(venue.0)).and_then(|venue| venue.as_ref()?.log()) else {
-            return Ok(None);
-        };
+        let lane = real.venues.get(usize::from(venue.0)).and_then(|venue| venue.as_ref()?.log());
+        let lane = lane.unwrap_or(real.journal.log());
         let like = |log: &Writer| log.rehearsal().map_err(OmsError::Disk);
         let journal = Journal::of_rehearsal(like(real.journal.log())?.writer, &real.journal);
         let mut second = Sequencer::bare(real.clock.clone(), journal, Core::new(Config::default()));
@@ -74,6 +72,13 @@ impl<C: Clock> Sequencer<C> {
         Ok(Some((second, source, Client { requests: requests.writer, order, sent: 0 })))
     }
 
+    /// The same where it is wanted, by who spins. Without one, where there is no memory for it perhaps, an order after a
+    /// silence takes longer, and that is all.
+    pub(crate) fn rehearsal_of(&self, config: &crate::Config) -> Option<(Self, Source, Client)> {
+        let is_wanted = config.warm && matches!(config.wait, Wait::Busy | Wait::Adaptive);
+        is_wanted.then(|| self.rehearsal().ok().flatten()).flatten()
+    }
+
     /// Looks at what an order like this one would need next.
     fn look_ahead(&self, like: &OrderView) {
         if let Some(lane) = self.venues.get(usize::from(like.venue.0)).and_then(|venue| venue.as_ref()?.log()) {
@@ -93,7 +98,38 @@ impl<C: Clock> Sequencer<C> {
     }
 }
 
+/// Turns without work, of which one now and then is for a rehearsal.
+#[derive(Default)]
+pub(crate) struct Turns(u32);
+
+impl Turns {
+    /// Between two rehearsals: some hundred microseconds, of which one takes one. Four times as often gains nothing, and
+    /// four times as seldom costs the order after a long silence a tenth.
+    const REHEARSE_EVERY: u32 = 2048;
+
+    /// Notes what a turn has done. After work more may be near: no rehearsal then.
+    #[inline(always)]
+    pub(crate) fn have_done(&mut self, work: usize) {
+        self.0 *= u32::from(work == 0);
+    }
+
+    /// Notes that the thread has slept: the next turn without work is for a rehearsal.
+    pub(crate) fn are_cold(&mut self) {
+        self.0 = Self::REHEARSE_EVERY - 1;
+    }
+
+    /// Notes a turn without work; true if it is for a rehearsal.
+    #[inline(always)]
+    pub(crate) fn is_due(&mut self) -> bool {
+        self.0 = self.0.wrapping_add(1);
+        self.0.is_multiple_of(Self::REHEARSE_EVERY)
+    }
+}
+
 impl Client {
+    /// How many are sent at a start, so that the first order finds what the second one does.
+    pub(crate) const REHEARSALS: u32 = 300;
+
     /// Orders so far.
     pub(crate) fn sent(&self) -> u64 {
         self.sent

@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use tickpath_clock::{Calibration, Clock};
+use tickpath_clock::{Bucket, Calibration, Clock, Rate};
 use tickpath_log::{Config as LogConfig, Next, OpenError, Owner, Reader, Start, Writer, owner};
 use tickpath_market::{ExecutionReport, Request, VenueId};
 use tickpath_meter::Meter;
@@ -12,7 +12,6 @@ use tickpath_orders::{
 };
 
 use crate::OmsError;
-use crate::bucket::{Bucket, Rate};
 use crate::commit::{AckLevel, Commit};
 use crate::config::Config;
 use crate::define::raise;

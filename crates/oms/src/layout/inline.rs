@@ -1,6 +1,6 @@
 //! `inline`: one thread does everything, or polls it between other things.
 
-use tickpath_clock::{Clock, Wait};
+use tickpath_clock::Clock;
 use tickpath_log::{Reader, sleep_until_any};
 
 use super::source::{Source, open_ticks, poll_ticks};
@@ -8,15 +8,8 @@ use crate::OmsError;
 use crate::agent::Agent;
 use crate::config::Config;
 use crate::front::{Front, NoFront, Opening};
-use crate::rehearsal::Client;
+use crate::rehearsal::{Client, Turns};
 use crate::sequencer::Sequencer;
-
-/// Turns without work between two rehearsals: some hundred microseconds, of which one takes one. Four times as often gains
-/// nothing, and four times as seldom costs the order after a long silence a tenth.
-const REHEARSE_EVERY: u32 = 2048;
-
-/// Rehearsals of a start, so that the first order finds what the second one does.
-const REHEARSALS: u32 = 300;
 
 /// The OMS on one thread, to be polled by it.
 pub struct Inline<C, F = NoFront> {
@@ -26,8 +19,7 @@ pub struct Inline<C, F = NoFront> {
     ticks: Option<Reader>,
     front: Option<F>,
     rehearsal: Option<Rehearsal<C, F>>,
-    /// Turns without work.
-    idle_turns: u32,
+    turns: Turns,
 }
 
 /// A second OMS, and who sends it orders.
@@ -56,22 +48,20 @@ impl<C: Clock, F: Front> Inline<C, F> {
         let front = front.map(|open| open(&mut sequencer, opening)).transpose()?;
         let mut ticks = ticks;
         open_ticks(&mut ticks, &mut sequencer)?;
-        let is_warm = config.warm && matches!(config.wait, Wait::Busy | Wait::Adaptive);
-        // Without one, where there is no memory for it perhaps, an order after a silence takes longer, and that is all.
-        let rehearsal = if is_warm { sequencer.rehearsal().ok().flatten() } else { None };
+        let rehearsal = sequencer.rehearsal_of(config);
         let mut inline = Self::of(sequencer, inbound.sources);
         (inline.ticks, inline.front) = (ticks, front);
         inline.rehearsal = rehearsal.map(|(second, source, client)| {
             let oms = Box::new(Self::of(second, vec![source]));
             Rehearsal { oms, client }
         });
-        (0..REHEARSALS).for_each(|_| inline.rehearse());
+        (0..Client::REHEARSALS).for_each(|_| inline.rehearse());
         Ok(inline)
     }
 
     fn of(sequencer: Sequencer<C>, sources: Vec<Source>) -> Self {
         let clock = sequencer.clock().clone();
-        Self { clock, sequencer, sources, ticks: None, front: None, rehearsal: None, idle_turns: 0 }
+        Self { clock, sequencer, sources, ticks: None, front: None, rehearsal: None, turns: Turns::default() }
     }
 
     /// Takes an order through the OMS's own code, on lanes and a journal of which nobody knows.
@@ -92,7 +82,7 @@ impl<C: Clock, F: Front> Inline<C, F> {
 
     /// Notes that its thread has slept: the next turn without work is one for a rehearsal.
     pub fn is_cold(&mut self) {
-        self.idle_turns = REHEARSE_EVERY - 1;
+        self.turns.are_cold();
     }
 
     /// The sequencer.
@@ -105,7 +95,7 @@ impl<C: Clock, F: Front> Agent for Inline<C, F> {
     // One function for the OMS and its rehearsal: a copy of it would keep nothing warm.
     #[inline(never)]
     fn poll(&mut self) -> Result<usize, OmsError> {
-        let Self { clock, sequencer, sources, ticks, front, idle_turns, .. } = self;
+        let Self { clock, sequencer, sources, ticks, front, turns, .. } = self;
         // Prices first: the first orders after a start must not be checked without one.
         let mut done = poll_ticks(ticks, sequencer)?;
         for source in sources {
@@ -116,15 +106,13 @@ impl<C: Clock, F: Front> Agent for Inline<C, F> {
         }
         done += sequencer.poll_lines()?;
         done += sequencer.chores(done == 0)?;
-        // More may be near: no rehearsal now.
-        *idle_turns *= u32::from(done == 0);
+        turns.have_done(done);
         Ok(done)
     }
 
     #[inline]
     fn idle(&mut self) -> bool {
-        self.idle_turns = self.idle_turns.wrapping_add(1);
-        let is_due = self.idle_turns.is_multiple_of(REHEARSE_EVERY);
+        let is_due = self.turns.is_due();
         if is_due {
             self.rehearse();
         }

@@ -2,13 +2,12 @@
 
 use std::ops::DerefMut;
 
-use tickpath_clock::Clock;
+use tickpath_clock::{Bucket, Clock};
 use tickpath_log::{Message, Next, ReadError, Reader};
 use tickpath_market::{Kind, TopOfBook, Trade};
 use zerocopy::FromBytes;
 
 use crate::OmsError;
-use crate::bucket::Bucket;
 use crate::lanes::{Event, LaneKind};
 use crate::sequencer::Sequencer;
 

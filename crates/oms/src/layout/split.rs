@@ -21,6 +21,7 @@ use crate::config::Config;
 use crate::front::{Front, MOST_SESSIONS, Opening};
 use crate::lanes::{Event, LaneKind};
 use crate::lines::LineAgent;
+use crate::rehearsal::{Client, Turns};
 use crate::sequencer::Sequencer;
 
 /// What goes before a payload that is handed over; T1 is the frame's stamp.
@@ -132,15 +133,50 @@ fn hand_over(to: &mut Writer, stamp: u64, source: usize, event: &Event<'_>) -> R
 
 /// The core's thread in `split`.
 struct CoreAgent<C> {
-    clock: C,
     sequencer: Sequencer<C>,
     lanes: Vec<LaneKind>,
     inner: Vec<Reader>,
     ticks: Option<Reader>,
     taken: Taken,
+    rehearsal: Option<Rehearsal<C>>,
+    turns: Turns,
+}
+
+/// A second OMS with its receiver, and who sends it orders.
+struct Rehearsal<C> {
+    client: Client,
+    receiver: Mover<C>,
+    core: Box<CoreAgent<C>>,
+}
+
+impl<C: Clock> Rehearsal<C> {
+    fn of(real: &Sequencer<C>, like: &Writer, config: &Config) -> Option<Self> {
+        let (sequencer, source, client) = real.rehearsal_of(config)?;
+        let made = like.rehearsal().ok()?;
+        let (clock, taken) = (sequencer.clock().clone(), Taken::from_iter([AtomicU64::new(0)]));
+        let lanes = vec![source.lane()];
+        let from = vec![(0, source)];
+        let receiver = Mover { clock, from, agents: Vec::new(), to: made.writer, taken: taken.clone() };
+        Some(Self { client, receiver, core: Box::new(CoreAgent::of(sequencer, lanes, vec![made.reader], taken)) })
+    }
 }
 
 impl<C: Clock> CoreAgent<C> {
+    fn of(sequencer: Sequencer<C>, lanes: Vec<LaneKind>, inner: Vec<Reader>, taken: Taken) -> Self {
+        Self { sequencer, lanes, inner, ticks: None, taken, rehearsal: None, turns: Turns::default() }
+    }
+
+    /// Takes an order through the OMS's own code, on lanes and a journal of which nobody knows.
+    #[inline(never)]
+    fn rehearse(&mut self) {
+        let Some(Rehearsal { client, receiver, core }) = &mut self.rehearsal else { return };
+        let sent = client.send(&self.sequencer, &mut core.sequencer);
+        if sent.and_then(|()| receiver.poll()).and_then(|_| core.poll()).is_err() {
+            // It is nobody's loss.
+            self.rehearsal = None;
+        }
+    }
+
     /// Takes what is there and does nothing with it: the core has failed, and the movers must end.
     fn discard(&mut self) -> Result<usize, OmsError> {
         self.inner.iter_mut().map(|lane| turn(lane, |_| Ok(()))).sum()
@@ -148,15 +184,26 @@ impl<C: Clock> CoreAgent<C> {
 }
 
 impl<C: Clock> Agent for CoreAgent<C> {
-    #[inline]
+    // One function for the OMS and its rehearsal: a copy of it would keep nothing warm.
+    #[inline(never)]
     fn poll(&mut self) -> Result<usize, OmsError> {
-        let Self { sequencer, lanes, inner, ticks, taken, .. } = self;
+        let Self { sequencer, lanes, inner, ticks, taken, turns, .. } = self;
         let mut done = poll_ticks(ticks, sequencer)?;
         for lane in inner {
             done += turn(lane, |message| take(sequencer, lanes, taken, message))?;
         }
         done += sequencer.chores(done == 0)?;
+        turns.have_done(done);
         Ok(done)
+    }
+
+    #[inline]
+    fn idle(&mut self) -> bool {
+        let is_due = self.turns.is_due();
+        if is_due {
+            self.rehearse();
+        }
+        is_due
     }
 
     fn sleep(&mut self, timeout_ns: u64) {
@@ -166,6 +213,7 @@ impl<C: Clock> Agent for CoreAgent<C> {
         let mut sources: Vec<&Reader> = self.inner.iter().collect();
         sources.extend(&self.ticks);
         sleep_until_any(&sources, timeout_ns);
+        self.turns.are_cold();
     }
 }
 
@@ -268,7 +316,9 @@ pub(super) fn run<C: Clock + Sync, F: Front>(
     let (venue_writer, venues) = inner_lane(config, "core.venues", &calibration)?;
     let (outside, outer) = outside.unzip();
     let inner = [clients, venues].into_iter().chain(outer).collect();
-    let mut core = CoreAgent { clock: clock.clone(), sequencer, lanes, inner, ticks, taken: taken.clone() };
+    let rehearsal = Rehearsal::of(&sequencer, &client_writer, config);
+    let mut core = CoreAgent { ticks, rehearsal, ..CoreAgent::of(sequencer, lanes, inner, taken.clone()) };
+    (0..Client::REHEARSALS).for_each(|_| core.rehearse());
     let (clients, venues) = split_sources(inbound.sources.into_iter().enumerate(), |(_, source)| source.lane());
     let receiver =
         Mover { clock: clock.clone(), from: clients, agents: Vec::new(), to: client_writer, taken: taken.clone() };
@@ -277,7 +327,7 @@ pub(super) fn run<C: Clock + Sync, F: Front>(
         let receiver = agent::spawn(scope, "oms-receiver", config, &clock, receiver, stop);
         let line = agent::spawn(scope, "oms-line", config, &clock, line, stop);
         let outside = outside.map(|outside| agent::spawn(scope, "oms-front", config, &clock, outside, stop));
-        let mut gaps = Gaps::new(core.clock.clone());
+        let mut gaps = Gaps::new(core.sequencer.clock().clone());
         let settled = settle(config.cpu, config.priority).map_err(OmsError::from);
         ready();
         let result = settled.and_then(|()| agent::run(&mut core, config.wait, stop, &mut gaps));

@@ -4,8 +4,9 @@ use std::fs;
 
 use tickpath_clock::Wait;
 use tickpath_market::Side;
-use tickpath_oms::{Agent, LaneKind};
+use tickpath_oms::{Agent, LaneKind, Layout};
 
+use crate::layouts::{Beside, hear};
 use crate::{Dice, SECOND, Scene, TIGHT, VENUE, cancel, frames, limit, replace, seed, settle};
 
 /// Idle turns between two requests: some rehearsals.
@@ -30,6 +31,29 @@ fn a_rehearsed_day_and_one_that_was_not_agree_to_the_byte() {
     let (orders, said) = rehearsed;
     assert!(orders > 300, "{orders} orders were rehearsed");
     assert!(said > orders, "{said} words to {orders} orders: they are denied");
+}
+
+/// On the threads of every layout, one order after the other: what rehearses is nobody's there either.
+#[test]
+fn every_layout_rehearses_for_nobody() {
+    for layout in Layout::ALL {
+        let [warm, cold] = [true, false].map(|warm| {
+            let mut scene = Scene::new();
+            (scene.config.layout, scene.config.wait, scene.config.warm) = (layout, Wait::Adaptive, warm);
+            scene.tick(99, 101);
+            let beside = Beside::start(&scene);
+            let mut client = scene.client(0);
+            let told = (1..=40).map(|id| {
+                client.send(limit(Side::Buy, id, 90, 1));
+                format!("{:?}", hear(&mut client, &beside.deadline, 2))
+            });
+            let told: Vec<String> = told.collect();
+            beside.end();
+            let (core, inputs, said) = scene.replay();
+            format!("{told:?} {:?} {:?} {inputs:?} {said:?}", core.digest(), core.counts())
+        });
+        assert!(warm == cold, "{layout}:\n{warm}\n{cold}");
+    }
 }
 
 /// A day of orders, cancels and replaces, some of them denied, with silence between them.

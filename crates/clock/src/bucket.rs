@@ -1,6 +1,6 @@
-//! A bucket a session, before the journal: what a client may name it may flood, so its lane is read no faster than this.
+//! A bucket of tokens a client: what a client may name it may flood, so what it sends is taken no faster than this.
 
-use tickpath_clock::Calibration;
+use crate::Calibration;
 
 /// How fast a session's requests are taken. What comes faster waits in the session's own lane, and its client is told
 /// that the lane is full; nothing is lost.
