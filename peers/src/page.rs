@@ -11,7 +11,11 @@ use crate::plan::{KINDS, Kind, OURS};
 
 /// What each system is here, in the shape that its own manual has for latency.
 const SHAPES: &[(&str, &str)] = &[
-    (OURS, "our log, `shm://`: between processes"),
+    (
+        OURS,
+        "our log, `shm://`: between processes; its reader is registered, reads in place and loses nothing; `overwrite` where \
+         the cost of many readers is asked for",
+    ),
     ("rtrb", "a bare ring between two threads of one process; batches are chunks; one reader"),
     (
         "ringfire",

@@ -45,7 +45,7 @@ const M: u64 = 1_000_000;
 
 /// All of them, ours first: one a line.
 pub const SYSTEMS: &[System] = &[
-    system(OURS, "tickpath-log", How::Processes, EITHER, Wait::Busy, 20 * M, true),
+    system(OURS, "tickpath-log", How::Processes, [Policy::Fail; 2], Wait::Busy, 20 * M, true),
     system("rtrb", "rtrb", How::Threads, [Policy::Fail; 2], Wait::Busy, 100 * M, false),
     system("ringfire", "ringfire", How::Processes, EITHER, Wait::Busy, 20 * M, true),
     system("iceoryx2", "iceoryx2", How::Processes, EITHER, Wait::Busy, 5 * M, true),
@@ -189,7 +189,11 @@ impl Case {
             Self::Throughput(..) => (system.flood / length.flood_divisor, Phase::Steady),
             Self::Steady(_) | Self::Readers(_) => ((RATE * share * length.seconds) as u64, Phase::Steady),
         };
-        let policy = system.policies[usize::from(rate.is_none())];
+        let policy = match self {
+            // What readers cost is promised of a topic that waits for none of them.
+            Self::Readers(_) if system.name == OURS => Policy::Overwrite,
+            _ => system.policies[usize::from(rate.is_none())],
+        };
         let is_java = system.how == How::Java;
         let target = match system.name {
             OURS => "shm://".to_owned(),
