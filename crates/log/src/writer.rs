@@ -104,11 +104,11 @@ impl Writer {
     }
 
     /// Takes a few cache lines of the next message from the readers, if it has so many bytes: others in each turn. To be
-    /// called in each turn with nothing to publish. Nobody sees anything of it. A log that grows is left alone: on a disk,
-    /// pages would be written that hold nothing new; and so is that of another process, which a fork would write to.
+    /// called in each turn with nothing to publish. Nobody sees anything of it. On a disk it does nothing, for pages would be
+    /// written that hold nothing new; nor does it in a fork, whose writer is another process.
     #[inline]
     pub fn take_lines(&self, payload: usize, turn: u32) {
-        if self.shape.policy != Policy::Keep && !self.born.is_elsewhere() {
+        if self.place.is_shared_memory() && !self.born.is_elsewhere() {
             self.appender.take_lines(payload, turn);
         }
     }
