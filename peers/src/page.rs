@@ -60,7 +60,7 @@ fn head(result: &ResultFile) -> String {
     let rounds = result.runs.iter().map(|run| run.repeat).max().unwrap_or(0);
     let level = match result.comparisons.iter().find_map(|line| line.level_percent) {
         Some(level) if level > 0.0 => format!("they hold for all lines of the file at once in {level:.0} % of cases"),
-        _ => "for all lines of the file at once these are too few rounds to have a level".to_owned(),
+        _ => "these are too few rounds to say how often all of them hold together".to_owned(),
     };
     format!(
         "<!-- Made by `make peers-page` from docs/results/peers.json.gz. -->\n\n\
@@ -73,8 +73,12 @@ fn head(result: &ResultFile) -> String {
          Here: {rounds} rounds on two CPUs of {} ({} of them, Linux {}). Before and after each run a cache line\n\
          took {} to {} from one CPU to the other; a run whose floor moved says so in the file.\n\n\
          A figure is the median of the runs that kept the rules; † marks one of which none did. Behind it stands\n\
-         how many times ours it is, as the median of the rounds' ratios, and its interval: {level}.\n\
-         **Bold is a peer that is ahead of us.**\n",
+         how many times ours it is, as the median of the ratios within each round, which need not be the ratio of\n\
+         the medians, and its interval: {level}. Above 1 the peer takes longer, or, in the throughput, carries more.\n\
+         **Bold is a peer that is ahead of us by that median;** where the interval holds 1, the rounds do not decide it.\n\n\
+         While they spin with nothing to do, both ends of ours rehearse (`--warm on`, as it comes; the publisher calls\n\
+         `idle()`), and the loop keeps its own code warm for all; the peers have no such call. At a rate means\n\
+         10,000 messages a second, a thousand for who cannot keep that.\n",
         safe(&host.cpu),
         host.cores,
         safe(&host.kernel),

@@ -90,7 +90,8 @@ pub struct Cpus {
 /// Whether threads that spin keep warm.
 #[derive(Debug, Clone, Args)]
 pub struct Warm {
-    /// Whether threads that spin with nothing to do keep the next message's way warm
+    /// Whether threads that wait by busy or adaptive rehearse the next message or order meanwhile, on memory of their own, so
+    /// that it finds caches warm; over logs, and in the OMS
     #[arg(long, value_name = "on|off", default_value = "on", value_parser = ["on", "off"])]
     warm: String,
 }

@@ -110,19 +110,14 @@ impl Follower {
     /// Looks at the cursor without moving it: none if the segment is full and the next one must be asked.
     #[inline(always)]
     pub fn has_news(&self) -> Option<bool> {
-        let full = self.offset >= self.segment_bytes;
-        let is_end = || {
-            let commit = Commit(self.region.word(self.offset).load(Ordering::Acquire));
-            (commit == Commit::new(0, KIND_END, self.sequence), !self.is_nothing(commit))
-        };
-        match (self.is_lapped(), full) {
-            (true, _) => Some(true),
-            (false, true) => None,
-            (false, false) => match is_end() {
-                (true, _) => None,
-                (false, news) => Some(news),
-            },
+        let is_full = self.offset >= self.segment_bytes;
+        // Before the generation: who finds nothing there of a later lap sees that it is one.
+        let commit = Commit(if is_full { 0 } else { self.region.word(self.offset).load(Ordering::Acquire) });
+        if self.is_lapped() {
+            return Some(true);
         }
+        let is_end = is_full || commit == Commit::new(0, KIND_END, self.sequence);
+        if is_end { None } else { Some(!self.is_nothing(commit)) }
     }
 
     /// Reads the frame at the cursor. Its payload is copied into `buffer`, unless frames are lent.
