@@ -305,15 +305,15 @@ impl Subscriber for LogSubscriber {
     }
 
     fn idle(&mut self) -> bool {
-        let due = self.reader.as_ref().filter(|_| self.warm.is_due());
-        let is_due = due.is_some();
-        if let Some(reader) = due {
+        let Some(reader) = &mut self.reader else {
+            tickpath_clock::relax();
+            return false;
+        };
+        let is_due = self.warm.is_due();
+        if is_due {
             rehearse(&mut self.warm, reader, self.last_bytes);
         }
-        match &mut self.reader {
-            Some(reader) => reader.wait(Wait::Busy, 0),
-            None => tickpath_clock::relax(),
-        }
+        reader.wait(Wait::Busy, 0);
         is_due
     }
 

@@ -55,7 +55,7 @@ impl<C: Clock, F: Front> Inline<C, F> {
             let oms = Box::new(Self::of(second, vec![source]));
             Rehearsal { oms, client }
         });
-        (0..Client::REHEARSALS).for_each(|_| inline.rehearse());
+        (0..Client::REHEARSALS).for_each(|_| _ = inline.rehearse());
         Ok(inline)
     }
 
@@ -64,14 +64,15 @@ impl<C: Clock, F: Front> Inline<C, F> {
         Self { clock, sequencer, sources, ticks: None, front: None, rehearsal: None, turns: Turns::default() }
     }
 
-    /// Takes an order through the OMS's own code, on lanes and a journal of which nobody knows.
+    /// Takes an order through the OMS's own code, on lanes and a journal of which nobody knows; false if it does not rehearse.
     #[inline(never)]
-    fn rehearse(&mut self) {
-        let Some(Rehearsal { oms, client }) = &mut self.rehearsal else { return };
+    fn rehearse(&mut self) -> bool {
+        let Some(Rehearsal { oms, client }) = &mut self.rehearsal else { return false };
         if client.send(&self.sequencer, &mut oms.sequencer).and_then(|()| oms.poll()).is_err() {
             // It is nobody's loss.
             self.rehearsal = None;
         }
+        true
     }
 
     /// Orders that were rehearsed, and what was said to them: two words each, unless they were denied.
@@ -112,11 +113,7 @@ impl<C: Clock, F: Front> Agent for Inline<C, F> {
 
     #[inline]
     fn idle(&mut self) -> bool {
-        let is_due = self.turns.is_due();
-        if is_due {
-            self.rehearse();
-        }
-        is_due
+        self.turns.is_due() && self.rehearse()
     }
 
     fn sleep(&mut self, timeout_ns: u64) {

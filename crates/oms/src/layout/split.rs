@@ -166,15 +166,16 @@ impl<C: Clock> CoreAgent<C> {
         Self { sequencer, lanes, inner, ticks: None, taken, rehearsal: None, turns: Turns::default() }
     }
 
-    /// Takes an order through the OMS's own code, on lanes and a journal of which nobody knows.
+    /// Takes an order through the OMS's own code, on lanes and a journal of which nobody knows; false if it does not rehearse.
     #[inline(never)]
-    fn rehearse(&mut self) {
-        let Some(Rehearsal { client, receiver, core }) = &mut self.rehearsal else { return };
+    fn rehearse(&mut self) -> bool {
+        let Some(Rehearsal { client, receiver, core }) = &mut self.rehearsal else { return false };
         let sent = client.send(&self.sequencer, &mut core.sequencer);
         if sent.and_then(|()| receiver.poll()).and_then(|_| core.poll()).is_err() {
             // It is nobody's loss.
             self.rehearsal = None;
         }
+        true
     }
 
     /// Takes what is there and does nothing with it: the core has failed, and the movers must end.
@@ -199,11 +200,7 @@ impl<C: Clock> Agent for CoreAgent<C> {
 
     #[inline]
     fn idle(&mut self) -> bool {
-        let is_due = self.turns.is_due();
-        if is_due {
-            self.rehearse();
-        }
-        is_due
+        self.turns.is_due() && self.rehearse()
     }
 
     fn sleep(&mut self, timeout_ns: u64) {
@@ -318,7 +315,7 @@ pub(super) fn run<C: Clock + Sync, F: Front>(
     let inner = [clients, venues].into_iter().chain(outer).collect();
     let rehearsal = Rehearsal::of(&sequencer, &client_writer, config);
     let mut core = CoreAgent { ticks, rehearsal, ..CoreAgent::of(sequencer, lanes, inner, taken.clone()) };
-    (0..Client::REHEARSALS).for_each(|_| core.rehearse());
+    (0..Client::REHEARSALS).for_each(|_| _ = core.rehearse());
     let (clients, venues) = split_sources(inbound.sources.into_iter().enumerate(), |(_, source)| source.lane());
     let receiver =
         Mover { clock: clock.clone(), from: clients, agents: Vec::new(), to: client_writer, taken: taken.clone() };
