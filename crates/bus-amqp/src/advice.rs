@@ -17,7 +17,8 @@ pub(crate) fn advise(_about: &About) -> Vec<Advice> {
             "RabbitMQ queues",
             "classic unless declared otherwise",
             "a classic queue lives on one node: its messages are gone with that node's disk",
-            "x-queue-type: quorum for what must survive; it costs a write to the disks of a majority a message",
+            "x-queue-type: quorum for what must survive, as tickpath's amqp://…?durable makes it; it costs a write to \
+             the disks of a majority a message",
         ),
     ]
 }

@@ -23,19 +23,26 @@ pub(crate) struct Inlet {
     /// Some while the intake is made anew.
     reconnect: Option<Reconnect>,
     reconnects: u64,
+    /// Messages that were handed over by connections that are lost, and not acknowledged; until somebody is told.
+    comes_again: usize,
 }
 
 impl Inlet {
     /// Connects.
     pub fn open(server: Arc<Server>, place: Place, wait: Wait) -> Result<Self, ConnectError> {
         let intake = Intake::open(&server, &place).map_err(|e| server.error(&e))?;
-        Ok(Self { server, place, wait, intake: Some(intake), reconnect: None, reconnects: 0 })
+        Ok(Self { server, place, wait, intake: Some(intake), reconnect: None, reconnects: 0, comes_again: 0 })
     }
 
     /// True once after the connection was lost and made anew.
     #[inline]
     pub fn is_anew(&mut self) -> Result<bool, ReceiveError> {
         if self.reconnect.is_some() { self.come_back() } else { Ok(false) }
+    }
+
+    /// Whether the queue was not there any more when this connection was made, and has been made anew.
+    pub fn is_gone(&self) -> bool {
+        self.intake.as_ref().is_some_and(Intake::is_gone)
     }
 
     /// How often the connection was lost and made anew.
@@ -62,17 +69,26 @@ impl Inlet {
             return;
         }
         let timeout = Duration::from_nanos(timeout_ns);
-        if let Some(intake) = &self.intake {
+        if let Some(intake) = &mut self.intake {
             intake.wait(timeout);
         } else if let Some(reconnect) = &mut self.reconnect {
             reconnect.wait(timeout);
         }
     }
 
-    /// Remembers that a message is handed over.
+    /// Remembers that a message is handed over, which is acknowledged later.
     pub fn hold(&mut self, delivery: &Delivery) {
         if let Some(intake) = &mut self.intake {
             intake.hold(delivery.delivery_tag);
+        }
+    }
+
+    /// A message is handed over that nobody acknowledges.
+    #[inline]
+    pub fn let_go(&mut self, delivery: &Delivery) {
+        if let Some(intake) = &mut self.intake {
+            intake.hold(delivery.delivery_tag);
+            intake.tell();
         }
     }
 
@@ -81,9 +97,11 @@ impl Inlet {
         self.intake.as_ref().map_or(0, Intake::held)
     }
 
-    /// Acknowledges all that is handed over. False if the connection it came by is lost: then it comes again.
-    pub fn acknowledge(&mut self) -> bool {
-        self.settle(Intake::acknowledge)
+    /// Acknowledges all that is handed over. Gives how many messages come again all the same, because the connection
+    /// that they came by is lost.
+    pub fn acknowledge(&mut self) -> usize {
+        self.settle(Intake::acknowledge);
+        std::mem::take(&mut self.comes_again)
     }
 
     /// Removes a message that is none of ours.
@@ -91,18 +109,18 @@ impl Inlet {
         self.settle(|intake| intake.reject(delivery.delivery_tag));
     }
 
-    fn settle(&mut self, how: impl FnOnce(&mut Intake) -> Result<(), ServerError>) -> bool {
-        let Some(intake) = &mut self.intake else { return false };
-        let is_settled = how(intake).is_ok();
-        if !is_settled {
+    fn settle(&mut self, how: impl FnOnce(&mut Intake) -> Result<(), ServerError>) {
+        if let Some(intake) = &mut self.intake
+            && how(intake).is_err()
+        {
             self.lose();
         }
-        is_settled
     }
 
     #[cold]
     fn lose(&mut self) {
         let lost = self.intake.take();
+        self.comes_again += lost.as_ref().map_or(0, Intake::held);
         self.reconnect = Some(Reconnect::start(self.server.clone(), self.place.clone(), lost));
     }
 

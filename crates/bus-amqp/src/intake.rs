@@ -1,31 +1,54 @@
 //! What comes in over one connection, for the thread that polls.
 
+use std::io;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use futures_util::StreamExt;
 use futures_util::future::try_join;
+use futures_util::{FutureExt, StreamExt};
 use lapin::message::Delivery;
 use lapin::options::{
     BasicAckOptions, BasicConsumeOptions, BasicQosOptions, BasicRejectOptions, ChannelFlowOptions, QueueBindOptions,
     QueueDeclareOptions,
 };
-use lapin::types::{FieldTable, ShortString};
+use lapin::protocol::constants::REPLY_SUCCESS;
+use lapin::types::{AMQPValue, FieldTable, ShortString};
 use lapin::{Channel, Consumer};
+use tickpath_clock::{Clock, HostClock};
 
 use crate::error::ServerError;
 use crate::link::Link;
-use crate::place::Place;
+use crate::place::{Place, What};
 use crate::server::Server;
 use crate::signal::Signal;
 
-/// The most messages that a puller holds, handed over or sent ahead, before it must acknowledge.
-pub const MAX_UNACKNOWLEDGED: u16 = 1024;
+/// The most messages that a puller holds, handed over or sent ahead, before it must acknowledge. Their bytes are
+/// bounded by this many of the longest.
+pub const MAX_UNACKNOWLEDGED: u16 = 256;
+
+/// The most messages that a subscriber is sent ahead of what it has looked at.
+pub const MAX_AHEAD: u16 = 64;
+
+/// The most bytes that the broker keeps for a subscriber that is behind; of more, it drops the oldest.
+pub const MAX_BEHIND_BYTES: usize = 64 << 20;
+
+/// A subscriber tells the broker of so many messages at a time that it has them: rarely, as each costs a packet, and
+/// before those that are sent ahead run out.
+const TOLD_AT_ONCE: usize = 16;
+
+/// How often a subscription is looked after.
+const CARE_EVERY: Duration = Duration::from_secs(1);
+
+/// Empty looks between two at the clock.
+const LOOKS: u32 = 256;
 
 /// A consumer on a connection of its own.
 pub(crate) struct Intake {
-    /// First, so that it is closed before the consumer is dropped, which would cancel it by itself.
+    /// First of all, as it holds the connection.
+    binding: Option<Binding>,
+    /// Before the consumer, so that it is closed before that is dropped, which would cancel it by itself.
     link: Link,
     channel: Channel,
     consumer: Consumer,
@@ -36,21 +59,61 @@ pub(crate) struct Intake {
     last: Option<u64>,
     /// How many were.
     held: usize,
+    /// Of a topic's subscriber.
+    care: Option<Care>,
+    /// Empty looks.
+    looks: u32,
+    /// Whether the queue that was consumed before is not there any more.
+    is_gone: bool,
+}
+
+/// Binding the subscriber's queue to the topic once more.
+type Binding = Pin<Box<dyn Future<Output = lapin::Result<()>> + Send>>;
+
+/// What a subscription is looked after by.
+struct Care {
+    exchange: ShortString,
+    /// The subscriber's own queue.
+    queue: ShortString,
+    clock: HostClock,
+    /// When the next look is due, in ticks.
+    due: u64,
 }
 
 impl Intake {
     /// Connects, and subscribes to a topic or consumes a queue. What is published from now on comes.
     pub fn open(server: &Server, place: &Place) -> Result<Self, ServerError> {
+        Self::start(Link::open(server)?, place)
+    }
+
+    /// The same after a loss: looks whether a queue is still there before it is made anew. `is_gone` is kept from one
+    /// attempt to the next, as the first may make it and fail then.
+    pub fn reopen(server: &Server, place: &Place, is_gone: &mut bool) -> Result<Self, ServerError> {
         let link = Link::open(server)?;
+        *is_gone |= matches!(place.what(), What::Queue(_)) && place.waiting(&link)?.is_none();
+        let intake = Self::start(link, place)?;
+        Ok(Self { is_gone: *is_gone, ..intake })
+    }
+
+    fn start(link: Link, place: &Place) -> Result<Self, ServerError> {
         let channel = link.channel()?;
         place.declare(&link, &channel)?;
-        let consumer = match place {
-            Place::Exchange(exchange) => subscribe(&link, &channel, exchange)?,
-            Place::Queue(queue) => consume(&link, &channel, queue)?,
+        let (consumer, care) = match place.what() {
+            What::Exchange(exchange) => {
+                let (consumer, queue) = subscribe(&link, &channel, exchange)?;
+                (consumer, Some(Care::new(exchange.clone(), queue)?))
+            }
+            What::Queue(queue) => (consume(&link, &channel, queue, MAX_UNACKNOWLEDGED)?, None),
         };
         let signal = Arc::new(Signal::new());
         let waker = Waker::from(signal.clone());
-        Ok(Self { link, channel, consumer, signal, waker, last: None, held: 0 })
+        let (binding, last, held, looks, is_gone) = (None, None, 0, 0, false);
+        Ok(Self { binding, link, channel, consumer, signal, waker, last, held, care, looks, is_gone })
+    }
+
+    /// Whether a queue that was consumed before was not there any more, and has been made anew.
+    pub fn is_gone(&self) -> bool {
+        self.is_gone
     }
 
     /// The next message that is here. An error means that the connection or what was consumed is lost.
@@ -58,10 +121,15 @@ impl Intake {
     pub fn take(&mut self) -> Result<Option<Delivery>, ServerError> {
         // The library looks under a lock that its own thread needs for each message.
         if !self.signal.lower() {
+            self.looks += 1;
+            if self.looks >= LOOKS {
+                self.look_after();
+            }
             return Ok(None);
         }
-        match self.consumer.poll_next_unpin(&mut Context::from_waker(&self.waker)) {
-            Poll::Pending => Ok(None),
+        let mut context = Context::from_waker(&self.waker);
+        match self.consumer.poll_next_unpin(&mut context) {
+            Poll::Pending => bind_on(&mut self.binding, &mut context).map(|()| None),
             Poll::Ready(Some(Ok(delivery))) => {
                 self.signal.restore();
                 Ok(Some(delivery))
@@ -72,8 +140,15 @@ impl Intake {
     }
 
     /// Sleeps until something may be here, or for so long.
-    pub fn wait(&self, timeout: Duration) {
-        self.signal.wait(timeout);
+    pub fn wait(&mut self, timeout: Duration) {
+        let mut left = timeout;
+        while !self.signal.wait(left.min(CARE_EVERY)) {
+            self.look_after();
+            left = left.saturating_sub(CARE_EVERY);
+            if left.is_zero() {
+                return;
+            }
+        }
     }
 
     /// Remembers that a message is handed over.
@@ -89,36 +164,109 @@ impl Intake {
 
     /// Acknowledges all that is handed over; returns when the broker has it.
     pub fn acknowledge(&mut self) -> Result<(), ServerError> {
-        let Some(tag) = self.last.take() else { return Ok(()) };
-        self.held = 0;
+        let Some(tag) = self.last else { return Ok(()) };
         // What was sent ahead has higher tags.
         let acknowledging = self.channel.basic_ack(tag, BasicAckOptions { multiple: true });
         // The broker answers no acknowledgement. It does answer this, which changes nothing, and in its turn.
         let asking = self.channel.channel_flow(ChannelFlowOptions { active: true });
-        self.link.answer(try_join(acknowledging, asking)).map(|_answers| ())
+        self.link.answer(try_join(acknowledging, asking))?;
+        self.last = None;
+        self.held = 0;
+        Ok(())
+    }
+
+    /// Tells the broker now and then that all that is handed over is here, so that it sends more. Nobody waits for it.
+    #[inline]
+    pub fn tell(&mut self) {
+        if self.held >= TOLD_AT_ONCE {
+            self.tell_now();
+        }
     }
 
     /// Removes a message that is none of ours.
     pub fn reject(&mut self, tag: u64) -> Result<(), ServerError> {
         self.link.answer(self.channel.basic_reject(tag, BasicRejectOptions { requeue: false }))
     }
+
+    fn tell_now(&mut self) {
+        let Some(tag) = self.last.take() else { return };
+        self.held = 0;
+        // The first look at it leaves it to the library, which writes it whether or not anybody looks again.
+        let _begun = self.channel.basic_ack(tag, BasicAckOptions { multiple: true }).now_or_never();
+    }
+
+    /// Once a second, for a topic's subscriber: binds its queue again, which changes nothing as long as the topic is
+    /// there. If somebody has removed it, this fails, or mends what somebody else made anew.
+    #[cold]
+    fn look_after(&mut self) {
+        self.looks = 0;
+        let Some(care) = &mut self.care else { return };
+        if !care.is_due() {
+            return;
+        }
+        if self.binding.is_none() {
+            self.binding = Some(care.bind(&self.link));
+            // The next look begins it.
+            self.signal.raise();
+        }
+        // The broker gives up who holds a message for too long.
+        self.tell_now();
+    }
 }
 
-/// A queue for this connection alone, bound to the exchange.
-fn subscribe(link: &Link, channel: &Channel, exchange: &ShortString) -> Result<Consumer, ServerError> {
+impl Care {
+    fn new(exchange: ShortString, queue: ShortString) -> Result<Self, ServerError> {
+        let clock = HostClock::get().map_err(|e| ServerError::Here(io::Error::other(e)))?;
+        let mut care = Self { exchange, queue, clock, due: 0 };
+        care.is_due();
+        Ok(care)
+    }
+
+    /// Whether it is time; then it is not for another second.
+    fn is_due(&mut self) -> bool {
+        let now = self.clock.ticks();
+        let is_due = now >= self.due;
+        if is_due {
+            self.due = now + self.clock.calibration().ticks_of_ns(CARE_EVERY.as_nanos() as u64);
+        }
+        is_due
+    }
+
+    /// On a channel of its own: a refusal ends it, and the library remembers each binding of a channel as long as that.
+    fn bind(&self, link: &Link) -> Binding {
+        let (opening, queue, exchange) = (link.channel_later(), self.queue.clone(), self.exchange.clone());
+        Box::pin(async move {
+            let channel = opening.await?;
+            let (key, options) = (ShortString::default(), QueueBindOptions::default());
+            channel.queue_bind(queue, exchange, key, options, FieldTable::default()).await?;
+            channel.close(REPLY_SUCCESS, "OK".into()).await
+        })
+    }
+}
+
+/// Goes on with a binding that has begun. An error means that there is nothing to bind to.
+fn bind_on(binding: &mut Option<Binding>, context: &mut Context<'_>) -> Result<(), ServerError> {
+    let Some(begun) = binding else { return Ok(()) };
+    let Poll::Ready(bound) = begun.poll_unpin(context) else { return Ok(()) };
+    *binding = None;
+    bound.map_err(ServerError::from)
+}
+
+/// A queue for this connection alone, bound to the exchange; gives its name, too.
+fn subscribe(link: &Link, channel: &Channel, exchange: &ShortString) -> Result<(Consumer, ShortString), ServerError> {
     let unnamed = ShortString::default();
-    let own = QueueDeclareOptions::exclusive().auto_delete();
-    let queue = link.answer(channel.queue_declare(unnamed.clone(), own, FieldTable::default()))?;
+    let own = QueueDeclareOptions { exclusive: true, auto_delete: true, ..QueueDeclareOptions::default() };
+    let mut arguments = FieldTable::default();
+    arguments.insert("x-max-length-bytes".into(), AMQPValue::LongLongInt(MAX_BEHIND_BYTES as i64));
+    let queue = link.answer(channel.queue_declare(unnamed.clone(), own, arguments))?;
     let name = queue.name().clone();
     let options = QueueBindOptions::default();
-    let binding = channel.queue_bind(name.clone(), exchange.clone(), unnamed.clone(), options, FieldTable::default());
-    link.answer(binding)?;
-    let options = BasicConsumeOptions { no_ack: true, ..BasicConsumeOptions::default() };
-    link.answer(channel.basic_consume(name, unnamed, options, FieldTable::default()))
+    link.answer(channel.queue_bind(name.clone(), exchange.clone(), unnamed, options, FieldTable::default()))?;
+    Ok((consume(link, channel, &name, MAX_AHEAD)?, name))
 }
 
-fn consume(link: &Link, channel: &Channel, queue: &ShortString) -> Result<Consumer, ServerError> {
-    link.answer(channel.basic_qos(MAX_UNACKNOWLEDGED, BasicQosOptions::default()))?;
+fn consume(link: &Link, channel: &Channel, queue: &ShortString, ahead: u16) -> Result<Consumer, ServerError> {
+    link.answer(channel.basic_qos(ahead, BasicQosOptions::default()))?;
     let options = BasicConsumeOptions::default();
     link.answer(channel.basic_consume(queue.clone(), ShortString::default(), options, FieldTable::default()))
 }

@@ -1,32 +1,55 @@
-//! The bus over RabbitMQ: `amqp://[USER:PASSWORD@]HOST[:PORT][/VHOST]`; `guest:guest`, port 5672 and the virtual host
-//! `/` if not given. A `/` in the name of a virtual host is written `%2F`.
+//! The bus over RabbitMQ: `amqp://[USER:PASSWORD@]HOST[:PORT][,HOST[:PORT]…][/VHOST][?OPTIONS]`; `guest:guest`, port
+//! 5672 and the virtual host `/` if not given. A `/` in the name of a virtual host is written `%2F`. Of several
+//! servers, which are one cluster, the first that answers is taken, also after a loss.
 //!
-//! A **topic** is a fanout exchange of the same name, neither durable nor deleted with its last subscriber: whoever
-//! comes first makes it. A subscriber has a queue of its own there, which ends with its connection. RabbitMQ keeps
-//! nothing for who is not subscribed, and nobody counts; so there is neither history nor a sequence number, and only
-//! the policy `overwrite`.
+//! * **TLS**: `amqps://`, port 5671, or `amqp://…?tls`; never a wish, always a must. `&ca=FILE` names the only
+//!   authority that is trusted, else it is those of this host; `&cert=FILE&key=FILE` are our own certificate and its
+//!   key. With these and no user in the URL, the certificate is the login (SASL `EXTERNAL`, which the broker needs the
+//!   plugin `rabbitmq_auth_mechanism_ssl` for).
+//! * **Durable**: `?durable` makes exchanges and queues that survive the broker, and messages persistent: queues are
+//!   quorum queues, on as many nodes as `&replicas=N` says. Who shares a topic or a queue must agree on it.
 //!
-//! * Publishing waits for the broker's confirmation; a batch is sent as a whole and confirmed in its order. A topic
-//!   that nobody is subscribed to confirms, too.
-//! * A subscriber that does not look gathers the messages in its own memory. When its connection is lost, a thread
-//!   makes it again, and [`Gap::Reconnected`](tickpath_bus_api::Gap) says so.
-//! * Removing a topic leaves those who are still subscribed deaf: they must subscribe again.
+//! A **topic** is a fanout exchange of the same name, not deleted with its last subscriber: whoever comes first makes
+//! it. A subscriber has a queue of its own there, which ends with its connection. RabbitMQ keeps nothing for who is
+//! not subscribed, and nobody counts; so there is neither history nor a sequence number, and only the policy
+//! `overwrite`.
 //!
-//! A **queue** is a queue of the same name, neither durable nor exclusive, and its messages are not persistent: at
-//! least once holds against the death of pullers, not against that of the broker.
+//! * Publishing waits for the broker's confirmation; a batch is sent in windows of 1024 messages or 4 MiB, and ends
+//!   with the first window that fails. A topic that nobody is subscribed to confirms, too.
+//! * A subscriber is sent [`MAX_AHEAD`] messages ahead. For one that is further behind the broker keeps
+//!   [`MAX_BEHIND_BYTES`] and drops the oldest; [`Gap::Missed`](tickpath_bus_api::Gap) then says how many, by the
+//!   publishers' numbers. Messages of others, without our header, have no numbers: of those that are dropped there,
+//!   nobody is told.
+//! * When its connection is lost, a thread makes it again, and [`Gap::Reconnected`](tickpath_bus_api::Gap) says so.
+//! * Once a second a subscriber binds its queue to the topic again. If somebody removes the topic, it so hears again
+//!   within about a second of looking, and is told: as `Reconnected`, or, if a publisher had made the topic anew
+//!   before, by the numbers.
 //!
-//! * The broker sends a puller up to [`MAX_UNACKNOWLEDGED`] messages ahead, and no more until it acknowledges. So no
-//!   puller takes everything; but what one was sent ahead no other one gets before it ends, does not count as
-//!   waiting, and is then marked as redelivered, also if it was never handed over.
+//! A **queue** is a queue of the same name, not exclusive; without `?durable`, at least once holds against the death of
+//! pullers, not against that of the broker.
+//!
+//! * The broker sends a puller up to [`MAX_UNACKNOWLEDGED`] messages ahead, and no more until it acknowledges; they
+//!   may take as many times the longest message in memory. So no puller takes everything; but what one was sent ahead
+//!   no other one gets before it ends, does not count as waiting, and is then marked as redelivered, also if it was
+//!   never handed over.
 //! * Acknowledging waits until the broker has it. At most once, a message is acknowledged before it is handed over.
-//! * When the connection of a puller is lost, all that it has not acknowledged comes again, marked. The broker does the
-//!   same to one that holds messages for longer than its `consumer_timeout`, half an hour.
+//! * When the connection of a puller is lost, all that it has not acknowledged comes again, marked; its next
+//!   acknowledgement says how many. The broker does the same to one that holds messages for longer than its
+//!   `consumer_timeout`, half an hour.
+//! * A queue that is not there any more when the connection is made again, because the broker was started anew or
+//!   somebody removed it, is told as [`Gone`](tickpath_bus_api::ReceiveError::Gone), unless a pusher has made it anew
+//!   before.
 //!
-//! For both: a publisher or pusher whose connection was lost makes it again, once a call, and sends again what is not
-//! confirmed; should the broker have taken that in its last moment, it comes twice. A broker that does not confirm
-//! within 5 s may have the message all the same. What others send, without our header, comes to a subscriber as an event
-//! of its own; a puller skips it and takes it away. The broker reserves names with `amq.` in front; these go there with a `~` before them, which no name of ours
-//! can have.
+//! For both: what was sent and not confirmed, because the connection was lost or nothing came for 5 s, is
+//! [`Unknown`](tickpath_bus_api::PublishError::Unknown), and never sent again by itself. What surely did not leave is,
+//! once a call, on a new connection; so is a message whose topic was removed. Sending again waits for what may still
+//! be confirmed, then sends under the same numbers: a subscriber gets it once, a queue may have it twice. While the
+//! broker is short of memory or disk it takes nothing: the first message is unknown, and stays on its way until that
+//! is over; behind it, publishing is [`Unavailable`](tickpath_bus_api::PublishError::Unavailable), after up to 5 s.
+//!
+//! What others send, without our header, comes to a subscriber as an event of its own; a puller takes it as it was
+//! opened to, or skips it and takes it away. The broker reserves names with `amq.` in front; these go there with a `~`
+//! before them, which no name of ours can have.
 //!
 //! # Threads
 //!
@@ -42,6 +65,7 @@
 
 mod about;
 mod advice;
+mod doubts;
 mod error;
 mod inlet;
 mod intake;
@@ -50,6 +74,7 @@ mod outlet;
 mod place;
 mod puller;
 mod reconnect;
+mod sending;
 mod server;
 mod signal;
 mod subscriber;
@@ -70,13 +95,13 @@ use crate::puller::AmqpPuller;
 use crate::server::Server;
 use crate::subscriber::AmqpSubscriber;
 
-pub use crate::intake::MAX_UNACKNOWLEDGED;
+pub use crate::intake::{MAX_AHEAD, MAX_BEHIND_BYTES, MAX_UNACKNOWLEDGED};
 pub use crate::outlet::MAX_PAYLOAD_BYTES;
 
 /// What this transport is.
 pub const TRANSPORT: Transport = Transport {
     name: "RabbitMQ",
-    schemes: &["amqp"],
+    schemes: &["amqp", "amqps"],
     form: "amqp://HOST:PORT",
     ways: &[""],
     port: Some(server::PORT),
@@ -100,8 +125,16 @@ impl AmqpBus {
         Ok(Self { server: Arc::new(server), control: Arc::new(Mutex::new(Some(control))) })
     }
 
-    /// Asks on the connection for that, and what fails there once more on a new one: it may have been lost, or have used
-    /// up its channels.
+    fn topic(&self, name: &str) -> Place {
+        Place::topic(name, self.server.durability())
+    }
+
+    fn queue(&self, name: &str) -> Place {
+        Place::queue(name, self.server.durability())
+    }
+
+    /// Asks on the connection for that, and what fails there once more on a new one: it may have been lost, or have
+    /// used up its channels.
     fn ask<T>(&self, question: impl Fn(&Link) -> Result<T, ServerError>) -> Result<T, ConnectError> {
         let mut control = self.control.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(answer) = control.as_ref().and_then(|link| question(link).ok()) {
@@ -142,7 +175,7 @@ impl Connection for AmqpBus {
                 remedy: "use 'overwrite', a queue, or a topic on shm:// or file://",
             });
         }
-        Ok(Box::new(Outlet::open(self.server.clone(), Place::topic(topic))?))
+        Ok(Box::new(Outlet::open(self.server.clone(), self.topic(topic))?))
     }
 
     fn subscriber(&self, topic: &str, start: Start, wait: Wait) -> Result<Box<dyn Subscriber>, ConnectError> {
@@ -160,7 +193,7 @@ impl Connection for AmqpBus {
 
     fn remove(&self, topic: &str) -> Result<(), ConnectError> {
         wire::check_name("topic", topic)?;
-        self.ask(|link| Place::topic(topic).delete(link))
+        self.ask(|link| self.topic(topic).delete(link))
     }
 
     fn queue_capabilities(&self) -> QueueCapabilities {
@@ -171,27 +204,28 @@ impl Connection for AmqpBus {
             keeps_without_puller: true,
             sees_death: true,
             counts_waiting: true,
+            exact_resend: false,
             max_payload: MAX_PAYLOAD_BYTES,
         }
     }
 
     fn pusher(&self, queue: &str, _config: &QueueConfig) -> Result<Box<dyn Pusher>, ConnectError> {
         wire::check_name("queue", queue)?;
-        Ok(Box::new(Outlet::open(self.server.clone(), Place::queue(queue))?))
+        Ok(Box::new(Outlet::open(self.server.clone(), self.queue(queue))?))
     }
 
     fn puller(&self, queue: &str, config: &QueueConfig, wait: Wait) -> Result<Box<dyn Puller>, ConnectError> {
         wire::check_name("queue", queue)?;
-        adaptive::puller(wait, AmqpPuller::open(self.server.clone(), queue, config.delivery, wait)?)
+        adaptive::puller(wait, AmqpPuller::open(self.server.clone(), queue, config, wait)?)
     }
 
     fn waiting(&self, queue: &str) -> Result<Option<u64>, ConnectError> {
         wire::check_name("queue", queue)?;
-        self.ask(|link| Place::queue(queue).waiting(link)).map(Some)
+        self.ask(|link| self.queue(queue).waiting(link)).map(|waiting| waiting.or(Some(0)))
     }
 
     fn remove_queue(&self, queue: &str) -> Result<(), ConnectError> {
         wire::check_name("queue", queue)?;
-        self.ask(|link| Place::queue(queue).delete(link))
+        self.ask(|link| self.queue(queue).delete(link))
     }
 }

@@ -1,16 +1,18 @@
 //! A connection to the broker, and the thread that waits for its socket.
 
 use std::io;
+use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use lapin::protocol::constants::REPLY_SUCCESS;
+use lapin::tcp::RustlsConnector;
 use lapin::{AsyncTcpStream, Channel, Connection, ConnectionProperties};
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::oneshot;
 
 use crate::error::ServerError;
-use crate::server::Server;
+use crate::server::{Host, Server};
 use crate::signal::complete;
 
 /// How long a server may take to accept, and to answer.
@@ -25,32 +27,48 @@ const CLIENT_NAME: &str = "tickpath";
 /// A connection, logged in. Its threads end with it.
 #[derive(Debug)]
 pub(crate) struct Link {
-    connection: Connection,
+    connection: Arc<Connection>,
     /// Last, so that it still runs while the connection is dropped.
     _driver: Driver,
 }
 
 impl Link {
-    /// Connects and logs in.
+    /// Connects to the first server that answers, and logs in.
     pub fn open(server: &Server) -> Result<Self, ServerError> {
-        let addresses = server.addresses()?;
+        let mut failed = Vec::new();
+        for host in server.hosts() {
+            match Self::open_at(server, host) {
+                Ok(link) => return Ok(link),
+                Err(e) => failed.push((host.shown().to_owned(), e)),
+            }
+        }
+        Err(ServerError::of_all(failed))
+    }
+
+    fn open_at(server: &Server, host: &Host) -> Result<Self, ServerError> {
+        let addresses = host.addresses()?;
         let driver = Driver::start().map_err(ServerError::Here)?;
         let runtime = {
             let _entered = driver.handle.enter();
             lapin::runtime::default_runtime()?
         };
+        let tls = server.tls().map(|config| (RustlsConnector::from(config.clone()), host.name().to_owned()));
         let connecting = Connection::connector(
-            server.uri(),
+            server.uri(host),
             runtime,
             async move |_, runtime| {
                 let connected = AsyncTcpStream::connect(&runtime, addresses.clone()).await;
-                connected.map_err(lapin::Error::from)
+                let secured = match (connected, &tls) {
+                    (Ok(stream), Some((connector, name))) => stream.into_rustls(connector, name).await,
+                    (connected, _) => connected,
+                };
+                secured.map_err(lapin::Error::from)
             },
             ConnectionProperties::default().with_connection_name(CLIENT_NAME.into()),
         );
         let connected = complete(connecting, TIMEOUT).ok_or(ServerError::Timeout)?;
-        let connection = connected.map_err(|e| ServerError::from_handshake(e, server.has_login()))?;
-        Ok(Self { connection, _driver: driver })
+        let connection = connected.map_err(|e| ServerError::from_handshake(e, host.name(), server.login()))?;
+        Ok(Self { connection: Arc::new(connection), _driver: driver })
     }
 
     /// Opens a channel. A refusal ends the channel on which it was asked for, and no other.
@@ -58,11 +76,27 @@ impl Link {
         self.answer(self.connection.create_channel())
     }
 
+    /// The same, for who asks without waiting. It must be dropped before this is.
+    pub fn channel_later(&self) -> impl Future<Output = lapin::Result<Channel>> + Send + use<> {
+        let connection = self.connection.clone();
+        async move { connection.create_channel().await }
+    }
+
+    /// Whether the connection stands, as far as is known.
+    pub fn is_up(&self) -> bool {
+        self.connection.status().connected()
+    }
+
+    /// Whether the broker has said that it takes no messages now.
+    pub fn is_blocked(&self) -> bool {
+        self.connection.status().blocked()
+    }
+
     /// Asks, and waits for the answer.
     pub fn answer<T>(&self, asked: impl Future<Output = lapin::Result<T>>) -> Result<T, ServerError> {
         match complete(asked, TIMEOUT) {
             Some(answer) => answer.map_err(ServerError::from),
-            None if self.connection.status().blocked() => Err(ServerError::Blocked),
+            None if self.is_blocked() => Err(ServerError::Blocked),
             None => Err(ServerError::Timeout),
         }
     }

@@ -1,16 +1,23 @@
 //! Sends messages to a topic or a queue, and waits until the broker has confirmed them.
+//!
+//! ```text
+//!   publish ──> ready? ──> a window is sent ──> confirmed: the next window
+//!                 │              ├─ nothing of the rest left us ──> once more, on a new connection
+//!                 │              └─ nobody knows ──> doubts, until `resend` or until something else is sent
+//!                 └─ the broker is blocked, and has not answered the last time ──> Unavailable
+//! ```
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use futures_util::FutureExt;
-use futures_util::future::maybe_done;
-use lapin::options::ConfirmSelectOptions;
-use lapin::{Channel, Confirmation, PublisherConfirm};
-use tickpath_bus_api::{BatchError, ConnectError, PublishError, Publisher, Pusher, wire};
+use tickpath_bus_api::{BatchError, ConnectError, Fate, Numbering, PublishError, Publisher, Pusher, wire};
+use tickpath_clock::HostClock;
 
+use crate::doubts::Doubts;
 use crate::error::ServerError;
-use crate::link::Link;
+use crate::link::TIMEOUT;
 use crate::place::Place;
+use crate::sending::{ConfirmChannel, Sent, fates, wait_for};
 use crate::server::Server;
 
 /// The longest payload, in bytes: an eighth of what a server with default settings takes.
@@ -26,16 +33,31 @@ const WINDOW_BYTES: usize = 4 << 20;
 pub(crate) struct Outlet {
     server: Arc<Server>,
     place: Place,
-    /// None after an error.
+    /// None after an error that ended it.
     channel: Option<ConfirmChannel>,
+    numbering: Numbering,
+    /// Messages of which nobody knows, until they are sent again or given up.
+    doubts: Doubts,
+    /// Those that were given up while no answer had come.
+    given_up: Vec<Sent>,
     reconnects: u64,
+}
+
+/// What came of a window.
+struct Settled {
+    /// What became of each message.
+    fates: Vec<Fate>,
+    /// Why the first one that is not published was not.
+    why: Option<ServerError>,
 }
 
 impl Outlet {
     /// Connects now, so that the first message does not pay for it.
     pub fn open(server: Arc<Server>, place: Place) -> Result<Self, ConnectError> {
+        let clock = HostClock::get().map_err(|e| ConnectError::Other(Box::new(e)))?;
         let channel = ConfirmChannel::open(&server, &place).map_err(|e| server.error(&e))?;
-        Ok(Self { server, place, channel: Some(channel), reconnects: 0 })
+        let (numbering, doubts, given_up) = (Numbering::new(clock), Doubts::default(), Vec::new());
+        Ok(Self { server, place, channel: Some(channel), numbering, doubts, given_up, reconnects: 0 })
     }
 
     /// Sends all that fit, up to the first one that does not.
@@ -46,43 +68,158 @@ impl Outlet {
         if !good.is_empty() {
             self.send_good(stamp, kind, good)?;
         }
-        bad.map_or(Ok(()), |(done, error)| Err(BatchError { done, error }))
+        bad.map_or(Ok(()), |(done, error)| Err(BatchError::at(done, error)))
     }
 
-    /// Sends all, once more on a new connection if the old one was lost. What is confirmed is not sent again.
+    /// Sends all, a window at a time, up to the first window that fails. What surely did not leave is sent once more,
+    /// on a new connection, if the old one was lost.
     fn send_good(&mut self, stamp: u64, kind: u8, payloads: &[&[u8]]) -> Result<(), BatchError> {
         let mut done = 0;
-        let mut result = self.attempt(stamp, kind, payloads, &mut done);
-        if result.as_ref().is_err_and(ServerError::is_loss) {
-            self.channel = None;
-            result = self.attempt(stamp, kind, payloads, &mut done);
-        }
-        result.map_err(|e| {
-            self.channel = None;
-            BatchError { done, error: PublishError::Other(format!("{} {e}", self.server.name()).into()) }
-        })
-    }
-
-    /// Sends what is not done yet, a window at a time, then counts the confirmations.
-    fn attempt(&mut self, stamp: u64, kind: u8, payloads: &[&[u8]], done: &mut usize) -> Result<(), ServerError> {
-        if self.channel.is_none() {
-            self.channel = Some(ConfirmChannel::open(&self.server, &self.place)?);
-            self.reconnects += 1;
-        }
-        let channel = self.channel.as_ref().expect("opened");
-        while *done < payloads.len() {
-            let left = &payloads[*done..];
-            let bodies: Vec<_> =
-                left[..window(left)].iter().map(|payload| wire::encode(stamp, kind, payload)).collect();
-            for confirm in channel.publish(&self.place, &bodies)? {
-                match channel.link.answer(confirm)? {
-                    Confirmation::Ack(None) => *done += 1,
-                    Confirmation::Ack(Some(_)) | Confirmation::Nack(Some(_)) => return Err(ServerError::NoQueue),
-                    Confirmation::Nack(None) | Confirmation::NotRequested => return Err(ServerError::NotConfirmed),
-                }
+        let mut may_connect = self.get_ready().map_err(|e| BatchError::at(done, self.unpublished(&e)))?;
+        self.give_up();
+        while done < payloads.len() {
+            let left = &payloads[done..];
+            let left = &left[..window(left)];
+            let Settled { fates, why } = self.send_window(stamp, kind, left);
+            let Some(why) = why else {
+                done += left.len();
+                continue;
+            };
+            let sure = fates.iter().take_while(|&&fate| fate == Fate::Published).count();
+            if may_connect && why.is_loss() && fates[sure..].iter().all(|&fate| fate == Fate::NotPublished) {
+                may_connect = false;
+                done += sure;
+                self.reopen().map_err(|e| BatchError::at(done, self.unpublished(&e)))?;
+                continue;
             }
+            let error = match fates.get(sure) {
+                Some(Fate::Unknown) => why.unknown(&self.server.name()),
+                _ => self.unpublished(&why),
+            };
+            let fates = [vec![Fate::Published; done], fates].concat();
+            return Err(BatchError::of(&fates, error));
         }
         Ok(())
+    }
+
+    /// Sends these together. The numbers of those that surely are not published, with none behind them that may be, are
+    /// those of the next messages.
+    fn send_window(&mut self, stamp: u64, kind: u8, payloads: &[&[u8]]) -> Settled {
+        let encode = |at: usize| wire::encode(stamp, kind, self.numbering.ahead(at), payloads[at]);
+        let numbers: Vec<u64> = (0..payloads.len()).map(|at| self.numbering.ahead(at).number).collect();
+        let Some(channel) = &self.channel else {
+            // It was made ready before.
+            return Settled { fates: vec![Fate::NotPublished; payloads.len()], why: Some(ServerError::Closed) };
+        };
+        let sent = channel.send(&self.place, (0..payloads.len()).map(encode));
+        let silence = || if channel.is_blocked() { ServerError::Blocked } else { ServerError::Timeout };
+        let settled = Settled::new(fates(&sent, &numbers, &self.place, silence));
+        for (at, sent) in sent.into_iter().enumerate() {
+            if settled.fates[at] == Fate::Unknown {
+                self.doubts.add(numbers[at], encode(at), sent);
+            }
+        }
+        let used = settled.fates.iter().rposition(|&fate| fate != Fate::NotPublished).map_or(0, |last| last + 1);
+        self.numbering.advance(used);
+        self.keep_or_drop(settled.why.as_ref());
+        settled
+    }
+
+    /// Finds out what became of the messages of which nobody knows, and sends again those of which that cannot be
+    /// found out.
+    fn send_again(&mut self) -> Result<(), BatchError> {
+        let is_up = self.channel.as_ref().is_some_and(ConfirmChannel::is_up);
+        wait_for(&mut self.doubts.sent, if is_up { TIMEOUT } else { Duration::ZERO });
+        let mut all = self.doubts.settle(&self.place);
+        if self.doubts.is_empty() {
+            return Ok(());
+        }
+        let Some((why, still)) = self.send_doubts() else { return Ok(()) };
+        let open = all.iter_mut().filter(|fate| **fate == Fate::Unknown);
+        for (fate, now) in open.zip(still) {
+            *fate = now;
+        }
+        Err(BatchError::of(&all, why.unknown(&self.server.name())))
+    }
+
+    /// Sends the doubts once more. If any of them stay, gives why, and what became of each: what may have arrived
+    /// before stays unknown, whatever became of it now.
+    fn send_doubts(&mut self) -> Option<(ServerError, Vec<Fate>)> {
+        let unknown = vec![Fate::Unknown; self.doubts.sent.len()];
+        let is_up = self.channel.as_ref().is_some_and(ConfirmChannel::is_up);
+        let is_blocked = self.channel.as_ref().is_some_and(ConfirmChannel::is_blocked);
+        if is_up && is_blocked && self.doubts.wait() {
+            // The first ones are still on their way.
+            return Some((ServerError::Blocked, unknown));
+        }
+        // A broker that neither answers nor says why is asked on another connection.
+        let is_of_use = is_up && !self.doubts.wait();
+        if !is_of_use && let Err(e) = self.reopen() {
+            return Some((e, unknown));
+        }
+        let channel = self.channel.as_ref()?;
+        self.doubts.sent = channel.send(&self.place, self.doubts.bodies());
+        let silence = || if channel.is_blocked() { ServerError::Blocked } else { ServerError::Timeout };
+        let why = Settled::new(fates(&self.doubts.sent, self.doubts.numbers(), &self.place, silence)).why;
+        let still = self.doubts.settle(&self.place);
+        self.keep_or_drop(why.as_ref());
+        why.map(|why| (why, still))
+    }
+
+    /// Makes a connection if there is none, or if it is of no use. True if the old one is kept, which can have ended
+    /// without anybody knowing. While the broker takes no messages, and has not answered the last ones, it gets no
+    /// others.
+    fn get_ready(&mut self) -> Result<bool, ServerError> {
+        if let Some(channel) = &self.channel
+            && channel.is_up()
+        {
+            let patience = if channel.is_blocked() { TIMEOUT } else { Duration::ZERO };
+            wait_for(&mut self.given_up, patience);
+            self.given_up.retain(Sent::is_waiting);
+            let patience = if self.given_up.is_empty() { patience } else { Duration::ZERO };
+            wait_for(&mut self.doubts.sent, patience);
+            if self.given_up.is_empty() && !self.doubts.wait() {
+                return Ok(true);
+            }
+            if channel.is_blocked() {
+                return Err(ServerError::Blocked);
+            }
+        }
+        self.reopen().map(|()| false)
+    }
+
+    fn reopen(&mut self) -> Result<(), ServerError> {
+        // The old one says goodbye before the new one comes, so that nothing of it arrives later.
+        self.channel = None;
+        self.given_up.clear();
+        self.channel = Some(ConfirmChannel::open(&self.server, &self.place)?);
+        self.reconnects += 1;
+        Ok(())
+    }
+
+    /// Something else is sent now: what nobody knows of is not sent again.
+    fn give_up(&mut self) {
+        let first = std::mem::take(&mut self.doubts).sent;
+        self.given_up.extend(first.into_iter().filter(Sent::is_waiting));
+    }
+
+    /// After an error: what is still to be answered needs its connection, what else failed needs a new one.
+    fn keep_or_drop(&mut self, why: Option<&ServerError>) {
+        let is_queue_gone = matches!(why, Some(ServerError::NoQueue));
+        if is_queue_gone || !self.channel.as_ref().is_some_and(ConfirmChannel::is_up) {
+            self.channel = None;
+        }
+    }
+
+    fn unpublished(&self, error: &ServerError) -> PublishError {
+        error.unpublished(&self.server.name())
+    }
+}
+
+impl Settled {
+    fn new(settled: Vec<(Fate, Option<ServerError>)>) -> Self {
+        let (fates, whys): (Vec<Fate>, Vec<Option<ServerError>>) = settled.into_iter().unzip();
+        Self { fates, why: whys.into_iter().flatten().next() }
     }
 }
 
@@ -93,6 +230,10 @@ impl Publisher for Outlet {
 
     fn publish_batch(&mut self, stamp: u64, kind: u8, payloads: &[&[u8]]) -> Result<(), BatchError> {
         self.send(stamp, kind, payloads)
+    }
+
+    fn resend(&mut self) -> Result<(), BatchError> {
+        self.send_again()
     }
 
     fn reconnects(&self) -> Option<u64> {
@@ -109,41 +250,12 @@ impl Pusher for Outlet {
         self.send(stamp, kind, payloads)
     }
 
+    fn resend(&mut self) -> Result<(), BatchError> {
+        self.send_again()
+    }
+
     fn reconnects(&self) -> Option<u64> {
         Some(self.reconnects)
-    }
-}
-
-/// A connection whose channel confirms.
-struct ConfirmChannel {
-    link: Link,
-    channel: Channel,
-}
-
-impl ConfirmChannel {
-    fn open(server: &Server, place: &Place) -> Result<Self, ServerError> {
-        let link = Link::open(server)?;
-        let channel = link.channel()?;
-        place.declare(&link, &channel)?;
-        link.answer(channel.confirm_select(ConfirmSelectOptions::default()))?;
-        Ok(Self { link, channel })
-    }
-
-    /// Writes all to the socket; gives their confirmations to come.
-    fn publish(&self, place: &Place, bodies: &[Vec<u8>]) -> Result<Vec<PublisherConfirm>, ServerError> {
-        let bodies = bodies.iter();
-        let mut writing: Vec<_> = bodies.map(|body| Box::pin(maybe_done(place.publish(&self.channel, body)))).collect();
-        for publishing in &mut writing {
-            // All are begun, in their order, before any is waited for.
-            let _begun = publishing.now_or_never();
-        }
-        let written = writing.into_iter().map(|mut publishing| {
-            self.link.answer(async move {
-                publishing.as_mut().await;
-                publishing.as_mut().take_output().expect("it is done")
-            })
-        });
-        written.collect()
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tickpath_bus_api::{ConnectError, Delivery, Pulled, Puller, ReceiveError, wire};
+use tickpath_bus_api::{ConnectError, Delivery, Pulled, Puller, QueueConfig, ReceiveError, wire};
 use tickpath_clock::Wait;
 
 use crate::inlet::Inlet;
@@ -13,13 +13,20 @@ use crate::server::Server;
 /// A puller.
 pub(crate) struct AmqpPuller {
     inlet: Inlet,
+    /// For people.
+    queue: String,
     delivery: Delivery,
+    /// What others pushed is of this kind; skipped if none.
+    foreign: Option<u8>,
 }
 
 impl AmqpPuller {
     /// Connects, and makes the queue if it is not there.
-    pub fn open(server: Arc<Server>, queue: &str, delivery: Delivery, wait: Wait) -> Result<Self, ConnectError> {
-        Ok(Self { inlet: Inlet::open(server, Place::queue(queue), wait)?, delivery })
+    pub fn open(server: Arc<Server>, queue: &str, config: &QueueConfig, wait: Wait) -> Result<Self, ConnectError> {
+        let place = Place::queue(queue, server.durability());
+        let &QueueConfig { delivery, foreign, .. } = config;
+        let queue = format!("queue '{queue}' on {}", server.name());
+        Ok(Self { inlet: Inlet::open(server, place, wait)?, queue, delivery, foreign })
     }
 
     /// Hands over what is acknowledged later.
@@ -34,7 +41,7 @@ impl AmqpPuller {
         let mut handed_over = 0;
         for _ in 0..limit {
             let Some(delivery) = self.inlet.take() else { break };
-            let Some(message) = wire::decode(&delivery.data) else {
+            let Some(message) = wire::pulled(&delivery.data, self.foreign) else {
                 self.inlet.reject(&delivery);
                 continue;
             };
@@ -54,12 +61,12 @@ impl AmqpPuller {
             taken.push(delivery);
         }
         // What is not surely gone from the queue is left to come again.
-        if taken.is_empty() || !self.inlet.acknowledge() {
+        if taken.is_empty() || self.inlet.acknowledge() > 0 {
             return 0;
         }
         let mut handed_over = 0;
         for delivery in &taken {
-            if let Some(message) = wire::decode(&delivery.data) {
+            if let Some(message) = wire::pulled(&delivery.data, self.foreign) {
                 handler(Pulled { message, redelivered: delivery.redelivered });
                 handed_over += 1;
             }
@@ -70,8 +77,15 @@ impl AmqpPuller {
 
 impl Puller for AmqpPuller {
     fn pull(&mut self, limit: usize, handler: &mut dyn FnMut(Pulled<'_>)) -> Result<usize, ReceiveError> {
-        // What was lost with the connection comes again by itself: a gap is nothing that a queue has.
-        self.inlet.is_anew()?;
+        // What was lost with the connection comes again by itself, unless the queue was lost, too.
+        if self.inlet.is_anew()? && self.inlet.is_gone() {
+            return Err(ReceiveError::Gone(format!(
+                "{} was not there any more when the connection was made again, and what it held is gone: the broker \
+                 was started anew, or somebody removed the queue. It is made again and pulled from; amqp://…?durable \
+                 keeps queues on disk",
+                self.queue
+            )));
+        }
         match self.delivery {
             Delivery::AtLeastOnce => self.lend(limit, handler),
             Delivery::AtMostOnce => Ok(self.give(limit, handler)),
@@ -79,10 +93,17 @@ impl Puller for AmqpPuller {
     }
 
     fn acknowledge(&mut self) -> Result<(), ReceiveError> {
-        // If the connection was lost, the messages come again, which is what at least once means. At most once, there
-        // is nothing left to acknowledge.
-        self.inlet.acknowledge();
-        Ok(())
+        if self.delivery == Delivery::AtMostOnce {
+            return Ok(());
+        }
+        match self.inlet.acknowledge() {
+            0 => Ok(()),
+            count => Err(ReceiveError::NotAcknowledged(format!(
+                "{count} messages of {} are not acknowledged, because the connection was lost that they came by: they \
+                 come again, marked, unless the queue itself is gone",
+                self.queue
+            ))),
+        }
     }
 
     fn wait(&mut self, timeout_ns: u64) {

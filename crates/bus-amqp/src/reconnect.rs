@@ -61,9 +61,9 @@ impl Reconnect {
 }
 
 fn try_until_done(server: &Server, place: &Place, still_wanted: &Receiver<()>, outcome: &SyncSender<Outcome>) {
-    let mut pause = FIRST_PAUSE;
+    let (mut pause, mut is_gone) = (FIRST_PAUSE, false);
     loop {
-        match Intake::open(server, place) {
+        match Intake::reopen(server, place, &mut is_gone) {
             Err(e) if e.may_pass() => {}
             done => {
                 // Who wanted it may have gone meanwhile.

@@ -1,15 +1,21 @@
-//! Which server a URL names.
+//! Which servers a URL names, and how to log in to them.
 
 use std::fmt;
 use std::net::{SocketAddr, ToSocketAddrs};
+use std::sync::Arc;
 
-use lapin::uri::{AMQPAuthority, AMQPQueryString, AMQPScheme, AMQPUri, AMQPUserInfo};
+use lapin::uri::{AMQPAuthority, AMQPQueryString, AMQPScheme, AMQPUri, AMQPUserInfo, SASLMechanism};
 use tickpath_bus_api::ConnectError;
+use tickpath_bus_api::url::{Address, TLS_OPTIONS, TlsFiles, Url};
+use tickpath_tls::{ALL_VERSIONS, ClientConfig, client_config};
 
-use crate::error::ServerError;
+use crate::error::{Login, ServerError};
 
 /// The port if the URL has none.
 pub(crate) const PORT: u16 = 5672;
+
+/// The port if the URL has none and TLS is a must.
+const TLS_PORT: u16 = 5671;
 
 /// The user name and the password if the URL has none: what RabbitMQ takes from loopback.
 const GUEST: &str = "guest";
@@ -23,51 +29,96 @@ const MAX_VIRTUAL_HOST_BYTES: usize = 255;
 /// Seconds between signs of life on an idle connection; a server that is silent for twice as long is lost.
 const HEARTBEAT_S: u16 = 10;
 
-/// A server, and how to log in to it.
+/// How such a URL is written.
+const FORM: &str = "use amqp://[USER:PASSWORD@]HOST[:PORT][,HOST[:PORT]…][/VHOST][?durable[&replicas=N]], or amqps:// \
+                    for TLS, with ?ca=FILE[&cert=FILE&key=FILE]";
+
+/// Servers that are one broker, and how to log in to them.
 pub(crate) struct Server {
-    host: String,
-    port: u16,
+    scheme: &'static str,
+    /// In the order in which they are tried.
+    hosts: Vec<Host>,
     /// User name and password, if the URL has them.
     login: Option<(String, String)>,
     virtual_host: String,
+    tls: Option<Arc<ClientConfig>>,
+    /// Whether we have a certificate of our own.
+    is_certified: bool,
+    durability: Durability,
+}
+
+/// One of the servers.
+pub(crate) struct Host {
+    name: String,
+    port: u16,
+    /// `HOST:PORT`.
+    shown: String,
+}
+
+/// Whether what lies on the broker survives it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Durability {
+    /// It is gone with the broker.
+    Transient,
+    /// It is on disk; queues on those of so many nodes, or of as many as the broker takes by itself.
+    Durable {
+        /// Nodes that keep a queue.
+        replicas: Option<u16>,
+    },
 }
 
 impl Server {
-    /// Reads a URL. The URL itself is not in errors, because it may hold a password.
+    /// Reads a URL, and the files that it names. The URL itself is not in errors, because it may hold a password.
     pub fn parse(url: &str) -> Result<Self, ConnectError> {
-        const FORM: &str = "use amqp://[USER:PASSWORD@]HOST[:PORT][/VHOST]";
+        let options = [&TLS_OPTIONS[..], &["durable", "replicas"]].concat();
+        let url = Url::parse(url, &options, FORM)?;
         read(url).map_err(|what| ConnectError::Url(format!("no RabbitMQ URL: {what}; {FORM}")))
     }
 
     /// Its name for people, without a password.
     pub fn name(&self) -> String {
-        let Self { host, port, .. } = self;
-        if host.contains(':') { format!("amqp://[{host}]:{port}") } else { format!("amqp://{host}:{port}") }
+        let hosts: Vec<&str> = self.hosts.iter().map(Host::shown).collect();
+        format!("{}://{}", self.scheme, hosts.join(","))
     }
 
-    /// Where it may listen.
-    pub fn addresses(&self) -> Result<Vec<SocketAddr>, ServerError> {
-        let addresses = (self.host.as_str(), self.port).to_socket_addrs().map_err(ServerError::Unresolved)?;
-        Ok(addresses.collect())
+    /// The servers, in the order in which they are tried.
+    pub fn hosts(&self) -> &[Host] {
+        &self.hosts
     }
 
-    /// Whether the URL has a user name and a password.
-    pub fn has_login(&self) -> bool {
-        self.login.is_some()
+    /// What TLS goes by, if it is a must.
+    pub fn tls(&self) -> Option<&Arc<ClientConfig>> {
+        self.tls.as_ref()
     }
 
-    /// As the client library wants it.
-    pub fn uri(&self) -> AMQPUri {
+    /// By what we log in.
+    pub fn login(&self) -> Login {
+        match self.login {
+            Some(_) => Login::Password,
+            None if self.is_certified => Login::Certificate,
+            None => Login::Guest,
+        }
+    }
+
+    /// Whether what is made there survives the broker.
+    pub fn durability(&self) -> Durability {
+        self.durability
+    }
+
+    /// One of the servers, as the client library wants it.
+    pub fn uri(&self, host: &Host) -> AMQPUri {
         let (username, password) = self.login.clone().unwrap_or_else(|| (GUEST.to_owned(), GUEST.to_owned()));
+        let auth_mechanism = (self.login() == Login::Certificate).then_some(SASLMechanism::External);
         AMQPUri {
+            // The stream that the library is given speaks TLS already.
             scheme: AMQPScheme::AMQP,
             authority: AMQPAuthority {
                 userinfo: AMQPUserInfo { username, password },
-                host: self.host.clone(),
-                port: self.port,
+                host: host.name.clone(),
+                port: host.port,
             },
             vhost: self.virtual_host.clone(),
-            query: AMQPQueryString { heartbeat: Some(HEARTBEAT_S), ..AMQPQueryString::default() },
+            query: AMQPQueryString { heartbeat: Some(HEARTBEAT_S), auth_mechanism, ..AMQPQueryString::default() },
         }
     }
 
@@ -84,72 +135,84 @@ impl fmt::Debug for Server {
     }
 }
 
-fn read(url: &str) -> Result<Server, &'static str> {
-    let rest = url.strip_prefix("amqp://").ok_or("only plain TCP is spoken here, which begins with amqp://")?;
-    let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
-    let (login, address) = match authority.rsplit_once('@') {
-        Some((login, address)) => (Some(read_login(login)?), address),
-        None => (None, authority),
-    };
-    let (host, port) = read_address(address)?;
-    Ok(Server { host, port, login, virtual_host: read_virtual_host(path)? })
-}
-
-fn read_login(login: &str) -> Result<(String, String), &'static str> {
-    let (user, password) = login.split_once(':').ok_or("there is a user name without a password")?;
-    let part = |text: &str| decode(text).ok_or("a '%' in the login is not followed by two hexadecimal digits");
-    Ok((part(user)?, part(password)?))
-}
-
-fn read_address(address: &str) -> Result<(String, u16), &'static str> {
-    let (host, port) = match address.strip_prefix('[') {
-        Some(rest) => rest.split_once(']').ok_or("a '[' in the address is not closed")?,
-        None => address.split_at(address.find(':').unwrap_or(address.len())),
-    };
-    let is_host = |b: u8| b.is_ascii_alphanumeric() || b"-._:".contains(&b);
-    if host.is_empty() || !host.bytes().all(is_host) {
-        return Err("there is no host, or none that can be");
+impl Host {
+    fn new(address: &Address, port: u16) -> Self {
+        let Address { host, .. } = address;
+        Self { name: host.clone(), port: address.port_or(port), shown: address.with_port_or(port) }
     }
-    let port = match port.strip_prefix(':') {
-        Some(digits) => read_port(digits)?,
-        None if port.is_empty() => PORT,
-        None => return Err("something other than a port follows the host"),
+
+    /// Its name, which its certificate must have.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// `HOST:PORT`.
+    pub fn shown(&self) -> &str {
+        &self.shown
+    }
+
+    /// Where it may listen.
+    pub fn addresses(&self) -> Result<Vec<SocketAddr>, ServerError> {
+        let addresses = (self.name.as_str(), self.port).to_socket_addrs().map_err(ServerError::Unresolved)?;
+        Ok(addresses.collect())
+    }
+}
+
+fn read(url: Url) -> Result<Server, String> {
+    let scheme = match url.scheme.as_str() {
+        "amqp" => "amqp",
+        "amqps" => "amqps",
+        _ => return Err("it begins with neither amqp:// nor amqps://".to_owned()),
     };
-    Ok((host.to_owned(), port))
+    if url.servers.is_empty() {
+        return Err("there is no host".to_owned());
+    }
+    let files = url.tls(scheme == "amqps")?;
+    let port = if files.is_some() { TLS_PORT } else { PORT };
+    let durability = read_durability(&url)?;
+    let is_certified = files.as_ref().is_some_and(|files| files.identity.is_some());
+    let tls = files.map(|files| read_files(&files)).transpose()?.map(Arc::new);
+    let hosts = url.servers.iter().map(|address| Host::new(address, port)).collect();
+    let login = read_login(url.user, url.password)?;
+    Ok(Server { scheme, hosts, login, virtual_host: read_virtual_host(url.path)?, tls, is_certified, durability })
 }
 
-fn read_port(digits: &str) -> Result<u16, &'static str> {
-    digits.parse::<u16>().ok().filter(|&port| port != 0).ok_or("the port is no number from 1 to 65535")
+fn read_files(files: &TlsFiles) -> Result<ClientConfig, String> {
+    let identity = files.identity.as_ref().map(|(cert, key)| (cert.as_path(), key.as_path()));
+    client_config(files.ca.as_deref(), identity, ALL_VERSIONS)
 }
 
-fn read_virtual_host(path: &str) -> Result<String, &'static str> {
-    if path.is_empty() {
-        return Ok(VIRTUAL_HOST.to_owned());
+fn read_login(user: Option<String>, password: Option<String>) -> Result<Option<(String, String)>, String> {
+    match (user, password) {
+        (Some(user), Some(password)) => Ok(Some((user, password))),
+        (None, None) => Ok(None),
+        (Some(_), None) => Err("there is a user name without a password".to_owned()),
+        (None, Some(_)) => Err("there is a password without a user name".to_owned()),
     }
-    if path.contains(['/', '?', '#']) {
-        return Err("something follows the virtual host; a '/' in its name is written %2F");
-    }
-    let name = decode(path).ok_or("a '%' in the virtual host is not followed by two hexadecimal digits")?;
+}
+
+fn read_virtual_host(path: Option<String>) -> Result<String, String> {
+    let name = path.filter(|path| !path.is_empty()).unwrap_or_else(|| VIRTUAL_HOST.to_owned());
     if name.len() > MAX_VIRTUAL_HOST_BYTES {
-        return Err("the virtual host is longer than 255 bytes");
+        return Err("the virtual host is longer than 255 bytes".to_owned());
     }
     Ok(name)
 }
 
-/// The text behind `%20` and its like.
-fn decode(text: &str) -> Option<String> {
-    let mut decoded = Vec::with_capacity(text.len());
-    let mut bytes = text.bytes();
-    while let Some(byte) = bytes.next() {
-        if byte == b'%' {
-            let high = char::from(bytes.next()?).to_digit(16)?;
-            let low = char::from(bytes.next()?).to_digit(16)?;
-            decoded.push((high * 16 + low) as u8);
-        } else {
-            decoded.push(byte);
+fn read_durability(url: &Url) -> Result<Durability, String> {
+    let replicas = match url.option("replicas") {
+        None => None,
+        Some(digits) => {
+            let replicas = digits.parse::<u16>().ok().filter(|&replicas| replicas != 0);
+            Some(replicas.ok_or("'replicas' is no number of nodes from 1 on")?)
         }
+    };
+    match (url.option("durable"), replicas) {
+        (Some(""), replicas) => Ok(Durability::Durable { replicas }),
+        (Some(_), _) => Err("'durable' has no value".to_owned()),
+        (None, None) => Ok(Durability::Transient),
+        (None, Some(_)) => Err("only what is durable has replicas: add 'durable'".to_owned()),
     }
-    String::from_utf8(decoded).ok()
 }
 
 #[cfg(test)]
@@ -166,13 +229,23 @@ mod tests {
             ("amqp://[::1]/prod", "amqp://[::1]:5672", ("guest", "guest"), "prod"),
             ("amqp://ann:s%40c:ret@host:1/a%2fb", "amqp://host:1", ("ann", "s@c:ret"), "a/b"),
             ("amqp://ann:s@cret@host:1", "amqp://host:1", ("ann", "s@cret"), "/"),
+            ("amqp://one,two:7/v?durable", "amqp://one:5672,two:7", ("guest", "guest"), "v"),
         ] {
             let server = Server::parse(url).unwrap_or_else(|e| panic!("{url}: {e}"));
-            let uri = server.uri();
+            let uri = server.uri(&server.hosts()[0]);
             let userinfo = (uri.authority.userinfo.username.as_str(), uri.authority.userinfo.password.as_str());
             assert_eq!((server.name().as_str(), userinfo, uri.vhost.as_str()), (name, login, virtual_host), "{url}");
-            assert_eq!(server.has_login(), url.contains('@'), "{url}");
+            assert_eq!(server.login() == Login::Password, url.contains('@'), "{url}");
+            assert!(server.tls().is_none() && uri.query.auth_mechanism.is_none(), "{url}");
         }
+    }
+
+    #[test]
+    fn what_is_durable_is_so_by_name() {
+        let durability = |url: &str| Server::parse(url).unwrap_or_else(|e| panic!("{url}: {e}")).durability();
+        assert_eq!(durability("amqp://h"), Durability::Transient);
+        assert_eq!(durability("amqp://h?durable"), Durability::Durable { replicas: None });
+        assert_eq!(durability("amqp://h?durable&replicas=3"), Durability::Durable { replicas: Some(3) });
     }
 
     #[test]
@@ -182,8 +255,11 @@ mod tests {
             "amqp://",
             "amqp://:5672",
             "amqp:///vhost",
-            "amqps://ann:secret@host:1",
+            "http://ann:secret@host:1",
+            "amqps://ann:secret@host:1?ca=/no/such/file",
+            "amqp://ann:secret@host:1?ca=/no/such/file",
             "amqp://ann@host:1",
+            "amqp://:secret@host:1",
             "amqp://ann:secret%4@host:1",
             "amqp://ann:secret@host:99999",
             "amqp://ann:secret@host:0",
@@ -191,14 +267,16 @@ mod tests {
             "amqp://ann:secret@::1:5672",
             "amqp://ann:secret@[::1",
             "amqp://ann:secret@[::1]5672",
-            "amqp://ann:secret@host:1/a/b",
             "amqp://ann:secret@host:1/a?heartbeat=5",
+            "amqp://ann:secret@host:1?replicas=3",
+            "amqp://ann:secret@host:1?durable&replicas=0",
+            "amqp://ann:secret@host:1?durable=yes",
             "amqp://ann:secret@host:1/%zz",
             "amqp://ho st",
             long.as_str(),
         ] {
             let error = Server::parse(bad).expect_err(bad).to_string();
-            assert!(error.contains("use amqp://[USER:PASSWORD@]HOST[:PORT][/VHOST]"), "{bad}: {error}");
+            assert!(error.contains("use amqp://[USER:PASSWORD@]HOST[:PORT]"), "{bad}: {error}");
             assert!(!error.contains("secret"), "{error}");
         }
     }

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use tickpath_bus_api::{ConnectError, Event, Gap, PublisherState, ReceiveError, Subscriber, wire};
+use lapin::message::Delivery;
+use tickpath_bus_api::{ConnectError, Event, Gap, OriginTracker, PublisherState, ReceiveError, Subscriber, wire};
 use tickpath_clock::Wait;
 
 use crate::inlet::Inlet;
@@ -12,12 +13,17 @@ use crate::server::Server;
 /// A subscription.
 pub(crate) struct AmqpSubscriber {
     inlet: Inlet,
+    /// Tells what came twice, and what the broker has dropped.
+    tracker: OriginTracker,
+    /// A message that waits behind a gap.
+    kept: Option<Delivery>,
 }
 
 impl AmqpSubscriber {
     /// Connects and subscribes.
     pub fn open(server: Arc<Server>, topic: &str, wait: Wait) -> Result<Self, ConnectError> {
-        Ok(Self { inlet: Inlet::open(server, Place::topic(topic), wait)? })
+        let place = Place::topic(topic, server.durability());
+        Ok(Self { inlet: Inlet::open(server, place, wait)?, tracker: OriginTracker::default(), kept: None })
     }
 }
 
@@ -26,21 +32,31 @@ impl Subscriber for AmqpSubscriber {
         if limit == 0 {
             return Ok(0);
         }
-        if self.inlet.is_anew()? {
+        if self.kept.is_none() && self.inlet.is_anew()? {
             handler(Event::Gap(Gap::Reconnected));
+            self.tracker.told();
             return Ok(1);
         }
         let mut handed_over = 0;
-        for _ in 0..limit {
-            let Some(delivery) = self.inlet.take() else { break };
-            handler(wire::event(None, &delivery.data));
-            handed_over += 1;
+        while handed_over < limit {
+            let Some(delivery) = self.kept.take().or_else(|| self.inlet.take()) else { break };
+            let is_over = wire::hand_over(&mut self.tracker, None, &delivery.data, &mut |event| {
+                handed_over += 1;
+                handler(event);
+            });
+            if is_over {
+                self.inlet.let_go(&delivery);
+            } else {
+                self.kept = Some(delivery);
+            }
         }
         Ok(handed_over)
     }
 
     fn wait(&mut self, timeout_ns: u64) {
-        self.inlet.wait(timeout_ns);
+        if self.kept.is_none() {
+            self.inlet.wait(timeout_ns);
+        }
     }
 
     fn publisher(&self) -> PublisherState {

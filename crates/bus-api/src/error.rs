@@ -59,29 +59,141 @@ pub enum PublishError {
         /// The most that fits.
         limit: usize,
     },
-    /// Anything else, in the transport's own words.
+    /// The transport takes nothing now, which can pass by itself.
+    #[error("{0}")]
+    Unavailable(String),
+    /// It was sent, and no answer came: it may be published, or be so later. [`Publisher::resend`](crate::Publisher::resend)
+    /// finds out.
+    #[error("{0}; nobody knows whether the message has arrived")]
+    Unknown(String),
+    /// Anything else, in the transport's own words. It does not pass by itself.
     #[error(transparent)]
     Other(#[from] Box<dyn std::error::Error + Send + Sync>),
 }
 
-/// A batch that was published in part.
+impl PublishError {
+    /// True if the same call can succeed later, with nobody changing anything but the load, the network or the servers.
+    pub fn may_pass(&self) -> bool {
+        match self {
+            Self::Full | Self::NoSubscriber | Self::Unavailable(_) | Self::Unknown(_) => true,
+            Self::TooLarge { .. } | Self::Other(_) => false,
+        }
+    }
+
+    /// What became of the message.
+    pub fn fate(&self) -> Fate {
+        if matches!(self, Self::Unknown(_)) { Fate::Unknown } else { Fate::NotPublished }
+    }
+}
+
+/// What became of a message of a batch that failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fate {
+    /// It is published.
+    Published,
+    /// It is not, and will not be.
+    NotPublished,
+    /// Nobody knows.
+    Unknown,
+}
+
+/// A batch that was published in part, or may have been.
 #[derive(Debug, thiserror::Error)]
-#[error("{done} messages of the batch are published, then: {error}")]
+#[error("{done} messages of the batch are published{}, then: {error}", others(.rest))]
 pub struct BatchError {
-    /// Messages that are published.
+    /// Messages that are published, before the first one that is not, or of which nobody knows.
     pub done: usize,
-    /// Why the next one was not.
+    /// What became of that one, and of those behind it; of which there is nothing here is not published.
+    pub rest: Vec<Fate>,
+    /// Why that one was not.
     #[source]
     pub error: PublishError,
 }
 
-/// Why a subscription cannot go on. A lost connection is not one: it is made again, and told as a gap.
+impl BatchError {
+    /// A batch of which the first `done` are published. The next one failed for this reason, and those behind it were not
+    /// sent.
+    pub fn at(done: usize, error: PublishError) -> Self {
+        let rest = if error.fate() == Fate::Unknown { vec![Fate::Unknown] } else { Vec::new() };
+        Self { done, rest, error }
+    }
+
+    /// What became of each message of a batch, and why the first one that is not published was not.
+    pub fn of(fates: &[Fate], error: PublishError) -> Self {
+        let done = fates.iter().take_while(|&&fate| fate == Fate::Published).count();
+        let known = fates.iter().rposition(|&fate| fate != Fate::NotPublished).map_or(done, |last| last + 1);
+        Self { done, rest: fates[done..known.max(done)].to_vec(), error }
+    }
+
+    /// What became of the message of this number in the batch.
+    pub fn fate(&self, number: usize) -> Fate {
+        match number.checked_sub(self.done) {
+            None => Fate::Published,
+            Some(behind) => self.rest.get(behind).copied().unwrap_or(Fate::NotPublished),
+        }
+    }
+
+    /// The numbers in the batch of the messages of which nobody knows.
+    pub fn unknown(&self) -> impl Iterator<Item = usize> + '_ {
+        let unknown = self.rest.iter().enumerate().filter(|&(_, &fate)| fate == Fate::Unknown);
+        unknown.map(|(behind, _)| self.done + behind)
+    }
+}
+
+/// What the sentence of a batch says of the others.
+fn others(rest: &[Fate]) -> String {
+    let count = |wanted| rest.iter().filter(|&&fate| fate == wanted).count();
+    match (count(Fate::Published), count(Fate::Unknown)) {
+        (0, 0) => String::new(),
+        (0, unknown) => format!(", of {unknown} behind them nobody knows"),
+        (later, 0) => format!(", and {later} behind others that are not"),
+        (later, unknown) => format!(", and {later} behind others, of {unknown} nobody knows"),
+    }
+}
+
+/// Why nothing can be received. A lost connection is not one: it is made again, and told as a gap.
 #[derive(Debug, thiserror::Error)]
 pub enum ReceiveError {
     /// The topic's own bytes are damaged.
     #[error("{0}")]
     Damaged(String),
-    /// Anything else, in the transport's own words.
+    /// What was handed over is not acknowledged, at least not all of it, and comes again, marked. Told once; pulling goes on.
+    #[error("{0}")]
+    NotAcknowledged(String),
+    /// What a queue held is gone, or part of it. Told once; pulling goes on.
+    #[error("{0}")]
+    Gone(String),
+    /// Anything else, in the transport's own words. It does not pass by itself.
     #[error(transparent)]
     Other(#[from] Box<dyn std::error::Error + Send + Sync>),
+}
+
+impl ReceiveError {
+    /// True if it was news, and the next call can succeed.
+    pub fn may_pass(&self) -> bool {
+        matches!(self, Self::NotAcknowledged(_) | Self::Gone(_))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_batch_says_what_became_of_each() {
+        use Fate::{NotPublished, Published, Unknown};
+        let error = || PublishError::Unknown("x".to_owned());
+        let told = BatchError::of(&[Published, Unknown, Published, NotPublished, Unknown], error());
+        assert_eq!((told.done, told.unknown().collect::<Vec<_>>()), (1, vec![1, 4]));
+        assert_eq!(
+            told.to_string(),
+            "1 messages of the batch are published, and 1 behind others, of 2 nobody knows, then: x; nobody knows \
+             whether the message has arrived"
+        );
+        let fates = |told: BatchError| (0..5).map(|number| told.fate(number)).collect::<Vec<_>>();
+        assert_eq!(fates(told), [Published, Unknown, Published, NotPublished, Unknown]);
+        let at = BatchError::at(1, error());
+        assert_eq!(fates(at), [Published, Unknown, NotPublished, NotPublished, NotPublished]);
+        assert_eq!(BatchError::of(&[Published, NotPublished, NotPublished], PublishError::Full).rest, []);
+    }
 }

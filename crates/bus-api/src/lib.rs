@@ -9,6 +9,9 @@
 //!
 //! * **Order**: a subscriber sees one publisher's messages in the order of publishing, each whole and at most once.
 //! * **Loss is counted**: what a subscriber misses it learns as an [`Event::Gap`]; a transport that knows how many says so.
+//!   On brokers each message has a number of its publisher ([`Origin`]), by which a subscriber sees what is missing.
+//! * **An error says what became of the message**: it is published, it is not, or nobody knows
+//!   ([`PublishError::Unknown`]). What was unknown can be [sent again](Publisher::resend) as the same message, and comes once.
 //! * **A topic has one publisher** where [`Capabilities::single_publisher`] says so: a second one is refused by name.
 //! * **Start order is free**: a subscriber that starts before its publisher gets everything from the first message on, and
 //!   can ask meanwhile whether anybody publishes ([`Subscriber::publisher`]).
@@ -24,14 +27,17 @@ pub mod conformance;
 mod connection;
 mod error;
 mod mailbox;
+pub mod origin;
 mod queue;
 mod topic;
 mod transport;
+pub mod url;
 pub mod wire;
 
 pub use connection::{About, Connection};
-pub use error::{BatchError, ConnectError, PublishError, ReceiveError};
+pub use error::{BatchError, ConnectError, Fate, PublishError, ReceiveError};
 pub use mailbox::Mailbox;
+pub use origin::{Numbering, Origin, OriginTracker};
 pub use queue::{Delivery, Pulled, Puller, Pusher, QueueCapabilities, QueueConfig};
 pub use topic::{
     Capabilities, Event, Foreign, Gap, Message, Policy, Publisher, PublisherState, Start, Subscriber, TopicConfig,

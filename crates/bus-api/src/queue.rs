@@ -60,6 +60,9 @@ pub struct QueueCapabilities {
     pub sees_death: bool,
     /// How many messages wait can be asked for.
     pub counts_waiting: bool,
+    /// What [`Pusher::resend`] sends again is in the queue once; else it may be there twice, under the same
+    /// [`Origin`](crate::Origin).
+    pub exact_resend: bool,
     /// The longest payload that is sure to pass, in bytes.
     pub max_payload: usize,
 }
@@ -74,6 +77,9 @@ pub struct QueueConfig {
     /// Where a transport cannot see that a puller has died: after so long without a sign of life, what it has not
     /// acknowledged comes again. A puller that is merely slow loses it then, too.
     pub silence_ns: u64,
+    /// What others pushed, without our header, is handed over as a message of this kind and without a stamp; if none, a
+    /// puller refuses a queue that holds such.
+    pub foreign: Option<u8>,
     /// Permissions of what the queue is made of, where it is made of files.
     pub mode: u32,
 }
@@ -81,7 +87,7 @@ pub struct QueueConfig {
 impl QueueConfig {
     /// A queue of 16 MiB, for its owner only, whose pullers may be silent for 30 s.
     pub const fn new(delivery: Delivery) -> Self {
-        Self { delivery, capacity_bytes: 16 << 20, silence_ns: 30_000_000_000, mode: 0o600 }
+        Self { delivery, capacity_bytes: 16 << 20, silence_ns: 30_000_000_000, foreign: None, mode: 0o600 }
     }
 }
 
@@ -96,15 +102,21 @@ pub struct Pulled<'a> {
 
 /// Pushes to one queue.
 pub trait Pusher: Send {
-    /// Pushes one message; returns when the queue has it. On an error nothing of it is pushed.
+    /// Pushes one message; returns when the queue has it. On an error nothing of it is pushed, but for
+    /// [`PublishError::Unknown`], behind which it may be, or be so later.
     fn push(&mut self, stamp: u64, kind: u8, payload: &[u8]) -> Result<(), PublishError>;
 
-    /// Pushes messages that share a stamp, as cheaply as the transport can: in one pipeline, confirmed together. On an
-    /// error the first `done` are pushed.
+    /// Pushes messages that share a stamp, as cheaply as the transport can: in one pipeline, confirmed together. An
+    /// error says what became of each.
     fn push_batch(&mut self, stamp: u64, kind: u8, payloads: &[&[u8]]) -> Result<(), BatchError> {
         for (done, payload) in payloads.iter().enumerate() {
-            self.push(stamp, kind, payload).map_err(|error| BatchError { done, error })?;
+            self.push(stamp, kind, payload).map_err(|error| BatchError::at(done, error))?;
         }
+        Ok(())
+    }
+
+    /// As [`Publisher::resend`](crate::Publisher::resend): exact where [`QueueCapabilities::exact_resend`] says so.
+    fn resend(&mut self) -> Result<(), BatchError> {
         Ok(())
     }
 
@@ -119,7 +131,8 @@ pub trait Puller: Send {
     /// Takes up to `limit` messages that are there, and hands them over; gives how many. Never waits for one to come.
     fn pull(&mut self, limit: usize, handler: &mut dyn FnMut(Pulled<'_>)) -> Result<usize, ReceiveError>;
 
-    /// Everything that was handed over so far is done with, and never comes again. At most once, it does nothing.
+    /// Everything that was handed over so far is done with, and never comes again; of what comes again all the same the
+    /// error [`ReceiveError::NotAcknowledged`] tells. At most once, it does nothing.
     fn acknowledge(&mut self) -> Result<(), ReceiveError>;
 
     /// Passes the time as the puller was opened to: until something may be there, or, where it sleeps, until

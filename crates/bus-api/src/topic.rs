@@ -5,6 +5,7 @@ use std::fmt;
 use tickpath_clock::relax;
 
 use crate::error::{BatchError, PublishError, ReceiveError};
+use crate::origin::Origin;
 
 /// Where a subscription begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,6 +60,16 @@ pub struct Message<'a> {
     pub kind: u8,
     /// Its bytes.
     pub payload: &'a [u8],
+    /// Where it comes from, on a broker; none in a log of this host, whose clock the stamp is of.
+    pub origin: Option<Origin>,
+}
+
+impl Message<'_> {
+    /// Whether the stamp is of the clock of this host: of another host's, and of one before its last boot, it tells no time
+    /// here.
+    pub fn is_of_clock(&self, clock: u64) -> bool {
+        self.origin.is_none_or(|origin| origin.clock == clock)
+    }
 }
 
 /// What another program published on a topic, without [our header](crate::wire).
@@ -130,15 +141,23 @@ impl TopicConfig {
 
 /// Publishes to one topic.
 pub trait Publisher: Send {
-    /// Publishes one message. On an error nothing of it is published, and it is still the caller's.
+    /// Publishes one message. On an error nothing of it is published, and it is still the caller's; but for
+    /// [`PublishError::Unknown`], behind which it may be published, or be so later.
     fn publish(&mut self, stamp: u64, kind: u8, payload: &[u8]) -> Result<(), PublishError>;
 
-    /// Publishes messages that share a stamp, as cheaply as the transport can. On an error the first `done` are published.
+    /// Publishes messages that share a stamp, as cheaply as the transport can. An error says what became of each.
     /// Where [`Capabilities::whole_batches`] says so, they are visible at once.
     fn publish_batch(&mut self, stamp: u64, kind: u8, payloads: &[&[u8]]) -> Result<(), BatchError> {
         for (done, payload) in payloads.iter().enumerate() {
-            self.publish(stamp, kind, payload).map_err(|error| BatchError { done, error })?;
+            self.publish(stamp, kind, payload).map_err(|error| BatchError::at(done, error))?;
         }
+        Ok(())
+    }
+
+    /// Finds out what has become of what the last call left unknown, and sends it again if need be, as the same messages:
+    /// each subscriber gets them once. It is for that moment: the next call that publishes gives them up. In the error,
+    /// messages are counted among those that were unknown.
+    fn resend(&mut self) -> Result<(), BatchError> {
         Ok(())
     }
 

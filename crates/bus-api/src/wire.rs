@@ -1,20 +1,28 @@
 //! A message inside a broker's message, the same on every broker, so that a bridge can carry it on.
 //!
 //! ```text
-//!   0        8      9          16
-//!   │ stamp  │ kind │ tickpt1  │ payload …
+//!   0        8      9          16        24          32        40
+//!   │ stamp  │ kind │ tickpt2  │ clock   │ publisher │ number  │ payload …
 //! ```
-//! The stamp is little-endian, in ticks of the publisher's host. What others publish, without this header, is no
-//! message of ours: a subscriber gets it as [`Event::Foreign`], and a puller skips it and takes it
-//! away.
+//! Numbers are little-endian. The stamp is in ticks of the publisher's host, whose clock is named behind it; then comes who
+//! published, and his count of messages ([`Origin`]). A header of 16 bytes that ends with the mark `tickpt1` is read, too:
+//! it has no origin. What others publish, without a header, is no message of ours: a subscriber gets it as
+//! [`Event::Foreign`], and a puller refuses it or takes it, as it was opened.
 
+use crate::origin::{Origin, OriginTracker, Sighting};
 use crate::{ConnectError, Event, Foreign, Message, PublishError};
 
 /// Bytes before the payload.
-pub const HEADER_BYTES: usize = 16;
+pub const HEADER_BYTES: usize = 40;
+
+/// Bytes before the payload of a message without an origin.
+const SHORT_HEADER_BYTES: usize = 16;
 
 /// Tells a message of ours from what else has so many bytes; its last letter is the format's version.
-const MARK: [u8; 7] = *b"tickpt1";
+const MARK: [u8; 7] = *b"tickpt2";
+
+/// That of a message without an origin.
+const SHORT_MARK: [u8; 7] = *b"tickpt1";
 
 /// Kinds below this are reserved, on every transport.
 pub const FIRST_KIND: u8 = 16;
@@ -23,28 +31,40 @@ pub const FIRST_KIND: u8 = 16;
 pub const MAX_NAME_BYTES: usize = 128;
 
 /// The bytes before a payload.
-pub fn header(stamp: u64, kind: u8) -> [u8; HEADER_BYTES] {
+pub fn header(stamp: u64, kind: u8, origin: Origin) -> [u8; HEADER_BYTES] {
     let mut bytes = [0; HEADER_BYTES];
     bytes[..8].copy_from_slice(&stamp.to_le_bytes());
     bytes[8] = kind;
-    bytes[9..].copy_from_slice(&MARK);
+    bytes[9..16].copy_from_slice(&MARK);
+    bytes[16..24].copy_from_slice(&origin.clock.to_le_bytes());
+    bytes[24..32].copy_from_slice(&origin.publisher.to_le_bytes());
+    bytes[32..].copy_from_slice(&origin.number.to_le_bytes());
     bytes
 }
 
 /// A whole message.
-pub fn encode(stamp: u64, kind: u8, payload: &[u8]) -> Vec<u8> {
+pub fn encode(stamp: u64, kind: u8, origin: Origin, payload: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(HEADER_BYTES + payload.len());
-    bytes.extend_from_slice(&header(stamp, kind));
+    bytes.extend_from_slice(&header(stamp, kind, origin));
     bytes.extend_from_slice(payload);
     bytes
 }
 
 /// The message in these bytes; none if somebody else made them.
+#[inline]
 pub fn decode(bytes: &[u8]) -> Option<Message<'_>> {
+    let (short, rest) = bytes.split_first_chunk::<SHORT_HEADER_BYTES>()?;
+    let (kind, mark) = (short[8], &short[9..]);
+    if kind < FIRST_KIND {
+        return None;
+    }
+    let stamp = word(short, 0);
+    if mark == SHORT_MARK {
+        return Some(Message { sequence: None, stamp, kind, payload: rest, origin: None });
+    }
     let (header, payload) = bytes.split_first_chunk::<HEADER_BYTES>()?;
-    let (stamp, rest) = header.split_first_chunk::<8>()?;
-    let ours = rest[0] >= FIRST_KIND && rest[1..] == MARK;
-    ours.then(|| Message { sequence: None, stamp: u64::from_le_bytes(*stamp), kind: rest[0], payload })
+    let origin = Origin { clock: word(header, 16), publisher: word(header, 24), number: word(header, 32) };
+    (mark == MARK).then_some(Message { sequence: None, stamp, kind, payload, origin: Some(origin) })
 }
 
 /// What these bytes are to a subscriber, with their place in the topic where that is counted.
@@ -53,6 +73,44 @@ pub fn event(sequence: Option<u64>, bytes: &[u8]) -> Event<'_> {
         Some(message) => Event::Message(Message { sequence, ..message }),
         None => Event::Foreign(Foreign { sequence, bytes }),
     }
+}
+
+/// Hands over what these bytes are to a subscriber: nothing if the message came before. If others of its publisher are
+/// missing, that gap is told instead, and false given: then the same bytes are to be handed over once more. So there is one
+/// event a call at most. Where the topic is counted by `sequence`, that tells the gaps, and numbers tell only what comes
+/// twice.
+#[inline]
+pub fn hand_over(
+    tracker: &mut OriginTracker,
+    sequence: Option<u64>,
+    bytes: &[u8],
+    handler: &mut dyn FnMut(Event<'_>),
+) -> bool {
+    let event = event(sequence, bytes);
+    if let Event::Message(Message { origin: Some(origin), .. }) = event {
+        match tracker.see(origin) {
+            Sighting::Again => return true,
+            Sighting::After(gap) if sequence.is_none() => {
+                handler(Event::Gap(gap));
+                return false;
+            }
+            // It is told already, by the topic's own count.
+            Sighting::After(_) => _ = tracker.see(origin),
+            Sighting::Next | Sighting::First => {}
+        }
+    }
+    handler(event);
+    true
+}
+
+/// The message in bytes that a puller has taken; what others pushed has this kind, if one was asked for, and no stamp.
+pub fn pulled(bytes: &[u8], foreign: Option<u8>) -> Option<Message<'_>> {
+    let adopt = |kind| Message { sequence: None, stamp: 0, kind, payload: bytes, origin: None };
+    decode(bytes).or_else(|| foreign.map(adopt))
+}
+
+fn word(header: &[u8], at: usize) -> u64 {
+    u64::from_le_bytes(header[at..at + 8].try_into().expect("eight bytes"))
 }
 
 /// Refuses a reserved kind, and a payload above the limit.
@@ -83,24 +141,65 @@ pub fn check_name(what: &str, name: &str) -> Result<(), ConnectError> {
 mod tests {
     use super::*;
 
+    const ORIGIN: Origin = Origin { clock: u64::MAX, publisher: 0x1122_3344_5566_7788, number: 9 };
+
     #[test]
     fn what_was_encoded_is_decoded() {
-        let bytes = encode(0x0102_0304_0506_0708, 200, b"payload");
+        let bytes = encode(0x0102_0304_0506_0708, 200, ORIGIN, b"payload");
         let message = decode(&bytes).unwrap();
         assert_eq!((message.stamp, message.kind, message.payload), (0x0102_0304_0506_0708, 200, &b"payload"[..]));
-        assert_eq!(decode(&header(7, FIRST_KIND)).unwrap().payload, b"");
+        assert_eq!(message.origin, Some(ORIGIN));
+        assert_eq!(decode(&header(7, FIRST_KIND, ORIGIN)).unwrap().payload, b"");
+    }
+
+    #[test]
+    fn a_message_without_an_origin_is_read() {
+        let bytes = b"\x07\0\0\0\0\0\0\0\x10tickpt1payload";
+        let found = Message { sequence: None, stamp: 7, kind: 16, payload: b"payload", origin: None };
+        assert_eq!(decode(bytes), Some(found));
+    }
+
+    #[test]
+    fn a_subscriber_gets_each_message_once_and_gaps_before_what_follows() {
+        let encoded = |number| encode(number, 16, Origin { number, ..ORIGIN }, b"");
+        let (mut tracker, mut told) = (OriginTracker::default(), Vec::new());
+        for number in [0, 1, 1, 3, 2, 4] {
+            let mut hand_over = || {
+                hand_over(&mut tracker, None, &encoded(number), &mut |event| {
+                    told.push(match event {
+                        Event::Message(message) => message.stamp.to_string(),
+                        other => format!("{other:?}"),
+                    });
+                })
+            };
+            assert!(hand_over() || hand_over(), "{number}");
+        }
+        assert_eq!(told, ["0", "1", "Gap(Missed(1))", "3", "4"]);
+        // What is counted by the topic is no gap of numbers.
+        assert!(hand_over(&mut tracker, Some(9), &encoded(7), &mut |_| {}));
+        assert_eq!(tracker.see(Origin { number: 8, ..ORIGIN }), Sighting::Next);
     }
 
     #[test]
     fn foreign_messages_are_not_ours() {
-        let mut padded = header(1, 16);
+        let mut padded = header(1, 16, ORIGIN);
         padded[12] = 1;
         // A time and a size, as others write them.
         let counted = [7, 0, 0, 0, 0, 0, 0, 0, 100, 0, 0, 0, 0, 0, 0, 0, 1, 2];
-        for foreign in
-            [&b""[..], b"hello", &[0; 16], b"{\"price\": 64000.5, \"size\": 1}", &counted, &padded, &header(1, 15)]
-        {
+        let cut = &header(1, 16, ORIGIN)[..HEADER_BYTES - 1];
+        for foreign in [
+            &b""[..],
+            b"hello",
+            &[0; 16],
+            b"{\"price\": 64000.5, \"size\": 1}",
+            &counted,
+            &padded,
+            cut,
+            &header(1, 15, ORIGIN),
+        ] {
             assert_eq!(decode(foreign), None, "{foreign:?}");
+            assert_eq!(pulled(foreign, None), None);
+            assert_eq!(pulled(foreign, Some(128)).map(|message| message.payload), Some(foreign));
         }
     }
 }

@@ -10,7 +10,8 @@ pub(crate) fn advise(_about: &About) -> Vec<Advice> {
             "log.flush.interval.messages is not told; unlimited unless the server's file says otherwise",
             "an acknowledged message is in the page caches of the replicas, on no disk: one node alone loses it in a \
              power cut",
-            "three replicas with min.insync.replicas=2 and acks=all; a flush a message costs the disk's time",
+            "three servers and kafka://…?replicas=3, which makes topics with min.insync.replicas=2; a flush a message \
+             costs the disk's time",
         ),
         Advice::latency(
             "Kafka linger.ms",

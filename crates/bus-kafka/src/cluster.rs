@@ -15,9 +15,11 @@ use rdkafka::{Offset, TopicPartitionList};
 use tickpath_bus_api::ConnectError;
 use tickpath_clock::{HostClock, sleep_ns};
 
+use crate::answer::{Meaning, ServerError, code_of, meaning};
 use crate::deadline::{Deadline, PAUSE_NS, TIMEOUT};
+use crate::handshake;
 use crate::reasons::Reasons;
-use crate::server::{Server, ServerError};
+use crate::server::Server;
 
 /// A topic that is asked for to see whether the cluster answers; it need not be there.
 const PROBE: &str = "tickpath";
@@ -60,8 +62,16 @@ enum Found {
     Nothing,
     /// It is being made: a partition has no leader yet.
     Forming,
-    /// So many partitions.
-    Topic(i32),
+    /// It can be used.
+    Topic(Size),
+}
+
+/// How large a topic is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Size {
+    partitions: i32,
+    /// On how many servers the partition is kept that is kept on fewest.
+    replicas: usize,
 }
 
 impl Cluster {
@@ -69,8 +79,11 @@ impl Cluster {
     pub fn open(server: Server) -> Result<Self, ConnectError> {
         let clock = HostClock::get().map_err(|e| ConnectError::Other(e.into()))?;
         let said = |error: ServerError| server.error(&error);
+        if let Some(Err(sentence)) = server.tls.as_ref().map(handshake::read) {
+            return Err(said(ServerError::Tls(sentence)));
+        }
         let lookup: BaseConsumer<Reasons> = made(server.config(&[]).create_with_context(Reasons::default()), said)?;
-        ping(&lookup).map_err(said)?;
+        ping(&lookup).map_err(|error| said(without_tls(&server, error)))?;
         let admin = made(server.config(&[]).create_with_context(Reasons::default()), said)?;
         Ok(Self { clock, lookup, admin, counter: Mutex::new(None), server })
     }
@@ -85,20 +98,35 @@ impl Cluster {
         self.server.error(error)
     }
 
+    /// What stamps are of.
+    pub fn clock(&self) -> HostClock {
+        self.clock
+    }
+
     /// The end of a call that begins now.
     pub fn deadline(&self) -> Deadline {
         Deadline::new(self.clock)
     }
 
-    /// Makes a topic unless it is there, and waits until it can be used; gives how many partitions it has.
+    /// The end of a call that begins now and may take so long.
+    pub fn deadline_after(&self, timeout: Duration) -> Deadline {
+        Deadline::after(self.clock, timeout)
+    }
+
+    /// Makes a topic unless it is there, and waits until it can be used; gives how many partitions it has. One that is
+    /// kept on fewer servers than was asked for is refused.
     pub fn ensure(&self, topic: &str, partitions: i32) -> Result<i32, ServerError> {
         if self.look(topic)? == Found::Nothing {
             self.create(topic, partitions)?;
         }
         let deadline = self.deadline();
         loop {
-            if let Found::Topic(partitions) = self.look(topic)? {
-                return Ok(partitions);
+            if let Found::Topic(found) = self.look(topic)? {
+                let wanted = self.server.replicas.map_or(0, |wanted| wanted as usize);
+                if found.replicas < wanted {
+                    return Err(ServerError::Copies { topic: topic.to_owned(), has: found.replicas, wanted });
+                }
+                return Ok(found.partitions);
             }
             pause(&deadline)?;
         }
@@ -140,7 +168,7 @@ impl Cluster {
 
     /// Messages of a queue that no puller is done with.
     pub fn waiting(&self, queue: &str) -> Result<u64, ServerError> {
-        let Found::Topic(partitions) = self.look(queue)? else { return Ok(0) };
+        let Found::Topic(Size { partitions, .. }) = self.look(queue)? else { return Ok(0) };
         let mut waiting = 0;
         for place in self.places(queue, partitions)?.elements() {
             let marks = self.watermarks(self.lookup.client(), queue, place.partition());
@@ -170,10 +198,16 @@ impl Cluster {
     }
 
     fn create(&self, topic: &str, partitions: i32) -> Result<(), ServerError> {
-        // As many copies as the server's owner wants.
-        let mut new = NewTopic::new(topic, partitions, TopicReplication::Fixed(-1));
+        // As many copies as the server's owner wants, if the URL does not say.
+        let replicas = self.server.replicas.unwrap_or(-1);
+        // One server may be away, and what is acknowledged is on all others.
+        let in_step = (replicas - 1).max(1).to_string();
+        let mut new = NewTopic::new(topic, partitions, TopicReplication::Fixed(replicas));
         for (key, value) in TOPIC_SETTINGS {
             new = new.set(key, value);
+        }
+        if self.server.replicas.is_some() {
+            new = new.set("min.insync.replicas", &in_step);
         }
         match outcome(finish(self.admin.create_topics([&new], &topic_options()))) {
             Ok(()) | Err(KafkaError::AdminOp(Code::TopicAlreadyExists)) => Ok(()),
@@ -188,7 +222,9 @@ impl Cluster {
         };
         match found.error().map(Code::from) {
             None if found.partitions().iter().all(|partition| partition.leader() >= 0) => {
-                Ok(Found::Topic(found.partitions().len() as i32))
+                let replicas = found.partitions().iter().map(|partition| partition.replicas().len()).min();
+                let partitions = found.partitions().len() as i32;
+                Ok(Found::Topic(Size { partitions, replicas: replicas.unwrap_or(0) }))
             }
             None | Some(Code::LeaderNotAvailable) => Ok(Found::Forming),
             Some(Code::UnknownTopicOrPartition | Code::UnknownTopic) => Ok(Found::Nothing),
@@ -217,7 +253,7 @@ impl Cluster {
     }
 
     /// Asks again, as long as the answer is that something is not ready yet.
-    fn patiently<T>(&self, mut ask: impl FnMut(Duration) -> KafkaResult<T>) -> KafkaResult<T> {
+    pub fn patiently<T>(&self, mut ask: impl FnMut(Duration) -> KafkaResult<T>) -> KafkaResult<T> {
         let deadline = self.deadline();
         loop {
             match ask(deadline.left()) {
@@ -268,6 +304,15 @@ fn ping(lookup: &BaseConsumer<Reasons>) -> Result<(), ServerError> {
     Err(last)
 }
 
+/// The same error, or that there is no TLS, if that is behind it.
+fn without_tls(server: &Server, error: ServerError) -> ServerError {
+    match error {
+        // It was spoken to.
+        ServerError::Login(_) | ServerError::NoLogin | ServerError::Mechanism(_) => error,
+        _ => handshake::why_none(server).map_or(error, ServerError::Tls),
+    }
+}
+
 fn made<T>(client: KafkaResult<T>, said: impl Fn(ServerError) -> ConnectError) -> Result<T, ConnectError> {
     client.map_err(|e| said((&e).into()))
 }
@@ -288,26 +333,10 @@ fn outcome(results: KafkaResult<Vec<TopicResult>>) -> KafkaResult<()> {
     }
 }
 
-/// Whether an answer means: not ready yet.
+/// Whether an answer means: not ready yet. What a topic was just made for, or as, may not be known everywhere.
 fn passes(error: &KafkaError) -> bool {
-    let code = match error {
-        KafkaError::AdminOp(code) => Some(*code),
-        other => other.rdkafka_error_code(),
-    };
-    matches!(
-        code,
-        Some(
-            Code::UnknownTopicOrPartition
-                | Code::UnknownPartition
-                | Code::LeaderNotAvailable
-                | Code::NotLeaderForPartition
-                | Code::ReplicaNotAvailable
-                | Code::OffsetNotAvailable
-                | Code::CoordinatorLoadInProgress
-                | Code::CoordinatorNotAvailable
-                | Code::NotCoordinator
-        )
-    )
+    meaning(error) == Some(Meaning::NotYet)
+        || matches!(code_of(error), Some(Code::UnknownTopicOrPartition | Code::UnknownPartition))
 }
 
 fn pause(deadline: &Deadline) -> Result<(), ServerError> {

@@ -10,24 +10,30 @@ pub(crate) const TIMEOUT: Duration = Duration::from_secs(5);
 /// The pause between two looks at something that the server is about to do.
 pub(crate) const PAUSE_NS: u64 = 10_000_000;
 
-/// The moment [`TIMEOUT`] after it was made.
+/// The moment so long after it was made.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Deadline {
     clock: HostClock,
     /// In ticks.
     start: u64,
+    timeout: Duration,
 }
 
 impl Deadline {
-    /// Counts from now on.
+    /// Counts from now on, to [`TIMEOUT`].
     pub fn new(clock: HostClock) -> Self {
-        Self { clock, start: clock.ticks() }
+        Self::after(clock, TIMEOUT)
+    }
+
+    /// Counts from now on.
+    pub fn after(clock: HostClock, timeout: Duration) -> Self {
+        Self { clock, start: clock.ticks(), timeout }
     }
 
     /// What is left of it.
     pub fn left(&self) -> Duration {
         let gone_ns = self.clock.ns_between(self.start, self.clock.ticks());
-        TIMEOUT.saturating_sub(Duration::from_nanos(gone_ns.max(0) as u64))
+        self.timeout.saturating_sub(Duration::from_nanos(gone_ns.max(0) as u64))
     }
 
     /// True when nothing is left.

@@ -51,6 +51,8 @@ struct State {
     records: VecDeque<Record>,
     /// Messages that are done with and still take disk.
     done: u64,
+    /// Messages that were handed over and not acknowledged when their partition was given away; not told yet.
+    given_away: u64,
 }
 
 /// A message as it lies in its partition.
@@ -120,6 +122,19 @@ impl Group {
     /// The next records, up to so many, which are handed over now.
     pub fn hand_over(&self, limit: usize) -> Vec<Record> {
         self.state().hand_over(limit)
+    }
+
+    /// How many messages were handed over that can be acknowledged no more; told once.
+    pub fn take_given_away(&self) -> u64 {
+        std::mem::take(&mut self.state().given_away)
+    }
+
+    /// The group goes on without this puller, which is told so: it has nothing until it is given partitions again.
+    pub fn give_up(&self) {
+        let mut state = self.state();
+        let all: Vec<i32> = state.shares.keys().copied().collect();
+        state.give_away(&all);
+        state.given_away = 0;
     }
 
     /// Where this puller's partitions can be freed up to, if so many messages are done with.
@@ -282,9 +297,15 @@ impl State {
     /// Forgets partitions; gives what their next puller must know.
     fn give_away(&mut self, partitions: &[i32]) -> Vec<Place> {
         self.records.retain(|record| !partitions.contains(&record.partition));
-        let shares = partitions.iter().filter_map(|&partition| Some((partition, self.shares.remove(&partition)?)));
-        let open = shares.filter(|(_, share)| share.is_open);
-        open.map(|(partition, share)| Place { partition, offset: share.committed, note: share.note() }).collect()
+        let mut places = Vec::new();
+        for &partition in partitions {
+            let Some(share) = self.shares.remove(&partition) else { continue };
+            self.given_away += (share.handed_over - share.committed).max(0) as u64;
+            if share.is_open {
+                places.push(Place { partition, offset: share.committed, note: share.note() });
+            }
+        }
+        places
     }
 }
 
@@ -339,6 +360,19 @@ mod tests {
         assert_eq!(handed_over(&mut state, 1), [(9, false)]);
         assert_eq!(state.give_away(&[3]), place(9, "10"));
         assert!(state.records.is_empty() && state.places_done().is_empty());
+    }
+
+    #[test]
+    fn what_is_given_away_before_it_is_acknowledged_is_counted_once() {
+        let mut state = state(5, 0);
+        fetch(&mut state, 5..15);
+        state.committed(&place(5, OPEN));
+        state.hand_over(7);
+        state.committed(&place(8, OPEN));
+        state.give_away(&[3]);
+        assert_eq!(state.given_away, 4);
+        state.give_away(&[3]);
+        assert_eq!(state.given_away, 4);
     }
 
     #[test]

@@ -1,17 +1,41 @@
-//! The bus over Kafka: `kafka://HOST:PORT[,HOST:PORT]`, plain TCP without a login.
+//! The bus over Kafka: `kafka://[USER:PASSWORD@]HOST:PORT[,HOST:PORT…][?OPTION[&OPTION…]]`. Whichever of the servers
+//! answers first names all others of its cluster.
+//!
+//! | option | what it does |
+//! |---|---|
+//! | `tls` | encryption is a must, and the server's certificate must be for the host that it is reached by |
+//! | `ca=FILE` | the authorities to trust, PEM; those of this host if it is not there |
+//! | `cert=FILE`, `key=FILE` | our own certificate and its key, PEM, for a server that asks who comes |
+//! | `sasl=MECHANISM` | how user and password log in: `scram-sha-512` (the usual one), `scram-sha-256` or `plain` |
+//! | `replicas=N` | topics are made on N servers, of which N-1 acknowledge at least (min.insync.replicas) |
+//!
+//! There is a login if the URL has a user and a password. `plain` sends the password as it is: without `tls` it is
+//! refused, unless all hosts are loopback. Without `replicas` a topic has as many as the server's
+//! default.replication.factor says; one that is there and has fewer than `replicas` is refused. min.insync.replicas is
+//! set on topics that are made, and not looked at on others.
 //!
 //! **A topic** is a Kafka topic of one partition that keeps all: `retention.ms` and `retention.bytes` are -1. Its
 //! offsets are the sequence numbers. Whoever comes first makes the topic.
 //!
-//! * Publishing returns when the server has acknowledged. What is sent again after a lost connection still arrives once
-//!   and in order. A message that was given up after 5 s may have arrived all the same; so may some behind the failure
-//!   of a batch that fails in the middle.
+//! * Publishing returns when all replicas that are in step have acknowledged (acks=all). What the client library sends
+//!   again after a lost connection, or to the next leader, still arrives once and in order. A message waits for a
+//!   leader for 30 s. Where no server at all is there, it is given up after 5 s.
+//! * A message that was given up may have arrived: the error says `Unknown`, and `resend` sends it again under the
+//!   same origin, so that subscribers of this crate get it once; others see it twice. In a batch each message has a
+//!   fate of its own. Should one that is published have overtaken one that is unknown, `resend` refuses, because
+//!   subscribers would drop that one. What fails before anything was sent is `Unavailable`.
 //! * A subscriber reads at places of its own. After a lost connection it goes on where it was, and nothing is told,
 //!   because nothing is missed. What the server has forgotten is told as `Missed`, with the exact number, in which the
-//!   marks that transactions of others leave are counted as well. If the topic is removed and made anew under a
-//!   subscriber, [`Gap::Reconnected`](tickpath_bus_api::Gap) says so.
-//! * What others publish on the topic, without our header, comes as an event of its own, with a sequence number; a puller
-//!   skips it.
+//!   marks that transactions of others leave are counted as well.
+//! * Where the end of a topic is lost (a leader without all messages took over, or a disk lost some), or the topic was
+//!   removed and made anew, a subscriber tells [`Gap::Reconnected`](tickpath_bus_api::Gap) and goes on with the first
+//!   message whose time on Kafka is later than that of all it has seen and than its own beginning. The publisher's
+//!   host sets that time: what one with a clock that is behind publishes meanwhile lies in the gap. What the
+//!   subscriber had before does not come again. That it was a loss shows when the server refuses the place, or knows
+//!   that it was of an earlier leader; a topic that is removed, made anew and filled beyond the place within a moment
+//!   is not told from the old one.
+//! * What others publish on the topic, without our header, comes as an event of its own, with a sequence number; a
+//!   puller skips it, unless [`QueueConfig::foreign`](tickpath_bus_api::QueueConfig) gives it a kind.
 //! * A name is the same there, unless it holds a `:`. Then there is a point in front, `:` is `-.` and `-` is `--`. Of
 //!   names that differ only in `.` and `_` Kafka refuses the second one.
 //!
@@ -19,8 +43,11 @@
 //! `-queue` behind. So many pullers share it at a time, each with partitions of its own; one more waits. Pushing goes
 //! round the partitions, so that not even a puller alone gets all messages in the order of pushing.
 //!
+//! * A push that is unknown and sent again may be in the queue twice, under the same origin.
 //! * At least once, acknowledging moves the group's place. At most once, the place moves before messages are handed
 //!   over. Acknowledging waits for a lost server as long as `silence_ns`: the messages are still this puller's then.
+//!   After that it says `NotAcknowledged`; so it does, once, where messages went to another puller before they were
+//!   acknowledged.
 //! * The client library shows life in the background, but a puller must also pull or wait within `silence_ns`. Who is
 //!   silent for longer loses its partitions, and so does who dies; who is dropped gives them away at once. Ask for two
 //!   seconds or more: the library shows life no more than twice a second.
@@ -32,17 +59,20 @@
 //! * `waiting` counts what is not acknowledged, also what was handed over.
 //! * What is acknowledged is freed on the server's disk now and then. The server forgets a group's place when nobody
 //!   has pulled for seven days (`offsets.retention.minutes`): then what is not freed yet comes again.
-//! * Drop all pullers before a queue is removed.
+//! * Drop all pullers before a queue is removed. One that is left says `Gone`.
 //!
-//! The client library makes lost connections again in the background, and tells nobody how often: `reconnects` is
-//! none for all four.
+//! The client library makes lost connections again in the background, and tells nobody how often: `reconnects` is none
+//! for all four.
 //!
 //! Connecting makes Kafka's own topic `__consumer_offsets`, as any client does. Nothing else on the server is touched.
 
 mod advice;
+mod answer;
 mod cluster;
 mod deadline;
 mod group;
+mod handshake;
+mod line;
 mod names;
 mod publisher;
 mod puller;
@@ -136,7 +166,7 @@ impl Connection for KafkaBus {
             });
         }
         self.ensure_topic(topic, &there)?;
-        Ok(Box::new(KafkaPublisher::open(self.cluster.clone(), there, 1)?))
+        Ok(Box::new(KafkaPublisher::of_topic(self.cluster.clone(), there)?))
     }
 
     fn subscriber(&self, topic: &str, start: Start, wait: Wait) -> Result<Box<dyn Subscriber>, ConnectError> {
@@ -158,6 +188,7 @@ impl Connection for KafkaBus {
             keeps_without_puller: true,
             sees_death: false,
             counts_waiting: true,
+            exact_resend: false,
             max_payload: MAX_PAYLOAD_BYTES,
         }
     }
@@ -165,7 +196,7 @@ impl Connection for KafkaBus {
     fn pusher(&self, queue: &str, _config: &QueueConfig) -> Result<Box<dyn Pusher>, ConnectError> {
         let there = names::queue(queue)?;
         let partitions = self.cluster.ensure(&there, QUEUE_PARTITIONS).map_err(|e| self.cluster.error(&e))?;
-        Ok(Box::new(KafkaPublisher::open(self.cluster.clone(), there, partitions)?))
+        Ok(Box::new(KafkaPublisher::of_queue(self.cluster.clone(), there, partitions)?))
     }
 
     fn puller(&self, queue: &str, config: &QueueConfig, wait: Wait) -> Result<Box<dyn Puller>, ConnectError> {

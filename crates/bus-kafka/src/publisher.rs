@@ -1,119 +1,103 @@
-//! Sends to one topic, or to the topic of one queue.
+//! A publisher or pusher: numbers its messages, and keeps those of which nobody knows, to send them again.
 
 use std::sync::Arc;
 
-use rdkafka::error::{KafkaError, RDKafkaErrorCode};
-use rdkafka::producer::{BaseRecord, Producer, ThreadedProducer};
-use tickpath_bus_api::{BatchError, ConnectError, PublishError, Publisher, Pusher, wire};
+use tickpath_bus_api::{BatchError, ConnectError, Fate, Numbering, PublishError, Publisher, Pusher, wire};
 
 use crate::cluster::Cluster;
-use crate::reports::{Outcome, Reports};
-use crate::server::ServerError;
+use crate::line::Line;
 
 /// The longest payload, in bytes: with everything around it less than what a server with default settings takes.
 pub const MAX_PAYLOAD_BYTES: usize = 1_000_000;
 
-/// Each message leaves at once, and arrives once and in order, also where the client library has to send it again.
-const SETTINGS: [(&str, &str); 7] = [
-    ("enable.idempotence", "true"),
-    ("linger.ms", "0"),
-    ("message.timeout.ms", "5000"),
-    ("request.timeout.ms", "5000"),
-    // The largest message and what goes around it; the topic itself takes up to 1,048,588 bytes.
-    ("message.max.bytes", "1001000"),
-    // Of one round; more than this goes in several.
-    ("queue.buffering.max.messages", "100000"),
-    ("queue.buffering.max.kbytes", "65536"),
-];
-
 /// A publisher or pusher with its own connections.
 pub(crate) struct KafkaPublisher {
-    cluster: Arc<Cluster>,
-    /// As it is called on the server.
-    topic: String,
-    partitions: i32,
-    /// The partition of the next message.
-    next: i32,
-    /// None after an error that it does not get over.
-    producer: Option<ThreadedProducer<Reports>>,
-    /// The message on its way; kept, so that sending allocates nothing here.
-    value: Vec<u8>,
+    line: Line,
+    numbering: Numbering,
+    /// Who receives goes by the numbers.
+    is_topic: bool,
+    /// Of the last call, whole: nobody knows whether they have arrived.
+    unknown: Vec<Vec<u8>>,
+    /// Behind one of them another one is published.
+    is_overtaken: bool,
 }
 
 impl KafkaPublisher {
-    /// Connects now, so that the first message does not pay for it. The topic is there.
-    pub fn open(cluster: Arc<Cluster>, topic: String, partitions: i32) -> Result<Self, ConnectError> {
-        let producer = connect(&cluster, &topic, partitions).map_err(|e| cluster.error(&e))?;
-        Ok(Self { cluster, topic, partitions, next: 0, producer: Some(producer), value: Vec::new() })
+    /// Publishes to a topic, which is there.
+    pub fn of_topic(cluster: Arc<Cluster>, there: String) -> Result<Self, ConnectError> {
+        Self::open(cluster, there, 1, true)
     }
 
-    /// Sends all, in as many rounds as it takes.
-    fn send_all(&mut self, stamp: u64, kind: u8, payloads: &[&[u8]]) -> Result<(), BatchError> {
-        let mut done = 0;
-        while done < payloads.len() {
-            let (delivered, error) = self.send_round(wire::header(stamp, kind), &payloads[done..]);
-            done += delivered;
-            if let Some(error) = error {
-                let sentence = self.cluster.server().sentence(&error);
-                return Err(BatchError { done, error: PublishError::Other(sentence.into()) });
-            }
-        }
-        Ok(())
+    /// Pushes to a queue, which is there.
+    pub fn of_queue(cluster: Arc<Cluster>, there: String, partitions: i32) -> Result<Self, ConnectError> {
+        Self::open(cluster, there, partitions, false)
     }
 
-    /// Sends as many as the client library takes in, then waits for their reports. Gives how many of the first ones
-    /// the server has.
-    fn send_round(&mut self, header: [u8; wire::HEADER_BYTES], payloads: &[&[u8]]) -> (usize, Option<ServerError>) {
-        if self.producer.is_none() {
-            match connect(&self.cluster, &self.topic, self.partitions) {
-                Ok(producer) => self.producer = Some(producer),
-                Err(error) => return (0, Some(error)),
-            }
-        }
-        let producer = self.producer.as_ref().expect("connected");
-        let reports = producer.context();
-        reports.begin();
-        let mut sent = 0;
-        let mut refused = None;
-        for payload in payloads {
-            self.value.clear();
-            self.value.extend_from_slice(&header);
-            self.value.extend_from_slice(payload);
-            let record = BaseRecord::<(), [u8], usize>::with_opaque_to(&self.topic, sent);
-            match producer.send(record.partition(self.next).payload(&self.value)) {
-                Ok(()) => sent += 1,
-                Err((KafkaError::MessageProduction(RDKafkaErrorCode::QueueFull), _)) if sent > 0 => break,
-                Err((error, _)) => {
-                    refused = Some(error);
-                    break;
-                }
-            }
-            self.next = (self.next + 1) % self.partitions;
-        }
-        let (delivered, error) = match reports.wait(sent) {
-            Outcome::Delivered => (sent, refused),
-            Outcome::Failed(number, error) => (number, Some(error)),
-            Outcome::Silence => {
-                self.producer = None;
-                return (0, Some(ServerError::Timeout));
+    fn open(cluster: Arc<Cluster>, there: String, partitions: i32, is_topic: bool) -> Result<Self, ConnectError> {
+        let numbering = Numbering::new(cluster.clock());
+        let line = Line::open(cluster.clone(), there, partitions).map_err(|e| cluster.error(&e))?;
+        Ok(Self { line, numbering, is_topic, unknown: Vec::new(), is_overtaken: false })
+    }
+
+    fn send(&mut self, stamp: u64, kind: u8, payloads: &[&[u8]]) -> Result<(), BatchError> {
+        self.unknown.clear();
+        let numbering = &self.numbering;
+        let fill = |number: usize, value: &mut Vec<u8>| {
+            value.extend_from_slice(&wire::header(stamp, kind, numbering.ahead(number)));
+            value.extend_from_slice(payloads[number]);
+        };
+        let sent = self.line.send(payloads.len(), &fill);
+        let used = match &sent {
+            Ok(()) => payloads.len(),
+            Err(error) => {
+                self.is_overtaken = is_overtaken(error);
+                self.unknown.extend(error.unknown().map(|number| {
+                    let mut copy = Vec::new();
+                    fill(number, &mut copy);
+                    copy
+                }));
+                // Those of messages that are surely not published, with nothing behind, are free for the next ones.
+                error.done + error.rest.len()
             }
         };
-        let Some(error) = error else {
-            reports.reasons.forget();
-            return (delivered, None);
-        };
-        let error = reports.reasons.explain(&error);
-        if producer.client().fatal_error().is_some() {
-            self.producer = None;
+        self.numbering.advance(used);
+        sent
+    }
+
+    /// Sends what is unknown again, under the same numbers. What is still not acknowledged is still unknown, for the
+    /// first copy may have arrived.
+    fn send_again(&mut self) -> Result<(), BatchError> {
+        let count = self.unknown.len();
+        if self.is_topic && self.is_overtaken {
+            let sentence = "what was published behind these messages has overtaken them, and subscribers would drop \
+                            them as known; read the topic to see whether they have arrived, or publish them anew";
+            return Err(BatchError::of(&vec![Fate::Unknown; count], PublishError::Other(sentence.into())));
         }
-        (delivered, Some(error))
+        let unknown = &self.unknown;
+        let fill = |number: usize, value: &mut Vec<u8>| value.extend_from_slice(&unknown[number]);
+        let sent = self.line.send(count, &fill);
+        let Err(error) = sent else {
+            self.unknown.clear();
+            return Ok(());
+        };
+        let fates: Vec<Fate> = (0..count)
+            .map(|number| if error.fate(number) == Fate::Published { Fate::Published } else { Fate::Unknown })
+            .collect();
+        let mut number = 0;
+        self.unknown.retain(|_| {
+            number += 1;
+            fates[number - 1] == Fate::Unknown
+        });
+        let error = BatchError::of(&fates, as_unknown(error.error));
+        self.is_overtaken = is_overtaken(&error);
+        Err(error)
     }
 }
 
 impl Publisher for KafkaPublisher {
     fn publish(&mut self, stamp: u64, kind: u8, payload: &[u8]) -> Result<(), PublishError> {
         wire::check_message(kind, payload, MAX_PAYLOAD_BYTES)?;
-        self.send_all(stamp, kind, &[payload]).map_err(|e| e.error)
+        self.send(stamp, kind, &[payload]).map_err(|e| e.error)
     }
 
     fn publish_batch(&mut self, stamp: u64, kind: u8, payloads: &[&[u8]]) -> Result<(), BatchError> {
@@ -121,8 +105,12 @@ impl Publisher for KafkaPublisher {
         let check = |payload: &&[u8]| wire::check_message(kind, payload, MAX_PAYLOAD_BYTES).err();
         let bad = payloads.iter().enumerate().find_map(|(at, payload)| check(payload).map(|error| (at, error)));
         let good = &payloads[..bad.as_ref().map_or(payloads.len(), |(at, _)| *at)];
-        self.send_all(stamp, kind, good)?;
-        bad.map_or(Ok(()), |(done, error)| Err(BatchError { done, error }))
+        self.send(stamp, kind, good)?;
+        bad.map_or(Ok(()), |(done, error)| Err(BatchError::at(done, error)))
+    }
+
+    fn resend(&mut self) -> Result<(), BatchError> {
+        if self.unknown.is_empty() { Ok(()) } else { self.send_again() }
     }
 }
 
@@ -134,16 +122,43 @@ impl Pusher for KafkaPublisher {
     fn push_batch(&mut self, stamp: u64, kind: u8, payloads: &[&[u8]]) -> Result<(), BatchError> {
         self.publish_batch(stamp, kind, payloads)
     }
+
+    fn resend(&mut self) -> Result<(), BatchError> {
+        Publisher::resend(self)
+    }
 }
 
-/// A producer with a connection to the leader of each partition.
-fn connect(cluster: &Cluster, topic: &str, partitions: i32) -> Result<ThreadedProducer<Reports>, ServerError> {
-    let config = cluster.server().config(&SETTINGS);
-    let producer: ThreadedProducer<Reports> =
-        config.create_with_context(Reports::default()).map_err(|e| ServerError::from(&e))?;
-    for partition in 0..partitions {
-        let marks = cluster.watermarks(producer.client(), topic, partition);
-        marks.map_err(|e| producer.context().reasons.explain(&e))?;
+/// Whether behind a message of which nobody knows another one is published.
+fn is_overtaken(error: &BatchError) -> bool {
+    let first = error.rest.iter().position(|&fate| fate == Fate::Unknown);
+    first.is_some_and(|first| error.rest[first..].contains(&Fate::Published))
+}
+
+/// An error of sending again: what passes leaves the message as unknown as it was.
+fn as_unknown(error: PublishError) -> PublishError {
+    match error {
+        PublishError::Unavailable(sentence) => PublishError::Unknown(sentence),
+        other => other,
     }
-    Ok(producer)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unknown_message_is_overtaken_by_what_is_published_behind_it() {
+        use Fate::{NotPublished, Published, Unknown};
+        let cases: [(&[Fate], bool); 5] = [
+            (&[Published, Unknown, Unknown], false),
+            (&[Unknown, NotPublished], false),
+            (&[NotPublished, Published, Unknown], false),
+            (&[Unknown, NotPublished, Published], true),
+            (&[NotPublished, Published], false),
+        ];
+        for (fates, is_so) in cases {
+            let error = BatchError::of(fates, PublishError::Unknown(String::new()));
+            assert_eq!(is_overtaken(&error), is_so, "{fates:?}");
+        }
+    }
 }

@@ -8,11 +8,11 @@ use rdkafka::error::{KafkaError, RDKafkaErrorCode as Code};
 use tickpath_bus_api::{ConnectError, Delivery, Pulled, Puller, QueueConfig, ReceiveError, wire};
 use tickpath_clock::{Wait, sleep_ns};
 
+use crate::answer::ServerError;
 use crate::cluster::{Cluster, drain};
 use crate::deadline::{PAUSE_NS, whole_ms};
 use crate::group::{Group, Place};
 use crate::names::TRANSPORT;
-use crate::server::ServerError;
 
 /// A partition that is moved stops for nobody but its own puller.
 const SETTINGS: [(&str, &str); 9] = [
@@ -43,6 +43,8 @@ pub(crate) struct KafkaPuller {
     cluster: Arc<Cluster>,
     consumer: BaseConsumer<Group>,
     delivery: Delivery,
+    /// What others have put into the topic has this kind, or is skipped.
+    foreign: Option<u8>,
     silence_ms: u64,
     wait: Wait,
     /// An error that is not told yet.
@@ -83,7 +85,8 @@ impl KafkaPuller {
             drain(&consumer);
             cluster.error(&consumer.context().reasons.explain(&e))
         })?;
-        Ok(Self { cluster, consumer, delivery: config.delivery, silence_ms, wait, error: None })
+        let &QueueConfig { delivery, foreign, .. } = config;
+        Ok(Self { cluster, consumer, delivery, foreign, silence_ms, wait, error: None })
     }
 
     /// Fetches until so many records are here, or no more are there, and looks once in any case. Rebalances happen in
@@ -149,7 +152,40 @@ impl KafkaPuller {
     }
 
     fn failure(&self, error: &ServerError) -> ReceiveError {
-        ReceiveError::Other(self.cluster.server().sentence(error).into())
+        let sentence = self.cluster.server().sentence(error);
+        match error {
+            // Somebody may make the topic anew.
+            ServerError::Gone => ReceiveError::Gone(sentence),
+            _ => ReceiveError::Other(sentence.into()),
+        }
+    }
+
+    /// Tells the server that what was handed over is done with, and waits for it as long as a call may take.
+    fn commit_done(&self, places: &[Place]) -> Result<(), ReceiveError> {
+        let name = || self.cluster.server().name();
+        let deadline = self.cluster.deadline();
+        loop {
+            match self.commit(places)? {
+                Commit::Done => return Ok(()),
+                Commit::NotNow(error) if deadline.is_over() => {
+                    return Err(ReceiveError::NotAcknowledged(format!(
+                        "{} {error}; what was handed over is not acknowledged: it comes again, unless a later \
+                         acknowledgement takes it in",
+                        name()
+                    )));
+                }
+                Commit::NotNow(_) => sleep_ns(PAUSE_NS),
+                Commit::Lost => {
+                    self.consumer.context().give_up();
+                    return Err(ReceiveError::NotAcknowledged(format!(
+                        "{}: this puller was silent for more than {} ms; what it did not acknowledge comes again: \
+                         pull on, and look for what is marked, or ask for a longer silence",
+                        name(),
+                        self.silence_ms
+                    )));
+                }
+            }
+        }
     }
 }
 
@@ -164,8 +200,7 @@ impl Puller for KafkaPuller {
         }
         let mut handed_over = 0;
         for record in self.consumer.context().hand_over(limit) {
-            // What others have put into the topic is skipped.
-            if let Some(message) = wire::decode(&record.value) {
+            if let Some(message) = wire::pulled(&record.value, self.foreign) {
                 handed_over += 1;
                 handler(Pulled { message, redelivered: record.redelivered });
             }
@@ -180,29 +215,20 @@ impl Puller for KafkaPuller {
         if self.delivery == Delivery::AtMostOnce {
             return Ok(());
         }
-        let places = self.consumer.context().places_done();
-        if places.is_empty() {
-            return Ok(());
+        let group = self.consumer.context();
+        let places = group.places_done();
+        if !places.is_empty() {
+            self.commit_done(&places)?;
+            self.free(FREE_AFTER);
         }
-        let deadline = self.cluster.deadline();
-        loop {
-            match self.commit(&places)? {
-                Commit::Done => break,
-                Commit::NotNow(error) if deadline.is_over() => return Err(self.failure(&error)),
-                Commit::NotNow(_) => sleep_ns(PAUSE_NS),
-                Commit::Lost => {
-                    let sentence = format!(
-                        "{}: this puller was silent for more than {} ms; what it did not acknowledge comes again: \
-                         pull on, and look for what is marked, or ask for a longer silence",
-                        self.cluster.server().name(),
-                        self.silence_ms
-                    );
-                    return Err(ReceiveError::Other(sentence.into()));
-                }
-            }
+        match group.take_given_away() {
+            0 => Ok(()),
+            given_away => Err(ReceiveError::NotAcknowledged(format!(
+                "{}: up to {given_away} messages went to another puller before they were acknowledged, and come again \
+                 there, marked; acknowledge before the next pull",
+                self.cluster.server().name()
+            ))),
         }
-        self.free(FREE_AFTER);
-        Ok(())
     }
 
     fn wait(&mut self, timeout_ns: u64) {

@@ -9,7 +9,7 @@ use rdkafka::consumer::ConsumerContext;
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::util::Timeout;
 
-use crate::server::ServerError;
+use crate::answer::ServerError;
 
 /// What the client library said on the side.
 #[derive(Debug, Default)]
@@ -45,9 +45,9 @@ impl Reasons {
     /// What an error means; where it means that nobody answered, the reason for that.
     pub fn explain(&self, error: &KafkaError) -> ServerError {
         match ServerError::from(error) {
-            ServerError::Timeout => {
+            silence @ (ServerError::Timeout | ServerError::Late) => {
                 let last = self.state().last.clone();
-                last.or_else(|| self.outage()).unwrap_or(ServerError::Timeout)
+                last.or_else(|| self.outage()).unwrap_or(silence)
             }
             clear => clear,
         }

@@ -5,15 +5,12 @@ use std::time::Duration;
 
 use rdkafka::ClientContext;
 use rdkafka::config::RDKafkaLogLevel;
-use rdkafka::error::KafkaError;
+use rdkafka::error::{KafkaError, KafkaResult, RDKafkaErrorCode};
 use rdkafka::producer::{DeliveryResult, ProducerContext};
 
 use crate::reasons::Reasons;
 
-/// Longer than the client library takes to give a message up.
-const PATIENCE: Duration = Duration::from_secs(10);
-
-/// Counts the reports of one round of messages, which are numbered from 0.
+/// Keeps the reports of one round of messages, which are numbered from 0.
 #[derive(Default)]
 pub(crate) struct Reports {
     /// Why there is no server, should there be none.
@@ -27,43 +24,66 @@ struct Round {
     came: usize,
     /// Whose coming wakes who waits.
     last: usize,
-    /// The lowest number that failed.
-    failed: Option<(usize, KafkaError)>,
-}
-
-/// What came of a round.
-pub(crate) enum Outcome {
-    /// The server has all.
-    Delivered,
-    /// It has those before this one; of the others some may have arrived, too.
-    Failed(usize, KafkaError),
-    /// There are reports missing that were promised.
-    Silence,
+    /// By number: the server has it. Kept from round to round, so that it allocates nothing.
+    delivered: Vec<bool>,
+    /// Those that failed, and why.
+    failed: Vec<(usize, KafkaError)>,
 }
 
 impl Reports {
     /// Begins a round. Of the one before nothing is on its way.
     pub fn begin(&self) {
-        *self.round() = Round::default();
+        let mut round = self.round();
+        (round.came, round.last) = (0, 0);
+        round.delivered.clear();
+        round.failed.clear();
     }
 
-    /// Sleeps until there is a report for each of so many messages.
-    pub fn wait(&self, sent: usize) -> Outcome {
+    /// Sleeps until there is a report for each of so many messages; false if some are missing when the time is over.
+    pub fn wait(&self, sent: usize, timeout: Duration) -> bool {
         let mut round = self.round();
         round.last = sent;
-        let waited = self.complete.wait_timeout_while(round, PATIENCE, |round| round.came < sent);
-        let (mut round, _timeout) = waited.unwrap_or_else(PoisonError::into_inner);
-        if round.came < sent {
-            return Outcome::Silence;
+        let waited = self.complete.wait_timeout_while(round, timeout, |round| round.came < sent);
+        let (round, _timeout) = waited.unwrap_or_else(PoisonError::into_inner);
+        round.came >= sent
+    }
+
+    /// What came of each of so many messages; none if the server has all. One of which there is no report is as good as
+    /// timed out.
+    pub fn results(&self, sent: usize) -> Option<Vec<KafkaResult<()>>> {
+        let round = self.round();
+        if round.came >= sent && round.failed.is_empty() {
+            return None;
         }
-        match round.failed.take() {
-            None => Outcome::Delivered,
-            Some((number, error)) => Outcome::Failed(number, error),
+        let silence = KafkaError::MessageProduction(RDKafkaErrorCode::MessageTimedOut);
+        let is_delivered = |number| round.delivered.get(number).copied().unwrap_or(false);
+        let of = |number| if is_delivered(number) { Ok(()) } else { Err(silence.clone()) };
+        let mut results: Vec<KafkaResult<()>> = (0..sent).map(of).collect();
+        for (number, error) in &round.failed {
+            if let Some(result) = results.get_mut(*number) {
+                *result = Err(error.clone());
+            }
         }
+        Some(results)
     }
 
     fn round(&self) -> MutexGuard<'_, Round> {
         self.round.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Round {
+    fn take(&mut self, number: usize, result: KafkaResult<()>) {
+        self.came += 1;
+        match result {
+            Ok(()) => {
+                if self.delivered.len() <= number {
+                    self.delivered.resize(number + 1, false);
+                }
+                self.delivered[number] = true;
+            }
+            Err(error) => self.failed.push((number, error)),
+        }
     }
 }
 
@@ -80,15 +100,37 @@ impl ProducerContext for Reports {
     type DeliveryOpaque = usize;
 
     fn delivery(&self, result: &DeliveryResult<'_>, number: usize) {
+        let result = match result {
+            Ok(_message) => Ok(()),
+            Err((error, _message)) => Err(error.clone()),
+        };
         let mut round = self.round();
-        round.came += 1;
-        if let Err((error, _message)) = result
-            && round.failed.as_ref().is_none_or(|(first, _)| number < *first)
-        {
-            round.failed = Some((number, error.clone()));
-        }
+        round.take(number, result);
         if round.came == round.last {
             self.complete.notify_one();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TOO_LARGE: KafkaError = KafkaError::MessageProduction(RDKafkaErrorCode::MessageSizeTooLarge);
+    const SILENCE: KafkaError = KafkaError::MessageProduction(RDKafkaErrorCode::MessageTimedOut);
+
+    #[test]
+    fn each_message_has_a_result_of_its_own() {
+        let reports = Reports::default();
+        reports.begin();
+        for (number, result) in [(3, Ok(())), (0, Ok(())), (1, Err(TOO_LARGE))] {
+            reports.round().take(number, result);
+        }
+        assert!(!reports.wait(5, Duration::ZERO), "two reports are missing");
+        assert_eq!(reports.results(5), Some(vec![Ok(()), Err(TOO_LARGE), Err(SILENCE), Ok(()), Err(SILENCE)]));
+        reports.begin();
+        reports.round().take(0, Ok(()));
+        assert!(reports.wait(1, Duration::ZERO));
+        assert_eq!(reports.results(1), None);
     }
 }

@@ -1,15 +1,31 @@
-//! Which servers a URL names, and what they can answer.
+//! Which servers a URL names, and how they are spoken to.
 
 use std::fmt;
-use std::net::Ipv6Addr;
+use std::net::IpAddr;
+use std::path::Path;
 
 use rdkafka::ClientConfig;
 use rdkafka::config::RDKafkaLogLevel;
-use rdkafka::error::{KafkaError, RDKafkaErrorCode as Code};
 use tickpath_bus_api::ConnectError;
+use tickpath_bus_api::url::{Address, TlsFiles, Url};
+
+use crate::answer::ServerError;
 
 /// Where Kafka listens if nobody says otherwise.
 pub(crate) const PORT: u16 = 9092;
+
+/// How a URL is written.
+const FORM: &str = "use kafka://HOST:PORT[,HOST:PORT], with USER:PASSWORD@ in front of the hosts for a login, and \
+                    behind them ?tls, ca=FILE, cert=FILE, key=FILE, sasl=MECHANISM and replicas=N, with '&' in between";
+
+const OPTIONS: [&str; 6] = ["tls", "ca", "cert", "key", "sasl", "replicas"];
+
+/// Ways to log in, as a URL has them and as Kafka does; the usual one first.
+const MECHANISMS: [(&str, &str); 3] =
+    [("scram-sha-512", "SCRAM-SHA-512"), ("scram-sha-256", "SCRAM-SHA-256"), (PLAIN, "PLAIN")];
+
+/// The one that sends the password as it is.
+const PLAIN: &str = "plain";
 
 /// Settings of every client. Nothing is printed, nothing is measured for the server's owner, no topic is made by asking
 /// for it, and every request ends.
@@ -30,78 +46,59 @@ const SETTINGS: [(&str, &str); 9] = [
 /// A cluster, by the servers that know the others.
 #[derive(Clone)]
 pub(crate) struct Server {
-    /// `HOST:PORT`, with commas between them.
-    hosts: String,
+    addresses: Vec<Address>,
+    /// Encryption, if it is asked for; then there is nothing without it.
+    pub tls: Option<TlsFiles>,
+    login: Option<Login>,
+    /// On how many servers a topic is kept; as many as the cluster's owner wants if none.
+    pub replicas: Option<i32>,
 }
 
-/// Why a server cannot be used. Reads on after the server's name.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum ServerError {
-    /// No such host.
-    #[error("its name cannot be resolved ({0}); check the host, and what the server says in advertised.listeners")]
-    Unresolved(String),
-    /// Nobody listens.
-    #[error("refused the connection to {0}; start Kafka, or check host and port")]
-    NobodyListens(String),
-    /// Nobody answers.
-    #[error("did not answer within 5 s; check host, port and firewall, or whether the server hangs")]
-    Timeout,
-    /// Somebody else listens.
-    #[error("answers, but not as Kafka does; check the port")]
-    NotKafka,
-    /// It hung up.
-    #[error(
-        "closed the connection; if it wants a login or encryption, use a plain listener of it, \
-         else look into its log and try again"
-    )]
-    Closed,
-    /// The network failed.
-    #[error("lost the connection ({0}); check the network, and try again")]
-    Lost(String),
-    /// The topic is not there.
-    #[error("has no such topic any more; open it again, which makes it anew")]
-    Gone,
-    /// The name is taken, almost.
-    #[error("refused the name; it takes names that differ only in '.' and '_' for the same: use another one")]
-    Name,
-    /// The topic's own limit is lower than ours.
-    #[error("takes no message of this size; raise max.message.bytes of the topic")]
-    Size,
-    /// A queue that is removed is still pulled from.
-    #[error("still has the places of this queue's pullers; drop the pullers, and remove it again")]
-    Pulled,
-    /// Anything else that it says.
-    #[error("refused: {0}; change the server's settings, or the rights of this client")]
-    Refused(String),
+/// Who we are.
+#[derive(Clone)]
+struct Login {
+    user: String,
+    password: String,
+    /// As Kafka calls it.
+    mechanism: &'static str,
 }
 
 impl Server {
     /// Reads a URL. The URL itself is not in errors: somebody may have put a password there.
     pub fn parse(url: &str) -> Result<Self, ConnectError> {
-        const FORM: &str = "use kafka://HOST:PORT[,HOST:PORT]";
-        let wrong = |what: &str| ConnectError::Url(format!("{what}; {FORM}"));
-        let list = url.strip_prefix("kafka://").ok_or_else(|| wrong("no Kafka URL"))?;
-        if list.contains('@') {
-            return Err(wrong("only listeners without a login are spoken to on Kafka"));
+        let wrong = |what: String| ConnectError::Url(format!("{what}; {FORM}"));
+        let url = Url::parse(url, &OPTIONS, FORM)?;
+        if url.scheme != "kafka" || url.servers.is_empty() {
+            return Err(wrong("no Kafka URL".to_owned()));
         }
-        let hosts: Option<Vec<String>> = list.strip_suffix('/').unwrap_or(list).split(',').map(host_and_port).collect();
-        let hosts = hosts.ok_or_else(|| wrong("no Kafka URL: a server is a host and a port"))?;
-        Ok(Self { hosts: hosts.join(",") })
+        if url.path.as_ref().is_some_and(|path| !path.is_empty()) {
+            return Err(wrong("behind the servers stands something that Kafka has none of".to_owned()));
+        }
+        let tls = url.tls(false).map_err(wrong)?;
+        let login = login(&url, tls.is_some()).map_err(wrong)?;
+        let replicas = replicas(&url).map_err(wrong)?;
+        Ok(Self { addresses: url.servers, tls, login, replicas })
     }
 
     /// Its name for people.
     pub fn name(&self) -> String {
-        format!("kafka://{}", self.hosts)
+        format!("kafka://{}", self.hosts())
+    }
+
+    /// Hosts and ports, in the order of the URL.
+    pub fn addresses(&self) -> impl Iterator<Item = (&str, u16)> {
+        self.addresses.iter().map(|address| (address.host.as_str(), address.port_or(PORT)))
     }
 
     /// The settings of a client: those of all, and these.
     pub fn config(&self, settings: &[(&str, &str)]) -> ClientConfig {
         let mut config = ClientConfig::new();
         config.set_log_level(RDKafkaLogLevel::Emerg);
-        config.set("bootstrap.servers", self.hosts.as_str());
+        config.set("bootstrap.servers", self.hosts());
         for &(key, value) in SETTINGS.iter().chain(settings) {
             config.set(key, value);
         }
+        self.secure(&mut config);
         config
     }
 
@@ -114,6 +111,36 @@ impl Server {
     pub fn sentence(&self, error: &ServerError) -> String {
         format!("{} {error}", self.name())
     }
+
+    fn hosts(&self) -> String {
+        let hosts: Vec<String> = self.addresses.iter().map(|address| address.with_port_or(PORT)).collect();
+        hosts.join(",")
+    }
+
+    fn secure(&self, config: &mut ClientConfig) {
+        let protocol = match (&self.tls, &self.login) {
+            (None, None) => "plaintext",
+            (Some(_), None) => "ssl",
+            (None, Some(_)) => "sasl_plaintext",
+            (Some(_), Some(_)) => "sasl_ssl",
+        };
+        config.set("security.protocol", protocol);
+        if let Some(files) = &self.tls {
+            // It looks for the authorities of this host where systems have them.
+            config.set("ssl.ca.location", files.ca.as_deref().map_or("probe".to_owned(), text));
+            config.set("enable.ssl.certificate.verification", "true");
+            config.set("ssl.endpoint.identification.algorithm", "https");
+            if let Some((cert, key)) = &files.identity {
+                config.set("ssl.certificate.location", text(cert));
+                config.set("ssl.key.location", text(key));
+            }
+        }
+        if let Some(login) = &self.login {
+            config.set("sasl.mechanism", login.mechanism);
+            config.set("sasl.username", login.user.as_str());
+            config.set("sasl.password", login.password.as_str());
+        }
+    }
 }
 
 impl fmt::Debug for Server {
@@ -122,79 +149,42 @@ impl fmt::Debug for Server {
     }
 }
 
-impl ServerError {
-    /// What the client library says about a connection, if it is a reason. The text begins with the address.
-    pub fn of_connection(code: Code, text: &str) -> Option<Self> {
-        let address = text.split_once('/').map_or(text, |(address, _)| address).to_owned();
-        match code {
-            Code::Resolve => Some(Self::Unresolved(text.to_owned())),
-            Code::BadMessage | Code::Underflow => Some(Self::NotKafka),
-            Code::BrokerTransportFailure if text.contains("refused") => Some(Self::NobodyListens(address)),
-            Code::BrokerTransportFailure if text.contains("timed out") => Some(Self::Timeout),
-            Code::BrokerTransportFailure => Some(Self::Lost(text.to_owned())),
-            _ => None,
-        }
-    }
-
-    /// What a receiver cannot get over by waiting; anything else passes by itself.
-    pub fn lasting(error: &KafkaError) -> Option<Self> {
-        let is_lasting = matches!(error, KafkaError::MessageConsumptionFatal(_))
-            || matches!(
-                error.rdkafka_error_code(),
-                Some(
-                    Code::UnknownTopicOrPartition
-                        | Code::UnknownTopic
-                        | Code::UnknownPartition
-                        | Code::TopicAuthorizationFailed
-                        | Code::ClusterAuthorizationFailed
-                        | Code::UnsupportedVersion
-                        | Code::BadCompression
-                        | Code::InvalidMessage
-                        | Code::Fatal
-                )
-            );
-        is_lasting.then(|| error.into())
-    }
+/// A path that came as text.
+fn text(path: &Path) -> String {
+    path.to_string_lossy().into_owned()
 }
 
-impl From<&KafkaError> for ServerError {
-    fn from(error: &KafkaError) -> Self {
-        let code = match error {
-            KafkaError::AdminOp(code) => Some(*code),
-            other => other.rdkafka_error_code(),
-        };
-        match code {
-            None => Self::Refused(error.to_string()),
-            Some(
-                Code::OperationTimedOut
-                | Code::MessageTimedOut
-                | Code::TimedOutQueue
-                | Code::RequestTimedOut
-                | Code::WaitingForCoordinator
-                | Code::BrokerTransportFailure
-                | Code::AllBrokersDown,
-            ) => Self::Timeout,
-            Some(Code::BadMessage) => Self::NotKafka,
-            Some(Code::UnknownTopicOrPartition | Code::UnknownTopic | Code::UnknownPartition) => Self::Gone,
-            Some(Code::InvalidTopic) => Self::Name,
-            Some(Code::MessageSizeTooLarge) => Self::Size,
-            Some(code) => Self::Refused(code.to_string()),
-        }
+fn login(url: &Url, is_encrypted: bool) -> Result<Option<Login>, String> {
+    let (user, password) = match (&url.user, &url.password) {
+        (None, None) if url.has("sasl") => return Err("'sasl' needs a user and a password".to_owned()),
+        (None, None) => return Ok(None),
+        (Some(user), Some(password)) => (user.clone(), password.clone()),
+        _ => return Err("a login is a user and a password".to_owned()),
+    };
+    if user.contains('\0') || password.contains('\0') {
+        return Err("a login has no zero byte".to_owned());
     }
+    let wanted = url.option("sasl").unwrap_or(MECHANISMS[0].0);
+    let Some(&(name, mechanism)) = MECHANISMS.iter().find(|(name, _)| *name == wanted) else {
+        let names = MECHANISMS.map(|(name, _)| name);
+        return Err(format!("'sasl' is one of {}", names.join(", ")));
+    };
+    if name == PLAIN && !is_encrypted && !url.servers.iter().all(is_loopback) {
+        return Err("'sasl=plain' without 'tls' would send the password over the network for all to read".to_owned());
+    }
+    Ok(Some(Login { user, password, mechanism }))
 }
 
-/// `HOST:PORT` from what stands between commas.
-fn host_and_port(text: &str) -> Option<String> {
-    let (host, port) = match text.rsplit_once(':') {
-        Some((host, port)) if !port.ends_with(']') => (host, port.parse().ok()?),
-        _ => (text, PORT),
-    };
-    let bracketed = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
-    let is_host = match bracketed {
-        Some(address) => address.parse::<Ipv6Addr>().is_ok(),
-        None => !host.is_empty() && host.bytes().all(|b| b.is_ascii_alphanumeric() || b".-_".contains(&b)),
-    };
-    (is_host && port != 0).then(|| format!("{host}:{port}"))
+fn is_loopback(address: &Address) -> bool {
+    address.host == "localhost" || address.host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
+}
+
+fn replicas(url: &Url) -> Result<Option<i32>, String> {
+    let Some(number) = url.option("replicas") else { return Ok(None) };
+    match number.parse::<i16>() {
+        Ok(replicas) if replicas > 0 => Ok(Some(i32::from(replicas))),
+        _ => Err("'replicas' is a number of servers, from 1 on".to_owned()),
+    }
 }
 
 #[cfg(test)]
@@ -208,8 +198,10 @@ mod tests {
             ("kafka://broker-1.example", "kafka://broker-1.example:9092"),
             ("kafka://a:1,b:2,c/", "kafka://a:1,b:2,c:9092"),
             ("kafka://[::1]:7000,[fe80::1]", "kafka://[::1]:7000,[fe80::1]:9092"),
+            ("kafka://ann:secret@a,b?tls&sasl=plain&replicas=3", "kafka://a:9092,b:9092"),
         ] {
-            assert_eq!(Server::parse(url).unwrap().name(), name, "{url}");
+            let server = Server::parse(url).unwrap();
+            assert_eq!((server.name(), format!("{server:?}")), (name.to_owned(), name.to_owned()), "{url}");
         }
     }
 
@@ -218,7 +210,16 @@ mod tests {
         for bad in [
             "kafka://",
             "redis://host:1",
-            "kafka://ann:secret@host:1",
+            "kafka://ann@host:1",
+            "kafka://:secret@host:1",
+            "kafka://ann:secret%00@host:1",
+            "kafka://ann:secret@host:1?sasl=gssapi",
+            "kafka://ann:secret@127.0.0.1,host:1?sasl=plain",
+            "kafka://host:1?sasl=plain",
+            "kafka://host:1?ca=/secret",
+            "kafka://host:1?tls&cert=/secret",
+            "kafka://host:1?replicas=0",
+            "kafka://host:1?replicas=secret",
             "kafka://host:0",
             "kafka://host:99999",
             "kafka://host:port",
@@ -235,17 +236,42 @@ mod tests {
     }
 
     #[test]
-    fn what_the_library_says_becomes_a_reason() {
-        for (code, text, word) in [
-            (Code::BrokerTransportFailure, "a:1/bootstrap: Connect failed: Connection refused", "to a:1; start Kafka"),
-            (Code::BrokerTransportFailure, "a:1/2: Connection setup timed out in state CONNECT", "did not answer"),
-            (Code::BrokerTransportFailure, "a:1/2: Receive failed: Connection reset", "lost the connection"),
-            (Code::Resolve, "a:1/bootstrap: Failed to resolve 'a:1'", "cannot be resolved"),
-            (Code::BadMessage, "a:1/bootstrap: Invalid response size", "not as Kafka does"),
-        ] {
-            let sentence = ServerError::of_connection(code, text).unwrap().to_string();
-            assert!(sentence.contains(word), "{text}: {sentence}");
+    fn encryption_and_logins_are_musts() {
+        let cases: [(&str, &[(&str, &str)]); 6] = [
+            ("kafka://a", &[("security.protocol", "plaintext")]),
+            (
+                "kafka://a?tls",
+                &[
+                    ("security.protocol", "ssl"),
+                    ("ssl.ca.location", "probe"),
+                    ("enable.ssl.certificate.verification", "true"),
+                    ("ssl.endpoint.identification.algorithm", "https"),
+                ],
+            ),
+            (
+                "kafka://a?tls&ca=/c&cert=/d&key=/k",
+                &[("ssl.ca.location", "/c"), ("ssl.certificate.location", "/d"), ("ssl.key.location", "/k")],
+            ),
+            (
+                "kafka://ann:s%40c@a?tls",
+                &[
+                    ("security.protocol", "sasl_ssl"),
+                    ("sasl.mechanism", "SCRAM-SHA-512"),
+                    ("sasl.username", "ann"),
+                    ("sasl.password", "s@c"),
+                ],
+            ),
+            (
+                "kafka://ann:s@127.0.0.1,[::1],localhost?sasl=plain",
+                &[("security.protocol", "sasl_plaintext"), ("sasl.mechanism", "PLAIN")],
+            ),
+            ("kafka://ann:s@a?sasl=scram-sha-256", &[("sasl.mechanism", "SCRAM-SHA-256")]),
+        ];
+        for (url, settings) in cases {
+            let config = Server::parse(url).unwrap().config(&[]);
+            for (key, value) in settings {
+                assert_eq!(config.get(key), Some(*value), "{key} of {url}");
+            }
         }
-        assert_eq!(ServerError::of_connection(Code::AllBrokersDown, "1/1 brokers are down"), None);
     }
 }

@@ -281,6 +281,7 @@ impl Subscriber for LogSubscriber {
                     stamp: m.stamp,
                     kind: m.kind,
                     payload: m.payload,
+                    origin: None,
                 }));
             }
             Next::Gap(missed) => handler(Event::Gap(Gap::Missed(missed))),

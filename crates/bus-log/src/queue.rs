@@ -18,6 +18,7 @@ pub(crate) const CAPABILITIES: QueueCapabilities = QueueCapabilities {
     keeps_without_puller: true,
     sees_death: true,
     counts_waiting: true,
+    exact_resend: true,
     max_payload: MAX_PAYLOAD_BYTES,
 };
 
@@ -97,7 +98,8 @@ impl Puller for LogPuller {
         let Some(puller) = &mut self.puller else { return Ok(0) };
         let pulled = puller.pull(limit, |tickpath_log::Pulled { message, redelivered }| {
             let tickpath_log::Message { sequence, stamp, kind, payload } = message;
-            handler(Pulled { message: Message { sequence: Some(sequence), stamp, kind, payload }, redelivered });
+            let message = Message { sequence: Some(sequence), stamp, kind, payload, origin: None };
+            handler(Pulled { message, redelivered });
         });
         // One message that is damaged is told here once, with its number; the next pull goes on behind it.
         pulled.map_err(|e| ReceiveError::Damaged(e.to_string()))

@@ -19,7 +19,7 @@ pub(crate) fn segment_bytes(capacity_bytes: usize) -> usize {
 
 pub(crate) fn publish_batch(writer: &mut Writer, stamp: u64, kind: u8, payloads: &[&[u8]]) -> Result<(), BatchError> {
     let published = writer.publish_batch(stamp, kind, payloads);
-    published.map_err(|e| BatchError { done: e.done, error: publish_error(e.error) })
+    published.map_err(|e| BatchError::at(e.done, publish_error(e.error)))
 }
 
 pub(crate) fn name_error(error: PlaceError) -> ConnectError {
@@ -39,6 +39,8 @@ pub(crate) fn publish_error(error: tickpath_log::PublishError) -> PublishError {
         tickpath_log::PublishError::Full => PublishError::Full,
         tickpath_log::PublishError::NoReader => PublishError::NoSubscriber,
         tickpath_log::PublishError::TooLarge { bytes, limit } => PublishError::TooLarge { bytes, limit },
+        // A disk that is full is not full for ever.
+        e @ tickpath_log::PublishError::Grow(_) => PublishError::Unavailable(e.to_string()),
         e => PublishError::Other(Box::new(e)),
     }
 }

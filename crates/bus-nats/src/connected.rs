@@ -6,13 +6,16 @@
 
 use std::future::ready;
 use std::pin::pin;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use async_nats::connection::State;
 use async_nats::{Client, Event, RequestErrorKind, ServerError as Complaint, jetstream};
 use futures_util::future::{Either, select};
 use tokio::net::lookup_host;
 use tokio::sync::watch;
+use tokio::task::yield_now;
 use tokio::time::{sleep, timeout};
 
 use crate::error::ServerError;
@@ -28,8 +31,12 @@ const ELECTION: Duration = Duration::from_secs(4);
 const LOOK: Duration = Duration::from_millis(50);
 
 /// Messages that a subscription may hold before the library throws some away. It never holds so many: the library reads
-/// at most 8 MiB in one go, which are 280,000 of the shortest messages, and after at most 61 goes all are taken out.
-const SUBSCRIPTION_MESSAGES: usize = 1 << 25;
+/// at most 8 MiB in one go, which are 280,000 of the shortest messages, and after at most [`EVENT_INTERVAL`] goes all
+/// are taken out. So what lies there is bounded by 32 MiB of what was read, and this is never the bound.
+const SUBSCRIPTION_MESSAGES: usize = 1 << 21;
+
+/// Turns of the library's tasks before it is our turn again; the usual 61 would let it pile up half a gibibyte.
+pub(crate) const EVENT_INTERVAL: u32 = 4;
 
 /// A connection, logged in.
 pub(crate) struct Connected {
@@ -47,30 +54,44 @@ enum Trouble {
     Refused(String),
 }
 
+impl From<Trouble> for ServerError {
+    fn from(trouble: Trouble) -> Self {
+        match trouble {
+            Trouble::Lost => Self::Closed,
+            Trouble::Refused(what) => Self::Refused(what),
+        }
+    }
+}
+
 impl Connected {
-    /// Connects and logs in.
+    /// Connects and logs in, to the first server that answers.
     pub async fn open(server: &Server) -> Result<Self, ServerError> {
         resolve(server).await?;
         let (sender, trouble) = watch::channel(None);
-        let is_first = AtomicBool::new(true);
-        let pause = move |_attempt: usize| {
-            if is_first.swap(false, Ordering::Relaxed) { Duration::ZERO } else { Duration::MAX }
-        };
+        let is_open = Arc::new(AtomicBool::new(false));
+        let opened = is_open.clone();
+        // One server after the other while it connects; when that is lost, no more.
+        let pause = move |_attempt: usize| if opened.load(Ordering::Relaxed) { Duration::MAX } else { Duration::ZERO };
+        let urls = server.urls();
+        let patience = TIMEOUT * u32::try_from(urls.len()).unwrap_or(1);
         let connecting = server
-            .options()
+            .options()?
             .name("tickpath")
             .connection_timeout(TIMEOUT)
             .request_timeout(Some(TIMEOUT))
             .subscription_capacity(SUBSCRIPTION_MESSAGES)
+            .retain_servers_order()
             .ignore_discovered_servers()
             .reconnect_delay_callback(pause)
             .event_callback(move |event| {
                 note(&sender, &event);
                 ready(())
             })
-            .connect(server.name());
-        let connected = timeout(TIMEOUT, connecting).await.map_err(|_elapsed| ServerError::Timeout)?;
-        let client = connected.map_err(|e| ServerError::of_connect(&e, server.has_login()))?;
+            .connect(urls);
+        let connected = timeout(patience, connecting).await.map_err(|_elapsed| ServerError::Timeout)?;
+        // Nothing of the library has run since it connected.
+        is_open.store(true, Ordering::Relaxed);
+        let client = connected.map_err(|e| ServerError::of_connect(&e, &server.asked()))?;
         Ok(Self { context: jetstream::new(client.clone()), client, trouble })
     }
 
@@ -83,14 +104,26 @@ impl Connected {
         }
     }
 
+    /// Hears what the server has said since anybody listened; fails if the connection is of no more use: it may have
+    /// hung up. What is done after that and fails may have arrived.
+    pub async fn listen(&self) -> Result<(), ServerError> {
+        // In the first turn the system is asked what has come, in the second one the library's tasks read it.
+        for _turn in 0..2 {
+            yield_now().await;
+        }
+        let known = self.trouble.borrow().clone();
+        match known {
+            Some(trouble) => Err(trouble.into()),
+            None if matches!(self.client.connection_state(), State::Disconnected) => Err(ServerError::Closed),
+            None => Ok(()),
+        }
+    }
+
     /// Returns when the connection is of no more use, with the reason.
     pub async fn failed(&self) -> ServerError {
         let mut trouble = self.trouble.clone();
         let found = trouble.wait_for(Option::is_some).await.map(|found| (*found).clone());
-        match found {
-            Ok(Some(Trouble::Refused(what))) => ServerError::Refused(what),
-            _ => ServerError::Closed,
-        }
+        found.ok().flatten().map_or(ServerError::Closed, ServerError::from)
     }
 
     /// Returns when the server has done all that it was told before. It answers in turn, also that nobody listens.
@@ -117,13 +150,17 @@ pub(crate) async fn patiently<T>(mut ask: impl AsyncFnMut() -> Result<T, ServerE
     }
 }
 
-/// The library gives names no time limit, and addresses not their own error.
+/// The library gives names no time limit, and addresses not their own error. One server that has a name is enough.
 async fn resolve(server: &Server) -> Result<(), ServerError> {
-    match timeout(TIMEOUT, lookup_host(server.address())).await {
-        Ok(Ok(_addresses)) => Ok(()),
-        Ok(Err(e)) => Err(ServerError::Unresolved(e.to_string())),
-        Err(_elapsed) => Err(ServerError::Unresolved("no answer within 5 s".to_owned())),
+    let mut failure = None;
+    for address in server.addresses() {
+        match timeout(TIMEOUT, lookup_host(address)).await {
+            Ok(Ok(_addresses)) => return Ok(()),
+            Ok(Err(e)) => failure = Some(e.to_string()),
+            Err(_elapsed) => failure = Some("no answer within 5 s".to_owned()),
+        }
     }
+    Err(ServerError::Unresolved(failure.unwrap_or_default()))
 }
 
 /// Keeps the first event that makes the connection useless. Messages that the library threw away are among them: a new

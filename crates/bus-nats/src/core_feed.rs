@@ -2,60 +2,93 @@
 
 use std::convert::Infallible;
 
-use async_nats::{Subject, Subscriber};
+use async_nats::{Message, Subject, Subscriber};
 use futures_util::StreamExt;
 use tickpath_bus_api::{Gap, wire};
 
-use crate::arrivals::{Arrival, Arrived};
+use crate::arrivals::{Arrival, Arrived, News};
 use crate::background::Feed;
+use crate::backlog::Backlog;
 use crate::connected::Connected;
 use crate::error::ServerError;
 
-/// The most messages that lie here unread. Who is further behind is cut off, as the server does it, and told of a gap.
-const MOST_UNREAD: usize = 1 << 18;
+/// Who shares the messages of a subject: the pullers of a queue.
+pub(crate) struct Group {
+    /// Its name on the server.
+    pub name: &'static str,
+    /// The queue's name.
+    pub queue: String,
+    /// Of which kind are messages that others push; they are skipped if none.
+    pub foreign: Option<u8>,
+}
 
 /// A subject, alone or with a group that shares its messages.
 pub(crate) struct CoreFeed {
     subject: Subject,
-    group: Option<String>,
+    group: Option<Group>,
     mailbox: Arrived<Arrival>,
+    backlog: Backlog,
     subscription: Option<Subscriber>,
+    /// A loss was told, and nothing has come since.
+    is_told: bool,
 }
 
 impl CoreFeed {
     /// Not subscribed yet.
-    pub fn new(subject: String, group: Option<&str>, mailbox: Arrived<Arrival>) -> Self {
-        Self { subject: subject.into(), group: group.map(str::to_owned), mailbox, subscription: None }
+    pub fn new(subject: String, group: Option<Group>, mailbox: Arrived<Arrival>, backlog: Backlog) -> Self {
+        Self { subject: subject.into(), group, mailbox, backlog, subscription: None, is_told: false }
+    }
+
+    /// Tells that messages may be lost, once for all that was lost together.
+    fn tell_loss(&mut self) {
+        // Only as long as that lies unread: behind it something else may be lost.
+        if self.is_told && !self.mailbox.is_empty() {
+            return;
+        }
+        self.is_told = true;
+        self.mailbox.put(match &self.group {
+            None => Ok(Arrival::Gap(Gap::Reconnected)),
+            Some(group) => Err(News::Gone(format!(
+                "the connection to the queue '{}' was lost, or this puller was too slow; what came meanwhile is gone \
+                 if nobody else pulled it",
+                group.queue
+            ))),
+        });
+    }
+
+    /// Whether this is for the caller: a queue has a place for what others push only if that was asked for.
+    fn is_wanted(&self, message: &Message) -> bool {
+        self.group.as_ref().is_none_or(|group| wire::pulled(&message.payload, group.foreign).is_some())
     }
 }
 
 impl Feed for CoreFeed {
     async fn attach(&mut self, connected: &Connected) -> Result<(), ServerError> {
         let subscribed = match &self.group {
-            Some(group) => connected.client.queue_subscribe(self.subject.clone(), group.clone()).await,
+            Some(group) => connected.client.queue_subscribe(self.subject.clone(), group.name.to_owned()).await,
             None => connected.client.subscribe(self.subject.clone()).await,
         };
         let subscription = subscribed.map_err(ServerError::closed)?;
         connected.round_trip().await?;
-        let is_again = self.subscription.replace(subscription).is_some();
-        if is_again && self.group.is_none() {
-            self.mailbox.put(Ok(Arrival::Gap(Gap::Reconnected)));
+        if self.subscription.replace(subscription).is_some() {
+            self.tell_loss();
         }
         Ok(())
     }
 
     async fn run(&mut self, _connected: &Connected) -> Result<Infallible, ServerError> {
-        let subscription = self.subscription.as_mut().ok_or(ServerError::Closed)?;
-        while let Some(message) = subscription.next().await {
-            if self.group.is_none() && self.mailbox.len() >= MOST_UNREAD {
+        loop {
+            let subscription = self.subscription.as_mut().ok_or(ServerError::Closed)?;
+            let message = subscription.next().await.ok_or(ServerError::Closed)?;
+            if !self.is_wanted(&message) {
+                continue;
+            }
+            if !self.backlog.admit(&message) {
                 return Err(ServerError::Closed);
             }
-            // A queue has no place for what others push.
-            if self.group.is_none() || wire::decode(&message.payload).is_some() {
-                self.mailbox.put(Ok(Arrival::Message { sequence: None, message }));
-            }
+            self.is_told = false;
+            self.mailbox.put(Ok(Arrival::Message { sequence: None, message }));
         }
-        Err(ServerError::Closed)
     }
 
     async fn detach(&mut self, _connected: &Connected) -> Result<(), ServerError> {
@@ -63,6 +96,6 @@ impl Feed for CoreFeed {
     }
 
     fn tell(&self, sentence: String) {
-        self.mailbox.put(Err(sentence));
+        self.mailbox.put(Err(News::Final(sentence)));
     }
 }

@@ -1,4 +1,4 @@
-//! Why a server cannot be used, in sentences.
+//! Why a server cannot be used, in sentences, and which of the reasons pass by themselves.
 
 use std::error::Error;
 use std::io;
@@ -11,6 +11,31 @@ use async_nats::jetstream::context::{
 use async_nats::jetstream::stream::{ConsumerError, ConsumerErrorKind};
 use async_nats::jetstream::{self, ErrorCode};
 use async_nats::{ConnectErrorKind, PublishError, PublishErrorKind, RequestError, RequestErrorKind};
+use tickpath_tls::why_not;
+
+/// What a server says while somebody logs in, in lower case, that passes by itself. It has no codes for it.
+const PASSING: [&str; 4] = [
+    "maximum connections exceeded",
+    "maximum account active connections exceeded",
+    "maximum subscriptions exceeded",
+    "server shutdown",
+];
+
+/// What it says that has to do with who logs in.
+const LOGINS: [&str; 2] = ["user authentication expired", "account authentication expired"];
+
+/// What a URL asks for, by which an error of connecting is understood.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Asked<'a> {
+    /// Somebody is named who logs in.
+    pub has_login: bool,
+    /// By a file.
+    pub has_login_file: bool,
+    /// Over TLS.
+    pub is_tls: bool,
+    /// The names that a certificate must have one of.
+    pub hosts: &'a str,
+}
 
 /// Why a server cannot be used. Reads on after the server's name.
 #[derive(Debug, thiserror::Error)]
@@ -31,8 +56,32 @@ pub(crate) enum ServerError {
     #[error("refused the user name or the password; check USER:PASSWORD@ or TOKEN@ in the URL")]
     Login,
     /// There was no login.
-    #[error("wants a password; write nats://USER:PASSWORD@HOST:PORT or nats://TOKEN@HOST:PORT")]
+    #[error(
+        "wants a password; write nats://USER:PASSWORD@HOST:PORT or nats://TOKEN@HOST:PORT, or name a file that logs \
+         in: ?creds=FILE or ?nkey=FILE"
+    )]
     NoLogin,
+    /// The login by a file failed.
+    #[error("refused the login by the file; check that its user is one of this server's, and has not expired")]
+    LoginFile,
+    /// A file that the URL names is of no use.
+    #[error("was not asked: {0}")]
+    File(String),
+    /// There is no TLS, or nobody to trust.
+    #[error("is not connected to over TLS: {0}")]
+    Tls(String),
+    /// It ended while TLS was agreed on, and did not say why.
+    #[error(
+        "hung up over TLS; look into its log: if it wants to know who comes, name a certificate of its authority and \
+         the key: cert=FILE&key=FILE"
+    )]
+    TlsClosed,
+    /// It wants TLS, and nobody has asked for it.
+    #[error("wants TLS; add ?tls to the URL, and ca=FILE if its authority is none that this host trusts")]
+    WantsTls,
+    /// It has no room now.
+    #[error("takes nothing now ({0}); try again in a moment, or give it more room")]
+    Busy(String),
     /// It keeps nothing.
     #[error("has no JetStream; start nats-server with -js, or leave ?jetstream away")]
     NoJetStream,
@@ -51,6 +100,16 @@ pub(crate) enum ServerError {
         topic: String,
         /// How it is held.
         there: &'static str,
+    },
+    /// The topic or queue is there, but kept in another way.
+    #[error("keeps '{subject}' {there}, and {wanted} was asked for; write the URL as it is kept, or remove it first")]
+    OtherKeeping {
+        /// Its subject.
+        subject: String,
+        /// How it is kept.
+        there: String,
+        /// How it is to be kept.
+        wanted: String,
     },
     /// A subscription cannot start there.
     #[error("message {wanted} is not published yet: the topic has had {published}; start at one of them, or 'now'")]
@@ -80,17 +139,16 @@ impl ServerError {
         Self::Closed
     }
 
-    /// Why the library could not connect; `has_login` if somebody was named who logs in.
-    pub fn of_connect(error: &async_nats::ConnectError, has_login: bool) -> Self {
+    /// Why the library could not connect.
+    pub fn of_connect(error: &async_nats::ConnectError, asked: &Asked<'_>) -> Self {
         match error.kind() {
             ConnectErrorKind::Dns => Self::Unresolved(cause(error)),
             ConnectErrorKind::TimedOut => Self::Timeout,
-            ConnectErrorKind::Authentication | ConnectErrorKind::AuthorizationViolation if has_login => Self::Login,
-            ConnectErrorKind::Authentication | ConnectErrorKind::AuthorizationViolation => Self::NoLogin,
-            ConnectErrorKind::Io => Self::of_io(error),
-            ConnectErrorKind::ServerParse | ConnectErrorKind::Tls | ConnectErrorKind::MaxReconnects => {
-                Self::Refused(cause(error))
-            }
+            ConnectErrorKind::Authentication | ConnectErrorKind::AuthorizationViolation => Self::of_login(asked),
+            ConnectErrorKind::Io => Self::of_io(error, asked),
+            ConnectErrorKind::Tls if asked.is_tls => Self::Tls(cause(error)),
+            ConnectErrorKind::Tls => Self::WantsTls,
+            ConnectErrorKind::ServerParse | ConnectErrorKind::MaxReconnects => Self::Refused(cause(error)),
         }
     }
 
@@ -101,15 +159,22 @@ impl ServerError {
             | Self::NobodyListens
             | Self::Timeout
             | Self::NoLeader
+            | Self::Busy(_)
             | Self::StreamGone
+            | Self::TlsClosed
             | Self::Closed
             | Self::Lost(_)
             | Self::NoThread(_) => true,
             Self::NotNats(_)
             | Self::Login
             | Self::NoLogin
+            | Self::LoginFile
+            | Self::File(_)
+            | Self::Tls(_)
+            | Self::WantsTls
             | Self::NoJetStream
             | Self::OtherPolicy { .. }
+            | Self::OtherKeeping { .. }
             | Self::Future { .. }
             | Self::Refused(_) => false,
         }
@@ -120,32 +185,75 @@ impl ServerError {
         matches!(self, Self::StreamGone | Self::Closed | Self::Lost(_))
     }
 
+    /// True if the server has said that what was published is not: the user has no right to.
+    pub fn is_refused_publish(&self) -> bool {
+        matches!(self, Self::Refused(what) if what.starts_with("Permissions Violation for Publish"))
+    }
+
+    fn of_login(asked: &Asked<'_>) -> Self {
+        match (asked.has_login_file, asked.has_login) {
+            (true, _) => Self::LoginFile,
+            (false, true) => Self::Login,
+            (false, false) => Self::NoLogin,
+        }
+    }
+
     /// What came instead of the first words of a server, or broke them off.
-    fn of_io(error: &async_nats::ConnectError) -> Self {
+    fn of_io(error: &async_nats::ConnectError, asked: &Asked<'_>) -> Self {
         let text = cause(error);
         let Some(io) = error.source().and_then(|source| source.downcast_ref::<io::Error>()) else {
-            return match text.as_str() {
-                // The last is for who was too slow to log in: on a busy host nobody's fault.
-                "expected INFO, got nothing" | "broken pipe" | "nats: Authentication Timeout" => Self::Closed,
-                other if other.starts_with("expected INFO, got") && !other.contains("Error(") => Self::NotNats(text),
-                _ => Self::Refused(text),
-            };
+            return Self::of_first_words(text, asked);
         };
+        if let Some(sentence) = why_not(io, asked.hosts) {
+            return if asked.is_tls { Self::Tls(sentence) } else { Self::WantsTls };
+        }
         match io.kind() {
             io::ErrorKind::ConnectionRefused => Self::NobodyListens,
             io::ErrorKind::TimedOut => Self::Timeout,
             io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData => Self::NotNats(text),
-            io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe | io::ErrorKind::UnexpectedEof => Self::Closed,
+            io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe | io::ErrorKind::UnexpectedEof => {
+                Self::hung_up(asked)
+            }
             kind => Self::Lost(io::Error::new(kind, text)),
         }
     }
 
-    /// What JetStream answered.
+    fn of_first_words(text: String, asked: &Asked<'_>) -> Self {
+        let said = text.to_lowercase();
+        let said = said.strip_prefix("nats: ").unwrap_or(&said);
+        match said {
+            // The last is for who was too slow to log in: on a busy host nobody's fault.
+            "expected info, got nothing" | "broken pipe" | "authentication timeout" => Self::hung_up(asked),
+            said if PASSING.iter().any(|passing| said.starts_with(passing)) => Self::Busy(said.to_owned()),
+            said if LOGINS.contains(&said) => Self::of_login(asked),
+            said if said.starts_with("expected info, got") && !text.contains("Error(") => Self::NotNats(text),
+            _ => Self::Refused(text),
+        }
+    }
+
+    fn hung_up(asked: &Asked<'_>) -> Self {
+        if asked.is_tls { Self::TlsClosed } else { Self::Closed }
+    }
+
+    /// What JetStream answered: what passes by itself, by its codes, and what does not.
     fn of_jetstream(error: &jetstream::Error) -> Self {
         match error.error_code() {
             ErrorCode::JETSTREAM_NOT_ENABLED | ErrorCode::JETSTREAM_NOT_ENABLED_FOR_ACCOUNT => Self::NoJetStream,
             ErrorCode::CLUSTER_NOT_AVAILABLE | ErrorCode::CLUSTER_NOT_LEADER => Self::NoLeader,
-            ErrorCode::STREAM_NOT_FOUND => Self::StreamGone,
+            ErrorCode::STREAM_NOT_FOUND | ErrorCode::CONSUMER_NOT_FOUND => Self::StreamGone,
+            // The last one says that a stream which refuses new messages is full, or that its storage failed.
+            ErrorCode::ACCOUNT_RESOURCES_EXCEEDED
+            | ErrorCode::INSUFFICIENT_RESOURCES
+            | ErrorCode::MEMORY_RESOURCES_EXCEEDED
+            | ErrorCode::STORAGE_RESOURCES_EXCEEDED
+            | ErrorCode::CLUSTER_NO_PEERS
+            | ErrorCode::CLUSTER_INCOMPLETE
+            | ErrorCode::CLUSTER_NOT_ASSIGNED
+            | ErrorCode::RAFT_GENERAL
+            | ErrorCode::STREAM_OFFLINE
+            | ErrorCode::CONSUMER_OFFLINE
+            | ErrorCode::STREAM_TOO_MANY_REQUESTS
+            | ErrorCode::STREAM_STORE_FAILED => Self::Busy(error.to_string()),
             _ => Self::Refused(error.to_string()),
         }
     }
@@ -186,9 +294,30 @@ impl From<StoreError> for ServerError {
             StoreErrorKind::StreamNotFound => Self::StreamGone,
             StoreErrorKind::TimedOut => Self::Timeout,
             StoreErrorKind::BrokenPipe => Self::Closed,
-            _ => Self::Refused(error.to_string()),
+            _ => match answer(&error) {
+                Some(said) => Self::of_jetstream(said),
+                None => Self::Refused(error.to_string()),
+            },
         }
     }
+}
+
+/// Whether it is sure that the message is not kept: nobody was there who could, or JetStream has said no.
+pub(crate) fn is_not_stored(error: &StoreError) -> bool {
+    match error.kind() {
+        StoreErrorKind::StreamNotFound
+        | StoreErrorKind::WrongLastMessageId
+        | StoreErrorKind::WrongLastSequence
+        | StoreErrorKind::MaxAckPending
+        | StoreErrorKind::MaxPayloadExceeded => true,
+        StoreErrorKind::TimedOut | StoreErrorKind::BrokenPipe => false,
+        StoreErrorKind::Other => answer(error).is_some(),
+    }
+}
+
+/// What JetStream has said to a message.
+fn answer(error: &StoreError) -> Option<&jetstream::Error> {
+    error.source()?.downcast_ref()
 }
 
 impl From<CreateStreamError> for ServerError {

@@ -3,7 +3,7 @@
 //!
 //! | | NATS core | JetStream |
 //! |---|---|---|
-//! | a topic | a subject | a stream in the server's memory |
+//! | a topic | a subject | a stream in the server's memory, or in files |
 //! | a message is published | when it is written to the socket: nobody confirms | when the server confirms |
 //! | history and sequence numbers | none | the stream's, from 0 |
 //! | a full topic | does not exist | `overwrite`: of that many bytes; `keep`: no bound |
@@ -11,34 +11,62 @@
 //!
 //! What topics and queues are called on the server is in `name.rs`; usual names are their own subjects.
 //!
+//! **Where.** `nats://A:1,B:2` is the first of these servers that answers, at each connection anew. Who logs in by a
+//! file writes `?creds=FILE` (a signed token and its key, as `nsc` writes them) or `?nkey=FILE` (a file with the seed
+//! `SU…`). Files are read at each connection. `?tls`, or the scheme `tls://`, makes TLS a must, with `ca=FILE`, and
+//! `cert=FILE&key=FILE` for servers that ask who comes; a server without TLS is refused then, and without `tls` one
+//! that wants it.
+//!
+//! **What stays.** With `?jetstream` all is in the server's memory, and lost with it. `?jetstream&durable` keeps it in
+//! files, and `&replicas=N` on N servers of a cluster, 1 to 5. What is there already, kept in another way or on fewer
+//! servers, is refused in words. A queue that was lost with its server is told by `pull` as
+//! [`ReceiveError::Gone`](tickpath_bus_api::ReceiveError::Gone), once, and made anew.
+//!
 //! * Publishing and pushing run on the caller's thread, which itself waits for the socket, or for the confirmation: no
 //!   other thread comes in between. So they are for threads that may wait, not for asynchronous code. While no call
 //!   is under way nobody answers the server's questions: one that is idle for some minutes is disconnected, and the
 //!   next call connects anew.
-//! * If a connection was lost, a call makes it again once, and sends again what is not confirmed: what the server got
-//!   in its last moment comes twice. After an error nothing is sent later, but what was under way may have arrived.
-//!   What core NATS refuses by the user's rights shows in the next call, because nothing is confirmed.
+//! * If the server has hung up before a call, the call connects once more. If the connection is lost while messages are
+//!   under way, core NATS says that [nobody knows](tickpath_bus_api::PublishError::Unknown), and `resend` sends them
+//!   again: subscribers drop what came before, pullers do not. JetStream knows a message again for two minutes (by its
+//!   header `Nats-Msg-Id`, the publisher and number in hexadecimal digits), which costs the server some memory a
+//!   message: what was lost with a connection is sent again by the call itself, and nothing is kept twice. A server
+//!   that does not answer for 5 s leaves it unknown, too; the next call, or `resend`, tries the same connection first.
+//! * A batch is sent in parts of 256 messages. With JetStream each message of a part has its own answer, and an error
+//!   tells the fate of each; the parts behind one with an error are not sent. What has no room now may pass
+//!   ([`Unavailable`](tickpath_bus_api::PublishError::Unavailable)); what the user has no right to does not. What core
+//!   NATS refuses by the user's rights shows in the next call, because nothing is confirmed.
 //! * Subscribers and pullers have a thread each. A lost connection is made again beside them. With core NATS that is
-//!   told as [`Gap::Reconnected`](tickpath_bus_api::Gap); with JetStream reading goes on at the next sequence number,
-//!   and what is overwritten is counted. `Reconnected` says there that the topic was removed or lost, and begins anew
-//!   at 0: a stream in memory does not survive its server.
+//!   told as [`Gap::Reconnected`](tickpath_bus_api::Gap), to pullers as `Gone`; with JetStream reading goes on at the
+//!   next sequence number, and what is overwritten is counted. `Reconnected` says there that the topic was removed or
+//!   lost, and begins anew at 0.
+//! * With core NATS at most [`MAX_UNREAD_BYTES`] lie unread in a subscriber or puller, of which each message takes 256
+//!   beside its own, and 32 MiB more on the way there. Who is further behind is cut off, and told so as of a lost
+//!   connection.
 //! * A cluster that has no leader, as while it starts, is waited for up to 4 s by who opens, asks or sends on a new
 //!   connection, and by who receives until it has one.
-//! * A subscriber to JetStream asks for at most 1,024 messages ahead. A puller asks when nothing lies here, and then
-//!   for as many as its caller is about to take: nothing more is kept from other pullers.
+//! * A subscriber to JetStream asks for at most 1,024 messages ahead. A puller asks for what its call hands over: as
+//!   many as are there, up to 1,024 messages or 8 MiB, and a call waits for them, at most a second. Only a call that
+//!   finds nothing leaves a request for one message at the server. So what is pushed while a puller works goes to
+//!   others; but for that one message, which is given back if it lay here for half the silence.
 //! * The death of a puller shows in its silence only. A puller that is dropped in order gives back what it holds at
 //!   once; what lay here unread may be marked as redelivered, too. An acknowledgement is on its way when the call
-//!   returns, and not confirmed: what the server did not get comes again. At most once, it is confirmed before anything
-//!   is handed over; what the connection loses in between is gone, or comes again if the server knows nothing of it.
-//! * A queue of JetStream has no bound but the server's own memory. How many wait does not count what was given back.
+//!   returns, and not confirmed: what the server did not get comes again. What cannot be said within some seconds,
+//!   because the connection is lost, is [`NotAcknowledged`](tickpath_bus_api::ReceiveError::NotAcknowledged). At most
+//!   once, it is confirmed before anything is handed over; what the connection loses in between is gone, or comes again
+//!   if the server knows nothing of it, and is told as `Gone`.
+//! * A queue of JetStream has no bound but the server's own memory or disk. How many wait does not count what was given
+//!   back.
 //! * A user whose rights are restricted must be allowed to publish and to subscribe to `_INBOX.>`, by which the
 //!   server's answers come; with JetStream, to publish to `$JS.>`, too.
 //! * What others publish, without our header, comes to a subscriber as an event of its own, with a sequence number in a
-//!   topic of JetStream; what they push, a puller skips and takes away.
+//!   topic of JetStream; what they push, a puller hands over as messages of the kind that it was opened with, or else
+//!   skips and takes away.
 
 mod advice;
 mod arrivals;
 mod background;
+mod backlog;
 mod connected;
 mod core_feed;
 mod demand;
@@ -50,6 +78,7 @@ mod publisher;
 mod puller;
 mod queue_feed;
 mod receipt;
+mod sending;
 mod server;
 mod stream;
 mod subscriber;
@@ -68,18 +97,20 @@ use crate::error::ServerError;
 use crate::link::Link;
 use crate::publisher::{NatsPublisher, Target};
 use crate::puller::{CorePuller, StreamPuller};
-use crate::server::Server;
+use crate::queue_feed::Pulling;
+use crate::server::{PORT, Server};
 use crate::subscriber::NatsSubscriber;
 
+pub use crate::backlog::MAX_UNREAD_BYTES;
 pub use crate::stream::MAX_PAYLOAD_BYTES;
 
 /// What this transport is.
 pub const TRANSPORT: Transport = Transport {
     name: "NATS",
-    schemes: &["nats"],
+    schemes: &["nats", "tls"],
     form: "nats://HOST:PORT[?jetstream]",
     ways: &["", "?jetstream"],
-    port: Some(4222),
+    port: Some(PORT),
     connect: |url| Ok(Box::new(NatsBus::connect(url)?)),
     advise: advice::advise,
 };
@@ -109,7 +140,7 @@ impl NatsBus {
     }
 
     fn open_publisher(&self, target: Target) -> Result<NatsPublisher, ConnectError> {
-        NatsPublisher::open(self.server.clone(), target).map_err(|e| self.server.error(&e))
+        NatsPublisher::open(self.server.clone(), target, clock()?).map_err(|e| self.server.error(&e))
     }
 
     fn check_policy(&self, policy: Policy) -> Result<(), ConnectError> {
@@ -152,14 +183,14 @@ impl Connection for NatsBus {
             publisher_liveness: false,
             whole_batches: false,
             policies: if is_jetstream { &[Policy::Overwrite, Policy::Keep] } else { &[Policy::Overwrite] },
-            max_payload: stream::longest_payload(self.server_bytes, is_jetstream.then_some(usual_bytes)),
+            max_payload: stream::longest_payload(self.server_bytes, is_jetstream, is_jetstream.then_some(usual_bytes)),
         }
     }
 
     fn publisher(&self, topic: &str, config: &TopicConfig) -> Result<Box<dyn Publisher>, ConnectError> {
         wire::check_name("topic", topic)?;
         self.check_policy(config.policy)?;
-        let stream = self.server.is_jetstream().then(|| stream::of_topic(topic, config));
+        let stream = self.server.keeping().map(|keeping| stream::of_topic(topic, config, keeping));
         let subject = name::topic_subject(topic).into();
         Ok(Box::new(self.open_publisher(Target { subject, stream })?))
     }
@@ -205,14 +236,15 @@ impl Connection for NatsBus {
             keeps_without_puller: is_jetstream,
             sees_death: false,
             counts_waiting: is_jetstream,
-            max_payload: stream::longest_payload(self.server_bytes, None),
+            exact_resend: is_jetstream,
+            max_payload: stream::longest_payload(self.server_bytes, is_jetstream, None),
         }
     }
 
     fn pusher(&self, queue: &str, config: &QueueConfig) -> Result<Box<dyn Pusher>, ConnectError> {
         wire::check_name("queue", queue)?;
         self.check_delivery(config.delivery)?;
-        let stream = self.server.is_jetstream().then(|| stream::of_queue(queue));
+        let stream = self.server.keeping().map(|keeping| stream::of_queue(queue, keeping));
         let subject = name::queue_subject(queue).into();
         Ok(Box::new(self.open_publisher(Target { subject, stream })?))
     }
@@ -222,11 +254,16 @@ impl Connection for NatsBus {
         self.check_delivery(config.delivery)?;
         let server = self.server.clone();
         let error = |e: ServerError| self.server.error(&e);
-        if !server.is_jetstream() {
-            return adaptive::puller(wait, CorePuller::open(server, queue, wait).map_err(error)?);
-        }
-        let clock = HostClock::get().map_err(|e| ConnectError::Other(Box::new(e)))?;
-        adaptive::puller(wait, StreamPuller::open(server, queue, config, wait, clock).map_err(error)?)
+        let Some(keeping) = server.keeping() else {
+            return adaptive::puller(wait, CorePuller::open(server, queue, config, wait).map_err(error)?);
+        };
+        let pulling = Pulling {
+            queue: queue.to_owned(),
+            stream: stream::of_queue(queue, keeping),
+            silence: puller::silence(config),
+            foreign: config.foreign,
+        };
+        adaptive::puller(wait, StreamPuller::open(server, pulling, config, wait, clock()?).map_err(error)?)
     }
 
     fn waiting(&self, queue: &str) -> Result<Option<u64>, ConnectError> {
@@ -244,6 +281,10 @@ impl Connection for NatsBus {
         }
         self.ask(async |connected: &Connected| stream::remove(connected, &name::queue_stream(queue)).await)
     }
+}
+
+fn clock() -> Result<HostClock, ConnectError> {
+    HostClock::get().map_err(|e| ConnectError::Other(Box::new(e)))
 }
 
 /// Asks for a sign of life; gives the longest message that the server takes, in bytes, and what it says of itself.

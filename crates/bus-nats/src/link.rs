@@ -1,9 +1,8 @@
 //! A connection that runs on its caller's thread, while the caller waits: no other thread comes in between.
 
 use tokio::runtime::{Builder, Runtime};
-use tokio::task::yield_now;
 
-use crate::connected::Connected;
+use crate::connected::{Connected, EVENT_INTERVAL};
 use crate::error::ServerError;
 use crate::server::Server;
 
@@ -15,7 +14,8 @@ pub(crate) struct Engine {
 impl Engine {
     /// A new one.
     pub fn start() -> Result<Self, ServerError> {
-        let runtime = Builder::new_current_thread().enable_all().build().map_err(ServerError::NoThread)?;
+        let mut builder = Builder::new_current_thread();
+        let runtime = builder.enable_all().event_interval(EVENT_INTERVAL).build().map_err(ServerError::NoThread)?;
         Ok(Self { runtime: Some(runtime) })
     }
 
@@ -53,10 +53,11 @@ impl Link {
         &self.connected
     }
 
-    /// Does this in bounded time. What the server has said since the last call is heard first: it may have hung up.
+    /// Does this in bounded time. What the server has said since the last call is heard first: if it has hung up,
+    /// nothing of this is done.
     pub fn run<T>(&self, work: impl Future<Output = Result<T, ServerError>>) -> Result<T, ServerError> {
         self.engine.run(async {
-            yield_now().await;
+            self.connected.listen().await?;
             self.connected.bounded(work).await
         })
     }

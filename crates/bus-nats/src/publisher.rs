@@ -1,15 +1,17 @@
-//! Publishes a topic, and pushes to a queue: for the server the same.
+//! Publishes and pushes: on the caller's thread, on a connection of its own.
 
 use std::sync::Arc;
 
 use async_nats::Subject;
 use async_nats::jetstream::stream::Config;
-use tickpath_bus_api::{BatchError, PublishError, Publisher, Pusher, wire};
+use tickpath_bus_api::{BatchError, Fate, Numbering, Origin, PublishError, Publisher, Pusher, wire};
+use tickpath_clock::HostClock;
 use tokio::runtime::Handle;
 
-use crate::connected::{Connected, patiently};
+use crate::connected::patiently;
 use crate::error::ServerError;
 use crate::link::Link;
+use crate::sending::{Outgoing, Sending, store, write};
 use crate::server::Server;
 use crate::stream;
 
@@ -28,17 +30,31 @@ pub(crate) struct Target {
 pub(crate) struct NatsPublisher {
     server: Arc<Server>,
     target: Target,
-    /// None after an error: nothing of the last call may come out of it later.
+    /// None after most errors.
     link: Option<Link>,
+    /// The server has not answered in time, once: it may only be slow, and what it was sent is in order there.
+    is_doubtful: bool,
     reconnects: u64,
     /// The longest payload, in bytes, by the last connection.
     limit: usize,
+    numbering: Numbering,
+    /// What the last call has left unknown.
+    unknown: Vec<Outgoing>,
 }
 
 impl NatsPublisher {
     /// Connects now, so that the first message does not pay for it.
-    pub fn open(server: Arc<Server>, target: Target) -> Result<Self, ServerError> {
-        let mut publisher = Self { server, target, link: None, reconnects: 0, limit: 0 };
+    pub fn open(server: Arc<Server>, target: Target, clock: HostClock) -> Result<Self, ServerError> {
+        let mut publisher = Self {
+            server,
+            target,
+            link: None,
+            is_doubtful: false,
+            reconnects: 0,
+            limit: 0,
+            numbering: Numbering::new(clock),
+            unknown: Vec::new(),
+        };
         publisher.connect()?;
         Ok(publisher)
     }
@@ -52,17 +68,25 @@ impl NatsPublisher {
             }
             None => None,
         };
-        self.limit = stream::longest_payload(link.connected().client.max_payload(), topic_bytes);
+        let server_bytes = link.connected().client.max_payload();
+        self.limit = stream::longest_payload(server_bytes, self.is_stored(), topic_bytes);
         self.link = Some(link);
+        self.is_doubtful = false;
         Ok(())
     }
 
+    fn is_stored(&self) -> bool {
+        self.target.stream.is_some()
+    }
+
     fn send(&mut self, stamp: u64, kind: u8, payload: &[u8]) -> Result<(), PublishError> {
+        self.unknown.clear();
         wire::check_message(kind, payload, self.limit)?;
         self.send_all(stamp, kind, &[payload]).map_err(|e| e.error)
     }
 
     fn send_batch(&mut self, stamp: u64, kind: u8, payloads: &[&[u8]]) -> Result<(), BatchError> {
+        self.unknown.clear();
         let check = |payload: &[u8]| wire::check_message(kind, payload, self.limit).err();
         let bad = payloads.iter().enumerate().find_map(|(at, &payload)| check(payload).map(|error| (at, error)));
         // What lies before a bad message is published, as without a batch.
@@ -70,41 +94,94 @@ impl NatsPublisher {
         if !good.is_empty() {
             self.send_all(stamp, kind, good)?;
         }
-        bad.map_or(Ok(()), |(done, error)| Err(BatchError { done, error }))
+        bad.map_or(Ok(()), |(done, error)| Err(BatchError::at(done, error)))
     }
 
-    /// Sends all, once more on a new connection if the old one was lost. What is confirmed is not sent again.
     fn send_all(&mut self, stamp: u64, kind: u8, payloads: &[&[u8]]) -> Result<(), BatchError> {
-        let mut done = 0;
-        let mut result = self.attempt(stamp, kind, payloads, &mut done);
-        if result.as_ref().is_err_and(ServerError::is_loss) {
-            self.link = None;
-            result = self.attempt(stamp, kind, payloads, &mut done);
-        }
-        result.map_err(|e| {
-            self.link = None;
-            BatchError { done, error: PublishError::Other(format!("{} {e}", self.server.name()).into()) }
-        })
+        let first = self.numbering.ahead(0);
+        let message = |at: usize| {
+            let origin = Origin { number: first.number + at as u64, ..first };
+            Outgoing { origin, bytes: wire::encode(stamp, kind, origin, payloads[at]) }
+        };
+        let (sending, result) = self.deliver(payloads.len(), &message);
+        // JetStream keeps a number in mind also if it has refused the message.
+        let used = if self.is_stored() { sending.handed_over } else { sending.used() };
+        self.numbering.advance(used);
+        let Err(error) = result else { return Ok(()) };
+        self.unknown = sending.unknown().map(message).collect();
+        Err(BatchError::of(&sending.fates, self.sentence(&error, sending.first_fate())))
     }
 
-    fn attempt(&mut self, stamp: u64, kind: u8, payloads: &[&[u8]], done: &mut usize) -> Result<(), ServerError> {
+    /// Finds out about what the last call has left unknown, or sends it again as the same messages.
+    fn send_again(&mut self) -> Result<(), BatchError> {
+        let kept = std::mem::take(&mut self.unknown);
+        if kept.is_empty() || self.has_passed() {
+            return Ok(());
+        }
+        let (mut sending, result) = self.deliver(kept.len(), &|at: usize| kept[at].clone());
+        let Err(error) = result else { return Ok(()) };
+        // What was not sent now was sent before.
+        sending.doubt();
+        self.unknown = sending.unknown().map(|at| kept[at].clone()).collect();
+        Err(BatchError::of(&sending.fates, self.sentence(&error, Fate::Unknown)))
+    }
+
+    /// With core NATS a connection is in order: if the server answers on it now, it has had all that was sent before.
+    fn has_passed(&mut self) -> bool {
+        if !self.is_doubtful || self.is_stored() {
+            return false;
+        }
+        let has_passed = self.link.as_ref().is_some_and(|link| link.run(link.connected().round_trip()).is_ok());
+        if !has_passed {
+            self.link = None;
+        }
+        self.is_doubtful = false;
+        has_passed
+    }
+
+    /// Sends all. If the connection was lost, sends once more what is not published, on a new one: with JetStream,
+    /// which knows a message again, and with core NATS, if of none it is unknown whether it was sent.
+    fn deliver(&mut self, count: usize, message: &dyn Fn(usize) -> Outgoing) -> (Sending, Result<(), ServerError>) {
+        let mut sending = Sending::of(count);
+        let mut result = self.attempt(message, &mut sending);
+        let may_repeat = self.is_stored() || sending.unknown().next().is_none();
+        if may_repeat && result.as_ref().is_err_and(ServerError::is_loss) {
+            self.link = None;
+            result = self.attempt(message, &mut sending);
+        }
+        match &result {
+            Ok(()) => self.is_doubtful = false,
+            Err(ServerError::Timeout) if !self.is_doubtful => self.is_doubtful = self.link.is_some(),
+            Err(ServerError::Busy(_)) => {}
+            Err(_) => self.link = None,
+        }
+        (sending, result)
+    }
+
+    fn attempt(&mut self, message: &dyn Fn(usize) -> Outgoing, sending: &mut Sending) -> Result<(), ServerError> {
         if self.link.is_none() {
             self.connect()?;
             self.reconnects += 1;
         }
         let link = self.link.as_ref().expect("connected");
         let Target { subject, stream } = &self.target;
-        for together in payloads[*done..].chunks(TOGETHER) {
-            let messages = together.iter().map(|payload| wire::encode(stamp, kind, payload));
-            match stream {
-                Some(_) => link.run(store(link.connected(), subject, messages, done))?,
-                None => {
-                    link.run(write(link.connected(), subject, messages))?;
-                    *done += together.len();
-                }
-            }
+        for together in sending.not_published().chunks(TOGETHER) {
+            let sent = match stream {
+                Some(_) => link.run(store(link.connected(), subject, together, message, sending)),
+                None => link.run(write(link.connected(), subject, together, message, sending)),
+            };
+            sent.map_err(|e| sending.first_error(e))?;
         }
         Ok(())
+    }
+
+    fn sentence(&self, error: &ServerError, fate: Fate) -> PublishError {
+        let sentence = format!("{} {error}", self.server.name());
+        match (error.may_pass(), fate) {
+            (true, Fate::Unknown) => PublishError::Unknown(sentence),
+            (true, _) => PublishError::Unavailable(sentence),
+            (false, _) => PublishError::Other(sentence.into()),
+        }
     }
 }
 
@@ -115,6 +192,10 @@ impl Publisher for NatsPublisher {
 
     fn publish_batch(&mut self, stamp: u64, kind: u8, payloads: &[&[u8]]) -> Result<(), BatchError> {
         self.send_batch(stamp, kind, payloads)
+    }
+
+    fn resend(&mut self) -> Result<(), BatchError> {
+        self.send_again()
     }
 
     fn reconnects(&self) -> Option<u64> {
@@ -131,6 +212,10 @@ impl Pusher for NatsPublisher {
         self.send_batch(stamp, kind, payloads)
     }
 
+    fn resend(&mut self) -> Result<(), BatchError> {
+        self.send_again()
+    }
+
     fn reconnects(&self) -> Option<u64> {
         Some(self.reconnects)
     }
@@ -141,40 +226,11 @@ impl Drop for NatsPublisher {
     /// is heard out first. Where a thread must not wait, that is left out.
     fn drop(&mut self) {
         if let Some(link) = &self.link
-            && self.target.stream.is_none()
+            && !self.is_stored()
+            && !self.is_doubtful
             && Handle::try_current().is_err()
         {
             let _ = link.run(link.connected().round_trip());
         }
     }
-}
-
-/// Returns when all is written to the socket. More is not confirmed.
-async fn write(
-    connected: &Connected,
-    subject: &Subject,
-    messages: impl Iterator<Item = Vec<u8>>,
-) -> Result<(), ServerError> {
-    for message in messages {
-        connected.client.publish(subject.clone(), message.into()).await?;
-    }
-    connected.client.flush().await.map_err(ServerError::closed)
-}
-
-/// Sends all, then waits for the confirmations in the same order.
-async fn store(
-    connected: &Connected,
-    subject: &Subject,
-    messages: impl Iterator<Item = Vec<u8>>,
-    done: &mut usize,
-) -> Result<(), ServerError> {
-    let mut confirmations = Vec::new();
-    for message in messages {
-        confirmations.push(connected.context.publish(subject.clone(), message.into()).await?);
-    }
-    for confirmation in confirmations {
-        confirmation.await?;
-        *done += 1;
-    }
-    Ok(())
 }

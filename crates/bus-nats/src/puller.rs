@@ -1,7 +1,7 @@
 //! Pulls from a queue.
 
 use std::sync::Arc;
-use std::sync::mpsc::{RecvTimeoutError, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::time::Duration;
 
 use async_nats::Subject;
@@ -12,13 +12,14 @@ use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
 use crate::arrivals::{Arrival, Arrivals};
 use crate::background::Background;
+use crate::backlog::Backlog;
 use crate::connected::TIMEOUT;
-use crate::core_feed::CoreFeed;
-use crate::demand::Demand;
+use crate::core_feed::{CoreFeed, Group};
+use crate::demand::{Demand, WINDOW};
 use crate::error::ServerError;
-use crate::queue_feed::{Held, QueueFeed, Settlement};
+use crate::name;
+use crate::queue_feed::{Fetching, Held, Order, Pulling, QueueFeed, Settlement};
 use crate::server::Server;
-use crate::{name, stream};
 
 /// The queue group that all pullers are in.
 const GROUP: &str = "tickpath";
@@ -26,34 +27,42 @@ const GROUP: &str = "tickpath";
 /// The shortest silence; the server's clock and ours are not finer than this.
 const LEAST_SILENCE: Duration = Duration::from_millis(100);
 
-/// How long a puller that is dropped tries to give back what it holds.
+/// How long a call waits for what it has asked for; the server needs less unless it stands still.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// How long a puller tries to give back what it does not hand over.
 const FAREWELL: Duration = Duration::from_secs(1);
 
 /// A member of a queue group of core NATS.
 pub(crate) struct CorePuller {
     arrivals: Arrivals<Arrival>,
+    backlog: Backlog,
+    foreign: Option<u8>,
     wait: Wait,
     background: Background,
 }
 
 impl CorePuller {
     /// Subscribes.
-    pub fn open(server: Arc<Server>, queue: &str, wait: Wait) -> Result<Self, ServerError> {
-        let mailbox = Mailbox::new();
-        let feed = CoreFeed::new(name::queue_subject(queue), Some(GROUP), mailbox.clone());
+    pub fn open(server: Arc<Server>, queue: &str, config: &QueueConfig, wait: Wait) -> Result<Self, ServerError> {
+        let (mailbox, backlog, foreign) = (Mailbox::new(), Backlog::default(), config.foreign);
+        let group = Group { name: GROUP, queue: queue.to_owned(), foreign };
+        let feed = CoreFeed::new(name::queue_subject(queue), Some(group), mailbox.clone(), backlog.clone());
         let background = Background::start(server, feed)?;
-        Ok(Self { arrivals: Arrivals::new(mailbox), wait, background })
+        Ok(Self { arrivals: Arrivals::new(mailbox), backlog, foreign, wait, background })
     }
 }
 
 impl Puller for CorePuller {
     fn pull(&mut self, limit: usize, handler: &mut dyn FnMut(Pulled<'_>)) -> Result<usize, ReceiveError> {
-        self.arrivals.take(limit, |arrival| {
-            // A group is told of no gaps: what was missed, another puller may have.
-            let Arrival::Message { message, .. } = arrival else { return };
-            if let Some(message) = wire::decode(&message.payload) {
-                handler(Pulled { message, redelivered: false });
-            }
+        let Self { arrivals, backlog, foreign, .. } = self;
+        arrivals.take(limit, false, |arrival| {
+            // A group is told of no gaps, but of what is gone.
+            let Arrival::Message { message, .. } = arrival else { return (0, None) };
+            backlog.release(&message);
+            let Some(message) = wire::pulled(&message.payload, *foreign) else { return (0, None) };
+            handler(Pulled { message, redelivered: false });
+            (1, None)
         })
     }
 
@@ -74,83 +83,141 @@ impl Puller for CorePuller {
 }
 
 /// A puller of a queue that JetStream keeps.
+///
+/// What it asks for it hands over in the same call, as far as it is known to be there. Only where nothing is known to
+/// be there a request for one message lies at the server, so that the next one comes at once.
 pub(crate) struct StreamPuller {
     /// First, so that it ends first: it gives back what has come, and hears what is said until then.
     background: Background,
     server: Arc<Server>,
     clock: HostClock,
     arrivals: Arrivals<Held>,
+    /// One message if the standing request is out.
     demand: Demand,
-    settlements: UnboundedSender<Settlement>,
-    delivery: Delivery,
+    orders: UnboundedSender<Order>,
+    /// A request for what is there that has not ended yet.
+    fetching: Option<Receiver<()>>,
+    /// Messages that are known to be there, and not asked for.
+    pending: usize,
+    config: QueueConfig,
     wait: Wait,
-    /// For half the time after which a message comes again it is surely still ours.
-    half_silence: Duration,
-    /// What the last call of `pull` asked for, in messages.
-    limit: usize,
+    /// After so long without a word a message comes again.
+    silence: Duration,
     /// About to be handed over; kept, so that pulling allocates nothing.
     taken: Vec<Held>,
-    /// Reply subjects of what was handed over.
+    /// Reply subjects of what was handed over, all of one era.
     unacknowledged: Vec<Subject>,
+    /// That era.
+    era: u64,
 }
 
 impl StreamPuller {
-    /// Makes the queue if it is not there, and pulls nothing yet.
+    /// Makes the queue if it is not there, and pulls nothing yet. `pulling` must be of this `config`.
     pub fn open(
         server: Arc<Server>,
-        queue: &str,
+        pulling: Pulling,
         config: &QueueConfig,
         wait: Wait,
         clock: HostClock,
     ) -> Result<Self, ServerError> {
         let (mailbox, demand) = (Mailbox::new(), Demand::default());
-        let (settlements, to_settle) = unbounded_channel();
-        let silence = Duration::from_nanos(config.silence_ns).max(LEAST_SILENCE);
-        let stream = stream::of_queue(queue);
-        let feed = QueueFeed::new(stream, silence, clock, mailbox.clone(), demand.clone(), to_settle);
+        let (orders, ordered) = unbounded_channel();
+        let silence = pulling.silence;
+        let feed = QueueFeed::new(pulling, clock, mailbox.clone(), demand.clone(), ordered);
         Ok(Self {
             background: Background::start(server.clone(), feed)?,
             server,
             clock,
             arrivals: Arrivals::new(mailbox),
             demand,
-            settlements,
-            delivery: config.delivery,
+            orders,
+            fetching: None,
+            pending: 0,
+            config: *config,
             wait,
-            half_silence: silence / 2,
-            limit: 1,
+            silence,
             taken: Vec::new(),
             unacknowledged: Vec::new(),
+            era: 0,
         })
     }
 
-    /// Asks for messages if nothing lies here and nothing is on its way: no more than the caller is to take.
+    /// Leaves a request for the next message at the server, if nothing is known to be there and none lies there.
     fn ask(&self) {
-        if self.demand.wanted() == 0 && self.arrivals.unread() == 0 {
-            self.demand.raise(self.limit);
+        if self.pending == 0 && self.demand.wanted() == 0 && self.arrivals.unread() == 0 {
+            self.demand.raise(1);
         }
     }
 
-    /// Takes what has come and is surely still ours. What lay here for too long comes again, here or elsewhere.
-    fn take(&mut self) -> Result<(), ReceiveError> {
-        let taken = &mut self.taken;
-        self.arrivals.take(self.limit, |held| taken.push(held))?;
-        if !taken.is_empty() {
-            let (clock, now) = (self.clock, self.clock.ticks());
-            let half_silence_ns = self.half_silence.as_nanos() as i64;
-            taken.retain(|held| clock.ns_between(held.ticks, now) < half_silence_ns);
+    /// Fetches what is known to be there, as far as it is wanted, and waits until it has come.
+    fn fetch(&mut self, limit: usize) -> Result<(), ReceiveError> {
+        let messages = self.pending.min(limit - self.taken.len()).min(WINDOW);
+        if messages == 0 {
+            return Ok(());
         }
-        Ok(())
+        if self.fetching.is_none() {
+            let (done, fetched) = sync_channel(1);
+            let order = Order::Fetch(Fetching { messages, done });
+            self.orders.send(order).map_err(|_ended| self.failure(&ServerError::Closed))?;
+            self.fetching = Some(fetched);
+        }
+        let ended = self.fetching.as_ref().map(|fetched| fetched.recv_timeout(PATIENCE));
+        if ended != Some(Err(RecvTimeoutError::Timeout)) {
+            self.fetching = None;
+            // The last message that came says what is still there.
+            self.pending = 0;
+        }
+        self.take(limit)
+    }
+
+    /// Takes what has come and is surely still ours. What lay here for too long is given back.
+    fn take(&mut self, limit: usize) -> Result<(), ReceiveError> {
+        let (clock, now) = (self.clock, self.clock.ticks());
+        let half_ns = self.silence.as_nanos() as i64 / 2;
+        let mut stale = Vec::new();
+        let Self { arrivals, taken, pending, era, .. } = self;
+        let has_some = !taken.is_empty();
+        let took = arrivals.take(limit - taken.len(), has_some, |held| {
+            *pending = usize::try_from(held.receipt.pending).unwrap_or(usize::MAX);
+            *era = held.era;
+            let lay_ns = clock.ns_between(held.ticks, now);
+            if lay_ns < half_ns {
+                taken.push(held);
+                return (1, None);
+            }
+            // Later than this somebody else may have it, and it is not ours to give.
+            if lay_ns < half_ns + half_ns / 2 {
+                stale.extend(held.message.reply);
+            }
+            (0, None)
+        });
+        if !stale.is_empty() {
+            // What cannot be given back now comes back by itself, later.
+            let _ = self.settle(stale, AckKind::Nak(None), false, FAREWELL);
+        }
+        if let Err(ReceiveError::Gone(_)) = took {
+            // They are gone with their queue; the same subjects are those of other messages now.
+            self.unacknowledged.clear();
+            self.pending = 0;
+        }
+        took.map(|_count| ())
     }
 
     /// At most once: the server forgets what is about to be handed over, and says so. Else nothing is handed over.
     fn forget_taken(&mut self) -> Result<(), ReceiveError> {
         let replies = self.taken.iter().filter_map(|held| held.message.reply.clone()).collect();
-        let patience = self.half_silence.min(TIMEOUT);
-        self.settle(replies, AckKind::Ack, true, patience).map_err(|e| {
-            self.taken.clear();
-            self.failure(&e)
-        })
+        let patience = (self.silence / 2).min(TIMEOUT);
+        let Err(error) = self.settle(replies, AckKind::Ack, true, patience) else { return Ok(()) };
+        let count = self.taken.len();
+        self.taken.clear();
+        if !error.may_pass() {
+            return Err(self.failure(&error));
+        }
+        Err(ReceiveError::Gone(format!(
+            "{} {error}; that was while {count} messages were to be handed over at most once: those that it knows to \
+             be taken are gone, and the others come again",
+            self.server.name()
+        )))
     }
 
     /// Has this said by the thread, and waits until it has been.
@@ -162,12 +229,17 @@ impl StreamPuller {
         patience: Duration,
     ) -> Result<(), ServerError> {
         let (done, settled) = sync_channel(1);
-        let settlement = Settlement { replies, kind, is_confirmed, done };
-        self.settlements.send(settlement).map_err(ServerError::closed)?;
-        settled.recv_timeout(patience).unwrap_or_else(|e| match e {
+        let waiter = Arc::new(());
+        let settlement =
+            Settlement { replies, era: self.era, kind, is_confirmed, waiter: Arc::downgrade(&waiter), done };
+        self.orders.send(Order::Settle(settlement)).map_err(ServerError::closed)?;
+        let said = settled.recv_timeout(patience).unwrap_or_else(|e| match e {
             RecvTimeoutError::Timeout => Err(ServerError::Timeout),
             RecvTimeoutError::Disconnected => Err(ServerError::Closed),
-        })
+        });
+        // Until here somebody waits; what is not said by now is not said later.
+        drop(waiter);
+        said
     }
 
     fn failure(&self, error: &ServerError) -> ReceiveError {
@@ -180,19 +252,23 @@ impl Puller for StreamPuller {
         if limit == 0 {
             return Ok(0);
         }
-        self.limit = limit;
-        self.ask();
-        self.take()?;
-        if self.delivery == Delivery::AtMostOnce && !self.taken.is_empty() {
+        self.take(limit)?;
+        self.fetch(limit)?;
+        if self.taken.is_empty() {
+            self.ask();
+            return Ok(0);
+        }
+        if self.config.delivery == Delivery::AtMostOnce {
             self.forget_taken()?;
         }
-        let count = self.taken.len();
+        let mut count = 0;
         for Held { message, receipt, .. } in self.taken.drain(..) {
-            if let Some(found) = wire::decode(&message.payload) {
+            if let Some(found) = wire::pulled(&message.payload, self.config.foreign) {
                 let found = Message { sequence: Some(receipt.sequence), ..found };
                 handler(Pulled { message: found, redelivered: receipt.redelivered });
+                count += 1;
             }
-            if self.delivery == Delivery::AtLeastOnce {
+            if self.config.delivery == Delivery::AtLeastOnce {
                 self.unacknowledged.extend(message.reply);
             }
         }
@@ -209,13 +285,22 @@ impl Puller for StreamPuller {
             Err(e) if e.is_loss() => say(),
             said => said,
         };
-        said.map_err(|e| self.failure(&e))?;
+        let count = self.unacknowledged.len();
         self.unacknowledged.clear();
-        Ok(())
+        match said {
+            Ok(()) => Ok(()),
+            Err(e) if e.may_pass() => Err(ReceiveError::NotAcknowledged(format!(
+                "{} {e}; {count} messages are not acknowledged, and come again",
+                self.server.name()
+            ))),
+            Err(e) => Err(self.failure(&e)),
+        }
     }
 
     fn wait(&mut self, timeout_ns: u64) {
         match self.wait {
+            // What is known to be there is waited for by `pull`.
+            Wait::Block | Wait::Adaptive if self.pending > 0 => {}
             Wait::Block | Wait::Adaptive => {
                 self.ask();
                 self.arrivals.wait(timeout_ns);
@@ -238,4 +323,9 @@ impl Drop for StreamPuller {
             let _ = self.settle(replies, AckKind::Nak(None), false, FAREWELL);
         }
     }
+}
+
+/// How long a puller of this queue may be silent.
+pub(crate) fn silence(config: &QueueConfig) -> Duration {
+    Duration::from_nanos(config.silence_ns).max(LEAST_SILENCE)
 }

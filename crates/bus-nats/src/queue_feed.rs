@@ -2,9 +2,11 @@
 
 use std::convert::Infallible;
 use std::pin::pin;
+use std::sync::Weak;
 use std::sync::mpsc::SyncSender;
 use std::time::Duration;
 
+use async_nats::datetime::DateTime;
 use async_nats::jetstream::AckKind;
 use async_nats::jetstream::consumer::pull;
 use async_nats::jetstream::consumer::{AckPolicy, DeliverPolicy};
@@ -14,14 +16,13 @@ use futures_util::future::{Either, select};
 use tickpath_bus_api::wire;
 use tickpath_clock::{Clock, HostClock};
 use tokio::sync::mpsc::UnboundedReceiver;
-use tokio::task::yield_now;
 
-use crate::arrivals::Arrived;
+use crate::arrivals::{Arrived, News};
 use crate::background::Feed;
 use crate::connected::Connected;
 use crate::demand::Demand;
 use crate::error::ServerError;
-use crate::inbox::Inbox;
+use crate::inbox::{Fetch, Inbox};
 use crate::receipt::Receipt;
 use crate::stream::{self, QUEUE_CONSUMER};
 
@@ -33,63 +34,175 @@ pub(crate) struct Held {
     pub receipt: Receipt,
     /// When it came, in ticks of the host's clock.
     pub ticks: u64,
+    /// Of how many queues of this name it is one, as far as this puller has seen them come and go.
+    pub era: u64,
+}
+
+/// What the caller has the thread do.
+pub(crate) enum Order {
+    /// Say something about messages.
+    Settle(Settlement),
+    /// Ask for messages that are there.
+    Fetch(Fetching),
+}
+
+/// Messages that are to be fetched now.
+pub(crate) struct Fetching {
+    /// So many at most.
+    pub messages: usize,
+    /// Who waits for the end of it; messages are in the mailbox then. It is dropped if the connection is lost.
+    pub done: SyncSender<()>,
 }
 
 /// What is to be said about messages that were held.
 pub(crate) struct Settlement {
     /// Their reply subjects.
     pub replies: Vec<Subject>,
+    /// Their era: in another one the same subjects are those of other messages.
+    pub era: u64,
     /// Done with, or not.
     pub kind: AckKind,
     /// Whether the server's answer is waited for; else it is enough that the words are on their way.
     pub is_confirmed: bool,
+    /// Whether somebody still waits for this: else it is not said.
+    pub waiter: Weak<()>,
     /// Who waits for this.
     pub done: SyncSender<Result<(), ServerError>>,
 }
 
+/// How a queue is pulled.
+pub(crate) struct Pulling {
+    /// The queue's name.
+    pub queue: String,
+    /// How it is kept.
+    pub stream: Config,
+    /// What is not acknowledged for this long comes again, to whomever.
+    pub silence: Duration,
+    /// Of which kind are messages that others push; they are skipped if none.
+    pub foreign: Option<u8>,
+}
+
 /// A queue's stream and what is pulled from it.
 pub(crate) struct QueueFeed {
-    stream: Config,
-    silence: Duration,
+    pulling: Pulling,
     clock: HostClock,
     mailbox: Arrived<Held>,
     demand: Demand,
-    settlements: UnboundedReceiver<Settlement>,
+    orders: UnboundedReceiver<Order>,
     inbox: Option<Inbox>,
+    /// When the stream was made: one that was lost and made anew holds nothing of what was pushed before.
+    made: Option<DateTime>,
+    /// How often that has happened.
+    era: u64,
 }
 
 impl QueueFeed {
-    /// Not attached yet. What is not acknowledged for this long comes again, to whomever.
+    /// Not attached yet.
     pub fn new(
-        stream: Config,
-        silence: Duration,
+        pulling: Pulling,
         clock: HostClock,
         mailbox: Arrived<Held>,
         demand: Demand,
-        settlements: UnboundedReceiver<Settlement>,
+        orders: UnboundedReceiver<Order>,
     ) -> Self {
-        Self { stream, silence, clock, mailbox, demand, settlements, inbox: None }
+        Self { pulling, clock, mailbox, demand, orders, inbox: None, made: None, era: 0 }
     }
 
-    async fn hand_on(&mut self, connected: &Connected, message: Message) -> Result<(), ServerError> {
+    /// Tells if this is another stream than before.
+    fn compare(&mut self, created: DateTime) {
+        if self.made.replace(created).is_some_and(|made| made != created) {
+            self.era += 1;
+            self.mailbox.put(Err(News::Gone(format!(
+                "the queue '{}' was lost with the server, or removed; what was in it is gone; it is made anew",
+                self.pulling.queue
+            ))));
+        }
+    }
+
+    /// Leaves a message where the caller finds it; tells whether it is one of a queue.
+    async fn hand_on(&self, connected: &Connected, message: Message) -> Result<bool, ServerError> {
         let receipt = message.reply.as_deref().and_then(Receipt::parse);
         let receipt = receipt.ok_or_else(|| ServerError::NotNats("a message without a receipt".to_owned()))?;
-        if wire::decode(&message.payload).is_some() {
-            self.mailbox.put(Ok(Held { message, receipt, ticks: self.clock.ticks() }));
-            self.demand.meet();
-        } else if let Some(reply) = message.reply {
+        if wire::pulled(&message.payload, self.pulling.foreign).is_some() {
+            self.mailbox.put(Ok(Held { message, receipt, ticks: self.clock.ticks(), era: self.era }));
+            return Ok(true);
+        }
+        if let Some(reply) = message.reply {
             // None of ours: skipped for ever, or it would come again and again.
             connected.client.publish(reply, AckKind::Term.into()).await?;
         }
+        Ok(false)
+    }
+
+    async fn follow(&mut self, connected: &Connected, order: Order) -> Result<(), ServerError> {
+        match order {
+            Order::Settle(settlement) => self.settle(connected, settlement).await,
+            Order::Fetch(Fetching { messages, done }) => {
+                connected.bounded(self.fetch(connected, messages)).await?;
+                // Who waited may have given up.
+                let _ = done.try_send(());
+                Ok(())
+            }
+        }
+    }
+
+    async fn fetch(&mut self, connected: &Connected, messages: usize) -> Result<(), ServerError> {
+        let inbox = self.inbox.as_mut().ok_or(ServerError::Closed)?;
+        let mut fetch = inbox.fetch(messages).await?;
+        self.leave(connected, &mut fetch).await?;
+        if fetch.is_too_small() {
+            let inbox = self.inbox.as_mut().ok_or(ServerError::Closed)?;
+            fetch = inbox.fetch_long().await?;
+            self.leave(connected, &mut fetch).await?;
+        }
         Ok(())
+    }
+
+    /// Leaves all that is fetched where the caller finds it.
+    async fn leave(&mut self, connected: &Connected, fetch: &mut Fetch) -> Result<(), ServerError> {
+        loop {
+            let inbox = self.inbox.as_mut().ok_or(ServerError::Closed)?;
+            let Some(message) = inbox.fetched(fetch).await? else { return Ok(()) };
+            self.hand_on(connected, message).await?;
+        }
+    }
+
+    /// Fails where the connection is lost: who says it once more says it on the next one.
+    async fn settle(&self, connected: &Connected, settlement: Settlement) -> Result<(), ServerError> {
+        let Settlement { replies, era, kind, is_confirmed, waiter, done } = settlement;
+        if waiter.strong_count() == 0 {
+            return Ok(());
+        }
+        let settled = connected.bounded(async {
+            connected.listen().await?;
+            if era != self.era {
+                // They are gone with their queue, and nothing is to be said of those that have their places now.
+                return Ok(());
+            }
+            match replies.split_last() {
+                // One answer is enough: the server takes one after the other.
+                Some((last, before)) if is_confirmed => {
+                    say(connected, before, kind).await?;
+                    connected.client.request(last.clone(), kind.into()).await?;
+                    Ok(())
+                }
+                _ => say(connected, &replies, kind).await,
+            }
+        });
+        let settled = settled.await;
+        let is_lost = settled.as_ref().is_err_and(ServerError::is_loss);
+        // Who waited may have given up.
+        let _ = done.try_send(settled);
+        if is_lost { Err(ServerError::Closed) } else { Ok(()) }
     }
 }
 
 impl Feed for QueueFeed {
     async fn attach(&mut self, connected: &Connected) -> Result<(), ServerError> {
         self.inbox = None;
-        let stream = stream::ensure(connected, &self.stream).await?;
-        let consumer = stream.create_consumer(shared_by_pullers(self.silence)).await?;
+        let stream = stream::ensure(connected, &self.pulling.stream).await?;
+        let consumer = stream.create_consumer(shared_by_pullers(self.pulling.silence)).await?;
+        self.compare(stream.cached_info().created);
         self.inbox = Some(Inbox::open(connected, consumer, self.demand.clone()).await?);
         Ok(())
     }
@@ -98,17 +211,21 @@ impl Feed for QueueFeed {
         loop {
             let inbox = self.inbox.as_mut().ok_or(ServerError::Closed)?;
             let next = {
-                let settlement = pin!(self.settlements.recv());
+                let order = pin!(self.orders.recv());
                 let message = pin!(inbox.next());
-                match select(settlement, message).await {
-                    Either::Left((settlement, _)) => Either::Left(settlement),
+                match select(order, message).await {
+                    Either::Left((order, _)) => Either::Left(order),
                     Either::Right((message, _)) => Either::Right(message),
                 }
             };
             match next {
-                Either::Left(Some(settlement)) => settle(connected, settlement).await?,
+                Either::Left(Some(order)) => self.follow(connected, order).await?,
                 Either::Left(None) => return Err(ServerError::Closed),
-                Either::Right(message) => self.hand_on(connected, message?).await?,
+                Either::Right(message) => {
+                    if self.hand_on(connected, message?).await? {
+                        self.demand.meet();
+                    }
+                }
             }
         }
     }
@@ -128,31 +245,8 @@ impl Feed for QueueFeed {
     }
 
     fn tell(&self, sentence: String) {
-        self.mailbox.put(Err(sentence));
+        self.mailbox.put(Err(News::Final(sentence)));
     }
-}
-
-/// Fails where the connection is lost: who says it once more says it on the next one.
-async fn settle(connected: &Connected, settlement: Settlement) -> Result<(), ServerError> {
-    let Settlement { replies, kind, is_confirmed, done } = settlement;
-    let settled = connected.bounded(async {
-        // What the server has said is heard first: it may have hung up.
-        yield_now().await;
-        match replies.split_last() {
-            // One answer is enough: the server takes one after the other.
-            Some((last, before)) if is_confirmed => {
-                say(connected, before, kind).await?;
-                connected.client.request(last.clone(), kind.into()).await?;
-                Ok(())
-            }
-            _ => say(connected, &replies, kind).await,
-        }
-    });
-    let settled = settled.await;
-    let is_lost = settled.as_ref().is_err_and(ServerError::is_loss);
-    // Who waited may have given up.
-    let _ = done.send(settled);
-    if is_lost { Err(ServerError::Closed) } else { Ok(()) }
 }
 
 /// Returns when the words are on their way.

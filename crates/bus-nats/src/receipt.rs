@@ -12,6 +12,8 @@ pub(crate) struct Receipt {
     pub sequence: u64,
     /// It was delivered before, to whomever.
     pub redelivered: bool,
+    /// How many messages there were then that nobody had got yet; what was given back does not count.
+    pub pending: u64,
 }
 
 impl Receipt {
@@ -24,9 +26,10 @@ impl Receipt {
             _ => return None,
         };
         let mut tokens = rest.split('.').skip(before);
-        let delivered: u64 = tokens.next()?.parse().ok()?;
-        let sequence: u64 = tokens.next()?.parse().ok()?;
-        Some(Self { sequence: sequence.checked_sub(1)?, redelivered: delivered > 1 })
+        let mut number = || tokens.next()?.parse::<u64>().ok();
+        let (delivered, sequence) = (number()?, number()?);
+        let (_of_consumer, _time, pending) = (number()?, number()?, number()?);
+        Some(Self { sequence: sequence.checked_sub(1)?, redelivered: delivered > 1, pending })
     }
 }
 
@@ -36,15 +39,16 @@ mod tests {
 
     #[test]
     fn receipts_of_old_and_new_servers_are_read() {
-        let receipt = |sequence, redelivered| Some(Receipt { sequence, redelivered });
+        let receipt = |sequence, redelivered, pending| Some(Receipt { sequence, redelivered, pending });
         for (reply, expected) in [
-            ("$JS.ACK.tickpath-topic-a=b.j879eeYx.1.3.1.1795192033655981456.0", receipt(2, false)),
-            ("$JS.ACK.tickpath-queue-q.tickpath.4.2.15.1795192039167302160.0", receipt(1, true)),
-            ("$JS.ACK._.hash.stream.consumer.1.7.1.1795192033655981456.0", receipt(6, false)),
-            ("$JS.ACK.hub.hash.stream.consumer.2.9.1.1795192033655981456.0.token", receipt(8, true)),
+            ("$JS.ACK.tickpath-topic-a=b.j879eeYx.1.3.1.1795192033655981456.0", receipt(2, false, 0)),
+            ("$JS.ACK.tickpath-queue-q.tickpath.4.2.15.1795192039167302160.17", receipt(1, true, 17)),
+            ("$JS.ACK._.hash.stream.consumer.1.7.1.1795192033655981456.3", receipt(6, false, 3)),
+            ("$JS.ACK.hub.hash.stream.consumer.2.9.1.1795192033655981456.5.token", receipt(8, true, 5)),
             ("$JS.ACK.stream.consumer.1.0.1.1795192033655981456.0", None),
             ("$JS.ACK.stream.consumer.1.3.1", None),
             ("$JS.ACK.stream.consumer.one.3.1.1795192033655981456.0", None),
+            ("$JS.ACK.stream.consumer.1.3.1.1795192033655981456.many", None),
             ("_INBOX.somebody.else", None),
         ] {
             assert_eq!(Receipt::parse(reply), expected, "{reply}");

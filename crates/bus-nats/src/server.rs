@@ -1,72 +1,145 @@
-//! Which server a URL names, and how to log in to it.
+//! Which servers a URL names, how to log in to them, and how they are to keep topics and queues.
 
 use std::fmt;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use async_nats::{ConnectOptions, ServerAddr};
+use async_nats::ConnectOptions;
+use async_nats::rustls::crypto::ring;
+use async_nats::rustls::{ClientConfig, RootCertStore};
 use tickpath_bus_api::ConnectError;
+use tickpath_bus_api::url::{Address, TLS_OPTIONS, TlsFiles, Url};
+use tickpath_tls::{ALL_VERSIONS, client_config};
 
-use crate::error::ServerError;
+use crate::error::{Asked, ServerError};
 
-/// A server, and how to log in to it.
+/// The port if the URL has none.
+pub(crate) const PORT: u16 = 4222;
+
+/// What a URL of this transport looks like.
+const FORM: &str = "use nats://[USER:PASSWORD@]HOST:PORT[,HOST:PORT…][?jetstream[&durable][&replicas=N]][&tls] or \
+                    nats://TOKEN@HOST:PORT, or log in by a file: ?creds=FILE or ?nkey=FILE";
+
+/// The most copies that JetStream keeps.
+const MOST_REPLICAS: usize = 5;
+
+/// Servers, of which the first that answers is used, and how to log in there.
 pub(crate) struct Server {
     name: String,
-    host: String,
-    port: u16,
+    hosts: String,
+    addresses: Vec<Address>,
     login: Option<Login>,
-    is_jetstream: bool,
+    tls: Option<TlsFiles>,
+    /// None with core NATS, which keeps nothing.
+    keeping: Option<Keeping>,
+}
+
+/// How JetStream keeps what is made here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Keeping {
+    /// In files, and not in the server's memory.
+    pub is_durable: bool,
+    /// On so many servers.
+    pub replicas: usize,
 }
 
 enum Login {
     Token(String),
-    User { name: String, password: String },
+    User {
+        name: String,
+        password: String,
+    },
+    /// A file with a token that is signed, and the seed of a key.
+    Creds(PathBuf),
+    /// A file with the seed of a key.
+    Nkey(PathBuf),
 }
 
 impl Server {
     /// Reads a URL. Neither the password nor the token is in errors.
     pub fn parse(url: &str) -> Result<Self, ConnectError> {
-        let address: ServerAddr = url.parse().map_err(|e: std::io::Error| wrong(&e.to_string()))?;
-        if address.scheme() != "nats" {
-            return Err(wrong("only plain TCP is spoken to NATS here"));
-        }
-        let (host, port) = (address.host().to_owned(), address.port());
-        if host.is_empty() {
-            return Err(wrong("the NATS URL names no host"));
-        }
-        let login = read_login(&address)?;
-        let is_jetstream = read_rest(address)?;
-        let name = if host.contains(':') { format!("nats://[{host}]:{port}") } else { format!("nats://{host}:{port}") };
-        Ok(Self { name, host, port, login, is_jetstream })
+        let [tls, ca, cert, key] = TLS_OPTIONS;
+        let options = ["jetstream", "durable", "replicas", "creds", "nkey", tls, ca, cert, key];
+        let url = Url::parse(url, &options, FORM)?;
+        Self::of(&url).map_err(|what| ConnectError::Url(format!("{what}; {FORM}")))
     }
 
-    /// Its name for people, which is also its address: a URL without a password.
+    fn of(url: &Url) -> Result<Self, String> {
+        if url.servers.is_empty() {
+            return Err("the NATS URL names no host".to_owned());
+        }
+        if url.path.as_ref().is_some_and(|path| !path.is_empty()) {
+            return Err("in a NATS URL nothing but '?' follows the servers".to_owned());
+        }
+        for option in ["jetstream", "durable", "tls"] {
+            if url.option(option).is_some_and(|value| !value.is_empty()) {
+                return Err(format!("'{option}' in the URL has no value"));
+            }
+        }
+        let places: Vec<String> = url.servers.iter().map(|server| server.with_port_or(PORT)).collect();
+        let hosts: Vec<&str> = url.servers.iter().map(|server| server.host.as_str()).collect();
+        Ok(Self {
+            name: format!("{}://{}", url.scheme, places.join(",")),
+            hosts: hosts.join(","),
+            addresses: url.servers.clone(),
+            login: read_login(url)?,
+            tls: url.tls(url.scheme == "tls")?,
+            keeping: read_keeping(url)?,
+        })
+    }
+
+    /// Their name for people: a URL without a password.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Host and port.
-    pub fn address(&self) -> (&str, u16) {
-        (&self.host, self.port)
+    /// A URL of each, as the client library wants it.
+    pub fn urls(&self) -> Vec<String> {
+        self.addresses.iter().map(|address| format!("nats://{}", address.with_port_or(PORT))).collect()
+    }
+
+    /// Host and port of each.
+    pub fn addresses(&self) -> impl Iterator<Item = (&str, u16)> {
+        self.addresses.iter().map(|address| (address.host.as_str(), address.port_or(PORT)))
     }
 
     /// Topics and queues are kept in JetStream.
     pub fn is_jetstream(&self) -> bool {
-        self.is_jetstream
+        self.keeping.is_some()
     }
 
-    /// Somebody is named who logs in.
-    pub fn has_login(&self) -> bool {
-        self.login.is_some()
+    /// How topics and queues are kept; none with core NATS.
+    pub fn keeping(&self) -> Option<Keeping> {
+        self.keeping
     }
 
-    /// The client library's options, with the login.
-    pub fn options(&self) -> ConnectOptions {
-        match &self.login {
+    /// What an error of connecting means depends on this.
+    pub fn asked(&self) -> Asked<'_> {
+        Asked {
+            has_login: self.login.is_some(),
+            has_login_file: matches!(self.login, Some(Login::Creds(_) | Login::Nkey(_))),
+            is_tls: self.tls.is_some(),
+            hosts: &self.hosts,
+        }
+    }
+
+    /// The client library's options, with the login and TLS. The files that the URL names are read now.
+    pub fn options(&self) -> Result<ConnectOptions, ServerError> {
+        let options = match &self.login {
             None => ConnectOptions::new(),
             Some(Login::Token(token)) => ConnectOptions::with_token(token.clone()),
             Some(Login::User { name, password }) => {
                 ConnectOptions::with_user_and_password(name.clone(), password.clone())
             }
-        }
+            Some(Login::Creds(file)) => by_credentials(file)?,
+            Some(Login::Nkey(file)) => ConnectOptions::with_nkey(read_seed(file)?),
+        };
+        let config = match &self.tls {
+            Some(files) => trusting(files)?,
+            None => trusting_nobody(),
+        };
+        Ok(options.require_tls(self.tls.is_some()).tls_client_config(config))
     }
 
     /// An error for who wanted to connect.
@@ -85,50 +158,73 @@ impl fmt::Debug for Server {
     }
 }
 
-fn wrong(what: &str) -> ConnectError {
-    const FORM: &str = "use nats://[USER:PASSWORD@]HOST:PORT[?jetstream] or nats://TOKEN@HOST:PORT[?jetstream]";
-    ConnectError::Url(format!("{what}; {FORM}"))
+fn read_login(url: &Url) -> Result<Option<Login>, String> {
+    let file = |option: &str| match url.option(option) {
+        Some("") => Err(format!("'{option}' in the URL names no file")),
+        named => Ok(named.map(PathBuf::from)),
+    };
+    let written = match (&url.user, &url.password) {
+        (None, None) => None,
+        (None, Some(_)) => return Err("a password in a NATS URL needs a user name".to_owned()),
+        (Some(token), None) => Some(Login::Token(token.clone())),
+        (Some(name), Some(password)) => Some(Login::User { name: name.clone(), password: password.clone() }),
+    };
+    let mut logins = [written, file("creds")?.map(Login::Creds), file("nkey")?.map(Login::Nkey)].into_iter().flatten();
+    let login = logins.next();
+    match logins.next() {
+        Some(_) => Err("there is more than one login in the URL".to_owned()),
+        None => Ok(login),
+    }
 }
 
-fn read_login(address: &ServerAddr) -> Result<Option<Login>, ConnectError> {
-    let decoded = |text| decode(text).ok_or_else(|| wrong("a '%' in a NATS URL begins two hexadecimal digits"));
-    Ok(match (address.username(), address.password()) {
-        (None, None) => None,
-        (None, Some(_)) => return Err(wrong("a password in a NATS URL needs a user name")),
-        (Some(token), None) => Some(Login::Token(decoded(token)?)),
-        (Some(name), Some(password)) => Some(Login::User { name: decoded(name)?, password: decoded(password)? }),
+fn read_keeping(url: &Url) -> Result<Option<Keeping>, String> {
+    if !url.has("jetstream") {
+        return match ["durable", "replicas"].into_iter().find(|option| url.has(option)) {
+            Some(option) => Err(format!("'{option}' is for JetStream: add 'jetstream' to it")),
+            None => Ok(None),
+        };
+    }
+    let replicas = url.option("replicas").map_or(Some(1), |text| text.parse().ok());
+    let replicas = replicas.filter(|copies| (1..=MOST_REPLICAS).contains(copies));
+    let replicas = replicas.ok_or_else(|| format!("'replicas' in the URL is a number from 1 to {MOST_REPLICAS}"))?;
+    Ok(Some(Keeping { is_durable: url.has("durable"), replicas }))
+}
+
+fn by_credentials(file: &Path) -> Result<ConnectOptions, ServerError> {
+    let text = read(file, "creds")?;
+    let place = file.display();
+    ConnectOptions::with_credentials(&text).map_err(|e| {
+        ServerError::File(format!("{place}: {e}; 'creds' must be a file as 'nsc generate creds' writes it"))
     })
 }
 
-/// Whether `?jetstream` follows the port; anything else is refused.
-fn read_rest(address: ServerAddr) -> Result<bool, ConnectError> {
-    let url = address.into_inner();
-    if !matches!(url.path(), "" | "/") || url.fragment().is_some() {
-        return Err(wrong("nothing but ?jetstream can follow the port of a NATS URL"));
-    }
-    match url.query() {
-        None => Ok(false),
-        Some("jetstream") => Ok(true),
-        // What stands there is not repeated: it may be a password that has a '?'.
-        Some(_) => Err(wrong("behind '?' a NATS URL has only 'jetstream' (in a password, write %3F)")),
-    }
+/// The first word that can be a user's seed: tools write comments around it.
+fn read_seed(file: &Path) -> Result<String, ServerError> {
+    let text = read(file, "nkey")?;
+    let seed = text.split_whitespace().find(|word| word.starts_with("SU") && word.len() > 40);
+    let place = file.display();
+    let none = || ServerError::File(format!("{place}: there is no seed in it; 'nkey' must be a file with one: SU…"));
+    seed.map(str::to_owned).ok_or_else(none)
 }
 
-/// The text that `%` escapes stand for; none if it is no text.
-fn decode(text: &str) -> Option<String> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((&first, tail)) = rest.split_first() {
-        rest = tail;
-        if first != b'%' {
-            bytes.push(first);
-            continue;
-        }
-        let (digits, tail) = tail.split_first_chunk::<2>()?;
-        bytes.push(u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?);
-        rest = tail;
-    }
-    String::from_utf8(bytes).ok()
+fn read(file: &Path, option: &str) -> Result<String, ServerError> {
+    let place = file.display();
+    fs::read_to_string(file).map_err(|e| ServerError::File(format!("{place}: {e}; check '{option}' in the URL")))
+}
+
+fn trusting(files: &TlsFiles) -> Result<ClientConfig, ServerError> {
+    let identity = files.identity.as_ref().map(|(cert, key)| (cert.as_path(), key.as_path()));
+    client_config(files.ca.as_deref(), identity, ALL_VERSIONS).map_err(ServerError::File)
+}
+
+/// The library speaks TLS by itself to a server that wants it. Where nobody has asked for that, no certificate is good
+/// enough: it ends in words, and not in a connection whose other end nobody has looked at.
+fn trusting_nobody() -> ClientConfig {
+    ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .expect("the provider has these versions")
+        .with_root_certificates(RootCertStore::empty())
+        .with_no_client_auth()
 }
 
 #[cfg(test)]
@@ -137,20 +233,34 @@ mod tests {
 
     #[test]
     fn urls_name_servers() {
-        for (url, name, login, is_jetstream) in [
-            ("nats://127.0.0.1:4222", "nats://127.0.0.1:4222", None, false),
-            ("nats://localhost", "nats://localhost:4222", None, false),
-            ("nats://localhost:7000/?jetstream", "nats://localhost:7000", None, true),
-            ("nats://[::1]:7000?jetstream", "nats://[::1]:7000", None, true),
-            ("nats://secret@host:1", "nats://host:1", Some(("secret", None)), false),
-            ("nats://ann:s%40cret@host:1?jetstream", "nats://host:1", Some(("ann", Some("s@cret"))), true),
+        let memory = Some(Keeping { is_durable: false, replicas: 1 });
+        for (url, name, login, keeping) in [
+            ("nats://127.0.0.1:4222", "nats://127.0.0.1:4222", "", None),
+            ("nats://localhost", "nats://localhost:4222", "", None),
+            ("nats://localhost:7000/?jetstream", "nats://localhost:7000", "", memory),
+            ("nats://[::1]:7000,b?jetstream", "nats://[::1]:7000,b:4222", "", memory),
+            ("nats://secret@host:1", "nats://host:1", "token secret", None),
+            ("nats://ann:s%40cret@host:1?jetstream", "nats://host:1", "ann s@cret", memory),
+            ("tls://host?creds=/c", "tls://host:4222", "creds /c", None),
+            ("nats://host?tls&nkey=/n", "nats://host:4222", "nkey /n", None),
+            (
+                "nats://host?jetstream&durable&replicas=3",
+                "nats://host:4222",
+                "",
+                Some(Keeping { is_durable: true, replicas: 3 }),
+            ),
         ] {
             let server = Server::parse(url).unwrap();
-            let found = server.login.as_ref().map(|login| match login {
-                Login::Token(token) => (token.as_str(), None),
-                Login::User { name, password } => (name.as_str(), Some(password.as_str())),
-            });
-            assert_eq!((server.name(), found, server.is_jetstream()), (name, login, is_jetstream), "{url}");
+            let found = match &server.login {
+                None => String::new(),
+                Some(Login::Token(token)) => format!("token {token}"),
+                Some(Login::User { name, password }) => format!("{name} {password}"),
+                Some(Login::Creds(file)) => format!("creds {}", file.display()),
+                Some(Login::Nkey(file)) => format!("nkey {}", file.display()),
+            };
+            assert_eq!((server.name(), found.as_str(), server.keeping()), (name, login, keeping), "{url}");
+            assert_eq!(server.tls.is_some(), url.contains("tls"), "{url}");
+            assert_eq!(format!("{server:?}"), name);
         }
     }
 
@@ -158,18 +268,25 @@ mod tests {
     fn a_bad_url_is_refused_with_the_form_and_without_the_password() {
         for bad in [
             "nats://",
-            "tls://ann:secret@host:1",
             "nats://:secret@host:1",
             "nats://ann:secret@host:99999",
             "nats://ann:secret%4@host:1",
             "nats://ann:secret@host:1/topic",
             "nats://ann:secret@host:1?streams",
             "nats://ann:secret@host:1?jetstream=no",
+            "nats://ann:secret@host:1?durable",
+            "nats://ann:secret@host:1?replicas=2",
+            "nats://ann:secret@host:1?jetstream&replicas=6",
+            "nats://ann:secret@host:1?jetstream&replicas=0",
+            "nats://ann:secret@host:1?creds=/c",
+            "nats://host:1?creds=/c&nkey=/n",
+            "nats://host:1?nkey",
+            "nats://ann:secret@host:1?ca=/c",
         ] {
             let error = Server::parse(bad).unwrap_err();
             assert!(matches!(error, ConnectError::Url(_)), "{bad}: {error}");
             let sentence = error.to_string();
-            assert!(sentence.contains("HOST:PORT[?jetstream]") && !sentence.contains("secret"), "{bad}: {sentence}");
+            assert!(sentence.contains("HOST:PORT[,HOST:PORT…]") && !sentence.contains("secret"), "{bad}: {sentence}");
         }
     }
 }

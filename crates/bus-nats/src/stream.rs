@@ -1,4 +1,6 @@
-//! The JetStream streams that keep topics and queues: in the server's memory, one subject each.
+//! The JetStream streams that keep topics and queues: in the server's memory or in files, one subject each.
+
+use std::time::Duration;
 
 use async_nats::jetstream::ErrorCode;
 use async_nats::jetstream::context::{ConsumerInfoErrorKind, CreateStreamErrorKind};
@@ -9,6 +11,7 @@ use tickpath_bus_api::{Policy, TopicConfig};
 use crate::connected::Connected;
 use crate::error::ServerError;
 use crate::name;
+use crate::server::Keeping;
 
 /// The longest payload, in bytes, also where a server takes longer ones. Servers usually take 1 MiB with the header.
 pub const MAX_PAYLOAD_BYTES: usize = 16 << 20;
@@ -19,6 +22,12 @@ pub(crate) const QUEUE_CONSUMER: &str = "tickpath";
 /// Room for a message's subject and the server's notes about it, of at most 16 bytes.
 const NOTES_BYTES: usize = 256;
 
+/// A message that is sent again within this time is known by its `Nats-Msg-Id`, and not kept twice.
+const KNOWN_AGAIN: Duration = Duration::from_secs(120);
+
+/// The headers of a message for JetStream, in bytes: its first line, `Nats-Msg-Id` with 32 digits, and the empty line.
+const ID_BYTES: usize = 10 + 13 + 32 + 2 + 2;
+
 /// The smallest topic, in bytes.
 const LEAST_BYTES: usize = 4096;
 
@@ -26,20 +35,22 @@ const LEAST_BYTES: usize = 4096;
 const UNLIMITED: i64 = -1;
 
 /// How a topic is kept.
-pub(crate) fn of_topic(topic: &str, config: &TopicConfig) -> Config {
+pub(crate) fn of_topic(topic: &str, config: &TopicConfig, keeping: Keeping) -> Config {
     let max_bytes = match config.policy {
         Policy::Keep => UNLIMITED,
         Policy::Overwrite | Policy::Fail => config.capacity_bytes.max(LEAST_BYTES) as i64,
     };
-    Config { max_bytes, ..kept(name::topic_stream(topic), name::topic_subject(topic), RetentionPolicy::Limits) }
+    let (name, subject) = (name::topic_stream(topic), name::topic_subject(topic));
+    Config { max_bytes, ..kept(name, subject, RetentionPolicy::Limits, keeping) }
 }
 
 /// How a queue is kept: what was acknowledged is gone.
-pub(crate) fn of_queue(queue: &str) -> Config {
-    kept(name::queue_stream(queue), name::queue_subject(queue), RetentionPolicy::WorkQueue)
+pub(crate) fn of_queue(queue: &str, keeping: Keeping) -> Config {
+    kept(name::queue_stream(queue), name::queue_subject(queue), RetentionPolicy::WorkQueue, keeping)
 }
 
-/// Makes the stream if it is not there. One that is there is taken with its capacity, but not with another policy.
+/// Makes the stream if it is not there. One that is there is taken with its capacity, but not with another policy, nor
+/// if it is kept elsewhere, or on fewer servers.
 pub(crate) async fn ensure(connected: &Connected, wanted: &Config) -> Result<Stream, ServerError> {
     let error = match connected.context.create_stream(wanted).await {
         Ok(stream) => return Ok(stream),
@@ -53,10 +64,7 @@ pub(crate) async fn ensure(connected: &Connected, wanted: &Config) -> Result<Str
         return Err(error.into());
     }
     let stream = find(connected, &wanted.name).await?.ok_or(ServerError::StreamGone)?;
-    let there = policy(&stream.cached_info().config);
-    if there != policy(wanted) {
-        return Err(ServerError::OtherPolicy { topic: wanted.subjects.concat(), there: there.name() });
-    }
+    check_same(&stream.cached_info().config, wanted)?;
     Ok(stream)
 }
 
@@ -91,14 +99,16 @@ pub(crate) async fn waiting(connected: &Connected, name: &str) -> Result<u64, Se
     }
 }
 
-/// The longest payload, in bytes: of what the server takes in a message, and of what a topic of so many bytes holds.
-pub(crate) fn longest_payload(server_bytes: usize, topic_bytes: Option<i64>) -> usize {
+/// The longest payload, in bytes: of what the server takes in a message, where JetStream's headers count, and of what a
+/// topic of so many bytes holds.
+pub(crate) fn longest_payload(server_bytes: usize, is_jetstream: bool, topic_bytes: Option<i64>) -> usize {
+    let server_bytes = server_bytes.saturating_sub(if is_jetstream { ID_BYTES } else { 0 });
     let bounded = topic_bytes.and_then(|bytes| usize::try_from(bytes).ok()).filter(|&bytes| bytes > 0);
     let topic_bytes = bounded.map_or(usize::MAX, |bytes| bytes.saturating_sub(NOTES_BYTES));
     server_bytes.min(topic_bytes).saturating_sub(HEADER_BYTES).min(MAX_PAYLOAD_BYTES)
 }
 
-fn kept(name: String, subject: String, retention: RetentionPolicy) -> Config {
+fn kept(name: String, subject: String, retention: RetentionPolicy, keeping: Keeping) -> Config {
     Config {
         name,
         subjects: vec![subject],
@@ -106,12 +116,30 @@ fn kept(name: String, subject: String, retention: RetentionPolicy) -> Config {
         max_bytes: UNLIMITED,
         max_messages: UNLIMITED,
         discard: DiscardPolicy::Old,
-        storage: StorageType::Memory,
-        num_replicas: 1,
+        storage: if keeping.is_durable { StorageType::File } else { StorageType::Memory },
+        num_replicas: keeping.replicas,
+        duplicate_window: KNOWN_AGAIN,
         ..Config::default()
     }
 }
 
+fn check_same(there: &Config, wanted: &Config) -> Result<(), ServerError> {
+    let subject = wanted.subjects.concat();
+    if policy(there) != policy(wanted) {
+        return Err(ServerError::OtherPolicy { topic: subject, there: policy(there).name() });
+    }
+    if there.storage != wanted.storage || there.num_replicas < wanted.num_replicas {
+        return Err(ServerError::OtherKeeping { subject, there: place(there), wanted: place(wanted) });
+    }
+    Ok(())
+}
+
 fn policy(config: &Config) -> Policy {
     if config.max_bytes > 0 { Policy::Overwrite } else { Policy::Keep }
+}
+
+/// Where a stream is kept, in words of the URL.
+fn place(config: &Config) -> String {
+    let medium = if config.storage == StorageType::File { "in files ('durable')" } else { "in memory" };
+    format!("{medium}, with replicas={}", config.num_replicas)
 }

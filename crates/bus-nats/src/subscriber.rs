@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use tickpath_bus_api::{Event, Mailbox, PublisherState, ReceiveError, Start, Subscriber, wire};
+use tickpath_bus_api::{Event, Gap, Mailbox, OriginTracker, PublisherState, ReceiveError, Start, Subscriber, wire};
 use tickpath_clock::Wait;
 
 use crate::arrivals::{Arrival, Arrivals};
 use crate::background::Background;
+use crate::backlog::Backlog;
 use crate::core_feed::CoreFeed;
 use crate::demand::{Demand, WINDOW};
 use crate::error::ServerError;
@@ -17,19 +18,28 @@ use crate::topic_feed::TopicFeed;
 /// A subscription, which outlives its connections.
 pub(crate) struct NatsSubscriber {
     arrivals: Arrivals<Arrival>,
-    /// How much is wanted, where that can be said: JetStream keeps the rest.
-    demand: Option<Demand>,
+    flow: Flow,
+    /// Which messages of which publishers have come.
+    tracker: OriginTracker,
     wait: Wait,
     background: Background,
+}
+
+/// How it is bounded what lies here unread.
+enum Flow {
+    /// JetStream is told how much is wanted, and keeps the rest.
+    Asked(Demand),
+    /// Core NATS sends everything; who is too far behind is cut off.
+    Sent(Backlog),
 }
 
 impl NatsSubscriber {
     /// Subscribes to a subject of core NATS.
     pub fn to_subject(server: Arc<Server>, topic: &str, wait: Wait) -> Result<Self, ServerError> {
-        let mailbox = Mailbox::new();
-        let feed = CoreFeed::new(name::topic_subject(topic), None, mailbox.clone());
+        let (mailbox, backlog) = (Mailbox::new(), Backlog::default());
+        let feed = CoreFeed::new(name::topic_subject(topic), None, mailbox.clone(), backlog.clone());
         let background = Background::start(server, feed)?;
-        Ok(Self { arrivals: Arrivals::new(mailbox), demand: None, wait, background })
+        Ok(Self::new(Arrivals::new(mailbox), Flow::Sent(backlog), wait, background))
     }
 
     /// Follows a stream of JetStream.
@@ -38,18 +48,42 @@ impl NatsSubscriber {
         demand.raise(WINDOW);
         let feed = TopicFeed::new(name::topic_stream(topic), start, mailbox.clone(), demand.clone());
         let background = Background::start(server, feed)?;
-        Ok(Self { arrivals: Arrivals::new(mailbox), demand: Some(demand), wait, background })
+        Ok(Self::new(Arrivals::new(mailbox), Flow::Asked(demand), wait, background))
+    }
+
+    fn new(arrivals: Arrivals<Arrival>, flow: Flow, wait: Wait, background: Background) -> Self {
+        Self { arrivals, flow, tracker: OriginTracker::default(), wait, background }
     }
 }
 
 impl Subscriber for NatsSubscriber {
     fn poll(&mut self, limit: usize, handler: &mut dyn FnMut(Event<'_>)) -> Result<usize, ReceiveError> {
-        if let Some(demand) = &self.demand {
-            demand.keep_up(self.arrivals.unread());
+        let Self { arrivals, flow, tracker, .. } = self;
+        if let Flow::Asked(demand) = flow {
+            demand.keep_up(arrivals.unread());
         }
-        self.arrivals.take(limit, |arrival| match arrival {
-            Arrival::Gap(gap) => handler(Event::Gap(gap)),
-            Arrival::Message { sequence, message } => handler(wire::event(sequence, &message.payload)),
+        arrivals.take(limit, false, |arrival| match arrival {
+            Arrival::Gap(gap) => {
+                handler(Event::Gap(gap));
+                if gap == Gap::Reconnected {
+                    tracker.told();
+                }
+                (1, None)
+            }
+            Arrival::Message { sequence, message } => {
+                let mut count = 0;
+                let is_over = wire::hand_over(tracker, sequence, &message.payload, &mut |event| {
+                    count += 1;
+                    handler(event);
+                });
+                if !is_over {
+                    return (count, Some(Arrival::Message { sequence, message }));
+                }
+                if let Flow::Sent(backlog) = flow {
+                    backlog.release(&message);
+                }
+                (count, None)
+            }
         })
     }
 

@@ -11,7 +11,7 @@ use async_nats::jetstream::stream::{State, Stream};
 use tickpath_bus_api::{Gap, Start};
 use tokio::time::sleep;
 
-use crate::arrivals::{Arrival, Arrived};
+use crate::arrivals::{Arrival, Arrived, News};
 use crate::background::Feed;
 use crate::connected::Connected;
 use crate::demand::Demand;
@@ -119,7 +119,7 @@ impl Feed for TopicFeed {
     }
 
     fn tell(&self, sentence: String) {
-        self.mailbox.put(Err(sentence));
+        self.mailbox.put(Err(News::Final(sentence)));
     }
 }
 

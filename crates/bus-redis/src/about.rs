@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 
 use tickpath_bus_api::About;
 
+use crate::error::ServerError;
+use crate::info::Info;
 use crate::link::Link;
-use crate::server::{Mechanism, Server, ServerError};
+use crate::server::{Mechanism, Server};
 
 /// Settings that decide what is kept and what it costs.
 const SETTINGS: [&str; 7] = [
@@ -32,14 +34,8 @@ pub(crate) fn about(server: &Server) -> About {
 
 fn ask(server: &Server) -> Result<About, ServerError> {
     let mut link = Link::open_ready(server)?;
-    let info = link.ask(&["INFO"], |items| Ok(text(items.bulk()?))).map_err(|e| e.to_string());
-    let field = |name: &str| {
-        let lines = info.as_deref().unwrap_or_default().lines();
-        lines
-            .into_iter()
-            .find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))
-            .map(|value| value.trim().to_owned())
-    };
+    let info = Info::ask(&mut link).map_err(|e| e.to_string());
+    let field = |name: &str| info.as_ref().ok().and_then(|info| info.field(name)).map(str::to_owned);
     let mut settings = BTreeMap::new();
     for name in SETTINGS {
         let told = link.ask(&["CONFIG", "GET", name], |items| match items.array()? {

@@ -39,6 +39,8 @@
 
 mod about;
 mod advice;
+mod error;
+mod info;
 mod link;
 mod list_at_least_once;
 mod list_at_most_once;
@@ -52,6 +54,7 @@ mod socket;
 mod stream;
 mod stream_at_least_once;
 mod stream_at_most_once;
+mod stream_feed;
 mod stream_group;
 mod stream_subscriber;
 mod subscriber;
@@ -65,26 +68,28 @@ use tickpath_bus_api::{
 };
 use tickpath_clock::Wait;
 
+use crate::error::ServerError;
 use crate::link::Link;
 use crate::list_at_least_once::ListAtLeastOnce;
 use crate::list_at_most_once::ListAtMostOnce;
 use crate::puller::{Queue, RedisPuller};
-use crate::sender::{Connect, Sender};
-use crate::server::{Mechanism, Server, ServerError};
+use crate::sender::Sender;
+use crate::server::{Mechanism, Server};
 use crate::stream_at_least_once::StreamAtLeastOnce;
 use crate::stream_at_most_once::StreamAtMostOnce;
 use crate::stream_subscriber::StreamSubscriber;
 use crate::subscriber::RedisSubscriber;
 
+pub use crate::puller::MAX_PULLED_BYTES;
 pub use crate::sender::MAX_PAYLOAD_BYTES;
 
 /// What this transport is.
 pub const TRANSPORT: Transport = Transport {
     name: "Redis",
-    schemes: &["redis", "redis+unix"],
+    schemes: &["redis", "rediss", "redis+unix"],
     form: "redis://HOST:PORT[?streams]",
     ways: &["", "?streams"],
-    port: Some(6379),
+    port: Some(server::PORT),
     connect: |url| Ok(Box::new(RedisBus::connect(url)?)),
     advise: advice::advise,
 };
@@ -106,10 +111,6 @@ impl RedisBus {
     fn ask<T>(&self, question: impl FnOnce(&mut Link) -> Result<T, ServerError>) -> Result<T, ConnectError> {
         let answer = Link::open_ready(&self.server).and_then(|mut link| question(&mut link));
         answer.map_err(|e| self.server.error(&e))
-    }
-
-    fn sender(&self, connect: Connect, command: &[&str]) -> Result<Sender, ConnectError> {
-        Sender::open(self.server.clone(), connect, command)
     }
 
     fn open_puller(&self, queue: impl Queue + 'static, wait: Wait) -> Result<Box<dyn Puller>, ConnectError> {
@@ -183,10 +184,10 @@ impl Connection for RedisBus {
     fn publisher(&self, topic: &str, config: &TopicConfig) -> Result<Box<dyn Publisher>, ConnectError> {
         check_name("topic", topic)?;
         self.check_policy(config.policy)?;
-        Ok(Box::new(match self.server.mechanism() {
-            // A server that loads its data publishes, and does nothing else.
-            Mechanism::Plain => self.sender(Link::open, &["PUBLISH", topic])?,
-            Mechanism::Streams => self.sender(Link::open_ready, &["XADD", topic, "*", stream::FIELD])?,
+        let server = self.server.clone();
+        Ok(Box::new(match server.mechanism() {
+            Mechanism::Plain => Sender::to_channel(server, topic)?,
+            Mechanism::Streams => Sender::to_key(server, &["XADD", topic, "*", stream::FIELD])?,
         }))
     }
 
@@ -219,32 +220,34 @@ impl Connection for RedisBus {
             keeps_without_puller: true,
             sees_death: false,
             counts_waiting: true,
+            exact_resend: false,
             max_payload: MAX_PAYLOAD_BYTES,
         }
     }
 
     fn pusher(&self, queue: &str, _config: &QueueConfig) -> Result<Box<dyn Pusher>, ConnectError> {
         check_name("queue", queue)?;
-        Ok(Box::new(match self.server.mechanism() {
-            Mechanism::Plain => self.sender(Link::open_ready, &["LPUSH", queue])?,
-            Mechanism::Streams => self.sender(Link::open_ready, &["XADD", queue, "*", stream::FIELD])?,
+        let server = self.server.clone();
+        Ok(Box::new(match server.mechanism() {
+            Mechanism::Plain => Sender::to_key(server, &["LPUSH", queue])?,
+            Mechanism::Streams => Sender::to_key(server, &["XADD", queue, "*", stream::FIELD])?,
         }))
     }
 
     fn puller(&self, queue: &str, config: &QueueConfig, wait: Wait) -> Result<Box<dyn Puller>, ConnectError> {
         check_name("queue", queue)?;
         let clock = self.server.clock();
-        let silence_ns = config.silence_ns;
+        let QueueConfig { silence_ns, foreign, .. } = *config;
         match (self.server.mechanism(), config.delivery) {
-            (Mechanism::Plain, Delivery::AtMostOnce) => self.open_puller(ListAtMostOnce::new(queue), wait),
+            (Mechanism::Plain, Delivery::AtMostOnce) => self.open_puller(ListAtMostOnce::new(queue, foreign), wait),
             (Mechanism::Plain, Delivery::AtLeastOnce) => {
-                self.open_puller(ListAtLeastOnce::new(queue, silence_ns, clock), wait)
+                self.open_puller(ListAtLeastOnce::new(queue, silence_ns, foreign, clock), wait)
             }
             (Mechanism::Streams, Delivery::AtMostOnce) => {
-                self.open_puller(StreamAtMostOnce::new(queue, silence_ns, clock), wait)
+                self.open_puller(StreamAtMostOnce::new(queue, silence_ns, foreign, clock), wait)
             }
             (Mechanism::Streams, Delivery::AtLeastOnce) => {
-                self.open_puller(StreamAtLeastOnce::new(queue, silence_ns, clock), wait)
+                self.open_puller(StreamAtLeastOnce::new(queue, silence_ns, foreign, clock), wait)
             }
         }
     }

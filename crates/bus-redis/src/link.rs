@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use tickpath_clock::sleep_ns;
 
+use crate::error::ServerError;
 use crate::moment::Moment;
 use crate::resp::{self, Item, Items, Malformed, UNEXPECTED};
-use crate::server::{Server, ServerError, TIMEOUT};
-use crate::socket::Socket;
+use crate::server::{Address, Server, TIMEOUT};
+use crate::socket::{News, Socket};
 
 /// Room for incoming bytes at the start; it grows with the messages.
 const BUFFER_BYTES: usize = 64 << 10;
@@ -30,6 +31,8 @@ pub(crate) struct Link {
     mode: Mode,
     /// How many replies are to come that nobody wants to see.
     unwanted: usize,
+    /// How many bytes of what was sent last have gone out.
+    sent: usize,
 }
 
 /// What the socket does when there is nothing.
@@ -53,11 +56,59 @@ impl Link {
         }
     }
 
-    /// Connects and logs in, which a server that loads its data lets through as well.
+    /// Connects and logs in, which a server that loads its data lets through as well. Of several servers it is the first
+    /// one that is a master.
     pub fn open(server: &Server) -> Result<Self, ServerError> {
-        let socket = Socket::connect(server.address())?;
+        Self::open_at(server, server.is_one_of_several())
+    }
+
+    /// The same to a master alone: what is published at another one nobody else hears.
+    pub fn open_to_publish(server: &Server) -> Result<Self, ServerError> {
+        Self::open_at(server, true)
+    }
+
+    /// Tries one address after the other; the error is that of the last one.
+    fn open_at(server: &Server, must_be_master: bool) -> Result<Self, ServerError> {
+        let mut last = None;
+        for address in server.addresses() {
+            let opened = match server.sentinel() {
+                Some(master) => Self::master_of(server, address, master).and_then(|there| Self::login(server, &there)),
+                None => Self::login(server, address),
+            };
+            let opened = opened.and_then(|mut link| {
+                let is_good = !must_be_master || link.is_master()?;
+                if is_good { Ok(link) } else { Err(ServerError::Replica) }
+            });
+            match opened {
+                Ok(link) => return Ok(link),
+                Err(e) => last = Some(e),
+            }
+        }
+        Err(last.unwrap_or(ServerError::NobodyListens))
+    }
+
+    /// Asks a sentinel where the master is.
+    fn master_of(server: &Server, sentinel: &Address, master: &str) -> Result<Address, ServerError> {
+        let mut link = Self::connect(server, sentinel)?;
+        let place = link.ask(&["SENTINEL", "GET-MASTER-ADDR-BY-NAME", master], |items| {
+            if items.array()? != 2 {
+                return Ok(None);
+            }
+            let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+            let (host, port) = (text(items.bulk()?), text(items.bulk()?));
+            Ok(Some(Address::Tcp { host, port: port.parse().map_err(|_| UNEXPECTED)? }))
+        });
+        place?.ok_or_else(|| ServerError::NoMaster(master.to_owned()))
+    }
+
+    fn connect(server: &Server, address: &Address) -> Result<Self, ServerError> {
+        let socket = Socket::connect(address, server.tls())?;
         let mode = Mode::Sleeps(TIMEOUT);
-        let mut link = Self { socket, buffer: vec![0; BUFFER_BYTES], start: 0, end: 0, mode, unwanted: 0 };
+        Ok(Self { socket, buffer: vec![0; BUFFER_BYTES], start: 0, end: 0, mode, unwanted: 0, sent: 0 })
+    }
+
+    fn login(server: &Server, address: &Address) -> Result<Self, ServerError> {
+        let mut link = Self::connect(server, address)?;
         match server.login() {
             Some((Some(user), password)) => link.ask(&["AUTH", user, password], is_status)?,
             Some((None, password)) => link.ask(&["AUTH", password], is_status)?,
@@ -67,6 +118,33 @@ impl Link {
             link.ask(&["SELECT", &server.database().to_string()], is_status)?;
         }
         Ok(link)
+    }
+
+    /// Whether it follows nobody. Who may not ask takes it for a master.
+    pub fn is_master(&mut self) -> Result<bool, ServerError> {
+        let role = self.ask(&["ROLE"], |items| {
+            items.array()?;
+            Ok(items.bulk()? != b"slave")
+        });
+        match role {
+            Err(ServerError::Refused(_)) => Ok(true),
+            known => known,
+        }
+    }
+
+    /// Whether the server has hung up, as far as can be seen without waiting.
+    pub fn is_closed(&mut self) -> bool {
+        match self.socket.news() {
+            News::Nothing => false,
+            News::End => true,
+            // Of TLS, words between the two ends.
+            News::Bytes => self.receive().is_err(),
+        }
+    }
+
+    /// How many bytes of what was sent last have gone out.
+    pub fn sent(&self) -> usize {
+        self.sent
     }
 
     /// Asks for a sign of life.
@@ -103,11 +181,19 @@ impl Link {
 
     /// Sends commands.
     pub fn send(&mut self, commands: &[u8]) -> Result<(), ServerError> {
-        let mut left = commands;
-        while !left.is_empty() {
-            match self.socket.write(left) {
+        self.sent = 0;
+        loop {
+            let written = match commands.get(self.sent..).filter(|left| !left.is_empty()) {
+                Some(left) => self.socket.write(left),
+                // Over TLS the last bytes may still lie here.
+                None => match self.socket.flush() {
+                    Ok(()) => return Ok(()),
+                    Err(e) => Err(e),
+                },
+            };
+            match written {
                 Ok(0) => return Err(ServerError::Closed),
-                Ok(bytes) => left = &left[bytes..],
+                Ok(bytes) => self.sent += bytes,
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock && self.mode == Mode::Returns => {
                     self.set_mode(Mode::Sleeps(TIMEOUT))?;
@@ -115,7 +201,6 @@ impl Link {
                 Err(e) => return Err(e.into()),
             }
         }
-        Ok(())
     }
 
     /// Waits for the next reply, up to so long, and reads it.

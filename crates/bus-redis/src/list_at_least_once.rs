@@ -12,24 +12,26 @@
 
 use std::time::Duration;
 
-use tickpath_bus_api::Pulled;
+use tickpath_bus_api::{Pulled, wire};
 use tickpath_clock::HostClock;
 
+use crate::error::ServerError;
 use crate::link::Link;
-use crate::list_at_most_once::seconds;
+use crate::list_at_most_once::{OURS, check, seconds};
 use crate::moment::Moment;
-use crate::puller::{Queue, SHORTEST_SLEEP, hand_over, milliseconds, unique_id};
+use crate::puller::{MAX_PULLED_BYTES, Queue, SHORTEST_SLEEP, hand_over, milliseconds, unique_id};
 use crate::resp::{self, UNEXPECTED};
-use crate::server::{ServerError, TIMEOUT};
+use crate::server::TIMEOUT;
 
 /// Begins a connection, with a new id: what the last connection asked for late lands with the old one, and falls.
 /// Gives back what was taken, but for the oldest, which are known here; gives how many these are. None are if the old
-/// sign of life is not unbroken: then others may have given them back.
+/// sign of life is not unbroken: then others may have given them back. Gives, too, how many were taken before that.
 /// Keys: old taken, old alive, new taken, new alive, again, pullers.
 /// Arguments: how many of the oldest are known, silence in ms, old id, new id.
 const RESUME: &str = "
 local known = redis.call('GET', KEYS[2]) == 'unbroken' and tonumber(ARGV[1]) or 0
-for _ = 1, redis.call('LLEN', KEYS[1]) - known do
+local there = redis.call('LLEN', KEYS[1])
+for _ = 1, there - known do
   redis.call('LMOVE', KEYS[1], KEYS[5], 'LEFT', 'RIGHT')
 end
 if redis.call('EXISTS', KEYS[1]) == 1 then redis.call('RENAME', KEYS[1], KEYS[3]) end
@@ -37,7 +39,7 @@ redis.call('DEL', KEYS[2])
 redis.call('SREM', KEYS[6], ARGV[3])
 redis.call('SET', KEYS[4], 'unbroken', 'PX', ARGV[2])
 redis.call('SADD', KEYS[6], ARGV[4])
-return known";
+return {known, there}";
 
 /// Gives back all that was taken. Keys: taken, alive, again, pullers. Argument: id.
 const LEAVE: &str = "
@@ -53,24 +55,45 @@ if redis.call('PEXPIRE', KEYS[1], ARGV[1]) == 0 then
 end
 return 0";
 
-/// Takes messages, those that come again first. Gives how many of them these are, and the messages.
-/// Keys: queue, again, taken, alive, pullers. Arguments: limit, silence in ms, id, whether a sign of life is due.
+/// Takes messages, those that come again first, as long as they have no more than so many bytes, and up to the first one
+/// that is not ours; that one stays. Gives how many of them come again, and the messages.
+/// Keys: queue, again, taken, alive, pullers.
+/// Arguments: limit, silence in ms, id, whether a sign of life is due, bytes, whether those of others are taken, too.
 const TAKE: &str = "
 local alive = ARGV[4] == '1' and redis.call('PEXPIRE', KEYS[4], ARGV[2]) or redis.call('EXISTS', KEYS[4])
 if alive == 0 then
   redis.call('SET', KEYS[4], 'broken', 'PX', ARGV[2])
   redis.call('SADD', KEYS[5], ARGV[3])
 end
-local limit, found = tonumber(ARGV[1]), {0}
+local limit, found, bytes = tonumber(ARGV[1]), {0}, 0
 for from = 2, 1, -1 do
   while #found <= limit do
     local message = redis.call('LMOVE', KEYS[from], KEYS[3], 'RIGHT', 'LEFT')
     if not message then break end
+    bytes = bytes + #message
+    local is_foreign = ARGV[6] == '0' and not ours(message)
+    if is_foreign or #found > 1 and bytes > tonumber(ARGV[5]) then
+      redis.call('LMOVE', KEYS[3], KEYS[from], 'LEFT', 'RIGHT')
+      if is_foreign and #found == 1 then return redis.error_reply('FOREIGN it is no message of ours') end
+      limit = 0
+      break
+    end
     found[#found + 1] = message
   end
   if from == 2 then found[1] = #found - 1 end
 end
 return found";
+
+/// All that was taken is done with, but for the newest one if that was not handed over; and gives a sign of life. Gives how
+/// many messages these were. Keys: alive, pullers, taken. Arguments: silence in ms, id, 1 if the newest one stays, else 0.
+const ACKNOWLEDGE: &str = "
+if redis.call('PEXPIRE', KEYS[1], ARGV[1]) == 0 then
+  redis.call('SET', KEYS[1], 'broken', 'PX', ARGV[1])
+  redis.call('SADD', KEYS[2], ARGV[2])
+end
+local there = redis.call('LLEN', KEYS[3])
+if ARGV[3] == '1' then redis.call('LTRIM', KEYS[3], 0, 0) else redis.call('DEL', KEYS[3]) end
+return there - tonumber(ARGV[3])";
 
 /// Gives back what pullers had that show no sign of life. Gives how many messages these are.
 /// Keys: pullers, again. Argument: queue.
@@ -105,8 +128,12 @@ pub(crate) struct ListAtLeastOnce {
     renewed: Moment,
     /// When it last looked for the fallen.
     looked: Moment,
+    /// The kind that messages of others get.
+    foreign: Option<u8>,
     /// How many of the messages in its list were handed over: the oldest.
     held: usize,
+    /// How many that were handed over others may have got since: that is to be told.
+    returned: u64,
     /// The newest message in its list, which came while it slept.
     kept: Option<Vec<u8>>,
     /// The connection was lost before the server confirmed that what was handed over is done with.
@@ -137,18 +164,31 @@ pub(crate) fn remove(link: &mut Link, queue: &str) -> Result<(), ServerError> {
 
 impl ListAtLeastOnce {
     /// Of the queue of this name; a puller that is silent for so long is taken for dead.
-    pub fn new(queue: &str, silence_ns: u64, clock: HostClock) -> Self {
+    pub fn new(queue: &str, silence_ns: u64, foreign: Option<u8>, clock: HostClock) -> Self {
         let now = Moment::now(clock);
-        let keys = Keys::new(queue, clock);
-        Self { keys, clock, silence_ns, renewed: now, looked: now, held: 0, kept: None, is_acknowledging: false }
+        Self {
+            keys: Keys::new(queue, clock),
+            clock,
+            silence_ns,
+            renewed: now,
+            looked: now,
+            foreign,
+            held: 0,
+            returned: 0,
+            kept: None,
+            is_acknowledging: false,
+        }
     }
 
-    /// Begins a connection; gives how many of the messages that were known are still taken.
-    fn begin(&self, link: &mut Link, new: &Keys, known: &str) -> Result<i64, ServerError> {
+    /// Begins a connection; gives how many of the messages that were known are still taken, and how many there were.
+    fn begin(&self, link: &mut Link, new: &Keys, known: &str) -> Result<(i64, i64), ServerError> {
         let (old, silence) = (&self.keys, milliseconds(self.silence_ns));
         let keys = [&old.taken, &old.alive, &new.taken, &new.alive, &new.again, &new.pullers].map(String::as_str);
         let words = [known, silence.as_str(), old.id.as_str(), new.id.as_str()];
-        link.ask(&[&["EVAL", RESUME, "6"][..], &keys, &words].concat(), |items| items.integer())
+        link.ask(&[&["EVAL", RESUME, "6"][..], &keys, &words].concat(), |items| {
+            items.array()?;
+            Ok((items.integer()?, items.integer()?))
+        })
     }
 
     /// Takes messages that are there; gives how many, the foreign ones too.
@@ -164,13 +204,17 @@ impl ListAtLeastOnce {
         }
         let Keys { queue, again, pullers, id, taken, alive } = &self.keys;
         let (limit, silence) = (limit.to_string(), milliseconds(self.silence_ns));
-        let due = if is_due { "1" } else { "0" };
-        let command: [&str; 12] = ["EVAL", TAKE, "5", queue, again, taken, alive, pullers, &limit, &silence, id, due];
-        let count = link.ask(&command, |items| {
+        let (most, foreign) = (MAX_PULLED_BYTES.to_string(), self.foreign);
+        let word = |is: bool| if is { "1" } else { "0" };
+        let script = format!("{OURS}{TAKE}");
+        let keys: [&str; 5] = [queue, again, taken, alive, pullers];
+        let words = [&limit, &silence, id, word(is_due), &most, word(foreign.is_some())];
+        let count = link.ask(&[&["EVAL", &script, "5"][..], &keys, &words].concat(), |items| {
             let count = items.array()?.checked_sub(1).ok_or(UNEXPECTED)?;
             let again = usize::try_from(items.integer()?).map_err(|_| UNEXPECTED)?;
             for at in 0..count {
-                hand_over(items.bulk()?, at < again, handler);
+                // The script has looked what they are.
+                let _ = hand_over(items.bulk()?, at < again, foreign, handler);
             }
             Ok(count)
         })?;
@@ -195,24 +239,32 @@ impl ListAtLeastOnce {
 }
 
 impl Queue for ListAtLeastOnce {
+    fn name(&self) -> &str {
+        &self.keys.queue
+    }
+
     fn resume(&mut self, link: &mut Link) -> Result<(), ServerError> {
-        // Refused if something else has the name.
-        link.ask(&["LLEN", &self.keys.queue], |items| items.integer())?;
+        check(link, &self.keys.queue, self.foreign)?;
         self.renewed = self.renewed.restarted();
         let new = Keys::new(&self.keys.queue, self.clock);
-        let known = (self.held + usize::from(self.kept.is_some())).to_string();
-        if self.begin(link, &new, &known)? == 0 {
-            (self.held, self.kept) = (0, None);
-        }
+        let kept = usize::from(self.kept.is_some());
+        let known = self.held + kept;
+        let (still_known, there) = self.begin(link, &new, &known.to_string())?;
         self.keys = new;
-        if self.is_acknowledging { self.acknowledge(link) } else { Ok(()) }
+        if known > 0 && still_known == 0 {
+            self.returned += self.held as u64;
+            (self.held, self.kept, self.is_acknowledging) = (0, None, false);
+        } else if self.is_acknowledging && there == kept as i64 {
+            // The server had done it, and its answer was lost.
+            (self.held, self.is_acknowledging) = (0, false);
+        }
+        Ok(())
     }
 
     fn take(&mut self, link: &mut Link, limit: usize, handler: &mut dyn FnMut(Pulled<'_>)) -> Result<(), ServerError> {
         if let Some(message) = self.kept.take() {
             self.held += 1;
-            hand_over(&message, false, handler);
-            return Ok(());
+            return hand_over(&message, false, self.foreign, handler);
         }
         // Also where there is always something: what the fallen had must not wait for an empty queue.
         if self.looked.is_past(self.silence_ns / 2) {
@@ -233,28 +285,31 @@ impl Queue for ListAtLeastOnce {
         resp::command(&mut commands, &["BLMOVE", queue, taken, "RIGHT", "LEFT", &seconds(timeout)]);
         link.send(&commands)?;
         link.answer(TIMEOUT, |items| items.integer())?;
-        self.kept = link.answer(timeout + TIMEOUT, |items| Ok(items.bulk_or_null()?.map(<[u8]>::to_vec)))?;
+        let came = link.answer(timeout + TIMEOUT, |items| Ok(items.bulk_or_null()?.map(<[u8]>::to_vec)))?;
+        if came.as_ref().is_some_and(|bytes| wire::pulled(bytes, self.foreign).is_none()) {
+            // The next call finds it there, and says so.
+            return link.ask(&["LMOVE", taken, queue, "LEFT", "RIGHT"], |items| items.bulk_or_null().map(|_| ()));
+        }
+        self.kept = came;
         Ok(())
     }
 
     fn is_holding(&self) -> bool {
-        self.held > 0
+        self.held > 0 || self.returned > 0
     }
 
     fn acknowledge(&mut self, link: &mut Link) -> Result<(), ServerError> {
         self.is_acknowledging = true;
-        let mut commands = Vec::new();
-        self.renew(&mut commands);
+        self.renewed = self.renewed.restarted();
+        let Keys { alive, pullers, taken, id, .. } = &self.keys;
+        let silence = milliseconds(self.silence_ns);
         // The newest, which was not handed over, stays.
-        match self.kept {
-            Some(_) => resp::command(&mut commands, &["LTRIM", &self.keys.taken, "0", "0"]),
-            None => resp::command(&mut commands, &["DEL", &self.keys.taken]),
-        }
-        link.send(&commands)?;
-        link.answer(TIMEOUT, |items| items.integer())?;
-        link.answer(TIMEOUT, |items| items.skip())?;
-        (self.held, self.is_acknowledging) = (0, false);
-        Ok(())
+        let kept = if self.kept.is_some() { "1" } else { "0" };
+        let command: [&str; 9] = ["EVAL", ACKNOWLEDGE, "3", alive, pullers, taken, &silence, id, kept];
+        let done = link.ask(&command, |items| items.integer())?;
+        let returned = self.returned + (self.held as u64).saturating_sub(u64::try_from(done).unwrap_or(0));
+        (self.held, self.returned, self.is_acknowledging) = (0, 0, false);
+        if returned == 0 { Ok(()) } else { Err(ServerError::NotAcknowledged(returned)) }
     }
 
     fn leave(&mut self, link: &mut Link) -> Result<(), ServerError> {

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use tickpath_clock::sleep_ns;
 
-use crate::server::{Server, ServerError};
+use crate::error::ServerError;
+use crate::server::Server;
 
 /// The pause after the first failure; each further one doubles it.
 const FIRST_PAUSE_NS: u64 = 100_000_000;

@@ -1,16 +1,21 @@
-//! Sends messages, each by one command: to a channel, to a list, or to a stream.
+//! Sends messages, each by one command: to a channel, to a list, or to a stream. Says of each what became of it.
 
 use std::sync::Arc;
 
-use tickpath_bus_api::wire::{check_message, header};
-use tickpath_bus_api::{BatchError, ConnectError, PublishError, Publisher, Pusher};
+use tickpath_bus_api::wire::{check_message, encode, header};
+use tickpath_bus_api::{BatchError, ConnectError, Fate, Numbering, PublishError, Publisher, Pusher};
 
+use crate::error::ServerError;
 use crate::link::Link;
+use crate::moment::Moment;
 use crate::resp::{self, Item, Items, Malformed, UNEXPECTED};
-use crate::server::{Server, ServerError, TIMEOUT};
+use crate::server::{Server, TIMEOUT};
 
 /// The longest payload, in bytes: half of what a server with default settings buffers before it drops a subscriber.
 pub const MAX_PAYLOAD_BYTES: usize = 16 << 20;
+
+/// How often a publisher whom nobody hears asks whether that is because its server has become a replica, in nanoseconds.
+const LOOK_NS: u64 = 1_000_000_000;
 
 /// How a sender connects.
 pub(crate) type Connect = fn(&Server) -> Result<Link, ServerError>;
@@ -24,17 +29,62 @@ pub(crate) struct Sender {
     /// None after an error, when replies may be left in it.
     link: Option<Link>,
     reconnects: u64,
+    numbering: Numbering,
+    /// Of what the last call left unknown, the whole values: they are sent again as they are.
+    unknown: Vec<Vec<u8>>,
     /// Commands on their way; kept, so that sending allocates nothing.
     packed: Vec<u8>,
+    audience: Audience,
+}
+
+/// Who hears a publisher, by what the server says.
+struct Audience {
+    /// The server counts who hears a message, which only a channel has.
+    is_counted: bool,
+    /// Somebody heard the last message.
+    is_there: bool,
+    /// When the server's role was asked last.
+    asked: Moment,
+}
+
+/// What became of messages that were not all taken.
+struct Failure {
+    fates: Vec<Fate>,
+    /// Why the first one was not.
+    error: ServerError,
 }
 
 impl Sender {
-    /// Connects now, so that the first message does not pay for it. The message is the last part of the command.
-    pub fn open(server: Arc<Server>, connect: Connect, command: &[&str]) -> Result<Self, ConnectError> {
+    /// Publishes to a channel.
+    pub fn to_channel(server: Arc<Server>, topic: &str) -> Result<Self, ConnectError> {
+        // A server that loads its data publishes, and does nothing else.
+        let mut sender = Self::open(server, Link::open_to_publish, &["PUBLISH", topic])?;
+        sender.audience.is_counted = true;
+        Ok(sender)
+    }
+
+    /// Sends to what the server keeps, by a command whose last part is the message.
+    pub fn to_key(server: Arc<Server>, command: &[&str]) -> Result<Self, ConnectError> {
+        Self::open(server, Link::open_ready, command)
+    }
+
+    /// Connects now, so that the first message does not pay for it.
+    fn open(server: Arc<Server>, connect: Connect, command: &[&str]) -> Result<Self, ConnectError> {
         let link = connect(&server).map_err(|e| server.error(&e))?;
         let mut head = Vec::new();
         resp::head(&mut head, command);
-        Ok(Self { server, connect, head, link: Some(link), reconnects: 0, packed: Vec::new() })
+        let clock = server.clock();
+        Ok(Self {
+            server,
+            connect,
+            head,
+            link: Some(link),
+            reconnects: 0,
+            numbering: Numbering::new(clock),
+            unknown: Vec::new(),
+            packed: Vec::new(),
+            audience: Audience { is_counted: false, is_there: true, asked: Moment::now(clock) },
+        })
     }
 
     fn send(&mut self, stamp: u64, kind: u8, payload: &[u8]) -> Result<(), PublishError> {
@@ -50,43 +100,146 @@ impl Sender {
         if !good.is_empty() {
             self.send_all(stamp, kind, good)?;
         }
-        bad.map_or(Ok(()), |(done, error)| Err(BatchError { done, error }))
+        bad.map_or(Ok(()), |(done, error)| Err(BatchError::at(done, error)))
     }
 
-    /// Sends all, once more on a new connection if the old one was lost. What has its reply is not sent again.
     fn send_all(&mut self, stamp: u64, kind: u8, payloads: &[&[u8]]) -> Result<(), BatchError> {
-        let mut done = 0;
-        let mut result = self.attempt(stamp, kind, payloads, &mut done);
-        if matches!(result, Err(ServerError::Closed | ServerError::Lost(_))) {
-            result = self.attempt(stamp, kind, payloads, &mut done);
+        self.unknown.clear();
+        let mut packed = std::mem::take(&mut self.packed);
+        packed.clear();
+        for (at, payload) in payloads.iter().enumerate() {
+            packed.extend_from_slice(&self.head);
+            resp::bulk(&mut packed, &[&header(stamp, kind, self.numbering.ahead(at)), payload]);
         }
-        result
-            .map_err(|e| BatchError { done, error: PublishError::Other(format!("{} {e}", self.server.name()).into()) })
+        let exchanged = self.exchange(&packed, payloads.len());
+        self.packed = packed;
+        let Err(failure) = exchanged else {
+            self.numbering.advance(payloads.len());
+            return Ok(());
+        };
+        let value = |at: usize| encode(stamp, kind, self.numbering.ahead(at), payloads[at]);
+        self.unknown = failure.unknown().map(value).collect();
+        self.numbering.advance(failure.numbers_used());
+        Err(failure.told(self.server.name()))
     }
 
-    /// Sends what is not done yet in one go, then counts the replies.
-    fn attempt(&mut self, stamp: u64, kind: u8, payloads: &[&[u8]], done: &mut usize) -> Result<(), ServerError> {
-        let mut link = match self.link.take() {
+    /// Sends what is unknown once more, as it was.
+    fn send_again(&mut self) -> Result<(), BatchError> {
+        let values = std::mem::take(&mut self.unknown);
+        if values.is_empty() {
+            return Ok(());
+        }
+        let mut packed = Vec::new();
+        for value in &values {
+            packed.extend_from_slice(&self.head);
+            resp::bulk(&mut packed, &[value]);
+        }
+        let Err(mut failure) = self.exchange(&packed, values.len()) else { return Ok(()) };
+        // What is surely not taken this time may have been taken the time before.
+        let open = failure.fates.iter_mut().filter(|fate| **fate == Fate::NotPublished);
+        open.for_each(|fate| *fate = Fate::Unknown);
+        self.unknown = failure.unknown().map(|at| values[at].clone()).collect();
+        Err(failure.told(self.server.name()))
+    }
+
+    /// Sends commands in one go, then takes their replies. A connection that was lost before anything went out is made again.
+    fn exchange(&mut self, packed: &[u8], count: usize) -> Result<(), Failure> {
+        let all = |fate, error| Failure { fates: vec![fate; count], error };
+        let mut link = match self.link.take().and_then(|mut link| (!link.is_closed()).then_some(link)) {
             Some(link) => link,
-            None => {
-                let link = (self.connect)(&self.server)?;
-                self.reconnects += 1;
-                link
-            }
+            None => self.reconnect().map_err(|e| all(Fate::NotPublished, e))?,
         };
-        self.packed.clear();
-        let header = header(stamp, kind);
-        for payload in &payloads[*done..] {
-            self.packed.extend_from_slice(&self.head);
-            resp::bulk(&mut self.packed, &[&header, payload]);
+        if let Err(e) = link.send(packed) {
+            if link.sent() > 0 {
+                return Err(all(Fate::Unknown, e));
+            }
+            link = self.reconnect().map_err(|e| all(Fate::NotPublished, e))?;
+            if let Err(e) = link.send(packed) {
+                let fate = if link.sent() > 0 { Fate::Unknown } else { Fate::NotPublished };
+                return Err(all(fate, e));
+            }
         }
-        link.send(&self.packed)?;
-        while *done < payloads.len() {
-            link.answer(TIMEOUT, is_taken)?;
-            *done += 1;
+        self.take_replies(link, count)
+    }
+
+    /// Connects anew. Only what was lost counts: the first connection is made when a sender is opened.
+    fn reconnect(&mut self) -> Result<Link, ServerError> {
+        let link = (self.connect)(&self.server)?;
+        self.reconnects += 1;
+        Ok(link)
+    }
+
+    fn take_replies(&mut self, mut link: Link, count: usize) -> Result<(), Failure> {
+        let mut failure: Option<Failure> = None;
+        let mut heard = true;
+        for at in 0..count {
+            match link.answer(TIMEOUT, count_heard) {
+                Ok(receivers) => {
+                    heard = receivers != Some(0);
+                    if let Some(failure) = &mut failure {
+                        failure.fates.push(Fate::Published);
+                    }
+                }
+                Err(e) => {
+                    let is_silence = e.is_silence();
+                    let fate = if is_silence { Fate::Unknown } else { Fate::NotPublished };
+                    let failed = failure.get_or_insert_with(|| Failure { fates: vec![Fate::Published; at], error: e });
+                    if is_silence {
+                        failed.fates.resize(count, fate);
+                        break;
+                    }
+                    failed.fates.push(fate);
+                }
+            }
         }
-        self.link = Some(link);
-        Ok(())
+        match failure {
+            // A server that refuses may be the wrong one by now: the next call looks for the right one.
+            Some(failure) => Err(failure),
+            None if self.is_unheard(&mut link, heard) => {
+                Err(Failure { fates: vec![Fate::NotPublished; count], error: ServerError::Replica })
+            }
+            None => {
+                self.link = Some(link);
+                Ok(())
+            }
+        }
+    }
+
+    /// Whether nobody can hear what is published here: the server takes it all the same when it has become a replica.
+    fn is_unheard(&mut self, link: &mut Link, heard: bool) -> bool {
+        if !self.audience.is_counted || heard {
+            self.audience.is_there = true;
+            return false;
+        }
+        let is_due = self.audience.is_there || self.audience.asked.is_past(LOOK_NS);
+        self.audience.is_there = false;
+        if !is_due {
+            return false;
+        }
+        self.audience.asked = self.audience.asked.restarted();
+        // Who does not answer now is found out by the next message.
+        !link.is_master().unwrap_or(true)
+    }
+}
+
+impl Failure {
+    fn unknown(&self) -> impl Iterator<Item = usize> + '_ {
+        let unknown = self.fates.iter().enumerate().filter(|&(_, &fate)| fate == Fate::Unknown);
+        unknown.map(|(at, _)| at)
+    }
+
+    /// How many numbers no other message may have.
+    fn numbers_used(&self) -> usize {
+        self.fates.iter().rposition(|&fate| fate != Fate::NotPublished).map_or(0, |last| last + 1)
+    }
+
+    fn told(self, server: &str) -> BatchError {
+        let first = self.fates.iter().find(|&&fate| fate != Fate::Published);
+        let error = match first {
+            Some(Fate::Unknown) => PublishError::Unknown(format!("{server} {}", self.error)),
+            _ => self.error.refusal(server),
+        };
+        BatchError::of(&self.fates, error)
     }
 }
 
@@ -97,6 +250,10 @@ impl Publisher for Sender {
 
     fn publish_batch(&mut self, stamp: u64, kind: u8, payloads: &[&[u8]]) -> Result<(), BatchError> {
         self.send_batch(stamp, kind, payloads)
+    }
+
+    fn resend(&mut self) -> Result<(), BatchError> {
+        self.send_again()
     }
 
     fn reconnects(&self) -> Option<u64> {
@@ -113,15 +270,20 @@ impl Pusher for Sender {
         self.send_batch(stamp, kind, payloads)
     }
 
+    fn resend(&mut self) -> Result<(), BatchError> {
+        self.send_again()
+    }
+
     fn reconnects(&self) -> Option<u64> {
         Some(self.reconnects)
     }
 }
 
-/// The server says how many receive the message, how many messages there are, or the message's id.
-fn is_taken(items: &mut Items<'_>) -> Result<(), Malformed> {
+/// The server says how many messages there are, the message's id, or, of a channel, how many hear it.
+fn count_heard(items: &mut Items<'_>) -> Result<Option<i64>, Malformed> {
     match items.item()? {
-        Some(Item::Integer(_) | Item::Bulk(_)) => Ok(()),
+        Some(Item::Integer(count)) => Ok(Some(count)),
+        Some(Item::Bulk(_)) => Ok(None),
         _ => Err(UNEXPECTED),
     }
 }

@@ -1,31 +1,43 @@
-//! Which server a URL names, and what it can answer.
+//! Which servers a URL names, and how to log in to them.
 
 use std::fmt;
-use std::io;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
-use redis::{ConnectionAddr, ConnectionInfo, IntoConnectionInfo};
+use tickpath_bus_api::url::{TLS_OPTIONS, Url};
 use tickpath_bus_api::{ConnectError, ReceiveError};
 use tickpath_clock::HostClock;
+use tickpath_tls::{ALL_VERSIONS, ClientConfig, client_config};
 
-use crate::resp::Malformed;
+use crate::error::ServerError;
 
 /// How long a server may take to accept, and to answer.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(5);
 
+/// The port if the URL has none.
+pub(crate) const PORT: u16 = 6379;
+
+/// That of sentinels.
+const SENTINEL_PORT: u16 = 26379;
+
 /// What a URL of this transport looks like.
-const FORM: &str =
-    "use redis://[USER:PASSWORD@]HOST:PORT[/DATABASE][?streams] or redis+unix:///PATH/TO/SOCKET[?streams]";
+const FORM: &str = "use redis://[USER:PASSWORD@]HOST:PORT[,HOST:PORT][/DATABASE][?streams][&tls] or \
+                    redis+unix:///PATH/TO/SOCKET[?streams]";
 
 /// The longest path that a Unix socket can have, in bytes.
 const MAX_PATH_BYTES: usize = 107;
 
-/// A server, how to log in to it, and what to use there.
+/// Servers of which one is the master, how to log in there, and what to use.
 pub(crate) struct Server {
-    info: ConnectionInfo,
-    address: Address,
+    name: String,
+    addresses: Vec<Address>,
+    login: Option<(Option<String>, String)>,
+    database: i64,
     mechanism: Mechanism,
+    /// The addresses are those of sentinels, who know where the master of this name is.
+    sentinel: Option<String>,
+    tls: Option<Arc<ClientConfig>>,
     clock: HostClock,
 }
 
@@ -45,97 +57,68 @@ pub(crate) enum Mechanism {
     Streams,
 }
 
-/// Why a server cannot be used. Reads on after the server's name.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum ServerError {
-    /// No such host.
-    #[error("its name cannot be resolved ({0}); check the host")]
-    Unresolved(io::Error),
-    /// Nobody listens.
-    #[error("refused the connection; start redis-server, or check host and port")]
-    NobodyListens,
-    /// No such Unix socket.
-    #[error("has no socket there; start redis-server with 'unixsocket PATH', or check the path")]
-    NoSocket,
-    /// Somebody else's Unix socket.
-    #[error("does not let this user open its socket; set 'unixsocketperm' of redis-server, or run as its user")]
-    Forbidden,
-    /// Nobody answers.
-    #[error("did not answer within 5 s; check host, port and firewall, or whether the server hangs")]
-    Timeout,
-    /// Somebody else listens.
-    #[error("answers, but not as Redis does ({0}); check the port")]
-    NotRedis(String),
-    /// The login failed.
-    #[error("refused the user name or the password; check USER:PASSWORD@ in the URL")]
-    Login,
-    /// There was no login.
-    #[error("wants a password; write redis://:PASSWORD@HOST:PORT or redis://USER:PASSWORD@HOST:PORT")]
-    NoLogin,
-    /// It starts.
-    #[error("is still loading its data; try again when it has finished")]
-    Loading,
-    /// It is a replica, set to answer nothing meanwhile.
-    #[error("has lost its master, and answers nothing without it; try again when it is back, or use the master")]
-    MasterDown,
-    /// Somebody's script runs, and nobody else's command until it ends.
-    #[error("is busy with a script; try again when it has ended, or end it by SCRIPT KILL")]
-    Busy,
-    /// Somebody removed the queue under a puller.
-    #[error("has the queue no more ({0}); pull again, and it is made anew")]
-    NoQueue(String),
-    /// Anything else that it says.
-    #[error("refused: {0}; change the server's settings, or the URL")]
-    Refused(String),
-    /// It hung up.
-    #[error("closed the connection; look into its log, and try again")]
-    Closed,
-    /// The network failed.
-    #[error("lost the connection ({0}); check the network, and try again")]
-    Lost(io::Error),
-}
-
 impl Server {
-    /// Reads a URL. The URL itself is not in errors, because it may hold a password.
+    /// Reads a URL, and the files that it names. The URL itself is not in errors, because it may hold a password.
     pub fn parse(url: &str) -> Result<Self, ConnectError> {
         let refused = |what: &str| ConnectError::Url(format!("{what}; {FORM}"));
-        let (place, mechanism) = match url.split_once('?') {
-            None => (url, Mechanism::Plain),
-            Some((place, "streams")) => (place, Mechanism::Streams),
-            // What stands there is not repeated: it may be a password that has a '?'.
-            Some(_) => return Err(refused("behind '?' a Redis URL has only 'streams' (in a password, write %3F)")),
-        };
-        let info = place.into_connection_info().map_err(|e| refused(&format!("no Redis URL: {e}")))?;
-        let address = match info.addr() {
-            ConnectionAddr::Tcp(host, port) => Address::Tcp { host: host.clone(), port: *port },
-            ConnectionAddr::Unix(path) if path.file_name().is_none() => {
-                return Err(refused("no path to a Unix socket"));
+        let is_unix = url.starts_with("redis+unix://");
+        let [tls, ca, cert, key] = TLS_OPTIONS;
+        let options = if is_unix { &["streams"][..] } else { &["streams", "sentinel", tls, ca, cert, key] };
+        let url = Url::parse(url, options, FORM)?;
+        for option in ["streams", "tls"] {
+            if url.option(option).is_some_and(|value| !value.is_empty()) {
+                return Err(refused(&format!("'{option}' in the URL has no value")));
             }
-            ConnectionAddr::Unix(path) if path.as_os_str().len() > MAX_PATH_BYTES => {
-                return Err(refused(&format!("the path of a Unix socket has {MAX_PATH_BYTES} bytes at most")));
-            }
-            ConnectionAddr::Unix(path) => Address::Unix(path.clone()),
-            _ => return Err(refused("only plain TCP and Unix sockets are spoken to Redis here")),
-        };
-        if info.redis_settings().username().is_some() && info.redis_settings().password().is_none() {
+        }
+        if url.user.is_some() && url.password.is_none() {
             return Err(refused("there is a user name without a password (one without any is written USER:@)"));
         }
-        let clock = HostClock::get().map_err(|e| ConnectError::Other(Box::new(e)))?;
-        Ok(Self { info, address, mechanism, clock })
+        let files = url.tls(url.scheme == "rediss").map_err(|what| refused(&what))?;
+        let tls = files.map(|files| {
+            let identity = files.identity.as_ref().map(|(cert, key)| (cert.as_path(), key.as_path()));
+            client_config(files.ca.as_deref(), identity, ALL_VERSIONS).map(Arc::new)
+        });
+        let sentinel = url.option("sentinel").map(str::to_owned);
+        if sentinel.as_deref() == Some("") {
+            return Err(refused("'sentinel' in the URL names no master"));
+        }
+        let addresses = if is_unix { unix(&url) } else { tcp(&url, sentinel.is_some()) };
+        let database = if is_unix { Ok(0) } else { database(&url) };
+        Ok(Self {
+            name: name(&url, tls.is_some()),
+            addresses: addresses.map_err(|what| refused(&what))?,
+            database: database.map_err(refused)?,
+            mechanism: if url.has("streams") { Mechanism::Streams } else { Mechanism::Plain },
+            sentinel,
+            tls: tls.transpose().map_err(ConnectError::Url)?,
+            clock: HostClock::get().map_err(|e| ConnectError::Other(Box::new(e)))?,
+            login: url.password.map(|password| (url.user, password)),
+        })
     }
 
     /// Its name for people, without a password.
-    pub fn name(&self) -> String {
-        match &self.address {
-            Address::Tcp { host, port } if host.contains(':') => format!("redis://[{host}]:{port}"),
-            Address::Tcp { host, port } => format!("redis://{host}:{port}"),
-            Address::Unix(path) => format!("redis+unix://{}", path.display()),
-        }
+    pub fn name(&self) -> &str {
+        &self.name
     }
 
-    /// Where it listens.
-    pub fn address(&self) -> &Address {
-        &self.address
+    /// Where it may listen, in the order in which that is tried.
+    pub fn addresses(&self) -> &[Address] {
+        &self.addresses
+    }
+
+    /// The master's name, if the addresses are those of sentinels.
+    pub fn sentinel(&self) -> Option<&str> {
+        self.sentinel.as_deref()
+    }
+
+    /// Whether one of several is the master.
+    pub fn is_one_of_several(&self) -> bool {
+        self.addresses.len() > 1 || self.sentinel.is_some()
+    }
+
+    /// What a connection goes by over TLS, if that is a must.
+    pub fn tls(&self) -> Option<&Arc<ClientConfig>> {
+        self.tls.as_ref()
     }
 
     /// What carries topics and queues there.
@@ -150,18 +133,17 @@ impl Server {
 
     /// User name, if any, and password.
     pub fn login(&self) -> Option<(Option<&str>, &str)> {
-        let settings = self.info.redis_settings();
-        settings.password().map(|password| (settings.username(), password))
+        self.login.as_ref().map(|(user, password)| (user.as_deref(), password.as_str()))
     }
 
     /// The number of the database; channels are the same in all.
     pub fn database(&self) -> i64 {
-        self.info.redis_settings().db()
+        self.database
     }
 
     /// An error for who wanted to connect.
     pub fn error(&self, error: &ServerError) -> ConnectError {
-        ConnectError::Server { server: self.name(), what: error.to_string() }
+        ConnectError::Server { server: self.name.clone(), what: error.to_string() }
     }
 
     /// An error for who receives or pulls.
@@ -173,67 +155,50 @@ impl Server {
 impl fmt::Debug for Server {
     /// The name alone: the rest may hold a password.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.name())
+        f.write_str(&self.name)
     }
 }
 
-impl ServerError {
-    /// What an error line means.
-    pub fn from_line(line: &[u8]) -> Self {
-        let line = String::from_utf8_lossy(line);
-        match line.split_whitespace().next() {
-            Some("WRONGPASS") => Self::Login,
-            Some("NOAUTH") => Self::NoLogin,
-            Some("LOADING") => Self::Loading,
-            Some("MASTERDOWN") => Self::MasterDown,
-            Some("BUSY") => Self::Busy,
-            Some("NOGROUP" | "UNBLOCKED") => Self::NoQueue(line.into_owned()),
-            // What servers before version 6 say to a wrong password, and all to one that they do not want.
-            Some("ERR") if line.contains("invalid password") || line.contains("AUTH") => Self::Login,
-            _ => Self::Refused(line.into_owned()),
-        }
-    }
-
-    /// True if the server answers everything so, and something else when it is ready.
-    pub fn is_not_ready(&self) -> bool {
-        matches!(self, Self::Loading | Self::MasterDown | Self::Busy)
-    }
-
-    /// True if it can pass by itself.
-    pub fn may_pass(&self) -> bool {
-        match self {
-            Self::Unresolved(_)
-            | Self::NobodyListens
-            | Self::NoSocket
-            | Self::Timeout
-            | Self::Loading
-            | Self::MasterDown
-            | Self::Busy
-            | Self::NoQueue(_)
-            | Self::Closed
-            | Self::Lost(_) => true,
-            Self::Forbidden | Self::NotRedis(_) | Self::Login | Self::NoLogin | Self::Refused(_) => false,
+fn name(url: &Url, is_secure: bool) -> String {
+    match &url.path {
+        Some(path) if url.servers.is_empty() => format!("redis+unix:///{path}"),
+        _ => {
+            let port = if url.has("sentinel") { SENTINEL_PORT } else { PORT };
+            let servers: Vec<String> = url.servers.iter().map(|server| server.with_port_or(port)).collect();
+            format!("{}://{}", if is_secure { "rediss" } else { "redis" }, servers.join(","))
         }
     }
 }
 
-impl From<io::Error> for ServerError {
-    fn from(error: io::Error) -> Self {
-        match error.kind() {
-            io::ErrorKind::ConnectionRefused => Self::NobodyListens,
-            io::ErrorKind::NotFound => Self::NoSocket,
-            io::ErrorKind::PermissionDenied => Self::Forbidden,
-            io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock => Self::Timeout,
-            io::ErrorKind::UnexpectedEof => Self::Closed,
-            _ => Self::Lost(error),
-        }
+fn unix(url: &Url) -> Result<Vec<Address>, String> {
+    let path = PathBuf::from(format!("/{}", url.path.as_deref().unwrap_or_default()));
+    if !url.servers.is_empty() || path.file_name().is_none() {
+        return Err("no path to a Unix socket".to_owned());
     }
+    if path.as_os_str().len() > MAX_PATH_BYTES {
+        return Err(format!("the path of a Unix socket has {MAX_PATH_BYTES} bytes at most"));
+    }
+    Ok(vec![Address::Unix(path)])
 }
 
-impl From<Malformed> for ServerError {
-    fn from(error: Malformed) -> Self {
-        Self::NotRedis(error.to_string())
+fn tcp(url: &Url, are_sentinels: bool) -> Result<Vec<Address>, String> {
+    if url.servers.is_empty() {
+        return Err("the URL names no host".to_owned());
     }
+    let port = if are_sentinels { SENTINEL_PORT } else { PORT };
+    let address = |server: &tickpath_bus_api::url::Address| Address::Tcp {
+        host: server.host.clone(),
+        port: server.port_or(port),
+    };
+    Ok(url.servers.iter().map(address).collect())
+}
+
+fn database(url: &Url) -> Result<i64, &'static str> {
+    let digits = url.path.as_deref().unwrap_or_default();
+    if digits.is_empty() {
+        return Ok(0);
+    }
+    digits.parse::<u32>().map(i64::from).map_err(|_| "behind the slash stands the number of the database")
 }
 
 #[cfg(test)]
@@ -249,6 +214,7 @@ mod tests {
             ("redis://:secret@host:1", "redis://host:1", Some((None, "secret")), 0),
             ("redis://ann:s%40cret@host:1/2", "redis://host:1", Some((Some("ann"), "s@cret")), 2),
             ("redis://:s%3Fcret@host:1", "redis://host:1", Some((None, "s?cret")), 0),
+            ("redis://a:1,b,[::1]:3/4", "redis://a:1,b:6379,[::1]:3", None, 4),
             ("redis+unix:///run/redis.sock", "redis+unix:///run/redis.sock", None, 0),
             ("redis+unix:///a%20b/redis.sock", "redis+unix:///a b/redis.sock", None, 0),
         ] {
@@ -269,7 +235,8 @@ mod tests {
         let long = format!("redis+unix:///{}", "x".repeat(MAX_PATH_BYTES));
         for bad in [
             "redis://",
-            "rediss://:secret@host:1",
+            "rediss://:secret@host:1?cert=/no/cert",
+            "redis://:secret@host:1?ca=/no/ca",
             "redis://:secret@host:1/x",
             "redis://:secret@host:99999",
             "redis://:what?secret@host:1",
@@ -286,24 +253,6 @@ mod tests {
             assert!(matches!(error, ConnectError::Url(_)), "{bad}: {error}");
             let sentence = error.to_string();
             assert!(sentence.contains("?streams") && !sentence.contains("secret"), "{sentence}");
-        }
-    }
-
-    #[test]
-    fn error_lines_become_sentences() {
-        for (line, word) in [
-            ("WRONGPASS invalid username-password pair or user is disabled.", "refused the user name"),
-            ("ERR invalid password", "refused the user name"),
-            ("NOAUTH Authentication required.", "wants a password"),
-            ("LOADING Redis is loading the dataset in memory", "loading"),
-            ("MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.", "lost its master"),
-            ("BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.", "SCRIPT KILL"),
-            ("READONLY You can't write against a read only replica.", "refused: READONLY"),
-            ("NOGROUP No such key 'x' or consumer group 'tickpath'", "pull again"),
-            ("NOPERM this user has no permissions to access the 'x' channel", "NOPERM"),
-        ] {
-            let sentence = ServerError::from_line(line.as_bytes()).to_string();
-            assert!(sentence.contains(word), "{line}: {sentence}");
         }
     }
 }

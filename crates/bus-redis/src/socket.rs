@@ -1,13 +1,17 @@
-//! A stream of bytes to a server, over TCP or a Unix socket.
+//! A stream of bytes to a server, over TCP, TLS or a Unix socket.
 
 use std::io::{self, Read, Write};
+use std::mem::MaybeUninit;
 use std::net::{TcpStream, ToSocketAddrs};
 use std::os::unix::net::UnixStream;
+use std::sync::Arc;
 use std::time::Duration;
 
 use socket2::{SockRef, TcpKeepalive};
+use tickpath_tls::{ClientConfig, ClientConnection, StreamOwned, server_name, why_not};
 
-use crate::server::{Address, ServerError, TIMEOUT};
+use crate::error::ServerError;
+use crate::server::{Address, TIMEOUT};
 
 /// A server that is gone without a word is noticed within a minute, also by who only listens.
 const KEEPALIVE: TcpKeepalive =
@@ -17,50 +21,80 @@ const KEEPALIVE: TcpKeepalive =
 #[derive(Debug)]
 pub(crate) enum Socket {
     Tcp(TcpStream),
+    Tls(Box<StreamOwned<ClientConnection, TcpStream>>),
     Unix(UnixStream),
 }
 
 impl Socket {
-    /// Connects; reading and writing wait for [`TIMEOUT`] then.
-    pub fn connect(address: &Address) -> Result<Self, ServerError> {
-        let socket = match address {
-            Address::Tcp { host, port } => Self::Tcp(connect_tcp(host, *port)?),
-            // Never waits, unless the server's queue of those who connect is full.
-            Address::Unix(path) => Self::Unix(UnixStream::connect(path)?),
-        };
-        socket.set_write_timeout(TIMEOUT)?;
-        socket.set_read_timeout(TIMEOUT)?;
-        Ok(socket)
+    /// Connects, over TLS if this says how; reading and writing wait for [`TIMEOUT`] then.
+    pub fn connect(address: &Address, tls: Option<&Arc<ClientConfig>>) -> Result<Self, ServerError> {
+        match address {
+            Address::Tcp { host, port } => {
+                let tcp = connect_tcp(host, *port)?;
+                tcp.set_write_timeout(Some(TIMEOUT))?;
+                tcp.set_read_timeout(Some(TIMEOUT))?;
+                match tls {
+                    Some(config) => secure(tcp, host, config),
+                    None => Ok(Self::Tcp(tcp)),
+                }
+            }
+            Address::Unix(path) => {
+                // Never waits, unless the server's queue of those who connect is full.
+                let unix = UnixStream::connect(path)?;
+                unix.set_write_timeout(Some(TIMEOUT))?;
+                unix.set_read_timeout(Some(TIMEOUT))?;
+                Ok(Self::Unix(unix))
+            }
+        }
+    }
+
+    /// What the other end has sent or done that nobody has read yet. Takes nothing in, and never waits.
+    pub fn news(&self) -> News {
+        let mut byte = [MaybeUninit::uninit()];
+        let flags = libc::MSG_PEEK | libc::MSG_DONTWAIT;
+        match self.reference().recv_with_flags(&mut byte, flags) {
+            Ok(0) => News::End,
+            Ok(_) => News::Bytes,
+            Err(e) if matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => News::Nothing,
+            Err(_) => News::End,
+        }
+    }
+
+    fn reference(&self) -> SockRef<'_> {
+        match self {
+            Self::Tcp(stream) => SockRef::from(stream),
+            Self::Tls(stream) => SockRef::from(&stream.sock),
+            Self::Unix(stream) => SockRef::from(stream),
+        }
     }
 
     /// Whether reading and writing return at once.
     pub fn set_nonblocking(&self, nonblocking: bool) -> io::Result<()> {
-        match self {
-            Self::Tcp(stream) => stream.set_nonblocking(nonblocking),
-            Self::Unix(stream) => stream.set_nonblocking(nonblocking),
-        }
+        self.reference().set_nonblocking(nonblocking)
     }
 
     /// How long reading waits, where it does.
     pub fn set_read_timeout(&self, timeout: Duration) -> io::Result<()> {
-        match self {
-            Self::Tcp(stream) => stream.set_read_timeout(Some(timeout)),
-            Self::Unix(stream) => stream.set_read_timeout(Some(timeout)),
-        }
+        self.reference().set_read_timeout(Some(timeout))
     }
+}
 
-    fn set_write_timeout(&self, timeout: Duration) -> io::Result<()> {
-        match self {
-            Self::Tcp(stream) => stream.set_write_timeout(Some(timeout)),
-            Self::Unix(stream) => stream.set_write_timeout(Some(timeout)),
-        }
-    }
+/// What a socket has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum News {
+    /// Neither bytes nor an end.
+    Nothing,
+    /// Bytes.
+    Bytes,
+    /// The other end has hung up.
+    End,
 }
 
 impl Read for Socket {
     fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
         match self {
             Self::Tcp(stream) => stream.read(room),
+            Self::Tls(stream) => stream.read(room),
             Self::Unix(stream) => stream.read(room),
         }
     }
@@ -70,13 +104,36 @@ impl Write for Socket {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self {
             Self::Tcp(stream) => stream.write(bytes),
+            Self::Tls(stream) => stream.write(bytes),
             Self::Unix(stream) => stream.write(bytes),
         }
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        Ok(())
+        if let Self::Tls(stream) = self { stream.flush() } else { Ok(()) }
     }
+}
+
+/// Shakes hands.
+fn secure(mut tcp: TcpStream, host: &str, config: &Arc<ClientConfig>) -> Result<Socket, ServerError> {
+    let name = server_name(host).map_err(ServerError::NoTls)?;
+    let mut tls = ClientConnection::new(config.clone(), name)
+        .map_err(|e| ServerError::NoTls(tickpath_tls::sentence(&e, host)))?;
+    while tls.is_handshaking() {
+        if let Err(e) = tls.complete_io(&mut tcp) {
+            return Err(match why_not(&e, host) {
+                Some(why) => ServerError::NoTls(why),
+                None if e.kind() == io::ErrorKind::UnexpectedEof => {
+                    ServerError::NoTls("it hung up; does it speak TLS on this port, and which version?".to_owned())
+                }
+                None if matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
+                    ServerError::SilentTls
+                }
+                None => e.into(),
+            });
+        }
+    }
+    Ok(Socket::Tls(Box::new(StreamOwned::new(tls, tcp))))
 }
 
 fn connect_tcp(host: &str, port: u16) -> Result<TcpStream, ServerError> {

@@ -6,10 +6,11 @@ use std::borrow::Cow;
 use std::fmt::{self, Write};
 
 use serde_json::Value;
+use tickpath_bus_api::wire;
 
+use crate::error::ServerError;
 use crate::link::Link;
-use crate::resp::{Item, Items, Malformed, UNEXPECTED};
-use crate::server::ServerError;
+use crate::resp::{self, Item, Items, Malformed, UNEXPECTED};
 
 /// The field that holds the message.
 pub(crate) const FIELD: &str = "m";
@@ -45,6 +46,17 @@ pub(crate) struct Extent {
     pub first: Option<Id>,
     /// The last entry that it ever had, also if that is deleted.
     pub last: Id,
+    /// How many entries it has.
+    pub length: u64,
+    /// How many it ever had; servers before version 7 do not tell.
+    pub added: Option<u64>,
+}
+
+impl Extent {
+    /// How many entries are gone, from its beginning on, unless somebody deleted some further on.
+    pub fn gone(&self) -> Option<u64> {
+        self.added.map(|added| added.saturating_sub(self.length))
+    }
 }
 
 impl Id {
@@ -85,6 +97,14 @@ impl<'a> Entry<'a> {
             }
         }
         Ok(Some(entry))
+    }
+
+    /// The message, or what others put there.
+    pub fn whole(&self) -> Cow<'a, [u8]> {
+        match wire::decode(self.bytes) {
+            Some(_) => Cow::Borrowed(self.bytes),
+            None => self.foreign().unwrap_or_default(),
+        }
     }
 
     /// What others put there: all fields in their order as an object in JSON, where bytes that are no UTF-8 become U+FFFD;
@@ -144,10 +164,18 @@ pub(crate) fn remove(link: &mut Link, key: &str) -> Result<(), ServerError> {
     link.ask(&["EVAL", REMOVE, "1", key], |items| items.integer()).map(|_| ())
 }
 
-fn read_extent(items: &mut Items<'_>) -> Result<Extent, Malformed> {
-    let (mut first, mut last) = (None, None);
+/// Appends the question that [`read_extent`] reads the answer to.
+pub(crate) fn ask_extent(out: &mut Vec<u8>, key: &str) {
+    resp::command(out, &["XINFO", "STREAM", key]);
+}
+
+/// Reads where a stream begins and ends.
+pub(crate) fn read_extent(items: &mut Items<'_>) -> Result<Extent, Malformed> {
+    let (mut first, mut last, mut length, mut added) = (None, None, 0, None);
     for _ in 0..items.array()? / 2 {
         match items.bulk()? {
+            b"length" => length = count(items)?,
+            b"entries-added" => added = Some(count(items)?),
             b"last-generated-id" => last = Some(Id::read(items)?),
             b"first-entry" => first = Entry::read(items)?.map(|entry| entry.id),
             _ => {
@@ -155,7 +183,11 @@ fn read_extent(items: &mut Items<'_>) -> Result<Extent, Malformed> {
             }
         }
     }
-    Ok(Extent { first, last: last.ok_or(UNEXPECTED)? })
+    Ok(Extent { first, last: last.ok_or(UNEXPECTED)?, length, added })
+}
+
+fn count(items: &mut Items<'_>) -> Result<u64, Malformed> {
+    u64::try_from(items.integer()?).map_err(|_| UNEXPECTED)
 }
 
 #[cfg(test)]

@@ -8,12 +8,13 @@ use std::time::Duration;
 use tickpath_bus_api::Pulled;
 use tickpath_clock::HostClock;
 
+use crate::error::ServerError;
 use crate::link::Link;
 use crate::moment::Moment;
 use crate::puller::{Queue, SHORTEST_SLEEP, hand_over};
-use crate::server::{ServerError, TIMEOUT};
+use crate::server::TIMEOUT;
 use crate::stream::{Id, read_reply};
-use crate::stream_group::Consumer;
+use crate::stream_group::{Consumer, MOST_ENTRIES, hand_over_entry};
 
 /// How often a puller that finds nothing looks for what others gave back, in nanoseconds.
 const LOOK_NS: u64 = 100_000_000;
@@ -25,6 +26,8 @@ const MOST_IDS: usize = 1000;
 pub(crate) struct StreamAtLeastOnce {
     consumer: Consumer,
     silence_ns: u64,
+    /// The kind that messages of others get.
+    foreign: Option<u8>,
     /// When it last showed that it lives.
     renewed: Moment,
     /// When it last looked for entries that it can claim.
@@ -39,10 +42,10 @@ pub(crate) struct StreamAtLeastOnce {
 
 impl StreamAtLeastOnce {
     /// Of the queue of this name; a puller that is silent for so long is taken for dead.
-    pub fn new(queue: &str, silence_ns: u64, clock: HostClock) -> Self {
+    pub fn new(queue: &str, silence_ns: u64, foreign: Option<u8>, clock: HostClock) -> Self {
         let consumer = Consumer::new(queue, silence_ns, clock);
         let now = Moment::now(clock);
-        Self { consumer, silence_ns, renewed: now, looked: now, next: Id::START, held: Vec::new(), kept: None }
+        Self { consumer, silence_ns, foreign, renewed: now, looked: now, next: Id::START, held: Vec::new(), kept: None }
     }
 
     /// Shows that this puller lives. One that has been silent for too long has lost what it held.
@@ -66,14 +69,17 @@ impl StreamAtLeastOnce {
         limit: usize,
         handler: &mut dyn FnMut(Pulled<'_>),
     ) -> Result<(), ServerError> {
-        self.consumer.ask(link, limit, &[])?;
-        let held = &mut self.held;
+        self.consumer.ask(link, limit.min(MOST_ENTRIES), &[])?;
+        let (held, foreign) = (&mut self.held, self.foreign);
+        let mut outcome = Ok(());
         link.answer(TIMEOUT, |items| {
-            read_reply(items, &mut |entry| {
-                held.push(entry.id);
-                hand_over(entry.bytes, false, handler);
+            read_reply(items, &mut |entry| match hand_over_entry(&entry, false, foreign, handler) {
+                Ok(()) => held.push(entry.id),
+                // It stays as it is, with nobody.
+                refused => outcome = refused,
             })
-        })
+        })?;
+        outcome
     }
 
     /// Takes entries that others gave back, or fell with.
@@ -84,24 +90,32 @@ impl StreamAtLeastOnce {
         handler: &mut dyn FnMut(Pulled<'_>),
     ) -> Result<(), ServerError> {
         self.looked = self.looked.restarted();
-        let held = &mut self.held;
-        self.next = self.consumer.claim(link, limit, self.next, &mut |entry| {
-            held.push(entry.id);
-            hand_over(entry.bytes, true, handler);
-        })?;
-        Ok(())
+        let (held, foreign) = (&mut self.held, self.foreign);
+        let mut outcome = Ok(());
+        self.next =
+            self.consumer.claim(link, limit.min(MOST_ENTRIES), self.next, &mut |entry| match hand_over_entry(
+                &entry, true, foreign, handler,
+            ) {
+                Ok(()) => held.push(entry.id),
+                refused => outcome = refused,
+            })?;
+        outcome
     }
 }
 
 impl Queue for StreamAtLeastOnce {
+    fn name(&self) -> &str {
+        self.consumer.queue()
+    }
+
     fn resume(&mut self, link: &mut Link) -> Result<(), ServerError> {
         self.consumer.join(link)
     }
 
     fn take(&mut self, link: &mut Link, limit: usize, handler: &mut dyn FnMut(Pulled<'_>)) -> Result<(), ServerError> {
         if let Some((id, message)) = self.kept.take() {
+            hand_over(&message, false, self.foreign, handler)?;
             self.held.push(id);
-            hand_over(&message, false, handler);
             return Ok(());
         }
         self.renew(link)?;
@@ -128,7 +142,7 @@ impl Queue for StreamAtLeastOnce {
         self.consumer.ask(link, 1, &["BLOCK", &timeout.as_millis().to_string()])?;
         let kept = &mut self.kept;
         link.answer(timeout + TIMEOUT, |items| {
-            read_reply(items, &mut |entry| *kept = Some((entry.id, entry.bytes.to_vec())))
+            read_reply(items, &mut |entry| *kept = Some((entry.id, entry.whole().into_owned())))
         })
     }
 

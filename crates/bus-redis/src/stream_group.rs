@@ -6,13 +6,17 @@
 //!                                      └─ XAUTOCLAIM ┘  with another one, when it is idle
 //! ```
 
+use tickpath_bus_api::Pulled;
 use tickpath_clock::HostClock;
 
+use crate::error::ServerError;
 use crate::link::Link;
-use crate::puller::{milliseconds, unique_id};
+use crate::puller::{hand_over, milliseconds, unique_id};
 use crate::resp;
-use crate::server::ServerError;
 use crate::stream::{Entry, FIELD, Id, read_entries};
+
+/// The most entries that are asked for at once: so many times the longest message may come in one answer.
+pub(crate) const MOST_ENTRIES: usize = 64;
 
 /// The group's name.
 const GROUP: &str = "tickpath";
@@ -66,6 +70,11 @@ impl Consumer {
     /// Of the queue of this name.
     pub fn new(queue: &str, silence_ns: u64, clock: HostClock) -> Self {
         Self { queue: queue.to_owned(), id: unique_id(clock), silence: milliseconds(silence_ns) }
+    }
+
+    /// What the queue is called.
+    pub fn queue(&self) -> &str {
+        &self.queue
     }
 
     /// Makes the group if it is not there; it begins with the oldest entry.
@@ -144,6 +153,16 @@ impl Consumer {
         let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
         packed(&[front, ids.as_slice(), behind].concat())
     }
+}
+
+/// Hands an entry's message over, as [`hand_over`] does.
+pub(crate) fn hand_over_entry(
+    entry: &Entry<'_>,
+    redelivered: bool,
+    foreign: Option<u8>,
+    handler: &mut dyn FnMut(Pulled<'_>),
+) -> Result<(), ServerError> {
+    hand_over(&entry.whole(), redelivered, foreign, handler)
 }
 
 fn packed(parts: &[&str]) -> Vec<u8> {

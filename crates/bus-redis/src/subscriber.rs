@@ -3,13 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tickpath_bus_api::{ConnectError, Event, Gap, PublisherState, ReceiveError, Subscriber, wire};
+use tickpath_bus_api::{ConnectError, Event, Gap, OriginTracker, PublisherState, ReceiveError, Subscriber, wire};
 use tickpath_clock::Wait;
 
+use crate::error::ServerError;
 use crate::link::Link;
 use crate::reconnect::State;
 use crate::resp;
-use crate::server::{Server, ServerError};
+use crate::server::Server;
 
 /// A subscription, which outlives its connections.
 pub(crate) struct RedisSubscriber {
@@ -17,6 +18,7 @@ pub(crate) struct RedisSubscriber {
     topic: String,
     wait: Wait,
     state: State<Link>,
+    tracker: OriginTracker,
     reconnects: u64,
 }
 
@@ -24,7 +26,8 @@ impl RedisSubscriber {
     /// Connects and subscribes.
     pub fn open(server: Arc<Server>, topic: &str, wait: Wait) -> Result<Self, ConnectError> {
         let link = subscribe(&server, topic).map_err(|e| server.error(&e))?;
-        Ok(Self { server, topic: topic.to_owned(), wait, state: State::Connected(link), reconnects: 0 })
+        let (topic, tracker) = (topic.to_owned(), OriginTracker::default());
+        Ok(Self { server, topic, wait, state: State::Connected(link), tracker, reconnects: 0 })
     }
 
     fn reconnect(&mut self) {
@@ -60,12 +63,13 @@ impl Subscriber for RedisSubscriber {
                 if !self.is_reconnected()? {
                     return Ok(0);
                 }
+                self.tracker.told();
                 handler(Event::Gap(Gap::Reconnected));
                 return Ok(1);
             }
         };
         let mut handed_over = 0;
-        let drained = drain(link, limit, &mut |event| {
+        let drained = drain(link, &mut self.tracker, limit, &mut |event| {
             handed_over += 1;
             handler(event);
         });
@@ -109,7 +113,12 @@ fn subscribe(server: &Server, channel: &str) -> Result<Link, ServerError> {
 }
 
 /// Hands over what has come. Looks at no more than `limit` replies, also where they are no messages.
-fn drain(link: &mut Link, limit: usize, handler: &mut dyn FnMut(Event<'_>)) -> Result<(), ServerError> {
+fn drain(
+    link: &mut Link,
+    tracker: &mut OriginTracker,
+    limit: usize,
+    handler: &mut dyn FnMut(Event<'_>),
+) -> Result<(), ServerError> {
     for _ in 0..limit {
         let length = loop {
             if let Some(length) = link.length()? {
@@ -119,10 +128,10 @@ fn drain(link: &mut Link, limit: usize, handler: &mut dyn FnMut(Event<'_>)) -> R
                 return Ok(());
             }
         };
-        if let Some(bytes) = resp::message(link.reply(length)) {
-            handler(wire::event(None, bytes));
+        let message = resp::message(link.reply(length));
+        if message.is_none_or(|bytes| wire::hand_over(tracker, None, bytes, handler)) {
+            link.consume(length);
         }
-        link.consume(length);
     }
     Ok(())
 }

@@ -304,7 +304,7 @@ impl Strategy {
         }
         let (stamp, client_order_id) = (second.clock.ticks(), ClientOrderId(second.rows.len() as u64));
         let (kind, payload) = (Kind::TopOfBook.code(), top.as_bytes());
-        let tick = second.see(&Message { sequence: None, stamp, kind, payload });
+        let tick = second.see(&Message { sequence: None, stamp, kind, payload, origin: None });
         let _ = second.on_tick(&tick);
         let (exec_type, status) = (ExecType::New.code(), OrdStatus::New.code());
         let report = ExecutionReport { client_order_id, exec_type, status, ..ExecutionReport::default() };
@@ -429,7 +429,7 @@ mod tests {
             let [bid, ask] = [99, 100].map(|price| Price::from_whole(price + stamp as i64));
             let top = TopOfBook { bid, ask, symbol: SYMBOL, ..TopOfBook::default() };
             let (kind, payload) = (Kind::TopOfBook.code(), top.as_bytes());
-            let tick = strategy.see(&Message { sequence: None, stamp, kind, payload });
+            let tick = strategy.see(&Message { sequence: None, stamp, kind, payload, origin: None });
             strategy.on_tick(&tick).expect("there is room");
             if stamp % 3 == 0 {
                 let (exec_type, status) = (ExecType::New.code(), OrdStatus::New.code());

@@ -5,7 +5,8 @@
 //!   local publisher ──log──> bridge ──one connection a topic──> broker
 //! ```
 //! Each topic has a thread. A loss on the way here is told and counted: a bus has no way to publish it. A broker that
-//! takes nothing is tried again until it does, which a message that it took in its last moment may survive twice.
+//! takes nothing now is tried again until it does; one that refuses for good ends the bridge. A message that it may have
+//! taken in its last moment is sent again as the same one, and comes to each subscriber once.
 //!
 //! Messages that go in a circle through two bridges are not recognised as such.
 
@@ -15,10 +16,10 @@ use std::sync::atomic::Ordering;
 use tickpath_bus::{Connection, Event, Gap, Message, PublishError, Start, Subscriber, connect};
 use tickpath_clock::{Clock, Wait, sleep_ns};
 
-use super::{Handed, LOOK_NS, Meter, Opening, Outlet, Outside, RelayError, TURN, address_at, gap_words, without_login};
-
-/// How long after a failure the broker is tried again.
-const RETRY_NS: u64 = 100_000_000;
+use super::{
+    Handed, LOOK_NS, Meter, Opening, Outlet, Outside, RETRY_NS, RelayError, Stamp, TURN, address_at, gap_words,
+    without_login,
+};
 
 /// What is carried where.
 #[derive(Debug, Clone)]
@@ -92,8 +93,9 @@ fn open<'a>(
         let outlet = Outlet::open(to.as_ref(), (&settings.to, &route.to), &settings.opening, settings.wait, outside)?;
         let subscriber = from.subscriber(&route.from, settings.start, settings.wait)?;
         let foreign_kind = settings.foreign_kind;
-        let onward =
-            Onward { topic: route.from.clone(), outlet, meter, outside, foreign_kind, is_told: false, is_out: false };
+        let topic = route.from.clone();
+        let (is_told, is_elsewhere_told, is_out) = (false, false, false);
+        let onward = Onward { topic, outlet, meter, outside, foreign_kind, is_told, is_elsewhere_told, is_out };
         lines.push(Line { subscriber, onward });
     }
     Ok(lines)
@@ -115,6 +117,8 @@ struct Onward<'a> {
     foreign_kind: u8,
     /// That there are messages of other programs was told.
     is_told: bool,
+    /// That there are messages of other hosts was told.
+    is_elsewhere_told: bool,
     /// The broker takes nothing, and that was told.
     is_out: bool,
 }
@@ -126,15 +130,16 @@ impl Line<'_> {
         let outside = onward.outside;
         while !outside.is_stopped() {
             let looked = outside.clock.ticks();
-            let polled = subscriber.poll(TURN, &mut |event| match event {
-                Event::Message(message) => onward.pass(&message, looked, false),
-                Event::Foreign(foreign) => {
-                    let Onward { topic, foreign_kind, is_told, .. } = &mut onward;
-                    let message = outside.adopt(foreign, *foreign_kind, topic, is_told);
-                    onward.pass(&message, looked, true);
+            let mut refused = None;
+            let polled = subscriber.poll(TURN, &mut |event| {
+                if refused.is_none() {
+                    refused = onward.take(event, looked).err();
                 }
-                Event::Gap(gap) => onward.tell_gap(gap),
             });
+            if let Some(reason) = refused {
+                outside.stop.store(true, Ordering::Relaxed);
+                return Err(RelayError::Refused { topic: onward.outlet.topic, reason });
+            }
             match polled {
                 Ok(0) => subscriber.wait(LOOK_NS),
                 Ok(_) => {}
@@ -149,25 +154,54 @@ impl Line<'_> {
 }
 
 impl Onward<'_> {
-    /// Publishes a message, however long it takes. `looked` is when it was looked for, in ticks.
-    fn pass(&mut self, message: &Message<'_>, looked: u64, is_foreign: bool) {
+    /// Carries what has come; `looked` is when it was looked for, in ticks. An error is that nothing is taken any more.
+    fn take(&mut self, event: Event<'_>, looked: u64) -> Result<(), PublishError> {
+        let Self { topic, foreign_kind, outside, is_told, is_elsewhere_told, .. } = self;
+        match event {
+            Event::Message(message) => {
+                let stamp = outside.stamp_here(&message, topic, is_elsewhere_told);
+                self.pass(&message, stamp, looked, false)
+            }
+            Event::Foreign(foreign) => {
+                let message = outside.adopt(foreign, *foreign_kind, topic, is_told);
+                let stamp = Stamp { ticks: message.stamp, is_arrival: false };
+                self.pass(&message, stamp, looked, true)
+            }
+            Event::Gap(gap) => {
+                self.tell_gap(gap);
+                Ok(())
+            }
+        }
+    }
+
+    /// Publishes a message, however long it takes.
+    fn pass(&mut self, message: &Message<'_>, stamp: Stamp, looked: u64, is_foreign: bool) -> Result<(), PublishError> {
         // Who has to end does not wait for a broker with each of the messages that have come.
         while !(self.is_out && self.outside.is_stopped()) {
-            match self.outlet.hand_over(message.stamp, message.kind, message.payload, self.outside) {
-                Ok(Handed::Over { refused, .. }) => return self.count(message, looked, refused, is_foreign),
+            match self.outlet.hand_over(stamp.ticks, message.kind, message.payload, self.outside) {
+                Ok(Handed::Over { refused, .. }) => {
+                    self.count(message, stamp, looked, refused, is_foreign);
+                    return Ok(());
+                }
                 Ok(Handed::Stopped) => break,
-                Err(PublishError::TooLarge { bytes, limit }) => return self.drop_too_large(bytes, limit),
-                Err(reason) => self.tell_outage(&reason),
+                Err(PublishError::TooLarge { bytes, limit }) => {
+                    self.drop_too_large(bytes, limit);
+                    return Ok(());
+                }
+                Err(reason) if reason.may_pass() => self.tell_outage(&reason),
+                Err(reason) => return Err(reason),
             }
             sleep_ns(RETRY_NS);
         }
         self.meter.update(|totals| totals.left += 1);
+        Ok(())
     }
 
-    fn count(&mut self, message: &Message<'_>, looked: u64, refused: bool, is_foreign: bool) {
+    fn count(&mut self, message: &Message<'_>, stamp: Stamp, looked: u64, refused: bool, is_foreign: bool) {
         let had_ns = self.outside.clock.ns_between(looked, self.outside.clock.ticks());
-        let utc_ns = self.outside.utc_ns_of(message.stamp);
+        let utc_ns = self.outside.utc_ns_of(stamp.ticks);
         self.meter.update(|totals| {
+            totals.elsewhere += u64::from(stamp.is_arrival);
             totals.message(message.payload.len(), utc_ns);
             totals.foreign += u64::from(is_foreign);
             totals.refused += u64::from(refused);

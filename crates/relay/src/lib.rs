@@ -8,7 +8,8 @@
 //! Kind and payload are carried as they are, and so is the stamp, unless a replay gives it a new one. What other programs
 //! publish has neither kind nor stamp: it gets the kind that was asked for, and the time at which it came. A bus has no way
 //! to publish a loss: what was missed on the way here is told at once and counted, and in a recording it stays as a
-//! record of the kind [`GAP_KIND`].
+//! record of the kind [`GAP_KIND`]. A stamp tells a time on its own host alone: a message that another host has stamped gets
+//! the time at which it came.
 //!
 //! * [`record`], [`replay`], [`bridge`]: the carriers, each one call that returns when it is done or stopped.
 //! * [`Meter`]: what was carried so far, for anybody to look at.
@@ -23,6 +24,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use hdrhistogram::Histogram;
+use tickpath_bus::origin::clock_of;
 use tickpath_bus::{
     ConnectError, Connection, Foreign, Gap, Message, Policy, PublishError, Publisher, ReceiveError, TopicConfig,
 };
@@ -49,6 +51,9 @@ const TURN: usize = 64;
 
 /// The longest sleep of a carrier: so long after it was stopped it still may see it.
 const LOOK_NS: u64 = 100_000_000;
+
+/// How long after a failure a broker is tried again.
+const RETRY_NS: u64 = 100_000_000;
 
 /// How long a carrier that may sleep waits for room in a full topic before it tries again.
 const ROOM_NS: u64 = 100_000;
@@ -84,6 +89,8 @@ pub struct Totals {
     pub messages: u64,
     /// Of them, those that came from other programs, without our header.
     pub foreign: u64,
+    /// Of them, those whose stamp was of another host's clock, and which got the time at which they came.
+    pub elsewhere: u64,
     /// Messages that were longer than the topic takes.
     pub too_long: u64,
     /// Bytes of their payloads.
@@ -179,6 +186,14 @@ pub enum RelayError {
         /// Why not.
         reason: PublishError,
     },
+    /// A broker takes a message neither now nor later.
+    #[error("'{topic}' takes no messages: {reason}")]
+    Refused {
+        /// Which topic.
+        topic: String,
+        /// Why not.
+        reason: PublishError,
+    },
     /// A topic cannot be received any more.
     #[error("'{topic}' cannot be received any more: {reason}")]
     Receive {
@@ -261,6 +276,7 @@ impl Default for Totals {
         Self {
             messages: 0,
             foreign: 0,
+            elsewhere: 0,
             too_long: 0,
             bytes: 0,
             gaps: 0,
@@ -322,12 +338,36 @@ impl Outside<'_> {
                  which they came"
             ));
         }
-        Message { sequence: foreign.sequence, stamp: self.clock.ticks(), kind, payload: foreign.bytes }
+        let stamp = self.clock.ticks();
+        Message { sequence: foreign.sequence, stamp, kind, payload: foreign.bytes, origin: None }
+    }
+
+    /// The stamp by the clock of this host; of a message that was stamped by another one, the time at which it came. The first
+    /// of those is told.
+    fn stamp_here(&self, message: &Message<'_>, topic: &str, is_told: &mut bool) -> Stamp {
+        if message.is_of_clock(clock_of(self.clock.calibration())) {
+            return Stamp { ticks: message.stamp, is_arrival: false };
+        }
+        if !std::mem::replace(is_told, true) {
+            (self.tell)(&format!(
+                "'{topic}' has messages of another host, or of one before its last start, whose stamps tell no time here: \
+                 they get the time at which they came"
+            ));
+        }
+        Stamp { ticks: self.clock.ticks(), is_arrival: true }
     }
 
     fn utc_ns_of(&self, stamp: u64) -> u64 {
         self.clock.calibration().utc_ns_of(stamp)
     }
+}
+
+/// When a message was stamped, by the clock of this host.
+#[derive(Clone, Copy)]
+struct Stamp {
+    ticks: u64,
+    /// It is when the message came, for want of a stamp of this host.
+    is_arrival: bool,
 }
 
 /// Where messages go. Room for them is waited for.
@@ -392,6 +432,7 @@ impl Outlet {
                 }
                 Err(PublishError::Full) => {}
                 Err(PublishError::NoSubscriber) => self.tell_alone(outside),
+                Err(PublishError::Unknown(reason)) => return self.send_again(reason, (at, refused), outside),
                 Err(error) => return Err(error),
             }
             if outside.is_stopped() {
@@ -401,6 +442,24 @@ impl Outlet {
             match self.wait {
                 wait if wait.sleeps() => sleep_ns(ROOM_NS),
                 wait => wait.idle(),
+            }
+        }
+    }
+
+    /// Sends again what may have arrived, as the same message, until it is known to have: subscribers get it once.
+    fn send_again(
+        &mut self,
+        reason: String,
+        (at, refused): (u64, bool),
+        outside: &Outside<'_>,
+    ) -> Result<Handed, PublishError> {
+        (outside.tell)(&format!("'{}': {reason}; it is sent again, and comes once", self.topic));
+        loop {
+            match self.publisher.resend().map_err(|failed| failed.error) {
+                Ok(()) => return Ok(Handed::Over { at, refused }),
+                Err(PublishError::Unknown(_)) if outside.is_stopped() => return Ok(Handed::Stopped),
+                Err(PublishError::Unknown(_)) => sleep_ns(RETRY_NS),
+                Err(error) => return Err(error),
             }
         }
     }

@@ -49,7 +49,8 @@ pub fn run(settings: &Settings, meter: &Meter, outside: &Outside<'_>) -> Result<
     let config = Config { segment_bytes: SEGMENT_BYTES, ..Config::journal(place.clone()) };
     let writer = Writer::open(&config, outside.clock.calibration()).map_err(open_error)?;
     (outside.tell)(&format!("recording '{topic}' of {} to {place}", without_login(url)));
-    let mut recorder = Recorder { settings, meter, outside, writer, messages: 0, is_told: false };
+    let mut recorder =
+        Recorder { settings, meter, outside, writer, messages: 0, is_told: false, is_elsewhere_told: false };
     let ended = recorder.follow(subscriber);
     // Also after an error: what was recorded before it is worth as much.
     let synced = recorder.writer.sync().map_err(|reason| RelayError::Sync { place: place.clone(), reason });
@@ -64,6 +65,8 @@ struct Recorder<'a> {
     messages: u64,
     /// That there are messages of other programs was told.
     is_told: bool,
+    /// That there are messages of other hosts was told.
+    is_elsewhere_told: bool,
 }
 
 impl Recorder<'_> {
@@ -113,10 +116,12 @@ impl Recorder<'_> {
     }
 
     fn keep_message(&mut self, message: &Message<'_>, is_foreign: bool) -> Result<(), RelayError> {
-        self.writer.publish(message.stamp, message.kind, message.payload).map_err(RelayError::Record)?;
+        let stamp = self.outside.stamp_here(message, &self.settings.topic, &mut self.is_elsewhere_told);
+        self.writer.publish(stamp.ticks, message.kind, message.payload).map_err(RelayError::Record)?;
         self.messages += 1;
-        let utc_ns = self.outside.utc_ns_of(message.stamp);
+        let utc_ns = self.outside.utc_ns_of(stamp.ticks);
         self.meter.update(|totals| {
+            totals.elsewhere += u64::from(stamp.is_arrival);
             totals.message(message.payload.len(), utc_ns);
             totals.foreign += u64::from(is_foreign);
         });

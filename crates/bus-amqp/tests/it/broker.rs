@@ -3,8 +3,10 @@
 use lapin::options::{BasicPublishOptions, ConfirmSelectOptions};
 use lapin::{BasicProperties, Connection as Client, ConnectionProperties};
 use tickpath_bus_amqp::AmqpBus;
-use tickpath_bus_api::Connection;
-use tickpath_clock::sleep_ns;
+use tickpath_bus_api::{
+    Connection, Delivery, Policy, Publisher, Puller, Pusher, QueueConfig, Start, Subscriber, TopicConfig,
+};
+use tickpath_clock::{Wait, sleep_ns};
 
 /// Where the broker is.
 pub struct Broker {
@@ -83,6 +85,26 @@ impl Drop for Scratch {
         let _ = self.bus.remove(&self.name);
         let _ = self.bus.remove_queue(&self.name);
     }
+}
+
+/// Opens a topic for publishing.
+pub fn publisher(bus: &AmqpBus, topic: &str) -> Box<dyn Publisher> {
+    bus.publisher(topic, &TopicConfig::new(Policy::Overwrite)).unwrap_or_else(|e| panic!("{e}"))
+}
+
+/// Subscribes to a topic.
+pub fn subscriber(bus: &AmqpBus, topic: &str, wait: Wait) -> Box<dyn Subscriber> {
+    bus.subscriber(topic, Start::Now, wait).unwrap_or_else(|e| panic!("{e}"))
+}
+
+/// Opens a queue for pushing.
+pub fn pusher(bus: &AmqpBus, queue: &str) -> Box<dyn Pusher> {
+    bus.pusher(queue, &QueueConfig::new(Delivery::AtLeastOnce)).unwrap_or_else(|e| panic!("{e}"))
+}
+
+/// Opens a queue for pulling.
+pub fn puller(bus: &AmqpBus, queue: &str, delivery: Delivery) -> Box<dyn Puller> {
+    bus.puller(queue, &QueueConfig::new(delivery), Wait::Block).unwrap_or_else(|e| panic!("{e}"))
 }
 
 /// Publishes these as somebody else, and sees them confirmed.

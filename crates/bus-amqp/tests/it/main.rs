@@ -2,8 +2,11 @@
 
 mod broker;
 mod conformance;
+mod fallen;
+mod own;
 mod relay;
 mod server;
+mod tls;
 
 use tickpath_bus_amqp::AmqpBus;
 use tickpath_bus_api::conformance::run_child;

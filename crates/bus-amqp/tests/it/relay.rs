@@ -14,6 +14,8 @@ pub enum Mode {
     Open,
     /// Accepts, and keeps the bytes to itself.
     Stalled,
+    /// Copies what the client says, and keeps what the broker says to itself.
+    Mute,
     /// Closes new connections at once.
     Refusing,
     /// Ends.
@@ -86,28 +88,28 @@ fn accept(listener: &TcpListener, state: &Arc<State>) {
         match state.mode() {
             Mode::Over => return,
             Mode::Refusing => continue,
-            Mode::Open | Mode::Stalled => {}
+            Mode::Open | Mode::Stalled | Mode::Mute => {}
         }
         let client = client.expect("a connection is accepted");
         let broker = TcpStream::connect(&state.broker).expect("the broker answers");
-        for (from, to) in [(&client, &broker), (&broker, &client)] {
+        for (from, to, kept) in [(&client, &broker, Mode::Stalled), (&broker, &client, Mode::Mute)] {
             to.set_nodelay(true).unwrap();
             state.streams.lock().unwrap().push(to.try_clone().unwrap());
             let (from, to) = (from.try_clone().unwrap(), to.try_clone().unwrap());
             let state = state.clone();
-            std::thread::spawn(move || copy(from, to, &state));
+            std::thread::spawn(move || copy(from, to, kept, &state));
         }
     }
 }
 
-/// Copies until one side has gone, then tells the other one.
-fn copy(mut from: TcpStream, mut to: TcpStream, state: &State) {
+/// Copies until one side has gone, then tells the other one. What comes is kept while all stalls, and in this mode.
+fn copy(mut from: TcpStream, mut to: TcpStream, kept: Mode, state: &State) {
     let mut bytes = vec![0; 64 << 10];
     while let Ok(read) = from.read(&mut bytes) {
         if read == 0 {
             break;
         }
-        while state.mode() == Mode::Stalled {
+        while [Mode::Stalled, kept].contains(&state.mode()) {
             sleep_ns(1_000_000);
         }
         if to.write_all(&bytes[..read]).is_err() {

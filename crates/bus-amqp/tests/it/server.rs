@@ -4,14 +4,12 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::time::Duration;
 
-use tickpath_bus_amqp::{AmqpBus, MAX_UNACKNOWLEDGED};
+use tickpath_bus_amqp::{AmqpBus, MAX_AHEAD, MAX_BEHIND_BYTES, MAX_UNACKNOWLEDGED};
 use tickpath_bus_api::conformance::{OwnedEvent, free_port, next_event, pull_stamps};
-use tickpath_bus_api::{
-    Connection, Delivery, Gap, Policy, Publisher, Puller, Pusher, QueueConfig, Start, Subscriber, TopicConfig,
-};
-use tickpath_clock::Wait;
+use tickpath_bus_api::{Connection, Delivery, Event, Fate, Gap, Pulled, Puller, QueueConfig, ReceiveError, Subscriber};
+use tickpath_clock::{Wait, sleep_ns};
 
-use crate::broker::{Broker, Scratch, publish_foreign};
+use crate::broker::{Broker, Scratch, publish_foreign, publisher, puller, pusher, subscriber};
 use crate::relay::{Mode, Relay};
 
 const KIND: u8 = 16;
@@ -46,7 +44,7 @@ fn a_subscriber_comes_back_and_says_so() {
 }
 
 #[test]
-fn a_publisher_comes_back_within_a_call() {
+fn a_publisher_comes_back() {
     let scratch = Scratch::new("publisher");
     let (relay, bus) = relayed();
     let mut subscriber = subscriber(&scratch.bus, &scratch.name, Wait::Block);
@@ -55,32 +53,161 @@ fn a_publisher_comes_back_within_a_call() {
     assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(1, b"before"));
 
     relay.cut();
-    publisher.publish_batch(2, KIND, &[b"one", b"two"]).unwrap();
+    // Whether it finds the connection lost or loses it, it says so.
+    if let Err(error) = publisher.publish_batch(2, KIND, &[b"one", b"two"]) {
+        assert_eq!(error.error.fate(), Fate::Unknown, "{error}");
+        publisher.resend().unwrap_or_else(|e| panic!("{e}"));
+    }
     assert_eq!(publisher.reconnects(), Some(1));
     assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(2, b"one"));
     assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(2, b"two"));
 
     relay.set(Mode::Refusing);
     relay.cut();
-    let error = publisher.publish(3, KIND, b"lost").unwrap_err().to_string();
-    assert!(error.starts_with(&format!("amqp://{} ", relay.address())) && error.contains("try again"), "{error}");
+    let error = publisher.publish(3, KIND, b"lost").unwrap_err();
+    let sentence = error.to_string();
+    assert!(sentence.starts_with(&format!("amqp://{} ", relay.address())), "{sentence}");
+    assert!(sentence.contains("try again") && error.may_pass(), "{sentence}");
     relay.set(Mode::Open);
     publisher.publish(4, KIND, b"after").unwrap();
     assert_eq!(publisher.reconnects(), Some(2));
-    assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(4, b"after"));
+    // What was unknown is given up, and is missing; what was surely not published is not.
+    assert_eq!(until(&mut *subscriber, 4), (0, usize::from(error.fate() == Fate::Unknown)));
 }
 
 #[test]
 fn a_broker_that_hangs_is_not_waited_for_for_ever() {
     let scratch = Scratch::new("hangs");
     let (relay, bus) = relayed();
+    let mut subscriber = subscriber(&scratch.bus, &scratch.name, Wait::Block);
     let mut publisher = publisher(&bus, &scratch.name);
     publisher.publish(1, KIND, b"before").unwrap();
     relay.set(Mode::Stalled);
-    let error = publisher.publish(2, KIND, b"stuck").unwrap_err().to_string();
-    assert!(error.contains("did not answer within 5 s"), "{error}");
+    let error = publisher.publish(2, KIND, b"stuck").unwrap_err();
+    assert_eq!(error.fate(), Fate::Unknown, "{error}");
+    assert!(error.to_string().contains("did not answer within 5 s"), "{error}");
     relay.set(Mode::Open);
+    // It is on its way, and confirmed when it has arrived.
+    publisher.resend().unwrap_or_else(|e| panic!("{e}"));
     publisher.publish(3, KIND, b"after").unwrap();
+    for (stamp, payload) in [(1, &b"before"[..]), (2, &b"stuck"[..]), (3, &b"after"[..])] {
+        assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(stamp, payload));
+    }
+}
+
+#[test]
+fn what_arrived_without_an_answer_is_sent_again_as_the_same() {
+    let scratch = Scratch::new("unanswered");
+    let (relay, bus) = relayed();
+    let mut subscriber = subscriber(&scratch.bus, &scratch.name, Wait::Block);
+    let mut publisher = publisher(&bus, &scratch.name);
+    relay.set(Mode::Mute);
+    std::thread::scope(|scope| {
+        let publishing = scope.spawn(|| publisher.publish(1, KIND, b"once"));
+        assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(1, b"once"));
+        relay.cut();
+        let error = publishing.join().unwrap().unwrap_err();
+        assert_eq!(error.fate(), Fate::Unknown, "{error}");
+    });
+    relay.set(Mode::Open);
+    publisher.resend().unwrap_or_else(|e| panic!("{e}"));
+    publisher.resend().unwrap_or_else(|e| panic!("there is nothing left to send: {e}"));
+    publisher.publish(2, KIND, b"next").unwrap();
+    assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(2, b"next"), "the second copy is not handed over");
+}
+
+#[test]
+fn a_queue_may_have_twice_what_is_sent_again_under_one_origin() {
+    let scratch = Scratch::new("unanswered-queue");
+    let (relay, bus) = relayed();
+    let mut pusher = pusher(&bus, &scratch.name);
+    relay.set(Mode::Mute);
+    std::thread::scope(|scope| {
+        let pushing = scope.spawn(|| pusher.push(1, KIND, b"twice"));
+        scratch.until_waiting(1);
+        relay.cut();
+        let error = pushing.join().unwrap().unwrap_err();
+        assert_eq!(error.fate(), Fate::Unknown, "{error}");
+    });
+    relay.set(Mode::Open);
+    pusher.resend().unwrap_or_else(|e| panic!("{e}"));
+    scratch.until_waiting(2);
+    assert!(!scratch.bus.queue_capabilities().exact_resend);
+    let mut puller = puller(&scratch.bus, &scratch.name, Delivery::AtLeastOnce);
+    let mut origins = Vec::new();
+    while origins.len() < 2 {
+        puller.pull(2, &mut |pulled| origins.push(pulled.message.origin.expect("a broker's message has one"))).unwrap();
+        puller.wait(1_000_000);
+    }
+    assert_eq!(origins[0], origins[1]);
+    puller.acknowledge().unwrap();
+}
+
+#[test]
+fn a_batch_that_fails_in_the_middle_has_a_fate_for_each() {
+    const WINDOW: usize = 1024;
+    let scratch = Scratch::new("batch");
+    let (relay, bus) = relayed();
+    let mut subscriber = subscriber(&scratch.bus, &scratch.name, Wait::Block);
+    let mut publisher = publisher(&bus, &scratch.name);
+    let payloads: Vec<Vec<u8>> = (0..WINDOW + 500).map(|number| number.to_string().into_bytes()).collect();
+    let payloads: Vec<&[u8]> = payloads.iter().map(Vec::as_slice).collect();
+    relay.set(Mode::Mute);
+    std::thread::scope(|scope| {
+        let publishing = scope.spawn(|| publisher.publish_batch(1, KIND, &payloads));
+        for payload in &payloads[..WINDOW] {
+            assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(1, payload));
+        }
+        relay.cut();
+        let error = publishing.join().unwrap().unwrap_err();
+        assert_eq!((error.done, error.unknown().count(), error.fate(WINDOW)), (0, WINDOW, Fate::NotPublished));
+        assert_eq!(error.error.fate(), Fate::Unknown, "{error}");
+    });
+    relay.set(Mode::Open);
+    publisher.resend().unwrap_or_else(|e| panic!("{e}"));
+    publisher.publish_batch(2, KIND, &payloads[WINDOW..]).unwrap();
+    for payload in &payloads[WINDOW..] {
+        assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(2, payload), "each once, and none is missing");
+    }
+}
+
+#[test]
+fn a_subscriber_that_is_far_behind_is_told_how_many_it_missed() {
+    const LARGE: usize = 1 << 20;
+    let behind = MAX_BEHIND_BYTES / LARGE + 6;
+    let ahead = usize::from(MAX_AHEAD);
+    let scratch = Scratch::new("behind");
+    let mut subscriber = subscriber(&scratch.bus, &scratch.name, Wait::Block);
+    let mut publisher = publisher(&scratch.bus, &scratch.name);
+    publisher.publish_batch(1, KIND, &vec![&b"ahead"[..]; ahead]).unwrap();
+    let large = vec![7; LARGE];
+    for _ in 0..behind {
+        publisher.publish(2, KIND, &large).unwrap();
+    }
+    publisher.publish(3, KIND, b"last").unwrap();
+    let (came, missed) = until(&mut *subscriber, 3);
+    assert_eq!(came + missed, ahead + behind, "{came} came, {missed} were missed");
+    assert!(missed >= 6, "the broker keeps no more than it was asked to: {missed}");
+}
+
+/// Receives until the message of this stamp comes; gives how many came before it, and how many are said to be missed.
+fn until(subscriber: &mut dyn Subscriber, stamp: u64) -> (usize, usize) {
+    let (mut came, mut missed, mut is_there) = (0, 0, false);
+    for _ in 0..60_000 {
+        let polled = subscriber.poll(1, &mut |event| match event {
+            Event::Message(message) if message.stamp == stamp => is_there = true,
+            Event::Message(_) => came += 1,
+            Event::Gap(Gap::Missed(count)) => missed += count as usize,
+            other => panic!("{other:?}"),
+        });
+        if is_there {
+            return (came, missed);
+        }
+        if polled.unwrap() == 0 {
+            subscriber.wait(1_000_000);
+        }
+    }
+    panic!("the message {stamp} does not come");
 }
 
 #[test]
@@ -97,14 +224,71 @@ fn what_a_cut_off_puller_has_not_acknowledged_comes_again() {
     assert_eq!(pull_stamps(&mut *puller, 2), [(2, false), (3, false)]);
     relay.cut();
     // Whether this finds the connection lost or loses it, the broker may not have it.
-    puller.acknowledge().unwrap();
+    not_acknowledged(&mut *puller, 2);
+    puller.acknowledge().unwrap_or_else(|e| panic!("it is told once: {e}"));
     let again = pull_stamps(&mut *puller, 8);
     assert_eq!(again.iter().map(|(number, _)| *number).collect::<Vec<_>>(), (2..10).collect::<Vec<_>>());
     assert!(again[0].1 && again[1].1, "{again:?}");
     assert_eq!(puller.reconnects(), Some(1));
+
+    relay.cut();
+    // Now the connection is another one before anybody acknowledges.
+    let other = pull_stamps(&mut *puller, 1);
+    assert_eq!((other[0], puller.reconnects()), ((2, true), Some(2)));
+    not_acknowledged(&mut *puller, 8);
+    // What came by the new one is acknowledged all the same.
+    let rest = pull_stamps(&mut *puller, 7);
+    assert_eq!(rest.iter().map(|(number, _)| *number).collect::<Vec<_>>(), (3..10).collect::<Vec<_>>());
     puller.acknowledge().unwrap();
     drop(puller);
     scratch.until_waiting(0);
+}
+
+/// Acknowledging says that so many messages come again.
+fn not_acknowledged(puller: &mut dyn Puller, count: usize) {
+    match puller.acknowledge() {
+        Err(ReceiveError::NotAcknowledged(sentence)) => {
+            assert!(sentence.starts_with(&format!("{count} messages")), "{sentence}");
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_subscriber_of_a_removed_topic_hears_again_and_is_told() {
+    for wait in [Wait::Yield, Wait::Block] {
+        let scratch = Scratch::new(&format!("removed-{wait}"));
+        let mut subscriber = subscriber(&scratch.bus, &scratch.name, wait);
+        let mut publisher = publisher(&scratch.bus, &scratch.name);
+        publisher.publish(1, KIND, b"before").unwrap();
+        assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(1, b"before"));
+
+        // Nobody publishes: the subscriber makes it anew.
+        scratch.bus.remove(&scratch.name).unwrap();
+        assert_eq!(next_event(&mut *subscriber), OwnedEvent::Gap(Gap::Reconnected));
+        publisher.publish(2, KIND, b"between").unwrap();
+        assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(2, b"between"));
+
+        // Somebody publishes: mostly he makes it anew, and the numbers tell.
+        scratch.bus.remove(&scratch.name).unwrap();
+        let (mut is_told, mut hears) = (false, false);
+        for stamp in 3..6000 {
+            publisher.publish(stamp, KIND, b"after").unwrap();
+            let polled = subscriber.poll(64, &mut |event| match event {
+                Event::Gap(_) => is_told = true,
+                Event::Message(_) => hears = true,
+                Event::Foreign(_) => panic!("{event:?}"),
+            });
+            polled.unwrap();
+            assert!(is_told || !hears, "what was missed is told before what comes");
+            if hears {
+                break;
+            }
+            subscriber.wait(1_000_000);
+            sleep_ns(10_000_000);
+        }
+        assert!(hears, "the subscriber stays deaf");
+    }
 }
 
 #[test]
@@ -178,6 +362,25 @@ fn foreign_messages_in_a_queue_are_skipped_and_removed() {
         drop(puller);
         scratch.until_waiting(0);
     }
+}
+
+#[test]
+fn foreign_messages_in_a_queue_are_taken_by_who_asks_for_them() {
+    let scratch = Scratch::new("adopted");
+    let config = QueueConfig { foreign: Some(200), ..QueueConfig::new(Delivery::AtLeastOnce) };
+    let mut puller = scratch.bus.puller(&scratch.name, &config, Wait::Block).unwrap_or_else(|e| panic!("{e}"));
+    publish_foreign("", &scratch.name, &FOREIGN);
+    let mut came = Vec::new();
+    while came.len() < FOREIGN.len() {
+        let mut take = |pulled: Pulled<'_>| {
+            assert_eq!((pulled.message.kind, pulled.message.stamp), (200, 0));
+            came.push(String::from_utf8(pulled.message.payload.to_vec()).unwrap());
+        };
+        puller.pull(FOREIGN.len(), &mut take).unwrap();
+        puller.wait(1_000_000);
+    }
+    assert_eq!(came, FOREIGN);
+    puller.acknowledge().unwrap();
 }
 
 #[test]
@@ -272,20 +475,4 @@ fn relayed() -> (Relay, AmqpBus) {
     let relay = Relay::start(&broker.address);
     let bus = AmqpBus::connect(&broker.url_at(&relay.address())).unwrap_or_else(|e| panic!("{e}"));
     (relay, bus)
-}
-
-fn publisher(bus: &AmqpBus, topic: &str) -> Box<dyn Publisher> {
-    bus.publisher(topic, &TopicConfig::new(Policy::Overwrite)).unwrap_or_else(|e| panic!("{e}"))
-}
-
-fn subscriber(bus: &AmqpBus, topic: &str, wait: Wait) -> Box<dyn Subscriber> {
-    bus.subscriber(topic, Start::Now, wait).unwrap_or_else(|e| panic!("{e}"))
-}
-
-fn pusher(bus: &AmqpBus, queue: &str) -> Box<dyn Pusher> {
-    bus.pusher(queue, &QueueConfig::new(Delivery::AtLeastOnce)).unwrap_or_else(|e| panic!("{e}"))
-}
-
-fn puller(bus: &AmqpBus, queue: &str, delivery: Delivery) -> Box<dyn Puller> {
-    bus.puller(queue, &QueueConfig::new(delivery), Wait::Block).unwrap_or_else(|e| panic!("{e}"))
 }

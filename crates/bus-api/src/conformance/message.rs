@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use tickpath_clock::{Clock, HostClock};
 
+use crate::origin::mix;
 use crate::{Capabilities, Event, Gap, PublishError, Publisher, Subscriber};
 
 /// The kind of numbered messages.
@@ -23,14 +24,6 @@ pub(super) fn payload(number: u64) -> Vec<u8> {
     let bytes = (mix(number) % (MAX_BYTES + 1)) as usize;
     let words = (0..bytes.div_ceil(8) as u64).flat_map(|word| mix(number ^ word << 40).to_le_bytes());
     words.take(bytes).collect()
-}
-
-/// A number that looks like a random one (the finaliser of SplitMix64).
-pub(super) fn mix(number: u64) -> u64 {
-    let x = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let x = (x ^ x >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let x = (x ^ x >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-    x ^ x >> 31
 }
 
 /// Publishes these numbers.

@@ -4,8 +4,9 @@ use tickpath_clock::{Clock, HostClock, Wait, sleep_ns};
 
 use super::child::Running;
 use super::fixture::Fixture;
-use super::message::{Deadline, Tally, mix, next, publish, publish_until_full, receive, stays_quiet};
+use super::message::{Deadline, Tally, next, publish, publish_until_full, receive, stays_quiet};
 use super::role::Role;
+use crate::origin::mix;
 use crate::{Policy, PublisherState, Start};
 
 /// A killed publisher is seen to be gone; the next one goes on, and subscribers go on with it.

@@ -6,10 +6,11 @@ use tickpath_clock::{Clock, HostClock, Wait, sleep_ns};
 
 use super::child::{HELD, Running};
 use super::fixture::Fixture;
-use super::message::{Deadline, mix};
+use super::message::Deadline;
 use super::pull::{Taken, check_marked, each_once, none_twice, pull, pull_until, push, stays_empty};
 use super::role::Role;
 use super::scratch::Queue;
+use crate::origin::mix;
 use crate::{Delivery, Puller, Pusher};
 
 /// What a killed puller held comes to the next one, marked, and nothing is lost; at most once, what it took is gone.

@@ -14,12 +14,12 @@ use rdkafka::producer::{BaseProducer, BaseRecord, Producer};
 use rdkafka::{ClientConfig, Offset, TopicPartitionList};
 use tickpath_bus_api::conformance::{OwnedEvent, free_port, next_event, pull_stamps};
 use tickpath_bus_api::{
-    ConnectError, Connection, Delivery, Gap, Policy, Puller, QueueConfig, Start, Subscriber, TopicConfig,
+    ConnectError, Connection, Delivery, Gap, Policy, Puller, QueueConfig, ReceiveError, Start, Subscriber, TopicConfig,
 };
 use tickpath_bus_kafka::{KafkaBus, QUEUE_PARTITIONS};
-use tickpath_clock::{Wait, sleep_ns};
+use tickpath_clock::Wait;
 
-use crate::url;
+use crate::{until, url};
 
 const KIND: u8 = 16;
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -116,6 +116,55 @@ fn exactly_what_a_dropped_puller_held_is_marked() {
     marked.sort_unstable();
     held.sort_unstable();
     assert_eq!(marked, held);
+}
+
+#[test]
+fn what_went_to_another_puller_is_not_acknowledged_and_said_so_once() {
+    let queue = Named::queue("moved");
+    queue.push(0..60);
+    let mut first = queue.puller();
+    let held = pull_stamps(&mut *first, 60);
+    let mut second = queue.puller();
+    let mut moved = Vec::new();
+    until(|| {
+        let none = first.pull(1, &mut |pulled| panic!("{pulled:?} comes again at who holds it"));
+        none.expect("the first puller goes on");
+        let some = second.pull(60, &mut |pulled| moved.push((pulled.message.stamp, pulled.redelivered)));
+        some.expect("the second puller goes on");
+        moved.len() == 30
+    });
+    let told = first.acknowledge().expect_err("half of it is another one's");
+    assert!(matches!(&told, ReceiveError::NotAcknowledged(sentence) if sentence.contains("30 messages")), "{told}");
+    first.acknowledge().expect("it is told once");
+    assert!(moved.iter().all(|moved| moved.1 && held.contains(&(moved.0, false))), "{moved:?}");
+    // What the first one still held is acknowledged, and no more.
+    until(|| queue.bus.waiting(&queue.name).unwrap() == Some(30));
+    second.acknowledge().unwrap();
+    until(|| queue.bus.waiting(&queue.name).unwrap() == Some(0));
+}
+
+#[test]
+fn what_others_push_is_adopted_where_that_is_asked_for() {
+    let queue = Named::queue("adopted");
+    queue.push(0..1);
+    let others: BaseProducer = client().create().unwrap();
+    let there = format!(".{}-queue", queue.name);
+    others.send(BaseRecord::<(), [u8]>::to(&there).partition(1).payload(b"hello")).map_err(|(e, _)| e).unwrap();
+    others.flush(PATIENCE).unwrap();
+    // Skipped, and still there, because nothing of it is acknowledged.
+    assert_eq!(pull_stamps(&mut *queue.puller(), 1), [(0, false)]);
+    let config = QueueConfig { foreign: Some(77), ..QueueConfig::new(Delivery::AtLeastOnce) };
+    let mut puller = queue.bus.puller(&queue.name, &config, Wait::Block).unwrap_or_else(|e| panic!("{e}"));
+    let mut came = Vec::new();
+    until(|| {
+        let pulled = puller.pull(8, &mut |pulled| came.push((pulled.message.kind, pulled.message.payload.to_vec())));
+        pulled.expect("the puller goes on");
+        came.len() == 2
+    });
+    came.sort();
+    assert_eq!(came, [(KIND, b"ours".to_vec()), (77, b"hello".to_vec())]);
+    puller.acknowledge().unwrap();
+    assert_eq!(queue.bus.waiting(&queue.name).unwrap(), Some(0));
 }
 
 #[test]
@@ -280,17 +329,6 @@ impl Drop for Named {
     fn drop(&mut self) {
         let _ = if self.is_queue { self.bus.remove_queue(&self.name) } else { self.bus.remove(&self.name) };
     }
-}
-
-/// Looks every millisecond or so whether this is so, for a minute or so.
-fn until(mut is_so: impl FnMut() -> bool) {
-    for _ in 0..60_000 {
-        if is_so() {
-            return;
-        }
-        sleep_ns(1_000_000);
-    }
-    panic!("it never came to be so");
 }
 
 /// Somebody else's settings.

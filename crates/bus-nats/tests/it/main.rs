@@ -1,12 +1,18 @@
 //! The bus over NATS, seen from outside, against real servers.
 
+mod behind;
 mod cluster;
 mod conformance;
+mod durable;
+mod fates;
 mod jetstream;
+mod login;
 mod nats_server;
 mod opened;
 mod relay;
 mod server;
+mod sharing;
+mod tls;
 
 use tickpath_bus_api::conformance::run_child;
 use tickpath_bus_api::{ConnectError, Connection};

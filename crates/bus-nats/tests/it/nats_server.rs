@@ -30,6 +30,15 @@ impl NatsServer {
         Self::open(Vec::new(), tempfile::tempdir().unwrap())
     }
 
+    /// Starts one with JetStream, by this file of settings.
+    pub fn start_by(config: &str) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("nats.conf");
+        std::fs::write(&file, config).unwrap();
+        let [dir_name, file_name] = [dir.path(), &file].map(|path| path.to_str().unwrap().to_owned());
+        Self::open(vec!["-js".to_owned(), "-sd".to_owned(), dir_name, "-c".to_owned(), file_name], dir)
+    }
+
     /// Starts two with JetStream that are a cluster, and so have no leader without each other.
     pub fn start_cluster() -> [Self; 2] {
         let ports = [free_port(), free_port()];
@@ -61,6 +70,12 @@ impl NatsServer {
     /// Its port.
     pub fn port(&self) -> u16 {
         self.port
+    }
+
+    /// Stops it where it stands, or lets it go on.
+    pub fn signal(&self, signal: &str) {
+        let sent = Command::new("kill").arg(signal).arg(self.process.id().to_string()).status().unwrap();
+        assert!(sent.success(), "kill {signal}");
     }
 
     /// Kills it and waits until it is gone.

@@ -1,8 +1,8 @@
 //! How the tests open topics and queues.
 
-use tickpath_bus_api::conformance::pull_stamps;
+use tickpath_bus_api::conformance::{OwnedEvent, next_event, pull_stamps};
 use tickpath_bus_api::{
-    Connection, Delivery, Policy, Publisher, Puller, Pusher, QueueConfig, Start, Subscriber, TopicConfig,
+    Connection, Delivery, Policy, Publisher, Puller, Pusher, QueueConfig, ReceiveError, Start, Subscriber, TopicConfig,
 };
 use tickpath_bus_nats::NatsBus;
 use tickpath_clock::Wait;
@@ -34,4 +34,32 @@ pub fn pusher(bus: &NatsBus, delivery: Delivery) -> Box<dyn Pusher> {
 
 pub fn puller(bus: &NatsBus, delivery: Delivery) -> Box<dyn Puller> {
     bus.puller(QUEUE, &QueueConfig::new(delivery), Wait::Block).unwrap_or_else(|e| panic!("{e}"))
+}
+
+/// Connecting fails, with these words in the sentence that it gives.
+pub fn refused(url: &str, words: &[&str]) -> String {
+    let error = NatsBus::connect(url).err().unwrap_or_else(|| panic!("{url} is connected to")).to_string();
+    for word in words {
+        assert!(error.contains(word), "'{word}' is not in: {error}");
+    }
+    error
+}
+
+/// A message passes.
+pub fn let_in(url: &str) {
+    let bus = bus(url);
+    let mut subscriber = subscriber(&bus, Wait::Block);
+    publisher(&bus).publish(7, KIND, b"let in").unwrap();
+    assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(7, b"let in"));
+}
+
+/// What `pull` says when it fails; what comes until then is dropped.
+pub fn pull_error(puller: &mut dyn Puller) -> ReceiveError {
+    for _ in 0..60_000 {
+        match puller.pull(64, &mut |_| {}) {
+            Err(error) => return error,
+            Ok(_) => puller.wait(1_000_000),
+        }
+    }
+    panic!("nothing is told");
 }

@@ -1,9 +1,11 @@
 //! The bus over Redis, seen from outside, against a server of the tests' own.
 
+mod breaks;
 mod conformance;
 mod not_ready;
 mod queues;
 mod redis_server;
+mod secure;
 mod server;
 mod streams;
 

@@ -1,8 +1,8 @@
 //! Queues on lists and on streams: lost connections, lost queues, and what else can lie there.
 
-use tickpath_bus_api::conformance::pull_stamps;
-use tickpath_bus_api::{Connection, Delivery, Puller, Pusher, QueueConfig};
-use tickpath_bus_redis::RedisBus;
+use tickpath_bus_api::conformance::{free_port, pull_stamps};
+use tickpath_bus_api::{Connection, Delivery, PublishError, Puller, Pusher, QueueConfig, ReceiveError};
+use tickpath_bus_redis::{MAX_PULLED_BYTES, RedisBus};
 use tickpath_clock::Wait;
 
 use crate::redis_server::RedisServer;
@@ -53,7 +53,10 @@ fn a_queue_that_is_lost_or_removed_is_made_anew() {
         bench.bus.remove_queue(QUEUE).unwrap();
         push(&mut *pusher, 10..11);
         assert_eq!(pull_stamps(&mut *puller, 1)[0].0, 10, "{bench}");
-        puller.acknowledge().unwrap_or_else(|e| panic!("{bench}: {e}"));
+        // Two that were handed over were removed with the queue.
+        if let Err(e) = puller.acknowledge() {
+            assert!(matches!(e, ReceiveError::NotAcknowledged(_)), "{bench}: {e}");
+        }
         bench.server.kill();
         let error = pusher.push(11, KIND, b"").unwrap_err().to_string();
         assert!(error.contains("refused the connection; start redis-server"), "{bench}: {error}");
@@ -61,6 +64,7 @@ fn a_queue_that_is_lost_or_removed_is_made_anew() {
         bench.server.restart();
         push(&mut *pusher, 20..21);
         assert_eq!(pusher.reconnects(), Some(1), "{bench}");
+        assert!(is_gone(next_error(&mut *puller)), "{bench}");
         assert_eq!(pull_stamps(&mut *puller, 1)[0].0, 20, "{bench}");
     }
 }
@@ -94,22 +98,118 @@ fn a_list_that_is_empty_and_has_no_pullers_leaves_no_key() {
 }
 
 #[test]
-fn foreign_messages_are_skipped() {
+fn what_another_program_pushes_is_refused_and_stays() {
     for bench in Bench::all() {
-        let mut client = bench.server.client();
-        for foreign in ["", "hello", "{\"price\": 64000.25}"] {
-            let command = match bench.way {
-                "" => redis::cmd("LPUSH").arg(QUEUE).arg(foreign).take(),
-                _ => redis::cmd("XADD").arg(QUEUE).arg("*").arg("m").arg(foreign).take(),
-            };
-            command.exec(&mut client).unwrap();
-        }
         let (mut pusher, mut puller) = (bench.pusher(), bench.puller(Wait::Block));
-        push(&mut *pusher, 7..8);
-        assert_eq!(pull_stamps(&mut *puller, 1)[0].0, 7, "{bench}");
-        puller.acknowledge().unwrap_or_else(|e| panic!("{bench}: {e}"));
-        stays_empty(&mut *puller);
-        assert_eq!(bench.bus.waiting(QUEUE).unwrap(), Some(0), "{bench}");
+        push(&mut *pusher, 7..9);
+        bench.push_foreign("{\"price\": 64000.25}");
+        push(&mut *pusher, 9..10);
+        let mut came = Vec::new();
+        for limit in [1, 64] {
+            let told = loop {
+                match puller.pull(limit, &mut |pulled| came.push(pulled.message.stamp)) {
+                    Ok(_) => puller.wait(1_000_000),
+                    Err(e) => break e.to_string(),
+                }
+            };
+            assert!(told.contains("what another program has pushed"), "{bench}: {told}");
+            assert!(came.starts_with(&[7, 8]), "{bench}: {came:?}");
+            // In a stream it is passed by, and told once; the next one is told again.
+            if !bench.way.is_empty() {
+                bench.push_foreign("{\"price\": 64000.5}");
+            }
+        }
+        // Sleeping takes nothing of it, either.
+        puller.wait(200_000_000);
+        drop(puller);
+        let kept = match bench.way {
+            "" => bench.server.says(&["LRANGE", QUEUE, "0", "-1"]),
+            _ => bench.server.says(&["XRANGE", QUEUE, "-", "+"]),
+        };
+        assert!(format!("{kept:?}").contains("64000.25"), "{bench}: {kept:?}");
+        if bench.way.is_empty() {
+            let refused = bench.bus.puller(QUEUE, &bench.config(), Wait::Block).err().expect("it is refused at once");
+            assert!(refused.to_string().contains("QueueConfig::foreign"), "{bench}: {refused}");
+        }
+    }
+}
+
+#[test]
+fn what_another_program_pushes_is_taken_by_name() {
+    for bench in Bench::all() {
+        bench.push_foreign("hello");
+        let config = QueueConfig { foreign: Some(128), ..bench.config() };
+        for wait in [Wait::Yield, Wait::Block] {
+            let mut puller = bench.bus.puller(QUEUE, &config, wait).unwrap_or_else(|e| panic!("{bench}: {e}"));
+            let mut came = Vec::new();
+            while came.is_empty() {
+                puller.wait(1_000_000_000);
+                puller
+                    .pull(8, &mut |pulled| came.push((pulled.message.kind, pulled.message.payload.to_vec())))
+                    .unwrap();
+            }
+            puller.acknowledge().unwrap_or_else(|e| panic!("{bench}: {e}"));
+            assert_eq!(came, [(128, b"hello".to_vec())], "{bench}");
+            bench.push_foreign("hello");
+        }
+    }
+}
+
+#[test]
+fn a_call_takes_no_more_bytes_than_it_says() {
+    const MESSAGES: u64 = 20;
+    for bench in Bench::all().into_iter().filter(|bench| bench.way.is_empty()) {
+        let (mut pusher, mut puller) = (bench.pusher(), bench.puller(Wait::Yield));
+        let large = vec![7; 1 << 20];
+        for stamp in 0..MESSAGES {
+            pusher.push(stamp, KIND, &large).unwrap();
+        }
+        let (mut came, mut calls) = (Vec::new(), 0);
+        while came.len() < MESSAGES as usize {
+            let before = came.len();
+            puller.pull(1024, &mut |pulled| came.push(pulled.message.stamp)).unwrap();
+            assert!((1..=MAX_PULLED_BYTES >> 20).contains(&(came.len() - before)), "{bench}: {} at once", came.len());
+            calls += 1;
+        }
+        assert!(came.iter().copied().eq(0..MESSAGES) && calls >= 3, "{bench}: {came:?} in {calls} calls");
+        puller.acknowledge().unwrap();
+    }
+}
+
+#[test]
+fn what_was_given_to_others_is_not_acknowledged() {
+    let server = RedisServer::start(&[]);
+    let bus = RedisBus::connect(&server.url()).unwrap();
+    let config = QueueConfig { silence_ns: 200_000_000, ..QueueConfig::new(Delivery::AtLeastOnce) };
+    let open = || bus.puller(QUEUE, &config, Wait::Block).unwrap_or_else(|e| panic!("{e}"));
+    let (mut pusher, mut silent) = (bus.pusher(QUEUE, &config).unwrap_or_else(|e| panic!("{e}")), open());
+    push(&mut *pusher, 0..3);
+    assert_eq!(pull_stamps(&mut *silent, 3).len(), 3);
+    // Nobody hears of the first one meanwhile, so it is taken for dead.
+    let mut other = open();
+    assert_eq!(pull_stamps(&mut *other, 3), [(0, true), (1, true), (2, true)]);
+    let told = silent.acknowledge().expect_err("they are the other one's");
+    assert!(matches!(told, ReceiveError::NotAcknowledged(_)) && told.to_string().contains("3 messages"), "{told}");
+    silent.acknowledge().expect("it is told once");
+    other.acknowledge().expect("they are its own");
+    assert_eq!(bus.waiting(QUEUE).unwrap(), Some(0));
+}
+
+#[test]
+fn a_replica_is_waited_for_by_who_pulls_and_told_to_who_pushes() {
+    for bench in Bench::all() {
+        let (mut pusher, mut puller) = (bench.pusher(), bench.puller(Wait::Block));
+        bench.server.says(&["REPLICAOF", "127.0.0.1", &free_port().to_string()]).unwrap();
+        let error = pusher.push(1, KIND, b"").unwrap_err();
+        assert!(matches!(&error, PublishError::Unavailable(_)), "{bench}: {error}");
+        let before = bench.server.refusals("READONLY");
+        while bench.server.refusals("READONLY") < before + 2 {
+            assert_eq!(puller.pull(8, &mut |pulled| panic!("{pulled:?}")).unwrap(), 0, "{bench}");
+            puller.wait(10_000_000);
+        }
+        bench.server.says(&["REPLICAOF", "NO", "ONE"]).unwrap();
+        push(&mut *pusher, 2..3);
+        assert_eq!(pull_stamps(&mut *puller, 1)[0].0, 2, "{bench}");
     }
 }
 
@@ -156,6 +256,14 @@ impl Bench {
         ["", "?streams"].into_iter().flat_map(|way| Delivery::ALL.map(|delivery| start(way, delivery))).collect()
     }
 
+    fn push_foreign(&self, text: &str) {
+        let command = match self.way {
+            "" => &["LPUSH", QUEUE, text][..],
+            _ => &["XADD", QUEUE, "*", "m", text],
+        };
+        self.server.says(command).unwrap();
+    }
+
     fn config(&self) -> QueueConfig {
         QueueConfig::new(self.delivery)
     }
@@ -180,4 +288,20 @@ fn stays_empty(puller: &mut dyn Puller) {
         assert_eq!(puller.pull(8, &mut |pulled| panic!("{pulled:?} from an empty queue")).unwrap(), 0);
         puller.wait(1_000_000);
     }
+}
+
+/// The next error that a puller tells, which takes no message before.
+pub fn next_error(puller: &mut dyn Puller) -> ReceiveError {
+    for _ in 0..6000 {
+        match puller.pull(8, &mut |pulled| panic!("{pulled:?} before an error")) {
+            Ok(_) => puller.wait(10_000_000),
+            Err(error) => return error,
+        }
+    }
+    panic!("nothing was told within a minute");
+}
+
+/// Whether this says that what the queue held may be gone.
+pub fn is_gone(error: ReceiveError) -> bool {
+    matches!(&error, ReceiveError::Gone(sentence) if sentence.contains("may be gone"))
 }

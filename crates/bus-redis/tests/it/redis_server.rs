@@ -27,9 +27,35 @@ impl RedisServer {
         Self { process, port, settings, dir }
     }
 
+    /// A sentinel that watches the master on this port under the name `mine`, and needs nobody else to act.
+    pub fn sentinel(master: u16) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let port = free_port();
+        let file = dir.path().join("sentinel.conf");
+        let settings = format!(
+            "port {port}\nbind 127.0.0.1\nunixsocket {}\nsentinel monitor mine 127.0.0.1 {master} 1\n\
+             sentinel down-after-milliseconds mine 500\nsentinel failover-timeout mine 3000\n",
+            socket(&dir).display()
+        );
+        std::fs::write(&file, settings).unwrap();
+        let process = run(&["--sentinel"], Some(&file), port, &dir);
+        Self { process, port, settings: Vec::new(), dir }
+    }
+
     /// Its URL without a password.
     pub fn url(&self) -> String {
         format!("redis://127.0.0.1:{}", self.port)
+    }
+
+    /// Where it listens on loopback.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// Stops it where it stands, or lets it go on.
+    pub fn signal(&self, signal: &str) {
+        let sent = Command::new("kill").arg(signal).arg(self.process.id().to_string()).status().unwrap();
+        assert!(sent.success(), "kill {signal}");
     }
 
     /// Its URL with this in front of the host.
@@ -96,23 +122,26 @@ fn socket(dir: &TempDir) -> PathBuf {
 }
 
 fn launch(port: u16, settings: &[String], dir: &TempDir) -> Child {
+    let (port_text, socket, folder) = (port.to_string(), socket(dir), dir.path());
+    let text = |path: &std::path::Path| path.to_str().unwrap().to_owned();
+    let (socket, folder) = (text(&socket), text(folder));
+    let mut words = vec!["--port", &port_text, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"];
+    words.extend(["--dir", &folder, "--unixsocket", &socket]);
+    words.extend(settings.iter().map(String::as_str));
+    run(&words, None, port, dir)
+}
+
+/// Starts one with these words behind the file of its settings, if there is one; it listens when this returns.
+fn run(words: &[&str], file: Option<&std::path::Path>, port: u16, dir: &TempDir) -> Child {
     let mut command = Command::new("redis-server");
-    command.args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"]);
-    command
-        .arg("--dir")
-        .arg(dir.path())
-        .arg("--unixsocket")
-        .arg(socket(dir))
-        .args(settings)
-        .stdout(Stdio::null())
-        .stderr(Stdio::null());
+    command.args(file).args(words).stdout(Stdio::null()).stderr(Stdio::null());
     let mut process =
         command.spawn().unwrap_or_else(|e| panic!("install redis-server (apt-get install redis-server): {e}"));
     for _ in 0..6000 {
         let answers = TcpStream::connect(("127.0.0.1", port)).is_ok() && UnixStream::connect(socket(dir)).is_ok();
         // Looked at after that: somebody else may answer.
         if let Some(status) = process.try_wait().unwrap() {
-            panic!("redis-server ended with {status}; run it by hand with {settings:?} to see why");
+            panic!("redis-server ended with {status}; run it by hand with {words:?} to see why");
         }
         if answers {
             return process;

@@ -64,11 +64,9 @@ pub fn carried(totals: &Totals) -> String {
         (_, missed, _) => format!(" ({} missed, and nobody knows how many more)", counted(missed, "message")),
     };
     let (messages, gaps) = (counted(totals.messages, "message"), counted(totals.gaps, "gap"));
-    let foreign = match totals.foreign {
-        0 => String::new(),
-        foreign => format!(" ({foreign} of other programs)"),
-    };
-    format!("{messages}{foreign}, {} bytes, {gaps}{lost}", totals.bytes)
+    let of = |count: u64, whose: &str| if count == 0 { String::new() } else { format!(" ({count} of other {whose})") };
+    let (foreign, elsewhere) = (of(totals.foreign, "programs"), of(totals.elsewhere, "hosts"));
+    format!("{messages}{foreign}{elsewhere}, {} bytes, {gaps}{lost}", totals.bytes)
 }
 
 /// The first time and the last, in words; nothing if there is none.

@@ -224,7 +224,7 @@ fn send_batch(topic: &mut dyn Publisher, stamp: u64, payloads: &[&[u8]], stop: &
     loop {
         match topic.publish_batch(stamp, KIND, &payloads[done..]) {
             Ok(()) => return Ok(refused),
-            Err(BatchError { done: more, error: PublishError::Full }) => {
+            Err(BatchError { done: more, error: PublishError::Full, .. }) => {
                 (done, refused) = (done + more, refused + 1);
                 give_up_if(stop)?;
                 relax();
@@ -340,7 +340,7 @@ fn receive(
     let (mut quiet, mut last_news) = (Quiet::new(clock, DRAIN_NS), 0);
     let (mut done, mut waited, mut turns) = (0, None, 0u32);
     let (payload, mut spare_rows) = ([0; 64], Vec::with_capacity(1));
-    let spare = Message { sequence: None, stamp: 0, kind: KIND, payload: &payload };
+    let spare = Message { sequence: None, stamp: 0, kind: KIND, payload: &payload, origin: None };
     while done < expected {
         let mut found = 0;
         for (topic, tracker) in topics.iter_mut().zip(&mut trackers) {

@@ -232,7 +232,8 @@ mod tests {
             match self.0.remove(0) {
                 Some(number) => {
                     let payload = [[0; 8], number.to_le_bytes()].concat();
-                    handler(Event::Message(Message { sequence: None, stamp: 0, kind: KIND, payload: &payload }));
+                    let message = Message { sequence: None, stamp: 0, kind: KIND, payload: &payload, origin: None };
+                    handler(Event::Message(message));
                 }
                 None => handler(Event::Gap(Loss::Reconnected)),
             }

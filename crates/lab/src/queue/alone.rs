@@ -54,7 +54,7 @@ pub fn push_alone(alone: &Alone, say: &mut dyn FnMut(&str)) -> Result<(), LabErr
         let payloads = records.numbered(meter.total, batch);
         match queue.push_batch(clock.ticks(), KIND, &payloads) {
             Ok(()) => meter.count(batch as u64),
-            Err(BatchError { done, error: PublishError::Full }) => {
+            Err(BatchError { done, error: PublishError::Full, .. }) => {
                 meter.count(done as u64);
                 if meter.silent_ns() > FULL_NS {
                     let what = format!("the queue {} was full for 30 s; does a puller pull from it?", alone.queue);
@@ -62,7 +62,7 @@ pub fn push_alone(alone: &Alone, say: &mut dyn FnMut(&str)) -> Result<(), LabErr
                 }
                 alone.wait.idle();
             }
-            Err(BatchError { done, error }) => {
+            Err(BatchError { done, error, .. }) => {
                 meter.count(done as u64);
                 meter.end();
                 return Err(LabError::Failed(format!("pushing to {} failed: {error}", alone.queue)));

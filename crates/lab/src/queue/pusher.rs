@@ -158,7 +158,7 @@ impl Pushing<'_> {
         let mut full_since = None;
         loop {
             let pushed = match rest {
-                [one] => queue.push(stamp, KIND, one).map_err(|error| BatchError { done: 0, error }),
+                [one] => queue.push(stamp, KIND, one).map_err(|error| BatchError::at(0, error)),
                 several => queue.push_batch(stamp, KIND, several),
             };
             let done = pushed.as_ref().map_or_else(|error| error.done, |_| rest.len());

@@ -1,0 +1,274 @@
+//! Who published a message, and as his which: what tells a message that came twice, or never, on any broker.
+//!
+//! ```text
+//!   publisher 7a…   0   1   2   2   4        one number a message, counted by its publisher
+//!   told            0   1   2   –   Missed(1), 4
+//! ```
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use tickpath_clock::{Calibration, Clock, HostClock};
+
+use crate::topic::Gap;
+
+/// The most publishers of one topic that are kept apart; of one that was silent for longest its numbers are forgotten.
+const MOST_PUBLISHERS: usize = 1024;
+
+/// Where a message on a broker comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Origin {
+    /// The clock that its stamp is of: [`clock_of`] the publisher's host, since its last boot.
+    pub clock: u64,
+    /// The publisher, or pusher: another one for each that was opened.
+    pub publisher: u64,
+    /// Its count of messages, from 0.
+    pub number: u64,
+}
+
+/// What tells the clock of a host since its last boot from any other's.
+pub fn clock_of(calibration: &Calibration) -> u64 {
+    let (high, low) = calibration.boot_id.split_at(8);
+    let word = |half: &[u8]| u64::from_le_bytes(half.try_into().expect("half of 16 bytes"));
+    mix(word(high)) ^ word(low)
+}
+
+/// Numbers the messages of one publisher.
+#[derive(Debug)]
+pub struct Numbering {
+    next: Origin,
+}
+
+impl Numbering {
+    /// For a publisher that is opened now.
+    pub fn new(clock: HostClock) -> Self {
+        static OPENED: AtomicU64 = AtomicU64::new(0);
+        let calibration = clock.calibration();
+        let opened = OPENED.fetch_add(1, Ordering::Relaxed);
+        // Unique on this host by the moment, the process and the count; on others by their clock.
+        let here = mix(clock.ticks()) ^ mix(u64::from(std::process::id()) << 32 | opened);
+        let clock = clock_of(calibration);
+        Self { next: Origin { clock, publisher: mix(here ^ mix(clock)), number: 0 } }
+    }
+
+    /// What the message has that lies so many behind the next one.
+    pub fn ahead(&self, messages: usize) -> Origin {
+        Origin { number: self.next.number + messages as u64, ..self.next }
+    }
+
+    /// So many messages have had theirs: no other message gets the same.
+    pub fn advance(&mut self, messages: usize) {
+        self.next.number += messages as u64;
+    }
+}
+
+/// What a message is to who has seen those before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sighting {
+    /// The next one, or the first of its publisher with the number 0.
+    Next,
+    /// The first of its publisher that is seen, and not its first: those before it may have come before anybody looked.
+    First,
+    /// So many of its publisher have not come, and never will. It is the next one then, when it is seen once more.
+    After(Gap),
+    /// It has come before, or was told as missed.
+    Again,
+}
+
+/// Keeps the last number of each publisher of a topic.
+#[derive(Debug, Default)]
+pub struct OriginTracker {
+    /// Of the message seen last: mostly that publisher's is the next one, too.
+    last: Option<(u64, Place)>,
+    /// Of the others.
+    others: HashMap<u64, Place>,
+    /// Gaps that were told for all.
+    told: u64,
+    /// Messages seen.
+    seen: u64,
+    again: u64,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Place {
+    /// The number that comes next.
+    next: u64,
+    /// The gaps that had been told when this was seen.
+    told: u64,
+    /// When it was seen, in messages.
+    seen: u64,
+}
+
+impl OriginTracker {
+    /// Takes a message in.
+    #[inline]
+    pub fn see(&mut self, origin: Origin) -> Sighting {
+        self.seen += 1;
+        if let Some((publisher, place)) = &mut self.last
+            && *publisher == origin.publisher
+            && place.next == origin.number
+        {
+            *place = Place { next: origin.number + 1, told: self.told, seen: self.seen };
+            return Sighting::Next;
+        }
+        self.see_other(origin)
+    }
+
+    /// A loss was told whose messages nobody counted: numbers that are missing next are part of it.
+    pub fn told(&mut self) {
+        self.told += 1;
+    }
+
+    /// How many messages came again, and were not handed over.
+    pub fn again(&self) -> u64 {
+        self.again
+    }
+
+    fn see_other(&mut self, origin: Origin) -> Sighting {
+        if let Some((publisher, place)) = self.last.take() {
+            self.others.insert(publisher, place);
+        }
+        let known = self.others.remove(&origin.publisher);
+        let next = known.map_or(0, |place| place.next);
+        let sighting = match known {
+            Some(_) if origin.number < next => Sighting::Again,
+            Some(place) if origin.number > next && place.told == self.told => {
+                Sighting::After(Gap::Missed(origin.number - next))
+            }
+            None if origin.number > 0 => Sighting::First,
+            _ => Sighting::Next,
+        };
+        let next = match sighting {
+            Sighting::Again => next,
+            Sighting::After(_) => origin.number,
+            Sighting::Next | Sighting::First => origin.number + 1,
+        };
+        self.again += u64::from(sighting == Sighting::Again);
+        if self.others.len() >= MOST_PUBLISHERS {
+            self.forget_one();
+        }
+        self.last = Some((origin.publisher, Place { next, told: self.told, seen: self.seen }));
+        sighting
+    }
+
+    fn forget_one(&mut self) {
+        if let Some(&silent) = self.others.iter().min_by_key(|(_, place)| place.seen).map(|(publisher, _)| publisher) {
+            self.others.remove(&silent);
+        }
+    }
+}
+
+/// A number that looks like a random one (the finaliser of SplitMix64).
+pub(crate) const fn mix(number: u64) -> u64 {
+    let x = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let x = (x ^ x >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let x = (x ^ x >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    x ^ x >> 31
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn from(publisher: u64, number: u64) -> Origin {
+        Origin { clock: 1, publisher, number }
+    }
+
+    #[test]
+    fn what_comes_twice_or_never_is_seen_for_each_publisher() {
+        let mut tracker = OriginTracker::default();
+        for (publisher, number, sighting) in [
+            (1, 5, Sighting::First),
+            (1, 6, Sighting::Next),
+            (2, 0, Sighting::Next),
+            (1, 6, Sighting::Again),
+            (1, 7, Sighting::Next),
+            (1, 9, Sighting::After(Gap::Missed(1))),
+            (1, 9, Sighting::Next),
+            (1, 8, Sighting::Again),
+            (2, 1, Sighting::Next),
+            (2, 4, Sighting::After(Gap::Missed(2))),
+        ] {
+            assert_eq!(tracker.see(from(publisher, number)), sighting, "{number} of {publisher}");
+        }
+        assert_eq!(tracker.again(), 2);
+    }
+
+    #[test]
+    fn a_gap_that_was_told_is_not_told_again_by_numbers() {
+        let mut tracker = OriginTracker::default();
+        for publisher in [1, 2] {
+            assert_eq!(tracker.see(from(publisher, 0)), Sighting::Next);
+        }
+        tracker.told();
+        for publisher in [1, 2] {
+            assert_eq!(tracker.see(from(publisher, 0)), Sighting::Again, "it is known all the same");
+            assert_eq!(tracker.see(from(publisher, 1)), Sighting::Next);
+            assert_eq!(tracker.see(from(publisher, 3)), Sighting::After(Gap::Missed(1)), "once only");
+            assert_eq!(tracker.see(from(publisher, 3)), Sighting::Next);
+        }
+    }
+
+    #[test]
+    fn a_gap_that_was_told_excuses_what_is_missing_next() {
+        let mut tracker = OriginTracker::default();
+        assert_eq!(tracker.see(from(1, 0)), Sighting::Next);
+        tracker.told();
+        assert_eq!(tracker.see(from(1, 7)), Sighting::Next);
+        assert_eq!(tracker.see(from(1, 9)), Sighting::After(Gap::Missed(1)));
+    }
+
+    proptest! {
+        /// Beside a model that keeps everything: what is handed over rises, and with what is told is all there was.
+        #[test]
+        fn nothing_is_handed_over_twice_or_lost_in_silence(
+            steps in prop::collection::vec((0u64..3, prop_oneof![8 => Just(0i64), 1 => 1..5i64, 1 => -4..0i64]), 1..200),
+        ) {
+            let mut tracker = OriginTracker::default();
+            let mut next = [0u64; 3];
+            for (publisher, jump) in steps {
+                let expected = &mut next[publisher as usize];
+                let number = expected.saturating_add_signed(jump);
+                let is_known = *expected > 0;
+                match tracker.see(from(publisher, number)) {
+                    Sighting::Again => prop_assert!(is_known && number < *expected),
+                    Sighting::First => {
+                        prop_assert!(!is_known && number > 0);
+                        *expected = number + 1;
+                    }
+                    Sighting::Next => {
+                        prop_assert!(number == *expected);
+                        *expected = number + 1;
+                    }
+                    Sighting::After(Gap::Missed(missed)) => {
+                        prop_assert_eq!(missed, number - *expected);
+                        *expected = number;
+                    }
+                    Sighting::After(gap) => prop_assert!(false, "{:?}", gap),
+                }
+            }
+        }
+
+        #[test]
+        fn publishers_beyond_the_most_are_forgotten_and_memory_is_bounded(publishers in 1u64..3000) {
+            let mut tracker = OriginTracker::default();
+            for publisher in 0..publishers {
+                tracker.see(from(publisher, 0));
+            }
+            prop_assert!(tracker.others.len() <= MOST_PUBLISHERS);
+            prop_assert_eq!(tracker.see(from(publishers - 1, 0)), Sighting::Again);
+        }
+    }
+
+    #[test]
+    fn two_publishers_of_one_process_are_two() {
+        let clock = HostClock::get().unwrap();
+        let (one, mut other) = (Numbering::new(clock), Numbering::new(clock));
+        assert_ne!(one.ahead(0).publisher, other.ahead(0).publisher);
+        assert_eq!(one.ahead(0).clock, other.ahead(0).clock);
+        other.advance(3);
+        assert_eq!(other.ahead(2).number, 5);
+    }
+}

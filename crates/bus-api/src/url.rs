@@ -1,0 +1,279 @@
+//! URLs of servers, read the same for every transport. What is in a URL is never in an error: it may be a password.
+//!
+//! ```text
+//!   SCHEME://[USER[:PASSWORD]@]HOST[:PORT][,HOST[:PORT]…][/PATH][?OPTION[=VALUE][&OPTION[=VALUE]…]]
+//! ```
+//! `%20` and its like stand for bytes in the user, the password, the path and values. An IPv6 address has brackets.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use crate::error::ConnectError;
+
+/// Options of every transport over TCP, in this order: that TLS is a must, the file of the authorities to trust, and the
+/// files of our own certificate and its key.
+pub const TLS_OPTIONS: [&str; 4] = ["tls", "ca", "cert", "key"];
+
+/// A URL, in its parts.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Url {
+    /// What stands before `://`.
+    pub scheme: String,
+    /// Who logs in.
+    pub user: Option<String>,
+    /// With what.
+    pub password: Option<String>,
+    /// Servers, in their order; none if it is a path alone.
+    pub servers: Vec<Address>,
+    /// Behind the slash that follows the servers, if one does.
+    pub path: Option<String>,
+    /// Behind the question mark, by name; empty where there is no value.
+    options: BTreeMap<String, String>,
+}
+
+/// Where a server listens.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Address {
+    /// A name or an address, without brackets.
+    pub host: String,
+    /// Its port, if the URL has one.
+    pub port: Option<u16>,
+}
+
+/// Files for TLS.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct TlsFiles {
+    /// The authorities to trust, PEM; those of this host if none.
+    pub ca: Option<PathBuf>,
+    /// Our own certificate and its key, PEM, for servers that ask who comes.
+    pub identity: Option<(PathBuf, PathBuf)>,
+}
+
+impl Url {
+    /// Reads a URL that may have these options. `form` says how such a URL is written, for who wrote another one.
+    pub fn parse(url: &str, options: &[&str], form: &str) -> Result<Self, ConnectError> {
+        read(url, options).map_err(|what| ConnectError::Url(format!("{what}; {form}")))
+    }
+
+    /// Whether an option stands there.
+    pub fn has(&self, option: &str) -> bool {
+        self.options.contains_key(option)
+    }
+
+    /// The value of an option that stands there; empty if it has none.
+    pub fn option(&self, option: &str) -> Option<&str> {
+        self.options.get(option).map(String::as_str)
+    }
+
+    /// The files for TLS, if it is a must: by the option `tls`, or by a scheme that says so. An error is a sentence.
+    pub fn tls(&self, is_secure_scheme: bool) -> Result<Option<TlsFiles>, String> {
+        let file = |option| match self.option(option) {
+            Some("") => Err(format!("'{option}' in the URL names no file")),
+            named => Ok(named.map(PathBuf::from)),
+        };
+        let (ca, cert, key) = (file("ca")?, file("cert")?, file("key")?);
+        if !is_secure_scheme && !self.has("tls") {
+            return match (ca, cert, key) {
+                (None, None, None) => Ok(None),
+                _ => Err("there are files for TLS in the URL, and TLS is not asked for: add 'tls' to them".to_owned()),
+            };
+        }
+        match (cert, key) {
+            (Some(cert), Some(key)) => Ok(Some(TlsFiles { ca, identity: Some((cert, key)) })),
+            (None, None) => Ok(Some(TlsFiles { ca, identity: None })),
+            _ => Err("a certificate and its key go together: 'cert=FILE&key=FILE' in the URL".to_owned()),
+        }
+    }
+}
+
+impl std::fmt::Debug for Url {
+    /// Without what may be secret.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Url").field("scheme", &self.scheme).field("servers", &self.servers).finish_non_exhaustive()
+    }
+}
+
+impl Address {
+    /// With the port, if the URL has none.
+    pub fn port_or(&self, port: u16) -> u16 {
+        self.port.unwrap_or(port)
+    }
+
+    /// `HOST:PORT`, as a URL has it.
+    pub fn with_port_or(&self, port: u16) -> String {
+        let Self { host, .. } = self;
+        let port = self.port_or(port);
+        if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") }
+    }
+}
+
+fn read(url: &str, known: &[&str]) -> Result<Url, String> {
+    let (scheme, rest) = url.split_once("://").ok_or("a URL begins with what speaks there and '://'")?;
+    let (place, options) = rest.split_once('?').map_or((rest, None), |(place, options)| (place, Some(options)));
+    let (servers, path) = place.split_once('/').map_or((place, None), |(servers, path)| (servers, Some(path)));
+    let (login, servers) = servers.rsplit_once('@').map_or((None, servers), |(login, rest)| (Some(login), rest));
+    let (user, password) = read_login(login.unwrap_or_default())?;
+    Ok(Url {
+        scheme: scheme.to_owned(),
+        user,
+        password,
+        servers: read_servers(servers)?,
+        path: path.map(decode).transpose()?,
+        options: read_options(options, known)?,
+    })
+}
+
+fn read_login(login: &str) -> Result<(Option<String>, Option<String>), String> {
+    let (user, password) = login.split_once(':').map_or((login, None), |(user, rest)| (user, Some(rest)));
+    let user = (!user.is_empty()).then(|| decode(user)).transpose()?;
+    Ok((user, password.map(decode).transpose()?))
+}
+
+fn read_servers(servers: &str) -> Result<Vec<Address>, String> {
+    if servers.is_empty() {
+        return Ok(Vec::new());
+    }
+    servers.split(',').map(read_address).collect()
+}
+
+fn read_address(text: &str) -> Result<Address, String> {
+    let (host, rest) = match text.strip_prefix('[') {
+        Some(open) => {
+            let (host, rest) = open.split_once(']').ok_or("a '[' in the address is not closed")?;
+            host.parse::<std::net::Ipv6Addr>().map_err(|_| "between '[' and ']' stands no IPv6 address")?;
+            (host, rest)
+        }
+        None => text.split_at(text.find(':').unwrap_or(text.len())),
+    };
+    let is_host = |b: u8| b.is_ascii_alphanumeric() || b"-._:".contains(&b);
+    if host.is_empty() || !host.bytes().all(is_host) {
+        return Err("there is no host, or none that can be".to_owned());
+    }
+    let port = match rest.strip_prefix(':') {
+        Some(digits) => {
+            Some(digits.parse::<u16>().ok().filter(|&port| port != 0).ok_or("a port is a number from 1 to 65535")?)
+        }
+        None if rest.is_empty() => None,
+        None => return Err("something other than a port follows the host".to_owned()),
+    };
+    Ok(Address { host: host.to_owned(), port })
+}
+
+fn read_options(options: Option<&str>, known: &[&str]) -> Result<BTreeMap<String, String>, String> {
+    let mut found = BTreeMap::new();
+    let Some(options) = options else { return Ok(found) };
+    for option in options.split('&') {
+        let (name, value) = option.split_once('=').map_or((option, None), |(name, value)| (name, Some(value)));
+        // A name that is none is not repeated: it may be a password that has a '?'.
+        if !known.contains(&name) {
+            return Err(match known.is_empty() {
+                true => "behind '?' stands nothing here (in a password, write %3F)".to_owned(),
+                false => format!(
+                    "behind '?' stands something other than {}, with '&' in between (in a password, write %3F)",
+                    known.join(", ")
+                ),
+            });
+        }
+        if value == Some("") {
+            return Err(format!("'{name}=' in the URL has no value"));
+        }
+        if found.insert(name.to_owned(), decode(value.unwrap_or_default())?).is_some() {
+            return Err(format!("'{name}' stands twice in the URL"));
+        }
+    }
+    Ok(found)
+}
+
+/// The text behind `%20` and its like.
+fn decode(text: &str) -> Result<String, String> {
+    let mut decoded = Vec::with_capacity(text.len());
+    let mut bytes = text.bytes();
+    while let Some(byte) = bytes.next() {
+        let byte = match byte {
+            b'%' => {
+                let mut digit = || char::from(bytes.next()?).to_digit(16);
+                let (high, low) = (digit(), digit());
+                let of = |high: u32, low: u32| (high * 16 + low) as u8;
+                high.zip(low)
+                    .map(|(high, low)| of(high, low))
+                    .ok_or("a '%' is not followed by two hexadecimal digits")?
+            }
+            other => other,
+        };
+        decoded.push(byte);
+    }
+    String::from_utf8(decoded).map_err(|_| "what '%' stands for is no UTF-8".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FORM: &str = "use x://HOST";
+
+    fn parse(url: &str) -> Result<Url, ConnectError> {
+        Url::parse(url, &["streams", "tls", "ca", "cert", "key"], FORM)
+    }
+
+    #[test]
+    fn urls_are_read() {
+        for (url, user, password, servers, path) in [
+            ("x://a", None, None, "a:7", None),
+            ("x://a:1,b,[::1]:3/", None, None, "a:1,b:7,[::1]:3", Some("")),
+            ("x://ann@a:1/0?streams", Some("ann"), None, "a:1", Some("0")),
+            ("x://:s%40c@a", None, Some("s@c"), "a:7", None),
+            ("x://ann:s@c:r@a/a%2Fb", Some("ann"), Some("s@c:r"), "a:7", Some("a/b")),
+            ("x:///run/a%20b", None, None, "", Some("run/a b")),
+        ] {
+            let read = parse(url).unwrap_or_else(|e| panic!("{url}: {e}"));
+            let shown: Vec<String> = read.servers.iter().map(|server| server.with_port_or(7)).collect();
+            let found = (read.user.as_deref(), read.password.as_deref(), shown.join(","), read.path.as_deref());
+            assert_eq!(found, (user, password, servers.to_owned(), path), "{url}");
+            assert_eq!(read.has("streams"), url.contains("?streams"), "{url}");
+        }
+    }
+
+    #[test]
+    fn a_bad_url_is_refused_without_telling_the_password() {
+        for bad in [
+            "a:1",
+            "x://:secret@",
+            "x://:secret@a:0",
+            "x://:secret@a:99999",
+            "x://:secret@a:",
+            "x://:secret@::1:5",
+            "x://:secret@[::1",
+            "x://:secret@[::1]5",
+            "x://:secret@a,,b",
+            "x://:secret%4@a",
+            "x://:secret@a b",
+            "x://:what?secret@a:1",
+            "x://:secret@a?stream",
+            "x://:secret@a?streams&streams",
+            "x://:secret@a?ca=",
+            "x://:secret@a?",
+        ] {
+            let refused = match parse(bad) {
+                Err(error) => error.to_string(),
+                Ok(url) if url.servers.is_empty() => continue,
+                Ok(url) => panic!("{bad} is {url:?}"),
+            };
+            assert!(refused.ends_with(FORM) && !refused.contains("secret"), "{bad}: {refused}");
+        }
+        let shown = format!("{:?}", parse("x://ann:secret@a").unwrap());
+        assert!(!shown.contains("secret") && !shown.contains("ann"), "{shown}");
+    }
+
+    #[test]
+    fn tls_is_a_must_or_not_there() {
+        let tls = |url: &str, secure: bool| parse(url).unwrap().tls(secure);
+        assert_eq!(tls("x://a", false), Ok(None));
+        assert_eq!(tls("x://a?tls", false), Ok(Some(TlsFiles::default())));
+        assert_eq!(tls("x://a", true), Ok(Some(TlsFiles::default())));
+        let files = TlsFiles { ca: Some("/c".into()), identity: Some(("/d".into(), "/k".into())) };
+        assert_eq!(tls("x://a?tls&ca=/c&cert=/d&key=/k", false), Ok(Some(files)));
+        assert!(tls("x://a?ca=/c", false).unwrap_err().contains("add 'tls'"));
+        assert!(tls("x://a?tls&cert=/c", false).unwrap_err().contains("go together"));
+        assert!(tls("x://a?tls&ca", false).unwrap_err().contains("names no file"));
+    }
+}

@@ -1,0 +1,43 @@
+//! Why there is no TLS to a server. The client library has the same words for an unknown authority, another name and an
+//! expired certificate; so the handshake is tried once more, by a library that tells.
+
+use std::io::Read;
+use std::net::{TcpStream, ToSocketAddrs};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tickpath_bus_api::url::TlsFiles;
+use tickpath_tls::{ALL_VERSIONS, ClientConfig, ClientConnection, StreamOwned, client_config, server_name, why_not};
+
+use crate::server::Server;
+
+/// How long each step may take: the server has just been reached, or could not be.
+const STEP: Duration = Duration::from_secs(1);
+
+/// What the files in a URL are for, or, in a sentence, why they are for nothing.
+pub(crate) fn read(files: &TlsFiles) -> Result<ClientConfig, String> {
+    let identity = files.identity.as_ref().map(|(cert, key)| (cert.as_path(), key.as_path()));
+    client_config(files.ca.as_deref(), identity, ALL_VERSIONS)
+}
+
+/// A sentence that reads on after the server's name, if there is no TLS with one of the servers as it is asked for.
+pub(crate) fn why_none(server: &Server) -> Option<String> {
+    let config = Arc::new(read(server.tls.as_ref()?).ok()?);
+    server.addresses().find_map(|(host, port)| shake_hands(host, port, config.clone()))
+}
+
+fn shake_hands(host: &str, port: u16, config: Arc<ClientConfig>) -> Option<String> {
+    let name = match server_name(host) {
+        Ok(name) => name,
+        Err(sentence) => return Some(sentence),
+    };
+    let address = (host, port).to_socket_addrs().ok()?.next()?;
+    let socket = TcpStream::connect_timeout(&address, STEP).ok()?;
+    socket.set_read_timeout(Some(STEP)).ok()?;
+    socket.set_write_timeout(Some(STEP)).ok()?;
+    let connection = ClientConnection::new(config, name).ok()?;
+    let mut stream = StreamOwned::new(connection, socket);
+    // The server says nothing of its own, unless it is that it does not like our certificate.
+    let failed = stream.read(&mut [0]).err()?;
+    why_not(&failed, host)
+}

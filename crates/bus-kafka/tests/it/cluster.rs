@@ -1,0 +1,107 @@
+//! Three servers, of which one falls.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use rdkafka::ClientConfig;
+use rdkafka::consumer::{BaseConsumer, Consumer};
+use tickpath_bus_api::conformance::{OwnedEvent, next_event};
+use tickpath_bus_api::{Connection, Fate, Policy, PublishError, Publisher, Start, TopicConfig};
+use tickpath_bus_kafka::KafkaBus;
+use tickpath_clock::Wait;
+
+use crate::kafka_server::{KafkaServer, in_turn};
+use crate::until;
+
+const KIND: u8 = 16;
+
+/// Messages before the leader falls, and after it, at least.
+const ROUND: u64 = 200;
+
+#[test]
+fn a_leader_that_falls_takes_nothing_with_it() {
+    let _turn = in_turn();
+    let mut servers = KafkaServer::start_cluster();
+    let hosts = servers.each_ref().map(KafkaServer::address).join(",");
+    refuses_what_it_has_not(&hosts);
+    let bus = connect(&format!("kafka://{hosts}?replicas=3"));
+    let topic = "fallen";
+    let opened = bus.publisher(topic, &TopicConfig::new(Policy::Keep));
+    let mut publisher = opened.unwrap_or_else(|e| panic!("{e}"));
+    let mut subscriber = bus.subscriber(topic, Start::Now, Wait::Block).unwrap_or_else(|e| panic!("{e}"));
+
+    let (acknowledged, is_enough) = (AtomicU64::new(0), AtomicBool::new(false));
+    let published = std::thread::scope(|scope| {
+        let publishing = scope.spawn(|| publish_until(&mut *publisher, &acknowledged, &is_enough));
+        // Also when this thread fails, so that the other one ends.
+        let _enough = Raised(&is_enough);
+        let so_far = || acknowledged.load(Ordering::SeqCst);
+        let at_least = |count: u64| until(|| publishing.is_finished() || so_far() >= count);
+        at_least(ROUND);
+        servers[leader_of(&hosts, topic)].kill();
+        at_least(so_far() + ROUND);
+        is_enough.store(true, Ordering::SeqCst);
+        publishing.join().unwrap()
+    });
+    assert!(published >= 2 * ROUND, "{published} messages");
+    for stamp in 0..published {
+        match next_event(&mut *subscriber) {
+            OwnedEvent::Message { stamp: came, .. } => assert_eq!(came, stamp, "of {published}"),
+            other => panic!("{other:?} instead of message {stamp}"),
+        }
+    }
+}
+
+/// Publishes messages, whose stamps are their numbers, until it is enough; gives how many there are. What is unknown
+/// is sent again, and what is not published is published anew.
+fn publish_until(publisher: &mut dyn Publisher, acknowledged: &AtomicU64, is_enough: &AtomicBool) -> u64 {
+    for stamp in 0.. {
+        if is_enough.load(Ordering::SeqCst) {
+            return stamp;
+        }
+        until(|| match publisher.publish(stamp, KIND, b"ours") {
+            Ok(()) => true,
+            Err(PublishError::Unknown(_)) => {
+                until(|| publisher.resend().is_ok());
+                true
+            }
+            Err(error) => {
+                assert!(error.may_pass() && error.fate() == Fate::NotPublished, "{error}");
+                false
+            }
+        });
+        acknowledged.store(stamp + 1, Ordering::SeqCst);
+    }
+    unreachable!("numbers do not end")
+}
+
+/// A topic with fewer copies than asked for, and copies for which there is no server.
+fn refuses_what_it_has_not(hosts: &str) {
+    let open = |url: &str, topic: &str| connect(url).publisher(topic, &TopicConfig::new(Policy::Keep)).map(drop);
+    open(&format!("kafka://{hosts}"), "alone").unwrap_or_else(|e| panic!("{e}"));
+    let few = open(&format!("kafka://{hosts}?replicas=3"), "alone").expect_err("it has one copy").to_string();
+    assert!(few.contains("'alone' on 1 servers, not on the 3"), "{few}");
+    let many = open(&format!("kafka://{hosts}?replicas=4"), "many").expect_err("there are three").to_string();
+    assert!(many.contains("fewer servers than replicas"), "{many}");
+}
+
+fn connect(url: &str) -> KafkaBus {
+    KafkaBus::connect(url).unwrap_or_else(|e| panic!("{e}"))
+}
+
+/// Which of the servers leads a topic, from 0.
+fn leader_of(hosts: &str, topic: &str) -> usize {
+    let lookup: BaseConsumer = ClientConfig::new().set("bootstrap.servers", hosts).create().unwrap();
+    let found = lookup.fetch_metadata(Some(topic), Duration::from_secs(30)).unwrap();
+    let leader = found.topics()[0].partitions()[0].leader();
+    usize::try_from(leader - 1).expect("it has a leader")
+}
+
+/// Set when this ends.
+struct Raised<'a>(&'a AtomicBool);
+
+impl Drop for Raised<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
+}

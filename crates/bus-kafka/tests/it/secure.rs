@@ -1,0 +1,142 @@
+//! Encryption and logins: what is asked for is had, or there is no connection and a sentence says why.
+
+use std::fs;
+use std::path::Path;
+
+use tickpath_bus_api::conformance::{OwnedEvent, free_port, next_event};
+use tickpath_bus_api::{Connection, Policy, Start, TopicConfig};
+use tickpath_bus_kafka::KafkaBus;
+use tickpath_clock::Wait;
+use tickpath_tls::authority::{Authority, Identity};
+
+use crate::kafka_server::{KafkaServer, USER, in_turn};
+
+/// Its listeners, by what they ask for.
+struct Ports {
+    encrypted: u16,
+    /// Asks who comes.
+    mutual: u16,
+    /// Its certificate is for another name.
+    other: u16,
+    expired: u16,
+    login: u16,
+    /// A login without encryption.
+    open: u16,
+}
+
+#[test]
+fn encryption_and_logins_are_had_or_refused_in_words() {
+    let _turn = in_turn();
+    let folder = tempfile::tempdir().unwrap();
+    let authority = Authority::new(folder.path(), "authority");
+    let stranger = Authority::new(folder.path(), "stranger");
+    let (ports, server) = start(folder.path(), &authority);
+    let Ports { encrypted, mutual, other, expired, login, open } = ports;
+    let ours = authority.certify("client", &["client"]);
+    let tls = format!("?tls&ca={}", authority.file().display());
+    let identity = format!("&cert={}&key={}", ours.cert.display(), ours.key.display());
+    let (user, host) = (format!("{}:{}@", USER.0, USER.1), "127.0.0.1");
+
+    for good in [
+        format!("{host}:{encrypted}{tls}"),
+        format!("{host}:{},{host}:{encrypted}{tls}", free_port()),
+        format!("{host}:{mutual}{tls}{identity}"),
+        format!("{user}{host}:{login}{tls}"),
+        format!("{user}{host}:{open}"),
+        format!("{user}{host}:{open}?sasl=plain"),
+    ] {
+        carries_a_message(&format!("kafka://{good}"));
+    }
+    let plain = server.address();
+    for (bad, words) in [
+        (format!("{host}:{encrypted}?tls&ca={}", stranger.file().display()), "of no authority that is trusted here"),
+        (format!("{host}:{other}{tls}"), "not for '127.0.0.1'"),
+        (format!("{host}:{expired}{tls}"), "has expired"),
+        (format!("{host}:{mutual}{tls}"), "cert=FILE&key=FILE"),
+        (format!("{host}:{encrypted}"), "TLS"),
+        (format!("{plain}{tls}"), "TLS"),
+        (format!("{host}:{encrypted}?tls&ca={}/none", folder.path().display()), "must be a PEM file"),
+        (format!("{}:wrong@{host}:{login}{tls}", USER.0), "refused the login"),
+        (format!("{user}{host}:{login}{tls}&sasl=scram-sha-256"), "'sasl=' in the URL: scram-sha-512"),
+        (format!("{host}:{open}"), "a login"),
+        (format!("{user}{plain}"), "asks for no login"),
+    ] {
+        let refused = KafkaBus::connect(&format!("kafka://{bad}")).err();
+        let sentence = refused.unwrap_or_else(|| panic!("{bad} is connected to")).to_string();
+        assert!(sentence.contains(words), "{bad}: '{words}' is not in: {sentence}");
+        assert!(sentence.starts_with("kafka://127.0.0.1:") && !sentence.contains(USER.1), "{sentence}");
+    }
+}
+
+/// What is published by one connection of this URL comes at another one.
+fn carries_a_message(url: &str) {
+    let connect = || KafkaBus::connect(url).unwrap_or_else(|e| panic!("{url}: {e}"));
+    let (topic, reader) = ("secure", connect());
+    let mut subscriber = reader.subscriber(topic, Start::Oldest, Wait::Block).unwrap_or_else(|e| panic!("{url}: {e}"));
+    let opened = connect().publisher(topic, &TopicConfig::new(Policy::Keep));
+    opened.unwrap_or_else(|e| panic!("{url}: {e}")).publish(7, 16, b"ours").unwrap();
+    assert_eq!(next_event(&mut *subscriber), OwnedEvent::at(0, 7, b"ours"), "{url}");
+    drop(subscriber);
+    reader.remove(topic).unwrap_or_else(|e| panic!("{url}: {e}"));
+}
+
+fn start(folder: &Path, authority: &Authority) -> (Ports, KafkaServer) {
+    let ports = Ports {
+        encrypted: free_port(),
+        mutual: free_port(),
+        other: free_port(),
+        expired: free_port(),
+        login: free_port(),
+        open: free_port(),
+    };
+    let good = authority.certify("server", &["127.0.0.1"]);
+    let other = authority.certify("other", &["other.example"]);
+    let expired = authority.certify_until("expired", &["127.0.0.1"], 2020);
+    let Ports { encrypted, mutual, other: another, expired: old, login, open } = &ports;
+    let mut listeners = String::new();
+    let mut settings = "listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,ENCRYPTED:SSL,\
+                        MUTUAL:SSL,OTHER:SSL,EXPIRED:SSL,LOGIN:SASL_SSL,OPEN:SASL_PLAINTEXT\n"
+        .to_owned();
+    for (name, port, identity) in [
+        ("encrypted", encrypted, Some(&good)),
+        ("mutual", mutual, Some(&good)),
+        ("other", another, Some(&other)),
+        ("expired", old, Some(&expired)),
+        ("login", login, Some(&good)),
+        ("open", open, None),
+    ] {
+        listeners += &format!(",{}://127.0.0.1:{port}", name.to_uppercase());
+        if let Some(identity) = identity {
+            settings += &format!(
+                "listener.name.{name}.ssl.keystore.type=PEM\nlistener.name.{name}.ssl.keystore.location={}\n\
+                 listener.name.{name}.ssl.truststore.type=PEM\nlistener.name.{name}.ssl.truststore.location={}\n",
+                key_store(folder, name, identity),
+                authority.file().display()
+            );
+        }
+    }
+    settings += "listener.name.mutual.ssl.client.auth=required\n\
+                 listener.name.login.sasl.enabled.mechanisms=SCRAM-SHA-512\n\
+                 listener.name.open.sasl.enabled.mechanisms=SCRAM-SHA-512,PLAIN\n";
+    for name in ["login", "open"] {
+        settings += &format!(
+            "listener.name.{name}.scram-sha-512.sasl.jaas.config=\
+             org.apache.kafka.common.security.scram.ScramLoginModule required;\n"
+        );
+    }
+    settings += &format!(
+        "listener.name.open.plain.sasl.jaas.config=\
+         org.apache.kafka.common.security.plain.PlainLoginModule required user_{}=\"{}\";\n",
+        USER.0, USER.1
+    );
+    let server = KafkaServer::start(&listeners, &settings);
+    (ports, server)
+}
+
+/// A key and its certificate in one file, as Kafka wants them.
+fn key_store(folder: &Path, name: &str, identity: &Identity) -> String {
+    let file = folder.join(format!("{name}.store.pem"));
+    let read = |part: &Path| fs::read_to_string(part).unwrap();
+    fs::write(&file, read(&identity.key) + &read(&identity.cert)).unwrap();
+    file.display().to_string()
+}

@@ -1,0 +1,71 @@
+//! How much of a subject lies here unread. Who is further behind is cut off, as the server does it, and told so.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use async_nats::Message;
+
+/// The most bytes of a subject of core NATS that lie unread in a subscriber or puller, before it is cut off and told
+/// that messages are lost.
+pub const MAX_UNREAD_BYTES: usize = 64 << 20;
+
+/// What a message takes beside its own bytes, about. So there are never more than 262,144 messages, however short.
+const MESSAGE_BYTES: usize = 256;
+
+/// A count of bytes that the thread raises, and who takes messages out lowers. Clones are the same count.
+#[derive(Clone, Default)]
+pub(crate) struct Backlog {
+    /// Nothing is read by who sees it: the mailbox orders the messages.
+    bytes: Arc<AtomicUsize>,
+}
+
+impl Backlog {
+    /// Counts a message in; false if there is no room. One message alone always has room.
+    pub fn admit(&self, message: &Message) -> bool {
+        let unread = self.bytes.load(Ordering::Relaxed);
+        let has_room = unread == 0 || unread + bytes(message) <= MAX_UNREAD_BYTES;
+        if has_room {
+            self.bytes.fetch_add(bytes(message), Ordering::Relaxed);
+        }
+        has_room
+    }
+
+    /// A message that was counted in has been taken out.
+    pub fn release(&self, message: &Message) {
+        self.bytes.fetch_sub(bytes(message), Ordering::Relaxed);
+    }
+}
+
+fn bytes(message: &Message) -> usize {
+    message.length + MESSAGE_BYTES
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn message(payload: usize) -> Message {
+        let payload = vec![0; payload];
+        Message {
+            subject: "a".into(),
+            reply: None,
+            length: payload.len() + 1,
+            payload: payload.into(),
+            headers: None,
+            status: None,
+            description: None,
+        }
+    }
+
+    #[test]
+    fn what_lies_unread_is_bounded_in_bytes_and_messages() {
+        for payload in [0, 100, 1 << 20, MAX_UNREAD_BYTES] {
+            let (backlog, message) = (Backlog::default(), message(payload));
+            let admitted = (0..1 << 20).take_while(|_| backlog.admit(&message)).count();
+            assert!(admitted == 1 || admitted * bytes(&message) <= MAX_UNREAD_BYTES, "{admitted} of {payload} bytes");
+            assert!((1..=MAX_UNREAD_BYTES / MESSAGE_BYTES).contains(&admitted), "{admitted} of {payload} bytes");
+            backlog.release(&message);
+            assert!(backlog.admit(&message), "there is room again");
+        }
+    }
+}

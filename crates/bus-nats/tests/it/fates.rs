@@ -1,0 +1,164 @@
+//! What becomes of messages where the server hangs or refuses, and what an error says of each.
+
+use tickpath_bus_api::conformance::{OwnedEvent, next_event};
+use tickpath_bus_api::{
+    Connection, Delivery, Fate, Policy, PublishError, Publisher, QueueConfig, ReceiveError, Start, TopicConfig,
+};
+use tickpath_bus_nats::NatsBus;
+use tickpath_clock::Wait;
+
+use crate::nats_server::NatsServer;
+use crate::opened::{KIND, QUEUE, TOPIC, bus, publisher, pull, pull_error, puller, pusher, subscriber};
+use crate::relay::Relay;
+use crate::server::ask_jetstream;
+
+/// What keeps the topic of the tests.
+const STREAM: &str = "tickpath-topic-tickpath+test+ticks";
+
+#[test]
+fn jetstream_keeps_once_what_was_unknown_and_sent_again() {
+    let server = NatsServer::start(&[]);
+    let bus = bus(&format!("{}?jetstream", server.url()));
+    let mut subscriber = subscriber(&bus, Wait::Block);
+    let mut publisher = publisher(&bus);
+    publisher.publish(0, KIND, b"before").unwrap();
+    server.signal("-STOP");
+    let error = publisher.publish_batch(1, KIND, &[b"one", b"two"]).unwrap_err();
+    server.signal("-CONT");
+    assert!(matches!(error.error, PublishError::Unknown(_)) && error.error.may_pass(), "{error}");
+    assert_eq!((error.done, error.unknown().collect::<Vec<_>>()), (0, vec![0, 1]));
+    publisher.resend().unwrap();
+    publisher.resend().unwrap();
+    publisher.publish(3, KIND, b"after").unwrap();
+    for (sequence, stamp, payload) in [(0, 0, "before"), (1, 1, "one"), (2, 1, "two"), (3, 3, "after")] {
+        assert_eq!(next_event(&mut *subscriber), OwnedEvent::at(sequence, stamp, payload.as_bytes()));
+    }
+}
+
+#[test]
+fn a_queue_has_once_what_was_unknown_and_sent_again_over_another_connection() {
+    let server = NatsServer::start(&[]);
+    let relay = Relay::to(server.port());
+    let far = bus(&format!("{}?jetstream", server.url()));
+    let mut pusher = pusher(&bus(&format!("{}?jetstream", relay.url())), Delivery::AtLeastOnce);
+    server.signal("-STOP");
+    let error = pusher.push(1, KIND, b"job").unwrap_err();
+    assert!(matches!(error, PublishError::Unknown(_)), "{error}");
+    relay.cut();
+    server.signal("-CONT");
+    relay.heal();
+    // It lies on the way to the server, or is there already.
+    pusher.resend().unwrap();
+    pusher.push(2, KIND, b"job").unwrap();
+    assert_eq!((far.waiting(QUEUE).unwrap(), far.queue_capabilities().exact_resend), (Some(2), true));
+}
+
+#[test]
+fn a_core_subscriber_sees_once_what_was_unknown_and_sent_again() {
+    let server = NatsServer::start(&[]);
+    let bus = bus(&server.url());
+    let mut subscriber = subscriber(&bus, Wait::Block);
+    let mut publisher = publisher(&bus);
+    let payload = vec![7; 256 << 10];
+    server.signal("-STOP");
+    // The sockets on the way hold some mebibytes.
+    let first = (0..1000).find_map(|stamp| publisher.publish(stamp, KIND, &payload).err().map(|error| (stamp, error)));
+    server.signal("-CONT");
+    let (unknown, error) = first.expect("nobody reads");
+    assert!(matches!(error, PublishError::Unknown(_)), "{error}");
+    publisher.resend().unwrap();
+    publisher.publish(unknown + 1, KIND, b"after").unwrap();
+    for stamp in 0..=unknown {
+        assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(stamp, &payload), "{stamp} of {unknown}");
+    }
+    assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(unknown + 1, b"after"));
+}
+
+#[test]
+fn a_batch_of_which_one_is_refused_says_what_became_of_each() {
+    let server = NatsServer::start(&[]);
+    let bus = bus(&format!("{}?jetstream", server.url()));
+    make_stream(&server, "\"max_msg_size\":500");
+    let mut publisher = keeping_publisher(&bus);
+    let error = publisher.publish_batch(1, KIND, &[&b"one"[..], &[7; 1000], &b"three"[..]]).unwrap_err();
+    let fates = [0, 1, 2].map(|at| error.fate(at));
+    assert_eq!(fates, [Fate::Published, Fate::NotPublished, Fate::Published], "{error}");
+    assert!(matches!(error.error, PublishError::Other(_)) && !error.error.may_pass(), "{error}");
+    publisher.publish(2, KIND, b"four").unwrap();
+    let mut subscriber = bus.subscriber(TOPIC, Start::Oldest, Wait::Block).unwrap_or_else(|e| panic!("{e}"));
+    for (sequence, stamp, payload) in [(0, 1, "one"), (1, 1, "three"), (2, 2, "four")] {
+        assert_eq!(next_event(&mut *subscriber), OwnedEvent::at(sequence, stamp, payload.as_bytes()));
+    }
+}
+
+#[test]
+fn what_has_no_room_may_pass_and_is_not_published() {
+    let server = NatsServer::start(&[]);
+    let bus = bus(&format!("{}?jetstream", server.url()));
+    make_stream(&server, "\"max_msgs\":2,\"discard\":\"new\"");
+    let mut publisher = keeping_publisher(&bus);
+    let error = publisher.publish_batch(1, KIND, &[&b"one"[..], b"two", b"three", b"four"]).unwrap_err();
+    assert_eq!((error.done, error.fate(2), error.fate(3)), (2, Fate::NotPublished, Fate::NotPublished), "{error}");
+    assert!(matches!(error.error, PublishError::Unavailable(_)) && error.error.may_pass(), "{error}");
+    ask_jetstream(server.port(), &format!("STREAM.PURGE.{STREAM}"), "");
+    publisher.publish(2, KIND, b"after").unwrap();
+    assert_eq!(publisher.reconnects(), Some(0), "an answer is no loss");
+}
+
+#[test]
+fn what_the_user_has_no_right_to_does_not_pass() {
+    let permissions = format!("permissions: {{ publish: {{ deny: [\"{TOPIC}\"] }} }}");
+    let user = format!("authorization {{ users: [ {{ user: ann, password: pass, {permissions} }} ] }}");
+    let server = NatsServer::start_by(&user);
+    let bus = bus(&format!("{}?jetstream", server.url_with("ann:pass")));
+    let error = publisher(&bus).publish(1, KIND, b"secret").unwrap_err();
+    assert!(matches!(error, PublishError::Other(_)) && !error.may_pass(), "{error}");
+    assert!(error.to_string().contains("Permissions Violation for Publish"), "{error}");
+}
+
+#[test]
+fn what_cannot_be_acknowledged_is_said_once_and_comes_again() {
+    let server = NatsServer::start(&[]);
+    let relay = Relay::to(server.port());
+    let config = QueueConfig { silence_ns: 4_000_000_000, ..QueueConfig::new(Delivery::AtLeastOnce) };
+    let bus = bus(&format!("{}?jetstream", relay.url()));
+    let mut pusher = bus.pusher(QUEUE, &config).unwrap_or_else(|e| panic!("{e}"));
+    let mut puller = bus.puller(QUEUE, &config, Wait::Block).unwrap_or_else(|e| panic!("{e}"));
+    pusher.push(1, KIND, b"job").unwrap();
+    assert_eq!(pull(&mut *puller), (1, false));
+    relay.cut();
+    let error = puller.acknowledge().unwrap_err();
+    assert!(matches!(error, ReceiveError::NotAcknowledged(_)) && error.may_pass(), "{error}");
+    puller.acknowledge().expect("it is told once");
+    relay.heal();
+    assert_eq!(pull(&mut *puller), (1, true));
+    puller.acknowledge().unwrap();
+}
+
+#[test]
+fn a_queue_that_was_removed_is_told_and_pulled_on() {
+    let server = NatsServer::start(&[]);
+    let bus = bus(&format!("{}?jetstream", server.url()));
+    let mut puller = puller(&bus, Delivery::AtLeastOnce);
+    let mut pusher = pusher(&bus, Delivery::AtLeastOnce);
+    pusher.push(1, KIND, b"job").unwrap();
+    assert_eq!(pull(&mut *puller), (1, false));
+    bus.remove_queue(QUEUE).unwrap();
+    let error = pull_error(&mut *puller);
+    assert!(matches!(error, ReceiveError::Gone(_)), "{error}");
+    pusher.push(2, KIND, b"job").unwrap();
+    // What was held before has the place that the new one has now.
+    puller.acknowledge().unwrap();
+    assert_eq!(pull(&mut *puller), (2, false));
+}
+
+/// Makes the stream of the tests' topic, as somebody else would.
+fn make_stream(server: &NatsServer, more: &str) {
+    let kept = "\"retention\":\"limits\",\"storage\":\"memory\",\"num_replicas\":1";
+    let json = format!("{{\"name\":\"{STREAM}\",\"subjects\":[\"{TOPIC}\"],{kept},{more}}}");
+    ask_jetstream(server.port(), &format!("STREAM.CREATE.{STREAM}"), &json);
+}
+
+fn keeping_publisher(bus: &NatsBus) -> Box<dyn Publisher> {
+    bus.publisher(TOPIC, &TopicConfig::new(Policy::Keep)).unwrap_or_else(|e| panic!("{e}"))
+}

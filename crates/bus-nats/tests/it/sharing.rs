@@ -1,0 +1,79 @@
+//! Pullers of JetStream keep nothing from each other that they do not hand over.
+
+use tickpath_bus_api::conformance::pull_stamps;
+use tickpath_bus_api::{Connection, Delivery, Puller, QueueConfig};
+use tickpath_clock::Wait;
+
+use crate::nats_server::NatsServer;
+use crate::opened::{KIND, QUEUE, bus, puller, pusher};
+use crate::server::publish_foreign;
+
+#[test]
+fn what_is_pushed_while_a_puller_works_comes_to_another_one_at_once() {
+    let server = NatsServer::start(&[]);
+    for delivery in Delivery::ALL {
+        let bus = bus(&format!("{}?jetstream", server.url()));
+        let mut pusher = pusher(&bus, delivery);
+        pusher.push_batch(1, KIND, &[&b"job"[..]; 3]).unwrap();
+        let mut busy = puller(&bus, delivery);
+        assert_eq!(pull_many(&mut *busy, 1024), 3, "all that are there come together");
+        pusher.push_batch(2, KIND, &[&b"job"[..]; 10]).unwrap();
+        let mut other = puller(&bus, delivery);
+        assert_eq!(pull_stamps(&mut *other, 10), [(2, false); 10]);
+        other.acknowledge().unwrap();
+        busy.acknowledge().unwrap();
+        assert_eq!(bus.waiting(QUEUE).unwrap(), Some(0));
+        // One that is pulled from would be made anew.
+        drop((busy, other));
+        bus.remove_queue(QUEUE).unwrap();
+    }
+}
+
+#[test]
+fn messages_that_are_too_long_to_come_together_come_alone() {
+    let server = NatsServer::start_by("max_payload: 12582912");
+    let bus = bus(&format!("{}?jetstream", server.url()));
+    let mut pusher = pusher(&bus, Delivery::AtLeastOnce);
+    let long = vec![7; 9 << 20];
+    for (stamp, payload) in [(0, &b"short"[..]), (1, &long[..]), (2, &long[..]), (3, &b"short"[..])] {
+        pusher.push(stamp, KIND, payload).unwrap();
+    }
+    let came = pull_stamps(&mut *puller(&bus, Delivery::AtLeastOnce), 4);
+    assert_eq!(came, [(0, false), (1, false), (2, false), (3, false)]);
+}
+
+#[test]
+fn what_others_push_is_taken_as_the_kind_that_was_asked_for() {
+    let server = NatsServer::start(&[]);
+    for (query, delivery) in [("?jetstream", Delivery::AtLeastOnce), ("", Delivery::AtMostOnce)] {
+        let bus = bus(&format!("{}{query}", server.url()));
+        let config = QueueConfig { foreign: Some(99), ..QueueConfig::new(delivery) };
+        let mut puller = bus.puller(QUEUE, &config, Wait::Block).unwrap_or_else(|e| panic!("{e}"));
+        publish_foreign(server.port(), &format!("queue/{QUEUE}"), &["hello", "world"]);
+        let mut came = Vec::new();
+        for _ in 0..60_000 {
+            let mut keep = |kind, payload: &[u8]| came.push((kind, String::from_utf8_lossy(payload).into_owned()));
+            puller.pull(1, &mut |pulled| keep(pulled.message.kind, pulled.message.payload)).unwrap();
+            if came.len() == 2 {
+                break;
+            }
+            puller.wait(1_000_000);
+        }
+        assert_eq!(came, [(99, "hello".to_owned()), (99, "world".to_owned())], "{query}");
+        puller.acknowledge().unwrap();
+        drop(puller);
+        bus.remove_queue(QUEUE).unwrap();
+    }
+}
+
+/// How many the first call hands over that finds anything.
+fn pull_many(puller: &mut dyn Puller, limit: usize) -> usize {
+    for _ in 0..60_000 {
+        let count = puller.pull(limit, &mut |_| {}).unwrap();
+        if count > 0 {
+            return count;
+        }
+        puller.wait(1_000_000);
+    }
+    panic!("nothing came");
+}

@@ -1,0 +1,88 @@
+//! TLS is a must or not there, and nobody is trusted who need not be.
+
+use std::path::Path;
+
+use tempfile::TempDir;
+use tickpath_tls::authority::{Authority, Identity};
+
+use crate::nats_server::NatsServer;
+use crate::opened::{let_in, refused};
+
+/// Where the servers of the tests are.
+const HERE: &[&str] = &["127.0.0.1", "localhost"];
+
+#[test]
+fn a_server_whose_authority_is_trusted_is_spoken_to() {
+    let (dir, authority) = authority();
+    let server = start(&authority.certify("server", HERE), "");
+    let ca = authority.file();
+    let url = format!("{}?tls&ca={}", server.url(), ca.display());
+    let_in(&url);
+    let_in(&url.replacen("nats://", "tls://", 1).replacen("?tls&", "?", 1));
+    // The first one that answers.
+    let dead = tickpath_bus_api::conformance::free_port();
+    let_in(&format!("nats://127.0.0.1:{dead},127.0.0.1:{}?tls&ca={}", server.port(), ca.display()));
+    let other = Authority::new(dir.path(), "other").file();
+    refused(&format!("{}?tls&ca={}", server.url(), other.display()), &["of no authority that is trusted", "?ca=FILE"]);
+    refused(&format!("{}?tls&ca=/nowhere.pem", server.url()), &["/nowhere.pem", "'ca' must be a PEM file"]);
+}
+
+#[test]
+fn a_certificate_for_another_name_or_of_another_time_is_refused() {
+    let (_dir, authority) = authority();
+    let cases = [
+        (authority.certify("elsewhere", &["elsewhere.example"]), "its certificate is not for '127.0.0.1'"),
+        (authority.certify_until("expired", HERE, 2020), "its certificate has expired"),
+    ];
+    for (identity, words) in cases {
+        let server = start(&identity, "");
+        refused(&format!("{}?tls&ca={}", server.url(), authority.file().display()), &[words]);
+    }
+}
+
+#[test]
+fn a_server_that_asks_who_comes_is_told() {
+    let (dir, authority) = authority();
+    let ca = authority.file();
+    let verify = format!("ca_file: \"{}\", verify: true", ca.display());
+    let server = start(&authority.certify("server", HERE), &verify);
+    let url = format!("{}?tls&ca={}", server.url(), ca.display());
+    refused(&url, &["cert=FILE&key=FILE"]);
+    let client = authority.certify("client", &["client"]);
+    let_in(&format!("{url}&{}", shown(&client)));
+    // Whether it says so or hangs up depends on who is quicker.
+    let stranger = Authority::new(dir.path(), "stranger").certify("stranger", &["client"]);
+    refused(&format!("{url}&{}", shown(&stranger)), &["TLS", "cert=FILE&key=FILE"]);
+}
+
+#[test]
+fn a_plain_server_is_refused_where_tls_is_asked_for() {
+    let (_dir, authority) = authority();
+    let server = NatsServer::start_plain();
+    let url = format!("{}?tls&ca={}", server.url(), authority.file().display());
+    refused(&url, &["is not connected to over TLS", "speaks no TLS"]);
+}
+
+#[test]
+fn a_server_that_wants_tls_is_not_spoken_to_unasked() {
+    let (_dir, authority) = authority();
+    let server = start(&authority.certify("server", HERE), "");
+    refused(&server.url(), &["wants TLS; add ?tls"]);
+    refused(&server.url_with("ann:secret"), &["wants TLS; add ?tls"]);
+}
+
+fn authority() -> (TempDir, Authority) {
+    let dir = tempfile::tempdir().unwrap();
+    let authority = Authority::new(dir.path(), "authority");
+    (dir, authority)
+}
+
+fn start(identity: &Identity, more: &str) -> NatsServer {
+    let file = |path: &Path| path.display().to_string();
+    let (cert, key) = (file(&identity.cert), file(&identity.key));
+    NatsServer::start_by(&format!("tls {{ cert_file: \"{cert}\", key_file: \"{key}\", {more} }}\n"))
+}
+
+fn shown(identity: &Identity) -> String {
+    format!("cert={}&key={}", identity.cert.display(), identity.key.display())
+}

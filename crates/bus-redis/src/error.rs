@@ -1,0 +1,222 @@
+//! Why a server cannot be used, and whether that passes: one table, of every word that a server's refusal begins with.
+
+use std::io;
+
+use tickpath_bus_api::PublishError;
+
+use crate::resp::Malformed;
+
+/// Why a server cannot be used. Reads on after the server's name.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ServerError {
+    /// No such host.
+    #[error("its name cannot be resolved ({0}); check the host")]
+    Unresolved(io::Error),
+    /// Nobody listens.
+    #[error("refused the connection; start redis-server, or check host and port")]
+    NobodyListens,
+    /// No such Unix socket.
+    #[error("has no socket there; start redis-server with 'unixsocket PATH', or check the path")]
+    NoSocket,
+    /// Somebody else's Unix socket.
+    #[error("does not let this user open its socket; set 'unixsocketperm' of redis-server, or run as its user")]
+    Forbidden,
+    /// Nobody answers.
+    #[error("did not answer within 5 s; check host, port and firewall, or whether the server hangs")]
+    Timeout,
+    /// Somebody else listens.
+    #[error("answers, but not as Redis does ({0}); check the port")]
+    NotRedis(String),
+    /// No encryption, though that is a must, or none that can be trusted.
+    #[error("is not spoken to over TLS: {0}")]
+    NoTls(String),
+    /// Nobody answers to the first words of TLS.
+    #[error("did not shake hands over TLS within 5 s; check whether it speaks TLS on this port, or hangs")]
+    SilentTls,
+    /// The login failed.
+    #[error("refused the user name or the password; check USER:PASSWORD@ in the URL")]
+    Login,
+    /// There was no login.
+    #[error("wants a password; write redis://:PASSWORD@HOST:PORT or redis://USER:PASSWORD@HOST:PORT")]
+    NoLogin,
+    /// It starts.
+    #[error("is still loading its data; try again when it has finished")]
+    Loading,
+    /// It is a replica, set to answer nothing meanwhile.
+    #[error("has lost its master, and answers nothing without it; try again when it is back, or use the master")]
+    MasterDown,
+    /// Somebody's script runs, and nobody else's command until it ends.
+    #[error("is busy with a script; try again when it has ended, or end it by SCRIPT KILL")]
+    Busy,
+    /// It follows another server: what is published there nobody else hears, and it takes nothing to keep.
+    #[error("is a replica; use its master, or name all servers in the URL: the one that is the master is taken")]
+    Replica,
+    /// The sentinels know no such master.
+    #[error("knows no master '{0}'; check sentinel=NAME in the URL")]
+    NoMaster(String),
+    /// It has all the clients that it takes.
+    #[error("has as many clients as it takes; close some, or raise its maxclients")]
+    Crowded,
+    /// Its memory is full.
+    #[error("has no memory left ({0}); empty a queue or a stream, or raise its maxmemory")]
+    Full(String),
+    /// Something else that passes, in its own words.
+    #[error("does not take it now ({0}); try again, and look into its log")]
+    NotNow(String),
+    /// Somebody removed the queue under a puller.
+    #[error("has the queue no more ({0}); pull again, and it is made anew")]
+    NoQueue(String),
+    /// Somebody else's messages lie in a queue.
+    #[error(
+        "holds in this queue what another program has pushed, and a puller would take it away; use another name, or take \
+         such messages too: QueueConfig::foreign names the kind that they get"
+    )]
+    Foreign,
+    /// What was handed over was given to others meanwhile.
+    #[error(
+        "does not acknowledge {0} messages that were handed over: this puller was silent for too long, or the server has \
+         lost them; they come again, marked, if it still has them"
+    )]
+    NotAcknowledged(u64),
+    /// Anything else that it says.
+    #[error("refused: {0}; change the server's settings, or the URL")]
+    Refused(String),
+    /// It hung up.
+    #[error("closed the connection; look into its log, and try again")]
+    Closed,
+    /// The network failed.
+    #[error("lost the connection ({0}); check the network, and try again")]
+    Lost(io::Error),
+}
+
+impl ServerError {
+    /// What an error line means.
+    pub fn from_line(line: &[u8]) -> Self {
+        let line = String::from_utf8_lossy(line).into_owned();
+        match line.split_whitespace().next() {
+            Some("WRONGPASS") => Self::Login,
+            Some("NOAUTH") => Self::NoLogin,
+            Some("LOADING") => Self::Loading,
+            Some("MASTERDOWN") => Self::MasterDown,
+            Some("BUSY") => Self::Busy,
+            Some("READONLY") => Self::Replica,
+            Some("OOM") => Self::Full(line),
+            // Too few replicas, a disk that cannot be written, a cluster that moves or has lost a part, a failover.
+            Some("NOREPLICAS" | "MISCONF" | "TRYAGAIN" | "CLUSTERDOWN" | "UNBLOCKED" | "INPROG") => Self::NotNow(line),
+            Some("NOGROUP") => Self::NoQueue(line),
+            Some("FOREIGN") => Self::Foreign,
+            Some("ERR") if line.contains("max number of clients") => Self::Crowded,
+            // What servers before version 6 say to a wrong password, and all to one that they do not want.
+            Some("ERR") if line.contains("invalid password") || line.contains("AUTH") => Self::Login,
+            _ => Self::Refused(line),
+        }
+    }
+
+    /// True if the server answers everything so, and something else when it is ready.
+    pub fn is_not_ready(&self) -> bool {
+        matches!(self, Self::Loading | Self::MasterDown | Self::Busy)
+    }
+
+    /// True if it can pass by itself.
+    pub fn may_pass(&self) -> bool {
+        match self {
+            Self::Unresolved(_)
+            | Self::NobodyListens
+            | Self::NoSocket
+            | Self::Timeout
+            | Self::SilentTls
+            | Self::Loading
+            | Self::MasterDown
+            | Self::Busy
+            | Self::Replica
+            | Self::Crowded
+            | Self::Full(_)
+            | Self::NotNow(_)
+            | Self::NoQueue(_)
+            | Self::Closed
+            | Self::Lost(_) => true,
+            Self::Forbidden
+            | Self::NotRedis(_)
+            | Self::NoTls(_)
+            | Self::Login
+            | Self::NoLogin
+            | Self::NoMaster(_)
+            | Self::Foreign
+            | Self::NotAcknowledged(_)
+            | Self::Refused(_) => false,
+        }
+    }
+
+    /// True if the connection is of no more use, for what it was asked last has no answer.
+    pub fn is_silence(&self) -> bool {
+        matches!(
+            self,
+            Self::Timeout | Self::SilentTls | Self::NotRedis(_) | Self::NoTls(_) | Self::Closed | Self::Lost(_)
+        )
+    }
+
+    /// What it means for a message that is surely not published.
+    pub fn refusal(&self, server: &str) -> PublishError {
+        let sentence = format!("{server} {self}");
+        if self.may_pass() { PublishError::Unavailable(sentence) } else { PublishError::Other(sentence.into()) }
+    }
+}
+
+impl From<io::Error> for ServerError {
+    fn from(error: io::Error) -> Self {
+        if let Some(why) = tickpath_tls::why_not(&error, "this host") {
+            return Self::NoTls(why);
+        }
+        match error.kind() {
+            io::ErrorKind::ConnectionRefused => Self::NobodyListens,
+            io::ErrorKind::NotFound => Self::NoSocket,
+            io::ErrorKind::PermissionDenied => Self::Forbidden,
+            io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock => Self::Timeout,
+            io::ErrorKind::UnexpectedEof => Self::Closed,
+            _ => Self::Lost(error),
+        }
+    }
+}
+
+impl From<Malformed> for ServerError {
+    fn from(error: Malformed) -> Self {
+        Self::NotRedis(error.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn error_lines_become_sentences_and_pass_or_do_not() {
+        for (line, word, may_pass) in [
+            ("WRONGPASS invalid username-password pair or user is disabled.", "refused the user name", false),
+            ("ERR invalid password", "refused the user name", false),
+            ("NOAUTH Authentication required.", "wants a password", false),
+            ("LOADING Redis is loading the dataset in memory", "loading", true),
+            ("MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.", "its master", true),
+            ("BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN.", "SCRIPT KILL", true),
+            ("READONLY You can't write against a read only replica.", "is a replica", true),
+            ("ERR max number of clients reached", "maxclients", true),
+            ("OOM command not allowed when used memory > 'maxmemory'.", "maxmemory", true),
+            ("NOREPLICAS Not enough good replicas to write.", "does not take it now", true),
+            (
+                "MISCONF Redis is configured to save RDB snapshots, but it's currently unable to",
+                "not take it now",
+                true,
+            ),
+            ("CLUSTERDOWN The cluster is down", "does not take it now", true),
+            ("NOGROUP No such key 'x' or consumer group 'tickpath'", "pull again", true),
+            ("UNBLOCKED the stream key no longer exists", "does not take it now", true),
+            ("NOPERM this user has no permissions to access the 'x' channel", "NOPERM", false),
+            ("WRONGTYPE Operation against a key holding the wrong kind of value", "WRONGTYPE", false),
+        ] {
+            let error = ServerError::from_line(line.as_bytes());
+            let sentence = error.to_string();
+            assert!(sentence.contains(word), "{line}: {sentence}");
+            assert_eq!(error.may_pass(), may_pass, "{line}");
+            assert!(!error.is_silence(), "{line}");
+        }
+    }
+}

@@ -1,0 +1,378 @@
+//! How servers break, and what of a message is known then.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
+
+use tickpath_bus_api::conformance::{OwnedEvent, free_port, next_event, pull_stamps};
+use tickpath_bus_api::{
+    Connection, Delivery, Event, Gap, Policy, PublishError, Publisher, QueueConfig, Start, Subscriber, TopicConfig,
+};
+use tickpath_bus_redis::RedisBus;
+use tickpath_clock::Wait;
+
+use crate::redis_server::RedisServer;
+
+const TOPIC: &str = "tickpath:test:ticks";
+const QUEUE: &str = "tickpath:test:orders";
+const KIND: u8 = 16;
+
+#[test]
+fn a_server_that_comes_back_older_is_a_gap_and_gives_nothing_twice() {
+    for publishes_first in [false, true] {
+        let mut server = RedisServer::start(&[]);
+        let bus = bus(&server, "?streams");
+        let (mut publisher, mut subscriber) = (publisher(&bus), subscriber(&bus, Start::Oldest));
+        publish(&mut *publisher, 1..7);
+        server.says(&["SAVE"]).unwrap();
+        publish(&mut *publisher, 7..11);
+        for stamp in 1..11 {
+            assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(stamp, b""));
+        }
+        server.kill();
+        server.restart();
+        assert_eq!(server.says(&["XLEN", TOPIC]), Ok(redis::Value::Int(6)), "it is older");
+        if publishes_first {
+            publish(&mut *publisher, 11..13);
+        }
+        assert_eq!(next_event(&mut *subscriber), OwnedEvent::Gap(Gap::Reconnected), "{publishes_first}");
+        if !publishes_first {
+            publish(&mut *publisher, 11..13);
+        }
+        for stamp in 11..13 {
+            assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(stamp, b""), "{publishes_first}");
+        }
+    }
+}
+
+#[test]
+fn what_is_trimmed_past_a_slow_reader_is_counted() {
+    const COUNT: u64 = 200;
+    for is_ours in [true, false] {
+        let server = RedisServer::start(&[]);
+        let bus = bus(&server, "?streams");
+        let (mut publisher, mut subscriber) = (publisher(&bus), subscriber(&bus, Start::Now));
+        let mut add = |number: u64| match is_ours {
+            true => publisher.publish(number, KIND, b"").unwrap(),
+            false => drop(server.says(&["XADD", TOPIC, "*", "n", &number.to_string()]).unwrap()),
+        };
+        add(0);
+        // One is read, so that the subscriber knows what comes here.
+        let first = next_event(&mut *subscriber);
+        assert!(!matches!(first, OwnedEvent::Gap(_)), "{first:?}");
+        (1..COUNT).for_each(&mut add);
+        server.says(&["XTRIM", TOPIC, "MAXLEN", "5"]).unwrap();
+        let (mut came, mut missed) = (1, 0);
+        while came + missed < COUNT {
+            match next_event(&mut *subscriber) {
+                OwnedEvent::Gap(Gap::Missed(more)) => missed += more,
+                OwnedEvent::Gap(gap) => panic!("{gap:?}"),
+                _ => came += 1,
+            }
+        }
+        assert!(missed >= COUNT - 80, "ours: {is_ours}, {came} came and {missed} were told as missed");
+        assert_eq!(came + missed, COUNT, "ours: {is_ours}");
+        stays_quiet(&mut *subscriber);
+    }
+}
+
+#[test]
+fn a_reader_that_keeps_up_with_a_trimmed_stream_misses_nothing() {
+    let server = RedisServer::start(&[]);
+    let bus = bus(&server, "?streams");
+    let mut subscriber = subscriber(&bus, Start::Now);
+    for number in 0..50 {
+        server.says(&["XADD", TOPIC, "MAXLEN", "1", "*", "n", &number.to_string()]).unwrap();
+        let told = format!("{{\"n\":\"{number}\"}}");
+        assert_eq!(next_event(&mut *subscriber), OwnedEvent::foreign(None, &told));
+        if number == 25 {
+            assert!(server.cut_connections() >= 1);
+        }
+    }
+}
+
+#[test]
+fn nobody_knows_of_a_message_that_a_hung_server_has_and_sent_again_it_comes_once() {
+    for way in ["", "?streams"] {
+        let server = RedisServer::start(&[]);
+        let bus = bus(&server, way);
+        let (mut publisher, mut subscriber) = (publisher(&bus), subscriber(&bus, Start::Now));
+        publish(&mut *publisher, 1..2);
+        server.signal("-STOP");
+        let error = publisher.publish(2, KIND, b"").expect_err("nobody answers");
+        assert!(matches!(error, PublishError::Unknown(_)), "{error}");
+        assert!(error.to_string().contains("nobody knows whether the message has arrived"), "{error}");
+        server.signal("-CONT");
+        publisher.resend().expect("it answers again");
+        publisher.resend().expect("nothing is unknown any more");
+        publish(&mut *publisher, 3..4);
+        // Both copies of the second one lie there.
+        for stamp in 1..4 {
+            assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(stamp, b""), "{way}");
+        }
+        stays_quiet(&mut *subscriber);
+    }
+}
+
+#[test]
+fn what_is_given_up_and_did_not_arrive_is_told_as_missed() {
+    let mut server = RedisServer::start(&["--appendonly", "yes", "--appendfsync", "always"]);
+    let bus = bus(&server, "?streams");
+    let (mut publisher, mut subscriber) = (publisher(&bus), subscriber(&bus, Start::Now));
+    publish(&mut *publisher, 1..2);
+    assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(1, b""));
+    server.signal("-STOP");
+    let error = publisher.publish(2, KIND, b"").expect_err("nobody answers");
+    assert!(matches!(error, PublishError::Unknown(_)), "{error}");
+    server.kill();
+    server.restart();
+    publish(&mut *publisher, 3..4);
+    assert_eq!(next_event(&mut *subscriber), OwnedEvent::Gap(Gap::Missed(1)));
+    assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(3, b""));
+}
+
+#[test]
+fn of_a_batch_that_breaks_each_message_is_known_or_unknown_by_its_number() {
+    const BATCH: usize = 10;
+    let server = RedisServer::start(&[]);
+    let direct = bus(&server, "?streams");
+    let mut subscriber = subscriber(&direct, Start::Now);
+    // An answer to XADD has some 22 bytes: about the fifth one is cut.
+    let proxy = cut_after(server.port(), 5 * 22);
+    let bus = RedisBus::connect(&format!("redis://127.0.0.1:{proxy}?streams")).unwrap();
+    let mut publisher = publisher(&bus);
+    let mut broken = None;
+    let mut sent = 0;
+    while broken.is_none() {
+        broken = publisher.publish_batch(sent, KIND, &[b"".as_slice(); BATCH]).err();
+        sent += 1;
+        assert!(sent < 100, "the connection is cut in the first batches");
+    }
+    let error = broken.expect("it broke");
+    assert!(matches!(error.error, PublishError::Unknown(_)), "{error}");
+    assert!(error.unknown().eq(error.done..BATCH), "{error}");
+    publisher.resend().expect("a new connection is not cut");
+    publish(&mut *publisher, 1000..1001);
+    let mut came = Vec::new();
+    while came.last() != Some(&1000) {
+        let OwnedEvent::Message { stamp, .. } = next_event(&mut *subscriber) else { panic!("a gap behind {came:?}") };
+        came.push(stamp);
+    }
+    let expected = (0..sent).flat_map(|stamp| [stamp; BATCH]).chain([1000]);
+    assert!(came.iter().copied().eq(expected), "{came:?}");
+}
+
+#[test]
+fn in_a_batch_a_server_takes_what_it_can_and_each_refusal_is_known() {
+    let server = RedisServer::start(&[]);
+    let bus = bus(&server, "?streams");
+    let mut publisher = publisher(&bus);
+    publish(&mut *publisher, 1..2);
+    // The stream's last id is as high as it can be: what follows is refused, for ever.
+    server.says(&["XADD", TOPIC, "18446744073709551615-18446744073709551614", "m", "x"]).unwrap();
+    let error = publisher.publish_batch(2, KIND, &[b"a", b"b", b"c"]).expect_err("two are refused");
+    assert_eq!((error.done, error.unknown().count()), (1, 0), "{error}");
+    assert!(!error.error.may_pass(), "{error}");
+}
+
+#[test]
+fn a_master_that_was_demoted_is_told_to_who_publishes_and_takes_nothing() {
+    let server = RedisServer::start(&[]);
+    let bus = bus(&server, "");
+    let mut publisher = publisher(&bus);
+    publish(&mut *publisher, 1..2);
+    server.says(&["REPLICAOF", "127.0.0.1", &free_port().to_string()]).unwrap();
+    let mut told = None;
+    for stamp in 2..2_000_000 {
+        if let Err(error) = publisher.publish(stamp, KIND, b"") {
+            told = Some(error);
+            break;
+        }
+    }
+    let error = told.expect("nobody hears it, which is looked into once a second");
+    assert!(matches!(&error, PublishError::Unavailable(_)), "{error}");
+    assert!(error.to_string().contains("is a replica; use its master"), "{error}");
+    let config = TopicConfig::new(Policy::Overwrite);
+    let refused = bus.publisher(TOPIC, &config).err().expect("a replica is no place to publish").to_string();
+    assert!(refused.contains("is a replica"), "{refused}");
+    server.says(&["REPLICAOF", "NO", "ONE"]).unwrap();
+    publish(&mut *publisher, 3..4);
+}
+
+#[test]
+fn an_order_that_was_sent_twice_has_one_origin() {
+    let server = RedisServer::start(&[]);
+    let bus = bus(&server, "");
+    let config = QueueConfig::new(Delivery::AtLeastOnce);
+    let mut pusher = bus.pusher(QUEUE, &config).unwrap_or_else(|e| panic!("{e}"));
+    server.signal("-STOP");
+    assert!(matches!(pusher.push(1, KIND, b""), Err(PublishError::Unknown(_))));
+    server.signal("-CONT");
+    pusher.resend().expect("it answers again");
+    assert!(!bus.queue_capabilities().exact_resend);
+    let mut puller = bus.puller(QUEUE, &config, Wait::Yield).unwrap_or_else(|e| panic!("{e}"));
+    let mut origins = Vec::new();
+    while origins.len() < 2 {
+        puller.pull(8, &mut |pulled| origins.push(pulled.message.origin.expect("ours"))).unwrap();
+    }
+    assert_eq!(origins[0], origins[1]);
+}
+
+#[test]
+fn one_client_too_many_is_waited_for_and_a_right_that_lacks_is_told() {
+    let server = RedisServer::start(&[]);
+    let bus = bus(&server, "?streams");
+    let mut subscriber = subscriber(&bus, Start::Now);
+    let mut held = server.client();
+    redis::cmd("CONFIG").arg("SET").arg("maxclients").arg("2").exec(&mut held).unwrap();
+    let full = bus.publisher(TOPIC, &TopicConfig::new(Policy::Keep)).err().expect("it takes two").to_string();
+    assert!(full.contains("maxclients"), "{full}");
+    redis::cmd("CLIENT").arg("KILL").arg("SKIPME").arg("yes").arg("TYPE").arg("normal").exec(&mut held).unwrap();
+    let mut other = TcpStream::connect(("127.0.0.1", server.port())).unwrap();
+    other.write_all(b"PING\r\n").unwrap();
+    for _ in 0..30 {
+        subscriber.poll(8, &mut |event| assert!(matches!(event, Event::Gap(_)))).expect("it is waited for");
+        subscriber.wait(10_000_000);
+    }
+    drop(other);
+    redis::cmd("CONFIG").arg("SET").arg("maxclients").arg("100").exec(&mut held).unwrap();
+    let mut publisher = publisher(&bus);
+    while subscriber.reconnects() == Some(0) {
+        subscriber.poll(8, &mut |event| assert!(matches!(event, Event::Gap(_)))).unwrap();
+        subscriber.wait(10_000_000);
+    }
+    publish(&mut *publisher, 1..2);
+    loop {
+        match next_event(&mut *subscriber) {
+            OwnedEvent::Gap(_) => {}
+            other => break assert_eq!(other, OwnedEvent::message(1, b"")),
+        }
+    }
+    server.says(&["ACL", "SETUSER", "default", "-xadd"]).unwrap();
+    let denied = publisher.publish(2, KIND, b"").expect_err("it has no right to");
+    assert!(!denied.may_pass() && denied.to_string().contains("NOPERM"), "{denied}");
+}
+
+#[test]
+fn the_first_master_of_several_servers_is_taken() {
+    let (replica, master) = (RedisServer::start(&[]), RedisServer::start(&[]));
+    replica.says(&["REPLICAOF", "127.0.0.1", &master.port().to_string()]).unwrap();
+    let url = format!("redis://127.0.0.1:{},127.0.0.1:{},127.0.0.1:{}", free_port(), replica.port(), master.port());
+    for way in ["", "?streams"] {
+        let bus = RedisBus::connect(&format!("{url}{way}")).unwrap();
+        let (mut publisher, mut subscriber) = (publisher(&bus), subscriber(&bus, Start::Now));
+        publish(&mut *publisher, 1..2);
+        assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(1, b""), "{way}");
+        let config = QueueConfig::new(Delivery::AtLeastOnce);
+        let mut pusher = bus.pusher(QUEUE, &config).unwrap_or_else(|e| panic!("{e}"));
+        pusher.push(1, KIND, b"").unwrap();
+        let mut puller = bus.puller(QUEUE, &config, Wait::Block).unwrap_or_else(|e| panic!("{e}"));
+        assert_eq!(pull_stamps(&mut *puller, 1), [(1, false)]);
+        puller.acknowledge().unwrap();
+        bus.remove_queue(QUEUE).unwrap();
+    }
+}
+
+#[test]
+fn sentinels_say_who_is_the_master_and_who_is_it_next() {
+    let mut master = RedisServer::start(&[]);
+    let replica = RedisServer::start(&["--repl-diskless-sync-delay", "0"]);
+    replica.says(&["REPLICAOF", "127.0.0.1", &master.port().to_string()]).unwrap();
+    until(|| format!("{:?}", replica.says(&["INFO", "replication"])).contains("master_link_status:up"));
+    let sentinel = RedisServer::sentinel(master.port());
+    let url = format!("redis://127.0.0.1:{},127.0.0.1:{}?streams&sentinel=mine", free_port(), sentinel.port());
+    until(|| format!("{:?}", sentinel.says(&["SENTINEL", "REPLICAS", "mine"])).contains(&replica.port().to_string()));
+    let bus = RedisBus::connect(&url).unwrap();
+    let (mut publisher, mut subscriber) = (publisher(&bus), subscriber(&bus, Start::Now));
+    publish(&mut *publisher, 1..2);
+    assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(1, b""));
+    master.kill();
+    // Until the sentinel has made the other one the master nothing is taken, and nothing is lost in silence.
+    until(|| match publisher.publish(2, KIND, b"") {
+        Ok(()) => true,
+        Err(error) => {
+            assert!(matches!(error, PublishError::Unavailable(_)), "{error}");
+            false
+        }
+    });
+    assert_eq!(next_event(&mut *subscriber), OwnedEvent::Gap(Gap::Reconnected));
+    assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(2, b""));
+    let other = RedisBus::connect(&url.replace("mine", "other")).expect_err("there is no such master").to_string();
+    assert!(other.contains("knows no master 'other'"), "{other}");
+}
+
+/// A way to a server that is cut after so many bytes of its answers once; the connections behind that are whole.
+fn cut_after(port: u16, bytes: usize) -> u16 {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let here = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        // The first connection is that of `connect`, the second one the publisher's.
+        for (count, incoming) in listener.incoming().enumerate().take(8) {
+            let (near, far) = (incoming.unwrap(), TcpStream::connect(("127.0.0.1", port)).unwrap());
+            // What comes before the first batch: the answer to PING.
+            let limit = if count == 1 { bytes + "+PONG\r\n".len() } else { usize::MAX };
+            let (mut near_too, mut far_too) = (near.try_clone().unwrap(), far.try_clone().unwrap());
+            std::thread::spawn(move || copy(near, far, usize::MAX));
+            std::thread::spawn(move || {
+                copy(far_too.try_clone().unwrap(), near_too.try_clone().unwrap(), limit);
+                let _ = (near_too.flush(), near_too.shutdown(Shutdown::Both));
+                let _ = (far_too.flush(), far_too.shutdown(Shutdown::Both));
+            });
+        }
+    });
+    here
+}
+
+fn copy(mut from: TcpStream, mut to: TcpStream, limit: usize) {
+    let (mut left, mut room) = (limit, [0; 4096]);
+    while left > 0 {
+        match from.read(&mut room) {
+            Ok(0) => return,
+            Ok(read) => {
+                let passed = read.min(left);
+                if to.write_all(&room[..passed]).is_err() {
+                    return;
+                }
+                left -= passed;
+            }
+            Err(e) if e.kind() == ErrorKind::Interrupted => {}
+            Err(_) => return,
+        }
+    }
+}
+
+fn bus(server: &RedisServer, way: &str) -> RedisBus {
+    RedisBus::connect(&format!("{}{way}", server.url())).unwrap()
+}
+
+fn publisher(bus: &RedisBus) -> Box<dyn Publisher> {
+    let policy = bus.capabilities().policies[0];
+    bus.publisher(TOPIC, &TopicConfig::new(policy)).unwrap_or_else(|e| panic!("{e}"))
+}
+
+fn subscriber(bus: &RedisBus, start: Start) -> Box<dyn Subscriber> {
+    bus.subscriber(TOPIC, start, Wait::Block).unwrap_or_else(|e| panic!("{e}"))
+}
+
+fn publish(publisher: &mut dyn Publisher, stamps: std::ops::Range<u64>) {
+    for stamp in stamps {
+        publisher.publish(stamp, KIND, b"").unwrap_or_else(|e| panic!("{stamp} is not published: {e}"));
+    }
+}
+
+fn stays_quiet(subscriber: &mut dyn Subscriber) {
+    for _ in 0..10 {
+        assert_eq!(subscriber.poll(8, &mut |event| panic!("{event:?} where nothing is left")).unwrap(), 0);
+        subscriber.wait(1_000_000);
+    }
+}
+
+/// Looks every few milliseconds whether this is so, for a minute or two.
+fn until(mut is_so: impl FnMut() -> bool) {
+    for _ in 0..20_000 {
+        if is_so() {
+            return;
+        }
+        tickpath_clock::sleep_ns(3_000_000);
+    }
+    panic!("it never came to be so");
+}

@@ -1,0 +1,130 @@
+//! TLS, and who may come in.
+
+use std::path::Path;
+
+use tickpath_bus_api::conformance::{OwnedEvent, next_event};
+use tickpath_bus_api::{Connection, Policy, Start, TopicConfig};
+use tickpath_bus_redis::RedisBus;
+use tickpath_clock::Wait;
+use tickpath_tls::authority::{Authority, Identity};
+
+use crate::redis_server::RedisServer;
+
+const TOPIC: &str = "tickpath:test:ticks";
+
+/// A server that speaks TLS on one port, and plain on the other.
+struct Secure {
+    server: RedisServer,
+    port: u16,
+}
+
+impl Secure {
+    fn start(authority: &Authority, identity: &Identity, clients: &str) -> Self {
+        let port = tickpath_bus_api::conformance::free_port();
+        let (tls_port, text) = (port.to_string(), |path: &Path| path.to_str().expect("its name is text").to_owned());
+        let (ca, cert, key) = (text(&authority.file()), text(&identity.cert), text(&identity.key));
+        let server = RedisServer::start(
+            &[
+                ["--tls-port", &tls_port],
+                ["--tls-ca-cert-file", &ca],
+                ["--tls-cert-file", &cert],
+                ["--tls-key-file", &key],
+                ["--tls-auth-clients", clients],
+            ]
+            .concat(),
+        );
+        Self { server, port }
+    }
+}
+
+fn carries(url: &str) {
+    for way in ["", "&streams"] {
+        let bus = RedisBus::connect(&format!("{url}{way}")).unwrap_or_else(|e| panic!("{url}{way}: {e}"));
+        let mut subscriber = bus.subscriber(TOPIC, Start::Now, Wait::Block).unwrap_or_else(|e| panic!("{e}"));
+        let config = TopicConfig::new(if way.is_empty() { Policy::Overwrite } else { Policy::Keep });
+        let mut publisher = bus.publisher(TOPIC, &config).unwrap_or_else(|e| panic!("{e}"));
+        // More than a record of TLS, and more than the socket takes at once.
+        for bytes in [0, 100, 20_000, 8 << 20] {
+            let payload = vec![7; bytes];
+            publisher.publish(bytes as u64, 16, &payload).unwrap();
+            assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(bytes as u64, &payload), "{url}{way}");
+        }
+    }
+}
+
+fn refused(url: &str, words: &[&str]) {
+    let error = RedisBus::connect(url).err().unwrap_or_else(|| panic!("{url} is connected to")).to_string();
+    for word in words {
+        assert!(error.contains(word), "'{word}' is not in: {error}");
+    }
+}
+
+#[test]
+fn messages_go_over_tls_and_only_to_who_is_trusted() {
+    let folder = tempfile::tempdir().unwrap();
+    let (authority, other) = (Authority::new(folder.path(), "ca"), Authority::new(folder.path(), "other"));
+    let good = authority.certify("server", &["localhost", "127.0.0.1"]);
+    let secure = Secure::start(&authority, &good, "no");
+    let Secure { server, port } = &secure;
+    let (ca, other) = (authority.file().display().to_string(), other.file().display().to_string());
+    carries(&format!("rediss://localhost:{port}?ca={ca}"));
+    carries(&format!("redis://127.0.0.1:{port}?tls&ca={ca}"));
+    let name = RedisBus::connect(&format!("redis://localhost:{port}?tls&ca={ca}")).unwrap();
+    assert_eq!(format!("{name:?}"), format!("RedisBus {{ server: rediss://localhost:{port} }}"));
+    refused(&format!("rediss://localhost:{port}?ca={other}"), &["is of no authority that is trusted here", "ca=FILE"]);
+    refused(&format!("rediss://localhost:{port}"), &["TLS", "ca=FILE"]);
+    refused(&format!("rediss://localhost:{}?ca={ca}", server.port()), &["shake hands over TLS"]);
+    refused(&format!("redis://localhost:{port}"), &["redis://localhost"]);
+    refused(&format!("rediss://localhost:{port}?ca=/no/such/file"), &["/no/such/file", "PEM"]);
+    refused(&format!("redis://localhost:{port}?ca={ca}"), &["add 'tls'"]);
+}
+
+#[test]
+fn a_certificate_for_another_or_one_that_has_expired_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let authority = Authority::new(folder.path(), "ca");
+    let ca = authority.file().display().to_string();
+    let elsewhere = authority.certify("elsewhere", &["redis.example"]);
+    let old = authority.certify_until("old", &["localhost"], 2020);
+    for (identity, words) in [(elsewhere, "is not for 'localhost'"), (old, "has expired")] {
+        let Secure { server: _server, port } = Secure::start(&authority, &identity, "no");
+        refused(&format!("rediss://localhost:{port}?ca={ca}"), &[words]);
+    }
+}
+
+#[test]
+fn a_server_may_ask_who_comes() {
+    let folder = tempfile::tempdir().unwrap();
+    let (authority, other) = (Authority::new(folder.path(), "ca"), Authority::new(folder.path(), "other"));
+    let Secure { server: _server, port } =
+        Secure::start(&authority, &authority.certify("server", &["localhost"]), "yes");
+    let url = |identity: &Identity| {
+        let (ca, Identity { cert, key, .. }) = (authority.file(), identity);
+        format!("rediss://localhost:{port}?ca={}&cert={}&key={}", ca.display(), cert.display(), key.display())
+    };
+    carries(&url(&authority.certify("us", &["us.example"])));
+    refused(&format!("rediss://localhost:{port}?ca={}", authority.file().display()), &["cert=FILE&key=FILE"]);
+    refused(&url(&other.certify("them", &["them.example"])), &["certificate"]);
+    refused(&url(&authority.certify_until("late", &["us.example"], 2020)), &["certificate"]);
+}
+
+#[test]
+fn a_user_has_the_rights_that_the_server_gives() {
+    let server = RedisServer::start(&[]);
+    server
+        .says(&["ACL", "SETUSER", "ann", "on", ">s@cret", "~tickpath:*", "&tickpath:*", "+@all", "-@dangerous"])
+        .unwrap();
+    let url = server.url_with("ann:s%40cret");
+    for way in ["", "?streams"] {
+        let bus = RedisBus::connect(&format!("{url}{way}")).unwrap();
+        let config = TopicConfig::new(bus.capabilities().policies[0]);
+        let mut subscriber = bus.subscriber(TOPIC, Start::Now, Wait::Block).unwrap_or_else(|e| panic!("{e}"));
+        let mut publisher = bus.publisher(TOPIC, &config).unwrap_or_else(|e| panic!("{e}"));
+        publisher.publish(1, 16, b"").unwrap();
+        assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(1, b""));
+        let mut elsewhere = bus.publisher("others:ticks", &config).unwrap_or_else(|e| panic!("{e}"));
+        let denied = elsewhere.publish(1, 16, b"").expect_err("it has no right to");
+        assert!(!denied.may_pass() && denied.to_string().contains("NOPERM"), "{denied}");
+        assert!(!denied.to_string().contains("cret"), "{denied}");
+    }
+}

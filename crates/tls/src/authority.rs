@@ -1,0 +1,94 @@
+//! Certificates for tests: made in a folder, for loopback and for whoever is named.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use rcgen::{
+    BasicConstraints, CertificateParams, CertificateRevocationListParams, ExtendedKeyUsagePurpose, IsCa, Issuer,
+    KeyIdMethod, KeyPair, KeyUsagePurpose, RevokedCertParams, SerialNumber, date_time_ymd,
+};
+
+/// Who makes certificates. Its files lie in a folder that the test owns.
+pub struct Authority {
+    issuer: Issuer<'static, KeyPair>,
+    folder: PathBuf,
+    name: String,
+}
+
+/// A certificate and its key, PEM.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Identity {
+    /// The certificate's file.
+    pub cert: PathBuf,
+    /// The key's file.
+    pub key: PathBuf,
+    /// The certificate's number.
+    serial: u64,
+}
+
+impl Authority {
+    /// An authority of this name; its own certificate is `NAME.pem` in the folder.
+    pub fn new(folder: &Path, name: &str) -> Self {
+        let mut params = CertificateParams::new(Vec::new()).expect("no names");
+        params.distinguished_name.push(rcgen::DnType::CommonName, name);
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
+        let key = KeyPair::generate().expect("a key");
+        let pem = params.self_signed(&key).expect("a certificate").pem();
+        let authority = Self { issuer: Issuer::new(params, key), folder: folder.to_owned(), name: name.to_owned() };
+        fs::write(authority.file(), pem).expect("the folder is the test's");
+        authority
+    }
+
+    /// Its own certificate: whom to trust.
+    pub fn file(&self) -> PathBuf {
+        self.folder.join(format!("{}.pem", self.name))
+    }
+
+    /// A certificate for these names or addresses, good for servers and clients until 2090: `NAME.cert.pem` and `NAME.key.pem`.
+    pub fn certify(&self, file: &str, names: &[&str]) -> Identity {
+        self.certify_until(file, names, 2090)
+    }
+
+    /// The same until the begin of this year.
+    pub fn certify_until(&self, file: &str, names: &[&str], year: i32) -> Identity {
+        let names: Vec<String> = names.iter().map(|&name| name.to_owned()).collect();
+        let mut params = CertificateParams::new(names).expect("good names");
+        params.distinguished_name.push(rcgen::DnType::CommonName, file);
+        params.not_after = date_time_ymd(year, 1, 1);
+        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth];
+        let serial = u64::from_le_bytes(*b"tickpath")
+            ^ file.bytes().fold(0u64, |sum, byte| sum.wrapping_mul(31).wrapping_add(u64::from(byte)));
+        let serial = serial >> 1;
+        params.serial_number = Some(SerialNumber::from(serial));
+        let key = KeyPair::generate().expect("a key");
+        let certificate = params.signed_by(&key, &self.issuer).expect("a certificate");
+        let place = |what: &str| self.folder.join(format!("{file}.{what}.pem"));
+        let identity = Identity { cert: place("cert"), key: place("key"), serial };
+        fs::write(&identity.cert, certificate.pem()).expect("the folder is the test's");
+        fs::write(&identity.key, key.serialize_pem()).expect("the folder is the test's");
+        identity
+    }
+
+    /// A list that says that this certificate is good no more: `NAME.crl.pem`.
+    pub fn revoke(&self, identity: &Identity) -> PathBuf {
+        let revoked = RevokedCertParams {
+            serial_number: SerialNumber::from(identity.serial),
+            revocation_time: date_time_ymd(2020, 1, 1),
+            reason_code: None,
+            invalidity_date: None,
+        };
+        let list = CertificateRevocationListParams {
+            this_update: date_time_ymd(2020, 1, 1),
+            next_update: date_time_ymd(2090, 1, 1),
+            crl_number: SerialNumber::from(1),
+            issuing_distribution_point: None,
+            revoked_certs: vec![revoked],
+            key_identifier_method: KeyIdMethod::Sha256,
+        };
+        let file = self.folder.join(format!("{}.crl.pem", self.name));
+        let pem = list.signed_by(&self.issuer).expect("a list").pem().expect("its text");
+        fs::write(&file, pem).expect("the folder is the test's");
+        file
+    }
+}

@@ -1,0 +1,134 @@
+//! TLS to a server: whom to trust, who it must be, and, in a sentence, why there is none.
+
+#[cfg(feature = "authority")]
+pub mod authority;
+
+use std::fs;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use rustls::crypto::ring;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::{AlertDescription, CertificateError, Error, RootCertStore, SupportedProtocolVersion};
+
+pub use rustls::{ClientConfig, ClientConnection, StreamOwned};
+
+/// Versions 1.3 and 1.2, which servers of others may still have.
+pub const ALL_VERSIONS: &[&SupportedProtocolVersion] = rustls::ALL_VERSIONS;
+
+/// Version 1.3 and no other.
+pub const NEWEST_VERSION: &[&SupportedProtocolVersion] = &[&rustls::version::TLS13];
+
+/// What a client goes by: the authorities of a file, or those that this host trusts, and, where servers ask who comes, our
+/// own certificate and its key. All files are PEM; the error is a sentence.
+pub fn client_config(
+    ca: Option<&Path>,
+    identity: Option<(&Path, &Path)>,
+    versions: &[&'static SupportedProtocolVersion],
+) -> Result<ClientConfig, String> {
+    let roots = ca.map_or_else(of_this_host, of_file)?;
+    let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_protocol_versions(versions)
+        .expect("the provider has these versions")
+        .with_root_certificates(roots);
+    let Some((cert, key)) = identity else { return Ok(config.with_no_client_auth()) };
+    let chain = certificates(cert, "cert")?;
+    let refused = |why: &dyn std::fmt::Display| {
+        format!("{}: {why}; 'key' must be a PEM file with the private key of the certificate", key.display())
+    };
+    let private = PrivateKeyDer::from_pem_file(key).map_err(|e| refused(&e))?;
+    config.with_client_auth_cert(chain, private).map_err(|e| refused(&e))
+}
+
+/// The name that a server's certificate must have.
+pub fn server_name(host: &str) -> Result<ServerName<'static>, String> {
+    ServerName::try_from(host.to_owned())
+        .map_err(|_| format!("'{host}' is no name that a certificate can have; write a host's name or address"))
+}
+
+/// Why there is no TLS, if that is why a socket failed.
+pub fn why_not(failed: &io::Error, host: &str) -> Option<String> {
+    failed.get_ref()?.downcast_ref::<Error>().map(|error| sentence(error, host))
+}
+
+/// What an error of TLS means to who wanted to connect to this host.
+pub fn sentence(error: &Error, host: &str) -> String {
+    use AlertDescription::{
+        AccessDenied, BadCertificate, CertificateExpired, CertificateRequired, CertificateRevoked, CertificateUnknown,
+        HandshakeFailure, UnknownCA,
+    };
+    match error {
+        Error::InvalidCertificate(why) => of_certificate(why, host),
+        Error::InvalidMessage(_) => {
+            "what answers there speaks no TLS; ask for none, or check the port for one that does".to_owned()
+        }
+        Error::PeerIncompatible(_) => "it speaks no version of TLS that is spoken here".to_owned(),
+        Error::AlertReceived(CertificateRequired) => {
+            "it wants to know who comes; name a certificate of its authority and the key: cert=FILE&key=FILE".to_owned()
+        }
+        Error::AlertReceived(CertificateRevoked) => "it has revoked our certificate; have another one made".to_owned(),
+        Error::AlertReceived(CertificateExpired) => "our certificate has expired; have it renewed".to_owned(),
+        Error::AlertReceived(
+            alert @ (BadCertificate | CertificateUnknown | UnknownCA | AccessDenied | HandshakeFailure),
+        ) => {
+            format!(
+                "it refused our certificate, or wants one ({alert:?}); name one of its authority and the key: \
+                 cert=FILE&key=FILE"
+            )
+        }
+        other => format!("{other}; its log may tell more"),
+    }
+}
+
+fn of_certificate(why: &CertificateError, host: &str) -> String {
+    use CertificateError::{
+        BadSignature, Expired, ExpiredContext, NotValidForName, NotValidForNameContext, NotValidYet,
+        NotValidYetContext, UnknownIssuer,
+    };
+    match why {
+        // One of the same name that is another is no better.
+        UnknownIssuer | BadSignature => {
+            "its certificate is of no authority that is trusted here; name the file of the authority: ?ca=FILE"
+                .to_owned()
+        }
+        NotValidForName | NotValidForNameContext { .. } => {
+            format!(
+                "its certificate is not for '{host}'; connect by a name that is in it, or have one made for this name"
+            )
+        }
+        Expired | ExpiredContext { .. } => "its certificate has expired; have it renewed".to_owned(),
+        NotValidYet | NotValidYetContext { .. } => {
+            "its certificate is not valid yet; is the clock of this host right?".to_owned()
+        }
+        other => format!("its certificate is refused: {other}"),
+    }
+}
+
+fn of_file(file: &Path) -> Result<RootCertStore, String> {
+    let mut roots = RootCertStore::empty();
+    let (taken, _) = roots.add_parsable_certificates(certificates(file, "ca")?);
+    if taken > 0 { Ok(roots) } else { Err(no_certificate(file, "ca")) }
+}
+
+/// The certificates of a file, at least one.
+fn certificates(file: &Path, option: &str) -> Result<Vec<CertificateDer<'static>>, String> {
+    let place = file.display();
+    let pem = fs::read(file).map_err(|e| format!("{place}: {e}; '{option}' must be a PEM file with a certificate"))?;
+    let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&pem).collect();
+    certificates.ok().filter(|found| !found.is_empty()).ok_or_else(|| no_certificate(file, option))
+}
+
+fn no_certificate(file: &Path, option: &str) -> String {
+    format!("{}: there is no certificate in it; '{option}' must be a PEM file with one", file.display())
+}
+
+fn of_this_host() -> Result<RootCertStore, String> {
+    let mut roots = RootCertStore::empty();
+    let (taken, _) = roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+    match taken {
+        0 => Err("this host trusts no authority; name the file of the server's authority: ?ca=FILE".to_owned()),
+        _ => Ok(roots),
+    }
+}
