@@ -4,8 +4,8 @@ FROM rust:1.95-bookworm AS builder
 WORKDIR /src
 COPY Cargo.toml Cargo.lock ./
 COPY crates crates
-# zlib goes into the program, so that the image below needs nothing but the C library.
-RUN LIBZ_SYS_STATIC=1 cargo build --release --locked -p tickpath-cli
+# zlib and OpenSSL go into the program, so that the image below needs nothing but the C library.
+RUN LIBZ_SYS_STATIC=1 cargo build --release --locked --features vendored-tls -p tickpath-cli
 
 FROM debian:bookworm-slim
 COPY --from=builder /src/target/release/tickpath /usr/local/bin/tickpath

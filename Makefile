@@ -7,8 +7,9 @@ WORKLOADS := host pubsub path orders queue pipeline clients
 BROKERED := pubsub queue
 # Redis, NATS, RabbitMQ and Kafka for one command, which finds them by TICKPATH_REDIS and so on.
 BROKERS := scripts/brokers run --
-# Kafka's client is C, and its own build makes its C++ wrapper along with it.
-BUILD := cargo cc c++
+BARE := cargo cc c++
+# Kafka's client is C, its own build makes its C++ wrapper along with it, and its TLS is OpenSSL's.
+BUILD := $(BARE) libssl
 TEST := $(BUILD) redis-benchmark python3 go chromium
 FUZZ_TARGETS := log_reader recording journal_record session venue_line lanes
 FUZZ_SECONDS := 20
@@ -22,7 +23,7 @@ help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /make \1\t/p' Makefile | expand -t 18
 
 demo: ## the path on this machine, with and without a broker, and where the time goes
-	@scripts/needs $(BUILD)
+	@scripts/needs $(BARE)
 	@scripts/needs redis-server || echo 'The demo goes on without the broker.'
 	cargo run --profile demo --no-default-features -p tickpath-cli -- demo
 
@@ -105,11 +106,12 @@ fuzz: ## hostile bytes to every reader, FUZZ_SECONDS each (nightly)
 
 # CC compiles the C that goes into the binary, HOST_CC what runs during the build. Kafka's client heeds nothing but CC;
 # compiled for the system's own C library, it would ask for functions that musl does not have.
+# OpenSSL is built along with it.
 dist: ## one static binary and its checksum in dist/
 	@scripts/needs $(BUILD) strip musl-gcc
 	rustup target add $(STATIC)
 	CC=musl-gcc HOST_CC=cc LIBZ_SYS_STATIC=1 \
-	    cargo build --release --target $(STATIC) --target-dir target -p tickpath-cli
+	    cargo build --release --target $(STATIC) --target-dir target --features vendored-tls -p tickpath-cli
 	@mkdir -p dist
 	strip -o dist/tickpath target/$(STATIC)/release/tickpath
 	@if readelf -d dist/tickpath | grep NEEDED; then echo 'dist/tickpath is not static' >&2; exit 1; fi

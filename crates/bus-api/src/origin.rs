@@ -10,8 +10,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use tickpath_clock::{Calibration, Clock, HostClock};
 
-use crate::topic::Gap;
-
 /// The most publishers of one topic that are kept apart; of one that was silent for longest its numbers are forgotten.
 const MOST_PUBLISHERS: usize = 1024;
 
@@ -70,7 +68,7 @@ pub enum Sighting {
     /// The first of its publisher that is seen, and not its first: those before it may have come before anybody looked.
     First,
     /// So many of its publisher have not come, and never will. It is the next one then, when it is seen once more.
-    After(Gap),
+    After(u64),
     /// It has come before, or was told as missed.
     Again,
 }
@@ -132,9 +130,7 @@ impl OriginTracker {
         let next = known.map_or(0, |place| place.next);
         let sighting = match known {
             Some(_) if origin.number < next => Sighting::Again,
-            Some(place) if origin.number > next && place.told == self.told => {
-                Sighting::After(Gap::Missed(origin.number - next))
-            }
+            Some(place) if origin.number > next && place.told == self.told => Sighting::After(origin.number - next),
             None if origin.number > 0 => Sighting::First,
             _ => Sighting::Next,
         };
@@ -185,11 +181,11 @@ mod tests {
             (2, 0, Sighting::Next),
             (1, 6, Sighting::Again),
             (1, 7, Sighting::Next),
-            (1, 9, Sighting::After(Gap::Missed(1))),
+            (1, 9, Sighting::After(1)),
             (1, 9, Sighting::Next),
             (1, 8, Sighting::Again),
             (2, 1, Sighting::Next),
-            (2, 4, Sighting::After(Gap::Missed(2))),
+            (2, 4, Sighting::After(2)),
         ] {
             assert_eq!(tracker.see(from(publisher, number)), sighting, "{number} of {publisher}");
         }
@@ -206,7 +202,7 @@ mod tests {
         for publisher in [1, 2] {
             assert_eq!(tracker.see(from(publisher, 0)), Sighting::Again, "it is known all the same");
             assert_eq!(tracker.see(from(publisher, 1)), Sighting::Next);
-            assert_eq!(tracker.see(from(publisher, 3)), Sighting::After(Gap::Missed(1)), "once only");
+            assert_eq!(tracker.see(from(publisher, 3)), Sighting::After(1), "once only");
             assert_eq!(tracker.see(from(publisher, 3)), Sighting::Next);
         }
     }
@@ -217,7 +213,7 @@ mod tests {
         assert_eq!(tracker.see(from(1, 0)), Sighting::Next);
         tracker.told();
         assert_eq!(tracker.see(from(1, 7)), Sighting::Next);
-        assert_eq!(tracker.see(from(1, 9)), Sighting::After(Gap::Missed(1)));
+        assert_eq!(tracker.see(from(1, 9)), Sighting::After(1));
     }
 
     proptest! {
@@ -242,11 +238,10 @@ mod tests {
                         prop_assert!(number == *expected);
                         *expected = number + 1;
                     }
-                    Sighting::After(Gap::Missed(missed)) => {
+                    Sighting::After(missed) => {
                         prop_assert_eq!(missed, number - *expected);
                         *expected = number;
                     }
-                    Sighting::After(gap) => prop_assert!(false, "{:?}", gap),
                 }
             }
         }

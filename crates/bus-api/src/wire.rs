@@ -10,7 +10,7 @@
 //! [`Event::Foreign`], and a puller refuses it or takes it, as it was opened.
 
 use crate::origin::{Origin, OriginTracker, Sighting};
-use crate::{ConnectError, Event, Foreign, Message, PublishError};
+use crate::{ConnectError, Event, Foreign, Gap, Message, PublishError};
 
 /// Bytes before the payload.
 pub const HEADER_BYTES: usize = 40;
@@ -90,8 +90,8 @@ pub fn hand_over(
     if let Event::Message(Message { origin: Some(origin), .. }) = event {
         match tracker.see(origin) {
             Sighting::Again => return true,
-            Sighting::After(gap) if sequence.is_none() => {
-                handler(Event::Gap(gap));
+            Sighting::After(missed) if sequence.is_none() => {
+                handler(Event::Gap(Gap::Missed(missed)));
                 return false;
             }
             // It is told already, by the topic's own count.

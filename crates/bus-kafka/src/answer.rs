@@ -202,6 +202,12 @@ impl ServerError {
             Code::SSL => Some(Self::Tls(format!("there is no TLS with it ({})", reason(text)))),
             Code::BrokerTransportFailure if text.contains("refused") => Some(Self::NobodyListens(address)),
             Code::BrokerTransportFailure if text.contains("timed out") => Some(Self::Timeout),
+            // However that shows: who wants a login hangs up on who has none.
+            Code::BrokerTransportFailure
+                if ["Broken pipe", "Connection reset", "Disconnected"].iter().any(|end| text.contains(end)) =>
+            {
+                Some(Self::Closed)
+            }
             Code::BrokerTransportFailure => Some(Self::Lost(text.to_owned())),
             _ => None,
         }
@@ -312,7 +318,7 @@ mod tests {
                 "to a:1; start Kafka",
             ),
             (Code::BrokerTransportFailure, "a:1/2: Connection setup timed out in state CONNECT", "did not answer"),
-            (Code::BrokerTransportFailure, "a:1/2: Receive failed: Connection reset", "lost the connection"),
+            (Code::BrokerTransportFailure, "a:1/2: Receive failed: Connection reset", "closed the connection"),
             (
                 Code::BrokerTransportFailure,
                 "ssl://a:1/bootstrap: SSL handshake failed: Disconnected: connecting to a PLAINTEXT broker listener?",

@@ -123,7 +123,7 @@ impl<F: Feed> Life<F> {
 
     /// Each connection has a runtime of its own, so that nothing of it outlives it.
     fn next_connection(&mut self, stop: &mut oneshot::Receiver<()>) -> End {
-        match Engine::start() {
+        match Engine::of_receiver() {
             Ok(engine) => engine.run(self.connection(stop)),
             Err(e) => {
                 sleep_ns(self.pause.as_nanos() as u64);

@@ -106,9 +106,11 @@ impl Connected {
 
     /// Hears what the server has said since anybody listened; fails if the connection is of no more use: it may have
     /// hung up. What is done after that and fails may have arrived.
-    pub async fn listen(&self) -> Result<(), ServerError> {
-        // In the first turn the system is asked what has come, in the second one the library's tasks read it.
-        for _turn in 0..2 {
+    pub async fn listen(&self, is_fresh: bool) -> Result<(), ServerError> {
+        // In the first turn the system is asked what has come, in the second one the library's tasks read it. Of a
+        // connection that was used just now the end is hardly ever missed so, and costs a second attempt no more.
+        yield_now().await;
+        if !is_fresh {
             yield_now().await;
         }
         let known = self.trouble.borrow().clone();

@@ -28,9 +28,9 @@
 //!   next call connects anew.
 //! * If the server has hung up before a call, the call connects once more. If the connection is lost while messages are
 //!   under way, core NATS says that [nobody knows](tickpath_bus_api::PublishError::Unknown), and `resend` sends them
-//!   again: subscribers drop what came before, pullers do not. JetStream knows a message again for two minutes (by its
-//!   header `Nats-Msg-Id`, the publisher and number in hexadecimal digits), which costs the server some memory a
-//!   message: what was lost with a connection is sent again by the call itself, and nothing is kept twice. A server
+//!   again: subscribers drop what came before, pullers do not. JetStream knows a message again for 10 s in a topic and
+//!   for two minutes in a queue (by its header `Nats-Msg-Id`, the publisher and number in hexadecimal digits), which
+//!   costs the server some memory a message: what was lost with a connection is sent again by the call itself, and nothing is kept twice. A server
 //!   that does not answer for 5 s leaves it unknown, too; the next call, or `resend`, tries the same connection first.
 //! * A batch is sent in parts of 256 messages. With JetStream each message of a part has its own answer, and an error
 //!   tells the fate of each; the parts behind one with an error are not sent. What has no room now may pass

@@ -1,5 +1,8 @@
 //! A connection that runs on its caller's thread, while the caller waits: no other thread comes in between.
 
+use std::cell::Cell;
+
+use tickpath_clock::{Clock, HostClock};
 use tokio::runtime::{Builder, Runtime};
 
 use crate::connected::{Connected, EVENT_INTERVAL};
@@ -12,10 +15,18 @@ pub(crate) struct Engine {
 }
 
 impl Engine {
-    /// A new one.
+    /// For who sends.
     pub fn start() -> Result<Self, ServerError> {
-        let mut builder = Builder::new_current_thread();
-        let runtime = builder.enable_all().event_interval(EVENT_INTERVAL).build().map_err(ServerError::NoThread)?;
+        Self::of(&mut Builder::new_current_thread())
+    }
+
+    /// For who receives, and must not read ahead too far.
+    pub fn of_receiver() -> Result<Self, ServerError> {
+        Self::of(Builder::new_current_thread().event_interval(EVENT_INTERVAL))
+    }
+
+    fn of(builder: &mut Builder) -> Result<Self, ServerError> {
+        let runtime = builder.enable_all().build().map_err(ServerError::NoThread)?;
         Ok(Self { runtime: Some(runtime) })
     }
 
@@ -34,18 +45,25 @@ impl Drop for Engine {
     }
 }
 
+/// A connection that was idle for no longer than this, in nanoseconds, is not looked at twice before it is used.
+const FRESH_NS: i64 = 1_000_000;
+
 /// A connection and its runtime.
 pub(crate) struct Link {
     connected: Connected,
     engine: Engine,
+    clock: HostClock,
+    /// When the last call ended, in ticks.
+    used: Cell<u64>,
 }
 
 impl Link {
     /// Connects and logs in.
     pub fn open(server: &Server) -> Result<Self, ServerError> {
+        let clock = server.clock();
         let engine = Engine::start()?;
         let connected = engine.run(Connected::open(server))?;
-        Ok(Self { connected, engine })
+        Ok(Self { connected, engine, clock, used: Cell::new(clock.ticks()) })
     }
 
     /// The connection.
@@ -56,9 +74,12 @@ impl Link {
     /// Does this in bounded time. What the server has said since the last call is heard first: if it has hung up,
     /// nothing of this is done.
     pub fn run<T>(&self, work: impl Future<Output = Result<T, ServerError>>) -> Result<T, ServerError> {
-        self.engine.run(async {
-            self.connected.listen().await?;
+        let is_fresh = self.clock.ns_between(self.used.get(), self.clock.ticks()) < FRESH_NS;
+        let done = self.engine.run(async {
+            self.connected.listen(is_fresh).await?;
             self.connected.bounded(work).await
-        })
+        });
+        self.used.set(self.clock.ticks());
+        done
     }
 }

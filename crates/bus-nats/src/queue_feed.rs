@@ -174,7 +174,7 @@ impl QueueFeed {
             return Ok(());
         }
         let settled = connected.bounded(async {
-            connected.listen().await?;
+            connected.listen(false).await?;
             if era != self.era {
                 // They are gone with their queue, and nothing is to be said of those that have their places now.
                 return Ok(());

@@ -10,6 +10,7 @@ use async_nats::rustls::crypto::ring;
 use async_nats::rustls::{ClientConfig, RootCertStore};
 use tickpath_bus_api::ConnectError;
 use tickpath_bus_api::url::{Address, TLS_OPTIONS, TlsFiles, Url};
+use tickpath_clock::HostClock;
 use tickpath_tls::{ALL_VERSIONS, client_config};
 
 use crate::error::{Asked, ServerError};
@@ -33,6 +34,7 @@ pub(crate) struct Server {
     tls: Option<TlsFiles>,
     /// None with core NATS, which keeps nothing.
     keeping: Option<Keeping>,
+    clock: HostClock,
 }
 
 /// How JetStream keeps what is made here.
@@ -86,7 +88,13 @@ impl Server {
             login: read_login(url)?,
             tls: url.tls(url.scheme == "tls")?,
             keeping: read_keeping(url)?,
+            clock: HostClock::get().map_err(|e| e.to_string())?,
         })
+    }
+
+    /// What waiting for them goes by.
+    pub fn clock(&self) -> HostClock {
+        self.clock
     }
 
     /// Their name for people: a URL without a password.

@@ -22,8 +22,11 @@ pub(crate) const QUEUE_CONSUMER: &str = "tickpath";
 /// Room for a message's subject and the server's notes about it, of at most 16 bytes.
 const NOTES_BYTES: usize = 256;
 
-/// A message that is sent again within this time is known by its `Nats-Msg-Id`, and not kept twice.
-const KNOWN_AGAIN: Duration = Duration::from_secs(120);
+/// A message of a queue that is sent again within this time is known by its `Nats-Msg-Id`, and not kept twice.
+const KNOWN_IN_QUEUE: Duration = Duration::from_secs(120);
+
+/// The same of a topic, whose subscribers know it again for ever: the server keeps some 100 bytes a message for so long.
+const KNOWN_IN_TOPIC: Duration = Duration::from_secs(10);
 
 /// The headers of a message for JetStream, in bytes: its first line, `Nats-Msg-Id` with 32 digits, and the empty line.
 const ID_BYTES: usize = 10 + 13 + 32 + 2 + 2;
@@ -118,7 +121,10 @@ fn kept(name: String, subject: String, retention: RetentionPolicy, keeping: Keep
         discard: DiscardPolicy::Old,
         storage: if keeping.is_durable { StorageType::File } else { StorageType::Memory },
         num_replicas: keeping.replicas,
-        duplicate_window: KNOWN_AGAIN,
+        duplicate_window: match retention {
+            RetentionPolicy::WorkQueue => KNOWN_IN_QUEUE,
+            _ => KNOWN_IN_TOPIC,
+        },
         ..Config::default()
     }
 }

@@ -1,41 +1,50 @@
 //! The bus over Redis.
 //!
-//! | URL                                                      | topics                | queues               |
-//! |----------------------------------------------------------|-----------------------|----------------------|
-//! | `redis://[USER:PASSWORD@]HOST:PORT[/DATABASE]`           | publish and subscribe | lists                |
-//! | `redis://[USER:PASSWORD@]HOST:PORT[/DATABASE]?streams`   | streams               | streams, with groups |
-//! | `redis+unix:///PATH/TO/SOCKET`                           | publish and subscribe | lists                |
-//! | `redis+unix:///PATH/TO/SOCKET?streams`                   | streams               | streams, with groups |
+//! | URL                                                             | topics                | queues               |
+//! |-----------------------------------------------------------------|-----------------------|----------------------|
+//! | `redis://[USER:PASSWORD@]HOST:PORT[,HOST:PORT][/DATABASE]`      | publish and subscribe | lists                |
+//! | … `?streams`                                                    | streams               | streams, with groups |
+//! | `redis+unix:///PATH/TO/SOCKET`, and the same with `?streams`    | the same              | the same             |
 //!
-//! The server must be of version 6.2 at least for queues.
+//! `rediss://`, or `?tls`, is over TLS and never without it: `ca=FILE` names the authorities to trust, else those of this
+//! host, `cert=FILE&key=FILE` our own certificate. Of several servers the first one is taken that answers and is a master;
+//! with `sentinel=NAME` they are sentinels, who are asked where the master of that name is. The server must be of version
+//! 6.2 at least for queues. A cluster of Redis is not spoken to.
 //!
 //! **Publish and subscribe.** A topic is the channel of the same name. Redis keeps nothing: who is not subscribed
-//! misses a message, and nobody counts. So there is neither history nor a sequence number, and only the policy
-//! `overwrite`. When a subscriber's connection was lost and made again, [`Gap::Reconnected`](tickpath_bus_api::Gap)
-//! says so.
+//! misses a message. So there is neither history nor a sequence number, and only the policy `overwrite`. When a
+//! subscriber's connection was lost and made again, [`Gap::Reconnected`](tickpath_bus_api::Gap) says so. A replica takes
+//! what is published and tells nobody: a publisher refuses one, and one that nobody hears asks once a second whether its
+//! server has become one.
 //!
 //! **Streams.** A topic is the stream of the same name, and keeps everything: only the policy `keep`. A subscription
 //! can start at the oldest message; ids of entries are times, so that there are no sequence numbers. After a lost
-//! connection a subscriber goes on behind the last entry that it has, and misses nothing. If the server has lost the
-//! stream meanwhile, or the subscriber had no entry yet by which to know it, it says `Gap::Reconnected` and begins with
-//! the oldest that there is.
+//! connection a subscriber goes on behind the last entry that it has, and misses nothing, if the server is the one that it
+//! was. Of one that was started again, unless it syncs each write (`appendfsync always`), and of another one that has taken
+//! over, nobody knows what it has lost: that is `Gap::Reconnected`, and reading goes on behind what has come, never at the
+//! beginning. What somebody trims before it is read is told with its number: by the numbers of our publishers, and of
+//! others' entries by the count of the server, which has one from version 7 on.
 //!
 //! **Queues** are the list, or the stream, of the same name; on streams a topic and a queue cannot share a name. At
 //! least once, a message stays on the server, with its puller, until it is acknowledged; of a puller that is dropped it
-//! comes to others at once, of one that is silent for too long after that time. A puller that sleeps looks four times a
-//! second for what came back. At most once, a message on its way when the connection breaks is lost, and what a dropped
-//! puller had fetched and not handed over goes back: to the front of a list, to the end of a stream.
+//! comes to others at once, of one that is silent for too long after that time, and then an acknowledgement says that it
+//! was none. A puller that sleeps looks four times a second for what came back. At most once, a message on its way when the
+//! connection breaks is lost, and what a dropped puller had fetched and not handed over goes back: to the front of a list,
+//! to the end of a stream. One call takes up to [`MAX_PULLED_BYTES`] from a list, and 64 entries of a stream.
 //! Next to a list lie the keys `QUEUE/again`, `QUEUE/pullers`, `QUEUE/taken/ID` and `QUEUE/alive/ID`.
 //!
-//! * Sending waits for the server's reply, as programs usually do; a batch is one pipeline. If the server has closed
-//!   the connection meanwhile, it is made again once and what has no reply yet is sent again: should the server have
-//!   taken that in its last moment, it comes twice.
+//! * Sending waits for the server's reply, as programs usually do; a batch is one pipeline, and of each of its messages it
+//!   is known what became of it. A connection that the server has closed is made again before anything is sent. Where no
+//!   reply comes the message is unknown; it is sent again by nobody but its owner, and in a queue may be there twice then.
 //! * A server that has come back and is not ready yet, because it loads its data, is waited for up to 5 s by who sends,
-//!   opens or asks, and by who receives until it is ready. Publishing and subscribing need not wait: it does both.
+//!   opens or asks, and by who receives until it is ready. Publishing and subscribing need not wait: it does both. What else
+//!   passes (a replica that is no master yet, too many clients, memory or a disk that is full) receivers wait for, and
+//!   senders are told.
 //! * Everybody owns a socket, so that looking never waits, and waiting is sleeping in the kernel. When a connection is
 //!   lost, a thread makes it again.
 //! * What others publish, without our header, comes to a subscriber as an event of its own, an entry of a stream as
-//!   an object of its fields in JSON; what they push, a puller skips and takes away.
+//!   an object of its fields in JSON. What they push a puller refuses, and leaves there, unless its queue was opened with a
+//!   kind for it ([`QueueConfig::foreign`]). In a stream such an entry is passed by, and stays.
 
 mod about;
 mod advice;

@@ -286,9 +286,9 @@ fn hand_over(
     };
     let look = match message.origin.map(|origin| tracker.see(origin)) {
         Some(Sighting::Again) => return Ok(Handed::Over(Look::Never)),
-        Some(Sighting::After(gap)) => {
-            handler(Event::Gap(gap));
-            return Ok(Handed::Gap(if let Gap::Missed(missed) = gap { missed } else { 0 }));
+        Some(Sighting::After(missed)) => {
+            handler(Event::Gap(Gap::Missed(missed)));
+            return Ok(Handed::Gap(missed));
         }
         Some(Sighting::Next) => Look::Never,
         Some(Sighting::First) => Look::Once,

@@ -11,17 +11,23 @@
 //! | `amqp://HOST:PORT[/VHOST]`               | RabbitMQ exchanges      | RabbitMQ queues      |
 //! | `kafka://HOST:PORT`                      | Kafka, one partition    | consumer groups      |
 //!
+//! Of servers several can be named, with a comma between; `?tls`, with `ca=FILE`, `cert=FILE` and `key=FILE`, makes TLS a
+//! must; and `?password=env:NAME` or `?password=file:PATH` says where a password is.
+//!
 //! NATS, RabbitMQ and Kafka are the feature `brokers`, on unless it is turned off.
 
 mod meant;
+mod secret;
 mod transports;
 
 pub use meant::meant;
+pub use secret::resolve;
 pub use tickpath_bus_api::*;
 pub use transports::{TRANSPORTS, add, address, servers, transport};
 
-/// Connects to where topics and queues live.
+/// Connects to where topics and queues live. The URL may stand elsewhere, and so may its password: see [`resolve`].
 pub fn connect(url: &str) -> Result<Box<dyn Connection>, ConnectError> {
+    let url = &*resolve(url)?;
     if let Some(transport) = transport(url) {
         return (transport.connect)(url);
     }

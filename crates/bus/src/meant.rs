@@ -2,9 +2,6 @@
 
 use crate::transports::TRANSPORTS;
 
-/// These are no misspelt ones: over TLS no broker is reached.
-const OVER_TLS: [&str; 3] = ["rediss", "amqps", "tls"];
-
 /// The URL that was meant, if one is near: a scheme that is misspelt, or none at all and a broker's usual port. A login
 /// is not repeated.
 pub fn meant(url: &str) -> Option<String> {
@@ -14,7 +11,6 @@ pub fn meant(url: &str) -> Option<String> {
     };
     let place = rest.rsplit_once('@').map_or(rest, |(_, place)| place);
     let found = match scheme {
-        Some(scheme) if OVER_TLS.contains(&scheme.as_str()) => None,
         Some(scheme) => near(&scheme),
         None => {
             let host = place.split(['/', '?', ',']).next().unwrap_or_default();

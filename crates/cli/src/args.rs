@@ -1,5 +1,6 @@
 //! Words that the command lines share: where results go, which processors, rates and sizes.
 
+use std::convert::Infallible;
 use std::fs::OpenOptions;
 use std::path::{Path, PathBuf};
 
@@ -128,6 +129,12 @@ impl Rate {
             Self::PerSecond(rate) => Some(rate),
         }
     }
+}
+
+/// The URL of a bus. It may stand in the environment or in a file, and so may its password. What is wrong with it says who
+/// connects: here the whole text would be in the error, and that may hold a password.
+pub fn bus_url(text: &str) -> Result<String, Infallible> {
+    Ok(tickpath_bus::resolve(text).unwrap_or_else(|_| text.to_owned()))
 }
 
 /// Refuses a URL that names no transport, before anything is measured.

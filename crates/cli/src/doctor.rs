@@ -4,12 +4,12 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 use clap::Args;
-use tickpath_bus::{Transport, meant, servers, transport};
+use tickpath_bus::{Transport, meant, resolve, servers, transport};
 use tickpath_clock::HostClock;
 use tickpath_doctor::{Finding, Host, State, broker, host, neighbours, script, wake_up};
 use tickpath_harness::targets;
 
-use crate::args::Usage;
+use crate::args::{Usage, bus_url};
 use crate::outcome::Outcome;
 use crate::print::say;
 use crate::turn::Turn;
@@ -18,7 +18,7 @@ use crate::turn::Turn;
 pub struct Doctor {
     /// Brokers to look at: redis://, nats://, amqp://, kafka://HOST:PORT; those that scripts/brokers has started if none
     /// is named
-    #[arg(value_name = "URL")]
+    #[arg(value_name = "URL", value_parser = bus_url)]
     pub brokers: Vec<String>,
     /// Print the remedies as a script, with the GRUB line and a systemd unit for this machine; nothing is changed
     #[arg(long, conflicts_with_all = ["brokers", "json"])]
@@ -29,6 +29,9 @@ pub struct Doctor {
 }
 
 pub fn run(args: &Doctor) -> anyhow::Result<Outcome> {
+    for url in &args.brokers {
+        resolve(url).map_err(|e| Usage(e.to_string()))?;
+    }
     let is_server = |url: &str| transport(url).is_some_and(Transport::is_server);
     if let Some(url) = args.brokers.iter().find(|url| !is_server(url)) {
         let meant = meant(url).map(|meant| format!("; did you mean {meant}?")).unwrap_or_default();

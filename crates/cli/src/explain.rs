@@ -3,7 +3,7 @@
 use clap::Args;
 use tickpath_explain::{self as explain, Client, GAINS, Gain, Settings, Subject, is_redis};
 
-use crate::args::{Cpus, Output, Usage, is_target, seconds};
+use crate::args::{Cpus, Output, Usage, bus_url, is_target, seconds};
 use crate::bench::measure::{measure, usage};
 use crate::outcome::Outcome;
 
@@ -11,7 +11,7 @@ use crate::outcome::Outcome;
 pub struct ExplainArgs {
     /// The server: redis://[USER:PASSWORD@]HOST:PORT[/DATABASE] or redis+unix:///SOCKET for every client; for our own bus
     /// also redis://…?streams, nats://, amqp:// and kafka://, or shm://. Nothing of it is changed
-    #[arg(value_name = "URL")]
+    #[arg(value_name = "URL", value_parser = bus_url)]
     pub url: Option<String>,
     /// The client whose message is explained: redis-py on redis://, elsewhere rust, our own bus, if not given
     #[arg(long, value_name = "redis-py|redis-py-asyncio|rust", conflicts_with_all = ["command", "case"])]

@@ -83,17 +83,18 @@ impl Address {
         self.socket.as_deref()
     }
 
-    /// What redis-benchmark is told to reach it.
+    /// Whether it wants a password, which redis-benchmark takes on its command line alone: any user of this host reads that.
+    pub fn has_password(&self) -> bool {
+        self.password.is_some()
+    }
+
+    /// What redis-benchmark is told to reach it, without a password.
     pub fn arguments(&self) -> Vec<String> {
         let place = match &self.socket {
             Some(path) => vec![("-s", path.display().to_string())],
             None => vec![("-h", self.host.clone()), ("-p", self.port.to_string())],
         };
-        let login = [
-            self.username.clone().map(|name| ("--user", name)),
-            self.password.clone().map(|password| ("-a", password)),
-            (self.database != 0).then(|| ("--dbnum", self.database.to_string())),
-        ];
+        let login = [(self.database != 0).then(|| ("--dbnum", self.database.to_string()))];
         let all = place.into_iter().chain(login.into_iter().flatten());
         all.flat_map(|(flag, value)| [flag.to_owned(), value]).collect()
     }
@@ -234,7 +235,7 @@ mod tests {
             ("redis://127.0.0.1:7000", "redis://127.0.0.1:7000", "-h 127.0.0.1 -p 7000"),
             ("redis://localhost", "redis://localhost:6379", "-h localhost -p 6379"),
             ("redis://[::1]:7000/3", "redis://[::1]:7000", "-h ::1 -p 7000 --dbnum 3"),
-            ("redis://ann:secret@h:1", "redis://h:1", "-h h -p 1 --user ann -a secret"),
+            ("redis://ann:secret@h:1", "redis://h:1", "-h h -p 1"),
             ("redis+unix:///run/redis.sock", "redis+unix:///run/redis.sock", "-s /run/redis.sock"),
         ] {
             let address = Address::parse(url).unwrap();

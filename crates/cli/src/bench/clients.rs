@@ -6,7 +6,7 @@ use tickpath_lab_redis::clients::{self, Client, Settings};
 use tickpath_result::ResultFile;
 
 use super::measure::usage;
-use crate::args::{Cpus, Output, are_targets, rtt, seconds};
+use crate::args::{Cpus, Output, are_targets, bus_url, rtt, seconds};
 
 /// Those of the published experiment.
 const PUBLISHED_CLIENTS: [Client; 4] =
@@ -19,7 +19,7 @@ const PUBLISHED_CLIENTS: [Client; 4] =
 )]
 pub struct ClientsArgs {
     /// The server: redis://[USER:PASSWORD@]HOST:PORT[/DATABASE] or redis+unix:///SOCKET; one of our own if not given
-    #[arg(long, value_name = "URL")]
+    #[arg(long, value_name = "URL", value_parser = bus_url)]
     pub target: Option<String>,
     /// Who takes part: redis-py, redis-py-pipeline, redis-py-pure, redis-py-pipeline-pure, redis-py-asyncio,
     /// redis-py-uvloop, rust-blocking, rust-pipeline, rust-async, go-redis, go-redis-pipeline; may be a list. All if not

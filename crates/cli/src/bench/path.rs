@@ -11,12 +11,12 @@ use tickpath_oms::Layout;
 use tickpath_result::ResultFile;
 
 use super::measure::{compare_turns, usage};
-use crate::args::{ARRIVALS, Cpus, Output, Usage, Warm, are_targets, arrivals, is_file, positive, seconds};
+use crate::args::{ARRIVALS, Cpus, Output, Usage, Warm, are_targets, arrivals, bus_url, is_file, positive, seconds};
 
 #[derive(Debug, Args)]
 pub struct PathArgs {
     /// What carries the ticks: shm://, file:///FOLDER, redis://HOST:PORT; may be repeated, and then they take turns
-    #[arg(long, value_name = "URL", default_value = "shm://")]
+    #[arg(long, value_name = "URL", default_value = "shm://", value_parser = bus_url)]
     pub target: Vec<String>,
     /// A recording of LOCAL_NS JSON lines, gzip or plain; ticks are made up without one
     #[arg(long, value_name = "FILE")]

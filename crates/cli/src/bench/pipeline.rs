@@ -13,7 +13,7 @@ use tickpath_scratch::python::Python;
 use tickpath_scratch::redis::{Server, ServerSettings};
 
 use super::measure::usage;
-use crate::args::{Cpus, Output, Rate, Usage, rate, rtt, seconds};
+use crate::args::{Cpus, Output, Rate, Usage, bus_url, rate, rtt, seconds};
 
 /// How long a run lasts if nothing is said, in seconds; and one beside redis-benchmark.
 const SECONDS: f64 = 0.5;
@@ -43,7 +43,7 @@ const PRESET_LEAST: u64 = 4;
 pub struct PipelineArgs {
     /// A Redis server: redis://[USER:PASSWORD@]HOST:PORT[/DATABASE] or redis+unix:///PATH; a scratch one on the
     /// system's CPU if not given
-    #[arg(long, value_name = "URL")]
+    #[arg(long, value_name = "URL", value_parser = bus_url)]
     pub target: Option<String>,
     /// Reach the scratch server by a Unix socket
     #[arg(long, conflicts_with_all = ["target", "rtt"])]

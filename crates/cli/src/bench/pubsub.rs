@@ -17,7 +17,7 @@ use tickpath_scratch::redis::{Server, ServerSettings};
 use super::measure::{compare_turns, usage};
 use super::slo;
 use crate::args::{
-    ARRIVALS, Cpus, Output, Rate, Usage, Warm, are_targets, arrivals, policy, positive, rate, seconds, size,
+    ARRIVALS, Cpus, Output, Rate, Usage, Warm, are_targets, arrivals, bus_url, policy, positive, rate, seconds, size,
 };
 
 /// The size that a figure without a size is about, in bytes.
@@ -58,7 +58,7 @@ pub struct PubsubArgs {
     /// What carries the messages: shm://, file:///FOLDER, redis://HOST:PORT[?streams], nats://HOST:PORT[?jetstream],
     /// amqp://HOST:PORT, kafka://HOST:PORT; may be repeated. If not given, shm:// and the brokers that
     /// scripts/brokers has started
-    #[arg(long, value_name = "URL")]
+    #[arg(long, value_name = "URL", value_parser = bus_url)]
     pub target: Vec<String>,
     /// Whose code publishes and subscribes: rust is our own bus; any other has the phases steady and idle, on targets
     /// that it has: go-redis on publish and subscribe of Redis

@@ -16,7 +16,7 @@ use tickpath_result::{ResultFile, Run};
 use tickpath_scratch::redis::{Server, ServerSettings};
 
 use super::measure::usage;
-use crate::args::{Cpus, Output, Rate, Usage, are_targets, rate, seconds};
+use crate::args::{Cpus, Output, Rate, Usage, are_targets, bus_url, rate, seconds};
 use crate::print::say;
 
 /// Messages pushed and pulled at a time: one by one, as published in a pipeline that one puller cannot follow, and so
@@ -35,7 +35,7 @@ pub struct QueueArgs {
     /// What carries the messages: shm://, file:///FOLDER, redis://HOST:PORT[?streams], nats://HOST:PORT[?jetstream],
     /// amqp://HOST:PORT, kafka://HOST:PORT; may be repeated. If not given, shm:// and the brokers that
     /// scripts/brokers has started, or a scratch redis-server
-    #[arg(long, value_name = "URL")]
+    #[arg(long, value_name = "URL", value_parser = bus_url)]
     pub target: Vec<String>,
     /// Whose code pushes and pulls; redis-py over Redis lists only
     #[arg(long, value_name = "rust|redis-py", default_value = "rust", value_parser = ["rust", "redis-py"])]

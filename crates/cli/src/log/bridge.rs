@@ -11,6 +11,7 @@ use tickpath_relay::{FOREIGN_KIND, Meter, Totals};
 
 use super::place::{OpeningArgs, refused, start};
 use super::watch::{Watch, carried, delays, span};
+use crate::args::bus_url;
 use crate::outcome::Outcome;
 use crate::print::say;
 
@@ -23,11 +24,11 @@ use crate::print::say;
 )]
 pub struct BridgeArgs {
     /// The bus to receive from: shm://, file:///FOLDER, redis://HOST:PORT[?streams], nats://HOST:PORT[?jetstream],
-    /// amqp://HOST:PORT, kafka://HOST:PORT
-    #[arg(value_name = "FROM_URL")]
+    /// amqp://HOST:PORT, kafka://HOST:PORT; or env:NAME or @FILE, where it stands
+    #[arg(value_name = "FROM_URL", value_parser = bus_url)]
     pub from: String,
     /// The bus to publish on
-    #[arg(value_name = "TO_URL")]
+    #[arg(value_name = "TO_URL", value_parser = bus_url)]
     pub to: String,
     /// A topic, and its name on the other bus if that is another one; may be repeated
     #[arg(long, value_name = "NAME[=NAME2]", required = true, value_parser = route)]

@@ -11,7 +11,7 @@ use tickpath_relay::{FOREIGN_KIND, Meter};
 
 use super::place::{place, refused, start};
 use super::watch::{Watch, carried, span};
-use crate::args::seconds;
+use crate::args::{bus_url, seconds};
 use crate::print::say;
 
 #[derive(Debug, Clone, Args)]
@@ -23,7 +23,8 @@ use crate::print::say;
 )]
 pub struct RecordArgs {
     /// The bus: shm://, file:///FOLDER, redis://HOST:PORT[?streams], nats://HOST:PORT[?jetstream], amqp://HOST:PORT,
-    /// kafka://HOST:PORT
+    /// kafka://HOST:PORT; or env:NAME or @FILE, where it stands
+    #[arg(value_parser = bus_url)]
     pub url: String,
     /// The topic
     pub topic: String,

@@ -10,7 +10,7 @@ use tickpath_relay::{Meter, Totals};
 
 use super::place::{OpeningArgs, place, refused};
 use super::watch::{Watch, carried, delays};
-use crate::args::{Rate, positive, rate};
+use crate::args::{Rate, bus_url, positive, rate};
 use crate::print::say;
 
 #[derive(Debug, Clone, Args)]
@@ -19,7 +19,8 @@ pub struct ReplayArgs {
     #[arg(value_name = "FOLDER")]
     pub recording: String,
     /// The bus: shm://, file:///FOLDER, redis://HOST:PORT[?streams], nats://HOST:PORT[?jetstream], amqp://HOST:PORT,
-    /// kafka://HOST:PORT
+    /// kafka://HOST:PORT; or env:NAME or @FILE, where it stands
+    #[arg(value_parser = bus_url)]
     pub url: String,
     /// The topic
     pub topic: String,

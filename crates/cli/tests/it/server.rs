@@ -52,6 +52,16 @@ impl RedisServer {
         said
     }
 
+    /// Publishes bytes on a channel.
+    pub fn publish(&self, channel: &str, bytes: &[u8]) {
+        let mut stream = TcpStream::connect(("127.0.0.1", self.port)).expect("the server listens");
+        let head = format!("*3\r\n$7\r\nPUBLISH\r\n${}\r\n{channel}\r\n${}\r\n", channel.len(), bytes.len());
+        stream.write_all(&[head.as_bytes(), bytes, b"\r\nQUIT\r\n"].concat()).expect("the server reads");
+        let mut said = String::new();
+        stream.read_to_string(&mut said).expect("the server answers");
+        assert!(said.starts_with(':'), "{said}");
+    }
+
     /// How often it has obeyed a command.
     pub fn calls(&self, command: &str) -> u64 {
         let (said, field) = (self.obey("INFO commandstats"), format!("cmdstat_{command}:calls="));

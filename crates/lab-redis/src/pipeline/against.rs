@@ -62,6 +62,13 @@ pub fn against_redis_benchmark(
     repeats: u32,
     runs: &mut Vec<Run>,
 ) -> Result<Vec<Comparison>, LabError> {
+    if settings.target.way().has_password() {
+        let sentence = format!(
+            "{NAME} takes a password on its command line alone, where every user of this host reads it; compare on a \
+             server that wants none"
+        );
+        return Err(LabError::Setting(sentence));
+    }
     let version = version()?;
     let settings = Settings { client: Client::Rust, rate: None, part: Part::Against, ..settings.clone() };
     let cases = cases(lab, &settings)?;

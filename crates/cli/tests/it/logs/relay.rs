@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use serde_json::json;
 use tempfile::tempdir;
-use tickpath_bus::{self as bus, Event, Publisher, Subscriber, TopicConfig, connect};
+use tickpath_bus::{self as bus, Event, Origin, Publisher, Subscriber, TopicConfig, connect, wire};
 use tickpath_clock::{Calibration, Clock, HostClock, Wait};
 use tickpath_log::{Config, Next, Place, Policy, Reader, Registration, Start, Writer};
 
@@ -240,6 +240,51 @@ fn what_other_programs_publish_is_carried_and_recorded_whole() {
 }
 
 #[test]
+fn what_another_host_has_stamped_gets_the_time_of_its_arrival() {
+    let server = RedisServer::start();
+    let topic = Shared::new("elsewhere");
+    let folder = tempdir().expect("a temporary folder can be made");
+    let recording = folder.path().join("recording");
+    let redis = server.url();
+    // The URL stands in a file, where nobody reads it among the arguments.
+    let place = folder.path().join("place");
+    fs::write(&place, format!("{redis}\n")).expect("the folder is ours");
+    let bridge = Running::start(&format!("log bridge @{} {} --topic ticks", text(&place), topic.url));
+    let record = Running::start(&format!("log record {redis} ticks {}", text(&recording)));
+    bridge.await_words("carrying 'ticks'");
+    record.await_words("recording 'ticks'");
+    let clock = HostClock::get().expect("the host has a clock");
+    let began = clock.ticks();
+    publish(publisher(&redis, "ticks").as_mut(), &[(began, 40, b"here".to_vec())]);
+    // Its clock has counted for 89 days, and is not ours.
+    let origin = Origin { clock: 1, publisher: 2, number: 3 };
+    server.publish("ticks", &wire::encode(u64::MAX / 4, 41, origin, b"there"));
+    let carried = receive(subscriber(&topic.url, "ticks", bus::Start::Oldest).as_mut(), 2);
+    until(|| held(&recording).len() == 2, || "two messages in the recording".to_owned());
+    let ended = clock.ticks();
+    for messages in [carried, held(&recording)] {
+        assert_eq!((messages[0].0, messages[1].1), (began, 41), "{messages:?}");
+        assert!((began..=ended).contains(&messages[1].0), "{began} {ended} {messages:?}");
+    }
+    let told = "'ticks' has messages of another host, or of one before its last start";
+    check(&bridge.interrupt(), 0, "ticks -> ticks: 2 messages (1 of other hosts), 9 bytes, 0 gaps", told);
+    check(&record.interrupt(), 0, "recorded: 2 messages (1 of other hosts), 9 bytes, 0 gaps", told);
+}
+
+#[test]
+fn a_bridge_ends_where_a_broker_refuses_for_good() {
+    let server = RedisServer::start();
+    let topic = Shared::new("final");
+    server.obey("SET ticks mine");
+    let bridge = Running::start(&format!("log bridge {} {}?streams --topic ticks", topic.url, server.url()));
+    bridge.await_words("carrying 'ticks'");
+    publish(publisher(&topic.url, "ticks").as_mut(), &[(1, 40, b"one".to_vec())]);
+    let ran = bridge.end();
+    check(&ran, 1, "", "'ticks' takes no messages");
+    assert!(ran.err.contains("WRONGTYPE"), "{}", ran.err);
+}
+
+#[test]
 fn a_bridge_says_what_it_carries_behind() {
     let (here, there) = (Shared::new("new"), Shared::new("leftover"));
     let bridge = |words: &str| {
@@ -294,6 +339,10 @@ fn a_call_that_would_go_wrong_is_refused() {
         (format!("log record tcp://x ticks {dir}/new"), 2, "names no transport"),
         (format!("log record {shm} a/b {dir}/new"), 2, "no topic name"),
         (format!("log record redis://127.0.0.1:1 ticks {dir}/new"), 1, "127.0.0.1:1"),
+        (format!("log record env:TICKPATH_TEST_NOT_SET ticks {dir}/new"), 2, "'TICKPATH_TEST_NOT_SET' cannot be used"),
+        (format!("log record @/no/such/file ticks {dir}/new"), 2, "/no/such/file cannot be read"),
+        (format!("log record redis://h?password=x ticks {dir}/new"), 2, "and not the password"),
+        (format!("log record rediss://h:1?ca=/no/such/file ticks {dir}/new"), 2, "/no/such/file"),
         (format!("log record {shm} ticks {dir}/new --start soon"), 2, "now, oldest or a sequence number"),
         (format!("log record {shm} ticks {dir}/new --count 0"), 2, "not in 1.."),
         (format!("log replay {dir}/missing {shm} other"), 1, "does not exist"),

@@ -1,0 +1,117 @@
+//! URLs and passwords that stand in no argument: any user of a host can read those of all its processes.
+//!
+//! | written | is |
+//! |---|---|
+//! | `env:NAME` | the URL that the environment variable holds |
+//! | `@FILE` | the URL in the file |
+//! | `SCHEME://USER@HOST?password=env:NAME` | that URL, with the password from the environment |
+//! | `SCHEME://USER@HOST?password=file:PATH` | that URL, with the password from the file |
+//!
+//! Of a file its first line counts.
+
+use tickpath_bus_api::ConnectError;
+
+/// The option that says where a password is.
+const OPTION: &str = "password";
+
+/// The URL that is meant, whole. One that holds everything itself stays as it is.
+pub fn resolve(text: &str) -> Result<String, ConnectError> {
+    let url = match text.split_once(':') {
+        Some(("env", name)) => variable(name)?,
+        _ => match text.strip_prefix('@') {
+            Some(file) => first_line(file)?,
+            None => text.to_owned(),
+        },
+    };
+    with_password(url)
+}
+
+/// Puts the password to where it belongs, if the URL says where to find it.
+fn with_password(url: String) -> Result<String, ConnectError> {
+    let Some((place, options)) = url.split_once('?') else { return Ok(url) };
+    let is_ours = |option: &&str| option.split_once('=').is_some_and(|(name, _)| name == OPTION);
+    let Some(option) = options.split('&').find(is_ours) else { return Ok(url) };
+    let password = match option.split_once('=').and_then(|(_, source)| source.split_once(':')) {
+        Some(("env", name)) => variable(name)?,
+        Some(("file", file)) => first_line(file)?,
+        // What stands there may be the password itself.
+        _ => return Err(refused("behind 'password=' stands env:NAME or file:PATH, and not the password")),
+    };
+    let (scheme, rest) = place.split_once("://").ok_or_else(|| refused("a URL begins with what speaks there"))?;
+    let (user, servers) = rest.rsplit_once('@').unwrap_or(("", rest));
+    if user.contains(':') {
+        return Err(refused("there is a password in the URL already, and 'password=' names another one"));
+    }
+    let others: Vec<&str> = options.split('&').filter(|option| !is_ours(option)).collect();
+    let mark = if others.is_empty() { "" } else { "?" };
+    Ok(format!("{scheme}://{user}:{}@{servers}{mark}{}", encode(&password), others.join("&")))
+}
+
+fn variable(name: &str) -> Result<String, ConnectError> {
+    std::env::var(name).map_err(|e| {
+        refused(&format!("the environment variable '{name}' cannot be used ({e}); export it, or name another"))
+    })
+}
+
+fn first_line(file: &str) -> Result<String, ConnectError> {
+    let text = std::fs::read_to_string(file)
+        .map_err(|e| refused(&format!("{file} cannot be read ({e}); name a file whose first line is what is meant")))?;
+    match text.lines().next().map(str::trim_end).filter(|line| !line.is_empty()) {
+        Some(line) => Ok(line.to_owned()),
+        None => Err(refused(&format!("{file} has nothing in its first line; write what is meant there"))),
+    }
+}
+
+/// With all but letters and digits as `%20` and its like.
+fn encode(text: &str) -> String {
+    let shown = |byte: u8| match byte.is_ascii_alphanumeric() {
+        true => char::from(byte).to_string(),
+        false => format!("%{byte:02X}"),
+    };
+    text.bytes().map(shown).collect()
+}
+
+fn refused(what: &str) -> ConnectError {
+    ConnectError::Url(what.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    #[test]
+    fn passwords_and_urls_come_from_files_and_from_nowhere_else() {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        writeln!(file, "s@c:r?t \nmore").unwrap();
+        let path = file.path().display();
+        for (text, url) in [
+            ("redis://h:1".to_owned(), "redis://h:1"),
+            ("redis://ann:x@h?streams".to_owned(), "redis://ann:x@h?streams"),
+            (format!("redis://ann@h:1/2?password=file:{path}&streams"), "redis://ann:s%40c%3Ar%3Ft@h:1/2?streams"),
+            (format!("nats://h,g?tls&password=file:{path}"), "nats://:s%40c%3Ar%3Ft@h,g?tls"),
+            (format!("amqp://ann@h?password=file:{path}"), "amqp://ann:s%40c%3Ar%3Ft@h"),
+        ] {
+            assert_eq!(resolve(&text).unwrap(), url, "{text}");
+        }
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        writeln!(file, "redis://ann:secret@h").unwrap();
+        assert_eq!(resolve(&format!("@{}", file.path().display())).unwrap(), "redis://ann:secret@h");
+    }
+
+    #[test]
+    fn what_is_not_there_is_said_so_and_no_password_is_repeated() {
+        for (text, word) in [
+            ("env:TICKPATH_TEST_NOT_SET", "TICKPATH_TEST_NOT_SET"),
+            ("@/no/such/file", "/no/such/file"),
+            ("redis://h?password=secret", "env:NAME or file:PATH"),
+            ("redis://h?password=file:/no/such/file", "/no/such/file"),
+            ("redis://ann:secret@h?password=file:/dev/null", "nothing in its first line"),
+        ] {
+            let refused = resolve(text).unwrap_err();
+            assert!(refused.is_usage() && refused.to_string().contains(word), "{text}: {refused}");
+            assert!(!refused.to_string().contains("secret"), "{refused}");
+        }
+    }
+}
