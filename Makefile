@@ -17,7 +17,7 @@ STATIC := $(shell uname -m)-unknown-linux-musl
 
 # Two measurements at once would measure each other.
 .NOTPARALLEL:
-.PHONY: help demo bench bench-peers peers-page measure figures pages test check lint soak crash-proof miri fuzz dist clean
+.PHONY: help demo bench bench-peers peers-page measure figures pages test check lint soak crash-proof bus-proof miri fuzz dist clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /make \1\t/p' Makefile | expand -t 18
@@ -95,6 +95,10 @@ crash-proof: ## docs/crash-proof.md: what survives which crash, counted over 10,
 	@scripts/needs $(BUILD)
 	TICKPATH_SEEDS=10000 TICKPATH_CRASH_PROOF=$(CURDIR)/docs/crash-proof.md \
 	    cargo test -p tickpath-oms --test sim -- --exact seeds --nocapture
+
+bus-proof: ## docs/bus-proof.md: what is lost or doubled when brokers, publishers and subscribers are killed, counted
+	@scripts/needs $(BUILD) redis-server nats-server rabbitmq-server java mvn
+	scripts/brokers run kafka -- scripts/bus-proof
 
 miri: ## the log's protocol, run by an interpreter that knows the memory model (nightly)
 	@scripts/nightly miri

@@ -13,7 +13,7 @@ use crate::server::Server;
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 
 /// The longest pause.
-const LAST_PAUSE: Duration = Duration::from_secs(5);
+const LAST_PAUSE: Duration = Duration::from_secs(1);
 
 /// A thread that tries until it has a connection with a consumer, or an error that does not pass by itself.
 pub(crate) struct Reconnect {

@@ -6,6 +6,7 @@
 
 mod child;
 mod fixture;
+mod kills;
 mod message;
 mod owned_event;
 mod process;
@@ -18,6 +19,7 @@ mod topic;
 
 pub use child::{Connect, run_child, spawn};
 pub use fixture::{Case, Fixture};
+pub use kills::{Broker, Counts, Kills};
 pub use owned_event::{OwnedEvent, next_event, pull_stamps};
 pub use queue::QUEUE_CASES;
 pub use role::Role;

@@ -23,7 +23,7 @@ use crate::server::Server;
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 
 /// The longest pause.
-const LAST_PAUSE: Duration = Duration::from_secs(5);
+const LAST_PAUSE: Duration = Duration::from_secs(1);
 
 /// What such a thread does.
 pub(crate) trait Feed: Send + 'static {

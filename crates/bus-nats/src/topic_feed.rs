@@ -36,6 +36,8 @@ pub(crate) struct TopicFeed {
     made: Option<DateTime>,
     /// The place of the next message, from 0, once that is known.
     next: Option<u64>,
+    /// There was a connection before this one.
+    was_attached: bool,
     /// None as long as the stream is not there.
     inbox: Option<Inbox>,
 }
@@ -43,7 +45,7 @@ pub(crate) struct TopicFeed {
 impl TopicFeed {
     /// Not attached yet.
     pub fn new(stream: String, start: Start, mailbox: Arrived<Arrival>, demand: Demand) -> Self {
-        Self { stream, start, mailbox, demand, made: None, next: None, inbox: None }
+        Self { stream, start, mailbox, demand, made: None, next: None, was_attached: false, inbox: None }
     }
 
     /// Goes on in this stream: where it was left, or at its beginning if it is another one than before.
@@ -86,14 +88,22 @@ impl TopicFeed {
 impl Feed for TopicFeed {
     async fn attach(&mut self, connected: &Connected) -> Result<(), ServerError> {
         self.inbox = None;
-        if let Some(stream) = stream::find(connected, &self.stream).await? {
-            return self.follow(connected, &stream).await;
+        let found = stream::find(connected, &self.stream).await?;
+        if self.was_attached && self.made.is_none() {
+            // A stream may have been made and lost before anybody looked.
+            self.mailbox.put(Ok(Arrival::Gap(Gap::Reconnected)));
         }
-        // Whatever comes first is "from now on".
-        self.next.get_or_insert(match self.start {
-            Start::Now | Start::Oldest => 0,
-            Start::Sequence(sequence) => sequence,
-        });
+        match found {
+            Some(stream) => self.follow(connected, &stream).await?,
+            // Whatever comes first is "from now on".
+            None => {
+                self.next.get_or_insert(match self.start {
+                    Start::Now | Start::Oldest => 0,
+                    Start::Sequence(sequence) => sequence,
+                });
+            }
+        }
+        self.was_attached = true;
         Ok(())
     }
 

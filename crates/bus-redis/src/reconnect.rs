@@ -13,7 +13,7 @@ use crate::server::Server;
 const FIRST_PAUSE_NS: u64 = 100_000_000;
 
 /// The longest pause.
-const LAST_PAUSE_NS: u64 = 5_000_000_000;
+const LAST_PAUSE_NS: u64 = 1_000_000_000;
 
 /// How a connection is made and brought to where it was.
 pub(crate) type Open<T> = Box<dyn Fn(&Server) -> Result<T, ServerError> + Send>;

@@ -3,6 +3,7 @@
 mod broker;
 mod conformance;
 mod fallen;
+mod kills;
 mod own;
 mod relay;
 mod server;

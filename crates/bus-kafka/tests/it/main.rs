@@ -3,6 +3,7 @@
 mod cluster;
 mod conformance;
 mod kafka_server;
+mod kills;
 mod outage;
 mod secure;
 mod server;

@@ -6,6 +6,7 @@ mod conformance;
 mod durable;
 mod fates;
 mod jetstream;
+mod kills;
 mod login;
 mod nats_server;
 mod opened;

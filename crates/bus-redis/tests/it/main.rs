@@ -2,6 +2,7 @@
 
 mod breaks;
 mod conformance;
+mod kills;
 mod not_ready;
 mod queues;
 mod redis_server;

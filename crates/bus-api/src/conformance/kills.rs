@@ -1,0 +1,287 @@
+//! Kills at random under load: of the broker, of a publisher, of a subscriber. What is said of each message is held against
+//! what comes.
+//!
+//! ```text
+//!   publisher ── 0, 1, 2, … ──> broker ──> subscriber     both live through all of it, and never stop
+//!   children that publish and subscribe the same topic, and the broker itself, are killed meanwhile
+//! ```
+//! A message that was said to be published comes, or a gap is told where it was; none comes twice, and none before another
+//! one that was published earlier. What nobody knew of was sent again, until it was known.
+
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use tickpath_clock::{Clock, HostClock, Wait, sleep_ns};
+
+use super::child::{Connect, Running};
+use super::fixture::Fixture;
+use super::message::Deadline;
+use super::role::Role;
+use super::scratch::usual;
+use crate::origin::mix;
+use crate::{BatchError, Event, Gap, PublishError, Publisher, Start, Subscriber, TopicConfig};
+
+/// The kind of the messages that are counted, and that of the last one.
+const COUNTED: u8 = 200;
+const LAST: u8 = 201;
+
+/// The longest pause between two kills, in nanoseconds.
+const PAUSE_NS: u64 = 30_000_000;
+
+/// A server of a test's own.
+pub trait Broker {
+    /// Kills it, and waits until it is gone.
+    fn kill(&mut self);
+
+    /// Starts it again, with what it has kept; returns when it answers.
+    fn restart(&mut self);
+}
+
+/// What is killed, and how often.
+pub struct Kills<'a> {
+    /// The transport, as the table has it.
+    pub name: &'a str,
+    /// Where the broker is.
+    pub url: &'a str,
+    /// How to connect there.
+    pub connect: Connect,
+    /// How many kills.
+    pub kills: u64,
+    /// One in so many is the broker's.
+    pub one_in: u64,
+    /// What was acknowledged outlives the broker.
+    pub keeps: bool,
+}
+
+/// What was counted.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub struct Counts {
+    /// Kills of the broker.
+    pub brokers: u64,
+    /// Kills of publishers.
+    pub publishers: u64,
+    /// Kills of subscribers.
+    pub subscribers: u64,
+    /// Messages that were said to be published, at once or after they had been unknown.
+    pub published: u64,
+    /// Calls that left a message unknown.
+    pub unknown: u64,
+    /// Messages that came.
+    pub received: u64,
+    /// Gaps that were told.
+    pub gaps: u64,
+    /// Published messages that did not come, where a gap was told.
+    pub told: u64,
+    /// Published messages that did not come, where none was.
+    pub in_silence: u64,
+    /// Messages that came once more, or behind a later one.
+    pub doubled: u64,
+}
+
+impl Kills<'_> {
+    /// How many kills: fewer in a test run than in a long one (`TICKPATH_SOAK`).
+    pub fn count() -> u64 {
+        if std::env::var_os("TICKPATH_SOAK").is_some() { 5_000 } else { 200 }
+    }
+
+    /// Does it, and panics where a promise is broken. With a folder in `TICKPATH_BUS_PROOF` a row of the table is left there.
+    pub fn run(&self, broker: &mut dyn Broker) -> Counts {
+        let connect = || (self.connect)(self.url).unwrap_or_else(|e| panic!("{}: {e}", self.url));
+        let fixture = Fixture {
+            connect: &connect,
+            topic: format!("tickpath:test-{}-kills", std::process::id()),
+            spawn: &|role, name| super::child::spawn(role, self.url, name),
+        };
+        let connection = connect();
+        let opened = connection.subscriber(&fixture.topic, Start::Now, Wait::Block);
+        let mut subscriber = opened.unwrap_or_else(|e| panic!("{}: {e}", self.name));
+        // Nothing is to be overwritten: what does not come was lost.
+        let config = TopicConfig { capacity_bytes: 1 << 30, ..usual(&*connection) };
+        let opened = connection.publisher(&fixture.topic, &config);
+        let mut publisher = opened.unwrap_or_else(|e| panic!("{}: {e}", self.name));
+        let (is_over, has_ended) = (AtomicBool::new(false), AtomicBool::new(false));
+        let mut counts = Counts::default();
+        std::thread::scope(|scope| {
+            let publishing = scope.spawn(|| publish(&mut *publisher, &is_over, &has_ended));
+            let receiving = scope.spawn(|| receive(&mut *subscriber, &has_ended));
+            // Also where a thread of these has panicked the others are to end.
+            let killed = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| self.kill(&fixture, broker)));
+            is_over.store(true, Ordering::Release);
+            let (published, received) = (publishing.join(), receiving.join());
+            let seen = received.unwrap_or_else(|e| std::panic::resume_unwind(e));
+            let sent = published.unwrap_or_else(|e| std::panic::resume_unwind(e));
+            counts = killed.unwrap_or_else(|e| std::panic::resume_unwind(e));
+            counts.compare(&sent, &seen);
+        });
+        println!("{}: {counts:?}", self.name);
+        assert_eq!((counts.in_silence, counts.doubled), (0, 0), "{}: {counts:?}", self.name);
+        assert!(!self.keeps || counts.told == 0, "{} keeps what it acknowledges: {counts:?}", self.name);
+        if let Some(folder) = std::env::var_os("TICKPATH_BUS_PROOF") {
+            let file = std::path::Path::new(&folder).join(self.name.replace(|c: char| !c.is_alphanumeric(), "-"));
+            std::fs::write(file, format!("| {} {counts}\n", self.name)).expect("the folder can be written");
+        }
+        counts
+    }
+
+    fn kill(&self, fixture: &Fixture<'_>, broker: &mut dyn Broker) -> Counts {
+        let seed = HostClock::get().expect("the host has a clock").ticks();
+        println!("seed {seed}");
+        let mut counts = Counts::default();
+        for round in 0..self.kills {
+            let dice = |what: u64| mix(seed ^ round << 8 ^ what);
+            let pause_ns = dice(1) % PAUSE_NS;
+            if dice(2) % self.one_in == 0 {
+                broker.kill();
+                sleep_ns(pause_ns);
+                broker.restart();
+                counts.brokers += 1;
+                continue;
+            }
+            let (role, count) = match dice(3) % 2 {
+                0 => (Role::Publisher, &mut counts.publishers),
+                _ => (Role::Subscriber, &mut counts.subscribers),
+            };
+            let mut child = Running::spawn(fixture, role, &fixture.topic);
+            sleep_ns(pause_ns);
+            child.kill();
+            *count += 1;
+        }
+        counts
+    }
+}
+
+/// What the publisher was told: how many calls left a message unknown, and which numbers were published.
+#[derive(Debug, Default)]
+struct Sent {
+    unknown: u64,
+    published: Vec<u64>,
+}
+
+/// What came: numbers in their order, each with whether a gap was told since the one before.
+#[derive(Debug, Default)]
+struct Seen {
+    gaps: u64,
+    numbers: Vec<(u64, bool)>,
+}
+
+/// Publishes numbers until it is over, and then the last message, until somebody has seen one.
+fn publish(publisher: &mut dyn Publisher, is_over: &AtomicBool, has_ended: &AtomicBool) -> Sent {
+    let (mut sent, mut number) = (Sent::default(), 0u64);
+    while !is_over.load(Ordering::Acquire) {
+        if send(publisher, COUNTED, number, &mut sent.unknown) {
+            sent.published.push(number);
+            number += 1;
+        }
+        // A load, and not a flood: others are to come in between, and a server cuts off who cannot follow.
+        sleep_ns(if number.is_multiple_of(32) { 5_000_000 } else { 100_000 });
+    }
+    while !has_ended.load(Ordering::Acquire) {
+        send(publisher, LAST, number, &mut sent.unknown);
+        sleep_ns(10_000_000);
+    }
+    sent
+}
+
+/// Publishes one message; true when it is known to be published. One that is unknown is sent again until it is known.
+fn send(publisher: &mut dyn Publisher, kind: u8, number: u64, unknown: &mut u64) -> bool {
+    let mut outcome = publisher.publish(number, kind, &number.to_le_bytes());
+    while let Err(PublishError::Unknown(_)) = outcome {
+        *unknown += 1;
+        sleep_ns(5_000_000);
+        outcome = publisher.resend().map_err(|BatchError { error, .. }| error);
+    }
+    match outcome {
+        Ok(()) => true,
+        Err(error) if error.may_pass() => {
+            sleep_ns(5_000_000);
+            false
+        }
+        Err(error) => panic!("message {number} is not published: {error}"),
+    }
+}
+
+/// Says that it is over, also where that is a panic.
+struct Ends<'a>(&'a AtomicBool);
+
+impl Drop for Ends<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Release);
+    }
+}
+
+/// Receives until the last message.
+fn receive(subscriber: &mut dyn Subscriber, has_ended: &AtomicBool) -> Seen {
+    let _ends = Ends(has_ended);
+    let (mut seen, mut is_told, mut is_last) = (Seen::default(), false, false);
+    let mut quiet = Deadline::new();
+    while !is_last {
+        let polled = subscriber.poll(64, &mut |event| match event {
+            Event::Gap(Gap::Missed(_) | Gap::Reconnected) => {
+                seen.gaps += 1;
+                is_told = true;
+            }
+            Event::Message(message) if message.kind == COUNTED => {
+                let number = u64::from_le_bytes(message.payload.try_into().expect("eight bytes"));
+                seen.numbers.push((number, std::mem::take(&mut is_told)));
+            }
+            Event::Message(message) => is_last |= message.kind == LAST,
+            Event::Foreign(foreign) => panic!("somebody else publishes here: {foreign:?}"),
+        });
+        match polled.unwrap_or_else(|e| panic!("the subscription ends: {e}")) {
+            0 => subscriber.wait(10_000_000),
+            _ => quiet = Deadline::new(),
+        }
+        quiet.check("kills: nothing comes any more");
+    }
+    seen
+}
+
+impl Counts {
+    /// Holds what came against what was published.
+    fn compare(&mut self, sent: &Sent, seen: &Seen) {
+        self.published = sent.published.len() as u64;
+        self.unknown = sent.unknown;
+        self.received = seen.numbers.len() as u64;
+        self.gaps = seen.gaps;
+        let mut expected = 0;
+        for &(number, is_told) in &seen.numbers {
+            match number.checked_sub(expected) {
+                None => self.doubled += 1,
+                Some(0) => {}
+                Some(missing) if is_told => self.told += missing,
+                Some(missing) => self.in_silence += missing,
+            }
+            expected = expected.max(number + 1);
+        }
+        // What was published last, and did not come before the end.
+        let behind = self.published.saturating_sub(expected);
+        if seen.gaps > 0 { self.told += behind } else { self.in_silence += behind }
+    }
+}
+
+impl fmt::Display for Counts {
+    /// Cells of a table.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { brokers, publishers, subscribers, published, unknown, received, .. } = self;
+        let Self { gaps, told, in_silence, doubled, .. } = self;
+        write!(
+            f,
+            "| {brokers} | {publishers} | {subscribers} | {published} | {unknown} | {received} | {gaps} | {told} | \
+             {in_silence} | {doubled} |"
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_does_not_come_or_comes_twice_is_counted() {
+        let mut counts = Counts::default();
+        let sent = Sent { unknown: 2, published: (0..10).collect() };
+        let numbers = vec![(0, false), (1, false), (1, false), (3, true), (6, false), (5, true), (7, false)];
+        counts.compare(&sent, &Seen { gaps: 0, numbers });
+        assert_eq!((counts.told, counts.in_silence, counts.doubled), (1, 2 + 2, 2));
+    }
+}

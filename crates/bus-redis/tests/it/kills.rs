@@ -1,0 +1,30 @@
+//! Kills at random.
+
+use tickpath_bus_api::conformance::{Broker, Kills};
+
+use crate::connect;
+use crate::redis_server::RedisServer;
+
+impl Broker for RedisServer {
+    fn kill(&mut self) {
+        self.kill();
+    }
+
+    fn restart(&mut self) {
+        self.restart();
+    }
+}
+
+#[test]
+fn nothing_is_lost_in_silence_or_doubled_whoever_falls() {
+    let synced = &["--appendonly", "yes", "--appendfsync", "always"][..];
+    for (name, way, settings, keeps) in [
+        ("Redis publish and subscribe", "", &[][..], false),
+        ("Redis streams, appendfsync always", "?streams", synced, true),
+        ("Redis streams, nothing on disk", "?streams", &[], false),
+    ] {
+        let mut server = RedisServer::start(settings);
+        let url = format!("{}{way}", server.url());
+        Kills { name, url: &url, connect, kills: Kills::count(), one_in: 4, keeps }.run(&mut server);
+    }
+}
