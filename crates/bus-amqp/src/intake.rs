@@ -29,14 +29,14 @@ use crate::signal::Signal;
 pub const MAX_UNACKNOWLEDGED: u16 = 256;
 
 /// The most messages that a subscriber is sent ahead of what it has looked at.
-pub const MAX_AHEAD: u16 = 64;
+pub const MAX_AHEAD: u16 = 128;
 
 /// The most bytes that the broker keeps for a subscriber that is behind; of more, it drops the oldest.
 pub const MAX_BEHIND_BYTES: usize = 64 << 20;
 
 /// A subscriber tells the broker of so many messages at a time that it has them: rarely, as each costs a packet, and
 /// before those that are sent ahead run out.
-const TOLD_AT_ONCE: usize = 16;
+const TOLD_AT_ONCE: usize = 32;
 
 /// How often a subscription is looked after.
 const CARE_EVERY: Duration = Duration::from_secs(1);

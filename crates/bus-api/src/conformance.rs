@@ -4,6 +4,7 @@
 //! [`Capabilities`](crate::Capabilities) or [`QueueCapabilities`](crate::QueueCapabilities) for what the transport says
 //! it can do; what it says it cannot, it must refuse in words. A case that fails panics and says why.
 
+mod behind;
 mod child;
 mod fixture;
 mod kills;
@@ -17,6 +18,7 @@ mod role;
 mod scratch;
 mod topic;
 
+pub use behind::stays_bounded;
 pub use child::{Connect, run_child, spawn};
 pub use fixture::{Case, Fixture};
 pub use kills::{Broker, Counts, Kills};

@@ -1,6 +1,6 @@
 //! The suite.
 
-use tickpath_bus_api::conformance::{CASES, QUEUE_CASES, check};
+use tickpath_bus_api::conformance::{CASES, QUEUE_CASES, check, stays_bounded};
 
 use crate::broker::Broker;
 use crate::connect;
@@ -13,4 +13,9 @@ fn rabbitmq_keeps_the_promises_of_topics() {
 #[test]
 fn rabbitmq_keeps_the_promises_of_queues() {
     check(&Broker::get().url(), "queue", QUEUE_CASES, connect);
+}
+
+#[test]
+fn who_never_looks_holds_a_bounded_part() {
+    stays_bounded(&Broker::get().url(), connect);
 }

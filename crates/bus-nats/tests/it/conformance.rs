@@ -1,6 +1,6 @@
 //! The suite, with core NATS and with JetStream.
 
-use tickpath_bus_api::conformance::{CASES, QUEUE_CASES, check};
+use tickpath_bus_api::conformance::{CASES, QUEUE_CASES, check, stays_bounded};
 
 use crate::connect;
 
@@ -15,6 +15,13 @@ fn jetstream_keeps_the_promises() {
     check(&url("?jetstream"), "stream", CASES, connect);
     check(&url("?jetstream"), "stream-queue", QUEUE_CASES, connect);
 }
+
+#[test]
+fn who_never_looks_holds_a_bounded_part() {
+    stays_bounded(&url(""), connect);
+    stays_bounded(&url("?jetstream"), connect);
+}
+
 /// The server's URL with a way to use it.
 fn url(query: &str) -> String {
     let server = std::env::var("TICKPATH_NATS");

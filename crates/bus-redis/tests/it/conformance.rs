@@ -1,6 +1,6 @@
 //! The suite.
 
-use tickpath_bus_api::conformance::{CASES, QUEUE_CASES, check};
+use tickpath_bus_api::conformance::{CASES, QUEUE_CASES, check, stays_bounded};
 
 use crate::connect;
 use crate::redis_server::RedisServer;
@@ -27,6 +27,13 @@ fn streams_keep_the_promises() {
 fn queues_on_streams_keep_the_promises() {
     let server = RedisServer::start(&[]);
     check(&format!("{}?streams", server.url()), "stream-queue", QUEUE_CASES, connect);
+}
+
+#[test]
+fn who_never_looks_holds_a_bounded_part() {
+    let server = RedisServer::start(&[]);
+    stays_bounded(&server.url(), connect);
+    stays_bounded(&format!("{}?streams", server.url()), connect);
 }
 
 #[test]
