@@ -36,8 +36,8 @@ pub(crate) struct TopicFeed {
     made: Option<DateTime>,
     /// The place of the next message, from 0, once that is known.
     next: Option<u64>,
-    /// There was a connection before this one.
-    was_attached: bool,
+    /// The server of the last connection, which has another id after each start.
+    server: Option<String>,
     /// None as long as the stream is not there.
     inbox: Option<Inbox>,
 }
@@ -45,7 +45,7 @@ pub(crate) struct TopicFeed {
 impl TopicFeed {
     /// Not attached yet.
     pub fn new(stream: String, start: Start, mailbox: Arrived<Arrival>, demand: Demand) -> Self {
-        Self { stream, start, mailbox, demand, made: None, next: None, was_attached: false, inbox: None }
+        Self { stream, start, mailbox, demand, made: None, next: None, server: None, inbox: None }
     }
 
     /// Goes on in this stream: where it was left, or at its beginning if it is another one than before.
@@ -89,8 +89,10 @@ impl Feed for TopicFeed {
     async fn attach(&mut self, connected: &Connected) -> Result<(), ServerError> {
         self.inbox = None;
         let found = stream::find(connected, &self.stream).await?;
-        if self.was_attached && self.made.is_none() {
-            // A stream may have been made and lost before anybody looked.
+        let server = connected.client.server_info().server_id;
+        if self.made.is_none() && self.server.as_ref().is_some_and(|before| *before != server) {
+            // The one before was started again, or is another one: a stream may have been made there and lost with it
+            // before anybody looked.
             self.mailbox.put(Ok(Arrival::Gap(Gap::Reconnected)));
         }
         match found {
@@ -103,7 +105,7 @@ impl Feed for TopicFeed {
                 });
             }
         }
-        self.was_attached = true;
+        self.server = Some(server);
         Ok(())
     }
 
