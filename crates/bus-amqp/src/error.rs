@@ -167,8 +167,7 @@ impl ServerError {
 
     /// For who wanted to publish on this server, and has not.
     pub fn unpublished(&self, server: &str) -> PublishError {
-        let sentence = format!("{server} {self}");
-        if self.may_pass() { PublishError::Unavailable(sentence) } else { PublishError::Other(sentence.into()) }
+        PublishError::not_published(format!("{server} {self}"), self.may_pass())
     }
 
     /// For who published on this server, and does not know whether he has.

@@ -62,13 +62,7 @@ impl Outlet {
 
     /// Sends all that fit, up to the first one that does not.
     fn send(&mut self, stamp: u64, kind: u8, payloads: &[&[u8]]) -> Result<(), BatchError> {
-        let check = |payload: &&[u8]| wire::check_message(kind, payload, MAX_PAYLOAD_BYTES).err();
-        let bad = payloads.iter().enumerate().find_map(|(at, payload)| check(payload).map(|error| (at, error)));
-        let good = &payloads[..bad.as_ref().map_or(payloads.len(), |(at, _)| *at)];
-        if !good.is_empty() {
-            self.send_good(stamp, kind, good)?;
-        }
-        bad.map_or(Ok(()), |(done, error)| Err(BatchError::at(done, error)))
+        wire::send_good(kind, payloads, MAX_PAYLOAD_BYTES, |good| self.send_good(stamp, kind, good))
     }
 
     /// Sends all, a window at a time, up to the first window that fails. What surely did not leave is sent once more,
@@ -119,8 +113,7 @@ impl Outlet {
                 self.doubts.add(numbers[at], encode(at), sent);
             }
         }
-        let used = settled.fates.iter().rposition(|&fate| fate != Fate::NotPublished).map_or(0, |last| last + 1);
-        self.numbering.advance(used);
+        self.numbering.advance(Fate::used(&settled.fates));
         self.keep_or_drop(settled.why.as_ref());
         settled
     }

@@ -80,6 +80,11 @@ impl PublishError {
         }
     }
 
+    /// That a message is surely not published, in words, and whether that can pass by itself.
+    pub fn not_published(sentence: String, may_pass: bool) -> Self {
+        if may_pass { Self::Unavailable(sentence) } else { Self::Other(sentence.into()) }
+    }
+
     /// What became of the message.
     pub fn fate(&self) -> Fate {
         if matches!(self, Self::Unknown(_)) { Fate::Unknown } else { Fate::NotPublished }
@@ -95,6 +100,19 @@ pub enum Fate {
     NotPublished,
     /// Nobody knows.
     Unknown,
+}
+
+impl Fate {
+    /// The numbers in a batch of the messages of which nobody knows.
+    pub fn unknown(fates: &[Self]) -> impl Iterator<Item = usize> + '_ {
+        fates.iter().enumerate().filter(|&(_, &fate)| fate == Self::Unknown).map(|(number, _)| number)
+    }
+
+    /// How many messages of a batch have used up the numbers of their publisher: all up to the last one that is published,
+    /// or may be.
+    pub fn used(fates: &[Self]) -> usize {
+        fates.iter().rposition(|&fate| fate != Self::NotPublished).map_or(0, |last| last + 1)
+    }
 }
 
 /// A batch that was published in part, or may have been.
@@ -121,8 +139,7 @@ impl BatchError {
     /// What became of each message of a batch, and why the first one that is not published was not.
     pub fn of(fates: &[Fate], error: PublishError) -> Self {
         let done = fates.iter().take_while(|&&fate| fate == Fate::Published).count();
-        let known = fates.iter().rposition(|&fate| fate != Fate::NotPublished).map_or(done, |last| last + 1);
-        Self { done, rest: fates[done..known.max(done)].to_vec(), error }
+        Self { done, rest: fates[done..Fate::used(fates)].to_vec(), error }
     }
 
     /// What became of the message of this number in the batch.
@@ -135,8 +152,7 @@ impl BatchError {
 
     /// The numbers in the batch of the messages of which nobody knows.
     pub fn unknown(&self) -> impl Iterator<Item = usize> + '_ {
-        let unknown = self.rest.iter().enumerate().filter(|&(_, &fate)| fate == Fate::Unknown);
-        unknown.map(|(behind, _)| self.done + behind)
+        Fate::unknown(&self.rest).map(|behind| self.done + behind)
     }
 }
 

@@ -10,7 +10,7 @@
 //! [`Event::Foreign`], and a puller refuses it or takes it, as it was opened.
 
 use crate::origin::{Origin, OriginTracker, Sighting};
-use crate::{ConnectError, Event, Foreign, Gap, Message, PublishError};
+use crate::{BatchError, ConnectError, Event, Foreign, Gap, Message, PublishError};
 
 /// Bytes before the payload.
 pub const HEADER_BYTES: usize = 40;
@@ -123,6 +123,23 @@ pub fn check_message(kind: u8, payload: &[u8], limit: usize) -> Result<(), Publi
         return Err(PublishError::TooLarge { bytes: payload.len(), limit });
     }
     Ok(())
+}
+
+/// Sends what of a batch lies before the first message that [`check_message`] refuses, as without a batch; then tells of
+/// that one.
+pub fn send_good(
+    kind: u8,
+    payloads: &[&[u8]],
+    limit: usize,
+    send: impl FnOnce(&[&[u8]]) -> Result<(), BatchError>,
+) -> Result<(), BatchError> {
+    let check = |payload: &[u8]| check_message(kind, payload, limit).err();
+    let bad = payloads.iter().enumerate().find_map(|(at, payload)| check(payload).map(|error| (at, error)));
+    let good = &payloads[..bad.as_ref().map_or(payloads.len(), |(at, _)| *at)];
+    if !good.is_empty() {
+        send(good)?;
+    }
+    bad.map_or(Ok(()), |(done, error)| Err(BatchError::at(done, error)))
 }
 
 /// Refuses a name that some transport could not carry. `what` is `topic` or `queue`.

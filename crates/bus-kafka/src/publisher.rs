@@ -101,12 +101,8 @@ impl Publisher for KafkaPublisher {
     }
 
     fn publish_batch(&mut self, stamp: u64, kind: u8, payloads: &[&[u8]]) -> Result<(), BatchError> {
-        // What lies before a bad message is published, as without a batch.
-        let check = |payload: &&[u8]| wire::check_message(kind, payload, MAX_PAYLOAD_BYTES).err();
-        let bad = payloads.iter().enumerate().find_map(|(at, payload)| check(payload).map(|error| (at, error)));
-        let good = &payloads[..bad.as_ref().map_or(payloads.len(), |(at, _)| *at)];
-        self.send(stamp, kind, good)?;
-        bad.map_or(Ok(()), |(done, error)| Err(BatchError::at(done, error)))
+        self.unknown.clear();
+        wire::send_good(kind, payloads, MAX_PAYLOAD_BYTES, |good| self.send(stamp, kind, good))
     }
 
     fn resend(&mut self) -> Result<(), BatchError> {

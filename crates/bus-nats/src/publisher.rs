@@ -87,14 +87,7 @@ impl NatsPublisher {
 
     fn send_batch(&mut self, stamp: u64, kind: u8, payloads: &[&[u8]]) -> Result<(), BatchError> {
         self.unknown.clear();
-        let check = |payload: &[u8]| wire::check_message(kind, payload, self.limit).err();
-        let bad = payloads.iter().enumerate().find_map(|(at, &payload)| check(payload).map(|error| (at, error)));
-        // What lies before a bad message is published, as without a batch.
-        let good = &payloads[..bad.as_ref().map_or(payloads.len(), |(at, _)| *at)];
-        if !good.is_empty() {
-            self.send_all(stamp, kind, good)?;
-        }
-        bad.map_or(Ok(()), |(done, error)| Err(BatchError::at(done, error)))
+        wire::send_good(kind, payloads, self.limit, |good| self.send_all(stamp, kind, good))
     }
 
     fn send_all(&mut self, stamp: u64, kind: u8, payloads: &[&[u8]]) -> Result<(), BatchError> {
@@ -179,8 +172,7 @@ impl NatsPublisher {
         let sentence = format!("{} {error}", self.server.name());
         match (error.may_pass(), fate) {
             (true, Fate::Unknown) => PublishError::Unknown(sentence),
-            (true, _) => PublishError::Unavailable(sentence),
-            (false, _) => PublishError::Other(sentence.into()),
+            (may_pass, _) => PublishError::not_published(sentence, may_pass),
         }
     }
 }

@@ -39,7 +39,7 @@ impl Sending {
 
     /// Those of which nobody knows.
     pub fn unknown(&self) -> impl Iterator<Item = usize> {
-        (0..self.fates.len()).filter(|&at| self.fates[at] == Fate::Unknown)
+        Fate::unknown(&self.fates)
     }
 
     /// What became of the first one that is not published.
@@ -49,7 +49,7 @@ impl Sending {
 
     /// How many from the first on have had their numbers: all up to the last one that is published, or may be.
     pub fn used(&self) -> usize {
-        self.fates.iter().rposition(|&fate| fate != Fate::NotPublished).map_or(0, |last| last + 1)
+        Fate::used(&self.fates)
     }
 
     /// What is not published has been sent in an earlier call, and may be there.

@@ -157,8 +157,7 @@ impl ServerError {
 
     /// What it means for a message that is surely not published.
     pub fn refusal(&self, server: &str) -> PublishError {
-        let sentence = format!("{server} {self}");
-        if self.may_pass() { PublishError::Unavailable(sentence) } else { PublishError::Other(sentence.into()) }
+        PublishError::not_published(format!("{server} {self}"), self.may_pass())
     }
 }
 

@@ -10,6 +10,7 @@
 //! `QUEUE/pullers` has the ids of all pullers; who finds that one's sign of life has expired gives back what it had.
 //! No name of a queue has a '/', so that these keys belong to no other queue.
 
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use tickpath_bus_api::{Pulled, wire};
@@ -94,6 +95,9 @@ end
 local there = redis.call('LLEN', KEYS[3])
 if ARGV[3] == '1' then redis.call('LTRIM', KEYS[3], 0, 0) else redis.call('DEL', KEYS[3]) end
 return there - tonumber(ARGV[3])";
+
+/// [`TAKE`] with what it calls, put together once.
+static SCRIPT: LazyLock<String> = LazyLock::new(|| format!("{OURS}{TAKE}"));
 
 /// Gives back what pullers had that show no sign of life. Gives how many messages these are.
 /// Keys: pullers, again. Argument: queue.
@@ -206,10 +210,9 @@ impl ListAtLeastOnce {
         let (limit, silence) = (limit.to_string(), milliseconds(self.silence_ns));
         let (most, foreign) = (MAX_PULLED_BYTES.to_string(), self.foreign);
         let word = |is: bool| if is { "1" } else { "0" };
-        let script = format!("{OURS}{TAKE}");
         let keys: [&str; 5] = [queue, again, taken, alive, pullers];
         let words = [&limit, &silence, id, word(is_due), &most, word(foreign.is_some())];
-        let count = link.ask(&[&["EVAL", &script, "5"][..], &keys, &words].concat(), |items| {
+        let count = link.ask(&[&["EVAL", SCRIPT.as_str(), "5"][..], &keys, &words].concat(), |items| {
             let count = items.array()?.checked_sub(1).ok_or(UNEXPECTED)?;
             let again = usize::try_from(items.integer()?).map_err(|_| UNEXPECTED)?;
             for at in 0..count {

@@ -1,5 +1,6 @@
 //! A list whose messages are gone when they were handed over: `LPUSH`, `RPOP`, and `BRPOP` for who sleeps.
 
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use tickpath_bus_api::{Pulled, wire};
@@ -38,6 +39,9 @@ while #found < limit do
   if taken < chunk then break end
 end
 return found";
+
+/// [`TAKE`] with what it calls, put together once.
+static SCRIPT: LazyLock<String> = LazyLock::new(|| format!("{OURS}{TAKE}"));
 
 /// One puller's view.
 pub(crate) struct ListAtMostOnce {
@@ -110,9 +114,9 @@ impl Queue for ListAtMostOnce {
             return self.take_one(link, handler);
         }
         let (limit, most) = (limit.to_string(), MAX_PULLED_BYTES.to_string());
-        let (script, foreign) = (format!("{OURS}{TAKE}"), self.foreign);
+        let foreign = self.foreign;
         let takes_all = if foreign.is_some() { "1" } else { "0" };
-        let taken = link.ask(&["EVAL", &script, "1", &self.queue, &limit, &most, takes_all], |items| {
+        let taken = link.ask(&["EVAL", SCRIPT.as_str(), "1", &self.queue, &limit, &most, takes_all], |items| {
             let count = items.array()?;
             Ok((0..count).try_for_each(|_| match items.bulk() {
                 Ok(bytes) => hand_over(bytes, false, foreign, handler),

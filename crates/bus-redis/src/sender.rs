@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tickpath_bus_api::wire::{check_message, encode, header};
+use tickpath_bus_api::wire::{check_message, encode, header, send_good};
 use tickpath_bus_api::{BatchError, ConnectError, Fate, Numbering, PublishError, Publisher, Pusher};
 
 use crate::error::ServerError;
@@ -93,14 +93,7 @@ impl Sender {
     }
 
     fn send_batch(&mut self, stamp: u64, kind: u8, payloads: &[&[u8]]) -> Result<(), BatchError> {
-        // What lies before a bad message is sent, as without a batch.
-        let check = |payload: &[u8]| check_message(kind, payload, MAX_PAYLOAD_BYTES).err();
-        let bad = payloads.iter().enumerate().find_map(|(at, payload)| check(payload).map(|e| (at, e)));
-        let good = &payloads[..bad.as_ref().map_or(payloads.len(), |(at, _)| *at)];
-        if !good.is_empty() {
-            self.send_all(stamp, kind, good)?;
-        }
-        bad.map_or(Ok(()), |(done, error)| Err(BatchError::at(done, error)))
+        send_good(kind, payloads, MAX_PAYLOAD_BYTES, |good| self.send_all(stamp, kind, good))
     }
 
     fn send_all(&mut self, stamp: u64, kind: u8, payloads: &[&[u8]]) -> Result<(), BatchError> {
@@ -118,8 +111,8 @@ impl Sender {
             return Ok(());
         };
         let value = |at: usize| encode(stamp, kind, self.numbering.ahead(at), payloads[at]);
-        self.unknown = failure.unknown().map(value).collect();
-        self.numbering.advance(failure.numbers_used());
+        self.unknown = Fate::unknown(&failure.fates).map(value).collect();
+        self.numbering.advance(Fate::used(&failure.fates));
         Err(failure.told(self.server.name()))
     }
 
@@ -138,7 +131,7 @@ impl Sender {
         // What is surely not taken this time may have been taken the time before.
         let open = failure.fates.iter_mut().filter(|fate| **fate == Fate::NotPublished);
         open.for_each(|fate| *fate = Fate::Unknown);
-        self.unknown = failure.unknown().map(|at| values[at].clone()).collect();
+        self.unknown = Fate::unknown(&failure.fates).map(|at| values[at].clone()).collect();
         Err(failure.told(self.server.name()))
     }
 
@@ -223,16 +216,6 @@ impl Sender {
 }
 
 impl Failure {
-    fn unknown(&self) -> impl Iterator<Item = usize> + '_ {
-        let unknown = self.fates.iter().enumerate().filter(|&(_, &fate)| fate == Fate::Unknown);
-        unknown.map(|(at, _)| at)
-    }
-
-    /// How many numbers no other message may have.
-    fn numbers_used(&self) -> usize {
-        self.fates.iter().rposition(|&fate| fate != Fate::NotPublished).map_or(0, |last| last + 1)
-    }
-
     fn told(self, server: &str) -> BatchError {
         let first = self.fates.iter().find(|&&fate| fate != Fate::Published);
         let error = match first {

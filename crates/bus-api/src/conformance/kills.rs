@@ -28,15 +28,6 @@ const LAST: u8 = 201;
 /// The longest pause between two kills, in nanoseconds.
 const PAUSE_NS: u64 = 30_000_000;
 
-/// A server of a test's own.
-pub trait Broker {
-    /// Kills it, and waits until it is gone.
-    fn kill(&mut self);
-
-    /// Starts it again, with what it has kept; returns when it answers.
-    fn restart(&mut self);
-}
-
 /// What is killed, and how often.
 pub struct Kills<'a> {
     /// The transport, as the table has it.
@@ -84,8 +75,15 @@ impl Kills<'_> {
         if std::env::var_os("TICKPATH_SOAK").is_some() { 5_000 } else { 200 }
     }
 
-    /// Does it, and panics where a promise is broken. With a folder in `TICKPATH_BUS_PROOF` a row of the table is left there.
-    pub fn run(&self, broker: &mut dyn Broker) -> Counts {
+    /// Does it, and panics where a promise is broken. `kill` kills the broker and waits until it is gone; `restart` starts it
+    /// again, with what it has kept, and returns when it answers. With a folder in `TICKPATH_BUS_PROOF` a row of the table
+    /// is left there.
+    pub fn run<B>(&self, broker: &mut B, kill: fn(&mut B), restart: fn(&mut B)) -> Counts {
+        let mut fall = |pause_ns| {
+            kill(broker);
+            sleep_ns(pause_ns);
+            restart(broker);
+        };
         let connect = || (self.connect)(self.url).unwrap_or_else(|e| panic!("{}: {e}", self.url));
         let fixture = Fixture {
             connect: &connect,
@@ -105,7 +103,7 @@ impl Kills<'_> {
             let publishing = scope.spawn(|| publish(&mut *publisher, &is_over, &has_ended));
             let receiving = scope.spawn(|| receive(&mut *subscriber, &has_ended));
             // Also where a thread of these has panicked the others are to end.
-            let killed = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| self.kill(&fixture, broker)));
+            let killed = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| self.kill(&fixture, &mut fall)));
             is_over.store(true, Ordering::Release);
             let (published, received) = (publishing.join(), receiving.join());
             let seen = received.unwrap_or_else(|e| std::panic::resume_unwind(e));
@@ -123,7 +121,7 @@ impl Kills<'_> {
         counts
     }
 
-    fn kill(&self, fixture: &Fixture<'_>, broker: &mut dyn Broker) -> Counts {
+    fn kill(&self, fixture: &Fixture<'_>, fall: &mut dyn FnMut(u64)) -> Counts {
         let seed = HostClock::get().expect("the host has a clock").ticks();
         println!("seed {seed}");
         let mut counts = Counts::default();
@@ -131,9 +129,7 @@ impl Kills<'_> {
             let dice = |what: u64| mix(seed ^ round << 8 ^ what);
             let pause_ns = dice(1) % PAUSE_NS;
             if dice(2) % self.one_in == 0 {
-                broker.kill();
-                sleep_ns(pause_ns);
-                broker.restart();
+                fall(pause_ns);
                 counts.brokers += 1;
                 continue;
             }

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use tickpath_clock::{Clock, HostClock};
+use tickpath_clock::{Clock, HostClock, sleep_ns};
 
 use crate::origin::mix;
 use crate::{Capabilities, Event, Gap, PublishError, Publisher, Subscriber};
@@ -81,12 +81,23 @@ pub(super) fn next(subscriber: &mut dyn Subscriber, what: &str) -> (u64, u8, Vec
 }
 
 /// Checks that nothing comes.
-pub(super) fn stays_quiet(subscriber: &mut dyn Subscriber) {
+pub fn stays_quiet(subscriber: &mut dyn Subscriber) {
     for _ in 0..10 {
         let polled = subscriber.poll(8, &mut |event| panic!("something came where nothing was published: {event:?}"));
         assert_eq!(polled.expect("polled"), 0);
         subscriber.wait(1_000_000);
     }
+}
+
+/// Looks every few milliseconds whether this is so, for a minute or two.
+pub fn until(mut is_so: impl FnMut() -> bool) {
+    for _ in 0..20_000 {
+        if is_so() {
+            return;
+        }
+        sleep_ns(3_000_000);
+    }
+    panic!("it never came to be so");
 }
 
 /// Ends what hangs.

@@ -1,24 +1,18 @@
 //! Kills at random. This broker takes seconds to start.
 
-use tickpath_bus_api::conformance::{Broker, Kills};
+use tickpath_bus_api::conformance::Kills;
 
 use crate::connect;
 use crate::kafka_server::{KafkaServer, in_turn};
-
-impl Broker for KafkaServer {
-    fn kill(&mut self) {
-        self.kill();
-    }
-
-    fn restart(&mut self) {
-        self.restart();
-    }
-}
 
 #[test]
 fn nothing_is_lost_in_silence_or_doubled_whoever_falls() {
     let _turn = in_turn();
     let mut server = KafkaServer::start("", "");
     let (name, url) = ("Kafka", server.url());
-    Kills { name, url: &url, connect, kills: Kills::count(), one_in: 50, keeps: true }.run(&mut server);
+    Kills { name, url: &url, connect, kills: Kills::count(), one_in: 50, keeps: true }.run(
+        &mut server,
+        KafkaServer::kill,
+        KafkaServer::restart,
+    );
 }

@@ -1,8 +1,9 @@
 //! Who is too slow for core NATS: what lies unread is bounded in bytes, and the loss is told.
 
+use tickpath_bus_api::conformance::until;
 use tickpath_bus_api::{Delivery, Event, Gap, ReceiveError};
 use tickpath_bus_nats::MAX_UNREAD_BYTES;
-use tickpath_clock::{Wait, sleep_ns};
+use tickpath_clock::Wait;
 
 use crate::nats_server::NatsServer;
 use crate::opened::{KIND, QUEUE, bus, publisher, pull_error, puller, pusher, subscriber};
@@ -60,15 +61,4 @@ fn a_puller_of_a_group_that_is_too_far_behind_is_cut_off_and_told_so() {
     until(|| puller.reconnects() > Some(0));
     let error = pull_error(&mut *puller);
     assert!(matches!(&error, ReceiveError::Gone(sentence) if sentence.contains(QUEUE)), "{error}");
-}
-
-/// Looks every few milliseconds whether this is so, for a minute: nobody takes anything meanwhile.
-fn until(is_so: impl Fn() -> bool) {
-    for _ in 0..20_000 {
-        if is_so() {
-            return;
-        }
-        sleep_ns(3_000_000);
-    }
-    panic!("it never came to be so");
 }

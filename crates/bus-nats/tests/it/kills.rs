@@ -1,19 +1,9 @@
 //! Kills at random.
 
-use tickpath_bus_api::conformance::{Broker, Kills};
+use tickpath_bus_api::conformance::Kills;
 
 use crate::connect;
 use crate::nats_server::NatsServer;
-
-impl Broker for NatsServer {
-    fn kill(&mut self) {
-        self.kill();
-    }
-
-    fn restart(&mut self) {
-        self.restart();
-    }
-}
 
 #[test]
 fn nothing_is_lost_in_silence_or_doubled_whoever_falls() {
@@ -24,6 +14,10 @@ fn nothing_is_lost_in_silence_or_doubled_whoever_falls() {
     ] {
         let mut server = NatsServer::start(&[]);
         let url = format!("{}{way}", server.url());
-        Kills { name, url: &url, connect, kills: Kills::count(), one_in: 4, keeps }.run(&mut server);
+        Kills { name, url: &url, connect, kills: Kills::count(), one_in: 4, keeps }.run(
+            &mut server,
+            NatsServer::kill,
+            NatsServer::restart,
+        );
     }
 }

@@ -3,7 +3,7 @@
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 
-use tickpath_bus_api::conformance::{OwnedEvent, free_port, next_event, pull_stamps};
+use tickpath_bus_api::conformance::{OwnedEvent, free_port, next_event, pull_stamps, stays_quiet, until};
 use tickpath_bus_api::{
     Connection, Delivery, Event, Gap, Policy, PublishError, Publisher, QueueConfig, Start, Subscriber, TopicConfig,
 };
@@ -357,22 +357,4 @@ fn publish(publisher: &mut dyn Publisher, stamps: std::ops::Range<u64>) {
     for stamp in stamps {
         publisher.publish(stamp, KIND, b"").unwrap_or_else(|e| panic!("{stamp} is not published: {e}"));
     }
-}
-
-fn stays_quiet(subscriber: &mut dyn Subscriber) {
-    for _ in 0..10 {
-        assert_eq!(subscriber.poll(8, &mut |event| panic!("{event:?} where nothing is left")).unwrap(), 0);
-        subscriber.wait(1_000_000);
-    }
-}
-
-/// Looks every few milliseconds whether this is so, for a minute or two.
-fn until(mut is_so: impl FnMut() -> bool) {
-    for _ in 0..20_000 {
-        if is_so() {
-            return;
-        }
-        tickpath_clock::sleep_ns(3_000_000);
-    }
-    panic!("it never came to be so");
 }

@@ -1,19 +1,9 @@
 //! Kills at random.
 
-use tickpath_bus_api::conformance::{Broker, Kills};
+use tickpath_bus_api::conformance::Kills;
 
 use crate::connect;
 use crate::redis_server::RedisServer;
-
-impl Broker for RedisServer {
-    fn kill(&mut self) {
-        self.kill();
-    }
-
-    fn restart(&mut self) {
-        self.restart();
-    }
-}
 
 #[test]
 fn nothing_is_lost_in_silence_or_doubled_whoever_falls() {
@@ -25,6 +15,10 @@ fn nothing_is_lost_in_silence_or_doubled_whoever_falls() {
     ] {
         let mut server = RedisServer::start(settings);
         let url = format!("{}{way}", server.url());
-        Kills { name, url: &url, connect, kills: Kills::count(), one_in: 4, keeps }.run(&mut server);
+        Kills { name, url: &url, connect, kills: Kills::count(), one_in: 4, keeps }.run(
+            &mut server,
+            RedisServer::kill,
+            RedisServer::restart,
+        );
     }
 }

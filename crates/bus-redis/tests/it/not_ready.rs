@@ -1,10 +1,10 @@
 //! Servers that answer, and cannot be used yet: one that loads its data, one that waits for its master, and one that is
 //! busy. Each is waited for as one that is not there is.
 
-use tickpath_bus_api::conformance::{OwnedEvent, free_port, next_event, pull_stamps};
+use tickpath_bus_api::conformance::{OwnedEvent, free_port, next_event, pull_stamps, until};
 use tickpath_bus_api::{Connection, Delivery, Gap, Policy, Publisher, Puller, Pusher, QueueConfig, Start, TopicConfig};
 use tickpath_bus_redis::RedisBus;
-use tickpath_clock::{Wait, sleep_ns};
+use tickpath_clock::Wait;
 
 use crate::queues::{is_gone, next_error};
 use crate::redis_server::RedisServer;
@@ -217,17 +217,6 @@ impl Loading {
             working.join().unwrap_or_else(|_| panic!("{what} gave up on a server that loads"));
         });
     }
-}
-
-/// Looks every few milliseconds whether this is so, for a minute or two.
-fn until(mut is_so: impl FnMut() -> bool) {
-    for _ in 0..20_000 {
-        if is_so() {
-            return;
-        }
-        sleep_ns(3_000_000);
-    }
-    panic!("it never came to be so");
 }
 
 fn bus(url: &str, way: &str) -> RedisBus {
