@@ -106,7 +106,7 @@ impl OriginTracker {
             && *publisher == origin.publisher
             && place.next == origin.number
         {
-            *place = Place { next: origin.number + 1, told: self.told, seen: self.seen };
+            *place = Place { next: origin.number.saturating_add(1), told: self.told, seen: self.seen };
             return Sighting::Next;
         }
         self.see_other(origin)
@@ -137,7 +137,7 @@ impl OriginTracker {
         let next = match sighting {
             Sighting::Again => next,
             Sighting::After(_) => origin.number,
-            Sighting::Next | Sighting::First => origin.number + 1,
+            Sighting::Next | Sighting::First => origin.number.saturating_add(1),
         };
         self.again += u64::from(sighting == Sighting::Again);
         if self.others.len() >= MOST_PUBLISHERS {
@@ -214,6 +214,14 @@ mod tests {
         tracker.told();
         assert_eq!(tracker.see(from(1, 7)), Sighting::Next);
         assert_eq!(tracker.see(from(1, 9)), Sighting::After(1));
+    }
+
+    #[test]
+    fn the_highest_number_is_one_like_others() {
+        let mut tracker = OriginTracker::default();
+        assert_eq!(tracker.see(from(1, u64::MAX)), Sighting::First);
+        assert_eq!(tracker.see(from(2, 0)), Sighting::Next);
+        assert_eq!(tracker.see(from(1, 7)), Sighting::Again);
     }
 
     proptest! {

@@ -78,7 +78,7 @@ pub struct QueueConfig {
     /// acknowledged comes again. A puller that is merely slow loses it then, too.
     pub silence_ns: u64,
     /// What others pushed, without our header, is handed over as a message of this kind and without a stamp; if none, a
-    /// puller refuses a queue that holds such.
+    /// puller refuses a queue that holds such, or skips it: its adapter says which.
     pub foreign: Option<u8>,
     /// Permissions of what the queue is made of, where it is made of files.
     pub mode: u32,

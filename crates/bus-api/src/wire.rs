@@ -7,7 +7,7 @@
 //! Numbers are little-endian. The stamp is in ticks of the publisher's host, whose clock is named behind it; then comes who
 //! published, and his count of messages ([`Origin`]). A header of 16 bytes that ends with the mark `tickpt1` is read, too:
 //! it has no origin. What others publish, without a header, is no message of ours: a subscriber gets it as
-//! [`Event::Foreign`], and a puller refuses it or takes it, as it was opened.
+//! [`Event::Foreign`], and a puller takes it, if it was opened so, or else refuses or skips it.
 
 use crate::origin::{Origin, OriginTracker, Sighting};
 use crate::{BatchError, ConnectError, Event, Foreign, Gap, Message, PublishError};

@@ -86,7 +86,7 @@ impl Feed {
             Some(_) if !has_kept_all => (before.place, None, Some(Gap::Reconnected)),
             Some(now) => {
                 let missed = missed(&now, before);
-                let read = before.read.map(|read| read + missed);
+                let read = before.read.map(|read| read.saturating_add(missed));
                 (before.place, read, (missed > 0).then_some(Gap::Missed(missed)))
             }
         };
@@ -139,7 +139,7 @@ impl Feed {
                     }
                     Handed::Gap(missed) => {
                         // What numbers have told the count must not tell again.
-                        self.progress.read = self.progress.read.map(|read| read + missed);
+                        self.progress.read = self.progress.read.map(|read| read.saturating_add(missed));
                         continue;
                     }
                 }

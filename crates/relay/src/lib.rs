@@ -315,7 +315,7 @@ impl Totals {
     fn gap(&mut self, gap: Gap) {
         self.gaps += 1;
         match gap {
-            Gap::Missed(missed) => self.missed += missed,
+            Gap::Missed(missed) => self.missed = self.missed.saturating_add(missed),
             Gap::Reconnected => self.uncounted += 1,
         }
     }
