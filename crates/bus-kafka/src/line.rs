@@ -154,7 +154,7 @@ impl Line {
         // It would wait longer and longer between its attempts.
         self.producer = None;
         let sentence = self.cluster.server().sentence(&error);
-        Err(if error.may_pass() { PublishError::Unavailable(sentence) } else { PublishError::Other(sentence.into()) })
+        Err(PublishError::not_published(sentence, error.may_pass()))
     }
 
     /// Sleeps until the reports are in. Where no server at all is there for [`TIMEOUT`], what is on its way is dropped.
