@@ -7,6 +7,7 @@
 mod behind;
 mod child;
 mod fixture;
+mod halt;
 mod kills;
 mod message;
 mod owned_event;
@@ -21,6 +22,7 @@ mod topic;
 pub use behind::stays_bounded;
 pub use child::{Connect, run_child, spawn};
 pub use fixture::{Case, Fixture};
+pub use halt::{go_on, halt};
 pub use kills::{Counts, Kills};
 pub use message::{stays_quiet, until};
 pub use owned_event::{OwnedEvent, next_event, pull_stamps};

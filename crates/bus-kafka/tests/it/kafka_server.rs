@@ -78,11 +78,9 @@ impl KafkaServer {
         self.until_there(1);
     }
 
-    /// Lets it stand still, or go on.
-    pub fn stop(&self, is_stopped: bool) {
-        let signal = if is_stopped { "-STOP" } else { "-CONT" };
-        let sent = Command::new("kill").args([signal, &self.process.id().to_string()]).status();
-        assert!(sent.unwrap().success());
+    /// Its process.
+    pub fn pid(&self) -> u32 {
+        self.process.id()
     }
 
     /// Cuts a topic off behind so many records, each of which was sent alone, while the server is not running. What is

@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use tickpath_bus_api::conformance::{OwnedEvent, next_event};
+use tickpath_bus_api::conformance::{OwnedEvent, go_on, halt, next_event};
 use tickpath_bus_api::{
     Connection, Delivery, Fate, Gap, Policy, PublishError, Publisher, QueueConfig, Start, Subscriber, TopicConfig,
 };
@@ -29,13 +29,13 @@ fn what_is_unknown_is_said_so_and_comes_once_when_it_is_sent_again() {
     publisher.publish(0, KIND, b"ours").unwrap();
 
     // They are sent, and the server has them when it goes on.
-    server.stop(true);
+    halt(server.pid());
     let payloads: [&[u8]; 3] = [b"one", b"two", b"three"];
     let (published, pushed) = std::thread::scope(|scope| {
         let pushing = scope.spawn(|| pusher.push(1, KIND, b"ours"));
         (publisher.publish_batch(1, KIND, &payloads), pushing.join().unwrap())
     });
-    server.stop(false);
+    go_on(server.pid());
     let failed = published.expect_err("the server stood still");
     assert!(matches!(failed.error, PublishError::Unknown(_)), "{failed}");
     assert_eq!((failed.done, failed.unknown().collect::<Vec<_>>()), (0, vec![0, 1, 2]), "{failed}");

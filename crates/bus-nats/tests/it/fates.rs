@@ -1,6 +1,6 @@
 //! What becomes of messages where the server hangs or refuses, and what an error says of each.
 
-use tickpath_bus_api::conformance::{OwnedEvent, next_event};
+use tickpath_bus_api::conformance::{OwnedEvent, go_on, halt, next_event};
 use tickpath_bus_api::{
     Connection, Delivery, Fate, Policy, PublishError, Publisher, QueueConfig, ReceiveError, Start, TopicConfig,
 };
@@ -22,9 +22,9 @@ fn jetstream_keeps_once_what_was_unknown_and_sent_again() {
     let mut subscriber = subscriber(&bus, Wait::Block);
     let mut publisher = publisher(&bus);
     publisher.publish(0, KIND, b"before").unwrap();
-    server.signal("-STOP");
+    halt(server.pid());
     let error = publisher.publish_batch(1, KIND, &[b"one", b"two"]).unwrap_err();
-    server.signal("-CONT");
+    go_on(server.pid());
     assert!(matches!(error.error, PublishError::Unknown(_)) && error.error.may_pass(), "{error}");
     assert_eq!((error.done, error.unknown().collect::<Vec<_>>()), (0, vec![0, 1]));
     publisher.resend().unwrap();
@@ -41,11 +41,11 @@ fn a_queue_has_once_what_was_unknown_and_sent_again_over_another_connection() {
     let relay = Relay::to(server.port());
     let far = bus(&format!("{}?jetstream", server.url()));
     let mut pusher = pusher(&bus(&format!("{}?jetstream", relay.url())), Delivery::AtLeastOnce);
-    server.signal("-STOP");
+    halt(server.pid());
     let error = pusher.push(1, KIND, b"job").unwrap_err();
     assert!(matches!(error, PublishError::Unknown(_)), "{error}");
     relay.cut();
-    server.signal("-CONT");
+    go_on(server.pid());
     relay.heal();
     // It lies on the way to the server, or is there already.
     pusher.resend().unwrap();
@@ -60,10 +60,10 @@ fn a_core_subscriber_sees_once_what_was_unknown_and_sent_again() {
     let mut subscriber = subscriber(&bus, Wait::Block);
     let mut publisher = publisher(&bus);
     let payload = vec![7; 256 << 10];
-    server.signal("-STOP");
+    halt(server.pid());
     // The sockets on the way hold some mebibytes.
     let first = (0..1000).find_map(|stamp| publisher.publish(stamp, KIND, &payload).err().map(|error| (stamp, error)));
-    server.signal("-CONT");
+    go_on(server.pid());
     let (unknown, error) = first.expect("nobody reads");
     assert!(matches!(error, PublishError::Unknown(_)), "{error}");
     publisher.resend().unwrap();

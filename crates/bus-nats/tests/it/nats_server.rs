@@ -72,10 +72,9 @@ impl NatsServer {
         self.port
     }
 
-    /// Stops it where it stands, or lets it go on.
-    pub fn signal(&self, signal: &str) {
-        let sent = Command::new("kill").arg(signal).arg(self.process.id().to_string()).status().unwrap();
-        assert!(sent.success(), "kill {signal}");
+    /// Its process.
+    pub fn pid(&self) -> u32 {
+        self.process.id()
     }
 
     /// Kills it and waits until it is gone.

@@ -3,7 +3,7 @@
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 
-use tickpath_bus_api::conformance::{OwnedEvent, free_port, next_event, pull_stamps, stays_quiet, until};
+use tickpath_bus_api::conformance::{OwnedEvent, free_port, go_on, halt, next_event, pull_stamps, stays_quiet, until};
 use tickpath_bus_api::{
     Connection, Delivery, Event, Gap, Policy, PublishError, Publisher, QueueConfig, Start, Subscriber, TopicConfig,
 };
@@ -97,11 +97,11 @@ fn nobody_knows_of_a_message_that_a_hung_server_has_and_sent_again_it_comes_once
         let bus = bus(&server, way);
         let (mut publisher, mut subscriber) = (publisher(&bus), subscriber(&bus, Start::Now));
         publish(&mut *publisher, 1..2);
-        server.signal("-STOP");
+        halt(server.pid());
         let error = publisher.publish(2, KIND, b"").expect_err("nobody answers");
         assert!(matches!(error, PublishError::Unknown(_)), "{error}");
         assert!(error.to_string().contains("nobody knows whether the message has arrived"), "{error}");
-        server.signal("-CONT");
+        go_on(server.pid());
         publisher.resend().expect("it answers again");
         publisher.resend().expect("nothing is unknown any more");
         publish(&mut *publisher, 3..4);
@@ -120,7 +120,7 @@ fn what_is_given_up_and_did_not_arrive_is_told_as_missed() {
     let (mut publisher, mut subscriber) = (publisher(&bus), subscriber(&bus, Start::Now));
     publish(&mut *publisher, 1..2);
     assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(1, b""));
-    server.signal("-STOP");
+    halt(server.pid());
     let error = publisher.publish(2, KIND, b"").expect_err("nobody answers");
     assert!(matches!(error, PublishError::Unknown(_)), "{error}");
     server.kill();
@@ -204,9 +204,9 @@ fn an_order_that_was_sent_twice_has_one_origin() {
     let bus = bus(&server, "");
     let config = QueueConfig::new(Delivery::AtLeastOnce);
     let mut pusher = bus.pusher(QUEUE, &config).unwrap_or_else(|e| panic!("{e}"));
-    server.signal("-STOP");
+    halt(server.pid());
     assert!(matches!(pusher.push(1, KIND, b""), Err(PublishError::Unknown(_))));
-    server.signal("-CONT");
+    go_on(server.pid());
     pusher.resend().expect("it answers again");
     assert!(!bus.queue_capabilities().exact_resend);
     let mut puller = bus.puller(QUEUE, &config, Wait::Yield).unwrap_or_else(|e| panic!("{e}"));
