@@ -158,6 +158,7 @@ impl Connection for AmqpBus {
         Capabilities {
             sequences: false,
             history: false,
+            max_age: false,
             single_publisher: false,
             publisher_liveness: false,
             whole_batches: false,
@@ -167,6 +168,7 @@ impl Connection for AmqpBus {
     }
 
     fn publisher(&self, topic: &str, config: &TopicConfig) -> Result<Box<dyn Publisher>, ConnectError> {
+        self.capabilities().check_age(TRANSPORT.name, config)?;
         wire::check_name("topic", topic)?;
         if config.policy != Policy::Overwrite {
             return Err(ConnectError::Unsupported {
@@ -186,6 +188,7 @@ impl Connection for AmqpBus {
             }
             Start::Oldest => "start at the oldest message".to_owned(),
             Start::Sequence(sequence) => format!("start at the sequence number {sequence}"),
+            Start::After(_) => "go on behind a resume token".to_owned(),
         };
         let remedy = "its topics keep no messages: start 'now', or use a queue, or a topic on shm:// or file://";
         Err(ConnectError::Unsupported { transport: TRANSPORT.name, what: from, remedy })
@@ -205,16 +208,20 @@ impl Connection for AmqpBus {
             sees_death: true,
             counts_waiting: true,
             exact_resend: false,
+            counts_deliveries: false,
+            gives_back: false,
             max_payload: MAX_PAYLOAD_BYTES,
         }
     }
 
-    fn pusher(&self, queue: &str, _config: &QueueConfig) -> Result<Box<dyn Pusher>, ConnectError> {
+    fn pusher(&self, queue: &str, config: &QueueConfig) -> Result<Box<dyn Pusher>, ConnectError> {
+        self.queue_capabilities().check(TRANSPORT.name, config)?;
         wire::check_name("queue", queue)?;
         Ok(Box::new(Outlet::open(self.server.clone(), self.queue(queue))?))
     }
 
     fn puller(&self, queue: &str, config: &QueueConfig, wait: Wait) -> Result<Box<dyn Puller>, ConnectError> {
+        self.queue_capabilities().check(TRANSPORT.name, config)?;
         wire::check_name("queue", queue)?;
         adaptive::puller(wait, AmqpPuller::open(self.server.clone(), queue, config, wait)?)
     }

@@ -46,7 +46,7 @@ impl AmqpPuller {
                 continue;
             };
             self.inlet.hold(&delivery);
-            handler(Pulled { message, redelivered: delivery.redelivered });
+            handler(Pulled::plain(message, delivery.redelivered));
             handed_over += 1;
         }
         Ok(handed_over)
@@ -67,7 +67,7 @@ impl AmqpPuller {
         let mut handed_over = 0;
         for delivery in &taken {
             if let Some(message) = wire::pulled(&delivery.data, self.foreign) {
-                handler(Pulled { message, redelivered: delivery.redelivered });
+                handler(Pulled::plain(message, delivery.redelivered));
                 handed_over += 1;
             }
         }

@@ -4,6 +4,7 @@ use tickpath_clock::{AdaptiveWait, HostClock, Rest, Wait, relax};
 
 use crate::error::{ConnectError, ReceiveError};
 use crate::queue::{Pulled, Puller};
+use crate::token::ResumeToken;
 use crate::topic::{Event, PublisherState, Subscriber};
 
 /// A subscriber that was opened to wait so: one that adapts is told when to sleep, any other is as it was.
@@ -58,6 +59,10 @@ impl<T: Subscriber> Subscriber for Adaptive<T> {
         self.inner.keep_warm(keep);
     }
 
+    fn token(&self) -> Option<ResumeToken> {
+        self.inner.token()
+    }
+
     fn publisher(&self) -> PublisherState {
         self.inner.publisher()
     }
@@ -78,6 +83,10 @@ impl<T: Puller> Puller for Adaptive<T> {
 
     fn acknowledge(&mut self) -> Result<(), ReceiveError> {
         self.inner.acknowledge()
+    }
+
+    fn give_back(&mut self, tag: u64) -> Result<(), ReceiveError> {
+        self.inner.give_back(tag)
     }
 
     fn wait(&mut self, timeout_ns: u64) {

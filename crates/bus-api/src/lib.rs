@@ -17,6 +17,9 @@
 //!   can ask meanwhile whether anybody publishes ([`Subscriber::publisher`]).
 //! * **Nothing is left behind**: killing a publisher or a subscriber at any moment stops nobody's next start.
 //!
+//! * **Who stops can go on**: where there is history, a subscriber says [where it stands](Subscriber::token), and another
+//!   one [starts behind it](Start::After), with nothing twice, and what is gone since told.
+//!
 //! A [queue](Pusher) gives each message to one of its pullers, once or at least once, by name.
 //!
 //! What a transport truly cannot do it declares in [`Capabilities`]; the suite then checks that it refuses, in words.
@@ -26,9 +29,11 @@ pub mod adaptive;
 pub mod conformance;
 mod connection;
 mod error;
+mod gap;
 mod mailbox;
 pub mod origin;
 mod queue;
+mod token;
 mod topic;
 mod transport;
 pub mod url;
@@ -36,10 +41,12 @@ pub mod wire;
 
 pub use connection::{About, Connection};
 pub use error::{BatchError, ConnectError, Fate, PublishError, ReceiveError};
+pub use gap::{GAP_KIND, Gap};
 pub use mailbox::Mailbox;
 pub use origin::{Numbering, Origin, OriginTracker};
-pub use queue::{Delivery, Pulled, Puller, Pusher, QueueCapabilities, QueueConfig};
+pub use queue::{Delivery, Pulled, Puller, Pusher, QueueCapabilities, QueueConfig, dead_letter_queue};
+pub use token::{NoToken, ResumeToken, TOKEN_WORDS};
 pub use topic::{
-    Capabilities, Event, Foreign, Gap, Message, Policy, Publisher, PublisherState, Start, Subscriber, TopicConfig,
+    Capabilities, Event, Foreign, Message, Policy, Publisher, PublisherState, Start, Subscriber, TopicConfig,
 };
 pub use transport::{Advice, Cost, Transport};

@@ -117,6 +117,16 @@ impl OriginTracker {
         self.told += 1;
     }
 
+    /// One that has seen what this publisher published before that number, and nothing else.
+    pub fn behind((publisher, next): (u64, u64)) -> Self {
+        Self { last: Some((publisher, Place { next, told: 0, seen: 0 })), ..Self::default() }
+    }
+
+    /// The publisher of the message seen last, and his number that comes next.
+    pub fn last(&self) -> Option<(u64, u64)> {
+        self.last.map(|(publisher, place)| (publisher, place.next))
+    }
+
     /// How many messages came again, and were not handed over.
     pub fn again(&self) -> u64 {
         self.again

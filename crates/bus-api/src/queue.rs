@@ -14,8 +14,9 @@
 //!   as long as one puller pulls.
 
 use std::fmt;
+use std::num::NonZeroU32;
 
-use crate::{BatchError, Message, PublishError, ReceiveError};
+use crate::{BatchError, ConnectError, Message, PublishError, ReceiveError};
 
 /// What becomes of a message whose puller dies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,8 +64,32 @@ pub struct QueueCapabilities {
     /// What [`Pusher::resend`] sends again is in the queue once; else it may be there twice, under the same
     /// [`Origin`](crate::Origin).
     pub exact_resend: bool,
+    /// How often a message was delivered is known, and one that [`QueueConfig::most_deliveries`] gives up goes to the
+    /// [queue of those](dead_letter_queue); else that is refused.
+    pub counts_deliveries: bool,
+    /// One message can be [given back](Puller::give_back); else that is refused.
+    pub gives_back: bool,
     /// The longest payload that is sure to pass, in bytes.
     pub max_payload: usize,
+}
+
+impl QueueCapabilities {
+    /// Refuses what of a configuration there is not, but for its delivery.
+    pub fn check(&self, transport: &'static str, config: &QueueConfig) -> Result<(), ConnectError> {
+        if config.most_deliveries.is_none() || self.counts_deliveries && config.delivery == Delivery::AtLeastOnce {
+            return Ok(());
+        }
+        let remedy = match (self.counts_deliveries, config.delivery) {
+            (true, _) => "at most once each message is delivered once; use 'at-least-once', or no limit",
+            (false, _) => "use a queue of redis://…?streams, nats://…?jetstream or amqp://…?durable, or no limit",
+        };
+        Err(ConnectError::Unsupported { transport, what: "count how often a message was delivered".to_owned(), remedy })
+    }
+}
+
+/// Where the messages of a queue go that were delivered too often: another queue, pulled like any.
+pub fn dead_letter_queue(queue: &str) -> String {
+    format!("{queue}.dead")
 }
 
 /// How a queue is opened. Pushers and pullers of one queue must agree.
@@ -80,6 +105,9 @@ pub struct QueueConfig {
     /// What others pushed, without our header, is handed over as a message of this kind and without a stamp; if none, a
     /// puller refuses a queue that holds such, or skips it: its adapter says which.
     pub foreign: Option<u8>,
+    /// At least once: a message that was delivered so often, and never acknowledged, goes to the
+    /// [queue of those](dead_letter_queue), once, as it is. None: it comes again for ever.
+    pub most_deliveries: Option<NonZeroU32>,
     /// Permissions of what the queue is made of, where it is made of files.
     pub mode: u32,
 }
@@ -87,7 +115,14 @@ pub struct QueueConfig {
 impl QueueConfig {
     /// A queue of 16 MiB, for its owner only, whose pullers may be silent for 30 s.
     pub const fn new(delivery: Delivery) -> Self {
-        Self { delivery, capacity_bytes: 16 << 20, silence_ns: 30_000_000_000, foreign: None, mode: 0o600 }
+        Self {
+            delivery,
+            capacity_bytes: 16 << 20,
+            silence_ns: 30_000_000_000,
+            foreign: None,
+            most_deliveries: None,
+            mode: 0o600,
+        }
     }
 }
 
@@ -96,8 +131,19 @@ impl QueueConfig {
 pub struct Pulled<'a> {
     /// The message.
     pub message: Message<'a>,
-    /// Another puller may have had it already.
+    /// A puller may have had it already.
     pub redelivered: bool,
+    /// How often it was delivered, this time included, where that is counted.
+    pub deliveries: Option<u32>,
+    /// Names it to this puller, for [`Puller::give_back`]; zero where nothing can be given back.
+    pub tag: u64,
+}
+
+impl<'a> Pulled<'a> {
+    /// Of a queue that counts no deliveries and takes nothing back.
+    pub fn plain(message: Message<'a>, redelivered: bool) -> Self {
+        Self { message, redelivered, deliveries: None, tag: 0 }
+    }
 }
 
 /// Pushes to one queue.
@@ -134,6 +180,13 @@ pub trait Puller: Send {
     /// Everything that was handed over so far is done with, and never comes again; of what comes again all the same the
     /// error [`ReceiveError::NotAcknowledged`] tells. At most once, it does nothing.
     fn acknowledge(&mut self) -> Result<(), ReceiveError>;
+
+    /// One message that was handed over and is not acknowledged goes back, at once, and comes again, marked, to any puller,
+    /// this one too; the others stay as they are, and it is no longer among those that [`acknowledge`](Self::acknowledge)
+    /// means. Where [`QueueCapabilities::gives_back`] says no, or the message is nobody's to give any more, that is refused.
+    fn give_back(&mut self, _tag: u64) -> Result<(), ReceiveError> {
+        Err(ReceiveError::Other("this queue takes no single message back; drop its puller to give back all".into()))
+    }
 
     /// Passes the time as the puller was opened to: until something may be there, or, where it sleeps, until
     /// `timeout_ns` is over. The caller pulls again.

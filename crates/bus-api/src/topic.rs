@@ -4,8 +4,10 @@ use std::fmt;
 
 use tickpath_clock::relax;
 
-use crate::error::{BatchError, PublishError, ReceiveError};
+use crate::error::{BatchError, ConnectError, PublishError, ReceiveError};
+use crate::gap::{GAP_KIND, Gap};
 use crate::origin::Origin;
+use crate::token::ResumeToken;
 
 /// Where a subscription begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,6 +18,9 @@ pub enum Start {
     Oldest,
     /// With this sequence number; what is gone already is told as a gap.
     Sequence(u64),
+    /// Behind what the subscriber was handed that gave this token; what is gone since is told as a gap. Where the topic is not
+    /// the same any more, that is told too, and it begins with the oldest message that can be new.
+    After(ResumeToken),
 }
 
 /// What a full topic does. Chosen by name, never silent.
@@ -92,13 +97,17 @@ pub enum Event<'a> {
     Gap(Gap),
 }
 
-/// A loss.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Gap {
-    /// Exactly so many messages.
-    Missed(u64),
-    /// The connection was lost and made anew; nobody knows what came meanwhile.
-    Reconnected,
+impl<'a> Event<'a> {
+    /// What a message is to a subscriber: itself, or the loss that it tells of.
+    #[inline]
+    pub fn of(message: Message<'a>) -> Self {
+        if message.kind == GAP_KIND
+            && let Some(gap) = Gap::read(message.kind, message.payload)
+        {
+            return Self::Gap(gap);
+        }
+        Self::Message(message)
+    }
 }
 
 /// What a transport can do. What it cannot do it refuses.
@@ -106,8 +115,11 @@ pub enum Gap {
 pub struct Capabilities {
     /// Messages have sequence numbers, and losses are counted exactly.
     pub sequences: bool,
-    /// A subscription can start at the oldest message, and, where there are sequence numbers, at one of them.
+    /// A subscription can start at the oldest message, where there are sequence numbers at one of them, and behind a
+    /// [token](Subscriber::token).
     pub history: bool,
+    /// Where the policy is [`Policy::Overwrite`], messages go when they are older than [`TopicConfig::max_age_ns`].
+    pub max_age: bool,
     /// A topic has one publisher, and a second one is refused.
     pub single_publisher: bool,
     /// A subscriber can tell whether somebody publishes.
@@ -121,6 +133,20 @@ pub struct Capabilities {
     pub max_payload: usize,
 }
 
+impl Capabilities {
+    /// Refuses the age of a configuration where there is none.
+    pub fn check_age(&self, transport: &'static str, config: &TopicConfig) -> Result<(), ConnectError> {
+        if config.max_age_ns.is_none() || self.max_age && config.policy == Policy::Overwrite {
+            return Ok(());
+        }
+        let remedy = match self.max_age {
+            true => "only a topic that overwrites lets old messages go; use 'overwrite', or no age",
+            false => "use 'overwrite' on redis://…?streams, nats://…?jetstream or kafka://, or no age",
+        };
+        Err(ConnectError::Unsupported { transport, what: "remove messages by their age".to_owned(), remedy })
+    }
+}
+
 /// How a publisher opens its topic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TopicConfig {
@@ -128,6 +154,9 @@ pub struct TopicConfig {
     pub policy: Policy,
     /// Bytes that the topic holds before it is full, about; the transport rounds.
     pub capacity_bytes: usize,
+    /// With [`Policy::Overwrite`], messages go also when they are older than that, where [`Capabilities::max_age`] says so;
+    /// the transport rounds up.
+    pub max_age_ns: Option<u64>,
     /// Permissions of what the topic is made of, where it is made of files.
     pub mode: u32,
 }
@@ -135,7 +164,7 @@ pub struct TopicConfig {
 impl TopicConfig {
     /// A topic of a mebibyte, which fits a core's second-level cache, for its owner only.
     pub const fn new(policy: Policy) -> Self {
-        Self { policy, capacity_bytes: 1 << 20, mode: 0o600 }
+        Self { policy, capacity_bytes: 1 << 20, max_age_ns: None, mode: 0o600 }
     }
 }
 
@@ -152,6 +181,18 @@ pub trait Publisher: Send {
             self.publish(stamp, kind, payload).map_err(|error| BatchError::at(done, error))?;
         }
         Ok(())
+    }
+
+    /// Publishes a message that comes from elsewhere, as what it is there: on a broker it keeps its origin, so that of two
+    /// copies, or of one that is missing, each subscriber learns as if it had listened there. A log has no place for an
+    /// origin. An error is as of [`publish`](Self::publish).
+    fn carry(&mut self, _origin: Origin, stamp: u64, kind: u8, payload: &[u8]) -> Result<(), PublishError> {
+        self.publish(stamp, kind, payload)
+    }
+
+    /// Publishes that messages were lost on their way here: each subscriber gets [`Event::Gap`].
+    fn publish_gap(&mut self, stamp: u64, gap: Gap) -> Result<(), PublishError> {
+        self.publish(stamp, GAP_KIND, &gap.record())
     }
 
     /// Finds out what has become of what the last call left unknown, and sends it again if need be, as the same messages:
@@ -190,6 +231,12 @@ pub trait Subscriber: Send {
     /// Whether the time that is passed by spinning may be used to keep the next message's way warm, where the transport can;
     /// it is, unless this says no.
     fn keep_warm(&mut self, _keep: bool) {}
+
+    /// Where it stands: behind all that was handed over, gaps too. None where there is no history to go on in, or as long
+    /// as nothing is known of the topic yet.
+    fn token(&self) -> Option<ResumeToken> {
+        None
+    }
 
     /// Whether somebody publishes this topic now.
     fn publisher(&self) -> PublisherState;

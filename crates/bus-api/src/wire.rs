@@ -67,18 +67,9 @@ pub fn decode(bytes: &[u8]) -> Option<Message<'_>> {
     (mark == MARK).then_some(Message { sequence: None, stamp, kind, payload, origin: Some(origin) })
 }
 
-/// What these bytes are to a subscriber, with their place in the topic where that is counted.
-pub fn event(sequence: Option<u64>, bytes: &[u8]) -> Event<'_> {
-    match decode(bytes) {
-        Some(message) => Event::Message(Message { sequence, ..message }),
-        None => Event::Foreign(Foreign { sequence, bytes }),
-    }
-}
-
 /// Hands over what these bytes are to a subscriber: nothing if the message came before. If others of its publisher are
 /// missing, that gap is told instead, and false given: then the same bytes are to be handed over once more. So there is one
-/// event a call at most. Where the topic is counted by `sequence`, that tells the gaps, and numbers tell only what comes
-/// twice.
+/// event a call at most. A gap that the topic's own count tells is to be [told](OriginTracker::told) to the tracker first.
 #[inline]
 pub fn hand_over(
     tracker: &mut OriginTracker,
@@ -86,18 +77,23 @@ pub fn hand_over(
     bytes: &[u8],
     handler: &mut dyn FnMut(Event<'_>),
 ) -> bool {
-    let event = event(sequence, bytes);
-    if let Event::Message(Message { origin: Some(origin), .. }) = event {
+    let Some(message) = decode(bytes) else {
+        handler(Event::Foreign(Foreign { sequence, bytes }));
+        return true;
+    };
+    if let Some(origin) = message.origin {
         match tracker.see(origin) {
             Sighting::Again => return true,
-            Sighting::After(missed) if sequence.is_none() => {
+            Sighting::After(missed) => {
                 handler(Event::Gap(Gap::Missed(missed)));
                 return false;
             }
-            // It is told already, by the topic's own count.
-            Sighting::After(_) => _ = tracker.see(origin),
             Sighting::Next | Sighting::First => {}
         }
+    }
+    let event = Event::of(Message { sequence, ..message });
+    if matches!(event, Event::Gap(_)) {
+        tracker.told();
     }
     handler(event);
     true
@@ -192,7 +188,8 @@ mod tests {
             assert!(hand_over() || hand_over(), "{number}");
         }
         assert_eq!(told, ["0", "1", "Gap(Missed(1))", "3", "4"]);
-        // What is counted by the topic is no gap of numbers.
+        // What the topic's own count has told is no gap of numbers, too.
+        tracker.told();
         assert!(hand_over(&mut tracker, Some(9), &encoded(7), &mut |_| {}));
         assert_eq!(tracker.see(Origin { number: 8, ..ORIGIN }), Sighting::Next);
     }

@@ -147,6 +147,7 @@ impl Connection for KafkaBus {
         Capabilities {
             sequences: true,
             history: true,
+            max_age: false,
             single_publisher: false,
             publisher_liveness: false,
             whole_batches: false,
@@ -156,6 +157,7 @@ impl Connection for KafkaBus {
     }
 
     fn publisher(&self, topic: &str, config: &TopicConfig) -> Result<Box<dyn Publisher>, ConnectError> {
+        self.capabilities().check_age(TRANSPORT.name, config)?;
         let there = names::topic(topic)?;
         if config.policy != Policy::Keep {
             return Err(ConnectError::Unsupported {
@@ -189,17 +191,21 @@ impl Connection for KafkaBus {
             sees_death: false,
             counts_waiting: true,
             exact_resend: false,
+            counts_deliveries: false,
+            gives_back: false,
             max_payload: MAX_PAYLOAD_BYTES,
         }
     }
 
-    fn pusher(&self, queue: &str, _config: &QueueConfig) -> Result<Box<dyn Pusher>, ConnectError> {
+    fn pusher(&self, queue: &str, config: &QueueConfig) -> Result<Box<dyn Pusher>, ConnectError> {
+        self.queue_capabilities().check(TRANSPORT.name, config)?;
         let there = names::queue(queue)?;
         let partitions = self.cluster.ensure(&there, QUEUE_PARTITIONS).map_err(|e| self.cluster.error(&e))?;
         Ok(Box::new(KafkaPublisher::of_queue(self.cluster.clone(), there, partitions)?))
     }
 
     fn puller(&self, queue: &str, config: &QueueConfig, wait: Wait) -> Result<Box<dyn Puller>, ConnectError> {
+        self.queue_capabilities().check(TRANSPORT.name, config)?;
         let there = names::queue(queue)?;
         self.cluster.ensure(&there, QUEUE_PARTITIONS).map_err(|e| self.cluster.error(&e))?;
         adaptive::puller(wait, KafkaPuller::open(self.cluster.clone(), &there, config, wait)?)

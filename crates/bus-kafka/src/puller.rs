@@ -202,7 +202,7 @@ impl Puller for KafkaPuller {
         for record in self.consumer.context().hand_over(limit) {
             if let Some(message) = wire::pulled(&record.value, self.foreign) {
                 handed_over += 1;
-                handler(Pulled { message, redelivered: record.redelivered });
+                handler(Pulled::plain(message, record.redelivered));
             }
         }
         if self.delivery == Delivery::AtMostOnce {

@@ -91,6 +91,7 @@ impl KafkaSubscriber {
             Start::Now => (high, None),
             Start::Oldest => (low, None),
             Start::Sequence(sequence) => place(topic, sequence, low, high)?,
+            Start::After(token) => place(topic, token.read("kafka")?.0[0], low, high)?,
         };
         read_from(&consumer, topic, next).map_err(|e| refusal(&cluster, &consumer, &e))?;
         let place = Place { next, newest_ms, tracker: OriginTracker::default() };
@@ -141,9 +142,7 @@ impl Subscriber for KafkaSubscriber {
         };
         for _ in 0..limit {
             if let Some(gap) = self.gap.take() {
-                if gap == Gap::Reconnected {
-                    self.place.tracker.told();
-                }
+                self.place.tracker.told();
                 hand_over(Event::Gap(gap));
             } else if let Some(held) = self.held.take() {
                 self.gap = self.place.take(held.offset, held.made_ms, &held.value, &mut hand_over);
@@ -215,7 +214,8 @@ impl Record {
 }
 
 impl Place {
-    /// Hands a record over, unless it came before, or gives what is missing before it.
+    /// Hands a record over, unless it came before, or gives what the topic's count or his publisher's tells to be missing
+    /// before it: then it is to be taken once more.
     fn take(
         &mut self,
         offset: i64,
@@ -231,10 +231,16 @@ impl Place {
             // Somebody has removed the topic, and it was made anew.
             return Some(Gap::Reconnected);
         }
-        self.next += 1;
-        self.newest_ms = made_ms.map_or(self.newest_ms, |made_ms| made_ms.max(self.newest_ms));
-        wire::hand_over(&mut self.tracker, Some(offset as u64), value, hand_over);
-        None
+        let mut missed = None;
+        let is_over = wire::hand_over(&mut self.tracker, Some(offset as u64), value, &mut |event| match event {
+            Event::Gap(gap) => missed = Some(gap),
+            event => hand_over(event),
+        });
+        if is_over {
+            self.next += 1;
+            self.newest_ms = made_ms.map_or(self.newest_ms, |made_ms| made_ms.max(self.newest_ms));
+        }
+        missed
     }
 }
 

@@ -14,9 +14,9 @@ use std::hint::black_box;
 use std::path::PathBuf;
 
 use tickpath_bus_api::{
-    BatchError, Capabilities, ConnectError, Connection, Event, Gap, Message, Policy, PublishError, Publisher,
-    PublisherState, Puller, Pusher, QueueCapabilities, QueueConfig, ReceiveError, Start, Subscriber, TopicConfig,
-    Transport, adaptive,
+    BatchError, Capabilities, ConnectError, Connection, Event, Gap, Message, OriginTracker, Policy, PublishError,
+    Publisher, PublisherState, Puller, Pusher, QueueCapabilities, QueueConfig, ReceiveError, ResumeToken, Start,
+    Subscriber, TopicConfig, Transport, adaptive,
 };
 use tickpath_clock::{Clock, HostClock, Wait};
 use tickpath_log::{Config, FIRST_KIND, Next, OpenError, Place, PlaceError, Reader, Registration, Rehearsal, Writer};
@@ -111,6 +111,7 @@ impl Connection for LogBus {
         Capabilities {
             sequences: true,
             history: true,
+            max_age: false,
             single_publisher: true,
             publisher_liveness: true,
             whole_batches: true,
@@ -120,6 +121,7 @@ impl Connection for LogBus {
     }
 
     fn publisher(&self, topic: &str, config: &TopicConfig) -> Result<Box<dyn Publisher>, ConnectError> {
+        self.capabilities().check_age(TRANSPORT.name, config)?;
         let place = self.place(topic)?;
         let config = Config {
             segment_bytes: if config.policy == Policy::Keep {
@@ -136,6 +138,9 @@ impl Connection for LogBus {
     }
 
     fn subscriber(&self, topic: &str, start: Start, wait: Wait) -> Result<Box<dyn Subscriber>, ConnectError> {
+        if let Start::After(token) = start {
+            token.read(TRANSPORT.name)?;
+        }
         let mut subscriber = LogSubscriber::new(self.place(topic)?, start, wait, None);
         match subscriber.attach() {
             Err(OpenError::NotFound(_)) => {
@@ -159,10 +164,12 @@ impl Connection for LogBus {
     }
 
     fn pusher(&self, queue: &str, config: &QueueConfig) -> Result<Box<dyn Pusher>, ConnectError> {
+        self.queue_capabilities().check(TRANSPORT.name, config)?;
         queue::pusher(self.queue_place(queue)?, config, &self.clock)
     }
 
     fn puller(&self, queue: &str, config: &QueueConfig, wait: Wait) -> Result<Box<dyn Puller>, ConnectError> {
+        self.queue_capabilities().check(TRANSPORT.name, config)?;
         queue::puller(self.queue_place(queue)?, config.delivery, wait)
     }
 
@@ -231,6 +238,8 @@ struct LogSubscriber {
     start: Start,
     wait: Wait,
     reader: Option<Reader>,
+    /// It begins with a gap, which is not told yet; then this is what it reads.
+    behind_gap: Option<Reader>,
     /// Bytes of the last message.
     last_bytes: usize,
     warm: Warm<Heard>,
@@ -241,22 +250,35 @@ type Heard = (Writer, LogSubscriber);
 
 impl LogSubscriber {
     fn new(place: Place, start: Start, wait: Wait, reader: Option<Reader>) -> Self {
-        Self { place, start, wait, reader, last_bytes: 0, warm: Warm::new() }
+        Self { place, start, wait, reader, behind_gap: None, last_bytes: 0, warm: Warm::new() }
     }
 
     fn attach(&mut self) -> Result<(), OpenError> {
-        let reader = Reader::open(&self.place, log_start(self.start), Registration::Registered)?;
+        let (reader, is_same) = open_reader(&self.place, self.start)?;
         if matches!(self.wait, Wait::Busy | Wait::Adaptive) {
             // What it takes to begin with is not taken from a message that comes.
             rehearse(&mut self.warm, &reader, 0);
         }
-        self.reader = Some(reader);
+        *(if is_same { &mut self.reader } else { &mut self.behind_gap }) = Some(reader);
         Ok(())
     }
 
-    /// Looks whether a writer has made the log by now.
+    /// Tells the gap that it begins with, or looks whether a writer has made the log by now; true if there is something to
+    /// read from, and no gap before it.
     #[cold]
-    fn try_attach(&mut self) -> Result<bool, ReceiveError> {
+    fn try_attach(&mut self, told: &mut usize, handler: &mut dyn FnMut(Event<'_>)) -> Result<bool, ReceiveError> {
+        if self.behind_gap.is_none() && !self.find()? {
+            return Ok(false);
+        }
+        if let Some(reader) = self.behind_gap.take() {
+            self.reader = Some(reader);
+            handler(Event::Gap(Gap::Reconnected));
+            *told = 1;
+        }
+        Ok(*told == 0)
+    }
+
+    fn find(&mut self) -> Result<bool, ReceiveError> {
         match self.attach() {
             Ok(()) => Ok(true),
             Err(OpenError::NotFound(_)) => Ok(false),
@@ -268,15 +290,16 @@ impl LogSubscriber {
 impl Subscriber for LogSubscriber {
     #[inline]
     fn poll(&mut self, limit: usize, handler: &mut dyn FnMut(Event<'_>)) -> Result<usize, ReceiveError> {
-        if self.reader.is_none() && !self.try_attach()? {
-            return Ok(0);
+        let mut told = 0;
+        if limit == 0 || self.reader.is_none() && !self.try_attach(&mut told, handler)? {
+            return Ok(told);
         }
         let Self { reader, last_bytes, .. } = self;
         let reader = reader.as_mut().expect("attached");
         let drained = reader.drain(limit, |next| match next {
             Next::Message(m) => {
                 *last_bytes = m.payload.len();
-                handler(Event::Message(Message {
+                handler(Event::of(Message {
                     sequence: Some(m.sequence),
                     stamp: m.stamp,
                     kind: m.kind,
@@ -300,9 +323,16 @@ impl Subscriber for LogSubscriber {
                 reader.wait(wait, timeout_ns);
                 self.warm.is_cold();
             }
+            (None, _) if self.behind_gap.is_some() => {}
             (None, wait) if wait.sleeps() => tickpath_clock::sleep_ns(timeout_ns.min(LOOK_FOR_LOG_NS)),
             (None, wait) => wait.idle(),
         }
+    }
+
+    fn token(&self) -> Option<ResumeToken> {
+        let reader = self.reader.as_ref()?;
+        let words = [reader.next_told(), reader.identity(), 0, 0];
+        Some(ResumeToken::new(TRANSPORT.name, words, &OriginTracker::default()))
     }
 
     fn idle(&mut self) -> bool {
@@ -359,11 +389,25 @@ fn remove(place: &Place) -> Result<(), ConnectError> {
     place.remove().map_err(|e| ConnectError::Other(Box::new(e)))
 }
 
-fn log_start(start: Start) -> tickpath_log::Start {
+/// A reader that begins there, and whether the log is the one that is gone on in, and no shorter.
+fn open_reader(place: &Place, start: Start) -> Result<(Reader, bool), OpenError> {
+    let open = |start| Reader::open(place, start, Registration::Registered);
     match start {
-        Start::Now => tickpath_log::Start::Now,
-        Start::Oldest => tickpath_log::Start::Oldest,
-        Start::Sequence(sequence) => tickpath_log::Start::Sequence(sequence),
+        Start::Now => Ok((open(tickpath_log::Start::Now)?, true)),
+        Start::Oldest => Ok((open(tickpath_log::Start::Oldest)?, true)),
+        Start::Sequence(sequence) => Ok((open(tickpath_log::Start::Sequence(sequence))?, true)),
+        Start::After(token) => {
+            let ([next, identity, ..], _) = token.read(TRANSPORT.name).expect("it was read when it was opened");
+            let newest = open(tickpath_log::Start::Now)?;
+            if newest.identity() != identity {
+                return Ok((open(tickpath_log::Start::Oldest)?, false));
+            }
+            // A disk that lost its last messages has lost what was seen: what comes from now on is new.
+            if newest.sequence() < next {
+                return Ok((newest, false));
+            }
+            Ok((open(tickpath_log::Start::Sequence(next))?, true))
+        }
     }
 }
 

@@ -19,6 +19,8 @@ pub(crate) const CAPABILITIES: QueueCapabilities = QueueCapabilities {
     sees_death: true,
     counts_waiting: true,
     exact_resend: true,
+    counts_deliveries: false,
+    gives_back: false,
     max_payload: MAX_PAYLOAD_BYTES,
 };
 
@@ -99,7 +101,7 @@ impl Puller for LogPuller {
         let pulled = puller.pull(limit, |tickpath_log::Pulled { message, redelivered }| {
             let tickpath_log::Message { sequence, stamp, kind, payload } = message;
             let message = Message { sequence: Some(sequence), stamp, kind, payload, origin: None };
-            handler(Pulled { message, redelivered });
+            handler(Pulled::plain(message, redelivered));
         });
         // One message that is damaged is told here once, with its number; the next pull goes on behind it.
         pulled.map_err(|e| ReceiveError::Damaged(e.to_string()))

@@ -179,6 +179,7 @@ impl Connection for NatsBus {
         Capabilities {
             sequences: is_jetstream,
             history: is_jetstream,
+            max_age: false,
             single_publisher: false,
             publisher_liveness: false,
             whole_batches: false,
@@ -188,6 +189,7 @@ impl Connection for NatsBus {
     }
 
     fn publisher(&self, topic: &str, config: &TopicConfig) -> Result<Box<dyn Publisher>, ConnectError> {
+        self.capabilities().check_age(TRANSPORT.name, config)?;
         wire::check_name("topic", topic)?;
         self.check_policy(config.policy)?;
         let stream = self.server.keeping().map(|keeping| stream::of_topic(topic, config, keeping));
@@ -205,6 +207,7 @@ impl Connection for NatsBus {
                 Start::Now => None,
                 Start::Oldest => Some("start at the oldest message".to_owned()),
                 Start::Sequence(sequence) => Some(format!("start at the sequence number {sequence}")),
+                Start::After(_) => Some("go on behind a resume token".to_owned()),
             };
             if let Some(from) = from {
                 let remedy = "it keeps no messages: start 'now', or use ?jetstream in the URL";
@@ -237,11 +240,14 @@ impl Connection for NatsBus {
             sees_death: false,
             counts_waiting: is_jetstream,
             exact_resend: is_jetstream,
+            counts_deliveries: false,
+            gives_back: false,
             max_payload: stream::longest_payload(self.server_bytes, is_jetstream, None),
         }
     }
 
     fn pusher(&self, queue: &str, config: &QueueConfig) -> Result<Box<dyn Pusher>, ConnectError> {
+        self.queue_capabilities().check(TRANSPORT.name, config)?;
         wire::check_name("queue", queue)?;
         self.check_delivery(config.delivery)?;
         let stream = self.server.keeping().map(|keeping| stream::of_queue(queue, keeping));
@@ -250,6 +256,7 @@ impl Connection for NatsBus {
     }
 
     fn puller(&self, queue: &str, config: &QueueConfig, wait: Wait) -> Result<Box<dyn Puller>, ConnectError> {
+        self.queue_capabilities().check(TRANSPORT.name, config)?;
         wire::check_name("queue", queue)?;
         self.check_delivery(config.delivery)?;
         let server = self.server.clone();

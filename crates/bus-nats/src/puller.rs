@@ -61,7 +61,7 @@ impl Puller for CorePuller {
             let Arrival::Message { message, .. } = arrival else { return (0, None) };
             backlog.release(&message);
             let Some(message) = wire::pulled(&message.payload, *foreign) else { return (0, None) };
-            handler(Pulled { message, redelivered: false });
+            handler(Pulled::plain(message, false));
             (1, None)
         })
     }
@@ -265,7 +265,7 @@ impl Puller for StreamPuller {
         for Held { message, receipt, .. } in self.taken.drain(..) {
             if let Some(found) = wire::pulled(&message.payload, self.config.foreign) {
                 let found = Message { sequence: Some(receipt.sequence), ..found };
-                handler(Pulled { message: found, redelivered: receipt.redelivered });
+                handler(Pulled::plain(found, receipt.redelivered));
                 count += 1;
             }
             if self.config.delivery == Delivery::AtLeastOnce {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tickpath_bus_api::{Event, Gap, Mailbox, OriginTracker, PublisherState, ReceiveError, Start, Subscriber, wire};
+use tickpath_bus_api::{Event, Mailbox, OriginTracker, PublisherState, ReceiveError, Start, Subscriber, wire};
 use tickpath_clock::Wait;
 
 use crate::arrivals::{Arrival, Arrivals};
@@ -65,9 +65,7 @@ impl Subscriber for NatsSubscriber {
         arrivals.take(limit, false, |arrival| match arrival {
             Arrival::Gap(gap) => {
                 handler(Event::Gap(gap));
-                if gap == Gap::Reconnected {
-                    tracker.told();
-                }
+                tracker.told();
                 (1, None)
             }
             Arrival::Message { sequence, message } => {

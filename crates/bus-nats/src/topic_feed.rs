@@ -102,6 +102,7 @@ impl Feed for TopicFeed {
                 self.next.get_or_insert(match self.start {
                     Start::Now | Start::Oldest => 0,
                     Start::Sequence(sequence) => sequence,
+                    Start::After(_) => 0,
                 });
             }
         }
@@ -144,6 +145,7 @@ fn first(start: Start, state: &State) -> Result<u64, ServerError> {
             Err(ServerError::Future { wanted, published: state.last_sequence })
         }
         Start::Sequence(wanted) => Ok(wanted),
+        Start::After(_) => Err(ServerError::NotNats("not yet".to_owned())),
     }
 }
 

@@ -155,6 +155,10 @@ impl RedisBus {
                 let remedy = "it keeps no messages: start 'now', or use ?streams in the URL, shm:// or file://";
                 ("start at the oldest message".to_owned(), remedy)
             }
+            (_, Start::After(_)) => {
+                let remedy = "it keeps no messages: start 'now', or use ?streams in the URL";
+                ("go on behind a resume token".to_owned(), remedy)
+            }
             (mechanism, Start::Sequence(sequence)) => {
                 let remedy = match mechanism {
                     Mechanism::Plain => "it keeps no messages: start 'now', or use shm:// or file://",
@@ -182,6 +186,7 @@ impl Connection for RedisBus {
         Capabilities {
             sequences: false,
             history,
+            max_age: false,
             single_publisher: false,
             publisher_liveness: false,
             whole_batches: false,
@@ -191,6 +196,7 @@ impl Connection for RedisBus {
     }
 
     fn publisher(&self, topic: &str, config: &TopicConfig) -> Result<Box<dyn Publisher>, ConnectError> {
+        self.capabilities().check_age(self.transport(), config)?;
         check_name("topic", topic)?;
         self.check_policy(config.policy)?;
         let server = self.server.clone();
@@ -230,11 +236,14 @@ impl Connection for RedisBus {
             sees_death: false,
             counts_waiting: true,
             exact_resend: false,
+            counts_deliveries: false,
+            gives_back: false,
             max_payload: MAX_PAYLOAD_BYTES,
         }
     }
 
-    fn pusher(&self, queue: &str, _config: &QueueConfig) -> Result<Box<dyn Pusher>, ConnectError> {
+    fn pusher(&self, queue: &str, config: &QueueConfig) -> Result<Box<dyn Pusher>, ConnectError> {
+        self.queue_capabilities().check(self.transport(), config)?;
         check_name("queue", queue)?;
         let server = self.server.clone();
         Ok(Box::new(match server.mechanism() {
@@ -244,6 +253,7 @@ impl Connection for RedisBus {
     }
 
     fn puller(&self, queue: &str, config: &QueueConfig, wait: Wait) -> Result<Box<dyn Puller>, ConnectError> {
+        self.queue_capabilities().check(self.transport(), config)?;
         check_name("queue", queue)?;
         let clock = self.server.clock();
         let QueueConfig { silence_ns, foreign, .. } = *config;

@@ -237,7 +237,7 @@ pub(crate) fn hand_over(
     handler: &mut dyn FnMut(Pulled<'_>),
 ) -> Result<(), ServerError> {
     let message = wire::pulled(bytes, foreign).ok_or(ServerError::Foreign)?;
-    handler(Pulled { message, redelivered });
+    handler(Pulled::plain(message, redelivered));
     Ok(())
 }
 

@@ -67,7 +67,7 @@ impl Feed {
         let (place, read) = match (start, extent) {
             (_, None) => (Id::START, Some(0)),
             (Start::Now, Some(extent)) => (extent.last, extent.added),
-            (Start::Oldest | Start::Sequence(_), Some(extent)) => (Id::START, extent.gone()),
+            (Start::Oldest | Start::Sequence(_) | Start::After(_), Some(extent)) => (Id::START, extent.gone()),
         };
         Self::asking(link, topic, Progress { place, read, run }, None)
     }

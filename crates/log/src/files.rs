@@ -161,6 +161,12 @@ pub(crate) fn open_data(place: &Place, access: Access) -> Result<(File, Shape), 
     Ok((file, shape))
 }
 
+/// What tells a log from any other of its name: its file, and the clock that it was made by.
+pub(crate) fn identity(data: &File, shape: &Shape) -> io::Result<u64> {
+    let made = crc32c::crc32c(shape.calibration.as_bytes());
+    Ok(data.metadata()?.ino().rotate_left(32) ^ u64::from(made))
+}
+
 /// Makes the folder and both files. The data file appears under its name only when it is whole.
 pub(crate) fn create(config: &Config, shape: &Shape) -> Result<(File, Control), OpenError> {
     let place = &config.place;

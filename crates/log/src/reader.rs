@@ -90,6 +90,8 @@ pub struct Reader {
     slot: Option<Slot>,
     buffer: Vec<u8>,
     missed: u64,
+    /// What tells the log from others of its name.
+    identity: u64,
     others: Others,
 }
 
@@ -126,6 +128,7 @@ impl Reader {
         others: Others,
     ) -> Result<Self, OpenError> {
         let io = |e| OpenError::from_io(place, 0, e);
+        let identity = files::identity(&file, &shape).map_err(io)?;
         let segments = shape.segments(file, Access::Read, others).map_err(io)?;
         if let Some(Err(missing)) = segments.survey(this_boot()).map_err(io)? {
             let what = missing.damage(&segments, &shape).to_string();
@@ -141,6 +144,7 @@ impl Reader {
             slot: None,
             buffer: Vec::new(),
             missed: 0,
+            identity,
             others,
         };
         reader.register(registration)?;
@@ -151,7 +155,7 @@ impl Reader {
     /// The reader of a log without a name.
     pub(crate) fn unnamed(follower: Follower, segments: Segments, shape: Shape, place: &Place) -> Self {
         let (place, buffer, others) = (place.clone(), Vec::new(), Others::Trusted);
-        Self { follower, segments, shape, place, control: None, slot: None, buffer, missed: 0, others }
+        Self { follower, segments, shape, place, control: None, slot: None, buffer, missed: 0, identity: 0, others }
     }
 
     /// How its log's frames are laid out.
@@ -249,6 +253,16 @@ impl Reader {
     /// The sequence number of the next message.
     pub fn sequence(&self) -> u64 {
         self.follower.sequence()
+    }
+
+    /// The sequence number of the next message or gap that is handed over.
+    pub fn next_told(&self) -> u64 {
+        self.follower.sequence() - self.missed
+    }
+
+    /// What tells this log from any other that lay or will lie at its place.
+    pub fn identity(&self) -> u64 {
+        self.identity
     }
 
     /// The process that writes the log now, if one does.

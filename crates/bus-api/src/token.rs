@@ -1,0 +1,158 @@
+//! Where a subscriber has stopped, so that another one goes on behind it.
+//!
+//! ```text
+//!   kafka:0,2a,0,0:9f3c…,2a        transport : its own words : the last publisher, and his next number
+//! ```
+//! Numbers are hexadecimal. What the words mean is the transport's own: the next message, and what tells the topic from
+//! another one of its name.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::error::ConnectError;
+use crate::origin::OriginTracker;
+
+/// Words that a transport has for a place.
+pub const TOKEN_WORDS: usize = 4;
+
+/// The longest name of a transport in a token.
+const MAX_TRANSPORT_BYTES: usize = 16;
+
+/// Where a subscriber has stopped: behind all that it was handed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ResumeToken {
+    /// The transport's name, padded with zeros.
+    transport: [u8; MAX_TRANSPORT_BYTES],
+    words: [u64; TOKEN_WORDS],
+    /// The publisher of the last message, and the number that comes next of him: what he sent again comes not again.
+    last: Option<(u64, u64)>,
+}
+
+/// Text that is no resume token.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("'{0}' is no resume token; take one that a subscriber gave")]
+pub struct NoToken(String);
+
+impl ResumeToken {
+    /// Of a transport, which has up to sixteen letters, digits and `+`.
+    pub fn new(transport: &str, words: [u64; TOKEN_WORDS], tracker: &OriginTracker) -> Self {
+        let name = padded(transport).expect("a transport's name in a token is short and plain");
+        Self { transport: name, words, last: tracker.last() }
+    }
+
+    /// What it says to the transport that made it, with the copies that are known from before; any other refuses it.
+    pub fn read(&self, transport: &str) -> Result<([u64; TOKEN_WORDS], OriginTracker), ConnectError> {
+        if self.transport() != transport {
+            let sentence = format!(
+                "the resume token '{self}' is of '{}' and this is '{transport}'; resume where it was taken",
+                self.transport()
+            );
+            return Err(ConnectError::Other(sentence.into()));
+        }
+        let tracker = self.last.map_or_else(OriginTracker::default, |last| OriginTracker::behind(last));
+        Ok((self.words, tracker))
+    }
+
+    fn transport(&self) -> &str {
+        let end = self.transport.iter().position(|&byte| byte == 0).unwrap_or(MAX_TRANSPORT_BYTES);
+        std::str::from_utf8(&self.transport[..end]).expect("plain letters")
+    }
+}
+
+fn padded(transport: &str) -> Option<[u8; MAX_TRANSPORT_BYTES]> {
+    let plain = |b: u8| b.is_ascii_alphanumeric() || b == b'+';
+    if transport.is_empty() || !transport.bytes().all(plain) {
+        return None;
+    }
+    let mut name = [0; MAX_TRANSPORT_BYTES];
+    name.get_mut(..transport.len())?.copy_from_slice(transport.as_bytes());
+    Some(name)
+}
+
+impl fmt::Display for ResumeToken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [a, b, c, d] = self.words;
+        write!(f, "{}:{a:x},{b:x},{c:x},{d:x}", self.transport())?;
+        match self.last {
+            Some((publisher, next)) => write!(f, ":{publisher:x},{next:x}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl FromStr for ResumeToken {
+    type Err = NoToken;
+
+    fn from_str(text: &str) -> Result<Self, NoToken> {
+        parse(text).ok_or_else(|| NoToken(text.chars().take(200).collect()))
+    }
+}
+
+fn parse(text: &str) -> Option<ResumeToken> {
+    let mut parts = text.split(':');
+    let transport = padded(parts.next()?)?;
+    let words = numbers(parts.next()?)?;
+    let last = match parts.next() {
+        Some(last) => numbers::<2>(last).map(|[publisher, next]| Some((publisher, next)))?,
+        None => None,
+    };
+    parts.next().is_none().then_some(ResumeToken { transport, words, last })
+}
+
+fn numbers<const N: usize>(text: &str) -> Option<[u64; N]> {
+    let is_plain = text.bytes().all(|b| b.is_ascii_hexdigit() || b == b',');
+    let numbers: Vec<u64> = text.split(',').map(|word| u64::from_str_radix(word, 16).ok()).collect::<Option<_>>()?;
+    numbers.try_into().ok().filter(|_| is_plain)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::origin::{Origin, Sighting};
+
+    proptest! {
+        #[test]
+        fn what_was_written_is_read(words in any::<[u64; 4]>(), publisher in any::<u64>(), number in any::<u64>()) {
+            let mut tracker = OriginTracker::default();
+            let fresh = ResumeToken::new("redis+streams", words, &tracker);
+            prop_assert_eq!(fresh.to_string().parse(), Ok(fresh));
+            let origin = Origin { clock: 1, publisher, number };
+            tracker.see(origin);
+            let token = ResumeToken::new("kafka", words, &tracker);
+            prop_assert_eq!(token.to_string().parse(), Ok(token));
+            let (read, mut tracker) = token.read("kafka").unwrap();
+            prop_assert_eq!(read, words);
+            if number < u64::MAX {
+                prop_assert_eq!(tracker.see(origin), Sighting::Again);
+            }
+            prop_assert!(token.read("nats").is_err());
+        }
+
+        #[test]
+        fn any_text_is_a_token_or_refused(text in "\\PC*") {
+            let _ = text.parse::<ResumeToken>();
+        }
+    }
+
+    #[test]
+    fn what_is_no_token_is_refused_in_words() {
+        for text in [
+            "",
+            "kafka",
+            "kafka:1,2,3",
+            "kafka:1,2,3,4,5",
+            "kafka:1,2,3,g",
+            "kafka:+1,2,3,4",
+            "kafka:1,2,3,4:5",
+            "kafka:1,2,3,4:5,6:7",
+            "ka fka:1,2,3,4",
+            "a-very-long-name-of-one:1,2,3,4",
+            "kafka:1,2,3,11111111111111111",
+        ] {
+            let error = text.parse::<ResumeToken>().unwrap_err().to_string();
+            assert!(error.contains("is no resume token"), "{error}");
+        }
+    }
+}
