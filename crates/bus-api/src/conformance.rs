@@ -15,6 +15,8 @@ mod process;
 mod pull;
 mod queue;
 mod queue_process;
+mod resume;
+mod returned;
 mod role;
 mod scratch;
 mod topic;

@@ -4,6 +4,7 @@ use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
+use std::time::UNIX_EPOCH;
 
 use tickpath_clock::Calibration;
 use zerocopy::{FromZeros, IntoBytes};
@@ -163,8 +164,12 @@ pub(crate) fn open_data(place: &Place, access: Access) -> Result<(File, Shape), 
 
 /// What tells a log from any other of its name: its file, and the clock that it was made by.
 pub(crate) fn identity(data: &File, shape: &Shape) -> io::Result<u64> {
-    let made = crc32c::crc32c(shape.calibration.as_bytes());
-    Ok(data.metadata()?.ino().rotate_left(32) ^ u64::from(made))
+    let file = data.metadata()?;
+    // A file system gives the number of a removed file to the next one. Not each knows when a file was made.
+    let made_ns =
+        file.created().ok().and_then(|made| made.duration_since(UNIX_EPOCH).ok()).map_or(0, |made| made.as_nanos());
+    let by = crc32c::crc32c(shape.calibration.as_bytes());
+    Ok(file.ino().rotate_left(48) ^ u64::from(by).rotate_left(32) ^ made_ns as u64)
 }
 
 /// Makes the folder and both files. The data file appears under its name only when it is whole.

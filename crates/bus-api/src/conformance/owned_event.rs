@@ -8,7 +8,7 @@ use crate::{Event, Gap, Puller, Subscriber};
 const LOOKS: u32 = 60_000;
 
 /// An event that stays.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum OwnedEvent {
     /// A message.
     Message {
@@ -46,7 +46,8 @@ impl OwnedEvent {
         Self::Foreign { sequence, bytes: bytes.as_ref().to_vec() }
     }
 
-    fn of(event: Event<'_>) -> Self {
+    /// Without what it lends.
+    pub(super) fn of(event: Event<'_>) -> Self {
         match event {
             Event::Message(message) => {
                 Self::Message { sequence: message.sequence, stamp: message.stamp, payload: message.payload.to_vec() }

@@ -9,6 +9,7 @@ use super::fixture::{Case, Fixture, GOOD_NAMES, bad_names, refused, refused_name
 use super::message::{Deadline, KIND};
 use super::pull::{Taken, check_marked, each_once, hold, next, pull, pull_until, push, stays_empty};
 use super::queue_process;
+use super::returned;
 use super::scratch::{config, surest_delivery};
 use crate::{ConnectError, Delivery, PublishError, Puller};
 
@@ -28,6 +29,8 @@ pub const QUEUE_CASES: &[(&str, Case)] = &[
     ("names", names),
     ("waiting", waiting),
     ("removal", removal),
+    ("give_back", returned::give_back),
+    ("dead_letters", returned::dead_letters),
     ("puller_killed", queue_process::puller_killed),
     ("pusher_killed", queue_process::pusher_killed),
     ("killed_anywhere", queue_process::killed_anywhere),

@@ -7,6 +7,7 @@ use tickpath_clock::Wait;
 use super::fixture::{Case, Fixture, GOOD_NAMES, bad_names, refused, refused_name};
 use super::message::{Deadline, KIND, LAST, Tally, next, payload, publish, publish_until_full, receive, stays_quiet};
 use super::process;
+use super::resume;
 use super::scratch::usual;
 use crate::{Capabilities, ConnectError, Event, Gap, Policy, PublishError, PublisherState, Start};
 
@@ -30,6 +31,10 @@ pub const CASES: &[(&str, Case)] = &[
     ("names", names),
     ("waiting", waiting),
     ("removal", removal),
+    ("resume", resume::resume),
+    ("resume_anew", resume::resume_anew),
+    ("resume_behind", resume::resume_behind),
+    ("carried", resume::carried),
     ("publisher_killed", process::publisher_killed),
     ("subscriber_killed", process::subscriber_killed),
     ("sleeper_killed", process::sleeper_killed),

@@ -1,0 +1,173 @@
+//! Cases of going on where another subscriber has stopped, and of what travels through a bridge.
+
+use tickpath_clock::Wait;
+
+use super::fixture::Fixture;
+use super::message::{Deadline, KIND, payload, publish, stays_quiet};
+use super::owned_event::OwnedEvent;
+use super::scratch::Topic;
+use crate::{Event, Gap, Origin, Policy, Publisher, ResumeToken, Start, Subscriber, TopicConfig};
+
+/// Who starts behind a token gets what lies behind it, and nothing before, wherever the token was taken.
+pub(super) fn resume(fixture: &Fixture<'_>) {
+    let topic = fixture.topic("resume");
+    if !topic.capabilities().history {
+        let alone = topic.subscriber(Start::Now, Wait::Yield);
+        assert_eq!(alone.token(), None, "there is no history to go on in");
+        return;
+    }
+    let mut publisher = topic.publisher();
+    publish(&mut *publisher, 0..100);
+    let mut first = topic.subscriber(Start::Oldest, Wait::Yield);
+    let (mut tokens, mut count) = (Vec::new(), 0);
+    while count < 60 {
+        tokens.push((token(&*first), count));
+        let came = collect(&mut *first, 7);
+        assert_eq!(came, numbers(count..count + 7));
+        count += 7;
+    }
+    drop(first);
+    publish(&mut *publisher, 100..120);
+    for (token, count) in tokens {
+        // As it comes back from a file.
+        let token: ResumeToken = token.to_string().parse().expect("a token is read as it was written");
+        let mut second = topic.subscriber(Start::After(token), Wait::Yield);
+        let come = collect(&mut *second, 120 - count as usize);
+        assert_eq!(come, numbers(count..120), "behind {token}");
+        stays_quiet(&mut *second);
+        let at_end = self::token(&*second);
+        drop(second);
+        let mut third = topic.subscriber(Start::After(at_end), Wait::Yield);
+        stays_quiet(&mut *third);
+    }
+    let mut now = topic.subscriber(Start::Now, Wait::Yield);
+    let here = token(&*now);
+    publish(&mut *publisher, 120..130);
+    let mut behind = topic.subscriber(Start::After(here), Wait::Yield);
+    assert_eq!(collect(&mut *now, 10), numbers(120..130));
+    assert_eq!(collect(&mut *behind, 10), numbers(120..130));
+}
+
+/// Behind a token of a topic that was removed and made anew all that is there is new, and that something is gone is told.
+pub(super) fn resume_anew(fixture: &Fixture<'_>) {
+    let topic = fixture.topic("anew");
+    if !topic.capabilities().history {
+        return;
+    }
+    let mut publisher = topic.publisher();
+    publish(&mut *publisher, 0..20);
+    let mut first = topic.subscriber(Start::Oldest, Wait::Yield);
+    collect(&mut *first, 5);
+    let token = token(&*first);
+    drop((first, publisher));
+    topic.connection.remove(&topic.name).expect("removed");
+    publish(&mut *topic.publisher(), 100..110);
+    let mut second = topic.subscriber(Start::After(token), Wait::Yield);
+    let came = collect(&mut *second, 11);
+    assert_eq!(came[0], OwnedEvent::Gap(Gap::Reconnected), "{came:?}");
+    assert_eq!(came[1..], numbers(100..110));
+    stays_quiet(&mut *second);
+}
+
+/// Behind a token exactly what was overwritten since is told as gone, where messages are counted.
+pub(super) fn resume_behind(fixture: &Fixture<'_>) {
+    const COUNT: u64 = 1_500;
+    let topic = fixture.topic("behind");
+    let capabilities = topic.capabilities();
+    if !capabilities.history || !capabilities.sequences || !capabilities.policies.contains(&Policy::Overwrite) {
+        return;
+    }
+    let config = TopicConfig { capacity_bytes: 256 << 10, ..TopicConfig::new(Policy::Overwrite) };
+    let mut publisher = topic.connection.publisher(&topic.name, &config).expect("opened");
+    publish(&mut *publisher, 0..20);
+    let mut first = topic.subscriber(Start::Oldest, Wait::Yield);
+    assert_eq!(collect(&mut *first, 10), numbers(0..10));
+    let token = token(&*first);
+    drop(first);
+    publish(&mut *publisher, 20..COUNT);
+    let mut second = topic.subscriber(Start::After(token), Wait::Yield);
+    let (mut next, deadline) = (10, Deadline::new());
+    while next < COUNT {
+        match &collect(&mut *second, 1)[0] {
+            OwnedEvent::Gap(Gap::Missed(missed)) => next += missed,
+            OwnedEvent::Message { stamp, .. } => {
+                assert_eq!(*stamp, next, "a message that is missing was not told");
+                next += 1;
+            }
+            other => panic!("{other:?}"),
+        }
+        deadline.check("behind");
+    }
+    assert_eq!(next, COUNT);
+}
+
+/// What is carried keeps its origin on a broker: a copy comes not again, and what is missing of its publisher is told. A
+/// loss that is published comes as one, everywhere.
+pub(super) fn carried(fixture: &Fixture<'_>) {
+    let topic = fixture.topic("carried");
+    let mut subscriber = topic.subscriber(Start::Now, Wait::Yield);
+    let mut publisher = topic.publisher();
+    let at = |number| Origin { clock: 1, publisher: 2, number };
+    for number in [5, 6, 6, 5, 7] {
+        publisher.carry(at(number), number, KIND, &payload(number)).expect("carried");
+    }
+    let is_kept = is_origin_kept(&topic, &mut *subscriber, &mut *publisher);
+    if is_kept {
+        publisher.carry(at(10), 10, KIND, &payload(10)).expect("carried");
+        assert_eq!(collect(&mut *subscriber, 2), [vec![OwnedEvent::Gap(Gap::Missed(2))], numbers(10..11)].concat());
+    }
+    for gap in [Gap::Missed(3), Gap::Reconnected] {
+        publisher.publish_gap(0, gap).expect("published");
+        assert_eq!(collect(&mut *subscriber, 1), [OwnedEvent::Gap(gap)]);
+    }
+    if is_kept {
+        // It is part of the loss that was told.
+        publisher.carry(at(14), 14, KIND, &payload(14)).expect("carried");
+        assert_eq!(collect(&mut *subscriber, 1), numbers(14..15));
+    }
+    publish(&mut *publisher, 20..22);
+    assert_eq!(collect(&mut *subscriber, 2), numbers(20..22), "its own numbers are as if nothing had been carried");
+    stays_quiet(&mut *subscriber);
+}
+
+/// Takes what was carried as 5, 6, 6, 5, 7 and a message of the publisher's own; true if the copies did not come.
+fn is_origin_kept(topic: &Topic, subscriber: &mut dyn Subscriber, publisher: &mut dyn Publisher) -> bool {
+    publish(publisher, 8..9);
+    let came = collect(subscriber, 4);
+    if came == [numbers(5..8), numbers(8..9)].concat() {
+        return true;
+    }
+    assert!(topic.capabilities().single_publisher, "a broker's messages keep their origin: {came:?}");
+    assert_eq!(came, [5, 6, 6, 5].map(|number| numbers(number..number + 1)).concat());
+    assert_eq!(collect(subscriber, 2), numbers(7..9));
+    false
+}
+
+fn token(subscriber: &dyn Subscriber) -> ResumeToken {
+    subscriber.token().expect("there is history, and something is known of the topic")
+}
+
+fn numbers(numbers: std::ops::Range<u64>) -> Vec<OwnedEvent> {
+    numbers.map(|number| OwnedEvent::message(number, &payload(number))).collect()
+}
+
+fn uncounted(event: Event<'_>) -> OwnedEvent {
+    match OwnedEvent::of(event) {
+        OwnedEvent::Message { stamp, payload, .. } => OwnedEvent::message(stamp, &payload),
+        other => other,
+    }
+}
+
+/// The next events, without sequence numbers.
+fn collect(subscriber: &mut dyn Subscriber, count: usize) -> Vec<OwnedEvent> {
+    let mut events = Vec::new();
+    let deadline = Deadline::new();
+    while events.len() < count {
+        let polled = subscriber.poll(count - events.len(), &mut |event| events.push(uncounted(event)));
+        if polled.expect("polled") == 0 {
+            subscriber.wait(1_000_000);
+        }
+        assert!(!deadline.is_over(), "only {} of {count} events came", events.len());
+    }
+    events
+}

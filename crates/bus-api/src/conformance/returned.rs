@@ -1,0 +1,139 @@
+//! Cases of messages that a puller does not want: one is given back, and one that nobody takes goes to the dead letters.
+
+use std::num::NonZeroU32;
+
+use tickpath_clock::Wait;
+
+use super::fixture::{Fixture, refused};
+use super::message::{Deadline, KIND, payload};
+use super::pull::{next, push, stays_empty};
+use super::scratch::Queue;
+use crate::{Delivery, Puller, ReceiveError, dead_letter_queue};
+
+/// A message as it came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Came {
+    number: u64,
+    redelivered: bool,
+    deliveries: Option<u32>,
+    tag: u64,
+}
+
+/// One message goes back, and comes again, marked; the others are acknowledged. What is not there to give is refused.
+pub(super) fn give_back(fixture: &Fixture<'_>) {
+    let Some(queue) = fixture.queue_if_supported("given_back", Delivery::AtLeastOnce) else { return };
+    let capabilities = queue.capabilities();
+    let mut puller = queue.puller(Wait::Block);
+    push(&mut *queue.pusher(), 0..10);
+    let held = take(&mut *puller, 10);
+    if !capabilities.gives_back {
+        let refused = puller.give_back(held[4].tag).expect_err("it takes nothing back").to_string();
+        assert!(refused.contains("no single message back"), "{refused}");
+        return;
+    }
+    let counted = |count| capabilities.counts_deliveries.then_some(count);
+    assert!(held.iter().all(|came| !came.redelivered && came.deliveries == counted(1)), "{held:?}");
+    for at in [4, 7] {
+        puller.give_back(held[at].tag).expect("given back");
+    }
+    let twice = puller.give_back(held[4].tag).expect_err("it is not held any more");
+    assert!(matches!(twice, ReceiveError::NotAcknowledged(_)), "{twice}");
+    puller.acknowledge().expect("the others are acknowledged");
+    let again = take(&mut *puller, 2);
+    let mut numbers: Vec<_> = again.iter().map(|came| came.number).collect();
+    numbers.sort_unstable();
+    let mut expected = [held[4].number, held[7].number];
+    expected.sort_unstable();
+    assert_eq!(numbers, expected);
+    assert!(again.iter().all(|came| came.redelivered && came.deliveries == counted(2)), "{again:?}");
+    let acknowledged = puller.give_back(held[0].tag).expect_err("it is acknowledged");
+    assert!(matches!(acknowledged, ReceiveError::NotAcknowledged(_)), "{acknowledged}");
+    // To another puller, too.
+    puller.give_back(again[0].tag).expect("given back");
+    puller.acknowledge().expect("acknowledged");
+    drop(puller);
+    let mut other = queue.puller(Wait::Block);
+    let third = take(&mut *other, 1)[0];
+    assert_eq!((third.number, third.redelivered, third.deliveries), (again[0].number, true, counted(3)));
+    other.acknowledge().expect("acknowledged");
+    stays_empty(&mut *other);
+    queue.until_waiting(0);
+}
+
+/// A message that was delivered as often as the limit says goes to the dead letters, whole, and comes never again; where
+/// deliveries are not counted a limit is refused.
+pub(super) fn dead_letters(fixture: &Fixture<'_>) {
+    const LIMIT: u32 = 3;
+    let Some(mut queue) = fixture.queue_if_supported("limited", Delivery::AtLeastOnce) else { return };
+    queue.config.most_deliveries = NonZeroU32::new(LIMIT);
+    if !queue.capabilities().counts_deliveries {
+        refused(queue.connection.pusher(&queue.name, &queue.config), "how often");
+        refused(queue.connection.puller(&queue.name, &queue.config, Wait::Yield), "how often");
+        return;
+    }
+    let dead = Queue {
+        connection: (fixture.connect)(),
+        name: dead_letter_queue(&queue.name),
+        config: super::scratch::config(Delivery::AtLeastOnce),
+    };
+    let mut puller = queue.puller(Wait::Block);
+    push(&mut *queue.pusher(), 0..3);
+    let mut deliveries = Vec::new();
+    let (mut acknowledged, deadline) = (0, Deadline::new());
+    // Number 1 is poison; the others are taken.
+    while acknowledged < 2 || deliveries.len() < LIMIT as usize {
+        for came in look(&mut *puller, 8) {
+            if came.number == 1 {
+                deliveries.push(came.deliveries.expect("they are counted"));
+                puller.give_back(came.tag).expect("given back");
+            } else {
+                acknowledged += 1;
+            }
+        }
+        puller.acknowledge().expect("acknowledged");
+        deadline.check("dead letters");
+    }
+    assert_eq!(deliveries, [1, 2, 3]);
+    let mut buried = dead.puller(Wait::Yield);
+    let deadline = Deadline::new();
+    let mut letter = None;
+    while letter.is_none() {
+        // Who moves it may be the next puller that would get it.
+        assert_eq!(look(&mut *puller, 8), [], "it comes no more");
+        let pulled = buried.pull(1, &mut |pulled| {
+            letter = Some((pulled.message.stamp, pulled.message.kind, pulled.message.payload.to_vec()));
+        });
+        pulled.expect("pulled");
+        deadline.check("the queue of dead letters");
+    }
+    assert_eq!(letter, Some((1, KIND, payload(1))));
+    buried.acknowledge().expect("acknowledged");
+    stays_empty(&mut *buried);
+    // The queue goes on.
+    push(&mut *queue.pusher(), 5..6);
+    assert_eq!(next(&mut *puller, "behind a dead letter").0, 5);
+}
+
+/// Exactly so many messages, none acknowledged.
+fn take(puller: &mut dyn Puller, count: usize) -> Vec<Came> {
+    let (mut came, deadline) = (Vec::new(), Deadline::new());
+    while came.len() < count {
+        came.extend(look(puller, count - came.len()));
+        deadline.check("messages to hold");
+    }
+    came
+}
+
+/// What comes in one look; where nothing does, waits a moment.
+fn look(puller: &mut dyn Puller, limit: usize) -> Vec<Came> {
+    let mut came = Vec::new();
+    let pulled = puller.pull(limit, &mut |pulled| {
+        let crate::Pulled { message, redelivered, deliveries, tag } = pulled;
+        assert_eq!(message.payload, payload(message.stamp), "message {} is torn", message.stamp);
+        came.push(Came { number: message.stamp, redelivered, deliveries, tag });
+    });
+    if pulled.expect("pulled") == 0 {
+        puller.wait(10_000_000);
+    }
+    came
+}
