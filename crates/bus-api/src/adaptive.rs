@@ -63,6 +63,10 @@ impl<T: Subscriber> Subscriber for Adaptive<T> {
         self.inner.token()
     }
 
+    fn topic_id(&self) -> Option<u64> {
+        self.inner.topic_id()
+    }
+
     fn publisher(&self) -> PublisherState {
         self.inner.publisher()
     }

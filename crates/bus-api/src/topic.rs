@@ -238,6 +238,12 @@ pub trait Subscriber: Send {
         None
     }
 
+    /// A number that no other topic has, nor one that is made anew under this name, where one publisher at a time numbers the
+    /// messages: with a message's sequence number it says what an [`Origin`] says on a broker.
+    fn topic_id(&self) -> Option<u64> {
+        None
+    }
+
     /// Whether somebody publishes this topic now.
     fn publisher(&self) -> PublisherState;
 

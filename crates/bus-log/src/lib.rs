@@ -335,6 +335,10 @@ impl Subscriber for LogSubscriber {
         Some(ResumeToken::new(TRANSPORT.name, words, &OriginTracker::default()))
     }
 
+    fn topic_id(&self) -> Option<u64> {
+        self.reader.as_ref().map(Reader::identity)
+    }
+
     fn idle(&mut self) -> bool {
         let Some(reader) = &mut self.reader else {
             tickpath_clock::relax();

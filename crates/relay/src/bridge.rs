@@ -4,22 +4,27 @@
 //!   broker ──one connection a topic──> bridge ──log in shared memory──> any number of local readers
 //!   local publisher ──log──> bridge ──one connection a topic──> broker
 //! ```
-//! Each topic has a thread. A loss on the way here is told and counted: a bus has no way to publish it. A broker that
+//! Each topic has a thread. A loss on the way here is told, counted, and published as the news of one. A broker that
 //! takes nothing now is tried again until it does; one that refuses for good ends the bridge. A message that it may have
 //! taken in its last moment is sent again as the same one, and comes to each subscriber once.
 //!
-//! Messages that go in a circle through two bridges are not recognised as such.
+//! On a broker a message keeps its origin. One that comes out of a log is given one, of the log's identity and its sequence
+//! number: who carries it again, after a fall or beside this bridge, carries the same message. So messages that go in a
+//! circle through two bridges between brokers come back as copies, which nobody gets.
 
 use std::collections::BTreeSet;
+use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 
-use tickpath_bus::{Connection, Event, Gap, Message, PublishError, Start, Subscriber, connect};
+use tickpath_bus::origin::clock_of;
+use tickpath_bus::{Connection, Event, Gap, Message, Origin, PublishError, Start, Subscriber, connect};
 use tickpath_clock::{Clock, Wait, sleep_ns};
+use tickpath_result::without_login;
 
-use super::{
-    Handed, LOOK_NS, Meter, Opening, Outlet, Outside, RETRY_NS, RelayError, Stamp, TURN, address_at, gap_words,
-    without_login,
-};
+use super::{LOOK_NS, Meter, Opening, Outside, RETRY_NS, RelayError, TURN, gap_words};
+use crate::address::address_at;
+use crate::outlet::{Handed, Item, Outlet};
+use crate::resume::{Kept, Known, Tail, file_name};
 
 /// What is carried where.
 #[derive(Debug, Clone)]
@@ -32,6 +37,8 @@ pub struct Settings {
     pub routes: Vec<Route>,
     /// With which message to begin.
     pub start: Start,
+    /// The folder where it is kept how far each topic has come; where that is known, the topic begins there.
+    pub resume: Option<PathBuf>,
     /// The kind that messages of other programs get.
     pub foreign_kind: u8,
     /// How to wait for messages, and for room in a full topic.
@@ -90,20 +97,49 @@ fn open<'a>(
 ) -> Result<Vec<Line<'a>>, RelayError> {
     let mut lines = Vec::new();
     for (route, meter) in settings.routes.iter().zip(meters) {
+        let kept = kept(settings, route, from.as_ref())?;
         let outlet = Outlet::open(to.as_ref(), (&settings.to, &route.to), &settings.opening, settings.wait, outside)?;
-        let subscriber = from.subscriber(&route.from, settings.start, settings.wait)?;
-        let foreign_kind = settings.foreign_kind;
-        let topic = route.from.clone();
-        let (is_told, is_elsewhere_told, is_out) = (false, false, false);
-        let onward = Onward { topic, outlet, meter, outside, foreign_kind, is_told, is_elsewhere_told, is_out };
-        lines.push(Line { subscriber, onward });
+        let tail = match (&kept, &outlet.log) {
+            (Some(kept), Some((log, end))) => kept.tail(log, *end)?,
+            _ => Tail::default(),
+        };
+        let start = kept.as_ref().map_or(settings.start, |kept| kept.start(settings.start));
+        let subscriber = from.subscriber(&route.from, start, settings.wait)?;
+        let onward = Onward {
+            topic: route.from.clone(),
+            outlet,
+            tail,
+            clock: clock_of(outside.clock.calibration()),
+            meter,
+            outside,
+            foreign_kind: settings.foreign_kind,
+            is_told: false,
+            is_elsewhere_told: false,
+            is_out: false,
+            has_left: false,
+            has_adopted: false,
+        };
+        let lost = kept.as_ref().zip(onward.outlet.log.as_ref()).and_then(|(kept, (_, end))| kept.lost(*end));
+        lines.push(Line { subscriber, kept, lost, onward });
     }
     Ok(lines)
+}
+
+/// Where it is kept how far a topic has come, if that is asked for.
+fn kept(settings: &Settings, route: &Route, from: &dyn Connection) -> Result<Option<Kept>, RelayError> {
+    let Some(folder) = &settings.resume else { return Ok(None) };
+    if !from.capabilities().history {
+        return Err(RelayError::NoHistory(route.from.clone()));
+    }
+    Kept::open(folder, &file_name(&route.from, &route.to)).map(Some)
 }
 
 /// One topic on its way.
 struct Line<'a> {
     subscriber: Box<dyn Subscriber>,
+    kept: Option<Kept>,
+    /// What was published before, and is not there any more.
+    lost: Option<Gap>,
     onward: Onward<'a>,
 }
 
@@ -112,6 +148,10 @@ struct Onward<'a> {
     /// The topic's name where it is received.
     topic: String,
     outlet: Outlet,
+    /// What is published already of what comes.
+    tail: Tail,
+    /// The clock of this host.
+    clock: u64,
     meter: &'a Meter,
     outside: &'a Outside<'a>,
     foreign_kind: u8,
@@ -121,101 +161,148 @@ struct Onward<'a> {
     is_elsewhere_told: bool,
     /// The broker takes nothing, and that was told.
     is_out: bool,
+    /// Something that had come was not published, because the bridge was stopped.
+    has_left: bool,
+    /// Something of other programs was published, which nobody could tell from a copy.
+    has_adopted: bool,
 }
 
 impl Line<'_> {
     /// Carries until it is stopped. What cannot be carried on stops the others too.
-    fn carry(self) -> Result<(), RelayError> {
-        let Self { mut subscriber, mut onward } = self;
-        let outside = onward.outside;
+    fn carry(mut self) -> Result<(), RelayError> {
+        let outside = self.onward.outside;
         while !outside.is_stopped() {
-            let looked = outside.clock.ticks();
-            let mut refused = None;
-            let polled = subscriber.poll(TURN, &mut |event| {
-                if refused.is_none() {
-                    refused = onward.take(event, looked).err();
-                }
-            });
-            if let Some(reason) = refused {
+            if let Err(error) = self.turn() {
                 outside.stop.store(true, Ordering::Relaxed);
-                return Err(RelayError::Refused { topic: onward.outlet.topic, reason });
+                return Err(error);
             }
-            match polled {
-                Ok(0) => subscriber.wait(LOOK_NS),
-                Ok(_) => {}
-                Err(reason) => {
-                    outside.stop.store(true, Ordering::Relaxed);
-                    return Err(RelayError::Receive { topic: onward.topic, reason });
-                }
+        }
+        self.kept.as_mut().map_or(Ok(()), Kept::end)
+    }
+
+    /// Carries what has come, or waits for it.
+    fn turn(&mut self) -> Result<(), RelayError> {
+        let Self { subscriber, kept, lost, onward } = self;
+        let outside = onward.outside;
+        let looked = outside.clock.ticks();
+        if let Some(gap) = lost.take() {
+            let topic = onward.outlet.topic.clone();
+            onward.take(Event::Gap(gap), None, looked).map_err(|reason| RelayError::Refused { topic, reason })?;
+        }
+        let topic_id = subscriber.topic_id();
+        let mut refused = None;
+        let polled = subscriber.poll(TURN, &mut |event| {
+            if refused.is_none() {
+                refused = onward.take(event, topic_id, looked).err();
             }
+        });
+        if let Some(reason) = refused {
+            return Err(RelayError::Refused { topic: onward.outlet.topic.clone(), reason });
+        }
+        let count = polled.map_err(|reason| RelayError::Receive { topic: onward.topic.clone(), reason })?;
+        if let Some(kept) = kept.as_mut().filter(|_| !onward.has_left) {
+            let now = count == 0 || std::mem::take(&mut onward.has_adopted);
+            let next = onward.outlet.log.as_ref().map(|(_, next)| *next);
+            kept.reached(subscriber.token(), next, outside, now)?;
+        }
+        if count == 0 {
+            subscriber.wait(LOOK_NS);
         }
         Ok(())
     }
 }
 
 impl Onward<'_> {
-    /// Carries what has come; `looked` is when it was looked for, in ticks. An error is that nothing is taken any more.
-    fn take(&mut self, event: Event<'_>, looked: u64) -> Result<(), PublishError> {
-        let Self { topic, foreign_kind, outside, is_told, is_elsewhere_told, .. } = self;
+    /// Carries what has come, of a topic of this identity; `looked` is when it was looked for, in ticks. An error is that
+    /// nothing is taken any more.
+    fn take(&mut self, event: Event<'_>, topic_id: Option<u64>, looked: u64) -> Result<(), PublishError> {
+        let Self { topic, foreign_kind, outside, is_told, .. } = self;
         match event {
             Event::Message(message) => {
-                let stamp = outside.stamp_here(&message, topic, is_elsewhere_told);
-                self.pass(&message, stamp, looked, false)
+                let of_log = || Some(Origin { clock: self.clock, publisher: topic_id?, number: message.sequence? });
+                let origin = message.origin.or_else(of_log);
+                self.pass(&message, origin, looked, false)
             }
             Event::Foreign(foreign) => {
                 let message = outside.adopt(foreign, *foreign_kind, topic, is_told);
-                let stamp = Stamp { ticks: message.stamp, is_arrival: false };
-                self.pass(&message, stamp, looked, true)
+                self.has_adopted = true;
+                self.pass(&message, None, looked, true)
             }
             Event::Gap(gap) => {
-                self.tell_gap(gap);
+                self.meter.update(|totals| totals.gap(gap));
+                (outside.tell)(&format!("'{topic}': {}", gap_words(gap)));
+                if self.tail.gap(gap) == Known::New {
+                    self.publish(Item::Gap(looked, gap))?;
+                }
                 Ok(())
             }
         }
     }
 
-    /// Publishes a message, however long it takes.
-    fn pass(&mut self, message: &Message<'_>, stamp: Stamp, looked: u64, is_foreign: bool) -> Result<(), PublishError> {
+    fn pass(
+        &mut self,
+        message: &Message<'_>,
+        origin: Option<Origin>,
+        looked: u64,
+        is_foreign: bool,
+    ) -> Result<(), PublishError> {
+        let Message { kind, payload, .. } = *message;
+        match self.tail.message(kind, payload) {
+            Known::New => {}
+            Known::Published => {
+                self.meter.update(|totals| totals.again += 1);
+                return Ok(());
+            }
+            Known::Differs => (self.outside.tell)(&format!(
+                "'{}' holds other messages behind the place that was kept than those that come: some may be there twice; \
+                 to begin anew, remove the log and what --resume keeps",
+                self.outlet.topic
+            )),
+        }
+        // A log has one clock; on a broker a stamp goes with the clock that it is of.
+        let here = match self.outlet.log.is_some() || origin.is_none() {
+            true => Some(self.outside.stamp_here(message, &self.topic, &mut self.is_elsewhere_told)),
+            false => None,
+        };
+        let stamp = here.map_or(message.stamp, |here| here.ticks);
+        let Some(refused) = self.publish(Item::Message { origin, stamp, kind, payload })? else { return Ok(()) };
+        let now = self.outside.clock.ticks();
+        let had_ns = self.outside.clock.ns_between(looked, now);
+        let utc_ns = self.outside.utc_ns_of(if message.is_of_clock(self.clock) { stamp } else { now });
+        self.meter.update(|totals| {
+            totals.elsewhere += u64::from(here.is_some_and(|here| here.is_arrival));
+            totals.message(payload.len(), utc_ns);
+            totals.foreign += u64::from(is_foreign);
+            totals.refused += u64::from(refused);
+            totals.delay(had_ns);
+        });
+        Ok(())
+    }
+
+    /// Publishes something, however long it takes; gives whether it was refused at first, or none if it was not published,
+    /// which is told and counted.
+    fn publish(&mut self, item: Item<'_>) -> Result<Option<bool>, PublishError> {
         // Who has to end does not wait for a broker with each of the messages that have come.
         while !(self.is_out && self.outside.is_stopped()) {
-            match self.outlet.hand_over(stamp.ticks, message.kind, message.payload, self.outside) {
+            match self.outlet.hand_over(item, self.outside) {
                 Ok(Handed::Over { refused, .. }) => {
-                    self.count(message, stamp, looked, refused, is_foreign);
-                    return Ok(());
+                    self.tell_return();
+                    return Ok(Some(refused));
                 }
                 Ok(Handed::Stopped) => break,
                 Err(PublishError::TooLarge { bytes, limit }) => {
                     self.drop_too_large(bytes, limit);
-                    return Ok(());
+                    let loss = Item::Gap(self.outside.clock.ticks(), Gap::Missed(1));
+                    return self.publish(loss).map(|_| None);
                 }
                 Err(reason) if reason.may_pass() => self.tell_outage(&reason),
                 Err(reason) => return Err(reason),
             }
             sleep_ns(RETRY_NS);
         }
+        self.has_left = true;
         self.meter.update(|totals| totals.left += 1);
-        Ok(())
-    }
-
-    fn count(&mut self, message: &Message<'_>, stamp: Stamp, looked: u64, refused: bool, is_foreign: bool) {
-        let had_ns = self.outside.clock.ns_between(looked, self.outside.clock.ticks());
-        let utc_ns = self.outside.utc_ns_of(stamp.ticks);
-        self.meter.update(|totals| {
-            totals.elsewhere += u64::from(stamp.is_arrival);
-            totals.message(message.payload.len(), utc_ns);
-            totals.foreign += u64::from(is_foreign);
-            totals.refused += u64::from(refused);
-            totals.delay(had_ns);
-        });
-        if self.is_out {
-            self.is_out = false;
-            (self.outside.tell)(&format!("'{}' takes messages again; none was dropped", self.outlet.topic));
-        }
-    }
-
-    fn tell_gap(&self, gap: Gap) {
-        self.meter.update(|totals| totals.gap(gap));
-        (self.outside.tell)(&format!("'{}': {}", self.topic, gap_words(gap)));
+        Ok(None)
     }
 
     fn drop_too_large(&self, bytes: usize, limit: usize) {
@@ -230,6 +317,13 @@ impl Onward<'_> {
         if !self.is_out {
             self.is_out = true;
             (self.outside.tell)(&format!("'{}' takes nothing now, trying again: {reason}", self.outlet.topic));
+        }
+    }
+
+    fn tell_return(&mut self) {
+        if self.is_out {
+            self.is_out = false;
+            (self.outside.tell)(&format!("'{}' takes messages again; none was dropped", self.outlet.topic));
         }
     }
 }

@@ -6,45 +6,38 @@
 //! ```
 //!
 //! Kind and payload are carried as they are, and so is the stamp, unless a replay gives it a new one. What other programs
-//! publish has neither kind nor stamp: it gets the kind that was asked for, and the time at which it came. A bus has no way
-//! to publish a loss: what was missed on the way here is told at once and counted, and in a recording it stays as a
-//! record of the kind [`GAP_KIND`]. A stamp tells a time on its own host alone: a message that another host has stamped gets
-//! the time at which it came.
+//! publish has neither kind nor stamp: it gets the kind that was asked for, and the time at which it came. What was
+//! missed on the way here is told at once and counted, and carried on as the news of a loss
+//! ([`GAP_KIND`](tickpath_bus::GAP_KIND)). A stamp tells a time on its own host alone: in a log, a message that another host
+//! has stamped gets the time at which it came.
+//!
+//! On a broker a message keeps its origin, and one from a log gets one of it: so copies come to nobody twice.
 //!
 //! * [`record`], [`replay`], [`bridge`]: the carriers, each one call that returns when it is done or stopped.
 //! * [`Meter`]: what was carried so far, for anybody to look at.
 
+mod address;
 pub mod bridge;
+mod outlet;
 pub mod record;
 pub mod replay;
+mod resume;
 
-use std::net::{SocketAddr, ToSocketAddrs};
-use std::path::Path;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use hdrhistogram::Histogram;
 use tickpath_bus::origin::clock_of;
-use tickpath_bus::{
-    ConnectError, Connection, Foreign, Gap, Message, Policy, PublishError, Publisher, ReceiveError, TopicConfig,
-};
-use tickpath_clock::{Clock, HostClock, Wait, sleep_ns};
-use tickpath_log::{OpenError, Place, ReadError, Reader, Registration, Start};
+use tickpath_bus::{ConnectError, Foreign, Gap, Message, Policy, PublishError, ReceiveError};
+use tickpath_clock::{Clock, HostClock};
+use tickpath_log::{OpenError, Place, ReadError};
 use tickpath_market::replay::PaceError;
 
-use tickpath_result::{PERCENTILES, Percentile, histogram, without_login};
-
-/// The kind of a record in a recording that stands for messages which were lost before it.
-pub const GAP_KIND: u8 = 255;
+use tickpath_result::{PERCENTILES, Percentile, histogram};
 
 /// The kind that messages of other programs get unless another one is asked for: no message of ours has it.
 pub const FOREIGN_KIND: u8 = 128;
-
-/// What such a record begins with, because messages of others may have its kind.
-const GAP_MAGIC: [u8; 8] = *b"TICKGAP1";
-
-/// Bytes of such a record.
-const GAP_BYTES: usize = 16;
 
 /// Events that a carrier takes in one look.
 const TURN: usize = 64;
@@ -76,6 +69,8 @@ pub struct Opening {
     pub policy: Option<Policy>,
     /// Bytes that the topic holds before it is full, about.
     pub capacity_bytes: usize,
+    /// How old messages get, where a topic lets old ones go.
+    pub max_age_ns: Option<u64>,
 }
 
 /// What was carried so far. The carrier writes it, anybody reads it.
@@ -103,6 +98,8 @@ pub struct Totals {
     pub uncounted: u64,
     /// Messages that a full topic refused at first, and took later.
     pub refused: u64,
+    /// Messages that had been carried already when the carrier was started again, and were not carried twice.
+    pub again: u64,
     /// Messages that had come when the carrier was stopped, and that were not published.
     pub left: u64,
     /// The stamps of the first message and of the last, as UTC, in nanoseconds since the Unix epoch.
@@ -202,6 +199,22 @@ pub enum RelayError {
         /// Why not.
         reason: ReceiveError,
     },
+    /// How far a topic has come cannot be kept.
+    #[error("{} cannot be kept ({reason}); name a folder that you may write: --resume FOLDER", .file.display())]
+    Resume {
+        /// In which file.
+        file: PathBuf,
+        /// What the operating system says.
+        reason: std::io::Error,
+    },
+    /// A file holds no place.
+    #[error("{} holds no place to go on at; remove it to begin anew, or name another folder: --resume FOLDER", .0.display())]
+    NoResume(PathBuf),
+    /// A topic that keeps nothing cannot be gone on in.
+    #[error(
+        "'{0}' keeps no messages there, and cannot be gone on in; leave --resume away, or use a topic with a history"
+    )]
+    NoHistory(String),
     /// A recording cannot be looped at its own times.
     #[error(transparent)]
     Pace(#[from] PaceError),
@@ -221,33 +234,11 @@ impl RelayError {
     pub fn is_usage(&self) -> bool {
         match self {
             Self::Taken(_) | Self::OtherFiles(_) | Self::NoDisk(_) | Self::NoRecording { .. } => true,
-            Self::Forgets { .. } | Self::Circle(_) | Self::Twice(_) => true,
+            Self::Forgets { .. } | Self::Circle(_) | Self::Twice(_) | Self::NoResume(_) | Self::NoHistory(_) => true,
             Self::Connect(error) => error.is_usage(),
             _ => false,
         }
     }
-}
-
-/// The bytes of a record that stands for a loss: eight letters, then how many messages were lost, little-endian; zero
-/// if nobody knows.
-pub fn gap_record(gap: Gap) -> [u8; GAP_BYTES] {
-    let missed = match gap {
-        Gap::Missed(missed) => missed,
-        Gap::Reconnected => 0,
-    };
-    let mut bytes = [0; GAP_BYTES];
-    bytes[..8].copy_from_slice(&GAP_MAGIC);
-    bytes[8..].copy_from_slice(&missed.to_le_bytes());
-    bytes
-}
-
-/// The loss that a record of a recording stands for; none if it is a message.
-pub fn read_gap(kind: u8, payload: &[u8]) -> Option<Gap> {
-    let missed = payload.strip_prefix(&GAP_MAGIC).filter(|_| kind == GAP_KIND)?;
-    Some(match u64::from_le_bytes(missed.try_into().ok()?) {
-        0 => Gap::Reconnected,
-        missed => Gap::Missed(missed),
-    })
 }
 
 /// A loss in words.
@@ -283,6 +274,7 @@ impl Default for Totals {
             missed: 0,
             uncounted: 0,
             refused: 0,
+            again: 0,
             left: 0,
             span_utc_ns: None,
             delays: histogram(),
@@ -368,198 +360,4 @@ struct Stamp {
     ticks: u64,
     /// It is when the message came, for want of a stamp of this host.
     is_arrival: bool,
-}
-
-/// Where messages go. Room for them is waited for.
-struct Outlet {
-    topic: String,
-    publisher: Box<dyn Publisher>,
-    wait: Wait,
-    /// Nobody is subscribed, and that was told.
-    is_alone: bool,
-}
-
-/// What came of handing a message over.
-enum Handed {
-    /// It is published.
-    Over {
-        /// When the call began that did it, in ticks.
-        at: u64,
-        /// The topic was full before.
-        refused: bool,
-    },
-    /// The carrier was stopped while there was no room.
-    Stopped,
-}
-
-impl Outlet {
-    /// Opens a topic of the bus of this URL. What a log there holds already is told, for it stays.
-    fn open(
-        connection: &dyn Connection,
-        (url, topic): (&str, &str),
-        opening: &Opening,
-        wait: Wait,
-        outside: &Outside<'_>,
-    ) -> Result<Self, ConnectError> {
-        let usual = connection.capabilities().policies.first().copied().unwrap_or(Policy::Overwrite);
-        let policy = opening.policy.unwrap_or(usual);
-        let config = TopicConfig { capacity_bytes: opening.capacity_bytes, ..TopicConfig::new(policy) };
-        let publisher = connection.publisher(topic, &config)?;
-        if let Some((place, held)) = held(url, topic).filter(|(_, held)| *held > 0) {
-            (outside.tell)(&format!(
-                "'{topic}' of {} was there already: messages go behind its {held} messages; to begin anew, first: \
-                 tickpath log rm {place}",
-                without_login(url)
-            ));
-        }
-        Ok(Self { topic: topic.to_owned(), publisher, wait, is_alone: false })
-    }
-
-    fn hand_over(
-        &mut self,
-        stamp: u64,
-        kind: u8,
-        payload: &[u8],
-        outside: &Outside<'_>,
-    ) -> Result<Handed, PublishError> {
-        let mut refused = false;
-        loop {
-            let at = outside.clock.ticks();
-            match self.publisher.publish(stamp, kind, payload) {
-                Ok(()) => {
-                    self.is_alone = false;
-                    return Ok(Handed::Over { at, refused });
-                }
-                Err(PublishError::Full) => {}
-                Err(PublishError::NoSubscriber) => self.tell_alone(outside),
-                Err(PublishError::Unknown(reason)) => return self.send_again(reason, (at, refused), outside),
-                Err(error) => return Err(error),
-            }
-            if outside.is_stopped() {
-                return Ok(Handed::Stopped);
-            }
-            refused = true;
-            match self.wait {
-                wait if wait.sleeps() => sleep_ns(ROOM_NS),
-                wait => wait.idle(),
-            }
-        }
-    }
-
-    /// Sends again what may have arrived, as the same message, until it is known to have: subscribers get it once.
-    fn send_again(
-        &mut self,
-        reason: String,
-        (at, refused): (u64, bool),
-        outside: &Outside<'_>,
-    ) -> Result<Handed, PublishError> {
-        (outside.tell)(&format!("'{}': {reason}; it is sent again, and comes once", self.topic));
-        loop {
-            match self.publisher.resend().map_err(|failed| failed.error) {
-                Ok(()) => return Ok(Handed::Over { at, refused }),
-                Err(PublishError::Unknown(_)) if outside.is_stopped() => return Ok(Handed::Stopped),
-                Err(PublishError::Unknown(_)) => sleep_ns(RETRY_NS),
-                Err(error) => return Err(error),
-            }
-        }
-    }
-
-    fn tell_alone(&mut self, outside: &Outside<'_>) {
-        if !self.is_alone {
-            self.is_alone = true;
-            (outside.tell)(&format!("nobody is subscribed to '{}', whose policy is 'fail'; waiting", self.topic));
-        }
-    }
-}
-
-/// Where a topic lies, however its URL is written: two of one address are one topic.
-fn address(url: &str, topic: &str) -> String {
-    let identity = || tickpath_bus::connect(url).ok().and_then(|there| there.about().identity);
-    log_address(url, topic).unwrap_or_else(|| address_at(url, identity().as_deref(), topic))
-}
-
-/// The same where the server has said already which one it is.
-fn address_at(url: &str, server: Option<&str>, topic: &str) -> String {
-    log_address(url, topic).unwrap_or_else(|| match server {
-        Some(server) => format!("{server}/{topic}"),
-        None => format!("{}/{topic}", one_name(without_login(url).trim_end_matches('/'))),
-    })
-}
-
-/// The same of a topic that is a log; none on a server.
-fn log_address(url: &str, topic: &str) -> Option<String> {
-    match url.split_once("://")? {
-        ("shm", "") => Some(format!("shm://{topic}")),
-        ("shm", prefix) => Some(format!("shm://{prefix}.{topic}")),
-        ("file", folder) => Some(folder_address(&Path::new(folder).join(topic))),
-        _ => None,
-    }
-}
-
-/// Where a topic lies that is a log, and how many messages it holds.
-fn held(url: &str, topic: &str) -> Option<(Place, u64)> {
-    let place: Place = log_address(url, topic)?.parse().ok()?;
-    let sequence = |start| Reader::open(&place, start, Registration::Unregistered).map(|log| log.sequence()).ok();
-    let held = sequence(Start::Now)?.saturating_sub(sequence(Start::Oldest)?);
-    Some((place, held))
-}
-
-/// A server's URL by the address that its name stands for: one server has many names.
-fn one_name(url: &str) -> String {
-    let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
-    let end = rest.find(['/', '?']).unwrap_or(rest.len());
-    let (host, behind) = rest.split_at(end);
-    let found: Vec<SocketAddr> = host.to_socket_addrs().map(Iterator::collect).unwrap_or_default();
-    match found.first() {
-        Some(first) if found.iter().any(|found| found.ip().is_loopback()) => {
-            format!("{scheme}://localhost:{}{behind}", first.port())
-        }
-        Some(first) => format!("{scheme}://{first}{behind}"),
-        None => url.to_owned(),
-    }
-}
-
-/// The address of the topic whose log lies here.
-fn place_address(place: &Place) -> String {
-    if place.is_shared_memory() { place.to_string() } else { folder_address(place.dir()) }
-}
-
-fn folder_address(dir: &Path) -> String {
-    let dir = dir.canonicalize().unwrap_or_else(|_| dir.components().collect());
-    format!("file://{}", dir.display())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn losses_are_written_and_read() {
-        for gap in [Gap::Missed(1), Gap::Missed(u64::MAX), Gap::Reconnected] {
-            let record = gap_record(gap);
-            assert_eq!(read_gap(GAP_KIND, &record), Some(gap));
-            assert_eq!(read_gap(GAP_KIND - 1, &record), None, "another kind is a message");
-            assert_eq!(read_gap(GAP_KIND, &record[..15]), None, "another length is a message");
-        }
-        for payload in [&b""[..], b"TICKGAP", &[0; 16], &[255; 16]] {
-            assert_eq!(read_gap(GAP_KIND, payload), None, "{payload:?}");
-        }
-    }
-
-    #[test]
-    fn one_topic_has_one_address() {
-        for (one, other, same) in [
-            (("shm://", "ticks"), ("shm://", "ticks"), true),
-            (("shm://", "lab.ticks"), ("shm://lab", "ticks"), true),
-            (("file:///nowhere", "ticks"), ("file:///nowhere//", "ticks"), true),
-            (("redis://localhost:1", "ticks"), ("redis://localhost:1/", "ticks"), true),
-            (("redis://localhost:1", "ticks"), ("redis://me:secret@localhost:1", "ticks"), true),
-            (("redis://localhost:1", "ticks"), ("redis://localhost:1?streams", "ticks"), false),
-            (("redis://localhost:1", "ticks"), ("redis://localhost:2", "ticks"), false),
-            (("shm://", "ticks"), ("shm://", "trades"), false),
-            (("shm://", "ticks"), ("file:///nowhere", "ticks"), false),
-        ] {
-            assert_eq!(address(one.0, one.1) == address(other.0, other.1), same, "{one:?} {other:?}");
-        }
-    }
 }

@@ -3,13 +3,18 @@
 //! A recorder is a subscriber like any other: a topic that overwrites may lap it, and on a `fail` topic it holds the
 //! publisher while the disk is slow.
 
-use tickpath_bus::{Event, Message, Start, Subscriber, connect};
-use tickpath_clock::{Clock, Wait};
-use tickpath_log::{Config, HEADER_BYTES, MAX_PAYLOAD_BYTES, OpenError, Place, SEGMENT_HEADER_BYTES, Writer};
+use std::path::PathBuf;
 
-use super::{
-    GAP_KIND, LOOK_NS, Meter, Outside, RelayError, TURN, address, gap_record, gap_words, place_address, without_login,
+use tickpath_bus::{Connection, Event, GAP_KIND, Message, Start, Subscriber, connect};
+use tickpath_clock::{Clock, Wait};
+use tickpath_log::{
+    Config, HEADER_BYTES, MAX_PAYLOAD_BYTES, OpenError, Place, Reader, Registration, SEGMENT_HEADER_BYTES, Writer,
 };
+use tickpath_result::without_login;
+
+use super::{LOOK_NS, Meter, Outside, RelayError, TURN, gap_words};
+use crate::address::{address, place_address};
+use crate::resume::{Kept, Known, Tail};
 
 /// A segment takes the longest message that a log can hold, with all that is around it. No journal has segments of this
 /// size, so that none is ever taken for a recording.
@@ -24,6 +29,8 @@ pub struct Settings {
     pub topic: String,
     /// With which message to begin.
     pub start: Start,
+    /// The folder where it is kept how far the topic has come; where that is known, the recording goes on there.
+    pub resume: Option<PathBuf>,
     /// The kind that messages of other programs get.
     pub foreign_kind: u8,
     /// How to wait for messages.
@@ -45,16 +52,33 @@ pub fn run(settings: &Settings, meter: &Meter, outside: &Outside<'_>) -> Result<
     if address(url, topic) == place_address(place) {
         return Err(RelayError::Circle(place.to_string()));
     }
-    let subscriber = connect(url)?.subscriber(topic, settings.start, settings.wait)?;
+    let connection = connect(url)?;
+    let kept = kept(settings, connection.as_ref())?;
+    let start = kept.as_ref().map_or(settings.start, |kept| kept.start(settings.start));
+    let subscriber = connection.subscriber(topic, start, settings.wait)?;
     let config = Config { segment_bytes: SEGMENT_BYTES, ..Config::journal(place.clone()) };
     let writer = Writer::open(&config, outside.clock.calibration()).map_err(open_error)?;
+    let next = Reader::open(place, tickpath_log::Start::Now, Registration::Unregistered)?.sequence();
+    let tail = kept.as_ref().map_or(Ok(Tail::default()), |kept| kept.tail(place, next))?;
     (outside.tell)(&format!("recording '{topic}' of {} to {place}", without_login(url)));
+    let (messages, is_told, is_elsewhere_told) = (0, false, false);
     let mut recorder =
-        Recorder { settings, meter, outside, writer, messages: 0, is_told: false, is_elsewhere_told: false };
-    let ended = recorder.follow(subscriber);
+        Recorder { settings, meter, outside, writer, next, tail, kept, messages, is_told, is_elsewhere_told };
+    let lost = recorder.kept.as_ref().and_then(|kept| kept.lost(next));
+    let ended = lost.map_or(Ok(()), |gap| recorder.keep(Event::Gap(gap))).and_then(|()| recorder.follow(subscriber));
     // Also after an error: what was recorded before it is worth as much.
     let synced = recorder.writer.sync().map_err(|reason| RelayError::Sync { place: place.clone(), reason });
-    ended.and(synced)
+    let kept = recorder.kept.as_mut().map_or(Ok(()), Kept::end);
+    ended.and(synced).and(kept)
+}
+
+/// Where it is kept how far the topic has come, if that is asked for.
+fn kept(settings: &Settings, connection: &dyn Connection) -> Result<Option<Kept>, RelayError> {
+    let Some(folder) = &settings.resume else { return Ok(None) };
+    if !connection.capabilities().history {
+        return Err(RelayError::NoHistory(settings.topic.clone()));
+    }
+    Kept::open(folder, &settings.topic).map(Some)
 }
 
 struct Recorder<'a> {
@@ -62,6 +86,11 @@ struct Recorder<'a> {
     meter: &'a Meter,
     outside: &'a Outside<'a>,
     writer: Writer,
+    /// The sequence number of the recording's next record.
+    next: u64,
+    /// What is recorded already of what comes.
+    tail: Tail,
+    kept: Option<Kept>,
     messages: u64,
     /// That there are messages of other programs was told.
     is_told: bool,
@@ -90,7 +119,11 @@ impl Recorder<'_> {
                 return Err(error);
             }
             let topic = &self.settings.topic;
-            if polled.map_err(|reason| RelayError::Receive { topic: topic.clone(), reason })? == 0 {
+            let count = polled.map_err(|reason| RelayError::Receive { topic: topic.clone(), reason })?;
+            if let Some(kept) = &mut self.kept {
+                kept.reached(subscriber.token(), Some(self.next), self.outside, count == 0)?;
+            }
+            if count == 0 {
                 subscriber.wait(ns_left);
             }
         }
@@ -107,7 +140,9 @@ impl Recorder<'_> {
             }
             Event::Gap(gap) => {
                 let now = self.outside.clock.ticks();
-                self.writer.publish(now, GAP_KIND, &gap_record(gap)).map_err(RelayError::Record)?;
+                if self.tail.gap(gap) == Known::New {
+                    self.write(now, GAP_KIND, &gap.record())?;
+                }
                 self.meter.update(|totals| totals.gap(gap));
                 (self.outside.tell)(&format!("'{}': {}", self.settings.topic, gap_words(gap)));
             }
@@ -115,9 +150,26 @@ impl Recorder<'_> {
         Ok(())
     }
 
+    fn write(&mut self, stamp: u64, kind: u8, payload: &[u8]) -> Result<(), RelayError> {
+        self.writer.publish(stamp, kind, payload).map_err(RelayError::Record)?;
+        self.next += 1;
+        Ok(())
+    }
+
     fn keep_message(&mut self, message: &Message<'_>, is_foreign: bool) -> Result<(), RelayError> {
+        match self.tail.message(message.kind, message.payload) {
+            Known::New => {}
+            Known::Published => {
+                self.meter.update(|totals| totals.again += 1);
+                return Ok(());
+            }
+            Known::Differs => (self.outside.tell)(&format!(
+                "{} holds other messages behind the place that was kept than those that come: some may be there twice",
+                self.settings.place
+            )),
+        }
         let stamp = self.outside.stamp_here(message, &self.settings.topic, &mut self.is_elsewhere_told);
-        self.writer.publish(stamp.ticks, message.kind, message.payload).map_err(RelayError::Record)?;
+        self.write(stamp.ticks, message.kind, message.payload)?;
         self.messages += 1;
         let utc_ns = self.outside.utc_ns_of(stamp.ticks);
         self.meter.update(|totals| {

@@ -7,15 +7,16 @@
 //! A message carries its intended time as its stamp, so that who receives it can measure. Losses in the recording are
 //! told and counted; nothing is published for them.
 
-use tickpath_bus::{Gap, connect};
+use tickpath_bus::{GAP_KIND, Gap, connect};
 use tickpath_clock::{Clock, HostClock, Pacer, Wait};
 use tickpath_log::{Next, Place, Policy, Reader, Registration, Start};
 use tickpath_market::replay::{Pace, PaceError};
 
-use super::{
-    GAP_KIND, Handed, LOOK_NS, Meter, Opening, Outlet, Outside, RelayError, address, gap_words, place_address,
-    read_gap, without_login,
-};
+use tickpath_result::without_login;
+
+use super::{LOOK_NS, Meter, Opening, Outside, RelayError, gap_words};
+use crate::address::{address, place_address};
+use crate::outlet::{Handed, Item, Outlet};
 
 /// How long before the first message's time the replay begins, so that the first is not late.
 const LEAD_NS: u64 = 1_000_000;
@@ -128,7 +129,8 @@ impl<'a> Player<'a> {
         let intended = self.intended(self.rounds_ns.saturating_add(own_ns));
         let Some(now) = self.until(intended) else { return Ok(false) };
         let stamp = if self.settings.keep_stamps { record.stamp } else { intended.unwrap_or(now) };
-        let handed = self.outlet.hand_over(stamp, record.kind, payload, self.outside);
+        let item = Item::Message { origin: None, stamp, kind: record.kind, payload };
+        let handed = self.outlet.hand_over(item, self.outside);
         let (topic, sequence) = (&self.settings.topic, record.sequence);
         match handed.map_err(|reason| RelayError::Publish { topic: topic.clone(), sequence, reason })? {
             Handed::Stopped => {
@@ -231,7 +233,7 @@ impl Tape {
             }
         };
         let utc_ns = self.reader.calibration().utc_ns_of(stamp);
-        let gap = read_gap(kind, &self.payload);
+        let gap = Gap::read(kind, &self.payload);
         Ok(Some(Record { sequence, stamp, utc_ns, kind, gap }))
     }
 }

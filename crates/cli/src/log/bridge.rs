@@ -1,5 +1,6 @@
 //! `tickpath log bridge`: from one bus to another.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Args;
@@ -36,6 +37,10 @@ pub struct BridgeArgs {
     /// Begin with the next message, with the oldest that is there, or with a sequence number
     #[arg(long, value_name = "now|oldest|SEQ", default_value = "now", value_parser = start)]
     pub start: Start,
+    /// Keep in this folder how far each topic has come, and go on there when called again, whatever --start says: nothing
+    /// is skipped or carried twice, also after a crash
+    #[arg(long, value_name = "FOLDER")]
+    pub resume: Option<PathBuf>,
     /// The kind that messages of other programs get, which have neither kind nor stamp: 16 to 255
     #[arg(long, value_name = "KIND", default_value_t = FOREIGN_KIND, value_parser = clap::value_parser!(u8).range(i64::from(FIRST_KIND)..))]
     pub foreign_kind: u8,
@@ -52,6 +57,7 @@ pub fn run(args: &BridgeArgs) -> anyhow::Result<Outcome> {
         to: args.to.clone(),
         routes: args.topic.clone(),
         start: args.start,
+        resume: args.resume.clone(),
         foreign_kind: args.foreign_kind,
         wait: args.wait,
         opening: args.opening.opening(),

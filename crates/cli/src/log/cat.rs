@@ -12,7 +12,7 @@ use clap::Args;
 use serde_json::Value as Json;
 use tickpath_bus::Gap;
 use tickpath_log::{Next, OpenError, Place, Reader, Registration, Start};
-use tickpath_relay::{gap_words, read_gap};
+use tickpath_relay::gap_words;
 
 use super::fields::{self, Field, Value};
 use super::place::{moment, place};
@@ -113,7 +113,7 @@ struct Entry<'a> {
 impl Entry<'_> {
     fn text(&self) -> String {
         let Self { sequence, kind, payload, .. } = *self;
-        let content = match (read_gap(kind, payload), fields::read(kind, payload)) {
+        let content = match (Gap::read(kind, payload), fields::read(kind, payload)) {
             (Some(gap), _) => format!("-- {}", gap_words(gap)),
             (None, Some((name, fields))) => {
                 let fields = fields.iter().map(|(key, value)| format!(" {key}={value}"));
@@ -126,7 +126,7 @@ impl Entry<'_> {
 
     fn json(&self) -> String {
         let Self { sequence, stamp, kind, payload, .. } = *self;
-        let content = match (read_gap(kind, payload), fields::read(kind, payload)) {
+        let content = match (Gap::read(kind, payload), fields::read(kind, payload)) {
             (Some(gap), _) => gap_content(gap),
             (None, Some((name, fields))) => format!(r#""name":"{name}","fields":{}"#, object(&fields)),
             (None, None) => {

@@ -12,9 +12,9 @@ mod watch;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use tickpath_bus::Gap;
 use tickpath_log::{Next, OpenError, Place, Reader, Registration, Start};
 use tickpath_orders::{Config, Core, RecordKind};
-use tickpath_relay::read_gap;
 
 use crate::args::Output;
 use crate::bench::measure::{finish, new_result, verdict};
@@ -99,7 +99,7 @@ fn verify_log(place: &Place) -> anyhow::Result<bool> {
     let (mut messages, mut bytes, mut gaps, mut is_journal) = (0u64, 0u64, 0u64, false);
     loop {
         match log.next()? {
-            Next::Message(message) if read_gap(message.kind, message.payload).is_some() => gaps += 1,
+            Next::Message(message) if Gap::read(message.kind, message.payload).is_some() => gaps += 1,
             Next::Message(message) => {
                 is_journal |= messages == 0 && message.kind == RecordKind::Start.code();
                 messages += 1;

@@ -9,7 +9,7 @@ use tickpath_log::{OpenError, Place, PlaceError, Reader, Registration, Start};
 use tickpath_relay::{Opening, RelayError};
 use tickpath_result::rfc3339;
 
-use crate::args::{Usage, policy};
+use crate::args::{Usage, policy, seconds};
 
 /// How the topic is opened that a command publishes.
 #[derive(Debug, Clone, Args)]
@@ -17,16 +17,22 @@ pub struct OpeningArgs {
     /// What a full topic does: overwrite, fail, keep. The transport's usual way if not given
     #[arg(long, value_name = "POLICY", value_parser = policy)]
     pub policy: Option<Policy>,
-    /// Bytes that a topic on shm:// or file:// holds; a message can have an eighth of it, all of it with 'keep'
+    /// Bytes that a topic holds before it is full, or lets old messages go; a message can have an eighth of it, all of it
+    /// with 'keep'
     #[arg(long, value_name = "BYTES", default_value_t = 1 << 20)]
     #[arg(value_parser = clap::value_parser!(u64).range(32_768..=1 << 30))]
     pub capacity: u64,
+    /// Seconds after which a topic that overwrites lets a message go, where the transport can: redis://…?streams,
+    /// nats://…?jetstream, kafka://
+    #[arg(long, value_name = "S", value_parser = seconds)]
+    pub max_age: Option<f64>,
 }
 
 impl OpeningArgs {
     /// As the relay takes it.
     pub fn opening(&self) -> Opening {
-        Opening { policy: self.policy, capacity_bytes: self.capacity as usize }
+        let max_age_ns = self.max_age.map(|seconds| (seconds * 1e9) as u64);
+        Opening { policy: self.policy, capacity_bytes: self.capacity as usize, max_age_ns }
     }
 }
 

@@ -1,6 +1,7 @@
 //! What `log` shows of a topic in shared memory while its writer and its reader live; and, below, what it carries.
 
 mod relay;
+mod resume;
 mod running;
 
 use serde_json::{Value, json};

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use serde_json::json;
 use tempfile::tempdir;
-use tickpath_bus::{self as bus, Event, Origin, Publisher, Subscriber, TopicConfig, connect, wire};
+use tickpath_bus::{self as bus, Event, Gap, Origin, Publisher, Subscriber, TopicConfig, connect, wire};
 use tickpath_clock::{Calibration, Clock, HostClock, Wait};
 use tickpath_log::{Config, Next, Place, Policy, Reader, Registration, Start, Writer};
 
@@ -199,6 +199,7 @@ fn a_bridge_carries_both_ways_and_tells_a_lost_connection() {
 
     server.restart();
     inward.await_words("'ticks': the connection was lost and made again");
+    assert_eq!(loss(here.as_mut()), Gap::Reconnected, "the loss is carried, too");
     publish(publisher(&redis, "ticks").as_mut(), &sent(43));
     assert_eq!(receive(here.as_mut(), 100), sent(43));
     let ran = inward.interrupt();
@@ -445,6 +446,20 @@ fn publish(publisher: &mut dyn Publisher, messages: &[Carried]) {
     for (stamp, kind, payload) in messages {
         publisher.publish(*stamp, *kind, payload).expect("the bus takes it");
     }
+}
+
+/// The loss that is told next.
+fn loss(subscriber: &mut dyn Subscriber) -> Gap {
+    let mut loss = None;
+    let mut look = || {
+        let polled = subscriber.poll(1, &mut |event| match event {
+            Event::Gap(gap) => loss = Some(gap),
+            other => panic!("no loss: {other:?}"),
+        });
+        polled.expect("it can be received") == 1
+    };
+    until(&mut look, || "a loss".to_owned());
+    loss.expect("it was told")
 }
 
 /// The next so many messages.

@@ -1,0 +1,184 @@
+//! `--resume`: a bridge or a recorder that is killed at any moment and started again skips nothing and carries nothing twice.
+
+use std::fs;
+use std::path::Path;
+
+use tempfile::tempdir;
+use tickpath_bus::{self as bus, Event, Publisher, Subscriber, TopicConfig, connect};
+use tickpath_clock::{Wait, sleep_ns};
+
+use super::running::{Running, until};
+use crate::program::tickpath;
+use crate::server::RedisServer;
+
+/// Messages that are carried in one test.
+const COUNT: u64 = 4_000;
+
+/// Kills in the meantime.
+const KILLS: u64 = 8;
+
+#[test]
+fn a_killed_bridge_goes_on_between_logs() {
+    let folder = tempdir().expect("a temporary folder can be made");
+    let url = |name: &str| format!("file://{}/{name}", text(folder.path()));
+    carry_with_kills(&url("here"), &url("there"), folder.path(), "log bridge {from} {to} --policy keep");
+}
+
+#[test]
+fn a_killed_bridge_goes_on_from_a_log_to_a_broker() {
+    let (server, folder) = (RedisServer::start(), tempdir().expect("a temporary folder can be made"));
+    let here = format!("file://{}/here", text(folder.path()));
+    carry_with_kills(&here, &format!("{}?streams", server.url()), folder.path(), "log bridge {from} {to}");
+}
+
+#[test]
+fn a_killed_bridge_goes_on_from_a_broker_to_a_log() {
+    let (server, folder) = (RedisServer::start(), tempdir().expect("a temporary folder can be made"));
+    let there = format!("file://{}/there", text(folder.path()));
+    let line = "log bridge {from} {to} --policy keep";
+    carry_with_kills(&format!("{}?streams", server.url()), &there, folder.path(), line);
+}
+
+/// Publishes numbers while a bridge of this command line is killed and started again, and checks that each came once.
+fn carry_with_kills(from: &str, to: &str, folder: &Path, line: &str) {
+    let places = folder.join("places");
+    let line = line.replace("{from}", from).replace("{to}", to);
+    let line = format!("{line} --topic ticks --start oldest --resume {}", text(&places));
+    let mut publisher = publisher(from);
+    let mut subscriber =
+        connect(to).expect("connected").subscriber("ticks", start_of_all(to), Wait::Block).expect("open");
+    for kill in 0..=KILLS {
+        let bridge = Running::start(&line);
+        bridge.await_words("carrying 'ticks'");
+        publish(&mut *publisher, COUNT * kill / (KILLS + 1)..COUNT * (kill + 1) / (KILLS + 1));
+        if kill == KILLS {
+            receive_all(&mut *subscriber);
+            assert_eq!(bridge.interrupt().code, Some(0));
+        }
+        // Else it is killed where it stands.
+    }
+    let bridge = Running::start(&line);
+    bridge.await_words("carrying 'ticks'");
+    publish(&mut *publisher, COUNT..COUNT + 1);
+    assert_eq!(next(&mut *subscriber), COUNT, "it goes on where it was stopped");
+    assert_eq!(bridge.interrupt().code, Some(0));
+}
+
+#[test]
+fn a_killed_recorder_goes_on() {
+    let folder = tempdir().expect("a temporary folder can be made");
+    let url = format!("file://{}", text(folder.path()));
+    let (places, recording) = (folder.path().join("places"), folder.path().join("recording"));
+    let line =
+        format!("log record {url} ticks {} --append --start oldest --resume {}", text(&recording), text(&places));
+    let mut publisher = publisher(&url);
+    for kill in 0..=KILLS {
+        let recorder = Running::start(&line);
+        recorder.await_words("recording 'ticks'");
+        publish(&mut *publisher, COUNT * kill / (KILLS + 1)..COUNT * (kill + 1) / (KILLS + 1));
+        if kill == KILLS {
+            let mut subscriber = connect(&url)
+                .expect("connected")
+                .subscriber("recording", bus::Start::Oldest, Wait::Block)
+                .expect("open");
+            receive_all(&mut *subscriber);
+            assert_eq!(recorder.interrupt().code, Some(0));
+            for _ in 0..10 {
+                assert_eq!(subscriber.poll(1, &mut |event| panic!("twice: {event:?}")).expect("polled"), 0);
+            }
+        }
+    }
+}
+
+#[test]
+fn what_a_recording_lost_is_told_in_it() {
+    let folder = tempdir().expect("a temporary folder can be made");
+    let url = format!("file://{}", text(folder.path()));
+    let (places, recording) = (folder.path().join("places"), folder.path().join("recording"));
+    let line =
+        format!("log record {url} ticks {} --append --start oldest --resume {}", text(&recording), text(&places));
+    publish(&mut *publisher(&url), 0..10);
+    assert_eq!(tickpath(&format!("{line} --count 10")).code, Some(0));
+    // As if the disk had lost all of it.
+    fs::remove_dir_all(&recording).expect("it is ours");
+    publish(&mut *publisher(&url), 10..12);
+    let ran = tickpath(&format!("{line} --count 2"));
+    assert!(ran.code == Some(0) && ran.err.contains("10 messages were missed"), "{}", ran.err);
+}
+
+#[test]
+fn what_cannot_be_gone_on_in_is_refused() {
+    let (server, folder) = (RedisServer::start(), tempdir().expect("a temporary folder can be made"));
+    let (url, places) = (format!("file://{}", text(folder.path())), folder.path().join("places"));
+    let ran = tickpath(&format!("log bridge {} {url} --topic ticks --resume {}", server.url(), text(&places)));
+    assert!(ran.code == Some(2) && ran.err.contains("leave --resume away"), "{:?} {}", ran.code, ran.err);
+    assert!(!places.exists(), "nothing was made");
+    for bytes in [&b""[..], b"nonsense\n", b"log:1,2,3,4 5", &[0xff, 0]] {
+        fs::create_dir_all(&places).expect("the folder is ours");
+        fs::write(places.join("here=there"), bytes).expect("the folder is ours");
+        let ran = tickpath(&format!("log bridge {url} {url} --topic here=there --resume {}", text(&places)));
+        let words = "holds no place to go on at; remove it to begin anew";
+        assert!(ran.code == Some(2) && ran.err.contains(words), "{:?} {}", ran.code, ran.err);
+    }
+    fs::write(places.join("here=there"), "kafka:1,2,3,4 5\n").expect("the folder is ours");
+    let ran = tickpath(&format!("log bridge {url} {url} --topic here=there --resume {}", text(&places)));
+    assert!(ran.code == Some(1) && ran.err.contains("is of 'kafka'"), "{:?} {}", ran.code, ran.err);
+    let file = folder.path().join("file");
+    fs::write(&file, "").expect("the folder is ours");
+    let ran = tickpath(&format!("log bridge {url} {url} --topic here=there --resume {}", text(&file)));
+    assert!(ran.code == Some(1) && ran.err.contains("name a folder that you may write"), "{:?} {}", ran.code, ran.err);
+}
+
+fn publisher(url: &str) -> Box<dyn Publisher> {
+    let connection = connect(url).expect("connected");
+    let config = TopicConfig::new(bus::Policy::Keep);
+    connection.publisher("ticks", &config).expect("opened")
+}
+
+/// From the first message on, wherever there is history.
+fn start_of_all(url: &str) -> bus::Start {
+    let is_kept = connect(url).expect("connected").capabilities().history;
+    if is_kept { bus::Start::Oldest } else { bus::Start::Now }
+}
+
+fn publish(publisher: &mut dyn Publisher, numbers: std::ops::Range<u64>) {
+    for number in numbers {
+        publisher.publish(number, 40, &number.to_le_bytes()).expect("published");
+        if number % 100 == 0 {
+            // The bridge is to be killed while it carries, and not before it has anything.
+            sleep_ns(1_000_000);
+        }
+    }
+}
+
+/// Takes all numbers, each once, in their order, and no loss.
+fn receive_all(subscriber: &mut dyn Subscriber) {
+    for number in 0..COUNT {
+        assert_eq!(next(subscriber), number);
+    }
+}
+
+/// The number that comes next.
+fn next(subscriber: &mut dyn Subscriber) -> u64 {
+    let mut number = None;
+    until(
+        || {
+            let polled = subscriber.poll(1, &mut |event| match event {
+                Event::Message(message) => {
+                    number = Some(u64::from_le_bytes(message.payload.try_into().expect("a number")));
+                }
+                other => panic!("{other:?}"),
+            });
+            if polled.expect("polled") == 0 {
+                subscriber.wait(1_000_000);
+            }
+            number.is_some()
+        },
+        || "the next number".to_owned(),
+    );
+    number.expect("it came")
+}
+
+fn text(path: &Path) -> &str {
+    path.to_str().expect("the path is text")
+}

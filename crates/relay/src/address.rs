@@ -1,0 +1,87 @@
+//! Where a topic lies, so that two that are one are known as one.
+
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::ops::Range;
+use std::path::Path;
+
+use tickpath_log::{Place, Reader, Registration, Start};
+use tickpath_result::without_login;
+
+/// Where a topic lies, however its URL is written: two of one address are one topic.
+pub(crate) fn address(url: &str, topic: &str) -> String {
+    let identity = || tickpath_bus::connect(url).ok().and_then(|there| there.about().identity);
+    log_address(url, topic).unwrap_or_else(|| address_at(url, identity().as_deref(), topic))
+}
+
+/// The same where the server has said already which one it is.
+pub(crate) fn address_at(url: &str, server: Option<&str>, topic: &str) -> String {
+    log_address(url, topic).unwrap_or_else(|| match server {
+        Some(server) => format!("{server}/{topic}"),
+        None => format!("{}/{topic}", one_name(without_login(url).trim_end_matches('/'))),
+    })
+}
+
+/// The same of a topic that is a log; none on a server.
+fn log_address(url: &str, topic: &str) -> Option<String> {
+    match url.split_once("://")? {
+        ("shm", "") => Some(format!("shm://{topic}")),
+        ("shm", prefix) => Some(format!("shm://{prefix}.{topic}")),
+        ("file", folder) => Some(folder_address(&Path::new(folder).join(topic))),
+        _ => None,
+    }
+}
+
+/// Where a topic lies that is a log, and the sequence numbers that it holds.
+pub(crate) fn held(url: &str, topic: &str) -> Option<(Place, Range<u64>)> {
+    let place: Place = log_address(url, topic)?.parse().ok()?;
+    let sequence = |start| Reader::open(&place, start, Registration::Unregistered).map(|log| log.sequence()).ok();
+    let held = sequence(Start::Oldest)?..sequence(Start::Now)?;
+    Some((place, held))
+}
+
+/// A server's URL by the address that its name stands for: one server has many names.
+fn one_name(url: &str) -> String {
+    let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
+    let end = rest.find(['/', '?']).unwrap_or(rest.len());
+    let (host, behind) = rest.split_at(end);
+    let found: Vec<SocketAddr> = host.to_socket_addrs().map(Iterator::collect).unwrap_or_default();
+    match found.first() {
+        Some(first) if found.iter().any(|found| found.ip().is_loopback()) => {
+            format!("{scheme}://localhost:{}{behind}", first.port())
+        }
+        Some(first) => format!("{scheme}://{first}{behind}"),
+        None => url.to_owned(),
+    }
+}
+
+/// The address of the topic whose log lies here.
+pub(crate) fn place_address(place: &Place) -> String {
+    if place.is_shared_memory() { place.to_string() } else { folder_address(place.dir()) }
+}
+
+fn folder_address(dir: &Path) -> String {
+    let dir = dir.canonicalize().unwrap_or_else(|_| dir.components().collect());
+    format!("file://{}", dir.display())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_topic_has_one_address() {
+        for (one, other, same) in [
+            (("shm://", "ticks"), ("shm://", "ticks"), true),
+            (("shm://", "lab.ticks"), ("shm://lab", "ticks"), true),
+            (("file:///nowhere", "ticks"), ("file:///nowhere//", "ticks"), true),
+            (("redis://localhost:1", "ticks"), ("redis://localhost:1/", "ticks"), true),
+            (("redis://localhost:1", "ticks"), ("redis://me:secret@localhost:1", "ticks"), true),
+            (("redis://localhost:1", "ticks"), ("redis://localhost:1?streams", "ticks"), false),
+            (("redis://localhost:1", "ticks"), ("redis://localhost:2", "ticks"), false),
+            (("shm://", "ticks"), ("shm://", "trades"), false),
+            (("shm://", "ticks"), ("file:///nowhere", "ticks"), false),
+        ] {
+            assert_eq!(address(one.0, one.1) == address(other.0, other.1), same, "{one:?} {other:?}");
+        }
+    }
+}

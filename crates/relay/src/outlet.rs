@@ -1,0 +1,145 @@
+//! Where messages go. Room for them is waited for, and so is an answer.
+
+use tickpath_bus::{ConnectError, Connection, Gap, Origin, Policy, PublishError, Publisher, TopicConfig};
+use tickpath_clock::{Clock, Wait, sleep_ns};
+use tickpath_log::Place;
+use tickpath_result::without_login;
+
+use crate::address::held;
+use crate::{Opening, Outside, RETRY_NS, ROOM_NS};
+
+/// A topic that is published.
+pub(crate) struct Outlet {
+    pub topic: String,
+    /// The log that it is, and the sequence number of its next message; none on a broker.
+    pub log: Option<(Place, u64)>,
+    publisher: Box<dyn Publisher>,
+    wait: Wait,
+    /// Nobody is subscribed, and that was told.
+    is_alone: bool,
+}
+
+/// What is published.
+#[derive(Clone, Copy)]
+pub(crate) enum Item<'a> {
+    /// A message, and where it comes from, if it is to keep that.
+    Message {
+        /// What it keeps.
+        origin: Option<Origin>,
+        /// In ticks of that clock, or else of this host.
+        stamp: u64,
+        kind: u8,
+        payload: &'a [u8],
+    },
+    /// The news of a loss, and when that was learned, in ticks.
+    Gap(u64, Gap),
+}
+
+/// What came of handing something over.
+pub(crate) enum Handed {
+    /// It is published.
+    Over {
+        /// When the call began that did it, in ticks.
+        at: u64,
+        /// The topic was full before.
+        refused: bool,
+    },
+    /// The carrier was stopped while there was no room.
+    Stopped,
+}
+
+impl Outlet {
+    /// Opens a topic of the bus of this URL. What a log there holds already is told, for it stays.
+    pub fn open(
+        connection: &dyn Connection,
+        (url, topic): (&str, &str),
+        opening: &Opening,
+        wait: Wait,
+        outside: &Outside<'_>,
+    ) -> Result<Self, ConnectError> {
+        let usual = connection.capabilities().policies.first().copied().unwrap_or(Policy::Overwrite);
+        let policy = opening.policy.unwrap_or(usual);
+        let Opening { capacity_bytes, max_age_ns, .. } = *opening;
+        let config = TopicConfig { capacity_bytes, max_age_ns, ..TopicConfig::new(policy) };
+        let publisher = connection.publisher(topic, &config)?;
+        let log = held(url, topic);
+        if let Some((place, extent)) = log.as_ref().filter(|(_, extent)| !extent.is_empty()) {
+            (outside.tell)(&format!(
+                "'{topic}' of {} was there already: messages go behind its {} messages; to begin anew, first: \
+                 tickpath log rm {place}",
+                without_login(url),
+                extent.end - extent.start
+            ));
+        }
+        let log = log.map(|(place, extent)| (place, extent.end));
+        Ok(Self { topic: topic.to_owned(), log, publisher, wait, is_alone: false })
+    }
+
+    /// Publishes it, however long that takes.
+    pub fn hand_over(&mut self, item: Item<'_>, outside: &Outside<'_>) -> Result<Handed, PublishError> {
+        let mut refused = false;
+        loop {
+            let at = outside.clock.ticks();
+            match self.publish(item) {
+                Ok(()) => {
+                    self.is_alone = false;
+                    return Ok(self.over(at, refused));
+                }
+                Err(PublishError::Full) => {}
+                Err(PublishError::NoSubscriber) => self.tell_alone(outside),
+                Err(PublishError::Unknown(reason)) => return self.send_again(reason, (at, refused), outside),
+                Err(error) => return Err(error),
+            }
+            if outside.is_stopped() {
+                return Ok(Handed::Stopped);
+            }
+            refused = true;
+            match self.wait {
+                wait if wait.sleeps() => sleep_ns(ROOM_NS),
+                wait => wait.idle(),
+            }
+        }
+    }
+
+    fn publish(&mut self, item: Item<'_>) -> Result<(), PublishError> {
+        match item {
+            Item::Message { origin: Some(origin), stamp, kind, payload } if self.log.is_none() => {
+                self.publisher.carry(origin, stamp, kind, payload)
+            }
+            Item::Message { stamp, kind, payload, .. } => self.publisher.publish(stamp, kind, payload),
+            Item::Gap(at, gap) => self.publisher.publish_gap(at, gap),
+        }
+    }
+
+    fn over(&mut self, at: u64, refused: bool) -> Handed {
+        if let Some((_, next)) = &mut self.log {
+            *next += 1;
+        }
+        Handed::Over { at, refused }
+    }
+
+    /// Sends again what may have arrived, as the same message, until it is known to have: subscribers get it once.
+    fn send_again(
+        &mut self,
+        reason: String,
+        (at, refused): (u64, bool),
+        outside: &Outside<'_>,
+    ) -> Result<Handed, PublishError> {
+        (outside.tell)(&format!("'{}': {reason}; it is sent again, and comes once", self.topic));
+        loop {
+            match self.publisher.resend().map_err(|failed| failed.error) {
+                Ok(()) => return Ok(self.over(at, refused)),
+                Err(PublishError::Unknown(_)) if outside.is_stopped() => return Ok(Handed::Stopped),
+                Err(PublishError::Unknown(_)) => sleep_ns(RETRY_NS),
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    fn tell_alone(&mut self, outside: &Outside<'_>) {
+        if !self.is_alone {
+            self.is_alone = true;
+            (outside.tell)(&format!("nobody is subscribed to '{}', whose policy is 'fail'; waiting", self.topic));
+        }
+    }
+}
