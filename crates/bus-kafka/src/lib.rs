@@ -74,6 +74,7 @@ mod group;
 mod handshake;
 mod line;
 mod names;
+mod place;
 mod publisher;
 mod puller;
 mod reasons;

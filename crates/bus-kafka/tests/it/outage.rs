@@ -79,13 +79,18 @@ fn the_end_of_a_topic_that_is_lost_is_a_gap_and_what_is_old_is_not_new() {
     for stamp in 100..110 {
         assert_eq!(next_event(&mut *subscriber), OwnedEvent::at(stamp, stamp, b"ours"));
     }
+    let token = subscriber.token().expect("it stands somewhere");
     server.kill();
     server.cut(TOPIC, 50);
     server.restart();
-    publish(&connect(&server), 200..203);
-    assert_eq!(next_event(&mut *subscriber), OwnedEvent::Gap(Gap::Reconnected));
-    for (sequence, stamp) in (50..).zip(200..203) {
-        assert_eq!(next_event(&mut *subscriber), OwnedEvent::at(sequence, stamp, b"ours"));
+    let bus = connect(&server);
+    publish(&bus, 200..203);
+    let after = bus.subscriber(TOPIC, Start::After(token), Wait::Block).unwrap_or_else(|e| panic!("{e}"));
+    for mut subscriber in [subscriber, after] {
+        assert_eq!(next_event(&mut *subscriber), OwnedEvent::Gap(Gap::Reconnected));
+        for (sequence, stamp) in (50..).zip(200..203) {
+            assert_eq!(next_event(&mut *subscriber), OwnedEvent::at(sequence, stamp, b"ours"));
+        }
     }
 }
 

@@ -12,9 +12,10 @@ use rdkafka::client::DefaultClientContext;
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::producer::{BaseProducer, BaseRecord, Producer};
 use rdkafka::{ClientConfig, Offset, TopicPartitionList};
-use tickpath_bus_api::conformance::{OwnedEvent, free_port, next_event, pull_stamps};
+use tickpath_bus_api::conformance::{OwnedEvent, free_port, next_event, pull_stamps, stays_quiet};
 use tickpath_bus_api::{
-    ConnectError, Connection, Delivery, Gap, Policy, Puller, QueueConfig, ReceiveError, Start, Subscriber, TopicConfig,
+    ConnectError, Connection, Delivery, Gap, Policy, Publisher, Puller, QueueConfig, ReceiveError, Start, Subscriber,
+    TopicConfig,
 };
 use tickpath_bus_kafka::{KafkaBus, QUEUE_PARTITIONS};
 use tickpath_clock::Wait;
@@ -46,18 +47,69 @@ fn foreign_messages_come_as_what_they_are_and_take_numbers() {
 fn what_the_server_has_forgotten_is_missed() {
     let topic = Named::topic("forgotten");
     topic.publish(0..10);
-    let mut places = TopicPartitionList::new();
-    places.add_partition_offset(&topic.name, 0, Offset::Offset(4)).unwrap();
-    let admin = admin();
-    drop(admin.delete_records(&places, &AdminOptions::new()));
-    let lookup: BaseConsumer = client().create().unwrap();
-    until(|| lookup.fetch_watermarks(&topic.name, 0, PATIENCE).unwrap().0 == 4);
+    topic.forget(4);
     for (start, missed) in [(Start::Oldest, None), (Start::Sequence(4), None), (Start::Sequence(1), Some(3))] {
         let mut subscriber = topic.subscriber(start);
         if let Some(missed) = missed {
             assert_eq!(next_event(&mut *subscriber), OwnedEvent::Gap(Gap::Missed(missed)), "{start:?}");
         }
         assert_eq!(next_event(&mut *subscriber), OwnedEvent::at(4, 4, b"ours"), "{start:?}");
+    }
+}
+
+#[test]
+fn a_loss_that_a_bridge_tells_of_is_that_gap_and_no_other() {
+    let topic = Named::topic("bridged");
+    let mut subscriber = topic.subscriber(Start::Oldest);
+    let mut publisher = topic.publisher();
+    publisher.publish(0, KIND, b"ours").unwrap();
+    for gap in [Gap::Missed(7), Gap::Reconnected] {
+        publisher.publish_gap(0, gap).unwrap();
+    }
+    publisher.publish(3, KIND, b"ours").unwrap();
+    assert_eq!(next_event(&mut *subscriber), OwnedEvent::at(0, 0, b"ours"));
+    assert_eq!(next_event(&mut *subscriber), OwnedEvent::Gap(Gap::Missed(7)));
+    assert_eq!(next_event(&mut *subscriber), OwnedEvent::Gap(Gap::Reconnected));
+    assert_eq!(next_event(&mut *subscriber), OwnedEvent::at(3, 3, b"ours"));
+    stays_quiet(&mut *subscriber);
+}
+
+#[test]
+fn who_goes_on_behind_a_token_gets_what_is_new_and_learns_what_is_gone() {
+    let topic = Named::topic("resumed");
+    topic.publish(0..5);
+    let mut first = topic.subscriber(Start::Oldest);
+    for stamp in 0..3 {
+        assert_eq!(next_event(&mut *first), OwnedEvent::at(stamp, stamp, b"ours"));
+    }
+    let token = first.token().expect("it stands somewhere");
+    drop(first);
+    topic.publish(5..7);
+    let mut second = topic.subscriber(Start::After(token));
+    assert_eq!(second.token(), Some(token), "nothing was handed over yet");
+    for stamp in 3..7 {
+        assert_eq!(next_event(&mut *second), OwnedEvent::at(stamp, stamp, b"ours"));
+    }
+    stays_quiet(&mut *second);
+    let end = second.token().expect("it stands at the end");
+    stays_quiet(&mut *topic.subscriber(Start::After(end)));
+
+    topic.forget(5);
+    let mut late = topic.subscriber(Start::After(token));
+    assert_eq!(late.token(), Some(token), "a gap that is not told yet is told to who goes on");
+    assert_eq!(next_event(&mut *late), OwnedEvent::Gap(Gap::Missed(2)));
+    assert_eq!(next_event(&mut *late), OwnedEvent::at(5, 5, b"ours"));
+
+    drop((second, late));
+    topic.bus.remove(&topic.name).unwrap();
+    // It has grown beyond the place.
+    topic.publish(10..20);
+    for token in [token, end] {
+        let mut anew = topic.subscriber(Start::After(token));
+        assert_eq!(next_event(&mut *anew), OwnedEvent::Gap(Gap::Reconnected));
+        for (sequence, stamp) in (0..).zip(10..20) {
+            assert_eq!(next_event(&mut *anew), OwnedEvent::at(sequence, stamp, b"ours"));
+        }
     }
 }
 
@@ -303,9 +355,22 @@ impl Named {
 
     /// Publishes messages whose stamps are these.
     fn publish(&self, stamps: std::ops::Range<u64>) {
-        let opened = self.bus.publisher(&self.name, &TopicConfig::new(Policy::Keep));
-        let mut publisher = opened.unwrap_or_else(|e| panic!("{e}"));
+        let mut publisher = self.publisher();
         stamps.for_each(|stamp| publisher.publish(stamp, KIND, b"ours").unwrap());
+    }
+
+    fn publisher(&self) -> Box<dyn Publisher> {
+        self.bus.publisher(&self.name, &TopicConfig::new(Policy::Keep)).unwrap_or_else(|e| panic!("{e}"))
+    }
+
+    /// Lets the server forget what lies before this offset.
+    fn forget(&self, offset: i64) {
+        let mut places = TopicPartitionList::new();
+        places.add_partition_offset(&self.name, 0, Offset::Offset(offset)).unwrap();
+        let admin = admin();
+        drop(admin.delete_records(&places, &AdminOptions::new()));
+        let lookup: BaseConsumer = client().create().unwrap();
+        until(|| lookup.fetch_watermarks(&self.name, 0, PATIENCE).unwrap().0 == offset);
     }
 
     fn subscriber(&self, start: Start) -> Box<dyn Subscriber> {
