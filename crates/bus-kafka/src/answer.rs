@@ -1,7 +1,7 @@
 //! What servers answer, and the client library for them: what it means, and in which words it is told.
 
 use rdkafka::error::{KafkaError, RDKafkaErrorCode as Code};
-use tickpath_bus_api::{Fate, PublishError};
+use tickpath_bus_api::Fate;
 
 /// What an error means to who asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -90,22 +90,19 @@ pub(crate) fn meaning(error: &KafkaError) -> Option<Meaning> {
     }
 }
 
-/// What became of a message that came back with this.
+/// What became of a message that came back with this. The client library sends a message again when an answer is lost, and
+/// tells the last answer only: the copy before may be in the log, whatever that is.
 pub(crate) fn fate(error: &KafkaError) -> Fate {
-    match meaning(error) {
-        Some(Meaning::Unanswered) => Fate::Unknown,
-        // A server that names another reason has put nothing into its log.
-        Some(Meaning::NotYet | Meaning::Final) | None => Fate::NotPublished,
+    match code_of(error) {
+        // Of such a message no copy passes.
+        Some(Code::MessageSizeTooLarge | Code::MessageBatchTooLarge | Code::InvalidRecord) => Fate::NotPublished,
+        _ => Fate::Unknown,
     }
 }
 
-/// The same as an error, in these words.
-pub(crate) fn publish_error(error: &KafkaError, sentence: String) -> PublishError {
-    match meaning(error) {
-        Some(Meaning::Unanswered) => PublishError::Unknown(sentence),
-        Some(Meaning::NotYet) => PublishError::Unavailable(sentence),
-        Some(Meaning::Final) | None => PublishError::Other(sentence.into()),
-    }
+/// Whether the same can go well later, with nobody changing anything but the network or the servers.
+pub(crate) fn may_pass(error: &KafkaError) -> bool {
+    matches!(meaning(error), Some(Meaning::NotYet | Meaning::Unanswered))
 }
 
 /// Why a server cannot be used. Reads on after the server's name.
@@ -352,17 +349,20 @@ mod tests {
             (Code::PurgeInflight, Fate::Unknown, true),
             (Code::PurgeQueue, Fate::Unknown, true),
             (Code::NotEnoughReplicasAfterAppend, Fate::Unknown, true),
-            (Code::NotEnoughReplicas, Fate::NotPublished, true),
-            (Code::LeaderNotAvailable, Fate::NotPublished, true),
-            (Code::ThrottlingQuotaExceeded, Fate::NotPublished, true),
-            (Code::QueueFull, Fate::NotPublished, true),
-            (Code::PolicyViolation, Fate::NotPublished, false),
-            (Code::TopicAuthorizationFailed, Fate::NotPublished, false),
+            // A copy before may have arrived, and its answer was lost.
+            (Code::NotEnoughReplicas, Fate::Unknown, true),
+            (Code::LeaderNotAvailable, Fate::Unknown, true),
+            (Code::UnknownTopic, Fate::Unknown, false),
+            (Code::UnknownTopicOrPartition, Fate::Unknown, false),
+            (Code::UnknownPartition, Fate::Unknown, false),
+            (Code::TopicAuthorizationFailed, Fate::Unknown, false),
+            (Code::PolicyViolation, Fate::Unknown, false),
+            (Code::ListenerNotFound, Fate::Unknown, false),
             (Code::MessageSizeTooLarge, Fate::NotPublished, false),
+            (Code::InvalidRecord, Fate::NotPublished, false),
         ] {
             let error = KafkaError::MessageProduction(code);
-            let told = publish_error(&error, String::new());
-            assert_eq!((fate(&error), told.fate(), told.may_pass()), (fate_of_it, fate_of_it, passes), "{code:?}");
+            assert_eq!((fate(&error), may_pass(&error)), (fate_of_it, passes), "{code:?}");
         }
     }
 

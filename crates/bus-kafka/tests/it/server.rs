@@ -14,8 +14,8 @@ use rdkafka::producer::{BaseProducer, BaseRecord, Producer};
 use rdkafka::{ClientConfig, Offset, TopicPartitionList};
 use tickpath_bus_api::conformance::{OwnedEvent, free_port, next_event, pull_stamps, stays_quiet};
 use tickpath_bus_api::{
-    ConnectError, Connection, Delivery, Gap, Policy, Publisher, Puller, QueueConfig, ReceiveError, Start, Subscriber,
-    TopicConfig,
+    ConnectError, Connection, Delivery, Event, Gap, Origin, Policy, Publisher, Puller, QueueConfig, ReceiveError, Start,
+    Subscriber, TopicConfig,
 };
 use tickpath_bus_kafka::{KafkaBus, QUEUE_PARTITIONS};
 use tickpath_clock::Wait;
@@ -72,6 +72,35 @@ fn a_loss_that_a_bridge_tells_of_is_that_gap_and_no_other() {
     assert_eq!(next_event(&mut *subscriber), OwnedEvent::Gap(Gap::Reconnected));
     assert_eq!(next_event(&mut *subscriber), OwnedEvent::at(3, 3, b"ours"));
     stays_quiet(&mut *subscriber);
+}
+
+#[test]
+fn what_is_carried_keeps_its_origin_and_takes_no_number() {
+    let topic = Named::topic("carried");
+    let mut subscriber = topic.subscriber(Start::Oldest);
+    let mut publisher = topic.publisher();
+    let origin = |number| Origin { clock: 1, publisher: 2, number };
+    publisher.publish(0, KIND, b"ours").unwrap();
+    // The second one is a copy, and two are missing before the third one.
+    for (stamp, number) in [(1, 40), (1, 40), (2, 43)] {
+        publisher.carry(origin(number), stamp, KIND, b"carried").unwrap();
+    }
+    publisher.publish(3, KIND, b"ours").unwrap();
+    let (mut came, mut ours) = (Vec::new(), Vec::new());
+    until(|| {
+        let polled = subscriber.poll(8, &mut |event| match event {
+            Event::Message(message) if message.payload == b"ours" => ours.extend(message.origin),
+            Event::Message(message) => came.push((message.stamp, message.origin, None)),
+            Event::Gap(gap) => came.push((0, None, Some(gap))),
+            other => panic!("{other:?}"),
+        });
+        polled.expect("the subscriber goes on");
+        ours.len() == 2
+    });
+    let missed = (0, None, Some(Gap::Missed(2)));
+    assert_eq!(came, [(1, Some(origin(40)), None), missed, (2, Some(origin(43)), None)]);
+    assert_eq!((ours[0].number, ours[1].number), (0, 1));
+    assert_eq!(ours[0].publisher, ours[1].publisher);
 }
 
 #[test]
