@@ -17,7 +17,7 @@ use crate::place::{self, Ahead, Place, Taken};
 use crate::reasons::Reasons;
 
 /// Who only reads at places of its own joins no group; the client library wants a name for one all the same.
-const SETTINGS: [(&str, &str); 9] = [
+const SETTINGS: [(&str, &str); 11] = [
     ("group.id", "tickpath-subscriber"),
     ("enable.auto.commit", "false"),
     ("enable.auto.offset.store", "false"),
@@ -29,6 +29,9 @@ const SETTINGS: [(&str, &str); 9] = [
     ("fetch.wait.max.ms", "500"),
     ("fetch.error.backoff.ms", "20"),
     ("fetch.queue.backoff.ms", "10"),
+    // What the client library reads ahead; nothing more is kept here.
+    ("queued.max.messages.kbytes", "65536"),
+    ("fetch.max.bytes", "8388608"),
     ("enable.partition.eof", "false"),
 ];
 
