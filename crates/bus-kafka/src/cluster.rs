@@ -15,7 +15,7 @@ use rdkafka::{Offset, TopicPartitionList};
 use tickpath_bus_api::ConnectError;
 use tickpath_clock::{HostClock, sleep_ns};
 
-use crate::answer::{Meaning, ServerError, code_of, meaning};
+use crate::answer::{Meaning, ServerError, code_of, is_of_connections, meaning};
 use crate::deadline::{Deadline, PAUSE_NS, TIMEOUT};
 use crate::handshake;
 use crate::reasons::Reasons;
@@ -130,6 +130,32 @@ impl Cluster {
             }
             pause(&deadline)?;
         }
+    }
+
+    /// What a receiver cannot get over by waiting, of an error that its client has told, together with why. That no server
+    /// lets us in is looked at once more: the client says so once, and one of several may, or all by now.
+    pub fn lasting(&self, reasons: &Reasons, error: &KafkaError) -> Option<ServerError> {
+        if let Some(unreadable) = reasons.take_unreadable() {
+            return Some(unreadable);
+        }
+        if !is_of_connections(error) {
+            return ServerError::lasting(error);
+        }
+        reasons.refusal()?;
+        match self.greet() {
+            Ok(()) => {
+                reasons.forget();
+                None
+            }
+            Err(now) => Some(now).filter(ServerError::is_refusal),
+        }
+    }
+
+    /// Whether a server lets in who has never been here.
+    fn greet(&self) -> Result<(), ServerError> {
+        let created = self.server.config(&[]).create_with_context(Reasons::default());
+        let lookup: BaseConsumer<Reasons> = created.map_err(|e| ServerError::from(&e))?;
+        ping(&lookup).map_err(|error| without_tls(&self.server, error))
     }
 
     /// Removes a topic, and waits until its name is free.

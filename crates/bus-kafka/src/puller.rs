@@ -179,7 +179,7 @@ impl KafkaPuller {
                 | Code::InconsistentGroupProtocol
                 | Code::GroupMaxSizeReached,
             ) => Some(error.into()),
-            _ => ServerError::lasting(error),
+            _ => self.cluster.lasting(&self.consumer.context().reasons, error),
         }
     }
 

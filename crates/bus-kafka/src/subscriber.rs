@@ -161,7 +161,7 @@ impl Subscriber for KafkaSubscriber {
             } else {
                 match self.consumer.poll(Duration::ZERO) {
                     None => break,
-                    Some(Err(e)) => self.trouble.note(&e),
+                    Some(Err(e)) => self.trouble.note(&e, self.cluster.lasting(self.consumer.context(), &e)),
                     Some(Ok(message)) => {
                         let value = message.payload().unwrap_or_default();
                         let made_ms = message.timestamp().to_millis();
@@ -190,7 +190,7 @@ impl Subscriber for KafkaSubscriber {
         match self.consumer.poll(whole_ms(timeout_ns)) {
             None => {}
             Some(Ok(message)) => self.held = Some(Record::of(&message)),
-            Some(Err(e)) => self.trouble.note(&e),
+            Some(Err(e)) => self.trouble.note(&e, self.cluster.lasting(self.consumer.context(), &e)),
         }
     }
 
@@ -206,11 +206,11 @@ impl Subscriber for KafkaSubscriber {
 }
 
 impl Trouble {
-    /// Takes in what the client library says instead of a record.
-    fn note(&mut self, error: &KafkaError) {
+    /// Takes in what the client library says instead of a record, and what of it does not pass.
+    fn note(&mut self, error: &KafkaError, lasting: Option<ServerError>) {
         match error.rdkafka_error_code() {
             Some(Code::AutoOffsetReset | Code::OffsetOutOfRange) => self.lost = Some(Lost::Refused),
-            _ => self.error = ServerError::lasting(error),
+            _ => self.error = lasting,
         }
     }
 

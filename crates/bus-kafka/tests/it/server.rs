@@ -75,6 +75,28 @@ fn a_loss_that_a_bridge_tells_of_is_that_gap_and_no_other() {
 }
 
 #[test]
+fn what_cannot_be_read_is_said_so() {
+    let topic = Named::topic("zstd");
+    let new = NewTopic::new(&topic.name, 1, TopicReplication::Fixed(1))
+        .set("compression.type", "zstd")
+        .set("retention.ms", "-1");
+    let admin = admin();
+    drop(admin.create_topics([&new], &AdminOptions::new()));
+    let lookup: BaseConsumer = client().create().unwrap();
+    until(|| lookup.fetch_watermarks(&topic.name, 0, PATIENCE).is_ok());
+    // The server compresses what it gets.
+    topic.publish(0..3);
+    let mut subscriber = topic.subscriber(Start::Oldest);
+    let mut sentence = String::new();
+    until(|| {
+        let polled = subscriber.poll(8, &mut |event| panic!("{event:?}"));
+        sentence = polled.err().map(|e| e.to_string()).unwrap_or_default();
+        !sentence.is_empty()
+    });
+    assert!(sentence.contains("zstd") && sentence.contains("compression.type"), "{sentence}");
+}
+
+#[test]
 fn what_is_carried_keeps_its_origin_and_takes_no_number() {
     let topic = Named::topic("carried");
     let mut subscriber = topic.subscriber(Start::Oldest);
