@@ -3,6 +3,8 @@
 use rdkafka::error::{KafkaError, RDKafkaErrorCode as Code};
 use tickpath_bus_api::Fate;
 
+use crate::retention::Retention;
+
 /// What an error means to who asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Meaning {
@@ -90,8 +92,8 @@ pub(crate) fn meaning(error: &KafkaError) -> Option<Meaning> {
     }
 }
 
-/// What became of a message that came back with this. The client library sends a message again when an answer is lost, and
-/// tells the last answer only: the copy before may be in the log, whatever that is.
+/// What became of a message that came back with this. The client library sends a message again when an answer is lost,
+/// and tells the last answer only: the copy before may be in the log, whatever that is.
 pub(crate) fn fate(error: &KafkaError) -> Fate {
     match code_of(error) {
         // Of such a message no copy passes.
@@ -131,8 +133,8 @@ pub(crate) enum ServerError {
     Closed,
     /// It hung up before there was TLS: it stopped just then, or it takes the greeting for nonsense.
     #[error(
-        "closed the connection in the middle of the TLS handshake; try again, and if that lasts, it speaks no TLS there: \
-         ask for none, or check the port for one that does"
+        "closed the connection in the middle of the TLS handshake; try again, and if that lasts, it speaks no TLS \
+         there: ask for none, or check the port for one that does"
     )]
     Interrupted,
     /// The network failed.
@@ -152,8 +154,8 @@ pub(crate) enum ServerError {
     Mechanism(String),
     /// A message that the client library cannot take out of its batch.
     #[error(
-        "has a message that cannot be read here ({0}); let its publishers, and compression.type of the topic, use none, \
-         gzip, snappy or lz4, or start behind it"
+        "has a message that cannot be read here ({0}); let its publishers, and compression.type of the topic, use \
+         none, gzip, snappy or lz4, or start behind it"
     )]
     Unreadable(String),
     /// The topic is not there.
@@ -181,6 +183,22 @@ pub(crate) enum ServerError {
         /// What the URL says.
         wanted: usize,
     },
+    /// It keeps another part of a topic than asked for.
+    #[error(
+        "keeps of the topic '{topic}' {has}, not {wanted}, by its cleanup.policy, retention.bytes and retention.ms; \
+         publish as it is there, change it there, or use another name"
+    )]
+    Kept {
+        /// As it is called on the server.
+        topic: String,
+        /// What is there.
+        has: Retention,
+        /// What was asked for.
+        wanted: Retention,
+    },
+    /// What it keeps it does not say.
+    #[error("does not tell what it keeps of the topic '{0}'; give this client the right DescribeConfigs on it")]
+    Untold(String),
     /// More copies than servers.
     #[error("has fewer servers than replicas are asked for; start more of them, or ask for fewer: replicas=N")]
     FewServers,
@@ -195,8 +213,8 @@ pub(crate) enum ServerError {
 /// What OpenSSL says of bytes that are no TLS.
 const NO_TLS: [&str; 3] = ["wrong version number", "packet length too long", "http request"];
 
-/// What is said of who hung up, however that shows. Who wants a login hangs up on who has none, and who speaks no TLS on who
-/// greets so.
+/// What is said of who hung up, however that shows. Who wants a login hangs up on who has none, and who speaks no TLS
+/// on who greets so.
 const HUNG_UP: [&str; 4] = ["unexpected eof", "Disconnected", "Connection reset", "Broken pipe"];
 
 impl ServerError {
@@ -280,6 +298,8 @@ impl ServerError {
             | Self::Size
             | Self::Pulled
             | Self::Copies { .. }
+            | Self::Kept { .. }
+            | Self::Untold(_)
             | Self::FewServers
             | Self::Refused(_) => false,
         }
@@ -374,7 +394,7 @@ mod tests {
                 "ssl://a:1/2: Receive failed: error:0A000126:SSL routines::unexpected eof while reading",
                 "closed the connection;",
             ),
-            (Code::SSL, "ssl://a:1/2: SSL handshake failed: SSL transport error: No route to host", "check the network"),
+            (Code::SSL, "ssl://a:1/2: SSL handshake failed: SSL transport error: No route", "check the network"),
             (
                 Code::SSL,
                 "ssl://a:1/2: SSL handshake failed: error:0A00010B:SSL routines::wrong version number",

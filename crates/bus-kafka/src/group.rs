@@ -14,8 +14,8 @@
 //!
 //! `open` stands there before the first message of a partition is handed over.
 //!
-//! The offsets of a partition begin anew, or further down, where its end was lost or its topic was made anew. What comes then
-//! below `fetched` is new if it was made after all that was seen.
+//! The offsets of a partition begin anew, or further down, where its end was lost or its topic was made anew. What
+//! comes then below `fetched` is new if it was made after all that was seen.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -127,8 +127,8 @@ impl Group {
         self.state().kept_bytes >= MOST_KEPT_BYTES
     }
 
-    /// Keeps a record that has been fetched. Where it lies below what was fetched before, `end` is asked for the offset that
-    /// comes next in its partition at the server.
+    /// Keeps a record that has been fetched. Where it lies below what was fetched before, `end` is asked for the offset
+    /// that comes next in its partition at the server.
     pub fn keep(&self, message: &BorrowedMessage<'_>, end: impl FnOnce(i32) -> Option<i64>) {
         let record = Fetched {
             partition: message.partition(),
@@ -316,8 +316,8 @@ impl State {
         true
     }
 
-    /// Keeps a record that lies below what was fetched before, if the partition begins anew there; then what was fetched of
-    /// it is gone. Else it is one that the client library brings twice around a rebalance, and dropped.
+    /// Keeps a record that lies below what was fetched before, if the partition begins anew there; then what was
+    /// fetched of it is gone. Else it is one that the client library brings twice around a rebalance, and dropped.
     fn keep_below(&mut self, record: Fetched<'_>, end: Option<i64>, delivery: Delivery, now_ms: i64) {
         let Some(share) = self.shares.get(&record.partition).copied() else { return };
         let is_newer = match share.newest_ms {

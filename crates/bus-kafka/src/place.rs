@@ -55,8 +55,8 @@ impl Place {
         ResumeToken::new(TOKEN, [self.next as u64, self.newest_ms as u64, self.mark, 0], &self.tracker)
     }
 
-    /// The offset to read from so that the topic shows whether it is the same as before; none if that record is not known,
-    /// or not there.
+    /// The offset to read from so that the topic shows whether it is the same as before; none if that record is not
+    /// known, or not there.
     pub fn prove(&mut self, low: i64, high: i64) -> Option<i64> {
         self.is_unproven = self.mark != 0 && low < self.next && self.next <= high;
         self.is_unproven.then(|| self.next - 1)
@@ -74,8 +74,8 @@ impl Place {
         hand_over(Event::Gap(ahead.gap));
     }
 
-    /// Hands a record over, unless it came before. Where the topic's count, or that of its publisher, shows that others are
-    /// missing before it, tells that instead. So there is one event at most.
+    /// Hands a record over, unless it came before. Where the topic's count, or that of its publisher, shows that others
+    /// are missing before it, tells that instead. So there is one event at most.
     pub fn take(
         &mut self,
         offset: i64,
@@ -105,8 +105,8 @@ impl Place {
     }
 }
 
-/// What a record is known by: when it was made, its size, and its first bytes, in which a message of ours has its stamp and
-/// its origin. Never zero.
+/// What a record is known by: when it was made, its size, and its first bytes, in which a message of ours has its stamp
+/// and its origin. Never zero.
 fn mark(made_ms: Option<i64>, value: &[u8]) -> u64 {
     let start = made_ms.unwrap_or(-1) as u64 ^ (value.len() as u64) << 44;
     let words = value.chunks(8).take(wire::HEADER_BYTES / 8).map(|bytes| {
@@ -117,8 +117,8 @@ fn mark(made_ms: Option<i64>, value: &[u8]) -> u64 {
     words.fold(start, |mark, word| (mark ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29)) | 1
 }
 
-/// Where a subscription goes on whose next offset the server refuses, or cannot prove, and what it has to tell. `newer` is
-/// the first record that is newer than all that was seen, or `high`.
+/// Where a subscription goes on whose next offset the server refuses, or cannot prove, and what it has to tell. `newer`
+/// is the first record that is newer than all that was seen, or `high`.
 pub(crate) fn go_on(next: i64, low: i64, newer: i64, high: i64) -> (i64, Option<Gap>) {
     if next < low {
         return (low, Some(Gap::Missed((low - next) as u64)));

@@ -229,8 +229,8 @@ impl Puller for KafkaPuller {
         }
         if self.consumer.context().take_cut() {
             return Err(ReceiveError::Gone(format!(
-                "{}: part of this queue is gone: its topic was cut short, or removed and made anew; pull on for what is \
-                 new, and push again what is missed",
+                "{}: part of this queue is gone: its topic was cut short, or removed and made anew; pull on for what \
+                 is new, and push again what is missed",
                 self.cluster.server().name()
             )));
         }

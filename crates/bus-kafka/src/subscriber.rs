@@ -194,8 +194,8 @@ impl Subscriber for KafkaSubscriber {
         }
     }
 
-    /// Its words are the next offset, when the newest record was made that was seen, and what the record before that offset
-    /// is known by.
+    /// Its words are the next offset, when the newest record was made that was seen, and what the record before that
+    /// offset is known by.
     fn token(&self) -> Option<ResumeToken> {
         Some(self.place.token())
     }
@@ -226,8 +226,8 @@ impl Record {
     }
 }
 
-/// The offset of the first record that was made after all that were seen, if there is one. It is one that was put there when
-/// the server had lost what was seen, also if the topic is another one now.
+/// The offset of the first record that was made after all that were seen, if there is one. It is one that was put there
+/// when the server had lost what was seen, also if the topic is another one now.
 fn first_newer(
     cluster: &Cluster,
     consumer: &BaseConsumer<Reasons>,

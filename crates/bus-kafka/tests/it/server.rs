@@ -194,6 +194,37 @@ fn a_topic_of_several_partitions_is_refused() {
 }
 
 #[test]
+fn a_topic_that_keeps_something_else_is_refused_and_an_empty_one_is_changed() {
+    let overwrite = TopicConfig::new(Policy::Overwrite);
+    let refusal = |topic: &Named, config: &TopicConfig| {
+        topic.bus.publisher(&topic.name, config).err().expect("refused").to_string()
+    };
+    let kept = Named::topic("kept");
+    kept.publish(0..1);
+    let sentence = refusal(&kept, &overwrite);
+    assert!(sentence.contains("everything, not the newest 1048576 bytes"), "{sentence}");
+    assert!(sentence.contains("use another name"), "{sentence}");
+
+    let early = Named::topic("early");
+    early.subscriber(Start::Now);
+    early.bus.publisher(&early.name, &overwrite).unwrap_or_else(|e| panic!("it is empty: {e}"));
+    let sentence = refusal(&early, &TopicConfig::new(Policy::Keep));
+    assert!(sentence.contains("the newest 1048576 bytes, not everything"), "{sentence}");
+    let sentence = refusal(&early, &TopicConfig { capacity_bytes: 2 << 20, ..overwrite });
+    assert!(sentence.contains("not the newest 2097152 bytes"), "{sentence}");
+
+    let others = Named::topic("week");
+    let new = NewTopic::new(&others.name, 1, TopicReplication::Fixed(1)).set("retention.ms", "604800000");
+    let admin = admin();
+    drop(admin.create_topics([&new], &AdminOptions::new()));
+    let lookup: BaseConsumer = client().create().unwrap();
+    until(|| lookup.fetch_watermarks(&others.name, 0, PATIENCE).is_ok());
+    let sentence = refusal(&others, &TopicConfig::new(Policy::Keep));
+    assert!(sentence.contains("the last 604800000 ms, not everything"), "{sentence}");
+    stays_quiet(&mut *others.subscriber(Start::Oldest));
+}
+
+#[test]
 fn names_that_kafka_confuses_or_owns_are_refused() {
     let (point, line) = (Named::topic("alike.a"), Named::topic("alike_a"));
     point.subscriber(Start::Now);
