@@ -219,7 +219,8 @@ impl Cluster {
             let marks = self.watermarks(self.lookup.client(), queue, place.partition());
             let (low, high) = marks.map_err(|e| self.explain(&e))?;
             let done = match place.offset() {
-                Offset::Offset(offset) => offset.max(low),
+                Offset::Offset(offset) if offset <= high => offset.max(low),
+                // Nobody has pulled from it, or not since it was cut short.
                 _ => low,
             };
             waiting += (high - done).max(0) as u64;
