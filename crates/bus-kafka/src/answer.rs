@@ -1,7 +1,9 @@
 //! What servers answer, and the client library for them: what it means, and in which words it is told.
 
 use rdkafka::error::{KafkaError, RDKafkaErrorCode as Code};
-use tickpath_bus_api::{Fate, PublishError};
+use tickpath_bus_api::Fate;
+
+use crate::retention::Retention;
 
 /// What an error means to who asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -90,22 +92,19 @@ pub(crate) fn meaning(error: &KafkaError) -> Option<Meaning> {
     }
 }
 
-/// What became of a message that came back with this.
+/// What became of a message that came back with this. The client library sends a message again when an answer is lost,
+/// and tells the last answer only: the copy before may be in the log, whatever that is.
 pub(crate) fn fate(error: &KafkaError) -> Fate {
-    match meaning(error) {
-        Some(Meaning::Unanswered) => Fate::Unknown,
-        // A server that names another reason has put nothing into its log.
-        Some(Meaning::NotYet | Meaning::Final) | None => Fate::NotPublished,
+    match code_of(error) {
+        // Of such a message no copy passes.
+        Some(Code::MessageSizeTooLarge | Code::MessageBatchTooLarge | Code::InvalidRecord) => Fate::NotPublished,
+        _ => Fate::Unknown,
     }
 }
 
-/// The same as an error, in these words.
-pub(crate) fn publish_error(error: &KafkaError, sentence: String) -> PublishError {
-    match meaning(error) {
-        Some(Meaning::Unanswered) => PublishError::Unknown(sentence),
-        Some(Meaning::NotYet) => PublishError::Unavailable(sentence),
-        Some(Meaning::Final) | None => PublishError::Other(sentence.into()),
-    }
+/// Whether the same can go well later, with nobody changing anything but the network or the servers.
+pub(crate) fn may_pass(error: &KafkaError) -> bool {
+    matches!(meaning(error), Some(Meaning::NotYet | Meaning::Unanswered))
 }
 
 /// Why a server cannot be used. Reads on after the server's name.
@@ -132,6 +131,12 @@ pub(crate) enum ServerError {
          (kafka://USER:PASSWORD@HOST:PORT?tls), else look into its log and try again"
     )]
     Closed,
+    /// It hung up before there was TLS: it stopped just then, or it takes the greeting for nonsense.
+    #[error(
+        "closed the connection in the middle of the TLS handshake; try again, and if that lasts, it speaks no TLS \
+         there: ask for none, or check the port for one that does"
+    )]
+    Interrupted,
     /// The network failed.
     #[error("lost the connection ({0}); check the network, and try again")]
     Lost(String),
@@ -147,6 +152,12 @@ pub(crate) enum ServerError {
     /// It lets us in by another mechanism.
     #[error("does not take a login of this kind; name one of its own with 'sasl=' in the URL: {0}")]
     Mechanism(String),
+    /// A message that the client library cannot take out of its batch.
+    #[error(
+        "has a message that cannot be read here ({0}); let its publishers, and compression.type of the topic, use \
+         none, gzip, snappy or lz4, or start behind it"
+    )]
+    Unreadable(String),
     /// The topic is not there.
     #[error("has no such topic any more; open it again, which makes it anew")]
     Gone,
@@ -172,6 +183,22 @@ pub(crate) enum ServerError {
         /// What the URL says.
         wanted: usize,
     },
+    /// It keeps another part of a topic than asked for.
+    #[error(
+        "keeps of the topic '{topic}' {has}, not {wanted}, by its cleanup.policy, retention.bytes and retention.ms; \
+         publish as it is there, change it there, or use another name"
+    )]
+    Kept {
+        /// As it is called on the server.
+        topic: String,
+        /// What is there.
+        has: Retention,
+        /// What was asked for.
+        wanted: Retention,
+    },
+    /// What it keeps it does not say.
+    #[error("does not tell what it keeps of the topic '{0}'; give this client the right DescribeConfigs on it")]
+    Untold(String),
     /// More copies than servers.
     #[error("has fewer servers than replicas are asked for; start more of them, or ask for fewer: replicas=N")]
     FewServers,
@@ -183,6 +210,13 @@ pub(crate) enum ServerError {
     Refused(String),
 }
 
+/// What OpenSSL says of bytes that are no TLS.
+const NO_TLS: [&str; 3] = ["wrong version number", "packet length too long", "http request"];
+
+/// What is said of who hung up, however that shows. Who wants a login hangs up on who has none, and who speaks no TLS
+/// on who greets so.
+const HUNG_UP: [&str; 4] = ["unexpected eof", "Disconnected", "Connection reset", "Broken pipe"];
+
 impl ServerError {
     /// What the client library says about a connection, if it is a reason. The text begins with the address.
     pub fn of_connection(code: Code, text: &str) -> Option<Self> {
@@ -192,22 +226,17 @@ impl ServerError {
             Code::Resolve => Some(Self::Unresolved(text.to_owned())),
             Code::BadMessage | Code::Underflow => Some(Self::NotKafka),
             Code::Authentication | Code::SaslAuthenticationFailed => Some(Self::of_login(text)),
-            // Who speaks none takes a greeting for nonsense, and hangs up.
-            Code::SSL | Code::BrokerTransportFailure
-                if text.contains("PLAINTEXT broker listener") || text.contains("unexpected eof") =>
-            {
+            Code::SSL if NO_TLS.iter().any(|sign| text.contains(sign)) => {
                 let sentence = "what answers there speaks no TLS; ask for none, or check the port for one that does";
                 Some(Self::Tls(sentence.to_owned()))
             }
+            Code::SSL | Code::BrokerTransportFailure if HUNG_UP.iter().any(|sign| text.contains(sign)) => {
+                Some(if text.contains("handshake") { Self::Interrupted } else { Self::Closed })
+            }
+            Code::SSL if text.contains("SSL transport error") => Some(Self::Lost(text.to_owned())),
             Code::SSL => Some(Self::Tls(format!("there is no TLS with it ({})", reason(text)))),
             Code::BrokerTransportFailure if text.contains("refused") => Some(Self::NobodyListens(address)),
             Code::BrokerTransportFailure if text.contains("timed out") => Some(Self::Timeout),
-            // However that shows: who wants a login hangs up on who has none.
-            Code::BrokerTransportFailure
-                if ["Broken pipe", "Connection reset", "Disconnected"].iter().any(|end| text.contains(end)) =>
-            {
-                Some(Self::Closed)
-            }
             Code::BrokerTransportFailure => Some(Self::Lost(text.to_owned())),
             _ => None,
         }
@@ -226,8 +255,25 @@ impl ServerError {
     pub fn lasting(error: &KafkaError) -> Option<Self> {
         let is_lasting = matches!(error, KafkaError::MessageConsumptionFatal(_))
             || code_of(error) == Some(Code::Fatal)
-            || meaning(error) == Some(Meaning::Final) && !is_of_a_connection(error);
+            || meaning(error) == Some(Meaning::Final) && !is_of_connections(error);
         is_lasting.then(|| error.into())
+    }
+
+    /// Whether a server was there, and did not let us in, or was not who it should be.
+    pub fn is_refusal(&self) -> bool {
+        matches!(self, Self::Tls(_) | Self::Login(_) | Self::NoLogin | Self::Mechanism(_))
+    }
+
+    /// What an error of the client library tells of a message that it cannot read, if that is what it does.
+    pub fn of_message(code: Code, text: &str) -> Option<Self> {
+        let is_one = match code {
+            Code::NotImplemented | Code::BadCompression => true,
+            // Else it is about a connection.
+            Code::BadMessage => text.contains("at offset"),
+            _ => false,
+        };
+        let what = if text.contains("codec 0x4") { "it is compressed by zstd" } else { text };
+        is_one.then(|| Self::Unreadable(what.to_owned()))
     }
 
     /// Whether the same can go well later, with nobody changing anything but the network or the servers.
@@ -238,6 +284,7 @@ impl ServerError {
             | Self::Timeout
             | Self::Late
             | Self::Closed
+            | Self::Interrupted
             | Self::Lost(_)
             | Self::NotYet(_) => true,
             Self::NotKafka
@@ -245,11 +292,14 @@ impl ServerError {
             | Self::Login(_)
             | Self::NoLogin
             | Self::Mechanism(_)
+            | Self::Unreadable(_)
             | Self::Gone
             | Self::Name
             | Self::Size
             | Self::Pulled
             | Self::Copies { .. }
+            | Self::Kept { .. }
+            | Self::Untold(_)
             | Self::FewServers
             | Self::Refused(_) => false,
         }
@@ -292,9 +342,19 @@ pub(crate) fn code_of(error: &KafkaError) -> Option<Code> {
     }
 }
 
-/// Whether it is about one connection: of several servers another one may do, and the same one when it is made again.
-fn is_of_a_connection(error: &KafkaError) -> bool {
-    matches!(code_of(error), Some(Code::SSL))
+/// Whether it is about connections: of several servers another one may do, and the same one when it is made again.
+pub(crate) fn is_of_connections(error: &KafkaError) -> bool {
+    matches!(
+        code_of(error),
+        Some(
+            Code::AllBrokersDown
+                | Code::SSL
+                | Code::Authentication
+                | Code::SaslAuthenticationFailed
+                | Code::UnsupportedSASLMechanism
+                | Code::IllegalSASLState
+        )
+    )
 }
 
 /// What stands in a text of the client library between the address and the state that it was in.
@@ -322,7 +382,23 @@ mod tests {
             (
                 Code::BrokerTransportFailure,
                 "ssl://a:1/bootstrap: SSL handshake failed: Disconnected: connecting to a PLAINTEXT broker listener?",
-                "speaks no TLS",
+                "in the middle of the TLS handshake",
+            ),
+            (
+                Code::SSL,
+                "ssl://a:1/2: SSL handshake failed: error:0A000126:SSL routines::unexpected eof while reading",
+                "in the middle of the TLS handshake",
+            ),
+            (
+                Code::BrokerTransportFailure,
+                "ssl://a:1/2: Receive failed: error:0A000126:SSL routines::unexpected eof while reading",
+                "closed the connection;",
+            ),
+            (Code::SSL, "ssl://a:1/2: SSL handshake failed: SSL transport error: No route", "check the network"),
+            (
+                Code::SSL,
+                "ssl://a:1/2: SSL handshake failed: error:0A00010B:SSL routines::wrong version number",
+                "speaks no TLS;",
             ),
             (Code::Resolve, "a:1/bootstrap: Failed to resolve 'a:1'", "cannot be resolved"),
             (Code::BadMessage, "a:1/bootstrap: Invalid response size", "not as Kafka does"),
@@ -345,6 +421,35 @@ mod tests {
     }
 
     #[test]
+    fn who_hangs_up_in_a_handshake_may_be_back_soon() {
+        let text = "ssl://a:1/2: SSL handshake failed: Disconnected: connection closed by peer";
+        for (code, text, passes) in [
+            (Code::BrokerTransportFailure, text, true),
+            (Code::SSL, "ssl://a:1/2: SSL handshake failed: unexpected eof while reading", true),
+            (Code::SSL, "ssl://a:1/2: SSL handshake failed: wrong version number", false),
+            (Code::SSL, "ssl://a:1/2: SSL handshake failed: certificate verify failed", false),
+        ] {
+            let error = ServerError::of_connection(code, text).unwrap();
+            assert_eq!((error.may_pass(), error.is_refusal()), (passes, !passes), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_message_that_cannot_be_read_is_told_from_a_connection() {
+        for (code, text, words) in [
+            (Code::NotImplemented, "Decompression (codec 0x4) of message at 5 of 60 bytes failed", Some("zstd")),
+            (Code::BadCompression, "Decompression (codec 0x1) of message at 5 of 60 bytes failed", Some("codec 0x1")),
+            (Code::BadMessage, "MessageSet at offset 7 (90 bytes) failed CRC32C check", Some("offset 7")),
+            (Code::BadMessage, "a:1/bootstrap: Invalid response size", None),
+            (Code::SSL, "at offset", None),
+        ] {
+            let sentence = ServerError::of_message(code, text).map(|error| error.to_string());
+            assert_eq!(sentence.is_some(), words.is_some(), "{text}");
+            assert!(sentence.unwrap_or_default().contains(words.unwrap_or_default()), "{text}");
+        }
+    }
+
+    #[test]
     fn what_may_have_arrived_is_never_told_as_not_published() {
         for (code, fate_of_it, passes) in [
             (Code::MessageTimedOut, Fate::Unknown, true),
@@ -352,17 +457,20 @@ mod tests {
             (Code::PurgeInflight, Fate::Unknown, true),
             (Code::PurgeQueue, Fate::Unknown, true),
             (Code::NotEnoughReplicasAfterAppend, Fate::Unknown, true),
-            (Code::NotEnoughReplicas, Fate::NotPublished, true),
-            (Code::LeaderNotAvailable, Fate::NotPublished, true),
-            (Code::ThrottlingQuotaExceeded, Fate::NotPublished, true),
-            (Code::QueueFull, Fate::NotPublished, true),
-            (Code::PolicyViolation, Fate::NotPublished, false),
-            (Code::TopicAuthorizationFailed, Fate::NotPublished, false),
+            // A copy before may have arrived, and its answer was lost.
+            (Code::NotEnoughReplicas, Fate::Unknown, true),
+            (Code::LeaderNotAvailable, Fate::Unknown, true),
+            (Code::UnknownTopic, Fate::Unknown, false),
+            (Code::UnknownTopicOrPartition, Fate::Unknown, false),
+            (Code::UnknownPartition, Fate::Unknown, false),
+            (Code::TopicAuthorizationFailed, Fate::Unknown, false),
+            (Code::PolicyViolation, Fate::Unknown, false),
+            (Code::ListenerNotFound, Fate::Unknown, false),
             (Code::MessageSizeTooLarge, Fate::NotPublished, false),
+            (Code::InvalidRecord, Fate::NotPublished, false),
         ] {
             let error = KafkaError::MessageProduction(code);
-            let told = publish_error(&error, String::new());
-            assert_eq!((fate(&error), told.fate(), told.may_pass()), (fate_of_it, fate_of_it, passes), "{code:?}");
+            assert_eq!((fate(&error), may_pass(&error)), (fate_of_it, passes), "{code:?}");
         }
     }
 
@@ -374,7 +482,8 @@ mod tests {
             (Code::AllBrokersDown, false),
             (Code::SSL, false),
             (Code::TopicAuthorizationFailed, true),
-            (Code::Authentication, true),
+            // Of one server; that all refuse is looked at.
+            (Code::Authentication, false),
             (Code::UnknownTopicOrPartition, true),
         ] {
             let error = KafkaError::MessageConsumption(code);

@@ -7,7 +7,9 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 use std::time::Duration;
 
-use rdkafka::admin::{AdminClient, AdminOptions, NewTopic, TopicReplication, TopicResult};
+use rdkafka::admin::{
+    AdminClient, AdminOptions, AlterConfig, NewTopic, ResourceSpecifier, TopicReplication, TopicResult,
+};
 use rdkafka::client::{Client, ClientContext};
 use rdkafka::consumer::{BaseConsumer, Consumer, ConsumerContext};
 use rdkafka::error::{KafkaError, KafkaResult, RDKafkaErrorCode as Code};
@@ -15,10 +17,11 @@ use rdkafka::{Offset, TopicPartitionList};
 use tickpath_bus_api::ConnectError;
 use tickpath_clock::{HostClock, sleep_ns};
 
-use crate::answer::{Meaning, ServerError, code_of, meaning};
+use crate::answer::{Meaning, ServerError, code_of, is_of_connections, meaning};
 use crate::deadline::{Deadline, PAUSE_NS, TIMEOUT};
 use crate::handshake;
 use crate::reasons::Reasons;
+use crate::retention::Retention;
 use crate::server::Server;
 
 /// A topic that is asked for to see whether the cluster answers; it need not be there.
@@ -31,14 +34,9 @@ const FIRST_LOOK: Duration = Duration::from_secs(1);
 /// How long a server may take to make or remove a topic; shorter than [`TIMEOUT`], so that it is the one that says so.
 const WORK: Duration = Duration::from_secs(4);
 
-/// What every topic of ours is made with: everything stays, and what fits here fits there.
-const TOPIC_SETTINGS: [(&str, &str); 4] = [
-    ("cleanup.policy", "delete"),
-    ("retention.ms", "-1"),
-    ("retention.bytes", "-1"),
-    // What a server has if nobody changed it.
-    ("max.message.bytes", "1048588"),
-];
+/// The longest batch that a topic of ours takes, which is what a server has if nobody changed it: what fits here fits
+/// there.
+const MOST_BATCH_BYTES: &str = "1048588";
 
 /// A cluster that has answered.
 pub(crate) struct Cluster {
@@ -113,11 +111,11 @@ impl Cluster {
         Deadline::after(self.clock, timeout)
     }
 
-    /// Makes a topic unless it is there, and waits until it can be used; gives how many partitions it has. One that is
-    /// kept on fewer servers than was asked for is refused.
-    pub fn ensure(&self, topic: &str, partitions: i32) -> Result<i32, ServerError> {
+    /// Makes a topic that keeps so much unless it is there, and waits until it can be used; gives how many partitions
+    /// it has. One that is kept on fewer servers than was asked for is refused.
+    pub fn ensure(&self, topic: &str, partitions: i32, retention: Retention) -> Result<i32, ServerError> {
         if self.look(topic)? == Found::Nothing {
-            self.create(topic, partitions)?;
+            self.create(topic, partitions, retention)?;
         }
         let deadline = self.deadline();
         loop {
@@ -130,6 +128,53 @@ impl Cluster {
             }
             pause(&deadline)?;
         }
+    }
+
+    /// Sees to it that a topic of one partition, which is there, keeps what its publisher asks for. One that keeps
+    /// everything and holds nothing yet is what a subscriber makes that comes first: it is changed. Any other is
+    /// refused.
+    pub fn hold(&self, topic: &str, wanted: Retention) -> Result<(), ServerError> {
+        let has = self.retention(topic)?;
+        if has == wanted {
+            return Ok(());
+        }
+        let marks = self.watermarks(self.lookup.client(), topic, 0);
+        let (_low, high) = marks.map_err(|e| self.explain(&e))?;
+        if has != Retention::ALL || high > 0 {
+            return Err(ServerError::Kept { topic: topic.to_owned(), has, wanted });
+        }
+        self.change(topic, wanted)?;
+        let deadline = self.deadline();
+        while self.retention(topic)? != wanted {
+            pause(&deadline)?;
+        }
+        Ok(())
+    }
+
+    /// What a receiver cannot get over by waiting, of an error that its client has told, together with why. That no
+    /// server lets us in is looked at once more: the client says so once, and one of several may, or all by now.
+    pub fn lasting(&self, reasons: &Reasons, error: &KafkaError) -> Option<ServerError> {
+        if let Some(unreadable) = reasons.take_unreadable() {
+            return Some(unreadable);
+        }
+        if !is_of_connections(error) {
+            return ServerError::lasting(error);
+        }
+        reasons.refusal()?;
+        match self.greet() {
+            Ok(()) => {
+                reasons.forget();
+                None
+            }
+            Err(now) => Some(now).filter(ServerError::is_refusal),
+        }
+    }
+
+    /// Whether a server lets in who has never been here.
+    fn greet(&self) -> Result<(), ServerError> {
+        let created = self.server.config(&[]).create_with_context(Reasons::default());
+        let lookup: BaseConsumer<Reasons> = created.map_err(|e| ServerError::from(&e))?;
+        ping(&lookup).map_err(|error| without_tls(&self.server, error))
     }
 
     /// Removes a topic, and waits until its name is free.
@@ -174,7 +219,8 @@ impl Cluster {
             let marks = self.watermarks(self.lookup.client(), queue, place.partition());
             let (low, high) = marks.map_err(|e| self.explain(&e))?;
             let done = match place.offset() {
-                Offset::Offset(offset) => offset.max(low),
+                Offset::Offset(offset) if offset <= high => offset.max(low),
+                // Nobody has pulled from it, or not since it was cut short.
                 _ => low,
             };
             waiting += (high - done).max(0) as u64;
@@ -197,21 +243,57 @@ impl Cluster {
         let _freed = finish(self.admin.delete_records(places, &options()));
     }
 
-    fn create(&self, topic: &str, partitions: i32) -> Result<(), ServerError> {
+    fn create(&self, topic: &str, partitions: i32, retention: Retention) -> Result<(), ServerError> {
         // As many copies as the server's owner wants, if the URL does not say.
         let replicas = self.server.replicas.unwrap_or(-1);
-        // One server may be away, and what is acknowledged is on all others.
-        let in_step = (replicas - 1).max(1).to_string();
+        let settings = self.settings(retention);
         let mut new = NewTopic::new(topic, partitions, TopicReplication::Fixed(replicas));
-        for (key, value) in TOPIC_SETTINGS {
+        for (key, value) in &settings {
             new = new.set(key, value);
-        }
-        if self.server.replicas.is_some() {
-            new = new.set("min.insync.replicas", &in_step);
         }
         match outcome(finish(self.admin.create_topics([&new], &topic_options()))) {
             Ok(()) | Err(KafkaError::AdminOp(Code::TopicAlreadyExists)) => Ok(()),
             Err(error) => Err((&error).into()),
+        }
+    }
+
+    /// What a topic of ours is made with.
+    fn settings(&self, retention: Retention) -> Vec<(&'static str, String)> {
+        let mut settings = retention.settings();
+        settings.push(("max.message.bytes", MOST_BATCH_BYTES.to_owned()));
+        if let Some(replicas) = self.server.replicas {
+            // One server may be away, and what is acknowledged is on all others.
+            settings.push(("min.insync.replicas", (replicas - 1).max(1).to_string()));
+        }
+        settings
+    }
+
+    /// Gives a topic the settings that it would be made with.
+    fn change(&self, topic: &str, retention: Retention) -> Result<(), ServerError> {
+        let settings = self.settings(retention);
+        let mut changed = AlterConfig::new(ResourceSpecifier::Topic(topic));
+        for (key, value) in &settings {
+            changed = changed.set(key, value);
+        }
+        let results = finish(self.admin.alter_configs([&changed], &options())).map_err(|e| ServerError::from(&e))?;
+        match results.into_iter().next() {
+            Some(Err((_topic, code))) => Err((&KafkaError::AdminOp(code)).into()),
+            Some(Ok(_)) | None => Ok(()),
+        }
+    }
+
+    /// What a topic keeps. A server that has just heard of it, or tells it to others only, says nothing.
+    fn retention(&self, topic: &str) -> Result<Retention, ServerError> {
+        let specifier = ResourceSpecifier::Topic(topic);
+        let deadline = self.deadline();
+        loop {
+            let found = finish(self.admin.describe_configs([&specifier], &options()));
+            let found = found.map_err(|e| ServerError::from(&e))?.into_iter().find_map(Result::ok);
+            let setting = |name: &str| found.as_ref()?.get(name)?.value.as_deref();
+            if let Some(retention) = Retention::read(setting) {
+                return Ok(retention);
+            }
+            pause(&deadline).map_err(|_| ServerError::Untold(topic.to_owned()))?;
         }
     }
 

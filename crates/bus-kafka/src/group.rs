@@ -13,6 +13,9 @@
 //! | `open`, or anything else | all that was pushed before it got the partition: its last puller may have had it |
 //!
 //! `open` stands there before the first message of a partition is handed over.
+//!
+//! The offsets of a partition begin anew, or further down, where its end was lost or its topic was made anew. What
+//! comes then below `fetched` is new if it was made after all that was seen.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -24,6 +27,7 @@ use rdkafka::message::BorrowedMessage;
 use rdkafka::util::Timeout;
 use rdkafka::{ClientContext, Message as _, Offset, TopicPartitionList};
 use tickpath_bus_api::Delivery;
+use tickpath_clock::utc_ns;
 
 use crate::cluster::Cluster;
 use crate::deadline::Deadline;
@@ -31,6 +35,9 @@ use crate::reasons::Reasons;
 
 /// The note while somebody pulls.
 const OPEN: &str = "open";
+
+/// With so many bytes that are fetched and not handed over, nothing more is fetched.
+const MOST_KEPT_BYTES: usize = 16 << 20;
 
 /// What a puller knows, and its consumer tells it.
 pub(crate) struct Group {
@@ -49,10 +56,24 @@ struct State {
     shares: BTreeMap<i32, Share>,
     /// Fetched, and not handed over yet.
     records: VecDeque<Record>,
+    /// What these take.
+    kept_bytes: usize,
     /// Messages that are done with and still take disk.
     done: u64,
     /// Messages that were handed over and not acknowledged when their partition was given away; not told yet.
     given_away: u64,
+    /// A partition begins anew, or further down; not told yet.
+    is_cut: bool,
+}
+
+/// A message as it was fetched.
+#[derive(Debug, Clone, Copy)]
+struct Fetched<'a> {
+    partition: i32,
+    offset: i64,
+    /// When it was made, if that is known; UTC, in milliseconds.
+    made_ms: Option<i64>,
+    value: &'a [u8],
 }
 
 /// A message as it lies in its partition.
@@ -73,6 +94,10 @@ struct Share {
     fetched: i64,
     /// What lies below may have been handed over by another puller.
     redelivered: i64,
+    /// When the newest record was made that was fetched.
+    newest_ms: Option<i64>,
+    /// What is no newer was in the partition before it was cut, and is no message any more.
+    old_ms: Option<i64>,
     /// The note `open` stands at the server.
     is_open: bool,
 }
@@ -97,10 +122,35 @@ impl Group {
         self.state().records.len()
     }
 
-    /// Keeps a record that has been fetched.
-    pub fn keep(&self, message: &BorrowedMessage<'_>) {
-        let value = message.payload().unwrap_or_default();
-        self.state().keep(message.partition(), message.offset(), value);
+    /// So much is fetched and not handed over that nothing more is to be fetched.
+    pub fn is_full(&self) -> bool {
+        self.state().kept_bytes >= MOST_KEPT_BYTES
+    }
+
+    /// Keeps a record that has been fetched. Where it lies below what was fetched before, `end` is asked for the offset
+    /// that comes next in its partition at the server.
+    pub fn keep(&self, message: &BorrowedMessage<'_>, end: impl FnOnce(i32) -> Option<i64>) {
+        let record = Fetched {
+            partition: message.partition(),
+            offset: message.offset(),
+            made_ms: message.timestamp().to_millis(),
+            value: message.payload().unwrap_or_default(),
+        };
+        let is_below = !self.state().keep(record);
+        if is_below {
+            let end = end(record.partition);
+            self.state().keep_below(record, end, self.delivery, (utc_ns() / 1_000_000) as i64);
+        }
+    }
+
+    /// Whether a partition was found to begin anew, or further down; told once.
+    pub fn take_cut(&self) -> bool {
+        std::mem::take(&mut self.state().is_cut)
+    }
+
+    /// Whether that is to be told.
+    pub fn is_cut(&self) -> bool {
+        self.state().is_cut
     }
 
     /// What the server must know before the next records, up to so many, are handed over.
@@ -241,16 +291,60 @@ impl ConsumerContext for Group {
 }
 
 impl State {
-    /// Drops what is not of our partitions any more, and what the client library brings twice around a rebalance.
-    fn keep(&mut self, partition: i32, offset: i64, value: &[u8]) {
-        let Some(share) = self.shares.get_mut(&partition).filter(|share| share.fetched <= offset) else { return };
+    /// Keeps a record, but for what is not of our partitions any more. False if it lies below what was fetched before.
+    fn keep(&mut self, record: Fetched<'_>) -> bool {
+        let Some(share) = self.shares.get_mut(&record.partition) else { return true };
+        if record.offset < share.fetched {
+            return false;
+        }
+        let is_old = record.made_ms.zip(share.old_ms).is_some_and(|(made_ms, old_ms)| made_ms <= old_ms);
+        let next = record.offset + 1;
         if share.fetched == share.committed {
             // What lies between is not there any more.
-            (share.committed, share.handed_over) = (offset, offset);
+            let done = if is_old { next } else { record.offset };
+            (share.committed, share.handed_over) = (done, done);
         }
-        share.fetched = offset + 1;
-        let redelivered = offset < share.redelivered;
-        self.records.push_back(Record { partition, offset, value: value.to_vec(), redelivered });
+        share.fetched = next;
+        if !is_old {
+            share.newest_ms = share.newest_ms.max(record.made_ms);
+            let redelivered = record.offset < share.redelivered;
+            let Fetched { partition, offset, value, .. } = record;
+            let record = Record { partition, offset, value: value.to_vec(), redelivered };
+            self.kept_bytes += record.bytes();
+            self.records.push_back(record);
+        }
+        true
+    }
+
+    /// Keeps a record that lies below what was fetched before, if the partition begins anew there; then what was
+    /// fetched of it is gone. Else it is one that the client library brings twice around a rebalance, and dropped.
+    fn keep_below(&mut self, record: Fetched<'_>, end: Option<i64>, delivery: Delivery, now_ms: i64) {
+        let Some(share) = self.shares.get(&record.partition).copied() else { return };
+        let is_newer = match share.newest_ms {
+            Some(newest_ms) => record.made_ms.is_some_and(|made_ms| made_ms > newest_ms),
+            // Nothing came before that could come twice.
+            None => true,
+        };
+        if !is_newer && end.is_none_or(|end| end >= share.fetched) {
+            return;
+        }
+        let (old_ms, redelivered) = match (share.newest_ms, delivery) {
+            // Of who makes records in the future, the present is all that can be believed.
+            (Some(newest_ms), _) => (Some(newest_ms.min(now_ms)), 0),
+            (None, Delivery::AtMostOnce) => (Some(now_ms), 0),
+            (None, Delivery::AtLeastOnce) => (None, end.unwrap_or(i64::MAX)),
+        };
+        let anew = Share { newest_ms: share.newest_ms, old_ms, ..Share::at(record.offset, redelivered, false) };
+        self.shares.insert(record.partition, anew);
+        self.forget(&[record.partition]);
+        self.is_cut = true;
+        self.keep(record);
+    }
+
+    /// Drops what is fetched of partitions.
+    fn forget(&mut self, partitions: &[i32]) {
+        self.records.retain(|record| !partitions.contains(&record.partition));
+        self.kept_bytes = self.records.iter().map(Record::bytes).sum();
     }
 
     fn places_before(&self, limit: usize, delivery: Delivery) -> Vec<Place> {
@@ -286,6 +380,7 @@ impl State {
     fn hand_over(&mut self, limit: usize) -> Vec<Record> {
         let count = limit.min(self.records.len());
         let records: Vec<Record> = self.records.drain(..count).collect();
+        self.kept_bytes -= records.iter().map(Record::bytes).sum::<usize>();
         for record in &records {
             if let Some(share) = self.shares.get_mut(&record.partition) {
                 share.handed_over = record.offset + 1;
@@ -296,7 +391,7 @@ impl State {
 
     /// Forgets partitions; gives what their next puller must know.
     fn give_away(&mut self, partitions: &[i32]) -> Vec<Place> {
-        self.records.retain(|record| !partitions.contains(&record.partition));
+        self.forget(partitions);
         let mut places = Vec::new();
         for &partition in partitions {
             let Some(share) = self.shares.remove(&partition) else { continue };
@@ -309,9 +404,24 @@ impl State {
     }
 }
 
+impl Record {
+    /// What it takes, about.
+    fn bytes(&self) -> usize {
+        self.value.len() + size_of::<Self>()
+    }
+}
+
 impl Share {
     fn at(offset: i64, redelivered: i64, is_open: bool) -> Self {
-        Self { committed: offset, handed_over: offset, fetched: offset, redelivered, is_open }
+        Self {
+            committed: offset,
+            handed_over: offset,
+            fetched: offset,
+            redelivered,
+            newest_ms: None,
+            old_ms: None,
+            is_open,
+        }
     }
 
     fn note(&self) -> String {
@@ -334,8 +444,16 @@ mod tests {
         State { shares, ..State::default() }
     }
 
+    /// Records that were made one after the other, of a partition that has not been cut.
     fn fetch(state: &mut State, offsets: impl IntoIterator<Item = i64>) {
-        offsets.into_iter().for_each(|offset| state.keep(3, offset, b"value"));
+        offsets.into_iter().for_each(|offset| fetch_one(state, offset, offset, i64::MAX, Delivery::AtLeastOnce));
+    }
+
+    fn fetch_one(state: &mut State, offset: i64, made_ms: i64, end: i64, delivery: Delivery) {
+        let record = Fetched { partition: 3, offset, made_ms: Some(made_ms), value: b"value" };
+        if !state.keep(record) {
+            state.keep_below(record, Some(end), delivery, 1_000);
+        }
     }
 
     fn handed_over(state: &mut State, limit: usize) -> Vec<(i64, bool)> {
@@ -406,7 +524,7 @@ mod tests {
     #[test]
     fn records_come_once_and_of_own_partitions_only() {
         let mut state = state(20, 0);
-        state.keep(4, 0, b"of another partition");
+        assert!(state.keep(Fetched { partition: 4, offset: 0, made_ms: None, value: b"of another partition" }));
         fetch(&mut state, [22, 23, 22, 23, 24]);
         state.committed(&place(22, OPEN));
         assert_eq!(handed_over(&mut state, ALL), [(22, false), (23, false), (24, false)]);
@@ -414,5 +532,58 @@ mod tests {
         fetch(&mut state, [24, 30]);
         assert_eq!(handed_over(&mut state, ALL), [(30, false)]);
         assert_eq!(state.places_done(), place(31, OPEN));
+    }
+
+    #[test]
+    fn a_partition_that_was_cut_goes_on_with_what_is_new() {
+        // The end is lost behind offset 8, and two were pushed since; or the topic was made anew, and has more by now.
+        for (end, newer, then) in [(10, [(8, 500), (9, 501)], 8), (40, [(0, 500), (1, 501)], 0)] {
+            let mut state = state(5, 7);
+            fetch(&mut state, 5..15);
+            state.committed(&place(5, OPEN));
+            state.hand_over(6);
+            state.committed(&place(11, OPEN));
+            for offset in 0..then {
+                fetch_one(&mut state, offset, offset, end, Delivery::AtLeastOnce);
+            }
+            for (offset, made_ms) in newer {
+                fetch_one(&mut state, offset, made_ms, end, Delivery::AtLeastOnce);
+            }
+            assert!(std::mem::take(&mut state.is_cut), "{end}");
+            // The lower place goes to the server first.
+            assert_eq!(state.places_before(ALL, Delivery::AtLeastOnce), place(then, OPEN));
+            state.committed(&place(then, OPEN));
+            assert_eq!(handed_over(&mut state, ALL), newer.map(|(offset, _)| (offset, false)));
+            assert_eq!(state.places_done(), place(then + 2, OPEN));
+            fetch_one(&mut state, then + 2, 502, end, Delivery::AtLeastOnce);
+            assert!(!state.is_cut && handed_over(&mut state, ALL) == [(then + 2, false)]);
+        }
+    }
+
+    #[test]
+    fn of_a_partition_that_was_cut_before_it_came_nothing_is_known() {
+        for (delivery, came) in [
+            (Delivery::AtLeastOnce, vec![(0, true), (1, true), (2, false)]),
+            (Delivery::AtMostOnce, vec![(2, false)]),
+        ] {
+            let mut state = state(110, 0);
+            for (offset, made_ms) in [(0, 999), (1, 1_000), (2, 1_001)] {
+                fetch_one(&mut state, offset, made_ms, 2, delivery);
+            }
+            assert!(state.is_cut);
+            assert_eq!(handed_over(&mut state, ALL), came);
+        }
+    }
+
+    #[test]
+    fn what_is_kept_is_counted_in_bytes() {
+        let mut state = state(0, 0);
+        let one = size_of::<Record>() + b"value".len();
+        fetch(&mut state, 0..10);
+        assert_eq!(state.kept_bytes, 10 * one);
+        state.hand_over(4);
+        assert_eq!(state.kept_bytes, 6 * one);
+        state.give_away(&[3]);
+        assert_eq!(state.kept_bytes, 0);
     }
 }

@@ -14,16 +14,26 @@
 //! default.replication.factor says; one that is there and has fewer than `replicas` is refused. min.insync.replicas is
 //! set on topics that are made, and not looked at on others.
 //!
-//! **A topic** is a Kafka topic of one partition that keeps all: `retention.ms` and `retention.bytes` are -1. Its
-//! offsets are the sequence numbers. Whoever comes first makes the topic.
+//! **A topic** is a Kafka topic of one partition. Its offsets are the sequence numbers. Whoever comes first makes the
+//! topic.
 //!
+//! * By the policy `keep` it keeps all: `retention.ms` and `retention.bytes` are -1. By `overwrite` `retention.bytes`
+//!   is its capacity, and `retention.ms` its age, or -1. Messages go by the segment, of which there are four, each of a
+//!   mebibyte or more, and when the server looks, which it does every five minutes unless
+//!   `log.retention.check.interval.ms` says otherwise: until then more is there. So a topic never holds less, and may
+//!   hold far more.
+//! * A publisher is refused where the topic keeps something else than it asks for, which the server must tell
+//!   (DescribeConfigs). Only one that keeps all and holds nothing yet, as a subscriber makes it that comes first, is
+//!   changed. A subscriber takes a topic as it is.
 //! * Publishing returns when all replicas that are in step have acknowledged (acks=all). What the client library sends
 //!   again after a lost connection, or to the next leader, still arrives once and in order. A message waits for a
 //!   leader for 30 s. Where no server at all is there, it is given up after 5 s.
-//! * A message that was given up may have arrived: the error says `Unknown`, and `resend` sends it again under the
-//!   same origin, so that subscribers of this crate get it once; others see it twice. In a batch each message has a
-//!   fate of its own. Should one that is published have overtaken one that is unknown, `resend` refuses, because
-//!   subscribers would drop that one. What fails before anything was sent is `Unavailable`.
+//! * A message that was given up may have arrived: the error says `Unknown`, and `resend` sends it again under the same
+//!   origin, so that subscribers of this crate get it once; others see it twice. In a batch each message has a fate of
+//!   its own. As the client library sends again by itself and tells the last answer only, each answer leaves a message
+//!   unknown but that it is too large, or no record for this topic. Should one that is published have overtaken one
+//!   that is unknown, `resend` refuses, because subscribers would drop that one. What fails before anything was sent is
+//!   `Unavailable`.
 //! * A subscriber reads at places of its own. After a lost connection it goes on where it was, and nothing is told,
 //!   because nothing is missed. What the server has forgotten is told as `Missed`, with the exact number, in which the
 //!   marks that transactions of others leave are counted as well.
@@ -34,8 +44,17 @@
 //!   subscriber had before does not come again. That it was a loss shows when the server refuses the place, or knows
 //!   that it was of an earlier leader; a topic that is removed, made anew and filled beyond the place within a moment
 //!   is not told from the old one.
+//! * A token says which offset comes next, when the newest message was made that was seen, and what the record before
+//!   that offset is known by. Kafka's own id of a topic is not to be had here, so who goes on reads that record once
+//!   more: where it is another one, or not there, the topic is another one or has lost its end, and `Reconnected` is
+//!   told. What is gone is told as `Missed`. Where nothing was seen before the token was given, only the times of
+//!   messages tell.
+//! * A message that the client library cannot read ends a subscription, or a puller, with an error: it has no zstd.
+//!   gzip, snappy and lz4 are read.
+//! * That a server refuses TLS or the login is waited for as long as another one lets us in.
 //! * What others publish on the topic, without our header, comes as an event of its own, with a sequence number; a
-//!   puller skips it, unless [`QueueConfig::foreign`](tickpath_bus_api::QueueConfig) gives it a kind.
+//!   puller skips it, unless [`QueueConfig::foreign`](tickpath_bus_api::QueueConfig) gives it a kind. What is skipped
+//!   is acknowledged with what was handed over, because a group has one place in a partition.
 //! * A name is the same there, unless it holds a `:`. Then there is a point in front, `:` is `-.` and `-` is `--`. Of
 //!   names that differ only in `.` and `_` Kafka refuses the second one.
 //!
@@ -59,7 +78,9 @@
 //! * `waiting` counts what is not acknowledged, also what was handed over.
 //! * What is acknowledged is freed on the server's disk now and then. The server forgets a group's place when nobody
 //!   has pulled for seven days (`offsets.retention.minutes`): then what is not freed yet comes again.
-//! * Drop all pullers before a queue is removed. One that is left says `Gone`.
+//! * Drop all pullers before a queue is removed. One that is left says `Gone`. So it does where a partition lost its
+//!   end, or was made anew, and goes on with what was made after all that it had seen.
+//! * A puller fetches up to 16 MiB ahead, and its client library as much.
 //!
 //! The client library makes lost connections again in the background, and tells nobody how often: `reconnects` is none
 //! for all four.
@@ -74,10 +95,12 @@ mod group;
 mod handshake;
 mod line;
 mod names;
+mod place;
 mod publisher;
 mod puller;
 mod reasons;
 mod reports;
+mod retention;
 mod server;
 mod subscriber;
 
@@ -92,6 +115,7 @@ use tickpath_clock::Wait;
 use crate::cluster::Cluster;
 use crate::publisher::KafkaPublisher;
 use crate::puller::KafkaPuller;
+use crate::retention::Retention;
 use crate::server::Server;
 use crate::subscriber::KafkaSubscriber;
 
@@ -124,9 +148,9 @@ impl KafkaBus {
         Ok(Self { cluster: Arc::new(cluster) })
     }
 
-    /// Makes a topic of one partition unless it is there.
-    fn ensure_topic(&self, topic: &str, there: &str) -> Result<(), ConnectError> {
-        match self.cluster.ensure(there, 1).map_err(|e| self.cluster.error(&e))? {
+    /// Makes a topic of one partition that keeps so much unless it is there.
+    fn ensure_topic(&self, topic: &str, there: &str, retention: Retention) -> Result<(), ConnectError> {
+        match self.cluster.ensure(there, 1, retention).map_err(|e| self.cluster.error(&e))? {
             1 => Ok(()),
             partitions => Err(ConnectError::Unsupported {
                 transport: TRANSPORT.name,
@@ -134,6 +158,12 @@ impl KafkaBus {
                 remedy: "use a topic of one partition, or a name that is free: it is made as it should be",
             }),
         }
+    }
+
+    /// Makes the topic of a queue unless it is there; gives how many partitions it has.
+    fn ensure_queue(&self, there: &str) -> Result<i32, ConnectError> {
+        let ensured = self.cluster.ensure(there, QUEUE_PARTITIONS, Retention::ALL);
+        ensured.map_err(|e| self.cluster.error(&e))
     }
 }
 
@@ -147,11 +177,11 @@ impl Connection for KafkaBus {
         Capabilities {
             sequences: true,
             history: true,
-            max_age: false,
+            max_age: true,
             single_publisher: false,
             publisher_liveness: false,
             whole_batches: false,
-            policies: &[Policy::Keep],
+            policies: &[Policy::Keep, Policy::Overwrite],
             max_payload: MAX_PAYLOAD_BYTES,
         }
     }
@@ -159,21 +189,21 @@ impl Connection for KafkaBus {
     fn publisher(&self, topic: &str, config: &TopicConfig) -> Result<Box<dyn Publisher>, ConnectError> {
         self.capabilities().check_age(TRANSPORT.name, config)?;
         let there = names::topic(topic)?;
-        if config.policy != Policy::Keep {
+        let Some(retention) = Retention::of(config) else {
             return Err(ConnectError::Unsupported {
                 transport: TRANSPORT.name,
                 what: format!("hold a topic by the policy '{}'", config.policy),
-                remedy: "it drops old messages by the segment, whoever has read them or not: use 'keep', \
-                         or a topic on shm:// or file://",
+                remedy: "use 'keep' or 'overwrite', or a topic on shm:// or file://",
             });
-        }
-        self.ensure_topic(topic, &there)?;
+        };
+        self.ensure_topic(topic, &there, retention)?;
+        self.cluster.hold(&there, retention).map_err(|e| self.cluster.error(&e))?;
         Ok(Box::new(KafkaPublisher::of_topic(self.cluster.clone(), there)?))
     }
 
     fn subscriber(&self, topic: &str, start: Start, wait: Wait) -> Result<Box<dyn Subscriber>, ConnectError> {
         let there = names::topic(topic)?;
-        self.ensure_topic(topic, &there)?;
+        self.ensure_topic(topic, &there, Retention::ALL)?;
         adaptive::subscriber(wait, KafkaSubscriber::open(self.cluster.clone(), &there, start, wait)?)
     }
 
@@ -200,14 +230,14 @@ impl Connection for KafkaBus {
     fn pusher(&self, queue: &str, config: &QueueConfig) -> Result<Box<dyn Pusher>, ConnectError> {
         self.queue_capabilities().check(TRANSPORT.name, config)?;
         let there = names::queue(queue)?;
-        let partitions = self.cluster.ensure(&there, QUEUE_PARTITIONS).map_err(|e| self.cluster.error(&e))?;
+        let partitions = self.ensure_queue(&there)?;
         Ok(Box::new(KafkaPublisher::of_queue(self.cluster.clone(), there, partitions)?))
     }
 
     fn puller(&self, queue: &str, config: &QueueConfig, wait: Wait) -> Result<Box<dyn Puller>, ConnectError> {
         self.queue_capabilities().check(TRANSPORT.name, config)?;
         let there = names::queue(queue)?;
-        self.cluster.ensure(&there, QUEUE_PARTITIONS).map_err(|e| self.cluster.error(&e))?;
+        self.ensure_queue(&there)?;
         adaptive::puller(wait, KafkaPuller::open(self.cluster.clone(), &there, config, wait)?)
     }
 

@@ -7,7 +7,7 @@ use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::producer::{BaseRecord, Producer, PurgeConfig, ThreadedProducer};
 use tickpath_bus_api::{BatchError, Fate, PublishError};
 
-use crate::answer::{ServerError, fate, publish_error};
+use crate::answer::{ServerError, fate, may_pass};
 use crate::cluster::Cluster;
 use crate::deadline::TIMEOUT;
 use crate::reports::Reports;
@@ -54,10 +54,25 @@ pub(crate) struct Line {
     value: Vec<u8>,
 }
 
-/// What became of each message of a round that failed, and why the first one did that is not published.
-struct Failure {
-    fates: Vec<Fate>,
-    error: PublishError,
+/// What became of each message, and why the first one failed that is not published.
+pub(crate) struct Failure {
+    /// In the order of sending; of which there is nothing here was not sent.
+    pub fates: Vec<Fate>,
+    /// Why.
+    pub sentence: String,
+    /// The same can go well later, with nobody changing anything but the network or the servers.
+    pub may_pass: bool,
+}
+
+impl Failure {
+    /// The same as an error. It says of the first message that is not published whether that is sure.
+    pub fn error(self) -> BatchError {
+        let error = match self.fates.iter().find(|&&fate| fate != Fate::Published) {
+            Some(Fate::Unknown) => PublishError::Unknown(self.sentence),
+            _ => PublishError::not_published(self.sentence, self.may_pass),
+        };
+        BatchError::of(&self.fates, error)
+    }
 }
 
 impl Line {
@@ -68,15 +83,15 @@ impl Line {
     }
 
     /// Sends so many messages, in as many rounds as it takes. None is sent behind a round that fails.
-    pub fn send(&mut self, count: usize, fill: &Fill<'_>) -> Result<(), BatchError> {
+    pub fn send(&mut self, count: usize, fill: &Fill<'_>) -> Result<(), Failure> {
         let mut done = 0;
         while done < count {
             match self.send_round(done..count, fill) {
                 Ok(delivered) => done += delivered,
                 Err(failure) => {
                     let mut fates = vec![Fate::Published; done];
-                    fates.extend(failure.fates);
-                    return Err(BatchError::of(&fates, failure.error));
+                    fates.extend_from_slice(&failure.fates);
+                    return Err(Failure { fates, ..failure });
                 }
             }
         }
@@ -86,7 +101,7 @@ impl Line {
     /// Sends as many of these as the client library takes in, then waits for their reports. Gives how many the server
     /// has.
     fn send_round(&mut self, numbers: std::ops::Range<usize>, fill: &Fill<'_>) -> Result<usize, Failure> {
-        self.get_ready().map_err(|error| Failure { fates: Vec::new(), error })?;
+        self.get_ready()?;
         let producer = self.producer.as_ref().expect("it is ready");
         let reports = producer.context();
         reports.begin();
@@ -107,27 +122,29 @@ impl Line {
             self.next = (self.next + 1) % self.partitions;
         }
         self.await_reports(producer, sent);
-        let mut results = reports.results(sent);
-        if let Some(error) = refused {
-            results.get_or_insert_with(|| vec![Ok(()); sent]).push(Err(error));
-        }
-        let Some(results) = results else {
+        let results = reports.results(sent);
+        if results.is_none() && refused.is_none() {
             reports.reasons.forget();
             return Ok(sent);
-        };
-        let fates: Vec<Fate> =
+        }
+        let results = results.unwrap_or_else(|| vec![Ok(()); sent]);
+        let mut fates: Vec<Fate> =
             results.iter().map(|result| result.as_ref().err().map_or(Fate::Published, fate)).collect();
-        let first = results.iter().find_map(|result| result.as_ref().err()).expect("one has failed");
-        let error = publish_error(first, self.cluster.server().sentence(&reports.reasons.explain(first)));
+        if refused.is_some() {
+            // It never left.
+            fates.push(Fate::NotPublished);
+        }
+        let first = results.into_iter().find_map(Result::err).or(refused).expect("one has failed");
+        let sentence = self.cluster.server().sentence(&reports.reasons.explain(&first));
         // Behind a message of which nobody knows, the numbers by which the server tells what came twice have a hole.
         if fates.contains(&Fate::Unknown) || producer.client().fatal_error().is_some() {
             self.producer = None;
         }
-        Err(Failure { fates, error })
+        Err(Failure { fates, sentence, may_pass: may_pass(&first) })
     }
 
     /// Connects where there is no connection. Of what fails here nothing was sent.
-    fn get_ready(&mut self) -> Result<(), PublishError> {
+    fn get_ready(&mut self) -> Result<(), Failure> {
         let error = match &self.producer {
             Some(producer) => {
                 let reasons = &producer.context().reasons;
@@ -154,7 +171,7 @@ impl Line {
         // It would wait longer and longer between its attempts.
         self.producer = None;
         let sentence = self.cluster.server().sentence(&error);
-        Err(PublishError::not_published(sentence, error.may_pass()))
+        Err(Failure { fates: Vec::new(), sentence, may_pass: error.may_pass() })
     }
 
     /// Sleeps until the reports are in. Where no server at all is there for [`TIMEOUT`], what is on its way is dropped.
@@ -194,4 +211,28 @@ fn connect(cluster: &Cluster, topic: &str, partitions: i32) -> Result<ThreadedPr
     // One of the servers may have refused before another one answered.
     producer.context().reasons.forget();
     Ok(producer)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_error_of_a_batch_is_that_of_its_first_message_that_is_not_published() {
+        use Fate::{NotPublished, Published, Unknown};
+        let cases: [(&[Fate], bool, Fate, bool); 6] = [
+            (&[Published, Unknown, NotPublished], true, Unknown, true),
+            // Nobody knows of it, whatever the last answer was.
+            (&[Published, Unknown, NotPublished], false, Unknown, true),
+            (&[NotPublished, Unknown], true, NotPublished, true),
+            (&[NotPublished, Unknown], false, NotPublished, false),
+            (&[Published], true, NotPublished, true),
+            (&[], false, NotPublished, false),
+        ];
+        for (fates, may_pass, fate, passes) in cases {
+            let error = Failure { fates: fates.to_vec(), sentence: String::new(), may_pass }.error();
+            assert_eq!((error.error.fate(), error.error.may_pass()), (fate, passes), "{fates:?}");
+            assert!((0..3).all(|number| error.fate(number) == fates.get(number).copied().unwrap_or(NotPublished)));
+        }
+    }
 }

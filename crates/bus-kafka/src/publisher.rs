@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use tickpath_bus_api::{BatchError, ConnectError, Fate, Numbering, PublishError, Publisher, Pusher, wire};
+use tickpath_bus_api::{BatchError, ConnectError, Fate, Numbering, Origin, PublishError, Publisher, Pusher, wire};
 
 use crate::cluster::Cluster;
-use crate::line::Line;
+use crate::line::{Fill, Line};
 
 /// The longest payload, in bytes: with everything around it less than what a server with default settings takes.
 pub const MAX_PAYLOAD_BYTES: usize = 1_000_000;
@@ -39,29 +39,36 @@ impl KafkaPublisher {
         Ok(Self { line, numbering, is_topic, unknown: Vec::new(), is_overtaken: false })
     }
 
-    fn send(&mut self, stamp: u64, kind: u8, payloads: &[&[u8]]) -> Result<(), BatchError> {
-        self.unknown.clear();
-        let numbering = &self.numbering;
+    /// Sends messages of our own, under the next numbers.
+    fn send_ours(&mut self, stamp: u64, kind: u8, payloads: &[&[u8]]) -> Result<(), BatchError> {
+        let first = self.numbering.ahead(0);
         let fill = |number: usize, value: &mut Vec<u8>| {
-            value.extend_from_slice(&wire::header(stamp, kind, numbering.ahead(number)));
+            let origin = Origin { number: first.number + number as u64, ..first };
+            value.extend_from_slice(&wire::header(stamp, kind, origin));
             value.extend_from_slice(payloads[number]);
         };
-        let sent = self.line.send(payloads.len(), &fill);
+        let sent = self.send(payloads.len(), &fill);
         let used = match &sent {
             Ok(()) => payloads.len(),
-            Err(error) => {
-                self.is_overtaken = is_overtaken(error);
-                self.unknown.extend(error.unknown().map(|number| {
-                    let mut copy = Vec::new();
-                    fill(number, &mut copy);
-                    copy
-                }));
-                // Those of messages that are surely not published, with nothing behind, are free for the next ones.
-                error.done + error.rest.len()
-            }
+            // Those of messages that are surely not published, with nothing behind, are free for the next ones.
+            Err(error) => error.done + error.rest.len(),
         };
         self.numbering.advance(used);
         sent
+    }
+
+    /// Sends messages, and keeps those of which nobody knows.
+    fn send(&mut self, count: usize, fill: &Fill<'_>) -> Result<(), BatchError> {
+        self.unknown.clear();
+        let Err(failure) = self.line.send(count, fill) else { return Ok(()) };
+        let error = failure.error();
+        self.is_overtaken = is_overtaken(&error);
+        self.unknown.extend(error.unknown().map(|number| {
+            let mut copy = Vec::new();
+            fill(number, &mut copy);
+            copy
+        }));
+        Err(error)
     }
 
     /// Sends what is unknown again, under the same numbers. What is still not acknowledged is still unknown, for the
@@ -76,19 +83,24 @@ impl KafkaPublisher {
         let unknown = &self.unknown;
         let fill = |number: usize, value: &mut Vec<u8>| value.extend_from_slice(&unknown[number]);
         let sent = self.line.send(count, &fill);
-        let Err(error) = sent else {
+        let Err(failure) = sent else {
             self.unknown.clear();
             return Ok(());
         };
-        let fates: Vec<Fate> = (0..count)
-            .map(|number| if error.fate(number) == Fate::Published { Fate::Published } else { Fate::Unknown })
-            .collect();
+        let published = |number: usize| failure.fates.get(number) == Some(&Fate::Published);
+        let fates: Vec<Fate> =
+            (0..count).map(|number| if published(number) { Fate::Published } else { Fate::Unknown }).collect();
         let mut number = 0;
         self.unknown.retain(|_| {
             number += 1;
             fates[number - 1] == Fate::Unknown
         });
-        let error = BatchError::of(&fates, as_unknown(error.error));
+        // What does not pass by itself is told so, and leaves the messages as unknown as they were.
+        let error = match failure.may_pass {
+            true => PublishError::Unknown(failure.sentence),
+            false => PublishError::Other(failure.sentence.into()),
+        };
+        let error = BatchError::of(&fates, error);
         self.is_overtaken = is_overtaken(&error);
         Err(error)
     }
@@ -97,12 +109,21 @@ impl KafkaPublisher {
 impl Publisher for KafkaPublisher {
     fn publish(&mut self, stamp: u64, kind: u8, payload: &[u8]) -> Result<(), PublishError> {
         wire::check_message(kind, payload, MAX_PAYLOAD_BYTES)?;
-        self.send(stamp, kind, &[payload]).map_err(|e| e.error)
+        self.send_ours(stamp, kind, &[payload]).map_err(|e| e.error)
+    }
+
+    fn carry(&mut self, origin: Origin, stamp: u64, kind: u8, payload: &[u8]) -> Result<(), PublishError> {
+        wire::check_message(kind, payload, MAX_PAYLOAD_BYTES)?;
+        let fill = |_number: usize, value: &mut Vec<u8>| {
+            value.extend_from_slice(&wire::header(stamp, kind, origin));
+            value.extend_from_slice(payload);
+        };
+        self.send(1, &fill).map_err(|e| e.error)
     }
 
     fn publish_batch(&mut self, stamp: u64, kind: u8, payloads: &[&[u8]]) -> Result<(), BatchError> {
         self.unknown.clear();
-        wire::send_good(kind, payloads, MAX_PAYLOAD_BYTES, |good| self.send(stamp, kind, good))
+        wire::send_good(kind, payloads, MAX_PAYLOAD_BYTES, |good| self.send_ours(stamp, kind, good))
     }
 
     fn resend(&mut self) -> Result<(), BatchError> {
@@ -128,14 +149,6 @@ impl Pusher for KafkaPublisher {
 fn is_overtaken(error: &BatchError) -> bool {
     let first = error.rest.iter().position(|&fate| fate == Fate::Unknown);
     first.is_some_and(|first| error.rest[first..].contains(&Fate::Published))
-}
-
-/// An error of sending again: what passes leaves the message as unknown as it was.
-fn as_unknown(error: PublishError) -> PublishError {
-    match error {
-        PublishError::Unavailable(sentence) => PublishError::Unknown(sentence),
-        other => other,
-    }
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use rdkafka::consumer::{BaseConsumer, CommitMode, Consumer};
 use rdkafka::error::{KafkaError, RDKafkaErrorCode as Code};
+use rdkafka::message::BorrowedMessage;
 use tickpath_bus_api::{ConnectError, Delivery, Pulled, Puller, QueueConfig, ReceiveError, wire};
 use tickpath_clock::{Wait, sleep_ns};
 
@@ -15,7 +16,7 @@ use crate::group::{Group, Place};
 use crate::names::TRANSPORT;
 
 /// A partition that is moved stops for nobody but its own puller.
-const SETTINGS: [(&str, &str); 9] = [
+const SETTINGS: [(&str, &str); 11] = [
     ("enable.auto.commit", "false"),
     ("enable.auto.offset.store", "false"),
     ("auto.offset.reset", "earliest"),
@@ -25,6 +26,9 @@ const SETTINGS: [(&str, &str); 9] = [
     ("fetch.wait.max.ms", "500"),
     ("fetch.error.backoff.ms", "20"),
     ("fetch.queue.backoff.ms", "10"),
+    // What the client library reads ahead; as much again is kept here.
+    ("queued.max.messages.kbytes", "16384"),
+    ("fetch.max.bytes", "8388608"),
     ("enable.partition.eof", "false"),
 ];
 
@@ -42,6 +46,8 @@ const FREE_AFTER: u64 = 100_000;
 pub(crate) struct KafkaPuller {
     cluster: Arc<Cluster>,
     consumer: BaseConsumer<Group>,
+    /// As it is called on the server.
+    topic: String,
     delivery: Delivery,
     /// What others have put into the topic has this kind, or is skipped.
     foreign: Option<u8>,
@@ -49,6 +55,10 @@ pub(crate) struct KafkaPuller {
     wait: Wait,
     /// An error that is not told yet.
     error: Option<ServerError>,
+    /// Nothing more is fetched: too much is here already.
+    is_paused: bool,
+    /// What is here cannot be handed over yet: the group is being formed anew, or its server is away.
+    is_held_up: bool,
 }
 
 /// What came of telling the server places.
@@ -86,22 +96,44 @@ impl KafkaPuller {
             cluster.error(&consumer.context().reasons.explain(&e))
         })?;
         let &QueueConfig { delivery, foreign, .. } = config;
-        Ok(Self { cluster, consumer, delivery, foreign, silence_ms, wait, error: None })
+        let topic = topic.to_owned();
+        let (error, is_paused, is_held_up) = (None, false, false);
+        Ok(Self { cluster, consumer, topic, delivery, foreign, silence_ms, wait, error, is_paused, is_held_up })
     }
 
     /// Fetches until so many records are here, or no more are there, and looks once in any case. Rebalances happen in
     /// here, and only while nothing of this call is handed over: who does not look never learns that it was given up.
     fn fetch(&mut self, limit: usize) {
+        self.pause();
         while self.error.is_none() {
             match self.consumer.poll(Duration::ZERO) {
                 None => return,
-                Some(Ok(message)) => self.consumer.context().keep(&message),
+                Some(Ok(message)) => self.keep(&message),
                 Some(Err(e)) => self.error = self.lasting(&e),
             }
-            if self.consumer.context().fetched() >= limit {
+            let group = self.consumer.context();
+            if group.fetched() >= limit || group.is_full() {
                 return;
             }
         }
+    }
+
+    /// Lets the client library bring nothing more while too much is here, also of partitions that have just come.
+    fn pause(&mut self) {
+        let is_full = self.consumer.context().is_full();
+        if !is_full && !self.is_paused {
+            return;
+        }
+        let Ok(partitions) = self.consumer.assignment() else { return };
+        let done = if is_full { self.consumer.pause(&partitions) } else { self.consumer.resume(&partitions) };
+        if done.is_ok() {
+            self.is_paused = is_full;
+        }
+    }
+
+    fn keep(&self, message: &BorrowedMessage<'_>) {
+        let end = |partition| self.cluster.watermarks(self.consumer.client(), &self.topic, partition);
+        self.consumer.context().keep(message, |partition| end(partition).ok().map(|(_low, high)| high));
     }
 
     /// Tells the server places, and waits for its answer.
@@ -147,7 +179,7 @@ impl KafkaPuller {
                 | Code::InconsistentGroupProtocol
                 | Code::GroupMaxSizeReached,
             ) => Some(error.into()),
-            _ => ServerError::lasting(error),
+            _ => self.cluster.lasting(&self.consumer.context().reasons, error),
         }
     }
 
@@ -195,7 +227,15 @@ impl Puller for KafkaPuller {
         if let Some(error) = self.error.take() {
             return Err(self.failure(&error));
         }
-        if !self.is_ready(limit)? {
+        if self.consumer.context().take_cut() {
+            return Err(ReceiveError::Gone(format!(
+                "{}: part of this queue is gone: its topic was cut short, or removed and made anew; pull on for what \
+                 is new, and push again what is missed",
+                self.cluster.server().name()
+            )));
+        }
+        self.is_held_up = !self.is_ready(limit)?;
+        if self.is_held_up {
             return Ok(0);
         }
         let mut handed_over = 0;
@@ -235,12 +275,17 @@ impl Puller for KafkaPuller {
         if !self.wait.sleeps() {
             return self.wait.idle();
         }
-        if self.error.is_some() || self.consumer.context().fetched() > 0 {
+        if self.is_held_up {
+            // The next pull tries again.
+            return sleep_ns(PAUSE_NS.min(timeout_ns));
+        }
+        let group = self.consumer.context();
+        if self.error.is_some() || group.fetched() > 0 || group.is_cut() {
             return;
         }
         match self.consumer.poll(whole_ms(timeout_ns)) {
             None => {}
-            Some(Ok(message)) => self.consumer.context().keep(&message),
+            Some(Ok(message)) => self.keep(&message),
             Some(Err(e)) => self.error = self.lasting(&e),
         }
     }

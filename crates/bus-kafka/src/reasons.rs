@@ -22,6 +22,8 @@ struct State {
     last: Option<ServerError>,
     /// It has tried every server it knows, and reached none.
     is_outage: bool,
+    /// A message cannot be read; not told yet.
+    unreadable: Option<ServerError>,
 }
 
 impl Reasons {
@@ -31,6 +33,8 @@ impl Reasons {
         let mut state = self.state();
         if code == RDKafkaErrorCode::AllBrokersDown {
             state.is_outage = true;
+        } else if let Some(unreadable) = ServerError::of_message(code, text) {
+            state.unreadable = Some(unreadable);
         } else if let Some(reason) = ServerError::of_connection(code, text) {
             state.last = Some(reason);
         }
@@ -40,6 +44,16 @@ impl Reasons {
     pub fn outage(&self) -> Option<ServerError> {
         let state = self.state();
         state.is_outage.then(|| state.last.clone().unwrap_or(ServerError::Closed))
+    }
+
+    /// Why no server lets us in, if that is why none can be reached.
+    pub fn refusal(&self) -> Option<ServerError> {
+        self.outage().filter(ServerError::is_refusal)
+    }
+
+    /// That a message cannot be read; told once.
+    pub fn take_unreadable(&self) -> Option<ServerError> {
+        self.state().unreadable.take()
     }
 
     /// What an error means; where it means that nobody answered, the reason for that.
@@ -97,6 +111,31 @@ mod tests {
         assert_eq!(reasons.explain(&gone), ServerError::Gone);
         reasons.forget();
         assert_eq!((reasons.explain(&silence), reasons.outage()), (ServerError::Timeout, None));
+    }
+
+    #[test]
+    fn that_one_of_several_servers_refuses_is_no_refusal() {
+        let reasons = Reasons::default();
+        let login = KafkaError::Global(RDKafkaErrorCode::Authentication);
+        reasons.note(&login, "sasl_ssl://a:1/2: SASL authentication error: Authentication failed");
+        assert_eq!(reasons.refusal(), None);
+        let down = KafkaError::Global(RDKafkaErrorCode::AllBrokersDown);
+        reasons.note(&down, "3/3 brokers are down");
+        assert!(matches!(reasons.refusal(), Some(ServerError::Login(_))));
+        let refused = KafkaError::Global(RDKafkaErrorCode::BrokerTransportFailure);
+        reasons.note(&refused, "a:1/2: Connection refused");
+        assert_eq!(reasons.refusal(), None, "the last reason counts");
+    }
+
+    #[test]
+    fn a_message_that_cannot_be_read_is_told_once_and_is_no_reason_for_silence() {
+        let reasons = Reasons::default();
+        let damaged = KafkaError::Global(RDKafkaErrorCode::BadMessage);
+        reasons.note(&damaged, "MessageSet at offset 7 (90 bytes) failed CRC32C check");
+        let silence = KafkaError::MetadataFetch(RDKafkaErrorCode::OperationTimedOut);
+        assert_eq!(reasons.explain(&silence), ServerError::Timeout);
+        assert!(matches!(reasons.take_unreadable(), Some(ServerError::Unreadable(_))));
+        assert_eq!(reasons.take_unreadable(), None);
     }
 
     #[test]

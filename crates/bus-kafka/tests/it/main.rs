@@ -5,6 +5,7 @@ mod conformance;
 mod kafka_server;
 mod kills;
 mod outage;
+mod retention;
 mod secure;
 mod server;
 

@@ -3,9 +3,10 @@
 
 use std::ops::Range;
 
-use tickpath_bus_api::conformance::{OwnedEvent, go_on, halt, next_event};
+use tickpath_bus_api::conformance::{OwnedEvent, go_on, halt, next_event, pull_stamps};
 use tickpath_bus_api::{
-    Connection, Delivery, Fate, Gap, Policy, PublishError, Publisher, QueueConfig, Start, Subscriber, TopicConfig,
+    Connection, Delivery, Fate, Gap, Policy, PublishError, Publisher, QueueConfig, ReceiveError, Start, Subscriber,
+    TopicConfig,
 };
 use tickpath_bus_kafka::KafkaBus;
 use tickpath_clock::Wait;
@@ -79,14 +80,56 @@ fn the_end_of_a_topic_that_is_lost_is_a_gap_and_what_is_old_is_not_new() {
     for stamp in 100..110 {
         assert_eq!(next_event(&mut *subscriber), OwnedEvent::at(stamp, stamp, b"ours"));
     }
+    let token = subscriber.token().expect("it stands somewhere");
     server.kill();
     server.cut(TOPIC, 50);
     server.restart();
-    publish(&connect(&server), 200..203);
-    assert_eq!(next_event(&mut *subscriber), OwnedEvent::Gap(Gap::Reconnected));
-    for (sequence, stamp) in (50..).zip(200..203) {
-        assert_eq!(next_event(&mut *subscriber), OwnedEvent::at(sequence, stamp, b"ours"));
+    let bus = connect(&server);
+    publish(&bus, 200..203);
+    let after = bus.subscriber(TOPIC, Start::After(token), Wait::Block).unwrap_or_else(|e| panic!("{e}"));
+    for mut subscriber in [subscriber, after] {
+        assert_eq!(next_event(&mut *subscriber), OwnedEvent::Gap(Gap::Reconnected));
+        for (sequence, stamp) in (50..).zip(200..203) {
+            assert_eq!(next_event(&mut *subscriber), OwnedEvent::at(sequence, stamp, b"ours"));
+        }
     }
+}
+
+#[test]
+fn the_end_of_a_queue_that_is_lost_is_told_and_what_is_new_comes() {
+    let _turn = in_turn();
+    let mut server = KafkaServer::start("", "");
+    let bus = connect(&server);
+    let config = QueueConfig::new(Delivery::AtLeastOnce);
+    let push = |bus: &KafkaBus, stamps: Range<u64>| {
+        let mut pusher = bus.pusher("cut", &config).unwrap_or_else(|e| panic!("no pusher: {e}"));
+        stamps.for_each(|stamp| pusher.push(stamp, KIND, b"ours").unwrap());
+    };
+    push(&bus, 0..60);
+    let mut puller = bus.puller("cut", &config, Wait::Block).unwrap_or_else(|e| panic!("no puller: {e}"));
+    assert_eq!(pull_stamps(&mut *puller, 60).len(), 60);
+    puller.acknowledge().unwrap();
+    server.kill();
+    // Of the ten of the first partition, five stay.
+    server.cut(".cut-queue", 5);
+    server.restart();
+    push(&connect(&server), 100..112);
+
+    let (mut came, mut is_told) = (Vec::new(), false);
+    until(|| {
+        let pulled = puller.pull(8, &mut |pulled| came.push(pulled.message.stamp));
+        match pulled {
+            Ok(_) => {}
+            Err(ReceiveError::Gone(sentence)) => is_told |= sentence.contains("cut short"),
+            Err(other) => panic!("{other}"),
+        }
+        came.len() >= 12
+    });
+    came.sort();
+    assert_eq!(came, (100..112).collect::<Vec<_>>());
+    assert!(is_told);
+    puller.acknowledge().unwrap();
+    until(|| matches!(bus.waiting("cut"), Ok(Some(0))));
 }
 
 fn connect(server: &KafkaServer) -> KafkaBus {

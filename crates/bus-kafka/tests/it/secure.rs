@@ -3,13 +3,14 @@
 use std::fs;
 use std::path::Path;
 
-use tickpath_bus_api::conformance::{OwnedEvent, free_port, next_event};
-use tickpath_bus_api::{Connection, Policy, Start, TopicConfig};
+use tickpath_bus_api::conformance::{OwnedEvent, free_port, next_event, pull_stamps};
+use tickpath_bus_api::{Connection, Delivery, Policy, QueueConfig, ReceiveError, Start, TopicConfig};
 use tickpath_bus_kafka::KafkaBus;
 use tickpath_clock::Wait;
 use tickpath_tls::authority::{Authority, Identity};
 
 use crate::kafka_server::{KafkaServer, USER, in_turn};
+use crate::until;
 
 /// Its listeners, by what they ask for.
 struct Ports {
@@ -66,6 +67,50 @@ fn encryption_and_logins_are_had_or_refused_in_words() {
         assert!(sentence.contains(words), "{bad}: '{words}' is not in: {sentence}");
         assert!(sentence.starts_with("kafka://127.0.0.1:") && !sentence.contains(USER.1), "{sentence}");
     }
+}
+
+#[test]
+fn a_certificate_that_turns_wrong_is_told_to_who_receives_until_it_is_right_again() {
+    let _turn = in_turn();
+    let folder = tempfile::tempdir().unwrap();
+    let authority = Authority::new(folder.path(), "authority");
+    let stranger = Authority::new(folder.path(), "stranger");
+    let (ports, mut server) = start(folder.path(), &authority);
+    let url = format!("kafka://127.0.0.1:{}?tls&ca={}", ports.encrypted, authority.file().display());
+    let connect = || KafkaBus::connect(&url).unwrap_or_else(|e| panic!("{e}"));
+    let (bus, topic) = (connect(), "turned");
+    let mut subscriber = bus.subscriber(topic, Start::Oldest, Wait::Block).unwrap_or_else(|e| panic!("{e}"));
+    let config = QueueConfig::new(Delivery::AtLeastOnce);
+    let mut puller = bus.puller(topic, &config, Wait::Block).unwrap_or_else(|e| panic!("{e}"));
+    bus.pusher(topic, &config).unwrap_or_else(|e| panic!("{e}")).push(3, 16, b"ours").unwrap();
+    assert_eq!(pull_stamps(&mut *puller, 1), [(3, false)]);
+
+    server.kill();
+    key_store(folder.path(), "encrypted", &stranger.certify("wrong", &["127.0.0.1"]));
+    server.restart();
+    let is_told = |error: ReceiveError| error.to_string().contains("of no authority that is trusted here");
+    until(|| {
+        subscriber.wait(1_000_000);
+        subscriber.poll(8, &mut |event| panic!("{event:?}")).is_err_and(is_told)
+    });
+    until(|| {
+        puller.wait(1_000_000);
+        puller.pull(8, &mut |pulled| panic!("{pulled:?}")).is_err_and(is_told)
+    });
+
+    server.kill();
+    key_store(folder.path(), "encrypted", &authority.certify("right", &["127.0.0.1"]));
+    server.restart();
+    let opened = connect().publisher(topic, &TopicConfig::new(Policy::Keep));
+    opened.unwrap_or_else(|e| panic!("{e}")).publish(7, 16, b"ours").unwrap();
+    let mut came = Vec::new();
+    until(|| {
+        subscriber.wait(1_000_000);
+        // What is told meanwhile is the same again.
+        let _ = subscriber.poll(8, &mut |event| came.push(format!("{event:?}")));
+        !came.is_empty()
+    });
+    assert!(came[0].contains("stamp: 7"), "{came:?}");
 }
 
 /// What is published by one connection of this URL comes at another one.

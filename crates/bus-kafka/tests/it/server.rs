@@ -12,9 +12,10 @@ use rdkafka::client::DefaultClientContext;
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::producer::{BaseProducer, BaseRecord, Producer};
 use rdkafka::{ClientConfig, Offset, TopicPartitionList};
-use tickpath_bus_api::conformance::{OwnedEvent, free_port, next_event, pull_stamps};
+use tickpath_bus_api::conformance::{OwnedEvent, free_port, next_event, pull_stamps, stays_quiet};
 use tickpath_bus_api::{
-    ConnectError, Connection, Delivery, Gap, Policy, Puller, QueueConfig, ReceiveError, Start, Subscriber, TopicConfig,
+    ConnectError, Connection, Delivery, Event, Gap, Origin, Policy, Publisher, Puller, QueueConfig, ReceiveError, Start,
+    Subscriber, TopicConfig,
 };
 use tickpath_bus_kafka::{KafkaBus, QUEUE_PARTITIONS};
 use tickpath_clock::Wait;
@@ -46,18 +47,120 @@ fn foreign_messages_come_as_what_they_are_and_take_numbers() {
 fn what_the_server_has_forgotten_is_missed() {
     let topic = Named::topic("forgotten");
     topic.publish(0..10);
-    let mut places = TopicPartitionList::new();
-    places.add_partition_offset(&topic.name, 0, Offset::Offset(4)).unwrap();
-    let admin = admin();
-    drop(admin.delete_records(&places, &AdminOptions::new()));
-    let lookup: BaseConsumer = client().create().unwrap();
-    until(|| lookup.fetch_watermarks(&topic.name, 0, PATIENCE).unwrap().0 == 4);
+    topic.forget(4);
     for (start, missed) in [(Start::Oldest, None), (Start::Sequence(4), None), (Start::Sequence(1), Some(3))] {
         let mut subscriber = topic.subscriber(start);
         if let Some(missed) = missed {
             assert_eq!(next_event(&mut *subscriber), OwnedEvent::Gap(Gap::Missed(missed)), "{start:?}");
         }
         assert_eq!(next_event(&mut *subscriber), OwnedEvent::at(4, 4, b"ours"), "{start:?}");
+    }
+}
+
+#[test]
+fn a_loss_that_a_bridge_tells_of_is_that_gap_and_no_other() {
+    let topic = Named::topic("bridged");
+    let mut subscriber = topic.subscriber(Start::Oldest);
+    let mut publisher = topic.publisher();
+    publisher.publish(0, KIND, b"ours").unwrap();
+    for gap in [Gap::Missed(7), Gap::Reconnected] {
+        publisher.publish_gap(0, gap).unwrap();
+    }
+    publisher.publish(3, KIND, b"ours").unwrap();
+    assert_eq!(next_event(&mut *subscriber), OwnedEvent::at(0, 0, b"ours"));
+    assert_eq!(next_event(&mut *subscriber), OwnedEvent::Gap(Gap::Missed(7)));
+    assert_eq!(next_event(&mut *subscriber), OwnedEvent::Gap(Gap::Reconnected));
+    assert_eq!(next_event(&mut *subscriber), OwnedEvent::at(3, 3, b"ours"));
+    stays_quiet(&mut *subscriber);
+}
+
+#[test]
+fn what_cannot_be_read_is_said_so() {
+    let topic = Named::topic("zstd");
+    let new = NewTopic::new(&topic.name, 1, TopicReplication::Fixed(1))
+        .set("compression.type", "zstd")
+        .set("retention.ms", "-1");
+    let admin = admin();
+    drop(admin.create_topics([&new], &AdminOptions::new()));
+    let lookup: BaseConsumer = client().create().unwrap();
+    until(|| lookup.fetch_watermarks(&topic.name, 0, PATIENCE).is_ok());
+    // The server compresses what it gets.
+    topic.publish(0..3);
+    let mut subscriber = topic.subscriber(Start::Oldest);
+    let mut sentence = String::new();
+    until(|| {
+        let polled = subscriber.poll(8, &mut |event| panic!("{event:?}"));
+        sentence = polled.err().map(|e| e.to_string()).unwrap_or_default();
+        !sentence.is_empty()
+    });
+    assert!(sentence.contains("zstd") && sentence.contains("compression.type"), "{sentence}");
+}
+
+#[test]
+fn what_is_carried_keeps_its_origin_and_takes_no_number() {
+    let topic = Named::topic("carried");
+    let mut subscriber = topic.subscriber(Start::Oldest);
+    let mut publisher = topic.publisher();
+    let origin = |number| Origin { clock: 1, publisher: 2, number };
+    publisher.publish(0, KIND, b"ours").unwrap();
+    // The second one is a copy, and two are missing before the third one.
+    for (stamp, number) in [(1, 40), (1, 40), (2, 43)] {
+        publisher.carry(origin(number), stamp, KIND, b"carried").unwrap();
+    }
+    publisher.publish(3, KIND, b"ours").unwrap();
+    let (mut came, mut ours) = (Vec::new(), Vec::new());
+    until(|| {
+        let polled = subscriber.poll(8, &mut |event| match event {
+            Event::Message(message) if message.payload == b"ours" => ours.extend(message.origin),
+            Event::Message(message) => came.push((message.stamp, message.origin, None)),
+            Event::Gap(gap) => came.push((0, None, Some(gap))),
+            other => panic!("{other:?}"),
+        });
+        polled.expect("the subscriber goes on");
+        ours.len() == 2
+    });
+    let missed = (0, None, Some(Gap::Missed(2)));
+    assert_eq!(came, [(1, Some(origin(40)), None), missed, (2, Some(origin(43)), None)]);
+    assert_eq!((ours[0].number, ours[1].number), (0, 1));
+    assert_eq!(ours[0].publisher, ours[1].publisher);
+}
+
+#[test]
+fn who_goes_on_behind_a_token_gets_what_is_new_and_learns_what_is_gone() {
+    let topic = Named::topic("resumed");
+    topic.publish(0..5);
+    let mut first = topic.subscriber(Start::Oldest);
+    for stamp in 0..3 {
+        assert_eq!(next_event(&mut *first), OwnedEvent::at(stamp, stamp, b"ours"));
+    }
+    let token = first.token().expect("it stands somewhere");
+    drop(first);
+    topic.publish(5..7);
+    let mut second = topic.subscriber(Start::After(token));
+    assert_eq!(second.token(), Some(token), "nothing was handed over yet");
+    for stamp in 3..7 {
+        assert_eq!(next_event(&mut *second), OwnedEvent::at(stamp, stamp, b"ours"));
+    }
+    stays_quiet(&mut *second);
+    let end = second.token().expect("it stands at the end");
+    stays_quiet(&mut *topic.subscriber(Start::After(end)));
+
+    topic.forget(5);
+    let mut late = topic.subscriber(Start::After(token));
+    assert_eq!(late.token(), Some(token), "a gap that is not told yet is told to who goes on");
+    assert_eq!(next_event(&mut *late), OwnedEvent::Gap(Gap::Missed(2)));
+    assert_eq!(next_event(&mut *late), OwnedEvent::at(5, 5, b"ours"));
+
+    drop((second, late));
+    topic.bus.remove(&topic.name).unwrap();
+    // It has grown beyond the place.
+    topic.publish(10..20);
+    for token in [token, end] {
+        let mut anew = topic.subscriber(Start::After(token));
+        assert_eq!(next_event(&mut *anew), OwnedEvent::Gap(Gap::Reconnected));
+        for (sequence, stamp) in (0..).zip(10..20) {
+            assert_eq!(next_event(&mut *anew), OwnedEvent::at(sequence, stamp, b"ours"));
+        }
     }
 }
 
@@ -88,6 +191,37 @@ fn a_topic_of_several_partitions_is_refused() {
         let sentence = refusal.expect("refused").to_string();
         assert!(sentence.contains("3 partitions") && sentence.contains("use a topic of one"), "{sentence}");
     }
+}
+
+#[test]
+fn a_topic_that_keeps_something_else_is_refused_and_an_empty_one_is_changed() {
+    let overwrite = TopicConfig::new(Policy::Overwrite);
+    let refusal = |topic: &Named, config: &TopicConfig| {
+        topic.bus.publisher(&topic.name, config).err().expect("refused").to_string()
+    };
+    let kept = Named::topic("kept");
+    kept.publish(0..1);
+    let sentence = refusal(&kept, &overwrite);
+    assert!(sentence.contains("everything, not the newest 1048576 bytes"), "{sentence}");
+    assert!(sentence.contains("use another name"), "{sentence}");
+
+    let early = Named::topic("early");
+    early.subscriber(Start::Now);
+    early.bus.publisher(&early.name, &overwrite).unwrap_or_else(|e| panic!("it is empty: {e}"));
+    let sentence = refusal(&early, &TopicConfig::new(Policy::Keep));
+    assert!(sentence.contains("the newest 1048576 bytes, not everything"), "{sentence}");
+    let sentence = refusal(&early, &TopicConfig { capacity_bytes: 2 << 20, ..overwrite });
+    assert!(sentence.contains("not the newest 2097152 bytes"), "{sentence}");
+
+    let others = Named::topic("week");
+    let new = NewTopic::new(&others.name, 1, TopicReplication::Fixed(1)).set("retention.ms", "604800000");
+    let admin = admin();
+    drop(admin.create_topics([&new], &AdminOptions::new()));
+    let lookup: BaseConsumer = client().create().unwrap();
+    until(|| lookup.fetch_watermarks(&others.name, 0, PATIENCE).is_ok());
+    let sentence = refusal(&others, &TopicConfig::new(Policy::Keep));
+    assert!(sentence.contains("the last 604800000 ms, not everything"), "{sentence}");
+    stays_quiet(&mut *others.subscriber(Start::Oldest));
 }
 
 #[test]
@@ -303,9 +437,22 @@ impl Named {
 
     /// Publishes messages whose stamps are these.
     fn publish(&self, stamps: std::ops::Range<u64>) {
-        let opened = self.bus.publisher(&self.name, &TopicConfig::new(Policy::Keep));
-        let mut publisher = opened.unwrap_or_else(|e| panic!("{e}"));
+        let mut publisher = self.publisher();
         stamps.for_each(|stamp| publisher.publish(stamp, KIND, b"ours").unwrap());
+    }
+
+    fn publisher(&self) -> Box<dyn Publisher> {
+        self.bus.publisher(&self.name, &TopicConfig::new(Policy::Keep)).unwrap_or_else(|e| panic!("{e}"))
+    }
+
+    /// Lets the server forget what lies before this offset.
+    fn forget(&self, offset: i64) {
+        let mut places = TopicPartitionList::new();
+        places.add_partition_offset(&self.name, 0, Offset::Offset(offset)).unwrap();
+        let admin = admin();
+        drop(admin.delete_records(&places, &AdminOptions::new()));
+        let lookup: BaseConsumer = client().create().unwrap();
+        until(|| lookup.fetch_watermarks(&self.name, 0, PATIENCE).unwrap().0 == offset);
     }
 
     fn subscriber(&self, start: Start) -> Box<dyn Subscriber> {

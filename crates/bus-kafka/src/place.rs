@@ -1,0 +1,318 @@
+//! How far a subscription has come in its topic, and where it goes on when that place is gone.
+
+use tickpath_bus_api::{ConnectError, Event, Gap, OriginTracker, ResumeToken, wire};
+
+/// How this transport is called in resume tokens.
+pub(crate) const TOKEN: &str = "kafka";
+
+/// How far a subscription has come: behind all that was handed over, gaps too.
+pub(crate) struct Place {
+    /// The offset that comes next.
+    pub next: i64,
+    /// When the newest record was made that was seen, or the subscription, if none was; UTC, in milliseconds.
+    pub newest_ms: i64,
+    /// What the record before the next one is known by; zero if it was not seen.
+    mark: u64,
+    /// The record before the next one is still to be compared with its mark.
+    is_unproven: bool,
+    tracker: OriginTracker,
+}
+
+/// A gap that is not told yet, and the offset behind it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Ahead {
+    pub gap: Gap,
+    pub next: i64,
+}
+
+/// What became of a record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Taken {
+    /// It was handed over, or is not to be.
+    Over,
+    /// A gap that lies before it was told. It is to be taken once more.
+    BehindGap,
+    /// It lies where another one was seen: the topic is another one.
+    Changed,
+}
+
+impl Place {
+    /// Of a subscription that begins at an offset, and at a time.
+    pub fn at(next: i64, now_ms: i64) -> Self {
+        Self { next, newest_ms: now_ms, mark: 0, is_unproven: false, tracker: OriginTracker::default() }
+    }
+
+    /// Of the subscriber that gave a token.
+    pub fn of(token: &ResumeToken) -> Result<Self, ConnectError> {
+        let ([next, newest_ms, mark, _], tracker) = token.read(TOKEN)?;
+        // No topic has so many messages: what is no offset lies behind its end.
+        let next = i64::try_from(next).unwrap_or(i64::MAX);
+        Ok(Self { next, newest_ms: newest_ms as i64, mark, is_unproven: false, tracker })
+    }
+
+    /// Where it stands.
+    pub fn token(&self) -> ResumeToken {
+        ResumeToken::new(TOKEN, [self.next as u64, self.newest_ms as u64, self.mark, 0], &self.tracker)
+    }
+
+    /// The offset to read from so that the topic shows whether it is the same as before; none if that record is not
+    /// known, or not there.
+    pub fn prove(&mut self, low: i64, high: i64) -> Option<i64> {
+        self.is_unproven = self.mark != 0 && low < self.next && self.next <= high;
+        self.is_unproven.then(|| self.next - 1)
+    }
+
+    /// The place is looked for anew: nothing of the topic that is there is compared.
+    pub fn give_up_proof(&mut self) {
+        self.is_unproven = false;
+    }
+
+    /// Tells a gap that the topic's own count tells, and goes behind it.
+    pub fn tell(&mut self, ahead: Ahead, hand_over: &mut dyn FnMut(Event<'_>)) {
+        (self.next, self.mark) = (ahead.next, 0);
+        self.tracker.told();
+        hand_over(Event::Gap(ahead.gap));
+    }
+
+    /// Hands a record over, unless it came before. Where the topic's count, or that of its publisher, shows that others
+    /// are missing before it, tells that instead. So there is one event at most.
+    pub fn take(
+        &mut self,
+        offset: i64,
+        made_ms: Option<i64>,
+        value: &[u8],
+        hand_over: &mut dyn FnMut(Event<'_>),
+    ) -> Taken {
+        if std::mem::take(&mut self.is_unproven) && offset == self.next - 1 {
+            return if mark(made_ms, value) == self.mark { Taken::Over } else { Taken::Changed };
+        }
+        if offset != self.next {
+            let gap = match u64::try_from(offset - self.next) {
+                Ok(missed) => Gap::Missed(missed),
+                // Somebody has removed the topic, and it was made anew.
+                Err(_) => Gap::Reconnected,
+            };
+            self.tell(Ahead { gap, next: offset }, hand_over);
+            return Taken::BehindGap;
+        }
+        if !wire::hand_over(&mut self.tracker, Some(offset as u64), value, hand_over) {
+            return Taken::BehindGap;
+        }
+        self.next += 1;
+        self.mark = mark(made_ms, value);
+        self.newest_ms = made_ms.map_or(self.newest_ms, |made_ms| made_ms.max(self.newest_ms));
+        Taken::Over
+    }
+}
+
+/// What a record is known by: when it was made, its size, and its first bytes, in which a message of ours has its stamp
+/// and its origin. Never zero.
+fn mark(made_ms: Option<i64>, value: &[u8]) -> u64 {
+    let start = made_ms.unwrap_or(-1) as u64 ^ (value.len() as u64) << 44;
+    let words = value.chunks(8).take(wire::HEADER_BYTES / 8).map(|bytes| {
+        let mut word = [0; 8];
+        word[..bytes.len()].copy_from_slice(bytes);
+        u64::from_le_bytes(word)
+    });
+    words.fold(start, |mark, word| (mark ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29)) | 1
+}
+
+/// Where a subscription goes on whose next offset the server refuses, or cannot prove, and what it has to tell. `newer`
+/// is the first record that is newer than all that was seen, or `high`.
+pub(crate) fn go_on(next: i64, low: i64, newer: i64, high: i64) -> (i64, Option<Gap>) {
+    if next < low {
+        return (low, Some(Gap::Missed((low - next) as u64)));
+    }
+    if next > high || newer < next {
+        // The end of the topic was lost, or it is another topic: what lies before `newer` was seen, or lies before the
+        // subscription.
+        return (newer, Some(Gap::Reconnected));
+    }
+    // It was a leader that lagged behind.
+    (next, None)
+}
+
+/// Where a subscription from a sequence number on begins, and what is gone before that.
+pub(crate) fn sequence(topic: &str, sequence: u64, low: i64, high: i64) -> Result<(i64, Option<Gap>), ConnectError> {
+    match i64::try_from(sequence) {
+        Ok(wanted) if wanted > high => {}
+        Ok(wanted) if wanted < low => return Ok((low, Some(Gap::Missed((low - wanted) as u64)))),
+        Ok(wanted) => return Ok((wanted, None)),
+        Err(_) => {}
+    }
+    let sentence = format!(
+        "topic '{topic}' has no message {sequence} yet, its next one is {high}; \
+         start there or before it, at the oldest, or now"
+    );
+    Err(ConnectError::Other(sentence.into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use tickpath_bus_api::{GAP_KIND, Origin};
+
+    use super::*;
+
+    /// The stamp of a message is its publisher's number.
+    fn ours(publisher: u64, number: u64) -> Vec<u8> {
+        wire::encode(number, 16, Origin { clock: 1, publisher, number }, b"ours")
+    }
+
+    fn told(event: Event<'_>) -> String {
+        match event {
+            Event::Message(message) => format!("{:?}: {}", message.sequence, message.stamp),
+            Event::Foreign(foreign) => format!("{:?}: foreign", foreign.sequence),
+            Event::Gap(gap) => format!("{gap:?}"),
+        }
+    }
+
+    /// Nothing is to be told.
+    fn silent(event: Event<'_>) {
+        panic!("{event:?}");
+    }
+
+    /// Takes a record as often as it asks for; gives what was told.
+    fn take(place: &mut Place, offset: i64, value: &[u8]) -> Vec<String> {
+        let mut events = Vec::new();
+        for _ in 0..3 {
+            match place.take(offset, Some(8), value, &mut |event| events.push(told(event))) {
+                Taken::Over => return events,
+                Taken::BehindGap => {}
+                Taken::Changed => panic!("nothing is to be proven"),
+            }
+        }
+        panic!("it never ends: {events:?}");
+    }
+
+    #[test]
+    fn every_record_is_handed_over_or_its_absence_is_told() {
+        let ours = ours(2, 3);
+        let gap = wire::encode(1, GAP_KIND, Origin { clock: 1, publisher: 2, number: 3 }, &Gap::Missed(7).record());
+        let cases: [(i64, &[u8], &[&str]); 5] = [
+            (5, &ours, &["Some(5): 3"]),
+            (5, b"of others", &["Some(5): foreign"]),
+            (9, &ours, &["Missed(4)", "Some(9): 3"]),
+            (0, &ours, &["Reconnected", "Some(0): 3"]),
+            // A loss that a bridge tells of is told, and nothing else.
+            (5, &gap, &["Missed(7)"]),
+        ];
+        for (offset, value, events) in cases {
+            let mut place = Place::at(5, 0);
+            assert_eq!(take(&mut place, offset, value), events, "{offset}");
+            assert_eq!((place.next, place.newest_ms), (offset + 1, 8));
+        }
+    }
+
+    #[test]
+    fn what_was_sent_again_under_the_same_origin_comes_once() {
+        let mut place = Place::at(0, 0);
+        let came: Vec<String> =
+            (0..).zip([0, 1, 1, 2]).flat_map(|(offset, number)| take(&mut place, offset, &ours(2, number))).collect();
+        assert_eq!((came, place.next), (["Some(0): 0", "Some(1): 1", "Some(3): 2"].map(str::to_owned).to_vec(), 4));
+    }
+
+    /// Beside a model that knows each publisher's next number: whatever was cut off and written anew, each loss is told
+    /// once, by the topic's count or by its publisher's.
+    #[test]
+    fn each_loss_of_each_publisher_is_told_once() {
+        // What comes next: of which publisher, how many of his are missing before it, and how many offsets.
+        const STEPS: [(usize, u64, i64); 6] = [(0, 0, 0), (1, 0, 0), (0, 2, 0), (1, 3, 0), (0, 2, 5), (1, 1, 1)];
+        for number in 0..STEPS.len().pow(5) {
+            let steps = (0..5).map(|step| STEPS[number / STEPS.len().pow(step) % STEPS.len()]);
+            let (mut place, mut offset, mut next) = (Place::at(0, 0), 0, [0; 2]);
+            // That a publisher was seen, and that a gap was told since.
+            let (mut known, mut excused) = ([false; 2], [false; 2]);
+            for (publisher, missing, offsets) in steps {
+                let mut expected = Vec::new();
+                offset += offsets;
+                next[publisher] += missing;
+                if offsets > 0 {
+                    expected.push(format!("Missed({offsets})"));
+                    excused = [true; 2];
+                }
+                if known[publisher] && missing > 0 && !excused[publisher] {
+                    expected.push(format!("Missed({missing})"));
+                }
+                expected.push(format!("Some({offset}): {}", next[publisher]));
+                assert_eq!(take(&mut place, offset, &ours(publisher as u64, next[publisher])), expected, "{number}");
+                (known[publisher], excused[publisher]) = (true, false);
+                next[publisher] += 1;
+                offset += 1;
+            }
+        }
+    }
+
+    #[test]
+    fn a_token_is_behind_what_was_told_and_before_what_was_not() {
+        let mut place = Place::at(3, 7);
+        take(&mut place, 3, &ours(2, 0));
+        let ahead = Ahead { gap: Gap::Missed(2), next: 6 };
+        let before = Place::of(&place.token()).unwrap();
+        assert_eq!((before.next, before.newest_ms, before.mark), (4, 8, place.mark));
+        place.tell(ahead, &mut |_| {});
+        let behind = Place::of(&place.token()).unwrap();
+        assert_eq!((behind.next, behind.mark), (6, 0));
+        assert!(Place::of(&ResumeToken::new("nats", [0; 4], &OriginTracker::default())).is_err());
+        let damaged = ResumeToken::new(TOKEN, [u64::MAX; 4], &OriginTracker::default());
+        assert_eq!(Place::of(&damaged).unwrap().next, i64::MAX);
+    }
+
+    #[test]
+    fn who_goes_on_knows_the_topic_by_its_last_record() {
+        let (same, other) = (ours(2, 0), ours(2, 1));
+        let resumed = || {
+            let mut place = Place::at(3, 0);
+            take(&mut place, 3, &same);
+            Place::of(&place.token()).unwrap()
+        };
+        let mut place = resumed();
+        assert_eq!(place.prove(0, 9), Some(3));
+        assert_eq!(place.take(3, Some(8), &same, &mut silent), Taken::Over);
+        assert_eq!((place.next, take(&mut place, 4, &other)), (4, vec!["Some(4): 1".to_owned()]));
+        for (made_ms, value) in [(Some(8), &other), (Some(9), &same), (None, &same)] {
+            let mut place = resumed();
+            place.prove(0, 9);
+            assert_eq!(place.take(3, made_ms, value, &mut silent), Taken::Changed);
+        }
+        // That record is gone, and then what comes next tells.
+        let mut place = resumed();
+        assert_eq!(place.prove(3, 9), Some(3));
+        assert_eq!(take(&mut place, 5, &other), ["Missed(1)", "Some(5): 1"]);
+        for (low, high) in [(4, 9), (0, 3)] {
+            assert_eq!(resumed().prove(low, high), None, "{low}..{high}");
+        }
+        assert_eq!(Place::at(4, 0).prove(0, 9), None, "nothing was seen");
+    }
+
+    #[test]
+    fn a_place_that_is_gone_is_found_anew_and_nothing_old_is_new() {
+        // The offset expected, the oldest, the first that is newer than what was seen, the next one; where it goes on.
+        for (next, low, newer, high, then, gap) in [
+            (5, 9, 9, 20, 9, Some(Gap::Missed(4))),
+            // The end is lost, and nothing is new; three are; the topic has grown past the place again.
+            (110, 0, 50, 50, 50, Some(Gap::Reconnected)),
+            (110, 0, 50, 53, 50, Some(Gap::Reconnected)),
+            (110, 0, 50, 200, 50, Some(Gap::Reconnected)),
+            // The topic is another one.
+            (110, 0, 0, 7, 0, Some(Gap::Reconnected)),
+            // Nothing is lost.
+            (110, 0, 110, 110, 110, None),
+            (110, 0, 115, 120, 110, None),
+        ] {
+            assert_eq!(go_on(next, low, newer, high), (then, gap), "{next} in {low}..{high}, newer {newer}");
+        }
+    }
+
+    #[test]
+    fn a_sequence_number_is_a_place_or_a_gap_or_not_yet() {
+        for (number, found) in [
+            (0, Some((3, Some(Gap::Missed(3))))),
+            (3, Some((3, None))),
+            (9, Some((9, None))),
+            (10, None),
+            (u64::MAX, None),
+        ] {
+            assert_eq!(sequence("ticks", number, 3, 9).ok(), found, "{number}");
+        }
+    }
+}

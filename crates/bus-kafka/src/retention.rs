@@ -1,0 +1,140 @@
+//! What a topic keeps of what was published: what it is made with, and what one has that is there.
+
+use std::fmt;
+
+use tickpath_bus_api::{Policy, TopicConfig};
+
+/// No bound, in Kafka's words.
+const NONE: i64 = -1;
+
+/// The segment that a log begins is at least so large: servers refuse less. Old messages go by the segment.
+const LEAST_SEGMENT_BYTES: i64 = 1 << 20;
+
+/// It is at most so large.
+const MOST_SEGMENT_BYTES: i64 = 1 << 30;
+
+/// Segments that hold what fits into a topic, about.
+const SEGMENTS: i64 = 4;
+
+/// A segment is begun no more often than that.
+const LEAST_SEGMENT_MS: i64 = 1_000;
+
+/// What a topic keeps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Retention {
+    /// The newest bytes; -1 if there is no bound.
+    bytes: i64,
+    /// What is no older, in milliseconds; -1 if there is no bound.
+    age_ms: i64,
+    /// Only the last message of each key, which ours have none of.
+    is_compacted: bool,
+}
+
+impl Retention {
+    /// Everything stays.
+    pub const ALL: Self = Self { bytes: NONE, age_ms: NONE, is_compacted: false };
+
+    /// What a publisher asks for; none for a policy that there is not.
+    pub fn of(config: &TopicConfig) -> Option<Self> {
+        match config.policy {
+            Policy::Fail => None,
+            Policy::Keep => Some(Self::ALL),
+            Policy::Overwrite => Some(Self {
+                bytes: i64::try_from(config.capacity_bytes).unwrap_or(i64::MAX).max(1),
+                age_ms: config.max_age_ns.map_or(NONE, |ns| ns.div_ceil(1_000_000).max(1) as i64),
+                is_compacted: false,
+            }),
+        }
+    }
+
+    /// What the settings of a topic say; none if the server does not tell them.
+    pub fn read<'a>(setting: impl Fn(&str) -> Option<&'a str>) -> Option<Self> {
+        let number = |name: &str| setting(name)?.parse::<i64>().ok();
+        Some(Self {
+            bytes: number("retention.bytes")?.max(NONE),
+            age_ms: number("retention.ms")?.max(NONE),
+            is_compacted: setting("cleanup.policy")?.contains("compact"),
+        })
+    }
+
+    /// What a topic is made with that keeps this.
+    pub fn settings(&self) -> Vec<(&'static str, String)> {
+        let mut settings = vec![
+            ("cleanup.policy", "delete".to_owned()),
+            ("retention.bytes", self.bytes.to_string()),
+            ("retention.ms", self.age_ms.to_string()),
+        ];
+        if self.bytes != NONE {
+            let segment = (self.bytes / SEGMENTS).clamp(LEAST_SEGMENT_BYTES, MOST_SEGMENT_BYTES);
+            settings.push(("segment.bytes", segment.to_string()));
+        }
+        if self.age_ms != NONE {
+            settings.push(("segment.ms", (self.age_ms / SEGMENTS).max(LEAST_SEGMENT_MS).to_string()));
+        }
+        settings
+    }
+}
+
+impl fmt::Display for Retention {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.is_compacted, self.bytes, self.age_ms) {
+            (true, _, _) => f.write_str("the last message of each key"),
+            (false, NONE, NONE) => f.write_str("everything"),
+            (false, bytes, NONE) => write!(f, "the newest {bytes} bytes"),
+            (false, NONE, age_ms) => write!(f, "the last {age_ms} ms"),
+            (false, bytes, age_ms) => write!(f, "the newest {bytes} bytes of the last {age_ms} ms"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_topic_is_made_with_is_what_is_read_of_it() {
+        let usual = TopicConfig::new(Policy::Overwrite);
+        let cases: [(TopicConfig, &str, &[(&str, &str)]); 5] = [
+            (TopicConfig::new(Policy::Keep), "everything", &[("retention.bytes", "-1"), ("retention.ms", "-1")]),
+            (usual, "the newest 1048576 bytes", &[("segment.bytes", "1048576"), ("retention.ms", "-1")]),
+            (TopicConfig { capacity_bytes: 1 << 30, ..usual }, "1073741824 bytes", &[("segment.bytes", "268435456")]),
+            (TopicConfig { capacity_bytes: usize::MAX, ..usual }, "bytes", &[("segment.bytes", "1073741824")]),
+            (
+                TopicConfig { max_age_ns: Some(60_000_000_001), ..usual },
+                "the newest 1048576 bytes of the last 60001 ms",
+                &[("retention.ms", "60001"), ("segment.ms", "15000")],
+            ),
+        ];
+        for (config, words, expected) in cases {
+            let retention = Retention::of(&config).unwrap();
+            let settings = retention.settings();
+            let named = |name: &str| settings.iter().find(|(known, _)| *known == name);
+            let setting = |name: &str| named(name).map(|(_, value)| value.as_str());
+            assert_eq!(Retention::read(setting), Some(retention));
+            assert!(retention.to_string().contains(words), "{retention}");
+            for &(name, value) in expected {
+                assert_eq!(setting(name), Some(value), "{name} of {config:?}");
+            }
+        }
+        assert_eq!(Retention::of(&TopicConfig::new(Policy::Fail)), None);
+    }
+
+    #[test]
+    fn a_topic_of_others_is_read_as_it_is() {
+        let read = |cleanup, bytes, age_ms| {
+            Retention::read(move |name| match name {
+                "cleanup.policy" => cleanup,
+                "retention.bytes" => bytes,
+                "retention.ms" => age_ms,
+                _ => None,
+            })
+        };
+        let week = read(Some("delete"), Some("-1"), Some("604800000")).unwrap();
+        assert_eq!(week.to_string(), "the last 604800000 ms");
+        let compacted = read(Some("compact,delete"), Some("-1"), Some("-1")).unwrap();
+        assert_eq!(compacted.to_string(), "the last message of each key");
+        assert_ne!(compacted, Retention::ALL);
+        assert_eq!(read(Some("delete"), None, Some("-1")), None);
+        assert_eq!(read(None, Some("-1"), Some("-1")), None);
+    }
+}
