@@ -430,7 +430,8 @@ impl Queue for ListAtLeastOnce {
     fn leave(&mut self, link: &mut Link) -> Result<(), ServerError> {
         let Keys { queue, again, pullers, id, taken, alive, .. } = &self.keys;
         let keys: [&str; 5] = [taken, alive, again, pullers, queue];
-        let (script, words): (_, [&str; 2]) = (["EVAL", SCRIPTS.leave.as_str(), "5"], [id, self.takes_all()]);
+        let words: [&str; 2] = [id, self.takes_all()];
+        let script = ["EVAL", SCRIPTS.leave.as_str(), "5"];
         link.ask(&[&script[..], &keys, &words].concat(), |items| items.integer())?;
         Ok(())
     }

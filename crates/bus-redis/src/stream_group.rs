@@ -376,7 +376,8 @@ mod tests {
         let mut portion = Portion::new();
         for bytes in (0..MAX_PULLED_BYTES).step_by(1000) {
             let limit = portion.limit(usize::MAX);
-            assert!(limit >= 1 && (limit == 1 || limit * bytes <= MAX_PULLED_BYTES + 1000 * limit), "{limit} of {bytes}");
+            let is_bounded = limit == 1 || limit * bytes <= MAX_PULLED_BYTES + 1000 * limit;
+            assert!(limit >= 1 && is_bounded, "{limit} of {bytes} bytes");
             portion.came(bytes);
         }
     }
