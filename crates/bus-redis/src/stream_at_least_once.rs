@@ -48,6 +48,7 @@ pub(crate) struct StreamAtLeastOnce {
 /// What was handed over, and not acknowledged: tags and entries, in the order of coming.
 #[derive(Default)]
 struct Held {
+    /// The tag of the entry that came last.
     newest: u64,
     entries: Vec<(u64, Id)>,
 }
@@ -72,6 +73,7 @@ impl Held {
         at.ok().map(|at| self.entries[at].1)
     }
 
+    /// Forgets the entry of this tag.
     fn remove(&mut self, tag: u64) {
         self.entries.retain(|&(held, _)| held != tag);
     }

@@ -194,6 +194,7 @@ pub(crate) struct Consumer {
 /// How many entries to ask for at once, by the bytes of those that came last: a long one counts at once, shorter ones bit
 /// by bit, and as long as none has come it may be one that fills an answer.
 pub(crate) struct Portion {
+    /// Of an entry as it may come next.
     bytes: usize,
 }
 

@@ -35,6 +35,29 @@ fn a_message_that_is_given_back_comes_again_and_the_others_do_not() {
 }
 
 #[test]
+fn a_sleeper_gets_what_another_gives_back() {
+    for bench in Bench::at_least_once() {
+        let (mut puller, mut sleeper) = (bench.puller(Wait::Yield), bench.puller(Wait::Block));
+        push(&mut *bench.pusher(), 0..1);
+        let came = pull(&mut *puller, 1);
+        let again = std::thread::scope(|scope| {
+            let sleeping = scope.spawn(|| {
+                let mut again = Vec::new();
+                until(|| {
+                    sleeper.wait(60_000_000_000);
+                    let pulled = sleeper.pull(8, &mut |pulled| again.push((pulled.message.stamp, pulled.redelivered)));
+                    pulled.expect("the sleeper goes on") > 0
+                });
+                again
+            });
+            give_back(&mut *puller, came[0].tag);
+            sleeping.join().unwrap()
+        });
+        assert_eq!(again, [(0, true)], "{bench}");
+    }
+}
+
+#[test]
 fn all_can_be_given_back_in_any_order() {
     for bench in Bench::at_least_once() {
         let (mut pusher, mut puller) = (bench.pusher(), bench.puller(Wait::Yield));

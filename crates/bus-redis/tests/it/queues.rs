@@ -1,6 +1,6 @@
 //! Queues on lists and on streams: lost connections, lost queues, and what else can lie there.
 
-use tickpath_bus_api::conformance::{free_port, pull_stamps};
+use tickpath_bus_api::conformance::{free_port, pull_stamps, until};
 use tickpath_bus_api::{Connection, Delivery, PublishError, Puller, Pusher, QueueConfig, ReceiveError};
 use tickpath_bus_redis::{MAX_PULLED_BYTES, RedisBus};
 use tickpath_clock::Wait;
@@ -194,6 +194,20 @@ fn what_was_given_to_others_is_not_acknowledged() {
         other.acknowledge().unwrap_or_else(|e| panic!("{bench}: they are its own: {e}"));
         assert_eq!(bench.bus.waiting(QUEUE).unwrap(), Some(0), "{bench}");
     }
+}
+
+#[test]
+fn a_sign_of_life_that_broke_is_told_over_a_new_connection() {
+    let bench = Bench::at_least_once().remove(0);
+    let (mut pusher, mut puller) = (bench.pusher(), bench.hasty_puller());
+    push(&mut *pusher, 0..3);
+    assert_eq!(pull_stamps(&mut *puller, 3).len(), 3);
+    let mut client = bench.server.client();
+    until(|| redis::cmd("KEYS").arg("*/alive/*").query::<Vec<String>>(&mut client).unwrap().is_empty());
+    bench.server.cut_connections();
+    let told = puller.acknowledge().expect_err("nobody knows who had them meanwhile");
+    assert!(matches!(told, ReceiveError::NotAcknowledged(_)) && told.to_string().contains("3 messages"), "{told}");
+    assert_eq!(bench.bus.waiting(QUEUE).unwrap(), Some(3));
 }
 
 #[test]
