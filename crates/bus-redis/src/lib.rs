@@ -30,8 +30,14 @@
 //! comes to others at once, of one that is silent for too long after that time, and then an acknowledgement says that it
 //! was none. A puller that sleeps looks four times a second for what came back. At most once, a message on its way when the
 //! connection breaks is lost, and what a dropped puller had fetched and not handed over goes back: to the front of a list,
-//! to the end of a stream. One call takes up to [`MAX_PULLED_BYTES`] from a list, and 64 entries of a stream.
-//! Next to a list lie the keys `QUEUE/again`, `QUEUE/pullers`, `QUEUE/taken/ID` and `QUEUE/alive/ID`.
+//! to the end of a stream. One call takes up to [`MAX_PULLED_BYTES`] from a list, and of a stream up to 64 entries, fewer
+//! where those that came last were long, so that they have about as many bytes. Next to a list lie the keys
+//! `{QUEUE}/again`, `{QUEUE}/pullers`, `{QUEUE}/taken/ID` and `{QUEUE}/alive/ID`, in its own slot of a cluster.
+//!
+//! At least once, one message can be given back: it comes to the next puller that looks, which one that sleeps does within
+//! a third of a second, and one on a stream where there is always something new within a second. Streams count deliveries;
+//! what is given up moves to the stream of dead letters in one step of the server, and cannot be lost or be there twice. Of
+//! a server whose memory is full pullers take as ever, and so empty it; who pushes is told.
 //!
 //! * Sending waits for the server's reply, as programs usually do; a batch is one pipeline, and of each of its messages it
 //!   is known what became of it. A connection that the server has closed is made again before anything is sent. Where no
@@ -73,7 +79,7 @@ use std::sync::Arc;
 use tickpath_bus_api::wire::check_name;
 use tickpath_bus_api::{
     About, Capabilities, ConnectError, Connection, Delivery, Policy, Publisher, Puller, Pusher, QueueCapabilities,
-    QueueConfig, Start, Subscriber, TopicConfig, Transport, adaptive,
+    QueueConfig, Start, Subscriber, TopicConfig, Transport, adaptive, dead_letter_queue,
 };
 use tickpath_clock::Wait;
 
@@ -236,8 +242,8 @@ impl Connection for RedisBus {
             sees_death: false,
             counts_waiting: true,
             exact_resend: false,
-            counts_deliveries: false,
-            gives_back: false,
+            counts_deliveries: self.server.mechanism() == Mechanism::Streams,
+            gives_back: true,
             max_payload: MAX_PAYLOAD_BYTES,
         }
     }
@@ -255,6 +261,9 @@ impl Connection for RedisBus {
     fn puller(&self, queue: &str, config: &QueueConfig, wait: Wait) -> Result<Box<dyn Puller>, ConnectError> {
         self.queue_capabilities().check(self.transport(), config)?;
         check_name("queue", queue)?;
+        if config.most_deliveries.is_some() {
+            check_name("queue", &dead_letter_queue(queue))?;
+        }
         let clock = self.server.clock();
         let QueueConfig { silence_ns, foreign, .. } = *config;
         match (self.server.mechanism(), config.delivery) {
@@ -263,10 +272,10 @@ impl Connection for RedisBus {
                 self.open_puller(ListAtLeastOnce::new(queue, silence_ns, foreign, clock), wait)
             }
             (Mechanism::Streams, Delivery::AtMostOnce) => {
-                self.open_puller(StreamAtMostOnce::new(queue, silence_ns, foreign, clock), wait)
+                self.open_puller(StreamAtMostOnce::new(queue, config, clock), wait)
             }
             (Mechanism::Streams, Delivery::AtLeastOnce) => {
-                self.open_puller(StreamAtLeastOnce::new(queue, silence_ns, foreign, clock), wait)
+                self.open_puller(StreamAtLeastOnce::new(queue, config, clock), wait)
             }
         }
     }

@@ -1,40 +1,54 @@
 //! A list whose messages stay with their puller until they are acknowledged.
 //!
 //! ```text
-//!   LPUSH ──> QUEUE ────────┬──> QUEUE/taken/ID ── acknowledged ──> gone
-//!             QUEUE/again ──┘          │
-//!                  ▲                   │ dropped, or QUEUE/alive/ID has expired
-//!                  └───────────────────┘
+//!   LPUSH ──> QUEUE ──────────┬──> {QUEUE}/taken/ID ── acknowledged ──> gone
+//!             {QUEUE}/again ──┘            │
+//!                  ▲                       │ given back, dropped, or {QUEUE}/alive/ID has expired
+//!                  └───────────────────────┘
 //! ```
 //! A message is in exactly one of these lists, and only the server moves it. The oldest lies at the right end of each.
-//! `QUEUE/pullers` has the ids of all pullers; who finds that one's sign of life has expired gives back what it had.
-//! No name of a queue has a '/', so that these keys belong to no other queue.
+//! `{QUEUE}/pullers` has the ids of all pullers; who finds that one's sign of life has expired gives back what it had.
+//! No name of a queue has a '/', so that these keys belong to no other queue; what is in braces decides about the slot of a
+//! cluster, so that all of them lie in the queue's own.
+//!
+//! Each script begins with a write that is allowed on a server whose memory is full, and changes nothing if need be: what
+//! follows in it is allowed then, too, so that a full server can be emptied.
 
 use std::sync::LazyLock;
 use std::time::Duration;
 
-use tickpath_bus_api::{Pulled, wire};
+use tickpath_bus_api::Pulled;
 use tickpath_clock::HostClock;
 
 use crate::error::ServerError;
 use crate::link::Link;
 use crate::list_at_most_once::{OURS, check, seconds};
 use crate::moment::Moment;
-use crate::puller::{MAX_PULLED_BYTES, Queue, SHORTEST_SLEEP, hand_over, milliseconds, unique_id};
+use crate::puller::{MAX_PULLED_BYTES, Queue, SHORTEST_SLEEP, message, milliseconds, unique_id};
 use crate::resp::{self, UNEXPECTED};
 use crate::server::TIMEOUT;
+
+/// A function that gives back the newest message that was taken; false if there is none. What another program pushed, and
+/// no puller asked for, lay there only until its puller had seen it: that goes to where it was.
+const GIVE_BACK_NEWEST: &str = "
+local function give_back_newest(taken, again, queue, takes_all)
+  local message = redis.call('LINDEX', taken, 0)
+  if not message then return false end
+  local is_known = takes_all == '1' or ours(message)
+  return redis.call('LMOVE', taken, is_known and again or queue, 'LEFT', 'RIGHT')
+end
+";
 
 /// Begins a connection, with a new id: what the last connection asked for late lands with the old one, and falls.
 /// Gives back what was taken, but for the oldest, which are known here; gives how many these are. None are if the old
 /// sign of life is not unbroken: then others may have given them back. Gives, too, how many were taken before that.
-/// Keys: old taken, old alive, new taken, new alive, again, pullers.
-/// Arguments: how many of the oldest are known, silence in ms, old id, new id.
+/// Keys: old taken, old alive, new taken, new alive, again, pullers, queue.
+/// Arguments: how many of the oldest are known, silence in ms, old id, new id, whether those of others are taken, too.
 const RESUME: &str = "
+redis.call('DEL', KEYS[4])
 local known = redis.call('GET', KEYS[2]) == 'unbroken' and tonumber(ARGV[1]) or 0
 local there = redis.call('LLEN', KEYS[1])
-for _ = 1, there - known do
-  redis.call('LMOVE', KEYS[1], KEYS[5], 'LEFT', 'RIGHT')
-end
+for _ = 1, there - known do give_back_newest(KEYS[1], KEYS[5], KEYS[7], ARGV[5]) end
 if redis.call('EXISTS', KEYS[1]) == 1 then redis.call('RENAME', KEYS[1], KEYS[3]) end
 redis.call('DEL', KEYS[2])
 redis.call('SREM', KEYS[6], ARGV[3])
@@ -42,11 +56,12 @@ redis.call('SET', KEYS[4], 'unbroken', 'PX', ARGV[2])
 redis.call('SADD', KEYS[6], ARGV[4])
 return {known, there}";
 
-/// Gives back all that was taken. Keys: taken, alive, again, pullers. Argument: id.
+/// Gives back all that was taken. Keys: taken, alive, again, pullers, queue.
+/// Arguments: id, whether those of others are taken, too.
 const LEAVE: &str = "
-while redis.call('LMOVE', KEYS[1], KEYS[3], 'LEFT', 'RIGHT') do end
-redis.call('SREM', KEYS[4], ARGV[1])
-return redis.call('DEL', KEYS[2])";
+redis.call('DEL', KEYS[2])
+while give_back_newest(KEYS[1], KEYS[3], KEYS[5], ARGV[2]) do end
+return redis.call('SREM', KEYS[4], ARGV[1])";
 
 /// Gives a sign of life. Keys: alive, pullers. Arguments: silence in ms, id.
 const RENEW: &str = "
@@ -54,13 +69,14 @@ if redis.call('PEXPIRE', KEYS[1], ARGV[1]) == 0 then
   redis.call('SET', KEYS[1], 'broken', 'PX', ARGV[1])
   redis.call('SADD', KEYS[2], ARGV[2])
 end
-return 0";
+";
 
 /// Takes messages, those that come again first, as long as they have no more than so many bytes, and up to the first one
 /// that is not ours; that one stays. Gives how many of them come again, and the messages.
 /// Keys: queue, again, taken, alive, pullers.
 /// Arguments: limit, silence in ms, id, whether a sign of life is due, bytes, whether those of others are taken, too.
 const TAKE: &str = "
+redis.call('SREM', KEYS[5], '')
 local alive = ARGV[4] == '1' and redis.call('PEXPIRE', KEYS[4], ARGV[2]) or redis.call('EXISTS', KEYS[4])
 if alive == 0 then
   redis.call('SET', KEYS[4], 'broken', 'PX', ARGV[2])
@@ -85,27 +101,38 @@ for from = 2, 1, -1 do
 end
 return found";
 
-/// All that was taken is done with, but for the newest one if that was not handed over; and gives a sign of life. Gives how
-/// many messages these were. Keys: alive, pullers, taken. Arguments: silence in ms, id, 1 if the newest one stays, else 0.
+/// Behind [`RENEW`]: all that was taken is done with, but for the newest one if that was not handed over. Gives how many
+/// messages these were. Keys: alive, pullers, taken. Arguments: silence in ms, id, 1 if the newest one stays, else 0.
 const ACKNOWLEDGE: &str = "
-if redis.call('PEXPIRE', KEYS[1], ARGV[1]) == 0 then
-  redis.call('SET', KEYS[1], 'broken', 'PX', ARGV[1])
-  redis.call('SADD', KEYS[2], ARGV[2])
-end
 local there = redis.call('LLEN', KEYS[3])
 if ARGV[3] == '1' then redis.call('LTRIM', KEYS[3], 0, 0) else redis.call('DEL', KEYS[3]) end
 return there - tonumber(ARGV[3])";
 
-/// [`TAKE`] with what it calls, put together once.
-static SCRIPT: LazyLock<String> = LazyLock::new(|| format!("{OURS}{TAKE}"));
+/// Behind [`RENEW`]: gives back the message before which so many newer ones lie; gives how many these are, which is none if
+/// others have given it back. The id takes its place first, for the server can remove no item by its place.
+/// Keys: alive, pullers, taken, again. Arguments: silence in ms, id, how many newer ones there are.
+const GIVE_BACK: &str = "
+local message = redis.call('LINDEX', KEYS[3], ARGV[3])
+if not message then return 0 end
+redis.call('LSET', KEYS[3], ARGV[3], ARGV[2])
+redis.call('LREM', KEYS[3], 1, ARGV[2])
+redis.call('RPUSH', KEYS[4], message)
+return 1";
+
+/// Behind [`RENEW`]: puts the newest message to where it was. Keys: alive, pullers, taken, queue.
+/// Arguments: silence in ms, id.
+const PUT_BACK: &str = "
+redis.call('LMOVE', KEYS[3], KEYS[4], 'LEFT', 'RIGHT')
+return 1";
 
 /// Gives back what pullers had that show no sign of life. Gives how many messages these are.
-/// Keys: pullers, again. Argument: queue.
+/// Keys: pullers, again, queue. Arguments: what the names of their keys begin with, whether those of others are taken, too.
 const LOOK_FOR_FALLEN: &str = "
+redis.call('SREM', KEYS[1], '')
 local count = 0
 for _, id in ipairs(redis.call('SMEMBERS', KEYS[1])) do
-  if redis.call('EXISTS', ARGV[1] .. '/alive/' .. id) == 0 then
-    while redis.call('LMOVE', ARGV[1] .. '/taken/' .. id, KEYS[2], 'LEFT', 'RIGHT') do count = count + 1 end
+  if redis.call('EXISTS', ARGV[1] .. 'alive/' .. id) == 0 then
+    while give_back_newest(ARGV[1] .. 'taken/' .. id, KEYS[2], KEYS[3], ARGV[2]) do count = count + 1 end
     redis.call('SREM', KEYS[1], id)
   end
 end
@@ -114,14 +141,39 @@ return count";
 /// Gives how many messages nobody has. Keys: queue, again.
 const COUNT_WAITING: &str = "return redis.call('LLEN', KEYS[1]) + redis.call('LLEN', KEYS[2])";
 
-/// Removes a queue, and nothing else. Keys: queue, again, pullers. Argument: queue.
+/// Removes a queue, and nothing else. Keys: queue, again, pullers.
+/// Argument: what the names of its pullers' keys begin with.
 const REMOVE: &str = "
 local kind = redis.call('TYPE', KEYS[1]).ok
 if kind ~= 'none' and kind ~= 'list' then return redis.error_reply('WRONGTYPE it is no list but a ' .. kind) end
 for _, id in ipairs(redis.call('SMEMBERS', KEYS[3])) do
-  redis.call('DEL', ARGV[1] .. '/alive/' .. id, ARGV[1] .. '/taken/' .. id)
+  redis.call('DEL', ARGV[1] .. 'alive/' .. id, ARGV[1] .. 'taken/' .. id)
 end
 return redis.call('DEL', KEYS[1], KEYS[2], KEYS[3])";
+
+/// The scripts with what they call, each put together once.
+static SCRIPTS: LazyLock<Scripts> = LazyLock::new(|| Scripts {
+    resume: format!("{OURS}{GIVE_BACK_NEWEST}{RESUME}"),
+    leave: format!("{OURS}{GIVE_BACK_NEWEST}{LEAVE}"),
+    look_for_fallen: format!("{OURS}{GIVE_BACK_NEWEST}{LOOK_FOR_FALLEN}"),
+    take: format!("{OURS}{TAKE}"),
+    renew: format!("{RENEW}return 0"),
+    acknowledge: format!("{RENEW}{ACKNOWLEDGE}"),
+    give_back: format!("{RENEW}{GIVE_BACK}"),
+    put_back: format!("{RENEW}{PUT_BACK}"),
+});
+
+/// Whole scripts.
+struct Scripts {
+    resume: String,
+    leave: String,
+    look_for_fallen: String,
+    take: String,
+    renew: String,
+    acknowledge: String,
+    give_back: String,
+    put_back: String,
+}
 
 /// One puller's view.
 pub(crate) struct ListAtLeastOnce {
@@ -134,14 +186,18 @@ pub(crate) struct ListAtLeastOnce {
     looked: Moment,
     /// The kind that messages of others get.
     foreign: Option<u8>,
-    /// How many of the messages in its list were handed over: the oldest.
-    held: usize,
+    /// The tag of the message that was handed over last.
+    newest: u64,
+    /// The tags of what was handed over, the oldest first: that many of the oldest messages in its list.
+    held: Vec<u64>,
     /// How many that were handed over others may have got since: that is to be told.
     returned: u64,
     /// The newest message in its list, which came while it slept.
     kept: Option<Vec<u8>>,
     /// The connection was lost before the server confirmed that what was handed over is done with.
     is_acknowledging: bool,
+    /// The message that goes back: the connection was lost before the server confirmed that.
+    going_back: Option<u64>,
 }
 
 /// The keys of a queue, and those of one connection of a puller.
@@ -149,6 +205,8 @@ struct Keys {
     queue: String,
     again: String,
     pullers: String,
+    /// What the names of pullers' keys begin with.
+    beside: String,
     id: String,
     taken: String,
     alive: String,
@@ -156,13 +214,14 @@ struct Keys {
 
 /// How many messages nobody has taken.
 pub(crate) fn count_waiting(link: &mut Link, queue: &str) -> Result<u64, ServerError> {
-    let count = link.ask(&["EVAL", COUNT_WAITING, "2", queue, &again(queue)], |items| items.integer())?;
+    let count = link.ask(&["EVAL", COUNT_WAITING, "2", queue, &beside(queue, "again")], |items| items.integer())?;
     Ok(u64::try_from(count).unwrap_or(0))
 }
 
 /// Removes a queue with all that is in it.
 pub(crate) fn remove(link: &mut Link, queue: &str) -> Result<(), ServerError> {
-    link.ask(&["EVAL", REMOVE, "3", queue, &again(queue), &pullers(queue), queue], |items| items.integer())?;
+    let [again, pullers, pullers_keys] = ["again", "pullers", ""].map(|what| beside(queue, what));
+    link.ask(&["EVAL", REMOVE, "3", queue, &again, &pullers, &pullers_keys], |items| items.integer())?;
     Ok(())
 }
 
@@ -177,103 +236,139 @@ impl ListAtLeastOnce {
             renewed: now,
             looked: now,
             foreign,
-            held: 0,
+            newest: 0,
+            held: Vec::new(),
             returned: 0,
             kept: None,
             is_acknowledging: false,
+            going_back: None,
         }
+    }
+
+    /// How scripts are told whether messages of others are taken.
+    fn takes_all(&self) -> &'static str {
+        if self.foreign.is_some() { "1" } else { "0" }
     }
 
     /// Begins a connection; gives how many of the messages that were known are still taken, and how many there were.
     fn begin(&self, link: &mut Link, new: &Keys, known: &str) -> Result<(i64, i64), ServerError> {
         let (old, silence) = (&self.keys, milliseconds(self.silence_ns));
-        let keys = [&old.taken, &old.alive, &new.taken, &new.alive, &new.again, &new.pullers].map(String::as_str);
-        let words = [known, silence.as_str(), old.id.as_str(), new.id.as_str()];
-        link.ask(&[&["EVAL", RESUME, "6"][..], &keys, &words].concat(), |items| {
+        let keys = [&old.taken, &old.alive, &new.taken, &new.alive, &new.again, &new.pullers, &new.queue];
+        let words = [known, silence.as_str(), old.id.as_str(), new.id.as_str(), self.takes_all()];
+        let script = ["EVAL", SCRIPTS.resume.as_str(), "7"];
+        link.ask(&[&script[..], &keys.map(String::as_str), &words].concat(), |items| {
             items.array()?;
             Ok((items.integer()?, items.integer()?))
         })
     }
 
-    /// Takes messages that are there; gives how many, the foreign ones too.
+    /// Takes messages that are there, the foreign ones too.
     fn take_some(
         &mut self,
         link: &mut Link,
         limit: usize,
         handler: &mut dyn FnMut(Pulled<'_>),
-    ) -> Result<usize, ServerError> {
+    ) -> Result<(), ServerError> {
         let is_due = self.renewed.is_past(self.silence_ns / 3);
         if is_due {
             self.renewed = self.renewed.restarted();
         }
-        let Keys { queue, again, pullers, id, taken, alive } = &self.keys;
+        let takes_all = self.takes_all();
+        let Self { keys, held, newest, foreign, .. } = self;
         let (limit, silence) = (limit.to_string(), milliseconds(self.silence_ns));
-        let (most, foreign) = (MAX_PULLED_BYTES.to_string(), self.foreign);
-        let word = |is: bool| if is { "1" } else { "0" };
-        let keys: [&str; 5] = [queue, again, taken, alive, pullers];
-        let words = [&limit, &silence, id, word(is_due), &most, word(foreign.is_some())];
-        let count = link.ask(&[&["EVAL", SCRIPT.as_str(), "5"][..], &keys, &words].concat(), |items| {
+        let most = MAX_PULLED_BYTES.to_string();
+        let due = if is_due { "1" } else { "0" };
+        let places: [&str; 5] = [&keys.queue, &keys.again, &keys.taken, &keys.alive, &keys.pullers];
+        let words: [&str; 6] = [&limit, &silence, &keys.id, due, &most, takes_all];
+        link.ask(&[&["EVAL", SCRIPTS.take.as_str(), "5"][..], &places, &words].concat(), |items| {
             let count = items.array()?.checked_sub(1).ok_or(UNEXPECTED)?;
             let again = usize::try_from(items.integer()?).map_err(|_| UNEXPECTED)?;
             for at in 0..count {
+                let bytes = items.bulk()?;
+                let tag = next_tag(newest, held);
                 // The script has looked what they are.
-                let _ = hand_over(items.bulk()?, at < again, foreign, handler);
+                if let Ok(message) = message(bytes, *foreign) {
+                    handler(Pulled { tag, ..Pulled::plain(message, at < again) });
+                }
             }
-            Ok(count)
-        })?;
-        self.held += count;
-        Ok(count)
+            Ok(())
+        })
     }
 
-    /// Gives back what the fallen had; gives how many messages these are.
-    fn look_for_fallen(&mut self, link: &mut Link) -> Result<i64, ServerError> {
+    /// Gives back what the fallen had.
+    fn look_for_fallen(&mut self, link: &mut Link) -> Result<(), ServerError> {
         self.looked = self.looked.restarted();
-        let Keys { queue, again, pullers, .. } = &self.keys;
-        link.ask(&["EVAL", LOOK_FOR_FALLEN, "2", pullers, again, queue], |items| items.integer())
+        let Keys { queue, again, pullers, beside, .. } = &self.keys;
+        let script = SCRIPTS.look_for_fallen.as_str();
+        let command: [&str; 8] = ["EVAL", script, "3", pullers, again, queue, beside, self.takes_all()];
+        link.ask(&command, |items| items.integer()).map(|_count| ())
     }
 
-    /// Appends a sign of life.
-    fn renew(&mut self, commands: &mut Vec<u8>) {
+    /// Asks by a script that begins with a sign of life: its further keys, and its further arguments.
+    fn ask_alive(&mut self, link: &mut Link, script: &str, keys: &[&str], words: &[&str]) -> Result<i64, ServerError> {
         self.renewed = self.renewed.restarted();
+        let (silence, count) = (milliseconds(self.silence_ns), (2 + keys.len()).to_string());
         let Keys { alive, pullers, id, .. } = &self.keys;
-        let silence = milliseconds(self.silence_ns);
-        resp::command(commands, &["EVAL", RENEW, "2", alive, pullers, &silence, id]);
+        let front: [&str; 5] = ["EVAL", script, &count, alive, pullers];
+        let sign: [&str; 2] = [&silence, id];
+        link.ask(&[&front[..], keys, &sign, words].concat(), |items| items.integer())
+    }
+
+    /// Sleeps on a server whose memory is full, and which therefore moves nothing but by scripts, which cannot sleep. Nobody
+    /// can push there, so that what may come is what others give back.
+    fn sleep_on_full(&self, link: &mut Link, timeout: Duration) -> Result<(), ServerError> {
+        if count_waiting(link, &self.keys.queue)? == 0 {
+            link.receive_within(timeout)?;
+        }
+        Ok(())
     }
 }
 
 impl Queue for ListAtLeastOnce {
+    const GIVES_BACK: bool = true;
+
     fn name(&self) -> &str {
         &self.keys.queue
     }
 
+    fn check(&self, link: &mut Link) -> Result<(), ServerError> {
+        check(link, &self.keys.queue, self.foreign)
+    }
+
     fn resume(&mut self, link: &mut Link) -> Result<(), ServerError> {
-        check(link, &self.keys.queue, self.foreign)?;
         self.renewed = self.renewed.restarted();
         let new = Keys::new(&self.keys.queue, self.clock);
         let kept = usize::from(self.kept.is_some());
-        let known = self.held + kept;
+        let known = self.held.len() + kept;
         let (still_known, there) = self.begin(link, &new, &known.to_string())?;
         self.keys = new;
+        let going_back = self.going_back.take();
         if known > 0 && still_known == 0 {
-            self.returned += self.held as u64;
-            (self.held, self.kept, self.is_acknowledging) = (0, None, false);
+            self.returned += self.held.len() as u64;
+            self.held.clear();
+            (self.kept, self.is_acknowledging) = (None, false);
         } else if self.is_acknowledging && there == kept as i64 {
             // The server had done it, and its answer was lost.
-            (self.held, self.is_acknowledging) = (0, false);
+            self.held.clear();
+            self.is_acknowledging = false;
+        } else if there < known as i64 {
+            // It had given that one back, and its answer was lost.
+            self.held.retain(|&tag| Some(tag) != going_back);
         }
         Ok(())
     }
 
     fn take(&mut self, link: &mut Link, limit: usize, handler: &mut dyn FnMut(Pulled<'_>)) -> Result<(), ServerError> {
-        if let Some(message) = self.kept.take() {
-            self.held += 1;
-            return hand_over(&message, false, self.foreign, handler);
+        if let Some(bytes) = self.kept.take() {
+            let tag = next_tag(&mut self.newest, &mut self.held);
+            handler(Pulled { tag, ..Pulled::plain(message(&bytes, self.foreign)?, false) });
+            return Ok(());
         }
         // Also where there is always something: what the fallen had must not wait for an empty queue.
         if self.looked.is_past(self.silence_ns / 2) {
             self.look_for_fallen(link)?;
         }
-        self.take_some(link, limit, handler).map(|_count| ())
+        self.take_some(link, limit, handler)
     }
 
     fn sleep(&mut self, link: &mut Link, timeout: Duration) -> Result<(), ServerError> {
@@ -282,42 +377,62 @@ impl Queue for ListAtLeastOnce {
         }
         // The sign of life outlives the sleep, so that what comes during it is never nobody's.
         let timeout = timeout.min(Duration::from_nanos(self.silence_ns / 3)).max(SHORTEST_SLEEP);
+        self.renewed = self.renewed.restarted();
+        let Keys { queue, taken, alive, pullers, id, .. } = &self.keys;
         let mut commands = Vec::new();
-        self.renew(&mut commands);
-        let Keys { queue, taken, .. } = &self.keys;
+        let renew = SCRIPTS.renew.as_str();
+        resp::command(&mut commands, &["EVAL", renew, "2", alive, pullers, &milliseconds(self.silence_ns), id]);
         resp::command(&mut commands, &["BLMOVE", queue, taken, "RIGHT", "LEFT", &seconds(timeout)]);
         link.send(&commands)?;
         link.answer(TIMEOUT, |items| items.integer())?;
-        let came = link.answer(timeout + TIMEOUT, |items| Ok(items.bulk_or_null()?.map(<[u8]>::to_vec)))?;
-        if came.as_ref().is_some_and(|bytes| wire::pulled(bytes, self.foreign).is_none()) {
+        let came = link.answer(timeout + TIMEOUT, |items| Ok(items.bulk_or_null()?.map(<[u8]>::to_vec)));
+        let came = match came {
+            Err(ServerError::Full(_)) => return self.sleep_on_full(link, timeout),
+            came => came?,
+        };
+        if came.as_ref().is_some_and(|bytes| message(bytes, self.foreign).is_err()) {
             // The next call finds it there, and says so.
-            return link.ask(&["LMOVE", taken, queue, "LEFT", "RIGHT"], |items| items.bulk_or_null().map(|_| ()));
+            let (taken, queue) = (taken.clone(), queue.clone());
+            return self.ask_alive(link, &SCRIPTS.put_back, &[&taken, &queue], &[]).map(|_| ());
         }
         self.kept = came;
         Ok(())
     }
 
     fn is_holding(&self) -> bool {
-        self.held > 0 || self.returned > 0
+        !self.held.is_empty() || self.returned > 0
     }
 
     fn acknowledge(&mut self, link: &mut Link) -> Result<(), ServerError> {
         self.is_acknowledging = true;
-        self.renewed = self.renewed.restarted();
-        let Keys { alive, pullers, taken, id, .. } = &self.keys;
-        let silence = milliseconds(self.silence_ns);
+        let taken = self.keys.taken.clone();
         // The newest, which was not handed over, stays.
         let kept = if self.kept.is_some() { "1" } else { "0" };
-        let command: [&str; 9] = ["EVAL", ACKNOWLEDGE, "3", alive, pullers, taken, &silence, id, kept];
-        let done = link.ask(&command, |items| items.integer())?;
-        let returned = self.returned + (self.held as u64).saturating_sub(u64::try_from(done).unwrap_or(0));
-        (self.held, self.returned, self.is_acknowledging) = (0, 0, false);
+        let done = self.ask_alive(link, &SCRIPTS.acknowledge, &[&taken], &[kept])?;
+        let returned = self.returned + (self.held.len() as u64).saturating_sub(u64::try_from(done).unwrap_or(0));
+        self.held.clear();
+        (self.returned, self.is_acknowledging) = (0, false);
         if returned == 0 { Ok(()) } else { Err(ServerError::NotAcknowledged(returned)) }
     }
 
+    fn give_back(&mut self, link: &mut Link, tag: u64) -> Result<bool, ServerError> {
+        let Ok(at) = self.held.binary_search(&tag) else { return Ok(false) };
+        // Of those that others have given back the oldest are gone, so that a place counts from the newest.
+        let newer = self.held.len() - 1 - at + usize::from(self.kept.is_some());
+        self.going_back = Some(tag);
+        let (taken, again) = (self.keys.taken.clone(), self.keys.again.clone());
+        let count = self.ask_alive(link, &SCRIPTS.give_back, &[&taken, &again], &[&newer.to_string()])?;
+        self.going_back = None;
+        self.held.remove(at);
+        Ok(count > 0)
+    }
+
     fn leave(&mut self, link: &mut Link) -> Result<(), ServerError> {
-        let Keys { again, pullers, id, taken, alive, .. } = &self.keys;
-        link.ask(&["EVAL", LEAVE, "4", taken, alive, again, pullers, id], |items| items.integer())?;
+        let Keys { queue, again, pullers, id, taken, alive, .. } = &self.keys;
+        let keys: [&str; 5] = [taken, alive, again, pullers, queue];
+        let words: [&str; 2] = [id, self.takes_all()];
+        let script = ["EVAL", SCRIPTS.leave.as_str(), "5"];
+        link.ask(&[&script[..], &keys, &words].concat(), |items| items.integer())?;
         Ok(())
     }
 }
@@ -326,21 +441,20 @@ impl Keys {
     /// With an id that nobody has.
     fn new(queue: &str, clock: HostClock) -> Self {
         let id = unique_id(clock);
-        Self {
-            queue: queue.to_owned(),
-            again: again(queue),
-            pullers: pullers(queue),
-            taken: format!("{queue}/taken/{id}"),
-            alive: format!("{queue}/alive/{id}"),
-            id,
-        }
+        let [again, pullers, beside] = ["again", "pullers", ""].map(|what| beside(queue, what));
+        let (taken, alive) = (format!("{beside}taken/{id}"), format!("{beside}alive/{id}"));
+        Self { queue: queue.to_owned(), again, pullers, beside, id, taken, alive }
     }
 }
 
-fn again(queue: &str) -> String {
-    format!("{queue}/again")
+/// The name of a key next to a queue, in the queue's slot of a cluster.
+fn beside(queue: &str, what: &str) -> String {
+    format!("{{{queue}}}/{what}")
 }
 
-fn pullers(queue: &str) -> String {
-    format!("{queue}/pullers")
+/// Counts a message that is handed over; gives its tag.
+fn next_tag(newest: &mut u64, held: &mut Vec<u64>) -> u64 {
+    *newest += 1;
+    held.push(*newest);
+    *newest
 }

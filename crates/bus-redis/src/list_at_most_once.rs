@@ -1,13 +1,16 @@
 //! A list whose messages are gone when they were handed over: `LPUSH`, `RPOP`, and `BRPOP` for who sleeps.
+//!
+//! What takes is allowed on a server whose memory is full; what puts back is too, in a script that begins with a write that
+//! is allowed and changes nothing.
 
 use std::sync::LazyLock;
 use std::time::Duration;
 
-use tickpath_bus_api::{Pulled, wire};
+use tickpath_bus_api::Pulled;
 
 use crate::error::ServerError;
 use crate::link::Link;
-use crate::puller::{MAX_PULLED_BYTES, Queue, hand_over};
+use crate::puller::{MAX_PULLED_BYTES, Queue, message};
 use crate::resp;
 use crate::server::TIMEOUT;
 
@@ -40,8 +43,22 @@ while #found < limit do
 end
 return found";
 
+/// Takes the next message, if it is ours. Key: queue.
+const TAKE_ONE: &str = "
+local message = redis.call('LINDEX', KEYS[1], -1)
+if message and not ours(message) then return redis.error_reply('FOREIGN it is no message of ours') end
+return redis.call('RPOP', KEYS[1])";
+
+/// Puts a message to where the next one is taken from. Key: queue. Argument: message.
+const PUT_BACK: &str = "
+redis.call('LTRIM', KEYS[1], 0, -1)
+return redis.call('RPUSH', KEYS[1], ARGV[1])";
+
 /// [`TAKE`] with what it calls, put together once.
 static SCRIPT: LazyLock<String> = LazyLock::new(|| format!("{OURS}{TAKE}"));
+
+/// [`TAKE_ONE`] with what it calls.
+static SCRIPT_FOR_ONE: LazyLock<String> = LazyLock::new(|| format!("{OURS}{TAKE_ONE}"));
 
 /// One puller's view.
 pub(crate) struct ListAtMostOnce {
@@ -58,31 +75,27 @@ impl ListAtMostOnce {
         Self { queue: queue.to_owned(), foreign, kept: None }
     }
 
-    /// Takes one message by the server's own command, which is faster than a script.
-    fn take_one(&mut self, link: &mut Link, handler: &mut dyn FnMut(Pulled<'_>)) -> Result<(), ServerError> {
-        let Self { queue, foreign, .. } = self;
-        let mut refused = None;
-        link.ask(&["RPOP", queue], |items| {
-            let Some(bytes) = items.bulk_or_null()? else { return Ok(()) };
-            if hand_over(bytes, false, *foreign, handler).is_err() {
-                refused = Some(bytes.to_vec());
-            }
-            Ok(())
-        })?;
-        refused.map_or(Ok(()), |bytes| self.put_back(link, &bytes))
-    }
-
-    /// Gives back what another program has pushed; that is the error then.
-    fn put_back(&self, link: &mut Link, bytes: &[u8]) -> Result<(), ServerError> {
-        give_back(link, &self.queue, bytes)?;
-        Err(ServerError::Foreign)
+    /// Takes one message. Where none is refused, that is the server's own command, which is faster than a script.
+    fn take_one(&self, link: &mut Link, handler: &mut dyn FnMut(Pulled<'_>)) -> Result<(), ServerError> {
+        let command: &[&str] = match self.foreign {
+            Some(_) => &["RPOP", self.queue.as_str()],
+            None => &["EVAL", SCRIPT_FOR_ONE.as_str(), "1", self.queue.as_str()],
+        };
+        let foreign = self.foreign;
+        link.ask(command, |items| Ok(items.bulk_or_null()?.map_or(Ok(()), |bytes| take(bytes, foreign, handler))))?
     }
 }
 
+/// Hands over what was taken.
+fn take(bytes: &[u8], foreign: Option<u8>, handler: &mut dyn FnMut(Pulled<'_>)) -> Result<(), ServerError> {
+    handler(Pulled::plain(message(bytes, foreign)?, false));
+    Ok(())
+}
+
 /// Puts a message to where the next one is taken from.
-fn give_back(link: &mut Link, queue: &str, bytes: &[u8]) -> Result<(), ServerError> {
+fn put_back(link: &mut Link, queue: &str, bytes: &[u8]) -> Result<(), ServerError> {
     let mut command = Vec::new();
-    resp::head(&mut command, &["RPUSH", queue]);
+    resp::head(&mut command, &["EVAL", PUT_BACK, "1", queue]);
     resp::bulk(&mut command, &[bytes]);
     link.send(&command)?;
     link.answer(TIMEOUT, |items| items.integer()).map(|_| ())
@@ -90,11 +103,11 @@ fn give_back(link: &mut Link, queue: &str, bytes: &[u8]) -> Result<(), ServerErr
 
 /// Refuses a queue whose next message is another program's, before anything is taken from it; and what is no list.
 pub(crate) fn check(link: &mut Link, queue: &str, foreign: Option<u8>) -> Result<(), ServerError> {
-    let is_good = link.ask(&["LINDEX", queue, "-1"], |items| {
+    let looked = link.ask(&["LINDEX", queue, "-1"], |items| {
         let next = items.bulk_or_null()?;
-        Ok(next.is_none_or(|bytes| wire::pulled(bytes, foreign).is_some()))
+        Ok(next.map_or(Ok(()), |bytes| message(bytes, foreign).map(|_| ())))
     });
-    if is_good? { Ok(()) } else { Err(ServerError::Foreign) }
+    looked?
 }
 
 impl Queue for ListAtMostOnce {
@@ -102,13 +115,17 @@ impl Queue for ListAtMostOnce {
         &self.queue
     }
 
-    fn resume(&mut self, link: &mut Link) -> Result<(), ServerError> {
+    fn check(&self, link: &mut Link) -> Result<(), ServerError> {
         check(link, &self.queue, self.foreign)
+    }
+
+    fn resume(&mut self, _link: &mut Link) -> Result<(), ServerError> {
+        Ok(())
     }
 
     fn take(&mut self, link: &mut Link, limit: usize, handler: &mut dyn FnMut(Pulled<'_>)) -> Result<(), ServerError> {
         if let Some(message) = self.kept.take() {
-            return hand_over(&message, false, self.foreign, handler);
+            return take(&message, self.foreign, handler);
         }
         if limit == 1 {
             return self.take_one(link, handler);
@@ -119,7 +136,7 @@ impl Queue for ListAtMostOnce {
         let taken = link.ask(&["EVAL", SCRIPT.as_str(), "1", &self.queue, &limit, &most, takes_all], |items| {
             let count = items.array()?;
             Ok((0..count).try_for_each(|_| match items.bulk() {
-                Ok(bytes) => hand_over(bytes, false, foreign, handler),
+                Ok(bytes) => take(bytes, foreign, handler),
                 Err(e) => Err(e.into()),
             }))
         });
@@ -142,7 +159,7 @@ impl Queue for ListAtMostOnce {
         })?;
         match came {
             // The next call finds it there, and says so.
-            Some(bytes) if wire::pulled(&bytes, self.foreign).is_none() => give_back(link, &self.queue, &bytes),
+            Some(bytes) if message(&bytes, self.foreign).is_err() => put_back(link, &self.queue, &bytes),
             came => {
                 self.kept = came;
                 Ok(())
@@ -159,7 +176,7 @@ impl Queue for ListAtMostOnce {
     }
 
     fn leave(&mut self, link: &mut Link) -> Result<(), ServerError> {
-        self.kept.take().map_or(Ok(()), |message| give_back(link, &self.queue, &message))
+        self.kept.take().map_or(Ok(()), |message| put_back(link, &self.queue, &message))
     }
 }
 

@@ -1,33 +1,53 @@
 //! Pulls from one queue, whatever the queue is made of.
 
+use std::cell::Cell;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tickpath_bus_api::{ConnectError, Pulled, Puller, ReceiveError, wire};
-use tickpath_clock::{Clock, HostClock, Wait, utc_ns};
+use tickpath_bus_api::{ConnectError, Message, Pulled, Puller, ReceiveError, wire};
+use tickpath_clock::{Clock, HostClock, Wait, sleep_ns, utc_ns};
 
 use crate::error::ServerError;
 use crate::info::Run;
 use crate::link::Link;
+use crate::moment::Moment;
 use crate::reconnect::State;
 use crate::server::{Server, TIMEOUT};
 
 /// The most messages that are asked for at once.
 const MOST_MESSAGES: usize = 1024;
 
-/// The most bytes that are asked for at once, unless one message has more.
+/// The most bytes that are asked for at once, unless one message has more: of a list exactly, of a stream by the entries
+/// that came last.
 pub const MAX_PULLED_BYTES: usize = 8 << 20;
 
 /// A puller that sleeps asks anew after so long: what another one gave back wakes nobody.
 const LONGEST_SLEEP: Duration = Duration::from_millis(250);
+
+/// A connection that was of use for so long was a good one, in nanoseconds.
+const LASTING_NS: u64 = 1_000_000_000;
+
+/// The pause before a connection is made again behind the first one that was not, in nanoseconds.
+const FIRST_PAUSE_NS: u64 = 10_000_000;
+
+/// The longest pause, in nanoseconds.
+const LAST_PAUSE_NS: u64 = 1_000_000_000;
 
 /// The shortest sleep that the server can be asked for; it takes 0 for no end.
 pub(crate) const SHORTEST_SLEEP: Duration = Duration::from_millis(1);
 
 /// A queue on the server, as one puller uses it.
 pub(crate) trait Queue: Send {
+    /// Whether a single message can be given back.
+    const GIVES_BACK: bool = false;
+
     /// What it is called.
     fn name(&self) -> &str;
+
+    /// Refuses, before a puller is opened, what is no queue of ours.
+    fn check(&self, _link: &mut Link) -> Result<(), ServerError> {
+        Ok(())
+    }
 
     /// Brings a new connection to where this puller is, at the start and after each loss.
     fn resume(&mut self, link: &mut Link) -> Result<(), ServerError>;
@@ -45,6 +65,11 @@ pub(crate) trait Queue: Send {
     /// Tells the server that what was handed over is done with.
     fn acknowledge(&mut self, link: &mut Link) -> Result<(), ServerError>;
 
+    /// Gives one message back that was handed over; false if it is not this puller's to give, or not any more.
+    fn give_back(&mut self, _link: &mut Link, _tag: u64) -> Result<bool, ServerError> {
+        Ok(false)
+    }
+
     /// Gives back what is not done with.
     fn leave(&mut self, link: &mut Link) -> Result<(), ServerError>;
 }
@@ -60,6 +85,10 @@ pub(crate) struct RedisPuller<Q: Queue> {
     /// What is to be told once.
     news: Option<ReceiveError>,
     reconnects: u64,
+    /// When the connection was made, or could not be.
+    connected: Moment,
+    /// The last pause before a connection was made again, in nanoseconds.
+    pause_ns: u64,
 }
 
 /// A connection, and the server that it is to.
@@ -71,19 +100,33 @@ struct Attached {
 impl<Q: Queue> RedisPuller<Q> {
     /// Connects.
     pub fn open(server: Arc<Server>, mut queue: Q, wait: Wait) -> Result<Self, ConnectError> {
-        let resumed = attach(&server).and_then(|mut there| queue.resume(&mut there.link).map(|()| there));
+        let resumed = attach(&server).and_then(|mut there| {
+            queue.check(&mut there.link)?;
+            queue.resume(&mut there.link)?;
+            Ok(there)
+        });
         let there = resumed.map_err(|e| server.error(&e))?;
-        let run = there.run.clone();
-        Ok(Self { server, queue, wait, state: State::Connected(there), run, news: None, reconnects: 0 })
+        let (run, connected) = (there.run.clone(), Moment::now(server.clock()));
+        let state = State::Connected(there);
+        Ok(Self { server, queue, wait, state, run, news: None, reconnects: 0, connected, pause_ns: 0 })
     }
 
+    /// Gives the connection up, and lets it be made again: a server that refuses, too, may be the wrong one by now.
     fn reconnect(&mut self) {
-        self.state.renew(&self.server, Box::new(attach));
+        self.pause_ns = next_pause_ns(self.pause_ns, self.connected.is_past(LASTING_NS));
+        // Once: what cannot connect then makes pauses of its own.
+        let pause = Cell::new(self.pause_ns);
+        let open = move |server: &Server| {
+            sleep_ns(pause.take());
+            attach(server)
+        };
+        self.state.renew(&self.server, Box::new(open));
     }
 
     /// Goes on with a connection that was made again. Fails if it cannot be, or if it does not last.
     fn look_for_connection(&mut self) -> Result<(), ServerError> {
         let Some(outcome) = self.state.outcome() else { return Ok(()) };
+        self.connected = self.connected.restarted();
         let resumed = match &mut self.state {
             State::Connected(there) => outcome.and_then(|()| self.queue.resume(&mut there.link)),
             State::Lost(_) => outcome,
@@ -125,17 +168,25 @@ impl<Q: Queue> RedisPuller<Q> {
         taken
     }
 
-    fn try_to_acknowledge(&mut self) -> Result<(), ServerError> {
+    /// Does this over the connection, and once more over a new one if that breaks.
+    fn insist<T>(&mut self, work: impl Fn(&mut Q, &mut Link) -> Result<T, ServerError>) -> Result<T, ServerError> {
+        match self.try_once(&work) {
+            Err(e) if e.may_pass() => self.try_once(&work),
+            known => known,
+        }
+    }
+
+    fn try_once<T>(&mut self, work: impl Fn(&mut Q, &mut Link) -> Result<T, ServerError>) -> Result<T, ServerError> {
         if let State::Lost(reconnect) = &mut self.state {
             reconnect.wait(TIMEOUT);
         }
         self.look_for_connection()?;
         let State::Connected(there) = &mut self.state else { return Err(ServerError::Timeout) };
-        let acknowledged = self.queue.acknowledge(&mut there.link);
-        if acknowledged.as_ref().is_err_and(|e| !matches!(e, ServerError::NotAcknowledged(_))) {
+        let done = work(&mut self.queue, &mut there.link);
+        if done.as_ref().is_err_and(|e| !matches!(e, ServerError::NotAcknowledged(_))) {
             self.reconnect();
         }
-        acknowledged
+        done
     }
 }
 
@@ -170,11 +221,7 @@ impl<Q: Queue> Puller for RedisPuller<Q> {
         if !self.queue.is_holding() {
             return Ok(());
         }
-        let acknowledged = match self.try_to_acknowledge() {
-            Err(e) if e.may_pass() => self.try_to_acknowledge(),
-            known => known,
-        };
-        acknowledged.map_err(|e| match e {
+        self.insist(Q::acknowledge).map_err(|e| match e {
             ServerError::NotAcknowledged(_) => ReceiveError::NotAcknowledged(format!("{} {e}", self.server.name())),
             // They are this puller's no more when it is back, or still are: the next call says it again.
             e if e.may_pass() => ReceiveError::NotAcknowledged(format!(
@@ -183,6 +230,26 @@ impl<Q: Queue> Puller for RedisPuller<Q> {
             )),
             e => self.server.receive_error(&e),
         })
+    }
+
+    fn give_back(&mut self, tag: u64) -> Result<(), ReceiveError> {
+        if !Q::GIVES_BACK {
+            let sentence = "at most once a message that was handed over is gone, and goes back to no queue; use \
+                            'at-least-once'";
+            return Err(ReceiveError::Other(sentence.into()));
+        }
+        let server = self.server.name().to_owned();
+        match self.insist(|queue, link| queue.give_back(link, tag)) {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(ReceiveError::NotAcknowledged(format!(
+                "{server} does not take the message {tag} back: it is acknowledged, or was given back, or this puller was \
+                 silent for too long or lost it with a connection; then it comes again, marked, if it is still there"
+            ))),
+            Err(e) if e.may_pass() => Err(ReceiveError::NotAcknowledged(format!(
+                "{server} {e}; nobody knows whether the message {tag} went back: give it back again"
+            ))),
+            Err(e) => Err(self.server.receive_error(&e)),
+        }
     }
 
     fn wait(&mut self, timeout_ns: u64) {
@@ -229,19 +296,35 @@ pub(crate) fn unique_id(clock: HostClock) -> String {
     format!("{:x}-{:x}-{:x}", utc_ns(), std::process::id(), clock.ticks())
 }
 
-/// Hands a message over. What has no header of ours is refused, unless it was asked for by a kind.
-pub(crate) fn hand_over(
-    bytes: &[u8],
-    redelivered: bool,
-    foreign: Option<u8>,
-    handler: &mut dyn FnMut(Pulled<'_>),
-) -> Result<(), ServerError> {
-    let message = wire::pulled(bytes, foreign).ok_or(ServerError::Foreign)?;
-    handler(Pulled::plain(message, redelivered));
-    Ok(())
+/// The message that a puller has taken. What has no header of ours is refused, unless it was asked for by a kind.
+pub(crate) fn message(bytes: &[u8], foreign: Option<u8>) -> Result<Message<'_>, ServerError> {
+    wire::pulled(bytes, foreign).ok_or(ServerError::Foreign)
 }
 
 /// A time as the server wants it, in whole milliseconds, of which it takes no fewer than one.
 pub(crate) fn milliseconds(ns: u64) -> String {
     (ns / 1_000_000).max(1).to_string()
+}
+
+/// The pause before a connection is made again: none behind one that was of use, else twice the last one. A server that
+/// refuses all that it is asked is not to be stormed.
+fn next_pause_ns(last_ns: u64, was_of_use: bool) -> u64 {
+    if was_of_use { 0 } else { (last_ns * 2).clamp(FIRST_PAUSE_NS, LAST_PAUSE_NS) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_grow_while_connections_are_of_no_use() {
+        let mut pause_ns = 0;
+        let mut pauses_ms = Vec::new();
+        for was_of_use in [true, false, false, false, true, false] {
+            pause_ns = next_pause_ns(pause_ns, was_of_use);
+            pauses_ms.push(pause_ns / 1_000_000);
+        }
+        assert_eq!(pauses_ms, [0, 10, 20, 40, 0, 10]);
+        assert_eq!(next_pause_ns(LAST_PAUSE_NS, false), LAST_PAUSE_NS);
+    }
 }

@@ -1,23 +1,26 @@
 //! A stream whose entries stay pending with their puller until they are acknowledged.
 //!
 //! An entry that has been pending for longer than the silence that a puller may keep is claimed by another one. A
-//! puller that shows itself restarts that time for what it holds; one that is dropped marks it as idle for long.
+//! puller that shows itself restarts that time for what it holds; what is given back is marked as idle for long.
 
 use std::time::Duration;
 
-use tickpath_bus_api::Pulled;
+use tickpath_bus_api::{Pulled, QueueConfig};
 use tickpath_clock::HostClock;
 
 use crate::error::ServerError;
 use crate::link::Link;
 use crate::moment::Moment;
-use crate::puller::{Queue, SHORTEST_SLEEP, hand_over};
+use crate::puller::{Queue, SHORTEST_SLEEP, message};
 use crate::server::TIMEOUT;
 use crate::stream::{Id, read_reply};
-use crate::stream_group::{Consumer, MOST_ENTRIES, hand_over_entry};
+use crate::stream_group::{Consumer, Portion};
 
 /// How often a puller that finds nothing looks for what others gave back, in nanoseconds.
 const LOOK_NS: u64 = 100_000_000;
+
+/// How often one that finds something does, in nanoseconds.
+const BUSY_LOOK_NS: u64 = 1_000_000_000;
 
 /// The most entries in one command.
 const MOST_IDS: usize = 1000;
@@ -34,29 +37,80 @@ pub(crate) struct StreamAtLeastOnce {
     looked: Moment,
     /// Where that look goes on.
     next: Id,
-    /// Handed over, and not acknowledged.
-    held: Vec<Id>,
+    /// It has given an entry back, and not looked at all that is pending since.
+    has_given_back: bool,
+    portion: Portion,
+    held: Held,
     /// What came while it slept.
     kept: Option<(Id, Vec<u8>)>,
 }
 
-impl StreamAtLeastOnce {
-    /// Of the queue of this name; a puller that is silent for so long is taken for dead.
-    pub fn new(queue: &str, silence_ns: u64, foreign: Option<u8>, clock: HostClock) -> Self {
-        let consumer = Consumer::new(queue, silence_ns, clock);
-        let now = Moment::now(clock);
-        Self { consumer, silence_ns, foreign, renewed: now, looked: now, next: Id::START, held: Vec::new(), kept: None }
+/// What was handed over, and not acknowledged: tags and entries, in the order of coming.
+#[derive(Default)]
+struct Held {
+    /// The tag of the entry that came last.
+    newest: u64,
+    entries: Vec<(u64, Id)>,
+}
+
+impl Held {
+    /// Takes one in; gives its tag.
+    fn add(&mut self, id: Id) -> u64 {
+        self.newest += 1;
+        self.entries.push((self.newest, id));
+        self.newest
     }
 
-    /// Shows that this puller lives. One that has been silent for too long has lost what it held.
+    /// Takes one in that may be here from before, and has another tag now.
+    fn add_again(&mut self, id: Id) -> u64 {
+        self.entries.retain(|&(_, held)| held != id);
+        self.add(id)
+    }
+
+    /// The entry of this tag.
+    fn entry(&self, tag: u64) -> Option<Id> {
+        let at = self.entries.binary_search_by_key(&tag, |&(tag, _)| tag);
+        at.ok().map(|at| self.entries[at].1)
+    }
+
+    /// Forgets the entry of this tag.
+    fn remove(&mut self, tag: u64) {
+        self.entries.retain(|&(held, _)| held != tag);
+    }
+
+    /// All of them, in the order of the stream.
+    fn ids(&self) -> Vec<Id> {
+        let mut ids: Vec<Id> = self.entries.iter().map(|&(_, id)| id).collect();
+        ids.sort_unstable();
+        ids
+    }
+}
+
+impl StreamAtLeastOnce {
+    /// Of the queue of this name.
+    pub fn new(queue: &str, config: &QueueConfig, clock: HostClock) -> Self {
+        let now = Moment::now(clock);
+        Self {
+            consumer: Consumer::new(queue, config, clock),
+            silence_ns: config.silence_ns,
+            foreign: config.foreign,
+            renewed: now,
+            looked: now,
+            next: Id::START,
+            has_given_back: false,
+            portion: Portion::new(),
+            held: Held::default(),
+            kept: None,
+        }
+    }
+
+    /// Shows that this puller lives. What others have taken meanwhile stays theirs.
     fn renew(&mut self, link: &mut Link) -> Result<(), ServerError> {
         if !self.renewed.is_past(self.silence_ns / 3) {
             return Ok(());
         }
-        let is_late = self.renewed.is_past(self.silence_ns);
         self.renewed = self.renewed.restarted();
-        let still_held = if is_late { &[] } else { &self.held[..] };
-        for ids in still_held.chunks(MOST_IDS) {
+        for ids in self.held.ids().chunks(MOST_IDS) {
             link.tell(&self.consumer.holding(ids))?;
         }
         Ok(())
@@ -69,14 +123,21 @@ impl StreamAtLeastOnce {
         limit: usize,
         handler: &mut dyn FnMut(Pulled<'_>),
     ) -> Result<(), ServerError> {
-        self.consumer.ask(link, limit.min(MOST_ENTRIES), &[])?;
-        let (held, foreign) = (&mut self.held, self.foreign);
+        self.consumer.ask(link, self.portion.limit(limit), &[])?;
+        let (held, portion, foreign) = (&mut self.held, &mut self.portion, self.foreign);
         let mut outcome = Ok(());
         link.answer(TIMEOUT, |items| {
-            read_reply(items, &mut |entry| match hand_over_entry(&entry, false, foreign, handler) {
-                Ok(()) => held.push(entry.id),
-                // It stays as it is, with nobody.
-                refused => outcome = refused,
+            read_reply(items, &mut |entry| {
+                let whole = entry.whole();
+                portion.came(whole.len());
+                match message(&whole, foreign) {
+                    Ok(message) => {
+                        let tag = held.add(entry.id);
+                        handler(Pulled { message, redelivered: false, deliveries: Some(1), tag });
+                    }
+                    // It stays as it is, with nobody.
+                    Err(refused) => outcome = Err(refused),
+                }
             })
         })?;
         outcome
@@ -90,20 +151,30 @@ impl StreamAtLeastOnce {
         handler: &mut dyn FnMut(Pulled<'_>),
     ) -> Result<(), ServerError> {
         self.looked = self.looked.restarted();
-        let (held, foreign) = (&mut self.held, self.foreign);
+        let (held, portion, foreign) = (&mut self.held, &mut self.portion, self.foreign);
         let mut outcome = Ok(());
-        self.next =
-            self.consumer.claim(link, limit.min(MOST_ENTRIES), self.next, &mut |entry| match hand_over_entry(
-                &entry, true, foreign, handler,
-            ) {
-                Ok(()) => held.push(entry.id),
-                refused => outcome = refused,
-            })?;
+        let limit = portion.limit(limit);
+        self.next = self.consumer.claim(link, limit, self.next, &mut |entry, deliveries| {
+            let whole = entry.whole();
+            portion.came(whole.len());
+            match message(&whole, foreign) {
+                Ok(message) => {
+                    let tag = held.add_again(entry.id);
+                    handler(Pulled { message, redelivered: true, deliveries: Some(deliveries), tag });
+                }
+                Err(refused) => outcome = Err(refused),
+            }
+        })?;
+        if self.next == Id::START {
+            self.has_given_back = false;
+        }
         outcome
     }
 }
 
 impl Queue for StreamAtLeastOnce {
+    const GIVES_BACK: bool = true;
+
     fn name(&self) -> &str {
         self.consumer.queue()
     }
@@ -113,22 +184,22 @@ impl Queue for StreamAtLeastOnce {
     }
 
     fn take(&mut self, link: &mut Link, limit: usize, handler: &mut dyn FnMut(Pulled<'_>)) -> Result<(), ServerError> {
-        if let Some((id, message)) = self.kept.take() {
-            hand_over(&message, false, self.foreign, handler)?;
-            self.held.push(id);
+        if let Some((id, bytes)) = self.kept.take() {
+            let message = message(&bytes, self.foreign)?;
+            handler(Pulled { message, redelivered: false, deliveries: Some(1), tag: self.held.add(id) });
             return Ok(());
         }
         self.renew(link)?;
-        let before = self.held.len();
+        let before = self.held.newest;
         // Also where there is always something fresh: what the fallen had must not wait for an empty stream.
-        if self.looked.is_past(self.silence_ns) {
+        if self.has_given_back || self.looked.is_past(BUSY_LOOK_NS.min(self.silence_ns)) {
             self.take_again(link, limit, handler)?;
-            if self.held.len() > before {
+            if self.held.newest > before {
                 return Ok(());
             }
         }
         self.take_fresh(link, limit, handler)?;
-        let is_empty = self.held.len() == before;
+        let is_empty = self.held.newest == before;
         let is_due = self.next != Id::START || self.looked.is_past(LOOK_NS.min(self.silence_ns / 2));
         if is_empty && is_due { self.take_again(link, limit, handler) } else { Ok(()) }
     }
@@ -147,23 +218,38 @@ impl Queue for StreamAtLeastOnce {
     }
 
     fn is_holding(&self) -> bool {
-        !self.held.is_empty()
+        !self.held.entries.is_empty()
     }
 
     fn acknowledge(&mut self, link: &mut Link) -> Result<(), ServerError> {
-        for ids in self.held.chunks(MOST_IDS) {
-            // What is deleted comes to nobody, also if the second command gets lost.
-            link.send(&[self.consumer.deleting(ids), self.consumer.acknowledging(ids)].concat())?;
-            link.answer(TIMEOUT, |items| items.integer())?;
-            link.answer(TIMEOUT, |items| items.integer())?;
+        let ids = self.held.ids();
+        let commands: Vec<Vec<u8>> = ids.chunks(MOST_IDS).map(|ids| self.consumer.acknowledging(ids)).collect();
+        link.send(&commands.concat())?;
+        let mut others = 0;
+        for _ in &commands {
+            others += link.answer(TIMEOUT, |items| items.integer())?;
         }
-        self.held.clear();
-        Ok(())
+        self.held.entries.clear();
+        match u64::try_from(others) {
+            Ok(others) if others > 0 => Err(ServerError::NotAcknowledged(others)),
+            _ => Ok(()),
+        }
+    }
+
+    fn give_back(&mut self, link: &mut Link, tag: u64) -> Result<bool, ServerError> {
+        let Some(id) = self.held.entry(tag) else { return Ok(false) };
+        link.send(&self.consumer.giving_back(&[id]))?;
+        let count = link.answer(TIMEOUT, |items| items.integer())?;
+        self.held.remove(tag);
+        (self.next, self.has_given_back) = (Id::START, true);
+        Ok(count > 0)
     }
 
     fn leave(&mut self, link: &mut Link) -> Result<(), ServerError> {
-        self.held.extend(self.kept.take().map(|(id, _)| id));
-        for ids in self.held.chunks(MOST_IDS) {
+        if let Some((id, _)) = self.kept.take() {
+            link.tell(&self.consumer.giving_back_unseen(id))?;
+        }
+        for ids in self.held.ids().chunks(MOST_IDS) {
             link.tell(&self.consumer.giving_back(ids))?;
         }
         self.consumer.leave(link)

@@ -2,30 +2,32 @@
 
 use std::time::Duration;
 
-use tickpath_bus_api::{Pulled, wire};
+use tickpath_bus_api::{Pulled, QueueConfig};
 use tickpath_clock::HostClock;
 
 use crate::error::ServerError;
 use crate::link::Link;
-use crate::puller::{Queue, hand_over};
+use crate::puller::{Queue, message};
 use crate::resp;
 use crate::server::TIMEOUT;
 use crate::stream::{Id, read_reply};
-use crate::stream_group::{Consumer, MOST_ENTRIES, hand_over_entry};
+use crate::stream_group::{Consumer, Portion};
 
 /// One puller's view.
 pub(crate) struct StreamAtMostOnce {
     consumer: Consumer,
     /// The kind that messages of others get.
     foreign: Option<u8>,
+    portion: Portion,
     /// What came while it slept.
     kept: Option<Vec<u8>>,
 }
 
 impl StreamAtMostOnce {
-    /// Of the queue of this name. Consumers that were silent for so long are forgotten.
-    pub fn new(queue: &str, silence_ns: u64, foreign: Option<u8>, clock: HostClock) -> Self {
-        Self { consumer: Consumer::new(queue, silence_ns, clock), foreign, kept: None }
+    /// Of the queue of this name.
+    pub fn new(queue: &str, config: &QueueConfig, clock: HostClock) -> Self {
+        let consumer = Consumer::new(queue, config, clock);
+        Self { consumer, foreign: config.foreign, portion: Portion::new(), kept: None }
     }
 
     /// Deletes entries. Nobody waits for that: they come to nobody any more.
@@ -44,16 +46,25 @@ impl Queue for StreamAtMostOnce {
     }
 
     fn take(&mut self, link: &mut Link, limit: usize, handler: &mut dyn FnMut(Pulled<'_>)) -> Result<(), ServerError> {
-        if let Some(message) = self.kept.take() {
-            return hand_over(&message, false, self.foreign, handler);
+        if let Some(bytes) = self.kept.take() {
+            handler(Pulled::plain(message(&bytes, self.foreign)?, false));
+            return Ok(());
         }
-        self.consumer.ask(link, limit.min(MOST_ENTRIES), &["NOACK"])?;
-        let (mut ids, foreign, mut outcome) = (Vec::new(), self.foreign, Ok(()));
+        self.consumer.ask(link, self.portion.limit(limit), &["NOACK"])?;
+        let (mut ids, mut outcome) = (Vec::new(), Ok(()));
+        let (portion, foreign) = (&mut self.portion, self.foreign);
         link.answer(TIMEOUT, |items| {
-            read_reply(items, &mut |entry| match hand_over_entry(&entry, false, foreign, handler) {
-                Ok(()) => ids.push(entry.id),
-                // It stays in the stream.
-                refused => outcome = refused,
+            read_reply(items, &mut |entry| {
+                let whole = entry.whole();
+                portion.came(whole.len());
+                match message(&whole, foreign) {
+                    Ok(message) => {
+                        ids.push(entry.id);
+                        handler(Pulled::plain(message, false));
+                    }
+                    // It stays in the stream.
+                    Err(refused) => outcome = Err(refused),
+                }
             })
         })?;
         self.delete(link, &ids)?;
@@ -69,12 +80,12 @@ impl Queue for StreamAtMostOnce {
         let kept = &mut self.kept;
         link.answer(timeout + TIMEOUT, |items| {
             read_reply(items, &mut |entry| {
-                let message = entry.whole().into_owned();
+                let bytes = entry.whole().into_owned();
                 // Another's stays in the stream; that is told by the next call.
-                if wire::pulled(&message, foreign).is_some() {
+                if message(&bytes, foreign).is_ok() {
                     ids.push(entry.id);
                 }
-                *kept = Some(message);
+                *kept = Some(bytes);
             })
         })?;
         self.delete(link, &ids)
@@ -89,9 +100,10 @@ impl Queue for StreamAtMostOnce {
     }
 
     fn leave(&mut self, link: &mut Link) -> Result<(), ServerError> {
-        if let Some(message) = self.kept.take() {
+        // Another's is there still.
+        if let Some(bytes) = self.kept.take().filter(|bytes| message(bytes, self.foreign).is_ok()) {
             let mut command = self.consumer.adding();
-            resp::bulk(&mut command, &[&message]);
+            resp::bulk(&mut command, &[&bytes]);
             link.send(&command)?;
             link.answer(TIMEOUT, |items| items.bulk().map(|_| ()))?;
         }

@@ -3,30 +3,47 @@
 //! ```text
 //!   XADD ──> stream ── XREADGROUP ──> pending with one consumer ── XACK, XDEL ──> gone
 //!                                      │             ▲
-//!                                      └─ XAUTOCLAIM ┘  with another one, when it is idle
+//!                                      ├─ XAUTOCLAIM ┘  with another one, when it is idle
+//!                                      └─ XADD, XACK, XDEL ──> the stream of dead letters, when it came too often
 //! ```
+//! The server counts how often it gave an entry to a consumer. What is given back is pending with a consumer that is
+//! nobody's, and idle for a year, so that whoever looks claims it. A script that begins with a write which is allowed on a
+//! server whose memory is full, and which changes nothing, may do there what else is refused: so a full one can be emptied.
 
-use tickpath_bus_api::Pulled;
+use std::num::NonZeroU32;
+use std::sync::LazyLock;
+
+use tickpath_bus_api::{QueueConfig, dead_letter_queue};
 use tickpath_clock::HostClock;
 
 use crate::error::ServerError;
 use crate::link::Link;
-use crate::puller::{hand_over, milliseconds, unique_id};
-use crate::resp;
+use crate::list_at_most_once::OURS;
+use crate::puller::{MAX_PULLED_BYTES, milliseconds, unique_id};
+use crate::resp::{self, Items, Malformed};
 use crate::stream::{Entry, FIELD, Id, read_entries};
 
-/// The most entries that are asked for at once: so many times the longest message may come in one answer.
-pub(crate) const MOST_ENTRIES: usize = 64;
+/// The most entries that are asked for at once.
+const MOST_ENTRIES: usize = 64;
 
 /// The group's name.
 const GROUP: &str = "tickpath";
 
+/// The consumer that has what was given back.
+const NOBODY: &str = "nobody";
+
 /// A year: what nobody holds any more is marked as idle for so long, and whoever comes can claim it.
 const LONG_IDLE_MS: &str = "31536000000";
+
+/// Makes a group on a server whose memory is full. Key: stream. Argument: group.
+const CREATE_ON_FULL: &str = "
+redis.call('XDEL', KEYS[1], '0-0')
+return redis.pcall('XGROUP', 'CREATE', KEYS[1], ARGV[1], '0', 'MKSTREAM')";
 
 /// Deletes consumers that hold nothing, and have been idle for so long.
 /// Key: stream. Arguments: group, silence in ms.
 const TIDY: &str = "
+redis.call('XDEL', KEYS[1], '0-0')
 for _, consumer in ipairs(redis.call('XINFO', 'CONSUMERS', KEYS[1], ARGV[1])) do
   if consumer[4] == 0 and consumer[6] > tonumber(ARGV[2]) then
     redis.call('XGROUP', 'DELCONSUMER', KEYS[1], ARGV[1], consumer[2])
@@ -36,8 +53,118 @@ return 0";
 
 /// Deletes a consumer if it holds nothing. Key: stream. Arguments: group, consumer.
 const LEAVE: &str = "
+redis.call('XDEL', KEYS[1], '0-0')
 if #redis.call('XPENDING', KEYS[1], ARGV[1], '-', '+', 1, ARGV[2]) > 0 then return 0 end
 return redis.call('XGROUP', 'DELCONSUMER', KEYS[1], ARGV[1], ARGV[2])";
+
+/// Adds a message. Key: stream. Arguments: field, message.
+const ADD: &str = "
+redis.call('XDEL', KEYS[1], '0-0')
+return redis.call('XADD', KEYS[1], '*', ARGV[1], ARGV[2])";
+
+/// Finds those of some entries that are still pending with a consumer, and counts those that others have by now; what is
+/// pending with nobody is done with. Key: stream. Arguments: group, consumer, ids in their order.
+const STILL_OURS: &str = "
+local found = redis.pcall('XPENDING', KEYS[1], ARGV[1], ARGV[3], ARGV[#ARGV], #ARGV - 2, ARGV[2])
+if found.err then
+  if string.find(found.err, 'NOGROUP', 1, true) then return 0 end
+  return found
+end
+local pending, ids, others = {}, {}, 0
+for _, entry in ipairs(found) do pending[entry[1]] = true end
+for at = 3, #ARGV do
+  local id = ARGV[at]
+  local owner = pending[id] and ARGV[2]
+  if not owner then
+    local entry = redis.call('XPENDING', KEYS[1], ARGV[1], id, id, 1)[1]
+    owner = entry and entry[2]
+  end
+  if owner == ARGV[2] then ids[#ids + 1] = id elseif owner then others = others + 1 end
+end
+";
+
+/// Behind [`STILL_OURS`]: they are done with. What is deleted comes to nobody. Gives how many others have.
+const ACKNOWLEDGE: &str = "
+if #ids > 0 then
+  redis.call('XDEL', KEYS[1], unpack(ids))
+  redis.call('XACK', KEYS[1], ARGV[1], unpack(ids))
+end
+return others";
+
+/// Behind [`STILL_OURS`]: restarts their idle time.
+const HOLD: &str = "
+if #ids == 0 then return 0 end
+ids[#ids + 1] = 'JUSTID'
+redis.call('XCLAIM', KEYS[1], ARGV[1], ARGV[2], 0, unpack(ids))
+return 0";
+
+/// Gives a consumer the entries that have been idle for so long, and the stream of dead letters those of them that were
+/// delivered too often. Tells where the next look goes on, how often each entry was delivered, and the entries.
+/// Keys: stream, that of dead letters. Arguments: group, consumer, silence in ms, the first id, limit, whether those of
+/// others are taken, too, our field, the most deliveries or 0.
+const CLAIM: &str = "
+local most = tonumber(ARGV[8])
+if most > 0 then
+  local kind = redis.call('TYPE', KEYS[2]).ok
+  if kind ~= 'none' and kind ~= 'stream' then
+    return redis.error_reply('WRONGTYPE the queue of dead letters is no stream but a ' .. kind)
+  end
+end
+local function is_message(fields)
+  local message = ''
+  for at = 1, #fields, 2 do
+    if fields[at] == ARGV[7] then message = fields[at + 1] end
+  end
+  return ARGV[6] == '1' or ours(message)
+end
+local claimed = redis.pcall('XAUTOCLAIM', KEYS[1], ARGV[1], ARGV[2], ARGV[3], ARGV[4], 'COUNT', ARGV[5])
+if claimed.err then return claimed end
+local counts, entries = {}, {}
+for _, entry in ipairs(claimed[2]) do
+  if entry then
+    local id, fields = entry[1], entry[2]
+    local count = redis.call('XPENDING', KEYS[1], ARGV[1], id, id, 1)[1][4]
+    if most > 0 and count > most and is_message(fields) then
+      redis.call('XADD', KEYS[2], '*', unpack(fields))
+      redis.call('XACK', KEYS[1], ARGV[1], id)
+      redis.call('XDEL', KEYS[1], id)
+    else
+      counts[#counts + 1] = count
+      entries[#entries + 1] = entry
+    end
+  end
+end
+return {claimed[1], counts, entries}";
+
+/// The scripts with what they call, each put together once.
+static SCRIPTS: LazyLock<Scripts> = LazyLock::new(|| Scripts {
+    acknowledge: format!("{STILL_OURS}{ACKNOWLEDGE}"),
+    hold: format!("{STILL_OURS}{HOLD}"),
+    give_back: give_back("'JUSTID'"),
+    give_back_unseen: give_back("'RETRYCOUNT', 0, 'JUSTID'"),
+    claim: format!("{OURS}{CLAIM}"),
+});
+
+/// Whole scripts.
+struct Scripts {
+    acknowledge: String,
+    hold: String,
+    give_back: String,
+    give_back_unseen: String,
+    claim: String,
+}
+
+/// A script that gives entries to nobody, with these options. Gives how many.
+fn give_back(options: &str) -> String {
+    format!(
+        "{STILL_OURS}
+if #ids == 0 then return 0 end
+local count = #ids
+for _, option in ipairs({{'IDLE', '{LONG_IDLE_MS}', {options}}}) do ids[#ids + 1] = option end
+redis.call('XCLAIM', KEYS[1], ARGV[1], '{NOBODY}', 0, unpack(ids))
+return count"
+    )
+}
 
 /// Counts what was not delivered to anybody, and what was given back.
 /// Key: stream. Arguments: group, the idle time of what was given back.
@@ -58,6 +185,17 @@ pub(crate) struct Consumer {
     queue: String,
     id: String,
     silence: String,
+    /// Entries of others are taken, too.
+    takes_all: bool,
+    /// How often an entry is delivered, and the stream that it goes to then.
+    dead: Option<(NonZeroU32, String)>,
+}
+
+/// How many entries to ask for at once, by the bytes of those that came last: a long one counts at once, shorter ones bit
+/// by bit, and as long as none has come it may be one that fills an answer.
+pub(crate) struct Portion {
+    /// Of an entry as it may come next.
+    bytes: usize,
 }
 
 /// How many messages nobody has taken.
@@ -66,10 +204,33 @@ pub(crate) fn count_waiting(link: &mut Link, queue: &str) -> Result<u64, ServerE
     Ok(u64::try_from(count).unwrap_or(0))
 }
 
+impl Portion {
+    /// Of a stream of which nothing has come.
+    pub fn new() -> Self {
+        Self { bytes: MAX_PULLED_BYTES }
+    }
+
+    /// How many to ask for where so many are wanted.
+    pub fn limit(&self, wanted: usize) -> usize {
+        (MAX_PULLED_BYTES / self.bytes.max(1)).clamp(1, MOST_ENTRIES).min(wanted)
+    }
+
+    /// An entry of so many bytes came.
+    pub fn came(&mut self, bytes: usize) {
+        self.bytes = bytes.max(self.bytes - self.bytes.saturating_sub(bytes) / 8);
+    }
+}
+
 impl Consumer {
     /// Of the queue of this name.
-    pub fn new(queue: &str, silence_ns: u64, clock: HostClock) -> Self {
-        Self { queue: queue.to_owned(), id: unique_id(clock), silence: milliseconds(silence_ns) }
+    pub fn new(queue: &str, config: &QueueConfig, clock: HostClock) -> Self {
+        Self {
+            queue: queue.to_owned(),
+            id: unique_id(clock),
+            silence: milliseconds(config.silence_ns),
+            takes_all: config.foreign.is_some(),
+            dead: config.most_deliveries.map(|most| (most, dead_letter_queue(queue))),
+        }
     }
 
     /// What the queue is called.
@@ -80,7 +241,12 @@ impl Consumer {
     /// Makes the group if it is not there; it begins with the oldest entry.
     pub fn join(&self, link: &mut Link) -> Result<(), ServerError> {
         let create = ["XGROUP", "CREATE", self.queue.as_str(), GROUP, "0", "MKSTREAM"];
-        match link.ask(&create, |items| items.status().map(|_| ())) {
+        let on_full = ["EVAL", CREATE_ON_FULL, "1", self.queue.as_str(), GROUP];
+        let made = match link.ask(&create, is_status) {
+            Err(ServerError::Full(_)) => link.ask(&on_full, is_status),
+            made => made,
+        };
+        match made {
             Err(ServerError::Refused(line)) if line.starts_with("BUSYGROUP") => {}
             made => made?,
         }
@@ -96,49 +262,66 @@ impl Consumer {
         link.send(&packed(&[&question[..], options, &place].concat()))
     }
 
-    /// Takes entries from consumers that have been silent for too long, and looks at the pending ones from `start` on.
-    /// Gives where the next look goes on.
+    /// Takes entries from consumers that have been silent for too long, and looks at the pending ones from `start` on; hands
+    /// over each with how often it was delivered. Gives where the next look goes on.
     pub fn claim(
         &self,
         link: &mut Link,
         limit: usize,
         start: Id,
-        each: &mut dyn FnMut(Entry<'_>),
+        each: &mut dyn FnMut(Entry<'_>, u32),
     ) -> Result<Id, ServerError> {
         let (start, limit) = (start.to_string(), limit.to_string());
-        let command: [&str; 8] = ["XAUTOCLAIM", &self.queue, GROUP, &self.id, &self.silence, &start, "COUNT", &limit];
-        link.ask(&command, |items| {
+        let (most, keys) = match &self.dead {
+            Some((most, dead)) => (most.get().to_string(), vec!["2", self.queue.as_str(), dead.as_str()]),
+            None => ("0".to_owned(), vec!["1", self.queue.as_str()]),
+        };
+        let takes_all = if self.takes_all { "1" } else { "0" };
+        let words: [&str; 8] = [GROUP, &self.id, &self.silence, &start, &limit, takes_all, FIELD, &most];
+        let script = ["EVAL", SCRIPTS.claim.as_str()];
+        link.ask(&[&script[..], keys.as_slice(), &words].concat(), |items| {
             items.array()?;
             let next = Id::read(items)?;
-            read_entries(items, each)?;
+            let counts = (0..items.array()?).map(|_| items.integer()).collect::<Result<Vec<i64>, Malformed>>()?;
+            let mut counts = counts.into_iter();
+            read_entries(items, &mut |entry| {
+                let count = counts.next().and_then(|count| u32::try_from(count).ok());
+                each(entry, count.unwrap_or(u32::MAX));
+            })?;
             Ok(next)
         })
     }
 
-    /// The command that claims entries for the puller that has them already, which restarts their idle time.
+    /// The command that restarts the idle time of entries, but for those that others have by now.
     pub fn holding(&self, ids: &[Id]) -> Vec<u8> {
-        self.on_entries(&["XCLAIM", &self.queue, GROUP, &self.id, "0"], ids, &["JUSTID"])
+        self.on_ours(&SCRIPTS.hold, ids)
     }
 
-    /// The command that gives entries back: whoever comes can claim them.
+    /// The command that gives entries back, but for those that others have by now: whoever comes can claim them.
     pub fn giving_back(&self, ids: &[Id]) -> Vec<u8> {
-        self.on_entries(&["XCLAIM", &self.queue, GROUP, &self.id, "0"], ids, &["IDLE", LONG_IDLE_MS, "JUSTID"])
+        self.on_ours(&SCRIPTS.give_back, ids)
+    }
+
+    /// The same of an entry that was not handed over: its delivery does not count.
+    pub fn giving_back_unseen(&self, id: Id) -> Vec<u8> {
+        self.on_ours(&SCRIPTS.give_back_unseen, &[id])
+    }
+
+    /// The command that says that entries are done with, but for those that others have by now; the answer is how many
+    /// these are.
+    pub fn acknowledging(&self, ids: &[Id]) -> Vec<u8> {
+        self.on_ours(&SCRIPTS.acknowledge, ids)
     }
 
     /// The command that deletes entries.
     pub fn deleting(&self, ids: &[Id]) -> Vec<u8> {
-        self.on_entries(&["XDEL", &self.queue], ids, &[])
-    }
-
-    /// The command that says that entries are done with.
-    pub fn acknowledging(&self, ids: &[Id]) -> Vec<u8> {
-        self.on_entries(&["XACK", &self.queue, GROUP], ids, &[])
+        on_entries(&["XDEL", &self.queue], ids)
     }
 
     /// The command that adds a message, up to the message.
     pub fn adding(&self) -> Vec<u8> {
         let mut head = Vec::new();
-        resp::head(&mut head, &["XADD", &self.queue, "*", FIELD]);
+        resp::head(&mut head, &["EVAL", ADD, "1", &self.queue, FIELD]);
         head
     }
 
@@ -148,25 +331,55 @@ impl Consumer {
         Ok(())
     }
 
-    fn on_entries(&self, front: &[&str], ids: &[Id], behind: &[&str]) -> Vec<u8> {
-        let ids: Vec<String> = ids.iter().map(Id::to_string).collect();
-        let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
-        packed(&[front, ids.as_slice(), behind].concat())
+    /// A script that begins with [`STILL_OURS`], of these entries.
+    fn on_ours(&self, script: &str, ids: &[Id]) -> Vec<u8> {
+        on_entries(&["EVAL", script, "1", &self.queue, GROUP, &self.id], ids)
     }
 }
 
-/// Hands an entry's message over, as [`hand_over`] does.
-pub(crate) fn hand_over_entry(
-    entry: &Entry<'_>,
-    redelivered: bool,
-    foreign: Option<u8>,
-    handler: &mut dyn FnMut(Pulled<'_>),
-) -> Result<(), ServerError> {
-    hand_over(&entry.whole(), redelivered, foreign, handler)
+/// The command that ends with the ids of entries.
+fn on_entries(front: &[&str], ids: &[Id]) -> Vec<u8> {
+    let ids: Vec<String> = ids.iter().map(Id::to_string).collect();
+    let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
+    packed(&[front, ids.as_slice()].concat())
 }
 
 fn packed(parts: &[&str]) -> Vec<u8> {
     let mut command = Vec::new();
     resp::command(&mut command, parts);
     command
+}
+
+fn is_status(items: &mut Items<'_>) -> Result<(), Malformed> {
+    items.status().map(|_| ())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn few_entries_are_asked_for_while_they_are_long() {
+        let mut portion = Portion::new();
+        assert_eq!(portion.limit(1000), 1, "nobody knows how long they are");
+        (0..100).for_each(|_| portion.came(40));
+        assert_eq!((portion.limit(1000), portion.limit(3)), (MOST_ENTRIES, 3));
+        for mebibytes in [1, 4, 16] {
+            portion.came(mebibytes << 20);
+            assert_eq!(portion.limit(1000), (8 / mebibytes).max(1), "one of {mebibytes} MiB came");
+        }
+        portion.came(0);
+        assert_eq!(portion.limit(1000), 1, "one short entry says little");
+    }
+
+    #[test]
+    fn an_answer_of_entries_that_grow_slowly_stays_within_bounds() {
+        let mut portion = Portion::new();
+        for bytes in (0..MAX_PULLED_BYTES).step_by(1000) {
+            let limit = portion.limit(usize::MAX);
+            let is_bounded = limit == 1 || limit * bytes <= MAX_PULLED_BYTES + 1000 * limit;
+            assert!(limit >= 1 && is_bounded, "{limit} of {bytes} bytes");
+            portion.came(bytes);
+        }
+    }
 }

@@ -2,6 +2,8 @@
 
 mod breaks;
 mod conformance;
+mod full;
+mod give_back;
 mod kills;
 mod not_ready;
 mod queues;

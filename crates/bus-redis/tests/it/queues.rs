@@ -1,14 +1,17 @@
 //! Queues on lists and on streams: lost connections, lost queues, and what else can lie there.
 
-use tickpath_bus_api::conformance::{free_port, pull_stamps};
+use tickpath_bus_api::conformance::{free_port, pull_stamps, until};
 use tickpath_bus_api::{Connection, Delivery, PublishError, Puller, Pusher, QueueConfig, ReceiveError};
 use tickpath_bus_redis::{MAX_PULLED_BYTES, RedisBus};
 use tickpath_clock::Wait;
 
 use crate::redis_server::RedisServer;
 
-const QUEUE: &str = "tickpath:test:orders";
-const KIND: u8 = 16;
+/// The queue of these tests.
+pub const QUEUE: &str = "tickpath:test:orders";
+
+/// The kind of its messages.
+pub const KIND: u8 = 16;
 
 #[test]
 fn what_is_held_survives_a_lost_connection_and_what_is_acknowledged_never_comes_again() {
@@ -158,7 +161,7 @@ fn what_another_program_pushes_is_taken_by_name() {
 #[test]
 fn a_call_takes_no_more_bytes_than_it_says() {
     const MESSAGES: u64 = 20;
-    for bench in Bench::all().into_iter().filter(|bench| bench.way.is_empty()) {
+    for bench in Bench::all() {
         let (mut pusher, mut puller) = (bench.pusher(), bench.puller(Wait::Yield));
         let large = vec![7; 1 << 20];
         for stamp in 0..MESSAGES {
@@ -178,21 +181,113 @@ fn a_call_takes_no_more_bytes_than_it_says() {
 
 #[test]
 fn what_was_given_to_others_is_not_acknowledged() {
-    let server = RedisServer::start(&[]);
-    let bus = RedisBus::connect(&server.url()).unwrap();
-    let config = QueueConfig { silence_ns: 200_000_000, ..QueueConfig::new(Delivery::AtLeastOnce) };
-    let open = || bus.puller(QUEUE, &config, Wait::Block).unwrap_or_else(|e| panic!("{e}"));
-    let (mut pusher, mut silent) = (bus.pusher(QUEUE, &config).unwrap_or_else(|e| panic!("{e}")), open());
+    for bench in Bench::at_least_once() {
+        let (mut pusher, mut silent) = (bench.pusher(), bench.hasty_puller());
+        push(&mut *pusher, 0..3);
+        assert_eq!(pull_stamps(&mut *silent, 3).len(), 3);
+        // Nobody hears of the first one meanwhile, so it is taken for dead.
+        let mut other = bench.hasty_puller();
+        assert_eq!(pull_stamps(&mut *other, 3), [(0, true), (1, true), (2, true)], "{bench}");
+        let told = silent.acknowledge().expect_err("they are the other one's");
+        assert!(matches!(told, ReceiveError::NotAcknowledged(_)) && told.to_string().contains("3 messages"), "{told}");
+        silent.acknowledge().expect("it is told once");
+        other.acknowledge().unwrap_or_else(|e| panic!("{bench}: they are its own: {e}"));
+        assert_eq!(bench.bus.waiting(QUEUE).unwrap(), Some(0), "{bench}");
+    }
+}
+
+#[test]
+fn a_sign_of_life_that_broke_is_told_over_a_new_connection() {
+    let bench = Bench::at_least_once().remove(0);
+    let (mut pusher, mut puller) = (bench.pusher(), bench.hasty_puller());
     push(&mut *pusher, 0..3);
-    assert_eq!(pull_stamps(&mut *silent, 3).len(), 3);
-    // Nobody hears of the first one meanwhile, so it is taken for dead.
-    let mut other = open();
-    assert_eq!(pull_stamps(&mut *other, 3), [(0, true), (1, true), (2, true)]);
-    let told = silent.acknowledge().expect_err("they are the other one's");
+    assert_eq!(pull_stamps(&mut *puller, 3).len(), 3);
+    let mut client = bench.server.client();
+    until(|| redis::cmd("KEYS").arg("*/alive/*").query::<Vec<String>>(&mut client).unwrap().is_empty());
+    bench.server.cut_connections();
+    let told = puller.acknowledge().expect_err("nobody knows who had them meanwhile");
     assert!(matches!(told, ReceiveError::NotAcknowledged(_)) && told.to_string().contains("3 messages"), "{told}");
-    silent.acknowledge().expect("it is told once");
-    other.acknowledge().expect("they are its own");
-    assert_eq!(bus.waiting(QUEUE).unwrap(), Some(0));
+    assert_eq!(bench.bus.waiting(QUEUE).unwrap(), Some(3));
+}
+
+#[test]
+fn who_was_silent_for_too_long_takes_nothing_from_others_when_it_is_dropped() {
+    for bench in Bench::at_least_once() {
+        let (mut pusher, mut silent) = (bench.pusher(), bench.hasty_puller());
+        push(&mut *pusher, 0..3);
+        assert_eq!(pull_stamps(&mut *silent, 3).len(), 3);
+        let mut other = bench.hasty_puller();
+        assert_eq!(pull_stamps(&mut *other, 3).len(), 3, "{bench}");
+        drop(silent);
+        assert_eq!(bench.bus.waiting(QUEUE).unwrap(), Some(0), "{bench}: all is the other one's");
+        other.acknowledge().unwrap_or_else(|e| panic!("{bench}: they are its own: {e}"));
+    }
+}
+
+#[test]
+fn an_acknowledgement_gets_through_where_another_program_has_pushed_meanwhile() {
+    for bench in Bench::at_least_once() {
+        let (mut pusher, mut puller) = (bench.pusher(), bench.puller(Wait::Yield));
+        push(&mut *pusher, 0..2);
+        assert_eq!(pull_stamps(&mut *puller, 2).len(), 2);
+        bench.push_foreign("theirs");
+        bench.server.cut_connections();
+        puller.acknowledge().unwrap_or_else(|e| panic!("{bench}: {e}"));
+        assert!(puller.reconnects() >= Some(1), "{bench}");
+        assert!(next_error(&mut *puller).to_string().contains("what another program has pushed"), "{bench}");
+    }
+}
+
+#[test]
+fn what_another_program_pushed_to_a_list_is_looked_at_and_not_taken() {
+    for bench in Bench::all().into_iter().filter(|bench| bench.way.is_empty()) {
+        let mut puller = bench.puller(Wait::Yield);
+        bench.push_foreign("theirs");
+        for limit in [1, 8] {
+            let told = puller.pull(limit, &mut |pulled| panic!("{pulled:?}")).expect_err("it is not ours").to_string();
+            assert!(told.contains("what another program has pushed"), "{bench}: {told}");
+        }
+        let mut client = bench.server.client();
+        let commands: String = redis::cmd("INFO").arg("commandstats").query(&mut client).unwrap();
+        // Within a script it can go there and back: nobody sees that.
+        assert!(!commands.contains("cmdstat_rpush:"), "{bench}: {commands}");
+        let kept: Vec<String> = redis::cmd("LRANGE").arg(QUEUE).arg(0).arg(-1).query(&mut client).unwrap();
+        assert_eq!(kept, ["theirs"], "{bench}");
+    }
+}
+
+#[test]
+fn what_another_program_pushed_goes_back_from_a_sleeper_that_falls() {
+    let bench = Bench::at_least_once().remove(0);
+    let (mut pusher, mut puller) = (bench.pusher(), bench.puller(Wait::Yield));
+    push(&mut *pusher, 0..1);
+    assert_eq!(pull_stamps(&mut *puller, 1), [(0, false)]);
+    let mut client = bench.server.client();
+    let taken: Vec<String> = redis::cmd("KEYS").arg("*/taken/*").query(&mut client).unwrap();
+    assert_eq!(taken.len(), 1, "{taken:?}");
+    // As if it had slept, and what woke it were not ours.
+    bench.push_foreign("theirs");
+    redis::cmd("LMOVE").arg(QUEUE).arg(&taken[0]).arg("RIGHT").arg("LEFT").exec(&mut client).unwrap();
+    drop(puller);
+    let kept: Vec<String> = redis::cmd("LRANGE").arg(QUEUE).arg(0).arg(-1).query(&mut client).unwrap();
+    assert_eq!(kept, ["theirs"]);
+    assert_eq!(bench.bus.waiting(QUEUE).unwrap(), Some(2));
+}
+
+#[test]
+fn all_keys_of_a_queue_lie_in_one_slot_of_a_cluster() {
+    let bench = Bench::at_least_once().remove(0);
+    let (mut pusher, mut puller) = (bench.pusher(), bench.puller(Wait::Yield));
+    push(&mut *pusher, 0..3);
+    let mut dropped = bench.puller(Wait::Yield);
+    assert_eq!(pull_stamps(&mut *dropped, 2).len(), 2);
+    drop(dropped);
+    assert_eq!(pull_stamps(&mut *puller, 1), [(0, true)]);
+    let keys: Vec<String> = redis::cmd("KEYS").arg("*").query(&mut bench.server.client()).unwrap();
+    assert!(keys.len() >= 5 && keys.iter().any(|key| key == QUEUE), "{keys:?}");
+    // What is in braces decides about the slot.
+    let beside = format!("{{{QUEUE}}}/");
+    assert!(keys.iter().all(|key| key == QUEUE || key.starts_with(&beside)), "{keys:?}");
 }
 
 #[test]
@@ -232,11 +327,15 @@ fn what_is_no_queue_is_left_alone() {
 }
 
 /// A server, a way of using it, and a delivery.
-struct Bench {
-    server: RedisServer,
-    bus: RedisBus,
-    way: &'static str,
-    delivery: Delivery,
+pub struct Bench {
+    /// The server.
+    pub server: RedisServer,
+    /// The bus over it.
+    pub bus: RedisBus,
+    /// Behind the server's address.
+    pub way: &'static str,
+    /// What becomes of a message whose puller dies.
+    pub delivery: Delivery,
 }
 
 impl std::fmt::Display for Bench {
@@ -247,7 +346,7 @@ impl std::fmt::Display for Bench {
 
 impl Bench {
     /// Each way with each delivery.
-    fn all() -> Vec<Self> {
+    pub fn all() -> Vec<Self> {
         let start = |way: &'static str, delivery| {
             let server = RedisServer::start(&[]);
             let bus = RedisBus::connect(&format!("{}{way}", server.url())).unwrap();
@@ -256,7 +355,13 @@ impl Bench {
         ["", "?streams"].into_iter().flat_map(|way| Delivery::ALL.map(|delivery| start(way, delivery))).collect()
     }
 
-    fn push_foreign(&self, text: &str) {
+    /// Each way at least once, the lists first.
+    pub fn at_least_once() -> Vec<Self> {
+        Self::all().into_iter().filter(|bench| bench.delivery == Delivery::AtLeastOnce).collect()
+    }
+
+    /// Pushes what is not ours.
+    pub fn push_foreign(&self, text: &str) {
         let command = match self.way {
             "" => &["LPUSH", QUEUE, text][..],
             _ => &["XADD", QUEUE, "*", "m", text],
@@ -264,26 +369,41 @@ impl Bench {
         self.server.says(command).unwrap();
     }
 
-    fn config(&self) -> QueueConfig {
+    /// How the queue is opened.
+    pub fn config(&self) -> QueueConfig {
         QueueConfig::new(self.delivery)
     }
 
-    fn pusher(&self) -> Box<dyn Pusher> {
+    /// A pusher.
+    pub fn pusher(&self) -> Box<dyn Pusher> {
         self.bus.pusher(QUEUE, &self.config()).unwrap_or_else(|e| panic!("{self}: {e}"))
     }
 
-    fn puller(&self, wait: Wait) -> Box<dyn Puller> {
-        self.bus.puller(QUEUE, &self.config(), wait).unwrap_or_else(|e| panic!("{self}: {e}"))
+    /// A puller.
+    pub fn puller(&self, wait: Wait) -> Box<dyn Puller> {
+        self.puller_with(&self.config(), wait)
+    }
+
+    /// A puller with a configuration of its own.
+    pub fn puller_with(&self, config: &QueueConfig, wait: Wait) -> Box<dyn Puller> {
+        self.bus.puller(QUEUE, config, wait).unwrap_or_else(|e| panic!("{self}: {e}"))
+    }
+
+    /// A puller that takes others for dead soon.
+    fn hasty_puller(&self) -> Box<dyn Puller> {
+        self.puller_with(&QueueConfig { silence_ns: 200_000_000, ..self.config() }, Wait::Block)
     }
 }
 
-fn push(pusher: &mut dyn Pusher, stamps: std::ops::Range<u64>) {
+/// Pushes messages of these stamps.
+pub fn push(pusher: &mut dyn Pusher, stamps: std::ops::Range<u64>) {
     for stamp in stamps {
         pusher.push(stamp, KIND, b"payload").unwrap_or_else(|e| panic!("{stamp} is not pushed: {e}"));
     }
 }
 
-fn stays_empty(puller: &mut dyn Puller) {
+/// Checks that nothing comes.
+pub fn stays_empty(puller: &mut dyn Puller) {
     for _ in 0..10 {
         assert_eq!(puller.pull(8, &mut |pulled| panic!("{pulled:?} from an empty queue")).unwrap(), 0);
         puller.wait(1_000_000);

@@ -1,0 +1,110 @@
+//! Queues on a server whose memory is full: who pushes is told, and who pulls empties it.
+
+use tickpath_bus_api::conformance::{pull_stamps, until};
+use tickpath_bus_api::{Connection, Delivery, PublishError, Puller};
+use tickpath_clock::Wait;
+
+use crate::queues::{Bench, KIND, QUEUE, push};
+use crate::redis_server::RedisServer;
+
+#[test]
+fn a_full_server_is_told_to_who_pushes_and_emptied_by_who_pulls() {
+    for bench in Bench::all() {
+        let (mut pusher, mut early) = (bench.pusher(), bench.puller(Wait::Block));
+        push(&mut *pusher, 0..20);
+        let mut came = pull_stamps(&mut *early, 5);
+        fill(&bench.server);
+        let error = pusher.push(20, KIND, b"").expect_err("there is no memory left");
+        assert!(matches!(&error, PublishError::Unavailable(_)), "{bench}: {error}");
+        assert!(error.to_string().contains("has no memory left"), "{bench}: {error}");
+        // Sleeping, too: something is there.
+        early.wait(1_000_000_000);
+        let mut late = bench.puller(Wait::Block);
+        came.extend(pull_stamps(&mut *early, 8));
+        came.extend(pull_stamps(&mut *late, 7));
+        for puller in [&mut early, &mut late] {
+            puller.acknowledge().unwrap_or_else(|e| panic!("{bench}: {e}"));
+            puller.wait(1_000_000);
+            assert_eq!(puller.pull(8, &mut |pulled| panic!("{pulled:?} from an empty queue")).unwrap(), 0, "{bench}");
+            assert_eq!(puller.reconnects(), Some(0), "{bench}: the server refuses it something");
+        }
+        came.sort_unstable();
+        assert!(came.iter().copied().eq((0..20).map(|stamp| (stamp, false))), "{bench}: {came:?}");
+        bench.server.cut_connections();
+        for puller in [&mut early, &mut late] {
+            come_back(&mut **puller);
+        }
+        empty(&bench.server);
+        push(&mut *pusher, 21..22);
+        assert_eq!(pull_stamps(&mut *early, 1), [(21, false)], "{bench}");
+    }
+}
+
+#[test]
+fn what_pullers_hold_survives_a_lost_connection_to_a_full_server() {
+    for bench in Bench::at_least_once() {
+        let (mut pusher, mut puller) = (bench.pusher(), bench.puller(Wait::Block));
+        push(&mut *pusher, 0..6);
+        assert_eq!(pull_stamps(&mut *puller, 3).len(), 3);
+        fill(&bench.server);
+        bench.server.cut_connections();
+        puller.acknowledge().unwrap_or_else(|e| panic!("{bench}: {e}"));
+        assert_eq!(pull_stamps(&mut *puller, 3), [(3, false), (4, false), (5, false)], "{bench}");
+        drop(puller);
+        assert_eq!(bench.bus.waiting(QUEUE).unwrap(), Some(3), "{bench}");
+        let mut next = bench.puller(Wait::Block);
+        assert_eq!(pull_stamps(&mut *next, 3), [(3, true), (4, true), (5, true)], "{bench}");
+        next.acknowledge().unwrap_or_else(|e| panic!("{bench}: {e}"));
+    }
+}
+
+#[test]
+fn what_came_while_sleeping_goes_back_to_a_full_server() {
+    for bench in Bench::all() {
+        let (mut pusher, mut first) = (bench.pusher(), bench.puller(Wait::Block));
+        push(&mut *pusher, 0..1);
+        first.wait(60_000_000_000);
+        fill(&bench.server);
+        drop(first);
+        assert_eq!(bench.bus.waiting(QUEUE).unwrap(), Some(1), "{bench}");
+        let came = pull_stamps(&mut *bench.puller(Wait::Block), 1);
+        assert_eq!(came[0].0, 0, "{bench}");
+    }
+}
+
+#[test]
+fn what_another_program_pushed_stays_on_a_full_server() {
+    for bench in Bench::all().into_iter().filter(|bench| bench.delivery == Delivery::AtMostOnce) {
+        let mut puller = bench.puller(Wait::Block);
+        bench.push_foreign("theirs");
+        fill(&bench.server);
+        puller.wait(1_000_000_000);
+        drop(puller);
+        let kept = match bench.way {
+            "" => bench.server.says(&["LLEN", QUEUE]),
+            _ => bench.server.says(&["XLEN", QUEUE]),
+        };
+        assert_eq!(kept, Ok(redis::Value::Int(1)), "{bench}");
+    }
+}
+
+/// Leaves no memory to a server.
+fn fill(server: &RedisServer) {
+    server.says(&["CONFIG", "SET", "maxmemory", "1"]).unwrap();
+    assert_eq!(server.says(&["SET", "more", "x"]), Err("OOM".to_owned()));
+}
+
+/// Gives it memory again.
+fn empty(server: &RedisServer) {
+    server.says(&["CONFIG", "SET", "maxmemory", "0"]).unwrap();
+}
+
+/// Waits until a puller has its connection again; nothing comes meanwhile.
+fn come_back(puller: &mut dyn Puller) {
+    let before = puller.reconnects();
+    until(|| {
+        assert_eq!(puller.pull(8, &mut |pulled| panic!("{pulled:?} from an empty queue")).unwrap(), 0);
+        puller.wait(1_000_000);
+        puller.reconnects() > before
+    });
+}
