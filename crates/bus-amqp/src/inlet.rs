@@ -27,6 +27,17 @@ pub(crate) struct Inlet {
     comes_again: usize,
 }
 
+/// Whether messages are gone from their queue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum TakenAway {
+    /// All of them.
+    Surely,
+    /// None: the connection was lost before anything was said of them, and they come again.
+    NotAtAll,
+    /// Nobody knows of so many: the broker did not answer.
+    Perhaps(usize),
+}
+
 impl Inlet {
     /// Connects.
     pub fn open(server: Arc<Server>, place: Place, wait: Wait) -> Result<Self, ConnectError> {
@@ -102,6 +113,16 @@ impl Inlet {
     pub fn acknowledge(&mut self) -> usize {
         self.settle(Intake::acknowledge);
         std::mem::take(&mut self.comes_again)
+    }
+
+    /// Acknowledges all that was taken before anybody gets it.
+    pub fn take_away(&mut self) -> TakenAway {
+        let is_sent = self.intake.as_ref().is_some_and(Intake::is_up);
+        match self.acknowledge() {
+            0 => TakenAway::Surely,
+            count if is_sent => TakenAway::Perhaps(count),
+            _ => TakenAway::NotAtAll,
+        }
     }
 
     /// Removes a message that is none of ours.

@@ -116,6 +116,11 @@ impl Intake {
         self.is_gone
     }
 
+    /// Whether the connection stands, as far as is known.
+    pub fn is_up(&self) -> bool {
+        self.link.is_up() && self.channel.status().connected()
+    }
+
     /// The next message that is here. An error means that the connection or what was consumed is lost.
     #[inline]
     pub fn take(&mut self) -> Result<Option<Delivery>, ServerError> {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tickpath_bus_api::{ConnectError, Delivery, Pulled, Puller, QueueConfig, ReceiveError, wire};
 use tickpath_clock::Wait;
 
-use crate::inlet::Inlet;
+use crate::inlet::{Inlet, TakenAway};
 use crate::intake::MAX_UNACKNOWLEDGED;
 use crate::place::Place;
 use crate::server::Server;
@@ -53,16 +53,28 @@ impl AmqpPuller {
     }
 
     /// Hands over what nobody gets again.
-    fn give(&mut self, limit: usize, handler: &mut dyn FnMut(Pulled<'_>)) -> usize {
+    fn give(&mut self, limit: usize, handler: &mut dyn FnMut(Pulled<'_>)) -> Result<usize, ReceiveError> {
         let mut taken = Vec::new();
         for _ in 0..limit {
             let Some(delivery) = self.inlet.take() else { break };
             self.inlet.hold(&delivery);
             taken.push(delivery);
         }
-        // What is not surely gone from the queue is left to come again.
-        if taken.is_empty() || self.inlet.acknowledge() > 0 {
-            return 0;
+        if taken.is_empty() {
+            return Ok(0);
+        }
+        // What is not surely gone from the queue may come again, and is not handed over.
+        match self.inlet.take_away() {
+            TakenAway::Surely => {}
+            TakenAway::NotAtAll => return Ok(0),
+            TakenAway::Perhaps(count) => {
+                return Err(ReceiveError::Gone(format!(
+                    "{count} messages of {} may be gone: the connection was lost while they were taken out of it, before \
+                     the broker had answered; what it has not taken out comes again, marked. Use 'at-least-once' where \
+                     none may be lost",
+                    self.queue
+                )));
+            }
         }
         let mut handed_over = 0;
         for delivery in &taken {
@@ -71,7 +83,7 @@ impl AmqpPuller {
                 handed_over += 1;
             }
         }
-        handed_over
+        Ok(handed_over)
     }
 }
 
@@ -88,7 +100,7 @@ impl Puller for AmqpPuller {
         }
         match self.delivery {
             Delivery::AtLeastOnce => self.lend(limit, handler),
-            Delivery::AtMostOnce => Ok(self.give(limit, handler)),
+            Delivery::AtMostOnce => self.give(limit, handler),
         }
     }
 

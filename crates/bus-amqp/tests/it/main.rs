@@ -4,6 +4,7 @@ mod broker;
 mod conformance;
 mod fallen;
 mod kills;
+mod losses;
 mod own;
 mod relay;
 mod server;
