@@ -10,7 +10,7 @@ use tickpath_clock::Wait;
 use crate::error::ServerError;
 use crate::intake::Intake;
 use crate::place::Place;
-use crate::reconnect::Reconnect;
+use crate::reconnect::{Reconnect, longer};
 use crate::server::Server;
 
 /// A topic or a queue that is received from, which outlives its connections.
@@ -25,6 +25,8 @@ pub(crate) struct Inlet {
     reconnects: u64,
     /// Messages that were handed over by connections that are lost, and not acknowledged; until somebody is told.
     comes_again: usize,
+    /// Before it is tried again: none unless the last attempt ended with an error that does not pass by itself.
+    pause: Duration,
 }
 
 /// Whether messages are gone from their queue.
@@ -42,7 +44,8 @@ impl Inlet {
     /// Connects.
     pub fn open(server: Arc<Server>, place: Place, wait: Wait) -> Result<Self, ConnectError> {
         let intake = Intake::open(&server, &place).map_err(|e| server.error(&e))?;
-        Ok(Self { server, place, wait, intake: Some(intake), reconnect: None, reconnects: 0, comes_again: 0 })
+        let (intake, pause) = (Some(intake), Duration::ZERO);
+        Ok(Self { server, place, wait, intake, reconnect: None, reconnects: 0, comes_again: 0, pause })
     }
 
     /// True once after the connection was lost and made anew.
@@ -142,7 +145,7 @@ impl Inlet {
     fn lose(&mut self) {
         let lost = self.intake.take();
         self.comes_again += lost.as_ref().map_or(0, Intake::held);
-        self.reconnect = Some(Reconnect::start(self.server.clone(), self.place.clone(), lost));
+        self.reconnect = Some(Reconnect::start(self.server.clone(), self.place.clone(), lost, self.pause));
     }
 
     #[cold]
@@ -153,9 +156,11 @@ impl Inlet {
                 self.intake = Some(intake);
                 self.reconnect = None;
                 self.reconnects += 1;
+                self.pause = Duration::ZERO;
                 Ok(true)
             }
             Some(Err(e)) => {
+                self.pause = longer(self.pause);
                 self.lose();
                 Err(ReceiveError::Other(format!("{} {e}", self.server.name()).into()))
             }

@@ -25,15 +25,22 @@ pub(crate) struct Reconnect {
 
 type Outcome = Result<Intake, ServerError>;
 
+/// The pause that follows another one, which is none at first.
+pub(crate) fn longer(pause: Duration) -> Duration {
+    (pause * 2).clamp(FIRST_PAUSE, LAST_PAUSE)
+}
+
 impl Reconnect {
-    /// Starts trying. Closing what is left of the lost connection can take its time, too, and comes first.
-    pub fn start(server: Arc<Server>, place: Place, lost: Option<Intake>) -> Self {
+    /// Starts trying, after a pause. Closing what is left of the lost connection can take its time, too, and comes first.
+    pub fn start(server: Arc<Server>, place: Place, lost: Option<Intake>, pause: Duration) -> Self {
         let (sender, outcome) = sync_channel(1);
         let (wanted, still_wanted) = channel();
         let thread = std::thread::Builder::new().name("amqp-reconnect".to_owned());
         let started = thread.spawn(move || {
             drop(lost);
-            try_until_done(&server, &place, &still_wanted, &sender);
+            if is_still(&still_wanted, pause) {
+                try_until_done(&server, &place, &still_wanted, &sender);
+            }
         });
         let ready = started.err().map(|e| Err(ServerError::Here(e)));
         Self { outcome, ready, _wanted: wanted }
@@ -71,10 +78,28 @@ fn try_until_done(server: &Server, place: &Place, still_wanted: &Receiver<()>, o
                 return;
             }
         }
-        // Nothing is ever sent: the pause is over, or nobody wants it any more.
-        if still_wanted.recv_timeout(pause) != Err(RecvTimeoutError::Timeout) {
+        if !is_still(still_wanted, pause) {
             return;
         }
-        pause = (pause * 2).min(LAST_PAUSE);
+        pause = longer(pause);
+    }
+}
+
+/// Pauses, unless nobody wants it any more: whether somebody still does. Nothing is ever sent.
+fn is_still(wanted: &Receiver<()>, pause: Duration) -> bool {
+    wanted.recv_timeout(pause) == Err(RecvTimeoutError::Timeout)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_grow_up_to_the_longest() {
+        let pauses: Vec<u128> = std::iter::successors(Some(Duration::ZERO), |&pause| Some(longer(pause)))
+            .map(|pause| pause.as_millis())
+            .take(7)
+            .collect();
+        assert_eq!(pauses, [0, 100, 200, 400, 800, 1000, 1000]);
     }
 }

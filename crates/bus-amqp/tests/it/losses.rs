@@ -1,9 +1,11 @@
 //! What is lost is told, also where no publisher's number tells it.
 
-use tickpath_bus_api::conformance::pull_stamps;
-use tickpath_bus_api::{Delivery, ReceiveError};
+use lapin::ExchangeKind;
+use tickpath_bus_api::conformance::{OwnedEvent, next_event, pull_stamps, until};
+use tickpath_bus_api::{Connection, Delivery, Event, Gap, ReceiveError};
+use tickpath_clock::{Clock, HostClock, Wait};
 
-use crate::broker::{Scratch, puller, pusher};
+use crate::broker::{Scratch, declare_foreign, publisher, puller, pusher, subscriber};
 use crate::relay::Mode;
 use crate::server::relayed;
 
@@ -31,4 +33,48 @@ fn what_is_taken_out_of_a_queue_without_an_answer_is_told() {
     assert_eq!(pull_stamps(&mut *cut_off, 1), [(2, false)], "the broker had heard it, and it is told once");
     drop(cut_off);
     scratch.until_waiting(0);
+}
+
+#[test]
+fn a_subscriber_that_cannot_come_back_tries_again_more_and_more_rarely() {
+    const ERRORS: usize = 4;
+    let scratch = Scratch::new("barred");
+    let (relay, bus) = relayed();
+    let mut barred = subscriber(&bus, &scratch.name, Wait::Block);
+    relay.set(Mode::Refusing);
+    relay.cut();
+    // Somebody takes the name for something else.
+    scratch.bus.remove(&scratch.name).unwrap();
+    declare_foreign(&scratch.name, ExchangeKind::Direct);
+    relay.set(Mode::Open);
+
+    let clock = HostClock::get().unwrap();
+    let (mut errors, mut first) = (0, None);
+    until(|| {
+        match barred.poll(8, &mut |event| panic!("{event:?} from nowhere")) {
+            Ok(_) => barred.wait(1_000_000),
+            Err(error) => {
+                assert!(error.to_string().contains("has this name already"), "{error}");
+                first.get_or_insert_with(|| clock.ticks());
+                errors += 1;
+            }
+        }
+        errors == ERRORS
+    });
+    // The pauses between them are at least 100, 200 and 400 ms.
+    let taken_ns = clock.ns_between(first.expect("it was told"), clock.ticks());
+    assert!(taken_ns >= 700_000_000, "{ERRORS} attempts within {taken_ns} ns");
+
+    scratch.bus.remove(&scratch.name).unwrap();
+    let mut publisher = publisher(&scratch.bus, &scratch.name);
+    let mut is_back = false;
+    until(|| {
+        match barred.poll(1, &mut |event| is_back |= matches!(event, Event::Gap(Gap::Reconnected))) {
+            Ok(_) => barred.wait(1_000_000),
+            Err(error) => assert!(!error.may_pass(), "{error}"),
+        }
+        is_back
+    });
+    publisher.publish(1, KIND, b"after").unwrap();
+    assert_eq!(next_event(&mut *barred), OwnedEvent::message(1, b"after"));
 }
