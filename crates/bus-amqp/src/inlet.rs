@@ -8,9 +8,10 @@ use tickpath_bus_api::{ConnectError, ReceiveError};
 use tickpath_clock::Wait;
 
 use crate::error::ServerError;
+use crate::incarnation::Memory;
 use crate::intake::Intake;
 use crate::place::Place;
-use crate::reconnect::{Reconnect, longer};
+use crate::reconnect::{Outcome, Reconnect, Wanted, longer};
 use crate::server::Server;
 
 /// A topic or a queue that is received from, which outlives its connections.
@@ -27,6 +28,8 @@ pub(crate) struct Inlet {
     comes_again: usize,
     /// Before it is tried again: none unless the last attempt ended with an error that does not pass by itself.
     pause: Duration,
+    /// Of a queue.
+    memory: Memory,
 }
 
 /// Whether messages are gone from their queue.
@@ -44,8 +47,9 @@ impl Inlet {
     /// Connects.
     pub fn open(server: Arc<Server>, place: Place, wait: Wait) -> Result<Self, ConnectError> {
         let intake = Intake::open(&server, &place).map_err(|e| server.error(&e))?;
+        let memory = Memory { incarnation: intake.incarnation().cloned(), is_gone: false };
         let (intake, pause) = (Some(intake), Duration::ZERO);
-        Ok(Self { server, place, wait, intake, reconnect: None, reconnects: 0, comes_again: 0, pause })
+        Ok(Self { server, place, wait, intake, reconnect: None, reconnects: 0, comes_again: 0, pause, memory })
     }
 
     /// True once after the connection was lost and made anew.
@@ -54,9 +58,9 @@ impl Inlet {
         if self.reconnect.is_some() { self.come_back() } else { Ok(false) }
     }
 
-    /// Whether the queue was not there any more when this connection was made, and has been made anew.
-    pub fn is_gone(&self) -> bool {
-        self.intake.as_ref().is_some_and(Intake::is_gone)
+    /// True once after the queue that was pulled from was gone, whoever has made it anew.
+    pub fn is_gone(&mut self) -> bool {
+        std::mem::take(&mut self.memory.is_gone)
     }
 
     /// How often the connection was lost and made anew.
@@ -145,21 +149,26 @@ impl Inlet {
     fn lose(&mut self) {
         let lost = self.intake.take();
         self.comes_again += lost.as_ref().map_or(0, Intake::held);
-        self.reconnect = Some(Reconnect::start(self.server.clone(), self.place.clone(), lost, self.pause));
+        let (server, place, memory) = (self.server.clone(), self.place.clone(), self.memory.clone());
+        self.reconnect = Some(Reconnect::start(Wanted { server, place, memory }, lost, self.pause));
     }
 
     #[cold]
     fn come_back(&mut self) -> Result<bool, ReceiveError> {
-        match self.reconnect.as_mut().and_then(Reconnect::outcome) {
-            None => Ok(false),
-            Some(Ok(intake)) => {
+        let Some(Outcome { made, memory }) = self.reconnect.as_mut().and_then(Reconnect::outcome) else {
+            return Ok(false);
+        };
+        self.memory = memory;
+        match made {
+            Ok(intake) => {
+                self.memory.incarnation = intake.incarnation().cloned();
                 self.intake = Some(intake);
                 self.reconnect = None;
                 self.reconnects += 1;
                 self.pause = Duration::ZERO;
                 Ok(true)
             }
-            Some(Err(e)) => {
+            Err(e) => {
                 self.pause = longer(self.pause);
                 self.lose();
                 Err(ReceiveError::Other(format!("{} {e}", self.server.name()).into()))

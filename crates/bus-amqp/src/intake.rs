@@ -19,6 +19,7 @@ use lapin::{Channel, Consumer};
 use tickpath_clock::{Clock, HostClock};
 
 use crate::error::ServerError;
+use crate::incarnation::{Incarnation, Memory};
 use crate::link::Link;
 use crate::place::{Place, What};
 use crate::server::Server;
@@ -63,8 +64,8 @@ pub(crate) struct Intake {
     care: Option<Care>,
     /// Empty looks.
     looks: u32,
-    /// Whether the queue that was consumed before is not there any more.
-    is_gone: bool,
+    /// Of a queue, as far as it can be told.
+    incarnation: Option<Incarnation>,
 }
 
 /// Binding the subscriber's queue to the topic once more.
@@ -86,34 +87,40 @@ impl Intake {
         Self::start(Link::open(server)?, place)
     }
 
-    /// The same after a loss: looks whether a queue is still there before it is made anew. `is_gone` is kept from one
-    /// attempt to the next, as the first may make it and fail then.
-    pub fn reopen(server: &Server, place: &Place, is_gone: &mut bool) -> Result<Self, ServerError> {
+    /// The same after a loss: finds out whether a queue is still there, and is the same, before it is made anew. What is
+    /// remembered is kept from one attempt to the next, as the first may make it and fail then.
+    pub fn reopen(server: &Server, place: &Place, memory: &mut Memory) -> Result<Self, ServerError> {
         let link = Link::open(server)?;
-        *is_gone |= matches!(place.what(), What::Queue(_)) && place.waiting(&link)?.is_none();
+        memory.is_gone |= matches!(place.what(), What::Queue(_)) && place.waiting(&link)?.is_none();
         let intake = Self::start(link, place)?;
-        Ok(Self { is_gone: *is_gone, ..intake })
+        let before_and_now = memory.incarnation.as_ref().zip(intake.incarnation());
+        memory.is_gone |= before_and_now.is_some_and(|(before, now)| before != now);
+        Ok(intake)
     }
 
     fn start(link: Link, place: &Place) -> Result<Self, ServerError> {
         let channel = link.channel()?;
         place.declare(&link, &channel)?;
-        let (consumer, care) = match place.what() {
+        let (consumer, care, incarnation) = match place.what() {
             What::Exchange(exchange) => {
                 let (consumer, queue) = subscribe(&link, &channel, exchange)?;
-                (consumer, Some(Care::new(exchange.clone(), queue)?))
+                (consumer, Some(Care::new(exchange.clone(), queue)?), None)
             }
-            What::Queue(queue) => (consume(&link, &channel, queue, MAX_UNACKNOWLEDGED)?, None),
+            What::Queue(queue) => {
+                // Before it is consumed, whose end is told: it is this one, or one before it.
+                let incarnation = Incarnation::of(&link, queue, place.is_durable())?;
+                (consume(&link, &channel, queue, MAX_UNACKNOWLEDGED)?, None, incarnation)
+            }
         };
         let signal = Arc::new(Signal::new());
         let waker = Waker::from(signal.clone());
-        let (binding, last, held, looks, is_gone) = (None, None, 0, 0, false);
-        Ok(Self { binding, link, channel, consumer, signal, waker, last, held, care, looks, is_gone })
+        let (binding, last, held, looks) = (None, None, 0, 0);
+        Ok(Self { binding, link, channel, consumer, signal, waker, last, held, care, looks, incarnation })
     }
 
-    /// Whether a queue that was consumed before was not there any more, and has been made anew.
-    pub fn is_gone(&self) -> bool {
-        self.is_gone
+    /// Which queue it is, as far as that can be told.
+    pub fn incarnation(&self) -> Option<&Incarnation> {
+        self.incarnation.as_ref()
     }
 
     /// Whether the connection stands, as far as is known.

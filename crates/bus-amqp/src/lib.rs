@@ -37,8 +37,12 @@
 //!   acknowledgement says how many. The broker does the same to one that holds messages for longer than its
 //!   `consumer_timeout`, half an hour.
 //! * A queue that is not there any more when the connection is made again, because the broker was started anew or
-//!   somebody removed it, is told as [`Gone`](tickpath_bus_api::ReceiveError::Gone), unless a pusher has made it anew
-//!   before.
+//!   somebody removed it, is told as [`Gone`](tickpath_bus_api::ReceiveError::Gone), also if a pusher has made it anew
+//!   before: pullers bind the queue to an exchange named `~` and sixteen digits, which is deleted with the queue. A user
+//!   who has no right to make that is told only if nobody has made the queue anew; the same holds in a virtual host whose
+//!   name is longer than 32 bytes.
+//! * At most once, messages may be gone whose puller loses its connection just when it takes them out of the queue. It is
+//!   told how many, as `Gone`, too.
 //!
 //! For both: what was sent and not confirmed, because the connection was lost or nothing came for 5 s, is
 //! [`Unknown`](tickpath_bus_api::PublishError::Unknown), and never sent again by itself. What surely did not leave is,
@@ -67,6 +71,7 @@ mod about;
 mod advice;
 mod doubts;
 mod error;
+mod incarnation;
 mod inlet;
 mod intake;
 mod link;

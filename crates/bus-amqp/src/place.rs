@@ -58,6 +58,11 @@ impl Place {
         Self { what: What::Queue(carried(name)), durability }
     }
 
+    /// Whether it survives the broker.
+    pub fn is_durable(&self) -> bool {
+        self.durability != Durability::Transient
+    }
+
     /// What it is.
     pub fn what(&self) -> &What {
         &self.what
@@ -65,7 +70,7 @@ impl Place {
 
     /// Makes it if it is not there, always alike, so that everybody can.
     pub fn declare(&self, link: &Link, channel: &Channel) -> Result<(), ServerError> {
-        let durable = self.durability != Durability::Transient;
+        let durable = self.is_durable();
         match &self.what {
             What::Exchange(name) => {
                 let options = ExchangeDeclareOptions { durable, ..ExchangeDeclareOptions::default() };
@@ -125,7 +130,7 @@ impl Place {
             What::Exchange(name) => (name.clone(), ShortString::default(), false),
             What::Queue(name) => (ShortString::default(), name.clone(), true),
         };
-        let mode = if self.durability == Durability::Transient { TRANSIENT } else { PERSISTENT };
+        let mode = if self.is_durable() { PERSISTENT } else { TRANSIENT };
         let options = BasicPublishOptions { mandatory, immediate: false };
         Addressing { exchange, key, options, properties: BasicProperties::default().with_delivery_mode(mode) }
     }

@@ -93,8 +93,8 @@ impl Puller for AmqpPuller {
         if self.inlet.is_anew()? && self.inlet.is_gone() {
             return Err(ReceiveError::Gone(format!(
                 "{} was not there any more when the connection was made again, and what it held is gone: the broker \
-                 was started anew, or somebody removed the queue. It is made again and pulled from; amqp://…?durable \
-                 keeps queues on disk",
+                 was started anew, or somebody removed the queue. It has been made again and is pulled from; \
+                 amqp://…?durable keeps queues on disk",
                 self.queue
             )));
         }

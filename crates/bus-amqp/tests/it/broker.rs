@@ -110,7 +110,7 @@ pub fn puller(bus: &AmqpBus, queue: &str, delivery: Delivery) -> Box<dyn Puller>
 
 /// Publishes these as somebody else, and sees them confirmed.
 pub fn publish_foreign(exchange: &str, key: &str, bodies: &[&str]) {
-    as_somebody_else(async |channel: Channel| {
+    as_somebody_else(async |channel: &Channel| {
         channel.confirm_select(ConfirmSelectOptions::default()).await.unwrap();
         for body in bodies {
             let options = BasicPublishOptions { mandatory: true, immediate: false };
@@ -124,19 +124,19 @@ pub fn publish_foreign(exchange: &str, key: &str, bodies: &[&str]) {
 
 /// Makes an exchange as somebody else.
 pub fn declare_foreign(exchange: &str, kind: ExchangeKind) {
-    as_somebody_else(async |channel: Channel| {
+    as_somebody_else(async |channel: &Channel| {
         let options = ExchangeDeclareOptions::default();
         channel.exchange_declare(exchange.into(), kind, options, FieldTable::default()).await.unwrap();
     });
 }
 
 /// Does this with another client, to the end.
-fn as_somebody_else(doing: impl AsyncFnOnce(Channel)) {
+fn as_somebody_else(doing: impl AsyncFnOnce(&Channel)) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let client = Client::connect(&Broker::get().url(), ConnectionProperties::default()).await.unwrap();
         let channel = client.create_channel().await.unwrap();
-        doing(channel).await;
+        doing(&channel).await;
         client.close(200, "OK".into()).await.unwrap();
     });
 }

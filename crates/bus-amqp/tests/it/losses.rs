@@ -2,10 +2,11 @@
 
 use lapin::ExchangeKind;
 use tickpath_bus_api::conformance::{OwnedEvent, next_event, pull_stamps, until};
-use tickpath_bus_api::{Connection, Delivery, Event, Gap, ReceiveError};
+use tickpath_bus_api::{Connection, Delivery, Event, Gap, Puller, ReceiveError};
 use tickpath_clock::{Clock, HostClock, Wait};
 
 use crate::broker::{Scratch, declare_foreign, publisher, puller, pusher, subscriber};
+use crate::fallen::until_news;
 use crate::relay::Mode;
 use crate::server::relayed;
 
@@ -77,4 +78,40 @@ fn a_subscriber_that_cannot_come_back_tries_again_more_and_more_rarely() {
     });
     publisher.publish(1, KIND, b"after").unwrap();
     assert_eq!(next_event(&mut *barred), OwnedEvent::message(1, b"after"));
+}
+
+#[test]
+fn a_queue_that_was_removed_and_made_anew_by_a_pusher_is_told_to_each_puller() {
+    let scratch = Scratch::new("anew");
+    let (relay, bus) = relayed();
+    let mut pusher = pusher(&scratch.bus, &scratch.name);
+    let mut pullers = [(); 2].map(|()| puller(&bus, &scratch.name, Delivery::AtLeastOnce));
+    // Its connection alone is lost: nothing is told.
+    relay.cut();
+    pusher.push(1, KIND, b"before").unwrap();
+    until(|| {
+        let pull = |puller: &mut Box<dyn Puller>| {
+            puller.pull(1, &mut |pulled| assert_eq!(pulled.message.stamp, 1)).unwrap_or_else(|e| panic!("{e}"));
+            puller.reconnects()
+        };
+        pullers.each_mut().map(pull) == [Some(1); 2]
+    });
+
+    relay.set(Mode::Refusing);
+    relay.cut();
+    scratch.bus.remove_queue(&scratch.name).unwrap();
+    let error = pusher.push(2, KIND, b"nowhere").unwrap_err();
+    assert!(error.to_string().contains("push again"), "{error}");
+    pusher.push(3, KIND, b"after").unwrap();
+    scratch.until_waiting(1);
+    relay.set(Mode::Open);
+    for puller in &mut pullers {
+        let news = until_news(&mut **puller);
+        assert!(matches!(&news, ReceiveError::Gone(sentence) if sentence.contains("is gone")), "{news:?}");
+    }
+    let [first, second] = pullers;
+    drop(first);
+    let mut rest = second;
+    let after = pull_stamps(&mut *rest, 1);
+    assert_eq!(after[0].0, 3, "it is told once, and pulled from");
 }
