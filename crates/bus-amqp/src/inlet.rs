@@ -30,6 +30,10 @@ pub(crate) struct Inlet {
     pause: Duration,
     /// Of a queue.
     memory: Memory,
+    /// The highest tag that was given for a message of a connection before this one; the broker counts from 1 on each.
+    tags_before: u64,
+    /// The last tag that was given.
+    last_tag: u64,
 }
 
 /// Whether messages are gone from their queue.
@@ -48,8 +52,19 @@ impl Inlet {
     pub fn open(server: Arc<Server>, place: Place, wait: Wait) -> Result<Self, ConnectError> {
         let intake = Intake::open(&server, &place).map_err(|e| server.error(&e))?;
         let memory = Memory { incarnation: intake.incarnation().cloned(), is_gone: false };
-        let (intake, pause) = (Some(intake), Duration::ZERO);
-        Ok(Self { server, place, wait, intake, reconnect: None, reconnects: 0, comes_again: 0, pause, memory })
+        Ok(Self {
+            server,
+            place,
+            wait,
+            intake: Some(intake),
+            reconnect: None,
+            reconnects: 0,
+            comes_again: 0,
+            pause: Duration::ZERO,
+            memory,
+            tags_before: 0,
+            last_tag: 0,
+        })
     }
 
     /// True once after the connection was lost and made anew.
@@ -94,11 +109,24 @@ impl Inlet {
         }
     }
 
-    /// Remembers that a message is handed over, which is acknowledged later.
-    pub fn hold(&mut self, delivery: &Delivery) {
+    /// Remembers that a message is handed over, which is acknowledged later. Gives its tag, which no message of another
+    /// connection has.
+    pub fn hold(&mut self, delivery: &Delivery) -> u64 {
         if let Some(intake) = &mut self.intake {
             intake.hold(delivery.delivery_tag);
         }
+        self.last_tag = self.tags_before + delivery.delivery_tag;
+        self.last_tag
+    }
+
+    /// Gives a message back. False if it is none that is handed over by this connection and not acknowledged.
+    pub fn give_back(&mut self, tag: u64) -> bool {
+        let delivery_tag = tag.saturating_sub(self.tags_before);
+        let is_held = self.intake.as_ref().is_some_and(|intake| intake.holds(delivery_tag));
+        if is_held {
+            self.settle(|intake| intake.give_back(delivery_tag));
+        }
+        is_held
     }
 
     /// A message is handed over that nobody acknowledges.
@@ -148,6 +176,7 @@ impl Inlet {
     #[cold]
     fn lose(&mut self) {
         let lost = self.intake.take();
+        self.tags_before = self.last_tag;
         self.comes_again += lost.as_ref().map_or(0, Intake::held);
         let (server, place, memory) = (self.server.clone(), self.place.clone(), self.memory.clone());
         self.reconnect = Some(Reconnect::start(Wanted { server, place, memory }, lost, self.pause));

@@ -10,7 +10,7 @@ use futures_util::future::try_join;
 use futures_util::{FutureExt, StreamExt};
 use lapin::message::Delivery;
 use lapin::options::{
-    BasicAckOptions, BasicConsumeOptions, BasicQosOptions, BasicRejectOptions, ChannelFlowOptions, QueueBindOptions,
+    BasicAckOptions, BasicConsumeOptions, BasicNackOptions, BasicQosOptions, BasicRejectOptions, ChannelFlowOptions, QueueBindOptions,
     QueueDeclareOptions,
 };
 use lapin::protocol::constants::REPLY_SUCCESS;
@@ -56,10 +56,8 @@ pub(crate) struct Intake {
     /// Up if something may have come.
     signal: Arc<Signal>,
     waker: Waker,
-    /// The tag of the last message that was handed over and not acknowledged.
-    last: Option<u64>,
-    /// How many were.
-    held: usize,
+    /// The tags of the messages that are handed over and not acknowledged, rising.
+    held: Vec<u64>,
     /// Of a topic's subscriber.
     care: Option<Care>,
     /// Empty looks.
@@ -84,7 +82,7 @@ struct Care {
 impl Intake {
     /// Connects, and subscribes to a topic or consumes a queue. What is published from now on comes.
     pub fn open(server: &Server, place: &Place) -> Result<Self, ServerError> {
-        Self::start(Link::open(server)?, place)
+        Self::start(server, Link::open(server)?, place)
     }
 
     /// The same after a loss: finds out whether a queue is still there, and is the same, before it is made anew. What is
@@ -92,15 +90,15 @@ impl Intake {
     pub fn reopen(server: &Server, place: &Place, memory: &mut Memory) -> Result<Self, ServerError> {
         let link = Link::open(server)?;
         memory.is_gone |= matches!(place.what(), What::Queue(_)) && place.waiting(&link)?.is_none();
-        let intake = Self::start(link, place)?;
+        let intake = Self::start(server, link, place)?;
         let before_and_now = memory.incarnation.as_ref().zip(intake.incarnation());
         memory.is_gone |= before_and_now.is_some_and(|(before, now)| before != now);
         Ok(intake)
     }
 
-    fn start(link: Link, place: &Place) -> Result<Self, ServerError> {
+    fn start(server: &Server, link: Link, place: &Place) -> Result<Self, ServerError> {
         let channel = link.channel()?;
-        place.declare(&link, &channel)?;
+        place.declare(server, &link, &channel)?;
         let (consumer, care, incarnation) = match place.what() {
             What::Exchange(exchange) => {
                 let (consumer, queue) = subscribe(&link, &channel, exchange)?;
@@ -114,8 +112,8 @@ impl Intake {
         };
         let signal = Arc::new(Signal::new());
         let waker = Waker::from(signal.clone());
-        let (binding, last, held, looks) = (None, None, 0, 0);
-        Ok(Self { binding, link, channel, consumer, signal, waker, last, held, care, looks, incarnation })
+        let (binding, held, looks) = (None, Vec::new(), 0);
+        Ok(Self { binding, link, channel, consumer, signal, waker, held, care, looks, incarnation })
     }
 
     /// Which queue it is, as far as that can be told.
@@ -165,32 +163,42 @@ impl Intake {
 
     /// Remembers that a message is handed over.
     pub fn hold(&mut self, tag: u64) {
-        self.last = Some(tag);
-        self.held += 1;
+        self.held.push(tag);
     }
 
     /// How many messages are handed over and not acknowledged.
     pub fn held(&self) -> usize {
-        self.held
+        self.held.len()
+    }
+
+    /// Whether this one is.
+    pub fn holds(&self, tag: u64) -> bool {
+        self.held.binary_search(&tag).is_ok()
+    }
+
+    /// Gives one of them back: it comes again, also if the connection is lost before the broker hears of it.
+    pub fn give_back(&mut self, tag: u64) -> Result<(), ServerError> {
+        self.held.retain(|&held| held != tag);
+        let options = BasicNackOptions { multiple: false, requeue: true };
+        self.link.answer(self.channel.basic_nack(tag, options))
     }
 
     /// Acknowledges all that is handed over; returns when the broker has it.
     pub fn acknowledge(&mut self) -> Result<(), ServerError> {
-        let Some(tag) = self.last else { return Ok(()) };
+        let Some(&tag) = self.held.last() else { return Ok(()) };
         // What was sent ahead has higher tags.
         let acknowledging = self.channel.basic_ack(tag, BasicAckOptions { multiple: true });
         // The broker answers no acknowledgement. It does answer this, which changes nothing, and in its turn.
         let asking = self.channel.channel_flow(ChannelFlowOptions { active: true });
         self.link.answer(try_join(acknowledging, asking))?;
-        self.last = None;
-        self.held = 0;
+        self.held.clear();
         Ok(())
     }
 
     /// Tells the broker now and then that all that is handed over is here, so that it sends more. Nobody waits for it.
     #[inline]
     pub fn tell(&mut self) {
-        if self.held >= TOLD_AT_ONCE {
+        if self.held.len() >= TOLD_AT_ONCE {
             self.tell_now();
         }
     }
@@ -201,8 +209,8 @@ impl Intake {
     }
 
     fn tell_now(&mut self) {
-        let Some(tag) = self.last.take() else { return };
-        self.held = 0;
+        let Some(&tag) = self.held.last() else { return };
+        self.held.clear();
         // The first look at it leaves it to the library, which writes it whether or not anybody looks again.
         let _begun = self.channel.basic_ack(tag, BasicAckOptions { multiple: true }).now_or_never();
     }

@@ -32,6 +32,12 @@
 //!   may take as many times the longest message in memory. So no puller takes everything; but what one was sent ahead
 //!   no other one gets before it ends, does not count as waiting, and is then marked as redelivered, also if it was
 //!   never handed over.
+//! * One message that was handed over can be given back. Durable queues count deliveries, and what they gave to pullers so
+//!   often as [`most_deliveries`](QueueConfig::most_deliveries) says goes to the queue of dead letters, which holds it
+//!   before it is gone from here; should the broker fall meanwhile, it may be there twice, under one origin. Of a queue
+//!   without that number no message is ever given up: a RabbitMQ from 4 on would do it after 20 deliveries, and is told
+//!   not to. So who shares a queue must agree on the number, too, and a durable queue made before an update to 4 is
+//!   refused: pull it empty, and remove it.
 //! * Acknowledging waits until the broker has it. At most once, a message is acknowledged before it is handed over.
 //! * When the connection of a puller is lost, all that it has not acknowledged comes again, marked; its next
 //!   acknowledgement says how many. The broker does the same to one that holds messages for longer than its
@@ -88,7 +94,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tickpath_bus_api::{
     About, Capabilities, ConnectError, Connection, Delivery, Policy, Publisher, Puller, Pusher, QueueCapabilities,
-    QueueConfig, Start, Subscriber, TopicConfig, Transport, adaptive, wire,
+    QueueConfig, Start, Subscriber, TopicConfig, Transport, adaptive, dead_letter_queue, wire,
 };
 use tickpath_clock::Wait;
 
@@ -97,7 +103,7 @@ use crate::link::Link;
 use crate::outlet::Outlet;
 use crate::place::Place;
 use crate::puller::AmqpPuller;
-use crate::server::Server;
+use crate::server::{Durability, Server};
 use crate::subscriber::AmqpSubscriber;
 
 pub use crate::intake::{MAX_AHEAD, MAX_BEHIND_BYTES, MAX_UNACKNOWLEDGED};
@@ -135,7 +141,18 @@ impl AmqpBus {
     }
 
     fn queue(&self, name: &str) -> Place {
-        Place::queue(name, self.server.durability())
+        Place::queue(name, self.server.durability(), None)
+    }
+
+    /// Refuses what cannot be opened as a queue.
+    fn check_queue(&self, queue: &str, config: &QueueConfig) -> Result<(), ConnectError> {
+        self.queue_capabilities().check(TRANSPORT.name, config)?;
+        wire::check_name("queue", queue)?;
+        match config.most_deliveries {
+            // Somebody is to pull from there.
+            Some(_) => wire::check_name("queue", &dead_letter_queue(queue)),
+            None => Ok(()),
+        }
     }
 
     /// Asks on the connection for that, and what fails there once more on a new one: it may have been lost, or have
@@ -213,21 +230,20 @@ impl Connection for AmqpBus {
             sees_death: true,
             counts_waiting: true,
             exact_resend: false,
-            counts_deliveries: false,
-            gives_back: false,
+            counts_deliveries: self.server.durability() != Durability::Transient,
+            gives_back: true,
             max_payload: MAX_PAYLOAD_BYTES,
         }
     }
 
     fn pusher(&self, queue: &str, config: &QueueConfig) -> Result<Box<dyn Pusher>, ConnectError> {
-        self.queue_capabilities().check(TRANSPORT.name, config)?;
-        wire::check_name("queue", queue)?;
-        Ok(Box::new(Outlet::open(self.server.clone(), self.queue(queue))?))
+        self.check_queue(queue, config)?;
+        let place = Place::queue(queue, self.server.durability(), config.most_deliveries);
+        Ok(Box::new(Outlet::open(self.server.clone(), place)?))
     }
 
     fn puller(&self, queue: &str, config: &QueueConfig, wait: Wait) -> Result<Box<dyn Puller>, ConnectError> {
-        self.queue_capabilities().check(TRANSPORT.name, config)?;
-        wire::check_name("queue", queue)?;
+        self.check_queue(queue, config)?;
         adaptive::puller(wait, AmqpPuller::open(self.server.clone(), queue, config, wait)?)
     }
 

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use lapin::message::Delivery as Delivered;
+use lapin::types::AMQPValue;
 use tickpath_bus_api::{ConnectError, Delivery, Pulled, Puller, QueueConfig, ReceiveError, wire};
 use tickpath_clock::Wait;
 
@@ -18,15 +20,17 @@ pub(crate) struct AmqpPuller {
     delivery: Delivery,
     /// What others pushed is of this kind; skipped if none.
     foreign: Option<u8>,
+    /// Whether the broker counts deliveries in this queue.
+    is_counted: bool,
 }
 
 impl AmqpPuller {
     /// Connects, and makes the queue if it is not there.
     pub fn open(server: Arc<Server>, queue: &str, config: &QueueConfig, wait: Wait) -> Result<Self, ConnectError> {
-        let place = Place::queue(queue, server.durability());
-        let &QueueConfig { delivery, foreign, .. } = config;
-        let queue = format!("queue '{queue}' on {}", server.name());
-        Ok(Self { inlet: Inlet::open(server, place, wait)?, queue, delivery, foreign })
+        let &QueueConfig { delivery, foreign, most_deliveries, .. } = config;
+        let place = Place::queue(queue, server.durability(), most_deliveries);
+        let (queue, is_counted) = (format!("queue '{queue}' on {}", server.name()), place.is_durable());
+        Ok(Self { inlet: Inlet::open(server, place, wait)?, queue, delivery, foreign, is_counted })
     }
 
     /// Hands over what is acknowledged later.
@@ -45,8 +49,9 @@ impl AmqpPuller {
                 self.inlet.reject(&delivery);
                 continue;
             };
-            self.inlet.hold(&delivery);
-            handler(Pulled::plain(message, delivery.redelivered));
+            let tag = self.inlet.hold(&delivery);
+            let deliveries = self.is_counted.then(|| deliveries(&delivery));
+            handler(Pulled { message, redelivered: delivery.redelivered, deliveries, tag });
             handed_over += 1;
         }
         Ok(handed_over)
@@ -79,7 +84,9 @@ impl AmqpPuller {
         let mut handed_over = 0;
         for delivery in &taken {
             if let Some(message) = wire::pulled(&delivery.data, self.foreign) {
-                handler(Pulled::plain(message, delivery.redelivered));
+                let deliveries = self.is_counted.then(|| deliveries(delivery));
+                // It is acknowledged, and nobody's to give back.
+                handler(Pulled { message, redelivered: delivery.redelivered, deliveries, tag: 0 });
                 handed_over += 1;
             }
         }
@@ -118,6 +125,18 @@ impl Puller for AmqpPuller {
         }
     }
 
+    fn give_back(&mut self, tag: u64) -> Result<(), ReceiveError> {
+        let why = match self.delivery {
+            Delivery::AtMostOnce => "at most once, each is acknowledged before it is handed over; use 'at-least-once'",
+            Delivery::AtLeastOnce if self.inlet.give_back(tag) => return Ok(()),
+            Delivery::AtLeastOnce => {
+                "give back what was handed over, and is neither acknowledged, given back already, nor lost with its \
+                 connection, after which it comes again by itself"
+            }
+        };
+        Err(ReceiveError::NotAcknowledged(format!("message {tag} of {} is nobody's to give back: {why}", self.queue)))
+    }
+
     fn wait(&mut self, timeout_ns: u64) {
         self.inlet.wait(timeout_ns);
     }
@@ -125,4 +144,16 @@ impl Puller for AmqpPuller {
     fn reconnects(&self) -> Option<u64> {
         Some(self.inlet.reconnects())
     }
+}
+
+/// How often a quorum queue has delivered a message, this time included: from the second time on it says how often before.
+fn deliveries(delivered: &Delivered) -> u32 {
+    let headers = delivered.properties.headers().as_ref();
+    let before = headers.and_then(|headers| headers.inner().get("x-delivery-count"));
+    let before = before.map_or(0, |count| match count {
+        AMQPValue::LongLongInt(count) => u32::try_from(*count).unwrap_or(0),
+        AMQPValue::LongInt(count) => u32::try_from(*count).unwrap_or(0),
+        _ => 0,
+    });
+    before.saturating_add(1)
 }

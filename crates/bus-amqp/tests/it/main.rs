@@ -6,6 +6,7 @@ mod fallen;
 mod kills;
 mod losses;
 mod own;
+mod queues;
 mod relay;
 mod server;
 mod tls;
