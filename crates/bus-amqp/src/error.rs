@@ -75,8 +75,8 @@ pub(crate) enum ServerError {
     Differs(String),
     /// A queue is there, but gives up its messages after other deliveries than we want.
     #[error(
-        "has this queue with another number of most deliveries, or of a RabbitMQ before 4, which had none ({0}); open it \
-         with the number that it was made with, or pull it empty, remove it, and open it again"
+        "has this queue with another number of most deliveries, or of a RabbitMQ before 4, which had none ({0}); open \
+         it with the number that it was made with, or pull it empty, remove it, and open it again"
     )]
     OtherLimit(String),
     /// An exchange or queue that was opened is not there any more.

@@ -31,8 +31,8 @@ pub(crate) struct Memory {
 }
 
 impl Incarnation {
-    /// That of a queue which is there. None if this user may not make exchanges, or if the name of the virtual host is so
-    /// long that the broker's answer is cut off.
+    /// That of a queue which is there. None if this user may not make exchanges, or if the name of the virtual host is
+    /// so long that the broker's answer is cut off.
     pub fn of(link: &Link, queue: &ShortString, is_durable: bool) -> Result<Option<Self>, ServerError> {
         match Self::find(link, queue, is_durable) {
             Err(ServerError::Refused(_)) => Ok(None),
@@ -83,8 +83,8 @@ impl Incarnation {
     }
 }
 
-/// The name of a queue's exchange, which no topic has. It is short, because the broker cuts its answers off at 255 bytes,
-/// and the same in all programs (FNV-1a).
+/// The name of a queue's exchange, which no topic has. It is short, because the broker cuts its answers off at 255
+/// bytes, and the same in all programs (FNV-1a).
 fn exchange_of(queue: &str) -> ShortString {
     let hash = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
     format!("~{:016x}", queue.bytes().fold(0xcbf2_9ce4_8422_2325, hash)).into()
@@ -111,8 +111,8 @@ mod tests {
         for bytes in 0..sentence.len() - "' of type 'longstr'".len() {
             assert_eq!(Incarnation::in_refusal(&sentence[..bytes]), None, "cut off after {bytes} bytes");
         }
-        let other = "PRECONDITION_FAILED - inequivalent arg 'durable' for exchange 'x' in vhost '/': received 'true' but \
-                     current is 'false'";
+        let other = "PRECONDITION_FAILED - inequivalent arg 'durable' for exchange 'x' in vhost '/': received 'true' \
+                     but current is 'false'";
         assert_eq!(Incarnation::in_refusal(other), None);
     }
 

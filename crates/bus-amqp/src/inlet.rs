@@ -95,6 +95,19 @@ impl Inlet {
         }
     }
 
+    /// The next notice of messages that the broker has dropped. To be asked for until there is none, after each message
+    /// that is taken.
+    #[inline]
+    pub fn take_notice(&mut self) -> Option<Delivery> {
+        match self.intake.as_mut()?.take_notice() {
+            Ok(notice) => notice,
+            Err(_lost) => {
+                self.lose();
+                None
+            }
+        }
+    }
+
     /// Passes the time until something may be here.
     pub fn wait(&mut self, timeout_ns: u64) {
         if !self.wait.sleeps() {

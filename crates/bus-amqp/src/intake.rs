@@ -10,8 +10,8 @@ use futures_util::future::try_join;
 use futures_util::{FutureExt, StreamExt};
 use lapin::message::Delivery;
 use lapin::options::{
-    BasicAckOptions, BasicConsumeOptions, BasicNackOptions, BasicQosOptions, BasicRejectOptions, ChannelFlowOptions, QueueBindOptions,
-    QueueDeclareOptions,
+    BasicAckOptions, BasicConsumeOptions, BasicNackOptions, BasicQosOptions, BasicRejectOptions, ChannelFlowOptions,
+    QueueBindOptions, QueueDeclareOptions,
 };
 use lapin::protocol::constants::REPLY_SUCCESS;
 use lapin::types::{AMQPValue, FieldTable, ShortString};
@@ -21,6 +21,7 @@ use tickpath_clock::{Clock, HostClock};
 use crate::error::ServerError;
 use crate::incarnation::{Incarnation, Memory};
 use crate::link::Link;
+use crate::notices::Notices;
 use crate::place::{Place, What};
 use crate::server::Server;
 use crate::signal::Signal;
@@ -53,6 +54,8 @@ pub(crate) struct Intake {
     link: Link,
     channel: Channel,
     consumer: Consumer,
+    /// Of a topic's subscriber.
+    notices: Option<Notices>,
     /// Up if something may have come.
     signal: Arc<Signal>,
     waker: Waker,
@@ -85,8 +88,8 @@ impl Intake {
         Self::start(server, Link::open(server)?, place)
     }
 
-    /// The same after a loss: finds out whether a queue is still there, and is the same, before it is made anew. What is
-    /// remembered is kept from one attempt to the next, as the first may make it and fail then.
+    /// The same after a loss: finds out whether a queue is still there, and is the same, before it is made anew. What
+    /// is remembered is kept from one attempt to the next, as the first may make it and fail then.
     pub fn reopen(server: &Server, place: &Place, memory: &mut Memory) -> Result<Self, ServerError> {
         let link = Link::open(server)?;
         memory.is_gone |= matches!(place.what(), What::Queue(_)) && place.waiting(&link)?.is_none();
@@ -99,21 +102,25 @@ impl Intake {
     fn start(server: &Server, link: Link, place: &Place) -> Result<Self, ServerError> {
         let channel = link.channel()?;
         place.declare(server, &link, &channel)?;
-        let (consumer, care, incarnation) = match place.what() {
+        let signal = Arc::new(Signal::new());
+        let (mut notices, mut care, mut incarnation) = (None, None, None);
+        let consumer = match place.what() {
             What::Exchange(exchange) => {
-                let (consumer, queue) = subscribe(&link, &channel, exchange)?;
-                (consumer, Some(Care::new(exchange.clone(), queue)?), None)
+                let dropped = Notices::open(&link, &channel, signal.clone())?;
+                let (consumer, queue) = subscribe(&link, &channel, exchange, dropped.arguments())?;
+                notices = Some(dropped);
+                care = Some(Care::new(exchange.clone(), queue)?);
+                consumer
             }
             What::Queue(queue) => {
                 // Before it is consumed, whose end is told: it is this one, or one before it.
-                let incarnation = Incarnation::of(&link, queue, place.is_durable())?;
-                (consume(&link, &channel, queue, MAX_UNACKNOWLEDGED)?, None, incarnation)
+                incarnation = Incarnation::of(&link, queue, place.is_durable())?;
+                consume(&link, &channel, queue, MAX_UNACKNOWLEDGED)?
             }
         };
-        let signal = Arc::new(Signal::new());
         let waker = Waker::from(signal.clone());
         let (binding, held, looks) = (None, Vec::new(), 0);
-        Ok(Self { binding, link, channel, consumer, signal, waker, held, care, looks, incarnation })
+        Ok(Self { binding, link, channel, consumer, notices, signal, waker, held, care, looks, incarnation })
     }
 
     /// Which queue it is, as far as that can be told.
@@ -146,6 +153,15 @@ impl Intake {
             }
             Poll::Ready(Some(Err(e))) => Err(e.into()),
             Poll::Ready(None) => Err(ServerError::Closed),
+        }
+    }
+
+    /// The next notice of what was dropped, of those that came before the message that was taken last.
+    #[inline]
+    pub fn take_notice(&mut self) -> Result<Option<Delivery>, ServerError> {
+        match &mut self.notices {
+            Some(notices) => notices.take(&self.channel),
+            None => Ok(None),
         }
     }
 
@@ -272,11 +288,15 @@ fn bind_on(binding: &mut Option<Binding>, context: &mut Context<'_>) -> Result<(
     bound.map_err(ServerError::from)
 }
 
-/// A queue for this connection alone, bound to the exchange; gives its name, too.
-fn subscribe(link: &Link, channel: &Channel, exchange: &ShortString) -> Result<(Consumer, ShortString), ServerError> {
+/// A queue for this connection alone, with these arguments, bound to the exchange; gives its name, too.
+fn subscribe(
+    link: &Link,
+    channel: &Channel,
+    exchange: &ShortString,
+    mut arguments: FieldTable,
+) -> Result<(Consumer, ShortString), ServerError> {
     let unnamed = ShortString::default();
     let own = QueueDeclareOptions { exclusive: true, auto_delete: true, ..QueueDeclareOptions::default() };
-    let mut arguments = FieldTable::default();
     arguments.insert("x-max-length-bytes".into(), AMQPValue::LongLongInt(MAX_BEHIND_BYTES as i64));
     let queue = link.answer(channel.queue_declare(unnamed.clone(), own, arguments))?;
     let name = queue.name().clone();

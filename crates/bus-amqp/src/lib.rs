@@ -17,9 +17,11 @@
 //! * Publishing waits for the broker's confirmation; a batch is sent in windows of 1024 messages or 4 MiB, and ends
 //!   with the first window that fails. A topic that nobody is subscribed to confirms, too.
 //! * A subscriber is sent [`MAX_AHEAD`] messages ahead. For one that is further behind the broker keeps
-//!   [`MAX_BEHIND_BYTES`] and drops the oldest; [`Gap::Missed`](tickpath_bus_api::Gap) then says how many, by the
-//!   publishers' numbers. Messages of others, without our header, have no numbers: of those that are dropped there,
-//!   nobody is told.
+//!   [`MAX_BEHIND_BYTES`] and drops the oldest. It is given notice by a second queue of its own, to which the broker
+//!   sends what it drops, and which holds one message. Where all that came is of one publisher, and what follows is
+//!   his, too, [`Gap::Missed`](tickpath_bus_api::Gap) says how many, by his numbers; else they are told as
+//!   `Reconnected` before what follows, for nobody can count them. (Of somebody else who came and ended within what was
+//!   dropped between the messages of that one publisher, nobody is told.)
 //! * When its connection is lost, a thread makes it again, and [`Gap::Reconnected`](tickpath_bus_api::Gap) says so.
 //! * Once a second a subscriber binds its queue to the topic again. If somebody removes the topic, it so hears again
 //!   within about a second of looking, and is told: as `Reconnected`, or, if a publisher had made the topic anew
@@ -32,23 +34,24 @@
 //!   may take as many times the longest message in memory. So no puller takes everything; but what one was sent ahead
 //!   no other one gets before it ends, does not count as waiting, and is then marked as redelivered, also if it was
 //!   never handed over.
-//! * One message that was handed over can be given back. Durable queues count deliveries, and what they gave to pullers so
-//!   often as [`most_deliveries`](QueueConfig::most_deliveries) says goes to the queue of dead letters, which holds it
-//!   before it is gone from here; should the broker fall meanwhile, it may be there twice, under one origin. Of a queue
-//!   without that number no message is ever given up: a RabbitMQ from 4 on would do it after 20 deliveries, and is told
-//!   not to. So who shares a queue must agree on the number, too, and a durable queue made before an update to 4 is
-//!   refused: pull it empty, and remove it.
+//! * One message that was handed over can be given back. Durable queues count deliveries, those too that were sent
+//!   ahead to a puller which ended before it handed them over. What they delivered so often as
+//!   [`most_deliveries`](QueueConfig::most_deliveries) says goes to the queue of dead letters, which holds it before it
+//!   is gone from here; should the broker fall meanwhile, it may be there twice, under one origin. Of a queue without
+//!   that number no message is ever given up: a RabbitMQ from 4 on would do it after 20 deliveries, and is told not to.
+//!   So who shares a queue must agree on the number, too, and a durable queue made before an update to 4 is refused:
+//!   pull it empty, and remove it.
 //! * Acknowledging waits until the broker has it. At most once, a message is acknowledged before it is handed over.
 //! * When the connection of a puller is lost, all that it has not acknowledged comes again, marked; its next
 //!   acknowledgement says how many. The broker does the same to one that holds messages for longer than its
 //!   `consumer_timeout`, half an hour.
 //! * A queue that is not there any more when the connection is made again, because the broker was started anew or
 //!   somebody removed it, is told as [`Gone`](tickpath_bus_api::ReceiveError::Gone), also if a pusher has made it anew
-//!   before: pullers bind the queue to an exchange named `~` and sixteen digits, which is deleted with the queue. A user
-//!   who has no right to make that is told only if nobody has made the queue anew; the same holds in a virtual host whose
-//!   name is longer than 32 bytes.
-//! * At most once, messages may be gone whose puller loses its connection just when it takes them out of the queue. It is
-//!   told how many, as `Gone`, too.
+//!   before: pullers bind the queue to an exchange named `~` and sixteen digits, which is deleted with the queue. A
+//!   user who has no right to make that is told only if nobody has made the queue anew; the same holds in a virtual
+//!   host whose name is longer than 32 bytes.
+//! * At most once, messages may be gone whose puller loses its connection just when it takes them out of the queue. It
+//!   is told how many, as `Gone`, too.
 //!
 //! For both: what was sent and not confirmed, because the connection was lost or nothing came for 5 s, is
 //! [`Unknown`](tickpath_bus_api::PublishError::Unknown), and never sent again by itself. What surely did not leave is,
@@ -81,6 +84,8 @@ mod incarnation;
 mod inlet;
 mod intake;
 mod link;
+mod losses;
+mod notices;
 mod outlet;
 mod place;
 mod puller;

@@ -74,9 +74,9 @@ impl AmqpPuller {
             TakenAway::NotAtAll => return Ok(0),
             TakenAway::Perhaps(count) => {
                 return Err(ReceiveError::Gone(format!(
-                    "{count} messages of {} may be gone: the connection was lost while they were taken out of it, before \
-                     the broker had answered; what it has not taken out comes again, marked. Use 'at-least-once' where \
-                     none may be lost",
+                    "{count} messages of {} may be gone: the connection was lost while they were taken out of it, \
+                     before the broker had answered; what it has not taken out comes again, marked. Use \
+                     'at-least-once' where none may be lost",
                     self.queue
                 )));
             }
@@ -146,7 +146,8 @@ impl Puller for AmqpPuller {
     }
 }
 
-/// How often a quorum queue has delivered a message, this time included: from the second time on it says how often before.
+/// How often a quorum queue has delivered a message, this time included: from the second time on it says how often
+/// before.
 fn deliveries(delivered: &Delivered) -> u32 {
     let headers = delivered.properties.headers().as_ref();
     let before = headers.and_then(|headers| headers.inner().get("x-delivery-count"));

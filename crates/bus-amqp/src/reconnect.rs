@@ -50,7 +50,8 @@ pub(crate) fn longer(pause: Duration) -> Duration {
 }
 
 impl Reconnect {
-    /// Starts trying, after a pause. Closing what is left of the lost connection can take its time, too, and comes first.
+    /// Starts trying, after a pause. Closing what is left of the lost connection can take its time, too, and comes
+    /// first.
     pub fn start(what: Wanted, lost: Option<Intake>, pause: Duration) -> Self {
         let memory = what.memory.clone();
         let (sender, outcome) = sync_channel(1);

@@ -1,11 +1,12 @@
 //! What is lost is told, also where no publisher's number tells it.
 
 use lapin::ExchangeKind;
-use tickpath_bus_api::conformance::{OwnedEvent, next_event, pull_stamps, until};
-use tickpath_bus_api::{Connection, Delivery, Event, Gap, Puller, ReceiveError};
+use tickpath_bus_amqp::{MAX_AHEAD, MAX_BEHIND_BYTES};
+use tickpath_bus_api::conformance::{OwnedEvent, next_event, pull_stamps, stays_quiet, until};
+use tickpath_bus_api::{Connection, Delivery, Event, Gap, Puller, ReceiveError, Subscriber};
 use tickpath_clock::{Clock, HostClock, Wait};
 
-use crate::broker::{Scratch, declare_foreign, publisher, puller, pusher, subscriber};
+use crate::broker::{Scratch, declare_foreign, publish_foreign, publisher, puller, pusher, subscriber};
 use crate::fallen::until_news;
 use crate::relay::Mode;
 use crate::server::relayed;
@@ -114,4 +115,71 @@ fn a_queue_that_was_removed_and_made_anew_by_a_pusher_is_told_to_each_puller() {
     let mut rest = second;
     let after = pull_stamps(&mut *rest, 1);
     assert_eq!(after[0].0, 3, "it is told once, and pulled from");
+}
+
+/// Bytes of a message of which the broker keeps few.
+const LARGE: usize = 1 << 20;
+
+/// Messages of this many bytes of which the broker drops some, whatever came before.
+const MANY: usize = MAX_BEHIND_BYTES / LARGE + 6;
+
+/// What a subscriber finds until the message of this stamp comes: how many messages, or foreign ones, between gaps.
+fn stretches(subscriber: &mut dyn Subscriber, last: u64) -> (Vec<usize>, Vec<Gap>) {
+    let (mut stretches, mut gaps, mut is_over) = (vec![0], Vec::new(), false);
+    until(|| {
+        let polled = subscriber.poll(16, &mut |event| match event {
+            Event::Message(message) if message.stamp == last => is_over = true,
+            Event::Message(_) | Event::Foreign(_) => *stretches.last_mut().expect("there is one") += 1,
+            Event::Gap(gap) => {
+                gaps.push(gap);
+                stretches.push(0);
+            }
+        });
+        polled.unwrap_or_else(|e| panic!("{e}"));
+        is_over
+    });
+    (stretches, gaps)
+}
+
+#[test]
+fn foreign_messages_that_the_broker_drops_are_told_where_they_were() {
+    let scratch = Scratch::new("foreign-dropped");
+    let mut subscriber = subscriber(&scratch.bus, &scratch.name, Wait::Block);
+    let ahead = usize::from(MAX_AHEAD);
+    publish_foreign(&scratch.name, "", &vec!["ahead"; ahead]);
+    publish_foreign(&scratch.name, "", &vec![&*"x".repeat(LARGE); MANY]);
+    publisher(&scratch.bus, &scratch.name).publish(9, KIND, b"last").unwrap();
+    let (came, gaps) = stretches(&mut *subscriber, 9);
+    assert_eq!(gaps, [Gap::Reconnected], "{came:?}");
+    assert!(came[0] == ahead && came[1] > 0 && came[1] < MANY, "{came:?}");
+    stays_quiet(&mut *subscriber);
+}
+
+#[test]
+fn the_last_messages_of_a_publisher_that_has_ended_are_told_when_they_are_dropped() {
+    let scratch = Scratch::new("ended-dropped");
+    let mut subscriber = subscriber(&scratch.bus, &scratch.name, Wait::Block);
+    let ahead = usize::from(MAX_AHEAD);
+    let mut ended = publisher(&scratch.bus, &scratch.name);
+    ended.publish_batch(1, KIND, &vec![&b"ahead"[..]; ahead]).unwrap();
+    ended.publish_batch(1, KIND, &[b"dropped"; 3]).unwrap();
+    drop(ended);
+    let mut successor = publisher(&scratch.bus, &scratch.name);
+    let large = vec![7; LARGE];
+    for _ in 0..MANY {
+        successor.publish(2, KIND, &large).unwrap();
+    }
+    successor.publish(9, KIND, b"last").unwrap();
+    let (came, gaps) = stretches(&mut *subscriber, 9);
+    assert_eq!(gaps, [Gap::Reconnected], "{came:?}");
+    assert!(came[0] == ahead && came[1] > 0 && came[1] < MANY, "{came:?}");
+
+    // It goes on as before: nothing more is told, and what is dropped next is.
+    successor.publish(3, KIND, b"after").unwrap();
+    assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(3, b"after"));
+    stays_quiet(&mut *subscriber);
+    publish_foreign(&scratch.name, "", &vec!["ahead"; ahead]);
+    publish_foreign(&scratch.name, "", &vec![&*"x".repeat(LARGE); MANY]);
+    successor.publish(10, KIND, b"last").unwrap();
+    assert_eq!(stretches(&mut *subscriber, 10).1, [Gap::Reconnected]);
 }

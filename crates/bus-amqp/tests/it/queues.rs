@@ -103,7 +103,8 @@ struct Counted {
 impl Counted {
     fn new(suffix: &str, most_deliveries: u32) -> Self {
         let mut scratch = Scratch::new(suffix);
-        scratch.bus = AmqpBus::connect(&(Broker::get().url() + "?durable&replicas=1")).unwrap_or_else(|e| panic!("{e}"));
+        let url = Broker::get().url() + "?durable&replicas=1";
+        scratch.bus = AmqpBus::connect(&url).unwrap_or_else(|e| panic!("{e}"));
         let most_deliveries = NonZeroU32::new(most_deliveries);
         Self { scratch, config: QueueConfig { most_deliveries, ..QueueConfig::new(Delivery::AtLeastOnce) } }
     }
@@ -119,6 +120,19 @@ impl Counted {
     fn dead(&self) -> Box<dyn Puller> {
         puller(&self.scratch.bus, &dead_letter_queue(&self.scratch.name), Delivery::AtLeastOnce)
     }
+
+    /// Checks that this message is among the dead letters, as it was, once, and in the queue no more.
+    fn check_dead(&self, taken: &Taken) {
+        let mut dead = self.dead();
+        let letter = take(&mut *dead, 1).remove(0);
+        assert_eq!((letter.stamp, letter.origin), (taken.stamp, taken.origin));
+        assert_eq!((letter.payload, letter.deliveries), (taken.payload.clone(), Some(1)));
+        dead.acknowledge().unwrap();
+        drop(dead);
+        assert_eq!(self.scratch.bus.waiting(&dead_letter_queue(&self.scratch.name)).unwrap(), Some(0), "once");
+        self.pusher().push(9, KIND, b"next").unwrap();
+        assert_eq!(pull_stamps(&mut *self.puller(), 1), [(9, false)], "it is not in the queue any more");
+    }
 }
 
 impl Drop for Counted {
@@ -128,35 +142,33 @@ impl Drop for Counted {
 }
 
 #[test]
-fn a_message_that_was_delivered_too_often_goes_to_the_dead_letters_as_it_is() {
+fn a_message_that_was_given_back_too_often_goes_to_the_dead_letters_as_it_is() {
     for most in [1, 3] {
-        let counted = Counted::new(&format!("dead-{most}"), most);
-        let mut pusher = counted.pusher();
-        pusher.push(1, KIND, b"poison").unwrap();
-        let mut first = None;
+        let counted = Counted::new(&format!("given-back-{most}"), most);
+        counted.pusher().push(1, KIND, b"poison").unwrap();
+        let mut puller = counted.puller();
+        let mut last = None;
         for delivery in 1..=most {
-            // Each one is dropped with it, or gives it back.
-            let mut puller = counted.puller();
             let taken = take(&mut *puller, 1).remove(0);
             assert_eq!((taken.deliveries, taken.redelivered), (Some(delivery), delivery > 1), "{most}");
-            if delivery % 2 == 1 {
-                puller.give_back(taken.tag).unwrap();
-            }
-            first.get_or_insert(taken);
+            puller.give_back(taken.tag).unwrap();
+            last = Some(taken);
         }
-        let first = first.expect("it was delivered");
-        let mut dead = counted.dead();
-        let letter = take(&mut *dead, 1).remove(0);
-        assert_eq!((letter.stamp, &letter.payload, letter.origin), (first.stamp, &first.payload, first.origin), "{most}");
-        dead.acknowledge().unwrap();
-        pusher.push(2, KIND, b"next").unwrap();
-        let mut puller = counted.puller();
-        assert_eq!(pull_stamps(&mut *puller, 1), [(2, false)], "it is not here any more");
-        puller.acknowledge().unwrap();
-        drop(dead);
-        let mut dead = counted.dead();
-        assert_eq!(dead.pull(1, &mut |pulled| panic!("twice: {pulled:?}")).unwrap(), 0);
+        drop(puller);
+        counted.check_dead(&last.expect("it was delivered"));
     }
+}
+
+#[test]
+fn a_message_whose_pullers_end_too_often_goes_to_the_dead_letters_as_it_is() {
+    let counted = Counted::new("ended", 3);
+    counted.pusher().push(1, KIND, b"poison").unwrap();
+    let taken = [1, 2, 3].map(|delivery| {
+        let taken = take(&mut *counted.puller(), 1).remove(0);
+        assert_eq!(taken.deliveries, Some(delivery));
+        taken
+    });
+    counted.check_dead(&taken[0]);
 }
 
 #[test]
