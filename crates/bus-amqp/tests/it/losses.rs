@@ -145,9 +145,9 @@ fn stretches(subscriber: &mut dyn Subscriber, last: u64) -> (Vec<usize>, Vec<Gap
 fn foreign_messages_that_the_broker_drops_are_told_where_they_were() {
     let scratch = Scratch::new("foreign-dropped");
     let mut subscriber = subscriber(&scratch.bus, &scratch.name, Wait::Block);
-    let ahead = usize::from(MAX_AHEAD);
+    let (ahead, foreign) = (usize::from(MAX_AHEAD), "x".repeat(LARGE));
     publish_foreign(&scratch.name, "", &vec!["ahead"; ahead]);
-    publish_foreign(&scratch.name, "", &vec![&*"x".repeat(LARGE); MANY]);
+    publish_foreign(&scratch.name, "", &vec![foreign.as_str(); MANY]);
     publisher(&scratch.bus, &scratch.name).publish(9, KIND, b"last").unwrap();
     let (came, gaps) = stretches(&mut *subscriber, 9);
     assert_eq!(gaps, [Gap::Reconnected], "{came:?}");
@@ -159,7 +159,7 @@ fn foreign_messages_that_the_broker_drops_are_told_where_they_were() {
 fn the_last_messages_of_a_publisher_that_has_ended_are_told_when_they_are_dropped() {
     let scratch = Scratch::new("ended-dropped");
     let mut subscriber = subscriber(&scratch.bus, &scratch.name, Wait::Block);
-    let ahead = usize::from(MAX_AHEAD);
+    let (ahead, foreign) = (usize::from(MAX_AHEAD), "x".repeat(LARGE));
     let mut ended = publisher(&scratch.bus, &scratch.name);
     ended.publish_batch(1, KIND, &vec![&b"ahead"[..]; ahead]).unwrap();
     ended.publish_batch(1, KIND, &[b"dropped"; 3]).unwrap();
@@ -179,7 +179,7 @@ fn the_last_messages_of_a_publisher_that_has_ended_are_told_when_they_are_droppe
     assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(3, b"after"));
     stays_quiet(&mut *subscriber);
     publish_foreign(&scratch.name, "", &vec!["ahead"; ahead]);
-    publish_foreign(&scratch.name, "", &vec![&*"x".repeat(LARGE); MANY]);
+    publish_foreign(&scratch.name, "", &vec![foreign.as_str(); MANY]);
     successor.publish(10, KIND, b"last").unwrap();
     assert_eq!(stretches(&mut *subscriber, 10).1, [Gap::Reconnected]);
 }

@@ -1,6 +1,7 @@
 //! The bus over RabbitMQ, seen from outside, against a running broker.
 
 mod broker;
+mod carry;
 mod conformance;
 mod fallen;
 mod kills;
