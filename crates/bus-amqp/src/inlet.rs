@@ -151,9 +151,10 @@ impl Inlet {
         }
     }
 
-    /// How many messages of this connection are handed over and not acknowledged.
-    pub fn held(&self) -> usize {
-        self.intake.as_ref().map_or(0, Intake::held)
+    /// How many messages of this connection are handed over and not acknowledged, if the broker sends no more before
+    /// they are.
+    pub fn full(&self) -> Option<usize> {
+        self.intake.as_ref().filter(|intake| intake.is_full()).map(Intake::held)
     }
 
     /// Acknowledges all that is handed over. Gives how many messages come again all the same, because the connection

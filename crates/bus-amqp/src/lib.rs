@@ -16,7 +16,9 @@
 //!
 //! * Publishing waits for the broker's confirmation; a batch is sent in windows of 1024 messages or 4 MiB, and ends
 //!   with the first window that fails. A topic that nobody is subscribed to confirms, too.
-//! * A subscriber is sent [`MAX_AHEAD`] messages ahead. For one that is further behind the broker keeps
+//! * A subscriber is sent up to [`MAX_AHEAD`] messages ahead, and [`MAX_AHEAD_BYTES`], by the lengths that it has seen:
+//!   it begins with few, and what it holds goes beyond that only where long messages follow upon many short ones, until
+//!   it looks at the first of them. For one that is further behind the broker keeps
 //!   [`MAX_BEHIND_BYTES`] and drops the oldest. It is given notice by a second queue of its own, to which the broker
 //!   sends what it drops, and which holds one message. Where all that came is of one publisher, and what follows is
 //!   his, too, [`Gap::Missed`](tickpath_bus_api::Gap) says how many, by his numbers; else they are told as
@@ -30,10 +32,10 @@
 //! A **queue** is a queue of the same name, not exclusive; without `?durable`, at least once holds against the death of
 //! pullers, not against that of the broker.
 //!
-//! * The broker sends a puller up to [`MAX_UNACKNOWLEDGED`] messages ahead, and no more until it acknowledges; they
-//!   may take as many times the longest message in memory. So no puller takes everything; but what one was sent ahead
-//!   no other one gets before it ends, does not count as waiting, and is then marked as redelivered, also if it was
-//!   never handed over.
+//! * The broker sends a puller up to [`MAX_UNACKNOWLEDGED`] messages ahead, or [`MAX_AHEAD_BYTES`], likewise by the
+//!   lengths that it has seen, and no more until it acknowledges. So no puller takes everything; but what one was sent
+//!   ahead no other one gets before it ends, does not count as waiting, and is then marked as redelivered, also if it
+//!   was never handed over.
 //! * One message that was handed over can be given back. Durable queues count deliveries, those too that were sent
 //!   ahead to a puller which ended before it handed them over. What they delivered so often as
 //!   [`most_deliveries`](QueueConfig::most_deliveries) says goes to the queue of dead letters, which holds it before it
@@ -78,6 +80,7 @@
 
 mod about;
 mod advice;
+mod ahead;
 mod doubts;
 mod error;
 mod incarnation;
@@ -111,7 +114,7 @@ use crate::puller::AmqpPuller;
 use crate::server::{Durability, Server};
 use crate::subscriber::AmqpSubscriber;
 
-pub use crate::intake::{MAX_AHEAD, MAX_BEHIND_BYTES, MAX_UNACKNOWLEDGED};
+pub use crate::intake::{MAX_AHEAD, MAX_AHEAD_BYTES, MAX_BEHIND_BYTES, MAX_UNACKNOWLEDGED};
 pub use crate::outlet::MAX_PAYLOAD_BYTES;
 
 /// What this transport is.

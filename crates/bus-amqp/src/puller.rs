@@ -8,7 +8,7 @@ use tickpath_bus_api::{ConnectError, Delivery, Pulled, Puller, QueueConfig, Rece
 use tickpath_clock::Wait;
 
 use crate::inlet::{Inlet, TakenAway};
-use crate::intake::MAX_UNACKNOWLEDGED;
+use crate::intake::{MAX_AHEAD_BYTES, MAX_UNACKNOWLEDGED};
 use crate::place::Place;
 use crate::server::Server;
 
@@ -35,10 +35,13 @@ impl AmqpPuller {
 
     /// Hands over what is acknowledged later.
     fn lend(&mut self, limit: usize, handler: &mut dyn FnMut(Pulled<'_>)) -> Result<usize, ReceiveError> {
-        if limit > 0 && self.inlet.held() >= usize::from(MAX_UNACKNOWLEDGED) {
+        if limit > 0
+            && let Some(count) = self.inlet.full()
+        {
             let sentence = format!(
-                "{MAX_UNACKNOWLEDGED} messages are handed over and not acknowledged, which is all that a puller can \
-                 hold; acknowledge them, then pull again"
+                "{count} messages are handed over and not acknowledged, which is all that a puller can hold: \
+                 {MAX_UNACKNOWLEDGED}, or {MAX_AHEAD_BYTES} bytes by the longest of late; acknowledge them, then pull \
+                 again"
             );
             return Err(ReceiveError::Other(sentence.into()));
         }

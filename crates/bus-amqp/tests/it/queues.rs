@@ -2,7 +2,7 @@
 
 use std::num::NonZeroU32;
 
-use tickpath_bus_amqp::AmqpBus;
+use tickpath_bus_amqp::{AmqpBus, MAX_AHEAD_BYTES};
 use tickpath_bus_api::conformance::{pull_stamps, until};
 use tickpath_bus_api::{
     ConnectError, Connection, Delivery, Origin, Puller, Pusher, QueueConfig, ReceiveError, dead_letter_queue,
@@ -205,4 +205,34 @@ fn who_shares_a_queue_agrees_on_the_number_of_deliveries() {
     // The name of its dead letters would be none.
     let long = "x".repeat(128);
     assert!(matches!(bus.pusher(&long, &counted.config), Err(ConnectError::Name(_))));
+}
+
+#[test]
+fn a_puller_holds_no_more_bytes_than_its_bound() {
+    const LARGE: usize = 1 << 20;
+    const COUNT: usize = 100;
+    let scratch = Scratch::new("bytes");
+    let (large, mut pusher) = (vec![7; LARGE], pusher(&scratch.bus, &scratch.name));
+    pusher.push_batch(1, KIND, &[large.as_slice(); COUNT]).unwrap();
+    let mut puller = puller(&scratch.bus, &scratch.name, Delivery::AtLeastOnce);
+    let (mut came, mut full) = (0, None);
+    until(|| {
+        match puller.pull(COUNT, &mut |_| came += 1) {
+            Ok(_) => puller.wait(1_000_000),
+            Err(error) => full = Some(error.to_string()),
+        }
+        full.is_some()
+    });
+    let full = full.expect("it was told");
+    assert!(full.starts_with(&format!("{came} messages")) && full.contains("acknowledge them"), "{full}");
+    assert!(came * LARGE <= MAX_AHEAD_BYTES, "{came} messages were handed over");
+    let waiting = scratch.bus.waiting(&scratch.name).unwrap().expect("it is counted");
+    assert!(waiting as usize * LARGE >= COUNT * LARGE - MAX_AHEAD_BYTES, "only {waiting} messages wait");
+    while came < COUNT {
+        puller.acknowledge().unwrap();
+        came += pull_stamps(&mut *puller, 1).len();
+    }
+    puller.acknowledge().unwrap();
+    drop(puller);
+    scratch.until_waiting(0);
 }
