@@ -39,8 +39,8 @@ pub const MAX_AHEAD_BYTES: usize = 64 << 20;
 /// The most bytes that the broker keeps for a subscriber that is behind; of more, it drops the oldest.
 pub const MAX_BEHIND_BYTES: usize = 64 << 20;
 
-/// A subscriber tells the broker that it has messages when they are one in so many of those that are sent ahead: rarely,
-/// as each time costs a packet, and before they run out.
+/// A subscriber tells the broker that it has messages when they are one in so many of those that are sent ahead:
+/// rarely, as each time costs a packet, and before they run out.
 const ONE_IN: usize = 4;
 
 /// How often a subscription is looked after.
@@ -181,7 +181,7 @@ impl Intake {
             }
             Poll::Ready(Some(Err(e))) => return Err(e.into()),
             Poll::Ready(None) if self.changing.is_none() => return Err(ServerError::Closed),
-            // What it was sent has all been taken.
+            // It has given all that it was sent.
             Poll::Ready(None) => {}
         }
         if let Some(consumer) = change_on(&mut self.changing, &mut context)? {
