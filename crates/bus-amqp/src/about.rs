@@ -5,8 +5,12 @@ use std::net::TcpStream;
 
 use tickpath_tls::{ClientConnection, StreamOwned, server_name};
 
+use crate::error::ServerError;
 use crate::link::TIMEOUT;
 use crate::server::{Host, Server};
+
+/// The most bytes of the broker's first frame that are read.
+const MOST_BYTES: usize = 64 << 10;
 
 /// The version, from the first frame that the broker sends to anybody; none if it tells none.
 pub(crate) fn version(server: &Server) -> io::Result<Option<String>> {
@@ -18,6 +22,17 @@ pub(crate) fn version(server: &Server) -> io::Result<Option<String>> {
         }
     }
     Err(failed)
+}
+
+/// Whether the broker gives up by itself what a quorum queue has delivered too often, which it does from version 4 on.
+pub(crate) fn gives_up(server: &Server) -> Result<bool, ServerError> {
+    let version = version(server).map_err(|e| ServerError::from_io(&e))?;
+    Ok(version.is_some_and(|version| is_giving_up(&version)))
+}
+
+fn is_giving_up(version: &str) -> bool {
+    let major = version.split('.').next().and_then(|digits| digits.parse::<u32>().ok());
+    major.is_some_and(|major| major >= 4)
 }
 
 fn version_of(server: &Server, host: &Host) -> io::Result<Option<String>> {
@@ -34,12 +49,28 @@ fn version_of(server: &Server, host: &Host) -> io::Result<Option<String>> {
 
 fn ask(stream: &mut (impl Read + Write)) -> io::Result<Option<String>> {
     stream.write_all(b"AMQP\0\0\x09\x01")?;
-    let mut frame = vec![0; 4096];
-    let read = stream.read(&mut frame)?;
-    let text = String::from_utf8_lossy(&frame[..read]);
+    // A frame's head: its type, its channel in two bytes, and its length in four.
+    let mut head = [0; 7];
+    stream.read_exact(&mut head)?;
+    let bytes = u32::from_be_bytes([head[3], head[4], head[5], head[6]]) as usize;
+    let mut frame = vec![0; bytes.min(MOST_BYTES)];
+    stream.read_exact(&mut frame)?;
+    let text = String::from_utf8_lossy(&frame);
     // A table's text: its name, the letter S, its length in four bytes, its bytes.
     Ok(text.split_once("versionS").map(|(_, rest)| {
         let digits = rest.chars().skip(4);
         digits.take_while(|c| c.is_ascii_digit() || *c == '.').collect()
     }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn from_version_4_on_messages_are_given_up() {
+        for (version, is) in [("3.10.8", false), ("3.13.7", false), ("4.0.0", true), ("10.1", true), ("", false)] {
+            assert_eq!(is_giving_up(version), is, "{version}");
+        }
+    }
 }

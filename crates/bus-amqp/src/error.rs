@@ -73,6 +73,12 @@ pub(crate) enum ServerError {
     /// An exchange or queue is there, but not as we make them.
     #[error("has this name already, for something else ({0}); use another name, or delete that one")]
     Differs(String),
+    /// A queue is there, but gives up its messages after other deliveries than we want.
+    #[error(
+        "has this queue with another number of most deliveries, or of a RabbitMQ before 4, which had none ({0}); open \
+         it with the number that it was made with, or pull it empty, remove it, and open it again"
+    )]
+    OtherLimit(String),
     /// An exchange or queue that was opened is not there any more.
     #[error("does not have it any more ({0}); somebody removed it: open it again")]
     Missing(String),
@@ -125,6 +131,17 @@ impl ServerError {
         }
     }
 
+    /// What an error of the network means.
+    pub fn from_io(error: &io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::ConnectionRefused => Self::NobodyListens,
+            io::ErrorKind::TimedOut => Self::Timeout,
+            // The library's name for the end of the stream.
+            io::ErrorKind::ConnectionAborted | io::ErrorKind::UnexpectedEof => Self::Closed,
+            _ => Self::Lost(error.to_string()),
+        }
+    }
+
     /// Why none of these servers can be used, of which there is at least one.
     pub fn of_all(mut failed: Vec<(String, Self)>) -> Self {
         match failed.len() {
@@ -160,6 +177,7 @@ impl ServerError {
             | Self::NoUser
             | Self::VirtualHost(_)
             | Self::Differs(_)
+            | Self::OtherLimit(_)
             | Self::Refused(_) => false,
             Self::Several(failed) => failed.iter().any(|(_, error)| error.may_pass()),
         }
@@ -179,7 +197,7 @@ impl ServerError {
 impl From<lapin::Error> for ServerError {
     fn from(error: lapin::Error) -> Self {
         match error.kind() {
-            ErrorKind::IOError(e) => from_io(e),
+            ErrorKind::IOError(e) => Self::from_io(e),
             ErrorKind::ProtocolError(e) => from_refusal(e),
             ErrorKind::ParsingError(_) => Self::NotAmqp("its bytes are no AMQP".to_owned()),
             ErrorKind::InvalidProtocolVersion(_) => Self::NotAmqp(error.to_string()),
@@ -194,16 +212,6 @@ impl From<lapin::Error> for ServerError {
     }
 }
 
-fn from_io(error: &io::Error) -> ServerError {
-    match error.kind() {
-        io::ErrorKind::ConnectionRefused => ServerError::NobodyListens,
-        io::ErrorKind::TimedOut => ServerError::Timeout,
-        // The library's name for the end of the stream.
-        io::ErrorKind::ConnectionAborted | io::ErrorKind::UnexpectedEof => ServerError::Closed,
-        _ => ServerError::Lost(error.to_string()),
-    }
-}
-
 /// What the broker's refusals mean once the login is over: the one table of what passes and what does not.
 fn from_refusal(refusal: &AMQPError) -> ServerError {
     let sentence = refusal.get_message().to_string();
@@ -211,6 +219,7 @@ fn from_refusal(refusal: &AMQPError) -> ServerError {
         // The node that a queue lives on.
         NOT_FOUND if sentence.contains("down or inaccessible") => ServerError::NotNow(sentence),
         NOT_FOUND => ServerError::Missing(sentence),
+        PRECONDITION_FAILED if is_limit_of_deliveries(&sentence) => ServerError::OtherLimit(sentence),
         PRECONDITION_FAILED if sentence.contains("inequivalent arg") => ServerError::Differs(sentence),
         // A quorum queue without a leader is an internal error, too.
         CONNECTION_FORCED | INTERNAL_ERROR => ServerError::Lost(sentence),
@@ -220,6 +229,12 @@ fn from_refusal(refusal: &AMQPError) -> ServerError {
         // ACCESS_REFUSED, other NOT_ALLOWED, other PRECONDITION_FAILED, and what nobody thought of.
         _ => ServerError::Refused(sentence),
     }
+}
+
+/// Whether a queue differs in what `most_deliveries` is declared by.
+fn is_limit_of_deliveries(sentence: &str) -> bool {
+    let differs = |argument: &&str| sentence.contains(&format!("inequivalent arg '{argument}"));
+    ["x-delivery-limit", "x-dead-letter-", "x-overflow"].iter().any(differs)
 }
 
 /// Whether there are merely too many connections.
@@ -246,6 +261,8 @@ mod tests {
             (404, "NOT_FOUND - home node 'a@b' of durable queue 'x' is down or inaccessible", "try again", true),
             (405, "RESOURCE_LOCKED - cannot obtain exclusive access to locked queue 'x'", "try again", true),
             (406, "PRECONDITION_FAILED - inequivalent arg 'type' for exchange 'x'", "use another name", false),
+            (406, "PRECONDITION_FAILED - inequivalent arg 'x-delivery-limit' for queue 'x'", "remove it", false),
+            (406, "PRECONDITION_FAILED - inequivalent arg 'x-dead-letter-exchange' for queue 'x'", "remove it", false),
             (406, "PRECONDITION_FAILED - unknown delivery tag 7", "refused: PRECONDITION_FAILED", false),
             (506, "RESOURCE_ERROR - out of something", "try again", true),
             (530, "NOT_ALLOWED - access to vhost '/' refused for 'a': connection limit (1) is reached", "try", true),

@@ -8,9 +8,10 @@ use tickpath_bus_api::{ConnectError, ReceiveError};
 use tickpath_clock::Wait;
 
 use crate::error::ServerError;
+use crate::incarnation::Memory;
 use crate::intake::Intake;
 use crate::place::Place;
-use crate::reconnect::Reconnect;
+use crate::reconnect::{Outcome, Reconnect, Wanted, longer};
 use crate::server::Server;
 
 /// A topic or a queue that is received from, which outlives its connections.
@@ -25,13 +26,45 @@ pub(crate) struct Inlet {
     reconnects: u64,
     /// Messages that were handed over by connections that are lost, and not acknowledged; until somebody is told.
     comes_again: usize,
+    /// Before it is tried again: none unless the last attempt ended with an error that does not pass by itself.
+    pause: Duration,
+    /// Of a queue.
+    memory: Memory,
+    /// The highest tag that was given for a message of a connection before this one; the broker counts from 1 on each.
+    tags_before: u64,
+    /// The last tag that was given.
+    last_tag: u64,
+}
+
+/// Whether messages are gone from their queue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum TakenAway {
+    /// All of them.
+    Surely,
+    /// None: the connection was lost before anything was said of them, and they come again.
+    NotAtAll,
+    /// Nobody knows of so many: the broker did not answer.
+    Perhaps(usize),
 }
 
 impl Inlet {
     /// Connects.
     pub fn open(server: Arc<Server>, place: Place, wait: Wait) -> Result<Self, ConnectError> {
         let intake = Intake::open(&server, &place).map_err(|e| server.error(&e))?;
-        Ok(Self { server, place, wait, intake: Some(intake), reconnect: None, reconnects: 0, comes_again: 0 })
+        let memory = Memory { incarnation: intake.incarnation().cloned(), is_gone: false };
+        Ok(Self {
+            server,
+            place,
+            wait,
+            intake: Some(intake),
+            reconnect: None,
+            reconnects: 0,
+            comes_again: 0,
+            pause: Duration::ZERO,
+            memory,
+            tags_before: 0,
+            last_tag: 0,
+        })
     }
 
     /// True once after the connection was lost and made anew.
@@ -40,9 +73,9 @@ impl Inlet {
         if self.reconnect.is_some() { self.come_back() } else { Ok(false) }
     }
 
-    /// Whether the queue was not there any more when this connection was made, and has been made anew.
-    pub fn is_gone(&self) -> bool {
-        self.intake.as_ref().is_some_and(Intake::is_gone)
+    /// True once after the queue that was pulled from was gone, whoever has made it anew.
+    pub fn is_gone(&mut self) -> bool {
+        std::mem::take(&mut self.memory.is_gone)
     }
 
     /// How often the connection was lost and made anew.
@@ -55,6 +88,19 @@ impl Inlet {
     pub fn take(&mut self) -> Option<Delivery> {
         match self.intake.as_mut()?.take() {
             Ok(delivery) => delivery,
+            Err(_lost) => {
+                self.lose();
+                None
+            }
+        }
+    }
+
+    /// The next notice of messages that the broker has dropped. To be asked for until there is none, after each message
+    /// that is taken.
+    #[inline]
+    pub fn take_notice(&mut self) -> Option<Delivery> {
+        match self.intake.as_mut()?.take_notice() {
+            Ok(notice) => notice,
             Err(_lost) => {
                 self.lose();
                 None
@@ -76,11 +122,24 @@ impl Inlet {
         }
     }
 
-    /// Remembers that a message is handed over, which is acknowledged later.
-    pub fn hold(&mut self, delivery: &Delivery) {
+    /// Remembers that a message is handed over, which is acknowledged later. Gives its tag, which no message of another
+    /// connection has.
+    pub fn hold(&mut self, delivery: &Delivery) -> u64 {
         if let Some(intake) = &mut self.intake {
             intake.hold(delivery.delivery_tag);
         }
+        self.last_tag = self.tags_before + delivery.delivery_tag;
+        self.last_tag
+    }
+
+    /// Gives a message back. False if it is none that is handed over by this connection and not acknowledged.
+    pub fn give_back(&mut self, tag: u64) -> bool {
+        let delivery_tag = tag.saturating_sub(self.tags_before);
+        let is_held = self.intake.as_ref().is_some_and(|intake| intake.holds(delivery_tag));
+        if is_held {
+            self.settle(|intake| intake.give_back(delivery_tag));
+        }
+        is_held
     }
 
     /// A message is handed over that nobody acknowledges.
@@ -92,9 +151,10 @@ impl Inlet {
         }
     }
 
-    /// How many messages of this connection are handed over and not acknowledged.
-    pub fn held(&self) -> usize {
-        self.intake.as_ref().map_or(0, Intake::held)
+    /// How many messages of this connection are handed over and not acknowledged, if the broker sends no more before
+    /// they are.
+    pub fn full(&self) -> Option<usize> {
+        self.intake.as_ref().filter(|intake| intake.is_full()).map(Intake::held)
     }
 
     /// Acknowledges all that is handed over. Gives how many messages come again all the same, because the connection
@@ -102,6 +162,16 @@ impl Inlet {
     pub fn acknowledge(&mut self) -> usize {
         self.settle(Intake::acknowledge);
         std::mem::take(&mut self.comes_again)
+    }
+
+    /// Acknowledges all that was taken before anybody gets it.
+    pub fn take_away(&mut self) -> TakenAway {
+        let is_sent = self.intake.as_ref().is_some_and(Intake::is_up);
+        match self.acknowledge() {
+            0 => TakenAway::Surely,
+            count if is_sent => TakenAway::Perhaps(count),
+            _ => TakenAway::NotAtAll,
+        }
     }
 
     /// Removes a message that is none of ours.
@@ -120,21 +190,29 @@ impl Inlet {
     #[cold]
     fn lose(&mut self) {
         let lost = self.intake.take();
+        self.tags_before = self.last_tag;
         self.comes_again += lost.as_ref().map_or(0, Intake::held);
-        self.reconnect = Some(Reconnect::start(self.server.clone(), self.place.clone(), lost));
+        let (server, place, memory) = (self.server.clone(), self.place.clone(), self.memory.clone());
+        self.reconnect = Some(Reconnect::start(Wanted { server, place, memory }, lost, self.pause));
     }
 
     #[cold]
     fn come_back(&mut self) -> Result<bool, ReceiveError> {
-        match self.reconnect.as_mut().and_then(Reconnect::outcome) {
-            None => Ok(false),
-            Some(Ok(intake)) => {
+        let Some(Outcome { made, memory }) = self.reconnect.as_mut().and_then(Reconnect::outcome) else {
+            return Ok(false);
+        };
+        self.memory = memory;
+        match made {
+            Ok(intake) => {
+                self.memory.incarnation = intake.incarnation().cloned();
                 self.intake = Some(intake);
                 self.reconnect = None;
                 self.reconnects += 1;
+                self.pause = Duration::ZERO;
                 Ok(true)
             }
-            Some(Err(e)) => {
+            Err(e) => {
+                self.pause = longer(self.pause);
                 self.lose();
                 Err(ReceiveError::Other(format!("{} {e}", self.server.name()).into()))
             }

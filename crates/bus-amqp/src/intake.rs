@@ -10,33 +10,38 @@ use futures_util::future::try_join;
 use futures_util::{FutureExt, StreamExt};
 use lapin::message::Delivery;
 use lapin::options::{
-    BasicAckOptions, BasicConsumeOptions, BasicQosOptions, BasicRejectOptions, ChannelFlowOptions, QueueBindOptions,
-    QueueDeclareOptions,
+    BasicAckOptions, BasicCancelOptions, BasicConsumeOptions, BasicNackOptions, BasicQosOptions, BasicRejectOptions,
+    ChannelFlowOptions, QueueBindOptions, QueueDeclareOptions,
 };
 use lapin::protocol::constants::REPLY_SUCCESS;
 use lapin::types::{AMQPValue, FieldTable, ShortString};
 use lapin::{Channel, Consumer};
 use tickpath_clock::{Clock, HostClock};
 
+use crate::ahead::Ahead;
 use crate::error::ServerError;
+use crate::incarnation::{Incarnation, Memory};
 use crate::link::Link;
+use crate::notices::Notices;
 use crate::place::{Place, What};
 use crate::server::Server;
 use crate::signal::Signal;
 
-/// The most messages that a puller holds, handed over or sent ahead, before it must acknowledge. Their bytes are
-/// bounded by this many of the longest.
+/// The most messages that a puller holds, handed over or sent ahead, before it must acknowledge.
 pub const MAX_UNACKNOWLEDGED: u16 = 256;
 
 /// The most messages that a subscriber is sent ahead of what it has looked at.
 pub const MAX_AHEAD: u16 = 128;
 
+/// The most bytes that either is sent ahead, of messages that are as long as those it has seen.
+pub const MAX_AHEAD_BYTES: usize = 64 << 20;
+
 /// The most bytes that the broker keeps for a subscriber that is behind; of more, it drops the oldest.
 pub const MAX_BEHIND_BYTES: usize = 64 << 20;
 
-/// A subscriber tells the broker of so many messages at a time that it has them: rarely, as each costs a packet, and
-/// before those that are sent ahead run out.
-const TOLD_AT_ONCE: usize = 32;
+/// A subscriber tells the broker that it has messages when they are one in so many of those that are sent ahead:
+/// rarely, as each time costs a packet, and before they run out.
+const ONE_IN: usize = 4;
 
 /// How often a subscription is looked after.
 const CARE_EVERY: Duration = Duration::from_secs(1);
@@ -48,27 +53,33 @@ const LOOKS: u32 = 256;
 pub(crate) struct Intake {
     /// First of all, as it holds the connection.
     binding: Option<Binding>,
+    /// Consuming with more or fewer messages ahead.
+    changing: Option<Changing>,
     /// Before the consumer, so that it is closed before that is dropped, which would cancel it by itself.
     link: Link,
     channel: Channel,
     consumer: Consumer,
+    ahead: Ahead,
+    /// Of a topic's subscriber.
+    notices: Option<Notices>,
     /// Up if something may have come.
     signal: Arc<Signal>,
     waker: Waker,
-    /// The tag of the last message that was handed over and not acknowledged.
-    last: Option<u64>,
-    /// How many were.
-    held: usize,
+    /// The tags of the messages that are handed over and not acknowledged, rising.
+    held: Vec<u64>,
     /// Of a topic's subscriber.
     care: Option<Care>,
     /// Empty looks.
     looks: u32,
-    /// Whether the queue that was consumed before is not there any more.
-    is_gone: bool,
+    /// Of a queue, as far as it can be told.
+    incarnation: Option<Incarnation>,
 }
 
 /// Binding the subscriber's queue to the topic once more.
 type Binding = Pin<Box<dyn Future<Output = lapin::Result<()>> + Send>>;
+
+/// Ending a consumer, and making another one.
+type Changing = Pin<Box<dyn Future<Output = lapin::Result<Consumer>> + Send>>;
 
 /// What a subscription is looked after by.
 struct Care {
@@ -83,37 +94,66 @@ struct Care {
 impl Intake {
     /// Connects, and subscribes to a topic or consumes a queue. What is published from now on comes.
     pub fn open(server: &Server, place: &Place) -> Result<Self, ServerError> {
-        Self::start(Link::open(server)?, place)
+        Self::start(server, Link::open(server)?, place)
     }
 
-    /// The same after a loss: looks whether a queue is still there before it is made anew. `is_gone` is kept from one
-    /// attempt to the next, as the first may make it and fail then.
-    pub fn reopen(server: &Server, place: &Place, is_gone: &mut bool) -> Result<Self, ServerError> {
+    /// The same after a loss: finds out whether a queue is still there, and is the same, before it is made anew. What
+    /// is remembered is kept from one attempt to the next, as the first may make it and fail then.
+    pub fn reopen(server: &Server, place: &Place, memory: &mut Memory) -> Result<Self, ServerError> {
         let link = Link::open(server)?;
-        *is_gone |= matches!(place.what(), What::Queue(_)) && place.waiting(&link)?.is_none();
-        let intake = Self::start(link, place)?;
-        Ok(Self { is_gone: *is_gone, ..intake })
+        memory.is_gone |= matches!(place.what(), What::Queue(_)) && place.waiting(&link)?.is_none();
+        let intake = Self::start(server, link, place)?;
+        let before_and_now = memory.incarnation.as_ref().zip(intake.incarnation());
+        memory.is_gone |= before_and_now.is_some_and(|(before, now)| before != now);
+        Ok(intake)
     }
 
-    fn start(link: Link, place: &Place) -> Result<Self, ServerError> {
+    fn start(server: &Server, link: Link, place: &Place) -> Result<Self, ServerError> {
         let channel = link.channel()?;
-        place.declare(&link, &channel)?;
-        let (consumer, care) = match place.what() {
-            What::Exchange(exchange) => {
-                let (consumer, queue) = subscribe(&link, &channel, exchange)?;
-                (consumer, Some(Care::new(exchange.clone(), queue)?))
-            }
-            What::Queue(queue) => (consume(&link, &channel, queue, MAX_UNACKNOWLEDGED)?, None),
-        };
+        place.declare(server, &link, &channel)?;
         let signal = Arc::new(Signal::new());
+        let (mut notices, mut care, mut incarnation) = (None, None, None);
+        let (queue, ahead) = match place.what() {
+            What::Exchange(exchange) => {
+                let dropped = Notices::open(&link, &channel, signal.clone())?;
+                let queue = subscribe(&link, &channel, exchange, dropped.arguments())?;
+                notices = Some(dropped);
+                care = Some(Care::new(exchange.clone(), queue.clone())?);
+                (queue, Ahead::new(MAX_AHEAD))
+            }
+            What::Queue(queue) => {
+                // Before it is consumed, whose end is told: it is this one, or one before it.
+                incarnation = Incarnation::of(&link, queue, place.is_durable())?;
+                (queue.clone(), Ahead::new(MAX_UNACKNOWLEDGED))
+            }
+        };
+        let consumer = link.answer(consume(channel.clone(), queue, ahead.now()))?;
         let waker = Waker::from(signal.clone());
-        let (binding, last, held, looks, is_gone) = (None, None, 0, 0, false);
-        Ok(Self { binding, link, channel, consumer, signal, waker, last, held, care, looks, is_gone })
+        Ok(Self {
+            binding: None,
+            changing: None,
+            link,
+            channel,
+            consumer,
+            ahead,
+            notices,
+            signal,
+            waker,
+            held: Vec::new(),
+            care,
+            looks: 0,
+            incarnation,
+        })
     }
 
-    /// Whether a queue that was consumed before was not there any more, and has been made anew.
-    pub fn is_gone(&self) -> bool {
-        self.is_gone
+    /// Which queue it is, as far as that can be told.
+    pub fn incarnation(&self) -> Option<&Incarnation> {
+        self.incarnation.as_ref()
+    }
+
+    /// Whether the connection stands, as far as is known.
+    pub fn is_up(&self) -> bool {
+        self.link.is_up() && self.channel.status().connected()
     }
 
     /// The next message that is here. An error means that the connection or what was consumed is lost.
@@ -129,13 +169,56 @@ impl Intake {
         }
         let mut context = Context::from_waker(&self.waker);
         match self.consumer.poll_next_unpin(&mut context) {
-            Poll::Pending => bind_on(&mut self.binding, &mut context).map(|()| None),
+            Poll::Pending => bind_on(&mut self.binding, &mut context)?,
             Poll::Ready(Some(Ok(delivery))) => {
                 self.signal.restore();
-                Ok(Some(delivery))
+                if self.changing.is_none()
+                    && let Some(now) = self.ahead.saw(delivery.data.len())
+                {
+                    self.change(now)?;
+                }
+                return Ok(Some(delivery));
             }
-            Poll::Ready(Some(Err(e))) => Err(e.into()),
-            Poll::Ready(None) => Err(ServerError::Closed),
+            Poll::Ready(Some(Err(e))) => return Err(e.into()),
+            Poll::Ready(None) if self.changing.is_none() => return Err(ServerError::Closed),
+            // It has given all that it was sent.
+            Poll::Ready(None) => {}
+        }
+        if let Some(consumer) = change_on(&mut self.changing, &mut context)? {
+            self.consumer = consumer;
+            self.signal.restore();
+        }
+        Ok(None)
+    }
+
+    /// From now on so many messages are sent ahead: ends the consumer, which still gives what it was sent, and makes
+    /// another one, without waiting for either.
+    #[cold]
+    fn change(&mut self, ahead: u16) -> Result<(), ServerError> {
+        let (channel, tag) = (self.channel.clone(), self.consumer.tag());
+        let queue = self.consumer.queue();
+        self.changing = Some(Box::pin(async move {
+            channel.basic_cancel(tag, BasicCancelOptions::default()).await?;
+            consume(channel, queue, ahead).await
+        }));
+        // The first look says to the broker that it is to end.
+        if let Some(consumer) = change_on(&mut self.changing, &mut Context::from_waker(&self.waker))? {
+            self.consumer = consumer;
+        }
+        Ok(())
+    }
+
+    /// Whether the broker sends nothing more before something is acknowledged.
+    pub fn is_full(&self) -> bool {
+        self.changing.is_none() && self.held.len() >= usize::from(self.ahead.now())
+    }
+
+    /// The next notice of what was dropped, of those that came before the message that was taken last.
+    #[inline]
+    pub fn take_notice(&mut self) -> Result<Option<Delivery>, ServerError> {
+        match &mut self.notices {
+            Some(notices) => notices.take(&self.channel),
+            None => Ok(None),
         }
     }
 
@@ -153,32 +236,42 @@ impl Intake {
 
     /// Remembers that a message is handed over.
     pub fn hold(&mut self, tag: u64) {
-        self.last = Some(tag);
-        self.held += 1;
+        self.held.push(tag);
     }
 
     /// How many messages are handed over and not acknowledged.
     pub fn held(&self) -> usize {
-        self.held
+        self.held.len()
+    }
+
+    /// Whether this one is.
+    pub fn holds(&self, tag: u64) -> bool {
+        self.held.binary_search(&tag).is_ok()
+    }
+
+    /// Gives one of them back: it comes again, also if the connection is lost before the broker hears of it.
+    pub fn give_back(&mut self, tag: u64) -> Result<(), ServerError> {
+        self.held.retain(|&held| held != tag);
+        let options = BasicNackOptions { multiple: false, requeue: true };
+        self.link.answer(self.channel.basic_nack(tag, options))
     }
 
     /// Acknowledges all that is handed over; returns when the broker has it.
     pub fn acknowledge(&mut self) -> Result<(), ServerError> {
-        let Some(tag) = self.last else { return Ok(()) };
+        let Some(&tag) = self.held.last() else { return Ok(()) };
         // What was sent ahead has higher tags.
         let acknowledging = self.channel.basic_ack(tag, BasicAckOptions { multiple: true });
         // The broker answers no acknowledgement. It does answer this, which changes nothing, and in its turn.
         let asking = self.channel.channel_flow(ChannelFlowOptions { active: true });
         self.link.answer(try_join(acknowledging, asking))?;
-        self.last = None;
-        self.held = 0;
+        self.held.clear();
         Ok(())
     }
 
     /// Tells the broker now and then that all that is handed over is here, so that it sends more. Nobody waits for it.
     #[inline]
     pub fn tell(&mut self) {
-        if self.held >= TOLD_AT_ONCE {
+        if self.held.len() * ONE_IN >= usize::from(self.ahead.now()) {
             self.tell_now();
         }
     }
@@ -189,8 +282,8 @@ impl Intake {
     }
 
     fn tell_now(&mut self) {
-        let Some(tag) = self.last.take() else { return };
-        self.held = 0;
+        let Some(&tag) = self.held.last() else { return };
+        self.held.clear();
         // The first look at it leaves it to the library, which writes it whether or not anybody looks again.
         let _begun = self.channel.basic_ack(tag, BasicAckOptions { multiple: true }).now_or_never();
     }
@@ -252,21 +345,36 @@ fn bind_on(binding: &mut Option<Binding>, context: &mut Context<'_>) -> Result<(
     bound.map_err(ServerError::from)
 }
 
-/// A queue for this connection alone, bound to the exchange; gives its name, too.
-fn subscribe(link: &Link, channel: &Channel, exchange: &ShortString) -> Result<(Consumer, ShortString), ServerError> {
+/// Goes on with a change that has begun. Gives the new consumer once; the old one has given all by then, for it was
+/// looked at before each step.
+fn change_on(changing: &mut Option<Changing>, context: &mut Context<'_>) -> Result<Option<Consumer>, ServerError> {
+    let Some(begun) = changing else { return Ok(None) };
+    let Poll::Ready(consumed) = begun.poll_unpin(context) else { return Ok(None) };
+    *changing = None;
+    consumed.map(Some).map_err(ServerError::from)
+}
+
+/// A queue for this connection alone, with these arguments, bound to the exchange; gives its name.
+fn subscribe(
+    link: &Link,
+    channel: &Channel,
+    exchange: &ShortString,
+    mut arguments: FieldTable,
+) -> Result<ShortString, ServerError> {
     let unnamed = ShortString::default();
-    let own = QueueDeclareOptions { exclusive: true, auto_delete: true, ..QueueDeclareOptions::default() };
-    let mut arguments = FieldTable::default();
+    // It is not deleted with its consumer, as another one may follow.
+    let own = QueueDeclareOptions { exclusive: true, ..QueueDeclareOptions::default() };
     arguments.insert("x-max-length-bytes".into(), AMQPValue::LongLongInt(MAX_BEHIND_BYTES as i64));
     let queue = link.answer(channel.queue_declare(unnamed.clone(), own, arguments))?;
     let name = queue.name().clone();
     let options = QueueBindOptions::default();
     link.answer(channel.queue_bind(name.clone(), exchange.clone(), unnamed, options, FieldTable::default()))?;
-    Ok((consume(link, channel, &name, MAX_AHEAD)?, name))
+    Ok(name)
 }
 
-fn consume(link: &Link, channel: &Channel, queue: &ShortString, ahead: u16) -> Result<Consumer, ServerError> {
-    link.answer(channel.basic_qos(ahead, BasicQosOptions::default()))?;
-    let options = BasicConsumeOptions::default();
-    link.answer(channel.basic_consume(queue.clone(), ShortString::default(), options, FieldTable::default()))
+/// A consumer that is sent so many messages ahead.
+async fn consume(channel: Channel, queue: ShortString, ahead: u16) -> lapin::Result<Consumer> {
+    channel.basic_qos(ahead, BasicQosOptions::default()).await?;
+    let (tag, options) = (ShortString::default(), BasicConsumeOptions::default());
+    channel.basic_consume(queue, tag, options, FieldTable::default()).await
 }

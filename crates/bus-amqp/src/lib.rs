@@ -16,10 +16,14 @@
 //!
 //! * Publishing waits for the broker's confirmation; a batch is sent in windows of 1024 messages or 4 MiB, and ends
 //!   with the first window that fails. A topic that nobody is subscribed to confirms, too.
-//! * A subscriber is sent [`MAX_AHEAD`] messages ahead. For one that is further behind the broker keeps
-//!   [`MAX_BEHIND_BYTES`] and drops the oldest; [`Gap::Missed`](tickpath_bus_api::Gap) then says how many, by the
-//!   publishers' numbers. Messages of others, without our header, have no numbers: of those that are dropped there,
-//!   nobody is told.
+//! * A subscriber is sent up to [`MAX_AHEAD`] messages ahead, and [`MAX_AHEAD_BYTES`], by the lengths that it has seen:
+//!   it begins with few, and what it holds goes beyond that only where long messages follow upon many short ones, until
+//!   it looks at the first of them. For one that is further behind the broker keeps
+//!   [`MAX_BEHIND_BYTES`] and drops the oldest. It is given notice by a second queue of its own, to which the broker
+//!   sends what it drops, and which holds one message. Where all that came is of one publisher, and what follows is
+//!   his, too, [`Gap::Missed`](tickpath_bus_api::Gap) says how many, by his numbers; else they are told as
+//!   `Reconnected` before what follows, for nobody can count them. (Of somebody else who came and ended within what was
+//!   dropped between the messages of that one publisher, nobody is told.)
 //! * When its connection is lost, a thread makes it again, and [`Gap::Reconnected`](tickpath_bus_api::Gap) says so.
 //! * Once a second a subscriber binds its queue to the topic again. If somebody removes the topic, it so hears again
 //!   within about a second of looking, and is told: as `Reconnected`, or, if a publisher had made the topic anew
@@ -28,17 +32,28 @@
 //! A **queue** is a queue of the same name, not exclusive; without `?durable`, at least once holds against the death of
 //! pullers, not against that of the broker.
 //!
-//! * The broker sends a puller up to [`MAX_UNACKNOWLEDGED`] messages ahead, and no more until it acknowledges; they
-//!   may take as many times the longest message in memory. So no puller takes everything; but what one was sent ahead
-//!   no other one gets before it ends, does not count as waiting, and is then marked as redelivered, also if it was
-//!   never handed over.
+//! * The broker sends a puller up to [`MAX_UNACKNOWLEDGED`] messages ahead, or [`MAX_AHEAD_BYTES`], likewise by the
+//!   lengths that it has seen, and no more until it acknowledges. So no puller takes everything; but what one was sent
+//!   ahead no other one gets before it ends, does not count as waiting, and is then marked as redelivered, also if it
+//!   was never handed over.
+//! * One message that was handed over can be given back. Durable queues count deliveries, those too that were sent
+//!   ahead to a puller which ended before it handed them over. What they delivered so often as
+//!   [`most_deliveries`](QueueConfig::most_deliveries) says goes to the queue of dead letters, which holds it before it
+//!   is gone from here; should the broker fall meanwhile, it may be there twice, under one origin. Of a queue without
+//!   that number no message is ever given up: a RabbitMQ from 4 on would do it after 20 deliveries, and is told not to.
+//!   So who shares a queue must agree on the number, too, and a durable queue made before an update to 4 is refused:
+//!   pull it empty, and remove it.
 //! * Acknowledging waits until the broker has it. At most once, a message is acknowledged before it is handed over.
 //! * When the connection of a puller is lost, all that it has not acknowledged comes again, marked; its next
 //!   acknowledgement says how many. The broker does the same to one that holds messages for longer than its
 //!   `consumer_timeout`, half an hour.
 //! * A queue that is not there any more when the connection is made again, because the broker was started anew or
-//!   somebody removed it, is told as [`Gone`](tickpath_bus_api::ReceiveError::Gone), unless a pusher has made it anew
-//!   before.
+//!   somebody removed it, is told as [`Gone`](tickpath_bus_api::ReceiveError::Gone), also if a pusher has made it anew
+//!   before: pullers bind the queue to an exchange named `~` and sixteen digits, which is deleted with the queue. A
+//!   user who has no right to make that is told only if nobody has made the queue anew; the same holds in a virtual
+//!   host whose name is longer than 32 bytes.
+//! * At most once, messages may be gone whose puller loses its connection just when it takes them out of the queue. It
+//!   is told how many, as `Gone`, too.
 //!
 //! For both: what was sent and not confirmed, because the connection was lost or nothing came for 5 s, is
 //! [`Unknown`](tickpath_bus_api::PublishError::Unknown), and never sent again by itself. What surely did not leave is,
@@ -65,11 +80,15 @@
 
 mod about;
 mod advice;
+mod ahead;
 mod doubts;
 mod error;
+mod incarnation;
 mod inlet;
 mod intake;
 mod link;
+mod losses;
+mod notices;
 mod outlet;
 mod place;
 mod puller;
@@ -83,7 +102,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tickpath_bus_api::{
     About, Capabilities, ConnectError, Connection, Delivery, Policy, Publisher, Puller, Pusher, QueueCapabilities,
-    QueueConfig, Start, Subscriber, TopicConfig, Transport, adaptive, wire,
+    QueueConfig, Start, Subscriber, TopicConfig, Transport, adaptive, dead_letter_queue, wire,
 };
 use tickpath_clock::Wait;
 
@@ -92,10 +111,10 @@ use crate::link::Link;
 use crate::outlet::Outlet;
 use crate::place::Place;
 use crate::puller::AmqpPuller;
-use crate::server::Server;
+use crate::server::{Durability, Server};
 use crate::subscriber::AmqpSubscriber;
 
-pub use crate::intake::{MAX_AHEAD, MAX_BEHIND_BYTES, MAX_UNACKNOWLEDGED};
+pub use crate::intake::{MAX_AHEAD, MAX_AHEAD_BYTES, MAX_BEHIND_BYTES, MAX_UNACKNOWLEDGED};
 pub use crate::outlet::MAX_PAYLOAD_BYTES;
 
 /// What this transport is.
@@ -130,7 +149,18 @@ impl AmqpBus {
     }
 
     fn queue(&self, name: &str) -> Place {
-        Place::queue(name, self.server.durability())
+        Place::queue(name, self.server.durability(), None)
+    }
+
+    /// Refuses what cannot be opened as a queue.
+    fn check_queue(&self, queue: &str, config: &QueueConfig) -> Result<(), ConnectError> {
+        self.queue_capabilities().check(TRANSPORT.name, config)?;
+        wire::check_name("queue", queue)?;
+        match config.most_deliveries {
+            // Somebody is to pull from there.
+            Some(_) => wire::check_name("queue", &dead_letter_queue(queue)),
+            None => Ok(()),
+        }
     }
 
     /// Asks on the connection for that, and what fails there once more on a new one: it may have been lost, or have
@@ -208,21 +238,20 @@ impl Connection for AmqpBus {
             sees_death: true,
             counts_waiting: true,
             exact_resend: false,
-            counts_deliveries: false,
-            gives_back: false,
+            counts_deliveries: self.server.durability() != Durability::Transient,
+            gives_back: true,
             max_payload: MAX_PAYLOAD_BYTES,
         }
     }
 
     fn pusher(&self, queue: &str, config: &QueueConfig) -> Result<Box<dyn Pusher>, ConnectError> {
-        self.queue_capabilities().check(TRANSPORT.name, config)?;
-        wire::check_name("queue", queue)?;
-        Ok(Box::new(Outlet::open(self.server.clone(), self.queue(queue))?))
+        self.check_queue(queue, config)?;
+        let place = Place::queue(queue, self.server.durability(), config.most_deliveries);
+        Ok(Box::new(Outlet::open(self.server.clone(), place)?))
     }
 
     fn puller(&self, queue: &str, config: &QueueConfig, wait: Wait) -> Result<Box<dyn Puller>, ConnectError> {
-        self.queue_capabilities().check(TRANSPORT.name, config)?;
-        wire::check_name("queue", queue)?;
+        self.check_queue(queue, config)?;
         adaptive::puller(wait, AmqpPuller::open(self.server.clone(), queue, config, wait)?)
     }
 

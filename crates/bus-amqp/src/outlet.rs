@@ -10,7 +10,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tickpath_bus_api::{BatchError, ConnectError, Fate, Numbering, PublishError, Publisher, Pusher, wire};
+use tickpath_bus_api::{BatchError, ConnectError, Fate, Numbering, Origin, PublishError, Publisher, Pusher, wire};
 use tickpath_clock::HostClock;
 
 use crate::doubts::Doubts;
@@ -43,6 +43,15 @@ pub(crate) struct Outlet {
     reconnects: u64,
 }
 
+/// What is to be sent, but for the payloads.
+#[derive(Debug, Clone, Copy)]
+struct Heading {
+    stamp: u64,
+    kind: u8,
+    /// Of one message that comes from elsewhere; none for those that are numbered here.
+    carried: Option<Origin>,
+}
+
 /// What came of a window.
 struct Settled {
     /// What became of each message.
@@ -62,19 +71,23 @@ impl Outlet {
 
     /// Sends all that fit, up to the first one that does not.
     fn send(&mut self, stamp: u64, kind: u8, payloads: &[&[u8]]) -> Result<(), BatchError> {
-        wire::send_good(kind, payloads, MAX_PAYLOAD_BYTES, |good| self.send_good(stamp, kind, good))
+        self.send_as(Heading { stamp, kind, carried: None }, payloads)
+    }
+
+    fn send_as(&mut self, heading: Heading, payloads: &[&[u8]]) -> Result<(), BatchError> {
+        wire::send_good(heading.kind, payloads, MAX_PAYLOAD_BYTES, |good| self.send_good(heading, good))
     }
 
     /// Sends all, a window at a time, up to the first window that fails. What surely did not leave is sent once more,
     /// on a new connection, if the old one was lost.
-    fn send_good(&mut self, stamp: u64, kind: u8, payloads: &[&[u8]]) -> Result<(), BatchError> {
+    fn send_good(&mut self, heading: Heading, payloads: &[&[u8]]) -> Result<(), BatchError> {
         let mut done = 0;
         let mut may_connect = self.get_ready().map_err(|e| BatchError::at(done, self.unpublished(&e)))?;
         self.give_up();
         while done < payloads.len() {
             let left = &payloads[done..];
             let left = &left[..window(left)];
-            let Settled { fates, why } = self.send_window(stamp, kind, left);
+            let Settled { fates, why } = self.send_window(heading, left);
             let Some(why) = why else {
                 done += left.len();
                 continue;
@@ -98,9 +111,11 @@ impl Outlet {
 
     /// Sends these together. The numbers of those that surely are not published, with none behind them that may be, are
     /// those of the next messages.
-    fn send_window(&mut self, stamp: u64, kind: u8, payloads: &[&[u8]]) -> Settled {
-        let encode = |at: usize| wire::encode(stamp, kind, self.numbering.ahead(at), payloads[at]);
-        let numbers: Vec<u64> = (0..payloads.len()).map(|at| self.numbering.ahead(at).number).collect();
+    fn send_window(&mut self, heading: Heading, payloads: &[&[u8]]) -> Settled {
+        let Heading { stamp, kind, carried } = heading;
+        let origin = |at: usize| carried.unwrap_or_else(|| self.numbering.ahead(at));
+        let encode = |at: usize| wire::encode(stamp, kind, origin(at), payloads[at]);
+        let numbers: Vec<u64> = (0..payloads.len()).map(|at| origin(at).number).collect();
         let Some(channel) = &self.channel else {
             // It was made ready before.
             return Settled { fates: vec![Fate::NotPublished; payloads.len()], why: Some(ServerError::Closed) };
@@ -113,7 +128,9 @@ impl Outlet {
                 self.doubts.add(numbers[at], encode(at), sent);
             }
         }
-        self.numbering.advance(Fate::used(&settled.fates));
+        if carried.is_none() {
+            self.numbering.advance(Fate::used(&settled.fates));
+        }
         self.keep_or_drop(settled.why.as_ref());
         settled
     }
@@ -223,6 +240,11 @@ impl Publisher for Outlet {
 
     fn publish_batch(&mut self, stamp: u64, kind: u8, payloads: &[&[u8]]) -> Result<(), BatchError> {
         self.send(stamp, kind, payloads)
+    }
+
+    fn carry(&mut self, origin: Origin, stamp: u64, kind: u8, payload: &[u8]) -> Result<(), PublishError> {
+        let heading = Heading { stamp, kind, carried: Some(origin) };
+        self.send_as(heading, &[payload]).map_err(|e| e.error)
     }
 
     fn resend(&mut self) -> Result<(), BatchError> {

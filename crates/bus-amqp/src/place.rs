@@ -1,14 +1,18 @@
 //! Where messages lie on the broker: a topic's exchange, or a queue.
 
+use std::num::NonZeroU32;
+
 use lapin::options::{
     BasicPublishOptions, ExchangeDeclareOptions, ExchangeDeleteOptions, QueueDeclareOptions, QueueDeleteOptions,
 };
 use lapin::types::{AMQPValue, FieldTable, ShortString};
 use lapin::{BasicProperties, Channel, ExchangeKind};
+use tickpath_bus_api::dead_letter_queue;
 
+use crate::about;
 use crate::error::ServerError;
 use crate::link::Link;
-use crate::server::Durability;
+use crate::server::{Durability, Server};
 
 /// The broker refuses names that begin so.
 const RESERVED: &str = "amq.";
@@ -24,6 +28,8 @@ const PERSISTENT: u8 = 2;
 pub(crate) struct Place {
     what: What,
     durability: Durability,
+    /// How often a queue delivers a message at most before that goes to its dead letters.
+    most_deliveries: Option<NonZeroU32>,
 }
 
 /// What it is, by the name that it has on the broker.
@@ -50,12 +56,17 @@ pub(crate) struct Addressing {
 impl Place {
     /// That of a topic.
     pub fn topic(name: &str, durability: Durability) -> Self {
-        Self { what: What::Exchange(carried(name)), durability }
+        Self { what: What::Exchange(carried(name)), durability, most_deliveries: None }
     }
 
     /// That of a queue.
-    pub fn queue(name: &str, durability: Durability) -> Self {
-        Self { what: What::Queue(carried(name)), durability }
+    pub fn queue(name: &str, durability: Durability, most_deliveries: Option<NonZeroU32>) -> Self {
+        Self { what: What::Queue(carried(name)), durability, most_deliveries }
+    }
+
+    /// Whether it survives the broker.
+    pub fn is_durable(&self) -> bool {
+        self.durability != Durability::Transient
     }
 
     /// What it is.
@@ -64,8 +75,8 @@ impl Place {
     }
 
     /// Makes it if it is not there, always alike, so that everybody can.
-    pub fn declare(&self, link: &Link, channel: &Channel) -> Result<(), ServerError> {
-        let durable = self.durability != Durability::Transient;
+    pub fn declare(&self, server: &Server, link: &Link, channel: &Channel) -> Result<(), ServerError> {
+        let durable = self.is_durable();
         match &self.what {
             What::Exchange(name) => {
                 let options = ExchangeDeclareOptions { durable, ..ExchangeDeclareOptions::default() };
@@ -73,15 +84,51 @@ impl Place {
                 link.answer(channel.exchange_declare(name.clone(), kind, options, FieldTable::default()))
             }
             What::Queue(name) => {
-                let options = QueueDeclareOptions { durable, ..QueueDeclareOptions::default() };
-                let declaring = channel.queue_declare(name.clone(), options, self.arguments());
-                link.answer(declaring).map(|_queue| ())
+                let gives_up = durable && about::gives_up(server)?;
+                let declare = |name: &ShortString, arguments| {
+                    let options = QueueDeclareOptions { durable, ..QueueDeclareOptions::default() };
+                    link.answer(channel.queue_declare(name.clone(), options, arguments)).map(|_queue| ())
+                };
+                if let Some(most) = self.most_deliveries {
+                    // That of the dead letters is there before any can die.
+                    let dead = ShortString::from(dead_letter_queue(name.as_str()));
+                    declare(&dead, self.arguments(gives_up))?;
+                    return declare(name, self.limited_arguments(most, &dead));
+                }
+                declare(name, self.arguments(gives_up))
             }
         }
     }
 
-    /// What a queue is declared with.
-    fn arguments(&self) -> FieldTable {
+    /// What a queue is declared with that delivers a message as often as need be, on a broker that would give it up by
+    /// itself, or on one that would not.
+    fn arguments(&self, gives_up: bool) -> FieldTable {
+        let mut arguments = self.basic_arguments();
+        if gives_up {
+            arguments.insert("x-delivery-limit".into(), AMQPValue::LongLongInt(-1));
+        }
+        arguments
+    }
+
+    /// What one is declared with that delivers it so often at most. Where it goes then has it before it is gone here.
+    fn limited_arguments(&self, most_deliveries: NonZeroU32, dead: &ShortString) -> FieldTable {
+        let mut arguments = self.basic_arguments();
+        // The broker counts from the second delivery on.
+        let again = i64::from(most_deliveries.get()) - 1;
+        arguments.insert("x-delivery-limit".into(), AMQPValue::LongLongInt(again));
+        for (argument, value) in [
+            ("x-dead-letter-exchange", ""),
+            ("x-dead-letter-routing-key", dead.as_str()),
+            ("x-dead-letter-strategy", "at-least-once"),
+            // The broker wants this with it; the queue has no bound.
+            ("x-overflow", "reject-publish"),
+        ] {
+            arguments.insert(argument.into(), AMQPValue::LongString(value.into()));
+        }
+        arguments
+    }
+
+    fn basic_arguments(&self) -> FieldTable {
         let mut arguments = FieldTable::default();
         if let Durability::Durable { replicas } = self.durability {
             arguments.insert("x-queue-type".into(), AMQPValue::LongString("quorum".into()));
@@ -125,7 +172,7 @@ impl Place {
             What::Exchange(name) => (name.clone(), ShortString::default(), false),
             What::Queue(name) => (ShortString::default(), name.clone(), true),
         };
-        let mode = if self.durability == Durability::Transient { TRANSIENT } else { PERSISTENT };
+        let mode = if self.is_durable() { PERSISTENT } else { TRANSIENT };
         let options = BasicPublishOptions { mandatory, immediate: false };
         Addressing { exchange, key, options, properties: BasicProperties::default().with_delivery_mode(mode) }
     }
@@ -140,4 +187,50 @@ impl Place {
 /// The name on the broker, another one for each name.
 fn carried(name: &str) -> ShortString {
     if name.starts_with(RESERVED) { format!("~{name}").into() } else { name.into() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DURABLE: Durability = Durability::Durable { replicas: None };
+
+    /// What a queue is declared with, as text.
+    fn shown(arguments: &FieldTable) -> Vec<(String, String)> {
+        let show = |value: &AMQPValue| match value {
+            AMQPValue::LongString(text) => text.to_string(),
+            AMQPValue::LongLongInt(number) => number.to_string(),
+            other => format!("{other:?}"),
+        };
+        arguments.into_iter().map(|(name, value)| (name.to_string(), show(value))).collect()
+    }
+
+    fn check(arguments: &FieldTable, expected: &[(&str, &str)]) {
+        let owned = |&(name, value): &(&str, &str)| (name.to_owned(), value.to_owned());
+        assert_eq!(shown(arguments), expected.iter().map(owned).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn no_broker_gives_up_a_message_by_itself() {
+        let plain = Place::queue("q", Durability::Transient, None);
+        check(&plain.arguments(false), &[]);
+        let durable = Place::queue("q", DURABLE, None);
+        check(&durable.arguments(false), &[("x-queue-type", "quorum")]);
+        check(&durable.arguments(true), &[("x-delivery-limit", "-1"), ("x-queue-type", "quorum")]);
+    }
+
+    #[test]
+    fn what_is_given_up_goes_to_the_dead_letters() {
+        let most = NonZeroU32::new(3).unwrap();
+        let place = Place::queue("q", DURABLE, Some(most));
+        let expected = [
+            ("x-dead-letter-exchange", ""),
+            ("x-dead-letter-routing-key", "q.dead"),
+            ("x-dead-letter-strategy", "at-least-once"),
+            ("x-delivery-limit", "2"),
+            ("x-overflow", "reject-publish"),
+            ("x-queue-type", "quorum"),
+        ];
+        check(&place.limited_arguments(most, &"q.dead".into()), &expected);
+    }
 }

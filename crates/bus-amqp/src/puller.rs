@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
+use lapin::message::Delivery as Delivered;
+use lapin::types::AMQPValue;
 use tickpath_bus_api::{ConnectError, Delivery, Pulled, Puller, QueueConfig, ReceiveError, wire};
 use tickpath_clock::Wait;
 
-use crate::inlet::Inlet;
-use crate::intake::MAX_UNACKNOWLEDGED;
+use crate::inlet::{Inlet, TakenAway};
+use crate::intake::{MAX_AHEAD_BYTES, MAX_UNACKNOWLEDGED};
 use crate::place::Place;
 use crate::server::Server;
 
@@ -18,23 +20,28 @@ pub(crate) struct AmqpPuller {
     delivery: Delivery,
     /// What others pushed is of this kind; skipped if none.
     foreign: Option<u8>,
+    /// Whether the broker counts deliveries in this queue.
+    is_counted: bool,
 }
 
 impl AmqpPuller {
     /// Connects, and makes the queue if it is not there.
     pub fn open(server: Arc<Server>, queue: &str, config: &QueueConfig, wait: Wait) -> Result<Self, ConnectError> {
-        let place = Place::queue(queue, server.durability());
-        let &QueueConfig { delivery, foreign, .. } = config;
-        let queue = format!("queue '{queue}' on {}", server.name());
-        Ok(Self { inlet: Inlet::open(server, place, wait)?, queue, delivery, foreign })
+        let &QueueConfig { delivery, foreign, most_deliveries, .. } = config;
+        let place = Place::queue(queue, server.durability(), most_deliveries);
+        let (queue, is_counted) = (format!("queue '{queue}' on {}", server.name()), place.is_durable());
+        Ok(Self { inlet: Inlet::open(server, place, wait)?, queue, delivery, foreign, is_counted })
     }
 
     /// Hands over what is acknowledged later.
     fn lend(&mut self, limit: usize, handler: &mut dyn FnMut(Pulled<'_>)) -> Result<usize, ReceiveError> {
-        if limit > 0 && self.inlet.held() >= usize::from(MAX_UNACKNOWLEDGED) {
+        if limit > 0
+            && let Some(count) = self.inlet.full()
+        {
             let sentence = format!(
-                "{MAX_UNACKNOWLEDGED} messages are handed over and not acknowledged, which is all that a puller can \
-                 hold; acknowledge them, then pull again"
+                "{count} messages are handed over and not acknowledged, which is all that a puller can hold: \
+                 {MAX_UNACKNOWLEDGED}, or {MAX_AHEAD_BYTES} bytes by the longest of late; acknowledge them, then pull \
+                 again"
             );
             return Err(ReceiveError::Other(sentence.into()));
         }
@@ -45,33 +52,48 @@ impl AmqpPuller {
                 self.inlet.reject(&delivery);
                 continue;
             };
-            self.inlet.hold(&delivery);
-            handler(Pulled::plain(message, delivery.redelivered));
+            let tag = self.inlet.hold(&delivery);
+            let deliveries = self.is_counted.then(|| deliveries(&delivery));
+            handler(Pulled { message, redelivered: delivery.redelivered, deliveries, tag });
             handed_over += 1;
         }
         Ok(handed_over)
     }
 
     /// Hands over what nobody gets again.
-    fn give(&mut self, limit: usize, handler: &mut dyn FnMut(Pulled<'_>)) -> usize {
+    fn give(&mut self, limit: usize, handler: &mut dyn FnMut(Pulled<'_>)) -> Result<usize, ReceiveError> {
         let mut taken = Vec::new();
         for _ in 0..limit {
             let Some(delivery) = self.inlet.take() else { break };
             self.inlet.hold(&delivery);
             taken.push(delivery);
         }
-        // What is not surely gone from the queue is left to come again.
-        if taken.is_empty() || self.inlet.acknowledge() > 0 {
-            return 0;
+        if taken.is_empty() {
+            return Ok(0);
+        }
+        // What is not surely gone from the queue may come again, and is not handed over.
+        match self.inlet.take_away() {
+            TakenAway::Surely => {}
+            TakenAway::NotAtAll => return Ok(0),
+            TakenAway::Perhaps(count) => {
+                return Err(ReceiveError::Gone(format!(
+                    "{count} messages of {} may be gone: the connection was lost while they were taken out of it, \
+                     before the broker had answered; what it has not taken out comes again, marked. Use \
+                     'at-least-once' where none may be lost",
+                    self.queue
+                )));
+            }
         }
         let mut handed_over = 0;
         for delivery in &taken {
             if let Some(message) = wire::pulled(&delivery.data, self.foreign) {
-                handler(Pulled::plain(message, delivery.redelivered));
+                let deliveries = self.is_counted.then(|| deliveries(delivery));
+                // It is acknowledged, and nobody's to give back.
+                handler(Pulled { message, redelivered: delivery.redelivered, deliveries, tag: 0 });
                 handed_over += 1;
             }
         }
-        handed_over
+        Ok(handed_over)
     }
 }
 
@@ -81,14 +103,14 @@ impl Puller for AmqpPuller {
         if self.inlet.is_anew()? && self.inlet.is_gone() {
             return Err(ReceiveError::Gone(format!(
                 "{} was not there any more when the connection was made again, and what it held is gone: the broker \
-                 was started anew, or somebody removed the queue. It is made again and pulled from; amqp://…?durable \
-                 keeps queues on disk",
+                 was started anew, or somebody removed the queue. It has been made again and is pulled from; \
+                 amqp://…?durable keeps queues on disk",
                 self.queue
             )));
         }
         match self.delivery {
             Delivery::AtLeastOnce => self.lend(limit, handler),
-            Delivery::AtMostOnce => Ok(self.give(limit, handler)),
+            Delivery::AtMostOnce => self.give(limit, handler),
         }
     }
 
@@ -106,6 +128,18 @@ impl Puller for AmqpPuller {
         }
     }
 
+    fn give_back(&mut self, tag: u64) -> Result<(), ReceiveError> {
+        let why = match self.delivery {
+            Delivery::AtMostOnce => "at most once, each is acknowledged before it is handed over; use 'at-least-once'",
+            Delivery::AtLeastOnce if self.inlet.give_back(tag) => return Ok(()),
+            Delivery::AtLeastOnce => {
+                "give back what was handed over, and is neither acknowledged, given back already, nor lost with its \
+                 connection, after which it comes again by itself"
+            }
+        };
+        Err(ReceiveError::NotAcknowledged(format!("message {tag} of {} is nobody's to give back: {why}", self.queue)))
+    }
+
     fn wait(&mut self, timeout_ns: u64) {
         self.inlet.wait(timeout_ns);
     }
@@ -113,4 +147,17 @@ impl Puller for AmqpPuller {
     fn reconnects(&self) -> Option<u64> {
         Some(self.inlet.reconnects())
     }
+}
+
+/// How often a quorum queue has delivered a message, this time included: from the second time on it says how often
+/// before.
+fn deliveries(delivered: &Delivered) -> u32 {
+    let headers = delivered.properties.headers().as_ref();
+    let before = headers.and_then(|headers| headers.inner().get("x-delivery-count"));
+    let before = before.map_or(0, |count| match count {
+        AMQPValue::LongLongInt(count) => u32::try_from(*count).unwrap_or(0),
+        AMQPValue::LongInt(count) => u32::try_from(*count).unwrap_or(0),
+        _ => 0,
+    });
+    before.saturating_add(1)
 }

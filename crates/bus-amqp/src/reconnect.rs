@@ -5,6 +5,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, TryRecvErr
 use std::time::Duration;
 
 use crate::error::ServerError;
+use crate::incarnation::Memory;
 use crate::intake::Intake;
 use crate::place::Place;
 use crate::server::Server;
@@ -19,24 +20,52 @@ const LAST_PAUSE: Duration = Duration::from_secs(1);
 pub(crate) struct Reconnect {
     outcome: Receiver<Outcome>,
     ready: Option<Outcome>,
+    /// What was known before.
+    memory: Memory,
     /// The thread ends when this is gone.
     _wanted: Sender<()>,
 }
 
-type Outcome = Result<Intake, ServerError>;
+/// What came of trying.
+pub(crate) struct Outcome {
+    /// The new connection.
+    pub made: Result<Intake, ServerError>,
+    /// What is known of the queue now.
+    pub memory: Memory,
+}
+
+/// What to make, and for whom.
+pub(crate) struct Wanted {
+    /// Where.
+    pub server: Arc<Server>,
+    /// What is received from.
+    pub place: Place,
+    /// What is known of the queue.
+    pub memory: Memory,
+}
+
+/// The pause that follows another one, which is none at first.
+pub(crate) fn longer(pause: Duration) -> Duration {
+    (pause * 2).clamp(FIRST_PAUSE, LAST_PAUSE)
+}
 
 impl Reconnect {
-    /// Starts trying. Closing what is left of the lost connection can take its time, too, and comes first.
-    pub fn start(server: Arc<Server>, place: Place, lost: Option<Intake>) -> Self {
+    /// Starts trying, after a pause. Closing what is left of the lost connection can take its time, too, and comes
+    /// first.
+    pub fn start(what: Wanted, lost: Option<Intake>, pause: Duration) -> Self {
+        let memory = what.memory.clone();
         let (sender, outcome) = sync_channel(1);
         let (wanted, still_wanted) = channel();
         let thread = std::thread::Builder::new().name("amqp-reconnect".to_owned());
         let started = thread.spawn(move || {
             drop(lost);
-            try_until_done(&server, &place, &still_wanted, &sender);
+            if is_still(&still_wanted, pause) {
+                try_until_done(what, &still_wanted, &sender);
+            }
         });
-        let ready = started.err().map(|e| Err(ServerError::Here(e)));
-        Self { outcome, ready, _wanted: wanted }
+        let failed = |e| Outcome { made: Err(ServerError::Here(e)), memory: memory.clone() };
+        let ready = started.err().map(failed);
+        Self { outcome, ready, memory, _wanted: wanted }
     }
 
     /// What came of it, if it is over.
@@ -44,7 +73,7 @@ impl Reconnect {
         self.ready.take().or_else(|| match self.outcome.try_recv() {
             Ok(outcome) => Some(outcome),
             Err(TryRecvError::Empty) => None,
-            Err(TryRecvError::Disconnected) => Some(Err(ServerError::Closed)),
+            Err(TryRecvError::Disconnected) => Some(self.ended()),
         })
     }
 
@@ -54,27 +83,51 @@ impl Reconnect {
             self.ready = match self.outcome.recv_timeout(timeout) {
                 Ok(outcome) => Some(outcome),
                 Err(RecvTimeoutError::Timeout) => None,
-                Err(RecvTimeoutError::Disconnected) => Some(Err(ServerError::Closed)),
+                Err(RecvTimeoutError::Disconnected) => Some(self.ended()),
             };
         }
     }
+
+    /// Its thread has panicked.
+    fn ended(&self) -> Outcome {
+        Outcome { made: Err(ServerError::Closed), memory: self.memory.clone() }
+    }
 }
 
-fn try_until_done(server: &Server, place: &Place, still_wanted: &Receiver<()>, outcome: &SyncSender<Outcome>) {
-    let (mut pause, mut is_gone) = (FIRST_PAUSE, false);
+fn try_until_done(what: Wanted, still_wanted: &Receiver<()>, outcome: &SyncSender<Outcome>) {
+    let Wanted { server, place, mut memory } = what;
+    let mut pause = FIRST_PAUSE;
     loop {
-        match Intake::reopen(server, place, &mut is_gone) {
+        match Intake::reopen(&server, &place, &mut memory) {
             Err(e) if e.may_pass() => {}
-            done => {
+            made => {
                 // Who wanted it may have gone meanwhile.
-                let _ = outcome.send(done);
+                let _ = outcome.send(Outcome { made, memory });
                 return;
             }
         }
-        // Nothing is ever sent: the pause is over, or nobody wants it any more.
-        if still_wanted.recv_timeout(pause) != Err(RecvTimeoutError::Timeout) {
+        if !is_still(still_wanted, pause) {
             return;
         }
-        pause = (pause * 2).min(LAST_PAUSE);
+        pause = longer(pause);
+    }
+}
+
+/// Pauses, unless nobody wants it any more: whether somebody still does. Nothing is ever sent.
+fn is_still(wanted: &Receiver<()>, pause: Duration) -> bool {
+    wanted.recv_timeout(pause) == Err(RecvTimeoutError::Timeout)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_grow_up_to_the_longest() {
+        let pauses: Vec<u128> = std::iter::successors(Some(Duration::ZERO), |&pause| Some(longer(pause)))
+            .map(|pause| pause.as_millis())
+            .take(7)
+            .collect();
+        assert_eq!(pauses, [0, 100, 200, 400, 800, 1000, 1000]);
     }
 }

@@ -62,7 +62,7 @@ impl ConfirmChannel {
     pub fn open(server: &Server, place: &Place) -> Result<Self, ServerError> {
         let link = Link::open(server)?;
         let channel = link.channel()?;
-        place.declare(&link, &channel)?;
+        place.declare(server, &link, &channel)?;
         link.answer(channel.confirm_select(ConfirmSelectOptions::default()))?;
         Ok(Self { link, channel: Arc::new(channel), is_tls: server.tls().is_some() })
     }

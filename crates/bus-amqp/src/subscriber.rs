@@ -3,18 +3,21 @@
 use std::sync::Arc;
 
 use lapin::message::Delivery;
-use tickpath_bus_api::{ConnectError, Event, Gap, OriginTracker, PublisherState, ReceiveError, Subscriber, wire};
+use tickpath_bus_api::{ConnectError, Event, Gap, Origin, OriginTracker, PublisherState, ReceiveError, Subscriber, wire};
 use tickpath_clock::Wait;
 
 use crate::inlet::Inlet;
+use crate::losses::Losses;
 use crate::place::Place;
 use crate::server::Server;
 
 /// A subscription.
 pub(crate) struct AmqpSubscriber {
     inlet: Inlet,
-    /// Tells what came twice, and what the broker has dropped.
+    /// Tells what came twice, and what the publishers' numbers miss.
     tracker: OriginTracker,
+    /// What the broker has dropped.
+    losses: Losses,
     /// A message that waits behind a gap.
     kept: Option<Delivery>,
 }
@@ -23,7 +26,24 @@ impl AmqpSubscriber {
     /// Connects and subscribes.
     pub fn open(server: Arc<Server>, topic: &str, wait: Wait) -> Result<Self, ConnectError> {
         let place = Place::topic(topic, server.durability());
-        Ok(Self { inlet: Inlet::open(server, place, wait)?, tracker: OriginTracker::default(), kept: None })
+        let inlet = Inlet::open(server, place, wait)?;
+        Ok(Self { inlet, tracker: OriginTracker::default(), losses: Losses::default(), kept: None })
+    }
+
+    /// The next message that is here; then all notices are known that were sent before it.
+    #[inline]
+    fn take(&mut self) -> Option<Delivery> {
+        let next = self.kept.take().or_else(|| self.inlet.take());
+        while let Some(notice) = self.inlet.take_notice() {
+            self.losses.dropped(notice.delivery_tag, origin(&notice), notice.data.len());
+        }
+        next
+    }
+
+    /// Tells of a loss that nobody can count.
+    fn tell(&mut self, handler: &mut dyn FnMut(Event<'_>)) {
+        handler(Event::Gap(Gap::Reconnected));
+        self.tracker.told();
     }
 }
 
@@ -33,18 +53,32 @@ impl Subscriber for AmqpSubscriber {
             return Ok(0);
         }
         if self.kept.is_none() && self.inlet.is_anew()? {
-            handler(Event::Gap(Gap::Reconnected));
-            self.tracker.told();
+            self.losses.told();
+            self.tell(handler);
             return Ok(1);
         }
         let mut handed_over = 0;
         while handed_over < limit {
-            let Some(delivery) = self.kept.take().or_else(|| self.inlet.take()) else { break };
+            let Some(delivery) = self.take() else {
+                if self.losses.are_last() {
+                    self.tell(handler);
+                    handed_over += 1;
+                }
+                break;
+            };
+            let origin = origin(&delivery);
+            if self.losses.are_before(delivery.delivery_tag, origin) {
+                self.tell(handler);
+                handed_over += 1;
+                self.kept = Some(delivery);
+                continue;
+            }
             let is_over = wire::hand_over(&mut self.tracker, None, &delivery.data, &mut |event| {
                 handed_over += 1;
                 handler(event);
             });
             if is_over {
+                self.losses.came(origin);
                 self.inlet.let_go(&delivery);
             } else {
                 self.kept = Some(delivery);
@@ -66,4 +100,9 @@ impl Subscriber for AmqpSubscriber {
     fn reconnects(&self) -> Option<u64> {
         Some(self.inlet.reconnects())
     }
+}
+
+/// Where a message comes from, if it is one of ours.
+fn origin(delivery: &Delivery) -> Option<Origin> {
+    wire::decode(&delivery.data).and_then(|message| message.origin)
 }

@@ -1,7 +1,8 @@
 //! The broker that the tests run against, and what somebody else sends to it.
 
-use lapin::options::{BasicPublishOptions, ConfirmSelectOptions};
-use lapin::{BasicProperties, Connection as Client, ConnectionProperties};
+use lapin::options::{BasicPublishOptions, ConfirmSelectOptions, ExchangeDeclareOptions};
+use lapin::types::FieldTable;
+use lapin::{BasicProperties, Channel, Connection as Client, ConnectionProperties, ExchangeKind};
 use tickpath_bus_amqp::AmqpBus;
 use tickpath_bus_api::{
     Connection, Delivery, Policy, Publisher, Puller, Pusher, QueueConfig, Start, Subscriber, TopicConfig,
@@ -109,10 +110,7 @@ pub fn puller(bus: &AmqpBus, queue: &str, delivery: Delivery) -> Box<dyn Puller>
 
 /// Publishes these as somebody else, and sees them confirmed.
 pub fn publish_foreign(exchange: &str, key: &str, bodies: &[&str]) {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    runtime.block_on(async {
-        let client = Client::connect(&Broker::get().url(), ConnectionProperties::default()).await.unwrap();
-        let channel = client.create_channel().await.unwrap();
+    as_somebody_else(async |channel: &Channel| {
         channel.confirm_select(ConfirmSelectOptions::default()).await.unwrap();
         for body in bodies {
             let options = BasicPublishOptions { mandatory: true, immediate: false };
@@ -121,6 +119,24 @@ pub fn publish_foreign(exchange: &str, key: &str, bodies: &[&str]) {
             let confirmation = publishing.await.unwrap().await.unwrap();
             assert!(confirmation.is_ack() && confirmation.take_message().is_none(), "'{body}' came nowhere");
         }
+    });
+}
+
+/// Makes an exchange as somebody else.
+pub fn declare_foreign(exchange: &str, kind: ExchangeKind) {
+    as_somebody_else(async |channel: &Channel| {
+        let options = ExchangeDeclareOptions::default();
+        channel.exchange_declare(exchange.into(), kind, options, FieldTable::default()).await.unwrap();
+    });
+}
+
+/// Does this with another client, to the end.
+fn as_somebody_else(doing: impl AsyncFnOnce(&Channel)) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let client = Client::connect(&Broker::get().url(), ConnectionProperties::default()).await.unwrap();
+        let channel = client.create_channel().await.unwrap();
+        doing(&channel).await;
         client.close(200, "OK".into()).await.unwrap();
     });
 }

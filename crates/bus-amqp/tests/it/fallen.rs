@@ -102,7 +102,7 @@ fn push(pusher: &mut dyn Pusher, stamp: u64) {
 }
 
 /// Pulls until that is an error.
-fn until_news(puller: &mut dyn Puller) -> ReceiveError {
+pub fn until_news(puller: &mut dyn Puller) -> ReceiveError {
     for _ in 0..60_000 {
         match puller.pull(1, &mut |_| {}) {
             Err(news) => return news,

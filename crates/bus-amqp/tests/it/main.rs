@@ -1,10 +1,13 @@
 //! The bus over RabbitMQ, seen from outside, against a running broker.
 
 mod broker;
+mod carry;
 mod conformance;
 mod fallen;
 mod kills;
+mod losses;
 mod own;
+mod queues;
 mod relay;
 mod server;
 mod tls;

@@ -474,7 +474,7 @@ fn check(url: &str, words: &[&str]) {
 }
 
 /// A bus behind a relay.
-fn relayed() -> (Relay, AmqpBus) {
+pub fn relayed() -> (Relay, AmqpBus) {
     let broker = Broker::get();
     let relay = Relay::start(&broker.address);
     let bus = AmqpBus::connect(&broker.url_at(&relay.address())).unwrap_or_else(|e| panic!("{e}"));

@@ -1,0 +1,99 @@
+//! How many messages the broker sends ahead: it counts messages, and we want a bound in bytes.
+//!
+//! ```text
+//!   at first              so many of the longest as the bound holds
+//!   after some short ones as many as it holds of the longest of those, up to the most
+//!   after a longer one    as many as it holds of that one
+//! ```
+//! So what lies here goes beyond the bound only where long messages follow upon many short ones, until the first of
+//! them is looked at.
+
+use crate::intake::MAX_AHEAD_BYTES;
+use crate::outlet::MAX_PAYLOAD_BYTES;
+
+/// At first.
+const FIRST: u16 = (MAX_AHEAD_BYTES / MAX_PAYLOAD_BYTES) as u16;
+
+/// Messages that are looked at before more are asked for, but for the first time: asking takes a moment, in which none
+/// come.
+const PATIENCE: u16 = 1024;
+
+/// What is sent ahead on one connection.
+#[derive(Debug)]
+pub(crate) struct Ahead {
+    now: u16,
+    /// A power of two.
+    most: u16,
+    /// Messages until there may be more.
+    patience: u16,
+    /// The longest message meanwhile, in bytes.
+    longest: usize,
+}
+
+impl Ahead {
+    /// So many messages at most, a power of two.
+    pub fn new(most: u16) -> Self {
+        Self { now: FIRST, most, patience: FIRST, longest: 0 }
+    }
+
+    /// How many there are now.
+    pub fn now(&self) -> u16 {
+        self.now
+    }
+
+    /// A message has come of so many bytes. Gives how many there are to be from now on, if that changes.
+    #[inline]
+    pub fn saw(&mut self, bytes: usize) -> Option<u16> {
+        self.longest = self.longest.max(bytes);
+        self.patience -= 1;
+        let fitting = self.fitting(self.longest);
+        if fitting < self.now || self.patience == 0 {
+            self.patience = PATIENCE;
+            self.longest = 0;
+            let before = std::mem::replace(&mut self.now, fitting);
+            return (fitting != before).then_some(fitting);
+        }
+        None
+    }
+
+    /// How many of this length the bound holds, as a power of two, so that it changes rarely; at least one.
+    fn fitting(&self, bytes: usize) -> u16 {
+        let whole = (MAX_AHEAD_BYTES / bytes.max(1)).clamp(1, usize::from(self.most));
+        1 << whole.ilog2()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MOST: u16 = 128;
+
+    /// What is asked for when these come, and after which of them.
+    fn asked(ahead: &mut Ahead, lengths: &[usize]) -> Vec<(usize, u16)> {
+        let saw = |(at, &bytes): (usize, &usize)| ahead.saw(bytes).map(|now| (at, now));
+        lengths.iter().enumerate().filter_map(saw).collect()
+    }
+
+    #[test]
+    fn short_messages_are_sent_ahead_in_plenty_and_long_ones_are_not() {
+        let mut ahead = Ahead::new(MOST);
+        assert_eq!(usize::from(ahead.now()) * MAX_PAYLOAD_BYTES, MAX_AHEAD_BYTES);
+        assert_eq!(asked(&mut ahead, &[100; 3000]), [(3, MOST)], "once");
+        assert_eq!(asked(&mut ahead, &[100, 1 << 20, 1 << 20, 100]), [(1, 64)]);
+        assert_eq!(asked(&mut ahead, &[MAX_PAYLOAD_BYTES, 2 * MAX_AHEAD_BYTES]), [(0, 4), (1, 1)]);
+        assert_eq!(asked(&mut ahead, &[0; 1024]), [(1023, MOST)]);
+        assert_eq!(asked(&mut Ahead::new(MOST), &[MAX_PAYLOAD_BYTES; 3000]), []);
+    }
+
+    #[test]
+    fn what_is_alike_stays_within_the_bound() {
+        for bytes in [0, 1000, (1 << 20) - 1, 1 << 20, (1 << 20) + 1, 5_000_000, MAX_PAYLOAD_BYTES, MAX_AHEAD_BYTES] {
+            let mut ahead = Ahead::new(MOST);
+            for _ in 0..10_000 {
+                ahead.saw(bytes);
+            }
+            assert!(usize::from(ahead.now()) * bytes <= MAX_AHEAD_BYTES && ahead.now() <= MOST, "{bytes}");
+        }
+    }
+}

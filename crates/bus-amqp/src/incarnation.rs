@@ -1,0 +1,124 @@
+//! Whether a queue is still the one that it was, and not another one that somebody made under its name meanwhile.
+//!
+//! ```text
+//!   exchange ~9c61… ──bound──> queue 'orders'      auto-delete: it is gone with the queue, whoever makes that anew
+//!      └ alternate-exchange = 51f0…                a number of chance, which the broker tells who declares another one
+//! ```
+//! Nobody publishes there. Whoever pulls makes it if it is not there.
+
+use std::io;
+
+use lapin::ExchangeKind;
+use lapin::options::{ExchangeDeclareOptions, QueueBindOptions};
+use lapin::types::{AMQPValue, FieldTable, ShortString};
+use tickpath_bus_api::Numbering;
+use tickpath_clock::HostClock;
+
+use crate::error::ServerError;
+use crate::link::Link;
+
+/// What tells a queue from any other one of its name: sixteen hexadecimal digits.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Incarnation(String);
+
+/// What a puller knows of its queue from one connection to the next.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Memory {
+    /// The queue that was pulled from last; none if it cannot be told from others.
+    pub incarnation: Option<Incarnation>,
+    /// The queue that was pulled from is gone, and nobody has been told yet.
+    pub is_gone: bool,
+}
+
+impl Incarnation {
+    /// That of a queue which is there. None if this user may not make exchanges, or if the name of the virtual host is
+    /// so long that the broker's answer is cut off.
+    pub fn of(link: &Link, queue: &ShortString, is_durable: bool) -> Result<Option<Self>, ServerError> {
+        match Self::find(link, queue, is_durable) {
+            Err(ServerError::Refused(_)) => Ok(None),
+            found => found,
+        }
+    }
+
+    fn find(link: &Link, queue: &ShortString, is_durable: bool) -> Result<Option<Self>, ServerError> {
+        let fresh = Self::fresh()?;
+        let options = ExchangeDeclareOptions {
+            durable: is_durable,
+            auto_delete: true,
+            internal: true,
+            ..ExchangeDeclareOptions::default()
+        };
+        let mut arguments = FieldTable::default();
+        arguments.insert("alternate-exchange".into(), AMQPValue::LongString(fresh.0.as_str().into()));
+        let exchange = exchange_of(queue.as_str());
+        let channel = link.channel()?;
+        let declaring = channel.exchange_declare(exchange.clone(), ExchangeKind::Fanout, options, arguments);
+        let found = match link.answer(declaring) {
+            Ok(()) => fresh,
+            Err(ServerError::Differs(sentence)) => match Self::in_refusal(&sentence) {
+                Some(found) => found,
+                None => return Ok(None),
+            },
+            Err(e) => return Err(e),
+        };
+        // A refusal has ended the channel that it came on.
+        let channel = link.channel()?;
+        let (key, options) = (ShortString::default(), QueueBindOptions::default());
+        link.answer(channel.queue_bind(queue.clone(), exchange, key, options, FieldTable::default()))?;
+        Ok(Some(found))
+    }
+
+    /// Another one with each call, on all hosts.
+    fn fresh() -> Result<Self, ServerError> {
+        let clock = HostClock::get().map_err(|e| ServerError::Here(io::Error::other(e)))?;
+        Ok(Self(format!("{:016x}", Numbering::new(clock).ahead(0).publisher)))
+    }
+
+    /// The one that a refusal tells of: it says what was wanted, and what is there.
+    fn in_refusal(sentence: &str) -> Option<Self> {
+        let (_, rest) = sentence.split_once("current is the value '")?;
+        let (digits, _) = rest.split_once('\'')?;
+        let is_whole = digits.len() == 16 && digits.bytes().all(|b| b.is_ascii_hexdigit());
+        is_whole.then(|| Self(digits.to_owned()))
+    }
+}
+
+/// The name of a queue's exchange, which no topic has. It is short, because the broker cuts its answers off at 255
+/// bytes, and the same in all programs (FNV-1a).
+fn exchange_of(queue: &str) -> ShortString {
+    let hash = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
+    format!("~{:016x}", queue.bytes().fold(0xcbf2_9ce4_8422_2325, hash)).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_incarnation_is_read_from_the_refusal_of_another_one() {
+        let (wanted, found) = (Incarnation::fresh().unwrap(), Incarnation::fresh().unwrap());
+        assert_ne!(wanted, found);
+        let sentence = format!(
+            "PRECONDITION_FAILED - inequivalent arg 'alternate-exchange' for exchange '{}' in vhost '{}': received the \
+             value '{}' of type 'longstr' but current is the value '{}' of type 'longstr'",
+            exchange_of("orders"),
+            "v".repeat(32),
+            wanted.0,
+            found.0,
+        );
+        assert!(sentence.len() <= 255, "{} bytes", sentence.len());
+        assert_eq!(Incarnation::in_refusal(&sentence), Some(found));
+        for bytes in 0..sentence.len() - "' of type 'longstr'".len() {
+            assert_eq!(Incarnation::in_refusal(&sentence[..bytes]), None, "cut off after {bytes} bytes");
+        }
+        let other = "PRECONDITION_FAILED - inequivalent arg 'durable' for exchange 'x' in vhost '/': received 'true' \
+                     but current is 'false'";
+        assert_eq!(Incarnation::in_refusal(other), None);
+    }
+
+    #[test]
+    fn each_queue_has_an_exchange_of_its_own_for_ever() {
+        assert_eq!(exchange_of("a").as_str(), "~af63dc4c8601ec8c", "as FNV-1a has it everywhere");
+        assert_ne!(exchange_of("orders"), exchange_of("orders.dead"));
+    }
+}

@@ -1,0 +1,185 @@
+//! What is lost is told, also where no publisher's number tells it.
+
+use lapin::ExchangeKind;
+use tickpath_bus_amqp::{MAX_AHEAD, MAX_BEHIND_BYTES};
+use tickpath_bus_api::conformance::{OwnedEvent, next_event, pull_stamps, stays_quiet, until};
+use tickpath_bus_api::{Connection, Delivery, Event, Gap, Puller, ReceiveError, Subscriber};
+use tickpath_clock::{Clock, HostClock, Wait};
+
+use crate::broker::{Scratch, declare_foreign, publish_foreign, publisher, puller, pusher, subscriber};
+use crate::fallen::until_news;
+use crate::relay::Mode;
+use crate::server::relayed;
+
+const KIND: u8 = 16;
+
+#[test]
+fn what_is_taken_out_of_a_queue_without_an_answer_is_told() {
+    let scratch = Scratch::new("taken");
+    let (relay, bus) = relayed();
+    pusher(&scratch.bus, &scratch.name).push_batch(1, KIND, &[&b"message"[..]; 3]).unwrap();
+    let mut cut_off = puller(&bus, &scratch.name, Delivery::AtMostOnce);
+    // All of them are on their way to it, and come before the answer to what it says of the first one.
+    scratch.until_waiting(0);
+    assert_eq!(pull_stamps(&mut *cut_off, 1).len(), 1);
+
+    relay.set(Mode::Mute);
+    match cut_off.pull(8, &mut |pulled| panic!("handed over, and perhaps still in the queue: {pulled:?}")) {
+        Err(ReceiveError::Gone(sentence)) => {
+            assert!(sentence.starts_with("2 messages") && sentence.contains("may be gone"), "{sentence}");
+        }
+        other => panic!("{other:?}"),
+    }
+    relay.set(Mode::Open);
+    pusher(&scratch.bus, &scratch.name).push(2, KIND, b"after").unwrap();
+    assert_eq!(pull_stamps(&mut *cut_off, 1), [(2, false)], "the broker had heard it, and it is told once");
+    drop(cut_off);
+    scratch.until_waiting(0);
+}
+
+#[test]
+fn a_subscriber_that_cannot_come_back_tries_again_more_and_more_rarely() {
+    const ERRORS: usize = 4;
+    let scratch = Scratch::new("barred");
+    let (relay, bus) = relayed();
+    let mut barred = subscriber(&bus, &scratch.name, Wait::Block);
+    relay.set(Mode::Refusing);
+    relay.cut();
+    // Somebody takes the name for something else.
+    scratch.bus.remove(&scratch.name).unwrap();
+    declare_foreign(&scratch.name, ExchangeKind::Direct);
+    relay.set(Mode::Open);
+
+    let clock = HostClock::get().unwrap();
+    let (mut errors, mut first) = (0, None);
+    until(|| {
+        match barred.poll(8, &mut |event| panic!("{event:?} from nowhere")) {
+            Ok(_) => barred.wait(1_000_000),
+            Err(error) => {
+                assert!(error.to_string().contains("has this name already"), "{error}");
+                first.get_or_insert_with(|| clock.ticks());
+                errors += 1;
+            }
+        }
+        errors == ERRORS
+    });
+    // The pauses between them are at least 100, 200 and 400 ms.
+    let taken_ns = clock.ns_between(first.expect("it was told"), clock.ticks());
+    assert!(taken_ns >= 700_000_000, "{ERRORS} attempts within {taken_ns} ns");
+
+    scratch.bus.remove(&scratch.name).unwrap();
+    let mut publisher = publisher(&scratch.bus, &scratch.name);
+    let mut is_back = false;
+    until(|| {
+        match barred.poll(1, &mut |event| is_back |= matches!(event, Event::Gap(Gap::Reconnected))) {
+            Ok(_) => barred.wait(1_000_000),
+            Err(error) => assert!(!error.may_pass(), "{error}"),
+        }
+        is_back
+    });
+    publisher.publish(1, KIND, b"after").unwrap();
+    assert_eq!(next_event(&mut *barred), OwnedEvent::message(1, b"after"));
+}
+
+#[test]
+fn a_queue_that_was_removed_and_made_anew_by_a_pusher_is_told_to_each_puller() {
+    let scratch = Scratch::new("anew");
+    let (relay, bus) = relayed();
+    let mut pusher = pusher(&scratch.bus, &scratch.name);
+    let mut pullers = [(); 2].map(|()| puller(&bus, &scratch.name, Delivery::AtLeastOnce));
+    // Its connection alone is lost: nothing is told.
+    relay.cut();
+    pusher.push(1, KIND, b"before").unwrap();
+    until(|| {
+        let pull = |puller: &mut Box<dyn Puller>| {
+            puller.pull(1, &mut |pulled| assert_eq!(pulled.message.stamp, 1)).unwrap_or_else(|e| panic!("{e}"));
+            puller.reconnects()
+        };
+        pullers.each_mut().map(pull) == [Some(1); 2]
+    });
+
+    relay.set(Mode::Refusing);
+    relay.cut();
+    scratch.bus.remove_queue(&scratch.name).unwrap();
+    let error = pusher.push(2, KIND, b"nowhere").unwrap_err();
+    assert!(error.to_string().contains("push again"), "{error}");
+    pusher.push(3, KIND, b"after").unwrap();
+    scratch.until_waiting(1);
+    relay.set(Mode::Open);
+    for puller in &mut pullers {
+        let news = until_news(&mut **puller);
+        assert!(matches!(&news, ReceiveError::Gone(sentence) if sentence.contains("is gone")), "{news:?}");
+    }
+    let [first, second] = pullers;
+    drop(first);
+    let mut rest = second;
+    let after = pull_stamps(&mut *rest, 1);
+    assert_eq!(after[0].0, 3, "it is told once, and pulled from");
+}
+
+/// Bytes of a message of which the broker keeps few.
+const LARGE: usize = 1 << 20;
+
+/// Messages of this many bytes of which the broker drops some, whatever came before.
+const MANY: usize = MAX_BEHIND_BYTES / LARGE + 6;
+
+/// What a subscriber finds until the message of this stamp comes: how many messages, or foreign ones, between gaps.
+fn stretches(subscriber: &mut dyn Subscriber, last: u64) -> (Vec<usize>, Vec<Gap>) {
+    let (mut stretches, mut gaps, mut is_over) = (vec![0], Vec::new(), false);
+    until(|| {
+        let polled = subscriber.poll(16, &mut |event| match event {
+            Event::Message(message) if message.stamp == last => is_over = true,
+            Event::Message(_) | Event::Foreign(_) => *stretches.last_mut().expect("there is one") += 1,
+            Event::Gap(gap) => {
+                gaps.push(gap);
+                stretches.push(0);
+            }
+        });
+        polled.unwrap_or_else(|e| panic!("{e}"));
+        is_over
+    });
+    (stretches, gaps)
+}
+
+#[test]
+fn foreign_messages_that_the_broker_drops_are_told_where_they_were() {
+    let scratch = Scratch::new("foreign-dropped");
+    let mut subscriber = subscriber(&scratch.bus, &scratch.name, Wait::Block);
+    let (ahead, foreign) = (usize::from(MAX_AHEAD), "x".repeat(LARGE));
+    publish_foreign(&scratch.name, "", &vec!["ahead"; ahead]);
+    publish_foreign(&scratch.name, "", &vec![foreign.as_str(); MANY]);
+    publisher(&scratch.bus, &scratch.name).publish(9, KIND, b"last").unwrap();
+    let (came, gaps) = stretches(&mut *subscriber, 9);
+    assert_eq!(gaps, [Gap::Reconnected], "{came:?}");
+    assert!((1..=ahead).contains(&came[0]) && (1..MANY).contains(&came[1]), "{came:?}");
+    stays_quiet(&mut *subscriber);
+}
+
+#[test]
+fn the_last_messages_of_a_publisher_that_has_ended_are_told_when_they_are_dropped() {
+    let scratch = Scratch::new("ended-dropped");
+    let mut subscriber = subscriber(&scratch.bus, &scratch.name, Wait::Block);
+    let (ahead, foreign) = (usize::from(MAX_AHEAD), "x".repeat(LARGE));
+    let mut ended = publisher(&scratch.bus, &scratch.name);
+    ended.publish_batch(1, KIND, &vec![&b"ahead"[..]; ahead]).unwrap();
+    ended.publish_batch(1, KIND, &[b"dropped"; 3]).unwrap();
+    drop(ended);
+    let mut successor = publisher(&scratch.bus, &scratch.name);
+    let large = vec![7; LARGE];
+    for _ in 0..MANY {
+        successor.publish(2, KIND, &large).unwrap();
+    }
+    successor.publish(9, KIND, b"last").unwrap();
+    let (came, gaps) = stretches(&mut *subscriber, 9);
+    assert_eq!(gaps, [Gap::Reconnected], "{came:?}");
+    assert!((1..=ahead).contains(&came[0]) && (1..MANY).contains(&came[1]), "{came:?}");
+
+    // It goes on as before: nothing more is told, and what is dropped next is.
+    successor.publish(3, KIND, b"after").unwrap();
+    assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(3, b"after"));
+    stays_quiet(&mut *subscriber);
+    publish_foreign(&scratch.name, "", &vec!["ahead"; ahead]);
+    publish_foreign(&scratch.name, "", &vec![foreign.as_str(); MANY]);
+    successor.publish(10, KIND, b"last").unwrap();
+    assert_eq!(stretches(&mut *subscriber, 10).1, [Gap::Reconnected]);
+}
