@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use lapin::message::Delivery;
-use tickpath_bus_api::{ConnectError, Event, Gap, Origin, OriginTracker, PublisherState, ReceiveError, Subscriber, wire};
+use tickpath_bus_api::{
+    ConnectError, Event, Gap, Origin, OriginTracker, PublisherState, ReceiveError, Subscriber, wire,
+};
 use tickpath_clock::Wait;
 
 use crate::inlet::Inlet;

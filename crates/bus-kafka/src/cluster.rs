@@ -131,11 +131,11 @@ impl Cluster {
     }
 
     /// Sees to it that a topic of one partition, which is there, keeps what its publisher asks for. One that keeps
-    /// everything and holds nothing yet is what a subscriber makes that comes first: it is changed. Any other is
-    /// refused.
+    /// everything and holds nothing yet is what a subscriber makes that comes first: it is changed. One that lets old
+    /// messages go some other way is as good for who lets them go, and so is one whose settings are not told to us.
     pub fn hold(&self, topic: &str, wanted: Retention) -> Result<(), ServerError> {
-        let has = self.retention(topic)?;
-        if has == wanted {
+        let Some(has) = self.retention(topic)? else { return Ok(()) };
+        if has == wanted || has.lets_go() && wanted.lets_go() {
             return Ok(());
         }
         let marks = self.watermarks(self.lookup.client(), topic, 0);
@@ -145,7 +145,7 @@ impl Cluster {
         }
         self.change(topic, wanted)?;
         let deadline = self.deadline();
-        while self.retention(topic)? != wanted {
+        while self.retention(topic)? != Some(wanted) {
             pause(&deadline)?;
         }
         Ok(())
@@ -282,16 +282,20 @@ impl Cluster {
         }
     }
 
-    /// What a topic keeps. A server that has just heard of it, or tells it to others only, says nothing.
-    fn retention(&self, topic: &str) -> Result<Retention, ServerError> {
+    /// What a topic keeps; none if we have no right to know. A server that has just heard of it says nothing yet.
+    fn retention(&self, topic: &str) -> Result<Option<Retention>, ServerError> {
         let specifier = ResourceSpecifier::Topic(topic);
         let deadline = self.deadline();
         loop {
             let found = finish(self.admin.describe_configs([&specifier], &options()));
-            let found = found.map_err(|e| ServerError::from(&e))?.into_iter().find_map(Result::ok);
+            let found = found.map_err(|e| ServerError::from(&e))?.into_iter().next().transpose();
+            if let Err(Code::TopicAuthorizationFailed | Code::ClusterAuthorizationFailed) = found {
+                return Ok(None);
+            }
+            let found = found.ok().flatten();
             let setting = |name: &str| found.as_ref()?.get(name)?.value.as_deref();
             if let Some(retention) = Retention::read(setting) {
-                return Ok(retention);
+                return Ok(Some(retention));
             }
             pause(&deadline).map_err(|_| ServerError::Untold(topic.to_owned()))?;
         }

@@ -562,10 +562,9 @@ mod tests {
 
     #[test]
     fn of_a_partition_that_was_cut_before_it_came_nothing_is_known() {
-        for (delivery, came) in [
-            (Delivery::AtLeastOnce, vec![(0, true), (1, true), (2, false)]),
-            (Delivery::AtMostOnce, vec![(2, false)]),
-        ] {
+        for (delivery, came) in
+            [(Delivery::AtLeastOnce, vec![(0, true), (1, true), (2, false)]), (Delivery::AtMostOnce, vec![(2, false)])]
+        {
             let mut state = state(110, 0);
             for (offset, made_ms) in [(0, 999), (1, 1_000), (2, 1_001)] {
                 fetch_one(&mut state, offset, made_ms, 2, delivery);

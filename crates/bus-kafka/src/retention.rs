@@ -34,6 +34,11 @@ impl Retention {
     /// Everything stays.
     pub const ALL: Self = Self { bytes: NONE, age_ms: NONE, is_compacted: false };
 
+    /// True if old messages go, each in its time, and nothing else does.
+    pub fn lets_go(&self) -> bool {
+        !self.is_compacted && *self != Self::ALL
+    }
+
     /// What a publisher asks for; none for a policy that there is not.
     pub fn of(config: &TopicConfig) -> Option<Self> {
         match config.policy {

@@ -162,7 +162,7 @@ fn the_last_messages_of_a_publisher_that_has_ended_are_told_when_they_are_droppe
     let (ahead, foreign) = (usize::from(MAX_AHEAD), "x".repeat(LARGE));
     let mut ended = publisher(&scratch.bus, &scratch.name);
     ended.publish_batch(1, KIND, &vec![&b"ahead"[..]; ahead]).unwrap();
-    ended.publish_batch(1, KIND, &[b"dropped"; 3]).unwrap();
+    ended.publish_batch(1, KIND, &[&b"dropped"[..]; 3]).unwrap();
     drop(ended);
     let mut successor = publisher(&scratch.bus, &scratch.name);
     let large = vec![7; LARGE];

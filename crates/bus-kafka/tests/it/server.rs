@@ -14,8 +14,8 @@ use rdkafka::producer::{BaseProducer, BaseRecord, Producer};
 use rdkafka::{ClientConfig, Offset, TopicPartitionList};
 use tickpath_bus_api::conformance::{OwnedEvent, free_port, next_event, pull_stamps, stays_quiet};
 use tickpath_bus_api::{
-    ConnectError, Connection, Delivery, Event, Gap, Origin, Policy, Publisher, Puller, QueueConfig, ReceiveError, Start,
-    Subscriber, TopicConfig,
+    ConnectError, Connection, Delivery, Event, Gap, Origin, Policy, Publisher, Puller, QueueConfig, ReceiveError,
+    Start, Subscriber, TopicConfig,
 };
 use tickpath_bus_kafka::{KafkaBus, QUEUE_PARTITIONS};
 use tickpath_clock::Wait;
