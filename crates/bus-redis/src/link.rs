@@ -24,6 +24,8 @@ const READ_BYTES: usize = 16 << 10;
 #[derive(Debug)]
 pub(crate) struct Link {
     socket: Socket,
+    /// Where the server is.
+    address: Address,
     /// Bytes that have come and are not consumed lie at `start..end`.
     buffer: Vec<u8>,
     start: usize,
@@ -104,7 +106,8 @@ impl Link {
     fn connect(server: &Server, address: &Address) -> Result<Self, ServerError> {
         let socket = Socket::connect(address, server.tls())?;
         let mode = Mode::Sleeps(TIMEOUT);
-        Ok(Self { socket, buffer: vec![0; BUFFER_BYTES], start: 0, end: 0, mode, unwanted: 0, sent: 0 })
+        let (address, buffer) = (address.clone(), vec![0; BUFFER_BYTES]);
+        Ok(Self { socket, address, buffer, start: 0, end: 0, mode, unwanted: 0, sent: 0 })
     }
 
     fn login(server: &Server, address: &Address) -> Result<Self, ServerError> {
@@ -130,6 +133,11 @@ impl Link {
             Err(ServerError::Refused(_)) => Ok(true),
             known => known,
         }
+    }
+
+    /// Where the server is.
+    pub fn address(&self) -> &Address {
+        &self.address
     }
 
     /// Whether the server has hung up, as far as can be seen without waiting.
