@@ -66,6 +66,9 @@ pub(crate) enum ServerError {
     /// Somebody removed the queue under a puller.
     #[error("has the queue no more ({0}); pull again, and it is made anew")]
     NoQueue(String),
+    /// Somebody removed the stream under a subscriber, or made it anew.
+    #[error("has the stream no more, or another one of its name; it is begun anew")]
+    Anew,
     /// Somebody else's messages lie in a queue.
     #[error(
         "holds in this queue what another program has pushed, and a puller would take it away; use another name, or take \
@@ -133,6 +136,7 @@ impl ServerError {
             | Self::Full(_)
             | Self::NotNow(_)
             | Self::NoQueue(_)
+            | Self::Anew
             | Self::Closed
             | Self::Lost(_) => true,
             Self::Forbidden

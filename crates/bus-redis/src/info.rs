@@ -93,6 +93,20 @@ impl Run {
         own >> 32 == mark >> 32 || self.place() != 0 && mark << 32 == own << 32
     }
 
+    /// A server that was never started again, for tests of others.
+    #[cfg(test)]
+    pub fn example() -> Self {
+        Self {
+            address: Address::Tcp { host: "host".to_owned(), port: 1 },
+            id: "a".to_owned(),
+            history: "h".to_owned(),
+            offset: 5,
+            before: "0000".to_owned(),
+            end: -1,
+            is_durable: false,
+        }
+    }
+
     fn place(&self) -> u32 {
         if self.is_durable && !self.has_copied() { digest(&self.address.to_string()) } else { 0 }
     }

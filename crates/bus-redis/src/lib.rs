@@ -65,6 +65,7 @@ mod stream_at_least_once;
 mod stream_at_most_once;
 mod stream_feed;
 mod stream_group;
+mod stream_progress;
 mod stream_subscriber;
 mod subscriber;
 
@@ -150,7 +151,7 @@ impl RedisBus {
 
     fn check_start(&self, start: Start) -> Result<(), ConnectError> {
         let (what, remedy) = match (self.server.mechanism(), start) {
-            (_, Start::Now) | (Mechanism::Streams, Start::Oldest) => return Ok(()),
+            (_, Start::Now) | (Mechanism::Streams, Start::Oldest | Start::After(_)) => return Ok(()),
             (Mechanism::Plain, Start::Oldest) => {
                 let remedy = "it keeps no messages: start 'now', or use ?streams in the URL, shm:// or file://";
                 ("start at the oldest message".to_owned(), remedy)

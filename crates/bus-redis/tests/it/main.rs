@@ -6,6 +6,7 @@ mod kills;
 mod not_ready;
 mod queues;
 mod redis_server;
+mod resume;
 mod secure;
 mod server;
 mod streams;
