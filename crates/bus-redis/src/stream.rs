@@ -75,7 +75,8 @@ impl Id {
         [self.ms, self.number]
     }
 
-    fn parse(text: &[u8]) -> Result<Self, Malformed> {
+    /// Of its text.
+    pub fn parse(text: &[u8]) -> Result<Self, Malformed> {
         let (ms, number) = std::str::from_utf8(text).ok().and_then(|text| text.split_once('-')).ok_or(UNEXPECTED)?;
         let parse = |digits: &str| digits.parse::<u64>().map_err(|_| UNEXPECTED);
         Ok(Self { ms: parse(ms)?, number: parse(number)? })
