@@ -3,7 +3,7 @@
 use std::io::{self, Read, Write};
 use std::time::Duration;
 
-use tickpath_clock::sleep_ns;
+use tickpath_clock::{HostClock, sleep_ns};
 
 use crate::error::ServerError;
 use crate::moment::Moment;
@@ -20,6 +20,12 @@ const LOOK_NS: u64 = 20_000_000;
 /// A read is not worth its system call with less room than this.
 const READ_BYTES: usize = 16 << 10;
 
+/// After so many times that all was read, the room for incoming bytes is cut back to what was needed meanwhile.
+const MOST_RESTS: u32 = 16;
+
+/// What may take a second more than an answer does at most, in bytes.
+const BYTES_A_SECOND: usize = 1 << 20;
+
 /// A connection, logged in.
 #[derive(Debug)]
 pub(crate) struct Link {
@@ -30,11 +36,15 @@ pub(crate) struct Link {
     buffer: Vec<u8>,
     start: usize,
     end: usize,
+    /// How often all was read since the room was looked at, and the most bytes that lay there meanwhile.
+    rests: u32,
+    peak: usize,
     mode: Mode,
     /// How many replies are to come that nobody wants to see.
     unwanted: usize,
     /// How many bytes of what was sent last have gone out.
     sent: usize,
+    clock: HostClock,
 }
 
 /// What the socket does when there is nothing.
@@ -51,8 +61,10 @@ impl Link {
         let mut link = Self::open(server)?;
         let start = Moment::now(server.clock());
         loop {
-            match link.ping() {
+            match link.ping().map_err(ServerError::at_first) {
                 Err(e) if e.is_not_ready() && !start.is_past(TIMEOUT.as_nanos() as u64) => sleep_ns(LOOK_NS),
+                // It can be read, and says so to who writes.
+                Err(ServerError::NoDisk(_)) => return Ok(link),
                 answer => return answer.map(|()| link),
             }
         }
@@ -69,9 +81,9 @@ impl Link {
         Self::open_at(server, true)
     }
 
-    /// Tries one address after the other; the error is that of the last one.
+    /// Tries one address after the other; the error is that of the last one, and passes if that of any does.
     fn open_at(server: &Server, must_be_master: bool) -> Result<Self, ServerError> {
-        let mut last = None;
+        let (mut last, mut may_pass) = (None, false);
         for address in server.addresses() {
             let opened = match server.sentinel() {
                 Some(master) => Self::master_of(server, address, master).and_then(|there| Self::login(server, &there)),
@@ -81,12 +93,18 @@ impl Link {
                 let is_good = !must_be_master || link.is_master()?;
                 if is_good { Ok(link) } else { Err(ServerError::Replica) }
             });
-            match opened {
+            match opened.map_err(ServerError::at_first) {
                 Ok(link) => return Ok(link),
-                Err(e) => last = Some(e),
+                Err(e) => {
+                    may_pass |= e.may_pass();
+                    last = Some(e);
+                }
             }
         }
-        Err(last.unwrap_or(ServerError::NobodyListens))
+        Err(match last {
+            Some(e) if may_pass && !e.may_pass() => ServerError::OneOfSeveral(Box::new(e)),
+            last => last.unwrap_or(ServerError::NobodyListens),
+        })
     }
 
     /// Asks a sentinel where the master is.
@@ -107,7 +125,8 @@ impl Link {
         let socket = Socket::connect(address, server.tls())?;
         let mode = Mode::Sleeps(TIMEOUT);
         let (address, buffer) = (address.clone(), vec![0; BUFFER_BYTES]);
-        Ok(Self { socket, address, buffer, start: 0, end: 0, mode, unwanted: 0, sent: 0 })
+        let clock = server.clock();
+        Ok(Self { socket, address, buffer, start: 0, end: 0, rests: 0, peak: 0, mode, unwanted: 0, sent: 0, clock })
     }
 
     fn login(server: &Server, address: &Address) -> Result<Self, ServerError> {
@@ -162,10 +181,11 @@ impl Link {
 
     /// Subscribes; returns when the server has confirmed, so that nothing that is published later is missed.
     pub fn subscribe(&mut self, channel: &str) -> Result<(), ServerError> {
-        self.ask(&["SUBSCRIBE", channel], |items| {
+        let confirmed = self.ask(&["SUBSCRIBE", channel], |items| {
             let is_confirmed = items.array()? == 3 && items.bulk()? == b"subscribe";
             if is_confirmed { Ok(()) } else { Err(UNEXPECTED) }
-        })
+        });
+        confirmed.map_err(ServerError::at_first)
     }
 
     /// Sends a command and waits for its reply.
@@ -187,8 +207,9 @@ impl Link {
         Ok(())
     }
 
-    /// Sends commands.
+    /// Sends commands. That takes as long as an answer at most, and a second more for each mebibyte.
     pub fn send(&mut self, commands: &[u8]) -> Result<(), ServerError> {
+        let begun = Moment::now(self.clock);
         self.sent = 0;
         loop {
             let written = match commands.get(self.sent..).filter(|left| !left.is_empty()) {
@@ -201,7 +222,12 @@ impl Link {
             };
             match written {
                 Ok(0) => return Err(ServerError::Closed),
-                Ok(bytes) => self.sent += bytes,
+                Ok(bytes) => {
+                    self.sent += bytes;
+                    if self.sent < commands.len() && left_of(TIMEOUT, &begun, self.sent).is_zero() {
+                        return Err(ServerError::Timeout);
+                    }
+                }
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock && self.mode == Mode::Returns => {
                     self.set_mode(Mode::Sleeps(TIMEOUT))?;
@@ -211,12 +237,13 @@ impl Link {
         }
     }
 
-    /// Waits for the next reply, up to so long, and reads it.
+    /// Waits for the next reply, up to so long and a second more for each mebibyte of it, and reads it.
     pub fn answer<T>(
         &mut self,
         timeout: Duration,
         read: impl FnOnce(&mut Items<'_>) -> Result<T, Malformed>,
     ) -> Result<T, ServerError> {
+        let begun = Moment::now(self.clock);
         let length = loop {
             match self.length()? {
                 Some(length) if self.unwanted > 0 => {
@@ -225,7 +252,8 @@ impl Link {
                 }
                 Some(length) => break length,
                 None => {
-                    if !self.receive_within(timeout)? {
+                    let left = left_of(timeout, &begun, self.unread().len());
+                    if left.is_zero() || !self.receive_within(left)? {
                         return Err(ServerError::Timeout);
                     }
                 }
@@ -311,7 +339,7 @@ impl Link {
 
     fn make_room(&mut self) {
         if self.start == self.end {
-            (self.start, self.end) = (0, 0);
+            self.rest();
         }
         if self.buffer.len() - self.end < READ_BYTES {
             self.buffer.copy_within(self.start..self.end, 0);
@@ -320,6 +348,21 @@ impl Link {
         if self.buffer.len() - self.end < READ_BYTES {
             self.buffer.resize(self.buffer.len() * 2, 0);
         }
+    }
+
+    /// Begins to fill the room anew, where nothing lies in it; cuts it back if most of it was not needed for a while.
+    fn rest(&mut self) {
+        (self.rests, self.peak) = (self.rests + 1, self.peak.max(self.end));
+        (self.start, self.end) = (0, 0);
+        if self.rests < MOST_RESTS {
+            return;
+        }
+        let needed = (2 * self.peak).max(BUFFER_BYTES);
+        if self.buffer.len() > 2 * needed {
+            self.buffer.truncate(needed);
+            self.buffer.shrink_to_fit();
+        }
+        (self.rests, self.peak) = (0, 0);
     }
 
     /// Changes the mode only if it differs: each change is one or two system calls.
@@ -338,6 +381,75 @@ impl Link {
     }
 }
 
+/// How long what began then may still take, of which so many bytes are done. In whole seconds, rounded up, so that the
+/// socket is seldom told another time.
+fn left_of(timeout: Duration, begun: &Moment, bytes: usize) -> Duration {
+    let most = timeout + Duration::from_secs((bytes / BYTES_A_SECOND) as u64);
+    match most.saturating_sub(begun.elapsed()) {
+        Duration::ZERO => Duration::ZERO,
+        left => Duration::from_secs(left.as_secs() + 1).min(timeout),
+    }
+}
+
 fn is_status(items: &mut Items<'_>) -> Result<(), Malformed> {
     items.status().map(|_| ())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::UnixStream;
+
+    use super::*;
+
+    /// A connection, and its other end.
+    fn link() -> (Link, UnixStream) {
+        let (near, far) = UnixStream::pair().unwrap();
+        let link = Link {
+            socket: Socket::Unix(near),
+            address: Address::Unix("/nowhere".into()),
+            buffer: vec![0; BUFFER_BYTES],
+            start: 0,
+            end: 0,
+            rests: 0,
+            peak: 0,
+            mode: Mode::Sleeps(TIMEOUT),
+            unwanted: 0,
+            sent: 0,
+            clock: HostClock::get().unwrap(),
+        };
+        (link, far)
+    }
+
+    #[test]
+    fn room_that_a_long_message_took_is_given_back() {
+        let (mut link, mut far) = link();
+        let mut long = Vec::new();
+        resp::bulk(&mut long, &[&vec![7; 4 << 20]]);
+        std::thread::scope(|scope| {
+            scope.spawn(|| far.write_all(&long).unwrap());
+            assert_eq!(link.answer(TIMEOUT, |items| Ok(items.bulk()?.len())).unwrap(), 4 << 20);
+        });
+        assert!(link.buffer.len() > 4 << 20);
+        for _ in 0..=2 * MOST_RESTS {
+            far.write_all(b"+OK\r\n").unwrap();
+            link.answer(TIMEOUT, is_status).unwrap();
+        }
+        assert_eq!(link.buffer.len(), BUFFER_BYTES);
+    }
+
+    #[test]
+    fn an_answer_that_trickles_is_given_up_in_time() {
+        let (mut link, mut far) = link();
+        let trickling = std::thread::spawn(move || {
+            // One byte and then another, each before the time is over, until nobody reads them.
+            far.write_all(b"+").unwrap();
+            while far.write_all(b"x").is_ok() {
+                sleep_ns(100_000_000);
+            }
+        });
+        let answer = link.answer(Duration::from_secs(1), |items| items.status().map(<[u8]>::len));
+        assert!(matches!(answer, Err(ServerError::Timeout)), "{answer:?}");
+        drop(link);
+        trickling.join().unwrap();
+    }
 }

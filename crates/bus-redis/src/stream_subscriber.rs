@@ -17,7 +17,7 @@ use tickpath_bus_api::{
 use tickpath_clock::Wait;
 
 use crate::error::ServerError;
-use crate::reconnect::State;
+use crate::reconnect::{Pauses, State};
 use crate::server::Server;
 use crate::stream_feed::{Feed, Progress};
 
@@ -31,6 +31,7 @@ pub(crate) struct StreamSubscriber {
     tracker: OriginTracker,
     state: State<Feed>,
     reconnects: u64,
+    pauses: Pauses,
 }
 
 impl StreamSubscriber {
@@ -44,13 +45,14 @@ impl StreamSubscriber {
             start => (Feed::begin(&server, topic, start), OriginTracker::default()),
         };
         let feed = feed.map_err(|e| server.error(&e))?;
-        let (topic, progress) = (topic.to_owned(), feed.progress.clone());
-        Ok(Self { server, topic, wait, progress, tracker, state: State::Connected(feed), reconnects: 0 })
+        let (topic, progress, pauses) = (topic.to_owned(), feed.progress.clone(), Pauses::new(server.clock()));
+        Ok(Self { server, topic, wait, progress, tracker, state: State::Connected(feed), reconnects: 0, pauses })
     }
 
     fn reconnect(&mut self) {
         let (topic, before) = (self.topic.clone(), self.progress.clone());
-        self.state.renew(&self.server, Box::new(move |server: &Server| Feed::resume(server, &topic, &before)));
+        let open = Box::new(move |server: &Server| Feed::resume(server, &topic, &before));
+        self.state.renew_after(self.pauses.next_ns(), &self.server, open);
     }
 
     /// True if the connection is there again by now.

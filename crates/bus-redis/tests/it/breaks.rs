@@ -334,6 +334,30 @@ fn one_client_too_many_is_waited_for_and_a_right_that_lacks_is_told() {
 }
 
 #[test]
+fn a_server_that_lets_in_and_then_refuses_is_not_stormed() {
+    let server = RedisServer::start(&[]);
+    let bus = bus(&server, "?streams");
+    let mut subscriber = subscriber(&bus, Start::Now);
+    server.says(&["ACL", "SETUSER", "default", "-xread"]).unwrap();
+    server.cut_connections();
+    let (mut polls, mut refusals) = (0_u64, 0_u64);
+    while refusals < 4 {
+        polls += 1;
+        refusals += u64::from(subscriber.poll(8, &mut |event| assert!(matches!(event, Event::Gap(_)))).is_err());
+    }
+    // Each of the pauses between them takes more polls than that, on any host.
+    assert!(polls > 1000, "{polls} polls");
+    server.says(&["ACL", "SETUSER", "default", "+xread"]).unwrap();
+    publish(&mut *publisher(&bus), 1..2);
+    let mut came = false;
+    until(|| {
+        // One refusal may still be to tell.
+        let _ = subscriber.poll(8, &mut |event| came |= matches!(event, Event::Message(_)));
+        came
+    });
+}
+
+#[test]
 fn the_first_master_of_several_servers_is_taken() {
     let (replica, master) = (RedisServer::start(&[]), RedisServer::start(&[]));
     replica.says(&["REPLICAOF", "127.0.0.1", &master.port().to_string()]).unwrap();
