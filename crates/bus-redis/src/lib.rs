@@ -57,6 +57,7 @@ mod moment;
 mod puller;
 mod reconnect;
 mod resp;
+mod retention;
 mod sender;
 mod server;
 mod socket;
@@ -83,6 +84,7 @@ use crate::link::Link;
 use crate::list_at_least_once::ListAtLeastOnce;
 use crate::list_at_most_once::ListAtMostOnce;
 use crate::puller::{Queue, RedisPuller};
+use crate::retention::Retention;
 use crate::sender::Sender;
 use crate::server::{Mechanism, Server};
 use crate::stream_at_least_once::StreamAtLeastOnce;
@@ -141,9 +143,7 @@ impl RedisBus {
         }
         let remedy = match self.server.mechanism() {
             Mechanism::Plain => "use 'overwrite', or a topic on shm:// or file://",
-            Mechanism::Streams => {
-                "trimming a stream would lose messages silently: use 'keep', or a topic on shm:// or file://"
-            }
+            Mechanism::Streams => "use 'keep' or 'overwrite', or a topic on shm:// or file://",
         };
         let what = format!("hold a topic by the policy '{policy}'");
         Err(ConnectError::Unsupported { transport: self.transport(), what, remedy })
@@ -182,12 +182,12 @@ impl Connection for RedisBus {
     fn capabilities(&self) -> Capabilities {
         let (history, policies): (bool, &[Policy]) = match self.server.mechanism() {
             Mechanism::Plain => (false, &[Policy::Overwrite]),
-            Mechanism::Streams => (true, &[Policy::Keep]),
+            Mechanism::Streams => (true, &[Policy::Keep, Policy::Overwrite]),
         };
         Capabilities {
             sequences: false,
             history,
-            max_age: false,
+            max_age: history,
             single_publisher: false,
             publisher_liveness: false,
             whole_batches: false,
@@ -203,7 +203,7 @@ impl Connection for RedisBus {
         let server = self.server.clone();
         Ok(Box::new(match server.mechanism() {
             Mechanism::Plain => Sender::to_channel(server, topic)?,
-            Mechanism::Streams => Sender::to_key(server, &["XADD", topic, "*", stream::FIELD])?,
+            Mechanism::Streams => Sender::to_stream(server, topic, Retention::of(topic, config))?,
         }))
     }
 

@@ -2,15 +2,16 @@
 
 use std::sync::Arc;
 
-use tickpath_bus_api::wire::{check_message, encode, header, send_good};
+use tickpath_bus_api::wire::{HEADER_BYTES, check_message, encode, header, send_good};
 use tickpath_bus_api::{BatchError, ConnectError, Fate, Numbering, Origin, PublishError, Publisher, Pusher};
 
 use crate::error::ServerError;
 use crate::link::Link;
 use crate::moment::Moment;
 use crate::resp::{self, Item, Items, Malformed, UNEXPECTED};
+use crate::retention::Retention;
 use crate::server::{Server, TIMEOUT};
-use crate::stream::Id;
+use crate::stream::{FIELD, Id};
 
 /// The longest payload, in bytes: half of what a server with default settings buffers before it drops a subscriber.
 pub const MAX_PAYLOAD_BYTES: usize = 16 << 20;
@@ -39,6 +40,8 @@ pub(crate) struct Sender {
     /// Commands on their way; kept, so that sending allocates nothing.
     packed: Vec<u8>,
     audience: Audience,
+    /// What is cut of the stream; none if everything stays.
+    retention: Option<Retention>,
 }
 
 /// Messages of which nobody will know.
@@ -79,6 +82,16 @@ impl Sender {
         Self::open(server, Link::open_ready, command)
     }
 
+    /// Publishes to a stream, which is cut to what this says, if anything.
+    pub fn to_stream(server: Arc<Server>, topic: &str, retention: Option<Retention>) -> Result<Self, ConnectError> {
+        let mut sender = Self::to_key(server, &["XADD", topic, "*", FIELD])?;
+        sender.retention = retention;
+        if let (Some(retention), Some(link)) = (&mut sender.retention, &mut sender.link) {
+            retention.begin(link).map_err(|e| sender.server.error(&e))?;
+        }
+        Ok(sender)
+    }
+
     /// Connects now, so that the first message does not pay for it.
     fn open(server: Arc<Server>, connect: Connect, command: &[&str]) -> Result<Self, ConnectError> {
         let link = connect(&server).map_err(|e| server.error(&e))?;
@@ -96,6 +109,7 @@ impl Sender {
             given_up: None,
             packed: Vec::new(),
             audience: Audience { is_counted: false, is_there: true, asked: Moment::now(clock) },
+            retention: None,
         })
     }
 
@@ -131,6 +145,9 @@ impl Sender {
         for (at, payload) in payloads.iter().enumerate() {
             packed.extend_from_slice(&self.head);
             resp::bulk(&mut packed, &[&header(stamp, kind, origin(at)), payload]);
+        }
+        if let Some(retention) = &mut self.retention {
+            payloads.iter().for_each(|payload| retention.add(HEADER_BYTES + payload.len()));
         }
         let sent = self.exchange(&packed, payloads.len());
         self.packed = packed;
@@ -200,11 +217,11 @@ impl Sender {
 
     fn take_replies(&mut self, mut link: Link, count: usize) -> Result<(), Failure> {
         let mut failure: Option<Failure> = None;
-        let mut heard = true;
+        let mut last = None;
         for at in 0..count {
             match link.answer(TIMEOUT, Reply::read) {
                 Ok(reply) => {
-                    heard = reply != Reply::Count(0);
+                    last = Some(reply);
                     if let Some(failure) = &mut failure {
                         failure.fates.push(Fate::Published);
                     }
@@ -225,7 +242,13 @@ impl Sender {
             // A server that refuses may be the wrong one by now: the next call looks for the right one.
             return Err(failure);
         }
-        if !self.audience.is_due(heard) {
+        if let (Some(retention), Some(Reply::Id(id))) = (&mut self.retention, last)
+            && !retention.cuts(id).iter().all(|cut| link.tell(cut).is_ok())
+        {
+            // The messages are published, and the next connection cuts the stream.
+            return Ok(());
+        }
+        if !self.audience.is_due(last != Some(Reply::Count(0))) {
             self.link = Some(link);
             return Ok(());
         }
