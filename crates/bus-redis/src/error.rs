@@ -75,6 +75,9 @@ pub(crate) enum ServerError {
     /// It takes nothing to keep, and refuses a sign of life, too: it cannot write its disk.
     #[error("cannot write its disk, and takes nothing to keep ({0}); make room there, and look into its log")]
     NoDisk(String),
+    /// It is a node of a cluster, and another one has what was asked for.
+    #[error("is one of a cluster, and another of its servers has this name ({0}); write '?cluster' in the URL")]
+    Moved(String),
     /// Something else that passes, in its own words.
     #[error("does not take it now ({0}); try again, and look into its log")]
     NotNow(String),
@@ -125,6 +128,7 @@ impl ServerError {
             Some("MISCONF") => Self::NoDisk(line),
             // Too few replicas, a cluster that moves or has lost a part, a failover.
             Some("NOREPLICAS" | "TRYAGAIN" | "CLUSTERDOWN" | "UNBLOCKED" | "INPROG") => Self::NotNow(line),
+            Some("MOVED" | "ASK") => Self::Moved(line),
             Some("NOGROUP") => Self::NoQueue(line),
             Some("FOREIGN") => Self::Foreign,
             Some("ERR") if line.contains("max number of clients") => Self::Crowded,
@@ -141,6 +145,19 @@ impl ServerError {
             Self::BrokenTls(why) => Self::NoTls(why),
             other => other,
         }
+    }
+
+    /// What it means of a node of a cluster that is known as one: it is asked anew who has it.
+    pub fn in_cluster(self) -> Self {
+        match self {
+            Self::Moved(line) => Self::NotNow(line),
+            other => other,
+        }
+    }
+
+    /// True if another node of the cluster has it by now.
+    pub fn is_moved(&self) -> bool {
+        matches!(self, Self::NotNow(line) if line.starts_with("MOVED"))
     }
 
     /// True if the server answers everything so, and something else when it is ready.
@@ -180,6 +197,7 @@ impl ServerError {
             | Self::NoLogin
             | Self::NoMaster(_)
             | Self::Foreign
+            | Self::Moved(_)
             | Self::NotAcknowledged(_)
             | Self::Refused(_) => false,
         }
@@ -245,6 +263,13 @@ mod tests {
     use super::*;
 
     #[test]
+    fn in_a_cluster_what_has_moved_is_asked_for_elsewhere() {
+        let error = |line: &str| ServerError::from_line(line.as_bytes()).in_cluster();
+        let (moved, asking) = (error("MOVED 12182 10.0.0.1:6379"), error("ASK 12182 10.0.0.1:6379"));
+        assert!(moved.may_pass() && moved.is_moved() && asking.may_pass() && !asking.is_moved());
+    }
+
+    #[test]
     fn error_lines_become_sentences_and_pass_or_do_not() {
         for (line, word, may_pass) in [
             ("WRONGPASS invalid username-password pair or user is disabled.", "refused the user name", false),
@@ -263,6 +288,9 @@ mod tests {
                 true,
             ),
             ("CLUSTERDOWN The cluster is down", "does not take it now", true),
+            ("TRYAGAIN Multiple keys request during rehashing of slot", "does not take it now", true),
+            ("MOVED 12182 10.0.0.1:6379", "write '?cluster' in the URL", false),
+            ("ASK 12182 10.0.0.1:6379", "write '?cluster' in the URL", false),
             ("NOGROUP No such key 'x' or consumer group 'tickpath'", "pull again", true),
             ("UNBLOCKED the stream key no longer exists", "does not take it now", true),
             ("NOPERM this user has no permissions to access the 'x' channel", "NOPERM", false),

@@ -60,6 +60,7 @@ mod resp;
 mod retention;
 mod sender;
 mod server;
+mod slot;
 mod socket;
 mod stream;
 mod stream_at_least_once;
@@ -121,8 +122,7 @@ impl RedisBus {
     }
 
     fn ask<T>(&self, question: impl FnOnce(&mut Link) -> Result<T, ServerError>) -> Result<T, ConnectError> {
-        let answer = Link::open_ready(&self.server).and_then(|mut link| question(&mut link));
-        answer.map_err(|e| self.server.error(&e))
+        ask(&self.server, question)
     }
 
     fn open_puller(&self, queue: impl Queue + 'static, wait: Wait) -> Result<Box<dyn Puller>, ConnectError> {
@@ -213,7 +213,9 @@ impl Connection for RedisBus {
         let server = self.server.clone();
         match server.mechanism() {
             Mechanism::Plain => adaptive::subscriber(wait, RedisSubscriber::open(server, topic, wait)?),
-            Mechanism::Streams => adaptive::subscriber(wait, StreamSubscriber::open(server, topic, start, wait)?),
+            Mechanism::Streams => {
+                adaptive::subscriber(wait, StreamSubscriber::open(server.at(topic), topic, start, wait)?)
+            }
         }
     }
 
@@ -221,7 +223,7 @@ impl Connection for RedisBus {
         check_name("topic", topic)?;
         match self.server.mechanism() {
             Mechanism::Plain => Ok(()),
-            Mechanism::Streams => self.ask(|link| stream::remove(link, topic)),
+            Mechanism::Streams => ask(&self.server.at(topic), |link| stream::remove(link, topic)),
         }
     }
 
@@ -288,4 +290,9 @@ impl Connection for RedisBus {
             Mechanism::Streams => self.ask(|link| stream::remove(link, queue)),
         }
     }
+}
+
+/// Asks a server that is ready.
+fn ask<T>(server: &Server, question: impl FnOnce(&mut Link) -> Result<T, ServerError>) -> Result<T, ConnectError> {
+    Link::open_ready(server).and_then(|mut link| question(&mut link)).map_err(|e| server.error(&e))
 }

@@ -45,6 +45,8 @@ pub(crate) struct Link {
     /// How many bytes of what was sent last have gone out.
     sent: usize,
     clock: HostClock,
+    /// The server is a node of a cluster, which may give what it has to another one.
+    is_node: bool,
 }
 
 /// What the socket does when there is nothing.
@@ -83,11 +85,16 @@ impl Link {
 
     /// Tries one address after the other; the error is that of the last one, and passes if that of any does.
     fn open_at(server: &Server, must_be_master: bool) -> Result<Self, ServerError> {
+        // Where any node of a cluster will do, a replica will, too.
+        let must_be_master = must_be_master && (!server.is_cluster() || server.slot().is_some());
         let (mut last, mut may_pass) = (None, false);
         for address in server.addresses() {
-            let opened = match server.sentinel() {
-                Some(master) => Self::master_of(server, address, master).and_then(|there| Self::login(server, &there)),
-                None => Self::login(server, address),
+            let opened = match (server.sentinel(), server.slot()) {
+                (Some(master), _) => {
+                    Self::master_of(server, address, master).and_then(|there| Self::login(server, &there))
+                }
+                (None, Some(slot)) => Self::node_of(server, address, slot).and_then(|there| Self::login(server, &there)),
+                (None, None) => Self::login(server, address),
             };
             let opened = opened.and_then(|mut link| {
                 let is_good = !must_be_master || link.is_master()?;
@@ -121,12 +128,36 @@ impl Link {
         place?.ok_or_else(|| ServerError::NoMaster(master.to_owned()))
     }
 
+    /// Asks a node of a cluster which one is the master of a slot.
+    fn node_of(server: &Server, node: &Address, slot: u16) -> Result<Address, ServerError> {
+        let mut link = Self::login(server, node)?;
+        let place = link.ask(&["CLUSTER", "SLOTS"], |items| read_place(items, slot))?;
+        match place {
+            // It does not know what it is called itself.
+            Some((host, _)) if host.is_empty() => Ok(node.clone()),
+            Some((host, port)) => Ok(Address::Tcp { host, port }),
+            None => Err(ServerError::NotNow(format!("no node of the cluster has the slot {slot}"))),
+        }
+    }
+
     fn connect(server: &Server, address: &Address) -> Result<Self, ServerError> {
         let socket = Socket::connect(address, server.tls())?;
         let mode = Mode::Sleeps(TIMEOUT);
         let (address, buffer) = (address.clone(), vec![0; BUFFER_BYTES]);
-        let clock = server.clock();
-        Ok(Self { socket, address, buffer, start: 0, end: 0, rests: 0, peak: 0, mode, unwanted: 0, sent: 0, clock })
+        Ok(Self {
+            socket,
+            address,
+            buffer,
+            start: 0,
+            end: 0,
+            rests: 0,
+            peak: 0,
+            mode,
+            unwanted: 0,
+            sent: 0,
+            clock: server.clock(),
+            is_node: server.is_cluster(),
+        })
     }
 
     fn login(server: &Server, address: &Address) -> Result<Self, ServerError> {
@@ -261,11 +292,17 @@ impl Link {
         };
         let mut items = Items::of(self.reply(length));
         let outcome = match items.clone().item()? {
-            Some(Item::Error(line)) => Err(ServerError::from_line(line)),
+            Some(Item::Error(line)) => Err(self.refusal(line)),
             _ => read(&mut items).map_err(ServerError::from),
         };
         self.consume(length);
         outcome
+    }
+
+    /// What an error line means of this server.
+    pub fn refusal(&self, line: &[u8]) -> ServerError {
+        let error = ServerError::from_line(line);
+        if self.is_node { error.in_cluster() } else { error }
     }
 
     /// How many bytes the oldest reply, or the next value in it, has; none if it is not whole yet.
@@ -286,7 +323,7 @@ impl Link {
         match items.item()? {
             Some(Item::Array(1)) => {}
             Some(Item::Null) => return Ok(Some((0, items.at()))),
-            Some(Item::Error(line)) => return Err(ServerError::from_line(line)),
+            Some(Item::Error(line)) => return Err(self.refusal(line)),
             Some(_) => return Err(UNEXPECTED.into()),
             None => return Ok(None),
         }
@@ -381,6 +418,25 @@ impl Link {
     }
 }
 
+/// Reads who has which slots: where the master is of this one, if anybody has it.
+fn read_place(items: &mut Items<'_>, slot: u16) -> Result<Option<(String, u16)>, Malformed> {
+    for _ in 0..items.array()? {
+        let parts = items.array()?.checked_sub(3).ok_or(UNEXPECTED)?;
+        let (first, last) = (items.integer()?, items.integer()?);
+        let words = items.array()?.checked_sub(2).ok_or(UNEXPECTED)?;
+        let host = String::from_utf8_lossy(items.bulk_or_null()?.unwrap_or_default()).into_owned();
+        let port = u16::try_from(items.integer()?).map_err(|_| UNEXPECTED)?;
+        if (first..=last).contains(&i64::from(slot)) {
+            return Ok(Some((host, port)));
+        }
+        // The master's name and more, and its replicas.
+        for _ in 0..words + parts {
+            items.skip()?;
+        }
+    }
+    Ok(None)
+}
+
 /// How long what began then may still take, of which so many bytes are done. In whole seconds, rounded up, so that the
 /// socket is seldom told another time.
 fn left_of(timeout: Duration, begun: &Moment, bytes: usize) -> Duration {
@@ -416,8 +472,20 @@ mod tests {
             unwanted: 0,
             sent: 0,
             clock: HostClock::get().unwrap(),
+            is_node: false,
         };
         (link, far)
+    }
+
+    #[test]
+    fn the_master_of_a_slot_is_read() {
+        let reply = b"*2\r\n\
+            *4\r\n:0\r\n:5460\r\n*4\r\n$1\r\na\r\n:1\r\n$2\r\nid\r\n*0\r\n*3\r\n$1\r\nr\r\n:9\r\n$2\r\nid\r\n\
+            *3\r\n:5461\r\n:5461\r\n*3\r\n$0\r\n\r\n:2\r\n$2\r\nid\r\n";
+        let place = |slot| read_place(&mut Items::of(reply), slot).unwrap();
+        assert_eq!(place(0), Some(("a".to_owned(), 1)));
+        assert_eq!(place(5461), Some((String::new(), 2)));
+        assert_eq!(place(5462), None);
     }
 
     #[test]

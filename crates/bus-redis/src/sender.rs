@@ -73,12 +73,14 @@ impl Sender {
     pub fn to_channel(server: Arc<Server>, topic: &str) -> Result<Self, ConnectError> {
         // A server that loads its data publishes, and does nothing else.
         let mut sender = Self::open(server, Link::open_to_publish, &["PUBLISH", topic])?;
-        sender.audience.is_counted = true;
+        // The nodes of a cluster tell each other what is published, replicas too.
+        sender.audience.is_counted = !sender.server.is_cluster();
         Ok(sender)
     }
 
-    /// Sends to what the server keeps, by a command whose last part is the message.
+    /// Sends to what the server keeps, by a command whose second part is its name, and the last one the message.
     pub fn to_key(server: Arc<Server>, command: &[&str]) -> Result<Self, ConnectError> {
+        let server = command.get(1).map_or_else(|| server.clone(), |name| server.at(name));
         Self::open(server, Link::open_ready, command)
     }
 
@@ -188,8 +190,17 @@ impl Sender {
         Err(told)
     }
 
-    /// Sends commands in one go, then takes their replies. A connection that was lost before anything went out is made again.
+    /// Sends commands in one go, then takes their replies. What a node of a cluster has not any more it refuses, and then the
+    /// node is asked that has it.
     fn exchange(&mut self, packed: &[u8], count: usize) -> Result<(), Failure> {
+        match self.exchange_here(packed, count) {
+            Err(failure) if failure.has_moved() => self.exchange_here(packed, count),
+            done => done,
+        }
+    }
+
+    /// The same with one node. A connection that was lost before anything went out is made again.
+    fn exchange_here(&mut self, packed: &[u8], count: usize) -> Result<(), Failure> {
         let all = |fate, error| Failure { fates: vec![fate; count], error };
         let mut link = match self.link.take().and_then(|mut link| (!link.is_closed()).then_some(link)) {
             Some(link) => link,
@@ -292,6 +303,11 @@ impl GivenUp {
 }
 
 impl Failure {
+    /// Whether all was refused because another node has it.
+    fn has_moved(&self) -> bool {
+        self.error.is_moved() && self.fates.iter().all(|&fate| fate == Fate::NotPublished)
+    }
+
     fn told(self, server: &str) -> BatchError {
         let first = self.fates.iter().find(|&&fate| fate != Fate::Published);
         let error = match first {

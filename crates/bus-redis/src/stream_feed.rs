@@ -175,7 +175,7 @@ impl Feed {
         let Some(length) = self.entry_length()? else { return Ok(false) };
         let mut items = Items::of(self.link.reply(length));
         let counted = match items.clone().item()? {
-            Some(Item::Error(line)) => Err(ServerError::from_line(line)),
+            Some(Item::Error(line)) => Err(self.link.refusal(line)),
             _ => Ok(read_extent(&mut items)?),
         };
         self.link.consume(length);

@@ -1,6 +1,7 @@
 //! The bus over Redis, seen from outside, against a server of the tests' own.
 
 mod breaks;
+mod cluster;
 mod conformance;
 mod kills;
 mod not_ready;
