@@ -9,21 +9,28 @@
 //! `rediss://`, or `?tls`, is over TLS and never without it: `ca=FILE` names the authorities to trust, else those of this
 //! host, `cert=FILE&key=FILE` our own certificate. Of several servers the first one is taken that answers and is a master;
 //! with `sentinel=NAME` they are sentinels, who are asked where the master of that name is. The server must be of version
-//! 6.2 at least for queues. A cluster of Redis is not spoken to.
+//! 6.2 at least for queues, and for topics that overwrite.
+//!
+//! With `cluster` the servers are nodes of a cluster, of which any that answers says where a name lies: a topic or queue is
+//! on one node whole. When its slot is given to another node the next connection goes there, and nothing is published twice;
+//! a subscriber of a stream learns that nobody knows what the old node had not handed on. What is published on a channel all
+//! nodes pass on. A queue of lists that acknowledges has several keys, which one node has only by chance: use `streams`.
 //!
 //! **Publish and subscribe.** A topic is the channel of the same name. Redis keeps nothing: who is not subscribed
 //! misses a message. So there is neither history nor a sequence number, and only the policy `overwrite`. When a
 //! subscriber's connection was lost and made again, [`Gap::Reconnected`](tickpath_bus_api::Gap) says so. A replica takes
-//! what is published and tells nobody: a publisher refuses one, and one that nobody hears asks once a second whether its
-//! server has become one.
+//! what is published and tells nobody: a publisher refuses one, and asks once a second whether its server has become one.
+//! What was published last is unknown then; what was published in that second before is missing by its numbers.
 //!
-//! **Streams.** A topic is the stream of the same name, and keeps everything: only the policy `keep`. A subscription
-//! can start at the oldest message; ids of entries are times, so that there are no sequence numbers. After a lost
-//! connection a subscriber goes on behind the last entry that it has, and misses nothing, if the server is the one that it
-//! was. Of one that was started again, unless it syncs each write (`appendfsync always`), and of another one that has taken
-//! over, nobody knows what it has lost: that is `Gap::Reconnected`, and reading goes on behind what has come, never at the
-//! beginning. What somebody trims before it is read is told with its number: by the numbers of our publishers, and of
-//! others' entries by the count of the server, which has one from version 7 on.
+//! **Streams.** A topic is the stream of the same name. By the policy `keep` it keeps everything. By `overwrite` it is cut by
+//! who publishes: to about the bytes of its capacity, which is a count of entries over the mean of their bytes, and to its
+//! age by the server's clock. A subscription can start at the oldest message, or behind a resume token; ids of entries are
+//! times, so that there are no sequence numbers. After a lost connection a subscriber goes on behind the last entry that it
+//! has, and misses nothing, if the server is the one that it was. Of one that was started again, unless it syncs each write
+//! (`appendfsync always`), and of another one that has taken over, nobody knows what it has lost: that is
+//! `Gap::Reconnected`, and reading goes on behind what has come. Only a stream that surely was removed and made anew is read
+//! from its beginning. What is cut before it is read is told with its number: by the numbers of our publishers, and by the
+//! count of the server, which has one from version 7 on.
 //!
 //! **Queues** are the list, or the stream, of the same name; on streams a topic and a queue cannot share a name. At
 //! least once, a message stays on the server, with its puller, until it is acknowledged; of a puller that is dropped it
@@ -41,7 +48,7 @@
 //!   passes (a replica that is no master yet, too many clients, memory or a disk that is full) receivers wait for, and
 //!   senders are told.
 //! * Everybody owns a socket, so that looking never waits, and waiting is sleeping in the kernel. When a connection is
-//!   lost, a thread makes it again.
+//!   lost, a thread makes it again: where the server lets in and then refuses, after a pause that grows to a second.
 //! * What others publish, without our header, comes to a subscriber as an event of its own, an entry of a stream as
 //!   an object of its fields in JSON. What they push a puller refuses, and leaves there, unless its queue was opened with a
 //!   kind for it ([`QueueConfig::foreign`]). In a stream such an entry is passed by, and stays.

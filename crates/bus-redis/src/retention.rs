@@ -92,7 +92,7 @@ impl Retention {
 
     fn cut(&self, to: &[&str]) -> Vec<u8> {
         let mut command = Vec::new();
-        resp::command(&mut command, &[&["XTRIM", self.topic.as_str()], to].concat());
+        resp::command(&mut command, &[&["XTRIM", self.topic.as_str()][..], to].concat());
         command
     }
 

@@ -20,14 +20,13 @@ struct Cluster {
 
 impl Cluster {
     fn start() -> Self {
-        let mut nodes = Vec::new();
+        let mut nodes: Vec<RedisServer> = Vec::new();
         for (at, (first, last)) in SLOTS.into_iter().enumerate() {
             let bus = free_port().to_string();
             let node = RedisServer::start(&["--cluster-enabled", "yes", "--cluster-port", &bus]);
             node.says(&["CLUSTER", "ADDSLOTSRANGE", first, last]).unwrap();
             node.says(&["CLUSTER", "SET-CONFIG-EPOCH", &(at + 1).to_string()]).unwrap();
             if let Some(known) = nodes.first() {
-                let known: &RedisServer = known;
                 known.says(&["CLUSTER", "MEET", "127.0.0.1", &node.port().to_string(), &bus]).unwrap();
             }
             nodes.push(node);
@@ -64,7 +63,7 @@ impl Cluster {
         });
         let slot = slot.to_string();
         let set = |at: usize, words: &[&str]| {
-            self.nodes[at].says(&[&["CLUSTER", "SETSLOT", slot.as_str()], words].concat()).unwrap();
+            self.nodes[at].says(&[&["CLUSTER", "SETSLOT", slot.as_str()][..], words].concat()).unwrap();
         };
         set(to, &["IMPORTING", &id_from]);
         set(from, &["MIGRATING", &id_to]);
