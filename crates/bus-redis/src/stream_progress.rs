@@ -269,7 +269,7 @@ mod tests {
 
     #[test]
     fn it_goes_on_behind_what_came_unless_the_stream_is_another_one() {
-        const TOLD: Option<Gap> = Some(Gap::Reconnected);
+        const RECONNECTED: Option<Gap> = Some(Gap::Reconnected);
         let (kept, lost) = (run().mark(), 0);
         let deleted = |extent: Extent, ms| Extent { deleted: Id::new(ms, 0), ..extent };
         let old = |extent: Extent| Extent { added: None, ..extent };
@@ -279,15 +279,15 @@ mod tests {
             ("trimmed up to it", kept, Some(stream(11, 20, 10)), false, (10, Some(10), None)),
             ("trimmed past it", kept, Some(stream(15, 20, 14)), false, (10, Some(14), Some(Gap::Missed(4)))),
             ("deleted by its id", kept, Some(deleted(stream(1, 20, 0), 10)), false, (10, Some(10), None)),
-            ("gone", kept, None, false, (0, Some(0), TOLD)),
-            ("made anew, shorter", kept, Some(stream(31, 33, 0)), false, (0, Some(0), TOLD)),
-            ("made anew, longer", kept, Some(stream(31, 63, 0)), false, (0, Some(0), TOLD)),
-            ("made anew with lower ids", kept, Some(stream(1, 3, 0)), false, (0, Some(0), TOLD)),
-            ("made anew and read from", kept, Some(stream(8, 12, 0)), true, (10, None, TOLD)),
+            ("gone", kept, None, false, (0, Some(0), RECONNECTED)),
+            ("made anew, shorter", kept, Some(stream(31, 33, 0)), false, (0, Some(0), RECONNECTED)),
+            ("made anew, longer", kept, Some(stream(31, 63, 0)), false, (0, Some(0), RECONNECTED)),
+            ("made anew with lower ids", kept, Some(stream(1, 3, 0)), false, (0, Some(0), RECONNECTED)),
+            ("made anew and read from", kept, Some(stream(8, 12, 0)), true, (10, None, RECONNECTED)),
             ("an old server", kept, Some(old(stream(1, 20, 0))), true, (10, Some(10), None)),
-            ("another server", lost, Some(stream(1, 20, 0)), true, (10, None, TOLD)),
-            ("a server that went back", lost, Some(stream(1, 6, 0)), false, (6, Some(6), TOLD)),
-            ("a server that lost it", lost, None, false, (0, Some(0), TOLD)),
+            ("another server", lost, Some(stream(1, 20, 0)), true, (10, None, RECONNECTED)),
+            ("a server that went back", lost, Some(stream(1, 6, 0)), false, (6, Some(6), RECONNECTED)),
+            ("a server that lost it", lost, None, false, (0, Some(0), RECONNECTED)),
         ] {
             let found = Found { run: Some(run()), extent, has_place, has_furthest: false };
             assert_eq!(state(&progress(10, 10, mark).resumed(found)), expected, "{what}");

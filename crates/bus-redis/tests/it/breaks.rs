@@ -378,6 +378,23 @@ fn the_first_master_of_several_servers_is_taken() {
 }
 
 #[test]
+fn of_several_servers_one_that_may_come_back_is_waited_for() {
+    let (mut first, second) = (RedisServer::start(&[]), RedisServer::start(&["--requirepass", "s@cret"]));
+    let bus = RedisBus::connect(&format!("redis://127.0.0.1:{},127.0.0.1:{}", first.port(), second.port())).unwrap();
+    let mut subscriber = subscriber(&bus, Start::Now);
+    first.kill();
+    for _ in 0..50 {
+        let polled = subscriber.poll(8, &mut |event| panic!("{event:?} from nobody"));
+        assert_eq!(polled.expect("the other one lets nobody in, and is not the only one"), 0);
+        subscriber.wait(10_000_000);
+    }
+    let error = bus.publisher(TOPIC, &TopicConfig::new(Policy::Overwrite)).err().expect("neither takes it").to_string();
+    assert!(error.contains("wants a password"), "the last one says what to do: {error}");
+    first.restart();
+    assert_eq!(next_event(&mut *subscriber), OwnedEvent::Gap(Gap::Reconnected));
+}
+
+#[test]
 fn sentinels_say_who_is_the_master_and_who_is_it_next() {
     let mut master = RedisServer::start(&[]);
     let replica = RedisServer::start(&["--repl-diskless-sync-delay", "0"]);
