@@ -441,10 +441,8 @@ fn read_place(items: &mut Items<'_>, slot: u16) -> Result<Option<(String, u16)>,
 /// socket is seldom told another time.
 fn left_of(timeout: Duration, begun: &Moment, bytes: usize) -> Duration {
     let most = timeout + Duration::from_secs((bytes / BYTES_A_SECOND) as u64);
-    match most.saturating_sub(begun.elapsed()) {
-        Duration::ZERO => Duration::ZERO,
-        left => Duration::from_secs(left.as_secs() + 1).min(timeout),
-    }
+    let left = most.saturating_sub(begun.elapsed());
+    if left.is_zero() { left } else { Duration::from_secs(left.as_secs() + 1).min(timeout) }
 }
 
 fn is_status(items: &mut Items<'_>) -> Result<(), Malformed> {

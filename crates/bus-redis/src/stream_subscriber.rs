@@ -19,7 +19,8 @@ use tickpath_clock::Wait;
 use crate::error::ServerError;
 use crate::reconnect::{Pauses, State};
 use crate::server::Server;
-use crate::stream_feed::{Feed, Progress};
+use crate::stream_feed::Feed;
+use crate::stream_progress::Progress;
 
 /// A subscription, which outlives its connections.
 pub(crate) struct StreamSubscriber {

@@ -176,10 +176,12 @@ fn publish_and_subscribe_has_no_token_and_takes_none() {
     let (plain, streams) = (RedisBus::connect(&server.url()).unwrap(), streams(&server));
     assert_eq!(subscriber(&plain, Start::Now).token(), None);
     let token = token(&*subscriber(&streams, Start::Now));
-    let refused = plain.subscriber(TOPIC, Start::After(token), Wait::Block).err().expect("it keeps nothing").to_string();
+    let refused =
+        plain.subscriber(TOPIC, Start::After(token), Wait::Block).err().expect("it keeps nothing").to_string();
     assert!(refused.contains("?streams"), "{refused}");
     let other: ResumeToken = "kafka:1,2,3,4".parse().unwrap();
-    let refused = streams.subscriber(TOPIC, Start::After(other), Wait::Block).err().expect("it is of Kafka").to_string();
+    let refused =
+        streams.subscriber(TOPIC, Start::After(other), Wait::Block).err().expect("it is of Kafka").to_string();
     assert!(refused.contains("is of 'kafka'"), "{refused}");
 }
 
