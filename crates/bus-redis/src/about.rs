@@ -51,8 +51,8 @@ fn ask(server: &Server) -> Result<About, ServerError> {
     let clients = field("connected_clients").ok_or_else(|| refused.to_owned());
     settings.insert("connected_clients", clients);
     let valkey = field("valkey_version");
-    // A channel is the same in all databases, a stream is not.
-    let identity = field("run_id").map(|id| match server.mechanism() {
+    // A channel is the same in all databases, a stream is not. Which node of a cluster answers means nothing.
+    let identity = field("run_id").filter(|_| !server.is_cluster()).map(|id| match server.mechanism() {
         Mechanism::Plain => format!("redis {id}"),
         Mechanism::Streams => format!("redis {id} {}?streams", server.database()),
     });

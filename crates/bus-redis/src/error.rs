@@ -4,7 +4,7 @@ use std::io;
 
 use tickpath_bus_api::PublishError;
 
-use crate::resp::Malformed;
+use crate::resp::{Malformed, TOO_LONG};
 
 /// Why a server cannot be used. Reads on after the server's name.
 #[derive(Debug, thiserror::Error)]
@@ -27,9 +27,21 @@ pub(crate) enum ServerError {
     /// Somebody else listens.
     #[error("answers, but not as Redis does ({0}); check the port")]
     NotRedis(String),
+    /// It answered as Redis does, and does no longer.
+    #[error("sent what is no answer ({0}); look into its log, and try again")]
+    Garbled(String),
+    /// It announces more than anybody takes in.
+    #[error("sends a message that is too long; they are read up to 64 MiB: remove that one, and write shorter ones")]
+    TooLong,
     /// No encryption, though that is a must, or none that can be trusted.
     #[error("is not spoken to over TLS: {0}")]
     NoTls(String),
+    /// What was spoken over TLS cannot be read.
+    #[error("broke off what was spoken over TLS: {0}; try again")]
+    BrokenTls(String),
+    /// It hung up on the first words of TLS.
+    #[error("hung up while shaking hands over TLS; does it speak TLS on this port, and which version? Try again")]
+    ClosedTls,
     /// Nobody answers to the first words of TLS.
     #[error("did not shake hands over TLS within 5 s; check whether it speaks TLS on this port, or hangs")]
     SilentTls,
@@ -60,12 +72,21 @@ pub(crate) enum ServerError {
     /// Its memory is full.
     #[error("has no memory left ({0}); empty a queue or a stream, or raise its maxmemory")]
     Full(String),
+    /// It takes nothing to keep, and refuses a sign of life, too: it cannot write its disk.
+    #[error("cannot write its disk, and takes nothing to keep ({0}); make room there, and look into its log")]
+    NoDisk(String),
+    /// It is a node of a cluster, and another one has what was asked for.
+    #[error("is one of a cluster, and another of its servers has this name ({0}); write '?cluster' in the URL")]
+    Moved(String),
     /// Something else that passes, in its own words.
     #[error("does not take it now ({0}); try again, and look into its log")]
     NotNow(String),
     /// Somebody removed the queue under a puller.
     #[error("has the queue no more ({0}); pull again, and it is made anew")]
     NoQueue(String),
+    /// Somebody removed the stream under a subscriber, or made it anew.
+    #[error("has the stream no more, or another one of its name; it is begun anew")]
+    Anew,
     /// Somebody else's messages lie in a queue.
     #[error(
         "holds in this queue what another program has pushed, and a puller would take it away; use another name, or take \
@@ -81,6 +102,9 @@ pub(crate) enum ServerError {
     /// Anything else that it says.
     #[error("refused: {0}; change the server's settings, or the URL")]
     Refused(String),
+    /// One of several servers, of which another one may come back.
+    #[error(transparent)]
+    OneOfSeveral(Box<ServerError>),
     /// It hung up.
     #[error("closed the connection; look into its log, and try again")]
     Closed,
@@ -93,7 +117,7 @@ impl ServerError {
     /// What an error line means.
     pub fn from_line(line: &[u8]) -> Self {
         let line = String::from_utf8_lossy(line).into_owned();
-        match line.split_whitespace().next() {
+        match cause(&line).split_whitespace().next() {
             Some("WRONGPASS") => Self::Login,
             Some("NOAUTH") => Self::NoLogin,
             Some("LOADING") => Self::Loading,
@@ -101,8 +125,10 @@ impl ServerError {
             Some("BUSY") => Self::Busy,
             Some("READONLY") => Self::Replica,
             Some("OOM") => Self::Full(line),
-            // Too few replicas, a disk that cannot be written, a cluster that moves or has lost a part, a failover.
-            Some("NOREPLICAS" | "MISCONF" | "TRYAGAIN" | "CLUSTERDOWN" | "UNBLOCKED" | "INPROG") => Self::NotNow(line),
+            Some("MISCONF") => Self::NoDisk(line),
+            // Too few replicas, a cluster that moves or has lost a part, a failover.
+            Some("NOREPLICAS" | "TRYAGAIN" | "CLUSTERDOWN" | "UNBLOCKED" | "INPROG") => Self::NotNow(line),
+            Some("MOVED" | "ASK") => Self::Moved(line),
             Some("NOGROUP") => Self::NoQueue(line),
             Some("FOREIGN") => Self::Foreign,
             Some("ERR") if line.contains("max number of clients") => Self::Crowded,
@@ -110,6 +136,28 @@ impl ServerError {
             Some("ERR") if line.contains("invalid password") || line.contains("AUTH") => Self::Login,
             _ => Self::Refused(line),
         }
+    }
+
+    /// What it means of a server to which nobody has spoken yet: who answers so for the first time is the wrong one.
+    pub fn at_first(self) -> Self {
+        match self {
+            Self::Garbled(what) => Self::NotRedis(what),
+            Self::BrokenTls(why) => Self::NoTls(why),
+            other => other,
+        }
+    }
+
+    /// What it means of a node of a cluster that is known as one: it is asked anew who has it.
+    pub fn in_cluster(self) -> Self {
+        match self {
+            Self::Moved(line) => Self::NotNow(line),
+            other => other,
+        }
+    }
+
+    /// True if another node of the cluster has it by now.
+    pub fn is_moved(&self) -> bool {
+        matches!(self, Self::NotNow(line) if line.starts_with("MOVED"))
     }
 
     /// True if the server answers everything so, and something else when it is ready.
@@ -125,6 +173,11 @@ impl ServerError {
             | Self::NoSocket
             | Self::Timeout
             | Self::SilentTls
+            | Self::BrokenTls(_)
+            | Self::ClosedTls
+            | Self::Garbled(_)
+            | Self::OneOfSeveral(_)
+            | Self::NoDisk(_)
             | Self::Loading
             | Self::MasterDown
             | Self::Busy
@@ -133,15 +186,18 @@ impl ServerError {
             | Self::Full(_)
             | Self::NotNow(_)
             | Self::NoQueue(_)
+            | Self::Anew
             | Self::Closed
             | Self::Lost(_) => true,
             Self::Forbidden
             | Self::NotRedis(_)
+            | Self::TooLong
             | Self::NoTls(_)
             | Self::Login
             | Self::NoLogin
             | Self::NoMaster(_)
             | Self::Foreign
+            | Self::Moved(_)
             | Self::NotAcknowledged(_)
             | Self::Refused(_) => false,
         }
@@ -149,10 +205,20 @@ impl ServerError {
 
     /// True if the connection is of no more use, for what it was asked last has no answer.
     pub fn is_silence(&self) -> bool {
-        matches!(
-            self,
-            Self::Timeout | Self::SilentTls | Self::NotRedis(_) | Self::NoTls(_) | Self::Closed | Self::Lost(_)
-        )
+        match self {
+            Self::OneOfSeveral(last) => last.is_silence(),
+            Self::Timeout
+            | Self::SilentTls
+            | Self::ClosedTls
+            | Self::BrokenTls(_)
+            | Self::NotRedis(_)
+            | Self::Garbled(_)
+            | Self::TooLong
+            | Self::NoTls(_)
+            | Self::Closed
+            | Self::Lost(_) => true,
+            _ => false,
+        }
     }
 
     /// What it means for a message that is surely not published.
@@ -164,7 +230,7 @@ impl ServerError {
 impl From<io::Error> for ServerError {
     fn from(error: io::Error) -> Self {
         if let Some(why) = tickpath_tls::why_not(&error, "this host") {
-            return Self::NoTls(why);
+            return Self::BrokenTls(why);
         }
         match error.kind() {
             io::ErrorKind::ConnectionRefused => Self::NobodyListens,
@@ -179,13 +245,29 @@ impl From<io::Error> for ServerError {
 
 impl From<Malformed> for ServerError {
     fn from(error: Malformed) -> Self {
-        Self::NotRedis(error.to_string())
+        if error == TOO_LONG { Self::TooLong } else { Self::Garbled(error.to_string()) }
     }
+}
+
+/// What an error line says itself: servers before version 7 put where it happened in a script in front of that.
+fn cause(line: &str) -> &str {
+    let Some((_, cause)) = line.rsplit_once("@user_script:").filter(|_| line.starts_with("ERR Error running script"))
+    else {
+        return line;
+    };
+    cause.trim_start_matches(|mark: char| mark.is_ascii_digit() || " :-".contains(mark))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn in_a_cluster_what_has_moved_is_asked_for_elsewhere() {
+        let error = |line: &str| ServerError::from_line(line.as_bytes()).in_cluster();
+        let (moved, asking) = (error("MOVED 12182 10.0.0.1:6379"), error("ASK 12182 10.0.0.1:6379"));
+        assert!(moved.may_pass() && moved.is_moved() && asking.may_pass() && !asking.is_moved());
+    }
 
     #[test]
     fn error_lines_become_sentences_and_pass_or_do_not() {
@@ -202,14 +284,25 @@ mod tests {
             ("NOREPLICAS Not enough good replicas to write.", "does not take it now", true),
             (
                 "MISCONF Redis is configured to save RDB snapshots, but it's currently unable to",
-                "not take it now",
+                "cannot write its disk",
                 true,
             ),
             ("CLUSTERDOWN The cluster is down", "does not take it now", true),
+            ("TRYAGAIN Multiple keys request during rehashing of slot", "does not take it now", true),
+            ("MOVED 12182 10.0.0.1:6379", "write '?cluster' in the URL", false),
+            ("ASK 12182 10.0.0.1:6379", "write '?cluster' in the URL", false),
             ("NOGROUP No such key 'x' or consumer group 'tickpath'", "pull again", true),
             ("UNBLOCKED the stream key no longer exists", "does not take it now", true),
             ("NOPERM this user has no permissions to access the 'x' channel", "NOPERM", false),
             ("WRONGTYPE Operation against a key holding the wrong kind of value", "WRONGTYPE", false),
+            // In a script, of a server of version 6.2.
+            ("ERR Error running script (call to f_1): @user_script:3: OOM command not allowed", "maxmemory", true),
+            (
+                "ERR Error running script (call to f_1): @user_script:1: @user_script: 1: -READONLY You can't write",
+                "is a replica",
+                true,
+            ),
+            ("ERR Error running script (call to f_1): @user_script:3: WRONGTYPE Operation", "WRONGTYPE", false),
         ] {
             let error = ServerError::from_line(line.as_bytes());
             let sentence = error.to_string();

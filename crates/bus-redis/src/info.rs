@@ -2,6 +2,7 @@
 
 use crate::error::ServerError;
 use crate::link::Link;
+use crate::server::Address;
 
 /// What `INFO` says: a line a field.
 pub(crate) struct Info(String);
@@ -9,12 +10,18 @@ pub(crate) struct Info(String);
 /// What tells the data of a server from any other's, and from what it held before it was started again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Run {
+    /// Where it was reached.
+    address: Address,
     /// Another one after each start.
     id: String,
     /// Another one after each promotion, and of whoever it copied its data from.
     history: String,
-    /// The history that this one goes on from.
+    /// How far it had come in that history, in bytes.
+    offset: i64,
+    /// The history that this one goes on from; zeros if there is none.
     before: String,
+    /// The first byte of that history that it never had; -1 if there is none.
+    end: i64,
     /// Each write is on the disk before its reply: a start loses none.
     is_durable: bool,
 }
@@ -30,6 +37,10 @@ impl Info {
         let mut lines = self.0.lines();
         lines.find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(str::trim)
     }
+
+    fn number(&self, name: &str) -> i64 {
+        self.field(name).and_then(|value| value.parse().ok()).unwrap_or(-1)
+    }
 }
 
 impl Run {
@@ -41,17 +52,72 @@ impl Run {
         };
         let field = |name| info.field(name).map(str::to_owned);
         let (Some(id), Some(history)) = (field("run_id"), field("master_replid")) else { return Ok(None) };
+        let (offset, end) = (info.number("master_repl_offset"), info.number("second_repl_offset"));
+        let before = field("master_replid2").unwrap_or_default();
         let is_durable = info.field("aof_enabled") == Some("1") && syncs_always(link)?;
-        Ok(Some(Self { id, history, before: field("master_replid2").unwrap_or_default(), is_durable }))
+        Ok(Some(Self { address: link.address().clone(), id, history, offset, before, end, is_durable }))
     }
 
-    /// Whether all that was acknowledged before is still there. Of one that was started again, or that copied its data from
-    /// another server meanwhile, nobody knows.
+    /// Whether all that was acknowledged before is still there. Of one that was started again and does not sync each write,
+    /// of one that copied its data from another server, and of another one that took over, nobody knows.
     pub fn has_kept_all(before: Option<&Self>, now: Option<&Self>) -> bool {
         let (Some(before), Some(now)) = (before, now) else { return false };
-        let goes_on = now.history == before.history || now.before == before.history;
-        if now.id == before.id { goes_on } else { before.is_durable && now.is_durable }
+        if now.id == before.id { now.goes_on_from(before) } else { now.was_started_again(before) }
     }
+
+    /// Whether one that never ended still has what it had: its history is the same, or went on where it had come to.
+    fn goes_on_from(&self, before: &Self) -> bool {
+        let is_same = self.history == before.history && self.offset >= before.offset;
+        is_same || self.before == before.history && self.end > before.offset
+    }
+
+    /// Whether it is the same server, and has read all from its own disk. Such a one begins a history; one whose history goes
+    /// on from another has copied its data from a server, which may have lacked some.
+    fn was_started_again(&self, before: &Self) -> bool {
+        self.address == before.address && before.is_durable && self.is_durable && !self.has_copied()
+    }
+
+    fn has_copied(&self) -> bool {
+        self.before.bytes().any(|digit| digit != b'0')
+    }
+
+    /// A number for a resume token that tells this server's data from others'; never 0. The upper half is its history. The
+    /// lower one, where a start loses nothing, is its address, else 0.
+    pub fn mark(&self) -> u64 {
+        u64::from(digest(&self.history)) << 32 | u64::from(self.place())
+    }
+
+    /// Whether what had this mark is still there.
+    pub fn has_mark(&self, mark: u64) -> bool {
+        let own = self.mark();
+        own >> 32 == mark >> 32 || self.place() != 0 && mark << 32 == own << 32
+    }
+
+    /// A server that was never started again, for tests of others.
+    #[cfg(test)]
+    pub fn example() -> Self {
+        Self {
+            address: Address::Tcp { host: "host".to_owned(), port: 1 },
+            id: "a".to_owned(),
+            history: "h".to_owned(),
+            offset: 5,
+            before: "0000".to_owned(),
+            end: -1,
+            is_durable: false,
+        }
+    }
+
+    fn place(&self) -> u32 {
+        if self.is_durable && !self.has_copied() { digest(&self.address.to_string()) } else { 0 }
+    }
+}
+
+/// A number that other text has not, but for one in four billions (FNV-1a); never 0.
+fn digest(text: &str) -> u32 {
+    let mixed = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |mixed, byte| {
+        (mixed ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    });
+    ((mixed >> 32) as u32 ^ mixed as u32).max(1)
 }
 
 fn syncs_always(link: &mut Link) -> Result<bool, ServerError> {
@@ -72,23 +138,55 @@ fn syncs_always(link: &mut Link) -> Result<bool, ServerError> {
 mod tests {
     use super::*;
 
+    const NONE: &str = "0000";
+
+    /// A server on this port.
+    fn run(port: u16, id: &str, history: (&str, i64), before: (&str, i64), is_durable: bool) -> Run {
+        Run {
+            address: Address::Tcp { host: "host".to_owned(), port },
+            id: id.to_owned(),
+            history: history.0.to_owned(),
+            offset: history.1,
+            before: before.0.to_owned(),
+            end: before.1,
+            is_durable,
+        }
+    }
+
     #[test]
     fn a_server_has_kept_all_or_nobody_knows() {
-        let run = |id: &str, history: &str, before: &str, is_durable| {
-            Some(Run { id: id.into(), history: history.into(), before: before.into(), is_durable })
-        };
-        for (before, now, has_kept_all) in [
-            (run("a", "h", "0", false), run("a", "h", "0", false), true),
-            // It was promoted.
-            (run("a", "h", "0", false), run("a", "i", "h", false), true),
-            // It follows somebody else.
-            (run("a", "h", "0", true), run("a", "i", "0", true), false),
-            // It was started again.
-            (run("a", "h", "0", false), run("b", "i", "0", false), false),
-            (run("a", "h", "0", true), run("b", "i", "0", true), true),
-            (run("a", "h", "0", false), None, false),
+        let (new, plain, durable) = ((NONE, -1), false, true);
+        for (what, before, now, has_kept_all) in [
+            ("the same", run(1, "a", ("h", 5), new, plain), run(1, "a", ("h", 9), new, plain), true),
+            ("it went back", run(1, "a", ("h", 5), new, durable), run(1, "a", ("h", 4), new, durable), false),
+            ("promoted", run(1, "a", ("h", 5), new, plain), run(1, "a", ("i", 9), ("h", 6), plain), true),
+            ("promoted too early", run(1, "a", ("h", 5), new, plain), run(1, "a", ("i", 9), ("h", 5), plain), false),
+            ("it follows another", run(1, "a", ("h", 5), new, durable), run(1, "a", ("i", 9), new, durable), false),
+            ("started again", run(1, "a", ("h", 5), new, plain), run(1, "b", ("i", 0), new, plain), false),
+            ("the same from disk", run(1, "a", ("h", 5), new, durable), run(1, "b", ("i", 0), new, durable), true),
+            ("no longer durable", run(1, "a", ("h", 5), new, durable), run(1, "b", ("i", 0), new, plain), false),
+            ("another server", run(1, "a", ("h", 5), new, durable), run(2, "b", ("i", 0), new, durable), false),
+            ("a failover", run(1, "a", ("h", 5), new, durable), run(2, "b", ("i", 9), ("h", 9), durable), false),
+            ("a copy here", run(1, "a", ("h", 5), new, durable), run(1, "b", ("i", 9), ("h", 9), durable), false),
         ] {
-            assert_eq!(Run::has_kept_all(before.as_ref(), now.as_ref()), has_kept_all, "{before:?} {now:?}");
+            assert_eq!(Run::has_kept_all(Some(&before), Some(&now)), has_kept_all, "{what}");
+            assert!(!Run::has_kept_all(Some(&before), None) && !Run::has_kept_all(None, Some(&now)), "{what}");
+        }
+    }
+
+    #[test]
+    fn a_mark_tells_a_server_by_its_history_or_where_nothing_is_lost_by_its_place() {
+        let (new, plain, durable) = ((NONE, -1), false, true);
+        for (what, before, now, has_mark) in [
+            ("the same", run(1, "a", ("h", 5), new, plain), run(1, "a", ("h", 9), new, plain), true),
+            ("its copy", run(1, "a", ("h", 5), new, plain), run(2, "b", ("h", 9), new, plain), true),
+            ("started again", run(1, "a", ("h", 5), new, plain), run(1, "b", ("i", 0), new, plain), false),
+            ("the same from disk", run(1, "a", ("h", 5), new, durable), run(1, "b", ("i", 0), new, durable), true),
+            ("no longer durable", run(1, "a", ("h", 5), new, durable), run(1, "b", ("i", 0), new, plain), false),
+            ("a failover", run(1, "a", ("h", 5), new, durable), run(2, "b", ("i", 9), ("h", 9), durable), false),
+        ] {
+            assert_eq!(now.has_mark(before.mark()), has_mark, "{what}");
+            assert!(!now.has_mark(0), "{what}");
         }
     }
 }

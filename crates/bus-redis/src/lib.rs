@@ -9,21 +9,28 @@
 //! `rediss://`, or `?tls`, is over TLS and never without it: `ca=FILE` names the authorities to trust, else those of this
 //! host, `cert=FILE&key=FILE` our own certificate. Of several servers the first one is taken that answers and is a master;
 //! with `sentinel=NAME` they are sentinels, who are asked where the master of that name is. The server must be of version
-//! 6.2 at least for queues. A cluster of Redis is not spoken to.
+//! 6.2 at least for queues, and for topics that overwrite.
+//!
+//! With `cluster` the servers are nodes of a cluster, of which any that answers says where a name lies: a topic or queue is
+//! on one node whole. When its slot is given to another node the next connection goes there, and nothing is published twice;
+//! a subscriber of a stream learns that nobody knows what the old node had not handed on. What is published on a channel all
+//! nodes pass on. A queue of lists that acknowledges has several keys, which one node has only by chance: use `streams`.
 //!
 //! **Publish and subscribe.** A topic is the channel of the same name. Redis keeps nothing: who is not subscribed
 //! misses a message. So there is neither history nor a sequence number, and only the policy `overwrite`. When a
 //! subscriber's connection was lost and made again, [`Gap::Reconnected`](tickpath_bus_api::Gap) says so. A replica takes
-//! what is published and tells nobody: a publisher refuses one, and one that nobody hears asks once a second whether its
-//! server has become one.
+//! what is published and tells nobody: a publisher refuses one, and asks once a second whether its server has become one.
+//! What was published last is unknown then; what was published in that second before is missing by its numbers.
 //!
-//! **Streams.** A topic is the stream of the same name, and keeps everything: only the policy `keep`. A subscription
-//! can start at the oldest message; ids of entries are times, so that there are no sequence numbers. After a lost
-//! connection a subscriber goes on behind the last entry that it has, and misses nothing, if the server is the one that it
-//! was. Of one that was started again, unless it syncs each write (`appendfsync always`), and of another one that has taken
-//! over, nobody knows what it has lost: that is `Gap::Reconnected`, and reading goes on behind what has come, never at the
-//! beginning. What somebody trims before it is read is told with its number: by the numbers of our publishers, and of
-//! others' entries by the count of the server, which has one from version 7 on.
+//! **Streams.** A topic is the stream of the same name. By the policy `keep` it keeps everything. By `overwrite` it is cut by
+//! who publishes: to about the bytes of its capacity, which is a count of entries over the mean of their bytes, and to its
+//! age by the server's clock. A subscription can start at the oldest message, or behind a resume token; ids of entries are
+//! times, so that there are no sequence numbers. After a lost connection a subscriber goes on behind the last entry that it
+//! has, and misses nothing, if the server is the one that it was. Of one that was started again, unless it syncs each write
+//! (`appendfsync always`), and of another one that has taken over, nobody knows what it has lost: that is
+//! `Gap::Reconnected`, and reading goes on behind what has come. Only a stream that surely was removed and made anew is read
+//! from its beginning. What is cut before it is read is told with its number: by the numbers of our publishers, and by the
+//! count of the server, which has one from version 7 on.
 //!
 //! **Queues** are the list, or the stream, of the same name; on streams a topic and a queue cannot share a name. At
 //! least once, a message stays on the server, with its puller, until it is acknowledged; of a puller that is dropped it
@@ -47,7 +54,7 @@
 //!   passes (a replica that is no master yet, too many clients, memory or a disk that is full) receivers wait for, and
 //!   senders are told.
 //! * Everybody owns a socket, so that looking never waits, and waiting is sleeping in the kernel. When a connection is
-//!   lost, a thread makes it again.
+//!   lost, a thread makes it again: where the server lets in and then refuses, after a pause that grows to a second.
 //! * What others publish, without our header, comes to a subscriber as an event of its own, an entry of a stream as
 //!   an object of its fields in JSON. What they push a puller refuses, and leaves there, unless its queue was opened with a
 //!   kind for it ([`QueueConfig::foreign`]). In a stream such an entry is passed by, and stays.
@@ -63,14 +70,17 @@ mod moment;
 mod puller;
 mod reconnect;
 mod resp;
+mod retention;
 mod sender;
 mod server;
+mod slot;
 mod socket;
 mod stream;
 mod stream_at_least_once;
 mod stream_at_most_once;
 mod stream_feed;
 mod stream_group;
+mod stream_progress;
 mod stream_subscriber;
 mod subscriber;
 
@@ -88,6 +98,7 @@ use crate::link::Link;
 use crate::list_at_least_once::ListAtLeastOnce;
 use crate::list_at_most_once::ListAtMostOnce;
 use crate::puller::{Queue, RedisPuller};
+use crate::retention::Retention;
 use crate::sender::Sender;
 use crate::server::{Mechanism, Server};
 use crate::stream_at_least_once::StreamAtLeastOnce;
@@ -124,8 +135,7 @@ impl RedisBus {
     }
 
     fn ask<T>(&self, question: impl FnOnce(&mut Link) -> Result<T, ServerError>) -> Result<T, ConnectError> {
-        let answer = Link::open_ready(&self.server).and_then(|mut link| question(&mut link));
-        answer.map_err(|e| self.server.error(&e))
+        ask(&self.server, question)
     }
 
     fn open_puller(&self, queue: impl Queue + 'static, wait: Wait) -> Result<Box<dyn Puller>, ConnectError> {
@@ -146,9 +156,7 @@ impl RedisBus {
         }
         let remedy = match self.server.mechanism() {
             Mechanism::Plain => "use 'overwrite', or a topic on shm:// or file://",
-            Mechanism::Streams => {
-                "trimming a stream would lose messages silently: use 'keep', or a topic on shm:// or file://"
-            }
+            Mechanism::Streams => "use 'keep' or 'overwrite', or a topic on shm:// or file://",
         };
         let what = format!("hold a topic by the policy '{policy}'");
         Err(ConnectError::Unsupported { transport: self.transport(), what, remedy })
@@ -156,7 +164,7 @@ impl RedisBus {
 
     fn check_start(&self, start: Start) -> Result<(), ConnectError> {
         let (what, remedy) = match (self.server.mechanism(), start) {
-            (_, Start::Now) | (Mechanism::Streams, Start::Oldest) => return Ok(()),
+            (_, Start::Now) | (Mechanism::Streams, Start::Oldest | Start::After(_)) => return Ok(()),
             (Mechanism::Plain, Start::Oldest) => {
                 let remedy = "it keeps no messages: start 'now', or use ?streams in the URL, shm:// or file://";
                 ("start at the oldest message".to_owned(), remedy)
@@ -187,12 +195,12 @@ impl Connection for RedisBus {
     fn capabilities(&self) -> Capabilities {
         let (history, policies): (bool, &[Policy]) = match self.server.mechanism() {
             Mechanism::Plain => (false, &[Policy::Overwrite]),
-            Mechanism::Streams => (true, &[Policy::Keep]),
+            Mechanism::Streams => (true, &[Policy::Keep, Policy::Overwrite]),
         };
         Capabilities {
             sequences: false,
             history,
-            max_age: false,
+            max_age: history,
             single_publisher: false,
             publisher_liveness: false,
             whole_batches: false,
@@ -208,7 +216,7 @@ impl Connection for RedisBus {
         let server = self.server.clone();
         Ok(Box::new(match server.mechanism() {
             Mechanism::Plain => Sender::to_channel(server, topic)?,
-            Mechanism::Streams => Sender::to_key(server, &["XADD", topic, "*", stream::FIELD])?,
+            Mechanism::Streams => Sender::to_stream(server, topic, Retention::of(topic, config))?,
         }))
     }
 
@@ -218,7 +226,9 @@ impl Connection for RedisBus {
         let server = self.server.clone();
         match server.mechanism() {
             Mechanism::Plain => adaptive::subscriber(wait, RedisSubscriber::open(server, topic, wait)?),
-            Mechanism::Streams => adaptive::subscriber(wait, StreamSubscriber::open(server, topic, start, wait)?),
+            Mechanism::Streams => {
+                adaptive::subscriber(wait, StreamSubscriber::open(server.at(topic), topic, start, wait)?)
+            }
         }
     }
 
@@ -226,7 +236,7 @@ impl Connection for RedisBus {
         check_name("topic", topic)?;
         match self.server.mechanism() {
             Mechanism::Plain => Ok(()),
-            Mechanism::Streams => self.ask(|link| stream::remove(link, topic)),
+            Mechanism::Streams => ask(&self.server.at(topic), |link| stream::remove(link, topic)),
         }
     }
 
@@ -296,4 +306,9 @@ impl Connection for RedisBus {
             Mechanism::Streams => self.ask(|link| stream::remove(link, queue)),
         }
     }
+}
+
+/// Asks a server that is ready.
+fn ask<T>(server: &Server, question: impl FnOnce(&mut Link) -> Result<T, ServerError>) -> Result<T, ConnectError> {
+    Link::open_ready(server).and_then(|mut link| question(&mut link)).map_err(|e| server.error(&e))
 }

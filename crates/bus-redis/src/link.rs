@@ -3,7 +3,7 @@
 use std::io::{self, Read, Write};
 use std::time::Duration;
 
-use tickpath_clock::sleep_ns;
+use tickpath_clock::{HostClock, sleep_ns};
 
 use crate::error::ServerError;
 use crate::moment::Moment;
@@ -20,19 +20,33 @@ const LOOK_NS: u64 = 20_000_000;
 /// A read is not worth its system call with less room than this.
 const READ_BYTES: usize = 16 << 10;
 
+/// After so many times that all was read, the room for incoming bytes is cut back to what was needed meanwhile.
+const MOST_RESTS: u32 = 16;
+
+/// What may take a second more than an answer does at most, in bytes.
+const BYTES_A_SECOND: usize = 1 << 20;
+
 /// A connection, logged in.
 #[derive(Debug)]
 pub(crate) struct Link {
     socket: Socket,
+    /// Where the server is.
+    address: Address,
     /// Bytes that have come and are not consumed lie at `start..end`.
     buffer: Vec<u8>,
     start: usize,
     end: usize,
+    /// How often all was read since the room was looked at, and the most bytes that lay there meanwhile.
+    rests: u32,
+    peak: usize,
     mode: Mode,
     /// How many replies are to come that nobody wants to see.
     unwanted: usize,
     /// How many bytes of what was sent last have gone out.
     sent: usize,
+    clock: HostClock,
+    /// The server is a node of a cluster, which may give what it has to another one.
+    is_node: bool,
 }
 
 /// What the socket does when there is nothing.
@@ -49,8 +63,10 @@ impl Link {
         let mut link = Self::open(server)?;
         let start = Moment::now(server.clock());
         loop {
-            match link.ping() {
+            match link.ping().map_err(ServerError::at_first) {
                 Err(e) if e.is_not_ready() && !start.is_past(TIMEOUT.as_nanos() as u64) => sleep_ns(LOOK_NS),
+                // It can be read, and says so to who writes.
+                Err(ServerError::NoDisk(_)) => return Ok(link),
                 answer => return answer.map(|()| link),
             }
         }
@@ -67,24 +83,35 @@ impl Link {
         Self::open_at(server, true)
     }
 
-    /// Tries one address after the other; the error is that of the last one.
+    /// Tries one address after the other; the error is that of the last one, and passes if that of any does.
     fn open_at(server: &Server, must_be_master: bool) -> Result<Self, ServerError> {
-        let mut last = None;
+        // Where any node of a cluster will do, a replica will, too.
+        let must_be_master = must_be_master && (!server.is_cluster() || server.slot().is_some());
+        let (mut last, mut may_pass) = (None, false);
         for address in server.addresses() {
-            let opened = match server.sentinel() {
-                Some(master) => Self::master_of(server, address, master).and_then(|there| Self::login(server, &there)),
-                None => Self::login(server, address),
+            let opened = match (server.sentinel(), server.slot()) {
+                (Some(master), _) => {
+                    Self::master_of(server, address, master).and_then(|there| Self::login(server, &there))
+                }
+                (None, Some(slot)) => Self::node_of(server, address, slot).and_then(|there| Self::login(server, &there)),
+                (None, None) => Self::login(server, address),
             };
             let opened = opened.and_then(|mut link| {
                 let is_good = !must_be_master || link.is_master()?;
                 if is_good { Ok(link) } else { Err(ServerError::Replica) }
             });
-            match opened {
+            match opened.map_err(ServerError::at_first) {
                 Ok(link) => return Ok(link),
-                Err(e) => last = Some(e),
+                Err(e) => {
+                    may_pass |= e.may_pass();
+                    last = Some(e);
+                }
             }
         }
-        Err(last.unwrap_or(ServerError::NobodyListens))
+        Err(match last {
+            Some(e) if may_pass && !e.may_pass() => ServerError::OneOfSeveral(Box::new(e)),
+            last => last.unwrap_or(ServerError::NobodyListens),
+        })
     }
 
     /// Asks a sentinel where the master is.
@@ -101,10 +128,36 @@ impl Link {
         place?.ok_or_else(|| ServerError::NoMaster(master.to_owned()))
     }
 
+    /// Asks a node of a cluster which one is the master of a slot.
+    fn node_of(server: &Server, node: &Address, slot: u16) -> Result<Address, ServerError> {
+        let mut link = Self::login(server, node)?;
+        let place = link.ask(&["CLUSTER", "SLOTS"], |items| read_place(items, slot))?;
+        match place {
+            // It does not know what it is called itself.
+            Some((host, _)) if host.is_empty() => Ok(node.clone()),
+            Some((host, port)) => Ok(Address::Tcp { host, port }),
+            None => Err(ServerError::NotNow(format!("no node of the cluster has the slot {slot}"))),
+        }
+    }
+
     fn connect(server: &Server, address: &Address) -> Result<Self, ServerError> {
         let socket = Socket::connect(address, server.tls())?;
         let mode = Mode::Sleeps(TIMEOUT);
-        Ok(Self { socket, buffer: vec![0; BUFFER_BYTES], start: 0, end: 0, mode, unwanted: 0, sent: 0 })
+        let (address, buffer) = (address.clone(), vec![0; BUFFER_BYTES]);
+        Ok(Self {
+            socket,
+            address,
+            buffer,
+            start: 0,
+            end: 0,
+            rests: 0,
+            peak: 0,
+            mode,
+            unwanted: 0,
+            sent: 0,
+            clock: server.clock(),
+            is_node: server.is_cluster(),
+        })
     }
 
     fn login(server: &Server, address: &Address) -> Result<Self, ServerError> {
@@ -132,6 +185,11 @@ impl Link {
         }
     }
 
+    /// Where the server is.
+    pub fn address(&self) -> &Address {
+        &self.address
+    }
+
     /// Whether the server has hung up, as far as can be seen without waiting.
     pub fn is_closed(&mut self) -> bool {
         match self.socket.news() {
@@ -154,10 +212,11 @@ impl Link {
 
     /// Subscribes; returns when the server has confirmed, so that nothing that is published later is missed.
     pub fn subscribe(&mut self, channel: &str) -> Result<(), ServerError> {
-        self.ask(&["SUBSCRIBE", channel], |items| {
+        let confirmed = self.ask(&["SUBSCRIBE", channel], |items| {
             let is_confirmed = items.array()? == 3 && items.bulk()? == b"subscribe";
             if is_confirmed { Ok(()) } else { Err(UNEXPECTED) }
-        })
+        });
+        confirmed.map_err(ServerError::at_first)
     }
 
     /// Sends a command and waits for its reply.
@@ -179,8 +238,9 @@ impl Link {
         Ok(())
     }
 
-    /// Sends commands.
+    /// Sends commands. That takes as long as an answer at most, and a second more for each mebibyte.
     pub fn send(&mut self, commands: &[u8]) -> Result<(), ServerError> {
+        let begun = Moment::now(self.clock);
         self.sent = 0;
         loop {
             let written = match commands.get(self.sent..).filter(|left| !left.is_empty()) {
@@ -193,7 +253,12 @@ impl Link {
             };
             match written {
                 Ok(0) => return Err(ServerError::Closed),
-                Ok(bytes) => self.sent += bytes,
+                Ok(bytes) => {
+                    self.sent += bytes;
+                    if self.sent < commands.len() && left_of(TIMEOUT, &begun, self.sent).is_zero() {
+                        return Err(ServerError::Timeout);
+                    }
+                }
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock && self.mode == Mode::Returns => {
                     self.set_mode(Mode::Sleeps(TIMEOUT))?;
@@ -203,12 +268,13 @@ impl Link {
         }
     }
 
-    /// Waits for the next reply, up to so long, and reads it.
+    /// Waits for the next reply, up to so long and a second more for each mebibyte of it, and reads it.
     pub fn answer<T>(
         &mut self,
         timeout: Duration,
         read: impl FnOnce(&mut Items<'_>) -> Result<T, Malformed>,
     ) -> Result<T, ServerError> {
+        let begun = Moment::now(self.clock);
         let length = loop {
             match self.length()? {
                 Some(length) if self.unwanted > 0 => {
@@ -217,7 +283,8 @@ impl Link {
                 }
                 Some(length) => break length,
                 None => {
-                    if !self.receive_within(timeout)? {
+                    let left = left_of(timeout, &begun, self.unread().len());
+                    if left.is_zero() || !self.receive_within(left)? {
                         return Err(ServerError::Timeout);
                     }
                 }
@@ -225,11 +292,17 @@ impl Link {
         };
         let mut items = Items::of(self.reply(length));
         let outcome = match items.clone().item()? {
-            Some(Item::Error(line)) => Err(ServerError::from_line(line)),
+            Some(Item::Error(line)) => Err(self.refusal(line)),
             _ => read(&mut items).map_err(ServerError::from),
         };
         self.consume(length);
         outcome
+    }
+
+    /// What an error line means of this server.
+    pub fn refusal(&self, line: &[u8]) -> ServerError {
+        let error = ServerError::from_line(line);
+        if self.is_node { error.in_cluster() } else { error }
     }
 
     /// How many bytes the oldest reply, or the next value in it, has; none if it is not whole yet.
@@ -250,7 +323,7 @@ impl Link {
         match items.item()? {
             Some(Item::Array(1)) => {}
             Some(Item::Null) => return Ok(Some((0, items.at()))),
-            Some(Item::Error(line)) => return Err(ServerError::from_line(line)),
+            Some(Item::Error(line)) => return Err(self.refusal(line)),
             Some(_) => return Err(UNEXPECTED.into()),
             None => return Ok(None),
         }
@@ -303,7 +376,7 @@ impl Link {
 
     fn make_room(&mut self) {
         if self.start == self.end {
-            (self.start, self.end) = (0, 0);
+            self.rest();
         }
         if self.buffer.len() - self.end < READ_BYTES {
             self.buffer.copy_within(self.start..self.end, 0);
@@ -312,6 +385,21 @@ impl Link {
         if self.buffer.len() - self.end < READ_BYTES {
             self.buffer.resize(self.buffer.len() * 2, 0);
         }
+    }
+
+    /// Begins to fill the room anew, where nothing lies in it; cuts it back if most of it was not needed for a while.
+    fn rest(&mut self) {
+        (self.rests, self.peak) = (self.rests + 1, self.peak.max(self.end));
+        (self.start, self.end) = (0, 0);
+        if self.rests < MOST_RESTS {
+            return;
+        }
+        let needed = (2 * self.peak).max(BUFFER_BYTES);
+        if self.buffer.len() > 2 * needed {
+            self.buffer.truncate(needed);
+            self.buffer.shrink_to_fit();
+        }
+        (self.rests, self.peak) = (0, 0);
     }
 
     /// Changes the mode only if it differs: each change is one or two system calls.
@@ -330,6 +418,104 @@ impl Link {
     }
 }
 
+/// Reads who has which slots: where the master is of this one, if anybody has it.
+fn read_place(items: &mut Items<'_>, slot: u16) -> Result<Option<(String, u16)>, Malformed> {
+    for _ in 0..items.array()? {
+        let parts = items.array()?.checked_sub(3).ok_or(UNEXPECTED)?;
+        let (first, last) = (items.integer()?, items.integer()?);
+        let words = items.array()?.checked_sub(2).ok_or(UNEXPECTED)?;
+        let host = String::from_utf8_lossy(items.bulk_or_null()?.unwrap_or_default()).into_owned();
+        let port = u16::try_from(items.integer()?).map_err(|_| UNEXPECTED)?;
+        if (first..=last).contains(&i64::from(slot)) {
+            return Ok(Some((host, port)));
+        }
+        // The master's name and more, and its replicas.
+        for _ in 0..words + parts {
+            items.skip()?;
+        }
+    }
+    Ok(None)
+}
+
+/// How long what began then may still take, of which so many bytes are done. In whole seconds, rounded up, so that the
+/// socket is seldom told another time.
+fn left_of(timeout: Duration, begun: &Moment, bytes: usize) -> Duration {
+    let most = timeout + Duration::from_secs((bytes / BYTES_A_SECOND) as u64);
+    let left = most.saturating_sub(begun.elapsed());
+    if left.is_zero() { left } else { Duration::from_secs(left.as_secs() + 1).min(timeout) }
+}
+
 fn is_status(items: &mut Items<'_>) -> Result<(), Malformed> {
     items.status().map(|_| ())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::UnixStream;
+
+    use super::*;
+
+    /// A connection, and its other end.
+    fn link() -> (Link, UnixStream) {
+        let (near, far) = UnixStream::pair().unwrap();
+        let link = Link {
+            socket: Socket::Unix(near),
+            address: Address::Unix("/nowhere".into()),
+            buffer: vec![0; BUFFER_BYTES],
+            start: 0,
+            end: 0,
+            rests: 0,
+            peak: 0,
+            mode: Mode::Sleeps(TIMEOUT),
+            unwanted: 0,
+            sent: 0,
+            clock: HostClock::get().unwrap(),
+            is_node: false,
+        };
+        (link, far)
+    }
+
+    #[test]
+    fn the_master_of_a_slot_is_read() {
+        let reply = b"*2\r\n\
+            *4\r\n:0\r\n:5460\r\n*4\r\n$1\r\na\r\n:1\r\n$2\r\nid\r\n*0\r\n*3\r\n$1\r\nr\r\n:9\r\n$2\r\nid\r\n\
+            *3\r\n:5461\r\n:5461\r\n*3\r\n$0\r\n\r\n:2\r\n$2\r\nid\r\n";
+        let place = |slot| read_place(&mut Items::of(reply), slot).unwrap();
+        assert_eq!(place(0), Some(("a".to_owned(), 1)));
+        assert_eq!(place(5461), Some((String::new(), 2)));
+        assert_eq!(place(5462), None);
+    }
+
+    #[test]
+    fn room_that_a_long_message_took_is_given_back() {
+        let (mut link, mut far) = link();
+        let mut long = Vec::new();
+        resp::bulk(&mut long, &[&vec![7; 4 << 20]]);
+        std::thread::scope(|scope| {
+            scope.spawn(|| far.write_all(&long).unwrap());
+            assert_eq!(link.answer(TIMEOUT, |items| Ok(items.bulk()?.len())).unwrap(), 4 << 20);
+        });
+        assert!(link.buffer.len() > 4 << 20);
+        for _ in 0..=2 * MOST_RESTS {
+            far.write_all(b"+OK\r\n").unwrap();
+            link.answer(TIMEOUT, is_status).unwrap();
+        }
+        assert_eq!(link.buffer.len(), BUFFER_BYTES);
+    }
+
+    #[test]
+    fn an_answer_that_trickles_is_given_up_in_time() {
+        let (mut link, mut far) = link();
+        let trickling = std::thread::spawn(move || {
+            // One byte and then another, each before the time is over, until nobody reads them.
+            far.write_all(b"+").unwrap();
+            while far.write_all(b"x").is_ok() {
+                sleep_ns(100_000_000);
+            }
+        });
+        let answer = link.answer(Duration::from_secs(1), |items| items.status().map(<[u8]>::len));
+        assert!(matches!(answer, Err(ServerError::Timeout)), "{answer:?}");
+        drop(link);
+        trickling.join().unwrap();
+    }
 }

@@ -9,6 +9,9 @@ use std::io::Write;
 /// The longest payload that is believed, in bytes: twice what a server buffers for one subscriber by default.
 pub(crate) const MAX_BULK_BYTES: usize = 64 << 20;
 
+/// The longest reply that is taken in whole, in bytes: as many of the longest messages as one answer brings, and some more.
+const MAX_REPLY_BYTES: usize = 68 * (16 << 20);
+
 /// The longest status or error line, in bytes.
 const MAX_LINE_BYTES: usize = 8 << 10;
 
@@ -17,6 +20,9 @@ const MAX_ITEMS: usize = 1 << 20;
 
 /// What is no Redis server's reply, or not the reply to what was asked.
 pub(crate) const UNEXPECTED: Malformed = Malformed("an unexpected reply");
+
+/// A reply that announces more than is taken in.
+pub(crate) const TOO_LONG: Malformed = Malformed("a length is beyond what is taken");
 
 /// One item of a reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -177,6 +183,9 @@ impl<'a> Items<'a> {
         let Some(length) = length else { return Ok(Some(Item::Null)) };
         let bytes = self.bytes;
         let end = self.at + length;
+        if end > MAX_REPLY_BYTES {
+            return Err(TOO_LONG);
+        }
         let Some(tail) = bytes.get(end..end + 2) else { return Ok(None) };
         if tail != b"\r\n" {
             return Err(Malformed("a payload does not end where it says"));
@@ -191,6 +200,7 @@ impl<'a> Items<'a> {
         let Some(number) = self.number()? else { return Ok(None) };
         match usize::try_from(number) {
             Ok(length) if length <= most => Ok(Some(Some(length))),
+            Ok(_) => Err(TOO_LONG),
             Err(_) if number == -1 => Ok(Some(None)),
             _ => Err(Malformed("a length is out of bounds")),
         }
@@ -379,6 +389,12 @@ mod tests {
         ] {
             assert!(length(bytes).is_err(), "{:?}", String::from_utf8_lossy(&bytes[..bytes.len().min(40)]));
         }
+    }
+
+    #[test]
+    fn a_value_that_servers_take_and_we_do_not_is_told_apart_from_garbage() {
+        assert_eq!(length(b"$536870912\r\n"), Err(TOO_LONG));
+        assert_ne!(length(b"$-2\r\n"), Err(TOO_LONG));
     }
 
     #[test]

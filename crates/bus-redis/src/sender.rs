@@ -2,19 +2,22 @@
 
 use std::sync::Arc;
 
-use tickpath_bus_api::wire::{check_message, encode, header, send_good};
-use tickpath_bus_api::{BatchError, ConnectError, Fate, Numbering, PublishError, Publisher, Pusher};
+use tickpath_bus_api::wire::{HEADER_BYTES, check_message, encode, header, send_good};
+use tickpath_bus_api::{BatchError, ConnectError, Fate, Numbering, Origin, PublishError, Publisher, Pusher};
 
 use crate::error::ServerError;
 use crate::link::Link;
 use crate::moment::Moment;
 use crate::resp::{self, Item, Items, Malformed, UNEXPECTED};
+use crate::retention::Retention;
 use crate::server::{Server, TIMEOUT};
+use crate::stream::{FIELD, Id};
 
 /// The longest payload, in bytes: half of what a server with default settings buffers before it drops a subscriber.
 pub const MAX_PAYLOAD_BYTES: usize = 16 << 20;
 
-/// How often a publisher whom nobody hears asks whether that is because its server has become a replica, in nanoseconds.
+/// How often a publisher on a channel asks whether its server has become a replica, which takes everything and tells nobody
+/// of the master, in nanoseconds.
 const LOOK_NS: u64 = 1_000_000_000;
 
 /// How a sender connects.
@@ -32,9 +35,20 @@ pub(crate) struct Sender {
     numbering: Numbering,
     /// Of what the last call left unknown, the whole values: they are sent again as they are.
     unknown: Vec<Vec<u8>>,
+    /// What is unknown and was refused for good when it was sent again.
+    given_up: Option<GivenUp>,
     /// Commands on their way; kept, so that sending allocates nothing.
     packed: Vec<u8>,
     audience: Audience,
+    /// What is cut of the stream; none if everything stays.
+    retention: Option<Retention>,
+}
+
+/// Messages of which nobody will know.
+struct GivenUp {
+    count: usize,
+    /// Why they are not sent again.
+    sentence: String,
 }
 
 /// Who hears a publisher, by what the server says.
@@ -59,13 +73,25 @@ impl Sender {
     pub fn to_channel(server: Arc<Server>, topic: &str) -> Result<Self, ConnectError> {
         // A server that loads its data publishes, and does nothing else.
         let mut sender = Self::open(server, Link::open_to_publish, &["PUBLISH", topic])?;
-        sender.audience.is_counted = true;
+        // The nodes of a cluster tell each other what is published, replicas too.
+        sender.audience.is_counted = !sender.server.is_cluster();
         Ok(sender)
     }
 
-    /// Sends to what the server keeps, by a command whose last part is the message.
+    /// Sends to what the server keeps, by a command whose second part is its name, and the last one the message.
     pub fn to_key(server: Arc<Server>, command: &[&str]) -> Result<Self, ConnectError> {
+        let server = command.get(1).map_or_else(|| server.clone(), |name| server.at(name));
         Self::open(server, Link::open_ready, command)
+    }
+
+    /// Publishes to a stream, which is cut to what this says, if anything.
+    pub fn to_stream(server: Arc<Server>, topic: &str, retention: Option<Retention>) -> Result<Self, ConnectError> {
+        let mut sender = Self::to_key(server, &["XADD", topic, "*", FIELD])?;
+        sender.retention = retention;
+        if let (Some(retention), Some(link)) = (&mut sender.retention, &mut sender.link) {
+            retention.begin(link).map_err(|e| sender.server.error(&e))?;
+        }
+        Ok(sender)
     }
 
     /// Connects now, so that the first message does not pay for it.
@@ -82,8 +108,10 @@ impl Sender {
             reconnects: 0,
             numbering: Numbering::new(clock),
             unknown: Vec::new(),
+            given_up: None,
             packed: Vec::new(),
             audience: Audience { is_counted: false, is_there: true, asked: Moment::now(clock) },
+            retention: None,
         })
     }
 
@@ -97,30 +125,46 @@ impl Sender {
     }
 
     fn send_all(&mut self, stamp: u64, kind: u8, payloads: &[&[u8]]) -> Result<(), BatchError> {
+        let sent = self.send_from(self.numbering.ahead(0), stamp, kind, payloads);
+        self.numbering.advance(sent.as_ref().map_or_else(|failure| Fate::used(&failure.fates), |()| payloads.len()));
+        sent.map_err(|failure| failure.told(self.server.name()))
+    }
+
+    /// Sends a message that has its origin from elsewhere.
+    fn send_on(&mut self, origin: Origin, stamp: u64, kind: u8, payload: &[u8]) -> Result<(), PublishError> {
+        check_message(kind, payload, MAX_PAYLOAD_BYTES)?;
+        let sent = self.send_from(origin, stamp, kind, &[payload]);
+        sent.map_err(|failure| failure.told(self.server.name()).error)
+    }
+
+    /// Sends messages of which the first has this origin, and the others the numbers behind it.
+    fn send_from(&mut self, first: Origin, stamp: u64, kind: u8, payloads: &[&[u8]]) -> Result<(), Failure> {
         self.unknown.clear();
+        self.given_up = None;
+        let origin = |at: usize| Origin { number: first.number.wrapping_add(at as u64), ..first };
         let mut packed = std::mem::take(&mut self.packed);
         packed.clear();
         for (at, payload) in payloads.iter().enumerate() {
             packed.extend_from_slice(&self.head);
-            resp::bulk(&mut packed, &[&header(stamp, kind, self.numbering.ahead(at)), payload]);
+            resp::bulk(&mut packed, &[&header(stamp, kind, origin(at)), payload]);
         }
-        let exchanged = self.exchange(&packed, payloads.len());
+        if let Some(retention) = &mut self.retention {
+            payloads.iter().for_each(|payload| retention.add(HEADER_BYTES + payload.len()));
+        }
+        let sent = self.exchange(&packed, payloads.len());
         self.packed = packed;
-        let Err(failure) = exchanged else {
-            self.numbering.advance(payloads.len());
-            return Ok(());
-        };
-        let value = |at: usize| encode(stamp, kind, self.numbering.ahead(at), payloads[at]);
-        self.unknown = Fate::unknown(&failure.fates).map(value).collect();
-        self.numbering.advance(Fate::used(&failure.fates));
-        Err(failure.told(self.server.name()))
+        if let Err(failure) = &sent {
+            let value = |at: usize| encode(stamp, kind, origin(at), payloads[at]);
+            self.unknown = Fate::unknown(&failure.fates).map(value).collect();
+        }
+        sent
     }
 
     /// Sends what is unknown once more, as it was.
     fn send_again(&mut self) -> Result<(), BatchError> {
         let values = std::mem::take(&mut self.unknown);
         if values.is_empty() {
-            return Ok(());
+            return self.given_up.as_ref().map_or(Ok(()), GivenUp::told);
         }
         let mut packed = Vec::new();
         for value in &values {
@@ -131,12 +175,32 @@ impl Sender {
         // What is surely not taken this time may have been taken the time before.
         let open = failure.fates.iter_mut().filter(|fate| **fate == Fate::NotPublished);
         open.for_each(|fate| *fate = Fate::Unknown);
-        self.unknown = Fate::unknown(&failure.fates).map(|at| values[at].clone()).collect();
-        Err(failure.told(self.server.name()))
+        if failure.error.may_pass() {
+            self.unknown = Fate::unknown(&failure.fates).map(|at| values[at].clone()).collect();
+            return Err(failure.told(self.server.name()));
+        }
+        let sentence = format!(
+            "{} {}; what was unknown may be published or not, and is not sent again: look for it there, or publish it anew",
+            self.server.name(),
+            failure.error
+        );
+        let given_up = GivenUp { count: Fate::unknown(&failure.fates).count(), sentence };
+        let told = BatchError::of(&failure.fates, given_up.error());
+        self.given_up = Some(given_up);
+        Err(told)
     }
 
-    /// Sends commands in one go, then takes their replies. A connection that was lost before anything went out is made again.
+    /// Sends commands in one go, then takes their replies. What a node of a cluster has not any more it refuses, and then the
+    /// node is asked that has it.
     fn exchange(&mut self, packed: &[u8], count: usize) -> Result<(), Failure> {
+        match self.exchange_here(packed, count) {
+            Err(failure) if failure.has_moved() => self.exchange_here(packed, count),
+            done => done,
+        }
+    }
+
+    /// The same with one node. A connection that was lost before anything went out is made again.
+    fn exchange_here(&mut self, packed: &[u8], count: usize) -> Result<(), Failure> {
         let all = |fate, error| Failure { fates: vec![fate; count], error };
         let mut link = match self.link.take().and_then(|mut link| (!link.is_closed()).then_some(link)) {
             Some(link) => link,
@@ -164,11 +228,11 @@ impl Sender {
 
     fn take_replies(&mut self, mut link: Link, count: usize) -> Result<(), Failure> {
         let mut failure: Option<Failure> = None;
-        let mut heard = true;
+        let mut last = None;
         for at in 0..count {
-            match link.answer(TIMEOUT, count_heard) {
-                Ok(receivers) => {
-                    heard = receivers != Some(0);
+            match link.answer(TIMEOUT, Reply::read) {
+                Ok(reply) => {
+                    last = Some(reply);
                     if let Some(failure) = &mut failure {
                         failure.fates.push(Fate::Published);
                     }
@@ -185,37 +249,65 @@ impl Sender {
                 }
             }
         }
-        match failure {
+        if let Some(failure) = failure {
             // A server that refuses may be the wrong one by now: the next call looks for the right one.
-            Some(failure) => Err(failure),
-            None if self.is_unheard(&mut link, heard) => {
-                Err(Failure { fates: vec![Fate::NotPublished; count], error: ServerError::Replica })
-            }
-            None => {
+            return Err(failure);
+        }
+        if let (Some(retention), Some(Reply::Id(id))) = (&mut self.retention, last)
+            && !retention.cuts(id).iter().all(|cut| link.tell(cut).is_ok())
+        {
+            // The messages are published, and the next connection cuts the stream.
+            return Ok(());
+        }
+        if !self.audience.is_due(last != Some(Reply::Count(0))) {
+            self.link = Some(link);
+            return Ok(());
+        }
+        match link.is_master() {
+            Ok(true) => {
                 self.link = Some(link);
                 Ok(())
             }
+            // Some of them may have reached others while it was the master; their numbers are used up.
+            Ok(false) => Err(Failure { fates: vec![Fate::Unknown; count], error: ServerError::Replica }),
+            // The messages are published, but the connection is of no more use.
+            Err(_) => Ok(()),
         }
     }
+}
 
-    /// Whether nobody can hear what is published here: the server takes it all the same when it has become a replica.
-    fn is_unheard(&mut self, link: &mut Link, heard: bool) -> bool {
-        if !self.audience.is_counted || heard {
-            self.audience.is_there = true;
+impl Audience {
+    /// Whether the server's role is to be asked: once a second, and at once when nobody hears any more.
+    fn is_due(&mut self, heard: bool) -> bool {
+        if !self.is_counted {
             return false;
         }
-        let is_due = self.audience.is_there || self.audience.asked.is_past(LOOK_NS);
-        self.audience.is_there = false;
-        if !is_due {
-            return false;
+        let has_left = self.is_there && !heard;
+        self.is_there = heard;
+        let is_due = has_left || self.asked.is_past(LOOK_NS);
+        if is_due {
+            self.asked = self.asked.restarted();
         }
-        self.audience.asked = self.audience.asked.restarted();
-        // Who does not answer now is found out by the next message.
-        !link.is_master().unwrap_or(true)
+        is_due
+    }
+}
+
+impl GivenUp {
+    fn told(&self) -> Result<(), BatchError> {
+        Err(BatchError::of(&vec![Fate::Unknown; self.count], self.error()))
+    }
+
+    fn error(&self) -> PublishError {
+        PublishError::Other(self.sentence.clone().into())
     }
 }
 
 impl Failure {
+    /// Whether all was refused because another node has it.
+    fn has_moved(&self) -> bool {
+        self.error.is_moved() && self.fates.iter().all(|&fate| fate == Fate::NotPublished)
+    }
+
     fn told(self, server: &str) -> BatchError {
         let first = self.fates.iter().find(|&&fate| fate != Fate::Published);
         let error = match first {
@@ -233,6 +325,10 @@ impl Publisher for Sender {
 
     fn publish_batch(&mut self, stamp: u64, kind: u8, payloads: &[&[u8]]) -> Result<(), BatchError> {
         self.send_batch(stamp, kind, payloads)
+    }
+
+    fn carry(&mut self, origin: Origin, stamp: u64, kind: u8, payload: &[u8]) -> Result<(), PublishError> {
+        self.send_on(origin, stamp, kind, payload)
     }
 
     fn resend(&mut self) -> Result<(), BatchError> {
@@ -262,11 +358,21 @@ impl Pusher for Sender {
     }
 }
 
-/// The server says how many messages there are, the message's id, or, of a channel, how many hear it.
-fn count_heard(items: &mut Items<'_>) -> Result<Option<i64>, Malformed> {
-    match items.item()? {
-        Some(Item::Integer(count)) => Ok(Some(count)),
-        Some(Item::Bulk(_)) => Ok(None),
-        _ => Err(UNEXPECTED),
+/// What a server says to a message that it takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Reply {
+    /// How many messages there are, or, of a channel, how many hear it.
+    Count(i64),
+    /// What it calls the entry.
+    Id(Id),
+}
+
+impl Reply {
+    fn read(items: &mut Items<'_>) -> Result<Self, Malformed> {
+        match items.item()? {
+            Some(Item::Integer(count)) => Ok(Self::Count(count)),
+            Some(Item::Bulk(id)) => Ok(Self::Id(Id::parse(id)?)),
+            _ => Err(UNEXPECTED),
+        }
     }
 }

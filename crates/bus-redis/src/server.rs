@@ -11,6 +11,7 @@ use tickpath_clock::HostClock;
 use tickpath_tls::{ALL_VERSIONS, ClientConfig, client_config};
 
 use crate::error::ServerError;
+use crate::slot::slot;
 
 /// How long a server may take to accept, and to answer.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(5);
@@ -22,13 +23,14 @@ pub(crate) const PORT: u16 = 6379;
 const SENTINEL_PORT: u16 = 26379;
 
 /// What a URL of this transport looks like.
-const FORM: &str = "use redis://[USER:PASSWORD@]HOST:PORT[,HOST:PORT][/DATABASE][?streams][&tls] or \
+const FORM: &str = "use redis://[USER:PASSWORD@]HOST:PORT[,HOST:PORT][/DATABASE][?streams][&tls][&cluster] or \
                     redis+unix:///PATH/TO/SOCKET[?streams]";
 
 /// The longest path that a Unix socket can have, in bytes.
 const MAX_PATH_BYTES: usize = 107;
 
 /// Servers of which one is the master, how to log in there, and what to use.
+#[derive(Clone)]
 pub(crate) struct Server {
     name: String,
     addresses: Vec<Address>,
@@ -37,6 +39,10 @@ pub(crate) struct Server {
     mechanism: Mechanism,
     /// The addresses are those of sentinels, who know where the master of this name is.
     sentinel: Option<String>,
+    /// The addresses are those of nodes of a cluster.
+    is_cluster: bool,
+    /// The slot of the name that is spoken of, which one node of a cluster has.
+    slot: Option<u16>,
     tls: Option<Arc<ClientConfig>>,
     clock: HostClock,
 }
@@ -63,9 +69,9 @@ impl Server {
         let refused = |what: &str| ConnectError::Url(format!("{what}; {FORM}"));
         let is_unix = url.starts_with("redis+unix://");
         let [tls, ca, cert, key] = TLS_OPTIONS;
-        let options = if is_unix { &["streams"][..] } else { &["streams", "sentinel", tls, ca, cert, key] };
+        let options = if is_unix { &["streams"][..] } else { &["streams", "sentinel", "cluster", tls, ca, cert, key] };
         let url = Url::parse(url, options, FORM)?;
-        for option in ["streams", "tls"] {
+        for option in ["streams", "tls", "cluster"] {
             if url.option(option).is_some_and(|value| !value.is_empty()) {
                 return Err(refused(&format!("'{option}' in the URL has no value")));
             }
@@ -82,18 +88,42 @@ impl Server {
         if sentinel.as_deref() == Some("") {
             return Err(refused("'sentinel' in the URL names no master"));
         }
+        let is_cluster = url.has("cluster");
+        if is_cluster && sentinel.is_some() {
+            return Err(refused("a cluster has no sentinels; write either of them"));
+        }
         let addresses = if is_unix { unix(&url) } else { tcp(&url, sentinel.is_some()) };
         let database = if is_unix { Ok(0) } else { database(&url) };
+        if is_cluster && database.is_ok_and(|number| number != 0) {
+            return Err(refused("a cluster has the database 0 alone"));
+        }
         Ok(Self {
             name: name(&url, tls.is_some()),
             addresses: addresses.map_err(|what| refused(&what))?,
             database: database.map_err(refused)?,
             mechanism: if url.has("streams") { Mechanism::Streams } else { Mechanism::Plain },
             sentinel,
+            is_cluster,
+            slot: None,
             tls: tls.transpose().map_err(ConnectError::Url)?,
             clock: HostClock::get().map_err(|e| ConnectError::Other(Box::new(e)))?,
             login: url.password.map(|password| (url.user, password)),
         })
+    }
+
+    /// The same for who speaks of this topic or queue.
+    pub fn at(&self, name: &str) -> Arc<Self> {
+        Arc::new(Self { slot: Some(slot(name)), ..self.clone() })
+    }
+
+    /// Whether it is a cluster.
+    pub fn is_cluster(&self) -> bool {
+        self.is_cluster
+    }
+
+    /// The slot in a cluster of what is spoken of; none where any node will do.
+    pub fn slot(&self) -> Option<u16> {
+        self.slot.filter(|_| self.is_cluster)
     }
 
     /// Its name for people, without a password.
@@ -149,6 +179,16 @@ impl Server {
     /// An error for who receives or pulls.
     pub fn receive_error(&self, error: &ServerError) -> ReceiveError {
         ReceiveError::Other(format!("{} {error}", self.name()).into())
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tcp { host, port } if host.contains(':') => write!(f, "[{host}]:{port}"),
+            Self::Tcp { host, port } => write!(f, "{host}:{port}"),
+            Self::Unix(path) => write!(f, "{}", path.display()),
+        }
     }
 }
 
@@ -242,6 +282,10 @@ mod tests {
             "redis://:what?secret@host:1",
             "redis://:secret@host:1?stream",
             "redis://:secret@host:1?streams&db=1",
+            "redis://:secret@host:1/1?cluster",
+            "redis://:secret@host:1?cluster&sentinel=mine",
+            "redis://:secret@host:1?cluster=yes",
+            "redis+unix:///run/redis.sock?cluster",
             "redis://:secret@host:1?",
             "redis+unix://",
             "redis+unix:///",

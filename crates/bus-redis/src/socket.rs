@@ -123,9 +123,7 @@ fn secure(mut tcp: TcpStream, host: &str, config: &Arc<ClientConfig>) -> Result<
         if let Err(e) = tls.complete_io(&mut tcp) {
             return Err(match why_not(&e, host) {
                 Some(why) => ServerError::NoTls(why),
-                None if e.kind() == io::ErrorKind::UnexpectedEof => {
-                    ServerError::NoTls("it hung up; does it speak TLS on this port, and which version?".to_owned())
-                }
+                None if e.kind() == io::ErrorKind::UnexpectedEof => ServerError::ClosedTls,
                 None if matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
                     ServerError::SilentTls
                 }

@@ -50,6 +50,8 @@ pub(crate) struct Extent {
     pub length: u64,
     /// How many it ever had; servers before version 7 do not tell.
     pub added: Option<u64>,
+    /// The newest entry that somebody deleted by its id.
+    pub deleted: Id,
 }
 
 impl Extent {
@@ -63,7 +65,18 @@ impl Id {
     /// Lies before every entry.
     pub const START: Self = Self { ms: 0, number: 0 };
 
-    fn parse(text: &[u8]) -> Result<Self, Malformed> {
+    /// Of its two numbers.
+    pub fn new(ms: u64, number: u64) -> Self {
+        Self { ms, number }
+    }
+
+    /// Its two numbers: the millisecond of its coming, and its number in that millisecond.
+    pub fn numbers(self) -> [u64; 2] {
+        [self.ms, self.number]
+    }
+
+    /// Of its text.
+    pub fn parse(text: &[u8]) -> Result<Self, Malformed> {
         let (ms, number) = std::str::from_utf8(text).ok().and_then(|text| text.split_once('-')).ok_or(UNEXPECTED)?;
         let parse = |digits: &str| digits.parse::<u64>().map_err(|_| UNEXPECTED);
         Ok(Self { ms: parse(ms)?, number: parse(number)? })
@@ -159,6 +172,12 @@ pub(crate) fn extent(link: &mut Link, key: &str) -> Result<Option<Extent>, Serve
     }
 }
 
+/// Whether an entry is still there.
+pub(crate) fn has_entry(link: &mut Link, key: &str, id: Id) -> Result<bool, ServerError> {
+    let id = id.to_string();
+    link.ask(&["XRANGE", key, &id, &id], |items| Ok(items.array()? > 0))
+}
+
 /// Removes a stream with all that is in it.
 pub(crate) fn remove(link: &mut Link, key: &str) -> Result<(), ServerError> {
     link.ask(&["EVAL", REMOVE, "1", key], |items| items.integer()).map(|_| ())
@@ -171,11 +190,12 @@ pub(crate) fn ask_extent(out: &mut Vec<u8>, key: &str) {
 
 /// Reads where a stream begins and ends.
 pub(crate) fn read_extent(items: &mut Items<'_>) -> Result<Extent, Malformed> {
-    let (mut first, mut last, mut length, mut added) = (None, None, 0, None);
+    let (mut first, mut last, mut length, mut added, mut deleted) = (None, None, 0, None, Id::START);
     for _ in 0..items.array()? / 2 {
         match items.bulk()? {
             b"length" => length = count(items)?,
             b"entries-added" => added = Some(count(items)?),
+            b"max-deleted-entry-id" => deleted = Id::read(items)?,
             b"last-generated-id" => last = Some(Id::read(items)?),
             b"first-entry" => first = Entry::read(items)?.map(|entry| entry.id),
             _ => {
@@ -183,7 +203,7 @@ pub(crate) fn read_extent(items: &mut Items<'_>) -> Result<Extent, Malformed> {
             }
         }
     }
-    Ok(Extent { first, last: last.ok_or(UNEXPECTED)?, length, added })
+    Ok(Extent { first, last: last.ok_or(UNEXPECTED)?, length, added, deleted })
 }
 
 fn count(items: &mut Items<'_>) -> Result<u64, Malformed> {

@@ -2,60 +2,50 @@
 //!
 //! What is lost on the way is found in three ways. Of our publishers' messages the numbers tell it. Of a server that was
 //! started again, or that copied its data from another one, nobody knows what it still has. And of entries that somebody
-//! trimmed before they were read the server's count tells it: that is asked with each question as soon as a message has
-//! come whose numbers do not tell, because it is somebody else's.
-//!
-//! ```text
-//!   entries ever added    0 … 7 │ 8 … 11 │ 12 … 20        added = 21, length = 9: gone = 12
-//!                          read │  lost  │ still there    read = 8: gone – read = 4 are missed
-//! ```
+//! trimmed before they were read the server's count tells it. That is asked in front of each question as soon as an entry
+//! has come whose publisher does not count, or entries have been missed; and once before the first message of a publisher
+//! that has not been seen, for one that ended before may have lost its last messages.
 
+use std::collections::HashSet;
 use std::time::Duration;
 
-use tickpath_bus_api::origin::Sighting;
 use tickpath_bus_api::{Event, Foreign, Gap, OriginTracker, Start, wire};
 
 use crate::error::ServerError;
 use crate::info::Run;
 use crate::link::Link;
-use crate::resp::{self, Items};
+use crate::resp::{self, Item, Items};
 use crate::server::Server;
-use crate::stream::{Entry, Extent, Id, ask_extent, extent, read_extent};
+use crate::stream::{Entry, Id, ask_extent, extent, has_entry, read_extent};
+use crate::stream_progress::{Found, Progress};
 
 /// The most entries in one answer.
 const MOST_ENTRIES: &str = "64";
 
-/// How far a subscription has come.
-#[derive(Debug, Clone)]
-pub(crate) struct Progress {
-    /// The last entry that came, or where the subscription begins.
-    place: Id,
-    /// How many entries the stream had ever had up to this place; none if nobody told.
-    read: Option<u64>,
-    /// The server, as it was when the connection was made.
-    run: Option<Run>,
-}
+/// The most publishers that are known by name; beyond that they are learned anew.
+const MOST_PUBLISHERS: usize = 1024;
 
 /// A connection that feeds a subscription.
 pub(crate) struct Feed {
     link: Link,
     pub progress: Progress,
-    /// What is to be told before anything else.
-    pub gap: Option<Gap>,
     /// Entries of the answer that are still to come.
     left: usize,
-    /// The next question asks for the server's count, too.
-    looks: Look,
-    /// The answer to that is still to come.
+    /// These entries come again, behind the server's count.
+    is_stale: bool,
+    /// The server's count is still to come.
     is_counting: bool,
+    need: Need,
 }
 
-/// When the server is asked for its count.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Look {
-    Never,
-    Once,
-    Always,
+/// When the server's count is needed.
+struct Need {
+    /// With each question.
+    always: bool,
+    /// The answer that is coming in was counted for.
+    is_met: bool,
+    /// Publishers whose messages have come.
+    publishers: HashSet<u64>,
 }
 
 impl Feed {
@@ -69,45 +59,39 @@ impl Feed {
             (Start::Now, Some(extent)) => (extent.last, extent.added),
             (Start::Oldest | Start::Sequence(_) | Start::After(_), Some(extent)) => (Id::START, extent.gone()),
         };
-        Self::asking(link, topic, Progress { place, read, run }, None)
+        Self::asking(link, topic, Progress::begin(place, read, run))
     }
 
-    /// Connects again, and goes on behind the last entry that came, wherever that is possible: never at the beginning of
-    /// what has come already.
+    /// Connects again, and goes on behind the last entry that came, wherever that is possible.
     pub fn resume(server: &Server, topic: &str, before: &Progress) -> Result<Self, ServerError> {
         let mut link = Link::open_ready(server)?;
         let run = Run::ask(&mut link)?;
-        let now = extent(&mut link, topic)?;
-        let has_kept_all = Run::has_kept_all(before.run.as_ref(), run.as_ref());
-        let (place, read, gap) = match now {
-            None => (Id::START, Some(0), Some(Gap::Reconnected)),
-            // It has gone back behind what has come: its last entry is one of those.
-            Some(now) if now.last < before.place => (now.last, now.added, Some(Gap::Reconnected)),
-            Some(_) if !has_kept_all => (before.place, None, Some(Gap::Reconnected)),
-            Some(now) => {
-                let missed = missed(&now, before);
-                let read = before.read.map(|read| read.saturating_add(missed));
-                (before.place, read, (missed > 0).then_some(Gap::Missed(missed)))
-            }
+        let has_place = has_entry(&mut link, topic, before.place())?;
+        let has_furthest = match before.furthest() {
+            Some(furthest) => has_entry(&mut link, topic, furthest)?,
+            None => false,
         };
-        Self::asking(link, topic, Progress { place, read, run }, gap)
+        let extent = extent(&mut link, topic)?;
+        let progress = before.resumed(Found { run, extent, has_place, has_furthest });
+        Self::asking(link, topic, progress)
     }
 
-    fn asking(link: Link, topic: &str, progress: Progress, gap: Option<Gap>) -> Result<Self, ServerError> {
-        let mut feed = Self { link, progress, gap, left: 0, looks: Look::Never, is_counting: false };
-        feed.ask(topic)?;
+    fn asking(link: Link, topic: &str, progress: Progress) -> Result<Self, ServerError> {
+        let need = Need { always: false, is_met: false, publishers: HashSet::new() };
+        let mut feed = Self { link, progress, left: 0, is_stale: false, is_counting: false, need };
+        feed.ask(topic, false)?;
+        // Its count is known from just now.
+        feed.need.is_met = true;
         Ok(feed)
     }
 
-    fn ask(&mut self, topic: &str) -> Result<(), ServerError> {
-        let place = self.progress.place.to_string();
+    fn ask(&mut self, topic: &str, counts: bool) -> Result<(), ServerError> {
+        let place = self.progress.place().to_string();
         let mut commands = Vec::with_capacity(192 + 2 * topic.len());
-        if self.looks != Look::Never {
-            self.is_counting = true;
+        self.need.is_met = false;
+        self.is_counting = counts || self.need.always;
+        if self.is_counting {
             ask_extent(&mut commands, topic);
-        }
-        if self.looks == Look::Once {
-            self.looks = Look::Never;
         }
         resp::command(&mut commands, &["XREAD", "COUNT", MOST_ENTRIES, "BLOCK", "0", "STREAMS", topic, &place]);
         self.link.send(&commands)
@@ -122,49 +106,57 @@ impl Feed {
         handler: &mut dyn FnMut(Event<'_>),
     ) -> Result<(), ServerError> {
         for _ in 0..limit {
-            if !self.has_answer(topic)? {
+            if !self.has_more(topic)? {
                 return Ok(());
             }
-            if let Some(gap) = self.gap.take() {
+            if let Some(gap) = self.progress.take_gap() {
                 tracker.told();
                 handler(Event::Gap(gap));
                 continue;
             }
             let Some(length) = self.entry_length()? else { return Ok(()) };
-            if let Some(entry) = Entry::read(&mut Items::of(self.link.reply(length)))? {
-                match hand_over(&entry, tracker, handler)? {
-                    Handed::Over(look) => {
-                        self.looks = self.looks.max(look);
-                        self.progress.pass(entry.id);
+            if !self.is_stale
+                && let Some(entry) = Entry::read(&mut Items::of(self.link.reply(length)))?
+            {
+                match hand_over(&entry, tracker, &mut self.need, handler)? {
+                    Handed::Over => self.progress.pass(entry.id),
+                    Handed::Missed(missed) => {
+                        // Others, who have ended, may have lost their last ones with these.
+                        self.need.always = true;
+                        self.progress.miss(missed);
+                        continue;
                     }
-                    Handed::Gap(missed) => {
-                        // What numbers have told the count must not tell again.
-                        self.progress.read = self.progress.read.map(|read| read.saturating_add(missed));
+                    Handed::Uncounted => {
+                        self.is_stale = true;
+                        self.ask(topic, true)?;
                         continue;
                     }
                 }
             }
             self.link.consume(length);
             self.left -= 1;
-            if self.left == 0 {
-                self.ask(topic)?;
+            if self.left == 0 && !std::mem::take(&mut self.is_stale) {
+                self.ask(topic, false)?;
             }
         }
         Ok(())
     }
 
-    /// True if an answer is coming in.
-    fn has_answer(&mut self, topic: &str) -> Result<bool, ServerError> {
-        if self.is_counting && !self.has_counted()? {
-            return Ok(false);
-        }
-        while self.left == 0 {
+    /// True if an answer is coming in, or there is something to tell before it.
+    fn has_more(&mut self, topic: &str) -> Result<bool, ServerError> {
+        while self.left == 0 && !self.progress.has_gap() {
+            if self.is_counting {
+                if !self.has_counted()? {
+                    return Ok(false);
+                }
+                continue;
+            }
             match self.link.entries()? {
                 Some((entries, bytes)) => {
                     self.link.consume(bytes);
                     self.left = entries;
                     if entries == 0 {
-                        self.ask(topic)?;
+                        self.ask(topic, false)?;
                     }
                 }
                 None => {
@@ -180,31 +172,28 @@ impl Feed {
     /// True when the server's count has come, and what is missed is known.
     #[cold]
     fn has_counted(&mut self) -> Result<bool, ServerError> {
-        let length = loop {
-            match self.link.length()? {
-                Some(length) => break length,
-                None if !self.link.receive()? => return Ok(false),
-                None => {}
-            }
-        };
+        let Some(length) = self.entry_length()? else { return Ok(false) };
         let mut items = Items::of(self.link.reply(length));
         let counted = match items.clone().item()? {
-            // The stream is gone: the answer to the question says so, or what comes next.
-            Some(resp::Item::Error(_)) => None,
-            _ => Some(read_extent(&mut items)?),
+            Some(Item::Error(line)) => Err(self.link.refusal(line)),
+            _ => Ok(read_extent(&mut items)?),
         };
         self.link.consume(length);
-        self.is_counting = false;
-        if let Some(now) = counted {
-            match missed(&now, &self.progress) {
-                0 => self.progress.anchor(&now),
-                missed => {
-                    self.progress.read = now.gone();
-                    self.gap = Some(Gap::Missed(missed));
-                }
+        (self.is_counting, self.need.is_met) = (false, true);
+        match counted {
+            Ok(now) => {
+                self.progress.count(&now).map_err(|_anew| ServerError::Anew)?;
+                // Somebody trims what is not read yet.
+                self.need.always |= self.progress.has_gap();
+                Ok(true)
             }
+            Err(ServerError::Refused(line)) if line.contains("no such key") => match self.progress.place() {
+                // There never was one.
+                Id::START => Ok(true),
+                _ => Err(ServerError::Anew),
+            },
+            Err(e) => Err(e),
         }
-        Ok(true)
     }
 
     /// How many bytes the next entry of the answer has; none if it has not come.
@@ -221,11 +210,10 @@ impl Feed {
 
     /// Sleeps until bytes come, unless there is something to hand over already.
     pub fn sleep(&mut self, timeout: Duration) -> Result<(), ServerError> {
-        let is_whole = |link: &Link| link.length().map(|length| length.is_some());
         let has_more = match self.left {
-            0 if self.is_counting => is_whole(&self.link)?,
-            0 => self.link.entries()?.is_some(),
-            _ => is_whole(&self.link)?,
+            _ if self.progress.has_gap() => true,
+            0 if !self.is_counting => self.link.entries()?.is_some(),
+            _ => self.link.length()?.is_some(),
         };
         if !has_more && !timeout.is_zero() {
             self.link.receive_within(timeout)?;
@@ -234,66 +222,60 @@ impl Feed {
     }
 }
 
-impl Look {
-    fn max(self, other: Self) -> Self {
-        match (self, other) {
-            (Self::Always, _) | (_, Self::Always) => Self::Always,
-            (Self::Once, _) | (_, Self::Once) => Self::Once,
-            _ => Self::Never,
+impl Need {
+    /// Whether the count is to be asked for before an entry of this publisher is handed over; none if nobody counts it.
+    /// `last` is the publisher of the message before.
+    fn is_open(&mut self, publisher: Option<u64>, last: Option<u64>) -> bool {
+        let Some(publisher) = publisher else {
+            self.always = true;
+            return !self.is_met;
+        };
+        if Some(publisher) == last {
+            return false;
         }
-    }
-}
-
-impl Progress {
-    fn pass(&mut self, id: Id) {
-        self.place = id;
-        self.read = self.read.map(|read| read + 1);
-    }
-
-    /// Takes the server's count for ours where ours is not known, and everything is read.
-    fn anchor(&mut self, now: &Extent) {
-        if self.read.is_none() && now.last == self.place {
-            self.read = now.added;
+        if !self.is_met && !self.publishers.contains(&publisher) {
+            return true;
         }
-    }
-}
-
-/// Entries that are gone and were not read.
-fn missed(now: &Extent, before: &Progress) -> u64 {
-    match (now.gone(), before.read) {
-        (Some(gone), Some(read)) => gone.saturating_sub(read),
-        _ => 0,
+        if self.publishers.len() >= MOST_PUBLISHERS {
+            self.publishers.clear();
+        }
+        self.publishers.insert(publisher);
+        false
     }
 }
 
 /// What came of handing an entry over.
 enum Handed {
-    /// It is done with; the server's count is to be asked for like this.
-    Over(Look),
+    /// It is done with.
+    Over,
     /// So many are missing before it, which is told; the entry is to be handed over once more.
-    Gap(u64),
+    Missed(u64),
+    /// Nothing is handed over: the server's count is to be asked for before that.
+    Uncounted,
 }
 
 /// Hands an entry over as [`wire::hand_over`] does.
 fn hand_over(
     entry: &Entry<'_>,
     tracker: &mut OriginTracker,
+    need: &mut Need,
     handler: &mut dyn FnMut(Event<'_>),
 ) -> Result<Handed, ServerError> {
-    let Some(message) = wire::decode(entry.bytes) else {
+    let message = wire::decode(entry.bytes);
+    let publisher = message.and_then(|message| message.origin).map(|origin| origin.publisher);
+    if need.is_open(publisher, tracker.last().map(|(last, _next)| last)) {
+        return Ok(Handed::Uncounted);
+    }
+    if message.is_none() {
         handler(Event::Foreign(Foreign { sequence: None, bytes: &entry.foreign()? }));
-        return Ok(Handed::Over(Look::Always));
-    };
-    let look = match message.origin.map(|origin| tracker.see(origin)) {
-        Some(Sighting::Again) => return Ok(Handed::Over(Look::Never)),
-        Some(Sighting::After(missed)) => {
-            handler(Event::Gap(Gap::Missed(missed)));
-            return Ok(Handed::Gap(missed));
+        return Ok(Handed::Over);
+    }
+    let mut missing = 0;
+    let is_over = wire::hand_over(tracker, None, entry.bytes, &mut |event| {
+        if let Event::Gap(Gap::Missed(missed)) = event {
+            missing = missed;
         }
-        Some(Sighting::Next) => Look::Never,
-        Some(Sighting::First) => Look::Once,
-        None => Look::Always,
-    };
-    handler(Event::Message(message));
-    Ok(Handed::Over(look))
+        handler(event);
+    });
+    Ok(if is_over { Handed::Over } else { Handed::Missed(missing) })
 }

@@ -11,13 +11,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tickpath_bus_api::{ConnectError, Event, Gap, OriginTracker, PublisherState, ReceiveError, Start, Subscriber};
+use tickpath_bus_api::{
+    ConnectError, Event, OriginTracker, PublisherState, ReceiveError, ResumeToken, Start, Subscriber,
+};
 use tickpath_clock::Wait;
 
 use crate::error::ServerError;
-use crate::reconnect::State;
+use crate::reconnect::{Pauses, State};
 use crate::server::Server;
-use crate::stream_feed::{Feed, Progress};
+use crate::stream_feed::Feed;
+use crate::stream_progress::Progress;
 
 /// A subscription, which outlives its connections.
 pub(crate) struct StreamSubscriber {
@@ -29,36 +32,43 @@ pub(crate) struct StreamSubscriber {
     tracker: OriginTracker,
     state: State<Feed>,
     reconnects: u64,
+    pauses: Pauses,
 }
 
 impl StreamSubscriber {
     /// Connects, fixes where the subscription begins, and asks.
     pub fn open(server: Arc<Server>, topic: &str, start: Start, wait: Wait) -> Result<Self, ConnectError> {
-        let feed = Feed::begin(&server, topic, start).map_err(|e| server.error(&e))?;
-        let (topic, progress) = (topic.to_owned(), feed.progress.clone());
-        let tracker = OriginTracker::default();
-        Ok(Self { server, topic, wait, progress, tracker, state: State::Connected(feed), reconnects: 0 })
+        let (feed, tracker) = match start {
+            Start::After(token) => {
+                let (before, tracker) = Progress::after(&token)?;
+                (Feed::resume(&server, topic, &before), tracker)
+            }
+            start => (Feed::begin(&server, topic, start), OriginTracker::default()),
+        };
+        let feed = feed.map_err(|e| server.error(&e))?;
+        let (topic, progress, pauses) = (topic.to_owned(), feed.progress.clone(), Pauses::new(server.clock()));
+        Ok(Self { server, topic, wait, progress, tracker, state: State::Connected(feed), reconnects: 0, pauses })
     }
 
     fn reconnect(&mut self) {
         let (topic, before) = (self.topic.clone(), self.progress.clone());
-        self.state.renew(&self.server, Box::new(move |server: &Server| Feed::resume(server, &topic, &before)));
+        let open = Box::new(move |server: &Server| Feed::resume(server, &topic, &before));
+        self.state.renew_after(self.pauses.next_ns(), &self.server, open);
     }
 
-    /// Looks whether the connection is there again; gives what is to be told then.
+    /// True if the connection is there again by now.
     #[cold]
-    fn reconnected(&mut self) -> Result<Option<Gap>, ReceiveError> {
-        if let Some(Err(e)) = self.state.outcome() {
-            self.reconnect();
-            return Err(self.server.receive_error(&e));
-        }
-        match &mut self.state {
-            State::Connected(feed) => {
-                self.progress = feed.progress.clone();
+    fn is_reconnected(&mut self) -> Result<bool, ReceiveError> {
+        match self.state.outcome() {
+            None => Ok(false),
+            Some(Ok(())) => {
                 self.reconnects += 1;
-                Ok(feed.gap.take())
+                Ok(true)
             }
-            State::Lost(_) => Ok(None),
+            Some(Err(e)) => {
+                self.reconnect();
+                Err(self.server.receive_error(&e))
+            }
         }
     }
 }
@@ -68,15 +78,10 @@ impl Subscriber for StreamSubscriber {
         if limit == 0 {
             return Ok(0);
         }
-        let feed = match &mut self.state {
-            State::Connected(feed) => feed,
-            State::Lost(_) => {
-                let Some(gap) = self.reconnected()? else { return Ok(0) };
-                self.tracker.told();
-                handler(Event::Gap(gap));
-                return Ok(1);
-            }
-        };
+        if matches!(self.state, State::Lost(_)) && !self.is_reconnected()? {
+            return Ok(0);
+        }
+        let State::Connected(feed) = &mut self.state else { return Ok(0) };
         let mut handed_over = 0;
         let drained = feed.drain(&self.topic, &mut self.tracker, limit, &mut |event| {
             handed_over += 1;
@@ -111,6 +116,14 @@ impl Subscriber for StreamSubscriber {
         if lost {
             self.reconnect();
         }
+    }
+
+    fn token(&self) -> Option<ResumeToken> {
+        let progress = match &self.state {
+            State::Connected(feed) => &feed.progress,
+            State::Lost(_) => &self.progress,
+        };
+        Some(progress.token(&self.tracker))
     }
 
     fn publisher(&self) -> PublisherState {

@@ -8,7 +8,7 @@ use tickpath_clock::Wait;
 
 use crate::error::ServerError;
 use crate::link::Link;
-use crate::reconnect::State;
+use crate::reconnect::{Pauses, State};
 use crate::resp;
 use crate::server::Server;
 
@@ -20,19 +20,21 @@ pub(crate) struct RedisSubscriber {
     state: State<Link>,
     tracker: OriginTracker,
     reconnects: u64,
+    pauses: Pauses,
 }
 
 impl RedisSubscriber {
     /// Connects and subscribes.
     pub fn open(server: Arc<Server>, topic: &str, wait: Wait) -> Result<Self, ConnectError> {
         let link = subscribe(&server, topic).map_err(|e| server.error(&e))?;
-        let (topic, tracker) = (topic.to_owned(), OriginTracker::default());
-        Ok(Self { server, topic, wait, state: State::Connected(link), tracker, reconnects: 0 })
+        let (topic, tracker, pauses) = (topic.to_owned(), OriginTracker::default(), Pauses::new(server.clock()));
+        Ok(Self { server, topic, wait, state: State::Connected(link), tracker, reconnects: 0, pauses })
     }
 
     fn reconnect(&mut self) {
         let topic = self.topic.clone();
-        self.state.renew(&self.server, Box::new(move |server: &Server| subscribe(server, &topic)));
+        let open = Box::new(move |server: &Server| subscribe(server, &topic));
+        self.state.renew_after(self.pauses.next_ns(), &self.server, open);
     }
 
     /// True if the connection is there again by now.

@@ -5,7 +5,7 @@ use std::net::{Shutdown, TcpListener, TcpStream};
 
 use tickpath_bus_api::conformance::{OwnedEvent, free_port, go_on, halt, next_event, pull_stamps, stays_quiet, until};
 use tickpath_bus_api::{
-    Connection, Delivery, Event, Gap, Policy, PublishError, Publisher, QueueConfig, Start, Subscriber, TopicConfig,
+    Connection, Delivery, Event, Gap, Origin, Policy, PublishError, Publisher, QueueConfig, Start, Subscriber, TopicConfig,
 };
 use tickpath_bus_redis::RedisBus;
 use tickpath_clock::Wait;
@@ -188,14 +188,95 @@ fn a_master_that_was_demoted_is_told_to_who_publishes_and_takes_nothing() {
             break;
         }
     }
-    let error = told.expect("nobody hears it, which is looked into once a second");
-    assert!(matches!(&error, PublishError::Unavailable(_)), "{error}");
+    let error = told.expect("its role is asked once a second");
+    assert!(matches!(&error, PublishError::Unknown(_)), "it may have been published before: {error}");
     assert!(error.to_string().contains("is a replica; use its master"), "{error}");
     let config = TopicConfig::new(Policy::Overwrite);
     let refused = bus.publisher(TOPIC, &config).err().expect("a replica is no place to publish").to_string();
     assert!(refused.contains("is a replica"), "{refused}");
     server.says(&["REPLICAOF", "NO", "ONE"]).unwrap();
     publish(&mut *publisher, 3..4);
+}
+
+#[test]
+fn a_master_that_was_demoted_is_told_also_where_it_is_heard_and_no_number_means_two_messages() {
+    let server = RedisServer::start(&[]);
+    let bus = bus(&server, "");
+    let (mut publisher, mut subscriber) = (publisher(&bus), subscriber(&bus, Start::Now));
+    publish(&mut *publisher, 1..2);
+    server.says(&["REPLICAOF", "127.0.0.1", &free_port().to_string()]).unwrap();
+    let mut last = 1;
+    let told = loop {
+        last += 1;
+        assert!(last < 2_000_000, "its role is asked once a second");
+        if let Err(error) = publisher.publish(last, KIND, b"") {
+            break error;
+        }
+        assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(last - 1, b""), "who is subscribed there hears it");
+    };
+    assert!(matches!(&told, PublishError::Unknown(_)), "{told}");
+    server.says(&["REPLICAOF", "NO", "ONE"]).unwrap();
+    publisher.resend().expect("it is a master again");
+    publish(&mut *publisher, last + 1..last + 2);
+    for stamp in last - 1..last + 2 {
+        assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(stamp, b""));
+    }
+    stays_quiet(&mut *subscriber);
+}
+
+#[test]
+fn what_is_unknown_and_refused_for_good_when_it_is_sent_again_is_given_up_in_words() {
+    let server = RedisServer::start(&[]);
+    let bus = bus(&server, "?streams");
+    let mut publisher = publisher(&bus);
+    publish(&mut *publisher, 1..2);
+    halt(server.pid());
+    let error = publisher.publish(2, KIND, b"").expect_err("nobody answers");
+    assert!(matches!(error, PublishError::Unknown(_)), "{error}");
+    go_on(server.pid());
+    server.says(&["ACL", "SETUSER", "default", "-xadd"]).unwrap();
+    for _ in 0..2 {
+        let error = publisher.resend().expect_err("it has no right to");
+        assert!(matches!(error.error, PublishError::Other(_)), "{error}");
+        assert!(error.to_string().contains("may be published or not, and is not sent again"), "{error}");
+        assert_eq!((error.done, error.unknown().count()), (0, 1), "{error}");
+    }
+    server.says(&["ACL", "SETUSER", "default", "+xadd"]).unwrap();
+    publish(&mut *publisher, 3..4);
+    publisher.resend().expect("nothing is unknown any more");
+}
+
+#[test]
+fn a_message_that_is_carried_on_keeps_its_origin_and_takes_no_number() {
+    for way in ["", "?streams"] {
+        let server = RedisServer::start(&[]);
+        let bus = bus(&server, way);
+        let (mut publisher, mut subscriber) = (publisher(&bus), subscriber(&bus, Start::Now));
+        let far = |number| Origin { clock: 7, publisher: 9, number };
+        publish(&mut *publisher, 1..2);
+        publisher.carry(far(0), 2, KIND, b"").unwrap();
+        halt(server.pid());
+        assert!(matches!(publisher.carry(far(1), 3, KIND, b""), Err(PublishError::Unknown(_))), "{way}");
+        go_on(server.pid());
+        publisher.resend().expect("it answers again");
+        publish(&mut *publisher, 4..5);
+        publisher.carry(far(4), 5, KIND, b"").unwrap();
+        // Both copies of the third one lie there.
+        for stamp in 1..5 {
+            assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(stamp, b""), "{way}");
+        }
+        assert_eq!(next_event(&mut *subscriber), OwnedEvent::Gap(Gap::Missed(2)), "{way}");
+        let mut origin = None;
+        until(|| {
+            let polled = subscriber.poll(1, &mut |event| match event {
+                Event::Message(message) => origin = message.origin,
+                other => panic!("{other:?}"),
+            });
+            polled.unwrap();
+            origin.is_some()
+        });
+        assert_eq!(origin, Some(far(4)), "{way}");
+    }
 }
 
 #[test]
@@ -253,6 +334,30 @@ fn one_client_too_many_is_waited_for_and_a_right_that_lacks_is_told() {
 }
 
 #[test]
+fn a_server_that_lets_in_and_then_refuses_is_not_stormed() {
+    let server = RedisServer::start(&[]);
+    let bus = bus(&server, "?streams");
+    let mut subscriber = subscriber(&bus, Start::Now);
+    server.says(&["ACL", "SETUSER", "default", "-xread"]).unwrap();
+    server.cut_connections();
+    let (mut polls, mut refusals) = (0_u64, 0_u64);
+    while refusals < 4 {
+        polls += 1;
+        refusals += u64::from(subscriber.poll(8, &mut |event| assert!(matches!(event, Event::Gap(_)))).is_err());
+    }
+    // Each of the pauses between them takes more polls than that, on any host.
+    assert!(polls > 1000, "{polls} polls");
+    server.says(&["ACL", "SETUSER", "default", "+xread"]).unwrap();
+    publish(&mut *publisher(&bus), 1..2);
+    let mut came = false;
+    until(|| {
+        // One refusal may still be to tell.
+        let _ = subscriber.poll(8, &mut |event| came |= matches!(event, Event::Message(_)));
+        came
+    });
+}
+
+#[test]
 fn the_first_master_of_several_servers_is_taken() {
     let (replica, master) = (RedisServer::start(&[]), RedisServer::start(&[]));
     replica.says(&["REPLICAOF", "127.0.0.1", &master.port().to_string()]).unwrap();
@@ -270,6 +375,23 @@ fn the_first_master_of_several_servers_is_taken() {
         puller.acknowledge().unwrap();
         bus.remove_queue(QUEUE).unwrap();
     }
+}
+
+#[test]
+fn of_several_servers_one_that_may_come_back_is_waited_for() {
+    let (mut first, second) = (RedisServer::start(&[]), RedisServer::start(&["--requirepass", "s@cret"]));
+    let bus = RedisBus::connect(&format!("redis://127.0.0.1:{},127.0.0.1:{}", first.port(), second.port())).unwrap();
+    let mut subscriber = subscriber(&bus, Start::Now);
+    first.kill();
+    for _ in 0..50 {
+        let polled = subscriber.poll(8, &mut |event| panic!("{event:?} from nobody"));
+        assert_eq!(polled.expect("the other one lets nobody in, and is not the only one"), 0);
+        subscriber.wait(10_000_000);
+    }
+    let error = bus.publisher(TOPIC, &TopicConfig::new(Policy::Overwrite)).err().expect("neither takes it").to_string();
+    assert!(error.contains("wants a password"), "the last one says what to do: {error}");
+    first.restart();
+    assert_eq!(next_event(&mut *subscriber), OwnedEvent::Gap(Gap::Reconnected));
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! The bus over Redis, seen from outside, against a server of the tests' own.
 
 mod breaks;
+mod cluster;
 mod conformance;
 mod full;
 mod give_back;
@@ -8,6 +9,7 @@ mod kills;
 mod not_ready;
 mod queues;
 mod redis_server;
+mod resume;
 mod secure;
 mod server;
 mod streams;

@@ -172,6 +172,27 @@ fn a_server_that_is_busy_with_a_script_is_waited_for() {
     assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(2, b"after"));
 }
 
+#[test]
+fn a_server_that_cannot_write_its_disk_is_read_and_tells_who_writes() {
+    let server = RedisServer::start(&[]);
+    let bus = bus(&server.url(), "?streams");
+    publisher(&bus).publish(1, KIND, b"before").unwrap();
+    // A folder lies where it saves.
+    std::fs::create_dir(server.dump()).unwrap();
+    server.says(&["CONFIG", "SET", "save", "3600 1"]).unwrap();
+    server.says(&["BGSAVE"]).unwrap();
+    until(|| server.says(&["PING"]) == Err("MISCONF".to_owned()));
+    let connected = self::bus(&server.url(), "?streams");
+    let mut subscriber = connected.subscriber(TOPIC, Start::Oldest, Wait::Block).unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(1, b"before"));
+    let mut publisher = publisher(&connected);
+    let refused = publisher.publish(2, KIND, b"refused").expect_err("it takes nothing to keep");
+    assert!(refused.may_pass() && refused.to_string().contains("cannot write its disk"), "{refused}");
+    server.says(&["CONFIG", "SET", "stop-writes-on-bgsave-error", "no"]).unwrap();
+    publisher.publish(3, KIND, b"after").unwrap();
+    assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(3, b"after"));
+}
+
 /// A server that can be made to load for as long as a test wants.
 struct Loading {
     server: RedisServer,

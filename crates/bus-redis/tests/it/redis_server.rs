@@ -52,6 +52,11 @@ impl RedisServer {
         self.port
     }
 
+    /// The file in which it keeps its data when it is told to `SAVE`.
+    pub fn dump(&self) -> PathBuf {
+        self.dir.path().join("dump.rdb")
+    }
+
     /// Its process.
     pub fn pid(&self) -> u32 {
         self.process.id()

@@ -1,9 +1,11 @@
 //! TLS, and who may come in.
 
+use std::io::Read;
+use std::net::TcpListener;
 use std::path::Path;
 
-use tickpath_bus_api::conformance::{OwnedEvent, next_event};
-use tickpath_bus_api::{Connection, Policy, Start, TopicConfig};
+use tickpath_bus_api::conformance::{OwnedEvent, next_event, until};
+use tickpath_bus_api::{Connection, Gap, Policy, Start, TopicConfig};
 use tickpath_bus_redis::RedisBus;
 use tickpath_clock::Wait;
 use tickpath_tls::authority::{Authority, Identity};
@@ -77,6 +79,33 @@ fn messages_go_over_tls_and_only_to_who_is_trusted() {
     refused(&format!("redis://localhost:{port}"), &["redis://localhost"]);
     refused(&format!("rediss://localhost:{port}?ca=/no/such/file"), &["/no/such/file", "PEM"]);
     refused(&format!("redis://localhost:{port}?ca={ca}"), &["add 'tls'"]);
+}
+
+#[test]
+fn a_server_that_hangs_up_on_the_first_words_of_tls_is_waited_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let authority = Authority::new(folder.path(), "ca");
+    let Secure { mut server, port } = Secure::start(&authority, &authority.certify("server", &["localhost"]), "no");
+    let url = format!("rediss://localhost:{port}?ca={}", authority.file().display());
+    let bus = RedisBus::connect(&url).unwrap_or_else(|e| panic!("{url}: {e}"));
+    let mut subscriber = bus.subscriber(TOPIC, Start::Now, Wait::Block).unwrap_or_else(|e| panic!("{e}"));
+    server.kill();
+    let listener = TcpListener::bind(("127.0.0.1", port)).unwrap();
+    std::thread::scope(|scope| {
+        let hanging_up = scope.spawn(|| {
+            for _ in 0..3 {
+                let (mut stream, _) = listener.accept().unwrap();
+                let _ = stream.read(&mut [0; 4096]);
+            }
+        });
+        until(|| {
+            subscriber.poll(8, &mut |event| panic!("{event:?} from nobody")).expect("it is waited for");
+            hanging_up.is_finished()
+        });
+    });
+    drop(listener);
+    server.restart();
+    assert_eq!(next_event(&mut *subscriber), OwnedEvent::Gap(Gap::Reconnected));
 }
 
 #[test]

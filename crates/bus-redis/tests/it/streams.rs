@@ -1,6 +1,6 @@
 //! Topics on streams: what a lost connection and a lost stream mean, and what else can lie there.
 
-use tickpath_bus_api::conformance::{OwnedEvent, next_event};
+use tickpath_bus_api::conformance::{OwnedEvent, next_event, stays_quiet, until};
 use tickpath_bus_api::{Connection, Gap, Policy, Publisher, Start, Subscriber, TopicConfig};
 use tickpath_bus_redis::RedisBus;
 use tickpath_clock::Wait;
@@ -101,6 +101,48 @@ fn foreign_entries_come_as_what_they_are() {
     }
     publisher(&bus).publish(4, KIND, b"ours").unwrap();
     assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(4, b"ours"));
+}
+
+#[test]
+fn a_topic_that_overwrites_stays_small_and_tells_slow_readers_what_they_missed() {
+    const COUNT: u64 = 5000;
+    let server = RedisServer::start(&[]);
+    let bus = streams(&server);
+    let config = TopicConfig { capacity_bytes: 64 << 10, ..TopicConfig::new(Policy::Overwrite) };
+    let mut publisher = bus.publisher(TOPIC, &config).unwrap_or_else(|e| panic!("{e}"));
+    let mut subscriber = subscriber(&bus, Start::Now, Wait::Block);
+    (0..COUNT).for_each(|stamp| publisher.publish(stamp, KIND, &[7; 100]).unwrap());
+    let Ok(redis::Value::Int(length)) = server.says(&["XLEN", TOPIC]) else { panic!("it is a stream") };
+    // A message has 140 bytes with its header; to the count come a node, and what was added since the last cut.
+    let most = (64 << 10) / 140;
+    assert!((most..most + 200).contains(&length), "{length} entries");
+    let (mut came, mut missed) = (0, 0);
+    while came + missed < COUNT {
+        match next_event(&mut *subscriber) {
+            OwnedEvent::Gap(Gap::Missed(more)) => missed += more,
+            OwnedEvent::Gap(gap) => panic!("{gap:?}"),
+            _ => came += 1,
+        }
+    }
+    assert_eq!(came + missed, COUNT);
+    assert!(missed > 3000, "{missed} are told as missed");
+    stays_quiet(&mut *subscriber);
+}
+
+#[test]
+fn what_is_too_old_goes() {
+    let server = RedisServer::start(&[]);
+    let bus = streams(&server);
+    let config = TopicConfig { max_age_ns: Some(100_000_000), ..TopicConfig::new(Policy::Overwrite) };
+    let mut publisher = bus.publisher(TOPIC, &config).unwrap_or_else(|e| panic!("{e}"));
+    (0..10).for_each(|_| publisher.publish(1, KIND, b"").unwrap());
+    until(|| {
+        publisher.publish(2, KIND, b"").unwrap();
+        next_event(&mut *subscriber(&bus, Start::Oldest, Wait::Block)) == OwnedEvent::message(2, b"")
+    });
+    let keeping = TopicConfig { policy: Policy::Keep, ..config };
+    let refused = bus.publisher(TOPIC, &keeping).err().expect("it keeps everything").to_string();
+    assert!(refused.contains("by their age"), "{refused}");
 }
 
 #[test]

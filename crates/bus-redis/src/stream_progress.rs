@@ -1,0 +1,343 @@
+//! How far a subscription of a stream has come, and where it goes on when the stream, or the server, is not what it was.
+//!
+//! ```text
+//!   entries ever added    0 … 7 │ 8 … 11 │ 12 … 20        added = 21, length = 9: gone = 12
+//!                          read │  lost  │ still there    read = 8: gone – read = 4 are missed
+//! ```
+
+use tickpath_bus_api::{ConnectError, Gap, OriginTracker, ResumeToken};
+
+use crate::info::Run;
+use crate::stream::{Extent, Id};
+
+/// How resume tokens call this transport.
+const TOKEN: &str = "redis+streams";
+
+/// In the count of a token: a gap was told behind the last message.
+const TOLD: u64 = 1 << 63;
+
+/// The count of a token if nobody knows it.
+const UNKNOWN: u64 = TOLD - 1;
+
+/// How far a subscription has come.
+#[derive(Debug, Clone)]
+pub(crate) struct Progress {
+    /// The last entry that came, or where the subscription begins.
+    place: Id,
+    /// The furthest that it ever was: a server that went back may get again what it had lost.
+    furthest: Id,
+    /// How many entries the stream had ever had up to this place; none if nobody told.
+    read: Option<u64>,
+    /// How many of these only the numbers of publishers tell: entries that were never added may be among them.
+    doubtful: u64,
+    /// The server that this is of.
+    server: Witness,
+    /// What is to be told before anything else.
+    gap: Option<Gap>,
+    /// The last that was told is a gap, and not a message.
+    has_told: bool,
+}
+
+/// What is known of a server from before.
+#[derive(Debug, Clone)]
+enum Witness {
+    /// It told this, of which that is the mark; none, and 0, if it does not tell.
+    Run(Option<Run>, u64),
+    /// A token has this [mark](Run::mark) of it.
+    Mark(u64),
+}
+
+/// What a server says when a subscription comes back to it.
+#[derive(Debug, Clone)]
+pub(crate) struct Found {
+    /// Who it is; none if it does not tell.
+    pub run: Option<Run>,
+    /// The stream; none if there is none.
+    pub extent: Option<Extent>,
+    /// Whether the entry is there where the subscription stands.
+    pub has_place: bool,
+    /// Whether the entry is there that was the furthest.
+    pub has_furthest: bool,
+}
+
+/// The stream is another one than that which was read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Anew;
+
+impl Witness {
+    fn of(run: Option<Run>) -> Self {
+        let mark = run.as_ref().map_or(0, Run::mark);
+        Self::Run(run, mark)
+    }
+
+    fn mark(&self) -> u64 {
+        match self {
+            Self::Run(_, mark) | Self::Mark(mark) => *mark,
+        }
+    }
+
+    fn has_kept_all(&self, now: Option<&Run>) -> bool {
+        match self {
+            Self::Run(before, _) => Run::has_kept_all(before.as_ref(), now),
+            Self::Mark(mark) => now.is_some_and(|now| now.has_mark(*mark)),
+        }
+    }
+}
+
+impl Progress {
+    /// Of a subscription that begins behind a place up to which the stream had so many entries.
+    pub fn begin(place: Id, read: Option<u64>, run: Option<Run>) -> Self {
+        Self { place, furthest: place, read, doubtful: 0, server: Witness::of(run), gap: None, has_told: false }
+    }
+
+    /// Of a subscription that goes on behind a token, with the copies that are known from before.
+    pub fn after(token: &ResumeToken) -> Result<(Self, OriginTracker), ConnectError> {
+        let ([ms, number, count, mark], mut tracker) = token.read(TOKEN)?;
+        let (place, has_told) = (Id::new(ms, number), count & TOLD != 0);
+        let read = Some(count & !TOLD).filter(|&read| read != UNKNOWN);
+        if has_told {
+            tracker.told();
+        }
+        let server = Witness::Mark(mark);
+        Ok((Self { place, furthest: place, read, doubtful: 0, server, gap: None, has_told }, tracker))
+    }
+
+    /// A token for who goes on here. A gap that is not told yet he finds again.
+    pub fn token(&self, tracker: &OriginTracker) -> ResumeToken {
+        let [ms, number] = self.place.numbers();
+        let (untold, mark) = match self.gap {
+            Some(Gap::Missed(untold)) => (untold, self.server.mark()),
+            // No server has this one.
+            Some(Gap::Reconnected) => (0, 0),
+            None => (0, self.server.mark()),
+        };
+        let read = self.read.map_or(UNKNOWN, |read| read.saturating_sub(untold).min(UNKNOWN));
+        let told = if self.has_told { TOLD } else { 0 };
+        ResumeToken::new(TOKEN, [ms, number, read | told, mark], tracker)
+    }
+
+    /// The last entry that came, or where the subscription begins.
+    pub fn place(&self) -> Id {
+        self.place
+    }
+
+    /// The furthest entry that ever came, if the place lies before it by now.
+    pub fn furthest(&self) -> Option<Id> {
+        Some(self.furthest).filter(|&furthest| furthest > self.place)
+    }
+
+    /// Whether there is something to tell.
+    pub fn has_gap(&self) -> bool {
+        self.gap.is_some()
+    }
+
+    /// Takes what is to be told.
+    pub fn take_gap(&mut self) -> Option<Gap> {
+        let gap = self.gap.take();
+        self.has_told |= gap.is_some();
+        gap
+    }
+
+    /// An entry has come.
+    pub fn pass(&mut self, id: Id) {
+        self.place = id;
+        self.has_told = false;
+        self.furthest = self.furthest.max(id);
+        self.read = self.read.map(|read| read.saturating_add(1));
+    }
+
+    /// So many are missing by the numbers of their publisher, which is told already: the count must not tell it again.
+    pub fn miss(&mut self, missed: u64) {
+        self.read = self.read.map(|read| read.saturating_add(missed));
+        self.doubtful = self.doubtful.saturating_add(missed);
+    }
+
+    /// Compares with the server's count, while the connection holds.
+    pub fn count(&mut self, now: &Extent) -> Result<(), Anew> {
+        // Where all up to the place is gone, that is at least as much as was read.
+        let is_past = now.first.is_none_or(|first| first > self.place);
+        let lacks_some = is_past && now.gone().is_some_and(|gone| gone < self.surely_read());
+        if now.last < self.place || self.has_more_than(now) || lacks_some {
+            return Err(Anew);
+        }
+        self.take_count(now);
+        Ok(())
+    }
+
+    /// Where the subscription goes on with what a server has by now: behind the last entry that came, wherever that is
+    /// possible, and at the beginning only of a stream that surely is another one.
+    pub fn resumed(&self, found: Found) -> Self {
+        let has_kept_all = self.server.has_kept_all(found.run.as_ref());
+        let mut next = Self { server: Witness::of(found.run), ..self.clone() };
+        match found.extent {
+            None => {
+                next.stand(Id::START, Some(0));
+                if has_kept_all {
+                    next.furthest = Id::START;
+                }
+            }
+            Some(now) if has_kept_all && self.is_anew(&now, found.has_place) => {
+                next.stand(Id::START, now.gone());
+                next.furthest = Id::START;
+            }
+            Some(now) if has_kept_all && self.has_more_than(&now) => next.stand(self.place, None),
+            Some(now) if has_kept_all => next.take_count(&now),
+            // The data from before it went back is here again.
+            Some(_) if found.has_furthest => next.stand(self.furthest, None),
+            // It has gone back behind what has come: its last entry is one of those.
+            Some(now) if now.last < self.place => next.stand(now.last, now.added),
+            Some(_) => next.stand(self.place, None),
+        }
+        next
+    }
+
+    /// Stands at a place that is not surely behind all that came before, which is to be told.
+    fn stand(&mut self, place: Id, read: Option<u64>) {
+        self.place = place;
+        self.furthest = self.furthest.max(place);
+        (self.read, self.doubtful, self.gap) = (read, 0, Some(Gap::Reconnected));
+    }
+
+    /// Whether more was read than the stream ever had.
+    fn has_more_than(&self, now: &Extent) -> bool {
+        now.added.is_some_and(|added| self.surely_read() > added)
+    }
+
+    fn surely_read(&self) -> u64 {
+        self.read.map_or(0, |read| read.saturating_sub(self.doubtful))
+    }
+
+    /// Whether a server that never went back has another stream of that name: the entry that came last is neither there, nor
+    /// trimmed, nor deleted by its id.
+    fn is_anew(&self, now: &Extent, has_place: bool) -> bool {
+        if has_place || self.place == Id::START || now.deleted >= self.place {
+            return false;
+        }
+        let is_trimmed = now.gone().is_none_or(|gone| gone >= self.surely_read());
+        now.last < self.place || self.has_more_than(now) || !is_trimmed
+    }
+
+    /// Notes what is gone and was not read.
+    fn take_count(&mut self, now: &Extent) {
+        let is_all = now.last == self.place;
+        // Where all is read that was ever added is known to the entry, else only what is gone from the beginning on.
+        let there = if is_all { now.added } else { now.gone() };
+        if let (Some(there), Some(read)) = (there, self.read)
+            && there > read
+        {
+            (self.read, self.doubtful) = (Some(there), 0);
+            self.gap = Some(match self.gap {
+                Some(Gap::Reconnected) => Gap::Reconnected,
+                Some(Gap::Missed(untold)) => Gap::Missed(untold.saturating_add(there - read)),
+                None => Gap::Missed(there - read),
+            });
+        } else if is_all && now.added.is_some() {
+            (self.read, self.doubtful) = (now.added, 0);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A stream with entries of these milliseconds, of which so many before them are gone.
+    fn stream(first: u64, last: u64, gone: u64) -> Extent {
+        Extent {
+            first: Some(Id::new(first, 0)),
+            last: Id::new(last, 0),
+            length: last + 1 - first,
+            added: Some(gone + last + 1 - first),
+            deleted: Id::START,
+        }
+    }
+
+    /// A subscription that has read so many entries, the last one of this millisecond, on a server of this mark.
+    fn progress(place: u64, read: u64, mark: u64) -> Progress {
+        let token = ResumeToken::new(TOKEN, [place, 0, read, mark], &OriginTracker::default());
+        Progress::after(&token).unwrap().0
+    }
+
+    fn run() -> Run {
+        Run::example()
+    }
+
+    /// What came of it: the place, how many were read, and what is told.
+    fn state(progress: &Progress) -> (u64, Option<u64>, Option<Gap>) {
+        (progress.place.numbers()[0], progress.read, progress.gap)
+    }
+
+    #[test]
+    fn it_goes_on_behind_what_came_unless_the_stream_is_another_one() {
+        const RECONNECTED: Option<Gap> = Some(Gap::Reconnected);
+        let (kept, lost) = (run().mark(), 0);
+        let deleted = |extent: Extent, ms| Extent { deleted: Id::new(ms, 0), ..extent };
+        let old = |extent: Extent| Extent { added: None, ..extent };
+        for (what, mark, extent, has_place, expected) in [
+            ("as it was", kept, Some(stream(1, 10, 0)), true, (10, Some(10), None)),
+            ("further", kept, Some(stream(1, 20, 0)), true, (10, Some(10), None)),
+            ("trimmed up to it", kept, Some(stream(11, 20, 10)), false, (10, Some(10), None)),
+            ("trimmed past it", kept, Some(stream(15, 20, 14)), false, (10, Some(14), Some(Gap::Missed(4)))),
+            ("deleted by its id", kept, Some(deleted(stream(1, 20, 0), 10)), false, (10, Some(10), None)),
+            ("gone", kept, None, false, (0, Some(0), RECONNECTED)),
+            ("made anew, shorter", kept, Some(stream(31, 33, 0)), false, (0, Some(0), RECONNECTED)),
+            ("made anew, longer", kept, Some(stream(31, 63, 0)), false, (0, Some(0), RECONNECTED)),
+            ("made anew with lower ids", kept, Some(stream(1, 3, 0)), false, (0, Some(0), RECONNECTED)),
+            ("made anew and read from", kept, Some(stream(8, 12, 0)), true, (10, None, RECONNECTED)),
+            ("an old server", kept, Some(old(stream(1, 20, 0))), true, (10, Some(10), None)),
+            ("another server", lost, Some(stream(1, 20, 0)), true, (10, None, RECONNECTED)),
+            ("a server that went back", lost, Some(stream(1, 6, 0)), false, (6, Some(6), RECONNECTED)),
+            ("a server that lost it", lost, None, false, (0, Some(0), RECONNECTED)),
+        ] {
+            let found = Found { run: Some(run()), extent, has_place, has_furthest: false };
+            assert_eq!(state(&progress(10, 10, mark).resumed(found)), expected, "{what}");
+        }
+    }
+
+    #[test]
+    fn what_came_before_a_server_went_back_comes_not_again_when_it_has_it_again() {
+        let found = |extent, has_furthest| Found { run: None, extent: Some(extent), has_place: true, has_furthest };
+        let back = progress(10, 10, 0).resumed(found(stream(1, 6, 0), false));
+        assert_eq!((back.place, back.furthest()), (Id::new(6, 0), Some(Id::new(10, 0))));
+        let again = back.resumed(found(stream(1, 12, 0), true));
+        assert_eq!((again.place, again.furthest()), (Id::new(10, 0), None));
+        let other = back.resumed(found(stream(1, 12, 0), false));
+        assert_eq!(other.place, Id::new(6, 0), "these ten are others");
+        let lost = back.resumed(Found { run: None, extent: None, has_place: false, has_furthest: false });
+        assert_eq!(lost.resumed(found(stream(1, 12, 0), true)).place, Id::new(10, 0));
+    }
+
+    #[test]
+    fn a_count_tells_what_is_missing_once() {
+        let mut reader = progress(10, 10, 0);
+        // Numbers tell four, of which one was never added.
+        reader.miss(4);
+        reader.pass(Id::new(14, 0));
+        assert_eq!(reader.count(&stream(14, 14, 13)), Ok(()));
+        assert_eq!(state(&reader), (14, Some(14), None), "all is read that was ever added");
+        assert_eq!(reader.count(&stream(20, 24, 19)), Ok(()));
+        assert_eq!(reader.count(&stream(22, 24, 21)), Ok(()));
+        assert_eq!(state(&reader), (14, Some(21), Some(Gap::Missed(7))), "what is not told yet adds up");
+        for anew in [stream(30, 31, 0), stream(30, 59, 0), stream(1, 9, 30)] {
+            assert_eq!(reader.count(&anew), Err(Anew), "{anew:?}");
+        }
+    }
+
+    #[test]
+    fn a_token_lies_before_a_gap_that_is_not_told() {
+        let tracker = OriginTracker::default();
+        let mark = run().mark();
+        let mut reader = progress(10, 10, mark);
+        let before = reader.token(&tracker);
+        reader.count(&stream(15, 20, 14)).unwrap();
+        assert_eq!(reader.token(&tracker), before);
+        assert_eq!(reader.take_gap(), Some(Gap::Missed(4)));
+        assert_eq!(reader.token(&tracker), ResumeToken::new(TOKEN, [10, 0, 14 | TOLD, mark], &tracker));
+        let found = Found { run: Some(run()), extent: None, has_place: false, has_furthest: false };
+        let mut lost = reader.resumed(found.clone());
+        let (again, _) = Progress::after(&lost.token(&tracker)).unwrap();
+        assert_eq!(again.resumed(found).take_gap(), Some(Gap::Reconnected));
+        assert_eq!(lost.take_gap(), Some(Gap::Reconnected));
+        assert_eq!(lost.token(&tracker), ResumeToken::new(TOKEN, [0, 0, TOLD, mark], &tracker));
+    }
+}

@@ -1,0 +1,133 @@
+//! A cluster: three masters, of which each has a third of all names.
+
+use tickpath_bus_api::conformance::{OwnedEvent, free_port, next_event, stays_quiet, until};
+use tickpath_bus_api::{Connection, Gap, Publisher, Start, Subscriber, TopicConfig};
+use tickpath_bus_redis::RedisBus;
+use tickpath_clock::Wait;
+
+use crate::redis_server::RedisServer;
+
+const TOPIC: &str = "tickpath:test:ticks";
+const KIND: u8 = 16;
+
+/// The slots of each node.
+const SLOTS: [(&str, &str); 3] = [("0", "5460"), ("5461", "10922"), ("10923", "16383")];
+
+/// Three nodes that know each other.
+struct Cluster {
+    nodes: Vec<RedisServer>,
+}
+
+impl Cluster {
+    fn start() -> Self {
+        let mut nodes: Vec<RedisServer> = Vec::new();
+        for (at, (first, last)) in SLOTS.into_iter().enumerate() {
+            let bus = free_port().to_string();
+            let node = RedisServer::start(&["--cluster-enabled", "yes", "--cluster-port", &bus]);
+            node.says(&["CLUSTER", "ADDSLOTSRANGE", first, last]).unwrap();
+            node.says(&["CLUSTER", "SET-CONFIG-EPOCH", &(at + 1).to_string()]).unwrap();
+            if let Some(known) = nodes.first() {
+                known.says(&["CLUSTER", "MEET", "127.0.0.1", &node.port().to_string(), &bus]).unwrap();
+            }
+            nodes.push(node);
+        }
+        until(|| {
+            nodes.iter().all(|node| {
+                let told = format!("{:?}", node.says(&["CLUSTER", "INFO"]));
+                told.contains("cluster_state:ok") && told.contains("cluster_known_nodes:3")
+            })
+        });
+        Self { nodes }
+    }
+
+    /// The URL of all nodes, the node of this number first.
+    fn url(&self, first: usize, options: &str) -> String {
+        let count = self.nodes.len();
+        let nodes = (0..count).map(|at| format!("127.0.0.1:{}", self.nodes[(first + at) % count].port()));
+        format!("redis://{}?cluster{options}", nodes.collect::<Vec<_>>().join(","))
+    }
+
+    /// The number of the node that has this name, and its slot.
+    fn place(&self, name: &str) -> (usize, u64) {
+        let slot: u64 = redis::cmd("CLUSTER").arg("KEYSLOT").arg(name).query(&mut self.nodes[0].client()).unwrap();
+        let has = |(_, last): &(&str, &str)| last.parse::<u64>().unwrap() >= slot;
+        (SLOTS.iter().position(has).unwrap(), slot)
+    }
+
+    /// Gives the slot of this name, with what is in it, to the next node.
+    fn move_on(&self, name: &str) {
+        let (from, slot) = self.place(name);
+        let to = (from + 1) % self.nodes.len();
+        let [id_from, id_to] = [from, to].map(|at| -> String {
+            redis::cmd("CLUSTER").arg("MYID").query(&mut self.nodes[at].client()).unwrap()
+        });
+        let slot = slot.to_string();
+        let set = |at: usize, words: &[&str]| {
+            self.nodes[at].says(&[&["CLUSTER", "SETSLOT", slot.as_str()][..], words].concat()).unwrap();
+        };
+        set(to, &["IMPORTING", &id_from]);
+        set(from, &["MIGRATING", &id_to]);
+        let port = self.nodes[to].port().to_string();
+        self.nodes[from].says(&["MIGRATE", "127.0.0.1", &port, name, "0", "5000"]).unwrap();
+        for at in [to, from, (to + 1) % self.nodes.len()] {
+            set(at, &["NODE", &id_to]);
+        }
+    }
+}
+
+#[test]
+fn a_topic_lies_on_its_node_and_is_found_by_way_of_any() {
+    let cluster = Cluster::start();
+    for way in ["", "&streams"] {
+        let buses = [0, 1, 2].map(|first| RedisBus::connect(&cluster.url(first, way)).unwrap());
+        for number in 0..9 {
+            let topic = format!("{TOPIC}:{number}");
+            let mut subscriber = subscriber(&buses[number % 3], &topic, Start::Now);
+            let mut publisher = publisher(&buses[(number + 1) % 3], &topic);
+            for stamp in 0..5 {
+                publisher.publish(stamp, KIND, b"").unwrap_or_else(|e| panic!("{topic}: {e}"));
+                assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(stamp, b""), "{topic}");
+            }
+            stays_quiet(&mut *subscriber);
+        }
+    }
+    assert!(cluster.nodes.iter().filter(|node| node.keys() > 0).count() > 1, "they lie on several nodes");
+    RedisBus::connect(&cluster.url(0, "&streams")).unwrap().remove(&format!("{TOPIC}:0")).unwrap();
+}
+
+#[test]
+fn a_topic_that_is_moved_to_another_node_is_followed() {
+    let cluster = Cluster::start();
+    let bus = RedisBus::connect(&cluster.url(0, "&streams")).unwrap();
+    let (mut publisher, mut subscriber) = (publisher(&bus, TOPIC), subscriber(&bus, TOPIC, Start::Now));
+    publisher.publish(1, KIND, b"").unwrap();
+    assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(1, b""));
+    cluster.move_on(TOPIC);
+    publisher.publish(2, KIND, b"").expect("the new node is asked at once");
+    assert_eq!(publisher.reconnects(), Some(1));
+    // It is another server, of which nobody knows what the old one had not given it.
+    assert_eq!(next_event(&mut *subscriber), OwnedEvent::Gap(Gap::Reconnected));
+    assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(2, b""));
+    stays_quiet(&mut *subscriber);
+}
+
+#[test]
+fn who_does_not_ask_for_a_cluster_is_told_how() {
+    let cluster = Cluster::start();
+    let (home, _) = cluster.place(TOPIC);
+    let other = &cluster.nodes[(home + 1) % 3];
+    let bus = RedisBus::connect(&format!("{}?streams", other.url())).unwrap();
+    let refused = bus.subscriber(TOPIC, Start::Oldest, Wait::Block).err().expect("it is not there").to_string();
+    assert!(refused.contains("write '?cluster' in the URL"), "{refused}");
+    let refused = publisher(&bus, TOPIC).publish(1, KIND, b"").expect_err("it is not there");
+    assert!(!refused.may_pass() && refused.to_string().contains("write '?cluster' in the URL"), "{refused}");
+}
+
+fn publisher(bus: &RedisBus, topic: &str) -> Box<dyn Publisher> {
+    let policy = bus.capabilities().policies[0];
+    bus.publisher(topic, &TopicConfig::new(policy)).unwrap_or_else(|e| panic!("{e}"))
+}
+
+fn subscriber(bus: &RedisBus, topic: &str, start: Start) -> Box<dyn Subscriber> {
+    bus.subscriber(topic, start, Wait::Block).unwrap_or_else(|e| panic!("{e}"))
+}

@@ -1,0 +1,209 @@
+//! Where a subscription of a stream goes on: behind a resume token, and where the stream or the server is not what it was.
+
+use tickpath_bus_api::conformance::{OwnedEvent, next_event, stays_quiet};
+use tickpath_bus_api::{Connection, Gap, Policy, Publisher, ResumeToken, Start, Subscriber, TopicConfig};
+use tickpath_bus_redis::RedisBus;
+use tickpath_clock::Wait;
+
+use crate::redis_server::RedisServer;
+
+const TOPIC: &str = "tickpath:test:ticks";
+const KIND: u8 = 16;
+
+#[test]
+fn the_tail_of_a_publisher_that_has_ended_is_missed_also_if_his_successor_begins_anew() {
+    let server = RedisServer::start(&[]);
+    let bus = streams(&server);
+    let mut subscriber = subscriber(&bus, Start::Now);
+    let mut first = publisher(&bus);
+    publish(&mut *first, 0..1);
+    assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(0, b""));
+    publish(&mut *first, 1..11);
+    drop(first);
+    server.says(&["XTRIM", TOPIC, "MAXLEN", "0"]).unwrap();
+    publish(&mut *publisher(&bus), 100..101);
+    let (mut came, mut missed, mut is_last) = (1, 0, false);
+    while !is_last {
+        match next_event(&mut *subscriber) {
+            OwnedEvent::Gap(Gap::Missed(more)) => missed += more,
+            OwnedEvent::Message { stamp, .. } => {
+                is_last = stamp == 100;
+                came += u64::from(!is_last);
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    assert!(missed > 0);
+    assert_eq!(came + missed, 11, "{missed} are told as missed, before what follows");
+    stays_quiet(&mut *subscriber);
+}
+
+#[test]
+fn a_stream_that_was_removed_and_made_anew_is_told_and_begun_at_its_beginning() {
+    // Shorter than the old one, and longer.
+    for count in [2, 9] {
+        let server = RedisServer::start(&[]);
+        let bus = streams(&server);
+        let mut subscriber = subscriber(&bus, Start::Now);
+        publish(&mut *publisher(&bus), 1..4);
+        for stamp in 1..4 {
+            assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(stamp, b""));
+        }
+        server.says(&["DEL", TOPIC]).unwrap();
+        publish(&mut *publisher(&bus), 10..10 + count);
+        assert_eq!(next_event(&mut *subscriber), OwnedEvent::Gap(Gap::Reconnected), "{count}");
+        for stamp in 10..10 + count {
+            assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(stamp, b""), "{count}");
+        }
+        stays_quiet(&mut *subscriber);
+    }
+}
+
+#[test]
+fn a_server_that_went_back_and_has_its_data_again_gives_nothing_twice() {
+    let mut server = RedisServer::start(&[]);
+    let bus = streams(&server);
+    let mut subscriber = subscriber(&bus, Start::Oldest);
+    let add = |server: &RedisServer, numbers: std::ops::Range<u64>| {
+        for number in numbers {
+            server.says(&["XADD", TOPIC, "*", "m", &number.to_string()]).unwrap();
+        }
+        server.says(&["SAVE"]).unwrap();
+        std::fs::read(server.dump()).unwrap()
+    };
+    let comes_back = |server: &mut RedisServer, data: &[u8]| {
+        server.kill();
+        std::fs::write(server.dump(), data).unwrap();
+        server.restart();
+    };
+    let early = add(&server, 1..7);
+    let late = add(&server, 7..11);
+    for number in 1..11 {
+        assert_eq!(next_event(&mut *subscriber), OwnedEvent::foreign(None, number.to_string()));
+    }
+    comes_back(&mut server, &early);
+    assert_eq!(next_event(&mut *subscriber), OwnedEvent::Gap(Gap::Reconnected));
+    comes_back(&mut server, &late);
+    assert_eq!(next_event(&mut *subscriber), OwnedEvent::Gap(Gap::Reconnected));
+    add(&server, 11..12);
+    assert_eq!(next_event(&mut *subscriber), OwnedEvent::foreign(None, "11"));
+    stays_quiet(&mut *subscriber);
+}
+
+#[test]
+fn another_subscriber_goes_on_behind_a_token_and_counts_what_is_gone() {
+    let server = RedisServer::start(&[]);
+    let bus = streams(&server);
+    let mut publisher = publisher(&bus);
+    publish(&mut *publisher, 0..10);
+    let mut first = subscriber(&bus, Start::Oldest);
+    for stamp in 0..4 {
+        assert_eq!(next_event(&mut *first), OwnedEvent::message(stamp, b""));
+    }
+    let token = token(&*first);
+    for _ in 0..2 {
+        let mut second = subscriber(&bus, Start::After(token));
+        for stamp in 4..10 {
+            assert_eq!(next_event(&mut *second), OwnedEvent::message(stamp, b""));
+        }
+        stays_quiet(&mut *second);
+    }
+    server.says(&["XTRIM", TOPIC, "MAXLEN", "3"]).unwrap();
+    let mut third = subscriber(&bus, Start::After(token));
+    assert_eq!(self::token(&*third), token, "a gap that is not told lies behind it");
+    assert_eq!(next_event(&mut *third), OwnedEvent::Gap(Gap::Missed(3)));
+    assert_ne!(self::token(&*third), token);
+    let mut fourth = subscriber(&bus, Start::After(self::token(&*third)));
+    for subscriber in [&mut third, &mut fourth] {
+        for stamp in 7..10 {
+            assert_eq!(next_event(&mut **subscriber), OwnedEvent::message(stamp, b""));
+        }
+        stays_quiet(&mut **subscriber);
+    }
+}
+
+#[test]
+fn behind_a_token_of_a_topic_that_is_gone_or_another_one_that_is_told() {
+    for comes_late in [true, false] {
+        let server = RedisServer::start(&[]);
+        let bus = streams(&server);
+        publish(&mut *publisher(&bus), 0..3);
+        let mut first = subscriber(&bus, Start::Oldest);
+        for stamp in 0..3 {
+            assert_eq!(next_event(&mut *first), OwnedEvent::message(stamp, b""));
+        }
+        let token = token(&*first);
+        bus.remove(TOPIC).unwrap();
+        let early = comes_late.then(|| subscriber(&bus, Start::After(token)));
+        publish(&mut *publisher(&bus), 10..15);
+        let mut second = early.unwrap_or_else(|| subscriber(&bus, Start::After(token)));
+        assert_eq!(next_event(&mut *second), OwnedEvent::Gap(Gap::Reconnected));
+        for stamp in 10..15 {
+            assert_eq!(next_event(&mut *second), OwnedEvent::message(stamp, b""));
+        }
+        stays_quiet(&mut *second);
+    }
+}
+
+#[test]
+fn a_token_outlives_a_server_that_syncs_each_write_and_tells_of_any_other() {
+    for (settings, is_kept) in [(&["--appendonly", "yes", "--appendfsync", "always"][..], true), (&[], false)] {
+        let mut server = RedisServer::start(settings);
+        let bus = streams(&server);
+        let mut publisher = publisher(&bus);
+        publish(&mut *publisher, 0..3);
+        let mut first = subscriber(&bus, Start::Oldest);
+        assert_eq!(next_event(&mut *first), OwnedEvent::message(0, b""));
+        let token = token(&*first);
+        drop(first);
+        server.says(&["SAVE"]).unwrap();
+        server.kill();
+        server.restart();
+        let mut second = subscriber(&bus, Start::After(token));
+        if !is_kept {
+            assert_eq!(next_event(&mut *second), OwnedEvent::Gap(Gap::Reconnected));
+        }
+        for stamp in 1..3 {
+            assert_eq!(next_event(&mut *second), OwnedEvent::message(stamp, b""), "kept: {is_kept}");
+        }
+        stays_quiet(&mut *second);
+    }
+}
+
+#[test]
+fn publish_and_subscribe_has_no_token_and_takes_none() {
+    let server = RedisServer::start(&[]);
+    let (plain, streams) = (RedisBus::connect(&server.url()).unwrap(), streams(&server));
+    assert_eq!(subscriber(&plain, Start::Now).token(), None);
+    let token = token(&*subscriber(&streams, Start::Now));
+    let refused =
+        plain.subscriber(TOPIC, Start::After(token), Wait::Block).err().expect("it keeps nothing").to_string();
+    assert!(refused.contains("?streams"), "{refused}");
+    let other: ResumeToken = "kafka:1,2,3,4".parse().unwrap();
+    let refused =
+        streams.subscriber(TOPIC, Start::After(other), Wait::Block).err().expect("it is of Kafka").to_string();
+    assert!(refused.contains("is of 'kafka'"), "{refused}");
+}
+
+/// A token as it comes out of a file.
+fn token(subscriber: &dyn Subscriber) -> ResumeToken {
+    subscriber.token().expect("a stream has history").to_string().parse().unwrap()
+}
+
+fn streams(server: &RedisServer) -> RedisBus {
+    RedisBus::connect(&format!("{}?streams", server.url())).unwrap()
+}
+
+fn publisher(bus: &RedisBus) -> Box<dyn Publisher> {
+    bus.publisher(TOPIC, &TopicConfig::new(Policy::Keep)).unwrap_or_else(|e| panic!("{e}"))
+}
+
+fn subscriber(bus: &RedisBus, start: Start) -> Box<dyn Subscriber> {
+    bus.subscriber(TOPIC, start, Wait::Block).unwrap_or_else(|e| panic!("{e}"))
+}
+
+fn publish(publisher: &mut dyn Publisher, stamps: std::ops::Range<u64>) {
+    for stamp in stamps {
+        publisher.publish(stamp, KIND, b"").unwrap_or_else(|e| panic!("{stamp} is not published: {e}"));
+    }
+}
