@@ -253,6 +253,7 @@ impl ServerError {
             | ErrorCode::STREAM_OFFLINE
             | ErrorCode::CONSUMER_OFFLINE
             | ErrorCode::STREAM_TOO_MANY_REQUESTS
+            | ErrorCode::STREAM_DUPLICATE_MESSAGE_CONFLICT
             | ErrorCode::STREAM_STORE_FAILED => Self::Busy(error.to_string()),
             _ => Self::Refused(error.to_string()),
         }
@@ -311,7 +312,10 @@ pub(crate) fn is_not_stored(error: &StoreError) -> bool {
         | StoreErrorKind::MaxAckPending
         | StoreErrorKind::MaxPayloadExceeded => true,
         StoreErrorKind::TimedOut | StoreErrorKind::BrokenPipe => false,
-        StoreErrorKind::Other => answer(error).is_some(),
+        // One with the same id is being kept just now: that can be this message.
+        StoreErrorKind::Other => {
+            answer(error).is_some_and(|said| said.error_code() != ErrorCode::STREAM_DUPLICATE_MESSAGE_CONFLICT)
+        }
     }
 }
 

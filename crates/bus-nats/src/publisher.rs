@@ -38,6 +38,8 @@ pub(crate) struct NatsPublisher {
     /// The longest payload, in bytes, by the last connection.
     limit: usize,
     numbering: Numbering,
+    /// How often messages were refused whose numbers are those of others now.
+    refusals: u16,
     /// What the last call has left unknown.
     unknown: Vec<Outgoing>,
 }
@@ -53,6 +55,7 @@ impl NatsPublisher {
             reconnects: 0,
             limit: 0,
             numbering: Numbering::new(clock),
+            refusals: 0,
             unknown: Vec::new(),
         };
         publisher.connect()?;
@@ -91,18 +94,24 @@ impl NatsPublisher {
     }
 
     fn send_all(&mut self, stamp: u64, kind: u8, payloads: &[&[u8]]) -> Result<(), BatchError> {
-        let first = self.numbering.ahead(0);
+        let (first, refusals) = (self.numbering.ahead(0), self.refusals);
         let message = |at: usize| {
             let origin = Origin { number: first.number + at as u64, ..first };
-            Outgoing { origin, bytes: wire::encode(stamp, kind, origin, payloads[at]) }
+            Outgoing { origin, refusals, bytes: wire::encode(stamp, kind, origin, payloads[at]) }
         };
         let (sending, result) = self.deliver(payloads.len(), &message);
-        // JetStream keeps a number in mind also if it has refused the message.
-        let used = if self.is_stored() { sending.handed_over } else { sending.used() };
-        self.numbering.advance(used);
+        self.numbering.advance(sending.used());
+        self.count_refusal(&sending);
         let Err(error) = result else { return Ok(()) };
         self.unknown = sending.unknown().map(message).collect();
         Err(BatchError::of(&sending.fates, self.sentence(&error, sending.first_fate())))
+    }
+
+    /// A number that was sent and refused is used again, so that subscribers miss none.
+    fn count_refusal(&mut self, sending: &Sending) {
+        if sending.handed_over > sending.used() {
+            self.refusals = self.refusals.wrapping_add(1);
+        }
     }
 
     /// Finds out about what the last call has left unknown, or sends it again as the same messages.
@@ -114,7 +123,7 @@ impl NatsPublisher {
         let (mut sending, result) = self.deliver(kept.len(), &|at: usize| kept[at].clone());
         let Err(error) = result else { return Ok(()) };
         // What was not sent now was sent before.
-        sending.doubt();
+        sending.doubt(0..kept.len());
         self.unknown = sending.unknown().map(|at| kept[at].clone()).collect();
         Err(BatchError::of(&sending.fates, self.sentence(&error, Fate::Unknown)))
     }
@@ -140,7 +149,9 @@ impl NatsPublisher {
         let may_repeat = self.is_stored() || sending.unknown().next().is_none();
         if may_repeat && result.as_ref().is_err_and(ServerError::is_loss) {
             self.link = None;
+            let sent: Vec<usize> = sending.unknown().collect();
             result = self.attempt(message, &mut sending);
+            sending.doubt(sent);
         }
         match &result {
             Ok(()) => self.is_doubtful = false,
@@ -170,9 +181,10 @@ impl NatsPublisher {
 
     fn sentence(&self, error: &ServerError, fate: Fate) -> PublishError {
         let sentence = format!("{} {error}", self.server.name());
-        match (error.may_pass(), fate) {
-            (true, Fate::Unknown) => PublishError::Unknown(sentence),
-            (may_pass, _) => PublishError::not_published(sentence, may_pass),
+        match fate {
+            // Also where this error does not pass: an earlier attempt may have arrived.
+            Fate::Unknown => PublishError::Unknown(sentence),
+            Fate::Published | Fate::NotPublished => PublishError::not_published(sentence, error.may_pass()),
         }
     }
 }

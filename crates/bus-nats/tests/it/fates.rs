@@ -2,7 +2,8 @@
 
 use tickpath_bus_api::conformance::{OwnedEvent, go_on, halt, next_event};
 use tickpath_bus_api::{
-    Connection, Delivery, Fate, Policy, PublishError, Publisher, QueueConfig, ReceiveError, Start, TopicConfig,
+    Connection, Delivery, Fate, Gap, Policy, PublishError, Publisher, QueueConfig, ReceiveError, Start, Subscriber,
+    TopicConfig,
 };
 use tickpath_bus_nats::NatsBus;
 use tickpath_clock::Wait;
@@ -10,7 +11,7 @@ use tickpath_clock::Wait;
 use crate::nats_server::NatsServer;
 use crate::opened::{KIND, QUEUE, TOPIC, bus, publisher, pull, pull_error, puller, pusher, subscriber};
 use crate::relay::Relay;
-use crate::server::ask_jetstream;
+use crate::server::{ask_jetstream, publish_foreign};
 
 /// What keeps the topic of the tests.
 const STREAM: &str = "tickpath-topic-tickpath+test+ticks";
@@ -86,9 +87,40 @@ fn a_batch_of_which_one_is_refused_says_what_became_of_each() {
     assert!(matches!(error.error, PublishError::Other(_)) && !error.error.may_pass(), "{error}");
     publisher.publish(2, KIND, b"four").unwrap();
     let mut subscriber = bus.subscriber(TOPIC, Start::Oldest, Wait::Block).unwrap_or_else(|e| panic!("{e}"));
-    for (sequence, stamp, payload) in [(0, 1, "one"), (1, 1, "three"), (2, 2, "four")] {
-        assert_eq!(next_event(&mut *subscriber), OwnedEvent::at(sequence, stamp, payload.as_bytes()));
-    }
+    assert_eq!(next_event(&mut *subscriber), OwnedEvent::at(0, 1, b"one"));
+    // Those behind it have kept their numbers: what was refused between them is missing.
+    assert_eq!(next_event(&mut *subscriber), OwnedEvent::Gap(Gap::Missed(1)));
+    assert_eq!(next_event(&mut *subscriber), OwnedEvent::at(1, 1, b"three"));
+    assert_eq!(next_event(&mut *subscriber), OwnedEvent::at(2, 2, b"four"));
+}
+
+#[test]
+fn what_arrived_is_unknown_though_the_second_attempt_ends_for_good() {
+    let (server, locked) = (NatsServer::start(&[]), NatsServer::start(&["--user", "ann", "--pass", "secret"]));
+    let relay = Relay::to(server.port());
+    let mut witness = subscriber(&bus(&format!("{}?jetstream", server.url())), Wait::Block);
+    let mut publisher = publisher(&bus(&format!("{}?jetstream", relay.url())));
+    let error = publish_then_lead_to(locked.port(), &relay, &mut *publisher, &mut *witness);
+    assert!(matches!(error, PublishError::Unknown(_)) && error.to_string().contains("wants a password"), "{error}");
+    relay.lead_to(server.port());
+    publisher.resend().unwrap();
+    publisher.publish(8, KIND, b"after").unwrap();
+    assert_eq!(next_event(&mut *witness), OwnedEvent::at(1, 8, b"after"));
+}
+
+#[test]
+fn what_arrived_is_unknown_though_the_second_attempt_is_refused() {
+    let (server, full) = (NatsServer::start(&[]), NatsServer::start(&[]));
+    make_stream(&full, "\"max_msgs\":1,\"discard\":\"new\"");
+    publish_foreign(full.port(), TOPIC, &["it is full"]);
+    let relay = Relay::to(server.port());
+    let mut witness = subscriber(&bus(&format!("{}?jetstream", server.url())), Wait::Block);
+    let mut publisher = keeping_publisher(&bus(&format!("{}?jetstream", relay.url())));
+    let error = publish_then_lead_to(full.port(), &relay, &mut *publisher, &mut *witness);
+    assert!(matches!(error, PublishError::Unknown(_)), "{error}");
+    // Asked on that server again, it is refused once more, and that proves nothing.
+    let again = publisher.resend().unwrap_err();
+    assert!(matches!(again.error, PublishError::Unknown(_)) && again.fate(0) == Fate::Unknown, "{again}");
 }
 
 #[test]
@@ -103,6 +135,20 @@ fn what_has_no_room_may_pass_and_is_not_published() {
     ask_jetstream(server.port(), &format!("STREAM.PURGE.{STREAM}"), "");
     publisher.publish(2, KIND, b"after").unwrap();
     assert_eq!(publisher.reconnects(), Some(0), "an answer is no loss");
+}
+
+#[test]
+fn a_message_that_was_refused_leaves_no_hole_behind_it() {
+    let server = NatsServer::start(&[]);
+    let bus = bus(&format!("{}?jetstream", server.url()));
+    make_stream(&server, "\"max_msg_size\":500");
+    let mut publisher = keeping_publisher(&bus);
+    let mut subscriber = subscriber(&bus, Wait::Block);
+    publisher.publish(1, KIND, b"one").unwrap();
+    publisher.publish(2, KIND, &[7; 1000]).unwrap_err();
+    publisher.publish(3, KIND, b"three").unwrap();
+    assert_eq!(next_event(&mut *subscriber), OwnedEvent::at(0, 1, b"one"));
+    assert_eq!(next_event(&mut *subscriber), OwnedEvent::at(1, 3, b"three"));
 }
 
 #[test]
@@ -150,6 +196,25 @@ fn a_queue_that_was_removed_is_told_and_pulled_on() {
     // What was held before has the place that the new one has now.
     puller.acknowledge().unwrap();
     assert_eq!(pull(&mut *puller), (2, false));
+}
+
+/// What a publisher behind a relay says of a message that has arrived, if it does not hear so, and its next connection
+/// leads to this port.
+fn publish_then_lead_to(
+    port: u16,
+    relay: &Relay,
+    publisher: &mut dyn Publisher,
+    witness: &mut dyn Subscriber,
+) -> PublishError {
+    relay.silence();
+    let published = std::thread::scope(|scope| {
+        let publishing = scope.spawn(|| publisher.publish(7, KIND, b"arrived"));
+        assert_eq!(next_event(witness), OwnedEvent::at(0, 7, b"arrived"));
+        relay.lead_to(port);
+        relay.break_off();
+        publishing.join().unwrap()
+    });
+    published.unwrap_err()
 }
 
 /// Makes the stream of the tests' topic, as somebody else would.
