@@ -1,11 +1,12 @@
 //! Publishes and pushes: on the caller's thread, on a connection of its own.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_nats::Subject;
-use async_nats::jetstream::stream::Config;
+use async_nats::jetstream::stream::{Config, RetentionPolicy};
 use tickpath_bus_api::{BatchError, Fate, Numbering, Origin, PublishError, Publisher, Pusher, wire};
-use tickpath_clock::HostClock;
+use tickpath_clock::{Clock, HostClock};
 use tokio::runtime::Handle;
 
 use crate::connected::patiently;
@@ -40,8 +41,12 @@ pub(crate) struct NatsPublisher {
     numbering: Numbering,
     /// How often messages were refused whose numbers are those of others now.
     refusals: u16,
+    /// How long the queue knows a message again; none where a copy does no harm, as in a topic.
+    known_for: Option<Duration>,
     /// What the last call has left unknown.
     unknown: Vec<Outgoing>,
+    /// When that was sent first, in ticks.
+    unknown_since: u64,
 }
 
 impl NatsPublisher {
@@ -56,7 +61,9 @@ impl NatsPublisher {
             limit: 0,
             numbering: Numbering::new(clock),
             refusals: 0,
+            known_for: None,
             unknown: Vec::new(),
+            unknown_since: clock.ticks(),
         };
         publisher.connect()?;
         Ok(publisher)
@@ -67,7 +74,10 @@ impl NatsPublisher {
         let topic_bytes = match &self.target.stream {
             Some(wanted) => {
                 let stream = link.run(patiently(async || stream::ensure(link.connected(), wanted).await))?;
-                Some(stream.cached_info().config.max_bytes)
+                let there = &stream.cached_info().config;
+                let is_queue = there.retention == RetentionPolicy::WorkQueue;
+                self.known_for = is_queue.then_some(there.duplicate_window);
+                Some(there.max_bytes)
             }
             None => None,
         };
@@ -99,11 +109,13 @@ impl NatsPublisher {
             let origin = Origin { number: first.number + at as u64, ..first };
             Outgoing { origin, refusals, bytes: wire::encode(stamp, kind, origin, payloads[at]) }
         };
-        let (sending, result) = self.deliver(payloads.len(), &message);
+        let since = self.server.clock().ticks();
+        let (sending, result) = self.deliver(payloads.len(), &message, since);
         self.numbering.advance(sending.used());
         self.count_refusal(&sending);
         let Err(error) = result else { return Ok(()) };
         self.unknown = sending.unknown().map(message).collect();
+        self.unknown_since = since;
         Err(BatchError::of(&sending.fates, self.sentence(&error, sending.first_fate())))
     }
 
@@ -120,12 +132,33 @@ impl NatsPublisher {
         if kept.is_empty() || self.has_passed() {
             return Ok(());
         }
-        let (mut sending, result) = self.deliver(kept.len(), &|at: usize| kept[at].clone());
+        if let Some(known_for) = self.forgotten(self.unknown_since) {
+            let fates = vec![Fate::Unknown; kept.len()];
+            self.unknown = kept;
+            return Err(BatchError::of(&fates, self.would_double(known_for)));
+        }
+        let (mut sending, result) = self.deliver(kept.len(), &|at: usize| kept[at].clone(), self.unknown_since);
         let Err(error) = result else { return Ok(()) };
         // What was not sent now was sent before.
         sending.doubt(0..kept.len());
         self.unknown = sending.unknown().map(|at| kept[at].clone()).collect();
         Err(BatchError::of(&sending.fates, self.sentence(&error, Fate::Unknown)))
+    }
+
+    /// How long a queue knew what was sent first at this time, if that may be over by now. Half of it is for the way.
+    fn forgotten(&self, since: u64) -> Option<Duration> {
+        let clock = self.server.clock();
+        let ago_ns = i128::from(clock.ns_between(since, clock.ticks()));
+        self.known_for.filter(|known_for| ago_ns > known_for.as_nanos() as i128 / 2)
+    }
+
+    fn would_double(&self, known_for: Duration) -> PublishError {
+        PublishError::Unknown(format!(
+            "{} knows a message again for {} s, which is too short to send it once more: it might be kept twice; look \
+             whether it has come, or push it anew",
+            self.server.name(),
+            known_for.as_secs_f64()
+        ))
     }
 
     /// With core NATS a connection is in order: if the server answers on it now, it has had all that was sent before.
@@ -143,10 +176,16 @@ impl NatsPublisher {
 
     /// Sends all. If the connection was lost, sends once more what is not published, on a new one: with JetStream,
     /// which knows a message again, and with core NATS, if of none it is unknown whether it was sent.
-    fn deliver(&mut self, count: usize, message: &dyn Fn(usize) -> Outgoing) -> (Sending, Result<(), ServerError>) {
+    fn deliver(
+        &mut self,
+        count: usize,
+        message: &dyn Fn(usize) -> Outgoing,
+        since: u64,
+    ) -> (Sending, Result<(), ServerError>) {
         let mut sending = Sending::of(count);
         let mut result = self.attempt(message, &mut sending);
-        let may_repeat = self.is_stored() || sending.unknown().next().is_none();
+        let is_known_again = self.is_stored() && self.forgotten(since).is_none();
+        let may_repeat = is_known_again || sending.unknown().next().is_none();
         if may_repeat && result.as_ref().is_err_and(ServerError::is_loss) {
             self.link = None;
             let sent: Vec<usize> = sending.unknown().collect();

@@ -1,12 +1,12 @@
 //! What becomes of messages where the server hangs or refuses, and what an error says of each.
 
-use tickpath_bus_api::conformance::{OwnedEvent, go_on, halt, next_event};
+use tickpath_bus_api::conformance::{OwnedEvent, go_on, halt, next_event, until};
 use tickpath_bus_api::{
     Connection, Delivery, Fate, Gap, Policy, PublishError, Publisher, QueueConfig, ReceiveError, Start, Subscriber,
     TopicConfig,
 };
 use tickpath_bus_nats::NatsBus;
-use tickpath_clock::Wait;
+use tickpath_clock::{Wait, sleep_ns};
 
 use crate::nats_server::NatsServer;
 use crate::opened::{KIND, QUEUE, TOPIC, bus, publisher, pull, pull_error, puller, pusher, subscriber};
@@ -52,6 +52,37 @@ fn a_queue_has_once_what_was_unknown_and_sent_again_over_another_connection() {
     pusher.resend().unwrap();
     pusher.push(2, KIND, b"job").unwrap();
     assert_eq!((far.waiting(QUEUE).unwrap(), far.queue_capabilities().exact_resend), (Some(2), true));
+}
+
+#[test]
+fn what_a_queue_does_not_know_again_any_more_is_not_sent_again() {
+    let (server, locked) = (NatsServer::start(&[]), NatsServer::start(&["--user", "ann", "--pass", "secret"]));
+    let relay = Relay::to(server.port());
+    let far = bus(&format!("{}?jetstream", server.url()));
+    let name = "tickpath-queue-tickpath+test+jobs";
+    let kept = "\"retention\":\"workqueue\",\"storage\":\"memory\",\"num_replicas\":1,\"duplicate_window\":100000000";
+    let json = format!("{{\"name\":\"{name}\",\"subjects\":[\"queue/{QUEUE}\"],{kept}}}");
+    ask_jetstream(server.port(), &format!("STREAM.CREATE.{name}"), &json);
+    let mut pusher = pusher(&bus(&format!("{}?jetstream", relay.url())), Delivery::AtLeastOnce);
+    relay.silence();
+    let pushed = std::thread::scope(|scope| {
+        let pushing = scope.spawn(|| pusher.push(1, KIND, b"job"));
+        until(|| far.waiting(QUEUE).unwrap() == Some(1));
+        relay.lead_to(locked.port());
+        relay.break_off();
+        pushing.join().unwrap()
+    });
+    assert!(matches!(&pushed, Err(PublishError::Unknown(_))), "{pushed:?}");
+    relay.lead_to(server.port());
+    // The server's own time is to pass, too.
+    sleep_ns(300_000_000);
+    for _ in 0..2 {
+        let error = pusher.resend().unwrap_err();
+        assert!(matches!(error.error, PublishError::Unknown(_)), "{error}");
+        assert!(error.to_string().contains("it might be kept twice"), "{error}");
+    }
+    pusher.push(2, KIND, b"job").unwrap();
+    assert_eq!(far.waiting(QUEUE).unwrap(), Some(2));
 }
 
 #[test]
