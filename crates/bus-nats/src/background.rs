@@ -37,7 +37,7 @@ pub(crate) trait Feed: Send + 'static {
     async fn detach(&mut self, connected: &Connected) -> Result<(), ServerError>;
 
     /// Tells the caller what does not pass by itself.
-    fn tell(&self, sentence: String);
+    fn tell(&mut self, sentence: String);
 }
 
 /// The thread. It ends with this.

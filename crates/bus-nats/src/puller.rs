@@ -10,7 +10,7 @@ use tickpath_bus_api::{Delivery, Mailbox, Message, Pulled, Puller, QueueConfig, 
 use tickpath_clock::{Clock, HostClock, Wait};
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
-use crate::arrivals::{Arrival, Arrivals};
+use crate::arrivals::{Arrival, Arrivals, Arrived};
 use crate::background::Background;
 use crate::backlog::Backlog;
 use crate::connected::TIMEOUT;
@@ -47,7 +47,8 @@ impl CorePuller {
     pub fn open(server: Arc<Server>, queue: &str, config: &QueueConfig, wait: Wait) -> Result<Self, ServerError> {
         let (mailbox, backlog, foreign) = (Mailbox::new(), Backlog::default(), config.foreign);
         let group = Group { name: GROUP, queue: queue.to_owned(), foreign };
-        let feed = CoreFeed::new(name::queue_subject(queue), Some(group), mailbox.clone(), backlog.clone());
+        let arrived = Arrived::new(mailbox.clone());
+        let feed = CoreFeed::new(name::queue_subject(queue), Some(group), arrived, backlog.clone());
         let background = Background::start(server, feed)?;
         Ok(Self { arrivals: Arrivals::new(mailbox), backlog, foreign, wait, background })
     }
@@ -123,7 +124,7 @@ impl StreamPuller {
         let (mailbox, demand) = (Mailbox::new(), Demand::default());
         let (orders, ordered) = unbounded_channel();
         let silence = pulling.silence;
-        let feed = QueueFeed::new(pulling, clock, mailbox.clone(), demand.clone(), ordered);
+        let feed = QueueFeed::new(pulling, clock, Arrived::new(mailbox.clone()), demand.clone(), ordered);
         Ok(Self {
             background: Background::start(server.clone(), feed)?,
             server,

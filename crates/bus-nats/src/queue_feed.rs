@@ -112,7 +112,7 @@ impl QueueFeed {
     fn compare(&mut self, created: DateTime) {
         if self.made.replace(created).is_some_and(|made| made != created) {
             self.era += 1;
-            self.mailbox.put(Err(News::Gone(format!(
+            self.mailbox.tell_loss(Err(News::Gone(format!(
                 "the queue '{}' was lost with the server, or removed; what was in it is gone; it is made anew",
                 self.pulling.queue
             ))));
@@ -120,11 +120,11 @@ impl QueueFeed {
     }
 
     /// Leaves a message where the caller finds it; tells whether it is one of a queue.
-    async fn hand_on(&self, connected: &Connected, message: Message) -> Result<bool, ServerError> {
+    async fn hand_on(&mut self, connected: &Connected, message: Message) -> Result<bool, ServerError> {
         let receipt = message.reply.as_deref().and_then(Receipt::parse);
         let receipt = receipt.ok_or_else(|| ServerError::NotNats("a message without a receipt".to_owned()))?;
         if wire::pulled(&message.payload, self.pulling.foreign).is_some() {
-            self.mailbox.put(Ok(Held { message, receipt, ticks: self.clock.ticks(), era: self.era }));
+            self.mailbox.put(Held { message, receipt, ticks: self.clock.ticks(), era: self.era });
             return Ok(true);
         }
         if let Some(reply) = message.reply {
@@ -244,8 +244,8 @@ impl Feed for QueueFeed {
         connected.round_trip().await
     }
 
-    fn tell(&self, sentence: String) {
-        self.mailbox.put(Err(News::Final(sentence)));
+    fn tell(&mut self, sentence: String) {
+        self.mailbox.tell_final(sentence);
     }
 }
 

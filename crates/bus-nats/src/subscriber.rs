@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tickpath_bus_api::{Event, Mailbox, OriginTracker, PublisherState, ReceiveError, Start, Subscriber, wire};
 use tickpath_clock::Wait;
 
-use crate::arrivals::{Arrival, Arrivals};
+use crate::arrivals::{Arrival, Arrivals, Arrived};
 use crate::background::Background;
 use crate::backlog::Backlog;
 use crate::core_feed::CoreFeed;
@@ -37,7 +37,7 @@ impl NatsSubscriber {
     /// Subscribes to a subject of core NATS.
     pub fn to_subject(server: Arc<Server>, topic: &str, wait: Wait) -> Result<Self, ServerError> {
         let (mailbox, backlog) = (Mailbox::new(), Backlog::default());
-        let feed = CoreFeed::new(name::topic_subject(topic), None, mailbox.clone(), backlog.clone());
+        let feed = CoreFeed::new(name::topic_subject(topic), None, Arrived::new(mailbox.clone()), backlog.clone());
         let background = Background::start(server, feed)?;
         Ok(Self::new(Arrivals::new(mailbox), Flow::Sent(backlog), wait, background))
     }
@@ -46,7 +46,7 @@ impl NatsSubscriber {
     pub fn of_stream(server: Arc<Server>, topic: &str, start: Start, wait: Wait) -> Result<Self, ServerError> {
         let (mailbox, demand) = (Mailbox::new(), Demand::default());
         demand.raise(WINDOW);
-        let feed = TopicFeed::new(name::topic_stream(topic), start, mailbox.clone(), demand.clone());
+        let feed = TopicFeed::new(name::topic_stream(topic), start, Arrived::new(mailbox.clone()), demand.clone());
         let background = Background::start(server, feed)?;
         Ok(Self::new(Arrivals::new(mailbox), Flow::Asked(demand), wait, background))
     }

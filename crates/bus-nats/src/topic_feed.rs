@@ -11,7 +11,7 @@ use async_nats::jetstream::stream::{State, Stream};
 use tickpath_bus_api::{Gap, Start};
 use tokio::time::sleep;
 
-use crate::arrivals::{Arrival, Arrived, News};
+use crate::arrivals::{Arrival, Arrived};
 use crate::background::Feed;
 use crate::connected::Connected;
 use crate::demand::Demand;
@@ -54,7 +54,7 @@ impl TopicFeed {
         let is_another = self.made.is_some_and(|made| made != info.created);
         let next = match self.next {
             _ if is_another => {
-                self.mailbox.put(Ok(Arrival::Gap(Gap::Reconnected)));
+                self.mailbox.put(Arrival::Gap(Gap::Reconnected));
                 0
             }
             Some(next) => next,
@@ -76,10 +76,10 @@ impl TopicFeed {
             return Ok(());
         }
         if receipt.sequence > next {
-            self.mailbox.put(Ok(Arrival::Gap(Gap::Missed(receipt.sequence - next))));
+            self.mailbox.put(Arrival::Gap(Gap::Missed(receipt.sequence - next)));
         }
         self.next = Some(receipt.sequence + 1);
-        self.mailbox.put(Ok(Arrival::Message { sequence: Some(receipt.sequence), message }));
+        self.mailbox.put(Arrival::Message { sequence: Some(receipt.sequence), message });
         self.demand.meet();
         Ok(())
     }
@@ -93,7 +93,7 @@ impl Feed for TopicFeed {
         if self.made.is_none() && self.server.as_ref().is_some_and(|before| *before != server) {
             // The one before was started again, or is another one: a stream may have been made there and lost with it
             // before anybody looked.
-            self.mailbox.put(Ok(Arrival::Gap(Gap::Reconnected)));
+            self.mailbox.tell_loss(Ok(Arrival::Gap(Gap::Reconnected)));
         }
         match found {
             Some(stream) => self.follow(connected, &stream).await?,
@@ -131,8 +131,8 @@ impl Feed for TopicFeed {
         Ok(())
     }
 
-    fn tell(&self, sentence: String) {
-        self.mailbox.put(Err(News::Final(sentence)));
+    fn tell(&mut self, sentence: String) {
+        self.mailbox.tell_final(sentence);
     }
 }
 
