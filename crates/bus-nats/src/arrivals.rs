@@ -3,6 +3,8 @@
 use async_nats::Message;
 use tickpath_bus_api::{Gap, Mailbox, ReceiveError};
 
+use crate::place::Place;
+
 /// Where what came lies, and news of what did not.
 pub(crate) type Mail<T> = Mailbox<Result<T, News>>;
 
@@ -34,7 +36,12 @@ pub(crate) enum Arrival {
         message: Message,
     },
     /// Messages that will never come.
-    Gap(Gap),
+    Gap {
+        /// So many.
+        gap: Gap,
+        /// What lies behind them, where that is known.
+        place: Option<Place>,
+    },
 }
 
 /// The thread's side of the mailbox. As long as nothing comes, a loss lies there once at most, and a final word, too.

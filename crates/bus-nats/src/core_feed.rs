@@ -40,7 +40,7 @@ impl CoreFeed {
     /// Tells that messages may be lost, once for all that was lost together.
     fn tell_loss(&mut self) {
         self.mailbox.tell_loss(match &self.group {
-            None => Ok(Arrival::Gap(Gap::Reconnected)),
+            None => Ok(Arrival::Gap { gap: Gap::Reconnected, place: None }),
             Some(group) => Err(News::Gone(format!(
                 "the connection to the queue '{}' was lost, or this puller was too slow; what came meanwhile is gone \
                  if nobody else pulled it",

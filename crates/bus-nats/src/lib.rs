@@ -74,6 +74,7 @@ mod error;
 mod inbox;
 mod link;
 mod name;
+mod place;
 mod publisher;
 mod puller;
 mod queue_feed;
@@ -95,6 +96,7 @@ use tickpath_clock::{HostClock, Wait};
 use crate::connected::{Connected, patiently};
 use crate::error::ServerError;
 use crate::link::Link;
+use crate::place::Place;
 use crate::publisher::{NatsPublisher, Target};
 use crate::puller::{CorePuller, StreamPuller};
 use crate::queue_feed::Pulling;
@@ -201,7 +203,11 @@ impl Connection for NatsBus {
         wire::check_name("topic", topic)?;
         let server = self.server.clone();
         let opened = if server.is_jetstream() {
-            NatsSubscriber::of_stream(server, topic, start, wait)
+            let behind = match &start {
+                Start::After(token) => Some(Place::read(token)?),
+                Start::Now | Start::Oldest | Start::Sequence(_) => None,
+            };
+            NatsSubscriber::of_stream(server, topic, start, behind, wait)
         } else {
             let from = match start {
                 Start::Now => None,

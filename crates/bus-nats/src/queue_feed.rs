@@ -92,6 +92,8 @@ pub(crate) struct QueueFeed {
     inbox: Option<Inbox>,
     /// When the stream was made: one that was lost and made anew holds nothing of what was pushed before.
     made: Option<DateTime>,
+    /// So many messages that stream was seen to have had: one that has come back with fewer gives their places to others.
+    seen: u64,
     /// How often that has happened.
     era: u64,
 }
@@ -105,24 +107,33 @@ impl QueueFeed {
         demand: Demand,
         orders: UnboundedReceiver<Order>,
     ) -> Self {
-        Self { pulling, clock, mailbox, demand, orders, inbox: None, made: None, era: 0 }
+        Self { pulling, clock, mailbox, demand, orders, inbox: None, made: None, seen: 0, era: 0 }
     }
 
-    /// Tells if this is another stream than before.
-    fn compare(&mut self, created: DateTime) {
-        if self.made.replace(created).is_some_and(|made| made != created) {
-            self.era += 1;
-            self.mailbox.tell_loss(Err(News::Gone(format!(
-                "the queue '{}' was lost with the server, or removed; what was in it is gone; it is made anew",
-                self.pulling.queue
-            ))));
-        }
+    /// Tells if this is another stream than before, or has come back with less than it had.
+    fn compare(&mut self, created: DateTime, last: u64) {
+        let before = self.made.replace(created);
+        let seen = std::mem::replace(&mut self.seen, last);
+        let queue = &self.pulling.queue;
+        let sentence = match before {
+            Some(made) if made != created => format!(
+                "the queue '{queue}' was lost with the server, or removed; what was in it is gone; it is made anew"
+            ),
+            Some(_) if last < seen => format!(
+                "the queue '{queue}' has come back as it was some time ago; what was pushed since is gone, and what was \
+                 acknowledged since may come again"
+            ),
+            _ => return,
+        };
+        self.era += 1;
+        self.mailbox.tell_loss(Err(News::Gone(sentence)));
     }
 
     /// Leaves a message where the caller finds it; tells whether it is one of a queue.
     async fn hand_on(&mut self, connected: &Connected, message: Message) -> Result<bool, ServerError> {
         let receipt = message.reply.as_deref().and_then(Receipt::parse);
         let receipt = receipt.ok_or_else(|| ServerError::NotNats("a message without a receipt".to_owned()))?;
+        self.seen = self.seen.max(receipt.sequence + 1);
         if wire::pulled(&message.payload, self.pulling.foreign).is_some() {
             self.mailbox.put(Held { message, receipt, ticks: self.clock.ticks(), era: self.era });
             return Ok(true);
@@ -202,7 +213,8 @@ impl Feed for QueueFeed {
         self.inbox = None;
         let stream = stream::ensure(connected, &self.pulling.stream).await?;
         let consumer = stream.create_consumer(shared_by_pullers(self.pulling.silence)).await?;
-        self.compare(stream.cached_info().created);
+        let info = stream.cached_info();
+        self.compare(info.created, info.state.last_sequence);
         self.inbox = Some(Inbox::open(connected, consumer, self.demand.clone()).await?);
         Ok(())
     }

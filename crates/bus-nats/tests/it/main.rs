@@ -14,6 +14,7 @@ mod relay;
 mod server;
 mod sharing;
 mod tls;
+mod tokens;
 
 use tickpath_bus_api::conformance::run_child;
 use tickpath_bus_api::{ConnectError, Connection};

@@ -1,6 +1,7 @@
 //! A NATS server for tests: on loopback, empty, in a folder of its own, gone with the test.
 
 use std::net::TcpStream;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use tempfile::TempDir;
@@ -13,7 +14,7 @@ pub struct NatsServer {
     port: u16,
     settings: Vec<String>,
     /// Goes after the server.
-    _dir: TempDir,
+    dir: TempDir,
 }
 
 impl NatsServer {
@@ -88,10 +89,25 @@ impl NatsServer {
         self.process = launch(self.port, &self.settings);
     }
 
+    /// A copy of what it keeps in files; it must be killed.
+    pub fn back_up(&self) -> TempDir {
+        let copy = tempfile::tempdir().unwrap();
+        copy_all(self.dir.path(), copy.path());
+        copy
+    }
+
+    /// Puts back what it kept then, and nothing else; it must be killed.
+    pub fn restore(&self, copy: &TempDir) {
+        for entry in std::fs::read_dir(self.dir.path()).unwrap() {
+            std::fs::remove_dir_all(entry.unwrap().path()).unwrap();
+        }
+        copy_all(copy.path(), self.dir.path());
+    }
+
     fn open(settings: Vec<String>, dir: TempDir) -> Self {
         let port = free_port();
         let process = launch(port, &settings);
-        Self { process, port, settings, _dir: dir }
+        Self { process, port, settings, dir }
     }
 }
 
@@ -100,6 +116,12 @@ impl Drop for NatsServer {
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
+}
+
+/// Copies what is in a folder.
+fn copy_all(from: &Path, to: &Path) {
+    let copied = Command::new("cp").arg("-a").arg(from.join(".")).arg(to).status().expect("cp is there");
+    assert!(copied.success(), "{} is not copied", from.display());
 }
 
 fn launch(port: u16, settings: &[String]) -> Child {

@@ -1,0 +1,48 @@
+//! A place in a topic that JetStream keeps, and the token that tells of it.
+
+use async_nats::datetime::DateTime;
+use tickpath_bus_api::{ConnectError, OriginTracker, ResumeToken};
+
+/// Whose token it is.
+const TRANSPORT: &str = "nats+jetstream";
+
+/// Where a subscriber stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Place {
+    /// The sequence number of the next message, from 0.
+    pub next: u64,
+    /// When the topic's stream was made, in nanoseconds since 1970: one that was removed and made anew is another.
+    pub made_ns: u64,
+}
+
+impl Place {
+    /// The token that says so, with the publishers that are known.
+    pub fn token(self, tracker: &OriginTracker) -> ResumeToken {
+        ResumeToken::new(TRANSPORT, [self.next, self.made_ns, 0, 0], tracker)
+    }
+
+    /// What a token says.
+    pub fn read(token: &ResumeToken) -> Result<(Self, OriginTracker), ConnectError> {
+        let ([next, made_ns, ..], tracker) = token.read(TRANSPORT)?;
+        Ok((Self { next, made_ns }, tracker))
+    }
+}
+
+/// When a stream was made, in nanoseconds since 1970.
+pub(crate) fn made_ns(created: DateTime) -> u64 {
+    u64::try_from(created.unix_timestamp_nanos()).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_says_the_place() {
+        let place = Place { next: 7, made_ns: 1_795_192_033_655_981_456 };
+        let token = place.token(&OriginTracker::default());
+        assert_eq!(Place::read(&token).map(|(found, _tracker)| found).ok(), Some(place));
+        let other = ResumeToken::new("kafka", [7; 4], &OriginTracker::default());
+        assert!(Place::read(&other).is_err());
+    }
+}
