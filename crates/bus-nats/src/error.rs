@@ -101,6 +101,14 @@ pub(crate) enum ServerError {
         /// How it is held.
         there: &'static str,
     },
+    /// The topic is there, but its messages go at another age.
+    #[error("keeps the messages of '{topic}' {there}; open it with that age, or remove it first")]
+    OtherAge {
+        /// Its subject.
+        topic: String,
+        /// For how long they are kept.
+        there: String,
+    },
     /// The topic or queue is there, but kept in another way.
     #[error("keeps '{subject}' {there}, and {wanted} was asked for; write the URL as it is kept, or remove it first")]
     OtherKeeping {
@@ -174,6 +182,7 @@ impl ServerError {
             | Self::WantsTls
             | Self::NoJetStream
             | Self::OtherPolicy { .. }
+            | Self::OtherAge { .. }
             | Self::OtherKeeping { .. }
             | Self::Future { .. }
             | Self::Refused(_) => false,

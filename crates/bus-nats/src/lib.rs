@@ -181,7 +181,7 @@ impl Connection for NatsBus {
         Capabilities {
             sequences: is_jetstream,
             history: is_jetstream,
-            max_age: false,
+            max_age: is_jetstream,
             single_publisher: false,
             publisher_liveness: false,
             whole_batches: false,

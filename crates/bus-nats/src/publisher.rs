@@ -119,6 +119,20 @@ impl NatsPublisher {
         Err(BatchError::of(&sending.fates, self.sentence(&error, sending.first_fate())))
     }
 
+    fn send_carried(&mut self, origin: Origin, stamp: u64, kind: u8, payload: &[u8]) -> Result<(), PublishError> {
+        self.unknown.clear();
+        wire::check_message(kind, payload, self.limit)?;
+        let refusals = self.refusals;
+        let message = |_at: usize| Outgoing { origin, refusals, bytes: wire::encode(stamp, kind, origin, payload) };
+        let since = self.server.clock().ticks();
+        let (sending, result) = self.deliver(1, &message, since);
+        self.count_refusal(&sending);
+        let Err(error) = result else { return Ok(()) };
+        self.unknown = sending.unknown().map(message).collect();
+        self.unknown_since = since;
+        Err(self.sentence(&error, sending.first_fate()))
+    }
+
     /// A number that was sent and refused is used again, so that subscribers miss none.
     fn count_refusal(&mut self, sending: &Sending) {
         if sending.handed_over > sending.used() {
@@ -235,6 +249,10 @@ impl Publisher for NatsPublisher {
 
     fn publish_batch(&mut self, stamp: u64, kind: u8, payloads: &[&[u8]]) -> Result<(), BatchError> {
         self.send_batch(stamp, kind, payloads)
+    }
+
+    fn carry(&mut self, origin: Origin, stamp: u64, kind: u8, payload: &[u8]) -> Result<(), PublishError> {
+        self.send_carried(origin, stamp, kind, payload)
     }
 
     fn resend(&mut self) -> Result<(), BatchError> {

@@ -76,8 +76,8 @@ impl TopicFeed {
         let oldest = info.state.first_sequence.saturating_sub(1);
         let last = info.state.last_sequence;
         let next = match (self.made_ns, self.next) {
-            (Some(made), _) if made != made_ns => self.tell_another(Place { next: 0, made_ns }),
-            (Some(_), Some(next)) if last < self.seen => self.tell_another(Place { next: next.min(last), made_ns }),
+            (Some(made), _) if made != made_ns => self.tell_another(0, made_ns),
+            (Some(_), Some(next)) if last < self.seen => self.tell_another(next.min(last), made_ns),
             (_, Some(next)) => next,
             (_, None) => first(self.beginning.start, oldest, last)?,
         };
@@ -85,7 +85,7 @@ impl TopicFeed {
         (self.next, self.seen) = (Some(next), last);
         if next <= last {
             // What is told from now on lies behind that.
-            let _ = self.beginning.begun.set(Place { next, made_ns });
+            let _ = self.beginning.begun.set(Place { next, made_ns, is_behind_gap: false });
         }
         self.skip_to(oldest);
         let consumer = stream.create_consumer(reading_from(next.max(oldest))).await?;
@@ -109,16 +109,17 @@ impl TopicFeed {
     }
 
     /// Nobody knows what was missed in a topic that is not what it was; gives where it goes on.
-    fn tell_another(&mut self, place: Place) -> u64 {
-        self.mailbox.put(Arrival::Gap { gap: Gap::Reconnected, place: Some(place) });
-        place.next
+    fn tell_another(&mut self, next: u64, made_ns: u64) -> u64 {
+        let place = Some(Place { next, made_ns, is_behind_gap: true });
+        self.mailbox.put(Arrival::Gap { gap: Gap::Reconnected, place });
+        next
     }
 
     /// Counts what is gone before this place.
     fn skip_to(&mut self, sequence: u64) {
         let (Some(next), Some(made_ns)) = (self.next, self.made_ns) else { return };
         if sequence > next {
-            let place = Some(Place { next: sequence, made_ns });
+            let place = Some(Place { next: sequence, made_ns, is_behind_gap: true });
             self.mailbox.put(Arrival::Gap { gap: Gap::Missed(sequence - next), place });
             self.next = Some(sequence);
         }

@@ -37,7 +37,7 @@ fn a_topic_that_comes_back_as_it_was_some_time_ago_says_so_and_goes_on_there() {
     let copy = server.back_up();
     server.restart();
     publisher.publish_batch(2, KIND, &[b"two", b"three"]).unwrap();
-    for (sequence, payload) in [(1, &b"two"[..]), (2, b"three")] {
+    for (sequence, payload) in [(1, &b"two"[..]), (2, &b"three"[..])] {
         assert_eq!(next_event(&mut *subscriber), OwnedEvent::at(sequence, 2, payload));
     }
     let token = subscriber.token().expect("it is there");

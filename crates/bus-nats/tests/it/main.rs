@@ -1,6 +1,7 @@
 //! The bus over NATS, seen from outside, against real servers.
 
 mod behind;
+mod carried;
 mod cluster;
 mod conformance;
 mod durable;
