@@ -9,7 +9,7 @@ use tickpath_clock::Wait;
 
 use crate::arrivals::{Arrival, Arrivals, Arrived};
 use crate::background::Background;
-use crate::backlog::Backlog;
+use crate::backlog::{self, Backlog};
 use crate::core_feed::CoreFeed;
 use crate::demand::{Demand, WINDOW};
 use crate::error::ServerError;
@@ -95,8 +95,9 @@ impl Subscriber for NatsSubscriber {
                 if !is_over {
                     return (count, Some(Arrival::Message { sequence, message }));
                 }
-                if let Flow::Sent(backlog) = flow {
-                    backlog.release(&message);
+                match flow {
+                    Flow::Sent(backlog) => backlog.release(&message),
+                    Flow::Asked(demand) => demand.release(backlog::bytes(&message)),
                 }
                 if let Some(sequence) = sequence {
                     let before = place.or_else(|| begun.get().copied());

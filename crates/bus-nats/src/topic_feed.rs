@@ -13,6 +13,7 @@ use tokio::time::sleep;
 
 use crate::arrivals::{Arrival, Arrived};
 use crate::background::Feed;
+use crate::backlog;
 use crate::connected::Connected;
 use crate::demand::Demand;
 use crate::error::ServerError;
@@ -135,6 +136,7 @@ impl TopicFeed {
         self.skip_to(receipt.sequence);
         self.next = Some(receipt.sequence + 1);
         self.seen = self.seen.max(receipt.sequence + 1);
+        self.demand.hold(backlog::bytes(&message));
         self.mailbox.put(Arrival::Message { sequence: Some(receipt.sequence), message });
         self.demand.meet();
         Ok(())

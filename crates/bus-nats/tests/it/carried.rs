@@ -15,20 +15,22 @@ fn what_is_carried_twice_comes_once_and_what_is_missing_is_told() {
         let mut subscriber = subscriber(&bus, Wait::Block);
         let [mut one, mut other] = [publisher(&bus), publisher(&bus)];
         let origin = |number| Origin { clock: 1, publisher: 0x7469_636b, number };
+        let payload = |event: OwnedEvent| match event {
+            OwnedEvent::Message { payload, .. } => String::from_utf8(payload).unwrap(),
+            other => format!("{other:?}"),
+        };
         one.publish(1, KIND, b"his own").unwrap();
+        assert_eq!(payload(next_event(&mut *subscriber)), "his own");
         one.carry(origin(0), 2, KIND, b"zero").unwrap();
+        assert_eq!(payload(next_event(&mut *subscriber)), "zero");
         other.carry(origin(0), 2, KIND, b"zero").unwrap();
         one.carry(origin(3), 3, KIND, b"three").unwrap();
         // Late: it was told as missed.
         one.carry(origin(2), 3, KIND, b"two").unwrap();
         one.publish(4, KIND, b"his own").unwrap();
-        let payload = |event: OwnedEvent| match event {
-            OwnedEvent::Message { payload, .. } => String::from_utf8(payload).unwrap(),
-            other => format!("{other:?}"),
-        };
-        let came: Vec<String> = (0..5).map(|_| payload(next_event(&mut *subscriber))).collect();
+        let came: Vec<String> = (0..3).map(|_| payload(next_event(&mut *subscriber))).collect();
         let gap = format!("{:?}", OwnedEvent::Gap(Gap::Missed(2)));
-        assert_eq!(came, ["his own", "zero", gap.as_str(), "three", "his own"], "{query}");
+        assert_eq!(came, [gap.as_str(), "three", "his own"], "{query}");
         stays_quiet(&mut *subscriber);
     }
 }
