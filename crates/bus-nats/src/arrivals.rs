@@ -120,9 +120,9 @@ impl<T> Arrivals<T> {
         self.mailbox.len() + usize::from(self.back.is_some())
     }
 
-    /// Hands over what is there, until `limit` is reached by what `hand_over` counts; gives that count. What that gives back
-    /// is handed over once more, before all else. News are told
-    /// after what came before them: in a later call if anything was handed over, or `has_some` already.
+    /// Hands over what is there, until `limit` is reached by what `hand_over` counts; gives that count. What that gives
+    /// back is handed over once more, before all else. News are told after what came before them: in a later call if
+    /// anything was handed over, or `has_some` already.
     pub fn take(
         &mut self,
         limit: usize,

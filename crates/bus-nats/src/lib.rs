@@ -67,8 +67,10 @@ mod advice;
 mod arrivals;
 mod background;
 mod backlog;
+mod confirmations;
 mod connected;
 mod core_feed;
+mod dead_letters;
 mod demand;
 mod error;
 mod inbox;
@@ -89,11 +91,12 @@ use std::sync::Arc;
 
 use tickpath_bus_api::{
     About, Capabilities, ConnectError, Connection, Delivery, Policy, Publisher, Puller, Pusher, QueueCapabilities,
-    QueueConfig, Start, Subscriber, TopicConfig, Transport, adaptive, wire,
+    QueueConfig, Start, Subscriber, TopicConfig, Transport, adaptive, dead_letter_queue, wire,
 };
 use tickpath_clock::{HostClock, Wait};
 
 use crate::connected::{Connected, patiently};
+use crate::dead_letters::DeadLetters;
 use crate::error::ServerError;
 use crate::link::Link;
 use crate::place::Place;
@@ -246,8 +249,8 @@ impl Connection for NatsBus {
             sees_death: false,
             counts_waiting: is_jetstream,
             exact_resend: is_jetstream,
-            counts_deliveries: false,
-            gives_back: false,
+            counts_deliveries: is_jetstream,
+            gives_back: is_jetstream,
             max_payload: stream::longest_payload(self.server_bytes, is_jetstream, None),
         }
     }
@@ -270,11 +273,20 @@ impl Connection for NatsBus {
         let Some(keeping) = server.keeping() else {
             return adaptive::puller(wait, CorePuller::open(server, queue, config, wait).map_err(error)?);
         };
+        let dead = dead_letter_queue(queue);
+        if config.most_deliveries.is_some() {
+            wire::check_name("queue", &dead)?;
+        }
+        let dead_letters = config.most_deliveries.map(|most| DeadLetters {
+            most_deliveries: most.get(),
+            stream: stream::of_queue(&dead, keeping),
+        });
         let pulling = Pulling {
             queue: queue.to_owned(),
             stream: stream::of_queue(queue, keeping),
             silence: puller::silence(config),
             foreign: config.foreign,
+            dead_letters,
         };
         adaptive::puller(wait, StreamPuller::open(server, pulling, config, wait, clock()?).map_err(error)?)
     }

@@ -6,6 +6,7 @@ mod cluster;
 mod conformance;
 mod durable;
 mod fates;
+mod given_back;
 mod jetstream;
 mod kills;
 mod login;
