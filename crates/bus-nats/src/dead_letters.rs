@@ -27,8 +27,8 @@ impl DeadLetters {
         receipt.deliveries > self.most_deliveries
     }
 
-    /// Keeps a message there, whole; returns when the server has it. It is known again if it comes twice, for as long as
-    /// a queue knows messages again.
+    /// Keeps a message there, whole; returns when the server has it. It is known again if it comes twice, for as long
+    /// as a queue knows messages again.
     pub async fn keep(&self, connected: &Connected, message: &Message, receipt: &Receipt) -> Result<(), ServerError> {
         stream::ensure(connected, &self.stream).await?;
         let subject = Subject::from(self.stream.subjects.concat());
@@ -46,8 +46,8 @@ impl DeadLetters {
     }
 }
 
-/// By what the server knows it again: in one queue no two messages have the same place and time. It is as long as the id
-/// that the message had, so that the longest one still fits.
+/// By what the server knows it again: in one queue no two messages have the same place and time. It is as long as the
+/// id that the message had, so that the longest one still fits.
 fn id(receipt: &Receipt) -> String {
     format!("{:016x}{:016x}", receipt.time_ns, receipt.sequence)
 }

@@ -194,6 +194,11 @@ impl ServerError {
         matches!(self, Self::StreamGone | Self::Closed | Self::Lost(_))
     }
 
+    /// True if another server of the same URL may have what this one has not.
+    pub fn is_elsewhere(&self) -> bool {
+        matches!(self, Self::NoLeader | Self::NoJetStream)
+    }
+
     /// True if the server has said that what was published is not: the user has no right to.
     pub fn is_refused_publish(&self) -> bool {
         matches!(self, Self::Refused(what) if what.starts_with("Permissions Violation for Publish"))

@@ -95,7 +95,7 @@ use tickpath_bus_api::{
 };
 use tickpath_clock::{HostClock, Wait};
 
-use crate::connected::{Connected, patiently};
+use crate::connected::Connected;
 use crate::dead_letters::DeadLetters;
 use crate::error::ServerError;
 use crate::link::Link;
@@ -139,8 +139,7 @@ impl NatsBus {
 
     /// Does this on a connection of its own.
     fn ask<T>(&self, work: impl AsyncFn(&Connected) -> Result<T, ServerError>) -> Result<T, ConnectError> {
-        let asked =
-            Link::open(&self.server).and_then(|link| link.run(patiently(async || work(link.connected()).await)));
+        let asked = self.server.on_each(|| Link::open(&self.server)?.run_patiently(&work));
         asked.map_err(|e| self.server.error(&e))
     }
 
@@ -314,10 +313,13 @@ fn clock() -> Result<HostClock, ConnectError> {
 
 /// Asks for a sign of life; gives the longest message that the server takes, in bytes, and what it says of itself.
 fn greet(server: &Server) -> Result<(usize, About), ServerError> {
-    let link = Link::open(server)?;
-    if server.is_jetstream() {
-        link.run(patiently(async || stream::find(link.connected(), "tickpath").await))?;
-    }
+    let link = server.on_each(|| {
+        let link = Link::open(server)?;
+        if server.is_jetstream() {
+            link.run_patiently(async |connected: &Connected| stream::find(connected, "tickpath").await)?;
+        }
+        Ok(link)
+    })?;
     let client = &link.connected().client;
     let info = client.server_info();
     let told = [("max_payload", info.max_payload.to_string()), ("jetstream", info.jetstream.to_string())];

@@ -9,7 +9,7 @@ use tickpath_bus_api::{BatchError, Fate, Numbering, Origin, PublishError, Publis
 use tickpath_clock::{Clock, HostClock};
 use tokio::runtime::Handle;
 
-use crate::connected::patiently;
+use crate::connected::Connected;
 use crate::error::ServerError;
 use crate::link::Link;
 use crate::sending::{Outgoing, Sending, store, write};
@@ -70,10 +70,15 @@ impl NatsPublisher {
     }
 
     fn connect(&mut self) -> Result<(), ServerError> {
-        let link = Link::open(&self.server)?;
-        let topic_bytes = match &self.target.stream {
-            Some(wanted) => {
-                let stream = link.run(patiently(async || stream::ensure(link.connected(), wanted).await))?;
+        let wanted = self.target.stream.as_ref();
+        let (link, stream) = self.server.on_each(|| {
+            let link = Link::open(&self.server)?;
+            let Some(wanted) = wanted else { return Ok((link, None)) };
+            let stream = link.run_patiently(async |connected: &Connected| stream::ensure(connected, wanted).await)?;
+            Ok((link, Some(stream)))
+        })?;
+        let topic_bytes = match &stream {
+            Some(stream) => {
                 let there = &stream.cached_info().config;
                 let is_queue = there.retention == RetentionPolicy::WorkQueue;
                 self.known_for = is_queue.then_some(there.duplicate_window);
@@ -210,7 +215,14 @@ impl NatsPublisher {
             Ok(()) => self.is_doubtful = false,
             Err(ServerError::Timeout) if !self.is_doubtful => self.is_doubtful = self.link.is_some(),
             Err(ServerError::Busy(_)) => {}
-            Err(_) => self.link = None,
+            Err(error) => {
+                if error.is_elsewhere()
+                    && let Some(link) = &self.link
+                {
+                    self.server.pass_over(link.first());
+                }
+                self.link = None;
+            }
         }
         (sending, result)
     }

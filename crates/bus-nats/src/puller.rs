@@ -234,8 +234,8 @@ impl StreamPuller {
         self.unacknowledged.clear();
     }
 
-    /// Has this said until the server has answered, on another connection if need be: it knows a message by its place in
-    /// the queue.
+    /// Has this said until the server has answered, on another connection if need be: it knows a message by its place
+    /// in the queue.
     fn settle_surely(&self, replies: Vec<Subject>, kind: AckKind) -> Settled {
         let settled = self.settle(replies.clone(), kind, true, SETTLING);
         let is_lost = settled.error.as_ref().is_some_and(ServerError::is_loss);
@@ -324,8 +324,8 @@ impl Puller for StreamPuller {
         let held = at.and_then(|at| self.unacknowledged.get_mut(at)).and_then(Option::take);
         let Some(reply) = held else {
             return Err(ReceiveError::NotAcknowledged(format!(
-                "no message with the tag {tag} is held here any more, and none is given back; give back what was handed \
-                 over at least once and is not acknowledged"
+                "no message with the tag {tag} is held here any more, and none is given back; give back what was \
+                 handed over at least once and is not acknowledged"
             )));
         };
         match self.settle_surely(vec![reply], AckKind::Nak(None)).error {

@@ -105,7 +105,8 @@ pub(crate) struct QueueFeed {
     confirmations: Option<Confirmations>,
     /// When the stream was made: one that was lost and made anew holds nothing of what was pushed before.
     made: Option<DateTime>,
-    /// So many messages that stream was seen to have had: one that has come back with fewer gives their places to others.
+    /// So many messages that stream was seen to have had: one that has come back with fewer gives their places to
+    /// others.
     seen: u64,
     /// How often that has happened.
     era: u64,
@@ -133,8 +134,8 @@ impl QueueFeed {
                 "the queue '{queue}' was lost with the server, or removed; what was in it is gone; it is made anew"
             ),
             Some(_) if last < seen => format!(
-                "the queue '{queue}' has come back as it was some time ago; what was pushed since is gone, and what was \
-                 acknowledged since may come again"
+                "the queue '{queue}' has come back as it was some time ago; what was pushed since is gone, and what \
+                 was acknowledged since may come again"
             ),
             _ => return,
         };

@@ -124,14 +124,11 @@ fn a_server_that_has_forgotten_who_holds_a_message_gives_it_out_again_only_if_it
     pusher(&bus, Delivery::AtLeastOnce).push_batch(1, KIND, &[&b"job"[..]; 3]).unwrap();
     assert_eq!(pull_stamps(&mut *puller, 3), [(1, false); 3]);
     ask_jetstream(server.port(), "CONSUMER.DELETE.tickpath-queue-tickpath+test+jobs.tickpath", "");
-    match puller.acknowledge() {
-        // Newer servers answer nothing for a consumer that has not handed out the message.
-        Err(error) => {
-            assert!(matches!(error, ReceiveError::NotAcknowledged(_)), "{error}");
-            assert_eq!(pull_stamps(&mut *puller, 3), [(1, false); 3]);
-            puller.acknowledge().unwrap();
-        }
-        Ok(()) => {}
+    // Some servers answer nothing where nobody holds the message by now, others take it as done.
+    if let Err(error) = puller.acknowledge() {
+        assert!(matches!(error, ReceiveError::NotAcknowledged(_)), "{error}");
+        assert_eq!(pull_stamps(&mut *puller, 3), [(1, false); 3]);
+        puller.acknowledge().unwrap();
     }
     assert_eq!(pull_nothing(&mut *puller), 0);
 }
@@ -149,10 +146,13 @@ fn a_dead_letter_is_there_once_though_its_puller_is_cut_off_while_it_is_moved() 
     pusher.push(1, KIND, b"bad").unwrap();
     let came = pull_some(&mut *puller, 1)[0];
     puller.give_back(came.tag).unwrap();
-    for _ in 0..5 {
+    for round in 0..5 {
+        until(|| {
+            assert_eq!(puller.pull(1, &mut |pulled| panic!("{pulled:?} came too often")).unwrap(), 0);
+            puller.wait(1_000_000);
+            puller.reconnects() >= Some(round)
+        });
         // Wherever the move is, it begins anew.
-        assert_eq!(puller.pull(1, &mut |pulled| panic!("{pulled:?} came too often")).unwrap(), 0);
-        puller.wait(1_000_000);
         relay.break_off();
     }
     until(|| pull_nothing(&mut *puller) == 0 && far.waiting(&dead).unwrap() == Some(1));
