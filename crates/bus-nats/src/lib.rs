@@ -11,13 +11,13 @@
 //!
 //! What topics and queues are called on the server is in `name.rs`; usual names are their own subjects.
 //!
-//! **Where.** `nats://A:1,B:2` is the first of these servers that answers, at each connection anew. Who logs in by a
-//! file writes `?creds=FILE` (a signed token and its key, as `nsc` writes them) or `?nkey=FILE` (a file with the seed
+//! **Where.** `nats://A:1,B:2` is the first of these servers that answers, at each connection anew; with JetStream, one
+//! that has none now, or no leader, is passed over for the next one, until that says so, too. Who logs in by a file writes `?creds=FILE` (a signed token and its key, as `nsc` writes them) or `?nkey=FILE` (a file with the seed
 //! `SU…`). Files are read at each connection. `?tls`, or the scheme `tls://`, makes TLS a must, with `ca=FILE`, and
 //! `cert=FILE&key=FILE` for servers that ask who comes; a server without TLS is refused then, and without `tls` one
 //! that wants it.
 //!
-//! **What stays.** With `?jetstream` all is in the server's memory, and lost with it. `?jetstream&durable` keeps it in
+//! **What stays.** A topic that overwrites lets messages go by their age, too, if one is given; not below 100 ms. With `?jetstream` all is in the server's memory, and lost with it. `?jetstream&durable` keeps it in
 //! files, and `&replicas=N` on N servers of a cluster, 1 to 5. What is there already, kept in another way or on fewer
 //! servers, is refused in words. A queue that was lost with its server is told by `pull` as
 //! [`ReceiveError::Gone`](tickpath_bus_api::ReceiveError::Gone), once, and made anew.
@@ -30,8 +30,10 @@
 //!   under way, core NATS says that [nobody knows](tickpath_bus_api::PublishError::Unknown), and `resend` sends them
 //!   again: subscribers drop what came before, pullers do not. JetStream knows a message again for 10 s in a topic and
 //!   for two minutes in a queue (by its header `Nats-Msg-Id`, the publisher and number in hexadecimal digits), which
-//!   costs the server some memory a message: what was lost with a connection is sent again by the call itself, and nothing is kept twice. A server
-//!   that does not answer for 5 s leaves it unknown, too; the next call, or `resend`, tries the same connection first.
+//!   costs the server some memory a message: what was lost with a connection is sent again by the call itself, and
+//!   nothing is kept twice. What a queue got longer ago than half of that is not sent again, and stays unknown; in a
+//!   topic it is, and subscribers drop the copy. What may have arrived stays unknown whatever a later attempt is told.
+//!   A server that does not answer for 5 s leaves it unknown, too; the next call, or `resend`, tries the same connection first.
 //! * A batch is sent in parts of 256 messages. With JetStream each message of a part has its own answer, and an error
 //!   tells the fate of each; the parts behind one with an error are not sent. What has no room now may pass
 //!   ([`Unavailable`](tickpath_bus_api::PublishError::Unavailable)); what the user has no right to does not. What core
@@ -39,22 +41,28 @@
 //! * Subscribers and pullers have a thread each. A lost connection is made again beside them. With core NATS that is
 //!   told as [`Gap::Reconnected`](tickpath_bus_api::Gap), to pullers as `Gone`; with JetStream reading goes on at the
 //!   next sequence number, and what is overwritten is counted. `Reconnected` says there that the topic was removed or
-//!   lost, and begins anew at 0.
+//!   lost, and begins anew at 0, or that it has come back with less than was read, as from a backup, and goes on behind
+//!   that; unless it has grown beyond what was read before anybody looked. The same holds for who goes on behind a
+//!   [token](tickpath_bus_api::Subscriber::token), which says the next sequence number and when the stream was made.
 //! * With core NATS at most [`MAX_UNREAD_BYTES`] lie unread in a subscriber or puller, of which each message takes 256
 //!   beside its own, and 32 MiB more on the way there. Who is further behind is cut off, and told so as of a lost
 //!   connection.
 //! * A cluster that has no leader, as while it starts, is waited for up to 4 s by who opens, asks or sends on a new
 //!   connection, and by who receives until it has one.
-//! * A subscriber to JetStream asks for at most 1,024 messages ahead. A puller asks for what its call hands over: as
+//! * A subscriber to JetStream asks for at most 1,024 messages ahead, for at most 8 MiB in one request, and for no more
+//!   while 32 MiB lie here unread. A puller asks for what its call hands over: as
 //!   many as are there, up to 1,024 messages or 8 MiB, and a call waits for them, at most a second. Only a call that
 //!   finds nothing leaves a request for one message at the server. So what is pushed while a puller works goes to
 //!   others; but for that one message, which is given back if it lay here for half the silence.
 //! * The death of a puller shows in its silence only. A puller that is dropped in order gives back what it holds at
-//!   once; what lay here unread may be marked as redelivered, too. An acknowledgement is on its way when the call
-//!   returns, and not confirmed: what the server did not get comes again. What cannot be said within some seconds,
-//!   because the connection is lost, is [`NotAcknowledged`](tickpath_bus_api::ReceiveError::NotAcknowledged). At most
+//!   once; what lay here unread may be marked as redelivered, too, and counts as delivered. An acknowledgement
+//!   returns when the server has answered for each message, which are all asked about together. What it does not
+//!   answer for within some seconds is [`NotAcknowledged`](tickpath_bus_api::ReceiveError::NotAcknowledged). At most
 //!   once, it is confirmed before anything is handed over; what the connection loses in between is gone, or comes again
 //!   if the server knows nothing of it, and is told as `Gone`.
+//! * A message that was delivered more often than a queue's limit is moved by the puller that gets it: kept among the
+//!   dead letters first, by an id that is known again for two minutes, and then taken away here. A puller that ends in
+//!   between leaves it to the next one; only if that comes later it is there twice, under the same origin.
 //! * A queue of JetStream has no bound but the server's own memory or disk. How many wait does not count what was given
 //!   back.
 //! * A user whose rights are restricted must be allowed to publish and to subscribe to `_INBOX.>`, by which the

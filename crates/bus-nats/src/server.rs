@@ -124,8 +124,8 @@ impl Server {
         self.first.load(Ordering::Relaxed)
     }
 
-    /// The one that was tried first then is of no use: the next one is tried first from now on, unless somebody else has
-    /// said so.
+    /// The one that was tried first then is of no use: the next one is tried first from now on, unless somebody else
+    /// has said so.
     pub fn pass_over(&self, first: usize) {
         let _ = self.first.compare_exchange(first, first.wrapping_add(1), Ordering::Relaxed, Ordering::Relaxed);
     }

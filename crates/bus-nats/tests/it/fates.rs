@@ -9,12 +9,9 @@ use tickpath_bus_nats::NatsBus;
 use tickpath_clock::{Wait, sleep_ns};
 
 use crate::nats_server::NatsServer;
-use crate::opened::{KIND, QUEUE, TOPIC, bus, publisher, pull, pull_error, puller, pusher, subscriber};
+use crate::opened::{KIND, QUEUE, STREAM, TOPIC, bus, publisher, pull, pull_error, puller, pusher, subscriber};
 use crate::relay::Relay;
 use crate::server::{ask_jetstream, publish_foreign};
-
-/// What keeps the topic of the tests.
-const STREAM: &str = "tickpath-topic-tickpath+test+ticks";
 
 #[test]
 fn jetstream_keeps_once_what_was_unknown_and_sent_again() {

@@ -175,10 +175,10 @@ fn a_server_that_has_no_jetstream_or_has_lost_it_is_passed_over() {
     assert_eq!(next_event(&mut *subscriber), OwnedEvent::Gap(Gap::Reconnected));
     assert_eq!(next_event(&mut *subscriber), OwnedEvent::at(0, 2, b"after"));
     pusher.push(3, KIND, b"after").unwrap();
+    assert_eq!(jetstream(&second.url()).waiting(QUEUE).unwrap(), Some(1), "it is kept there");
     let error = pull_error(&mut *puller);
     assert!(matches!(error, ReceiveError::Gone(_)), "{error}");
     assert_eq!(pull(&mut *puller), (3, false));
-    assert_eq!(jetstream(&second.url()).waiting(QUEUE).unwrap(), Some(0), "it is kept there");
 }
 
 fn jetstream(url: &str) -> NatsBus {

@@ -40,20 +40,20 @@ impl NatsServer {
         Self::open(vec!["-js".to_owned(), "-sd".to_owned(), dir_name, "-c".to_owned(), file_name], dir)
     }
 
-    /// Starts two with JetStream that are a cluster, and so have no leader without each other.
-    pub fn start_cluster() -> [Self; 2] {
-        let ports = [free_port(), free_port()];
-        [0, 1].map(|at| {
-            let [own, other] = [ports[at], ports[1 - at]].map(|port| format!("nats://127.0.0.1:{port}"));
+    /// Starts some with JetStream that are a cluster, and so have no leader without most of them.
+    pub fn start_cluster<const SERVERS: usize>() -> [Self; SERVERS] {
+        let routes: [String; SERVERS] = std::array::from_fn(|_| format!("nats://127.0.0.1:{}", free_port()));
+        std::array::from_fn(|at| {
+            let others: Vec<&str> = routes.iter().filter(|&route| *route != routes[at]).map(String::as_str).collect();
             Self::start(&[
                 "-n",
                 &format!("server-{at}"),
                 "--cluster_name",
                 "tickpath",
                 "--cluster",
-                &own,
+                &routes[at],
                 "--routes",
-                &other,
+                &others.join(","),
             ])
         })
     }
