@@ -12,7 +12,7 @@ use tokio::sync::Notify;
 pub(crate) const WINDOW: usize = 1024;
 
 /// As long as more bytes than these lie here unread, no more is asked for, however few messages they are.
-pub(crate) const ENOUGH_BYTES: usize = 32 << 20;
+const ENOUGH_BYTES: usize = 32 << 20;
 
 /// A count that the caller raises, and the thread lowers with each message. Clones are the same count.
 #[derive(Debug, Clone, Default)]

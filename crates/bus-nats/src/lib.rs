@@ -12,20 +12,22 @@
 //! What topics and queues are called on the server is in `name.rs`; usual names are their own subjects.
 //!
 //! **Where.** `nats://A:1,B:2` is the first of these servers that answers, at each connection anew; with JetStream, one
-//! that has none now, or no leader, is passed over for the next one, until that says so, too. Who logs in by a file writes `?creds=FILE` (a signed token and its key, as `nsc` writes them) or `?nkey=FILE` (a file with the seed
+//! that has none now, or no leader, is passed over for the next one, until that says so, too. Who logs in by a file
+//! writes `?creds=FILE` (a signed token and its key, as `nsc` writes them) or `?nkey=FILE` (a file with the seed
 //! `SU…`). Files are read at each connection. `?tls`, or the scheme `tls://`, makes TLS a must, with `ca=FILE`, and
 //! `cert=FILE&key=FILE` for servers that ask who comes; a server without TLS is refused then, and without `tls` one
 //! that wants it.
 //!
-//! **What stays.** A topic that overwrites lets messages go by their age, too, if one is given; not below 100 ms. With `?jetstream` all is in the server's memory, and lost with it. `?jetstream&durable` keeps it in
-//! files, and `&replicas=N` on N servers of a cluster, 1 to 5. What is there already, kept in another way or on fewer
-//! servers, is refused in words. A queue that was lost with its server is told by `pull` as
+//! **What stays.** A topic that overwrites lets messages go by their age, too, if one is given; not below 100 ms. With
+//! `?jetstream` all is in the server's memory, and lost with it. `?jetstream&durable` keeps it in files, and
+//! `&replicas=N` on N servers of a cluster, 1 to 5. What is there already, kept in another way or on fewer servers, is
+//! refused in words. A queue that was lost with its server is told by `pull` as
 //! [`ReceiveError::Gone`](tickpath_bus_api::ReceiveError::Gone), once, and made anew.
 //!
 //! * Publishing and pushing run on the caller's thread, which itself waits for the socket, or for the confirmation: no
-//!   other thread comes in between. So they are for threads that may wait, not for asynchronous code. While no call
-//!   is under way nobody answers the server's questions: one that is idle for some minutes is disconnected, and the
-//!   next call connects anew.
+//!   other thread comes in between. So they are for threads that may wait, not for asynchronous code. While no call is
+//!   under way nobody answers the server's questions: one that is idle for some minutes is disconnected, and the next
+//!   call connects anew.
 //! * If the server has hung up before a call, the call connects once more. If the connection is lost while messages are
 //!   under way, core NATS says that [nobody knows](tickpath_bus_api::PublishError::Unknown), and `resend` sends them
 //!   again: subscribers drop what came before, pullers do not. JetStream knows a message again for 10 s in a topic and
@@ -33,7 +35,8 @@
 //!   costs the server some memory a message: what was lost with a connection is sent again by the call itself, and
 //!   nothing is kept twice. What a queue got longer ago than half of that is not sent again, and stays unknown; in a
 //!   topic it is, and subscribers drop the copy. What may have arrived stays unknown whatever a later attempt is told.
-//!   A server that does not answer for 5 s leaves it unknown, too; the next call, or `resend`, tries the same connection first.
+//!   A server that does not answer for 5 s leaves it unknown, too; the next call, or `resend`, tries the same
+//!   connection first.
 //! * A batch is sent in parts of 256 messages. With JetStream each message of a part has its own answer, and an error
 //!   tells the fate of each; the parts behind one with an error are not sent. What has no room now may pass
 //!   ([`Unavailable`](tickpath_bus_api::PublishError::Unavailable)); what the user has no right to does not. What core
@@ -48,18 +51,18 @@
 //!   beside its own, and 32 MiB more on the way there. Who is further behind is cut off, and told so as of a lost
 //!   connection.
 //! * A cluster that has no leader, as while it starts, is waited for up to 4 s by who opens, asks or sends on a new
-//!   connection, and by who receives until it has one.
+//!   connection, shared by the servers of the URL, and by who receives until it has one.
 //! * A subscriber to JetStream asks for at most 1,024 messages ahead, for at most 8 MiB in one request, and for no more
-//!   while 32 MiB lie here unread. A puller asks for what its call hands over: as
-//!   many as are there, up to 1,024 messages or 8 MiB, and a call waits for them, at most a second. Only a call that
-//!   finds nothing leaves a request for one message at the server. So what is pushed while a puller works goes to
-//!   others; but for that one message, which is given back if it lay here for half the silence.
+//!   while 32 MiB lie here unread. A puller asks for what its call hands over: as many as are there, up to 1,024
+//!   messages or 8 MiB, and a call waits for them, at most a second. Only a call that finds nothing leaves a request
+//!   for one message at the server. So what is pushed while a puller works goes to others; but for that one message,
+//!   which is given back if it lay here for half the silence.
 //! * The death of a puller shows in its silence only. A puller that is dropped in order gives back what it holds at
-//!   once; what lay here unread may be marked as redelivered, too, and counts as delivered. An acknowledgement
-//!   returns when the server has answered for each message, which are all asked about together. What it does not
-//!   answer for within some seconds is [`NotAcknowledged`](tickpath_bus_api::ReceiveError::NotAcknowledged). At most
-//!   once, it is confirmed before anything is handed over; what the connection loses in between is gone, or comes again
-//!   if the server knows nothing of it, and is told as `Gone`.
+//!   once; what lay here unread may be marked as redelivered, too, and counts as delivered. An acknowledgement returns
+//!   when the server has answered for each message, which are all asked about together. What it does not answer for
+//!   within some seconds is [`NotAcknowledged`](tickpath_bus_api::ReceiveError::NotAcknowledged). At most once, it is
+//!   confirmed before anything is handed over; what the connection loses in between is gone, or comes again if the
+//!   server knows nothing of it, and is told as `Gone`.
 //! * A message that was delivered more often than a queue's limit is moved by the puller that gets it: kept among the
 //!   dead letters first, by an id that is known again for two minutes, and then taken away here. A puller that ends in
 //!   between leaves it to the next one; only if that comes later it is there twice, under the same origin.

@@ -25,7 +25,7 @@ const NOTES_BYTES: usize = 256;
 /// A message of a queue that is sent again within this time is known by its `Nats-Msg-Id`, and not kept twice.
 const KNOWN_IN_QUEUE: Duration = Duration::from_secs(120);
 
-/// The same of a topic, whose subscribers know it again for ever: the server keeps some 100 bytes a message for so long.
+/// The same of a topic, whose subscribers know it again for ever: the server keeps some 100 bytes a message so long.
 const KNOWN_IN_TOPIC: Duration = Duration::from_secs(10);
 
 /// The headers of a message for JetStream, in bytes: its first line, `Nats-Msg-Id` with 32 digits, and the empty line.

@@ -5,6 +5,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use async_nats::Message;
+use async_nats::datetime::from_nanos;
 use async_nats::jetstream::consumer::pull;
 use async_nats::jetstream::consumer::{AckPolicy, DeliverPolicy};
 use async_nats::jetstream::stream::Stream;
@@ -54,6 +55,8 @@ pub(crate) struct TopicFeed {
     next: Option<u64>,
     /// So many messages the stream that is followed was seen to have had.
     seen: u64,
+    /// When the last message that was read came to the stream, in nanoseconds since 1970.
+    read_ns: Option<u64>,
     /// The server of the last connection, which has another id after each start.
     server: Option<String>,
     /// None as long as the stream is not there.
@@ -65,7 +68,7 @@ impl TopicFeed {
     pub fn new(stream: String, beginning: Beginning, mailbox: Arrived<Arrival>, demand: Demand) -> Self {
         let (next, made_ns) = (beginning.behind.map(|place| place.next), beginning.behind.map(|place| place.made_ns));
         let seen = next.unwrap_or(0);
-        Self { stream, beginning, mailbox, demand, made_ns, next, seen, server: None, inbox: None }
+        Self { stream, beginning, mailbox, demand, made_ns, next, seen, read_ns: None, server: None, inbox: None }
     }
 
     /// Goes on in this stream: where it was left, at its end if it has come back with less than was read, or at its
@@ -78,7 +81,10 @@ impl TopicFeed {
         let last = info.state.last_sequence;
         let next = match (self.made_ns, self.next) {
             (Some(made), _) if made != made_ns => self.tell_another(0, made_ns),
-            (Some(_), Some(next)) if last < self.seen => self.tell_another(next.min(last), made_ns),
+            (Some(_), Some(next)) if last < self.seen => {
+                let newer = self.first_newer(&stream, next.min(last)).await?;
+                self.tell_another(newer, made_ns)
+            }
             (_, Some(next)) => next,
             (_, None) => first(self.beginning.start, oldest, last)?,
         };
@@ -109,6 +115,18 @@ impl TopicFeed {
         Ok(stream)
     }
 
+    /// Where a stream that has come back with less has what came after all that was read: this place, or one before it.
+    async fn first_newer(&self, stream: &Stream, place: u64) -> Result<u64, ServerError> {
+        let Some(start_time) = self.read_ns.and_then(|ns| from_nanos(i128::from(ns) + 1).ok()) else {
+            return Ok(place);
+        };
+        let by_time = pull::Config { deliver_policy: DeliverPolicy::ByStartTime { start_time }, ..reading_from(0) };
+        let consumer = stream.create_consumer(by_time).await?;
+        let info = consumer.cached_info();
+        stream.delete_consumer(&info.name).await?;
+        Ok(info.delivered.stream_sequence.min(place))
+    }
+
     /// Nobody knows what was missed in a topic that is not what it was; gives where it goes on.
     fn tell_another(&mut self, next: u64, made_ns: u64) -> u64 {
         let place = Some(Place { next, made_ns, is_behind_gap: true });
@@ -136,6 +154,7 @@ impl TopicFeed {
         self.skip_to(receipt.sequence);
         self.next = Some(receipt.sequence + 1);
         self.seen = self.seen.max(receipt.sequence + 1);
+        self.read_ns = Some(receipt.time_ns);
         self.demand.hold(backlog::bytes(&message));
         self.mailbox.put(Arrival::Message { sequence: Some(receipt.sequence), message });
         self.demand.meet();

@@ -6,6 +6,7 @@ use tickpath_clock::Wait;
 
 use crate::nats_server::NatsServer;
 use crate::opened::{KIND, QUEUE, TOPIC, bus, publisher, pull, pull_error, puller, pusher, subscriber};
+use crate::relay::Relay;
 
 #[test]
 fn what_is_durable_survives_its_server() {
@@ -53,6 +54,31 @@ fn a_topic_that_comes_back_as_it_was_some_time_ago_says_so_and_goes_on_there() {
         assert_eq!(next_event(&mut **subscriber), OwnedEvent::at(1, 3, b"four"));
         stays_quiet(&mut **subscriber);
     }
+}
+
+#[test]
+fn what_is_new_in_a_topic_that_comes_back_as_it_was_is_seen_also_by_who_is_late() {
+    let mut server = NatsServer::start(&[]);
+    let relay = Relay::to(server.port());
+    let mut subscriber = subscriber(&bus(&format!("{}?jetstream&durable", relay.url())), Wait::Block);
+    let mut publisher = publisher(&bus(&format!("{}?jetstream&durable", server.url())));
+    publisher.publish(1, KIND, b"one").unwrap();
+    assert_eq!(next_event(&mut *subscriber), OwnedEvent::at(0, 1, b"one"));
+    server.kill();
+    let copy = server.back_up();
+    server.restart();
+    publisher.publish_batch(2, KIND, &[b"two", b"three"]).unwrap();
+    for (sequence, payload) in [(1, &b"two"[..]), (2, &b"three"[..])] {
+        assert_eq!(next_event(&mut *subscriber), OwnedEvent::at(sequence, 2, payload));
+    }
+    relay.cut();
+    server.kill();
+    server.restore(&copy);
+    server.restart();
+    publisher.publish(3, KIND, b"four").unwrap();
+    relay.heal();
+    assert_eq!(next_event(&mut *subscriber), OwnedEvent::Gap(Gap::Reconnected));
+    assert_eq!(next_event(&mut *subscriber), OwnedEvent::at(1, 3, b"four"));
 }
 
 #[test]
