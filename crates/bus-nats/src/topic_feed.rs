@@ -155,6 +155,10 @@ impl TopicFeed {
         self.next = Some(receipt.sequence + 1);
         self.seen = self.seen.max(receipt.sequence + 1);
         self.read_ns = Some(receipt.time_ns);
+        if let (None, Some(made_ns)) = (self.beginning.begun.get(), self.made_ns) {
+            let begun = Place { next: receipt.sequence, made_ns, is_behind_gap: false };
+            let _ = self.beginning.begun.set(begun);
+        }
         self.demand.hold(backlog::bytes(&message));
         self.mailbox.put(Arrival::Message { sequence: Some(receipt.sequence), message });
         self.demand.meet();
