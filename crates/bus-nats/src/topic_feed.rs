@@ -151,14 +151,14 @@ impl TopicFeed {
             // Before the place that was asked for.
             return Ok(());
         }
+        if let (None, Some(next), Some(made_ns)) = (self.beginning.begun.get(), self.next, self.made_ns) {
+            // It has come as far as was asked for.
+            let _ = self.beginning.begun.set(Place { next, made_ns, is_behind_gap: false });
+        }
         self.skip_to(receipt.sequence);
         self.next = Some(receipt.sequence + 1);
         self.seen = self.seen.max(receipt.sequence + 1);
         self.read_ns = Some(receipt.time_ns);
-        if let (None, Some(made_ns)) = (self.beginning.begun.get(), self.made_ns) {
-            let begun = Place { next: receipt.sequence, made_ns, is_behind_gap: false };
-            let _ = self.beginning.begun.set(begun);
-        }
         self.demand.hold(backlog::bytes(&message));
         self.mailbox.put(Arrival::Message { sequence: Some(receipt.sequence), message });
         self.demand.meet();
