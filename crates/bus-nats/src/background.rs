@@ -14,7 +14,7 @@ use tokio::sync::oneshot;
 use tokio::task::coop::unconstrained;
 use tokio::time::sleep;
 
-use crate::connected::{Connected, patiently};
+use crate::connected::Connected;
 use crate::error::ServerError;
 use crate::link::Engine;
 use crate::server::Server;
@@ -37,7 +37,7 @@ pub(crate) trait Feed: Send + 'static {
     async fn detach(&mut self, connected: &Connected) -> Result<(), ServerError>;
 
     /// Tells the caller what does not pass by itself.
-    fn tell(&self, sentence: String);
+    fn tell(&mut self, sentence: String);
 }
 
 /// The thread. It ends with this.
@@ -53,7 +53,14 @@ impl Background {
         let (stop, stopped) = oneshot::channel();
         let (opened, outcome) = sync_channel(1);
         let reconnects = Arc::new(AtomicU64::new(0));
-        let life = Life { server, feed, opened: Some(opened), pause: Duration::ZERO, reconnects: reconnects.clone() };
+        let life = Life {
+            server,
+            feed,
+            opened: Some(opened),
+            pause: Duration::ZERO,
+            reconnects: reconnects.clone(),
+            passed_over: 0,
+        };
         let thread = Builder::new().name("nats".to_owned()).spawn(move || life.live(stopped));
         let background = Self { stop: Some(stop), thread: Some(thread.map_err(ServerError::NoThread)?), reconnects };
         outcome.recv().unwrap_or(Err(ServerError::Closed))?;
@@ -85,6 +92,8 @@ struct Life<F> {
     /// Before the next connection.
     pause: Duration,
     reconnects: Arc<AtomicU64>,
+    /// How many servers one after the other have had no JetStream.
+    passed_over: usize,
 }
 
 /// How a connection ended.
@@ -100,6 +109,7 @@ enum End {
 impl<F: Feed> Life<F> {
     fn live(mut self, mut stop: oneshot::Receiver<()>) {
         loop {
+            let first = self.server.first();
             let error = match self.next_connection(&mut stop) {
                 End::Stopped => return,
                 End::Lost(error) => {
@@ -111,6 +121,9 @@ impl<F: Feed> Life<F> {
                     error
                 }
             };
+            if self.passes_over(first, &error) {
+                continue;
+            }
             if let Some(opened) = self.opened.take() {
                 let _ = opened.send(Err(error));
                 return;
@@ -119,6 +132,17 @@ impl<F: Feed> Life<F> {
                 self.feed.tell(format!("{} {error}", self.server.name()));
             }
         }
+    }
+
+    /// Whether another server is to be tried, because this one has no JetStream; the last one of all decides.
+    fn passes_over(&mut self, first: usize, error: &ServerError) -> bool {
+        if !error.is_elsewhere() {
+            self.passed_over = 0;
+            return false;
+        }
+        self.server.pass_over(first);
+        self.passed_over = (self.passed_over + 1) % self.server.count();
+        self.passed_over > 0
     }
 
     /// Each connection has a runtime of its own, so that nothing of it outlives it.
@@ -139,7 +163,7 @@ impl<F: Feed> Life<F> {
                 sleep(*pause).await;
             }
             let connected = Connected::open(server).await?;
-            connected.bounded(patiently(async || feed.attach(&connected).await)).await?;
+            connected.bounded(connected.patiently(async || feed.attach(&connected).await)).await?;
             Ok::<_, ServerError>(connected)
         };
         let connected = match unless(stop, opening).await {

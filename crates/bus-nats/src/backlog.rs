@@ -36,7 +36,8 @@ impl Backlog {
     }
 }
 
-fn bytes(message: &Message) -> usize {
+/// What a message takes here, in bytes, about.
+pub(crate) fn bytes(message: &Message) -> usize {
     message.length + MESSAGE_BYTES
 }
 

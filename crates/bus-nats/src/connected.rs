@@ -25,6 +25,7 @@ use crate::server::Server;
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// How long a cluster may take to have a leader; shorter than [`TIMEOUT`], so that the server is the one that says so.
+/// Where a URL names several servers they share it.
 const ELECTION: Duration = Duration::from_secs(4);
 
 /// The pause between two questions for a leader.
@@ -44,6 +45,8 @@ pub(crate) struct Connected {
     pub client: Client,
     /// For JetStream.
     pub context: jetstream::Context,
+    /// How long a cluster may take to have a leader.
+    election: Duration,
     trouble: watch::Receiver<Option<Trouble>>,
 }
 
@@ -92,7 +95,22 @@ impl Connected {
         // Nothing of the library has run since it connected.
         is_open.store(true, Ordering::Relaxed);
         let client = connected.map_err(|e| ServerError::of_connect(&e, &server.asked()))?;
-        Ok(Self { context: jetstream::new(client.clone()), client, trouble })
+        let election = ELECTION / u32::try_from(server.count()).unwrap_or(1);
+        Ok(Self { context: jetstream::new(client.clone()), client, election, trouble })
+    }
+
+    /// Asks, and asks again as long as the answer is that there is no leader, for a while.
+    pub async fn patiently<T>(&self, mut ask: impl AsyncFnMut() -> Result<T, ServerError>) -> Result<T, ServerError> {
+        let mut election = pin!(sleep(self.election));
+        loop {
+            match ask().await {
+                Err(ServerError::NoLeader) => {}
+                answer => return answer,
+            }
+            if let Either::Right(_) = select(pin!(sleep(LOOK)), &mut election).await {
+                return Err(ServerError::NoLeader);
+            }
+        }
     }
 
     /// Does this within [`TIMEOUT`], unless the connection is lost meanwhile.
@@ -134,20 +152,6 @@ impl Connected {
             Ok(_) => Ok(()),
             Err(e) if e.kind() == RequestErrorKind::NoResponders => Ok(()),
             Err(e) => Err(e.into()),
-        }
-    }
-}
-
-/// Asks, and asks again as long as the answer is that there is no leader.
-pub(crate) async fn patiently<T>(mut ask: impl AsyncFnMut() -> Result<T, ServerError>) -> Result<T, ServerError> {
-    let mut election = pin!(sleep(ELECTION));
-    loop {
-        match ask().await {
-            Err(ServerError::NoLeader) => {}
-            answer => return answer,
-        }
-        if let Either::Right(_) = select(pin!(sleep(LOOK)), &mut election).await {
-            return Err(ServerError::NoLeader);
         }
     }
 }

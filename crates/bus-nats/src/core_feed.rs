@@ -29,25 +29,18 @@ pub(crate) struct CoreFeed {
     mailbox: Arrived<Arrival>,
     backlog: Backlog,
     subscription: Option<Subscriber>,
-    /// A loss was told, and nothing has come since.
-    is_told: bool,
 }
 
 impl CoreFeed {
     /// Not subscribed yet.
     pub fn new(subject: String, group: Option<Group>, mailbox: Arrived<Arrival>, backlog: Backlog) -> Self {
-        Self { subject: subject.into(), group, mailbox, backlog, subscription: None, is_told: false }
+        Self { subject: subject.into(), group, mailbox, backlog, subscription: None }
     }
 
     /// Tells that messages may be lost, once for all that was lost together.
     fn tell_loss(&mut self) {
-        // Only as long as that lies unread: behind it something else may be lost.
-        if self.is_told && !self.mailbox.is_empty() {
-            return;
-        }
-        self.is_told = true;
-        self.mailbox.put(match &self.group {
-            None => Ok(Arrival::Gap(Gap::Reconnected)),
+        self.mailbox.tell_loss(match &self.group {
+            None => Ok(Arrival::Gap { gap: Gap::Reconnected, place: None }),
             Some(group) => Err(News::Gone(format!(
                 "the connection to the queue '{}' was lost, or this puller was too slow; what came meanwhile is gone \
                  if nobody else pulled it",
@@ -86,8 +79,7 @@ impl Feed for CoreFeed {
             if !self.backlog.admit(&message) {
                 return Err(ServerError::Closed);
             }
-            self.is_told = false;
-            self.mailbox.put(Ok(Arrival::Message { sequence: None, message }));
+            self.mailbox.put(Arrival::Message { sequence: None, message });
         }
     }
 
@@ -95,7 +87,7 @@ impl Feed for CoreFeed {
         Ok(())
     }
 
-    fn tell(&self, sentence: String) {
-        self.mailbox.put(Err(News::Final(sentence)));
+    fn tell(&mut self, sentence: String) {
+        self.mailbox.tell_final(sentence);
     }
 }

@@ -11,6 +11,9 @@ use tokio::sync::Notify;
 /// The most that is asked for ahead, in messages.
 pub(crate) const WINDOW: usize = 1024;
 
+/// As long as more bytes than these lie here unread, no more is asked for, however few messages they are.
+const ENOUGH_BYTES: usize = 32 << 20;
+
 /// A count that the caller raises, and the thread lowers with each message. Clones are the same count.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Demand {
@@ -20,6 +23,8 @@ pub(crate) struct Demand {
 #[derive(Debug, Default)]
 struct Shared {
     wanted: AtomicUsize,
+    /// Bytes that have come and are not read, where that is counted.
+    unread_bytes: AtomicUsize,
     grown: Notify,
 }
 
@@ -55,7 +60,25 @@ impl Demand {
         }
     }
 
-    /// Returns when more is wanted than before.
+    /// So many bytes have come, and lie where the caller finds them.
+    pub fn hold(&self, bytes: usize) {
+        self.shared.unread_bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// So many bytes of those were read.
+    pub fn release(&self, bytes: usize) {
+        let before = self.shared.unread_bytes.fetch_sub(bytes, Ordering::Relaxed);
+        if before > ENOUGH_BYTES && before - bytes <= ENOUGH_BYTES {
+            self.shared.grown.notify_one();
+        }
+    }
+
+    /// Whether there is room for more.
+    pub fn has_room(&self) -> bool {
+        self.shared.unread_bytes.load(Ordering::Relaxed) <= ENOUGH_BYTES
+    }
+
+    /// Returns when more is wanted than before, or there is room again.
     pub async fn grown(&self) {
         self.shared.grown.notified().await;
     }

@@ -101,6 +101,14 @@ pub(crate) enum ServerError {
         /// How it is held.
         there: &'static str,
     },
+    /// The topic is there, but its messages go at another age.
+    #[error("keeps the messages of '{topic}' {there}; open it with that age, or remove it first")]
+    OtherAge {
+        /// Its subject.
+        topic: String,
+        /// For how long they are kept.
+        there: String,
+    },
     /// The topic or queue is there, but kept in another way.
     #[error("keeps '{subject}' {there}, and {wanted} was asked for; write the URL as it is kept, or remove it first")]
     OtherKeeping {
@@ -174,6 +182,7 @@ impl ServerError {
             | Self::WantsTls
             | Self::NoJetStream
             | Self::OtherPolicy { .. }
+            | Self::OtherAge { .. }
             | Self::OtherKeeping { .. }
             | Self::Future { .. }
             | Self::Refused(_) => false,
@@ -183,6 +192,11 @@ impl ServerError {
     /// True if a new connection may do what the old one could not.
     pub fn is_loss(&self) -> bool {
         matches!(self, Self::StreamGone | Self::Closed | Self::Lost(_))
+    }
+
+    /// True if another server of the same URL may have what this one has not.
+    pub fn is_elsewhere(&self) -> bool {
+        matches!(self, Self::NoLeader | Self::NoJetStream)
     }
 
     /// True if the server has said that what was published is not: the user has no right to.
@@ -253,6 +267,7 @@ impl ServerError {
             | ErrorCode::STREAM_OFFLINE
             | ErrorCode::CONSUMER_OFFLINE
             | ErrorCode::STREAM_TOO_MANY_REQUESTS
+            | ErrorCode::STREAM_DUPLICATE_MESSAGE_CONFLICT
             | ErrorCode::STREAM_STORE_FAILED => Self::Busy(error.to_string()),
             _ => Self::Refused(error.to_string()),
         }
@@ -311,7 +326,10 @@ pub(crate) fn is_not_stored(error: &StoreError) -> bool {
         | StoreErrorKind::MaxAckPending
         | StoreErrorKind::MaxPayloadExceeded => true,
         StoreErrorKind::TimedOut | StoreErrorKind::BrokenPipe => false,
-        StoreErrorKind::Other => answer(error).is_some(),
+        // One with the same id is being kept just now: that can be this message.
+        StoreErrorKind::Other => {
+            answer(error).is_some_and(|said| said.error_code() != ErrorCode::STREAM_DUPLICATE_MESSAGE_CONFLICT)
+        }
     }
 }
 

@@ -27,7 +27,7 @@ const HEARTBEAT: Duration = Duration::from_secs(2);
 /// How long the server keeps a request for what is there: only if others were quicker nothing ends it before.
 const FETCH_EXPIRES: Duration = Duration::from_millis(50);
 
-/// The most bytes that are fetched together. It is a prime: a request that is met to the byte ends without a word.
+/// The most bytes that a request is for. It is a prime: a request that is met to the byte ends without a word.
 const MOST_FETCHED_BYTES: usize = (8 << 20) - 15;
 
 /// After so long without a word a request for what is there has ended all the same.
@@ -41,6 +41,10 @@ pub(crate) struct Inbox {
     demand: Demand,
     /// Messages that the server was asked for by standing requests and has not sent.
     asked: usize,
+    /// None has come since the last of these requests.
+    is_fresh: bool,
+    /// The next message has more bytes than such a request is for.
+    is_long: bool,
     /// Requests for what is there: each has an address of its own, to which the server says that it has ended.
     fetches: u64,
 }
@@ -67,7 +71,7 @@ impl Inbox {
     pub async fn open(connected: &Connected, consumer: PullConsumer, demand: Demand) -> Result<Self, ServerError> {
         let address = connected.client.new_inbox();
         let subscription = connected.client.subscribe(format!("{address}.*")).await.map_err(ServerError::closed)?;
-        Ok(Self { consumer, address, subscription, demand, asked: 0, fetches: 0 })
+        Ok(Self { consumer, address, subscription, demand, asked: 0, is_fresh: false, is_long: false, fetches: 0 })
     }
 
     /// The consumer's name at the server.
@@ -140,20 +144,25 @@ impl Inbox {
         left
     }
 
-    /// Asks for what is wanted beyond what was asked for.
+    /// Asks for what is wanted beyond what was asked for, if there is room for it.
     async fn ask(&mut self) -> Result<(), ServerError> {
         let missing = self.demand.wanted().saturating_sub(self.asked);
-        if missing > 0 {
-            let request = BatchConfig {
-                batch: missing,
-                expires: Some(EXPIRES),
-                idle_heartbeat: HEARTBEAT,
-                ..BatchConfig::default()
-            };
-            let address = Subject::from(format!("{}.standing", self.address));
-            self.consumer.request_batch(request, address).await.map_err(ServerError::closed)?;
-            self.asked += missing;
+        if missing == 0 || !self.demand.has_room() {
+            return Ok(());
         }
+        let batch = if self.is_long { 1 } else { missing };
+        let request = BatchConfig {
+            batch,
+            expires: Some(EXPIRES),
+            idle_heartbeat: HEARTBEAT,
+            // One message comes alone, however long.
+            max_bytes: if batch == 1 { 0 } else { MOST_FETCHED_BYTES },
+            ..BatchConfig::default()
+        };
+        let address = Subject::from(format!("{}.standing", self.address));
+        self.consumer.request_batch(request, address).await.map_err(ServerError::closed)?;
+        self.asked += batch;
+        (self.is_fresh, self.is_long) = (true, false);
         Ok(())
     }
 
@@ -182,10 +191,16 @@ impl Inbox {
                 if !is_standing() && (is_too_long(message) || unmet(message).is_some()) => {}
             None | Some(StatusCode::OK) => {
                 self.asked = self.asked.saturating_sub(1);
+                self.is_fresh = false;
                 return Ok(true);
             }
             Some(StatusCode::IDLE_HEARTBEAT) => {}
             Some(StatusCode::TIMEOUT) => self.forget(unmet(message).unwrap_or(self.asked)),
+            // It has brought what fits, or nothing.
+            Some(StatusCode::REQUEST_TERMINATED) if is_too_long(message) => {
+                self.is_long = self.is_fresh;
+                self.forget(unmet(message).unwrap_or(self.asked));
+            }
             Some(StatusCode::REQUEST_TERMINATED) => self.forget(unmet(message).ok_or(ServerError::StreamGone)?),
             Some(StatusCode::NO_RESPONDERS) => return Err(ServerError::StreamGone),
             // Of a request for what was there, late.

@@ -11,27 +11,32 @@
 //!
 //! What topics and queues are called on the server is in `name.rs`; usual names are their own subjects.
 //!
-//! **Where.** `nats://A:1,B:2` is the first of these servers that answers, at each connection anew. Who logs in by a
-//! file writes `?creds=FILE` (a signed token and its key, as `nsc` writes them) or `?nkey=FILE` (a file with the seed
+//! **Where.** `nats://A:1,B:2` is the first of these servers that answers, at each connection anew; with JetStream, one
+//! that has none now, or no leader, is passed over for the next one, until that says so, too. Who logs in by a file
+//! writes `?creds=FILE` (a signed token and its key, as `nsc` writes them) or `?nkey=FILE` (a file with the seed
 //! `SU…`). Files are read at each connection. `?tls`, or the scheme `tls://`, makes TLS a must, with `ca=FILE`, and
 //! `cert=FILE&key=FILE` for servers that ask who comes; a server without TLS is refused then, and without `tls` one
 //! that wants it.
 //!
-//! **What stays.** With `?jetstream` all is in the server's memory, and lost with it. `?jetstream&durable` keeps it in
-//! files, and `&replicas=N` on N servers of a cluster, 1 to 5. What is there already, kept in another way or on fewer
-//! servers, is refused in words. A queue that was lost with its server is told by `pull` as
+//! **What stays.** A topic that overwrites lets messages go by their age, too, if one is given; not below 100 ms. With
+//! `?jetstream` all is in the server's memory, and lost with it. `?jetstream&durable` keeps it in files, and
+//! `&replicas=N` on N servers of a cluster, 1 to 5. What is there already, kept in another way or on fewer servers, is
+//! refused in words. A queue that was lost with its server is told by `pull` as
 //! [`ReceiveError::Gone`](tickpath_bus_api::ReceiveError::Gone), once, and made anew.
 //!
 //! * Publishing and pushing run on the caller's thread, which itself waits for the socket, or for the confirmation: no
-//!   other thread comes in between. So they are for threads that may wait, not for asynchronous code. While no call
-//!   is under way nobody answers the server's questions: one that is idle for some minutes is disconnected, and the
-//!   next call connects anew.
+//!   other thread comes in between. So they are for threads that may wait, not for asynchronous code. While no call is
+//!   under way nobody answers the server's questions: one that is idle for some minutes is disconnected, and the next
+//!   call connects anew.
 //! * If the server has hung up before a call, the call connects once more. If the connection is lost while messages are
 //!   under way, core NATS says that [nobody knows](tickpath_bus_api::PublishError::Unknown), and `resend` sends them
 //!   again: subscribers drop what came before, pullers do not. JetStream knows a message again for 10 s in a topic and
 //!   for two minutes in a queue (by its header `Nats-Msg-Id`, the publisher and number in hexadecimal digits), which
-//!   costs the server some memory a message: what was lost with a connection is sent again by the call itself, and nothing is kept twice. A server
-//!   that does not answer for 5 s leaves it unknown, too; the next call, or `resend`, tries the same connection first.
+//!   costs the server some memory a message: what was lost with a connection is sent again by the call itself, and
+//!   nothing is kept twice. What a queue got longer ago than half of that is not sent again, and stays unknown; in a
+//!   topic it is, and subscribers drop the copy. What may have arrived stays unknown whatever a later attempt is told.
+//!   A server that does not answer for 5 s leaves it unknown, too; the next call, or `resend`, tries the same
+//!   connection first.
 //! * A batch is sent in parts of 256 messages. With JetStream each message of a part has its own answer, and an error
 //!   tells the fate of each; the parts behind one with an error are not sent. What has no room now may pass
 //!   ([`Unavailable`](tickpath_bus_api::PublishError::Unavailable)); what the user has no right to does not. What core
@@ -39,22 +44,28 @@
 //! * Subscribers and pullers have a thread each. A lost connection is made again beside them. With core NATS that is
 //!   told as [`Gap::Reconnected`](tickpath_bus_api::Gap), to pullers as `Gone`; with JetStream reading goes on at the
 //!   next sequence number, and what is overwritten is counted. `Reconnected` says there that the topic was removed or
-//!   lost, and begins anew at 0.
+//!   lost, and begins anew at 0, or that it has come back with less than was read, as from a backup, and goes on behind
+//!   that; unless it has grown beyond what was read before anybody looked. The same holds for who goes on behind a
+//!   [token](tickpath_bus_api::Subscriber::token), which says the next sequence number and when the stream was made.
 //! * With core NATS at most [`MAX_UNREAD_BYTES`] lie unread in a subscriber or puller, of which each message takes 256
 //!   beside its own, and 32 MiB more on the way there. Who is further behind is cut off, and told so as of a lost
 //!   connection.
 //! * A cluster that has no leader, as while it starts, is waited for up to 4 s by who opens, asks or sends on a new
-//!   connection, and by who receives until it has one.
-//! * A subscriber to JetStream asks for at most 1,024 messages ahead. A puller asks for what its call hands over: as
-//!   many as are there, up to 1,024 messages or 8 MiB, and a call waits for them, at most a second. Only a call that
-//!   finds nothing leaves a request for one message at the server. So what is pushed while a puller works goes to
-//!   others; but for that one message, which is given back if it lay here for half the silence.
+//!   connection, shared by the servers of the URL, and by who receives until it has one.
+//! * A subscriber to JetStream asks for at most 1,024 messages ahead, for at most 8 MiB in one request, and for no more
+//!   while 32 MiB lie here unread. A puller asks for what its call hands over: as many as are there, up to 1,024
+//!   messages or 8 MiB, and a call waits for them, at most a second. Only a call that finds nothing leaves a request
+//!   for one message at the server. So what is pushed while a puller works goes to others; but for that one message,
+//!   which is given back if it lay here for half the silence.
 //! * The death of a puller shows in its silence only. A puller that is dropped in order gives back what it holds at
-//!   once; what lay here unread may be marked as redelivered, too. An acknowledgement is on its way when the call
-//!   returns, and not confirmed: what the server did not get comes again. What cannot be said within some seconds,
-//!   because the connection is lost, is [`NotAcknowledged`](tickpath_bus_api::ReceiveError::NotAcknowledged). At most
-//!   once, it is confirmed before anything is handed over; what the connection loses in between is gone, or comes again
-//!   if the server knows nothing of it, and is told as `Gone`.
+//!   once; what lay here unread may be marked as redelivered, too, and counts as delivered. An acknowledgement returns
+//!   when the server has answered for each message, which are all asked about together. What it does not answer for
+//!   within some seconds is [`NotAcknowledged`](tickpath_bus_api::ReceiveError::NotAcknowledged). At most once, it is
+//!   confirmed before anything is handed over; what the connection loses in between is gone, or comes again if the
+//!   server knows nothing of it, and is told as `Gone`.
+//! * A message that was delivered more often than a queue's limit is moved by the puller that gets it: kept among the
+//!   dead letters first, by an id that is known again for two minutes, and then taken away here. A puller that ends in
+//!   between leaves it to the next one; only if that comes later it is there twice, under the same origin.
 //! * A queue of JetStream has no bound but the server's own memory or disk. How many wait does not count what was given
 //!   back.
 //! * A user whose rights are restricted must be allowed to publish and to subscribe to `_INBOX.>`, by which the
@@ -67,13 +78,16 @@ mod advice;
 mod arrivals;
 mod background;
 mod backlog;
+mod confirmations;
 mod connected;
 mod core_feed;
+mod dead_letters;
 mod demand;
 mod error;
 mod inbox;
 mod link;
 mod name;
+mod place;
 mod publisher;
 mod puller;
 mod queue_feed;
@@ -88,13 +102,15 @@ use std::sync::Arc;
 
 use tickpath_bus_api::{
     About, Capabilities, ConnectError, Connection, Delivery, Policy, Publisher, Puller, Pusher, QueueCapabilities,
-    QueueConfig, Start, Subscriber, TopicConfig, Transport, adaptive, wire,
+    QueueConfig, Start, Subscriber, TopicConfig, Transport, adaptive, dead_letter_queue, wire,
 };
 use tickpath_clock::{HostClock, Wait};
 
-use crate::connected::{Connected, patiently};
+use crate::connected::Connected;
+use crate::dead_letters::DeadLetters;
 use crate::error::ServerError;
 use crate::link::Link;
+use crate::place::Place;
 use crate::publisher::{NatsPublisher, Target};
 use crate::puller::{CorePuller, StreamPuller};
 use crate::queue_feed::Pulling;
@@ -134,8 +150,7 @@ impl NatsBus {
 
     /// Does this on a connection of its own.
     fn ask<T>(&self, work: impl AsyncFn(&Connected) -> Result<T, ServerError>) -> Result<T, ConnectError> {
-        let asked =
-            Link::open(&self.server).and_then(|link| link.run(patiently(async || work(link.connected()).await)));
+        let asked = self.server.on_each(|| Link::open(&self.server)?.run_patiently(&work));
         asked.map_err(|e| self.server.error(&e))
     }
 
@@ -179,7 +194,7 @@ impl Connection for NatsBus {
         Capabilities {
             sequences: is_jetstream,
             history: is_jetstream,
-            max_age: false,
+            max_age: is_jetstream,
             single_publisher: false,
             publisher_liveness: false,
             whole_batches: false,
@@ -201,7 +216,11 @@ impl Connection for NatsBus {
         wire::check_name("topic", topic)?;
         let server = self.server.clone();
         let opened = if server.is_jetstream() {
-            NatsSubscriber::of_stream(server, topic, start, wait)
+            let behind = match &start {
+                Start::After(token) => Some(Place::read(token)?),
+                Start::Now | Start::Oldest | Start::Sequence(_) => None,
+            };
+            NatsSubscriber::of_stream(server, topic, start, behind, wait)
         } else {
             let from = match start {
                 Start::Now => None,
@@ -240,8 +259,8 @@ impl Connection for NatsBus {
             sees_death: false,
             counts_waiting: is_jetstream,
             exact_resend: is_jetstream,
-            counts_deliveries: false,
-            gives_back: false,
+            counts_deliveries: is_jetstream,
+            gives_back: is_jetstream,
             max_payload: stream::longest_payload(self.server_bytes, is_jetstream, None),
         }
     }
@@ -264,11 +283,20 @@ impl Connection for NatsBus {
         let Some(keeping) = server.keeping() else {
             return adaptive::puller(wait, CorePuller::open(server, queue, config, wait).map_err(error)?);
         };
+        let dead = dead_letter_queue(queue);
+        if config.most_deliveries.is_some() {
+            wire::check_name("queue", &dead)?;
+        }
+        let dead_letters = config.most_deliveries.map(|most| DeadLetters {
+            most_deliveries: most.get(),
+            stream: stream::of_queue(&dead, keeping),
+        });
         let pulling = Pulling {
             queue: queue.to_owned(),
             stream: stream::of_queue(queue, keeping),
             silence: puller::silence(config),
             foreign: config.foreign,
+            dead_letters,
         };
         adaptive::puller(wait, StreamPuller::open(server, pulling, config, wait, clock()?).map_err(error)?)
     }
@@ -296,10 +324,13 @@ fn clock() -> Result<HostClock, ConnectError> {
 
 /// Asks for a sign of life; gives the longest message that the server takes, in bytes, and what it says of itself.
 fn greet(server: &Server) -> Result<(usize, About), ServerError> {
-    let link = Link::open(server)?;
-    if server.is_jetstream() {
-        link.run(patiently(async || stream::find(link.connected(), "tickpath").await))?;
-    }
+    let link = server.on_each(|| {
+        let link = Link::open(server)?;
+        if server.is_jetstream() {
+            link.run_patiently(async |connected: &Connected| stream::find(connected, "tickpath").await)?;
+        }
+        Ok(link)
+    })?;
     let client = &link.connected().client;
     let info = client.server_info();
     let told = [("max_payload", info.max_payload.to_string()), ("jetstream", info.jetstream.to_string())];

@@ -53,6 +53,8 @@ pub(crate) struct Link {
     connected: Connected,
     engine: Engine,
     clock: HostClock,
+    /// Which server was tried first.
+    first: usize,
     /// When the last call ended, in ticks.
     used: Cell<u64>,
 }
@@ -60,10 +62,20 @@ pub(crate) struct Link {
 impl Link {
     /// Connects and logs in.
     pub fn open(server: &Server) -> Result<Self, ServerError> {
-        let clock = server.clock();
+        let (clock, first) = (server.clock(), server.first());
         let engine = Engine::start()?;
         let connected = engine.run(Connected::open(server))?;
-        Ok(Self { connected, engine, clock, used: Cell::new(clock.ticks()) })
+        Ok(Self { connected, engine, clock, first, used: Cell::new(clock.ticks()) })
+    }
+
+    /// Which server was tried first when it was opened.
+    pub fn first(&self) -> usize {
+        self.first
+    }
+
+    /// Asks this, and asks again for a while as long as a cluster has no leader.
+    pub fn run_patiently<T>(&self, ask: impl AsyncFn(&Connected) -> Result<T, ServerError>) -> Result<T, ServerError> {
+        self.run(self.connected.patiently(async || ask(&self.connected).await))
     }
 
     /// The connection.

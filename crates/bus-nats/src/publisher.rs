@@ -1,14 +1,15 @@
 //! Publishes and pushes: on the caller's thread, on a connection of its own.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_nats::Subject;
-use async_nats::jetstream::stream::Config;
+use async_nats::jetstream::stream::{Config, RetentionPolicy};
 use tickpath_bus_api::{BatchError, Fate, Numbering, Origin, PublishError, Publisher, Pusher, wire};
-use tickpath_clock::HostClock;
+use tickpath_clock::{Clock, HostClock};
 use tokio::runtime::Handle;
 
-use crate::connected::patiently;
+use crate::connected::Connected;
 use crate::error::ServerError;
 use crate::link::Link;
 use crate::sending::{Outgoing, Sending, store, write};
@@ -38,8 +39,14 @@ pub(crate) struct NatsPublisher {
     /// The longest payload, in bytes, by the last connection.
     limit: usize,
     numbering: Numbering,
+    /// How often messages were refused whose numbers are those of others now.
+    refusals: u16,
+    /// How long the queue knows a message again; none where a copy does no harm, as in a topic.
+    known_for: Option<Duration>,
     /// What the last call has left unknown.
     unknown: Vec<Outgoing>,
+    /// When that was sent first, in ticks.
+    unknown_since: u64,
 }
 
 impl NatsPublisher {
@@ -53,18 +60,29 @@ impl NatsPublisher {
             reconnects: 0,
             limit: 0,
             numbering: Numbering::new(clock),
+            refusals: 0,
+            known_for: None,
             unknown: Vec::new(),
+            unknown_since: clock.ticks(),
         };
         publisher.connect()?;
         Ok(publisher)
     }
 
     fn connect(&mut self) -> Result<(), ServerError> {
-        let link = Link::open(&self.server)?;
-        let topic_bytes = match &self.target.stream {
-            Some(wanted) => {
-                let stream = link.run(patiently(async || stream::ensure(link.connected(), wanted).await))?;
-                Some(stream.cached_info().config.max_bytes)
+        let wanted = self.target.stream.as_ref();
+        let (link, stream) = self.server.on_each(|| {
+            let link = Link::open(&self.server)?;
+            let Some(wanted) = wanted else { return Ok((link, None)) };
+            let stream = link.run_patiently(async |connected: &Connected| stream::ensure(connected, wanted).await)?;
+            Ok((link, Some(stream)))
+        })?;
+        let topic_bytes = match &stream {
+            Some(stream) => {
+                let there = &stream.cached_info().config;
+                let is_queue = there.retention == RetentionPolicy::WorkQueue;
+                self.known_for = is_queue.then_some(there.duplicate_window);
+                Some(there.max_bytes)
             }
             None => None,
         };
@@ -91,18 +109,40 @@ impl NatsPublisher {
     }
 
     fn send_all(&mut self, stamp: u64, kind: u8, payloads: &[&[u8]]) -> Result<(), BatchError> {
-        let first = self.numbering.ahead(0);
+        let (first, refusals) = (self.numbering.ahead(0), self.refusals);
         let message = |at: usize| {
             let origin = Origin { number: first.number + at as u64, ..first };
-            Outgoing { origin, bytes: wire::encode(stamp, kind, origin, payloads[at]) }
+            Outgoing { origin, refusals, bytes: wire::encode(stamp, kind, origin, payloads[at]) }
         };
-        let (sending, result) = self.deliver(payloads.len(), &message);
-        // JetStream keeps a number in mind also if it has refused the message.
-        let used = if self.is_stored() { sending.handed_over } else { sending.used() };
-        self.numbering.advance(used);
+        let since = self.server.clock().ticks();
+        let (sending, result) = self.deliver(payloads.len(), &message, since);
+        self.numbering.advance(sending.used());
+        self.count_refusal(&sending);
         let Err(error) = result else { return Ok(()) };
         self.unknown = sending.unknown().map(message).collect();
+        self.unknown_since = since;
         Err(BatchError::of(&sending.fates, self.sentence(&error, sending.first_fate())))
+    }
+
+    fn send_carried(&mut self, origin: Origin, stamp: u64, kind: u8, payload: &[u8]) -> Result<(), PublishError> {
+        self.unknown.clear();
+        wire::check_message(kind, payload, self.limit)?;
+        let refusals = self.refusals;
+        let message = |_at: usize| Outgoing { origin, refusals, bytes: wire::encode(stamp, kind, origin, payload) };
+        let since = self.server.clock().ticks();
+        let (sending, result) = self.deliver(1, &message, since);
+        self.count_refusal(&sending);
+        let Err(error) = result else { return Ok(()) };
+        self.unknown = sending.unknown().map(message).collect();
+        self.unknown_since = since;
+        Err(self.sentence(&error, sending.first_fate()))
+    }
+
+    /// A number that was sent and refused is used again, so that subscribers miss none.
+    fn count_refusal(&mut self, sending: &Sending) {
+        if sending.handed_over > sending.used() {
+            self.refusals = self.refusals.wrapping_add(1);
+        }
     }
 
     /// Finds out about what the last call has left unknown, or sends it again as the same messages.
@@ -111,12 +151,33 @@ impl NatsPublisher {
         if kept.is_empty() || self.has_passed() {
             return Ok(());
         }
-        let (mut sending, result) = self.deliver(kept.len(), &|at: usize| kept[at].clone());
+        if let Some(known_for) = self.forgotten(self.unknown_since) {
+            let fates = vec![Fate::Unknown; kept.len()];
+            self.unknown = kept;
+            return Err(BatchError::of(&fates, self.would_double(known_for)));
+        }
+        let (mut sending, result) = self.deliver(kept.len(), &|at: usize| kept[at].clone(), self.unknown_since);
         let Err(error) = result else { return Ok(()) };
         // What was not sent now was sent before.
-        sending.doubt();
+        sending.doubt(0..kept.len());
         self.unknown = sending.unknown().map(|at| kept[at].clone()).collect();
         Err(BatchError::of(&sending.fates, self.sentence(&error, Fate::Unknown)))
+    }
+
+    /// How long a queue knew what was sent first at this time, if that may be over by now. Half of it is for the way.
+    fn forgotten(&self, since: u64) -> Option<Duration> {
+        let clock = self.server.clock();
+        let ago_ns = i128::from(clock.ns_between(since, clock.ticks()));
+        self.known_for.filter(|known_for| ago_ns > known_for.as_nanos() as i128 / 2)
+    }
+
+    fn would_double(&self, known_for: Duration) -> PublishError {
+        PublishError::Unknown(format!(
+            "{} knows a message again for {} s, which is too short to send it once more: it might be kept twice; look \
+             whether it has come, or push it anew",
+            self.server.name(),
+            known_for.as_secs_f64()
+        ))
     }
 
     /// With core NATS a connection is in order: if the server answers on it now, it has had all that was sent before.
@@ -134,19 +195,34 @@ impl NatsPublisher {
 
     /// Sends all. If the connection was lost, sends once more what is not published, on a new one: with JetStream,
     /// which knows a message again, and with core NATS, if of none it is unknown whether it was sent.
-    fn deliver(&mut self, count: usize, message: &dyn Fn(usize) -> Outgoing) -> (Sending, Result<(), ServerError>) {
+    fn deliver(
+        &mut self,
+        count: usize,
+        message: &dyn Fn(usize) -> Outgoing,
+        since: u64,
+    ) -> (Sending, Result<(), ServerError>) {
         let mut sending = Sending::of(count);
         let mut result = self.attempt(message, &mut sending);
-        let may_repeat = self.is_stored() || sending.unknown().next().is_none();
+        let is_known_again = self.is_stored() && self.forgotten(since).is_none();
+        let may_repeat = is_known_again || sending.unknown().next().is_none();
         if may_repeat && result.as_ref().is_err_and(ServerError::is_loss) {
             self.link = None;
+            let sent: Vec<usize> = sending.unknown().collect();
             result = self.attempt(message, &mut sending);
+            sending.doubt(sent);
         }
         match &result {
             Ok(()) => self.is_doubtful = false,
             Err(ServerError::Timeout) if !self.is_doubtful => self.is_doubtful = self.link.is_some(),
             Err(ServerError::Busy(_)) => {}
-            Err(_) => self.link = None,
+            Err(error) => {
+                if error.is_elsewhere()
+                    && let Some(link) = &self.link
+                {
+                    self.server.pass_over(link.first());
+                }
+                self.link = None;
+            }
         }
         (sending, result)
     }
@@ -170,9 +246,10 @@ impl NatsPublisher {
 
     fn sentence(&self, error: &ServerError, fate: Fate) -> PublishError {
         let sentence = format!("{} {error}", self.server.name());
-        match (error.may_pass(), fate) {
-            (true, Fate::Unknown) => PublishError::Unknown(sentence),
-            (may_pass, _) => PublishError::not_published(sentence, may_pass),
+        match fate {
+            // Also where this error does not pass: an earlier attempt may have arrived.
+            Fate::Unknown => PublishError::Unknown(sentence),
+            Fate::Published | Fate::NotPublished => PublishError::not_published(sentence, error.may_pass()),
         }
     }
 }
@@ -184,6 +261,10 @@ impl Publisher for NatsPublisher {
 
     fn publish_batch(&mut self, stamp: u64, kind: u8, payloads: &[&[u8]]) -> Result<(), BatchError> {
         self.send_batch(stamp, kind, payloads)
+    }
+
+    fn carry(&mut self, origin: Origin, stamp: u64, kind: u8, payload: &[u8]) -> Result<(), PublishError> {
+        self.send_carried(origin, stamp, kind, payload)
     }
 
     fn resend(&mut self) -> Result<(), BatchError> {

@@ -10,7 +10,7 @@ use tickpath_bus_api::{Delivery, Mailbox, Message, Pulled, Puller, QueueConfig, 
 use tickpath_clock::{Clock, HostClock, Wait};
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
-use crate::arrivals::{Arrival, Arrivals};
+use crate::arrivals::{Arrival, Arrivals, Arrived};
 use crate::background::Background;
 use crate::backlog::Backlog;
 use crate::connected::TIMEOUT;
@@ -18,7 +18,8 @@ use crate::core_feed::{CoreFeed, Group};
 use crate::demand::{Demand, WINDOW};
 use crate::error::ServerError;
 use crate::name;
-use crate::queue_feed::{Fetching, Held, Order, Pulling, QueueFeed, Settlement};
+use crate::queue_feed::{Fetching, Held, Order, Pulling, QueueFeed, Settled, Settlement};
+use crate::receipt::Receipt;
 use crate::server::Server;
 
 /// The queue group that all pullers are in.
@@ -29,6 +30,9 @@ const LEAST_SILENCE: Duration = Duration::from_millis(100);
 
 /// How long a call waits for what it has asked for; the server needs less unless it stands still.
 const PATIENCE: Duration = Duration::from_secs(1);
+
+/// How long it waits for the answers to what it acknowledges: a little longer than its thread, which counts them.
+const SETTLING: Duration = Duration::from_secs(6);
 
 /// How long a puller tries to give back what it does not hand over.
 const FAREWELL: Duration = Duration::from_secs(1);
@@ -47,7 +51,8 @@ impl CorePuller {
     pub fn open(server: Arc<Server>, queue: &str, config: &QueueConfig, wait: Wait) -> Result<Self, ServerError> {
         let (mailbox, backlog, foreign) = (Mailbox::new(), Backlog::default(), config.foreign);
         let group = Group { name: GROUP, queue: queue.to_owned(), foreign };
-        let feed = CoreFeed::new(name::queue_subject(queue), Some(group), mailbox.clone(), backlog.clone());
+        let arrived = Arrived::new(mailbox.clone());
+        let feed = CoreFeed::new(name::queue_subject(queue), Some(group), arrived, backlog.clone());
         let background = Background::start(server, feed)?;
         Ok(Self { arrivals: Arrivals::new(mailbox), backlog, foreign, wait, background })
     }
@@ -105,8 +110,10 @@ pub(crate) struct StreamPuller {
     silence: Duration,
     /// About to be handed over; kept, so that pulling allocates nothing.
     taken: Vec<Held>,
-    /// Reply subjects of what was handed over, all of one era.
-    unacknowledged: Vec<Subject>,
+    /// Reply subjects of what was handed over, all of one era; none of what was given back.
+    unacknowledged: Vec<Option<Subject>>,
+    /// The tag of the first of them; the others follow. No tag comes twice.
+    first_tag: u64,
     /// That era.
     era: u64,
 }
@@ -123,7 +130,7 @@ impl StreamPuller {
         let (mailbox, demand) = (Mailbox::new(), Demand::default());
         let (orders, ordered) = unbounded_channel();
         let silence = pulling.silence;
-        let feed = QueueFeed::new(pulling, clock, mailbox.clone(), demand.clone(), ordered);
+        let feed = QueueFeed::new(pulling, clock, Arrived::new(mailbox.clone()), demand.clone(), ordered);
         Ok(Self {
             background: Background::start(server.clone(), feed)?,
             server,
@@ -138,6 +145,7 @@ impl StreamPuller {
             silence,
             taken: Vec::new(),
             unacknowledged: Vec::new(),
+            first_tag: 1,
             era: 0,
         })
     }
@@ -197,7 +205,7 @@ impl StreamPuller {
         }
         if let Err(ReceiveError::Gone(_)) = took {
             // They are gone with their queue; the same subjects are those of other messages now.
-            self.unacknowledged.clear();
+            self.let_go();
             self.pending = 0;
         }
         took.map(|_count| ())
@@ -207,7 +215,7 @@ impl StreamPuller {
     fn forget_taken(&mut self) -> Result<(), ReceiveError> {
         let replies = self.taken.iter().filter_map(|held| held.message.reply.clone()).collect();
         let patience = (self.silence / 2).min(TIMEOUT);
-        let Err(error) = self.settle(replies, AckKind::Ack, true, patience) else { return Ok(()) };
+        let Some(error) = self.settle(replies, AckKind::Ack, true, patience).error else { return Ok(()) };
         let count = self.taken.len();
         self.taken.clear();
         if !error.may_pass() {
@@ -220,22 +228,33 @@ impl StreamPuller {
         )))
     }
 
+    /// What was handed over so far is not ours any more.
+    fn let_go(&mut self) {
+        self.first_tag += self.unacknowledged.len() as u64;
+        self.unacknowledged.clear();
+    }
+
+    /// Has this said until the server has answered, on another connection if need be: it knows a message by its place
+    /// in the queue.
+    fn settle_surely(&self, replies: Vec<Subject>, kind: AckKind) -> Settled {
+        let settled = self.settle(replies.clone(), kind, true, SETTLING);
+        let is_lost = settled.error.as_ref().is_some_and(ServerError::is_loss);
+        if is_lost { self.settle(replies, kind, true, SETTLING) } else { settled }
+    }
+
     /// Has this said by the thread, and waits until it has been.
-    fn settle(
-        &self,
-        replies: Vec<Subject>,
-        kind: AckKind,
-        is_confirmed: bool,
-        patience: Duration,
-    ) -> Result<(), ServerError> {
+    fn settle(&self, replies: Vec<Subject>, kind: AckKind, is_confirmed: bool, patience: Duration) -> Settled {
         let (done, settled) = sync_channel(1);
         let waiter = Arc::new(());
         let settlement =
             Settlement { replies, era: self.era, kind, is_confirmed, waiter: Arc::downgrade(&waiter), done };
-        self.orders.send(Order::Settle(settlement)).map_err(ServerError::closed)?;
+        let failed = |error| Settled { confirmed: 0, error: Some(error) };
+        if self.orders.send(Order::Settle(settlement)).is_err() {
+            return failed(ServerError::Closed);
+        }
         let said = settled.recv_timeout(patience).unwrap_or_else(|e| match e {
-            RecvTimeoutError::Timeout => Err(ServerError::Timeout),
-            RecvTimeoutError::Disconnected => Err(ServerError::Closed),
+            RecvTimeoutError::Timeout => failed(ServerError::Timeout),
+            RecvTimeoutError::Disconnected => failed(ServerError::Closed),
         });
         // Until here somebody waits; what is not said by now is not said later.
         drop(waiter);
@@ -263,37 +282,59 @@ impl Puller for StreamPuller {
         }
         let mut count = 0;
         for Held { message, receipt, .. } in self.taken.drain(..) {
+            let is_kept = self.config.delivery == Delivery::AtLeastOnce;
             if let Some(found) = wire::pulled(&message.payload, self.config.foreign) {
-                let found = Message { sequence: Some(receipt.sequence), ..found };
-                handler(Pulled::plain(found, receipt.redelivered));
+                let Receipt { sequence, deliveries, .. } = receipt;
+                handler(Pulled {
+                    message: Message { sequence: Some(sequence), ..found },
+                    redelivered: deliveries > 1,
+                    deliveries: Some(deliveries),
+                    tag: if is_kept { self.first_tag + self.unacknowledged.len() as u64 } else { 0 },
+                });
                 count += 1;
             }
-            if self.config.delivery == Delivery::AtLeastOnce {
-                self.unacknowledged.extend(message.reply);
+            if is_kept {
+                self.unacknowledged.push(message.reply);
             }
         }
         Ok(count)
     }
 
     fn acknowledge(&mut self) -> Result<(), ReceiveError> {
-        if self.unacknowledged.is_empty() {
+        let replies: Vec<Subject> = self.unacknowledged.iter().flatten().cloned().collect();
+        self.let_go();
+        if replies.is_empty() {
             return Ok(());
         }
-        let say = || self.settle(self.unacknowledged.clone(), AckKind::Ack, false, TIMEOUT);
-        let said = match say() {
-            // The server knows a message by its place in the queue: a new connection can say it, too.
-            Err(e) if e.is_loss() => say(),
-            said => said,
+        let count = replies.len();
+        let Settled { confirmed, error } = self.settle_surely(replies, AckKind::Ack);
+        match error {
+            None => Ok(()),
+            Some(e) if e.may_pass() => Err(ReceiveError::NotAcknowledged(format!(
+                "{} {e}; {} messages are not acknowledged, and come again",
+                self.server.name(),
+                count - confirmed
+            ))),
+            Some(e) => Err(self.failure(&e)),
+        }
+    }
+
+    fn give_back(&mut self, tag: u64) -> Result<(), ReceiveError> {
+        let at = tag.checked_sub(self.first_tag).and_then(|at| usize::try_from(at).ok());
+        let held = at.and_then(|at| self.unacknowledged.get_mut(at)).and_then(Option::take);
+        let Some(reply) = held else {
+            return Err(ReceiveError::NotAcknowledged(format!(
+                "no message with the tag {tag} is held here any more, and none is given back; give back what was \
+                 handed over at least once and is not acknowledged"
+            )));
         };
-        let count = self.unacknowledged.len();
-        self.unacknowledged.clear();
-        match said {
-            Ok(()) => Ok(()),
-            Err(e) if e.may_pass() => Err(ReceiveError::NotAcknowledged(format!(
-                "{} {e}; {count} messages are not acknowledged, and come again",
+        match self.settle_surely(vec![reply], AckKind::Nak(None)).error {
+            None => Ok(()),
+            Some(e) if e.may_pass() => Err(ReceiveError::NotAcknowledged(format!(
+                "{} {e}; the message with the tag {tag} may not be given back, and comes again later",
                 self.server.name()
             ))),
-            Err(e) => Err(self.failure(&e)),
+            Some(e) => Err(self.failure(&e)),
         }
     }
 
@@ -317,8 +358,8 @@ impl Puller for StreamPuller {
 impl Drop for StreamPuller {
     /// What was handed over and not acknowledged comes again at once, to somebody else.
     fn drop(&mut self) {
-        if !self.unacknowledged.is_empty() {
-            let replies = std::mem::take(&mut self.unacknowledged);
+        let replies: Vec<Subject> = std::mem::take(&mut self.unacknowledged).into_iter().flatten().collect();
+        if !replies.is_empty() {
             // What cannot be said now shows in silence.
             let _ = self.settle(replies, AckKind::Nak(None), false, FAREWELL);
         }

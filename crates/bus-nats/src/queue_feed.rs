@@ -19,7 +19,9 @@ use tokio::sync::mpsc::UnboundedReceiver;
 
 use crate::arrivals::{Arrived, News};
 use crate::background::Feed;
+use crate::confirmations::Confirmations;
 use crate::connected::Connected;
+use crate::dead_letters::DeadLetters;
 use crate::demand::Demand;
 use crate::error::ServerError;
 use crate::inbox::{Fetch, Inbox};
@@ -62,12 +64,20 @@ pub(crate) struct Settlement {
     pub era: u64,
     /// Done with, or not.
     pub kind: AckKind,
-    /// Whether the server's answer is waited for; else it is enough that the words are on their way.
+    /// Whether the server's answers are waited for; else it is enough that the words are on their way.
     pub is_confirmed: bool,
     /// Whether somebody still waits for this: else it is not said.
     pub waiter: Weak<()>,
     /// Who waits for this.
-    pub done: SyncSender<Result<(), ServerError>>,
+    pub done: SyncSender<Settled>,
+}
+
+/// What has come of it.
+pub(crate) struct Settled {
+    /// Of so many the server has said that it knows.
+    pub confirmed: usize,
+    /// Why it is not said, or not of all.
+    pub error: Option<ServerError>,
 }
 
 /// How a queue is pulled.
@@ -80,6 +90,8 @@ pub(crate) struct Pulling {
     pub silence: Duration,
     /// Of which kind are messages that others push; they are skipped if none.
     pub foreign: Option<u8>,
+    /// Where messages go that were delivered too often, if there is a limit.
+    pub dead_letters: Option<DeadLetters>,
 }
 
 /// A queue's stream and what is pulled from it.
@@ -90,8 +102,12 @@ pub(crate) struct QueueFeed {
     demand: Demand,
     orders: UnboundedReceiver<Order>,
     inbox: Option<Inbox>,
+    confirmations: Option<Confirmations>,
     /// When the stream was made: one that was lost and made anew holds nothing of what was pushed before.
     made: Option<DateTime>,
+    /// So many messages that stream was seen to have had: one that has come back with fewer gives their places to
+    /// others.
+    seen: u64,
     /// How often that has happened.
     era: u64,
 }
@@ -105,26 +121,39 @@ impl QueueFeed {
         demand: Demand,
         orders: UnboundedReceiver<Order>,
     ) -> Self {
-        Self { pulling, clock, mailbox, demand, orders, inbox: None, made: None, era: 0 }
+        Self { pulling, clock, mailbox, demand, orders, inbox: None, confirmations: None, made: None, seen: 0, era: 0 }
     }
 
-    /// Tells if this is another stream than before.
-    fn compare(&mut self, created: DateTime) {
-        if self.made.replace(created).is_some_and(|made| made != created) {
-            self.era += 1;
-            self.mailbox.put(Err(News::Gone(format!(
-                "the queue '{}' was lost with the server, or removed; what was in it is gone; it is made anew",
-                self.pulling.queue
-            ))));
-        }
+    /// Tells if this is another stream than before, or has come back with less than it had.
+    fn compare(&mut self, created: DateTime, last: u64) {
+        let before = self.made.replace(created);
+        let seen = std::mem::replace(&mut self.seen, last);
+        let queue = &self.pulling.queue;
+        let sentence = match before {
+            Some(made) if made != created => format!(
+                "the queue '{queue}' was lost with the server, or removed; what was in it is gone; it is made anew"
+            ),
+            Some(_) if last < seen => format!(
+                "the queue '{queue}' has come back as it was some time ago; what was pushed since is gone, and what \
+                 was acknowledged since may come again"
+            ),
+            _ => return,
+        };
+        self.era += 1;
+        self.mailbox.tell_loss(Err(News::Gone(sentence)));
     }
 
-    /// Leaves a message where the caller finds it; tells whether it is one of a queue.
-    async fn hand_on(&self, connected: &Connected, message: Message) -> Result<bool, ServerError> {
+    /// Leaves a message where the caller finds it, and tells so; but for what is none of a queue, or came too often.
+    async fn hand_on(&mut self, connected: &Connected, message: Message) -> Result<bool, ServerError> {
         let receipt = message.reply.as_deref().and_then(Receipt::parse);
         let receipt = receipt.ok_or_else(|| ServerError::NotNats("a message without a receipt".to_owned()))?;
+        self.seen = self.seen.max(receipt.sequence + 1);
         if wire::pulled(&message.payload, self.pulling.foreign).is_some() {
-            self.mailbox.put(Ok(Held { message, receipt, ticks: self.clock.ticks(), era: self.era }));
+            if self.pulling.dead_letters.as_ref().is_some_and(|dead_letters| dead_letters.takes(&receipt)) {
+                self.bury(connected, &message, &receipt).await?;
+                return Ok(false);
+            }
+            self.mailbox.put(Held { message, receipt, ticks: self.clock.ticks(), era: self.era });
             return Ok(true);
         }
         if let Some(reply) = message.reply {
@@ -132,6 +161,17 @@ impl QueueFeed {
             connected.client.publish(reply, AckKind::Term.into()).await?;
         }
         Ok(false)
+    }
+
+    /// Moves a message to the dead letters: it is there before it is gone here.
+    async fn bury(&mut self, connected: &Connected, message: &Message, receipt: &Receipt) -> Result<(), ServerError> {
+        let Self { pulling, confirmations, .. } = self;
+        let (Some(dead_letters), Some(confirmations)) = (&pulling.dead_letters, confirmations) else { return Ok(()) };
+        let moving = async {
+            dead_letters.keep(connected, message, receipt).await?;
+            confirmations.ask(connected, message.reply.as_slice(), AckKind::Ack, &mut 0).await
+        };
+        connected.bounded(moving).await
     }
 
     async fn follow(&mut self, connected: &Connected, order: Order) -> Result<(), ServerError> {
@@ -168,31 +208,27 @@ impl QueueFeed {
     }
 
     /// Fails where the connection is lost: who says it once more says it on the next one.
-    async fn settle(&self, connected: &Connected, settlement: Settlement) -> Result<(), ServerError> {
+    async fn settle(&mut self, connected: &Connected, settlement: Settlement) -> Result<(), ServerError> {
         let Settlement { replies, era, kind, is_confirmed, waiter, done } = settlement;
         if waiter.strong_count() == 0 {
             return Ok(());
         }
-        let settled = connected.bounded(async {
+        // Those of another era are gone with their queue: nothing is to be said of those that have their places now.
+        let is_of_now = era == self.era;
+        let mut confirmed = 0;
+        let (confirmations, counted) = (&mut self.confirmations, &mut confirmed);
+        let settled = connected.bounded(async move {
             connected.listen(false).await?;
-            if era != self.era {
-                // They are gone with their queue, and nothing is to be said of those that have their places now.
-                return Ok(());
-            }
-            match replies.split_last() {
-                // One answer is enough: the server takes one after the other.
-                Some((last, before)) if is_confirmed => {
-                    say(connected, before, kind).await?;
-                    connected.client.request(last.clone(), kind.into()).await?;
-                    Ok(())
-                }
+            match confirmations {
+                _ if !is_of_now => Ok(()),
+                Some(confirmations) if is_confirmed => confirmations.ask(connected, &replies, kind, counted).await,
                 _ => say(connected, &replies, kind).await,
             }
         });
-        let settled = settled.await;
-        let is_lost = settled.as_ref().is_err_and(ServerError::is_loss);
+        let error = settled.await.err();
+        let is_lost = error.as_ref().is_some_and(ServerError::is_loss);
         // Who waited may have given up.
-        let _ = done.try_send(settled);
+        let _ = done.try_send(Settled { confirmed, error });
         if is_lost { Err(ServerError::Closed) } else { Ok(()) }
     }
 }
@@ -202,7 +238,9 @@ impl Feed for QueueFeed {
         self.inbox = None;
         let stream = stream::ensure(connected, &self.pulling.stream).await?;
         let consumer = stream.create_consumer(shared_by_pullers(self.pulling.silence)).await?;
-        self.compare(stream.cached_info().created);
+        let info = stream.cached_info();
+        self.compare(info.created, info.state.last_sequence);
+        self.confirmations = Some(Confirmations::open(connected).await?);
         self.inbox = Some(Inbox::open(connected, consumer, self.demand.clone()).await?);
         Ok(())
     }
@@ -244,8 +282,8 @@ impl Feed for QueueFeed {
         connected.round_trip().await
     }
 
-    fn tell(&self, sentence: String) {
-        self.mailbox.put(Err(News::Final(sentence)));
+    fn tell(&mut self, sentence: String) {
+        self.mailbox.tell_final(sentence);
     }
 }
 

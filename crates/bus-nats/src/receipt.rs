@@ -10,8 +10,10 @@
 pub(crate) struct Receipt {
     /// The message's place in its stream, from 0; the server counts from 1.
     pub sequence: u64,
-    /// It was delivered before, to whomever.
-    pub redelivered: bool,
+    /// How often it was delivered, to whomever, this time included.
+    pub deliveries: u32,
+    /// When it came to its stream, in nanoseconds since 1970.
+    pub time_ns: u64,
     /// How many messages there were then that nobody had got yet; what was given back does not count.
     pub pending: u64,
 }
@@ -28,8 +30,9 @@ impl Receipt {
         let mut tokens = rest.split('.').skip(before);
         let mut number = || tokens.next()?.parse::<u64>().ok();
         let (delivered, sequence) = (number()?, number()?);
-        let (_of_consumer, _time, pending) = (number()?, number()?, number()?);
-        Some(Self { sequence: sequence.checked_sub(1)?, redelivered: delivered > 1, pending })
+        let (_of_consumer, time_ns, pending) = (number()?, number()?, number()?);
+        let deliveries = u32::try_from(delivered).unwrap_or(u32::MAX);
+        Some(Self { sequence: sequence.checked_sub(1)?, deliveries, time_ns, pending })
     }
 }
 
@@ -39,12 +42,12 @@ mod tests {
 
     #[test]
     fn receipts_of_old_and_new_servers_are_read() {
-        let receipt = |sequence, redelivered, pending| Some(Receipt { sequence, redelivered, pending });
+        let receipt = |sequence, deliveries, time_ns, pending| Some(Receipt { sequence, deliveries, time_ns, pending });
         for (reply, expected) in [
-            ("$JS.ACK.tickpath-topic-a=b.j879eeYx.1.3.1.1795192033655981456.0", receipt(2, false, 0)),
-            ("$JS.ACK.tickpath-queue-q.tickpath.4.2.15.1795192039167302160.17", receipt(1, true, 17)),
-            ("$JS.ACK._.hash.stream.consumer.1.7.1.1795192033655981456.3", receipt(6, false, 3)),
-            ("$JS.ACK.hub.hash.stream.consumer.2.9.1.1795192033655981456.5.token", receipt(8, true, 5)),
+            ("$JS.ACK.tickpath-topic-a=b.j879eeYx.1.3.1.1795192033655981456.0", receipt(2, 1, 1795192033655981456, 0)),
+            ("$JS.ACK.tickpath-queue-q.tickpath.4.2.15.1795192039167302160.17", receipt(1, 4, 1795192039167302160, 17)),
+            ("$JS.ACK._.hash.stream.consumer.1.7.1.1795192033655981456.3", receipt(6, 1, 1795192033655981456, 3)),
+            ("$JS.ACK.hub.hash.stream.consumer.2.9.1.17.5.token", receipt(8, 2, 17, 5)),
             ("$JS.ACK.stream.consumer.1.0.1.1795192033655981456.0", None),
             ("$JS.ACK.stream.consumer.1.3.1", None),
             ("$JS.ACK.stream.consumer.one.3.1.1795192033655981456.0", None),

@@ -12,6 +12,8 @@ use crate::error::{ServerError, is_not_stored};
 pub(crate) struct Outgoing {
     /// Whose it is, and his which.
     pub origin: Origin,
+    /// How often messages of its sender were refused before it.
+    pub refusals: u16,
     /// With its header.
     pub bytes: Vec<u8>,
 }
@@ -52,10 +54,12 @@ impl Sending {
         Fate::used(&self.fates)
     }
 
-    /// What is not published has been sent in an earlier call, and may be there.
-    pub fn doubt(&mut self) {
-        for fate in self.fates.iter_mut().filter(|fate| **fate == Fate::NotPublished) {
-            *fate = Fate::Unknown;
+    /// These have been sent before and may be there, whatever was said to the last attempt.
+    pub fn doubt(&mut self, sent: impl IntoIterator<Item = usize>) {
+        for at in sent {
+            if self.fates[at] == Fate::NotPublished {
+                self.fates[at] = Fate::Unknown;
+            }
         }
     }
 
@@ -112,8 +116,8 @@ pub(crate) async fn store(
     let mut confirmations = Vec::with_capacity(together.len());
     let mut end = Ok(());
     for &at in together {
-        let Outgoing { origin, bytes } = message(at);
-        let publish = PublishMessage::build().payload(bytes.into()).message_id(id(origin));
+        let Outgoing { origin, refusals, bytes } = message(at);
+        let publish = PublishMessage::build().payload(bytes.into()).message_id(id(origin, refusals));
         match connected.context.send_publish(subject.clone(), publish).await {
             Ok(confirmation) => confirmations.push((at, confirmation)),
             Err(e) => {
@@ -135,7 +139,34 @@ pub(crate) async fn store(
     }
 }
 
-/// By what JetStream knows a message again.
-fn id(origin: Origin) -> String {
-    format!("{:016x}{:016x}", origin.publisher, origin.number)
+/// By what JetStream knows a message again. It may keep an id in mind whose message it has refused, and would take the
+/// next one of that number for it: so that has another id.
+fn id(origin: Origin, refusals: u16) -> String {
+    format!("{:016x}{:016x}", origin.publisher, origin.number ^ u64::from(refusals) << 48)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_sent_before_is_unknown_whatever_the_second_attempt_is_told() {
+        let mut sending = Sending::of(4);
+        (0..3).for_each(|at| sending.hand_over(at));
+        let sent: Vec<usize> = sending.unknown().collect();
+        assert_eq!(sent, [0, 1, 2]);
+        sending.refuse(0, true, ServerError::Busy("maximum messages exceeded".to_owned()));
+        sending.fates[1] = Fate::Published;
+        let end = ServerError::Refused("Permissions Violation for Publish to \"a\"".to_owned());
+        assert!(matches!(sending.first_error(end), ServerError::Busy(_)), "the first one is told");
+        sending.doubt(sent);
+        assert_eq!(sending.fates, [Fate::Unknown, Fate::Published, Fate::Unknown, Fate::NotPublished]);
+    }
+
+    #[test]
+    fn a_number_that_was_refused_has_another_id() {
+        let origin = Origin { clock: 1, publisher: 0x2a, number: 7 };
+        assert_eq!(id(origin, 0), "000000000000002a0000000000000007");
+        assert_eq!(id(origin, 1), "000000000000002a0001000000000007");
+    }
 }

@@ -4,6 +4,7 @@ use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use async_nats::ConnectOptions;
 use async_nats::rustls::crypto::ring;
@@ -35,6 +36,8 @@ pub(crate) struct Server {
     /// None with core NATS, which keeps nothing.
     keeping: Option<Keeping>,
     clock: HostClock,
+    /// The address that is tried first, by its number; beyond the last one they begin again.
+    first: AtomicUsize,
 }
 
 /// How JetStream keeps what is made here.
@@ -89,6 +92,7 @@ impl Server {
             tls: url.tls(url.scheme == "tls")?,
             keeping: read_keeping(url)?,
             clock: HostClock::get().map_err(|e| e.to_string())?,
+            first: AtomicUsize::new(0),
         })
     }
 
@@ -102,9 +106,45 @@ impl Server {
         &self.name
     }
 
-    /// A URL of each, as the client library wants it.
+    /// A URL of each, as the client library wants it, in the order in which they are to be tried.
     pub fn urls(&self) -> Vec<String> {
-        self.addresses.iter().map(|address| format!("nats://{}", address.with_port_or(PORT))).collect()
+        let mut addresses = self.addresses.clone();
+        let first = self.first() % addresses.len();
+        addresses.rotate_left(first);
+        addresses.iter().map(|address| format!("nats://{}", address.with_port_or(PORT))).collect()
+    }
+
+    /// How many they are.
+    pub fn count(&self) -> usize {
+        self.addresses.len()
+    }
+
+    /// Which one is tried first now, for [`Self::pass_over`].
+    pub fn first(&self) -> usize {
+        self.first.load(Ordering::Relaxed)
+    }
+
+    /// The one that was tried first then is of no use: the next one is tried first from now on, unless somebody else
+    /// has said so.
+    pub fn pass_over(&self, first: usize) {
+        let _ = self.first.compare_exchange(first, first.wrapping_add(1), Ordering::Relaxed, Ordering::Relaxed);
+    }
+
+    /// Does this on a connection to one after the other, as long as the answer is that it has no JetStream now.
+    pub fn on_each<T>(&self, mut work: impl FnMut() -> Result<T, ServerError>) -> Result<T, ServerError> {
+        for _ in 1..self.count() {
+            let first = self.first();
+            match work() {
+                Err(e) if e.is_elsewhere() => self.pass_over(first),
+                done => return done,
+            }
+        }
+        let first = self.first();
+        work().inspect_err(|e| {
+            if e.is_elsewhere() {
+                self.pass_over(first);
+            }
+        })
     }
 
     /// Host and port of each.
@@ -270,6 +310,25 @@ mod tests {
             assert_eq!(server.tls.is_some(), url.contains("tls"), "{url}");
             assert_eq!(format!("{server:?}"), name);
         }
+    }
+
+    #[test]
+    fn the_server_that_was_of_no_use_is_tried_last() {
+        let server = Server::parse("nats://a:1,b:2,c:3?jetstream").unwrap();
+        let then = server.first();
+        assert_eq!(server.urls(), ["nats://a:1", "nats://b:2", "nats://c:3"]);
+        // Two say so of the same one.
+        (0..2).for_each(|_| server.pass_over(then));
+        assert_eq!(server.urls(), ["nats://b:2", "nats://c:3", "nats://a:1"]);
+        let mut tried = Vec::new();
+        let done = server.on_each(|| {
+            tried.push(server.urls().remove(0));
+            if tried.len() < 3 { Err(ServerError::NoLeader) } else { Ok(()) }
+        });
+        assert!(done.is_ok());
+        assert_eq!(tried, ["nats://b:2", "nats://c:3", "nats://a:1"]);
+        assert!(matches!(server.on_each(|| Err::<(), _>(ServerError::Timeout)), Err(ServerError::Timeout)));
+        assert_eq!(server.urls()[0], "nats://a:1", "it was no answer");
     }
 
     #[test]

@@ -25,11 +25,14 @@ const NOTES_BYTES: usize = 256;
 /// A message of a queue that is sent again within this time is known by its `Nats-Msg-Id`, and not kept twice.
 const KNOWN_IN_QUEUE: Duration = Duration::from_secs(120);
 
-/// The same of a topic, whose subscribers know it again for ever: the server keeps some 100 bytes a message for so long.
+/// The same of a topic, whose subscribers know it again for ever: the server keeps some 100 bytes a message so long.
 const KNOWN_IN_TOPIC: Duration = Duration::from_secs(10);
 
 /// The headers of a message for JetStream, in bytes: its first line, `Nats-Msg-Id` with 32 digits, and the empty line.
 const ID_BYTES: usize = 10 + 13 + 32 + 2 + 2;
+
+/// The shortest age at which messages go.
+const LEAST_AGE: Duration = Duration::from_millis(100);
 
 /// The smallest topic, in bytes.
 const LEAST_BYTES: usize = 4096;
@@ -44,7 +47,11 @@ pub(crate) fn of_topic(topic: &str, config: &TopicConfig, keeping: Keeping) -> C
         Policy::Overwrite | Policy::Fail => config.capacity_bytes.max(LEAST_BYTES) as i64,
     };
     let (name, subject) = (name::topic_stream(topic), name::topic_subject(topic));
-    Config { max_bytes, ..kept(name, subject, RetentionPolicy::Limits, keeping) }
+    let kept = kept(name, subject, RetentionPolicy::Limits, keeping);
+    let Some(age_ns) = config.max_age_ns else { return Config { max_bytes, ..kept } };
+    let max_age = Duration::from_nanos(age_ns).max(LEAST_AGE);
+    // The server knows no message again for longer than it has it.
+    Config { max_bytes, max_age, duplicate_window: kept.duplicate_window.min(max_age), ..kept }
 }
 
 /// How a queue is kept: what was acknowledged is gone.
@@ -52,8 +59,8 @@ pub(crate) fn of_queue(queue: &str, keeping: Keeping) -> Config {
     kept(name::queue_stream(queue), name::queue_subject(queue), RetentionPolicy::WorkQueue, keeping)
 }
 
-/// Makes the stream if it is not there. One that is there is taken with its capacity, but not with another policy, nor
-/// if it is kept elsewhere, or on fewer servers.
+/// Makes the stream if it is not there. One that is there is taken with its capacity, but not with another policy
+/// or age, nor if it is kept elsewhere, or on fewer servers.
 pub(crate) async fn ensure(connected: &Connected, wanted: &Config) -> Result<Stream, ServerError> {
     let error = match connected.context.create_stream(wanted).await {
         Ok(stream) => return Ok(stream),
@@ -134,6 +141,9 @@ fn check_same(there: &Config, wanted: &Config) -> Result<(), ServerError> {
     if policy(there) != policy(wanted) {
         return Err(ServerError::OtherPolicy { topic: subject, there: policy(there).name() });
     }
+    if there.max_age != wanted.max_age {
+        return Err(ServerError::OtherAge { topic: subject, there: age(there.max_age) });
+    }
     if there.storage != wanted.storage || there.num_replicas < wanted.num_replicas {
         return Err(ServerError::OtherKeeping { subject, there: place(there), wanted: place(wanted) });
     }
@@ -142,6 +152,11 @@ fn check_same(there: &Config, wanted: &Config) -> Result<(), ServerError> {
 
 fn policy(config: &Config) -> Policy {
     if config.max_bytes > 0 { Policy::Overwrite } else { Policy::Keep }
+}
+
+/// For how long messages are kept, in words.
+fn age(max_age: Duration) -> String {
+    if max_age.is_zero() { "whatever their age".to_owned() } else { format!("for {} s", max_age.as_secs_f64()) }
 }
 
 /// Where a stream is kept, in words of the URL.

@@ -1,19 +1,22 @@
 //! Receives a topic.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
-use tickpath_bus_api::{Event, Mailbox, OriginTracker, PublisherState, ReceiveError, Start, Subscriber, wire};
+use tickpath_bus_api::{
+    Event, Mailbox, OriginTracker, PublisherState, ReceiveError, ResumeToken, Start, Subscriber, wire,
+};
 use tickpath_clock::Wait;
 
-use crate::arrivals::{Arrival, Arrivals};
+use crate::arrivals::{Arrival, Arrivals, Arrived};
 use crate::background::Background;
-use crate::backlog::Backlog;
+use crate::backlog::{self, Backlog};
 use crate::core_feed::CoreFeed;
 use crate::demand::{Demand, WINDOW};
 use crate::error::ServerError;
 use crate::name;
+use crate::place::Place;
 use crate::server::Server;
-use crate::topic_feed::TopicFeed;
+use crate::topic_feed::{Beginning, TopicFeed};
 
 /// A subscription, which outlives its connections.
 pub(crate) struct NatsSubscriber {
@@ -21,6 +24,10 @@ pub(crate) struct NatsSubscriber {
     flow: Flow,
     /// Which messages of which publishers have come.
     tracker: OriginTracker,
+    /// Where the topic began for this subscription, once it is there; never with core NATS.
+    begun: Arc<OnceLock<Place>>,
+    /// What lies behind all that was handed over, once anything was, or a token has said it.
+    place: Option<Place>,
     wait: Wait,
     background: Background,
 }
@@ -37,48 +44,64 @@ impl NatsSubscriber {
     /// Subscribes to a subject of core NATS.
     pub fn to_subject(server: Arc<Server>, topic: &str, wait: Wait) -> Result<Self, ServerError> {
         let (mailbox, backlog) = (Mailbox::new(), Backlog::default());
-        let feed = CoreFeed::new(name::topic_subject(topic), None, mailbox.clone(), backlog.clone());
+        let feed = CoreFeed::new(name::topic_subject(topic), None, Arrived::new(mailbox.clone()), backlog.clone());
         let background = Background::start(server, feed)?;
         Ok(Self::new(Arrivals::new(mailbox), Flow::Sent(backlog), wait, background))
     }
 
-    /// Follows a stream of JetStream.
-    pub fn of_stream(server: Arc<Server>, topic: &str, start: Start, wait: Wait) -> Result<Self, ServerError> {
-        let (mailbox, demand) = (Mailbox::new(), Demand::default());
+    /// Follows a stream of JetStream, from here or behind that place, where these publishers are known.
+    pub fn of_stream(
+        server: Arc<Server>,
+        topic: &str,
+        start: Start,
+        behind: Option<(Place, OriginTracker)>,
+        wait: Wait,
+    ) -> Result<Self, ServerError> {
+        let (mailbox, demand, begun) = (Mailbox::new(), Demand::default(), Arc::default());
+        let (place, tracker) = behind.map_or_else(Default::default, |(place, tracker)| (Some(place), tracker));
         demand.raise(WINDOW);
-        let feed = TopicFeed::new(name::topic_stream(topic), start, mailbox.clone(), demand.clone());
+        let beginning = Beginning { start, behind: place, begun: Arc::clone(&begun) };
+        let feed = TopicFeed::new(name::topic_stream(topic), beginning, Arrived::new(mailbox.clone()), demand.clone());
         let background = Background::start(server, feed)?;
-        Ok(Self::new(Arrivals::new(mailbox), Flow::Asked(demand), wait, background))
+        Ok(Self { tracker, begun, place, ..Self::new(Arrivals::new(mailbox), Flow::Asked(demand), wait, background) })
     }
 
     fn new(arrivals: Arrivals<Arrival>, flow: Flow, wait: Wait, background: Background) -> Self {
-        Self { arrivals, flow, tracker: OriginTracker::default(), wait, background }
+        let (tracker, begun) = (OriginTracker::default(), Arc::default());
+        Self { arrivals, flow, tracker, begun, place: None, wait, background }
     }
 }
 
 impl Subscriber for NatsSubscriber {
     fn poll(&mut self, limit: usize, handler: &mut dyn FnMut(Event<'_>)) -> Result<usize, ReceiveError> {
-        let Self { arrivals, flow, tracker, .. } = self;
+        let Self { arrivals, flow, tracker, begun, place, .. } = self;
         if let Flow::Asked(demand) = flow {
             demand.keep_up(arrivals.unread());
         }
         arrivals.take(limit, false, |arrival| match arrival {
-            Arrival::Gap(gap) => {
+            Arrival::Gap { gap, place: behind } => {
                 handler(Event::Gap(gap));
                 tracker.told();
+                *place = behind.or(*place);
                 (1, None)
             }
             Arrival::Message { sequence, message } => {
-                let mut count = 0;
+                let (mut count, mut is_behind_gap) = (0, false);
                 let is_over = wire::hand_over(tracker, sequence, &message.payload, &mut |event| {
                     count += 1;
+                    is_behind_gap = matches!(event, Event::Gap(_));
                     handler(event);
                 });
                 if !is_over {
                     return (count, Some(Arrival::Message { sequence, message }));
                 }
-                if let Flow::Sent(backlog) = flow {
-                    backlog.release(&message);
+                match flow {
+                    Flow::Sent(backlog) => backlog.release(&message),
+                    Flow::Asked(demand) => demand.release(backlog::bytes(&message)),
+                }
+                if let Some(sequence) = sequence {
+                    let before = place.or_else(|| begun.get().copied());
+                    *place = before.map(|before| Place { next: sequence + 1, is_behind_gap, ..before });
                 }
                 (count, None)
             }
@@ -90,6 +113,11 @@ impl Subscriber for NatsSubscriber {
             Wait::Block | Wait::Adaptive => self.arrivals.wait(timeout_ns),
             Wait::Busy | Wait::Yield => self.wait.idle(),
         }
+    }
+
+    fn token(&self) -> Option<ResumeToken> {
+        let place = self.place.or_else(|| self.begun.get().copied());
+        place.map(|place| place.token(&self.tracker))
     }
 
     fn publisher(&self) -> PublisherState {

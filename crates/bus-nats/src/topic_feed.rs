@@ -1,41 +1,62 @@
 //! A topic that JetStream keeps, followed from wherever it was asked for.
 
 use std::convert::Infallible;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use async_nats::Message;
-use async_nats::datetime::DateTime;
+use async_nats::datetime::from_nanos;
 use async_nats::jetstream::consumer::pull;
 use async_nats::jetstream::consumer::{AckPolicy, DeliverPolicy};
-use async_nats::jetstream::stream::{State, Stream};
+use async_nats::jetstream::stream::Stream;
 use tickpath_bus_api::{Gap, Start};
 use tokio::time::sleep;
 
-use crate::arrivals::{Arrival, Arrived, News};
+use crate::arrivals::{Arrival, Arrived};
 use crate::background::Feed;
+use crate::backlog;
 use crate::connected::Connected;
 use crate::demand::Demand;
 use crate::error::ServerError;
 use crate::inbox::Inbox;
+use crate::place::{Place, made_ns};
 use crate::receipt::Receipt;
 use crate::stream;
 
 /// How often a subscriber that came first looks whether its topic exists by now.
 const LOOK_FOR_STREAM: Duration = Duration::from_millis(50);
 
+/// How often a new leader is asked again that has fewer messages than were read: it may not have done yet all that was
+/// agreed on.
+const LOOKS_AT_LEADER: usize = 10;
+
 /// How long the server keeps the place of a subscriber that asks for nothing.
 const KEEP_CONSUMER: Duration = Duration::from_secs(300);
+
+/// Where a subscription begins.
+pub(crate) struct Beginning {
+    /// As it was asked for.
+    pub start: Start,
+    /// Behind this, if a token says so.
+    pub behind: Option<Place>,
+    /// Told to the caller once it is known.
+    pub begun: Arc<OnceLock<Place>>,
+}
 
 /// A topic's stream, and how far it is read.
 pub(crate) struct TopicFeed {
     stream: String,
-    start: Start,
+    beginning: Beginning,
     mailbox: Arrived<Arrival>,
     demand: Demand,
     /// When the stream that is followed was made: a topic that was removed and made anew begins anew.
-    made: Option<DateTime>,
+    made_ns: Option<u64>,
     /// The place of the next message, from 0, once that is known.
     next: Option<u64>,
+    /// So many messages the stream that is followed was seen to have had.
+    seen: u64,
+    /// When the last message that was read came to the stream, in nanoseconds since 1970.
+    read_ns: Option<u64>,
     /// The server of the last connection, which has another id after each start.
     server: Option<String>,
     /// None as long as the stream is not there.
@@ -44,42 +65,102 @@ pub(crate) struct TopicFeed {
 
 impl TopicFeed {
     /// Not attached yet.
-    pub fn new(stream: String, start: Start, mailbox: Arrived<Arrival>, demand: Demand) -> Self {
-        Self { stream, start, mailbox, demand, made: None, next: None, server: None, inbox: None }
+    pub fn new(stream: String, beginning: Beginning, mailbox: Arrived<Arrival>, demand: Demand) -> Self {
+        let (next, made_ns) = (beginning.behind.map(|place| place.next), beginning.behind.map(|place| place.made_ns));
+        let seen = next.unwrap_or(0);
+        Self { stream, beginning, mailbox, demand, made_ns, next, seen, read_ns: None, server: None, inbox: None }
     }
 
-    /// Goes on in this stream: where it was left, or at its beginning if it is another one than before.
-    async fn follow(&mut self, connected: &Connected, stream: &Stream) -> Result<(), ServerError> {
+    /// Goes on in this stream: where it was left, at its end if it has come back with less than was read, or at its
+    /// beginning if it is another one than before.
+    async fn follow(&mut self, connected: &Connected, stream: Stream) -> Result<(), ServerError> {
+        let stream = self.settled(connected, stream).await?;
         let info = stream.cached_info();
-        let is_another = self.made.is_some_and(|made| made != info.created);
-        let next = match self.next {
-            _ if is_another => {
-                self.mailbox.put(Ok(Arrival::Gap(Gap::Reconnected)));
-                0
+        let made_ns = made_ns(info.created);
+        let oldest = info.state.first_sequence.saturating_sub(1);
+        let last = info.state.last_sequence;
+        let next = match (self.made_ns, self.next) {
+            (Some(made), _) if made != made_ns => self.tell_another(0, made_ns),
+            (Some(_), Some(next)) if last < self.seen => {
+                let newer = self.first_newer(&stream, next.min(last)).await?;
+                self.tell_another(newer, made_ns)
             }
-            Some(next) => next,
-            None => first(self.start, &info.state)?,
+            (_, Some(next)) => next,
+            (_, None) => first(self.beginning.start, oldest, last)?,
         };
-        self.made = Some(info.created);
-        self.next = Some(next);
-        let consumer = stream.create_consumer(reading_from(next)).await?;
+        self.made_ns = Some(made_ns);
+        (self.next, self.seen) = (Some(next), last);
+        if next <= last {
+            // What is told from now on lies behind that.
+            let _ = self.beginning.begun.set(Place { next, made_ns, is_behind_gap: false });
+        }
+        self.skip_to(oldest);
+        let consumer = stream.create_consumer(reading_from(next.max(oldest))).await?;
         self.inbox = Some(Inbox::open(connected, consumer, self.demand.clone()).await?);
         Ok(())
+    }
+
+    /// The stream as its leader has it when it has done all that was agreed on, or so it seems.
+    async fn settled(&self, connected: &Connected, stream: Stream) -> Result<Stream, ServerError> {
+        let mut stream = stream;
+        for _ in 0..LOOKS_AT_LEADER {
+            let info = stream.cached_info();
+            let is_same = self.made_ns == Some(made_ns(info.created));
+            if !is_same || info.state.last_sequence >= self.seen || info.config.num_replicas <= 1 {
+                break;
+            }
+            sleep(LOOK_FOR_STREAM).await;
+            stream = stream::find(connected, &self.stream).await?.ok_or(ServerError::StreamGone)?;
+        }
+        Ok(stream)
+    }
+
+    /// Where a stream that has come back with less has what came after all that was read: this place, or one before it.
+    async fn first_newer(&self, stream: &Stream, place: u64) -> Result<u64, ServerError> {
+        let Some(start_time) = self.read_ns.and_then(|ns| from_nanos(i128::from(ns) + 1).ok()) else {
+            return Ok(place);
+        };
+        let by_time = pull::Config { deliver_policy: DeliverPolicy::ByStartTime { start_time }, ..reading_from(0) };
+        let consumer = stream.create_consumer(by_time).await?;
+        let info = consumer.cached_info();
+        stream.delete_consumer(&info.name).await?;
+        Ok(info.delivered.stream_sequence.min(place))
+    }
+
+    /// Nobody knows what was missed in a topic that is not what it was; gives where it goes on.
+    fn tell_another(&mut self, next: u64, made_ns: u64) -> u64 {
+        let place = Some(Place { next, made_ns, is_behind_gap: true });
+        self.mailbox.put(Arrival::Gap { gap: Gap::Reconnected, place });
+        next
+    }
+
+    /// Counts what is gone before this place.
+    fn skip_to(&mut self, sequence: u64) {
+        let (Some(next), Some(made_ns)) = (self.next, self.made_ns) else { return };
+        if sequence > next {
+            let place = Some(Place { next: sequence, made_ns, is_behind_gap: true });
+            self.mailbox.put(Arrival::Gap { gap: Gap::Missed(sequence - next), place });
+            self.next = Some(sequence);
+        }
     }
 
     fn hand_on(&mut self, message: Message) -> Result<(), ServerError> {
         let receipt = message.reply.as_deref().and_then(Receipt::parse);
         let receipt = receipt.ok_or_else(|| ServerError::NotNats("a message without a receipt".to_owned()))?;
-        let next = self.next.unwrap_or(receipt.sequence);
-        if receipt.sequence < next {
+        if self.next.is_some_and(|next| receipt.sequence < next) {
             // Before the place that was asked for.
             return Ok(());
         }
-        if receipt.sequence > next {
-            self.mailbox.put(Ok(Arrival::Gap(Gap::Missed(receipt.sequence - next))));
+        if let (None, Some(next), Some(made_ns)) = (self.beginning.begun.get(), self.next, self.made_ns) {
+            // It has come as far as was asked for.
+            let _ = self.beginning.begun.set(Place { next, made_ns, is_behind_gap: false });
         }
+        self.skip_to(receipt.sequence);
         self.next = Some(receipt.sequence + 1);
-        self.mailbox.put(Ok(Arrival::Message { sequence: Some(receipt.sequence), message }));
+        self.seen = self.seen.max(receipt.sequence + 1);
+        self.read_ns = Some(receipt.time_ns);
+        self.demand.hold(backlog::bytes(&message));
+        self.mailbox.put(Arrival::Message { sequence: Some(receipt.sequence), message });
         self.demand.meet();
         Ok(())
     }
@@ -90,19 +171,18 @@ impl Feed for TopicFeed {
         self.inbox = None;
         let found = stream::find(connected, &self.stream).await?;
         let server = connected.client.server_info().server_id;
-        if self.made.is_none() && self.server.as_ref().is_some_and(|before| *before != server) {
+        if self.made_ns.is_none() && self.server.as_ref().is_some_and(|before| *before != server) {
             // The one before was started again, or is another one: a stream may have been made there and lost with it
             // before anybody looked.
-            self.mailbox.put(Ok(Arrival::Gap(Gap::Reconnected)));
+            self.mailbox.tell_loss(Ok(Arrival::Gap { gap: Gap::Reconnected, place: None }));
         }
         match found {
-            Some(stream) => self.follow(connected, &stream).await?,
+            Some(stream) => self.follow(connected, stream).await?,
             // Whatever comes first is "from now on".
             None => {
-                self.next.get_or_insert(match self.start {
-                    Start::Now | Start::Oldest => 0,
+                self.next.get_or_insert(match self.beginning.start {
+                    Start::Now | Start::Oldest | Start::After(_) => 0,
                     Start::Sequence(sequence) => sequence,
-                    Start::After(_) => 0,
                 });
             }
         }
@@ -119,7 +199,7 @@ impl Feed for TopicFeed {
             }
             sleep(LOOK_FOR_STREAM).await;
             if let Some(stream) = stream::find(connected, &self.stream).await? {
-                self.follow(connected, &stream).await?;
+                self.follow(connected, stream).await?;
             }
         }
     }
@@ -131,21 +211,18 @@ impl Feed for TopicFeed {
         Ok(())
     }
 
-    fn tell(&self, sentence: String) {
-        self.mailbox.put(Err(News::Final(sentence)));
+    fn tell(&mut self, sentence: String) {
+        self.mailbox.tell_final(sentence);
     }
 }
 
-/// Where a subscription begins in a stream that is there.
-fn first(start: Start, state: &State) -> Result<u64, ServerError> {
+/// Where a subscription begins in a stream that is there, and that nothing was read of.
+fn first(start: Start, oldest: u64, published: u64) -> Result<u64, ServerError> {
     match start {
-        Start::Now => Ok(state.last_sequence),
-        Start::Oldest => Ok(state.first_sequence.saturating_sub(1)),
-        Start::Sequence(wanted) if wanted > state.last_sequence => {
-            Err(ServerError::Future { wanted, published: state.last_sequence })
-        }
+        Start::Now => Ok(published),
+        Start::Oldest | Start::After(_) => Ok(oldest),
+        Start::Sequence(wanted) if wanted > published => Err(ServerError::Future { wanted, published }),
         Start::Sequence(wanted) => Ok(wanted),
-        Start::After(_) => Err(ServerError::NotNats("not yet".to_owned())),
     }
 }
 

@@ -1,12 +1,13 @@
 //! Who is too slow for core NATS: what lies unread is bounded in bytes, and the loss is told.
 
-use tickpath_bus_api::conformance::until;
-use tickpath_bus_api::{Delivery, Event, Gap, ReceiveError};
+use tickpath_bus_api::conformance::{OwnedEvent, next_event, until};
+use tickpath_bus_api::{Connection, Delivery, Event, Gap, Policy, ReceiveError, TopicConfig};
 use tickpath_bus_nats::MAX_UNREAD_BYTES;
 use tickpath_clock::Wait;
 
 use crate::nats_server::NatsServer;
-use crate::opened::{KIND, QUEUE, bus, publisher, pull_error, puller, pusher, subscriber};
+use crate::opened::{KIND, QUEUE, TOPIC, bus, publisher, pull_error, puller, pusher, subscriber};
+use crate::relay::Relay;
 
 /// Long enough that a count of messages would not bound them.
 const BYTES: usize = 1_000_000;
@@ -47,6 +48,27 @@ fn a_subscriber_that_is_too_far_behind_is_cut_off_and_told_so() {
         came
     });
     assert!(is_back, "nothing comes any more");
+}
+
+#[test]
+fn a_subscriber_to_jetstream_reads_ahead_by_bytes_too() {
+    /// What it has asked for, and what lies in the sockets.
+    const MOST_AHEAD_BYTES: u64 = 64 << 20;
+    let server = NatsServer::start(&[]);
+    let relay = Relay::to(server.port());
+    let far = bus(&format!("{}?jetstream", server.url()));
+    let large = TopicConfig { capacity_bytes: 256 << 20, ..TopicConfig::new(Policy::Overwrite) };
+    let mut publisher = far.publisher(TOPIC, &large).unwrap_or_else(|e| panic!("{e}"));
+    let mut subscriber = subscriber(&bus(&format!("{}?jetstream", relay.url())), Wait::Block);
+    for stamp in 0..COUNT {
+        publisher.publish(stamp, KIND, &[7; BYTES]).unwrap();
+    }
+    until(|| relay.answered() > 24 << 20);
+    for stamp in 0..COUNT {
+        let ahead = relay.answered().saturating_sub(stamp * BYTES as u64);
+        assert!(ahead <= MOST_AHEAD_BYTES, "{ahead} bytes beyond message {stamp}");
+        assert_eq!(next_event(&mut *subscriber), OwnedEvent::at(stamp, stamp, &[7; BYTES]), "{stamp}");
+    }
 }
 
 #[test]

@@ -1,12 +1,16 @@
 //! A cluster that has no leader, as it is while its servers start: it answers, and keeps nothing yet.
 
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
 use tickpath_bus_api::conformance::{OwnedEvent, next_event};
-use tickpath_bus_api::{Connection, Delivery, Policy, Start, TopicConfig};
+use tickpath_bus_api::{Connection, Delivery, Event, Fate, Gap, Policy, Publisher, Start, Subscriber, TopicConfig};
 use tickpath_bus_nats::NatsBus;
 use tickpath_clock::{Wait, sleep_ns};
 
 use crate::nats_server::NatsServer;
-use crate::opened::{KIND, QUEUE, TOPIC, pull, puller, pusher};
+use crate::opened::{KIND, QUEUE, STREAM, TOPIC, pull, puller, pusher};
+use crate::server::answer_of_jetstream;
 
 #[test]
 fn a_cluster_without_a_leader_is_waited_for_by_who_receives_and_told_to_who_sends() {
@@ -31,6 +35,118 @@ fn a_cluster_without_a_leader_is_waited_for_by_who_receives_and_told_to_who_send
     assert_eq!(next_event(&mut *subscriber), OwnedEvent::at(0, 1, b"after"));
     pusher(&bus, Delivery::AtLeastOnce).push(2, KIND, b"after").unwrap();
     assert_eq!(pull(&mut *puller(&bus, Delivery::AtLeastOnce)), (2, false));
+}
+
+#[test]
+fn what_is_published_survives_whoever_leads_its_stream_and_comes_once() {
+    const FALLS: usize = 3;
+    const BETWEEN_FALLS: u64 = 500;
+    let mut servers: [NatsServer; 3] = NatsServer::start_cluster();
+    let places: Vec<String> = servers.iter().map(|server| format!("127.0.0.1:{}", server.port())).collect();
+    let url = format!("nats://{}?jetstream&durable&replicas=3", places.join(","));
+    let bus = until(|| NatsBus::connect(&url));
+    let large = TopicConfig { capacity_bytes: 256 << 20, ..TopicConfig::new(Policy::Overwrite) };
+    let mut publisher = until(|| bus.publisher(TOPIC, &large));
+    let mut subscriber = until(|| bus.subscriber(TOPIC, Start::Oldest, Wait::Block));
+    let (published, is_over) = (AtomicU64::new(0), AtomicBool::new(false));
+    let mut stamps = Vec::new();
+    std::thread::scope(|scope| {
+        let over = Over(&is_over);
+        scope.spawn(|| {
+            while !is_over.load(Ordering::SeqCst) {
+                publish_surely(&mut *publisher, published.load(Ordering::SeqCst));
+                published.fetch_add(1, Ordering::SeqCst);
+            }
+        });
+        let mut read_until = |what: &str, is_so: &mut dyn FnMut() -> bool| {
+            let is_so = (0..600_000).any(|_| {
+                read(&mut *subscriber, &mut stamps);
+                subscriber.wait(1_000_000);
+                is_so()
+            });
+            assert!(is_so, "{what}");
+        };
+        for _ in 0..FALLS {
+            let some = published.load(Ordering::SeqCst) + BETWEEN_FALLS;
+            read_until("nothing is published", &mut || published.load(Ordering::SeqCst) >= some);
+            let leader = until(|| leader(&servers).ok_or("nobody leads the stream"));
+            servers[leader].kill();
+            let more = published.load(Ordering::SeqCst) + BETWEEN_FALLS;
+            read_until("nothing is published without it", &mut || published.load(Ordering::SeqCst) >= more);
+            servers[leader].restart();
+            until(|| is_whole(&servers).then_some(()).ok_or("it has not caught up"));
+        }
+        drop(over);
+    });
+    let count = published.load(Ordering::SeqCst);
+    // A few looks more, for what comes twice.
+    let mut looks = 0..20;
+    for _ in 0..600_000 {
+        read(&mut *subscriber, &mut stamps);
+        subscriber.wait(1_000_000);
+        if stamps.len() as u64 >= count && looks.next().is_none() {
+            break;
+        }
+    }
+    assert_eq!(stamps, (0..count).collect::<Vec<_>>(), "all of them, once, in order");
+}
+
+/// Says that it is over, also where a test fails.
+struct Over<'a>(&'a AtomicBool);
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
+}
+
+/// Publishes a message once, however long it takes.
+fn publish_surely(publisher: &mut dyn Publisher, stamp: u64) {
+    let mut is_unknown = false;
+    let mut last = String::new();
+    for _ in 0..6_000 {
+        let published = match is_unknown {
+            true => publisher.resend().map_err(|error| error.error),
+            false => publisher.publish(stamp, KIND, b"load"),
+        };
+        let Err(error) = published else { return };
+        is_unknown |= error.fate() == Fate::Unknown;
+        last = error.to_string();
+        sleep_ns(10_000_000);
+    }
+    panic!("message {stamp} is not published: {last}");
+}
+
+/// Takes what is there. No message is missing, though a server that has just begun to lead may seem to have come back
+/// with less, and one that starts to keep nothing.
+fn read(subscriber: &mut dyn Subscriber, stamps: &mut Vec<u64>) {
+    let polled = subscriber.poll(64, &mut |event| match event {
+        Event::Message(message) => stamps.push(message.stamp),
+        Event::Gap(Gap::Reconnected) => {}
+        other => panic!("{other:?} behind message {:?}", stamps.last()),
+    });
+    if let Err(error) = polled {
+        assert!(error.to_string().contains("has no JetStream"), "{error}");
+    }
+}
+
+/// Which one leads the topic's stream.
+fn leader(servers: &[NatsServer]) -> Option<usize> {
+    let info = info(servers)?;
+    (0..servers.len()).find(|at| info.contains(&format!("\"leader\":\"server-{at}\"")))
+}
+
+/// Whether both others have all that the leader has.
+fn is_whole(servers: &[NatsServer]) -> bool {
+    info(servers).is_some_and(|info| info.matches("\"current\":true").count() == 2)
+}
+
+/// What the first one that answers says of the topic's stream.
+fn info(servers: &[NatsServer]) -> Option<String> {
+    let ask = |server: &NatsServer| {
+        answer_of_jetstream(server.port(), &format!("STREAM.INFO.{STREAM}"), "", Duration::from_secs(2))
+    };
+    servers.iter().find_map(ask).filter(|info| !info.contains("\"error\""))
 }
 
 /// What comes of it when it no longer fails, which is waited for up to a minute or more.

@@ -1,11 +1,12 @@
 //! What stays when the server is killed: what was asked to, and nothing else; and that is told.
 
-use tickpath_bus_api::conformance::{OwnedEvent, next_event, pull_stamps};
-use tickpath_bus_api::{Connection, Delivery, Policy, QueueConfig, ReceiveError, Start, TopicConfig};
+use tickpath_bus_api::conformance::{OwnedEvent, next_event, pull_stamps, stays_quiet};
+use tickpath_bus_api::{Connection, Delivery, Gap, Policy, QueueConfig, ReceiveError, Start, TopicConfig};
 use tickpath_clock::Wait;
 
 use crate::nats_server::NatsServer;
-use crate::opened::{KIND, QUEUE, TOPIC, bus, publisher, pull, pull_error, puller, pusher};
+use crate::opened::{KIND, QUEUE, TOPIC, bus, publisher, pull, pull_error, puller, pusher, subscriber};
+use crate::relay::Relay;
 
 #[test]
 fn what_is_durable_survives_its_server() {
@@ -23,6 +24,85 @@ fn what_is_durable_survives_its_server() {
     assert_eq!(pull(&mut *puller), (2, false));
     let mut subscriber = bus.subscriber(TOPIC, Start::Oldest, Wait::Block).unwrap_or_else(|e| panic!("{e}"));
     assert_eq!(next_event(&mut *subscriber), OwnedEvent::at(0, 1, b"kept"));
+}
+
+#[test]
+fn a_topic_that_comes_back_as_it_was_some_time_ago_says_so_and_goes_on_there() {
+    let mut server = NatsServer::start(&[]);
+    let bus = bus(&format!("{}?jetstream&durable", server.url()));
+    let mut subscriber = subscriber(&bus, Wait::Block);
+    let mut publisher = publisher(&bus);
+    publisher.publish(1, KIND, b"one").unwrap();
+    assert_eq!(next_event(&mut *subscriber), OwnedEvent::at(0, 1, b"one"));
+    server.kill();
+    let copy = server.back_up();
+    server.restart();
+    publisher.publish_batch(2, KIND, &[b"two", b"three"]).unwrap();
+    for (sequence, payload) in [(1, &b"two"[..]), (2, &b"three"[..])] {
+        assert_eq!(next_event(&mut *subscriber), OwnedEvent::at(sequence, 2, payload));
+    }
+    let token = subscriber.token().expect("it is there");
+    server.kill();
+    server.restore(&copy);
+    server.restart();
+    assert_eq!(next_event(&mut *subscriber), OwnedEvent::Gap(Gap::Reconnected));
+    let resumed = bus.subscriber(TOPIC, Start::After(token), Wait::Block);
+    let mut resumed = resumed.unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!(next_event(&mut *resumed), OwnedEvent::Gap(Gap::Reconnected));
+    publisher.publish(3, KIND, b"four").unwrap();
+    for subscriber in [&mut subscriber, &mut resumed] {
+        assert_eq!(next_event(&mut **subscriber), OwnedEvent::at(1, 3, b"four"));
+        stays_quiet(&mut **subscriber);
+    }
+}
+
+#[test]
+fn what_is_new_in_a_topic_that_comes_back_as_it_was_is_seen_also_by_who_is_late() {
+    let mut server = NatsServer::start(&[]);
+    let relay = Relay::to(server.port());
+    let mut subscriber = subscriber(&bus(&format!("{}?jetstream&durable", relay.url())), Wait::Block);
+    let mut publisher = publisher(&bus(&format!("{}?jetstream&durable", server.url())));
+    publisher.publish(1, KIND, b"one").unwrap();
+    assert_eq!(next_event(&mut *subscriber), OwnedEvent::at(0, 1, b"one"));
+    server.kill();
+    let copy = server.back_up();
+    server.restart();
+    publisher.publish_batch(2, KIND, &[b"two", b"three"]).unwrap();
+    for (sequence, payload) in [(1, &b"two"[..]), (2, &b"three"[..])] {
+        assert_eq!(next_event(&mut *subscriber), OwnedEvent::at(sequence, 2, payload));
+    }
+    relay.cut();
+    server.kill();
+    server.restore(&copy);
+    server.restart();
+    publisher.publish(3, KIND, b"four").unwrap();
+    relay.heal();
+    assert_eq!(next_event(&mut *subscriber), OwnedEvent::Gap(Gap::Reconnected));
+    assert_eq!(next_event(&mut *subscriber), OwnedEvent::at(1, 3, b"four"));
+}
+
+#[test]
+fn a_queue_that_comes_back_as_it_was_some_time_ago_is_told_once() {
+    let mut server = NatsServer::start(&[]);
+    let bus = bus(&format!("{}?jetstream&durable", server.url()));
+    let mut pusher = pusher(&bus, Delivery::AtLeastOnce);
+    pusher.push(1, KIND, b"kept").unwrap();
+    server.kill();
+    let copy = server.back_up();
+    server.restart();
+    pusher.push(2, KIND, b"lost").unwrap();
+    let mut puller = puller(&bus, Delivery::AtLeastOnce);
+    assert_eq!(pull_stamps(&mut *puller, 2), [(1, false), (2, false)]);
+    server.kill();
+    server.restore(&copy);
+    server.restart();
+    let error = pull_error(&mut *puller);
+    assert!(matches!(error, ReceiveError::Gone(_)) && error.to_string().contains("some time ago"), "{error}");
+    pusher.push(3, KIND, b"new").unwrap();
+    // What was handed over has the place of another message now.
+    puller.acknowledge().unwrap();
+    assert_eq!(pull_stamps(&mut *puller, 2), [(1, false), (3, false)]);
+    puller.acknowledge().unwrap();
 }
 
 #[test]

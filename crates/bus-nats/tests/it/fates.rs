@@ -1,19 +1,17 @@
 //! What becomes of messages where the server hangs or refuses, and what an error says of each.
 
-use tickpath_bus_api::conformance::{OwnedEvent, go_on, halt, next_event};
+use tickpath_bus_api::conformance::{OwnedEvent, go_on, halt, next_event, until};
 use tickpath_bus_api::{
-    Connection, Delivery, Fate, Policy, PublishError, Publisher, QueueConfig, ReceiveError, Start, TopicConfig,
+    Connection, Delivery, Fate, Gap, Policy, PublishError, Publisher, QueueConfig, ReceiveError, Start, Subscriber,
+    TopicConfig,
 };
 use tickpath_bus_nats::NatsBus;
-use tickpath_clock::Wait;
+use tickpath_clock::{Wait, sleep_ns};
 
 use crate::nats_server::NatsServer;
-use crate::opened::{KIND, QUEUE, TOPIC, bus, publisher, pull, pull_error, puller, pusher, subscriber};
+use crate::opened::{KIND, QUEUE, STREAM, TOPIC, bus, publisher, pull, pull_error, puller, pusher, subscriber};
 use crate::relay::Relay;
-use crate::server::ask_jetstream;
-
-/// What keeps the topic of the tests.
-const STREAM: &str = "tickpath-topic-tickpath+test+ticks";
+use crate::server::{ask_jetstream, publish_foreign};
 
 #[test]
 fn jetstream_keeps_once_what_was_unknown_and_sent_again() {
@@ -54,6 +52,37 @@ fn a_queue_has_once_what_was_unknown_and_sent_again_over_another_connection() {
 }
 
 #[test]
+fn what_a_queue_does_not_know_again_any_more_is_not_sent_again() {
+    let (server, locked) = (NatsServer::start(&[]), NatsServer::start(&["--user", "ann", "--pass", "secret"]));
+    let relay = Relay::to(server.port());
+    let far = bus(&format!("{}?jetstream", server.url()));
+    let name = "tickpath-queue-tickpath+test+jobs";
+    let kept = "\"retention\":\"workqueue\",\"storage\":\"memory\",\"num_replicas\":1,\"duplicate_window\":100000000";
+    let json = format!("{{\"name\":\"{name}\",\"subjects\":[\"queue/{QUEUE}\"],{kept}}}");
+    ask_jetstream(server.port(), &format!("STREAM.CREATE.{name}"), &json);
+    let mut pusher = pusher(&bus(&format!("{}?jetstream", relay.url())), Delivery::AtLeastOnce);
+    relay.silence();
+    let pushed = std::thread::scope(|scope| {
+        let pushing = scope.spawn(|| pusher.push(1, KIND, b"job"));
+        until(|| far.waiting(QUEUE).unwrap() == Some(1));
+        relay.lead_to(locked.port());
+        relay.break_off();
+        pushing.join().unwrap()
+    });
+    assert!(matches!(&pushed, Err(PublishError::Unknown(_))), "{pushed:?}");
+    relay.lead_to(server.port());
+    // The server's own time is to pass, too.
+    sleep_ns(300_000_000);
+    for _ in 0..2 {
+        let error = pusher.resend().unwrap_err();
+        assert!(matches!(error.error, PublishError::Unknown(_)), "{error}");
+        assert!(error.to_string().contains("it might be kept twice"), "{error}");
+    }
+    pusher.push(2, KIND, b"job").unwrap();
+    assert_eq!(far.waiting(QUEUE).unwrap(), Some(2));
+}
+
+#[test]
 fn a_core_subscriber_sees_once_what_was_unknown_and_sent_again() {
     let server = NatsServer::start(&[]);
     let bus = bus(&server.url());
@@ -86,9 +115,40 @@ fn a_batch_of_which_one_is_refused_says_what_became_of_each() {
     assert!(matches!(error.error, PublishError::Other(_)) && !error.error.may_pass(), "{error}");
     publisher.publish(2, KIND, b"four").unwrap();
     let mut subscriber = bus.subscriber(TOPIC, Start::Oldest, Wait::Block).unwrap_or_else(|e| panic!("{e}"));
-    for (sequence, stamp, payload) in [(0, 1, "one"), (1, 1, "three"), (2, 2, "four")] {
-        assert_eq!(next_event(&mut *subscriber), OwnedEvent::at(sequence, stamp, payload.as_bytes()));
-    }
+    assert_eq!(next_event(&mut *subscriber), OwnedEvent::at(0, 1, b"one"));
+    // Those behind it have kept their numbers: what was refused between them is missing.
+    assert_eq!(next_event(&mut *subscriber), OwnedEvent::Gap(Gap::Missed(1)));
+    assert_eq!(next_event(&mut *subscriber), OwnedEvent::at(1, 1, b"three"));
+    assert_eq!(next_event(&mut *subscriber), OwnedEvent::at(2, 2, b"four"));
+}
+
+#[test]
+fn what_arrived_is_unknown_though_the_second_attempt_ends_for_good() {
+    let (server, locked) = (NatsServer::start(&[]), NatsServer::start(&["--user", "ann", "--pass", "secret"]));
+    let relay = Relay::to(server.port());
+    let mut witness = subscriber(&bus(&format!("{}?jetstream", server.url())), Wait::Block);
+    let mut publisher = publisher(&bus(&format!("{}?jetstream", relay.url())));
+    let error = publish_then_lead_to(locked.port(), &relay, &mut *publisher, &mut *witness);
+    assert!(matches!(error, PublishError::Unknown(_)) && error.to_string().contains("wants a password"), "{error}");
+    relay.lead_to(server.port());
+    publisher.resend().unwrap();
+    publisher.publish(8, KIND, b"after").unwrap();
+    assert_eq!(next_event(&mut *witness), OwnedEvent::at(1, 8, b"after"));
+}
+
+#[test]
+fn what_arrived_is_unknown_though_the_second_attempt_is_refused() {
+    let (server, full) = (NatsServer::start(&[]), NatsServer::start(&[]));
+    make_stream(&full, "\"max_msgs\":1,\"discard\":\"new\"");
+    publish_foreign(full.port(), TOPIC, &["it is full"]);
+    let relay = Relay::to(server.port());
+    let mut witness = subscriber(&bus(&format!("{}?jetstream", server.url())), Wait::Block);
+    let mut publisher = keeping_publisher(&bus(&format!("{}?jetstream", relay.url())));
+    let error = publish_then_lead_to(full.port(), &relay, &mut *publisher, &mut *witness);
+    assert!(matches!(error, PublishError::Unknown(_)), "{error}");
+    // Asked on that server again, it is refused once more, and that proves nothing.
+    let again = publisher.resend().unwrap_err();
+    assert!(matches!(again.error, PublishError::Unknown(_)) && again.fate(0) == Fate::Unknown, "{again}");
 }
 
 #[test]
@@ -103,6 +163,20 @@ fn what_has_no_room_may_pass_and_is_not_published() {
     ask_jetstream(server.port(), &format!("STREAM.PURGE.{STREAM}"), "");
     publisher.publish(2, KIND, b"after").unwrap();
     assert_eq!(publisher.reconnects(), Some(0), "an answer is no loss");
+}
+
+#[test]
+fn a_message_that_was_refused_leaves_no_hole_behind_it() {
+    let server = NatsServer::start(&[]);
+    let bus = bus(&format!("{}?jetstream", server.url()));
+    make_stream(&server, "\"max_msg_size\":500");
+    let mut publisher = keeping_publisher(&bus);
+    let mut subscriber = subscriber(&bus, Wait::Block);
+    publisher.publish(1, KIND, b"one").unwrap();
+    publisher.publish(2, KIND, &[7; 1000]).unwrap_err();
+    publisher.publish(3, KIND, b"three").unwrap();
+    assert_eq!(next_event(&mut *subscriber), OwnedEvent::at(0, 1, b"one"));
+    assert_eq!(next_event(&mut *subscriber), OwnedEvent::at(1, 3, b"three"));
 }
 
 #[test]
@@ -150,6 +224,25 @@ fn a_queue_that_was_removed_is_told_and_pulled_on() {
     // What was held before has the place that the new one has now.
     puller.acknowledge().unwrap();
     assert_eq!(pull(&mut *puller), (2, false));
+}
+
+/// What a publisher behind a relay says of a message that has arrived, if it does not hear so, and its next connection
+/// leads to this port.
+fn publish_then_lead_to(
+    port: u16,
+    relay: &Relay,
+    publisher: &mut dyn Publisher,
+    witness: &mut dyn Subscriber,
+) -> PublishError {
+    relay.silence();
+    let published = std::thread::scope(|scope| {
+        let publishing = scope.spawn(|| publisher.publish(7, KIND, b"arrived"));
+        assert_eq!(next_event(witness), OwnedEvent::at(0, 7, b"arrived"));
+        relay.lead_to(port);
+        relay.break_off();
+        publishing.join().unwrap()
+    });
+    published.unwrap_err()
 }
 
 /// Makes the stream of the tests' topic, as somebody else would.

@@ -1,12 +1,12 @@
 //! What only JetStream can do: keep a topic or a queue beyond a connection, and lose it with the server.
 
 use tickpath_bus_api::conformance::{OwnedEvent, next_event};
-use tickpath_bus_api::{ConnectError, Connection, Delivery, Gap, Policy, Start, TopicConfig};
+use tickpath_bus_api::{ConnectError, Connection, Delivery, Gap, Policy, ReceiveError, Start, TopicConfig};
 use tickpath_bus_nats::NatsBus;
 use tickpath_clock::Wait;
 
 use crate::nats_server::NatsServer;
-use crate::opened::{KIND, QUEUE, TOPIC, bus, publisher, pull, puller, pusher, subscriber};
+use crate::opened::{KIND, QUEUE, TOPIC, bus, publisher, pull, pull_error, puller, pusher, subscriber};
 use crate::relay::Relay;
 use crate::server::publish_foreign;
 
@@ -154,6 +154,31 @@ fn a_server_without_jetstream_is_said_so() {
     let error = NatsBus::connect(&format!("{}?jetstream", server.url())).expect_err("it keeps nothing");
     let remedy = "has no JetStream; start nats-server with -js, or leave ?jetstream away";
     assert_eq!(error.to_string(), format!("{}: {remedy}", server.url()));
+}
+
+#[test]
+fn a_server_that_has_no_jetstream_or_has_lost_it_is_passed_over() {
+    let (first, second, plain) = (NatsServer::start(&[]), NatsServer::start(&[]), NatsServer::start_plain());
+    let relay = Relay::to(first.port());
+    let others = [&plain, &second].map(|server| format!("127.0.0.1:{}", server.port())).join(",");
+    jetstream(&format!("nats://{others}"));
+    let bus = jetstream(&format!("{},{others}", relay.url()));
+    let mut subscriber = subscriber(&bus, Wait::Block);
+    let mut publisher = publisher(&bus);
+    let mut pusher = pusher(&bus, Delivery::AtLeastOnce);
+    let mut puller = puller(&bus, Delivery::AtLeastOnce);
+    publisher.publish(1, KIND, b"before").unwrap();
+    assert_eq!(next_event(&mut *subscriber), OwnedEvent::at(0, 1, b"before"));
+    relay.lead_to(plain.port());
+    relay.break_off();
+    publisher.publish(2, KIND, b"after").unwrap();
+    assert_eq!(next_event(&mut *subscriber), OwnedEvent::Gap(Gap::Reconnected));
+    assert_eq!(next_event(&mut *subscriber), OwnedEvent::at(0, 2, b"after"));
+    pusher.push(3, KIND, b"after").unwrap();
+    assert_eq!(jetstream(&second.url()).waiting(QUEUE).unwrap(), Some(1), "it is kept there");
+    let error = pull_error(&mut *puller);
+    assert!(matches!(error, ReceiveError::Gone(_)), "{error}");
+    assert_eq!(pull(&mut *puller), (3, false));
 }
 
 fn jetstream(url: &str) -> NatsBus {

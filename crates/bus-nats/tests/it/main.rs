@@ -1,10 +1,12 @@
 //! The bus over NATS, seen from outside, against real servers.
 
 mod behind;
+mod carried;
 mod cluster;
 mod conformance;
 mod durable;
 mod fates;
+mod given_back;
 mod jetstream;
 mod kills;
 mod login;
@@ -14,6 +16,7 @@ mod relay;
 mod server;
 mod sharing;
 mod tls;
+mod tokens;
 
 use tickpath_bus_api::conformance::run_child;
 use tickpath_bus_api::{ConnectError, Connection};

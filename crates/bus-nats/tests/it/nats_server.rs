@@ -1,6 +1,7 @@
 //! A NATS server for tests: on loopback, empty, in a folder of its own, gone with the test.
 
 use std::net::TcpStream;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use tempfile::TempDir;
@@ -13,7 +14,7 @@ pub struct NatsServer {
     port: u16,
     settings: Vec<String>,
     /// Goes after the server.
-    _dir: TempDir,
+    dir: TempDir,
 }
 
 impl NatsServer {
@@ -39,20 +40,20 @@ impl NatsServer {
         Self::open(vec!["-js".to_owned(), "-sd".to_owned(), dir_name, "-c".to_owned(), file_name], dir)
     }
 
-    /// Starts two with JetStream that are a cluster, and so have no leader without each other.
-    pub fn start_cluster() -> [Self; 2] {
-        let ports = [free_port(), free_port()];
-        [0, 1].map(|at| {
-            let [own, other] = [ports[at], ports[1 - at]].map(|port| format!("nats://127.0.0.1:{port}"));
+    /// Starts some with JetStream that are a cluster, and so have no leader without most of them.
+    pub fn start_cluster<const SERVERS: usize>() -> [Self; SERVERS] {
+        let routes: [String; SERVERS] = std::array::from_fn(|_| format!("nats://127.0.0.1:{}", free_port()));
+        std::array::from_fn(|at| {
+            let others: Vec<&str> = routes.iter().filter(|&route| *route != routes[at]).map(String::as_str).collect();
             Self::start(&[
                 "-n",
                 &format!("server-{at}"),
                 "--cluster_name",
                 "tickpath",
                 "--cluster",
-                &own,
+                &routes[at],
                 "--routes",
-                &other,
+                &others.join(","),
             ])
         })
     }
@@ -88,10 +89,25 @@ impl NatsServer {
         self.process = launch(self.port, &self.settings);
     }
 
+    /// A copy of what it keeps in files; it must be killed.
+    pub fn back_up(&self) -> TempDir {
+        let copy = tempfile::tempdir().unwrap();
+        copy_all(self.dir.path(), copy.path());
+        copy
+    }
+
+    /// Puts back what it kept then, and nothing else; it must be killed.
+    pub fn restore(&self, copy: &TempDir) {
+        for entry in std::fs::read_dir(self.dir.path()).unwrap() {
+            std::fs::remove_dir_all(entry.unwrap().path()).unwrap();
+        }
+        copy_all(copy.path(), self.dir.path());
+    }
+
     fn open(settings: Vec<String>, dir: TempDir) -> Self {
         let port = free_port();
         let process = launch(port, &settings);
-        Self { process, port, settings, _dir: dir }
+        Self { process, port, settings, dir }
     }
 }
 
@@ -100,6 +116,12 @@ impl Drop for NatsServer {
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
+}
+
+/// Copies what is in a folder.
+fn copy_all(from: &Path, to: &Path) {
+    let copied = Command::new("cp").arg("-a").arg(from.join(".")).arg(to).status().expect("cp is there");
+    assert!(copied.success(), "{} is not copied", from.display());
 }
 
 fn launch(port: u16, settings: &[String]) -> Child {

@@ -11,6 +11,9 @@ pub const TOPIC: &str = "tickpath:test:ticks";
 pub const QUEUE: &str = "tickpath:test:jobs";
 pub const KIND: u8 = 16;
 
+/// What keeps the topic.
+pub const STREAM: &str = "tickpath-topic-tickpath+test+ticks";
+
 /// Stamp of the next message, and whether it is marked as redelivered.
 pub fn pull(puller: &mut dyn Puller) -> (u64, bool) {
     pull_stamps(puller, 1)[0]

@@ -1,8 +1,8 @@
 //! A piece of network between a client and a server, which can be cut.
 
-use std::io;
+use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
-use std::sync::atomic::{AtomicBool, AtomicU16, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 /// A port that leads to a server's. It is gone with the test.
@@ -15,6 +15,10 @@ struct Line {
     server_port: AtomicU16,
     is_cut: AtomicBool,
     is_over: AtomicBool,
+    /// Nothing that the server says comes through.
+    is_silent: AtomicBool,
+    /// Bytes that came through from the server.
+    answered: AtomicU64,
     /// Both sides of each connection.
     sockets: Mutex<Vec<TcpStream>>,
 }
@@ -26,7 +30,14 @@ impl Relay {
         let port = listener.local_addr().unwrap().port();
         let is = || AtomicBool::new(false);
         let server_port = AtomicU16::new(server_port);
-        let line = Arc::new(Line { server_port, is_cut: is(), is_over: is(), sockets: Mutex::default() });
+        let line = Arc::new(Line {
+            server_port,
+            is_cut: is(),
+            is_over: is(),
+            is_silent: is(),
+            answered: AtomicU64::new(0),
+            sockets: Mutex::default(),
+        });
         let accepting = line.clone();
         std::thread::spawn(move || accepting.accept(&listener));
         Self { port, line }
@@ -46,6 +57,26 @@ impl Relay {
     pub fn cut(&self) {
         self.line.is_cut.store(true, Ordering::SeqCst);
         self.line.close_all();
+    }
+
+    /// What the server says is lost from now on; what it is told passes.
+    pub fn silence(&self) {
+        self.line.is_silent.store(true, Ordering::SeqCst);
+    }
+
+    /// Ends all connections; new ones pass, and the server is heard there.
+    pub fn break_off(&self) {
+        // Under the lock: none is joined in between.
+        let mut sockets = self.line.sockets.lock().unwrap();
+        for socket in sockets.drain(..) {
+            let _ = socket.shutdown(Shutdown::Both);
+        }
+        self.line.is_silent.store(false, Ordering::SeqCst);
+    }
+
+    /// Bytes that came through from the server so far.
+    pub fn answered(&self) -> u64 {
+        self.line.answered.load(Ordering::SeqCst)
     }
 
     /// Lets new connections pass.
@@ -76,20 +107,34 @@ impl Line {
         }
     }
 
-    fn join(&self, near: TcpStream, far: TcpStream) {
+    fn join(self: &Arc<Self>, near: TcpStream, far: TcpStream) {
         // Under the lock: one that passes before a cut is closed by it.
         let mut sockets = self.sockets.lock().unwrap();
         if self.is_cut.load(Ordering::SeqCst) {
             return;
         }
-        for (from, to) in [(&near, &far), (&far, &near)] {
-            let (mut from, mut to) = (from.try_clone().unwrap(), to.try_clone().unwrap());
-            std::thread::spawn(move || {
-                let _ = io::copy(&mut from, &mut to);
-                let _ = to.shutdown(Shutdown::Both);
-            });
+        for (from, to, is_answer) in [(&near, &far, false), (&far, &near, true)] {
+            let (from, to, line) = (from.try_clone().unwrap(), to.try_clone().unwrap(), self.clone());
+            std::thread::spawn(move || line.carry(from, to, is_answer));
         }
         sockets.extend([near, far]);
+    }
+
+    /// Until one side has gone.
+    fn carry(&self, mut from: TcpStream, mut to: TcpStream, is_answer: bool) {
+        let mut bytes = vec![0; 64 << 10];
+        while let Ok(read @ 1..) = from.read(&mut bytes) {
+            if is_answer && self.is_silent.load(Ordering::SeqCst) {
+                continue;
+            }
+            if to.write_all(&bytes[..read]).is_err() {
+                break;
+            }
+            if is_answer {
+                self.answered.fetch_add(read as u64, Ordering::SeqCst);
+            }
+        }
+        let _ = to.shutdown(Shutdown::Both);
     }
 
     fn close_all(&self) {

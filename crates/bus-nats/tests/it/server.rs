@@ -235,14 +235,20 @@ fn check(url: &str, words: &[&str]) {
 
 /// Has the server's JetStream do something.
 pub fn ask_jetstream(port: u16, what: &str, json: &str) {
-    let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
-    stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
-    stream.write_all(b"CONNECT {\"verbose\":false}\r\nSUB answer 1\r\n").unwrap();
-    write!(stream, "PUB $JS.API.{what} answer {}\r\n{json}\r\n", json.len()).unwrap();
-    let mut lines = BufReader::new(stream).lines().map_while(Result::ok);
-    assert!(lines.any(|line| line.starts_with("MSG answer")), "the server has not answered");
-    let answer = lines.next().unwrap_or_default();
+    let answer = answer_of_jetstream(port, what, json, Duration::from_secs(60));
+    let answer = answer.expect("the server has not answered");
     assert!(!answer.contains("\"error\""), "{what}: {answer}");
+}
+
+/// What the server's JetStream answers, if it does so in time.
+pub fn answer_of_jetstream(port: u16, what: &str, json: &str, patience: Duration) -> Option<String> {
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).ok()?;
+    stream.set_read_timeout(Some(patience)).unwrap();
+    stream.write_all(b"CONNECT {\"verbose\":false}\r\nSUB answer 1\r\n").ok()?;
+    write!(stream, "PUB $JS.API.{what} answer {}\r\n{json}\r\n", json.len()).ok()?;
+    let mut lines = BufReader::new(stream).lines().map_while(Result::ok);
+    lines.find(|line| line.starts_with("MSG answer"))?;
+    lines.next()
 }
 
 /// Publishes as somebody else; returns when the server has all of it.

@@ -1,0 +1,36 @@
+//! Messages that keep the origin that they have elsewhere.
+
+use tickpath_bus_api::conformance::{OwnedEvent, next_event, stays_quiet};
+use tickpath_bus_api::{Gap, Origin};
+use tickpath_clock::Wait;
+
+use crate::nats_server::NatsServer;
+use crate::opened::{KIND, bus, publisher, subscriber};
+
+#[test]
+fn what_is_carried_twice_comes_once_and_what_is_missing_is_told() {
+    let server = NatsServer::start(&[]);
+    for query in ["", "?jetstream"] {
+        let bus = bus(&format!("{}{query}", server.url()));
+        let mut subscriber = subscriber(&bus, Wait::Block);
+        let [mut one, mut other] = [publisher(&bus), publisher(&bus)];
+        let origin = |number| Origin { clock: 1, publisher: 0x7469_636b, number };
+        let payload = |event: OwnedEvent| match event {
+            OwnedEvent::Message { payload, .. } => String::from_utf8(payload).unwrap(),
+            other => format!("{other:?}"),
+        };
+        one.publish(1, KIND, b"his own").unwrap();
+        assert_eq!(payload(next_event(&mut *subscriber)), "his own");
+        one.carry(origin(0), 2, KIND, b"zero").unwrap();
+        assert_eq!(payload(next_event(&mut *subscriber)), "zero");
+        other.carry(origin(0), 2, KIND, b"zero").unwrap();
+        one.carry(origin(3), 3, KIND, b"three").unwrap();
+        // Late: it was told as missed.
+        one.carry(origin(2), 3, KIND, b"two").unwrap();
+        one.publish(4, KIND, b"his own").unwrap();
+        let came: Vec<String> = (0..3).map(|_| payload(next_event(&mut *subscriber))).collect();
+        let gap = format!("{:?}", OwnedEvent::Gap(Gap::Missed(2)));
+        assert_eq!(came, [gap.as_str(), "three", "his own"], "{query}");
+        stays_quiet(&mut *subscriber);
+    }
+}

@@ -1,0 +1,199 @@
+//! Messages of a queue that come again: given back, not acknowledged, or too often.
+
+use std::num::NonZeroU32;
+
+use tickpath_bus_api::conformance::{go_on, halt, pull_stamps, until};
+use tickpath_bus_api::{Connection, Delivery, Origin, Puller, QueueConfig, ReceiveError, dead_letter_queue};
+use tickpath_bus_nats::NatsBus;
+use tickpath_clock::Wait;
+
+use crate::nats_server::NatsServer;
+use crate::opened::{KIND, QUEUE, bus, puller, pusher};
+use crate::relay::Relay;
+use crate::server::{ask_jetstream, publish_foreign};
+
+/// A message as it was handed over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Came {
+    stamp: u64,
+    deliveries: Option<u32>,
+    tag: u64,
+    origin: Option<Origin>,
+}
+
+#[test]
+fn one_message_is_given_back_and_the_others_are_acknowledged() {
+    let server = NatsServer::start(&[]);
+    let bus = jetstream(&server);
+    let mut pusher = pusher(&bus, Delivery::AtLeastOnce);
+    for stamp in 1..=3 {
+        pusher.push(stamp, KIND, b"job").unwrap();
+    }
+    let mut puller = puller(&bus, Delivery::AtLeastOnce);
+    let came = pull_some(&mut *puller, 3);
+    assert!(came.iter().all(|one| one.deliveries == Some(1) && one.tag > 0), "{came:?}");
+    puller.give_back(came[1].tag).unwrap();
+    let again = pull_some(&mut *puller, 1)[0];
+    assert_eq!((again.stamp, again.deliveries, again.origin), (2, Some(2), came[1].origin));
+    puller.give_back(again.tag).unwrap();
+    puller.acknowledge().unwrap();
+    for tag in [0, came[0].tag, came[1].tag, again.tag, again.tag + 1, u64::MAX] {
+        let error = puller.give_back(tag).unwrap_err();
+        assert!(matches!(error, ReceiveError::NotAcknowledged(_)), "{tag}: {error}");
+    }
+    // Those that were not given back are gone; this one comes to anybody.
+    drop(puller);
+    let mut other = bus.puller(QUEUE, &QueueConfig::new(Delivery::AtLeastOnce), Wait::Block).unwrap();
+    let last = pull_some(&mut *other, 1)[0];
+    assert_eq!((last.stamp, last.deliveries), (2, Some(3)));
+    other.acknowledge().unwrap();
+    assert_eq!(pull_nothing(&mut *other), 0);
+}
+
+#[test]
+fn what_was_delivered_too_often_goes_whole_to_the_dead_letters_and_is_not_handed_over() {
+    let server = NatsServer::start(&[]);
+    let bus = jetstream(&server);
+    let dead = dead_letter_queue(QUEUE);
+    let config = QueueConfig { most_deliveries: NonZeroU32::new(3), foreign: Some(99), ..at_least_once() };
+    let mut pusher = bus.pusher(QUEUE, &config).unwrap_or_else(|e| panic!("{e}"));
+    let mut puller = bus.puller(QUEUE, &config, Wait::Block).unwrap_or_else(|e| panic!("{e}"));
+    pusher.push(1, KIND, b"bad").unwrap();
+    publish_foreign(server.port(), &format!("queue/{QUEUE}"), &["bad, too"]);
+    let mut origins = Vec::new();
+    for delivery in 1..=3 {
+        let came = pull_some(&mut *puller, 2);
+        assert!(came.iter().all(|one| one.deliveries == Some(delivery)), "{came:?}");
+        origins = came.iter().map(|one| (one.stamp, one.origin)).collect();
+        came.iter().for_each(|one| puller.give_back(one.tag).unwrap());
+    }
+    pusher.push(2, KIND, b"good").unwrap();
+    assert_eq!(pull_stamps(&mut *puller, 1), [(2, false)]);
+    puller.acknowledge().unwrap();
+    until(|| pull_nothing(&mut *puller) == 0 && bus.waiting(&dead).unwrap() == Some(2));
+    let mut buried = bus.puller(&dead, &config, Wait::Block).unwrap_or_else(|e| panic!("{e}"));
+    let mut came: Vec<_> = pull_some(&mut *buried, 2).iter().map(|one| (one.stamp, one.origin)).collect();
+    came.sort_by_key(|&(stamp, _origin)| stamp);
+    origins.sort_by_key(|&(stamp, _origin)| stamp);
+    assert_eq!(came, origins);
+    buried.acknowledge().unwrap();
+    assert_eq!((pull_nothing(&mut *puller), pull_nothing(&mut *buried)), (0, 0));
+}
+
+#[test]
+fn who_counts_and_cannot_is_refused() {
+    let server = NatsServer::start(&[]);
+    let limited = |delivery| QueueConfig { most_deliveries: NonZeroU32::new(3), ..QueueConfig::new(delivery) };
+    let core = bus(&server.url());
+    let error = core.puller(QUEUE, &limited(Delivery::AtMostOnce), Wait::Block).err().expect("it keeps nothing");
+    assert!(error.to_string().contains("count how often a message was delivered"), "{error}");
+    let once = jetstream(&server).puller(QUEUE, &limited(Delivery::AtMostOnce), Wait::Block).err();
+    assert!(once.expect("at most once it is once").to_string().contains("use 'at-least-once', or no limit"));
+    let name = "q".repeat(126);
+    let long = jetstream(&server).puller(&name, &limited(Delivery::AtLeastOnce), Wait::Block).err();
+    assert!(long.expect("its dead letters have no name").to_string().contains(".dead"));
+    let mut puller = puller(&jetstream(&server), Delivery::AtMostOnce);
+    pusher(&jetstream(&server), Delivery::AtMostOnce).push(1, KIND, b"job").unwrap();
+    let came = pull_some(&mut *puller, 1)[0];
+    assert_eq!((came.deliveries, came.tag), (Some(1), 0));
+    let error = puller.give_back(came.tag).unwrap_err();
+    assert!(error.to_string().contains("handed over at least once"), "{error}");
+}
+
+#[test]
+fn a_server_that_is_silent_has_acknowledged_nothing() {
+    let server = NatsServer::start(&[]);
+    let bus = jetstream(&server);
+    let mut puller = puller(&bus, Delivery::AtLeastOnce);
+    pusher(&bus, Delivery::AtLeastOnce).push_batch(1, KIND, &[&b"job"[..]; 3]).unwrap();
+    assert_eq!(pull_stamps(&mut *puller, 3), [(1, false); 3]);
+    halt(server.pid());
+    let acknowledged = puller.acknowledge();
+    go_on(server.pid());
+    let error = acknowledged.expect_err("nobody has said so");
+    assert!(matches!(error, ReceiveError::NotAcknowledged(_)) && error.may_pass(), "{error}");
+    assert!(error.to_string().contains("3 messages are not acknowledged"), "{error}");
+    puller.acknowledge().expect("it is told once");
+}
+
+#[test]
+fn a_server_that_has_forgotten_who_holds_a_message_gives_it_out_again_only_if_it_says_so() {
+    let server = NatsServer::start(&[]);
+    let bus = jetstream(&server);
+    let mut puller = puller(&bus, Delivery::AtLeastOnce);
+    pusher(&bus, Delivery::AtLeastOnce).push_batch(1, KIND, &[&b"job"[..]; 3]).unwrap();
+    assert_eq!(pull_stamps(&mut *puller, 3), [(1, false); 3]);
+    ask_jetstream(server.port(), "CONSUMER.DELETE.tickpath-queue-tickpath+test+jobs.tickpath", "");
+    // Some servers answer nothing where nobody holds the message by now, others take it as done.
+    if let Err(error) = puller.acknowledge() {
+        assert!(matches!(error, ReceiveError::NotAcknowledged(_)), "{error}");
+        assert_eq!(pull_stamps(&mut *puller, 3), [(1, false); 3]);
+        puller.acknowledge().unwrap();
+    }
+    assert_eq!(pull_nothing(&mut *puller), 0);
+}
+
+#[test]
+fn a_dead_letter_is_there_once_though_its_puller_is_cut_off_while_it_is_moved() {
+    let server = NatsServer::start(&[]);
+    let relay = Relay::to(server.port());
+    let far = jetstream(&server);
+    let dead = dead_letter_queue(QUEUE);
+    let config = QueueConfig { most_deliveries: NonZeroU32::new(1), silence_ns: 1_000_000_000, ..at_least_once() };
+    let near = bus(&format!("{}?jetstream", relay.url()));
+    let mut puller = near.puller(QUEUE, &config, Wait::Block).unwrap_or_else(|e| panic!("{e}"));
+    let mut pusher = far.pusher(QUEUE, &config).unwrap_or_else(|e| panic!("{e}"));
+    pusher.push(1, KIND, b"bad").unwrap();
+    let came = pull_some(&mut *puller, 1)[0];
+    puller.give_back(came.tag).unwrap();
+    for round in 0..5 {
+        until(|| {
+            assert_eq!(puller.pull(1, &mut |pulled| panic!("{pulled:?} came too often")).unwrap(), 0);
+            puller.wait(1_000_000);
+            puller.reconnects() >= Some(round)
+        });
+        // Wherever the move is, it begins anew.
+        relay.break_off();
+    }
+    until(|| pull_nothing(&mut *puller) == 0 && far.waiting(&dead).unwrap() == Some(1));
+    let mut buried = far.puller(&dead, &at_least_once(), Wait::Block).unwrap_or_else(|e| panic!("{e}"));
+    let found = pull_some(&mut *buried, 1)[0];
+    assert_eq!((found.stamp, found.origin), (1, came.origin));
+    buried.acknowledge().unwrap();
+    assert_eq!((pull_nothing(&mut *puller), pull_nothing(&mut *buried)), (0, 0));
+}
+
+fn jetstream(server: &NatsServer) -> NatsBus {
+    bus(&format!("{}?jetstream", server.url()))
+}
+
+fn at_least_once() -> QueueConfig {
+    QueueConfig::new(Delivery::AtLeastOnce)
+}
+
+/// The next so many messages, waited for.
+fn pull_some(puller: &mut dyn Puller, count: usize) -> Vec<Came> {
+    let mut came = Vec::new();
+    until(|| {
+        let missing = count - came.len();
+        let pulled = puller.pull(missing, &mut |pulled| {
+            let (stamp, origin) = (pulled.message.stamp, pulled.message.origin);
+            came.push(Came { stamp, deliveries: pulled.deliveries, tag: pulled.tag, origin });
+        });
+        pulled.unwrap();
+        if came.len() < count {
+            puller.wait(1_000_000);
+        }
+        came.len() == count
+    });
+    came
+}
+
+/// How many come now, where none is to come.
+fn pull_nothing(puller: &mut dyn Puller) -> usize {
+    let looks = (0..20).map(|_| {
+        puller.wait(1_000_000);
+        puller.pull(8, &mut |_| {}).unwrap()
+    });
+    looks.sum()
+}

@@ -1,0 +1,110 @@
+//! Who stops says where, and who goes on there misses nothing in silence and gets nothing twice.
+
+use tickpath_bus_api::conformance::{OwnedEvent, next_event, stays_quiet, until};
+use tickpath_bus_api::{Connection, Gap, Policy, ResumeToken, Start, Subscriber, TopicConfig};
+use tickpath_bus_nats::NatsBus;
+use tickpath_clock::Wait;
+
+use crate::nats_server::NatsServer;
+use crate::opened::{KIND, TOPIC, bus, publisher, subscriber};
+
+#[test]
+fn who_goes_on_gets_what_comes_behind_and_nothing_twice() {
+    let server = NatsServer::start(&[]);
+    let bus = jetstream(&server);
+    let mut first = subscriber(&bus, Wait::Block);
+    assert_eq!(first.token(), None, "nothing is known of it yet");
+    let mut publisher = publisher(&bus);
+    publisher.publish_batch(1, KIND, &[b"one", b"two", b"three"]).unwrap();
+    assert_eq!(next_event(&mut *first), OwnedEvent::at(0, 1, b"one"));
+    let token = first.token().expect("it is there");
+    let mut second = go_on(&bus, token);
+    assert_eq!(second.token(), Some(token), "nothing was handed over");
+    assert_eq!(next_event(&mut *second), OwnedEvent::at(1, 1, b"two"));
+    let mut third = go_on(&bus, second.token().expect("it is there"));
+    assert_eq!(next_event(&mut *third), OwnedEvent::at(2, 1, b"three"));
+    stays_quiet(&mut *third);
+    let mut now = subscriber(&bus, Wait::Block);
+    publisher.publish(2, KIND, b"four").unwrap();
+    // Whoever began with the next one and has not looked yet stands before it.
+    let mut fourth = go_on(&bus, now.token().expect("it is there"));
+    for subscriber in [&mut now, &mut third, &mut fourth] {
+        assert_eq!(next_event(&mut **subscriber), OwnedEvent::at(3, 2, b"four"));
+    }
+}
+
+#[test]
+fn what_is_overwritten_meanwhile_is_counted_and_a_gap_that_was_not_told_is_told_again() {
+    const COUNT: u64 = 100;
+    let server = NatsServer::start(&[]);
+    let bus = jetstream(&server);
+    let small = TopicConfig { capacity_bytes: 64 << 10, ..TopicConfig::new(Policy::Overwrite) };
+    let mut publisher = bus.publisher(TOPIC, &small).unwrap_or_else(|e| panic!("{e}"));
+    let mut first = subscriber(&bus, Wait::Block);
+    publisher.publish(0, KIND, b"first").unwrap();
+    assert_eq!(next_event(&mut *first), OwnedEvent::at(0, 0, b"first"));
+    let token = first.token().expect("it is there");
+    drop(first);
+    for stamp in 1..COUNT {
+        publisher.publish(stamp, KIND, &[7; 4096]).unwrap();
+    }
+    let mut second = go_on(&bus, token);
+    assert_eq!(second.token(), Some(token), "the gap is not told yet");
+    let OwnedEvent::Gap(Gap::Missed(missed)) = next_event(&mut *second) else { panic!("no gap") };
+    // Behind the gap, whose messages are told.
+    let mut third = go_on(&bus, second.token().expect("it is there"));
+    for subscriber in [&mut second, &mut third] {
+        for stamp in missed + 1..COUNT {
+            assert_eq!(next_event(&mut **subscriber), OwnedEvent::at(stamp, stamp, &[7; 4096]));
+        }
+    }
+}
+
+#[test]
+fn a_topic_that_is_another_now_is_told_and_begins_anew() {
+    let server = NatsServer::start(&[]);
+    let bus = jetstream(&server);
+    let mut first = subscriber(&bus, Wait::Block);
+    publisher(&bus).publish_batch(1, KIND, &[b"one", b"two"]).unwrap();
+    assert_eq!(next_event(&mut *first), OwnedEvent::at(0, 1, b"one"));
+    let token = first.token().expect("it is there");
+    drop(first);
+    bus.remove(TOPIC).unwrap();
+    // One comes before the topic is there again, one after that.
+    let mut early = go_on(&bus, token);
+    stays_quiet(&mut *early);
+    publisher(&bus).publish_batch(2, KIND, &[b"anew", b"and on"]).unwrap();
+    let mut late = go_on(&bus, token);
+    for subscriber in [&mut early, &mut late] {
+        assert_eq!(next_event(&mut **subscriber), OwnedEvent::Gap(Gap::Reconnected));
+        assert_eq!(next_event(&mut **subscriber), OwnedEvent::at(0, 2, b"anew"));
+        assert_eq!(next_event(&mut **subscriber), OwnedEvent::at(1, 2, b"and on"));
+    }
+}
+
+#[test]
+fn what_is_gone_by_its_age_is_counted_before_anything_follows() {
+    let server = NatsServer::start(&[]);
+    let bus = jetstream(&server);
+    assert!(bus.capabilities().max_age);
+    let short = TopicConfig { max_age_ns: Some(500_000_000), ..TopicConfig::new(Policy::Overwrite) };
+    let mut publisher = bus.publisher(TOPIC, &short).unwrap_or_else(|e| panic!("{e}"));
+    publisher.publish_batch(1, KIND, &[b"old", b"old"]).unwrap();
+    until(|| {
+        let opened = bus.subscriber(TOPIC, Start::Sequence(0), Wait::Block);
+        let mut subscriber = opened.unwrap_or_else(|e| panic!("{e}"));
+        next_event(&mut *subscriber) == OwnedEvent::Gap(Gap::Missed(2))
+    });
+    let error = bus.publisher(TOPIC, &TopicConfig::new(Policy::Overwrite)).err().expect("it has an age");
+    assert!(error.to_string().contains("for 0.5 s; open it with that age, or remove it first"), "{error}");
+}
+
+fn jetstream(server: &NatsServer) -> NatsBus {
+    bus(&format!("{}?jetstream", server.url()))
+}
+
+fn go_on(bus: &NatsBus, token: ResumeToken) -> Box<dyn Subscriber> {
+    // As another process would, from the text.
+    let token = token.to_string().parse().expect("it is a token");
+    bus.subscriber(TOPIC, Start::After(token), Wait::Block).unwrap_or_else(|e| panic!("{e}"))
+}
