@@ -157,7 +157,7 @@ impl<F: Feed> Life<F> {
     }
 
     async fn connection(&mut self, stop: &mut oneshot::Receiver<()>) -> End {
-        let Self { server, feed, opened, pause, reconnects } = self;
+        let Self { server, feed, opened, pause, reconnects, .. } = self;
         let opening = async {
             if !pause.is_zero() {
                 sleep(*pause).await;

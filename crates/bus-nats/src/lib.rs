@@ -287,10 +287,9 @@ impl Connection for NatsBus {
         if config.most_deliveries.is_some() {
             wire::check_name("queue", &dead)?;
         }
-        let dead_letters = config.most_deliveries.map(|most| DeadLetters {
-            most_deliveries: most.get(),
-            stream: stream::of_queue(&dead, keeping),
-        });
+        let dead_letters = config
+            .most_deliveries
+            .map(|most| DeadLetters { most_deliveries: most.get(), stream: stream::of_queue(&dead, keeping) });
         let pulling = Pulling {
             queue: queue.to_owned(),
             stream: stream::of_queue(queue, keeping),

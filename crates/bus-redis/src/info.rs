@@ -114,9 +114,9 @@ impl Run {
 
 /// A number that other text has not, but for one in four billions (FNV-1a); never 0.
 fn digest(text: &str) -> u32 {
-    let mixed = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |mixed, byte| {
-        (mixed ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    });
+    let mixed = text
+        .bytes()
+        .fold(0xcbf2_9ce4_8422_2325_u64, |mixed, byte| (mixed ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
     ((mixed >> 32) as u32 ^ mixed as u32).max(1)
 }
 

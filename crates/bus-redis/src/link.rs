@@ -93,7 +93,9 @@ impl Link {
                 (Some(master), _) => {
                     Self::master_of(server, address, master).and_then(|there| Self::login(server, &there))
                 }
-                (None, Some(slot)) => Self::node_of(server, address, slot).and_then(|there| Self::login(server, &there)),
+                (None, Some(slot)) => {
+                    Self::node_of(server, address, slot).and_then(|there| Self::login(server, &there))
+                }
                 (None, None) => Self::login(server, address),
             };
             let opened = opened.and_then(|mut link| {

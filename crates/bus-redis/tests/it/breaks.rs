@@ -5,7 +5,8 @@ use std::net::{Shutdown, TcpListener, TcpStream};
 
 use tickpath_bus_api::conformance::{OwnedEvent, free_port, go_on, halt, next_event, pull_stamps, stays_quiet, until};
 use tickpath_bus_api::{
-    Connection, Delivery, Event, Gap, Origin, Policy, PublishError, Publisher, QueueConfig, Start, Subscriber, TopicConfig,
+    Connection, Delivery, Event, Gap, Origin, Policy, PublishError, Publisher, QueueConfig, Start, Subscriber,
+    TopicConfig,
 };
 use tickpath_bus_redis::RedisBus;
 use tickpath_clock::Wait;
@@ -212,7 +213,11 @@ fn a_master_that_was_demoted_is_told_also_where_it_is_heard_and_no_number_means_
         if let Err(error) = publisher.publish(last, KIND, b"") {
             break error;
         }
-        assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(last - 1, b""), "who is subscribed there hears it");
+        assert_eq!(
+            next_event(&mut *subscriber),
+            OwnedEvent::message(last - 1, b""),
+            "who is subscribed there hears it"
+        );
     };
     assert!(matches!(&told, PublishError::Unknown(_)), "{told}");
     server.says(&["REPLICAOF", "NO", "ONE"]).unwrap();

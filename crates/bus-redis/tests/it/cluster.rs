@@ -58,9 +58,8 @@ impl Cluster {
     fn move_on(&self, name: &str) {
         let (from, slot) = self.place(name);
         let to = (from + 1) % self.nodes.len();
-        let [id_from, id_to] = [from, to].map(|at| -> String {
-            redis::cmd("CLUSTER").arg("MYID").query(&mut self.nodes[at].client()).unwrap()
-        });
+        let [id_from, id_to] = [from, to]
+            .map(|at| -> String { redis::cmd("CLUSTER").arg("MYID").query(&mut self.nodes[at].client()).unwrap() });
         let slot = slot.to_string();
         let set = |at: usize, words: &[&str]| {
             self.nodes[at].says(&[&["CLUSTER", "SETSLOT", slot.as_str()][..], words].concat()).unwrap();
