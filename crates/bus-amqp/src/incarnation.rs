@@ -76,8 +76,11 @@ impl Incarnation {
 
     /// The one that a refusal tells of: it says what was wanted, and what is there.
     fn in_refusal(sentence: &str) -> Option<Self> {
-        let (_, rest) = sentence.split_once("current is the value '")?;
-        let (digits, _) = rest.split_once('\'')?;
+        let (_, rest) = sentence.split_once("but current is ")?;
+        let mut quoted = rest.split('\'').skip(1);
+        let digits = quoted.next()?;
+        // A quotation that does not end was cut off.
+        quoted.next()?;
         let is_whole = digits.len() == 16 && digits.bytes().all(|b| b.is_ascii_hexdigit());
         is_whole.then(|| Self(digits.to_owned()))
     }
@@ -98,18 +101,21 @@ mod tests {
     fn an_incarnation_is_read_from_the_refusal_of_another_one() {
         let (wanted, found) = (Incarnation::fresh().unwrap(), Incarnation::fresh().unwrap());
         assert_ne!(wanted, found);
-        let sentence = format!(
-            "PRECONDITION_FAILED - inequivalent arg 'alternate-exchange' for exchange '{}' in vhost '{}': received the \
-             value '{}' of type 'longstr' but current is the value '{}' of type 'longstr'",
-            exchange_of("orders"),
-            "v".repeat(32),
-            wanted.0,
-            found.0,
-        );
-        assert!(sentence.len() <= 255, "{} bytes", sentence.len());
-        assert_eq!(Incarnation::in_refusal(&sentence), Some(found));
-        for bytes in 0..sentence.len() - "' of type 'longstr'".len() {
-            assert_eq!(Incarnation::in_refusal(&sentence[..bytes]), None, "cut off after {bytes} bytes");
+        let [exchange, host] = [exchange_of("orders").to_string(), "v".repeat(32)];
+        let refusal = |before: &str, behind: &str| {
+            format!(
+                "PRECONDITION_FAILED - inequivalent arg 'alternate-exchange' for exchange '{exchange}' in vhost '{host}': \
+                 received {}'{}'{} but current is {}'{}'{}",
+                before, wanted.0, behind, before, found.0, behind,
+            )
+        };
+        // As versions 3 and others say it.
+        for (sentence, behind) in [(refusal("", ""), 0), (refusal("the value ", " of type 'longstr'"), 18)] {
+            assert!(sentence.len() <= 255, "{} bytes", sentence.len());
+            assert_eq!(Incarnation::in_refusal(&sentence), Some(found.clone()));
+            for bytes in 0..sentence.len() - behind {
+                assert_eq!(Incarnation::in_refusal(&sentence[..bytes]), None, "cut off after {bytes} bytes");
+            }
         }
         let other = "PRECONDITION_FAILED - inequivalent arg 'durable' for exchange 'x' in vhost '/': received 'true' \
                      but current is 'false'";
