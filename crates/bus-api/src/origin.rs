@@ -87,6 +87,17 @@ pub struct OriginTracker {
     again: u64,
 }
 
+/// What is known of the message seen last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LastSeen {
+    /// Who published it.
+    pub publisher: u64,
+    /// His number that comes next.
+    pub next: u64,
+    /// A loss was told behind it: numbers that are missing next are part of that.
+    pub is_told: bool,
+}
+
 #[derive(Debug, Clone, Copy)]
 struct Place {
     /// The number that comes next.
@@ -117,14 +128,16 @@ impl OriginTracker {
         self.told += 1;
     }
 
-    /// One that has seen what this publisher published before that number, and nothing else.
-    pub fn behind((publisher, next): (u64, u64)) -> Self {
-        Self { last: Some((publisher, Place { next, told: 0, seen: 0 })), ..Self::default() }
+    /// One that has seen this last message, and nothing else.
+    pub fn behind(last: LastSeen) -> Self {
+        let place = Place { next: last.next, told: 0, seen: 0 };
+        Self { last: Some((last.publisher, place)), told: last.is_told.into(), ..Self::default() }
     }
 
-    /// The publisher of the message seen last, and his number that comes next.
-    pub fn last(&self) -> Option<(u64, u64)> {
-        self.last.map(|(publisher, place)| (publisher, place.next))
+    /// The message seen last; none if there was none with an origin.
+    pub fn last(&self) -> Option<LastSeen> {
+        let (publisher, place) = self.last?;
+        Some(LastSeen { publisher, next: place.next, is_told: place.told != self.told })
     }
 
     /// How many messages came again, and were not handed over.

@@ -1,7 +1,8 @@
 //! Where a subscriber has stopped, so that another one goes on behind it.
 //!
 //! ```text
-//!   kafka:0,2a,0,0:9f3c…,2a        transport : its own words : the last publisher, and his next number
+//!   kafka:0,2a,0,0:9f3c…,2a,0      transport : its own words : the last publisher, his next number, and whether a
+//!                                  loss was told behind that
 //! ```
 //! Numbers are hexadecimal. What the words mean is the transport's own: the next message, and what tells the topic from
 //! another one of its name.
@@ -10,7 +11,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::error::ConnectError;
-use crate::origin::OriginTracker;
+use crate::origin::{LastSeen, OriginTracker};
 
 /// Words that a transport has for a place.
 pub const TOKEN_WORDS: usize = 4;
@@ -24,8 +25,8 @@ pub struct ResumeToken {
     /// The transport's name, padded with zeros.
     transport: [u8; MAX_TRANSPORT_BYTES],
     words: [u64; TOKEN_WORDS],
-    /// The publisher of the last message, and the number that comes next of him: what he sent again comes not again.
-    last: Option<(u64, u64)>,
+    /// The last message: what its publisher sent again comes not again.
+    last: Option<LastSeen>,
 }
 
 /// Text that is no resume token.
@@ -49,7 +50,7 @@ impl ResumeToken {
             );
             return Err(ConnectError::Other(sentence.into()));
         }
-        let tracker = self.last.map_or_else(OriginTracker::default, |last| OriginTracker::behind(last));
+        let tracker = self.last.map_or_else(OriginTracker::default, OriginTracker::behind);
         Ok((self.words, tracker))
     }
 
@@ -74,7 +75,7 @@ impl fmt::Display for ResumeToken {
         let [a, b, c, d] = self.words;
         write!(f, "{}:{a:x},{b:x},{c:x},{d:x}", self.transport())?;
         match self.last {
-            Some((publisher, next)) => write!(f, ":{publisher:x},{next:x}"),
+            Some(LastSeen { publisher, next, is_told }) => write!(f, ":{publisher:x},{next:x},{}", u8::from(is_told)),
             None => Ok(()),
         }
     }
@@ -93,7 +94,10 @@ fn parse(text: &str) -> Option<ResumeToken> {
     let transport = padded(parts.next()?)?;
     let words = numbers(parts.next()?)?;
     let last = match parts.next() {
-        Some(last) => numbers::<2>(last).map(|[publisher, next]| Some((publisher, next)))?,
+        Some(last) => {
+            let [publisher, next, told] = numbers(last)?;
+            (told <= 1).then_some(Some(LastSeen { publisher, next, is_told: told == 1 }))?
+        }
         None => None,
     };
     parts.next().is_none().then_some(ResumeToken { transport, words, last })
@@ -124,10 +128,21 @@ mod tests {
             prop_assert_eq!(token.to_string().parse(), Ok(token));
             let (read, mut tracker) = token.read("kafka").unwrap();
             prop_assert_eq!(read, words);
-            if number < u64::MAX {
+            if number < u64::MAX - 3 {
                 prop_assert_eq!(tracker.see(origin), Sighting::Again);
+                prop_assert_eq!(tracker.see(Origin { number: number + 3, ..origin }), Sighting::After(2));
             }
             prop_assert!(token.read("nats").is_err());
+        }
+
+        #[test]
+        fn what_was_told_is_not_told_again_behind_a_token(number in 0..u64::MAX - 3) {
+            let (mut tracker, origin) = (OriginTracker::default(), Origin { clock: 1, publisher: 2, number });
+            tracker.see(origin);
+            tracker.told();
+            let token: ResumeToken = ResumeToken::new("kafka", [1; 4], &tracker).to_string().parse().unwrap();
+            let (_, mut tracker) = token.read("kafka").unwrap();
+            prop_assert_eq!(tracker.see(Origin { number: number + 3, ..origin }), Sighting::Next);
         }
 
         #[test]
@@ -146,7 +161,9 @@ mod tests {
             "kafka:1,2,3,g",
             "kafka:+1,2,3,4",
             "kafka:1,2,3,4:5",
-            "kafka:1,2,3,4:5,6:7",
+            "kafka:1,2,3,4:5,6",
+            "kafka:1,2,3,4:5,6,2",
+            "kafka:1,2,3,4:5,6,1:7",
             "ka fka:1,2,3,4",
             "a-very-long-name-of-one:1,2,3,4",
             "kafka:1,2,3,11111111111111111",

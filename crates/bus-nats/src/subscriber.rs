@@ -86,10 +86,9 @@ impl Subscriber for NatsSubscriber {
                 (1, None)
             }
             Arrival::Message { sequence, message } => {
-                let (mut count, mut is_behind_gap) = (0, false);
+                let mut count = 0;
                 let is_over = wire::hand_over(tracker, sequence, &message.payload, &mut |event| {
                     count += 1;
-                    is_behind_gap = matches!(event, Event::Gap(_));
                     handler(event);
                 });
                 if !is_over {
@@ -101,7 +100,7 @@ impl Subscriber for NatsSubscriber {
                 }
                 if let Some(sequence) = sequence {
                     let before = place.or_else(|| begun.get().copied());
-                    *place = before.map(|before| Place { next: sequence + 1, is_behind_gap, ..before });
+                    *place = before.map(|before| Place { next: sequence + 1, ..before });
                 }
                 (count, None)
             }

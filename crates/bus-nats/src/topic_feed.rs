@@ -92,7 +92,7 @@ impl TopicFeed {
         (self.next, self.seen) = (Some(next), last);
         if next <= last {
             // What is told from now on lies behind that.
-            let _ = self.beginning.begun.set(Place { next, made_ns, is_behind_gap: false });
+            let _ = self.beginning.begun.set(Place { next, made_ns });
         }
         self.skip_to(oldest);
         let consumer = stream.create_consumer(reading_from(next.max(oldest))).await?;
@@ -129,7 +129,7 @@ impl TopicFeed {
 
     /// Nobody knows what was missed in a topic that is not what it was; gives where it goes on.
     fn tell_another(&mut self, next: u64, made_ns: u64) -> u64 {
-        let place = Some(Place { next, made_ns, is_behind_gap: true });
+        let place = Some(Place { next, made_ns });
         self.mailbox.put(Arrival::Gap { gap: Gap::Reconnected, place });
         next
     }
@@ -138,7 +138,7 @@ impl TopicFeed {
     fn skip_to(&mut self, sequence: u64) {
         let (Some(next), Some(made_ns)) = (self.next, self.made_ns) else { return };
         if sequence > next {
-            let place = Some(Place { next: sequence, made_ns, is_behind_gap: true });
+            let place = Some(Place { next: sequence, made_ns });
             self.mailbox.put(Arrival::Gap { gap: Gap::Missed(sequence - next), place });
             self.next = Some(sequence);
         }
@@ -153,7 +153,7 @@ impl TopicFeed {
         }
         if let (None, Some(next), Some(made_ns)) = (self.beginning.begun.get(), self.next, self.made_ns) {
             // It has come as far as was asked for.
-            let _ = self.beginning.begun.set(Place { next, made_ns, is_behind_gap: false });
+            let _ = self.beginning.begun.set(Place { next, made_ns });
         }
         self.skip_to(receipt.sequence);
         self.next = Some(receipt.sequence + 1);

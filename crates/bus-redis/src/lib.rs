@@ -139,7 +139,8 @@ impl RedisBus {
     }
 
     fn open_puller(&self, queue: impl Queue + 'static, wait: Wait) -> Result<Box<dyn Puller>, ConnectError> {
-        adaptive::puller(wait, RedisPuller::open(self.server.clone(), queue, wait)?)
+        let server = self.server.at(queue.name());
+        adaptive::puller(wait, RedisPuller::open(server, queue, wait)?)
     }
 
     /// How this transport is called in errors.
@@ -160,6 +161,24 @@ impl RedisBus {
         };
         let what = format!("hold a topic by the policy '{policy}'");
         Err(ConnectError::Unsupported { transport: self.transport(), what, remedy })
+    }
+
+    /// Refuses a queue whose dead letters have no place.
+    fn check_dead_letters(&self, queue: &str, config: &QueueConfig) -> Result<(), ConnectError> {
+        if config.most_deliveries.is_none() {
+            return Ok(());
+        }
+        if self.server.is_cluster() {
+            return Err(ConnectError::Unsupported {
+                transport: self.transport(),
+                what: format!(
+                    "move messages of '{queue}' to '{}', on another node of the cluster",
+                    dead_letter_queue(queue)
+                ),
+                remedy: "use a server that is no cluster, or no limit",
+            });
+        }
+        check_name("queue", &dead_letter_queue(queue))
     }
 
     fn check_start(&self, start: Start) -> Result<(), ConnectError> {
@@ -261,6 +280,7 @@ impl Connection for RedisBus {
     fn pusher(&self, queue: &str, config: &QueueConfig) -> Result<Box<dyn Pusher>, ConnectError> {
         self.queue_capabilities().check(self.transport(), config)?;
         check_name("queue", queue)?;
+        self.check_dead_letters(queue, config)?;
         let server = self.server.clone();
         Ok(Box::new(match server.mechanism() {
             Mechanism::Plain => Sender::to_key(server, &["LPUSH", queue])?,
@@ -271,9 +291,7 @@ impl Connection for RedisBus {
     fn puller(&self, queue: &str, config: &QueueConfig, wait: Wait) -> Result<Box<dyn Puller>, ConnectError> {
         self.queue_capabilities().check(self.transport(), config)?;
         check_name("queue", queue)?;
-        if config.most_deliveries.is_some() {
-            check_name("queue", &dead_letter_queue(queue))?;
-        }
+        self.check_dead_letters(queue, config)?;
         let clock = self.server.clock();
         let QueueConfig { silence_ns, foreign, .. } = *config;
         match (self.server.mechanism(), config.delivery) {
@@ -292,18 +310,20 @@ impl Connection for RedisBus {
 
     fn waiting(&self, queue: &str) -> Result<Option<u64>, ConnectError> {
         check_name("queue", queue)?;
+        let there = self.server.at(queue);
         let count = match self.server.mechanism() {
-            Mechanism::Plain => self.ask(|link| list_at_least_once::count_waiting(link, queue)),
-            Mechanism::Streams => self.ask(|link| stream_group::count_waiting(link, queue)),
+            Mechanism::Plain => ask(&there, |link| list_at_least_once::count_waiting(link, queue)),
+            Mechanism::Streams => ask(&there, |link| stream_group::count_waiting(link, queue)),
         };
         count.map(Some)
     }
 
     fn remove_queue(&self, queue: &str) -> Result<(), ConnectError> {
         check_name("queue", queue)?;
+        let there = self.server.at(queue);
         match self.server.mechanism() {
-            Mechanism::Plain => self.ask(|link| list_at_least_once::remove(link, queue)),
-            Mechanism::Streams => self.ask(|link| stream::remove(link, queue)),
+            Mechanism::Plain => ask(&there, |link| list_at_least_once::remove(link, queue)),
+            Mechanism::Streams => ask(&there, |link| stream::remove(link, queue)),
         }
     }
 }

@@ -263,7 +263,7 @@ fn hand_over(
 ) -> Result<Handed, ServerError> {
     let message = wire::decode(entry.bytes);
     let publisher = message.and_then(|message| message.origin).map(|origin| origin.publisher);
-    if need.is_open(publisher, tracker.last().map(|(last, _next)| last)) {
+    if need.is_open(publisher, tracker.last().map(|last| last.publisher)) {
         return Ok(Handed::Uncounted);
     }
     if message.is_none() {

@@ -13,11 +13,8 @@ use crate::stream::{Extent, Id};
 /// How resume tokens call this transport.
 const TOKEN: &str = "redis+streams";
 
-/// In the count of a token: a gap was told behind the last message.
-const TOLD: u64 = 1 << 63;
-
 /// The count of a token if nobody knows it.
-const UNKNOWN: u64 = TOLD - 1;
+const UNKNOWN: u64 = u64::MAX;
 
 /// How far a subscription has come.
 #[derive(Debug, Clone)]
@@ -34,8 +31,6 @@ pub(crate) struct Progress {
     server: Witness,
     /// What is to be told before anything else.
     gap: Option<Gap>,
-    /// The last that was told is a gap, and not a message.
-    has_told: bool,
 }
 
 /// What is known of a server from before.
@@ -87,19 +82,16 @@ impl Witness {
 impl Progress {
     /// Of a subscription that begins behind a place up to which the stream had so many entries.
     pub fn begin(place: Id, read: Option<u64>, run: Option<Run>) -> Self {
-        Self { place, furthest: place, read, doubtful: 0, server: Witness::of(run), gap: None, has_told: false }
+        Self { place, furthest: place, read, doubtful: 0, server: Witness::of(run), gap: None }
     }
 
     /// Of a subscription that goes on behind a token, with the copies that are known from before.
     pub fn after(token: &ResumeToken) -> Result<(Self, OriginTracker), ConnectError> {
-        let ([ms, number, count, mark], mut tracker) = token.read(TOKEN)?;
-        let (place, has_told) = (Id::new(ms, number), count & TOLD != 0);
-        let read = Some(count & !TOLD).filter(|&read| read != UNKNOWN);
-        if has_told {
-            tracker.told();
-        }
+        let ([ms, number, count, mark], tracker) = token.read(TOKEN)?;
+        let place = Id::new(ms, number);
+        let read = Some(count).filter(|&read| read != UNKNOWN);
         let server = Witness::Mark(mark);
-        Ok((Self { place, furthest: place, read, doubtful: 0, server, gap: None, has_told }, tracker))
+        Ok((Self { place, furthest: place, read, doubtful: 0, server, gap: None }, tracker))
     }
 
     /// A token for who goes on here. A gap that is not told yet he finds again.
@@ -112,8 +104,7 @@ impl Progress {
             None => (0, self.server.mark()),
         };
         let read = self.read.map_or(UNKNOWN, |read| read.saturating_sub(untold).min(UNKNOWN));
-        let told = if self.has_told { TOLD } else { 0 };
-        ResumeToken::new(TOKEN, [ms, number, read | told, mark], tracker)
+        ResumeToken::new(TOKEN, [ms, number, read, mark], tracker)
     }
 
     /// The last entry that came, or where the subscription begins.
@@ -133,15 +124,12 @@ impl Progress {
 
     /// Takes what is to be told.
     pub fn take_gap(&mut self) -> Option<Gap> {
-        let gap = self.gap.take();
-        self.has_told |= gap.is_some();
-        gap
+        self.gap.take()
     }
 
     /// An entry has come.
     pub fn pass(&mut self, id: Id) {
         self.place = id;
-        self.has_told = false;
         self.furthest = self.furthest.max(id);
         self.read = self.read.map(|read| read.saturating_add(1));
     }
@@ -332,12 +320,12 @@ mod tests {
         reader.count(&stream(15, 20, 14)).unwrap();
         assert_eq!(reader.token(&tracker), before);
         assert_eq!(reader.take_gap(), Some(Gap::Missed(4)));
-        assert_eq!(reader.token(&tracker), ResumeToken::new(TOKEN, [10, 0, 14 | TOLD, mark], &tracker));
+        assert_eq!(reader.token(&tracker), ResumeToken::new(TOKEN, [10, 0, 14, mark], &tracker));
         let found = Found { run: Some(run()), extent: None, has_place: false, has_furthest: false };
         let mut lost = reader.resumed(found.clone());
         let (again, _) = Progress::after(&lost.token(&tracker)).unwrap();
         assert_eq!(again.resumed(found).take_gap(), Some(Gap::Reconnected));
         assert_eq!(lost.take_gap(), Some(Gap::Reconnected));
-        assert_eq!(lost.token(&tracker), ResumeToken::new(TOKEN, [0, 0, TOLD, mark], &tracker));
+        assert_eq!(lost.token(&tracker), ResumeToken::new(TOKEN, [0, 0, 0, mark], &tracker));
     }
 }

@@ -1,7 +1,9 @@
 //! A cluster: three masters, of which each has a third of all names.
 
-use tickpath_bus_api::conformance::{OwnedEvent, free_port, next_event, stays_quiet, until};
-use tickpath_bus_api::{Connection, Gap, Publisher, Start, Subscriber, TopicConfig};
+use std::num::NonZeroU32;
+
+use tickpath_bus_api::conformance::{OwnedEvent, free_port, next_event, pull_stamps, stays_quiet, until};
+use tickpath_bus_api::{Connection, Delivery, Fate, Gap, Publisher, QueueConfig, Start, Subscriber, TopicConfig};
 use tickpath_bus_redis::RedisBus;
 use tickpath_clock::Wait;
 
@@ -92,6 +94,85 @@ fn a_topic_lies_on_its_node_and_is_found_by_way_of_any() {
     }
     assert!(cluster.nodes.iter().filter(|node| node.keys() > 0).count() > 1, "they lie on several nodes");
     RedisBus::connect(&cluster.url(0, "&streams")).unwrap().remove(&format!("{TOPIC}:0")).unwrap();
+}
+
+#[test]
+fn a_queue_lies_on_its_node_with_all_its_keys() {
+    let cluster = Cluster::start();
+    for (way, delivery) in
+        [("", Delivery::AtLeastOnce), ("", Delivery::AtMostOnce), ("&streams", Delivery::AtLeastOnce)]
+    {
+        let bus = RedisBus::connect(&cluster.url(1, way)).unwrap();
+        let config = QueueConfig::new(delivery);
+        for number in 0..6 {
+            let queue = format!("{TOPIC}:queue:{delivery}:{number}");
+            let mut pusher = bus.pusher(&queue, &config).unwrap_or_else(|e| panic!("{e}"));
+            (0..5).for_each(|stamp| pusher.push(stamp, KIND, b"").unwrap_or_else(|e| panic!("{queue}: {e}")));
+            assert_eq!(bus.waiting(&queue).unwrap(), Some(5));
+            let mut puller = bus.puller(&queue, &config, Wait::Block).unwrap_or_else(|e| panic!("{e}"));
+            assert_eq!(pull_stamps(&mut *puller, 3), [(0, false), (1, false), (2, false)]);
+            puller.acknowledge().unwrap();
+            let held = pull_stamps(&mut *puller, 2);
+            assert_eq!(held, [(3, false), (4, false)]);
+            drop(puller);
+            if delivery == Delivery::AtLeastOnce {
+                let mut other = bus.puller(&queue, &config, Wait::Block).unwrap_or_else(|e| panic!("{e}"));
+                assert_eq!(pull_stamps(&mut *other, 2), [(3, true), (4, true)]);
+                other.acknowledge().unwrap();
+            }
+            bus.remove_queue(&queue).unwrap();
+        }
+    }
+    let limited = QueueConfig { most_deliveries: NonZeroU32::new(3), ..QueueConfig::new(Delivery::AtLeastOnce) };
+    let bus = RedisBus::connect(&cluster.url(0, "&streams")).unwrap();
+    let refused = bus.puller(TOPIC, &limited, Wait::Block).err().expect("they lie elsewhere").to_string();
+    assert!(refused.contains("on another node of the cluster"), "{refused}");
+}
+
+#[test]
+fn a_master_that_falls_is_followed_by_its_replica() {
+    let mut cluster = Cluster::start();
+    let (home, _) = cluster.place(TOPIC);
+    let bus_port = free_port().to_string();
+    let replica = RedisServer::start(&[
+        "--cluster-enabled",
+        "yes",
+        "--cluster-port",
+        &bus_port,
+        "--cluster-node-timeout",
+        "2000",
+    ]);
+    let master_id: String = redis::cmd("CLUSTER").arg("MYID").query(&mut cluster.nodes[home].client()).unwrap();
+    cluster.nodes[home].says(&["CLUSTER", "MEET", "127.0.0.1", &replica.port().to_string(), &bus_port]).unwrap();
+    until(|| replica.says(&["CLUSTER", "REPLICATE", &master_id]).is_ok());
+    until(|| format!("{:?}", replica.says(&["INFO", "replication"])).contains("master_link_status:up"));
+    let id: String = redis::cmd("CLUSTER").arg("MYID").query(&mut replica.client()).unwrap();
+    // Each node has to know it as a replica before the master falls.
+    until(|| {
+        cluster.nodes.iter().all(|node| {
+            let told: String = redis::cmd("CLUSTER").arg("NODES").query(&mut node.client()).unwrap();
+            told.lines().any(|line| line.starts_with(&id) && line.contains("slave"))
+        })
+    });
+    let bus = RedisBus::connect(&cluster.url(0, "&streams")).unwrap();
+    let (mut publisher, mut subscriber) = (publisher(&bus, TOPIC), subscriber(&bus, TOPIC, Start::Now));
+    publisher.publish(1, KIND, b"").unwrap();
+    assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(1, b""));
+    drop(cluster.nodes.remove(home));
+    // As an operator does it who does not wait for the vote.
+    until(|| replica.says(&["CLUSTER", "FAILOVER", "TAKEOVER"]).is_ok());
+    let mut stamp = 2;
+    until(|| match publisher.publish(stamp, KIND, b"") {
+        Ok(()) => true,
+        Err(error) if error.fate() == Fate::Unknown => publisher.resend().is_ok(),
+        Err(error) => {
+            assert!(error.may_pass(), "{error}");
+            stamp += 1;
+            false
+        }
+    });
+    assert_eq!(next_event(&mut *subscriber), OwnedEvent::Gap(Gap::Reconnected));
+    assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(stamp, b""));
 }
 
 #[test]
