@@ -95,6 +95,10 @@ impl Subscriber for AmqpSubscriber {
         }
     }
 
+    fn carry_on(&mut self) {
+        self.tracker.carry_on();
+    }
+
     fn publisher(&self) -> PublisherState {
         PublisherState::Unknown
     }

@@ -63,8 +63,8 @@ impl<T: Subscriber> Subscriber for Adaptive<T> {
         self.inner.token()
     }
 
-    fn topic_id(&self) -> Option<u64> {
-        self.inner.topic_id()
+    fn carry_on(&mut self) {
+        self.inner.carry_on();
     }
 
     fn publisher(&self) -> PublisherState {

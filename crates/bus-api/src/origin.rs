@@ -5,10 +5,13 @@
 //!   told            0   1   2   –   Missed(1), 4
 //! ```
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use tickpath_clock::{Calibration, Clock, HostClock};
+
+use crate::topic::{Event, Message};
 
 /// The most publishers of one topic that are kept apart; of one that was silent for longest its numbers are forgotten.
 const MOST_PUBLISHERS: usize = 1024;
@@ -85,9 +88,11 @@ pub struct OriginTracker {
     /// Messages seen.
     seen: u64,
     again: u64,
+    /// Whether the news of a loss is handed over as a message.
+    is_carrier: bool,
 }
 
-/// What is known of the message seen last.
+/// What is known of a publisher's message that was seen last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LastSeen {
     /// Who published it.
@@ -128,16 +133,45 @@ impl OriginTracker {
         self.told += 1;
     }
 
-    /// One that has seen this last message, and nothing else.
-    pub fn behind(last: LastSeen) -> Self {
-        let place = Place { next: last.next, told: 0, seen: 0 };
-        Self { last: Some((last.publisher, place)), told: last.is_told.into(), ..Self::default() }
+    /// One that has seen these, the last one of each of some publishers, and nothing else. The last one of all is first.
+    pub fn behind(seen: impl IntoIterator<Item = LastSeen>) -> Self {
+        let place = |last: &LastSeen| Place { next: last.next, told: u64::from(!last.is_told), seen: 0 };
+        let mut seen = seen.into_iter().map(|last| (last.publisher, place(&last)));
+        Self { last: seen.next(), others: seen.collect(), told: 1, ..Self::default() }
     }
 
     /// The message seen last; none if there was none with an origin.
     pub fn last(&self) -> Option<LastSeen> {
-        let (publisher, place) = self.last?;
-        Some(LastSeen { publisher, next: place.next, is_told: place.told != self.told })
+        self.last.map(|(publisher, place)| self.last_seen(publisher, place))
+    }
+
+    /// The last message of each of the publishers that were seen last, the last one of all first.
+    pub fn latest(&self, publishers: usize) -> Vec<LastSeen> {
+        let mut others: Vec<_> = self.others.iter().map(|(&publisher, &place)| (publisher, place)).collect();
+        others.sort_unstable_by_key(|(_, place)| Reverse(place.seen));
+        let all = self.last.into_iter().chain(others);
+        all.take(publishers).map(|(publisher, place)| self.last_seen(publisher, place)).collect()
+    }
+
+    fn last_seen(&self, publisher: u64, place: Place) -> LastSeen {
+        LastSeen { publisher, next: place.next, is_told: place.told != self.told }
+    }
+
+    /// The news of a loss is handed over as the message that it is, from now on: for who carries it on.
+    pub fn carry_on(&mut self) {
+        self.is_carrier = true;
+    }
+
+    /// What a message is to whom it is handed over: itself, or the loss that it tells of. It is about to be.
+    pub fn event<'a>(&mut self, message: Message<'a>) -> Event<'a> {
+        let event = Event::of(message);
+        if matches!(event, Event::Gap(_)) {
+            self.told();
+            if self.is_carrier {
+                return Event::Message(message);
+            }
+        }
+        event
     }
 
     /// How many messages came again, and were not handed over.

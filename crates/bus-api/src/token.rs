@@ -1,8 +1,8 @@
 //! Where a subscriber has stopped, so that another one goes on behind it.
 //!
 //! ```text
-//!   kafka:0,2a,0,0:9f3c…,2a,0      transport : its own words : the last publisher, his next number, and whether a
-//!                                  loss was told behind that
+//!   kafka:0,2a,0,0:9f3c…,2a,0      transport : its own words : a publisher, his next number, and whether a loss was told
+//!                                  behind that : the next publisher …
 //! ```
 //! Numbers are hexadecimal. What the words mean is the transport's own: the next message, and what tells the topic from
 //! another one of its name.
@@ -16,6 +16,9 @@ use crate::origin::{LastSeen, OriginTracker};
 /// Words that a transport has for a place.
 pub const TOKEN_WORDS: usize = 4;
 
+/// Publishers whose last messages a token knows.
+const PUBLISHERS: usize = 8;
+
 /// The longest name of a transport in a token.
 const MAX_TRANSPORT_BYTES: usize = 16;
 
@@ -25,8 +28,8 @@ pub struct ResumeToken {
     /// The transport's name, padded with zeros.
     transport: [u8; MAX_TRANSPORT_BYTES],
     words: [u64; TOKEN_WORDS],
-    /// The last message: what its publisher sent again comes not again.
-    last: Option<LastSeen>,
+    /// The last messages of those who published last: what they sent again comes not again.
+    seen: [Option<LastSeen>; PUBLISHERS],
 }
 
 /// Text that is no resume token.
@@ -38,7 +41,8 @@ impl ResumeToken {
     /// Of a transport, which has up to sixteen letters, digits and `+`.
     pub fn new(transport: &str, words: [u64; TOKEN_WORDS], tracker: &OriginTracker) -> Self {
         let name = padded(transport).expect("a transport's name in a token is short and plain");
-        Self { transport: name, words, last: tracker.last() }
+        let mut latest = tracker.latest(PUBLISHERS).into_iter();
+        Self { transport: name, words, seen: std::array::from_fn(|_| latest.next()) }
     }
 
     /// What it says to the transport that made it, with the copies that are known from before; any other refuses it.
@@ -50,8 +54,7 @@ impl ResumeToken {
             );
             return Err(ConnectError::Other(sentence.into()));
         }
-        let tracker = self.last.map_or_else(OriginTracker::default, OriginTracker::behind);
-        Ok((self.words, tracker))
+        Ok((self.words, OriginTracker::behind(self.seen.into_iter().flatten())))
     }
 
     fn transport(&self) -> &str {
@@ -74,10 +77,10 @@ impl fmt::Display for ResumeToken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [a, b, c, d] = self.words;
         write!(f, "{}:{a:x},{b:x},{c:x},{d:x}", self.transport())?;
-        match self.last {
-            Some(LastSeen { publisher, next, is_told }) => write!(f, ":{publisher:x},{next:x},{}", u8::from(is_told)),
-            None => Ok(()),
+        for LastSeen { publisher, next, is_told } in self.seen.iter().flatten() {
+            write!(f, ":{publisher:x},{next:x},{}", u8::from(*is_told))?;
         }
+        Ok(())
     }
 }
 
@@ -93,14 +96,14 @@ fn parse(text: &str) -> Option<ResumeToken> {
     let mut parts = text.split(':');
     let transport = padded(parts.next()?)?;
     let words = numbers(parts.next()?)?;
-    let last = match parts.next() {
-        Some(last) => {
-            let [publisher, next, told] = numbers(last)?;
-            (told <= 1).then_some(Some(LastSeen { publisher, next, is_told: told == 1 }))?
-        }
-        None => None,
-    };
-    parts.next().is_none().then_some(ResumeToken { transport, words, last })
+    let mut seen = [None; PUBLISHERS];
+    for place in &mut seen {
+        let Some(last) = parts.next() else { break };
+        let [publisher, next, told] = numbers(last)?;
+        *place = (told <= 1).then_some(LastSeen { publisher, next, is_told: told == 1 });
+        place.as_ref()?;
+    }
+    parts.next().is_none().then_some(ResumeToken { transport, words, seen })
 }
 
 fn numbers<const N: usize>(text: &str) -> Option<[u64; N]> {
@@ -146,6 +149,20 @@ mod tests {
         }
 
         #[test]
+        fn of_several_publishers_the_last_ones_are_known(publishers in 1u64..20) {
+            let at = |publisher, number| Origin { clock: 1, publisher, number };
+            let mut tracker = OriginTracker::default();
+            (0..publishers).for_each(|publisher| _ = tracker.see(at(publisher, 7)));
+            let token: ResumeToken = ResumeToken::new("kafka", [1; 4], &tracker).to_string().parse().unwrap();
+            let (_, mut tracker) = token.read("kafka").unwrap();
+            for publisher in publishers.saturating_sub(PUBLISHERS as u64)..publishers {
+                prop_assert_eq!(tracker.see(at(publisher, 7)), Sighting::Again);
+                prop_assert_eq!(tracker.see(at(publisher, 8)), Sighting::Next);
+                prop_assert_eq!(tracker.see(at(publisher, 10)), Sighting::After(1));
+            }
+        }
+
+        #[test]
         fn any_text_is_a_token_or_refused(text in "\\PC*") {
             let _ = text.parse::<ResumeToken>();
         }
@@ -164,6 +181,7 @@ mod tests {
             "kafka:1,2,3,4:5,6",
             "kafka:1,2,3,4:5,6,2",
             "kafka:1,2,3,4:5,6,1:7",
+            "kafka:1,2,3,4:1,1,0:2,1,0:3,1,0:4,1,0:5,1,0:6,1,0:7,1,0:8,1,0:9,1,0",
             "ka fka:1,2,3,4",
             "a-very-long-name-of-one:1,2,3,4",
             "kafka:1,2,3,11111111111111111",

@@ -238,11 +238,10 @@ pub trait Subscriber: Send {
         None
     }
 
-    /// A number that no other topic has, nor one that is made anew under this name, where one publisher at a time numbers the
-    /// messages: with a message's sequence number it says what an [`Origin`] says on a broker.
-    fn topic_id(&self) -> Option<u64> {
-        None
-    }
+    /// From now on messages are handed over for who carries them on. The news of a loss comes as the message that it is, of
+    /// [`GAP_KIND`]. A message of a log has an origin, too, made of what tells that log and its writer's boot from any other,
+    /// and of its sequence number: who carries it again carries the same.
+    fn carry_on(&mut self);
 
     /// Whether somebody publishes this topic now.
     fn publisher(&self) -> PublisherState;

@@ -91,11 +91,7 @@ pub fn hand_over(
             Sighting::Next | Sighting::First => {}
         }
     }
-    let event = Event::of(Message { sequence, ..message });
-    if matches!(event, Event::Gap(_)) {
-        tracker.told();
-    }
-    handler(event);
+    handler(tracker.event(Message { sequence, ..message }));
     true
 }
 

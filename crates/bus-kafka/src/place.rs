@@ -50,6 +50,11 @@ impl Place {
         Ok(Self { next, newest_ms: newest_ms as i64, mark, is_unproven: false, tracker })
     }
 
+    /// For who carries messages on.
+    pub fn carry_on(&mut self) {
+        self.tracker.carry_on();
+    }
+
     /// Where it stands.
     pub fn token(&self) -> ResumeToken {
         ResumeToken::new(TOKEN, [self.next as u64, self.newest_ms as u64, self.mark, 0], &self.tracker)

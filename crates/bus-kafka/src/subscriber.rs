@@ -200,6 +200,10 @@ impl Subscriber for KafkaSubscriber {
         Some(self.place.token())
     }
 
+    fn carry_on(&mut self) {
+        self.place.carry_on();
+    }
+
     fn publisher(&self) -> PublisherState {
         PublisherState::Unknown
     }

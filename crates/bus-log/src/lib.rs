@@ -13,13 +13,16 @@ mod warm;
 use std::hint::black_box;
 use std::path::PathBuf;
 
+use tickpath_bus_api::origin::clock_of;
 use tickpath_bus_api::{
-    BatchError, Capabilities, ConnectError, Connection, Event, Gap, Message, OriginTracker, Policy, PublishError,
-    Publisher, PublisherState, Puller, Pusher, QueueCapabilities, QueueConfig, ReceiveError, ResumeToken, Start,
-    Subscriber, TopicConfig, Transport, adaptive,
+    BatchError, Capabilities, ConnectError, Connection, Event, Gap, Message, Origin, OriginTracker, Policy,
+    PublishError, Publisher, PublisherState, Puller, Pusher, QueueCapabilities, QueueConfig, ReceiveError, ResumeToken,
+    Start, Subscriber, TopicConfig, Transport, adaptive,
 };
 use tickpath_clock::{Clock, HostClock, Wait};
-use tickpath_log::{Config, FIRST_KIND, Next, OpenError, Place, PlaceError, Reader, Registration, Rehearsal, Writer};
+use tickpath_log::{
+    Config, FIRST_KIND, Next, OpenError, Place, PlaceError, ReadError, Reader, Registration, Rehearsal, Writer,
+};
 
 use crate::warm::Warm;
 
@@ -240,8 +243,12 @@ struct LogSubscriber {
     reader: Option<Reader>,
     /// It begins with a gap, which is not told yet; then this is what it reads.
     behind_gap: Option<Reader>,
+    /// Where it hands over for who carries on: the last message, copied.
+    carried: Option<Vec<u8>>,
     /// Bytes of the last message.
     last_bytes: usize,
+    /// Its stamp, if it came right before what comes next.
+    last_stamp: Option<u64>,
     warm: Warm<Heard>,
 }
 
@@ -250,7 +257,17 @@ type Heard = (Writer, LogSubscriber);
 
 impl LogSubscriber {
     fn new(place: Place, start: Start, wait: Wait, reader: Option<Reader>) -> Self {
-        Self { place, start, wait, reader, behind_gap: None, last_bytes: 0, warm: Warm::new() }
+        Self {
+            place,
+            start,
+            wait,
+            reader,
+            behind_gap: None,
+            carried: None,
+            last_bytes: 0,
+            last_stamp: None,
+            warm: Warm::new(),
+        }
     }
 
     fn attach(&mut self) -> Result<(), OpenError> {
@@ -294,11 +311,16 @@ impl Subscriber for LogSubscriber {
         if limit == 0 || self.reader.is_none() && !self.try_attach(&mut told, handler)? {
             return Ok(told);
         }
-        let Self { reader, last_bytes, .. } = self;
+        let Self { reader, last_bytes, last_stamp, carried, .. } = self;
         let reader = reader.as_mut().expect("attached");
+        if let Some(copy) = carried {
+            return carry_on(reader, (copy, last_stamp), limit, handler)
+                .map_err(|e| ReceiveError::Damaged(e.to_string()));
+        }
         let drained = reader.drain(limit, |next| match next {
             Next::Message(m) => {
                 *last_bytes = m.payload.len();
+                *last_stamp = Some(m.stamp);
                 handler(Event::of(Message {
                     sequence: Some(m.sequence),
                     stamp: m.stamp,
@@ -307,7 +329,10 @@ impl Subscriber for LogSubscriber {
                     origin: None,
                 }));
             }
-            Next::Gap(missed) => handler(Event::Gap(Gap::Missed(missed))),
+            Next::Gap(missed) => {
+                *last_stamp = None;
+                handler(Event::Gap(Gap::Missed(missed)));
+            }
             Next::Empty => {}
         });
         if let Ok(1..) = drained {
@@ -331,12 +356,13 @@ impl Subscriber for LogSubscriber {
 
     fn token(&self) -> Option<ResumeToken> {
         let reader = self.reader.as_ref()?;
-        let words = [reader.next_told(), reader.identity(), 0, 0];
+        let last = self.last_stamp.map_or([0; 2], |stamp| [stamp, reader.calibration().utc_ns_of(stamp)]);
+        let words = [reader.next_told(), reader.identity(), last[0], last[1]];
         Some(ResumeToken::new(TRANSPORT.name, words, &OriginTracker::default()))
     }
 
-    fn topic_id(&self) -> Option<u64> {
-        self.reader.as_ref().map(Reader::identity)
+    fn carry_on(&mut self) {
+        self.carried = Some(Vec::new());
     }
 
     fn idle(&mut self) -> bool {
@@ -385,6 +411,36 @@ fn rehearse(warm: &mut Warm<Heard>, reader: &Reader, bytes: usize) {
     });
 }
 
+/// Hands over messages with an origin: what tells the log, and the boot of who wrote the message, and its sequence number.
+/// A log that lost its end with its host counts on from there, of another boot.
+fn carry_on(
+    reader: &mut Reader,
+    (copy, last_stamp): (&mut Vec<u8>, &mut Option<u64>),
+    limit: usize,
+    handler: &mut dyn FnMut(Event<'_>),
+) -> Result<usize, ReadError> {
+    for count in 0..limit {
+        let (sequence, stamp, kind) = match reader.next()? {
+            Next::Message(message) => {
+                copy.clear();
+                copy.extend_from_slice(message.payload);
+                (message.sequence, message.stamp, message.kind)
+            }
+            Next::Gap(missed) => {
+                *last_stamp = None;
+                handler(Event::Gap(Gap::Missed(missed)));
+                continue;
+            }
+            Next::Empty => return Ok(count),
+        };
+        *last_stamp = Some(stamp);
+        let clock = clock_of(&reader.calibration());
+        let origin = Some(Origin { clock, publisher: reader.identity() ^ clock, number: sequence });
+        handler(Event::Message(Message { sequence: Some(sequence), stamp, kind, payload: copy, origin }));
+    }
+    Ok(limit)
+}
+
 /// What is not there is no error.
 fn remove(place: &Place) -> Result<(), ConnectError> {
     if !place.exists() {
@@ -401,16 +457,48 @@ fn open_reader(place: &Place, start: Start) -> Result<(Reader, bool), OpenError>
         Start::Oldest => Ok((open(tickpath_log::Start::Oldest)?, true)),
         Start::Sequence(sequence) => Ok((open(tickpath_log::Start::Sequence(sequence))?, true)),
         Start::After(token) => {
-            let ([next, identity, ..], _) = token.read(TRANSPORT.name).expect("it was read when it was opened");
+            let ([next, identity, stamp, utc_ns], _) =
+                token.read(TRANSPORT.name).expect("it was read when it was opened");
             let newest = open(tickpath_log::Start::Now)?;
             if newest.identity() != identity {
                 return Ok((open(tickpath_log::Start::Oldest)?, false));
             }
-            // A disk that lost its last messages has lost what was seen: what comes from now on is new.
-            if newest.sequence() < next {
-                return Ok((newest, false));
+            let is_whole = newest.sequence() >= next;
+            if is_whole && (utc_ns == 0 || is_there(&open, next, stamp)?) {
+                return Ok((open(tickpath_log::Start::Sequence(next))?, true));
             }
-            Ok((open(tickpath_log::Start::Sequence(next))?, true))
+            // A disk that lost its last messages has lost what was seen; what was written since is newer than that.
+            let mut oldest = open(tickpath_log::Start::Oldest)?;
+            let first = first_newer(&mut oldest, utc_ns).unwrap_or(newest.sequence());
+            Ok((open(tickpath_log::Start::Sequence(first))?, false))
+        }
+    }
+}
+
+/// Whether the message before this one still has this stamp, or is gone by now as old ones go.
+fn is_there(
+    open: &impl Fn(tickpath_log::Start) -> Result<Reader, OpenError>,
+    next: u64,
+    stamp: u64,
+) -> Result<bool, OpenError> {
+    let mut reader = open(tickpath_log::Start::Sequence(next.saturating_sub(1)))?;
+    Ok(match reader.next() {
+        Ok(Next::Message(message)) => message.stamp == stamp,
+        // Damage is told by who reads on.
+        Ok(Next::Gap(_) | Next::Empty) | Err(_) => true,
+    })
+}
+
+/// The sequence number of the first message that was stamped after this time.
+fn first_newer(reader: &mut Reader, utc_ns: u64) -> Option<u64> {
+    loop {
+        let (sequence, stamp) = match reader.next() {
+            Ok(Next::Message(message)) => (message.sequence, message.stamp),
+            Ok(Next::Gap(_)) => continue,
+            Ok(Next::Empty) | Err(_) => return None,
+        };
+        if reader.calibration().utc_ns_of(stamp) > utc_ns {
+            return Some(sequence);
         }
     }
 }

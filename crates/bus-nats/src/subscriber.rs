@@ -119,6 +119,10 @@ impl Subscriber for NatsSubscriber {
         place.map(|place| place.token(&self.tracker))
     }
 
+    fn carry_on(&mut self) {
+        self.tracker.carry_on();
+    }
+
     fn publisher(&self) -> PublisherState {
         PublisherState::Unknown
     }

@@ -126,6 +126,10 @@ impl Subscriber for StreamSubscriber {
         Some(progress.token(&self.tracker))
     }
 
+    fn carry_on(&mut self) {
+        self.tracker.carry_on();
+    }
+
     fn publisher(&self) -> PublisherState {
         PublisherState::Unknown
     }

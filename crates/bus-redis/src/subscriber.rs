@@ -98,6 +98,10 @@ impl Subscriber for RedisSubscriber {
         }
     }
 
+    fn carry_on(&mut self) {
+        self.tracker.carry_on();
+    }
+
     fn publisher(&self) -> PublisherState {
         PublisherState::Unknown
     }
