@@ -22,7 +22,7 @@ pub(crate) fn address_at(url: &str, server: Option<&str>, topic: &str) -> String
 }
 
 /// The same of a topic that is a log; none on a server.
-fn log_address(url: &str, topic: &str) -> Option<String> {
+pub(crate) fn log_address(url: &str, topic: &str) -> Option<String> {
     match url.split_once("://")? {
         ("shm", "") => Some(format!("shm://{topic}")),
         ("shm", prefix) => Some(format!("shm://{prefix}.{topic}")),

@@ -8,21 +8,21 @@
 //! takes nothing now is tried again until it does; one that refuses for good ends the bridge. A message that it may have
 //! taken in its last moment is sent again as the same one, and comes to each subscriber once.
 //!
-//! On a broker a message keeps its origin. One that comes out of a log is given one, of the log's identity and its sequence
-//! number: who carries it again, after a fall or beside this bridge, carries the same message. So messages that go in a
-//! circle through two bridges between brokers come back as copies, which nobody gets.
+//! On a broker a message keeps its origin, and so does the news of a loss. What comes out of a log has one, of the log's
+//! identity and its sequence number: who carries it again, after a fall or beside this bridge, carries the same. So what
+//! goes in a circle through two bridges between brokers comes back as copies, which nobody gets.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 
 use tickpath_bus::origin::clock_of;
-use tickpath_bus::{Connection, Event, Gap, Message, Origin, PublishError, Start, Subscriber, connect};
+use tickpath_bus::{Connection, Event, Gap, Message, PublishError, Start, Subscriber, connect};
 use tickpath_clock::{Clock, Wait, sleep_ns};
 use tickpath_result::without_login;
 
 use super::{LOOK_NS, Meter, Opening, Outside, RETRY_NS, RelayError, TURN, gap_words};
-use crate::address::address_at;
+use crate::address::{address_at, log_address};
 use crate::outlet::{Handed, Item, Outlet};
 use crate::resume::{Kept, Known, Tail, file_name};
 
@@ -97,14 +97,17 @@ fn open<'a>(
 ) -> Result<Vec<Line<'a>>, RelayError> {
     let mut lines = Vec::new();
     for (route, meter) in settings.routes.iter().zip(meters) {
-        let kept = kept(settings, route, from.as_ref())?;
+        // As the URLs say it: a server has another identity when it is started again.
+        let ends = [address_at(&settings.from, None, &route.from), address_at(&settings.to, None, &route.to)];
+        let kept = kept(settings, route, from.as_ref(), ends)?;
         let outlet = Outlet::open(to.as_ref(), (&settings.to, &route.to), &settings.opening, settings.wait, outside)?;
         let tail = match (&kept, &outlet.log) {
-            (Some(kept), Some((log, end))) => kept.tail(log, *end)?,
+            (Some(kept), Some(log)) => kept.tail(&log.there, log.next)?,
             _ => Tail::default(),
         };
         let start = kept.as_ref().map_or(settings.start, |kept| kept.start(settings.start));
-        let subscriber = from.subscriber(&route.from, start, settings.wait)?;
+        let mut subscriber = from.subscriber(&route.from, start, settings.wait)?;
+        subscriber.carry_on();
         let onward = Onward {
             topic: route.from.clone(),
             outlet,
@@ -112,6 +115,7 @@ fn open<'a>(
             clock: clock_of(outside.clock.calibration()),
             meter,
             outside,
+            is_from_log: log_address(&settings.from, &route.from).is_some(),
             foreign_kind: settings.foreign_kind,
             is_told: false,
             is_elsewhere_told: false,
@@ -119,19 +123,25 @@ fn open<'a>(
             has_left: false,
             has_adopted: false,
         };
-        let lost = kept.as_ref().zip(onward.outlet.log.as_ref()).and_then(|(kept, (_, end))| kept.lost(*end));
+        let log = onward.outlet.log.as_ref();
+        let lost = kept.as_ref().zip(log).and_then(|(kept, log)| kept.lost(&log.there, log.next));
         lines.push(Line { subscriber, kept, lost, onward });
     }
     Ok(lines)
 }
 
 /// Where it is kept how far a topic has come, if that is asked for.
-fn kept(settings: &Settings, route: &Route, from: &dyn Connection) -> Result<Option<Kept>, RelayError> {
+fn kept(
+    settings: &Settings,
+    route: &Route,
+    from: &dyn Connection,
+    ends: [String; 2],
+) -> Result<Option<Kept>, RelayError> {
     let Some(folder) = &settings.resume else { return Ok(None) };
     if !from.capabilities().history {
         return Err(RelayError::NoHistory(route.from.clone()));
     }
-    Kept::open(folder, &file_name(&route.from, &route.to)).map(Some)
+    Kept::open(folder, &file_name(&route.from, &route.to), ends).map(Some)
 }
 
 /// One topic on its way.
@@ -154,6 +164,8 @@ struct Onward<'a> {
     clock: u64,
     meter: &'a Meter,
     outside: &'a Outside<'a>,
+    /// What comes is from a log.
+    is_from_log: bool,
     foreign_kind: u8,
     /// That there are messages of other programs was told.
     is_told: bool,
@@ -186,24 +198,24 @@ impl Line<'_> {
         let outside = onward.outside;
         let looked = outside.clock.ticks();
         if let Some(gap) = lost.take() {
-            let topic = onward.outlet.topic.clone();
-            onward.take(Event::Gap(gap), None, looked).map_err(|reason| RelayError::Refused { topic, reason })?;
+            onward.take(Event::Gap(gap), looked)?;
+            if let (Some(kept), Some(log)) = (kept.as_mut().filter(|_| !onward.has_left), onward.log()) {
+                kept.mended(log)?;
+            }
         }
-        let topic_id = subscriber.topic_id();
-        let mut refused = None;
+        let mut failed = None;
         let polled = subscriber.poll(TURN, &mut |event| {
-            if refused.is_none() {
-                refused = onward.take(event, topic_id, looked).err();
+            if failed.is_none() {
+                failed = onward.take(event, looked).err();
             }
         });
-        if let Some(reason) = refused {
-            return Err(RelayError::Refused { topic: onward.outlet.topic.clone(), reason });
+        if let Some(error) = failed {
+            return Err(error);
         }
         let count = polled.map_err(|reason| RelayError::Receive { topic: onward.topic.clone(), reason })?;
         if let Some(kept) = kept.as_mut().filter(|_| !onward.has_left) {
-            let now = count == 0 || std::mem::take(&mut onward.has_adopted);
-            let next = onward.outlet.log.as_ref().map(|(_, next)| *next);
-            kept.reached(subscriber.token(), next, outside, now)?;
+            let now = std::mem::take(&mut onward.has_adopted);
+            kept.reached(subscriber.token(), onward.log(), outside, now)?;
         }
         if count == 0 {
             subscriber.wait(LOOK_NS);
@@ -213,41 +225,38 @@ impl Line<'_> {
 }
 
 impl Onward<'_> {
-    /// Carries what has come, of a topic of this identity; `looked` is when it was looked for, in ticks. An error is that
-    /// nothing is taken any more.
-    fn take(&mut self, event: Event<'_>, topic_id: Option<u64>, looked: u64) -> Result<(), PublishError> {
+    /// Carries what has come; `looked` is when it was looked for, in ticks. An error is that nothing is taken any more.
+    fn take(&mut self, event: Event<'_>, looked: u64) -> Result<(), RelayError> {
         let Self { topic, foreign_kind, outside, is_told, .. } = self;
         match event {
-            Event::Message(message) => {
-                let of_log = || Some(Origin { clock: self.clock, publisher: topic_id?, number: message.sequence? });
-                let origin = message.origin.or_else(of_log);
-                self.pass(&message, origin, looked, false)
-            }
+            Event::Message(message) => match Gap::read(message.kind, message.payload) {
+                // Somebody else has told it: it stays his, so that it goes in no circle.
+                Some(gap) => self.lose(gap, |_| Item::of(&message, message.stamp)),
+                None => self.pass(&message, looked, false),
+            },
             Event::Foreign(foreign) => {
                 let message = outside.adopt(foreign, *foreign_kind, topic, is_told);
                 self.has_adopted = true;
-                self.pass(&message, None, looked, true)
+                self.pass(&message, looked, true)
             }
-            Event::Gap(gap) => {
-                self.meter.update(|totals| totals.gap(gap));
-                (outside.tell)(&format!("'{topic}': {}", gap_words(gap)));
-                if self.tail.gap(gap) == Known::New {
-                    self.publish(Item::Gap(looked, gap))?;
-                }
-                Ok(())
-            }
+            Event::Gap(gap) => self.lose(gap, |gap| Item::Gap(looked, gap)),
         }
     }
 
-    fn pass(
-        &mut self,
-        message: &Message<'_>,
-        origin: Option<Origin>,
-        looked: u64,
-        is_foreign: bool,
-    ) -> Result<(), PublishError> {
-        let Message { kind, payload, .. } = *message;
-        match self.tail.message(kind, payload) {
+    /// Tells a loss, here and onward, as far as it is not published already.
+    fn lose<'m>(&mut self, gap: Gap, item: impl FnOnce(Gap) -> Item<'m>) -> Result<(), RelayError> {
+        self.meter.update(|totals| totals.gap(gap));
+        (self.outside.tell)(&format!("'{}': {}", self.topic, gap_words(gap)));
+        let Some(left) = self.tail.gap(gap)? else { return Ok(()) };
+        self.publish(item(left)).map(|_| ())
+    }
+
+    fn pass(&mut self, message: &Message<'_>, looked: u64, is_foreign: bool) -> Result<(), RelayError> {
+        let Message { kind, payload, origin, .. } = *message;
+        // A log is stamped by the clock of its host.
+        let timed = Message { origin: origin.filter(|_| !self.is_from_log), ..*message };
+        let here = timed.is_of_clock(self.clock).then_some(message.stamp).filter(|_| !is_foreign);
+        match self.tail.message(here, kind, payload)? {
             Known::New => {}
             Known::Published => {
                 self.meter.update(|totals| totals.again += 1);
@@ -261,11 +270,11 @@ impl Onward<'_> {
         }
         // A log has one clock; on a broker a stamp goes with the clock that it is of.
         let here = match self.outlet.log.is_some() || origin.is_none() {
-            true => Some(self.outside.stamp_here(message, &self.topic, &mut self.is_elsewhere_told)),
+            true => Some(self.outside.stamp_here(&timed, &self.topic, &mut self.is_elsewhere_told)),
             false => None,
         };
         let stamp = here.map_or(message.stamp, |here| here.ticks);
-        let Some(refused) = self.publish(Item::Message { origin, stamp, kind, payload })? else { return Ok(()) };
+        let Some(refused) = self.publish(Item::of(message, stamp))? else { return Ok(()) };
         let now = self.outside.clock.ticks();
         let had_ns = self.outside.clock.ns_between(looked, now);
         let utc_ns = self.outside.utc_ns_of(if message.is_of_clock(self.clock) { stamp } else { now });
@@ -281,9 +290,10 @@ impl Onward<'_> {
 
     /// Publishes something, however long it takes; gives whether it was refused at first, or none if it was not published,
     /// which is told and counted.
-    fn publish(&mut self, item: Item<'_>) -> Result<Option<bool>, PublishError> {
+    fn publish(&mut self, item: Item<'_>) -> Result<Option<bool>, RelayError> {
         // Who has to end does not wait for a broker with each of the messages that have come.
-        while !(self.is_out && self.outside.is_stopped()) {
+        // And nothing is published behind what was left.
+        while !(self.has_left || self.is_out && self.outside.is_stopped()) {
             match self.outlet.hand_over(item, self.outside) {
                 Ok(Handed::Over { refused, .. }) => {
                     self.tell_return();
@@ -296,13 +306,20 @@ impl Onward<'_> {
                     return self.publish(loss).map(|_| None);
                 }
                 Err(reason) if reason.may_pass() => self.tell_outage(&reason),
-                Err(reason) => return Err(reason),
+                Err(reason) => return Err(RelayError::Refused { topic: self.outlet.topic.clone(), reason }),
             }
             sleep_ns(RETRY_NS);
         }
         self.has_left = true;
         self.meter.update(|totals| totals.left += 1);
         Ok(None)
+    }
+
+    /// The first message of the log, where this is one, that is not known to be of those before the place of the source; and
+    /// what tells that log from others.
+    fn log(&self) -> Option<(u64, u64)> {
+        let log = self.outlet.log.as_ref()?;
+        Some((self.tail.front().unwrap_or(log.next), log.there.identity()))
     }
 
     fn drop_too_large(&self, bytes: usize, limit: usize) {

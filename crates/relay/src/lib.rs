@@ -210,6 +210,20 @@ pub enum RelayError {
     /// A file holds no place.
     #[error("{} holds no place to go on at; remove it to begin anew, or name another folder: --resume FOLDER", .0.display())]
     NoResume(PathBuf),
+    /// Another carrier keeps its place in the same file.
+    #[error("{} is in use by another call; end that, or name another folder: --resume FOLDER", .0.display())]
+    ResumeHeld(PathBuf),
+    /// A file holds the place of another topic.
+    #[error(
+        "{} holds a place on the way from {ends}, which is another one; name another folder: --resume FOLDER",
+        .file.display()
+    )]
+    OtherResume {
+        /// Which file.
+        file: PathBuf,
+        /// Of what.
+        ends: String,
+    },
     /// A topic that keeps nothing cannot be gone on in.
     #[error(
         "'{0}' keeps no messages there, and cannot be gone on in; leave --resume away, or use a topic with a history"
@@ -234,7 +248,8 @@ impl RelayError {
     pub fn is_usage(&self) -> bool {
         match self {
             Self::Taken(_) | Self::OtherFiles(_) | Self::NoDisk(_) | Self::NoRecording { .. } => true,
-            Self::Forgets { .. } | Self::Circle(_) | Self::Twice(_) | Self::NoResume(_) | Self::NoHistory(_) => true,
+            Self::Forgets { .. } | Self::Circle(_) | Self::Twice(_) | Self::NoResume(_) => true,
+            Self::NoHistory(_) | Self::ResumeHeld(_) | Self::OtherResume { .. } => true,
             Self::Connect(error) => error.is_usage(),
             _ => false,
         }

@@ -1,8 +1,8 @@
 //! Where messages go. Room for them is waited for, and so is an answer.
 
-use tickpath_bus::{ConnectError, Connection, Gap, Origin, Policy, PublishError, Publisher, TopicConfig};
+use tickpath_bus::{ConnectError, Connection, Gap, Message, Origin, Policy, PublishError, Publisher, TopicConfig};
 use tickpath_clock::{Clock, Wait, sleep_ns};
-use tickpath_log::Place;
+use tickpath_log::{Reader, Registration, Start};
 use tickpath_result::without_login;
 
 use crate::address::held;
@@ -11,12 +11,20 @@ use crate::{Opening, Outside, RETRY_NS, ROOM_NS};
 /// A topic that is published.
 pub(crate) struct Outlet {
     pub topic: String,
-    /// The log that it is, and the sequence number of its next message; none on a broker.
-    pub log: Option<(Place, u64)>,
+    /// The log that it is; none on a broker.
+    pub log: Option<Log>,
     publisher: Box<dyn Publisher>,
     wait: Wait,
     /// Nobody is subscribed, and that was told.
     is_alone: bool,
+}
+
+/// A log that is published.
+pub(crate) struct Log {
+    /// What is there.
+    pub there: Reader,
+    /// The sequence number of its next message.
+    pub next: u64,
 }
 
 /// What is published.
@@ -33,6 +41,13 @@ pub(crate) enum Item<'a> {
     },
     /// The news of a loss, and when that was learned, in ticks.
     Gap(u64, Gap),
+}
+
+impl<'a> Item<'a> {
+    /// A message with this stamp in place of its own.
+    pub fn of(message: &Message<'a>, stamp: u64) -> Self {
+        Self::Message { origin: message.origin, stamp, kind: message.kind, payload: message.payload }
+    }
 }
 
 /// What came of handing something over.
@@ -62,8 +77,8 @@ impl Outlet {
         let Opening { capacity_bytes, max_age_ns, .. } = *opening;
         let config = TopicConfig { capacity_bytes, max_age_ns, ..TopicConfig::new(policy) };
         let publisher = connection.publisher(topic, &config)?;
-        let log = held(url, topic);
-        if let Some((place, extent)) = log.as_ref().filter(|(_, extent)| !extent.is_empty()) {
+        let held = held(url, topic);
+        if let Some((place, extent)) = held.as_ref().filter(|(_, extent)| !extent.is_empty()) {
             (outside.tell)(&format!(
                 "'{topic}' of {} was there already: messages go behind its {} messages; to begin anew, first: \
                  tickpath log rm {place}",
@@ -71,7 +86,10 @@ impl Outlet {
                 extent.end - extent.start
             ));
         }
-        let log = log.map(|(place, extent)| (place, extent.end));
+        let look = |place| Reader::open(place, Start::Now, Registration::Unregistered);
+        let there = held.as_ref().map(|(place, _)| look(place)).transpose();
+        let there = there.map_err(|e| ConnectError::Other(Box::new(e)))?;
+        let log = there.map(|there| Log { next: there.sequence(), there });
         Ok(Self { topic: topic.to_owned(), log, publisher, wait, is_alone: false })
     }
 
@@ -112,8 +130,8 @@ impl Outlet {
     }
 
     fn over(&mut self, at: u64, refused: bool) -> Handed {
-        if let Some((_, next)) = &mut self.log {
-            *next += 1;
+        if let Some(log) = &mut self.log {
+            log.next += 1;
         }
         Handed::Over { at, refused }
     }

@@ -5,7 +5,8 @@
 
 use std::path::PathBuf;
 
-use tickpath_bus::{Connection, Event, GAP_KIND, Message, Start, Subscriber, connect};
+use tickpath_bus::origin::clock_of;
+use tickpath_bus::{Connection, Event, GAP_KIND, Gap, Message, Start, Subscriber, connect};
 use tickpath_clock::{Clock, Wait};
 use tickpath_log::{
     Config, HEADER_BYTES, MAX_PAYLOAD_BYTES, OpenError, Place, Reader, Registration, SEGMENT_HEADER_BYTES, Writer,
@@ -13,7 +14,8 @@ use tickpath_log::{
 use tickpath_result::without_login;
 
 use super::{LOOK_NS, Meter, Outside, RelayError, TURN, gap_words};
-use crate::address::{address, place_address};
+use crate::address::{address, address_at, log_address, place_address};
+use crate::outlet::Log;
 use crate::resume::{Kept, Known, Tail};
 
 /// A segment takes the longest message that a log can hold, with all that is around it. No journal has segments of this
@@ -53,19 +55,34 @@ pub fn run(settings: &Settings, meter: &Meter, outside: &Outside<'_>) -> Result<
         return Err(RelayError::Circle(place.to_string()));
     }
     let connection = connect(url)?;
-    let kept = kept(settings, connection.as_ref())?;
+    let ends = [address_at(url, None, topic), place_address(place)];
+    let kept = kept(settings, connection.as_ref(), ends)?;
     let start = kept.as_ref().map_or(settings.start, |kept| kept.start(settings.start));
-    let subscriber = connection.subscriber(topic, start, settings.wait)?;
+    let mut subscriber = connection.subscriber(topic, start, settings.wait)?;
+    subscriber.carry_on();
     let config = Config { segment_bytes: SEGMENT_BYTES, ..Config::journal(place.clone()) };
     let writer = Writer::open(&config, outside.clock.calibration()).map_err(open_error)?;
-    let next = Reader::open(place, tickpath_log::Start::Now, Registration::Unregistered)?.sequence();
-    let tail = kept.as_ref().map_or(Ok(Tail::default()), |kept| kept.tail(place, next))?;
+    let there = Reader::open(place, tickpath_log::Start::Now, Registration::Unregistered)?;
+    let log = Log { next: there.sequence(), there };
+    let tail = kept.as_ref().map_or(Ok(Tail::default()), |kept| kept.tail(&log.there, log.next))?;
+    let lost = kept.as_ref().and_then(|kept| kept.lost(&log.there, log.next));
     (outside.tell)(&format!("recording '{topic}' of {} to {place}", without_login(url)));
+    let is_from_log = log_address(url, topic).is_some();
     let (messages, is_told, is_elsewhere_told) = (0, false, false);
-    let mut recorder =
-        Recorder { settings, meter, outside, writer, next, tail, kept, messages, is_told, is_elsewhere_told };
-    let lost = recorder.kept.as_ref().and_then(|kept| kept.lost(next));
-    let ended = lost.map_or(Ok(()), |gap| recorder.keep(Event::Gap(gap))).and_then(|()| recorder.follow(subscriber));
+    let mut recorder = Recorder {
+        settings,
+        meter,
+        outside,
+        writer,
+        log,
+        tail,
+        kept,
+        is_from_log,
+        messages,
+        is_told,
+        is_elsewhere_told,
+    };
+    let ended = lost.map_or(Ok(()), |gap| recorder.mend(gap)).and_then(|()| recorder.follow(subscriber));
     // Also after an error: what was recorded before it is worth as much.
     let synced = recorder.writer.sync().map_err(|reason| RelayError::Sync { place: place.clone(), reason });
     let kept = recorder.kept.as_mut().map_or(Ok(()), Kept::end);
@@ -73,12 +90,12 @@ pub fn run(settings: &Settings, meter: &Meter, outside: &Outside<'_>) -> Result<
 }
 
 /// Where it is kept how far the topic has come, if that is asked for.
-fn kept(settings: &Settings, connection: &dyn Connection) -> Result<Option<Kept>, RelayError> {
+fn kept(settings: &Settings, connection: &dyn Connection, ends: [String; 2]) -> Result<Option<Kept>, RelayError> {
     let Some(folder) = &settings.resume else { return Ok(None) };
     if !connection.capabilities().history {
         return Err(RelayError::NoHistory(settings.topic.clone()));
     }
-    Kept::open(folder, &settings.topic).map(Some)
+    Kept::open(folder, &settings.topic, ends).map(Some)
 }
 
 struct Recorder<'a> {
@@ -86,11 +103,13 @@ struct Recorder<'a> {
     meter: &'a Meter,
     outside: &'a Outside<'a>,
     writer: Writer,
-    /// The sequence number of the recording's next record.
-    next: u64,
+    /// The recording as it is.
+    log: Log,
     /// What is recorded already of what comes.
     tail: Tail,
     kept: Option<Kept>,
+    /// What comes is from a log.
+    is_from_log: bool,
     messages: u64,
     /// That there are messages of other programs was told.
     is_told: bool,
@@ -121,7 +140,8 @@ impl Recorder<'_> {
             let topic = &self.settings.topic;
             let count = polled.map_err(|reason| RelayError::Receive { topic: topic.clone(), reason })?;
             if let Some(kept) = &mut self.kept {
-                kept.reached(subscriber.token(), Some(self.next), self.outside, count == 0)?;
+                let next = self.tail.front().unwrap_or(self.log.next);
+                kept.reached(subscriber.token(), Some((next, self.log.there.identity())), self.outside, false)?;
             }
             if count == 0 {
                 subscriber.wait(ns_left);
@@ -132,32 +152,51 @@ impl Recorder<'_> {
 
     fn keep(&mut self, event: Event<'_>) -> Result<(), RelayError> {
         match event {
-            Event::Message(message) => self.keep_message(&message, false)?,
+            Event::Message(message) => match Gap::read(message.kind, message.payload) {
+                Some(gap) => self.lose(gap)?,
+                None => self.keep_message(&message, false)?,
+            },
             Event::Foreign(foreign) => {
                 let Settings { topic, foreign_kind, .. } = self.settings;
                 let message = self.outside.adopt(foreign, *foreign_kind, topic, &mut self.is_told);
                 self.keep_message(&message, true)?;
             }
-            Event::Gap(gap) => {
-                let now = self.outside.clock.ticks();
-                if self.tail.gap(gap) == Known::New {
-                    self.write(now, GAP_KIND, &gap.record())?;
-                }
-                self.meter.update(|totals| totals.gap(gap));
-                (self.outside.tell)(&format!("'{}': {}", self.settings.topic, gap_words(gap)));
-            }
+            Event::Gap(gap) => self.lose(gap)?,
         }
         Ok(())
     }
 
+    /// Keeps the news of a loss, as far as it is not recorded already.
+    fn lose(&mut self, gap: Gap) -> Result<(), RelayError> {
+        if let Some(left) = self.tail.gap(gap)? {
+            self.write(self.outside.clock.ticks(), GAP_KIND, &left.record())?;
+        }
+        self.meter.update(|totals| totals.gap(gap));
+        (self.outside.tell)(&format!("'{}': {}", self.settings.topic, gap_words(gap)));
+        Ok(())
+    }
+
+    /// Keeps what the recording itself has lost.
+    fn mend(&mut self, gap: Gap) -> Result<(), RelayError> {
+        self.lose(gap)?;
+        match &mut self.kept {
+            Some(kept) => kept.mended((self.log.next, self.log.there.identity())),
+            None => Ok(()),
+        }
+    }
+
     fn write(&mut self, stamp: u64, kind: u8, payload: &[u8]) -> Result<(), RelayError> {
         self.writer.publish(stamp, kind, payload).map_err(RelayError::Record)?;
-        self.next += 1;
+        self.log.next += 1;
         Ok(())
     }
 
     fn keep_message(&mut self, message: &Message<'_>, is_foreign: bool) -> Result<(), RelayError> {
-        match self.tail.message(message.kind, message.payload) {
+        let clock = clock_of(self.outside.clock.calibration());
+        // A log is stamped by the clock of its host.
+        let timed = Message { origin: message.origin.filter(|_| !self.is_from_log), ..*message };
+        let stamp = timed.is_of_clock(clock).then_some(message.stamp).filter(|_| !is_foreign);
+        match self.tail.message(stamp, message.kind, message.payload)? {
             Known::New => {}
             Known::Published => {
                 self.meter.update(|totals| totals.again += 1);
@@ -168,7 +207,7 @@ impl Recorder<'_> {
                 self.settings.place
             )),
         }
-        let stamp = self.outside.stamp_here(message, &self.settings.topic, &mut self.is_elsewhere_told);
+        let stamp = self.outside.stamp_here(&timed, &self.settings.topic, &mut self.is_elsewhere_told);
         self.write(stamp.ticks, message.kind, message.payload)?;
         self.messages += 1;
         let utc_ns = self.outside.utc_ns_of(stamp.ticks);

@@ -183,7 +183,11 @@ struct Records {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Record {
-    Message { stamp: u64, kind: u8, payload: Vec<u8> },
+    Message {
+        stamp: u64,
+        kind: u8,
+        payload: Vec<u8>,
+    },
     Gap(Gap),
     /// So many that the log has lost since; what they held is not known any more.
     Gone(u64),
@@ -405,7 +409,10 @@ mod tests {
             let place = Reached { token, log };
             let text = format!("{place}{ends}");
             assert_eq!(Reached::parse(&text, ends), Some(Ok(place)));
-            assert_eq!(Reached::parse(&text, "redis 2/ticks\nshm://ticks\n"), Some(Err("redis 1/ticks to shm://ticks".to_owned())));
+            assert_eq!(
+                Reached::parse(&text, "redis 2/ticks\nshm://ticks\n"),
+                Some(Err("redis 1/ticks to shm://ticks".to_owned()))
+            );
             for bytes in 0..text.len() {
                 assert_ne!(Reached::parse(&text[..bytes], ends), Some(Ok(place)), "cut after {bytes} bytes");
             }

@@ -23,6 +23,58 @@ fn another_format_version_is_refused() {
     place.check_refusals(&["format version 99", "remove it"]);
 }
 
+/// A disk that lost the end of a topic, or got yesterday's back, and a publisher that counts on from there.
+#[test]
+fn numbers_that_are_used_again_are_seen_behind_a_token() {
+    let place = Place::empty();
+    let config = TopicConfig::new(Policy::Keep);
+    let publish = |stamps: std::ops::Range<u64>| {
+        let mut publisher = place.bus.publisher(TOPIC, &config).expect("nobody else publishes");
+        let clock = HostClock::get().expect("the host has a clock");
+        stamps.for_each(|stamp| publisher.publish(clock.ticks(), KIND, &stamp.to_le_bytes()).expect("it keeps all"));
+    };
+    publish(0..90);
+    let data = place.dir.path().join(TOPIC).join("data");
+    let before = fs::read(&data).expect("it is ours");
+    publish(90..100);
+    let mut first = place.bus.subscriber(TOPIC, Start::Oldest, Wait::Yield).expect("it is there");
+    assert_eq!(numbers(&mut *first, 100), (0..100).collect::<Vec<_>>());
+    let token = first.token().expect("a log has a history");
+    drop(first);
+    let again = |token| {
+        let mut subscriber = place.bus.subscriber(TOPIC, Start::After(token), Wait::Yield).expect("it is there");
+        let mut gap = None;
+        subscriber.poll(1, &mut |event| gap = Some(matches!(event, Event::Gap(_)))).expect("polled");
+        (subscriber, gap)
+    };
+    assert_eq!(again(token).1, None, "nothing has changed");
+    // In place: it is the same file.
+    File::options().write(true).open(&data).expect("it is ours").write_all_at(&before, 0).expect("written");
+    publish(200..205);
+    let (mut short, gap) = again(token);
+    assert_eq!(gap, Some(true), "it is shorter than it was");
+    assert_eq!(numbers(&mut *short, 5), [200, 201, 202, 203, 204]);
+    publish(205..220);
+    let (mut long, gap) = again(token);
+    assert_eq!(gap, Some(true), "another message is where the last one was");
+    assert_eq!(numbers(&mut *long, 20), (200..220).collect::<Vec<_>>());
+}
+
+/// The numbers that the next messages hold.
+fn numbers(subscriber: &mut dyn Subscriber, count: usize) -> Vec<u64> {
+    let mut numbers = Vec::new();
+    while numbers.len() < count {
+        let polled = subscriber.poll(count - numbers.len(), &mut |event| match event {
+            Event::Message(message) => {
+                numbers.push(u64::from_le_bytes(message.payload.try_into().expect("a number")));
+            }
+            other => panic!("{other:?}"),
+        });
+        assert!(polled.expect("polled") > 0, "only {} of {count} messages came", numbers.len());
+    }
+    numbers
+}
+
 /// Ends that pass the time by keeping warm: nobody finds anything of it, and nothing is lost for it.
 #[test]
 fn what_is_rehearsed_is_nobodys() {

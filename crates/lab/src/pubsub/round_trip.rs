@@ -242,6 +242,8 @@ mod tests {
 
         fn wait(&mut self, _timeout_ns: u64) {}
 
+        fn carry_on(&mut self) {}
+
         fn publisher(&self) -> PublisherState {
             PublisherState::Unknown
         }

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use serde_json::json;
 use tempfile::tempdir;
+use tickpath_bus::conformance::stays_quiet;
 use tickpath_bus::{self as bus, Event, Gap, Origin, Publisher, Subscriber, TopicConfig, connect, wire};
 use tickpath_clock::{Calibration, Clock, HostClock, Wait};
 use tickpath_log::{Config, Next, Place, Policy, Reader, Registration, Start, Writer};
@@ -205,6 +206,33 @@ fn a_bridge_carries_both_ways_and_tells_a_lost_connection() {
     let ran = inward.interrupt();
     check(&ran, 0, "ticks -> here: 200 messages, 1600 bytes, 1 gap (nobody knows", "carrying 'ticks'");
     assert!(ran.out.contains("trades -> trades: 100 messages"), "{}", ran.out);
+}
+
+#[test]
+fn what_goes_in_a_circle_comes_once() {
+    let servers = [RedisServer::start(), RedisServer::start()];
+    let urls = servers.each_ref().map(|server| format!("{}?streams", server.url()));
+    let mut heard = urls.each_ref().map(|url| subscriber(url, "ticks", bus::Start::Now));
+    let bridges = [(0, 1), (1, 0)].map(|(from, to)| {
+        let bridge = Running::start(&format!("log bridge {} {} --topic ticks", urls[from], urls[to]));
+        bridge.await_words("carrying 'ticks'");
+        bridge
+    });
+    let mut publisher = publisher(&urls[0], "ticks");
+    for round in 0..3 {
+        let message = vec![(round, 40, b"round".to_vec())];
+        publish(publisher.as_mut(), &message);
+        publisher.publish_gap(0, Gap::Missed(7)).expect("published");
+        for heard in &mut heard {
+            assert_eq!(receive(heard.as_mut(), 1), message);
+            assert_eq!(loss(heard.as_mut()), Gap::Missed(7));
+        }
+    }
+    heard.iter_mut().for_each(|heard| stays_quiet(heard.as_mut()));
+    for bridge in bridges {
+        // The way back it goes once, too, and there it ends.
+        check(&bridge.interrupt(), 0, "ticks -> ticks: 3 messages, 15 bytes, 3 gaps (21 messages missed)", "carrying");
+    }
 }
 
 #[test]

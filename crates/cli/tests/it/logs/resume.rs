@@ -54,8 +54,13 @@ fn carry_with_kills(from: &str, to: &str, folder: &Path, line: &str) {
         if kill == KILLS {
             receive_all(&mut *subscriber);
             assert_eq!(bridge.interrupt().code, Some(0));
+            break;
         }
-        // Else it is killed where it stands.
+        // Else it is killed where it stands; and once more as it goes on, before it has come anywhere.
+        drop(bridge);
+        let again = Running::start(&line);
+        again.await_words("carrying 'ticks'");
+        assert!(matches!(again.interrupt().code, Some(0 | 1)));
     }
     let bridge = Running::start(&line);
     bridge.await_words("carrying 'ticks'");
@@ -113,16 +118,28 @@ fn what_cannot_be_gone_on_in_is_refused() {
     let ran = tickpath(&format!("log bridge {} {url} --topic ticks --resume {}", server.url(), text(&places)));
     assert!(ran.code == Some(2) && ran.err.contains("leave --resume away"), "{:?} {}", ran.code, ran.err);
     assert!(!places.exists(), "nothing was made");
-    for bytes in [&b""[..], b"nonsense\n", b"log:1,2,3,4 5", &[0xff, 0]] {
+    for bytes in [&b""[..], b"nonsense\n", b"log:1,2,3,4 5 6\n", &[0xff, 0]] {
         fs::create_dir_all(&places).expect("the folder is ours");
         fs::write(places.join("here=there"), bytes).expect("the folder is ours");
         let ran = tickpath(&format!("log bridge {url} {url} --topic here=there --resume {}", text(&places)));
         let words = "holds no place to go on at; remove it to begin anew";
         assert!(ran.code == Some(2) && ran.err.contains(words), "{:?} {}", ran.code, ran.err);
     }
-    fs::write(places.join("here=there"), "kafka:1,2,3,4 5\n").expect("the folder is ours");
+    let ends = |from: &str, to: &str| format!("{url}/{from}\n{url}/{to}\n");
+    fs::write(places.join("here=there"), format!("log:1,2,3,4\n{}", ends("here", "elsewhere"))).expect("it is ours");
+    let ran = tickpath(&format!("log bridge {url} {url} --topic here=there --resume {}", text(&places)));
+    let words = format!("on the way from {url}/here to {url}/elsewhere, which is another one");
+    assert!(ran.code == Some(2) && ran.err.contains(&words), "{:?} {}", ran.code, ran.err);
+    fs::write(places.join("here=there"), format!("kafka:1,2,3,4\n{}", ends("here", "there"))).expect("it is ours");
     let ran = tickpath(&format!("log bridge {url} {url} --topic here=there --resume {}", text(&places)));
     assert!(ran.code == Some(1) && ran.err.contains("is of 'kafka'"), "{:?} {}", ran.code, ran.err);
+    fs::remove_file(places.join("here=there")).expect("it is ours");
+    let line = format!("log bridge {url} {url} --topic here=there --resume {}", text(&places));
+    let first = Running::start(&line);
+    first.await_words("carrying 'here'");
+    let ran = tickpath(&line.replace("bridge", "bridge --policy keep"));
+    assert!(ran.code == Some(2) && ran.err.contains("is in use by another call"), "{:?} {}", ran.code, ran.err);
+    drop(first);
     let file = folder.path().join("file");
     fs::write(&file, "").expect("the folder is ours");
     let ran = tickpath(&format!("log bridge {url} {url} --topic here=there --resume {}", text(&file)));
