@@ -79,7 +79,9 @@
 //! * What is acknowledged is freed on the server's disk now and then. The server forgets a group's place when nobody
 //!   has pulled for seven days (`offsets.retention.minutes`): then what is not freed yet comes again.
 //! * Drop all pullers before a queue is removed. One that is left says `Gone`. So it does where a partition lost its
-//!   end, or was made anew, and goes on with what was made after all that it had seen.
+//!   end, or was made anew, and goes on with what it was not handed over. It tells that by the place and the time of a
+//!   message: what was pushed after the loss and before the puller noticed it is skipped where it lies at a place that
+//!   was handed over before, and its pusher's clock is behind the newest message that was.
 //! * A puller fetches up to 16 MiB ahead, and its client library as much.
 //!
 //! The client library makes lost connections again in the background, and tells nobody how often: `reconnects` is none
@@ -102,6 +104,7 @@ mod reasons;
 mod reports;
 mod retention;
 mod server;
+mod share;
 mod subscriber;
 
 use std::sync::Arc;
