@@ -86,9 +86,10 @@ impl Group {
         std::mem::take(&mut self.state().is_cut)
     }
 
-    /// Whether that is to be told.
-    pub fn is_cut(&self) -> bool {
-        self.state().is_cut
+    /// Whether the next pull has a loss to tell.
+    pub fn has_loss(&self) -> bool {
+        let state = self.state();
+        state.is_cut || state.unknown > 0 && self.delivery == Delivery::AtMostOnce
     }
 
     /// What the server must know before the next records, up to so many, are handed over.
@@ -107,6 +108,21 @@ impl Group {
         self.state().committed(places);
     }
 
+    /// These places were sent, and no answer came: the server may know them.
+    pub fn unanswered(&self, places: &[Place]) {
+        self.state().unanswered(places);
+    }
+
+    /// Of how many messages nobody knows whether the server counts them as done with.
+    pub fn in_doubt(&self) -> u64 {
+        self.state().in_doubt()
+    }
+
+    /// Of how many messages nobody knew that when they were given away; told once.
+    pub fn take_unknown(&self) -> u64 {
+        std::mem::take(&mut self.state().unknown)
+    }
+
     /// The next records, up to so many, which are handed over now.
     pub fn hand_over(&self, limit: usize) -> Vec<Record> {
         self.state().hand_over(limit)
@@ -122,7 +138,7 @@ impl Group {
         let mut state = self.state();
         let all: Vec<i32> = state.by_partition.keys().copied().collect();
         state.give_away(&all);
-        state.given_away = 0;
+        (state.given_away, state.unknown) = (0, 0);
     }
 
     /// Where this puller's partitions can be freed up to, if so many messages are done with.

@@ -66,7 +66,10 @@
 //! * At least once, acknowledging moves the group's place. At most once, the place moves before messages are handed
 //!   over. Acknowledging waits for a lost server as long as `silence_ns`: the messages are still this puller's then.
 //!   After that it says `NotAcknowledged`; so it does, once, where messages went to another puller before they were
-//!   acknowledged.
+//!   acknowledged. Where an acknowledgement was sent and no answer came, it says that nobody knows: they are done with,
+//!   or come again.
+//! * At most once, where the place was sent and no answer came, and the partition then goes to another puller, messages
+//!   may be gone that nobody was handed: the next pull says `Gone`, and of how many at most.
 //! * The client library shows life in the background, but a puller must also pull or wait within `silence_ns`. Who is
 //!   silent for longer loses its partitions, and so does who dies; who is dropped gives them away at once. Ask for two
 //!   seconds or more: the library shows life no more than twice a second.

@@ -20,6 +20,9 @@ pub(crate) struct Shares {
     pub done: u64,
     /// Messages that were handed over and not acknowledged when their partition was given away; not told yet.
     pub given_away: u64,
+    /// Messages of which nobody knew whether the server counts them as done with, when their partition was given away;
+    /// not told yet.
+    pub unknown: u64,
     /// A partition begins anew, or further down; not told yet.
     pub is_cut: bool,
 }
@@ -64,6 +67,8 @@ pub(crate) struct Share {
     newest_had_ms: Option<i64>,
     /// What was handed over before the partition was cut, if it was.
     old: Option<Old>,
+    /// The highest place that was sent to the server since, and that no answer came for.
+    unanswered: i64,
     /// The note `open` stands at the server.
     is_open: bool,
 }
@@ -181,8 +186,22 @@ impl Shares {
             let Some(share) = self.by_partition.get_mut(&place.partition) else { continue };
             self.done += (place.offset - share.committed).max(0) as u64;
             share.committed = place.offset;
+            share.unanswered = 0;
             share.is_open = true;
         }
+    }
+
+    /// These places were sent, and no answer came: the server may know them.
+    pub fn unanswered(&mut self, places: &[Place]) {
+        for place in places {
+            let Some(share) = self.by_partition.get_mut(&place.partition) else { continue };
+            share.unanswered = share.unanswered.max(place.offset);
+        }
+    }
+
+    /// Of how many messages nobody knows whether the server counts them as done with.
+    pub fn in_doubt(&self) -> u64 {
+        self.by_partition.values().map(Share::in_doubt).sum()
     }
 
     /// The next records, up to so many, which are handed over now.
@@ -205,7 +224,9 @@ impl Shares {
         let mut places = Vec::new();
         for &partition in partitions {
             let Some(share) = self.by_partition.remove(&partition) else { continue };
-            self.given_away += (share.handed_over - share.committed).max(0) as u64;
+            let in_doubt = share.in_doubt();
+            self.unknown += in_doubt;
+            self.given_away += ((share.handed_over - share.committed).max(0) as u64).saturating_sub(in_doubt);
             if share.is_open {
                 places.push(Place { partition, offset: share.committed, note: share.note() });
             }
@@ -232,8 +253,13 @@ impl Share {
             newest_ms: None,
             newest_had_ms: None,
             old: None,
+            unanswered: 0,
             is_open,
         }
+    }
+
+    fn in_doubt(&self) -> u64 {
+        (self.unanswered - self.committed).max(0) as u64
     }
 
     fn note(&self) -> String {
@@ -309,6 +335,41 @@ mod tests {
         assert_eq!(state.given_away, 4);
         state.give_away(&[3]);
         assert_eq!(state.given_away, 4);
+    }
+
+    #[test]
+    fn what_the_server_may_know_of_is_in_doubt_until_it_answers() {
+        let mut state = state(5, 0);
+        fetch(&mut state, 5..15);
+        let places = state.places_before(ALL, Delivery::AtLeastOnce);
+        state.unanswered(&places);
+        assert_eq!(state.in_doubt(), 0);
+        state.committed(&place(5, OPEN));
+        state.hand_over(7);
+        let places = state.places_done();
+        state.unanswered(&places);
+        state.hand_over(ALL);
+        assert_eq!(state.in_doubt(), 7);
+        state.give_away(&[3]);
+        assert_eq!((state.unknown, state.given_away, state.in_doubt()), (7, 3, 0));
+    }
+
+    #[test]
+    fn at_most_once_what_may_be_gone_unseen_is_counted() {
+        for (is_answered, unknown) in [(false, 4), (true, 0)] {
+            let mut state = state(0, 0);
+            fetch(&mut state, 0..10);
+            state.committed(&place(2, OPEN));
+            state.hand_over(2);
+            let places = state.places_before(4, Delivery::AtMostOnce);
+            state.unanswered(&places);
+            if is_answered {
+                state.committed(&places);
+                state.hand_over(4);
+            }
+            state.give_away(&[3]);
+            assert_eq!((state.unknown, state.given_away), (unknown, 0), "{is_answered}");
+        }
     }
 
     #[test]
