@@ -22,9 +22,11 @@
 //!   mebibyte or more, and when the server looks, which it does every five minutes unless
 //!   `log.retention.check.interval.ms` says otherwise: until then more is there. So a topic never holds less, and may
 //!   hold far more.
-//! * A publisher is refused where the topic keeps something else than it asks for, which the server must tell
-//!   (DescribeConfigs). Only one that keeps all and holds nothing yet, as a subscriber makes it that comes first, is
-//!   changed. A subscriber takes a topic as it is.
+//! * A publisher is refused where the topic keeps something else than it asks for. Who has no right to ask for that
+//!   (DescribeConfigs) takes the topic as it is. A subscriber that comes first makes one that is undecided: its
+//!   `retention.ms` is 9223372036854775807. The first publisher decides, by `overwrite` only while nothing is in it, and
+//!   what else is set on the topic stays; that takes the right AlterConfigs. Any other topic that keeps all is refused
+//!   to `overwrite`, also while it is empty. A subscriber takes a topic as it is.
 //! * Publishing returns when all replicas that are in step have acknowledged (acks=all). What the client library sends
 //!   again after a lost connection, or to the next leader, still arrives once and in order. A message waits for a
 //!   leader for 30 s. Where no server at all is there, it is given up after 5 s.
@@ -209,7 +211,7 @@ impl Connection for KafkaBus {
 
     fn subscriber(&self, topic: &str, start: Start, wait: Wait) -> Result<Box<dyn Subscriber>, ConnectError> {
         let there = names::topic(topic)?;
-        self.ensure_topic(topic, &there, Retention::ALL)?;
+        self.ensure_topic(topic, &there, Retention::UNDECIDED)?;
         adaptive::subscriber(wait, KafkaSubscriber::open(self.cluster.clone(), &there, start, wait)?)
     }
 
