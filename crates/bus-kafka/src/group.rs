@@ -141,16 +141,18 @@ impl Group {
         (state.given_away, state.unknown) = (0, 0);
     }
 
-    /// Where this puller's partitions can be freed up to, if so many messages are done with.
+    /// This puller's partitions, if so many messages are done with that they are to be freed.
     pub fn to_free(&self, least: u64) -> Option<TopicPartitionList> {
         let mut state = self.state();
         if state.done < least || state.by_partition.is_empty() {
             return None;
         }
         state.done = 0;
-        let place =
-            |(&partition, share): (&i32, &Share)| (self.topic.clone(), partition, Offset::Offset(share.committed));
-        Some(state.by_partition.iter().map(place).collect())
+        let mut partitions = TopicPartitionList::new();
+        for &partition in state.by_partition.keys() {
+            partitions.add_partition(&self.topic, partition);
+        }
+        Some(partitions)
     }
 
     /// Places as the client library wants them.

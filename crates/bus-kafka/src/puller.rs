@@ -6,6 +6,7 @@ use std::time::Duration;
 use rdkafka::consumer::{BaseConsumer, CommitMode, Consumer};
 use rdkafka::error::{KafkaError, RDKafkaErrorCode as Code};
 use rdkafka::message::BorrowedMessage;
+use rdkafka::{Offset, TopicPartitionList};
 use tickpath_bus_api::{ConnectError, Delivery, Pulled, Puller, QueueConfig, ReceiveError, wire};
 use tickpath_clock::{Wait, sleep_ns};
 
@@ -162,8 +163,19 @@ impl KafkaPuller {
         Ok(places.is_empty() || matches!(self.commit(&places)?, Commit::Done))
     }
 
+    /// Frees what the server knows to be done with. What this puller knows may be of a topic that is not there any
+    /// more: of the one that was made anew, that might be what nobody has pulled yet.
     fn free(&self, least: u64) {
-        if let Some(places) = self.consumer.context().to_free(least) {
+        let Some(partitions) = self.consumer.context().to_free(least) else { return };
+        let Ok(kept) = self.consumer.committed_offsets(partitions, self.cluster.deadline().left()) else { return };
+        let mut places = TopicPartitionList::new();
+        for place in kept.elements() {
+            let is_known = place.error().is_ok() && matches!(place.offset(), Offset::Offset(_));
+            if is_known && places.add_partition_offset(&self.topic, place.partition(), place.offset()).is_err() {
+                return;
+            }
+        }
+        if places.count() > 0 {
             self.cluster.free(&places);
         }
     }

@@ -56,7 +56,7 @@ pub(crate) struct Record {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Share {
     /// The place that the server keeps.
-    pub committed: i64,
+    committed: i64,
     handed_over: i64,
     fetched: i64,
     /// What lies below may have been handed over by another puller.

@@ -342,11 +342,21 @@ fn what_is_acknowledged_is_freed() {
     pull_stamps(&mut *puller, 60);
     puller.acknowledge().unwrap();
     drop(puller);
-    let lookup: BaseConsumer = client().create().unwrap();
-    let there = format!(".{}-queue", queue.name);
-    let oldest = |partition| lookup.fetch_watermarks(&there, partition, PATIENCE).unwrap().0;
-    assert_eq!((0..QUEUE_PARTITIONS).map(oldest).sum::<i64>(), 60);
+    assert_eq!(queue.freed(), 60);
     assert_eq!(queue.bus.waiting(&queue.name).unwrap(), Some(0));
+}
+
+#[test]
+fn a_puller_that_is_left_frees_nothing_of_a_queue_that_was_made_anew() {
+    let queue = Named::queue("anew");
+    queue.push(0..60);
+    let mut puller = queue.puller();
+    pull_stamps(&mut *puller, 60);
+    puller.acknowledge().unwrap();
+    queue.bus.remove_queue(&queue.name).unwrap_or_else(|e| panic!("{e}"));
+    queue.push(0..120);
+    drop(puller);
+    assert_eq!(queue.freed(), 0);
 }
 
 #[test]
@@ -497,6 +507,14 @@ impl Named {
         let opened = self.bus.pusher(&self.name, &QueueConfig::new(Delivery::AtLeastOnce));
         let mut pusher = opened.unwrap_or_else(|e| panic!("{e}"));
         stamps.for_each(|stamp| pusher.push(stamp, KIND, b"ours").unwrap());
+    }
+
+    /// How many messages of a queue the server has forgotten.
+    fn freed(&self) -> i64 {
+        let lookup: BaseConsumer = client().create().unwrap();
+        let there = format!(".{}-queue", self.name);
+        let oldest = |partition| lookup.fetch_watermarks(&there, partition, PATIENCE).unwrap().0;
+        (0..QUEUE_PARTITIONS).map(oldest).sum()
     }
 
     fn puller(&self) -> Box<dyn Puller> {
