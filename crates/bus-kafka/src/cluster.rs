@@ -8,7 +8,8 @@ use std::thread::{self, Thread};
 use std::time::Duration;
 
 use rdkafka::admin::{
-    AdminClient, AdminOptions, AlterConfig, NewTopic, ResourceSpecifier, TopicReplication, TopicResult,
+    AdminClient, AdminOptions, AlterConfig, ConfigResource, ConfigSource, NewTopic, ResourceSpecifier,
+    TopicReplication, TopicResult,
 };
 use rdkafka::client::{Client, ClientContext};
 use rdkafka::consumer::{BaseConsumer, Consumer, ConsumerContext};
@@ -130,25 +131,33 @@ impl Cluster {
         }
     }
 
-    /// Sees to it that a topic of one partition, which is there, keeps what its publisher asks for. One that keeps
-    /// everything and holds nothing yet is what a subscriber makes that comes first: it is changed. One that lets old
-    /// messages go some other way is as good for who lets them go, and so is one whose settings are not told to us.
+    /// Sees to it that a topic of one partition, which is there, keeps what its publisher asks for. One that is
+    /// undecided, as a subscriber makes it that comes first, is changed: for who lets old messages go only while it
+    /// holds nothing. One that lets old messages go some other way is as good for who lets them go, and so is one whose
+    /// settings are not told to us.
     pub fn hold(&self, topic: &str, wanted: Retention) -> Result<(), ServerError> {
-        let Some(has) = self.retention(topic)? else { return Ok(()) };
+        let Some(found) = self.described(topic)? else { return Ok(()) };
+        let Some(has) = retention(&found) else { return Ok(()) };
         if has == wanted || has.lets_go() && wanted.lets_go() {
             return Ok(());
         }
-        let marks = self.watermarks(self.lookup.client(), topic, 0);
-        let (_low, high) = marks.map_err(|e| self.explain(&e))?;
-        if has != Retention::ALL || high > 0 {
+        let is_open = has == Retention::UNDECIDED && (wanted == Retention::ALL || self.is_empty(topic)?);
+        if !is_open {
             return Err(ServerError::Kept { topic: topic.to_owned(), has, wanted });
         }
-        self.change(topic, wanted)?;
+        self.change(topic, &found, wanted)?;
         let deadline = self.deadline();
-        while self.retention(topic)? != Some(wanted) {
+        while self.described(topic)?.as_ref().and_then(retention) != Some(wanted) {
             pause(&deadline)?;
         }
         Ok(())
+    }
+
+    /// Whether a topic of one partition has never held a message.
+    fn is_empty(&self, topic: &str) -> Result<bool, ServerError> {
+        let marks = self.watermarks(self.lookup.client(), topic, 0);
+        let (_low, high) = marks.map_err(|e| self.explain(&e))?;
+        Ok(high == 0)
     }
 
     /// What a receiver cannot get over by waiting, of an error that its client has told, together with why. That no
@@ -268,10 +277,16 @@ impl Cluster {
         settings
     }
 
-    /// Gives a topic the settings that it would be made with.
-    fn change(&self, topic: &str, retention: Retention) -> Result<(), ServerError> {
+    /// Gives a topic the settings that it would be made with. All others that are set on it stay, which takes sending
+    /// them along: what is not sent is unset.
+    fn change(&self, topic: &str, found: &ConfigResource, retention: Retention) -> Result<(), ServerError> {
         let settings = self.settings(retention);
         let mut changed = AlterConfig::new(ResourceSpecifier::Topic(topic));
+        for entry in found.entries.iter().filter(|entry| entry.source == ConfigSource::DynamicTopic) {
+            if let Some(value) = &entry.value {
+                changed = changed.set(&entry.name, value);
+            }
+        }
         for (key, value) in &settings {
             changed = changed.set(key, value);
         }
@@ -282,8 +297,9 @@ impl Cluster {
         }
     }
 
-    /// What a topic keeps; none if we have no right to know. A server that has just heard of it says nothing yet.
-    fn retention(&self, topic: &str) -> Result<Option<Retention>, ServerError> {
+    /// The settings of a topic, with what it keeps; none if we have no right to know. A server that has just heard of
+    /// it says nothing yet.
+    fn described(&self, topic: &str) -> Result<Option<ConfigResource>, ServerError> {
         let specifier = ResourceSpecifier::Topic(topic);
         let deadline = self.deadline();
         loop {
@@ -292,10 +308,8 @@ impl Cluster {
             if let Err(Code::TopicAuthorizationFailed | Code::ClusterAuthorizationFailed) = found {
                 return Ok(None);
             }
-            let found = found.ok().flatten();
-            let setting = |name: &str| found.as_ref()?.get(name)?.value.as_deref();
-            if let Some(retention) = Retention::read(setting) {
-                return Ok(Some(retention));
+            if let Some(found) = found.ok().flatten().filter(|found| retention(found).is_some()) {
+                return Ok(Some(found));
             }
             pause(&deadline).map_err(|_| ServerError::Untold(topic.to_owned()))?;
         }
@@ -359,6 +373,11 @@ impl fmt::Debug for Cluster {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.server.fmt(f)
     }
+}
+
+/// What a topic keeps; none if the server does not tell.
+fn retention(found: &ConfigResource) -> Option<Retention> {
+    Retention::read(|name| found.get(name)?.value.as_deref())
 }
 
 /// Lets the client library hand over what it has to say on the side.

@@ -22,9 +22,11 @@
 //!   mebibyte or more, and when the server looks, which it does every five minutes unless
 //!   `log.retention.check.interval.ms` says otherwise: until then more is there. So a topic never holds less, and may
 //!   hold far more.
-//! * A publisher is refused where the topic keeps something else than it asks for, which the server must tell
-//!   (DescribeConfigs). Only one that keeps all and holds nothing yet, as a subscriber makes it that comes first, is
-//!   changed. A subscriber takes a topic as it is.
+//! * A publisher is refused where the topic keeps something else than it asks for. Who has no right to ask for that
+//!   (DescribeConfigs) takes the topic as it is. A subscriber that comes first makes one that is undecided: its
+//!   `retention.ms` is 9223372036854775807. The first publisher decides, by `overwrite` only while nothing is in it, and
+//!   what else is set on the topic stays; that takes the right AlterConfigs. Any other topic that keeps all is refused
+//!   to `overwrite`, also while it is empty. A subscriber takes a topic as it is.
 //! * Publishing returns when all replicas that are in step have acknowledged (acks=all). What the client library sends
 //!   again after a lost connection, or to the next leader, still arrives once and in order. A message waits for a
 //!   leader for 30 s. Where no server at all is there, it is given up after 5 s.
@@ -66,7 +68,10 @@
 //! * At least once, acknowledging moves the group's place. At most once, the place moves before messages are handed
 //!   over. Acknowledging waits for a lost server as long as `silence_ns`: the messages are still this puller's then.
 //!   After that it says `NotAcknowledged`; so it does, once, where messages went to another puller before they were
-//!   acknowledged.
+//!   acknowledged. Where an acknowledgement was sent and no answer came, it says that nobody knows: they are done with,
+//!   or come again.
+//! * At most once, where the place was sent and no answer came, and the partition then goes to another puller, messages
+//!   may be gone that nobody was handed: the next pull says `Gone`, and of how many at most.
 //! * The client library shows life in the background, but a puller must also pull or wait within `silence_ns`. Who is
 //!   silent for longer loses its partitions, and so does who dies; who is dropped gives them away at once. Ask for two
 //!   seconds or more: the library shows life no more than twice a second.
@@ -79,7 +84,9 @@
 //! * What is acknowledged is freed on the server's disk now and then. The server forgets a group's place when nobody
 //!   has pulled for seven days (`offsets.retention.minutes`): then what is not freed yet comes again.
 //! * Drop all pullers before a queue is removed. One that is left says `Gone`. So it does where a partition lost its
-//!   end, or was made anew, and goes on with what was made after all that it had seen.
+//!   end, or was made anew, and goes on with what it was not handed over. It tells that by the place and the time of a
+//!   message: what was pushed after the loss and before the puller noticed it is skipped where it lies at a place that
+//!   was handed over before, and its pusher's clock is behind the newest message that was.
 //! * A puller fetches up to 16 MiB ahead, and its client library as much.
 //!
 //! The client library makes lost connections again in the background, and tells nobody how often: `reconnects` is none
@@ -102,6 +109,7 @@ mod reasons;
 mod reports;
 mod retention;
 mod server;
+mod share;
 mod subscriber;
 
 use std::sync::Arc;
@@ -203,7 +211,7 @@ impl Connection for KafkaBus {
 
     fn subscriber(&self, topic: &str, start: Start, wait: Wait) -> Result<Box<dyn Subscriber>, ConnectError> {
         let there = names::topic(topic)?;
-        self.ensure_topic(topic, &there, Retention::ALL)?;
+        self.ensure_topic(topic, &there, Retention::UNDECIDED)?;
         adaptive::subscriber(wait, KafkaSubscriber::open(self.cluster.clone(), &there, start, wait)?)
     }
 

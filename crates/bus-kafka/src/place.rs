@@ -122,16 +122,25 @@ fn mark(made_ms: Option<i64>, value: &[u8]) -> u64 {
     words.fold(start, |mark, word| (mark ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29)) | 1
 }
 
-/// Where a subscription goes on whose next offset the server refuses, or cannot prove, and what it has to tell. `newer`
-/// is the first record that is newer than all that was seen, or `high`.
-pub(crate) fn go_on(next: i64, low: i64, newer: i64, high: i64) -> (i64, Option<Gap>) {
+/// The first record that is new by its time, or the end. Of who makes records in the future, the present is all that
+/// can be believed; but this host's clock may have been set back, and then what was seen lies in its future.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Newer {
+    /// Newer than all that was seen: what lies below the place shows that the topic is another one.
+    pub than_seen: i64,
+    /// Newer than what of that is believed: where to go on in another one.
+    pub than_believed: i64,
+}
+
+/// Where a subscription goes on whose next offset the server refuses, or cannot prove, and what it has to tell.
+pub(crate) fn go_on(next: i64, low: i64, newer: Newer, high: i64) -> (i64, Option<Gap>) {
     if next < low {
         return (low, Some(Gap::Missed((low - next) as u64)));
     }
-    if next > high || newer < next {
-        // The end of the topic was lost, or it is another topic: what lies before `newer` was seen, or lies before the
+    if next > high || newer.than_seen < next {
+        // The end of the topic was lost, or it is another topic: what lies before was seen, or lies before the
         // subscription.
-        return (newer, Some(Gap::Reconnected));
+        return (newer.than_believed, Some(Gap::Reconnected));
     }
     // It was a leader that lagged behind.
     (next, None)
@@ -304,7 +313,21 @@ mod tests {
             (110, 0, 110, 110, 110, None),
             (110, 0, 115, 120, 110, None),
         ] {
-            assert_eq!(go_on(next, low, newer, high), (then, gap), "{next} in {low}..{high}, newer {newer}");
+            let newer = Newer { than_seen: newer, than_believed: newer };
+            assert_eq!(go_on(next, low, newer, high), (then, gap), "{next} in {low}..{high}, {newer:?}");
+        }
+    }
+
+    #[test]
+    fn a_clock_that_was_set_back_makes_nothing_new() {
+        // What was seen is newer than this host's present. Nothing is lost; the end is; all is.
+        for (than_seen, high, found) in [
+            (110, 120, (110, None)),
+            (50, 50, (30, Some(Gap::Reconnected))),
+            (40, 120, (30, Some(Gap::Reconnected))),
+        ] {
+            let newer = Newer { than_seen, than_believed: 30 };
+            assert_eq!(go_on(110, 0, newer, high), found, "{newer:?} of {high}");
         }
     }
 

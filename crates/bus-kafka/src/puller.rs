@@ -6,10 +6,11 @@ use std::time::Duration;
 use rdkafka::consumer::{BaseConsumer, CommitMode, Consumer};
 use rdkafka::error::{KafkaError, RDKafkaErrorCode as Code};
 use rdkafka::message::BorrowedMessage;
+use rdkafka::{Offset, TopicPartitionList};
 use tickpath_bus_api::{ConnectError, Delivery, Pulled, Puller, QueueConfig, ReceiveError, wire};
 use tickpath_clock::{Wait, sleep_ns};
 
-use crate::answer::ServerError;
+use crate::answer::{Meaning, ServerError, meaning};
 use crate::cluster::{Cluster, drain};
 use crate::deadline::{PAUSE_NS, whole_ms};
 use crate::group::{Group, Place};
@@ -143,6 +144,9 @@ impl KafkaPuller {
             group.committed(places);
             return Ok(Commit::Done);
         };
+        if meaning(&error) == Some(Meaning::Unanswered) {
+            group.unanswered(places);
+        }
         if let Some(error) = self.lasting(&error) {
             return Err(self.failure(&error));
         }
@@ -159,8 +163,19 @@ impl KafkaPuller {
         Ok(places.is_empty() || matches!(self.commit(&places)?, Commit::Done))
     }
 
+    /// Frees what the server knows to be done with. What this puller knows may be of a topic that is not there any
+    /// more: of the one that was made anew, that might be what nobody has pulled yet.
     fn free(&self, least: u64) {
-        if let Some(places) = self.consumer.context().to_free(least) {
+        let Some(partitions) = self.consumer.context().to_free(least) else { return };
+        let Ok(kept) = self.consumer.committed_offsets(partitions, self.cluster.deadline().left()) else { return };
+        let mut places = TopicPartitionList::new();
+        for place in kept.elements() {
+            let is_known = place.error().is_ok() && matches!(place.offset(), Offset::Offset(_));
+            if is_known && places.add_partition_offset(&self.topic, place.partition(), place.offset()).is_err() {
+                return;
+            }
+        }
+        if places.count() > 0 {
             self.cluster.free(&places);
         }
     }
@@ -200,18 +215,25 @@ impl KafkaPuller {
             match self.commit(places)? {
                 Commit::Done => return Ok(()),
                 Commit::NotNow(error) if deadline.is_over() => {
+                    let fate = match self.consumer.context().in_doubt() {
+                        0 => "what was handed over is not acknowledged: it comes again".to_owned(),
+                        in_doubt => doubt(in_doubt),
+                    };
                     return Err(ReceiveError::NotAcknowledged(format!(
-                        "{} {error}; what was handed over is not acknowledged: it comes again, unless a later \
-                         acknowledgement takes it in",
+                        "{} {error}; {fate}, unless a later acknowledgement takes it in",
                         name()
                     )));
                 }
                 Commit::NotNow(_) => sleep_ns(PAUSE_NS),
                 Commit::Lost => {
+                    let fate = match self.consumer.context().in_doubt() {
+                        0 => "what it did not acknowledge comes again".to_owned(),
+                        in_doubt => doubt(in_doubt),
+                    };
                     self.consumer.context().give_up();
                     return Err(ReceiveError::NotAcknowledged(format!(
-                        "{}: this puller was silent for more than {} ms; what it did not acknowledge comes again: \
-                         pull on, and look for what is marked, or ask for a longer silence",
+                        "{}: this puller was silent for more than {} ms; {fate}: pull on, and look for what is marked, \
+                         or ask for a longer silence",
                         name(),
                         self.silence_ms
                     )));
@@ -219,6 +241,11 @@ impl KafkaPuller {
             }
         }
     }
+}
+
+/// What is said of messages whose acknowledgement was sent and not answered.
+fn doubt(messages: u64) -> String {
+    format!("nobody knows of up to {messages} messages: they are done with, or come again, marked")
 }
 
 impl Puller for KafkaPuller {
@@ -233,6 +260,18 @@ impl Puller for KafkaPuller {
                  is new, and push again what is missed",
                 self.cluster.server().name()
             )));
+        }
+        if self.delivery == Delivery::AtMostOnce {
+            match self.consumer.context().take_unknown() {
+                0 => {}
+                unknown => {
+                    return Err(ReceiveError::Gone(format!(
+                        "{}: nobody knows of up to {unknown} messages that were about to come when this puller lost \
+                         them: another one gets them, or they are gone; pull on, and push again what is missed",
+                        self.cluster.server().name()
+                    )));
+                }
+            }
         }
         self.is_held_up = !self.is_ready(limit)?;
         if self.is_held_up {
@@ -261,14 +300,21 @@ impl Puller for KafkaPuller {
             self.commit_done(&places)?;
             self.free(FREE_AFTER);
         }
-        match group.take_given_away() {
-            0 => Ok(()),
-            given_away => Err(ReceiveError::NotAcknowledged(format!(
-                "{}: up to {given_away} messages went to another puller before they were acknowledged, and come again \
-                 there, marked; acknowledge before the next pull",
-                self.cluster.server().name()
-            ))),
-        }
+        let fate = match (group.take_given_away(), group.take_unknown()) {
+            (0, 0) => return Ok(()),
+            (0, unknown) => doubt(unknown),
+            (given_away, unknown) => {
+                let others = if unknown > 0 { format!(", and {}", doubt(unknown)) } else { String::new() };
+                format!(
+                    "up to {given_away} messages went to another puller before they were acknowledged, and come again \
+                     there, marked{others}"
+                )
+            }
+        };
+        Err(ReceiveError::NotAcknowledged(format!(
+            "{}: {fate}; acknowledge before the next pull",
+            self.cluster.server().name()
+        )))
     }
 
     fn wait(&mut self, timeout_ns: u64) {
@@ -280,7 +326,7 @@ impl Puller for KafkaPuller {
             return sleep_ns(PAUSE_NS.min(timeout_ns));
         }
         let group = self.consumer.context();
-        if self.error.is_some() || group.fetched() > 0 || group.is_cut() {
+        if self.error.is_some() || group.fetched() > 0 || group.has_loss() {
             return;
         }
         match self.consumer.poll(whole_ms(timeout_ns)) {

@@ -34,9 +34,12 @@ impl Retention {
     /// Everything stays.
     pub const ALL: Self = Self { bytes: NONE, age_ms: NONE, is_compacted: false };
 
+    /// Everything stays, until a publisher says what is to stay. A subscriber makes a topic so that comes first.
+    pub const UNDECIDED: Self = Self { age_ms: i64::MAX, ..Self::ALL };
+
     /// True if old messages go, each in its time, and nothing else does.
     pub fn lets_go(&self) -> bool {
-        !self.is_compacted && *self != Self::ALL
+        !self.is_compacted && *self != Self::ALL && *self != Self::UNDECIDED
     }
 
     /// What a publisher asks for; none for a policy that there is not.
@@ -73,7 +76,7 @@ impl Retention {
             let segment = (self.bytes / SEGMENTS).clamp(LEAST_SEGMENT_BYTES, MOST_SEGMENT_BYTES);
             settings.push(("segment.bytes", segment.to_string()));
         }
-        if self.age_ms != NONE {
+        if self.age_ms != NONE && *self != Self::UNDECIDED {
             settings.push(("segment.ms", (self.age_ms / SEGMENTS).max(LEAST_SEGMENT_MS).to_string()));
         }
         settings
@@ -84,7 +87,7 @@ impl fmt::Display for Retention {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.is_compacted, self.bytes, self.age_ms) {
             (true, _, _) => f.write_str("the last message of each key"),
-            (false, NONE, NONE) => f.write_str("everything"),
+            (false, NONE, NONE | i64::MAX) => f.write_str("everything"),
             (false, bytes, NONE) => write!(f, "the newest {bytes} bytes"),
             (false, NONE, age_ms) => write!(f, "the last {age_ms} ms"),
             (false, bytes, age_ms) => write!(f, "the newest {bytes} bytes of the last {age_ms} ms"),
@@ -122,6 +125,10 @@ mod tests {
             }
         }
         assert_eq!(Retention::of(&TopicConfig::new(Policy::Fail)), None);
+        let undecided = Retention::UNDECIDED.settings();
+        let setting = |name: &str| undecided.iter().find(|(known, _)| *known == name).map(|(_, value)| value.as_str());
+        assert_eq!(Retention::read(setting), Some(Retention::UNDECIDED));
+        assert!(!Retention::UNDECIDED.lets_go() && setting("segment.ms").is_none());
     }
 
     #[test]

@@ -13,7 +13,7 @@ use tickpath_clock::{Wait, utc_ns};
 use crate::answer::ServerError;
 use crate::cluster::{Cluster, drain};
 use crate::deadline::whole_ms;
-use crate::place::{self, Ahead, Place, Taken};
+use crate::place::{self, Ahead, Newer, Place, Taken};
 use crate::reasons::Reasons;
 
 /// Who only reads at places of its own joins no group; the client library wants a name for one all the same.
@@ -101,8 +101,8 @@ impl KafkaSubscriber {
                 let found = match place.prove(low, high) {
                     Some(from) => (from, None),
                     None => {
-                        let newer = first_newer(&cluster, &consumer, topic, &place).map_err(refused)?;
-                        place::go_on(place.next, low, newer.unwrap_or(high), high)
+                        let newer = newer(&cluster, &consumer, topic, &place, high).map_err(refused)?;
+                        place::go_on(place.next, low, newer, high)
                     }
                 };
                 (place, found)
@@ -124,10 +124,10 @@ impl KafkaSubscriber {
 
     fn go_on(&mut self, lost: Lost) -> KafkaResult<Option<Ahead>> {
         let (low, high) = self.cluster.watermarks(self.consumer.client(), &self.topic, PARTITION)?;
-        let newer = first_newer(&self.cluster, &self.consumer, &self.topic, &self.place)?.unwrap_or(high);
+        let newer = newer(&self.cluster, &self.consumer, &self.topic, &self.place, high)?;
         let (next, gap) = match lost {
             Lost::Refused => place::go_on(self.place.next, low, newer, high),
-            Lost::Changed => (newer, Some(Gap::Reconnected)),
+            Lost::Changed => (newer.than_believed, Some(Gap::Reconnected)),
         };
         read_from(&self.consumer, &self.topic, next)?;
         self.place.give_up_proof();
@@ -230,18 +230,31 @@ impl Record {
     }
 }
 
-/// The offset of the first record that was made after all that were seen, if there is one. It is one that was put there
-/// when the server had lost what was seen, also if the topic is another one now.
-fn first_newer(
+/// The first record that was made after all that were seen, or the end. It is one that was put there when the server
+/// had lost what was seen, also if the topic is another one now.
+fn newer(
     cluster: &Cluster,
     consumer: &BaseConsumer<Reasons>,
     topic: &str,
     place: &Place,
+    high: i64,
+) -> KafkaResult<Newer> {
+    let (seen_ms, now_ms) = (place.newest_ms, now_ms());
+    let than_seen = first_after(cluster, consumer, topic, seen_ms)?.unwrap_or(high);
+    let than_believed =
+        if seen_ms <= now_ms { than_seen } else { first_after(cluster, consumer, topic, now_ms)?.unwrap_or(high) };
+    Ok(Newer { than_seen, than_believed })
+}
+
+/// The offset of the first record that was made after this time, if there is one.
+fn first_after(
+    cluster: &Cluster,
+    consumer: &BaseConsumer<Reasons>,
+    topic: &str,
+    time_ms: i64,
 ) -> KafkaResult<Option<i64>> {
-    // Of who makes records in the future, the present is all that can be believed.
-    let seen_ms = place.newest_ms.min(now_ms());
     let mut times = TopicPartitionList::new();
-    times.add_partition_offset(topic, PARTITION, Offset::Offset(seen_ms.max(0) + 1))?;
+    times.add_partition_offset(topic, PARTITION, Offset::Offset(time_ms.max(0).saturating_add(1)))?;
     let found = cluster.patiently(|left| consumer.offsets_for_times(times.clone(), left))?;
     let Some(found) = found.find_partition(topic, PARTITION) else { return Ok(None) };
     found.error()?;

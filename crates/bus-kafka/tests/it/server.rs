@@ -2,12 +2,14 @@
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll, Waker};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use rdkafka::admin::{AdminClient, AdminOptions, NewTopic, TopicReplication};
+use rdkafka::admin::{AdminClient, AdminOptions, NewTopic, ResourceSpecifier, TopicReplication};
 use rdkafka::client::DefaultClientContext;
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::producer::{BaseProducer, BaseRecord, Producer};
@@ -213,6 +215,12 @@ fn a_topic_that_does_not_keep_what_is_to_stay_is_refused_and_an_empty_one_is_cha
     let other = early.bus.publisher(&early.name, &TopicConfig { capacity_bytes: 2 << 20, ..overwrite });
     other.unwrap_or_else(|e| panic!("it lets old messages go, as it is: {e}"));
 
+    let decided = Named::topic("decided");
+    decided.subscriber(Start::Now);
+    drop(decided.publisher());
+    let sentence = refusal(&decided, &overwrite);
+    assert!(sentence.contains("everything, not the newest 1048576 bytes"), "{sentence}");
+
     let others = Named::topic("week");
     let new = NewTopic::new(&others.name, 1, TopicReplication::Fixed(1)).set("retention.ms", "604800000");
     let admin = admin();
@@ -223,6 +231,30 @@ fn a_topic_that_does_not_keep_what_is_to_stay_is_refused_and_an_empty_one_is_cha
     assert!(sentence.contains("the last 604800000 ms, not everything"), "{sentence}");
     others.bus.publisher(&others.name, &overwrite).unwrap_or_else(|e| panic!("as it is: {e}"));
     stays_quiet(&mut *others.subscriber(Start::Oldest));
+}
+
+#[test]
+fn what_else_is_set_on_a_topic_stays_when_a_publisher_changes_it() {
+    let topic = Named::topic("set");
+    let retention_ms = i64::MAX.to_string();
+    let settings = [("retention.ms", retention_ms.as_str()), ("retention.bytes", "-1"), ("flush.messages", "7")];
+    let mut new = NewTopic::new(&topic.name, 1, TopicReplication::Fixed(1));
+    for (key, value) in settings {
+        new = new.set(key, value);
+    }
+    let admin = admin();
+    drop(admin.create_topics([&new], &AdminOptions::new()));
+    let lookup: BaseConsumer = client().create().unwrap();
+    until(|| lookup.fetch_watermarks(&topic.name, 0, PATIENCE).is_ok());
+    let opened = topic.bus.publisher(&topic.name, &TopicConfig::new(Policy::Overwrite));
+    drop(opened.unwrap_or_else(|e| panic!("it is undecided: {e}")));
+    let specifier = ResourceSpecifier::Topic(&topic.name);
+    let described = settled(admin.describe_configs([&specifier], &AdminOptions::new())).unwrap();
+    let found = described.into_iter().next().unwrap().unwrap();
+    let setting = |name: &str| found.get(name).and_then(|entry| entry.value.as_deref());
+    for (name, value) in [("flush.messages", "7"), ("retention.ms", "-1"), ("retention.bytes", "1048576")] {
+        assert_eq!(setting(name), Some(value), "{name}");
+    }
 }
 
 #[test]
@@ -310,11 +342,21 @@ fn what_is_acknowledged_is_freed() {
     pull_stamps(&mut *puller, 60);
     puller.acknowledge().unwrap();
     drop(puller);
-    let lookup: BaseConsumer = client().create().unwrap();
-    let there = format!(".{}-queue", queue.name);
-    let oldest = |partition| lookup.fetch_watermarks(&there, partition, PATIENCE).unwrap().0;
-    assert_eq!((0..QUEUE_PARTITIONS).map(oldest).sum::<i64>(), 60);
+    assert_eq!(queue.freed(), 60);
     assert_eq!(queue.bus.waiting(&queue.name).unwrap(), Some(0));
+}
+
+#[test]
+fn a_puller_that_is_left_frees_nothing_of_a_queue_that_was_made_anew() {
+    let queue = Named::queue("anew");
+    queue.push(0..60);
+    let mut puller = queue.puller();
+    pull_stamps(&mut *puller, 60);
+    puller.acknowledge().unwrap();
+    queue.bus.remove_queue(&queue.name).unwrap_or_else(|e| panic!("{e}"));
+    queue.push(0..120);
+    drop(puller);
+    assert_eq!(queue.freed(), 0);
 }
 
 #[test]
@@ -467,6 +509,14 @@ impl Named {
         stamps.for_each(|stamp| pusher.push(stamp, KIND, b"ours").unwrap());
     }
 
+    /// How many messages of a queue the server has forgotten.
+    fn freed(&self) -> i64 {
+        let lookup: BaseConsumer = client().create().unwrap();
+        let there = format!(".{}-queue", self.name);
+        let oldest = |partition| lookup.fetch_watermarks(&there, partition, PATIENCE).unwrap().0;
+        (0..QUEUE_PARTITIONS).map(oldest).sum()
+    }
+
     fn puller(&self) -> Box<dyn Puller> {
         let config = QueueConfig::new(Delivery::AtLeastOnce);
         self.bus.puller(&self.name, &config, Wait::Block).unwrap_or_else(|e| panic!("{e}"))
@@ -488,4 +538,19 @@ fn client() -> ClientConfig {
 
 fn admin() -> AdminClient<DefaultClientContext> {
     client().create().unwrap()
+}
+
+/// What comes of a request, when the client library's own thread has finished it.
+fn settled<F: Future>(request: F) -> F::Output {
+    let mut request = pin!(request);
+    let mut context = Context::from_waker(Waker::noop());
+    let mut output = None;
+    until(|| match request.as_mut().poll(&mut context) {
+        Poll::Ready(came) => {
+            output = Some(came);
+            true
+        }
+        Poll::Pending => false,
+    });
+    output.expect("it is finished")
 }
