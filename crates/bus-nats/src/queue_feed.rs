@@ -213,20 +213,21 @@ impl QueueFeed {
         if waiter.strong_count() == 0 {
             return Ok(());
         }
-        // Those of another era are gone with their queue: nothing is to be said of those that have their places now.
+        // Those of another era are gone with their queue: nothing is to be said of those that have their places now,
+        // and who waits is told so.
         let is_of_now = era == self.era;
         let mut confirmed = 0;
         let (confirmations, counted) = (&mut self.confirmations, &mut confirmed);
         let settled = connected.bounded(async move {
             connected.listen(false).await?;
             match confirmations {
-                _ if !is_of_now => Ok(()),
+                _ if !is_of_now => Err(ServerError::StreamGone),
                 Some(confirmations) if is_confirmed => confirmations.ask(connected, &replies, kind, counted).await,
                 _ => say(connected, &replies, kind).await,
             }
         });
         let error = settled.await.err();
-        let is_lost = error.as_ref().is_some_and(ServerError::is_loss);
+        let is_lost = is_of_now && error.as_ref().is_some_and(ServerError::is_loss);
         // Who waited may have given up.
         let _ = done.try_send(Settled { confirmed, error });
         if is_lost { Err(ServerError::Closed) } else { Ok(()) }

@@ -1,6 +1,6 @@
 //! What stays when the server is killed: what was asked to, and nothing else; and that is told.
 
-use tickpath_bus_api::conformance::{OwnedEvent, next_event, pull_stamps, stays_quiet};
+use tickpath_bus_api::conformance::{OwnedEvent, next_event, pull_stamps, stays_quiet, until};
 use tickpath_bus_api::{Connection, Delivery, Gap, Policy, QueueConfig, ReceiveError, Start, TopicConfig};
 use tickpath_clock::Wait;
 
@@ -103,6 +103,68 @@ fn a_queue_that_comes_back_as_it_was_some_time_ago_is_told_once() {
     puller.acknowledge().unwrap();
     assert_eq!(pull_stamps(&mut *puller, 2), [(1, false), (3, false)]);
     puller.acknowledge().unwrap();
+}
+
+#[test]
+fn what_was_held_of_a_queue_that_came_back_as_it_was_is_neither_acknowledged_nor_given_back() {
+    let mut server = NatsServer::start(&[]);
+    let bus = bus(&format!("{}?jetstream&durable", server.url()));
+    let mut pusher = pusher(&bus, Delivery::AtLeastOnce);
+    pusher.push(1, KIND, b"kept").unwrap();
+    server.kill();
+    let copy = server.back_up();
+    server.restart();
+    pusher.push(2, KIND, b"lost").unwrap();
+    let mut puller = puller(&bus, Delivery::AtLeastOnce);
+    let mut tags = Vec::new();
+    until(|| {
+        puller.wait(1_000_000);
+        puller.pull(2, &mut |pulled| tags.push(pulled.tag)).unwrap();
+        tags.len() == 2
+    });
+    server.kill();
+    server.restore(&copy);
+    server.restart();
+    // Before it is told that the queue is another one.
+    let error = puller.give_back(tags[0]).unwrap_err();
+    assert!(matches!(error, ReceiveError::NotAcknowledged(_)), "{error}");
+    let error = puller.acknowledge().unwrap_err();
+    assert!(matches!(error, ReceiveError::NotAcknowledged(_)), "{error}");
+    let error = pull_error(&mut *puller);
+    assert!(matches!(error, ReceiveError::Gone(_)), "{error}");
+    pusher.push(3, KIND, b"new").unwrap();
+    assert_eq!(pull_stamps(&mut *puller, 2), [(1, false), (3, false)]);
+    puller.acknowledge().unwrap();
+}
+
+#[test]
+fn at_most_once_nothing_is_handed_over_that_the_server_has_again() {
+    let mut server = NatsServer::start(&[]);
+    let bus = bus(&format!("{}?jetstream&durable", server.url()));
+    let mut pusher = pusher(&bus, Delivery::AtMostOnce);
+    pusher.push(1, KIND, b"kept").unwrap();
+    server.kill();
+    let copy = server.back_up();
+    server.restart();
+    pusher.push(2, KIND, b"lost").unwrap();
+    let mut puller = puller(&bus, Delivery::AtMostOnce);
+    // Until the first one lies here.
+    puller.wait(60_000_000_000);
+    server.kill();
+    server.restore(&copy);
+    server.restart();
+    until(|| puller.reconnects() == Some(1));
+    let (mut came, mut losses) = (Vec::new(), 0);
+    until(|| {
+        match puller.pull(8, &mut |pulled| came.push(pulled.message.stamp)) {
+            Err(ReceiveError::Gone(_)) => losses += 1,
+            pulled => _ = pulled.unwrap(),
+        }
+        puller.wait(1_000_000);
+        !came.is_empty()
+    });
+    assert!(losses > 0, "it is told before the message is handed over that comes again");
+    assert_eq!(came, [1]);
 }
 
 #[test]
