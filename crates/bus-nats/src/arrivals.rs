@@ -4,6 +4,7 @@ use async_nats::Message;
 use tickpath_bus_api::{Gap, Mailbox, ReceiveError};
 
 use crate::place::Place;
+use crate::receipt::Receipt;
 
 /// Where what came lies, and news of what did not.
 pub(crate) type Mail<T> = Mailbox<Result<T, News>>;
@@ -30,8 +31,8 @@ impl From<News> for ReceiveError {
 pub(crate) enum Arrival {
     /// A message, with its place in the topic where that is counted.
     Message {
-        /// Its place in the topic.
-        sequence: Option<u64>,
+        /// What JetStream says about it.
+        receipt: Option<Receipt>,
         /// The message.
         message: Message,
     },

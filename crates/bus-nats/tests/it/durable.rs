@@ -82,6 +82,37 @@ fn what_is_new_in_a_topic_that_comes_back_as_it_was_is_seen_also_by_who_is_late(
 }
 
 #[test]
+fn who_goes_on_by_a_token_in_a_topic_that_came_back_as_it_was_gets_what_is_new_there() {
+    let mut server = NatsServer::start(&[]);
+    let bus = bus(&format!("{}?jetstream&durable", server.url()));
+    let mut first = subscriber(&bus, Wait::Block);
+    let mut publisher = publisher(&bus);
+    publisher.publish(1, KIND, b"one").unwrap();
+    assert_eq!(next_event(&mut *first), OwnedEvent::at(0, 1, b"one"));
+    server.kill();
+    let copy = server.back_up();
+    server.restart();
+    publisher.publish_batch(2, KIND, &[b"two", b"three"]).unwrap();
+    for (sequence, payload) in [(1, &b"two"[..]), (2, &b"three"[..])] {
+        assert_eq!(next_event(&mut *first), OwnedEvent::at(sequence, 2, payload));
+    }
+    let token = first.token().expect("it is there");
+    drop(first);
+    server.kill();
+    server.restore(&copy);
+    server.restart();
+    publisher.publish(3, KIND, b"four").unwrap();
+    for _ in 0..2 {
+        // As another process would, from the text.
+        let token = token.to_string().parse().expect("it is a token");
+        let mut second = bus.subscriber(TOPIC, Start::After(token), Wait::Block).unwrap_or_else(|e| panic!("{e}"));
+        assert_eq!(next_event(&mut *second), OwnedEvent::Gap(Gap::Reconnected));
+        assert_eq!(next_event(&mut *second), OwnedEvent::at(1, 3, b"four"));
+        stays_quiet(&mut *second);
+    }
+}
+
+#[test]
 fn a_queue_that_comes_back_as_it_was_some_time_ago_is_told_once() {
     let mut server = NatsServer::start(&[]);
     let bus = bus(&format!("{}?jetstream&durable", server.url()));
