@@ -90,6 +90,7 @@ mod name;
 mod place;
 mod publisher;
 mod puller;
+mod pulse;
 mod queue_feed;
 mod receipt;
 mod sending;
