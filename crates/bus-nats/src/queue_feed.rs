@@ -11,7 +11,7 @@ use async_nats::datetime::DateTime;
 use async_nats::jetstream::AckKind;
 use async_nats::jetstream::consumer::pull;
 use async_nats::jetstream::consumer::{AckPolicy, DeliverPolicy};
-use async_nats::jetstream::stream::Config;
+use async_nats::jetstream::stream::{Config, RawMessageErrorKind, Stream};
 use async_nats::{Message, Subject};
 use futures_util::future::{Either, select};
 use tickpath_bus_api::wire;
@@ -116,6 +116,8 @@ pub(crate) struct QueueFeed {
     /// So many messages that stream was seen to have had: one that has come back with fewer gives their places to
     /// others.
     seen: u64,
+    /// Of the messages that came from it the one with the highest place.
+    newest: Option<Receipt>,
     /// How often that has happened.
     era: u64,
     /// It was told that a message could not be moved to the dead letters, and none was moved since.
@@ -141,13 +143,15 @@ impl QueueFeed {
             confirmations: None,
             made: None,
             seen: 0,
+            newest: None,
             era: 0,
             is_bury_told: false,
         }
     }
 
-    /// Tells if this is another stream than before, or has come back with less than it had.
-    fn compare(&mut self, created: DateTime, last: u64) {
+    /// Tells if this is another stream than before, or has come back with less than it had: it has not grown as far
+    /// since, or others have the places now of what came from it.
+    fn compare(&mut self, created: DateTime, last: u64, is_replaced: bool) {
         let before = self.made.replace(created);
         let seen = std::mem::replace(&mut self.seen, last);
         let queue = &self.pulling.queue;
@@ -155,14 +159,26 @@ impl QueueFeed {
             Some(made) if made != created => format!(
                 "the queue '{queue}' was lost with the server, or removed; what was in it is gone; it is made anew"
             ),
-            Some(_) if last < seen => format!(
+            Some(_) if last < seen || is_replaced => format!(
                 "the queue '{queue}' has come back as it was some time ago; what was pushed since is gone, and what \
                  was acknowledged since may come again"
             ),
             _ => return,
         };
         self.era += 1;
+        self.newest = None;
         self.mailbox.tell_loss(Err(News::Gone(sentence)));
+    }
+
+    /// Whether another message has the place by now of the newest one that came.
+    async fn is_replaced(&self, stream: &Stream) -> Result<bool, ServerError> {
+        let Some(newest) = self.newest else { return Ok(false) };
+        match stream.get_raw_message(newest.sequence + 1).await {
+            Ok(found) => Ok(found.time.unix_timestamp_nanos() != i128::from(newest.time_ns)),
+            // It is done with.
+            Err(e) if e.kind() == RawMessageErrorKind::NoMessageFound => Ok(false),
+            Err(e) => Err(e.into()),
+        }
     }
 
     /// Leaves a message where the caller finds it, and tells so; but for what is none of a queue, or came too often.
@@ -170,6 +186,9 @@ impl QueueFeed {
         let receipt = message.reply.as_deref().and_then(Receipt::parse);
         let receipt = receipt.ok_or_else(|| ServerError::NotNats("a message without a receipt".to_owned()))?;
         self.seen = self.seen.max(receipt.sequence + 1);
+        if self.newest.is_none_or(|newest| newest.sequence < receipt.sequence) {
+            self.newest = Some(receipt);
+        }
         if wire::pulled(&message.payload, self.pulling.foreign).is_some() {
             if self.pulling.dead_letters.as_ref().is_some_and(|dead_letters| dead_letters.takes(&receipt)) {
                 self.bury(connected, &message, &receipt).await?;
@@ -283,8 +302,9 @@ impl Feed for QueueFeed {
         self.inbox = None;
         let stream = stream::ensure(connected, &self.pulling.stream).await?;
         let consumer = stream.create_consumer(shared_by_pullers(self.pulling.silence)).await?;
+        let is_replaced = self.is_replaced(&stream).await?;
         let info = stream.cached_info();
-        self.compare(info.created, info.state.last_sequence);
+        self.compare(info.created, info.state.last_sequence, is_replaced);
         self.confirmations = Some(Confirmations::open(connected).await?);
         self.inbox = Some(Inbox::open(connected, consumer, self.demand.clone()).await?);
         self.pulse.restart();

@@ -169,6 +169,33 @@ fn what_was_held_of_a_queue_that_came_back_as_it_was_is_neither_acknowledged_nor
 }
 
 #[test]
+fn what_was_held_is_not_acknowledged_where_another_message_has_its_place() {
+    let mut server = NatsServer::start(&[]);
+    let relay = Relay::to(server.port());
+    let mut pusher = pusher(&bus(&format!("{}?jetstream&durable", server.url())), Delivery::AtLeastOnce);
+    pusher.push(1, KIND, b"kept").unwrap();
+    server.kill();
+    let copy = server.back_up();
+    server.restart();
+    pusher.push(2, KIND, b"lost").unwrap();
+    let mut puller = puller(&bus(&format!("{}?jetstream&durable", relay.url())), Delivery::AtLeastOnce);
+    assert_eq!(pull_stamps(&mut *puller, 2), [(1, false), (2, false)]);
+    relay.cut();
+    server.kill();
+    server.restore(&copy);
+    server.restart();
+    // Before the puller has looked the queue is as long as it was.
+    pusher.push(3, KIND, b"new").unwrap();
+    relay.heal();
+    let error = puller.acknowledge().unwrap_err();
+    assert!(matches!(error, ReceiveError::NotAcknowledged(_)), "{error}");
+    let error = pull_error(&mut *puller);
+    assert!(matches!(error, ReceiveError::Gone(_)), "{error}");
+    assert_eq!(pull_stamps(&mut *puller, 2), [(1, false), (3, false)]);
+    puller.acknowledge().unwrap();
+}
+
+#[test]
 fn at_most_once_nothing_is_handed_over_that_the_server_has_again() {
     let mut server = NatsServer::start(&[]);
     let bus = bus(&format!("{}?jetstream&durable", server.url()));
