@@ -19,6 +19,7 @@ use crate::core_feed::{CoreFeed, Group};
 use crate::demand::{Demand, WINDOW};
 use crate::error::ServerError;
 use crate::name;
+use crate::pulse::{age, ours};
 use crate::queue_feed::{Fetching, Held, Order, Pulling, QueueFeed, Settled, Settlement};
 use crate::receipt::Receipt;
 use crate::server::Server;
@@ -253,15 +254,14 @@ impl StreamPuller {
         self.unacknowledged.clear();
     }
 
-    /// For how long a message may have been held that came then.
+    /// How long ago that was.
     fn age(&self, ticks: u64) -> Duration {
-        let ns = self.clock.ns_between(ticks, self.clock.ticks());
-        Duration::from_nanos(u64::try_from(ns).unwrap_or(0))
+        age(&self.clock, ticks)
     }
 
-    /// For how long it is surely ours to give back, with some room; later it may be in other hands.
+    /// For how long a message is still ours to give back that came then.
     fn left(&self, ticks: u64) -> Duration {
-        (self.silence * 3 / 4).saturating_sub(self.age(ticks))
+        ours(self.silence).saturating_sub(self.age(ticks))
     }
 
     /// Has this said until the server has answered, on another connection if need be: it knows a message by its place

@@ -46,10 +46,26 @@ impl<C: Clock> Pulse<C> {
         }
     }
 
+    /// How long ago that was.
+    pub fn age(&self, ticks: u64) -> Duration {
+        age(&self.clock, ticks)
+    }
+
     /// Since when what is read now can have lain here, in ticks.
     pub fn since(&self) -> u64 {
         self.before
     }
+}
+
+/// How long ago that was by this clock.
+pub(crate) fn age(clock: &impl Clock, ticks: u64) -> Duration {
+    let ns = clock.ns_between(ticks, clock.ticks());
+    Duration::from_nanos(u64::try_from(ns).unwrap_or(0))
+}
+
+/// For how long a message is surely ours to give back, with some room; later it may be in other hands.
+pub(crate) fn ours(silence: Duration) -> Duration {
+    silence * 3 / 4
 }
 
 #[cfg(test)]

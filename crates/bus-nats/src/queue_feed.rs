@@ -27,7 +27,7 @@ use crate::dead_letters::DeadLetters;
 use crate::demand::Demand;
 use crate::error::ServerError;
 use crate::inbox::{Fetch, Inbox};
-use crate::pulse::Pulse;
+use crate::pulse::{Pulse, ours};
 use crate::receipt::Receipt;
 use crate::stream::{self, QUEUE_CONSUMER};
 
@@ -233,6 +233,11 @@ impl QueueFeed {
         Ok(())
     }
 
+    /// Whether a message of that era is surely held by this puller alone, if it came after that.
+    fn is_ours(&self, era: u64, ticks: u64) -> bool {
+        era == self.era && self.pulse.age(ticks) < ours(self.pulling.silence)
+    }
+
     async fn follow(&mut self, connected: &Connected, order: Order) -> Result<(), ServerError> {
         match order {
             Order::Settle(settlement) => self.settle(connected, settlement).await,
@@ -340,14 +345,16 @@ impl Feed for QueueFeed {
         }
     }
 
-    /// What came and was not handed over comes again at once, to somebody else.
+    /// What came and was not handed over comes again at once, to somebody else. What somebody else may have by now is
+    /// left alone.
     async fn detach(&mut self, connected: &Connected) -> Result<(), ServerError> {
         let mut unread: Vec<Message> = Vec::new();
         while let Some(held) = self.mailbox.take() {
-            unread.extend(held.ok().map(|held| held.message));
+            unread.extend(held.ok().filter(|held| self.is_ours(held.era, held.ticks)).map(|held| held.message));
         }
+        let is_ours = self.is_ours(self.era, self.pulse.since());
         if let Some(inbox) = self.inbox.take() {
-            unread.extend(inbox.close().await);
+            unread.extend(inbox.close().await.into_iter().filter(|_| is_ours));
         }
         let replies: Vec<Subject> = unread.into_iter().filter_map(|message| message.reply).collect();
         say(connected, &replies, AckKind::Nak(None)).await?;
